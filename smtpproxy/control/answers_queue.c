@@ -53,7 +53,7 @@ static int add_destination(void *ctx, const struct queue_destination *d)
 	json_array_append_new(rows,
 		json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "destination", d->name, "flow",
 			destination_flow_name(d->flow), "rate_per_minute", (json_int_t)d->rate, "messages",
-			(json_int_t)d->count, "ready", (json_int_t)d->ready, "deferred", (json_int_t)d->heap_count,
+			(json_int_t)d->count, "ready", (json_int_t)d->ready, "deferred", (json_int_t)d->deferred,
 			"taken", (json_int_t)d->taken, "held", (json_int_t)d->held, "bytes", (json_int_t)d->bytes));
 	return json_array_size(rows) >= ANSWERS_ROWS_MAX;
 }

@@ -38,9 +38,14 @@ enum courier_naming {
 
 enum courier_next { COURIER_NEXT_MAIL, COURIER_NEXT_ASK, COURIER_NEXT_SETTLE };
 
+/* RESTS: nothing is to do until a message comes or a courier ends. */
+enum delivery_look { DELIVERY_RESTS, DELIVERY_LOOKS };
+
 /* The deliveries to one destination of the queue. */
 struct delivery_line {
 	LIST_ENTRY(delivery_line) next;
+	TAILQ_ENTRY(delivery_line) look_next;
+	enum delivery_look look;
 	unsigned under_way;
 	char name[];
 };

@@ -1,4 +1,5 @@
-/* delivery.c: starts couriers while there are messages, room for one more, and the gateway holds the lease. */
+/* delivery.c: starts couriers while there are messages, room for one more, and the gateway holds the lease. Only lines
+ * at which something happened are looked at: the queue may have 100,000 destinations. */
 #include "smtpproxy/delivery/delivery.h"
 
 #include <stdlib.h>
@@ -11,10 +12,15 @@
 #include "smtpproxy/delivery/courier.h"
 
 #define LOOK_MS  250u
-#define BUCKETS  1024u /* of lines by name; a queue may have 100,000 */
+#define BUCKETS  8192u /* of lines by name */
 #define LATER_MS 60000 /* when a message is tried again for which no courier could start */
 
 enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOPPED };
+
+/* ALL: there was no memory to note a line, or a limit rose. */
+enum delivery_scope { DELIVERY_NOTED_LINES, DELIVERY_ALL_LINES };
+
+TAILQ_HEAD(delivery_looks, delivery_line);
 
 struct delivery {
 	struct delivery_parts parts;
@@ -22,7 +28,9 @@ struct delivery {
 	struct turn_end turn;
 	struct deadline deadline;
 	LIST_HEAD(, courier) couriers;
-	LIST_HEAD(, delivery_line) lines[BUCKETS];
+	LIST_HEAD(, delivery_line) lines[BUCKETS]; /* with couriers, or to be looked at */
+	struct delivery_looks now, later;          /* at the end of the turn; when the timer comes */
+	enum delivery_scope scope;
 	unsigned under_way;
 	enum delivery_state state;
 	void (*done)(void *ctx);
@@ -54,23 +62,30 @@ static struct delivery_line *line_of(struct delivery *d, const char *name)
 	return l;
 }
 
-static void forget_idle_in(struct delivery *d, unsigned bucket)
+static void note_line(struct delivery_looks *when, struct delivery_line *l)
 {
-	struct delivery_line *l, *next;
-
-	for (l = LIST_FIRST(&d->lines[bucket]); l; l = next) {
-		next = LIST_NEXT(l, next);
-		if (l->under_way)
-			continue;
-		LIST_REMOVE(l, next);
-		free(l);
-	}
+	if (l->look == DELIVERY_LOOKS)
+		return;
+	l->look = DELIVERY_LOOKS;
+	TAILQ_INSERT_TAIL(when, l, look_next);
 }
 
-static void forget_idle_lines(struct delivery *d)
+static int note_destination(void *ctx, const struct queue_destination *to)
 {
-	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
-		forget_idle_in(d, bucket);
+	struct delivery *d = ctx;
+	struct delivery_line *l = to->ready ? line_of(d, to->name) : NULL;
+
+	if (l)
+		note_line(&d->now, l);
+	else if (to->ready)
+		d->scope = DELIVERY_ALL_LINES;
+	return 0;
+}
+
+static void forget_line(struct delivery_line *l)
+{
+	LIST_REMOVE(l, next);
+	free(l);
 }
 
 /* No courier had it: what nobody knew of it, nobody knows now. */
@@ -84,37 +99,58 @@ static void try_later(struct delivery *d, const struct queue_taken *mail)
 		queue_retry(d->parts.queue, mail->id, due_ms, mail->note);
 }
 
-/* 1 if it took a message, else 0. */
+/* 0: it took a message. Else why not, as queue_take(). */
 static int start_one(struct delivery *d, struct delivery_line *l)
 {
 	const struct content_bytes name = { (const uint8_t *)l->name, strlen(l->name) };
 	struct queue_taken mail;
 	struct courier *c;
+	const int r = queue_take(d->parts.queue, name, &mail);
 
-	if (queue_take(d->parts.queue, name, &mail))
-		return 0;
+	if (r)
+		return r;
 	c = courier_start(d, &d->parts, l, &mail);
 	if (!c) {
 		log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%llx",
 			(unsigned long long)mail.id);
 		try_later(d, &mail);
 		queue_taken_free(&mail);
-		return 1;
+		return 0;
 	}
 	LIST_INSERT_HEAD(&d->couriers, c, next);
 	l->under_way++;
 	d->under_way++;
-	return 1;
+	return 0;
 }
 
-static int look_at(void *ctx, const struct queue_destination *q)
+/* When a courier ends, its line is looked at again. */
+static void look_at(struct delivery *d, struct delivery_line *l)
 {
-	struct delivery *d = ctx;
-	struct delivery_line *l = q->ready ? line_of(d, q->name) : NULL;
+	int r = 0;
 
-	while (l && l->under_way < d->parts.conf->queue.deliveries && start_one(d, l))
-		;
-	return 0;
+	while (!r && l->under_way < d->parts.conf->queue.deliveries)
+		r = start_one(d, l);
+	if (r && r != QUEUE_NONE)
+		note_line(&d->later, l);
+	else if (!l->under_way)
+		forget_line(l);
+}
+
+static void look_at_lines(struct delivery *d)
+{
+	struct delivery_looks lines = TAILQ_HEAD_INITIALIZER(lines);
+	struct delivery_line *l;
+
+	if (d->scope == DELIVERY_ALL_LINES) {
+		d->scope = DELIVERY_NOTED_LINES;
+		queue_each_destination(d->parts.queue, note_destination, d);
+	}
+	TAILQ_CONCAT(&lines, &d->now, look_next);
+	while ((l = TAILQ_FIRST(&lines))) {
+		TAILQ_REMOVE(&lines, l, look_next);
+		l->look = DELIVERY_RESTS;
+		look_at(d, l);
+	}
 }
 
 static void stop_further(struct delivery *d)
@@ -131,7 +167,7 @@ static void stop_further(struct delivery *d)
 static void look(struct delivery *d)
 {
 	if (d->state == DELIVERY_RUNS && queue_may_deliver(d->parts.queue))
-		queue_each_destination(d->parts.queue, look_at, d);
+		look_at_lines(d);
 	stop_further(d);
 }
 
@@ -144,7 +180,7 @@ static void on_timer(void *ctx)
 {
 	struct delivery *d = ctx;
 
-	forget_idle_lines(d);
+	TAILQ_CONCAT(&d->now, &d->later, look_next);
 	look(d);
 }
 
@@ -152,6 +188,12 @@ void delivery_begin(struct delivery *d, struct queue *q)
 {
 	d->parts.queue = q;
 	d->state = DELIVERY_RUNS;
+}
+
+void delivery_note_due(struct delivery *d, const struct queue_destination *to)
+{
+	note_destination(d, to);
+	delivery_look(d);
 }
 
 void delivery_look(struct delivery *d)
@@ -164,6 +206,7 @@ void courier_over(struct courier *c)
 	LIST_REMOVE(c, next);
 	c->line->under_way--;
 	c->delivery->under_way--;
+	note_line(&c->delivery->now, c->line);
 	delivery_look(c->delivery);
 }
 
@@ -213,6 +256,8 @@ struct delivery *delivery_create(const struct delivery_parts *parts)
 	d->turn.fn = on_turn_end;
 	d->deadline.fn = on_deadline;
 	LIST_INIT(&d->couriers);
+	TAILQ_INIT(&d->now);
+	TAILQ_INIT(&d->later);
 	d->timer = timer_start(parts->worker, on_timer, d, LOOK_MS, LOOK_MS);
 	if (d->timer)
 		return d;
@@ -222,16 +267,22 @@ struct delivery *delivery_create(const struct delivery_parts *parts)
 
 void delivery_destroy(struct delivery *d)
 {
+	struct delivery_line *l;
+
 	if (!d)
 		return;
 	timer_stop(d->timer);
 	turn_end_cancel(&d->turn);
 	deadline_cancel(&d->deadline);
-	forget_idle_lines(d);
+	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
+		while ((l = LIST_FIRST(&d->lines[bucket])))
+			forget_line(l);
 	free(d);
 }
 
 void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf)
 {
 	d->parts.conf = conf;
+	d->scope = DELIVERY_ALL_LINES;
+	delivery_look(d);
 }

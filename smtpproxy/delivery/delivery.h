@@ -25,8 +25,9 @@ struct delivery_parts {
 struct delivery *delivery_create(const struct delivery_parts *parts);
 void delivery_begin(struct delivery *d, struct queue *q);
 
-/* Look at all lines of the queue at the end of the turn, because one of them is not empty any more, or something else
- * changed. */
+/* The line of @to is not empty any more: look at it at the end of the turn. */
+void delivery_note_due(struct delivery *d, const struct queue_destination *to);
+/* Something else changed: look again at the lines that could not go on. */
 void delivery_look(struct delivery *d);
 
 /* The queue belongs to another gateway: drop each delivery that has not sent its final dot. */

@@ -78,7 +78,7 @@ static void on_due(void *user, const struct queue_destination *d)
 {
 	struct queue_side *s = user;
 
-	delivery_look(s->delivery);
+	delivery_note_due(s->delivery, d);
 }
 
 static void on_room(void *user)

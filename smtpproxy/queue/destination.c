@@ -1,4 +1,4 @@
-/* destination.c: lines, heaps, and the table of destinations by name. */
+/* destination.c: lines, the heap, and the table of destinations by name. */
 #include "smtpproxy/queue/destination.h"
 
 #include <stdlib.h>
@@ -6,18 +6,44 @@
 
 #include "proto/error.h"
 
-#define BUCKETS     1024u
+#define BUCKETS     1024u /* at first */
 #define HEAP_FIRST  16u
 #define MINUTE_US   60000000
 #define CATCH_UP_US 500000
 
-static size_t bucket_of(const char *name, size_t len)
+static struct queue_destination **bucket_of(const struct destination_table *t, const char *name, size_t len)
 {
 	uint32_t h = 2166136261u;
 
 	for (size_t i = 0; i < len; i++)
 		h = (h ^ (uint8_t)name[i]) * 16777619u;
-	return h % BUCKETS;
+	return &t->buckets[h & (t->cap - 1)];
+}
+
+static void enter(struct destination_table *t, struct queue_destination *d)
+{
+	struct queue_destination **bucket = bucket_of(t, d->name, strlen(d->name));
+
+	d->next = *bucket;
+	*bucket = d;
+}
+
+/* Without memory the chains become longer. */
+static void grow(struct destination_table *t)
+{
+	struct destination_table more = { .cap = 2 * t->cap };
+
+	more.buckets = calloc(more.cap, sizeof(struct queue_destination *));
+	if (!more.buckets)
+		return;
+	for (size_t b = 0; b < t->cap; b++)
+		for (struct queue_destination *d = t->buckets[b], *next; d; d = next) {
+			next = d->next;
+			enter(&more, d);
+		}
+	free(t->buckets);
+	t->buckets = more.buckets;
+	t->cap = more.cap;
 }
 
 static struct queue_destination *destination_make(struct destination_table *t, const char *name, size_t len)
@@ -27,9 +53,11 @@ static struct queue_destination *destination_make(struct destination_table *t, c
 	if (!d)
 		return NULL;
 	memcpy(d->name, name, len);
-	d->next = t->buckets[bucket_of(name, len)];
-	t->buckets[bucket_of(name, len)] = d;
+	if (t->count == t->cap)
+		grow(t);
+	enter(t, d);
 	t->count++;
+	destination_note_unused(t, d); /* until it has a message */
 	return d;
 }
 
@@ -40,10 +68,11 @@ struct queue_destination *destination_get(struct destination_table *t, const cha
 	if (!t->buckets && make) {
 		t->buckets = calloc(BUCKETS, sizeof *t->buckets);
 		t->cap = t->buckets ? BUCKETS : 0;
+		STAILQ_INIT(&t->idle);
 	}
 	if (!t->buckets)
 		return NULL;
-	for (d = t->buckets[bucket_of(name, len)]; d; d = d->next)
+	for (d = *bucket_of(t, name, len); d; d = d->next)
 		if (!strncmp(d->name, name, len) && !d->name[len])
 			return d;
 	return make ? destination_make(t, name, len) : NULL;
@@ -58,19 +87,44 @@ void destination_each(
 				return;
 }
 
+void destination_note_unused(struct destination_table *t, struct queue_destination *d)
+{
+	if (d->use == DESTINATION_UNUSED)
+		return;
+	d->use = DESTINATION_UNUSED;
+	STAILQ_INSERT_TAIL(&t->idle, d, idle_next);
+}
+
+static void forget(struct destination_table *t, struct queue_destination *d)
+{
+	struct queue_destination **at = bucket_of(t, d->name, strlen(d->name));
+
+	while (*at != d)
+		at = &(*at)->next;
+	*at = d->next;
+	free(d);
+	t->count--;
+}
+
+/* One whose owner has to be told of its line stays for the next sweep. */
 void destination_sweep(struct destination_table *t)
 {
-	for (size_t b = 0; b < t->cap; b++)
-		for (struct queue_destination **at = &t->buckets[b], *d; (d = *at);) {
-			if (d->count || d->order || d->due != DUE_NONE) {
-				at = &d->next;
-				continue;
-			}
-			*at = d->next;
-			free(d->heap);
-			free(d);
-			t->count--;
-		}
+	STAILQ_HEAD(, queue_destination) idle = STAILQ_HEAD_INITIALIZER(idle);
+	struct queue_destination *d;
+
+	if (!t->buckets)
+		return;
+	STAILQ_CONCAT(&idle, &t->idle);
+	while ((d = STAILQ_FIRST(&idle))) {
+		STAILQ_REMOVE_HEAD(&idle, idle_next);
+		d->use = DESTINATION_USED;
+		if (d->count || d->order)
+			continue;
+		if (d->due == DUE_NONE)
+			forget(t, d);
+		else
+			destination_note_unused(t, d);
+	}
 }
 
 void destination_table_clear(struct destination_table *t)
@@ -78,10 +132,10 @@ void destination_table_clear(struct destination_table *t)
 	for (size_t b = 0; b < t->cap; b++)
 		for (struct queue_destination *d = t->buckets[b], *next; d; d = next) {
 			next = d->next;
-			free(d->heap);
 			free(d);
 		}
 	free(t->buckets);
+	free(t->heap);
 	memset(t, 0, sizeof *t);
 }
 
@@ -95,91 +149,95 @@ void destination_append(struct queue_destination *d, struct item *i)
 	d->ready++;
 }
 
-static void heap_put(struct queue_destination *d, size_t at, struct item *i)
+static void heap_put(struct destination_table *t, size_t at, struct item *i)
 {
-	d->heap[at] = i;
+	t->heap[at] = i;
 	i->heap_at = (uint32_t)at + 1;
 }
 
-static void heap_up(struct queue_destination *d, size_t at)
+static void heap_up(struct destination_table *t, size_t at)
 {
-	struct item *i = d->heap[at];
+	struct item *i = t->heap[at];
 
-	for (; at && d->heap[(at - 1) / 2]->due_ms > i->due_ms; at = (at - 1) / 2)
-		heap_put(d, at, d->heap[(at - 1) / 2]);
-	heap_put(d, at, i);
+	for (; at && t->heap[(at - 1) / 2]->due_ms > i->due_ms; at = (at - 1) / 2)
+		heap_put(t, at, t->heap[(at - 1) / 2]);
+	heap_put(t, at, i);
 }
 
-static void heap_down(struct queue_destination *d, size_t at)
+static void heap_down(struct destination_table *t, size_t at)
 {
-	struct item *i = d->heap[at];
+	struct item *i = t->heap[at];
 
 	for (;;) {
 		size_t child = 2 * at + 1;
 
-		if (child + 1 < d->heap_count && d->heap[child + 1]->due_ms < d->heap[child]->due_ms)
+		if (child + 1 < t->heap_count && t->heap[child + 1]->due_ms < t->heap[child]->due_ms)
 			child++;
-		if (child >= d->heap_count || d->heap[child]->due_ms >= i->due_ms)
+		if (child >= t->heap_count || t->heap[child]->due_ms >= i->due_ms)
 			break;
-		heap_put(d, at, d->heap[child]);
+		heap_put(t, at, t->heap[child]);
 		at = child;
 	}
-	heap_put(d, at, i);
+	heap_put(t, at, i);
 }
 
-int destination_defer(struct queue_destination *d, struct item *i)
+int destination_defer(struct destination_table *t, struct item *i)
 {
-	if (d->heap_count == d->heap_cap) {
-		size_t cap = d->heap_cap ? 2 * d->heap_cap : HEAP_FIRST;
-		struct item **heap = realloc(d->heap, cap * sizeof *heap);
+	if (t->heap_count == t->heap_cap) {
+		size_t cap = t->heap_cap ? 2 * t->heap_cap : HEAP_FIRST;
+		struct item **heap = realloc(t->heap, cap * sizeof *heap);
 
 		if (!heap)
 			return CSSL_E_NO_MEMORY;
-		d->heap = heap;
-		d->heap_cap = cap;
+		t->heap = heap;
+		t->heap_cap = cap;
 	}
 	item_move(i, ITEM_DEFERRED);
-	d->heap[d->heap_count] = i;
-	heap_up(d, d->heap_count++);
+	i->to->deferred++;
+	t->heap[t->heap_count] = i;
+	heap_up(t, t->heap_count++);
 	return 0;
 }
 
-static void heap_remove(struct queue_destination *d, struct item *i)
+static void heap_remove(struct destination_table *t, struct item *i)
 {
 	size_t at = i->heap_at - 1;
-	struct item *last = d->heap[--d->heap_count];
+	struct item *last = t->heap[--t->heap_count];
 
 	i->heap_at = 0;
+	i->to->deferred--;
 	if (last == i)
 		return;
-	heap_put(d, at, last);
-	heap_up(d, at);
-	heap_down(d, last->heap_at - 1);
+	heap_put(t, at, last);
+	heap_up(t, at);
+	heap_down(t, last->heap_at - 1);
 }
 
-void destination_unlink(struct queue_destination *d, struct item *i)
+static void leave_line(struct queue_destination *d, struct item *i)
 {
-	if (i->heap_at) {
-		heap_remove(d, i);
-		return;
-	}
-	if (i->state != ITEM_READY)
-		return;
 	*(i->previous ? &i->previous->next : &d->first) = i->next;
 	*(i->next ? &i->next->previous : &d->last) = i->previous;
 	i->next = i->previous = NULL;
 	d->ready--;
 }
 
-int64_t destination_wake(struct queue_destination *d, int64_t now_ms)
+void destination_unlink(struct destination_table *t, struct item *i)
 {
-	while (d->heap_count && d->heap[0]->due_ms <= now_ms) {
-		struct item *i = d->heap[0];
+	if (i->heap_at)
+		heap_remove(t, i);
+	else if (i->state == ITEM_READY)
+		leave_line(i->to, i);
+}
 
-		heap_remove(d, i);
-		destination_append(d, i);
-	}
-	return d->heap_count ? d->heap[0]->due_ms : INT64_MAX;
+struct item *destination_wake(struct destination_table *t, int64_t now_ms)
+{
+	struct item *i = t->heap_count ? t->heap[0] : NULL;
+
+	if (!i || i->due_ms > now_ms)
+		return NULL;
+	heap_remove(t, i);
+	destination_append(i->to, i);
+	return i;
 }
 
 struct item *destination_take(struct queue_destination *d)
@@ -188,7 +246,7 @@ struct item *destination_take(struct queue_destination *d)
 
 	if (!i)
 		return NULL;
-	destination_unlink(d, i);
+	leave_line(d, i);
 	item_move(i, ITEM_TAKEN);
 	d->taken++;
 	return i;

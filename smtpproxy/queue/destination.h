@@ -1,5 +1,7 @@
-/* destination.h: the queue of one destination: a line of messages that may be delivered now, and a heap of messages
- * that wait for their time. No clock. destination_sweep() frees a destination without messages and orders.
+/* destination.h: the queue of one destination: a line of messages that may be delivered now. The messages of all
+ * destinations that wait for their time are in one heap. No clock. destination_sweep() frees destinations without
+ * messages and orders. Nothing here looks at all destinations, of which there may be 100,000, except
+ * destination_each().
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_DESTINATION_H
 #define CSSL_SMTPPROXY_QUEUE_DESTINATION_H
@@ -13,16 +15,18 @@
 /* Does the queue's owner still have to be told that the line is not empty any more? */
 enum destination_due { DUE_NONE, DUE_UNTOLD };
 
+/* IDLE: in the table's list of those that may have neither a message nor an order. */
+enum destination_use { DESTINATION_USED, DESTINATION_UNUSED };
+
 enum destination_flow { DESTINATION_FLOWS, DESTINATION_STOPPED };
 
 struct queue_destination {
 	struct queue_destination *next; /* of the table's bucket */
-	STAILQ_ENTRY(queue_destination) due_next;
+	STAILQ_ENTRY(queue_destination) due_next, idle_next;
 	enum destination_due due;
+	enum destination_use use;
 	struct item *first, *last;
-	struct item **heap; /* by due_ms */
-	size_t heap_count, heap_cap;
-	size_t count, ready, taken, held; /* @count: messages that are stored or being stored */
+	size_t count, ready, taken, held, deferred; /* @count: messages that are stored or being stored */
 	uint64_t bytes;
 	enum destination_flow flow;
 	uint32_t rate;      /* messages a minute; 0: no limit */
@@ -32,8 +36,11 @@ struct queue_destination {
 };
 
 struct destination_table {
-	struct queue_destination **buckets;
+	struct queue_destination **buckets; /* a power of two of them, about one for each destination */
 	size_t cap, count;
+	struct item **heap; /* DEFERRED items, by due_ms */
+	size_t heap_count, heap_cap;
+	STAILQ_HEAD(, queue_destination) idle; /* initialised with the first destination */
 };
 
 /* The one of that name; made if there is none and @make is not 0. Names compare as bytes: the caller writes them in
@@ -42,18 +49,20 @@ struct queue_destination *destination_get(struct destination_table *t, const cha
 /* Each of them in no order, until @fn returns not 0. */
 void destination_each(
 	const struct destination_table *t, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx);
-/* Frees those that have neither a message nor an order. */
+/* Its last message or its last order went: the next sweep may free it. */
+void destination_note_unused(struct destination_table *t, struct queue_destination *d);
+/* Frees those that have neither a message nor an order, and no untold line. */
 void destination_sweep(struct destination_table *t);
 void destination_table_clear(struct destination_table *t);
 
 /* At the end of the line. The item becomes READY. */
 void destination_append(struct queue_destination *d, struct item *i);
-/* The item becomes DEFERRED until its due_ms. 0 or CSSL_E_NO_MEMORY: nothing changed. */
-int destination_defer(struct queue_destination *d, struct item *i);
+/* The item becomes DEFERRED until its due_ms; item.to is its destination. 0 or CSSL_E_NO_MEMORY: nothing changed. */
+int destination_defer(struct destination_table *t, struct item *i);
 /* Out of the line or the heap, whichever has it; the state does not change. */
-void destination_unlink(struct queue_destination *d, struct item *i);
-/* Those that are due at @now_ms go to the end of the line. Returns when the next one will be due; INT64_MAX: none. */
-int64_t destination_wake(struct queue_destination *d, int64_t now_ms);
+void destination_unlink(struct destination_table *t, struct item *i);
+/* The first item that is due at @now_ms goes to the end of its destination's line. NULL: none is due. */
+struct item *destination_wake(struct destination_table *t, int64_t now_ms);
 /* The first of the line becomes TAKEN. NULL: the line is empty. */
 struct item *destination_take(struct queue_destination *d);
 

@@ -58,7 +58,7 @@ struct item {
 	uint8_t *sealed, *note;      /* owned; @note: the sealed state, NULL: the first one */
 	int64_t accepted_ms, due_ms; /* wall clock */
 	uint32_t sealed_len, note_len;
-	uint32_t heap_at; /* in the destination's heap, from 1 */
+	uint32_t heap_at; /* in the heap of deferred items, from 1 */
 	uint16_t refs, attempts;
 	uint8_t kind, state;
 	uint8_t waits;   /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */

@@ -77,20 +77,14 @@ static void tell_due(struct turn_end *t)
 	}
 }
 
-static void wake_destination(struct queue *q, struct queue_destination *d)
-{
-	size_t before = d->ready;
-
-	destination_wake(d, queue_wall_ms());
-	if (!before && d->ready)
-		queue_note_due(q, d);
-}
-
 static void wake(struct queue *q)
 {
-	for (size_t n = 0; n < q->destinations.cap; n++)
-		for (struct queue_destination *d = q->destinations.buckets[n]; d; d = d->next)
-			wake_destination(q, d);
+	const int64_t now_ms = queue_wall_ms();
+	struct item *i;
+
+	while ((i = destination_wake(&q->destinations, now_ms)))
+		if (i->to->ready == 1)
+			queue_note_due(q, i->to);
 }
 
 static void stop_further(struct queue *q)

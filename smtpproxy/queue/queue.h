@@ -86,6 +86,7 @@ enum queue_answer {
 	QUEUE_BUSY,          /* too many messages wait for the backups: read no more until on_room */
 	QUEUE_FULL,          /* the destination's line, the table of destinations or the decided ones: 452 */
 	QUEUE_NONE,          /* no such message, none is due, or its state does not allow it */
+	QUEUE_LATER,         /* the destination's rate is used up: ask again soon */
 	QUEUE_UNDECIDED,     /* the backups have not answered for that transaction yet */
 };
 
@@ -145,7 +146,7 @@ struct queue_taken {
 };
 
 /* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
- * below; NONE, also when queue_order() stops it or its rate is used up (ask again soon); CSSL_E_NO_MEMORY. One whose
+ * below; NONE, also when queue_order() stops it: on_due tells when that changes; LATER; CSSL_E_NO_MEMORY. One whose
  * state cannot be opened is HELD instead: nobody knows which of its recipients have it. */
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out);
 /* Frees the plain bytes; the message stays taken. All zero is legal. */

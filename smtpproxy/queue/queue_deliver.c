@@ -53,9 +53,9 @@ static int open_message(struct queue *q, const struct item *i, struct queue_take
 	return 0;
 }
 
-static void into_held(struct item *i)
+static void into_held(struct queue *q, struct item *i)
 {
-	destination_unlink(i->to, i);
+	destination_unlink(&q->destinations, i);
 	item_move(i, ITEM_HELD);
 	i->to->held++;
 }
@@ -67,8 +67,10 @@ int queue_take(struct queue *q, struct content_bytes destination, struct queue_t
 	struct item *i;
 
 	memset(out, 0, sizeof *out);
-	if (!d || !d->first || q->state != QUEUE_ACTIVE || !destination_may_take(d, redis_link_clock_ms() * 1000))
+	if (!d || !d->first || q->state != QUEUE_ACTIVE || d->flow == DESTINATION_STOPPED)
 		return QUEUE_NONE;
+	if (!destination_may_take(d, redis_link_clock_ms() * 1000))
+		return QUEUE_LATER;
 	while ((i = d->first)) {
 		int r = open_message(q, i, out);
 
@@ -83,7 +85,7 @@ int queue_take(struct queue *q, struct content_bytes destination, struct queue_t
 		}
 		log_paced(LOG_ERROR, NULL, "a message is held", "message=%llx cause=%s", (unsigned long long)i->id,
 			"its state cannot be opened");
-		into_held(i);
+		into_held(q, i);
 	}
 	return QUEUE_NONE;
 }
@@ -260,7 +262,7 @@ int queue_hold(struct queue *q, uint64_t id)
 	r = set_held(q, i, 1);
 	if (r)
 		return r;
-	into_held(i);
+	into_held(q, i);
 	return 0;
 }
 
@@ -311,7 +313,7 @@ int queue_try_now(struct queue *q, uint64_t id)
 
 	if (!i)
 		return QUEUE_NONE;
-	destination_unlink(i->to, i);
+	destination_unlink(&q->destinations, i);
 	i->due_ms = 0;
 	queue_settle(q, i);
 	return 0;

@@ -41,6 +41,8 @@ void queue_order_forget(struct queue *q, struct item *i)
 	i->next = NULL;
 	q->stats.orders--;
 	q->stats.orders_unstored -= is_unstored(i);
+	if (!i->to->order)
+		destination_note_unused(&q->destinations, i->to);
 }
 
 /* This one and all older ones. */

@@ -201,7 +201,7 @@ void queue_settle(struct queue *q, struct item *i)
 		d->held++;
 		return;
 	}
-	if (i->due_ms > queue_wall_ms() && !destination_defer(d, i))
+	if (i->due_ms > queue_wall_ms() && !destination_defer(&q->destinations, i))
 		return;
 	append(q, i);
 }
@@ -223,22 +223,24 @@ static void forget_id(struct queue *q, uint64_t id)
 	q->gone[q->gone_count++] = id;
 }
 
-static void out_of_destination(struct item *i)
+static void out_of_destination(struct queue *q, struct item *i)
 {
 	struct queue_destination *d = i->to;
 
 	if (!d || i->kind != ITEM_MESSAGE)
 		return;
-	destination_unlink(d, i);
+	destination_unlink(&q->destinations, i);
 	d->taken -= i->state == ITEM_TAKEN;
 	d->held -= i->state == ITEM_HELD;
 	d->count--;
 	d->bytes -= i->sealed_len;
+	if (!d->count)
+		destination_note_unused(&q->destinations, d);
 }
 
 void queue_remove(struct queue *q, struct item *i)
 {
-	out_of_destination(i);
+	out_of_destination(q, i);
 	if (i->kind == ITEM_DECIDED)
 		queue_decided_forget(q, i);
 	if (i->kind == ITEM_ORDER)

@@ -13,9 +13,11 @@ static struct item items[MANY];
 static struct queue_destination *fresh(struct destination_table *t)
 {
 	memset(items, 0, sizeof items);
-	for (unsigned n = 0; n < MANY; n++)
+	for (unsigned n = 0; n < MANY; n++) {
 		items[n].id = n + 1;
-	return destination_get(t, "a.example", 9, 1);
+		items[n].to = destination_get(t, "a.example", 9, 1);
+	}
+	return items[0].to;
 }
 
 START_TEST(name_finds_its_destination_and_no_other)
@@ -41,9 +43,9 @@ START_TEST(line_is_first_in_first_out)
 
 	for (unsigned n = 0; n < 5; n++)
 		destination_append(d, &items[n]);
-	destination_unlink(d, &items[0]);
-	destination_unlink(d, &items[2]);
-	destination_unlink(d, &items[4]);
+	destination_unlink(&t, &items[0]);
+	destination_unlink(&t, &items[2]);
+	destination_unlink(&t, &items[4]);
 	ck_assert_ptr_eq(destination_take(d), &items[1]);
 	ck_assert_int_eq(items[1].state, ITEM_TAKEN);
 	ck_assert_ptr_eq(destination_take(d), &items[3]);
@@ -53,6 +55,15 @@ START_TEST(line_is_first_in_first_out)
 }
 END_TEST
 
+static size_t woken(struct destination_table *t, int64_t now_ms)
+{
+	size_t n = 0;
+
+	while (destination_wake(t, now_ms))
+		n++;
+	return n;
+}
+
 START_TEST(deferred_messages_wake_in_the_order_of_their_times)
 {
 	struct destination_table t = { 0 };
@@ -61,20 +72,63 @@ START_TEST(deferred_messages_wake_in_the_order_of_their_times)
 
 	for (unsigned n = 0; n < MANY; n++) {
 		items[n].due_ms = 1 + (int64_t)(n * 7919u % MANY);
-		ck_assert_int_eq(destination_defer(d, &items[n]), 0);
+		ck_assert_int_eq(destination_defer(&t, &items[n]), 0);
 	}
 	for (unsigned n = 0; n < MANY; n += 3)
-		destination_unlink(d, &items[n]);
-	ck_assert_int_eq(destination_wake(d, 0), d->heap[0]->due_ms);
+		destination_unlink(&t, &items[n]);
+	ck_assert_ptr_null(destination_wake(&t, 0));
 	ck_assert_ptr_null(destination_take(d));
-	ck_assert_int_gt(destination_wake(d, MANY / 2), MANY / 2);
-	ck_assert_int_eq(destination_wake(d, MANY), INT64_MAX);
+	ck_assert_uint_eq(woken(&t, MANY / 2) + d->deferred, MANY - (MANY + 2) / 3);
+	ck_assert_int_gt(t.heap[0]->due_ms, MANY / 2);
+	woken(&t, MANY);
+	ck_assert_uint_eq(d->deferred, 0);
 	for (struct item *i = destination_take(d); i; i = destination_take(d)) {
 		ck_assert_uint_ne((i->id - 1) % 3, 0);
 		ck_assert_int_ge(i->due_ms, last);
 		last = i->due_ms;
 	}
 	ck_assert_uint_eq(d->taken, MANY - (MANY + 2) / 3);
+	destination_table_clear(&t);
+}
+END_TEST
+
+START_TEST(messages_of_all_destinations_wake_by_their_times)
+{
+	struct destination_table t = { 0 };
+	struct queue_destination *a = fresh(&t), *b = destination_get(&t, "b.example", 9, 1);
+
+	for (unsigned n = 0; n < 6; n++) {
+		items[n].to = n % 2 ? b : a;
+		items[n].due_ms = 6 - n;
+		destination_defer(&t, &items[n]);
+	}
+	ck_assert_uint_eq(a->deferred, 3);
+	for (unsigned n = 6; n-- > 0;)
+		ck_assert_ptr_eq(destination_wake(&t, 6), &items[n]);
+	ck_assert_uint_eq(a->ready, 3);
+	ck_assert_uint_eq(b->ready, 3);
+	destination_table_clear(&t);
+}
+END_TEST
+
+START_TEST(a_sweep_frees_only_destinations_without_messages)
+{
+	struct destination_table t = { 0 };
+	struct queue_destination *d = fresh(&t);
+
+	destination_get(&t, "b.example", 9, 1);
+	d->count = 1;
+	destination_sweep(&t);
+	ck_assert_uint_eq(t.count, 1);
+	d->count = 0;
+	d->due = DUE_UNTOLD;
+	destination_note_unused(&t, d);
+	destination_note_unused(&t, d);
+	destination_sweep(&t);
+	ck_assert_ptr_eq(destination_get(&t, "a.example", 9, 0), d);
+	d->due = DUE_NONE;
+	destination_sweep(&t);
+	ck_assert_uint_eq(t.count, 0);
 	destination_table_clear(&t);
 }
 END_TEST
@@ -131,6 +185,8 @@ int main(void)
 		name_finds_its_destination_and_no_other,
 		line_is_first_in_first_out,
 		deferred_messages_wake_in_the_order_of_their_times,
+		messages_of_all_destinations_wake_by_their_times,
+		a_sweep_frees_only_destinations_without_messages,
 		a_stopped_line_gives_nothing_and_is_not_swept,
 		a_rate_holds_however_often_it_is_looked_at,
 	};
