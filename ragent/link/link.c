@@ -207,6 +207,7 @@ void link_handle_closed(struct link *l)
 void link_heard(struct link *l)
 {
 	l->heard_ms = worker_now_ms(l->p.worker);
+	l->ear = LINK_HEARD;
 	if (l->state == LINK_SUSPECT && !l->failure)
 		move(l, LINK_UP);
 }
@@ -227,6 +228,7 @@ void link_is_up(struct link *l, const struct link_hello *peer)
 	l->fate = PEER_FATE_UNKNOWN;
 	l->backoff_ms = BACKOFF_FIRST_MS;
 	l->heard_ms = l->ticked_ms = worker_now_ms(l->p.worker);
+	l->ear = LINK_HEARD_NOTHING;
 	move(l, LINK_UP);
 }
 

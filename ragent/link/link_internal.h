@@ -14,6 +14,8 @@
 
 /* Is a second connection to the agent being tried? */
 enum link_second { LINK_ALONE, LINK_BESIDE };
+/* Has a frame come since the link is up? */
+enum link_ear { LINK_HEARD_NOTHING, LINK_HEARD };
 /* A failure of a link whose agent answered on a second connection. */
 #define LINK_BROKEN UV_ECONNABORTED
 
@@ -39,6 +41,7 @@ struct link {
 	uint8_t fate;    /* enum peer_fate of @process */
 	uint8_t wish;    /* enum link_wish */
 	uint8_t second;  /* enum link_second */
+	uint8_t ear;     /* enum link_ear */
 	uint8_t handles; /* opening and framed: opened and not yet closed */
 };
 

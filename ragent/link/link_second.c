@@ -2,6 +2,10 @@
  * first connection is broken: the network was cut, and TCP waits longer and longer until it sends again. Then the first
  * one is given up, and the link opens again at once. Its streams go on (proto/frame.h: REATTACH), and no agent has to
  * take over. A UNIX socket cannot break, so its silence says nothing else.
+ *
+ * The agent's main thread answers the second connection, so it says nothing of the worker behind the link. A worker
+ * sends a frame as soon as it has a link. If none came since the link is up, the worker hangs: nothing is tried, and
+ * the agent is lost in time.
  */
 #include <unistd.h>
 
@@ -55,8 +59,8 @@ static const struct link_opening_ops second_ops = {
 
 void link_try_second(struct link *l)
 {
-	if (l->state != LINK_SUSPECT || l->second == LINK_BESIDE || l->p.agent->link.ss_family == AF_UNIX ||
-		!link_outlived(l))
+	if (l->state != LINK_SUSPECT || l->second == LINK_BESIDE || l->ear == LINK_HEARD_NOTHING ||
+		l->p.agent->link.ss_family == AF_UNIX || !link_outlived(l))
 		return;
 	if (link_opening_begin(
 		    &l->opening, l->p.worker, &second_ops, l->p.agent, l->p.ring, &l->p.hello, SECOND_LIMIT_MS) < 0)
