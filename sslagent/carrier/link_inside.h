@@ -63,6 +63,8 @@ void link_forget_stream(struct link_stream *s);
 void link_free_if_over(struct link *l);
 
 /* link_stream.c */
+/* NULL: it is the carrier of another kind. */
+struct link_stream *link_stream_of(struct carrier *c);
 /* NULL: out of memory. */
 struct link_stream *link_stream_begin(struct link *l, uint32_t id);
 void link_stream_drop(struct link_stream *s);

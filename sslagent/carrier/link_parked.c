@@ -129,6 +129,17 @@ static void compare(void *ctx, uint32_t id, void *holder)
 
 /* RAgent's process may have died before it learnt that the stream went on: then the stream is on a later link than
  * RAgent names. */
+static struct link_stream *look_up_connection(const struct link *l, const struct frame_reattach *r)
+{
+	struct connection_id id;
+
+	memcpy(id.bytes, r->connection_id, sizeof id.bytes);
+	const struct connection *c = connection_table_find(&l->home->connections->table, &id);
+	struct link_stream *s = c ? link_stream_of(c->carrier) : NULL;
+	return s && is_same_line(l, s->link) && is_wanted(s, r) ? s : NULL;
+}
+
+/* The same for a connection that ended meanwhile: there are few. */
 static struct link_stream *search_links(const struct link *l, struct link *list, const struct frame_reattach *r)
 {
 	struct search s = { .wanted = r };
@@ -158,6 +169,8 @@ static struct link_stream *find_stream(const struct link *l, const struct frame_
 
 	if (!s)
 		s = look_up(l, l->home->links, r);
+	if (!s)
+		s = look_up_connection(l, r);
 	if (!s)
 		s = search_links(l, l->home->parked, r);
 	if (!s)

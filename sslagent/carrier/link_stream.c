@@ -241,6 +241,11 @@ static const struct carrier_ops link_carrier = {
 
 /* --- life --- */
 
+struct link_stream *link_stream_of(struct carrier *c)
+{
+	return c->ops == &link_carrier ? stream_of(c) : NULL;
+}
+
 struct link_stream *link_stream_begin(struct link *l, uint32_t id)
 {
 	struct link_stream *s = calloc(1, sizeof *s);
