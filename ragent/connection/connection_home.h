@@ -62,6 +62,7 @@ struct connection_home {
 	struct fine_blocks belongings; /* sealed copies and names */
 	struct slabs trails;           /* of the busy connections, for the next process */
 	unsigned reattaching;          /* connections in state REATTACHING */
+	unsigned went_on;              /* connections of the process before that this one has restored */
 	struct slabs busy_parts;       /* of the connections that are not compact */
 	/* With a keeper, the memory of connections, their parts and the small blocks outlives the process. */
 	struct table *table; /* NULL: it does not */

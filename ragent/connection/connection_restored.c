@@ -314,7 +314,10 @@ static void restore(struct connection_home *home, const struct handover_map *map
 	end_by_reset(connection_fd(home->connections), 0);
 	struct connection *c = home->connections; /* the newest */
 	connection_go_on(c);
-	atomic_fetch_add(c->state == CONNECTION_CLOSING ? &fates->reset : &fates->went_on, 1);
+	if (c->state == CONNECTION_CLOSING)
+		atomic_fetch_add(&fates->reset, 1);
+	else
+		home->went_on++;
 }
 
 void connection_restore_all(struct connection_home *home)

@@ -104,9 +104,14 @@ void ragent_welcome_fresh(struct ragent *r, unsigned worker)
 		ragent_worker_welcome(r->workers[worker], l->fresh[i]);
 }
 
-static void count_fates(struct fates *f, const struct leftovers *l, uint64_t pause_us)
+/* When it serves: a process that died before has let no connection go on. */
+static void count_fates(const struct ragent *r, uint64_t pause_us)
 {
-	atomic_fetch_add(&f->fresh, l->fresh_count);
+	struct fates *f = &r->shared.notes->shared->fates;
+
+	for (unsigned i = 0; i < r->worker_count; i++)
+		atomic_fetch_add(&f->went_on, r->workers[i]->home.went_on);
+	atomic_fetch_add(&f->fresh, r->leftovers->fresh_count);
 	atomic_fetch_add(&f->pause_us, pause_us);
 	atomic_store(&f->last_pause_us, pause_us);
 }
@@ -123,7 +128,7 @@ void ragent_say_running_again(const struct ragent *r)
 	const struct leftovers *l = r->leftovers;
 	const uint64_t now_ns = notes_now_ns(), died_ns = atomic_load(&n->shared->died_ns);
 
-	count_fates(&n->shared->fates, l, in_us(died_ns, now_ns));
+	count_fates(r, in_us(died_ns, now_ns));
 	log_event(LOG_WARNING, NULL, "running again",
 		"after_us=%llu begin_us=%llu sort_us=%llu restore_us=%llu deaths=%llu connections=%u "
 		"connections_reset=%zu",
