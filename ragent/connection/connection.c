@@ -28,7 +28,7 @@ static const struct {
 	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | TO(PREAMBLE) | ENDS },
 	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | TO(WAITING) | ENDS },
 	[CONNECTION_WAITING] = { "waiting", TO(HANDSHAKING) | ENDS },
-	[CONNECTION_HANDSHAKING] = { "handshaking", TO(WAITING) | TO(OWNED) | TO(ADOPTING) | ENDS },
+	[CONNECTION_HANDSHAKING] = { "handshaking", TO(WAITING) | TO(OWNED) | TO(ADOPTING) | TO(REATTACHING) | ENDS },
 	[CONNECTION_OWNED] = { "owned",
 		TO(MOVING) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | TO(REATTACHING) | ENDS },
 	[CONNECTION_MOVING] = { "moving", TO(OWNED) | TO(ADOPTING) | TO(RESTING) | ENDS },
@@ -39,7 +39,8 @@ static const struct {
 	[CONNECTION_CLOSING] = { "closing", 0 },
 	[CONNECTION_PREAMBLE] = { "preamble", TO(HELLO) | TO(RELAYED) | ENDS },
 	[CONNECTION_RELAYED] = { "relayed", ENDS },
-	[CONNECTION_REATTACHING] = { "reattaching", TO(OWNED) | TO(RESTING) | ENDS },
+	[CONNECTION_REATTACHING] = { "reattaching",
+		TO(WAITING) | TO(HANDSHAKING) | TO(OWNED) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | ENDS },
 };
 
 const char *connection_state_name(enum connection_state s)
@@ -177,14 +178,21 @@ void connection_arm_deadline(struct connection *c)
 	}
 }
 
+enum connection_state connection_phase(const struct connection *c)
+{
+	return c->state == CONNECTION_REATTACHING ? c->busy->resumes : c->state;
+}
+
 int connection_shakes_hands(const struct connection *c)
 {
+	if (c->state == CONNECTION_REATTACHING)
+		return c->position.stage == POSITION_HANDSHAKE;
 	return c->state == CONNECTION_WAITING || c->state == CONNECTION_HANDSHAKING;
 }
 
 static int is_beyond_handshake(const struct connection *c)
 {
-	return c->state > CONNECTION_HANDSHAKING && !connection_speaks_clear(c);
+	return c->state > CONNECTION_HANDSHAKING && !connection_shakes_hands(c) && !connection_speaks_clear(c);
 }
 
 void connection_count_state(struct connection *c, enum connection_state state, int by)
@@ -276,10 +284,8 @@ static void check_silence(struct connection *c)
 	watch_silence(c, sooner(next_ms, left_ms(c, compact_ms)));
 }
 
-static void on_deadline(struct deadline *d)
+static void act_on_deadline(struct connection *c)
 {
-	struct connection *c = container_of(d, struct connection, deadline);
-
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_PROXY:
 	case CONNECTION_HELLO:
@@ -299,8 +305,20 @@ static void on_deadline(struct deadline *d)
 	case CONNECTION_REATTACHING: connection_reattach_failed(c); break;
 	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;
-	case CONNECTION_CLOSING: connection_free(c); break; /* it had no stream to close */
+	case CONNECTION_CLOSING: break;
 	}
+}
+
+static void on_deadline(struct deadline *d)
+{
+	struct connection *c = container_of(d, struct connection, deadline);
+
+	if (c->state == CONNECTION_CLOSING) { /* it had no stream to close */
+		connection_free(c);
+		return;
+	}
+	act_on_deadline(c);
+	connection_save_if_void(c);
 }
 
 /* --- begin --- */

@@ -17,8 +17,10 @@
  *                                                            OWNED, MOVING: owner lost at a checkpoint
  *
  * While no agent takes anything: HELLO, HANDSHAKING --> WAITING --> HANDSHAKING.
- * The link to its owner broke: OWNED --> REATTACHING --> OWNED, or RESTING if the owner is lost. It begins as
- * REATTACHING in the process after one that died.
+ * The link to its agent broke: HANDSHAKING, OWNED --> REATTACHING --> the state before. If the agent is lost,
+ * REATTACHING
+ * --> RESTING, or in a handshake HANDSHAKING, WAITING. In the process after one that died, a connection with an agent
+ * begins as REATTACHING, and goes on in HANDSHAKING, OWNED, ADOPTING or FINISHING.
  * An owner may freeze it by itself (it drains): OWNED --> ADOPTING. It is told to end one: OWNED --> FINISHING.
  * Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is discarded) and to
  * CLOSING (its handle is being closed), LINGERING only to CLOSING.
@@ -46,7 +48,7 @@
 	X(CLOSING, "its handle is being closed")                                                                       \
 	X(PREAMBLE, "an agent speaks with its client in clear, before STARTTLS")                                       \
 	X(RELAYED, "an agent passes on mail in clear")                                                                 \
-	X(REATTACHING, "its owner still has it; the link to it broke")
+	X(REATTACHING, "its agent still has it; the link to it broke")
 
 enum connection_state {
 #define X(name, text) CONNECTION_##name,

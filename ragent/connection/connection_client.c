@@ -178,6 +178,7 @@ static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 
 	if (r == PROXY_INCOMPLETE)
 		return 0;
+	connection_touch(c); /* an image has no addresses */
 	if (r == 0)
 		r = connection_take_header(c, &h);
 	if (r < 0) {
@@ -361,6 +362,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	} while (n && used < len);
 	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
 		c->slot.bytes_read += used;
+	connection_save_amid_input(c, data + used, len - used);
 	note_partial(c, len - used, used);
 	connection_weigh(c);
 	connection_relieve(c->home);
@@ -458,8 +460,7 @@ static void on_written(struct stream *s, size_t len)
 	else
 		connection_acknowledge_if_due(c);
 	connection_weigh(c);
-	if (!connection_is_saved(c))
-		connection_save(c);
+	connection_save_if_void(c);
 }
 
 static void on_closed(struct stream *s)

@@ -128,7 +128,7 @@ static void count_for_listener(const struct connection *c, enum end_reason reaso
 {
 	struct listener_counters *n = connection_counts(c);
 
-	if (c->state == CONNECTION_HANDSHAKING && !c->agreed)
+	if (connection_phase(c) == CONNECTION_HANDSHAKING && !c->agreed)
 		counter_add(&n->handshakes_failed, 1);
 	else if (c->state <= CONNECTION_WAITING && reason != END_CLIENT_CLOSED && reason != END_CLIENT_RESET)
 		counter_add(&n->refused, 1);

@@ -102,6 +102,7 @@ struct busy_part {
 	uint64_t move_began_ns;       /* since when it has no owner, or one that was told to freeze it; 0: neither */
 	uint32_t move_limit_ms;       /* MOVING: so long the owner may take to freeze it or to refuse */
 	uint8_t move_answer;          /* enum move_answer */
+	uint8_t resumes;              /* REATTACHING: enum connection_state in which it goes on */
 	uint8_t fin;                  /* enum fin_telling */
 	uint64_t wait_began_ms;       /* since when it waits for an agent to begin the handshake; 0: it does not wait */
 	uint64_t pause_began_ms;      /* since when the client waits because an owner was lost; 0: it does not wait */
@@ -168,6 +169,8 @@ void connection_to(struct connection *c, enum connection_state to);
 void connection_count_state(struct connection *c, enum connection_state state, int by);
 /* Has its handshake begun and not ended? */
 int connection_shakes_hands(const struct connection *c);
+/* Its state; of one that is REATTACHING, the state in which it goes on. */
+enum connection_state connection_phase(const struct connection *c);
 /* Set the longest time that it may wait in its state. */
 void connection_arm_deadline(struct connection *c);
 const struct conf_limits *connection_limits(const struct connection *c);
@@ -219,6 +222,10 @@ static inline int connection_is_saved(const struct connection *c)
 }
 /* Call it after changes: its slot says how it is now, if another process could continue that. */
 void connection_save(struct connection *c);
+/* The same if its slot is void. */
+void connection_save_if_void(struct connection *c);
+/* The same while its client's bytes are read; these @len bytes are not used yet. */
+void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_t len);
 /* Its client sent these bytes, the first of which are those that were not used last time. Call it before anything is
  * done with them. */
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len);

@@ -75,6 +75,7 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 	m.cause = wish->cause;
 	m.deadline_ms = wish->deadline_ms;
 	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
+	connection_save(c);
 }
 
 void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order)

@@ -1,6 +1,7 @@
 /* connection_reattach.c: a connection whose link to its owner broke, or that had an owner when the process before died.
  * The owner keeps its stream for a while (proto/frame.h: REATTACH), and the connection waits in state REATTACHING until
- * the link to it is up again.
+ * the link to it is up again. The agent of a handshake, and one that was told to adopt the connection, count as owners
+ * here.
  *
  * Then both sides make up for what the other one lacks. The owner sends the frames that no image has, and those whose
  * bytes the client has not got: of a frame that the image has, only the bytes are used that the kernel had not taken; a
@@ -18,11 +19,19 @@
 
 /* --- wait --- */
 
+static int has_state_to_wait(const struct connection *c)
+{
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_HANDSHAKING: return c->position.stage == POSITION_HANDSHAKE;
+	case CONNECTION_OWNED:
+	case CONNECTION_REATTACHING: return 1;
+	default: return 0;
+	}
+}
+
 static int may_wait(const struct connection *c, const struct link *l)
 {
-	if (c->state != CONNECTION_OWNED && c->state != CONNECTION_REATTACHING)
-		return 0;
-	return link_comes_again(l) && c->account.frames != FRAMES_UNKNOWN &&
+	return has_state_to_wait(c) && link_comes_again(l) && c->account.frames != FRAMES_UNKNOWN &&
 	       (!c->busy || c->busy->move_answer == MOVE_ANSWER_NOT_DUE);
 }
 
@@ -30,8 +39,10 @@ int connection_waits_for_owner(struct connection *c, const struct link *l)
 {
 	if (!may_wait(c, l) || connection_expand(c) < 0)
 		return 0;
-	if (c->state == CONNECTION_OWNED)
+	if (c->state != CONNECTION_REATTACHING) {
+		c->busy->resumes = c->state;
 		connection_to(c, CONNECTION_REATTACHING);
+	}
 	connection_save(c);
 	return 1;
 }
@@ -105,19 +116,26 @@ static void give_up_owner(struct connection *c)
 	connection_release_current(c);
 }
 
-/* As after the loss of an owner, if all that was committed went to the client: what is lacking, nobody else has. */
+/* If all that was committed went to the client: what is lacking, nobody else has. */
+static int another_can_go_on(const struct connection *c)
+{
+	return c->queued == c->account.base + c->account.received && (c->copies.current || connection_shakes_hands(c));
+}
+
+/* As after the loss of an owner. */
 void connection_reattach_failed(struct connection *c)
 {
-	const int has_all = c->queued == c->account.base + c->account.received;
-
 	counter_add(&c->home->counters.reattach_failed, 1);
 	give_up_owner(c);
-	if (has_all && c->copies.current) {
+	if (!another_can_go_on(c)) {
+		counter_add(&c->home->counters.takeovers_ended, 1);
+		connection_end(c, END_AGENT_LOST, END_RESET);
+	} else if (c->busy->resumes == CONNECTION_FINISHING) {
+		connection_send_finish(c, (enum end_reason)c->end_reason);
+	} else {
 		connection_owner_lost_with_process(c);
-		return;
 	}
-	counter_add(&c->home->counters.takeovers_ended, 1);
-	connection_end(c, END_AGENT_LOST, END_RESET);
+	connection_save_if_void(c);
 }
 
 void connection_reattach_refused(struct connection *c)
@@ -135,6 +153,18 @@ static void pass_image(struct connection *c)
 
 	if (a->next > c->account.frames)
 		a->next = a->byte < a->written ? ALL_NEW : 0;
+}
+
+/* The process before may have died before it told the agent to end it. */
+static void go_on(struct connection *c)
+{
+	const uint8_t reason = c->end_reason;
+
+	connection_to(c, (enum connection_state)c->busy->resumes);
+	if (c->state == CONNECTION_FINISHING)
+		link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
+	connection_acknowledge(c);
+	connection_send_records(c);
 }
 
 int connection_in_reattached(struct connection *c, const struct frame *f)
@@ -157,11 +187,9 @@ int connection_in_reattached(struct connection *c, const struct frame *f)
 	pass_image(c);
 	counter_add(&c->home->counters.reattached, 1);
 	log_event(LOG_DEBUG, &c->id, "owner goes on", "agent=%s frames=%llu held_from=%llu",
-		agents_name(connection_agents(c), c->owner), (unsigned long long)c->account.frames,
+		agents_name(connection_agents(c), c->account.stream.agent), (unsigned long long)c->account.frames,
 		(unsigned long long)told.frame);
-	connection_to(c, CONNECTION_OWNED);
-	connection_acknowledge(c);
-	connection_send_records(c);
+	go_on(c);
 	return 0;
 }
 

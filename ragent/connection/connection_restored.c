@@ -1,6 +1,6 @@
 /* connection_restored.c: makes connections from those that the process before left (connection_saved.c). A connection
- * that had an owner waits for it in state REATTACHING; another one rests. Every value of the process before is checked
- * before it is used, because it can have been attacked.
+ * that had an agent waits for it in state REATTACHING; another one is in the state of before. Every value of the
+ * process before is checked before it is used, because it can have been attacked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
+#include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/connection/trail.h"
 
@@ -24,6 +25,7 @@ struct restored {
 	const struct trail_image *image; /* NULL: it was compact */
 	struct connection c;             /* as it was, with pointers of this process */
 	struct busy_part busy;
+	struct preamble preamble;
 	uint8_t *input; /* bytes of the client: kept records, and those behind them */
 	size_t input_len;
 };
@@ -52,14 +54,71 @@ static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
 	       b->len <= COPY_MAX_LEN && table_has(t, b, sealed_blob_len(b));
 }
 
-/* Are these values that a saved connection can have? Later code takes them for granted. */
-static int is_at_rest_or_owned(const struct connection *c)
-{
-	const int has_owner = c->state == CONNECTION_OWNED || c->state == CONNECTION_REATTACHING;
-	const int is_open = c->server_side == SERVER_OPEN || (has_owner && c->server_side == SERVER_SAID_LAST);
+/* What a connection has in each state that can be saved. REATTACHING ones are not here: the state in which they go on
+ * counts. */
+enum has { HAS_NO_STATE, HAS_BEGUN, HAS_HANDSHAKE, HAS_ADOPTER, HAS_OWNER, HAS_COPY };
 
-	return (c->state == CONNECTION_RESTING || (has_owner && c->owner != NO_AGENT)) &&
-	       c->position.stage == POSITION_LIVE && c->epoch != 0 && is_open && c->tail != TAIL_VIOLATION;
+static enum has has_in(enum connection_state state)
+{
+	static const enum has rows[CONNECTION_STATE_COUNT] = {
+		[CONNECTION_PROXY] = HAS_BEGUN,
+		[CONNECTION_HELLO] = HAS_BEGUN,
+		[CONNECTION_WAITING] = HAS_BEGUN,
+		[CONNECTION_HANDSHAKING] = HAS_HANDSHAKE,
+		[CONNECTION_ADOPTING] = HAS_ADOPTER,
+		[CONNECTION_OWNED] = HAS_OWNER,
+		[CONNECTION_MOVING] = HAS_OWNER,
+		[CONNECTION_FINISHING] = HAS_OWNER,
+		[CONNECTION_RESTING] = HAS_COPY,
+	};
+
+	return state < CONNECTION_STATE_COUNT ? rows[state] : HAS_NO_STATE;
+}
+
+static int has_agent(const struct connection *c)
+{
+	return has_in(c->state) > HAS_BEGUN && has_in(c->state) < HAS_COPY;
+}
+
+static int is_before_its_keys(const struct connection *c)
+{
+	return c->position.stage == POSITION_HANDSHAKE && !c->copies.current && !c->agreed;
+}
+
+static int is_live(const struct connection *c)
+{
+	return c->position.stage == POSITION_LIVE && c->epoch != 0;
+}
+
+/* Are these values that a saved connection can have? Later code takes them for granted. */
+static int fits_its_state(const struct connection *c)
+{
+	switch (has_in(c->state)) {
+	case HAS_BEGUN: return is_before_its_keys(c) && c->position.server_records == 0;
+	case HAS_HANDSHAKE: return is_before_its_keys(c) && c->epoch != 0;
+	case HAS_ADOPTER: return is_live(c) && c->copies.current;
+	case HAS_OWNER: return is_live(c) && c->owner != NO_AGENT;
+	case HAS_COPY: return is_live(c) && c->copies.current && c->server_side == SERVER_OPEN;
+	case HAS_NO_STATE: return 0;
+	}
+	return 0;
+}
+
+/* The agent that is asked to go on with it. */
+static int names_its_stream(const struct connection_home *home, const struct connection *c)
+{
+	const int16_t agent = c->account.stream.agent;
+
+	if (!has_agent(c))
+		return 1;
+	if (c->account.frames == FRAMES_UNKNOWN) /* it is treated as lost, as only an owner can be */
+		return has_in(c->state) == HAS_OWNER;
+	return agent >= 0 && (unsigned)agent < agents_count(home->shared->agents);
+}
+
+static int is_open(const struct connection *c)
+{
+	return (c->server_side == SERVER_OPEN || c->server_side == SERVER_SAID_LAST) && c->tail != TAIL_VIOLATION;
 }
 
 /* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
@@ -68,10 +127,9 @@ static int is_readable(const struct connection_home *home, const struct connecti
 {
 	const struct table *t = home->table;
 	const struct endpoints *e = &c->endpoints;
-	const int copy_is_good =
-		c->copies.current ? copy_is_whole(t, c->copies.current) : c->state != CONNECTION_RESTING;
 
-	return c->slot.front < home->shared->front_count && is_at_rest_or_owned(c) && copy_is_good &&
+	return c->slot.front < home->shared->front_count && is_open(c) && fits_its_state(c) &&
+	       names_its_stream(home, c) && (!c->copies.current || copy_is_whole(t, c->copies.current)) &&
 	       (!c->agreed || names_are_whole(t, c->agreed)) &&
 	       (e->unique_id_len == 0 || table_has(t, e->unique_id, e->unique_id_len));
 }
@@ -91,6 +149,29 @@ static int find_image(struct restored *r)
 	return 0;
 }
 
+/* An agent that was told to freeze the connection may do so later, or never: it is its owner until then. */
+static void wait_for_agent(struct restored *r)
+{
+	struct connection *c = &r->c;
+
+	r->busy.resumes = c->state == CONNECTION_MOVING ? CONNECTION_OWNED : c->state;
+	if (c->state == CONNECTION_MOVING)
+		r->busy.move_answer = MOVE_ANSWER_OVERDUE;
+	c->state = CONNECTION_REATTACHING;
+}
+
+static void take_busy(struct restored *r)
+{
+	const struct trail_image *image = r->image;
+
+	r->busy.exposure = image->exposure;
+	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
+	r->preamble = (struct preamble){ .hello_ms = image->hello_ms };
+	r->busy.preamble = image->hello_ms ? &r->preamble : NULL;
+	if (r->c.state == CONNECTION_REATTACHING)
+		r->c.state = image->resumes;
+}
+
 /* As it was, with pointers of this process. 0, or CSSL_E_RANGE. */
 static int take_image(struct restored *r)
 {
@@ -99,6 +180,8 @@ static int take_image(struct restored *r)
 	memcpy(out, r->slot, sizeof *out);
 	if (r->image)
 		memcpy((uint8_t *)out + TRAIL_BEGIN, r->image->members, sizeof r->image->members);
+	if (r->image)
+		take_busy(r);
 	if (!is_readable(r->home, out))
 		return CSSL_E_RANGE;
 	out->home = r->home;
@@ -110,10 +193,11 @@ static int take_image(struct restored *r)
 	out->copies.pending = out->copies.former = NULL;
 	if (out->endpoints.unique_id_len == 0)
 		out->endpoints.unique_id = NULL;
-	out->handshaking_at = out->move_target = NO_AGENT;
-	if (out->state == CONNECTION_OWNED)
-		out->state = CONNECTION_REATTACHING;
-	if (out->state == CONNECTION_RESTING)
+	if (out->state != CONNECTION_HANDSHAKING)
+		out->handshaking_at = NO_AGENT;
+	if (has_agent(out))
+		wait_for_agent(r);
+	else
 		out->affinity_agent = NO_AGENT;
 	out->attempts = 0;
 	out->reading = CLIENT_READING;
@@ -174,6 +258,11 @@ static int records_len(const struct restored *r, uint64_t records, size_t *out)
 	return 0;
 }
 
+static int keeps_no_records_yet(const struct connection *c)
+{
+	return c->state == CONNECTION_PROXY || c->state == CONNECTION_HELLO;
+}
+
 /* Whole records, not more than a window of them, are kept. The others are the next input. The owner tells later what it
  * got. */
 static int take_records(struct restored *r)
@@ -186,7 +275,8 @@ static int take_records(struct restored *r)
 	if (consumed < first || records_len(r, consumed - first, &consumed_len) < 0)
 		return CSSL_E_RANGE;
 	const size_t most = consumed_len + connection_window(&r->c);
-	if (r->input_len && tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
+	if (r->input_len && !keeps_no_records_yet(&r->c) &&
+		tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
 		return CSSL_E_RANGE;
 	r->busy.kept = (struct kept){ .data = run.len ? r->input : NULL,
 		.cap = (uint32_t)run.len,
@@ -214,7 +304,7 @@ static int look_at(struct restored *r)
 		result = tcp_counts_get(r->slot->fd, &counts);
 	if (result < 0)
 		return result;
-	if (r->c.state == CONNECTION_RESTING && counts.written != r->c.queued)
+	if (r->c.state != CONNECTION_REATTACHING && counts.written != r->c.queued)
 		return CSSL_E_RANGE;
 	r->c.queued = counts.written;
 	if (!r->image) {
@@ -223,7 +313,6 @@ static int look_at(struct restored *r)
 			(struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 		return 0;
 	}
-	r->busy.exposure = r->image->exposure;
 	result = take_input(r, counts.read);
 	return result < 0 ? result : take_records(r);
 }
@@ -266,6 +355,7 @@ static void take_up(const struct restored *r, struct connection *c)
 {
 	c->account.frames = r->c.account.frames;
 	c->account.stream = r->c.account.stream;
+	c->busy->resumes = r->busy.resumes;
 	connection_save(c);
 }
 

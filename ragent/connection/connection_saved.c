@@ -4,9 +4,9 @@
  * A compact connection is saved as it is: nothing of it changes. A busy one has a trail (trail.h): after each frame of
  * its owner an image of it is written there, so the valid image is at most one frame old. The next process learns the
  * rest elsewhere: the owner holds the frames that no image has, the kernel counts the bytes that went to the client,
- * and the client's bytes are in the log, or in the worker's read buffer. Of a connection that rests, nothing but bytes
- * of its client may have come since. The slot becomes void before anything else happens to the connection: another
- * state, the next epoch.
+ * and the client's bytes are in the log, or in the worker's read buffer. Of a connection without an agent, nothing but
+ * bytes of its client may have come since. The slot becomes void before anything else happens to the connection:
+ * another state, the next epoch. It is valid again after the event.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +14,7 @@
 #include "net/fault.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
+#include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/connection/trail.h"
 
@@ -33,20 +34,50 @@ static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 
 static int owner_may_go_on(const struct connection *c)
 {
-	if (c->tail == TAIL_VIOLATION || (c->server_side != SERVER_OPEN && c->server_side != SERVER_SAID_LAST))
-		return 0;
-	return !c->busy || c->busy->move_answer == MOVE_ANSWER_NOT_DUE;
+	return c->tail != TAIL_VIOLATION && (c->server_side == SERVER_OPEN || c->server_side == SERVER_SAID_LAST);
 }
 
-/* The first checks are those that fail most often. */
+/* Without the number of its agent's frames, the next process can only treat the agent as lost. Of these states, no
+ * agent could go on then. */
+static int agent_may_go_on(const struct connection *c)
+{
+	return owner_may_go_on(c) && c->account.frames != FRAMES_UNKNOWN;
+}
+
+static int may_wait_again(const struct connection *c)
+{
+	return c->busy->resumes == CONNECTION_OWNED ? owner_may_go_on(c) : agent_may_go_on(c);
+}
+
+/* No agent has it yet. */
+static int may_begin_again(const struct connection *c)
+{
+	return c->tail == TAIL_NONE && c->queued == c->slot.bytes_written;
+}
+
+static int may_rest_again(const struct connection *c)
+{
+	return c->queued == c->slot.bytes_written && c->copies.current && connection_leaves_nothing_over(c);
+}
+
+/* Connections in other states end at a death. */
+static int (*const may_go_on[CONNECTION_STATE_COUNT])(const struct connection *c) = {
+	[CONNECTION_PROXY] = may_begin_again,
+	[CONNECTION_HELLO] = may_begin_again,
+	[CONNECTION_WAITING] = may_begin_again,
+	[CONNECTION_HANDSHAKING] = agent_may_go_on,
+	[CONNECTION_OWNED] = owner_may_go_on,
+	[CONNECTION_MOVING] = agent_may_go_on,
+	[CONNECTION_ADOPTING] = agent_may_go_on,
+	[CONNECTION_RESTING] = may_rest_again,
+	[CONNECTION_FINISHING] = agent_may_go_on,
+	[CONNECTION_REATTACHING] = may_wait_again,
+};
+
 static int may_be_saved(const struct connection *c)
 {
-	if (!c->home->table || c->slot.bytes_read == SLOT_BYTES_UNKNOWN)
-		return 0;
-	if (c->state == CONNECTION_OWNED || c->state == CONNECTION_REATTACHING)
-		return owner_may_go_on(c);
-	return c->state == CONNECTION_RESTING && c->queued == c->slot.bytes_written && c->copies.current &&
-	       connection_leaves_nothing_over(c);
+	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && may_go_on[c->state] &&
+	       may_go_on[c->state](c);
 }
 
 /* --- the trail --- */
@@ -80,8 +111,14 @@ static int log_bytes(struct connection *c, const uint8_t *data, size_t len)
 	return client_log_append(&trail_of(c)->log, &c->home->blocks, c->home->table, data, len);
 }
 
+/* Bytes of the client that were not used yet. */
+struct unused {
+	const uint8_t *data;
+	size_t len;
+};
+
 /* The slot says nothing yet: the log begins with all that is kept, and with the bytes that wait behind it. */
-static int begin_log(struct connection *c)
+static int begin_log(struct connection *c, const struct unused *rest)
 {
 	const struct kept *k = &c->busy->kept;
 	const size_t kept = k->end - k->start;
@@ -89,9 +126,7 @@ static int begin_log(struct connection *c)
 	client_log_drop(&trail_of(c)->log, &c->home->blocks);
 	client_log_begin(&trail_of(c)->log, c->slot.bytes_read - kept);
 	int r = kept ? log_bytes(c, k->data + k->start, kept) : 0;
-	if (r == 0 && stream_kept(&c->busy->client))
-		r = log_bytes(c, stream_kept_data(&c->busy->client), stream_kept(&c->busy->client));
-	return r;
+	return r == 0 && rest->len ? log_bytes(c, rest->data, rest->len) : r;
 }
 
 static void write_image(struct connection *c, struct trail_image *to)
@@ -101,6 +136,9 @@ static void write_image(struct connection *c, struct trail_image *to)
 	c->account.frames_saved = c->account.frames;
 	memcpy(to->members, (const uint8_t *)c + TRAIL_BEGIN, sizeof to->members);
 	to->exposure = c->busy->exposure;
+	to->hello_ms = c->busy->preamble ? c->busy->preamble->hello_ms : 0;
+	to->resumes = c->busy->resumes;
+	to->move_answer = c->busy->move_answer;
 	to->first_byte = c->slot.bytes_read - (k->end - k->start);
 	to->first_record = k->first_record;
 }
@@ -112,12 +150,12 @@ static void make_valid(struct trail *t, uint32_t image)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static int save_trail(struct connection *c)
+static int save_trail(struct connection *c, const struct unused *rest)
 {
 	if (!c->slot.trail && (c->slot.trail = take_trail(c)) == NULL)
 		return CSSL_E_NO_MEMORY;
 	struct trail *t = trail_of(c);
-	if (table_slot_state(&c->slot) != SLOT_FOLLOWED && begin_log(c) < 0)
+	if (table_slot_state(&c->slot) != SLOT_FOLLOWED && begin_log(c, rest) < 0)
 		return CSSL_E_NO_MEMORY;
 	const uint32_t next = 1 - (atomic_load_explicit(&t->now, memory_order_relaxed) & 1);
 	write_image(c, &t->at[next]);
@@ -130,12 +168,12 @@ static int save_trail(struct connection *c)
 
 /* --- in --- */
 
-void connection_save(struct connection *c)
+static void save(struct connection *c, const struct unused *rest)
 {
 	if (!may_be_saved(c) || (c->slot.cookie == 0 && name_socket(c) < 0))
 		return;
 	if (c->busy) {
-		if (save_trail(c) < 0)
+		if (save_trail(c, rest) < 0)
 			connection_touch(c);
 	} else {
 		c->account.frames_saved = c->account.frames;
@@ -144,6 +182,27 @@ void connection_save(struct connection *c)
 	}
 	copies_forget_former(&c->copies, &c->home->belongings);
 	fault_at("slot.saved", NULL, NULL);
+}
+
+void connection_save(struct connection *c)
+{
+	struct unused rest = { 0 };
+
+	if (c->busy)
+		rest = (struct unused){ stream_kept_data(&c->busy->client), stream_kept(&c->busy->client) };
+	save(c, &rest);
+}
+
+void connection_save_if_void(struct connection *c)
+{
+	if (!connection_is_saved(c))
+		connection_save(c);
+}
+
+void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_t len)
+{
+	if (!connection_is_saved(c))
+		save(c, &(struct unused){ rest, len });
 }
 
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len)

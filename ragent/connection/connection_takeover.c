@@ -125,7 +125,8 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 	const struct kept kept = connection_kept(c);
 
 	/* a KEPT or HANDED_OFF that came only in part counts as none */
-	f->stage = c->state == CONNECTION_HANDSHAKING ? POSITION_HANDSHAKE : (enum position_stage)c->position.stage;
+	f->stage = connection_phase(c) == CONNECTION_HANDSHAKING ? POSITION_HANDSHAKE
+								 : (enum position_stage)c->position.stage;
 	f->response = (enum position_response)c->position.response;
 	f->service = connection_service(c);
 	f->on_agent_loss = c->front->conf->on_agent_loss;
@@ -150,10 +151,10 @@ static void note_loss(struct connection *c, enum peer_fate fate)
 	const uint64_t answered = c->position.checkpoint.client_records;
 	const uint64_t sent = kept.consumed_record + kept_sent_records(&kept);
 
-	if (c->state == CONNECTION_HANDSHAKING || !c->busy) /* no backend knows of an open request */
+	if (!c->busy || connection_phase(c) == CONNECTION_HANDSHAKING) /* no backend knows of an open request */
 		return;
 	exposure_add(&c->busy->exposure, answered, sent, fate);
-	if (c->state == CONNECTION_ADOPTING) { /* it had the request, but died before its answer */
+	if (connection_phase(c) == CONNECTION_ADOPTING) { /* it had the request, but died before its answer */
 		exposure_count_silent_loss(&c->busy->exposure);
 		return;
 	}
@@ -276,19 +277,14 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 
 void connection_owner_lost_with_process(struct connection *c)
 {
-	owner_lost(c, c->owner, PEER_FATE_UNKNOWN);
+	/* the stream has a name if its frames are numbered */
+	const int agent = c->account.frames == FRAMES_UNKNOWN ? c->owner : c->account.stream.agent;
+
+	owner_lost(c, agent, PEER_FATE_UNKNOWN);
 }
 
-void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
+static void current_lost(struct connection *c, struct link *l)
 {
-	struct connection *c = holder;
-
-	if (c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream) {
-		connection_lose_place(c, &c->busy->frozen);
-		return;
-	}
-	if (l != c->current.link || stream != c->current.stream)
-		return;
 	if (c->busy)
 		link_wait_cancel(&c->busy->waiter);
 	connection_lose_place(c, &c->current);
@@ -309,4 +305,16 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 		connection_send_finish(c, (enum end_reason)c->end_reason);
 	else
 		owner_lost(c, link_agent(l), link_fate(l));
+}
+
+void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
+{
+	struct connection *c = holder;
+
+	if (c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream)
+		connection_lose_place(c, &c->busy->frozen);
+	if (l != c->current.link || stream != c->current.stream)
+		return;
+	current_lost(c, l);
+	connection_save_if_void(c);
 }

@@ -16,6 +16,8 @@ struct trail_image {
 	uint8_t members[sizeof(struct connection) - TRAIL_BEGIN];
 	struct exposure exposure;
 	uint64_t first_byte, first_record; /* of the client, that are kept */
+	uint64_t hello_ms;                 /* of its preamble; 0: it has none */
+	uint8_t resumes, move_answer;      /* of its busy part */
 };
 
 struct trail {

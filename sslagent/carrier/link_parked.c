@@ -35,15 +35,10 @@ int link_may_park(const struct link *l)
 
 /* --- park --- */
 
-/* RAgent goes on with owners only: a handshake begins anew, and another agent adopts what is frozen. */
-static int is_owned(const struct connection *c)
-{
-	return c && !connection_is_handshaking(c) && !connection_is_frozen(c);
-}
-
+/* Whatever its connection does: a handshake waits for its client, and what is frozen for HANDED_OFF to be read. */
 static int may_wait(const struct link_stream *s)
 {
-	return is_owned(s->connection) && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
+	return s->connection && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
 }
 
 static void park_stream(void *ctx, uint32_t id, void *holder)

@@ -138,8 +138,8 @@ START_TEST(a_parked_stream_takes_no_answer_and_opens_nothing)
 }
 END_TEST
 
-/* Nobody asks for a handshake that was under way, or for what was frozen: it is over with its link. */
-START_TEST(only_what_is_owned_waits)
+/* The next process may have read nothing of a handshake yet, or not that the connection is frozen. */
+START_TEST(a_handshake_and_what_is_frozen_wait)
 {
 	Cssl__LinkMove move = CSSL__LINK_MOVE__INIT;
 
@@ -156,9 +156,13 @@ START_TEST(only_what_is_owned_waits)
 		peers_until(count_of(&p, FRAME_HANDED_OFF) == 1);
 	}
 	lose_peer(&p);
-	ck_assert_uint_eq(a1.worker.table.count, 0);
-	ck_assert_uint_eq(counted(COUNT_STREAMS_PARKED), 0);
-	peer_close(&p);
+	ck_assert_uint_eq(a1.worker.table.count, 1);
+	ck_assert_uint_eq(counted(COUNT_STREAMS_PARKED), 1);
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
+	send_reattach(&q, 1);
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && count_of(&q, FRAME_HANDED_OFF) == (unsigned)_i);
+	ck_assert_uint_eq(counted(COUNT_STREAMS_REATTACHED), 1);
 	close_peers();
 }
 END_TEST
@@ -268,7 +272,7 @@ int main(void)
 	const struct connection_fact facts[] = {
 		{ a_proven_stream_goes_on_with_the_same_frames, 0 },
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
-		{ only_what_is_owned_waits, 2 },
+		{ a_handshake_and_what_is_frozen_wait, 2 },
 		{ an_agent_that_leaves_does_not_adopt_what_it_owns, 0 },
 		{ above_the_budget_held_frames_give_way_and_no_connection, 0 },
 		{ what_is_confirmed_or_over_counts_no_more, 0 },
