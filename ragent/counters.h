@@ -66,6 +66,7 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(client_queued_bytes, GAUGE, "record bytes that clients have not taken yet")                                  \
 	X(kept_bytes, GAUGE, "bytes kept for connections: what waits, either way, or could be asked again")            \
 	X(kept_given_up, MONOTONIC, "connections that cannot ask again after a loss, because too much was kept")       \
+	X(logs_given_up, MONOTONIC, "connections that for a second could not outlive a death, for lack of memory")     \
 	X(kept_ended, MONOTONIC, "connections ended because too much was kept, and they kept most")                    \
 	X(link_queued_bytes, GAUGE, "bytes that links have not taken yet")                                             \
 	X(table_full, MONOTONIC, "slabs of connections that end if RAgent dies: its memory for that was full")         \

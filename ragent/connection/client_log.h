@@ -45,6 +45,12 @@ static inline uint64_t client_log_end(const struct client_log *l)
 	return atomic_load_explicit(&l->end, memory_order_relaxed);
 }
 
+/* Bytes that the log keeps. */
+static inline uint64_t client_log_len(const struct client_log *l)
+{
+	return l->first ? client_log_end(l) - l->first->base : 0;
+}
+
 /* After a death, of a process that may have written anything: copies the @len bytes from number @from on, which are all
  * up to the end. 0; CSSL_E_RANGE: they are not all in @table. */
 int client_log_copy(const struct client_log *l, const struct table *table, uint64_t from, uint8_t *out, size_t len);

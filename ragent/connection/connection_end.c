@@ -108,6 +108,8 @@ void connection_tell_left_out(struct connection_home *home)
 void connection_drop_kept(struct connection *c)
 {
 	copies_clear(&c->copies, &c->home->belongings);
+	connection_touch(c);
+	connection_forget_trail(c);
 	if (!c->busy)
 		return;
 	kept_clear(&c->busy->kept, &c->home->blocks);

@@ -1,7 +1,7 @@
 /* connection_holding.c: a worker's budget for the bytes that it keeps for its connections: client records that wait,
- * or are kept to be asked again; bytes that clients have not received; downloads. Above the budget, the connection
- * that keeps most first gives up bytes that it can do without, and then ends. An idle connection keeps nothing, so
- * it is never asked.
+ * or are kept to be asked again; the copies of them for the next process; bytes that clients have not received;
+ * downloads. Above the budget, the connection that keeps most first gives up bytes that it can do without, then those
+ * for the next process, and then ends. An idle connection keeps nothing, so it is never asked.
  */
 #include "net/container_of.h"
 #include "net/log_pace.h"
@@ -16,7 +16,8 @@ static size_t weight(const struct connection *c)
 {
 	const struct busy_part *a = c->busy;
 
-	return a->kept.cap + (a->download ? a->download->len : 0) + (c->queued - c->slot.bytes_written);
+	return a->kept.cap + connection_log_len(c) + (a->download ? a->download->len : 0) +
+	       (c->queued - c->slot.bytes_written);
 }
 
 void connection_weigh(struct connection *c)
@@ -38,9 +39,18 @@ static void give_up_replay(struct connection *c)
 	kept_fit(&a->kept, &c->home->blocks);
 	if (may_drop)
 		download_drop(&a->download);
-	connection_weigh(c);
 	if (connection_is_saved(c))
 		connection_save(c);
+	connection_weigh(c);
+}
+
+static void give_up_log(struct connection *c)
+{
+	if (connection_log_len(c) == 0)
+		return;
+	counter_add(&c->home->counters.logs_given_up, 1);
+	connection_give_up_log(c);
+	connection_weigh(c);
 }
 
 void connection_relieve(struct connection_home *home)
@@ -51,6 +61,8 @@ void connection_relieve(struct connection_home *home)
 		struct connection *c = connection_of(h);
 		uint32_t before = h->len;
 		give_up_replay(c);
+		if (h->len == before)
+			give_up_log(c);
 		if (h->len < before)
 			continue;
 		counter_add(&home->counters.kept_ended, 1);

@@ -106,6 +106,7 @@ struct busy_part {
 	uint8_t fin;                  /* enum fin_telling */
 	uint64_t wait_began_ms;       /* since when it waits for an agent to begin the handshake; 0: it does not wait */
 	uint64_t pause_began_ms;      /* since when the client waits because an owner was lost; 0: it does not wait */
+	uint64_t log_again_ms;        /* there is no memory for its log before this time; 0: there is */
 	uint64_t discard_began_ms;    /* LINGERING: since when its client still sends; 0: it does not */
 };
 
@@ -231,6 +232,10 @@ void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len);
 /* Its memory is freed, or it needs no trail. */
 void connection_forget_trail(struct connection *c);
+/* Bytes of its client in its log. */
+size_t connection_log_len(const struct connection *c);
+/* To save memory: for a second it has no log, so it would end if this process died. */
+void connection_give_up_log(struct connection *c);
 
 /* connection_takeover.c */
 /* REATTACHING: its owner is lost. This may end it. */

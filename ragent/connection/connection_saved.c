@@ -18,6 +18,8 @@
 #include "ragent/connection/connection_saved.h"
 #include "ragent/connection/trail.h"
 
+#define LOG_PAUSE_MS 1000u
+
 size_t connection_trail_len(void)
 {
 	return sizeof(struct trail);
@@ -77,7 +79,7 @@ static int (*const may_go_on[CONNECTION_STATE_COUNT])(const struct connection *c
 static int may_be_saved(const struct connection *c)
 {
 	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && may_go_on[c->state] &&
-	       may_go_on[c->state](c);
+	       may_go_on[c->state](c) && !(c->busy && c->busy->log_again_ms > connection_now_ms(c));
 }
 
 /* --- the trail --- */
@@ -166,6 +168,22 @@ static int save_trail(struct connection *c, const struct unused *rest)
 	return 0;
 }
 
+size_t connection_log_len(const struct connection *c)
+{
+	return c->slot.trail ? (size_t)client_log_len(&trail_of(c)->log) : 0;
+}
+
+/* The next attempt copies all kept bytes, so it is not made with each frame. */
+void connection_give_up_log(struct connection *c)
+{
+	const uint64_t now_ms = connection_now_ms(c);
+
+	connection_touch(c);
+	connection_forget_trail(c);
+	if (c->busy->log_again_ms <= now_ms)
+		c->busy->log_again_ms = now_ms + LOG_PAUSE_MS;
+}
+
 /* --- in --- */
 
 static void save(struct connection *c, const struct unused *rest)
@@ -174,7 +192,7 @@ static void save(struct connection *c, const struct unused *rest)
 		return;
 	if (c->busy) {
 		if (save_trail(c, rest) < 0)
-			connection_touch(c);
+			connection_give_up_log(c);
 	} else {
 		c->account.frames_saved = c->account.frames;
 		table_slot_to(&c->slot, SLOT_SAVED);
@@ -211,6 +229,6 @@ void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
 		return;
 	const size_t had = (size_t)(client_log_end(&trail_of(c)->log) - c->slot.bytes_read);
 	if (len > had && log_bytes(c, data + had, len - had) < 0)
-		connection_touch(c);
+		connection_give_up_log(c);
 	fault_at("slot.kept", NULL, NULL);
 }
