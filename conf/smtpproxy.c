@@ -79,8 +79,8 @@ static const struct schema_row listener_rows[] = {
 			"once" },
 	{ "hooks", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, hooks, hook_count), .item = SCHEMA_NAME,
 		.item_size = sizeof(char *), .max = HOOKS_MAX, .refers_to = "hooks", .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "names of `hooks` that judge the mail of this listener, in this order; its senders are not "
-			"offered CHUNKING" },
+		.help = "names of `hooks` that judge the mail of this listener, in this order, with deliver: queue "
+			"before it is stored; its senders are not offered CHUNKING" },
 	{ NULL },
 };
 
@@ -441,8 +441,6 @@ static int uses_dane(const struct conf_smtpproxy *p)
 static void check_hooks(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
 	const struct smtpproxy_listener *l)
 {
-	if (l->hook_count > 0 && p->deliver == SMTPPROXY_QUEUE)
-		complain(c, node_line(map, "deliver"), "deliver", "queue", "relay, because a listener has hooks");
 	if (l->hook_count > 0 && p->fairness == CONF_OFF)
 		complain(c, node_line(map, "fairness"), "fairness", "off", "on, because a listener has hooks");
 }

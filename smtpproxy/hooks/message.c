@@ -236,13 +236,15 @@ int message_change(struct message *m, size_t nth, struct smtp_span name, struct 
 
 /* Sending */
 
-static struct smtp_span part_of(const struct message *m)
+int message_piece(const struct message *m, size_t n, struct smtp_span *out)
 {
 	const struct smtp_span behind[] = { m->gap, m->body };
 
-	if (m->part < m->count)
-		return m->fields[m->part].text;
-	return m->part - m->count < 2 ? behind[m->part - m->count] : (struct smtp_span){ 0 };
+	*out = (struct smtp_span){ 0 };
+	if (n >= m->count + 2)
+		return 0;
+	*out = n < m->count ? m->fields[n].text : behind[n - m->count];
+	return 1;
 }
 
 /* The last part is behind the body: the end of DATA. */
@@ -257,7 +259,8 @@ size_t message_next(struct message *m, char *out, size_t cap)
 	struct smtp_span end;
 
 	while (m->part < m->count + 2) {
-		const struct smtp_span part = part_of(m);
+		struct smtp_span part;
+		message_piece(m, m->part, &part);
 		const size_t left = part.len - m->part_at, room = (cap - len) / 2, take = left < room ? left : room;
 
 		if (take > 0)

@@ -280,7 +280,7 @@ void session_expect_sender(struct session *s)
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
 	else if (s->state == SESSION_LEASES)
 		expect_pace(s);
-	else if (s->state == SESSION_DECIDES && s->store)
+	else if (s->state == SESSION_DECIDES && s->store && !session_is_judged(s))
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->queue.store_ms);
 	else if (s->state == SESSION_DECIDES || s->state == SESSION_ASKS || s->state == SESSION_FILTERS)
 		deadline_cancel(&s->deadline);

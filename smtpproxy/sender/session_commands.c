@@ -204,8 +204,20 @@ static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, 
 	return own || !name->at ? own : session_tx_name(s, *name);
 }
 
+/* deliver: queue */
+static void begin_storing(struct session *s, const struct smtp_client_event *e)
+{
+	session_store_mail(s, e);
+	if (!s->store) /* refused */
+		session_filter_drop(s);
+}
+
 static void begin_transaction(struct session *s, const struct smtp_client_event *e)
 {
+	if (s->home->queue) {
+		begin_storing(s, e);
+		return;
+	}
 	s->hops = (struct hops){ 0 };
 	if (s->state == SESSION_TALKS)
 		session_record_begin(s, e->command.path.mailbox);
@@ -242,9 +254,7 @@ static void on_mail(struct session *s, const struct smtp_client_event *e)
 		smtp_tx_name_remove(&w, e->wire, name);
 		unnamed.wire = (struct smtp_span){ (const char *)without, (size_t)wire_writer_len(&w) };
 	}
-	if (s->home->queue)
-		session_store_mail(s, &unnamed);
-	else if (session_is_filtered(s) && s->state != SESSION_TALKS) /* one transaction at a time */
+	if (session_is_filtered(s) && s->state != SESSION_TALKS) /* one transaction at a time */
 		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
 	else if (!session_filter(s, &unnamed))
 		begin_transaction(s, &unnamed);
@@ -270,6 +280,10 @@ static void decide_if_complete(struct session *s)
 /* A command of a transaction goes to the receiver. */
 static void pass_on(struct session *s, const struct smtp_client_event *e)
 {
+	if (s->home->queue) {
+		session_store_command(s, e);
+		return;
+	}
 	if (e->command.verb == SMTP_VERB_RCPT)
 		session_record_recipient(s, &e->command);
 	if (e->command.verb == SMTP_VERB_DATA && session_held_begin(s, e))
@@ -285,10 +299,6 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 	/* If every MAIL was refused, a receiver that takes content would have no sender for it. */
 	if (s->state != SESSION_LEASES || (s->tx.state == SMTP_TX_NONE && e->command.verb != SMTP_VERB_RSET)) {
 		session_answer_own(s, e, e->command.verb == SMTP_VERB_RSET ? SMTP_OWN_OK : SMTP_OWN_BAD_SEQUENCE);
-		return;
-	}
-	if (s->home->queue) {
-		session_store_command(s, e);
 		return;
 	}
 	const enum smtp_own own = session_lack(s, &e->command);
@@ -364,13 +374,13 @@ static void on_content(struct session *s, const struct smtp_client_event *e)
 {
 	if (!e->discard && loops(s, e->wire))
 		return;
+	if (session_is_held(s)) {
+		session_held_take(s, e);
+		return;
+	}
 	if (s->home->queue) {
 		if (s->store)
 			session_store_content(s, e);
-		return;
-	}
-	if (session_is_held(s)) {
-		session_held_take(s, e);
 		return;
 	}
 	if (!e->discard && e->wire.len > 0) {

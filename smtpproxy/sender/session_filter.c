@@ -7,7 +7,7 @@
 
 int session_is_filtered(const struct session *s)
 {
-	return s->listener->hook_count > 0 && !s->home->queue;
+	return s->listener->hook_count > 0;
 }
 
 void session_filter_drop(struct session *s)
@@ -89,6 +89,14 @@ static struct sockaddr_storage client_of(const struct session *s)
 	return a;
 }
 
+/* deliver: queue: the receivers are chosen later. */
+static const char *destination_of(const struct session *s, char text[static ADDRESS_TEXT_MAX])
+{
+	const struct destination *d = s->destination;
+
+	return d ? address_format((const struct sockaddr *)&d->route.to, text) : "queue";
+}
+
 static int begin(struct session *s)
 {
 	char destination[ADDRESS_TEXT_MAX];
@@ -96,7 +104,7 @@ static int begin(struct session *s)
 		.listener = s->home->conf->name,
 		.hello = s->tx.name,
 		.client = client_of(s),
-		.destination = address_format((const struct sockaddr *)&s->destination->route.to, destination),
+		.destination = destination_of(s, destination),
 		.connection = s->number,
 	};
 	struct filtered *f = calloc(1, sizeof *f);

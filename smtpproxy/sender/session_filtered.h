@@ -8,6 +8,8 @@
  *
  *   PASSES --DATA, and a hook wants the message--> TAKES --end of content--> JUDGED --verdict--> SAYS_DATA
  *     '--discarded at a command--> DISCARDS                                           SENT <-- SENDS <--354--'
+ *
+ * With deliver: queue, JUDGED --verdict--> SENT: the queue has it.
  */
 enum filtered_phase {
 	FILTERED_PASSES,

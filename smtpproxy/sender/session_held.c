@@ -1,5 +1,6 @@
 /* session_held.c: a message that is kept in memory while hooks judge it. The sender gets the 354 from us. The receiver
- * gets DATA when they have agreed, and its reply is the reply to the sender, so no 250 is ours. */
+ * gets DATA when they have agreed, and its reply is the reply to the sender, so no 250 is ours. With deliver: queue the
+ * queue gets the message then. */
 #include <string.h>
 
 #include "proto/error.h"
@@ -22,6 +23,11 @@ int session_is_held(const struct session *s)
 	return phase_of(s) == FILTERED_DISCARDS || phase_of(s) == FILTERED_TAKES;
 }
 
+int session_is_judged(const struct session *s)
+{
+	return phase_of(s) == FILTERED_JUDGED;
+}
+
 /* Toward the sender */
 
 int session_held_begin(struct session *s, const struct smtp_client_event *e)
@@ -34,8 +40,15 @@ int session_held_begin(struct session *s, const struct smtp_client_event *e)
 		s->filtered->phase = FILTERED_TAKES;
 	smtp_tx_pass(&s->tx, e);
 	session_answer(s, go_ahead, strlen(go_ahead));
-	session_expect_receiver(s); /* the sender has to act */
+	if (s->onward)
+		session_expect_receiver(s); /* the sender has to act */
 	return 1;
+}
+
+static void forget_message(struct session *s)
+{
+	s->home->hooks.held -= s->filtered->message.cap;
+	message_free(&s->filtered->message);
 }
 
 static void add(struct session *s, struct smtp_span piece)
@@ -53,8 +66,7 @@ static void add(struct session *s, struct smtp_span piece)
 	if (r == 0)
 		return;
 	f->flaw = r == CSSL_E_TOO_LONG ? FILTERED_TOO_BIG : FILTERED_NO_ROOM;
-	s->home->hooks.held -= f->message.cap;
-	message_free(&f->message);
+	forget_message(s);
 }
 
 static void decide(struct session *s, const char *reply)
@@ -93,26 +105,48 @@ void session_held_take(struct session *s, const struct smtp_client_event *e)
 		return;
 	session_move(s, SESSION_DECIDES);
 	session_tx_wait(s);
-	session_expect_sender(s);
 	pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
-	onward_expect(s->onward, 0); /* the hooks have time limits of their own */
+	deadline_cancel(&s->deadline); /* the hooks have time limits of their own */
+	if (s->onward)
+		onward_expect(s->onward, 0);
 	judge(s);
 }
 
 /* Toward the receiver */
 
-void session_held_judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply)
+static void say_data(struct session *s)
 {
 	struct filtered *f = s->filtered;
 
+	f->phase = FILTERED_SAYS_DATA;
+	smtp_line_begin(&f->reader, (struct smtp_line_rules){ .max = sizeof f->line }, f->line);
+	onward_write(s->onward, "DATA\r\n", strlen("DATA\r\n")); /* a failure comes as on_lost */
+	onward_expect(s->onward, s->home->conf->outward.data_ms);
+}
+
+/* deliver: queue. The message is moved out first, because the answer may come at once, and end the transaction. */
+static void store(struct session *s)
+{
+	struct filtered *f = s->filtered;
+	struct message judged = f->message;
+
+	s->home->hooks.held -= judged.cap;
+	f->message = (struct message){ 0 };
+	f->phase = FILTERED_SENT;
+	session_store_judged(s, &judged);
+	message_free(&judged);
+}
+
+void session_held_judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply)
+{
 	switch (verdict) {
 	case FILTER_REFUSES: session_decide(s, reply); break;
 	case FILTER_DISCARDS: decide(s, "250 2.0.0 Ok\r\n"); break;
 	case FILTER_CONTINUES:
-		f->phase = FILTERED_SAYS_DATA;
-		smtp_line_begin(&f->reader, (struct smtp_line_rules){ .max = sizeof f->line }, f->line);
-		onward_write(s->onward, "DATA\r\n", strlen("DATA\r\n")); /* a failure comes as on_lost */
-		onward_expect(s->onward, s->home->conf->outward.data_ms);
+		if (s->store)
+			store(s);
+		else
+			say_data(s);
 		break;
 	}
 }

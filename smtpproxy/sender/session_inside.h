@@ -52,8 +52,8 @@ extern const struct want_ops session_want_ops;
 void session_say_offers(struct session *s);
 /* The same, as the reply to the EHLO that was just passed, as if a server had sent it. */
 void session_answer_offers(struct session *s);
-/* It has a lease. NONE: the connection can do what @c asks for; or we never told the sender that it can, so the
- * receiver judges. Else our reply, which asks the sender to come again. */
+/* In a transaction. NONE: the connection, or the queue, can do what @c asks for; or we never told the sender that it
+ * can, so the receiver judges. Else our reply, which asks the sender to come again. */
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c);
 
 /* Answers a command in its turn; too many 5xx end the session. */
@@ -93,11 +93,13 @@ void session_filter_note_recipient(struct session *s);
 /* The transaction is over, or comes to nothing. */
 void session_filter_drop(struct session *s);
 
-/* session_held.c: a message that is kept for hooks */
+/* session_held.c: a message that is kept for hooks. With deliver: queue it is stored when they have agreed. */
 
 /* DATA, behind their judgement. 1: it was answered here; 0: it goes on to the receiver. */
 int session_held_begin(struct session *s, const struct smtp_client_event *e);
 int session_is_held(const struct session *s);
+/* They have all of it, and it waits for their verdict. 1 or 0. */
+int session_is_judged(const struct session *s);
 void session_held_take(struct session *s, const struct smtp_client_event *e);
 /* DECIDES or ALONE: their verdict about the message. */
 void session_held_judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply);
@@ -115,6 +117,10 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e);
 /* RCPT, DATA, BDAT and RSET of its transaction. */
 void session_store_command(struct session *s, const struct smtp_client_event *e);
 void session_store_content(struct session *s, const struct smtp_client_event *e);
+/* DECIDES or ALONE: hooks have judged the message, and may have changed it. It is stored as it is now, and copied. */
+void session_store_judged(struct session *s, const struct message *judged);
+/* The reply to the end of the message, which decides it. */
+void session_store_decide(struct session *s, struct smtp_span reply);
 /* The message comes to nothing; nothing if there is none. */
 void session_store_drop(struct session *s);
 /* The backups have not answered in time: the message is taken back, and the sender is asked to come again. */

@@ -220,6 +220,10 @@ void session_answer(struct session *s, const char *in, size_t len)
 
 void session_decide(struct session *s, struct smtp_span reply)
 {
+	if (s->store) {
+		session_store_decide(s, reply);
+		return;
+	}
 	onward_forget_name(s->onward); /* EHLO ends the transaction that it has begun */
 	session_answer(s, reply.at, reply.len);
 	if (s->state == SESSION_ALONE) {

@@ -31,12 +31,11 @@ static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
 {
 	struct wire_writer w = wire_writer(out, cap);
 	struct smtp_ehlo set;
-	if (s->home->queue) {
+	if (s->home->queue)
 		session_store_offers(s, &set);
-	} else {
+	else
 		set = *destination_offers(s->destination);
-		smtp_ehlo_keep(&set, session_is_filtered(s) ? OFFERED & ~CHUNKS : OFFERED);
-	}
+	smtp_ehlo_keep(&set, session_is_filtered(s) ? OFFERED & ~CHUNKS : OFFERED);
 	if (s->named.entry)
 		offer_names(s, &set);
 	s->told = set.has;
@@ -104,7 +103,8 @@ static uint32_t used_by(const struct smtp_command *c)
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c)
 {
 	const uint32_t hidden = session_is_filtered(s) ? CHUNKS : 0;
-	const uint32_t lacking = used_by(c) & (~s->onward->greeting.offers.has | hidden);
+	const uint32_t offered = s->onward ? s->onward->greeting.offers.has : UINT32_MAX; /* the queue takes all */
+	const uint32_t lacking = used_by(c) & (~offered | hidden);
 	if (lacking & s->told)
 		return SMTP_OWN_BACKEND_CHANGED;
 	return lacking & SMTP_CAP_BIT(SMTP_CAP_CHUNKING) ? SMTP_OWN_NOT_IMPLEMENTED : SMTP_OWN_NONE;

@@ -26,7 +26,15 @@
 static const char said_ok[] = "250 2.0.0 Ok\r\n";
 
 /* How the content comes, and whether it is kept. */
-enum store_content { STORE_NOTHING, STORE_DATA, STORE_CHUNKS, STORE_TOO_BIG, STORE_NO_MEMORY, STORE_SMUGGLES };
+enum store_content {
+	STORE_NOTHING,
+	STORE_DATA,
+	STORE_CHUNKS,
+	STORE_JUDGED, /* hooks kept it until now */
+	STORE_TOO_BIG,
+	STORE_NO_MEMORY,
+	STORE_SMUGGLES,
+};
 
 struct store {
 	struct session *session;
@@ -293,6 +301,8 @@ static void on_data_command(struct session *s, const struct smtp_client_event *e
 		session_answer_own(s, e, SMTP_OWN_NO_RECIPIENTS);
 		return;
 	}
+	if (session_held_begin(s, e))
+		return;
 	begin_content(s, STORE_DATA);
 	smtp_tx_pass(&s->tx, e);
 	say(s, "354 End data with <CR><LF>.<CR><LF>\r\n");
@@ -347,9 +357,9 @@ void session_store_content(struct session *s, const struct smtp_client_event *e)
 
 /* The end */
 
-static void decide(struct session *s, const char *reply)
+void session_store_decide(struct session *s, struct smtp_span reply)
 {
-	session_answer(s, reply, strlen(reply));
+	session_answer(s, reply.at, reply.len);
 	if (s->state == SESSION_ALONE) {
 		session_store_drop(s);
 		session_finish_alone(s);
@@ -363,6 +373,11 @@ static void decide(struct session *s, const char *reply)
 	}
 	session_check_end(s);
 	session_go_on(s);
+}
+
+static void decide(struct session *s, const char *reply)
+{
+	session_store_decide(s, smtp_span_of(reply));
 }
 
 static void write_queued(const struct store *m, char out[static SMTP_REPLY_LINE_MAX])
@@ -387,7 +402,8 @@ static int add(struct session *s, struct store *m)
 {
 	struct queue_mail mail = { .body = { m->body, m->len } };
 
-	if (s->named.state == SESSION_TX_UNDECIDED) {
+	/* FENCED: another session asked about it while hooks judged it */
+	if (s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED) {
 		snprintf(m->name, sizeof m->name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
 		write_queued(m, m->reply);
 		mail.transaction = (struct content_bytes){ (const uint8_t *)m->name, strlen(m->name) };
@@ -428,15 +444,25 @@ static void submit(struct session *s)
 	}
 }
 
-static void end_content(struct session *s)
+/* All of it has come, and nobody else has to judge it. */
+static void finish_content(struct session *s)
 {
 	static const char *const refusals[] = {
 		[STORE_TOO_BIG] = "552 5.3.4 Message is too big\r\n",
 		[STORE_NO_MEMORY] = "452 4.3.1 No memory for the message, try again later\r\n",
 		[STORE_SMUGGLES] = "550 5.6.0 Message has line ends that are not allowed\r\n",
 	};
-	enum store_content content;
+	const enum store_content content = s->store->content;
 
+	s->home->counters->smuggling += content == STORE_SMUGGLES;
+	if (content >= STORE_TOO_BIG)
+		decide(s, refusals[content]);
+	else
+		submit(s);
+}
+
+static void end_content(struct session *s)
+{
 	if (s->tx.state != SMTP_TX_DOT) { /* a chunk that is not the last one, or does not count */
 		say(s, said_ok);
 		return;
@@ -445,12 +471,19 @@ static void end_content(struct session *s)
 	session_tx_wait(s);
 	session_expect_sender(s);
 	follow_chunk(s->store, "\r\n", 2); /* DATA ends the last line, too */
-	content = s->store->content;
-	s->home->counters->smuggling += content == STORE_SMUGGLES;
-	if (content >= STORE_TOO_BIG)
-		decide(s, refusals[content]);
-	else
-		submit(s);
+	finish_content(s);
+}
+
+void session_store_judged(struct session *s, const struct message *judged)
+{
+	struct smtp_span piece;
+
+	begin_content(s, STORE_JUDGED);
+	for (size_t i = 0; message_piece(judged, i, &piece); i++)
+		if (piece.len > 0)
+			append(s->store, piece.at, piece.len, s->home->conf->queue.message_size);
+	deadline_set(s->home->worker, &s->deadline, s->home->conf->queue.store_ms);
+	finish_content(s);
 }
 
 void session_store_expire(struct session *s)

@@ -38,6 +38,16 @@ START_TEST(two_keys_are_enough)
 }
 END_TEST
 
+START_TEST(a_queue_may_have_hooks)
+{
+	struct conf_smtpproxy *c = parse(HOOKED "deliver: queue\nqueue: { keys: /k, backups: [ { paths: [ "
+						"'192.0.2.1:1' ] }, { paths: [ '192.0.2.2:1' ] } ] }\n");
+	ck_assert_msg(c != NULL, "%s", error);
+	ck_assert_uint_eq(c->listeners[0].hook_count, 1);
+	conf_smtpproxy_destroy(c);
+}
+END_TEST
+
 static const struct {
 	const char *text, *complaint;
 } faults[] = {
@@ -128,6 +138,7 @@ int main(void)
 {
 	TCase *facts = tcase_create("smtpproxy");
 	tcase_add_test(facts, two_keys_are_enough);
+	tcase_add_test(facts, a_queue_may_have_hooks);
 	tcase_add_loop_test(facts, a_fault_names_file_line_key_and_remedy, 0, ROWS(faults));
 	tcase_add_test(facts, a_file_that_is_not_there_is_a_fault);
 	tcase_add_test(facts, the_examples_are_good_and_have_every_key);

@@ -57,6 +57,22 @@ START_TEST(without_a_change_the_message_stays_as_it_is)
 }
 END_TEST
 
+START_TEST(its_pieces_have_the_changes_and_no_added_dots)
+{
+	static const char *const expected[] = { "N: v\r\n", "A: 1\r\n", "\r\n", ".x\r\n" };
+	struct smtp_span piece;
+
+	read_text("A: 1\r\n\r\n..x\r\n.\r\n");
+	ck_assert_int_eq(message_insert(&message, 0, span("N"), span(" v")), 0);
+	for (size_t i = 0; i < 4; i++) {
+		ck_assert_int_eq(message_piece(&message, i, &piece), 1);
+		ck_assert(smtp_span_equal(piece, span(expected[i])));
+	}
+	ck_assert_int_eq(message_piece(&message, 4, &piece), 0);
+	message_free(&message);
+}
+END_TEST
+
 static const struct {
 	const char *text;
 	size_t at;
@@ -163,6 +179,7 @@ int main(void)
 	int failed;
 
 	tcase_add_loop_test(facts, without_a_change_the_message_stays_as_it_is, 0, (int)(sizeof texts / sizeof *texts));
+	tcase_add_test(facts, its_pieces_have_the_changes_and_no_added_dots);
 	tcase_add_loop_test(facts, a_field_is_inserted_at_its_place, 0, (int)(sizeof insertions / sizeof *insertions));
 	tcase_add_loop_test(
 		facts, the_nth_field_of_a_name_is_changed_or_deleted, 0, (int)(sizeof changes / sizeof *changes));
