@@ -80,6 +80,7 @@ struct conf_ragent {
 	char *name;
 	unsigned workers;
 	char *control;                           /* path of the control socket; NULL: none */
+	char *mail_status;                       /* UNIX socket of smtpproxy's counts; NULL: none */
 	struct sockaddr_storage control_address; /* the control API over TCP, with tokens; ss_family 0: none */
 	enum conf_switch control_proxy_protocol; /* PROXY header expected there */
 	char *control_tokens;                    /* file with the hashes of those tokens */

@@ -236,6 +236,10 @@ static const struct schema_row ragent_rows[] = {
 		.help = "file of the clients of control_address: lines `name role hash`, which csslctl token "
 			"make writes; and, if control_address is a UNIX socket, lines `name role cn=COMMON "
 			"NAME` for clients with a certificate that the listener in front has verified" },
+	{ "mail_status", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, mail_status),
+		.help = "the UNIX socket `status` of a smtpproxy on this host, which this process asks for the "
+			"dashboard and "
+			"GET /v1/mail; without this key they show no smtpproxy" },
 	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
 		.help = "a process started as root becomes this user (nobody), who must not be able to read "
 			"agents_key" },

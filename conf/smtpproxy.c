@@ -369,6 +369,12 @@ static const struct schema_row smtpproxy_rows[] = {
 		.help = "the user that smtpproxy becomes when root started it; required then" },
 	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, control),
 		.help = "the UNIX socket of the control API, which csslctl asks" },
+	{ "status", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, status),
+		.help = "a UNIX socket for RAgent's dashboard (`mail_status` in the cluster file). Whoever may enter "
+			"its folder "
+			"and connects gets counts as one JSON object: sessions, receivers and their limits, the queue. "
+			"No "
+			"addresses of mail or of clients, and nothing can be changed by it" },
 	{ "handover", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, handover),
 		.help = "the UNIX socket through which `smtpproxy --replace`, a new release perhaps, takes over the "
 			"listening sockets; the sessions of the old process go on there to their end. Not with "

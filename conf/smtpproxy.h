@@ -163,6 +163,7 @@ struct conf_smtpproxy {
 	char *name;     /* the host name that banner and replies show */
 	char *user;     /* NULL: the user that started it */
 	char *control;  /* UNIX socket; NULL: none */
+	char *status;   /* UNIX socket that tells counts only; NULL: none */
 	char *handover; /* UNIX socket; NULL: none */
 	char *events;   /* file; NULL: none */
 	struct conf_log log;

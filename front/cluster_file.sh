@@ -108,6 +108,7 @@ cluster_yaml() {
 		    control_tokens: control.tokens
 		    access_log: access.log
 	YAML
+	[[ ! $(plan_mail_port "$dir") ]] || echo "    mail_status: mail-status.sock"
 	[[ $EUID -ne 0 ]] || echo "    user: $ragent_user"
 	echo "agents:"
 	for name in $(plan_get "$dir" agent); do

@@ -39,6 +39,7 @@ mail_yaml() {
 		# Written by ./cssl up. \`smtpproxy --help-config\` explains every key.
 		name: $mail_name
 		control: smtpproxy.sock
+		status: mail-status.sock
 		events: mail-events.json
 	YAML
 	[[ $EUID -ne 0 ]] || echo "user: $ragent_user"

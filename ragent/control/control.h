@@ -98,6 +98,7 @@ struct control_provider {
 	void (*rotate)(void *ctx, struct control_request *r);
 	void (*reload)(void *ctx, struct control_request *r);
 	void (*log_level)(void *ctx, const struct control_log_change *change, struct control_request *r);
+	void (*mail)(void *ctx, struct control_request *r);
 	/* A client was refused; for the counters. */
 	void (*turned_away)(void *ctx, enum control_turned_away why);
 };
@@ -242,6 +243,10 @@ struct control_log_level {
 	const char *node, *level, *configured, *error; /* @error: the reason when level and configured are unknown */
 };
 void control_answer_log_levels(struct control_request *r, const struct control_log_level *at, size_t count);
+
+/* For mail(): smtpproxy's status, a JSON object of @len bytes at @text. @text NULL: there is no smtpproxy, or @error
+ * tells why it gave none. */
+void control_answer_mail(struct control_request *r, const char *error, const char *text, size_t len);
 
 /* For any call: it failed. */
 enum control_failure {

@@ -283,6 +283,21 @@ void control_answer_revoke(struct control_request *r, const struct control_revok
 			strings_json(v->unconfirmed, v->unconfirmed_count)));
 }
 
+/* GET /v1/mail. The object is another program's: nothing here relies on its members. */
+void control_answer_mail(struct control_request *r, const char *error, const char *text, size_t len)
+{
+	json_t *status = text ? json_loadb(text, len, 0, NULL) : NULL;
+
+	if (text && !json_is_object(status)) {
+		json_decref(status);
+		status = NULL;
+		error = "its answer is no JSON object";
+	}
+	if (!status)
+		status = error ? json_pack("{s:o}", "error", text_json(error)) : json_null();
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "smtpproxy", status));
+}
+
 /* GET and PUT /v1/log-level. A change that failed is an error; a level that could not be read is not. */
 void control_answer_log_levels(struct control_request *r, const struct control_log_level *at, size_t count)
 {

@@ -53,6 +53,15 @@ void handle_counters(struct exchange *e, const struct query *q, const char *id)
 		p->counters(ctx, r);
 }
 
+void handle_mail(struct exchange *e, const struct query *q, const char *id)
+{
+	void *ctx;
+	const struct control_provider *p = exchange_provider(e, &ctx);
+	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
+	if (r)
+		p->mail(ctx, r);
+}
+
 void handle_metrics(struct exchange *e, const struct query *q, const char *id)
 {
 	void *ctx;

@@ -30,6 +30,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1/status", handle_status, .help = "listeners, agents and their links, how many connections" },
 	{ "GET", "/v1/listeners", handle_listeners,
 		.help = "every listener: addresses, service, connections, handshakes, bytes, refusals" },
+	{ "GET", "/v1/mail", handle_mail, .help = "the counts of the smtpproxy that `mail_status` names" },
 	{ "GET", "/v1/counters", handle_counters, .help = "what RAgent and every agent counted since their start" },
 	{ "GET", "/metrics", handle_metrics, .help = "the same and the state of agents and listeners, for Prometheus" },
 	{ "GET", "/v1/connections", handle_connections, { "limit", "after", "agent", "listener", "client" },

@@ -257,5 +257,6 @@ const struct control_provider operations_provider = {
 	.rotate = operations_rotate,
 	.reload = operations_reload,
 	.log_level = operations_log_level,
+	.mail = operations_mail,
 	.turned_away = turned_away,
 };

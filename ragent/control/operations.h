@@ -49,6 +49,9 @@ void operations_reload(void *ctx, struct control_request *r);
 /* operations_log_level.c */
 void operations_log_level(void *ctx, const struct control_log_change *change, struct control_request *r);
 
+/* operations_mail.c: asks smtpproxy. */
+void operations_mail(void *ctx, struct control_request *r);
+
 /* operations_sessions.c: the part that asks agents for their sessions. */
 void operations_sessions(void *ctx, const struct control_session_query *q, struct control_request *r);
 void operations_session_count(void *ctx, const struct control_session_query *q, struct control_request *r);

@@ -146,6 +146,60 @@ function drawMail(now, r) {
   mailTile("Mails repeated", total(r.agents, "mail_repeated"), ofAgents(now, ["mail_repeated"]), " in all");
 }
 
+// --- smtpproxy: shown only if the cluster file names one ---
+
+// The rows of a table as texts: the first is the name, the others are numbers unless `words` has their place.
+function drawTable(id, rows, words = []) {
+  at(`${id}-part`).hidden = !rows.length;
+  at(id).tBodies[0].replaceChildren(...rows.map(([name, ...values]) => make("tr", {}, make("th", { scope: "row" }, name),
+    ...values.map((value, i) => make("td", words.includes(i) ? {} : { class: "number" }, value)))));
+}
+
+// A limit below what is configured was learned from the receiver's refusals.
+const limitText = (d) => (d.limit < d.ceiling ? `${number(d.limit)}, learned` : number(d.limit));
+
+function drawReceivers(p) {
+  drawTable("receivers", p.destinations.rows.map((d) => [d.address, limitText(d), number(d.sending), number(d.waiting),
+    `${number(d.mean_wait_ms)} ms`, number(d.accepted), number(d.transactions)]));
+}
+
+function drawLines(q) {
+  drawTable("lines", q ? q.destinations.rows.map((d) => [d.destination, d.flow, number(d.messages), number(d.deferred),
+    number(d.held)]) : [], [0]);
+}
+
+function drawProxyTiles(p, r) {
+  const t = (name, value, text, unit, kind = "") => tile(name, value, text, unit, { place: "smtpproxy-tiles", kind });
+  t("Senders", p.sessions.now, number(p.sessions.now), " connections");
+  t("Wait for a receiver", p.sessions.waiting, number(p.sessions.waiting), " now", p.sessions.waiting ? "warn" : "");
+  t("Accepted", r.accepted || 0, number(r.accepted || 0), ` /s, ${number(p.counters.accepted)} in all`);
+  t("Refused by receivers", r.refused || 0, number(p.counters.refused), " in all");
+  t("In doubt", r.in_doubt || 0, number(p.counters.in_doubt), " in all", p.counters.in_doubt ? "bad" : "");
+  if (!p.queue) return;
+  t("In the queue", p.queue.messages, number(p.queue.messages), `, ${bytes(p.queue.bytes)}`);
+  t("Deferred", p.queue.deferred, number(p.queue.deferred), " now", p.queue.deferred ? "warn" : "");
+  t("Delivered", r.delivered || 0, number(r.delivered || 0), ` /s, ${number(p.counters.delivered)} in all`);
+  t("Redis in sync", p.queue.in_sync, number(p.queue.in_sync), " of 2", p.queue.in_sync < 2 ? "bad" : "");
+}
+
+function proxyState(p) {
+  if (!p.sessions) return [p.error || "tells nothing", "bad"];
+  return p.queue ? [p.queue.state, p.queue.state === "active" ? "good" : "warn"] : ["relays", "good"];
+}
+
+function drawProxy(now, seconds) {
+  const p = now.smtpproxy, before = state.before?.smtpproxy;
+  at("smtpproxy").hidden = !p;
+  if (!p) return;
+  const [text, kind] = proxyState(p);
+  setText(at("smtpproxy-state"), text);
+  at("smtpproxy-state").className = `pill ${kind}`;
+  if (!p.sessions) return;
+  drawProxyTiles(p, rates(p.counters, before?.counters, seconds));
+  drawReceivers(p);
+  drawLines(p.queue);
+}
+
 // --- listeners ---
 
 function listenerRow(name) {
@@ -336,6 +390,7 @@ function draw(now) {
   now.agents.forEach((a) => drawAgent(a, r.agents[a.name] || {}));
   drawListeners(now, r.seconds);
   drawMail(now, r);
+  drawProxy(now, r.seconds);
   watchAgents(now);
   watchCounters(now);
   state.before = now;
@@ -355,9 +410,10 @@ async function refresh() {
   if (state.busy) return;
   state.busy = true;
   try {
-    const [status, agents, counters, listeners] = await Promise.all(
-      ["status", "agents", "counters", "listeners"].map((what) => api("GET", `/v1/${what}`)));
-    draw({ time: performance.now(), status, agents: agents.agents || agents, counters, listeners: listeners.listeners });
+    const [status, agents, counters, listeners, mail] = await Promise.all(
+      ["status", "agents", "counters", "listeners", "mail"].map((what) => api("GET", `/v1/${what}`)));
+    draw({ time: performance.now(), status, agents: agents.agents || agents, counters, listeners: listeners.listeners,
+      smtpproxy: mail.smtpproxy });
     link("live", "good");
   } catch (e) {
     if (e.status === 401) askToken(e.message);

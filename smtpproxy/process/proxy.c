@@ -22,6 +22,8 @@ static void close_sockets(struct proxy *p)
 {
 	control_destroy(p->control);
 	p->control = NULL;
+	status_socket_destroy(p->status);
+	p->status = NULL;
 	handover_destroy(p->handover);
 	p->handover = NULL;
 	predecessor_close(&p->predecessor);
@@ -188,6 +190,8 @@ static void on_asked(void *ctx)
 	doors_each(p->doors, give_door, p->handover);
 	if (p->control)
 		handover_give(p->handover, INHERITANCE_CONTROL, 0, control_fd(p->control));
+	if (p->status)
+		handover_give(p->handover, INHERITANCE_CONTROL, 0, status_socket_fd(p->status));
 	handover_give(p->handover, INHERITANCE_HANDOVER, 0, handover_fd(p->handover));
 }
 
@@ -201,6 +205,8 @@ static void on_taken(void *ctx)
 	p->state = PROXY_LINGERS;
 	control_destroy(p->control);
 	p->control = NULL;
+	status_socket_destroy(p->status);
+	p->status = NULL;
 	doors_close(p->doors);
 	deadline_set(p->worker, &p->stop, p->conf->limits.replaced_ms);
 	if (p->home.count == 0)
@@ -270,6 +276,15 @@ static int open_control(struct proxy *p, char *error, size_t cap)
 	const int fd = inherited(p, INHERITANCE_CONTROL, p->conf->control);
 	p->control = control_create(p->worker, p->conf->control, fd, &p->view, error, cap);
 	return p->control ? 0 : CSSL_E_SYSTEM;
+}
+
+static int open_status(struct proxy *p, char *error, size_t cap)
+{
+	if (!p->conf->status)
+		return 0;
+	const int fd = inherited(p, INHERITANCE_CONTROL, p->conf->status);
+	p->status = status_socket_create(p->worker, p->conf->status, fd, &p->view, error, cap);
+	return p->status ? 0 : CSSL_E_SYSTEM;
 }
 
 static int open_handover(struct proxy *p, char *error, size_t cap)
@@ -359,6 +374,8 @@ static int start(struct proxy *p, char *error, size_t cap)
 		r = open_events(p, error, cap);
 	if (r == 0)
 		r = open_control(p, error, cap);
+	if (r == 0)
+		r = open_status(p, error, cap);
 	if (r == 0)
 		r = open_handover(p, error, cap);
 	if (r == 0)

@@ -6,6 +6,7 @@
 
 #include "net/signals.h"
 #include "smtpproxy/control/control.h"
+#include "smtpproxy/control/status_socket.h"
 #include "smtpproxy/process/doors.h"
 #include "smtpproxy/process/handover.h"
 #include "smtpproxy/process/predecessor.h"
@@ -32,6 +33,7 @@ struct proxy {
 	struct sender_home home;
 	struct control_view view;
 	struct control *control;        /* NULL: none */
+	struct status_socket *status;   /* NULL: none */
 	struct handover *handover;      /* NULL: none */
 	struct inheritance *inherits;   /* while it starts; NULL: it replaces none */
 	struct predecessor predecessor; /* open: this process has replaced one that still has sessions */

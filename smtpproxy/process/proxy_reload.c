@@ -44,6 +44,7 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 	} rows[] = {
 		{ "user", before->user, after->user },
 		{ "control", before->control, after->control },
+		{ "status", before->status, after->status },
 		{ "handover", before->handover, after->handover },
 		{ "log.path", before->log.path, after->log.path },
 		{ "dns.trust_anchor", before->dns.trust_anchor, after->dns.trust_anchor },

@@ -135,7 +135,8 @@ static const struct fault faults[] = {
 	{ "    workers: 2", "    wrokers: 2", "c.yaml:5: key 'wrokers': found an unknown key, expected 'workers'?" },
 	{ "    workers: 2", "    colour: 2",
 		"c.yaml:5: key 'colour': found an unknown key, expected one of name, workers, control, "
-		"control_address, control_proxy_protocol, control_tokens, user, access_log, hang, limits, health, "
+		"control_address, control_proxy_protocol, control_tokens, mail_status, user, access_log, hang, limits, "
+		"health, "
 		"moves" },
 	{ "link_key:", "<<: x\nlink_key:",
 		"c.yaml:1: key '<<': found an unknown key, expected one of link_key, agents_key, own_provider, log, "
@@ -234,7 +235,8 @@ START_TEST(all_faults_of_a_file_are_told)
 	ck_assert_int_eq(conf_parse(text, strlen(text), "c.yaml", &c, error, sizeof error), CSSL_E_CONFIG);
 	ck_assert_str_eq(error,
 		"c.yaml:6: key 'colour': found an unknown key, expected one of name, workers, control, "
-		"control_address, control_proxy_protocol, control_tokens, user, access_log, hang, limits, health, "
+		"control_address, control_proxy_protocol, control_tokens, mail_status, user, access_log, hang, limits, "
+		"health, "
 		"moves\n"
 		"c.yaml:5: key 'workers': found '0', expected a whole number from 1 to 256\n"
 		"c.yaml:7: key 'control': found a list, expected a path of at most 107 bytes, its folder included");

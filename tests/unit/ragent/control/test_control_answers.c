@@ -76,6 +76,37 @@ START_TEST(listeners_are_told_with_their_counters)
 }
 END_TEST
 
+static void answer_no_proxy(struct control_request *r)
+{
+	control_answer_mail(r, NULL, NULL, 0);
+}
+
+static void answer_proxy(struct control_request *r)
+{
+	control_answer_mail(r, NULL, "{\"sessions\": 3} more", 15);
+}
+
+static void answer_lost_proxy(struct control_request *r)
+{
+	control_answer_mail(r, "no answer in time", NULL, 0);
+}
+
+static void answer_odd_proxy(struct control_request *r)
+{
+	control_answer_mail(r, NULL, "[1, 2]", 6);
+}
+
+START_TEST(smtpproxys_status_is_told_as_it_is_or_why_not)
+{
+	check_body("GET", "/v1/mail", NULL, answer_no_proxy, 200, "{\"smtpproxy\": null}");
+	check_body("GET", "/v1/mail", NULL, answer_proxy, 200, "{\"smtpproxy\": {\"sessions\": 3}}");
+	check_body(
+		"GET", "/v1/mail", NULL, answer_lost_proxy, 200, "{\"smtpproxy\": {\"error\": \"no answer in time\"}}");
+	check_body("GET", "/v1/mail", NULL, answer_odd_proxy, 200,
+		"{\"smtpproxy\": {\"error\": \"its answer is no JSON object\"}}");
+}
+END_TEST
+
 static void answer_counters(struct control_request *r)
 {
 	static const struct control_counter own[] = { { "accepted", .value = 7 }, { "moves_done", .value = 0 } },
@@ -398,6 +429,7 @@ int main(void)
 	const TTest *const facts[] = {
 		the_status_is_told,
 		listeners_are_told_with_their_counters,
+		smtpproxys_status_is_told_as_it_is_or_why_not,
 		log_levels_are_told_of_all_who_answered,
 		a_log_level_that_somebody_did_not_take_is_an_error,
 		counters_of_both_tiers_are_told,

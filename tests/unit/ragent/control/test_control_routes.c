@@ -163,6 +163,7 @@ START_TEST(each_route_asks_its_question)
 	ask("GET", "/v1/status", NULL, "status");
 	ask("GET", "/v1/listeners", NULL, "listeners");
 	ask("GET", "/v1/counters", NULL, "counters");
+	ask("GET", "/v1/mail", NULL, "mail");
 	ask("GET", "/v1/connections", NULL, "connections");
 	ask("GET", ID_PATH, NULL, "connection");
 	ask("POST", MOVE_PATH, "{\"agent\": \"a2\"}", "move");
@@ -305,7 +306,7 @@ START_TEST(the_index_has_every_route_of_the_manual)
 	struct reply r = client_get("GET", "/v1", NULL);
 	json_t *routes = json_object_get(r.body, "routes"), *route;
 	size_t i, lines = 0;
-	ck_assert_uint_eq(json_array_size(routes), 24);
+	ck_assert_uint_eq(json_array_size(routes), 25);
 	json_array_foreach(routes, i, route)
 	{
 		ck_assert_ptr_nonnull(strstr(manual, json_string_value(json_object_get(route, "path"))));

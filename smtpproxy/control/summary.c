@@ -1,0 +1,183 @@
+/* summary.c: walks all sessions and destinations, and keeps the destinations with most to do. */
+#include "smtpproxy/control/summary.h"
+
+#include "net/address.h"
+#include "smtpproxy/queue/queue.h"
+
+static json_t *number(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+/* The busiest */
+
+/* The objects with the highest loads, the highest first. */
+struct busiest {
+	uint64_t all;
+	unsigned count;
+	struct {
+		uint64_t load;
+		const void *object;
+	} at[SUMMARY_ROWS_MAX];
+};
+
+static void keep(struct busiest *b, uint64_t load, const void *object)
+{
+	unsigned i = b->count < SUMMARY_ROWS_MAX ? b->count++ : SUMMARY_ROWS_MAX;
+
+	b->all++;
+	for (; i > 0 && b->at[i - 1].load < load; i--)
+		if (i < SUMMARY_ROWS_MAX)
+			b->at[i] = b->at[i - 1];
+	if (i == SUMMARY_ROWS_MAX)
+		return;
+	b->at[i].load = load;
+	b->at[i].object = object;
+}
+
+static json_t *rows_json(const struct busiest *b, json_t *(*row)(const void *object))
+{
+	json_t *rows = json_array();
+
+	for (unsigned i = 0; i < b->count; i++)
+		json_array_append_new(rows, row(b->at[i].object));
+	return json_pack("{s:I,s:o}", "total", (json_int_t)b->all, "rows", rows);
+}
+
+/* Receivers */
+
+static void keep_destination(void *ctx, const struct destination *d)
+{
+	keep(ctx, (uint64_t)d->turns.count + d->in[DESTINATION_LEASED], d);
+}
+
+static json_t *destination_json(const void *object)
+{
+	const struct destination *d = object;
+	char text[ADDRESS_TEXT_MAX];
+
+	address_format((const struct sockaddr *)&d->route.to, text);
+	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "address", text, "limit", (json_int_t)d->limit.limit,
+		"ceiling", (json_int_t)d->limit.ceiling, "sending", (json_int_t)d->in[DESTINATION_LEASED], "idle",
+		(json_int_t)d->in[DESTINATION_IDLE], "waiting", (json_int_t)d->turns.count, "transactions",
+		(json_int_t)d->transactions, "accepted", (json_int_t)d->accepted, "mean_wait_ms",
+		(json_int_t)(d->transactions ? d->turn_ms / d->transactions : 0));
+}
+
+static json_t *destinations_json(const struct control_view *v)
+{
+	struct busiest busiest = { 0 };
+
+	outward_each(v->home->outward, keep_destination, &busiest);
+	return rows_json(&busiest, destination_json);
+}
+
+static json_t *sources_json(const struct smtpproxy_outward *c)
+{
+	char text[ADDRESS_TEXT_MAX];
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < c->source_count && i < SUMMARY_ROWS_MAX; i++) {
+		address_format((const struct sockaddr *)&c->sources[i].address, text);
+		json_array_append_new(
+			rows, json_pack("{s:s,s:I}", "address", text, "weight", (json_int_t)c->sources[i].weight));
+	}
+	return rows;
+}
+
+/* Senders and hooks */
+
+static json_t *sessions_json(const struct sender_home *home)
+{
+	const struct session *s;
+	json_int_t waiting = 0, sending = 0;
+
+	LIST_FOREACH(s, &home->sessions, next)
+	{
+		waiting += s->state == SESSION_WAITS;
+		sending += s->state == SESSION_LEASES || s->state == SESSION_DECIDES;
+	}
+	return json_pack("{s:I,s:I,s:I}", "now", (json_int_t)home->count, "waiting", waiting, "sending", sending);
+}
+
+static json_t *hooks_json(const struct hooks *hooks)
+{
+	const struct hook *k;
+	json_t *rows = json_array();
+
+	SLIST_FOREACH(k, &hooks->all, next)
+	{
+		if (k->conf)
+			json_array_append_new(rows, json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "name", k->name, "state",
+							    hook_state_name(k->state), "asked", (json_int_t)k->asked,
+							    "refused", (json_int_t)k->refused, "deferred",
+							    (json_int_t)k->deferred, "failed", (json_int_t)k->failed));
+	}
+	return rows;
+}
+
+/* The queue */
+
+struct lines {
+	struct busiest busiest;
+	uint64_t deferred, held;
+};
+
+static int keep_line(void *ctx, const struct queue_destination *d)
+{
+	struct lines *l = ctx;
+
+	l->deferred += d->heap_count;
+	l->held += d->held;
+	keep(&l->busiest, d->count, d);
+	return 0;
+}
+
+static json_t *line_json(const void *object)
+{
+	const struct queue_destination *d = object;
+
+	return json_pack("{s:s,s:s,s:I,s:I,s:I}", "destination", d->name, "flow", destination_flow_name(d->flow),
+		"messages", (json_int_t)d->count, "deferred", (json_int_t)d->heap_count, "held", (json_int_t)d->held);
+}
+
+static json_t *queue_json(struct queue *q)
+{
+	struct lines lines = { 0 };
+	struct queue_stats s;
+
+	if (!q)
+		return json_null();
+	queue_get_stats(q, &s);
+	queue_each_destination(q, keep_line, &lines);
+	return json_pack("{s:s,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:[ss],s:o}", "state", queue_state_name(s.state),
+		"in_sync", (int)s.in_sync, "messages", (json_int_t)s.messages, "bytes", (json_int_t)s.bytes, "deferred",
+		(json_int_t)lines.deferred, "held", (json_int_t)lines.held, "unstored", (json_int_t)s.unstored,
+		"stored", (json_int_t)s.stored, "delivered", (json_int_t)s.delivered, "backups",
+		backup_state_name(s.backups[0].state), backup_state_name(s.backups[1].state), "destinations",
+		rows_json(&lines.busiest, line_json));
+}
+
+static json_t *counters_json(const struct smtpproxy_counters *c)
+{
+	json_t *out = json_object();
+
+#define X(name, help) json_object_set_new(out, #name, number(c->name));
+	SMTPPROXY_COUNTERS(X)
+#undef X
+	return out;
+}
+
+char *summary_make(const struct control_view *v)
+{
+	const struct sender_home *home = v->home;
+	json_t *all = json_pack("{s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "name", v->conf->name, "version",
+		v->version, "uptime_s", (json_int_t)(worker_wall_ms() - v->started_ms) / 1000, "deliver",
+		home->queue ? "queue" : "relay", "counters", counters_json(home->counters), "sessions",
+		sessions_json(home), "destinations", destinations_json(v), "sources", sources_json(&v->conf->outward),
+		"hooks", hooks_json(&home->hooks), "queue", queue_json(home->queue));
+	char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
+
+	json_decref(all);
+	return text;
+}
