@@ -8,9 +8,11 @@ import threading
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib.build import patience, sized
 from tests.lib.csslctl import csslctl
 from tests.lib.mail import Sink, source
+from tests.lib.mail_cluster import mail_listener
 from tests.lib.smtp_talk import SIGNATURE, Talk
 from tests.lib.waiting import wait_until
 
@@ -58,6 +60,34 @@ def test_the_relay_goes_where_the_header_says_and_starts_again(start_cluster):
             assert direct.say("MAIL FROM:<a@b>").startswith("421 ")
         cluster.stop()
     assert sink.counts["mails"] == 2
+
+
+def header_of(family, address):
+    """From a balancer in front of RAgent that knows where its client wanted to go."""
+    kind, client = (b"\x11", "192.0.2.1") if family == socket.AF_INET else (b"\x21", "2001:db8::1")
+    body = socket.inet_pton(family, client) + socket.inet_pton(family, address[0]) + struct.pack("!HH", 1000, address[1])
+    return SIGNATURE + b"\x21" + kind + struct.pack("!H", len(body)) + body
+
+
+def test_agents_tell_the_relay_where_the_client_wanted_to_go(start_cluster):
+    """In clear and behind STARTTLS, IPv4 and IPv6."""
+    port, = free_ports(1)
+    captured = mail_listener("captured", port, policy="offer", above=("proxy_protocol: on", "trusted: [127.0.0.0/8]"))
+    with Sink() as sink, Sink(listen="[::1]:0") as sink6:
+        cluster = start_cluster("--agents", "2", "--mail", edit=captured)
+        for family, to in (socket.AF_INET, sink.address), (socket.AF_INET6, sink6.address):
+            for sealed in False, True:
+                with Talk(("127.0.0.1", port), header=header_of(family, to)) as client:
+                    client.ehlo()
+                    if sealed:
+                        assert client.say("STARTTLS").startswith("220 ")
+                        client.start_tls(cluster.ca)
+                        client.ehlo()
+                    client.mail()
+                    client.send("Subject: x\r\n\r\nx\r\n.\r\n")
+                    assert client.reply().startswith("250 ")
+        cluster.stop()
+    assert (sink.counts["mails"], sink6.counts["mails"]) == (2, 2)
 
 
 @pytest.mark.limit(240)
