@@ -127,7 +127,7 @@ static int keep_line(void *ctx, const struct queue_destination *d)
 {
 	struct lines *l = ctx;
 
-	l->deferred += d->heap_count;
+	l->deferred += d->deferred;
 	l->held += d->held;
 	keep(&l->busiest, d->count, d);
 	return 0;
@@ -138,7 +138,7 @@ static json_t *line_json(const void *object)
 	const struct queue_destination *d = object;
 
 	return json_pack("{s:s,s:s,s:I,s:I,s:I}", "destination", d->name, "flow", destination_flow_name(d->flow),
-		"messages", (json_int_t)d->count, "deferred", (json_int_t)d->heap_count, "held", (json_int_t)d->held);
+		"messages", (json_int_t)d->count, "deferred", (json_int_t)d->deferred, "held", (json_int_t)d->held);
 }
 
 static json_t *queue_json(struct queue *q)
