@@ -2,7 +2,7 @@
  *
  * TLS 1.3: the key schedule gives the traffic secrets. The server's secret is derived directly after our Finished, when
  * the write sequence is 0. Each record header that OpenSSL writes after that adds one (a ticket may take several
- * records). TLS 1.2: master secret and randoms give the key block. Our Finished is one record. The client's Finished
+ * records). TLS 1.2: the PRF gives the key block. Our Finished is one record. The client's Finished
  * may take several (RFC 5246 6.2.1). The explicit nonce of our Finished is R (live.h), found in the output.
  */
 #include "sslagent/tls/export.h"
@@ -18,6 +18,7 @@
 #include "proto/tls_record.h"
 #include "sslagent/tls/key_schedule.h"
 #include "sslagent/tls/live_internal.h"
+#include "sslagent/tls/tls12_prf.h"
 #include "sslagent/tls/tls13_kdf.h"
 
 #define MASTER_SECRET_LEN 48u
@@ -64,9 +65,18 @@ static void on_keylog(const SSL *ssl, const char *line)
 	OPENSSL_cleanse(secret, sizeof secret);
 }
 
+static void on_key_block(void *ctx, const uint8_t *block, size_t len)
+{
+	struct key_block *to = &((struct handshake *)ctx)->key_block;
+
+	to->len = (uint8_t)(len < sizeof to->bytes ? len : sizeof to->bytes);
+	memcpy(to->bytes, block, to->len);
+}
+
 void export_watch(struct handshake *h)
 {
 	tls13_kdf_watch(h ? on_traffic_secret : NULL, h);
+	tls12_prf_watch(h ? on_key_block : NULL, h);
 }
 
 static void on_message(int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg)
@@ -124,7 +134,8 @@ static int export_tls13(struct handshake *h, const struct cipher_suite *suite)
 	return r < 0 ? r : take_secret(&h->server_secret, suite, &part->server_write);
 }
 
-static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
+/* OpenSSL's own PRF shows its results to nobody: derive the key block again. */
+static int derive_key_block(struct handshake *h, const struct cipher_suite *suite)
 {
 	struct live_part *part = &h->part;
 	uint8_t master[MASTER_SECRET_LEN], client[RANDOM_LEN], server[RANDOM_LEN];
@@ -132,15 +143,28 @@ static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
 
 	if (SSL_SESSION_get_master_key(SSL_get0_session(h->ssl), master, sizeof master) == sizeof master &&
 		SSL_get_client_random(h->ssl, client, sizeof client) == sizeof client &&
-		SSL_get_server_random(h->ssl, server, sizeof server) == sizeof server && h->nonce == NONCE_SEEN)
+		SSL_get_server_random(h->ssl, server, sizeof server) == sizeof server)
 		r = key_schedule_expand_block(h->listener->algorithms, suite,
 			&(struct tls12_secrets){ master, client, server }, &part->client_write, &part->server_write);
+	OPENSSL_cleanse(master, sizeof master);
+	return r;
+}
+
+static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
+{
+	struct live_part *part = &h->part;
+	const struct key_block *seen = &h->key_block;
+
+	if (h->nonce != NONCE_SEEN)
+		return CSSL_E_STATE;
 	part->read_sequence = h->sealed_by_client;
 	part->write_sequence = 1;
 	if (suite->iv_len < AEAD_IV_LEN)
 		memcpy(part->record_nonce, h->finished_nonce, sizeof part->record_nonce);
-	OPENSSL_cleanse(master, sizeof master);
-	return r;
+	if (seen->len < key_schedule_block_len(suite))
+		return derive_key_block(h, suite);
+	key_schedule_cut_block(suite, seen->bytes, &part->client_write, &part->server_write);
+	return 0;
 }
 
 /* Test builds: OpenSSL used the first numbers of the server's keys, for tickets or for its Finished. */

@@ -8,8 +8,8 @@
  * collect the secrets; otherwise export_watch() collects them. */
 void export_callbacks_set(SSL_CTX *ctx, enum tls_algorithms a);
 
-/* TLS 1.3, own key schedule: secrets that this thread derives from now on belong to @h; NULL: to no handshake. Call
- * it before and after each step of OpenSSL. */
+/* With the agent's own key schedule and PRF: traffic secrets and key blocks that this thread derives from now on belong
+ * to @h; NULL: to no handshake. Call it before and after each step of OpenSSL. */
 void export_watch(struct handshake *h);
 
 /* TLS 1.2: search new output for the explicit nonce of our Finished. Call it after each step of OpenSSL. */

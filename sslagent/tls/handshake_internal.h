@@ -3,6 +3,7 @@
 #define CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
 
 #include "sslagent/tls/handshake.h"
+#include "sslagent/tls/key_schedule.h"
 #include "sslagent/tls/record_bio.h"
 #include "sslagent/tls/session_family.h"
 #include "sslagent/tls/tls_contexts_internal.h"
@@ -33,6 +34,11 @@ struct traffic_secret {
 	uint8_t len; /* 0: not seen */
 };
 
+struct key_block {
+	uint8_t bytes[KEY_BLOCK_MAX];
+	uint8_t len; /* 0: not seen */
+};
+
 struct handshake {
 	SSL *ssl;
 	struct record_bio bio;
@@ -59,6 +65,7 @@ struct handshake {
 	/* Facts for the export that only callbacks see. */
 	struct traffic_secret client_secret, server_secret;
 	unsigned records_after_finished; /* ours, TLS 1.3 */
+	struct key_block key_block;      /* TLS 1.2 */
 	unsigned sealed_by_client;       /* records behind its ChangeCipherSpec, TLS 1.2 */
 	size_t scanned;                  /* of bio.out, TLS 1.2 */
 	enum { NONCE_BEFORE_CCS, NONCE_NEXT, NONCE_SEEN } nonce;

@@ -155,19 +155,30 @@ static const uint8_t *take(uint8_t *to, uint8_t *to_len, const uint8_t *from, ui
 	return from + len;
 }
 
+size_t key_schedule_block_len(const struct cipher_suite *suite)
+{
+	return 2 * ((size_t)suite->key_len + suite->iv_len);
+}
+
+void key_schedule_cut_block(const struct cipher_suite *suite, const uint8_t *block, struct direction_keys *client_write,
+	struct direction_keys *server_write)
+{
+	const uint8_t *at = block;
+
+	at = take(client_write->key, &client_write->key_len, at, suite->key_len);
+	at = take(server_write->key, &server_write->key_len, at, suite->key_len);
+	at = take(client_write->iv, &client_write->iv_len, at, suite->iv_len);
+	take(server_write->iv, &server_write->iv_len, at, suite->iv_len);
+}
+
 int key_schedule_expand_block(enum tls_algorithms a, const struct cipher_suite *suite, const struct tls12_secrets *s,
 	struct direction_keys *client_write, struct direction_keys *server_write)
 {
-	uint8_t block[2 * (AEAD_KEY_MAX + AEAD_IV_LEN)];
-	const uint8_t *at = block;
-	int r = prf(tls_library_prf(a), suite, s, block, 2 * ((size_t)suite->key_len + suite->iv_len));
+	uint8_t block[KEY_BLOCK_MAX];
+	int r = prf(tls_library_prf(a), suite, s, block, key_schedule_block_len(suite));
 
-	if (r == 0) {
-		at = take(client_write->key, &client_write->key_len, at, suite->key_len);
-		at = take(server_write->key, &server_write->key_len, at, suite->key_len);
-		at = take(client_write->iv, &client_write->iv_len, at, suite->iv_len);
-		take(server_write->iv, &server_write->iv_len, at, suite->iv_len);
-	}
+	if (r == 0)
+		key_schedule_cut_block(suite, block, client_write, server_write);
 	OPENSSL_cleanse(block, sizeof block);
 	return r;
 }

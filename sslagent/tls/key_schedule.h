@@ -20,6 +20,13 @@ int key_schedule_derive(struct key_schedule *k, const struct cipher_suite *suite
 int key_schedule_next_secret(
 	struct key_schedule *k, const struct cipher_suite *suite, const uint8_t *secret, uint8_t *out);
 
+/* TLS 1.2: the length in bytes of the keys and ivs of both directions; and cut them from the beginning of a key block.
+ */
+#define KEY_BLOCK_MAX (2u * (AEAD_KEY_MAX + AEAD_IV_LEN))
+size_t key_schedule_block_len(const struct cipher_suite *suite);
+void key_schedule_cut_block(const struct cipher_suite *suite, const uint8_t *block, struct direction_keys *client_write,
+	struct direction_keys *server_write);
+
 /* TLS 1.2: keys and ivs of both directions, by the PRF of @a. Any thread may call it. 0 or CSSL_E_CRYPTO. */
 struct tls12_secrets {
 	const uint8_t *master;                        /* 48 bytes */

@@ -1,7 +1,8 @@
-/* tls12_prf.c: the pseudorandom function of TLS 1.2 (RFC 5246 5) as the TLS1-PRF of own_provider.h, over the HMAC of
- * own_hmac.h. OpenSSL's own PRF looks up two algorithms and makes six contexts for each derivation; a handshake has
- * four or five. OpenSSL gives all parameters with each derivation, so no state remains between two of them.
+/* tls12_prf.c: P_hash over the HMAC of own_hmac.h. OpenSSL gives all parameters with each derivation, so no state
+ * remains between two of them.
  */
+#include "sslagent/tls/tls12_prf.h"
+
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -18,6 +19,15 @@ struct prf {
 	struct own_bytes seeds[SEEDS_MAX]; /* together they are label and seed */
 	unsigned seed_count;
 };
+
+static _Thread_local tls12_prf_watcher *watcher;
+static _Thread_local void *watcher_ctx;
+
+void tls12_prf_watch(tls12_prf_watcher *fn, void *ctx)
+{
+	watcher = fn;
+	watcher_ctx = ctx;
+}
 
 static int put_seeds(struct prf *p)
 {
@@ -68,6 +78,14 @@ static int read_params(const OSSL_PARAM *at, struct prf *p)
 	return p->hmac.hash && p->secret.data && p->seed_count > 0;
 }
 
+static void tell_watcher(const struct prf *p, const uint8_t *out, size_t len)
+{
+	static const char label[] = "key expansion"; /* the first seed; RFC 5246 6.3 */
+
+	if (watcher && p->seeds[0].len == sizeof label - 1 && memcmp(p->seeds[0].data, label, sizeof label - 1) == 0)
+		watcher(watcher_ctx, out, len);
+}
+
 static int on_derive(void *kdf, unsigned char *out, size_t len, const OSSL_PARAM params[])
 {
 	struct prf p = { 0 };
@@ -76,6 +94,8 @@ static int on_derive(void *kdf, unsigned char *out, size_t len, const OSSL_PARAM
 	const int ok = p.hmac.ctx && expand(&p, out, len);
 	EVP_MD_CTX_free(p.hmac.ctx);
 	OPENSSL_cleanse(p.hmac.outer, sizeof p.hmac.outer);
+	if (ok)
+		tell_watcher(&p, out, len);
 	return ok;
 }
 

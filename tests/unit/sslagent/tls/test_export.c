@@ -3,6 +3,7 @@
 #include "net/arena.h"
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
+#include "sslagent/tls/tls12_prf.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
 
 /* Each suite full and resumed. */
@@ -270,24 +271,12 @@ START_TEST(openssls_own_key_schedule_is_exported_too)
 }
 END_TEST
 
-START_TEST(an_export_waits_for_the_output_and_happens_once)
+/* Until it is complete; its last output is not taken. */
+static void shake_hands(struct handshake *h)
 {
-	struct sess_obj obj;
-	struct handshake_facts facts;
-
-	cluster_prepare();
-	cluster_start();
-	struct memory_client_config config = { 0 };
-	connect_to(contexts, &config);
-	ck_assert_int_eq(handshake_export(agent.handshake, &obj, &facts), CSSL_E_STATE); /* the second */
-	disconnect();
-
-	struct handshake_params params = { .arena = handshake_arena_create() };
-	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
-	client = memory_client_create(&config);
-	ck_assert_int_eq(handshake_export(h, &obj, &facts), CSSL_E_STATE); /* too early */
 	const uint8_t *data;
 	int step = HANDSHAKE_MORE;
+
 	while (step == HANDSHAKE_MORE) {
 		struct tls_record_header r;
 		memory_client_handshake(client);
@@ -302,6 +291,56 @@ START_TEST(an_export_waits_for_the_output_and_happens_once)
 		handshake_output_taken(h, len);
 	}
 	ck_assert_int_eq(step, HANDSHAKE_DONE);
+}
+
+static void on_key_block(void *count, const uint8_t *block, size_t len)
+{
+	++*(unsigned *)count;
+}
+
+START_TEST(an_export_of_tls12_derives_no_key_block_again)
+{
+	struct memory_client_config config = { .version = TLS1_2_VERSION };
+	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake_facts facts;
+	struct sess_obj obj;
+	unsigned derived = 0;
+	const uint8_t *data;
+
+	cluster_prepare();
+	cluster_start();
+	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
+	client = memory_client_create(&config);
+	shake_hands(h);
+	handshake_output_taken(h, handshake_output(h, &data));
+	tls12_prf_watch(on_key_block, &derived);
+	ck_assert_int_eq(handshake_export(h, &obj, &facts), 0);
+	tls12_prf_watch(NULL, NULL);
+	ck_assert_uint_eq(derived, 0);
+	handshake_destroy(h);
+	arena_destroy(params.arena);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(an_export_waits_for_the_output_and_happens_once)
+{
+	struct sess_obj obj;
+	struct handshake_facts facts;
+	const uint8_t *data;
+
+	cluster_prepare();
+	cluster_start();
+	struct memory_client_config config = { 0 };
+	connect_to(contexts, &config);
+	ck_assert_int_eq(handshake_export(agent.handshake, &obj, &facts), CSSL_E_STATE); /* the second */
+	disconnect();
+
+	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
+	client = memory_client_create(&config);
+	ck_assert_int_eq(handshake_export(h, &obj, &facts), CSSL_E_STATE); /* too early */
+	shake_hands(h);
 	ck_assert_int_eq(handshake_export(h, &obj, &facts), CSSL_E_STATE); /* the ticket was not taken */
 	handshake_output_taken(h, handshake_output(h, &data));
 	ck_assert_int_eq(handshake_export(h, &obj, &facts), 0);
@@ -334,6 +373,7 @@ int main(void)
 	tcase_add_loop_test(each, openssls_own_key_schedule_is_exported_too, 0, n);
 	tcase_add_loop_test(one, write_sequence_counts_ticket_records, 0, 5);
 	tcase_add_test(one, a_hello_retry_request_changes_nothing);
+	tcase_add_test(one, an_export_of_tls12_derives_no_key_block_again);
 	tcase_add_test(one, an_export_waits_for_the_output_and_happens_once);
 	suite_add_tcase(s, each);
 	suite_add_tcase(s, one);

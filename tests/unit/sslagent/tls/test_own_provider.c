@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "sslagent/tls/own_provider.h"
+#include "sslagent/tls/tls12_prf.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
 
@@ -284,6 +285,43 @@ START_TEST(the_prf_refuses_what_it_does_not_have)
 }
 END_TEST
 
+static struct {
+	unsigned count;
+	uint8_t block[40];
+	size_t len;
+} told;
+
+static void on_key_block(void *ctx, const uint8_t *block, size_t len)
+{
+	ck_assert_ptr_eq(ctx, &told);
+	ck_assert_uint_le(len, sizeof told.block);
+	memcpy(told.block, block, len);
+	told.len = len;
+	told.count++;
+}
+
+START_TEST(a_watcher_is_told_of_key_blocks_and_of_nothing_else)
+{
+	static const char *const others[] = { "master secret", "extended master secret", "client finished",
+		"server finished", "key expansio", "key expansion " };
+	uint8_t out[40];
+
+	tls_library(); /* derives some blocks itself when it begins */
+	tls12_prf_watch(on_key_block, &told);
+	for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++)
+		ck_assert_int_eq(prf(OURS, "SHA2-256", input, 48, others[i], input, 64, out, sizeof out), 1);
+	ck_assert_int_eq(prf(THEIRS, "SHA2-256", input, 48, "key expansion", input, 64, out, sizeof out), 1);
+	ck_assert_uint_eq(told.count, 0);
+	ck_assert_int_eq(prf(OURS, "SHA2-256", input, 48, "key expansion", input, 64, out, sizeof out), 1);
+	ck_assert_uint_eq(told.count, 1);
+	ck_assert_uint_eq(told.len, sizeof out);
+	ck_assert_mem_eq(told.block, out, sizeof out);
+	tls12_prf_watch(NULL, NULL);
+	ck_assert_int_eq(prf(OURS, "SHA2-256", input, 48, "key expansion", input, 64, out, sizeof out), 1);
+	ck_assert_uint_eq(told.count, 1);
+}
+END_TEST
+
 /* --- X25519 --- */
 
 static EVP_PKEY *x25519(const char *query, int selection, const char *part, const uint8_t bytes[static 32])
@@ -499,6 +537,7 @@ static void add(TCase *t)
 	tcase_add_test(t, the_prf_is_that_of_the_published_vector);
 	tcase_add_loop_test(t, the_prf_of_random_inputs_is_that_of_openssl, 0, 2);
 	tcase_add_test(t, the_prf_refuses_what_it_does_not_have);
+	tcase_add_test(t, a_watcher_is_told_of_key_blocks_and_of_nothing_else);
 	tcase_add_loop_test(t, x25519_is_that_of_rfc_7748, 0, (int)(sizeof rfc7748 / sizeof rfc7748[0]));
 	tcase_add_test(t, random_keys_agree_on_what_openssl_says);
 	tcase_add_test(t, made_keys_agree_with_openssls);
