@@ -13,7 +13,7 @@
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/position_claim.h"
 
-#define ACKNOWLEDGE_FRAMES 64u
+#define ACKNOWLEDGE_FRAMES 16u /* so few that what owners hold stays in their cache */
 
 /* --- records --- */
 
@@ -39,7 +39,7 @@ static void follow_answer(struct connection *c, uint8_t flags)
 {
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
 		exposure_progress(&c->busy->exposure);
-	if (flags & FRAME_CHECKPOINT && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
+	if (flags & FRAME_CHECKPOINT && c->busy->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
 		download_drop(&c->busy->download);
 }
 

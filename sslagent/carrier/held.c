@@ -44,21 +44,9 @@ void held_give_up(struct held *h, struct buffers *buffers)
 	h->state = HELD_BROKEN;
 }
 
-static int is_confirmed(const struct held *h, const struct held_frame *f)
+static int is_confirmed(const struct held *h, uint64_t number, uint64_t end)
 {
-	return f->number <= h->received && f->end <= h->drained;
-}
-
-/* 1: no frame is left in it. */
-static int drop_from(const struct held *h, struct held_block *b)
-{
-	while (b->start < b->end) {
-		const struct held_frame *f = frame_at(b, b->start);
-		if (!is_confirmed(h, f))
-			return 0;
-		b->start += (uint32_t)frame_len(f->len);
-	}
-	return 1;
+	return number <= h->received && end <= h->drained;
 }
 
 void held_confirm(struct held *h, struct buffers *buffers, uint64_t bytes, uint64_t frames)
@@ -66,7 +54,7 @@ void held_confirm(struct held *h, struct buffers *buffers, uint64_t bytes, uint6
 	h->drained = bytes;
 	h->received = frames;
 	h->room = NULL;
-	while (h->first && drop_from(h, h->first))
+	while (h->first && is_confirmed(h, h->first->number, h->first->end))
 		drop_block(h, buffers);
 }
 
@@ -95,7 +83,7 @@ static int has_room(const struct held *h, size_t len)
 {
 	const struct held_block *b = h->last;
 
-	return b && b->cap - sizeof *b - b->end >= len;
+	return b && b->cap - sizeof *b - b->len >= len;
 }
 
 uint8_t *held_room(struct held *h, struct buffers *buffers, size_t cap, size_t limit)
@@ -109,7 +97,7 @@ uint8_t *held_room(struct held *h, struct buffers *buffers, size_t cap, size_t l
 		held_give_up(h, buffers);
 		return NULL;
 	}
-	h->room = frame_at(h->last, h->last->end);
+	h->room = frame_at(h->last, h->last->len);
 	return h->room->wire + FRAME_HEADER_LEN;
 }
 
@@ -127,24 +115,34 @@ struct held_frame *held_add(struct held *h, enum frame_type type, uint8_t flags,
 	f->len = (uint16_t)len;
 	f->type = (uint8_t)type;
 	f->flags = flags;
-	h->last->end += (uint32_t)frame_len(len);
+	h->last->number = f->number;
+	h->last->end = f->end;
+	h->last->len += (uint32_t)frame_len(len);
 	return f;
 }
 
 /* --- what is here --- */
 
-struct held_frame *held_next(const struct held *h, struct held_walk *w)
+static struct held_frame *next_of_all(const struct held *h, struct held_walk *w)
 {
-	if (!w->block && h->first)
-		*w = (struct held_walk){ h->first, h->first->start };
-	while (w->block && w->at == w->block->end) {
-		struct held_block *next = w->block->next;
-		*w = (struct held_walk){ next, next ? next->start : 0 };
-	}
+	if (!w->block)
+		*w = (struct held_walk){ h->first, 0 };
+	while (w->block && w->at == w->block->len)
+		*w = (struct held_walk){ w->block->next, 0 };
 	if (!w->block)
 		return NULL;
 	struct held_frame *f = frame_at(w->block, w->at);
 	w->at += (uint32_t)frame_len(f->len);
+	return f;
+}
+
+struct held_frame *held_next(const struct held *h, struct held_walk *w)
+{
+	struct held_frame *f;
+
+	do
+		f = next_of_all(h, w);
+	while (f && is_confirmed(h, f->number, f->end));
 	return f;
 }
 

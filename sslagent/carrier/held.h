@@ -2,7 +2,7 @@
  * not confirmed. They are sent again as they are: nothing is sealed twice (law 1).
  *
  * Each frame is written here, and goes to the link from here. The memory is blocks of a worker's spare buffers, each
- * with a run of frames. A block goes back when all its frames are confirmed.
+ * with a run of frames. A block goes back when all its frames are confirmed: no frame is looked at for that.
  */
 #ifndef CSSL_SSLAGENT_HELD_H
 #define CSSL_SSLAGENT_HELD_H
@@ -23,8 +23,9 @@ struct held_frame {
 
 struct held_block {
 	struct held_block *next;
-	uint32_t cap;        /* of the whole block */
-	uint32_t start, end; /* of the frames, in data */
+	uint64_t number, end; /* of its last frame */
+	uint32_t cap;         /* of the whole block */
+	uint32_t len;         /* of its frames */
 	_Alignas(8) uint8_t data[];
 };
 
@@ -57,7 +58,7 @@ void held_confirm(struct held *h, struct buffers *buffers, uint64_t bytes, uint6
 uint64_t held_first(const struct held *h);
 uint64_t held_first_byte(const struct held *h);
 
-/* Walks over all frames, oldest first. Zero begins. */
+/* Walks over all frames that are not confirmed, oldest first. Zero begins. */
 struct held_walk {
 	struct held_block *block;
 	uint32_t at;
