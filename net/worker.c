@@ -305,7 +305,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-int worker_start(struct worker *w, int (*start)(struct worker *w, void *arg), void *arg)
+int worker_begin(struct worker *w, int (*start)(struct worker *w, void *arg), void *arg)
 {
 	sigset_t all, before;
 
@@ -319,12 +319,25 @@ int worker_start(struct worker *w, int (*start)(struct worker *w, void *arg), vo
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	int r = pthread_create(&w->thread, NULL, worker_main, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r == 0) {
+	if (r == 0)
 		w->runs = WORKER_IN_THREAD;
-		uv_sem_wait(&w->started);
-	}
+	else
+		uv_sem_destroy(&w->started);
+	return r ? CSSL_E_SYSTEM : 0;
+}
+
+int worker_await(struct worker *w)
+{
+	uv_sem_wait(&w->started);
 	uv_sem_destroy(&w->started);
-	return r ? CSSL_E_SYSTEM : w->start_result;
+	return w->start_result;
+}
+
+int worker_start(struct worker *w, int (*start)(struct worker *w, void *arg), void *arg)
+{
+	int r = worker_begin(w, start, arg);
+
+	return r < 0 ? r : worker_await(w);
 }
 
 void worker_stop(struct worker *w)

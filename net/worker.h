@@ -24,6 +24,10 @@ struct worker *worker_create(unsigned index, const char *name);
  * for it and returns its result. If that is not 0, the worker ends when all that @start opened is closed.
  * CSSL_E_SYSTEM: no thread. */
 int worker_start(struct worker *w, int (*start)(struct worker *w, void *arg), void *arg);
+/* The same in two steps, so that several workers start at the same time. worker_begin() does not wait: 0, or
+ * CSSL_E_SYSTEM, and there is nothing to await. worker_await() waits for @start and returns its result. */
+int worker_begin(struct worker *w, int (*start)(struct worker *w, void *arg), void *arg);
+int worker_await(struct worker *w);
 
 /* Run in the calling thread until worker_stop(). */
 int worker_run(struct worker *w);

@@ -194,6 +194,34 @@ static int start_parked_in_thread(struct worker *w, void *arg)
 	return result;
 }
 
+static int start_one_by_one(struct ragent *r)
+{
+	for (unsigned i = 0; i < r->worker_count; i++) {
+		int result =
+			worker_start(r->threads[i], r->taker ? start_parked_in_thread : start_in_thread, r->workers[i]);
+		if (result < 0)
+			return result;
+		r->running++;
+	}
+	return 0;
+}
+
+/* After a death each worker restores connections, which takes long. If a worker fails, the process ends at once. */
+static int start_all_together(struct ragent *r)
+{
+	int result = 0;
+
+	while (result == 0 && r->running < r->worker_count) {
+		result = worker_begin(r->threads[r->running], start_in_thread, r->workers[r->running]);
+		r->running += result == 0;
+	}
+	for (unsigned i = 0; i < r->running; i++) {
+		int of_one = worker_await(r->threads[i]);
+		result = result < 0 ? result : of_one;
+	}
+	return result;
+}
+
 static int start_workers(struct ragent *r)
 {
 	static const int signums[] = { SIGTERM, SIGINT, SIGHUP };
@@ -213,14 +241,7 @@ static int start_workers(struct ragent *r)
 	if (r->shared.notes)
 		keeper_take_signals();
 	notes_enter_thread(r->shared.notes, 0);
-	for (unsigned i = 0; i < r->worker_count; i++) {
-		int result =
-			worker_start(r->threads[i], r->taker ? start_parked_in_thread : start_in_thread, r->workers[i]);
-		if (result < 0)
-			return result;
-		r->running++;
-	}
-	return 0;
+	return r->leftovers ? start_all_together(r) : start_one_by_one(r);
 }
 
 void ragent_serve(struct ragent *r)
