@@ -293,6 +293,13 @@ static int take_records(struct restored *r)
 	return 0;
 }
 
+/* Those of a compact connection were compared with its slot when the descriptors were sorted. */
+static int get_counts(const struct restored *r, struct tcp_counts *out)
+{
+	*out = (struct tcp_counts){ .read = r->slot->bytes_read, .written = r->slot->bytes_written };
+	return r->image ? tcp_counts_get(r->slot->fd, out) : 0;
+}
+
 static int look_at(struct restored *r)
 {
 	struct tcp_counts counts;
@@ -301,7 +308,7 @@ static int look_at(struct restored *r)
 	if (result == 0)
 		result = take_image(r);
 	if (result == 0)
-		result = tcp_counts_get(r->slot->fd, &counts);
+		result = get_counts(r, &counts);
 	if (result < 0)
 		return result;
 	if (r->c.state != CONNECTION_REATTACHING && counts.written != r->c.queued)

@@ -175,15 +175,16 @@ static struct table_slot *find_saved(const struct saved *saved, int fd)
 	return found ? found->slot : NULL;
 }
 
-/* Does the slot contain all that was ever read and written? Of a connection that is followed, the counts tell it. */
+/* Does the slot contain all that was ever read and written? Of a connection that is followed, the counts tell it
+ * later. */
 static int says_all(const struct table_slot *s, int fd)
 {
 	struct tcp_counts counts;
 
-	if (!table_slot_has_all(s) || tcp_counts_get(fd, &counts) < 0)
-		return 0;
-	return table_slot_state(s) == SLOT_FOLLOWED ||
-	       (counts.read == s->bytes_read && counts.written == s->bytes_written);
+	if (table_slot_state(s) == SLOT_FOLLOWED)
+		return 1;
+	return table_slot_has_all(s) && tcp_counts_get(fd, &counts) == 0 && counts.read == s->bytes_read &&
+	       counts.written == s->bytes_written;
 }
 
 /* --- all of them --- */
