@@ -326,7 +326,9 @@ static const struct schema_row queue_rows[] = {
 		.fallback = "32MiB", .help = "the largest message" },
 	{ "memory", SCHEMA_SIZE, FIELD(smtpproxy_queue, memory), .min = 1 << 20, .max = 1e12, .fallback = "256MiB",
 		.help = "the most bytes of messages that come in or wait for the backups, of all senders. While it is "
-			"used up, senders get 452 and the listening ports are closed, until half of it is free" },
+			"used up, senders get 452 and the listening ports are closed, until half of it is free. While "
+			"more than "
+			"half is used, a sender's address with several messages gets 452 above a quarter" },
 	{ "store_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, store_ms), .min = 1 * S, .max = 9 * MINUTES,
 		.fallback = "1min",
 		.help = "a message that the backups have not confirmed so long after its end gets 451 and is deleted "

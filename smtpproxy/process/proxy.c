@@ -173,7 +173,7 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 	if (!p->queue_side)
 		return CSSL_E_CONFIG;
 	p->home.queue = parts.queue;
-	p->home.room = (struct body_room){ .most = p->conf->queue.memory, .on_change = follow_queue, .ctx = p };
+	body_room_begin(&p->home.room, p->conf->queue.memory, follow_queue, p);
 	return 0;
 }
 

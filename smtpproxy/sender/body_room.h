@@ -2,25 +2,47 @@
  * No sockets, no clock.
  *
  *   FREE --a message does not fit--> FULL --half of it is free again--> FREE
+ *
+ * Half of the room is for everybody. While more than that is used, a source with several messages may have a quarter of
+ * the room. So a source that sends many messages slowly, or not to their ends, leaves room for the others, and cannot
+ * make it FULL. A source is an IPv4 address, or an IPv6 /64, because a subscriber has at least that. The only message
+ * of a source may take all room that is free.
  */
 #ifndef CSSL_SMTPPROXY_BODY_ROOM_H
 #define CSSL_SMTPPROXY_BODY_ROOM_H
 
+#include <sodium.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/sess_obj.h"
+
+#define BODY_ROOM_BUCKETS 1024u
+
 enum body_room_state { BODY_ROOM_FREE, BODY_ROOM_FULL };
+
+struct body_source;
 
 struct body_room {
 	uint64_t most, used; /* bytes */
 	enum body_room_state state;
-	void (*on_change)(void *ctx); /* the state has changed; NULL is legal */
+	struct body_source *sources[BODY_ROOM_BUCKETS]; /* that have messages */
+	uint8_t hash_key[crypto_shorthash_KEYBYTES];    /* so that sources cannot choose their bucket */
+	void (*on_change)(void *ctx);                   /* the state has changed; NULL is legal */
 	void *ctx;
 };
 
-/* 0; CSSL_E_FULL: nothing was taken, and the room is FULL. on_change may come before it returns. */
-int body_room_take(struct body_room *r, size_t bytes);
+void body_room_begin(struct body_room *r, uint64_t most, void (*on_change)(void *ctx), void *ctx);
+
+/* A message of that source begins. It ends with body_room_leave(), when it has given back all its bytes. NULL: out of
+ * memory. */
+struct body_source *body_room_enter(struct body_room *r, const struct client_address *source);
+void body_room_leave(struct body_room *r, struct body_source *s);
+
+/* 0. CSSL_E_FULL: nothing was taken, because the source has its part, or because the room does not have so many bytes;
+ * then it is FULL. on_change may come before it returns. */
+int body_room_take(struct body_room *r, struct body_source *s, size_t bytes);
 /* @bytes were taken before. on_change may come before it returns. */
-void body_room_give(struct body_room *r, size_t bytes);
+void body_room_give(struct body_room *r, struct body_source *s, size_t bytes);
 
 #endif

@@ -41,7 +41,8 @@ struct store {
 	struct envelope_text opening; /* of the envelope: all but the recipients */
 	struct store_parts parts;
 	unsigned recipients;
-	size_t taken;  /* bytes of the room that all messages share */
+	size_t taken; /* bytes of the room that all messages share */
+	struct body_source *source;
 	uint8_t *body; /* begins with our Received field */
 	size_t len, cap, head;
 	enum store_content content;
@@ -57,9 +58,9 @@ static int take_room(struct store *m, size_t bytes)
 	int r = 0;
 
 	if (bytes > m->taken)
-		r = body_room_take(&home->room, bytes - m->taken);
+		r = body_room_take(&home->room, m->source, bytes - m->taken);
 	else
-		body_room_give(&home->room, m->taken - bytes);
+		body_room_give(&home->room, m->source, m->taken - bytes);
 	if (!r)
 		m->taken = bytes;
 	home->counters->no_room += r != 0;
@@ -75,6 +76,7 @@ void session_store_drop(struct session *s)
 	s->store = NULL;
 	store_parts_free(&m->parts);
 	take_room(m, 0);
+	body_room_leave(&s->home->room, m->source);
 	envelope_free(&m->opening);
 	free(m->body);
 	free(m);
@@ -122,8 +124,12 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	store_parts_begin(&m->parts, s->home->queue, on_decided);
 	randombytes_buf(id, sizeof id);
 	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
-	if (!envelope_begin(&m->opening, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox, c->params))
+	m->source = body_room_enter(&s->home->room, &s->source);
+	if (m->source && !envelope_begin(&m->opening, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox,
+				 c->params))
 		return m;
+	if (m->source)
+		body_room_leave(&s->home->room, m->source);
 	envelope_free(&m->opening);
 	free(m);
 	return NULL;

@@ -235,6 +235,24 @@ def test_messages_that_come_in_have_a_limit_in_sum(tmp_path, stores):
     assert sink.counts["mails"] == 4
 
 
+def test_a_sender_of_many_half_messages_leaves_room_for_the_others(tmp_path, stores):
+    half = "Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 250
+    with Sink() as sink, contextlib.ExitStack() as open_ones:
+        with QueuedProxy(tmp_path, stores, sink.address, queue={"memory": "1MiB", "message_size": "256KiB"}) as proxy:
+            proxy.wait_open()
+            for _ in range(8):
+                client = open_ones.enter_context(Talk(proxy.address, source="192.0.2.1"))
+                client.ehlo()
+                client.mail()
+                client.send(half)
+            wait_until(lambda: "no_room_total 0" not in _metrics(proxy), patience(20), "a message that does not fit")
+            assert proxy.is_open()
+            with Talk(proxy.address, source="192.0.2.2") as client:
+                assert _said(client, half).startswith("250 ")
+            _is_empty(stores)
+    assert sink.counts["mails"] == 1
+
+
 def test_recipients_of_many_domains_count_in_the_memory(tmp_path, stores):
     """Each domain has a copy of the envelope's beginning."""
     queue = {"memory": "1MiB", "message_size": "256KiB", "recipients": 10000, "port": 2525}
