@@ -195,6 +195,34 @@ def test_the_port_is_closed_while_no_copy_can_be_stored(tmp_path, stores):
     assert sink.counts["mails"] == 1
 
 
+def test_without_both_servers_the_port_closes_within_two_seconds_and_accepted_mail_is_delivered(tmp_path, stores):
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def reply(line):
+        if line == "DATA":
+            begun.set()
+            goes_on.wait(patience(20))
+
+    with PickyReceiver(reply) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"store_timeout": "3s"}) as proxy:
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.2") as waits:
+                waits.ehlo()
+                waits.mail()
+                _sent(proxy, "<c@b.example>")
+                assert begun.wait(patience(20))
+                for server in stores.servers:
+                    server.kill()
+                killed = time.monotonic()
+                waits.send("Subject: x\r\n\r\nx\r\n.\r\n")
+                goes_on.set()
+                proxy.wait_closed()
+                assert time.monotonic() - killed < patience(2)
+                wait_until(lambda: len(receiver.mails) == 1, patience(3), "the accepted mail")
+                assert not waits.reply().startswith("250")
+            proxy.kill()  # an orderly stop would wait for the servers
+
+
 def test_a_message_that_is_too_big_gets_552_and_the_next_one_250(tmp_path, stores):
     with Sink() as sink:
         with QueuedProxy(tmp_path, stores, sink.address, queue={"message_size": "64KiB"}) as proxy:

@@ -1,5 +1,6 @@
 """The mail queue on two Redis servers: what was stored survives either of them and the gateway."""
 
+import itertools
 import random
 import signal
 import time
@@ -56,6 +57,50 @@ def test_a_server_that_restarts_empty_is_filled_again_and_then_carries_all(room,
     gateway.kill()
     gateway = room.gateway()
     gateway.in_sync(2)
+    assert sorted(gateway.drain()) == sorted(tokens)
+
+
+def _back_again(room, gateway, who):
+    """A server restarts empty, or the gateway (None) reads its queue back."""
+    if who is None:
+        gateway.kill()
+        gateway = room.gateway()
+    else:
+        who.kill()
+        gateway.in_sync(1)
+        who.start()
+    gateway.in_sync(2)
+    return gateway
+
+
+@pytest.mark.limit(240)
+def test_restarts_in_every_order_lose_nothing(room):
+    a, b, gateway = started(room)
+    tokens = []
+    for n, order in enumerate(itertools.permutations((a, b, None))):
+        for who in order:
+            tokens += stored(gateway, burst(gateway, f"{n}-{order.index(who)}", 10))
+            gateway = _back_again(room, gateway, who)
+    assert a.items() == b.items() == len(tokens)
+    assert sorted(gateway.drain()) == sorted(tokens)
+
+
+@pytest.mark.parametrize("first", ["gateway", "server"])
+def test_gateway_and_one_server_die_together_and_come_back_in_any_order(room, first):
+    a, b, gateway = started(room)
+    tokens = []
+    for n, server in enumerate((a, b)):
+        tokens += stored(gateway, burst(gateway, f"m{n}", 100))
+        gateway.kill()
+        server.kill()
+        if first == "server":
+            server.start()
+        gateway = room.gateway()
+        if first == "gateway":
+            gateway.in_sync(1)
+            server.start()
+        gateway.in_sync(2)
+    assert a.items() == b.items() == len(tokens)
     assert sorted(gateway.drain()) == sorted(tokens)
 
 

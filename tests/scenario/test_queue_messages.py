@@ -59,6 +59,10 @@ def test_an_orderly_stop_does_not_wait_for_ever(room):
 def test_the_servers_see_no_plaintext(room):
     a, _, gateway = started(room)
     gateway.stored("SECRETWORD", "destination.example")
+    gateway.ask("retry", gateway.ask("take", "destination.example")["id"], 3600000, "SECRETNOTE")
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    assert a.memory_has("cssl:{test}:items")
+    assert not [word for word in ("SECRETWORD", "SECRETNOTE", "destination.example") if a.memory_has(word)]
     dump = a.call("--no-raw", "HGETALL", "cssl:{test}:items") + a.call("--no-raw", "HGETALL", "cssl:{test}:owner")
     assert "SECRETWORD" not in dump and "destination" not in dump and "cssl" not in dump
 
