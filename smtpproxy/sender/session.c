@@ -82,6 +82,10 @@ void session_leave(struct session *s)
 {
 	drop_work(s);
 	session_move(s, SESSION_LEAVES);
+	if (s->ended && stream_pending(&s->stream) == 0) { /* both have said all */
+		close_now(s, stream_close);
+		return;
+	}
 	stream_shutdown(&s->stream);
 	stream_read_start(&s->stream);
 	deadline_set(s->home->worker, &s->deadline, LEAVE_MS);
