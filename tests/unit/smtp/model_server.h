@@ -15,11 +15,11 @@ enum model_mode { MODEL_COMMANDS, MODEL_DATA, MODEL_CHUNK, MODEL_AUTH };
 struct model_server {
 	enum model_mode mode;
 	uint64_t dice;
-	char in[8192], out[8192]; /* what was not read yet, and what was not sent yet */
+	char in[8192], out[8192]; /* bytes that it has not read yet; bytes that it has not sent yet */
 	size_t in_len, out_len;
-	int open;                 /* a transaction is */
-	int chunked;              /* a chunk of it was taken or refused: DATA comes too late (RFC 3030 2) */
-	unsigned rcpts, messages; /* messages: those answered 250 */
+	int open;                 /* 1: a transaction is open */
+	int chunked;              /* 1: it has taken or refused a chunk, so DATA comes too late (RFC 3030 2) */
+	unsigned rcpts, messages; /* @messages: those with a 250 */
 	uint64_t chunk_left;
 	int chunk_is_last;
 };
@@ -116,7 +116,7 @@ static inline void model_drop(struct model_server *m, size_t len)
 	memmove(m->in, m->in + len, m->in_len);
 }
 
-/* One step; false when more has to come. */
+/* Makes one step. Returns 0 when it needs more bytes. */
 static inline int model_step(struct model_server *m)
 {
 	struct smtp_command c;

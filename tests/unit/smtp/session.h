@@ -18,7 +18,7 @@ struct session {
 	size_t trace_len;
 	char to_server[4096], to_client[4096];
 	size_t to_server_len, to_client_len;
-	enum smtp_own (*decide)(const struct smtp_client_event *event); /* NULL: everything is passed */
+	enum smtp_own (*decide)(const struct smtp_client_event *event); /* NULL: every command is passed on */
 	char waiting[4096]; /* client bytes that the follower did not take yet */
 	size_t waiting_len;
 };
@@ -65,7 +65,7 @@ static inline void session_client_event(struct session *s, const struct smtp_cli
 	s->to_server_len += e->wire.len;
 }
 
-/* Client bytes; what has to wait is offered again by session_server(). */
+/* Gives client bytes. session_server() offers those again that have to wait. */
 static inline void session_client(struct session *s, const char *in, size_t len)
 {
 	struct smtp_client_event e;
@@ -81,7 +81,7 @@ static inline void session_client(struct session *s, const char *in, size_t len)
 	memmove(s->waiting, s->waiting + at, s->waiting_len);
 }
 
-/* Server bytes; false when they broke the protocol. */
+/* Gives server bytes. Returns 0 when they broke the protocol. */
 static inline int session_server(struct session *s, const char *in, size_t len)
 {
 	struct smtp_server_event e;

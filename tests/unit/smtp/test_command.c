@@ -109,7 +109,7 @@ START_TEST(flaws_of_the_line_come_first)
 }
 END_TEST
 
-START_TEST(what_decides_is_the_last_of_a_group)
+START_TEST(the_commands_that_end_a_group_are_known)
 {
 	ck_assert_int_eq(smtp_verb_grouping(SMTP_VERB_STARTTLS), GROUP_LAST);
 	ck_assert_int_eq(smtp_verb_grouping(SMTP_VERB_DATA), GROUP_LAST);
@@ -126,7 +126,7 @@ int main(void)
 		each_command_is_read_or_has_its_refusal,
 		parts_of_a_command_are_where_they_were,
 		flaws_of_the_line_come_first,
-		what_decides_is_the_last_of_a_group,
+		the_commands_that_end_a_group_are_known,
 	};
 	return suite_run("command", facts, SUITE_LEN(facts));
 }

@@ -11,7 +11,7 @@ struct outcome {
 	uint64_t len, message_len, lines;
 };
 
-/* Follows to the first event that is none of MORE, in three pieces. */
+/* Gives the text in three pieces, up to the first event that is not MORE. */
 static struct outcome follow_cut(const char *in, size_t len, uint32_t refuse, size_t first, size_t second)
 {
 	struct smtp_data d;
@@ -68,7 +68,7 @@ START_TEST(stuffed_dots_are_counted_off)
 }
 END_TEST
 
-/* What is smuggled in each case: between a line and a second mail. */
+/* The smuggling sequences. Each stands between a line and a second mail. */
 static const struct sequence {
 	const char *bytes;
 	size_t len;
@@ -144,7 +144,7 @@ START_TEST(a_refused_mail_is_followed_to_its_end)
 }
 END_TEST
 
-START_TEST(bare_ends_of_lines_are_told)
+START_TEST(bare_ends_of_lines_are_reported)
 {
 	ck_assert_uint_eq(FOLLOW("a\nb\r\n.\r\n", 0).flaws, SMTP_DATA_BIT(SMTP_DATA_BARE_LF));
 	ck_assert_uint_eq(FOLLOW("a\rb\r\n.\r\n", 0).flaws, SMTP_DATA_BIT(SMTP_DATA_BARE_CR));
@@ -178,7 +178,7 @@ START_TEST(a_long_line_is_told_at_its_end)
 }
 END_TEST
 
-/* All texts over an alphabet of what matters, to length 7, against a search for the sequence. */
+/* Compares the follower with a plain search, for all texts of up to 7 characters that matter. */
 START_TEST(the_end_is_where_a_search_finds_it)
 {
 	static const char alphabet[] = { '\r', '\n', '.', 'a', 0 };
@@ -214,7 +214,7 @@ int main(void)
 		no_smuggling_sequence_is_an_end,
 		each_smuggling_sequence_can_be_refused,
 		a_refused_mail_is_followed_to_its_end,
-		bare_ends_of_lines_are_told,
+		bare_ends_of_lines_are_reported,
 		nul_is_told,
 		a_long_line_is_told_at_its_end,
 		the_end_is_where_a_search_finds_it,

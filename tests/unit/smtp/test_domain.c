@@ -38,7 +38,7 @@ static const struct row {
 	{ "[IPv6:2001:db8::1]", 0, SMTP_DOMAIN_IPV6 },
 	{ "[ipv6:::1]", 0, SMTP_DOMAIN_IPV6 },
 	{ "[IPv6:192.0.2.1]", 0, SMTP_DOMAIN_BAD },
-	{ "[2001:db8::1]", 0, SMTP_DOMAIN_GENERAL }, /* a tag 2001, if you wish: RFC 5321 4.1.3 */
+	{ "[2001:db8::1]", 0, SMTP_DOMAIN_GENERAL }, /* RFC 5321 4.1.3 allows any tag, so 2001 is one */
 	{ "[x400:abc]", 0, SMTP_DOMAIN_GENERAL },
 	{ "[x400:]", 0, SMTP_DOMAIN_BAD },
 	{ "[x400:a]b]", 0, SMTP_DOMAIN_BAD },

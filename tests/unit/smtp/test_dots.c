@@ -39,7 +39,7 @@ START_TEST(a_message_without_an_end_of_line_gets_one)
 }
 END_TEST
 
-START_TEST(what_was_stuffed_ends_where_it_should_and_comes_back)
+START_TEST(a_stuffed_message_ends_at_its_own_end_and_comes_back)
 {
 	for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++) {
 		const char *in = messages[i];
@@ -79,7 +79,7 @@ int main(void)
 	const TTest *facts[] = {
 		dots_at_line_heads_are_doubled,
 		a_message_without_an_end_of_line_gets_one,
-		what_was_stuffed_ends_where_it_should_and_comes_back,
+		a_stuffed_message_ends_at_its_own_end_and_comes_back,
 		dots_are_removed_in_place,
 	};
 	return suite_run("dots", facts, SUITE_LEN(facts));

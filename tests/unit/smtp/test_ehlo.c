@@ -46,7 +46,7 @@ START_TEST(a_size_without_a_number_is_no_limit)
 }
 END_TEST
 
-START_TEST(what_is_no_capability_is_left_out)
+START_TEST(a_line_without_a_capability_is_left_out)
 {
 	struct smtp_ehlo set;
 	smtp_ehlo_clear(&set);
@@ -130,7 +130,7 @@ int main(void)
 		keywords_and_parameters_are_found,
 		the_old_form_of_auth_is_understood,
 		a_size_without_a_number_is_no_limit,
-		what_is_no_capability_is_left_out,
+		a_line_without_a_capability_is_left_out,
 		a_set_is_bounded,
 		a_filter_hides_what_clients_must_not_see,
 		binarymime_goes_with_chunking,

@@ -8,7 +8,7 @@
 
 #define MAX 16u
 
-/* The lines that came out, as one text: [text|flaws]. */
+/* The lines that were read, as one text: [text|flaws]. */
 struct account {
 	char text[2048];
 	size_t len, taken;
@@ -33,7 +33,7 @@ static void feed(struct smtp_line_reader *r, const char *in, size_t len, struct 
 	}
 }
 
-/* The input with its first cut at @first and its second at @second. */
+/* Gives the input in three pieces, with cuts at @first and @second. */
 static struct account read_cut(const char *in, size_t len, struct smtp_line_rules rules, size_t first, size_t second)
 {
 	struct account a = { 0 };

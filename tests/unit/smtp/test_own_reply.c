@@ -24,7 +24,7 @@ START_TEST(every_row_is_a_reply_whose_codes_agree)
 }
 END_TEST
 
-START_TEST(none_is_nothing)
+START_TEST(no_reply_writes_nothing)
 {
 	struct written out;
 	smtp_own_write(written_begin(&out), SMTP_OWN_NONE);
@@ -45,7 +45,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		every_row_is_a_reply_whose_codes_agree,
-		none_is_nothing,
+		no_reply_writes_nothing,
 		a_refusal_for_want_of_tls_is_that_of_the_rfc,
 	};
 	return suite_run("own_reply", facts, SUITE_LEN(facts));

@@ -73,7 +73,7 @@ START_TEST(utf8_is_read_where_it_is_allowed)
 }
 END_TEST
 
-START_TEST(what_is_no_path_is_refused)
+START_TEST(a_bad_path_is_refused)
 {
 	const char *bad[] = { "", "<", "<a@b", "a@b>", "a@b", "<a>", "<@b>", "<a@>", "<a@b@c>", "<a b@c>", "<.a@b>",
 		"<a.@b>", "<a..b@c>", "<\"a@b>", "<\"a\"b@c>", "<a@[1.2.3.4>", "<a@b c>", "<@a:>", "<@a>", "<a:b@c>",
@@ -83,7 +83,7 @@ START_TEST(what_is_no_path_is_refused)
 }
 END_TEST
 
-START_TEST(lenient_reads_what_senders_write)
+START_TEST(a_lenient_parser_reads_the_forms_of_real_senders)
 {
 	const char *good[] = { "a@b", "<a..b@c>", "<.a@b>", "<a@b_c>", "<a>" };
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
@@ -123,8 +123,8 @@ int main(void)
 		a_source_route_is_told_apart,
 		postmaster_needs_no_domain,
 		utf8_is_read_where_it_is_allowed,
-		what_is_no_path_is_refused,
-		lenient_reads_what_senders_write,
+		a_bad_path_is_refused,
+		a_lenient_parser_reads_the_forms_of_real_senders,
 		local_parts_and_paths_have_their_bounds,
 	};
 	return suite_run("path", facts, SUITE_LEN(facts));

@@ -51,7 +51,7 @@ static void talk_cut(struct talk *t, const char *in, size_t len, size_t first, s
 #define FIRST  "530 5.7.0 Must issue a STARTTLS command first\r\n"
 #define READY  "220 2.0.0 Ready to start TLS\r\n"
 
-/* Says @in; the replies behind the banner are @replies. */
+/* Says @in, and compares the replies behind the banner with @replies. */
 static struct talk *says_len(const char *in, size_t len, const char *replies, enum smtp_preamble_event event)
 {
 	static struct talk whole, cut;
@@ -103,7 +103,7 @@ START_TEST(case_and_a_trailing_space_do_not_matter)
 }
 END_TEST
 
-START_TEST(what_follows_starttls_is_not_read)
+START_TEST(bytes_behind_starttls_are_not_read)
 {
 	struct talk *t =
 		says("EHLO a\r\nSTARTTLS\r\nEHLO inj\r\nMAIL FROM:<>\r\n", EHLO READY, SMTP_PREAMBLE_ON_STARTTLS);
@@ -190,7 +190,7 @@ START_TEST(bad_lines_are_refused)
 }
 END_TEST
 
-START_TEST(a_line_that_is_too_long_ends_it)
+START_TEST(a_line_that_is_too_long_ends_the_session)
 {
 	char in[SMTP_PREAMBLE_LINE_MAX + 10];
 	memset(in, 'a', sizeof in);
@@ -220,7 +220,7 @@ START_TEST(other_protocols_are_sent_away)
 }
 END_TEST
 
-START_TEST(it_can_be_ended_between_commands)
+START_TEST(the_dialogue_can_be_ended_between_commands)
 {
 	struct smtp_preamble p;
 	struct written out;
@@ -258,7 +258,7 @@ int main(void)
 		the_banner_may_say_more_than_the_name,
 		starttls_behind_ehlo_is_accepted,
 		case_and_a_trailing_space_do_not_matter,
-		what_follows_starttls_is_not_read,
+		bytes_behind_starttls_are_not_read,
 		an_argument_of_starttls_leaves_the_channel_clear,
 		starttls_needs_ehlo,
 		require_answers_530_to_the_rest,
@@ -266,10 +266,10 @@ int main(void)
 		implicit_tls_has_no_preamble,
 		without_a_certificate_tls_is_not_offered,
 		bad_lines_are_refused,
-		a_line_that_is_too_long_ends_it,
+		a_line_that_is_too_long_ends_the_session,
 		errors_and_commands_are_bounded,
 		other_protocols_are_sent_away,
-		it_can_be_ended_between_commands,
+		the_dialogue_can_be_ended_between_commands,
 		no_reply_is_longer_than_its_bound,
 	};
 	return suite_run_with("preamble", set_up, facts, SUITE_LEN(facts));

@@ -15,7 +15,7 @@ static struct smtp_relay_rules rules;
 
 static struct session {
 	struct smtp_relay relay;
-	char client[8192], server[8192]; /* what each of them heard */
+	char client[8192], server[8192]; /* all bytes that each of them got */
 	size_t client_len, server_len;
 	enum smtp_relay_words last;
 } s;
@@ -64,7 +64,7 @@ static void server_says(const char *words)
 		smtp_relay_server(&s.relay, words, 1);
 }
 
-/* All of it is used. */
+/* The relay has to use all of it. */
 static void client_says(const char *words)
 {
 	for (; *words; words++)
@@ -114,7 +114,7 @@ START_TEST(nothing_of_the_client_goes_before_the_banner)
 }
 END_TEST
 
-START_TEST(a_greeting_that_was_said_before_is_said_again_and_answered_to_nobody)
+START_TEST(a_repeated_greeting_is_not_answered_to_the_client)
 {
 	begin(SMTP_BANNER_SWALLOWED, "EHLO client.example\r\n");
 	server_says("220 backend\r\n");
@@ -157,7 +157,7 @@ START_TEST(the_reply_to_ehlo_has_our_name_and_not_what_is_hidden)
 }
 END_TEST
 
-START_TEST(what_a_client_may_not_say_is_answered_in_its_turn)
+START_TEST(a_forbidden_command_is_answered_in_its_turn)
 {
 	opened();
 	client_says("NOOP\r\nXCLIENT NAME=x\r\nRSET\r\n");
@@ -190,7 +190,7 @@ START_TEST(mail_goes_byte_for_byte)
 }
 END_TEST
 
-START_TEST(what_is_behind_data_waits_for_its_reply)
+START_TEST(commands_behind_data_wait_for_its_reply)
 {
 	opened();
 	client_says("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
@@ -213,7 +213,7 @@ START_TEST(a_second_mail_is_not_smuggled)
 }
 END_TEST
 
-START_TEST(quit_ends_it_behind_its_reply)
+START_TEST(quit_ends_the_dialogue_behind_its_reply)
 {
 	opened();
 	client_says("QUIT\r\n");
@@ -225,7 +225,7 @@ START_TEST(quit_ends_it_behind_its_reply)
 }
 END_TEST
 
-START_TEST(a_421_of_the_server_ends_it)
+START_TEST(a_421_of_the_server_ends_the_session)
 {
 	opened();
 	server_says("421 going\r\n");
@@ -262,7 +262,7 @@ START_TEST(a_server_that_breaks_the_protocol_is_left)
 }
 END_TEST
 
-START_TEST(other_protocols_end_it)
+START_TEST(other_protocols_end_the_dialogue)
 {
 	opened();
 	client_says("GET / HTTP/1.1\r\n");
@@ -272,7 +272,7 @@ START_TEST(other_protocols_end_it)
 }
 END_TEST
 
-START_TEST(a_chunk_for_a_server_that_knows_none_is_read_and_dropped)
+START_TEST(a_chunk_for_a_server_without_chunking_is_read_and_dropped)
 {
 	opened();
 	client_says("BDAT 6\r\nNOOP\r\nRSET\r\n");
@@ -361,19 +361,19 @@ int main(void)
 	const TTest *const facts[] = {
 		the_banner_of_the_server_is_swallowed_or_renamed,
 		nothing_of_the_client_goes_before_the_banner,
-		a_greeting_that_was_said_before_is_said_again_and_answered_to_nobody,
+		a_repeated_greeting_is_not_answered_to_the_client,
 		a_server_that_refuses_to_begin_is_out_of_reach,
 		the_reply_to_ehlo_has_our_name_and_not_what_is_hidden,
-		what_a_client_may_not_say_is_answered_in_its_turn,
+		a_forbidden_command_is_answered_in_its_turn,
 		mail_goes_byte_for_byte,
-		what_is_behind_data_waits_for_its_reply,
+		commands_behind_data_wait_for_its_reply,
 		a_second_mail_is_not_smuggled,
-		quit_ends_it_behind_its_reply,
-		a_421_of_the_server_ends_it,
+		quit_ends_the_dialogue_behind_its_reply,
+		a_421_of_the_server_ends_the_session,
 		a_server_that_is_lost_is_excused_where_a_reply_may_stand,
 		a_server_that_breaks_the_protocol_is_left,
-		other_protocols_end_it,
-		a_chunk_for_a_server_that_knows_none_is_read_and_dropped,
+		other_protocols_end_the_dialogue,
+		a_chunk_for_a_server_without_chunking_is_read_and_dropped,
 		a_transaction_is_named_where_the_server_asks_for_names,
 		a_name_may_tell_where_its_mail_ended,
 		a_client_names_no_transaction,

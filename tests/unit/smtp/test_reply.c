@@ -57,7 +57,7 @@ START_TEST(mixed_codes_are_refused)
 }
 END_TEST
 
-START_TEST(what_is_no_reply_is_refused)
+START_TEST(a_bad_reply_is_refused)
 {
 	const char *bad[] = { "", "25", "2500 x", "250_x", "abc", "199 x", "600 x", "-50 x", "25a x", " 250 x" };
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -128,7 +128,7 @@ int main(void)
 		a_code_alone_is_a_last_line,
 		lines_with_a_hyphen_go_on,
 		mixed_codes_are_refused,
-		what_is_no_reply_is_refused,
+		a_bad_reply_is_refused,
 		flaws_are_refused,
 		lines_and_length_are_bounded,
 		an_enhanced_code_fits_its_code,

@@ -1,4 +1,4 @@
-/* test_reply_write.c: facts of replies that we put together. */
+/* test_reply_write.c: facts about the replies that we write. */
 #include "smtp/reply_write.h"
 
 #include "proto/error.h"
@@ -25,7 +25,7 @@ START_TEST(more_lines_have_hyphens)
 }
 END_TEST
 
-START_TEST(nobody_gets_a_line_of_his_own)
+START_TEST(a_text_in_a_reply_cannot_begin_another_line)
 {
 	struct written out;
 	smtp_reply_write(written_begin(&out), 250, "", (struct smtp_span){ "a\r221 b\0c\x1b\x7f\xc3\xa4", 13 });
@@ -46,7 +46,7 @@ START_TEST(a_line_is_cut_at_512_bytes)
 }
 END_TEST
 
-START_TEST(what_does_not_fit_spends_the_writer)
+START_TEST(a_reply_that_does_not_fit_spends_the_writer)
 {
 	uint8_t room[5];
 	struct wire_writer w = wire_writer(room, sizeof room);
@@ -60,9 +60,9 @@ int main(void)
 	const TTest *facts[] = {
 		one_line_has_a_space_behind_its_code,
 		more_lines_have_hyphens,
-		nobody_gets_a_line_of_his_own,
+		a_text_in_a_reply_cannot_begin_another_line,
 		a_line_is_cut_at_512_bytes,
-		what_does_not_fit_spends_the_writer,
+		a_reply_that_does_not_fit_spends_the_writer,
 	};
 	return suite_run("reply_write", facts, SUITE_LEN(facts));
 }

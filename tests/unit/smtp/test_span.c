@@ -60,7 +60,7 @@ START_TEST(a_copy_is_whole_or_empty)
 }
 END_TEST
 
-START_TEST(utf8_is_the_shortest_form_without_surrogates_and_controls)
+START_TEST(utf8_has_the_shortest_form_and_no_surrogates_and_controls)
 {
 	const char *good[] = { "", "abc", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf",
 		"\xf4\x8f\xbf\xbf" };
@@ -81,7 +81,7 @@ int main(void)
 		a_separator_that_is_not_there_gives_everything,
 		a_number_is_decimal_digits_within_its_bound,
 		a_copy_is_whole_or_empty,
-		utf8_is_the_shortest_form_without_surrogates_and_controls,
+		utf8_has_the_shortest_form_and_no_surrogates_and_controls,
 	};
 	return suite_run("span", facts, SUITE_LEN(facts));
 }

@@ -131,7 +131,7 @@ START_TEST(a_mail_may_begin_before_the_one_before_was_answered)
 }
 END_TEST
 
-/* Commands that are held are not read, wherever they are cut. */
+/* The follower does not read commands that it holds, at whatever byte they are cut. */
 START_TEST(a_mail_that_is_held_waits_for_the_reply_to_the_one_before)
 {
 	static struct session s;
@@ -153,7 +153,7 @@ START_TEST(a_mail_that_is_held_waits_for_the_reply_to_the_one_before)
 }
 END_TEST
 
-START_TEST(a_second_mail_is_what_the_server_says)
+START_TEST(the_server_decides_about_a_second_mail)
 {
 	says("C: MAIL FROM:<a@b>\nC: MAIL FROM:<a@b>\nC: NOOP\nS: 250 ok\nS: 503 nested\n?\nS: 250 ok\n?\n",
 		"passed:MAIL passed:MAIL answered:MAIL answered:MAIL passed:NOOP busy:mail answered:NOOP busy:mail ");
@@ -217,7 +217,7 @@ START_TEST(our_own_replies_come_in_their_turn)
 }
 END_TEST
 
-START_TEST(what_nobody_asked_for_is_bad)
+START_TEST(an_answer_without_a_question_is_bad)
 {
 	says("S: 250 ok\n", "bad ");
 	struct session *s = says("S: 421 bye\n", "answered:nothing ");
@@ -251,7 +251,7 @@ START_TEST(half_a_line_is_no_checkpoint)
 }
 END_TEST
 
-START_TEST(what_cannot_be_followed_never_comes_to_a_checkpoint)
+START_TEST(a_session_that_cannot_be_followed_has_no_checkpoint)
 {
 	says("C: FOO\nS: 500 no\n?\nC: XWHAT\nS: 250 ok\n?\nC: NOOP\nS: 250 ok\n?\n",
 		"passed:? answered:? checkpoint:none passed:? answered:? busy:none passed:NOOP answered:NOOP "
@@ -298,15 +298,15 @@ int main(void)
 		a_refused_mail_opens_nothing,
 		a_mail_may_begin_before_the_one_before_was_answered,
 		a_mail_that_is_held_waits_for_the_reply_to_the_one_before,
-		a_second_mail_is_what_the_server_says,
+		the_server_decides_about_a_second_mail,
 		rset_and_greetings_end_a_transaction_when_they_are_accepted,
 		auth_is_followed_through_its_lines,
 		starttls_is_told,
 		our_own_replies_come_in_their_turn,
-		what_nobody_asked_for_is_bad,
+		an_answer_without_a_question_is_bad,
 		the_banner_is_the_first_reply,
 		half_a_line_is_no_checkpoint,
-		what_cannot_be_followed_never_comes_to_a_checkpoint,
+		a_session_that_cannot_be_followed_has_no_checkpoint,
 		the_queue_is_bounded,
 		smuggling_is_told_before_the_end,
 	};

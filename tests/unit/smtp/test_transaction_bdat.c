@@ -44,7 +44,7 @@ START_TEST(chunks_are_the_same_byte_by_byte)
 	open_mail();
 	for (const char *at = all; *at; at++)
 		session_client(&s, at, 1);
-	ck_assert_uint_eq(s.t.queue_len, 3); /* what follows the last chunk waits for its reply */
+	ck_assert_uint_eq(s.t.queue_len, 3); /* commands behind the last chunk wait for its reply */
 	session_say(&s, "S: 250 ok\nS: 250 ok\nS: 250 ok\nS: 250 ok\n", 1);
 	ck_assert(smtp_tx_is_checkpoint(&s.t));
 	ck_assert_uint_eq(s.to_server_len, strlen("MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n") + strlen(all));

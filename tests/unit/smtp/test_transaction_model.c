@@ -22,7 +22,7 @@ static struct session s;
 static struct model_server server;
 static unsigned checkpoints;
 
-/* A BDAT without a size cannot be passed: nobody would know how much follows. */
+/* A BDAT without a size cannot be passed: no server would know how many bytes follow. */
 static enum smtp_own refuse_bad_chunks(const struct smtp_client_event *e)
 {
 	return e->command.verb == SMTP_VERB_BDAT ? e->refusal : SMTP_OWN_NONE;
@@ -66,7 +66,7 @@ static void replies_arrive(size_t len)
 	s.to_client_len = 0;
 }
 
-/* Everything that is on its way arrives. */
+/* Delivers all bytes that are on their way. */
 static void settle(void)
 {
 	for (unsigned i = 0; i < 500 && (s.to_server_len || server.out_len); i++) {
@@ -95,7 +95,7 @@ static void run_session(uint64_t seed)
 	settle();
 	ck_assert_msg(!s.t.opaque, "%s", s.trace);
 	ck_assert_uint_eq(s.t.accepted, server.messages);
-	/* Where nothing is under way, the two agree both ways. */
+	/* With no byte under way, the follower and the server must agree. */
 	int quiet = s.t.queue_len == 0 && s.t.mode == 0 && s.waiting_len == 0 && smtp_line_is_between(&s.t.client);
 	if (quiet && server.in_len == 0 && s.t.state == SMTP_TX_NONE)
 		ck_assert_int_eq(server.open, 0);

@@ -20,7 +20,7 @@ START_TEST(a_name_is_read_back_as_it_was_written)
 }
 END_TEST
 
-START_TEST(what_is_no_name_is_refused)
+START_TEST(a_bad_name_is_refused)
 {
 	struct smtp_tx_name name;
 	char text[80];
@@ -36,7 +36,7 @@ START_TEST(what_is_no_name_is_refused)
 }
 END_TEST
 
-START_TEST(it_is_added_behind_the_parameters)
+START_TEST(a_transaction_name_is_added_behind_the_parameters)
 {
 	struct written out;
 	struct smtp_tx_name name = { "abc", 3 };
@@ -45,7 +45,7 @@ START_TEST(it_is_added_behind_the_parameters)
 }
 END_TEST
 
-START_TEST(it_is_removed_wherever_it_stands)
+START_TEST(a_transaction_name_is_removed_from_any_place)
 {
 	static const char *const lines[][2] = {
 		{ "MAIL FROM:<a@b> XCSSLTX=abc/3\r\n", "MAIL FROM:<a@b>\r\n" },
@@ -66,9 +66,9 @@ int main(void)
 {
 	const TTest *facts[] = {
 		a_name_is_read_back_as_it_was_written,
-		what_is_no_name_is_refused,
-		it_is_added_behind_the_parameters,
-		it_is_removed_wherever_it_stands,
+		a_bad_name_is_refused,
+		a_transaction_name_is_added_behind_the_parameters,
+		a_transaction_name_is_removed_from_any_place,
 	};
 	return suite_run("tx_name", facts, SUITE_LEN(facts));
 }

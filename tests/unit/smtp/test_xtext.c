@@ -26,7 +26,7 @@ START_TEST(every_byte_comes_back)
 }
 END_TEST
 
-START_TEST(what_is_no_xtext_is_refused)
+START_TEST(bad_xtext_is_refused)
 {
 	const char *bad[] = { "a b", "a=b", "+", "+2", "+2g", "a+", "\x80", "a\r" };
 	struct written out;
@@ -39,6 +39,6 @@ END_TEST
 
 int main(void)
 {
-	const TTest *facts[] = { only_plain_bytes_go_as_they_are, every_byte_comes_back, what_is_no_xtext_is_refused };
+	const TTest *facts[] = { only_plain_bytes_go_as_they_are, every_byte_comes_back, bad_xtext_is_refused };
 	return suite_run("xtext", facts, SUITE_LEN(facts));
 }

@@ -1,4 +1,4 @@
-/* written.h: what a function wrote through a writer, as text to compare. */
+/* written.h: the output of a function that uses a writer, as text to compare. */
 #ifndef CSSL_TESTS_UNIT_SMTP_WRITTEN_H
 #define CSSL_TESTS_UNIT_SMTP_WRITTEN_H
 

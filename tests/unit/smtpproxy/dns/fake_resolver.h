@@ -4,9 +4,9 @@
 
 #include "smtpproxy/dns/resolver.h"
 
-/* The open question of that name and type is answered. Fails the test if there is none. */
+/* Answers the open question of that name and type. Fails the test if there is none. */
 void fake_answer(const char *name, enum dns_type type, enum dns_outcome outcome, enum dns_trust trust);
-/* The same, with that one record, and the name behind all aliases. */
+/* Answers it with one record, and with the name behind all aliases. */
 void fake_answer_with(
 	const char *name, enum dns_type type, enum dns_trust trust, const char *expanded, struct dns_record record);
 unsigned fake_open(void); /* questions without an answer */

@@ -13,7 +13,7 @@ static struct dns_record records[MOST];
 static size_t count;
 static struct mx_list list;
 
-/* A host of one label and one letter; ' ': the root. */
+/* Makes a host name of one label with one letter. A space makes the root. */
 static void add(uint8_t preference, char host)
 {
 	const size_t len = host == ' ' ? 3 : 5;
@@ -111,7 +111,7 @@ START_TEST(records_without_a_host_name_are_broken)
 }
 END_TEST
 
-START_TEST(of_too_many_the_best_are_kept)
+START_TEST(the_best_of_too_many_servers_are_kept)
 {
 	for (unsigned i = 0; i < MOST; i++)
 		add((uint8_t)(MOST - i), (char)('a' + i % 26));
@@ -137,7 +137,7 @@ int main(void)
 		our_own_name_cuts_the_list,
 		our_own_name_first_is_a_loop,
 		records_without_a_host_name_are_broken,
-		of_too_many_the_best_are_kept,
+		the_best_of_too_many_servers_are_kept,
 	};
 	return suite_run_with("mx_list", begin, facts, SUITE_LEN(facts));
 }

@@ -101,7 +101,7 @@ START_TEST(a_host_with_ipv6_only_is_asked)
 }
 END_TEST
 
-START_TEST(of_an_alias_the_last_name_comes_first)
+START_TEST(the_last_name_of_an_alias_is_asked_first)
 {
 	answer_address(DNS_SECURE, "real.example");
 	answer_tlsa("_25._tcp.real.example", EE, DNS_SECURE);
@@ -110,7 +110,7 @@ START_TEST(of_an_alias_the_last_name_comes_first)
 }
 END_TEST
 
-START_TEST(of_an_alias_the_first_name_is_asked_next)
+START_TEST(the_first_name_of_an_alias_is_asked_next)
 {
 	answer_address(DNS_SECURE, "real.example");
 	fake_answer("_25._tcp.real.example", DNS_TLSA, DNS_NO_NAME, DNS_SECURE);
@@ -161,8 +161,8 @@ int main(void)
 		records_that_are_not_secure_are_none,
 		a_host_whose_address_is_not_secure_is_not_asked,
 		a_host_with_ipv6_only_is_asked,
-		of_an_alias_the_last_name_comes_first,
-		of_an_alias_the_first_name_is_asked_next,
+		the_last_name_of_an_alias_is_asked_first,
+		the_first_name_of_an_alias_is_asked_next,
 		a_secure_alias_of_a_name_that_is_not_secure_is_asked,
 		an_alias_that_is_not_secure_is_not_asked,
 	};

@@ -16,7 +16,7 @@ static void begin(const char *sender)
 		0);
 }
 
-START_TEST(what_was_written_is_read)
+START_TEST(a_written_envelope_is_read_back)
 {
 	struct envelope_recipient one;
 	struct envelope e;
@@ -92,7 +92,7 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = {
-		what_was_written_is_read,
+		a_written_envelope_is_read_back,
 		null_sender_is_kept,
 		cut_text_is_refused,
 		many_recipients_have_room,

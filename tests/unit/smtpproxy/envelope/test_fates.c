@@ -1,4 +1,4 @@
-/* test_fates.c: facts of what became of recipients. */
+/* test_fates.c: facts about the fates of recipients. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ START_TEST(note_brings_back_each_fate_and_reply)
 }
 END_TEST
 
-/* A recipient too many or too few, or a letter that is none: nobody counts as delivered. */
+/* A note with one recipient too many or too few, or with an unknown letter, is ignored: no recipient counts as
+ * delivered. */
 START_TEST(note_of_another_message_is_ignored)
 {
 	static const struct smtp_span notes[] = { { "d\0d", 4 }, { "d\0d\0d", 6 }, { "x\0d", 4 }, { "d\0d", 3 },
@@ -61,7 +62,7 @@ START_TEST(long_reply_is_cut)
 }
 END_TEST
 
-START_TEST(what_was_sent_without_an_end_is_open_again)
+START_TEST(a_recipient_whose_delivery_has_no_end_is_open_again)
 {
 	struct fates f;
 
@@ -81,7 +82,7 @@ int main(void)
 		note_brings_back_each_fate_and_reply,
 		note_of_another_message_is_ignored,
 		long_reply_is_cut,
-		what_was_sent_without_an_end_is_open_again,
+		a_recipient_whose_delivery_has_no_end_is_open_again,
 	};
 	return suite_run("fates", facts, SUITE_LEN(facts));
 }

@@ -53,7 +53,7 @@ START_TEST(each_record_is_a_line_of_the_file)
 }
 END_TEST
 
-START_TEST(what_cannot_be_written_is_dropped_and_counted)
+START_TEST(a_record_that_cannot_be_written_is_dropped_and_counted)
 {
 	struct event_log *l = event_log_create("/dev/full", &dropped);
 	dropped = 0;
@@ -73,7 +73,7 @@ int main(void)
 	const TTest *facts[] = {
 		the_newest_records_are_kept,
 		each_record_is_a_line_of_the_file,
-		what_cannot_be_written_is_dropped_and_counted,
+		a_record_that_cannot_be_written_is_dropped_and_counted,
 	};
 	return suite_run("event_log", facts, SUITE_LEN(facts));
 }

@@ -29,7 +29,7 @@ static void check(struct record *r, const char *expected)
 	ck_assert(!record_is_open(r));
 }
 
-START_TEST(it_has_every_field)
+START_TEST(a_record_has_every_field)
 {
 	struct record r;
 	const struct smtp_reply_line ok = reply("250 2.1.5 Ok"), no = reply("550 No such \xff user");
@@ -67,6 +67,6 @@ END_TEST
 
 int main(void)
 {
-	const TTest *facts[] = { it_has_every_field, many_recipients_are_counted_and_not_kept };
+	const TTest *facts[] = { a_record_has_every_field, many_recipients_are_counted_and_not_kept };
 	return suite_run("record", facts, SUITE_LEN(facts));
 }

@@ -21,7 +21,7 @@ static void read_text(const char *text)
 	ck_assert_int_eq(message_read(&message), 0);
 }
 
-/* All that DATA carries then, in pieces of @cap. */
+/* Compares all bytes that DATA carries with @expected. They come in pieces of at most @cap bytes. */
 static void writes(const char *expected, size_t cap)
 {
 	char out[4096], all[4096];

@@ -8,7 +8,7 @@
 
 START_TEST(a_packet_is_length_letter_and_texts)
 {
-	static const uint8_t expected[] = "\0\0\0\7Ha.b\0x"; /* and the NUL that ends it */
+	static const uint8_t expected[] = "\0\0\0\7Ha.b\0x"; /* the literal adds the last NUL */
 	uint8_t out[64];
 	struct wire_writer w = wire_writer(out, sizeof out);
 	uint8_t *begin = milter_packet(&w, MILTER_HELO);
@@ -65,10 +65,10 @@ START_TEST(options_are_a_part_of_what_was_offered)
 {
 	ck_assert_int_eq(read_options(6, MILTER_ACTIONS, MILTER_FLAGS, 12), 0);
 	ck_assert_int_eq(read_options(2, 0, 0, 12), 0);
-	ck_assert_int_eq(read_options(6, 1, 0, 20), 0); /* its list of macros */
+	ck_assert_int_eq(read_options(6, 1, 0, 20), 0); /* with a list of macros, which is ignored */
 	ck_assert_int_eq(read_options(1, 0, 0, 12), CSSL_E_VERSION);
 	ck_assert_int_eq(read_options(7, 0, 0, 12), CSSL_E_VERSION);
-	ck_assert_int_eq(read_options(6, 2, 0, 12), CSSL_E_RANGE); /* the body */
+	ck_assert_int_eq(read_options(6, 2, 0, 12), CSSL_E_RANGE); /* it wants to change the body */
 	ck_assert_int_eq(read_options(6, 0, 0x800, 12), CSSL_E_RANGE);
 	ck_assert_int_eq(read_options(6, 0, 0, 11), CSSL_E_TRUNCATED);
 }

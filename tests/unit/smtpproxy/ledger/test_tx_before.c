@@ -88,7 +88,7 @@ START_TEST(a_ledger_that_was_given_answers)
 }
 END_TEST
 
-START_TEST(what_was_given_is_given_on)
+START_TEST(a_ledger_that_was_taken_over_is_given_on)
 {
 	struct tx_before *third = tx_before_create(10);
 	struct tx_entry *e;
@@ -127,14 +127,14 @@ START_TEST(a_process_that_lives_is_asked)
 	ck_assert_int_eq(tx_before_read(before, answer, len - 1), 0);
 	ck_assert_uint_eq(tells, 0);
 	ck_assert_int_eq(tx_before_read(before, answer, len), (int)len);
-	ck_assert_int_eq(tx_before_read(before, answer, len), (int)len); /* nobody waits for a second one */
+	ck_assert_int_eq(tx_before_read(before, answer, len), (int)len); /* no session waits for a second answer */
 	ck_assert_uint_eq(tells, 1);
 	ck_assert_str_eq(told_reply, "250 Ok");
 	end();
 }
 END_TEST
 
-START_TEST(whoever_waits_at_its_end_learns_that_it_is_unknown)
+START_TEST(an_asker_that_waits_at_the_end_of_the_process_learns_unknown)
 {
 	begin();
 	tx_before_open(before, send_it, NULL);
@@ -147,7 +147,7 @@ START_TEST(whoever_waits_at_its_end_learns_that_it_is_unknown)
 }
 END_TEST
 
-START_TEST(whoever_is_gone_is_told_nothing)
+START_TEST(an_asker_that_is_gone_gets_no_answer)
 {
 	begin();
 	tx_before_open(before, send_it, NULL);
@@ -164,10 +164,10 @@ int main(void)
 	const TTest *facts[] = {
 		without_another_process_nothing_is_known,
 		a_ledger_that_was_given_answers,
-		what_was_given_is_given_on,
+		a_ledger_that_was_taken_over_is_given_on,
 		a_process_that_lives_is_asked,
-		whoever_waits_at_its_end_learns_that_it_is_unknown,
-		whoever_is_gone_is_told_nothing,
+		an_asker_that_waits_at_the_end_of_the_process_learns_unknown,
+		an_asker_that_is_gone_gets_no_answer,
 	};
 	return sodium_init() < 0 ? 1 : suite_run("tx_before", facts, SUITE_LEN(facts));
 }

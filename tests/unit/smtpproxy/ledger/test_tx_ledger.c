@@ -44,7 +44,7 @@ START_TEST(a_question_is_a_fence)
 }
 END_TEST
 
-START_TEST(what_was_overwritten_is_unknown)
+START_TEST(an_overwritten_decision_is_unknown)
 {
 	struct tx_ledger *l = tx_ledger_create(10);
 	struct tx_entry *e = tx_ledger_enter(l, "aa");
@@ -128,7 +128,7 @@ int main(void)
 	const TTest *facts[] = {
 		a_decision_is_remembered,
 		a_question_is_a_fence,
-		what_was_overwritten_is_unknown,
+		an_overwritten_decision_is_unknown,
 		only_entries_without_a_session_are_evicted,
 		the_entry_that_rests_longest_goes_first,
 		a_long_reply_is_cut,

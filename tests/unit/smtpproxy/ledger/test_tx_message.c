@@ -1,4 +1,4 @@
-/* test_tx_message.c: facts of what two processes tell each other about named transactions. */
+/* test_tx_message.c: facts about the messages of two processes about named transactions. */
 #include "smtpproxy/ledger/tx_message.h"
 
 #include <string.h>
@@ -83,7 +83,7 @@ static const struct {
 	{ "\0\26E\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\5", 24, CSSL_E_TRUNCATED },
 };
 
-START_TEST(what_is_no_message_is_refused)
+START_TEST(bytes_of_another_kind_are_refused)
 {
 	struct tx_message m;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -97,7 +97,7 @@ int main(void)
 		a_question_comes_as_it_was_sent,
 		an_answer_comes_as_it_was_sent,
 		the_largest_entry_comes_as_it_was_sent,
-		what_is_no_message_is_refused,
+		bytes_of_another_kind_are_refused,
 	};
 	return suite_run("tx_message", facts, SUITE_LEN(facts));
 }

@@ -23,7 +23,7 @@ static const char *write_out(struct wire_writer *w, uint8_t *out)
 	return said;
 }
 
-/* What is said when the receiver says @text, which comes in pieces of @piece bytes. */
+/* Our words when the receiver says @text. The text comes in pieces of @piece bytes. */
 static const char *hear(const char *text, size_t piece)
 {
 	uint8_t out[2 * GREETING_OUT_MAX];
@@ -66,7 +66,7 @@ START_TEST(starttls_is_used_where_it_is_offered)
 	ck_assert_str_eq(write_out(&w, out), "EHLO mx.sender.example\r\n");
 	hear("250-mx\r\n250 SMTPUTF8\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_READY);
-	ck_assert(!smtp_ehlo_has(&g.offers, SMTP_CAP_DSN)); /* what was said in clear does not count */
+	ck_assert(!smtp_ehlo_has(&g.offers, SMTP_CAP_DSN)); /* an extension that was offered in clear does not count */
 }
 END_TEST
 
@@ -145,7 +145,7 @@ START_TEST(a_refused_name_says_nothing_of_the_receiver)
 }
 END_TEST
 
-START_TEST(what_is_no_reply_ends_it)
+START_TEST(a_bad_reply_ends_the_dialogue)
 {
 	static const char *const bad[] = { "HTTP/1.1 400 Bad Request\r\n", "220-a\r\n250 b\r\n", "220 a\n", "22\r\n" };
 	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -181,7 +181,7 @@ int main(void)
 		a_receiver_without_ehlo_hears_helo,
 		refusals_for_now_and_for_good_differ,
 		a_refused_name_says_nothing_of_the_receiver,
-		what_is_no_reply_ends_it,
+		a_bad_reply_ends_the_dialogue,
 		another_sender_gives_its_own_name,
 	};
 	return suite_run("greeting", facts, SUITE_LEN(facts));

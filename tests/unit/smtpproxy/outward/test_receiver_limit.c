@@ -5,7 +5,7 @@
 
 static struct receiver_limit limit;
 
-START_TEST(it_begins_with_what_the_configuration_allows)
+START_TEST(the_limit_begins_at_the_configured_ceiling)
 {
 	receiver_limit_init(&limit, 20, 1000);
 	ck_assert(receiver_limit_allows(&limit, 19, 1000));
@@ -33,7 +33,7 @@ START_TEST(a_late_refusal_does_not_hide_what_was_taken_since)
 }
 END_TEST
 
-START_TEST(it_rises_by_one_after_a_time_without_refusals)
+START_TEST(the_limit_rises_by_one_after_a_time_without_refusals)
 {
 	receiver_limit_init(&limit, 20, 0);
 	receiver_limit_refused(&limit, 10, 0);
@@ -44,7 +44,7 @@ START_TEST(it_rises_by_one_after_a_time_without_refusals)
 }
 END_TEST
 
-START_TEST(it_never_rises_above_the_configuration)
+START_TEST(the_limit_never_rises_above_the_configured_ceiling)
 {
 	receiver_limit_init(&limit, 2, 0);
 	ck_assert(!receiver_limit_allows(&limit, 2, 100 * RECEIVER_LIMIT_STEP_MS));
@@ -95,11 +95,11 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = {
-		it_begins_with_what_the_configuration_allows,
+		the_limit_begins_at_the_configured_ceiling,
 		a_refusal_shows_how_many_the_receiver_takes,
 		a_late_refusal_does_not_hide_what_was_taken_since,
-		it_rises_by_one_after_a_time_without_refusals,
-		it_never_rises_above_the_configuration,
+		the_limit_rises_by_one_after_a_time_without_refusals,
+		the_limit_never_rises_above_the_configured_ceiling,
 		a_receiver_that_takes_nothing_is_left_alone_ever_longer,
 		the_first_one_that_it_takes_ends_the_rest,
 		another_ceiling_keeps_what_was_learned,

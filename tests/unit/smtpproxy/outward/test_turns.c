@@ -1,4 +1,4 @@
-/* test_turns.c: facts of whose turn it is. */
+/* test_turns.c: facts about the order in which senders get their turns. */
 #include "smtpproxy/outward/turns.h"
 
 #include <string.h>

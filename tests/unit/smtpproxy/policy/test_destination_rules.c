@@ -1,4 +1,4 @@
-/* test_destination_rules.c: facts of where mail may go. */
+/* test_destination_rules.c: facts about the destinations that mail may have. */
 #include "smtpproxy/policy/destination_rules.h"
 
 #include "tests/unit/proto/suite.h"

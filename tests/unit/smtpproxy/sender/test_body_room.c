@@ -45,7 +45,7 @@ static void end(void)
 		ck_assert_ptr_null(room.sources[i]);
 }
 
-START_TEST(what_does_not_fit_takes_nothing_and_makes_it_full)
+START_TEST(a_message_that_does_not_fit_takes_nothing_and_makes_the_room_full)
 {
 	struct body_source *a = enter(1);
 	ck_assert_int_eq(body_room_take(&room, a, 100), 0);
@@ -59,7 +59,7 @@ START_TEST(what_does_not_fit_takes_nothing_and_makes_it_full)
 }
 END_TEST
 
-START_TEST(it_is_free_again_when_half_of_it_is)
+START_TEST(the_room_is_free_again_when_half_of_it_is)
 {
 	struct body_source *a = enter(1);
 	body_room_take(&room, a, 90);
@@ -127,8 +127,8 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = {
-		what_does_not_fit_takes_nothing_and_makes_it_full,
-		it_is_free_again_when_half_of_it_is,
+		a_message_that_does_not_fit_takes_nothing_and_makes_the_room_full,
+		the_room_is_free_again_when_half_of_it_is,
 		a_message_larger_than_all_of_it_never_fits,
 		a_source_with_several_messages_leaves_half_of_it,
 		above_half_each_source_has_a_quarter,

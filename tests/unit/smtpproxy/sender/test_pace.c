@@ -1,4 +1,4 @@
-/* test_pace.c: facts of how long a sender may let its receiver wait. */
+/* test_pace.c: facts about the time for which a sender may let its receiver wait. */
 #include "smtpproxy/sender/pace.h"
 
 #include "tests/unit/proto/suite.h"
@@ -20,7 +20,7 @@ START_TEST(only_the_senders_own_time_counts)
 }
 END_TEST
 
-START_TEST(its_bytes_give_it_time)
+START_TEST(the_bytes_of_a_sender_give_it_time)
 {
 	struct pace p = { 0 };
 	pace_set_turn(&p, PACE_SENDER, 0);
@@ -44,7 +44,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		only_the_senders_own_time_counts,
-		its_bytes_give_it_time,
+		the_bytes_of_a_sender_give_it_time,
 		a_turn_that_is_told_twice_counts_once,
 	};
 	return suite_run("pace", facts, SUITE_LEN(facts));

@@ -1,4 +1,4 @@
-/* test_store_parts.c: facts of a message that is stored in parts. The queue is a list of what it was given. */
+/* test_store_parts.c: facts of a message that is stored in parts. A list of the given parts stands for the queue. */
 #include "smtpproxy/sender/store_parts.h"
 
 #include <stdio.h>
@@ -219,7 +219,7 @@ START_TEST(a_message_gets_no_room_while_others_have_all_of_it)
 }
 END_TEST
 
-START_TEST(what_is_stored_stays_when_the_message_is_over)
+START_TEST(a_stored_part_stays_when_the_message_is_over)
 {
 	begin_three();
 	ck_assert_int_eq(submit(), 0);
@@ -254,7 +254,7 @@ int main(void)
 		a_queue_that_becomes_full_stores_nothing,
 		parts_for_which_there_is_no_room_come_one_after_another,
 		a_message_gets_no_room_while_others_have_all_of_it,
-		what_is_stored_stays_when_the_message_is_over,
+		a_stored_part_stays_when_the_message_is_over,
 		a_message_that_is_withdrawn_is_deleted,
 	};
 	TCase *all = tcase_create("store_parts");
