@@ -347,7 +347,7 @@ def test_random_faults_lose_nothing_and_repeat_nothing_that_was_confirmed(room, 
     chance = random.Random(seed)
     servers = room.redis()
     gateway = room.gateway()
-    stored, delivered, given = set(), [], set()
+    kept, delivered, given = set(), [], set()
 
     def deliver():
         delivered.extend(gateway.ask("drain", "a.example", 150)["drained"])
@@ -359,7 +359,7 @@ def test_random_faults_lose_nothing_and_repeat_nothing_that_was_confirmed(room, 
         server = chance.choice(servers)
         fault = chance.choice(("kill server", "pause server", "kill gateway", "kill both"))
         if fault == "kill gateway" or fault == "kill both":
-            stored |= set(stored(gateway, tokens))
+            kept |= set(stored(gateway, tokens))
             deliver()
             gateway.until(lambda s: s["unconfirmed"] == 0)
             gateway.kill()
@@ -369,7 +369,7 @@ def test_random_faults_lose_nothing_and_repeat_nothing_that_was_confirmed(room, 
             server.pause()
         if gateway.process.returncode is not None:
             gateway = room.gateway()
-        stored |= set(stored(gateway, tokens)) if fault in ("kill server", "pause server") else set()
+        kept |= set(stored(gateway, tokens)) if fault in ("kill server", "pause server") else set()
         gateway.in_sync(1 if fault != "kill gateway" else 2)
         deliver()
         if fault == "pause server":
@@ -378,6 +378,6 @@ def test_random_faults_lose_nothing_and_repeat_nothing_that_was_confirmed(room, 
             server.start()
     gateway.in_sync(2)
     delivered += gateway.drain()
-    assert stored <= set(delivered) <= given
+    assert kept <= set(delivered) <= given
     assert len(delivered) == len(set(delivered))
     assert gateway.stats()["messages"] == 0
