@@ -11,6 +11,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
 from tests.lib.mail import Sink, source
+from tests.lib.smtp_control import states
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import SIGNATURE, Talk, proxy_v2
 from tests.lib.tls_server import self_signed
@@ -135,6 +136,14 @@ def test_a_sender_that_ends_behind_a_pipelined_quit_gets_its_replies(tmp_path, h
             codes = [line[:3] for line in client.rest().decode().splitlines()]
             assert codes == (["250", "221"] if how == "DATA" else ["250", "250", "250", "221"])
     assert sink.counts["mails"] == turns
+
+
+def test_a_sender_that_ends_without_quit_leaves_at_once(tmp_path):
+    """It has its replies, so there is nothing to wait for: four seconds are less than smtpproxy waits for the end of a sender."""
+    with Sink() as sink, Proxy(tmp_path, next_hop=sink.address) as proxy:
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+        wait_until(lambda: not states(proxy), 4, "no session")
 
 
 def test_a_sender_lost_behind_the_end_takes_nothing_back(tmp_path):
