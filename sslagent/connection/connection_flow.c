@@ -93,36 +93,45 @@ void connection_say_due(struct connection *c)
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 }
 
-/* The most plaintext in one record. The credit that comes back in halves of a window is always enough for one. */
-size_t connection_fragment_max(const struct connection *c)
-{
-	size_t max = live_fragment_max(c->live), half = connection_window(c) / 2 - live_overhead(c->live);
+/* What a full record is made of. */
+struct full_record {
+	size_t fragment, overhead; /* the most plaintext, and all other bytes */
+};
 
-	return max < half ? max : half;
+/* The credit that comes back in halves of a window is always enough for one. */
+static struct full_record full_record_of(const struct connection *c)
+{
+	const size_t max = live_fragment_max(c->live), overhead = live_overhead(c->live);
+	const size_t half = connection_window(c) / 2 - overhead;
+
+	return (struct full_record){ .fragment = max < half ? max : half, .overhead = overhead };
 }
 
-static size_t records_len(const struct connection *c, size_t len)
+size_t connection_fragment_max(const struct connection *c)
 {
-	size_t fragment = connection_fragment_max(c);
+	return full_record_of(c).fragment;
+}
 
-	return len + (len + fragment - 1) / fragment * live_overhead(c->live);
+static size_t records_len(const struct full_record *full, size_t len)
+{
+	return len + (len + full->fragment - 1) / full->fragment * full->overhead;
 }
 
 /* How many of @len bytes fit: their records take at most @room bytes. All of them, or as many full records as there
  * is room for. A short record in the middle of an answer would cost every hop up to the client as much as a full
  * one. */
-static size_t sealable(const struct connection *c, size_t len, uint64_t room)
+static size_t sealable(const struct full_record *full, size_t len, uint64_t room)
 {
-	size_t fragment = connection_fragment_max(c);
-
-	return records_len(c, len) <= room ? len : (size_t)(room / records_len(c, fragment)) * fragment;
+	if (records_len(full, len) <= room)
+		return len;
+	return (size_t)(room / (full->fragment + full->overhead)) * full->fragment;
 }
 
 size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 {
-	size_t fragment = connection_fragment_max(c);
+	const struct full_record full = full_record_of(c);
 	uint64_t room = connection_credit(c);
-	size_t most = sealable(c, len, room < FRAME_PAYLOAD_MAX ? room : FRAME_PAYLOAD_MAX);
+	size_t most = sealable(&full, len, room < FRAME_PAYLOAD_MAX ? room : FRAME_PAYLOAD_MAX);
 	size_t used = 0, out = 0;
 	unsigned records = 0;
 
@@ -130,13 +139,13 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 		return 0;
 	connection_leave_note(c, data, len, most);
 	connection_report(c); /* before the frame begins */
-	uint8_t *frame = c->carrier->ops->reserve(c->carrier, records_len(c, most));
+	uint8_t *frame = c->carrier->ops->reserve(c->carrier, records_len(&full, most));
 	if (!frame) {
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		return 0;
 	}
 	while (used < most) {
-		size_t n = most - used < fragment ? most - used : fragment;
+		size_t n = most - used < full.fragment ? most - used : full.fragment;
 		ptrdiff_t sealed = live_seal(c->live, data + used, n, frame + out);
 		if (sealed < 0)
 			break;
@@ -186,7 +195,9 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 /* How much of an answer the client has room for. */
 static size_t answer_room(const struct connection *c)
 {
-	return sealable(c, BACKEND_READ_MAX, connection_credit(c));
+	const struct full_record full = full_record_of(c);
+
+	return sealable(&full, BACKEND_READ_MAX, connection_credit(c));
 }
 
 static void read_backend(struct connection *c, size_t room)
