@@ -13,7 +13,7 @@
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/position_claim.h"
 
-#define ACKNOWLEDGE_FRAMES 16u /* so few that what owners hold stays in their cache */
+#define ACKNOWLEDGE_FRAMES 64u
 
 /* --- records --- */
 

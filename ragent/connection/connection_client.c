@@ -16,7 +16,10 @@
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 
-#define FLUSH_MARK (32u * 1024u) /* so many bytes of a frame are written at once, from the link's own buffer */
+/* With records that go to the owner anyway, tell it that it need not hold so many frames any more: so few that they are
+ * still in its cache when their memory is used again. */
+#define RELEASE_ALONG 8u
+#define FLUSH_MARK    (32u * 1024u) /* so many bytes of a frame are written at once, from the link's own buffer */
 
 static struct busy_part *busy_of(struct stream *s)
 {
@@ -63,6 +66,8 @@ void connection_send_records(struct connection *c)
 	}
 	if (!current_takes_records(c))
 		return;
+	if (kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data) > 0)
+		connection_release_held(c, RELEASE_ALONG);
 	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
 		if (link_full(c->current.link)) {
 			link_wait(c->current.link, &c->busy->waiter);

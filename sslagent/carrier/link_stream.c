@@ -32,7 +32,8 @@ static struct buffers *buffers_of(const struct link_stream *s)
 /* It holds more or less than before. */
 static void weigh(struct link_stream *s)
 {
-	holdings_set(&home_of(s)->held, &s->holding, s->held.len);
+	if (s->holding.len != s->held.len)
+		holdings_set(&home_of(s)->held, &s->holding, s->held.len);
 }
 
 /* What connections keep leaves less of the budget; no connection ends for what is held. 0: there is no limit. */
