@@ -5,13 +5,13 @@ import contextlib
 import os
 import signal
 import socket
-import ssl
 from random import Random
 
 import pytest
 
 from tests.lib import edits
 from tests.lib.build import patience, sized
+from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.tlsload import Load, check_honest, lost
 from tests.lib.waiting import wait_until
 
@@ -20,82 +20,8 @@ pytestmark = pytest.mark.limit(180)
 LINKS = {"memory": (), "sealed, 2 workers": ("--workers", "2", "--link", "sealed")}
 
 
-class Client:
-    """A TLS client whose bytes leave when the test wants."""
-
-    def __init__(self, cluster, where, version=None):
-        self.sock = socket.create_connection(where, patience(20))
-        self._came, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = cluster.context(version).wrap_bio(self._came, self._goes, server_hostname="localhost")
-        self._rest = b""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.sock.close()
-
-    def _try(self, call, *args):
-        """The result, or None when it wants more bytes. What it says then waits in self._rest."""
-        try:
-            return call(*args)
-        except ssl.SSLWantReadError:
-            return None
-        finally:
-            self._rest += self._goes.read()
-
-    def _read(self):
-        data = self.sock.recv(65536)
-        assert data, "the connection was closed"
-        self._came.write(data)
-
-    def begin(self):
-        """Its hello is ready to leave."""
-        self._try(self._tls.do_handshake)
-
-    def say(self, share=1.0):
-        """This share of what is ready leaves."""
-        length = int(share * len(self._rest))
-        self.sock.sendall(self._rest[:length])
-        self._rest = self._rest[length:]
-
-    def hear_flight(self):
-        """Its answer to the server's flight is ready to leave."""
-        while not self._rest:
-            self._read()
-            self._try(self._tls.do_handshake)
-
-    def shake_hands(self):
-        self.say()
-        while self._try(self._tls.do_handshake) is None and not self._tls.version():
-            self.say()
-            self._read()
-        while not self._done():
-            self.say()
-            self._read()
-        self.say()
-
-    def _done(self):
-        with contextlib.suppress(ssl.SSLWantReadError):
-            self._tls.do_handshake()
-            self._rest += self._goes.read()
-            return True
-        self._rest += self._goes.read()
-        return False
-
-    def ask(self, length=65536):
-        """Whether an answer of so many bytes comes."""
-        self._try(self._tls.write, b"GET /64k HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        self.say()
-        got = b""
-        while len(got.partition(b"\r\n\r\n")[2]) < length:
-            part = self._try(self._tls.read, 1 << 16)
-            self.say()
-            if part is None:
-                self._read()
-            else:
-                got += part
-        return got.startswith(b"HTTP/1.1 200") and len(got.partition(b"\r\n\r\n")[2]) == length
+def client_of(cluster, where, version=None):
+    return StepwiseTls(cluster.context(version), socket.create_connection(where, patience(20)))
 
 
 STAGES = ("half a hello", "the server's flight", "half an answer to the flight")
@@ -122,7 +48,7 @@ def test_handshakes_under_way_go_on(start_cluster, options):
         for stage in STAGES:
             for where in (cluster.sf, cluster.sl):
                 for version in ("1.2", "1.3"):
-                    clients.append(stack.enter_context(Client(cluster, where, version)))
+                    clients.append(stack.enter_context(client_of(cluster, where, version)))
                     shake_hands_up_to(clients[-1], stage)
         wait_until(lambda: states(cluster) == ["handshaking"] * 8 + ["hello"] * 4, patience(10), "all are under way")
         cluster.kill_ragent()
@@ -137,7 +63,7 @@ def test_handshakes_under_way_go_on(start_cluster, options):
 def test_hellos_that_wait_for_an_agent_go_on(start_cluster):
     cluster = start_cluster("--agents", "1", takeover=True, edit=edits.at_end(f"limits: {{ agent_wait: {patience(20):.0f}s, handshake_timeout: {patience(30):.0f}s }}"))
     cluster.kill("a1")
-    with Client(cluster, cluster.sf) as client:
+    with client_of(cluster, cluster.sf) as client:
         client.begin()
         client.say()
         wait_until(lambda: states(cluster) == ["waiting"], patience(10), "it waits")
@@ -150,7 +76,7 @@ def test_hellos_that_wait_for_an_agent_go_on(start_cluster):
 def test_half_a_header_of_a_balancer_goes_on(start_cluster):
     cluster = start_cluster("--agents", "1", edit=edits.edits(edits.below("sl", 'proxy_protocol: on', 'trusted: ["127.0.0.1/32"]')))
     header = b"PROXY TCP4 192.0.2.7 198.51.100.1 4000 443\r\n"
-    with Client(cluster, cluster.sl) as half, Client(cluster, cluster.sl) as whole:
+    with client_of(cluster, cluster.sl) as half, client_of(cluster, cluster.sl) as whole:
         half.sock.sendall(header[:20])
         whole.sock.sendall(header)
         wait_until(lambda: states(cluster) == ["hello", "proxy"], patience(10), "the headers came")
@@ -176,7 +102,7 @@ def stopped(cluster, name):
 
 
 def established(cluster, count):
-    clients = [Client(cluster, cluster.sf, version) for version in ("1.2", "1.3") for _ in range(count)]
+    clients = [client_of(cluster, cluster.sf, version) for version in ("1.2", "1.3") for _ in range(count)]
     for client in clients:
         client.begin()
         client.shake_hands()
@@ -265,3 +191,29 @@ def test_deaths_over_tcp_links_harm_nobody(start_cluster, link, service):
         harmed = [lost(check_honest(load.stop(name))) for name in busy]
     print("harmed:", harmed)
     assert sum(sum(each.values()) for each in harmed) <= DEATHS
+
+
+def test_ragent_and_one_of_three_agents_die_together_under_load(start_cluster):
+    """Within 10 ms. What the living agents own goes on, but for the one connection that RAgent was changing."""
+    cluster, random = start_cluster("--agents", "3", takeover=True, edit=edits.nobody_moves), Random(19)
+    with Load(cluster) as load:
+        load.add("idle", count=60, run="waits")
+        load.ask("idle")
+        load.add("keep", count=12, again="always")
+        load.add("down", count=9, path="/20m", rate=4 << 20, again="always")
+        wait_until(lambda: load.report()["keep"]["answers"] > 100 and all(c["owner"] for c in cluster.connections()), patience(20), "load goes on")
+        owners = {c["id"]: c["owner"] for c in cluster.connections()}
+        again, pids = cluster.log("r1").count("running again"), [cluster.pid("r1"), cluster.pid("a2")]
+        random.shuffle(pids)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: cluster.log("r1").count("running again") > again, patience(20), "the next RAgent")
+        cluster.wait_gone("a2")
+        wait_until(lambda: all(c["owner"] in ("a1", "a3", None) for c in cluster.connections()), patience(20), "owners that live")
+        left = {c["id"]: c["owner"] for c in cluster.connections()}
+        harmed = [lost(check_honest(load.stop(name))) for name in ("keep", "down")]
+        idle = lost(load.ask("idle"))
+    gone = [owner for identity, owner in owners.items() if identity not in left]
+    print("harmed:", harmed, idle, "gone:", gone)
+    assert not idle and len([owner for owner in gone if owner != "a2"]) <= 1
+    assert all(left[identity] == owner for identity, owner in owners.items() if owner != "a2" and identity in left)

@@ -15,6 +15,7 @@ from tests.lib.build import TEST_POINTS, patience
 from tests.lib.mail import Sink, source
 from tests.lib.mail_cluster import HOST, direct_listener, mail_backend, mail_listener
 from tests.lib.smtp_client import Client
+from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.waiting import wait_until
 
 LEAVING = "421 4.3.2 Service is shutting down, try again"
@@ -186,6 +187,25 @@ def test_text_in_the_place_of_the_handshake(start_mail):
             client.send(text)
             assert client.ends() == ("reset", b"")
     assert mail.count("starttls_injections") == 3
+
+
+def test_a_handshake_goes_on_when_ragent_dies(start_mail):
+    """Half a hello came, or the server's flight waits for its answer."""
+    mail = start_mail()
+    with Client(mail.mail) as half, Client(mail.mail) as whole:
+        shaking = []
+        for client, share in ((half, 0.5), (whole, 1)):
+            client.greet()
+            assert client.ask("STARTTLS")[0].startswith("220")
+            shaking.append(StepwiseTls(mail.context, client.sock))
+            shaking[-1].begin()
+            shaking[-1].say(share)
+        wait_until(lambda: sorted(c["state"] for c in mail.cluster.connections()) == ["handshaking", "hello"], patience(10), "both are under way")
+        mail.cluster.kill_ragent()
+        for tls in shaking:
+            tls.shake_hands()
+            assert tls.talk(b"EHLO client.example\r\n").startswith(b"250-")
+    assert mail.cluster.status()["at_deaths"]["reset"] == 0
 
 
 def test_openssl_and_curl_say_starttls(start_mail):
