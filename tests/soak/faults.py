@@ -180,7 +180,7 @@ def ragent_replaced(soak):
 
 
 def ragent_killed(soak):
-    """Connections that have an owner lose nothing. Handshakes and moves under way are reset."""
+    """Each death may cost the one connection that a worker was changing, whatever it did."""
     for _ in range(3):
         soak.cluster.allow_takeover()
         soak.load.mark()

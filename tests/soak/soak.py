@@ -63,6 +63,7 @@ class Soak:
         self.lost = collections.Counter()
         self.samples = collections.defaultdict(list)  # (pid, name): [(seconds, bytes)]
         self.longest_pause_us = 0
+        self.ragent = None       # its deaths, and what became of the connections
 
     # what faults use
 
@@ -236,6 +237,10 @@ class Soak:
     def stop(self):
         self.audit = ""
         try:
+            self.ragent = {name: self.cluster.status()[name] for name in ("deaths", "at_deaths")}
+        except (AssertionError, OSError) as e:
+            self.failures.append(("status", str(e)[:2000]))
+        try:
             self.audit = self.cluster.check_nonces().splitlines()[0]
         except AssertionError as e:
             self.failures.append(("audit", str(e)[:2000]))
@@ -257,6 +262,11 @@ class Soak:
         cores = [str(p) for p in self.cluster.dir.glob("core*")]
         if cores:
             self.failures.append(("core dumps", " ".join(cores)))
+        if self.ragent:
+            deaths, at = self.ragent["deaths"], self.ragent["at_deaths"]
+            print(f"ragent    died {sum(deaths.values())} times ({', '.join(f'{cause} {count}' for cause, count in deaths.items())}): "
+                  f"{at['went_on']} connections went on, {at['began_anew']} began anew, {at['reset']} reset; "
+                  f"pauses {at['pause_us'] / 1000:.0f} ms in all, the last {at['last_pause_us'] / 1000:.0f} ms")
         print(f"audit: {self.audit}")
         for where, why in self.failures:
             print(f"FAILED {where}: {why}")
