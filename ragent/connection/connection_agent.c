@@ -72,6 +72,26 @@ static int scan_data(const struct connection *c, const struct frame *f, struct t
 	return 0;
 }
 
+static int ends_generation(const struct frame *f)
+{
+	return f->type == FRAME_DATA && f->flags & FRAME_LAST_OF_WRITE_GENERATION;
+}
+
+static void audit(const struct connection *c, const struct frame *f)
+{
+	if (f->type == FRAME_DATA && c->position.stage == POSITION_LIVE)
+		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
+}
+
+/* Before the slot says so, a record does not count as accepted: if this process dies, the next one knows nothing of it.
+ * Either the client has none of its bytes, or the connection cannot go to another owner. But the owner hears at once
+ * that a generation has ended, so that counts at once. */
+static void audit_saved(const struct connection *c, const struct frame *f, int result)
+{
+	if (result == 0 && c->state != CONNECTION_CLOSING && !ends_generation(f))
+		audit(c, f);
+}
+
 static int in_data(struct connection *c, const struct frame *f)
 {
 	struct tls_record_run run;
@@ -86,8 +106,8 @@ static int in_data(struct connection *c, const struct frame *f)
 	r = position_commit(&c->position, f->flags, run.records, run.len);
 	if (r < 0)
 		return r;
-	if (c->position.stage == POSITION_LIVE)
-		audit_accepted(c->id.bytes, c->epoch, f->payload, f->len);
+	if (ends_generation(f))
+		audit(c, f);
 	fault_at("records.committed", NULL, NULL);
 	const size_t had = connection_had_bytes(c, f->len), fresh = f->len - had;
 	if (fresh && stream_write(&c->busy->client, f->payload + had, fresh) == CSSL_E_NO_MEMORY) {
@@ -387,6 +407,7 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	int r = frames[f->type].fn(c, f);
 	connection_weigh(c);
 	connection_save(c);
+	audit_saved(c, f, r);
 	connection_release_held(c, ACKNOWLEDGE_FRAMES);
 	connection_relieve(c->home);
 	return r;

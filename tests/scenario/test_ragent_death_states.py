@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import os
+import pathlib
 import signal
 import socket
 from random import Random
@@ -88,6 +89,10 @@ def test_half_a_header_of_a_balancer_goes_on(start_cluster):
             client.shake_hands()
             assert client.ask()
         assert {c["client"].rpartition(":")[0] for c in cluster.connections()} == {"192.0.2.7"}
+
+
+def has_stopped(pid):
+    return all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"))
 
 
 @contextlib.contextmanager
@@ -217,3 +222,24 @@ def test_ragent_and_one_of_three_agents_die_together_under_load(start_cluster):
     print("harmed:", harmed, idle, "gone:", gone)
     assert not idle and len([owner for owner in gone if owner != "a2"]) <= 1
     assert all(left[identity] == owner for identity, owner in owners.items() if owner != "a2" and identity in left)
+
+
+@pytest.mark.usefixtures("test_points")
+def test_a_record_that_only_the_dead_ones_had_is_none(start_cluster):
+    """RAgent and the owner die while RAgent takes the answer. The next owner asks again, and may use the nonce of that record once."""
+    cluster = start_cluster("--agents", "2", takeover=True)
+    with client_of(cluster, cluster.sf, "1.3") as client:
+        client.begin()
+        client.shake_hands()
+        assert client.ask()
+        wait_until(lambda: states(cluster) == ["owned"], patience(10), "it has an owner")
+        victims = [cluster.pid("r1"), cluster.pid(cluster.connections()[0]["owner"])]
+        cluster.faults("records.committed stop on r1 times 1")
+        cluster.settle_faults()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(client.ask)
+            wait_until(lambda: has_stopped(victims[0]), patience(20), "RAgent stands")
+            cluster.clear_faults()
+            for pid in victims:
+                os.kill(pid, signal.SIGKILL)
+            assert answer.result()
