@@ -63,7 +63,8 @@ class Soak:
         self.lost = collections.Counter()
         self.samples = collections.defaultdict(list)  # (pid, name): [(seconds, bytes)]
         self.longest_pause_us = 0
-        self.ragent = None       # its deaths, and what became of the connections
+        self.deaths = {}         # of RAgent, and what became of connections: counts of the keeper that is there
+        self.deaths_before = collections.Counter()  # of the keepers before
 
     # what faults use
 
@@ -117,11 +118,20 @@ class Soak:
             trouble.wait_consistent(self.cluster, HEALS_WITHIN_S)
             self.load.ask("idle")
             self.wait_served()
+            self.note_deaths()
         except (AssertionError, TimeoutError, OSError) as e:
             self.fail(fault, "".join(traceback.format_exception_only(type(e), e)).strip()[:2000])
         self.judge(fault, before, self.load.report())
         self.sample()
         print(f"{begin - self.begin:7.1f} s  {fault.number:2} {fault.name}: {time.monotonic() - begin:.1f} s, {self.cost}", flush=True)
+
+    def note_deaths(self):
+        """Another keeper counts anew."""
+        status = self.cluster.status()
+        now = {**status["deaths"], **status["at_deaths"]}
+        if any(now[name] < self.deaths.get(name, 0) for name in ("killed", "crashed", "hung", "went_on")):
+            self.deaths_before.update(self.deaths)
+        self.deaths = now
 
     def wait_served(self):
         """Waits until all clients get answers again."""
@@ -237,10 +247,6 @@ class Soak:
     def stop(self):
         self.audit = ""
         try:
-            self.ragent = {name: self.cluster.status()[name] for name in ("deaths", "at_deaths")}
-        except (AssertionError, OSError) as e:
-            self.failures.append(("status", str(e)[:2000]))
-        try:
             self.audit = self.cluster.check_nonces().splitlines()[0]
         except AssertionError as e:
             self.failures.append(("audit", str(e)[:2000]))
@@ -262,11 +268,9 @@ class Soak:
         cores = [str(p) for p in self.cluster.dir.glob("core*")]
         if cores:
             self.failures.append(("core dumps", " ".join(cores)))
-        if self.ragent:
-            deaths, at = self.ragent["deaths"], self.ragent["at_deaths"]
-            print(f"ragent    died {sum(deaths.values())} times ({', '.join(f'{cause} {count}' for cause, count in deaths.items())}): "
-                  f"{at['went_on']} connections went on, {at['began_anew']} began anew, {at['reset']} reset; "
-                  f"pauses {at['pause_us'] / 1000:.0f} ms in all, the last {at['last_pause_us'] / 1000:.0f} ms")
+        deaths = self.deaths_before + collections.Counter(self.deaths)
+        print(f"r1        died: {', '.join(f'{cause} {deaths[cause]} times' for cause in ('killed', 'crashed', 'hung'))}; {deaths['went_on']} "
+              f"connections went on, {deaths['began_anew']} began anew, {deaths['reset']} reset; pauses {deaths['pause_us'] / 1000:.0f} ms in all")
         print(f"audit: {self.audit}")
         for where, why in self.failures:
             print(f"FAILED {where}: {why}")
