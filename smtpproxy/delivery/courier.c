@@ -1,4 +1,4 @@
-/* courier.c: the dialogue with the receiver, one command at a time, and what becomes of the message. */
+/* courier.c: the dialogue with the receiver, one command at a time. */
 #include "smtpproxy/delivery/courier.h"
 
 #include <inttypes.h>
@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "net/container_of.h"
+#include "net/error_text.h"
 #include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "smtp/params.h"
 
@@ -15,75 +17,7 @@
 #define PIECE        16384u
 #define LINE_MAX_OUT 2048u
 
-static int64_t wall_ms(void)
-{
-	return worker_wall_ms();
-}
-
-/* Settling */
-
-static uint32_t backoff_ms(const struct courier *c)
-{
-	const struct smtpproxy_queue *q = &c->parts->conf->queue;
-	uint64_t ms = q->retry_first_ms;
-
-	for (unsigned i = 0; i < c->mail.attempts && ms < q->retry_last_ms; i++)
-		ms *= 2;
-	return ms < q->retry_last_ms ? (uint32_t)ms : q->retry_last_ms;
-}
-
-static void retry(struct courier *c, uint32_t in_ms)
-{
-	size_t len;
-	char *note = fates_note(&c->fates, &len);
-	struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
-
-	c->parts->counters->delivery_retries++;
-	queue_retry(c->parts->queue, c->mail.id, wall_ms() + in_ms, bytes);
-	free(note);
-}
-
-/* Its name will be asked for, so the attempt does not count. */
-static void retry_in_doubt(struct courier *c)
-{
-	c->parts->counters->delivery_retries++;
-	queue_doubt(c->parts->queue, c->mail.id, wall_ms() + backoff_ms(c));
-}
-
-static int has_expired(const struct courier *c)
-{
-	return wall_ms() - c->mail.accepted_ms > (int64_t)c->parts->conf->queue.expire_s * 1000;
-}
-
-/* For recipients that expire, the last reply stays the reason. */
-static void expire(struct courier *c)
-{
-	static const char text[] = "451 4.4.7 Message expired";
-
-	for (unsigned i = 0; i < c->fates.count; i++) {
-		struct fate_one *f = &c->fates.at[i];
-
-		if (f->fate == FATE_OPEN)
-			fates_set(&c->fates, i, FATE_FAILED, smtp_span_of(f->reply[0] ? f->reply : text));
-	}
-}
-
-static void settle(struct courier *c)
-{
-	fates_unsend(&c->fates);
-	if (has_expired(c))
-		expire(c);
-	if (fates_count(&c->fates, FATE_OPEN) && c->naming == COURIER_ASKS_FIRST) {
-		retry_in_doubt(c);
-	} else if (fates_count(&c->fates, FATE_OPEN)) {
-		retry(c, backoff_ms(c));
-	} else if (!fates_count(&c->fates, FATE_FAILED)) {
-		c->parts->counters->delivered++;
-		queue_done(c->parts->queue, c->mail.id);
-	} else if (notice_send(c)) {
-		retry(c, c->parts->conf->queue.retry_first_ms);
-	}
-}
+/* The end */
 
 static void leave_receiver(struct courier *c)
 {
@@ -108,21 +42,26 @@ static void end(struct courier *c)
 }
 
 /* The lease is over, and the receiver is between transactions. */
-static void finish(struct courier *c)
+static void return_receiver(struct courier *c)
 {
 	struct onward *o = c->onward;
 
 	c->onward = NULL;
 	onward_release(o);
 	destination_take_back(c->destination, o);
-	settle(c);
+}
+
+static void finish(struct courier *c)
+{
+	return_receiver(c);
+	courier_settle(c);
 	end(c);
 }
 
 static void finish_with_reset(struct courier *c)
 {
 	leave_receiver(c);
-	settle(c);
+	courier_settle(c);
 	end(c);
 }
 
@@ -130,7 +69,7 @@ void courier_end(struct courier *c, enum courier_end how)
 {
 	leave_receiver(c);
 	if (how == COURIER_PUT_BACK)
-		queue_put_back(c->parts->queue, c->mail.id);
+		queue_put_back(c->parts->queue, c->mail.id, 0);
 	end(c);
 }
 
@@ -446,7 +385,7 @@ static void on_lost(void *ctx, enum smtp_own why)
 	c->onward = NULL;
 	destination_note_lost(c->destination, o);
 	note_doubt(c, smtp_own_reply(why)->text);
-	settle(c);
+	courier_settle(c);
 	end(c);
 }
 
@@ -454,12 +393,40 @@ static const struct onward_user user = { .on_reply = on_reply, .on_room = on_roo
 
 /* The turn */
 
+/* 0, or as queue_open(). */
+static int open_mail(struct courier *c)
+{
+	int r = queue_open(c->parts->queue, &c->mail);
+	struct smtp_span note = { (const char *)c->mail.note.data, c->mail.note.len };
+
+	r = r ? r : envelope_read(&c->envelope, (const char *)c->mail.envelope.data, c->mail.envelope.len);
+	r = r ? r : fates_begin(&c->fates, c->envelope.recipients, note);
+	c->rest = c->envelope.rest;
+	return r;
+}
+
+/* There is no memory for it, or it is held now. */
+static void end_unopened(struct courier *c, int why)
+{
+	log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%" PRIx64 " cause=%s", c->mail.id,
+		why < 0 ? error_text(why) : "it is held");
+	if (why != QUEUE_NONE)
+		queue_put_back(c->parts->queue, c->mail.id, worker_wall_ms() + COURIER_LATER_MS);
+	end(c);
+}
+
 static void on_turn(struct want *w, struct onward *o)
 {
 	struct courier *c = container_of(w, struct courier, want);
+	const int r = open_mail(c);
 
 	c->onward = o;
 	onward_lease(o, &user, c);
+	if (r) {
+		return_receiver(c);
+		end_unopened(c, r);
+		return;
+	}
 	go_on(c, courier_name_begins(c));
 }
 
@@ -496,11 +463,16 @@ static void give_up(struct courier *c)
 	const struct smtp_own_reply *own = smtp_own_reply(c->why ? c->why : c->way.why);
 	enum fate fate = !c->why && own->code / 100 == 5 ? FATE_FAILED : FATE_OPEN;
 	char text[FATE_REPLY_MAX];
+	const int r = open_mail(c);
 
+	c->state = COURIER_MAIL; /* it waits no more */
+	if (r) {
+		end_unopened(c, r);
+		return;
+	}
 	snprintf(text, sizeof text, "%u %s %s", own->code, own->enhanced, own->text);
 	fates_set_open(&c->fates, fate, smtp_span_of(text));
-	c->state = COURIER_MAIL; /* it waits no more */
-	settle(c);
+	courier_settle(c);
 	end(c);
 }
 
@@ -531,14 +503,9 @@ static const struct want_ops want_ops = { .on_turn = on_turn, .on_failed = on_fa
 
 static int prepare(struct courier *c)
 {
-	struct smtp_span note = { (const char *)c->mail.note.data, c->mail.note.len };
 	struct smtp_line_rules rules = { .max = sizeof c->buffer };
-	int r = envelope_read(&c->envelope, (const char *)c->mail.envelope.data, c->mail.envelope.len);
+	int r;
 
-	r = r ? r : fates_begin(&c->fates, c->envelope.recipients, note);
-	if (r)
-		return r;
-	c->rest = c->envelope.rest;
 	smtp_line_begin(&c->reader, rules, c->buffer);
 	c->want.ops = &want_ops;
 	c->want.name = c->parts->conf->name;
@@ -564,7 +531,6 @@ struct courier *courier_start(
 	way_forget(&c->way);
 	if (c->destination)
 		destination_leave(c->destination);
-	fates_free(&c->fates);
 	free(c);
 	return NULL;
 }

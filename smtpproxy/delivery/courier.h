@@ -14,6 +14,7 @@
 #include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/envelope/fates.h"
 
+#define COURIER_LATER_MS 60000 /* when a message that could not be opened, or had no courier, is tried again */
 #define COURIER_LINE_MAX 1024u /* bytes of a reply's line; RFC 5321 4.5.3.1.5 allows 512 */
 
 enum courier_state {
@@ -60,7 +61,7 @@ struct courier {
 	enum smtp_own why; /* the last receiver that was tried gave no connection, because of this; or NONE */
 	struct destination *destination; /* NULL: none is tried */
 	struct onward *onward;           /* leased, or NULL */
-	struct queue_taken mail;
+	struct queue_taken mail;         /* opened with its turn: until then it waits sealed */
 	struct envelope envelope;
 	struct fates fates;
 	struct smtp_span rest; /* of the recipients, behind @at */
@@ -77,8 +78,8 @@ struct courier {
 	char buffer[COURIER_LINE_MAX];
 };
 
-/* Start a courier for @mail, which was taken from the queue. The courier owns @mail. When it ends, it calls
- * courier_over(). NULL: out of memory, and @mail is still the caller's. */
+/* Start a courier for @mail, which was taken from the queue and not opened. When it ends, it calls courier_over().
+ * NULL: out of memory, and @mail is still the caller's. */
 struct courier *courier_start(
 	struct delivery *d, const struct delivery_parts *parts, struct delivery_line *line, struct queue_taken *mail);
 
@@ -95,6 +96,9 @@ void courier_over(struct courier *c);
 /* In notice.c: tell the sender of the message which recipients have failed (RFC 3464). 0: the message is settled, or
  * will be when the notice is stored. Other results are those of queue_bounce(). */
 int notice_send(struct courier *c);
+
+/* courier_settle.c: decides by the fates of the recipients what the queue does with the message. */
+void courier_settle(struct courier *c);
 
 /* courier_name.c */
 

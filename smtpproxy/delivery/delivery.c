@@ -11,9 +11,8 @@
 #include "net/timer.h"
 #include "smtpproxy/delivery/courier.h"
 
-#define LOOK_MS  250u
-#define BUCKETS  8192u /* of lines by name */
-#define LATER_MS 60000 /* when a message is tried again for which no courier could start */
+#define LOOK_MS 250u
+#define BUCKETS 8192u /* of lines by name */
 
 enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOPPED };
 
@@ -88,17 +87,6 @@ static void forget_line(struct delivery_line *l)
 	free(l);
 }
 
-/* No courier had it: what nobody knew of it, nobody knows now. */
-static void try_later(struct delivery *d, const struct queue_taken *mail)
-{
-	const int64_t due_ms = worker_wall_ms() + LATER_MS;
-
-	if (mail->past == QUEUE_IN_DOUBT)
-		queue_doubt(d->parts.queue, mail->id, due_ms);
-	else
-		queue_retry(d->parts.queue, mail->id, due_ms, mail->note);
-}
-
 /* 0: it took a message. Else why not, as queue_take(). */
 static int start_one(struct delivery *d, struct delivery_line *l)
 {
@@ -113,8 +101,7 @@ static int start_one(struct delivery *d, struct delivery_line *l)
 	if (!c) {
 		log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%llx",
 			(unsigned long long)mail.id);
-		try_later(d, &mail);
-		queue_taken_free(&mail);
+		queue_put_back(d->parts.queue, mail.id, worker_wall_ms() + COURIER_LATER_MS);
 		return 0;
 	}
 	LIST_INSERT_HEAD(&d->couriers, c, next);

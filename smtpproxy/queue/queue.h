@@ -140,15 +140,18 @@ struct queue_taken {
 	int64_t accepted_ms;
 	unsigned attempts; /* so far */
 	enum queue_past past;
+	/* of queue_open(): */
 	struct content_bytes envelope, body;
 	struct content_bytes note; /* of the last queue_retry() */
 	void *memory;              /* that holds them */
 };
 
 /* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
- * below; NONE, also when queue_order() stops it: on_due tells when that changes; LATER; CSSL_E_NO_MEMORY. One whose
- * state cannot be opened is HELD instead: nobody knows which of its recipients have it. */
+ * below; NONE, also when queue_order() stops it: on_due tells when that changes; LATER. */
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out);
+/* Decrypts a message that is taken, when its receiver is about to take it. 0. NONE: it is HELD now, because its state
+ * cannot be opened and nobody knows which of its recipients have it. CSSL_E_NO_MEMORY: it stays taken. */
+int queue_open(struct queue *q, struct queue_taken *t);
 /* Frees the plain bytes; the message stays taken. All zero is legal. */
 void queue_taken_free(struct queue_taken *t);
 
@@ -165,8 +168,9 @@ int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_byt
 int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms);
 /* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
-/* Put it back at the end of its line. This does not count as an attempt. 0 or NONE. */
-int queue_put_back(struct queue *q, uint64_t id);
+/* Put it back until @due_ms (wall clock), unchanged; 0: to the end of its line. This does not count as an attempt. 0 or
+ * NONE. */
+int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms);
 /* It failed for good: store @notice, then delete the message. NULL: only delete (null sender, RFC 3464). @note: as in
  * queue_retry(). It is stored before the notice: a message that stays, because of a crash or because the backups
  * refuse the notice, fails again, and no recipient gets it again. Returns like queue_add(), or NONE. Unless it returns

@@ -64,29 +64,32 @@ int queue_take(struct queue *q, struct content_bytes destination, struct queue_t
 {
 	struct queue_destination *d =
 		destination_get(&q->destinations, (const char *)destination.data, destination.len, 0);
-	struct item *i;
+	const struct item *i;
 
 	memset(out, 0, sizeof *out);
 	if (!d || !d->first || q->state != QUEUE_ACTIVE || d->flow == DESTINATION_STOPPED)
 		return QUEUE_NONE;
 	if (!destination_may_take(d, redis_link_clock_ms() * 1000))
 		return QUEUE_LATER;
-	while ((i = d->first)) {
-		int r = open_message(q, i, out);
+	i = destination_take(d);
+	out->id = i->id;
+	out->accepted_ms = i->accepted_ms;
+	out->attempts = i->attempts;
+	out->past = i->seen & ITEM_DOUBT ? QUEUE_IN_DOUBT : QUEUE_CLEAR;
+	return 0;
+}
 
-		if (r == CSSL_E_NO_MEMORY)
-			return r;
-		if (!r) {
-			out->id = i->id;
-			out->attempts = i->attempts;
-			out->past = i->seen & ITEM_DOUBT ? QUEUE_IN_DOUBT : QUEUE_CLEAR;
-			destination_take(d);
-			return 0;
-		}
-		log_paced(LOG_ERROR, NULL, "a message is held", "message=%llx cause=%s", (unsigned long long)i->id,
-			"its state cannot be opened");
-		into_held(q, i);
-	}
+int queue_open(struct queue *q, struct queue_taken *t)
+{
+	struct item *i = message_in(q, t->id, 1u << ITEM_TAKEN);
+	const int r = i ? open_message(q, i, t) : QUEUE_NONE;
+
+	if (!i || !r || r == CSSL_E_NO_MEMORY)
+		return r;
+	log_paced(LOG_ERROR, NULL, "a message is held", "message=%llx cause=%s", (unsigned long long)i->id,
+		"its state cannot be opened");
+	i->to->taken--;
+	into_held(q, i);
 	return QUEUE_NONE;
 }
 
@@ -177,13 +180,13 @@ int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note)
 	return i ? note_attempt(q, i, i->due_ms, note) : QUEUE_NONE;
 }
 
-int queue_put_back(struct queue *q, uint64_t id)
+int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
 
 	if (!i)
 		return QUEUE_NONE;
-	i->due_ms = 0;
+	i->due_ms = due_ms;
 	untake(q, i);
 	return 0;
 }

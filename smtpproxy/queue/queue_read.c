@@ -194,7 +194,7 @@ static void keep_note(struct queue *q, struct item *i, struct read_state *s)
 	s->sealed = NULL;
 }
 
-/* queue_take() holds the message, unless another state of it can be read. */
+/* queue_open() holds the message, unless another state of it can be read. */
 static void not_applied(struct queue *q, struct item *i, struct read_state *s)
 {
 	q->stats.unreadable++;

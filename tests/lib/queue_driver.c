@@ -174,10 +174,24 @@ static int body_is_whole(const struct queue_taken *t)
 	return is;
 }
 
+/* The next message that can be opened. */
+static int take(struct content_bytes destination, struct queue_taken *t)
+{
+	int r;
+
+	do {
+		r = queue_take(driver.queue, destination, t);
+		if (r)
+			return r;
+		r = queue_open(driver.queue, t);
+	} while (r == QUEUE_NONE);
+	return r;
+}
+
 static void command_take(int argc, char **argv)
 {
 	struct queue_taken t;
-	int error = queue_take(driver.queue, bytes_of(argv[1]), &t);
+	int error = take(bytes_of(argv[1]), &t);
 
 	if (error) {
 		say(json_pack("{s:i}", "error", error));
@@ -197,7 +211,7 @@ static void command_drain(int argc, char **argv)
 	size_t bad = 0;
 	uint64_t id;
 
-	while (most-- && queue_may_deliver(driver.queue) && !queue_take(driver.queue, bytes_of(argv[1]), &t)) {
+	while (most-- && queue_may_deliver(driver.queue) && !take(bytes_of(argv[1]), &t)) {
 		json_array_append_new(tokens, json_stringn((const char *)t.envelope.data, t.envelope.len));
 		bad += !body_is_whole(&t);
 		id = t.id;
@@ -230,7 +244,7 @@ static void command_retry(int argc, char **argv)
 
 static void command_back(int argc, char **argv)
 {
-	answer(queue_put_back(driver.queue, number(argv[1])));
+	answer(queue_put_back(driver.queue, number(argv[1]), 0));
 }
 
 static void command_bounce(int argc, char **argv)
@@ -435,7 +449,7 @@ static void deliver(const struct queue_destination *d)
 
 	snprintf(text, sizeof text, "%s", d->name);
 	name.data = (const uint8_t *)text;
-	while (!queue_take(driver.queue, name, &t)) {
+	while (!take(name, &t)) {
 		uint64_t id = t.id;
 
 		say(json_pack("{s:s,s:s%}", "event", "delivered", "token", t.envelope.data, t.envelope.len));

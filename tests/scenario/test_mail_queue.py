@@ -3,7 +3,10 @@
 import contextlib
 import email
 import json
+import os
+import pathlib
 import signal
+import socket
 import threading
 import time
 
@@ -305,6 +308,30 @@ def test_a_message_for_many_domains_may_be_larger_in_sum_than_the_memory(tmp_pat
             client.mail(recipients=[f"c@{n}.example" for n in range(20)])
             assert client.say("Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 250 + ".").startswith("250 ")
         wait_until(lambda: min(stores.items()) >= 20, patience(10), "all parts in both servers")
+
+
+@pytest.mark.plain
+def test_messages_stay_sealed_until_a_receiver_takes_them(tmp_path, stores):
+    """The DNS does not answer: no delivery needs the plain bytes of its message, as many again as the queue has."""
+    def memory():
+        return int(pathlib.Path(f"/proc/{proxy.process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    body, domains = "Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 1150, 48
+    silent = socket.socket(type=socket.SOCK_DGRAM)
+    silent.bind(("127.0.0.1", 0))
+    dns = {"servers": ["{}:{}".format(*silent.getsockname())]}
+    with silent, QueuedProxy(tmp_path, stores, None, queue={"port": 2525}, ports=(2525,), dns=dns) as proxy:
+        proxy.wait_open()
+        before = memory()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            for n in range(domains):
+                client.mail(recipients=(f"c@{n}.example",))
+                assert client.say(body + ".").startswith("250 ")
+        wait_until(lambda: sum(line["taken"] for line in json.loads(_order(proxy, "--json").out)["destinations"]) == domains,
+                   patience(20), "all deliveries to begin")
+        print(f"{memory() - before} bytes of memory for messages of {domains * len(body)}")
+        assert memory() - before < 1.6 * domains * len(body)
 
 
 def test_a_message_for_more_destinations_than_there_may_be_is_not_kept(tmp_path, stores):

@@ -1,0 +1,68 @@
+/* courier_settle.c: what becomes of a message when its delivery is over: it is deleted, tried again, or its sender is
+ * told of the recipients that failed. */
+#include <stdlib.h>
+
+#include "smtpproxy/delivery/courier.h"
+
+static uint32_t backoff_ms(const struct courier *c)
+{
+	const struct smtpproxy_queue *q = &c->parts->conf->queue;
+	uint64_t ms = q->retry_first_ms;
+
+	for (unsigned i = 0; i < c->mail.attempts && ms < q->retry_last_ms; i++)
+		ms *= 2;
+	return ms < q->retry_last_ms ? (uint32_t)ms : q->retry_last_ms;
+}
+
+static void retry(struct courier *c, uint32_t in_ms)
+{
+	size_t len;
+	char *note = fates_note(&c->fates, &len);
+	struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
+
+	c->parts->counters->delivery_retries++;
+	queue_retry(c->parts->queue, c->mail.id, worker_wall_ms() + in_ms, bytes);
+	free(note);
+}
+
+/* Its name will be asked for, so the attempt does not count. */
+static void retry_in_doubt(struct courier *c)
+{
+	c->parts->counters->delivery_retries++;
+	queue_doubt(c->parts->queue, c->mail.id, worker_wall_ms() + backoff_ms(c));
+}
+
+static int has_expired(const struct courier *c)
+{
+	return worker_wall_ms() - c->mail.accepted_ms > (int64_t)c->parts->conf->queue.expire_s * 1000;
+}
+
+/* For recipients that expire, the last reply stays the reason. */
+static void expire(struct courier *c)
+{
+	static const char text[] = "451 4.4.7 Message expired";
+
+	for (unsigned i = 0; i < c->fates.count; i++) {
+		struct fate_one *f = &c->fates.at[i];
+
+		if (f->fate == FATE_OPEN)
+			fates_set(&c->fates, i, FATE_FAILED, smtp_span_of(f->reply[0] ? f->reply : text));
+	}
+}
+
+void courier_settle(struct courier *c)
+{
+	fates_unsend(&c->fates);
+	if (has_expired(c))
+		expire(c);
+	if (fates_count(&c->fates, FATE_OPEN) && c->naming == COURIER_ASKS_FIRST) {
+		retry_in_doubt(c);
+	} else if (fates_count(&c->fates, FATE_OPEN)) {
+		retry(c, backoff_ms(c));
+	} else if (!fates_count(&c->fates, FATE_FAILED)) {
+		c->parts->counters->delivered++;
+		queue_done(c->parts->queue, c->mail.id);
+	} else if (notice_send(c)) {
+		retry(c, c->parts->conf->queue.retry_first_ms);
+	}
+}
