@@ -233,7 +233,7 @@ def _restarted(room, gateway):
 
 
 def test_an_order_that_full_servers_refuse_counts_and_does_not_drop_the_one_before(room):
-    a, b, gateway = _started(room)
+    a, b, gateway = started(room)
     for token in ("one", "two"):
         gateway.stored(token)
     gateway.ask("order", "a.example", "stop")
@@ -251,7 +251,7 @@ def test_an_order_that_full_servers_refuse_counts_and_does_not_drop_the_one_befo
 
 
 def test_an_order_that_full_servers_refused_is_put_again(room):
-    a, b, gateway = _started(room)
+    a, b, gateway = started(room)
     _memory((a, b), "1")
     gateway.ask("order", "a.example", "stop")
     gateway.until(lambda s: s["orders_refused"] >= 2 and s["orders_unstored"] == 1)
