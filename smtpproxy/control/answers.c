@@ -187,8 +187,8 @@ static void add_destination(void *ctx, const struct destination *d)
 	json_object_set_new(one, "connecting", number(d->in[DESTINATION_OPENING]));
 	json_object_set_new(one, "idle", number(d->in[DESTINATION_IDLE]));
 	json_object_set_new(one, "sending", number(d->in[DESTINATION_LEASED]));
-	json_object_set_new(one, "limit", number(d->limit.limit));
-	json_object_set_new(one, "ceiling", number(d->limit.ceiling));
+	json_object_set_new(one, "limit", number(d->share->limit.limit));
+	json_object_set_new(one, "ceiling", number(d->share->limit.ceiling));
 	json_object_set_new(one, "waiting", number(d->turns.count));
 	json_object_set_new(one, "waiting_senders", number(d->turns.senders));
 	json_object_set_new(one, "transactions", number(d->transactions));

@@ -57,10 +57,11 @@ static json_t *destination_json(const void *object)
 	char text[ADDRESS_TEXT_MAX];
 
 	address_format((const struct sockaddr *)&d->route.to, text);
-	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "address", text, "limit", (json_int_t)d->limit.limit,
-		"ceiling", (json_int_t)d->limit.ceiling, "sending", (json_int_t)d->in[DESTINATION_LEASED], "idle",
-		(json_int_t)d->in[DESTINATION_IDLE], "waiting", (json_int_t)d->turns.count, "transactions",
-		(json_int_t)d->transactions, "accepted", (json_int_t)d->accepted, "mean_wait_ms",
+	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "address", text, "limit",
+		(json_int_t)d->share->limit.limit, "ceiling", (json_int_t)d->share->limit.ceiling, "sending",
+		(json_int_t)d->in[DESTINATION_LEASED], "idle", (json_int_t)d->in[DESTINATION_IDLE], "waiting",
+		(json_int_t)d->turns.count, "transactions", (json_int_t)d->transactions, "accepted",
+		(json_int_t)d->accepted, "mean_wait_ms",
 		(json_int_t)(d->transactions ? d->turn_ms / d->transactions : 0));
 }
 

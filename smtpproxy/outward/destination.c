@@ -37,22 +37,81 @@ unsigned destination_connections(const struct destination *d)
 }
 
 /* Connections that the receiver has greeted and that may be used. */
+static uint32_t usable_of(const uint32_t in[static DESTINATION_PLACES])
+{
+	return in[DESTINATION_IDLE] + in[DESTINATION_LEASED];
+}
+
 static uint32_t usable(const struct destination *d)
 {
-	return d->in[DESTINATION_IDLE] + d->in[DESTINATION_LEASED];
+	return usable_of(d->in);
+}
+
+static void come(struct onward *o, enum destination_place to)
+{
+	struct destination *d = o->destination;
+	d->in[to]++;
+	d->share->in[to]++;
+	o->place = (uint8_t)to;
+}
+
+static void go(const struct onward *o)
+{
+	struct destination *d = o->destination;
+	d->in[o->place]--;
+	d->share->in[o->place]--;
 }
 
 static void place(struct onward *o, enum destination_place to)
 {
-	struct destination *d = o->destination;
-	d->in[o->place]--;
-	d->in[to]++;
-	o->place = (uint8_t)to;
+	go(o);
+	come(o, to);
 }
 
 static void ask_for_step(struct destination *d)
 {
 	worker_at_turn_end(home_of(d)->worker, &d->step);
+}
+
+/* Share */
+
+void receiver_share_init(struct receiver_share *s, uint64_t now_ms)
+{
+	receiver_limit_init(&s->limit, UINT32_MAX, now_ms); /* until the first destination knows the file's */
+	TAILQ_INIT(&s->waiting);
+}
+
+static uint32_t connections_of(const struct receiver_share *s)
+{
+	uint32_t all = 0;
+	for (unsigned i = 0; i < DESTINATION_PLACES; i++)
+		all += s->in[i];
+	return all;
+}
+
+static void wait_for_end(struct destination *d)
+{
+	if (d->wait == DESTINATION_WAITS || d->share == &d->own)
+		return;
+	d->wait = DESTINATION_WAITS;
+	TAILQ_INSERT_TAIL(&d->share->waiting, d, share_next);
+}
+
+static void wait_no_more(struct destination *d)
+{
+	if (d->wait == DESTINATION_WAITS)
+		TAILQ_REMOVE(&d->share->waiting, d, share_next);
+	d->wait = DESTINATION_WAITS_NOT;
+}
+
+/* Those that find no room wait again, in the same order. */
+static void wake_waiting(struct receiver_share *s)
+{
+	struct destination *d;
+	while ((d = TAILQ_FIRST(&s->waiting))) {
+		wait_no_more(d);
+		ask_for_step(d);
+	}
 }
 
 /* Wants */
@@ -189,7 +248,7 @@ static void on_ready(struct onward *o)
 	}
 	o->promised = NULL;
 	rest(o);
-	receiver_limit_taken(&d->limit, usable(d));
+	receiver_limit_taken(&d->share->limit, usable_of(d->share->in));
 	learn_offers(d, &o->greeting.offers);
 	if (w)
 		serve(w, o);
@@ -201,7 +260,7 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
 {
 	struct destination *d = o->destination;
 	leave(o);
-	receiver_limit_refused(&d->limit, usable(d), now_of(d));
+	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
 		fail_all(d, SMTP_OWN_BACKEND_UNREACHABLE);
 }
@@ -254,9 +313,10 @@ static void on_left(struct onward *o)
 static void on_onward_closed(struct onward *o)
 {
 	struct destination *d = o->destination;
-	d->in[o->place]--;
+	go(o);
 	TAILQ_REMOVE(&d->onwards, o, next);
 	ask_for_step(d);
+	wake_waiting(d->share);
 }
 
 static const struct onward_host_ops host_ops = {
@@ -296,9 +356,8 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 		return r;
 	}
 	TAILQ_INSERT_TAIL(&d->onwards, o, next);
-	o->place = DESTINATION_OPENING;
+	come(o, DESTINATION_OPENING);
 	o->file = d->files;
-	d->in[DESTINATION_OPENING]++;
 	return 0;
 }
 
@@ -375,8 +434,10 @@ static void open_missing(struct destination *d)
 {
 	struct onward_demand demand;
 	for (uint32_t left = missing(d); left > 0; left--) {
-		if (!receiver_limit_allows(&d->limit, destination_connections(d), now_of(d))) {
-			deadline_set(home_of(d)->worker, &d->deadline, receiver_limit_wait_ms(&d->limit, now_of(d)));
+		struct receiver_limit *limit = &d->share->limit;
+		if (!receiver_limit_allows(limit, connections_of(d->share), now_of(d))) {
+			deadline_set(home_of(d)->worker, &d->deadline, receiver_limit_wait_ms(limit, now_of(d)));
+			wait_for_end(d);
 			if (usable(d) + d->in[DESTINATION_OPENING] == 0)
 				send_elsewhere(d);
 			return;
@@ -492,7 +553,7 @@ static uint32_t follow_file(struct destination *d)
 void destination_reload(struct destination *d)
 {
 	struct onward *o;
-	receiver_limit_set_ceiling(&d->limit, follow_file(d));
+	receiver_limit_set_ceiling(&d->share->limit, follow_file(d));
 	dane_forget(&d->dane);
 	d->files++;
 	TAILQ_FOREACH(o, &d->onwards, next)
@@ -503,8 +564,8 @@ void destination_reload(struct destination *d)
 	ask_for_step(d);
 }
 
-struct destination *destination_create(
-	struct outward *outward, const struct onward_route *route, const struct destination_goal *goal)
+struct destination *destination_create(struct outward *outward, const struct onward_route *route,
+	const struct destination_goal *goal, struct receiver_share *share)
 {
 	struct destination *d = calloc(1, sizeof *d);
 	if (!d)
@@ -515,7 +576,9 @@ struct destination *destination_create(
 	d->host_trust = goal->trust;
 	d->goal_tls = goal->tls;
 	d->dane.on_known = on_dane_known;
-	receiver_limit_init(&d->limit, follow_file(d), now_of(d));
+	receiver_share_init(&d->own, now_of(d));
+	d->share = share ? share : &d->own;
+	receiver_limit_set_ceiling(&d->share->limit, follow_file(d));
 	turns_init(&d->turns);
 	TAILQ_INIT(&d->offers_wanted);
 	TAILQ_INIT(&d->onwards);
@@ -540,5 +603,6 @@ void destination_destroy(struct destination *d)
 	turn_end_cancel(&d->step);
 	deadline_cancel(&d->deadline);
 	dane_forget(&d->dane);
+	wait_no_more(d);
 	free(d);
 }

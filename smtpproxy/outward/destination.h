@@ -48,6 +48,18 @@ enum destination_place {
 
 enum destination_state { DESTINATION_NEW, DESTINATION_KNOWN };
 
+/* What is common to all destinations of one receiver: how many connections it takes, and those that exist. A
+ * destination has its own, except when each is for one message with a name (destination_goal.unique_id). */
+struct receiver_share {
+	LIST_ENTRY(receiver_share) next;
+	struct sockaddr_storage to;
+	struct receiver_limit limit;
+	uint32_t in[DESTINATION_PLACES];
+	TAILQ_HEAD(, destination) waiting; /* for the end of a connection of another destination */
+};
+
+enum destination_wait { DESTINATION_WAITS_NOT, DESTINATION_WAITS };
+
 /* What those who want a destination know of it. Destinations are the same only if all of this is. */
 struct destination_goal {
 	const struct sockaddr *to;
@@ -68,8 +80,11 @@ struct destination {
 	enum dns_trust host_trust;
 	enum smtpproxy_tls goal_tls;
 	struct dane dane;
-	struct smtp_ehlo offers; /* KNOWN */
-	struct receiver_limit limit;
+	struct smtp_ehlo offers;      /* KNOWN */
+	struct receiver_share *share; /* @own, or that of all named messages to this receiver */
+	struct receiver_share own;
+	TAILQ_ENTRY(destination) share_next;
+	enum destination_wait wait; /* in the list of @share */
 	struct turns turns;
 	TAILQ_HEAD(, want) offers_wanted;
 	TAILQ_HEAD(, onward) onwards;

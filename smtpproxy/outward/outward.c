@@ -15,6 +15,7 @@ enum outward_state { OUTWARD_WORKS, OUTWARD_STOPS, OUTWARD_STOPPED };
 struct outward {
 	const struct outward_home *home;
 	TAILQ_HEAD(destinations, destination) buckets[BUCKETS];
+	LIST_HEAD(, receiver_share) shares; /* of named messages: only the file's next hops get those */
 	unsigned count;
 	enum outward_state state;
 	struct turn_end turn;
@@ -130,6 +131,26 @@ static int is_for(const struct destination *d, const struct onward_route *route,
 	       d->goal_tls == goal->tls;
 }
 
+/* NULL: none, or there is no memory for it. */
+static struct receiver_share *share_of(struct outward *o, const struct onward_route *route)
+{
+	struct receiver_share *s;
+	if (route->head == ONWARD_BARE)
+		return NULL;
+	LIST_FOREACH(s, &o->shares, next)
+	{
+		if (is_same(&s->to, &route->to))
+			return s;
+	}
+	s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	s->to = route->to;
+	receiver_share_init(s, worker_now_ms(o->home->worker));
+	LIST_INSERT_HEAD(&o->shares, s, next);
+	return s;
+}
+
 struct destination *outward_find(
 	struct outward *o, const struct destination_goal *goal, const struct client_address *from)
 {
@@ -143,7 +164,7 @@ struct destination *outward_find(
 	}
 	if (o->state != OUTWARD_WORKS || o->count >= o->home->conf->limits.destinations)
 		return NULL;
-	d = destination_create(o, &route, goal);
+	d = destination_create(o, &route, goal, share_of(o, &route));
 	if (!d)
 		return NULL;
 	TAILQ_INSERT_TAIL(bucket, d, next);
@@ -189,12 +210,17 @@ void outward_stop(struct outward *o, void (*done)(void *ctx), void *ctx)
 void outward_destroy(struct outward *o)
 {
 	struct destination *d;
+	struct receiver_share *s;
 	if (!o)
 		return;
 	turn_end_cancel(&o->turn);
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		while ((d = TAILQ_FIRST(&o->buckets[i])))
 			outward_forget(o, d);
+	}
+	while ((s = LIST_FIRST(&o->shares))) {
+		LIST_REMOVE(s, next);
+		free(s);
 	}
 	free(o);
 }

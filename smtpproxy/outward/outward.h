@@ -28,10 +28,11 @@ const struct outward_home *outward_home(const struct outward *o);
 void outward_forget(struct outward *o, struct destination *d);
 void outward_note_step(struct outward *o);
 
-/* For outward.c: of destination.c. */
-struct destination *destination_create(
-	struct outward *outward, const struct onward_route *route, const struct destination_goal *goal);
+/* For outward.c: of destination.c. @share: NULL: its own one. */
+struct destination *destination_create(struct outward *outward, const struct onward_route *route,
+	const struct destination_goal *goal, struct receiver_share *share);
 void destination_destroy(struct destination *d);
+void receiver_share_init(struct receiver_share *s, uint64_t now_ms);
 void destination_stop(struct destination *d);
 void destination_reload(struct destination *d);
 unsigned destination_connections(const struct destination *d);

@@ -151,6 +151,25 @@ def test_no_message_comes_twice_when_the_next_hop_speaks_xcssltx(tmp_path, store
     assert "deliveries_asked_total 0" not in text
 
 
+@pytest.mark.parametrize("limit", ["in the file", "of the receiver"])
+def test_deliveries_with_names_share_the_limit_of_their_receiver(tmp_path, stores, limit):
+    """Each has a connection of its own, and all count together."""
+    mails = 200
+    most = {"in the file": (["--max-connections", "1000"], {"connections_per_destination": 3}),
+            "of the receiver": (["--max-connections", "3"], {})}
+    options, limits = most[limit]
+    with Sink("--proxy", "--xcssltx", "127.0.0.0/8", *options) as sink:
+        with QueuedProxy(tmp_path, stores, sink.address, queue={"xcssltx": "on"}, limits=limits) as proxy:
+            proxy.wait_open()
+            assert source(proxy.address, "-m", str(mails), "-s", "10", "-d", "--proxy", "v2").counts["sent"] == mails
+            _is_empty(stores)
+    assert sink.counts["mails"] == mails and sink.counts["duplicates"] == 0
+    if limit == "in the file":
+        assert sink.result.most_open < 10  # the receiver may see a new connection before the end of an old one
+    else:
+        assert sink.counts["over"] < 25, sink.result.seen()  # most of them at first, when 20 deliveries begin at once
+
+
 def test_names_go_with_recipients_that_are_put_off_and_connections_that_are_lost(tmp_path, stores):
     """A transaction without some of its recipients has no name. One that was cut before its end is asked for and repeated."""
     mails = scaled(60, 20)
