@@ -172,7 +172,7 @@ def test_deliveries_with_names_share_the_limit_of_their_receiver(tmp_path, store
 
 def test_names_go_with_recipients_that_are_put_off_and_connections_that_are_lost(tmp_path, stores):
     """A transaction without some of its recipients has no name. One that was cut before its end is asked for and repeated."""
-    mails = scaled(60, 20)
+    mails = 60
     with Sink("--proxy", "--xcssltx", "127.0.0.0/8", "--reply", "rcpt:450 4.2.1 Later:20", "--drop", "end:20") as sink:
         with QueuedProxy(tmp_path, stores, sink.address, queue={"xcssltx": "on"}) as proxy:
             proxy.wait_open()
