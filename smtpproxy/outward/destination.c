@@ -75,20 +75,6 @@ static void ask_for_step(struct destination *d)
 
 /* Share */
 
-void receiver_share_init(struct receiver_share *s, uint64_t now_ms)
-{
-	receiver_limit_init(&s->limit, UINT32_MAX, now_ms); /* until the first destination knows the file's */
-	TAILQ_INIT(&s->waiting);
-}
-
-static uint32_t connections_of(const struct receiver_share *s)
-{
-	uint32_t all = 0;
-	for (unsigned i = 0; i < DESTINATION_PLACES; i++)
-		all += s->in[i];
-	return all;
-}
-
 static void wait_for_end(struct destination *d)
 {
 	if (d->wait == DESTINATION_WAITS || d->share == &d->own)
@@ -435,7 +421,7 @@ static void open_missing(struct destination *d)
 	struct onward_demand demand;
 	for (uint32_t left = missing(d); left > 0; left--) {
 		struct receiver_limit *limit = &d->share->limit;
-		if (!receiver_limit_allows(limit, connections_of(d->share), now_of(d))) {
+		if (!receiver_limit_allows(limit, receiver_share_connections(d->share), now_of(d))) {
 			deadline_set(home_of(d)->worker, &d->deadline, receiver_limit_wait_ms(limit, now_of(d)));
 			wait_for_end(d);
 			if (usable(d) + d->in[DESTINATION_OPENING] == 0)

@@ -32,7 +32,10 @@ void outward_note_step(struct outward *o);
 struct destination *destination_create(struct outward *outward, const struct onward_route *route,
 	const struct destination_goal *goal, struct receiver_share *share);
 void destination_destroy(struct destination *d);
+
+/* Of receiver_share.c. */
 void receiver_share_init(struct receiver_share *s, uint64_t now_ms);
+uint32_t receiver_share_connections(const struct receiver_share *s);
 void destination_stop(struct destination *d);
 void destination_reload(struct destination *d);
 unsigned destination_connections(const struct destination *d);
