@@ -44,6 +44,15 @@ def talk(proxy, address):
     return Talk(proxy.address, header=header_to(address))
 
 
+def last_words(client, *pieces):
+    """Sends the pieces and FIN, unless the proxy has ended the connection; returns all that the proxy says."""
+    with contextlib.suppress(OSError):
+        for piece in pieces:
+            client.send(piece)
+        client.says_no_more()
+    return client.rest()
+
+
 def still_serves(proxy, sink):
     with talk(proxy, sink.address) as client:
         client.ehlo()
@@ -130,9 +139,8 @@ LONG = {"a long line": "250 " + "x" * 100000, "many lines": "250-x\r\n" * 10000 
 def test_a_reply_that_is_none_has_bounds(proxy, where, what):
     """A sender gets 421, or a reset in the middle of a reply; a reply that is only long may pass."""
     with ScriptedReceiver({where: LONG[what]}) as receiver, talk(proxy, receiver.address) as client:
-        client.send("EHLO client.example\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n" + MAIL)
-        client.end()
-        lines = client.rest().split(b"\r\n")
+        said = last_words(client, "EHLO client.example\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n" + MAIL)
+        lines = said.split(b"\r\n")
     assert all(len(line) <= 1024 for line in lines)
     assert all(line[3:4] in (b" ", b"-", b"") and (line[:3].isdigit() or not line) for line in lines), lines[:20]
     if what not in ("a long line", "many lines", "NUL"):
@@ -216,9 +224,7 @@ def test_too_many_errors_end_a_session(proxy, sink):
                                    b"CONNECT x:25 HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00\r\n"], ids=["GET", "POST", "CONNECT", "TLS"])
 def test_another_protocol_gets_no_mail_through(proxy, sink, first):
     with talk(proxy, sink.address) as client:
-        client.send(first)
-        client.says_no_more()
-        said = client.rest()
+        said = last_words(client, first)
         assert b"250" not in said and not any(word in said for word in (b"HTTP", b"Host", b"\x16"))
 
 
@@ -248,10 +254,7 @@ def test_a_second_mail_is_not_smuggled(proxy, end):
             with talk(proxy, receiver.address) as client:
                 client.ehlo()
                 client.mail()
-                client.send(mail[:cut])
-                client.send(mail[cut:])
-                client.says_no_more()
-                client.rest()
+                last_words(client, mail[:cut], mail[cut:])
         assert not any("evil" in said for _, said in receiver.heard)
 
 
