@@ -109,7 +109,7 @@ static int write_params(const struct courier *c, enum smtp_verb verb, struct smt
 		return len;
 	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
 		if (passed[i].verb == verb && smtp_params_has(&p, passed[i].param) &&
-			smtp_ehlo_has(&c->onward->greeting.offers, passed[i].cap))
+			c->onward->greeting.has & SMTP_CAP_BIT(passed[i].cap))
 			len += snprintf(out + len, LINE_MAX_OUT - (size_t)len, " %s=%.*s", passed[i].keyword,
 				(int)p.value[passed[i].param].len, p.value[passed[i].param].at);
 	return len;
@@ -120,7 +120,7 @@ static void say_mail(struct courier *c)
 	char line[LINE_MAX_OUT];
 	int len = snprintf(line, sizeof line, "MAIL FROM:<%.*s>", (int)c->envelope.sender.len, c->envelope.sender.at);
 
-	if (smtp_ehlo_has(&c->onward->greeting.offers, SMTP_CAP_SIZE))
+	if (c->onward->greeting.has & SMTP_CAP_BIT(SMTP_CAP_SIZE))
 		len += snprintf(line + len, sizeof line - (size_t)len, " SIZE=%zu", c->mail.body.len);
 	len = write_params(c, SMTP_VERB_MAIL, c->envelope.params, line, len);
 	len += courier_name_write(c, line + len, sizeof line - (size_t)len);

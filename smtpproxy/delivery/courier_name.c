@@ -49,7 +49,7 @@ int courier_name_write(const struct courier *c, char *out, size_t cap)
 void courier_name_ask(struct courier *c)
 {
 	struct smtp_tx_question question = { .name = name_of(c) };
-	const struct smtp_span key = smtp_ehlo_params(&c->onward->greeting.offers, SMTP_CAP_XCSSLTX);
+	const struct smtp_span key = smtp_ehlo_params(&c->onward->greeting.words->offers, SMTP_CAP_XCSSLTX);
 	uint8_t line[256];
 	struct wire_writer w = wire_writer(line, sizeof line);
 
@@ -65,8 +65,8 @@ enum courier_next courier_name_begins(struct courier *c)
 {
 	const struct greeting *g = &c->onward->greeting;
 
-	if (!smtp_ehlo_has(&g->offers, SMTP_CAP_XCSSLTX) ||
-		!smtp_tx_entry_is_good(smtp_ehlo_params(&g->offers, SMTP_CAP_XCSSLTX)))
+	if (!(g->has & SMTP_CAP_BIT(SMTP_CAP_XCSSLTX)) ||
+		!smtp_tx_entry_is_good(smtp_ehlo_params(&g->words->offers, SMTP_CAP_XCSSLTX)))
 		c->naming = COURIER_UNNAMED;
 	return c->naming == COURIER_ASKS_FIRST ? COURIER_NEXT_ASK : COURIER_NEXT_MAIL;
 }

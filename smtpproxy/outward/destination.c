@@ -235,7 +235,8 @@ static void on_ready(struct onward *o)
 	o->promised = NULL;
 	rest(o);
 	receiver_limit_taken(&d->share->limit, usable_of(d->share->in));
-	learn_offers(d, &o->greeting.offers);
+	learn_offers(d, &o->greeting.words->offers);
+	greeting_rest(&o->greeting);
 	if (w)
 		serve(w, o);
 	tell_offers(d);

@@ -2,8 +2,10 @@
 #include "smtpproxy/outward/greeting.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "proto/error.h"
 #include "smtp/reply_write.h"
 
 static void say_hello(struct greeting *g, const char *verb, struct wire_writer *out)
@@ -11,16 +13,40 @@ static void say_hello(struct greeting *g, const char *verb, struct wire_writer *
 	smtp_word_write(out, verb);
 	smtp_text_write(out, smtp_span_of(g->name));
 	smtp_word_write(out, "\r\n");
-	smtp_ehlo_clear(&g->offers);
+	smtp_ehlo_clear(&g->words->offers);
+	g->has = 0;
 	g->state = GREETING_HELLO;
 }
 
-void greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name)
+static int get_words(struct greeting *g)
 {
-	memset(g, 0, offsetof(struct greeting, line));
-	g->tls = tls;
+	if (g->words)
+		return 0;
+	g->words = calloc(1, sizeof *g->words);
+	if (!g->words)
+		return CSSL_E_NO_MEMORY;
+	smtp_line_begin(&g->reader, (struct smtp_line_rules){ .max = GREETING_LINE_MAX }, g->words->line);
+	return 0;
+}
+
+int greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name)
+{
+	*g = (struct greeting){ .tls = tls };
 	smtp_span_copy(name, g->name, sizeof g->name);
-	smtp_line_begin(&g->reader, (struct smtp_line_rules){ .max = GREETING_LINE_MAX }, g->line);
+	return get_words(g);
+}
+
+void greeting_end(struct greeting *g)
+{
+	free(g->words);
+	g->words = NULL;
+}
+
+void greeting_rest(struct greeting *g)
+{
+	assert(g->state == GREETING_READY);
+	if (!(g->has & SMTP_CAP_BIT(SMTP_CAP_XCSSLTX)))
+		greeting_end(g);
 }
 
 static enum greeting_event over(struct greeting *g, enum smtp_own why)
@@ -58,7 +84,8 @@ static enum greeting_event on_banner(struct greeting *g, unsigned code, struct w
 
 static enum greeting_event on_offers(struct greeting *g, struct wire_writer *out)
 {
-	const int offered = smtp_ehlo_has(&g->offers, SMTP_CAP_STARTTLS);
+	const int offered = smtp_ehlo_has(&g->words->offers, SMTP_CAP_STARTTLS);
+	g->has = g->words->offers.has;
 	if (g->secured || g->tls == GREETING_IN_CLEAR || (g->tls == GREETING_TLS_IF_OFFERED && !offered)) {
 		g->state = GREETING_READY;
 		return GREETING_ON_READY;
@@ -107,7 +134,7 @@ static enum greeting_event (*const ons[])(struct greeting *g, unsigned code, str
 static void note_offer(struct greeting *g, const struct smtp_reply_line *line)
 {
 	if (g->state == GREETING_HELLO && line->code / 100 == 2 && g->reply.lines > 1)
-		smtp_ehlo_add(&g->offers, line->text);
+		smtp_ehlo_add(&g->words->offers, line->text);
 }
 
 enum greeting_event greeting_read(
@@ -130,17 +157,21 @@ enum greeting_event greeting_read(
 	return ons[g->state](g, reply.code, out);
 }
 
-void greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer *out)
+int greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer *out)
 {
+	const int r = get_words(g);
 	assert(g->state == GREETING_READY);
+	if (r < 0)
+		return r;
 	smtp_span_copy(name, g->name, sizeof g->name);
 	say_hello(g, g->plain_hello ? "HELO " : "EHLO ", out);
+	return 0;
 }
 
 void greeting_secured(struct greeting *g, struct wire_writer *out)
 {
 	assert(g->state == GREETING_TLS);
 	g->secured = 1;
-	smtp_line_begin(&g->reader, g->reader.rules, g->line);
+	smtp_line_begin(&g->reader, g->reader.rules, g->words->line);
 	say_hello(g, "EHLO ", out);
 }

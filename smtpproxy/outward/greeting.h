@@ -34,31 +34,43 @@ enum greeting_event {
 	GREETING_ON_OVER, /* the end, because of @why: a 5xx, no TLS, or not SMTP */
 };
 
-/* Embedded. */
-struct greeting {
-	enum greeting_state state;
-	enum greeting_tls tls;
-	enum smtp_own why;       /* OVER */
-	uint16_t code;           /* of the last reply */
-	uint8_t secured;         /* TLS is there */
-	uint8_t plain_hello;     /* EHLO was not understood, so HELO was sent */
+/* Memory for the dialogue only. Most connections do without it later, and there may be thousands of them. */
+struct greeting_words {
 	struct smtp_ehlo offers; /* of the last EHLO */
-	char name[SMTP_DOMAIN_MAX + 1];
-	struct smtp_reply reply;
-	struct smtp_line_reader reader;
 	char line[GREETING_LINE_MAX];
 };
 
-/* @name: for EHLO. */
-void greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name);
+/* Embedded; zero before greeting_begin(). */
+struct greeting {
+	enum greeting_state state;
+	enum greeting_tls tls;
+	enum smtp_own why;   /* OVER */
+	uint16_t code;       /* of the last reply */
+	uint8_t secured;     /* TLS is there */
+	uint8_t plain_hello; /* EHLO was not understood, so HELO was sent */
+	uint32_t has;        /* SMTP_CAP_BIT()s of the last EHLO */
+	char name[SMTP_DOMAIN_MAX + 1];
+	struct smtp_reply reply;
+	struct smtp_line_reader reader;
+	struct greeting_words *words; /* NULL: behind greeting_rest() */
+};
+
+/* @name: for EHLO. 0, or CSSL_E_NO_MEMORY: there is nothing to end. */
+int greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name);
+/* Frees its memory. Legal before greeting_begin(), and twice. */
+void greeting_end(struct greeting *g);
 
 /* Reads up to the next event; *taken is the number of bytes read. Appends commands for the receiver to @out, which
  * has room for GREETING_OUT_MAX. Not in READY, TLS and OVER. */
 enum greeting_event greeting_read(
 	struct greeting *g, const char *in, size_t len, size_t *taken, struct wire_writer *out);
 
-/* READY: send EHLO with another name. */
-void greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer *out);
+/* READY: the caller has read @words, and gives their memory back. @has stays. With XCSSLTX @words stay, because each
+ * transaction needs the receiver's key. */
+void greeting_rest(struct greeting *g);
+
+/* READY: send EHLO with another name. 0, or CSSL_E_NO_MEMORY: nothing is sent. */
+int greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer *out);
 
 /* TLS: the handshake is complete; EHLO is sent again (RFC 3207 4.2). */
 void greeting_secured(struct greeting *g, struct wire_writer *out);

@@ -322,6 +322,7 @@ static void on_closed(struct stream *s)
 {
 	struct onward *o = (struct onward *)s;
 	onward_tls_destroy(o->tls);
+	greeting_end(&o->greeting);
 	tlsa_set_drop(o->demand.set);
 	o->host->on_closed(o);
 	free(o);
@@ -355,13 +356,16 @@ int onward_open(struct onward *o, const struct outward_home *home, const struct 
 	o->destination = destination;
 	o->route = route;
 	o->deadline.fn = on_deadline;
-	greeting_begin(&o->greeting, greeting_tls_of(o->demand.tls), name);
+	if (greeting_begin(&o->greeting, greeting_tls_of(o->demand.tls), name) < 0)
+		return UV_ENOMEM;
 	const struct sockaddr *to = (const struct sockaddr *)&route->to;
 	int r = route->as.ss_family == AF_UNSPEC ? stream_connect(&o->stream, home->worker, &stream_ops, to, source)
 						 : stream_connect_as(&o->stream, home->worker, &stream_ops, to,
 							   (const struct sockaddr *)&route->as);
-	if (r < 0)
+	if (r < 0) {
+		greeting_end(&o->greeting);
 		return r;
+	}
 	home->counters->connections++;
 	onward_expect(o, home->conf->outward.connect_ms);
 	return 0;
@@ -374,7 +378,10 @@ void onward_renew(struct onward *o, struct smtp_span name)
 	uint8_t out[GREETING_OUT_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
 	move(o, ONWARD_RENEWING);
-	greeting_renew(&o->greeting, name, &w);
+	if (greeting_renew(&o->greeting, name, &w) < 0) {
+		onward_expect(o, 1); /* ends as if the receiver had not answered */
+		return;
+	}
 	onward_expect(o, o->home->conf->outward.command_ms);
 	say(o, out, (size_t)wire_writer_len(&w));
 }

@@ -15,7 +15,7 @@ void session_lease(struct session *s, struct onward *o)
 {
 	session_move(s, SESSION_LEASES);
 	s->onward = o;
-	s->tx.rules.one_by_one = session_is_filtered(s) || !smtp_ehlo_has(&o->greeting.offers, SMTP_CAP_PIPELINING);
+	s->tx.rules.one_by_one = session_is_filtered(s) || !(o->greeting.has & SMTP_CAP_BIT(SMTP_CAP_PIPELINING));
 	s->pace = (struct pace){ 0 };
 	onward_lease(o, &user, s);
 }

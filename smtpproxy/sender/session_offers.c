@@ -103,7 +103,7 @@ static uint32_t used_by(const struct smtp_command *c)
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c)
 {
 	const uint32_t hidden = session_is_filtered(s) ? CHUNKS : 0;
-	const uint32_t offered = s->onward ? s->onward->greeting.offers.has : UINT32_MAX; /* the queue takes all */
+	const uint32_t offered = s->onward ? s->onward->greeting.has : UINT32_MAX; /* the queue takes all */
 	const uint32_t lacking = used_by(c) & (~offered | hidden);
 	if (lacking & s->told)
 		return SMTP_OWN_BACKEND_CHANGED;

@@ -11,7 +11,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
 from tests.lib.mail import Sink, source
-from tests.lib.smtp_control import states
+from tests.lib.smtp_control import counters, states
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import SIGNATURE, Talk, proxy_v2
 from tests.lib.tls_server import self_signed
@@ -381,6 +381,30 @@ def test_many_sessions_cost_little_memory(tmp_path):
         for client in clients:
             client.close()
     assert after - before <= 8192 * sessions, (after - before) / sessions
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("tls,most", [("none", 8192), ("encrypt", 40960)])
+def test_many_transactions_cost_little_memory(tmp_path, tls, most):
+    """All have a part of their content, and each has a connection of its own to the receiver."""
+    sessions = scaled(2000, 200)
+    chain, key = self_signed(tmp_path)
+    with proxied(tmp_path, "--cert", str(chain), "--key", str(key), limits={"connections_per_destination": sessions}, outward={"tls": tls},
+                 log={"level": "info", "path": str(tmp_path / "smtpproxy.log")}) as (proxy, _):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+        before = proxy.rss()
+        clients = [Talk(proxy.address, source="192.0.2.1") for _ in range(sessions)]
+        for client in clients:
+            client.ehlo()
+            client.mail()
+            client.send("Subject: x\r\n\r\nhalf")
+        after = proxy.rss()
+        assert counters(proxy)["connections"] >= sessions
+        for client in clients:
+            client.close()
+    print(f"{tls}: {(after - before) / sessions:.0f} bytes")
+    assert after - before <= most * sessions, (after - before) / sessions
 
 
 @pytest.mark.plain

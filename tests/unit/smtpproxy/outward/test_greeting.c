@@ -11,7 +11,8 @@ static enum greeting_event last;
 
 static void begin(enum greeting_tls tls)
 {
-	greeting_begin(&g, tls, smtp_span_of("mx.sender.example"));
+	greeting_end(&g);
+	ck_assert_int_eq(greeting_begin(&g, tls, smtp_span_of("mx.sender.example")), 0);
 }
 
 static const char *write_out(struct wire_writer *w, uint8_t *out)
@@ -46,9 +47,9 @@ START_TEST(a_receiver_is_greeted_and_ready)
 		ck_assert_str_eq(hear("220-mx\r\n220 mx ESMTP\r\n", piece), "EHLO mx.sender.example\r\n");
 		ck_assert_str_eq(hear("250-mx at your service\r\n250-CHUNKING\r\n250 SIZE 1000\r\n", piece), "");
 		ck_assert_int_eq(last, GREETING_ON_READY);
-		ck_assert(smtp_ehlo_has(&g.offers, SMTP_CAP_CHUNKING));
-		ck_assert_uint_eq(smtp_ehlo_size(&g.offers), 1000);
-		ck_assert_uint_eq(g.offers.count, 2);
+		ck_assert(smtp_ehlo_has(&g.words->offers, SMTP_CAP_CHUNKING));
+		ck_assert_uint_eq(smtp_ehlo_size(&g.words->offers), 1000);
+		ck_assert_uint_eq(g.words->offers.count, 2);
 	}
 }
 END_TEST
@@ -66,7 +67,8 @@ START_TEST(starttls_is_used_where_it_is_offered)
 	ck_assert_str_eq(write_out(&w, out), "EHLO mx.sender.example\r\n");
 	hear("250-mx\r\n250 SMTPUTF8\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_READY);
-	ck_assert(!smtp_ehlo_has(&g.offers, SMTP_CAP_DSN)); /* an extension that was offered in clear does not count */
+	ck_assert(!smtp_ehlo_has(
+		&g.words->offers, SMTP_CAP_DSN)); /* an extension that was offered in clear does not count */
 }
 END_TEST
 
@@ -104,7 +106,7 @@ START_TEST(a_receiver_without_ehlo_hears_helo)
 	ck_assert_str_eq(hear("502 what?\r\n", 99), "HELO mx.sender.example\r\n");
 	hear("250 mx\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_READY);
-	ck_assert_uint_eq(g.offers.count, 0);
+	ck_assert_uint_eq(g.words->offers.count, 0);
 }
 END_TEST
 
@@ -163,11 +165,25 @@ START_TEST(another_sender_gives_its_own_name)
 	struct wire_writer w = wire_writer(out, sizeof out);
 	begin(GREETING_IN_CLEAR);
 	hear("220 mx\r\n250-mx\r\n250 DSN\r\n", 99);
+	greeting_rest(&g);
+	ck_assert_ptr_null(g.words);
 	greeting_renew(&g, smtp_span_of("other.example"), &w);
 	ck_assert_str_eq(write_out(&w, out), "EHLO other.example\r\n");
 	hear("250-mx\r\n250 SIZE\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_READY);
-	ck_assert(!smtp_ehlo_has(&g.offers, SMTP_CAP_DSN));
+	ck_assert(!smtp_ehlo_has(&g.words->offers, SMTP_CAP_DSN));
+}
+END_TEST
+
+START_TEST(the_text_of_the_extensions_stays_where_a_key_is_among_them)
+{
+	begin(GREETING_IN_CLEAR);
+	hear("220 mx\r\n", 99);
+	hear("250-mx\r\n250-DSN\r\n250 XCSSLTX k1\r\n", 99);
+	greeting_rest(&g);
+	ck_assert(smtp_span_is(smtp_ehlo_params(&g.words->offers, SMTP_CAP_XCSSLTX), "k1"));
+	ck_assert(g.has & SMTP_CAP_BIT(SMTP_CAP_DSN));
+	greeting_end(&g);
 }
 END_TEST
 
@@ -183,6 +199,7 @@ int main(void)
 		a_refused_name_says_nothing_of_the_receiver,
 		a_bad_reply_ends_the_dialogue,
 		another_sender_gives_its_own_name,
+		the_text_of_the_extensions_stays_where_a_key_is_among_them,
 	};
 	return suite_run("greeting", facts, SUITE_LEN(facts));
 }
