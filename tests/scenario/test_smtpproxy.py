@@ -1,8 +1,10 @@
 """smtpproxy between senders and receivers: real processes, no cluster."""
 
 import contextlib
+import functools
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -236,6 +238,38 @@ def test_tls_toward_receivers_follows_the_policy(tmp_path, policy, offered, arri
                 assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
     assert sink.counts["mails"] == bool(arrives)
     assert sink.counts["full"] == (arrives == "sealed")
+
+
+def expired(folder, key):
+    """A certificate of that key, which was good in January 2020."""
+    (folder / "index.txt").touch()
+    config = folder / "ca.cnf"
+    config.write_text(f"[ca]\ndefault_ca = own\n[own]\ndatabase = {folder}/index.txt\nnew_certs_dir = {folder}\nrand_serial = yes\n"
+                      "default_md = sha256\npolicy = any\n[any]\ncommonName = supplied\n[v3]\nsubjectAltName = DNS:localhost\n")
+    openssl = functools.partial(subprocess.run, cwd=folder, check=True, stderr=subprocess.DEVNULL)
+    openssl(["openssl", "req", "-new", "-key", key, "-subj", "/CN=localhost", "-out", "old.csr"])
+    openssl(["openssl", "ca", "-batch", "-selfsign", "-config", config, "-keyfile", key, "-in", "old.csr", "-extensions", "v3",
+             "-startdate", "20200101000000Z", "-enddate", "20200131000000Z", "-notext", "-out", "old.pem"])
+    return folder / "old.pem"
+
+
+@pytest.mark.parametrize("policy,arrives", [("may", True), ("encrypt", True), ("verify", False)])
+@pytest.mark.parametrize("fault", ["expired", "unknown authority"])
+def test_a_certificate_with_a_fault_counts_only_where_it_is_verified(tmp_path, fault, policy, arrives):
+    chain, key = self_signed(tmp_path)
+    (tmp_path / "other").mkdir()
+    authority = self_signed(tmp_path / "other")[0]
+    if fault == "expired":
+        chain = authority = expired(tmp_path, key)
+    known = {"network": "127.0.0.0/8", "tls": policy, "name": "localhost"}
+    with proxied(tmp_path, "--cert", str(chain), "--key", str(key), outward={"receivers": [known], "ca": str(authority)}) as (proxy, sink):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            greeted = client.say("EHLO client.example")
+            assert greeted.startswith("250" if arrives else "421 4.7.4 "), greeted
+            if arrives:
+                client.mail()
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+    assert sink.counts["mails"] == arrives
 
 
 def test_tls_that_would_have_to_be_verified_without_a_name_is_not_used(tmp_path):

@@ -286,6 +286,34 @@ def test_a_refused_chunk_is_not_run(proxy):
         assert not any(said.startswith("MAIL FROM:<evil") for _, said in receiver.heard)
 
 
+@pytest.mark.parametrize("refusal,codes", [("mail:552 5.3.4 no:100", "552 503 503 250 552"), ("rcpt:550 5.1.1 no:100", "250 550 554 250 250"),
+                                          ("data:451 4.3.0 no:100", "250 250 451 250 250")])
+def test_behind_a_refusal_the_group_stays_in_step(proxy, refusal, codes):
+    """A mail that is refused, and the next one of the same group of commands: each reply belongs to its command."""
+    with Sink("--reply", refusal) as receiver, talk(proxy, receiver.address) as client:
+        client.ehlo()
+        client.send("MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nRSET\r\nMAIL FROM:<e@f>\r\n")
+        assert [client.reply()[:3] for _ in range(5)] == codes.split()
+
+
+def test_a_message_that_the_receiver_refuses_at_its_end_leaves_the_session_in_step(proxy):
+    with ScriptedReceiver({"content": ("552 5.3.4 too big", "250 2.0.0 taken")}) as receiver, talk(proxy, receiver.address) as client:
+        client.ehlo()
+        client.mail()
+        client.send(MAIL + "MAIL FROM:<e@f>\r\nRCPT TO:<g@h>\r\nDATA\r\n")
+        assert [client.reply()[:3] for _ in range(4)] == ["552", "250", "250", "354"]
+        client.send(MAIL)
+        assert client.reply() == "250 2.0.0 taken"
+
+
+def test_no_promise_of_tls_is_made_for_others(proxy):
+    """RFC 8689: a receiver offers REQUIRETLS and AUTH, and the proxy offers neither to its sender."""
+    with ScriptedReceiver({"EHLO": "250-scripted\r\n250-REQUIRETLS\r\n250-AUTH PLAIN\r\n250-XCLIENT NAME\r\n250 SIZE 9"}) as receiver, \
+            talk(proxy, receiver.address) as client:
+        assert client.ehlo() == {"SIZE": "9"}
+        assert client.say("MAIL FROM:<a@b> REQUIRETLS").startswith("530 ")
+
+
 # --- PROXY headers ---
 
 def tlv(kind, value, length=None):
