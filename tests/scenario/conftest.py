@@ -54,18 +54,21 @@ def _limit(item):
 
 
 def _group(item):
-    return item.module.__name__ if "start_module_cluster" in item.fixturenames else item.nodeid
+    if "start_module_cluster" in item.fixturenames:
+        return item.module.__name__
+    return "host_network" if "host_network" in item.fixturenames else item.nodeid
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups when it is its turn
 def pytest_collection_modifyitems(items):
-    """For several processes (pytest-xdist): tests that share a cluster stay together, all others go where there is room, and the
-    long ones begin, so that none of them is left at the end."""
+    """For several processes (pytest-xdist): tests that share a cluster stay together, and so do those that take turns with the host's
+    network, or several processes would wait for their turn. All others go where there is room. The long ones begin, so that none of
+    them is left at the end."""
     if SANITIZED:
         items[:] = run_sanitized(items)
     for item in items:
-        if "start_module_cluster" in item.fixturenames:
-            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+        if _group(item) != item.nodeid:
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
     items[:] = longest_first(items, _group, _limit)
 
 
