@@ -3,8 +3,14 @@
 
 debian_release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
 case ${debian_release%%.*} in
-13) packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev packages_memcached=(libmemcached11t64 libhashkit2t64) ;;
-*) packages_llhttp=() clang_runtime=libclang-rt-14-dev packages_memcached=(libmemcached11 libhashkit2) ;; # llhttp: llhttp_get() below
+13)
+	packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev
+	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0)
+	;;
+*)
+	packages_llhttp=() clang_runtime=libclang-rt-14-dev # llhttp: llhttp_get() below
+	packages_mail_libraries=(libmemcached11 libhashkit2 libopendbx1)
+	;;
 esac
 
 packages_build=(
@@ -26,7 +32,7 @@ packages_bench=(haproxy nginx-light hitch curl git iproute2 nftables)
 packages_mail=(
 	postfix exim4-daemon-light libidn12 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
 	libnginx-mod-mail stunnel4 libwrap0
-	opendkim libopendkim11 libmilter1.0.1 librbl1 libvbr2 libopendbx1 liblua5.3-0 "${packages_memcached[@]}"
+	opendkim libopendkim11 libmilter1.0.1 librbl1 libvbr2 liblua5.3-0 "${packages_mail_libraries[@]}"
 )
 services=(nginx haproxy hitch redis-server unbound unbound-resolvconf) # services of these packages; tests and experiments start their own
 
