@@ -1,5 +1,6 @@
 /* test_handshake.c: what is negotiated: certificates by name, ALPN, versions, client certificates; how handshakes fail.
  */
+#include <malloc.h>
 #include <openssl/x509.h>
 #include <string.h>
 
@@ -337,6 +338,36 @@ START_TEST(states_move_as_drawn)
 }
 END_TEST
 
+#ifndef CSSL_SANITIZED /* sanitizers have a heap of their own */
+#define WAITING  32
+#define MOST_LEN (64u * 1024)
+
+START_TEST(a_handshake_that_waits_for_its_client_holds_no_buffers_for_records)
+{
+	struct memory_client_config config = { .version = versions[_i] };
+	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake *waiting[WAITING];
+	const uint8_t *hello;
+
+	start();
+	client = memory_client_create(&config);
+	memory_client_handshake(client);
+	const size_t len = memory_client_output(client, &hello);
+	struct mallinfo2 before = mallinfo2();
+	for (unsigned i = 0; i < WAITING; i++) {
+		waiting[i] = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
+		ck_assert_int_eq(handshake_feed(waiting[i], hello, len), HANDSHAKE_MORE);
+	}
+	struct mallinfo2 after = mallinfo2();
+	ck_assert_uint_le((after.uordblks - before.uordblks) / WAITING, MOST_LEN);
+	for (unsigned i = 0; i < WAITING; i++)
+		handshake_destroy(waiting[i]);
+	arena_destroy(params.arena);
+	cluster_stop();
+}
+END_TEST
+#endif
+
 int main(void)
 {
 	Suite *s = suite_create("handshake");
@@ -358,6 +389,9 @@ int main(void)
 	tcase_add_test(t, garbage_fails_with_an_alert_and_a_cause);
 	tcase_add_test(t, an_unfinished_handshake_can_be_dropped_at_any_record);
 	tcase_add_test(t, states_move_as_drawn);
+#ifndef CSSL_SANITIZED
+	tcase_add_loop_test(t, a_handshake_that_waits_for_its_client_holds_no_buffers_for_records, 0, 2);
+#endif
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	int failed = srunner_ntests_failed(r);
