@@ -221,10 +221,20 @@ static void flush_rest(struct stream *s)
 	}
 }
 
-static void flush_output(struct stream *s)
+/* As much as the kernel takes. The last bytes share a segment with the FIN, which follows at once. */
+static int write_now(struct stream *s)
 {
 	uv_buf_t buf = uv_buf_init((char *)s->out.data, s->out.end);
-	int n = uv_try_write(&s->uv.stream, &buf, 1);
+
+	if (s->state != STREAM_SHUTTING || s->kind != STREAM_KIND_TCP)
+		return uv_try_write(&s->uv.stream, &buf, 1);
+	ssize_t n = send(stream_fileno(s), buf.base, buf.len, MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL);
+	return n < 0 ? -errno : (int)n;
+}
+
+static void flush_output(struct stream *s)
+{
+	int n = write_now(s);
 
 	if (n < 0 && n != UV_EAGAIN) {
 		stream_fail(s, n);

@@ -5,6 +5,7 @@
 
 #include "owner.h"
 #include "proto/error.h"
+#include "segments.h"
 
 #define BULK ((size_t)4 << 20)
 
@@ -300,6 +301,22 @@ START_TEST(fin_follows_pending_output)
 }
 END_TEST
 
+START_TEST(fin_and_the_last_output_share_a_segment)
+{
+	struct owner o;
+	int peer = owner_open(&o, OVER_TCP4);
+	const unsigned before = segments_in(peer);
+
+	stream_write(&o.s, "bye", 3);
+	stream_shutdown(&o.s);
+	read_exactly(peer, back, 3);
+	ck_assert_int_eq(read_to_end(peer), 0);
+	ck_assert_uint_eq(segments_in(peer), before + 1);
+	close(peer);
+	owner_finish(&o);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -315,6 +332,7 @@ int main(void)
 		producer_driven_by_written_bytes_does_not_starve_reading,
 		idle_streams_hold_no_buffer,
 		fin_follows_pending_output,
+		fin_and_the_last_output_share_a_segment,
 	};
 	return worker_suite_run("stream_write", facts, FACTS_LEN(facts));
 }
