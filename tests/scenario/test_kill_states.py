@@ -297,24 +297,26 @@ def updates_keys(place, blow, version):
 
 # The table
 
-WORKS, RESET, ANSWERED = {"works"}, {"reset"}, {"502"}
-IF_ALIVE = None  # works when only the link was cut, for its owner goes on then; else 502
+WORKS, ANSWERED = {"works"}, {"502"}
+# When only the link was cut, it works: the agent goes on with its client on the next link.
+IF_ALIVE = {"kill": ANSWERED, "cut": WORKS}
+IF_ALIVE_ELSE_RESET = {"kill": {"reset"}, "stop": {"reset"}, "cut": WORKS}
 STOPPED_AT = ("handshake.hello", "handshake.before_finished")  # there the client waits until the silent agent counts as lost
 BOTH, ONLY_13 = ("1.2", "1.3"), ("1.3",)
 
 STATES = [
     # point                      how it is reached      versions  what may become of the client
     ("handshake.hello",          newcomers,             BOTH,     WORKS),     # it has seen nothing: elsewhere
-    ("handshake.before_finished", newcomers,            BOTH,     RESET),     # it has seen a server that is gone
-    ("handshake.before_export",  newcomers,             BOTH,     RESET),
-    ("handshake.exported",       newcomers,             BOTH,     RESET),     # RAgent has no sealed copy yet
+    ("handshake.before_finished", newcomers,            BOTH,     IF_ALIVE_ELSE_RESET),     # it has seen a server that is gone
+    ("handshake.before_export",  newcomers,             BOTH,     IF_ALIVE_ELSE_RESET),
+    ("handshake.exported",       newcomers,             BOTH,     IF_ALIVE_ELSE_RESET),     # RAgent has no sealed copy yet
     ("handshake.hello",          retried,               ONLY_13,  WORKS),
-    ("handshake.before_finished", retried,              ONLY_13,  RESET),     # the retry was asked for by a server that is gone
-    ("handshake.before_export",  retried,               ONLY_13,  RESET),
+    ("handshake.before_finished", retried,              ONLY_13,  IF_ALIVE_ELSE_RESET),     # the retry was asked for by a server that is gone
+    ("handshake.before_export",  retried,               ONLY_13,  IF_ALIVE_ELSE_RESET),
     ("handshake.hello",          resuming,              BOTH,     WORKS),
-    ("handshake.before_finished", resuming,             BOTH,     RESET),
-    ("handshake.before_export",  resuming,              BOTH,     RESET),
-    ("handshake.exported",       resuming,              BOTH,     RESET),
+    ("handshake.before_finished", resuming,             BOTH,     IF_ALIVE_ELSE_RESET),
+    ("handshake.before_export",  resuming,              BOTH,     IF_ALIVE_ELSE_RESET),
+    ("handshake.exported",       resuming,              BOTH,     IF_ALIVE_ELSE_RESET),
     ("adopt.before",             newcomers,             BOTH,     WORKS),     # hand-off; the frozen owner takes it back
     ("adopt.after",              newcomers,             BOTH,     WORKS),
     ("adopt.before",             moved_here,            BOTH,     WORKS),
@@ -357,7 +359,7 @@ def rows(table):
         handshake = reach in (newcomers, retried, resuming)
         for version in versions if FULL or handshake else ONLY_13:
             for action in ("kill", "cut", "stop") if handshake and point in STOPPED_AT else ("kill", "cut"):
-                outcomes = allowed or (WORKS if action == "cut" else ANSWERED)
+                outcomes = allowed if isinstance(allowed, set) else allowed[action]
                 yield pytest.param(point, reach, version, action, outcomes, id=f"{point}-{reach.__name__}-{version}-{action}")
 
 
