@@ -57,7 +57,7 @@ int store_parts_add(struct store_parts *p, const char *destination, const struct
 
 /* Storing */
 
-static void on_stored(struct queue_receipt *r, enum queue_outcome outcome);
+static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome);
 
 static int give(struct store_parts *p, struct store_part *part, const struct queue_mail *all, enum queue_turn turn)
 {
@@ -96,20 +96,20 @@ static void decide(struct store_parts *p, enum queue_outcome outcome)
 	p->on_decided(p, outcome);
 }
 
-static void on_stored(struct queue_receipt *r, enum queue_outcome outcome)
+static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 {
-	struct store_parts *p = ((struct store_part *)r)->parts;
-	int error = 0;
+	struct store_parts *p = ((struct store_part *)receipt)->parts;
+	int r = 0;
 	p->waiting--;
 	if (outcome != QUEUE_STORED) {
 		decide(p, outcome);
 		return;
 	}
 	if (p->next)
-		error = give_next(p, QUEUE_TURN_NEXT);
+		r = give_next(p, QUEUE_TURN_NEXT);
 	else if (p->waiting == 0 && p->given < p->count)
-		error = give_first(p, QUEUE_TURN_NEXT);
-	if (error != 0)
+		r = give_first(p, QUEUE_TURN_NEXT);
+	if (r != 0)
 		decide(p, QUEUE_REFUSED);
 	else if (p->waiting == 0)
 		decide(p, QUEUE_STORED);
