@@ -28,7 +28,7 @@ SUITES = {
     "chacha": ("TLS_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305", "CHACHA20-POLY1305"),
 }
 LISTENERS = ["-".join(parts) for parts in itertools.product(("sf", "sl"), ("1.2", "1.3"), SUITES, ("ecdsa", "rsa"))]
-TRIES = 40  # a client may be faster than a move
+TRIES = 150  # a client may be faster than a move
 MODES_AND_VERSIONS = ["-".join(parts) for parts in itertools.product(("sf", "sl"), ("1.2", "1.3"), ("aes128",), ("ecdsa",))]
 
 
