@@ -139,7 +139,7 @@ def test_what_half_open_handshakes_took_goes_back(start_cluster):
         wait_until(lambda: under_way(cluster, "a1") == 1000)
         held = resident(cluster, "a1") - before
         assert 20e6 < held < 1000 * 96 * 1024  # what --check says of one
-    wait_until(lambda: resident(cluster, "a1") < before + held / 8, patience(15))
+    wait_until(lambda: resident(cluster, "a1") < before + 1000 * 8 * 1024, patience(15))
     wait_until(lambda: "memory given back" in cluster.log("a1"), patience(5))
 
 
