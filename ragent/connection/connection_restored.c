@@ -452,9 +452,11 @@ void connection_forget_saved(struct notes *n)
 void connection_suspect_clients(struct notes *n)
 {
 	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
-		const struct connection *c = notes_blamed(n, worker);
+		struct connection *c = (struct connection *)notes_blamed(n, worker);
 		atomic_store(&n->working[worker], NULL);
-		if (table_has_slot(n->table, c))
-			notes_suspect(n, &c->endpoints.client);
+		if (!table_has_slot(n->table, c))
+			continue;
+		notes_suspect(n, &c->endpoints.client);
+		table_slot_to(&c->slot, SLOT_VOID); /* restored, its bytes would do the same to the next process */
 	}
 }

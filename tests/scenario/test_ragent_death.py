@@ -324,6 +324,31 @@ def test_a_source_that_crashes_ragent_twice_is_refused(start_cluster):
     good.close()
 
 
+@pytest.mark.usefixtures("test_points")
+@pytest.mark.parametrize("at", ["amid its hello", "in a request"])
+def test_a_connection_that_crashed_ragent_is_not_restored(start_cluster, at):
+    """Its bytes are in the memory that outlives RAgent. Given to the next process, they would end that, too."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    good = cluster.http()
+    assert ask(cluster, good) == 1024
+    bad = socket.create_connection(cluster.sf, patience(20), source_address=("127.0.0.2", 0))
+    if at == "amid its hello":
+        bad.sendall(b"\x16\x03\x01\x02\x00\x01")
+    else:
+        bad = cluster.connect(sock=bad)
+    wait_until(lambda: len(cluster.connections()) == 2)
+    cluster.faults("records.came fail peer 127.0.0.2:0")
+    cluster.settle_faults()
+    bad.sendall(b"\x00" * 511)
+    wait_until(lambda: cluster.log("r1").count("running again") == 1, patience(10), "the next RAgent")
+    assert ask(cluster, good) == ask(cluster) == 1024
+    with contextlib.suppress(OSError):
+        assert bad.recv(1) == b""
+    assert cluster.status()["deaths"] == {"killed": 0, "crashed": 1, "hung": 0}
+    good.close()
+    bad.close()
+
+
 def behind_balancer(cluster, client):
     """A TLS connection of a client of which a balancer at 127.0.0.1 tells."""
     sock = socket.create_connection(cluster.sl, patience(20))
