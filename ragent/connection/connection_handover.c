@@ -152,7 +152,7 @@ void connection_end_if_broken(struct connection *c)
 
 void connection_stop_reattaching(struct connection *c)
 {
-	const int amid_again = c->state == CONNECTION_OWNED && c->busy && c->busy->again.next;
+	const int amid_again = c->current.link && c->busy && c->busy->again.next;
 
 	if (c->state == CONNECTION_REATTACHING || amid_again)
 		connection_reattach_failed(c);

@@ -214,7 +214,8 @@ static int has_a_place(const struct connection *c)
 	case CONNECTION_HANDSHAKING:
 	case CONNECTION_OWNED:
 	case CONNECTION_MOVING:
-	case CONNECTION_ADOPTING: return 1;
+	case CONNECTION_ADOPTING:
+	case CONNECTION_FINISHING: return 1;
 	default: return 0;
 	}
 }

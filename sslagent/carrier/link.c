@@ -30,11 +30,12 @@ void link_send_message(struct link *l, uint32_t stream, enum frame_type type, ui
 	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? framed_reserve(&l->framed, len) : NULL;
 
-	if (!room) {
-		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG
-						     : CSSL_E_NO_MEMORY); /* the other side must not wait for it */
+	/* After a failed write the end of the stream follows by itself, and the streams may wait for the next link.
+	 * Otherwise the other side must not wait for the message. */
+	if (!room && l->framed.stream.state != STREAM_FAILED)
+		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
+	if (!room)
 		return;
-	}
 	framed_commit(&l->framed, stream, type, flags, protobuf_c_message_pack(m, room));
 }
 

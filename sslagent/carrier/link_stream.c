@@ -118,7 +118,7 @@ static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size
 static void fail(struct link_stream *s, int error)
 {
 	s->held.state = HELD_BROKEN;
-	if (!is_parked(s))
+	if (!is_parked(s) && s->link->framed.stream.state != STREAM_FAILED)
 		link_fail(s->link, error);
 }
 
