@@ -53,6 +53,7 @@ static void on_outward_stopped(void *ctx)
 static void on_queue_stopped(void *ctx)
 {
 	struct proxy *p = ctx;
+	p->home.queue = NULL; /* it was freed, and the control socket still answers */
 	if (p->state == PROXY_CLOSES)
 		outward_stop(p->home.outward, on_outward_stopped, p);
 }

@@ -110,6 +110,8 @@ int queue_order_read(struct queue *q, struct item *i, const uint8_t *plain, size
 	enter(q, d, i);
 	if (d->order == i)
 		destination_pace(d, o.stopped ? DESTINATION_STOPPED : DESTINATION_FLOWS, o.rate);
+	if (d->ready)
+		queue_note_due(q, d);
 	return 0;
 }
 
@@ -165,7 +167,7 @@ int queue_order(struct queue *q, struct content_bytes name, enum destination_flo
 	if (!queue_is_ready(q))
 		return QUEUE_NOT_READY;
 	d = destination_get(&q->destinations, (const char *)name.data, name.len, 0);
-	if (!queue_has_room(q, d))
+	if (!d && !queue_has_room(q, NULL))
 		return QUEUE_FULL;
 	d = d ? d : destination_get(&q->destinations, (const char *)name.data, name.len, 1);
 	r = d ? keep(q, d, &o) : CSSL_E_NO_MEMORY;
