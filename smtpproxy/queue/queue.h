@@ -105,9 +105,12 @@ struct queue_receipt {
 	struct item *item;
 };
 
-/* NEXT: another part of the same message, as large as this one, was stored just now, and this part takes its room. So
+/* NEW: gets QUEUE_BUSY while queue.memory is used up.
+ * MORE: further parts of a message of which one was taken. They get QUEUE_BUSY while a quarter is used up, so that one
+ * message for many domains leaves room for others.
+ * NEXT: another part of the same message, as large as this one, was stored just now, and this part takes its room. So
  * it does not wait for room, and never gets QUEUE_BUSY. */
-enum queue_turn { QUEUE_TURN_NEW, QUEUE_TURN_NEXT };
+enum queue_turn { QUEUE_TURN_NEW, QUEUE_TURN_MORE, QUEUE_TURN_NEXT };
 
 /* @transaction: the name of a transaction about which the cluster may ask (doc/xcssltx.md), as "id/number". @reply:
  * its reply. Both are stored with the message. Length 0: none. */

@@ -80,6 +80,19 @@ int queue_is_ready(const struct queue *q)
 	return q->state == QUEUE_ACTIVE && q->ready;
 }
 
+/* Messages that are not stored yet use up what this one may fill. */
+static int is_full_for(const struct queue *q, enum queue_turn turn)
+{
+	const uint64_t most = q->conf.unstored_bytes_max;
+
+	switch (turn) {
+	case QUEUE_TURN_NEW: return q->stats.unstored_bytes >= most;
+	case QUEUE_TURN_MORE: return q->stats.unstored_bytes >= most / 4;
+	case QUEUE_TURN_NEXT: break;
+	}
+	return 0;
+}
+
 static int may_add(struct queue *q, const struct queue_mail *m)
 {
 	const char *name = (const char *)m->destination.data;
@@ -88,8 +101,8 @@ static int may_add(struct queue *q, const struct queue_mail *m)
 		return CSSL_E_RANGE;
 	if (!queue_is_ready(q))
 		return QUEUE_NOT_READY;
-	if (m->turn == QUEUE_TURN_NEW && q->stats.unstored_bytes >= q->conf.unstored_bytes_max) {
-		q->busy++;
+	if (is_full_for(q, m->turn)) {
+		q->busy += m->turn == QUEUE_TURN_NEW;
 		return QUEUE_BUSY;
 	}
 	if (m->transaction.len && q->stats.decided >= q->conf.decided_max)

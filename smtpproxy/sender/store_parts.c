@@ -120,7 +120,7 @@ static int give_others(struct store_parts *p)
 {
 	int r = 0;
 	while (r == 0 && p->next)
-		r = give_next(p, QUEUE_TURN_NEW);
+		r = give_next(p, p->given ? QUEUE_TURN_MORE : QUEUE_TURN_NEW);
 	return r == QUEUE_BUSY && p->given > 0 ? 0 : r;
 }
 

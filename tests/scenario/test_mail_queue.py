@@ -5,6 +5,7 @@ import email
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import threading
@@ -327,6 +328,41 @@ def test_a_message_for_many_domains_may_be_larger_in_sum_than_the_memory(tmp_pat
             client.mail(recipients=[f"c@{n}.example" for n in range(20)])
             assert client.say("Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 250 + ".").startswith("250 ")
         wait_until(lambda: min(stores.items()) >= 20, patience(10), "all parts in both servers")
+
+
+def _unstored(proxy):
+    return int(re.search(r"^smtpproxy_queue_unstored (\d+)", _metrics(proxy), re.MULTILINE)[1])
+
+
+@contextlib.contextmanager
+def _paused(stores):
+    for server in stores.servers:
+        server.pause()
+    try:
+        yield
+    finally:
+        for server in stores.servers:
+            server.go_on()
+
+
+def test_a_message_for_many_domains_leaves_room_for_others(tmp_path, stores):
+    """While its parts wait for the servers, they take a quarter of the room and one part more."""
+    content = "Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 250
+    dns = {"servers": [f"127.0.0.1:{free_ports(1)[0]}"]}
+    queue = {"memory": "1MiB", "message_size": "256KiB", "port": 2525}
+    with QueuedProxy(tmp_path, stores, None, queue=queue, ports=(2525,), dns=dns) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, source="192.0.2.1") as many, Talk(proxy.address, source="192.0.2.2") as other:
+            for client, count in (many, 20), (other, 1):
+                client.ehlo()
+                client.mail(recipients=[f"c@{n}.example" for n in range(count)])
+                client.send(content)
+            with _paused(stores):
+                many.send(".\r\n")
+                wait_until(lambda: _unstored(proxy) == 2, patience(5), "two parts")
+                other.send(".\r\n")
+                wait_until(lambda: _unstored(proxy) == 3, patience(5), "the other message")
+            assert [many.reply()[:3], other.reply()[:3]] == ["250", "250"]
 
 
 @pytest.mark.plain

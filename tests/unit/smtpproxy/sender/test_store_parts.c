@@ -24,7 +24,7 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 	struct envelope_recipient one;
 	if (count == fails_at)
 		return QUEUE_FULL;
-	if (m->turn == QUEUE_TURN_NEW && unstored >= unstored_most)
+	if (m->turn != QUEUE_TURN_NEXT && unstored >= unstored_most)
 		return QUEUE_BUSY;
 	unstored++;
 	*g = (struct given){ .receipt = r };
