@@ -31,7 +31,7 @@ static json_t *source_json(const struct client_address *source)
 	return json_string(text);
 }
 
-static json_t *counters_json(const struct smtpproxy_counters *c)
+json_t *answers_counters(const struct smtpproxy_counters *c)
 {
 	json_t *out = json_object();
 #define X(name, help) json_object_set_new(out, #name, number(c->name));
@@ -73,7 +73,7 @@ static json_t *status(const struct control_view *v, uint64_t after)
 	json_object_set_new(out, "sessions", number(v->home->count));
 	json_object_set_new(out, "destinations", number(outward_count(v->home->outward)));
 	json_object_set_new(out, "listeners", listeners_json(v->conf));
-	json_object_set_new(out, "counters", counters_json(v->home->counters));
+	json_object_set_new(out, "counters", answers_counters(v->home->counters));
 	return out;
 }
 

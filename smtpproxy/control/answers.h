@@ -19,6 +19,9 @@ struct control_view {
 /* A new object for GET @path, or NULL: there is no such path. @after: for events, only those with higher numbers. */
 json_t *answers_find(const struct control_view *v, const char *path, uint64_t after);
 
+/* The counters as a new object: name and value. */
+json_t *answers_counters(const struct smtpproxy_counters *c);
+
 /* The text of /metrics (Prometheus, text format 0.0.4); the caller frees it. NULL: out of memory. */
 char *answers_metrics(const struct control_view *v);
 

@@ -4,11 +4,6 @@
 #include "net/address.h"
 #include "smtpproxy/queue/queue.h"
 
-static json_t *number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 /* The busiest */
 
 /* The objects with the highest loads, the highest first. */
@@ -159,22 +154,12 @@ static json_t *queue_json(struct queue *q)
 		rows_json(&lines.busiest, line_json));
 }
 
-static json_t *counters_json(const struct smtpproxy_counters *c)
-{
-	json_t *out = json_object();
-
-#define X(name, help) json_object_set_new(out, #name, number(c->name));
-	SMTPPROXY_COUNTERS(X)
-#undef X
-	return out;
-}
-
 char *summary_make(const struct control_view *v)
 {
 	const struct sender_home *home = v->home;
 	json_t *all = json_pack("{s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "name", v->conf->name, "version",
 		v->version, "uptime_s", (json_int_t)(worker_wall_ms() - v->started_ms) / 1000, "deliver",
-		home->queue ? "queue" : "relay", "counters", counters_json(home->counters), "sessions",
+		home->queue ? "queue" : "relay", "counters", answers_counters(home->counters), "sessions",
 		sessions_json(home), "destinations", destinations_json(v), "sources", sources_json(&v->conf->outward),
 		"hooks", hooks_json(&home->hooks), "queue", queue_json(home->queue));
 	char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
