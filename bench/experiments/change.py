@@ -78,6 +78,15 @@ def verdict(pairs, limit=LIMIT):
     return "above" if min(pairs) > limit else "undecided"
 
 
+def memory_lines(rows):
+    here, before = rows[HERE], rows[BEFORE]
+    yield (f"Private memory of both tiers with {2 * here['connections']:,} idle connections, after the same handshakes, sessions included: "
+           f"{here['all_bytes'] / 1e6:.1f} MB here, {before['all_bytes'] / 1e6:.1f} MB before "
+           f"({here['all_bytes'] / before['all_bytes']:.3f}).")
+    yield (f"The last {here['connections']:,} of them took {here['bytes']:.0f} bytes each here, {before['bytes']:.0f} before "
+           f"({here['bytes'] / before['bytes']:.3f}). Memory that earlier handshakes had left counts as free there.")
+
+
 def page(report):
     lines = ["# What the change costs", "", *machine_lines(report["machine"]), f"- before: {report['before']}",
              f"- rounds: {report['rounds']}", "", f"CPU of both tiers and the backend for a unit of work; the limit is {LIMIT:.2f}.", "",
@@ -86,9 +95,7 @@ def page(report):
         us, pairs = ratios(report["runs"], work.name, row)
         lines.append(f"| {work.name} | {row} | {statistics.median(us[HERE]):.1f} | {statistics.median(us[BEFORE]):.1f} | "
                      f"**{statistics.median(pairs):.3f}** | {min(pairs):.3f}-{max(pairs):.3f} | {verdict(pairs)} |")
-    idle = {row["side"]: row["bytes"] for row in report["memory"]}
-    lines += ["", f"Private memory of both tiers for each idle connection, sessions included: {idle[HERE]:.0f} bytes here, "
-              f"{idle[BEFORE]:.0f} before ({idle[HERE] / idle[BEFORE]:.3f}).", ""]
+    lines += ["", *memory_lines({row["side"]: row for row in report["memory"]}), ""]
     return "\n".join(lines)
 
 

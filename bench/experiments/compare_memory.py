@@ -46,7 +46,8 @@ def _settled_bytes(system, crowd, settle):
 def measure_memory(system, crowd, cluster=None, settle=lambda: None):
     """The tiers' memory for each of so many further connections, after as many first ones. Memory that the first connections
     needed, or overlapping handshakes, is taken before and does not count; neither do the rings of agents for their last
-    messages."""
+    messages. A tier that gives such memory back has to take it again, and one that keeps it uses its holes: so `all_bytes`
+    has the private memory of the tiers at the end, with both crowds."""
     def arriving():
         return load.held(system.port, crowd.clients, "--path", "/5", "--ramp", crowd.clients / ARRIVALS_PER_S)
 
@@ -57,7 +58,7 @@ def measure_memory(system, crowd, cluster=None, settle=lambda: None):
             after = _settled_bytes(system, crowd, settle)
             clients = crowd.clients
             return {"system": system.name, "connections": clients, "silent_s": crowd.silent_s,
-                    "bytes": (after - before) / clients,
+                    "bytes": (after - before) / clients, "all_bytes": after,
                     "beside": {key: (value - beside[key]) / clients for key, value in _beside(cluster).items()}}
 
 

@@ -10,6 +10,7 @@
 
 struct backend {
 	struct stream stream;
+	struct backend_home *home;
 	const struct conf_backend *conf;
 	const struct backend_user_ops *ops;
 	void *user;
@@ -17,9 +18,26 @@ struct backend {
 	size_t header_len; /* length of the PROXY header in the output; the user did not write these bytes */
 };
 
+void backend_home_open(struct backend_home *home, struct worker *worker, const struct conf *conf,
+	const struct sockaddr_storage *source)
+{
+	*home = (struct backend_home){ .worker = worker, .conf = conf, .source = source };
+	slabs_init(&home->blocks, sizeof(struct backend));
+}
+
+void backend_home_release(struct backend_home *home)
+{
+	slabs_clear(&home->blocks);
+}
+
 static struct backend *backend_of(struct stream *s)
 {
 	return container_of(s, struct backend, stream);
+}
+
+static void give_back(struct backend *b)
+{
+	slabs_give(&b->home->blocks, b);
 }
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
@@ -62,7 +80,7 @@ static void on_connected(struct stream *s, int uv_error)
 
 static void on_closed(struct stream *s)
 {
-	free(backend_of(s));
+	give_back(backend_of(s));
 }
 
 static const struct stream_ops backend_stream_ops = {
@@ -80,16 +98,16 @@ static void on_connect_timeout(struct deadline *d)
 	b->ops->on_end(b->user, STREAM_ERROR, UV_ETIMEDOUT);
 }
 
-static struct backend *backend_create(const struct conf_backend *conf, const struct backend_user_ops *ops, void *user)
+static struct backend *backend_create(
+	struct backend_home *home, const struct conf_backend *conf, const struct backend_user_ops *ops, void *user)
 {
-	struct backend *b = calloc(1, sizeof *b);
+	struct backend *b = slabs_take(&home->blocks);
 
 	if (!b)
 		return NULL;
-	b->conf = conf;
-	b->ops = ops;
-	b->user = user;
-	b->connect_deadline.fn = on_connect_timeout;
+	*b = (struct backend){
+		.home = home, .conf = conf, .ops = ops, .user = user, .connect_deadline.fn = on_connect_timeout
+	};
 	return b;
 }
 
@@ -107,10 +125,10 @@ static int write_proxy_header(struct backend *b, const struct proxy_header *prox
 	return 0;
 }
 
-struct backend *backend_connect(const struct backend_home *home, const struct conf_backend *conf,
+struct backend *backend_connect(struct backend_home *home, const struct conf_backend *conf,
 	const struct proxy_header *proxy, const struct backend_user_ops *ops, void *user)
 {
-	struct backend *b = backend_create(conf, ops, user);
+	struct backend *b = backend_create(home, conf, ops, user);
 	const struct sockaddr *to = (const struct sockaddr *)&conf->address, *source = NULL;
 
 	if (!b)
@@ -119,7 +137,7 @@ struct backend *backend_connect(const struct backend_home *home, const struct co
 		source = (const struct sockaddr *)home->source;
 	if (fault_at("backend.connect", conf->name, NULL) == FAULT_FAIL ||
 		stream_connect(&b->stream, home->worker, &backend_stream_ops, to, source) < 0) {
-		free(b);
+		give_back(b);
 		return NULL;
 	}
 	stream_set_read_max(&b->stream, BACKEND_READ_MAX);
@@ -131,17 +149,17 @@ struct backend *backend_connect(const struct backend_home *home, const struct co
 	return b;
 }
 
-struct backend *backend_open_fd(const struct backend_home *home, const struct conf_backend *conf, int fd,
+struct backend *backend_open_fd(struct backend_home *home, const struct conf_backend *conf, int fd,
 	const struct backend_user_ops *ops, void *user)
 {
-	struct backend *b = backend_create(conf, ops, user);
+	struct backend *b = backend_create(home, conf, ops, user);
 
 	if (!b) {
 		close(fd);
 		return NULL;
 	}
 	if (stream_open_fd(&b->stream, home->worker, &backend_stream_ops, fd) < 0) {
-		free(b);
+		give_back(b);
 		return NULL;
 	}
 	stream_set_read_max(&b->stream, BACKEND_READ_MAX);

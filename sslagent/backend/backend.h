@@ -6,17 +6,23 @@
 #define CSSL_SSLAGENT_BACKEND_H
 
 #include "conf/conf.h"
+#include "net/slabs.h"
 #include "net/stream.h"
 #include "proto/proxy_header.h"
 
 struct backend;
 
-/* All backend connections of one worker share this. */
+/* All backend connections of one worker share this. It outlives them. */
 struct backend_home {
 	struct worker *worker;
 	const struct conf *conf;
 	const struct sockaddr_storage *source; /* the source address of connections; ss_family 0: any */
+	struct slabs blocks;                   /* of the connections */
 };
+
+void backend_home_open(struct backend_home *home, struct worker *worker, const struct conf *conf,
+	const struct sockaddr_storage *source);
+void backend_home_release(struct backend_home *home); /* after the end of the worker's thread */
 
 /* The user of a backend connection. No call of a backend_ function makes one of these calls before it returns. */
 struct backend_user_ops {
@@ -31,10 +37,10 @@ struct backend_user_ops {
 
 /* Connect. The user may write at once. @proxy NULL: send no PROXY header. Returns NULL when out of memory or
  * descriptors. */
-struct backend *backend_connect(const struct backend_home *home, const struct conf_backend *conf,
+struct backend *backend_connect(struct backend_home *home, const struct conf_backend *conf,
 	const struct proxy_header *proxy, const struct backend_user_ops *ops, void *user);
 /* Make a connection from a passed descriptor. */
-struct backend *backend_open_fd(const struct backend_home *home, const struct conf_backend *conf, int fd,
+struct backend *backend_open_fd(struct backend_home *home, const struct conf_backend *conf, int fd,
 	const struct backend_user_ops *ops, void *user);
 
 /* Give the connection to another user, or to none (in the pool, where data is an error). */

@@ -2,9 +2,11 @@
 #include "sslagent/carrier/carrier_home.h"
 
 #include "sslagent/carrier/link.h"
+#include "sslagent/carrier/link_inside.h"
 
 int carrier_home_open(struct carrier_home *home)
 {
+	slabs_init(&home->stream_blocks, sizeof(struct link_stream));
 	home->preambles.worker = home->connections->worker;
 	home->preambles.conf = home->connections->conf;
 	home->preambles.backends = &home->connections->backend_home;
@@ -14,6 +16,7 @@ int carrier_home_open(struct carrier_home *home)
 void carrier_home_release(struct carrier_home *home)
 {
 	preamble_home_release(&home->preambles);
+	slabs_clear(&home->stream_blocks);
 }
 
 uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l)

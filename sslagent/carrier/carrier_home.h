@@ -4,6 +4,7 @@
 #ifndef CSSL_SSLAGENT_CARRIER_HOME_H
 #define CSSL_SSLAGENT_CARRIER_HOME_H
 
+#include "net/slabs.h"
 #include "proto/link.pb-c.h"
 #include "sslagent/connection/connection_home.h"
 #include "sslagent/preamble/preamble.h"
@@ -31,8 +32,9 @@ struct carrier_home {
 	void *process;
 
 	struct preamble_home preambles;
-	struct link *links;  /* list */
-	struct link *parked; /* list of those that are over; their streams wait for RAgent's next process */
+	struct slabs stream_blocks; /* of the links' streams */
+	struct link *links;         /* list */
+	struct link *parked;        /* list of those that are over; their streams wait for RAgent's next process */
 	uint64_t links_begun;
 	struct direct_listener *directs; /* list */
 };

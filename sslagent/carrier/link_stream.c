@@ -64,7 +64,7 @@ void link_stream_free(struct link_stream *s)
 {
 	held_clear(&s->held, buffers_of(s));
 	weigh(s);
-	free(s);
+	slabs_give(&s->link->home->stream_blocks, s);
 }
 
 void link_stream_drop(struct link_stream *s)
@@ -249,17 +249,14 @@ struct link_stream *link_stream_of(struct carrier *c)
 
 struct link_stream *link_stream_begin(struct link *l, uint32_t id)
 {
-	struct link_stream *s = calloc(1, sizeof *s);
+	struct link_stream *s = slabs_take(&l->home->stream_blocks);
 
 	if (!s)
 		return NULL;
-	s->carrier.ops = &link_carrier;
-	s->id = id;
-	s->link = l;
-	s->proven = l->proven;
+	*s = (struct link_stream){ .carrier.ops = &link_carrier, .id = id, .link = l, .proven = l->proven };
 	if (streams_add(&l->streams, id, s) == 0)
 		return s;
-	free(s);
+	slabs_give(&l->home->stream_blocks, s);
 	return NULL;
 }
 

@@ -47,7 +47,7 @@ int connection_home_open(struct connection_home *home)
 	home->live_pool = live_pool_create(tls_contexts_algorithms(home->conf));
 	home->frozen = arena_create(sizeof(struct live_part));
 	home->handshakes_arena = handshake_arena_create();
-	home->backend_home = (struct backend_home){ home->worker, home->conf, &home->self->backend_source };
+	backend_home_open(&home->backend_home, home->worker, home->conf, &home->self->backend_source);
 	home->backends = backend_pool_create(home->worker, home->conf);
 	if (home->handshake_places && home->live_pool && home->frozen && home->handshakes_arena && home->backends)
 		return 0;
@@ -69,6 +69,7 @@ void connection_home_release(struct connection_home *home)
 	arena_destroy(home->frozen);
 	arena_destroy(home->handshakes_arena);
 	service_blocks_clear(&home->service_blocks);
+	backend_home_release(&home->backend_home);
 	slabs_clear(&home->facts_blocks);
 	slabs_clear(&home->connection_blocks);
 	tls_contexts_unref(home->contexts);

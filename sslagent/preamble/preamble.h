@@ -51,7 +51,7 @@ struct preamble_home {
 	/* Set before preamble_home_open(). All of these outlive it. */
 	struct worker *worker;
 	const struct conf *conf;
-	const struct backend_home *backends;
+	struct backend_home *backends;
 
 	struct preamble_rules *rules; /* by listener */
 	uint32_t window_len;

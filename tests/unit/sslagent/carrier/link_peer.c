@@ -180,6 +180,7 @@ void begin_client(struct peer *x)
 
 void open_peers(void)
 {
+	ck_assert_int_eq(carrier_home_open(&carriers), 0);
 	q.fd = -1;
 	peer_open(&p);
 }
@@ -190,4 +191,5 @@ void close_peers(void)
 	peer_close(&q);
 	wait_until(carriers.links == NULL && carriers.parked == NULL);
 	ck_assert_uint_eq(a1.worker.table.count, 0);
+	carrier_home_release(&carriers);
 }

@@ -101,7 +101,7 @@ static void setup(void)
 	conf.limits.window_len = 65536;
 	conf.limits.preambles = 2;
 	conf.limits.backend_connect_timeout_ms = WAIT_LIMIT_MS;
-	backends = (struct backend_home){ .worker = w, .conf = &conf, .source = &anywhere };
+	backend_home_open(&backends, w, &conf, &anywhere);
 	home = (struct preamble_home){ .worker = w, .conf = &conf, .backends = &backends };
 	ck_assert_int_eq(preamble_home_open(&home), 0);
 	heard = (struct heard){ .carrier = { &ops } };
