@@ -1,5 +1,5 @@
-"""Postfix as a sender at each level of TLS, to a cluster with smtpproxy behind it: what is delivered, and what its sender keeps. README
-says so: the certificate is the cluster's, and senders that demand the receiver's own are to be left out of the rules."""
+"""Postfix as a sender at each level of TLS, to a cluster with smtpproxy behind it: what is delivered, and what its sender keeps.
+doc/mail.md says so: the certificate is the cluster's, and senders that demand the receiver's own are to be left out of the rules."""
 
 import pathlib
 import secrets
