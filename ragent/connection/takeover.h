@@ -1,6 +1,9 @@
 /* takeover.h: decides what happens to a connection whose owner or adopter is lost. It is one pure function;
  * takeover.c has its conditions in order. RAgent decides here whether another agent adopts the connection. Only that
  * agent can open the records. So it decides itself what it sends to the client, and whether it repeats the request.
+ *
+ * connection_takeover.c calls it only after current_lost() found nothing to wait for: the owner's next link is not
+ * awaited (connection_reattach.c: may_wait), or came in vain, and no bytes of the lost owner are missing.
  */
 #ifndef CSSL_RAGENT_TAKEOVER_H
 #define CSSL_RAGENT_TAKEOVER_H
