@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted((ROOT / "doc").glob("*.md")) + [ROOT / "README.md", ROOT / "NEWS.md"]
 
-CITED_LAW = re.compile(r"\blaws? (\d+)(?:(?:, (\d+))* and (\d+))?")
+CITED_LAWS = re.compile(r"\blaw\s(\d+)|\blaws\s((?:\d+(?:,\s|\sand\s|\sto\s)?)+)", re.IGNORECASE)
 NAMED_FUNCTION = re.compile(r"`([a-z0-9_/]+\.[ch]):\s+(\w+)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)")
 
@@ -26,7 +26,9 @@ def laws_of(text):
 
 
 def cited_in(text):
-    return {int(number) for match in CITED_LAW.finditer(text) for number in match.groups() if number}
+    """The numbers of "laws 2, 3, 5 and 9", and both ends of "laws 1 to 7", also across the end of a comment's line."""
+    one_line = re.sub(r"\s*\n[\s*/#]*", " ", text)
+    return {int(number) for match in CITED_LAWS.finditer(one_line) for number in re.findall(r"\d+", match[0])}
 
 
 def unresolved(text, laws):
@@ -56,7 +58,8 @@ def test_every_cited_law_exists():
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("planted", ["/* law 99 */", "as laws 1 and 77 say", "(design 8)", "(design: never two)"])
+@pytest.mark.parametrize("planted", ["/* law 99 */", "as laws 1 and 77 say", "laws 2, 77, 3 and 5", "laws 1 to 99",
+                                     " * (laws 2,\n * 99 and 5)", "(design 8)", "(design: never two)"])
 def test_a_planted_citation_is_found(planted):
     assert unresolved(planted, laws_of((ROOT / "doc/laws.md").read_text()))
 
