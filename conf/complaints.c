@@ -26,7 +26,7 @@ static void append(struct complaints *c, const char *line)
 		return;
 	}
 	c->unsaid++;
-	if (c->len == 0) /* not even one fits: its beginning is better than nothing */
+	if (c->len == 0) /* not even the first line fits: cut it */
 		snprintf(c->out, c->cap, "%s", line);
 	else
 		snprintf(c->out + c->len, c->cap - c->len, "\n... and %u more", c->unsaid);

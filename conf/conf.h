@@ -155,7 +155,7 @@ struct conf_tls {
 	uint32_t session_lifetime_s;
 };
 
-/* What a listener of service smtp says in clear, the same on every agent, and what it passes on behind TLS. */
+/* Texts of a listener of service smtp, the same on every agent: in clear, and behind TLS. */
 struct conf_smtp {
 	enum smtp_tls_policy starttls;
 	char *hostname;      /* of the banner and of the reply to EHLO */

@@ -73,7 +73,7 @@ static const struct sockaddr_storage *find_bound(
 	return NULL;
 }
 
-/* What others connect to stands only once in the file: only `direct` can be in its way. */
+/* No other key of the file may name an address that others connect to. Only a `direct` address can be the same. */
 static void check_agent(struct complaints *c, const struct conf *conf, const struct conf_agent *a)
 {
 	for (size_t i = 0; i < a->direct_count; i++)

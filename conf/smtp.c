@@ -32,7 +32,7 @@ uint32_t conf_smtp_hidden(const struct conf_smtp *smtp)
 	return SMTP_CAPS_HIDDEN | set.has;
 }
 
-/* What is not for the file to list, and why. */
+/* Extensions that the file must not list, with the reason. */
 static const struct {
 	enum smtp_cap cap;
 	const char *expected;

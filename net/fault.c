@@ -43,7 +43,7 @@ static const char *const points[] = {
 	"answer.sealed",             /* part of an answer or all, and it has not left */
 	"rest.asked",                /* MOVE that lets a connection rest arrived */
 	"move.asked",                /* MOVE towards another agent arrived */
-	"move.settling",             /* and waits for its checkpoint */
+	"move.settling",             /* a connection that has to move waits for its checkpoint */
 	"move.passed",               /* the backend socket was passed to the successor */
 	"move.frozen",               /* frozen for a move, not yet told to RAgent */
 	"move.said",                 /* HANDED_OFF is written and has not left; failing, a record follows it */
@@ -56,24 +56,24 @@ static const char *const points[] = {
 	"keyupdate.sealed",   /* an own KeyUpdate is sealed, not yet committed */
 	"records.received",   /* RAgent has records and commits nothing; failing, their link is lost */
 	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */
-	"records.committed",  /* RAgent counts records as the client's, and has not written them */
-	"slot.saving",        /* what the next RAgent may know of a connection is half written */
-	"slot.saved",         /* and whole */
-	"slot.kept",          /* client records stand behind it */
-	"slot.restoring",     /* the next RAgent makes a connection of it; failing, it crashes; dropping, it cannot */
-	"copy.received",      /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
-	"epoch.raise",        /* RAgent begins another ownership; failing, its epoch is that of the last */
-	"handover.give",      /* a RAgent that is being replaced: before each message of a worker */
-	"handover.commit",    /* and before the worker is the other process's */
+	"records.committed", /* RAgent counts records as the client's, and has not written them */
+	"slot.saving",       /* what the next RAgent may know of a connection is half written */
+	"slot.saved",        /* the slot of a connection is whole */
+	"slot.kept",         /* client records stand behind the slot */
+	"slot.restoring", /* the next RAgent makes a connection of the slot; failing, it crashes; dropping, it cannot */
+	"copy.received",  /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
+	"epoch.raise",    /* RAgent begins another ownership; failing, its epoch is that of the last */
+	"handover.give",  /* a RAgent that is being replaced: before each message of a worker */
+	"handover.commit",    /* the same RAgent: before the worker becomes the other process's */
 	"handover.offered",   /* a RAgent that replaces another: it knows all connections and has taken none */
-	"handover.take",      /* before it looks at each message of a worker */
-	"handover.committed", /* the worker is its own; it has done nothing with it */
-	"handover.taken",     /* it has all; the other process does not know yet */
-	"ssl_id.written",     /* and has not left */
+	"handover.take",      /* the new RAgent: before it looks at each message of a worker */
+	"handover.committed", /* the new RAgent has the worker, and has done nothing with it */
+	"handover.taken",     /* the new RAgent has all workers, and the old one does not know yet */
+	"ssl_id.written",     /* SSL_ID is written and has not left */
 	"ssl_id.listener",    /* SSL_ID is written; failing, RAgent names another listener in it */
-	"ssl_id.copy",        /* or shows no copy */
-	"ssl_id.cause",       /* or tells that the owner gave the connection up (wake), which is not true */
-	"ssl_id.sequence",    /* or asks for a record that the client has got already */
+	"ssl_id.copy",        /* the same; failing, RAgent shows no copy */
+	"ssl_id.cause",       /* the same; failing, RAgent says falsely that the owner gave the connection up (wake) */
+	"ssl_id.sequence",    /* the same; failing, RAgent asks for a record that the client has got already */
 	"live.reuse",         /* a record is sealed; failing, its nonce is used again, and the audit must see that */
 };
 

@@ -16,6 +16,6 @@ void scheduling_take_turns(void)
 		return;
 	if (sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){ 0 }) < 0)
 		log_event(LOG_WARNING, NULL, "scheduling policy not set",
-			"cause=%s effect=\"threads interrupt each other, and records pass one by one\"",
+			"cause=%s effect=\"threads interrupt each other, and each turn passes fewer records\"",
 			strerror(errno));
 }

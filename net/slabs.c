@@ -25,9 +25,9 @@ struct free_block {
 };
 
 struct slab {
-	struct slab *next, **prev; /* prev NULL: no room, in no list */
+	struct slab *next, **prev; /* in the list of slabs with a free block; prev NULL: in no list, it is full */
 	struct free_block *free;
-	unsigned used, cut; /* blocks in use; blocks that were ever taken from its fresh pages */
+	unsigned used, cut; /* blocks in use; blocks that were ever cut from its fresh pages, in use or free */
 };
 
 #define ALIGNMENT _Alignof(max_align_t)

@@ -109,7 +109,7 @@ void stream_expect_fds(struct stream *s);
  * closed, and there is no stream_close() and no on_closed. */
 int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd);
 
-/* What another process left when it stopped: input that it had read and not used, output that it had not written. */
+/* A process that stopped left these: input that it had read and not used, output that it had not written. */
 struct stream_leftovers {
 	const uint8_t *input, *output;
 	size_t input_len, output_len;

@@ -216,7 +216,7 @@ static int answer_hello(struct opening *o, struct wire_reader *in, struct wire_w
 	r = read_theirs(o, in);
 	if (r)
 		return r;
-	/* Whoever accepts connections answers for all workers of the process. */
+	/* The thread that accepts connections answers for all workers of the process. */
 	if (o->theirs.target_worker >= o->mine.workers)
 		return CSSL_E_MISMATCH;
 	o->mine.worker = o->theirs.target_worker;

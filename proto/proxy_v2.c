@@ -250,7 +250,7 @@ int proxy_v2_parse(const uint8_t *in, size_t len, struct proxy_header *out, size
 	return out->command == PROXY_LOCAL ? 0 : parse_block(in, whole, row, out);
 }
 
-/* What put_tlv() writes. */
+/* Bytes that put_tlv() writes. */
 static size_t tlv_len(size_t value_len)
 {
 	return value_len ? 3 + value_len : 0;

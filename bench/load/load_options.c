@@ -56,9 +56,9 @@ static const char help[] =
 struct option_row {
 	const char *name;
 	int (*set)(struct load_options *o, const struct option_row *row, const char *value);
-	size_t at;       /* of the member in struct load_options */
-	double min, max; /* of a number */
-	double unit;     /* a number is stored multiplied by this; of a flag: the value to set */
+	size_t at;       /* the member's offset in struct load_options */
+	double min, max; /* bounds of a number, as the user writes it */
+	double unit;     /* a number is multiplied by this before it is stored; for a flag: the value to store */
 };
 
 static void *member(struct load_options *o, const struct option_row *row)

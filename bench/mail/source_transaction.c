@@ -248,8 +248,8 @@ static void note_answer(struct source_session *s, enum step step, unsigned code,
 		s->accepted++;
 }
 
-/* Nothing more is to be said of a mail that cannot be taken any more; except that DATA was answered 354: the end has to
- * follow. */
+/* True when the sink cannot take the mail any more, and has answered all commands, so the source says no more of them.
+ * After a 354 the source still has to send the end of the content. */
 static int is_lost_cause(const struct source_session *s, enum step step)
 {
 	int none_accepted = s->answered > s->host->options->recipients && s->accepted == 0;

@@ -1,8 +1,8 @@
 /* http_request.c: llhttp's callbacks collect into fixed buffers and pause the parser at the end of the head and of the
  * message, so that the connection decides between calls and never inside a callback.
  *
- * What does not fit is refused: a long target with 414, long fields with 431. A field that is kept must not come twice,
- * as the two ends would then have to agree on which counts.
+ * The server refuses a target that is too long with 414, and fields that are too long with 431. A field that is kept
+ * must not come twice, as the two ends would then have to agree on which counts.
  */
 #include "bench/server/http_request.h"
 

@@ -64,7 +64,7 @@ static int free_address(struct sockaddr_storage *out)
 	return r;
 }
 
-/* What OpenSSL writes of a TLS 1.3 session. 0 or -1. */
+/* Make a TLS 1.3 session and write it in OpenSSL's format. 0 or -1. */
 static int make_session(struct agents_here *a)
 {
 	static const unsigned char suite[2] = { 0x13, 0x02 };
@@ -244,7 +244,8 @@ static uint64_t received(struct agents_here *a)
 	return objects;
 }
 
-/* Everything that agent 0 says is heard by all, or by two others of each session. */
+/* True when all agents are ready, and know all others. With replicas, each session goes to two others; else all get
+ * all messages of agent 0. */
 static int is_heard(struct agents_here *a)
 {
 	const uint64_t before = received(a);

@@ -68,7 +68,7 @@ static void wait_heard(struct agents_here *a, unsigned peers, uint64_t each)
 			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 
-/* What it costs to be there: timers and heartbeats, in ns of CPU per ns. */
+/* The cost of an idle cluster, in ns of CPU per ns: only timers and heartbeats run. */
 struct idle {
 	double sender, receivers;
 };

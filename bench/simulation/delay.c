@@ -108,7 +108,7 @@ static void take_in(struct direction *d, uint64_t due_ns)
 	}
 }
 
-/* What a device that is down refuses was for nobody. */
+/* A write to a device that is down fails. That is no error, because no agent waits for the datagram. */
 static void let_out(struct direction *d, uint64_t now)
 {
 	while (d->count > 0 && d->ring[d->first].due_ns <= now) {

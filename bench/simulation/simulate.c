@@ -32,10 +32,11 @@ struct simulate_options {
 	enum { AS_TABLE, AS_JSON } print;
 };
 
-/* Of one agent. */
+/* The load of one agent, and what its clients get. */
 struct outcome {
-	double megabits, datagrams, cpu, cpu_with_pulls; /* in, which is as much as out; of one core */
-	double at_once, pulled, missed;                  /* after a second, of those that came back */
+	double megabits, datagrams;     /* a second, received; an agent sends as much */
+	double cpu, cpu_with_pulls;     /* of one core */
+	double at_once, pulled, missed; /* shares of the clients that came back after a second */
 	double standing_mb, staleness_p50_ms, staleness_p99_ms;
 };
 

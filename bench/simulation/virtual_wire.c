@@ -106,7 +106,7 @@ unsigned virtual_wire_pick(struct virtual_wire *w, unsigned n)
 	return (unsigned)(virtual_wire_chance(w) * n);
 }
 
-/* Waits between such things are exponential: as many as fit. */
+/* Draws exponential waits one after another, and counts how many of them fit. */
 unsigned virtual_wire_poisson(struct virtual_wire *w, double mean)
 {
 	unsigned happened = 0;

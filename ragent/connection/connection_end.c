@@ -6,7 +6,8 @@
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
 
-#define LINGER_DRAIN_MS 30000u /* while bytes wait for the client, where there is no idle time-out */
+/* The longest wait for a client that does not read, if its listener has no idle time-out. */
+#define LINGER_DRAIN_MS 30000u
 
 int connection_is_answered(const struct connection *c)
 {

@@ -136,12 +136,14 @@ void connection_move_overdue(struct connection *c)
 {
 	const int16_t target = c->move_target;
 
-	log_event(LOG_WARNING, &c->id, "move unanswered", "agent=%s effect=\"it keeps the connection\"",
+	log_event(LOG_WARNING, &c->id, "owner did not answer an order to move",
+		"agent=%s effect=\"the agent keeps the connection\"",
 		agents_name(connection_agents(c), link_agent(c->current.link)));
 	counter_add(&c->home->counters.moves_overdue, 1);
 	connection_to(c, CONNECTION_OWNED);
-	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT,
-					  .reason = "its owner did not answer in time, and keeps it" });
+	connection_report_move(
+		c, &(struct move_result){ .outcome = MOVE_CONFLICT,
+			   .reason = "its owner did not answer in time, so the connection stays there" });
 	c->busy->move_began_ns = 0;
 	c->busy->move_answer = MOVE_ANSWER_OVERDUE;
 	c->move_target = target; /* its backend connection went there; the owner may still freeze it later */

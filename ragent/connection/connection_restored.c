@@ -54,8 +54,8 @@ static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
 	       b->len <= COPY_MAX_LEN && table_has(t, b, sealed_blob_len(b));
 }
 
-/* What a connection has in each state that can be saved. REATTACHING ones are not here: the state in which they go on
- * counts. */
+/* The parts of a connection in each state that can be saved. REATTACHING ones are not here: the state in which they go
+ * on counts. */
 enum has { HAS_NO_STATE, HAS_BEGUN, HAS_HANDSHAKE, HAS_ADOPTER, HAS_OWNER, HAS_COPY };
 
 static enum has has_in(enum connection_state state)

@@ -38,7 +38,7 @@ int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_o
 
 /* The position moved. 1: the pending copy became current; else 0. */
 int copies_commit(struct copies *c, struct fine_blocks *from, const struct position *p);
-/* What the next process would read does not name the former copy any more. */
+/* The memory for the next process does not name the former copy any more. */
 void copies_forget_former(struct copies *c, struct fine_blocks *from);
 
 void copies_clear(struct copies *c, struct fine_blocks *from);

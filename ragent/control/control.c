@@ -359,7 +359,7 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 	r = f->fd > 0 || is_path ? 0 : listener_await_data(c->front);
 	if (r < 0)
 		log_event(LOG_WARNING, NULL, "control address accepts silent clients",
-			"cause=%s effect=\"they can fill its places\"", uv_strerror(r));
+			"cause=%s effect=\"clients that send nothing can use up its connections\"", uv_strerror(r));
 	return 0;
 }
 

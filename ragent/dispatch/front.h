@@ -13,10 +13,11 @@ struct front {
 	size_t index; /* among the listeners of the cluster file */
 	const struct conf_listener *conf;
 	struct policy *handshake, *resumption;
-	struct policy *preamble; /* like handshake, but it takes turns of its own: with common turns every second agent
-				    would get no handshake */
+	/* like @handshake, with its own turns. A client before STARTTLS asks twice, once for each: if both used the
+	 * same turns, every second agent would get no handshake */
+	struct policy *preamble;
 	_Atomic uint64_t connections;
-	struct sockaddr_storage *bound; /* the addresses really bound, port 0 resolved: by the first worker */
+	struct sockaddr_storage *bound; /* by the first worker: its addresses, with real ports instead of 0 */
 	size_t bound_count;
 };
 

@@ -26,13 +26,13 @@ struct link {
 	struct framed framed;
 	struct link_opening opening;
 	struct streams streams;
-	struct link_waiter waiters; /* begin and end of the ring: the longest waiting one is next */
+	struct link_waiter waiters; /* head of a ring; its next is the one that waits longest */
 	struct turn_end losing;
 	struct deadline connect; /* WAITING */
 	struct link_hello peer;
 	struct peer_process process;
-	struct watch *death;       /* waits for the end of @process; NULL: does not wait */
-	struct deadline death_due; /* the longest wait */
+	struct watch *death;       /* waits for the end of @process; NULL: nobody waits for it */
+	struct deadline death_due; /* ends that wait */
 	uint64_t heard_ms, ticked_ms;
 	uint32_t backoff_ms;
 	uint32_t next_stream;

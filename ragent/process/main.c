@@ -141,7 +141,8 @@ static int live_kept(void *ctx, enum keeper_life life)
 	connection_suspect_clients(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)
 		log_event(LOG_ERROR, NULL, "descriptors not closed",
-			"cause=\"cannot read /proc/self/fd\" effect=\"clients of the dead process wait for nothing\"");
+			"cause=\"cannot read /proc/self/fd\" effect=\"connections of the dead process stay open until "
+			"their clients close them\"");
 	p.start = RAGENT_STARTS_AGAIN;
 	p.leftovers = &leftovers;
 	int status = live(&p);

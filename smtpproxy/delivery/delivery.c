@@ -16,7 +16,7 @@
 
 enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOPPED };
 
-/* ALL: there was no memory to note a line, or a limit rose. */
+/* Which lines the next turn looks at. ALL_LINES: memory for the note of a line was short, or a limit rose. */
 enum delivery_scope { DELIVERY_NOTED_LINES, DELIVERY_ALL_LINES };
 
 TAILQ_HEAD(delivery_looks, delivery_line);

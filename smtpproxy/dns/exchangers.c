@@ -56,7 +56,7 @@ static void free_search(struct exchangers *x)
 	x->search = NULL;
 }
 
-/* What it holds lasts as long as the delivery of a message. */
+/* Its memory lasts as long as the delivery of a message. */
 static void shrink(struct exchangers *x)
 {
 	struct exchanger *smaller = realloc(x->at, (x->count ? x->count : 1) * sizeof x->at[0]);

@@ -33,7 +33,7 @@ static int are_same_backups(const struct smtpproxy_queue *a, const struct smtppr
 
 static void warn_of_fixed_key(const char *key)
 {
-	log_event(LOG_WARNING, NULL, "key counts from the next start on", "key=%s", key);
+	log_event(LOG_WARNING, NULL, "changed key takes effect at the next start", "key=%s", key);
 }
 
 /* Warns of changed keys that have an effect only at a start. */
@@ -75,8 +75,8 @@ static void follow_events(struct proxy *p)
 {
 	const int r = event_log_follow(p->home.events, p->conf->events);
 	if (r < 0)
-		log_event(LOG_WARNING, NULL, "event log stays where it was", "path=%s cause=%s", p->conf->events,
-			error_text(r));
+		log_event(LOG_WARNING, NULL, "new event log not opened",
+			"path=%s cause=%s effect=\"events go to the old file\"", p->conf->events, error_text(r));
 }
 
 /* From here on nothing fails. */

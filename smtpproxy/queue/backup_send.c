@@ -230,7 +230,7 @@ void backup_call_failed(struct backup *b, const char *error)
 		b->shared->ops->on_deposed(b, epoch);
 		return;
 	}
-	log_event(LOG_WARNING, NULL, "backup refuses", "backup=%u answer=%s", b->index, error);
+	log_event(LOG_WARNING, NULL, "backup refused a call", "backup=%u answer=%s", b->index, error);
 	backup_give_up(b, "it refused a call");
 }
 

@@ -62,7 +62,7 @@ enum recovery_step {
 enum recovery_trust {
 	TRUST_NOTHING, /* every server has to answer, also one that is no member, because it may have gone on alone */
 	TRUST_ANSWERS, /* every member has to answer: always for a standby */
-	TRUST_PRESENT, /* absent members had their time: the others are enough */
+	TRUST_PRESENT, /* the members that answered are enough, because the others had time to answer */
 };
 
 /* @mask: for READ, a bit for each backup to read and unite. If no backup is marked, BEGIN needs an answer of both:

@@ -55,7 +55,7 @@ struct queue_ops {
 	/* No backup is in sync, or the queue belongs to another gateway: close them. Stored messages are still
 	 * delivered, as long as queue_may_deliver(). */
 	void (*on_unready)(void *user);
-	/* That destination's line is not empty any more. @d lasts until a function of the queue is called. */
+	/* The line of @d is not empty any more. @d lasts until a function of the queue is called. */
 	void (*on_due)(void *user, const struct queue_destination *d);
 	/* queue_add() had answered QUEUE_BUSY, and has room now. */
 	void (*on_room)(void *user);
@@ -135,7 +135,8 @@ int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t 
 
 /* --- the delivery's side --- */
 
-/* Can an earlier delivery have ended without our knowledge? Of another process, or before queue_doubt(). */
+/* IN_DOUBT: an earlier delivery may have succeeded without our knowledge, because another process made it, or because
+ * it was under way at queue_doubt(). */
 enum queue_past { QUEUE_CLEAR, QUEUE_IN_DOUBT };
 
 struct queue_taken {
@@ -182,7 +183,7 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 
 /* --- the operator's side --- */
 
-/* What a message holds, without taking it; queue_taken_free() frees it. 0, NONE, or why it cannot be opened. */
+/* Show a message without taking it from its line; queue_taken_free() frees it. 0, NONE, or why it cannot be opened. */
 int queue_look(struct queue *q, uint64_t id, struct queue_taken *out);
 const struct item *queue_find(const struct queue *q, uint64_t id); /* NULL: there is no such message */
 /* A DEFERRED one is due now. 0 or NONE. */

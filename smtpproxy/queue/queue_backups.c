@@ -103,8 +103,8 @@ static void note_newer(struct queue *q, const struct backup *b)
 		return;
 	memcpy(q->shared.apart[b->index], m->run_id, sizeof q->shared.apart[b->index]);
 	q->shared.apart_version = m->version;
-	log_event(LOG_WARNING, NULL, "a backup is apart", "backup=%u from_version=%llu", b->index,
-		(unsigned long long)m->version);
+	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu",
+		b->index, (unsigned long long)m->version);
 }
 
 static void consider_backup(struct queue *q, struct backup *b)

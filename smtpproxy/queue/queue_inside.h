@@ -46,13 +46,15 @@ struct queue {
 	int64_t orders_repeat_ms; /* when refused orders are put again */
 
 	/* recovery */
-	int64_t recovery_ms;          /* when it began; 0: it is over */
-	unsigned claims, reads, from; /* a bit for each backup: not answered yet; not read yet; is read */
-	uint64_t from_version;        /* of those that were read */
+	int64_t recovery_ms; /* when it began; 0: it is over */
+	/* a bit for each backup: its claim is not answered yet; it is not read yet; the recovery reads it */
+	unsigned claims, reads, from;
+	uint64_t from_version; /* of the markers of the backups that the recovery reads */
 	struct read_state *read;
 	size_t read_count, read_cap;
-	uint64_t *gone; /* ids that were read and then deleted, which a server that was not read may have; the first
-			   @gone_sorted by size */
+	/* ids of messages that were read and then deleted: a server that was not read may still have them. The first
+	 * @gone_sorted ids are in ascending order */
+	uint64_t *gone;
 	size_t gone_count, gone_cap, gone_sorted;
 
 	/* changes whose lost backup has to be left out by a marker first */

@@ -62,7 +62,8 @@ static enum owner_sign owner_at(struct queue *q, unsigned at, int64_t now_ms)
 }
 
 /* Two gateways with the role of owner would replace each other again and again, so the one that comes later becomes a
- * standby. This saves mail from delays only: that no two of them write or deliver is the epoch's and the lease's work.
+ * standby. This only saves mail from delays. The queue epoch and the queue lease guarantee that no two gateways write
+ * or deliver.
  */
 static int meets_no_owner(struct queue *q)
 {
@@ -76,8 +77,9 @@ static int meets_no_owner(struct queue *q)
 	}
 	if (sign != OWNER_LIVES)
 		return sign == OWNER_SILENT;
-	log_event(LOG_WARNING, NULL, "another gateway owns the queue", "cause=%s",
-		"it renews its lease; this one is its standby until an operator orders the takeover");
+	log_event(LOG_WARNING, NULL, "another gateway owns the queue",
+		"cause=\"it renews its lease\" effect=\"this one is its standby until an operator orders the "
+		"takeover\"");
 	q->conf.role = QUEUE_STANDBY;
 	q->looked_ms = now_ms;
 	queue_move(q, QUEUE_WATCHING);
@@ -94,7 +96,7 @@ static void note_apart(struct queue *q, const struct marker *m, unsigned at)
 		return;
 	memcpy(s->apart[at], run_id, sizeof s->apart[at]);
 	s->apart_version = m->members[at][0] ? m->version : m->apart_version;
-	log_event(LOG_WARNING, NULL, "a backup is apart", "backup=%u from_version=%llu", at,
+	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu", at,
 		(unsigned long long)s->apart_version);
 }
 

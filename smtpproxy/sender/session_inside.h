@@ -52,8 +52,9 @@ extern const struct want_ops session_want_ops;
 void session_say_offers(struct session *s);
 /* The same, as the reply to the EHLO that was just passed, as if a server had sent it. */
 void session_answer_offers(struct session *s);
-/* In a transaction. NONE: the connection, or the queue, can do what @c asks for; or we never told the sender that it
- * can, so the receiver judges. Else our reply, which asks the sender to come again. */
+/* Compares the extensions that @c uses with those of the leased connection, or of the queue. NONE: pass @c on. The
+ * connection has them, or the sender uses one that we never offered, and the receiver may refuse it. Otherwise: our own
+ * reply, which asks the sender to come again. */
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c);
 
 /* Answers a command in its turn; too many 5xx end the session. */

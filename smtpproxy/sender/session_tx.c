@@ -205,8 +205,8 @@ static void ask_before(struct session *s, const struct smtp_tx_question *q)
 	}
 }
 
-/* The entry here has that key. An asker may have learned it just now, and have named the transaction before this
- * process began: so a process before is asked for the id alone. */
+/* The asker showed the key of this process's entry. It may have learned the key just now, and have named the
+ * transaction before this process began. So the session asks the process before for the id alone, without the key. */
 static void ask_all(struct session *s, struct smtp_tx_question *q)
 {
 	struct smtp_span reply = { 0 };

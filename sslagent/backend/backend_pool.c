@@ -20,7 +20,7 @@ struct idle_list {
 	struct idle *first;
 	unsigned count;
 	uint32_t turn;                /* of the loop, to which `taken` belongs */
-	unsigned taken, taken_before; /* in that turn, and in the one before */
+	unsigned taken, taken_before; /* connections taken in that turn, and in the turn before it */
 };
 
 struct backend_pool {
@@ -102,7 +102,8 @@ static void begin_turn(struct idle_list *list, uint32_t turn)
 	list->turn = turn;
 }
 
-/* How many this turn will still take, by the one before, or as many again as it took already. */
+/* Guess how many connections this turn of the loop will still take: as many as the turn before took in all, or as many
+ * again as this turn took already. */
 static unsigned wanted(const struct idle_list *list)
 {
 	const unsigned n = list->taken_before > list->taken ? list->taken_before - list->taken : list->taken + 1;
@@ -110,9 +111,9 @@ static unsigned wanted(const struct idle_list *list)
 	return n < BACKENDS_ASKED_MAX ? n : BACKENDS_ASKED_MAX;
 }
 
-/* Ask for the first, which was not asked for in this turn, and a few behind it: the loop may not have reported yet that
- * one ended, or sent an answer that nobody asked for. Such a one is closed. One call for all that a turn takes: a call
- * for each costs 2 % of a small request. */
+/* Ask the kernel whether the first connection, and a few behind it, are quiet. A backend may have closed a connection
+ * or sent bytes that nobody asked for, and the loop may not have reported it yet: such a connection is closed. One call
+ * asks for all that a turn takes, because a call for each costs 2 % of a small request. */
 static void ask(struct idle_list *list)
 {
 	struct idle *asked[BACKENDS_ASKED_MAX];

@@ -36,7 +36,8 @@ static void weigh(struct link_stream *s)
 		holdings_set(&home_of(s)->held, &s->holding, s->held.len);
 }
 
-/* What connections keep leaves less of the budget; no connection ends for what is held. 0: there is no limit. */
+/* The bytes that connections keep make the budget for held frames smaller. No connection ends because of held frames.
+ * 0: there is no limit. */
 static uint64_t budget(const struct connection_home *home)
 {
 	const struct holdings *kept = &home->holdings;
@@ -114,7 +115,7 @@ static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size
 	relieve(home_of(s));
 }
 
-/* The other side must not wait for a frame that cannot be said. */
+/* RAgent must not wait for a frame that was lost here, so the link ends. */
 static void fail(struct link_stream *s, int error)
 {
 	s->held.state = HELD_BROKEN;

@@ -114,7 +114,8 @@ static void say_heartbeat(struct cluster *c, int to, uint64_t sessions)
 	cluster_thread_say(cluster_main_thread(c), to, &m);
 }
 
-/* Where each agent has a stream of its own, each hears the last number of its stream. */
+/* With placement, this agent numbers a stream for each other agent, so each gets a heartbeat with the last number of
+ * its own stream. */
 static void heartbeat(struct cluster *c)
 {
 	uint64_t bytes, sessions = store_count(c->store, &bytes);

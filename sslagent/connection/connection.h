@@ -83,7 +83,7 @@ enum half {
 	HALF_CLOSED,
 };
 
-/* What follows the client's last record. It has to wait until that record is opened. */
+/* This follows the client's last record, and has to wait until that record is opened. */
 enum tail { TAIL_NONE, TAIL_FIN, TAIL_VIOLATION };
 
 /* A point in the client's records, and the number of bytes that the backend had been given there. When these are

@@ -210,8 +210,8 @@ void connection_begin_pass(struct connection *c, const Cssl__LinkMove *move)
 
 /* --- MOVE --- */
 
-/* Where nothing is followed, only the point before the first byte is a checkpoint, and there a new backend
- * connection is as good. */
+/* A service that is not followed has one checkpoint: the point before the first byte. There, a new connection to the
+ * backend is as good as the old one. */
 int connection_backend_may_stay(const struct connection *c)
 {
 	return connection_at_checkpoint(c) && (service_traits_now(&c->service)->following == SERVICE_NOT_FOLLOWED ||

@@ -412,7 +412,8 @@ static enum seen_walk walk_place(
 	return p->state == PLACE_FREE ? SEEN_GO_ON : fn(ctx, &seen);
 }
 
-/* The cursor is the shard and, below, the place: a place keeps its number. */
+/* The upper half of a cursor is the number of the shard, the lower half that of the place. Both numbers never change.
+ */
 #define CURSOR_SHARD_SHIFT 32
 
 int connections_seen_walk(struct connections_seen *all, uint64_t *cursor,

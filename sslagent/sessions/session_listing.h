@@ -14,8 +14,8 @@ struct session_query {
 	const uint8_t *after; /* begin behind this session in the order of ids; NULL: from the start */
 	unsigned limit;       /* 0: only count the sessions */
 	size_t bytes_max;     /* of all rows' names and ids; the page ends before it would exceed this */
-	int (*is_counted_here)(const void *counting,
-		const uint8_t *id); /* 1: this agent counts it and no other does; NULL: count all */
+	/* 1: this agent counts the session @id, and no other agent does. NULL: count all sessions */
+	int (*is_counted_here)(const void *counting, const uint8_t *id);
 	const void *counting;
 };
 

@@ -122,12 +122,12 @@ def test_a_reload_tells_which_keys_of_the_queue_need_a_restart(open_folder, stor
     with QueuedProxy(open_folder, stores, ("127.0.0.1", 25)) as proxy:
         proxy.wait_open()
         proxy.reload()
-        assert "key counts from the next start on" not in proxy.log()
+        assert "changed key takes effect at the next start" not in proxy.log()
         proxy.settings["queue"] = {**proxy.settings["queue"], "role": "standby", "destinations": 5, "backups": proxy.settings["queue"]["backups"][::-1]}
         proxy.write_config()
         proxy.reload()
         for key in ("queue.role", "queue.destinations", "queue.backups"):
-            assert f"key counts from the next start on key={key}" in proxy.log()
+            assert f"changed key takes effect at the next start key={key}" in proxy.log()
 
 
 @pytest.mark.limit(180)

@@ -183,7 +183,7 @@ def test_a_mail_that_waits_for_its_turn_can_be_fenced(tmp_path):
     assert sink.counts["mails"] == 1
 
 
-def test_what_was_decided_is_forgotten_with_the_memory(tmp_path):
+def test_decisions_are_forgotten_with_their_entry_and_with_the_process(tmp_path):
     with proxied(tmp_path, limits={"transactions": 1}) as (proxy, _):
         owner, key = opened(proxy)
         owner.mail(named(1))

@@ -123,5 +123,5 @@ def test_what_counts_only_at_a_start_is_named(open_folder):
         proxy.settings["control"] = str(open_folder / "other.sock")
         proxy.write_config()
         proxy.reload()
-        assert "key counts from the next start on key=control" in proxy.log()
+        assert "changed key takes effect at the next start key=control" in proxy.log()
         assert counters(proxy)["reloads"] == 1

@@ -179,7 +179,7 @@ static void setting(struct h2_follower *h, const struct h2_frame *f, const uint8
 	h2_frames_want(&h->backend, SETTING_LEN);
 }
 
-/* What the client has open is cut off, and it has done nothing wrong. */
+/* The client's open streams are cut off, and the client has done nothing wrong. */
 static void lose_by_backend(struct h2_follower *h)
 {
 	h->phase = H2_LOST;

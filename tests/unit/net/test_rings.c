@@ -218,7 +218,7 @@ START_TEST(a_sleeping_reader_is_woken_once)
 }
 END_TEST
 
-START_TEST(who_finds_bytes_when_it_goes_to_sleep_stays_awake)
+START_TEST(a_taker_that_finds_bytes_stays_awake)
 {
 	open_both();
 	put(maker, 1, 0);
@@ -543,7 +543,7 @@ int main(void)
 		positions_go_on_beyond_32_bits,
 		a_full_ring_is_full_beyond_32_bits_too,
 		a_sleeping_reader_is_woken_once,
-		who_finds_bytes_when_it_goes_to_sleep_stays_awake,
+		a_taker_that_finds_bytes_stays_awake,
 		a_reader_that_woke_by_itself_is_not_woken,
 		a_sleeper_is_woken_by_its_own_ring_only,
 		who_waits_for_room_is_woken_once_when_half_is_free,

@@ -177,7 +177,7 @@ static const struct {
 	{ "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", SERVICE_REPEAT_NEVER, 0 },
 };
 
-START_TEST(what_was_asked_is_asked_again_as_its_strictest_request_allows)
+START_TEST(open_requests_are_repeated_as_the_strictest_of_them_allows)
 {
 	struct service s = started(CONF_HTTP);
 
@@ -397,7 +397,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, bad_gateway_is_said_to_one_request_without_an_answer, 0, CONVERSATIONS);
 	tcase_add_loop_test(
 		t, only_whole_interim_answers_are_no_part_of_an_answer, 0, (int)(sizeof pieces / sizeof pieces[0]));
-	tcase_add_loop_test(t, what_was_asked_is_asked_again_as_its_strictest_request_allows, 0,
+	tcase_add_loop_test(t, open_requests_are_repeated_as_the_strictest_of_them_allows, 0,
 		(int)(sizeof repeats / sizeof repeats[0]));
 	tcase_add_loop_test(t, doubt_makes_tcp_of_http_for_good, 0, 3);
 	tcase_add_loop_test(t, a_conversation_that_moves_stands_where_it_stood, 0, CONVERSATIONS);
