@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -50,7 +51,7 @@ struct aead_key *aead_key_create(enum aead aead, const uint8_t secret[static AEA
 {
 	const char *name = cipher_name(aead);
 	EVP_CIPHER *cipher = name ? EVP_CIPHER_fetch(NULL, name, NULL) : NULL;
-	struct aead_key *k = OPENSSL_zalloc(sizeof *k);
+	struct aead_key *k = calloc(1, sizeof *k);
 
 	if (!cipher || !k)
 		goto failed;
@@ -70,7 +71,7 @@ void aead_key_destroy(struct aead_key *k)
 	if (!k)
 		return;
 	EVP_CIPHER_CTX_free(k->context);
-	OPENSSL_free(k);
+	free(k);
 }
 
 int aead_key_replace(struct aead_key *k, const uint8_t secret[static AEAD_SECRET_LEN])

@@ -2,7 +2,7 @@
  * mistake of the caller becomes an error and not a second ciphertext for one nonce. */
 #include "proto/datagram.h"
 
-#include <openssl/crypto.h>
+#include <stdlib.h>
 
 #include "proto/error.h"
 #include "proto/wire.h"
@@ -18,7 +18,7 @@ struct datagram_key {
 
 struct datagram_key *datagram_key_create(uint64_t key_id, enum aead aead, const uint8_t key[static AEAD_SECRET_LEN])
 {
-	struct datagram_key *k = OPENSSL_zalloc(sizeof *k);
+	struct datagram_key *k = calloc(1, sizeof *k);
 
 	if (!k)
 		return NULL;
@@ -37,7 +37,7 @@ void datagram_key_destroy(struct datagram_key *k)
 	if (!k)
 		return;
 	aead_key_destroy(k->aead);
-	OPENSSL_free(k);
+	free(k);
 }
 
 uint64_t datagram_key_id(const struct datagram_key *k)

@@ -39,8 +39,11 @@ int scratch_open(struct scratch *s, size_t cap)
 
 void scratch_close(struct scratch *s)
 {
-	OPENSSL_cleanse(s->start, (size_t)(s->at - s->start));
-	if (s->start != s->inside)
-		OPENSSL_free(s->start);
+	const size_t used = (size_t)(s->at - s->start);
+
+	if (s->start == s->inside)
+		OPENSSL_cleanse(s->start, used);
+	else
+		OPENSSL_clear_free(s->start, used);
 	s->start = s->at = s->end = NULL;
 }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <openssl/crypto.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -12,7 +13,7 @@
 struct broadcast_receiver *broadcast_receiver_create(
 	unsigned senders, const struct broadcast_receiver_ops *ops, void *ctx)
 {
-	struct broadcast_receiver *r = OPENSSL_zalloc(sizeof *r + senders * sizeof(struct sender));
+	struct broadcast_receiver *r = calloc(1, sizeof *r + senders * sizeof(struct sender));
 
 	if (!r)
 		return NULL;
@@ -33,7 +34,7 @@ static void forget_numbers(struct sender *s)
 {
 	for (unsigned worker = 0; s->numbers && worker <= s->workers; worker++)
 		heard_numbers_clear(&s->numbers[worker]);
-	OPENSSL_free(s->numbers);
+	free(s->numbers);
 	s->numbers = NULL;
 }
 
@@ -43,10 +44,10 @@ void broadcast_receiver_destroy(struct broadcast_receiver *r)
 		return;
 	for (unsigned i = 0; i < r->sender_count; i++) {
 		forget_numbers(&r->senders[i]);
-		OPENSSL_free(r->senders[i].before);
+		free(r->senders[i].before);
 	}
 	heard_keys_destroy(r->keys);
-	OPENSSL_free(r);
+	free(r);
 }
 
 /* A snapshot came before the first link with this sender. Use its numbers now, unless they are of another process. */
@@ -58,13 +59,13 @@ static void take_complete_before(struct broadcast_receiver *r, unsigned sender, 
 
 	for (unsigned worker = 0; same && worker <= s->workers; worker++)
 		broadcast_receiver_complete(r, sender, before->boot_id, worker, before->complete[worker]);
-	OPENSSL_free(before);
+	free(before);
 }
 
 static void note_complete_before(struct sender *s, uint64_t boot_id, unsigned worker, uint64_t complete)
 {
 	if (!s->before)
-		s->before = OPENSSL_zalloc(sizeof *s->before);
+		s->before = calloc(1, sizeof *s->before);
 	if (!s->before || worker >= SENDER_THREADS_MAX)
 		return; /* then this agent asks again: that costs only work */
 	if (s->before->boot_id != boot_id)
@@ -81,7 +82,7 @@ int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint6
 
 	if (s->numbers && s->boot_id == boot_id && s->workers == workers)
 		return 0;
-	numbers = OPENSSL_zalloc((workers + 1) * sizeof *numbers);
+	numbers = calloc(workers + 1, sizeof *numbers);
 	if (!numbers)
 		return CSSL_E_NO_MEMORY;
 	while (s->key_count > 0)

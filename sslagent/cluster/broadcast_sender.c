@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <openssl/crypto.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/arena.h"
@@ -58,7 +59,7 @@ static int stream_init(struct stream *stream, const struct broadcast_sender_conf
 {
 	stream->filling.what = DATAGRAM_OF_OBJECTS;
 	stream->filling.to = to;
-	stream->ring = OPENSSL_zalloc(conf->ring * sizeof(struct kept));
+	stream->ring = calloc(conf->ring, sizeof(struct kept));
 	return stream->ring ? 0 : CSSL_E_NO_MEMORY;
 }
 
@@ -94,7 +95,7 @@ static void stream_free(struct broadcast_sender *s, struct stream *stream)
 {
 	for (unsigned i = 0; stream->ring && i < s->conf.ring; i++)
 		object_free(s->memory, stream->ring[i].message, stream->ring[i].len);
-	OPENSSL_free(stream->ring);
+	free(stream->ring);
 }
 
 void broadcast_sender_destroy(struct broadcast_sender *s)

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/address.h"
@@ -335,9 +336,9 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->pulls = pulls_create();
 	c->revocations = revocations_create();
 	c->receiver = broadcast_receiver_create(c->agent_count, &cluster_hear_ops, c);
-	c->flags = OPENSSL_zalloc(c->agent_count * sizeof *c->flags);
-	c->peers = OPENSSL_zalloc(c->agent_count * sizeof(struct peer *));
-	c->threads = OPENSSL_zalloc((c->self->workers + 1) * sizeof *c->threads);
+	c->flags = calloc(c->agent_count, sizeof *c->flags);
+	c->peers = calloc(c->agent_count, sizeof(struct peer *));
+	c->threads = calloc(c->self->workers + 1, sizeof *c->threads);
 	if (resettling_start(c) != 0)
 		return CSSL_E_NO_MEMORY;
 	return c->tombstones && c->store && c->seen && c->live && c->families && c->negatives && c->sending &&
@@ -492,9 +493,9 @@ void cluster_destroy(struct cluster *c)
 		peer_destroy(c->peers[i]);
 	for (unsigned i = 0; c->threads && i <= c->self->workers; i++)
 		cluster_thread_destroy(&c->threads[i]);
-	OPENSSL_free(c->threads);
-	OPENSSL_free(c->peers);
-	OPENSSL_free(c->flags);
+	free(c->threads);
+	free(c->peers);
+	free(c->flags);
 	resettling_free(c);
 	broadcast_receiver_destroy(c->receiver);
 	revocations_destroy(c->revocations);

@@ -2,8 +2,8 @@
  * then the peer takes the link. When an opening fails, the log names the agents that it may have come from.
  */
 #include <assert.h>
-#include <openssl/crypto.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ struct incoming {
 static void incoming_remove(struct incoming *i)
 {
 	newcomers_remove(&i->cluster->newcomers, &i->place);
-	OPENSSL_free(i);
+	free(i);
 }
 
 static int same_host(const struct conf_agent *agent, const char *address)
@@ -172,7 +172,7 @@ static int make_room(struct cluster *c, uint8_t source)
 
 static struct incoming *incoming_make(struct cluster *c, int fd, const struct sockaddr *from)
 {
-	struct incoming *i = OPENSSL_zalloc(sizeof *i);
+	struct incoming *i = calloc(1, sizeof *i);
 	struct peer_link_conf conf = peer_link_conf_of(c, &incoming_ops, i);
 
 	if (!i) {
@@ -183,7 +183,7 @@ static struct incoming *incoming_make(struct cluster *c, int fd, const struct so
 	i->link = peer_link_accept(&conf, fd, from);
 	if (i->link)
 		return i;
-	OPENSSL_free(i);
+	free(i);
 	return NULL;
 }
 

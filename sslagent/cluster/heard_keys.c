@@ -1,7 +1,7 @@
 /* heard_keys.c: a hash table; the ids are random. */
 #include "sslagent/cluster/heard_keys.h"
 
-#include <openssl/crypto.h>
+#include <stdlib.h>
 
 struct heard_keys {
 	size_t mask;
@@ -15,7 +15,7 @@ struct heard_keys *heard_keys_create(unsigned senders)
 
 	while (buckets < (size_t)senders * KEYS_HELD)
 		buckets *= 2;
-	h = OPENSSL_zalloc(sizeof *h + buckets * sizeof(struct heard_key *));
+	h = calloc(1, sizeof *h + buckets * sizeof(struct heard_key *));
 	if (h)
 		h->mask = buckets - 1;
 	return h;
@@ -24,7 +24,7 @@ struct heard_keys *heard_keys_create(unsigned senders)
 static void key_free(struct heard_key *k)
 {
 	datagram_key_destroy(k->key);
-	OPENSSL_free(k);
+	free(k);
 }
 
 void heard_keys_destroy(struct heard_keys *h)
@@ -36,7 +36,7 @@ void heard_keys_destroy(struct heard_keys *h)
 			next = k->next;
 			key_free(k);
 		}
-	OPENSSL_free(h);
+	free(h);
 }
 
 struct heard_key *heard_keys_find(const struct heard_keys *h, uint64_t id)
@@ -55,12 +55,12 @@ struct heard_key *heard_keys_add(
 
 	if (heard_keys_find(h, id))
 		return NULL;
-	k = OPENSSL_zalloc(sizeof *k + (workers + 1) * sizeof(struct replay_window));
+	k = calloc(1, sizeof *k + (workers + 1) * sizeof(struct replay_window));
 	if (!k)
 		return NULL;
 	k->key = datagram_key_create(id, aead, secret);
 	if (!k->key) {
-		OPENSSL_free(k);
+		free(k);
 		return NULL;
 	}
 	k->id = id;

@@ -47,7 +47,7 @@ struct passed_backends {
 
 struct passed_backends *passed_backends_create(void)
 {
-	struct passed_backends *b = OPENSSL_zalloc(sizeof *b);
+	struct passed_backends *b = calloc(1, sizeof *b);
 
 	if (b)
 		pthread_mutex_init(&b->lock, NULL);
@@ -78,7 +78,7 @@ void passed_backend_destroy(struct passed_backend *p)
 static void drop_unclaimed(struct unclaimed *u)
 {
 	passed_backend_destroy(&u->backend);
-	OPENSSL_free(u);
+	free(u);
 	count(COUNT_BACKENDS_UNCLAIMED);
 }
 
@@ -93,7 +93,7 @@ void passed_backends_destroy(struct passed_backends *b)
 		drop_unclaimed(u);
 	}
 	pthread_mutex_destroy(&b->lock);
-	OPENSSL_free(b);
+	free(b);
 }
 
 /* On the worker again. */
@@ -102,7 +102,7 @@ static void report(struct thread_task *task)
 	struct pass *p = container_of(task, struct pass, task);
 
 	p->done(p->ctx, p->result);
-	OPENSSL_free(p);
+	free(p);
 }
 
 static void drop(struct thread_task *task)
@@ -110,7 +110,7 @@ static void drop(struct thread_task *task)
 	struct pass *p = container_of(task, struct pass, task);
 
 	passed_backend_destroy(&p->backend);
-	OPENSSL_free(p);
+	free(p);
 }
 
 static void hand_back(struct pass *p, int result)
@@ -173,7 +173,7 @@ void cluster_pass_backend(struct cluster *c, struct worker *w, const char *targe
 {
 	struct cluster_thread *home = cluster_thread_of(c, w);
 	int index = cluster_agent_index(c, target);
-	struct pass *p = home ? OPENSSL_zalloc(sizeof *p) : NULL;
+	struct pass *p = home ? calloc(1, sizeof *p) : NULL;
 
 	if (!p) {
 		passed_backend_destroy(backend);
@@ -215,7 +215,7 @@ static int copy_bytes(const ProtobufCBinaryData *from, uint8_t **to, size_t *len
 /* @fd is taken over. */
 static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
 {
-	struct unclaimed *u = OPENSSL_zalloc(sizeof *u);
+	struct unclaimed *u = calloc(1, sizeof *u);
 	struct passed_backend *b = &u->backend;
 
 	if (!u) {
@@ -232,7 +232,7 @@ static struct unclaimed *unclaimed_create(const Cssl__PassedBackend *m, int fd)
 		copy_bytes(&m->from_backend, &b->from_backend, &b->from_backend_len) != 0 ||
 		copy_bytes(&m->service_state, &b->service_state, &b->service_state_len) != 0) {
 		passed_backend_destroy(b);
-		OPENSSL_free(u);
+		free(u);
 		return NULL;
 	}
 	return u;
@@ -257,7 +257,7 @@ static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int f
 	pthread_mutex_unlock(&all->lock);
 	if (r) {
 		passed_backend_destroy(&u->backend);
-		OPENSSL_free(u);
+		free(u);
 	}
 	return r;
 }
@@ -300,7 +300,7 @@ int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint1
 	if (!u)
 		return CSSL_E_NOT_FOUND;
 	*out = u->backend;
-	OPENSSL_free(u);
+	free(u);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/address.h"
@@ -40,7 +41,7 @@ static const struct peer_link_ops link_ops;
 
 struct peer *peer_create(struct cluster *c, agent_index index)
 {
-	struct peer *p = OPENSSL_zalloc(sizeof *p);
+	struct peer *p = calloc(1, sizeof *p);
 
 	if (!p)
 		return NULL;
@@ -58,7 +59,7 @@ void peer_destroy(struct peer *p)
 		return;
 	assert(!p->link);
 	snapshot_stop(p);
-	OPENSSL_free(p);
+	free(p);
 }
 
 struct peer_link_conf peer_link_conf_of(struct cluster *c, const struct peer_link_ops *ops, void *ctx)

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <openssl/crypto.h>
 #include <sys/stat.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "net/address.h"
@@ -72,7 +73,7 @@ static void link_free(struct peer_link *l)
 	batch_cipher_destroy(l->sealing);
 	batch_cipher_destroy(l->opening_cipher);
 	message_assembler_clear(&l->assembler);
-	OPENSSL_free(l);
+	free(l);
 }
 
 static void end(struct peer_link *l, int error)
@@ -289,7 +290,7 @@ static const struct stream_ops stream_ops = {
 
 static struct peer_link *link_create(const struct peer_link_conf *conf, int family)
 {
-	struct peer_link *l = OPENSSL_zalloc(sizeof *l);
+	struct peer_link *l = calloc(1, sizeof *l);
 
 	if (!l)
 		return NULL;

@@ -3,7 +3,7 @@
  */
 #include "sslagent/cluster/pulls.h"
 
-#include <openssl/crypto.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sslagent/cluster/cluster_internal.h"
@@ -36,12 +36,12 @@ struct pulls {
 
 struct pulls *pulls_create(void)
 {
-	return OPENSSL_zalloc(sizeof(struct pulls));
+	return calloc(1, sizeof(struct pulls));
 }
 
 void pulls_destroy(struct pulls *p)
 {
-	OPENSSL_free(p);
+	free(p);
 }
 
 /* On the worker again. */
@@ -51,12 +51,12 @@ static void report(struct thread_task *task)
 
 	if (p->done)
 		p->done(p->ctx, p->answer);
-	OPENSSL_free(p);
+	free(p);
 }
 
 static void drop(struct thread_task *task)
 {
-	OPENSSL_free(container_of(task, struct session_pull, task));
+	free(container_of(task, struct session_pull, task));
 }
 
 static void hand_back(struct session_pull *p, enum session_answer answer, enum agent_counter why)
@@ -198,7 +198,7 @@ struct session_pull *pulls_start(struct cluster *c, struct worker *w, const uint
 
 	if (!home || cluster_id_check(c, id, SESSION_ID_LEN, &facts) != 0)
 		return NULL;
-	p = OPENSSL_zalloc(sizeof *p);
+	p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
 	p->task = (struct thread_task){ .run = begin, .drop = drop };

@@ -2,8 +2,8 @@
 #include "sslagent/cluster/revocations.h"
 
 #include <inttypes.h>
-#include <openssl/crypto.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/log.h"
@@ -39,12 +39,12 @@ struct revocations {
 
 struct revocations *revocations_create(void)
 {
-	return OPENSSL_zalloc(sizeof(struct revocations));
+	return calloc(1, sizeof(struct revocations));
 }
 
 void revocations_destroy(struct revocations *r)
 {
-	OPENSSL_free(r);
+	free(r);
 }
 
 int revoke_what_from(const Cssl__PeerRevoke *m, struct revoke_what *out)
@@ -139,15 +139,15 @@ static void collect(
 static void finish(struct revocation *r)
 {
 	struct revoke_result result = { .sessions = r->sessions };
-	const char **names = OPENSSL_zalloc(2 * r->agent_count * sizeof *names);
+	const char **names = calloc(2 * r->agent_count, sizeof *names);
 
 	if (names)
 		collect(r, names, names + r->agent_count, &result);
 	log_event(LOG_INFO, NULL, "sessions revoked", "sessions=%" PRIu64 " confirmed=%zu unconfirmed=%zu", r->sessions,
 		result.confirmed_count, result.unconfirmed_count);
 	r->done(r->ctx, &result);
-	OPENSSL_free(names);
-	OPENSSL_free(r);
+	free(names);
+	free(r);
 }
 
 static int waits(const struct revocation *r)
@@ -258,7 +258,7 @@ static void drop(struct thread_task *task)
 void cluster_revoke(struct cluster *c, const struct revoke_what *what,
 	void (*done)(void *ctx, const struct revoke_result *r), void *ctx)
 {
-	struct revocation *r = OPENSSL_zalloc(sizeof *r + c->agent_count);
+	struct revocation *r = calloc(1, sizeof *r + c->agent_count);
 
 	if (!r) {
 		done(ctx, &(struct revoke_result){ 0 });

@@ -1,10 +1,10 @@
 /* sending_keys.c: two keys in guarded memory, and the confirmations of each peer. */
 #include "sslagent/cluster/sending_keys.h"
 
-#include <openssl/crypto.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "proto/error.h"
 
@@ -33,13 +33,13 @@ static void key_make(struct sending_key *key, uint32_t generation)
 
 struct sending_keys *sending_keys_create(unsigned peers, int64_t now_ms)
 {
-	struct sending_keys *k = OPENSSL_zalloc(sizeof *k + peers * sizeof k->confirmed[0]);
+	struct sending_keys *k = calloc(1, sizeof *k + peers * sizeof k->confirmed[0]);
 
 	if (!k)
 		return NULL;
 	k->secrets = sodium_malloc(sizeof *k->secrets);
 	if (!k->secrets) {
-		OPENSSL_free(k);
+		free(k);
 		return NULL;
 	}
 	sodium_memzero(k->secrets, sizeof *k->secrets);
@@ -57,7 +57,7 @@ void sending_keys_destroy(struct sending_keys *k)
 		return;
 	sodium_free(k->secrets);
 	pthread_mutex_destroy(&k->lock);
-	OPENSSL_free(k);
+	free(k);
 }
 
 uint32_t sending_keys_generation(const struct sending_keys *k)

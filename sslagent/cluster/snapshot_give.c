@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/log.h"
@@ -233,7 +234,7 @@ static size_t heard_index(const struct cluster *c, unsigned agent, unsigned work
 static int note_complete(struct peer *p)
 {
 	struct cluster *c = p->cluster;
-	uint64_t *complete = OPENSSL_zalloc(c->agent_count * SENDER_THREADS_MAX * sizeof *complete);
+	uint64_t *complete = calloc(c->agent_count * SENDER_THREADS_MAX, sizeof *complete);
 
 	if (!complete)
 		return CSSL_E_NO_MEMORY;
@@ -243,7 +244,7 @@ static int note_complete(struct peer *p)
 	for (unsigned worker = 0; worker <= c->self->workers; worker++)
 		complete[heard_index(c, c->self_index, worker)] =
 			broadcast_sender_mark(c->threads[worker].sender, (int)p->index, 0).highest;
-	OPENSSL_free(p->giver.complete);
+	free(p->giver.complete);
 	p->giver.complete = complete;
 	return 0;
 }
@@ -263,7 +264,7 @@ static void describe_heard(struct peer *p, unsigned agent, Cssl__Heard *heard)
 
 void snapshot_stop_giving(struct peer *p)
 {
-	OPENSSL_free(p->giver.complete);
+	free(p->giver.complete);
 	p->giver.complete = NULL;
 	giving_move(&p->giver, GIVING_NOTHING);
 }
@@ -426,7 +427,7 @@ void snapshot_give_tombstones(struct peer *p)
 
 	if (tombstones_count(p->cluster->tombstones) == 0)
 		return;
-	s = OPENSSL_zalloc(sizeof *s);
+	s = calloc(1, sizeof *s);
 	if (!s) { /* without its tombstones a link is worth nothing */
 		peer_send_failed(p, CSSL_E_NO_MEMORY);
 		return;
@@ -435,5 +436,5 @@ void snapshot_give_tombstones(struct peer *p)
 	s->now_ms = cluster_now_ms();
 	tombstones_each(p->cluster->tombstones, on_stone, s);
 	send_stones(s);
-	OPENSSL_free(s);
+	free(s);
 }

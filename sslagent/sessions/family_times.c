@@ -1,8 +1,8 @@
 /* family_times.c: two places for each hash value; the older entry gives way. */
 #include "sslagent/sessions/family_times.h"
 
-#include <openssl/crypto.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SETS   2048u
@@ -18,7 +18,7 @@ struct family_times {
 
 struct family_times *family_times_create(void)
 {
-	struct family_times *f = OPENSSL_zalloc(sizeof *f);
+	struct family_times *f = calloc(1, sizeof *f);
 
 	if (f)
 		pthread_mutex_init(&f->lock, NULL);
@@ -30,7 +30,7 @@ void family_times_destroy(struct family_times *f)
 	if (!f)
 		return;
 	pthread_mutex_destroy(&f->lock);
-	OPENSSL_free(f);
+	free(f);
 }
 
 /* Family ids are random. */

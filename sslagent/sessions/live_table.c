@@ -2,7 +2,6 @@
 #include "sslagent/sessions/live_table.h"
 
 #include <assert.h>
-#include <openssl/crypto.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +52,7 @@ static int shard_init(struct shard *s, uint64_t limit)
 		s->bucket_count *= 2;
 	pthread_mutex_init(&s->lock, NULL);
 	s->memory = object_memory_create();
-	s->buckets = OPENSSL_zalloc(s->bucket_count * sizeof(struct held *));
+	s->buckets = calloc(s->bucket_count, sizeof(struct held *));
 	return s->memory && s->buckets ? 0 : CSSL_E_NO_MEMORY;
 }
 
@@ -128,7 +127,7 @@ void live_table_destroy(struct live_table *t)
 
 		while (s->oldest)
 			remove_at(s, link_of(s, &s->oldest->id));
-		OPENSSL_free(s->buckets);
+		free(s->buckets);
 		object_memory_destroy(s->memory);
 		pthread_mutex_destroy(&s->lock);
 	}

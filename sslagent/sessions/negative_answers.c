@@ -1,8 +1,8 @@
 /* negative_answers.c: one place for each hash value. */
 #include "sslagent/sessions/negative_answers.h"
 
-#include <openssl/crypto.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PLACES 4096u
@@ -18,7 +18,7 @@ struct negative_answers {
 
 struct negative_answers *negative_answers_create(int64_t keep_ms)
 {
-	struct negative_answers *n = OPENSSL_zalloc(sizeof *n);
+	struct negative_answers *n = calloc(1, sizeof *n);
 
 	if (!n)
 		return NULL;
@@ -32,7 +32,7 @@ void negative_answers_destroy(struct negative_answers *n)
 	if (!n)
 		return;
 	pthread_mutex_destroy(&n->lock);
-	OPENSSL_free(n);
+	free(n);
 }
 
 /* The last bytes of an id are random. */

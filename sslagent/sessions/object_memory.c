@@ -2,6 +2,7 @@
 #include "sslagent/sessions/object_memory.h"
 
 #include <openssl/crypto.h>
+#include <stdlib.h>
 
 #include "net/arena.h"
 
@@ -27,7 +28,7 @@ static size_t class_of(size_t len)
 
 struct object_memory *object_memory_create(void)
 {
-	return OPENSSL_zalloc(sizeof(struct object_memory));
+	return calloc(1, sizeof(struct object_memory));
 }
 
 void object_memory_destroy(struct object_memory *m)
@@ -37,7 +38,7 @@ void object_memory_destroy(struct object_memory *m)
 	for (size_t size_class = 0; size_class < CLASS_COUNT; size_class++)
 		if (m->arenas[size_class])
 			arena_destroy(m->arenas[size_class]);
-	OPENSSL_free(m);
+	free(m);
 }
 
 size_t object_memory_cost(size_t len)

@@ -2,8 +2,8 @@
 #include "sslagent/sessions/store_shard.h"
 
 #include <assert.h>
-#include <openssl/crypto.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/container_of.h"
@@ -94,8 +94,8 @@ int shard_init(struct shard *s, unsigned shard_bits, uint64_t limit, uint64_t so
 	pthread_mutex_init(&s->lock, NULL);
 	crypto_shorthash_keygen(s->hash_key);
 	s->memory = object_memory_create();
-	s->buckets = OPENSSL_zalloc(s->bucket_count * sizeof(struct session *));
-	s->sources = OPENSSL_zalloc(s->bucket_count * sizeof(struct source *));
+	s->buckets = calloc(s->bucket_count, sizeof(struct session *));
+	s->sources = calloc(s->bucket_count, sizeof(struct source *));
 	return s->memory && s->buckets && s->sources ? 0 : CSSL_E_NO_MEMORY;
 }
 
@@ -106,8 +106,8 @@ void shard_destroy(struct shard *s)
 	for (size_t bucket = 0; s->buckets && bucket < s->bucket_count; bucket++)
 		while (s->buckets[bucket])
 			shard_remove(s, s->buckets[bucket]);
-	OPENSSL_free(s->buckets);
-	OPENSSL_free(s->sources);
+	free(s->buckets);
+	free(s->sources);
 	object_memory_destroy(s->memory);
 	pthread_mutex_destroy(&s->lock);
 }
@@ -163,7 +163,7 @@ static struct source *source_get(struct shard *s, const struct client_address *c
 
 	if (*link)
 		return *link;
-	*link = OPENSSL_zalloc(sizeof(**link));
+	*link = calloc(1, sizeof **link);
 	if (!*link)
 		return NULL;
 	(*link)->address = address;
@@ -180,7 +180,7 @@ static void source_drop_if_empty(struct shard *s, struct source *source)
 	link = source_link(s, &source->address);
 	assert(*link == source);
 	*link = source->next;
-	OPENSSL_free(source);
+	free(source);
 }
 
 void shard_remove(struct shard *s, struct session *session)

@@ -2,9 +2,9 @@
  * moment. That is no harm: each agent opens tickets under both. */
 #include "sslagent/sessions/ticket_keys.h"
 
-#include <openssl/crypto.h>
 #include <pthread.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -25,14 +25,14 @@ struct ticket_keys {
 
 struct ticket_keys *ticket_keys_create(int64_t life_ms)
 {
-	struct ticket_keys *t = OPENSSL_zalloc(sizeof *t);
+	struct ticket_keys *t = calloc(1, sizeof *t);
 
 	if (!t)
 		return NULL;
 	t->life_ms = life_ms;
 	t->keys = sodium_malloc(sizeof *t->keys);
 	if (!t->keys) {
-		OPENSSL_free(t);
+		free(t);
 		return NULL;
 	}
 	sodium_memzero(t->keys, sizeof *t->keys);
@@ -46,7 +46,7 @@ void ticket_keys_destroy(struct ticket_keys *t)
 		return;
 	sodium_free(t->keys);
 	pthread_mutex_destroy(&t->lock);
-	OPENSSL_free(t);
+	free(t);
 }
 
 static const struct cluster_ticket_key *find(const struct key_list *keys, const uint8_t *name)

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <openssl/crypto.h>
 #include <pthread.h>
 #include <sodium.h>
 #include <stdatomic.h>
@@ -115,12 +114,12 @@ static int key_equal(const struct key *a, uint8_t by, const uint8_t *bytes, uint
 
 struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max)
 {
-	struct tombstones *t = OPENSSL_zalloc(sizeof *t);
+	struct tombstones *t = calloc(1, sizeof *t);
 
 	if (!t)
 		return NULL;
 	if (pthread_rwlock_init(&t->lock, NULL) != 0) {
-		OPENSSL_free(t);
+		free(t);
 		return NULL;
 	}
 	t->lifetime_ms = lifetime_ms;
@@ -137,13 +136,13 @@ static void drop_all(struct tombstones *t)
 
 		for (; at; at = next) {
 			next = at->next;
-			OPENSSL_free(at);
+			free(at);
 		}
 		t->buckets[bucket] = NULL;
 	}
 	for (struct filter_stone *next, *at = t->filters; at; at = next) {
 		next = at->next;
-		OPENSSL_free(at);
+		free(at);
 	}
 	t->filters = NULL;
 	t->filter_count = 0;
@@ -156,7 +155,7 @@ void tombstones_destroy(struct tombstones *t)
 		return;
 	drop_all(t);
 	pthread_rwlock_destroy(&t->lock);
-	OPENSSL_free(t);
+	free(t);
 }
 
 static struct stone **bucket_of(struct tombstones *t, const struct key *k)
@@ -198,7 +197,7 @@ static void collapse(struct tombstones *t, int64_t now_ms)
 
 static struct stone *stone_create(const struct key *k)
 {
-	struct stone *stone = OPENSSL_zalloc(sizeof *stone + k->len);
+	struct stone *stone = calloc(1, sizeof *stone + k->len);
 
 	if (!stone)
 		return NULL;
@@ -254,7 +253,7 @@ static int add_filter(struct tombstones *t, const struct session_filter *f, int6
 		stone->revoked_ms = revoked_ms;
 		return 0;
 	}
-	stone = t->filter_count < FILTER_STONES_MAX ? OPENSSL_zalloc(sizeof *stone) : NULL;
+	stone = t->filter_count < FILTER_STONES_MAX ? calloc(1, sizeof *stone) : NULL;
 	if (!stone) {
 		collapse(t, now_ms);
 		return 0;
@@ -350,7 +349,7 @@ static void expire_bucket(struct tombstones *t, struct stone **link, int64_t old
 			continue;
 		}
 		*link = at->next;
-		OPENSSL_free(at);
+		free(at);
 		atomic_fetch_sub(&t->count, 1);
 	}
 }
@@ -365,7 +364,7 @@ static void expire_filters(struct tombstones *t, int64_t oldest_ms)
 			continue;
 		}
 		*link = at->next;
-		OPENSSL_free(at);
+		free(at);
 		t->filter_count--;
 		atomic_fetch_sub(&t->count, 1);
 	}

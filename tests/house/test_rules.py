@@ -128,6 +128,20 @@ def test_secrets_are_not_compared_with_memcmp():
                    [f for f in _files(".c") if f.relative_to(ROOT).parts[0] != "tests"]))
 
 
+# Memory of OpenSSL is for keys and secrets, which OPENSSL_clear_free wipes, and for what passes to or from OpenSSL: in sslagent/tls.
+MEMORY_OF_OPENSSL = r"\bOPENSSL_(free|strdup|strndup|memdup|realloc)\("
+
+
+def test_memory_without_secrets_is_not_from_openssl():
+    _none(_matches(MEMORY_OF_OPENSSL, [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] != "tests"
+                                       and f.parent != ROOT / "sslagent/tls"]))
+
+
+@pytest.mark.parametrize("planted", ["\tOPENSSL_free(table->buckets);", "name = OPENSSL_strdup(text);"])
+def test_planted_memory_of_openssl_would_be_seen(planted):
+    assert re.search(MEMORY_OF_OPENSSL, planted)
+
+
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 DECLARED = re.compile(r"^[a-z][\w \*]*?\b(\w+)\([^;{]*\)(?: __attribute__[^;]*)?;", re.M)
 
