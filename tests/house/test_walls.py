@@ -138,6 +138,29 @@ def test_unit_tests_mirror_the_folders(top):
     assert not strays, "\n" + "\n".join(strays)
 
 
+def misplaced(paths):
+    """Tests test_X.c whose folder has no X.c, although other folders of the same program have one."""
+    homes = {}
+    for path in map(pathlib.PurePosixPath, paths):
+        if path.parts[0] != "tests" and path.suffix == ".c":
+            homes.setdefault((path.parts[0], path.stem), set()).add(path.parent)
+    tests = [path for path in map(pathlib.PurePosixPath, paths) if re.match(r"tests/unit/.*/test_\w+\.c$", str(path))]
+    return [str(test) for test in tests
+            if test.relative_to("tests/unit").parent not in homes.get((test.parts[2], test.stem.removeprefix("test_")),
+                                                                      {test.relative_to("tests/unit").parent})]
+
+
+def test_each_unit_test_stands_where_its_source_does():
+    found = misplaced([path for path, _ in _sources()])
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_a_planted_misplaced_test_is_found():
+    source, stray = "sslagent/service/http/download.c", "tests/unit/sslagent/service/test_download.c"
+    assert misplaced([source, stray]) == [stray]
+    assert misplaced([source, "tests/unit/sslagent/service/http/test_download.c", "tests/unit/sslagent/service/test_facts.c"]) == []
+
+
 def _circle(graph):
     """A circle in the graph, as a list of its nodes; []: there is none."""
     done, path = set(), []

@@ -4,7 +4,7 @@
 
 #include <sodium.h>
 
-#include "tests/unit/sslagent/service/smtp_talk.h"
+#include "tests/unit/sslagent/service/smtp/smtp_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 START_TEST(a_server_is_wanted_with_the_clients_first_word)

@@ -3,7 +3,7 @@
 
 #include <sodium.h>
 
-#include "tests/unit/sslagent/service/smtp_talk.h"
+#include "tests/unit/sslagent/service/smtp/smtp_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 static const char *const cut[] = { MAIL "\r\n", "RCPT TO:<b@x.example>\r\nDATA\r\n", "hello\r\n", NULL };

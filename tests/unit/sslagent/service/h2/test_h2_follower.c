@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "sslagent/service/h2/h2_follower.h"
-#include "tests/unit/sslagent/service/h2_script.h"
+#include "tests/unit/sslagent/service/h2/h2_script.h"
 #include "tests/unit/sslagent/suite_of.h"
 
 #define BEGUN ">P >S <S100 >Sa <Sa "

@@ -1,7 +1,7 @@
 /* test_service_h2.c: facts of h2 behind the interface of all services. */
 #include <stdlib.h>
 
-#include "tests/unit/sslagent/service/h2_script.h"
+#include "tests/unit/sslagent/service/h2/h2_script.h"
 #include "tests/unit/sslagent/service/service_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
 

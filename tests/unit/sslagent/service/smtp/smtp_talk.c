@@ -6,7 +6,7 @@
 #include <sodium.h>
 
 #include "sslagent/counters.h"
-#include "tests/unit/sslagent/service/smtp_talk.h"
+#include "tests/unit/sslagent/service/smtp/smtp_talk.h"
 
 struct owner a, b;
 
