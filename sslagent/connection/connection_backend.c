@@ -9,9 +9,9 @@
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "sslagent/backend/backend_pool.h"
-#include "sslagent/tls/certificate_name.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
+#include "sslagent/tls/client_certificate.h"
 
 static const struct conf_backend *conf_of(const struct connection *c)
 {

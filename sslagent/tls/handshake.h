@@ -12,11 +12,23 @@
 #include "net/turn_share.h"
 #include "proto/tls_record.h"
 #include "sslagent/tls/client_certificate.h"
-#include "sslagent/tls/refusal.h"
 #include "sslagent/tls/tls_contexts.h"
 
 struct arena;
 struct handshake;
+
+/* Why a handshake failed, in the order of the counters (counters.h). */
+enum refusal {
+	REFUSAL_VERSION,
+	REFUSAL_CIPHER, /* or group, or signature algorithm */
+	REFUSAL_ALPN,
+	REFUSAL_CERTIFICATE,
+	REFUSAL_ALERT, /* the client's */
+	REFUSAL_MESSAGE,
+	REFUSAL_TIMEOUT,
+	REFUSAL_CLIENT_GONE,
+	REFUSAL_OTHER
+};
 
 /* Memory for a worker's handshakes, because they hold key material. NULL: out of memory. */
 struct arena *handshake_arena_create(void);
