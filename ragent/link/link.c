@@ -316,7 +316,7 @@ void link_close(struct link *l)
 		link_fail(l, UV_ECANCELED);
 }
 
-void link_park(struct link *l)
+void link_leave(struct link *l)
 {
 	if (l->wish != LINK_TO_STAY)
 		return;
@@ -328,7 +328,7 @@ void link_park(struct link *l)
 	lose(l);
 }
 
-void link_unpark(struct link *l)
+void link_return(struct link *l)
 {
 	if (l->wish != LINK_TO_WAIT)
 		return;

@@ -82,11 +82,11 @@ struct link_params {
 struct link *link_create(const struct link_params *p);
 /* Legal in any state, and twice. Streams are lost; on_closed comes once, later. */
 void link_close(struct link *l);
-/* Drop the connection now, without callbacks, and wait until link_unpark(). The connection belongs to another process
+/* Drop the connection now, without callbacks, and wait until link_return(). The connection belongs to another process
  * (link_handover.h), or will come from one. Call it only without streams, and not while a callback of the link runs. */
-void link_park(struct link *l);
+void link_leave(struct link *l);
 /* Connect again. */
-void link_unpark(struct link *l);
+void link_return(struct link *l);
 /* Call it after on_closed, or before the first turn of the loop. NULL is legal. */
 void link_destroy(struct link *l);
 

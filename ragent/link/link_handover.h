@@ -12,7 +12,7 @@
  * it; 0: no change. Do not call it while a callback of the link runs. */
 int link_settle(struct link *l);
 
-/* Freeze an open link: it seals and opens nothing until link_resume() or link_park(). @saved is key material. 0, or
+/* Freeze an open link: it seals and opens nothing until link_resume() or link_leave(). @saved is key material. 0, or
  * negative: the link is broken. */
 int link_freeze(struct link *l, struct framed_saved *saved);
 void link_resume(struct link *l);

@@ -335,7 +335,7 @@ void ragent_worker_park(struct ragent_worker *rw)
 	rw->state = RAGENT_WORKER_PARKED;
 	connection_home_park(&rw->home);
 	each_listener(rw, listener_pause);
-	links_each(&rw->home.links, link_park);
+	links_each(&rw->home.links, link_leave);
 }
 
 void ragent_worker_unpark(struct ragent_worker *rw)
@@ -345,7 +345,7 @@ void ragent_worker_unpark(struct ragent_worker *rw)
 	rw->state = RAGENT_WORKER_RUNNING;
 	connection_home_unpark(&rw->home);
 	each_listener(rw, listener_resume);
-	links_each(&rw->home.links, link_unpark);
+	links_each(&rw->home.links, link_return);
 }
 
 /* Goes on with the next step of the stop when the current one is complete. */

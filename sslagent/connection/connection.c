@@ -336,7 +336,7 @@ static int work_on_handshake(struct connection *c, const struct tls_record *reco
 	return step;
 }
 
-/* 1: this turn has used its time for handshakes; a later one calls connection_go_on(). */
+/* 1: this turn has used its time for handshakes; a later one calls connection_take_turn(). */
 static int waits_for_its_turn(struct connection *c)
 {
 	struct turn_share *share = &c->home->handshake_share;

@@ -165,7 +165,7 @@ struct connection *connection_open(struct connection_home *home, struct carrier 
 struct connection *connection_adopt(struct connection_home *home, struct carrier *carrier, const Cssl__LinkSslId *id);
 
 /* It waited in the line of handshake_share, and this turn has time for its handshake. */
-void connection_go_on(void *connection);
+void connection_take_turn(void *connection);
 
 /* Whole client records. This changes them in place. */
 void connection_records(struct connection *c, const struct tls_record *records, size_t count);

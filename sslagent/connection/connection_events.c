@@ -343,7 +343,7 @@ void connection_forget(struct connection *c, enum end_reason reason)
 	react(c, &(struct connection_event){ .kind = EVENT_FORGET, .reason = reason });
 }
 
-void connection_go_on(void *connection)
+void connection_take_turn(void *connection)
 {
 	react_and_weigh(connection, &(struct connection_event){ .kind = EVENT_TURN });
 }

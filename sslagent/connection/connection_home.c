@@ -43,7 +43,7 @@ int connection_home_open(struct connection_home *home)
 	home->handshake_places =
 		handshake_limit_create(home->conf->limits.handshakes, home->conf->limits.handshakes_per_source);
 	turn_share_init(
-		&home->handshake_share, home->worker, HANDSHAKES_SMALL_NS, HANDSHAKES_LARGE_NS, connection_go_on);
+		&home->handshake_share, home->worker, HANDSHAKES_SMALL_NS, HANDSHAKES_LARGE_NS, connection_take_turn);
 	home->live_pool = live_pool_create(tls_contexts_algorithms(home->conf));
 	home->frozen = arena_create(sizeof(struct live_part));
 	home->handshakes_arena = handshake_arena_create();

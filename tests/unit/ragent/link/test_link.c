@@ -202,7 +202,7 @@ START_TEST(a_link_that_is_parked_awaits_no_death)
 	const pid_t child = agent_becomes_child(1);
 	fake_agent_die(d.agents[1]);
 	wait_until(!link_open(lost));
-	link_park(lost);
+	link_leave(lost);
 	ck_assert_int_ne(link_state(lost), LINK_UP);
 	child_dies(child);
 	turns(3);
