@@ -332,7 +332,9 @@ static const struct schema_row queue_rows[] = {
 	{ "store_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, store_ms), .min = 1 * S, .max = 9 * MINUTES,
 		.fallback = "1min",
 		.help = "a message that the backups have not confirmed so long after its end gets 451 and is deleted "
-			"again (senders wait 10 minutes: RFC 5321 4.5.3.2.6)" },
+			"again (senders wait 10 minutes: RFC 5321 4.5.3.2.6). A message for several destinations is "
+			"stored in parts, and each part that is confirmed gives the others so much time, up to 9 "
+			"minutes in all" },
 	{ "recipients", SCHEMA_COUNT, FIELD(smtpproxy_queue, recipients), .min = 100, .max = 10000, .fallback = "1000",
 		.help = "the most recipients of a message (RFC 5321 4.5.3.1.8: at least 100)" },
 	{ "destinations", SCHEMA_COUNT, FIELD(smtpproxy_queue, destinations), .min = 1, .max = 1000000,

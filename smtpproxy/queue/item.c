@@ -15,7 +15,9 @@ static const struct {
 	const char *name;
 	unsigned may_move_to;
 } states[ITEM_STATES] = {
-	[ITEM_STORING] = { "storing", TO(READY) | TO(DEFERRED) | TO(HELD) | TO(KEPT) | TO(OPAQUE) | TO(GONE) },
+	[ITEM_STORING] = { "storing",
+		TO(PARKED) | TO(READY) | TO(DEFERRED) | TO(HELD) | TO(KEPT) | TO(OPAQUE) | TO(GONE) },
+	[ITEM_PARKED] = { "parked", TO(READY) | TO(GONE) },
 	[ITEM_READY] = { "ready", TO(TAKEN) | TO(HELD) | TO(GONE) },
 	[ITEM_TAKEN] = { "taken", TO(READY) | TO(DEFERRED) | TO(HELD) | TO(GONE) },
 	[ITEM_DEFERRED] = { "deferred", TO(READY) | TO(HELD) | TO(GONE) },

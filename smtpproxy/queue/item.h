@@ -21,14 +21,16 @@ enum item_kind {
 
 /*
  *  STORING --> READY <--> TAKEN --> GONE
- *     |          |  ^       |
- *     |          |  +-- DEFERRED <-- TAKEN
- *     |          +--> HELD <--> ...
+ *     |  |       ^  |  ^       |
+ *     |  |       |  |  +-- DEFERRED <-- TAKEN
+ *     |  |       |  +--> HELD <--> ...
+ *     |  +-> PARKED --> GONE
  *     +--> GONE (refused)
  *     +--> OPAQUE
  */
 enum item_state {
 	ITEM_STORING,  /* not every backup has answered */
+	ITEM_PARKED,   /* every backup has it, and its sender has not decided yet that it is delivered */
 	ITEM_READY,    /* in its destination's line */
 	ITEM_TAKEN,    /* a delivery has it */
 	ITEM_DEFERRED, /* waits for its time */
@@ -42,6 +44,7 @@ enum item_state {
 
 #define ITEM_WAITS_MARK (1u << 7) /* in item.waits: a marker without the lost backup has to be answered first */
 
+#define ITEM_PARKS (1u << 5) /* in item.seen: it is PARKED when it is stored */
 #define ITEM_DOUBT (1u << 6) /* in item.seen: a delivery of it may have ended without our knowledge */
 #define ITEM_FRESH (1u << 7) /* in item.seen: just read from a backup, not yet settled */
 
@@ -62,7 +65,7 @@ struct item {
 	uint16_t refs, attempts;
 	uint8_t kind, state;
 	uint8_t waits;   /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */
-	uint8_t seen;    /* a bit for each backup that had it at the last reading, ITEM_DOUBT, ITEM_FRESH */
+	uint8_t seen;    /* a bit for each backup that had it at the last reading, ITEM_PARKS, ITEM_DOUBT, ITEM_FRESH */
 	uint8_t refused; /* of an order: a bit for each backup whose memory was full, and that gets it again */
 };
 

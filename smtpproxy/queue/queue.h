@@ -98,7 +98,7 @@ enum queue_outcome {
 	QUEUE_LOST,    /* another gateway took the queue over: 421. It may have the message */
 };
 
-/* Embedded in the sender's transaction until on_stored or queue_forget(). */
+/* Embedded in the sender's transaction until on_stored or queue_forget(); a PARKED one's until queue_unpark(). */
 struct queue_receipt {
 	void (*on_stored)(struct queue_receipt *r, enum queue_outcome outcome);
 	uint64_t id; /* set by queue_add() */
@@ -112,6 +112,11 @@ struct queue_receipt {
  * it does not wait for room, and never gets QUEUE_BUSY. */
 enum queue_turn { QUEUE_TURN_NEW, QUEUE_TURN_MORE, QUEUE_TURN_NEXT };
 
+/* PARKED: it is stored, but not delivered before queue_unpark(): a part of a message that is delivered when all parts
+ * are stored. A gateway that reads the queue back delivers it, because nobody knows any more what its sender was told.
+ */
+enum queue_start { QUEUE_AT_ONCE, QUEUE_PARKED };
+
 /* @transaction: the name of a transaction about which the cluster may ask (doc/xcssltx.md), as "id/number". @reply:
  * its reply. Both are stored with the message. Length 0: none. */
 struct queue_mail {
@@ -120,11 +125,14 @@ struct queue_mail {
 	struct content_bytes body;
 	struct content_bytes transaction, reply;
 	enum queue_turn turn;
+	enum queue_start start;
 };
 
 /* Copies and seals @m. 0: r->on_stored will come. NOT_READY, BUSY, FULL; CSSL_E_NO_MEMORY, CSSL_E_RANGE. */
 int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *r);
-/* The sender left before on_stored: the message is deleted again. */
+/* A PARKED message may be delivered. 0. NONE: it is not there, or not parked. */
+int queue_unpark(struct queue *q, const struct queue_receipt *r);
+/* The sender left before on_stored, or the message is PARKED: it is deleted again. */
 void queue_forget(struct queue *q, struct queue_receipt *r);
 
 /* A transaction without a message got its last reply: remember it. 0, NOT_READY, FULL, CSSL_E_NO_MEMORY or
@@ -191,7 +199,7 @@ int queue_try_now(struct queue *q, uint64_t id);
 /* READY or DEFERRED ones wait for queue_release(), over restarts too. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_hold(struct queue *q, uint64_t id);
 int queue_release(struct queue *q, uint64_t id);
-/* Not one that is being stored or delivered. 0 or NONE. A sender may call it in on_stored. */
+/* Not one that is being stored or delivered, or PARKED. 0 or NONE. */
 int queue_delete(struct queue *q, uint64_t id);
 
 /* Stop or start the deliveries of that destination, which may be unknown yet, and limit them to @rate messages a minute

@@ -322,13 +322,11 @@ int queue_try_now(struct queue *q, uint64_t id)
 	return 0;
 }
 
-/* A message that is being stored is its sender's, until that was told. */
 int queue_delete(struct queue *q, uint64_t id)
 {
-	struct item *i =
-		message_in(q, id, 1u << ITEM_STORING | 1u << ITEM_READY | 1u << ITEM_DEFERRED | 1u << ITEM_HELD);
+	struct item *i = message_in(q, id, 1u << ITEM_READY | 1u << ITEM_DEFERRED | 1u << ITEM_HELD);
 
-	if (!i || i->receipt)
+	if (!i)
 		return QUEUE_NONE;
 	queue_remove(q, i);
 	return 0;

@@ -139,6 +139,8 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 		}
 	}
 	enter(q, i, d);
+	if (m->start == QUEUE_PARKED)
+		i->seen |= ITEM_PARKS;
 	r->id = i->id;
 	r->item = i;
 	i->receipt = r;
@@ -188,6 +190,8 @@ static void stored(struct queue *q, struct item *i)
 	}
 	leave_unstored(q, i);
 	q->stats.stored++;
+	if (i->seen & ITEM_PARKS)
+		item_move(i, ITEM_PARKED);
 	item_hold(i);
 	if (r)
 		r->on_stored(r, QUEUE_STORED);
@@ -287,10 +291,29 @@ void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
 	tell_room(q);
 }
 
+static struct item *parked(struct queue *q, const struct queue_receipt *r)
+{
+	struct item *i = item_find(&q->items, r->id);
+
+	return i && i->state == ITEM_PARKED ? i : NULL;
+}
+
+int queue_unpark(struct queue *q, const struct queue_receipt *r)
+{
+	struct item *i = parked(q, r);
+
+	if (!i)
+		return QUEUE_NONE;
+	append(q, i);
+	return 0;
+}
+
 void queue_forget(struct queue *q, struct queue_receipt *r)
 {
-	struct item *i = r->item;
+	struct item *i = r->item ? r->item : parked(q, r);
 
+	if (i && i->state == ITEM_PARKED)
+		queue_remove(q, i);
 	if (!i || i->receipt != r)
 		return;
 	i->receipt = NULL;

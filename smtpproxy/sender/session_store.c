@@ -21,6 +21,7 @@
 #define BODY_FIRST   16384u
 #define RECEIVED_MAX 1024u
 #define ID_BYTES     8u
+#define STORING_MAX  540000u /* ms for all parts; a sender waits 10 minutes (RFC 5321 4.5.3.2.6) */
 #define ID_LEN       (2 * ID_BYTES + 1)
 
 static const char said_ok[] = "250 2.0.0 Ok\r\n";
@@ -41,7 +42,8 @@ struct store {
 	struct envelope_text opening; /* of the envelope: all but the recipients */
 	struct store_parts parts;
 	unsigned recipients;
-	size_t taken; /* bytes of the room that all messages share */
+	size_t taken;         /* bytes of the room that all messages share */
+	uint64_t complete_ms; /* when its end had come */
 	struct body_source *source;
 	uint8_t *body; /* begins with our Received field */
 	size_t len, cap, head;
@@ -110,7 +112,7 @@ static struct smtp_span client_of(const struct session *s, char text[static ADDR
 	return smtp_span_of(text);
 }
 
-static void on_decided(struct store_parts *p, enum queue_outcome outcome);
+static const struct store_parts_ops parts_ops;
 
 static struct store *begin(struct session *s, const struct smtp_command *c)
 {
@@ -121,7 +123,7 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	if (!m)
 		return NULL;
 	m->session = s;
-	store_parts_begin(&m->parts, s->home->queue, on_decided);
+	store_parts_begin(&m->parts, s->home->queue, &parts_ops);
 	randombytes_buf(id, sizeof id);
 	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
 	m->source = body_room_enter(&s->home->room, &s->source);
@@ -391,6 +393,17 @@ static void write_queued(const struct store *m, char out[static SMTP_REPLY_LINE_
 	snprintf(out, SMTP_REPLY_LINE_MAX, "250 2.0.0 Ok: queued as %s\r\n", m->id);
 }
 
+/* The backups answer, so the parts that are to come get their time, too. */
+static void on_progress(struct store_parts *p)
+{
+	const struct store *m = container_of(p, struct store, parts);
+	struct session *s = m->session;
+	const uint32_t each_ms = s->home->conf->queue.store_ms;
+
+	if (worker_now_ms(s->home->worker) + each_ms < m->complete_ms + STORING_MAX)
+		deadline_set(s->home->worker, &s->deadline, each_ms);
+}
+
 static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 {
 	struct store *m = container_of(p, struct store, parts);
@@ -403,6 +416,8 @@ static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 	case QUEUE_LOST: decide(m->session, "421 4.3.2 Another server took over, try again\r\n"); break;
 	}
 }
+
+static const struct store_parts_ops parts_ops = { .on_progress = on_progress, .on_decided = on_decided };
 
 static int add(struct session *s, struct store *m)
 {
@@ -434,6 +449,7 @@ static void submit(struct session *s)
 	int r;
 
 	unwrap(m);
+	m->complete_ms = worker_now_ms(s->home->worker);
 	r = add(s, m);
 	if (!r && m->parts.count > 1) { /* the part that comes last needs it still */
 		return;

@@ -7,10 +7,9 @@
 
 #include "proto/error.h"
 
-void store_parts_begin(
-	struct store_parts *p, struct queue *q, void (*on_decided)(struct store_parts *p, enum queue_outcome outcome))
+void store_parts_begin(struct store_parts *p, struct queue *q, const struct store_parts_ops *ops)
 {
-	*p = (struct store_parts){ .queue = q, .on_decided = on_decided };
+	*p = (struct store_parts){ .queue = q, .ops = ops };
 	STAILQ_INIT(&p->list);
 }
 
@@ -72,6 +71,7 @@ static int give(struct store_parts *p, struct store_part *part, const struct que
 	return r;
 }
 
+/* The last one: when it is stored, the message is decided. */
 static int give_first(struct store_parts *p, enum queue_turn turn)
 {
 	return give(p, STAILQ_FIRST(&p->list), &p->mail, turn);
@@ -80,20 +80,29 @@ static int give_first(struct store_parts *p, enum queue_turn turn)
 /* Without the name of the transaction. */
 static int give_next(struct store_parts *p, enum queue_turn turn)
 {
-	const struct queue_mail mail = { .body = p->mail.body };
+	const struct queue_mail mail = { .body = p->mail.body, .start = QUEUE_PARKED };
 	const int r = give(p, p->next, &mail, turn);
 	if (r == 0)
 		p->next = STAILQ_NEXT(p->next, next);
 	return r;
 }
 
+static void unpark(struct store_parts *p)
+{
+	struct store_part *part;
+	STAILQ_FOREACH(part, &p->list, next)
+	queue_unpark(p->queue, &part->receipt);
+}
+
 static void decide(struct store_parts *p, enum queue_outcome outcome)
 {
-	if (outcome == QUEUE_STORED)
+	if (outcome == QUEUE_STORED) {
 		p->state = STORE_PARTS_STORED;
-	else
+		unpark(p);
+	} else {
 		store_parts_withdraw(p);
-	p->on_decided(p, outcome);
+	}
+	p->ops->on_decided(p, outcome);
 }
 
 static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
@@ -113,6 +122,8 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 		decide(p, QUEUE_REFUSED);
 	else if (p->waiting == 0)
 		decide(p, QUEUE_STORED);
+	else
+		p->ops->on_progress(p);
 }
 
 /* At least one of them, and more while there is room. */
@@ -135,7 +146,6 @@ int store_parts_submit(struct store_parts *p, const struct queue_mail *mail)
 	return r;
 }
 
-/* A part that is on its way already is delivered all the same; its sender is told a temporary failure. */
 void store_parts_withdraw(struct store_parts *p)
 {
 	struct store_part *part;
@@ -143,12 +153,7 @@ void store_parts_withdraw(struct store_parts *p)
 		return;
 	p->state = STORE_PARTS_OPEN;
 	STAILQ_FOREACH(part, &p->list, next)
-	{
-		if (part->receipt.item)
-			queue_forget(p->queue, &part->receipt);
-		else if (part->receipt.id)
-			queue_delete(p->queue, part->receipt.id);
-	}
+	queue_forget(p->queue, &part->receipt);
 }
 
 void store_parts_free(struct store_parts *p)

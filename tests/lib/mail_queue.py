@@ -93,13 +93,15 @@ class Path:
     bytes of the present connections and of new ones; open() serves new connections again."""
 
     def __init__(self, folder, name, target, rate=None):
-        self.rate = rate
         self.address = str(pathlib.Path(folder) / name)
-        self.target = target
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.address)
+        listener.listen()
+        self._begin(listener, target, rate)
+
+    def _begin(self, listener, target, rate):
+        self.listener, self.target, self.rate = listener, target, rate
         self.hushed = threading.Event()
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.address)
-        self.listener.listen()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hush(self):
@@ -120,7 +122,7 @@ class Path:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client):
-        server = socket.socket(socket.AF_UNIX)
+        server = socket.socket(client.family)
         try:
             server.connect(self.target)
             while True:
@@ -138,6 +140,15 @@ class Path:
         finally:
             client.close()
             server.close()
+
+
+class PathOfPorts(Path):
+    """The same in front of a port of loopback."""
+
+    def __init__(self, port, rate=None):  # pylint: disable=super-init-not-called
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        self._begin(listener, ("127.0.0.1", port), rate)
 
 
 class Gateway:

@@ -9,9 +9,9 @@
 static struct given {
 	struct queue_receipt *receipt;
 	char destination[64], name[64], recipient[64];
-	unsigned recipients, deleted;
+	unsigned recipients, deleted, parked;
 } given[8];
-static unsigned count, fails_at, decisions;
+static unsigned count, fails_at, decisions, progress;
 static unsigned unstored, unstored_most; /* parts that wait, and for how many there is room */
 static enum queue_outcome decided;
 static struct store_parts parts;
@@ -27,7 +27,7 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 	if (m->turn != QUEUE_TURN_NEXT && unstored >= unstored_most)
 		return QUEUE_BUSY;
 	unstored++;
-	*g = (struct given){ .receipt = r };
+	*g = (struct given){ .receipt = r, .parked = m->start == QUEUE_PARKED };
 	snprintf(g->destination, sizeof g->destination, "%.*s", (int)m->destination.len, m->destination.data);
 	snprintf(g->name, sizeof g->name, "%.*s", (int)m->transaction.len, m->transaction.data);
 	ck_assert_int_eq(envelope_read(&e, (const char *)m->envelope.data, m->envelope.len), 0);
@@ -43,13 +43,15 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 
 void queue_forget(struct queue *q, struct queue_receipt *r)
 {
-	((struct given *)r->item)->deleted++;
+	if (r->id)
+		given[r->id - 1].deleted++;
 	r->item = NULL;
 }
 
-int queue_delete(struct queue *q, uint64_t id)
+int queue_unpark(struct queue *q, const struct queue_receipt *r)
 {
-	given[id - 1].deleted++;
+	ck_assert(!r->item || !given[r->id - 1].parked); /* one that is not stored yet cannot be parked */
+	given[r->id - 1].parked = 0;
 	return 0;
 }
 
@@ -64,6 +66,21 @@ static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 {
 	decisions++;
 	decided = outcome;
+}
+
+static void on_progress(struct store_parts *p)
+{
+	progress++;
+}
+
+static const struct store_parts_ops ops = { .on_progress = on_progress, .on_decided = on_decided };
+
+static unsigned parked(void)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < count; i++)
+		n += given[i].parked;
+	return n;
 }
 
 static void add(const char *destination, const char *mailbox)
@@ -84,10 +101,10 @@ static void begin(void)
 {
 	const struct smtp_span none = { 0 };
 	memset(given, 0, sizeof given);
-	count = decisions = unstored = 0;
+	count = decisions = unstored = progress = 0;
 	fails_at = unstored_most = SUITE_LEN(given);
 	ck_assert_int_eq(envelope_begin(&opening, none, none, smtp_span_of("s@a.example"), none), 0);
-	store_parts_begin(&parts, NULL, on_decided);
+	store_parts_begin(&parts, NULL, &ops);
 }
 
 static void end(void)
@@ -145,6 +162,39 @@ START_TEST(the_named_part_comes_when_all_others_are_stored)
 	stored(2, QUEUE_STORED);
 	ck_assert_uint_eq(decisions, 1);
 	ck_assert_int_eq(decided, QUEUE_STORED);
+}
+END_TEST
+
+START_TEST(parts_are_parked_until_all_are_stored)
+{
+	begin_three();
+	ck_assert_int_eq(submit(), 0);
+	stored(1, QUEUE_STORED);
+	stored(0, QUEUE_STORED);
+	ck_assert_uint_eq(parked(), 2);
+	stored(2, QUEUE_STORED);
+	ck_assert_uint_eq(parked(), 0);
+}
+END_TEST
+
+START_TEST(the_only_part_is_not_parked)
+{
+	add("b", "1@b");
+	ck_assert_int_eq(submit(), 0);
+	ck_assert_uint_eq(parked(), 0);
+}
+END_TEST
+
+START_TEST(each_stored_part_but_the_last_is_progress)
+{
+	begin_three();
+	ck_assert_int_eq(submit(), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		ck_assert_uint_eq(progress, i);
+		stored(i, QUEUE_STORED);
+	}
+	ck_assert_uint_eq(progress, 2);
+	ck_assert_uint_eq(decisions, 1);
 }
 END_TEST
 
@@ -248,6 +298,9 @@ int main(void)
 		recipients_of_one_domain_are_one_part,
 		only_a_new_part_costs_the_copy_of_its_beginning,
 		the_named_part_comes_when_all_others_are_stored,
+		parts_are_parked_until_all_are_stored,
+		the_only_part_is_not_parked,
+		each_stored_part_but_the_last_is_progress,
 		one_refused_part_takes_back_the_others,
 		a_part_that_is_still_on_its_way_is_forgotten,
 		a_queue_that_is_full_stores_nothing,
