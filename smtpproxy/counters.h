@@ -16,7 +16,8 @@
 	X(in_doubt, "transactions whose receiver was lost before it replied to their end")                             \
 	X(decided_alone, "transactions that were decided after their sender was lost")                                 \
 	X(turns_waited, "transactions that waited for a connection")                                                   \
-	X(too_slow, "transactions that were ended because their sender was slow while others waited")                  \
+	X(too_slow,                                                                                                    \
+		"transactions that were ended because their sender was slow while others waited or memory was short")  \
 	X(turns_expired, "transactions that waited too long and got 451")                                              \
 	X(connections, "connections to receivers")                                                                     \
 	X(connections_failed, "connections to receivers that did not come about")                                      \

@@ -88,6 +88,11 @@ void body_room_leave(struct body_room *r, struct body_source *s)
 	free(s);
 }
 
+int body_room_is_short(const struct body_room *r)
+{
+	return r->used > r->most / 2;
+}
+
 static int has_its_part(const struct body_room *r, const struct body_source *s, size_t bytes)
 {
 	return s->messages > 1 && r->used + bytes > r->most / 2 && s->used + bytes > r->most / 4;
@@ -111,6 +116,6 @@ void body_room_give(struct body_room *r, struct body_source *s, size_t bytes)
 	assert(bytes <= s->used);
 	r->used -= bytes;
 	s->used -= bytes;
-	if (r->used <= r->most / 2)
+	if (!body_room_is_short(r))
 		move(r, BODY_ROOM_FREE);
 }

@@ -6,7 +6,8 @@
  * Half of the room is for everybody. While more than that is used, a source with several messages may have a quarter of
  * the room. So a source that sends many messages slowly, or not to their ends, leaves room for the others, and cannot
  * make it FULL. A source is an IPv4 address, or an IPv6 /64, because a subscriber has at least that. The only message
- * of a source may take all room that is free.
+ * of a source may take all room that is free. While more than half is used the room is short, and senders that stop in
+ * the middle of a message have to leave (session.c).
  */
 #ifndef CSSL_SMTPPROXY_BODY_ROOM_H
 #define CSSL_SMTPPROXY_BODY_ROOM_H
@@ -38,6 +39,9 @@ void body_room_begin(struct body_room *r, uint64_t most, void (*on_change)(void 
  * memory. */
 struct body_source *body_room_enter(struct body_room *r, const struct client_address *source);
 void body_room_leave(struct body_room *r, struct body_source *s);
+
+/* More than half of it is used. 1 or 0. */
+int body_room_is_short(const struct body_room *r);
 
 /* 0. CSSL_E_FULL: nothing was taken, because the source has its part, or because the room does not have so many bytes;
  * then it is FULL. on_change may come before it returns. */

@@ -20,9 +20,22 @@ void pace_count(struct pace *p, size_t bytes)
 	p->bytes += bytes;
 }
 
+static uint64_t earned_ms(const struct pace *p, const struct pace_rules *rules)
+{
+	return p->bytes * MS_PER_SECOND / rules->least_rate;
+}
+
+void pace_settle(struct pace *p, const struct pace_rules *rules, uint64_t now_ms)
+{
+	const uint64_t waited = waited_ms(p, now_ms), earned = earned_ms(p, rules);
+	p->waited_ms = waited > earned ? waited - earned : 0;
+	p->since_ms = now_ms;
+	p->bytes = 0;
+}
+
 uint64_t pace_left_ms(const struct pace *p, const struct pace_rules *rules, uint64_t now_ms)
 {
-	const uint64_t allowed = rules->patience_ms + p->bytes * MS_PER_SECOND / rules->least_rate;
+	const uint64_t allowed = rules->patience_ms + earned_ms(p, rules);
 	const uint64_t waited = waited_ms(p, now_ms);
 	return waited < allowed ? allowed - waited : 0;
 }

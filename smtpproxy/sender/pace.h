@@ -1,5 +1,6 @@
-/* pace.h: how long a sender lets its connection to the receiver wait within one transaction. It has some time in all,
- * and more for each byte that it sends. No sockets; the time is an argument.
+/* pace.h: how long a sender lets others wait within one transaction, for its connection to the receiver or for the
+ * memory that its message takes. It has some time in all, and more for each byte that it sends. No sockets; the time is
+ * an argument.
  */
 #ifndef CSSL_SMTPPROXY_PACE_H
 #define CSSL_SMTPPROXY_PACE_H
@@ -24,6 +25,10 @@ struct pace_rules {
 
 void pace_set_turn(struct pace *p, enum pace_turn turn, uint64_t now_ms);
 void pace_count(struct pace *p, size_t bytes);
+
+/* What it sent so far has paid for its time so far, and pays for no pause that is to come. So its bytes give it time
+ * only if they come at least_rate. */
+void pace_settle(struct pace *p, const struct pace_rules *rules, uint64_t now_ms);
 
 /* Milliseconds that the sender may still let wait. 0: it is too slow. */
 uint64_t pace_left_ms(const struct pace *p, const struct pace_rules *rules, uint64_t now_ms);

@@ -228,11 +228,32 @@ void session_say_due(struct session *s)
 
 /* Time limits */
 
-static uint64_t time_left_ms(const struct session *s)
+static struct pace_rules pace_rules(const struct session *s)
 {
 	const struct smtpproxy_limits *limits = &s->home->conf->limits;
-	const struct pace_rules rules = { .patience_ms = limits->lease_ms, .least_rate = limits->least_rate };
+	return (struct pace_rules){ .patience_ms = limits->lease_ms, .least_rate = limits->least_rate };
+}
+
+static uint64_t time_left_ms(const struct session *s)
+{
+	const struct pace_rules rules = pace_rules(s);
 	return pace_left_ms(&s->pace, &rules, worker_now_ms(s->home->worker));
+}
+
+/* deliver: queue: it is always the sender's turn. It takes memory, and a lot of it that came fast is no reason to keep
+ * it for long. */
+static void settle_pace(struct session *s)
+{
+	const struct pace_rules rules = pace_rules(s);
+	const uint64_t now_ms = worker_now_ms(s->home->worker);
+	pace_set_turn(&s->pace, PACE_SENDER, now_ms);
+	pace_settle(&s->pace, &rules, now_ms);
+}
+
+/* Others wait for what this session has. */
+static int is_wanted(const struct session *s)
+{
+	return s->home->queue ? body_room_is_short(&s->home->room) : destination_is_short(s->destination);
 }
 
 /* Sets the deadline within a lease: when the sender has been silent for too long, or is too slow. A sender that is
@@ -249,9 +270,9 @@ static void expect_pace(struct session *s)
 
 static void look_at_pace(struct session *s)
 {
-	if (s->home->queue || worker_now_ms(s->home->worker) - s->heard_ms >= s->home->conf->limits.sender_ms) {
+	if (worker_now_ms(s->home->worker) - s->heard_ms >= s->home->conf->limits.sender_ms) {
 		session_end(s, SMTP_OWN_TIMED_OUT);
-	} else if (time_left_ms(s) == 0 && destination_is_short(s->destination)) {
+	} else if (time_left_ms(s) == 0 && is_wanted(s)) {
 		s->home->counters->too_slow++;
 		session_end(s, SMTP_OWN_TOO_SLOW);
 	} else {
@@ -280,7 +301,9 @@ static void on_deadline(struct deadline *d)
 void session_expect_sender(struct session *s)
 {
 	s->heard_ms = worker_now_ms(s->home->worker);
-	if (s->state == SESSION_TALKS || (s->state == SESSION_LEASES && s->home->queue)) /* nobody waits for it */
+	if (s->state == SESSION_LEASES && s->home->queue)
+		settle_pace(s);
+	if (s->state == SESSION_TALKS) /* nobody waits for it */
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
 	else if (s->state == SESSION_LEASES)
 		expect_pace(s);

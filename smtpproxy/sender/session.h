@@ -121,7 +121,7 @@ struct session {
 	uint8_t drains; /* whether it ends between transactions */
 	uint8_t ended;  /* whether the sender has sent FIN; Exim does that, and still wants its replies */
 	struct session_tx named;
-	struct pace pace;     /* LEASES: of the transaction */
+	struct pace pace;     /* LEASES: of the transaction, toward others who wait */
 	uint64_t heard_ms;    /* since then it is the sender that is expected to speak */
 	struct hops hops;     /* of the message */
 	struct record record; /* of the transaction */

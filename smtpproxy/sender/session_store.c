@@ -165,6 +165,7 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 		return;
 	}
 	s->hops = (struct hops){ 0 };
+	s->pace = (struct pace){ 0 };
 	session_record_begin(s, e->command.path.mailbox);
 	session_move(s, SESSION_LEASES);
 	smtp_tx_pass(&s->tx, e);
@@ -357,6 +358,7 @@ void session_store_content(struct session *s, const struct smtp_client_event *e)
 	if (e->discard) /* its command was refused, and answered */
 		return;
 	s->home->counters->bytes += e->wire.len;
+	pace_count(&s->pace, e->wire.len);
 	append(s->store, e->wire.at, e->wire.len, s->home->conf->queue.message_size);
 	follow_chunk(s->store, e->wire.at, e->wire.len);
 	if (e->kind == SMTP_CLIENT_CONTENT_END)

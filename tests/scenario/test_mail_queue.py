@@ -304,6 +304,27 @@ def test_a_sender_of_many_half_messages_leaves_room_for_the_others(tmp_path, sto
     assert sink.counts["mails"] == 1
 
 
+def test_half_messages_that_stop_give_their_room_back_while_it_is_short(tmp_path, stores):
+    """Each sender's only message may take all room that is free. Those that stop for longer than lease_timeout end, until half of the
+    room is free again; a fast beginning does not help."""
+    half = "Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 250
+    with Sink() as sink, contextlib.ExitStack() as open_ones:
+        with QueuedProxy(tmp_path, stores, sink.address, queue={"memory": "1MiB", "message_size": "256KiB"},
+                         limits={"lease_timeout": "500ms", "least_rate": 1}) as proxy:
+            proxy.wait_open()
+            first = open_ones.enter_context(Talk(proxy.address, source="192.0.2.1"))
+            others = [open_ones.enter_context(Talk(proxy.address, source=f"192.0.2.{n}")) for n in (2, 3)]
+            for client in (first, *others):
+                client.ehlo()
+                client.mail()
+                client.send(half)
+            wait_until(lambda: "too_slow_total 2" in _metrics(proxy), patience(10), "two senders to be ended")
+            said = [client.say(".")[:4] for client in (first, *others)]
+            assert sorted(said) == ["250 ", "421 ", "421 "]
+            _is_empty(stores)
+    assert sink.counts["mails"] == 1
+
+
 def test_recipients_of_many_domains_count_in_the_memory(tmp_path, stores):
     """Each domain has a copy of the envelope's beginning."""
     queue = {"memory": "1MiB", "message_size": "256KiB", "recipients": 10000, "port": 2525}

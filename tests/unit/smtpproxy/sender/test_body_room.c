@@ -113,6 +113,17 @@ START_TEST(above_half_each_source_has_a_quarter)
 }
 END_TEST
 
+START_TEST(the_room_is_short_while_more_than_half_of_it_is_used)
+{
+	struct body_source *a = enter(1);
+	ck_assert_int_eq(body_room_take(&room, a, 50), 0);
+	ck_assert(!body_room_is_short(&room));
+	ck_assert_int_eq(body_room_take(&room, a, 1), 0);
+	ck_assert(body_room_is_short(&room));
+	leave(a, 51);
+}
+END_TEST
+
 START_TEST(hosts_of_one_ipv6_net_are_one_source)
 {
 	struct body_source *a = enter_ipv6(1, 1), *b = enter_ipv6(1, 2), *c = enter_ipv6(2, 1);
@@ -132,6 +143,7 @@ int main(void)
 		a_message_larger_than_all_of_it_never_fits,
 		a_source_with_several_messages_leaves_half_of_it,
 		above_half_each_source_has_a_quarter,
+		the_room_is_short_while_more_than_half_of_it_is_used,
 		hosts_of_one_ipv6_net_are_one_source,
 	};
 	TCase *all = tcase_create("body_room");

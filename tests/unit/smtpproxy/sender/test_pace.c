@@ -40,12 +40,38 @@ START_TEST(a_turn_that_is_told_twice_counts_once)
 }
 END_TEST
 
+START_TEST(a_fast_beginning_pays_for_no_later_pause)
+{
+	struct pace p = { 0 };
+	pace_set_turn(&p, PACE_SENDER, 0);
+	pace_count(&p, 1u << 30);
+	pace_settle(&p, &rules, 700);
+	ck_assert_uint_eq(pace_left_ms(&p, &rules, 700), 1000);
+	ck_assert_uint_eq(pace_left_ms(&p, &rules, 1699), 1);
+	ck_assert_uint_eq(pace_left_ms(&p, &rules, 1700), 0);
+}
+END_TEST
+
+START_TEST(a_slow_sender_cannot_settle_its_debt)
+{
+	struct pace p = { 0 };
+	pace_set_turn(&p, PACE_SENDER, 0);
+	for (uint64_t ms = 100; ms <= 2000; ms += 100) { /* half of the least rate */
+		pace_count(&p, 5);
+		pace_settle(&p, &rules, ms);
+		ck_assert_uint_eq(pace_left_ms(&p, &rules, ms), 1000 - ms / 2);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
 		only_the_senders_own_time_counts,
 		the_bytes_of_a_sender_give_it_time,
 		a_turn_that_is_told_twice_counts_once,
+		a_fast_beginning_pays_for_no_later_pause,
+		a_slow_sender_cannot_settle_its_debt,
 	};
 	return suite_run("pace", facts, SUITE_LEN(facts));
 }
