@@ -252,7 +252,9 @@ static const struct schema_row limits_rows[] = {
 		.help = "the largest message of a listener with a milter, which keeps it in memory; a larger one gets "
 			"552" },
 	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), .min = 65536, .max = TIB,
-		.fallback = "256MiB", .help = "the same for all of them together; above it, messages get 452" },
+		.fallback = "256MiB",
+		.help = "the same for all of them together; above it, messages get 452. While more than half is used, "
+			"a sender's address with several messages gets 452 above a quarter" },
 	COUNT("hops", hops, 1, "100", "a message with more Received fields is in a loop, and gets 554"),
 	{ NULL },
 };

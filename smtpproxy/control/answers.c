@@ -246,7 +246,7 @@ static json_t *hooks(const struct control_view *v, uint64_t after)
 			json_array_append_new(rows, hook_json(k));
 	}
 	json_object_set_new(out, "hooks", rows);
-	json_object_set_new(out, "held", number(v->home->hooks.held));
+	json_object_set_new(out, "held", number(v->home->held.used));
 	return out;
 }
 
@@ -331,7 +331,7 @@ char *answers_metrics(const struct control_view *v)
 	gauge(f, "sessions_now", "senders' connections now", v->home->count);
 	gauge(f, "destinations_now", "receivers that are known now", outward_count(v->home->outward));
 	gauge(f, "waiting_now", "transactions that wait for a connection now", waiting);
-	gauge(f, "held_bytes", "bytes of messages that wait for hooks now", v->home->hooks.held);
+	gauge(f, "held_bytes", "bytes of messages that wait for hooks now", v->home->held.used);
 	answers_queue_metrics(v, f);
 	fclose(f);
 	return text;

@@ -30,7 +30,6 @@ struct hook {
 struct hooks {
 	struct worker *worker;
 	struct smtpproxy_counters *counters;
-	uint64_t held; /* bytes of messages that are kept for hooks now */
 	SLIST_HEAD(, hook) all;
 };
 

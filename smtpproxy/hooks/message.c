@@ -18,15 +18,22 @@ void message_free(struct message *m)
 	*m = (struct message){ 0 };
 }
 
-int message_add(struct message *m, const void *data, size_t len, size_t most)
+size_t message_cap_with(const struct message *m, size_t len, size_t most)
 {
 	size_t cap = m->cap ? m->cap : ROOM_FIRST;
+
+	while (cap < m->len + len)
+		cap *= 2;
+	return cap < most ? cap : most;
+}
+
+int message_add(struct message *m, const void *data, size_t len, size_t most)
+{
+	const size_t cap = message_cap_with(m, len, most);
 	char *at;
 
 	if (len > most || m->len > most - len)
 		return CSSL_E_TOO_LONG;
-	while (cap < m->len + len)
-		cap *= 2;
 	at = cap > m->cap ? realloc(m->at, cap) : m->at;
 	if (!at)
 		return CSSL_E_NO_MEMORY;

@@ -336,6 +336,7 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	p->home = (struct sender_home){ .worker = p->worker, .conf = p->conf, .counters = &p->counters };
 	p->home.on_gone = on_gone;
 	LIST_INIT(&p->home.sessions);
+	body_room_begin(&p->home.held, limits->held_total, NULL, NULL);
 	hooks_init(&p->home.hooks, p->worker, &p->counters);
 	p->doors = doors_create(&p->home, on_door_closed, p);
 	p->signals = signals_create(p->worker, signums, sizeof signums / sizeof signums[0], on_signal, p);

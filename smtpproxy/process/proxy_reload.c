@@ -97,6 +97,7 @@ static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *
 	if (p->queue_side)
 		queue_side_follow(p->queue_side, conf);
 	p->home.room.most = conf->queue.memory;
+	p->home.held.most = limits->held_total;
 	outward_reload(p->home.outward);
 	p->counters.reloads++;
 	log_event(LOG_INFO, NULL, "configuration read again", "path=%s", conf->path);

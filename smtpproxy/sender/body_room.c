@@ -119,3 +119,31 @@ void body_room_give(struct body_room *r, struct body_source *s, size_t bytes)
 	if (!body_room_is_short(r))
 		move(r, BODY_ROOM_FREE);
 }
+
+int body_share_begin(struct body_room *room, struct body_share *h, const struct client_address *source)
+{
+	*h = (struct body_share){ .source = body_room_enter(room, source) };
+	return h->source ? 0 : CSSL_E_NO_MEMORY;
+}
+
+int body_share_resize(struct body_room *room, struct body_share *h, size_t bytes)
+{
+	int r = 0;
+
+	if (bytes > h->taken)
+		r = body_room_take(room, h->source, bytes - h->taken);
+	else
+		body_room_give(room, h->source, h->taken - bytes);
+	if (!r)
+		h->taken = bytes;
+	return r;
+}
+
+void body_share_end(struct body_room *room, struct body_share *h)
+{
+	if (!h->source)
+		return;
+	body_share_resize(room, h, 0);
+	body_room_leave(room, h->source);
+	*h = (struct body_share){ 0 };
+}

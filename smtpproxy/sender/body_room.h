@@ -1,5 +1,5 @@
-/* body_room.h: deliver: queue: the memory of all messages that come in or wait for their reply. All sessions share it.
- * No sockets, no clock.
+/* body_room.h: memory that the messages of all sessions share, with a part for each source: of messages that come in or
+ * wait for the queue, and of messages that are kept for hooks. No sockets, no clock.
  *
  *   FREE --a message does not fit--> FULL --half of it is free again--> FREE
  *
@@ -33,6 +33,12 @@ struct body_room {
 	void *ctx;
 };
 
+/* What one message has of the room. Embedded; zero has nothing. */
+struct body_share {
+	struct body_source *source;
+	size_t taken; /* bytes */
+};
+
 void body_room_begin(struct body_room *r, uint64_t most, void (*on_change)(void *ctx), void *ctx);
 
 /* A message of that source begins. It ends with body_room_leave(), when it has given back all its bytes. NULL: out of
@@ -48,5 +54,12 @@ int body_room_is_short(const struct body_room *r);
 int body_room_take(struct body_room *r, struct body_source *s, size_t bytes);
 /* @bytes were taken before. on_change may come before it returns. */
 void body_room_give(struct body_room *r, struct body_source *s, size_t bytes);
+
+/* A message of that source begins, without any bytes. 0 or CSSL_E_NO_MEMORY. */
+int body_share_begin(struct body_room *r, struct body_share *h, const struct client_address *source);
+/* It has so many bytes from now on. 0 or CSSL_E_FULL: nothing has changed. Less always fits. */
+int body_share_resize(struct body_room *r, struct body_share *h, size_t bytes);
+/* It gives all back, and is zero again. Legal for one that has not begun. */
+void body_share_end(struct body_room *r, struct body_share *h);
 
 #endif

@@ -72,6 +72,7 @@ struct sender_home {
 	struct outward *outward;
 	struct queue *queue;   /* NULL: deliver is relay */
 	struct body_room room; /* of messages that the queue has not stored yet */
+	struct body_room held; /* of messages that are kept for hooks */
 	struct destination_rules *rules;
 	struct admission *admission;
 	struct tx_ledger *ledger;

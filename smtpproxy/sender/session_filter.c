@@ -18,7 +18,7 @@ void session_filter_drop(struct session *s)
 		return;
 	s->filtered = NULL;
 	filter_leave(f->filter);
-	s->home->hooks.held -= f->message.cap;
+	body_share_end(&s->home->held, &f->share);
 	message_free(&f->message);
 	free(f);
 }
@@ -111,8 +111,10 @@ static int begin(struct session *s)
 
 	if (!f)
 		return -1;
-	f->filter = filter_create(&s->home->hooks, s->listener, &facts, on_verdict, s);
+	if (!body_share_begin(&s->home->held, &f->share, &s->source))
+		f->filter = filter_create(&s->home->hooks, s->listener, &facts, on_verdict, s);
 	if (!f->filter) {
+		body_share_end(&s->home->held, &f->share);
 		free(f);
 		return -1;
 	}

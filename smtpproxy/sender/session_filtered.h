@@ -30,6 +30,7 @@ struct filtered {
 	enum filtered_phase phase;
 	enum filtered_flaw flaw;
 	struct message message;
+	struct body_share share; /* of the room for kept messages */
 	/* The receiver's reply to DATA. */
 	struct smtp_line_reader reader;
 	struct smtp_reply reply;

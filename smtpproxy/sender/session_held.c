@@ -45,24 +45,30 @@ int session_held_begin(struct session *s, const struct smtp_client_event *e)
 	return 1;
 }
 
+/* The share ends with the transaction. */
 static void forget_message(struct session *s)
 {
-	s->home->hooks.held -= s->filtered->message.cap;
+	body_share_resize(&s->home->held, &s->filtered->share, 0);
 	message_free(&s->filtered->message);
+}
+
+static int keep(struct session *s, struct smtp_span piece)
+{
+	struct filtered *f = s->filtered;
+	const size_t most = s->home->conf->limits.held_message;
+	const int r = body_share_resize(&s->home->held, &f->share, message_cap_with(&f->message, piece.len, most));
+
+	return r ? r : message_add(&f->message, piece.at, piece.len, most);
 }
 
 static void add(struct session *s, struct smtp_span piece)
 {
 	struct filtered *f = s->filtered;
-	const struct smtpproxy_limits *limits = &s->home->conf->limits;
-	const size_t before = f->message.cap;
-	int r = CSSL_E_FULL;
+	int r;
 
 	if (f->flaw || phase_of(s) == FILTERED_DISCARDS || piece.len == 0)
 		return;
-	if (s->home->hooks.held + piece.len <= limits->held_total)
-		r = message_add(&f->message, piece.at, piece.len, limits->held_message);
-	s->home->hooks.held += f->message.cap - before;
+	r = keep(s, piece);
 	if (r == 0)
 		return;
 	f->flaw = r == CSSL_E_TOO_LONG ? FILTERED_TOO_BIG : FILTERED_NO_ROOM;
@@ -130,7 +136,7 @@ static void store(struct session *s)
 	struct filtered *f = s->filtered;
 	struct message judged = f->message;
 
-	s->home->hooks.held -= judged.cap;
+	body_share_resize(&s->home->held, &f->share, 0);
 	f->message = (struct message){ 0 };
 	f->phase = FILTERED_SENT;
 	session_store_judged(s, &judged);

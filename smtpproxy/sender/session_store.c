@@ -42,10 +42,9 @@ struct store {
 	struct envelope_text opening; /* of the envelope: all but the recipients */
 	struct store_parts parts;
 	unsigned recipients;
-	size_t taken;         /* bytes of the room that all messages share */
-	uint64_t complete_ms; /* when its end had come */
-	struct body_source *source;
-	uint8_t *body; /* begins with our Received field */
+	struct body_share share; /* of the room that all messages have */
+	uint64_t complete_ms;    /* when its end had come */
+	uint8_t *body;           /* begins with our Received field */
 	size_t len, cap, head;
 	enum store_content content;
 	struct smtp_data data; /* CHUNKS: the content as DATA would carry it */
@@ -57,14 +56,8 @@ struct store {
 static int take_room(struct store *m, size_t bytes)
 {
 	struct sender_home *home = m->session->home;
-	int r = 0;
+	const int r = body_share_resize(&home->room, &m->share, bytes);
 
-	if (bytes > m->taken)
-		r = body_room_take(&home->room, m->source, bytes - m->taken);
-	else
-		body_room_give(&home->room, m->source, m->taken - bytes);
-	if (!r)
-		m->taken = bytes;
 	home->counters->no_room += r != 0;
 	return r;
 }
@@ -77,8 +70,7 @@ void session_store_drop(struct session *s)
 		return;
 	s->store = NULL;
 	store_parts_free(&m->parts);
-	take_room(m, 0);
-	body_room_leave(&s->home->room, m->source);
+	body_share_end(&s->home->room, &m->share);
 	envelope_free(&m->opening);
 	free(m->body);
 	free(m);
@@ -126,12 +118,11 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	store_parts_begin(&m->parts, s->home->queue, &parts_ops);
 	randombytes_buf(id, sizeof id);
 	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
-	m->source = body_room_enter(&s->home->room, &s->source);
-	if (m->source && !envelope_begin(&m->opening, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox,
-				 c->params))
+	if (!body_share_begin(&s->home->room, &m->share, &s->source) &&
+		!envelope_begin(
+			&m->opening, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox, c->params))
 		return m;
-	if (m->source)
-		body_room_leave(&s->home->room, m->source);
+	body_share_end(&s->home->room, &m->share);
 	envelope_free(&m->opening);
 	free(m);
 	return NULL;
@@ -191,7 +182,7 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_BAD_RECIPIENT);
 		return;
 	}
-	if (take_room(m, m->taken + cost_of(m, destination, &e->command))) {
+	if (take_room(m, m->share.taken + cost_of(m, destination, &e->command))) {
 		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
 		return;
 	}
@@ -209,7 +200,7 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 
 static void drop_body(struct store *m)
 {
-	take_room(m, m->taken - m->cap);
+	take_room(m, m->share.taken - m->cap);
 	free(m->body);
 	m->body = NULL;
 	m->len = m->cap = 0;
@@ -233,12 +224,12 @@ static int grow(struct store *m, size_t len, uint64_t most)
 	while (cap < len)
 		cap *= 2;
 	cap = cap < most ? cap : most;
-	r = take_room(m, m->taken - m->cap + cap);
+	r = take_room(m, m->share.taken - m->cap + cap);
 	if (r)
 		return r;
 	body = realloc(m->body, cap);
 	if (!body) {
-		take_room(m, m->taken - cap + m->cap);
+		take_room(m, m->share.taken - cap + m->cap);
 		return CSSL_E_NO_MEMORY;
 	}
 	m->body = body;

@@ -1,5 +1,6 @@
 """Milters of smtpproxy: they see each transaction, refuse, put off, discard and change mail; one that fails is bounded."""
 
+import contextlib
 import json
 import time
 
@@ -266,6 +267,26 @@ def test_messages_above_the_bounds_are_refused_and_take_no_memory(start):
             one.send(".\r\n")
             assert one.reply().startswith("250 ")
         assert json.loads(ask(proxy, "/v1/hooks"))["held"] == 0
+    assert sink.counts["mails"] == 1
+
+
+def test_one_sender_of_many_half_messages_leaves_room_for_the_others(start):
+    """Of 512 KiB, its messages of 64 KiB have half; a further one gets 452."""
+    half = "\r\n" + ("x" * 998 + "\r\n") * 60
+    with Sink() as sink, ScriptedMilter() as milter, contextlib.ExitStack() as open_ones, \
+            start(sink, milter, limits={"held_message": "128KiB", "held_total": "512KiB"}) as proxy:
+        for number in range(1, 10):
+            one = open_ones.enter_context(Talk(proxy.address, source="192.0.2.1"))
+            one.ehlo()
+            one.mail()
+            one.send(half)
+            wait_until(lambda number=number: counters(proxy)["bytes"] >= number * len(half), patience(5), "it came")
+        assert json.loads(ask(proxy, "/v1/hooks"))["held"] == 262144
+        with Talk(proxy.address, source="192.0.2.2") as other:
+            other.ehlo()
+            other.mail()
+            assert other.say(half + ".").startswith("250 ")
+        assert one.say(".").startswith("452 4.3.1 ")
     assert sink.counts["mails"] == 1
 
 

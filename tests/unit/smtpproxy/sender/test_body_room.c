@@ -124,6 +124,21 @@ START_TEST(the_room_is_short_while_more_than_half_of_it_is_used)
 }
 END_TEST
 
+START_TEST(a_share_takes_and_gives_what_it_is_resized_by)
+{
+	const struct client_address source = { .bytes = { 192, 0, 2, 1 }, .len = 4 };
+	struct body_share share = { 0 };
+	body_share_end(&room, &share);
+	ck_assert_int_eq(body_share_begin(&room, &share, &source), 0);
+	ck_assert_int_eq(body_share_resize(&room, &share, 80), 0);
+	ck_assert_int_eq(body_share_resize(&room, &share, 101), CSSL_E_FULL);
+	ck_assert_uint_eq(room.used, 80);
+	ck_assert_int_eq(body_share_resize(&room, &share, 30), 0);
+	ck_assert_uint_eq(room.used, 30);
+	body_share_end(&room, &share);
+}
+END_TEST
+
 START_TEST(hosts_of_one_ipv6_net_are_one_source)
 {
 	struct body_source *a = enter_ipv6(1, 1), *b = enter_ipv6(1, 2), *c = enter_ipv6(2, 1);
@@ -144,6 +159,7 @@ int main(void)
 		a_source_with_several_messages_leaves_half_of_it,
 		above_half_each_source_has_a_quarter,
 		the_room_is_short_while_more_than_half_of_it_is_used,
+		a_share_takes_and_gives_what_it_is_resized_by,
 		hosts_of_one_ipv6_net_are_one_source,
 	};
 	TCase *all = tcase_create("body_room");
