@@ -30,15 +30,20 @@ static void leave_receiver(struct courier *c)
 	c->onward = NULL;
 }
 
-static void end(struct courier *c)
+static void end_and_look(struct courier *c, enum courier_line line)
 {
 	way_forget(&c->way);
 	if (c->destination)
 		destination_leave(c->destination);
-	courier_over(c);
+	courier_over(c, line);
 	queue_taken_free(&c->mail);
 	fates_free(&c->fates);
 	free(c);
+}
+
+static void end(struct courier *c)
+{
+	end_and_look(c, COURIER_LINE_NOW);
 }
 
 /* The lease is over, and the receiver is between transactions. */
@@ -476,10 +481,21 @@ static void give_up(struct courier *c)
 	end(c);
 }
 
+/* No receiver was tried, so this is no failure of the message. */
+static void wait_for_place(struct courier *c)
+{
+	queue_put_back(c->parts->queue, c->mail.id, 0);
+	end_and_look(c, COURIER_LINE_LATER);
+}
+
 static void try_next(struct courier *c)
 {
 	int r = go_to_next(c);
 
+	if (r == CSSL_E_FULL && !c->why) {
+		wait_for_place(c);
+		return;
+	}
 	if (r < 0)
 		c->why = SMTP_OWN_OVERLOADED;
 	if (r)

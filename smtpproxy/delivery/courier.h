@@ -14,7 +14,7 @@
 #include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/envelope/fates.h"
 
-#define COURIER_LATER_MS 60000 /* when a message that could not be opened, or had no courier, is tried again */
+#define COURIER_LATER_MS 60000 /* when a message that could not be opened is tried again */
 #define COURIER_LINE_MAX 1024u /* bytes of a reply's line; RFC 5321 4.5.3.1.5 allows 512 */
 
 enum courier_state {
@@ -79,7 +79,7 @@ struct courier {
 };
 
 /* Start a courier for @mail, which was taken from the queue and not opened. When it ends, it calls courier_over().
- * NULL: out of memory, and @mail is still the caller's. */
+ * NULL: out of memory, or there is no place for its receiver (outward_is_full()). Then @mail is still the caller's. */
 struct courier *courier_start(
 	struct delivery *d, const struct delivery_parts *parts, struct delivery_line *line, struct queue_taken *mail);
 
@@ -90,8 +90,11 @@ enum courier_end {
 };
 void courier_end(struct courier *c, enum courier_end how);
 
+/* When its line is looked at again. LATER: it found no place, and the next one would not, either. */
+enum courier_line { COURIER_LINE_NOW, COURIER_LINE_LATER };
+
 /* In delivery.c: the message of this courier is settled. The courier frees itself after this call. */
-void courier_over(struct courier *c);
+void courier_over(struct courier *c, enum courier_line line);
 
 /* In notice.c: tell the sender of the message which recipients have failed (RFC 3464). 0: the message is settled, or
  * will be when the notice is stored. Other results are those of queue_bounce(). */

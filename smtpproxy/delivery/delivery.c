@@ -87,22 +87,26 @@ static void forget_line(struct delivery_line *l)
 	free(l);
 }
 
-/* 0: it took a message. Else why not, as queue_take(). */
+/* 0: it took a message. Else why not, as queue_take(); LATER: there is no place for its receiver. A line with couriers
+ * has its place. */
 static int start_one(struct delivery *d, struct delivery_line *l)
 {
 	const struct content_bytes name = { (const uint8_t *)l->name, strlen(l->name) };
 	struct queue_taken mail;
 	struct courier *c;
-	const int r = queue_take(d->parts.queue, name, &mail);
+	int r;
 
+	if (!l->under_way && outward_is_full(d->parts.outward))
+		return QUEUE_LATER;
+	r = queue_take(d->parts.queue, name, &mail);
 	if (r)
 		return r;
 	c = courier_start(d, &d->parts, l, &mail);
 	if (!c) {
-		log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%llx",
-			(unsigned long long)mail.id);
-		queue_put_back(d->parts.queue, mail.id, worker_wall_ms() + COURIER_LATER_MS);
-		return 0;
+		log_paced(LOG_WARNING, NULL, "a message waits for memory or for a place of its receiver",
+			"message=%llx receivers=%u", (unsigned long long)mail.id, outward_count(d->parts.outward));
+		queue_put_back(d->parts.queue, mail.id, 0);
+		return QUEUE_LATER;
 	}
 	LIST_INSERT_HEAD(&d->couriers, c, next);
 	l->under_way++;
@@ -188,13 +192,15 @@ void delivery_look(struct delivery *d)
 	worker_at_turn_end(d->parts.worker, &d->turn);
 }
 
-void courier_over(struct courier *c)
+void courier_over(struct courier *c, enum courier_line line)
 {
+	struct delivery *d = c->delivery;
+
 	LIST_REMOVE(c, next);
 	c->line->under_way--;
-	c->delivery->under_way--;
-	note_line(&c->delivery->now, c->line);
-	delivery_look(c->delivery);
+	d->under_way--;
+	note_line(line == COURIER_LINE_NOW ? &d->now : &d->later, c->line);
+	delivery_look(d);
 }
 
 static void end_all(struct delivery *d, enum courier_end how, enum courier_state before)

@@ -442,8 +442,10 @@ static void open_missing(struct destination *d)
 
 static void linger(struct destination *d)
 {
-	if (d->sessions == 0 && destination_connections(d) == 0)
-		deadline_set(home_of(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : LINGER_MS);
+	if (d->sessions > 0 || destination_connections(d) > 0)
+		return;
+	deadline_set(home_of(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : LINGER_MS);
+	outward_note_unused(d->outward, d);
 }
 
 static void step(struct turn_end *t)
@@ -501,6 +503,7 @@ void destination_note_lost(struct destination *d, struct onward *o)
 void destination_enter(struct destination *d)
 {
 	d->sessions++;
+	outward_note_used(d->outward, d);
 }
 
 void destination_leave(struct destination *d)

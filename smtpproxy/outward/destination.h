@@ -58,6 +58,9 @@ struct receiver_share {
 	TAILQ_HEAD(, destination) waiting; /* for the end of a connection of another destination */
 };
 
+/* UNUSED: no session and no connection, so another destination may take its place. */
+enum receiver_use { RECEIVER_USED, RECEIVER_UNUSED };
+
 enum destination_wait { DESTINATION_WAITS_NOT, DESTINATION_WAITS };
 
 /* What those who want a destination know of it. Destinations are the same only if all of this is. */
@@ -73,8 +76,9 @@ struct destination_goal {
 
 /* Read by the control API. */
 struct destination {
-	TAILQ_ENTRY(destination) next;
+	TAILQ_ENTRY(destination) next, unused_next;
 	struct outward *outward;
+	enum receiver_use use;
 	struct onward_route route;
 	char host[DNS_NAME_TEXT]; /* of its goal; empty: not known */
 	enum dns_trust host_trust;

@@ -15,6 +15,7 @@ enum outward_state { OUTWARD_WORKS, OUTWARD_STOPS, OUTWARD_STOPPED };
 struct outward {
 	const struct outward_home *home;
 	TAILQ_HEAD(destinations, destination) buckets[BUCKETS];
+	TAILQ_HEAD(, destination) unused;   /* the first one for the longest time */
 	LIST_HEAD(, receiver_share) shares; /* of named messages: only the file's next hops get those */
 	unsigned count;
 	enum outward_state state;
@@ -69,6 +70,7 @@ struct outward *outward_create(const struct outward_home *home)
 		return NULL;
 	o->home = home;
 	o->turn.fn = on_turn_end;
+	TAILQ_INIT(&o->unused);
 	for (unsigned i = 0; i < BUCKETS; i++)
 		TAILQ_INIT(&o->buckets[i]);
 	return o;
@@ -151,6 +153,16 @@ static struct receiver_share *share_of(struct outward *o, const struct onward_ro
 	return s;
 }
 
+static int has_most(const struct outward *o)
+{
+	return o->count >= o->home->conf->limits.destinations;
+}
+
+int outward_is_full(const struct outward *o)
+{
+	return has_most(o) && TAILQ_EMPTY(&o->unused);
+}
+
 struct destination *outward_find(
 	struct outward *o, const struct destination_goal *goal, const struct client_address *from)
 {
@@ -162,8 +174,10 @@ struct destination *outward_find(
 		if (is_for(d, &route, goal))
 			return d;
 	}
-	if (o->state != OUTWARD_WORKS || o->count >= o->home->conf->limits.destinations)
+	if (o->state != OUTWARD_WORKS || outward_is_full(o))
 		return NULL;
+	if (has_most(o))
+		outward_forget(o, TAILQ_FIRST(&o->unused));
 	d = destination_create(o, &route, goal, share_of(o, &route));
 	if (!d)
 		return NULL;
@@ -172,8 +186,24 @@ struct destination *outward_find(
 	return d;
 }
 
+void outward_note_used(struct outward *o, struct destination *d)
+{
+	if (d->use == RECEIVER_UNUSED)
+		TAILQ_REMOVE(&o->unused, d, unused_next);
+	d->use = RECEIVER_USED;
+}
+
+void outward_note_unused(struct outward *o, struct destination *d)
+{
+	if (d->use == RECEIVER_UNUSED)
+		return;
+	d->use = RECEIVER_UNUSED;
+	TAILQ_INSERT_TAIL(&o->unused, d, unused_next);
+}
+
 void outward_forget(struct outward *o, struct destination *d)
 {
+	outward_note_used(o, d);
 	TAILQ_REMOVE(&o->buckets[bucket_of(&d->route)], d, next);
 	o->count--;
 	destination_destroy(d);

@@ -22,11 +22,15 @@ void outward_destroy(struct outward *o); /* NULL is legal */
 
 void outward_each(const struct outward *o, void (*fn)(void *ctx, const struct destination *d), void *ctx);
 unsigned outward_count(const struct outward *o);
+/* limits.destinations are in use, so outward_find() makes no further one. 1 or 0. */
+int outward_is_full(const struct outward *o);
 
 /* For destination.c. */
 const struct outward_home *outward_home(const struct outward *o);
 void outward_forget(struct outward *o, struct destination *d);
 void outward_note_step(struct outward *o);
+void outward_note_used(struct outward *o, struct destination *d);
+void outward_note_unused(struct outward *o, struct destination *d);
 
 /* For outward.c: of destination.c. @share: NULL: its own one. */
 struct destination *destination_create(struct outward *outward, const struct onward_route *route,

@@ -16,9 +16,9 @@ SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 UNIQUE_ID = 0x05
 
 
-def proxy_v2(unique_id=None, source="192.0.2.1"):
+def proxy_v2(unique_id=None, source="192.0.2.1", destination=("192.0.2.2", 25)):
     """A PROXY v2 header for TCP over IPv4, with the client's unique id where there is one."""
-    body = socket.inet_aton(source) + socket.inet_aton("192.0.2.2") + struct.pack("!HH", 1000, 25)
+    body = socket.inet_aton(source) + socket.inet_aton(destination[0]) + struct.pack("!HH", 1000, destination[1])
     if unique_id is not None:
         body += struct.pack("!BH", UNIQUE_ID, len(unique_id)) + unique_id
     return SIGNATURE + b"\x21\x11" + struct.pack("!H", len(body)) + body
