@@ -338,6 +338,7 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 	if (r < 0) {
 		log_event(LOG_WARNING, NULL, "no connection to a receiver", "cause=%s", error_text(r));
 		home->counters->connections_failed++;
+		receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 		tlsa_set_drop(demand->set);
 		free(o);
 		return r;
