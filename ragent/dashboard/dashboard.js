@@ -158,14 +158,13 @@ function drawTable(id, rows, words = []) {
 // A limit below what is configured was learned from the receiver's refusals.
 const limitText = (d) => (d.limit < d.ceiling ? `${number(d.limit)}, learned` : number(d.limit));
 
-function drawReceivers(p) {
-  drawTable("receivers", p.destinations.rows.map((d) => [d.address, limitText(d), number(d.sending), number(d.waiting),
+function drawReceivers(receivers) {
+  drawTable("receivers", receivers.map((d) => [d.address, limitText(d), number(d.sending), number(d.waiting),
     `${number(d.mean_wait_ms)} ms`, number(d.accepted), number(d.transactions)]));
 }
 
-function drawLines(q) {
-  drawTable("lines", q ? q.destinations.rows.map((d) => [d.destination, d.flow, number(d.messages), number(d.deferred),
-    number(d.held)]) : [], [0]);
+function drawLines(lines) {
+  drawTable("lines", lines.map((d) => [d.destination, d.flow, number(d.messages), number(d.deferred), number(d.held)]), [0]);
 }
 
 function drawProxyTiles(p, r) {
@@ -182,22 +181,25 @@ function drawProxyTiles(p, r) {
   t("Redis in sync", p.queue.in_sync, number(p.queue.in_sync), " of 2", p.queue.in_sync < 2 ? "bad" : "");
 }
 
+// Another program wrote the object, perhaps of another release.
+const proxyTells = (p) => p && p.sessions && p.counters && p.destinations?.rows && (!p.queue || p.queue.destinations?.rows);
+
 function proxyState(p) {
-  if (!p.sessions) return [p.error || "tells nothing", "bad"];
+  if (!proxyTells(p)) return [p.error || "tells nothing", "bad"];
   return p.queue ? [p.queue.state, p.queue.state === "active" ? "good" : "warn"] : ["relays", "good"];
 }
 
 function drawProxy(now, seconds) {
   const p = now.smtpproxy, before = state.before?.smtpproxy;
   at("smtpproxy").hidden = !p;
+  at("smtpproxy-tiles").hidden = !proxyTells(p);
+  drawReceivers(proxyTells(p) ? p.destinations.rows : []);
+  drawLines(proxyTells(p) && p.queue ? p.queue.destinations.rows : []);
   if (!p) return;
   const [text, kind] = proxyState(p);
   setText(at("smtpproxy-state"), text);
   at("smtpproxy-state").className = `pill ${kind}`;
-  if (!p.sessions) return;
-  drawProxyTiles(p, rates(p.counters, before?.counters, seconds));
-  drawReceivers(p);
-  drawLines(p.queue);
+  if (proxyTells(p)) drawProxyTiles(p, rates(p.counters, before?.counters, seconds));
 }
 
 // --- listeners ---

@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import socket
+import threading
 
 import pytest
 
@@ -111,6 +112,28 @@ def test_a_new_process_takes_it_over(start, status):
 
 
 @contextlib.contextmanager
+def told(path, text):
+    """Another program tells this to whoever connects."""
+    path.unlink()
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    path.chmod(0o666)
+    server.listen()
+
+    def tell():
+        with contextlib.suppress(OSError):
+            while True:
+                with server.accept()[0] as reader:
+                    reader.sendall(text)
+
+    threading.Thread(target=tell, daemon=True).start()
+    yield
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    path.unlink()
+
+
+@contextlib.contextmanager
 def dashboard(cluster):
     control = cluster.description()["control"]
     with Dashboard(control["url"]) as page:
@@ -147,6 +170,10 @@ def test_the_dashboard_shows_receivers_and_the_end_of_the_proxy(start_cluster):
             assert (address, limit, done, of_all) == (text_of(sink.address), "20", "3", "3")
             os.kill(cluster.description()["mail"]["pid"], signal.SIGKILL)
             page.wait_text("smtpproxy-state", "connection refused")
+            assert not page.find("#receivers-part").is_visible() and not page.find("#smtpproxy-tiles").is_visible()
+            with told(cluster.dir / "mail-status.sock", b'{"sessions": {"now": 1}, "counters": {}, "queue": {}}'):
+                page.wait_text("smtpproxy-state", "tells nothing")
+                page.wait_text("link", "live")
             cluster.restart_mail()
             page.wait_text("smtpproxy-state", "relays")
             page.wait_text("link", "live")
