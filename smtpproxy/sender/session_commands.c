@@ -76,6 +76,16 @@ void session_release_held(struct session *s)
 	s->held = NULL;
 }
 
+/* No transaction begins: neither its record nor its name (XCSSLTX) is that of the next one. */
+static void refuse_mail(struct session *s, const struct smtp_client_event *e, enum smtp_own why)
+{
+	if (s->state == SESSION_TALKS) {
+		session_record_end(s, RECORD_NOT_SERVED);
+		session_tx_forget(s);
+	}
+	session_answer_own(s, e, why);
+}
+
 static void wait(struct session *s, const struct smtp_client_event *e)
 {
 	s->want.sender = s->source;
@@ -84,7 +94,7 @@ static void wait(struct session *s, const struct smtp_client_event *e)
 	s->want.weight = 1;
 	s->want.name = s->tx.name;
 	if (session_hold(s, e) < 0) {
-		session_answer_own(s, e, SMTP_OWN_OVERLOADED);
+		refuse_mail(s, e, SMTP_OWN_OVERLOADED);
 		return;
 	}
 	session_move(s, SESSION_WAITS);
@@ -208,8 +218,10 @@ static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, 
 static void begin_storing(struct session *s, const struct smtp_client_event *e)
 {
 	session_store_mail(s, e);
-	if (!s->store) /* refused */
-		session_filter_drop(s);
+	if (s->store)
+		return;
+	session_tx_forget(s); /* refused */
+	session_filter_drop(s);
 }
 
 static void begin_transaction(struct session *s, const struct smtp_client_event *e)
@@ -227,7 +239,7 @@ static void begin_transaction(struct session *s, const struct smtp_client_event 
 	}
 	const enum smtp_own lack = session_lack(s, &e->command);
 	if (lack) {
-		session_answer_own(s, e, lack);
+		refuse_mail(s, e, lack);
 		return;
 	}
 	if (s->state == SESSION_TALKS) { /* unfair: it has kept its connection */

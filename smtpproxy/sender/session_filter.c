@@ -153,8 +153,10 @@ int session_filter(struct session *s, const struct smtp_client_event *e)
 	if (!own && session_hold(s, e) < 0)
 		own = SMTP_OWN_LOCAL_ERROR;
 	if (own) {
-		if (verb == SMTP_VERB_MAIL)
+		if (verb == SMTP_VERB_MAIL) {
+			session_tx_forget(s);
 			session_filter_drop(s);
+		}
 		session_answer_own(s, e, own);
 		return 1;
 	}

@@ -202,6 +202,17 @@ def test_what_is_in_the_queue_is_decided_for_a_sender_that_knows_only_the_new_ke
             assert client.say(f"XCSSLTX 0a1b/2 {key}") == "250 never"
 
 
+def test_the_name_of_a_refused_mail_is_not_that_of_the_next_one(tmp_path, stores):
+    with QueuedProxy(tmp_path, stores, ("127.0.0.1", free_ports(1)[0]), queue={"message_size": "64KiB"}) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, unique_id=b"\x0a\x1b") as client:
+            key = client.ehlo()["XCSSLTX"]
+            assert client.say("MAIL FROM:<a@b.example> SIZE=70000 XCSSLTX=0a1b/1").startswith("552 ")
+            client.mail()
+            assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            assert client.say(f"XCSSLTX 0a1b/1 {key}") == "250 never"
+
+
 def test_the_port_is_closed_while_no_copy_can_be_stored(tmp_path, stores):
     with Sink() as sink:
         with QueuedProxy(tmp_path, stores, sink.address) as proxy:
