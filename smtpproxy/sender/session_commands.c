@@ -206,10 +206,18 @@ static enum smtp_own read_params(struct smtp_span rest, struct smtp_span *name)
 	return SMTP_OWN_NONE;
 }
 
+static int is_too_big(const struct session *s, const struct smtp_command *c)
+{
+	struct smtp_params params = { 0 };
+	return smtp_params_read(SMTP_VERB_MAIL, c->params, &params) == 0 && params.size > session_size_max(s);
+}
+
 static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, struct smtp_span *name)
 {
 	if (!s->tx.greeting)
 		return SMTP_OWN_EHLO_FIRST;
+	if (is_too_big(s, c))
+		return SMTP_OWN_TOO_BIG;
 	const enum smtp_own own = read_params(c->params, name);
 	return own || !name->at ? own : session_tx_name(s, *name);
 }

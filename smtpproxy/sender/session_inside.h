@@ -57,6 +57,9 @@ void session_answer_offers(struct session *s);
  * reply, which asks the sender to come again. */
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c);
 
+/* Bytes of the largest message that is taken here; UINT64_MAX: the receiver judges alone. */
+uint64_t session_size_max(const struct session *s);
+
 /* Answers a command in its turn; too many 5xx end the session. */
 void session_answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own);
 

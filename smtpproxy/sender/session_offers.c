@@ -1,5 +1,6 @@
 /* session_offers.c: the extensions for a sender, and whether a connection to the receiver has those that the sender
  * uses. One address may have several servers with different extensions. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "smtp/params.h"
@@ -26,6 +27,36 @@ static void offer_names(const struct session *s, struct smtp_ehlo *set)
 	smtp_ehlo_add(set, smtp_span_of(line));
 }
 
+/* A milter of its listener gets the whole message. */
+static int keeps_messages(const struct session *s)
+{
+	for (size_t i = 0; i < s->listener->hook_count; i++) {
+		const struct hook *k = hooks_find(&s->home->hooks, s->listener->hooks[i]);
+		if (k->conf && k->conf->type == SMTPPROXY_HOOK_MILTER)
+			return 1;
+	}
+	return 0;
+}
+
+uint64_t session_size_max(const struct session *s)
+{
+	const struct conf_smtpproxy *c = s->home->conf;
+	const uint64_t stored = s->home->queue ? c->queue.message_size : UINT64_MAX;
+	return keeps_messages(s) && c->limits.held_message < stored ? c->limits.held_message : stored;
+}
+
+/* No larger SIZE than we can take. */
+static void bound_size(const struct session *s, struct smtp_ehlo *set)
+{
+	const uint64_t most = session_size_max(s), size = smtp_ehlo_size(set);
+	char line[32];
+	if (!smtp_ehlo_has(set, SMTP_CAP_SIZE) || most == UINT64_MAX || (size > 0 && size <= most))
+		return;
+	smtp_ehlo_keep(set, ~SMTP_CAP_BIT(SMTP_CAP_SIZE));
+	snprintf(line, sizeof line, "SIZE %" PRIu64, most);
+	smtp_ehlo_add(set, smtp_span_of(line));
+}
+
 /* 0: there is no reply. */
 static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
 {
@@ -36,6 +67,7 @@ static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
 	else
 		set = *destination_offers(s->destination);
 	smtp_ehlo_keep(&set, session_is_filtered(s) ? OFFERED & ~CHUNKS : OFFERED);
+	bound_size(s, &set);
 	if (s->named.entry)
 		offer_names(s, &set);
 	s->told = set.has;

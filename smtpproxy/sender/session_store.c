@@ -13,7 +13,6 @@
 #include "proto/error.h"
 #include "smtp/data.h"
 #include "smtp/dots.h"
-#include "smtp/params.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_inside.h"
 #include "smtpproxy/sender/store_parts.h"
@@ -130,8 +129,6 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 
 void session_store_mail(struct session *s, const struct smtp_client_event *e)
 {
-	struct smtp_params params = { 0 };
-
 	if (!queue_is_ready(s->home->queue)) {
 		session_answer_own(s, e, SMTP_OWN_OVERLOADED);
 		return;
@@ -139,11 +136,6 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 	if (s->home->room.state == BODY_ROOM_FULL) {
 		s->home->counters->no_room++;
 		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
-		return;
-	}
-	if (!smtp_params_read(SMTP_VERB_MAIL, e->command.params, &params) &&
-		params.size > s->home->conf->queue.message_size) {
-		session_answer_own(s, e, SMTP_OWN_TOO_BIG);
 		return;
 	}
 	if (s->store || s->state != SESSION_TALKS) {

@@ -270,6 +270,16 @@ def test_messages_above_the_bounds_are_refused_and_take_no_memory(start):
     assert sink.counts["mails"] == 1
 
 
+@pytest.mark.parametrize("size,offered", [("", "102400"), (" 0", "102400"), (" 1000000", "102400"), (" 5000", "5000")])
+def test_no_larger_size_is_offered_than_is_kept_for_a_milter(start, size, offered):
+    """The receiver alone would take more."""
+    with ScriptedReceiver({"EHLO": f"250-scripted\r\n250 SIZE{size}"}) as receiver, ScriptedMilter() as milter, \
+            start(receiver, milter, limits={"held_message": "100KiB"}) as proxy, Talk(proxy.address, source="192.0.2.1") as client:
+        assert client.ehlo()["SIZE"] == offered
+        assert client.say("MAIL FROM:<a@b> SIZE=102401").startswith("552 5.3.4 ")
+        assert not milter.contents("M") and client.say("MAIL FROM:<a@b> SIZE=102400").startswith("250 ")
+
+
 def test_one_sender_of_many_half_messages_leaves_room_for_the_others(start):
     """Of 512 KiB, its messages of 64 KiB have half; a further one gets 452."""
     half = "\r\n" + ("x" * 998 + "\r\n") * 60
