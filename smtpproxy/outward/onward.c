@@ -377,11 +377,11 @@ void onward_renew(struct onward *o, struct smtp_span name)
 {
 	uint8_t out[GREETING_OUT_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
-	move(o, ONWARD_RENEWING);
 	if (greeting_renew(&o->greeting, name, &w) < 0) {
-		onward_expect(o, 1); /* ends as if the receiver had not answered */
+		onward_expect(o, 1); /* no memory: it leaves, as one that nobody used for long */
 		return;
 	}
+	move(o, ONWARD_RENEWING);
 	onward_expect(o, o->home->conf->outward.command_ms);
 	say(o, out, (size_t)wire_writer_len(&w));
 }
