@@ -339,14 +339,14 @@ static int make_changes(struct call *c)
 
 /* Replies */
 
-static void on_options(struct call *c, uint8_t letter, struct wire_reader r)
+static void on_options(struct call *c, uint8_t letter, struct wire_reader reader)
 {
 	struct milter *m = &c->u.milter;
 	struct milter_options options;
-	const int error = milter_read_options(r, &options);
+	const int r = milter_read_options(reader, &options);
 
-	if (error < 0 || m->part != MILTER_PART_OPTIONS) {
-		call_fails(c, error == CSSL_E_RANGE ? "it wants what is not offered" : "its options cannot be read");
+	if (r < 0 || m->part != MILTER_PART_OPTIONS) {
+		call_fails(c, r == CSSL_E_RANGE ? "it wants what is not offered" : "its options cannot be read");
 		return;
 	}
 	m->options = options;

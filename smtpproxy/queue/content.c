@@ -71,76 +71,76 @@ void content_order_write(const struct content_order *o, uint8_t *out)
 	wire_put_bytes(&w, o->destination.data, o->destination.len);
 }
 
-static struct content_bytes take(struct wire_reader *r, size_t len)
+static struct content_bytes take(struct wire_reader *reader, size_t len)
 {
-	return (struct content_bytes){ .data = wire_bytes(r, len), .len = len };
+	return (struct content_bytes){ .data = wire_bytes(reader, len), .len = len };
 }
 
-static int end(struct wire_reader *r, uint8_t version)
+static int end(struct wire_reader *reader, uint8_t version)
 {
-	int error = wire_reader_end(r);
+	int r = wire_reader_end(reader);
 
-	return error ? error : version == VERSION ? 0 : CSSL_E_VERSION;
+	return r ? r : version == VERSION ? 0 : CSSL_E_VERSION;
 }
 
 int content_message_read(struct content_message *m, const uint8_t *in, size_t len)
 {
-	struct wire_reader r = wire_reader(in, len);
-	uint8_t version = wire_u8(&r);
-	int error;
+	struct wire_reader reader = wire_reader(in, len);
+	uint8_t version = wire_u8(&reader);
+	int r;
 
-	m->accepted_ms = (int64_t)wire_u64(&r);
-	m->destination = take(&r, wire_u8(&r));
-	m->envelope = take(&r, wire_u32(&r));
-	m->body = take(&r, wire_left(&r));
-	error = end(&r, version);
-	if (error)
-		return error;
+	m->accepted_ms = (int64_t)wire_u64(&reader);
+	m->destination = take(&reader, wire_u8(&reader));
+	m->envelope = take(&reader, wire_u32(&reader));
+	m->body = take(&reader, wire_left(&reader));
+	r = end(&reader, version);
+	if (r)
+		return r;
 	return m->destination.len && m->accepted_ms >= 0 ? 0 : CSSL_E_RANGE;
 }
 
 int content_state_read(struct content_state *s, const uint8_t *in, size_t len)
 {
-	struct wire_reader r = wire_reader(in, len);
-	uint8_t version = wire_u8(&r);
-	int error;
+	struct wire_reader reader = wire_reader(in, len);
+	uint8_t version = wire_u8(&reader);
+	int r;
 
-	s->attempts = wire_u16(&r);
-	s->due_ms = (int64_t)wire_u64(&r);
-	s->held = wire_u8(&r);
-	s->note = take(&r, wire_left(&r));
-	error = end(&r, version);
-	if (error)
-		return error;
+	s->attempts = wire_u16(&reader);
+	s->due_ms = (int64_t)wire_u64(&reader);
+	s->held = wire_u8(&reader);
+	s->note = take(&reader, wire_left(&reader));
+	r = end(&reader, version);
+	if (r)
+		return r;
 	return s->held <= 1 && s->due_ms >= 0 ? 0 : CSSL_E_RANGE;
 }
 
 int content_decided_read(struct content_decided *d, const uint8_t *in, size_t len)
 {
-	struct wire_reader r = wire_reader(in, len);
-	uint8_t version = wire_u8(&r);
-	int error;
+	struct wire_reader reader = wire_reader(in, len);
+	uint8_t version = wire_u8(&reader);
+	int r;
 
-	d->decided_ms = (int64_t)wire_u64(&r);
-	d->name = take(&r, wire_u8(&r));
-	d->reply = take(&r, wire_left(&r));
-	error = end(&r, version);
-	if (error)
-		return error;
+	d->decided_ms = (int64_t)wire_u64(&reader);
+	d->name = take(&reader, wire_u8(&reader));
+	d->reply = take(&reader, wire_left(&reader));
+	r = end(&reader, version);
+	if (r)
+		return r;
 	return d->name.len && d->decided_ms >= 0 ? 0 : CSSL_E_RANGE;
 }
 
 int content_order_read(struct content_order *o, const uint8_t *in, size_t len)
 {
-	struct wire_reader r = wire_reader(in, len);
-	uint8_t version = wire_u8(&r);
-	int error;
+	struct wire_reader reader = wire_reader(in, len);
+	uint8_t version = wire_u8(&reader);
+	int r;
 
-	o->stopped = wire_u8(&r);
-	o->rate = wire_u32(&r);
-	o->destination = take(&r, wire_left(&r));
-	error = end(&r, version);
-	if (error)
-		return error;
+	o->stopped = wire_u8(&reader);
+	o->rate = wire_u32(&reader);
+	o->destination = take(&reader, wire_left(&reader));
+	r = end(&reader, version);
+	if (r)
+		return r;
 	return o->stopped <= 1 && o->destination.len && o->destination.len <= 255 ? 0 : CSSL_E_RANGE;
 }

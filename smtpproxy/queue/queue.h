@@ -128,8 +128,8 @@ struct queue_mail {
 	enum queue_start start;
 };
 
-/* Copies and seals @m. 0: r->on_stored will come. NOT_READY, BUSY, FULL; CSSL_E_NO_MEMORY, CSSL_E_RANGE. */
-int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *r);
+/* Copies and seals @m. 0: receipt->on_stored will come. NOT_READY, BUSY, FULL; CSSL_E_NO_MEMORY, CSSL_E_RANGE. */
+int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt);
 /* A PARKED message may be delivered. 0. NONE: it is not there, or not parked. */
 int queue_unpark(struct queue *q, const struct queue_receipt *r);
 /* The sender left before on_stored, or the message is PARKED: it is deleted again. */

@@ -119,14 +119,14 @@ static void enter(struct queue *q, struct item *i, struct queue_destination *d)
 	q->stats.unstored_bytes += i->sealed_len;
 }
 
-int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *r)
+int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt)
 {
 	struct queue_destination *d;
 	struct item *i;
-	int error = may_add(q, m);
+	int r = may_add(q, m);
 
-	if (error)
-		return error;
+	if (r)
+		return r;
 	d = destination_get(&q->destinations, (const char *)m->destination.data, m->destination.len, 1);
 	i = d ? make_message(q, m) : NULL;
 	if (!i)
@@ -141,9 +141,9 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 	enter(q, i, d);
 	if (m->start == QUEUE_PARKED)
 		i->seen |= ITEM_PARKS;
-	r->id = i->id;
-	r->item = i;
-	i->receipt = r;
+	receipt->id = i->id;
+	receipt->item = i;
+	i->receipt = receipt;
 	queue_push(q, CHANGE_PUT, i, 1);
 	if (i->with)
 		queue_push(q, CHANGE_PUT, i->with, 1);
