@@ -356,6 +356,28 @@ def test_a_connection_without_a_header_has_five_seconds(proxy):
     assert 4 < time.monotonic() - began < patience(10)
 
 
+@pytest.mark.parametrize("says", ["a header", "a command", "nothing"])
+def test_a_peer_that_is_not_trusted_is_not_heard(open_folder, says):
+    """Its header could name any client and any destination."""
+    with Sink() as sink, Proxy(open_folder, next_hop=sink.address, listener={"trusted": ["192.0.2.0/24"]}) as proxy:
+        with socket.create_connection(proxy.address, timeout=patience(20)) as client, contextlib.suppress(ConnectionResetError):
+            client.sendall({"a header": header_to(sink.address), "a command": b"EHLO x\r\n", "nothing": b""}[says])
+            assert client.recv(1) == b""
+        assert (counters(proxy)["not_captured"], counters(proxy)["transactions"]) == (1, 0)
+    assert sink.counts["connections"] == 0
+
+
+def test_a_health_check_is_greeted_and_is_no_mail(open_folder):
+    """LOCAL says that the peer speaks for itself. The next hop is not troubled, and no event is logged."""
+    with Sink() as sink, Proxy(open_folder, next_hop=sink.address) as proxy:
+        for header in (SIGNATURE + b"\x20\x00\0\0", b"PROXY UNKNOWN\r\n"):
+            with Talk(proxy.address, header=header) as client:
+                assert client.banner.startswith("220 ")
+                assert client.say("NOOP").startswith("250 ") and client.say("QUIT").startswith("221 ")
+        assert (counters(proxy)["not_captured"], proxy.events()) == (0, [])
+    assert sink.counts["connections"] == 0
+
+
 # --- resources ---
 
 def test_a_sender_that_goes_away_leaves_its_place_at_once(open_folder):
