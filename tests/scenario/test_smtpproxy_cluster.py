@@ -14,6 +14,7 @@ from tests.lib.csslctl import csslctl
 from tests.lib.mail import Sink, source
 from tests.lib.mail_cluster import mail_listener
 from tests.lib.smtp_talk import SIGNATURE, Talk
+from tests.lib.trouble import cut_off_from_ragent, rules
 from tests.lib.waiting import wait_until
 
 
@@ -91,8 +92,8 @@ def test_agents_tell_the_relay_where_the_client_wanted_to_go(start_cluster):
 
 
 @pytest.mark.limit(240)
-def test_no_mail_is_lost_or_sent_twice_while_agents_are_killed(start_cluster):
-    """Each message has a 250 and one copy at the receiver, or no 250 and none; the receiver knows nothing of names."""
+def test_no_mail_is_lost_or_sent_twice_while_agents_are_killed_and_cut_off(start_cluster):
+    """Of RAgent's links, all those of an agent are cut at once. Each message has a 250 and one copy at the receiver, or no 250 and none; the receiver knows nothing of names."""
     with Sink("--delay", "end:0.02") as sink:
         cluster = start_cluster("--agents", "3", "--mail", "--mail-to", "{}:{}".format(*sink.address))
         mails, result = sized(3000, 10000), []
@@ -103,8 +104,12 @@ def test_no_mail_is_lost_or_sent_twice_while_agents_are_killed(start_cluster):
             before = accepted(cluster)
             wait_until(lambda before=before: accepted(cluster) > before + 50 or not sender.is_alive(), patience(20), "mail flows")
             name = cluster.agents[number % 3]
-            cluster.kill(name)
-            cluster.restart(name)
+            if number % 2:
+                with rules(cluster, *cut_off_from_ragent(name)):
+                    wait_until(lambda name=name: cluster.agent(name)["state"] == "lost", patience(20), "it is lost to RAgent")
+            else:
+                cluster.kill(name)
+                cluster.restart(name)
         sender.join()
         seen = csslctl("mail", "status", "--dir", cluster.dir).facts
         cluster.stop()
