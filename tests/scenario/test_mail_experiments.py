@@ -49,6 +49,7 @@ def test_the_use_of_an_aggregator_is_measured(tmp_path):
     runs = {run["system"]: run for run in part("resources", tmp_path)["runs"]}
     for run in runs.values():
         assert run["mails"] == 3 * 24 and run["duplicates"] == 0 and run["cpu_us"] > 0 and run["memory"] > 1 << 20
+    assert runs["smtpproxy"]["cpu_us"] <= runs["Postfix relay"]["cpu_us"]
     assert runs["smtpproxy"]["logs"] > 0 and runs["smtpproxy"]["written"] <= runs["Postfix relay"]["written"]
 
 
