@@ -107,6 +107,11 @@ enum first_bytes first_bytes_judge(const uint8_t *data, size_t len)
 	return data[0] == TLS_HANDSHAKE ? judge_handshake(data, len) : judge_other_record(data);
 }
 
+int first_bytes_is_text(enum first_bytes what)
+{
+	return what == FIRST_BYTES_HTTP || what == FIRST_BYTES_PROXY || what == FIRST_BYTES_OTHER;
+}
+
 const void *first_bytes_answer(enum first_bytes what, size_t *len)
 {
 	*len = answers[what].len;

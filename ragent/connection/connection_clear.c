@@ -208,9 +208,7 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 /* 1: no TLS began although it had to. The peer sends something in clear, and gets no answer in clear. */
 int connection_clear_goes_on(struct connection *c, enum first_bytes what)
 {
-	const int is_text = what == FIRST_BYTES_HTTP || what == FIRST_BYTES_PROXY || what == FIRST_BYTES_OTHER;
-
-	if (!c->busy->preamble || !is_text)
+	if (!c->busy->preamble || !first_bytes_is_text(what))
 		return 0;
 	reset_injected(c);
 	return 1;

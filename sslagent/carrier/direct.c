@@ -133,9 +133,21 @@ void direct_refuse(struct direct *d, enum end_reason reason)
 	direct_abort(d);
 }
 
-/* A client that speaks another protocol is told so, if there are words for that. */
+static int begins_in_clear(const struct direct *d)
+{
+	return conf_has_preamble(conf_listener_find(d->listener->home->connections->conf, d->listener->conf->listener));
+}
+
+/* A client that speaks another protocol is told so, if there are words for that. Text behind STARTTLS was injected,
+ * and gets no answer in clear (RFC 3207 4.2). */
 static void refuse_unless_tls(struct direct *d, enum first_bytes what)
 {
+	if (first_bytes_is_text(what) && begins_in_clear(d)) {
+		count(COUNT_STARTTLS_INJECTIONS);
+		direct_refuse(d, END_INJECTION);
+		return;
+	}
+
 	size_t len;
 	const void *answer = first_bytes_answer(what, &len);
 	int told = len && stream_write(&d->stream, answer, len) == 0;
@@ -178,7 +190,7 @@ static void client_known(struct direct *d)
 		return;
 	}
 	d->source_state = SOURCE_COUNTED;
-	if (conf_has_preamble(conf_listener_find(d->listener->home->connections->conf, d->listener->conf->listener)))
+	if (begins_in_clear(d))
 		direct_preamble_begin(d);
 	else
 		d->state = DIRECT_FIRST_RECORD;

@@ -180,13 +180,14 @@ def test_a_hello_that_comes_with_starttls_is_no_hello(start_mail, pause_ms):
 
 def test_text_in_the_place_of_the_handshake(start_mail):
     mail = start_mail()
-    for text in "EHLO inj\r\n", "GET / HTTP/1.1\r\n\r\n", "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n":
-        with Client(mail.mail) as client:
-            client.greet()
-            assert client.ask("STARTTLS")[0].startswith("220")
-            client.send(text)
-            assert client.ends() == ("reset", b"")
-    assert mail.count("starttls_injections") == 3
+    for door in doors(mail):
+        for text in "EHLO inj\r\n", "GET / HTTP/1.1\r\n\r\n", "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n":
+            with Client(door) as client:
+                client.greet()
+                assert client.ask("STARTTLS")[0].startswith("220")
+                client.send(text)
+                assert client.ends() == ("reset", b""), (door, text)
+    assert mail.count("starttls_injections") == mail.agent_count("starttls_injections") == 3
 
 
 def test_a_handshake_goes_on_when_ragent_dies(start_mail):
