@@ -8,6 +8,7 @@
 #include "net/log.h"
 #include "ragent/dispatch/dispatch.h"
 #include "ragent/connection/connection_home.h"
+#include "ragent/connection/connection_preamble.h"
 
 #define TURN_MS             10u
 #define LOOKED_AT_MAX       512u /* connections in a turn */
@@ -81,7 +82,7 @@ static enum visit end_one(struct connection *c, struct drain *drain)
 
 	if (connection_speaks_clear(c)) {
 		drain_note_ended(drain);
-		connection_kill(c);
+		connection_preamble_end(c, END_DRAIN_TIMEOUT, SMTP_OWN_SHUTTING_DOWN);
 		return VISIT_NEXT;
 	}
 	if (state != CONNECTION_OWNED && state != CONNECTION_HANDSHAKING)

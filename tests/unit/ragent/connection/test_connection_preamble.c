@@ -476,6 +476,38 @@ START_TEST(a_draining_agent_says_421_itself)
 }
 END_TEST
 
+/* Mail has begun in clear, and its agent answers FINISH with nothing, because a transaction is open. */
+static void drain_times_out_in_mail(uint8_t flags_of_last_reply)
+{
+	dispatcher_start(&mail);
+	talk_greeted();
+	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
+	wait_until(connection_only()->state == CONNECTION_RELAYED);
+	agent_says("250 2.1.0 Ok\r\n", flags_of_last_reply);
+	client_expect(t.fd, "250 2.1.0 Ok\r\n", 14);
+	agents_drain(d.shared.agents, t.agent, DRAIN_BY_OPERATOR, connection_now_ms(connection_only()), 50);
+	mover_look(&d.rw->home.mover);
+	wait_until(ended(END_DRAIN_TIMEOUT) == 1);
+	free(frame_at(t.agent, FRAME_CLOSE));
+}
+
+START_TEST(mail_in_clear_that_outlasts_a_drain_is_told_421)
+{
+	drain_times_out_in_mail(WHOLE);
+	client_expect(t.fd, LEAVING, strlen(LEAVING));
+	client_expect_fin(t.fd);
+	close(t.fd);
+}
+END_TEST
+
+START_TEST(a_reply_in_clear_that_outlasts_a_drain_costs_a_reset)
+{
+	drain_times_out_in_mail(FRAME_PLAINTEXT);
+	client_expect_reset(t.fd);
+	close(t.fd);
+}
+END_TEST
+
 START_TEST(mail_in_clear_goes_on_without_the_preambles_limits)
 {
 	static char words[2 * FRAME_PREAMBLE_WINDOW];
@@ -566,6 +598,8 @@ int main(void)
 		who_never_says_starttls_is_told_421_when_its_agent_does_not,
 		handshakes_and_preambles_take_turns_each_for_itself,
 		a_draining_agent_says_421_itself,
+		mail_in_clear_that_outlasts_a_drain_is_told_421,
+		a_reply_in_clear_that_outlasts_a_drain_costs_a_reset,
 		mail_in_clear_goes_on_without_the_preambles_limits,
 		it_goes_on_in_another_process,
 		one_without_an_agent_goes_on_in_another_process,
