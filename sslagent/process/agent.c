@@ -250,6 +250,7 @@ static void on_count(struct worker *w, void *arg)
 		links++;
 	atomic_store_explicit(&home->connection_count, (uint32_t)home->connections.table.count, memory_order_relaxed);
 	atomic_store_explicit(&home->lingering_count, direct_lingering(&home->carriers), memory_order_relaxed);
+	atomic_store_explicit(&home->preamble_count, home->carriers.preambles.count, memory_order_relaxed);
 	atomic_store_explicit(&home->link_count, links, memory_order_relaxed);
 }
 
@@ -319,6 +320,7 @@ static void on_watch(void *ctx)
 	for (unsigned i = 0; i < a->worker_count; i++) {
 		left += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
 		left += atomic_load_explicit(&a->workers[i].lingering_count, memory_order_relaxed);
+		left += atomic_load_explicit(&a->workers[i].preamble_count, memory_order_relaxed);
 		links += atomic_load_explicit(&a->workers[i].link_count, memory_order_relaxed);
 	}
 	uint64_t patience = patience_ms(a, links);

@@ -13,8 +13,8 @@ struct agent_worker {
 	struct worker *worker; /* NULL: its thread has ended */
 	struct connection_home connections;
 	struct carrier_home carriers;
-	_Atomic uint32_t connection_count;            /* other threads read it */
-	_Atomic uint32_t link_count, lingering_count; /* while the agent leaves */
+	_Atomic uint32_t connection_count;                            /* other threads read it */
+	_Atomic uint32_t link_count, lingering_count, preamble_count; /* while the agent leaves */
 };
 
 /* On its own thread. 0 or negative (logged). In both cases agent_worker_close() has to follow. */
