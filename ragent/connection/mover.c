@@ -17,6 +17,7 @@
 #define REBALANCE_SETTLE_MS 1000u
 #define REBALANCE_PASSES    10u /* after these, connections that never reach a checkpoint stay where they are */
 #define REBALANCE_GAP_MS    500u
+#define PREAMBLE_SPARED_MS  2000u /* a preamble lasts some round trips */
 
 enum visit { VISIT_NEXT, VISIT_FULL };
 
@@ -92,6 +93,15 @@ static enum visit end_one(struct connection *c, struct drain *drain)
 	return VISIT_NEXT;
 }
 
+/* A preamble has time to come to STARTTLS, because any agent may make the handshake behind it. What is left then, and
+ * mail in clear, gets 421 from its agent between two replies. */
+static enum visit drain_clear(struct mover *m, struct connection *c, const struct drain *drain)
+{
+	if (connection_state(c) == CONNECTION_RELAYED || drain_spent_ms(drain, now_ms(m)) >= PREAMBLE_SPARED_MS)
+		connection_send_finish(c, END_SHUTTING_DOWN);
+	return VISIT_NEXT;
+}
+
 /* A handshake goes on to its end. Then the connection is handed off to another agent, or a later pass moves it. */
 static enum visit drain_one(struct mover *m, struct connection *c, int agent, struct drain *drain)
 {
@@ -100,10 +110,8 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 
 	if (left_ms == 0)
 		return end_one(c, drain);
-	if (connection_speaks_clear(c)) { /* its agent sends 421 between two replies */
-		connection_send_finish(c, END_SHUTTING_DOWN);
-		return VISIT_NEXT;
-	}
+	if (connection_speaks_clear(c))
+		return drain_clear(m, c, drain);
 	if (!connection_may_move(c))
 		return VISIT_NEXT;
 	if (is_full(m))

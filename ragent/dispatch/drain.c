@@ -84,6 +84,13 @@ uint64_t drain_left_ms(const struct drain *d, uint64_t now_ms)
 	return now_ms < deadline_ms ? deadline_ms - now_ms : 0;
 }
 
+uint64_t drain_spent_ms(const struct drain *d, uint64_t now_ms)
+{
+	uint64_t began_ms = GET(d->began_ms);
+
+	return now_ms > began_ms ? now_ms - began_ms : 0;
+}
+
 void drain_note_moved(struct drain *d, uint64_t pause_us)
 {
 	uint64_t longest = GET(d->longest_pause_us);
@@ -112,9 +119,9 @@ void drain_describe(const struct drain *d, uint64_t now_ms, uint64_t held, struc
 	*out = (struct drain_report){ .state = states[state].text };
 	if (state == DRAIN_NONE)
 		return;
-	uint64_t until_ms = state == DRAIN_UNDER_WAY ? now_ms : GET(d->over_ms), began_ms = GET(d->began_ms);
+	uint64_t until_ms = state == DRAIN_UNDER_WAY ? now_ms : GET(d->over_ms);
 	out->reason = reasons[GET(d->reason)];
-	out->elapsed_ms = until_ms > began_ms ? until_ms - began_ms : 0;
+	out->elapsed_ms = drain_spent_ms(d, until_ms);
 	out->total = GET(d->total);
 	out->left = held;
 	out->moved = GET(d->moved);

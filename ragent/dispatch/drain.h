@@ -37,6 +37,8 @@ int drain_settle(struct drain *d, uint64_t now_ms, uint64_t held);
 enum drain_state drain_state(const struct drain *d);
 /* Time until the deadline; 0: it has passed. */
 uint64_t drain_left_ms(const struct drain *d, uint64_t now_ms);
+/* Time since the drain began. */
+uint64_t drain_spent_ms(const struct drain *d, uint64_t now_ms);
 
 /* Note the result for one connection. */
 void drain_note_moved(struct drain *d, uint64_t pause_us);

@@ -3,14 +3,17 @@
 import concurrent.futures
 import contextlib
 import os
+import signal
 import socket
+import subprocess
+import threading
 
 import pytest
 
 from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import FULL, TEST_POINTS, patience, sized
-from tests.lib.mail import Sink, source
+from tests.lib.mail import Result, Sink, source, source_command
 from tests.lib.mail_cluster import HOST, mail_backend, mail_listener
 from tests.lib.mover import after, settled
 from tests.lib.smtp_client import Client
@@ -350,6 +353,49 @@ def test_rolling_restarts_lose_no_mail(start_mail):
             send_mail(client)
             quit_well(client)
     assert mail.end()["mails"] == 3
+
+
+def slow_clients(mail, context, over):
+    """Mails of one client after the other, each with a round trip of 200 ms before STARTTLS. Returns their number."""
+    count = 0
+    while not over.is_set():
+        with Client(mail.mail) as client:
+            client.greet()
+            over.wait(0.2)
+            client.starttls(context)
+            assert client.ask("EHLO slow.example")[0].startswith("250")
+            send_mail(client)
+            quit_well(client)
+        count += 1
+    return count
+
+
+@contextlib.contextmanager
+def sources_run(mail, *kinds):
+    """Sources until the end of `with`; then the list has their results."""
+    results = []
+    running = [subprocess.Popen(source_command(mail.mail, *kind), text=True, stdout=subprocess.PIPE) for kind in kinds]
+    yield results
+    for one in running:
+        one.send_signal(signal.SIGINT)
+    for one in running:
+        output = one.communicate(timeout=patience(20))[0]
+        results.append(Result(one.returncode, output, ""))
+
+
+def test_rolling_restarts_refuse_nobody(start_mail):
+    """At every moment clients are between the banner and STARTTLS, in a handshake, in a mail, and between two mails."""
+    mail = start_mail()
+    how = ("--starttls", "-A", "-s", "5", "-m", "1000000", "--rate", str(sized(30, 200)))
+    over, context = threading.Event(), mail.cluster.context(alpn=())
+    with concurrent.futures.ThreadPoolExecutor() as pool, sources_run(mail, how, (*how, "--stay")) as results:
+        slow = [pool.submit(slow_clients, mail, context, over) for _ in range(6)]
+        mail.cluster.rolling()
+        over.set()
+    counts, sent = mail.end(), [result.counts["sent"] for result in results]
+    assert not any(result.counts["failed"] for result in results), [result.errors for result in results]
+    assert all(sent) and counts["mails"] == sum(sent) + sum(one.result() for one in slow)
+    assert counts["right"] == sum(sent) and not counts["duplicates"]
 
 
 def test_another_ragent_knows_of_it(start_mail):

@@ -457,6 +457,25 @@ START_TEST(handshakes_and_preambles_take_turns_each_for_itself)
 }
 END_TEST
 
+START_TEST(a_preamble_comes_to_starttls_while_its_agent_is_drained)
+{
+	int agent;
+
+	dispatcher_start(&mail);
+	talk_greeted();
+	agents_drain(d.shared.agents, t.agent, DRAIN_BY_OPERATOR, connection_now_ms(connection_only()), 10000);
+	mover_look(&d.rw->home.mover);
+	wait_until(d.rw->home.mover.pass > 2 && !d.rw->home.mover.next);
+	no_frame(FRAME_FINISH);
+	starttls();
+	client_expect(t.fd, READY, strlen(READY));
+	client_send_record(t.fd, TLS_HANDSHAKE, 200, 1);
+	free(frame_anywhere(FRAME_OPEN, &agent));
+	ck_assert_int_ne(agent, t.agent);
+	close(t.fd);
+}
+END_TEST
+
 START_TEST(a_draining_agent_says_421_itself)
 {
 	dispatcher_start(&mail);
@@ -597,6 +616,7 @@ int main(void)
 		a_source_has_its_share_of_preambles,
 		who_never_says_starttls_is_told_421_when_its_agent_does_not,
 		handshakes_and_preambles_take_turns_each_for_itself,
+		a_preamble_comes_to_starttls_while_its_agent_is_drained,
 		a_draining_agent_says_421_itself,
 		mail_in_clear_that_outlasts_a_drain_is_told_421,
 		a_reply_in_clear_that_outlasts_a_drain_costs_a_reset,
