@@ -450,7 +450,8 @@ static const struct schema_row listener_rows[] = {
 	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64,
 		.map = &(const struct schema_map){ alpn_rows, sizeof(struct conf_alpn),
 			offsetof(struct conf_alpn, line) },
-		.help = "the protocols that are offered, the preferred one first" },
+		.help = "the protocols that are offered, the preferred one first; without it, service smtp takes smtp "
+			"and esmtp, and the others do not look at ALPN" },
 	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_listener, proxy_protocol), SWITCHES, .fallback = "off",
 		.help = "on: each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
 	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_listener, trusted, trusted_count), .item = SCHEMA_NET,

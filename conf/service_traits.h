@@ -54,6 +54,11 @@ enum service_sharing { SERVICE_OWN_BACKENDS, SERVICE_SHARES_BACKENDS };
 /* Services whose clients first agree on a protocol with ALPN (RFC 7301): X(id, protocol) */
 #define CONF_SERVICE_PROTOCOLS(X) X(H2, "h2")
 
+/* Protocols that a client may name with ALPN on a listener without rows of `alpn`: X(id, protocols). A client that
+ * names only others meant a server of another protocol, and is refused (RFC 7301 3.2; the ALPACA attacks). A client
+ * that names none is served. A service without a row here does not look at ALPN. */
+#define CONF_SERVICE_ALPN(X) X(SMTP, "smtp", "esmtp")
+
 enum conf_service {
 #define X(id, ...) CONF_##id,
 	CONF_SERVICES(X)
@@ -77,5 +82,7 @@ extern const struct service_traits service_traits[CONF_SERVICE_COUNT];
 
 /* The protocol without which no client speaks to this service; NULL: there is none. */
 const char *service_protocol(enum conf_service service);
+/* The row of CONF_SERVICE_ALPN, ended by NULL. Never NULL itself. */
+const char *const *service_alpn(enum conf_service service);
 
 #endif

@@ -330,25 +330,34 @@ SSL_CTX *tls_listener_choose(const struct tls_listener *l, const char *name)
 
 /* --- listeners --- */
 
+/* The protocol number @i, or NULL behind the last one. */
+static const char *alpn_protocol(const struct conf_listener *conf, size_t i)
+{
+	if (conf->alpn_count == 0)
+		return service_alpn(conf->service)[i];
+	return i < conf->alpn_count ? conf->alpn[i].protocol : NULL;
+}
+
 static int make_alpn(const struct making *m, struct tls_listener *l)
 {
 	const struct conf_listener *conf = l->conf;
+	const char *protocol;
 	size_t len = 0;
 
-	for (size_t i = 0; i < conf->alpn_count; i++) {
-		size_t n = strlen(conf->alpn[i].protocol);
+	for (size_t i = 0; (protocol = alpn_protocol(conf, i)); i++) {
+		size_t n = strlen(protocol);
 		if (n == 0 || n > UINT8_MAX)
 			return complain(m, &conf->alpn[i].protocol, "key 'alpn': found '%s', expected 1 to 255 bytes",
-				conf->alpn[i].protocol);
+				protocol);
 		len += n + 1;
 	}
 	l->alpn = malloc(len + 1);
 	if (!l->alpn)
 		return CSSL_E_NO_MEMORY;
-	for (size_t i = 0; i < conf->alpn_count; i++) {
-		size_t n = strlen(conf->alpn[i].protocol);
+	for (size_t i = 0; (protocol = alpn_protocol(conf, i)); i++) {
+		size_t n = strlen(protocol);
 		l->alpn[l->alpn_len++] = (uint8_t)n;
-		memcpy(l->alpn + l->alpn_len, conf->alpn[i].protocol, n);
+		memcpy(l->alpn + l->alpn_len, protocol, n);
 		l->alpn_len += (unsigned)n;
 	}
 	return 0;

@@ -190,6 +190,26 @@ def test_text_in_the_place_of_the_handshake(start_mail):
     assert mail.count("starttls_injections") == mail.agent_count("starttls_injections") == 3
 
 
+def test_a_client_of_another_protocol_is_refused_in_the_handshake(start_mail):
+    """By ALPN (RFC 7301 3.2). A client that names no protocol is served."""
+    mail = start_mail()
+
+    def shake_hands(door, *alpn):
+        with Client(door) as client:
+            if door != mail.implicit:
+                client.greet()
+                assert client.ask("STARTTLS")[0].startswith("220")
+            return client.handshake(mail.cluster.context(alpn=alpn)).selected_alpn_protocol()
+
+    for door in (*doors(mail), mail.implicit):
+        assert shake_hands(door) is None
+        assert shake_hands(door, "smtp") == "smtp"
+        assert shake_hands(door, "h2", "esmtp") == "esmtp"
+        for wrong in ("http/1.1",), ("h2", "http/1.1"), ("imap",):
+            with pytest.raises(ssl.SSLError, match="no application protocol"):
+                shake_hands(door, *wrong)
+
+
 def test_a_handshake_goes_on_when_ragent_dies(start_mail):
     """Half a hello came, or the server's flight waits for its answer."""
     mail = start_mail()

@@ -1,6 +1,7 @@
 /* test_service_traits.c: facts that hold of every service. */
 #include "conf/service_traits.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "tests/unit/conf/facts.h"
@@ -35,6 +36,16 @@ START_TEST(tcp_is_not_followed)
 }
 END_TEST
 
+/* The names of ALPN have one byte for their length (RFC 7301 3.1). */
+START_TEST(each_protocol_of_a_service_is_one_of_alpn)
+{
+	for (const char *const *protocol = service_alpn((enum conf_service)_i); *protocol; protocol++) {
+		ck_assert_uint_ge(strlen(*protocol), 1);
+		ck_assert_uint_le(strlen(*protocol), UINT8_MAX);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	TCase *facts = tcase_create("service_traits");
@@ -43,5 +54,6 @@ int main(void)
 	tcase_add_loop_test(
 		facts, what_is_not_followed_neither_rests_nor_repeats_nor_judges_ends, 0, CONF_SERVICE_COUNT);
 	tcase_add_test(facts, tcp_is_not_followed);
+	tcase_add_loop_test(facts, each_protocol_of_a_service_is_one_of_alpn, 0, CONF_SERVICE_COUNT);
 	return facts_run(facts);
 }
