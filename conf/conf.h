@@ -155,6 +155,9 @@ struct conf_tls {
 	uint32_t session_lifetime_s;
 };
 
+/* Does the mail server learn the addresses of its clients? HIDDEN: the file says that it need not. */
+enum conf_client_address { CONF_CLIENT_ADDRESS_TOLD, CONF_CLIENT_ADDRESS_HIDDEN };
+
 /* Texts of a listener of service smtp, the same on every agent: in clear, and behind TLS. */
 struct conf_smtp {
 	enum smtp_tls_policy starttls;
@@ -168,6 +171,7 @@ struct conf_smtp {
 	char **hide;           /* keywords of the backend's extensions that no client sees */
 	size_t hide_count;
 	enum conf_switch xclient; /* tell the client's address by XCLIENT to a backend that offers it */
+	enum conf_client_address client_address;
 };
 
 #define CONF_SMTP_CAPABILITIES "PIPELINING", "8BITMIME", "ENHANCEDSTATUSCODES"

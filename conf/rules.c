@@ -214,6 +214,29 @@ static void check_sharing(
 		check_shared(c, map, conf, l->alpn[i].backend, l->alpn[i].service, l->name);
 }
 
+/* A mail server that takes every client for an agent, and relays for the agents, relays for everybody. There is no
+ * XCLIENT for mail in clear. */
+static void check_told(struct complaints *c, const struct node *map, const struct conf *conf, const char *backend,
+	const struct conf_listener *l)
+{
+	const struct conf_backend *b = conf_backend_find(conf, backend);
+	const int by_xclient = l->smtp.xclient == CONF_ON && l->smtp.starttls != SMTP_TLS_OFFER;
+	if (!b || b->proxy_v2 == CONF_ON || by_xclient)
+		return;
+	complain_value(c, node_line(nth(map, "backends", (size_t)(b - conf->backends)), "proxy_v2"), "proxy_v2", "off",
+		"on, as the backend of '%s' must know its clients (or 'client_address: hidden' under 'smtp')", l->name);
+}
+
+static void check_client_addresses(
+	struct complaints *c, const struct node *map, const struct conf *conf, const struct conf_listener *l)
+{
+	if (start_of(l->service) != SERVICE_MAY_START_IN_CLEAR || l->smtp.client_address == CONF_CLIENT_ADDRESS_HIDDEN)
+		return;
+	check_told(c, map, conf, l->backend, l);
+	for (size_t i = 0; i < l->alpn_count; i++)
+		check_told(c, map, conf, l->alpn[i].backend, l);
+}
+
 void rules_cluster(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf *conf = object;
@@ -226,6 +249,7 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 			complain(c, node_line(map, "ragents"), "ragents", "nothing",
 				"a list of maps, as '%s' listens on RAgents", l->name);
 		check_sharing(c, map, conf, l);
+		check_client_addresses(c, map, conf, l);
 	}
 	overlap_check(c, conf);
 }

@@ -381,6 +381,9 @@ static const struct schema_row tls_rows[] = {
 	{ NULL },
 };
 
+static const struct schema_word client_address_words[] = { { "told", CONF_CLIENT_ADDRESS_TOLD },
+	{ "hidden", CONF_CLIENT_ADDRESS_HIDDEN }, { NULL, 0 } };
+
 static const struct schema_row smtp_rows[] = {
 	{ "starttls", SCHEMA_WORD, FIELD(conf_smtp, starttls), .words = starttls_words, .fallback = "require",
 		.help = "require: mail only after STARTTLS; offer: mail also in clear, but without AUTH; implicit: "
@@ -406,6 +409,11 @@ static const struct schema_row smtp_rows[] = {
 	{ "xclient", SCHEMA_WORD, FIELD(conf_smtp, xclient), SWITCHES, .fallback = "off",
 		.help = "on: the backend is told the client's address by XCLIENT, if it offers that. For servers that "
 			"cannot read PROXY headers" },
+	{ "client_address", SCHEMA_WORD, FIELD(conf_smtp, client_address), .words = client_address_words,
+		.fallback = "told",
+		.help = "told: the backend must have `proxy_v2` or, for clients with TLS, `xclient`; hidden: it takes "
+			"every client for an agent. Such a backend must not relay for the agents' addresses, or it is "
+			"an open relay" },
 	{ NULL },
 };
 

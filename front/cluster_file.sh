@@ -56,6 +56,7 @@ smtp_service_yaml() {
 		      starttls: $1
 		      hostname: $mail_name
 	YAML
+	[[ ${settings[smtp_proxy_v2]} == on ]] || echo "      client_address: hidden"
 }
 
 # listener_yaml DIR NAME MODE COMMAND...: the command writes the keys of the service

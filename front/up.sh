@@ -94,6 +94,7 @@ up_prepare() {
 	plan_write "$dir"
 	cluster_file_write "$dir"
 	mail_file_write "$dir"
+	up_warn_mail
 }
 
 # What is wrong with a configuration is said by one of its readers, before anything runs.
@@ -148,6 +149,13 @@ up_dir() {
 up_say_mail() {
 	say "mail: localhost:$(plan_get "$1" smtp) (STARTTLS offered), localhost:$(plan_get "$1" submission) (STARTTLS required)," \
 		"localhost:$(plan_get "$1" smtps) (TLS at once)"
+}
+
+# Of a mail server that is not told the clients' addresses.
+up_warn_mail() {
+	[[ -z ${settings[smtp_backend]} || ${settings[smtp_proxy_v2]} == on ]] ||
+		say "warning: the mail server is not told the clients' addresses, and takes every client for this host." \
+			"If it relays for this host, it is an open relay now (--smtp-proxy-v2 tells it the addresses)"
 }
 
 declare -gA settings=(

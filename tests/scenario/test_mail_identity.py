@@ -46,9 +46,9 @@ cram:
 @pytest.fixture
 def start_before(start_cluster):
     """A cluster of three agents in front of a server; its door with STARTTLS."""
-    def start(server, *keys):
+    def start(server, key="client_address: hidden"):
         port, = free_ports(1)
-        return start_cluster("--agents", "3", edit=edits.edits(mail_backend(server.address), mail_listener("mail", port, *keys))), (
+        return start_cluster("--agents", "3", edit=edits.edits(mail_backend(server.address), mail_listener("mail", port, key))), (
             "127.0.0.1", port)
     return start
 

@@ -449,7 +449,7 @@ def test_what_clients_do_not_see_and_may_not_say(start_mail):
 
 
 def test_a_server_without_proxy_headers_gets_no_names(start_mail):
-    mail = start_mail(proxied=False, sink=())
+    mail = start_mail(keys=("client_address: hidden",), proxied=False, sink=())
     with mail.client() as client:
         send_mail(client)
         mail.cluster.kill(mail.owner(client))

@@ -7,13 +7,14 @@ import subprocess
 
 import pytest
 
-from tests.lib.build import patience
+from tests.lib.build import binary, patience
 from tests.lib.mail import Sink, source
 from tests.lib.mail_front_door import MAIL_LISTENERS, mail_door, mail_options
-from tests.scenario.test_front_door import cssl
+from tests.scenario.test_front_door import cssl, folder
 
 HOST = "mx.cssl.test"
 MAIL = "Subject: through the cluster\r\n\r\n.dot\r\n..two\r\nend\r\n"
+__all__ = ["folder"] # pytest finds this fixture by its name
 CLEAR, STARTTLS, IMPLICIT = [], ["--starttls"], ["--tls"]
 
 
@@ -25,6 +26,20 @@ def test_the_cluster_file_and_its_description_have_them(start_cluster):
         for listener in description["listeners"].values():
             socket.create_connection((listener["host"], listener["port"]), patience(5)).close()
         assert {one["name"] for one in cluster.status()["listeners"]} == {"control", "sf", "sl"} | set(MAIL_LISTENERS)
+
+
+def test_a_mail_server_that_learns_no_addresses_is_warned_of(folder):
+    """Without --smtp-proxy-v2. The cluster file says it, too, and is refused without that."""
+    for name, options in ("hidden", ()), ("told", ("--smtp-proxy-v2",)):
+        done = cssl("up", "--prepare", "--dir", str(folder / name), "--agents", "1", "--smtp-backend", "192.0.2.1:25", *options)
+        assert done.returncode == 0, done.stderr
+        text = (folder / name / "cluster.yaml").read_text()
+        assert [words in said for words, said in (("open relay", done.stderr), ("client_address: hidden", text))] == [not options] * 2
+    refused = folder / "hidden" / "cluster.yaml"
+    refused.write_text(re.sub(".*client_address: hidden\n", "", refused.read_text()))
+    check = subprocess.run([binary("sslagent/sslagent"), "--config", refused, "--name", "a1", "--check"], text=True, check=False,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert check.returncode and check.stdout.count("must know its clients") == 3, check.stdout
 
 
 @pytest.mark.parametrize("proxied", [False, True], ids=["plain", "PROXY v2"])

@@ -5,7 +5,8 @@
 #define DIRECT "    peer: 127.0.0.1:7102\n    direct:\n      - address: 127.0.0.1:0\n        listener: sf\n"
 
 #define SMTP                   "    backend: web\n    service: smtp\n    smtp:\n      hostname: mx.example\n"
-#define SMTP_LISTS(capability) SMTP "      capabilities: [ '" capability "' ]\n"
+#define SMTP_HIDDEN            SMTP "      client_address: hidden\n"
+#define SMTP_LISTS(capability) SMTP_HIDDEN "      capabilities: [ '" capability "' ]\n"
 
 static const struct fault faults[] = {
 	{ "ragents:\n", "health: { suspect: 100ms }\nragents:\n",
@@ -82,8 +83,8 @@ static const struct fault faults[] = {
 		"to clients of 'sf'" },
 	{ "    backend: web\n", "    backend: web\n    smtp: { hostname: mx.example }\n",
 		"c.yaml:24: key 'smtp': found a map, expected nothing, as the service of 'sf' is http" },
-	{ "    backend: web\n", SMTP "    alpn:\n      - { protocol: smtp, service: tcp, backend: web }\n",
-		"c.yaml:28: key 'service': found 'tcp', expected one that begins as the listener's, which is smtp" },
+	{ "    backend: web\n", SMTP_HIDDEN "    alpn:\n      - { protocol: smtp, service: tcp, backend: web }\n",
+		"c.yaml:29: key 'service': found 'tcp', expected one that begins as the listener's, which is smtp" },
 	{ "    backend: web\n", "    backend: web\n    alpn:\n      - { protocol: x, service: smtp, backend: web }\n",
 		"c.yaml:25: key 'service': found 'smtp', expected one that begins as the listener's, which is http" },
 	{ "    backend: web\n", "    backend: web\n    service: h2\n",
@@ -95,19 +96,25 @@ static const struct fault faults[] = {
 	{ "    backend: web\n", "    backend: web\n    service: smtp\n    smtp:\n      hostname: mx_1\n",
 		"c.yaml:26: key 'hostname': found 'mx_1', expected a host name, as mx.example.org" },
 	{ "    backend: web\n", SMTP_LISTS("starttls"),
-		"c.yaml:27: key 'capabilities': found 'starttls', expected nothing, as STARTTLS is added by key "
+		"c.yaml:28: key 'capabilities': found 'starttls', expected nothing, as STARTTLS is added by key "
 		"'starttls'" },
 	{ "    backend: web\n", SMTP_LISTS("AUTH PLAIN"),
-		"c.yaml:27: key 'capabilities': found 'AUTH PLAIN', expected nothing, as AUTH is offered behind TLS "
+		"c.yaml:28: key 'capabilities': found 'AUTH PLAIN', expected nothing, as AUTH is offered behind TLS "
 		"only" },
 	{ "    backend: web\n", SMTP_LISTS("-"),
-		"c.yaml:27: key 'capabilities': found '-', expected a keyword of letters, digits and '-', and its "
+		"c.yaml:28: key 'capabilities': found '-', expected a keyword of letters, digits and '-', and its "
 		"parameters "
 		"(RFC 5321 4.1.1.1)" },
-	{ "    backend: web\n", SMTP "      hide: [ CHUNKING, X-FOO ]\n",
-		"c.yaml:27: key 'hide': found 'X-FOO', expected the keyword of a known extension, as CHUNKING" },
-	{ "    backend: web\n", SMTP "      hide: [ SIZE 9 ]\n",
-		"c.yaml:27: key 'hide': found 'SIZE 9', expected the keyword of a known extension, as CHUNKING" },
+	{ "    backend: web\n", SMTP_HIDDEN "      hide: [ CHUNKING, X-FOO ]\n",
+		"c.yaml:28: key 'hide': found 'X-FOO', expected the keyword of a known extension, as CHUNKING" },
+	{ "    backend: web\n", SMTP_HIDDEN "      hide: [ SIZE 9 ]\n",
+		"c.yaml:28: key 'hide': found 'SIZE 9', expected the keyword of a known extension, as CHUNKING" },
+	{ "    backend: web\n", SMTP,
+		"c.yaml:18: key 'proxy_v2': found 'off', expected on, as the backend of 'sf' must know its clients "
+		"(or 'client_address: hidden' under 'smtp')" },
+	{ "    backend: web\n", SMTP "      starttls: offer\n      xclient: on\n",
+		"c.yaml:18: key 'proxy_v2': found 'off', expected on, as the backend of 'sf' must know its clients "
+		"(or 'client_address: hidden' under 'smtp')" },
 	{ "    address: 127.0.0.1:8080\nlisteners:\n  - name: sf\n",
 		"    address: 127.0.0.1:8080\n    reuse: on\nlisteners:\n  - name: sf\n    service: tcp\n",
 		"c.yaml:20: key 'reuse': found 'on', expected off, or another backend for 'sf': clients of service tcp "
@@ -140,6 +147,11 @@ static const struct {
 	{ "ragents:\n", "broadcast: { replicas: all }\nragents:\n" },
 	{ "127.0.0.1:8443, '[::1]:8443'", "127.0.0.1:0, '127.0.0.1:0'" },
 	{ "    address: 127.0.0.1:8080\n", "    address: 127.0.0.1:8080\n    reuse: on\n" },
+	{ "    backend: web\n", SMTP "      xclient: on\n" },
+	{ "    backend: web\n", SMTP_HIDDEN "      starttls: offer\n" },
+	{ "    address: 127.0.0.1:8080\nlisteners:\n  - name: sf\n",
+		"    address: 127.0.0.1:8080\n    proxy_v2: on\nlisteners:\n  - name: sf\n    service: smtp\n"
+		"    smtp: { hostname: mx.example, starttls: offer }\n" },
 	{ "    peer: 127.0.0.1:7102\n",
 		DIRECT "        proxy_protocol: on\n        trusted: [ 10.0.0.0/8, '::1/128' ]\n" },
 };
@@ -152,12 +164,12 @@ END_TEST
 
 START_TEST(mail_begins_in_clear_unless_tls_is_implicit)
 {
-	struct conf *c = good(edited("    backend: web\n", SMTP));
+	struct conf *c = good(edited("    backend: web\n", SMTP_HIDDEN));
 	ck_assert_int_eq(c->listeners[0].smtp.starttls, SMTP_TLS_REQUIRE);
 	ck_assert_uint_eq(c->listeners[0].smtp.preamble_timeout_ms, 300000);
 	ck_assert(conf_has_preamble(&c->listeners[0]));
 	conf_destroy(c);
-	c = good(edited("    backend: web\n", SMTP "      starttls: implicit\n"));
+	c = good(edited("    backend: web\n", SMTP_HIDDEN "      starttls: implicit\n"));
 	ck_assert(!conf_has_preamble(&c->listeners[0]));
 	conf_destroy(c);
 	c = good(cluster_text);
@@ -169,7 +181,7 @@ END_TEST
 START_TEST(what_is_listed_before_tls_stands_in_the_file_or_is_what_every_server_takes)
 {
 	struct smtp_ehlo set;
-	struct conf *c = good(edited("    backend: web\n", SMTP));
+	struct conf *c = good(edited("    backend: web\n", SMTP_HIDDEN));
 	conf_smtp_offers(&c->listeners[0].smtp, &set);
 	ck_assert_uint_eq(set.has,
 		SMTP_CAP_BIT(SMTP_CAP_PIPELINING) | SMTP_CAP_BIT(SMTP_CAP_8BITMIME) | SMTP_CAP_BIT(SMTP_CAP_ENHANCED));

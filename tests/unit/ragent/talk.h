@@ -6,8 +6,10 @@
 #include "tests/unit/ragent/dispatcher.h"
 
 /* Keys of its listener. */
-#define MAIL     "    affinity_bound: off\n    service: smtp\n    smtp: { hostname: mx.example, preamble_timeout: 100ms }\n"
-#define SLOW     "    affinity_bound: off\n    service: smtp\n    smtp: { hostname: mx.example }\n"
+#define MAIL                                                                                                           \
+	"    affinity_bound: off\n    service: smtp\n    smtp: { hostname: mx.example, client_address: hidden, "       \
+	"preamble_timeout: 100ms }\n"
+#define SLOW     "    affinity_bound: off\n    service: smtp\n    smtp: { hostname: mx.example, client_address: hidden }\n"
 #define BANNER   "220 mx.example ESMTP\r\n"
 #define STARTTLS "STARTTLS\r\n"
 #define READY    "220 2.0.0 Ready to start TLS\r\n"
