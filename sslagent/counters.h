@@ -109,6 +109,8 @@
 		"Direct clients reset: bytes in clear came where TLS had to begin")                                    \
 	X(PREAMBLES_ENDED, "preambles_ended", MONOTONIC, "Of them those that ended in clear by QUIT or a refusal")     \
 	X(MAIL_IN_CLEAR, "mail_in_clear", MONOTONIC, "Of them those in which mail began without STARTTLS")             \
+	X(PREAMBLES_REFUSED, "preambles_refused", MONOTONIC,                                                           \
+		"Direct listeners: dialogues in clear that were refused or ended, because there were too many")        \
 	X(MAIL_REPEATED, "mail_repeated", MONOTONIC,                                                                   \
 		"Service smtp: takeovers that said again to a server what was cut before the end of its mail")         \
 	X(MAIL_ASKED, "mail_asked", MONOTONIC, "Questions to a server what became of a transaction (XCSSLTX)")         \

@@ -133,6 +133,17 @@ void direct_refuse(struct direct *d, enum end_reason reason)
 	direct_abort(d);
 }
 
+void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *words, size_t len)
+{
+	int told = len && stream_write(&d->stream, words, len) == 0;
+
+	note_refused(reason);
+	if (told)
+		direct_linger(d, DISCARD_OF_STRANGER);
+	else
+		direct_abort(d);
+}
+
 static int begins_in_clear(const struct direct *d)
 {
 	return conf_has_preamble(conf_listener_find(d->listener->home->connections->conf, d->listener->conf->listener));
@@ -150,14 +161,9 @@ static void refuse_unless_tls(struct direct *d, enum first_bytes what)
 
 	size_t len;
 	const void *answer = first_bytes_answer(what, &len);
-	int told = len && stream_write(&d->stream, answer, len) == 0;
 
-	note_refused(first_bytes_reason(what));
 	count(what == FIRST_BYTES_HTTP ? COUNT_DIRECT_PLAIN_HTTP : COUNT_DIRECT_NOT_TLS);
-	if (told)
-		direct_linger(d, DISCARD_OF_STRANGER);
-	else
-		direct_abort(d);
+	direct_refuse_saying(d, first_bytes_reason(what), answer, len);
 }
 
 static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)

@@ -55,6 +55,8 @@ void direct_abort(struct direct *d);
 void direct_linger(struct direct *d, enum discard_of who);
 /* Count, log, and reset. */
 void direct_refuse(struct direct *d, enum end_reason reason);
+/* Count and log. Then send @words and FIN; with @len 0, reset. */
+void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *words, size_t len);
 /* From now on the time limit of the handshake applies. */
 void direct_await_handshake(struct direct *d);
 

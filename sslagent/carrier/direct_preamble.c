@@ -19,7 +19,8 @@
 struct direct_preamble {
 	struct preamble_carrier carrier;
 	struct direct *direct;
-	struct preamble *preamble; /* NULL: it is over */
+	struct preamble *preamble;    /* NULL: it is over */
+	struct handshake_place place; /* in the limit of preambles */
 	size_t reply_len;
 	uint8_t reply[REPLY_MAX]; /* the answer to STARTTLS, not sent yet */
 	uint8_t step;             /* enum direct_step */
@@ -33,8 +34,20 @@ static struct direct_preamble *of(struct preamble_carrier *c)
 	return container_of(c, struct direct_preamble, carrier);
 }
 
+static struct preamble_home *home_of(const struct direct *d)
+{
+	return &d->listener->home->preambles;
+}
+
+static void leave_place(struct direct_preamble *p)
+{
+	handshake_limit_leave(home_of(p->direct)->direct, &p->place);
+}
+
 static void drop(struct direct *d)
 {
+	if (d->preamble)
+		leave_place(d->preamble);
 	free(d->preamble);
 	d->preamble = NULL;
 }
@@ -77,6 +90,7 @@ static void watch_silence(struct direct *d)
 
 static void on_relayed(struct preamble_carrier *c)
 {
+	leave_place(of(c));
 	watch_silence(of(c)->direct);
 }
 
@@ -87,6 +101,7 @@ static void on_end(struct preamble_carrier *c, enum end_reason reason, enum prea
 
 	p->preamble = NULL;
 	p->step = DIRECT_OVER;
+	leave_place(p);
 	if (how == PREAMBLE_ABORT)
 		direct_abort(d);
 	else
@@ -109,9 +124,17 @@ static const struct conf_listener *listener_of(const struct direct *d)
 	return conf_listener_find(d->listener->home->connections->conf, d->listener->conf->listener);
 }
 
-void direct_preamble_begin(struct direct *d)
+static void refuse(struct direct *d, enum end_reason reason, enum smtp_own words)
 {
-	struct direct_preamble *p = calloc(1, sizeof *p);
+	uint8_t reply[REPLY_MAX];
+	struct wire_writer w = wire_writer(reply, sizeof reply);
+
+	smtp_own_write(&w, words);
+	direct_refuse_saying(d, reason, reply, (size_t)wire_writer_len(&w));
+}
+
+static struct preamble *open_preamble(struct direct *d)
+{
 	struct endpoints known = { 0 };
 	Cssl__Endpoints endpoints;
 	struct connection_id id;
@@ -119,18 +142,44 @@ void direct_preamble_begin(struct direct *d)
 	endpoints_from_sockets(&known, (const struct sockaddr *)&d->client, (const struct sockaddr *)&d->server);
 	endpoints_message(&known, &endpoints);
 	randombytes_buf(id.bytes, sizeof id.bytes);
+	return preamble_open(home_of(d), &d->preamble->carrier, listener_of(d), &id, &endpoints);
+}
+
+/* The preamble of another client may have to end for it. 0; or negative: there is no place for this one. */
+static int take_place(struct direct_preamble *p)
+{
+	struct direct *d = p->direct;
+	struct handshake_place *loser;
+
+	p->place.holder = p;
+	int r = handshake_limit_enter(
+		home_of(d)->direct, &p->place, &d->source, worker_now_ms(d->stream.worker), &loser);
+	if (r == 0 && loser) {
+		count(COUNT_PREAMBLES_REFUSED);
+		direct_preamble_finish(((struct direct_preamble *)loser->holder)->direct, END_LIMIT_PREAMBLES);
+	}
+	return r;
+}
+
+void direct_preamble_begin(struct direct *d)
+{
+	struct direct_preamble *p = calloc(1, sizeof *p);
+
+	if (!p) {
+		direct_refuse(d, END_INTERNAL);
+		return;
+	}
+	*p = (struct direct_preamble){ .carrier.ops = &direct_preamble_carrier, .direct = d };
 	d->preamble = p;
 	d->state = DIRECT_PREAMBLE;
 	deadline_cancel(&d->deadline); /* the preamble has its own */
-	if (p) {
-		*p = (struct direct_preamble){ .carrier.ops = &direct_preamble_carrier, .direct = d };
-		p->preamble =
-			preamble_open(&d->listener->home->preambles, &p->carrier, listener_of(d), &id, &endpoints);
-	}
-	if (!p || !p->preamble) {
-		drop(d);
-		direct_refuse(d, END_LIMIT_PREAMBLES);
-	}
+	if (take_place(p) == 0)
+		p->preamble = open_preamble(d);
+	if (p->preamble)
+		return;
+	drop(d);
+	count(COUNT_PREAMBLES_REFUSED);
+	refuse(d, END_LIMIT_PREAMBLES, SMTP_OWN_TOO_MANY_CONNECTIONS);
 }
 
 /* @rest: bytes that came with STARTTLS. The kernel's unread bytes of the client also came before the answer. */

@@ -33,6 +33,7 @@ int preamble_home_open(struct preamble_home *home)
 	home->window_len = conf->limits.window_len;
 	home->max = conf->limits.preambles;
 	home->burial.fn = bury_all;
+	home->direct = handshake_limit_create(conf->limits.preambles, conf->limits.preambles_per_source);
 	home->rules = calloc(conf->listener_count + 1, sizeof *home->rules);
 	for (size_t i = 0; home->rules && i < conf->listener_count; i++) {
 		const struct conf_smtp *smtp = &conf->listeners[i].smtp;
@@ -46,14 +47,16 @@ int preamble_home_open(struct preamble_home *home)
 			.commands_max = COMMANDS_MAX,
 			.lenient = SMTP_PARSE_LENIENT };
 	}
-	return home->rules ? 0 : CSSL_E_NO_MEMORY;
+	return home->rules && home->direct ? 0 : CSSL_E_NO_MEMORY;
 }
 
 void preamble_home_release(struct preamble_home *home)
 {
 	bury_all(&home->burial);
+	handshake_limit_destroy(home->direct);
 	free(home->rules);
 	home->rules = NULL;
+	home->direct = NULL;
 }
 
 /* --- end --- */
@@ -200,8 +203,12 @@ void preamble_fin(struct preamble *p)
 
 static enum smtp_own words_for(enum end_reason reason)
 {
-	return reason == END_PREAMBLE_TIMEOUT || reason == END_IDLE_TIMEOUT ? SMTP_OWN_TIMED_OUT
-									    : SMTP_OWN_SHUTTING_DOWN;
+	switch (reason) {
+	case END_PREAMBLE_TIMEOUT:
+	case END_IDLE_TIMEOUT: return SMTP_OWN_TIMED_OUT;
+	case END_LIMIT_PREAMBLES: return SMTP_OWN_TOO_MANY_CONNECTIONS;
+	default: return SMTP_OWN_SHUTTING_DOWN;
+	}
 }
 
 /* Between two commands this cuts nothing off. */

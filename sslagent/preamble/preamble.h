@@ -13,6 +13,7 @@
 
 #include "conf/conf.h"
 #include "net/endpoints.h"
+#include "net/handshake_limit.h"
 #include "net/timer.h"
 #include "proto/end_reason.h"
 #include "sslagent/backend/backend.h"
@@ -55,8 +56,9 @@ struct preamble_home {
 
 	struct preamble_rules *rules; /* by listener */
 	uint32_t window_len;
-	uint32_t count, max;     /* of preambles; @max 0: no limit */
-	struct preamble *buried; /* ended in this turn, freed at its end */
+	uint32_t count, max;            /* of preambles; @max 0: no limit */
+	struct handshake_limit *direct; /* the limit of those that come without RAgent, which has limits of its own */
+	struct preamble *buried;        /* ended in this turn, freed at its end */
 	struct turn_end burial;
 };
 /* 0 or CSSL_E_NO_MEMORY. In both cases preamble_home_release() has to follow. */

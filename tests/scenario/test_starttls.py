@@ -1,6 +1,7 @@
 """STARTTLS in the cluster: the dialogue before TLS, refusals, injections, agents that are lost or leave, another RAgent,
 listeners of the agents' own."""
 
+import contextlib
 import smtplib
 import socket
 import ssl
@@ -18,6 +19,7 @@ from tests.lib.smtp_client import Client
 from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.waiting import wait_until
 
+FULL = "421 4.7.0 Too many connections"
 LEAVING = "421 4.3.2 Service is shutting down, try again"
 
 
@@ -387,17 +389,35 @@ def test_a_ragent_that_stops_says_421(start_mail):
 
 def test_a_source_has_its_share(start_mail):
     mail = start_mail(edit=[edits.at_end("limits: { preambles_per_source: 2 }")])
-    with Client(mail.mail) as first, Client(mail.mail) as second:
-        first.greet()
-        second.greet()
-        with Client(mail.mail) as third:
-            assert third.reply() == ["421 4.7.0 Too many connections"]
-        with Client(mail.mail, source="127.0.0.9") as other:
-            other.greet()
-        first.starttls(mail.context)
-        with Client(mail.mail) as third:
-            third.greet()
-    assert mail.count("preambles_refused") == 1
+    for door in doors(mail):
+        with Client(door) as first, Client(door) as second:
+            first.greet()
+            second.greet()
+            with Client(door) as third:
+                assert third.reply() == [FULL]
+                assert third.ends() == ("fin", b"")
+            with Client(door, source="127.0.0.9") as other:
+                other.greet()
+            first.starttls(mail.context)
+            with Client(door) as third:
+                third.greet()
+    assert mail.count("preambles_refused") == mail.agent_count("preambles_refused") == 1
+
+
+def test_the_source_with_most_makes_room(start_mail):
+    mail = start_mail("--agents", "1", edit=[edits.at_end("limits: { preambles: 3, preambles_per_source: 3 }")])
+    for door in reversed(doors(mail)):  # RAgent would wait for an agent that still counts a client that has gone
+        with contextlib.ExitStack() as clients:
+            first, second, third = (clients.enter_context(Client(door)) for _ in range(3))
+            for one in first, second, third:
+                one.greet()
+            with Client(door, source="127.0.0.9") as other:
+                other.greet()
+                assert first.reply() == [FULL]
+                assert first.ends() == ("fin", b"")
+                other.starttls(mail.context)
+            second.starttls(mail.context)
+    assert mail.count("preambles_displaced") == mail.agent_count("preambles_refused") == 1
 
 
 # --- mail in clear, by the listener's leave ---
