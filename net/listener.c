@@ -20,6 +20,7 @@
 
 #define ACCEPTS_PER_TURN 64u
 #define STARVED_RETRY_MS 100u
+#define DISCARDED_MAX    65536u
 
 enum listener_state {
 	LISTENER_ACCEPTING,
@@ -282,6 +283,18 @@ void listener_close(struct listener *l)
 	uv_close((uv_handle_t *)&l->poll, on_poll_closed);
 	close(l->fd);
 	l->fd = -1;
+}
+
+/* A close with unread bytes is a reset, which may overtake the words. */
+void listener_refuse_accepted(int fd, const void *words, size_t len)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	if (len && send(fd, words, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len)
+		recv(fd, NULL, DISCARDED_MAX, MSG_DONTWAIT | MSG_TRUNC);
+	else
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+	close(fd);
 }
 
 int listener_address(const struct listener *l, struct sockaddr_storage *out)

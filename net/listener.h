@@ -51,6 +51,9 @@ uint64_t listener_starved(const struct listener *l);
 /* NULL is legal. on_closed comes later, once; on_accept no more. */
 void listener_close(struct listener *l);
 
+/* Refuse a connection that was accepted, and close @fd: with a reset; or, where @len is not 0, with @words and FIN. */
+void listener_refuse_accepted(int fd, const void *words, size_t len);
+
 /* The address in use, with the port that the kernel chose for 0. 0 or a libuv error. */
 int listener_address(const struct listener *l, struct sockaddr_storage *out);
 

@@ -11,8 +11,11 @@
 #include "conf/memory.h"
 #include "net/address.h"
 #include "net/container_of.h"
+#include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_preamble.h"
+#include "smtp/preamble.h"
 
 #define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u
@@ -323,14 +326,17 @@ static void on_deadline(struct deadline *d)
 
 /* --- begin --- */
 
+/* A client that would begin in clear is told so (RFC 5321 3.8). */
 static void refuse_socket(struct connection_home *home, const struct front *front, int fd, enum end_reason reason)
 {
-	const struct linger reset = { .l_onoff = 1 };
+	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
+	struct wire_writer w = wire_writer(words, sizeof words);
 
 	counter_add(&home->counters.ended[reason], 1);
 	counter_add(&home->of_listeners[front->index].refused, 1);
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-	close(fd);
+	if (conf_has_preamble(front->conf))
+		smtp_own_write(&w, SMTP_OWN_TOO_MANY_CONNECTIONS);
+	listener_refuse_accepted(fd, words, (size_t)wire_writer_len(&w));
 }
 
 static int is_trusted(const struct conf_listener *l, const struct sockaddr *peer)
@@ -352,7 +358,10 @@ static int is_refused(const struct connection *c)
 void connection_known(struct connection *c)
 {
 	if (admission_enter_source(c->home->shared->admission, &c->endpoints.client) < 0) {
-		connection_end(c, END_LIMIT_SOURCE, END_RESET);
+		if (conf_has_preamble(c->front->conf))
+			connection_preamble_end(c, END_LIMIT_SOURCE, SMTP_OWN_TOO_MANY_CONNECTIONS);
+		else
+			connection_end(c, END_LIMIT_SOURCE, END_RESET);
 		return;
 	}
 	c->source = SOURCE_COUNTED;

@@ -144,16 +144,11 @@ void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *
 		direct_abort(d);
 }
 
-static int begins_in_clear(const struct direct *d)
-{
-	return conf_has_preamble(conf_listener_find(d->listener->home->connections->conf, d->listener->conf->listener));
-}
-
 /* A client that speaks another protocol is told so, if there are words for that. Text behind STARTTLS was injected,
  * and gets no answer in clear (RFC 3207 4.2). */
 static void refuse_unless_tls(struct direct *d, enum first_bytes what)
 {
-	if (first_bytes_is_text(what) && begins_in_clear(d)) {
+	if (first_bytes_is_text(what) && direct_begins_in_clear(d->listener)) {
 		count(COUNT_STARTTLS_INJECTIONS);
 		direct_refuse(d, END_INJECTION);
 		return;
@@ -192,11 +187,11 @@ static void client_known(struct direct *d)
 {
 	d->source.len = (uint8_t)address_bytes((const struct sockaddr *)&d->client, d->source.bytes);
 	if (admission_enter_source(d->listener->home->admission, &d->source) < 0) {
-		direct_refuse(d, END_LIMIT_SOURCE);
+		direct_refuse_one_more(d, END_LIMIT_SOURCE);
 		return;
 	}
 	d->source_state = SOURCE_COUNTED;
-	if (begins_in_clear(d))
+	if (direct_begins_in_clear(d->listener))
 		direct_preamble_begin(d);
 	else
 		d->state = DIRECT_FIRST_RECORD;
@@ -441,13 +436,12 @@ static void begin(struct direct *d)
 		stream_read_start(&d->stream);
 }
 
-static void refuse_socket(int fd)
+static void refuse_socket(const struct direct_listener *l, int fd)
 {
-	const struct linger reset = { .l_onoff = 1 };
+	uint8_t words[DIRECT_WORDS_MAX];
 
 	count(COUNT_DIRECT_REFUSED);
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-	close(fd);
+	listener_refuse_accepted(fd, words, direct_preamble_full(l, words));
 }
 
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
@@ -456,7 +450,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 
 	count(COUNT_DIRECT_ACCEPTED);
 	if (admission_enter(l->home->admission) < 0) {
-		refuse_socket(fd);
+		refuse_socket(l, fd);
 		return;
 	}
 	struct direct *d = direct_create(l, fd, peer);

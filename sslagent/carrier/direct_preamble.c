@@ -119,18 +119,30 @@ static const struct preamble_carrier_ops direct_preamble_carrier = {
 
 /* --- its way --- */
 
-static const struct conf_listener *listener_of(const struct direct *d)
+static const struct conf_listener *listener_of(const struct direct_listener *l)
 {
-	return conf_listener_find(d->listener->home->connections->conf, d->listener->conf->listener);
+	return conf_listener_find(l->home->connections->conf, l->conf->listener);
 }
 
-static void refuse(struct direct *d, enum end_reason reason, enum smtp_own words)
+int direct_begins_in_clear(const struct direct_listener *l)
 {
-	uint8_t reply[REPLY_MAX];
-	struct wire_writer w = wire_writer(reply, sizeof reply);
+	return conf_has_preamble(listener_of(l));
+}
 
-	smtp_own_write(&w, words);
-	direct_refuse_saying(d, reason, reply, (size_t)wire_writer_len(&w));
+size_t direct_preamble_full(const struct direct_listener *l, uint8_t out[static DIRECT_WORDS_MAX])
+{
+	struct wire_writer w = wire_writer(out, DIRECT_WORDS_MAX);
+
+	if (direct_begins_in_clear(l))
+		smtp_own_write(&w, SMTP_OWN_TOO_MANY_CONNECTIONS);
+	return (size_t)wire_writer_len(&w);
+}
+
+void direct_refuse_one_more(struct direct *d, enum end_reason reason)
+{
+	uint8_t words[DIRECT_WORDS_MAX];
+
+	direct_refuse_saying(d, reason, words, direct_preamble_full(d->listener, words));
 }
 
 static struct preamble *open_preamble(struct direct *d)
@@ -142,7 +154,7 @@ static struct preamble *open_preamble(struct direct *d)
 	endpoints_from_sockets(&known, (const struct sockaddr *)&d->client, (const struct sockaddr *)&d->server);
 	endpoints_message(&known, &endpoints);
 	randombytes_buf(id.bytes, sizeof id.bytes);
-	return preamble_open(home_of(d), &d->preamble->carrier, listener_of(d), &id, &endpoints);
+	return preamble_open(home_of(d), &d->preamble->carrier, listener_of(d->listener), &id, &endpoints);
 }
 
 /* The preamble of another client may have to end for it. 0; or negative: there is no place for this one. */
@@ -179,7 +191,7 @@ void direct_preamble_begin(struct direct *d)
 		return;
 	drop(d);
 	count(COUNT_PREAMBLES_REFUSED);
-	refuse(d, END_LIMIT_PREAMBLES, SMTP_OWN_TOO_MANY_CONNECTIONS);
+	direct_refuse_one_more(d, END_LIMIT_PREAMBLES);
 }
 
 /* @rest: bytes that came with STARTTLS. The kernel's unread bytes of the client also came before the answer. */

@@ -404,6 +404,18 @@ def test_a_source_has_its_share(start_mail):
     assert mail.count("preambles_refused") == mail.agent_count("preambles_refused") == 1
 
 
+@pytest.mark.parametrize("limit", ["connections", "connections_per_source"])
+def test_a_connection_too_many_is_told_421(start_mail, limit):
+    mail = start_mail(edit=[edits.at_end(f"limits: {{ {limit}: 2 }}")])
+    for door in doors(mail):
+        with Client(door) as first, Client(door) as second:
+            first.greet()
+            second.greet()
+            with Client(door) as third:
+                assert third.reply() == [FULL]
+                assert third.ends() == ("fin", b"")
+
+
 def test_the_source_with_most_makes_room(start_mail):
     mail = start_mail("--agents", "1", edit=[edits.at_end("limits: { preambles: 3, preambles_per_source: 3 }")])
     for door in reversed(doors(mail)):  # RAgent would wait for an agent that still counts a client that has gone
