@@ -39,6 +39,7 @@ static const struct {
 } refused[] = {
 	{ SMTP_CAP_STARTTLS, "nothing, as STARTTLS is added by key 'starttls'" },
 	{ SMTP_CAP_AUTH, "nothing, as AUTH is offered behind TLS only" },
+	{ SMTP_CAP_REQUIRETLS, "nothing, as REQUIRETLS is offered behind TLS only" }, /* RFC 8689 2 */
 	{ SMTP_CAP_XCLIENT, "nothing, as it is no client's" },
 	{ SMTP_CAP_XFORWARD, "nothing, as it is no client's" },
 	{ SMTP_CAP_XCSSLTX, "nothing, as it is no client's" },

@@ -91,13 +91,24 @@ static void say_due(struct smtp_relay *r)
 	}
 }
 
-/* Only CSSL gives names to transactions: a client could otherwise tie its mail to the fate of another's. */
-static int gives_a_name(const struct smtp_command *c)
+static int is_hidden(struct smtp_span keyword, uint32_t hidden)
+{
+	static const enum smtp_cap judged[] = { SMTP_CAP_XCSSLTX, SMTP_CAP_REQUIRETLS };
+	for (size_t i = 0; i < sizeof judged / sizeof judged[0]; i++) {
+		if (hidden & SMTP_CAP_BIT(judged[i]) && smtp_span_is(keyword, smtp_cap_keyword(judged[i])))
+			return 1;
+	}
+	return 0;
+}
+
+/* Only CSSL gives names to transactions: a client could otherwise tie its mail to the fate of another's. And a client
+ * that does not see REQUIRETLS must not get a promise of it. */
+static int has_hidden_param(const struct smtp_command *c, uint32_t hidden)
 {
 	struct smtp_span rest = c->params;
 	struct smtp_param param;
 	while (c->verb == SMTP_VERB_MAIL && smtp_param_next(&rest, &param) == 0) {
-		if (smtp_span_is(param.keyword, smtp_cap_keyword(SMTP_CAP_XCSSLTX)))
+		if (is_hidden(param.keyword, hidden | SMTP_CAP_BIT(SMTP_CAP_XCSSLTX)))
 			return 1;
 	}
 	return 0;
@@ -127,7 +138,7 @@ enum smtp_own smtp_relay_refusal(
 		return SMTP_OWN_NOT_IMPLEMENTED;
 	if (c->verb == SMTP_VERB_BDAT && !(offers & SMTP_CAP_BIT(SMTP_CAP_CHUNKING)))
 		return SMTP_OWN_NOT_IMPLEMENTED;
-	return gives_a_name(c) ? SMTP_OWN_UNKNOWN_PARAMETER : SMTP_OWN_NONE;
+	return has_hidden_param(c, rules->hidden) ? SMTP_OWN_UNKNOWN_PARAMETER : SMTP_OWN_NONE;
 }
 
 static void say_named(struct smtp_relay *r, struct smtp_span line, const struct smtp_tx_name *name)

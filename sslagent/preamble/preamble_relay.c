@@ -24,6 +24,9 @@ struct preamble_relay {
 	size_t held_len;
 };
 
+/* Extensions for clients with TLS only (RFC 3207 4.2, RFC 8689 2). */
+#define HIDDEN_IN_CLEAR (SMTP_CAP_BIT(SMTP_CAP_AUTH) | SMTP_CAP_BIT(SMTP_CAP_REQUIRETLS))
+
 /* Commands that clients in clear may not use (RFC 3207 4.2, RFC 4954 4), and STARTTLS within a mail session. */
 static const uint8_t refused[SMTP_VERB_COUNT] = {
 	[SMTP_VERB_AUTH] = SMTP_OWN_TLS_REQUIRED_FOR_AUTH,
@@ -233,7 +236,7 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 	}
 	r->rules = (struct smtp_relay_rules){ .name = p->listener->smtp.hostname,
 		.refused = refused,
-		.hidden = conf_smtp_hidden(&p->listener->smtp) | SMTP_CAP_BIT(SMTP_CAP_AUTH),
+		.hidden = conf_smtp_hidden(&p->listener->smtp) | HIDDEN_IN_CLEAR,
 		.data_refuse = SMTP_DATA_SMUGGLING,
 		.banner = SMTP_BANNER_SWALLOWED,
 		.parse = SMTP_PARSE_LENIENT };

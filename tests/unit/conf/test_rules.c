@@ -101,6 +101,9 @@ static const struct fault faults[] = {
 	{ "    backend: web\n", SMTP_LISTS("AUTH PLAIN"),
 		"c.yaml:28: key 'capabilities': found 'AUTH PLAIN', expected nothing, as AUTH is offered behind TLS "
 		"only" },
+	{ "    backend: web\n", SMTP_LISTS("REQUIRETLS"),
+		"c.yaml:28: key 'capabilities': found 'REQUIRETLS', expected nothing, as REQUIRETLS is offered behind "
+		"TLS only" },
 	{ "    backend: web\n", SMTP_LISTS("-"),
 		"c.yaml:28: key 'capabilities': found '-', expected a keyword of letters, digits and '-', and its "
 		"parameters "

@@ -358,6 +358,24 @@ START_TEST(what_is_hidden_is_hidden_in_clear_too)
 }
 END_TEST
 
+START_TEST(requiretls_is_for_clients_with_tls)
+{
+	mail_began();
+	client_says("RSET\r\n");
+	server_expects("RSET\r\n");
+	write_all(server, "250 r\r\n", 7);
+	wait_until(heard.len);
+	client_heard("250 r\r\n");
+	client_says("EHLO client.example\r\n");
+	server_expects("EHLO client.example\r\n");
+	write_all(server, "250-server\r\n250-REQUIRETLS\r\n250 SIZE 9\r\n", 40);
+	wait_until(heard.len > 20);
+	client_heard("250-mx.example\r\n250 SIZE 9\r\n");
+	client_says("MAIL FROM:<a@x.example> requiretls\r\n");
+	client_heard("555 5.5.4 Parameter is not known\r\n");
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -374,6 +392,7 @@ int main(void)
 		a_server_that_is_lost_in_the_midst_is_told,
 		a_client_that_is_lost_in_the_midst_resets_the_server,
 		what_is_hidden_is_hidden_in_clear_too,
+		requiretls_is_for_clients_with_tls,
 	};
 	TCase *tcase = tcase_create("preamble");
 	Suite *suite = suite_create("preamble");
