@@ -11,6 +11,7 @@ import socket
 import threading
 
 from tests.lib.build import patience
+from tests.lib.proxy_facts import read_proxy_facts
 
 USUAL = {"banner": "220 scripted ESMTP", "EHLO": "250-scripted\r\n250-PIPELINING\r\n250-CHUNKING\r\n250 8BITMIME", "DATA": "354 go on",
          "content": "250 2.0.0 taken", "chunk": "250 2.0.0 taken", "QUIT": "221 bye", "": "250 2.0.0 ok"}
@@ -18,12 +19,15 @@ GATE = "{gate}"
 
 
 class ScriptedReceiver:
-    def __init__(self, script=None, listen=("127.0.0.1", 0)):
+    def __init__(self, script=None, listen=("127.0.0.1", 0), proxied=False):
+        """`proxied`: each connection begins with a PROXY v2 header."""
         self._script = {**USUAL, **(script or {})}
         self._server = socket.create_server(listen, family=socket.AF_INET6 if ":" in listen[0] else socket.AF_INET)
         self._gate = threading.Event()
         self._connections = []
         self.address = self._server.getsockname()
+        self._proxied = proxied
+        self.facts = []  # of the PROXY headers (tests/lib/proxy_facts.py)
         self.heard = []  # (number of the connection, command), in order
         self.contents = []
         self.peers = []  # addresses, one for each connection
@@ -41,6 +45,7 @@ class ScriptedReceiver:
 
     def __exit__(self, *_):
         self.open_gate()
+        self._server.shutdown(socket.SHUT_RDWR)  # accept() would hold the port
         self._server.close()
         for connection in self._connections:
             with contextlib.suppress(OSError):
@@ -80,6 +85,8 @@ class ScriptedReceiver:
     def _serve(self, connection, number):
         with contextlib.suppress(OSError, ValueError):
             lines = connection.makefile("rb")
+            if self._proxied:
+                self.facts.append(read_proxy_facts(lines))
             self._say(connection, number, "banner")
             for line in lines:
                 command = line.decode().strip()

@@ -1,0 +1,48 @@
+"""Reads the PROXY v2 header that an agent puts before a backend connection.
+
+    facts = read_proxy_facts(connection.makefile("rb"))
+    facts.source, facts.tlvs[UNIQUE_ID], facts.ssl[SSL_VERSION]
+"""
+
+import dataclasses
+import socket
+import struct
+
+from tests.lib.smtp_talk import SIGNATURE
+
+ALPN, AUTHORITY, UNIQUE_ID, SSL = 0x01, 0x02, 0x05, 0x20
+SSL_VERSION, SSL_CN, SSL_CIPHER = 0x21, 0x22, 0x23
+CLIENT_SSL, CLIENT_CERT_CONN, CLIENT_CERT_SESS = 1, 2, 4
+TCP4 = 0x11
+
+
+@dataclasses.dataclass
+class ProxyFacts:
+    source: tuple  # (host, port) of the client; None if the header names no TCP4 address
+    tlvs: dict     # {type: value}
+    client: int    # bits CLIENT_*; 0 without an SSL TLV
+    verify: int    # 0: the client's certificate is good. None without an SSL TLV
+    ssl: dict      # {type inside the SSL TLV: value}
+
+
+def _tlvs(data):
+    found = {}
+    while data:
+        kind, length = struct.unpack_from("!BH", data)
+        assert kind not in found and len(data) >= 3 + length, data
+        found[kind], data = data[3:3 + length], data[3 + length:]
+    return found
+
+
+def read_proxy_facts(stream):
+    """ValueError: there is none."""
+    head = stream.read(16)
+    if head[:12] != SIGNATURE or head[12:13] != b"\x21":
+        raise ValueError(f"no PROXY v2 header: {head!r}")
+    family, length = head[13], struct.unpack("!H", head[14:])[0]
+    body, source, addresses = stream.read(length), None, {TCP4: 12, 0x21: 36}[family]
+    if family == TCP4:
+        source = socket.inet_ntoa(body[:4]), struct.unpack("!H", body[8:10])[0]
+    tlvs = _tlvs(body[addresses:])
+    client, verify = struct.unpack_from("!BI", tlvs[SSL]) if SSL in tlvs else (0, None)
+    return ProxyFacts(source, tlvs, client, verify, _tlvs(tlvs.get(SSL, b"")[5:]))

@@ -1,0 +1,505 @@
+"""Service smtp between clients and servers that break the protocol, behind STARTTLS. One cluster serves them all."""
+
+import concurrent.futures
+import contextlib
+import re
+import select
+import socket
+import ssl
+
+import pytest
+
+from bench.experiments.ports import free_ports
+from tests.lib import edits
+from tests.lib.build import patience
+from tests.lib.cut_records import CutRecords
+from tests.lib.mail import Sink
+from tests.lib.mail_cluster import HOST, direct_listener, mail_backend, mail_listener
+from tests.lib.mover import settled
+from tests.lib.probe import Probe
+from tests.lib.proxy_facts import AUTHORITY, CLIENT_CERT_CONN, CLIENT_CERT_SESS, CLIENT_SSL, SSL_CIPHER, SSL_CN, SSL_VERSION, UNIQUE_ID
+from tests.lib.scripted_receiver import GATE, USUAL, ScriptedReceiver
+from tests.lib.smtp_client import Client
+from tests.lib.smtp_talk import SIGNATURE, proxy_v2
+from tests.lib.tls_server import self_signed
+from tests.lib.waiting import wait_until
+
+BROKEN = "421 4.5.0 The mail server behind broke the protocol, try again later"
+TIMED_OUT = "421 4.4.2 Timed out"
+ENVELOPE = "MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\n"
+CONTENT = "Subject: x\r\n\r\n..x\r\n.\r\n"
+VERSIONS = pytest.mark.parametrize("version", ["1.2", "1.3"])
+
+
+class Mail:
+    """Listeners `mail`, `optional` and `required` (client certificates) and `balanced` (PROXY headers). Each test brings its own mail
+    server, at `backend`."""
+
+    def __init__(self, start_cluster):
+        backend, *ports = free_ports(7)
+        self.backend = "127.0.0.1", backend
+        self.mail, self.direct, self.optional, self.required, self.balanced, self.balanced_direct = (("127.0.0.1", p) for p in ports)
+        trusts = ("proxy_protocol: on", 'trusted: ["127.0.0.1/32"]')
+        self.silence_s = patience(4)
+        self.cluster = start_cluster("--agents", "2", edit=edits.edits(
+            mail_backend(self.backend, "proxy_v2: on"),
+            mail_listener("mail", ports[0]),
+            mail_listener("optional", ports[2], protocol=("client_ca: ecdsa-ca.pem", "client_certificate: optional")),
+            mail_listener("required", ports[3], protocol=("client_ca: ecdsa-ca.pem", "client_certificate: required")),
+            mail_listener("balanced", ports[4], above=trusts),
+            direct_listener("a1", "mail", ports[1]),
+            direct_listener("a1", "balanced", ports[5], *trusts),
+            edits.at_end(f"limits: {{ idle_timeout: {self.silence_s}s, handshake_timeout: {self.silence_s}s }}")))
+
+    def context(self, version=None):
+        return self.cluster.context(version, alpn=())
+
+    def receiver(self, script=None):
+        return ScriptedReceiver(script, listen=self.backend, proxied=True)
+
+    def sink(self, *options):
+        return Sink("--proxy", *options, listen="{}:{}".format(*self.backend))
+
+    @contextlib.contextmanager
+    def secured(self, door=None, version=None, greets=True, context=None):
+        """A client behind TLS, and behind EHLO."""
+        with Client(door or self.mail) as client:
+            client.greet()
+            client.starttls(context or self.context(version))
+            if greets:
+                assert client.ask("EHLO client.example")[0] == f"250-{HOST}"
+            yield client
+
+    def processes(self):
+        return [self.cluster.pid(name) for name in ("r1", *self.cluster.agents)]
+
+    def ended(self, reason):
+        return self.cluster.counters()["ragent"][f"ended_{reason}"]
+
+
+@pytest.fixture(scope="module", name="mail")
+def _mail(start_module_cluster):
+    return Mail(start_module_cluster)
+
+
+def left(mail):
+    """What clients have left behind: connections, handshakes, preambles and kept bytes."""
+    counters = mail.cluster.counters()
+    gauges = [(node, name, counts.get(name, 0)) for node, counts in counters.items()
+              for name in ("handshakes_under_way", "preambles_under_way", "kept_bytes")]
+    return [*mail.cluster.connections(), *filter(lambda gauge: gauge[2], gauges)]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays(mail):
+    """When a test is over, every connection has ended, and the agents are the processes that they were."""
+    mail.pids = mail.processes()
+    yield
+    wait_until(lambda: not left(mail), patience(10), "the ends of all connections")
+    assert mail.processes() == mail.pids
+
+
+def send_mail(client):
+    client.send(ENVELOPE + "DATA\r\n")
+    assert [client.code() for _ in range(3)] == [250, 250, 354]
+    client.send(CONTENT)
+    assert client.code() == 250
+
+
+def codes(client, count):
+    return [client.code() for _ in range(count)]
+
+
+# --- servers ---
+
+def only_at(place, number, reply):
+    """A script: this reply at the connection of that number, and the usual one at all others."""
+    return {place: [USUAL.get(place, USUAL[""])] * number + [reply, USUAL.get(place, USUAL[""])]}
+
+
+PLACES = ["banner", "EHLO", "MAIL", "RCPT", "DATA", "content"]
+
+
+def test_a_server_that_falls_silent_has_a_time_limit(mail):
+    """At any place. idle_timeout is the limit; RFC 5321 4.5.3.2 has five minutes for a first reply, and so has its default."""
+    script = {}
+    for number, place in enumerate(PLACES):
+        script.update(only_at(place, number, GATE + "250 late"))
+    with mail.receiver(script) as receiver, contextlib.ExitStack() as clients:
+        waiting = []
+        for number, place in enumerate(PLACES):
+            waiting.append(clients.enter_context(mail.secured(greets=False)))
+            waiting[-1].send("EHLO client.example\r\n" + ENVELOPE + "DATA\r\n" + (CONTENT if place == "content" else ""))
+            wait_until(lambda n=number: receiver.connections == n + 1, patience(10), f"connection {number}")
+        for number, (client, place) in enumerate(zip(waiting, PLACES)):
+            assert codes(client, max(0, number - 1)) == [250, 250, 250, 354][:max(0, number - 1)], place
+            assert client.reply() == [TIMED_OUT], place
+            assert client.ends() == ("fin", b""), place
+    assert mail.ended("idle_timeout") >= len(PLACES)
+
+
+LONG = {"a long line": "250 " + "x" * 100_000, "many lines": "250-x\r\n" * 10_000 + "250 x", "NUL": "250 a\0b",
+        "bare LF": "250-a\n250 b", "bare CR": "250 a\rb", "mixed codes": "250-a\r\n550 b", "no code": "hello", "a short code": "25 x",
+        "a code of no class": "999 x", "HTTP": "HTTP/1.1 400 Bad Request", "two replies": "250 a\r\n250 b"}
+
+
+@pytest.mark.parametrize("place", ["banner", "EHLO", "MAIL", "RCPT", "content"])
+def test_a_reply_that_breaks_the_protocol_gets_421(mail, place):
+    """The client gets none of its bad lines."""
+    whats = [what for what in LONG if (place, what) != ("banner", "two replies")]
+    with mail.receiver({place: [LONG[what] for what in whats]}):
+        for what in whats:
+            with mail.secured(greets=False) as client:
+                client.send("EHLO client.example\r\n" + ENVELOPE + "DATA\r\n" + CONTENT)
+                said = client.ends()[1].decode()
+                assert BROKEN in said, (what, said)
+                assert not re.search("xxx|250-x|hello|HTTP|\0|550", said), (what, said)
+
+
+# --- replies and chunks stay in step ---
+
+REFUSALS = {  # the script, the client's words, the codes of the replies
+    "the mail at its end": ({"content": ("552 5.3.4 too big", "250 2.0.0 taken")},
+                            ENVELOPE + "DATA\r\n" + CONTENT + ENVELOPE + "DATA\r\n" + CONTENT, "250 250 354 552 250 250 354 250"),
+    "DATA": ({"DATA": ("451 4.3.0 no", "354 go on")}, ENVELOPE + "DATA\r\nRSET\r\n" + ENVELOPE + "DATA\r\n" + CONTENT,
+             "250 250 451 250 250 250 354 250"),
+    "a size": ({"MAIL FROM:<big@x.example>": "552 5.3.4 too big"}, "MAIL FROM:<big@x.example> SIZE=99999\r\n" + ENVELOPE + "DATA\r\n" + CONTENT,
+               "552 250 250 354 250"),
+    "a recipient": ({"RCPT": ("550 5.1.1 no", "250 2.1.5 ok")}, ENVELOPE + "RCPT TO:<c@x.example>\r\nDATA\r\n" + CONTENT, "250 550 250 354 250"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_behind_a_refusal_replies_stay_in_step(mail, what):
+    script, words, expected = REFUSALS[what]
+    with mail.receiver(script) as receiver, mail.secured() as client:
+        client.send(words + "NOOP\r\n")
+        assert codes(client, len(expected.split()) + 1) == [int(code) for code in expected.split()] + [250]
+        assert receiver.contents[-1] == CONTENT.encode()[:-3]
+
+
+CHUNK = b"MAIL FROM:<evil@x.example>\r\n"
+
+
+def test_the_bytes_of_a_refused_chunk_are_no_commands(mail):
+    with mail.receiver({"RCPT": "550 no", "chunk": "503 no"}) as receiver, mail.secured() as client:
+        client.send(ENVELOPE.encode() + b"BDAT %d\r\n" % len(CHUNK) + CHUNK + b"BDAT %d LAST\r\n" % len(CHUNK) + CHUNK + b"NOOP\r\n")
+        assert codes(client, 5) == [250, 550, 503, 503, 250]
+        assert not any("evil" in said for _, said in receiver.heard)
+
+
+@pytest.mark.parametrize("size", ["-1", "99999999999999999999", "18446744073709551616", "x LAST", "5 FIRST", "", "0x5", "5 LAST now"])
+def test_a_chunk_of_no_size_is_refused_and_not_passed_on(mail, size):
+    with mail.receiver() as receiver, mail.secured() as client:
+        client.send(f"{ENVELOPE}BDAT {size}\r\nNOOP\r\n")
+        assert codes(client, 4) == [250, 250, 501, 250]
+        assert not any(said.startswith("BDAT") for _, said in receiver.heard)
+
+
+def test_an_empty_last_chunk_ends_a_mail(mail):
+    with mail.receiver() as receiver, mail.secured() as client:
+        client.send(ENVELOPE + "BDAT 4\r\na\r\n.BDAT 0 LAST\r\nNOOP\r\n")
+        assert codes(client, 5) == [250] * 5
+        assert receiver.contents == [b"a\r\n.", b""]
+
+
+def test_chunks_and_data_of_one_mail_stay_in_step(mail):
+    """RFC 3030 2: DATA behind BDAT gets 503, and the transaction is only good for RSET. The judge is the server."""
+    with mail.sink() as sink, mail.secured() as client:
+        client.send(ENVELOPE + "BDAT 4\r\na\r\nbDATA\r\nRSET\r\n")
+        assert codes(client, 5) == [250, 250, 250, 503, 250]
+        send_mail(client)
+    assert sink.counts["mails"] == 1
+
+
+def test_a_mail_above_the_servers_size_gets_552(mail):
+    """Where its size is declared, and where it is not."""
+    with mail.sink("--size", "1000") as sink, mail.secured() as client:
+        assert client.ask("MAIL FROM:<a@x.example> SIZE=2000")[0].startswith("552 ")
+        send_mail(client)
+        client.send(ENVELOPE + "DATA\r\n" + ("x" * 70 + "\r\n") * 100 + ".\r\n")
+        assert codes(client, 4) == [250, 250, 354, 552]
+        send_mail(client)
+    assert sink.counts["mails"] == 2 and sink.counts["too_big"] == 1
+
+
+# --- clients: what they send ---
+
+def doors(mail):
+    """The same listener behind RAgent and on an agent."""
+    return mail.mail, mail.direct
+
+
+@VERSIONS
+@pytest.mark.parametrize("how", ["FIN", "close_notify", "reset"])
+def test_a_mail_without_its_end_is_not_delivered(mail, how, version):
+    with mail.sink() as sink:
+        for door in doors(mail):
+            with mail.secured(door, version) as client:
+                client.send(ENVELOPE + "DATA\r\n")
+                assert codes(client, 3) == [250, 250, 354]
+                client.send("Subject: x\r\n\r\nhalf\r\n")
+                if how == "FIN":
+                    client.sock.shutdown(socket.SHUT_WR)  # ssl.SSLSocket: without close_notify
+                elif how == "close_notify":
+                    with contextlib.suppress(OSError):
+                        client.sock.unwrap()
+                else:
+                    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        wait_until(lambda: not mail.cluster.connections(), patience(10), "their ends")
+    assert sink.counts["mails"] == 0 and sink.counts["cut"] == 2, sink.result.seen()
+
+
+@VERSIONS
+def test_a_session_of_one_byte_a_record(mail, version):
+    with mail.sink() as sink:
+        for door in doors(mail):
+            with Client(door) as client:
+                client.greet()
+                assert client.ask("STARTTLS")[0].startswith("220 ")
+                tls = CutRecords(client.sock, mail.context(version), "localhost")
+                words = f"EHLO client.example\r\n{ENVELOPE}DATA\r\n{CONTENT}QUIT\r\n".encode()
+                client.sock.sendall(b"".join(tls.sealed(bytes([byte])) for byte in words))
+                said = tls.rest().decode()
+                assert re.findall(r"^(\d{3}) ", said, re.M) == ["250", "250", "250", "354", "250", "221"], said
+    assert sink.counts["mails"] == 2 and sink.counts["bad_commands"] == 0
+
+
+@pytest.mark.parametrize("line,code", [(b"x" * 65536, 500), (b"NOOP \0", 500), (b"NOOP \x1b[2J", 500), ("MÄIL FROM:<a@b>".encode(), 500), (b"\0", 500),
+                                       (b"MAIL FROM:<a@b", 501), (b"STARTTLS", 554), (b"XCLIENT ADDR=192.0.2.1", 550)],
+                         ids=["64 KiB", "NUL", "ESC", "8-bit", "only NUL", "half a path", "STARTTLS", "XCLIENT"])
+def test_a_bad_command_has_one_reply_and_does_not_reach_the_server(mail, line, code):
+    with mail.receiver() as receiver, mail.secured() as client:
+        client.send(line + b"\r\nNOOP\r\n")
+        assert codes(client, 2) == [code, 250]
+        assert [said for _, said in receiver.heard] == ["EHLO client.example", "NOOP"]
+    assert not any("\x1b" in mail.cluster.log(name) for name in ("r1", "a1", "a2"))
+
+
+def rss(cluster):
+    """Of both agents, in bytes."""
+    texts = [open(f"/proc/{cluster.pid(name)}/status", encoding="ascii").read() for name in cluster.agents]
+    return sum(int(re.search(r"VmRSS:\s+(\d+) kB", text).group(1)) * 1024 for text in texts)
+
+
+@pytest.mark.plain
+def test_a_line_of_ten_megabytes_takes_no_memory(mail):
+    with mail.receiver() as receiver, mail.secured() as client:
+        before = rss(mail.cluster)
+        for _ in range(100):
+            client.send(b"x" * 100_000)
+        client.send("\r\nNOOP\r\n")
+        assert codes(client, 2) == [500, 250]
+        assert rss(mail.cluster) - before < 1 << 20
+        assert [said for _, said in receiver.heard] == ["EHLO client.example", "NOOP"]
+
+
+# --- clients: TLS ---
+
+@VERSIONS
+@pytest.mark.parametrize("name", ["stranger.example", "127.0.0.1", "192.0.2.77", None], ids=str)
+def test_a_strange_server_name_gets_the_first_certificate(mail, name, version):
+    """RFC 6066 3 lets a server go on. Mail servers often send the name of their MX record, or none."""
+    context = mail.context(version)
+    context.check_hostname = False
+    with mail.receiver():
+        for door in doors(mail):
+            with Client(door) as client:
+                client.greet()
+                tls = client.starttls(context, server_name=name)
+                assert ("DNS", "localhost") in tls.getpeercert()["subjectAltName"]
+                send_mail_after_greeting(client)
+
+
+def send_mail_after_greeting(client):
+    assert client.ask("EHLO client.example")[0] == f"250-{HOST}"
+    send_mail(client)
+
+
+def test_a_client_that_ends_behind_the_220_leaves_nothing(mail):
+    for door in doors(mail):
+        for how in (b"", b"\1\0\0\0\0\0\0\0"):
+            with Client(door) as client:
+                client.greet()
+                assert client.ask("STARTTLS")[0].startswith("220 ")
+                if how:
+                    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, how)
+
+
+def test_clients_that_fall_silent_before_tls_have_a_time_limit(mail):
+    """Behind the 220, in the middle of a hello, or where a PROXY header is due."""
+    with contextlib.ExitStack() as stack:
+        clients = []
+        for door in doors(mail):
+            for share in (0, 0.5):
+                clients.append(stack.enter_context(Client(door)))
+                clients[-1].greet()
+                assert clients[-1].ask("STARTTLS")[0].startswith("220 ")
+                clients[-1].send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" if share else b"")
+        for door in (mail.balanced, mail.balanced_direct):
+            clients.append(stack.enter_context(Client(door)))
+        with concurrent.futures.ThreadPoolExecutor(len(clients)) as pool:
+            ends = list(pool.map(Client.ends, clients))
+    assert all(b"220" not in data and b"421" not in data for _, data in ends), ends
+
+
+CERTIFICATE_REQUIRED, UNKNOWN_CA = "certificate required", "unknown ca"
+
+
+def certified(mail, folder, which):
+    context = mail.context()
+    if which == "good":
+        context.load_cert_chain(mail.cluster.dir / "client.pem", mail.cluster.dir / "client.key")
+    elif which == "of a stranger":
+        context.load_cert_chain(*self_signed(folder))
+    return context
+
+
+@pytest.mark.parametrize("which,welcome", [("good", ("optional", "required")), ("none", ("optional",)), ("of a stranger", ())])
+def test_a_client_certificate_is_judged_by_the_listener(mail, which, welcome, tmp_path):
+    context = certified(mail, tmp_path, which)
+    with mail.receiver() as receiver:
+        for listener in "optional", "required":
+            if listener in welcome:
+                with mail.secured(getattr(mail, listener), context=context) as client:
+                    send_mail(client)
+                facts = receiver.facts[-1]
+                assert bool(facts.client & CLIENT_CERT_CONN) == (which == "good") and facts.ssl.get(SSL_CN) == (b"client" if which == "good" else None)
+            else:  # in TLS 1.3 a client has finished its handshake before the server judges it
+                with pytest.raises((ssl.SSLError, ConnectionError, EOFError)), mail.secured(getattr(mail, listener), context=context):
+                    pass
+        assert receiver.connections == len(welcome)
+
+
+def ends_unread(client):
+    """Waits for the server's FIN, and leaves what stands before it in the socket."""
+    poll = select.poll()
+    poll.register(client.sock, select.POLLRDHUP)
+    return poll.poll(patience(10) * 1000)
+
+
+def test_a_client_that_never_reads_is_served(mail):
+    """It takes no ticket and no reply."""
+    with mail.sink() as sink:
+        for door in doors(mail):
+            with mail.secured(door, "1.3", greets=False) as client:
+                client.send("EHLO client.example\r\n" + (ENVELOPE + "DATA\r\n" + CONTENT) * 20 + "QUIT\r\n")
+                assert ends_unread(client)
+    assert sink.counts["mails"] == 40 and sink.counts["cut"] == 0, sink.result.seen()
+
+
+@contextlib.contextmanager
+def probing(mail, door, version):
+    """A probe behind STARTTLS and EHLO."""
+    with Probe(door) as probe:
+        probe("read", until=b"220 " + HOST.encode() + b" ESMTP\r\n")
+        probe("raw", text="EHLO client.example\r\nSTARTTLS\r\n")
+        probe("read", until="Ready to start TLS\r\n")
+        assert probe("handshake", version=version, sni="localhost")["done"]
+        probe("send", text="EHLO client.example\r\n")
+        assert probe("read", until="250 8BITMIME\r\n")["text"].startswith(f"250-{HOST}\r\n")
+        yield probe
+
+
+def test_a_client_that_renegotiates_is_told_no(mail):
+    """In TLS 1.2. It may go on with its mail."""
+    with mail.receiver():
+        for door in doors(mail):
+            with probing(mail, door, "1.2") as probe:
+                probe("renegotiate")
+                end = probe("end", until="tls")
+                assert (end["end"], end["alert_name"]) == ("alert", "no renegotiation"), end
+
+
+def test_key_updates_are_followed(mail):
+    with mail.receiver() as receiver:
+        for door in doors(mail):
+            with probing(mail, door, "1.3") as probe:
+                for words in ENVELOPE + "DATA", CONTENT + "QUIT":
+                    probe("key_update", request=1)
+                    probe("send", text=words + "\r\n", key_update="both")
+                assert probe("read", until="221 bye\r\n")["text"].endswith("250 2.0.0 taken\r\n221 bye\r\n")
+        assert receiver.contents == [CONTENT.encode()[:-3]] * 2
+
+
+def test_a_flood_of_key_updates_ends_a_session(mail):
+    with mail.receiver():
+        for door in doors(mail):
+            with probing(mail, door, "1.3") as probe:
+                probe("forge", type=22, text=b"\x18\0\0\1\0", count=100, step=1)
+                assert probe("end", until="tls")["alert_name"] in ("unexpected_message", "unexpected message")  # OpenSSL 3.2 says it with _
+    assert mail.ended("key_update_flood") == 1
+
+
+# --- PROXY headers ---
+
+def balanced(mail):
+    return mail.balanced, mail.balanced_direct
+
+
+LOCAL = SIGNATURE + b"\x20\0\0\0"
+
+
+def test_a_header_of_a_stranger_is_not_read(mail):
+    """Neither as a header nor as commands."""
+    def begun():
+        counters = mail.cluster.counters()
+        return [counts[name] for counts in counters.values() for name in ("preambles", "backend_connects") if name in counts]
+
+    before = begun()
+    for door in balanced(mail):
+        for said in proxy_v2(), b"PROXY TCP4 192.0.2.1 192.0.2.2 1 25\r\n", LOCAL, b"EHLO x\r\n":
+            with contextlib.suppress(ConnectionError), Client(door, source="127.0.0.2") as client:
+                client.send(said)
+                assert b"220" not in client.ends()[1]
+    assert begun() == before
+
+
+def test_a_check_of_a_balancer_is_no_mail(mail):
+    """LOCAL, or a header, and an end behind the banner."""
+    before = mail.cluster.counter("backend_connects")
+    for door in balanced(mail):
+        for header in LOCAL, proxy_v2():
+            with Client(door) as client:
+                client.send(header)
+                client.greet()
+                assert client.ask("QUIT")[0].startswith("221 ")
+            with Client(door) as client:
+                client.send(header)
+                assert client.code() == 220
+    assert mail.cluster.counter("backend_connects") == before
+
+
+@pytest.mark.parametrize("door", ["balanced", "balanced_direct"])
+def test_behind_a_balancer_the_server_learns_the_client(mail, door):
+    with mail.receiver() as receiver, Client(getattr(mail, door)) as client:
+        for byte in proxy_v2(source="192.0.2.33"):
+            client.send(bytes([byte]))
+        client.greet()
+        client.starttls(mail.context())
+        send_mail_after_greeting(client)
+        assert receiver.facts[0].source == ("192.0.2.33", 1000)
+
+
+TLS12_SUITES = {"ECDHE-ECDSA-AES256-GCM-SHA384": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"}
+
+
+@VERSIONS
+def test_the_server_learns_the_facts_of_tls(mail, version):
+    """Also from the agent that takes over when the owner is lost."""
+    context = certified(mail, None, "good")
+    context.minimum_version = context.maximum_version = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}[version]
+    with mail.receiver() as receiver, mail.secured(mail.optional, context=context) as client:
+        send_mail(client)
+        owner = settled(mail.cluster, client.sock)["owner"]
+        mail.cluster.kill(owner)
+        send_mail(client)
+        mail.cluster.restart(owner)
+        mail.pids = mail.processes()
+        first, second = receiver.facts
+        suite = client.sock.cipher()[0]
+        assert first.source == client.sock.getsockname()
+    assert first.client == CLIENT_SSL | CLIENT_CERT_CONN | CLIENT_CERT_SESS and first.verify == 0
+    assert first.ssl == {SSL_VERSION: f"TLSv{version}".encode(), SSL_CN: b"client", SSL_CIPHER: TLS12_SUITES.get(suite, suite).encode()}
+    assert first.tlvs[AUTHORITY] == b"localhost" and len(first.tlvs[UNIQUE_ID]) == 16
+    assert first == second
