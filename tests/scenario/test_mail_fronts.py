@@ -5,9 +5,11 @@ import time
 
 import pytest
 
+from tests.lib.build import SANITIZED
 from tests.lib.smtp_talk import Talk
 
 INJECTED = "MAIL FROM:<injected@a>\r\nRCPT TO:<b@c>\r\nBDAT 4 LAST\r\nab\r\n"
+FIRST_REPLY_S, FIRST_REPLY_SANITIZED_S = 0.005, 0.03
 BODY = "Subject: x\r\n\r\nbody\r\n.\r\n"
 
 
@@ -128,16 +130,18 @@ def test_nothing_said_in_clear_is_known_behind_the_handshake(start_front):
 
 
 def test_the_first_reply_behind_a_handshake_comes_at_once(start_front):
-    """Without TCP_NODELAY, TLS 1.3 tickets and delayed acknowledgements cost 40 ms."""
+    """A client that leaves Nagle's algorithm on waits for what acknowledges its Finished, and without TCP_NODELAY of the server this
+    takes 40 ms. A busy machine may be late at times, but not always."""
+    bound_s = FIRST_REPLY_SANITIZED_S if SANITIZED else FIRST_REPLY_S
     with start_front() as front:
         took = []
-        for _ in range(5):
+        while len(took) < 20 and min(took, default=bound_s) >= bound_s:
             with secured(front) as client:
                 begin = time.monotonic()
                 client.say("EHLO client.example")
                 took.append(time.monotonic() - begin)
                 client.say("QUIT")
-    assert min(took) < 0.03, took
+    assert min(took) < bound_s, took
 
 
 @pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
