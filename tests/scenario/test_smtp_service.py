@@ -13,7 +13,7 @@ import pytest
 
 from bench.experiments.ports import free_ports
 from tests.lib import edits
-from tests.lib.build import FULL, TEST_POINTS, patience, sized
+from tests.lib.build import FULL, SANITIZED, TEST_POINTS, patience, sized
 from tests.lib.mail import Result, Sink, source, source_command
 from tests.lib.mail_cluster import HOST, mail_backend, mail_listener
 from tests.lib.mover import after, settled
@@ -524,8 +524,17 @@ class CountsOfAllLives:
             self.sums[name] += counters[f"mail_{name}"]
 
 
-# What a client may see: 421; an alert, where no 421 can be said any more; or, if its agent is lost in the handshake, the end of that.
-FAILURES = re.compile(r"[A-Za-z ]+: 421 4\.|[A-Za-z ]+: .*\balert\b|handshake: ")
+# What a client may see: 421; an alert, where no 421 can be said any more; or, if its agent is lost in the handshake, the end of that. A client
+# of TLS 1.3 says EHLO while the agent has not read the end of its handshake yet.
+FAILURES = re.compile(r"[A-Za-z ]+: 421 4\.|[A-Za-z ]+: .*\balert\b|handshake: |EHLO: connection reset by peer")
+BEFORE_MAILS = re.compile("(banner|STARTTLS|handshake|EHLO): ")
+
+
+def losses_in_handshakes(mail):
+    """(those, all) of the connections that the access log has as lost with their agent. Such a line has no version before the end of the
+    handshake."""
+    lines = [line for line in mail.cluster.log("access").splitlines() if 'reason="agent lost"' in line]
+    return [line for line in lines if "version=0000" in line], lines
 
 
 @pytest.mark.limit(900 if FULL else 300)
@@ -557,9 +566,12 @@ def test_each_250_is_one_mail_whatever_is_killed(start_mail, version):
     sent = sum(result.counts["sent"] for result in results.values())
     assert killed >= 3 and counts["duplicates"] == counts["wrong"] == 0
     assert counts["mails"] == counts["right"] == sent
-    # losses met sessions before the final dot, and behind it before and after the server's decision
-    assert lives.sums["repeated"] > 0 and lives.sums["asked"] > 0 and lives.sums["decided"] > 0, lives.sums
+    if not SANITIZED:  # a tenth of the sessions may miss one of these moments
+        assert lives.sums["repeated"] > 0 and lives.sums["asked"] > 0 and lives.sums["decided"] > 0, lives.sums
     assert all(FAILURES.match(error) for result in results.values() for error in result.errors), results["large"].errors
-    assert results["idle"].counts["failed"] == 0, results["idle"].errors
+    early, resets = losses_in_handshakes(mail)
+    assert early == resets
+    # between two mails nobody loses anything
+    assert all(BEFORE_MAILS.match(error) for error in results["idle"].errors), results["idle"].errors
     # but for mails that met two losses
     assert results["small"].counts["failed"] <= results["small"].counts["sent"] // 20, results["small"].complaints
