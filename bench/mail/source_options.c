@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "net/address.h"
+#include "bench/mail/source_target.h"
 #include "proto/error.h"
 #include "smtp/command.h"
 
@@ -95,12 +95,15 @@ static const struct option_row rows[] = {
 	TEXT('S', "subject", "TEXT", subject, "(default: the mail's id)"),
 	TEXT('M', "name", "HOST", name, "own name for HELO and addresses (default smtp-source.localdomain)"),
 	FLAG(0, "helo", greeting, SOURCE_HELO, "HELO instead of EHLO"),
+	FLAG('L', "lmtp", greeting, SOURCE_LHLO, "LMTP: each recipient has a reply of its own to a mail (RFC 2033)"),
 	FLAG('o', "no-greeting", greeting, SOURCE_NO_GREETING, "neither HELO nor EHLO"),
 	FLAG(0, "pipelining", grouping, SOURCE_PIPELINING,
 		"send commands in groups if the server offers it (RFC 2920)"),
 	FLAG(0, "chunking", content, SOURCE_CHUNKS, "BDAT if the server offers it (RFC 3030)"),
 	NUMBER(0, "chunk", "N", chunk_len, 1, 1e9, 1, "bytes of a chunk (default: all)"),
-	{ .help = "From where" },
+	{ .help = "From where and to where" },
+	FLAG('4', "ipv4", family, AF_INET, "only to an IPv4 address"),
+	FLAG('6', "ipv6", family, AF_INET6, "only to an IPv6 address"),
 	{ 0, "source", "RANGE", "127.0.1.1-127.0.1.20 or one address; may be repeated; sessions use them in turn",
 		add_range, AT(sources) },
 	{ 0, "proxy", "v1|v2", "a PROXY header in front of each connection", set_proxy },
@@ -146,7 +149,7 @@ static const char *contradiction(const struct source_options *o)
 		return "an ADDRESS is needed";
 	if (o->schedule.rate > 0 && (o->pause_ms > 0 || o->random_pause_ms > 0))
 		return "--wait and --random-wait are for a closed loop";
-	if (o->greeting != SOURCE_EHLO &&
+	if (o->greeting != SOURCE_EHLO && o->greeting != SOURCE_LHLO &&
 		(o->tls == SOURCE_STARTTLS || o->grouping == SOURCE_PIPELINING || o->content == SOURCE_CHUNKS))
 		return "without EHLO there are no extensions: no --starttls, --pipelining or --chunking";
 	if (o->file && o->length > 0)
@@ -161,14 +164,12 @@ static const char *contradiction(const struct source_options *o)
 static enum option_parse complete(struct source_options *o, int argc, char **argv)
 {
 	const char *target = argc > optind ? argv[optind] : "";
-	if (strncmp(target, "inet:", 5) == 0)
-		target += 5;
 	if (argc > optind + 1) {
 		fprintf(stderr, "smtp-source: unexpected '%s'\n", argv[optind + 1]);
 		return OPTIONS_BAD;
 	}
-	if (*target && address_parse(target, &o->target) < 0) {
-		fprintf(stderr, "smtp-source: bad address '%s'\n", target);
+	if (*target && source_target_find(target, (int)o->family, &o->target) < 0) {
+		fprintf(stderr, "smtp-source: bad address '%s', or not of this family\n", target);
 		return OPTIONS_BAD;
 	}
 	if (o->after == SOURCE_STAYS)

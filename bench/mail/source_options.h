@@ -12,9 +12,9 @@
 #include "bench/load/source_range.h"
 
 enum source_tls { SOURCE_CLEAR, SOURCE_STARTTLS, SOURCE_IMPLICIT };
-enum source_greeting { SOURCE_EHLO, SOURCE_HELO, SOURCE_NO_GREETING };
-enum source_after { SOURCE_QUITS, SOURCE_STAYS };               /* after each mail */
-enum source_names { SOURCE_SAME_NAMES, SOURCE_NUMBERED_NAMES }; /* of recipients, over all mails */
+enum source_greeting { SOURCE_EHLO, SOURCE_HELO, SOURCE_NO_GREETING, SOURCE_LHLO }; /* LHLO: LMTP */
+enum source_after { SOURCE_QUITS, SOURCE_STAYS };                                   /* after each mail */
+enum source_names { SOURCE_SAME_NAMES, SOURCE_NUMBERED_NAMES };                     /* of recipients, over all mails */
 enum source_grouping { SOURCE_ONE_BY_ONE, SOURCE_PIPELINING };
 enum source_content { SOURCE_DATA, SOURCE_CHUNKS };
 enum source_on_failure { SOURCE_GIVES_UP, SOURCE_GOES_ON };
@@ -34,6 +34,7 @@ struct source_options {
 	uint64_t timeout_ms, duration_ms, connect_tries, connects, window;
 	uint64_t proxy_version; /* 0: no header */
 	unsigned tls, greeting, after, names, grouping, content, on_failure, output, progress, verbosity; /* above */
+	unsigned family;                               /* of the target: AF_INET, AF_INET6 or AF_UNSPEC */
 	const char *from, *to, *name, *subject, *file; /* file NULL: a generated mail */
 };
 

@@ -168,7 +168,9 @@ static void say_hello(struct source_session *s)
 {
 	char line[300];
 	const struct source_options *o = s->host->options;
-	snprintf(line, sizeof line, "%s %.255s\r\n", o->greeting == SOURCE_HELO ? "HELO" : "EHLO", o->name);
+	static const char *const words[] = { [SOURCE_EHLO] = "EHLO", [SOURCE_HELO] = "HELO", [SOURCE_LHLO] = "LHLO" };
+
+	snprintf(line, sizeof line, "%s %.255s\r\n", words[o->greeting], o->name);
 	s->offers_mask = 0;
 	say_word(s, SOURCE_IN_EHLO, line);
 }

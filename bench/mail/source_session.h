@@ -67,6 +67,7 @@ struct source_session {
 	uint8_t listed;          /* the host's */
 	uint32_t said, answered; /* of the steps of a mail: MAIL, each RCPT, DATA or the chunks, the end */
 	uint32_t accepted;       /* recipients */
+	uint32_t ends_due;       /* LMTP: replies to the end of the mail that are still to come, once one came */
 	uint32_t tries;          /* to connect, for this mail */
 	uint64_t number;         /* among the sessions */
 	uint64_t connections;

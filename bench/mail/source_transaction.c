@@ -192,7 +192,7 @@ void source_transaction_begin(struct source_session *s)
 {
 	char head[SOURCE_HEAD_MAX];
 	source_session_move(s, SOURCE_IN_MAIL);
-	s->said = s->answered = s->accepted = s->refused = 0;
+	s->said = s->answered = s->accepted = s->refused = s->ends_due = 0;
 	s->content_at = 0;
 	s->head_len = (uint32_t)source_mail_head(s->host->mail, s->host->options, s->mail_number, head);
 	s->step_ns = uv_hrtime();
@@ -228,12 +228,30 @@ static void end_mail(struct source_session *s)
 	source_session_rest(s);
 }
 
+/* RFC 2033 4.2: the reply that is read now is that of one recipient. */
+static int ends_each(const struct source_session *s)
+{
+	return s->host->options->greeting == SOURCE_LHLO && s->answered + 1 == step_count(s);
+}
+
+/* Reads one of these replies; 1: more are due. */
+static int more_ends(struct source_session *s)
+{
+	if (!ends_each(s))
+		return 0;
+	if (s->ends_due == 0)
+		s->ends_due = s->accepted;
+	return s->ends_due > 0 && --s->ends_due > 0;
+}
+
 static void note_refusal(struct source_session *s, enum step step, unsigned code, const char *text)
 {
 	static const char *const names[] = { "MAIL", "RCPT", "DATA", "end of data", "BDAT", "mail" };
 	source_session_count(s, code / 100 == 4 ? SOURCE_REFUSED_4 : SOURCE_REFUSED_5);
 	source_result_note(s->host->result, names[step], text);
-	s->refused |= step != STEP_RCPT;
+	if (ends_each(s) && s->accepted > 0)
+		s->accepted--;
+	s->refused |= ends_each(s) ? s->accepted == 0 : step != STEP_RCPT;
 }
 
 static void note_answer(struct source_session *s, enum step step, unsigned code, const char *text)
@@ -275,7 +293,10 @@ void source_transaction_on_reply(struct source_session *s, unsigned code, const 
 		source_session_fail(s, SOURCE_MALFORMED, "mail", "a reply that nobody asked for");
 		return;
 	}
+	const int more = more_ends(s);
 	note_answer(s, step, code, text);
+	if (more)
+		return;
 	s->answered++;
 	if (s->answered == step_count(s))
 		end_mail(s);

@@ -4,6 +4,8 @@ import contextlib
 import os
 import pathlib
 import re
+import select
+import signal
 import smtplib
 import socket
 import ssl
@@ -15,6 +17,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
 from tests.lib.mail import Result, Sink, source, source_command
+from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
 
@@ -217,6 +220,94 @@ def test_duplicates_and_wrong_bodies_are_found(tmp_path):
     assert sink.result.senders["a@b"]["mails"] == 3
 
 
+FLAGS = {  # of smtp-source, and what the sink's dump has then
+    "-S": (["-S", "hello there"], "\nSubject: hello there\n"), "-t": (["-t", "to@x.example"], "\nX-Rcpt-Args: TO:<to@x.example>"),
+    "-f": (["-f", "from@x.example"], "X-Mail-Args: <from@x.example>\n"), "-M": (["-M", "host.example"], "X-Mail-Args: <foo@host.example>\n"),
+    "-r": (["-r", "2", "-t", "to@x.example"], "\nX-Rcpt-Args: TO:<2to@x.example>"), "-T": (["-T", "4096"], "\nX-CSSL-Mail: "),
+    "-4": (["-4"], "\nX-CSSL-Mail: "), "-o": (["-o"], "\nX-CSSL-Mail: "), "-F": (["-F", __file__], "\nFLAGS = {"),
+}
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_has_its_effect_at_the_server(flag, tmp_path):
+    options, expected = FLAGS[flag]
+    dump = tmp_path / "dump"
+    with Sink("--dump", str(dump)) as sink:
+        result = source(sink.address, "-m", "3", *options)
+    assert_all_came(result, sink, 3)
+    assert dump.read_text().replace("\r", "").count(expected) == 3
+
+
+def test_a_name_is_looked_up_in_the_family_that_is_wanted():
+    with Sink() as sink:
+        assert source(("localhost", sink.address[1]), "-4").counts["sent"] == 1
+    for wanted in ["-6", "127.0.0.1:25"], ["-4", "[::1]:25"], ["no-such-name.invalid:25"]:
+        done = subprocess.run([*source_command(("", 0))[:-1], *wanted], stderr=subprocess.PIPE, text=True, check=False, timeout=patience(30))
+        assert done.returncode == 2 and "bad address" in done.stderr
+
+
+def test_mails_go_over_ipv6():
+    with Sink(listen="[::1]:0") as sink:
+        assert source(("[::1]", sink.address[1]), "-6").counts["sent"] == 1
+    assert sink.counts["right"] == 1
+
+
+def test_verbose_shows_both_sides():
+    with Sink("-v") as sink:
+        result = source(sink.address, "-v", "-m", "2")
+    assert result.complaints.count(" > DATA\n") == result.complaints.count(" < 354 ") == 2
+    assert sink.result.complaints.count("DATA") >= 2
+
+
+def test_a_refused_connect_is_tried_again_by_postfixs_flag():
+    port, = free_ports(1)
+    assert source(("127.0.0.1", port), "-C", "4").counts["connect_failed"] == 4
+
+
+def test_a_group_is_the_one_of_the_handshake(certificate):
+    """The sink offers OpenSSL's usual ones, among them P-384 but not secp256k1."""
+    with Sink(*tls_options(certificate)) as sink:
+        assert source(sink.address, "--starttls", "--group", "P-384").counts["full"] == 1
+        refused = source(sink.address, "--starttls", "--group", "secp256k1")
+    assert refused.counts["handshake_failed"] == 1 and sink.counts["right"] == 1
+
+
+def test_a_backlog_bounds_connections_that_wait():
+    """Of a sink that accepts none. Linux keeps one more than the backlog."""
+    def connected(*options):
+        with Sink(*options) as sink, contextlib.ExitStack() as clients:
+            os.kill(sink.pid, signal.SIGSTOP)
+            try:
+                sockets = [clients.enter_context(socket.socket()) for _ in range(10)]
+                for client in sockets:
+                    client.setblocking(False)
+                    client.connect_ex(sink.address)  # over loopback, a server's SYN ACK is there at once or never
+                return len(select.select([], sockets, [], 0)[1])
+            finally:
+                os.kill(sink.pid, signal.SIGCONT)
+
+    assert (connected("--backlog", "3"), connected()) == (4, 10)
+
+
+def test_a_sink_that_needs_tls_takes_nothing_in_clear(certificate):
+    with Sink("--need-tls", *tls_options(certificate)) as sink:
+        refused = source(sink.address)
+        assert source(sink.address, "--starttls").counts["sent"] == 1
+    assert refused.errors == {"MAIL: 530 5.7.0 Must issue a STARTTLS command first": 1}
+    assert sink.counts["mails"] == sink.counts["right"] == 1
+
+
+def test_in_lmtp_each_recipient_has_its_reply():
+    """RFC 2033 4.2. The mail counts for the recipients that got it; one that nobody got has failed."""
+    script = {"LHLO": "250-lmtp\r\n250 PIPELINING", "RCPT TO:<3": "550 5.1.1 no",
+              "content": ("250 2.0.0 one\r\n450 4.2.2 full", "450 4.2.2 full\r\n550 5.7.1 no", "250 2.0.0 one\r\n250 2.0.0 two")}
+    with ScriptedReceiver(script) as receiver:
+        result = source(receiver.address, "-L", "-r", "3", "-m", "3", "-d", "-A")
+    assert result.counts["sent"] == 2 and result.counts["failed"] == 1 and result.counts["recipients"] == 3, result.seen()
+    assert result.errors == {"RCPT: 550 5.1.1 no": 3, "end of data: 450 4.2.2 full": 2, "end of data: 550 5.7.1 no": 1}
+    assert result.counts["connections"] == 1 and receiver.heard[0] == (0, "LHLO smtp-source.localdomain")
+
+
 def test_it_ends_after_so_many_mails():
     with Sink("--mails", "5") as sink:
         source(sink.address, "-m", "5", "-s", "5")
@@ -279,12 +370,14 @@ def test_bytes_behind_starttls_are_no_commands(certificate):
 # peers
 
 @pytest.mark.tool("smtp-sink")
-@pytest.mark.parametrize("options", [["-s", "10"], ["-s", "10", "-d", "--pipelining"], ["-o"], ["-r", "3", "-l", "5000"]], ids=" ".join)
+@pytest.mark.parametrize("options", [["-s", "10"], ["-s", "10", "-d", "--pipelining"], ["-o"], ["-r", "3", "-l", "5000"], ["-L", "-r", "3"],
+                                     ["-L", "-r", "3", "-d", "--pipelining"]], ids=" ".join)
 def test_postfix_takes_our_mails(options, tmp_path):
     port, = free_ports(1)
     os.chmod(tmp_path, 0o777)
     user = ["-u", "nobody"] if os.geteuid() == 0 else []
-    with subprocess.Popen(["smtp-sink", *user, "-R", str(tmp_path), "-D", "dump", f"127.0.0.1:{port}", "100"]) as sink:
+    lmtp = ["-L"] if "-L" in options else []
+    with subprocess.Popen(["smtp-sink", *user, *lmtp, "-R", str(tmp_path), "-D", "dump", f"127.0.0.1:{port}", "100"]) as sink:
         try:
             wait_until(lambda: socket.create_connection(("127.0.0.1", port)).close() or True, patience(10))
             result = source(("127.0.0.1", port), "-m", "100", *options)

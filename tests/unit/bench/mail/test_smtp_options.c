@@ -4,6 +4,7 @@
 
 #include "bench/mail/sink_options.h"
 #include "bench/mail/source_options.h"
+#include "net/address.h"
 #include "tests/unit/proto/suite.h"
 
 #define WORDS_MAX 32
@@ -65,12 +66,30 @@ START_TEST(without_options_one_mail_is_sent)
 }
 END_TEST
 
+START_TEST(a_family_of_addresses_can_be_wanted)
+{
+	ck_assert_int_eq(parse_source("-4 127.0.0.1:25"), OPTIONS_PARSED);
+	ck_assert_int_eq(parse_source("-6 [::1]:25"), OPTIONS_PARSED);
+	ck_assert_int_eq(parse_source("-4 localhost:10025"), OPTIONS_PARSED);
+	ck_assert_int_eq(source.target.ss_family, AF_INET);
+	ck_assert_uint_eq(address_port((struct sockaddr *)&source.target), 10025);
+}
+END_TEST
+
+START_TEST(lmtp_has_extensions)
+{
+	ck_assert_int_eq(parse_source("-L --pipelining --chunking --starttls 127.0.0.1:24"), OPTIONS_PARSED);
+	ck_assert_uint_eq(source.greeting, SOURCE_LHLO);
+}
+END_TEST
+
 START_TEST(bad_source_options_are_refused)
 {
 	const char *bad[] = { "", "-s 0 127.0.0.1:25", "-s x 127.0.0.1:25", "127.0.0.1:25 127.0.0.1:26", "nowhere",
 		"--what", "--rate 5 -w 1 127.0.0.1:25", "-o --starttls 127.0.0.1:25", "-F file -l 5 127.0.0.1:25",
-		"--proxy-source 10.0.0.1 127.0.0.1:25", "--proxy v3 127.0.0.1:25", "-f a<b 127.0.0.1:25",
-		"--mix 0:0 127.0.0.1:25", "--tls-version 1.1 127.0.0.1:25" };
+		"--proxy-source 10.0.0.1 127.0.0.1:25", "--proxy v3 127.0.0.1:25", "-f a<b 127.0.0.1:25", ":25",
+		"a:b:25", "--mix 0:0 127.0.0.1:25", "--tls-version 1.1 127.0.0.1:25", "-6 127.0.0.1:25", "-4 [::1]:25",
+		"-4 unix:/x" };
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		ck_assert_msg(parse_source(bad[i]) == OPTIONS_BAD, "%s", bad[i]);
 }
@@ -135,6 +154,8 @@ int main(void)
 	const TTest *facts[] = {
 		flags_of_postfix_are_understood,
 		without_options_one_mail_is_sent,
+		a_family_of_addresses_can_be_wanted,
+		lmtp_has_extensions,
 		bad_source_options_are_refused,
 		both_help,
 		a_sink_offers_what_it_can,
