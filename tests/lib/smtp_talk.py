@@ -34,14 +34,14 @@ def close_all(address):
 
 
 class Talk:
-    def __init__(self, address, header=b"", **proxied):
-        """`proxied`: of proxy_v2(); without them `header` stands in front."""
+    def __init__(self, address, header=b"", has_banner=True, **proxied):
+        """`proxied`: of proxy_v2(); without them `header` stands in front. `has_banner` False: TLS comes first."""
         self.address = address
         self._socket = socket.create_connection(address, timeout=patience(20))
         _open.add(self)
         self._socket.sendall(proxy_v2(**proxied) if proxied else header)
         self._lines = self._socket.makefile("rb")
-        self.banner = self.reply()
+        self.banner = self.reply() if has_banner else None
 
     def __enter__(self):
         return self

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.lib.build import SANITIZED
+from tests.lib.mail_front_door import mail_door
 from tests.lib.smtp_talk import Talk
 
 INJECTED = "MAIL FROM:<injected@a>\r\nRCPT TO:<b@c>\r\nBDAT 4 LAST\r\nab\r\n"
@@ -155,3 +156,34 @@ def test_other_protocols_reach_no_mail(start_front, first):
         with secured(front) as client:
             assert_works(front, client)
     assert front.sink.counts["mails"] == 1
+
+
+# Bare CRs and LFs that hide no end of a mail, as old clients and their users' editors leave them.
+BARE = b"Subject: bare\r\n\r\na\rb\r\na\nb\r\n\r\r\n\r\rc\r\n\n\nd\r\ne\r\r\n\n\r\nf.\ng\r\nh.\ri\r\n"
+
+
+def behind_tls(client, ca, way):
+    """The client of that way, after its greeting."""
+    if way == "smtps":
+        client.start_tls(ca)
+        assert client.reply()[:3] == "220"
+    client.ehlo()
+    if way == "submission":
+        assert client.say("STARTTLS")[:3] == "220"
+        client.start_tls(ca)
+        client.ehlo()
+
+
+@pytest.mark.parametrize("way", ["smtp", "submission", "smtps"])
+def test_bare_carriage_returns_and_line_feeds_pass_unchanged(cluster_fronts, way, tmp_path):
+    dump = tmp_path / "dump"
+    with cluster_fronts.start("--dump", str(dump)) as front:
+        with Talk(mail_door(cluster_fronts.cluster, way), has_banner=way != "smtps") as client:
+            behind_tls(client, front.ca, way)
+            client.mail()
+            client.send(BARE + b".\r\n")
+            assert client.reply()[:3] == "250"
+            client.mail()
+            client.send(BARE + b"\n.\r\n")
+            assert client.reply()[:9] == "550 5.6.0"
+    assert front.sink.counts["mails"] == 1 and BARE in dump.read_bytes()

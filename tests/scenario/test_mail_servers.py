@@ -112,6 +112,15 @@ def test_servers_resume_at_a_front(server, version, start_front, odd, tmp_path):
     assert f"TLS{'v' if server is Postfix else ''}{version}" in log
 
 
+def test_opensmtpd_delivers_at_a_front(start_front, odd, tmp_path):
+    """It verifies the name, and sends several mails on a connection."""
+    with start_front("--mails", str(MAILS)) as front, OpenSMTPD(tmp_path, front.address, "encrypt", front.ca) as peer:
+        assert source(peer.address, "-m", str(MAILS), "-F", odd).counts["sent"] == MAILS
+        wait_for_end(front.sink, peer)
+    assert_whole(front.sink, MAILS)
+    assert sum(front.handshakes()) == front.sink.counts["connections"]
+
+
 @pytest.mark.parametrize("server", [Postfix, Exim, OpenSMTPD], ids=lambda s: s.name)
 def test_servers_that_verify_another_name_send_nothing(server, start_front, certificate, tmp_path):
     with start_front() as front, server(tmp_path, front.address, "encrypt", certificate[0]) as peer:
