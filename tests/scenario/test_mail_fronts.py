@@ -1,12 +1,14 @@
 """Attacks that a STARTTLS server has to withstand (RFC 3207, CVE-2011-0411), at each front of tests/lib/mail_fronts.py."""
 
 import contextlib
+import ssl
 import time
 
 import pytest
 
 from tests.lib.build import SANITIZED
 from tests.lib.mail_front_door import mail_door
+from tests.lib.smtp_client import Client
 from tests.lib.smtp_talk import Talk
 
 INJECTED = "MAIL FROM:<injected@a>\r\nRCPT TO:<b@c>\r\nBDAT 4 LAST\r\nab\r\n"
@@ -187,3 +189,41 @@ def test_bare_carriage_returns_and_line_feeds_pass_unchanged(cluster_fronts, way
             client.send(BARE + b"\n.\r\n")
             assert client.reply()[:9] == "550 5.6.0"
     assert front.sink.counts["mails"] == 1 and BARE in dump.read_bytes()
+
+
+WEB, MAIL = ("sf", "sl"), ("smtp", "submission", "smtps")
+
+
+def visit_web(cluster, name, context, session):
+    with contextlib.closing(cluster.http(getattr(cluster, name), context, session=session)) as web:
+        web.request("GET", "/5")
+        assert web.getresponse().read()
+        return web.sock.session_reused, web.sock.session
+
+
+def visit(cluster, name, context, session=None):
+    """Whether that session was resumed there, and the session that the client has then."""
+    if name in WEB:
+        return visit_web(cluster, name, context, session)
+    with Client(mail_door(cluster, name)) as client:
+        if name == "smtps":
+            client.handshake(context, session=session)
+            assert client.code() == 220
+        else:
+            client.greet()
+            client.starttls(context, session=session)
+        assert client.ask("EHLO client.example")[0].startswith("250-")
+        return client.sock.session_reused, client.sock.session
+
+
+@pytest.mark.parametrize("how", ["1.3", "1.2", "1.2 by id"])
+def test_a_session_is_resumed_only_at_its_listener(cluster_fronts, how):
+    """Whether it is of mail or of the web. Elsewhere the client makes a full handshake, and no error comes."""
+    cluster, context = cluster_fronts.cluster, cluster_fronts.cluster.context(how[:3], alpn=())
+    context.options |= ssl.OP_NO_TICKET if how == "1.2 by id" else 0
+    with cluster_fronts.start():
+        for name in WEB + MAIL:
+            _, session = visit(cluster, name, context)
+            for other in WEB + MAIL:
+                reused, _ = visit(cluster, other, context, session)
+                assert reused == (other == name), (name, other)
