@@ -40,7 +40,7 @@ class Mail:
         self.backend = "127.0.0.1", backend
         self.mail, self.direct, self.optional, self.required, self.balanced, self.balanced_direct = (("127.0.0.1", p) for p in ports)
         trusts = ("proxy_protocol: on", 'trusted: ["127.0.0.1/32"]')
-        self.silence_s = patience(3)
+        self.silence_s = patience(2)
         self.cluster = start_cluster("--agents", "2", edit=edits.edits(
             mail_backend(self.backend, "proxy_v2: on"),
             mail_listener("mail", ports[0]),
