@@ -55,11 +55,13 @@ static const char *const points[] = {
 	"keyupdate.due",      /* an own KeyUpdate is due; failing, it has to wait */
 	"keyupdate.sealed",   /* an own KeyUpdate is sealed, not yet committed */
 	"records.received",   /* RAgent has records and commits nothing; failing, their link is lost */
+	"records.read",       /* bytes of a client are in the worker's read buffer, and in no log */
 	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */
 	"records.committed", /* RAgent counts records as the client's, and has not written them */
 	"slot.saving",       /* what the next RAgent may know of a connection is half written */
 	"slot.saved",        /* the slot of a connection is whole */
 	"slot.kept",         /* client records stand behind the slot */
+	"slot.next",         /* the next RAgent has restored some connections; dropping, it restores no more now */
 	"slot.restoring", /* the next RAgent makes a connection of the slot; failing, it crashes; dropping, it cannot */
 	"copy.received",  /* a fresh sealed copy came to RAgent; failing, it keeps the old one */
 	"epoch.raise",    /* RAgent begins another ownership; failing, its epoch is that of the last */

@@ -125,7 +125,8 @@ struct frame_violation {
  * sides number the frames of the agent on a stream from 1. The agent holds them until ACCEPTED says that the frame was
  * received and its DATA bytes are drained. When the link breaks, because RAgent died or the network was cut, the stream
  * waits. On a new link RAgent, or its next process, says REATTACH: the agent answers REATTACHED, and sends the held
- * frames again, the same bytes; it seals nothing anew. RAgent sends the client records that the agent did not get. */
+ * frames again, the same bytes; it seals nothing anew. RAgent sends the client records that the agent did not get. A
+ * next process with many connections repeats PROOF until it has asked for all streams: so long they wait on. */
 #define FRAME_PROOF_LEN 32u
 
 /* REATTACH: the stream of this connection and epoch, as RAgent knows it: @stream on a link of its process @boot_id. */

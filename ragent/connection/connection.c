@@ -305,7 +305,7 @@ static void act_on_deadline(struct connection *c)
 	case CONNECTION_OWNED: check_silence(c); break;
 	case CONNECTION_PREAMBLE: connection_preamble_on_deadline(c); break;
 	case CONNECTION_MOVING: connection_move_overdue(c); break;
-	case CONNECTION_REATTACHING: connection_reattach_failed(c); break;
+	case CONNECTION_REATTACHING: connection_reattach_overdue(c); break;
 	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;
 	case CONNECTION_CLOSING: break;

@@ -356,6 +356,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	struct connection_home *home = c->home;
 	size_t used = 0, n;
 
+	connection_fault_at(c, "records.read");
 	connection_log_input(c, data, len);
 	/* before the header of a balancer, the client is unknown */
 	atomic_store_explicit(home->working, c->state == CONNECTION_PROXY ? NULL : c, memory_order_relaxed);

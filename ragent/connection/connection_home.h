@@ -38,6 +38,8 @@ struct ragent_shared {
 	struct notes *notes; /* NULL: there is no keeper */
 };
 
+struct restoring;
+
 enum connection_home_state {
 	HOME_RUNNING,
 	HOME_PARKED,  /* another process has the connections, or is giving them to this one: none may move */
@@ -63,6 +65,7 @@ struct connection_home {
 	struct slabs trails;           /* of the busy connections, for the next process */
 	unsigned reattaching;          /* connections in state REATTACHING */
 	unsigned went_on;              /* connections of the process before that this one has restored */
+	struct restoring *restoring;   /* connections of the process before are left; NULL: none is */
 	struct slabs busy_parts;       /* of the connections that are not compact */
 	/* With a keeper, the memory of connections, their parts and the small blocks outlives the process. */
 	struct table *table; /* NULL: it does not */
@@ -79,6 +82,8 @@ struct connection_home {
 	uint8_t state;                                  /* enum connection_home_state */
 	/* A connection is closed and freed. */
 	void (*on_left)(struct connection_home *home);
+	/* No connection of the process before is left. Not called in a process that restores none. */
+	void (*on_restored)(struct connection_home *home);
 };
 
 /* @shared and @w outlive it. 0, or CSSL_E_NO_MEMORY. In both cases connection_home_clear() frees the rest. */

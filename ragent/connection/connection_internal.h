@@ -2,8 +2,8 @@
  * connection_client.c (the client's side), connection_compact.c (less memory for a silent connection),
  * connection_agent.c (frames from agents), connection_records.c (counts of records), connection_move.c (open,
  * adopt), connection_order.c (ordered moves and rests), connection_later.c (messages that may wait),
- * connection_takeover.c, connection_end.c, connection_saved.c (for the next process), connection_restored.c and
- * connection_reattach.c (from the process before).
+ * connection_takeover.c, connection_end.c, connection_saved.c (for the next process), connection_restoring.c,
+ * connection_restored.c and connection_reattach.c (from the process before).
  */
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
@@ -244,6 +244,13 @@ void connection_owner_lost_with_process(struct connection *c);
 /* connection_reattach.c */
 /* Its current stream was lost with @l. 1: it waits until the link is up again. 0: its owner is lost. */
 int connection_waits_for_owner(struct connection *c, const struct link *l);
+/* If it is REATTACHING and the link to its owner is up: ask for it. */
+void connection_reattach_if_up(struct connection *c);
+/* REATTACHING: it has waited for its owner for long. While connections of the process before are left, agents keep
+ * their streams, and it waits on. Otherwise this may end it. */
+void connection_reattach_overdue(struct connection *c);
+/* All that are REATTACHING wait from now on: agents have kept their streams until now. */
+void connection_reattach_anew(struct connection_home *home);
 int connection_in_reattached(struct connection *c, const struct frame *f);
 /* REATTACHING: its owner does not have it any more, or does not answer. This may end it. */
 void connection_reattach_refused(struct connection *c);
@@ -316,7 +323,8 @@ void connection_discards(struct connection *c, size_t len);
 
 /* connection_client.c */
 extern const struct stream_ops connection_client_ops;
-/* A point whose rules may name the client's address. Failing, the process crashes. */
+/* A point whose rules may name the client's address. Failing, the process crashes; delaying, its worker stands still.
+ */
 enum fault_action connection_fault_at(const struct connection *c, const char *point);
 /* The stream was opened: read what comes. */
 void connection_begin_reading(struct connection *c);

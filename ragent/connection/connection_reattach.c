@@ -103,6 +103,30 @@ void connection_reattach_none(struct connection_home *home, struct link *l)
 	each_that_waits(home, l, not_there);
 }
 
+void connection_reattach_if_up(struct connection *c)
+{
+	const struct stream_name *s = &c->account.stream;
+	const struct links *links = &c->home->links;
+
+	if (c->state != CONNECTION_REATTACHING || s->agent < 0 || s->agent_worker >= links->of[s->agent].count)
+		return;
+	struct link *l = links->of[s->agent].at[s->agent_worker];
+	if (link_open(l) && waits_for(c, l))
+		ask(c, l);
+}
+
+static void wait_anew(struct connection *c)
+{
+	if (c->state == CONNECTION_REATTACHING)
+		connection_arm_deadline(c);
+}
+
+void connection_reattach_anew(struct connection_home *home)
+{
+	if (home->reattaching)
+		connection_home_each(home, wait_anew);
+}
+
 /* --- in vain --- */
 
 /* The owner may still have it: tell it on the stream that it was asked to use. */
@@ -136,6 +160,14 @@ void connection_reattach_failed(struct connection *c)
 		connection_owner_lost_with_process(c);
 	}
 	connection_save_if_void(c);
+}
+
+void connection_reattach_overdue(struct connection *c)
+{
+	if (c->home->restoring)
+		connection_arm_deadline(c);
+	else
+		connection_reattach_failed(c);
 }
 
 void connection_reattach_refused(struct connection *c)

@@ -1,4 +1,4 @@
-/* connection_restored.c: makes connections from those that the process before left (connection_saved.c). A connection
+/* connection_restored.c: makes a connection from one that the process before left (connection_saved.c). A connection
  * that had an agent waits for it in state REATTACHING; another one is in the state of before. Every value of the
  * process before is checked before it is used, because it can have been attacked.
  */
@@ -13,7 +13,7 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_preamble.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_restoring.h"
 #include "ragent/connection/trail.h"
 
 /* A connection on its way into this process. */
@@ -26,7 +26,8 @@ struct restored {
 	struct connection c;             /* as it was, with pointers of this process */
 	struct busy_part busy;
 	struct preamble preamble;
-	uint8_t *input; /* bytes of the client: kept records, and those behind them */
+	const uint8_t *read_last; /* what the worker of the process before read last; NULL: it is overwritten */
+	uint8_t *input;           /* bytes of the client: kept records, and those behind them */
 	size_t input_len;
 };
 
@@ -212,16 +213,14 @@ static int take_image(struct restored *r)
  * buffer they are behind those that were logged and not used. */
 static int take_unlogged(struct restored *r, uint64_t end, size_t count)
 {
-	const uint8_t *buffers = r->home->shared->notes->outliving.read_buffers;
 	const uint64_t used = r->slot->bytes_read;
 
 	if (count == 0)
 		return 0;
-	if (!buffers || used > end || end - used > WORKER_READ_BUFFER_LEN ||
+	if (!r->read_last || used > end || end - used > WORKER_READ_BUFFER_LEN ||
 		count > WORKER_READ_BUFFER_LEN - (size_t)(end - used))
 		return CSSL_E_RANGE;
-	buffers += (size_t)worker_index(r->home->worker) * WORKER_READ_BUFFER_LEN;
-	memcpy(r->input + r->input_len, buffers + (end - used), count);
+	memcpy(r->input + r->input_len, r->read_last + (end - used), count);
 	r->input_len += count;
 	return 0;
 }
@@ -326,19 +325,6 @@ static int look_at(struct restored *r)
 
 /* --- into this process --- */
 
-/* Both processes have the same cluster file, so a number means the same in both. */
-static int same_numbers(const struct ragent_shared *shared, struct handover_map *out)
-{
-	*out = (struct handover_map){ .agent_count = agents_count(shared->agents),
-		.front_count = (unsigned)shared->front_count,
-		.fronts = calloc(shared->front_count + 1, sizeof *out->fronts) };
-	for (unsigned i = 0; i < out->agent_count; i++)
-		out->agents[i] = (int)i;
-	for (unsigned i = 0; out->fronts && i < out->front_count; i++)
-		out->fronts[i] = &shared->fronts[i];
-	return out->fronts ? 0 : CSSL_E_NO_MEMORY;
-}
-
 /* @fd is owned from now on. On 0 the newest connection is this one, in memory of this life. */
 static int unpack_image(
 	struct connection_home *home, const struct handover_map *map, const struct connection *image, int fd)
@@ -366,10 +352,10 @@ static void take_up(const struct restored *r, struct connection *c)
 	connection_save(c);
 }
 
-static int restore_image(
-	struct connection_home *home, const struct handover_map *map, struct table_slot *s, enum slot_state was)
+static int restore_image(const struct restoring *all, struct table_slot *s, enum slot_state was)
 {
-	struct restored r = { .home = home, .slot = s, .was = was };
+	struct connection_home *home = all->home;
+	struct restored r = { .home = home, .slot = s, .was = was, .read_last = all->read_last };
 	int result = look_at(&r);
 
 	if (result == 0 && connection_fault_at(&r.c, "slot.restoring") == FAULT_DROP)
@@ -377,7 +363,7 @@ static int restore_image(
 	if (result < 0)
 		close(s->fd);
 	else
-		result = unpack_image(home, map, &r.c, s->fd);
+		result = unpack_image(home, &all->map, &r.c, s->fd);
 	if (result == 0)
 		take_up(&r, home->connections); /* the newest */
 	free(r.input);
@@ -394,14 +380,15 @@ static void end_by_reset(int fd, int on)
 
 /* The slot shows that the connection is being restored. If that ends this process, the next one gives the connection
  * up. */
-static void restore(struct connection_home *home, const struct handover_map *map, struct table_slot *s)
+void connection_restore(const struct restoring *all, struct table_slot *s)
 {
+	struct connection_home *home = all->home;
 	struct fates *fates = &home->shared->notes->shared->fates;
 	const enum slot_state was = table_slot_state(s);
 
 	table_slot_to(s, SLOT_RESTORING);
 	end_by_reset(s->fd, 1);
-	int r = restore_image(home, map, s, was);
+	int r = restore_image(all, s, was);
 	table_slot_to(s, SLOT_FREE);
 	if (r < 0) {
 		log_event(LOG_WARNING, NULL, "connection not restored", "cause=%s", error_text(r));
@@ -411,52 +398,19 @@ static void restore(struct connection_home *home, const struct handover_map *map
 	end_by_reset(connection_fd(home->connections), 0);
 	struct connection *c = home->connections; /* the newest */
 	connection_go_on(c);
+	connection_reattach_if_up(c);
 	if (c->state == CONNECTION_CLOSING)
 		atomic_fetch_add(&fates->reset, 1);
 	else
 		home->went_on++;
 }
 
-void connection_restore_all(struct connection_home *home)
+int connection_has_unlogged(const struct connection_home *home, const struct table_slot *s)
 {
-	const unsigned worker = worker_index(home->worker);
-	struct table_walk w = { 0 };
-	struct handover_map map;
-	struct table_slot *s;
+	const struct trail *t = s->trail;
+	struct tcp_counts counts;
 
-	if (!home->table || same_numbers(home->shared, &map) < 0)
-		return;
-	while ((s = table_next(home->table, &w, worker)) != NULL) {
-		if (table_slot_has_all(s) && s->fd >= 0)
-			restore(home, &map, s);
-		notes_beat_all(home->shared->notes);
-	}
-	free(map.fronts);
-	table_forget_former(home->table, worker);
-}
-
-void connection_forget_saved(struct notes *n)
-{
-	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
-		table_forget_former(n->table, worker);
-		notes_beat_all(n);
-	}
-	atomic_fetch_add(&n->shared->fates.starts_without_restore, 1);
-	log_event(LOG_ERROR, NULL, "nothing is restored",
-		"cause=\"%u processes in a row died while they restored connections\" "
-		"effect=\"the connections of before are reset; new clients are served\" "
-		"remedy=\"see the cause of each 'ragent died': killed, look for a lack of memory; else, report it\"",
-		n->died_restoring);
-}
-
-void connection_suspect_clients(struct notes *n)
-{
-	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
-		struct connection *c = (struct connection *)notes_blamed(n, worker);
-		atomic_store(&n->working[worker], NULL);
-		if (!table_has_slot(n->table, c))
-			continue;
-		notes_suspect(n, &c->endpoints.client);
-		table_slot_to(&c->slot, SLOT_VOID); /* restored, its bytes would do the same to the next process */
-	}
+	return table_slot_state(s) == SLOT_FOLLOWED && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
+	       table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
+	       counts.read != client_log_end(&t->log);
 }

@@ -7,11 +7,14 @@
 /* What a busy connection needs for the next process, in bytes. */
 size_t connection_trail_len(void);
 
-/* On the worker's thread, before its first connection: restores all connections that the process before saved for
- * this worker, and whose descriptors were found. Those that had an owner wait for it in state REATTACHING; the others
- * rest. A connection that cannot be restored is reset.
+/* On the worker's thread, before its first turn: begins to restore all connections that the process before saved for
+ * this worker, and whose descriptors were found, a few in each turn. Those that had an owner wait for it in state
+ * REATTACHING; the others are in the state of before. A connection that cannot be restored is reset.
+ * @home->on_restored is called at the end of a turn, when all are restored. 0 or CSSL_E_NO_MEMORY.
  */
-void connection_restore_all(struct connection_home *home);
+int connection_restore_begin(struct connection_home *home);
+/* All that are left, now. */
+void connection_restore_rest(struct connection_home *home);
 
 /* Before the threads of a process after a death run: this process restores nothing, because those before it died while
  * they restored. All saved connections are forgotten, so leftovers_sort() resets them. Counted, and logged. */

@@ -164,8 +164,8 @@ static uint32_t slowest(struct keeper *k, uint32_t *ticks)
 	return stage(k) == NOTES_STARTING ? NOTES_NO_THREAD : slow;
 }
 
-/* Has a thread made no progress for too long? While the child starts, its threads work one after the other, so the
- * progress of one is enough. The keeper counts its own ticks, so that a paused machine is no hang. */
+/* Has a thread made no progress for too long? While the child starts, not all of its threads run yet, so the progress
+ * of one is enough. The keeper counts its own ticks, so that a paused machine is no hang. */
 static int is_hung(struct keeper *k)
 {
 	uint32_t ticks;
@@ -177,7 +177,11 @@ static int is_hung(struct keeper *k)
 /* A first process may wait long for the process that it replaces. */
 static int is_watched(const struct keeper *k)
 {
-	return k->child && (stage(k) == NOTES_SERVING || (stage(k) == NOTES_STARTING && k->life == KEEPER_NEXT_LIFE));
+	const enum notes_stage now = stage(k);
+
+	if (now == NOTES_STARTING)
+		return k->child && k->life == KEEPER_NEXT_LIFE;
+	return k->child && (now == NOTES_SERVING || now == NOTES_RESTORING);
 }
 
 static void tick(struct keeper *k)
@@ -230,10 +234,19 @@ static int was_death(const struct keeper *k, int status)
 	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
+/* Did it use bytes of a client? Then these ended it, not what it restored. */
+static int has_a_client_to_blame(const struct notes *n)
+{
+	return n->last_thread != NOTES_NO_THREAD && n->last_thread > 0 && notes_blamed(n, n->last_thread - 1);
+}
+
 /* A life that ends by itself before it serves could not start. That says nothing of what it restored. */
 static int died_restoring(const struct keeper *k, int status)
 {
-	return k->life == KEEPER_NEXT_LIFE && stage(k) == NOTES_STARTING && WIFSIGNALED(status);
+	const int was_restoring = stage(k) == NOTES_STARTING || stage(k) == NOTES_RESTORING;
+
+	return k->life == KEEPER_NEXT_LIFE && was_restoring && WIFSIGNALED(status) &&
+	       !has_a_client_to_blame(k->p->notes);
 }
 
 static void note_death(struct keeper *k, int status)
@@ -246,8 +259,8 @@ static void note_death(struct keeper *k, int status)
 	atomic_store(&n->shared->died_ns, now);
 	n->life++;
 	n->last_cause = cause;
-	n->died_restoring = died_restoring(k, status) ? n->died_restoring + 1 : 0;
 	n->last_thread = cause == DEATH_HUNG ? k->hung : atomic_load(&n->shared->crashing_in);
+	n->died_restoring = died_restoring(k, status) ? n->died_restoring + 1 : 0;
 	if (k->served_since_ns && now - k->served_since_ns >= (uint64_t)SHORT_LIFE_MS * NS_PER_MS)
 		k->short_lives = 0;
 	k->life = KEEPER_NEXT_LIFE;

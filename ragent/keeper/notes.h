@@ -22,8 +22,9 @@
 enum notes_stage {
 	NOTES_STARTING, /* it may still fail, and another process may still serve */
 	NOTES_SERVING,
-	NOTES_GIVING, /* another process may have its connections already, so no process may follow it */
-	NOTES_ENDING  /* it stops in order, or was replaced */
+	NOTES_RESTORING, /* it serves, and has not restored all connections of the process before */
+	NOTES_GIVING,    /* another process may have its connections already, so no process may follow it */
+	NOTES_ENDING     /* it stops in order, or was replaced */
 };
 
 enum death_cause {

@@ -175,11 +175,18 @@ static int start_in_thread(struct worker *w, void *arg)
 	struct ragent_worker *rw = arg;
 
 	notes_enter_thread(rw->home.shared->notes, 1 + worker_index(w));
-	int result = ragent_worker_start(rw);
-	if (result < 0)
-		return result;
-	connection_restore_all(&rw->home);
-	ragent_welcome_fresh(rw->owner, worker_index(w));
+	return ragent_worker_start(rw);
+}
+
+static int start_again_in_thread(struct worker *w, void *arg)
+{
+	struct ragent_worker *rw = arg;
+	int result = start_in_thread(w, arg);
+
+	if (result == 0)
+		result = ragent_begin_restoring(rw->owner, rw);
+	if (result == 0)
+		ragent_welcome_fresh(rw->owner, worker_index(w));
 	return result;
 }
 
@@ -206,13 +213,13 @@ static int start_one_by_one(struct ragent *r)
 	return 0;
 }
 
-/* After a death each worker restores connections, which takes long. If a worker fails, the process ends at once. */
+/* After a death, clients wait. If a worker fails, the process ends at once. */
 static int start_all_together(struct ragent *r)
 {
 	int result = 0;
 
 	while (result == 0 && r->running < r->worker_count) {
-		result = worker_begin(r->threads[r->running], start_in_thread, r->workers[r->running]);
+		result = worker_begin(r->threads[r->running], start_again_in_thread, r->workers[r->running]);
 		r->running += result == 0;
 	}
 	for (unsigned i = 0; i < r->running; i++) {
@@ -295,6 +302,8 @@ struct ragent *ragent_create(const struct ragent_params *p, char *error, size_t 
 		agents_count(r->shared.agents), (unsigned)r->shared.front_count);
 	if (r->taker) {
 		ragent_take_over(r);
+	} else if (r->leftovers) {
+		notes_set_stage(r->shared.notes, NOTES_RESTORING);
 	} else {
 		ragent_open_control(r);
 		ragent_serve(r);

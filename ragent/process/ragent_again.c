@@ -3,8 +3,10 @@
  */
 #include <unistd.h>
 
+#include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_saved.h"
 #include "ragent/process/ragent_internal.h"
 
 #define HEARTBEAT_MS 200u
@@ -104,7 +106,31 @@ void ragent_welcome_fresh(struct ragent *r, unsigned worker)
 		ragent_worker_welcome(r->workers[worker], l->fresh[i]);
 }
 
-/* When it serves: a process that died before has let no connection go on. */
+static void on_worker_restored(struct worker *w, void *arg)
+{
+	struct ragent *r = arg;
+
+	if (++r->restored < r->worker_count || r->operations.state != OPERATIONS_RUNNING)
+		return;
+	ragent_open_control(r);
+	ragent_serve(r);
+}
+
+static void on_restored(struct connection_home *home)
+{
+	struct ragent_worker *rw = container_of(home, struct ragent_worker, home);
+	struct ragent *r = rw->owner;
+
+	worker_post(r->main, on_worker_restored, r);
+}
+
+int ragent_begin_restoring(struct ragent *r, struct ragent_worker *rw)
+{
+	rw->home.on_restored = on_restored;
+	return connection_restore_begin(&rw->home);
+}
+
+/* When it has restored all: a process that died before has let no connection go on. */
 static void count_fates(const struct ragent *r, uint64_t pause_us)
 {
 	struct fates *f = &r->shared.notes->shared->fates;
@@ -121,7 +147,8 @@ static unsigned long long in_us(uint64_t from_ns, uint64_t to_ns)
 	return (to_ns - from_ns) / 1000;
 }
 
-/* The pause, and its parts: until the next process begins, until the descriptors are sorted, until it serves. */
+/* The longest pause, and its parts: until the next process begins, until the descriptors are sorted, until the last
+ * connection is restored. */
 void ragent_say_running_again(const struct ragent *r)
 {
 	const struct notes *n = r->shared.notes;

@@ -69,7 +69,7 @@ static int bind_handover(struct ragent *r, struct passed_sockets *passed, char *
 	r->giver = handover_giver_create(&p, path, fd, error, cap);
 	if (!r->giver)
 		return CSSL_E_SYSTEM;
-	if (r->taker)
+	if (r->taker || r->leftovers)
 		handover_giver_pause(r->giver);
 	return 0;
 }
@@ -107,7 +107,7 @@ int ragent_bind_control(struct ragent *r, struct passed_sockets *passed, char *e
 		fd >= 0 ? control_create_fd(r->main, fd, path, &operations_provider, &r->operations, error, error_cap)
 			: control_create(r->main, path, &operations_provider, &r->operations, NULL, error, error_cap);
 	int result = r->control ? bind_address(r, passed, error, error_cap) : CSSL_E_SYSTEM;
-	if (result == 0 && r->taker)
+	if (result == 0 && (r->taker || r->leftovers))
 		control_pause(r->control);
 	return result == 0 ? bind_handover(r, passed, error, error_cap) : result;
 }

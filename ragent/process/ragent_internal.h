@@ -18,7 +18,8 @@ struct ragent {
 	struct worker **threads;
 	struct ragent_worker **workers;
 	unsigned worker_count;
-	unsigned running; /* workers whose thread has started, and that are not closed */
+	unsigned running;  /* workers whose thread has started, and that are not closed */
+	unsigned restored; /* workers that have restored all connections of the process before */
 	struct signals *signals;
 	struct control *control;
 	struct handover_giver *giver;      /* NULL: without a control socket */
@@ -56,6 +57,9 @@ int ragent_begin_heartbeat(struct ragent *r);
 int ragent_take_noted(const struct notes *n, struct passed_sockets *out);
 /* On the worker's thread: it takes its share of the clients that the dead process had only accepted. */
 void ragent_welcome_fresh(struct ragent *r, unsigned worker);
+/* The same: it begins to restore the connections of the dead process. When all workers have restored theirs, this
+ * process opens its control API, and has all. 0 or CSSL_E_NO_MEMORY. */
+int ragent_begin_restoring(struct ragent *r, struct ragent_worker *rw);
 void ragent_say_running_again(const struct ragent *r);
 
 #endif

@@ -14,6 +14,7 @@
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_saved.h"
 #include "ragent/keeper/notes.h"
 
 /* --- links --- */
@@ -155,6 +156,8 @@ static void on_tick(void *ctx)
 	notes_beat(rw->home.shared->notes, 1 + worker_index(rw->home.worker));
 	counter_set(&rw->home.counters.link_queued_bytes, links_queued(&rw->home.links));
 	links_each(&rw->home.links, link_tick);
+	if (rw->home.restoring) /* agents keep the streams of those that are left for as long as they hear this */
+		links_each(&rw->home.links, link_prove);
 	connection_home_tick(&rw->home);
 }
 
@@ -371,6 +374,7 @@ void ragent_worker_stop(struct ragent_worker *rw, uint64_t limit_ms, void (*on_c
 		connection_home_each(&rw->home, connection_kill);
 		return;
 	}
+	connection_restore_rest(&rw->home); /* and end them as all others */
 	rw->state = RAGENT_WORKER_DRAINING;
 	rw->on_closed = on_closed;
 	ragent_worker_unlisten(rw);

@@ -19,13 +19,6 @@
 #define WAIT_NUMERATOR   5u
 #define WAIT_DENOMINATOR 6u
 
-int link_take_proof(struct link *l, const struct frame *f)
-{
-	memcpy(l->proof, f->payload, sizeof l->proof);
-	l->proven = LINK_PROVEN;
-	return 0;
-}
-
 int link_may_park(const struct link *l)
 {
 	const int ended = l->failure == UV_EOF || l->failure == UV_ECONNRESET || l->failure == UV_EPIPE;
@@ -58,9 +51,15 @@ static void on_parked_due(struct deadline *d)
 	link_end_parked(container_of(d, struct link, parked_due));
 }
 
-void link_park(struct link *l)
+static void begin_wait(struct link *l)
 {
 	const uint64_t lost_ms = l->home->connections->conf->health.lost_ms;
+
+	deadline_set(l->home->connections->worker, &l->parked_due, lost_ms * WAIT_NUMERATOR / WAIT_DENOMINATOR);
+}
+
+void link_park(struct link *l)
+{
 	struct streams streams = l->streams;
 
 	turn_end_cancel(&l->doom);
@@ -70,7 +69,7 @@ void link_park(struct link *l)
 	l->next = l->home->parked;
 	l->home->parked = l;
 	l->parked_due.fn = on_parked_due;
-	deadline_set(l->home->connections->worker, &l->parked_due, lost_ms * WAIT_NUMERATOR / WAIT_DENOMINATOR);
+	begin_wait(l);
 	l->streams = (struct streams){ 0 };
 	streams_each(&streams, park_stream, l);
 	streams_clear(&streams);
@@ -102,6 +101,25 @@ static int is_same_line(const struct link *l, const struct link *before)
 {
 	return before != l && before->peer_worker == l->peer_worker && before->proven == LINK_PROVEN &&
 	       strcmp(before->peer, l->peer) == 0 && sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0;
+}
+
+/* Said again, it means that RAgent's next process has not asked for all streams yet. */
+static void wait_longer(const struct link *l)
+{
+	for (struct link *before = l->home->parked; before; before = before->next)
+		if (is_same_line(l, before))
+			begin_wait(before);
+}
+
+int link_take_proof(struct link *l, const struct frame *f)
+{
+	const enum link_proof before = l->proven;
+
+	memcpy(l->proof, f->payload, sizeof l->proof);
+	l->proven = LINK_PROVEN;
+	if (before == LINK_PROVEN)
+		wait_longer(l);
+	return 0;
 }
 
 struct search {

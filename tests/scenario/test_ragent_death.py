@@ -246,7 +246,7 @@ def test_the_owner_of_very_many_connections_is_asked_for_all(start_cluster):
 
 
 @pytest.mark.usefixtures("test_points")
-@pytest.mark.parametrize("point", ["records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "slot.kept", "client.write", "link.write"])
+@pytest.mark.parametrize("point", ["records.read", "records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "slot.kept", "client.write", "link.write"])
 def test_a_death_at_a_named_point_harms_no_idle_connection(start_cluster, point):
     """But the one whose slot was being written, which may be an idle one: it becomes compact a while after its last answer."""
     from tests.lib.tlsload import Load, check_honest, lost
@@ -440,6 +440,58 @@ def test_a_connection_that_cannot_be_restored_ends_by_a_reset(start_cluster):
         os.read(bad.sock.fileno(), 1)
     assert ask(cluster, good) == 1024
     good.close()
+
+
+@pytest.mark.usefixtures("test_points")
+def test_a_slow_restore_loses_no_owner_and_delays_no_new_client(start_cluster):
+    """Half of the connections wait to be restored for twice as long as agents wait for a dead RAgent."""
+    lost_s, count = patience(1), 20
+    cluster = start_cluster("--agents", "2", takeover=True, edit=edits.edits(
+        edits.at_end(f"health: {{ ping: 50ms, suspect: {lost_s * 500:.0f}ms, lost: {lost_s * 1000:.0f}ms }}"), edits.nobody_moves))
+    webs = [cluster.http(context=cluster.context(version)) for version in ("1.2", "1.3") for _ in range(count // 2)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    wait_until(lambda: all(c["state"] == "owned" for c in cluster.connections()), patience(10), "all are owned")
+    before = {c["id"]: (c["owner"], c["epoch"]) for c in cluster.connections()}
+    cluster.faults(f"slot.next drop on r1 after {count // 2}")
+    cluster.settle_faults()
+    os.kill(cluster.pid("r1"), signal.SIGKILL)
+    late = time.monotonic() + 2 * lost_s
+    wait_until(lambda: ask(cluster) == 1024 and time.monotonic() > late, patience(10), "new clients are served for long enough")
+    assert "running again" not in cluster.log("r1")
+    cluster.clear_faults()
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    assert {c["id"]: (c["owner"], c["epoch"]) for c in cluster.connections() if c["id"] in before} == before
+    assert cluster.counters()["ragent"]["reattached"] == count
+    assert cluster.status()["at_deaths"]["last_pause_us"] > 2e6 * lost_s
+    for web in webs:
+        web.close()
+
+
+@pytest.mark.usefixtures("test_points")
+def test_bytes_that_were_read_last_outlive_two_processes(start_cluster):
+    """They are only in the worker's read buffer. The next process reads into that, too, before it has restored all."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    others, last = [cluster.http() for _ in range(5)], cluster.http(source="127.0.0.2")
+    for web in [*others, last]:
+        assert ask(cluster, web) == 1024
+    dead = cluster.pid("r1")
+    cluster.faults("records.read stop on r1 peer 127.0.0.2:0 times 1")
+    cluster.settle_faults()
+    last.request("GET", "/64k")
+    wait_until(lambda: stopped(dead), patience(20), "it has read the request")
+    cluster.faults("slot.next drop on r1")
+    os.kill(dead, signal.SIGKILL)
+    wait_until(lambda: ask(cluster) == 1024, patience(20), "the next process has read other bytes")
+    os.kill(cluster.pid("r1"), signal.SIGKILL)
+    wait_until(lambda: cluster.log("r1").count("ragent died") == 2 and ask(cluster) == 1024, patience(20), "another process has read others")
+    cluster.clear_faults()
+    assert len(last.getresponse().read()) == 65536
+    for web in [*others, last]:
+        assert ask(cluster, web) == 1024
+        web.close()
+    assert cluster.status()["at_deaths"]["reset"] == 0
 
 
 @pytest.mark.usefixtures("test_points")

@@ -234,6 +234,32 @@ START_TEST(a_process_with_a_thread_that_hangs_is_killed)
 }
 END_TEST
 
+/* All threads run, and one of them stands. */
+static int hang_while_restoring(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_FIRST_LIFE) {
+		notes_set_stage(notes, NOTES_SERVING);
+		raise(SIGKILL);
+	}
+	if (notes_deaths(notes) == 2) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return notes->died_restoring == 1 && notes->last_thread == 1 ? 0 : 1;
+	}
+	notes_set_stage(notes, NOTES_RESTORING);
+	for (;;) {
+		notes_beat(notes, 0);
+		notes_beat(notes, 2);
+		usleep(1000);
+	}
+}
+
+START_TEST(a_thread_that_hangs_while_others_restore_is_a_hang)
+{
+	ck_assert_int_eq(keep(hang_while_restoring), 0);
+	ck_assert_uint_eq(notes->shared->deaths[DEATH_HUNG], 1);
+}
+END_TEST
+
 /* One thread does the work of the start, for longer than a thread that serves may stand still. */
 static int start_slowly(void *ctx, enum keeper_life life)
 {
@@ -301,6 +327,29 @@ START_TEST(only_the_connection_of_the_thread_that_crashed_is_blamed)
 
 	ck_assert(WIFEXITED(status));
 	ck_assert_int_eq(WEXITSTATUS(status), 9);
+}
+END_TEST
+
+/* While it restores, it uses bytes of a client that is restored already. */
+static int crash_on_a_client_while_restoring(void *ctx, enum keeper_life life)
+{
+	if (notes_deaths(notes) == 2) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return notes->died_restoring == 0 ? 10 : 1;
+	}
+	notes_set_stage(notes, life == KEEPER_FIRST_LIFE ? NOTES_SERVING : NOTES_RESTORING);
+	if (life == KEEPER_NEXT_LIFE)
+		atomic_store(&notes->working[0], &connection_a);
+	notes_enter_thread(notes, 1);
+	abort();
+}
+
+START_TEST(a_crash_on_bytes_of_a_client_says_nothing_of_what_is_restored)
+{
+	int status = keep(crash_on_a_client_while_restoring);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 10);
 }
 END_TEST
 
@@ -409,9 +458,11 @@ int main(void)
 		only_a_process_that_gives_goes_on_serving,
 		a_descriptor_outlives_the_process_that_opened_it,
 		a_process_with_a_thread_that_hangs_is_killed,
+		a_thread_that_hangs_while_others_restore_is_a_hang,
 		a_start_in_which_one_thread_works_is_no_hang,
 		a_child_that_scribbles_into_the_notes_does_the_keeper_no_harm,
 		only_the_connection_of_the_thread_that_crashed_is_blamed,
+		a_crash_on_bytes_of_a_client_says_nothing_of_what_is_restored,
 		a_signal_to_the_keeper_goes_to_its_child,
 		a_signal_waits_until_the_child_can_handle_it,
 		a_keeper_that_cannot_give_up_its_privileges_ends_with_its_child,

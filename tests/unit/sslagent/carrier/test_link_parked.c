@@ -138,6 +138,54 @@ START_TEST(a_parked_stream_takes_no_answer_and_opens_nothing)
 }
 END_TEST
 
+static void set_lost_ms(uint32_t ms)
+{
+	((struct conf *)a1.worker.conf)->health.lost_ms = ms;
+}
+
+/* RAgent's next process restores many connections, and has not asked for this one yet. */
+START_TEST(a_parked_stream_waits_as_long_as_the_proof_is_repeated)
+{
+	const unsigned lost_ms = 300;
+
+	begin_request();
+	set_lost_ms(lost_ms);
+	lose_peer(&p);
+	peer_open(&q);
+	const uint64_t end_ms = now_ms() + 2 * lost_ms;
+	while (now_ms() < end_ms) {
+		send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
+		turns(1);
+		peer_turn(&q);
+	}
+	ck_assert_ptr_nonnull(carriers.parked);
+	send_reattach(&q, 1);
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1);
+	close_peers();
+}
+END_TEST
+
+/* Said once, it only shows that this link is of the next process. And another RAgent shows another one. */
+START_TEST(a_parked_stream_does_not_wait_for_a_proof_that_is_not_repeated)
+{
+	static const uint8_t other[FRAME_PROOF_LEN] = "another RAgent";
+
+	begin_request();
+	set_lost_ms(300);
+	lose_peer(&p);
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, _i == 0 ? proof : other, sizeof proof);
+	while (carriers.parked) {
+		if (_i == 1)
+			send_frame(&q, 0, FRAME_PROOF, other, sizeof other);
+		turns(1);
+		peer_turn(&q);
+	}
+	ck_assert_uint_eq(a1.worker.table.count, 0);
+	close_peers();
+}
+END_TEST
+
 /* The next process may have read nothing of a handshake yet, or not that the connection is frozen. */
 START_TEST(a_handshake_and_what_is_frozen_wait)
 {
@@ -272,6 +320,8 @@ int main(void)
 	const struct connection_fact facts[] = {
 		{ a_proven_stream_goes_on_with_the_same_frames, 0 },
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
+		{ a_parked_stream_waits_as_long_as_the_proof_is_repeated, 0 },
+		{ a_parked_stream_does_not_wait_for_a_proof_that_is_not_repeated, 2 },
 		{ a_handshake_and_what_is_frozen_wait, 2 },
 		{ an_agent_that_leaves_does_not_adopt_what_it_owns, 0 },
 		{ above_the_budget_held_frames_give_way_and_no_connection, 0 },

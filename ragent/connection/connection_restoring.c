@@ -1,0 +1,160 @@
+/* connection_restoring.c: restores all connections that the process before left, a few in each turn of the loop.
+ * Between them the worker serves: links to agents come up, connections that are restored go on, and new clients are
+ * accepted. So a large table delays nobody but those whose turn has not come. While it lasts, the links show agents
+ * that the others will follow (ragent/worker/ragent_worker.c), and agents keep their streams.
+ *
+ * Bytes that the process before had read and not logged are in the worker's read buffer. This process reads into the
+ * same buffer, so connections with such bytes are restored before the first turn.
+ */
+#include <stdlib.h>
+
+#include "net/container_of.h"
+#include "net/log.h"
+#include "proto/error.h"
+#include "ragent/connection/connection_restoring.h"
+#include "ragent/connection/connection_saved.h"
+
+/* So long the worker may restore at a time. */
+#define SLICE_NS 2000000u
+
+/* Both processes have the same cluster file, so a number means the same in both. */
+static int same_numbers(const struct ragent_shared *shared, struct handover_map *out)
+{
+	*out = (struct handover_map){ .agent_count = agents_count(shared->agents),
+		.front_count = (unsigned)shared->front_count,
+		.fronts = calloc(shared->front_count + 1, sizeof *out->fronts) };
+	for (unsigned i = 0; i < out->agent_count; i++)
+		out->agents[i] = (int)i;
+	for (unsigned i = 0; out->fronts && i < out->front_count; i++)
+		out->fronts[i] = &shared->fronts[i];
+	return out->fronts ? 0 : CSSL_E_NO_MEMORY;
+}
+
+static struct table_slot *next_slot(struct restoring *all)
+{
+	struct table *t = all->home->table;
+
+	return t ? table_next(t, &all->walk, worker_index(all->home->worker)) : NULL;
+}
+
+static void restore_read_last(struct restoring *all)
+{
+	struct connection_home *home = all->home;
+	const uint8_t *buffers = home->shared->notes->outliving.read_buffers;
+	struct table_slot *s;
+
+	all->read_last = buffers ? buffers + (size_t)worker_index(home->worker) * WORKER_READ_BUFFER_LEN : NULL;
+	while ((s = next_slot(all)) != NULL) {
+		if (connection_has_unlogged(home, s))
+			connection_restore(all, s);
+		notes_beat_all(home->shared->notes);
+	}
+	all->read_last = NULL;
+	all->walk = (struct table_walk){ 0 };
+}
+
+static void end(struct restoring *all)
+{
+	struct connection_home *home = all->home;
+
+	if (home->table)
+		table_forget_former(home->table, worker_index(home->worker));
+	home->restoring = NULL;
+	turn_end_cancel(&all->next);
+	free(all->map.fronts);
+	free(all);
+	connection_reattach_anew(home);
+	home->on_restored(home);
+}
+
+static void restore(struct restoring *all, struct table_slot *s)
+{
+	struct connection_home *home = all->home;
+
+	if (table_slot_has_all(s) && s->fd >= 0)
+		connection_restore(all, s);
+	notes_beat(home->shared->notes, 1 + worker_index(home->worker));
+}
+
+static void restore_some(struct restoring *all)
+{
+	const uint64_t end_ns = notes_now_ns() + SLICE_NS;
+
+	while (notes_now_ns() < end_ns && fault_at("slot.next", NULL, NULL) != FAULT_DROP) {
+		struct table_slot *s = next_slot(all);
+		if (!s) {
+			end(all);
+			return;
+		}
+		restore(all, s);
+	}
+	worker_at_turn_end(all->home->worker, &all->next);
+}
+
+/* Once in a turn, so that the loop sees what came. */
+static void on_next(struct turn_end *t)
+{
+	struct restoring *all = container_of(t, struct restoring, next);
+	struct worker *w = all->home->worker;
+
+	if (all->turn == worker_turn(w)) {
+		worker_at_turn_end(w, &all->next);
+		return;
+	}
+	all->turn = worker_turn(w);
+	restore_some(all);
+}
+
+void connection_restore_rest(struct connection_home *home)
+{
+	struct restoring *all = home->restoring;
+	struct table_slot *s;
+
+	if (!all)
+		return;
+	while ((s = next_slot(all)) != NULL)
+		restore(all, s);
+	end(all);
+}
+
+int connection_restore_begin(struct connection_home *home)
+{
+	struct restoring *all = calloc(1, sizeof *all);
+
+	if (!all || same_numbers(home->shared, &all->map) < 0) {
+		free(all);
+		return CSSL_E_NO_MEMORY;
+	}
+	all->home = home;
+	all->next.fn = on_next;
+	home->restoring = all;
+	restore_read_last(all);
+	worker_at_turn_end(home->worker, &all->next);
+	return 0;
+}
+
+void connection_forget_saved(struct notes *n)
+{
+	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
+		table_forget_former(n->table, worker);
+		notes_beat_all(n);
+	}
+	atomic_fetch_add(&n->shared->fates.starts_without_restore, 1);
+	log_event(LOG_ERROR, NULL, "nothing is restored",
+		"cause=\"%u processes in a row died while they restored connections\" "
+		"effect=\"the connections of before are reset; new clients are served\" "
+		"remedy=\"see the cause of each 'ragent died': killed, look for a lack of memory; else, report it\"",
+		n->died_restoring);
+}
+
+void connection_suspect_clients(struct notes *n)
+{
+	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
+		struct connection *c = (struct connection *)notes_blamed(n, worker);
+		atomic_store(&n->working[worker], NULL);
+		if (!table_has_slot(n->table, c))
+			continue;
+		notes_suspect(n, &c->endpoints.client);
+		table_slot_to(&c->slot, SLOT_VOID); /* restored, its bytes would do the same to the next process */
+	}
+}
