@@ -197,6 +197,7 @@ static void go_on(struct connection *c)
 		link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
 	connection_acknowledge(c);
 	connection_send_records(c);
+	connection_drain_if_idle(c);
 }
 
 int connection_in_reattached(struct connection *c, const struct frame *f)

@@ -495,6 +495,25 @@ def test_bytes_that_were_read_last_outlive_two_processes(start_cluster):
 
 
 @pytest.mark.usefixtures("test_points")
+def test_a_stop_amid_a_slow_restore_ends_in_order(start_cluster):
+    cluster = start_cluster("--agents", "1", takeover=True)
+    webs = [cluster.http() for _ in range(10)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    cluster.faults("slot.next drop on r1 after 5")
+    cluster.settle_faults()
+    os.kill(cluster.pid("r1"), signal.SIGKILL)
+    assert ask(cluster) == 1024
+    os.kill(cluster.keeper_pid(), signal.SIGTERM)
+    assert cluster.wait_gone("r1", patience(20)) == 0
+    assert "running again" not in cluster.log("r1") and "stopped" in cluster.log("r1")
+    for web in webs:
+        web.sock.suppress_ragged_eofs = False
+        assert web.sock.recv(1) == b""  # close_notify
+        web.close()
+
+
+@pytest.mark.usefixtures("test_points")
 def test_a_death_before_anything_was_given_is_followed(start_cluster):
     """The old process dies while --replace asks it for its first worker: the new process ends, and the keeper of the old one goes on."""
     cluster = start_cluster("--agents", "1", takeover=True)
