@@ -32,6 +32,7 @@ enum connection_tag {
 	TAG_INPUT = 211,        /* client: bytes that were read and not used */
 	TAG_OUTPUT = 212,       /* client: bytes that were not written; drained counts as if they were */
 	TAG_PREAMBLE = 213,     /* preamble */
+	TAG_FRAMES = 214,       /* account: frames (8) | frames_told (8) */
 
 	TAG_SERVER_NAME = 1000, /* server_name, within TAG_AGREED */
 	TAG_ALPN = 1001,        /* alpn */
@@ -39,5 +40,6 @@ enum connection_tag {
 
 #define PLACE_LEN       8u /* agent (2) | its worker (2) | stream (4) */
 #define COPY_HEADER_LEN 8u
+#define FRAMES_LEN      16u
 
 #endif

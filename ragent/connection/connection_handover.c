@@ -38,6 +38,7 @@ size_t connection_packed_len(const struct connection *c)
 
 	len += FIELD_HEADER_LEN + sizeof(uint32_t); /* listener */
 	len += FIELD_HEADER_LEN + PLACE_LEN;        /* current */
+	len += FIELD_HEADER_LEN + FRAMES_LEN;
 	len += FIELD_HEADER_LEN + c->endpoints.unique_id_len;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
 	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
@@ -125,6 +126,15 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 		put_busy(w, c->busy);
 	else
 		put_compact(w, c);
+}
+
+void connection_pack_frames(const struct connection *c, struct wire_writer *w)
+{
+	if (!c->current.link || c->account.frames == FRAMES_UNKNOWN)
+		return;
+	field_begin(w, TAG_FRAMES, FRAMES_LEN);
+	wire_put_u64(w, c->account.frames);
+	wire_put_u64(w, c->account.frames_told);
 }
 
 int connection_fd(const struct connection *c)

@@ -29,6 +29,8 @@ void connection_stop_reattaching(struct connection *c);
 int connection_can_be_packed(const struct connection *c);
 size_t connection_packed_len(const struct connection *c);
 void connection_pack(const struct connection *c, struct wire_writer *w);
+/* Then the numbers of its agent's frames; without them, the agent cannot go on after a death of the other process. */
+void connection_pack_frames(const struct connection *c, struct wire_writer *w);
 /* The connection keeps the descriptor. */
 int connection_fd(const struct connection *c);
 

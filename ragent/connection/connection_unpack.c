@@ -63,6 +63,16 @@ static int take_place(struct parsed *p, const struct field_item *item, struct pl
 	return 0;
 }
 
+static int take_frames(struct parsed *p, const struct field_item *item)
+{
+	struct wire_reader r = wire_reader(item->value, item->len);
+	struct stream_account *a = &p->c->account;
+
+	a->frames = wire_u64(&r);
+	a->frames_told = wire_u64(&r);
+	return wire_reader_end(&r) < 0 || a->frames == FRAMES_UNKNOWN || a->frames_told > a->frames ? CSSL_E_RANGE : 0;
+}
+
 static int take_unique_id(struct parsed *p, const struct field_item *item)
 {
 	const struct proxy_header h = {
@@ -157,6 +167,7 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_LISTENER: return take_listener(p, item);
 	case TAG_CURRENT: return take_place(p, item, &p->c->current);
 	case TAG_FROZEN: return take_place(p, item, &p->c->busy->frozen);
+	case TAG_FRAMES: return take_frames(p, item);
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
 	case TAG_COPY_PENDING: return take_copy(p, item);
@@ -273,7 +284,8 @@ static int apply(struct parsed *p, int fd)
 		close(fd);
 		return r;
 	}
-	c->account.frames = FRAMES_UNKNOWN;
+	if (c->current.link)
+		c->account.stream = connection_stream_name(c);
 	c->slot.bytes_written = c->queued - p->left.output_len;
 	c->slot.bytes_read = tcp_counts_get(fd, &counts) == 0 ? counts.read - p->left.input_len : SLOT_BYTES_UNKNOWN;
 	r = stream_open_fd_with(&c->busy->client, c->home->worker, &connection_client_ops, fd, &p->left);
@@ -302,6 +314,8 @@ int connection_unpack(
 {
 	struct parsed p = { .c = connection_create(home, NULL), .map = map };
 
+	if (p.c)
+		p.c->account.frames = FRAMES_UNKNOWN; /* to an earlier release */
 	int r = p.c ? parse(&p, in, len) : CSSL_E_NO_MEMORY;
 	if (r == 0)
 		r = map_agents(map, p.c);

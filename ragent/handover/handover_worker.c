@@ -89,7 +89,7 @@ static int unpack_link(struct ragent_worker *rw, const struct handover_map *map,
 /* --- connections --- */
 
 /* length (4) | connection; once for each descriptor */
-static int pack_connection(const struct connection *c, struct handover_message *m)
+static int pack_connection(const struct connection *c, unsigned format, struct handover_message *m)
 {
 	size_t cap = 4 + connection_packed_len(c), before = m->len;
 	uint8_t *room = handover_message_room(m, cap);
@@ -98,6 +98,8 @@ static int pack_connection(const struct connection *c, struct handover_message *
 		return CSSL_E_NO_MEMORY;
 	struct wire_writer w = wire_writer(room + 4, cap - 4);
 	connection_pack(c, &w);
+	if (format >= HANDOVER_TELLS_FRAMES)
+		connection_pack_frames(c, &w);
 	size_t len = (size_t)wire_writer_len(&w);
 	wire_store_u32(room, (uint32_t)len);
 	m->len = before + 4 + len;
@@ -105,7 +107,8 @@ static int pack_connection(const struct connection *c, struct handover_message *
 	return 0;
 }
 
-static int pack_connections(struct ragent_worker *rw, struct handover_message *m, handover_send *send, void *ctx)
+static int pack_connections(
+	struct ragent_worker *rw, unsigned format, struct handover_message *m, handover_send *send, void *ctx)
 {
 	int r = 0;
 
@@ -113,7 +116,7 @@ static int pack_connections(struct ragent_worker *rw, struct handover_message *m
 	for (const struct connection *c = rw->home.connections; c && r == 0; c = connection_next(c)) {
 		if (!connection_can_be_packed(c))
 			continue;
-		r = pack_connection(c, m);
+		r = pack_connection(c, format, m);
 		if (r == 0 && (m->fd_count == HANDOVER_FDS_MAX || m->len >= MESSAGE_FULL)) {
 			r = send(ctx, m);
 			handover_message_begin(m, HANDOVER_CONNECTIONS);
@@ -167,7 +170,7 @@ int handover_worker_pack(struct ragent_worker *rw, unsigned format, handover_sen
 	if (r == 0)
 		r = send(ctx, &m);
 	if (r == 0)
-		r = pack_connections(rw, &m, send, ctx);
+		r = pack_connections(rw, format, &m, send, ctx);
 	handover_message_clear(&m);
 	return r;
 }
@@ -200,5 +203,6 @@ void handover_worker_go_on(struct ragent_worker *rw)
 {
 	worker_refresh_now(rw->home.worker); /* times that come are younger than this turn */
 	ragent_worker_unpark(rw);
+	links_each(&rw->home.links, link_prove); /* the process after this one will show another proof */
 	connection_home_each(&rw->home, connection_go_on);
 }

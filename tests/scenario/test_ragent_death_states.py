@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from tests.lib import edits
-from tests.lib.build import patience, sized
+from tests.lib.build import patience, scaled, sized
 from tests.lib.stepwise_tls import StepwiseTls
-from tests.lib.tlsload import Load, check_honest, lost
+from tests.lib.tlsload import Load, check_honest, check_unharmed, lost
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(180)
@@ -173,6 +173,52 @@ def test_a_goodbye_under_way_is_said(start_cluster):
     web.sock.suppress_ragged_eofs = False
     assert web.sock.recv(1) == b""  # close_notify
     web.close()
+
+
+@pytest.mark.parametrize("options", LINKS.values(), ids=LINKS.keys())
+def test_what_was_taken_over_goes_on_after_a_death(start_cluster, options):
+    """The new process of --replace dies: all goes on at its owners, in its epochs, over links that the old process opened. Then
+    the next one is replaced, and its successor dies."""
+    cluster = start_cluster("--agents", "2", *options, edit=edits.nobody_moves)
+    busy = {"down": {"count": scaled(8, 2), "path": "/20m", "rate": 4 << 20},
+            "up": {"count": scaled(8, 2), "method": "POST", "path": "/sha256", "body": 4 << 20}}
+    with contextlib.ExitStack() as stack, Load(cluster) as load:
+        client = stack.enter_context(client_of(cluster, cluster.sf, "1.3"))
+        shake_hands_up_to(client, STAGES[1])
+        load.add("idle", count=20, run="waits")
+        load.ask("idle")
+        for name, settings in busy.items():
+            load.add(name, again="always", **settings)
+        for _ in range(2):
+            answers = load.report()["up"]["answers"]
+            wait_until(lambda answers=answers: load.report()["up"]["answers"] > answers + 4, patience(30), "load goes on")
+            epochs = {c["id"]: c["epoch"] for c in cluster.connections()}
+            cluster.replace()
+            cluster.kill_ragent()
+            assert {c["id"]: c["epoch"] for c in cluster.connections()} == epochs
+        check_unharmed(load.ask("idle"))
+        client.shake_hands()
+        assert client.ask()
+        for name in busy:
+            check_unharmed(load.stop(name))
+    assert cluster.status()["at_deaths"]["reset"] == 0
+
+
+@pytest.mark.usefixtures("test_points")
+def test_what_an_earlier_release_handed_over_goes_on_as_after_the_loss_of_its_owner(start_cluster):
+    """It does not tell the numbers of the frames."""
+    cluster = start_cluster("--agents", "2", takeover=True, edit=edits.nobody_moves)
+    with client_of(cluster, cluster.sf, "1.3") as client:
+        client.begin()
+        client.shake_hands()
+        assert client.ask()
+        cluster.env["CSSL_HANDOVER_FORMAT"] = "4"
+        cluster.replace()
+        del cluster.env["CSSL_HANDOVER_FORMAT"]
+        epoch, = (c["epoch"] for c in cluster.connections())
+        cluster.kill_ragent()
+        assert client.ask()
+        assert [c["epoch"] for c in cluster.connections()] == [epoch + 1]
 
 
 DEATHS = sized(4, 30)
