@@ -1,6 +1,6 @@
 /* tcp_counts.c: read bytes are the received ones minus those in the receive queue. Written bytes are the
- * acknowledged ones plus those in the send queue. The numbers come from several calls. So they are only valid if the
- * first number is still the same after the others.
+ * acknowledged ones plus those in the send queue. The kernel counts a FIN as a byte. The numbers come from several
+ * calls. So they are only valid if the first number is still the same after the others.
  */
 #include "net/tcp_counts.h"
 
@@ -15,8 +15,15 @@
 
 #define ATTEMPTS 16u
 
-/* include/net/tcp_states.h of the kernel: the peer's FIN has come. */
-enum { STATE_TIME_WAIT = 6, STATE_CLOSE_WAIT = 8, STATE_LAST_ACK = 9, STATE_CLOSING = 11 };
+/* include/net/tcp_states.h of the kernel. */
+enum {
+	STATE_FIN_WAIT1 = 4,
+	STATE_FIN_WAIT2 = 5,
+	STATE_TIME_WAIT = 6,
+	STATE_CLOSE_WAIT = 8,
+	STATE_LAST_ACK = 9,
+	STATE_CLOSING = 11
+};
 
 static int get_info(int fd, struct tcp_info *info)
 {
@@ -38,6 +45,25 @@ static int has_fin(const struct tcp_info *info)
 	}
 }
 
+static int has_own_fin(const struct tcp_info *info)
+{
+	switch (info->tcpi_state) {
+	case STATE_FIN_WAIT1:
+	case STATE_FIN_WAIT2:
+	case STATE_TIME_WAIT:
+	case STATE_LAST_ACK:
+	case STATE_CLOSING: return 1;
+	default: return 0;
+	}
+}
+
+int tcp_has_ended(int fd)
+{
+	struct tcp_info info;
+
+	return get_info(fd, &info) == 0 && has_own_fin(&info);
+}
+
 static int is_same(const struct tcp_info *a, const struct tcp_info *b)
 {
 	return a->tcpi_bytes_received == b->tcpi_bytes_received && a->tcpi_bytes_acked == b->tcpi_bytes_acked &&
@@ -56,7 +82,7 @@ int tcp_counts_get(int fd, struct tcp_counts *out)
 		if (!is_same(&before, &after))
 			continue;
 		out->read = after.tcpi_bytes_received - (uint64_t)unread - (has_fin(&after) ? 1 : 0);
-		out->written = after.tcpi_bytes_acked + (uint64_t)unsent;
+		out->written = after.tcpi_bytes_acked + (uint64_t)unsent - (has_own_fin(&after) ? 1 : 0);
 		return 0;
 	}
 	return CSSL_E_SYSTEM;

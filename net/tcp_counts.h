@@ -8,11 +8,14 @@
 
 struct tcp_counts {
 	uint64_t read;    /* without the peer's FIN */
-	uint64_t written; /* with our own FIN, and with the SYN where this side connected */
+	uint64_t written; /* without our own FIN; with the SYN where this side connected */
 };
 
 /* 0, or CSSL_E_SYSTEM: not a TCP connection, the kernel does not count, or bytes come so fast that the numbers do not
  * stand still. */
 int tcp_counts_get(int fd, struct tcp_counts *out);
+
+/* Has a process of this host said FIN on it? 1 or 0. */
+int tcp_has_ended(int fd);
 
 #endif

@@ -158,7 +158,6 @@ static int in_fin(struct connection *c, const struct frame *f)
 {
 	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
-	connection_touch(c); /* the kernel counts the FIN as a byte */
 	c->server_side = f->flags & FRAME_AUTHENTICATED ? SERVER_CLOSE_NOTIFY : SERVER_FIN;
 	stream_shutdown(&c->busy->client);
 	return 0;

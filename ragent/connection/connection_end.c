@@ -24,6 +24,19 @@ void connection_close_now(struct connection *c)
 		connection_close_compact(c);
 }
 
+int connection_lacks_bytes(const struct connection *c)
+{
+	return c->queued != c->account.base + c->account.received;
+}
+
+void connection_shut_if_due(struct connection *c)
+{
+	const int server_ended = c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY;
+
+	if (c->state == CONNECTION_LINGERING || (server_ended && !connection_lacks_bytes(c)))
+		stream_shutdown(&c->busy->client);
+}
+
 void connection_linger(struct connection *c)
 {
 	uint32_t idle_ms = connection_limits(c)->idle_timeout_ms;

@@ -316,6 +316,10 @@ void connection_drain_if_idle(struct connection *c);
 void connection_close_now(struct connection *c);
 /* Frees its records, copies and download. */
 void connection_drop_kept(struct connection *c);
+/* Its client gets FIN behind all bytes, if the server or its end has come and no byte is missing here. Legal twice. */
+void connection_shut_if_due(struct connection *c);
+/* Its owner has more bytes, which the client has not got: the process before had taken them. */
+int connection_lacks_bytes(const struct connection *c);
 /* LINGERING: bytes went to the client or came from it: check whether it may close. */
 void connection_linger(struct connection *c);
 /* LINGERING: discards @len bytes of the client. */

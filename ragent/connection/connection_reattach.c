@@ -143,7 +143,7 @@ static void give_up_owner(struct connection *c)
 /* If all that was committed went to the client: what is lacking, nobody else has. */
 static int another_can_go_on(const struct connection *c)
 {
-	return c->queued == c->account.base + c->account.received && (c->copies.current || connection_shakes_hands(c));
+	return !connection_lacks_bytes(c) && (c->copies.current || connection_shakes_hands(c));
 }
 
 /* As after the loss of an owner. */
@@ -193,6 +193,7 @@ static void go_on(struct connection *c)
 	const uint8_t reason = c->end_reason;
 
 	connection_to(c, (enum connection_state)c->busy->resumes);
+	connection_shut_if_due(c);
 	if (c->state == CONNECTION_FINISHING)
 		link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
 	connection_acknowledge(c);
@@ -248,6 +249,7 @@ static void write_again(struct connection *c, const struct frame *f)
 	}
 	c->queued += lost;
 	counter_add(&c->home->counters.client_queued_bytes, lost);
+	connection_shut_if_due(c);
 }
 
 int connection_had_frame(struct connection *c, const struct frame *f)

@@ -117,11 +117,6 @@ static int names_its_stream(const struct connection_home *home, const struct con
 	return agent >= 0 && (unsigned)agent < agents_count(home->shared->agents);
 }
 
-static int is_open(const struct connection *c)
-{
-	return (c->server_side == SERVER_OPEN || c->server_side == SERVER_SAID_LAST) && c->tail != TAIL_VIOLATION;
-}
-
 /* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
  * writes. */
 static int is_readable(const struct connection_home *home, const struct connection *c)
@@ -129,7 +124,7 @@ static int is_readable(const struct connection_home *home, const struct connecti
 	const struct table *t = home->table;
 	const struct endpoints *e = &c->endpoints;
 
-	return c->slot.front < home->shared->front_count && is_open(c) && fits_its_state(c) &&
+	return c->slot.front < home->shared->front_count && c->tail != TAIL_VIOLATION && fits_its_state(c) &&
 	       names_its_stream(home, c) && (!c->copies.current || copy_is_whole(t, c->copies.current)) &&
 	       (!c->agreed || names_are_whole(t, c->agreed)) &&
 	       (e->unique_id_len == 0 || table_has(t, e->unique_id, e->unique_id_len));

@@ -36,7 +36,7 @@ static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 
 static int owner_may_go_on(const struct connection *c)
 {
-	return c->tail != TAIL_VIOLATION && (c->server_side == SERVER_OPEN || c->server_side == SERVER_SAID_LAST);
+	return c->tail != TAIL_VIOLATION;
 }
 
 /* Without the number of its agent's frames, the next process can only treat the agent as lost. Of these states, no

@@ -283,12 +283,6 @@ void connection_owner_lost_with_process(struct connection *c)
 	owner_lost(c, agent, PEER_FATE_UNKNOWN);
 }
 
-/* The agent did not send again all that the process before had: nobody else has these bytes. */
-static int lacks_bytes(const struct connection *c)
-{
-	return c->busy && c->busy->again.next && c->queued != c->account.base + c->account.received;
-}
-
 static void current_lost(struct connection *c, struct link *l)
 {
 	if (c->busy)
@@ -304,7 +298,8 @@ static void current_lost(struct connection *c, struct link *l)
 		connection_reattach_failed(c);
 		return;
 	}
-	if (lacks_bytes(c)) {
+	/* the agent did not send again all that the process before had: nobody else has these bytes */
+	if (c->busy && c->busy->again.next && connection_lacks_bytes(c)) {
 		counter_add(&c->home->counters.takeovers_ended, 1);
 		connection_end(c, END_AGENT_LOST, END_RESET);
 		return;

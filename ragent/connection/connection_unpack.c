@@ -339,8 +339,7 @@ int connection_unpack(
 void connection_go_on(struct connection *c)
 {
 	connection_arm_deadline(c);
-	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY || c->state == CONNECTION_LINGERING)
-		stream_shutdown(&c->busy->client);
+	connection_shut_if_due(c);
 	connection_begin_reading(c);
 	if (c->state == CONNECTION_LINGERING) {
 		connection_linger(c);

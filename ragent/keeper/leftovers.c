@@ -193,7 +193,9 @@ static void sort_fresh(struct leftovers *l, const struct notes *n, int fd)
 {
 	struct numbers fresh = { l->fresh, l->fresh_count, l->fresh_cap };
 
-	if (!is_untouched(fd) || add(&fresh, fd) < 0)
+	if (tcp_has_ended(fd)) /* the kernel has all, and delivers it */
+		close(fd);
+	else if (!is_untouched(fd) || add(&fresh, fd) < 0)
 		end_by_reset(l, n, fd);
 	l->fresh = fresh.at;
 	l->fresh_count = fresh.count;

@@ -221,6 +221,36 @@ def test_what_an_earlier_release_handed_over_goes_on_as_after_the_loss_of_its_ow
         assert [c["epoch"] for c in cluster.connections()] == [epoch + 1]
 
 
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+def test_what_a_client_sends_behind_the_end_of_its_server_arrives(start_cluster, version):
+    """The server has said all and FIN, and reads on."""
+    heard = []
+
+    def end_first(listening):
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(patience(20))
+            connection.sendall(b"hello\n")
+            connection.shutdown(socket.SHUT_WR)
+            while data := connection.recv(65536):
+                heard.append(data)
+
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listening.settimeout(patience(20))
+        cluster = start_cluster("--agents", "1", "--backend", "%s:%d" % listening.getsockname(), edit=lambda text: text.replace("service: http", "service: tcp"))
+        server = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1)).submit(end_first, listening)
+        sock = stack.enter_context(cluster.connect(context=cluster.context(version)))
+        assert b"".join(iter(lambda: sock.recv(100), b"")) == b"hello\n"
+        for _ in range(2):
+            cluster.kill_ragent()
+            sock.sendall(bytes(100_000))
+        sock.unwrap().close()
+        server.result()
+        assert b"".join(heard) == bytes(200_000)
+        assert cluster.status()["at_deaths"]["reset"] == 0
+
+
 DEATHS = sized(4, 30)
 WAYS = {"trusted TCP, http": ("trusted", "http"), "sealed TCP, tcp": ("sealed", "tcp")}
 

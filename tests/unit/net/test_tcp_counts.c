@@ -77,6 +77,22 @@ START_TEST(the_fin_of_the_peer_is_no_byte)
 }
 END_TEST
 
+START_TEST(the_own_fin_is_no_byte)
+{
+	char byte;
+
+	ck_assert_int_eq(send(server, "x", 1, 0), 1);
+	ck_assert(!tcp_has_ended(server));
+	ck_assert_int_eq(shutdown(server, SHUT_WR), 0);
+	check(0, 1);
+	ck_assert(tcp_has_ended(server));
+	ck_assert_int_eq(recv(client, &byte, 1, MSG_WAITALL), 1);
+	ck_assert_int_eq(recv(client, &byte, 1, 0), 0);
+	check(0, 1);
+	ck_assert(!tcp_has_ended(client));
+}
+END_TEST
+
 START_TEST(what_is_no_tcp_connection_has_no_counts)
 {
 	struct tcp_counts counts;
@@ -94,6 +110,7 @@ int main(void)
 		only_what_was_read_counts_as_read,
 		what_the_kernel_took_counts_as_written_before_the_peer_has_it,
 		the_fin_of_the_peer_is_no_byte,
+		the_own_fin_is_no_byte,
 		what_is_no_tcp_connection_has_no_counts,
 	};
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ragent/keeper/leftovers.h"
@@ -94,6 +95,45 @@ START_TEST(a_client_to_which_a_byte_was_written_is_reset)
 	ck_assert_int_eq(send(accepted, "x", 1, 0), 1);
 	sort_without_client(&l);
 	ck_assert_uint_eq(l.reset, 1);
+	leftovers_free(&l);
+}
+END_TEST
+
+/* At SIGUSR1, in a process that has only the client's end: 3 when it gets one byte and FIN. */
+static pid_t read_one_byte_and_fin(void)
+{
+	sigset_t go;
+	int signum;
+	char byte;
+
+	sigemptyset(&go);
+	sigaddset(&go, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &go, NULL);
+	pid_t reader = fork();
+	if (reader == 0) {
+		close(accepted);
+		sigwait(&go, &signum);
+		_exit(recv(client, &byte, 1, MSG_WAITALL) == 1 && recv(client, &byte, 1, 0) == 0 ? 3 : 4);
+	}
+	close(client);
+	return reader;
+}
+
+/* The process before has said all, and FIN. A reset could take from the client what it has not read. */
+START_TEST(a_client_that_was_told_the_end_gets_all)
+{
+	const pid_t reader = read_one_byte_and_fin();
+	struct leftovers l = { 0 };
+	int status;
+
+	ck_assert_int_eq(send(accepted, "x", 1, 0), 1);
+	ck_assert_int_eq(shutdown(accepted, SHUT_WR), 0);
+	ck_assert_int_eq(leftovers_sort(&l, notes), 0);
+	ck_assert_uint_eq(l.reset, 0);
+	ck_assert(!is_open(accepted));
+	kill(reader, SIGUSR1);
+	ck_assert_int_eq(waitpid(reader, &status, 0), reader);
+	ck_assert_int_eq(WEXITSTATUS(status), 3);
 	leftovers_free(&l);
 }
 END_TEST
@@ -261,6 +301,7 @@ int main(void)
 		a_client_that_was_only_accepted_is_kept,
 		a_client_of_which_a_byte_was_read_is_reset,
 		a_client_to_which_a_byte_was_written_is_reset,
+		a_client_that_was_told_the_end_gets_all,
 		a_connection_that_the_process_itself_made_is_reset,
 		a_noted_number_that_is_another_socket_now_is_no_listening_socket,
 		a_saved_connection_goes_on_with_what_waits_unread,
