@@ -302,6 +302,8 @@ static void answered(struct client *c)
 	if (c->exchange.answer.status == 200) {
 		g->tally.answers++;
 		histogram_add(&g->tally.latency, g->load->now_us - c->exchange.asked_us);
+		if (c->asked == 1)
+			histogram_add(&g->tally.first, c->shaking_us + g->load->now_us - c->exchange.asked_us);
 	}
 	if (!exchange_is_sent(&c->exchange))
 		c->exchange.answer.then = ANSWER_THEN_CLOSE; /* nothing can follow half a request */
@@ -397,6 +399,7 @@ void client_come(struct client *c)
 	move(c, CLIENT_CONNECTING);
 	progressed(c);
 	c->next_ms = UINT64_MAX;
+	c->came_us = c->group->load->now_us;
 	c->asked = 0;
 	c->write_error = 0;
 	c->agent[0] = '\0';
@@ -437,6 +440,7 @@ static void shaken(struct client *c)
 	struct group *g = c->group;
 
 	move(c, CLIENT_READY);
+	c->shaking_us = g->load->now_us - c->came_us;
 	g->tally.connected++;
 	g->tally.resumed += SSL_session_reused(c->ssl) != 0;
 	if (c->apart_us > 0)

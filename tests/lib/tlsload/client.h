@@ -55,6 +55,8 @@ struct client {
 	uint64_t next_ms;     /* APART, READY: when it goes on; UINT64_MAX: not by itself */
 	uint64_t progress_ms; /* the last byte either way */
 	uint64_t stalled_ms;  /* it does not read before that */
+	uint64_t came_us;     /* it began to connect */
+	uint64_t shaking_us;  /* how long it took to connect and to shake hands */
 	unsigned asked;       /* requests on this connection */
 	uint64_t requests;    /* and on all */
 	uint64_t apart_us;    /* since then; 0: never lost */

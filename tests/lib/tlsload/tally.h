@@ -54,6 +54,7 @@ struct tally {
 	uint64_t statuses[STATUSES_MAX];
 	uint64_t alerts[ALERTS_MAX];
 	struct histogram latency;   /* request to the end of its answer */
+	struct histogram first;     /* the handshake of a connection, from its connect on, and its first answer */
 	struct histogram pause;     /* from a mark to the next byte of an answer */
 	struct histogram pause_hit; /* the same, where the agent that the mark names had answered last */
 	struct histogram apart;     /* from the loss of a connection to the next complete handshake */
