@@ -24,12 +24,13 @@ def client_hello(server_name="localhost"):
 
 
 class HalfOpen:
-    """`count` of them to `where`, from each of `sources` in turn, at most `per_s` a second. They stay until close(); refused() says how many were ended."""
+    """`count` of them to `where`, from each of `sources` in turn, at most `per_s` a second. They stay until close(), except those that
+    the other side ends: their descriptors are used again, and refused() says how many they were."""
 
     def __init__(self, where, count, sources=("127.0.0.1",), at_once=200, per_s=None):
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        self._hello, self._sockets, self._ended = client_hello(), [], 0
+        self._hello, self._sockets, self._ended = client_hello(), {}, 0
         self._poll = select.epoll()
         connecting, begun = {}, time.monotonic()
         for number in range(count):
@@ -38,10 +39,11 @@ class HalfOpen:
             sock.setsockopt(socket.SOL_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT: as many ports as there are destinations
             sock.bind((sources[number % len(sources)], 0))
             sock.connect_ex(where)
-            self._sockets.append(sock)
+            self._sockets[sock.fileno()] = sock
             connecting[sock.fileno()] = sock
             if len(connecting) >= at_once or number == count - 1:
                 self._say_hello(connecting)
+                self.refused()
                 while per_s and number > (time.monotonic() - begun) * per_s:
                     time.sleep(0.01)
 
@@ -60,18 +62,21 @@ class HalfOpen:
                         self._poll.register(fileno, select.EPOLLRDHUP | select.EPOLLHUP)
                     except OSError as error:
                         assert error.errno in (errno.ECONNRESET, errno.EPIPE, errno.ECONNREFUSED), error
-                        self._ended += 1
+                        self._end(fileno)
+
+    def _end(self, fileno):
+        self._sockets.pop(fileno).close()
+        self._ended += 1
 
     def refused(self):
         """The number of connections that the other side has ended so far."""
-        for fileno, _ in self._poll.poll(0, len(self._sockets)):
-            self._poll.unregister(fileno)
-            self._ended += 1
+        for fileno, _ in self._poll.poll(0, max(1, len(self._sockets))):
+            self._end(fileno)
         return self._ended
 
     def close(self):
         self._poll.close()
-        for sock in self._sockets:
+        for sock in self._sockets.values():
             sock.close()
 
     def __enter__(self):

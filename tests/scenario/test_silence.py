@@ -26,9 +26,14 @@ def took(condition):
 
 
 def starts(cluster, name):
-    """Kills that agent and starts it again. Its log shows when it listens."""
-    before = cluster.log(name).count("serving")
+    """Kills that agent and starts it again."""
     cluster.kill(name)
+    comes_back(cluster, name)
+
+
+def comes_back(cluster, name):
+    """Starts an agent that has ended. Its log shows when it listens."""
+    before = cluster.log(name).count("serving")
     cluster.start_again(name, [cluster.env["CSSL_BUILD_DIR"] + "/sslagent/sslagent", "--config", str(cluster.dir / "cluster.yaml"),
                                "--name", name])
     wait_until(lambda: cluster.log(name).count("serving") > before, patience(10))
