@@ -33,8 +33,12 @@ static void give_up_replay(struct connection *c)
 
 	const int may_drop = a->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS;
 
-	if (kept_replay_len(&a->kept) > 0 || may_drop)
+	if (kept_replay_len(&a->kept) > 0 || may_drop) {
 		counter_add(&c->home->counters.kept_given_up, 1);
+		log_paced(LOG_INFO, &c->id, "cannot be asked again",
+			"cause=\"too much is kept\" limit=%llu remedy=limits.kept",
+			(unsigned long long)c->home->holdings.limit);
+	}
 	kept_forget_consumed(&a->kept, &c->home->blocks);
 	kept_fit(&a->kept, &c->home->blocks);
 	if (may_drop)

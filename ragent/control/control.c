@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "net/container_of.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "ragent/control/control_arrival.h"
 #include "ragent/control/control_inside.h"
 
@@ -108,6 +108,20 @@ void control_count(const struct control *c, enum control_turned_away why)
 		c->provider->turned_away(c->ctx, why);
 }
 
+void control_no_room(const struct control *c, const char *key)
+{
+	control_count(c, CONTROL_NO_ROOM);
+	log_paced(LOG_INFO, NULL, "no room for a control connection",
+		"cause=\"too many connections without a valid request\" remedy=\"let only operators connect to %s\"",
+		key);
+}
+
+/* The key of the cluster file for these clients' address. */
+static const char *key_of(const struct control *c, const struct newcomers *among)
+{
+	return among == &c->local ? "control" : "control_address";
+}
+
 struct newcomer *control_victim(struct control *c, struct newcomers *among, uint8_t source)
 {
 	return newcomers_victim(among, source, worker_now_ms(c->worker), worker_turn(c->worker));
@@ -120,7 +134,7 @@ static int make_room(struct control *c, struct newcomers *among, uint8_t source)
 
 	if (victim) {
 		struct control_client *client = container_of(victim, struct control_client, place);
-		control_count(c, CONTROL_NO_ROOM);
+		control_no_room(c, key_of(c, among));
 		newcomers_remove(among, victim);
 		shutdown(client->fd, SHUT_RDWR);
 		http_loop_run(&c->loop); /* this also frees its place in libmicrohttpd */
@@ -134,7 +148,7 @@ void control_admit(struct control *c, int fd, const struct sockaddr_storage *add
 	struct newcomers *among = a->sa_family == AF_UNIX ? &c->local : &c->remote;
 
 	if (!make_room(c, among, newcomers_source(among, fd, a))) {
-		control_count(c, CONTROL_NO_ROOM);
+		control_no_room(c, key_of(c, among));
 		close(fd);
 		return;
 	}

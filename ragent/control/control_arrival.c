@@ -152,7 +152,7 @@ void arrival_await(struct control *c, int fd, const struct sockaddr_storage *pee
 	struct arrival *a = make_room(c, source) ? calloc(1, sizeof *a) : NULL;
 
 	if (!a || !(a->watch = watch_start(c->worker, fd, on_readable, a))) {
-		control_count(c, CONTROL_NO_ROOM);
+		control_no_room(c, "control_address");
 		free(a);
 		close(fd);
 		return;

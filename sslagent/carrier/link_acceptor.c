@@ -221,6 +221,16 @@ static void on_timeout(struct deadline *d)
 		refuse(v, v->place.stage == NEWCOMER_SILENT ? "it says nothing" : "opening timed out");
 }
 
+/* Of two openings one ends: that of the newcomer, or that of another one. */
+static void count_displaced(void)
+{
+	count(COUNT_LINK_OPENINGS_DISPLACED);
+	log_paced(LOG_WARNING, NULL, "no room for an opening of a link",
+		"cause=\"too many connections that have not shown link.key\" remedy=\"let only RAgents connect to "
+		"link: "
+		"link_group, or a firewall\"");
+}
+
 /* 1, or 0: no opening gives way. */
 static int make_room(struct link_acceptor *a, uint8_t source)
 {
@@ -228,7 +238,7 @@ static int make_room(struct link_acceptor *a, uint8_t source)
 	struct newcomer *p = newcomers_victim(&a->newcomers, source, worker_now_ms(w), worker_turn(w));
 
 	if (p) {
-		count(COUNT_LINK_OPENINGS_DISPLACED);
+		count_displaced();
 		arriving_end(arriving_at(p));
 	}
 	return !newcomers_full(&a->newcomers, source);
@@ -267,7 +277,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	const uint8_t source = newcomers_source(&a->newcomers, fd, (const struct sockaddr *)peer);
 
 	if (!make_room(a, source)) {
-		count(COUNT_LINK_OPENINGS_DISPLACED);
+		count_displaced();
 		close(fd);
 		return;
 	}

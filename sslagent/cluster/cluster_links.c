@@ -10,7 +10,7 @@
 
 #include "net/address.h"
 #include "net/listener.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
@@ -158,13 +158,23 @@ static const struct peer_link_ops incoming_ops = {
 	.on_heard = on_heard,
 };
 
+/* Of two openings one ends: that of the newcomer, or that of another one. */
+static void count_displaced(void)
+{
+	count(COUNT_PEER_OPENINGS_DISPLACED);
+	log_paced(LOG_WARNING, NULL, "no room for an opening of a peer",
+		"cause=\"too many connections that have not shown agents.key\" remedy=\"let only agents connect to "
+		"peer: a "
+		"firewall\"");
+}
+
 /* 1, or 0: no newcomer gives way. */
 static int make_room(struct cluster *c, uint8_t source)
 {
 	struct newcomer *p = newcomers_victim(&c->newcomers, source, worker_now_ms(c->main), worker_turn(c->main));
 
 	if (p) {
-		count(COUNT_PEER_OPENINGS_DISPLACED);
+		count_displaced();
 		reject((struct incoming *)p);
 	}
 	return !newcomers_full(&c->newcomers, source);
@@ -193,7 +203,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *from)
 	const uint8_t source = newcomers_source(&c->newcomers, fd, (const struct sockaddr *)from);
 
 	if (!make_room(c, source)) {
-		count(COUNT_PEER_OPENINGS_DISPLACED);
+		count_displaced();
 		close(fd);
 		return;
 	}

@@ -425,12 +425,15 @@ static int take_handshake_place(struct connection *c)
 
 	if (r < 0) {
 		count(COUNT_HANDSHAKES_REFUSED_LIMIT);
-		log_paced(LOG_INFO, &c->id, "handshake refused", "cause=%s", "too many are under way");
+		log_paced(LOG_INFO, &c->id, "handshake refused",
+			"cause=\"too many are under way\" remedy=\"limits.handshakes, limits.handshakes_per_source\"");
 		return r;
 	}
 	place->holder = c;
 	if (loser) {
 		count(COUNT_HANDSHAKES_DISPLACED);
+		log_paced(LOG_INFO, &((struct connection *)loser->holder)->id, "handshake gave way",
+			"cause=\"too many are under way\" remedy=limits.handshakes");
 		connection_end(loser->holder, END_OVERLOADED, CARRIER_ABORT);
 	}
 	return 0;

@@ -2,6 +2,7 @@
 same."""
 
 import pwd
+import re
 import stat
 import subprocess
 import time
@@ -65,6 +66,8 @@ def test_ragent_gets_a_link_though_others_hold_openings(start_cluster, kind, cou
             assert took(lambda: links_up(cluster) == 2) < patience(SOON_S)
             wait_until(lambda: strangers.held >= 64)
         wait_until(lambda: turned_away(cluster) >= count)
+    if count > 256:  # there are places for so many
+        wait_until(lambda: re.search("no room for an opening of a link .*remedy=.*link_group", cluster.log("a1")))
     assert cluster.log("a1").count("link refused") < 200
 
 
@@ -76,6 +79,7 @@ def test_agents_find_each_other_though_others_hold_openings(start_cluster):
         for name in ("a1", "a2"):
             starts(cluster, name)
             assert took(lambda: all(cluster.counters()[agent].get("peers_up") == 1 for agent in ("a1", "a2"))) < patience(SOON_S)
+        wait_until(lambda: any(re.search("no room for an opening of a peer .*remedy=.*peer", cluster.log(agent)) for agent in ("a1", "a2")))
 
 
 def test_a_new_ragent_takes_over_though_others_hold_its_socket(start_cluster):
@@ -131,6 +135,7 @@ def test_operators_get_through_though_strangers_hold_the_published_listener(star
             wait_until(lambda: strangers.held > 8)
         if say:
             assert cluster.counters()["ragent"]["control_no_room"] > 0
+            wait_until(lambda: re.search("no room for a control connection .*remedy=.*control_address", cluster.log("r1")))
 
 
 @pytest.mark.parametrize("count", [64, 500])

@@ -121,6 +121,7 @@ def test_the_same_holds_where_clients_come_without_ragent(narrow):
         with HalfOpen(where, 3 * PLACES, [f"127.0.3.{n}" for n in range(1, 11)]):
             check_served(narrow, 10, where)
         assert narrow.counter("handshakes_displaced") > 0
+        wait_until(lambda: re.search("handshake gave way .*remedy=limits.handshakes", narrow.log("a1")))
 
 
 def resident(cluster, name):
@@ -242,6 +243,7 @@ def test_requests_that_are_kept_to_be_asked_again_have_a_budget(start_cluster):
             begin(web, f"GET /slow?bytes=3&ms={patience(4000)}", bytes(size))
             wait_until(lambda n=number: cluster.counter("bytes_to_backend") >= n * size)
         wait_until(lambda: cluster.counters()["ragent"]["kept_given_up"] > 0)
+        wait_until(lambda: re.search("cannot be asked again .*remedy=limits.kept", cluster.log("r1")))
         assert kept(cluster) <= 1 << 20
         get(idle)
         for web in webs:
