@@ -172,7 +172,7 @@ size_t memory_of_agent(
 	out[n++] = (struct memory_part){ "sessions (store)", 1, c->store.bytes };
 	out[n++] = (struct memory_part){ "live parts of others", c->broadcast.live == CONF_LIVE_BROADCAST,
 		c->store.bytes / LIVE_OF_STORE };
-	out[n++] = (struct memory_part){ "connections remembered", 1, c->store.bytes / SEEN_OF_STORE };
+	out[n++] = (struct memory_part){ "connections remembered", 1, memory_for_seen(c) };
 	out[n++] = (struct memory_part){ "broadcast's ring", (uint64_t)(a->workers + 1) * c->broadcast.ring,
 		OBJECT_BYTES };
 	out[n++] = (struct memory_part){ "tables", 1, AGENT_TABLES };
@@ -181,6 +181,11 @@ size_t memory_of_agent(
 	out[n++] = (struct memory_part){ "spare blocks", a->workers, AGENT_WORKER_SPARE };
 	out[n++] = (struct memory_part){ "the process itself", 1, AGENT_ITSELF };
 	return n;
+}
+
+uint64_t memory_for_seen(const struct conf *c)
+{
+	return c->store.bytes / SEEN_OF_STORE;
 }
 
 uint64_t memory_sum(const struct memory_part *parts, size_t count)

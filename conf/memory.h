@@ -15,6 +15,7 @@
 #define MEMORY_OF_RAGENT_CONNECTION (4u * 1024u)  /* with its sealed copies */
 #define MEMORY_OF_AGENT_CONNECTION  (3u * 1024u)  /* with its backend's, and HTTP's state */
 #define MEMORY_OF_PREAMBLE          (8u * 1024u)  /* a dialogue before STARTTLS, with lines that wait */
+#define MEMORY_OF_SEEN_CONNECTION   64u           /* in an agent's memory of the cluster's connections */
 #define MEMORY_OF_CERTIFICATES      (9u * 1024u)  /* in addition, for clients with certificates */
 #define MEMORY_OF_WAITING_RECORDS   (8u * 1024u)  /* of a connection, in RAgent, while their answer has not begun */
 #define MEMORY_RAGENT_SLAB_SIZES    80u           /* sizes of blocks that a worker of RAgent has slabs for */
@@ -42,6 +43,9 @@ uint64_t memory_sum(const struct memory_part *parts, size_t count);
 uint64_t memory_of_table(const struct conf_ragent *r);
 /* The connections that this is for: the limit, or 2^20 if there is none. */
 uint32_t memory_table_connections(const struct conf_ragent *r);
+
+/* Bytes in which an agent remembers connections, open ones and ended ones. */
+uint64_t memory_for_seen(const struct conf *c);
 
 /* For --check. */
 void memory_print(const struct conf *c, FILE *out);

@@ -65,6 +65,19 @@ static void print_store(const struct conf *c, FILE *out)
 	}
 }
 
+/* Connections that are open stay in this memory, ended ones for `remember`. */
+static void print_seen(const struct conf *c, FILE *out)
+{
+	char text[VALUE_TEXT_MAX];
+	const uint64_t connections = memory_for_seen(c) / MEMORY_OF_SEEN_CONNECTION;
+
+	fprintf(out,
+		"  remembers %" PRIu64 " connections of the cluster: %" PRIu64
+		" new ones a second for %s, if few stay open\n",
+		connections, connections / c->broadcast.remember_s,
+		value_duration_text((uint64_t)c->broadcast.remember_s * 1000, text));
+}
+
 /* The word of the file for a value of a listener's key. */
 static const char *listener_word(const char *key, int value)
 {
@@ -93,5 +106,6 @@ void conf_check_print(const struct conf *c, FILE *out)
 		print_listener(&c->listeners[i], out);
 	print_replicas(c, out);
 	print_store(c, out);
+	print_seen(c, out);
 	memory_print(c, out);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/memory.h"
 #include "net/address.h"
 #include "net/listener.h"
 #include "net/log.h"
@@ -22,7 +23,6 @@
 
 #define NEGATIVE_KEEP_MS    2000
 #define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */
-#define SEEN_STORE_PART     4 /* and for the memory of connections */
 #define HOUSEKEEPING_MS     100
 #define COUNTER_WORN        (DATAGRAM_COUNTER_MAX / 2)
 #define PEERS_EVERY_MS      20
@@ -326,7 +326,7 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->tombstones = tombstones_create(limits.lifetime_ms, TOMBSTONES_MAX);
 	c->store = store_create(&limits, c->tombstones);
 	c->seen = connections_seen_create(
-		connections_seen_places(limits.bytes / SEEN_STORE_PART), c->conf->broadcast.remember_s * 1000, now_ms);
+		connections_seen_places(memory_for_seen(c->conf)), c->conf->broadcast.remember_s * 1000, now_ms);
 	c->live = live_table_create(limits.bytes / LIVE_STORE_PART, c->seen);
 	c->families = family_times_create();
 	c->negatives = negative_answers_create(NEGATIVE_KEEP_MS);

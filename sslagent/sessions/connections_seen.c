@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/memory.h"
 #include "net/log.h"
 #include "net/mutant.h"
 #include "proto/error.h"
@@ -46,9 +47,11 @@ struct connections_seen {
 	struct shard shards[SHARDS];
 };
 
+_Static_assert(sizeof(struct place) + 2 * sizeof(uint32_t) == MEMORY_OF_SEEN_CONNECTION, "what --check says of one");
+
 size_t connections_seen_places(uint64_t bytes)
 {
-	return (size_t)(bytes / (sizeof(struct place) + 2 * sizeof(uint32_t))); /* fewer than two buckets for each */
+	return (size_t)(bytes / MEMORY_OF_SEEN_CONNECTION); /* fewer than two buckets for each */
 }
 
 /* --- places --- */

@@ -182,6 +182,20 @@ START_TEST(check_says_what_the_store_means)
 }
 END_TEST
 
+START_TEST(check_says_which_rate_the_memory_of_connections_covers)
+{
+	struct conf *c = load();
+	ck_assert_ptr_nonnull(
+		strstr(printed(conf_check_print, c), "  remembers 1048576 connections of the cluster: 1747 new ones a "
+						     "second for 10min, if few stay open\n"));
+	c->store.bytes /= 4;
+	c->broadcast.remember_s = 60;
+	ck_assert_ptr_nonnull(strstr(printed(conf_check_print, c),
+		"  remembers 262144 connections of the cluster: 4369 new ones a second for 1min, if few stay open\n"));
+	conf_destroy(c);
+}
+END_TEST
+
 static void print_help(const struct conf *c, FILE *out)
 {
 	conf_help_print(out);
@@ -217,6 +231,7 @@ int main(void)
 	tcase_add_test(facts, an_unknown_user_is_told);
 	tcase_add_test(facts, an_unknown_group_is_told);
 	tcase_add_test(facts, check_says_what_the_store_means);
+	tcase_add_test(facts, check_says_which_rate_the_memory_of_connections_covers);
 	tcase_add_test(facts, help_has_every_key_with_its_default);
 	return facts_run(facts);
 }
