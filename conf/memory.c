@@ -105,17 +105,29 @@ static struct memory_part limited(const char *what, uint64_t limit, uint64_t eac
 	return (struct memory_part){ what, limit ? limit : 1, limit ? each : UINT64_MAX };
 }
 
+/* The next process makes connections of its own before it gives those of the dead one back. So may the one after it,
+ * if the next one dies while it restores; the third one restores nothing. */
+static struct memory_part of_restore(const struct conf_limits *l, uint64_t of_connection)
+{
+	if (l->connections == 0 || l->kept_len == 0)
+		return limited("restore after a death", 0, 0);
+	return (struct memory_part){ "restore after a death", TABLE_LIVES - 1,
+		l->connections * of_connection + l->kept_len };
+}
+
 size_t memory_of_ragent(
 	const struct conf *c, const struct conf_ragent *r, struct memory_part out[static MEMORY_PARTS_MAX])
 {
 	const struct conf_limits *l = &r->limits;
+	const uint64_t of_connection = MEMORY_OF_RAGENT_CONNECTION + of_certificates(c);
 	uint64_t links = 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < c->agent_count; i++)
 		links += (uint64_t)c->agents[i].workers * r->workers;
-	out[n++] = limited("connections", l->connections, MEMORY_OF_RAGENT_CONNECTION + of_certificates(c));
+	out[n++] = limited("connections", l->connections, of_connection);
 	out[n++] = limited("kept bytes", l->kept_len, 1);
+	out[n++] = of_restore(l, of_connection);
 	out[n++] = (struct memory_part){ "partial records", r->workers, memory_for_partials(l, r->workers) };
 	out[n++] = (struct memory_part){ "links and their rings", links, LINK_BYTES };
 	out[n++] = (struct memory_part){ "spare blocks", r->workers, RAGENT_WORKER_SPARE };

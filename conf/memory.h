@@ -2,8 +2,9 @@
  * from the machine's memory.
  *
  * Each process may use 1/16 of the memory for clients' connections, 1/16 for bytes that it keeps for them, and 1/32 for
- * handshakes, so that several processes have room beside each other. Sessions and connections of other agents have
- * their own limits (store, broadcast).
+ * handshakes, so that several processes have room beside each other. After a death of RAgent, its connections and the
+ * bytes that it keeps are there up to three times for a moment. Sessions and connections of other agents have their own
+ * limits (store, broadcast).
  */
 #ifndef CSSL_CONF_MEMORY_H
 #define CSSL_CONF_MEMORY_H

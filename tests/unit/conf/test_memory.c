@@ -83,7 +83,7 @@ START_TEST(the_sum_is_bounded_and_smaller_than_the_machine)
 
 	for (unsigned i = 0; i < sizeof machines / sizeof machines[0]; i++) {
 		struct conf *c = with("", machines[i]);
-		ck_assert_uint_lt(sum_of_ragent(c), machines[i] / 4);
+		ck_assert_uint_lt(sum_of_ragent(c), machines[i] / 2);
 		ck_assert_uint_lt(sum_of_agent(c), machines[i] / 2);
 		conf_destroy(c);
 	}
@@ -121,7 +121,23 @@ START_TEST(client_certificates_make_connections_dearer)
 	uint64_t without = sum_of_ragent(c);
 
 	c->listeners[0].tls.client_certificate = CONF_CLIENT_CERT_OPTIONAL;
-	ck_assert_uint_eq(sum_of_ragent(c) - without, (uint64_t)c->limits.connections * MEMORY_OF_CERTIFICATES);
+	/* the connections, and those that two processes restore after a death */
+	ck_assert_uint_eq(sum_of_ragent(c) - without, 3 * (uint64_t)c->limits.connections * MEMORY_OF_CERTIFICATES);
+	conf_destroy(c);
+}
+END_TEST
+
+START_TEST(connections_and_kept_bytes_are_there_again_while_they_are_restored)
+{
+	struct conf *c = with("limits: { connections: 1024, kept: 64MiB }\n", 8 * GIB);
+	const uint64_t before = sum_of_ragent(c);
+
+	c->ragents[0].limits.connections += 1024;
+	ck_assert_uint_eq(sum_of_ragent(c) - before, 3 * 1024 * (uint64_t)MEMORY_OF_RAGENT_CONNECTION);
+	c->ragents[0].limits.connections -= 1024;
+	c->ragents[0].limits.kept_len += 64 * MIB;
+	/* a quarter of them may be parts of records, on both workers */
+	ck_assert_uint_eq(sum_of_ragent(c) - before, 3 * 64 * MIB + 16 * MIB);
 	conf_destroy(c);
 }
 END_TEST
@@ -161,6 +177,7 @@ START_TEST(each_part_is_printed_and_the_sum)
 	ck_assert_ptr_nonnull(strstr(text, "memory of each agent from a1 to a2: at most "));
 	ck_assert_ptr_nonnull(strstr(text, "  connections                  4MiB   1024 of 4KiB\n"));
 	ck_assert_ptr_nonnull(strstr(text, "  kept bytes                  64MiB\n"));
+	ck_assert_ptr_nonnull(strstr(text, "  restore after a death      136MiB   2 of 68MiB\n"));
 	ck_assert_ptr_nonnull(strstr(text, "the next process can go on with 1024 connections: 411MiB of addresses,"));
 	ck_assert_ptr_nonnull(strstr(text, "  half-open handshakes        96MiB   1024 of 96KiB\n"));
 	conf_destroy(c);
@@ -176,6 +193,7 @@ int main(void)
 	tcase_add_test(facts, the_sum_is_bounded_and_smaller_than_the_machine);
 	tcase_add_test(facts, off_has_no_bound_and_says_so);
 	tcase_add_test(facts, client_certificates_make_connections_dearer);
+	tcase_add_test(facts, connections_and_kept_bytes_are_there_again_while_they_are_restored);
 	tcase_add_test(facts, the_table_has_room_for_the_connections_and_slabs_of_three_processes);
 	tcase_add_test(facts, each_part_is_printed_and_the_sum);
 	return facts_run(facts);
