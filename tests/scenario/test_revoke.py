@@ -1,14 +1,16 @@
 """A revoked session resumes nowhere: not by id, not by ticket, not by a child session. All others do."""
 
+import hashlib
 import itertools
 import signal
+import ssl
 import time
 import urllib.parse
 
 import pytest
 
 from tests.lib.build import patience
-from tests.lib.edits import parks_long
+from tests.lib.edits import edits, parks_long, tls
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
 
@@ -22,14 +24,16 @@ NUMBERS = itertools.count(10)
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3", "--tls12-tickets", edit=parks_long)
+    return start_module_cluster("--agents", "3", "--tls12-tickets",
+                                edit=edits(parks_long, tls("client_ca: ecdsa-ca.pem", "client_certificate: optional")))
 
 
 class Family:
-    """A client with an address and a server name of its own, and its sessions after a full handshake and a resumption."""
+    """A client with an address and a server name of its own, and its sessions after a full handshake and a resumption. `shows`: the
+    options of a handshake with a client certificate."""
 
-    def __init__(self, cluster, folder, kind):
-        self.cluster, self.kind = cluster, kind
+    def __init__(self, cluster, folder, kind, **shows):
+        self.cluster, self.kind, self._shows = cluster, kind, shows
         number = next(NUMBERS)
         self.source, self.server_name = f"127.0.0.{number}", f"name{number}.cssl.test"
         self.parent, self.child = folder / f"{number}.parent", folder / f"{number}.child"
@@ -56,7 +60,7 @@ class Family:
         return wait_until(lambda: next((c for c in self.cluster.connections(client=self.source) if c["tls"]), None))
 
     def _handshake(self, probe, **options):
-        return probe("handshake", sni=self.server_name, **KINDS[self.kind], **options)
+        return probe("handshake", sni=self.server_name, **KINDS[self.kind], **self._shows, **options)
 
     def resumes(self, *sessions, agents=None):
         """Where, as a list of (session, agent)."""
@@ -93,6 +97,14 @@ def test_a_revoked_family_resumes_nowhere(cluster, tmp_path, kind, by):
     assert other.resumes_everywhere()
 
 
+def with_certificate(cluster):
+    return {"cert": cluster.dir / "client.pem", "key": cluster.dir / "client.key"}
+
+
+def sha256_of_certificate(cluster):
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert((cluster.dir / "client.pem").read_text())).hexdigest()
+
+
 # Each is met by the family; in place of the last member's value another one is not.
 CRITERIA = {
     "version": lambda family: ({"server_name": family.server_name, "version": family.kind[:3]}, "1.2" if family.kind == "1.3" else "1.3"),
@@ -100,6 +112,7 @@ CRITERIA = {
                               "TLS_CHACHA20_POLY1305_SHA256"),
     "network": lambda family: ({"server_name": family.server_name, "client": "127.0.0.0/24"}, "127.0.1.0/24"),
     "family": lambda family: ({"client": family.source, "family_id": family.facts["family_id"]}, "00" * 16),
+    "client certificate": lambda family: ({"client": family.source, "client_certificate": sha256_of_certificate(family.cluster)}, "00" * 32),
     "age": lambda family: ({"client": family.source, "max_age_s": 3600}, None),
     "old age": lambda family: ({"client": family.source, "max_age_s": 3600, "min_age_s": 1}, 3600),
 }
@@ -109,7 +122,8 @@ CRITERIA = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("by", CRITERIA)
 def test_what_meets_every_criterion_resumes_nowhere(cluster, tmp_path, kind, by):
-    family, other = Family(cluster, tmp_path, kind), Family(cluster, tmp_path, kind)
+    shows = with_certificate(cluster) if by == "client certificate" else {}
+    family, other = Family(cluster, tmp_path, kind, **shows), Family(cluster, tmp_path, kind, **shows)
     time.sleep(2 if by == "old age" else 0)
     criteria, unlike = CRITERIA[by](family)
     if unlike:
