@@ -1,5 +1,7 @@
 """The daemons' memory holds keys: no other process of their user may read it, and no core file may hold it."""
 
+import functools
+import operator
 import os
 import pathlib
 import signal
@@ -9,7 +11,7 @@ import tempfile
 
 import pytest
 
-from tests.lib.build import BUILD
+from tests.lib.build import BUILD, patience
 from tests.lib.cluster import CSSL
 from tests.lib.waiting import wait_until
 
@@ -48,9 +50,18 @@ class OrdinaryCluster:
     def pid(self, name):
         return int((self.dir / f"{name}.pid").read_text())
 
+    def pids(self, name):
+        """Of that daemon. Of RAgent: of its keeper, and of RAgent proper."""
+        keeper = self.pid(name)
+        return [keeper, *map(int, pathlib.Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split())]
+
+    def log(self, name):
+        return (self.dir / f"{name}.log").read_text()
+
     def stolen(self, name):
-        """The bytes that a process of the same user gets from that daemon."""
-        return subprocess.run([*AS_NOBODY, sys.executable, "-c", THIEF, str(self.pid(name))], check=False).returncode
+        """The ways in which a process of the same user gets into a process of that daemon, as THIEF tells them; 0: none."""
+        found = [subprocess.run([*AS_NOBODY, sys.executable, "-c", THIEF, str(pid)], check=False).returncode for pid in self.pids(name)]
+        return functools.reduce(operator.or_, found)
 
 
 @pytest.fixture
@@ -67,11 +78,26 @@ def ordinary():
 @pytest.mark.root
 def test_no_process_of_the_same_user_reads_a_daemons_memory(ordinary):
     assert ordinary.stolen("backend") & 7 == 7, "the thief cannot even read the backend, which hides nothing"
-    assert {name: ordinary.stolen(name) for name in ("r1", "a1", "a2")} == {"r1": 0, "a1": 0, "a2": 0}
+    assert {name: len(ordinary.pids(name)) for name in ("r1", "a1", "a2")} == {"r1": 2, "a1": 1, "a2": 1}
     for name in ("r1", "a1", "a2"):
-        assert os.stat(f"/proc/{ordinary.pid(name)}/environ").st_uid == 0
-        limits = pathlib.Path(f"/proc/{ordinary.pid(name)}/limits").read_text()
+        check_closed(ordinary, name)
+
+
+def check_closed(ordinary, name):
+    assert ordinary.stolen(name) == 0, name
+    for pid in ordinary.pids(name):
+        assert os.stat(f"/proc/{pid}/environ").st_uid == 0
+        limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
         assert limits.split("Max core file size")[1].split()[:2] == ["0", "0"]
+
+
+@pytest.mark.root
+def test_no_process_of_the_same_user_reads_the_memory_of_the_next_ragent(ordinary):
+    keeper, proper = ordinary.pids("r1")
+    os.kill(proper, signal.SIGKILL)
+    wait_until(lambda: "running again" in ordinary.log("r1"), patience(10), "the next RAgent")
+    assert ordinary.pids("r1")[0] == keeper and ordinary.pids("r1")[1:] not in ([], [proper])
+    check_closed(ordinary, "r1")
 
 
 @pytest.mark.root
