@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROGRAMS = ["ragent/ragent", "sslagent/sslagent", "csslctl/csslctl", "bench/cssl-bench"]
+PROGRAMS = ["ragent/ragent", "sslagent/sslagent", "smtpproxy/smtpproxy", "csslctl/csslctl", "bench/cssl-bench"]
 
 
 def _option(build, name):
