@@ -33,7 +33,8 @@ AT_ONCE = 32  # handshakes of a source
 LONG_ID = "x" * 31  # a head that takes longer than it may
 CAME_AND_WENT = sized(3000, 10000)  # sessions of the clients that are served
 SERVED_S = sized(3, 8)
-HEAD_S = 60 if FULL else 15
+HEAD_S = 120 if FULL else 15
+HEAD_EVERY_MS = 1500 if FULL else 1000
 # Other work of this machine shows up to here. A new connection waits for it several times: its handshake, its hand-off, its answer.
 FLOOR_US = {"answers": 1000, "new connections": 1000} if FULL else {"answers": 25000, "new connections": 60000}
 SLACK = 4 << 20  # memory that does not follow the number of strangers
@@ -180,6 +181,7 @@ def test_half_open_handshakes(cluster, record_property):
     judge(record_property, f"{STRANGERS} half-open handshakes, {ended} refused", before, during, used)
 
 
+@pytest.mark.limit(400 if FULL else 120)
 def test_requests_that_come_byte_by_byte(cluster, record_property):
     """Half of them come through RAgent, half to the agents' own listeners: no process holds more descriptors than the kernel lets it."""
     ways = {"sf": (cluster.sf, STRANGERS // 2), "a1": (cluster.direct["a1"], STRANGERS // 4), "a2": (cluster.direct["a2"], STRANGERS // 4)}
@@ -188,8 +190,8 @@ def test_requests_that_come_byte_by_byte(cluster, record_property):
         with elsewhere():
             sources = {name: stack.enter_context(Load(cluster)) for name in ways}
         before, memory = quiet(load), Memory(cluster)
-        begun = {name: sources[name].start_add("slow", to=where, count=count, path="/1k", id=LONG_ID, head_every_ms=1000,
-                                               timeout_ms=patience(120) * 1000, at_once=AT_ONCE) for name, (where, count) in ways.items()}
+        begun = {name: sources[name].start_add("slow", to=where, count=count, path="/1k", id=LONG_ID, head_every_ms=HEAD_EVERY_MS,
+                                               timeout_ms=patience(300) * 1000, at_once=AT_ONCE) for name, (where, count) in ways.items()}
         for name, number in begun.items():
             sources[name].finish(number)
         served = Served(load, "amid")
