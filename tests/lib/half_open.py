@@ -32,7 +32,7 @@ class HalfOpen:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self._hello, self._sockets, self._ended = client_hello(), {}, 0
         self._poll = select.epoll()
-        connecting, begun = {}, time.monotonic()
+        connecting, next_at = {}, 0
         for number in range(count):
             sock = socket.socket()
             sock.setblocking(False)
@@ -44,8 +44,9 @@ class HalfOpen:
             if len(connecting) >= at_once or number == count - 1:
                 self._say_hello(connecting)
                 self.refused()
-                while per_s and number > (time.monotonic() - begun) * per_s:
-                    time.sleep(0.01)
+                # Those who were late do not hurry: many at once would be another flood.
+                next_at = max(next_at, time.monotonic()) + (at_once / per_s if per_s else 0)
+                time.sleep(max(0, next_at - time.monotonic()))
 
     def _say_hello(self, connecting):
         with select.epoll() as poll:
