@@ -1,5 +1,6 @@
-/* tls13_kdf.c: HKDF over the HMAC of own_hmac.h, over digests that are fetched once. OpenSSL gives all parameters with
- * each derivation, so there is no state between two of them, and secrets are copied to the stack only. */
+/* tls13_kdf.c: labels and secrets over the HKDF of own_hkdf.h, over digests that are fetched once. OpenSSL gives all
+ * parameters with each derivation, so there is no state between two of them, and secrets are copied to the stack only.
+ */
 #include "sslagent/tls/tls13_kdf.h"
 
 #include <openssl/core_dispatch.h>
@@ -9,7 +10,7 @@
 #include <openssl/params.h>
 #include <string.h>
 
-#include "sslagent/tls/own_hmac.h"
+#include "sslagent/tls/own_hkdf.h"
 
 #define LABEL_MAX (2u + 1u + 255u + 1u + 255u) /* HkdfLabel */
 
@@ -20,42 +21,6 @@ void tls13_kdf_watch(tls13_kdf_watcher *fn, void *ctx)
 {
 	watcher = fn;
 	watcher_ctx = ctx;
-}
-
-/* --- HKDF (RFC 5869) --- */
-
-/* 1 or 0, as all of these. */
-static int hmac(struct own_hmac *h, struct own_bytes key, const struct own_bytes parts[3], uint8_t *out)
-{
-	int ok = own_hmac_begin(h, key.data, key.len);
-
-	for (unsigned i = 0; ok && i < 3; i++)
-		ok = parts[i].len == 0 || EVP_DigestUpdate(h->ctx, parts[i].data, parts[i].len) == 1;
-	return ok && own_hmac_end(h, out);
-}
-
-static int extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes key, uint8_t *out)
-{
-	return hmac(h, salt, (const struct own_bytes[3]){ key }, out);
-}
-
-static int expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len)
-{
-	uint8_t block[OWN_HASH_MAX];
-	struct own_bytes before = { 0 };
-	int ok = len <= 255 * h->hash->len;
-
-	for (uint8_t number = 1; ok && len > 0; number++) {
-		size_t n = len < h->hash->len ? len : h->hash->len;
-		ok = hmac(h, key, (const struct own_bytes[3]){ before, info, { &number, 1 } }, block);
-		if (ok)
-			memcpy(out, block, n);
-		out += n;
-		len -= n;
-		before = (struct own_bytes){ block, h->hash->len };
-	}
-	OPENSSL_cleanse(block, sizeof block);
-	return ok;
 }
 
 /* --- the schedule --- */
@@ -106,7 +71,7 @@ static int expand_label(struct derivation *d, struct own_bytes key, struct own_b
 	at += put(info + at, d->label);
 	info[at++] = (uint8_t)context.len;
 	at += put(info + at, context);
-	return len <= UINT16_MAX && expand(&d->hmac, key, (struct own_bytes){ info, at }, out, len);
+	return len <= UINT16_MAX && own_hkdf_expand(&d->hmac, key, (struct own_bytes){ info, at }, out, len);
 }
 
 /* The next of early, handshake and master secret: from the secret before (the salt) and the new input (the key). */
@@ -120,10 +85,10 @@ static int next_secret(struct derivation *d, uint8_t *out, size_t len)
 	int ok = len == hash->len;
 
 	if (!ok || !d->salt.data)
-		return ok && extract(&d->hmac, (struct own_bytes){ 0 }, key, out);
+		return ok && own_hkdf_extract(&d->hmac, (struct own_bytes){ 0 }, key, out);
 	ok = EVP_DigestInit_ex2(ctx, hash->md, NULL) == 1 && EVP_DigestFinal_ex(ctx, empty, NULL) == 1 &&
 	     expand_label(d, d->salt, (struct own_bytes){ empty, hash->len }, derived, hash->len) &&
-	     extract(&d->hmac, (struct own_bytes){ derived, hash->len }, key, out);
+	     own_hkdf_extract(&d->hmac, (struct own_bytes){ derived, hash->len }, key, out);
 	OPENSSL_cleanse(derived, sizeof derived);
 	return ok;
 }
