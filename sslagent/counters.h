@@ -134,6 +134,8 @@
 		"Streams that waited for RAgent's next process, because the one before died")                          \
 	X(STREAMS_REATTACHED, "streams_reattached", MONOTONIC, "Of these, those that went on with the next process")   \
 	X(STREAMS_NOT_REATTACHED, "streams_not_reattached", MONOTONIC, "Of these, those that waited in vain")          \
+	X(REATTACHES_REFUSED, "reattaches_refused", MONOTONIC,                                                         \
+		"Streams that a RAgent asked for in vain: unknown, of another RAgent, or of another epoch")            \
 	X(HELD_GIVEN_UP, "held_given_up", MONOTONIC,                                                                   \
 		"Streams that cannot outlive their link any more, because too much was kept")                          \
 	X(FRAMES_STALE, "frames_stale", MONOTONIC, "Frames dropped: their stream has ended, or never was")             \

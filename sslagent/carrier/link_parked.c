@@ -208,6 +208,7 @@ static void refuse_stream(struct link *l, uint32_t id, const struct frame_reatta
 	struct connection_id connection;
 
 	memcpy(connection.bytes, wanted->connection_id, CONNECTION_ID_LEN);
+	count(COUNT_REATTACHES_REFUSED);
 	log_paced(LOG_INFO, &connection, "stream does not go on", "ragent=%s cause=\"%s\"", l->peer, why);
 	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__NO_STREAM, why);
 }

@@ -15,6 +15,13 @@ import threading
 from tests.lib.build import binary, patience
 from tests.lib.waiting import wait_until
 
+# Type of each frame, as in proto/frame.h.
+FRAMES = {"DATA": 0x01, "FIN": 0x02, "OPEN": 0x10, "SSL_ID": 0x11, "ACCEPTED": 0x12, "CLOSE": 0x13, "DETACH": 0x14, "VIOLATION": 0x15,
+          "MOVE": 0x16, "REQUEST": 0x17, "FINISH": 0x18, "PREAMBLE": 0x19, "PROOF": 0x1a, "REATTACH": 0x1b, "KEPT": 0x20,
+          "HANDED_OFF": 0x21, "ADOPTED": 0x22, "REFUSED": 0x23, "CONSUMED": 0x24, "COPY": 0x25, "END": 0x26, "RESPONSE": 0x27,
+          "LOAD": 0x28, "LEAVING": 0x29, "DOWNLOAD": 0x2a, "TAKEN": 0x2b, "RELAYED": 0x2c, "REATTACHED": 0x2d}
+LINK_BEATS = {"PING", "PONG"}  # the hostile RAgent's links need them to stay up
+
 CAUSES = {"hand-off": 0, "move": 1, "drain": 2, "wake": 3, "takeover": 4}
 
 

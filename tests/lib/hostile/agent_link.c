@@ -35,10 +35,11 @@ struct agent_link {
 	struct streams streams;
 	struct deadline again;
 	uint32_t next_stream;
-	unsigned times, handles;
+	unsigned times, handles, scribbled;
 	enum link_stage stage;
-	int memory;     /* made for the next link; -1: none */
-	uint8_t *rings; /* the memory of this link, to scribble into; NULL: none */
+	int memory;                     /* made for the next link; -1: none */
+	uint8_t proof[FRAME_PROOF_LEN]; /* zeros: it shows none */
+	uint8_t *rings;                 /* the memory of this link, to scribble into; NULL: none */
 	size_t rings_len;
 };
 
@@ -136,6 +137,12 @@ static void map_memory(struct agent_link *l)
 	l->rings = rings == MAP_FAILED ? NULL : rings;
 }
 
+static void show_proof(struct agent_link *l)
+{
+	if (!sodium_is_zero(l->proof, sizeof l->proof))
+		agent_link_send(l, 0, FRAME_PROOF, 0, l->proof, sizeof l->proof);
+}
+
 static void go_up(struct agent_link *l)
 {
 	const int fd = stream_dup_fd(&l->raw);
@@ -156,8 +163,10 @@ static void go_up(struct agent_link *l)
 		framed_share(&l->framed, l->memory, RINGS_MAKER);
 	l->memory = -1;
 	l->next_stream = 1;
+	l->scribbled = 0;
 	l->times++;
 	l->stage = STAGE_UP;
+	show_proof(l);
 	stream_close(&l->raw);
 }
 
@@ -270,7 +279,8 @@ static void fill_hello(struct link_hello *h, const struct conf_agent *agent, con
 		.role = LINK_ROLE_RAGENT,
 		.protection = agent->link_protection,
 		.aead = aead_preferred(),
-		.boot_id = 666,
+		.boot_id = AGENT_LINK_BOOT_ID,
+		.streams = LINK_STREAMS_OUTLIVE,
 		.workers = 1,
 		.bytes = agent->link.ss_family == AF_UNIX ? agent->link_bytes : LINK_BYTES_ON_SOCKET };
 	snprintf(h->name, sizeof h->name, "%s", name);
@@ -337,13 +347,31 @@ void agent_link_say(struct agent_link *l, uint32_t stream, enum frame_type type,
 		agent_link_send(l, stream, type, 0, packed, protobuf_c_message_pack(m, packed));
 }
 
+void agent_link_prove(struct agent_link *l, const uint8_t *proof)
+{
+	memcpy(l->proof, proof, sizeof l->proof);
+	show_proof(l);
+}
+
+void agent_link_drop(struct agent_link *l)
+{
+	if (l->stage == STAGE_UP)
+		ended(l);
+}
+
 unsigned agent_link_scribble(struct agent_link *l, unsigned count)
 {
 	if (l->stage != STAGE_UP || !l->rings)
 		return 0;
 	for (unsigned i = 0; i < count; i++) /* the positions, at the begin, are the more interesting half */
 		l->rings[randombytes_uniform(i % 2 ? 4096 : (uint32_t)l->rings_len)] = (uint8_t)randombytes_random();
+	l->scribbled += count;
 	return count;
+}
+
+int agent_link_is_scribbled(const struct agent_link *l)
+{
+	return l->scribbled != 0;
 }
 
 int agent_link_half_open(const struct key_ring *ring, const struct conf_agent *agent, const char *name)

@@ -11,6 +11,8 @@
 
 struct agent_link;
 
+#define AGENT_LINK_BOOT_ID 666u /* of the hostile RAgent, in its openings */
+
 /* A listener for the frames of a stream. Embedded in its owner. */
 struct hearer {
 	void (*on_frame)(struct hearer *h, struct agent_link *l, const struct frame *f);
@@ -33,8 +35,16 @@ void agent_link_send(
 	struct agent_link *l, uint32_t stream, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 void agent_link_say(struct agent_link *l, uint32_t stream, enum frame_type type, const ProtobufCMessage *m);
 
+/* Show @proof (FRAME_PROOF_LEN bytes), now and on every later link to the agent: streams that begin from now on outlive
+ * their link. */
+void agent_link_prove(struct agent_link *l, const uint8_t *proof);
+/* End the link. The next one is opened by itself. */
+void agent_link_drop(struct agent_link *l);
+
 /* Write @count random bytes at random places of the memory that the link's bytes go through; 0: there is none. */
 unsigned agent_link_scribble(struct agent_link *l, unsigned count);
+/* 1: what comes on this link may have been changed by this process itself; else 0. */
+int agent_link_is_scribbled(const struct agent_link *l);
 
 /* Connect and say the first message of an opening, sealed under the key, and no other; the descriptor, or -1. */
 int agent_link_half_open(const struct key_ring *ring, const struct conf_agent *agent, const char *name);

@@ -93,7 +93,7 @@ static void in_data(struct held_client *c, const struct frame *f)
 
 	tls_record_scan_run(f->payload, f->len, f->len, &run, &bad);
 	position_commit(&c->position, f->flags, run.records, f->len);
-	if (c->position.stage == POSITION_LIVE)
+	if (c->position.stage == POSITION_LIVE && !agent_link_is_scribbled(c->link))
 		audit_accepted(c->id, c->epoch, f->payload, f->len);
 	if (c->state != HELD_OVER)
 		stream_write(&c->stream, f->payload, f->len);
@@ -160,7 +160,11 @@ static void on_frame(struct hearer *h, struct agent_link *l, const struct frame 
 
 static void on_lost(struct hearer *h)
 {
-	of_hearer(h)->state = HELD_OVER;
+	struct held_client *c = of_hearer(h);
+
+	if (c->state != HELD_OVER)
+		stream_shutdown(&c->stream);
+	c->state = HELD_OVER;
 }
 
 void held_client_goes_on(struct held_client *c, struct agent_link *link, uint32_t stream, uint32_t epoch)
@@ -189,8 +193,8 @@ static void say_open(struct held_client *c, int hand_off)
 	agent_link_say(c->link, c->at, FRAME_OPEN, &m.base);
 }
 
-struct held_client *held_client_create(
-	struct worker *w, int fd, const char *listener, struct agent_link *link, int hand_off, unsigned number)
+struct held_client *held_client_create(struct worker *w, int fd, const char *listener, struct agent_link *link,
+	int hand_off, unsigned number, const uint8_t *id)
 {
 	struct held_client *c = calloc(1, sizeof *c);
 	struct sockaddr_storage client, server;
@@ -203,6 +207,8 @@ struct held_client *held_client_create(
 	c->link = link;
 	c->epoch = 1;
 	randombytes_buf(c->id, sizeof c->id);
+	if (id)
+		memcpy(c->id, id, sizeof c->id);
 	position_init(&c->position);
 	stream_peer(&c->stream, &client);
 	stream_local(&c->stream, &server);

@@ -37,9 +37,10 @@ struct held_client {
 	unsigned records, sent; /* whole ones; of them, given to the owner */
 };
 
-/* @fd is owned. It is given to @link, to be handed off where @hand_off, else kept. */
-struct held_client *held_client_create(
-	struct worker *w, int fd, const char *listener, struct agent_link *link, int hand_off, unsigned number);
+/* @fd is owned. It is given to @link, to be handed off where @hand_off, else kept; as connection @id, or one of a
+ * random id if @id is NULL. */
+struct held_client *held_client_create(struct worker *w, int fd, const char *listener, struct agent_link *link,
+	int hand_off, unsigned number, const uint8_t *id);
 /* Give to @stream of @link what the client said from record @first on. The number of records. */
 unsigned held_client_replay(const struct held_client *c, struct agent_link *link, uint32_t stream, uint64_t first);
 /* From now on @stream of @link, adopted under @epoch, is its owner. */

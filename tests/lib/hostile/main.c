@@ -12,6 +12,11 @@
  *                                         to give what the client said, and the fields of a position
  *                                         "take": true: if it is adopted, its client goes on there
  *   {"do": "replay", "agent"}             the last SSL_ID byte for byte
+ *   {"do": "open", "id"}                  the next client that connects is opened under that id of a connection
+ *   {"do": "prove", "agent", "hex"}       PROOF, now and on each later link to that agent
+ *   {"do": "drop", "agent"}               ends the link; the next one follows
+ *   {"do": "reattach", "agent", "client"} REATTACH to that agent; what is not said is the truth: "id", "epoch",
+ * "stream"
  *   {"do": "frame", "agent", "stream", "type", "flags", "hex"}     any frame on any stream
  *   {"do": "flood", "agent", "count"}     so many openings, held with their first message said
  *   {"do": "scribble", "agent", "count"}  random bytes into the memory of that link
@@ -44,6 +49,8 @@ static struct {
 	struct agent_link *links[AGENTS_MAX];
 	struct held_client *clients;
 	unsigned client_count, next_agent;
+	uint8_t next_id[16];
+	const uint8_t *next_is; /* next_id, or NULL: a random one */
 	struct watch *input;
 	char line[LINE_MAX_LEN];
 	size_t line_len;
@@ -128,6 +135,40 @@ static void do_replay(const json_t *command)
 	misuse_replay(self.w, link_named(command), say);
 }
 
+static void do_open(const json_t *command)
+{
+	const char *hex = json_string_value(json_object_get(command, "id"));
+	size_t len = 0;
+
+	if (hex)
+		sodium_hex2bin(self.next_id, sizeof self.next_id, hex, strlen(hex), NULL, &len, NULL);
+	self.next_is = self.next_id;
+	say(json_pack("{s:i}", "bytes", (int)len));
+}
+
+static void do_prove(const json_t *command)
+{
+	const char *hex = json_string_value(json_object_get(command, "hex"));
+	uint8_t proof[FRAME_PROOF_LEN] = { 0 };
+	size_t len = 0;
+
+	if (hex)
+		sodium_hex2bin(proof, sizeof proof, hex, strlen(hex), NULL, &len, NULL);
+	agent_link_prove(link_named(command), proof);
+	say(json_pack("{s:i}", "bytes", (int)len));
+}
+
+static void do_drop(const json_t *command)
+{
+	agent_link_drop(link_named(command));
+	say(json_object());
+}
+
+static void do_reattach(const json_t *command)
+{
+	misuse_reattach(self.w, client_named(command), link_named(command), command, say);
+}
+
 static void do_frame(const json_t *command)
 {
 	const char *hex = json_string_value(json_object_get(command, "hex"));
@@ -175,6 +216,10 @@ static const struct {
 	{ "clients", do_clients, 0 },
 	{ "adopt", do_adopt, 1 },
 	{ "replay", do_replay, 1 },
+	{ "open", do_open, 0 },
+	{ "prove", do_prove, 1 },
+	{ "drop", do_drop, 1 },
+	{ "reattach", do_reattach, 1 },
 	{ "frame", do_frame, 1 },
 	{ "flood", do_flood, 1 },
 	{ "scribble", do_scribble, 1 },
@@ -229,7 +274,9 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 		close(fd);
 		return;
 	}
-	struct held_client *c = held_client_create(self.w, fd, self.listener, link, !self.keeps, self.client_count++);
+	struct held_client *c =
+		held_client_create(self.w, fd, self.listener, link, !self.keeps, self.client_count++, self.next_is);
+	self.next_is = NULL;
 	c->next = self.clients;
 	self.clients = c;
 }

@@ -25,6 +25,7 @@ struct misuse {
 	uint8_t id[16];
 	uint64_t first; /* record that is replayed first */
 	int replays, takes;
+	int is_live;      /* records come under the connection's keys */
 	uint64_t records; /* that came, and bytes */
 	uint64_t bytes;
 	void (*answered)(json_t *answer); /* NULL: it was */
@@ -63,7 +64,8 @@ static void acknowledge(const struct misuse *m)
 
 static void in_data(struct misuse *m, const struct frame *f)
 {
-	audit_accepted(m->id, m->epoch, f->payload, f->len);
+	if (m->is_live)
+		audit_accepted(m->id, m->epoch, f->payload, f->len);
 	m->bytes += f->len;
 	acknowledge(m);
 }
@@ -74,6 +76,8 @@ static void in_adopted(struct misuse *m, const struct frame *f)
 	Cssl__LinkAdopted *a = cssl__link_adopted__unpack(NULL, f->len, f->payload);
 	const char *source = a && a->source <= 2 ? sources[a->source] : "?";
 
+	m->is_live = 1;
+
 	if (m->takes && m->client) { /* from here on it is served as it was by its owner before */
 		agent_link_hand(m->link, m->at, &m->client->hearer);
 		held_client_goes_on(m->client, m->link, m->at, m->epoch);
@@ -82,6 +86,14 @@ static void in_adopted(struct misuse *m, const struct frame *f)
 	answer(m, json_pack("{s:s, s:s}", "answer", "adopted", "source", source));
 	if (a)
 		cssl__link_adopted__free_unpacked(a, NULL);
+}
+
+static void in_reattached(struct misuse *m, const struct frame *f)
+{
+	struct frame_reattached told = { 0 };
+
+	frame_reattached_read(f, &told);
+	answer(m, json_pack("{s:s, s:I}", "answer", "reattached", "frame", (json_int_t)told.frame));
 }
 
 static void in_refused(struct misuse *m, const struct frame *f)
@@ -101,6 +113,9 @@ static void on_frame(struct hearer *h, struct agent_link *l, const struct frame 
 	switch (f->type) {
 	case FRAME_DATA: in_data(m, f); return;
 	case FRAME_ADOPTED: in_adopted(m, f); return;
+	case FRAME_REATTACHED: in_reattached(m, f); return;
+	case FRAME_KEPT:
+	case FRAME_HANDED_OFF: m->is_live = 1; return;
 	case FRAME_REFUSED: in_refused(m, f); return;
 	case FRAME_END: answer(m, json_pack("{s:s}", "answer", "ended")); return;
 	default: return;
@@ -161,6 +176,17 @@ static void choose_position(const struct held_client *c, const json_t *how, Cssl
 	out->write_sequence = number(how, "write_sequence", p->write_sequence);
 }
 
+static void choose_connection(struct misuse *m, struct held_client *c, const json_t *how)
+{
+	const char *other = json_string_value(json_object_get(how, "id"));
+
+	m->client = c;
+	if (c)
+		memcpy(m->id, c->id, sizeof m->id);
+	if (other)
+		sodium_hex2bin(m->id, sizeof m->id, other, strlen(other), NULL, NULL, NULL);
+}
+
 static struct misuse *make(struct worker *w, struct agent_link *link, void (*answered)(json_t *))
 {
 	struct misuse *m = calloc(1, sizeof *m);
@@ -196,13 +222,8 @@ void misuse_begin(
 	Cssl__Position p;
 	uint8_t copy[COPY_MAX];
 	const char *listener = json_string_value(json_object_get(how, "listener"));
-	const char *other = json_string_value(json_object_get(how, "id"));
 
-	m->client = c;
-	if (c)
-		memcpy(m->id, c->id, sizeof m->id);
-	if (other)
-		sodium_hex2bin(m->id, sizeof m->id, other, strlen(other), NULL, NULL, NULL);
+	choose_connection(m, c, how);
 	m->epoch = (uint32_t)number(how, "epoch", c ? c->epoch + 1 : 2);
 	m->replays = json_is_true(json_object_get(how, "replay"));
 	m->takes = json_is_true(json_object_get(how, "take"));
@@ -228,4 +249,20 @@ void misuse_replay(struct worker *w, struct agent_link *link, void (*answered)(j
 	struct misuse *m = make(w, link, answered);
 
 	agent_link_send(link, m->at, FRAME_SSL_ID, 0, last.message, last.len);
+}
+
+void misuse_reattach(struct worker *w, struct held_client *c, struct agent_link *link, const json_t *how,
+	void (*answered)(json_t *answer))
+{
+	struct misuse *m = make(w, link, answered);
+	struct frame_reattach r = { .boot_id = AGENT_LINK_BOOT_ID };
+	uint8_t payload[FRAME_REATTACH_LEN];
+
+	choose_connection(m, c, how);
+	m->epoch = (uint32_t)number(how, "epoch", c ? c->epoch : 1);
+	r.epoch = m->epoch;
+	r.stream = (uint32_t)number(how, "stream", c ? c->at : 1);
+	memcpy(r.connection_id, m->id, sizeof r.connection_id);
+	frame_reattach_write(payload, &r);
+	agent_link_send(link, m->at, FRAME_REATTACH, 0, payload, sizeof payload);
 }

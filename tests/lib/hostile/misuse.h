@@ -15,5 +15,8 @@ void misuse_begin(struct worker *w, struct held_client *c, struct agent_link *li
 	void (*answered)(json_t *answer));
 /* The SSL_ID that was said last, once more and byte for byte, to @link. */
 void misuse_replay(struct worker *w, struct agent_link *link, void (*answered)(json_t *answer));
+/* REATTACH to @link: of the stream of @c, or of the connection, epoch and stream that @how names. */
+void misuse_reattach(struct worker *w, struct held_client *c, struct agent_link *link, const json_t *how,
+	void (*answered)(json_t *answer));
 
 #endif
