@@ -145,6 +145,11 @@ void audit_left(enum audit_kind how, const uint8_t connection[16], uint32_t epoc
 	append(&row);
 }
 
+void audit_copied(const uint8_t connection[16], uint32_t epoch)
+{
+	audit_left(AUDIT_COPIED, connection, epoch);
+}
+
 void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len)
 {
 	if (!audit_active())

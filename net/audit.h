@@ -12,7 +12,8 @@ enum audit_kind {
 	AUDIT_ACCEPTED = 2,
 	AUDIT_SEALED_BY_OPENSSL = 3,
 	AUDIT_FROZEN = 4, /* the agent froze the connection, and seals nothing more under this epoch */
-	AUDIT_LOST = 5    /* the same, because it lost the link */
+	AUDIT_LOST = 5,   /* the same, because it lost the link */
+	AUDIT_COPIED = 6  /* the owner gave a copy of the keys behind its next KeyUpdate, if the connection can move */
 };
 
 /* On disk, host order (little endian), 80 bytes. A row of zeros ends the file. */
@@ -49,6 +50,7 @@ void audit_sealed(const struct audit_sealing *s, const uint8_t *record, size_t l
 void audit_sealed_by_openssl(const struct audit_sealing *s, const uint8_t *record, size_t len);
 /* @how: AUDIT_FROZEN or AUDIT_LOST. */
 void audit_left(enum audit_kind how, const uint8_t connection[16], uint32_t epoch);
+void audit_copied(const uint8_t connection[16], uint32_t epoch);
 /* @records: whole records. Each one whose outer type is application data or alert makes a row. */
 void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len);
 #else
@@ -67,6 +69,10 @@ static inline void audit_sealed_by_openssl(const struct audit_sealing *s, const 
 static inline void audit_left(enum audit_kind how, const uint8_t connection[16], uint32_t epoch)
 {
 	(void)how, (void)connection, (void)epoch;
+}
+static inline void audit_copied(const uint8_t connection[16], uint32_t epoch)
+{
+	(void)connection, (void)epoch;
 }
 static inline void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len)
 {

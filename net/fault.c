@@ -48,14 +48,15 @@ static const char *const points[] = {
 	"move.frozen",               /* frozen for a move, not yet told to RAgent */
 	"move.said",                 /* HANDED_OFF is written and has not left; failing, a record follows it */
 	"adopt.before",              /* SSL_ID arrived */
-	"live.find",          /* before the search for a session that the broadcast brought; failing, none is found */
-	"copy.open",          /* opening the sealed copy; failing, it does not open */
-	"adopt.after",        /* owner, not yet told to RAgent */
-	"keyupdate.received", /* the client's, before a copy of the new keys is made */
-	"keyupdate.due",      /* an own KeyUpdate is due; failing, it has to wait */
-	"keyupdate.sealed",   /* an own KeyUpdate is sealed, not yet committed */
-	"records.received",   /* RAgent has records and commits nothing; failing, their link is lost */
-	"records.read",       /* bytes of a client are in the worker's read buffer, and in no log */
+	"live.find",   /* before the search for a session that the broadcast brought; failing, none is found */
+	"copy.open",   /* opening the sealed copy; failing, it does not open */
+	"adopt.after", /* owner, not yet told to RAgent */
+	"connection.remembered", /* an ownership is judged by what is known; failing, this is forgotten early */
+	"keyupdate.received",    /* the client's, before a copy of the new keys is made */
+	"keyupdate.due",         /* an own KeyUpdate is due; failing, it has to wait */
+	"keyupdate.sealed",      /* an own KeyUpdate is sealed, not yet committed */
+	"records.received",      /* RAgent has records and commits nothing; failing, their link is lost */
+	"records.read",          /* bytes of a client are in the worker's read buffer, and in no log */
 	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */
 	"records.committed", /* RAgent counts records as the client's, and has not written them */
 	"slot.saving",       /* what the next RAgent may know of a connection is half written */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "net/log.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 
@@ -256,7 +257,7 @@ int connection_had_frame(struct connection *c, const struct frame *f)
 {
 	struct again *a = &c->busy->again;
 
-	if (a->next == 0 || a->next == ALL_NEW)
+	if (a->next == 0 || a->next == ALL_NEW || mutant("frame-taken-twice"))
 		return 0;
 	a->next++;
 	if (f->type == FRAME_DATA)

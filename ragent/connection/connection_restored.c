@@ -9,6 +9,7 @@
 
 #include "net/error_text.h"
 #include "net/log.h"
+#include "net/mutant.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
@@ -178,6 +179,8 @@ static int take_image(struct restored *r)
 		memcpy((uint8_t *)out + TRAIL_BEGIN, r->image->members, sizeof r->image->members);
 	if (r->image)
 		take_busy(r);
+	if (mutant("record-not-restored") && out->position.write_sequence)
+		out->position.write_sequence--;
 	if (!is_readable(r->home, out))
 		return CSSL_E_RANGE;
 	out->home = r->home;

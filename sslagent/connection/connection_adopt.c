@@ -44,6 +44,8 @@ static int refuse(struct adoption *a, Cssl__LinkRefused__Reason *reason, Cssl__L
 /* Each export has a random token, which only RAgent and other agents got. */
 static int shows_token(const struct adoption *a, const uint8_t token[static ADOPT_TOKEN_LEN])
 {
+	if (mutant("token-unchecked"))
+		return 1;
 	return !sodium_is_zero(token, ADOPT_TOKEN_LEN) && sodium_memcmp(a->shown.token, token, ADOPT_TOKEN_LEN) == 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "net/arena.h"
+#include "net/audit.h"
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
 #include "sslagent/connection/connection_internal.h"
@@ -126,6 +127,8 @@ int connection_send_copy(struct connection *c, enum live_moment moment)
 	struct live_part part;
 	Cssl__LinkCopy copy = CSSL__LINK_COPY__INIT;
 
+	if (moment == LIVE_AFTER_KEY_UPDATE)
+		audit_copied(c->id.bytes, c->epoch);
 	if (!connection_can_move(c))
 		return 0;
 	int r = connection_facts(c, &obj);

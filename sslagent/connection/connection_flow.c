@@ -9,6 +9,7 @@
 
 #include "net/fault.h"
 #include "net/log_pace.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
@@ -59,7 +60,7 @@ int connection_send_alert(struct connection *c, enum tls_alert_level level, enum
 static int send_key_update(struct connection *c)
 {
 	uint8_t record[LIVE_SMALL_RECORD_MAX];
-	int r = connection_send_copy(c, LIVE_AFTER_KEY_UPDATE);
+	int r = mutant("copy-not-renewed") ? 0 : connection_send_copy(c, LIVE_AFTER_KEY_UPDATE);
 
 	if (r < 0)
 		return r;

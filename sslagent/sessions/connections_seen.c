@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "conf/memory.h"
+#include "net/fault.h"
 #include "net/log.h"
 #include "net/mutant.h"
 #include "proto/error.h"
@@ -278,7 +279,7 @@ static int had_later_owner(const struct place *p, const struct seen_claim *claim
 static int may_be_forgotten(
 	const struct connections_seen *all, const struct shard *s, const struct seen_claim *claim, int64_t now_ms)
 {
-	if (claim->start == CLAIM_BEGINS || claim->made_ms > s->since.ms)
+	if (claim->start == CLAIM_BEGINS || claim->made_ms > s->since.ms || mutant("forgetting-ignored"))
 		return 0;
 	return s->since.before == SEEN_FORGOT || claim->start == CLAIM_CONTINUES ||
 	       now_ms - s->since.ms >= all->keep_ms;
@@ -297,7 +298,7 @@ static int judge(const struct connections_seen *all, const struct shard *s, cons
 		return may_be_forgotten(all, s, claim, now_ms) ? refuse(COUNT_ADOPTS_FORGOTTEN, CSSL_E_EXPIRED) : 0;
 	if (epoch_was_owned(p, claim) && !mutant("epoch-unchecked"))
 		return refuse(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
-	if (had_later_owner(p, claim))
+	if (had_later_owner(p, claim) && !mutant("later-owner-ignored"))
 		return refuse(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
 	if (was_sealed_further(p, claim) && !mutant("sequence-unchecked"))
 		return refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
@@ -305,6 +306,17 @@ static int judge(const struct connections_seen *all, const struct shard *s, cons
 }
 
 /* --- verbs --- */
+
+/* NULL: it is not in the table. */
+static struct place *look_up(struct shard *s, const struct connection_id *id)
+{
+	struct place *p = s->cap ? find(s, id) : NULL;
+
+	if (!p || fault_at("connection.remembered", NULL, NULL) != FAULT_FAIL)
+		return p;
+	forget(s, (uint32_t)(p - s->places));
+	return NULL;
+}
 
 static void raise_to(struct shard *s, struct place *p, const struct seen_mark *at, int64_t now_ms)
 {
@@ -323,7 +335,7 @@ int connections_seen_claim(
 	struct connections_seen *all, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms)
 {
 	struct shard *s = lock_shard(all, id);
-	int result = judge(all, s, s->cap ? find(s, id) : NULL, claim, now_ms);
+	int result = judge(all, s, look_up(s, id), claim, now_ms);
 
 	if (result == 0) {
 		struct place *p = find_or_take(all, s, id, now_ms);
@@ -339,7 +351,7 @@ int connections_seen_claim(
 int connections_seen_knows(struct connections_seen *all, const struct connection_id *id, int64_t made_ms)
 {
 	struct shard *s = lock_shard(all, id);
-	int knows = (s->cap && find(s, id)) || made_ms > s->since.ms;
+	int knows = look_up(s, id) || made_ms > s->since.ms || mutant("forgetting-ignored");
 
 	pthread_mutex_unlock(&s->lock);
 	return knows;

@@ -8,6 +8,7 @@ Each asserts what becomes of its client, and that something was really in doubt.
 test_mutants.py those that have to fail."""
 
 import contextlib
+import secrets
 import threading
 
 from bench.experiments.ports import free_ports
@@ -15,7 +16,9 @@ from tests.lib import nonce_audit
 from tests.lib.build import patience
 from tests.lib.cluster import ControlError
 from tests.lib.edits import alpn, at_end, backend, below, edits, nobody_moves, over_tcp
+from tests.lib.hostile import Hostile
 from tests.lib.mover import after, settled
+from tests.lib.mutants import FOREIGN, MISDIRECTED, OF_ANOTHER_EPOCH, UNPROVEN
 from tests.lib.probe import Probe
 from tests.lib.trouble import wait_consistent
 from tests.lib.waiting import NotWithin, wait_until
@@ -52,6 +55,10 @@ def start_place(start, carrier, main, others, **settings):
     return Place(start("--agents", "3", "--backend", main.address, *options, takeover=True, edit=edit, **settings), main, others)
 
 
+class Wronged(AssertionError):
+    """A client did not get what it was due."""
+
+
 class Client(Probe):
     """A client that got the answer to one request. Another request may be open."""
 
@@ -66,8 +73,10 @@ class Client(Probe):
         self.start("get", path=path, timeout_ms=patience(LIMIT_MS))
 
     def has_answer(self, answer, path=f"/{SIZE}"):
-        assert (answer["outcome"], answer["status"]) == ("complete", 200), answer
-        assert answer["sha256"] in self.place.backend.said[path], "a mixture of answers"
+        if (answer["outcome"], answer["status"]) != ("complete", 200):
+            raise Wronged(f"a client got {answer}")
+        if answer["sha256"] not in self.place.backend.said[path]:
+            raise Wronged("a client got a mixture of answers")
 
     def goes_on(self):
         """The client gets its answer completely. With ChaCha20 in TLS 1.2 it gets an alert or a reset instead."""
@@ -88,6 +97,7 @@ class Place:
     def __init__(self, cluster, main, others):
         self.cluster, self.backend, self.others = cluster, main, others
         self._killed, self._drained = set(), set()
+        self.breaches = []  # what a situation saw that no agent may do
 
     def rows(self, client, *kinds):
         return [row for rows in nonce_audit.load(self.cluster.audit) for row in rows if row[4].hex() == client.id and row[0] in kinds]
@@ -104,9 +114,9 @@ class Place:
     def other_than(self, *names):
         return next(name for name in self.cluster.agents if name not in names)
 
-    def misdirected(self):
-        """Requests that came to a backend of another listener than their client's."""
-        return list(self.others.said)
+    def broken(self):
+        """What went wrong and is not in the nonce audit: a line for each."""
+        return [f"{path}: {MISDIRECTED}" for path in self.others.said] + self.breaches
 
     def faults(self, *rules):
         self.cluster.faults(*rules)
@@ -201,7 +211,8 @@ def answer_received_and_not_committed(place, suite):
 
 
 def owner_alive_and_lost(place, suite):
-    """RAgent hears nothing more of the owner and gives the connection to another agent. The owner does not know that it lost it."""
+    """RAgent hears nothing more of the owner and gives the connection to another agent. The owner does not know that it lost it, until
+    it hears again."""
     with Client(place, suite) as client:
         place.cluster.allow_takeover()
         before = place.sealed(client)
@@ -211,6 +222,8 @@ def owner_alive_and_lost(place, suite):
         place.faults(f"link.write drop on {client.owner}", f"link.read drop on {client.owner}")
         client.goes_on()
         assert place.undelivered(client) >= RECORDS
+        place.faults()
+        wait_until(lambda: place.rows(client, nonce_audit.LOST), patience(10), "an owner that lets go")
 
 
 def two_losses(place, suite, *rules):
@@ -415,6 +428,94 @@ def another_listener(place, suite):
         client.has_answer(client("get", path=f"/{SIZE}"))
 
 
+def copy_that_had_a_later_owner(place, suite, *rules):
+    """RAgent claims that the lost owner gave the connection up, and shows the copy of the owner before. This one froze exactly where
+    the lost one began, so its copy looks as if nothing were in doubt. `rules`: further fault rules."""
+    with Client(place, suite) as client:
+        place.cluster.move(client.id, after(place.cluster, client.owner))
+        owner, before = settled(place.cluster, client)["owner"], place.sealed(client)
+        place.faults("ssl_id.cause fail on r1", f"link.write drop on {owner}", *rules)
+        client.asks()
+        place.sealed_more(client, before)
+        place.kill(owner)
+        client.is_cut(client.finish())
+        assert place.undelivered(client) >= RECORDS
+
+
+def forgotten_copy(place, suite):
+    """The same, and the agents have forgotten that there was a later owner."""
+    copy_that_had_a_later_owner(place, suite, "connection.remembered fail")
+
+
+def no_copy_shown(place, suite):
+    """RAgent asks agents to adopt, and does not prove that the connection is its own."""
+    with Client(place, suite) as client:
+        adopted = place.cluster.counter("adopted")
+        place.faults("ssl_id.copy fail on r1")
+        with contextlib.suppress(ControlError):
+            place.cluster.move(client.id, after(place.cluster, client.owner))
+        if place.cluster.counter("adopted") > adopted:
+            place.breaches.append(UNPROVEN)
+        client.asks()
+        client.is_cut(client.finish())
+
+
+# Streams that outlive their link
+
+
+def stream_of_another_ragent(place, suite):
+    with Client(place, suite) as client, Hostile(place.cluster, "sf") as hostile:
+        hostile("prove", agent=client.owner, hex=secrets.token_hex(32))
+        epoch = place.cluster.connection(client.id)["epoch"]
+        if hostile("reattach", agent=client.owner, id=client.id, epoch=epoch)["answer"] != "refused":
+            place.breaches.append(FOREIGN)
+        client.has_answer(client("get", path=f"/{SIZE}"))
+
+
+def stream_of_another_epoch(place, suite):
+    """RAgent names an epoch that its stream never had."""
+    with Hostile(place.cluster, "sf", keep=True) as hostile:
+        for agent in place.cluster.agents:
+            hostile("prove", agent=agent, hex="a5" * 32)
+        with place.cluster.connect(("127.0.0.1", hostile.port), place.cluster.context(suite[:3])) as sock:
+            sock.sendall(b"GET /5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert sock.recv(65536)
+            held = hostile.newest("owned")
+            times = hostile("links")["times"][held["agent"]]
+            hostile("drop", agent=held["agent"])
+            wait_until(lambda: hostile("links")["times"][held["agent"]] > times, patience(10), "the next link")
+            answer = hostile("reattach", agent=held["agent"], client=held["client"], epoch=held["epoch"] + 1)
+            if answer["answer"] != "refused":
+                place.breaches.append(OF_ANOTHER_EPOCH)
+
+
+def answer_held_when_ragent_dies(place, suite):
+    """The process that dies has the answer, and the client has nothing of it. The agent sends it to the next process, too."""
+    with Client(place, suite) as client:
+        before = place.cluster.connection(client.id)["server_bytes"]
+        place.faults("client.write drop on r1")
+        client.asks()
+        wait_until(lambda: place.cluster.connection(client.id)["server_bytes"] > before + SIZE, patience(10), "the answer at RAgent")
+        place.cluster.kill_ragent()
+        place.faults()
+        client.has_answer(client.finish())
+        client.has_answer(client("get", path="/5"), "/5")
+
+
+def answer_in_doubt_behind_a_ragent_that_died(place, suite):
+    """The counts of RAgent go on in its next process."""
+    with Client(place, suite) as client:
+        client.has_answer(client("get", path="/20000"), "/20000")
+        place.cluster.kill_ragent()
+        before = place.sealed(client)
+        place.faults(f"link.write drop on {settled(place.cluster, client)['owner']}")
+        client.asks()
+        place.sealed_more(client, before)
+        place.kill(client.owner)
+        client.goes_on()
+        assert place.undelivered(client) >= RECORDS
+
+
 def frozen_owner_talks(place, suite):
     """A record that no agent sealed comes on the stream of a frozen owner."""
     with Client(place, suite) as client:
@@ -447,5 +548,12 @@ SITUATIONS = {
     "position too early": (position_too_early, TLS13, None),
     "loss called a rest": (loss_called_a_rest, ALL, None),
     "another listener": (another_listener, ALL, None),
+    "copy that had a later owner": (copy_that_had_a_later_owner, ALL, ("memory",)),
+    "forgotten copy": (forgotten_copy, ALL, ("memory",)),
+    "no copy shown": (no_copy_shown, ALL, ("memory",)),
+    "stream of another RAgent": (stream_of_another_ragent, TLS13, None),
+    "stream of another epoch": (stream_of_another_epoch, TLS13, None),
+    "answer held when RAgent dies": (answer_held_when_ragent_dies, TLS13, ("memory", "sealed")),
+    "answer in doubt behind a RAgent that died": (answer_in_doubt_behind_a_ragent_that_died, TLS13, ("memory",)),
     "frozen owner talks": (frozen_owner_talks, ALL, None),
 }

@@ -13,9 +13,14 @@ Mutant = namedtuple("Mutant", "name laws mistake situation suite carrier sees ci
 GCM, CHACHA20, TLS13 = "1.2 AES-GCM", "1.2 ChaCha20", "1.3"
 REPEATED = r"repeated in epoch \d+ by application data"
 ACCEPTED_TWICE = "2 different ciphertexts were accepted"
-MISDIRECTED = "requests at the backend of another listener"
 AFTER_LEAVING = "sealed after the agent had left it"
 TOO_EARLY = "a record was sealed behind a KeyUpdate that was not committed"
+MISDIRECTED = "requests at the backend of another listener"
+UNPROVEN = "an agent adopted a connection without its copy"
+FOREIGN = "a stream went on at a RAgent that has not the proof"
+OF_ANOTHER_EPOCH = "a stream went on under another epoch than its own"
+WRONGED = "a client got "
+BESIDE_THE_AUDIT = (MISDIRECTED, UNPROVEN, FOREIGN, WRONGED)  # seen in what clients, backends and RAgents get, and not in nonces
 
 MUTANTS = [
     Mutant("epoch-dropped", "1 and 2", "an agent makes nonces of TLS 1.2 without the epoch",
@@ -53,7 +58,23 @@ MUTANTS = [
     Mutant("frozen-owner-seals", "7", "an agent that froze a connection seals one more record",
            "moved", TLS13, "socket", AFTER_LEAVING, ci=True),
     Mutant("lost-owner-seals", "7", "an agent that lost its link seals one more record",
-           "answer received and not committed", GCM, "socket", AFTER_LEAVING),
+           "owner alive and lost", GCM, "socket", AFTER_LEAVING),
+    Mutant("later-owner-ignored", "3 and 5", "an agent continues from a state that another owner has continued",
+           "copy that had a later owner", TLS13, "memory", REPEATED, ci=True),
+    Mutant("forgetting-ignored", "2 and 5", "an agent takes a connection that it has forgotten for a new one",
+           "forgotten copy", TLS13, "memory", REPEATED),
+    Mutant("token-unchecked", "2", "an agent adopts for a RAgent that shows no copy",
+           "no copy shown", GCM, "memory", UNPROVEN),
+    Mutant("copy-not-renewed", "6", "an owner sends a KeyUpdate without a copy of the next keys",
+           "KeyUpdate in doubt", TLS13, "memory", "sealed before a copy of the keys behind them"),
+    Mutant("proof-unchecked", "2 and 7", "an agent goes on with a stream for a link that shows another proof",
+           "stream of another RAgent", TLS13, "memory", FOREIGN),
+    Mutant("stream-epoch-unchecked", "2 and 7", "an agent goes on with a stream under an epoch that it has not",
+           "stream of another epoch", TLS13, "socket", r"accepted that was sealed in epochs \[1\]"),
+    Mutant("frame-taken-twice", "3", "the next process of RAgent takes frames that the dead one had taken",
+           "answer held when RAgent dies", TLS13, "memory", WRONGED),
+    Mutant("record-not-restored", "3", "the next process of RAgent counts one record less than the dead one",
+           "answer in doubt behind a RAgent that died", TLS13, "memory", ACCEPTED_TWICE),
 ]
 
 

@@ -11,6 +11,7 @@ Agents wrote a row for each record they sealed and for each ownership they left,
   - an owner that goes on under the keys of one that did not freeze, but for one record of constant content (TLS 1.3) or under nonces
     of its own (TLS 1.2 with AES-GCM) (law 5);
   - a record under the keys behind an own KeyUpdate that RAgent had not accepted by then (law 6);
+  - a KeyUpdate without a copy of the keys behind it before (law 6);
   - a record sealed by an agent that had frozen the connection, or had lost its link, under that epoch (law 7).
 
 May be run while the processes still write: accepted rows are read first, so what they follow from is there.
@@ -26,8 +27,8 @@ import time
 
 ROW = struct.Struct("<BBHI16s16s12sI16sQ")
 # kind, type, suite, epoch, connection, key, nonce, length, digest, at_ns
-SEALED, ACCEPTED, SEALED_BY_OPENSSL, FROZEN, LOST = 1, 2, 3, 4, 5
-KINDS = {SEALED: "sealed", ACCEPTED: "accepted", SEALED_BY_OPENSSL: "sealed by OpenSSL", FROZEN: "frozen", LOST: "lost"}
+SEALED, ACCEPTED, SEALED_BY_OPENSSL, FROZEN, LOST, COPIED = 1, 2, 3, 4, 5, 6
+KINDS = {SEALED: "sealed", ACCEPTED: "accepted", SEALED_BY_OPENSSL: "sealed by OpenSSL", FROZEN: "frozen", LOST: "lost", COPIED: "copied"}
 ALERT, HANDSHAKE, DATA = 21, 22, 23
 TYPES = {ALERT: "an alert", HANDSHAKE: "a KeyUpdate", DATA: "application data"}
 CONSTANT = (ALERT, HANDSHAKE)
@@ -84,14 +85,15 @@ def load(directory):
 class Ownership:
     """The records that one agent sealed for a connection under one epoch."""
 
-    def __init__(self, suite, at_ns):
+    def __init__(self, suite, at_ns, copied):
         self.suite, self.began_ns = suite, at_ns
         self.sealed = collections.Counter()  # {key: records}
         self.first_types = {}                # {key: type of its first record}
         self.left_ns = self.frozen_ns = None
         self.key_update = None               # (key, digest) of the one that was sealed last
+        self.copied = copied                 # since its last KeyUpdate
         self.behind = []                     # (digest of a KeyUpdate, when the first record followed it under the next key)
-        self.after_leaving = 0
+        self.after_leaving = self.without_copy = 0
 
     def seals(self, row):
         _, content, _, _, _, key, _, _, digest, at_ns = row
@@ -103,6 +105,8 @@ class Ownership:
             self.key_update = None
         if content == HANDSHAKE:
             self.key_update = key, digest
+            self.without_copy += not self.copied
+            self.copied = False
 
     def leaves(self, kind, at_ns):
         self.left_ns = at_ns
@@ -224,7 +228,7 @@ class Audit:
     # one owner after another
 
     def _follow(self, part):
-        owned = collections.defaultdict(dict)
+        owned, copied = collections.defaultdict(dict), set()  # `copied`: before the first record of an epoch
         accepted_ns = {}
         for rows in self.files:
             for row in rows:
@@ -233,8 +237,12 @@ class Audit:
                     continue
                 if kind == SEALED:
                     if epoch not in owned[connection]:
-                        owned[connection][epoch] = Ownership(suite, at_ns)
+                        owned[connection][epoch] = Ownership(suite, at_ns, (connection, epoch) in copied)
                     owned[connection][epoch].seals(row)
+                elif kind == COPIED:
+                    copied.add((connection, epoch))
+                    if epoch in owned[connection]:
+                        owned[connection][epoch].copied = True
                 elif kind in (FROZEN, LOST) and epoch in owned[connection]:
                     owned[connection][epoch].leaves(kind, at_ns)
                 elif kind == ACCEPTED:
@@ -248,6 +256,8 @@ class Audit:
     def _judge_ownership(self, where, ownership, accepted_ns):
         if ownership.after_leaving:
             self.errors.append(f"{where}: {ownership.after_leaving} records were sealed after the agent had left it")
+        if ownership.without_copy:
+            self.errors.append(f"{where}: {ownership.without_copy} KeyUpdates were sealed before a copy of the keys behind them")
         for digest, at_ns in ownership.behind if accepted_ns is not None else ():
             if at_ns < self.until_ns and accepted_ns.get(digest, at_ns + 1) > at_ns:
                 self.errors.append(f"{where}: a record was sealed behind a KeyUpdate that was not committed")

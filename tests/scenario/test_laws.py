@@ -1,7 +1,5 @@
 """Laws 1 to 7, where they matter: an owner is lost with records that it sealed and that RAgent never got, and another owner has
 different bytes to send. On every kind of link, with each kind of nonces. The audit judges each cluster at its end.
-test_mutants.py shows that these scenarios can fail.
-
 test_mutants.py shows that these scenarios can fail."""
 
 import pytest
@@ -42,4 +40,4 @@ def rows():
 def test_the_laws_hold(place, situation, suite):
     situation(place, suite)
     place.cluster.check_nonces()
-    assert not place.misdirected()
+    assert not place.broken()

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "lib" / "nonce_audit.py"
-SEALED, ACCEPTED, OPENSSL, FROZEN, LOST = 1, 2, 3, 4, 5
+SEALED, ACCEPTED, OPENSSL, FROZEN, LOST, COPIED = 1, 2, 3, 4, 5, 6
 ALERT, KEY_UPDATE, DATA = 21, 22, 23
 TLS13, GCM_TLS12, CHACHA20_TLS12 = 0x1301, 0xc02b, 0xcca9
 
@@ -38,7 +38,11 @@ class Run:
     def seal(self, record, agent="a1-10-11.0", **facts):
         self.row(agent, SEALED, record, **{"key": b"k", "content": DATA, "suite": TLS13, **facts})
 
+    def copy(self, agent="a1-10-11.0", **facts):
+        self.row(agent, COPIED, b"", **facts)
+
     def key_update(self, nonce, **facts):
+        self.copy(**{name: value for name, value in facts.items() if name in ("agent", "connection", "epoch")})
         self.seal(b"key update", nonce=nonce, content=KEY_UPDATE, **facts)
 
     def freeze(self, agent="a1-10-11.0", **facts):
@@ -289,7 +293,18 @@ def test_a_record_behind_a_key_update_that_is_not_committed_is_red(run):
     assert run.judge()[0] == 1
 
 
+def test_a_key_update_without_a_copy_of_the_next_keys_is_red(run):
+    run.key_update(nonce=0)
+    run.accept(b"key update")
+    run.seal(b"key update 2", key=b"k2", nonce=0, content=KEY_UPDATE)
+    run.accept(b"key update 2")
+    status, report = run.judge()
+    assert status == 1
+    assert "1 KeyUpdates were sealed before a copy of the keys behind them" in report
+
+
 def test_without_ragent_nobody_commits(run):
+    run.copy(connection=b"direct")
     run.seal(b"key update", key=b"d", content=KEY_UPDATE, connection=b"direct")
     run.seal(b"behind it", key=b"d2", connection=b"direct")
     assert run.judge()[0] == 0
