@@ -262,7 +262,7 @@ size_t connection_had_bytes(struct connection *c, size_t len);
 
 /* connection_later.c */
 void connection_on_later(struct deadline *d); /* busy_part.later */
-/* The handshake is over: the agent's last records of it may wait for the answer. */
+/* The handshake is over: the agent's last records of it may wait for the answer, but not if the service is mail. */
 void connection_hold_tickets(struct connection *c);
 /* The client's FIN came. */
 void connection_hold_fin(struct connection *c);
