@@ -143,7 +143,7 @@ LONG = {"a long line": "250 " + "x" * 100_000, "many lines": "250-x\r\n" * 10_00
         "a code of no class": "999 x", "HTTP": "HTTP/1.1 400 Bad Request", "two replies": "250 a\r\n250 b"}
 
 
-@pytest.mark.parametrize("place", ["banner", "EHLO", "MAIL", "RCPT", "content"])
+@pytest.mark.parametrize("place", PLACES)
 def test_a_reply_that_breaks_the_protocol_gets_421(mail, place):
     """The client gets none of its bad lines."""
     whats = [what for what in LONG if (place, what) != ("banner", "two replies")]
