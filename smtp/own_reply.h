@@ -41,7 +41,6 @@
 	X(CONGESTED, 451, "4.4.5", "The destination is busy, try again later")                                         \
 	X(TOO_MANY_RECIPIENTS, 452, "4.5.3", "Too many recipients")                                                    \
 	X(NO_ROOM, 452, "4.3.1", "No room for messages now, try again later")                                          \
-	X(TLS_UNAVAILABLE, 454, "4.7.0", "TLS is not available now")                                                   \
 	X(LINE_TOO_LONG, 500, "5.5.2", "Line is too long")                                                             \
 	X(BAD_BYTES, 500, "5.5.2", "Command has bytes that are not allowed")                                           \
 	X(BAD_LINE_END, 500, "5.5.2", "Lines must end with <CR><LF>")                                                  \

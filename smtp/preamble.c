@@ -72,8 +72,7 @@ static void write_offers(const struct smtp_preamble_rules *rules, struct wire_wr
 {
 	struct smtp_ehlo set = *rules->offers;
 	smtp_ehlo_keep(&set, SMTP_CAP_ALL & ~SMTP_CAPS_HIDDEN & ~SMTP_CAP_BIT(SMTP_CAP_AUTH));
-	if (!rules->no_tls)
-		smtp_ehlo_add(&set, smtp_span_of("STARTTLS"));
+	smtp_ehlo_add(&set, smtp_span_of("STARTTLS"));
 	smtp_ehlo_write(out, rules->name, &set);
 }
 
@@ -117,8 +116,6 @@ static enum smtp_preamble_event on_starttls(
 {
 	if (p->state != SMTP_PREAMBLE_EHLO)
 		return refuse(p, SMTP_OWN_EHLO_FIRST, out);
-	if (p->rules->no_tls)
-		return say(p, SMTP_OWN_TLS_UNAVAILABLE, out);
 	move(p, SMTP_PREAMBLE_TLS);
 	say(p, SMTP_OWN_GO_AHEAD_TLS, out);
 	return SMTP_PREAMBLE_ON_STARTTLS;

@@ -34,7 +34,6 @@ struct smtp_preamble_rules {
 	uint16_t commands_max;          /* so many commands end it; 0: no limit */
 	uint8_t lenient;                /* SMTP_PARSE_LENIENT or 0 */
 	uint8_t lf_ends;                /* a bare LF ends a line; else such a line is refused */
-	uint8_t no_tls;                 /* no certificate: STARTTLS is not listed and answered 454 (RFC 3207 4) */
 };
 
 enum smtp_preamble_state {

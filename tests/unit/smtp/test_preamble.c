@@ -169,16 +169,6 @@ START_TEST(implicit_tls_has_no_preamble)
 }
 END_TEST
 
-START_TEST(without_a_certificate_tls_is_not_offered)
-{
-	rules.no_tls = 1;
-	says("EHLO a\r\nSTARTTLS\r\nNOOP\r\n",
-		"250-mx.example\r\n250-PIPELINING\r\n250 SIZE 1000\r\n454 4.7.0 TLS is not available now\r\n250 2.0.0 "
-		"Ok\r\n",
-		SMTP_PREAMBLE_ON_REPLY);
-}
-END_TEST
-
 START_TEST(bad_lines_are_refused)
 {
 	says("NOOP\nNOOP\r\n", "500 5.5.2 Lines must end with <CR><LF>\r\n250 2.0.0 Ok\r\n", SMTP_PREAMBLE_ON_REPLY);
@@ -264,7 +254,6 @@ int main(void)
 		require_answers_530_to_the_rest,
 		offer_lets_mail_begin_in_clear,
 		implicit_tls_has_no_preamble,
-		without_a_certificate_tls_is_not_offered,
 		bad_lines_are_refused,
 		a_line_that_is_too_long_ends_the_session,
 		errors_and_commands_are_bounded,
