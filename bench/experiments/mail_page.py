@@ -29,9 +29,11 @@ PAIR_NOTE = """\
 resident memory at 1,000 sessions is above that at one, for each session more. *keep*: one connection for all mails of a session (`-d`)."""
 
 WORK_NOTE = """\
-One connection, one handshake and one mail of {mail_bytes:,} bytes for each session, {at_once} at once. *CPU* is of the tier; what the
-mail server behind it used is beside. *full / resumed* is what the handshakes really were; a row without resumptions where they were
-asked for says so. Rates are of a closed loop in which all share the cores of this host."""
+One connection, one handshake and one mail of {mail_bytes:,} bytes for each session, {at_once} at once. *CPU* is of all server
+processes between the client and the mail server: the keeper, RAgent proper and both agents; nginx with its `auth_http`; stunnel. The mail
+server behind is the same program for all, so its CPU is not in the ratio, but in a column of its own. *full / resumed* is what the
+handshakes really were; a row without resumptions where they were asked for says so. Rates are of a closed loop in which all share the
+cores of this host."""
 
 LATENCY_NOTE = """\
 One session at a time: from its connect to the reply to its mail. *added* is the median above that of *direct* in the same round."""
