@@ -136,8 +136,10 @@ struct control_listener {
 	const char *const *addresses; /* really bound */
 	size_t address_count;
 	uint64_t connections;
-	const char *service, *backend,
-		*state; /* @backend NULL: each ALPN protocol has its own; @state: "open", "closed" */
+	const char *service;
+	enum service_start start;               /* of @service */
+	const char *backend;                    /* NULL: each ALPN protocol has its own */
+	const char *state;                      /* "open", "closed" */
 	const struct control_counter *counters; /* the sum of all its workers */
 	size_t counter_count;
 };

@@ -71,6 +71,7 @@ static void fill_listeners(const struct operations *o, struct status_room *room)
 			.address_count = front->bound_count,
 			.connections = atomic_load(&front->connections),
 			.service = service_traits[conf->service].name,
+			.start = service_traits[conf->service].start,
 			.backend = conf->backend,
 			.state = o->state == OPERATIONS_RUNNING ? "open" : "closed",
 			.counters = &room->counters[f * LISTENER_COUNTER_COUNT],

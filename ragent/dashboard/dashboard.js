@@ -127,13 +127,13 @@ function drawTiles(now, r) {
   tile("Errors", sum(r.own, BAD_ENDS.map((e) => `ended_${e}`)), number(sum(own, BAD_ENDS.map((e) => `ended_${e}`))), " in all");
 }
 
-// --- mail: shown only if a listener has service smtp ---
+// --- mail: shown only if a listener has a service whose clients may begin in clear (STARTTLS) ---
 
 // The sum over all agents, since their starts.
 const ofAgents = (now, names) => Object.values(now.counters.agents).reduce((n, a) => n + sum(a, names), 0);
 
 function drawMail(now, r) {
-  at("mail").hidden = !now.listeners.some((l) => l.service === "smtp");
+  at("mail").hidden = !now.listeners.some((l) => l.may_start_in_clear);
   if (at("mail").hidden) return;
   const own = now.counters.ragent;
   const mailTile = (name, value, total, unit, kind = "") => tile(name, value, number(total), unit, { place: "mail-tiles", kind });

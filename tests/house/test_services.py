@@ -19,6 +19,12 @@ def _named_in(text, name):
     return [line.strip() for line in text.splitlines() if re.search(rf"\bCONF_{name}\b", line)]
 
 
+def _compared_in(script, name):
+    """Lines of a script that compare something with the name of a service."""
+    quoted = rf"[\"'`]{name.lower()}[\"'`]"
+    return [line.strip() for line in script.splitlines() if re.search(rf"[!=]==?\s*{quoted}|{quoted}\s*[!=]==?|\bcase {quoted}", line)]
+
+
 def test_there_are_services():
     assert {"TCP", "HTTP"} <= set(_names())
 
@@ -32,6 +38,17 @@ def test_a_services_name_is_said_in_its_own_place_only(name):
         if where not in ROWS and not where.startswith((f"{own}/", f"{own}.c")):
             found += [f"{where}: {line}" for line in _named_in(path.read_text(), name)]
     assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("name", _names())
+def test_the_dashboard_asks_for_no_service_by_its_name(name):
+    found = [f"{path.name}: {line}" for path in ROOT.glob("ragent/dashboard/*.js") for line in _compared_in(path.read_text(), name)]
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("planted", ['(l) => l.service === "smtp"', "if ('smtp' == l.service)", 'case "smtp":'])
+def test_a_planted_comparison_in_the_dashboard_is_seen(planted):
+    assert _compared_in(planted, "SMTP")
 
 
 def test_a_comparison_would_be_seen():

@@ -223,6 +223,7 @@ START_TEST(a_listener_is_told_with_what_its_connections_did)
 	ck_assert_uint_eq(got.listeners, 5);
 	ck_assert_str_eq(got.listener.name, "sf");
 	ck_assert_str_eq(got.listener.service, "http");
+	ck_assert_int_eq(got.listener.start, SERVICE_STARTS_WITH_TLS);
 	ck_assert_str_eq(got.listener.state, "open");
 	ck_assert_uint_eq(got.listener_counts[LISTENER_ROW_accepted], 2);
 	ck_assert_uint_eq(got.listener_counts[LISTENER_ROW_handshakes_full], 1);
