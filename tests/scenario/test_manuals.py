@@ -10,6 +10,7 @@ from tests.lib.build import BUILD
 PAGES = {
     "ragent(8)": ("ragent/ragent", "--manual"),
     "sslagent(8)": ("sslagent/sslagent", "--manual"),
+    "smtpproxy(8)": ("smtpproxy/smtpproxy", "--manual"),
     "cssl.yaml(5)": ("sslagent/sslagent", "--manual-config"),
     "csslctl(1)": ("csslctl/csslctl", "help", "--man"),
     "cssl-bench(1)": ("bench/cssl-bench", "--manual"),
@@ -39,7 +40,7 @@ def test_roff_has_no_complaint(name):
 
 
 @pytest.mark.tool("groff")
-@pytest.mark.parametrize("name", ["ragent(8)", "sslagent(8)"])
+@pytest.mark.parametrize("name", ["ragent(8)", "sslagent(8)", "smtpproxy(8)"])
 def test_a_daemon_s_page_has_every_option_of_its_help(name):
     options = set(re.findall(r"--[a-z-]+", output(PAGES[name][0], "--help")))
     assert options <= set(re.findall(r"--[a-z-]+", page(name))) and len(options) > 5
