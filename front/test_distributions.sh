@@ -13,7 +13,7 @@ distributions_help() {
 		  SUITE    bookworm or trixie; without one, both
 		  --demo   only ./cssl demo, not ./cssl test
 
-		Takes some 45 minutes and 3 GB for each. A failed root stays in build/distributions/SUITE, with its log beside it.
+		Takes some 45 minutes and 3 GB for each. bench/results/distributions.md keeps the last results. A failed root stays in build/distributions/SUITE, with its log beside it.
 	HELP
 }
 
@@ -54,11 +54,12 @@ distribution_make() {
 
 # distribution_command TREE SECONDS COMMAND: status, and a line of the table
 distribution_command() {
-	local tree=$1 seconds=$2 from=$SECONDS status=0
+	local tree=$1 seconds=$2 from=$SECONDS status=0 suite outcome minutes
 	shift 2
 	distribution_enter "$tree" "$seconds" bash -c "cd /root/cssl && $*" </dev/null || status=$?
-	distribution_results+=("$(printf '%-9s %-12s %-8s %3d min' "$(basename "$tree")" "$*" \
-		"$([[ $status -eq 0 ]] && echo passed || echo failed)" $(((SECONDS - from) / 60)))")
+	suite=$(basename "$tree") outcome=$([[ $status -eq 0 ]] && echo passed || echo failed) minutes=$(((SECONDS - from) / 60))
+	distribution_results+=("$(printf '%-9s %-12s %-8s %3d min' "$suite" "$*" "$outcome" $minutes)")
+	/usr/bin/python3 "$root/tests/lib/distributions_page.py" "$root/bench/results" "$suite" "$*" "$outcome" $minutes || status=1
 	return $status
 }
 

@@ -37,6 +37,10 @@ def commit():
     return (git("rev-parse", "--short=10", "HEAD") or "unknown") + ("*" if changed else "")
 
 
+def machine():
+    return f"{os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
+
+
 def outcome(case):
     if case.find("failure") is not None or case.find("error") is not None:
         return "failed"
@@ -80,8 +84,7 @@ def main(folder, *results):
     except (OSError, xml.etree.ElementTree.ParseError) as e:
         print(f"not all of it ran, so nothing is kept: {e}")
         return 1
-    about = {"date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}", "commit": commit(),
-             "machine": f"{os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"}
+    about = {"date": f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}", "commit": commit(), "machine": machine()}
     for name, row in fresh.items():
         kept[name] = {**about, **row}
     data.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
