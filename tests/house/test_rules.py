@@ -117,6 +117,29 @@ def test_nothing_is_left_to_do():
     _none(_matches(rf"\b({marks})\b", _files(".c", ".h", ".py", ".sh", ".proto", ".md", "meson.build")))
 
 
+FUNCTION_BODY = re.compile(r"^\{\n(.*?)^\}", re.S | re.M)
+BARE_ERROR = re.compile(r"^\t+int (?:\w+(?: = [^,;(]*)?, )*error(?:, \w+)*;", re.M)
+
+
+def bare_errors(text):
+    """Locals `int error;`, which a function fills with the result of a call. Members of structs may have that name."""
+    return [found.strip() for body in FUNCTION_BODY.findall(text) for found in BARE_ERROR.findall(body)]
+
+
+def test_no_local_for_a_result_is_named_error():
+    files = [f for f in _files(".c") if f.relative_to(ROOT).parts[0] in set(ONE_DIALECT) - {"smtpproxy"}]
+    _none([f"{path.relative_to(ROOT)}: {found}" for path in files for found in bare_errors(path.read_text())])
+
+
+@pytest.mark.parametrize("planted", ["int error;", "int n, error;", "int n = 1, error;", "int error, n;"])
+def test_a_planted_local_named_error_is_found(planted):
+    assert bare_errors(f"static int g(void)\n{{\n\tint r;\n\t{planted}\n}}\n") == [planted]
+
+
+def test_a_member_and_a_parameter_named_error_are_none():
+    assert not bare_errors("struct asked {\n\tint error;\n};\n\nint f(int error)\n{\n\tint r = g(error);\n}\n")
+
+
 def test_who_embeds_a_member_is_found_by_container_of():
     """container_of compares the types; a cast by hand does not."""
     _none(_matches(r"-\s*offsetof\(", [f for f in _files(".c", ".h") if f.name != "container_of.h"]))
