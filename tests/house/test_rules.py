@@ -140,7 +140,7 @@ def test_a_member_and_a_parameter_named_error_are_none():
     assert not bare_errors("struct asked {\n\tint error;\n};\n\nint f(int error)\n{\n\tint r = g(error);\n}\n")
 
 
-def test_who_embeds_a_member_is_found_by_container_of():
+def test_no_cast_by_hand_takes_the_place_of_container_of():
     """container_of compares the types; a cast by hand does not."""
     _none(_matches(r"-\s*offsetof\(", [f for f in _files(".c", ".h") if f.name != "container_of.h"]))
 

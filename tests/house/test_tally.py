@@ -85,14 +85,14 @@ def test_a_broken_part_is_a_failure(tmp_path):
 FAILURE = '<failure message="late"/>'
 
 
-def test_who_passes_at_a_second_look_is_named_as_unsteady(tmp_path):
+def test_a_test_that_passes_at_a_second_look_is_named_as_unsteady(tmp_path):
     first, again = junit(tmp_path, "", FAILURE), junit(tmp_path, None, "", name="again.xml")
     status, lines = tally("--junit", first, "--again", again)
     assert (status, lines[-1]) == (0, "2 passed, 0 failed, 0 skipped")
     assert lines[0].startswith("unsteady: ") and lines[0].endswith("c::t1: late")
 
 
-def test_who_fails_twice_has_failed(tmp_path):
+def test_a_test_that_fails_twice_has_failed(tmp_path):
     status, lines = tally("--junit", junit(tmp_path, "", FAILURE), "--again", junit(tmp_path, None, FAILURE, name="again.xml"))
     assert (status, lines[-1]) == (1, "1 passed, 1 failed, 0 skipped")
 
@@ -112,7 +112,7 @@ def test_many_failures_get_none(tmp_path):
     assert looked_at(tmp_path / "absent.xml") == []
 
 
-def test_what_no_timing_explains_gets_none(tmp_path):
+def test_a_failure_that_no_timing_explains_gets_no_second_look(tmp_path):
     found = '<error message="failed on teardown with: a nonce was used again"/>'
     assert looked_at(junit(tmp_path, FAILURE, found, FAILURE + found)) == ["c.py::t0"]
     assert looked_at(junit(tmp_path, '<error message="failed on setup with: address in use"/>')) == ["c.py::t0"]

@@ -123,7 +123,7 @@ def test_etags_are_strong_and_conditions_are_kept(web):
     assert ask(web, "GET", "/5k")[0].status == 200
 
 
-def test_what_is_not_there_is_said_so(web):
+def test_unknown_paths_and_methods_are_refused(web):
     assert ask(web, "GET", "/nothing")[0].status == 404
     assert ask(web, "GET", "/99999999999999999999")[0].status == 404
     assert ask(web, "DELETE", "/count")[0].status == 405
@@ -340,7 +340,7 @@ def proxy_v2(tlvs, command=0x21):
 GET_5 = b"GET /5 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
-def test_what_a_proxy_header_says_is_answered_in_headers(backend):
+def test_headers_repeat_the_values_of_a_proxy_header(backend):
     def tlv(kind, value):
         return struct.pack("!BH", kind, len(value)) + value
     tls = struct.pack("!BI", 0x01 | 0x04, 0) + tlv(0x21, b"TLSv1.3") + tlv(0x23, b"TLS_AES_128_GCM_SHA256") + tlv(0x22, b"alice")

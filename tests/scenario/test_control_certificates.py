@@ -77,7 +77,7 @@ def test_the_tool_shows_a_certificate(cluster):
     assert csslctl(*place, *shown[2:], "status").code == USAGE
 
 
-def test_who_has_no_certificate_needs_a_token(cluster):
+def test_a_client_without_a_certificate_needs_a_token(cluster):
     allow(cluster, "night-shift operate cn=client")
     status, answer = ask(cluster, "/v1/status")
     assert status == 401 and "client certificate" in answer

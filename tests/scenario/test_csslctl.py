@@ -139,7 +139,7 @@ def test_a_wrong_limit_is_a_wrong_command_line(tool, arguments):
     assert tool("connections", *arguments).code == USAGE
 
 
-def test_what_the_cluster_refuses_is_told_in_its_words(tool):
+def test_a_refusal_of_the_cluster_is_told_in_its_words(tool):
     unknown = tool("connections", "--agent", "a9")
     assert unknown.code == REFUSED and "no agent of that name" in unknown.err
     wrong = tool("connections", "--client", "nobody")

@@ -66,14 +66,14 @@ def test_names_are_encoded(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["..", "a1/drain", "../status?x", "-", "x" * 64])
-def test_what_can_be_no_agent_s_name_is_not_asked_for(tmp_path, name):
+def test_an_impossible_agent_s_name_is_not_asked_for(tmp_path, name):
     with FakeControl(tmp_path, {}) as fake:
         for command in ("agent", "drain", "undrain"):
             run = csslctl("--socket", fake.socket, command, name)
             assert run.code == USAGE and f"'{name}' is no name of an agent" in run.err and fake.asked == []
 
 
-def test_what_ragent_finds_wrong_is_a_wrong_command_line(tmp_path):
+def test_a_mistake_that_ragent_finds_is_a_wrong_command_line(tmp_path):
     with FakeControl(tmp_path, {("GET", "/v1/agents/a1"): (400, {"error": "x: found 'y', expected z"})}) as fake:
         run = csslctl("--socket", fake.socket, "agent", "a1")
         assert run.code == USAGE
@@ -168,7 +168,7 @@ def test_colour_is_for_terminals_that_want_it(tmp_path):
         assert "\033[" not in csslctl("--socket", fake.socket, "agents").out
 
 
-def test_what_a_client_said_does_not_reach_the_terminal(tmp_path):
+def test_control_characters_of_a_client_do_not_reach_the_terminal(tmp_path):
     evil = "x\033]0;owned\007\nEVIL"
     page = {"connections": [{"id": ID, "client": "10.0.0.1:5", "state": "owned", "owner": "a1", "listener": "sf",
                              "tls": {"version": "1.3", "server_name": evil}}], "next": None}
@@ -227,7 +227,7 @@ def test_an_unknown_agent_leads_to_the_list(tmp_path):
         assert run.err == "csslctl agent a9: no agent of that name (404)\n  `csslctl agents` lists the agents\n"
 
 
-def test_who_did_not_is_named_beside_who_did(tmp_path):
+def test_agents_that_failed_are_named_beside_those_that_did_not(tmp_path):
     answer = {"error": "not done by a2", "done": ["a1"], "failed": {"a2": "no answer"}}
     with FakeControl(tmp_path, {("POST", "/v1/reload"): (503, answer)}) as fake:
         run = csslctl("--socket", fake.socket, "reload")
@@ -252,7 +252,7 @@ def test_silent_agents_are_named_beside_the_counters(tmp_path):
         assert run.table("COUNTER")[1] == {"COUNTER": "y", "ragent": "-", "a1": "2", "a2": "-"}
 
 
-def test_what_ragent_counted_of_an_agent_stands_in_its_column(tmp_path):
+def test_ragents_counts_of_an_agent_stand_in_the_agents_column(tmp_path):
     answer = {"ragent": {"latency_move_1ms": 3}, "agents": {"a1": {"y": 2}, "a2": {"error": "not up"}},
               "of_agents": {"a1": {"latency_move_1ms": 1}, "a2": {"latency_move_1ms": 2}}}
     with FakeControl(tmp_path, {("GET", "/v1/counters"): answer}) as fake:
@@ -263,7 +263,7 @@ def test_what_ragent_counted_of_an_agent_stands_in_its_column(tmp_path):
 
 
 @pytest.mark.parametrize("status", [200, 404, 502])
-def test_what_is_no_ragent_is_not_believed(tmp_path, status):
+def test_an_answer_of_another_program_is_not_believed(tmp_path, status):
     with FakeControl(tmp_path, {("GET", "/v1/status"): (status, b"<html>")}) as fake:
         for form in ([], ["--json"]):
             run = csslctl("--socket", fake.socket, "status", *form)

@@ -256,7 +256,7 @@ def test_nobody_can_be_moved_to_a_draining_agent(undrained):
         cluster.move(connection["id"], target)
 
 
-def test_what_makes_no_sense_is_refused(cluster):
+def test_drains_of_unknown_or_idle_agents_are_refused(cluster):
     for call in (lambda: cluster.drain("nobody"), lambda: cluster.undrain("nobody"), lambda: cluster.agent("nobody"),
                  lambda: cluster.weigh("nobody", 2)):
         with pytest.raises(ControlError, match="404"):

@@ -167,7 +167,7 @@ def test_a_kill_by_hand_is_no_fault(start_cluster):
     assert "a2 was killed (SIGKILL) before" in done.stderr
 
 
-def test_what_does_not_stop_is_killed_and_told(start_cluster):
+def test_a_process_that_does_not_stop_is_killed_and_told(start_cluster):
     cluster = start_cluster("--agents", "2", clean_exit=False)
     cluster.send_signal("a1", signal.SIGSTOP)
     done = cssl("down", "--dir", str(cluster.dir), CSSL_STOP_SECONDS="1")

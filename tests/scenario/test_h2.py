@@ -251,7 +251,7 @@ def test_between_hosts_a_drain_says_goaway_and_waits_for_the_open_streams(apart)
             apart.undrain(owner)
 
 
-def test_what_does_not_end_before_the_deadline_of_a_drain_ends_in_an_alert(apart):
+def test_streams_open_at_the_deadline_of_a_drain_end_in_an_alert(apart):
     with H2Client(apart, window=1 << 16) as client:
         client.request(1, "/1m")
         client.wait(DATA)

@@ -43,7 +43,7 @@ def test_a_restarted_agent_resumes_every_session(cluster, killed, version):
         assert cluster.counters()[killed]["handshakes_full"] == 0
 
 
-def test_what_was_revoked_while_an_agent_was_away_does_not_come_back_with_it(cluster):
+def test_a_session_revoked_while_an_agent_was_away_does_not_come_back_with_it(cluster):
     count = scaled(50)
     with Storm(cluster.sl, clients=count, ca=cluster.ca, server_name="gone.cssl.test") as gone, \
             Storm(cluster.sl, clients=count, ca=cluster.ca, server_name="there.cssl.test") as there:

@@ -24,7 +24,7 @@ def becomes(cluster, name, expected):
     wait_until(lambda: expected(level(cluster, name)), patience(10), name)
 
 
-def test_what_a_client_does_not_take_is_seen_until_it_is_gone(cluster):
+def test_bytes_that_a_client_does_not_read_count_until_it_is_gone(cluster):
     assert level(cluster, "client_queued_bytes") == 0
     with cluster.connect(sock=unread(cluster.sl)) as client:
         client.sendall(ASKED)

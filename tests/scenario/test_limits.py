@@ -247,7 +247,7 @@ def assert_told(name, where):
 
 
 @pytest.mark.parametrize("name", NOT_TLS)
-def test_what_is_not_tls_is_told_so_closed_and_counted(cluster, name):
+def test_a_client_that_speaks_no_tls_is_told_closed_and_counted(cluster, name):
     reason = REASONS.get(name, "not_tls")
     before = ended(cluster, reason), cluster.counter("connections_opened")
     assert_told(name, cluster.sf)
@@ -256,7 +256,7 @@ def test_what_is_not_tls_is_told_so_closed_and_counted(cluster, name):
 
 
 @pytest.mark.parametrize("name", NOT_TLS)
-def test_what_is_not_tls_is_told_so_closed_and_counted_by_a_direct_listener(cluster, name):
+def test_a_direct_listener_tells_closes_and_counts_a_client_that_speaks_no_tls(cluster, name):
     special = "direct_plain_http" if REASONS.get(name) == "plain_http" else "direct_not_tls"
 
     def counted():
@@ -291,7 +291,7 @@ NO_RECORDS = {
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize("name", NO_RECORDS)
 @pytest.mark.parametrize("where", ["sf", "sl", "direct"])
-def test_what_is_no_record_amid_a_handshake_gets_an_alert(cluster, where, name, version):
+def test_bytes_that_are_no_record_amid_a_handshake_get_an_alert(cluster, where, name, version):
     address = {"sf": cluster.sf, "sl": cluster.sl, "direct": cluster.direct["a1"]}[where]
     said, alerts = NO_RECORDS[name]
     before = cluster.counter("record_violations")

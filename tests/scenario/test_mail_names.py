@@ -68,7 +68,7 @@ def test_a_question_aborts_what_is_not_complete(cut):
     assert sink.counts["mails"] == 1 and sink.counts["tx_never"] == 1
 
 
-def test_what_was_in_the_socket_comes_to_nothing():
+def test_an_unread_transaction_in_the_old_socket_comes_to_nothing():
     """A whole transaction lies unread in the old connection, which was held back, when the question is answered."""
     with Sink(*TRUSTS, "--delay", "noop:0.3") as sink:
         owner, key = opened(sink)

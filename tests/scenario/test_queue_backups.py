@@ -186,7 +186,7 @@ def test_no_copy_is_dropped_after_a_stall_of_everything(room, stalled):
     assert gateway.drain() == tokens
 
 
-def test_what_was_deleted_while_a_server_was_away_leaves_it_when_it_comes_back(room):
+def test_messages_deleted_while_a_server_was_away_leave_it_when_it_comes_back(room):
     a, b, gateway = started(room)
     tokens = stored(gateway, burst(gateway, "m", 100))
     a.pause()

@@ -177,7 +177,7 @@ def test_a_server_that_was_left_behind_does_not_go_on_alone(room):
     assert gateway.drain() == tokens
 
 
-def test_what_a_server_that_was_left_behind_took_alone_is_united_later(room):
+def test_messages_that_a_server_left_behind_took_alone_are_united_later(room):
     """The gateway that starts without it cannot know that it went on: only its own marker says so."""
     a, b, gateway, tokens = _left_behind(room)
     gateway.ask("takeover")

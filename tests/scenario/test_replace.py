@@ -290,7 +290,7 @@ def move_on(cluster, web):
 
 
 @pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["a worker", "2 workers"])
-def test_who_owned_a_connection_is_known_to_the_new_process(start_cluster, options):
+def test_the_new_process_knows_the_owners_of_a_connection(start_cluster, options):
     cluster = start_cluster("--agents", "2", *options, edit=stays)
     with contextlib.closing(cluster.http()) as web:
         ask_of(web)

@@ -116,7 +116,7 @@ def test_every_session_resumes_when_a_holder_is_killed(cluster, version):
             assert clients("resume") == {"full": 0, "resumed": CLIENTS, "failed": 0}
 
 
-def test_what_a_lost_agent_held_goes_to_others(cluster):
+def test_sessions_that_a_lost_agent_held_go_to_others(cluster):
     with storm(cluster, "1.2", cluster.agents) as clients:
         assert clients("full")["full"] == CLIENTS
         wait_placed(cluster, 10)

@@ -106,7 +106,7 @@ def test_key_updates_wake_it_and_are_answered(cluster):
         get(probe)
 
 
-def test_what_is_open_does_not_rest(cluster):
+def test_a_connection_with_something_open_does_not_rest(cluster):
     with Probe(cluster.sf) as asked, Probe(cluster.sf) as asking, Probe(cluster.sf) as half_closed:
         for probe in (asked, asking, half_closed):
             shake_hands(probe)
@@ -181,7 +181,7 @@ def test_an_operator_can_send_one_to_rest(wakeful):
         get(probe)
 
 
-def test_what_cannot_rest_is_refused_and_goes_on(wakeful):
+def test_a_connection_that_cannot_rest_refuses_the_order_and_goes_on(wakeful):
     with Probe(wakeful.sf) as probe:
         shake_hands(probe)
         probe.start("get", path="/slow?bytes=20000&ms=700")

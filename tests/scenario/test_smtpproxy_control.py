@@ -44,7 +44,7 @@ def test_the_api_tells_who_sends_and_who_waits(busy):
     assert len(json.loads(control.ask("/v1/events?after=3")[1])["events"]) == 2
 
 
-def test_what_is_no_question_is_refused(busy):
+def test_unknown_routes_and_methods_are_refused(busy):
     proxy, _ = busy
     control = Control(proxy.control)
     assert control.ask("/v1/nothing")[0] == 404

@@ -118,7 +118,7 @@ def test_a_connection_of_the_old_policy_carries_no_mail_of_the_new_one(open_fold
     assert sink.counts["mails"] == 1
 
 
-def test_what_counts_only_at_a_start_is_named(open_folder):
+def test_a_changed_key_that_takes_effect_only_at_a_start_is_named(open_folder):
     with proxied(open_folder) as (proxy, _):
         proxy.settings["control"] = str(open_folder / "other.sock")
         proxy.write_config()

@@ -128,7 +128,7 @@ def test_an_old_process_that_still_has_the_session_is_asked_by_a_third_one(open_
     assert sink.counts["mails"] == 0
 
 
-def test_what_a_killed_process_knew_is_unknown(open_folder):
+def test_transactions_that_a_killed_process_knew_are_unknown(open_folder):
     with proxied(open_folder) as (proxy, _):
         owner, key = opened(proxy)
         assert deliver(owner, 1).startswith("250 ")

@@ -156,7 +156,7 @@ def test_connections_outlive_two_agents_at_once(cluster, version):
 
 
 @versions
-def test_what_was_open_ends_soon_or_is_answered_when_all_agents_die(cluster, backend, version):
+def test_open_requests_end_soon_or_are_answered_when_all_agents_die(cluster, backend, version):
     backend.hold()
     with contextlib.ExitStack() as stack:
         unanswered, half = ([stack.enter_context(Client(cluster, version)) for _ in range(6)] for _ in range(2))
@@ -220,7 +220,7 @@ def test_a_post_is_done_at_most_once(cluster, backend, version):
 
 @versions
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_what_may_be_repeated_is_asked_again_when_its_process_is_dead(cluster, backend, version, method):
+def test_a_repeatable_request_is_asked_again_when_its_process_is_dead(cluster, backend, version, method):
     path = f"/held/{method}/{version}"
     backend.hold()
     with Client(cluster, version) as client:
@@ -443,7 +443,7 @@ def test_a_lost_link_costs_its_connections_nothing(cluster, backend, cut_link, v
 
 
 @versions
-def test_what_may_overtake_itself_is_not_asked_again_while_its_process_lives(cluster, backend, cut_link, version):
+def test_a_request_that_may_overtake_itself_is_not_asked_again_while_its_process_lives(cluster, backend, cut_link, version):
     path = f"/held/overtakes/{version}"
     backend.hold()
     with Client(cluster, version) as client:

@@ -111,7 +111,7 @@ def until_done(step, tcp, came, goes):
         came.write(tcp.recv(65536))
 
 
-def test_what_a_client_says_while_its_handshake_waits_is_taken_afterwards(start_cluster, test_points):
+def test_bytes_of_a_client_whose_handshake_waits_are_taken_afterwards(start_cluster, test_points):
     """An agent asks another one for the session that the client offers, and waits for the answer; the client goes on meanwhile, as
     those do that send early data."""
     cluster = start_cluster("--agents", "2", edit=edits(parks_long, at_end("log: { level: debug }")))

@@ -164,7 +164,7 @@ def test_a_breach_gets_its_alert_and_ends_its_connection_only(breach, scene):
 
 
 @in_scenes("1.2", "1.3")
-def test_what_is_odd_but_legal_goes_on(scene):
+def test_odd_but_legal_records_are_taken(scene):
     scene.probe("forge", count=20)
     if scene.version == "1.3":
         scene.probe("forge", version=0x0301)
