@@ -204,6 +204,46 @@ def test_what_was_taken_over_goes_on_after_a_death(start_cluster, options):
     assert cluster.status()["at_deaths"]["reset"] == 0
 
 
+def test_a_goodbye_under_way_is_said_behind_a_replacement(start_cluster):
+    """The owner has not yet sent close_notify to an idle client when a new process takes over."""
+    idle_s = patience(1)
+    cluster = start_cluster("--agents", "1", edit=edits.edits(edits.at_end(f"limits: {{ idle_timeout: {idle_s}s }}"), edits.nobody_moves))
+    with contextlib.closing(cluster.http()) as web:
+        web.request("GET", "/1k")
+        web.getresponse().read()
+        wait_until(lambda: cluster.connections()[0]["idle_ms"] > 1000 * idle_s - 700, patience(10), "its time is nearly over")
+        with stopped(cluster, "a1"):
+            wait_until(lambda: states(cluster) == ["finishing"], patience(10), "the owner is told")
+            cluster.replace()
+        web.sock.suppress_ragged_eofs = False
+        assert web.sock.recv(1) == b""  # close_notify
+
+
+@pytest.mark.usefixtures("test_points")
+def test_an_owner_that_dies_amid_its_held_frames_leaves_no_gap(start_cluster):
+    """RAgent dies while a slow client reads, and the owner while it sends the held frames again. What is lacking nobody has."""
+    on_sockets = [edits.below(name, "link_bytes: socket") for name in ("a1", "a2")]
+    cluster = start_cluster("--agents", "2", takeover=True, edit=edits.edits(*on_sockets, edits.nobody_moves))
+    with contextlib.closing(cluster.http()) as web:
+        web.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        web.request("GET", "/20m")
+        answer = web.getresponse()
+        assert len(answer.read(100_000)) == 100_000
+        owner = cluster.connections()[0]["owner"]
+        sent = [0, -1]
+        wait_until(lambda: sent.append(cluster.connections()[0]["server_bytes"]) or sent[-1] == sent[-2], patience(20), "its window is full")
+        cluster.faults(f"link.part drop on {owner}")
+        cluster.settle_faults()
+        cluster.kill_ragent()
+        wait_until(lambda: cluster.counters()["ragent"]["reattached"] == 1, patience(20), "half of the frames came")
+        cluster.kill(owner)
+        with socket.socket(fileno=os.dup(web.sock.fileno())) as raw, pytest.raises(ConnectionResetError):
+            raw.settimeout(patience(20))
+            while raw.recv(100_000):
+                pass
+    assert cluster.counters()["ragent"]["takeovers_ended"] == 1
+
+
 @pytest.mark.usefixtures("test_points")
 def test_what_an_earlier_release_handed_over_goes_on_as_after_the_loss_of_its_owner(start_cluster):
     """It does not tell the numbers of the frames."""

@@ -1,6 +1,7 @@
 /* test_link_parked.c: facts of streams that outlive their link. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "sslagent/counters.h"
@@ -135,6 +136,25 @@ START_TEST(a_parked_stream_takes_no_answer_and_opens_nothing)
 	wait_until(carriers.parked == NULL);
 	ck_assert_uint_eq(a1.worker.table.count, 0);
 	ck_assert_int_eq(read_to_end(backend), -1);
+}
+END_TEST
+
+/* RAgent reads no more, and its last questions come one after the other. */
+START_TEST(a_stream_waits_although_messages_could_not_be_written)
+{
+	static const uint8_t token[8];
+
+	begin_request();
+	ck_assert_int_eq(shutdown(p.fd, SHUT_RD), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		send_frame(&p, 0, FRAME_PING, token, sizeof token);
+		turns(4);
+	}
+	lose_peer(&p);
+	ck_assert_uint_eq(a1.worker.table.count, 1);
+	ck_assert_uint_eq(counted(COUNT_STREAMS_PARKED), 1);
+	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 0);
+	close_peers();
 }
 END_TEST
 
@@ -320,6 +340,7 @@ int main(void)
 	const struct connection_fact facts[] = {
 		{ a_proven_stream_goes_on_with_the_same_frames, 0 },
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
+		{ a_stream_waits_although_messages_could_not_be_written, 0 },
 		{ a_parked_stream_waits_as_long_as_the_proof_is_repeated, 0 },
 		{ a_parked_stream_does_not_wait_for_a_proof_that_is_not_repeated, 2 },
 		{ a_handshake_and_what_is_frozen_wait, 2 },
