@@ -36,7 +36,7 @@ START_TEST(a_found_value_is_shortened_and_cannot_break_the_line)
 }
 END_TEST
 
-START_TEST(what_has_no_room_is_counted)
+START_TEST(complaints_without_room_are_counted)
 {
 	char out[100];
 	struct complaints c;
@@ -73,7 +73,7 @@ int main(void)
 	TCase *facts = tcase_create("complaints");
 	tcase_add_test(facts, a_complaint_names_file_line_key_found_and_expected);
 	tcase_add_test(facts, a_found_value_is_shortened_and_cannot_break_the_line);
-	tcase_add_test(facts, what_has_no_room_is_counted);
+	tcase_add_test(facts, complaints_without_room_are_counted);
 	tcase_add_test(facts, a_tiny_buffer_gets_the_beginning);
 	tcase_add_test(facts, no_buffer_at_all_is_legal);
 	return facts_run(facts);

@@ -56,7 +56,7 @@ static const struct {
 	{ A2_PEER, A2_PEER "    direct:\n" DIRECT("0.0.0.0:8443") },
 };
 
-START_TEST(what_does_not_overlap_is_taken)
+START_TEST(addresses_that_do_not_overlap_are_taken)
 {
 	conf_destroy(good(edited(allowed[_i].from, allowed[_i].to)));
 }
@@ -76,7 +76,7 @@ int main(void)
 {
 	TCase *facts = tcase_create("overlap");
 	tcase_add_loop_test(facts, an_overlap_is_told, 0, ROWS(faults));
-	tcase_add_loop_test(facts, what_does_not_overlap_is_taken, 0, ROWS(allowed));
+	tcase_add_loop_test(facts, addresses_that_do_not_overlap_are_taken, 0, ROWS(allowed));
 	tcase_add_test(facts, agents_may_be_on_several_hosts);
 	return facts_run(facts);
 }

@@ -119,7 +119,7 @@ static void source_stands_before(const struct schema_map *map, const struct sche
 	ck_assert_msg(at->key && at->offset == row->inherits && at->map == row->map, "%s", row->key);
 }
 
-START_TEST(what_is_inherited_is_loaded_before)
+START_TEST(inherited_values_are_loaded_before)
 {
 	each_row(&schema_cluster, source_stands_before);
 }
@@ -170,7 +170,7 @@ int main(void)
 	tcase_add_test(facts, every_key_is_said_once_and_explained);
 	tcase_add_test(facts, no_two_keys_share_a_field);
 	tcase_add_test(facts, optional_maps_require_nothing);
-	tcase_add_test(facts, what_is_inherited_is_loaded_before);
+	tcase_add_test(facts, inherited_values_are_loaded_before);
 	tcase_add_test(facts, references_are_to_lists_of_named_maps);
 	tcase_add_loop_test(facts, a_slip_is_near_the_key_that_was_meant, 0, ROWS(slips));
 	return facts_run(facts);

@@ -72,7 +72,7 @@ static const struct {
 	{ "a: \xff\n", "t.yaml: not YAML: invalid leading UTF-8 octet" },
 };
 
-START_TEST(what_is_not_plain_yaml_is_refused)
+START_TEST(anything_but_plain_yaml_is_refused)
 {
 	char error[512];
 	struct complaints c;
@@ -103,7 +103,7 @@ int main(void)
 	tcase_add_test(facts, nodes_remember_their_lines);
 	tcase_add_test(facts, an_empty_value_is_nothing);
 	tcase_add_test(facts, a_scalar_can_be_the_root);
-	tcase_add_loop_test(facts, what_is_not_plain_yaml_is_refused, 0, ROWS(faults));
+	tcase_add_loop_test(facts, anything_but_plain_yaml_is_refused, 0, ROWS(faults));
 	tcase_add_test(facts, a_file_of_more_than_1_mib_is_refused);
 	return facts_run(facts);
 }

@@ -135,7 +135,7 @@ START_TEST(mistakes_are_named_with_their_remedy)
 }
 END_TEST
 
-START_TEST(what_has_not_its_form_is_named_with_what_is_expected)
+START_TEST(an_argument_of_another_form_is_named_with_the_expected_form)
 {
 	is_wrong("sessions show zz",
 		"sessions show: 'zz' is no session id: 64 hexadecimal digits; `csslctl help sessions show`");
@@ -161,6 +161,6 @@ int main(void)
 		options_stand_anywhere, a_value_may_look_like_an_option, behind_two_dashes_all_is_operand,
 		the_first_of_two_words_has_help, a_dash_alone_is_an_operand, optional_operands_may_be_absent,
 		nothing_at_all_names_no_command, help_needs_no_operand, mistakes_are_named_with_their_remedy,
-		what_has_not_its_form_is_named_with_what_is_expected, an_empty_operand_is_none };
+		an_argument_of_another_form_is_named_with_the_expected_form, an_empty_operand_is_none };
 	return suite_run("arguments", facts, SUITE_LEN(facts));
 }

@@ -19,7 +19,7 @@ static const struct {
 	{ "X", { "1", "0.01", "1e3" }, { "", "0", "nan", "inf", "2x" } },
 };
 
-START_TEST(what_fits_is_taken_and_what_does_not_is_refused)
+START_TEST(a_form_takes_texts_that_fit_and_refuses_others)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct form *form = form_of(rows[i].placeholder);
@@ -41,7 +41,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *facts[] = { what_fits_is_taken_and_what_does_not_is_refused,
+	const TTest *facts[] = { a_form_takes_texts_that_fit_and_refuses_others,
 		of_most_arguments_nothing_can_be_told };
 	return suite_run("form", facts, SUITE_LEN(facts));
 }

@@ -156,7 +156,7 @@ START_TEST(a_session_that_openssl_does_not_read_is_refused)
 }
 END_TEST
 
-START_TEST(what_was_cut_or_is_something_else_is_refused)
+START_TEST(a_copy_that_was_cut_or_is_something_else_is_refused)
 {
 	encode();
 	what.len /= 2;
@@ -258,7 +258,7 @@ int main(void)
 {
 	const TTest *facts[] = { a_whole_object_is_importable, each_part_alone_is_importable, facts_alone_are_not,
 		time_makes_it_useless, a_session_of_another_id_or_version_is_refused,
-		a_session_that_openssl_does_not_read_is_refused, what_was_cut_or_is_something_else_is_refused,
+		a_session_that_openssl_does_not_read_is_refused, a_copy_that_was_cut_or_is_something_else_is_refused,
 		it_must_be_of_the_listener_and_connection_asked_for, a_sealed_copy_opens_with_all_that_it_is_bound_to,
 		a_sealed_copy_without_the_key_cannot_be_judged, a_sealed_copy_under_an_unknown_key_is_refused,
 		a_changed_sealed_copy_is_refused, a_sealed_copy_grows_old, no_secret_is_shown };

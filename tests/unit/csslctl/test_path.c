@@ -34,7 +34,7 @@ START_TEST(queries_are_joined_and_encoded)
 }
 END_TEST
 
-START_TEST(what_is_too_long_is_seen)
+START_TEST(a_path_that_is_too_long_is_seen)
 {
 	char name[PATH_LEN_MAX + 1];
 	memset(name, '/', sizeof name - 1);
@@ -49,6 +49,6 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = { segments_are_encoded, unreserved_characters_go_as_they_are,
-		queries_are_joined_and_encoded, what_is_too_long_is_seen };
+		queries_are_joined_and_encoded, a_path_that_is_too_long_is_seen };
 	return suite_run("path", facts, SUITE_LEN(facts));
 }

@@ -52,7 +52,7 @@ START_TEST(durations_are_typed_as_in_the_cluster_file)
 }
 END_TEST
 
-START_TEST(what_is_no_duration_is_refused)
+START_TEST(a_malformed_duration_is_refused)
 {
 	uint32_t ms;
 	static const char *const wrong[] = { "", "30", "s", "-1s", "1.5s", "30 s", "2d", "99999999999999999999s" };
@@ -64,6 +64,6 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = { durations_have_two_digits_that_matter, sizes_have_the_unit_that_fits, rates_are_short,
-		durations_are_typed_as_in_the_cluster_file, what_is_no_duration_is_refused };
+		durations_are_typed_as_in_the_cluster_file, a_malformed_duration_is_refused };
 	return suite_run("quantity", facts, SUITE_LEN(facts));
 }

@@ -37,7 +37,7 @@ START_TEST(a_process_that_began_anew_has_no_rate)
 }
 END_TEST
 
-START_TEST(what_was_not_there_before_has_no_rate)
+START_TEST(a_counter_that_is_new_has_no_rate)
 {
 	struct rates r = rates_between("{\"agents\": {\"a1\": {\"error\": \"down\"}}}",
 		"{\"agents\": {\"a1\": {\"x\": 3}, \"a2\": {\"x\": 9}}}", 1000);
@@ -60,6 +60,6 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = { a_rate_is_growth_per_second, a_process_that_began_anew_has_no_rate,
-		what_was_not_there_before_has_no_rate, no_time_is_no_rate };
+		a_counter_that_is_new_has_no_rate, no_time_is_no_rate };
 	return suite_run("rates", facts, SUITE_LEN(facts));
 }

@@ -27,7 +27,7 @@ START_TEST(addresses_come_back_as_they_were_written)
 }
 END_TEST
 
-START_TEST(what_is_not_an_address_is_refused)
+START_TEST(a_malformed_address_is_refused)
 {
 	static const char *const texts[] = { "", ":", ":443", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
 		"127.0.0.1:-1", "127.0.0.1: 1", "127.0.0.1:+1", "127.0.0.1:1x", "127.0.0.1:0443", "127.0.0:1",
@@ -167,7 +167,7 @@ START_TEST(net_has_no_unix_address)
 }
 END_TEST
 
-START_TEST(what_is_not_a_net_is_refused)
+START_TEST(a_malformed_net_is_refused)
 {
 	static const char *const texts[] = { "", "/", "10.0.0.0/", "10.0.0.0/33", "10.0.0.1/8", "::1/129", "::1/64",
 		"10.0.0.0/8/8", "10.0.0.0/ 8", "10.0.0.0/08", "net/8", "::ffff:10.0.0.0/80" };
@@ -182,7 +182,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		addresses_come_back_as_they_were_written,
-		what_is_not_an_address_is_refused,
+		a_malformed_address_is_refused,
 		unix_path_is_as_long_as_the_kernel_takes_and_no_longer,
 		host_has_no_port,
 		port_is_set_and_read,
@@ -191,7 +191,7 @@ int main(void)
 		net_has_its_addresses_and_no_others,
 		net_has_mapped_addresses_both_ways,
 		net_has_no_unix_address,
-		what_is_not_a_net_is_refused,
+		a_malformed_net_is_refused,
 	};
 	return suite_run("address", facts, SUITE_LEN(facts));
 }

@@ -133,7 +133,7 @@ START_TEST(many_sources_are_kept_apart)
 }
 END_TEST
 
-START_TEST(what_another_process_let_in_is_counted_and_never_refused)
+START_TEST(clients_of_another_process_are_counted_and_never_refused)
 {
 	struct admission *a = admission_create(1, 1);
 	struct client_address c = ipv4(1);
@@ -196,7 +196,7 @@ int main(void)
 		no_limit_limits_nothing,
 		a_source_is_limited_and_others_are_not_its_business,
 		an_ipv6_source_is_its_64_bit_prefix,
-		what_another_process_let_in_is_counted_and_never_refused,
+		clients_of_another_process_are_counted_and_never_refused,
 		all_of_an_ipv6_site_have_a_share_together,
 		a_refused_source_leaves_nothing_behind,
 		many_sources_are_kept_apart,

@@ -63,7 +63,7 @@ static void remove_self(struct holder *h)
 	dormant_remove(all, h->fd, h);
 }
 
-START_TEST(what_was_removed_is_not_told_and_its_bytes_are_still_there)
+START_TEST(a_removed_one_is_not_told_and_its_bytes_are_still_there)
 {
 	char byte;
 
@@ -134,7 +134,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		bytes_an_end_and_a_reset_are_told,
-		what_was_removed_is_not_told_and_its_bytes_are_still_there,
+		a_removed_one_is_not_told_and_its_bytes_are_still_there,
 		one_that_is_told_may_remove_others_of_the_same_turn,
 		however_many_there_are_each_is_told,
 		a_descriptor_that_cannot_be_watched_is_refused,

@@ -222,7 +222,7 @@ static void expect_breach(void)
 	close_raw();
 }
 
-START_TEST(what_stands_before_a_breach_is_delivered)
+START_TEST(frames_before_a_breach_are_delivered)
 {
 	uint8_t bytes[2 * FRAME_HEADER_LEN + 20];
 	size_t len = frame_bytes(bytes, 1, FRAME_DATA, 20, 1);
@@ -353,7 +353,7 @@ int main(void)
 	tcase_add_loop_test(t, frames_at_the_edges_of_a_batch_arrive, 0, 9);
 	tcase_add_test(t, a_sealed_link_shows_nothing_of_its_frames);
 	tcase_add_test(t, frames_of_one_turn_leave_as_one_batch);
-	tcase_add_test(t, what_stands_before_a_breach_is_delivered);
+	tcase_add_test(t, frames_before_a_breach_are_delivered);
 	tcase_add_loop_test(t, a_batch_that_is_not_as_it_was_sealed_is_a_breach, 0, BREACHES);
 	tcase_add_loop_test(t, noise_never_becomes_a_frame, 0, 2);
 	tcase_add_loop_test(t, an_owner_that_refuses_a_frame_hears_the_end_with_its_reason, 0, 2);

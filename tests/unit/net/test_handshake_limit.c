@@ -152,7 +152,7 @@ START_TEST(an_ipv6_site_is_one_source_with_a_larger_share)
 }
 END_TEST
 
-START_TEST(what_another_process_let_in_is_counted_and_never_refused)
+START_TEST(handshakes_of_another_process_are_counted_and_never_refused)
 {
 	struct client_address from = ipv4(1);
 
@@ -211,7 +211,7 @@ int main(void)
 		among_equals_the_oldest_gives_way_once_it_had_its_time,
 		a_flood_from_few_sources_takes_no_place_of_others,
 		an_ipv6_site_is_one_source_with_a_larger_share,
-		what_another_process_let_in_is_counted_and_never_refused,
+		handshakes_of_another_process_are_counted_and_never_refused,
 		leaving_twice_is_leaving_once,
 		counts_survive_any_order,
 	};

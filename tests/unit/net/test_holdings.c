@@ -45,7 +45,7 @@ START_TEST(without_a_budget_nobody_ever_has)
 }
 END_TEST
 
-START_TEST(who_holds_most_is_found_however_it_came_about)
+START_TEST(the_largest_holder_is_found_however_it_grew)
 {
 	start(1);
 	for (unsigned i = 0; i < 16; i++)
@@ -98,7 +98,7 @@ int main(void)
 		the_sum_follows_each_holder,
 		within_the_budget_nobody_has_to_give,
 		without_a_budget_nobody_ever_has,
-		who_holds_most_is_found_however_it_came_about,
+		the_largest_holder_is_found_however_it_grew,
 		among_equals_who_held_it_first_goes_first,
 		any_order_keeps_the_sum,
 	};

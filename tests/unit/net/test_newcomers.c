@@ -41,7 +41,7 @@ START_TEST(nobody_gives_way_while_there_is_room)
 }
 END_TEST
 
-START_TEST(what_could_not_be_read_yet_stays)
+START_TEST(a_newcomer_that_could_not_be_read_yet_stays)
 {
 	fill(10);
 	ck_assert_ptr_null(newcomers_victim(&n, NOBODY, 1000, 1));
@@ -74,7 +74,7 @@ START_TEST(a_source_with_its_share_gives_way_to_itself_and_to_nobody_else)
 }
 END_TEST
 
-START_TEST(who_has_proven_itself_stays_until_it_stalls)
+START_TEST(a_newcomer_that_has_proven_itself_stays_until_it_stalls)
 {
 	fill(10);
 	for (unsigned i = 0; i < COUNT; i++)
@@ -119,10 +119,10 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		nobody_gives_way_while_there_is_room,
-		what_could_not_be_read_yet_stays,
+		a_newcomer_that_could_not_be_read_yet_stays,
 		the_source_with_most_gives_way,
 		a_source_with_its_share_gives_way_to_itself_and_to_nobody_else,
-		who_has_proven_itself_stays_until_it_stalls,
+		a_newcomer_that_has_proven_itself_stays_until_it_stalls,
 		a_source_is_a_user_or_an_address,
 	};
 

@@ -98,7 +98,7 @@ static int get(struct rings *r, size_t len, size_t from)
 	return rings_used(r, len);
 }
 
-START_TEST(what_one_side_publishes_the_other_reads)
+START_TEST(the_other_side_reads_published_bytes)
 {
 	open_both();
 	ck_assert_uint_eq(input_len(taker), 0);
@@ -114,7 +114,7 @@ START_TEST(what_one_side_publishes_the_other_reads)
 }
 END_TEST
 
-START_TEST(what_is_not_published_is_not_there)
+START_TEST(unpublished_bytes_are_not_there)
 {
 	size_t len;
 
@@ -128,7 +128,7 @@ START_TEST(what_is_not_published_is_not_there)
 }
 END_TEST
 
-START_TEST(what_is_staged_is_there_when_it_is_published)
+START_TEST(staged_bytes_are_there_when_they_are_published)
 {
 	size_t len;
 
@@ -249,7 +249,7 @@ START_TEST(a_sleeper_is_woken_by_its_own_ring_only)
 }
 END_TEST
 
-START_TEST(who_waits_for_room_is_woken_once_when_half_is_free)
+START_TEST(a_maker_that_waits_for_room_is_woken_once_when_half_is_free)
 {
 	open_both();
 	put(maker, RINGS_LEN, 0);
@@ -263,7 +263,7 @@ START_TEST(who_waits_for_room_is_woken_once_when_half_is_free)
 }
 END_TEST
 
-START_TEST(who_finds_half_free_does_not_wait)
+START_TEST(a_maker_that_finds_half_free_does_not_wait)
 {
 	open_both();
 	put(maker, RINGS_LEN / 2, 0);
@@ -535,9 +535,9 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_one_side_publishes_the_other_reads,
-		what_is_not_published_is_not_there,
-		what_is_staged_is_there_when_it_is_published,
+		the_other_side_reads_published_bytes,
+		unpublished_bytes_are_not_there,
+		staged_bytes_are_there_when_they_are_published,
 		a_ring_holds_its_length_and_no_more,
 		room_and_input_are_one_piece_over_the_end_of_a_ring,
 		positions_go_on_beyond_32_bits,
@@ -546,8 +546,8 @@ int main(void)
 		a_taker_that_finds_bytes_stays_awake,
 		a_reader_that_woke_by_itself_is_not_woken,
 		a_sleeper_is_woken_by_its_own_ring_only,
-		who_waits_for_room_is_woken_once_when_half_is_free,
-		who_finds_half_free_does_not_wait,
+		a_maker_that_waits_for_room_is_woken_once_when_half_is_free,
+		a_maker_that_finds_half_free_does_not_wait,
 		nobody_is_woken_who_does_not_wait_for_room,
 		a_writer_too_far_ahead_is_not_believed,
 		a_reader_ahead_of_its_writer_leaves_no_room,

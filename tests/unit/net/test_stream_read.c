@@ -257,7 +257,7 @@ START_TEST(data_before_a_reset_is_not_taken_for_a_whole)
 }
 END_TEST
 
-START_TEST(what_came_before_a_failed_write_is_delivered_and_then_the_reset)
+START_TEST(bytes_before_a_failed_write_are_delivered_and_then_the_reset)
 {
 	struct owner o;
 	int peer = owner_open(&o, OVER_UNIX);
@@ -437,7 +437,7 @@ int main(void)
 		one_read_a_turn_and_no_more_than_the_read_size,
 		a_sender_without_end_does_not_starve_another,
 		data_before_a_reset_is_not_taken_for_a_whole,
-		what_came_before_a_failed_write_is_delivered_and_then_the_reset,
+		bytes_before_a_failed_write_are_delivered_and_then_the_reset,
 		a_failed_write_of_a_stopped_stream_is_told,
 		a_failed_write_is_told_when_reading_stops_after_it,
 		writing_goes_on_after_the_peer_s_end,

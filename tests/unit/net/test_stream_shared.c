@@ -91,7 +91,7 @@ START_TEST(output_is_flushed_at_once_at_the_mark)
 END_TEST
 
 /* A cipher works there, and reads the bytes that it wrote. */
-START_TEST(what_is_not_flushed_is_not_in_the_memory)
+START_TEST(bytes_that_are_not_flushed_are_not_in_the_memory)
 {
 	size_t len, all;
 
@@ -109,7 +109,7 @@ START_TEST(what_is_not_flushed_is_not_in_the_memory)
 }
 END_TEST
 
-START_TEST(what_was_reserved_and_not_committed_is_never_seen)
+START_TEST(reserved_bytes_without_a_commit_are_never_seen)
 {
 	open_both();
 	memset(stream_reserve(&near.s, 5000), 'x', 5000);
@@ -207,7 +207,7 @@ START_TEST(reader_may_stop_within_on_data)
 }
 END_TEST
 
-START_TEST(what_was_not_used_stands_before_what_comes)
+START_TEST(unused_bytes_stand_before_new_ones)
 {
 	open_both();
 	far.use_max = 0;
@@ -316,13 +316,13 @@ int main(void)
 		nothing_of_them_goes_over_the_socket,
 		output_is_flushed_at_the_end_of_the_turn_in_one_piece,
 		output_is_flushed_at_once_at_the_mark,
-		what_is_not_flushed_is_not_in_the_memory,
-		what_was_reserved_and_not_committed_is_never_seen,
+		bytes_that_are_not_flushed_are_not_in_the_memory,
+		reserved_bytes_without_a_commit_are_never_seen,
 		owner_may_add_in_on_flush_more_than_there_is_room_for,
 		output_behind_a_full_ring_is_kept_and_goes_on,
 		stopped_reader_gets_nothing_and_all_when_it_starts,
 		reader_may_stop_within_on_data,
-		what_was_not_used_stands_before_what_comes,
+		unused_bytes_stand_before_new_ones,
 		owner_that_uses_nothing_is_told_that_there_is_no_room,
 		bytes_that_came_before_the_memory_was_opened_are_there,
 		another_process_answers_every_byte,

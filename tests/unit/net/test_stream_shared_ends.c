@@ -78,7 +78,7 @@ START_TEST(other_way_goes_on_behind_an_end)
 }
 END_TEST
 
-START_TEST(what_a_peer_that_is_gone_had_sent_comes_before_its_end)
+START_TEST(bytes_of_a_peer_that_is_gone_come_before_its_end)
 {
 	open_both();
 	write_pattern(&far, 100000, 0);
@@ -244,7 +244,7 @@ int main(void)
 		writer_may_close_right_after_it_flushed,
 		stopped_reader_hears_of_the_end_behind_all_bytes_when_it_starts,
 		other_way_goes_on_behind_an_end,
-		what_a_peer_that_is_gone_had_sent_comes_before_its_end,
+		bytes_of_a_peer_that_is_gone_come_before_its_end,
 		peer_that_lies_about_what_it_wrote_ends_the_stream,
 		lie_before_the_end_is_an_error_and_no_end,
 		peer_that_lies_about_what_it_read_gets_nothing_more,

@@ -80,7 +80,7 @@ static int open_plain(struct owner *o, enum transport over)
 	return peer;
 }
 
-START_TEST(what_reaches_the_mark_is_written_from_where_it_stands)
+START_TEST(a_write_that_reaches_the_mark_is_made_from_where_it_stands)
 {
 	struct owner o;
 	int end, peer = open_plain(&o, OVER_TCP4);
@@ -102,7 +102,7 @@ START_TEST(what_reaches_the_mark_is_written_from_where_it_stands)
 END_TEST
 
 /* The kernel takes all of it, a part of the bytes in front, or nothing. */
-START_TEST(what_the_kernel_does_not_take_of_it_is_kept_in_order)
+START_TEST(the_rest_that_the_kernel_does_not_take_is_kept_in_order)
 {
 	for (int over = 0; over < TRANSPORTS; over++) {
 		struct owner o;
@@ -323,8 +323,8 @@ int main(void)
 		bytes_go_in_order,
 		output_is_flushed_at_the_end_of_the_turn_in_one_piece,
 		output_is_flushed_at_once_at_the_mark,
-		what_reaches_the_mark_is_written_from_where_it_stands,
-		what_the_kernel_does_not_take_of_it_is_kept_in_order,
+		a_write_that_reaches_the_mark_is_made_from_where_it_stands,
+		the_rest_that_the_kernel_does_not_take_is_kept_in_order,
 		a_connection_that_breaks_while_much_is_written_is_told_from_the_loop,
 		one_write_waits_for_the_kernel_and_nothing_is_flushed_meanwhile,
 		reserved_room_is_written_in_place,

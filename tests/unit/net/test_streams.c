@@ -7,7 +7,7 @@
 
 static char holders[20001];
 
-START_TEST(what_was_added_is_found_and_nothing_else)
+START_TEST(an_added_stream_is_found_and_no_other)
 {
 	struct streams s = { 0 };
 
@@ -86,7 +86,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_was_added_is_found_and_nothing_else,
+		an_added_stream_is_found_and_no_other,
 		removing_any_keeps_all_others,
 		each_visits_every_stream_once,
 		removing_an_unknown_id_changes_nothing,

@@ -175,7 +175,7 @@ START_TEST(datagram_that_is_too_long_is_not_taken_for_a_shorter_one)
 }
 END_TEST
 
-START_TEST(what_is_queued_is_sent_before_closing)
+START_TEST(queued_datagrams_are_sent_before_closing)
 {
 	post_open(&a, "127.0.0.1:0", 0);
 	post_open(&b, "127.0.0.1:0", 1);
@@ -224,7 +224,7 @@ int main(void)
 		full_kernel_drops_at_the_receiver_and_never_blocks,
 		datagram_that_cannot_go_is_counted_and_stops_no_other,
 		datagram_that_is_too_long_is_not_taken_for_a_shorter_one,
-		what_is_queued_is_sent_before_closing,
+		queued_datagrams_are_sent_before_closing,
 		socket_may_be_closed_from_within_on_datagram,
 		impossible_address_is_an_error,
 	};

@@ -19,7 +19,7 @@ static struct aead_message message(const uint8_t *in, size_t len)
 	return (struct aead_message){ nonce, ad, sizeof(ad), in, len };
 }
 
-START_TEST(what_is_sealed_opens)
+START_TEST(sealed_bytes_open)
 {
 	for (size_t i = 0; i < SUITE_LEN(both); i++) {
 		struct aead_key *k = aead_key_create(both[i], secret);
@@ -185,7 +185,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_is_sealed_opens,
+		sealed_bytes_open,
 		chacha20_poly1305_gives_the_bytes_of_the_rfc,
 		aes_256_gcm_gives_the_bytes_of_its_specification,
 		a_refused_message_leaves_no_plaintext_and_no_error_for_others,

@@ -200,7 +200,7 @@ START_TEST(bytes_behind_the_hello_are_not_looked_at_but_in_its_record_refused)
 }
 END_TEST
 
-START_TEST(what_is_not_a_hello_is_refused)
+START_TEST(anything_but_a_hello_is_refused)
 {
 	struct hello h;
 	struct client_hello c;
@@ -422,7 +422,7 @@ START_TEST(a_tls12_hello_may_end_before_extensions)
 }
 END_TEST
 
-START_TEST(what_stands_behind_the_message_is_not_taken_for_extensions)
+START_TEST(bytes_behind_the_message_are_not_taken_for_extensions)
 {
 	struct hello h;
 	struct client_hello c;
@@ -512,7 +512,7 @@ int main(void)
 		a_hello_over_several_records_is_read,
 		a_hello_longer_than_the_scratch_is_refused,
 		bytes_behind_the_hello_are_not_looked_at_but_in_its_record_refused,
-		what_is_not_a_hello_is_refused,
+		anything_but_a_hello_is_refused,
 		a_hello_that_claims_more_than_64_KiB_is_refused_at_once,
 		an_empty_handshake_record_is_refused,
 		the_longest_hello_and_record_are_read_and_no_longer_ones,
@@ -526,7 +526,7 @@ int main(void)
 		a_server_name_must_be_a_name,
 		the_first_host_name_counts,
 		a_tls12_hello_may_end_before_extensions,
-		what_stands_behind_the_message_is_not_taken_for_extensions,
+		bytes_behind_the_message_are_not_taken_for_extensions,
 		a_session_id_has_at_most_32_bytes,
 		every_part_before_the_extensions_is_checked,
 		a_host_name_has_at_most_255_bytes,

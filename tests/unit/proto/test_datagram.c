@@ -29,7 +29,7 @@ static size_t sealed_once(enum aead aead, uint8_t out[static DATAGRAM_MAX])
 	return (size_t)len;
 }
 
-START_TEST(what_is_sealed_opens)
+START_TEST(a_sealed_datagram_opens)
 {
 	uint8_t out[DATAGRAM_MAX], opened[DATAGRAM_PAYLOAD_MAX];
 
@@ -242,7 +242,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_is_sealed_opens,
+		a_sealed_datagram_opens,
 		the_header_stands_in_clear_in_its_fixed_places,
 		a_flipped_bit_anywhere_is_refused,
 		a_shorter_or_longer_datagram_is_refused,

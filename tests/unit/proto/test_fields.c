@@ -60,7 +60,7 @@ static int store_one(struct thing *t, uint16_t tag, const void *value, size_t le
 	return store_all(t, out, (size_t)wire_writer_len(&w));
 }
 
-START_TEST(what_was_written_is_read_back)
+START_TEST(written_fields_are_read_back)
 {
 	uint8_t out[256];
 	struct wire_writer w = wire_writer(out, sizeof out);
@@ -155,7 +155,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_was_written_is_read_back,
+		written_fields_are_read_back,
 		format_is_the_same_on_every_machine,
 		cut_anywhere_is_truncated,
 		member_that_grew_or_shrank_is_read_while_the_value_fits,

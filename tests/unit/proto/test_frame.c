@@ -65,7 +65,7 @@ START_TEST(a_header_is_eight_bytes_big_endian)
 }
 END_TEST
 
-START_TEST(what_is_written_parses)
+START_TEST(a_written_frame_parses)
 {
 	struct frame f;
 	ck_assert_int_eq(parse(0xfffffffe, FRAME_DATA, FRAME_RESPONSE_BYTES, 1000, &f), 0);
@@ -291,7 +291,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		a_header_is_eight_bytes_big_endian,
-		what_is_written_parses,
+		a_written_frame_parses,
 		every_type_parses_with_its_name_and_every_flag_it_has,
 		an_unknown_type_ends_the_link,
 		a_type_of_the_link_has_no_stream_and_the_reverse,

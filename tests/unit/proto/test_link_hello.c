@@ -46,7 +46,7 @@ static void check_same(const struct link_hello *a, const struct link_hello *b)
 	ck_assert_int_eq(a->streams, b->streams);
 }
 
-START_TEST(what_is_written_is_read)
+START_TEST(a_written_hello_is_read)
 {
 	uint8_t out[LINK_HELLO_LEN_MAX];
 	struct link_hello h;
@@ -83,7 +83,7 @@ START_TEST(a_cut_hello_is_refused)
 }
 END_TEST
 
-START_TEST(who_says_nothing_of_its_bytes_has_them_on_the_socket)
+START_TEST(a_hello_without_a_word_about_bytes_means_the_socket)
 {
 	uint8_t out[LINK_HELLO_LEN_MAX];
 	struct link_hello older = good, h;
@@ -131,7 +131,7 @@ START_TEST(a_way_of_bytes_not_known_here_is_on_the_socket)
 }
 END_TEST
 
-START_TEST(what_a_later_version_says_behind_is_ignored)
+START_TEST(fields_of_a_later_version_are_ignored)
 {
 	uint8_t out[LINK_HELLO_LEN_MAX];
 	struct link_hello h;
@@ -250,14 +250,14 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_is_written_is_read,
+		a_written_hello_is_read,
 		the_longest_name_fits,
 		a_cut_hello_is_refused,
-		who_says_nothing_of_its_bytes_has_them_on_the_socket,
+		a_hello_without_a_word_about_bytes_means_the_socket,
 		streams_of_an_older_side_end_with_their_link,
 		bytes_on_the_socket_are_read_as_written,
 		a_way_of_bytes_not_known_here_is_on_the_socket,
-		what_a_later_version_says_behind_is_ignored,
+		fields_of_a_later_version_are_ignored,
 		each_field_out_of_its_range_is_refused,
 		a_name_of_64_bytes_is_refused,
 		a_hello_out_of_its_ranges_is_not_written,

@@ -14,7 +14,7 @@ static void start(struct noise *n, const char *name)
 	noise_mix_psk(n, psk);
 }
 
-START_TEST(what_one_seals_the_other_opens_in_order)
+START_TEST(each_side_opens_the_messages_of_the_other_in_order)
 {
 	struct noise a, b;
 	uint8_t sealed[2][sizeof(text) + NOISE_TAG_LEN], opened[sizeof(text)];
@@ -104,7 +104,7 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_one_seals_the_other_opens_in_order,
+		each_side_opens_the_messages_of_the_other_in_order,
 		every_difference_in_what_was_mixed_shows,
 		a_payload_shorter_than_its_tag_is_refused,
 		both_transport_keys_follow_from_all_that_was_secret,

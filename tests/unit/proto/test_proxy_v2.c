@@ -411,7 +411,7 @@ START_TEST(a_local_header_is_written_without_anything)
 }
 END_TEST
 
-START_TEST(what_no_reader_would_accept_is_not_written)
+START_TEST(a_header_that_no_reader_would_accept_is_not_written)
 {
 	uint8_t out[PROXY_V2_MAX];
 	char name[256];
@@ -467,7 +467,7 @@ int main(void)
 		a_header_is_not_written_where_it_does_not_fit,
 		the_longest_header_that_is_read_is_written,
 		a_local_header_is_written_without_anything,
-		what_no_reader_would_accept_is_not_written,
+		a_header_that_no_reader_would_accept_is_not_written,
 	};
 	return suite_run("proxy_v2", facts, SUITE_LEN(facts));
 }

@@ -23,7 +23,7 @@ START_TEST(pieces_are_aligned_and_apart)
 }
 END_TEST
 
-START_TEST(what_does_not_fit_is_refused_and_said)
+START_TEST(a_piece_that_does_not_fit_is_refused_and_noted)
 {
 	static const size_t caps[] = { 64, 72, SCRATCH_INSIDE + 64 };
 	struct scratch s;
@@ -71,7 +71,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		pieces_are_aligned_and_apart,
-		what_does_not_fit_is_refused_and_said,
+		a_piece_that_does_not_fit_is_refused_and_noted,
 		a_piece_is_refused_when_its_rounding_does_not_fit,
 		a_small_one_lives_on_the_stack_and_is_wiped,
 	};

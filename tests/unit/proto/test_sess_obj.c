@@ -6,7 +6,7 @@
 #include "tests/unit/proto/sess_obj_bytes.h"
 #include "tests/unit/proto/suite.h"
 
-START_TEST(what_is_exported_is_imported)
+START_TEST(an_exported_object_is_imported)
 {
 	static const enum sample_parts parts[] = { SAMPLE_FACTS, SAMPLE_LIVE, SAMPLE_RESUMPTION, SAMPLE_BOTH };
 	struct sess_obj_sample s;
@@ -125,7 +125,7 @@ START_TEST(a_cut_object_is_refused_or_lacks_something)
 }
 END_TEST
 
-START_TEST(what_is_no_message_is_refused)
+START_TEST(bytes_that_are_no_message_are_refused)
 {
 	static const uint8_t no_tag[] = { 0 }, open_varint[] = { 8, 0xff }, long_field[] = { 0x22, 200, 1 };
 	struct sess_obj out;
@@ -149,13 +149,13 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_is_exported_is_imported,
+		an_exported_object_is_imported,
 		an_object_with_nothing_optional_is_imported,
 		the_largest_values_are_imported,
 		the_length_is_told_before,
 		an_imported_object_owns_what_it_points_to,
 		a_cut_object_is_refused_or_lacks_something,
-		what_is_no_message_is_refused,
+		bytes_that_are_no_message_are_refused,
 		an_object_longer_than_any_is_refused_unread,
 	};
 

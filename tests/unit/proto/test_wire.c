@@ -5,7 +5,7 @@
 #include "proto/wire.h"
 #include "tests/unit/proto/suite.h"
 
-START_TEST(what_is_written_is_read)
+START_TEST(written_values_are_read)
 {
 	uint8_t out[32];
 	struct wire_writer w = wire_writer(out, sizeof(out));
@@ -124,7 +124,7 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = {
-		what_is_written_is_read,
+		written_values_are_read,
 		numbers_are_big_endian,
 		a_reader_that_ran_out_stays_spent,
 		bytes_left_over_are_an_error,

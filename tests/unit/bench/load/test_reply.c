@@ -98,7 +98,7 @@ START_TEST(bytes_behind_an_answer_are_malformed)
 }
 END_TEST
 
-START_TEST(what_is_no_http_is_malformed)
+START_TEST(bytes_that_are_no_http_are_malformed)
 {
 	ck_assert_int_eq(read_answer("220 mx.cssl.test ESMTP\r\n", 24, &anything, 24), REPLY_MALFORMED);
 }
@@ -167,7 +167,7 @@ int main(void)
 		an_answer_may_end_with_its_connection,
 		a_connection_that_the_server_will_close_has_had_its_last_answer,
 		bytes_behind_an_answer_are_malformed,
-		what_is_no_http_is_malformed,
+		bytes_that_are_no_http_are_malformed,
 		each_answer_of_a_connection_is_read_anew,
 		another_length_than_expected_is_wrong,
 		one_wrong_byte_anywhere_is_found,

@@ -72,7 +72,7 @@ START_TEST(a_mix_of_one_kind_is_only_that)
 }
 END_TEST
 
-START_TEST(what_is_no_mix_is_refused)
+START_TEST(a_malformed_mix_is_refused)
 {
 	static const char *const bad[] = { "", ":", "1", "1:", ":1", "0:0", "-1:2", "1:-2", "1:2:3", "1:2 ", " 1:2",
 		"a:b", "1000001:1" };
@@ -108,7 +108,7 @@ int main(void)
 		clients_start_evenly_over_the_ramp,
 		a_mix_offers_nothing_first_and_then_the_session,
 		a_mix_of_one_kind_is_only_that,
-		what_is_no_mix_is_refused,
+		a_malformed_mix_is_refused,
 		the_shares_of_all_processes_are_the_whole,
 	};
 

@@ -51,7 +51,7 @@ START_TEST(no_range_means_no_address)
 }
 END_TEST
 
-START_TEST(what_is_no_range_is_refused)
+START_TEST(a_malformed_range_is_refused)
 {
 	static const char *const bad[] = { "", "-", "127.0.0.1-", "-127.0.0.1", "127.0.0.2-127.0.0.1", "127.0.0.1-::1",
 		"fd00::1-fd01::2", "127.0.0.1-127.2.0.1", "localhost", "127.0.0.1:80" };
@@ -79,7 +79,7 @@ int main(void)
 		ranges_follow_each_other_and_begin_again,
 		ipv6_ranges_count_in_their_last_bits,
 		no_range_means_no_address,
-		what_is_no_range_is_refused,
+		a_malformed_range_is_refused,
 		only_so_many_are_taken,
 	};
 

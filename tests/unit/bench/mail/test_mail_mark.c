@@ -92,7 +92,7 @@ START_TEST(a_mark_is_read_back_as_it_was_written)
 }
 END_TEST
 
-START_TEST(what_is_no_mark_is_refused)
+START_TEST(a_malformed_mark_is_refused)
 {
 	const char *hash = "00112233445566778899aabbccddeeff";
 	char text[256];
@@ -114,7 +114,7 @@ int main(void)
 		a_mail_without_a_mark_is_unmarked,
 		a_long_head_line_hides_nothing,
 		a_mark_is_read_back_as_it_was_written,
-		what_is_no_mark_is_refused,
+		a_malformed_mark_is_refused,
 	};
 	return sodium_init() < 0 ? 1 : suite_run("mail_mark", facts, SUITE_LEN(facts));
 }

@@ -69,7 +69,7 @@ START_TEST(the_same_seed_throws_the_same)
 }
 END_TEST
 
-START_TEST(what_is_no_rule_is_refused)
+START_TEST(a_malformed_rule_is_refused)
 {
 	static const struct {
 		enum sink_rule_kind kind;
@@ -101,7 +101,7 @@ int main(void)
 		a_reply_keeps_its_text,
 		odds_are_kept,
 		the_same_seed_throws_the_same,
-		what_is_no_rule_is_refused,
+		a_malformed_rule_is_refused,
 		the_table_is_bounded,
 	};
 	return suite_run_with("sink_rules", begin, facts, SUITE_LEN(facts));

@@ -167,7 +167,7 @@ START_TEST(a_kept_field_that_comes_twice_is_refused)
 }
 END_TEST
 
-START_TEST(what_is_not_http_is_bad)
+START_TEST(bytes_that_are_no_http_are_bad)
 {
 	assert_read("NONSENSE\r\n\r\n", "bad 400");
 	assert_read("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "bad 400");
@@ -177,7 +177,7 @@ START_TEST(what_is_not_http_is_bad)
 }
 END_TEST
 
-START_TEST(what_is_too_long_is_refused)
+START_TEST(a_request_that_is_too_long_is_refused)
 {
 	static char text[HTTP_HEAD_MAX + 1000];
 	int len = snprintf(text, sizeof(text), "GET /%01200d HTTP/1.1\r\nHost: x\r\n\r\n", 5);
@@ -201,8 +201,8 @@ int main(void)
 		the_authority_of_an_absolute_target_is_dropped,
 		one_host_is_needed_in_http_1_1,
 		a_kept_field_that_comes_twice_is_refused,
-		what_is_not_http_is_bad,
-		what_is_too_long_is_refused,
+		bytes_that_are_no_http_are_bad,
+		a_request_that_is_too_long_is_refused,
 	};
 	return suite_run("http_request", facts, SUITE_LEN(facts));
 }

@@ -58,7 +58,7 @@ START_TEST(nothing_of_an_empty_representation_can_be_selected)
 }
 END_TEST
 
-START_TEST(what_is_not_one_valid_range_is_ignored)
+START_TEST(anything_but_one_valid_range_is_ignored)
 {
 	static const char *const bad[] = { "", "bytes", "bytes=", "bytes=-", "bytes=5-4", "bytes=1-2,5-6", "bytes=1x-2",
 		"bytes=1-2x", "bytes=-5x", "items=1-2", "bytes=--5", "bytes=1--5" };
@@ -123,7 +123,7 @@ int main(void)
 		ranges_select_their_part_and_end_with_the_representation,
 		ranges_behind_the_end_are_unsatisfiable,
 		nothing_of_an_empty_representation_can_be_selected,
-		what_is_not_one_valid_range_is_ignored,
+		anything_but_one_valid_range_is_ignored,
 		if_match_needs_the_etag_in_its_list,
 		if_none_match_compares_weakly,
 		if_range_lets_the_range_count_only_for_the_same_etag,

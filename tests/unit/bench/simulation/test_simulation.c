@@ -52,7 +52,7 @@ START_TEST(without_loss_every_session_comes_to_every_agent_once)
 }
 END_TEST
 
-START_TEST(what_is_lost_is_repaired)
+START_TEST(lost_datagrams_are_repaired)
 {
 	struct simulation_conf c = usual;
 	struct simulation_result r;
@@ -174,7 +174,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		without_loss_every_session_comes_to_every_agent_once,
-		what_is_lost_is_repaired,
+		lost_datagrams_are_repaired,
 		loss_makes_some_sessions_late,
 		with_replicas_each_agent_has_its_part,
 		replicas_send_less,

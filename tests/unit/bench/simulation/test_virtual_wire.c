@@ -60,7 +60,7 @@ static void run(unsigned ms)
 		virtual_wire_step(wire);
 }
 
-START_TEST(what_is_due_happens_then_and_not_before)
+START_TEST(an_event_happens_when_it_is_due_and_not_before)
 {
 	start((struct virtual_wire_conf){ 0 });
 	virtual_wire_after(wire, thing(1), 7);
@@ -72,7 +72,7 @@ START_TEST(what_is_due_happens_then_and_not_before)
 }
 END_TEST
 
-START_TEST(what_is_due_much_later_happens_then_too)
+START_TEST(an_event_that_is_due_much_later_happens_then_too)
 {
 	start((struct virtual_wire_conf){ 0 });
 	virtual_wire_after(wire, thing(1), 100000);
@@ -148,7 +148,7 @@ START_TEST(poisson_has_its_mean_and_variance)
 }
 END_TEST
 
-START_TEST(what_never_came_is_dropped)
+START_TEST(events_that_never_came_are_dropped)
 {
 	start((struct virtual_wire_conf){ 0 });
 	virtual_wire_after(wire, thing(1), 50);
@@ -160,14 +160,14 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_is_due_happens_then_and_not_before,
-		what_is_due_much_later_happens_then_too,
+		an_event_happens_when_it_is_due_and_not_before,
+		an_event_that_is_due_much_later_happens_then_too,
 		things_of_one_moment_happen_in_their_order,
 		without_loss_everything_arrives_within_delay_and_jitter,
 		so_much_is_lost_as_should_be,
 		the_same_seed_loses_the_same,
 		poisson_has_its_mean_and_variance,
-		what_never_came_is_dropped,
+		events_that_never_came_are_dropped,
 	};
 
 	return suite_run("virtual_wire", facts, SUITE_LEN(facts));

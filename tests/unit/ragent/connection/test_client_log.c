@@ -94,7 +94,7 @@ START_TEST(a_log_goes_from_block_to_block_and_keeps_what_is_needed)
 }
 END_TEST
 
-START_TEST(what_was_forgotten_is_not_found)
+START_TEST(forgotten_bytes_are_not_found)
 {
 	uint8_t found[200];
 
@@ -152,7 +152,7 @@ int main(void)
 	const TTest *const facts[] = {
 		bytes_are_found_as_they_came,
 		a_log_goes_from_block_to_block_and_keeps_what_is_needed,
-		what_was_forgotten_is_not_found,
+		forgotten_bytes_are_not_found,
 		one_small_block_serves_request_after_request,
 		more_than_the_shared_memory_has_is_refused,
 		a_chain_that_leads_elsewhere_is_not_followed,

@@ -115,7 +115,7 @@ START_TEST(it_can_be_reset)
 }
 END_TEST
 
-START_TEST(what_the_client_has_not_taken_keeps_it_busy)
+START_TEST(bytes_that_the_client_has_not_taken_keep_it_busy)
 {
 	static uint8_t record[TLS_RECORD_MAX];
 	size_t len = record_make(record, TLS_APPLICATION_DATA, 16000, 9);
@@ -165,7 +165,7 @@ int main(void)
 		its_idle_time_out_ends_it_in_order,
 		its_idle_time_out_began_before_its_rest,
 		it_can_be_reset,
-		what_the_client_has_not_taken_keeps_it_busy,
+		bytes_that_the_client_has_not_taken_keep_it_busy,
 		it_goes_on_in_another_process_and_is_compact_there,
 	};
 

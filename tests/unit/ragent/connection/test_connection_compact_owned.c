@@ -55,7 +55,7 @@ START_TEST(off_keeps_it_busy)
 }
 END_TEST
 
-START_TEST(what_is_asked_keeps_it_busy)
+START_TEST(an_open_request_keeps_it_busy)
 {
 	begin_owned(SOON, 1);
 	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 'R');
@@ -77,7 +77,7 @@ START_TEST(its_next_record_goes_to_its_owner)
 }
 END_TEST
 
-START_TEST(what_its_owner_says_reaches_the_client_and_it_is_compact_again)
+START_TEST(records_of_its_owner_reach_the_client_and_it_is_compact_again)
 {
 	begin_compact(SOON);
 	for (uint8_t i = 0; i < 3; i++) {
@@ -231,9 +231,9 @@ int main(void)
 	const TTest *const facts[] = {
 		it_keeps_one_descriptor_and_its_place,
 		off_keeps_it_busy,
-		what_is_asked_keeps_it_busy,
+		an_open_request_keeps_it_busy,
 		its_next_record_goes_to_its_owner,
-		what_its_owner_says_reaches_the_client_and_it_is_compact_again,
+		records_of_its_owner_reach_the_client_and_it_is_compact_again,
 		a_fresh_copy_leaves_it_compact,
 		a_frame_that_its_state_does_not_know_ends_the_link_as_ever,
 		it_rests_and_stays_compact_when_its_owner_is_lost,

@@ -107,7 +107,7 @@ START_TEST(lingering_is_bounded_in_bytes)
 }
 END_TEST
 
-START_TEST(who_never_began_a_handshake_is_listened_to_for_less)
+START_TEST(a_client_that_never_began_a_handshake_has_less_time)
 {
 	dispatcher_start(NULL);
 	l = (struct live_connection){ .fd = client_connect("sl") };
@@ -356,7 +356,7 @@ int main(void)
 		a_last_answer_survives_a_client_that_is_still_sending,
 		a_client_may_finish_an_upload_that_is_in_vain,
 		lingering_is_bounded_in_bytes,
-		who_never_began_a_handshake_is_listened_to_for_less,
+		a_client_that_never_began_a_handshake_has_less_time,
 		a_client_that_never_stops_sending_is_cut_off,
 		lingering_is_bounded_in_time,
 		an_end_for_a_reason_of_a_later_release_ends_that_connection_alone,

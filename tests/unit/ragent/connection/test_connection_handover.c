@@ -88,7 +88,7 @@ START_TEST(so_it_does_where_links_go_through_memory)
 }
 END_TEST
 
-START_TEST(what_the_client_has_not_taken_comes_from_there)
+START_TEST(bytes_that_the_client_has_not_taken_come_from_there)
 {
 	static uint8_t record[TLS_RECORD_MAX];
 	size_t len = record_make(record, TLS_APPLICATION_DATA, 15000, 9);
@@ -279,7 +279,7 @@ static size_t owners_known(void)
 	return ownerships_of(d.rw->home.ownerships, &connection_only()->id, owners);
 }
 
-START_TEST(who_owned_a_connection_before_is_told_there)
+START_TEST(earlier_owners_of_a_connection_are_told_there)
 {
 	struct ownership before[OWNERSHIPS_LISTED], after[OWNERSHIPS_LISTED];
 
@@ -297,7 +297,7 @@ START_TEST(who_owned_a_connection_before_is_told_there)
 }
 END_TEST
 
-START_TEST(what_was_counted_of_each_agent_is_counted_on_there)
+START_TEST(counters_of_each_agent_go_on_there)
 {
 	dispatcher_start(NULL);
 	for (size_t i = 0; i < ownership_counter_count(); i++)
@@ -310,7 +310,7 @@ START_TEST(what_was_counted_of_each_agent_is_counted_on_there)
 }
 END_TEST
 
-START_TEST(what_was_counted_of_each_listener_is_counted_on_there)
+START_TEST(counters_of_each_listener_go_on_there)
 {
 	dispatcher_start(NULL);
 	const size_t listeners = d.shared.front_count;
@@ -410,15 +410,15 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		who_owned_a_connection_before_is_told_there,
-		what_was_counted_of_each_agent_is_counted_on_there,
-		what_was_counted_of_each_listener_is_counted_on_there,
+		earlier_owners_of_a_connection_are_told_there,
+		counters_of_each_agent_go_on_there,
+		counters_of_each_listener_go_on_there,
 		a_process_of_the_format_before_gets_no_field_that_it_does_not_know,
 		half_a_hello_is_finished_there,
 		a_handshake_goes_on_with_its_agent,
 		an_owned_connection_goes_on_with_the_same_stream_both_ways,
 		so_it_does_where_links_go_through_memory,
-		what_the_client_has_not_taken_comes_from_there,
+		bytes_that_the_client_has_not_taken_come_from_there,
 		credit_that_was_due_is_granted_there,
 		a_hand_off_is_adopted_there_and_the_frozen_agent_detached,
 		a_resting_connection_wakes_there,

@@ -55,7 +55,7 @@ START_TEST(a_process_known_dead_is_said_to_be)
 }
 END_TEST
 
-START_TEST(who_died_together_with_the_owner_is_no_successor)
+START_TEST(an_agent_that_died_together_with_the_owner_is_no_successor)
 {
 	begin_owned();
 	int other = (l.agent + 1) % AGENTS, third = (l.agent + 2) % AGENTS;
@@ -111,7 +111,7 @@ START_TEST(a_download_that_is_lost_twice_counts_the_bytes_of_both_owners)
 }
 END_TEST
 
-START_TEST(what_was_left_for_an_answer_goes_with_it)
+START_TEST(a_note_for_an_answer_goes_with_it)
 {
 	begin_owned();
 	request(60);
@@ -338,10 +338,10 @@ int main(void)
 		a_request_without_an_answer_is_replayed_from_the_checkpoint,
 		a_request_that_nobody_reported_is_exposed_all_the_same,
 		a_process_known_dead_is_said_to_be,
-		who_died_together_with_the_owner_is_no_successor,
+		an_agent_that_died_together_with_the_owner_is_no_successor,
 		an_answer_that_began_goes_on_with_what_its_owner_left_for_that,
 		a_download_that_is_lost_twice_counts_the_bytes_of_both_owners,
-		what_was_left_for_an_answer_goes_with_it,
+		a_note_for_an_answer_goes_with_it,
 		a_blob_of_unheard_of_size_ends_the_link,
 		half_an_answer_that_cannot_go_on_is_adopted_for_its_alert,
 		half_an_answer_ends_with_a_reset_and_never_a_fin_while_no_agent_is_up,

@@ -48,7 +48,7 @@ static void consume_and_forget(uint64_t record)
 	kept_forget_consumed(&k, &pool);
 }
 
-START_TEST(what_is_left_fits_into_a_smaller_block)
+START_TEST(the_rest_fits_into_a_smaller_block)
 {
 	begin();
 	for (uint8_t n = 0; n < 10; n++)
@@ -67,7 +67,7 @@ START_TEST(what_is_left_fits_into_a_smaller_block)
 }
 END_TEST
 
-START_TEST(what_fits_already_stays_where_it_is)
+START_TEST(a_block_that_fits_already_stays_where_it_is)
 {
 	begin();
 	append(900, 0);
@@ -114,7 +114,7 @@ START_TEST(unsent_ends_at_a_record_boundary_within_the_maximum)
 }
 END_TEST
 
-START_TEST(what_is_consumed_is_kept_for_replay_and_counts_no_more)
+START_TEST(consumed_records_are_kept_for_replay_and_count_no_more)
 {
 	const uint8_t *data;
 
@@ -314,7 +314,7 @@ START_TEST(a_block_is_reused_without_an_allocation)
 }
 END_TEST
 
-START_TEST(what_an_owner_got_counts_as_sent)
+START_TEST(records_that_an_owner_got_count_as_sent)
 {
 	begin();
 	for (uint8_t n = 0; n < 4; n++)
@@ -334,12 +334,12 @@ END_TEST
 int main(void)
 {
 	const TTest *const facts[] = {
-		what_an_owner_got_counts_as_sent,
-		what_is_left_fits_into_a_smaller_block,
-		what_fits_already_stays_where_it_is,
+		records_that_an_owner_got_count_as_sent,
+		the_rest_fits_into_a_smaller_block,
+		a_block_that_fits_already_stays_where_it_is,
 		an_empty_queue_has_no_memory,
 		unsent_ends_at_a_record_boundary_within_the_maximum,
-		what_is_consumed_is_kept_for_replay_and_counts_no_more,
+		consumed_records_are_kept_for_replay_and_count_no_more,
 		returning_goes_back_to_the_first_record_that_was_not_forgotten,
 		more_records_find_room_behind_those_kept_for_replay,
 		forgetting_drops_exactly_the_records_below_the_number,

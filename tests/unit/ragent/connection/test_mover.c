@@ -132,7 +132,7 @@ START_TEST(a_draining_agent_lost_before_its_successor_has_adopted_has_moved_the_
 }
 END_TEST
 
-START_TEST(what_could_not_go_at_once_is_asked_to_go_at_its_checkpoint)
+START_TEST(a_connection_that_could_not_go_at_once_is_asked_to_go_at_its_checkpoint)
 {
 	begin_in_mid_answer(NULL);
 	drain(l.agent, 10000);
@@ -162,7 +162,7 @@ START_TEST(a_connection_of_tcp_does_not_rest_but_move)
 }
 END_TEST
 
-START_TEST(what_is_left_at_the_deadline_says_goodbye)
+START_TEST(connections_left_at_the_deadline_say_goodbye)
 {
 	begin_in_mid_answer(NULL);
 	drain(l.agent, 150);
@@ -513,9 +513,9 @@ int main(void)
 		a_drain_lets_idle_connections_rest,
 		a_drain_moves_a_connection_with_an_answer_under_way,
 		a_draining_agent_lost_before_its_successor_has_adopted_has_moved_the_connection,
-		what_could_not_go_at_once_is_asked_to_go_at_its_checkpoint,
+		a_connection_that_could_not_go_at_once_is_asked_to_go_at_its_checkpoint,
 		a_connection_of_tcp_does_not_rest_but_move,
-		what_is_left_at_the_deadline_says_goodbye,
+		connections_left_at_the_deadline_say_goodbye,
 		connections_that_may_not_move_stay_until_the_deadline,
 		a_handshake_ends_before_its_connection_leaves,
 		one_that_may_not_rest_is_moved,

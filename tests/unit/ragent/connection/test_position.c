@@ -188,7 +188,7 @@ START_TEST(the_end_of_the_handshake_is_the_earliest_place_to_begin_at)
 }
 END_TEST
 
-START_TEST(what_the_client_closed_behind_the_checkpoint_is_open_again_when_it_is_replayed)
+START_TEST(an_end_of_the_client_behind_the_checkpoint_is_open_again_after_a_replay)
 {
 	begin_live();
 	ck_assert_int_eq(consume(4, 0, 0, 1, FRAME_CHECKPOINT), 0);
@@ -255,7 +255,7 @@ int main(void)
 		the_last_record_of_an_answer_makes_a_checkpoint_of_all_that_is_consumed,
 		nothing_is_replayed_across_a_key_update_of_the_client,
 		the_end_of_the_handshake_is_the_earliest_place_to_begin_at,
-		what_the_client_closed_behind_the_checkpoint_is_open_again_when_it_is_replayed,
+		an_end_of_the_client_behind_the_checkpoint_is_open_again_after_a_replay,
 		an_owner_claims_what_its_message_says,
 		generations_are_reached_when_both_are,
 	};

@@ -195,7 +195,7 @@ START_TEST(a_client_that_left_can_still_be_answered)
 }
 END_TEST
 
-START_TEST(who_waits_at_the_end_is_told)
+START_TEST(a_client_that_waits_at_the_end_is_told)
 {
 	int fd = client_ask("POST", MOVE_PATH, MOVE_BODY);
 	control_stop();
@@ -277,7 +277,7 @@ START_TEST(a_body_of_the_largest_size_is_taken)
 }
 END_TEST
 
-START_TEST(what_is_no_http_is_refused)
+START_TEST(bytes_that_are_no_http_are_refused)
 {
 	int fd = client_connect();
 	client_send(fd, "\x16\x03\x01\x02\x01 nonsense\r\n\r\n");
@@ -415,12 +415,12 @@ int main(void)
 		a_connection_serves_many_requests,
 		requests_sent_together_are_answered_one_after_the_other,
 		a_client_that_left_can_still_be_answered,
-		who_waits_at_the_end_is_told,
+		a_client_that_waits_at_the_end_is_told,
 		a_request_that_came_too_late_is_not_asked,
 		a_body_announced_too_long_is_refused_before_it_is_sent,
 		a_body_that_turns_out_too_long_is_refused,
 		a_body_of_the_largest_size_is_taken,
-		what_is_no_http_is_refused,
+		bytes_that_are_no_http_are_refused,
 	};
 
 	const TTest *const hurried_facts[] = {

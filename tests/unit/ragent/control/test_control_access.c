@@ -119,7 +119,7 @@ START_TEST(the_socket_needs_no_token)
 }
 END_TEST
 
-START_TEST(who_guesses_has_to_wait_even_with_the_right_one)
+START_TEST(a_client_that_guesses_has_to_wait_even_with_the_right_one)
 {
 	for (unsigned i = 0; i < GUARD_FAILURES_MAX; i++)
 		ck_assert_uint_eq(status_of("GET", "/v1", "guess"), 401);
@@ -217,7 +217,7 @@ START_TEST(a_client_address_has_its_share_of_places_and_uses_it_as_it_likes)
 }
 END_TEST
 
-START_TEST(who_sends_no_header_gives_way_and_ends_soon)
+START_TEST(a_client_without_a_header_gives_way_and_ends_soon)
 {
 	int silent[3 * 64], end = 0;
 	char byte;
@@ -248,7 +248,7 @@ START_TEST(where_a_proxy_header_is_expected_anything_else_is_closed)
 }
 END_TEST
 
-START_TEST(who_never_ends_the_header_is_closed_at_the_end)
+START_TEST(a_client_that_never_ends_the_header_is_closed_at_the_end)
 {
 	int fd = client_connect_to(&front);
 	client_send(fd, "PROXY TCP4");
@@ -264,12 +264,13 @@ int main(void)
 	const TTest *const plain[] = { without_a_token_nothing_is_answered, the_page_is_for_all_but_not_to_be_written,
 		an_unknown_token_is_as_good_as_none, a_reader_reads_and_does_not_operate,
 		an_operator_reads_and_operates, the_socket_needs_no_token,
-		who_guesses_has_to_wait_even_with_the_right_one, asking_without_a_token_is_no_guess,
+		a_client_that_guesses_has_to_wait_even_with_the_right_one, asking_without_a_token_is_no_guess,
 		tokens_are_read_again_and_bad_ones_change_nothing };
 	const TTest *const proxied[] = { behind_a_proxy_header_each_client_has_guesses_of_its_own,
 		a_client_address_has_its_share_of_places_and_uses_it_as_it_likes,
-		who_sends_no_header_gives_way_and_ends_soon, where_a_proxy_header_is_expected_anything_else_is_closed,
-		who_never_ends_the_header_is_closed_at_the_end };
+		a_client_without_a_header_gives_way_and_ends_soon,
+		where_a_proxy_header_is_expected_anything_else_is_closed,
+		a_client_that_never_ends_the_header_is_closed_at_the_end };
 
 	return control_facts_run("control access", setup_plain, plain, sizeof plain / sizeof plain[0]) |
 	       control_facts_run("control access, proxied", setup_proxied, proxied, sizeof proxied / sizeof proxied[0]);

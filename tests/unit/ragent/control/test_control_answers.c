@@ -258,7 +258,7 @@ static void answer_unfinished(struct control_request *r)
 	control_answer_connections(r, &(struct connection_description){ .state = "hello" }, 1, CONTROL_LAST_PAGE);
 }
 
-START_TEST(what_is_not_known_yet_is_null)
+START_TEST(unknown_values_are_null)
 {
 	check_body("GET", ID_PATH, NULL, answer_unfinished, 200,
 		"{\"id\": \"00000000000000000000000000000000\", \"client\": null, \"server\": null, \"listener\": null,"
@@ -397,7 +397,7 @@ static void answer_nodes(struct control_request *r)
 	control_answer_nodes(r, nodes, 3);
 }
 
-START_TEST(who_did_not_reload_is_named)
+START_TEST(a_node_that_did_not_reload_is_named)
 {
 	check_body("POST", "/v1/reload", NULL, answer_nodes, 503,
 		"{\"error\": \"not done by a2\", \"done\": [\"a1\"], \"failed\": {\"a2\": \"no answer\", \"a3\": "
@@ -440,7 +440,7 @@ int main(void)
 		counters_of_both_tiers_are_told,
 		a_page_says_where_the_next_begins,
 		one_connection_is_told_without_a_list_but_with_its_owners,
-		what_is_not_known_yet_is_null,
+		unknown_values_are_null,
 		a_server_name_that_is_no_utf8_is_told_all_the_same,
 		a_move_is_told,
 		a_rest_is_told,
@@ -448,7 +448,7 @@ int main(void)
 		a_drain_that_began_is_accepted,
 		without_a_drain_there_is_no_reason,
 		a_revocation_names_who_confirmed,
-		who_did_not_reload_is_named,
+		a_node_that_did_not_reload_is_named,
 		failures_have_their_status_and_reason,
 	};
 

@@ -23,7 +23,7 @@ static void fail_often(unsigned from, unsigned times, uint64_t now_ms)
 		control_guard_failed(&g, host(from), now_ms);
 }
 
-START_TEST(who_fails_a_few_times_may_go_on)
+START_TEST(a_source_that_fails_a_few_times_may_go_on)
 {
 	g.count = 0;
 	fail_often(1, GUARD_FAILURES_MAX - 1, 1000);
@@ -31,7 +31,7 @@ START_TEST(who_fails_a_few_times_may_go_on)
 }
 END_TEST
 
-START_TEST(who_fails_too_often_waits_and_nobody_else)
+START_TEST(only_a_source_that_fails_too_often_waits)
 {
 	g.count = 0;
 	fail_often(1, GUARD_FAILURES_MAX, 1000);
@@ -75,8 +75,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *const facts[] = { who_fails_a_few_times_may_go_on, who_fails_too_often_waits_and_nobody_else,
-		after_the_period_all_is_forgotten, failures_that_are_far_apart_do_not_add_up,
-		of_too_many_sources_the_oldest_makes_room };
+	const TTest *const facts[] = { a_source_that_fails_a_few_times_may_go_on,
+		only_a_source_that_fails_too_often_waits, after_the_period_all_is_forgotten,
+		failures_that_are_far_apart_do_not_add_up, of_too_many_sources_the_oldest_makes_room };
 	return suite_run("control_guard", facts, SUITE_LEN(facts));
 }

@@ -222,7 +222,7 @@ START_TEST(a_move_arrives)
 }
 END_TEST
 
-START_TEST(what_is_done_to_an_agent_arrives)
+START_TEST(orders_for_an_agent_arrive)
 {
 	ask("POST", REST_PATH, "{}", "rest");
 	ck_assert_uint_eq(asked.id.bytes[1], 0x01);
@@ -329,7 +329,7 @@ int main(void)
 		a_listings_query_arrives,
 		one_address_is_a_network_of_one,
 		a_move_arrives,
-		what_is_done_to_an_agent_arrives,
+		orders_for_an_agent_arrive,
 		revocations_arrive,
 		criteria_of_a_revocation_arrive_together,
 		the_index_has_every_route_of_the_manual,

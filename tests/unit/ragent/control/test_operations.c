@@ -506,7 +506,7 @@ START_TEST(without_agents_a_revocation_is_unavailable)
 }
 END_TEST
 
-START_TEST(what_ragent_cannot_reload_itself_is_told_and_no_agent_is_asked)
+START_TEST(a_failed_reload_of_ragent_is_told_and_no_agent_is_asked)
 {
 	begin();
 	reload_result = -1;
@@ -535,7 +535,7 @@ int main(void)
 		a_revocation_asks_one_agent_and_names_those_that_confirmed,
 		a_rotation_asks_every_agent_and_reports_each,
 		without_agents_a_revocation_is_unavailable,
-		what_ragent_cannot_reload_itself_is_told_and_no_agent_is_asked,
+		a_failed_reload_of_ragent_is_told_and_no_agent_is_asked,
 	};
 
 	return dispatcher_suite_run("operations", facts, sizeof facts / sizeof facts[0]);

@@ -112,7 +112,7 @@ START_TEST(one_page_stays_as_it_is)
 }
 END_TEST
 
-START_TEST(what_has_no_id_is_left_out)
+START_TEST(sessions_without_an_id_are_left_out)
 {
 	tell(0, "-b-");
 	tell(1, "--a");
@@ -151,7 +151,7 @@ int main(void)
 		a_page_ends_where_an_agent_has_more_to_tell,
 		a_page_ends_at_its_limit,
 		one_page_stays_as_it_is,
-		what_has_no_id_is_left_out,
+		sessions_without_an_id_are_left_out,
 		pages_one_after_the_other_have_every_session_once,
 	};
 	return suite_run("session_merge", facts, SUITE_LEN(facts));

@@ -98,7 +98,7 @@ START_TEST(every_shorter_hello_is_incomplete)
 }
 END_TEST
 
-START_TEST(what_does_not_begin_with_a_handshake_record_is_not_tls)
+START_TEST(bytes_that_begin_with_no_handshake_record_are_not_tls)
 {
 	static const char *const firsts[] = { "GET / HTTP/1.1\r\n", "\x17\x03\x03\x00\x10", "\x15\x03\x03\x00\x02",
 		"\x16\x04\x00\x00\x10", "\x16\x03\x01\xff\xff", "\x80\x2e\x01\x00\x02" };
@@ -131,7 +131,7 @@ int main(void)
 		a_ticket_is_an_offer,
 		one_of_our_session_ids_is_an_offer_and_no_other,
 		every_shorter_hello_is_incomplete,
-		what_does_not_begin_with_a_handshake_record_is_not_tls,
+		bytes_that_begin_with_no_handshake_record_are_not_tls,
 		a_malformed_hello_is_the_agents_to_answer,
 	};
 

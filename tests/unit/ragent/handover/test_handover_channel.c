@@ -171,7 +171,7 @@ START_TEST(a_sentence_is_printable)
 }
 END_TEST
 
-START_TEST(what_a_message_held_is_wiped_when_the_next_begins)
+START_TEST(a_message_is_wiped_when_the_next_begins)
 {
 	handover_message_begin(&out, HANDOVER_LINK);
 	ck_assert_int_eq(handover_message_put(&out, "secret", 6), 0);
@@ -193,7 +193,7 @@ int main(void)
 		an_end_in_the_middle_of_a_message_is_told,
 		a_header_that_cannot_be_is_refused,
 		a_sentence_is_printable,
-		what_a_message_held_is_wiped_when_the_next_begins,
+		a_message_is_wiped_when_the_next_begins,
 	};
 	Suite *suite = suite_create("handover_channel");
 	TCase *all = tcase_create("handover_channel");

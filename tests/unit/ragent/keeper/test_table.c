@@ -94,7 +94,7 @@ START_TEST(its_own_connections_are_not_of_former_lives)
 }
 END_TEST
 
-START_TEST(what_is_forgotten_is_empty_and_free)
+START_TEST(a_forgotten_slot_is_empty_and_free)
 {
 	live_after_a_death();
 	struct table_walk w = { 0 };
@@ -260,7 +260,7 @@ int main(void)
 	const TTest *const facts[] = {
 		the_next_process_finds_what_is_not_free,
 		its_own_connections_are_not_of_former_lives,
-		what_is_forgotten_is_empty_and_free,
+		a_forgotten_slot_is_empty_and_free,
 		only_the_beginning_of_a_connection_is_a_slot,
 		a_place_is_in_it_as_a_whole_or_not_at_all,
 		a_full_table_leaves_the_rest_to_the_process,

@@ -347,7 +347,7 @@ START_TEST(thousands_wait_at_no_cost_and_are_woken_in_their_order)
 }
 END_TEST
 
-START_TEST(who_waits_no_more_is_not_woken)
+START_TEST(a_waiter_that_left_is_not_woken)
 {
 	dispatcher_start(NULL);
 	memset(&waiting, 0, sizeof waiting);
@@ -403,7 +403,7 @@ int main(void)
 		a_request_gets_its_own_answer,
 		a_request_fails_with_its_link,
 		thousands_wait_at_no_cost_and_are_woken_in_their_order,
-		who_waits_no_more_is_not_woken,
+		a_waiter_that_left_is_not_woken,
 	};
 
 	return dispatcher_suite_run("link", facts, sizeof facts / sizeof facts[0]);

@@ -188,7 +188,7 @@ START_TEST(the_process_behind_the_socket_has_to_be_the_one_that_is_named)
 }
 END_TEST
 
-START_TEST(what_is_no_process_names_none)
+START_TEST(a_descriptor_of_another_kind_names_no_process)
 {
 	int pidfd = begin(ONE_THREAD), other = dup(fd);
 	struct peer_process p = peer_process_of(fd, other);
@@ -222,7 +222,7 @@ int main(void)
 		a_process_whose_first_thread_has_ended_is_not_dead,
 		a_killed_process_with_a_thread_still_in_the_kernel_is_not_dead,
 		the_process_behind_the_socket_has_to_be_the_one_that_is_named,
-		what_is_no_process_names_none,
+		a_descriptor_of_another_kind_names_no_process,
 		behind_a_tcp_socket_nobody_is_known,
 	};
 
