@@ -330,7 +330,8 @@ static const struct schema_row backend_rows[] = {
 	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
 		.help = "on: agents tell it the client's address and TLS facts in a PROXY v2 header" },
 	{ "reuse", SCHEMA_WORD, FIELD(conf_backend, reuse), SWITCHES, .fallback = "off",
-		.help = "on: after an answer, another client's request may use the connection (service http only)" },
+		.help = "on: after an answer, another client's request may use the connection (service http, without "
+			"proxy_v2)" },
 	{ NULL },
 };
 

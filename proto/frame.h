@@ -34,7 +34,7 @@
 	X(VIOLATION, 0x15,                                                                                             \
 		"struct frame_violation: the client broke the record layer; the agent sends the alert and ends")       \
 	X(MOVE, 0x16, "LinkMove: the agent freezes at the next record boundary, for another agent")                    \
-	X(REQUEST, 0x17, "LinkRequest (stream 0): counters, revoke, rotate, drain, sessions")                          \
+	X(REQUEST, 0x17, "LinkRequest (stream 0): counters, revoke, rotate, sessions")                                 \
 	X(FINISH, 0x18,                                                                                                \
 		"u8 enum end_reason: the agent sends close_notify at a checkpoint, else internal_error, and ends")     \
 	X(PREAMBLE, 0x19, "LinkPreamble: a client that begins in clear; the agent speaks with it until STARTTLS")      \

@@ -82,9 +82,12 @@ static void on_signal(void *ctx, int signum)
 		ragent_stop(ctx);
 		return;
 	}
-	char error[256] = "none";
+	char error[256] = "";
 	int r = reload(ctx, error, sizeof error);
-	log_event(r < 0 ? LOG_ERROR : LOG_INFO, NULL, "log reopened", "error=%s", error);
+	if (r < 0)
+		log_event(LOG_ERROR, NULL, "not reloaded", "cause=%s effect=\"what was read before stays\"", error);
+	else
+		log_event(LOG_INFO, NULL, "reloaded", NULL);
 }
 
 /* --- start --- */

@@ -45,7 +45,7 @@ def make_folder():
 
 
 def with_folders_of(text):
-    return re.sub(r"/run/cssl(-ragent)?/|/var/log/cssl/", "run/", text).replace("user: cssl-ragent", "user: nobody")
+    return re.sub(r"/run/cssl(-ragent)?/|/var/log/cssl-ragent/", "run/", text).replace("user: cssl-ragent", "user: nobody")
 
 
 def on_loopback(text, sink):
