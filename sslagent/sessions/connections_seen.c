@@ -20,6 +20,8 @@
 #define LOG_EVERY_MS 10000
 
 enum place_state { PLACE_FREE, PLACE_ALIVE, PLACE_AT_REST, PLACE_OVER };
+/* Did this agent take the connection over in doubt, in the write generation of its mark? */
+enum doubt { DOUBT_NONE, DOUBT_AT_MARK, DOUBT_BEFORE_MARK };
 enum queue { QUEUE_GOES_ON, QUEUE_OVER, QUEUES };
 
 struct place {
@@ -29,6 +31,7 @@ struct place {
 	uint32_t next;         /* bucket, or free */
 	uint32_t newer, older; /* its queue */
 	uint8_t state;         /* enum place_state */
+	uint8_t doubt;         /* enum doubt */
 };
 
 struct shard {
@@ -269,6 +272,17 @@ static int was_sealed_further(const struct place *p, const struct seen_claim *cl
 	return claim->start != CLAIM_FRESH && is_before(&claim->at, &p->at);
 }
 
+/* A KeyUpdate in doubt may have the nonce of a record that the last owner sealed. Behind it the generation ends, so an
+ * honest RAgent names the same position if this KeyUpdate is lost, too. At another one the KeyUpdate would have the
+ * nonce of another record. */
+static int was_in_doubt_elsewhere(const struct place *p, const struct seen_claim *claim)
+{
+	if (p->doubt == DOUBT_NONE || claim->start != CLAIM_IN_DOUBT ||
+		claim->at.write_generation != p->at.write_generation)
+		return 0;
+	return p->doubt == DOUBT_BEFORE_MARK || claim->at.write_sequence != p->at.write_sequence;
+}
+
 static int had_later_owner(const struct place *p, const struct seen_claim *claim)
 {
 	return claim->start == CLAIM_CONTINUES && claim->part_epoch < p->at.epoch;
@@ -300,7 +314,7 @@ static int judge(const struct connections_seen *all, const struct shard *s, cons
 		return refuse(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
 	if (had_later_owner(p, claim) && !mutant("later-owner-ignored"))
 		return refuse(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
-	if (was_sealed_further(p, claim) && !mutant("sequence-unchecked"))
+	if ((was_sealed_further(p, claim) || was_in_doubt_elsewhere(p, claim)) && !mutant("sequence-unchecked"))
 		return refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
 	return 0;
 }
@@ -321,6 +335,7 @@ static struct place *look_up(struct shard *s, const struct connection_id *id)
 static void raise_to(struct shard *s, struct place *p, const struct seen_mark *at, int64_t now_ms)
 {
 	if (is_before(&p->at, at)) {
+		p->doubt = p->doubt && p->at.write_generation == at->write_generation ? DOUBT_BEFORE_MARK : DOUBT_NONE;
 		p->at.write_generation = at->write_generation;
 		p->at.write_sequence = at->write_sequence;
 	}
@@ -341,7 +356,9 @@ int connections_seen_claim(
 		struct place *p = find_or_take(all, s, id, now_ms);
 		if (p)
 			raise_to(s, p, &claim->at, now_ms);
-		else
+		if (p && claim->start == CLAIM_IN_DOUBT)
+			p->doubt = DOUBT_AT_MARK;
+		if (!p)
 			result = CSSL_E_NO_MEMORY;
 	}
 	pthread_mutex_unlock(&s->lock);

@@ -36,8 +36,9 @@ size_t connections_seen_places(uint64_t bytes);
 enum claim_start {
 	CLAIM_BEGINS,    /* a handshake: the keys are new */
 	CLAIM_CONTINUES, /* seals on from where the last owner froze */
-	CLAIM_IN_DOUBT,  /* one record under the last owner's nonces, then fresh keys */
-	CLAIM_FRESH      /* the epoch is a part of each nonce: earlier records do not matter */
+	CLAIM_IN_DOUBT, /* one record under the last owner's nonces, then fresh keys; an agent begins so at one sequence
+			   number of each write generation */
+	CLAIM_FRESH     /* the epoch is a part of each nonce: earlier records do not matter */
 };
 
 #define SEEN_MADE_UNKNOWN INT64_MIN
@@ -51,8 +52,8 @@ struct seen_claim {
 
 /* Take this ownership. 0: it is remembered. Negative: it is counted and nothing changes: CSSL_E_REPLAY: an agent owned
  * this epoch or a higher one before; or the live part had a later owner. CSSL_E_UNSAFE: its owners are known to have
- * sealed records beyond the beginning of this ownership. CSSL_E_EXPIRED: the connection is unknown, and its live part
- * is too old to tell why. CSSL_E_NO_MEMORY. */
+ * sealed records beyond the beginning of this ownership, or this agent began in doubt elsewhere in this generation.
+ * CSSL_E_EXPIRED: the connection is unknown, and its live part is too old to tell why. CSSL_E_NO_MEMORY. */
 int connections_seen_claim(
 	struct connections_seen *s, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms);
 

@@ -356,10 +356,11 @@ def test_a_stream_goes_on_for_its_own_proof_and_epoch_only(cluster, version):
         assert hostile("reattach", **link)["answer"] == "reattached"
 
 
-def adopt_beside_the_owner(held, cause):
-    """Each other agent adopts while the owner goes on: all of them seal, and all of that reaches the hostile RAgent."""
+def adopt_beside_the_owner(held, cause, times):
+    """Each other agent is asked `times` to adopt while the owner goes on: all of them seal, and all of that reaches the hostile RAgent.
+    Returns how often one did."""
     adopted = 0
-    for agent in held.others:
+    for agent in held.others * times:
         answer = held.adopt(agent, cause=CAUSES[cause], epoch=held.truth()["epoch"] + 1 + adopted, replay=True)
         adopted += answer["answer"] == "adopted"
         held.ask()
@@ -373,18 +374,21 @@ def test_who_lies_of_a_freeze_gets_no_nonce_twice(cluster, cause):
     with Hostile(cluster, "sf", keep=True) as hostile:
         held = Held(cluster, hostile, "1.2", state="owned")
         assert held.answered()
-        adopt_beside_the_owner(held, cause)
+        assert adopt_beside_the_owner(held, cause, 2) == 2 * len(held.others)
 
 
 @pytest.mark.parametrize("cause", sorted(CAUSES))
 def test_who_lies_of_a_freeze_gets_one_key_update_in_tls_1_3(start_cluster, cause):
     """A hostile RAgent can still do this (doc/trust.md): the adopter's KeyUpdate, one record of known content, may have the
-    nonce of a record that the living owner seals. This happens at most once for each adoption, whatever cause RAgent names."""
+    nonce of a record that the living owner seals. This happens at most once for each agent, whatever cause RAgent names."""
     cluster = start_cluster("--agents", "3", takeover=True, reuse_planted=True, edit=edits.nobody_moves)
     with Hostile(cluster, "sf", keep=True) as hostile:
         held = Held(cluster, hostile, "1.3", state="owned")
         assert held.answered()
-        adopted = adopt_beside_the_owner(held, cause)
+        refused = counted(cluster, "sequences_refused")
+        adopted = adopt_beside_the_owner(held, cause, 3)
+        assert adopted == len(held.others)
+        assert counted(cluster, "sequences_refused") == refused + 2 * adopted
         held.sock.close()
     errors = int(cluster.check_nonces().rpartition("errors: ")[2].split()[0])
     assert 1 <= errors <= adopted

@@ -385,6 +385,21 @@ START_TEST(a_snapshot_brings_what_a_peer_remembers)
 }
 END_TEST
 
+/* A RAgent that lies about a loss would get a KeyUpdate under the nonce of each record of a living owner. */
+START_TEST(one_position_of_a_generation_is_taken_over_in_doubt)
+{
+	ck_assert_int_eq(claim(2, 0, 5), 0);
+	ck_assert_int_eq(claim(3, 0, 5), 0); /* the KeyUpdate of epoch 2 was lost */
+	ck_assert_int_eq(claim(4, 0, 6), CSSL_E_UNSAFE);
+	ck_assert_uint_eq(counted(COUNT_SEQUENCES_REFUSED), 1);
+	ck_assert_int_eq(go_on(4, 3, 6, YOUNG), 0);
+	ck_assert_int_eq(claim(5, 0, 6), CSSL_E_UNSAFE); /* the mark moved within the generation */
+	ck_assert_int_eq(claim(5, 1, 3), 0);
+	ck_assert_int_eq(claim(6, 1, 4), CSSL_E_UNSAFE);
+	ck_assert_uint_eq(counted(COUNT_SEQUENCES_REFUSED), 3);
+}
+END_TEST
+
 static void add(TCase *tcase)
 {
 	tcase_add_checked_fixture(tcase, setup, teardown);
@@ -410,6 +425,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, what_is_over_is_forgotten_after_its_time_and_refused_then);
 	tcase_add_test(tcase, what_is_not_over_is_never_forgotten_while_there_is_room);
 	tcase_add_test(tcase, too_many_are_counted_and_what_was_forgotten_stays_safe);
+	tcase_add_test(tcase, one_position_of_a_generation_is_taken_over_in_doubt);
 	tcase_add_test(tcase, places_follow_from_bytes);
 	tcase_add_test(tcase, a_snapshot_brings_what_a_peer_remembers);
 }
