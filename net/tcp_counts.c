@@ -20,6 +20,7 @@ enum {
 	STATE_FIN_WAIT1 = 4,
 	STATE_FIN_WAIT2 = 5,
 	STATE_TIME_WAIT = 6,
+	STATE_CLOSE = 7, /* what a descriptor shows when both sides have sent FIN, or one a reset */
 	STATE_CLOSE_WAIT = 8,
 	STATE_LAST_ACK = 9,
 	STATE_CLOSING = 11
@@ -38,6 +39,7 @@ static int has_fin(const struct tcp_info *info)
 {
 	switch (info->tcpi_state) {
 	case STATE_TIME_WAIT:
+	case STATE_CLOSE:
 	case STATE_CLOSE_WAIT:
 	case STATE_LAST_ACK:
 	case STATE_CLOSING: return 1;
@@ -51,6 +53,7 @@ static int has_own_fin(const struct tcp_info *info)
 	case STATE_FIN_WAIT1:
 	case STATE_FIN_WAIT2:
 	case STATE_TIME_WAIT:
+	case STATE_CLOSE:
 	case STATE_LAST_ACK:
 	case STATE_CLOSING: return 1;
 	default: return 0;

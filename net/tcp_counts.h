@@ -1,5 +1,5 @@
 /* tcp_counts.h: how many bytes of a TCP connection this host's processes have read and written, as the kernel counts
- * them. They are exact, whichever process did it and however it ended.
+ * them. They are exact, whichever process did it and however it ended. After a reset they are too small.
  */
 #ifndef CSSL_NET_TCP_COUNTS_H
 #define CSSL_NET_TCP_COUNTS_H
@@ -15,7 +15,7 @@ struct tcp_counts {
  * stand still. */
 int tcp_counts_get(int fd, struct tcp_counts *out);
 
-/* Has a process of this host said FIN on it? 1 or 0. */
+/* Has a process of this host said FIN on it, or did a reset end it? 1 or 0. */
 int tcp_has_ended(int fd);
 
 #endif

@@ -113,9 +113,10 @@ static int names_its_stream(const struct connection_home *home, const struct con
 
 	if (!has_agent(c))
 		return 1;
-	if (c->account.frames == FRAMES_UNKNOWN) /* it is treated as lost, as only an owner can be */
-		return has_in(c->state) == HAS_OWNER;
-	return agent >= 0 && (unsigned)agent < agents_count(home->shared->agents);
+	if (agent < 0 || (unsigned)agent >= agents_count(home->shared->agents))
+		return 0;
+	/* without the count of frames it is treated as lost, as only an owner can be */
+	return c->account.frames != FRAMES_UNKNOWN || has_in(c->state) == HAS_OWNER;
 }
 
 /* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it

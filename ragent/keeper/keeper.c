@@ -237,7 +237,10 @@ static int was_death(const struct keeper *k, int status)
 /* Did it use bytes of a client? Then these ended it, not what it restored. */
 static int has_a_client_to_blame(const struct notes *n)
 {
-	return n->last_thread != NOTES_NO_THREAD && n->last_thread > 0 && notes_blamed(n, n->last_thread - 1);
+	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++)
+		if (notes_blamed(n, worker))
+			return 1;
+	return 0;
 }
 
 /* A life that ends by itself before it serves could not start. That says nothing of what it restored. */

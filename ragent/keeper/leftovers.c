@@ -12,6 +12,8 @@
 #include "proto/error.h"
 #include "ragent/keeper/table.h"
 
+#define UNREAD_MAX (4u * 1024u * 1024u) /* a receive buffer hardly grows larger */
+
 struct numbers {
 	int *at;
 	size_t count, cap;
@@ -109,6 +111,13 @@ static void end_by_reset(struct leftovers *l, const struct notes *n, int fd)
 	l->reset++;
 }
 
+/* The kernel has all that was written, and its FIN. It delivers them, unless unread bytes make the close a reset. */
+static void close_delivered(int fd)
+{
+	recv(fd, NULL, UNREAD_MAX, MSG_DONTWAIT | MSG_TRUNC);
+	close(fd);
+}
+
 /* --- the table --- */
 
 /* The slots with valid contents, by cookie. The cookies stand here, too: to sort a million of them by what their slots
@@ -193,8 +202,8 @@ static void sort_fresh(struct leftovers *l, const struct notes *n, int fd)
 {
 	struct numbers fresh = { l->fresh, l->fresh_count, l->fresh_cap };
 
-	if (tcp_has_ended(fd)) /* the kernel has all, and delivers it */
-		close(fd);
+	if (tcp_has_ended(fd))
+		close_delivered(fd);
 	else if (!is_untouched(fd) || add(&fresh, fd) < 0)
 		end_by_reset(l, n, fd);
 	l->fresh = fresh.at;

@@ -93,6 +93,36 @@ START_TEST(the_own_fin_is_no_byte)
 }
 END_TEST
 
+START_TEST(neither_fin_is_a_byte_while_something_is_unread)
+{
+	char byte;
+
+	ck_assert_int_eq(send(server, "x", 1, 0), 1);
+	ck_assert_int_eq(shutdown(server, SHUT_WR), 0);
+	ck_assert_int_eq(recv(client, &byte, 1, MSG_WAITALL), 1);
+	ck_assert_int_eq(recv(client, &byte, 1, 0), 0);
+	ck_assert_int_eq(send(client, "yz", 2, 0), 2);
+	ck_assert_int_eq(shutdown(client, SHUT_WR), 0);
+	check(0, 1);
+	ck_assert(tcp_has_ended(server));
+	ck_assert_int_eq(recv(server, &byte, 1, MSG_WAITALL), 1);
+	check(1, 1);
+}
+END_TEST
+
+START_TEST(a_reset_counts_fewer_bytes_than_there_were)
+{
+	const struct linger reset = { .l_onoff = 1 };
+	struct tcp_counts counts;
+
+	ck_assert_int_eq(send(server, "x", 1, 0), 1);
+	ck_assert_int_eq(setsockopt(client, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+	close(client);
+	ck_assert_int_eq(tcp_counts_get(server, &counts), 0);
+	ck_assert_uint_ne(counts.written, 1);
+}
+END_TEST
+
 START_TEST(what_is_no_tcp_connection_has_no_counts)
 {
 	struct tcp_counts counts;
@@ -111,6 +141,8 @@ int main(void)
 		what_the_kernel_took_counts_as_written_before_the_peer_has_it,
 		the_fin_of_the_peer_is_no_byte,
 		the_own_fin_is_no_byte,
+		neither_fin_is_a_byte_while_something_is_unread,
+		a_reset_counts_fewer_bytes_than_there_were,
 		what_is_no_tcp_connection_has_no_counts,
 	};
 

@@ -99,12 +99,23 @@ START_TEST(a_client_to_which_a_byte_was_written_is_reset)
 }
 END_TEST
 
-/* At SIGUSR1, in a process that has only the client's end: 3 when it gets one byte and FIN. */
-static pid_t read_one_byte_and_fin(void)
+/* 3: all of @len bytes came, and then FIN. */
+static int read_to_fin(size_t len)
+{
+	static char bytes[65536];
+	size_t got = 0;
+	ssize_t n;
+
+	while ((n = recv(client, bytes, sizeof bytes, 0)) > 0)
+		got += (size_t)n;
+	return n == 0 && got == len ? 3 : 4;
+}
+
+/* At SIGUSR1, in a process that has only the client's end. */
+static pid_t read_at_the_signal(size_t len)
 {
 	sigset_t go;
 	int signum;
-	char byte;
 
 	sigemptyset(&go);
 	sigaddset(&go, SIGUSR1);
@@ -113,20 +124,33 @@ static pid_t read_one_byte_and_fin(void)
 	if (reader == 0) {
 		close(accepted);
 		sigwait(&go, &signum);
-		_exit(recv(client, &byte, 1, MSG_WAITALL) == 1 && recv(client, &byte, 1, 0) == 0 ? 3 : 4);
+		_exit(read_to_fin(len));
 	}
 	close(client);
 	return reader;
 }
 
-/* The process before has said all, and FIN. A reset could take from the client what it has not read. */
+/* As much as the kernel takes, so that most of it has not left yet. */
+static size_t fill_accepted(void)
+{
+	static const char bytes[65536];
+	size_t sent = 0;
+	ssize_t n;
+
+	while ((n = send(accepted, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+		sent += (size_t)n;
+	return sent;
+}
+
+/* The process before has said all, and FIN. A reset would take from the client what it has not read, also where the
+ * client sent a byte that nobody read. */
 START_TEST(a_client_that_was_told_the_end_gets_all)
 {
-	const pid_t reader = read_one_byte_and_fin();
+	ck_assert_int_eq(send(client, "y", 1, 0), 1);
+	const pid_t reader = read_at_the_signal(fill_accepted());
 	struct leftovers l = { 0 };
 	int status;
 
-	ck_assert_int_eq(send(accepted, "x", 1, 0), 1);
 	ck_assert_int_eq(shutdown(accepted, SHUT_WR), 0);
 	ck_assert_int_eq(leftovers_sort(&l, notes), 0);
 	ck_assert_uint_eq(l.reset, 0);
