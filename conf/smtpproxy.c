@@ -238,7 +238,9 @@ static const struct schema_row limits_rows[] = {
 			"long within one transaction, and for what it sends as long as at `least_rate`; then it gets "
 			"421. With deliver: queue, this holds while more than half of `queue.memory` is used, and what "
 			"came fast gives no time for later" },
-	COUNT("least_rate", least_rate, 1, "500", "bytes a second; see `lease_timeout`"),
+	COUNT("least_rate", least_rate, 1, "500",
+		"bytes a second; see `lease_timeout`. A message in memory has to come faster: a 600th of the memory "
+		"that it has, each second"),
 	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), .min = 100, .max = 5 * MINUTES,
 		.fallback = "4min", .help = "MAIL waits at most so long for a connection, then it gets 451" },
 	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), .min = 100, .max = 60 * MINUTES,

@@ -15,6 +15,7 @@
 #define HEADER_MS    5000u /* for a PROXY header */
 #define LEAVE_MS     5000u /* for the sender's FIN after our last reply */
 #define READ_MAX     16384u
+#define TAKE_S       600u  /* in so many seconds, a message's bytes come at the least rate */
 #define SLOW_LOOK_MS 1000u /* how often to check whether others wait for a slow sender's connection */
 #define UNREAD_MAX   8192u /* bytes of a waiting sender; above this, its connection is not read */
 #define TO(state)    (1u << SESSION_##state)
@@ -228,10 +229,19 @@ void session_say_due(struct session *s)
 
 /* Time limits */
 
+/* Bytes that its message has of the memory that all sessions share. */
+static uint64_t taken(const struct session *s)
+{
+	return session_store_taken(s) + session_held_taken(s);
+}
+
+/* The more memory its message has, the faster the sender has to be. Else few senders could keep all of it for hours. */
 static struct pace_rules pace_rules(const struct session *s)
 {
 	const struct smtpproxy_limits *limits = &s->home->conf->limits;
-	return (struct pace_rules){ .patience_ms = limits->lease_ms, .least_rate = limits->least_rate };
+	const uint32_t rate = (uint32_t)(taken(s) / TAKE_S);
+	return (struct pace_rules){ .patience_ms = limits->lease_ms,
+		.least_rate = rate > limits->least_rate ? rate : limits->least_rate };
 }
 
 static uint64_t time_left_ms(const struct session *s)

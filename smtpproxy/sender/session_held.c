@@ -28,6 +28,11 @@ int session_is_judged(const struct session *s)
 	return phase_of(s) == FILTERED_JUDGED;
 }
 
+uint64_t session_held_taken(const struct session *s)
+{
+	return s->filtered ? s->filtered->share.taken : 0;
+}
+
 /* Toward the sender */
 
 int session_held_begin(struct session *s, const struct smtp_client_event *e)

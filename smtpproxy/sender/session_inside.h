@@ -104,6 +104,8 @@ int session_held_begin(struct session *s, const struct smtp_client_event *e);
 int session_is_held(const struct session *s);
 /* They have all of it, and it waits for their verdict. 1 or 0. */
 int session_is_judged(const struct session *s);
+/* Bytes that it has of the room for kept messages. */
+uint64_t session_held_taken(const struct session *s);
 void session_held_take(struct session *s, const struct smtp_client_event *e);
 /* DECIDES or ALONE: their verdict about the message. */
 void session_held_judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply);
@@ -127,6 +129,8 @@ void session_store_judged(struct session *s, const struct message *judged);
 void session_store_decide(struct session *s, struct smtp_span reply);
 /* The message comes to nothing; nothing if there is none. */
 void session_store_drop(struct session *s);
+/* Bytes that the message has of the room for messages that come in. */
+uint64_t session_store_taken(const struct session *s);
 /* The backups have not answered in time: the message is taken back, and the sender is asked to come again. */
 void session_store_expire(struct session *s);
 

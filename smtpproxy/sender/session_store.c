@@ -75,6 +75,11 @@ void session_store_drop(struct session *s)
 	free(m);
 }
 
+uint64_t session_store_taken(const struct session *s)
+{
+	return s->store ? s->store->share.taken : 0;
+}
+
 /* A reply as if a server had said it. */
 static void say(struct session *s, const char *reply)
 {
