@@ -257,7 +257,8 @@ static const struct schema_row limits_rows[] = {
 	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), .min = 65536, .max = TIB,
 		.fallback = "256MiB",
 		.help = "the same for all of them together; above it, messages get 452. While more than half is used, "
-			"a sender's address with several messages gets 452 above a quarter" },
+			"a sender's address with several messages gets 452 above a quarter, and `lease_timeout` "
+			"holds" },
 	COUNT("hops", hops, 1, "100", "a message with more Received fields is in a loop, and gets 554"),
 	{ NULL },
 };

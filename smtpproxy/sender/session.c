@@ -250,8 +250,8 @@ static uint64_t time_left_ms(const struct session *s)
 	return pace_left_ms(&s->pace, &rules, worker_now_ms(s->home->worker));
 }
 
-/* deliver: queue: it is always the sender's turn. It takes memory, and a lot of it that came fast is no reason to keep
- * it for long. */
+/* While its message takes memory, it is always the sender's turn. A lot of bytes that came fast are no reason to keep
+ * the memory for long. */
 static void settle_pace(struct session *s)
 {
 	const struct pace_rules rules = pace_rules(s);
@@ -263,6 +263,8 @@ static void settle_pace(struct session *s)
 /* Others wait for what this session has. */
 static int is_wanted(const struct session *s)
 {
+	if (session_held_taken(s) > 0 && body_room_is_short(&s->home->held))
+		return 1;
 	return s->home->queue ? body_room_is_short(&s->home->room) : destination_is_short(s->destination);
 }
 
@@ -311,7 +313,7 @@ static void on_deadline(struct deadline *d)
 void session_expect_sender(struct session *s)
 {
 	s->heard_ms = worker_now_ms(s->home->worker);
-	if (s->state == SESSION_LEASES && s->home->queue)
+	if (s->state == SESSION_LEASES && (s->home->queue || taken(s) > 0))
 		settle_pace(s);
 	if (s->state == SESSION_TALKS) /* nobody waits for it */
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);

@@ -300,6 +300,28 @@ def test_one_sender_of_many_half_messages_leaves_room_for_the_others(start):
     assert sink.counts["mails"] == 1
 
 
+def test_half_messages_give_the_room_for_hooks_back_while_it_is_short(start):
+    """The whole of it would come in within ten minutes at the least rate. These two bring fewer bytes, and have more than half of it."""
+    half = "\r\n" + ("x" * 998 + "\r\n") * 200
+    limits = {"held_message": "256KiB", "held_total": "768KiB", "lease_timeout": "500ms", "least_rate": 1}
+    with Sink() as sink, ScriptedMilter() as milter, start(sink, milter, limits=limits) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as one, Talk(proxy.address, source="192.0.2.2") as other:
+        for client in (one, other):
+            client.ehlo()
+            client.mail()
+            client.send(half)
+
+        def one_has_ended():
+            for client in (one, other):
+                with contextlib.suppress(OSError):
+                    client.send("x")
+            return counters(proxy)["too_slow"] == 1
+
+        wait_until(one_has_ended, patience(10), "a sender to be ended")
+        assert sorted(client.say("\r\n.")[:4] for client in (one, other)) == ["250 ", "421 "]
+    assert sink.counts["mails"] == 1
+
+
 def test_chunks_are_not_offered_and_refused(start):
     with ScriptedReceiver() as receiver, ScriptedMilter() as milter, start(receiver, milter) as proxy, \
             Talk(proxy.address, source="192.0.2.1") as client:
