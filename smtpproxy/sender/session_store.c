@@ -328,6 +328,7 @@ void session_store_command(struct session *s, const struct smtp_client_event *e)
 		[SMTP_VERB_BDAT] = on_chunk_command,
 	};
 
+	pace_count(&s->pace, e->wire.len);
 	/* RFC 3030 2: behind a chunk, only chunks come. */
 	if (s->store->content != STORE_NOTHING && e->command.verb != SMTP_VERB_BDAT && ons[e->command.verb]) {
 		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
