@@ -481,7 +481,7 @@ static void give_up(struct courier *c)
 	end(c);
 }
 
-/* No receiver was tried, so this is no failure of the message. */
+/* No receiver was tried, so this is no failure of the message. It waits for a place, or for memory. */
 static void wait_for_place(struct courier *c)
 {
 	queue_put_back(c->parts->queue, c->mail.id, 0);
@@ -492,7 +492,7 @@ static void try_next(struct courier *c)
 {
 	int r = go_to_next(c);
 
-	if (r == CSSL_E_FULL && !c->why) {
+	if (r == CSSL_E_FULL && !c->why && !courier_has_expired(c)) {
 		wait_for_place(c);
 		return;
 	}
@@ -517,21 +517,7 @@ static void on_failed(struct want *w, enum smtp_own why)
 
 static const struct want_ops want_ops = { .on_turn = on_turn, .on_failed = on_failed };
 
-static int prepare(struct courier *c)
-{
-	struct smtp_line_rules rules = { .max = sizeof c->buffer };
-	int r;
-
-	smtp_line_begin(&c->reader, rules, c->buffer);
-	c->want.ops = &want_ops;
-	c->want.name = c->parts->conf->name;
-	c->want.weight = 1;
-	c->way.on_found = on_way_found;
-	r = way_begin(&c->way, c->parts, c->line->name);
-	return r == WAY_KNOWN ? go_to_next(c) : r == WAY_ASKS ? 0 : r;
-}
-
-struct courier *courier_start(
+struct courier *courier_create(
 	struct delivery *d, const struct delivery_parts *parts, struct delivery_line *line, struct queue_taken *mail)
 {
 	struct courier *c = calloc(1, sizeof *c);
@@ -542,11 +528,20 @@ struct courier *courier_start(
 	c->parts = parts;
 	c->line = line;
 	c->mail = *mail;
-	if (!prepare(c))
-		return c;
-	way_forget(&c->way);
-	if (c->destination)
-		destination_leave(c->destination);
-	free(c);
-	return NULL;
+	c->want.ops = &want_ops;
+	c->want.name = parts->conf->name;
+	c->want.weight = 1;
+	c->way.on_found = on_way_found;
+	smtp_line_begin(&c->reader, (struct smtp_line_rules){ .max = sizeof c->buffer }, c->buffer);
+	return c;
+}
+
+void courier_start(struct courier *c)
+{
+	const int r = way_begin(&c->way, c->parts, c->line->name);
+
+	if (r == WAY_KNOWN)
+		try_next(c);
+	else if (r < 0)
+		wait_for_place(c);
 }

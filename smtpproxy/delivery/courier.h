@@ -42,11 +42,16 @@ enum courier_next { COURIER_NEXT_MAIL, COURIER_NEXT_ASK, COURIER_NEXT_SETTLE };
 /* RESTS: nothing is to do until a message comes or a courier ends. */
 enum delivery_look { DELIVERY_RESTS, DELIVERY_LOOKS };
 
+/* MISSED: limits.destinations were in use when its last courier looked for a place of its receiver. */
+enum delivery_place { DELIVERY_PLACE_HOPED, DELIVERY_PLACE_MISSED };
+
 /* The deliveries to one destination of the queue. */
 struct delivery_line {
 	LIST_ENTRY(delivery_line) next;
 	TAILQ_ENTRY(delivery_line) look_next;
 	enum delivery_look look;
+	enum delivery_place place;
+	uint64_t try_ms; /* MISSED: until then it waits for a place that is free */
 	unsigned under_way;
 	char name[];
 };
@@ -78,10 +83,12 @@ struct courier {
 	char buffer[COURIER_LINE_MAX];
 };
 
-/* Start a courier for @mail, which was taken from the queue and not opened. When it ends, it calls courier_over().
- * NULL: out of memory, or there is no place for its receiver (outward_is_full()). Then @mail is still the caller's. */
-struct courier *courier_start(
+/* A courier for @mail, which was taken from the queue and not opened. NULL: out of memory; then @mail is still the
+ * caller's. */
+struct courier *courier_create(
 	struct delivery *d, const struct delivery_parts *parts, struct delivery_line *line, struct queue_taken *mail);
+/* It goes to its receiver. When it ends, it calls courier_over(), which may come before this returns. */
+void courier_start(struct courier *c);
 
 /* What happens to the message when its delivery is ended from outside. */
 enum courier_end {
@@ -102,6 +109,8 @@ int notice_send(struct courier *c);
 
 /* courier_settle.c: decides by the fates of the recipients what the queue does with the message. */
 void courier_settle(struct courier *c);
+/* The message is older than queue.expire. 1 or 0. */
+int courier_has_expired(const struct courier *c);
 
 /* courier_name.c */
 

@@ -32,7 +32,7 @@ static void retry_in_doubt(struct courier *c)
 	queue_doubt(c->parts->queue, c->mail.id, worker_wall_ms() + backoff_ms(c));
 }
 
-static int has_expired(const struct courier *c)
+int courier_has_expired(const struct courier *c)
 {
 	return worker_wall_ms() - c->mail.accepted_ms > (int64_t)c->parts->conf->queue.expire_s * 1000;
 }
@@ -53,7 +53,7 @@ static void expire(struct courier *c)
 void courier_settle(struct courier *c)
 {
 	fates_unsend(&c->fates);
-	if (has_expired(c))
+	if (courier_has_expired(c))
 		expire(c);
 	if (fates_count(&c->fates, FATE_OPEN) && c->naming == COURIER_ASKS_FIRST) {
 		retry_in_doubt(c);

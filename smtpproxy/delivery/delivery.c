@@ -14,6 +14,11 @@
 #define LOOK_MS 250u
 #define BUCKETS 8192u /* of lines by name */
 
+/* How often a line tries for a place of its receiver while none is free: another line may have got one for the same
+ * receiver, and its message may expire. All lines together try at most about 100 times a second. */
+#define PLACE_MS      5000u
+#define PLACE_EACH_MS 10u
+
 enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOPPED };
 
 /* Which lines the next turn looks at. ALL_LINES: memory for the note of a line was short, or a limit rose. */
@@ -31,6 +36,7 @@ struct delivery {
 	struct delivery_looks now, later;          /* at the end of the turn; when the timer comes */
 	enum delivery_scope scope;
 	unsigned under_way;
+	unsigned without_place; /* lines */
 	enum delivery_state state;
 	void (*done)(void *ctx);
 	void *done_ctx;
@@ -81,37 +87,77 @@ static int note_destination(void *ctx, const struct queue_destination *to)
 	return 0;
 }
 
-static void forget_line(struct delivery_line *l)
+static void hope_for_place(struct delivery *d, struct delivery_line *l)
 {
+	d->without_place -= l->place == DELIVERY_PLACE_MISSED;
+	l->place = DELIVERY_PLACE_HOPED;
+}
+
+static void forget_line(struct delivery *d, struct delivery_line *l)
+{
+	hope_for_place(d, l);
 	LIST_REMOVE(l, next);
 	free(l);
 }
 
-/* 0: it took a message. Else why not, as queue_take(); LATER: there is no place for its receiver. A line with couriers
- * has its place. */
+static void log_no_memory(const struct delivery_line *l)
+{
+	log_paced(LOG_WARNING, NULL, "a line waits for memory", "line=%s", l->name);
+}
+
+/* A courier of the line has found no place, or no memory. */
+static void miss_place(struct delivery *d, struct delivery_line *l)
+{
+	uint64_t in_ms;
+
+	if (!outward_is_full(d->parts.outward)) {
+		log_no_memory(l);
+		return;
+	}
+	d->parts.counters->no_place++;
+	if (l->place == DELIVERY_PLACE_HOPED) {
+		d->without_place++;
+		log_paced(LOG_WARNING, NULL, "a line waits for a place of its receiver",
+			"line=%s receivers=%u remedy=\"raise limits.destinations\"", l->name,
+			outward_count(d->parts.outward));
+	}
+	in_ms = (uint64_t)d->without_place * PLACE_EACH_MS;
+	l->place = DELIVERY_PLACE_MISSED;
+	l->try_ms = worker_now_ms(d->parts.worker) + (in_ms > PLACE_MS ? in_ms : PLACE_MS);
+}
+
+static int has_to_wait(const struct delivery *d, const struct delivery_line *l)
+{
+	return !l->under_way && l->place == DELIVERY_PLACE_MISSED && worker_now_ms(d->parts.worker) < l->try_ms &&
+	       outward_is_full(d->parts.outward);
+}
+
+/* 0: it took a message, which is under way. Else why not, as queue_take(). LATER: its receiver has no place, or the
+ * message's delivery is over already. A line with couriers has its place. */
 static int start_one(struct delivery *d, struct delivery_line *l)
 {
 	const struct content_bytes name = { (const uint8_t *)l->name, strlen(l->name) };
+	const unsigned before = l->under_way;
 	struct queue_taken mail;
 	struct courier *c;
 	int r;
 
-	if (!l->under_way && outward_is_full(d->parts.outward))
+	if (has_to_wait(d, l))
 		return QUEUE_LATER;
 	r = queue_take(d->parts.queue, name, &mail);
 	if (r)
 		return r;
-	c = courier_start(d, &d->parts, l, &mail);
+	c = courier_create(d, &d->parts, l, &mail);
 	if (!c) {
-		log_paced(LOG_WARNING, NULL, "a message waits for memory or for a place of its receiver",
-			"message=%llx receivers=%u", (unsigned long long)mail.id, outward_count(d->parts.outward));
+		log_no_memory(l);
 		queue_put_back(d->parts.queue, mail.id, 0);
 		return QUEUE_LATER;
 	}
 	LIST_INSERT_HEAD(&d->couriers, c, next);
 	l->under_way++;
 	d->under_way++;
-	return 0;
+	courier_start(c);
+	return l->under_way > before ? 0 : QUEUE_LATER;
 }
 
 /* When a courier ends, its line is looked at again. */
@@ -123,8 +169,8 @@ static void look_at(struct delivery *d, struct delivery_line *l)
 		r = start_one(d, l);
 	if (r && r != QUEUE_NONE)
 		note_line(&d->later, l);
-	else if (!l->under_way)
-		forget_line(l);
+	else if (!l->under_way && l->look == DELIVERY_RESTS)
+		forget_line(d, l);
 }
 
 static void look_at_lines(struct delivery *d)
@@ -199,6 +245,10 @@ void courier_over(struct courier *c, enum courier_line line)
 	LIST_REMOVE(c, next);
 	c->line->under_way--;
 	d->under_way--;
+	if (line == COURIER_LINE_NOW)
+		hope_for_place(d, c->line);
+	else
+		miss_place(d, c->line);
 	note_line(line == COURIER_LINE_NOW ? &d->now : &d->later, c->line);
 	delivery_look(d);
 }
@@ -269,7 +319,7 @@ void delivery_destroy(struct delivery *d)
 	deadline_cancel(&d->deadline);
 	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
 		while ((l = LIST_FIRST(&d->lines[bucket])))
-			forget_line(l);
+			forget_line(d, l);
 	free(d);
 }
 
