@@ -7,6 +7,7 @@
 #include "smtpproxy/sender/session_filtered.h"
 
 #define PIECE_MAX 16384u
+#define DOTS_MAX  1024u /* for the dots that DATA adds, which SIZE does not count (RFC 1870 3) */
 
 static enum filtered_phase phase_of(const struct session *s)
 {
@@ -60,7 +61,7 @@ static void forget_message(struct session *s)
 static int keep(struct session *s, struct smtp_span piece)
 {
 	struct filtered *f = s->filtered;
-	const size_t most = s->home->conf->limits.held_message;
+	const size_t most = s->home->conf->limits.held_message + DOTS_MAX;
 	const int r = body_share_resize(&s->home->held, &f->share, message_cap_with(&f->message, piece.len, most));
 
 	return r ? r : message_add(&f->message, piece.at, piece.len, most);

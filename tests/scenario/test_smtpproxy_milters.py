@@ -280,6 +280,15 @@ def test_no_larger_size_is_offered_than_is_kept_for_a_milter(start, size, offere
         assert not milter.contents("M") and client.say("MAIL FROM:<a@b> SIZE=102400").startswith("250 ")
 
 
+def test_a_message_of_the_offered_size_is_taken(start):
+    """SIZE counts neither the final dot nor the dots that DATA adds (RFC 1870 3)."""
+    with Sink() as sink, ScriptedMilter() as milter, start(sink, milter, limits={"held_message": "100KiB"}) as proxy:
+        text = "\r\n" + ("x" * 998 + "\r\n") * 102 + "." * 396 + "\r\n"
+        assert len(text) == 102400
+        assert send(proxy, text.replace("\r\n.", "\r\n..") + ".\r\n").startswith("250 ")
+    assert sink.counts["mails"] == 1
+
+
 def test_one_sender_of_many_half_messages_leaves_room_for_the_others(start):
     """Of 512 KiB, its messages of 64 KiB have half; a further one gets 452."""
     half = "\r\n" + ("x" * 998 + "\r\n") * 60
