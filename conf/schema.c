@@ -408,13 +408,14 @@ static const struct schema_row smtp_rows[] = {
 		.help = "extensions of the backend, by keyword, that clients do not see and cannot use. STARTTLS, "
 			"XCLIENT, XFORWARD and XCSSLTX are always hidden" },
 	{ "xclient", SCHEMA_WORD, FIELD(conf_smtp, xclient), SWITCHES, .fallback = "off",
-		.help = "on: the backend is told the client's address by XCLIENT, if it offers that. For servers that "
-			"cannot read PROXY headers" },
+		.help = "on: the backend is told the client's address by XCLIENT, if it grants that to the agents. For "
+			"servers that cannot read PROXY headers" },
 	{ "client_address", SCHEMA_WORD, FIELD(conf_smtp, client_address), .words = client_address_words,
 		.fallback = "told",
-		.help = "told: the backend must have `proxy_v2` or, for clients with TLS, `xclient`; hidden: it takes "
-			"every client for an agent. Such a backend must not relay for the agents' addresses, or it is "
-			"an open relay" },
+		.help = "told: the backend must have `proxy_v2`; for clients with TLS `xclient` is enough, and a "
+			"backend that does not grant it gets none of their mail; hidden: the backend takes every "
+			"client for an agent. Such a backend must not relay for the agents' addresses, or it is an "
+			"open relay" },
 	{ NULL },
 };
 

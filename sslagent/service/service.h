@@ -18,6 +18,7 @@
 #include "conf/service_traits.h"
 #include "net/slabs.h"
 
+struct conf_backend;
 struct conf_listener;
 
 enum service_place {
@@ -217,7 +218,8 @@ int service_stands_between(const struct service *s);
 struct service_owner {
 	const uint8_t *id; /* id of the connection, for the backend; len 0: the backend is not told */
 	size_t id_len;
-	const char *client; /* the client's address as text; NULL: not known */
+	const struct conf_backend *backend; /* of the conversation; outlives it */
+	const char *client;                 /* the client's address as text; NULL: not known */
 	uint16_t client_port;
 	uint16_t epoch;
 	uint8_t is_ipv6;

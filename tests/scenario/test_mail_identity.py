@@ -46,17 +46,22 @@ cram:
 @pytest.fixture
 def start_before(start_cluster):
     """A cluster of three agents in front of a server; its door with STARTTLS."""
-    def start(server, key="client_address: hidden"):
+    def start(server, *keys):
         port, = free_ports(1)
-        return start_cluster("--agents", "3", edit=edits.edits(mail_backend(server.address), mail_listener("mail", port, key))), (
-            "127.0.0.1", port)
+        listener = mail_listener("mail", port, *(keys or ("client_address: hidden",)))
+        return start_cluster("--agents", "3", edit=edits.edits(mail_backend(server.address), listener)), ("127.0.0.1", port)
     return start
 
 
-def secured(cluster, door, source_address=None):
+def in_tls(cluster, door, source_address=None):
     client = Client(door, source_address)
     client.greet()
     client.starttls(cluster.context(alpn=()))
+    return client
+
+
+def secured(cluster, door, source_address=None):
+    client = in_tls(cluster, door, source_address)
     assert client.ask("EHLO client.example")[0] == f"250-{HOST}"
     return client
 
@@ -87,9 +92,29 @@ def test_postfix_learns_it_again_after_a_loss(start_before, tmp_path):
         server.wait_for_lines(rf": client=\S*\[{CLIENT}\]", 2)
 
 
-def test_a_postfix_that_grants_no_xclient_gets_none(start_before, tmp_path):
+def test_postfix_learns_it_after_a_loss_from_a_client_with_helo(start_before, tmp_path):
+    with Sink() as sink, Postfix(tmp_path, sink.address, options=XCLIENT_HOSTS) as server:
+        cluster, door = start_before(server, "xclient: on")
+        with in_tls(cluster, door, CLIENT) as client:
+            assert client.ask("HELO client.example")[0].startswith("250 ")
+            cluster.kill(settled(cluster, client.sock)["owner"])
+            send_mail(client)
+        server.wait_for_lines(rf": client=\S*\[{CLIENT}\]", 1)
+
+
+def test_without_a_grant_of_xclient_a_postfix_that_must_know_its_clients_gets_no_mail(start_before, tmp_path):
     with Sink() as sink, Postfix(tmp_path, sink.address) as server:
         cluster, door = start_before(server, "xclient: on")
+        with in_tls(cluster, door, CLIENT) as client:
+            assert client.ask("EHLO client.example") == ["421 4.3.5 This address is not set up for mail"]
+            assert client.ends() == ("fin", b"")
+        lines = "".join(cluster.log(f"a{number}") for number in (1, 2, 3))
+        assert re.search(r"error .*mail refused.*listener=mail backend=mail .*remedy=", lines)
+
+
+def test_a_postfix_that_grants_no_xclient_gets_none_if_clients_may_be_hidden(start_before, tmp_path):
+    with Sink() as sink, Postfix(tmp_path, sink.address) as server:
+        cluster, door = start_before(server, "xclient: on", "client_address: hidden")
         assert source(door, "--starttls", "--ca", cluster.ca, "--source", CLIENT).counts["sent"] == 1
         server.wait_for_log(": client=")
         assert CLIENT not in server.log()

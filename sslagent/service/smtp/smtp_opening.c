@@ -2,6 +2,7 @@
  * before. */
 #include <string.h>
 
+#include "net/log_pace.h"
 #include "sslagent/service/smtp/smtp_session.h"
 
 enum step { STEP_DONE, STEP_WAITS };
@@ -20,21 +21,51 @@ static enum step greet(struct smtp_session *s)
 	return STEP_DONE;
 }
 
-/* Postfix XCLIENT_README: after it the server begins again. */
-static enum step introduce(struct smtp_session *s)
+static int is_granted(const struct smtp_ehlo *offers)
 {
-	const struct smtp_ehlo *offers = &s->relay->offers;
+	return smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "ADDR") && smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "PORT");
+}
 
-	if (s->introduction[0] && smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "ADDR") &&
-		smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "PORT"))
-		return say(s, s->introduction);
-	s->opening = SMTP_GREETS_AGAIN; /* there is no client's greeting to repeat */
+/* A server that takes every client for an agent, and relays for the agents, is an open relay. */
+static int must_introduce(const struct smtp_session *s)
+{
+	const struct conf_smtp *conf = &s->listener->smtp;
+
+	return conf->xclient == CONF_ON && conf->client_address == CONF_CLIENT_ADDRESS_TOLD &&
+	       s->backend->proxy_v2 != CONF_ON;
+}
+
+static enum step refuse(struct smtp_session *s)
+{
+	log_paced(LOG_ERROR, NULL, "mail refused, as its server would not learn the client's address",
+		"listener=%s backend=%s cause=\"%s\" remedy=\"let the server grant XCLIENT with ADDR and PORT to every "
+		"agent, or set proxy_v2: on for the backend\"",
+		s->listener->name, s->backend->name,
+		s->introduction[0] ? "the server does not grant XCLIENT to this agent" : "the address is not known");
+	s->doubt = SMTP_OWN_MISCONFIGURED;
 	return STEP_DONE;
 }
 
+/* Postfix XCLIENT_README: after it the server begins again. */
+static enum step introduce(struct smtp_session *s)
+{
+	if (s->introduction[0] && is_granted(&s->relay->offers))
+		return say(s, s->introduction);
+	if (must_introduce(s))
+		return refuse(s);
+	if (s->greeter == SMTP_CLIENT_GREETS)
+		s->opening = SMTP_GREETS_AGAIN; /* the server has heard the client's greeting */
+	return STEP_DONE;
+}
+
+/* Without extensions, if the client greets so. */
 static enum step greet_again(struct smtp_session *s)
 {
-	return s->note.greeting == SMTP_VERB_UNKNOWN ? STEP_DONE : say(s, s->greeting);
+	if (s->note.greeting == SMTP_VERB_UNKNOWN)
+		return STEP_DONE;
+	if (s->note.greeting != SMTP_VERB_EHLO)
+		smtp_ehlo_clear(&s->relay->offers);
+	return say(s, smtp_session_greeting(s, SMTP_CLIENT_GREETS));
 }
 
 /* The client knows the extensions of a server. A server with other extensions cannot take its place. */

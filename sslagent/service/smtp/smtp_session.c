@@ -448,16 +448,23 @@ int smtp_session_wants_backend(const struct smtp_session *s)
 	return s->stage == SMTP_IDLE && (s->waiting.first || s->past || s->note.banner == SMTP_BANNER_OWED);
 }
 
-/* The name in the greeting to the server: the client's own; or ours, to learn whether the server takes XCLIENT. */
-static const char *greeting_of(struct smtp_session *s)
+/* Only a reply to EHLO says whether the server grants XCLIENT. So an agent greets for a client that does not say EHLO.
+ */
+static enum smtp_greeter first_greeter(const struct smtp_session *s)
 {
-	if (s->note.greeting != SMTP_VERB_UNKNOWN)
-		snprintf(s->greeting, sizeof s->greeting, "%s %s\r\n",
-			s->note.greeting == SMTP_VERB_EHLO ? "EHLO" : "HELO", s->note.client);
-	else if (s->listener->smtp.xclient == CONF_ON)
-		snprintf(s->greeting, sizeof s->greeting, "EHLO %s\r\n", s->rules.name);
-	else
+	if (s->listener->smtp.xclient == CONF_ON && s->note.greeting != SMTP_VERB_EHLO)
+		return SMTP_AGENT_GREETS;
+	return s->note.greeting == SMTP_VERB_UNKNOWN ? SMTP_NOBODY_GREETS : SMTP_CLIENT_GREETS;
+}
+
+const char *smtp_session_greeting(struct smtp_session *s, enum smtp_greeter greeter)
+{
+	const int by_helo = greeter == SMTP_CLIENT_GREETS && s->note.greeting != SMTP_VERB_EHLO;
+
+	if (greeter == SMTP_NOBODY_GREETS)
 		return NULL;
+	snprintf(s->greeting, sizeof s->greeting, "%s %s\r\n", by_helo ? "HELO" : "EHLO",
+		greeter == SMTP_AGENT_GREETS ? s->rules.name : s->note.client);
 	return s->greeting;
 }
 
@@ -469,7 +476,8 @@ int smtp_session_backend_begins(struct smtp_session *s)
 	s->rules.banner = s->note.banner == SMTP_BANNER_OWED ? SMTP_BANNER_RENAMED : SMTP_BANNER_SWALLOWED;
 	s->stage = SMTP_OPENING;
 	s->opening = SMTP_GREETS;
-	smtp_relay_begin(s->relay, &s->rules, &relay_ops, s, greeting_of(s));
+	s->greeter = first_greeter(s);
+	smtp_relay_begin(s->relay, &s->rules, &relay_ops, s, smtp_session_greeting(s, (enum smtp_greeter)s->greeter));
 	return 0;
 }
 
@@ -485,6 +493,7 @@ void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
 void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
 {
 	s->epoch = owner->epoch;
+	s->backend = owner->backend;
 	if (!s->past && s->replies == 0)
 		s->note.epoch = owner->epoch;
 	s->id[0] = s->introduction[0] = 0;

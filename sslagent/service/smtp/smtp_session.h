@@ -32,6 +32,9 @@ enum smtp_resuming {
 	SMTP_ASKS_BLIND, /* the same, but the client's bytes are gone */
 };
 
+/* The name in the first greeting to a server. */
+enum smtp_greeter { SMTP_NOBODY_GREETS, SMTP_AGENT_GREETS, SMTP_CLIENT_GREETS };
+
 #define SMTP_EPOCHS_ASKED_MAX 8u
 
 struct smtp_past {
@@ -47,11 +50,13 @@ struct smtp_past {
 
 struct smtp_session {
 	const struct conf_listener *listener;
+	const struct conf_backend *backend;
 	struct smtp_relay_rules rules;
 	struct smtp_relay *relay; /* OPENING, and TALKING unless idle; else NULL */
 	struct smtp_past *past;   /* NULL: nothing has to be continued */
 	uint8_t stage;            /* enum smtp_stage */
 	uint8_t opening;          /* enum smtp_opening */
+	uint8_t greeter;          /* OPENING: enum smtp_greeter */
 	uint8_t doubt;            /* enum smtp_own: an error found in the middle of a reply; it ends the session */
 	uint8_t memory;           /* enum smtp_memory */
 	uint8_t last;             /* OVER: enum smtp_tx_state of the server */
@@ -113,5 +118,7 @@ void smtp_resume_answer(struct smtp_session *s);
 void smtp_session_say(struct smtp_session *s, const char *reply, size_t len); /* one reply for the client */
 void smtp_session_talk(struct smtp_session *s);            /* OPENING -> TALKING: what waits goes on */
 void smtp_session_use(struct smtp_session *s, size_t len); /* the first waiting bytes are not needed any more */
+/* Writes the command into @s, and returns it; NULL for NOBODY. CLIENT: note.greeting is not UNKNOWN. */
+const char *smtp_session_greeting(struct smtp_session *s, enum smtp_greeter greeter);
 
 #endif

@@ -12,12 +12,14 @@ struct owner a, b;
 
 static char host[] = "mx.example";
 struct conf_listener listener;
+struct conf_backend backend;
 struct service_blocks blocks;
 static struct agent_counters *counters;
 
 void setup(void)
 {
 	listener = (struct conf_listener){ .name = host, .service = CONF_SMTP, .smtp = { .hostname = host } };
+	backend = (struct conf_backend){ .name = host };
 	service_blocks_init(&blocks);
 	counters = agent_counters_create(1);
 	counters_use(counters_of(counters, 0));
@@ -35,9 +37,12 @@ void teardown(void)
 void own(struct owner *o, uint16_t epoch)
 {
 	static const uint8_t id[2] = { 0x0a, 0x1b };
-	const struct service_owner owner = {
-		.id = id, .id_len = sizeof id, .epoch = epoch, .client = "192.0.2.1", .client_port = 99
-	};
+	const struct service_owner owner = { .id = id,
+		.id_len = sizeof id,
+		.backend = &backend,
+		.epoch = epoch,
+		.client = "192.0.2.1",
+		.client_port = 99 };
 
 	service_destroy(&o->s);
 	*o = (struct owner){ 0 };

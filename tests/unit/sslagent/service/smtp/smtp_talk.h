@@ -24,6 +24,7 @@ extern struct owner a, b;
 
 extern struct service_blocks blocks;
 extern struct conf_listener listener; /* offers STARTTLS; setup() makes it */
+extern struct conf_backend backend;   /* its backend; setup() makes it */
 
 /* Of each test. */
 void setup(void);

@@ -167,6 +167,100 @@ START_TEST(a_server_that_wants_to_know_the_client_is_told)
 }
 END_TEST
 
+#define GRANTED "250-backend\r\n250-CHUNKING\r\n250 XCLIENT NAME ADDR PORT\r\n"
+
+/* Its first server grants XCLIENT. */
+static void greeted_with_helo(struct owner *o)
+{
+	listener.smtp.xclient = CONF_ON;
+	own(o, 1);
+	client_says(o, "HELO client.example\r\n");
+	server_says(o, "220 backend\r\n");
+	server_heard(o, "EHLO mx.example\r\n");
+	server_says(o, GRANTED);
+	server_heard(o, "XCLIENT ADDR=192.0.2.1 PORT=99\r\n");
+	server_says(o, "220 again\r\n");
+	server_heard(o, "HELO client.example\r\n");
+	server_says(o, "250 backend\r\n");
+	client_heard(o, "250 backend\r\n");
+}
+
+static const char *const not_granted[] = {
+	"250-backend\r\n250 SIZE 9\r\n",
+	"250-backend\r\n250 XCLIENT NAME ADDR\r\n",
+	"250-backend\r\n250 XCLIENT NAME PORT\r\n",
+};
+enum { NOT_GRANTED = sizeof not_granted / sizeof not_granted[0] };
+
+static void greeted_without_grant(const char *offers)
+{
+	listener.smtp.xclient = CONF_ON;
+	own(&a, 1);
+	client_says(&a, "EHLO client.example\r\n");
+	server_says(&a, "220 backend\r\n");
+	server_heard(&a, "EHLO mx.example\r\n");
+	server_says(&a, offers);
+}
+
+START_TEST(a_server_that_must_know_its_client_gets_no_mail_without_xclient)
+{
+	greeted_without_grant(not_granted[_i]);
+	client_heard(&a, "421 4.3.5 This address is not set up for mail\r\n");
+	server_heard(&a, "");
+	ck_assert_int_eq(service_is_over(&a.s), SERVICE_OVER);
+}
+END_TEST
+
+START_TEST(a_server_needs_no_xclient_if_it_knows_its_client_or_may_not)
+{
+	if (_i)
+		listener.smtp.client_address = CONF_CLIENT_ADDRESS_HIDDEN;
+	else
+		backend.proxy_v2 = CONF_ON;
+	greeted_without_grant(not_granted[0]);
+	server_heard(&a, "EHLO client.example\r\n");
+	server_says(&a, not_granted[0]);
+	client_heard(&a, "250-mx.example\r\n250 SIZE 9\r\n");
+}
+END_TEST
+
+/* HELO has no list of extensions. So an EHLO of our own finds out whether the server grants XCLIENT. */
+START_TEST(the_next_server_of_a_client_with_helo_learns_its_address_too)
+{
+	greeted_with_helo(&a);
+	ck_assert_int_eq(resume_at(&b, &a, 2, SERVICE_RESUME_AT_CHECKPOINT, (const char *const[]){ NULL }), 0);
+	client_says(&b, "BDAT 2 LAST\r\nhiNOOP\r\n");
+	server_says(&b, "220 another\r\n");
+	server_heard(&b, "EHLO mx.example\r\n");
+	server_says(&b, _i ? not_granted[0] : GRANTED);
+	if (_i) {
+		client_heard(&b, "421 4.3.5 This address is not set up for mail\r\n");
+		return;
+	}
+	server_heard(&b, "XCLIENT ADDR=192.0.2.1 PORT=99\r\n");
+	server_says(&b, "220 again\r\n");
+	server_heard(&b, "HELO client.example\r\n");
+	server_says(&b, "250 another\r\n");
+	client_heard(&b, "502 5.5.1 Command is not implemented\r\n");
+	server_heard(&b, "NOOP\r\n");
+}
+END_TEST
+
+START_TEST(the_next_server_of_a_client_with_helo_may_need_no_address)
+{
+	listener.smtp.client_address = CONF_CLIENT_ADDRESS_HIDDEN;
+	greeted_with_helo(&a);
+	ck_assert_int_eq(resume_at(&b, &a, 2, SERVICE_RESUME_AT_CHECKPOINT, (const char *const[]){ NULL }), 0);
+	client_says(&b, "NOOP\r\n");
+	server_says(&b, "220 another\r\n");
+	server_heard(&b, "EHLO mx.example\r\n");
+	server_says(&b, not_granted[0]);
+	server_heard(&b, "HELO client.example\r\n");
+	server_says(&b, "250 another\r\n");
+	server_heard(&b, "NOOP\r\n");
+}
+END_TEST
+
 static void add(TCase *t)
 {
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -181,6 +275,10 @@ static void add(TCase *t)
 	tcase_add_test(t, a_server_that_leaves_an_idle_client_is_heard);
 	tcase_add_test(t, a_state_that_makes_no_sense_is_not_gone_on_with);
 	tcase_add_loop_test(t, a_server_that_wants_to_know_the_client_is_told, 0, 2);
+	tcase_add_loop_test(t, a_server_that_must_know_its_client_gets_no_mail_without_xclient, 0, NOT_GRANTED);
+	tcase_add_loop_test(t, a_server_needs_no_xclient_if_it_knows_its_client_or_may_not, 0, 2);
+	tcase_add_loop_test(t, the_next_server_of_a_client_with_helo_learns_its_address_too, 0, 2);
+	tcase_add_test(t, the_next_server_of_a_client_with_helo_may_need_no_address);
 }
 
 int main(void)
