@@ -102,12 +102,13 @@ static int is_hidden(struct smtp_span keyword, uint32_t hidden)
 }
 
 /* Only CSSL gives names to transactions: a client could otherwise tie its mail to the fate of another's. And a client
- * that does not see REQUIRETLS must not get a promise of it. */
+ * that does not see REQUIRETLS must not get a promise of it. The server may take a parameter that is malformed to us.
+ */
 static int has_hidden_param(const struct smtp_command *c, uint32_t hidden)
 {
 	struct smtp_span rest = c->params;
 	struct smtp_param param;
-	while (c->verb == SMTP_VERB_MAIL && smtp_param_next(&rest, &param) == 0) {
+	while (c->verb == SMTP_VERB_MAIL && smtp_param_next(&rest, &param) != SMTP_PARAMS_END) {
 		if (is_hidden(param.keyword, hidden | SMTP_CAP_BIT(SMTP_CAP_XCSSLTX)))
 			return 1;
 	}

@@ -326,6 +326,25 @@ START_TEST(a_client_names_no_transaction)
 }
 END_TEST
 
+START_TEST(a_malformed_parameter_hides_no_other)
+{
+	static const char *const malformed[] = { "ENVID=a=b", "=", "SIZE=", "a_b" };
+
+	for (unsigned i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
+		char mail[100];
+		opened();
+		rules.hidden |= SMTP_CAP_BIT(SMTP_CAP_REQUIRETLS);
+		snprintf(mail, sizeof mail, "MAIL FROM:<a@x.example> %s REQUIRETLS\r\n", malformed[i]);
+		client_says(mail);
+		client_heard("555 5.5.4 Parameter is not known\r\n");
+		snprintf(mail, sizeof mail, "MAIL FROM:<a@x.example> %s XCSSLTX=0a1b/7\r\n", malformed[i]);
+		client_says(mail);
+		client_heard("555 5.5.4 Parameter is not known\r\n");
+		server_heard("");
+	}
+}
+END_TEST
+
 START_TEST(another_relay_goes_on_at_a_checkpoint)
 {
 	const struct smtp_relay_past past = {
@@ -377,6 +396,7 @@ int main(void)
 		a_transaction_is_named_where_the_server_asks_for_names,
 		a_name_may_tell_where_its_mail_ended,
 		a_client_names_no_transaction,
+		a_malformed_parameter_hides_no_other,
 		another_relay_goes_on_at_a_checkpoint,
 		a_command_of_ours_is_answered_like_any,
 	};
