@@ -107,8 +107,8 @@ static const struct schema_row limits_rows[] = {
 		.help = "the same for one client address; an IPv6 /48 may have eight times as many. Derived: half "
 			"of `handshakes`" },
 	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), .max = 1e6, .off = "off", .fallback = "4096",
-		.help = "service smtp: the most clients on one worker that have not sent STARTTLS yet. A further one "
-			"takes the place of one of the source with most, or gets 421" },
+		.help = "service smtp: the most clients on one worker that have neither sent STARTTLS yet nor begun a "
+			"mail in clear. A further one takes the place of one of the source with most, or gets 421" },
 	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), .max = 1e6, .off = "off",
 		.fallback = "1024",
 		.help = "the same for one client address; an IPv6 /48 may have eight times as many" },

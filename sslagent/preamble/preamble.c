@@ -61,12 +61,20 @@ void preamble_home_release(struct preamble_home *home)
 
 /* --- end --- */
 
+/* What comes next has limits of its own: of handshakes, or of connections. */
+static void stop_talking(struct preamble *p, enum preamble_state next)
+{
+	if (p->state == PREAMBLE_TALKING)
+		p->home->talking--;
+	p->state = (uint8_t)next;
+}
+
 /* The memory lasts until the end of the turn, because callers further up the stack still use it. */
 static void release(struct preamble *p)
 {
 	struct preamble_home *home = p->home;
 
-	p->state = PREAMBLE_ENDED;
+	stop_talking(p, PREAMBLE_ENDED);
 	preamble_relay_drop(p);
 	deadline_cancel(&p->deadline);
 	endpoints_clear(&p->endpoints);
@@ -133,7 +141,7 @@ static void answer(struct preamble *p, enum smtp_preamble_event event, const uin
 		break;
 	case SMTP_PREAMBLE_ON_MAIL:
 		count(COUNT_MAIL_IN_CLEAR);
-		p->state = PREAMBLE_RELAYING;
+		stop_talking(p, PREAMBLE_RELAYING);
 		deadline_cancel(&p->deadline);
 		p->carrier->ops->relayed(p->carrier);
 		preamble_relay_begin(p, p->dialogue.held);
@@ -233,7 +241,7 @@ static void on_deadline(struct deadline *d)
 static struct preamble *create(
 	struct preamble_home *home, const struct conf_listener *listener, const Cssl__Endpoints *endpoints)
 {
-	struct preamble *p = home->max && home->count >= home->max ? NULL : calloc(1, sizeof *p);
+	struct preamble *p = home->max && home->talking >= home->max ? NULL : calloc(1, sizeof *p);
 
 	if (!p)
 		return NULL;
@@ -242,6 +250,7 @@ static struct preamble *create(
 		return NULL;
 	}
 	home->count++;
+	home->talking++;
 	p->home = home;
 	p->listener = listener;
 	p->deadline.fn = on_deadline;

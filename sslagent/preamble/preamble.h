@@ -56,7 +56,8 @@ struct preamble_home {
 
 	struct preamble_rules *rules; /* by listener */
 	uint32_t window_len;
-	uint32_t count, max;            /* of preambles; @max 0: no limit */
+	uint32_t count;                 /* of preambles */
+	uint32_t talking, max;          /* how many of them are TALKING, and may; @max 0: no limit */
 	struct handshake_limit *direct; /* the limit of those that come without RAgent, which has limits of its own */
 	struct preamble *buried;        /* ended in this turn, freed at its end */
 	struct turn_end burial;

@@ -115,6 +115,7 @@ static void teardown(void)
 		preamble_forget(p);
 	turns(4);
 	ck_assert_uint_eq(home.count, 0);
+	ck_assert_uint_eq(home.talking, 0);
 	preamble_home_release(&home);
 	if (server >= 0)
 		close(server);
@@ -262,6 +263,22 @@ START_TEST(one_too_many_is_refused)
 }
 END_TEST
 
+START_TEST(mail_in_clear_takes_no_place_of_a_preamble)
+{
+	mail_began();
+	struct preamble *first = opened(0), *second = opened(0);
+	ck_assert_ptr_nonnull(first);
+	ck_assert_ptr_nonnull(second);
+	ck_assert_ptr_null(opened(0));
+	ck_assert_uint_eq(home.count, 3); /* an agent that leaves waits for all of them */
+	preamble_forget(p);
+	p = NULL;
+	ck_assert_ptr_null(opened(0));
+	preamble_forget(first);
+	preamble_forget(second);
+}
+END_TEST
+
 /* It reads on when the client has taken enough. */
 START_TEST(a_client_that_takes_nothing_is_not_answered_without_end)
 {
@@ -385,6 +402,7 @@ int main(void)
 		a_finish_says_421_between_two_commands,
 		a_deadline_ends_it,
 		one_too_many_is_refused,
+		mail_in_clear_takes_no_place_of_a_preamble,
 		a_client_that_takes_nothing_is_not_answered_without_end,
 		mail_in_clear_goes_to_the_server_behind_the_clients_greeting,
 		a_client_in_clear_that_takes_nothing_is_not_answered_without_end,
