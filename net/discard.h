@@ -6,6 +6,7 @@
 #define CSSL_NET_DISCARD_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define DISCARD_PAUSE_MS     1000u /* without a byte from the client: close */
 #define DISCARD_MS           30000u
@@ -18,6 +19,17 @@ enum discard_of { DISCARD_OF_STRANGER, DISCARD_OF_CLIENT };
 static inline int discard_goes_on(enum discard_of who, uint64_t bytes, uint64_t ms)
 {
 	return bytes <= (who == DISCARD_OF_CLIENT ? DISCARD_CLIENT_MAX : DISCARD_STRANGER_MAX) && ms <= DISCARD_MS;
+}
+
+/* For a client that is one too many, and gets no time to read. Sends @words of @len bytes, and drops the bytes that
+ * came. A close with unread bytes is a reset, which may overtake the words. 1: the words are sent, close @fd; 0: @len
+ * is 0, or the kernel does not take them, reset @fd. */
+static inline int discard_behind_words(int fd, const void *words, size_t len)
+{
+	if (len == 0 || send(fd, words, len, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)len)
+		return 0;
+	recv(fd, NULL, DISCARD_STRANGER_MAX, MSG_DONTWAIT | MSG_TRUNC);
+	return 1;
 }
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "net/address.h"
 #include "net/container_of.h"
+#include "net/discard.h"
 #include "net/listener.h"
 #include "net/log.h"
 #include "net/timer.h"
@@ -20,7 +21,6 @@
 
 #define ACCEPTS_PER_TURN 64u
 #define STARVED_RETRY_MS 100u
-#define DISCARDED_MAX    65536u
 
 enum listener_state {
 	LISTENER_ACCEPTING,
@@ -285,14 +285,11 @@ void listener_close(struct listener *l)
 	l->fd = -1;
 }
 
-/* A close with unread bytes is a reset, which may overtake the words. */
 void listener_refuse_accepted(int fd, const void *words, size_t len)
 {
 	const struct linger reset = { .l_onoff = 1 };
 
-	if (len && send(fd, words, len, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)len)
-		recv(fd, NULL, DISCARDED_MAX, MSG_DONTWAIT | MSG_TRUNC);
-	else
+	if (!discard_behind_words(fd, words, len))
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 	close(fd);
 }

@@ -11,6 +11,7 @@
 #include "conf/memory.h"
 #include "net/address.h"
 #include "net/container_of.h"
+#include "net/discard.h"
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
@@ -326,17 +327,23 @@ static void on_deadline(struct deadline *d)
 
 /* --- begin --- */
 
-/* A client that would begin in clear is told so (RFC 5321 3.8). */
+/* A client that would begin in clear is told so (RFC 5321 3.8). Returns the length of the words. */
+static size_t full_words(const struct front *front, uint8_t out[static SMTP_PREAMBLE_REPLY_MAX])
+{
+	struct wire_writer w = wire_writer(out, SMTP_PREAMBLE_REPLY_MAX);
+
+	if (conf_has_preamble(front->conf))
+		smtp_own_write(&w, SMTP_OWN_TOO_MANY_CONNECTIONS);
+	return (size_t)wire_writer_len(&w);
+}
+
 static void refuse_socket(struct connection_home *home, const struct front *front, int fd, enum end_reason reason)
 {
 	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
-	struct wire_writer w = wire_writer(words, sizeof words);
 
 	counter_add(&home->counters.ended[reason], 1);
 	counter_add(&home->of_listeners[front->index].refused, 1);
-	if (conf_has_preamble(front->conf))
-		smtp_own_write(&w, SMTP_OWN_TOO_MANY_CONNECTIONS);
-	listener_refuse_accepted(fd, words, (size_t)wire_writer_len(&w));
+	listener_refuse_accepted(fd, words, full_words(front, words));
 }
 
 static int is_trusted(const struct conf_listener *l, const struct sockaddr *peer)
@@ -355,13 +362,20 @@ static int is_refused(const struct connection *c)
 	return n && suspects_refuse(&n->shared->suspects, &c->endpoints.client, connection_now_ms(c));
 }
 
+/* Until it is closed, it holds a place of the total. Its source has no share left, so it is closed at once. */
+static void refuse_source(struct connection *c)
+{
+	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
+	const size_t len = full_words(c->front, words);
+
+	connection_end(c, END_LIMIT_SOURCE,
+		discard_behind_words(stream_fd(&c->busy->client), words, len) ? END_AT_ONCE : END_RESET);
+}
+
 void connection_known(struct connection *c)
 {
 	if (admission_enter_source(c->home->shared->admission, &c->endpoints.client) < 0) {
-		if (conf_has_preamble(c->front->conf))
-			connection_preamble_end(c, END_LIMIT_SOURCE, SMTP_OWN_TOO_MANY_CONNECTIONS);
-		else
-			connection_end(c, END_LIMIT_SOURCE, END_RESET);
+		refuse_source(c);
 		return;
 	}
 	c->source = SOURCE_COUNTED;

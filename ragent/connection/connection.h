@@ -60,7 +60,7 @@ enum connection_state {
 struct connection;
 struct connection_home;
 
-enum connection_end_how { END_ORDERLY, END_RESET };
+enum connection_end_how { END_ORDERLY, END_AT_ONCE, END_RESET };
 
 /* A client was accepted on @front. Takes over @fd. On any error it counts and logs the error and closes the
  * connection. */
@@ -81,7 +81,8 @@ size_t connection_len(void);
 size_t connection_busy_len(void);
 void connection_on_input(void *holder);
 
-/* End it: the owner is told; the client gets all queued bytes and FIN, or a reset. Legal in any state. */
+/* End it: the owner is told. The client gets all queued bytes and FIN; or a reset; or, AT_ONCE, FIN and nothing that is
+ * queued, which is for a connection that is not compact, after discard_behind_words(). Legal in any state. */
 void connection_end(struct connection *c, enum end_reason reason, enum connection_end_how how);
 
 /* This process stops: end the connection as soon as that cuts nothing off (now, or at the next checkpoint). */

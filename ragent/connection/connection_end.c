@@ -159,13 +159,15 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	c->end_reason = (uint8_t)reason;
 	counter_add(&c->home->counters.ended[reason], 1);
 	count_for_listener(c, reason);
-	connection_to(c, how == END_RESET ? CONNECTION_CLOSING : CONNECTION_LINGERING);
+	connection_to(c, how == END_ORDERLY ? CONNECTION_LINGERING : CONNECTION_CLOSING);
 	tell_agents(c, reason);
 	log_end(c);
 	connection_forget_partial(c);
 	connection_drop_kept(c);
 	if (how == END_RESET) {
 		reset_client(c);
+	} else if (how == END_AT_ONCE) {
+		stream_close(&c->busy->client);
 	} else {
 		stream_shutdown(&c->busy->client);
 		connection_resume_reading(c);

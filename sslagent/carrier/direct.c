@@ -182,12 +182,24 @@ void direct_await_handshake(struct direct *d)
 	deadline_set(d->stream.worker, &d->deadline, d->listener->home->connections->conf->limits.handshake_timeout_ms);
 }
 
+/* Until it is closed, it holds a place of the total. Its source has no share left, so it is closed at once. */
+static void refuse_source(struct direct *d)
+{
+	uint8_t words[DIRECT_WORDS_MAX];
+
+	note_refused(END_LIMIT_SOURCE);
+	if (discard_behind_words(stream_fd(&d->stream), words, direct_preamble_full(d->listener, words)))
+		direct_close(d);
+	else
+		direct_abort(d);
+}
+
 /* The client's address is known: does the limit of sources admit it? */
 static void client_known(struct direct *d)
 {
 	d->source.len = (uint8_t)address_bytes((const struct sockaddr *)&d->client, d->source.bytes);
 	if (admission_enter_source(d->listener->home->admission, &d->source) < 0) {
-		direct_refuse_one_more(d, END_LIMIT_SOURCE);
+		refuse_source(d);
 		return;
 	}
 	d->source_state = SOURCE_COUNTED;

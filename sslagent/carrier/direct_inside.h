@@ -66,8 +66,6 @@ int direct_begins_in_clear(const struct direct_listener *l);
 /* The words for a client that is one too many. Returns their length; 0: it is reset without words. */
 #define DIRECT_WORDS_MAX 128u
 size_t direct_preamble_full(const struct direct_listener *l, uint8_t out[static DIRECT_WORDS_MAX]);
-/* The client is one too many. */
-void direct_refuse_one_more(struct direct *d, enum end_reason reason);
 
 /* direct_preamble.c. Each may end the connection: check its state afterwards. */
 /* The client is known, and begins in clear: state PREAMBLE. */

@@ -138,11 +138,11 @@ size_t direct_preamble_full(const struct direct_listener *l, uint8_t out[static 
 	return (size_t)wire_writer_len(&w);
 }
 
-void direct_refuse_one_more(struct direct *d, enum end_reason reason)
+static void refuse_one_more(struct direct *d)
 {
 	uint8_t words[DIRECT_WORDS_MAX];
 
-	direct_refuse_saying(d, reason, words, direct_preamble_full(d->listener, words));
+	direct_refuse_saying(d, END_LIMIT_PREAMBLES, words, direct_preamble_full(d->listener, words));
 }
 
 static struct preamble *open_preamble(struct direct *d)
@@ -191,7 +191,7 @@ void direct_preamble_begin(struct direct *d)
 		return;
 	drop(d);
 	count(COUNT_PREAMBLES_REFUSED);
-	direct_refuse_one_more(d, END_LIMIT_PREAMBLES);
+	refuse_one_more(d);
 }
 
 /* @rest: bytes that came with STARTTLS. The kernel's unread bytes of the client also came before the answer. */

@@ -422,6 +422,24 @@ def test_a_connection_too_many_is_told_421(start_mail, limit):
                 assert third.ends() == ("fin", b"")
 
 
+def test_a_client_above_its_sources_limit_takes_no_place_from_others(start_mail):
+    """It goes on sending, and does not close."""
+    mail = start_mail("--agents", "1", edit=[edits.at_end("limits: { connections: 3, connections_per_source: 2 }")])
+    for door in doors(mail):
+        with Client(door) as first, Client(door) as second, Client(door) as third:
+            for client in first, second:
+                client.greet()
+            assert third.reply() == [FULL]
+
+            def other_is_served():
+                with contextlib.suppress(OSError):
+                    third.send("NOOP\r\n")
+                with Client(door, source="127.0.0.9") as other:
+                    return other.code() == 220
+
+            wait_until(other_is_served, patience(5))
+
+
 def test_the_source_with_most_makes_room(start_mail):
     mail = start_mail("--agents", "1", edit=[edits.at_end("limits: { preambles: 3, preambles_per_source: 3 }")])
     for door in reversed(doors(mail)):  # RAgent would wait for an agent that still counts a client that has gone

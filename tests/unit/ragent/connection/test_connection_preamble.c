@@ -161,6 +161,23 @@ START_TEST(a_source_has_its_share_of_preambles)
 }
 END_TEST
 
+START_TEST(a_client_above_its_sources_limit_holds_no_place_while_it_reads_421)
+{
+	static const char full[] = "421 4.7.0 Too many connections\r\n";
+
+	dispatcher_start(&(struct dispatcher_wish){ .listener = SLOW, .limits = "  connections_per_source: 1\n" });
+	talk_greeted();
+	int second = client_connect("sf");
+	client_expect(second, full, strlen(full));
+	client_expect_fin(second);
+	turns(4);
+	ck_assert_uint_eq(ended(END_LIMIT_SOURCE), 1);
+	ck_assert_uint_eq(admission_total(d.shared.admission), 1);
+	close(second);
+	close(t.fd);
+}
+END_TEST
+
 START_TEST(who_never_says_starttls_is_told_421_when_its_agent_does_not)
 {
 	static const char late[] = "421 4.4.2 Timed out\r\n";
@@ -324,6 +341,7 @@ int main(void)
 		without_an_agent_the_client_is_told_421_in_the_end,
 		an_agent_that_comes_up_in_time_gets_it,
 		a_source_has_its_share_of_preambles,
+		a_client_above_its_sources_limit_holds_no_place_while_it_reads_421,
 		who_never_says_starttls_is_told_421_when_its_agent_does_not,
 		handshakes_and_preambles_take_turns_each_for_itself,
 		a_preamble_comes_to_starttls_while_its_agent_is_drained,
