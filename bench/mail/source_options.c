@@ -136,7 +136,8 @@ static const struct option_row rows[] = {
 void source_options_help(FILE *to)
 {
 	fputs("cssl-bench smtp-source [OPTIONS] ADDRESS: many mails over SMTP, and how they were taken.\n"
-	      "ADDRESS is 127.0.0.1:25 or [::1]:25. Each mail has a header X-CSSL-Mail by which smtp-sink checks it.\n",
+	      "ADDRESS is HOST[:PORT], as 127.0.0.1:25, [::1]:25 or mx.example (port 25), or unix:PATH.\nEach mail has "
+	      "a header X-CSSL-Mail by which smtp-sink checks it.\n",
 		to);
 	option_table_help(to, rows, ROWS);
 	fputs("\nExit status: 0; 1: something failed; 2: bad options.\n", to);
@@ -169,7 +170,8 @@ static enum option_parse complete(struct source_options *o, int argc, char **arg
 		return OPTIONS_BAD;
 	}
 	if (*target && source_target_find(target, (int)o->family, &o->target) < 0) {
-		fprintf(stderr, "smtp-source: bad address '%s', or not of this family\n", target);
+		fprintf(stderr, "smtp-source: bad address '%s': expected HOST[:PORT] of this family, or unix:PATH\n",
+			target);
 		return OPTIONS_BAD;
 	}
 	if (o->after == SOURCE_STAYS)

@@ -1,4 +1,4 @@
-/* source_target.c: an address is taken as it is. Anything else with a port is a name for getaddrinfo(). */
+/* source_target.c: an address is taken as it is. A name, and what has no port, is for getaddrinfo(). */
 #include "bench/mail/source_target.h"
 
 #include <netdb.h>
@@ -7,6 +7,8 @@
 
 #include "net/address.h"
 #include "proto/error.h"
+
+#define SMTP_PORT "25"
 
 static int look_up(const char *host, const char *port, int family, struct sockaddr_storage *out)
 {
@@ -20,6 +22,22 @@ static int look_up(const char *host, const char *port, int family, struct sockad
 	return 0;
 }
 
+/* As Postfix splits it: HOST or [HOST], and perhaps a port. NULL: it is neither. */
+static const char *split(const char *text, char host[static NI_MAXHOST])
+{
+	const int bracketed = *text == '[';
+	const char *begin = text + bracketed;
+	const size_t len = strcspn(begin, bracketed ? "]" : ":");
+	const char *rest = begin + len;
+
+	if (len == 0 || len >= NI_MAXHOST || (bracketed && *rest++ != ']'))
+		return NULL;
+	snprintf(host, NI_MAXHOST, "%.*s", (int)len, begin);
+	if (*rest == 0)
+		return SMTP_PORT;
+	return rest[0] == ':' && rest[1] && !strchr(rest + 1, ':') ? rest + 1 : NULL;
+}
+
 int source_target_find(const char *text, int family, struct sockaddr_storage *out)
 {
 	char host[NI_MAXHOST];
@@ -27,10 +45,7 @@ int source_target_find(const char *text, int family, struct sockaddr_storage *ou
 	if (strncmp(text, "inet:", 5) == 0)
 		text += 5;
 	if (address_parse(text, out) == 0)
-		return family == AF_UNSPEC || out->ss_family == family ? 0 : CSSL_E_CONFIG;
-	const char *colon = strrchr(text, ':');
-	if (!colon || colon == text || strchr(text, ':') != colon || (size_t)(colon - text) >= sizeof host)
-		return CSSL_E_CONFIG;
-	snprintf(host, sizeof host, "%.*s", (int)(colon - text), text);
-	return look_up(host, colon + 1, family, out);
+		return family == AF_UNSPEC || out->ss_family == AF_UNIX || out->ss_family == family ? 0 : CSSL_E_CONFIG;
+	const char *port = split(text, host);
+	return port ? look_up(host, port, family, out) : CSSL_E_CONFIG;
 }

@@ -4,9 +4,10 @@
 
 #include <sys/socket.h>
 
-/* @text: "127.0.0.1:25", "[::1]:25", "unix:/path" or "mx.example:25", also behind "inet:". @family: AF_INET, AF_INET6,
- * or AF_UNSPEC for any. A name is looked up, which may take seconds; its first address counts. 0, or CSSL_E_CONFIG: it
- * is no address, or the name has none of the family. */
+/* @text: "127.0.0.1:25", "[::1]:25", "mx.example:25" or "[mx.example]:25", also behind "inet:" and without the port 25;
+ * or "unix:/path". @family: AF_INET, AF_INET6, or AF_UNSPEC for any; it does not concern "unix:". A name is looked up,
+ * which may take seconds; its first address counts. 0, or CSSL_E_CONFIG: it is no address, or the name has none of the
+ * family. */
 int source_target_find(const char *text, int family, struct sockaddr_storage *out);
 
 #endif

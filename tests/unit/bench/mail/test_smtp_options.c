@@ -76,6 +76,42 @@ START_TEST(a_family_of_addresses_can_be_wanted)
 }
 END_TEST
 
+static unsigned port_of(const char *line)
+{
+	ck_assert_int_eq(parse_source(line), OPTIONS_PARSED);
+	return address_port((struct sockaddr *)&source.target);
+}
+
+START_TEST(a_server_without_a_port_has_port_25_as_in_postfix)
+{
+	ck_assert_uint_eq(port_of("127.0.0.1"), 25);
+	ck_assert_uint_eq(port_of("inet:127.0.0.1"), 25);
+	ck_assert_uint_eq(port_of("[127.0.0.1]:26"), 26);
+	ck_assert_uint_eq(port_of("[::1]"), 25);
+	ck_assert_int_eq(source.target.ss_family, AF_INET6);
+	ck_assert_uint_eq(port_of("-4 localhost"), 25);
+	ck_assert_uint_eq(port_of("-4 [localhost]:26"), 26);
+}
+END_TEST
+
+START_TEST(a_wanted_family_does_not_concern_a_unix_socket)
+{
+	ck_assert_int_eq(parse_source("-4 unix:/a"), OPTIONS_PARSED);
+	ck_assert_int_eq(parse_source("-6 unix:/a"), OPTIONS_PARSED);
+	ck_assert_int_eq(source.target.ss_family, AF_UNIX);
+}
+END_TEST
+
+START_TEST(a_server_that_is_none_is_refused)
+{
+	static const char *const bad[] = { ":25", "inet:", "[]:25", "[::1", "[::1]x", "::1:25", "localhost:", "-4 ::1",
+		"-4 [::1]:25", "-6 127.0.0.1" };
+
+	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		ck_assert_msg(parse_source(bad[i]) == OPTIONS_BAD, "%s", bad[i]);
+}
+END_TEST
+
 START_TEST(lmtp_has_extensions)
 {
 	ck_assert_int_eq(parse_source("-L --pipelining --chunking --starttls 127.0.0.1:24"), OPTIONS_PARSED);
@@ -85,11 +121,11 @@ END_TEST
 
 START_TEST(bad_source_options_are_refused)
 {
-	const char *bad[] = { "", "-s 0 127.0.0.1:25", "-s x 127.0.0.1:25", "127.0.0.1:25 127.0.0.1:26", "nowhere",
-		"--what", "--rate 5 -w 1 127.0.0.1:25", "-o --starttls 127.0.0.1:25", "-F file -l 5 127.0.0.1:25",
+	const char *bad[] = { "", "-s 0 127.0.0.1:25", "-s x 127.0.0.1:25", "127.0.0.1:25 127.0.0.1:26", "--what",
+		"--rate 5 -w 1 127.0.0.1:25", "-o --starttls 127.0.0.1:25", "-F file -l 5 127.0.0.1:25",
 		"--proxy-source 10.0.0.1 127.0.0.1:25", "--proxy v3 127.0.0.1:25", "-f a<b 127.0.0.1:25", ":25",
-		"a:b:25", "--mix 0:0 127.0.0.1:25", "--tls-version 1.1 127.0.0.1:25", "-6 127.0.0.1:25", "-4 [::1]:25",
-		"-4 unix:/x" };
+		"a:b:25", "--mix 0:0 127.0.0.1:25", "--tls-version 1.1 127.0.0.1:25", "-6 127.0.0.1:25",
+		"-4 [::1]:25" };
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		ck_assert_msg(parse_source(bad[i]) == OPTIONS_BAD, "%s", bad[i]);
 }
@@ -155,6 +191,9 @@ int main(void)
 		flags_of_postfix_are_understood,
 		without_options_one_mail_is_sent,
 		a_family_of_addresses_can_be_wanted,
+		a_server_without_a_port_has_port_25_as_in_postfix,
+		a_wanted_family_does_not_concern_a_unix_socket,
+		a_server_that_is_none_is_refused,
 		lmtp_has_extensions,
 		bad_source_options_are_refused,
 		both_help,
