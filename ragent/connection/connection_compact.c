@@ -52,8 +52,9 @@ int connection_leaves_nothing_over(const struct connection *c)
 	if (a->frozen.link || a->order || a->download || a->partial.prev || a->waiter.prev || a->pause_began_ms ||
 		a->move_answer != MOVE_ANSWER_NOT_DUE || a->again.next)
 		return 0;
-	return is_done_with(&a->kept, &c->position) && a->client.state == STREAM_OPEN && !stream_kept(&a->client) &&
-	       !stream_pending(&a->client);
+	if (c->queued != c->slot.bytes_written) /* also what the stream wrote in this turn, and has not told yet */
+		return 0;
+	return is_done_with(&a->kept, &c->position) && a->client.state == STREAM_OPEN && !stream_kept(&a->client);
 }
 
 static void make_compact(struct connection *c)

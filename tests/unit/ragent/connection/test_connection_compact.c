@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "ragent/connection/connection_handover.h"
+#include "ragent/connection/connection_internal.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/ragent/successor.h"
 
@@ -141,6 +142,27 @@ START_TEST(bytes_that_the_client_has_not_taken_keep_it_busy)
 }
 END_TEST
 
+/* So many bytes are written at once, and the stream tells that at the end of the turn. With links through shared
+ * memory, an owner's last records and its loss can come in one turn. */
+START_TEST(it_waits_until_the_stream_has_told_what_it_wrote)
+{
+	static const uint8_t bytes[40000];
+
+	dispatcher_start(&(struct dispatcher_wish){ 0 });
+	connection_keep(&l, "sl", 1);
+	struct connection *c = connection_only();
+	wait_until(connection_leaves_nothing_over(c));
+	ck_assert_int_eq(stream_write(&c->busy->client, bytes, sizeof bytes), 0);
+	c->queued += sizeof bytes;
+	ck_assert_uint_eq(stream_pending(&c->busy->client), 0);
+	ck_assert(!connection_leaves_nothing_over(c));
+	client_expect(l.fd, bytes, sizeof bytes);
+	wait_until(connection_leaves_nothing_over(c));
+	ck_assert_uint_eq(c->slot.bytes_written, c->queued);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(it_goes_on_in_another_process_and_is_compact_there)
 {
 	begin_compact(NULL);
@@ -166,6 +188,7 @@ int main(void)
 		its_idle_time_out_began_before_its_rest,
 		it_can_be_reset,
 		bytes_that_the_client_has_not_taken_keep_it_busy,
+		it_waits_until_the_stream_has_told_what_it_wrote,
 		it_goes_on_in_another_process_and_is_compact_there,
 	};
 
