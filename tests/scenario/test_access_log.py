@@ -42,7 +42,7 @@ def test_the_file_is_rotated_by_opening_it_again(start_cluster):
     cluster = start_cluster("--agents", "1", edit=edits(instead("access_log: access.log", "access_log: ragent/access.log")))
     log = cluster.dir / "ragent" / "access.log"
     cluster.send_signal("r1", signal.SIGHUP)
-    wait_until(lambda: "cssl: reloaded" in cluster.log("r1"), patience(5))
+    wait_until(lambda: "r1: reloaded" in cluster.log("r1"), patience(5))
     first = one_connection(cluster)
     wait_until(lambda: first in log.read_text(), patience(5))
     log.rename(log.with_suffix(".1"))

@@ -628,7 +628,7 @@ def test_downloads_and_uploads_under_way_go_on(start_cluster, request, options):
 def test_signals_go_through_the_keeper(start_cluster):
     cluster = start_cluster("--agents", "1", takeover=True)
     os.kill(cluster.keeper_pid(), signal.SIGHUP)
-    wait_until(lambda: "cssl: reloaded" in cluster.log("r1"), patience(10))
+    wait_until(lambda: "r1: reloaded" in cluster.log("r1"), patience(10))
     cluster.kill_ragent()
     os.kill(cluster.keeper_pid(), signal.SIGTERM)
     assert cluster.wait_gone("r1") == 0
