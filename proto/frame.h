@@ -28,7 +28,7 @@
 	X(OPEN, 0x10, "LinkOpen: a new connection; the agent makes the handshake under epoch 1")                       \
 	X(SSL_ID, 0x11, "LinkSslId: adopt this connection (the paper's MSG_SSL_ID)")                                   \
 	X(ACCEPTED, 0x12, "struct frame_accepted: commit acknowledgement and credit")                                  \
-	X(CLOSE, 0x13, "u8 enum end_reason: the client has gone; the agent forgets the stream and does not answer")    \
+	X(CLOSE, 0x13, "u8 enum end_reason: the client has gone, or END came; the agent forgets the stream")           \
 	X(DETACH, 0x14,                                                                                                \
 		"empty: another agent has adopted; the agent wipes the stream's frozen state and does not answer")     \
 	X(VIOLATION, 0x15,                                                                                             \
@@ -126,7 +126,10 @@ struct frame_violation {
  * received and its DATA bytes are drained. When the link breaks, because RAgent died or the network was cut, the stream
  * waits. On a new link RAgent, or its next process, says REATTACH: the agent answers REATTACHED, and sends the held
  * frames again, the same bytes; it seals nothing anew. RAgent sends the client records that the agent did not get. A
- * next process with many connections repeats PROOF until it has asked for all streams: so long they wait on. */
+ * next process with many connections repeats PROOF until it has asked for all streams: so long they wait on.
+ *
+ * END is held like other frames, and outlives its connection: if it were lost with RAgent, so would be the records
+ * before it. RAgent answers CLOSE when its next process does not need them any more (link_hello.h: enum link_ends). */
 #define FRAME_PROOF_LEN 32u
 
 /* REATTACH: the stream of this connection and epoch, as RAgent knows it: @stream on a link of its process @boot_id. */

@@ -63,6 +63,15 @@ static struct link *link_of_framed(struct framed *f)
 	return container_of(f, struct link, framed);
 }
 
+/* The holder has saved what the next process needs of the stream. */
+static void answer_end(struct link *l, uint32_t stream)
+{
+	const uint8_t reason = END_DONE;
+
+	if (link_outlived(l))
+		link_send(l, stream, FRAME_CLOSE, 0, &reason, 1);
+}
+
 static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)
 {
 	struct link *l = link_of_framed(f);
@@ -77,6 +86,8 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payloa
 		if (!holder)
 			counter_add(&l->p.counters->frames_stale, 1);
 		r = holder ? l->p.ops->on_frame(holder, l, frame) : 0;
+		if (r == 0 && frame->type == FRAME_END)
+			answer_end(l, frame->stream);
 	}
 	if (r < 0) {
 		counter_add(&l->p.counters->link_violations, 1);

@@ -132,6 +132,7 @@ static int create_links(struct ragent_worker *rw, int agent)
 			.bytes = conf->link.ss_family == AF_UNIX ? conf->link_bytes : LINK_BYTES_ON_SOCKET,
 			.boot_id = s->boot_id,
 			.streams = s->notes ? LINK_STREAMS_OUTLIVE : LINK_STREAMS_END,
+			.ends = LINK_ENDS_ANSWERED,
 			.worker = (uint16_t)worker_index(rw->home.worker),
 			.workers = (uint16_t)s->self->workers },
 		.health = s->self->health,

@@ -363,6 +363,8 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 	}
 	if (s->clear)
 		return preamble_stream_frame(s->clear, f, payload);
+	if (!s->connection)
+		return link_stream_after_end(s, f);
 	return frame_rows[f->type].on_stream(s, f, payload);
 }
 
@@ -454,6 +456,7 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 		memcpy(l->peer, a->peer.name, sizeof l->peer);
 		l->peer_boot_id = a->peer.boot_id;
 		l->peer_worker = a->peer.worker;
+		l->ends = a->peer.ends;
 		r = framed_open(
 			&l->framed, home->connections->worker, &link_ops, a->fd, &a->keys, a->early, a->early_len);
 	} else {

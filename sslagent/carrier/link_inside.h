@@ -29,6 +29,7 @@ struct link {
 	char peer[64];
 	uint64_t peer_boot_id;
 	uint16_t peer_worker;
+	enum link_ends ends;            /* does RAgent answer END? */
 	uint8_t proof[FRAME_PROOF_LEN]; /* PROVEN: what RAgent's next process will show */
 	struct streams streams;
 	struct turn_end doom;       /* of a link that failed: it is closed when nobody up the stack uses it */
@@ -44,7 +45,7 @@ struct link_stream {
 	struct carrier carrier; /* first */
 	uint32_t id;
 	struct link *link;
-	struct connection *connection; /* NULL: it ended while the stream was parked, or there is none yet */
+	struct connection *connection; /* NULL: it is over, and END is held; or there is none yet */
 	struct preamble_stream *clear; /* in the place of a connection */
 	struct connection_id connection_id;
 	uint32_t epoch;
@@ -68,6 +69,10 @@ struct link_stream *link_stream_of(struct carrier *c);
 /* NULL: out of memory. */
 struct link_stream *link_stream_begin(struct link *l, uint32_t id);
 void link_stream_drop(struct link_stream *s);
+/* Its connection is over: drop it, unless RAgent has to hear of the end, perhaps from the next process. */
+void link_stream_ended(struct link_stream *s);
+/* A frame to a stream whose connection is over. 0, or negative: a breach of the link protocol. */
+int link_stream_after_end(struct link_stream *s, const struct frame *f);
 /* It is in no table. */
 void link_stream_free(struct link_stream *s);
 void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);

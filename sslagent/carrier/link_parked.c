@@ -32,7 +32,7 @@ int link_may_park(const struct link *l)
 /* Whatever its connection does: a handshake waits for its client, and what is frozen for HANDED_OFF to be read. */
 static int may_wait(const struct link_stream *s)
 {
-	return s->connection && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
+	return !s->clear && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
 }
 
 static void park_stream(void *ctx, uint32_t id, void *holder)
@@ -248,7 +248,7 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 		(unsigned long long)s->held.frames);
 	int r = send_held(s);
 	if (!s->connection)
-		link_stream_drop(s);
+		link_stream_ended(s);
 	if (before->stage == LINK_PARKED && before->streams.count == 0)
 		link_end_parked(before);
 	return r;

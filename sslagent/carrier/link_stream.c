@@ -61,6 +61,12 @@ static void relieve(struct connection_home *home)
 	}
 }
 
+static void confirm(struct link_stream *s, const struct frame_accepted *a)
+{
+	held_confirm(&s->held, buffers_of(s), a->drained, a->received);
+	weigh(s);
+}
+
 void link_stream_free(struct link_stream *s)
 {
 	held_clear(&s->held, buffers_of(s));
@@ -173,17 +179,42 @@ static void carrier_fin(struct carrier *c, uint8_t flags)
 	say_bytes(stream_of(c), FRAME_FIN, flags, NULL, 0);
 }
 
-/* A parked stream stays: the next process has to hear of the end, too. */
+static int end_may_be_lost(const struct link_stream *s)
+{
+	return is_parked(s) ||
+	       (s->link->ends == LINK_ENDS_ANSWERED && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE);
+}
+
+void link_stream_ended(struct link_stream *s)
+{
+	s->connection = NULL;
+	if (!end_may_be_lost(s))
+		link_stream_drop(s);
+}
+
+int link_stream_after_end(struct link_stream *s, const struct frame *f)
+{
+	struct frame_accepted a;
+
+	if (f->type == FRAME_CLOSE || f->type == FRAME_DETACH) {
+		link_stream_drop(s);
+		return 0;
+	}
+	if (f->type != FRAME_ACCEPTED)
+		return 0;
+	int r = frame_accepted_read(f, &a);
+	if (r == 0)
+		confirm(s, &a);
+	return r;
+}
+
 static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
 {
 	struct link_stream *s = stream_of(c);
 	uint8_t payload = (uint8_t)reason;
 
 	say_bytes(s, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, &payload, 1);
-	if (is_parked(s))
-		s->connection = NULL;
-	else
-		link_stream_drop(s);
+	link_stream_ended(s);
 }
 
 static void carrier_live(struct carrier *c, enum frame_type type, const Cssl__LinkLive *live)
@@ -275,7 +306,6 @@ void link_stream_came(struct link_stream *s, unsigned records)
 
 void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
 {
-	held_confirm(&s->held, buffers_of(s), a->drained, a->received);
-	weigh(s);
+	confirm(s, a);
 	connection_accepted(s->connection, a);
 }

@@ -19,6 +19,7 @@ static const struct link_hello good = {
 	.id_check_key = "the check key 16",
 	.bytes = LINK_BYTES_IN_MEMORY,
 	.streams = LINK_STREAMS_OUTLIVE,
+	.ends = LINK_ENDS_ANSWERED,
 };
 
 static size_t written(const struct link_hello *h, uint8_t out[static LINK_HELLO_LEN_MAX])
@@ -44,6 +45,7 @@ static void check_same(const struct link_hello *a, const struct link_hello *b)
 	ck_assert_mem_eq(a->id_check_key, b->id_check_key, sizeof(a->id_check_key));
 	ck_assert_int_eq(a->bytes, b->bytes);
 	ck_assert_int_eq(a->streams, b->streams);
+	ck_assert_int_eq(a->ends, b->ends);
 }
 
 START_TEST(a_written_hello_is_read)
@@ -68,8 +70,9 @@ START_TEST(the_longest_name_fits)
 }
 END_TEST
 
-/* The hello of an older side ends before the byte about its streams, or before the one about its links. */
-#define STREAMS_LEN 1u
+/* The hello of an older side ends before the byte about ends, or that about its streams, or that about its links. */
+#define ENDS_LEN    1u
+#define STREAMS_LEN (1u + ENDS_LEN)
 #define BYTES_LEN   (1u + STREAMS_LEN)
 
 START_TEST(a_cut_hello_is_refused)
@@ -90,6 +93,7 @@ START_TEST(a_hello_without_a_word_about_bytes_means_the_socket)
 
 	older.bytes = LINK_BYTES_ON_SOCKET;
 	older.streams = LINK_STREAMS_END;
+	older.ends = LINK_ENDS_UNANSWERED;
 	ck_assert_int_eq(link_hello_read(out, written(&good, out) - BYTES_LEN, &h), 0);
 	check_same(&older, &h);
 }
@@ -101,7 +105,19 @@ START_TEST(streams_of_an_older_side_end_with_their_link)
 	struct link_hello older = good, h;
 
 	older.streams = LINK_STREAMS_END;
+	older.ends = LINK_ENDS_UNANSWERED;
 	ck_assert_int_eq(link_hello_read(out, written(&good, out) - STREAMS_LEN, &h), 0);
+	check_same(&older, &h);
+}
+END_TEST
+
+START_TEST(an_older_ragent_does_not_answer_an_end)
+{
+	uint8_t out[LINK_HELLO_LEN_MAX];
+	struct link_hello older = good, h;
+
+	older.ends = LINK_ENDS_UNANSWERED;
+	ck_assert_int_eq(link_hello_read(out, written(&good, out) - ENDS_LEN, &h), 0);
 	check_same(&older, &h);
 }
 END_TEST
@@ -255,6 +271,7 @@ int main(void)
 		a_cut_hello_is_refused,
 		a_hello_without_a_word_about_bytes_means_the_socket,
 		streams_of_an_older_side_end_with_their_link,
+		an_older_ragent_does_not_answer_an_end,
 		bytes_on_the_socket_are_read_as_written,
 		a_way_of_bytes_not_known_here_is_on_the_socket,
 		fields_of_a_later_version_are_ignored,
