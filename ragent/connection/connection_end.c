@@ -52,6 +52,8 @@ void connection_linger(struct connection *c)
 void connection_discards(struct connection *c, size_t len)
 {
 	const uint64_t now_ms = connection_now_ms(c);
+
+	connection_touch(c); /* the bytes need no log */
 	enum discard_of who = c->position.stage == POSITION_LIVE ? DISCARD_OF_CLIENT : DISCARD_OF_STRANGER;
 
 	if (c->busy->discard_began_ms == 0)
@@ -169,6 +171,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	} else if (how == END_AT_ONCE) {
 		stream_close(&c->busy->client);
 	} else {
+		connection_owe_queued(c);
 		stream_shutdown(&c->busy->client);
 		connection_resume_reading(c);
 		connection_linger(c);

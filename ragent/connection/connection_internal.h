@@ -108,6 +108,7 @@ struct busy_part {
 	uint64_t pause_began_ms;      /* since when the client waits because an owner was lost; 0: it does not wait */
 	uint64_t log_again_ms;        /* there is no memory for its log before this time; 0: there is */
 	uint64_t discard_began_ms;    /* LINGERING: since when its client still sends; 0: it does not */
+	uint64_t owed_end;            /* no agent holds the bytes for the client before this number any more */
 };
 
 /* In memory that outlives this process (ragent/keeper/table.h), as are its sealed copy and its names. */
@@ -236,6 +237,14 @@ void connection_forget_trail(struct connection *c);
 size_t connection_log_len(const struct connection *c);
 /* To save memory: for a second it has no log, so it would end if this process died. */
 void connection_give_up_log(struct connection *c);
+
+/* connection_owed.c */
+/* The agent of all that is queued for the client forgets it: the next owner begins, or there is none any more. */
+void connection_owe_queued(struct connection *c);
+/* 1: its client has not got all that no agent holds. Else 0. */
+int connection_owes(const struct connection *c);
+/* It has a trail: these bytes are there, too. 0 or CSSL_E_NO_MEMORY. */
+int connection_save_owed(struct connection *c);
 
 /* connection_takeover.c */
 /* REATTACHING: its owner is lost. This may end it. */

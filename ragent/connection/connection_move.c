@@ -61,6 +61,7 @@ struct stream_name connection_stream_name(const struct connection *c)
 int connection_begin_stream(struct connection *c, struct link *l)
 {
 	connection_touch(c); /* before any agent learns the next epoch */
+	connection_owe_queued(c);
 	uint32_t stream = link_stream_begin(l, c);
 
 	if (stream == 0)

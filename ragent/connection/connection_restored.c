@@ -30,6 +30,8 @@ struct restored {
 	const uint8_t *read_last; /* what the worker of the process before read last; NULL: it is overwritten */
 	uint8_t *input;           /* bytes of the client: kept records, and those behind them */
 	size_t input_len;
+	uint8_t *owed; /* bytes for the client that no agent holds */
+	size_t owed_len;
 };
 
 /* --- checks --- */
@@ -58,7 +60,7 @@ static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
 
 /* The parts of a connection in each state that can be saved. REATTACHING ones are not here: the state in which they go
  * on counts. */
-enum has { HAS_NO_STATE, HAS_BEGUN, HAS_HANDSHAKE, HAS_ADOPTER, HAS_OWNER, HAS_COPY };
+enum has { HAS_NO_STATE, HAS_BEGUN, HAS_HANDSHAKE, HAS_ADOPTER, HAS_OWNER, HAS_COPY, HAS_ENDED };
 
 static enum has has_in(enum connection_state state)
 {
@@ -72,6 +74,7 @@ static enum has has_in(enum connection_state state)
 		[CONNECTION_MOVING] = HAS_OWNER,
 		[CONNECTION_FINISHING] = HAS_OWNER,
 		[CONNECTION_RESTING] = HAS_COPY,
+		[CONNECTION_LINGERING] = HAS_ENDED,
 	};
 
 	return state < CONNECTION_STATE_COUNT ? rows[state] : HAS_NO_STATE;
@@ -101,6 +104,7 @@ static int fits_its_state(const struct connection *c)
 	case HAS_ADOPTER: return is_live(c) && c->copies.current;
 	case HAS_OWNER: return is_live(c) && c->owner != NO_AGENT;
 	case HAS_COPY: return is_live(c) && c->copies.current && c->server_side == SERVER_OPEN;
+	case HAS_ENDED: return !c->copies.current;
 	case HAS_NO_STATE: return 0;
 	}
 	return 0;
@@ -224,10 +228,18 @@ static int take_unlogged(struct restored *r, uint64_t end, size_t count)
 	return 0;
 }
 
+/* Nobody asks for its records again. */
+static void keep_nothing(struct restored *r)
+{
+	const uint64_t records = r->c.position.client_records;
+
+	r->busy.kept = (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
+}
+
 /* All bytes of the client from the first kept one on. 0 or negative. */
 static int take_input(struct restored *r, uint64_t read)
 {
-	const uint64_t from = r->image->first_byte, end = client_log_end(&r->trail->log);
+	const uint64_t from = r->image->first_byte, end = byte_log_end(&r->trail->log);
 
 	if (from > end || read < end || end - from > BLOCK_LARGEST || read - end > WORKER_READ_BUFFER_LEN)
 		return CSSL_E_RANGE;
@@ -235,7 +247,7 @@ static int take_input(struct restored *r, uint64_t read)
 	r->input = malloc(r->input_len + (size_t)(read - end) + 1);
 	if (!r->input)
 		return CSSL_E_NO_MEMORY;
-	int result = client_log_copy(&r->trail->log, r->home->table, from, r->input, r->input_len);
+	int result = byte_log_copy(&r->trail->log, r->home->table, from, r->input, r->input_len);
 	return result < 0 ? result : take_unlogged(r, end, (size_t)(read - end));
 }
 
@@ -291,6 +303,25 @@ static int take_records(struct restored *r)
 	return 0;
 }
 
+/* Those bytes for the client that no agent holds, and that its kernel has not taken: they are its output. */
+static int take_owed(struct restored *r, uint64_t written)
+{
+	const struct byte_log *owed = r->image ? &r->trail->owed : NULL;
+	const uint64_t end = owed && owed->first ? byte_log_end(owed) : 0;
+
+	if (end <= written)
+		return 0;
+	if (end - written > BLOCK_LARGEST)
+		return CSSL_E_RANGE;
+	r->owed_len = (size_t)(end - written);
+	r->owed = malloc(r->owed_len);
+	if (!r->owed)
+		return CSSL_E_NO_MEMORY;
+	r->busy.client.out =
+		(struct stream_buffer){ .data = r->owed, .cap = (uint32_t)r->owed_len, .end = (uint32_t)r->owed_len };
+	return byte_log_copy(owed, r->home->table, written, r->owed, r->owed_len);
+}
+
 /* Those of a compact connection were compared with its slot when the descriptors were sorted. */
 static int get_counts(const struct restored *r, struct tcp_counts *out)
 {
@@ -307,15 +338,15 @@ static int look_at(struct restored *r)
 		result = take_image(r);
 	if (result == 0)
 		result = get_counts(r, &counts);
+	if (result == 0)
+		result = take_owed(r, counts.written);
 	if (result < 0)
 		return result;
-	if (r->c.state != CONNECTION_REATTACHING && counts.written != r->c.queued)
+	if (r->c.state != CONNECTION_REATTACHING && counts.written + r->owed_len != r->c.queued)
 		return CSSL_E_RANGE;
-	r->c.queued = counts.written;
-	if (!r->image) {
-		const uint64_t records = r->c.position.client_records;
-		r->busy.kept =
-			(struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
+	r->c.queued = counts.written + r->owed_len;
+	if (!r->image || r->c.state == CONNECTION_LINGERING) {
+		keep_nothing(r);
 		return 0;
 	}
 	result = take_input(r, counts.read);
@@ -366,6 +397,7 @@ static int restore_image(const struct restoring *all, struct table_slot *s, enum
 	if (result == 0)
 		take_up(&r, home->connections); /* the newest */
 	free(r.input);
+	free(r.owed);
 	return result;
 }
 
@@ -411,5 +443,5 @@ int connection_has_unlogged(const struct connection_home *home, const struct tab
 
 	return table_slot_state(s) == SLOT_FOLLOWED && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
 	       table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
-	       counts.read != client_log_end(&t->log);
+	       counts.read != byte_log_end(&t->log);
 }

@@ -62,6 +62,12 @@ static int may_rest_again(const struct connection *c)
 	return c->queued == c->slot.bytes_written && c->copies.current && connection_leaves_nothing_over(c);
 }
 
+/* It is over. When the kernel has all bytes and the FIN, it needs no process any more. */
+static int may_linger_again(const struct connection *c)
+{
+	return c->queued != c->slot.bytes_written;
+}
+
 /* Connections in other states end at a death. */
 static int (*const may_go_on[CONNECTION_STATE_COUNT])(const struct connection *c) = {
 	[CONNECTION_PROXY] = may_begin_again,
@@ -73,6 +79,7 @@ static int (*const may_go_on[CONNECTION_STATE_COUNT])(const struct connection *c
 	[CONNECTION_ADOPTING] = agent_may_go_on,
 	[CONNECTION_RESTING] = may_rest_again,
 	[CONNECTION_FINISHING] = agent_may_go_on,
+	[CONNECTION_LINGERING] = may_linger_again,
 	[CONNECTION_REATTACHING] = may_wait_again,
 };
 
@@ -104,13 +111,14 @@ void connection_forget_trail(struct connection *c)
 	if (!t)
 		return;
 	c->slot.trail = NULL;
-	client_log_drop(&t->log, &c->home->blocks);
+	byte_log_drop(&t->log, &c->home->blocks);
+	byte_log_drop(&t->owed, &c->home->blocks);
 	slabs_give(&c->home->trails, t);
 }
 
 static int log_bytes(struct connection *c, const uint8_t *data, size_t len)
 {
-	return client_log_append(&trail_of(c)->log, &c->home->blocks, c->home->table, data, len);
+	return byte_log_append(&trail_of(c)->log, &c->home->blocks, c->home->table, data, len);
 }
 
 /* Bytes of the client that were not used yet. */
@@ -125,8 +133,8 @@ static int begin_log(struct connection *c, const struct unused *rest)
 	const struct kept *k = &c->busy->kept;
 	const size_t kept = k->end - k->start;
 
-	client_log_drop(&trail_of(c)->log, &c->home->blocks);
-	client_log_begin(&trail_of(c)->log, c->slot.bytes_read - kept);
+	byte_log_drop(&trail_of(c)->log, &c->home->blocks);
+	byte_log_begin(&trail_of(c)->log, c->slot.bytes_read - kept);
 	int r = kept ? log_bytes(c, k->data + k->start, kept) : 0;
 	return r == 0 && rest->len ? log_bytes(c, rest->data, rest->len) : r;
 }
@@ -159,18 +167,22 @@ static int save_trail(struct connection *c, const struct unused *rest)
 	struct trail *t = trail_of(c);
 	if (table_slot_state(&c->slot) != SLOT_FOLLOWED && begin_log(c, rest) < 0)
 		return CSSL_E_NO_MEMORY;
+	if (connection_save_owed(c) < 0)
+		return CSSL_E_NO_MEMORY;
 	const uint32_t next = 1 - (atomic_load_explicit(&t->now, memory_order_relaxed) & 1);
 	write_image(c, &t->at[next]);
 	fault_at("slot.saving", NULL, NULL);
 	make_valid(t, next);
 	table_slot_to(&c->slot, SLOT_FOLLOWED);
-	client_log_forget(&t->log, &c->home->blocks, t->at[next].first_byte);
+	byte_log_forget(&t->log, &c->home->blocks, t->at[next].first_byte);
 	return 0;
 }
 
 size_t connection_log_len(const struct connection *c)
 {
-	return c->slot.trail ? (size_t)client_log_len(&trail_of(c)->log) : 0;
+	const struct trail *t = c->slot.trail;
+
+	return t ? (size_t)(byte_log_len(&t->log) + byte_log_len(&t->owed)) : 0;
 }
 
 /* The next attempt copies all kept bytes, so it is not made with each frame. */
@@ -227,7 +239,7 @@ void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
 {
 	if (table_slot_state(&c->slot) != SLOT_FOLLOWED)
 		return;
-	const size_t had = (size_t)(client_log_end(&trail_of(c)->log) - c->slot.bytes_read);
+	const size_t had = (size_t)(byte_log_end(&trail_of(c)->log) - c->slot.bytes_read);
 	if (len > had && log_bytes(c, data + had, len - had) < 0)
 		connection_give_up_log(c);
 	fault_at("slot.kept", NULL, NULL);

@@ -288,6 +288,7 @@ static int apply(struct parsed *p, int fd)
 		c->account.stream = connection_stream_name(c);
 	c->slot.bytes_written = c->queued - p->left.output_len;
 	c->slot.bytes_read = tcp_counts_get(fd, &counts) == 0 ? counts.read - p->left.input_len : SLOT_BYTES_UNKNOWN;
+	connection_owe_queued(c);
 	r = stream_open_fd_with(&c->busy->client, c->home->worker, &connection_client_ops, fd, &p->left);
 	if (r < 0 && c->source == SOURCE_COUNTED)
 		admission_leave_source(c->home->shared->admission, &c->endpoints.client);

@@ -1,11 +1,12 @@
-/* trail.h: what the next process needs to go on with a busy connection: two images of the members that change, and the
- * log of the client's bytes. One store says which image is valid, so there is always a whole one. In memory that
- * outlives the process. A compact connection has no trail, because nothing of it changes.
+/* trail.h: what the next process needs to go on with a busy connection: two images of the members that change, the log
+ * of the client's bytes, and the bytes for the client that no agent holds any more (connection_owed.c). One store says
+ * which image is valid, so there is always a whole one. In memory that outlives the process. A compact connection has
+ * no trail, because nothing of it changes.
  */
 #ifndef CSSL_RAGENT_TRAIL_H
 #define CSSL_RAGENT_TRAIL_H
 
-#include "ragent/connection/client_log.h"
+#include "ragent/connection/byte_log.h"
 #include "ragent/connection/connection_internal.h"
 
 /* The members of struct connection from here on change with the records; those before it are fixed, or belong to one
@@ -21,7 +22,8 @@ struct trail_image {
 };
 
 struct trail {
-	struct client_log log;
+	struct byte_log log;
+	struct byte_log owed;
 	_Atomic uint32_t now; /* the valid image: 0 or 1 */
 	struct trail_image at[2];
 };

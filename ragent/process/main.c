@@ -13,7 +13,7 @@
 #include "conf/start.h"
 #include "net/daemon.h"
 #include "net/log.h"
-#include "ragent/connection/client_log.h"
+#include "ragent/connection/byte_log.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/keeper/keeper.h"
@@ -204,7 +204,7 @@ static void make_table(struct ragent_params *p)
 	const uint64_t wanted = memory_of_table(p->self);
 
 	p->notes->table = table_create(wanted, connection_len());
-	p->notes->outliving.read_buffers = client_log_buffers(p->self->workers);
+	p->notes->outliving.read_buffers = byte_log_buffers(p->self->workers);
 	if (!p->notes->table || !p->notes->outliving.read_buffers)
 		log_event(LOG_WARNING, NULL, "connections end if this process dies",
 			"cause=\"no memory for %u connections\"", memory_table_connections(p->self));

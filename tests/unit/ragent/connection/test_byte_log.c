@@ -1,10 +1,10 @@
-/* test_client_log.c: facts of the log of a client's bytes: the next process finds all of them that are still needed.
+/* test_byte_log.c: facts of the log of a client's bytes: the next process finds all of them that are still needed.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
-#include "ragent/connection/client_log.h"
+#include "ragent/connection/byte_log.h"
 #include "tests/unit/proto/suite.h"
 
 #define WINDOW     65536u
@@ -14,7 +14,7 @@
 static struct table *table;
 static struct table_share share;
 static struct block_pool pool;
-static struct client_log l;
+static struct byte_log l;
 static uint64_t count; /* bytes that were appended, from byte number 0 on */
 
 static uint8_t byte_of(uint64_t number)
@@ -28,14 +28,14 @@ static void begin(size_t connections)
 	table_begin_life(table, 1);
 	table_share_init(&share, table, TABLE_BELONGINGS, 0);
 	block_pool_init(&pool, &share.source);
-	l = (struct client_log){ 0 };
+	l = (struct byte_log){ 0 };
 	count = 0;
-	client_log_begin(&l, 0);
+	byte_log_begin(&l, 0);
 }
 
 static void end(void)
 {
-	client_log_drop(&l, &pool);
+	byte_log_drop(&l, &pool);
 	block_pool_clear(&pool);
 	table_destroy(table);
 }
@@ -46,7 +46,7 @@ static int append(size_t len)
 
 	for (size_t i = 0; i < len; i++)
 		data[i] = byte_of(count + i);
-	int r = client_log_append(&l, &pool, table, data, len);
+	int r = byte_log_append(&l, &pool, table, data, len);
 	count += len;
 	return r;
 }
@@ -57,8 +57,8 @@ static void check_from(uint64_t from)
 	const size_t len = (size_t)(count - from);
 	size_t same = 0;
 
-	ck_assert_uint_eq(client_log_end(&l), count);
-	ck_assert_int_eq(client_log_copy(&l, table, from, found, len), 0);
+	ck_assert_uint_eq(byte_log_end(&l), count);
+	ck_assert_int_eq(byte_log_copy(&l, table, from, found, len), 0);
 	while (same < len && found[same] == byte_of(from + same))
 		same++;
 	ck_assert_uint_eq(same, len);
@@ -86,7 +86,7 @@ START_TEST(a_log_goes_from_block_to_block_and_keeps_what_is_needed)
 		check_from(needed);
 		if (count - needed > 2 * WINDOW - 5000)
 			needed += (count - needed) * (i % 5) / 4;
-		client_log_forget(&l, &pool, needed);
+		byte_log_forget(&l, &pool, needed);
 		check_from(needed);
 	}
 	ck_assert_uint_gt(count, 10 * (uint64_t)WINDOW);
@@ -100,10 +100,10 @@ START_TEST(forgotten_bytes_are_not_found)
 
 	begin(100);
 	ck_assert_int_eq(append(100), 0);
-	client_log_forget(&l, &pool, 100);
+	byte_log_forget(&l, &pool, 100);
 	ck_assert_int_eq(append(50), 0);
-	ck_assert_int_eq(client_log_copy(&l, table, 99, found, 51), CSSL_E_RANGE);
-	ck_assert_int_eq(client_log_copy(&l, table, 151, found, 0), CSSL_E_RANGE);
+	ck_assert_int_eq(byte_log_copy(&l, table, 99, found, 51), CSSL_E_RANGE);
+	ck_assert_int_eq(byte_log_copy(&l, table, 151, found, 0), CSSL_E_RANGE);
 	check_from(100);
 	end();
 }
@@ -114,7 +114,7 @@ START_TEST(one_small_block_serves_request_after_request)
 	begin(100);
 	for (unsigned i = 0; i < 1000; i++) {
 		ck_assert_int_eq(append(700), 0);
-		client_log_forget(&l, &pool, count);
+		byte_log_forget(&l, &pool, count);
 		ck_assert_ptr_eq(l.first, l.last);
 	}
 	end();
@@ -138,9 +138,9 @@ START_TEST(a_chain_that_leads_elsewhere_is_not_followed)
 	ck_assert_int_eq(append(5000), 0);
 	struct log_block *second = l.first->next;
 	l.first->next = &elsewhere;
-	ck_assert_int_eq(client_log_copy(&l, table, 0, found, 5000), CSSL_E_RANGE);
+	ck_assert_int_eq(byte_log_copy(&l, table, 0, found, 5000), CSSL_E_RANGE);
 	l.first->next = l.first;
-	ck_assert_int_eq(client_log_copy(&l, table, 0, found, 5000), CSSL_E_RANGE);
+	ck_assert_int_eq(byte_log_copy(&l, table, 0, found, 5000), CSSL_E_RANGE);
 	l.first->next = second;
 	check_from(0);
 	end();
@@ -158,5 +158,5 @@ int main(void)
 		a_chain_that_leads_elsewhere_is_not_followed,
 	};
 
-	return suite_run("client_log", facts, SUITE_LEN(facts));
+	return suite_run("byte_log", facts, SUITE_LEN(facts));
 }

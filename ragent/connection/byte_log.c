@@ -1,5 +1,5 @@
-/* client_log.c: the first block is small, because most requests are. Those after it are larger. */
-#include "ragent/connection/client_log.h"
+/* byte_log.c: the first block is small, because most requests are. Those after it are larger. */
+#include "ragent/connection/byte_log.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #define FIRST_LEN BLOCK_SMALLEST
 #define LATER_LEN SLABS_BLOCK_MAX
 
-uint8_t *client_log_buffers(unsigned workers)
+uint8_t *byte_log_buffers(unsigned workers)
 {
 	void *all = mmap(NULL, (size_t)workers * WORKER_READ_BUFFER_LEN, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -24,14 +24,14 @@ static void in_order(void)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-static void set_end(struct client_log *l, uint64_t end)
+static void set_end(struct byte_log *l, uint64_t end)
 {
 	in_order();
 	atomic_store_explicit(&l->end, end, memory_order_relaxed);
 	in_order();
 }
 
-void client_log_begin(struct client_log *l, uint64_t from)
+void byte_log_begin(struct byte_log *l, uint64_t from)
 {
 	set_end(l, from);
 }
@@ -43,7 +43,7 @@ static size_t room_of(const struct log_block *b)
 
 /* --- blocks --- */
 
-static int add_block(struct client_log *l, struct block_pool *pool, const struct table *table)
+static int add_block(struct byte_log *l, struct block_pool *pool, const struct table *table)
 {
 	uint32_t cap;
 	struct log_block *b = block_take(pool, l->first ? LATER_LEN : FIRST_LEN, &cap);
@@ -53,7 +53,7 @@ static int add_block(struct client_log *l, struct block_pool *pool, const struct
 		return CSSL_E_NO_MEMORY;
 	}
 	b->next = NULL;
-	b->base = client_log_end(l);
+	b->base = byte_log_end(l);
 	b->cap = cap;
 	in_order();
 	if (l->first)
@@ -64,11 +64,11 @@ static int add_block(struct client_log *l, struct block_pool *pool, const struct
 	return 0;
 }
 
-int client_log_append(
-	struct client_log *l, struct block_pool *pool, const struct table *table, const uint8_t *data, size_t len)
+int byte_log_append(
+	struct byte_log *l, struct block_pool *pool, const struct table *table, const uint8_t *data, size_t len)
 {
 	while (len) {
-		const uint64_t end = client_log_end(l);
+		const uint64_t end = byte_log_end(l);
 		size_t used = l->first ? (size_t)(end - l->last->base) : 0;
 		if (!l->first || used == room_of(l->last)) {
 			if (add_block(l, pool, table) < 0)
@@ -84,7 +84,7 @@ int client_log_append(
 	return 0;
 }
 
-static void drop_first(struct client_log *l, struct block_pool *pool)
+static void drop_first(struct byte_log *l, struct block_pool *pool)
 {
 	struct log_block *b = l->first;
 
@@ -94,15 +94,15 @@ static void drop_first(struct client_log *l, struct block_pool *pool)
 }
 
 /* The last block stays, and is written from its front again. */
-void client_log_forget(struct client_log *l, struct block_pool *pool, uint64_t needed)
+void byte_log_forget(struct byte_log *l, struct block_pool *pool, uint64_t needed)
 {
 	while (l->first && l->first->next && l->first->next->base <= needed)
 		drop_first(l, pool);
-	if (l->first && !l->first->next && needed == client_log_end(l))
+	if (l->first && !l->first->next && needed == byte_log_end(l))
 		l->first->base = needed;
 }
 
-void client_log_drop(struct client_log *l, struct block_pool *pool)
+void byte_log_drop(struct byte_log *l, struct block_pool *pool)
 {
 	while (l->first)
 		drop_first(l, pool);
@@ -117,9 +117,9 @@ static int is_sane(const struct table *table, const struct log_block *b)
 }
 
 /* The bases rise from block to block, so the walk ends. */
-int client_log_copy(const struct client_log *l, const struct table *table, uint64_t from, uint8_t *out, size_t len)
+int byte_log_copy(const struct byte_log *l, const struct table *table, uint64_t from, uint8_t *out, size_t len)
 {
-	const uint64_t end = client_log_end(l);
+	const uint64_t end = byte_log_end(l);
 	const struct log_block *b = l->first;
 
 	if (from > end || end - from != len)
