@@ -143,30 +143,6 @@ def test_more_descriptors_than_the_soft_limit_are_no_hindrance(start_cluster):
         web.close()
 
 
-@pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
-def test_deaths_at_random_moments_under_load(start_cluster, request, options):
-    """Every idle connection goes on. Some of the others are reset, but none gets a wrong byte or a forged end."""
-    request.getfixturevalue("test_points") if not TEST_POINTS else None
-    from tests.lib.tlsload import Load, check_honest, check_unharmed
-    cluster, random = start_cluster("--agents", "3", *options, takeover=True), Random(15)
-    deaths = sized(8, 100)
-    with Load(cluster) as load:
-        load.add("idle", count=sized(100, 2000), run="waits")
-        load.ask("idle")
-        busy = {"keep": {"count": 16}, "slow": {"count": 16, "every_ms": 10, "path": "/64k"}, "new": {"count": 8, "every_ms": 20, "times": 1},
-                "down": {"count": 4, "path": "/20m", "rate": 4 << 20}, "up": {"count": 4, "method": "POST", "path": "/sha256", "body": 4 << 20}}
-        for name, settings in busy.items():
-            load.add(name, again="always", **settings)
-        for n in range(deaths):
-            answers = load.report()["keep"]["answers"]
-            wait_until(lambda answers=answers: load.report()["keep"]["answers"] > answers + random.randrange(100, 400), patience(20), "load goes on")
-            cluster.kill_ragent((signal.SIGKILL, CRASH)[n % 2])
-        ends = {name: check_honest(load.stop(name))["ends"] for name in busy}
-        check_unharmed(load.ask("idle"))
-        print(ends)
-    assert sum(cluster.status()["deaths"].values()) == deaths
-
-
 def stopped(pid):
     return all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"))
 
@@ -196,39 +172,6 @@ def test_a_hang_or_crash_in_the_middle_of_an_event_harms_no_idle_connection(star
         check_unharmed(load.ask("idle"))
     cause = "hung" if signum == signal.SIGSTOP else "crashed"
     assert cluster.status()["deaths"] == {"killed": 0, "crashed": 0, "hung": 0, cause: 1}
-
-
-def percentile(values, share):
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
-
-
-@pytest.mark.limit(900)
-@pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
-def test_many_deaths_under_load_harm_no_idle_connection(start_cluster, request, options):
-    """Each life serves for more than a second, as one that the keeper follows without a pause. Idle connections ask now and
-    then, so that none meets its idle time-out."""
-    request.getfixturevalue("test_points") if not TEST_POINTS else None
-    from tests.lib.tlsload import Load, check_honest, check_unharmed
-    cluster, random, deaths, pauses = start_cluster("--agents", "3", *options, takeover=True), Random(15), sized(6, 100), []
-    with Load(cluster) as load:
-        load.add("idle", count=sized(200, 2000), run="waits")
-        load.ask("idle")
-        load.add("keep", count=sized(20, 200), again="always")
-        load.add("new", count=4, every_ms=200, times=1, again="always")
-        for n in range(deaths):
-            wait_until(lambda: cluster.status()["uptime_s"] >= 2, patience(20), "two seconds of service")
-            answers, more = load.report()["keep"]["answers"], random.randrange(100, 1000)
-            wait_until(lambda answers=answers, more=more: load.report()["keep"]["answers"] > answers + more, patience(20), "load goes on")
-            cluster.kill_ragent()
-            pauses.append(cluster.status()["at_deaths"]["last_pause_us"] / 1000)
-            if n % 5 == 4:
-                check_unharmed(load.ask("idle"))
-        ends = {name: check_honest(load.stop(name))["ends"] for name in ("keep", "new")}
-        check_unharmed(load.ask("idle"))
-    print(f"pauses in ms: p50 {percentile(pauses, 0.5):.1f}, p99 {percentile(pauses, 0.99):.1f}; ends: {ends}")
-    assert cluster.status()["deaths"] == {"killed": deaths, "crashed": 0, "hung": 0}
-    assert cluster.status()["at_deaths"]["went_on"] >= deaths * sized(200, 2000)
-    assert percentile(pauses, 0.99) <= patience(300)
 
 
 @pytest.mark.plain  # many connections, and nothing else that a sanitizer would not see in the tests above
