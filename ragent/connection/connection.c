@@ -321,7 +321,9 @@ static void on_deadline(struct deadline *d)
 		connection_free(c);
 		return;
 	}
+	connection_work_begins(c);
 	act_on_deadline(c);
+	connection_work_ends(c->home);
 	connection_save_if_void(c);
 }
 

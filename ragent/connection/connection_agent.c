@@ -108,7 +108,7 @@ static int in_data(struct connection *c, const struct frame *f)
 		return r;
 	if (ends_generation(f))
 		audit(c, f);
-	fault_at("records.committed", NULL, NULL);
+	connection_fault_at(c, "records.committed");
 	const size_t had = connection_had_bytes(c, f->len), fresh = f->len - had;
 	if (fresh && stream_write(&c->busy->client, f->payload + had, fresh) == CSSL_E_NO_MEMORY) {
 		connection_end(c, END_INTERNAL, END_RESET);
@@ -376,10 +376,8 @@ static void count_frame(struct connection *c)
 		c->account.frames++;
 }
 
-int connection_on_frame(void *holder, struct link *l, const struct frame *f)
+static int hear(struct connection *c, struct link *l, const struct frame *f)
 {
-	struct connection *c = holder;
-
 	int is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
 
 	if (!is_heard && (l != c->current.link || f->stream != c->current.stream)) {
@@ -409,5 +407,16 @@ int connection_on_frame(void *holder, struct link *l, const struct frame *f)
 	audit_saved(c, f, r);
 	connection_release_held(c, ACKNOWLEDGE_FRAMES);
 	connection_relieve(c->home);
+	return r;
+}
+
+int connection_on_frame(void *holder, struct link *l, const struct frame *f)
+{
+	struct connection *c = holder;
+	struct connection_home *home = c->home;
+
+	connection_work_begins(c);
+	int r = hear(c, l, f);
+	connection_work_ends(home);
 	return r;
 }

@@ -191,7 +191,7 @@ static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
 		return len;
 	}
-	atomic_store_explicit(c->home->working, c, memory_order_relaxed);
+	connection_work_begins(c);
 	connection_fault_at(c, "records.came");
 	connection_known(c);
 	return taken;
@@ -359,7 +359,8 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	connection_fault_at(c, "records.read");
 	connection_log_input(c, data, len);
 	/* before the header of a balancer, the client is unknown */
-	atomic_store_explicit(home->working, c->state == CONNECTION_PROXY ? NULL : c, memory_order_relaxed);
+	if (c->state != CONNECTION_PROXY)
+		connection_work_begins(c);
 	connection_fault_at(c, "records.came");
 	c->active_ms = connection_now_ms(c);
 	do {
@@ -372,7 +373,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	note_partial(c, len - used, used);
 	connection_weigh(c);
 	connection_relieve(c->home);
-	atomic_store_explicit(home->working, NULL, memory_order_relaxed);
+	connection_work_ends(home);
 	return used;
 }
 

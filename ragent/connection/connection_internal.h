@@ -238,6 +238,16 @@ size_t connection_log_len(const struct connection *c);
 /* To save memory: for a second it has no log, so it would end if this process died. */
 void connection_give_up_log(struct connection *c);
 
+/* If this process crashes before the work ends, the next one does not restore this connection, and knows its client. */
+static inline void connection_work_begins(struct connection *c)
+{
+	atomic_store_explicit(c->home->working, c, memory_order_relaxed);
+}
+static inline void connection_work_ends(struct connection_home *home)
+{
+	atomic_store_explicit(home->working, NULL, memory_order_relaxed);
+}
+
 /* connection_owed.c */
 /* The agent of all that is queued for the client forgets it: the next owner begins, or there is none any more. */
 void connection_owe_queued(struct connection *c);

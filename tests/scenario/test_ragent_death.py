@@ -370,6 +370,26 @@ def test_after_two_deaths_by_restoring_the_next_process_restores_nothing(start_c
 
 
 @pytest.mark.usefixtures("test_points")
+def test_a_connection_whose_answer_crashes_ragent_is_not_restored(start_cluster):
+    """Its agent would send the same frame to the next process, too."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    good, bad = cluster.http(), cluster.http(source="127.0.0.2")
+    for web in (good, bad):
+        assert ask(cluster, web) == 1024
+    cluster.faults("records.committed fail peer 127.0.0.2:0")
+    cluster.settle_faults()
+    again = cluster.log("r1").count("running again")
+    bad.request("GET", "/1k")
+    bad.sock.settimeout(None)
+    with pytest.raises(ConnectionResetError):
+        os.read(bad.sock.fileno(), 1)
+    wait_until(lambda: cluster.log("r1").count("running again") > again, patience(20), "the next RAgent")
+    assert ask(cluster, good) == 1024
+    assert cluster.status()["deaths"] == {"killed": 0, "crashed": 1, "hung": 0}
+    good.close()
+
+
+@pytest.mark.usefixtures("test_points")
 def test_a_connection_that_cannot_be_restored_ends_by_a_reset(start_cluster):
     """A FIN could pass for the end of an answer."""
     cluster = start_cluster("--agents", "1", takeover=True)
