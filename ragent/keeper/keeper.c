@@ -252,6 +252,11 @@ static int died_restoring(const struct keeper *k, int status)
 	       !has_a_client_to_blame(k->p->notes);
 }
 
+static uint32_t doubt_of(enum death_cause cause)
+{
+	return cause == DEATH_KILLED ? NOTES_DOUBT_KILLED : NOTES_DOUBT_CRASHED;
+}
+
 static void note_death(struct keeper *k, int status)
 {
 	const enum death_cause cause = cause_of(k, status);
@@ -263,7 +268,7 @@ static void note_death(struct keeper *k, int status)
 	n->life++;
 	n->last_cause = cause;
 	n->last_thread = cause == DEATH_HUNG ? k->hung : atomic_load(&n->shared->crashing_in);
-	n->died_restoring = died_restoring(k, status) ? n->died_restoring + 1 : 0;
+	n->restore_doubt = died_restoring(k, status) ? n->restore_doubt + doubt_of(cause) : 0;
 	if (k->served_since_ns && now - k->served_since_ns >= (uint64_t)SHORT_LIFE_MS * NS_PER_MS)
 		k->short_lives = 0;
 	k->life = KEEPER_NEXT_LIFE;
@@ -321,8 +326,13 @@ static int keep(struct keeper *k, int *status)
 			return 1;
 		note_death(k, *status);
 		pid_t child = give_next_life(k);
-		if (child <= 0)
-			return child < 0;
+		if (child == 0)
+			return 0;
+		if (child < 0) {
+			k->p->abandon(k->p->ctx);
+			*status = EXIT_SUCCESS;
+			return 1;
+		}
 	}
 }
 

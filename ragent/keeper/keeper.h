@@ -33,6 +33,8 @@ struct keeper_params {
 	int (*settle)(void *ctx);
 	/* In the keeper, at every tick. */
 	void (*tick)(void *ctx);
+	/* In the keeper, when it is told to stop while it has no child: what the last child left is nobody's. */
+	void (*abandon)(void *ctx);
 	void *ctx;
 };
 

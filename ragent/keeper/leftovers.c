@@ -271,3 +271,22 @@ void leftovers_free(struct leftovers *l)
 	free(l->fresh);
 	*l = (struct leftovers){ 0 };
 }
+
+void leftovers_end_all(struct notes *n)
+{
+	struct leftovers l = { 0 };
+	struct numbers all = { 0 };
+
+	if (list_descriptors(&all) < 0)
+		return;
+	for (size_t i = 0; i < all.count; i++) {
+		const int fd = all.at[i];
+		if (is_noted(n, fd) || log_has(fd) || !is_tcp_connection(fd) || !is_of_client(n, fd))
+			continue;
+		if (tcp_has_ended(fd))
+			close_delivered(fd);
+		else
+			end_by_reset(&l, n, fd);
+	}
+	free(all.at);
+}

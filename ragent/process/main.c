@@ -136,7 +136,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 	background_forget();
 	privileges_set_limits(); /* with more descriptors than the limit none could be listed */
 	table_begin_life(p.notes->table, p.notes->life);
-	if (p.notes->died_restoring >= NOTES_RESTORE_DEATHS)
+	if (p.notes->restore_doubt >= NOTES_RESTORE_NOTHING)
 		connection_forget_saved(p.notes);
 	connection_suspect_clients(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)
@@ -162,6 +162,13 @@ static int settle(void *ctx)
 	return -1;
 }
 
+static void abandon(void *ctx)
+{
+	const struct ragent_params *p = ctx;
+
+	leftovers_end_all(p->notes);
+}
+
 static void on_tick(void *ctx)
 {
 	service_notify_alive();
@@ -183,6 +190,7 @@ static int run_kept(struct ragent_params *p)
 		.live = live_kept,
 		.settle = settle,
 		.tick = on_tick,
+		.abandon = abandon,
 		.ctx = p,
 	};
 

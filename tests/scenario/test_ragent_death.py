@@ -389,6 +389,24 @@ def test_a_connection_whose_answer_crashes_ragent_is_not_restored(start_cluster)
     good.close()
 
 
+def test_a_stop_between_two_lives_is_an_orderly_one(start_cluster):
+    """The keeper pauses after short lives. Nobody goes on with the clients that the last one left, so they get a reset."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    web, keeper = cluster.http(), cluster.keeper_pid()
+    assert ask(cluster, web) == 1024
+    while "next_in_ms=5000" not in cluster.log("r1"):
+        deaths = cluster.log("r1").count("ragent died")
+        wait_until(lambda: cluster.pid("r1") not in (None, keeper), patience(20), "a life")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(cluster.pid("r1"), signal.SIGKILL)
+        wait_until(lambda deaths=deaths: cluster.log("r1").count("ragent died") > deaths, patience(20), "its death")
+    os.kill(keeper, signal.SIGTERM)
+    web.sock.settimeout(None)
+    with pytest.raises(ConnectionResetError):
+        os.read(web.sock.fileno(), 1)
+    assert cluster.wait_gone("r1") == 0
+
+
 @pytest.mark.usefixtures("test_points")
 def test_a_connection_that_cannot_be_restored_ends_by_a_reset(start_cluster):
     """A FIN could pass for the end of an answer."""
