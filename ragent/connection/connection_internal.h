@@ -425,6 +425,8 @@ void connection_forget_frozen(struct connection *c);
 void connection_move_refused(struct connection *c, const char *why);
 /* MOVING: its owner did not answer in time, and keeps it. */
 void connection_move_overdue(struct connection *c);
+/* MOVING: the link to its owner broke, which has the order or not, and keeps it. */
+void connection_move_cut_off(struct connection *c);
 /* HANDED_OFF came for a rest: no agent owns it now. */
 void connection_handed_to_rest(struct connection *c);
 /* The ordered move is over, with this outcome. */

@@ -132,21 +132,29 @@ void connection_handed_to_rest(struct connection *c)
 		connection_drain_if_idle(c);
 }
 
-void connection_move_overdue(struct connection *c)
+static void owner_keeps_it(struct connection *c, const char *why)
 {
 	const int16_t target = c->move_target;
 
+	connection_to(c, CONNECTION_OWNED);
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
+	c->busy->move_began_ns = 0;
+	c->busy->move_answer = MOVE_ANSWER_OVERDUE;
+	c->move_target = target; /* its backend connection went there; the owner may still freeze it later */
+}
+
+void connection_move_overdue(struct connection *c)
+{
 	log_event(LOG_WARNING, &c->id, "owner did not answer an order to move",
 		"agent=%s effect=\"the agent keeps the connection\"",
 		agents_name(connection_agents(c), link_agent(c->current.link)));
 	counter_add(&c->home->counters.moves_overdue, 1);
-	connection_to(c, CONNECTION_OWNED);
-	connection_report_move(
-		c, &(struct move_result){ .outcome = MOVE_CONFLICT,
-			   .reason = "its owner did not answer in time, so the connection stays there" });
-	c->busy->move_began_ns = 0;
-	c->busy->move_answer = MOVE_ANSWER_OVERDUE;
-	c->move_target = target; /* its backend connection went there; the owner may still freeze it later */
+	owner_keeps_it(c, "its owner did not answer in time, so the connection stays there");
+}
+
+void connection_move_cut_off(struct connection *c)
+{
+	owner_keeps_it(c, "the link to its owner broke, so the connection stays there");
 }
 
 void connection_move_refused(struct connection *c, const char *why)

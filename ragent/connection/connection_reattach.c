@@ -25,6 +25,9 @@ static int has_state_to_wait(const struct connection *c)
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_HANDSHAKING: return c->position.stage == POSITION_HANDSHAKE;
 	case CONNECTION_OWNED:
+	case CONNECTION_MOVING:
+	case CONNECTION_ADOPTING:
+	case CONNECTION_FINISHING:
 	case CONNECTION_REATTACHING: return 1;
 	default: return 0;
 	}
@@ -32,14 +35,15 @@ static int has_state_to_wait(const struct connection *c)
 
 static int may_wait(const struct connection *c, const struct link *l)
 {
-	return has_state_to_wait(c) && link_comes_again(l) && c->account.frames != FRAMES_UNKNOWN &&
-	       (!c->busy || c->busy->move_answer == MOVE_ANSWER_NOT_DUE);
+	return has_state_to_wait(c) && link_comes_again(l) && c->account.frames != FRAMES_UNKNOWN;
 }
 
 int connection_waits_for_owner(struct connection *c, const struct link *l)
 {
 	if (!may_wait(c, l) || connection_expand(c) < 0)
 		return 0;
+	if (c->state == CONNECTION_MOVING)
+		connection_move_cut_off(c);
 	if (c->state != CONNECTION_REATTACHING) {
 		c->busy->resumes = c->state;
 		connection_to(c, CONNECTION_REATTACHING);

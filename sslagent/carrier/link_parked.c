@@ -20,9 +20,11 @@
 #define WAIT_NUMERATOR   5u
 #define WAIT_DENOMINATOR 6u
 
+/* TIMEDOUT: RAgent reads nothing for long, perhaps because it hangs and its keeper has not killed it yet. */
 int link_may_park(const struct link *l)
 {
-	const int ended = l->failure == UV_EOF || l->failure == UV_ECONNRESET || l->failure == UV_EPIPE;
+	const int ended = l->failure == UV_EOF || l->failure == UV_ECONNRESET || l->failure == UV_EPIPE ||
+			  l->failure == UV_ETIMEDOUT;
 
 	return ended && l->proven == LINK_PROVEN && l->stage == LINK_OPEN;
 }

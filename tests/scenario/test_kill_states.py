@@ -343,7 +343,7 @@ STATES_THAT_PASS = [
     ("move.asked",               moved_amid_a_request,  BOTH,     WORKS),     # GET is asked again
     ("move.passed",              moved_amid_a_request,  BOTH,     WORKS),
     ("move.said",                moved_amid_a_request,  BOTH,     WORKS),
-    ("move.passed",              moved_amid_a_post,     BOTH,     ANSWERED),  # POST is not
+    ("move.passed",              moved_amid_a_post,     BOTH,     IF_ALIVE),  # POST is not
     ("move.asked",               drained_amid_a_request, BOTH,    WORKS),
     ("move.passed",              drained_amid_a_request, BOTH,    WORKS),
 ]

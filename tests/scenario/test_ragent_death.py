@@ -147,6 +147,22 @@ def stopped(pid):
     return all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"))
 
 
+def test_a_hang_with_tcp_links_harms_nobody(start_cluster):
+    """RAgent reads nothing of its links for longer than agents believe in such a link. Downloads fill them."""
+    from tests.lib.tlsload import Load, check_unharmed
+    cluster = start_cluster("--agents", "2", takeover=True, edit=lambda text: edits.over_tcp(edits.nobody_moves(text)))
+    with Load(cluster) as load:
+        load.add("idle", count=20, run="waits")
+        load.ask("idle")
+        load.add("down", count=64, path="/1m", timeout_ms=patience(60) * 1000)
+        wait_until(lambda: load.report()["down"]["answers"] > 16, patience(20), "load goes on")
+        os.kill(cluster.pid("r1"), signal.SIGSTOP)
+        wait_until(lambda: "running again" in cluster.log("r1"), patience(30), "the next RAgent")
+        check_unharmed(load.ask("idle"))
+        check_unharmed(load.stop("down"))
+    assert cluster.status()["deaths"] == {"killed": 0, "crashed": 0, "hung": 1}
+
+
 @pytest.mark.usefixtures("test_points")
 @pytest.mark.parametrize("signum", sorted({signal.SIGSTOP, signal.SIGABRT, CRASH}), ids=lambda s: s.name)
 @pytest.mark.parametrize("point", ["records.came", "records.committed", "slot.saving"])
