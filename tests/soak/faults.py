@@ -25,6 +25,8 @@ AN_AGENT_LOST = {"post": UNSURE, "up": UNSURE, "new": IN_HANDSHAKE, "resuming": 
 # Where no agent is up, or no backend, those who ask are told so.
 NOBODY_THERE = UNSURE | IN_HANDSHAKE | {"no_connect shaking", "fin shaking"}
 EVERYBODY_ASKING = {name: NOBODY_THERE for name in ("get", "big", "down", "post", "up", "new", "resuming")}
+# Nobody is refused, and each worker may have been changing one connection.
+RAGENT_DIES = {name: UNSURE | IN_HANDSHAKE for name in EVERYBODY_ASKING}
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Fault:
     run: Callable
     costs: dict = field(default_factory=dict)
     needs: str = ""
+    ragents: int = 0  # so many die, and each of their workers may lose one connection, of whatever group,
+    unbounded: tuple = ()  # but for these groups, which may lose more
 
 
 def kill_one_after_another(soak):
@@ -179,9 +183,12 @@ def ragent_replaced(soak):
         time.sleep(soak.seconds / 6)
 
 
+RAGENTS_KILLED = 3
+
+
 def ragent_killed(soak):
     """Each death may cost the one connection that a worker was changing, whatever it did."""
-    for _ in range(3):
+    for _ in range(RAGENTS_KILLED):
         soak.cluster.allow_takeover()
         soak.load.mark()
         soak.cluster.kill_ragent(soak.dice.choice([signal.SIGKILL, signal.SIGSEGV]))
@@ -251,8 +258,9 @@ FAULTS = [
     Fault(18, "the backend silent", backend_silent),
     Fault(19, "clients stop reading", client_stops_reading),
     Fault(20, "RAgent replaced by a new process", ragent_replaced),
-    Fault(20, "RAgent killed", ragent_killed, EVERYBODY_ASKING),
-    Fault(20, "RAgent and an agent killed at once", ragent_and_an_agent_killed, EVERYBODY_ASKING),
+    Fault(20, "RAgent killed", ragent_killed, RAGENT_DIES, ragents=RAGENTS_KILLED),
+    Fault(20, "RAgent and an agent killed at once", ragent_and_an_agent_killed, RAGENT_DIES, ragents=1,
+          unbounded=(*AN_AGENT_LOST, "down")),  # of a download of that agent, RAgent may have had bytes that nobody else has
     Fault(21, "descriptors run out", descriptors_run_out, {"new": NOBODY_THERE, "resuming": NOBODY_THERE, "post": UNSURE,
                                                           "up": UNSURE, "down": UNSURE, "get": UNSURE, "big": UNSURE}),
     Fault(21, "memory runs out", memory_runs_out, EVERYBODY_ASKING),

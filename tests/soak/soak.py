@@ -55,6 +55,7 @@ class Soak:
     def __init__(self, options):
         self.dice, self.seconds, self.count = random.Random(options.seed), options.fault_seconds, 0
         # The store is full soon, so that memory that grows on is memory lost.
+        self.workers = options.workers
         self.cluster = Cluster("--agents", str(options.agents), "--workers", str(options.workers), takeover=True,
                                edit=at_end("store: { size: 2MiB }"))
         self.heard = []          # datagrams of earlier
@@ -144,9 +145,10 @@ class Soak:
         wait_until(answered, HEALS_WITHIN_S, "answers for every group")
 
     def judge(self, fault, before, now):
-        costs = []
+        costs, at_deaths = [], 0
         for name in before.keys() & now.keys():
-            allowed = fault.costs.get(name.split("-")[0], ())
+            group = name.split("-")[0]
+            allowed = fault.costs.get(group, ())
             try:
                 check_honest(now[name])
             except AssertionError:
@@ -154,7 +156,8 @@ class Soak:
                     self.fail(fault, f"{name}: a client was lied to or hangs: {now[name]['ends']}{self.notes(before, now, name)}")
             gone = since(lost(before[name]), lost(now[name]))
             told = since(refused(before[name]), refused(now[name]))
-            self.lost.update({name.split("-")[0]: sum(gone.values())})
+            self.lost.update({group: sum(gone.values())})
+            at_deaths += sum(gone.values()) if group not in fault.unbounded else 0
             wrong = {what: n for what, n in gone.items() if what not in allowed}
             if wrong:
                 self.fail(fault, f"{name}: lost {wrong}{self.notes(before, now, name)}")
@@ -165,6 +168,8 @@ class Soak:
             if name in ("get", "big"):  # others wait for what is slow by itself
                 self.longest_pause_us = max(self.longest_pause_us, now[name]["pause_us"]["max"])
         self.cost = "; ".join(costs) or "nothing lost"
+        if fault.ragents and at_deaths > fault.ragents * self.workers:
+            self.fail(fault, f"lost {at_deaths} connections by {fault.ragents} deaths of {self.workers} workers")
 
     @staticmethod
     def notes(before, now, name):
