@@ -252,11 +252,6 @@ static int died_restoring(const struct keeper *k, int status)
 	       !has_a_client_to_blame(k->p->notes);
 }
 
-static uint32_t doubt_of(enum death_cause cause)
-{
-	return cause == DEATH_KILLED ? NOTES_DOUBT_KILLED : NOTES_DOUBT_CRASHED;
-}
-
 static void note_death(struct keeper *k, int status)
 {
 	const enum death_cause cause = cause_of(k, status);
@@ -268,7 +263,7 @@ static void note_death(struct keeper *k, int status)
 	n->life++;
 	n->last_cause = cause;
 	n->last_thread = cause == DEATH_HUNG ? k->hung : atomic_load(&n->shared->crashing_in);
-	n->restore_doubt = died_restoring(k, status) ? n->restore_doubt + doubt_of(cause) : 0;
+	n->died_restoring = died_restoring(k, status) ? n->died_restoring + 1 : 0;
 	if (k->served_since_ns && now - k->served_since_ns >= (uint64_t)SHORT_LIFE_MS * NS_PER_MS)
 		k->short_lives = 0;
 	k->life = KEEPER_NEXT_LIFE;

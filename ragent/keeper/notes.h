@@ -65,11 +65,8 @@ struct shared_notes {
 
 #define NOTES_NO_THREAD UINT32_MAX
 
-/* How much speaks for it that connections cannot be restored: lives in a row that died while they restored. A kill says
- * less than a crash or a hang. From RESTORE_NOTHING on, the next life restores nothing. */
-#define NOTES_DOUBT_KILLED    1u
-#define NOTES_DOUBT_CRASHED   2u
-#define NOTES_RESTORE_NOTHING 4u
+/* After so many lives that died while they restored, the next one restores nothing. */
+#define NOTES_RESTORE_DEATHS 2u
 
 /* What streams to agents need to outlive a RAgent proper. Made by the keeper, for all its children. */
 struct outliving {
@@ -84,7 +81,7 @@ struct notes {
 	uint32_t life;               /* 0: the first */
 	enum death_cause last_cause; /* of the life before */
 	uint32_t last_thread;        /* the thread that crashed or hung then; NOTES_NO_THREAD: unknown */
-	uint32_t restore_doubt;      /* NOTES_DOUBT_ of each life that ended, in a row until now, before it served */
+	uint32_t died_restoring;     /* so many lives in a row, until now, were killed or crashed before they served */
 	struct table *table;         /* of connections; NULL: none of them continues after a death */
 	struct outliving outliving;
 	struct shared_notes *shared;

@@ -106,12 +106,12 @@ static int die_restoring(void *ctx, enum keeper_life life)
 
 	if (deaths == 1 || deaths == 2)
 		raise(deaths == 1 ? SIGKILL : SIGTRAP);
-	if (deaths == 3 && notes->restore_doubt != NOTES_DOUBT_KILLED + NOTES_DOUBT_CRASHED)
+	if (deaths == 3 && notes->died_restoring != NOTES_RESTORE_DEATHS)
 		return 1;
 	notes_set_stage(notes, deaths == 4 ? NOTES_ENDING : NOTES_SERVING);
 	if (deaths != 4)
 		raise(SIGKILL);
-	return notes->restore_doubt == 0 ? 11 : 1;
+	return notes->died_restoring == 0 ? 11 : 1;
 }
 
 START_TEST(deaths_before_a_next_life_serves_are_counted_until_one_serves)
@@ -131,7 +131,7 @@ static int fail_to_start_then_tell(void *ctx, enum keeper_life life)
 	if (life == KEEPER_FIRST_LIFE)
 		raise(SIGKILL);
 	notes_set_stage(notes, NOTES_ENDING);
-	return notes->restore_doubt == 0 ? 12 : 1;
+	return notes->died_restoring == 0 ? 12 : 1;
 }
 
 START_TEST(a_life_that_cannot_start_says_nothing_of_what_it_restores)
@@ -251,7 +251,7 @@ static int hang_while_restoring(void *ctx, enum keeper_life life)
 	}
 	if (notes_deaths(notes) == 2) {
 		notes_set_stage(notes, NOTES_ENDING);
-		return notes->restore_doubt == NOTES_DOUBT_CRASHED && notes->last_thread == 1 ? 0 : 1;
+		return notes->died_restoring == 1 && notes->last_thread == 1 ? 0 : 1;
 	}
 	notes_set_stage(notes, NOTES_RESTORING);
 	for (;;) {
@@ -343,7 +343,7 @@ static int restore_and_crash(enum keeper_life life, void (*how)(void))
 {
 	if (notes_deaths(notes) == 2) {
 		notes_set_stage(notes, NOTES_ENDING);
-		return notes->restore_doubt == 0 ? 10 : 1;
+		return notes->died_restoring == 0 ? 10 : 1;
 	}
 	notes_set_stage(notes, life == KEEPER_FIRST_LIFE ? NOTES_SERVING : NOTES_RESTORING);
 	if (life == KEEPER_NEXT_LIFE)
