@@ -266,8 +266,8 @@ def test_a_session_of_one_byte_a_record(mail, version):
 
 
 @pytest.mark.parametrize("line,code", [(b"x" * 65536, 500), (b"NOOP \0", 500), (b"NOOP \x1b[2J", 500), ("MÄIL FROM:<a@b>".encode(), 500), (b"\0", 500),
-                                       (b"MAIL FROM:<a@b", 501), (b"STARTTLS", 554), (b"XCLIENT ADDR=192.0.2.1", 550)],
-                         ids=["64 KiB", "NUL", "ESC", "8-bit", "only NUL", "half a path", "STARTTLS", "XCLIENT"])
+                                       (b"MAIL FROM:<a@b", 501), (b"MAIL FROM:<\xe4@x.example>", 501), (b"STARTTLS", 554), (b"XCLIENT ADDR=192.0.2.1", 550)],
+                         ids=["64 KiB", "NUL", "ESC", "8-bit", "only NUL", "half a path", "no UTF-8", "STARTTLS", "XCLIENT"])
 def test_a_bad_command_has_one_reply_and_does_not_reach_the_server(mail, line, code):
     with mail.receiver() as receiver, mail.secured() as client:
         client.send(line + b"\r\nNOOP\r\n")

@@ -61,12 +61,12 @@ class Mail:
 @pytest.fixture
 def start_mail(start_cluster):
     with contextlib.ExitStack() as sinks:
-        def start(*options, keys=(), sink=("--xcssltx", "127.0.0.0/8"), proxied=True, edit=(), **more):
+        def start(*options, keys=(), policy="require", sink=("--xcssltx", "127.0.0.0/8"), proxied=True, edit=(), **more):
             behind = sinks.enter_context(Sink(*(("--proxy",) if proxied else ()), *sink))
             ports = free_ports(2)
             cluster = start_cluster(*(options or ("--agents", "3")), edit=edits.edits(
                 mail_backend(behind.address, *(("proxy_v2: on",) if proxied else ())),
-                mail_listener("mail", ports[0], *keys),
+                mail_listener("mail", ports[0], *keys, policy=policy),
                 mail_listener("implicit", ports[1], *keys, policy="implicit"), *edit), **more)
             return Mail(cluster, behind, ports)
         yield start
@@ -447,6 +447,39 @@ def test_what_clients_do_not_see_and_may_not_say(start_mail):
         quit_well(client)
     counts = mail.end()
     assert counts["mails"] == counts["tx_named"] == 1
+
+
+def international_mail(client, at_content=lambda: None):
+    """RFC 6531: the sink takes such an address only in a mail with SMTPUTF8."""
+    assert client.ask("MAIL FROM:<jürgen@x.example> SMTPUTF8")[0].startswith("250")
+    assert client.ask("RCPT TO:<josé@пример.example>")[0].startswith("250")
+    at_content()
+    content(client)
+    client.send(".\r\n")
+    assert client.reply()[0].startswith("250")
+
+
+@VERSIONS
+def test_addresses_beyond_ascii_pass(start_mail, version):
+    """Also when the owner is lost in the middle of the mail, and the next one says its commands again."""
+    mail = start_mail()
+    with mail.client(version) as client:
+        assert any(line[4:] == "SMTPUTF8" for line in client.ask("EHLO client.example"))
+        international_mail(client)
+        international_mail(client, lambda: mail.cluster.kill(mail.owner(client)))
+        quit_well(client)
+    counts = mail.end()
+    assert counts["mails"] == 2 and counts["tx_named"] == 3 and counts["duplicates"] == 0
+
+
+def test_addresses_beyond_ascii_pass_in_clear(start_mail):
+    mail = start_mail(policy="offer", keys=("capabilities: [PIPELINING, SMTPUTF8]",))
+    with Client(mail.mail) as client:
+        assert "250-SMTPUTF8" in client.greet()
+        international_mail(client)
+        international_mail(client)
+        quit_well(client)
+    assert mail.end()["mails"] == 2
 
 
 def test_a_server_without_proxy_headers_gets_no_names(start_mail):

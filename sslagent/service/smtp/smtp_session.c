@@ -29,7 +29,7 @@ void smtp_session_init(struct smtp_session *s, const struct conf_listener *liste
 		.refused = refused,
 		.hidden = conf_smtp_hidden(&listener->smtp),
 		.data_refuse = SMTP_DATA_SMUGGLING,
-		.parse = SMTP_PARSE_LENIENT };
+		.parse = SMTP_PARSE_LENIENT | SMTP_PARSE_UTF8 }; /* the server judges SMTPUTF8 (RFC 6531 3.1) */
 	s->note.banner = conf_has_preamble(listener) ? SMTP_BANNER_HAD : SMTP_BANNER_OWED;
 }
 
