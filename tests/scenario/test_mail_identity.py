@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reaso
 CLIENT = "127.0.0.77"
 LOST = "421 4.3.2 This server was lost and another took over, try again"
 XCLIENT_HOSTS = "smtpd_authorized_xclient_hosts = 127.0.0.0/8\n"
+AGENT = "agent.example"
 LOGINS = """\
 begin authenticators
 plain:
@@ -53,6 +54,13 @@ def start_before(start_cluster):
     return start
 
 
+def granting_postfix(folder, sink):
+    """A Postfix that grants XCLIENT to the agents, and knows a host name for their addresses."""
+    server = Postfix(folder, sink.address, options=XCLIENT_HOSTS)
+    server.room.etc("hosts", f"127.0.0.1 localhost\n" + "".join(f"127.0.1.{number} {AGENT}\n" for number in range(1, 4)))
+    return server
+
+
 def in_tls(cluster, door, source_address=None):
     client = Client(door, source_address)
     client.greet()
@@ -73,33 +81,33 @@ def send_mail(client):
 
 
 def test_postfix_learns_the_client_by_xclient(start_before, tmp_path):
-    with Sink() as sink, Postfix(tmp_path, sink.address, options=XCLIENT_HOSTS) as server:
+    with Sink() as sink, granting_postfix(tmp_path, sink) as server:
         cluster, door = start_before(server, "xclient: on")
         result = source(door, "--starttls", "--ca", cluster.ca, "--source", CLIENT, "-m", "3")
         assert result.counts["sent"] == 3, result.complaints
-        server.wait_for_lines(rf": client=\S*\[{CLIENT}\]", 3)
+        server.wait_for_lines(rf": client=unknown\[{CLIENT}\]", 3)
         assert not re.search(r": client=\S*\[127\.0\.(0\.1|1\.)", server.log())
 
 
 def test_postfix_learns_it_again_after_a_loss(start_before, tmp_path):
-    with Sink() as sink, Postfix(tmp_path, sink.address, options=XCLIENT_HOSTS) as server:
+    with Sink() as sink, granting_postfix(tmp_path, sink) as server:
         cluster, door = start_before(server, "xclient: on")
         with secured(cluster, door, CLIENT) as client:
             send_mail(client)
             cluster.kill(settled(cluster, client.sock)["owner"])
             send_mail(client)
             assert client.ask("QUIT")[0].startswith("221")
-        server.wait_for_lines(rf": client=\S*\[{CLIENT}\]", 2)
+        server.wait_for_lines(rf": client=unknown\[{CLIENT}\]", 2)
 
 
 def test_postfix_learns_it_after_a_loss_from_a_client_with_helo(start_before, tmp_path):
-    with Sink() as sink, Postfix(tmp_path, sink.address, options=XCLIENT_HOSTS) as server:
+    with Sink() as sink, granting_postfix(tmp_path, sink) as server:
         cluster, door = start_before(server, "xclient: on")
         with in_tls(cluster, door, CLIENT) as client:
             assert client.ask("HELO client.example")[0].startswith("250 ")
             cluster.kill(settled(cluster, client.sock)["owner"])
             send_mail(client)
-        server.wait_for_lines(rf": client=\S*\[{CLIENT}\]", 1)
+        server.wait_for_lines(rf": client=unknown\[{CLIENT}\]", 1)
 
 
 def test_without_a_grant_of_xclient_a_postfix_that_must_know_its_clients_gets_no_mail(start_before, tmp_path):

@@ -1,5 +1,6 @@
 /* smtp_opening.c: the commands to a new server before those of the client. Each step waits for the reply to the one
  * before. */
+#include <stdio.h>
 #include <string.h>
 
 #include "net/log_pace.h"
@@ -46,11 +47,29 @@ static enum step refuse(struct smtp_session *s)
 	return STEP_DONE;
 }
 
+/* XCLIENT changes only the attributes that it has (Postfix XCLIENT_README). So a server keeps the agent's host names
+ * for the client, unless it hears that they are not known: its rules for names would let every client in for an agent.
+ * A server that has read a PROXY header has looked for the names of the client. */
+static int hides_name(const struct smtp_session *s, const char *attribute)
+{
+	return s->backend->proxy_v2 != CONF_ON && smtp_ehlo_lists(&s->relay->offers, SMTP_CAP_XCLIENT, attribute);
+}
+
+static enum step say_introduction(struct smtp_session *s)
+{
+	char command[SMTP_COMMAND_MAX];
+
+	snprintf(command, sizeof command, "XCLIENT %s%s%s\r\n", s->introduction,
+		hides_name(s, "NAME") ? " NAME=[UNAVAILABLE]" : "",
+		hides_name(s, "REVERSE_NAME") ? " REVERSE_NAME=[UNAVAILABLE]" : "");
+	return say(s, command);
+}
+
 /* Postfix XCLIENT_README: after it the server begins again. */
 static enum step introduce(struct smtp_session *s)
 {
 	if (s->introduction[0] && is_granted(&s->relay->offers))
-		return say(s, s->introduction);
+		return say_introduction(s);
 	if (must_introduce(s))
 		return refuse(s);
 	if (s->greeter == SMTP_CLIENT_GREETS)

@@ -500,8 +500,8 @@ void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
 	if (owner->id_len && owner->id_len <= SMTP_TX_ID_MAX / 2)
 		sodium_bin2hex(s->id, sizeof s->id, owner->id, owner->id_len);
 	if (s->listener->smtp.xclient == CONF_ON && owner->client)
-		snprintf(s->introduction, sizeof s->introduction, "XCLIENT ADDR=%s%s PORT=%u\r\n",
-			owner->is_ipv6 ? "IPV6:" : "", owner->client, owner->client_port);
+		snprintf(s->introduction, sizeof s->introduction, "ADDR=%s%s PORT=%u", owner->is_ipv6 ? "IPV6:" : "",
+			owner->client, owner->client_port);
 }
 
 void smtp_session_answered(struct smtp_session *s, size_t len)

@@ -74,7 +74,7 @@ struct smtp_session {
 	uint8_t *reply, *out; /* the reply that is being made; the bytes for the server */
 	size_t reply_len, reply_cap, out_len, out_cap;
 	char id[SMTP_TX_ID_MAX + 1]; /* of the connection, for names of transactions; "": it has none */
-	char introduction[96];       /* the XCLIENT command; "": none is needed */
+	char introduction[96];       /* the client's address, for XCLIENT; "": none is needed */
 	char greeting[SMTP_DOMAIN_MAX + sizeof "EHLO \r\n"];
 	uint8_t left[SMTP_NOTE_MAX]; /* the last note that was left */
 	uint16_t left_len;

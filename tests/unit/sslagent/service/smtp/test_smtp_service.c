@@ -147,7 +147,7 @@ START_TEST(a_server_that_wants_to_know_the_client_is_told)
 	server_says(&a, "220 backend\r\n");
 	server_heard(&a, "EHLO mx.example\r\n");
 	server_says(&a, "250-backend\r\n250 XCLIENT NAME ADDR PORT\r\n");
-	server_heard(&a, "XCLIENT ADDR=192.0.2.1 PORT=99\r\n");
+	server_heard(&a, "XCLIENT ADDR=192.0.2.1 PORT=99 NAME=[UNAVAILABLE]\r\n");
 	server_says(&a, _i ? "550 no\r\n" : "220 again\r\n");
 	if (_i) {
 		client_heard(&a, "421 4.4.1 The mail server behind does not answer, try again later\r\n");
@@ -159,7 +159,7 @@ START_TEST(a_server_that_wants_to_know_the_client_is_told)
 	ck_assert_int_eq(resume_at(&b, &a, 2, SERVICE_RESUME_AT_CHECKPOINT, (const char *const[]){ NULL }), 0);
 	client_says(&b, "NOOP\r\n");
 	server_begins(&b, "250-backend\r\n250 XCLIENT NAME ADDR PORT\r\n");
-	server_heard(&b, "XCLIENT ADDR=192.0.2.1 PORT=99\r\n");
+	server_heard(&b, "XCLIENT ADDR=192.0.2.1 PORT=99 NAME=[UNAVAILABLE]\r\n");
 	server_says(&b, "220 again\r\n");
 	server_heard(&b, "EHLO client.example\r\n");
 	server_says(&b, "250-backend\r\n250-SIZE 9\r\n250 XCLIENT NAME ADDR PORT\r\n");
@@ -178,7 +178,7 @@ static void greeted_with_helo(struct owner *o)
 	server_says(o, "220 backend\r\n");
 	server_heard(o, "EHLO mx.example\r\n");
 	server_says(o, GRANTED);
-	server_heard(o, "XCLIENT ADDR=192.0.2.1 PORT=99\r\n");
+	server_heard(o, "XCLIENT ADDR=192.0.2.1 PORT=99 NAME=[UNAVAILABLE]\r\n");
 	server_says(o, "220 again\r\n");
 	server_heard(o, "HELO client.example\r\n");
 	server_says(o, "250 backend\r\n");
@@ -201,6 +201,29 @@ static void greeted_without_grant(const char *offers)
 	server_heard(&a, "EHLO mx.example\r\n");
 	server_says(&a, offers);
 }
+
+/* Postfix would keep the agent's names for the client. A server that has read a PROXY header has looked for the names
+ * of the client itself. */
+START_TEST(a_server_is_told_that_the_names_of_a_client_are_not_known)
+{
+	static const struct {
+		const char *offers, *introduction;
+		enum conf_switch proxy_v2;
+	} rows[] = {
+		{ "NAME ADDR PORT PROTO HELO LOGIN REVERSE_NAME",
+			"XCLIENT ADDR=192.0.2.1 PORT=99 NAME=[UNAVAILABLE] REVERSE_NAME=[UNAVAILABLE]\r\n", CONF_OFF },
+		{ "REVERSE_NAME ADDR PORT", "XCLIENT ADDR=192.0.2.1 PORT=99 REVERSE_NAME=[UNAVAILABLE]\r\n", CONF_OFF },
+		{ "ADDR PORT", "XCLIENT ADDR=192.0.2.1 PORT=99\r\n", CONF_OFF },
+		{ "NAME ADDR PORT REVERSE_NAME", "XCLIENT ADDR=192.0.2.1 PORT=99\r\n", CONF_ON },
+	};
+	char reply[128];
+
+	backend.proxy_v2 = rows[_i].proxy_v2;
+	snprintf(reply, sizeof reply, "250-backend\r\n250 XCLIENT %s\r\n", rows[_i].offers);
+	greeted_without_grant(reply);
+	server_heard(&a, rows[_i].introduction);
+}
+END_TEST
 
 START_TEST(a_server_that_must_know_its_client_gets_no_mail_without_xclient)
 {
@@ -237,7 +260,7 @@ START_TEST(the_next_server_of_a_client_with_helo_learns_its_address_too)
 		client_heard(&b, "421 4.3.5 This address is not set up for mail\r\n");
 		return;
 	}
-	server_heard(&b, "XCLIENT ADDR=192.0.2.1 PORT=99\r\n");
+	server_heard(&b, "XCLIENT ADDR=192.0.2.1 PORT=99 NAME=[UNAVAILABLE]\r\n");
 	server_says(&b, "220 again\r\n");
 	server_heard(&b, "HELO client.example\r\n");
 	server_says(&b, "250 another\r\n");
@@ -275,6 +298,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_server_that_leaves_an_idle_client_is_heard);
 	tcase_add_test(t, a_state_that_makes_no_sense_is_not_gone_on_with);
 	tcase_add_loop_test(t, a_server_that_wants_to_know_the_client_is_told, 0, 2);
+	tcase_add_loop_test(t, a_server_is_told_that_the_names_of_a_client_are_not_known, 0, 4);
 	tcase_add_loop_test(t, a_server_that_must_know_its_client_gets_no_mail_without_xclient, 0, NOT_GRANTED);
 	tcase_add_loop_test(t, a_server_needs_no_xclient_if_it_knows_its_client_or_may_not, 0, 2);
 	tcase_add_loop_test(t, the_next_server_of_a_client_with_helo_learns_its_address_too, 0, 2);
