@@ -397,7 +397,7 @@ static const struct schema_row smtp_rows[] = {
 	{ "capabilities", SCHEMA_ITEMS, ARRAY(conf_smtp, capabilities, capability_count), .item = SCHEMA_STRING,
 		.item_size = sizeof(char *), .max = SMTP_EHLO_LINES_MAX - 1, .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "the extensions in the reply to EHLO before TLS, beside STARTTLS. Every backend must support "
-			"them. Without this key PIPELINING, 8BITMIME and ENHANCEDSTATUSCODES" },
+			"them, but for PIPELINING. Without this key PIPELINING, 8BITMIME and ENHANCEDSTATUSCODES" },
 	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms), .min = 100 * MS,
 		.max = 3600 * S, .fallback = "5min",
 		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },

@@ -268,10 +268,13 @@ static void on_greeting(struct smtp_relay *r, const struct smtp_reply_line *line
 {
 	if (!line->is_last)
 		return;
-	if (line->code == 250)
-		r->state = SMTP_RELAY_OPEN;
-	else
+	if (line->code != 250) {
 		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
+		return;
+	}
+	r->state = SMTP_RELAY_OPEN;
+	r->tx.rules.one_by_one =
+		r->rules->greeted == SMTP_GREETED_BY_US && !smtp_ehlo_has(&r->offers, SMTP_CAP_PIPELINING);
 }
 
 static void say_offers(struct smtp_relay *r)

@@ -21,6 +21,11 @@ enum smtp_relay_state { SMTP_RELAY_BANNER, SMTP_RELAY_GREETING, SMTP_RELAY_OPEN,
 /* The server's banner: the client had one already, or gets it with our name. */
 enum smtp_relay_banner { SMTP_BANNER_SWALLOWED, SMTP_BANNER_RENAMED };
 
+/* Who has answered the client's greeting, which the relay repeats to the server. US: the client does not know the
+ * server's extensions, so a server without PIPELINING gets each command when the one before is answered
+ * (RFC 2920 3.1). */
+enum smtp_relay_greeted { SMTP_GREETED_BY_SERVER, SMTP_GREETED_BY_US };
+
 /* Lives as long as the relays that use it. */
 struct smtp_relay_rules {
 	const char *name;       /* of the cluster; at most SMTP_DOMAIN_MAX */
@@ -28,6 +33,7 @@ struct smtp_relay_rules {
 	uint32_t hidden;        /* SMTP_CAP_BIT()s that the reply to EHLO does not show */
 	uint32_t data_refuse;   /* SMTP_DATA_BIT()s: content with such a flaw ends the session by 550 */
 	enum smtp_relay_banner banner;
+	enum smtp_relay_greeted greeted;
 	uint8_t parse; /* bits of enum smtp_parse_flag */
 };
 

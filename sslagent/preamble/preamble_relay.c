@@ -239,6 +239,7 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 		.hidden = conf_smtp_hidden(&p->listener->smtp) | HIDDEN_IN_CLEAR,
 		.data_refuse = SMTP_DATA_SMUGGLING,
 		.banner = SMTP_BANNER_SWALLOWED,
+		.greeted = SMTP_GREETED_BY_US,
 		.parse = SMTP_PARSE_LENIENT | SMTP_PARSE_UTF8 }; /* the server judges SMTPUTF8 (RFC 6531 3.1) */
 	memcpy(r->held, held.at, held.len);
 	r->held_len = held.len;

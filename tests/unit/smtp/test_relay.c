@@ -129,6 +129,35 @@ START_TEST(a_repeated_greeting_is_not_answered_to_the_client)
 }
 END_TEST
 
+/* The client sends a group at once, as far as the relay uses it. */
+static void client_sends_a_group(
+	enum smtp_relay_greeted by, const char *greeting, const char *offers, size_t used_at_once)
+{
+	static const char group[] = "MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\n";
+
+	begin(SMTP_BANNER_SWALLOWED, greeting);
+	rules.greeted = by;
+	server_says("220 b\r\n");
+	server_says(offers);
+	const size_t used = smtp_relay_client(&s.relay, group, sizeof group - 1);
+	ck_assert_uint_eq(used, used_at_once ? used_at_once : sizeof group - 1);
+	server_says("250 m\r\n");
+	client_says(group + used);
+	server_says("250 r\r\n");
+	client_heard("250 m\r\n250 r\r\n");
+}
+
+START_TEST(a_group_in_clear_goes_one_by_one_to_a_server_without_pipelining)
+{
+	enum { MAIL_LEN = sizeof "MAIL FROM:<a@x.example>\r\n" - 1 };
+
+	client_sends_a_group(SMTP_GREETED_BY_US, "EHLO c\r\n", "250-b\r\n250 SIZE 9\r\n", MAIL_LEN);
+	client_sends_a_group(SMTP_GREETED_BY_US, "HELO c\r\n", "250 b\r\n", MAIL_LEN);
+	client_sends_a_group(SMTP_GREETED_BY_US, "EHLO c\r\n", "250-b\r\n250 PIPELINING\r\n", 0);
+	client_sends_a_group(SMTP_GREETED_BY_SERVER, "EHLO c\r\n", "250-b\r\n250 SIZE 9\r\n", 0);
+}
+END_TEST
+
 START_TEST(a_server_that_refuses_to_begin_is_out_of_reach)
 {
 	static const char *const banners[] = { "554 no\r\n", "421 later\r\n", "250 hello\r\n" };
@@ -381,6 +410,7 @@ int main(void)
 		the_banner_of_the_server_is_swallowed_or_renamed,
 		nothing_of_the_client_goes_before_the_banner,
 		a_repeated_greeting_is_not_answered_to_the_client,
+		a_group_in_clear_goes_one_by_one_to_a_server_without_pipelining,
 		a_server_that_refuses_to_begin_is_out_of_reach,
 		the_reply_to_ehlo_has_our_name_and_not_what_is_hidden,
 		a_forbidden_command_is_answered_in_its_turn,

@@ -184,7 +184,7 @@ static void mail_began(void)
 	wait_until(server_accepts());
 	write_all(server, "220 server\r\n", 12);
 	server_expects("EHLO client.example\r\n");
-	write_all(server, "250 server\r\n", 12);
+	write_all(server, "250-server\r\n250 PIPELINING\r\n", 28);
 	server_expects("MAIL FROM:<a@x.example>\r\n");
 	client_heard("");
 	write_all(server, "250 m\r\n", 7);
