@@ -11,7 +11,10 @@ static void say_own(struct smtp_relay *r, enum smtp_own own, enum smtp_relay_wor
 {
 	uint8_t reply[SMTP_RELAY_OWN_MAX];
 	struct wire_writer w = wire_writer(reply, sizeof reply);
-	smtp_own_write(&w, own);
+	if (own == SMTP_OWN_NAME_REFUSED)
+		smtp_word_write(&w, r->refusal); /* the server's reason */
+	else
+		smtp_own_write(&w, own);
 	r->ops->to_client(r->ctx, (const char *)reply, (size_t)wire_writer_len(&w), what);
 }
 
@@ -164,9 +167,17 @@ static void pass(struct smtp_relay *r, const struct smtp_client_event *e)
 		r->ops->to_server(r->ctx, e->wire.at, e->wire.len);
 }
 
+/* The server has refused the greeting, which the client takes for accepted. */
+static int is_unwelcome(const struct smtp_relay *r, enum smtp_verb verb)
+{
+	return r->refusal[0] && verb == SMTP_VERB_MAIL && !r->tx.greeting;
+}
+
 static void on_command(struct smtp_relay *r, const struct smtp_client_event *e)
 {
 	enum smtp_own own = smtp_relay_refusal(r->rules, r->offers.has, e);
+	if (!own && is_unwelcome(r, e->command.verb))
+		own = SMTP_OWN_NAME_REFUSED;
 	if (own) {
 		smtp_tx_answer(&r->tx, e, own);
 		say_due(r);
@@ -264,15 +275,22 @@ static void on_banner(struct smtp_relay *r, const struct smtp_reply_line *line)
 		r->state = SMTP_RELAY_OPEN;
 }
 
-static void on_greeting(struct smtp_relay *r, const struct smtp_reply_line *line)
+/* A 421 is no judgement of the greeting, but the end of the server's session (RFC 5321 3.8). */
+static int is_refusal(const struct smtp_relay *r, unsigned code)
 {
-	if (!line->is_last)
+	return r->rules->greeted == SMTP_GREETED_BY_US && (code / 100 == 4 || code / 100 == 5) && code != 421;
+}
+
+static void on_greeting(struct smtp_relay *r, const struct smtp_server_event *e)
+{
+	if (!e->line.is_last)
 		return;
-	if (line->code != 250) {
+	if (is_refusal(r, e->line.code) && smtp_span_copy(e->wire, r->refusal, sizeof r->refusal) == 0)
+		r->state = SMTP_RELAY_OPEN;
+	else if (e->line.code == 250)
+		r->state = SMTP_RELAY_OPEN;
+	else
 		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
-		return;
-	}
-	r->state = SMTP_RELAY_OPEN;
 	r->tx.rules.one_by_one =
 		r->rules->greeted == SMTP_GREETED_BY_US && !smtp_ehlo_has(&r->offers, SMTP_CAP_PIPELINING);
 }
@@ -310,7 +328,7 @@ static void on_line(struct smtp_relay *r, const struct smtp_server_event *e)
 	if (r->state == SMTP_RELAY_BANNER)
 		on_banner(r, &e->line);
 	else if (r->state == SMTP_RELAY_GREETING)
-		on_greeting(r, &e->line);
+		on_greeting(r, e);
 	else
 		on_reply(r, e);
 }

@@ -12,9 +12,10 @@
 #include "smtp/transaction.h"
 #include "smtp/tx_name.h"
 
-#define SMTP_RELAY_LINE_MAX  SMTP_AUTH_LINE_MAX /* of a client */
-#define SMTP_RELAY_REPLY_MAX 1024u              /* of the server; RFC 5321 4.5.3.1.5 has 512 */
-#define SMTP_RELAY_OWN_MAX   2048u              /* one of ours: the reply to EHLO */
+#define SMTP_RELAY_LINE_MAX    SMTP_AUTH_LINE_MAX /* of a client */
+#define SMTP_RELAY_REPLY_MAX   1024u              /* of the server; RFC 5321 4.5.3.1.5 has 512 */
+#define SMTP_RELAY_REFUSAL_MAX 513u               /* RFC 5321 4.5.3.1.5, and a NUL */
+#define SMTP_RELAY_OWN_MAX     2048u              /* one of ours: the reply to EHLO */
 
 enum smtp_relay_state { SMTP_RELAY_BANNER, SMTP_RELAY_GREETING, SMTP_RELAY_OPEN, SMTP_RELAY_OVER };
 
@@ -23,7 +24,8 @@ enum smtp_relay_banner { SMTP_BANNER_SWALLOWED, SMTP_BANNER_RENAMED };
 
 /* Who has answered the client's greeting, which the relay repeats to the server. US: the client does not know the
  * server's extensions, so a server without PIPELINING gets each command when the one before is answered
- * (RFC 2920 3.1). */
+ * (RFC 2920 3.1). And where the server refuses the greeting, each MAIL gets the refusal, until the client greets in
+ * another way. SERVER: then another server has accepted it, so a refusal ends the relay. */
 enum smtp_relay_greeted { SMTP_GREETED_BY_SERVER, SMTP_GREETED_BY_US };
 
 /* Lives as long as the relays that use it. */
@@ -70,6 +72,7 @@ struct smtp_relay {
 	uint8_t turn;   /* the command that is answered by the words that to_client() gets now: enum smtp_verb or enum
 			   smtp_turn */
 	size_t read;    /* how much it read of the bytes that smtp_relay_client() was given last */
+	char refusal[SMTP_RELAY_REFUSAL_MAX]; /* the last line of the reply that refused the greeting; "": none */
 	enum smtp_own over_for; /* OVER: the reply with which we ended it; NONE: the server or the client ended it */
 	struct smtp_tx tx;
 	struct smtp_ehlo offers; /* of the server, unchanged */

@@ -109,6 +109,8 @@
 		"Direct clients reset: bytes in clear came where TLS had to begin")                                    \
 	X(PREAMBLES_ENDED, "preambles_ended", MONOTONIC, "Of them those that ended in clear by QUIT or a refusal")     \
 	X(MAIL_IN_CLEAR, "mail_in_clear", MONOTONIC, "Of them those in which mail began without STARTTLS")             \
+	X(MAIL_GREETINGS_REFUSED, "mail_greetings_refused", MONOTONIC,                                                 \
+		"Of these those whose EHLO or HELO the mail server refused")                                           \
 	X(PREAMBLES_REFUSED, "preambles_refused", MONOTONIC,                                                           \
 		"Direct listeners: dialogues in clear that were refused or ended, because there were too many")        \
 	X(MAIL_REPEATED, "mail_repeated", MONOTONIC,                                                                   \

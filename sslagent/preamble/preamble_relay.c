@@ -172,13 +172,23 @@ size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len)
 
 /* --- the backend --- */
 
+static void count_refusal(struct preamble *p, enum smtp_relay_state before)
+{
+	const struct smtp_relay *r = &p->relay->relay;
+
+	if (before == SMTP_RELAY_GREETING && r->refusal[0])
+		count(COUNT_MAIL_GREETINGS_REFUSED);
+}
+
 static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 {
 	struct preamble *p = user;
+	const enum smtp_relay_state before = p->relay->relay.state;
 	size_t n = client_room(p);
 
 	n = n < len ? n : len;
 	smtp_relay_server(&p->relay->relay, (const char *)data, n);
+	count_refusal(p, before);
 	if (n < len)
 		backend_read_off(p->relay->backend);
 	preamble_relay_look(p);

@@ -15,6 +15,7 @@ from tests.lib import edits
 from tests.lib.build import TEST_POINTS, patience
 from tests.lib.mail import Sink, source
 from tests.lib.mail_cluster import HOST, direct_listener, mail_backend, mail_listener
+from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_client import Client
 from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.waiting import wait_until
@@ -515,6 +516,25 @@ def test_a_mail_server_that_is_down(start_mail):
             client.greet()
             assert client.ask("MAIL FROM:<a@x.example>")[0].startswith("421 4.4.1")
             assert client.ends() == ("fin", b"")
+
+
+def test_a_mail_server_that_refuses_the_greeting_gives_the_reason(start_mail):
+    """The agent has answered the greeting itself, so the reason comes with the reply to MAIL. The client may greet in another way."""
+    mail = start_mail()
+    mail.end()
+    refused = "550 5.7.1 no such name"
+    with ScriptedReceiver({"EHLO my_pc": refused, "HELO my_pc": refused}, listen=mail.sink.address, proxied=True) as receiver:
+        for door in open_doors(mail):
+            with Client(door) as client:
+                client.greet("my_pc")
+                client.send("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nRSET\r\n")
+                assert client.reply() == [refused]
+                assert [client.code() for _ in range(2)] == [250, 250]
+                assert client.ask("EHLO client.example")[0].startswith("250")
+                send_mail(client)
+                assert client.ask("QUIT")[0].startswith("221")
+        assert len(receiver.contents) == 2
+    assert mail.agent_count("mail_greetings_refused") == 2
 
 
 def stay_in_mail(*clients, seconds=0.5):

@@ -158,6 +158,40 @@ START_TEST(a_group_in_clear_goes_one_by_one_to_a_server_without_pipelining)
 }
 END_TEST
 
+START_TEST(a_refused_greeting_that_the_client_takes_for_accepted_answers_its_mail)
+{
+	begin(SMTP_BANNER_SWALLOWED, "EHLO pc\r\n");
+	rules.greeted = SMTP_GREETED_BY_US;
+	server_says("220 b\r\n");
+	server_heard("EHLO pc\r\n");
+	server_says("501-not so\r\n501 5.5.2 no such host\r\n");
+	client_heard("");
+	client_says("MAIL FROM:<a@x.example>\r\nMAIL FROM:<b@x.example>\r\n");
+	client_heard("501 5.5.2 no such host\r\n501 5.5.2 no such host\r\n");
+	server_heard("");
+	client_says("EHLO mypc\r\n");
+	server_heard("EHLO mypc\r\n");
+	server_says("250 b\r\n");
+	client_heard("250 mx.example\r\n");
+	client_says("MAIL FROM:<a@x.example>\r\n");
+	server_heard("MAIL FROM:<a@x.example>\r\n");
+}
+END_TEST
+
+START_TEST(a_greeting_that_is_refused_for_now_answers_a_mail_too)
+{
+	begin(SMTP_BANNER_SWALLOWED, "HELO c\r\n");
+	rules.greeted = SMTP_GREETED_BY_US;
+	server_says("220 b\r\n450 4.7.1 wait\r\n");
+	client_says("MAIL FROM:<a@x.example>\r\n");
+	client_heard("450 4.7.1 wait\r\n");
+	begin(SMTP_BANNER_SWALLOWED, "HELO c\r\n");
+	rules.greeted = SMTP_GREETED_BY_US;
+	server_says("220 b\r\n421 4.3.2 closing\r\n");
+	client_heard("421 4.4.1 The mail server behind does not answer, try again later\r\n");
+}
+END_TEST
+
 START_TEST(a_server_that_refuses_to_begin_is_out_of_reach)
 {
 	static const char *const banners[] = { "554 no\r\n", "421 later\r\n", "250 hello\r\n" };
@@ -411,6 +445,8 @@ int main(void)
 		nothing_of_the_client_goes_before_the_banner,
 		a_repeated_greeting_is_not_answered_to_the_client,
 		a_group_in_clear_goes_one_by_one_to_a_server_without_pipelining,
+		a_refused_greeting_that_the_client_takes_for_accepted_answers_its_mail,
+		a_greeting_that_is_refused_for_now_answers_a_mail_too,
 		a_server_that_refuses_to_begin_is_out_of_reach,
 		the_reply_to_ehlo_has_our_name_and_not_what_is_hidden,
 		a_forbidden_command_is_answered_in_its_turn,
