@@ -402,7 +402,9 @@ static const struct schema_row smtp_rows[] = {
 		.max = 3600 * S, .fallback = "5min",
 		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },
 	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
-		.fallback = "20", .help = "after so many refused commands before STARTTLS the connection ends" },
+		.fallback = "20",
+		.help = "after so many refused commands before STARTTLS the connection ends, and after so many that an "
+			"agent refuses in the backend's place behind it" },
 	{ "hide", SCHEMA_ITEMS, ARRAY(conf_smtp, hide, hide_count), .item = SCHEMA_STRING, .item_size = sizeof(char *),
 		.max = SMTP_CAP_OTHER, .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "extensions of the backend, by keyword, that clients do not see and cannot use. STARTTLS, "

@@ -72,10 +72,21 @@ void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *ru
 	r->offers.has = past->offers;
 	r->tx.greeting = (uint8_t)past->greeting;
 	r->tx.authenticated = (uint8_t)past->authenticated;
+	r->refusals = past->refusals;
 	smtp_span_copy(smtp_span_of(past->client), r->tx.name, sizeof r->tx.name);
 }
 
 /* --- the client's direction --- */
+
+/* A 421 ends the session (RFC 5321 3.8). So does a line that is too long: nobody waits for its end. */
+static void say_in_turn(struct smtp_relay *r, const struct smtp_server_event *e)
+{
+	r->turn = (uint8_t)e->turn;
+	if (smtp_own_reply(e->own)->code == 421 || e->own == SMTP_OWN_LINE_TOO_LONG)
+		smtp_relay_end(r, e->own);
+	else
+		say_own(r, e->own, words_now(r));
+}
 
 /* Replies of our own come in order with those of the server. */
 static void say_due(struct smtp_relay *r)
@@ -86,11 +97,7 @@ static void say_due(struct smtp_relay *r)
 		smtp_tx_server(&r->tx, NULL, 0, &taken, &e);
 		if (e.kind != SMTP_SERVER_OWN || r->state == SMTP_RELAY_OVER)
 			return;
-		r->turn = (uint8_t)e.turn;
-		if (smtp_own_reply(e.own)->code == 421)
-			smtp_relay_end(r, e.own);
-		else
-			say_own(r, e.own, words_now(r));
+		say_in_turn(r, &e);
 	}
 }
 
@@ -178,6 +185,8 @@ static void on_command(struct smtp_relay *r, const struct smtp_client_event *e)
 	enum smtp_own own = smtp_relay_refusal(r->rules, r->offers.has, e);
 	if (!own && is_unwelcome(r, e->command.verb))
 		own = SMTP_OWN_NAME_REFUSED;
+	if (own && ++r->refusals == r->rules->refusals_max)
+		own = SMTP_OWN_TOO_MANY_ERRORS;
 	if (own) {
 		smtp_tx_answer(&r->tx, e, own);
 		say_due(r);
@@ -342,10 +351,9 @@ void smtp_relay_server(struct smtp_relay *r, const char *in, size_t len)
 		used += taken;
 		if (e.kind == SMTP_SERVER_LINE)
 			on_line(r, &e);
-		else if (e.kind == SMTP_SERVER_OWN) {
-			r->turn = (uint8_t)e.turn;
-			say_own(r, e.own, words_now(r));
-		} else if (e.kind == SMTP_SERVER_BAD)
+		else if (e.kind == SMTP_SERVER_OWN)
+			say_in_turn(r, &e);
+		else if (e.kind == SMTP_SERVER_BAD)
 			smtp_relay_end(r, SMTP_OWN_BACKEND_BROKEN);
 	}
 	if (r->state == SMTP_RELAY_OPEN)

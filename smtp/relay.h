@@ -36,7 +36,8 @@ struct smtp_relay_rules {
 	uint32_t data_refuse;   /* SMTP_DATA_BIT()s: content with such a flaw ends the session by 550 */
 	enum smtp_relay_banner banner;
 	enum smtp_relay_greeted greeted;
-	uint8_t parse; /* bits of enum smtp_parse_flag */
+	unsigned refusals_max; /* the reply of our own that would be this one ends the session by 421; 0: none does */
+	uint8_t parse;         /* bits of enum smtp_parse_flag */
 };
 
 /* PART: the reply goes on. REPLY: it ends, and another is due. WHOLE: it ends, and no other is due. */
@@ -59,6 +60,7 @@ struct smtp_relay_past {
 	const char *client;      /* the client's name for itself */
 	uint32_t offers;         /* SMTP_CAP_BIT()s of the server's reply to EHLO */
 	unsigned authenticated;  /* 1: by AUTH */
+	unsigned refusals;       /* commands that we answered in the server's place */
 };
 
 /* Embedded. */
@@ -71,7 +73,8 @@ struct smtp_relay {
 	uint8_t within; /* the client has got a part of a reply */
 	uint8_t turn;   /* the command that is answered by the words that to_client() gets now: enum smtp_verb or enum
 			   smtp_turn */
-	size_t read;    /* how much it read of the bytes that smtp_relay_client() was given last */
+	unsigned refusals; /* commands that we answered in the server's place */
+	size_t read;       /* how much it read of the bytes that smtp_relay_client() was given last */
 	char refusal[SMTP_RELAY_REFUSAL_MAX]; /* the last line of the reply that refused the greeting; "": none */
 	enum smtp_own over_for; /* OVER: the reply with which we ended it; NONE: the server or the client ended it */
 	struct smtp_tx tx;

@@ -129,7 +129,8 @@
 		"421 said behind TLS: the server broke the protocol")                                                  \
 	X(MAIL_421_BACKEND_CHANGED, "mail_421_backend_changed", MONOTONIC,                                             \
 		"421 said behind TLS: another server offered something else, or replied differently")                  \
-	X(MAIL_421_OTHER, "mail_421_other", MONOTONIC, "421 or 550 said behind TLS for any other reason, and the end") \
+	X(MAIL_421_OTHER, "mail_421_other", MONOTONIC,                                                                 \
+		"421, 500 or 550 said behind TLS for another reason, and the end")                                     \
 	X(LINKS_LOST, "links_lost", MONOTONIC, "Links to RAgent workers lost")                                         \
 	X(LINK_VIOLATIONS, "link_violations", MONOTONIC, "Of them, because RAgent broke the link protocol")            \
 	X(STREAMS_PARKED, "streams_parked", MONOTONIC,                                                                 \

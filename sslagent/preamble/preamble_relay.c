@@ -250,6 +250,7 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 		.data_refuse = SMTP_DATA_SMUGGLING,
 		.banner = SMTP_BANNER_SWALLOWED,
 		.greeted = SMTP_GREETED_BY_US,
+		.refusals_max = p->listener->smtp.refusals_max,
 		.parse = SMTP_PARSE_LENIENT | SMTP_PARSE_UTF8 }; /* the server judges SMTPUTF8 (RFC 6531 3.1) */
 	memcpy(r->held, held.at, held.len);
 	r->held_len = held.len;

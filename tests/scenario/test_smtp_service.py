@@ -508,7 +508,7 @@ KEPT_MAX = 1 << 20  # bytes: some windows
 @VERSIONS
 def test_a_client_that_reads_no_reply_is_not_heard_any_more(start_mail, version):
     """It sends commands that the agent itself refuses, again and again. Then it reads all replies, and goes on."""
-    mail = start_mail(edit=[edits.at_end("limits: { kept: 8MiB }")])
+    mail = start_mail(keys=("refusals: off",), edit=[edits.at_end("limits: { kept: 8MiB }")])
     with mail.client(version) as client:
         client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16384)
         client.sock.settimeout(1)

@@ -28,6 +28,7 @@ void smtp_session_init(struct smtp_session *s, const struct conf_listener *liste
 	s->rules = (struct smtp_relay_rules){ .name = listener->smtp.hostname,
 		.refused = refused,
 		.hidden = conf_smtp_hidden(&listener->smtp),
+		.refusals_max = listener->smtp.refusals_max,
 		.data_refuse = SMTP_DATA_SMUGGLING,
 		.parse = SMTP_PARSE_LENIENT | SMTP_PARSE_UTF8 }; /* the server judges SMTPUTF8 (RFC 6531 3.1) */
 	s->note.banner = conf_has_preamble(listener) ? SMTP_BANNER_HAD : SMTP_BANNER_OWED;
@@ -35,8 +36,10 @@ void smtp_session_init(struct smtp_session *s, const struct conf_listener *liste
 
 static void drop_relay(struct smtp_session *s)
 {
-	if (s->relay)
+	if (s->relay) {
+		s->refusals = s->relay->refusals;
 		sodium_memzero(s->relay, sizeof *s->relay);
+	}
 	free(s->relay);
 	s->relay = NULL;
 }
@@ -314,7 +317,8 @@ static int wake(struct smtp_session *s)
 	const struct smtp_relay_past past = { .greeting = (enum smtp_verb)s->note.greeting,
 		.client = s->note.client,
 		.offers = s->note.offers,
-		.authenticated = s->note.authenticated };
+		.authenticated = s->note.authenticated,
+		.refusals = s->refusals };
 
 	if (s->relay || s->stage != SMTP_TALKING)
 		return 0;

@@ -62,6 +62,7 @@ struct smtp_session {
 	uint8_t last;             /* OVER: enum smtp_tx_state of the server */
 	struct smtp_note note;    /* the note for the present state */
 	uint32_t replies;         /* for the client, since the last checkpoint */
+	unsigned refusals;        /* of this owner, without those of @relay */
 	struct smtp_mark here;    /* where the bytes began that the relay got last */
 	uint64_t record;          /* of the client's next bytes */
 	uint16_t epoch;           /* of the owner */
