@@ -153,10 +153,11 @@ void stream_set_read_max(struct stream *s, uint32_t bytes);
 void stream_read_again(struct stream *s);
 size_t stream_kept(const struct stream *s);
 
-/* 1 if the peer has sent nothing that is unread, no end either, else 0. Asks the kernel. Not for shared streams. */
+/* 1 if no byte of the peer is unread, else 0. Its end is no byte. Asks the kernel. Not for shared streams. */
 int stream_is_quiet(const struct stream *s);
 
-/* The same for @count of them with one call of the kernel; *quiet gets a bit for each (the first: bit 0). */
+/* For @count of them with one call of the kernel: *quiet gets a bit (the first: bit 0) for each of whose peer neither a
+ * byte nor an end is unread. */
 #define STREAM_ASKED_MAX 64u
 void stream_are_quiet(const struct stream *const *streams, unsigned count, uint64_t *quiet);
 

@@ -52,7 +52,7 @@ int stream_is_quiet(const struct stream *s)
 
 	if (!stream_is_open(s) || stream_kept(s))
 		return 0;
-	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
 void stream_are_quiet(const struct stream *const *streams, unsigned count, uint64_t *quiet)

@@ -165,6 +165,21 @@ def test_what_is_injected_at_starttls_is_never_read(start_mail, pause_ms):
     assert mail.agent_count("backend_connects") == 0
 
 
+def test_an_end_that_comes_with_starttls_injects_nothing(start_mail):
+    """A client that only asks whether STARTTLS is there, as `nc -N` does from a file."""
+    mail = start_mail()
+    for door in doors(mail):
+        for _ in range(20):
+            with Client(door) as client:
+                assert client.code() == 220
+                client.send("EHLO client.example\r\nSTARTTLS\r\n")
+                client.sock.shutdown(socket.SHUT_WR)
+                end, said = client.ends()
+                assert end == "fin" and said.startswith(b"250-"), (end, said)
+    assert mail.agent_count("preambles") == 40
+    assert mail.count("starttls_injections") == mail.agent_count("starttls_injections") == 0
+
+
 def client_hello(context):
     """The first record of a handshake."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
