@@ -43,6 +43,7 @@ static const struct {
 	{ SMTP_CAP_XCLIENT, "nothing, as it is no client's" },
 	{ SMTP_CAP_XFORWARD, "nothing, as it is no client's" },
 	{ SMTP_CAP_XCSSLTX, "nothing, as it is no client's" },
+	{ SMTP_CAP_FOREIGN, "nothing, as agents do not know its commands" },
 };
 
 static const char *why_not(int added, const struct smtp_ehlo *set)

@@ -13,6 +13,16 @@ static const char *const keywords[] = {
 		[SMTP_CAP_OTHER] = "",
 };
 
+static const char *const foreign[] = {
+	"ATRN",                              /* RFC 2645: turns the session round */
+	"BURL",                              /* RFC 4468: a command in place of BDAT */
+	"ONEX",                              /* sendmail: the same word is a command, as of the next ones */
+	"PRDR",                              /* draft-hall-prdr: a reply for each recipient at the end of a mail */
+	"SAML", "SEND", "SOML", "TURN",      /* RFC 821 3.4, 3.8; RFC 5321 appendix F */
+	"VERB",                              /* sendmail */
+	"X-EXPS", "X-LINK2STATE", "XEXCH50", /* Exchange */
+};
+
 const char *smtp_cap_keyword(enum smtp_cap cap)
 {
 	return cap < SMTP_CAP_OTHER ? keywords[cap] : "";
@@ -27,6 +37,9 @@ void smtp_ehlo_clear(struct smtp_ehlo *set)
 static enum smtp_cap find_cap(struct smtp_span keyword)
 {
 	unsigned cap = 0;
+	for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
+		if (smtp_span_is(keyword, foreign[i]))
+			return SMTP_CAP_FOREIGN;
 	while (cap < SMTP_CAP_OTHER && !smtp_span_is(keyword, keywords[cap]))
 		cap++;
 	return (enum smtp_cap)cap;
@@ -137,7 +150,7 @@ static struct smtp_span line_of_both(const struct smtp_ehlo *all, unsigned i, co
 	const struct smtp_span none = { all->text, 0 };
 	if (!(other->has & SMTP_CAP_BIT(row->cap)))
 		return none;
-	if (row->cap == SMTP_CAP_OTHER)
+	if (row->cap >= SMTP_CAP_OTHER)
 		return count_of(other, line_text(all, i)) > 0 ? line_text(all, i) : none;
 	for (unsigned k = 0; row->cap == SMTP_CAP_SIZE && k < other->count; k++) {
 		if (other->lines[k].cap == SMTP_CAP_SIZE && other_size > 0 && (size == 0 || other_size < size))

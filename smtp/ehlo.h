@@ -34,18 +34,19 @@
 
 enum smtp_cap {
 #define X(name, keyword) SMTP_CAP_##name,
-	SMTP_CAPS(X) SMTP_CAP_OTHER /* any other keyword */
+	SMTP_CAPS(X) SMTP_CAP_OTHER, /* any other keyword */
 #undef X
+	SMTP_CAP_FOREIGN, /* of an extension with commands or replies that command.h and transaction.h do not know */
 };
 
 #define SMTP_CAP_BIT(cap) (1u << (cap))
-#define SMTP_CAP_ALL      (SMTP_CAP_BIT(SMTP_CAP_OTHER + 1) - 1)
+#define SMTP_CAP_ALL      (SMTP_CAP_BIT(SMTP_CAP_FOREIGN + 1) - 1)
 
-/* Extensions that are never offered to a client (STARTTLS inside TLS: RFC 3207 4.2; the others are for trusted peers).
- */
+/* Extensions that are never offered to a client (STARTTLS inside TLS: RFC 3207 4.2; those that nobody here could
+ * follow; the others are for trusted peers). */
 #define SMTP_CAPS_HIDDEN                                                                                               \
 	(SMTP_CAP_BIT(SMTP_CAP_STARTTLS) | SMTP_CAP_BIT(SMTP_CAP_XCLIENT) | SMTP_CAP_BIT(SMTP_CAP_XFORWARD) |          \
-		SMTP_CAP_BIT(SMTP_CAP_XCSSLTX))
+		SMTP_CAP_BIT(SMTP_CAP_XCSSLTX) | SMTP_CAP_BIT(SMTP_CAP_FOREIGN))
 
 #define SMTP_EHLO_LINES_MAX 32u
 #define SMTP_EHLO_TEXT_MAX  1024u

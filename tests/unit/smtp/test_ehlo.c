@@ -74,7 +74,8 @@ END_TEST
 
 START_TEST(a_filter_hides_what_clients_must_not_see)
 {
-	struct smtp_ehlo set = set_of("PIPELINING\nSTARTTLS\nXCLIENT NAME ADDR\nXFORWARD NAME\nXCSSLTX\nX-ODD\nDSN");
+	struct smtp_ehlo set = set_of(
+		"PIPELINING\nSTARTTLS\nXCLIENT NAME ADDR\nXFORWARD NAME\nXCSSLTX\nX-ODD\nburl imap\nPRDR\nATRN\nDSN");
 	struct written out;
 	smtp_ehlo_keep(&set, SMTP_CAP_ALL & ~SMTP_CAPS_HIDDEN);
 	smtp_ehlo_write(written_begin(&out), "mx.example", &set);
