@@ -2,11 +2,12 @@
 
 import contextlib
 import ssl
+import statistics
 import time
 
 import pytest
 
-from tests.lib.build import SANITIZED
+from tests.lib.build import SANITIZED, patience
 from tests.lib.mail_front_door import mail_door
 from tests.lib.smtp_client import Client
 from tests.lib.smtp_talk import Talk
@@ -134,17 +135,16 @@ def test_nothing_said_in_clear_is_known_behind_the_handshake(start_front):
 
 def test_the_first_reply_behind_a_handshake_comes_at_once(start_front):
     """A client that leaves Nagle's algorithm on waits for what acknowledges its Finished, and without TCP_NODELAY of the server this
-    takes 40 ms. A busy machine may be late at times, but not always."""
-    bound_s = FIRST_REPLY_SANITIZED_S if SANITIZED else FIRST_REPLY_S
+    takes 40 ms. A busy machine may be late at times, but not mostly."""
     with start_front() as front:
         took = []
-        while len(took) < 20 and min(took, default=bound_s) >= bound_s:
+        for _ in range(15):
             with secured(front) as client:
                 begin = time.monotonic()
                 client.say("EHLO client.example")
                 took.append(time.monotonic() - begin)
                 client.say("QUIT")
-    assert min(took) < bound_s, took
+    assert statistics.median(took) < patience(FIRST_REPLY_SANITIZED_S if SANITIZED else FIRST_REPLY_S), took
 
 
 @pytest.mark.parametrize("first", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),

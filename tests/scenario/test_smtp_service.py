@@ -295,6 +295,25 @@ def test_a_planned_move_takes_the_servers_connection_along(start_mail, version):
     assert mail.end()["mails"] == 3
 
 
+@VERSIONS
+def test_a_session_that_has_moved_resumes(start_mail, version):
+    """Its ticket, or its id, is good for other connections, which move as well."""
+    mail = start_mail()
+    context, first = mail.cluster.context(version=version, alpn=()), None
+    for _ in range(3):
+        with Client(mail.mail) as client:
+            client.greet()
+            client.starttls(context, session=first)
+            assert client.sock.session_reused == bool(first)
+            assert client.ask("EHLO client.example")[0].startswith("250")
+            where = mail.connection(client)
+            mail.cluster.move(where["id"], after(mail.cluster, where["owner"]))
+            wait_until(lambda: mail.owner(client) not in (None, where["owner"]), patience(10), "the move")
+            send_mail(client)
+            first = first or client.sock.session
+    assert mail.end()["mails"] == 3
+
+
 def between_hosts(text):
     """Agents cannot pass sockets to each other."""
     return "".join(line for line in text.splitlines(True) if "peer_socket:" not in line)
@@ -597,6 +616,7 @@ def test_each_250_is_one_mail_whatever_is_killed(start_mail, version):
     print(f"{killed} kills; {({kind: result.seen() for kind, result in results.items()})}; {lives.sums}; sink {mail.sink.result.seen()}")
     print({kind: result.errors for kind, result in results.items()})
     sent = sum(result.counts["sent"] for result in results.values())
+    assert all(result.counts["sent"] for result in results.values())
     assert killed >= 3 and counts["duplicates"] == counts["wrong"] == 0
     assert counts["mails"] == counts["right"] == sent
     if not SANITIZED:  # a tenth of the sessions may miss one of these moments

@@ -180,6 +180,17 @@ def test_an_end_that_comes_with_starttls_injects_nothing(start_mail):
     assert mail.count("starttls_injections") == mail.agent_count("starttls_injections") == 0
 
 
+def test_what_is_injected_is_never_read_where_starttls_is_offered(start_mail):
+    """There the same words would begin mail in clear."""
+    mail = start_mail()
+    places = range(1, len(TOGETHER))
+    for door in open_doors(mail):
+        for at, how, data in say_in_two(door, TOGETHER, places, 1):
+            assert how == "reset" and data in (b"", READY), (at, data)
+    assert mail.count("starttls_injections") == len(places)
+    assert mail.agent_count("backend_connects") == mail.agent_count("mail_in_clear") == 0
+
+
 def client_hello(context):
     """The first record of a handshake."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -604,6 +615,24 @@ def test_mail_in_clear_goes_on_in_another_ragent(start_mail):
 
 
 # --- mail behind TLS ---
+
+@pytest.mark.parametrize("tickets", [0, 1])
+def test_a_session_gets_as_many_tickets_as_the_listener_says(start_mail, tickets):
+    """Of TLS 1.3 (RFC 8446 4.6.1). Without a ticket a client makes a full handshake again."""
+    mail = start_mail(edit=[edits.tls(f"tickets: {tickets}")])
+    for door in (*doors(mail), mail.implicit):
+        with Client(door) as client:
+            if door == mail.implicit:
+                client.handshake(mail.context)
+                assert client.code() == 220
+            else:
+                client.greet()
+                client.starttls(mail.context)
+            assert client.ask("EHLO client.example")[0].startswith("250")
+            session = client.sock.session
+            assert bool(session and session.has_ticket) == bool(tickets), door
+
+
 
 def test_smtplib_sends_mail_behind_starttls_and_over_implicit_tls(start_mail, tmp_path):
     mail = start_mail(sink=("--dump", str(tmp_path / "mails")))
