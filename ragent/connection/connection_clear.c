@@ -142,7 +142,7 @@ static int in_starttls(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_data(struct connection *c, const struct frame *f)
+static int in_clear_data(struct connection *c, const struct frame *f)
 {
 	struct preamble *p = preamble_of(c);
 	const int is_first = p->said == PREAMBLE_NOTHING;
@@ -194,7 +194,7 @@ static int in_refused(struct connection *c, const struct frame *f)
 int connection_clear_frame(struct connection *c, const struct frame *f)
 {
 	switch (f->type) {
-	case FRAME_DATA: return in_data(c, f);
+	case FRAME_DATA: return in_clear_data(c, f);
 	case FRAME_TAKEN: return in_taken(c, f);
 	case FRAME_RELAYED: return in_relayed(c, f);
 	case FRAME_REFUSED: return in_refused(c, f);

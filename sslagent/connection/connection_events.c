@@ -1,6 +1,7 @@
-/* connection_events.c: the reaction of a connection to each event in each state. All events from outside (the
- * carrier, the backend, a timer, another part of this agent) come through connection_happens(), which uses the table
- * below. The table names the functions that react.
+/* connection_events.c: the reaction of a connection to each event in each state. The functions at the end of this
+ * file take the events from outside: those of the carrier, of the backend, of timers, and of other parts of this agent
+ * (connection_happens()). Each of them calls react(), which looks into the table below. The table names the functions
+ * that react.
  */
 #include <assert.h>
 

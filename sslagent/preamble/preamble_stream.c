@@ -162,7 +162,7 @@ static const struct preamble_carrier_ops clear_carrier = {
 	.end = on_end,
 };
 
-static int in_data(struct preamble_stream *s, const struct frame *f, const uint8_t *payload)
+static int in_preamble_data(struct preamble_stream *s, const struct frame *f, const uint8_t *payload)
 {
 	if (f->flags != FRAME_PLAINTEXT || s->client == CLIENT_ENDED)
 		return CSSL_E_STATE;
@@ -198,7 +198,7 @@ static int in_finish(struct preamble_stream *s, const struct frame *f)
 int preamble_stream_frame(struct preamble_stream *s, const struct frame *f, const uint8_t *payload)
 {
 	switch (f->type) {
-	case FRAME_DATA: return in_data(s, f, payload);
+	case FRAME_DATA: return in_preamble_data(s, f, payload);
 	case FRAME_ACCEPTED: return in_accepted(s, f);
 	case FRAME_FINISH: return in_finish(s, f);
 	case FRAME_FIN:

@@ -11,7 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted((ROOT / "doc").glob("*.md")) + [ROOT / "README.md", ROOT / "NEWS.md"]
 
 CITED_LAWS = re.compile(r"\blaw\s(\d+)|\blaws\s((?:\d+(?:,\s|\sand\s|\sto\s)?)+)", re.IGNORECASE)
-NAMED_FUNCTION = re.compile(r"`([a-z0-9_/]+\.[ch]):\s+(\w+)`")
+NAMED_FUNCTION = re.compile(r"`([a-z0-9_/]+\.[ch]):\s+(\w+)`|`([a-z0-9_/]+\.[ch])`\s+\(`(\w+)`")
+NAMED_FILE = re.compile(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+\.(?:c|h|py|sh|proto|yaml|lua))\b")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -39,11 +40,17 @@ def unresolved(text, laws):
 def missing_functions(text, root=ROOT):
     """Functions that a document names in a file where they are neither defined nor declared."""
     found = []
-    for name, function in NAMED_FUNCTION.findall(text):
+    for match in NAMED_FUNCTION.finditer(text):
+        name, function = match[1] or match[3], match[2] or match[4]
         path = root / name
         if not path.is_file() or not re.search(rf"^[a-z].*\b{function}\(", path.read_text(), re.MULTILINE):
             found.append(f"{name}: {function}")
     return found
+
+
+def missing_files(text, root=ROOT):
+    """Files of the repository that a document names in its running text and that do not exist."""
+    return sorted({name for name in NAMED_FILE.findall(text) if (root / name.split("/")[0]).is_dir() and not (root / name).is_file()})
 
 
 def test_laws_are_numbered_in_order():
@@ -73,9 +80,20 @@ def test_the_journeys_name_functions():
     assert len(NAMED_FUNCTION.findall((ROOT / "doc/architecture.md").read_text())) > 25
 
 
-@pytest.mark.parametrize("planted", ["`ragent/process/main.c: no_such_function`", "`ragent/no_such_file.c: main`"])
+@pytest.mark.parametrize("planted", ["`ragent/process/main.c: no_such_function`", "`ragent/no_such_file.c: main`",
+                                     "`ragent/process/main.c` (`no_such_function`)", "`ragent/process/main.c`\n(`no_such_function`)"])
 def test_a_planted_function_is_missed(planted):
     assert missing_functions(planted)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_named_files_exist(document):
+    assert missing_files(document.read_text()) == []
+
+
+@pytest.mark.parametrize("planted", ["`net/no_such_file.c`", "`conf/no_such.yaml`", "`tests/lib/no_such.py`", "`net/no_such.h: f`"])
+def test_a_planted_file_is_missed(planted):
+    assert missing_files(planted)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
