@@ -10,6 +10,7 @@
 #include "net/log.h"
 #include "net/mutant.h"
 #include "proto/error.h"
+#include "proto/link_words.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/position_claim.h"
 
@@ -298,9 +299,9 @@ static int in_refused(struct connection *c, const struct frame *f)
 
 	if (!refused)
 		return CSSL_E_TRUNCATED;
-	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%d detail=%s",
+	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%s detail=%s",
 		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
-		(int)refused->reason, refused->detail);
+		link_refusal_name(refused->reason), refused->detail);
 	if (c->busy->move_answer == MOVE_ANSWER_OVERDUE)
 		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	else if (c->state == CONNECTION_MOVING)

@@ -6,6 +6,7 @@
 
 #include "net/fault.h"
 #include "net/log.h"
+#include "proto/link_words.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 
@@ -408,8 +409,8 @@ void connection_adopted(struct connection *c)
 	c->moves++;
 	c->owner = (int16_t)to;
 	connection_to(c, CONNECTION_OWNED);
-	log_event(level, &c->id, "adopted", "from=%s to=%s epoch=%u cause=%d", agents_name(connection_agents(c), from),
-		agents_name(connection_agents(c), to), c->epoch, c->cause);
+	log_event(level, &c->id, "adopted", "from=%s to=%s epoch=%u cause=%s", agents_name(connection_agents(c), from),
+		agents_name(connection_agents(c), to), c->epoch, link_cause_name((Cssl__Cause)c->cause));
 	struct move_result done = {
 		.outcome = MOVE_DONE, .from = from, .to = to, .epoch = c->epoch, .pause_us = pause_us
 	};

@@ -12,6 +12,7 @@
 #include "net/log.h"
 #include "net/mutant.h"
 #include "proto/error.h"
+#include "proto/link_words.h"
 #include "proto/sealed_copy.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
@@ -291,8 +292,8 @@ static void log_refusal(struct connection_home *home, const struct adoption *a, 
 		home->refusal_logged_ms = now_ms;
 		level = LOG_WARNING;
 	}
-	log_event(level, &a->connection, "adopt refused", "epoch=%u reason=%d detail=%s", a->id->epoch, (int)reason,
-		a->detail);
+	log_event(level, &a->connection, "adopt refused", "epoch=%u reason=%s detail=%s", a->id->epoch,
+		link_refusal_name(reason), a->detail);
 }
 
 static void note_adopted(const struct adoption *a)
@@ -302,7 +303,8 @@ static void note_adopted(const struct adoption *a)
 	if (a->start == LIVE_CONTINUES || a->id->cause == CSSL__CAUSE__CAUSE_TAKEOVER)
 		return;
 	count(COUNT_ADOPTED_IN_DOUBT);
-	log_event(LOG_INFO, &a->connection, "adopted in doubt", "epoch=%u cause=%d", a->id->epoch, (int)a->id->cause);
+	log_event(LOG_INFO, &a->connection, "adopted in doubt", "epoch=%u cause=%s", a->id->epoch,
+		link_cause_name(a->id->cause));
 }
 
 struct connection *connection_adopt(struct connection_home *home, struct carrier *carrier, const Cssl__LinkSslId *id)

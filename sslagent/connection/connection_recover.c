@@ -9,6 +9,7 @@
 
 #include "net/log.h"
 #include "proto/error.h"
+#include "proto/link_words.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
@@ -212,8 +213,9 @@ void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 	};
 	enum recovery r = recovery_begin(&facts);
 
-	log_event(LOG_DEBUG, &c->id, "takes over", "response=%d exposed=%d first=%s", (int)id->response_state,
-		(int)facts.exposed, recovery_name(r));
+	log_event(LOG_DEBUG, &c->id, "takes over", "response=%s exposed=%s first=%s",
+		link_response_name(id->response_state), facts.exposed == RECOVERY_EXPOSED ? "yes" : "no",
+		recovery_name(r));
 	switch (r) {
 	case RECOVERY_HEAR: return; /* connection_heard() will know more */
 	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;

@@ -9,6 +9,7 @@ from test_rules import ROOT, _files
 CALL = re.compile(r"\b(log_event|log_paced|log_write)\(")
 FORMAT_AT = {"log_event": 3, "log_paced": 3, "log_write": 4}
 LITERALS = re.compile(r'(?:\s*(?:"(?:[^"\\]|\\.)*"|PRI\w+))+\s*')
+NUMBER_FOR_A_WORD = re.compile(r"\b(cause|reason|state|response)=%[-0-9l]*[diux]")
 PAIR = re.compile(r'\w+=(?:"[^"]*"|[^ "]+)( +|$)')
 
 
@@ -46,6 +47,17 @@ def test_each_word_of_a_log_line_has_a_key():
     assert len(checked) > 150
     lost = [f"{f.relative_to(ROOT)}: {fields}" for f, fields in checked if is_lost_in(fields)]
     assert not lost, "\n" + "\n".join(lost)
+
+
+def test_no_log_line_has_a_number_where_a_word_is_known():
+    files = [f for f in _files(".c", ".h") if f.relative_to(ROOT).parts[0] != "tests"]
+    found = [f"{f.relative_to(ROOT)}: {fields}" for f in files for fields in fields_of(f.read_text()) if NUMBER_FOR_A_WORD.search(fields)]
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("planted", ["a=%s cause=%d", "reason=%u", "response=%i b=%s", "state=%02x"])
+def test_a_planted_number_for_a_word_is_found(planted):
+    assert NUMBER_FOR_A_WORD.search(planted)
 
 
 @pytest.mark.parametrize("planted", ['"cause=no memory for %u", n', '"a=%s b", a', '"cause=\\"no memory", NULL', '"cause=\\"two\\" \\"words\\""'])
