@@ -12,7 +12,7 @@
 
 /* How long nobody had a connection (connection_owner.c). */
 #define LATENCY_BUCKETS(B, X, name)                                                                                    \
-	B(X, name, 250us, 250, "of these, up to 250 us")                                                               \
+	B(X, name, 250us, 250, "up to 250 us")                                                                         \
 	B(X, name, 1ms, 1000, "up to 1 ms")                                                                            \
 	B(X, name, 4ms, 4000, "up to 4 ms")                                                                            \
 	B(X, name, 16ms, 16000, "up to 16 ms")                                                                         \
@@ -25,7 +25,7 @@
 
 /* How long clients of a lost agent waited (connection_takeover.c). */
 #define TAKEOVER_BUCKETS(B, X, name)                                                                                   \
-	B(X, name, 2ms, 2000, "of these, up to 2 ms")                                                                  \
+	B(X, name, 2ms, 2000, "up to 2 ms")                                                                            \
 	B(X, name, 4ms, 4000, "up to 4 ms")                                                                            \
 	B(X, name, 8ms, 8000, "up to 8 ms")                                                                            \
 	B(X, name, 16ms, 16000, "up to 16 ms")                                                                         \
@@ -38,7 +38,7 @@
 
 /* How long drains took (mover.c). */
 #define DRAIN_BUCKETS(B, X, name)                                                                                      \
-	B(X, name, 250ms, 250000, "of these, up to 250 ms")                                                            \
+	B(X, name, 250ms, 250000, "up to 250 ms")                                                                      \
 	B(X, name, 1s, 1000000, "up to 1 s")                                                                           \
 	B(X, name, 4s, 4000000, "up to 4 s")                                                                           \
 	B(X, name, 16s, 16000000, "up to 16 s")                                                                        \
@@ -74,13 +74,13 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(proxy_untrusted, MONOTONIC, "connections closed: PROXY listener, source not trusted")                        \
 	X(proxy_malformed, MONOTONIC, "connections closed: PROXY header missing or malformed")                         \
 	X(hellos, MONOTONIC, "first records dispatched to a handshake agent")                                          \
-	X(hellos_resuming, MONOTONIC, "of them offering a resumption")                                                 \
-	X(hellos_held, MONOTONIC, "of them held back, because no agent took anything")                                 \
+	X(hellos_resuming, MONOTONIC, "hellos that offer a resumption")                                                \
+	X(hellos_held, MONOTONIC, "hellos held back, because no agent took anything")                                  \
 	X(handshakes_under_way, GAUGE, "clients whose handshake has begun and not ended")                              \
 	X(handshakes_refused, MONOTONIC, "hellos refused: too many handshakes under way, or of one source")            \
 	X(handshakes_displaced, MONOTONIC, "handshakes ended because another needed their place")                      \
 	X(preambles, MONOTONIC, "service smtp: clients that began in clear")                                           \
-	X(preambles_under_way, GAUGE, "of them those that have not said STARTTLS yet")                                 \
+	X(preambles_under_way, GAUGE, "clients of service smtp that have not said STARTTLS yet")                       \
 	X(preambles_refused, MONOTONIC, "preambles refused: too many under way, or of one source")                     \
 	X(preambles_displaced, MONOTONIC, "preambles ended because another needed their place")                        \
 	X(preambles_restarted, MONOTONIC, "preambles begun again on another agent after a loss")                       \
@@ -96,21 +96,21 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(moves_asked, MONOTONIC, "moves commanded")                                                                   \
 	X(moves_done, MONOTONIC, "moves commanded and done")                                                           \
 	X(moves_refused, MONOTONIC, "moves commanded and refused or failed")                                           \
-	X(moves_overdue, MONOTONIC, "of them those that the owner neither made nor refused in time")                   \
+	X(moves_overdue, MONOTONIC, "moves that the owner neither made nor refused in time")                           \
 	X(rested, MONOTONIC, "idle connections that their agent gave back until their next record")                    \
 	X(rebalanced, MONOTONIC, "connections that went where their client's address belongs now")                     \
 	X(takeovers_restarted, MONOTONIC, "handshakes begun again on another agent after a loss")                      \
 	X(takeovers_rested, MONOTONIC, "connections of a lost agent that wait for their next record")                  \
 	X(takeovers_ended, MONOTONIC, "connections reset because their agent was lost")                                \
 	X(takeovers_adopted, MONOTONIC, "connections of a lost agent that needed another at once")                     \
-	X(takeovers_delayed, MONOTONIC, "of them held back by takeovers_per_second")                                   \
+	X(takeovers_delayed, MONOTONIC, "takeovers held back by takeovers_per_second")                                 \
 	X(takeovers_poisoned, MONOTONIC, "connections that met two losses without an answer between them")             \
 	X(takeover_pause_ms, MONOTONIC, "sum of the times from a loss, or the next record, to the next answer record") \
 	TIME_ROWS(X, takeover_pauses, TAKEOVER_BUCKETS)                                                                \
 	OWNERSHIP_COUNTERS(X)                                                                                          \
 	X(drains_done, MONOTONIC, "drains at whose end the agent had no connection left")                              \
-	X(drains_timed_out, MONOTONIC, "drains that were over before that")                                            \
-	X(drain_time_sum_ms, MONOTONIC, "sum of the times of these drains")                                            \
+	X(drains_timed_out, MONOTONIC, "drains that ended while the agent had connections left")                       \
+	X(drain_time_sum_ms, MONOTONIC, "sum of the times of drains")                                                  \
 	TIME_ROWS(X, drain_time, DRAIN_BUCKETS)                                                                        \
 	X(copies_current, MONOTONIC, "sealed copies that became current")                                              \
 	X(client_bytes, MONOTONIC, "record bytes from clients")                                                        \

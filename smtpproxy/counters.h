@@ -10,8 +10,8 @@
 	X(sessions_refused, "senders' connections over a limit")                                                       \
 	X(not_captured, "connections without a destination, or with one that is not allowed")                          \
 	X(transactions, "transactions that got a reply to their end")                                                  \
-	X(accepted, "of these, accepted by the receiver")                                                              \
-	X(refused, "of these, refused by the receiver")                                                                \
+	X(accepted, "transactions that the receiver accepted")                                                         \
+	X(refused, "transactions that the receiver refused")                                                           \
 	X(aborted, "transactions that ended before their content was complete")                                        \
 	X(in_doubt, "transactions whose receiver was lost before it replied to their end")                             \
 	X(decided_alone, "transactions that were decided after their sender was lost")                                 \

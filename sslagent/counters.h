@@ -15,30 +15,33 @@
 	X(CONNECTIONS_ENDED, "connections_ended", MONOTONIC, "Connections that ended or moved away")                   \
 	X(HANDSHAKES_FULL, "handshakes_full", MONOTONIC, "Full handshakes made")                                       \
 	X(HANDSHAKES_RESUMED, "handshakes_resumed", MONOTONIC, "Handshakes that resumed a session")                    \
-	X(RESUMED_BY_ID, "resumed_by_id", MONOTONIC, "Of them, by TLS 1.2 session id")                                 \
-	X(RESUMED_BY_PSK, "resumed_by_psk", MONOTONIC, "Of them, by TLS 1.3 PSK")                                      \
-	X(RESUMED_BY_TICKET, "resumed_by_ticket", MONOTONIC, "Of them, by TLS 1.2 ticket")                             \
+	X(RESUMED_BY_ID, "resumed_by_id", MONOTONIC, "Handshakes that resumed by TLS 1.2 session id")                  \
+	X(RESUMED_BY_PSK, "resumed_by_psk", MONOTONIC, "Handshakes that resumed by TLS 1.3 PSK")                       \
+	X(RESUMED_BY_TICKET, "resumed_by_ticket", MONOTONIC, "Handshakes that resumed by TLS 1.2 ticket")              \
 	X(HANDSHAKES_TLS12, "handshakes_tls12", MONOTONIC, "Handshakes of TLS 1.2")                                    \
 	X(HANDSHAKES_TLS13, "handshakes_tls13", MONOTONIC, "Handshakes of TLS 1.3")                                    \
 	X(HANDSHAKES_FAILED, "handshakes_failed", MONOTONIC, "Handshakes that ended in an alert")                      \
 	X(HANDSHAKES_REFUSED_VERSION, "handshakes_refused_version", MONOTONIC,                                         \
-		"Handshakes that came to nothing: no protocol version in common")                                      \
+		"Handshakes refused: no protocol version in common")                                                   \
 	X(HANDSHAKES_REFUSED_CIPHER, "handshakes_refused_cipher", MONOTONIC,                                           \
-		"No cipher suite, group or signature algorithm in common")                                             \
-	X(HANDSHAKES_REFUSED_ALPN, "handshakes_refused_alpn", MONOTONIC, "No application protocol in common")          \
+		"Handshakes refused: no cipher suite, group or signature algorithm in common")                         \
+	X(HANDSHAKES_REFUSED_ALPN, "handshakes_refused_alpn", MONOTONIC,                                               \
+		"Handshakes refused: no application protocol in common")                                               \
 	X(HANDSHAKES_REFUSED_CERTIFICATE, "handshakes_refused_certificate", MONOTONIC,                                 \
-		"The client's certificate was missing or not believed")                                                \
+		"Handshakes refused: the client's certificate was missing or not believed")                            \
 	X(HANDSHAKES_REFUSED_ALERT, "handshakes_refused_alert", MONOTONIC,                                             \
-		"The client sent an alert, mostly because it did not believe the server's certificate")                \
+		"Handshakes refused: the client sent an alert, mostly because it did not believe the server's "        \
+		"certificate")                                                                                         \
 	X(HANDSHAKES_REFUSED_MESSAGE, "handshakes_refused_message", MONOTONIC,                                         \
-		"What came was malformed or out of order")                                                             \
-	X(HANDSHAKES_REFUSED_TIMEOUT, "handshakes_refused_timeout", MONOTONIC, "Not over in time")                     \
-	X(HANDSHAKES_REFUSED_CLIENT_GONE, "handshakes_refused_client_gone", MONOTONIC, "The client went away")         \
-	X(HANDSHAKES_REFUSED_OTHER, "handshakes_refused_other", MONOTONIC, "Anything else")                            \
+		"Handshakes refused: a message was malformed or out of order")                                         \
+	X(HANDSHAKES_REFUSED_TIMEOUT, "handshakes_refused_timeout", MONOTONIC, "Handshakes refused: not over in time") \
+	X(HANDSHAKES_REFUSED_CLIENT_GONE, "handshakes_refused_client_gone", MONOTONIC,                                 \
+		"Handshakes refused: the client went away")                                                            \
+	X(HANDSHAKES_REFUSED_OTHER, "handshakes_refused_other", MONOTONIC, "Handshakes refused: another reason")       \
 	X(EARLY_DATA_SKIPPED, "early_data_skipped", MONOTONIC,                                                         \
 		"Handshakes whose client had offered early data, which is never accepted")                             \
 	X(HANDSHAKES_REFUSED_LIMIT, "handshakes_refused_limit", MONOTONIC,                                             \
-		"Too many were under way, or of their source")                                                         \
+		"Handshakes refused: too many were under way, in all or of their source")                              \
 	X(HANDSHAKES_DISPLACED, "handshakes_displaced", MONOTONIC,                                                     \
 		"Handshakes ended because another needed their place")                                                 \
 	X(RESUMPTIONS_REFUSED_CERTIFICATE, "resumptions_refused_certificate", MONOTONIC,                               \
@@ -49,23 +52,24 @@
 	X(PARKS_REFUSED, "parks_refused", MONOTONIC, "Handshakes that did not wait because too many did")              \
 	X(PULLS_MISSED, "pulls_missed", MONOTONIC, "Handshakes that waited in vain and became full ones")              \
 	X(HANDED_OFF, "handed_off", MONOTONIC, "Connections frozen and handed off")                                    \
-	X(RESTED, "rested", MONOTONIC, "Of them, to rest on no agent")                                                 \
+	X(RESTED, "rested", MONOTONIC, "Connections frozen to rest on no agent")                                       \
 	X(ADOPTED, "adopted", MONOTONIC, "Connections adopted")                                                        \
 	X(ADOPTED_FROM_BROADCAST, "adopted_from_broadcast", MONOTONIC,                                                 \
-		"Of them, from the live part heard by broadcast")                                                      \
-	X(ADOPTED_FROM_COPY, "adopted_from_copy", MONOTONIC, "Of them, from the sealed copy")                          \
-	X(ADOPTED_FROM_FROZEN, "adopted_from_frozen", MONOTONIC, "Of them, back from the own frozen state")            \
+		"Connections adopted from the live part heard by broadcast")                                           \
+	X(ADOPTED_FROM_COPY, "adopted_from_copy", MONOTONIC, "Connections adopted from the sealed copy")               \
+	X(ADOPTED_FROM_FROZEN, "adopted_from_frozen", MONOTONIC,                                                       \
+		"Connections adopted from this agent's own frozen state")                                              \
 	X(ADOPTED_IN_DOUBT, "adopted_in_doubt", MONOTONIC,                                                             \
-		"Of them, with fresh keys or nonces although RAgent named no loss: nothing proved where the last "     \
-		"owner stopped")                                                                                       \
+		"Connections adopted with fresh keys or nonces although RAgent named no loss: nothing proved where "   \
+		"the last owner stopped")                                                                              \
 	X(ADOPTS_REFUSED, "adopts_refused", MONOTONIC, "Adoptions refused")                                            \
 	X(ADOPTS_UNPROVEN, "adopts_unproven", MONOTONIC,                                                               \
-		"Of them, because RAgent did not show that it was given the connection")                               \
+		"Adoptions refused because RAgent did not show that it was given the connection")                      \
 	X(ADOPTS_OTHER_LISTENER, "adopts_other_listener", MONOTONIC,                                                   \
-		"Of them, because RAgent named another listener than the connection's")                                \
-	X(ADOPTS_STALE, "adopts_stale", MONOTONIC, "Of them, from a state that had a later owner")                     \
+		"Adoptions refused because RAgent named another listener than the connection's")                       \
+	X(ADOPTS_STALE, "adopts_stale", MONOTONIC, "Adoptions refused because the state had a later owner")            \
 	X(ADOPTS_FORGOTTEN, "adopts_forgotten", MONOTONIC,                                                             \
-		"Of them, because nothing is known of the connection any more")                                        \
+		"Adoptions refused because nothing is known of the connection any more")                               \
 	X(MOVES_REFUSED, "moves_refused", MONOTONIC, "Moves refused because the backend half cannot follow")           \
 	X(RECOVERED_REPLAYED, "recovered_replayed", MONOTONIC,                                                         \
 		"Takeovers whose unanswered requests were given to a backend again")                                   \
@@ -74,11 +78,11 @@
 	X(DOWNLOADS_OFFERED, "downloads_offered", MONOTONIC, "Answers that could go on at another agent")              \
 	X(DOWNLOADS_RESUMED, "downloads_resumed", MONOTONIC, "Takeovers that went on with an answer")                  \
 	X(DOWNLOADS_REPEATED, "downloads_repeated", MONOTONIC,                                                         \
-		"Of them, by a repetition of the whole answer that began with the delivered bytes")                    \
+		"Takeovers that went on by a repetition of the whole answer, which began with the delivered bytes")    \
 	X(DOWNLOADS_REFUSED, "downloads_refused", MONOTONIC,                                                           \
 		"Answers that could have gone on, but the backend did not give the same any more")                     \
 	X(DOWNLOADS_DIFFERED, "downloads_differed", MONOTONIC,                                                         \
-		"Of them, because the repeated answer was not the one that the client had got a part of")              \
+		"Repeated answers that were not the one of which the client had got a part")                           \
 	X(RECORDS_OPENED, "records_opened", MONOTONIC, "Client records opened as owner")                               \
 	X(RECORDS_SEALED, "records_sealed", MONOTONIC, "Records sealed as owner")                                      \
 	X(BYTES_TO_BACKEND, "bytes_to_backend", MONOTONIC, "Plaintext bytes given to backends")                        \
@@ -100,25 +104,28 @@
 		"Backend connections not kept for others, because a message on them may be read in two ways")          \
 	X(BACKEND_FAILURES, "backend_failures", MONOTONIC, "Conversations that a backend cut or never began")          \
 	X(DIRECT_ACCEPTED, "direct_accepted", MONOTONIC, "Connections accepted by the agent's own TLS listeners")      \
-	X(DIRECT_REFUSED, "direct_refused", MONOTONIC, "Of them, refused: limit, PROXY header, not TLS")               \
-	X(DIRECT_PLAIN_HTTP, "direct_plain_http", MONOTONIC, "Of these, requests of HTTP without TLS")                 \
-	X(DIRECT_NOT_TLS, "direct_not_tls", MONOTONIC, "Of these, whatever else was not TLS")                          \
+	X(DIRECT_REFUSED, "direct_refused", MONOTONIC, "Direct connections refused: limit, PROXY header, not TLS")     \
+	X(DIRECT_PLAIN_HTTP, "direct_plain_http", MONOTONIC, "Direct connections that were HTTP without TLS")          \
+	X(DIRECT_NOT_TLS, "direct_not_tls", MONOTONIC, "Direct connections that were neither TLS nor HTTP")            \
 	X(PREAMBLES, "preambles", MONOTONIC, "Service smtp: dialogues in clear begun")                                 \
-	X(STARTTLS_ANSWERED, "starttls_answered", MONOTONIC, "Of them those that came to STARTTLS")                    \
+	X(STARTTLS_ANSWERED, "starttls_answered", MONOTONIC, "Service smtp: dialogues in clear that came to STARTTLS") \
 	X(STARTTLS_INJECTIONS, "starttls_injections", MONOTONIC,                                                       \
 		"Direct clients reset: bytes in clear came where TLS had to begin")                                    \
-	X(PREAMBLES_ENDED, "preambles_ended", MONOTONIC, "Of them those that ended in clear by QUIT or a refusal")     \
-	X(MAIL_IN_CLEAR, "mail_in_clear", MONOTONIC, "Of them those in which mail began without STARTTLS")             \
+	X(PREAMBLES_ENDED, "preambles_ended", MONOTONIC,                                                               \
+		"Service smtp: dialogues in clear that ended by QUIT or a refusal")                                    \
+	X(MAIL_IN_CLEAR, "mail_in_clear", MONOTONIC,                                                                   \
+		"Service smtp: dialogues in clear in which mail began without STARTTLS")                               \
 	X(MAIL_GREETINGS_REFUSED, "mail_greetings_refused", MONOTONIC,                                                 \
-		"Of these those whose EHLO or HELO the mail server refused")                                           \
+		"Service smtp: mails in clear whose EHLO or HELO the mail server refused")                             \
 	X(PREAMBLES_REFUSED, "preambles_refused", MONOTONIC,                                                           \
 		"Direct listeners: dialogues in clear that were refused or ended, because there were too many")        \
 	X(MAIL_REPEATED, "mail_repeated", MONOTONIC,                                                                   \
 		"Service smtp: takeovers that said again to a server what was cut before the end of its mail")         \
 	X(MAIL_ASKED, "mail_asked", MONOTONIC, "Questions to a server what became of a transaction (XCSSLTX)")         \
-	X(MAIL_DECIDED, "mail_decided", MONOTONIC, "Of them, answered with the reply to the mail")                     \
-	X(MAIL_NEVER, "mail_never", MONOTONIC, "Of them, answered: it was never taken")                                \
-	X(MAIL_UNKNOWN, "mail_unknown", MONOTONIC, "Of them, answered: unknown")                                       \
+	X(MAIL_DECIDED, "mail_decided", MONOTONIC,                                                                     \
+		"Questions about a transaction answered with the reply to the mail")                                   \
+	X(MAIL_NEVER, "mail_never", MONOTONIC, "Questions about a transaction answered: it was never taken")           \
+	X(MAIL_UNKNOWN, "mail_unknown", MONOTONIC, "Questions about a transaction answered: unknown")                  \
 	X(MAIL_421_LEAVING, "mail_421_leaving", MONOTONIC, "421 said behind TLS: the agent had to go")                 \
 	X(MAIL_421_AGENT_LOST, "mail_421_agent_lost", MONOTONIC,                                                       \
 		"421 said behind TLS: an agent was lost and its session could not go on")                              \
@@ -132,11 +139,12 @@
 	X(MAIL_421_OTHER, "mail_421_other", MONOTONIC,                                                                 \
 		"421, 500 or 550 said behind TLS for another reason, and the end")                                     \
 	X(LINKS_LOST, "links_lost", MONOTONIC, "Links to RAgent workers lost")                                         \
-	X(LINK_VIOLATIONS, "link_violations", MONOTONIC, "Of them, because RAgent broke the link protocol")            \
+	X(LINK_VIOLATIONS, "link_violations", MONOTONIC,                                                               \
+		"Links to RAgent workers lost because RAgent broke the link protocol")                                 \
 	X(STREAMS_PARKED, "streams_parked", MONOTONIC,                                                                 \
-		"Streams that waited for RAgent's next process, because the one before died")                          \
-	X(STREAMS_REATTACHED, "streams_reattached", MONOTONIC, "Of these, those that went on with the next process")   \
-	X(STREAMS_NOT_REATTACHED, "streams_not_reattached", MONOTONIC, "Of these, those that waited in vain")          \
+		"Streams that waited for the next link of RAgent or of its next process")                              \
+	X(STREAMS_REATTACHED, "streams_reattached", MONOTONIC, "Parked streams that went on on the next link")         \
+	X(STREAMS_NOT_REATTACHED, "streams_not_reattached", MONOTONIC, "Parked streams that waited in vain")           \
 	X(REATTACHES_REFUSED, "reattaches_refused", MONOTONIC,                                                         \
 		"Streams that a RAgent asked for in vain: unknown, of another RAgent, or of another epoch")            \
 	X(HELD_GIVEN_UP, "held_given_up", MONOTONIC,                                                                   \
@@ -150,7 +158,7 @@
 	X(SESSIONS_KNOWN, "sessions_known", MONOTONIC, "Sessions offered to the store that it had")                    \
 	X(SESSIONS_EVICTED, "sessions_evicted", MONOTONIC, "Sessions that made room for others")                       \
 	X(SESSIONS_EVICTED_SOURCE, "sessions_evicted_source", MONOTONIC,                                               \
-		"Of them, because their source had its share")                                                         \
+		"Sessions that made room because their source had its share")                                          \
 	X(SESSIONS_REPLACED, "sessions_replaced", MONOTONIC,                                                           \
 		"Sessions told to agents that hold them in the place of one that left")                                \
 	X(SESSIONS_DISPLACED, "sessions_displaced", MONOTONIC, "Sessions dropped because other agents hold them now")  \
@@ -175,14 +183,16 @@
 		"Connections forgotten before their time because there were too many")                                 \
 	/* broadcast, sending */                                                                                       \
 	X(OBJECTS_SENT, "objects_sent", MONOTONIC, "Numbered objects given to the broadcast")                          \
-	X(OBJECTS_TOO_LARGE, "objects_too_large", MONOTONIC, "Of them, announced because they do not fit a datagram")  \
+	X(OBJECTS_TOO_LARGE, "objects_too_large", MONOTONIC,                                                           \
+		"Numbered objects that were only announced, because they do not fit a datagram")                       \
 	X(OBJECTS_REPEATED, "objects_repeated", MONOTONIC, "Numbered objects sent again to one peer")                  \
 	X(DATAGRAMS_SEALED, "datagrams_sealed", MONOTONIC, "Datagrams sealed")                                         \
 	X(DATAGRAMS_SENT, "datagrams_sent", MONOTONIC, "Datagrams given to the network, once per peer")                \
 	X(DATAGRAMS_DROPPED, "datagrams_dropped", MONOTONIC,                                                           \
 		"Datagrams that the kernel did not take or delivered cut off; the broadcast repairs it")               \
+	X(DATAGRAM_BYTES_SENT, "datagram_bytes_sent", MONOTONIC,                                                       \
+		"Bytes of datagrams sent, without UDP and IP headers")                                                 \
 	/* broadcast, receiving */                                                                                     \
-	X(DATAGRAM_BYTES_SENT, "datagram_bytes_sent", MONOTONIC, "Bytes of them, without UDP and IP headers")          \
 	X(DATAGRAMS_RECEIVED, "datagrams_received", MONOTONIC, "Datagrams received and believed")                      \
 	X(DATAGRAMS_MALFORMED, "datagrams_malformed", MONOTONIC, "Datagrams dropped: no datagram of ours")             \
 	X(DATAGRAMS_KEY_UNKNOWN, "datagrams_key_unknown", MONOTONIC, "Datagrams dropped: sealed under an unknown key") \
@@ -201,10 +211,10 @@
 	X(PROOFS_TAKEN, "proofs_taken", MONOTONIC, "Challenges answered in time")                                      \
 	/* pulls */                                                                                                    \
 	X(PULLS, "pulls", MONOTONIC, "Handshakes that waited for a session from an agent that has it")                 \
-	X(PULLS_FOUND, "pulls_found", MONOTONIC, "Of them, the session came")                                          \
-	X(PULLS_ABSENT, "pulls_absent", MONOTONIC, "Of them, no agent that should have it does")                       \
-	X(PULLS_TIMED_OUT, "pulls_timed_out", MONOTONIC, "Of them, nothing came in time")                              \
-	X(PULLS_ASKED, "pulls_asked", MONOTONIC, "Questions sent for them")                                            \
+	X(PULLS_FOUND, "pulls_found", MONOTONIC, "Pulls that brought the session")                                     \
+	X(PULLS_ABSENT, "pulls_absent", MONOTONIC, "Pulls that found no agent with the session")                       \
+	X(PULLS_TIMED_OUT, "pulls_timed_out", MONOTONIC, "Pulls without an answer in time")                            \
+	X(PULLS_ASKED, "pulls_asked", MONOTONIC, "Questions sent for pulls")                                           \
 	X(PULLS_ANSWERED, "pulls_answered", MONOTONIC, "Questions of other agents answered")                           \
 	/* agent-agent links */                                                                                        \
 	X(PEERS_UP, "peers_up", GAUGE, "Agents with a link")                                                           \
@@ -220,7 +230,8 @@
 	X(BACKENDS_PASSED, "backends_passed", MONOTONIC, "Backend sockets passed to other agents")                     \
 	X(BACKENDS_NOT_PASSED, "backends_not_passed", MONOTONIC, "Backend sockets that could not be passed")           \
 	X(BACKENDS_TAKEN, "backends_taken", MONOTONIC, "Backend sockets received from other agents")                   \
-	X(BACKENDS_UNCLAIMED, "backends_unclaimed", MONOTONIC, "Of them, nobody claimed them in time")                 \
+	X(BACKENDS_UNCLAIMED, "backends_unclaimed", MONOTONIC,                                                         \
+		"Backend sockets from other agents that nobody claimed in time")                                       \
 	/* gauges, set now and then by the thread that knows */                                                        \
 	X(LINK_QUEUED_BYTES, "link_queued_bytes", GAUGE, "Bytes that links to RAgent workers have not taken yet")      \
 	X(PEER_LINK_QUEUED_BYTES, "peer_link_queued_bytes", GAUGE,                                                     \

@@ -119,7 +119,7 @@ function drawTiles(now, r) {
   const own = now.counters.ragent, full = total(r.agents, "handshakes_full"), resumed = total(r.agents, "handshakes_resumed");
   const share = full + resumed ? (100 * resumed) / (full + resumed) : 0;
   tile("Connections", own.connections_open, number(own.connections_open));
-  tile("of them resting", own.connections_resting, number(own.connections_resting));
+  tile("Resting", own.connections_resting, number(own.connections_resting));
   tile("Full handshakes", full, number(full), " /s");
   tile("Resumed", resumed, number(resumed), ` /s, ${number(share)} %`);
   tile("To clients", r.own.server_bytes, bytes(r.own.server_bytes), "/s");
