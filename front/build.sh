@@ -5,6 +5,7 @@
 . "$root/front/packages.sh"
 
 programs=(ragent/ragent sslagent/sslagent smtpproxy/smtpproxy csslctl/csslctl bench/cssl-bench)
+manuals=(ragent/ragent.8 sslagent/sslagent.8 sslagent/cssl.yaml.5 smtpproxy/smtpproxy.8 csslctl/csslctl.1 bench/cssl-bench.1)
 
 # build_configure FOLDER MESON-OPTION...: once
 build_configure() {
@@ -49,5 +50,6 @@ build_release() {
 command_build() {
 	[[ $# -eq 0 ]] || usage_error build "takes no options"
 	build_release
-	say "built in $root/build"
+	build_run "$root/build" "${manuals[@]}"
+	say "built in $root/build, with manual pages: man -l $root/build/ragent/ragent.8"
 }

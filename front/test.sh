@@ -173,6 +173,7 @@ test_help() {
 
 test_all() {
 	local PATH=$root/build-test/tools:$PATH row step what number=0
+	say "${#test_steps[@]} steps, some 45 minutes on two cores"
 	for row in "${test_steps[@]}"; do
 		read -r step what <<<"$row"
 		say "step $((++number)) of ${#test_steps[@]}, after $((SECONDS / 60)) min: $what"
