@@ -7,7 +7,15 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-ROWS = ["conf/service_traits.h", "conf/service_traits.c", "sslagent/service/service.c", "sslagent/service/service.h"]
+TOPS = ("proto", "smtp", "net", "conf", "ragent", "sslagent", "smtpproxy", "csslctl", "bench")
+
+# Lines that may name a service outside its folder.
+ALLOWED = {
+    "sslagent/service/service.c": [r"\[CONF_(\w+)\] = &service_(?i:\1),",  # the table
+                                   r"\*from = \(struct service\)\{ \.kind = CONF_TCP \};"],  # a conversation that was taken away is none
+    "sslagent/service/service.h": [r"return &service_traits\[s->following == SERVICE_FOLLOWED \? s->kind : CONF_TCP\];"],
+    "csslctl/api.c": [r".*\bstrcmp\(scheme, \"http\"\).*"],  # of a URL
+}
 
 
 def _names():
@@ -15,8 +23,16 @@ def _names():
 
 
 def _named_in(text, name):
-    """Lines of a source that use the name of a service as a value."""
-    return [line.strip() for line in text.splitlines() if re.search(rf"\bCONF_{name}\b", line)]
+    """Lines of a source that use the name of a service as a value, or compare a text with it."""
+    asks = re.compile(rf"\bCONF_{name}\b|\bstr(?:n|case|ncase)?cmp\([^;]*\"{name.lower()}\"")
+    return [line.strip() for line in text.splitlines() if asks.search(line)]
+
+
+def _said_elsewhere(sources, name):
+    """"path: line" for each line of @sources (path -> text) that says the service's name and is neither in its folder nor allowed."""
+    own = f"sslagent/service/{name.lower()}"
+    return [f"{where}: {line}" for where, text in sources.items() if not where.startswith((f"{own}/", f"{own}.c"))
+            for line in _named_in(text, name) if not any(re.fullmatch(form, line) for form in ALLOWED.get(where, []))]
 
 
 def _compared_in(script, name):
@@ -31,12 +47,8 @@ def test_there_are_services():
 
 @pytest.mark.parametrize("name", _names())
 def test_a_services_name_is_said_in_its_own_place_only(name):
-    own = f"sslagent/service/{name.lower()}"
-    found = []
-    for path in sorted(path for top in ("conf", "ragent", "sslagent") for path in ROOT.glob(f"{top}/**/*.[ch]")):
-        where = str(path.relative_to(ROOT))
-        if where not in ROWS and not where.startswith((f"{own}/", f"{own}.c")):
-            found += [f"{where}: {line}" for line in _named_in(path.read_text(), name)]
+    sources = {str(path.relative_to(ROOT)): path.read_text() for top in TOPS for path in sorted(ROOT.glob(f"{top}/**/*.[ch]"))}
+    found = _said_elsewhere(sources, name)
     assert not found, "\n" + "\n".join(found)
 
 
@@ -49,6 +61,29 @@ def test_the_dashboard_asks_for_no_service_by_its_name(name):
 @pytest.mark.parametrize("planted", ['(l) => l.service === "smtp"', "if ('smtp' == l.service)", 'case "smtp":'])
 def test_a_planted_comparison_in_the_dashboard_is_seen(planted):
     assert _compared_in(planted, "SMTP")
+
+
+@pytest.mark.parametrize("where, line", [
+    ("sslagent/connection/connection_flow.c", "	if (c->service.kind != CONF_HTTP)"),
+    ("sslagent/service/service.c", "	if (s->kind == CONF_HTTP)"),
+    ("sslagent/service/service.c", "	[CONF_HTTP] = &service_tcp,"),
+    ("sslagent/service/service.h", "	return s->kind == CONF_HTTP;"),
+    ("sslagent/service/h2/h2.c", "	if (kind == CONF_HTTP)"),
+    ("conf/service_traits.c", "	case CONF_HTTP:"),
+    ("ragent/connection/takeover.c", '	if (strcmp(f->service->name, "http") == 0)'),
+    ("csslctl/command_status.c", '	return strcasecmp(listener->service, "http") == 0;'),
+])
+def test_a_planted_name_outside_its_place_is_found(where, line):
+    assert _said_elsewhere({where: f"{line}\n"}, "HTTP") == [f"{where}: {line.strip()}"]
+
+
+@pytest.mark.parametrize("where, line", [
+    ("sslagent/service/http/http.c", "	if (s->kind == CONF_HTTP)"),
+    ("sslagent/service/service.c", "	[CONF_HTTP] = &service_http,"),
+    ("csslctl/api.c", '	if (strcmp(scheme, "http") != 0)'),
+])
+def test_a_name_in_its_own_place_is_taken(where, line):
+    assert not _said_elsewhere({where: f"{line}\n"}, "HTTP")
 
 
 def test_a_comparison_would_be_seen():

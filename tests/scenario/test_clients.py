@@ -28,7 +28,6 @@ SUITES = {
     "chacha": ("TLS_CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305", "CHACHA20-POLY1305"),
 }
 LISTENERS = ["-".join(parts) for parts in itertools.product(("sf", "sl"), ("1.2", "1.3"), SUITES, ("ecdsa", "rsa"))]
-TRIES = 150  # a client may be faster than a move
 MODES_AND_VERSIONS = ["-".join(parts) for parts in itertools.product(("sf", "sl"), ("1.2", "1.3"), ("aes128",), ("ecdsa",))]
 
 
@@ -92,15 +91,6 @@ def moving(request, cluster):
         return
     with Restless(cluster) as restless:
         yield restless
-
-
-def until_moved(moving):
-    """Once; or again and again until a connection of this test was moved at least once, which a test has to show."""
-    for _ in range(TRIES):
-        yield
-        if not moving or moving.moves:
-            return
-    pytest.fail(f"in {TRIES} runs of this client no connection was moved")
 
 
 def run(*command, said=None):
