@@ -3,7 +3,8 @@
     mover = Mover(2)
     mover(cluster, web.sock)                     to the next agent, and to the one after it
     mover.amid(cluster, probe, size, moves=50)   spread over a stream of that size, either way
-    with Restless(cluster): ...                  whatever there is, all the while
+    with Restless(cluster) as restless: ...      whatever there is, all the while
+    for _ in until_moved(restless): ...          again and again until something of it was moved
 """
 
 import contextlib
@@ -105,3 +106,15 @@ class Restless(threading.Thread):
     def __exit__(self, *_):
         self._over.set()
         self.join()
+
+
+TRIES = 150  # a client may be faster than a move
+
+
+def until_moved(restless):
+    """Once without @restless; else again and again until a connection of this test was moved at least once, which a test has to show."""
+    for _ in range(TRIES):
+        yield
+        if not restless or restless.moves:
+            return
+    raise AssertionError(f"in {TRIES} runs of this client no connection was moved")

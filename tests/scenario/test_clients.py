@@ -17,7 +17,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import binary, patience
-from tests.lib.mover import Restless
+from tests.lib.mover import Restless, until_moved
 from tests.lib.pattern import pattern
 from tests.lib.waiting import wait_until
 

@@ -13,7 +13,7 @@ from tests.lib.edits import alpn, backend, below, edits, nobody_moves, over_tcp
 from tests.lib.h2_backend import fill, nghttpd, nginx_h2c
 from tests.lib.h2_client import (ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, STREAM_MAX,
                                  WINDOW_UPDATE, H2Client, frame, goaway_of)
-from tests.lib.mover import Mover, Restless, after, push, settled
+from tests.lib.mover import Mover, Restless, after, push, settled, until_moved
 from tests.lib.pattern import pattern
 from tests.lib.waiting import wait_until
 
@@ -368,22 +368,19 @@ def test_a_head_that_does_not_come_to_its_end_ends_the_connection(start_cluster,
 # Real clients, left alone and moved all the while
 
 
-@pytest.fixture(params=["stays", "moves"])
-def moving(request):
-    """Called with a cluster."""
-    movers = []
-
-    def start(cluster_):
-        if request.param == "moves":
-            movers.append(Restless(cluster_).__enter__())
-    yield start
-    for mover in movers:
-        mover.__exit__()
-
-
 @pytest.fixture(params=["cluster", "by_nginx"])
 def each(request):
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["stays", "moves"])
+def moving(request, each):
+    """Each client once left alone, and once with its connections moved to and fro all the while: by whom."""
+    if request.param == "stays":
+        yield None
+        return
+    with Restless(each) as restless:
+        yield restless
 
 
 def run(*command):
@@ -395,41 +392,41 @@ def run(*command):
 @pytest.mark.tool("curl")
 def test_curl(each, moving, tmp_path):
     host, port = each.sf
-    moving(each)
-    run("curl", "-s", "--http2", "--parallel", "--fail", "--cacert", each.ca, "--resolve", f"localhost:{port}:{host}",
-        *[word for i in range(8) for word in ("-o", str(tmp_path / str(i)), f"https://localhost:{port}/1m")])
-    assert all((tmp_path / str(i)).read_bytes() == pattern(1 << 20) for i in range(8))
+    for _ in until_moved(moving):
+        run("curl", "-s", "--http2", "--parallel", "--fail", "--cacert", each.ca, "--resolve", f"localhost:{port}:{host}",
+            *[word for i in range(8) for word in ("-o", str(tmp_path / str(i)), f"https://localhost:{port}/1m")])
+        assert all((tmp_path / str(i)).read_bytes() == pattern(1 << 20) for i in range(8))
 
 
 @pytest.mark.tool("nghttp")
 def test_nghttp(each, moving):
     host, port = each.sf
-    moving(each)
-    out = run("nghttp", "-nsv", "-m", "20", f"https://{host}:{port}/64k")
-    assert len(re.findall(rb":status: 200", out)) == 20, out[-2000:]
+    for _ in until_moved(moving):
+        out = run("nghttp", "-nsv", "-m", "20", f"https://{host}:{port}/64k")
+        assert len(re.findall(rb":status: 200", out)) == 20, out[-2000:]
 
 
 @pytest.mark.tool("h2load")
 def test_h2load(each, moving):
     host, port = each.sf
-    moving(each)
-    out = run("h2load", "-n", "2000", "-c", "8", "-m", "10", f"https://{host}:{port}/1k")
-    assert b"2000 succeeded, 0 failed, 0 errored" in out and b"2000 2xx" in out, out
-    assert b"Application protocol: h2" in out
+    for _ in until_moved(moving):
+        out = run("h2load", "-n", "2000", "-c", "8", "-m", "10", f"https://{host}:{port}/1k")
+        assert b"2000 succeeded, 0 failed, 0 errored" in out and b"2000 2xx" in out, out
+        assert b"Application protocol: h2" in out
 
 
 @pytest.mark.tool("chromium")
 @pytest.mark.usefixtures("host_network")
 def test_chromium(each, moving, tmp_path):
     host, port = each.sf
-    moving(each)
-    before = each.counter("handshakes_full")
-    out = subprocess.run(
-        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage",
-         "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         f"--user-data-dir={tmp_path}", "--ignore-certificate-errors", "--virtual-time-budget=10000", "--dump-dom",
-         f"https://{host}:{port}/page.html"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(60), check=False).stdout.decode()
-    shutil.rmtree(tmp_path, ignore_errors=True)
-    assert "<title>50 of 50 loaded</title>" in out, out[:500]
-    assert each.counter("handshakes_full") > before
+    for _ in until_moved(moving):
+        before = each.counter("handshakes_full")
+        out = subprocess.run(
+            ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage",
+             "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+             f"--user-data-dir={tmp_path}", "--ignore-certificate-errors", "--virtual-time-budget=10000", "--dump-dom",
+             f"https://{host}:{port}/page.html"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(60), check=False).stdout.decode()
+        shutil.rmtree(tmp_path, ignore_errors=True)
+        assert "<title>50 of 50 loaded</title>" in out, out[:500]
+        assert each.counter("handshakes_full") > before
