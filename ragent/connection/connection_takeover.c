@@ -1,8 +1,8 @@
 /* connection_takeover.c: decides what happens to a connection when the link of its owner or adopter is lost. This
  * file gathers the facts, takeover.h decides, and this file carries the decision out.
  *
- * If another agent has to do something, the connection rests first. It waits for its turn (pace.h), for an agent to
- * be up, or, if nothing is open, for the client's next record.
+ * If another agent has to do something, the connection first has no owner (state RESTING). It waits for its turn
+ * (pace.h), for an agent to be up, or, if nothing is open, for the client's next record.
  */
 #include "net/address.h"
 #include "net/log.h"
@@ -103,7 +103,7 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 
 /* --- the loss --- */
 
-static int link_is_exposed(const struct conf_agent *a)
+static int others_can_read(const struct conf_agent *a)
 {
 	return a->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&a->link);
 }
@@ -139,7 +139,7 @@ static void gather_facts(const struct connection *c, int lost, struct takeover_f
 	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
 	f->download = c->busy && c->busy->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
 	f->from_start = kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
-	f->link = link_is_exposed(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_EXPOSED
+	f->link = others_can_read(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_READABLE
 									   : TAKEOVER_LINK_PRIVATE;
 	f->client = client_of(c);
 }
@@ -199,7 +199,8 @@ static void go_back_to_checkpoint(struct connection *c)
 	kept_return(&c->busy->kept);
 }
 
-static void rest(struct connection *c)
+/* Until another agent adopts it, or until the client's next record. */
+static void lose_owner(struct connection *c)
 {
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
@@ -262,12 +263,12 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 		connection_refuse(c, END_AGENT_LOST);
 		break;
 	case TAKEOVER_REST:
-		rest(c);
+		lose_owner(c);
 		stay_at_rest(c);
 		break;
 	case TAKEOVER_ADOPT:
 	case TAKEOVER_ALERT:
-		rest(c);
+		lose_owner(c);
 		take_over(c, agent);
 		break;
 	case TAKEOVER_OVER: connection_end(c, END_DONE, END_ORDERLY); break;

@@ -18,7 +18,7 @@ static int nobody_can_adopt(const struct takeover_facts *f)
 	if (f->copy == TAKEOVER_NO_COPY || f->client != TAKEOVER_CLIENT_LISTENS)
 		return 1;
 	/* the successor's KeyUpdate might reuse the nonce of a record that an observer has (law 5) */
-	return f->link == TAKEOVER_LINK_EXPOSED && f->protocol_version == TLS13_VERSION_WIRE;
+	return f->link == TAKEOVER_LINK_READABLE && f->protocol_version == TLS13_VERSION_WIRE;
 }
 
 /* RAgent does not know the meaning of the bytes that passed. */

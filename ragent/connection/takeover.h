@@ -29,7 +29,7 @@ struct takeover_facts {
 	/* are the records since the first still kept? */
 	enum { TAKEOVER_ALL_KEPT, TAKEOVER_SOME_DROPPED } from_start;
 	/* could an observer between the hosts have read records that the lost agent sealed and RAgent never got? */
-	enum { TAKEOVER_LINK_PRIVATE, TAKEOVER_LINK_EXPOSED } link;
+	enum { TAKEOVER_LINK_PRIVATE, TAKEOVER_LINK_READABLE } link;
 	/* did the client get a FIN; or close_notify or a fatal alert, with or without FIN? */
 	enum { TAKEOVER_CLIENT_LISTENS, TAKEOVER_CLIENT_TOLD_END, TAKEOVER_CLIENT_TOLD_LAST } client;
 };

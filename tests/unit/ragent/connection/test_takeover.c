@@ -45,7 +45,7 @@ START_TEST(tls13_behind_a_link_that_others_can_read_ends)
 {
 	struct takeover_facts f = resting_case();
 
-	f.link = TAKEOVER_LINK_EXPOSED;
+	f.link = TAKEOVER_LINK_READABLE;
 	f.protocol_version = 0x0303;
 	ck_assert_int_eq(takeover_decide(&f), TAKEOVER_REST);
 	f.protocol_version = 0x0304;
