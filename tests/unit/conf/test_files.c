@@ -13,9 +13,9 @@
 
 static char example[TEXT_MAX];
 
-static void read_example(void)
+static void read_file(const char *path)
 {
-	FILE *f = fopen(EXAMPLE_YAML, "r");
+	FILE *f = fopen(path, "r");
 	ck_assert_ptr_nonnull(f);
 	const size_t len = fread(example, 1, sizeof example - 1, f);
 	ck_assert_uint_gt(len, 0);
@@ -41,7 +41,7 @@ static void replace_all(const char *from, const char *to)
 static void make_all(void)
 {
 	temp_dir_make();
-	read_example();
+	read_file(EXAMPLE_YAML);
 	replace_all("/run/cssl-ragent/", "run/");
 	replace_all("/run/cssl/", "run/");
 	replace_all("user: cssl-ragent", "user: nobody");
@@ -89,20 +89,59 @@ START_TEST(the_example_with_its_files_is_good_for_all)
 }
 END_TEST
 
-static void key_is_in_example(const struct schema_map *map)
+/* How many maps of the schema have this key. The map that others inherit from counts once. */
+static unsigned uses_of(const struct schema_map *map, const char *key)
 {
-	char key[80];
+	unsigned n = 0;
+
 	for (const struct schema_row *row = map->rows; row->key; row++) {
-		snprintf(key, sizeof key, "%s:", row->key);
-		ck_assert_msg(strstr(example, key) != NULL, "%s", key);
+		n += strcmp(row->key, key) == 0;
+		if (row->map && row->presence != SCHEMA_INHERITED)
+			n += uses_of(row->map, key);
+	}
+	return n;
+}
+
+/* "key:" as a word of its own, outside of comments. */
+static unsigned times_in(const char *text, const char *key)
+{
+	unsigned n = 0;
+	const size_t len = strlen(key);
+
+	for (const char *at = text; (at = strstr(at, key)); at += len) {
+		const char *line = at;
+		while (line > text && line[-1] != '\n' && *line != '#')
+			line--;
+		n += at[len] == ':' && *line != '#' && (at == text || strchr(" \n{,", at[-1]));
+	}
+	return n;
+}
+
+static void has_every_key(const char *text, const struct schema_map *map)
+{
+	for (const struct schema_row *row = map->rows; row->key; row++) {
+		const unsigned uses = uses_of(&schema_cluster, row->key), times = times_in(text, row->key);
+		ck_assert_msg(times >= uses, "%s: %u maps have it, the file %u times", row->key, uses, times);
 		if (row->map)
-			key_is_in_example(row->map);
+			has_every_key(text, row->map);
 	}
 }
 
 START_TEST(the_example_has_every_key)
 {
-	key_is_in_example(&schema_cluster);
+	has_every_key(example, &schema_cluster);
+}
+END_TEST
+
+/* So that the fuzzer of cluster files begins with all of them. */
+START_TEST(the_seed_has_every_key_and_is_good)
+{
+	char error[2048] = "";
+	struct conf *c = NULL;
+	read_file(EVERY_KEY_YAML);
+	has_every_key(example, &schema_cluster);
+	ck_assert_msg(conf_parse(example, strlen(example), "f.yaml", &c, error, sizeof error) == 0, "%s", error);
+	conf_destroy(c);
 }
 END_TEST
 
@@ -120,9 +159,9 @@ static const struct {
 	{ "tls/shop-rsa.key", 0644, CONF_FOR_AGENT,
 		"with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 " },
 	{ "tls/shop-rsa.key", 0660, CONF_FOR_AGENT, "with mode 0660" },
-	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:132: key 'key': found '" },
+	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:133: key 'key': found '" },
 	{ "tls/shop-rsa.key", 0, CONF_FOR_RAGENT, NULL },
-	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:128: key 'chain': found '" },
+	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:129: key 'chain': found '" },
 	{ "tls/partners.pem", 0, CONF_FOR_AGENT, "key 'client_ca': found '" },
 	{ "tls/partners-crl.pem", 0, CONF_FOR_AGENT, "key 'client_crl': found '" },
 	{ "log", 0, CONF_FOR_RAGENT, "key 'path': found '" },
@@ -227,6 +266,7 @@ int main(void)
 	tcase_add_checked_fixture(facts, make_all, temp_dir_remove);
 	tcase_add_test(facts, the_example_with_its_files_is_good_for_all);
 	tcase_add_test(facts, the_example_has_every_key);
+	tcase_add_test(facts, the_seed_has_every_key_and_is_good);
 	tcase_add_loop_test(facts, a_file_that_is_missing_or_open_to_others_is_told, 0, ROWS(faults));
 	tcase_add_test(facts, an_unknown_user_is_told);
 	tcase_add_test(facts, an_unknown_group_is_told);
