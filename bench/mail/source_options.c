@@ -2,14 +2,65 @@
 #include "bench/mail/source_options.h"
 
 #include <getopt.h>
+#include <netdb.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "bench/mail/source_target.h"
+#include "net/address.h"
 #include "proto/error.h"
 #include "smtp/command.h"
 
 #define NUMBER_MAX 1e12
+#define SMTP_PORT  "25"
+
+/* --- the server: an address, or a name --- */
+
+static int look_up(const char *host, const char *port, int family, struct sockaddr_storage *out)
+{
+	const struct addrinfo wanted = { .ai_family = family, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found;
+
+	if (getaddrinfo(host, port, &wanted, &found))
+		return CSSL_E_CONFIG;
+	memcpy(out, found->ai_addr, found->ai_addrlen);
+	freeaddrinfo(found);
+	return 0;
+}
+
+/* As Postfix splits it: HOST or [HOST], and perhaps a port. NULL: it is neither. */
+static const char *split(const char *text, char host[static NI_MAXHOST])
+{
+	const int bracketed = *text == '[';
+	const char *begin = text + bracketed;
+	const size_t len = strcspn(begin, bracketed ? "]" : ":");
+	const char *rest = begin + len;
+
+	if (len == 0 || len >= NI_MAXHOST || (bracketed && *rest++ != ']'))
+		return NULL;
+	snprintf(host, NI_MAXHOST, "%.*s", (int)len, begin);
+	if (*rest == 0)
+		return SMTP_PORT;
+	return rest[0] == ':' && rest[1] && !strchr(rest + 1, ':') ? rest + 1 : NULL;
+}
+
+/* @text: "127.0.0.1:25", "[::1]:25", "mx.example:25" or "[mx.example]:25", also behind "inet:" and without the port 25;
+ * or "unix:/path". An address is taken as it is; a name is looked up, which may take seconds, and its first address
+ * counts. @family: AF_INET, AF_INET6, or AF_UNSPEC for any; it does not concern "unix:". 0, or CSSL_E_CONFIG: it is no
+ * address, or the name has none of the family. */
+static int find_target(const char *text, int family, struct sockaddr_storage *out)
+{
+	char host[NI_MAXHOST];
+
+	if (strncmp(text, "inet:", 5) == 0)
+		text += 5;
+	if (address_parse(text, out) == 0)
+		return family == AF_UNSPEC || out->ss_family == AF_UNIX || out->ss_family == family ? 0 : CSSL_E_CONFIG;
+	const char *port = split(text, host);
+	return port ? look_up(host, port, family, out) : CSSL_E_CONFIG;
+}
+
+/* --- the options --- */
 
 static int set_rate(void *options, const struct option_row *row, const char *value)
 {
@@ -169,7 +220,7 @@ static enum option_parse complete(struct source_options *o, int argc, char **arg
 		fprintf(stderr, "smtp-source: unexpected '%s'\n", argv[optind + 1]);
 		return OPTIONS_BAD;
 	}
-	if (*target && source_target_find(target, (int)o->family, &o->target) < 0) {
+	if (*target && find_target(target, (int)o->family, &o->target) < 0) {
 		fprintf(stderr, "smtp-source: bad address '%s': expected HOST[:PORT] of this family, or unix:PATH\n",
 			target);
 		return OPTIONS_BAD;

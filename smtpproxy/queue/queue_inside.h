@@ -116,7 +116,7 @@ void queue_read_end(struct queue *q, struct backup *b);
 void queue_apply_states(struct queue *q);
 void queue_sort(struct queue *q);
 
-/* queue_compare.c: a claimed backup, up to being FILLING. */
+/* queue_backups.c: a claimed backup, up to being FILLING. */
 void queue_compare(struct queue *q, struct backup *b);
 void queue_compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len);
 void queue_compare_end(struct queue *q, struct backup *b);
