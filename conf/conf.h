@@ -1,5 +1,6 @@
 /* conf.h: the cluster file as C values. One YAML file describes a cluster; every process reads the same file and finds
- * its own name in it. conf/schema.c has the table of keys, defaults and bounds; conf/example.yaml explains each.
+ * its own name in it. conf/schema.c and conf/schema_listener.c have the tables of keys, defaults and bounds;
+ * conf/example.yaml explains each.
  *
  * Loading checks all that needs no network: unknown keys, values, references between parts, missing files, and keys
  * that others can read. Errors: `file:line: key 'x': found 'y', expected z`.

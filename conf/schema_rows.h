@@ -7,6 +7,8 @@
 #define FIELD(type, member)        .offset = offsetof(struct type, member), .size = sizeof((struct type *)0)->member
 #define ARRAY(type, member, count) FIELD(type, member), .count_offset = offsetof(struct type, count)
 
+#define ELEMENTS_MAX 4096 /* of a list */
+
 #define MS       1.0
 #define S        1000.0 /* in milliseconds */
 #define H        3600.0
@@ -31,5 +33,8 @@
 extern const struct schema_word schema_switch_words[]; /* enum conf_switch */
 extern const struct schema_word schema_format_words[]; /* enum log_format */
 extern const struct schema_word schema_level_words[];  /* enum log_level */
+
+/* The keys of a listener (struct conf_listener). */
+extern const struct schema_row schema_listener_rows[];
 
 #endif

@@ -1,0 +1,193 @@
+/* schema_listener.c: the tables of a listener's keys: ALPN protocols, TLS, service smtp, and the listener itself. */
+#include <stdint.h>
+
+#include "conf/conf.h"
+#include "conf/rules.h"
+#include "conf/schema_rows.h"
+
+static const struct schema_word mode_words[] = { { "sf", CONF_SF }, { "sl", CONF_SL }, { NULL } };
+static const struct schema_word migration_words[] = {
+	{ "on", CONF_MIGRATION_ON },
+	{ "off", CONF_MIGRATION_OFF },
+	{ "true", CONF_MIGRATION_ON },
+	{ "false", CONF_MIGRATION_OFF },
+	{ NULL },
+};
+static const struct schema_word policy_words[] = {
+	{ "round-robin", CONF_ROUND_ROBIN },
+	{ "weighted", CONF_WEIGHTED },
+	{ "least-connections", CONF_LEAST_CONNECTIONS },
+	{ "shortest-response", CONF_SHORTEST_RESPONSE },
+	{ "local", CONF_LOCAL },
+	{ NULL },
+};
+static const struct schema_word service_words[] = {
+#define X(id, name, ...) { name, CONF_##id },
+	CONF_SERVICES(X)
+#undef X
+		{ NULL },
+};
+#define SERVICE_HELP(id, name, rest, loss, first, ends, following, start, sharing, help) "; " name ": " help
+static const struct schema_word starttls_words[] = {
+	{ "require", SMTP_TLS_REQUIRE },
+	{ "offer", SMTP_TLS_OFFER },
+	{ "implicit", SMTP_TLS_IMPLICIT },
+	{ NULL },
+};
+static const struct schema_word client_address_words[] = { { "told", CONF_CLIENT_ADDRESS_TOLD },
+	{ "hidden", CONF_CLIENT_ADDRESS_HIDDEN }, { NULL, 0 } };
+static const struct schema_word agent_loss_words[] = { { "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT },
+	{ NULL } };
+static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
+static const struct schema_word extended_master_secret_words[] = {
+	{ "required", CONF_EMS_REQUIRED },
+	{ "optional", CONF_EMS_OPTIONAL },
+	{ NULL },
+};
+static const struct schema_word client_certificate_words[] = {
+	{ "none", CONF_CLIENT_CERT_NONE },
+	{ "optional", CONF_CLIENT_CERT_OPTIONAL },
+	{ "required", CONF_CLIENT_CERT_REQUIRED },
+	{ NULL },
+};
+
+/* clang-format off: one row for each key, with its type and one sentence for the manual. */
+
+static const struct schema_row alpn_rows[] = {
+	{ "protocol", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(conf_alpn, protocol), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "the registered name: http/1.1, h2, ..." },
+	{ "service", SCHEMA_WORD, SCHEMA_REQUIRED, FIELD(conf_alpn, service), .words = service_words,
+		.help = "how agents treat the plaintext" },
+	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_alpn, backend), .refers_to = "backends",
+		.help = "the backend that gets the plaintext" },
+	{ NULL },
+};
+
+static const struct schema_row tls_rows[] = {
+	{ "version_min", SCHEMA_WORD, FIELD(conf_tls, version_min), .words = version_words, .fallback = "1.2",
+		.help = "the oldest TLS version" },
+	{ "version_max", SCHEMA_WORD, FIELD(conf_tls, version_max), .words = version_words, .fallback = "1.3",
+		.help = "the newest TLS version" },
+	{ "cipher_suites", SCHEMA_STRING, FIELD(conf_tls, cipher_suites),
+		.help = "for TLS 1.3: OpenSSL's names with : between; without this key AES-GCM and ChaCha20-Poly1305" },
+	{ "ciphers", SCHEMA_STRING, FIELD(conf_tls, ciphers),
+		.help = "for TLS 1.2: the same; only AEAD with ephemeral keys is allowed" },
+	{ "groups", SCHEMA_STRING, FIELD(conf_tls, groups),
+		.help = "key exchange groups; without this key X25519:P-256:P-384, and before them X25519MLKEM768 if "
+			"OpenSSL has it (3.5 and later)" },
+	{ "certificates", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(conf_tls, certificates, certificate_count),
+		.item = SCHEMA_NAME, .item_size = sizeof(char *), .max = ELEMENTS_MAX, .refers_to = "certificates",
+		.unique = SCHEMA_ONCE_IN_LIST,
+		.help = "names of certificates; a client whose server name matches none gets the first" },
+	{ "client_ca", SCHEMA_PATH, FIELD(conf_tls, client_ca), .help = "PEM: the CAs of client certificates" },
+	{ "client_crl", SCHEMA_PATH, FIELD(conf_tls, client_crl),
+		.help = "PEM: a CRL of each CA in a client's chain; read again at SIGHUP" },
+	{ "client_certificate", SCHEMA_WORD, FIELD(conf_tls, client_certificate), .words = client_certificate_words,
+		.fallback = "none",
+		.help = "none: clients are not asked for a certificate; optional: they are asked; required: they need "
+			"one" },
+	{ "extended_master_secret", SCHEMA_WORD, FIELD(conf_tls, extended_master_secret),
+		.words = extended_master_secret_words, .fallback = "required",
+		.help = "whether a TLS 1.2 client needs it to resume (RFC 7627); optional admits old clients, such as "
+			"Go's before 1.21" },
+	{ "tls12_tickets", SCHEMA_WORD, FIELD(conf_tls, tls12_tickets), SWITCHES, .fallback = "off",
+		.help = "on: TLS 1.2 tickets for clients that cannot resume otherwise; the store does not hold such "
+			"sessions" },
+	{ "tickets", SCHEMA_COUNT, FIELD(conf_tls, tickets), .max = 4, .fallback = "1",
+		.help = "the number of TLS 1.3 tickets after a full handshake; each is a session in the store" },
+	{ "session_lifetime", SCHEMA_DURATION_S, FIELD(conf_tls, session_lifetime_s), .min = 1, .max = 7 * D,
+		.fallback = "2h", .help = "how long a session can be resumed" },
+	{ NULL },
+};
+
+static const struct schema_row smtp_rows[] = {
+	{ "starttls", SCHEMA_WORD, FIELD(conf_smtp, starttls), .words = starttls_words, .fallback = "require",
+		.help = "require: mail only after STARTTLS; offer: mail also in clear, but without AUTH; implicit: "
+			"TLS from the first byte (port 465)" },
+	{ "hostname", SCHEMA_STRING, FIELD(conf_smtp, hostname),
+		.help = "the name in the banner and in the reply to EHLO. All agents use this one name, because "
+			"senders resume a session only at the name that they know" },
+	{ "banner", SCHEMA_STRING, FIELD(conf_smtp, banner),
+		.help = "the text behind the name in the banner; without this key ESMTP" },
+	{ "capabilities", SCHEMA_ITEMS, ARRAY(conf_smtp, capabilities, capability_count), .item = SCHEMA_STRING,
+		.item_size = sizeof(char *), .max = SMTP_EHLO_LINES_MAX - 1, .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "the extensions in the reply to EHLO before TLS, beside STARTTLS. Every backend must support "
+			"them, but for PIPELINING. Without this key PIPELINING, 8BITMIME and ENHANCEDSTATUSCODES" },
+	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms), .min = 100 * MS,
+		.max = 3600 * S, .fallback = "5min",
+		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },
+	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
+		.fallback = "20",
+		.help = "after so many refused commands before STARTTLS the connection ends, and after so many that an "
+			"agent refuses in the backend's place behind it" },
+	{ "hide", SCHEMA_ITEMS, ARRAY(conf_smtp, hide, hide_count), .item = SCHEMA_STRING, .item_size = sizeof(char *),
+		.max = SMTP_CAP_OTHER, .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "extensions of the backend, by keyword, that clients do not see and cannot use. STARTTLS, "
+			"XCLIENT, XFORWARD and XCSSLTX are always hidden" },
+	{ "xclient", SCHEMA_WORD, FIELD(conf_smtp, xclient), SWITCHES, .fallback = "off",
+		.help = "on: the backend is told the client's address by XCLIENT, if it grants that to the agents. For "
+			"servers that cannot read PROXY headers" },
+	{ "client_address", SCHEMA_WORD, FIELD(conf_smtp, client_address), .words = client_address_words,
+		.fallback = "told",
+		.help = "told: the backend must have `proxy_v2`; for clients with TLS `xclient` is enough, and a "
+			"backend that does not grant it gets none of their mail; hidden: the backend takes every "
+			"client for an agent. Such a backend must not relay for the agents' addresses, or it is an "
+			"open relay" },
+	{ NULL },
+};
+
+const struct schema_row schema_listener_rows[] = {
+	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, name), .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "the name that other keys, logs and the control API use" },
+	{ "listen", SCHEMA_ITEMS, ARRAY(conf_listener, listen.at, listen.count), .item = SCHEMA_ADDRESS,
+		.item_size = sizeof(struct sockaddr_storage), .max = ELEMENTS_MAX, .unique = SCHEMA_ONCE_BOUND,
+		.help = "the addresses on which RAgents listen; port 0: any free port. Without this key, only "
+			"`direct` listeners of agents use these settings" },
+	{ "mode", SCHEMA_WORD, FIELD(conf_listener, mode), .words = mode_words, .fallback = "sf",
+		.help = "sf: after the handshake a connection goes to its client's affinity agent; sl: it stays" },
+	{ "migration", SCHEMA_WORD, FIELD(conf_listener, migration), .words = migration_words, .fallback = "on",
+		.help = "off: a connection never leaves the agent of its handshake" },
+	{ "handshake", SCHEMA_WORD, FIELD(conf_listener, handshake), .words = policy_words, .fallback = "round-robin",
+		.help = "which agent makes a full handshake" },
+	{ "resumption", SCHEMA_WORD, FIELD(conf_listener, resumption), .words = policy_words, .fallback = "local",
+		.help = "which agent resumes (local: the affinity agent, unless it has too much to do)" },
+	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), .min = 1, .max = 1000, .off = "off",
+		.fallback = "1.25", .help = "by affinity an agent gets at most so many times the mean load" },
+	{ "service", SCHEMA_WORD, FIELD(conf_listener, service), .words = service_words, .fallback = "http",
+		.help = "how agents treat the plaintext" CONF_SERVICES(SERVICE_HELP) },
+	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",
+		.help = "the backend that gets the plaintext, if no row of `alpn` matches" },
+	{ "smtp", SCHEMA_MAP, FIELD(conf_listener, smtp),
+		.map = &(const struct schema_map){ smtp_rows, sizeof(struct conf_smtp), -1, rules_smtp },
+		.help = "service smtp: the agent's dialogue before TLS" },
+	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,
+		.off = "off", .fallback = "30s",
+		.help = "a connection that is idle between two answers for so long has no owner until its next "
+			"record" },
+	{ "on_agent_loss", SCHEMA_WORD, FIELD(conf_listener, on_agent_loss), .words = agent_loss_words,
+		.fallback = "close",
+		.help = "service tcp, a connection without a byte so far whose agent is lost. close: it ends; "
+			"reconnect: another agent connects to the backend" },
+	{ "repeat_downloads", SCHEMA_SIZE, FIELD(conf_listener, repeat_downloads_len), .min = 1 * KIB, .max = 1 * TIB,
+		.off = "off", .fallback = "off",
+		.help = "service http, an answer to GET that is cut by the loss of its agent, and whose backend has no "
+			"ranges for it: another agent asks for the whole answer again, if the client has got at most "
+			"so much of it. It goes on if the repeated answer begins with the same bytes; else the client "
+			"gets an alert" },
+	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64,
+		.map = &(const struct schema_map){ alpn_rows, sizeof(struct conf_alpn),
+			offsetof(struct conf_alpn, line) },
+		.help = "the protocols that are offered, the preferred one first; without it, service smtp takes smtp "
+			"and esmtp, and the others do not look at ALPN" },
+	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_listener, proxy_protocol), SWITCHES, .fallback = "off",
+		.help = "on: each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
+	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_listener, trusted, trusted_count), .item = SCHEMA_NET,
+		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
+		.help = "networks of the balancers that may send a PROXY header" },
+	{ "tls", SCHEMA_MAP, SCHEMA_REQUIRED, FIELD(conf_listener, tls),
+		.map = &(const struct schema_map){ tls_rows, sizeof(struct conf_tls), -1, rules_tls },
+		.help = "TLS settings" },
+	{ NULL },
+};
+
+/* clang-format on */
