@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# test --distributions: bare roots of the Debian releases that README names, made by debootstrap, and README's two commands in each.
-# From this machine they use only the processors, the network and a clone of this repository. Needs root.
+# test --distributions: bare roots of the Debian releases that README names, made by debootstrap, and README's two commands in each, as
+# root; the demo also as another user, who has a clone of his own and can install nothing. From this machine they use only the processors, the network and a clone of this repository. Needs root.
 
 distributions=(bookworm trixie)
 distribution_demo_seconds=1800 # at most, of ./cssl demo
@@ -11,7 +11,7 @@ distributions_help() {
 		./cssl test --distributions [--demo] [SUITE...]
 
 		  SUITE    bookworm or trixie; without one, both
-		  --demo   only ./cssl demo, not ./cssl test
+		  --demo   only ./cssl demo, as root and as another user, not ./cssl test
 
 		Takes some 45 minutes and 3 GB for each. bench/results/distributions.md keeps the last results. A failed root stays in build/distributions/SUITE, with its log beside it.
 	HELP
@@ -43,36 +43,39 @@ distribution_enter() {
 		bash -c "$distribution_shell" bash "$tree" "$@"
 }
 
-# A root with what debootstrap calls minimal, and a clone of the last commit.
+# A root with what debootstrap calls minimal, and two clones of the last commit, root's and a user's.
 distribution_make() {
 	local suite=$1 tree=$2
 	rm -rf --one-file-system "$tree" && mkdir -p "$tree" &&
 		timeout 1200 debootstrap --variant=minbase "$suite" "$tree" &&
 		cp -L /etc/resolv.conf /etc/hosts "$tree/etc/" &&
-		git clone -q --no-hardlinks "$root" "$tree/root/cssl"
+		git clone -q --no-hardlinks "$root" "$tree/root/cssl" &&
+		git clone -q --no-hardlinks "$root" "$tree/srv/guest/cssl" &&
+		chroot "$tree" /usr/sbin/useradd --home-dir /srv/guest guest && chroot "$tree" /usr/bin/chown -R guest: /srv/guest
 }
 
-# distribution_command TREE SECONDS COMMAND: status, and a line of the table
+distribution_as_guest="cd /srv/guest/cssl && exec setpriv --reuid guest --regid guest --init-groups env HOME=/srv/guest USER=guest"
+
+# distribution_command TREE SECONDS NAME SCRIPT: status, and a line of the table
 distribution_command() {
-	local tree=$1 seconds=$2 from=$SECONDS status=0 suite outcome minutes
-	shift 2
-	distribution_enter "$tree" "$seconds" bash -c "cd /root/cssl && $*" </dev/null || status=$?
+	local tree=$1 seconds=$2 name=$3 script=$4 from=$SECONDS status=0 suite outcome minutes
+	say "$(basename "$tree"): $name"
+	distribution_enter "$tree" "$seconds" bash -c "$script" </dev/null || status=$?
 	suite=$(basename "$tree") outcome=$([[ $status -eq 0 ]] && echo passed || echo failed) minutes=$(((SECONDS - from) / 60))
-	distribution_results+=("$(printf '%-9s %-12s %-8s %3d min' "$suite" "$*" "$outcome" $minutes)")
-	/usr/bin/python3 "$root/tests/lib/distributions_page.py" "$root/bench/results" "$suite" "$*" "$outcome" $minutes || status=1
+	distribution_results+=("$(printf '%-9s %-24s %-8s %3d min' "$suite" "$name" "$outcome" $minutes)")
+	/usr/bin/python3 "$root/tests/lib/distributions_page.py" "$root/bench/results" "$suite" "$name" "$outcome" $minutes || status=1
 	return $status
 }
 
-# The two commands, one after another; what they say goes to the log and, with the name in front, to whoever waits.
+# The commands, one after another; what they say goes to the log and, with the name in front, to whoever waits.
 distribution_try() {
 	local suite=$1 what=$2 tree=$3
 	say "$suite: a bare root in $tree"
 	distribution_make "$suite" "$tree" || return
-	say "$suite: ./cssl demo"
-	distribution_command "$tree" $distribution_demo_seconds "./cssl demo" || return
+	distribution_command "$tree" $distribution_demo_seconds "./cssl demo" "cd /root/cssl && ./cssl demo" || return
+	distribution_command "$tree" $distribution_demo_seconds "./cssl demo, as a user" "$distribution_as_guest ./cssl demo" || return
 	[[ $what == all ]] || return 0
-	say "$suite: ./cssl test"
-	distribution_command "$tree" $distribution_test_seconds "./cssl test"
+	distribution_command "$tree" $distribution_test_seconds "./cssl test" "cd /root/cssl && ./cssl test"
 }
 
 # distribution_logged LOG SUITE COMMAND...: in this shell
