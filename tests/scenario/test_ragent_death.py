@@ -4,7 +4,6 @@ import contextlib
 import http.client
 import json
 import os
-import pathlib
 import resource
 import signal
 import socket
@@ -143,10 +142,6 @@ def test_more_descriptors_than_the_soft_limit_are_no_hindrance(start_cluster):
         web.close()
 
 
-def stopped(pid):
-    return all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"))
-
-
 def test_a_hang_with_tcp_links_harms_nobody(start_cluster):
     """RAgent reads nothing of its links for longer than agents believe in such a link. Downloads fill them."""
     from tests.lib.tlsload import Load, check_unharmed
@@ -163,33 +158,6 @@ def test_a_hang_with_tcp_links_harms_nobody(start_cluster):
     assert cluster.status()["deaths"] == {"killed": 0, "crashed": 0, "hung": 1}
 
 
-@pytest.mark.usefixtures("test_points")
-@pytest.mark.parametrize("signum", sorted({signal.SIGSTOP, signal.SIGABRT, CRASH}), ids=lambda s: s.name)
-@pytest.mark.parametrize("point", ["records.came", "records.committed", "slot.saving"])
-def test_a_hang_or_crash_in_the_middle_of_an_event_harms_no_idle_connection(start_cluster, point, signum):
-    """All threads stop while one is at the named point. Then the keeper finds that nothing moves, or a signal comes."""
-    from tests.lib.tlsload import Load, check_honest, check_unharmed
-    cluster = start_cluster("--agents", "2", "--workers", "2", takeover=True,
-                            edit=lambda text: text.replace("    workers: 2\n", "    workers: 2\n    hang: 3s\n", 1))
-    with Load(cluster) as load:
-        load.add("idle", count=40, run="waits")
-        load.ask("idle")
-        load.add("keep", count=8, again="always")
-        pid = cluster.pid("r1")
-        cluster.faults(f"{point} stop on r1 after 200 times 1")
-        wait_until(lambda: stopped(pid), patience(20), "all threads stand")
-        cluster.clear_faults() # the next process reads no rule
-        if signum != signal.SIGSTOP:
-            os.kill(pid, signum)
-            os.kill(pid, signal.SIGCONT)
-        wait_until(lambda: "running again" in cluster.log("r1"), patience(20), "the next RAgent")
-        check_unharmed(load.ask("idle"))
-        check_honest(load.stop("keep"))
-        check_unharmed(load.ask("idle"))
-    cause = "hung" if signum == signal.SIGSTOP else "crashed"
-    assert cluster.status()["deaths"] == {"killed": 0, "crashed": 0, "hung": 0, cause: 1}
-
-
 @pytest.mark.plain  # many connections, and nothing else that a sanitizer would not see in the tests above
 def test_the_owner_of_very_many_connections_is_asked_for_all(start_cluster):
     """The questions take more than the output of a link holds at once."""
@@ -202,30 +170,6 @@ def test_the_owner_of_very_many_connections_is_asked_for_all(start_cluster):
         check_unharmed(load.ask("idle"))
     assert cluster.counters()["ragent"]["reattached"] >= 2500
     assert cluster.log("r1").count("link up") == 2
-
-
-@pytest.mark.usefixtures("test_points")
-@pytest.mark.parametrize("point", ["records.read", "records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "slot.kept", "client.write", "link.write"])
-def test_a_death_at_a_named_point_harms_no_idle_connection(start_cluster, point):
-    """But the one whose slot was being written, which may be an idle one: it becomes compact a while after its last answer."""
-    from tests.lib.tlsload import Load, check_honest, lost
-    cluster = start_cluster("--agents", "2", takeover=True)
-    with Load(cluster) as load:
-        load.add("idle", count=40, run="waits")
-        load.ask("idle")
-        load.add("keep", count=8, again="always")
-        load.add("slow", count=8, every_ms=10, path="/64k", again="always")
-        for deaths in (1, 2):
-            cluster.faults(f"{point} kill on r1 after 200 times 1")
-            wait_until(lambda deaths=deaths: cluster.log("r1").count("ragent died") >= deaths, patience(20), "a death")
-            cluster.clear_faults()
-            cluster.settle_faults()
-            wait_until(lambda: cluster.status()["connections"] >= 40, patience(20), "the next RAgent")
-            harmed = lost(load.ask("idle"))
-            assert sum(harmed.values()) <= (deaths if point == "slot.saving" else 0), harmed
-        for name in ("keep", "slow"):
-            check_honest(load.stop(name))
-        assert lost(load.ask("idle")) == harmed
 
 
 @pytest.mark.usefixtures("test_points")
