@@ -180,8 +180,7 @@ mail_json() {
 	printf '"control":{"socket":"%s"}},' "$1/smtpproxy.sock"
 }
 
-# cluster_json_write DIR: complete or not at all
-cluster_json_write() {
+cluster_json() {
 	local dir=$1 name agents=() listeners=()
 	for name in $(plan_listeners "$dir"); do
 		listeners+=("$(listener_json "$dir" "$name")")
@@ -189,13 +188,20 @@ cluster_json_write() {
 	for name in $(plan_get "$dir" agent); do
 		agents+=("$(agent_json "$dir" "$name")")
 	done
-	(
-		IFS=,
-		printf '{"listeners":{%s},' "${listeners[*]}"
-		printf '"control":{"socket":"%s","url":"https://localhost:%d/","token_file":"%s"},' \
-			"$dir/ragent/control.sock" "$(plan_get "$dir" control)" "$dir/control.token"
-		mail_json "$dir"
-		printf '"ragent":%s,"agents":[%s],"ca":"%s"}\n' "$(ragent_json "$dir")" "${agents[*]}" "$dir/ca.pem"
-	) >"$dir/cluster.json.new"
-	mv "$dir/cluster.json.new" "$dir/cluster.json"
+	local IFS=,
+	printf '{"listeners":{%s},' "${listeners[*]}"
+	printf '"control":{"socket":"%s","url":"https://localhost:%d/","token_file":"%s"},' \
+		"$dir/ragent/control.sock" "$(plan_get "$dir" control)" "$dir/control.token"
+	mail_json "$dir"
+	printf '"ragent":%s,"agents":[%s],"ca":"%s"}\n' "$(ragent_json "$dir")" "${agents[*]}" "$dir/ca.pem"
+}
+
+# cluster_json_write DIR: complete or not at all. One writer at a time, or an older look at the daemons could be the last one.
+cluster_json_write() {
+	local lock
+	exec {lock}<"$1"
+	flock "$lock"
+	cluster_json "$1" >"$1/cluster.json.new"
+	mv "$1/cluster.json.new" "$1/cluster.json"
+	exec {lock}<&-
 }

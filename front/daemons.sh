@@ -103,8 +103,14 @@ agent_start() {
 	daemon_await "$1" "$2"
 }
 
+# ragent_follow DIR: as long as its keeper lives
+ragent_follow() {
+	setsid "$root/front/note_lives" "$1" "$(daemon_pid "$1" r1)" </dev/null >/dev/null 2>>"$1/r1.log" {silence}>&- &
+}
+
 ragent_start() {
 	daemon_start "$1" r1 "$(plan_get "$1" build)/ragent/ragent" --config "$1/cluster.yaml" --name r1
+	ragent_follow "$1"
 }
 
 # Its supervisor replaces the one before, which then reports no end.
@@ -114,6 +120,7 @@ ragent_replace() {
 	setsid "$root/front/supervise" "$dir" r1 "$(plan_get "$dir" build)/ragent/ragent" --config "$dir/cluster.yaml" --name r1 \
 		--replace </dev/null >>"$dir/r1.log" 2>&1 {silence}>&- &
 	wait_for 5 ragent_is_another "$dir" "$old" || die "the new ragent did not start"
+	ragent_follow "$dir"
 }
 
 ragent_is_another() {

@@ -17,6 +17,7 @@ from tests.lib.backend import Backend
 from tests.lib.build import BUILD, ROOT, patience
 from tests.lib.cluster import CSSL
 from tests.lib.pattern import first_difference
+from tests.lib.waiting import wait_until
 
 NOBODY = 65534
 
@@ -108,6 +109,20 @@ def test_up_describes_the_cluster(start_cluster):
         socket.create_connection((agent["tls"]["host"], agent["tls"]["port"]), patience(5)).close()
     os.kill(description["ragent"]["pid"], 0)
     assert open(description["ca"], encoding="ascii").read().startswith("-----BEGIN CERTIFICATE-----")
+
+
+def test_the_description_follows_ragent(start_cluster):
+    """Its keeper starts the next one, and nobody runs a command of the front."""
+    cluster = start_cluster("--agents", "1")
+    for _ in range(3):
+        before = cluster.description()
+        os.kill(before["ragent"]["pid"], signal.SIGKILL)
+        wait_until(lambda: cluster.description()["ragent"]["pid"] not in before["ragent"].values(), patience(10), "the next one")
+        os.kill(cluster.description()["ragent"]["pid"], 0)
+        assert cluster.description() == {**before, "ragent": {"pid": cluster.pid("r1"), "keeper": cluster.keeper_pid()}}
+    cluster.replace()
+    os.kill(cluster.description()["ragent"]["pid"], signal.SIGKILL)
+    wait_until(lambda: cluster.description()["ragent"] == {"pid": cluster.pid("r1"), "keeper": cluster.keeper_pid()}, patience(10), "the next one")
 
 
 def test_keys_are_for_their_owner_only(start_cluster):
