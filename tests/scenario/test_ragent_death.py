@@ -15,6 +15,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import SANITIZED, TEST_POINTS, binary, patience, scaled, sized
+from tests.lib.processes import has_stopped
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(180)
@@ -74,7 +75,7 @@ def test_a_process_that_hangs_is_killed_and_followed(start_cluster):
     cluster = start_cluster("--agents", "1", takeover=True, edit=lambda text: text.replace("    workers: 1\n", "    workers: 1\n    hang: 3s\n", 1))
     hung = cluster.pid("r1")
     os.kill(hung, signal.SIGSTOP)
-    wait_until(lambda: stopped(hung), patience(10), "all threads stand")
+    wait_until(lambda: has_stopped(hung), patience(10), "all threads stand")
     assert ask(cluster) == 1024
     assert cluster.pid("r1") != hung
     assert "ragent hangs" in cluster.log("r1") and "cause=hung" in cluster.log("r1")
@@ -421,7 +422,7 @@ def test_bytes_that_were_read_last_outlive_two_processes(start_cluster):
     cluster.faults("records.read stop on r1 peer 127.0.0.2:0 times 1")
     cluster.settle_faults()
     last.request("GET", "/64k")
-    wait_until(lambda: stopped(dead), patience(20), "it has read the request")
+    wait_until(lambda: has_stopped(dead), patience(20), "it has read the request")
     cluster.faults("slot.next drop on r1")
     os.kill(dead, signal.SIGKILL)
     wait_until(lambda: ask(cluster) == 1024, patience(20), "the next process has read other bytes")

@@ -2,13 +2,13 @@
 others go on, whatever they do."""
 
 import os
-import pathlib
 import signal
 
 import pytest
 
 from tests.lib import edits
 from tests.lib.build import SANITIZED, patience
+from tests.lib.processes import has_stopped
 from tests.lib.tlsload import Load, check_honest, lost
 from tests.lib.waiting import wait_until
 
@@ -40,10 +40,6 @@ def count(harmed):
     return sum(sum(of_group.values()) for of_group in harmed.values())
 
 
-def stopped(pid):
-    return all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"))
-
-
 @pytest.mark.parametrize("signum", sorted({signal.SIGSTOP, signal.SIGABRT, CRASH}), ids=lambda s: s.name)
 @pytest.mark.parametrize("point", ["records.came", "records.committed", "slot.saving"])
 def test_a_hang_or_crash_in_the_middle_of_an_event(start_cluster, point, signum):
@@ -53,7 +49,7 @@ def test_a_hang_or_crash_in_the_middle_of_an_event(start_cluster, point, signum)
     with Load(cluster) as load:
         clients, pid = Clients(load), cluster.pid("r1")
         cluster.faults(f"{point} stop on r1 after 200 times 1")
-        wait_until(lambda: stopped(pid), patience(20), "all threads stand")
+        wait_until(lambda: has_stopped(pid), patience(20), "all threads stand")
         cluster.clear_faults() # the next process reads no rule
         if signum != signal.SIGSTOP:
             os.kill(pid, signum)

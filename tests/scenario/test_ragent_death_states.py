@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import os
-import pathlib
 import signal
 import socket
 from random import Random
@@ -12,6 +11,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import patience, scaled, sized
+from tests.lib.processes import has_stopped
 from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.tlsload import Load, check_honest, check_unharmed, lost
 from tests.lib.waiting import wait_until
@@ -89,10 +89,6 @@ def test_half_a_header_of_a_balancer_goes_on(start_cluster):
             client.shake_hands()
             assert client.ask()
         assert {c["client"].rpartition(":")[0] for c in cluster.connections()} == {"192.0.2.7"}
-
-
-def has_stopped(pid):
-    return all(" T " in stat.read_text() for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"))
 
 
 @contextlib.contextmanager
