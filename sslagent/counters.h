@@ -68,6 +68,10 @@
 	X(ADOPTS_OTHER_LISTENER, "adopts_other_listener", MONOTONIC,                                                   \
 		"Adoptions refused because RAgent named another listener than the connection's")                       \
 	X(ADOPTS_STALE, "adopts_stale", MONOTONIC, "Adoptions refused because the state had a later owner")            \
+	X(ADOPTS_OWNED_HERE, "adopts_owned_here", MONOTONIC,                                                           \
+		"Adoptions refused because this agent itself owns the connection")                                     \
+	X(OWNERS_SUPERSEDED, "owners_superseded", MONOTONIC,                                                           \
+		"Connections given up because another agent said that it owns them")                                   \
 	X(ADOPTS_FORGOTTEN, "adopts_forgotten", MONOTONIC,                                                             \
 		"Adoptions refused because nothing is known of the connection any more")                               \
 	X(MOVES_REFUSED, "moves_refused", MONOTONIC, "Moves refused because the backend half cannot follow")           \

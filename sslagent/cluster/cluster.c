@@ -536,6 +536,14 @@ int cluster_join_worker(struct cluster *c, struct worker *w)
 	return 0;
 }
 
+void cluster_on_superseded(struct cluster *c, struct worker *w, superseded_fn fn, void *ctx)
+{
+	struct cluster_thread *t = cluster_thread_of(c, w);
+
+	t->superseded = fn;
+	t->superseded_ctx = ctx;
+}
+
 void cluster_leave_worker(struct cluster *c, struct worker *w)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);

@@ -27,6 +27,11 @@ struct cluster *cluster_create(struct worker *main, const struct conf *conf, con
  * them it may send. After it has left, its pulls and passes never call done. 0 or negative. */
 int cluster_join_worker(struct cluster *c, struct worker *w);
 void cluster_leave_worker(struct cluster *c, struct worker *w);
+
+/* On @w's thread, once it has joined: @fn gets the connections that @w claimed, and that another agent owns now by its
+ * own word, under the epoch @of. @w must not seal for them any more. */
+typedef void (*superseded_fn)(void *ctx, const struct connection_id *id, uint16_t of);
+void cluster_on_superseded(struct cluster *c, struct worker *w, superseded_fn fn, void *ctx);
 /* On the main loop, when every worker has left: stop sockets and links; @on_closed comes on the main loop when every
  * handle is closed; then call cluster_destroy(). Without cluster_close() destroy only when the loop never ran. */
 void cluster_close(struct cluster *c, void (*on_closed)(void *ctx), void *ctx);
@@ -64,6 +69,8 @@ int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part);
 
 /* As in connections_seen.h, for connections that this agent saw or that a peer told of. */
 int cluster_claim(struct cluster *c, const struct connection_id *id, const struct seen_claim *claim);
+void cluster_leave(struct cluster *c, const struct connection_id *id, uint16_t epoch);
+void cluster_note(struct cluster *c, const struct connection_id *id, const struct seen_mark *at);
 int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms);
 
 /* Tell the peers, and remember. adopted: this agent owns the connection now, or its keys have changed. stopped: the

@@ -1,5 +1,8 @@
 /* cluster_hear.c: it hands each message of the broadcast to the part that handles it. */
+#include <stdlib.h>
 #include <string.h>
+
+#include "net/log.h"
 
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
@@ -55,12 +58,52 @@ static struct connection_id connection_of(const ProtobufCBinaryData *id)
 	return connection;
 }
 
+/* A worker that sealed on under keys which another agent has, too, gets to know. */
+struct superseded {
+	struct thread_task task;
+	struct cluster_thread *owner;
+	struct connection_id id;
+	uint16_t of; /* epoch of the other one */
+};
+
+static void superseded_run(struct thread_task *task)
+{
+	struct superseded *s = container_of(task, struct superseded, task);
+
+	if (s->owner->superseded)
+		s->owner->superseded(s->owner->superseded_ctx, &s->id, s->of);
+	free(s);
+}
+
+static void superseded_drop(struct thread_task *task)
+{
+	free(container_of(task, struct superseded, task));
+}
+
+void cluster_supersede(struct cluster *c, unsigned owner, const struct connection_id *id, uint16_t of)
+{
+	struct superseded *s;
+
+	if (owner == SEEN_NO_OWNER)
+		return;
+	s = malloc(sizeof *s);
+	if (!s) {
+		log_event(LOG_ERROR, id, "superseded owner not told", "cause=\"out of memory\" epoch=%u", of);
+		return;
+	}
+	*s = (struct superseded){ .task = { .run = superseded_run, .drop = superseded_drop },
+		.owner = &c->threads[owner - 1],
+		.id = *id,
+		.of = of };
+	cluster_thread_hand(s->owner, &s->task);
+}
+
 static void on_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *m, int64_t now_ms)
 {
 	struct connection_id id = connection_of(&m->connection_id);
 	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
 
-	connections_seen_note(c->seen, &id, &at, now_ms);
+	cluster_supersede(c, connections_seen_hear(c->seen, &id, &at, SEEN_OWN_WORD, now_ms), &id, at.epoch);
 	live_table_adopted(c->live, &(struct live_adopted){
 					    .id = &id,
 					    .epoch = (uint16_t)m->epoch,
@@ -75,6 +118,7 @@ static void on_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
 	struct connection_id id = connection_of(&m->connection_id);
 	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
 
+	cluster_supersede(c, connections_seen_hear(c->seen, &id, &at, SEEN_HEARSAY, now_ms), &id, at.epoch);
 	connections_seen_stop(c->seen, &id, &at, m->goes_on ? SEEN_RESTS : SEEN_ENDED, now_ms);
 	live_table_drop(c->live, &id);
 }

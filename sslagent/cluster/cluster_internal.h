@@ -153,6 +153,8 @@ struct heard_object {
 	agent_index from;
 };
 void cluster_import(struct cluster *c, const struct heard_object *o);
+/* Tell this owner, as connections_seen_hear() names it, of the epoch of another one. SEEN_NO_OWNER: nothing to do. */
+void cluster_supersede(struct cluster *c, unsigned owner, const struct connection_id *id, uint16_t of);
 
 /* cluster_links.c */
 void cluster_links_init(struct cluster *c);

@@ -304,7 +304,8 @@ static void import_live(struct cluster *c, const struct sess_obj *obj, const str
 {
 	struct seen_mark mark = mark_of(obj->live);
 
-	connections_seen_note(c->seen, &obj->live->connection, &mark, o->now_ms);
+	cluster_supersede(c, connections_seen_hear(c->seen, &obj->live->connection, &mark, SEEN_HEARSAY, o->now_ms),
+		&obj->live->connection, mark.epoch);
 	live_table_put(c->live,
 		&(struct live_offer){
 			.obj = obj,
@@ -421,6 +422,16 @@ int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part)
 int cluster_claim(struct cluster *c, const struct connection_id *id, const struct seen_claim *claim)
 {
 	return connections_seen_claim(c->seen, id, claim, cluster_now_ms());
+}
+
+void cluster_leave(struct cluster *c, const struct connection_id *id, uint16_t epoch)
+{
+	connections_seen_leave(c->seen, id, epoch);
+}
+
+void cluster_note(struct cluster *c, const struct connection_id *id, const struct seen_mark *at)
+{
+	connections_seen_note(c->seen, id, at, cluster_now_ms());
 }
 
 int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms)

@@ -13,8 +13,7 @@
 #include "net/udp.h"
 #include "net/worker.h"
 #include "sslagent/cluster/broadcast_sender.h"
-
-struct cluster;
+#include "sslagent/cluster/cluster.h"
 
 /* Something to do on another thread. Embedded. Exactly one of the two is called: run, on that thread; or drop, on any
  * thread, when that thread has left. */
@@ -37,6 +36,8 @@ struct cluster_thread {
 	struct udp *udp;       /* the main thread also receives by it */
 	struct broadcast_sender *sender;
 	struct turn_end flush;
+	superseded_fn superseded; /* the thread's own */
+	void *superseded_ctx;
 	pthread_mutex_t lock; /* of what follows */
 	struct thread_task *tasks, **tasks_end;
 	struct repeat repeats[REPEATS_MAX];

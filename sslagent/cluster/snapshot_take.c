@@ -111,7 +111,7 @@ static int take_seen(struct cluster *c, const Cssl__SnapshotPart *part, int64_t 
 		if (m->connection_id.len != CONNECTION_ID_LEN || m->epoch > UINT16_MAX)
 			return CSSL_E_RANGE;
 		memcpy(seen.id.bytes, m->connection_id.data, CONNECTION_ID_LEN);
-		connections_seen_take(c->seen, &seen, now_ms);
+		cluster_supersede(c, connections_seen_take(c->seen, &seen, now_ms), &seen.id, seen.at.epoch);
 	}
 	if (part->seen_since) {
 		const struct seen_since since = { moment(part->seen_since->age_ms, now_ms),

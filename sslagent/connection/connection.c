@@ -138,6 +138,8 @@ static struct carrier no_carrier = { .ops = &nothing, .pace = CARRIER_PAUSED };
  * still use it. */
 static void connection_release(struct connection *c, enum end_reason reason)
 {
+	if (c->live && c->state != CONNECTION_ADOPTING) /* else its epoch may be another owner's */
+		cluster_leave(c->home->cluster, &c->id, c->epoch);
 	release_handshake(c, reason);
 	connection_drop_pass(c);
 	connection_drop_settling(c);
@@ -205,6 +207,23 @@ void connection_let_go_owned(struct connection *c, struct connection_event *e)
 	else if (carrier_moves(c->carrier))
 		tell_ended(c);
 	connection_release(c, e->reason);
+}
+
+void connection_superseded(void *ctx, const struct connection_id *id, uint16_t of)
+{
+	struct connection_home *home = ctx;
+	struct connection *c = connection_table_find_sealing(&home->table, id);
+
+	if (!c || c->epoch > of)
+		return; /* it has gone meanwhile */
+	count(COUNT_OWNERS_SUPERSEDED);
+	log_paced(LOG_WARNING, id, "superseded", "epoch=%u other_epoch=%u cause=\"another agent owns it, too\"",
+		c->epoch, of);
+	const struct seen_mark sealed = connection_sealed_mark(c);
+	cluster_note(home->cluster, id, &sealed); /* here at least nobody goes back behind it */
+	leave_lost(c);
+	c->carrier->ops->end(c->carrier, END_MOVE_UNSAFE, CARRIER_ABORT);
+	connection_release(c, END_MOVE_UNSAFE);
 }
 
 void connection_abort_handshake(struct connection *c, struct connection_event *e)

@@ -182,6 +182,10 @@ void connection_move(struct connection *c, const Cssl__LinkMove *move);
  * again. */
 void connection_forget(struct connection *c, enum end_reason reason);
 
+/* For cluster_on_superseded(), @ctx is the home: another agent seals under the keys of this connection, too, because
+ * RAgent gave it to both. Ends it without another record. */
+void connection_superseded(void *ctx, const struct connection_id *id, uint16_t of);
+
 /* End it now, whatever its state: with close_notify at a checkpoint, else with the alert. A frozen one is not ended
  * here, because another agent may own it. */
 void connection_give_up(struct connection *c, enum end_reason reason);

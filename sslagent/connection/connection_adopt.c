@@ -153,14 +153,15 @@ static enum claim_start claim_start(const struct adoption *a)
 }
 
 /* The last step before it owns the connection. */
-static int claim(struct connection_home *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)
+static int claim(const struct connection *c, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
 	const struct seen_claim to_own = { .at = { (uint16_t)a->id->epoch, a->at.write_generation,
 						   a->at.write_sequence },
+		.owner = connection_seal_owner(c),
 		.start = claim_start(a),
 		.part_epoch = a->part.epoch,
 		.made_ms = a->made_ms };
-	int r = cluster_claim(home->cluster, &a->connection, &to_own);
+	int r = cluster_claim(c->home->cluster, &a->connection, &to_own);
 
 	switch (r) {
 	case 0: return 0;
@@ -220,7 +221,7 @@ static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefuse
 	connection_choose_service(c, &a->obj.facts);
 	take_state(c, a->id);
 	r = take_backend(c, a);
-	return r < 0 ? refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r) : claim(c->home, a, reason);
+	return r < 0 ? refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r) : claim(c, a, reason);
 }
 
 static int find_proven(struct connection_home *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)

@@ -231,11 +231,17 @@ struct seen_mark connection_sealed_mark(const struct connection *c)
 	return mark;
 }
 
-/* The first ownership, under new keys. */
-static int claim_handshake(struct connection *c, const struct live_part *part)
+uint16_t connection_seal_owner(const struct connection *c)
 {
-	const struct seen_claim claim = { .at = { 1, part->write_generation, part->write_sequence },
-		.start = CLAIM_BEGINS };
+	return carrier_moves(c->carrier) ? (uint16_t)(worker_index(c->home->worker) + 1) : SEEN_NO_OWNER;
+}
+
+/* The first ownership, under new keys. */
+static int claim_handshake(struct connection *c, const struct live_part *part, uint16_t owner)
+{
+	const struct seen_claim claim = {
+		.at = { 1, part->write_generation, part->write_sequence }, .owner = owner, .start = CLAIM_BEGINS
+	};
 
 	return cluster_claim(c->home->cluster, &c->id, &claim);
 }
@@ -245,7 +251,7 @@ static int export_kept(struct connection *c, struct sess_obj *obj, Cssl__Handsha
 	struct live_part *part = obj->live;
 	const struct live_position at = { part->read_generation, part->write_generation, part->read_sequence,
 		part->write_sequence };
-	int r = claim_handshake(c, part);
+	int r = claim_handshake(c, part, connection_seal_owner(c));
 
 	if (r == 0)
 		r = connection_own(c, part, obj->facts.cipher_suite, &at, 1, LIVE_CONTINUES);
@@ -260,7 +266,7 @@ static int export_kept(struct connection *c, struct sess_obj *obj, Cssl__Handsha
 
 static int export_handed_off(struct connection *c, struct sess_obj *obj, Cssl__Handshake *handshake)
 {
-	int r = claim_handshake(c, obj->live);
+	int r = claim_handshake(c, obj->live, SEEN_NO_OWNER);
 
 	if (r < 0)
 		return r;

@@ -92,7 +92,10 @@ static inline void connection_home_count_handshakes(struct connection_home *home
 /* Free @c at the end of this loop turn. */
 void connection_home_bury(struct connection_home *home, struct connection *c);
 
+/* A connection that was handed off and adopted on the same worker is there twice until its old stream is detached. */
 struct connection *connection_table_find(const struct connection_table *t, const struct connection_id *id);
+/* The one of this id that seals, or NULL. */
+struct connection *connection_table_find_sealing(const struct connection_table *t, const struct connection_id *id);
 int connection_table_add(struct connection_table *t, struct connection *c);
 void connection_table_remove(struct connection_table *t, struct connection *c);
 

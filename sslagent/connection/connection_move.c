@@ -45,6 +45,7 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 		return;
 	}
 	live_freeze(c->live, &part);
+	cluster_leave(c->home->cluster, &c->id, c->epoch);
 	part.read_sequence -= connection_holds(c) ? 1 : 0; /* its record is sent again, too */
 	connection_to(c, CONNECTION_FROZEN);
 	deadline_cancel(&c->deadline);

@@ -24,6 +24,17 @@ struct connection *connection_table_find(const struct connection_table *t, const
 	return NULL;
 }
 
+struct connection *connection_table_find_sealing(const struct connection_table *t, const struct connection_id *id)
+{
+	if (t->count == 0)
+		return NULL;
+	for (struct connection *c = *bucket_of(t, id); c; c = c->next_by_id) {
+		if (c->live && c->state != CONNECTION_FROZEN && memcmp(&c->id, id, sizeof *id) == 0)
+			return c;
+	}
+	return NULL;
+}
+
 static int grow(struct connection_table *t)
 {
 	size_t bucket_count = t->bucket_count ? t->bucket_count * 2 : CONNECTION_TABLE_MIN;

@@ -5,6 +5,7 @@
 #include "sslagent/carrier/direct.h"
 #include "sslagent/carrier/link.h"
 #include "sslagent/cluster/cluster.h"
+#include "sslagent/connection/connection.h"
 
 int agent_worker_open(struct agent_worker *home)
 {
@@ -15,6 +16,9 @@ int agent_worker_open(struct agent_worker *home)
 		r = carrier_home_open(&home->carriers);
 	if (r == 0)
 		r = cluster_join_worker(home->connections.cluster, home->worker);
+	if (r == 0)
+		cluster_on_superseded(
+			home->connections.cluster, home->worker, connection_superseded, &home->connections);
 	for (size_t i = 0; r == 0 && i < self->direct_count; i++) {
 		if (!direct_listen(&home->carriers, &self->direct[i]))
 			r = CSSL_E_SYSTEM;

@@ -32,6 +32,7 @@ struct place {
 	uint32_t newer, older; /* its queue */
 	uint8_t state;         /* enum place_state */
 	uint8_t doubt;         /* enum doubt */
+	uint16_t owner;        /* as in seen_claim; its epoch is the highest one */
 };
 
 struct shard {
@@ -312,6 +313,8 @@ static int judge(const struct connections_seen *all, const struct shard *s, cons
 		return may_be_forgotten(all, s, claim, now_ms) ? refuse(COUNT_ADOPTS_FORGOTTEN, CSSL_E_EXPIRED) : 0;
 	if (epoch_was_owned(p, claim) && !mutant("epoch-unchecked"))
 		return refuse(COUNT_EPOCHS_REFUSED, CSSL_E_REPLAY);
+	if (p->owner != SEEN_NO_OWNER)
+		return refuse(COUNT_ADOPTS_OWNED_HERE, CSSL_E_BUSY);
 	if (had_later_owner(p, claim) && !mutant("later-owner-ignored"))
 		return refuse(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
 	if ((was_sealed_further(p, claim) || was_in_doubt_elsewhere(p, claim)) && !mutant("sequence-unchecked"))
@@ -346,6 +349,14 @@ static void raise_to(struct shard *s, struct place *p, const struct seen_mark *a
 	enter_queue(s, p, PLACE_ALIVE, now_ms);
 }
 
+static void take_claim(struct shard *s, struct place *p, const struct seen_claim *claim, int64_t now_ms)
+{
+	raise_to(s, p, &claim->at, now_ms);
+	p->owner = claim->owner;
+	if (claim->start == CLAIM_IN_DOUBT)
+		p->doubt = DOUBT_AT_MARK;
+}
+
 int connections_seen_claim(
 	struct connections_seen *all, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms)
 {
@@ -355,10 +366,8 @@ int connections_seen_claim(
 	if (result == 0) {
 		struct place *p = find_or_take(all, s, id, now_ms);
 		if (p)
-			raise_to(s, p, &claim->at, now_ms);
-		if (p && claim->start == CLAIM_IN_DOUBT)
-			p->doubt = DOUBT_AT_MARK;
-		if (!p)
+			take_claim(s, p, claim, now_ms);
+		else
 			result = CSSL_E_NO_MEMORY;
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -385,6 +394,40 @@ void connections_seen_note(
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* The epoch of an owner of this process is the highest one that is known. */
+static unsigned supersede(struct place *p, uint16_t by, enum seen_word word)
+{
+	unsigned owner = p->owner;
+
+	if (by < p->at.epoch || (by == p->at.epoch && word == SEEN_HEARSAY))
+		return SEEN_NO_OWNER;
+	p->owner = SEEN_NO_OWNER;
+	return owner;
+}
+
+unsigned connections_seen_hear(struct connections_seen *all, const struct connection_id *id, const struct seen_mark *at,
+	enum seen_word word, int64_t now_ms)
+{
+	struct shard *s = lock_shard(all, id);
+	struct place *p = find_or_take(all, s, id, now_ms);
+	unsigned owner = p ? supersede(p, at->epoch, word) : SEEN_NO_OWNER;
+
+	if (p)
+		raise_to(s, p, at, now_ms);
+	pthread_mutex_unlock(&s->lock);
+	return owner;
+}
+
+void connections_seen_leave(struct connections_seen *all, const struct connection_id *id, uint16_t epoch)
+{
+	struct shard *s = lock_shard(all, id);
+	struct place *p = s->cap ? find(s, id) : NULL;
+
+	if (p && p->at.epoch == epoch)
+		p->owner = SEEN_NO_OWNER;
+	pthread_mutex_unlock(&s->lock);
+}
+
 static const enum place_state stopped_as[] = { [SEEN_RESTS] = PLACE_AT_REST, [SEEN_ENDED] = PLACE_OVER };
 
 static void stop_at(struct shard *s, struct place *p, const struct seen_mark *at, enum seen_stop stop, int64_t now_ms)
@@ -394,6 +437,7 @@ static void stop_at(struct shard *s, struct place *p, const struct seen_mark *at
 	raise_to(s, p, at, now_ms);
 	if (is_late)
 		return;
+	p->owner = SEEN_NO_OWNER;
 	leave_queue(s, p);
 	enter_queue(s, p, stopped_as[stop], now_ms);
 }
@@ -467,14 +511,16 @@ int connections_seen_walk(struct connections_seen *all, uint64_t *cursor,
 	return *cursor >> CURSOR_SHARD_SHIFT < SHARDS;
 }
 
-void connections_seen_take(struct connections_seen *all, const struct seen_connection *seen, int64_t now_ms)
+unsigned connections_seen_take(struct connections_seen *all, const struct seen_connection *seen, int64_t now_ms)
 {
-	if (seen->stop == SEEN_ENDED) {
-		if (now_ms - seen->heard_ms < all->keep_ms)
-			connections_seen_stop(all, &seen->id, &seen->at, SEEN_ENDED, now_ms);
-		return;
-	}
-	connections_seen_note(all, &seen->id, &seen->at, now_ms);
+	unsigned owner;
+
+	if (seen->stop == SEEN_ENDED && now_ms - seen->heard_ms >= all->keep_ms)
+		return SEEN_NO_OWNER;
+	owner = connections_seen_hear(all, &seen->id, &seen->at, SEEN_HEARSAY, now_ms);
+	if (seen->stop == SEEN_ENDED)
+		connections_seen_stop(all, &seen->id, &seen->at, SEEN_ENDED, now_ms);
+	return owner;
 }
 
 struct seen_since connections_seen_since(struct connections_seen *all)

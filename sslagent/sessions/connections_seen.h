@@ -43,8 +43,12 @@ enum claim_start {
 
 #define SEEN_MADE_UNKNOWN INT64_MIN
 
+/* Who seals under a claim: a worker of this process, by its index plus one. */
+#define SEEN_NO_OWNER 0u /* it was frozen at once, or only its carrier can end it */
+
 struct seen_claim {
 	struct seen_mark at;
+	uint16_t owner;
 	enum claim_start start;
 	uint16_t part_epoch; /* of the live part */
 	int64_t made_ms;     /* of the live part, or SEEN_MADE_UNKNOWN */
@@ -53,16 +57,27 @@ struct seen_claim {
 /* Take this ownership. 0: it is remembered. Negative: it is counted and nothing changes: CSSL_E_REPLAY: an agent owned
  * this epoch or a higher one before; or the live part had a later owner. CSSL_E_UNSAFE: its owners are known to have
  * sealed records beyond the beginning of this ownership, or this agent began in doubt elsewhere in this generation.
- * CSSL_E_EXPIRED: the connection is unknown, and its live part is too old to tell why. CSSL_E_NO_MEMORY. */
+ * CSSL_E_BUSY: a worker of this process owns it, and seals. CSSL_E_EXPIRED: the connection is unknown, and its live
+ * part is too old to tell why. CSSL_E_NO_MEMORY. */
 int connections_seen_claim(
 	struct connections_seen *s, const struct connection_id *id, const struct seen_claim *claim, int64_t now_ms);
 
 /* 1 when the connection is known, or too young to have been forgotten; else 0. */
 int connections_seen_knows(struct connections_seen *s, const struct connection_id *id, int64_t made_ms);
 
-/* Another agent owns the connection, or this agent has sealed up to @at. */
+/* This agent has sealed up to @at. */
 void connections_seen_note(
 	struct connections_seen *s, const struct connection_id *id, const struct seen_mark *at, int64_t now_ms);
+
+/* Another agent owned the connection. An ownership of this process is over then, unless it is the later one: two agents
+ * must not seal under the same keys. Returns that owner, who has to be told, or SEEN_NO_OWNER. Of the same epoch only
+ * an owner's own word counts: others may tell of this process's ownership. */
+enum seen_word { SEEN_OWN_WORD, SEEN_HEARSAY };
+unsigned connections_seen_hear(struct connections_seen *s, const struct connection_id *id, const struct seen_mark *at,
+	enum seen_word word, int64_t now_ms);
+
+/* The owner of this process under @epoch seals no more: it is about to say so, or was lost. */
+void connections_seen_leave(struct connections_seen *s, const struct connection_id *id, uint16_t epoch);
 
 /* The connection stopped at @at, to rest or for ever. It counts as stopped until it goes on under a higher epoch. */
 enum seen_stop { SEEN_RESTS, SEEN_ENDED };
@@ -82,8 +97,8 @@ struct seen_connection {
 enum seen_walk { SEEN_GO_ON, SEEN_PAUSE };
 int connections_seen_walk(struct connections_seen *s, uint64_t *cursor,
 	enum seen_walk (*fn)(void *ctx, const struct seen_connection *seen), void *ctx);
-/* Import one connection from a snapshot. */
-void connections_seen_take(struct connections_seen *s, const struct seen_connection *seen, int64_t now_ms);
+/* Import one connection from a snapshot, as by connections_seen_hear(). */
+unsigned connections_seen_take(struct connections_seen *s, const struct seen_connection *seen, int64_t now_ms);
 
 /* The time since which nothing was forgotten. A snapshot may bring connections from before this agent's start. */
 enum seen_before { SEEN_NOTHING_BEFORE, SEEN_FORGOT };

@@ -148,14 +148,12 @@ def no_faults(cluster):
     cluster.settle_faults()
 
 
-REASONS = ("adopts_unproven", "adopts_other_listener", "adopts_stale", "adopts_forgotten", "epochs_refused", "sequences_refused")
+REASONS = ("adopts_unproven", "adopts_other_listener", "adopts_stale", "adopts_forgotten", "adopts_owned_here", "epochs_refused",
+           "sequences_refused")
 
 
 def counted(cluster, *names):
     return sum(cluster.counter(name) for name in names)
-
-
-REASONS = ("adopts_unproven", "adopts_other_listener", "adopts_stale", "epochs_refused", "sequences_refused")
 
 
 class Refusals:
@@ -356,15 +354,59 @@ def test_a_stream_goes_on_for_its_own_proof_and_epoch_only(cluster, version):
         assert hostile("reattach", **link)["answer"] == "reattached"
 
 
-def adopt_beside_the_owner(held, cause, times):
-    """Each other agent is asked `times` to adopt while the owner goes on: all of them seal, and all of that reaches the hostile RAgent.
-    Returns how often one did."""
-    adopted = 0
-    for agent in held.others * times:
-        answer = held.adopt(agent, cause=CAUSES[cause], epoch=held.truth()["epoch"] + 1 + adopted, replay=True)
-        adopted += answer["answer"] == "adopted"
+@versions
+@pytest.mark.parametrize("cause", sorted(CAUSES))
+def test_an_owner_takes_its_connection_from_nobody(cluster, version, cause):
+    """Neither at its position nor at an earlier one."""
+    with Hostile(cluster, "sf", keep=True) as hostile:
+        held = Held(cluster, hostile, version, state="owned")
+        assert held.answered()
+        with Refusals(cluster, "adopts_owned_here") as refused:
+            for more in (1, 2, 60000):
+                refused(held.adopt(held.agent, cause=CAUSES[cause], epoch=held.truth()["epoch"] + more, replay=True))
         held.ask()
         assert held.answered()
+
+
+@contextlib.contextmanager
+def deaf(cluster):
+    """No agent hears of another."""
+    cluster.faults(*(f"udp.send drop on {name}" for name in cluster.agents))
+    cluster.settle_faults()
+    yield
+    cluster.clear_faults()
+    cluster.settle_faults()
+
+
+@versions
+def test_of_two_agents_that_own_one_connection_none_goes_on(cluster, hostile, version, no_faults):
+    """Both continue from where it froze, under the same epoch, before they can hear of each other."""
+    held, superseded = Held(cluster, hostile, version), counted(cluster, "owners_superseded")
+    with deaf(cluster):
+        for agent in held.others:
+            assert held.adopt(agent, epoch=held.truth()["epoch"] + 1)["answer"] == "adopted"
+        assert counted(cluster, "owners_superseded") == superseded
+    wait_until(lambda: counted(cluster, "owners_superseded") == superseded + 2, patience(20), "both give it up")
+    with Refusals(cluster, "epochs_refused") as refused:
+        for agent in cluster.agents:
+            refused(held.adopt(agent, epoch=held.truth()["epoch"] + 1))
+
+
+def adopt_beside_the_owner(cluster, hostile, version, cause):
+    """Each other agent is asked to adopt from an owner that goes on, behind all but the last record that it has sealed, then each again,
+    then the first owner. Whoever was the owner stops. Returns how often one adopted."""
+    held = Held(cluster, hostile, version, state="owned")
+    assert held.answered()
+    truth, adopted = held.truth(), 0
+    for agent in [*held.others, *held.others, held.agent]:
+        superseded = counted(cluster, "owners_superseded")
+        answer = held.adopt(agent, cause=CAUSES[cause], epoch=truth["epoch"] + 1 + adopted, replay=True,
+                            write_sequence=truth["write_sequence"] - 1)
+        if answer["answer"] == "adopted":
+            adopted += 1
+            wait_until(lambda superseded=superseded: counted(cluster, "owners_superseded") == superseded + 1, patience(20), "the owner stops")
+    with contextlib.suppress(OSError):
+        assert not held.sock.recv(1)
     return adopted
 
 
@@ -372,9 +414,7 @@ def adopt_beside_the_owner(held, cause, times):
 def test_who_lies_of_a_freeze_gets_no_nonce_twice(cluster, cause):
     """TLS 1.2 with AES-GCM, whose nonces have the epoch in them. The audit tells."""
     with Hostile(cluster, "sf", keep=True) as hostile:
-        held = Held(cluster, hostile, "1.2", state="owned")
-        assert held.answered()
-        assert adopt_beside_the_owner(held, cause, 2) == 2 * len(held.others)
+        assert adopt_beside_the_owner(cluster, hostile, "1.2", cause) == 5
 
 
 @pytest.mark.parametrize("cause", sorted(CAUSES))
@@ -383,13 +423,8 @@ def test_who_lies_of_a_freeze_gets_one_key_update_in_tls_1_3(start_cluster, caus
     nonce of a record that the living owner seals. This happens at most once for each agent, whatever cause RAgent names."""
     cluster = start_cluster("--agents", "3", takeover=True, reuse_planted=True, edit=edits.nobody_moves)
     with Hostile(cluster, "sf", keep=True) as hostile:
-        held = Held(cluster, hostile, "1.3", state="owned")
-        assert held.answered()
-        refused = counted(cluster, "sequences_refused")
-        adopted = adopt_beside_the_owner(held, cause, 3)
-        assert adopted == len(held.others)
-        assert counted(cluster, "sequences_refused") == refused + 2 * adopted
-        held.sock.close()
+        adopted = adopt_beside_the_owner(cluster, hostile, "1.3", cause)
+        assert (adopted, counted(cluster, "adopts_owned_here"), counted(cluster, "sequences_refused")) == (2, 1, 2)
     errors = int(cluster.check_nonces().rpartition("errors: ")[2].split()[0])
     assert 1 <= errors <= adopted
 

@@ -171,6 +171,16 @@ int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part)
 	return part->made_ms;
 }
 
+void cluster_leave(struct cluster *c, const struct connection_id *id, uint16_t epoch)
+{
+	connections_seen_leave(c->seen, id, epoch);
+}
+
+void cluster_note(struct cluster *c, const struct connection_id *id, const struct seen_mark *at)
+{
+	connections_seen_note(c->seen, id, at, c->now_ms);
+}
+
 int cluster_claim(struct cluster *c, const struct connection_id *id, const struct seen_claim *claim)
 {
 	return connections_seen_claim(c->seen, id, claim, c->now_ms);

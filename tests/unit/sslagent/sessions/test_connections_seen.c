@@ -117,6 +117,79 @@ START_TEST(a_handshake_begins_a_connection_that_nobody_knows)
 }
 END_TEST
 
+/* --- owners of this process --- */
+
+#define OWNER 3u
+
+static int own(uint16_t epoch)
+{
+	const struct seen_claim claim = {
+		.at = { epoch, 0, 0 }, .owner = OWNER, .start = CLAIM_IN_DOUBT, .made_ms = YOUNG
+	};
+
+	return connections_seen_claim(seen, &one, &claim, NOW);
+}
+
+static unsigned hear(uint16_t epoch, enum seen_word word)
+{
+	const struct seen_mark at = { epoch, 0, 0 };
+
+	return connections_seen_hear(seen, &one, &at, word, NOW);
+}
+
+START_TEST(an_owner_gives_way_to_a_later_one_once)
+{
+	ck_assert_int_eq(own(4), 0);
+	ck_assert_uint_eq(hear(3, SEEN_OWN_WORD), SEEN_NO_OWNER);
+	ck_assert_uint_eq(hear(5, _i ? SEEN_OWN_WORD : SEEN_HEARSAY), OWNER);
+	ck_assert_uint_eq(hear(6, SEEN_OWN_WORD), SEEN_NO_OWNER);
+}
+END_TEST
+
+START_TEST(of_two_owners_of_one_epoch_each_gives_way_to_the_word_of_the_other)
+{
+	ck_assert_int_eq(own(4), 0);
+	ck_assert_uint_eq(hear(4, SEEN_HEARSAY), SEEN_NO_OWNER); /* others tell of this one */
+	ck_assert_uint_eq(hear(4, SEEN_OWN_WORD), OWNER);
+}
+END_TEST
+
+START_TEST(a_snapshot_tells_an_owner_of_a_later_one)
+{
+	struct seen_connection told = {
+		.id = one, .at = { 4, 0, 0 }, .heard_ms = NOW, .stop = _i ? SEEN_ENDED : SEEN_RESTS
+	};
+
+	ck_assert_int_eq(own(4), 0);
+	told.at.epoch = 5;
+	ck_assert_uint_eq(connections_seen_take(seen, &told, NOW), OWNER);
+	ck_assert_uint_eq(connections_seen_take(seen, &told, NOW), SEEN_NO_OWNER);
+}
+END_TEST
+
+START_TEST(what_this_process_owns_it_does_not_take)
+{
+	ck_assert_int_eq(own(4), 0);
+	ck_assert_int_eq(own(5), CSSL_E_BUSY);
+	ck_assert_uint_eq(counted(COUNT_ADOPTS_OWNED_HERE), 1);
+	connections_seen_leave(seen, &one, 3); /* an earlier one */
+	ck_assert_int_eq(own(5), CSSL_E_BUSY);
+	connections_seen_leave(seen, &one, 4);
+	ck_assert_int_eq(own(5), 0);
+}
+END_TEST
+
+START_TEST(who_has_stopped_owns_nothing)
+{
+	ck_assert_int_eq(own(4), 0);
+	stop(&one, (struct seen_mark){ 3, 0, 0 }, SEEN_RESTS, NOW); /* the late word of a former owner */
+	ck_assert_int_eq(own(5), CSSL_E_BUSY);
+	stop(&one, (struct seen_mark){ 4, 0, 0 }, SEEN_RESTS, NOW);
+	ck_assert_uint_eq(hear(5, SEEN_OWN_WORD), SEEN_NO_OWNER);
+	ck_assert_int_eq(own(6), 0);
+}
+END_TEST
+
 /* --- sequences --- */
 
 START_TEST(nobody_begins_before_what_was_sealed)
@@ -406,6 +479,11 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, an_epoch_is_claimed_once_and_only_upward);
 	tcase_add_test(tcase, an_epoch_of_another_agent_counts);
 	tcase_add_test(tcase, a_handshake_begins_a_connection_that_nobody_knows);
+	tcase_add_loop_test(tcase, an_owner_gives_way_to_a_later_one_once, 0, 2);
+	tcase_add_test(tcase, of_two_owners_of_one_epoch_each_gives_way_to_the_word_of_the_other);
+	tcase_add_loop_test(tcase, a_snapshot_tells_an_owner_of_a_later_one, 0, 2);
+	tcase_add_test(tcase, what_this_process_owns_it_does_not_take);
+	tcase_add_test(tcase, who_has_stopped_owns_nothing);
 	tcase_add_loop_test(tcase, nobody_begins_before_what_was_sealed, 0, 4);
 	tcase_add_test(tcase, where_the_epoch_is_in_each_nonce_it_may_begin_earlier);
 	tcase_add_test(tcase, newer_keys_begin_at_their_start);
