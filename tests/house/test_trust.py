@@ -1,5 +1,5 @@
-"""doc/trust.md says what RAgent knows. A new field of a message that RAgent reads needs a row of that table here, so that nobody
-adds one without a look at the table."""
+"""doc/trust.md says what RAgent knows and may order. A new field of a message that RAgent reads needs a row of that table here, so that
+nobody adds one without a look at the table. A new order needs a row of the table of orders."""
 
 import re
 
@@ -51,3 +51,24 @@ def test_each_field_that_agents_tell_has_a_row_in_the_table():
 def test_a_new_field_is_noticed():
     planted = "message LinkLoad {\n  uint64 connections = 1;\n  string path_of_the_last_request = 9;\n}\n"
     assert messages_of(planted) == {"LinkLoad": {"connections", "path_of_the_last_request"}}
+
+
+def orders_of(proto):
+    """What a LinkRequest may be."""
+    message = proto.split("message LinkRequest {")[1].split("oneof what {")[1].split("}")[0]
+    return set(re.findall(r"^\s+\w+ (\w+) = \d+;", message, re.MULTILINE))
+
+
+def rows_of_orders(document):
+    section = document.split("### What RAgent may order")[1].split("\n### ")[0]
+    first_cells = re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)
+    return set(re.findall(r"`(\w+)`", " ".join(first_cells)))
+
+
+def test_each_order_of_ragent_has_a_row():
+    assert rows_of_orders((ROOT / "doc/trust.md").read_text()) == orders_of((ROOT / "proto/link.proto").read_text())
+
+
+def test_a_new_order_is_noticed():
+    planted = "message LinkRequest {\n  uint64 token = 1;\n  oneof what {\n    Reload reload = 5;\n    Stop stop = 9;\n  }\n}\n"
+    assert orders_of(planted) == {"reload", "stop"}
