@@ -124,7 +124,7 @@ static enum service_start start_of(enum conf_service service)
 /* Nobody can tell before TLS which protocol its ALPN will name. */
 static void check_service(struct complaints *c, const struct node *map, const struct conf_listener *l)
 {
-	const int may_be_clear = start_of(l->service) == SERVICE_MAY_START_IN_CLEAR;
+	const int may_be_clear = start_of(l->service) == SERVICE_MAY_START_AS_SMTP;
 	if (may_be_clear && !l->smtp.hostname)
 		complain(c, l->line, "hostname", "nothing",
 			"a name under 'smtp': the one that every agent says to clients of '%s'", l->name);
@@ -230,7 +230,7 @@ static void check_told(struct complaints *c, const struct node *map, const struc
 static void check_client_addresses(
 	struct complaints *c, const struct node *map, const struct conf *conf, const struct conf_listener *l)
 {
-	if (start_of(l->service) != SERVICE_MAY_START_IN_CLEAR || l->smtp.client_address == CONF_CLIENT_ADDRESS_HIDDEN)
+	if (start_of(l->service) != SERVICE_MAY_START_AS_SMTP || l->smtp.client_address == CONF_CLIENT_ADDRESS_HIDDEN)
 		return;
 	check_told(c, map, conf, l->backend, l);
 	for (size_t i = 0; i < l->alpn_count; i++)

@@ -28,9 +28,10 @@ enum service_ends { SERVICE_HALVES_END, SERVICE_JUDGES_ENDS };
 /* Does the agent follow the conversation, so that checkpoints come again behind the first byte? */
 enum service_following { SERVICE_NOT_FOLLOWED, SERVICE_FOLLOWED };
 
-/* How does a client begin? With TLS; or in clear where its listener allows it, up to a word of the protocol that begins
- * TLS (key `smtp`). */
-enum service_start { SERVICE_STARTS_WITH_TLS, SERVICE_MAY_START_IN_CLEAR };
+/* How does a client begin? With TLS; or, where its listener allows it, in clear with the SMTP dialogue up to STARTTLS
+ * (key `smtp`). Another protocol's beginning in clear needs words of its own (doc/hacking.md, "A service whose clients
+ * begin in clear"). */
+enum service_start { SERVICE_STARTS_WITH_TLS, SERVICE_MAY_START_AS_SMTP };
 
 /* A backend connection whose conversation is at a checkpoint. Another client's conversation may go on with it (key
  * `reuse`); or it belongs to one client for good. */
@@ -45,7 +46,7 @@ enum service_sharing { SERVICE_OWN_BACKENDS, SERVICE_SHARES_BACKENDS };
 		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_SHARES_BACKENDS,                                    \
 		"messages of HTTP/1.1 are followed, and connections move between answers")                             \
 	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_RESOLVES_LOSS, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,         \
-		SERVICE_FOLLOWED, SERVICE_MAY_START_IN_CLEAR, SERVICE_OWN_BACKENDS,                                    \
+		SERVICE_FOLLOWED, SERVICE_MAY_START_AS_SMTP, SERVICE_OWN_BACKENDS,                                    \
 		"mail behind STARTTLS or TLS (key `smtp`); connections move between mails")                            \
 	X(H2, "h2", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS, SERVICE_FOLLOWED, \
 		SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS,                                                         \

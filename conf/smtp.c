@@ -8,7 +8,7 @@
 
 int conf_has_preamble(const struct conf_listener *l)
 {
-	return service_traits[l->service].start == SERVICE_MAY_START_IN_CLEAR && l->smtp.starttls != SMTP_TLS_IMPLICIT;
+	return service_traits[l->service].start == SERVICE_MAY_START_AS_SMTP && l->smtp.starttls != SMTP_TLS_IMPLICIT;
 }
 
 void conf_smtp_offers(const struct conf_smtp *smtp, struct smtp_ehlo *out)

@@ -30,7 +30,7 @@ static void say_later(struct connection *c)
  * connection. */
 static int waits_for_tickets(const struct connection *c)
 {
-	return connection_service(c)->start == SERVICE_MAY_START_IN_CLEAR;
+	return connection_service(c)->start == SERVICE_MAY_START_AS_SMTP;
 }
 
 void connection_hold_tickets(struct connection *c)

@@ -89,3 +89,42 @@ def test_a_name_in_its_own_place_is_taken(where, line):
 def test_a_comparison_would_be_seen():
     assert _named_in("	if (c->service.kind != CONF_TCP)\n", "TCP") == ["if (c->service.kind != CONF_TCP)"]
     assert not _named_in("	if (c->service.kind != CONF_TCP6)\n", "TCP")
+
+
+# --- SMTP is the only dialogue in clear ---
+
+# RAgent's and conf's files that say its words or know its trait. A second protocol needs a table of them (doc/hacking.md).
+SMTP_OUTSIDE = {"ragent/connection/connection.c", "ragent/connection/connection_preamble.c", "ragent/connection/connection_preamble.h",
+                "ragent/connection/mover.c", "ragent/connection/connection_later.c", "ragent/control/control_answers.c"}
+
+
+def _begin_as_smtp(rows):
+    """The services of CONF_SERVICES whose clients get the banner of SMTP."""
+    return [name for name, traits in re.findall(r"\bX\((\w+), (\"[^)]*)\)", rows) if "SERVICE_MAY_START_AS_SMTP" in traits]
+
+
+def _says_smtp(source):
+    return re.search(r"\bsmtp_\w+|\bSMTP_\w+|_AS_SMTP\b", source) is not None
+
+
+def _rows():
+    return re.search(r"^#define CONF_SERVICES\(X\)(.*?)\n\n", (ROOT / "conf/service_traits.h").read_text(), re.MULTILINE | re.DOTALL).group(1)
+
+
+def test_smtp_is_the_only_service_with_a_dialogue_in_clear():
+    assert _begin_as_smtp(_rows()) == ["SMTP"], "its clients would be greeted in SMTP: doc/hacking.md, 'begin in clear'"
+
+
+def test_a_planted_second_service_that_would_greet_in_smtp_is_found():
+    planted = ('\\\n\tX(IMAP, "imap", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END, \\\n'
+               '\t\tSERVICE_NOT_FOLLOWED, SERVICE_MAY_START_AS_SMTP, SERVICE_OWN_BACKENDS, "mail boxes behind STARTTLS")')
+    assert _begin_as_smtp(_rows() + planted) == ["SMTP", "IMAP"]
+
+
+def test_ragent_says_words_of_smtp_in_the_listed_files_only():
+    assert {str(path.relative_to(ROOT)) for path in ROOT.glob("ragent/**/*.[ch]") if _says_smtp(path.read_text())} == SMTP_OUTSIDE
+
+
+def test_a_planted_word_of_smtp_is_seen():
+    assert _says_smtp("	smtp_own_write(&w, SMTP_OWN_BYE);") and _says_smtp("	return start == SERVICE_MAY_START_AS_SMTP;")
+    assert not _says_smtp("	preamble_end(c, words);")

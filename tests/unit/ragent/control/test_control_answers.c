@@ -64,7 +64,7 @@ static void answer_listeners(struct control_request *r)
 	const struct control_listener all[] = {
 		{ "sf", "sf", "on", "round-robin", "local", addresses, 1, 5, "http", SERVICE_STARTS_WITH_TLS, "web",
 			"open", counters, 2 },
-		{ .name = "mail", .service = "smtp", .start = SERVICE_MAY_START_IN_CLEAR },
+		{ .name = "mail", .service = "smtp", .start = SERVICE_MAY_START_AS_SMTP },
 	};
 	control_answer_listeners(r, all, 2);
 }
