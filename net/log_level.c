@@ -59,13 +59,17 @@ int log_level_takes(const char *word)
 	return strcmp(word, BACK_WORD) == 0 || find(word) < LEVEL_COUNT;
 }
 
+/* Written under the lower one of both levels: nobody hides warnings unseen. */
 int log_level_change(const char *word)
 {
-	const size_t level = find(word);
+	const size_t found = find(word);
+	const enum log_level level = found < LEVEL_COUNT ? (enum log_level)found : log_level_configured();
 
 	if (!log_level_takes(word))
 		return -1;
-	log_set_level(level < LEVEL_COUNT ? (enum log_level)level : log_level_configured());
-	log_event(LOG_WARNING, NULL, "log level changed", "level=%s", log_level_name(log_level_now()));
+	if (level < log_level_now())
+		log_set_level(level);
+	log_event(LOG_WARNING, NULL, "log level changed", "level=%s", log_level_name(level));
+	log_set_level(level);
 	return 0;
 }

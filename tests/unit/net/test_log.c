@@ -178,6 +178,16 @@ START_TEST(a_level_is_changed_by_word_and_back_to_the_configured_one)
 }
 END_TEST
 
+START_TEST(a_level_that_hides_warnings_is_written_before)
+{
+	begin(LOG_TEXT, LOG_WARNING);
+	ck_assert_int_eq(log_level_change("error"), 0);
+	ck_assert_str_eq(line(), "warning sslagent/a1: log level changed level=error");
+	ck_assert_int_eq(log_level_now(), LOG_ERROR);
+	log_close();
+}
+END_TEST
+
 START_TEST(a_word_that_is_no_level_changes_nothing)
 {
 	begin(LOG_TEXT, LOG_WARNING);
@@ -419,6 +429,7 @@ int main(void)
 		line_that_is_too_long_loses_whole_fields_and_says_so,
 		lines_below_the_level_are_not_written,
 		a_level_is_changed_by_word_and_back_to_the_configured_one,
+		a_level_that_hides_warnings_is_written_before,
 		a_word_that_is_no_level_changes_nothing,
 		errno_survives_a_log_line,
 		reopened_log_goes_on_in_a_new_file,
