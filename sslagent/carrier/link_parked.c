@@ -54,11 +54,18 @@ static void on_parked_due(struct deadline *d)
 	link_end_parked(container_of(d, struct link, parked_due));
 }
 
+/* RAgent's own value counts: by it RAgent decides when this agent is lost. */
+static uint64_t lost_ms(const struct link *l)
+{
+	const struct conf *conf = l->home->connections->conf;
+	const struct conf_ragent *r = conf_ragent_find(conf, l->peer);
+
+	return r ? r->health.lost_ms : conf->health.lost_ms;
+}
+
 static void begin_wait(struct link *l)
 {
-	const uint64_t lost_ms = l->home->connections->conf->health.lost_ms;
-
-	deadline_set(l->home->connections->worker, &l->parked_due, lost_ms * WAIT_NUMERATOR / WAIT_DENOMINATOR);
+	deadline_set(l->home->connections->worker, &l->parked_due, lost_ms(l) * WAIT_NUMERATOR / WAIT_DENOMINATOR);
 }
 
 void link_park(struct link *l)

@@ -158,10 +158,28 @@ START_TEST(a_stream_waits_although_messages_could_not_be_written)
 }
 END_TEST
 
+/* Of this RAgent; that of the cluster is longer. */
 static void set_lost_ms(uint32_t ms)
 {
-	((struct conf *)a1.worker.conf)->health.lost_ms = ms;
+	((struct conf *)a1.worker.conf)->ragents[0].health.lost_ms = ms;
 }
+
+/* RAgent gives the connection to another agent after its own `lost` (law 7). */
+START_TEST(a_parked_stream_is_over_before_its_ragent_thinks_the_agent_lost)
+{
+	const unsigned lost_ms = 1000;
+
+	ck_assert_uint_gt(a1.worker.conf->health.lost_ms, 2 * lost_ms);
+	begin_request();
+	set_lost_ms(lost_ms);
+	const uint64_t end_ms = now_ms() + lost_ms;
+	lose_peer(&p);
+	wait_until(carriers.parked == NULL);
+	ck_assert_uint_lt(now_ms(), end_ms);
+	ck_assert_uint_eq(a1.worker.table.count, 0);
+	close_peers();
+}
+END_TEST
 
 /* RAgent's next process restores many connections, and has not asked for this one yet. */
 START_TEST(a_parked_stream_waits_as_long_as_the_proof_is_repeated)
@@ -341,6 +359,7 @@ int main(void)
 		{ a_proven_stream_goes_on_with_the_same_frames, 0 },
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
 		{ a_stream_waits_although_messages_could_not_be_written, 0 },
+		{ a_parked_stream_is_over_before_its_ragent_thinks_the_agent_lost, 0 },
 		{ a_parked_stream_waits_as_long_as_the_proof_is_repeated, 0 },
 		{ a_parked_stream_does_not_wait_for_a_proof_that_is_not_repeated, 2 },
 		{ a_handshake_and_what_is_frozen_wait, 2 },
