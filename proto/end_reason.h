@@ -1,4 +1,7 @@
-/* end_reason.h: why a connection ended. One table feeds END, CLOSE, the logs and the counters of both tiers. */
+/* end_reason.h: why a connection ended. One table feeds END, CLOSE, FINISH, the logs and the counters of both tiers.
+ * The number of a row goes over links, so no row is ever taken out, and a new one comes last. Agents of the release
+ * before refuse FINISH with a number that they do not know. doc/operating.md explains the rows to operators.
+ */
 #ifndef CSSL_PROTO_END_REASON_H
 #define CSSL_PROTO_END_REASON_H
 
@@ -10,7 +13,7 @@
 	X(BACKEND_CLOSED, "backend closed")                                                                            \
 	X(BACKEND_RESET, "backend reset")                                                                              \
 	X(BACKEND_UNREACHABLE, "backend unreachable")                                                                  \
-	X(BACKEND_TIMEOUT, "backend timed out")                                                                        \
+	X(BACKEND_TIMEOUT, "backend timed out") /* not in use */                                                       \
 	X(HANDSHAKE_FAILED, "handshake failed")                                                                        \
 	X(HANDSHAKE_TIMEOUT, "handshake timed out")                                                                    \
 	X(IDLE_TIMEOUT, "idle timed out")                                                                              \
@@ -28,10 +31,10 @@
 	X(MOVE_FAILED, "move failed")                                                                                  \
 	X(MOVE_UNSAFE, "move would reuse a nonce") /* law 5 */                                                         \
 	X(DRAIN_TIMEOUT, "drain timed out")        /* the connection did not leave the draining agent in time */       \
-	X(POISON, "its request killed an agent twice")                                                                 \
+	X(POISON, "its request met two losses")                                                                        \
 	X(OVERLOADED, "overloaded")                                                                                    \
 	X(SHUTTING_DOWN, "shutting down")                                                                              \
-	X(OPERATOR, "ended by operator")                                                                               \
+	X(OPERATOR, "ended by operator")    /* not in use */                                                           \
 	X(LINK_VIOLATION, "link violation") /* the other tier broke the link protocol */                               \
 	X(INTERNAL, "internal error")                                                                                  \
 	X(PLAIN_HTTP, "plain HTTP") /* HTTP without TLS at a TLS listener */                                           \
@@ -41,7 +44,8 @@
 	X(PREAMBLE_TIMEOUT, "preamble timed out")                                                                      \
 	X(PREAMBLE_REFUSED, "preamble refused")   /* too many refused commands, or no mail client */                   \
 	X(INJECTION, "bytes injected before TLS") /* CVE-2011-0411 */                                                  \
-	X(TRACK_LOST, "protocol broken")          /* what passed is no longer understood (RFC 9113 5.4.1) */
+	X(TRACK_LOST, "protocol broken")          /* what passed is no longer understood (RFC 9113 5.4.1) */           \
+	X(SUSPECTED, "suspected")                 /* of crashes of RAgent; only RAgent uses it */
 
 enum end_reason {
 #define X(name, text) END_##name,

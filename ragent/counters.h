@@ -89,7 +89,7 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(starttls_done, MONOTONIC, "STARTTLS answered, and TLS begun")                                                \
 	X(starttls_injections, MONOTONIC, "clients reset: bytes in clear came where TLS had to begin")                 \
 	X(opens_refused, MONOTONIC, "handshakes that an agent refused to begin")                                       \
-	X(kept, MONOTONIC, "handshakes whose agent stayed owner")                                                      \
+	X(handshakes_kept, MONOTONIC, "handshakes whose agent stayed owner")                                           \
 	X(handed_off, MONOTONIC, "connections that a handshake agent handed off")                                      \
 	X(adopted, MONOTONIC, "connections that an agent adopted")                                                     \
 	X(adopts_refused, MONOTONIC, "adoptions refused")                                                              \
@@ -101,7 +101,8 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(rebalanced, MONOTONIC, "connections that went where their client's address belongs now")                     \
 	X(takeovers_restarted, MONOTONIC, "handshakes begun again on another agent after a loss")                      \
 	X(takeovers_rested, MONOTONIC, "connections of a lost agent that wait for their next record")                  \
-	X(takeovers_ended, MONOTONIC, "connections reset because their agent was lost")                                \
+	X(takeovers_ended, MONOTONIC,                                                                                  \
+		"connections ended because their agent was lost: reset, or an alert in the clear")                     \
 	X(takeovers_adopted, MONOTONIC, "connections of a lost agent that needed another at once")                     \
 	X(takeovers_delayed, MONOTONIC, "takeovers held back by takeovers_per_second")                                 \
 	X(takeovers_poisoned, MONOTONIC, "connections that met two losses without an answer between them")             \

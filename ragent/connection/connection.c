@@ -383,7 +383,7 @@ void connection_known(struct connection *c)
 	c->source = SOURCE_COUNTED;
 	if (is_refused(c)) {
 		counter_add(&c->home->counters.suspects_refused, 1);
-		connection_end(c, END_LIMIT_SOURCE, END_RESET);
+		connection_end(c, END_SUSPECTED, END_RESET);
 		return;
 	}
 	if (conf_has_preamble(c->front->conf))

@@ -245,7 +245,7 @@ static int in_kept(struct connection *c, const struct frame *f)
 	cssl__link_live__free_unpacked(live, NULL);
 	if (r < 0)
 		return r;
-	counter_add(&c->home->counters.kept, 1);
+	counter_add(&c->home->counters.handshakes_kept, 1);
 	c->owner = (int16_t)link_agent(c->current.link);
 	connection_owned_from_start(c);
 	connection_to(c, CONNECTION_OWNED);

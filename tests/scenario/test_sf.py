@@ -68,7 +68,7 @@ def test_handshakes_are_even_and_all_bulk_is_on_the_affinity_agent(spread, versi
     assert all(made["handed_off"][name] == made["handshakes_full"][name] for name in others), made
     assert made["adopted"] == {**dict.fromkeys(others, 0), affinity: sum(made["handed_off"].values())}
     after = cluster.counters()["ragent"]
-    assert after["kept"] + after["handed_off"] - before["kept"] - before["handed_off"] == CONNECTIONS
+    assert after["handshakes_kept"] + after["handed_off"] - before["handshakes_kept"] - before["handed_off"] == CONNECTIONS
     assert after["ended_done"] - before["ended_done"] == CONNECTIONS
     # What was broadcast of these connections is forgotten with them.
     wait_until(lambda: not any(of_agents(cluster, "live_parts").values()))
