@@ -42,8 +42,10 @@ static const struct schema_row log_rows[] = {
 	LOG_ROWS,
 	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections), .words = log_connections_words,
 		.fallback = "sampled",
-		.help = "RAgent's lines about ended client connections. all: each one; sampled: for each reason at "
-			"most ten a second from each worker, and how many were left out; off: none" },
+		.help = "RAgent's lines about ended client connections, and those of agents about what cut-off clients "
+			"were told. all: each one, but those of clients that close before their handshake (level "
+			"debug); sampled: for each reason at most ten a second from each worker (of an agent: from "
+			"the process), and how many were left out; off: none of RAgent's" },
 	{ NULL },
 };
 

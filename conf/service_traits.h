@@ -46,7 +46,7 @@ enum service_sharing { SERVICE_OWN_BACKENDS, SERVICE_SHARES_BACKENDS };
 		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_SHARES_BACKENDS,                                    \
 		"messages of HTTP/1.1 are followed, and connections move between answers")                             \
 	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_RESOLVES_LOSS, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,         \
-		SERVICE_FOLLOWED, SERVICE_MAY_START_AS_SMTP, SERVICE_OWN_BACKENDS,                                    \
+		SERVICE_FOLLOWED, SERVICE_MAY_START_AS_SMTP, SERVICE_OWN_BACKENDS,                                     \
 		"mail behind STARTTLS or TLS (key `smtp`); connections move between mails")                            \
 	X(H2, "h2", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS, SERVICE_FOLLOWED, \
 		SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS,                                                         \

@@ -84,8 +84,21 @@ static const char *beginning(const struct connection *c)
 	return c->handshake_agent == NO_AGENT ? "clear" : "starttls";
 }
 
+/* What the client saw last. */
+static const char *how_seen(const struct connection *c, enum connection_end_how how)
+{
+	static const char *const seen[] = {
+		[SERVER_OPEN] = "fin",
+		[SERVER_FIN] = "fin",
+		[SERVER_CLOSE_NOTIFY] = "last-record",
+		[SERVER_SAID_LAST] = "last-record",
+	};
+
+	return how == END_RESET ? "reset" : seen[c->server_side];
+}
+
 /* Each reason has a rate limit of its own, so that many lines of one reason hide no other. */
-static void log_end(const struct connection *c)
+static void log_end(const struct connection *c, enum connection_end_how how)
 {
 	const struct agents *agents = c->home->shared->agents;
 	const struct agreed *a = c->agreed;
@@ -102,11 +115,11 @@ static void log_end(const struct connection *c)
 		return;
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",
-		"reason=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
+		"reason=%s end=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
 		"suite=%04x "
 		"resumed=%d "
 		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
-		end_reason_text(c->end_reason), c->front->conf->name, beginning(c),
+		end_reason_text(c->end_reason), how_seen(c, how), c->front->conf->name, beginning(c),
 		address_format((struct sockaddr *)&client, text), agents_name(agents, c->handshake_agent),
 		agents_name(agents, c->owner), c->epoch, c->moves, a ? a->protocol_version : 0, a ? a->cipher_suite : 0,
 		a ? a->resumed : 0, c->client_types[0], c->client_types[1], c->client_types[2], c->client_types[3],
@@ -163,7 +176,7 @@ void connection_end(struct connection *c, enum end_reason reason, enum connectio
 	count_for_listener(c, reason);
 	connection_to(c, how == END_ORDERLY ? CONNECTION_LINGERING : CONNECTION_CLOSING);
 	tell_agents(c, reason);
-	log_end(c);
+	log_end(c, how);
 	connection_forget_partial(c);
 	connection_drop_kept(c);
 	if (how == END_RESET) {

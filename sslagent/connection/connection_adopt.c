@@ -10,6 +10,7 @@
 
 #include "net/fault.h"
 #include "net/log.h"
+#include "net/log_pace.h"
 #include "net/mutant.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
@@ -304,7 +305,7 @@ static void note_adopted(const struct adoption *a)
 	if (a->start == LIVE_CONTINUES || a->id->cause == CSSL__CAUSE__CAUSE_TAKEOVER)
 		return;
 	count(COUNT_ADOPTED_IN_DOUBT);
-	log_event(LOG_INFO, &a->connection, "adopted in doubt", "epoch=%u cause=%s", a->id->epoch,
+	log_paced(LOG_INFO, &a->connection, "adopted in doubt", "epoch=%u cause=%s", a->id->epoch,
 		link_cause_name(a->id->cause));
 }
 

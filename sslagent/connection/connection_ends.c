@@ -64,26 +64,53 @@ static int replies_are_said(struct connection *c)
 	return 1;
 }
 
+/* Where something is cut off, only this agent knows what the client was told: it is sealed. Each reason has a rate
+ * limit of its own, as RAgent's lines of ended connections. */
+static void log_cut(const struct connection *c, const char *told)
+{
+	static struct log_pace paces[END_REASON_COUNT];
+	struct log_pace unpaced = { 0 };
+	struct log_pace *pace = c->home->conf->log.connections == CONF_LOG_ALL ? &unpaced : &paces[c->end_reason];
+
+	log_event_paced(
+		pace, LOG_INFO, &c->id, "client told", "reason=%s told=%s", end_reason_text(c->end_reason), told);
+}
+
+static const char *told_last(const struct connection *c, int said)
+{
+	return !said ? "reset" : c->last_words == LAST_INTERNAL_ERROR ? "alert" : "answer";
+}
+
+/* The last record, as c->last_words has it, and the end. @wanted: before the service was asked for its words. */
+static void say_last_and_end(struct connection *c, enum last_words wanted)
+{
+	const int had_said = live_ends(c->live) & LIVE_WRITE_CLOSED;
+	int said = had_said;
+
+	if (!said && c->last_words == LAST_CLOSE_NOTIFY)
+		said = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0;
+	else if (!said)
+		said = connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR) == 0;
+	if (!said || (wanted != LAST_CLOSE_NOTIFY && wanted != LAST_FAREWELL))
+		log_cut(c, had_said ? "nothing" : told_last(c, said));
+	connection_end(c, (enum end_reason)c->end_reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
+}
+
 void connection_say_last_words(struct connection *c)
 {
 	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT || !replies_are_said(c))
 		return;
 	if (c->state == CONNECTION_ENDED)
 		return;
-	if (partings[c->last_words] != SERVICE_STAYS) {
+	const enum last_words wanted = (enum last_words)c->last_words;
+	if (partings[wanted] != SERVICE_STAYS) {
 		enum said answer = say_answer(c);
 		if (c->state == CONNECTION_ENDED || answer == SAID_LATER)
 			return;
 		/* an end in order needs no words */
-		c->last_words =
-			answer == SAID || c->last_words == LAST_FAREWELL ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
+		c->last_words = answer == SAID || wanted == LAST_FAREWELL ? LAST_CLOSE_NOTIFY : LAST_INTERNAL_ERROR;
 	}
-	int said = live_ends(c->live) & LIVE_WRITE_CLOSED;
-	if (!said && c->last_words == LAST_CLOSE_NOTIFY)
-		said = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0;
-	else if (!said)
-		said = connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR) == 0;
-	connection_end(c, (enum end_reason)c->end_reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
+	say_last_and_end(c, wanted);
 }
 
 void connection_words_were_read(struct connection *c, struct connection_event *e)

@@ -151,7 +151,7 @@ static void judge(struct connection *c)
 	};
 	enum recovery r = recovery_judge(&heard);
 
-	log_event(LOG_DEBUG, &c->id, "heard", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
+	log_event(LOG_INFO, &c->id, "heard", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
 		heard.outstanding, recovery_name(r));
 	switch (r) {
 	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;
@@ -200,6 +200,13 @@ void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id)
 		connection_heard(c); /* if there are no records to read */
 }
 
+/* An operator wants to know of it. Where records are heard, the line "heard" has the decision; and a connection that
+ * only goes on needs no line. */
+static int decides_alone(enum recovery r)
+{
+	return r != RECOVERY_GO_ON && r != RECOVERY_HEAR;
+}
+
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 {
 	if (begin(c, id) < 0)
@@ -213,7 +220,7 @@ void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 	};
 	enum recovery r = recovery_begin(&facts);
 
-	log_event(LOG_DEBUG, &c->id, "takes over", "response=%s exposed=%s first=%s",
+	log_event(decides_alone(r) ? LOG_INFO : LOG_DEBUG, &c->id, "takes over", "response=%s exposed=%s first=%s",
 		link_response_name(id->response_state), facts.exposed == RECOVERY_EXPOSED ? "yes" : "no",
 		recovery_name(r));
 	switch (r) {

@@ -6,8 +6,8 @@ import pytest
 
 from test_rules import ROOT, _files
 
-CALL = re.compile(r"\b(log_event|log_paced|log_write)\(")
-FORMAT_AT = {"log_event": 3, "log_paced": 3, "log_write": 4}
+CALL = re.compile(r"\b(log_event|log_paced|log_event_paced|log_write)\(")
+FORMAT_AT = {"log_event": 3, "log_paced": 3, "log_event_paced": 4, "log_write": 4}
 LITERALS = re.compile(r'(?:\s*(?:"(?:[^"\\]|\\.)*"|PRI\w+))+\s*')
 NUMBER_FOR_A_WORD = re.compile(r"\b(cause|reason|state|response)=%[-0-9l]*[diux]")
 PAIR = re.compile(r'\w+=(?:"[^"]*"|[^ "]+)( +|$)')
@@ -63,6 +63,11 @@ def test_a_planted_number_for_a_word_is_found(planted):
 @pytest.mark.parametrize("planted", ['"cause=no memory for %u", n', '"a=%s b", a', '"cause=\\"no memory", NULL', '"cause=\\"two\\" \\"words\\""'])
 def test_a_planted_word_without_a_key_is_found(planted):
     assert any(is_lost_in(fields) for fields in fields_of(f'log_event(LOG_INFO, id(a, "b"), "x", {planted});'))
+
+
+def test_a_planted_word_in_a_paced_line_is_found():
+    line = 'log_event_paced(all ? &a : b, level, &c->id, "ended", "reason=%s and" " more", reason);'
+    assert [is_lost_in(fields) for fields in fields_of(line)] == [True]
 
 
 @pytest.mark.parametrize("good", ['"a=%s b=%" PRIu64 " c=%d", a', '"cause=\\"no memory for %u\\" a=%s:%u"'])

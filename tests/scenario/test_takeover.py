@@ -4,6 +4,7 @@ and no POST is done twice."""
 
 import contextlib
 import os
+import re
 import signal
 import time
 
@@ -387,6 +388,54 @@ def test_keys_that_could_use_a_nonce_twice_are_given_up(cluster):
     with Client(cluster, "1.2", suite="ECDHE-ECDSA-CHACHA20-POLY1305") as client, lost(cluster, client.owner):
         client.ask("GET", "/never")
         assert client("end")["tcp"] == "rst"
+
+
+# What an operator finds in the logs
+
+
+def ended_line(cluster, identity):
+    """RAgent's line on the end of this connection."""
+    lines = wait_until(lambda: re.findall(rf"^.*{identity}: ended .*$", cluster.log("access"), re.MULTILINE), patience(5))
+    assert len(lines) == 1
+    return lines[0]
+
+
+def told(cluster, identity):
+    """What agents logged that they told the client."""
+    return [found for name in cluster.agents for found in re.findall(rf"{identity}: client told (.*)$", cluster.log(name), re.MULTILINE)]
+
+
+def decided(cluster, identity):
+    """What the agent that took it over logged about its decision."""
+    return [found for name in cluster.agents
+            for found in re.findall(rf"info sslagent/{name} connection {identity}: (?:heard|takes over) .*(?:then|first)=(.*)$",
+                                    cluster.log(name), re.MULTILINE)]
+
+
+def test_a_502_an_alert_and_a_reset_are_told_apart_in_the_logs(cluster):
+    with Client(cluster, "1.3") as client:
+        client("send", text="POST /cut HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\nhalf")
+        settled(cluster, client)
+        with lost(cluster, client.owner):
+            assert_bad_gateway(client)
+    assert 'reason="agent lost" end=last-record ' in ended_line(cluster, client.id)
+    assert told(cluster, client.id) == ['reason="agent lost" told=answer']
+    assert decided(cluster, client.id) == ['"backend lost"']
+
+    with Client(cluster, "1.3") as client:
+        client.ask("GET", "/half/told")
+        client("read", until=HALF.decode())
+        with lost(cluster, client.owner):
+            assert_told_of_a_cut(client)
+    assert 'reason="agent lost" end=last-record ' in ended_line(cluster, client.id)
+    assert told(cluster, client.id) == ['reason="agent lost" told=alert']
+    assert decided(cluster, client.id) == ["alert"]
+
+    with Client(cluster, "1.2", suite="ECDHE-ECDSA-CHACHA20-POLY1305") as client, lost(cluster, client.owner):
+        client.ask("GET", "/never")
+        assert client("end")["tcp"] == "rst"
+        assert " end=reset " in ended_line(cluster, client.id)
+    assert told(cluster, client.id) == decided(cluster, client.id) == []
 
 
 # In the handshake
