@@ -91,7 +91,8 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 
 	if (c->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
 		return states[p->response];
-	/* a service that resolves the loss repeats nothing that might be the reason of the losses; it only asks then */
+	/* before the count of losses: without its records, a service that resolves the loss repeats nothing that might
+	 * be the reason of the losses; it can only ask */
 	if (resolves && p->response != POSITION_AT_CHECKPOINT && !replays)
 		return CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
 	if (c->busy->exposure.losses >= EXPOSURE_LOSSES_MAX)

@@ -42,9 +42,11 @@ enum takeover {
 	TAKEOVER_REFUSE,  /* it began too often; the client has received nothing yet, and gets an alert in clear */
 	TAKEOVER_REST,    /* another agent adopts when the next record comes */
 	TAKEOVER_ADOPT,   /* another agent adopts now, or as soon as one is up: it may be able to go on */
-	TAKEOVER_ALERT,   /* another agent adopts now, only to send an alert because something is cut off */
-	TAKEOVER_OVER,    /* the client has all that it is due: send it FIN */
-	TAKEOVER_END      /* reset the client's connection */
+	/* another agent adopts now, only to send an alert because something is cut off; a service that resolves the
+	 * loss may ask its server before */
+	TAKEOVER_ALERT,
+	TAKEOVER_OVER, /* the client has all that it is due: send it FIN */
+	TAKEOVER_END   /* reset the client's connection */
 };
 
 enum takeover takeover_decide(const struct takeover_facts *f);

@@ -9,8 +9,9 @@
  *         |                             +------ it died ----+
  *         +-- it ended in order ---------------------------------------> the keeper ends with its status
  *
- * The keeper has no loop, reads nothing from the network, and touches no descriptor of the child. It learns of a death
- * only by waitpid(2). SIGTERM, SIGINT, SIGHUP and SIGCONT go on to the child, each at the latest when it has begun.
+ * The keeper has no event loop, reads nothing from the network, and touches no descriptor of the child. It learns of a
+ * death only by waitpid(2). SIGTERM, SIGINT, SIGHUP and SIGCONT go on to the child, each at the latest when it has
+ * begun.
  */
 #ifndef CSSL_RAGENT_KEEPER_H
 #define CSSL_RAGENT_KEEPER_H
