@@ -309,6 +309,21 @@ static void note_adopted(const struct adoption *a)
 		link_cause_name(a->id->cause));
 }
 
+/* RAgent knows of the new owner. */
+static void begin_owning(struct connection *c, const Cssl__LinkSslId *id)
+{
+	connection_stand_here(c);
+	/* a conversation that came along was not cut */
+	if (connection_own_between(c) < 0)
+		connection_not_recovered(c, END_INTERNAL);
+	else if (service_stands_between(&c->service) && !c->backend)
+		connection_recover_between(c, id);
+	else if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER && !c->backend)
+		connection_recover(c, id);
+	else
+		connection_start_owning(c);
+}
+
 struct connection *connection_adopt(struct connection_home *home, struct carrier *carrier, const Cssl__LinkSslId *id)
 {
 	struct adoption a = { .id = id };
@@ -343,15 +358,6 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 		carrier->ops->flush(carrier);
 	const struct seen_mark at = connection_sealed_mark(c);
 	cluster_tell_adopted(home->cluster, home->worker, &c->id, &at, a.at.read_generation);
-	connection_stand_here(c);
-	/* a conversation that came along was not cut */
-	if (connection_own_between(c) < 0)
-		connection_not_recovered(c, END_INTERNAL);
-	else if (service_stands_between(&c->service) && !c->backend)
-		connection_recover_between(c, id);
-	else if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER && !c->backend)
-		connection_recover(c, id);
-	else
-		connection_start_owning(c);
+	begin_owning(c, id);
 	return c->state == CONNECTION_ENDED ? NULL : c;
 }

@@ -13,7 +13,7 @@ DOCUMENTS = sorted((ROOT / "doc").glob("*.md")) + [ROOT / "README.md", ROOT / "N
 CITED_LAWS = re.compile(r"\blaw\s(\d+)|\blaws\s((?:\d+(?:,\s|\sand\s|\sto\s)?)+)", re.IGNORECASE)
 NAMED_FUNCTION = re.compile(r"`([a-z0-9_/]+\.[ch]):\s+(\w+)`|`([a-z0-9_/]+\.[ch])`\s+\(`(\w+)`")
 NAMED_FILE = re.compile(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+\.(?:c|h|py|sh|proto|yaml|lua))\b")
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)")
+ANY_LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)]*)?\)")
 
 
 def _sources():
@@ -96,7 +96,27 @@ def test_a_planted_file_is_missed(planted):
     assert missing_files(planted)
 
 
+def anchors_of(text):
+    """What #... of a link may be: the headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(document, text):
+    """Links to files that do not exist, or to headings that they do not have."""
+    found = []
+    for target, anchor in ANY_LINK.findall(text):
+        path = document.parent / target if target else document
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor[1:] not in anchors_of(text if path == document else path.read_text())):
+            found.append(target + anchor)
+    return found
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
-    broken = [target for target, _ in LINK.findall(document.read_text()) if not (document.parent / target).exists()]
-    assert broken == []
+    assert broken_links(document, document.read_text()) == []
+
+
+@pytest.mark.parametrize("planted", ["[no](no_such.md)", "[no](laws.md#law-99)", "[no](#no-such-heading)", "[no](../README.md#no-such)"])
+def test_a_planted_link_is_found(planted):
+    assert broken_links(ROOT / "doc/trust.md", (ROOT / "doc/trust.md").read_text() + planted)

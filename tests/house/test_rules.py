@@ -32,6 +32,7 @@ NOT_OUR_DIALECT = {
 
 LINES_MAX = 600
 LINES_MAX_OF_SCENARIOS = 800
+FUNCTION_LINES_MAX = 40
 
 
 def _files(*suffixes):
@@ -110,6 +111,22 @@ def test_files_are_of_readable_length():
         if lines > (LINES_MAX_OF_SCENARIOS if name.parts[:2] == ("tests", "scenario") else LINES_MAX):
             found.append(f"{name}: {lines} lines")
     _none(found)
+
+
+def long_functions(text):
+    """Functions with more lines between their braces than a reader keeps in mind."""
+    bodies = re.findall(r"^([^\n]*)\n\{\n(.*?)^\}", text, re.S | re.M)
+    return [f"{head}: {body.count(chr(10))} lines" for head, body in bodies if body.count("\n") > FUNCTION_LINES_MAX]
+
+
+def test_functions_are_of_readable_length():
+    files = [f for f in _files(".c") if f.relative_to(ROOT).parts[0] != "tests"]
+    _none([f"{f.relative_to(ROOT)}: {found}" for f in files for found in long_functions(f.read_text())])
+
+
+def test_a_planted_long_function_is_seen():
+    assert long_functions("static int f(void)\n{\n" + "\tg();\n" * 41 + "}\n") == ["static int f(void): 41 lines"]
+    assert not long_functions("static int f(void)\n{\n" + "\tg();\n" * 40 + "}\n")
 
 
 def test_nothing_is_left_to_do():
