@@ -189,8 +189,8 @@ struct conf_listener {
 	struct conf_smtp smtp;  /* service smtp */
 	uint32_t rest_after_ms; /* 0: never */
 	enum conf_agent_loss on_agent_loss;
-	uint64_t
-		repeat_downloads_len; /* bytes of an answer that an agent may ask for again to go on with it; 0: none */
+	/* bytes of an answer that an agent may ask for again to go on with it; 0: none */
+	uint64_t repeat_downloads_len;
 	struct conf_alpn *alpn;
 	size_t alpn_count;
 	enum conf_switch proxy_protocol;

@@ -1,5 +1,6 @@
-/* download.h: data about a response that its owner leaves with RAgent, which cannot open it. With it, another agent
- * can ask the backend for the rest of the response. Pure.
+/* download.h: a note (doc/words.md) about a response that its owner leaves with RAgent, which cannot open it. With it,
+ * another agent can ask the backend for the rest of the response. A service that resolves the loss (smtp) leaves a note
+ * about its whole conversation instead, which RAgent keeps beyond checkpoints. Pure.
  */
 #ifndef CSSL_RAGENT_DOWNLOAD_H
 #define CSSL_RAGENT_DOWNLOAD_H

@@ -222,7 +222,9 @@ def test_a_source_that_crashes_ragent_twice_is_refused(start_cluster):
     for _ in range(5):
         with pytest.raises(OSError):
             cluster.connect(source="127.0.0.2")
-    assert cluster.counters()["ragent"]["suspects_refused"] == 5
+    counters = cluster.counters()["ragent"]
+    assert counters["suspects_refused"] == counters["ended_suspected"] == 5
+    assert counters["ended_limit_source"] == 0
     assert cluster.status()["deaths"] == {"killed": 0, "crashed": 2, "hung": 0}
     assert ask(cluster, good) == ask(cluster) == 1024
     good.close()
