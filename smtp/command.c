@@ -55,9 +55,11 @@ static enum smtp_own read_needed(unsigned flags, struct smtp_command *out)
 	return out->argument.len > 0 || overlooked ? SMTP_OWN_NONE : SMTP_OWN_SYNTAX;
 }
 
+/* ASCII only, whatever follows: a client greets before it knows of SMTPUTF8 (RFC 6531 3.7.1). */
 static enum smtp_own read_name(unsigned flags, struct smtp_command *out)
 {
-	return smtp_domain_is_greeting(out->argument, flags) ? SMTP_OWN_NONE : SMTP_OWN_BAD_NAME;
+	return smtp_domain_is_greeting(out->argument, flags & ~(unsigned)SMTP_PARSE_UTF8) ? SMTP_OWN_NONE
+											  : SMTP_OWN_BAD_NAME;
 }
 
 /* FROM: or TO:, a path, and parameters behind a space. */

@@ -1,10 +1,12 @@
 /* test_smtp_note.c: facts of the note on a mail session, of the numbers of transactions, and of what a client was told.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include <sodium.h>
 
 #include "proto/error.h"
+#include "smtp/command.h"
 #include "sslagent/service/smtp/smtp_note.h"
 #include "tests/unit/sslagent/suite_of.h"
 
@@ -84,6 +86,27 @@ START_TEST(a_note_that_makes_no_sense_is_refused)
 }
 END_TEST
 
+/* Else no successor could read the note. */
+START_TEST(a_name_that_a_session_takes_is_read_from_a_note)
+{
+	static const char *const names[] = { "%s", "a%sb.example", "a.%s.example", "[%s]" };
+	const char ascii[] = { (char)_i, '\0' }, wide[] = { '\xc3', (char)_i, '\0' }; /* UTF-8 up to 0xbf */
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		uint8_t bytes[SMTP_NOTE_MAX];
+		char line[64] = "EHLO ";
+		struct smtp_note n = { .greeting = SMTP_VERB_EHLO }, back;
+		struct smtp_command c;
+
+		snprintf(line + strlen(line), sizeof line - strlen(line), names[i], _i < 128 ? ascii : wide);
+		if (smtp_command_parse(smtp_span_of(line), SMTP_PARSE_LENIENT | SMTP_PARSE_UTF8, &c) != SMTP_OWN_NONE)
+			continue;
+		smtp_span_copy(c.argument, n.client, sizeof n.client);
+		ck_assert_msg(smtp_note_read(bytes, smtp_note_write(&n, bytes), &back) == 0, "%s", line);
+	}
+}
+END_TEST
+
 START_TEST(numbers_rise_with_the_epoch_and_then_with_the_records)
 {
 	const uint64_t first = smtp_mark_number((struct smtp_mark){ 5, 1 }, 1);
@@ -132,6 +155,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_note_is_read_as_it_was_written);
 	tcase_add_test(t, a_part_of_a_note_or_more_is_none);
 	tcase_add_loop_test(t, a_note_that_makes_no_sense_is_refused, 0, 6);
+	tcase_add_loop_test(t, a_name_that_a_session_takes_is_read_from_a_note, 1, 192);
 	tcase_add_test(t, numbers_rise_with_the_epoch_and_then_with_the_records);
 	tcase_add_test(t, what_was_told_is_the_same_in_another_order_only);
 }

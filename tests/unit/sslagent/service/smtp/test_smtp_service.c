@@ -119,6 +119,17 @@ START_TEST(a_conversation_that_moves_with_its_server_goes_on)
 }
 END_TEST
 
+START_TEST(only_an_address_may_be_beyond_ascii)
+{
+	greeted(&a);
+	client_says(&a, "EHLO j\xc3\xbcrgen.example\r\n");
+	client_heard(&a, "501 5.5.4 A host name or an address literal is needed\r\n");
+	server_heard(&a, "");
+	client_says(&a, "RCPT TO:<j\xc3\xbcrgen@x.example>\r\n");
+	server_heard(&a, "RCPT TO:<j\xc3\xbcrgen@x.example>\r\n");
+}
+END_TEST
+
 START_TEST(a_server_that_leaves_an_idle_client_is_heard)
 {
 	greeted(&a);
@@ -295,6 +306,7 @@ static void add(TCase *t)
 	tcase_add_test(t, at_a_checkpoint_the_greeting_is_repeated_and_nobody_hears_it);
 	tcase_add_test(t, a_server_that_offers_something_else_is_none);
 	tcase_add_test(t, a_conversation_that_moves_with_its_server_goes_on);
+	tcase_add_test(t, only_an_address_may_be_beyond_ascii);
 	tcase_add_test(t, a_server_that_leaves_an_idle_client_is_heard);
 	tcase_add_test(t, a_state_that_makes_no_sense_is_not_gone_on_with);
 	tcase_add_loop_test(t, a_server_that_wants_to_know_the_client_is_told, 0, 2);
