@@ -202,6 +202,7 @@ static void read_content(struct smtp_tx *t, const char *in, size_t len, size_t *
 	if (out->kind != SMTP_CLIENT_CONTENT_END)
 		return;
 	t->mode = SMTP_TX_COMMANDS;
+	t->waits |= t->rules.one_by_one;
 	smtp_tx_enqueue(t, SMTP_TURN_DOT, SMTP_OWN_NONE, t->state == SMTP_TX_CONTENT ? smtp_tx_mark(t) : 0);
 	if (t->state == SMTP_TX_CONTENT)
 		smtp_tx_move(t, SMTP_TX_DOT);

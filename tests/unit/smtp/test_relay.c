@@ -158,6 +158,29 @@ START_TEST(a_group_in_clear_goes_one_by_one_to_a_server_without_pipelining)
 }
 END_TEST
 
+/* RFC 2920 3.1: a group may begin with the end of a mail. */
+START_TEST(a_group_in_clear_behind_a_mail_waits_for_its_reply)
+{
+	static const char group[] = "hello\r\n.\r\nMAIL FROM:<b@x.example>\r\n", mail[] = "hello\r\n.\r\n";
+
+	begin(SMTP_BANNER_SWALLOWED, "EHLO c\r\n");
+	rules.greeted = SMTP_GREETED_BY_US;
+	server_says("220 b\r\n250 b\r\n");
+	client_says("MAIL FROM:<a@x.example>\r\n");
+	server_says("250 m\r\n");
+	client_says("RCPT TO:<b@x.example>\r\n");
+	server_says("250 r\r\n");
+	client_says("DATA\r\n");
+	server_says("354 go\r\n");
+	server_heard("EHLO c\r\nMAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
+	ck_assert_uint_eq(smtp_relay_client(&s.relay, group, sizeof group - 1), sizeof mail - 1);
+	server_heard(mail);
+	server_says("250 queued\r\n");
+	client_says(group + sizeof mail - 1);
+	server_heard("MAIL FROM:<b@x.example>\r\n");
+}
+END_TEST
+
 START_TEST(a_refused_greeting_that_the_client_takes_for_accepted_answers_its_mail)
 {
 	begin(SMTP_BANNER_SWALLOWED, "EHLO pc\r\n");
@@ -445,6 +468,7 @@ int main(void)
 		nothing_of_the_client_goes_before_the_banner,
 		a_repeated_greeting_is_not_answered_to_the_client,
 		a_group_in_clear_goes_one_by_one_to_a_server_without_pipelining,
+		a_group_in_clear_behind_a_mail_waits_for_its_reply,
 		a_refused_greeting_that_the_client_takes_for_accepted_answers_its_mail,
 		a_greeting_that_is_refused_for_now_answers_a_mail_too,
 		a_server_that_refuses_to_begin_is_out_of_reach,
