@@ -20,6 +20,7 @@ void conf_smtp_offers(const struct conf_smtp *smtp, struct smtp_ehlo *out)
 		smtp_ehlo_add(out, smtp_span_of(smtp->capabilities[i]));
 	for (size_t i = 0; smtp->capability_count == 0 && i < sizeof usual / sizeof usual[0]; i++)
 		smtp_ehlo_add(out, smtp_span_of(usual[i]));
+	smtp_ehlo_keep(out, SMTP_CAP_ALL & ~conf_smtp_hidden(smtp)); /* a client in clear could not use them */
 }
 
 uint32_t conf_smtp_hidden(const struct conf_smtp *smtp)

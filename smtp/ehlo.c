@@ -34,12 +34,19 @@ void smtp_ehlo_clear(struct smtp_ehlo *set)
 	set->count = set->text_len = 0;
 }
 
+int smtp_cap_is_foreign(struct smtp_span keyword)
+{
+	size_t i = 0;
+	while (i < sizeof foreign / sizeof foreign[0] && !smtp_span_is(keyword, foreign[i]))
+		i++;
+	return i < sizeof foreign / sizeof foreign[0];
+}
+
 static enum smtp_cap find_cap(struct smtp_span keyword)
 {
 	unsigned cap = 0;
-	for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++)
-		if (smtp_span_is(keyword, foreign[i]))
-			return SMTP_CAP_FOREIGN;
+	if (smtp_cap_is_foreign(keyword))
+		return SMTP_CAP_FOREIGN;
 	while (cap < SMTP_CAP_OTHER && !smtp_span_is(keyword, keywords[cap]))
 		cap++;
 	return (enum smtp_cap)cap;

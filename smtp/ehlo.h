@@ -100,4 +100,7 @@ void smtp_ehlo_write(struct wire_writer *w, const char *name, const struct smtp_
 
 const char *smtp_cap_keyword(enum smtp_cap cap);
 
+/* True for the keywords of SMTP_CAP_FOREIGN. */
+int smtp_cap_is_foreign(struct smtp_span keyword);
+
 #endif

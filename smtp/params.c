@@ -92,8 +92,10 @@ static const struct param_row {
 	const char *keyword;
 	enum smtp_verb verb;
 	int (*is_good)(struct smtp_span value, struct smtp_params *out);
+	enum smtp_cap cap;
 } rows[SMTP_PARAM_COUNT] = {
-#define X(name, keyword, verb, check) [SMTP_PARAM_##name] = { keyword, SMTP_VERB_##verb, is_##check },
+#define X(name, keyword, verb, check, cap)                                                                             \
+	[SMTP_PARAM_##name] = { keyword, SMTP_VERB_##verb, is_##check, SMTP_CAP_##cap },
 	SMTP_PARAMS(X)
 #undef X
 };
@@ -122,6 +124,34 @@ int smtp_param_next(struct smtp_span *rest, struct smtp_param *out)
 	if (!keyword_is_good(out->keyword) || (has_value && word.len == 0))
 		return CSSL_E_RANGE;
 	return smtp_span_is_utf8(word) && !(word.len && memchr(word.at, '=', word.len)) ? 0 : CSSL_E_RANGE;
+}
+
+/* 7BIT is what is meant without the parameter. */
+static uint32_t extension_of_body(struct smtp_span value)
+{
+	if (smtp_span_is(value, "BINARYMIME"))
+		return SMTP_CAP_BIT(SMTP_CAP_BINARYMIME);
+	return smtp_span_is(value, "7BIT") ? 0 : SMTP_CAP_BIT(SMTP_CAP_8BITMIME);
+}
+
+static uint32_t extension_of(const struct smtp_param *param)
+{
+	unsigned kind = 0;
+	while (kind < SMTP_PARAM_COUNT && !smtp_span_is(param->keyword, rows[kind].keyword))
+		kind++;
+	if (kind == SMTP_PARAM_COUNT) /* the parameter of PRDR has the name of the extension */
+		return smtp_cap_is_foreign(param->keyword) ? SMTP_CAP_BIT(SMTP_CAP_FOREIGN) : 0;
+	return kind == SMTP_PARAM_BODY ? extension_of_body(param->value) : SMTP_CAP_BIT(rows[kind].cap);
+}
+
+uint32_t smtp_params_extensions(const struct smtp_command *command)
+{
+	struct smtp_span rest = command->params;
+	struct smtp_param param;
+	uint32_t extensions = 0;
+	while (smtp_param_next(&rest, &param) != SMTP_PARAMS_END)
+		extensions |= extension_of(&param);
+	return extensions;
 }
 
 static unsigned find_row(enum smtp_verb verb, struct smtp_span keyword)

@@ -3,25 +3,26 @@
 #define CSSL_SMTP_PARAMS_H
 
 #include "smtp/command.h"
+#include "smtp/ehlo.h"
 
-/* X(name as code, keyword, verb, how its value is checked) */
+/* X(name as code, keyword, verb, how its value is checked, extension) */
 #define SMTP_PARAMS(X)                                                                                                 \
-	X(SIZE, "SIZE", MAIL, number)              /* RFC 1870 6 */                                                    \
-	X(BODY, "BODY", MAIL, body)                /* RFC 6152 2, RFC 3030 3 */                                        \
-	X(UTF8, "SMTPUTF8", MAIL, nothing)         /* RFC 6531 3.4 */                                                  \
-	X(RET, "RET", MAIL, ret)                   /* RFC 3461 4.3 */                                                  \
-	X(ENVID, "ENVID", MAIL, envelope_id)       /* RFC 3461 4.4 */                                                  \
-	X(AUTH, "AUTH", MAIL, xtext)               /* RFC 4954 5 */                                                    \
-	X(REQUIRETLS, "REQUIRETLS", MAIL, nothing) /* RFC 8689 2 */                                                    \
-	X(PRIORITY, "MT-PRIORITY", MAIL, text)     /* RFC 6710 5 */                                                    \
-	X(BY, "BY", MAIL, text)                    /* RFC 2852 4 */                                                    \
-	X(TX, "XCSSLTX", MAIL, tx_name)            /* tx_name.h */                                                     \
-	X(NOTIFY, "NOTIFY", RCPT, notify)          /* RFC 3461 4.1 */                                                  \
-	X(ORCPT, "ORCPT", RCPT, original)          /* RFC 3461 4.2 */                                                  \
-	X(RRVS, "RRVS", RCPT, text)                /* RFC 7293 3.1 */
+	X(SIZE, "SIZE", MAIL, number, SIZE)                    /* RFC 1870 6 */                                        \
+	X(BODY, "BODY", MAIL, body, 8BITMIME)                  /* RFC 6152 2, RFC 3030 3 */                            \
+	X(UTF8, "SMTPUTF8", MAIL, nothing, SMTPUTF8)           /* RFC 6531 3.4 */                                      \
+	X(RET, "RET", MAIL, ret, DSN)                          /* RFC 3461 4.3 */                                      \
+	X(ENVID, "ENVID", MAIL, envelope_id, DSN)              /* RFC 3461 4.4 */                                      \
+	X(AUTH, "AUTH", MAIL, xtext, AUTH)                     /* RFC 4954 5 */                                        \
+	X(REQUIRETLS, "REQUIRETLS", MAIL, nothing, REQUIRETLS) /* RFC 8689 2 */                                        \
+	X(PRIORITY, "MT-PRIORITY", MAIL, text, PRIORITY)       /* RFC 6710 5 */                                        \
+	X(BY, "BY", MAIL, text, DELIVERBY)                     /* RFC 2852 4 */                                        \
+	X(TX, "XCSSLTX", MAIL, tx_name, XCSSLTX)               /* tx_name.h */                                         \
+	X(NOTIFY, "NOTIFY", RCPT, notify, DSN)                 /* RFC 3461 4.1 */                                      \
+	X(ORCPT, "ORCPT", RCPT, original, DSN)                 /* RFC 3461 4.2 */                                      \
+	X(RRVS, "RRVS", RCPT, text, RRVS)                      /* RFC 7293 3.1 */
 
 enum smtp_param_kind {
-#define X(name, keyword, verb, check) SMTP_PARAM_##name,
+#define X(name, keyword, verb, check, cap) SMTP_PARAM_##name,
 	SMTP_PARAMS(X) SMTP_PARAM_COUNT
 #undef X
 };
@@ -34,6 +35,10 @@ struct smtp_param {
  * Also in that case keyword and value are set, and @rest begins after it. */
 #define SMTP_PARAMS_END 1
 int smtp_param_next(struct smtp_span *rest, struct smtp_param *out);
+
+/* SMTP_CAP_BIT()s of the extensions whose parameters a MAIL or RCPT has, well-formed or not; 0 for other commands, and
+ * for parameters that nobody here knows. */
+uint32_t smtp_params_extensions(const struct smtp_command *command);
 
 /* All parameters of a command; spans point into the line. */
 struct smtp_params {

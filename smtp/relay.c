@@ -101,28 +101,15 @@ static void say_due(struct smtp_relay *r)
 	}
 }
 
-static int is_hidden(struct smtp_span keyword, uint32_t hidden)
-{
-	static const enum smtp_cap judged[] = { SMTP_CAP_XCSSLTX, SMTP_CAP_REQUIRETLS };
-	for (size_t i = 0; i < sizeof judged / sizeof judged[0]; i++) {
-		if (hidden & SMTP_CAP_BIT(judged[i]) && smtp_span_is(keyword, smtp_cap_keyword(judged[i])))
-			return 1;
-	}
-	return 0;
-}
-
-/* Only CSSL gives names to transactions: a client could otherwise tie its mail to the fate of another's. And a client
- * that does not see REQUIRETLS must not get a promise of it. The server may take a parameter that is malformed to us.
- */
+/* A client must not use what it does not see: a later server may lack what is hidden; the replies at the end of a mail
+ * with PRDR cannot be followed; REQUIRETLS is a promise; and only CSSL names transactions, as a client could otherwise
+ * tie its mail to the fate of another's. A parameter that nobody here knows is for the server to judge. */
 static int has_hidden_param(const struct smtp_command *c, uint32_t hidden)
 {
-	struct smtp_span rest = c->params;
-	struct smtp_param param;
-	while (c->verb == SMTP_VERB_MAIL && smtp_param_next(&rest, &param) != SMTP_PARAMS_END) {
-		if (is_hidden(param.keyword, hidden | SMTP_CAP_BIT(SMTP_CAP_XCSSLTX)))
-			return 1;
-	}
-	return 0;
+	hidden |= SMTP_CAP_BIT(SMTP_CAP_FOREIGN) | SMTP_CAP_BIT(SMTP_CAP_XCSSLTX);
+	if (hidden & SMTP_CAP_BIT(SMTP_CAP_CHUNKING))
+		hidden |= SMTP_CAP_BIT(SMTP_CAP_BINARYMIME); /* RFC 3030 3 */
+	return (smtp_params_extensions(c) & hidden) != 0;
 }
 
 /* Commands of extensions: a client that does not see the keyword must not use them. */

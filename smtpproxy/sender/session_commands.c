@@ -197,6 +197,8 @@ static enum smtp_own read_params(struct smtp_span rest, struct smtp_span *name)
 			break;
 		if (smtp_span_is(param.keyword, "REQUIRETLS"))
 			return SMTP_OWN_REQUIRETLS_IMPOSSIBLE;
+		if (smtp_cap_is_foreign(param.keyword)) /* PRDR: its replies cannot be followed */
+			return SMTP_OWN_UNKNOWN_PARAMETER;
 		if (!smtp_span_is(param.keyword, "XCSSLTX"))
 			continue;
 		if (name->at || r < 0 || !param.value.at)

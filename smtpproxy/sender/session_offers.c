@@ -92,51 +92,16 @@ void session_answer_offers(struct session *s)
 
 /* Uses */
 
-/* The extension that a parameter of MAIL or RCPT belongs to. @value NULL: with any value. */
-static const struct use {
-	const char *keyword, *value;
-	enum smtp_cap cap;
-} uses[] = {
-	{ "SIZE", NULL, SMTP_CAP_SIZE },
-	{ "BODY", "8BITMIME", SMTP_CAP_8BITMIME },
-	{ "BODY", "BINARYMIME", SMTP_CAP_BINARYMIME },
-	{ "SMTPUTF8", NULL, SMTP_CAP_SMTPUTF8 },
-	{ "RET", NULL, SMTP_CAP_DSN },
-	{ "ENVID", NULL, SMTP_CAP_DSN },
-	{ "NOTIFY", NULL, SMTP_CAP_DSN },
-	{ "ORCPT", NULL, SMTP_CAP_DSN },
-	{ "MT-PRIORITY", NULL, SMTP_CAP_PRIORITY },
-	{ "BY", NULL, SMTP_CAP_DELIVERBY },
-	{ "RRVS", NULL, SMTP_CAP_RRVS },
-};
-
-static uint32_t cap_of(const struct smtp_param *param)
-{
-	for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++) {
-		const struct use *u = &uses[i];
-		if (smtp_span_is(param->keyword, u->keyword) && (!u->value || smtp_span_is(param->value, u->value)))
-			return SMTP_CAP_BIT(u->cap);
-	}
-	return 0;
-}
-
 static uint32_t used_by(const struct smtp_command *c)
 {
-	struct smtp_span rest = c->params;
-	struct smtp_param param;
-	uint32_t used = c->verb == SMTP_VERB_BDAT ? SMTP_CAP_BIT(SMTP_CAP_CHUNKING) : 0;
-	if (c->verb != SMTP_VERB_MAIL && c->verb != SMTP_VERB_RCPT)
-		return used;
-	while (smtp_param_next(&rest, &param) != SMTP_PARAMS_END)
-		used |= cap_of(&param);
-	return used;
+	return c->verb == SMTP_VERB_BDAT ? SMTP_CAP_BIT(SMTP_CAP_CHUNKING) : smtp_params_extensions(c);
 }
 
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c)
 {
 	const uint32_t hidden = session_is_filtered(s) ? CHUNKS : 0;
 	const uint32_t offered = s->onward ? s->onward->greeting.has : UINT32_MAX; /* the queue takes all */
-	const uint32_t lacking = used_by(c) & (~offered | hidden);
+	const uint32_t lacking = used_by(c) & OFFERED & (~offered | hidden);
 	if (lacking & s->told)
 		return SMTP_OWN_BACKEND_CHANGED;
 	return lacking & SMTP_CAP_BIT(SMTP_CAP_CHUNKING) ? SMTP_OWN_NOT_IMPLEMENTED : SMTP_OWN_NONE;

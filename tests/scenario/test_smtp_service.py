@@ -459,7 +459,8 @@ def test_what_clients_do_not_see_and_may_not_say(start_mail):
         for command in "XCLIENT NAME=x", "XFORWARD NAME=x", "XCSSLTX 0a/1 5f":
             assert client.ask(command)[0].startswith("550 5.7.0"), command
         assert client.ask("STARTTLS")[0].startswith("554")
-        assert client.ask("MAIL FROM:<a@x.example> XCSSLTX=0a/1")[0].startswith("555")
+        for parameter in "XCSSLTX=0a/1", "PRDR", "BODY=8BITMIME":
+            assert client.ask(f"MAIL FROM:<a@x.example> {parameter}")[0].startswith("555"), parameter
         client.send("BDAT 2 LAST\r\nhi")
         assert client.reply()[0].startswith("502")
         send_mail(client)

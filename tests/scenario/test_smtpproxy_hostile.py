@@ -312,6 +312,7 @@ def test_no_promise_of_tls_is_made_for_others(proxy):
             talk(proxy, receiver.address) as client:
         assert client.ehlo() == {"SIZE": "9"}
         assert client.say("MAIL FROM:<a@b> REQUIRETLS").startswith("530 ")
+        assert client.say("MAIL FROM:<a@b> SIZE=1 PRDR").startswith("555 ")
 
 
 # --- PROXY headers ---

@@ -194,6 +194,10 @@ START_TEST(what_is_listed_before_tls_stands_in_the_file_or_is_what_every_server_
 	ck_assert_uint_eq(set.has, SMTP_CAP_BIT(SMTP_CAP_SIZE));
 	ck_assert_uint_eq(smtp_ehlo_size(&set), 1000);
 	conf_destroy(c);
+	c = good(edited("    backend: web\n", SMTP_HIDDEN "      hide: [ 8BITMIME ]\n"));
+	conf_smtp_offers(&c->listeners[0].smtp, &set);
+	ck_assert_uint_eq(set.has, SMTP_CAP_BIT(SMTP_CAP_PIPELINING) | SMTP_CAP_BIT(SMTP_CAP_ENHANCED));
+	conf_destroy(c);
 }
 END_TEST
 

@@ -58,6 +58,27 @@ START_TEST(an_unknown_parameter_has_its_own_reply)
 }
 END_TEST
 
+static uint32_t extensions(const char *line)
+{
+	struct smtp_command c;
+	ck_assert_int_eq(smtp_command_parse(smtp_span_of(line), 0, &c), SMTP_OWN_NONE);
+	return smtp_params_extensions(&c);
+}
+
+START_TEST(a_parameter_belongs_to_an_extension)
+{
+	ck_assert_uint_eq(extensions("MAIL FROM:<a@b>"), 0);
+	ck_assert_uint_eq(extensions("MAIL FROM:<a@b> X-ODD=1 BODY=7BIT"), 0);
+	ck_assert_uint_eq(extensions("MAIL FROM:<a@b> size=1 = RET=FULL"),
+		SMTP_CAP_BIT(SMTP_CAP_SIZE) | SMTP_CAP_BIT(SMTP_CAP_DSN));
+	ck_assert_uint_eq(extensions("MAIL FROM:<a@b> BODY=8bitmime"), SMTP_CAP_BIT(SMTP_CAP_8BITMIME));
+	ck_assert_uint_eq(extensions("MAIL FROM:<a@b> BODY=BINARYMIME"), SMTP_CAP_BIT(SMTP_CAP_BINARYMIME));
+	ck_assert_uint_eq(extensions("MAIL FROM:<a@b> prdr"), SMTP_CAP_BIT(SMTP_CAP_FOREIGN));
+	ck_assert_uint_eq(extensions("RCPT TO:<a@b> NOTIFY=NEVER"), SMTP_CAP_BIT(SMTP_CAP_DSN));
+	ck_assert_uint_eq(extensions("NOOP SIZE=1"), 0);
+}
+END_TEST
+
 START_TEST(parameters_can_be_read_one_by_one)
 {
 	struct smtp_span rest = smtp_span_of(" A=b  C ");
@@ -78,6 +99,7 @@ int main(void)
 		every_parameter_of_rcpt_is_read,
 		a_bad_value_is_refused,
 		an_unknown_parameter_has_its_own_reply,
+		a_parameter_belongs_to_an_extension,
 		parameters_can_be_read_one_by_one,
 	};
 	return suite_run("params", facts, SUITE_LEN(facts));

@@ -412,6 +412,44 @@ START_TEST(a_client_names_no_transaction)
 }
 END_TEST
 
+START_TEST(a_parameter_of_an_extension_that_is_not_shown_is_not_known)
+{
+	static const struct {
+		const char *command;
+		enum smtp_cap cap; /* FOREIGN: is never shown */
+	} rows[] = {
+		{ "MAIL FROM:<a@x.example> PRDR\r\n", SMTP_CAP_FOREIGN },
+		{ "MAIL FROM:<a@x.example> SIZE=1 prdr\r\n", SMTP_CAP_FOREIGN },
+		{ "MAIL FROM:<a@x.example> SIZE=1\r\n", SMTP_CAP_SIZE },
+		{ "MAIL FROM:<a@x.example> BODY=8BITMIME\r\n", SMTP_CAP_8BITMIME },
+		{ "MAIL FROM:<a@x.example> BODY=binarymime\r\n", SMTP_CAP_BINARYMIME },
+		{ "MAIL FROM:<a@x.example> BODY=BINARYMIME\r\n", SMTP_CAP_CHUNKING },
+		{ "MAIL FROM:<a@x.example> SMTPUTF8\r\n", SMTP_CAP_SMTPUTF8 },
+		{ "MAIL FROM:<a@x.example> RET=HDRS\r\n", SMTP_CAP_DSN },
+		{ "MAIL FROM:<a@x.example> ENVID=1\r\n", SMTP_CAP_DSN },
+		{ "RCPT TO:<a@x.example> NOTIFY=NEVER\r\n", SMTP_CAP_DSN },
+		{ "RCPT TO:<a@x.example> ORCPT=rfc822;a@x.example\r\n", SMTP_CAP_DSN },
+		{ "MAIL FROM:<a@x.example> AUTH=<>\r\n", SMTP_CAP_AUTH },
+		{ "MAIL FROM:<a@x.example> REQUIRETLS\r\n", SMTP_CAP_REQUIRETLS },
+		{ "MAIL FROM:<a@x.example> MT-PRIORITY=3\r\n", SMTP_CAP_PRIORITY },
+		{ "MAIL FROM:<a@x.example> BY=120;R\r\n", SMTP_CAP_DELIVERBY },
+		{ "RCPT TO:<a@x.example> RRVS=2014-04-03T23:01:00Z\r\n", SMTP_CAP_RRVS },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		opened();
+		rules.hidden = SMTP_CAPS_HIDDEN | SMTP_CAP_BIT(rows[i].cap);
+		client_says(rows[i].command);
+		client_heard("555 5.5.4 Parameter is not known\r\n");
+		server_heard("");
+		opened();
+		rules.hidden = SMTP_CAPS_HIDDEN;
+		client_says(rows[i].command);
+		ck_assert_msg((s.server_len == 0) == (rows[i].cap == SMTP_CAP_FOREIGN), "%s", rows[i].command);
+	}
+}
+END_TEST
+
 START_TEST(a_malformed_parameter_hides_no_other)
 {
 	static const char *const malformed[] = { "ENVID=a=b", "=", "SIZE=", "a_b" };
@@ -486,6 +524,7 @@ int main(void)
 		a_transaction_is_named_where_the_server_asks_for_names,
 		a_name_may_tell_where_its_mail_ended,
 		a_client_names_no_transaction,
+		a_parameter_of_an_extension_that_is_not_shown_is_not_known,
 		a_malformed_parameter_hides_no_other,
 		another_relay_goes_on_at_a_checkpoint,
 		a_command_of_ours_is_answered_like_any,
