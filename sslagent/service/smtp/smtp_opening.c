@@ -91,12 +91,10 @@ static enum step greet_again(struct smtp_session *s)
 static int is_as_told(struct smtp_session *s)
 {
 	uint8_t told[SMTP_TOLD_LEN];
-	struct smtp_ehlo shown = s->relay->offers;
 
 	if (s->note.greeting != SMTP_VERB_EHLO)
 		return 1;
-	smtp_ehlo_keep(&shown, SMTP_CAP_ALL & ~s->rules.hidden);
-	smtp_told(&shown, told);
+	smtp_session_told(s, told);
 	return memcmp(told, s->note.told, sizeof told) == 0;
 }
 

@@ -172,20 +172,30 @@ static void drop_repeated(struct smtp_session *s)
 		drop_past(s);
 }
 
+/* Extensions that agents do not know are hidden, but count: agents of an older release, which pass sessions to this one
+ * and take them from it, show them. */
+void smtp_session_told(const struct smtp_session *s, uint8_t out[static SMTP_TOLD_LEN])
+{
+	const uint32_t left_out = s->rules.hidden & ~SMTP_CAP_BIT(SMTP_CAP_FOREIGN);
+	struct smtp_ehlo counted = s->relay->offers;
+
+	smtp_ehlo_keep(&counted, SMTP_CAP_ALL & ~left_out);
+	smtp_told(&counted, out);
+}
+
 static void note_greeting(struct smtp_session *s)
 {
-	struct smtp_ehlo shown = s->relay->offers;
-	const struct smtp_span entry = smtp_ehlo_params(&shown, SMTP_CAP_XCSSLTX);
+	const struct smtp_ehlo *offers = &s->relay->offers;
+	const struct smtp_span entry = smtp_ehlo_params(offers, SMTP_CAP_XCSSLTX);
 	const int extended = s->relay->turn == SMTP_VERB_EHLO;
 
 	s->note.greeting = s->relay->turn;
-	s->note.offers = extended ? shown.has : 0;
+	s->note.offers = extended ? offers->has : 0;
 	s->note.entry[0] = 0;
 	if (extended && smtp_tx_entry_is_good(entry))
 		smtp_span_copy(entry, s->note.entry, sizeof s->note.entry);
 	smtp_span_copy(smtp_span_of(s->relay->tx.name), s->note.client, sizeof s->note.client);
-	smtp_ehlo_keep(&shown, SMTP_CAP_ALL & ~s->rules.hidden);
-	smtp_told(&shown, s->note.told);
+	smtp_session_told(s, s->note.told);
 }
 
 static void on_reply(struct smtp_session *s)

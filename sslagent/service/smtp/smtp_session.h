@@ -119,6 +119,8 @@ void smtp_resume_answer(struct smtp_session *s);
 void smtp_session_say(struct smtp_session *s, const char *reply, size_t len); /* one reply for the client */
 void smtp_session_talk(struct smtp_session *s);            /* OPENING -> TALKING: what waits goes on */
 void smtp_session_use(struct smtp_session *s, size_t len); /* the first waiting bytes are not needed any more */
+/* What the client of this relay was told, for the note: smtp_told() of the extensions of the server. */
+void smtp_session_told(const struct smtp_session *s, uint8_t out[static SMTP_TOLD_LEN]);
 /* Writes the command into @s, and returns it; NULL for NOBODY. CLIENT: note.greeting is not UNKNOWN. */
 const char *smtp_session_greeting(struct smtp_session *s, enum smtp_greeter greeter);
 
