@@ -122,8 +122,10 @@ static const struct schema_row smtp_rows[] = {
 			"agent refuses in the backend's place behind it" },
 	{ "hide", SCHEMA_ITEMS, ARRAY(conf_smtp, hide, hide_count), .item = SCHEMA_STRING, .item_size = sizeof(char *),
 		.max = SMTP_CAP_OTHER, .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "extensions of the backend, by keyword, that clients do not see and cannot use. STARTTLS, "
-			"XCLIENT, XFORWARD and XCSSLTX are always hidden" },
+		.help = "extensions of the backend, by keyword, that clients do not see. Their parameters of MAIL and "
+			"RCPT, AUTH, BDAT and ETRN are then refused, and with SMTPUTF8 all bytes beyond ASCII in "
+			"commands. STARTTLS, XCLIENT, XFORWARD, XCSSLTX, and extensions with commands or replies that "
+			"agents do not know, are always hidden" },
 	{ "xclient", SCHEMA_WORD, FIELD(conf_smtp, xclient), SWITCHES, .fallback = "off",
 		.help = "on: the backend is told the client's address by XCLIENT, if it grants that to the agents. For "
 			"servers that cannot read PROXY headers" },

@@ -237,6 +237,7 @@ static void write_greeting(const struct preamble *p, char out[static GREETING_MA
 
 void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 {
+	const uint32_t hidden = conf_smtp_hidden(&p->listener->smtp) | HIDDEN_IN_CLEAR;
 	struct preamble_relay *r = calloc(1, sizeof *r);
 
 	p->relay = r;
@@ -246,12 +247,12 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 	}
 	r->rules = (struct smtp_relay_rules){ .name = p->listener->smtp.hostname,
 		.refused = refused,
-		.hidden = conf_smtp_hidden(&p->listener->smtp) | HIDDEN_IN_CLEAR,
+		.hidden = hidden,
 		.data_refuse = SMTP_DATA_SMUGGLING,
 		.banner = SMTP_BANNER_SWALLOWED,
 		.greeted = SMTP_GREETED_BY_US,
 		.refusals_max = p->listener->smtp.refusals_max,
-		.parse = SMTP_PARSE_LENIENT | SMTP_PARSE_UTF8 }; /* the server judges SMTPUTF8 (RFC 6531 3.1) */
+		.parse = smtp_relay_parse(hidden) };
 	memcpy(r->held, held.at, held.len);
 	r->held_len = held.len;
 	write_greeting(p, r->greeting);

@@ -24,13 +24,15 @@ static const uint8_t refused[SMTP_VERB_COUNT] = {
 
 void smtp_session_init(struct smtp_session *s, const struct conf_listener *listener)
 {
+	const uint32_t hidden = conf_smtp_hidden(&listener->smtp);
+
 	s->listener = listener;
 	s->rules = (struct smtp_relay_rules){ .name = listener->smtp.hostname,
 		.refused = refused,
-		.hidden = conf_smtp_hidden(&listener->smtp),
+		.hidden = hidden,
 		.refusals_max = listener->smtp.refusals_max,
 		.data_refuse = SMTP_DATA_SMUGGLING,
-		.parse = SMTP_PARSE_LENIENT | SMTP_PARSE_UTF8 }; /* the server judges SMTPUTF8 (RFC 6531 3.1) */
+		.parse = smtp_relay_parse(hidden) };
 	s->note.banner = conf_has_preamble(listener) ? SMTP_BANNER_HAD : SMTP_BANNER_OWED;
 }
 

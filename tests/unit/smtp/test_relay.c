@@ -469,6 +469,30 @@ START_TEST(a_malformed_parameter_hides_no_other)
 }
 END_TEST
 
+/* With the rules of a listener that hides @hidden. */
+static void opened_hiding(uint32_t hidden)
+{
+	begin(SMTP_BANNER_SWALLOWED, NULL);
+	rules.hidden = hidden;
+	rules.parse = smtp_relay_parse(hidden);
+	smtp_relay_begin(&s.relay, &rules, &ops, &s, NULL);
+	server_says("220 b\r\n");
+}
+
+START_TEST(addresses_beyond_ascii_pass_unless_smtputf8_is_hidden)
+{
+	static const char mail[] = "MAIL FROM:<j\xc3\xbcrgen@x.example>\r\n";
+
+	opened_hiding(SMTP_CAPS_HIDDEN);
+	client_says(mail);
+	server_heard(mail);
+	opened_hiding(SMTP_CAPS_HIDDEN | SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8));
+	client_says(mail);
+	client_heard("500 5.5.2 Command has bytes that are not allowed\r\n");
+	server_heard("");
+}
+END_TEST
+
 START_TEST(another_relay_goes_on_at_a_checkpoint)
 {
 	const struct smtp_relay_past past = {
@@ -526,6 +550,7 @@ int main(void)
 		a_client_names_no_transaction,
 		a_parameter_of_an_extension_that_is_not_shown_is_not_known,
 		a_malformed_parameter_hides_no_other,
+		addresses_beyond_ascii_pass_unless_smtputf8_is_hidden,
 		another_relay_goes_on_at_a_checkpoint,
 		a_command_of_ours_is_answered_like_any,
 	};

@@ -155,6 +155,19 @@ START_TEST(only_an_address_may_be_beyond_ascii)
 }
 END_TEST
 
+START_TEST(a_listener_that_hides_smtputf8_takes_ascii_only)
+{
+	static char keyword[] = "SMTPUTF8", *hide[] = { keyword };
+
+	listener.smtp.hide = hide;
+	listener.smtp.hide_count = 1;
+	greeted(&a);
+	client_says(&a, "RCPT TO:<j\xc3\xbcrgen@x.example>\r\n");
+	client_heard(&a, "500 5.5.2 Command has bytes that are not allowed\r\n");
+	server_heard(&a, "");
+}
+END_TEST
+
 START_TEST(a_server_that_leaves_an_idle_client_is_heard)
 {
 	greeted(&a);
@@ -333,6 +346,7 @@ static void add(TCase *t)
 	tcase_add_test(t, an_extension_that_is_not_known_is_hidden_and_counts);
 	tcase_add_test(t, a_conversation_that_moves_with_its_server_goes_on);
 	tcase_add_test(t, only_an_address_may_be_beyond_ascii);
+	tcase_add_test(t, a_listener_that_hides_smtputf8_takes_ascii_only);
 	tcase_add_test(t, a_server_that_leaves_an_idle_client_is_heard);
 	tcase_add_test(t, a_state_that_makes_no_sense_is_not_gone_on_with);
 	tcase_add_loop_test(t, a_server_that_wants_to_know_the_client_is_told, 0, 2);
