@@ -79,10 +79,15 @@ void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *ru
 /* --- the client's direction --- */
 
 /* A 421 ends the session (RFC 5321 3.8). So does a line that is too long: nobody waits for its end. */
+static int ends_session(enum smtp_own own)
+{
+	return smtp_own_reply(own)->code == 421 || own == SMTP_OWN_LINE_TOO_LONG;
+}
+
 static void say_in_turn(struct smtp_relay *r, const struct smtp_server_event *e)
 {
 	r->turn = (uint8_t)e->turn;
-	if (smtp_own_reply(e->own)->code == 421 || e->own == SMTP_OWN_LINE_TOO_LONG)
+	if (ends_session(e->own))
 		smtp_relay_end(r, e->own);
 	else
 		say_own(r, e->own, words_now(r));
@@ -176,6 +181,8 @@ static void on_command(struct smtp_relay *r, const struct smtp_client_event *e)
 		own = SMTP_OWN_TOO_MANY_ERRORS;
 	if (own) {
 		smtp_tx_answer(&r->tx, e, own);
+		if (ends_session(own))
+			smtp_tx_stop(&r->tx);
 		say_due(r);
 		return;
 	}

@@ -132,6 +132,9 @@ void smtp_tx_pass(struct smtp_tx *t, const struct smtp_client_event *event);
 /* The command was not passed: @own answers it, in its turn (SMTP_SERVER_OWN). */
 void smtp_tx_answer(struct smtp_tx *t, const struct smtp_client_event *event, enum smtp_own own);
 
+/* The command that was answered last ends the session: nothing more of the client is read. */
+void smtp_tx_stop(struct smtp_tx *t);
+
 enum smtp_server_kind {
 	SMTP_SERVER_MORE, /* all was read */
 	SMTP_SERVER_LINE, /* one line of a reply */

@@ -138,6 +138,12 @@ void smtp_tx_answer(struct smtp_tx *t, const struct smtp_client_event *event, en
 	end_chunk(t);
 }
 
+/* The answer is the last one in the queue. So no reply of the server lets the client go on. */
+void smtp_tx_stop(struct smtp_tx *t)
+{
+	t->waits = 1;
+}
+
 static int is_held(const struct smtp_tx *t, enum smtp_verb verb)
 {
 	if (verb == SMTP_VERB_BDAT)

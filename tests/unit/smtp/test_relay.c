@@ -299,6 +299,30 @@ START_TEST(a_second_mail_is_not_smuggled)
 }
 END_TEST
 
+/* Else a mail could be taken, and the client would hear of the end only. */
+START_TEST(behind_a_command_that_ends_the_session_nothing_is_read)
+{
+	static const char mail[] = "\r\nMAIL FROM:<a@x.example>\r\n";
+
+	opened();
+	client_says("NOOP\r\n");
+	for (unsigned i = 0; i < SMTP_RELAY_LINE_MAX; i++)
+		client_says("x");
+	ck_assert_uint_eq(smtp_relay_client(&s.relay, mail, sizeof mail - 1), 0);
+	server_heard("NOOP\r\n");
+	client_heard("");
+	server_says("250 n\r\n");
+	client_heard("250 n\r\n500 5.5.2 Line is too long\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+	opened();
+	client_says("NOOP\r\nGET / HTTP/1.1\r\n");
+	ck_assert_uint_eq(smtp_relay_client(&s.relay, mail, sizeof mail - 1), 0);
+	server_says("250 n\r\n");
+	client_heard("250 n\r\n421 4.7.0 This is a mail server\r\n");
+	server_heard("NOOP\r\n");
+}
+END_TEST
+
 START_TEST(quit_ends_the_dialogue_behind_its_reply)
 {
 	opened();
@@ -539,6 +563,7 @@ int main(void)
 		mail_goes_byte_for_byte,
 		commands_behind_data_wait_for_its_reply,
 		a_second_mail_is_not_smuggled,
+		behind_a_command_that_ends_the_session_nothing_is_read,
 		quit_ends_the_dialogue_behind_its_reply,
 		a_421_of_the_server_ends_the_session,
 		a_server_that_is_lost_is_excused_where_a_reply_may_stand,
