@@ -1,6 +1,7 @@
 /* relay.c: passes each event of transaction.h on to the other side, or answers it. */
 #include "smtp/relay.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -254,9 +255,9 @@ static void say_banner(struct smtp_relay *r, struct smtp_span text)
 	r->ops->to_client(r->ctx, (const char *)reply, (size_t)wire_writer_len(&w), SMTP_WORDS_WHOLE);
 }
 
-static void greet(struct smtp_relay *r)
+static void greet(struct smtp_relay *r, const char *greeting)
 {
-	if (smtp_relay_say(r, r->greeting) < 0)
+	if (smtp_relay_say(r, greeting) < 0)
 		smtp_relay_end(r, SMTP_OWN_BACKEND_BROKEN);
 	else
 		r->state = SMTP_RELAY_GREETING;
@@ -273,7 +274,7 @@ static void on_banner(struct smtp_relay *r, const struct smtp_reply_line *line)
 	if (r->rules->banner == SMTP_BANNER_RENAMED)
 		say_banner(r, line->text);
 	if (r->greeting)
-		greet(r);
+		greet(r, r->greeting);
 	else
 		r->state = SMTP_RELAY_OPEN;
 }
@@ -284,10 +285,29 @@ static int is_refusal(const struct smtp_relay *r, unsigned code)
 	return r->rules->greeted == SMTP_GREETED_BY_US && (code / 100 == 4 || code / 100 == 5) && code != 421;
 }
 
+/* RFC 5321 3.2. Another server has told a client its extensions, if that was not us. So this one cannot take its
+ * place. */
+static int knows_helo_only(const struct smtp_relay *r, const struct smtp_server_event *e)
+{
+	return r->rules->greeted == SMTP_GREETED_BY_US && e->turn == SMTP_VERB_EHLO &&
+	       (e->line.code == 500 || e->line.code == 502);
+}
+
+static void greet_by_helo(struct smtp_relay *r)
+{
+	char greeting[SMTP_DOMAIN_MAX + sizeof "HELO \r\n"];
+	snprintf(greeting, sizeof greeting, "HELO %s\r\n", r->tx.name);
+	greet(r, greeting);
+}
+
 static void on_greeting(struct smtp_relay *r, const struct smtp_server_event *e)
 {
 	if (!e->line.is_last)
 		return;
+	if (knows_helo_only(r, e)) {
+		greet_by_helo(r);
+		return;
+	}
 	if (is_refusal(r, e->line.code) && smtp_span_copy(e->wire, r->refusal, sizeof r->refusal) == 0)
 		r->state = SMTP_RELAY_OPEN;
 	else if (e->line.code == 250)

@@ -24,8 +24,9 @@ enum smtp_relay_banner { SMTP_BANNER_SWALLOWED, SMTP_BANNER_RENAMED };
 
 /* Who has answered the client's greeting, which the relay repeats to the server. US: the client does not know the
  * server's extensions, so a server without PIPELINING gets each command when the command or mail before is answered
- * (RFC 2920 3.1). And where the server refuses the greeting, each MAIL gets the refusal, until the client greets in
- * another way. SERVER: then another server has accepted it, so a refusal ends the relay. */
+ * (RFC 2920 3.1). A server that does not know EHLO is greeted by HELO. And where the server refuses the greeting, each
+ * MAIL gets the refusal, until the client greets in another way. SERVER: then another server has accepted it, so a
+ * refusal ends the relay. */
 enum smtp_relay_greeted { SMTP_GREETED_BY_SERVER, SMTP_GREETED_BY_US };
 
 /* Lives as long as the relays that use it. */

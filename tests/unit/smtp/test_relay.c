@@ -215,6 +215,32 @@ START_TEST(a_greeting_that_is_refused_for_now_answers_a_mail_too)
 }
 END_TEST
 
+/* RFC 5321 3.2. */
+START_TEST(a_server_that_does_not_know_ehlo_is_greeted_by_helo)
+{
+	static const char *const unknown[] = { "500 5.5.1 what?\r\n", "502-no\r\n502 such command\r\n" };
+
+	for (unsigned i = 0; i < 2; i++) {
+		begin(SMTP_BANNER_SWALLOWED, "EHLO client.example\r\n");
+		rules.greeted = SMTP_GREETED_BY_US;
+		server_says("220 b\r\n");
+		server_says(unknown[i]);
+		server_heard("EHLO client.example\r\nHELO client.example\r\n");
+		ck_assert_uint_eq(smtp_relay_client(&s.relay, "NOOP\r\n", 6), 0);
+		server_says("250-b\r\n250 PIPELINING\r\n"); /* no offer: the reply to HELO has none */
+		ck_assert_int_eq(s.relay.tx.rules.one_by_one, 1);
+		client_heard("");
+		client_says("MAIL FROM:<a@x.example>\r\n");
+		server_heard("MAIL FROM:<a@x.example>\r\n");
+	}
+	begin(SMTP_BANNER_SWALLOWED, "EHLO client.example\r\n");
+	rules.greeted = SMTP_GREETED_BY_US;
+	server_says("220 b\r\n500 what?\r\n500 what now?\r\n");
+	client_says("MAIL FROM:<a@x.example>\r\n");
+	client_heard("500 what now?\r\n");
+}
+END_TEST
+
 START_TEST(a_server_that_refuses_to_begin_is_out_of_reach)
 {
 	static const char *const banners[] = { "554 no\r\n", "421 later\r\n", "250 hello\r\n" };
@@ -557,6 +583,7 @@ int main(void)
 		a_group_in_clear_behind_a_mail_waits_for_its_reply,
 		a_refused_greeting_that_the_client_takes_for_accepted_answers_its_mail,
 		a_greeting_that_is_refused_for_now_answers_a_mail_too,
+		a_server_that_does_not_know_ehlo_is_greeted_by_helo,
 		a_server_that_refuses_to_begin_is_out_of_reach,
 		the_reply_to_ehlo_has_our_name_and_not_what_is_hidden,
 		a_forbidden_command_is_answered_in_its_turn,
