@@ -42,6 +42,7 @@
 	X(TOO_MANY_RECIPIENTS, 452, "4.5.3", "Too many recipients")                                                    \
 	X(NO_ROOM, 452, "4.3.1", "No room for messages now, try again later")                                          \
 	X(LINE_TOO_LONG, 500, "5.5.2", "Line is too long")                                                             \
+	X(AUTH_TOO_LONG, 500, "5.5.6", "Authentication line is too long")                                              \
 	X(BAD_BYTES, 500, "5.5.2", "Command has bytes that are not allowed")                                           \
 	X(BAD_LINE_END, 500, "5.5.2", "Lines must end with <CR><LF>")                                                  \
 	X(UNKNOWN_COMMAND, 500, "5.5.1", "Command is not known")                                                       \

@@ -202,6 +202,25 @@ int smtp_relay_say(struct smtp_relay *r, const char *command)
 	return 0;
 }
 
+/* RFC 4954 4 and RFC 5321 2.3.8. The server must not wait for an end of the line, or see another one. */
+static enum smtp_own refusal_of_auth_line(unsigned flaws)
+{
+	if (flaws & SMTP_LINE_TOO_LONG)
+		return SMTP_OWN_AUTH_TOO_LONG;
+	if (flaws & (SMTP_LINE_BARE_CR | SMTP_LINE_BARE_LF))
+		return SMTP_OWN_BAD_LINE_END;
+	return flaws & SMTP_LINE_NUL ? SMTP_OWN_BAD_BYTES : SMTP_OWN_NONE;
+}
+
+static void on_auth_line(struct smtp_relay *r, const struct smtp_client_event *e)
+{
+	const enum smtp_own own = refusal_of_auth_line(e->flaws);
+	if (own)
+		smtp_relay_end(r, own); /* the server waits for a line, so it cannot go on */
+	else
+		r->ops->to_server(r->ctx, e->wire.at, e->wire.len);
+}
+
 /* 1: there may be more to read. */
 static int on_client(struct smtp_relay *r, const struct smtp_client_event *e)
 {
@@ -209,7 +228,7 @@ static int on_client(struct smtp_relay *r, const struct smtp_client_event *e)
 	case SMTP_CLIENT_MORE:
 	case SMTP_CLIENT_WAIT: return 0;
 	case SMTP_CLIENT_COMMAND: on_command(r, e); break;
-	case SMTP_CLIENT_AUTH_LINE:
+	case SMTP_CLIENT_AUTH_LINE: on_auth_line(r, e); break;
 	case SMTP_CLIENT_CONTENT:
 	case SMTP_CLIENT_CONTENT_END:
 		if (!e->discard && e->wire.len)

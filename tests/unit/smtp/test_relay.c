@@ -543,6 +543,53 @@ START_TEST(addresses_beyond_ascii_pass_unless_smtputf8_is_hidden)
 }
 END_TEST
 
+/* The dialogue up to the server's question for a password. */
+static void asked_for_a_password(void)
+{
+	opened();
+	rules.hidden = SMTP_CAPS_HIDDEN;
+	client_says("AUTH PLAIN\r\n");
+	server_says("334 \r\n");
+	server_heard("AUTH PLAIN\r\n");
+	client_heard("334 \r\n");
+}
+
+START_TEST(a_line_of_auth_without_end_ends_the_session)
+{
+	asked_for_a_password();
+	for (unsigned i = 0; i + 1 < SMTP_RELAY_LINE_MAX; i++)
+		client_says("x");
+	client_heard("");
+	client_says("x");
+	client_heard("500 5.5.6 Authentication line is too long\r\n");
+	server_heard("");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+}
+END_TEST
+
+/* Else a server that ends lines by one byte could read a command that nobody has judged. */
+START_TEST(a_line_of_auth_has_one_end)
+{
+	static const char cr[] = "eA==\rXCLIENT NAME=x\r\n", lf[] = "eA==\n", nul[] = "eA\0==\r\n";
+
+	asked_for_a_password();
+	smtp_relay_client(&s.relay, cr, sizeof cr - 1);
+	client_heard("500 5.5.2 Lines must end with <CR><LF>\r\n");
+	server_heard("");
+	asked_for_a_password();
+	smtp_relay_client(&s.relay, lf, sizeof lf - 1);
+	client_heard("500 5.5.2 Lines must end with <CR><LF>\r\n");
+	server_heard("");
+	asked_for_a_password();
+	smtp_relay_client(&s.relay, nul, sizeof nul - 1);
+	client_heard("500 5.5.2 Command has bytes that are not allowed\r\n");
+	server_heard("");
+	asked_for_a_password();
+	client_says("eA==\r\n");
+	server_heard("eA==\r\n");
+}
+END_TEST
+
 START_TEST(another_relay_goes_on_at_a_checkpoint)
 {
 	const struct smtp_relay_past past = {
@@ -603,6 +650,8 @@ int main(void)
 		a_parameter_of_an_extension_that_is_not_shown_is_not_known,
 		a_malformed_parameter_hides_no_other,
 		addresses_beyond_ascii_pass_unless_smtputf8_is_hidden,
+		a_line_of_auth_without_end_ends_the_session,
+		a_line_of_auth_has_one_end,
 		another_relay_goes_on_at_a_checkpoint,
 		a_command_of_ours_is_answered_like_any,
 	};
