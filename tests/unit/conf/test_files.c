@@ -8,8 +8,9 @@
 #include "tests/unit/conf/facts.h"
 #include "tests/unit/conf/temp_dir.h"
 
-#define KEY_TEXT "k1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
-#define TEXT_MAX 16384u
+#define KEY_TEXT  "k1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
+#define TEXT_MAX  16384u
+#define PLACE_MAX 32u
 
 static char example[TEXT_MAX];
 
@@ -89,47 +90,70 @@ START_TEST(the_example_with_its_files_is_good_for_all)
 }
 END_TEST
 
-/* How many maps of the schema have this key. The map that others inherit from counts once. */
-static unsigned uses_of(const struct schema_map *map, const char *key)
-{
-	unsigned n = 0;
+/* The maps that stand in one place of the schema: the elements of a list, of all lists with that key. */
+struct place {
+	const struct node *maps[PLACE_MAX];
+	size_t count;
+};
 
-	for (const struct schema_row *row = map->rows; row->key; row++) {
-		n += strcmp(row->key, key) == 0;
-		if (row->map && row->presence != SCHEMA_INHERITED)
-			n += uses_of(row->map, key);
-	}
-	return n;
+static void add_map(struct place *p, const struct node *n)
+{
+	ck_assert_uint_lt(p->count, PLACE_MAX);
+	p->maps[p->count++] = n;
 }
 
-/* "key:" as a word of its own, outside of comments. */
-static unsigned times_in(const char *text, const char *key)
+/* What stands at @key in the maps of @from. */
+static struct place place_of(const struct place *from, const char *key)
 {
-	unsigned n = 0;
-	const size_t len = strlen(key);
+	struct place to = { .count = 0 };
 
-	for (const char *at = text; (at = strstr(at, key)); at += len) {
-		const char *line = at;
-		while (line > text && line[-1] != '\n' && *line != '#')
-			line--;
-		n += at[len] == ':' && *line != '#' && (at == text || strchr(" \n{,", at[-1]));
+	for (size_t i = 0; i < from->count; i++) {
+		const struct node *n = node_child(from->maps[i], key);
+		if (n && n->kind != NODE_LIST)
+			add_map(&to, n);
+		for (const struct node *e = n && n->kind == NODE_LIST ? n->first : NULL; e; e = e->next)
+			add_map(&to, e);
 	}
-	return n;
+	return to;
 }
 
-static void has_every_key(const char *text, const struct schema_map *map)
+/* "place.key" of a key that no map of that place has, or "". A map that others inherit from has the keys for all. */
+static const char *missing_key(const char *name, const struct schema_map *map, const struct place *here)
 {
+	static char found[200];
+
 	for (const struct schema_row *row = map->rows; row->key; row++) {
-		const unsigned uses = uses_of(&schema_cluster, row->key), times = times_in(text, row->key);
-		ck_assert_msg(times >= uses, "%s: %u maps have it, the file %u times", row->key, uses, times);
-		if (row->map)
-			has_every_key(text, row->map);
+		const struct place below = place_of(here, row->key);
+		char inner[100];
+
+		snprintf(inner, sizeof inner, "%s.%s", name, row->key);
+		if (below.count == 0 && row->presence != SCHEMA_INHERITED) {
+			snprintf(found, sizeof found, "%s", inner);
+			return found;
+		}
+		if (row->map && row->presence != SCHEMA_INHERITED && missing_key(inner, row->map, &below)[0])
+			return found;
 	}
+	return "";
+}
+
+static const char *missing_in(const char *text)
+{
+	char error[200];
+	struct complaints c;
+	struct node *root = NULL;
+
+	complaints_start(&c, "f.yaml", error, sizeof error);
+	ck_assert_int_eq(tree_parse(text, strlen(text), &c, &root), 0);
+	const struct place all = { .maps = { root }, .count = 1 };
+	const char *found = missing_key("", &schema_cluster, &all);
+	node_destroy(root);
+	return found;
 }
 
 START_TEST(the_example_has_every_key)
 {
-	has_every_key(example, &schema_cluster);
+	ck_assert_str_eq(missing_in(example), "");
 }
 END_TEST
 
@@ -139,9 +163,19 @@ START_TEST(the_seed_has_every_key_and_is_good)
 	char error[2048] = "";
 	struct conf *c = NULL;
 	read_file(EVERY_KEY_YAML);
-	has_every_key(example, &schema_cluster);
+	ck_assert_str_eq(missing_in(example), "");
 	ck_assert_msg(conf_parse(example, strlen(example), "f.yaml", &c, error, sizeof error) == 0, "%s", error);
 	conf_destroy(c);
+}
+END_TEST
+
+/* Listeners have the key, too. */
+START_TEST(a_key_that_is_missing_in_one_place_is_noticed)
+{
+	char *direct = strstr(example, "    direct:"), *key = strstr(direct, "proxy_protocol: on");
+
+	memcpy(key, "#", 1);
+	ck_assert_str_eq(missing_in(example), ".agents.direct.proxy_protocol");
 }
 END_TEST
 
@@ -266,6 +300,7 @@ int main(void)
 	tcase_add_checked_fixture(facts, make_all, temp_dir_remove);
 	tcase_add_test(facts, the_example_with_its_files_is_good_for_all);
 	tcase_add_test(facts, the_example_has_every_key);
+	tcase_add_test(facts, a_key_that_is_missing_in_one_place_is_noticed);
 	tcase_add_test(facts, the_seed_has_every_key_and_is_good);
 	tcase_add_loop_test(facts, a_file_that_is_missing_or_open_to_others_is_told, 0, ROWS(faults));
 	tcase_add_test(facts, an_unknown_user_is_told);
