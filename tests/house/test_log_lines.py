@@ -9,7 +9,7 @@ from test_rules import ROOT, _files
 CALL = re.compile(r"\b(log_event|log_paced|log_event_paced|log_write)\(")
 FORMAT_AT = {"log_event": 3, "log_paced": 3, "log_event_paced": 4, "log_write": 4}
 LITERALS = re.compile(r'(?:\s*(?:"(?:[^"\\]|\\.)*"|PRI\w+))+\s*')
-NUMBER_FOR_A_WORD = re.compile(r"\b(cause|reason|state|response)=%[-0-9l]*[diux]")
+NUMBER_FOR_A_WORD = re.compile(r"\b(cause|reason|state|response)=%(?![-0-9.*]*s)")
 PAIR = re.compile(r'\w+=(?:"[^"]*"|[^ "]+)( +|$)')
 
 
@@ -55,7 +55,7 @@ def test_no_log_line_has_a_number_where_a_word_is_known():
     assert not found, "\n" + "\n".join(found)
 
 
-@pytest.mark.parametrize("planted", ["a=%s cause=%d", "reason=%u", "response=%i b=%s", "state=%02x"])
+@pytest.mark.parametrize("planted", ["a=%s cause=%d", "reason=%u", "response=%i b=%s", "state=%02x", "reason=%hhu", "cause=%zu", "state=%"])
 def test_a_planted_number_for_a_word_is_found(planted):
     assert NUMBER_FOR_A_WORD.search(planted)
 
