@@ -153,11 +153,12 @@ void stream_set_read_max(struct stream *s, uint32_t bytes);
 void stream_read_again(struct stream *s);
 size_t stream_kept(const struct stream *s);
 
-/* 1 if no byte of the peer is unread, else 0. Its end is no byte. Asks the kernel. Not for shared streams. */
-int stream_is_quiet(const struct stream *s);
+/* 0: no byte of the peer is unread; it may have ended. 1: one is, or the stream is not open. Asks the kernel. Not for
+ * shared streams. */
+int stream_has_unread(const struct stream *s);
 
-/* For @count of them with one call of the kernel: *quiet gets a bit (the first: bit 0) for each of whose peer neither a
- * byte nor an end is unread. */
+/* Asks the kernel about @count streams with one call. A bit of *quiet (the first stream: bit 0) is set if the stream is
+ * open, and neither a byte nor an end of its peer is unread. */
 #define STREAM_ASKED_MAX 64u
 void stream_are_quiet(const struct stream *const *streams, unsigned count, uint64_t *quiet);
 

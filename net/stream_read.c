@@ -46,13 +46,13 @@ const uint8_t *stream_kept_data(const struct stream *s)
 	return s->kept.data ? s->kept.data + s->kept.start : NULL;
 }
 
-int stream_is_quiet(const struct stream *s)
+int stream_has_unread(const struct stream *s)
 {
 	uint8_t byte;
 
 	if (!stream_is_open(s) || stream_kept(s))
-		return 0;
-	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) <= 0;
+		return 1;
+	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 void stream_are_quiet(const struct stream *const *streams, unsigned count, uint64_t *quiet)

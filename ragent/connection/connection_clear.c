@@ -117,7 +117,7 @@ static int is_injected(const struct connection *c)
 {
 	const struct preamble *p = preamble_of(c);
 
-	return p->passed != p->taken || !stream_is_quiet(&c->busy->client);
+	return p->passed != p->taken || stream_has_unread(&c->busy->client);
 }
 
 static void reset_injected(struct connection *c)

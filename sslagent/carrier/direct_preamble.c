@@ -197,7 +197,7 @@ void direct_preamble_begin(struct direct *d)
 /* @rest: bytes that came with STARTTLS. The kernel's unread bytes of the client also came before the answer. */
 static void begin_tls(struct direct *d, size_t rest)
 {
-	if (rest || !stream_is_quiet(&d->stream)) {
+	if (rest || stream_has_unread(&d->stream)) {
 		count(COUNT_STARTTLS_INJECTIONS);
 		drop(d);
 		direct_refuse(d, END_INJECTION);
