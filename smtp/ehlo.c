@@ -13,10 +13,11 @@ static const char *const keywords[] = {
 		[SMTP_CAP_OTHER] = "",
 };
 
+/* Where nothing else is said, a command has the same name. */
 static const char *const foreign[] = {
 	"ATRN",                              /* RFC 2645: turns the session round */
 	"BURL",                              /* RFC 4468: a command in place of BDAT */
-	"ONEX",                              /* sendmail: the same word is a command, as of the next ones */
+	"ONEX",                              /* sendmail */
 	"PRDR",                              /* draft-hall-prdr: a reply for each recipient at the end of a mail */
 	"SAML", "SEND", "SOML", "TURN",      /* RFC 821 3.4, 3.8; RFC 5321 appendix F */
 	"VERB",                              /* sendmail */

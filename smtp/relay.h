@@ -37,7 +37,7 @@ struct smtp_relay_rules {
 	uint32_t data_refuse;   /* SMTP_DATA_BIT()s: content with such a flaw ends the session by 550 */
 	enum smtp_relay_banner banner;
 	enum smtp_relay_greeted greeted;
-	unsigned refusals_max; /* the reply of our own that would be this one ends the session by 421; 0: none does */
+	unsigned refusals_max; /* in place of so many refusals of our own the session gets 421 and ends; 0: no limit */
 	uint8_t parse;         /* bits of enum smtp_parse_flag */
 };
 
