@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # test --distributions: bare roots of the Debian releases that README names, made by debootstrap, and README's two commands in each, as
-# root; the demo also as another user, who has a clone of his own and can install nothing. From this machine they use only the processors, the network and a clone of this repository. Needs root.
+# root; the demo also as another user, who has a clone of his own and can install nothing. From this machine they use only the
+# processors, the network and a clone of this repository. Needs root.
 
 distributions=(bookworm trixie)
 distribution_demo_seconds=1800 # at most, of ./cssl demo
