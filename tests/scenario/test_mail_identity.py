@@ -57,7 +57,7 @@ def start_before(start_cluster):
 def granting_postfix(folder, sink):
     """A Postfix that grants XCLIENT to the agents, and knows a host name for their addresses."""
     server = Postfix(folder, sink.address, options=XCLIENT_HOSTS)
-    server.room.etc("hosts", f"127.0.0.1 localhost\n" + "".join(f"127.0.1.{number} {AGENT}\n" for number in range(1, 4)))
+    server.room.etc("hosts", "127.0.0.1 localhost\n" + "".join(f"127.0.1.{number} {AGENT}\n" for number in range(1, 4)))
     return server
 
 
