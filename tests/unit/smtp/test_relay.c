@@ -1,43 +1,6 @@
 /* test_relay.c: facts of the relay between a client and a server: the bytes that each of them gets. Every session is
  * sent at once and byte by byte. */
-#include "smtp/relay.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#include "tests/unit/proto/suite.h"
-
-static const uint8_t refused[SMTP_VERB_COUNT] = {
-	[SMTP_VERB_XCLIENT] = SMTP_OWN_NOT_TRUSTED,
-	[SMTP_VERB_GET] = SMTP_OWN_FOREIGN_PROTOCOL,
-};
-static struct smtp_relay_rules rules;
-
-static struct session {
-	struct smtp_relay relay;
-	char client[8192], server[8192]; /* all bytes that each of them got */
-	size_t client_len, server_len;
-	enum smtp_relay_words last;
-} s;
-
-static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_words what)
-{
-	ck_assert_uint_lt(s.client_len + len, sizeof s.client);
-	memcpy(s.client + s.client_len, words, len);
-	s.client_len += len;
-	s.client[s.client_len] = '\0';
-	s.last = what;
-}
-
-static void to_server(void *ctx, const char *words, size_t len)
-{
-	ck_assert_uint_lt(s.server_len + len, sizeof s.server);
-	memcpy(s.server + s.server_len, words, len);
-	s.server_len += len;
-	s.server[s.server_len] = '\0';
-}
-
-static const struct smtp_relay_ops ops = { .to_client = to_client, .to_server = to_server };
+#include "tests/unit/smtp/relay_talk.h"
 
 static int name(void *ctx, size_t at, struct smtp_tx_name *out)
 {
@@ -46,51 +9,6 @@ static int name(void *ctx, size_t at, struct smtp_tx_name *out)
 }
 
 static const struct smtp_relay_ops naming = { .to_client = to_client, .to_server = to_server, .name = name };
-
-static void begin(enum smtp_relay_banner banner, const char *greeting)
-{
-	memset(&s, 0, sizeof s);
-	rules = (struct smtp_relay_rules){ .name = "mx.example",
-		.refused = refused,
-		.hidden = SMTP_CAPS_HIDDEN | SMTP_CAP_BIT(SMTP_CAP_AUTH),
-		.data_refuse = SMTP_DATA_SMUGGLING,
-		.banner = banner };
-	smtp_relay_begin(&s.relay, &rules, &ops, &s, greeting);
-}
-
-static void server_says(const char *words)
-{
-	for (; *words; words++)
-		smtp_relay_server(&s.relay, words, 1);
-}
-
-/* The relay has to use all of it. */
-static void client_says(const char *words)
-{
-	for (; *words; words++)
-		ck_assert_uint_eq(smtp_relay_client(&s.relay, words, 1), 1);
-}
-
-static void client_heard(const char *words)
-{
-	ck_assert_str_eq(s.client, words);
-	s.client[0] = '\0';
-	s.client_len = 0;
-}
-
-static void server_heard(const char *words)
-{
-	ck_assert_str_eq(s.server, words);
-	s.server[0] = '\0';
-	s.server_len = 0;
-}
-
-static void opened(void)
-{
-	begin(SMTP_BANNER_SWALLOWED, NULL);
-	server_says("220 backend ESMTP\r\n");
-	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OPEN);
-}
 
 START_TEST(the_banner_of_the_server_is_swallowed_or_renamed)
 {
@@ -325,30 +243,6 @@ START_TEST(a_second_mail_is_not_smuggled)
 }
 END_TEST
 
-/* Else a mail could be taken, and the client would hear of the end only. */
-START_TEST(behind_a_command_that_ends_the_session_nothing_is_read)
-{
-	static const char mail[] = "\r\nMAIL FROM:<a@x.example>\r\n";
-
-	opened();
-	client_says("NOOP\r\n");
-	for (unsigned i = 0; i < SMTP_RELAY_LINE_MAX; i++)
-		client_says("x");
-	ck_assert_uint_eq(smtp_relay_client(&s.relay, mail, sizeof mail - 1), 0);
-	server_heard("NOOP\r\n");
-	client_heard("");
-	server_says("250 n\r\n");
-	client_heard("250 n\r\n500 5.5.2 Line is too long\r\n");
-	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
-	opened();
-	client_says("NOOP\r\nGET / HTTP/1.1\r\n");
-	ck_assert_uint_eq(smtp_relay_client(&s.relay, mail, sizeof mail - 1), 0);
-	server_says("250 n\r\n");
-	client_heard("250 n\r\n421 4.7.0 This is a mail server\r\n");
-	server_heard("NOOP\r\n");
-}
-END_TEST
-
 START_TEST(quit_ends_the_dialogue_behind_its_reply)
 {
 	opened();
@@ -453,143 +347,6 @@ START_TEST(a_name_may_tell_where_its_mail_ended)
 }
 END_TEST
 
-START_TEST(a_client_names_no_transaction)
-{
-	opened();
-	client_says("MAIL FROM:<a@x.example> SIZE=9 xcssltx=0a1b/7\r\n");
-	client_heard("555 5.5.4 Parameter is not known\r\n");
-	server_heard("");
-}
-END_TEST
-
-START_TEST(a_parameter_of_an_extension_that_is_not_shown_is_not_known)
-{
-	static const struct {
-		const char *command;
-		enum smtp_cap cap; /* FOREIGN: is never shown */
-	} rows[] = {
-		{ "MAIL FROM:<a@x.example> PRDR\r\n", SMTP_CAP_FOREIGN },
-		{ "MAIL FROM:<a@x.example> SIZE=1 prdr\r\n", SMTP_CAP_FOREIGN },
-		{ "MAIL FROM:<a@x.example> SIZE=1\r\n", SMTP_CAP_SIZE },
-		{ "MAIL FROM:<a@x.example> BODY=8BITMIME\r\n", SMTP_CAP_8BITMIME },
-		{ "MAIL FROM:<a@x.example> BODY=binarymime\r\n", SMTP_CAP_BINARYMIME },
-		{ "MAIL FROM:<a@x.example> BODY=BINARYMIME\r\n", SMTP_CAP_CHUNKING },
-		{ "MAIL FROM:<a@x.example> SMTPUTF8\r\n", SMTP_CAP_SMTPUTF8 },
-		{ "MAIL FROM:<a@x.example> RET=HDRS\r\n", SMTP_CAP_DSN },
-		{ "MAIL FROM:<a@x.example> ENVID=1\r\n", SMTP_CAP_DSN },
-		{ "RCPT TO:<a@x.example> NOTIFY=NEVER\r\n", SMTP_CAP_DSN },
-		{ "RCPT TO:<a@x.example> ORCPT=rfc822;a@x.example\r\n", SMTP_CAP_DSN },
-		{ "MAIL FROM:<a@x.example> AUTH=<>\r\n", SMTP_CAP_AUTH },
-		{ "MAIL FROM:<a@x.example> REQUIRETLS\r\n", SMTP_CAP_REQUIRETLS },
-		{ "MAIL FROM:<a@x.example> MT-PRIORITY=3\r\n", SMTP_CAP_PRIORITY },
-		{ "MAIL FROM:<a@x.example> BY=120;R\r\n", SMTP_CAP_DELIVERBY },
-		{ "RCPT TO:<a@x.example> RRVS=2014-04-03T23:01:00Z\r\n", SMTP_CAP_RRVS },
-	};
-
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		opened();
-		rules.hidden = SMTP_CAPS_HIDDEN | SMTP_CAP_BIT(rows[i].cap);
-		client_says(rows[i].command);
-		client_heard("555 5.5.4 Parameter is not known\r\n");
-		server_heard("");
-		opened();
-		rules.hidden = SMTP_CAPS_HIDDEN;
-		client_says(rows[i].command);
-		ck_assert_msg((s.server_len == 0) == (rows[i].cap == SMTP_CAP_FOREIGN), "%s", rows[i].command);
-	}
-}
-END_TEST
-
-START_TEST(a_malformed_parameter_hides_no_other)
-{
-	static const char *const malformed[] = { "ENVID=a=b", "=", "SIZE=", "a_b" };
-
-	for (unsigned i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
-		char mail[100];
-		opened();
-		rules.hidden |= SMTP_CAP_BIT(SMTP_CAP_REQUIRETLS);
-		snprintf(mail, sizeof mail, "MAIL FROM:<a@x.example> %s REQUIRETLS\r\n", malformed[i]);
-		client_says(mail);
-		client_heard("555 5.5.4 Parameter is not known\r\n");
-		snprintf(mail, sizeof mail, "MAIL FROM:<a@x.example> %s XCSSLTX=0a1b/7\r\n", malformed[i]);
-		client_says(mail);
-		client_heard("555 5.5.4 Parameter is not known\r\n");
-		server_heard("");
-	}
-}
-END_TEST
-
-/* With the rules of a listener that hides @hidden. */
-static void opened_hiding(uint32_t hidden)
-{
-	begin(SMTP_BANNER_SWALLOWED, NULL);
-	rules.hidden = hidden;
-	rules.parse = smtp_relay_parse(hidden);
-	smtp_relay_begin(&s.relay, &rules, &ops, &s, NULL);
-	server_says("220 b\r\n");
-}
-
-START_TEST(addresses_beyond_ascii_pass_unless_smtputf8_is_hidden)
-{
-	static const char mail[] = "MAIL FROM:<j\xc3\xbcrgen@x.example>\r\n";
-
-	opened_hiding(SMTP_CAPS_HIDDEN);
-	client_says(mail);
-	server_heard(mail);
-	opened_hiding(SMTP_CAPS_HIDDEN | SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8));
-	client_says(mail);
-	client_heard("500 5.5.2 Command has bytes that are not allowed\r\n");
-	server_heard("");
-}
-END_TEST
-
-/* The dialogue up to the server's question for a password. */
-static void asked_for_a_password(void)
-{
-	opened();
-	rules.hidden = SMTP_CAPS_HIDDEN;
-	client_says("AUTH PLAIN\r\n");
-	server_says("334 \r\n");
-	server_heard("AUTH PLAIN\r\n");
-	client_heard("334 \r\n");
-}
-
-START_TEST(a_line_of_auth_without_end_ends_the_session)
-{
-	asked_for_a_password();
-	for (unsigned i = 0; i + 1 < SMTP_RELAY_LINE_MAX; i++)
-		client_says("x");
-	client_heard("");
-	client_says("x");
-	client_heard("500 5.5.6 Authentication line is too long\r\n");
-	server_heard("");
-	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
-}
-END_TEST
-
-/* Else a server that ends lines by one byte could read a command that nobody has judged. */
-START_TEST(a_line_of_auth_has_one_end)
-{
-	static const char cr[] = "eA==\rXCLIENT NAME=x\r\n", lf[] = "eA==\n", nul[] = "eA\0==\r\n";
-
-	asked_for_a_password();
-	smtp_relay_client(&s.relay, cr, sizeof cr - 1);
-	client_heard("500 5.5.2 Lines must end with <CR><LF>\r\n");
-	server_heard("");
-	asked_for_a_password();
-	smtp_relay_client(&s.relay, lf, sizeof lf - 1);
-	client_heard("500 5.5.2 Lines must end with <CR><LF>\r\n");
-	server_heard("");
-	asked_for_a_password();
-	smtp_relay_client(&s.relay, nul, sizeof nul - 1);
-	client_heard("500 5.5.2 Command has bytes that are not allowed\r\n");
-	server_heard("");
-	asked_for_a_password();
-	client_says("eA==\r\n");
-	server_heard("eA==\r\n");
-}
-END_TEST
-
 START_TEST(another_relay_goes_on_at_a_checkpoint)
 {
 	const struct smtp_relay_past past = {
@@ -637,7 +394,6 @@ int main(void)
 		mail_goes_byte_for_byte,
 		commands_behind_data_wait_for_its_reply,
 		a_second_mail_is_not_smuggled,
-		behind_a_command_that_ends_the_session_nothing_is_read,
 		quit_ends_the_dialogue_behind_its_reply,
 		a_421_of_the_server_ends_the_session,
 		a_server_that_is_lost_is_excused_where_a_reply_may_stand,
@@ -646,12 +402,6 @@ int main(void)
 		a_chunk_for_a_server_without_chunking_is_read_and_dropped,
 		a_transaction_is_named_where_the_server_asks_for_names,
 		a_name_may_tell_where_its_mail_ended,
-		a_client_names_no_transaction,
-		a_parameter_of_an_extension_that_is_not_shown_is_not_known,
-		a_malformed_parameter_hides_no_other,
-		addresses_beyond_ascii_pass_unless_smtputf8_is_hidden,
-		a_line_of_auth_without_end_ends_the_session,
-		a_line_of_auth_has_one_end,
 		another_relay_goes_on_at_a_checkpoint,
 		a_command_of_ours_is_answered_like_any,
 	};
