@@ -236,8 +236,10 @@ static const struct schema_row limits_rows[] = {
 		.fallback = "30s",
 		.help = "while others wait for the same receiver, a sender may let its connection to it wait for so "
 			"long within one transaction, and for what it sends as long as at `least_rate`; then it gets "
-			"421. With deliver: queue, this holds while more than half of `queue.memory` is used, and what "
-			"came fast gives no time for later" },
+			"421. What came fast gives no time for later. A sender with more than its share of the "
+			"receiver's connections, while one with less waits, has four times as long for all of a "
+			"transaction, whatever it sends. With deliver: queue, the first two hold while more than half "
+			"of `queue.memory` is used" },
 	COUNT("least_rate", least_rate, 1, "500",
 		"bytes a second; see `lease_timeout`. A message in memory has to come faster: a 600th of the memory "
 		"that it has, each second"),

@@ -68,36 +68,9 @@ static void place(struct onward *o, enum destination_place to)
 	come(o, to);
 }
 
-static void ask_for_step(struct destination *d)
+void destination_ask_for_step(struct destination *d)
 {
 	worker_at_turn_end(home_of(d)->worker, &d->step);
-}
-
-/* Share */
-
-static void wait_for_end(struct destination *d)
-{
-	if (d->wait == DESTINATION_WAITS || d->share == &d->own)
-		return;
-	d->wait = DESTINATION_WAITS;
-	TAILQ_INSERT_TAIL(&d->share->waiting, d, share_next);
-}
-
-static void wait_no_more(struct destination *d)
-{
-	if (d->wait == DESTINATION_WAITS)
-		TAILQ_REMOVE(&d->share->waiting, d, share_next);
-	d->wait = DESTINATION_WAITS_NOT;
-}
-
-/* Those that find no room wait again, in the same order. */
-static void wake_waiting(struct receiver_share *s)
-{
-	struct destination *d;
-	while ((d = TAILQ_FIRST(&s->waiting))) {
-		wait_no_more(d);
-		ask_for_step(d);
-	}
 }
 
 /* Wants */
@@ -113,7 +86,7 @@ void want_offers(struct want *w, struct destination *d)
 	w->state = WANT_OFFERS;
 	w->destination = d;
 	TAILQ_INSERT_TAIL(&d->offers_wanted, w, next);
-	ask_for_step(d);
+	destination_ask_for_step(d);
 }
 
 int want_turn(struct want *w, struct destination *d)
@@ -125,8 +98,15 @@ int want_turn(struct want *w, struct destination *d)
 	w->state = WANT_TURN;
 	w->destination = d;
 	w->since_ms = now_of(d);
-	ask_for_step(d);
+	destination_ask_for_step(d);
 	return 0;
+}
+
+/* Its sender holds one connection less. */
+static void give_place_back(struct destination *d, struct turns_sender **holder)
+{
+	turns_give_back(&d->turns, *holder);
+	*holder = NULL;
 }
 
 void want_nothing(struct want *w)
@@ -136,8 +116,10 @@ void want_nothing(struct want *w)
 		TAILQ_REMOVE(&d->offers_wanted, w, next);
 	if (w->state == WANT_TURN)
 		turns_remove(&d->turns, &w->turn);
-	if (w->state == WANT_PROMISED)
+	if (w->state == WANT_PROMISED) {
 		w->promised->promised = NULL;
+		give_place_back(d, &w->turn.holder);
+	}
 	w->state = WANT_NOTHING;
 	w->promised = NULL;
 }
@@ -166,6 +148,8 @@ static void serve(struct want *w, struct onward *o)
 	struct destination *d = w->destination;
 	d->turn_ms += now_of(d) - w->since_ms;
 	place(o, DESTINATION_LEASED);
+	o->holder = w->turn.holder;
+	w->turn.holder = NULL;
 	w->state = WANT_NOTHING;
 	w->promised = NULL;
 	w->ops->on_turn(w, o);
@@ -201,11 +185,9 @@ static void tell_offers(struct destination *d)
 static void break_promise(struct onward *o)
 {
 	struct want *w = o->promised;
-	o->promised = NULL;
 	if (!w)
 		return;
-	w->state = WANT_NOTHING;
-	w->promised = NULL;
+	want_nothing(w);
 	if (want_turn(w, o->destination) < 0)
 		w->ops->on_failed(w, SMTP_OWN_OVERLOADED);
 }
@@ -214,7 +196,7 @@ static void leave(struct onward *o)
 {
 	place(o, DESTINATION_LEAVING);
 	break_promise(o);
-	ask_for_step(o->destination);
+	destination_ask_for_step(o->destination);
 }
 
 /* IDLE, and not to be used any more. */
@@ -240,7 +222,7 @@ static void on_ready(struct onward *o)
 	if (w)
 		serve(w, o);
 	tell_offers(d);
-	ask_for_step(d);
+	destination_ask_for_step(d);
 }
 
 static void on_refused(struct onward *o, enum onward_refusal refusal)
@@ -289,7 +271,7 @@ static void on_name_refused(struct onward *o, enum smtp_own why)
 		fail(w, why);
 	while ((w = find_named(d, o->greeting.name)))
 		fail(w, why);
-	ask_for_step(d);
+	destination_ask_for_step(d);
 }
 
 static void on_left(struct onward *o)
@@ -302,8 +284,8 @@ static void on_onward_closed(struct onward *o)
 	struct destination *d = o->destination;
 	go(o);
 	TAILQ_REMOVE(&d->onwards, o, next);
-	ask_for_step(d);
-	wake_waiting(d->share);
+	destination_ask_for_step(d);
+	receiver_share_wake(d->share);
 }
 
 static const struct onward_host_ops host_ops = {
@@ -417,6 +399,17 @@ static void send_elsewhere(struct destination *d)
 		fail(container_of(t, struct want, turn), SMTP_OWN_CONGESTED);
 }
 
+/* No connection may be opened now. Whoever ends one asks for a step. */
+static void wait_for_room(struct destination *d)
+{
+	const uint64_t wait_ms = receiver_limit_wait_ms(&d->share->limit, now_of(d));
+	if (wait_ms != RECEIVER_LIMIT_NEVER)
+		deadline_set(home_of(d)->worker, &d->deadline, wait_ms);
+	receiver_share_wait(d);
+	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
+		send_elsewhere(d);
+}
+
 /* A receiver also counts connections that it is still closing. So no new ones are opened in their place. */
 static void open_missing(struct destination *d)
 {
@@ -424,10 +417,7 @@ static void open_missing(struct destination *d)
 	for (uint32_t left = missing(d); left > 0; left--) {
 		struct receiver_limit *limit = &d->share->limit;
 		if (!receiver_limit_allows(limit, receiver_share_connections(d->share), now_of(d))) {
-			deadline_set(home_of(d)->worker, &d->deadline, receiver_limit_wait_ms(limit, now_of(d)));
-			wait_for_end(d);
-			if (usable(d) + d->in[DESTINATION_OPENING] == 0)
-				send_elsewhere(d);
+			wait_for_room(d);
 			return;
 		}
 		enum smtp_own why = dane_demand(&d->dane, &d->route, &demand);
@@ -452,6 +442,7 @@ static void linger(struct destination *d)
 static void step(struct turn_end *t)
 {
 	struct destination *d = container_of(t, struct destination, step);
+	d->turns.places = d->share->limit.limit;
 	while (d->turns.count > 0 && serve_first(d))
 		;
 	if (missing(d) > 0 && dane_is_known(&d->dane, home_of(d), &d->route))
@@ -474,13 +465,14 @@ static void on_deadline(struct deadline *deadline)
 	if (d->sessions == 0 && destination_connections(d) == 0)
 		outward_forget(d->outward, d);
 	else
-		ask_for_step(d);
+		destination_ask_for_step(d);
 }
 
 /* Leases */
 
 void destination_take_back(struct destination *d, struct onward *o)
 {
+	give_place_back(d, &o->holder);
 	const int is_good = o->file == d->files && d->route.head == ONWARD_BARE &&
 			    o->messages < home_of(d)->conf->outward.most_messages;
 	if (o->state == ONWARD_IDLE && is_good) {
@@ -490,13 +482,19 @@ void destination_take_back(struct destination *d, struct onward *o)
 			onward_quit(o);
 		place(o, DESTINATION_LEAVING);
 	}
-	ask_for_step(d);
+	destination_ask_for_step(d);
 }
 
 void destination_note_lost(struct destination *d, struct onward *o)
 {
+	give_place_back(d, &o->holder);
 	place(o, DESTINATION_LEAVING);
-	ask_for_step(d);
+	destination_ask_for_step(d);
+}
+
+int destination_gives_too_much(const struct destination *d, const struct onward *o)
+{
+	return turns_has_too_many(&d->turns, o->holder);
 }
 
 /* Sessions */
@@ -510,41 +508,15 @@ void destination_enter(struct destination *d)
 void destination_leave(struct destination *d)
 {
 	d->sessions--;
-	ask_for_step(d);
+	destination_ask_for_step(d);
 }
 
 /* Life */
 
-static const struct smtpproxy_receiver *known_receiver(const struct conf_smtpproxy *c, const struct sockaddr *to)
-{
-	for (size_t i = 0; i < c->outward.receiver_count; i++) {
-		if (address_net_has(&c->outward.receivers[i].network, to))
-			return &c->outward.receivers[i];
-	}
-	return NULL;
-}
-
-/* Applies the configuration for this receiver. Returns the most connections to it. */
-static uint32_t follow_file(struct destination *d)
-{
-	const struct conf_smtpproxy *c = home_of(d)->conf;
-	const struct smtpproxy_receiver *known = known_receiver(c, (const struct sockaddr *)&d->route.to);
-	if (d->goal_tls != SMTPPROXY_TLS_BY_ADDRESS || !known) {
-		d->route.tls = d->goal_tls != SMTPPROXY_TLS_BY_ADDRESS ? d->goal_tls : c->outward.tls;
-		d->route.name = d->host[0] ? d->host : NULL;
-		d->route.name_trust = d->host_trust;
-	} else {
-		d->route.tls = known->tls;
-		d->route.name = known->name ? known->name : d->host[0] ? d->host : NULL;
-		d->route.name_trust = known->name ? DNS_SECURE : d->host_trust;
-	}
-	return known && known->connections ? known->connections : c->limits.connections;
-}
-
 void destination_reload(struct destination *d)
 {
 	struct onward *o;
-	receiver_limit_set_ceiling(&d->share->limit, follow_file(d));
+	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
 	dane_forget(&d->dane);
 	d->files++;
 	TAILQ_FOREACH(o, &d->onwards, next)
@@ -552,7 +524,7 @@ void destination_reload(struct destination *d)
 		if (o->place == DESTINATION_IDLE)
 			retire(o);
 	}
-	ask_for_step(d);
+	destination_ask_for_step(d);
 }
 
 struct destination *destination_create(struct outward *outward, const struct onward_route *route,
@@ -569,7 +541,7 @@ struct destination *destination_create(struct outward *outward, const struct onw
 	d->dane.on_known = on_dane_known;
 	receiver_share_init(&d->own, now_of(d));
 	d->share = share ? share : &d->own;
-	receiver_limit_set_ceiling(&d->share->limit, follow_file(d));
+	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
 	turns_init(&d->turns);
 	TAILQ_INIT(&d->offers_wanted);
 	TAILQ_INIT(&d->onwards);
@@ -594,6 +566,6 @@ void destination_destroy(struct destination *d)
 	turn_end_cancel(&d->step);
 	deadline_cancel(&d->deadline);
 	dane_forget(&d->dane);
-	wait_no_more(d);
+	receiver_share_wait_no_more(d);
 	free(d);
 }

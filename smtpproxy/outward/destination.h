@@ -109,6 +109,9 @@ void destination_leave(struct destination *d);
 /* True when senders wait for a connection, and the receiver takes no more of them. */
 int destination_is_short(const struct destination *d);
 
+/* The sender that has leased @o has more than its share of the connections, and one that has less waits. 1 or 0. */
+int destination_gives_too_much(const struct destination *d, const struct onward *o);
+
 /* NULL: not known yet. */
 const struct smtp_ehlo *destination_offers(const struct destination *d);
 

@@ -24,6 +24,7 @@
 
 struct onward;
 struct want;
+struct turns_sender;
 
 /* Shared by all connections of the process. */
 struct outward_home {
@@ -92,16 +93,17 @@ enum onward_state {
 	ONWARD_CLOSING,
 };
 
-/* Members are read by the destination; @next, @promised, @place and @file are its own. */
+/* Members are read by the destination; @next, @promised, @holder, @place and @file are its own. */
 struct onward {
 	struct stream stream; /* first: callbacks compute the connection's address from it */
 	const struct outward_home *home;
 	const struct onward_host_ops *host;
 	void *destination;
 	TAILQ_ENTRY(onward) next;
-	struct want *promised; /* RENEWING: for this want */
-	uint8_t place;         /* enum destination_place */
-	uint32_t file;         /* the destination's number of the configuration that it was opened under */
+	struct want *promised;       /* RENEWING: for this want */
+	struct turns_sender *holder; /* LEASED: the sender that has it */
+	uint8_t place;               /* enum destination_place */
+	uint32_t file;               /* the destination's number of the configuration that it was opened under */
 	struct deadline deadline;
 	const struct onward_route *route;
 	struct onward_demand demand; /* set before onward_open() */

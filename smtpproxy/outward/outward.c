@@ -125,6 +125,31 @@ static struct onward_route route_of(
 	return r;
 }
 
+static const struct smtpproxy_receiver *known_receiver(const struct conf_smtpproxy *c, const struct sockaddr *to)
+{
+	for (size_t i = 0; i < c->outward.receiver_count; i++) {
+		if (address_net_has(&c->outward.receivers[i].network, to))
+			return &c->outward.receivers[i];
+	}
+	return NULL;
+}
+
+uint32_t outward_apply_file(const struct outward *o, struct destination *d)
+{
+	const struct conf_smtpproxy *c = o->home->conf;
+	const struct smtpproxy_receiver *known = known_receiver(c, (const struct sockaddr *)&d->route.to);
+	if (d->goal_tls != SMTPPROXY_TLS_BY_ADDRESS || !known) {
+		d->route.tls = d->goal_tls != SMTPPROXY_TLS_BY_ADDRESS ? d->goal_tls : c->outward.tls;
+		d->route.name = d->host[0] ? d->host : NULL;
+		d->route.name_trust = d->host_trust;
+	} else {
+		d->route.tls = known->tls;
+		d->route.name = known->name ? known->name : d->host[0] ? d->host : NULL;
+		d->route.name_trust = known->name ? DNS_SECURE : d->host_trust;
+	}
+	return known && known->connections ? known->connections : c->limits.connections;
+}
+
 static int is_for(const struct destination *d, const struct onward_route *route, const struct destination_goal *goal)
 {
 	return is_same(&d->route.to, &route->to) && is_same(&d->route.as, &route->as) && d->route.head == route->head &&

@@ -29,6 +29,8 @@ int outward_is_full(const struct outward *o);
 const struct outward_home *outward_home(const struct outward *o);
 void outward_forget(struct outward *o, struct destination *d);
 void outward_note_step(struct outward *o);
+/* Applies the configuration for the receiver of @d. Returns the most connections to it. */
+uint32_t outward_apply_file(const struct outward *o, struct destination *d);
 void outward_note_used(struct outward *o, struct destination *d);
 void outward_note_unused(struct outward *o, struct destination *d);
 
@@ -37,11 +39,20 @@ struct destination *destination_create(struct outward *outward, const struct onw
 	const struct destination_goal *goal, struct receiver_share *share);
 void destination_destroy(struct destination *d);
 
-/* Of receiver_share.c. */
-void receiver_share_init(struct receiver_share *s, uint64_t now_ms);
-uint32_t receiver_share_connections(const struct receiver_share *s);
 void destination_stop(struct destination *d);
 void destination_reload(struct destination *d);
 unsigned destination_connections(const struct destination *d);
+
+/* For receiver_share.c. */
+void destination_ask_for_step(struct destination *d);
+
+/* Of receiver_share.c. */
+void receiver_share_init(struct receiver_share *s, uint64_t now_ms);
+uint32_t receiver_share_connections(const struct receiver_share *s);
+/* @d waits for the end of a connection of another destination with its share. */
+void receiver_share_wait(struct destination *d);
+void receiver_share_wait_no_more(struct destination *d);
+/* A connection has ended. Those that find no room wait again, in the same order. */
+void receiver_share_wake(struct receiver_share *s);
 
 #endif

@@ -31,6 +31,8 @@ uint64_t receiver_limit_wait_ms(const struct receiver_limit *l, uint64_t now_ms)
 {
 	const uint64_t step_ms = l->changed_ms + RECEIVER_LIMIT_STEP_MS;
 	const uint64_t due_ms = now_ms < l->resting_till_ms ? l->resting_till_ms : step_ms;
+	if (now_ms >= l->resting_till_ms && l->limit >= l->ceiling)
+		return RECEIVER_LIMIT_NEVER;
 	return due_ms > now_ms ? due_ms - now_ms : 1;
 }
 

@@ -28,7 +28,10 @@ void receiver_limit_set_ceiling(struct receiver_limit *l, uint32_t ceiling);
 /* May one more be opened beside @open ones? 1 or 0. Raises the limit when it is time to. */
 int receiver_limit_allows(struct receiver_limit *l, uint32_t open, uint64_t now_ms);
 
-/* Milliseconds until receiver_limit_allows() may change its answer by itself. */
+#define RECEIVER_LIMIT_NEVER UINT64_MAX
+
+/* Milliseconds until receiver_limit_allows() may change its answer by itself. NEVER: only the end of a connection, or
+ * another ceiling, changes it. */
 uint64_t receiver_limit_wait_ms(const struct receiver_limit *l, uint64_t now_ms);
 
 /* The receiver greeted a connection. Now @taken ones exist, including this one. */

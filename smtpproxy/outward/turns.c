@@ -1,5 +1,6 @@
 /* turns.c: a ring of senders, each with its line of turns. The head of the ring is served until its credit is used up,
- * then it goes to the end with new credit. A sender whose line is empty leaves the ring and keeps no credit. */
+ * then it goes to the end with new credit. A sender whose line is empty leaves the ring, and is forgotten when it holds
+ * no connection. */
 #include "smtpproxy/outward/turns.h"
 
 #include <stdlib.h>
@@ -11,19 +12,20 @@ struct turns_sender {
 	TAILQ_ENTRY(turns_sender) next;
 	TAILQ_HEAD(, turn) line;
 	struct client_address address;
-	uint32_t weight, credit;
+	uint32_t weight, credit, held;
 };
 
 void turns_init(struct turns *t)
 {
+	*t = (struct turns){ .places = 1 };
 	TAILQ_INIT(&t->ring);
-	t->count = t->senders = 0;
+	TAILQ_INIT(&t->rest);
 }
 
-static struct turns_sender *find(const struct turns *t, const struct client_address *address)
+static struct turns_sender *find(const struct turns_ring *ring, const struct client_address *address)
 {
 	struct turns_sender *s;
-	TAILQ_FOREACH(s, &t->ring, next)
+	TAILQ_FOREACH(s, ring, next)
 	{
 		if (s->address.len == address->len && memcmp(s->address.bytes, address->bytes, address->len) == 0)
 			return s;
@@ -31,16 +33,29 @@ static struct turns_sender *find(const struct turns *t, const struct client_addr
 	return NULL;
 }
 
+static void enter_ring(struct turns *t, struct turns_sender *s)
+{
+	TAILQ_INSERT_TAIL(&t->ring, s, next);
+	t->senders++;
+}
+
 static struct turns_sender *join(struct turns *t, const struct client_address *address, uint32_t weight)
 {
-	struct turns_sender *s = calloc(1, sizeof *s);
+	struct turns_sender *s = find(&t->rest, address);
+	if (s) {
+		TAILQ_REMOVE(&t->rest, s, next);
+		t->resting--;
+		s->credit = weight;
+		enter_ring(t, s);
+		return s;
+	}
+	s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
 	s->address = *address;
 	s->weight = s->credit = weight;
 	TAILQ_INIT(&s->line);
-	TAILQ_INSERT_TAIL(&t->ring, s, next);
-	t->senders++;
+	enter_ring(t, s);
 	return s;
 }
 
@@ -57,7 +72,7 @@ static struct client_address network_of(const struct client_address *sender)
 int turns_add(struct turns *t, struct turn *turn, const struct client_address *sender, uint32_t weight)
 {
 	const struct client_address network = network_of(sender);
-	struct turns_sender *s = find(t, &network);
+	struct turns_sender *s = find(&t->ring, &network);
 	if (!s)
 		s = join(t, &network, weight);
 	if (!s)
@@ -80,12 +95,64 @@ void turns_remove(struct turns *t, struct turn *turn)
 		return;
 	TAILQ_REMOVE(&t->ring, s, next);
 	t->senders--;
-	free(s);
+	if (s->held == 0) {
+		free(s);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&t->rest, s, next);
+	t->resting++;
 }
+
+/* Shares */
+
+/* Connections of a sender of that weight; at least one. */
+static uint32_t share(const struct turns *t, uint32_t weight)
+{
+	const uint32_t senders = t->senders + t->resting;
+	return weight * (senders < t->places ? t->places / (senders ? senders : 1) : 1);
+}
+
+/* NULL: each waiting sender holds its share. */
+static struct turns_sender *find_below_share(const struct turns *t)
+{
+	struct turns_sender *s;
+	TAILQ_FOREACH(s, &t->ring, next)
+	{
+		if (s->held < share(t, s->weight))
+			break;
+	}
+	return s;
+}
+
+/* No place stays unused: if all hold their share, the head of the ring gets more. */
+static struct turns_sender *first_sender(const struct turns *t)
+{
+	struct turns_sender *s = find_below_share(t);
+	return s ? s : TAILQ_FIRST(&t->ring);
+}
+
+int turns_has_too_many(const struct turns *t, const struct turns_sender *holder)
+{
+	return holder->held > share(t, holder->weight) && find_below_share(t) != NULL;
+}
+
+void turns_give_back(struct turns *t, struct turns_sender *holder)
+{
+	if (!holder)
+		return;
+	holder->held--;
+	if (holder->held > 0 || !TAILQ_EMPTY(&holder->line))
+		return;
+	TAILQ_REMOVE(&t->rest, holder, next);
+	t->resting--;
+	free(holder);
+}
+
+/* Turns */
 
 struct turn *turns_first(const struct turns *t)
 {
-	const struct turns_sender *s = TAILQ_FIRST(&t->ring);
+	const struct turns_sender *s = first_sender(t);
 	return s ? TAILQ_FIRST(&s->line) : NULL;
 }
 
@@ -106,10 +173,12 @@ struct turn *turns_find(const struct turns *t, int (*fits)(const struct turn *tu
 
 struct turn *turns_take(struct turns *t)
 {
-	struct turns_sender *s = TAILQ_FIRST(&t->ring);
+	struct turns_sender *s = first_sender(t);
 	if (!s)
 		return NULL;
 	struct turn *turn = TAILQ_FIRST(&s->line);
+	turn->holder = s;
+	s->held++;
 	if (--s->credit == 0) {
 		s->credit = s->weight;
 		TAILQ_REMOVE(&t->ring, s, next);

@@ -1,7 +1,10 @@
 /* turns.h: decides which session gets the next connection to one destination. Senders take turns, transaction by
  * transaction (deficit round robin with one transaction as the cost): a sender with many sessions gets no more than
  * one with few, as long as both have waiting transactions. A sender is an IPv4 address or, because a subscriber has at
- * least that, an IPv6 /64. No sockets, no clock.
+ * least that, an IPv6 /64.
+ *
+ * Transactions differ in length, so turns alone would give a sender of long ones nearly all connections. A sender that
+ * holds its share of the connections is passed over while one waits that holds less. No sockets, no clock.
  */
 #ifndef CSSL_SMTPPROXY_TURNS_H
 #define CSSL_SMTPPROXY_TURNS_H
@@ -16,6 +19,7 @@ struct turns_sender;
 struct turn {
 	TAILQ_ENTRY(turn) next;
 	struct turns_sender *sender; /* NULL: it does not wait */
+	struct turns_sender *holder; /* was taken: the sender of its connection, for turns_give_back() */
 };
 
 TAILQ_HEAD(turns_ring, turns_sender);
@@ -23,8 +27,11 @@ TAILQ_HEAD(turns_ring, turns_sender);
 /* Embedded. Call turns_init() first. */
 struct turns {
 	struct turns_ring ring; /* senders with at least one waiting turn; the head is next */
+	struct turns_ring rest; /* senders that hold connections, and wait for none */
 	uint32_t count;         /* waiting turns */
-	uint32_t senders;
+	uint32_t senders;       /* that wait */
+	uint32_t resting;
+	uint32_t places; /* connections to share; the caller keeps it current */
 };
 
 void turns_init(struct turns *t);
@@ -36,8 +43,13 @@ int turns_add(struct turns *t, struct turn *turn, const struct client_address *s
 /* It no longer waits. Legal if it did not wait. */
 void turns_remove(struct turns *t, struct turn *turn);
 
-/* Takes the next turn out of the line. NULL: none waits. */
+/* Takes the next turn out of the line. Its sender holds one connection more, until turns_give_back(). NULL: none waits.
+ */
 struct turn *turns_take(struct turns *t);
+/* NULL is legal. */
+void turns_give_back(struct turns *t, struct turns_sender *holder);
+/* @holder has more than its share, and a sender waits that has less. 1 or 0. */
+int turns_has_too_many(const struct turns *t, const struct turns_sender *holder);
 /* The turn that turns_take() would return, or NULL. */
 struct turn *turns_first(const struct turns *t);
 /* A waiting turn for which @fits is true; NULL: there is none. */

@@ -13,6 +13,7 @@ enum pace_turn { PACE_RECEIVER, PACE_SENDER };
 /* Embedded; zero begins a transaction, in which the receiver has to act. */
 struct pace {
 	uint64_t waited_ms; /* for the sender, up to since_ms */
+	uint64_t all_ms;    /* the same, and no bytes pay for it */
 	uint64_t since_ms;  /* SENDER: when it became its turn */
 	uint64_t bytes;     /* that it has sent */
 	uint8_t turn;       /* enum pace_turn: the side that has to act now */
@@ -29,6 +30,9 @@ void pace_count(struct pace *p, size_t bytes);
 /* What it sent so far has paid for its time so far, and pays for no pause that is to come. So its bytes give it time
  * only if they come at least_rate. */
 void pace_settle(struct pace *p, const struct pace_rules *rules, uint64_t now_ms);
+
+/* Milliseconds in which it was the sender's turn in this transaction. */
+uint64_t pace_all_ms(const struct pace *p, uint64_t now_ms);
 
 /* Milliseconds that the sender may still let wait. 0: it is too slow. */
 uint64_t pace_left_ms(const struct pace *p, const struct pace_rules *rules, uint64_t now_ms);

@@ -12,14 +12,12 @@
 #include "smtpproxy/policy/capture.h"
 #include "smtpproxy/sender/session_inside.h"
 
-#define HEADER_MS    5000u /* for a PROXY header */
-#define LEAVE_MS     5000u /* for the sender's FIN after our last reply */
-#define READ_MAX     16384u
-#define TAKE_S       600u  /* in so many seconds, a message's bytes come at the least rate */
-#define SLOW_LOOK_MS 1000u /* how often to check whether others wait for a slow sender's connection */
-#define UNREAD_MAX   8192u /* bytes of a waiting sender; above this, its connection is not read */
-#define TO(state)    (1u << SESSION_##state)
-#define ANY_END      (TO(LEAVES) | TO(OVER))
+#define HEADER_MS  5000u /* for a PROXY header */
+#define LEAVE_MS   5000u /* for the sender's FIN after our last reply */
+#define READ_MAX   16384u
+#define UNREAD_MAX 8192u /* bytes of a waiting sender; above this, its connection is not read */
+#define TO(state)  (1u << SESSION_##state)
+#define ANY_END    (TO(LEAVES) | TO(OVER))
 
 static const uint16_t may_move_to[] = {
 	[SESSION_HEADER] = TO(TALKS) | ANY_END,
@@ -229,69 +227,6 @@ void session_say_due(struct session *s)
 
 /* Time limits */
 
-/* Bytes that its message has of the memory that all sessions share. */
-static uint64_t taken(const struct session *s)
-{
-	return session_store_taken(s) + session_held_taken(s);
-}
-
-/* The more memory its message has, the faster the sender has to be. Else few senders could keep all of it for hours. */
-static struct pace_rules pace_rules(const struct session *s)
-{
-	const struct smtpproxy_limits *limits = &s->home->conf->limits;
-	const uint32_t rate = (uint32_t)(taken(s) / TAKE_S);
-	return (struct pace_rules){ .patience_ms = limits->lease_ms,
-		.least_rate = rate > limits->least_rate ? rate : limits->least_rate };
-}
-
-static uint64_t time_left_ms(const struct session *s)
-{
-	const struct pace_rules rules = pace_rules(s);
-	return pace_left_ms(&s->pace, &rules, worker_now_ms(s->home->worker));
-}
-
-/* While its message takes memory, it is always the sender's turn. A lot of bytes that came fast are no reason to keep
- * the memory for long. */
-static void settle_pace(struct session *s)
-{
-	const struct pace_rules rules = pace_rules(s);
-	const uint64_t now_ms = worker_now_ms(s->home->worker);
-	pace_set_turn(&s->pace, PACE_SENDER, now_ms);
-	pace_settle(&s->pace, &rules, now_ms);
-}
-
-/* Others wait for what this session has. */
-static int is_wanted(const struct session *s)
-{
-	if (session_held_taken(s) > 0 && body_room_is_short(&s->home->held))
-		return 1;
-	return s->home->queue ? body_room_is_short(&s->home->room) : destination_is_short(s->destination);
-}
-
-/* Sets the deadline within a lease: when the sender has been silent for too long, or is too slow. A sender that is
- * too slow already is checked soon, because others may come to wait. A single byte does not delay the deadline. */
-static void expect_pace(struct session *s)
-{
-	const uint64_t now_ms = worker_now_ms(s->home->worker), left_ms = time_left_ms(s);
-	const uint64_t silent_ms = s->heard_ms + s->home->conf->limits.sender_ms - now_ms;
-	const uint64_t look_ms = left_ms > 0 ? left_ms : SLOW_LOOK_MS;
-	if (left_ms == 0 && deadline_is_set(&s->deadline) && s->deadline.at_ms <= now_ms + SLOW_LOOK_MS)
-		return;
-	deadline_set(s->home->worker, &s->deadline, look_ms < silent_ms ? look_ms : silent_ms);
-}
-
-static void look_at_pace(struct session *s)
-{
-	if (worker_now_ms(s->home->worker) - s->heard_ms >= s->home->conf->limits.sender_ms) {
-		session_end(s, SMTP_OWN_TIMED_OUT);
-	} else if (time_left_ms(s) == 0 && is_wanted(s)) {
-		s->home->counters->too_slow++;
-		session_end(s, SMTP_OWN_TOO_SLOW);
-	} else {
-		expect_pace(s);
-	}
-}
-
 static void on_deadline(struct deadline *d)
 {
 	struct session *s = container_of(d, struct session, deadline);
@@ -303,7 +238,7 @@ static void on_deadline(struct deadline *d)
 		s->want.ops->on_failed(&s->want, SMTP_OWN_CONGESTED);
 		break;
 	case SESSION_LEAVES: close_now(s, stream_close); break;
-	case SESSION_LEASES: look_at_pace(s); break;
+	case SESSION_LEASES: session_look_at_pace(s); break;
 	case SESSION_DECIDES:
 	case SESSION_ALONE: session_store_expire(s); break;
 	default: session_end(s, SMTP_OWN_TIMED_OUT); break;
@@ -313,12 +248,12 @@ static void on_deadline(struct deadline *d)
 void session_expect_sender(struct session *s)
 {
 	s->heard_ms = worker_now_ms(s->home->worker);
-	if (s->state == SESSION_LEASES && (s->home->queue || taken(s) > 0))
-		settle_pace(s);
+	if (s->state == SESSION_LEASES)
+		session_settle_pace(s);
 	if (s->state == SESSION_TALKS) /* nobody waits for it */
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.sender_ms);
 	else if (s->state == SESSION_LEASES)
-		expect_pace(s);
+		session_expect_pace(s);
 	else if (s->state == SESSION_DECIDES && s->store && !session_is_judged(s))
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->queue.store_ms);
 	else if (s->state == SESSION_DECIDES || s->state == SESSION_ASKS || s->state == SESSION_FILTERS)

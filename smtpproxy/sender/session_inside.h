@@ -1,6 +1,6 @@
 /* session_inside.h: shared by the files of a session: session.c (the connection), session_commands.c (the sender's
- * commands), session_lease.c (the receiver's side), session_filter.c and session_held.c (hooks), session_tx.c
- * (XCSSLTX), session_record.c (the event log). */
+ * commands), session_pace.c (its speed), session_lease.c (the receiver's side), session_filter.c and session_held.c
+ * (hooks), session_tx.c (XCSSLTX), session_record.c (the event log). */
 #ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
 #define CSSL_SMTPPROXY_SESSION_INSIDE_H
 
@@ -31,6 +31,15 @@ void session_finish_alone(struct session *s);
 void session_go_on(struct session *s);
 /* The sender has to send something within a time limit. */
 void session_expect_sender(struct session *s);
+
+/* session_pace.c: within a lease */
+
+/* The sender has sent something, which pays for its time so far. */
+void session_settle_pace(struct session *s);
+/* Sets the deadline for session_look_at_pace(). */
+void session_expect_pace(struct session *s);
+/* Ends a sender that was silent for too long, or that is too slow while others wait. */
+void session_look_at_pace(struct session *s);
 
 /* session_commands.c */
 

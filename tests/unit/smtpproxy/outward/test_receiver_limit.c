@@ -53,6 +53,18 @@ START_TEST(the_limit_never_rises_above_the_configured_ceiling)
 }
 END_TEST
 
+START_TEST(at_the_ceiling_no_time_changes_anything)
+{
+	receiver_limit_init(&limit, 2, 0);
+	ck_assert(!receiver_limit_allows(&limit, 2, 3 * RECEIVER_LIMIT_STEP_MS));
+	ck_assert_uint_eq(receiver_limit_wait_ms(&limit, 3 * RECEIVER_LIMIT_STEP_MS), RECEIVER_LIMIT_NEVER);
+	receiver_limit_init(&limit, 1, 0);
+	receiver_limit_refused(&limit, 0, 1000);
+	ck_assert_uint_eq(receiver_limit_wait_ms(&limit, 1000), RECEIVER_LIMIT_REST_MIN_MS);
+	ck_assert_uint_eq(receiver_limit_wait_ms(&limit, 1000 + RECEIVER_LIMIT_REST_MIN_MS), RECEIVER_LIMIT_NEVER);
+}
+END_TEST
+
 START_TEST(a_receiver_that_takes_nothing_is_left_alone_ever_longer)
 {
 	receiver_limit_init(&limit, 16, 0);
@@ -100,6 +112,7 @@ int main(void)
 		a_late_refusal_does_not_hide_what_was_taken_since,
 		the_limit_rises_by_one_after_a_time_without_refusals,
 		the_limit_never_rises_above_the_configured_ceiling,
+		at_the_ceiling_no_time_changes_anything,
 		a_receiver_that_takes_nothing_is_left_alone_ever_longer,
 		the_first_one_that_it_takes_ends_the_rest,
 		another_ceiling_keeps_what_was_learned,

@@ -119,6 +119,63 @@ START_TEST(a_sender_that_comes_back_stands_behind_the_others)
 }
 END_TEST
 
+START_TEST(a_sender_that_holds_its_share_is_passed_over)
+{
+	begin();
+	turns.places = 4;
+	come(1, 8, 1);
+	ck_assert_str_eq(next(4), "1111"); /* nobody else wanted them */
+	come(2, 8, 1);
+	turns_give_back(&turns, waiting[0].holder);
+	ck_assert_str_eq(next(1), "2");
+	turns_give_back(&turns, waiting[1].holder);
+	ck_assert_str_eq(next(1), "2");
+	turns_give_back(&turns, waiting[2].holder); /* one and two are held: the share is two */
+	ck_assert_str_eq(next(1), "1");
+}
+END_TEST
+
+START_TEST(a_place_is_given_also_if_all_hold_their_share)
+{
+	begin();
+	turns.places = 3;
+	come(1, 3, 1);
+	come(2, 3, 1);
+	ck_assert_str_eq(next(3), "121");
+}
+END_TEST
+
+START_TEST(too_many_is_more_than_the_share_while_another_waits_with_less)
+{
+	begin();
+	turns.places = 2;
+	come(1, 3, 1);
+	ck_assert_str_eq(next(2), "11");
+	ck_assert(!turns_has_too_many(&turns, waiting[0].holder)); /* it alone waits */
+	come(2, 1, 1);
+	ck_assert(turns_has_too_many(&turns, waiting[0].holder));
+	turns_give_back(&turns, waiting[0].holder);
+	ck_assert(!turns_has_too_many(&turns, waiting[1].holder));
+	ck_assert_str_eq(next(1), "2");
+	ck_assert(!turns_has_too_many(&turns, waiting[3].holder));
+}
+END_TEST
+
+START_TEST(a_sender_is_forgotten_with_its_last_connection)
+{
+	begin();
+	come(1, 2, 1);
+	ck_assert_str_eq(next(2), "11");
+	ck_assert_uint_eq(turns.senders, 0);
+	ck_assert_uint_eq(turns.resting, 1);
+	turns_give_back(&turns, waiting[0].holder);
+	turns_give_back(&turns, NULL);
+	ck_assert_uint_eq(turns.resting, 1);
+	turns_give_back(&turns, waiting[1].holder);
+	ck_assert_uint_eq(turns.resting, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -128,6 +185,10 @@ int main(void)
 		the_addresses_of_an_ipv6_network_are_one_sender,
 		a_turn_that_is_given_up_is_passed_over,
 		a_sender_that_comes_back_stands_behind_the_others,
+		a_sender_that_holds_its_share_is_passed_over,
+		a_place_is_given_also_if_all_hold_their_share,
+		too_many_is_more_than_the_share_while_another_waits_with_less,
+		a_sender_is_forgotten_with_its_last_connection,
 	};
 	return suite_run("turns", facts, SUITE_LEN(facts));
 }

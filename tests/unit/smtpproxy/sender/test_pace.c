@@ -52,6 +52,21 @@ START_TEST(a_fast_beginning_pays_for_no_later_pause)
 }
 END_TEST
 
+START_TEST(all_of_a_senders_time_is_known_whatever_it_sent)
+{
+	struct pace p = { 0 };
+	pace_set_turn(&p, PACE_SENDER, 1000);
+	pace_count(&p, 1u << 20);
+	pace_settle(&p, &rules, 1400);
+	ck_assert_uint_eq(pace_all_ms(&p, 1500), 500);
+	pace_set_turn(&p, PACE_RECEIVER, 1600);
+	pace_settle(&p, &rules, 2000);
+	ck_assert_uint_eq(pace_all_ms(&p, 9000), 600);
+	pace_set_turn(&p, PACE_SENDER, 9000);
+	ck_assert_uint_eq(pace_all_ms(&p, 9400), 1000);
+}
+END_TEST
+
 START_TEST(a_slow_sender_cannot_settle_its_debt)
 {
 	struct pace p = { 0 };
@@ -71,6 +86,7 @@ int main(void)
 		the_bytes_of_a_sender_give_it_time,
 		a_turn_that_is_told_twice_counts_once,
 		a_fast_beginning_pays_for_no_later_pause,
+		all_of_a_senders_time_is_known_whatever_it_sent,
 		a_slow_sender_cannot_settle_its_debt,
 	};
 	return suite_run("pace", facts, SUITE_LEN(facts));
