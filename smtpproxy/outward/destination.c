@@ -234,10 +234,13 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
 		fail_all(d, SMTP_OWN_BACKEND_UNREACHABLE);
 }
 
+/* Other connections may work: it may take no more than these, or one server of several may have a fault. So this counts
+ * as a refusal, or else a new connection would follow at once, as long as a session waits. */
 static void on_over(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = o->destination;
 	leave(o);
+	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
 		fail_all(d, why);
 }

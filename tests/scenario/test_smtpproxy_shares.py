@@ -135,3 +135,22 @@ def test_waiting_for_a_receiver_that_is_full_wakes_nobody(tmp_path):
         one.send(BODY)
         assert one.reply().startswith("250 ")
         assert other.reply().startswith("250 ")
+
+
+BANNERS = ["220 scripted ESMTP", "554 5.7.0 Too many connections"]
+
+
+def test_a_receiver_that_refuses_further_connections_for_good_is_not_asked_again_and_again(tmp_path):
+    """A message is under way on its only connection, and another one waits: each end of a connection led to a new one."""
+    with proxied(tmp_path, ScriptedReceiver({"banner": BANNERS})) as (proxy, receiver), Talk(proxy.address, source="192.0.2.1") as one, \
+            Talk(proxy.address, source="192.0.2.2") as other:
+        one.ehlo()
+        one.mail()
+        other.ehlo()
+        other.send("MAIL FROM:<a@b>\r\n")
+        time.sleep(2)
+        assert receiver.connections <= 3
+        one.send(BODY)
+        assert one.reply().startswith("250 ")
+        assert other.reply().startswith("250 ")
+        assert receiver.connections <= 3
