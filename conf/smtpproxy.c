@@ -45,7 +45,8 @@ static const struct schema_word failure_words[] = {
 	{ NULL },
 };
 
-static const struct schema_word domain_tls_words[] = {
+/* Of domains and receivers. */
+static const struct schema_word some_tls_words[] = {
 	{ "outward", SMTPPROXY_TLS_BY_ADDRESS },
 	{ "none", SMTPPROXY_TLS_NONE },
 	{ "may", SMTPPROXY_TLS_MAY },
@@ -127,8 +128,8 @@ static const struct schema_row receiver_rows[] = {
 	{ "name", SCHEMA_STRING, FIELD(smtpproxy_receiver, name),
 		.help = "the name that their certificates must have, and whose TLSA records count; `verify`, `dane` "
 			"and `dane-only` need it" },
-	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_receiver, tls), .words = tls_words, .fallback = "may",
-		.help = "as `tls` of `outward`, for these receivers" },
+	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_receiver, tls), .words = some_tls_words, .fallback = "outward",
+		.help = "as `tls` of `outward`, for these receivers; outward: as `outward` says" },
 	{ "connections", SCHEMA_COUNT, FIELD(smtpproxy_receiver, connections), .max = 1e6,
 		.help = "the most connections to each of them, instead of `connections_per_destination`" },
 	{ NULL },
@@ -175,7 +176,8 @@ static const struct schema_row outward_rows[] = {
 	{ "receivers", SCHEMA_LIST, ARRAY(smtpproxy_outward, receivers, receiver_count), .map = &receiver_map,
 		.max = NETS_MAX, .help = "what is known of some receivers; the first that has the address counts" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = tls_words, .fallback = "may",
-		.help = "STARTTLS toward all other receivers. none: never; may: where it is offered, with any "
+		.help = "STARTTLS toward receivers, unless their row in `receivers` or `queue.domains` says otherwise. "
+			"none: never; may: where it is offered, with any "
 			"certificate; encrypt: always, with any certificate; verify: always, with a certificate of a "
 			"known authority for the name of the receiver, so that only those in `receivers` get mail; "
 			"dane: as the TLSA records of the receiver's name say (RFC 7672), and as may where there are "
@@ -295,7 +297,7 @@ static const struct schema_row domain_rows[] = {
 		.help = "the domain of recipients, as it is behind the `@`; without its subdomains" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_domain, next_hop),
 		.help = "its mail goes there, instead of to its mail servers" },
-	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_domain, tls), .words = domain_tls_words, .fallback = "outward",
+	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_domain, tls), .words = some_tls_words, .fallback = "outward",
 		.help = "as `tls` of `outward`, for its mail servers, whatever their addresses; outward: as `outward` "
 			"says" },
 	{ "name", SCHEMA_STRING, FIELD(smtpproxy_domain, name),

@@ -16,7 +16,7 @@ enum smtpproxy_capture {
 };
 
 enum smtpproxy_tls {
-	SMTPPROXY_TLS_BY_ADDRESS, /* of a domain: as `outward` says for the address */
+	SMTPPROXY_TLS_BY_ADDRESS, /* of a domain: as for the address; of a receiver: as `outward` says */
 	SMTPPROXY_TLS_NONE,       /* always in clear */
 	SMTPPROXY_TLS_MAY,        /* if the receiver offers it, with any certificate */
 	SMTPPROXY_TLS_ENCRYPT,    /* always, with any certificate */
@@ -79,7 +79,7 @@ struct smtpproxy_outward {
 	size_t source_count;
 	struct smtpproxy_receiver *receivers; /* the first that has the address counts */
 	size_t receiver_count;
-	enum smtpproxy_tls tls; /* of all others */
+	enum smtpproxy_tls tls; /* where no row says more */
 	char *ca;               /* NULL: those of the system */
 	uint32_t idle_ms;       /* a connection without a transaction is kept so long */
 	uint32_t connect_ms;    /* for the connection itself */

@@ -138,15 +138,13 @@ uint32_t outward_apply_file(const struct outward *o, struct destination *d)
 {
 	const struct conf_smtpproxy *c = o->home->conf;
 	const struct smtpproxy_receiver *known = known_receiver(c, (const struct sockaddr *)&d->route.to);
-	if (d->goal_tls != SMTPPROXY_TLS_BY_ADDRESS || !known) {
-		d->route.tls = d->goal_tls != SMTPPROXY_TLS_BY_ADDRESS ? d->goal_tls : c->outward.tls;
-		d->route.name = d->host[0] ? d->host : NULL;
-		d->route.name_trust = d->host_trust;
-	} else {
-		d->route.tls = known->tls;
-		d->route.name = known->name ? known->name : d->host[0] ? d->host : NULL;
-		d->route.name_trust = known->name ? DNS_SECURE : d->host_trust;
-	}
+	const int by_address = d->goal_tls == SMTPPROXY_TLS_BY_ADDRESS && known;
+	const int has_name = by_address && known->name;
+	d->route.tls = by_address ? known->tls : d->goal_tls;
+	if (d->route.tls == SMTPPROXY_TLS_BY_ADDRESS) /* a row that tells nothing of TLS does not weaken it */
+		d->route.tls = c->outward.tls;
+	d->route.name = has_name ? known->name : d->host[0] ? d->host : NULL;
+	d->route.name_trust = has_name ? DNS_SECURE : d->host_trust;
 	return known && known->connections ? known->connections : c->limits.connections;
 }
 

@@ -240,6 +240,22 @@ def test_tls_toward_receivers_follows_the_policy(tmp_path, policy, offered, arri
     assert sink.counts["full"] == (arrives == "sealed")
 
 
+def test_a_row_for_a_limit_alone_leaves_tls_as_it_is(open_folder):
+    """The receiver offers no STARTTLS, or somebody on the way has taken it out."""
+    outward = {"tls": "encrypt", "receivers": [{"network": "127.0.0.0/8", "connections": 2}]}
+    with proxied(open_folder, outward=outward) as (proxy, sink):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            assert client.say("EHLO client.example").startswith("421 4.7.4 ")
+        proxy.settings["outward"]["receivers"][0]["tls"] = "none"
+        proxy.write_config()
+        proxy.reload()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            client.mail()
+            assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+    assert sink.counts["mails"] == 1
+
+
 def expired(folder, key):
     """A certificate of that key, which was good in January 2020."""
     (folder / "index.txt").touch()
