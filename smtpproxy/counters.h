@@ -18,6 +18,7 @@
 	X(turns_waited, "transactions that waited for a connection")                                                   \
 	X(too_slow,                                                                                                    \
 		"transactions that were ended because their sender was slow while others waited or memory was short")  \
+	X(turns_repeated, "MAIL that a used connection did not take any more, so that it waited again")                \
 	X(turns_expired, "transactions that waited too long and got 451")                                              \
 	X(connections, "connections to receivers")                                                                     \
 	X(connections_failed, "connections to receivers that did not come about")                                      \

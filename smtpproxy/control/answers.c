@@ -139,7 +139,7 @@ static json_t *senders(const struct control_view *v, uint64_t after)
 		json_decref(address);
 		add(one, "sessions", 1);
 		add(one, "waiting", s->state == SESSION_WAITS);
-		add(one, "sending", s->state == SESSION_LEASES || s->state == SESSION_DECIDES);
+		add(one, "sending", s->state >= SESSION_TRIES && s->state <= SESSION_DECIDES);
 		add(one, "transactions", s->tx.done);
 		add(one, "accepted", s->tx.accepted);
 	}

@@ -91,7 +91,7 @@ static json_t *sessions_json(const struct sender_home *home)
 	LIST_FOREACH(s, &home->sessions, next)
 	{
 		waiting += s->state == SESSION_WAITS;
-		sending += s->state == SESSION_LEASES || s->state == SESSION_DECIDES;
+		sending += s->state >= SESSION_TRIES && s->state <= SESSION_DECIDES;
 	}
 	return json_pack("{s:I,s:I,s:I}", "now", (json_int_t)home->count, "waiting", waiting, "sending", sending);
 }

@@ -147,6 +147,7 @@ static void serve(struct want *w, struct onward *o)
 {
 	struct destination *d = w->destination;
 	d->turn_ms += now_of(d) - w->since_ms;
+	home_of(d)->counters->turns_waited += now_of(d) > w->since_ms;
 	place(o, DESTINATION_LEASED);
 	o->holder = w->turn.holder;
 	w->turn.holder = NULL;
@@ -477,7 +478,7 @@ void destination_take_back(struct destination *d, struct onward *o)
 {
 	give_place_back(d, &o->holder);
 	const int is_good = o->file == d->files && d->route.head == ONWARD_BARE &&
-			    o->messages < home_of(d)->conf->outward.most_messages;
+			    o->messages < home_of(d)->conf->outward.most_messages && o->refusals < ONWARD_REFUSALS_MOST;
 	if (o->state == ONWARD_IDLE && is_good) {
 		rest(o);
 	} else {

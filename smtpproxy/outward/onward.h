@@ -37,6 +37,10 @@ struct outward_home {
 
 #define ONWARD_ID_LEN 16u
 
+/* Refusals since its last message, after which it is not leased again. Postfix delays its replies after 10 of them
+ * without a message, and ends the connection after 20 (smtpd_soft_error_limit, smtpd_hard_error_limit). */
+#define ONWARD_REFUSALS_MOST 5u
+
 /* How the connections of one destination are made. */
 struct onward_route {
 	struct sockaddr_storage to;
@@ -111,6 +115,7 @@ struct onward {
 	void *user_ctx;
 	struct onward_tls *tls;
 	uint32_t messages; /* leases so far */
+	uint32_t refusals; /* by the receiver since it took a message, counted by the user */
 	uint8_t state;     /* enum onward_state */
 	uint8_t taken;     /* the receiver has greeted it */
 	struct greeting greeting;

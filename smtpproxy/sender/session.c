@@ -22,7 +22,8 @@
 static const uint16_t may_move_to[] = {
 	[SESSION_HEADER] = TO(TALKS) | ANY_END,
 	[SESSION_TALKS] = TO(WAITS) | TO(LEASES) | TO(ASKS) | TO(FILTERS) | ANY_END,
-	[SESSION_WAITS] = TO(TALKS) | TO(LEASES) | ANY_END,
+	[SESSION_WAITS] = TO(TALKS) | TO(TRIES) | TO(LEASES) | ANY_END,
+	[SESSION_TRIES] = TO(TALKS) | TO(WAITS) | TO(LEASES) | ANY_END,
 	[SESSION_LEASES] = TO(TALKS) | TO(DECIDES) | TO(FILTERS) | ANY_END,
 	[SESSION_DECIDES] = TO(LEASES) | TO(ALONE) | ANY_END,
 	[SESSION_ASKS] = TO(TALKS) | ANY_END,
@@ -36,6 +37,7 @@ static const char *const state_names[] = {
 	[SESSION_HEADER] = "header",
 	[SESSION_TALKS] = "talks",
 	[SESSION_WAITS] = "waits",
+	[SESSION_TRIES] = "tries",
 	[SESSION_LEASES] = "sends",
 	[SESSION_DECIDES] = "decides",
 	[SESSION_ASKS] = "asks",

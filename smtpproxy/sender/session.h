@@ -8,6 +8,7 @@
  *                                                                             |
  *                                                     the sender is lost      v
  *                                                                           ALONE
+ *   WAITS --MAIL, over a connection that others have used--> TRIES --reply--> LEASES; TRIES --421, or lost--> WAITS
  *   TALKS, LEASES --a command that hooks judge--> FILTERS --verdict--> TALKS, LEASES
  *   TALKS --XCSSLTX about a message that is not decided--> ASKS --decided--> TALKS
  *   LEAVES: our last words are said, the sender's FIN is to come. OVER: the connection is closing.
@@ -90,6 +91,7 @@ enum session_state {
 	SESSION_HEADER,
 	SESSION_TALKS,
 	SESSION_WAITS,
+	SESSION_TRIES,
 	SESSION_LEASES,
 	SESSION_DECIDES,
 	SESSION_ASKS,
@@ -113,7 +115,7 @@ struct session {
 	uint32_t told;             /* SMTP_CAP_BIT()s that EHLO's reply offered */
 	struct store *store;       /* deliver: queue: the message that comes, or NULL */
 	struct filtered *filtered; /* a transaction that hooks judge, or NULL */
-	char *held;                /* WAITS, FILTERS: the command that waits, with its end */
+	char *held;                /* WAITS, TRIES, FILTERS: the command that waits, with its end */
 	struct sockaddr_storage peer;
 	struct client_address counted; /* as admission counted it */
 	struct client_address source;
@@ -122,7 +124,8 @@ struct session {
 	uint8_t drains; /* whether it ends between transactions */
 	uint8_t ended;  /* whether the sender has sent FIN; Exim does that, and still wants its replies */
 	struct session_tx named;
-	struct pace pace;     /* LEASES: of the transaction, toward others who wait */
+	struct pace pace; /* LEASES: of the transaction, toward others who wait */
+	uint64_t waits_till_ms;
 	uint64_t heard_ms;    /* since then it is the sender that is expected to speak */
 	struct hops hops;     /* of the message */
 	struct record record; /* of the transaction */

@@ -98,10 +98,25 @@ static void wait(struct session *s, const struct smtp_client_event *e)
 		return;
 	}
 	session_move(s, SESSION_WAITS);
+	s->waits_till_ms = worker_now_ms(s->home->worker) + s->home->conf->limits.turn_ms;
 	deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.turn_ms);
 	if (e->command.verb != SMTP_VERB_MAIL)
 		want_offers(&s->want, s->destination);
 	else if (want_turn(&s->want, s->destination) < 0)
+		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
+}
+
+void session_wait_again(struct session *s)
+{
+	const uint64_t now_ms = worker_now_ms(s->home->worker);
+	session_move(s, SESSION_WAITS);
+	if (now_ms >= s->waits_till_ms) {
+		s->home->counters->turns_expired++;
+		s->want.ops->on_failed(&s->want, SMTP_OWN_CONGESTED);
+		return;
+	}
+	deadline_set(s->home->worker, &s->deadline, s->waits_till_ms - now_ms);
+	if (want_turn(&s->want, s->destination) < 0)
 		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
 }
 
@@ -147,11 +162,7 @@ static void on_turn(struct want *w, struct onward *o)
 		answer_held(s, lack);
 		return;
 	}
-	session_record_turn(s);
-	smtp_tx_pass(&s->tx, &e);
-	session_pass(s, e.wire);
-	session_release_held(s);
-	session_go_on(s);
+	session_begin_lease(s);
 }
 
 const struct want_ops session_want_ops = { .on_offers = on_offers, .on_turn = on_turn, .on_failed = on_failed };

@@ -51,6 +51,8 @@ void session_greet(struct session *s);
 int session_hold(struct session *s, const struct smtp_client_event *e);
 struct smtp_client_event session_held_event(const struct session *s);
 void session_release_held(struct session *s);
+/* TRIES: the kept MAIL waits for another connection, with the time that it had left. */
+void session_wait_again(struct session *s);
 /* A command that hooks have agreed to goes on. */
 void session_resume(struct session *s, const struct smtp_client_event *e);
 extern const struct want_ops session_want_ops;
@@ -75,6 +77,8 @@ void session_answer_own(struct session *s, const struct smtp_client_event *e, en
 /* session_lease.c */
 
 void session_lease(struct session *s, struct onward *o);
+/* The kept MAIL goes to the receiver. */
+void session_begin_lease(struct session *s);
 /* No byte was passed on: the connection goes to the next session. */
 void session_return_lease(struct session *s);
 void session_pass(struct session *s, struct smtp_span wire);

@@ -13,7 +13,7 @@ static const struct onward_user user = { .on_reply = on_reply, .on_room = on_roo
 
 void session_lease(struct session *s, struct onward *o)
 {
-	session_move(s, SESSION_LEASES);
+	session_move(s, o->messages > 0 ? SESSION_TRIES : SESSION_LEASES);
 	s->onward = o;
 	s->tx.rules.one_by_one = session_is_filtered(s) || !(o->greeting.has & SMTP_CAP_BIT(SMTP_CAP_PIPELINING));
 	s->pace = (struct pace){ 0 };
@@ -27,6 +27,49 @@ void session_pass(struct session *s, struct smtp_span wire)
 	pace_count(&s->pace, wire.len);
 	onward_write(s->onward, wire.at, wire.len); /* a failure comes as on_lost */
 	session_expect_receiver(s);
+}
+
+/* TRIES. The receiver may have enough of this connection, for what others did with it: it ends it, or says 421. Then
+ * the command goes over another one, so the sender's next commands wait. */
+static void try(struct session *s, struct smtp_span wire)
+{
+	deadline_cancel(&s->deadline);
+	onward_write(s->onward, wire.at, wire.len); /* a failure comes as on_lost */
+	onward_expect(s->onward, s->home->conf->outward.command_ms);
+}
+
+void session_begin_lease(struct session *s)
+{
+	const struct smtp_client_event e = session_held_event(s);
+	session_record_turn(s);
+	if (s->state == SESSION_TRIES) {
+		try(s, e.wire);
+		return;
+	}
+	smtp_tx_pass(&s->tx, &e);
+	session_pass(s, e.wire);
+	session_release_held(s);
+	session_go_on(s);
+}
+
+/* TRIES: the receiver answers the command. */
+static void keep_lease(struct session *s)
+{
+	const struct smtp_client_event e = session_held_event(s);
+	session_move(s, SESSION_LEASES);
+	smtp_tx_pass(&s->tx, &e);
+	pace_count(&s->pace, e.wire.len);
+	session_release_held(s);
+	session_expect_receiver(s);
+}
+
+/* TRIES: no reply, or a 421, which is nothing that this sender did. */
+static void try_again(struct session *s)
+{
+	s->onward = NULL;
+	s->tx.rules.one_by_one = 0;
+	s->home->counters->turns_repeated++;
+	session_wait_again(s);
 }
 
 void session_expect_receiver(struct session *s)
@@ -97,7 +140,7 @@ void session_abort(struct session *s)
 	s->onward = NULL;
 	if (s->tx.state == SMTP_TX_DOT)
 		note_doubt(s, SMTP_OWN_BACKEND_LOST);
-	if (smtp_tx_is_checkpoint(&s->tx)) { /* it was kept between transactions */
+	if (s->state != SESSION_TRIES && smtp_tx_is_checkpoint(&s->tx)) { /* it was kept between transactions */
 		onward_release(o);
 	} else {
 		s->home->counters->aborted++;
@@ -162,6 +205,17 @@ static void note_decision(struct session *s, const struct smtp_server_event *e)
 	session_tx_decide(s, (struct smtp_span){ e->wire.at, e->wire.len - strlen("\r\n") });
 }
 
+/* Receivers count them, too, and a message that they take settles them. */
+static void note_refusal(struct session *s, const struct smtp_server_event *e)
+{
+	if (!s->onward || session_is_unsent(s)) /* a reply of ours */
+		return;
+	if (e->line.code >= 400)
+		s->onward->refusals++;
+	else if (session_is_decision(s, e))
+		s->onward->refusals = 0;
+}
+
 /* The receiver sent 421: it gets no more bytes, and the sender ends, too. */
 static void close_behind_receiver(struct session *s)
 {
@@ -191,8 +245,10 @@ static void finish_alone(struct session *s)
 static void on_line(struct session *s, const struct smtp_server_event *e)
 {
 	const int hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
-	if (e->line.is_last)
+	if (e->line.is_last) {
 		session_record_reply(s, e);
+		note_refusal(s, e);
+	}
 	if (session_is_decision(s, e)) /* before the sender has it */
 		note_decision(s, e);
 	if (!hides)
@@ -238,6 +294,14 @@ static void on_reply(void *ctx, const char *data, size_t len)
 {
 	struct session *s = ctx;
 	const enum session_state before = (enum session_state)s->state;
+	if (before == SESSION_TRIES && len >= 3 && memcmp(data, "421", 3) == 0) {
+		onward_abort(s->onward);
+		destination_take_back(s->destination, s->onward);
+		try_again(s);
+		return;
+	}
+	if (before == SESSION_TRIES)
+		keep_lease(s);
 	const size_t used = session_held_read(s, data, len);
 	data += used;
 	len -= used;
@@ -286,7 +350,11 @@ static void on_lost(void *ctx, enum smtp_own why)
 {
 	struct session *s = ctx;
 	struct onward *o = s->onward;
-	s->onward = NULL;
 	destination_note_lost(s->destination, o);
+	if (s->state == SESSION_TRIES) {
+		try_again(s);
+		return;
+	}
+	s->onward = NULL;
 	end_without_receiver(s, why);
 }
