@@ -100,7 +100,9 @@ static const struct schema_row hook_rows[] = {
 	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_hook, timeout_ms), .min = 100, .max = 5 * MINUTES,
 		.fallback = "30s",
 		.help = "the limit for its connection, and for each of its answers; a milter may ask for more by "
-			"progress messages, up to 8 minutes for a message" },
+			"progress messages. All hooks of a listener together have 8 minutes for a message, less "
+			"`data_timeout`; 5 for MAIL, less `turn_timeout` (with deliver: queue not less); 4 for RCPT; "
+			"90 seconds for DATA" },
 	{ "on_failure", SCHEMA_WORD, FIELD(smtpproxy_hook, on_failure), .words = failure_words, .fallback = "tempfail",
 		.help = "when it cannot be reached, is too slow, or breaks its protocol. tempfail: the sender gets "
 			"451; "

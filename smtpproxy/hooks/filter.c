@@ -10,8 +10,6 @@
 #include "net/container_of.h"
 #include "net/error_text.h"
 
-#define MESSAGE_MS (8u * 60u * 1000u) /* the sender waits 10 minutes for the reply (RFC 5321 4.5.3.2.6) */
-
 static const char rejects[] = "550 5.7.1 Rejected by a filter\r\n";
 static const char defers[] = "451 4.7.1 Put off by a filter, try again later\r\n";
 static const char fails_now[] = "451 4.3.0 A filter does not answer, try again later\r\n";
@@ -48,6 +46,7 @@ static int copy_facts(struct filter *f, const struct filter_facts *facts)
 	f->destination = strdup(facts->destination);
 	f->recipients = json_array();
 	f->client = facts->client;
+	memcpy(f->most_ms, facts->most_ms, sizeof f->most_ms);
 	snprintf(f->hello, sizeof f->hello, "%s", facts->hello);
 	snprintf(f->id, sizeof f->id, "%" PRIx64 ".%08" PRIx32, facts->connection, randombytes_random());
 	return f->listener && f->destination && f->recipients ? 0 : -1;
@@ -128,7 +127,9 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct call *c = (struct call *)s;
 
-	if (!is_closed(c))
+	if (c->state == CALL_ASKED && end == STREAM_EOF && c->kind->ended)
+		c->kind->ended(c);
+	else if (!is_closed(c))
 		call_fails(c, end == STREAM_EOF ? "it ended the connection" : error_text(uv_error));
 }
 
@@ -148,7 +149,10 @@ static void on_written(struct stream *s, size_t len)
 {
 	struct call *c = (struct call *)s;
 
-	if (c->state == CALL_ASKED && c->kind->room)
+	if (c->state != CALL_ASKED)
+		return;
+	call_progresses(c);
+	if (c->kind->room)
 		c->kind->room(c);
 }
 
@@ -195,7 +199,8 @@ static void on_deadline(struct deadline *d)
 void call_progresses(struct call *c)
 {
 	const uint64_t now_ms = worker_now_ms(c->filter->hooks->worker);
-	const uint64_t left_ms = c->last_ms > now_ms ? c->last_ms - now_ms : 1, ms = c->hook->conf->timeout_ms;
+	const uint64_t last_ms = c->filter->last_ms, ms = c->hook->conf->timeout_ms;
+	const uint64_t left_ms = last_ms > now_ms ? last_ms - now_ms : 1;
 
 	deadline_set(c->filter->hooks->worker, &c->deadline, ms < left_ms ? ms : left_ms);
 }
@@ -301,7 +306,6 @@ static void ask_call(struct call *c)
 		return;
 	}
 	c->state = CALL_ASKED;
-	c->last_ms = worker_now_ms(f->hooks->worker) + MESSAGE_MS;
 	call_progresses(c);
 	c->kind->ask(c);
 }
@@ -338,6 +342,7 @@ void filter_ask(struct filter *f, enum filter_step step, struct smtp_span addres
 	f->address = address;
 	f->params = params;
 	f->asks = 0;
+	f->last_ms = worker_now_ms(f->hooks->worker) + f->most_ms[step];
 	if (step == FILTER_MAIL)
 		f->sender = copy(address);
 	if (step == FILTER_RCPT) {

@@ -14,7 +14,7 @@
 struct filter;
 
 /* MESSAGE: all of it has come. */
-enum filter_step { FILTER_MAIL, FILTER_RCPT, FILTER_DATA, FILTER_MESSAGE };
+enum filter_step { FILTER_MAIL, FILTER_RCPT, FILTER_DATA, FILTER_MESSAGE, FILTER_STEPS };
 
 /* REFUSES: with a reply for the sender. DISCARDS: the sender gets a 250, and nobody gets the message. */
 enum filter_verdict { FILTER_CONTINUES, FILTER_REFUSES, FILTER_DISCARDS };
@@ -28,7 +28,8 @@ struct filter_facts {
 	const char *hello;    /* of the sender's EHLO */
 	struct sockaddr_storage client;
 	const char *destination;
-	uint64_t connection; /* number of the session */
+	uint64_t connection;            /* number of the session */
+	uint32_t most_ms[FILTER_STEPS]; /* for the answers of all hooks to one question */
 };
 
 /* NULL: out of memory. */

@@ -35,6 +35,8 @@ struct call_kind {
 	size_t (*take)(struct call *c, const uint8_t *data, size_t len);
 	/* The kernel took output. NULL: nothing waits for that. */
 	void (*room)(struct call *c);
+	/* It has sent all that it will. NULL: a failure. */
+	void (*ended)(struct call *c);
 	/* Write the last words before its connection ends; NULL: there are none. */
 	void (*bye)(struct call *c);
 	/* Free its memory; NULL: it has none. */
@@ -50,7 +52,6 @@ struct call {
 	struct hook *hook;
 	const struct call_kind *kind;
 	struct deadline deadline;
-	uint64_t last_ms; /* no progress message leads beyond */
 	enum call_state state;
 	union {
 		struct milter milter;
@@ -64,6 +65,8 @@ struct filter {
 	void *ctx;
 	struct turn_end later;
 	enum filter_step step;
+	uint32_t most_ms[FILTER_STEPS];
+	uint64_t last_ms; /* of this question, for all hooks together */
 	struct smtp_span address, params;
 	struct message *message;
 	json_t *recipients;
@@ -89,7 +92,7 @@ void call_refuses(struct call *c, struct smtp_span reply);
 void call_discards(struct call *c);
 /* Its connection failed, or it broke its protocol. */
 void call_fails(struct call *c, const char *cause);
-/* It is still working. */
+/* It is still working: it gets its time again, within that of the question. */
 void call_progresses(struct call *c);
 
 extern const struct smtp_span call_reply_rejects, call_reply_defers;

@@ -127,4 +127,13 @@ static size_t take(struct call *c, const uint8_t *data, size_t len)
 	return len;
 }
 
-const struct call_kind http_judge_kind = { .steps = 1u << FILTER_DATA, .ask = ask, .take = take };
+/* Its end is the end of an answer without a length (RFC 9112 6.3). */
+static void ended(struct call *c)
+{
+	if (llhttp_finish(&c->u.http.parser) == HPE_PAUSED)
+		judge(c);
+	else
+		call_fails(c, "it ended the connection");
+}
+
+const struct call_kind http_judge_kind = { .steps = 1u << FILTER_DATA, .ask = ask, .take = take, .ended = ended };

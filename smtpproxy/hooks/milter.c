@@ -313,7 +313,6 @@ static void on_change(struct call *c, uint8_t letter, struct wire_reader r)
 		return;
 	}
 	m->changes[m->change_count++] = change;
-	call_progresses(c);
 }
 
 static int make_changes(struct call *c)
@@ -413,7 +412,7 @@ static void on_reply_code(struct call *c, uint8_t letter, struct wire_reader r)
 
 static void on_progress(struct call *c, uint8_t letter, struct wire_reader r)
 {
-	call_progresses(c);
+	/* on_answer() has done it */
 }
 
 static void (*const ons[256])(struct call *c, uint8_t letter, struct wire_reader r) = {
@@ -434,6 +433,13 @@ static void (*const ons[256])(struct call *c, uint8_t letter, struct wire_reader
 	[MILTER_QUARANTINE] = on_defer, /* there is no place to keep it: the sender does */
 };
 
+/* Its time-out is for each answer, and a message has many parts. */
+static void on_answer(struct call *c, uint8_t letter, struct wire_reader rest)
+{
+	call_progresses(c);
+	ons[letter](c, letter, rest);
+}
+
 static size_t take(struct call *c, const uint8_t *data, size_t len)
 {
 	struct wire_reader rest;
@@ -450,7 +456,7 @@ static size_t take(struct call *c, const uint8_t *data, size_t len)
 	else if (c->u.milter.part == MILTER_PART_OPTIONS && letter != MILTER_OPTIONS)
 		call_fails(c, "it replies before its options");
 	else
-		ons[letter](c, letter, rest);
+		on_answer(c, letter, rest);
 	return r < 0 ? len : taken;
 }
 

@@ -5,6 +5,9 @@
 
 #include "smtpproxy/sender/session_filtered.h"
 
+#define MINUTE_MS 60000u
+#define LEAST_MS  10000u /* for hooks, whatever the file leaves of the sender's time */
+
 int session_is_filtered(const struct session *s)
 {
 	return s->listener->hook_count > 0;
@@ -97,10 +100,23 @@ static const char *destination_of(const struct session *s, char text[static ADDR
 	return d ? address_format((const struct sockaddr *)&d->route.to, text) : "queue";
 }
 
+/* A sender waits 5 minutes for the replies to MAIL and RCPT, 2 for that to DATA, and 10 for that to a message (RFC 5321
+ * 4.5.3.2). MAIL also waits for its turn. Behind a message's verdict, the receiver gets DATA and the message. */
+static void set_limits(const struct session *s, uint32_t most_ms[static FILTER_STEPS])
+{
+	const struct conf_smtpproxy *c = s->home->conf;
+	const uint32_t turn_ms = s->home->queue ? 0 : c->limits.turn_ms,
+		       data_ms = s->home->queue ? 0 : c->outward.data_ms;
+	most_ms[FILTER_MAIL] = turn_ms < 5 * MINUTE_MS - LEAST_MS ? 5 * MINUTE_MS - turn_ms : LEAST_MS;
+	most_ms[FILTER_RCPT] = 4 * MINUTE_MS;
+	most_ms[FILTER_DATA] = 3 * MINUTE_MS / 2;
+	most_ms[FILTER_MESSAGE] = data_ms < 8 * MINUTE_MS - LEAST_MS ? 8 * MINUTE_MS - data_ms : LEAST_MS;
+}
+
 static int begin(struct session *s)
 {
 	char destination[ADDRESS_TEXT_MAX];
-	const struct filter_facts facts = {
+	struct filter_facts facts = {
 		.listener = s->home->conf->name,
 		.hello = s->tx.name,
 		.client = client_of(s),
@@ -111,6 +127,7 @@ static int begin(struct session *s)
 
 	if (!f)
 		return -1;
+	set_limits(s, facts.most_ms);
 	if (!body_share_begin(&s->home->held, &f->share, &s->source))
 		f->filter = filter_create(&s->home->hooks, s->listener, &facts, on_verdict, s);
 	if (!f->filter) {

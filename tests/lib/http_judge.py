@@ -15,7 +15,8 @@ class Judge(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, answer, status=200):
+    def __init__(self, answer, status=200, has_length=True):
+        self.has_length = has_length
         self.answer, self.status, self.asked, self.over = answer, status, [], threading.Event()
         super().__init__(("127.0.0.1", 0), Handler)
         self.address = self.server_address
@@ -40,7 +41,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         answer = self.server.answer
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(body)))
+        if self.server.has_length:
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 

@@ -79,3 +79,11 @@ def test_many_mails_at_once(start):
         hook, = json.loads(ask(proxy, "/v1/hooks"))["hooks"]
         assert (hook["asked"], hook["failed"]) == (100, 0)
     assert sink.counts["right"] == 100
+
+
+def test_an_answer_may_end_with_its_connection(start):
+    """Without a length, as of a server of HTTP/1.0."""
+    with ScriptedReceiver() as receiver, Judge({"action": "accept"}, has_length=False) as judge, start(receiver, judge) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        assert say_all(client).startswith("354 ")
+        assert counters(proxy)["hooks_failed"] == 0
