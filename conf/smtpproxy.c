@@ -251,7 +251,9 @@ static const struct schema_row limits_rows[] = {
 		.fallback = "4min", .help = "MAIL waits at most so long for a connection, then it gets 451" },
 	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), .min = 100, .max = 60 * MINUTES,
 		.fallback = "1min",
-		.help = "after SIGTERM, sessions that are still within a transaction are cut then" },
+		.help = "after SIGTERM, sessions that are still within a transaction get 421 then. A message that the "
+			"receiver has all of has the same time once more for its reply; without one its sender gets "
+			"421, and the message may come twice" },
 	{ "replaced_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, replaced_ms), .min = 100,
 		.max = 24 * 60 * MINUTES, .fallback = "15min",
 		.help = "a process that was replaced stops as after SIGTERM when its last sessions take so long" },

@@ -39,7 +39,8 @@ static const struct program program = {
 			{ "check", NULL, "check the configuration file, and exit", 'C' },
 			PROGRAM_QUESTIONS("configuration file"),
 		},
-	.signals = "SIGTERM stops between transactions, a second one at once; SIGHUP reads the file again and opens "
+	.signals = "SIGTERM stops between transactions, a second one within them, a third one at once; SIGHUP reads "
+		   "the file again and opens "
 		   "the logs anew: no session ends.",
 	.see_also = "ragent(8), sslagent(8), csslctl(1)",
 	.help_config = conf_smtpproxy_help_print,

@@ -60,7 +60,7 @@ static void on_queue_stopped(void *ctx)
 
 static void close_when_empty(struct proxy *p)
 {
-	if (p->state != PROXY_DRAINS || doors_left(p->doors) > 0 || p->home.count > 0)
+	if ((p->state != PROXY_DRAINS && p->state != PROXY_CUTS) || doors_left(p->doors) > 0 || p->home.count > 0)
 		return;
 	p->state = PROXY_CLOSES;
 	deadline_cancel(&p->stop);
@@ -95,15 +95,35 @@ static void each_session(struct proxy *p, void (*fn)(struct session *s))
 	}
 }
 
+/* Messages that the receiver has get their replies, or they would come twice. */
+static void cut_open(struct proxy *p)
+{
+	log_event(LOG_WARNING, NULL, "sessions cut at the stop", "sessions=%u", p->home.count);
+	p->state = PROXY_CUTS;
+	deadline_set(p->worker, &p->stop, p->conf->limits.stop_ms);
+	each_session(p, session_cut_open);
+}
+
+static void cut_decided(struct proxy *p)
+{
+	log_event(LOG_WARNING, NULL, "messages without a reply at the stop", "sessions=%u", p->home.count);
+	each_session(p, session_cut_decided);
+}
+
+/* To the next step of a stop. */
+static void stop_more(struct proxy *p)
+{
+	if (p->state <= PROXY_LINGERS)
+		drain(p);
+	else if (p->state == PROXY_DRAINS)
+		cut_open(p);
+	else if (p->state == PROXY_CUTS)
+		cut_decided(p);
+}
+
 static void on_stop_deadline(struct deadline *d)
 {
-	struct proxy *p = container_of(d, struct proxy, stop);
-	if (p->state == PROXY_LINGERS) {
-		drain(p);
-		return;
-	}
-	log_event(LOG_WARNING, NULL, "sessions cut at the stop", "sessions=%u", p->home.count);
-	each_session(p, session_cut);
+	stop_more(container_of(d, struct proxy, stop));
 }
 
 static void drain(struct proxy *p)
@@ -121,10 +141,8 @@ static void on_signal(void *ctx, int signum)
 	struct proxy *p = ctx;
 	if (signum == SIGHUP)
 		proxy_reload(p);
-	else if (p->state <= PROXY_LINGERS)
-		drain(p);
 	else
-		each_session(p, session_cut);
+		stop_more(p);
 }
 
 /* deliver: queue: while no copy can be stored, or too many bytes wait for that, nobody can connect, so that a balancer

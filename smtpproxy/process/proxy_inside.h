@@ -14,7 +14,8 @@
 #include "smtpproxy/process/queue_side.h"
 
 /* RUNS -> DRAINS -> CLOSES -> OVER; RUNS -> LINGERS -> DRAINS: another process has its listening sockets */
-enum proxy_state { PROXY_RUNS, PROXY_LINGERS, PROXY_DRAINS, PROXY_CLOSES, PROXY_OVER };
+/* DRAINS: to the ends of transactions. CUTS: to the replies to complete messages. */
+enum proxy_state { PROXY_RUNS, PROXY_LINGERS, PROXY_DRAINS, PROXY_CUTS, PROXY_CLOSES, PROXY_OVER };
 
 /* A file that was read again. It is kept to the end of the process, because sessions and destinations point into it, or
  * into the one before. */
@@ -41,7 +42,7 @@ struct proxy {
 	struct queue_side *queue_side; /* NULL: deliver is relay */
 	enum proxy_state state;
 	int result;           /* of proxy_run() */
-	struct deadline stop; /* LINGERS, DRAINS: for the sessions that are left */
+	struct deadline stop; /* LINGERS, DRAINS, CUTS: for the sessions that are left */
 };
 
 /* SIGHUP: opens the logs again, and reads the file again. If a part of the file cannot be used, nothing of it takes

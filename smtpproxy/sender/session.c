@@ -108,10 +108,19 @@ void session_end(struct session *s, enum smtp_own why)
 	session_leave(s);
 }
 
-/* The sender is gone. A complete message is decided without it. */
+/* The message is complete, and its fate does not depend on the sender any more: the receiver or the queue has it, or
+ * another session may ask for its decision by name. Else the loss of the sender cancels it (RFC 5321 4.1.1.10): that
+ * sender has no reply, so it will come again. */
+static int is_decided_alone(const struct session *s)
+{
+	const int is_named = s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED;
+	return s->state == SESSION_DECIDES && (is_named || !session_is_unsent(s));
+}
+
+/* The sender is gone. */
 static void lose_sender(struct session *s)
 {
-	if (s->state == SESSION_DECIDES) {
+	if (is_decided_alone(s)) {
 		session_move(s, SESSION_ALONE);
 		if (!s->store)
 			deadline_cancel(&s->deadline);
@@ -131,6 +140,22 @@ void session_cut(struct session *s)
 		return;
 	session_store_drop(s);
 	session_finish_alone(s);
+}
+
+void session_cut_open(struct session *s)
+{
+	if (s->state == SESSION_ALONE && s->store)
+		session_cut(s);
+	else if (s->state < SESSION_ALONE && (s->state != SESSION_DECIDES || s->store || session_is_unsent(s)))
+		session_end(s, SMTP_OWN_SHUTTING_DOWN);
+}
+
+void session_cut_decided(struct session *s)
+{
+	if (s->onward && (s->state == SESSION_DECIDES || s->state == SESSION_ALONE))
+		session_lose_receiver(s, SMTP_OWN_SHUTTING_DOWN);
+	else
+		session_cut(s);
 }
 
 void session_drain(struct session *s)

@@ -8,7 +8,8 @@
  *                                                                             |
  *                                                     the sender is lost      v
  *                                                                           ALONE
- *   WAITS --MAIL, over a connection that others have used--> TRIES --reply--> LEASES; TRIES --421, or lost--> WAITS
+ *   WAITS --MAIL, over a connection that others have used--> TRIES --reply--> LEASES
+ *     '<----------- 421, or the connection is lost -----------'
  *   TALKS, LEASES --a command that hooks judge--> FILTERS --verdict--> TALKS, LEASES
  *   TALKS --XCSSLTX about a message that is not decided--> ASKS --decided--> TALKS
  *   LEAVES: our last words are said, the sender's FIN is to come. OVER: the connection is closing.
@@ -141,7 +142,12 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 /* The process stops: send 421 as soon as no transaction is open. */
 void session_drain(struct session *s);
 
-/* End it at once. A complete transaction is decided all the same. */
+/* The process cannot wait longer: the sender gets 421, unless all of its message is with the receiver. */
+void session_cut_open(struct session *s);
+/* Nor for the receiver's reply: the sender gets 421, and the message may come twice. */
+void session_cut_decided(struct session *s);
+
+/* End it at once, as if the sender were lost. */
 void session_cut(struct session *s);
 
 const char *session_state_name(enum session_state state);

@@ -140,10 +140,11 @@ void session_abort(struct session *s)
 	s->onward = NULL;
 	if (s->tx.state == SMTP_TX_DOT)
 		note_doubt(s, SMTP_OWN_BACKEND_LOST);
+	else if (s->state == SESSION_TRIES || !smtp_tx_is_checkpoint(&s->tx))
+		s->home->counters->aborted++;
 	if (s->state != SESSION_TRIES && smtp_tx_is_checkpoint(&s->tx)) { /* it was kept between transactions */
 		onward_release(o);
 	} else {
-		s->home->counters->aborted++;
 		onward_abort(o);
 	}
 	session_filter_drop(s);

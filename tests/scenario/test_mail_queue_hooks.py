@@ -141,21 +141,35 @@ def test_a_refused_recipient_is_not_stored(gateway):
     assert [said for _, said in gateway.receiver.heard[heard:] if said.startswith("RCPT")] == ["RCPT TO:<c@d>", "RCPT TO:<e@d>"]
 
 
-def test_a_message_of_a_lost_sender_is_judged_and_stored(gateway):
-    for verdict, mails in (CHANGES, [CHANGED]), ([sm.REJECT], []):
-        gateway.hook.script = {"E": sm.HANG}
-        before = len(gateway.hook.contents("E"))
-        with gateway.talk() as client:
-            client.ehlo()
-            client.mail()
-            client.send(MAIL)
-            wait_until(lambda before=before: len(gateway.hook.contents("E")) > before, patience(10), "it is judged")
-            client.reset()
+def lost_while_judged(gateway, parameters="", **proxied):
+    gateway.hook.script = {"E": sm.HANG}
+    before = len(gateway.hook.contents("E"))
+    with gateway.talk(**proxied) as client:
+        client.ehlo()
+        client.mail(parameters)
+        client.send(MAIL)
+        wait_until(lambda: len(gateway.hook.contents("E")) > before, patience(10), "it is judged")
+        client.reset()
+
+
+def test_a_named_message_of_a_lost_sender_is_judged_and_stored(gateway):
+    for number, (verdict, mails) in enumerate(((CHANGES, [CHANGED]), ([sm.REJECT], [])), 1):
+        lost_while_judged(gateway, f" XCSSLTX={b'owner'.hex()}/{number}", unique_id=b"owner")
         wait_until(lambda: states(gateway.proxy) == ["alone"], patience(10), "the sender is gone")
         for one in verdict:
             gateway.hook.tell(one)
         wait_until(lambda: states(gateway.proxy) == [], patience(10), "it is decided")
         gateway.wait_contents(*mails)
+
+
+def test_a_message_without_a_name_is_dropped_with_its_sender(gateway):
+    before = gateway.stored()
+    lost_while_judged(gateway)
+    for one in CHANGES:
+        with contextlib.suppress(OSError):
+            gateway.hook.tell(one)
+    wait_until(lambda: states(gateway.proxy) == [], patience(10), "the end of the session")
+    assert (json.loads(ask(gateway.proxy, "/v1/hooks"))["held"], gateway.stored()) == (0, before)
 
 
 def test_a_sender_that_goes_away_before_the_end_leaves_nothing(gateway):

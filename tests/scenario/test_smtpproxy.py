@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import signal
 import socket
 import struct
 import subprocess
@@ -367,9 +368,28 @@ def test_a_stop_waits_a_bounded_time(tmp_path):
     with proxied(tmp_path, limits={"stop_timeout": "300ms"}) as (proxy, sink), Talk(proxy.address, source="192.0.2.1") as client:
         client.ehlo()
         client.mail()
-        assert proxy.stop() == 0
-        assert client.is_closed()
+        proxy.process.send_signal(signal.SIGTERM)
+        assert client.reply().startswith("421 4.3.2 ")
+        client.close()
+        assert proxy.process.wait(patience(20)) == 0
     assert sink.counts["mails"] == 0
+
+
+@pytest.mark.parametrize("delay,reply", [("4", "250 "), ("30", "421 4.3.2 ")], ids=["in time", "too late"])
+def test_a_stop_waits_a_bounded_time_for_the_reply_to_a_message(tmp_path, delay, reply):
+    """The receiver has all of it. At stop_timeout its sender is not cut, or it would send a message again that has its 250."""
+    with proxied(tmp_path, "--delay", "decide:" + delay, limits={"stop_timeout": "3s" if delay == "4" else "300ms"}) as (proxy, _), \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.mail()
+        client.send("Subject: x\r\n\r\nx\r\n.\r\n")
+        wait_until(lambda: states(proxy) == ["decides"], patience(5), "the message is with the receiver")
+        began = time.monotonic()
+        proxy.process.send_signal(signal.SIGTERM)
+        assert client.reply().startswith(reply)
+        client.close()
+        assert proxy.process.wait(patience(10)) == 0
+        assert time.monotonic() - began < patience(10)
 
 
 def contest(folder, fairness, mails):

@@ -238,21 +238,61 @@ def test_progress_gives_a_milter_more_time(start):
         assert client.reply().startswith("250 ")
 
 
-def test_a_sender_that_is_lost_after_the_end_is_judged_and_served_all_the_same(start):
+def lost_while_judged(proxy, milter, parameters="", **proxied):
+    """The sender resets its connection when the milter has the whole message, and gives no verdict."""
+    before = len(milter.contents("E"))
+    with Talk(proxy.address, source="192.0.2.1", **proxied) as client:
+        client.ehlo()
+        client.mail(parameters)
+        client.send(MAIL)
+        wait_until(lambda: len(milter.contents("E")) > before, patience(5), "it is judged")
+        client.reset()
+
+
+def test_a_sender_that_is_lost_while_hooks_judge_its_message_has_sent_none(start):
+    """It has no reply, and the receiver has no message: it will come again, and there shall be one copy (RFC 5321 4.1.1.10)."""
     with ScriptedReceiver() as receiver, ScriptedMilter({"E": sm.HANG}) as milter, start(receiver, milter) as proxy:
-        for verdict, mails in ((sm.CONTINUE, 1), (sm.REJECT, 1)):
-            before = len(milter.contents("E"))
-            with Talk(proxy.address, source="192.0.2.1") as client:
-                client.ehlo()
-                client.mail()
-                client.send(MAIL)
-                wait_until(lambda before=before: len(milter.contents("E")) > before, patience(5), "it is judged")
-                client.reset()
+        lost_while_judged(proxy, milter)
+        wait_until(lambda: states(proxy) == [], patience(5), "the end of the session")
+        milter.script = {}
+        assert send(proxy).startswith("250 ")
+        assert receiver.contents == [WIRE]
+        counted = counters(proxy)
+        assert (counted["decided_alone"], counted["in_doubt"], counted["aborted"], counted["hooks_failed"]) == (0, 0, 1, 0)
+
+
+def test_a_named_message_of_a_lost_sender_is_judged_and_served_all_the_same(start):
+    """Behind the cluster, the sender may still be there: the next agent asks what became of the message."""
+    with ScriptedReceiver() as receiver, ScriptedMilter({"E": sm.HANG}) as milter, start(receiver, milter) as proxy:
+        for number, (verdict, mails) in enumerate(((sm.CONTINUE, 1), (sm.REJECT, 1)), 1):
+            lost_while_judged(proxy, milter, f" XCSSLTX={b'owner'.hex()}/{number}", unique_id=b"owner")
             wait_until(lambda: states(proxy) == ["alone"], patience(5), "the sender is gone")
             milter.tell(verdict)
             wait_until(lambda: states(proxy) == [], patience(5), "it is decided")
             assert len(receiver.contents) == mails
         assert counters(proxy)["decided_alone"] == 2
+
+
+def slowly(_):
+    time.sleep(0.5)
+    return sm.CONTINUE
+
+
+def test_the_timeout_of_a_milter_is_for_each_of_its_answers(start):
+    """Five pieces of a body, half a second each."""
+    with Sink() as sink, ScriptedMilter({"B": slowly}) as milter, start(sink, milter, keys={"timeout": "2s"}) as proxy:
+        assert send(proxy, "\r\n" + ("x" * 998 + "\r\n") * 300 + ".\r\n").startswith("250 ")
+        assert len(milter.contents("B")) == 5
+    assert sink.counts["mails"] == 1
+
+
+def test_all_milters_together_have_the_time_that_the_sender_waits(start):
+    """A turn may take as long as senders wait for the reply to MAIL, so the hooks have ten seconds."""
+    with ScriptedReceiver() as receiver, ScriptedMilter({"M": sm.HANG}) as one, ScriptedMilter({"M": sm.HANG}) as two, \
+            start(receiver, one, two, keys={"timeout": "9s", "on_failure": "accept"}, limits={"turn_timeout": "5min"}) as proxy:
+        began = time.monotonic()
+        assert send_mail_from(proxy).startswith("250 ")
+        assert 9 < time.monotonic() - began < 16
 
 
 def test_messages_above_the_bounds_are_refused_and_take_no_memory(start):
