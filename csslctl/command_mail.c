@@ -1,6 +1,8 @@
 /* command_mail.c: the state of smtpproxy: its sessions, senders, receivers, source addresses and transactions. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "csslctl/ask.h"
@@ -134,42 +136,80 @@ static void show_event(const struct invocation *in, const json_t *e)
 	free(line);
 }
 
-/* Show the events after number *after, and set *after to the newest. */
-static enum exit_code show_events(struct invocation *in, uint64_t *after)
+/* What was shown so far. */
+struct followed {
+	char instance[32]; /* the process whose numbers these are; empty: none was asked */
+	uint64_t after, newest;
+};
+
+static void show_new(const struct invocation *in, struct followed *f, const json_t *answer)
+{
+	const uint64_t oldest = member_integer(answer, "oldest");
+	size_t i;
+	json_t *e;
+
+	if (f->instance[0] && oldest > f->after + 1)
+		fprintf(stderr, "csslctl mail events: %" PRIu64 " records came too fast to be shown\n",
+			oldest - f->after - 1);
+	json_array_foreach(member(answer, "events"), i, e)
+	{
+		show_event(in, e);
+		f->after = member_integer(e, "n");
+	}
+	f->newest = member_integer(answer, "newest");
+	fflush(in->screen.out);
+}
+
+/* 1: another process answers now, whose numbers begin at 1: ask again. */
+static int begins_anew(struct followed *f, const json_t *answer)
+{
+	const char *instance = member_text(answer, "instance");
+
+	if (strcmp(f->instance, instance) == 0)
+		return 0;
+	const int anew = f->instance[0] && f->after > 0;
+	f->after = 0;
+	snprintf(f->instance, sizeof f->instance, "%s", instance);
+	return anew;
+}
+
+/* Show the events that are not shown yet. */
+static enum exit_code show_events(struct invocation *in, struct followed *f)
 {
 	char number[24];
 	struct path path;
-	json_t *answer, *e;
-	size_t i;
+	json_t *answer;
 
-	snprintf(number, sizeof number, "%" PRIu64, *after);
+	snprintf(number, sizeof number, "%" PRIu64, f->after);
 	path_start(&path, "/v1/events");
 	path_query(&path, "after", number);
 	const enum exit_code code = ask(in, "GET", &path, NULL, &answer);
-	if (code == EXIT_DONE) {
-		json_array_foreach(member(answer, "events"), i, e)
-		{
-			show_event(in, e);
-			*after = member_integer(e, "n");
-		}
-		fflush(in->screen.out);
-	}
+	const int anew = code == EXIT_DONE && begins_anew(f, answer);
+	if (code == EXIT_DONE && !anew)
+		show_new(in, f, answer);
 	json_decref(answer);
-	return code;
+	return anew ? show_events(in, f) : code;
+}
+
+/* A poll brings a part of what came meanwhile. */
+static void wait_for_events(const struct followed *f)
+{
+	if (f->after >= f->newest)
+		usleep(FOLLOW_US);
 }
 
 enum exit_code command_mail_events(struct invocation *in)
 {
-	uint64_t after = 0;
-	enum exit_code code = show_events(in, &after);
+	struct followed f = { 0 };
+	enum exit_code code = show_events(in, &f);
 
 	if (!in->options[OPTION_FOLLOW])
 		return code;
 	interrupt_watch();
 	while (code == EXIT_DONE && !interrupted()) {
-		usleep(FOLLOW_US);
+		wait_for_events(&f);
 		if (!interrupted())
-			code = show_events(in, &after);
+			code = show_events(in, &f);
 	}
 	return code;
 }

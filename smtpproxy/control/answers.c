@@ -252,10 +252,7 @@ static json_t *hooks(const struct control_view *v, uint64_t after)
 
 static json_t *events(const struct control_view *v, uint64_t after)
 {
-	json_t *out = json_object();
-	json_object_set_new(out, "events", event_log_since(v->home->events, after, EVENTS_MAX));
-	json_object_set_new(out, "newest", number(event_log_newest(v->home->events)));
-	return out;
+	return event_log_answer(v->home->events, after, EVENTS_MAX);
 }
 
 static json_t *index_of_all(const struct control_view *v, uint64_t after);

@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +15,7 @@ struct event_log {
 	uint64_t *dropped;
 	int fd; /* -1: none */
 	uint64_t newest;
+	char instance[EVENT_LOG_INSTANCE];
 	json_t *kept[EVENT_LOG_KEPT]; /* number n at n % EVENT_LOG_KEPT */
 };
 
@@ -23,6 +27,7 @@ struct event_log *event_log_create(const char *path, uint64_t *dropped)
 	l->path = path;
 	l->dropped = dropped;
 	l->fd = -1;
+	snprintf(l->instance, sizeof l->instance, "%08" PRIx32, randombytes_random());
 	return l;
 }
 
@@ -95,15 +100,21 @@ void event_log_add(struct event_log *l, json_t *record)
 		return;
 	}
 	json_object_set_new(record, "n", json_integer((json_int_t)l->newest));
+	json_object_set_new(record, "instance", json_string(l->instance));
 	if (l->fd >= 0)
 		write_line(l, record);
 	json_decref(*place);
 	*place = record;
 }
 
+static uint64_t oldest_of(const struct event_log *l)
+{
+	return l->newest > EVENT_LOG_KEPT ? l->newest - EVENT_LOG_KEPT + 1 : 1;
+}
+
 json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most)
 {
-	const uint64_t oldest = l->newest > EVENT_LOG_KEPT ? l->newest - EVENT_LOG_KEPT + 1 : 1;
+	const uint64_t oldest = oldest_of(l);
 	json_t *out = json_array();
 	for (uint64_t n = after + 1 > oldest ? after + 1 : oldest; n <= l->newest && json_array_size(out) < most; n++) {
 		json_t *record = l->kept[n % EVENT_LOG_KEPT];
@@ -114,7 +125,12 @@ json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most
 	return out;
 }
 
-uint64_t event_log_newest(const struct event_log *l)
+json_t *event_log_answer(const struct event_log *l, uint64_t after, unsigned most)
 {
-	return l->newest;
+	json_t *out = json_object();
+	json_object_set_new(out, "instance", json_string(l->instance));
+	json_object_set_new(out, "events", event_log_since(l, after, most));
+	json_object_set_new(out, "oldest", json_integer((json_int_t)oldest_of(l)));
+	json_object_set_new(out, "newest", json_integer((json_int_t)l->newest));
+	return out;
 }

@@ -7,7 +7,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#define EVENT_LOG_KEPT 512u /* records in memory */
+#define EVENT_LOG_KEPT     512u /* records in memory */
+#define EVENT_LOG_INSTANCE 9u   /* hexadecimal digits, and the terminator */
 
 struct event_log;
 
@@ -24,12 +25,15 @@ int event_log_follow(struct event_log *l, const char *path);
 /* Give the file to that user, before this process becomes it. 0 or negative errno. */
 int event_log_give(const struct event_log *l, uid_t user, gid_t group);
 
-/* Takes over @record, and adds its number as "n". */
+/* Takes over @record, and adds its number as "n". Numbers begin at 1 in each process, and two processes may write one
+ * file; "instance" tells them apart. */
 void event_log_add(struct event_log *l, json_t *record);
 
 /* A new array of at most @most records with numbers above @after, oldest first. The caller owns it. */
 json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most);
 
-uint64_t event_log_newest(const struct event_log *l);
+/* The same as the answer of the control API, with the instance, and the numbers of the oldest record in memory (1: none
+ * was forgotten) and of the newest. The caller owns it. */
+json_t *event_log_answer(const struct event_log *l, uint64_t after, unsigned most);
 
 #endif

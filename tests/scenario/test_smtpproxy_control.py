@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 
 import pytest
@@ -86,6 +87,40 @@ def test_csslctl_follows_events(busy):
         assert json.loads(follower.stdout.readline())["from"] == "gone@b"
         follower.terminate()
         assert follower.wait(patience(10)) == DONE
+
+
+def test_csslctl_follows_events_into_the_process_that_takes_over(open_folder):
+    """Its numbers begin at 1 again, and both are below the number of the last record that was shown."""
+    with Sink() as sink, Proxy(open_folder, next_hop=sink.address, handover=str(open_folder / "handover.sock")) as proxy:
+        source(proxy.address, "-m", "5", "--proxy", "v2")
+        command = [binary("csslctl/csslctl"), "mail", "events", "--follow", "--json", "--socket", str(proxy.control)]
+        with subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE) as follower:
+            before = [json.loads(follower.stdout.readline()) for _ in range(5)]
+            old = proxy.replace()
+            old.wait(patience(10))
+            source(proxy.address, "-m", "2", "--proxy", "v2")
+            after = [json.loads(follower.stdout.readline()) for _ in range(2)]
+            follower.terminate()
+            assert follower.wait(patience(10)) == DONE
+    assert [e["n"] for e in before] == [1, 2, 3, 4, 5] and [e["n"] for e in after] == [1, 2]
+    assert len({e["instance"] for e in before}) == len({e["instance"] for e in after}) == 1
+    assert before[0]["instance"] != after[0]["instance"]
+
+
+def test_csslctl_tells_how_many_events_it_could_not_show(open_folder):
+    """It asks every half second; meanwhile more come than smtpproxy keeps."""
+    with Sink() as sink, Proxy(open_folder, next_hop=sink.address) as proxy:
+        source(proxy.address, "-m", "1", "--proxy", "v2")
+        command = [binary("csslctl/csslctl"), "mail", "events", "--follow", "--json", "--socket", str(proxy.control)]
+        with subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as follower:
+            assert json.loads(follower.stdout.readline())["n"] == 1
+            follower.send_signal(signal.SIGSTOP)
+            source(proxy.address, "-m", "600", "-s", "10", "-d", "--proxy", "v2")
+            follower.send_signal(signal.SIGCONT)
+            assert [json.loads(follower.stdout.readline())["n"] for _ in range(512)] == list(range(90, 602))
+            assert follower.stderr.readline() == "csslctl mail events: 88 records came too fast to be shown\n"
+            follower.terminate()
+            assert follower.wait(patience(10)) == DONE
 
 
 def test_without_a_smtpproxy_csslctl_says_so(tmp_path):

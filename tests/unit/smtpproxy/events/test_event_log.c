@@ -34,6 +34,26 @@ START_TEST(the_newest_records_are_kept)
 }
 END_TEST
 
+START_TEST(an_answer_tells_what_was_forgotten_and_of_which_process_it_is)
+{
+	struct event_log *l = event_log_create(NULL, &dropped), *other = event_log_create(NULL, &dropped);
+	for (unsigned i = 1; i <= EVENT_LOG_KEPT + 10; i++)
+		event_log_add(l, record(i));
+	json_t *one = event_log_answer(l, 3, 5), *two = event_log_answer(other, 3, 5);
+	const json_t *first = json_array_get(json_object_get(one, "events"), 0);
+	ck_assert_int_eq(json_integer_value(json_object_get(first, "n")), 11);
+	ck_assert_int_eq(json_integer_value(json_object_get(one, "oldest")), 11);
+	ck_assert_int_eq(json_integer_value(json_object_get(one, "newest")), EVENT_LOG_KEPT + 10);
+	ck_assert_int_eq(json_integer_value(json_object_get(two, "oldest")), 1);
+	ck_assert(json_equal(json_object_get(first, "instance"), json_object_get(one, "instance")));
+	ck_assert(!json_equal(json_object_get(one, "instance"), json_object_get(two, "instance")));
+	json_decref(one);
+	json_decref(two);
+	event_log_destroy(l);
+	event_log_destroy(other);
+}
+END_TEST
+
 START_TEST(each_record_is_a_line_of_the_file)
 {
 	char path[] = "/tmp/cssl-events-XXXXXX", line[128];
@@ -44,7 +64,7 @@ START_TEST(each_record_is_a_line_of_the_file)
 	event_log_add(l, record(8));
 	FILE *f = fopen(path, "r");
 	ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
-	ck_assert_str_eq(line, "{\"x\":7,\"n\":1}\n");
+	ck_assert_ptr_eq(strstr(line, "{\"x\":7,\"n\":1,\"instance\":\""), line);
 	ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
 	ck_assert_ptr_null(fgets(line, sizeof line, f));
 	fclose(f);
@@ -72,6 +92,7 @@ int main(void)
 {
 	const TTest *facts[] = {
 		the_newest_records_are_kept,
+		an_answer_tells_what_was_forgotten_and_of_which_process_it_is,
 		each_record_is_a_line_of_the_file,
 		a_record_that_cannot_be_written_is_dropped_and_counted,
 	};
