@@ -27,6 +27,8 @@
 	X(connections_lost, "connections that receivers ended within a transaction")                                   \
 	X(handshakes, "TLS handshakes with receivers")                                                                 \
 	X(handshakes_failed, "TLS handshakes with receivers that failed")                                              \
+	X(tls_given_up,                                                                                                \
+		"handshakes that failed where TLS is not demanded, so that mail goes in clear for half an hour")       \
 	X(tlsa_failed, "searches for TLSA records without a result, so that a receiver got no mail")                   \
 	X(smuggling, "messages with line ends that could hide another message")                                        \
 	X(loops, "messages and connections that would have come back")                                                 \

@@ -15,8 +15,9 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/outward/sources.h"
 
-#define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long */
-#define LINGER_ONE 1u                 /* one of a single message */
+#define CLEAR_MS   (30u * 60u * 1000u) /* longer than senders take to come again */
+#define LINGER_MS  (5u * 60u * 1000u)  /* a destination without sessions is kept so long */
+#define LINGER_ONE 1u                  /* one of a single message */
 
 static const struct outward_home *home_of(const struct destination *d)
 {
@@ -235,12 +236,26 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
 		fail_all(d, SMTP_OWN_BACKEND_UNREACHABLE);
 }
 
+/* Where TLS is not demanded, a receiver with broken or old TLS, and without a connection that works, gets its mail in
+ * clear when senders come again, as from Postfix at level `may`. Whoever can break the handshake could as well take
+ * STARTTLS out of the offers. */
+static void note_handshake(struct destination *d, const struct onward *o, enum smtp_own why)
+{
+	if (why != SMTP_OWN_BACKEND_NO_TLS || o->demand.tls != SMTPPROXY_TLS_MAY || usable(d) > 0)
+		return;
+	d->clear_till_ms = now_of(d) + CLEAR_MS;
+	home_of(d)->counters->tls_given_up++;
+	log_event(LOG_WARNING, NULL, "in clear to a receiver", "host=%s cause=%s", d->host[0] ? d->host : "-",
+		"a handshake failed, and tls is may");
+}
+
 /* Other connections may work: it may take no more than these, or one server of several may have a fault. So this counts
  * as a refusal, or else a new connection would follow at once, as long as a session waits. */
 static void on_over(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = o->destination;
 	leave(o);
+	note_handshake(d, o, why);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
 		fail_all(d, why);
@@ -425,6 +440,8 @@ static void open_missing(struct destination *d)
 			return;
 		}
 		enum smtp_own why = dane_demand(&d->dane, &d->route, &demand);
+		if (demand.tls == SMTPPROXY_TLS_MAY && now_of(d) < d->clear_till_ms)
+			demand.tls = SMTPPROXY_TLS_NONE;
 		if (!why && open_one(d, &demand) < 0)
 			why = SMTP_OWN_BACKEND_UNREACHABLE;
 		if (why) {
@@ -522,6 +539,7 @@ void destination_reload(struct destination *d)
 	struct onward *o;
 	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
 	dane_forget(&d->dane);
+	d->clear_till_ms = 0;
 	d->files++;
 	TAILQ_FOREACH(o, &d->onwards, next)
 	{

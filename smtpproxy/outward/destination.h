@@ -84,6 +84,7 @@ struct destination {
 	enum dns_trust host_trust;
 	enum smtpproxy_tls goal_tls;
 	struct dane dane;
+	uint64_t clear_till_ms;       /* until then, `may` is without TLS */
 	struct smtp_ehlo offers;      /* KNOWN */
 	struct receiver_share *share; /* @own, or that of all named messages to this receiver */
 	struct receiver_share own;

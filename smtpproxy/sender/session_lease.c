@@ -41,11 +41,11 @@ static void try(struct session *s, struct smtp_span wire)
 void session_begin_lease(struct session *s)
 {
 	const struct smtp_client_event e = session_held_event(s);
-	session_record_turn(s);
 	if (s->state == SESSION_TRIES) {
 		try(s, e.wire);
 		return;
 	}
+	session_record_turn(s);
 	smtp_tx_pass(&s->tx, &e);
 	session_pass(s, e.wire);
 	session_release_held(s);
@@ -57,6 +57,7 @@ static void keep_lease(struct session *s)
 {
 	const struct smtp_client_event e = session_held_event(s);
 	session_move(s, SESSION_LEASES);
+	session_record_turn(s);
 	smtp_tx_pass(&s->tx, &e);
 	pace_count(&s->pace, e.wire.len);
 	session_release_held(s);

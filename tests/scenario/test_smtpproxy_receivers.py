@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import socket
 import threading
 import time
 
@@ -132,3 +133,43 @@ def test_a_receiver_to_which_no_connection_can_begin_rests_as_one_that_refuses(t
             assert second.say("EHLO client.example").startswith("421 4.4.1 ")
             assert time.monotonic() - rests > 0.4  # half a second at first
         assert counters(proxy)["connections_failed"] == 2
+
+
+def spoils_tls(lines, client):
+    """Up to the handshake, which fails. Or the command behind EHLO, if that is no STARTTLS."""
+    client.sendall(b"220 old ESMTP\r\n")
+    lines.readline()
+    client.sendall(b"250-old\r\n250 STARTTLS\r\n")
+    command = lines.readline()
+    if command == b"STARTTLS\r\n":
+        client.sendall(b"220 go\r\n")
+        client.recv(5)
+    return command
+
+
+@pytest.mark.parametrize("policy,next_command", [("may", b"MAIL FROM:<a@b>\r\n"), ("encrypt", b"STARTTLS\r\n")])
+def test_a_handshake_that_fails_costs_tls_only_where_it_is_not_demanded(tmp_path, policy, next_command):
+    heard = []
+
+    def serve(server):
+        for _ in range(2):
+            client, _ = server.accept()
+            with client, client.makefile("rb") as lines, contextlib.suppress(ConnectionError):
+                heard.append(spoils_tls(lines, client))
+                if heard[-1].startswith(b"MAIL"):
+                    client.sendall(b"250 ok\r\n")
+                    lines.readline()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve, args=(server,), daemon=True)
+        thread.start()
+        with Proxy(tmp_path, next_hop=server.getsockname(), outward={"tls": policy}) as proxy:
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                assert client.say("EHLO client.example").startswith("421 4.7.4 ")
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                assert client.say("EHLO client.example").startswith("250 " if policy == "may" else "421 4.7.4 ")
+                if policy == "may":
+                    assert client.say("MAIL FROM:<a@b>").startswith("250 ")
+            assert counters(proxy)["tls_given_up"] == (policy == "may")
+        thread.join(patience(10))
+    assert heard == [b"STARTTLS\r\n", next_command]
