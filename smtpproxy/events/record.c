@@ -96,6 +96,12 @@ void record_tls(struct record *r, const char *version, const char *cipher)
 	json_object_set_new(r->fields, "tls", json_pack("{s:s, s:s}", "version", version, "cipher", cipher));
 }
 
+void record_sender_tls(struct record *r, struct smtp_span version, struct smtp_span cipher)
+{
+	json_object_set_new(r->fields, "sender_tls",
+		json_pack("{s:o, s:o}", "version", text_of(version), "cipher", text_of(cipher)));
+}
+
 json_t *record_end(struct record *r, enum record_outcome outcome, uint64_t size, uint64_t now_ms)
 {
 	static const char *const outcomes[] = {

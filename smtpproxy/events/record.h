@@ -50,7 +50,10 @@ void record_recipient_reply(struct record *r, const struct smtp_reply_line *line
 /* A reply that decides, if none does later; or the reply to the end. */
 void record_reply(struct record *r, const struct smtp_reply_line *line);
 void record_text(struct record *r, const char *key, const char *value);
+/* Toward the receiver. */
 void record_tls(struct record *r, const char *version, const char *cipher);
+/* From the sender, as a PROXY header told. */
+void record_sender_tls(struct record *r, struct smtp_span version, struct smtp_span cipher);
 
 /* The finished record, which the caller owns; @r is empty. */
 json_t *record_end(struct record *r, enum record_outcome outcome, uint64_t size, uint64_t now_ms);

@@ -353,6 +353,7 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 	r = capture_of_header(&h, &from, &to);
 	set_source(s, r == 0 ? (const struct sockaddr *)&from : (const struct sockaddr *)&s->peer);
 	session_tx_enter(s, &h);
+	session_record_header(s, &h);
 	if (s->home->queue)
 		enter_queue(s);
 	else if (next_hop(s))

@@ -130,7 +130,10 @@ struct session {
 	uint64_t heard_ms;    /* since then it is the sender that is expected to speak */
 	struct hops hops;     /* of the message */
 	struct record record; /* of the transaction */
-	uint64_t number;      /* of the session */
+	struct {
+		char version[12], cipher[48]; /* empty: in clear, or not told */
+	} sender_tls;
+	uint64_t number; /* of the session */
 	struct smtp_tx tx;
 	char client_line[SESSION_LINE_MAX], reply_line[SESSION_REPLY_MAX];
 };

@@ -177,7 +177,12 @@ void session_tx_tell_remote(struct sender_home *home, struct tx_entry *e, uint64
 /* The client's address, or the peer's. */
 void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_MAX]);
 
-/* session_record.c: each of these does nothing without an open record, but the first. */
+/* session_record.c */
+
+/* A PROXY header came; it tells of the sender's TLS. */
+void session_record_header(struct session *s, const struct proxy_header *h);
+
+/* Each of these does nothing without an open record, but the first. */
 
 void session_record_begin(struct session *s, struct smtp_span from);
 void session_record_turn(struct session *s);

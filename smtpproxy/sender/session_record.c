@@ -27,6 +27,22 @@ void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_M
 	address_format((const struct sockaddr *)&a, out);
 }
 
+static void copy_text(char *to, size_t cap, const char *from, size_t len)
+{
+	len = len < cap ? len : cap - 1;
+	if (len)
+		memcpy(to, from, len);
+	to[len] = '\0';
+}
+
+void session_record_header(struct session *s, const struct proxy_header *h)
+{
+	if (!(h->ssl_flags & PROXY_SSL))
+		return;
+	copy_text(s->sender_tls.version, sizeof s->sender_tls.version, h->ssl_version, h->ssl_version_len);
+	copy_text(s->sender_tls.cipher, sizeof s->sender_tls.cipher, h->ssl_cipher, h->ssl_cipher_len);
+}
+
 void session_record_begin(struct session *s, struct smtp_span from)
 {
 	char client[ADDRESS_TEXT_MAX], destination[ADDRESS_TEXT_MAX], name[SMTP_TX_ID_MAX + 24];
@@ -42,6 +58,8 @@ void session_record_begin(struct session *s, struct smtp_span from)
 		.wall_ms = worker_wall_ms(),
 		.now_ms = now_of(s) };
 	record_begin(&s->record, &origin, from);
+	if (s->sender_tls.version[0])
+		record_sender_tls(&s->record, smtp_span_of(s->sender_tls.version), smtp_span_of(s->sender_tls.cipher));
 	if (s->named.state != SESSION_TX_OPEN)
 		return;
 	snprintf(name, sizeof name, "%s/%" PRIu64, s->named.entry->id, s->named.number);

@@ -1,15 +1,20 @@
 """The event log of smtpproxy: one JSON line for each transaction."""
 
 import json
+import pathlib
+import re
 import signal
+import socket
+import struct
 
 from tests.lib.build import patience
 from tests.lib.mail import Sink
 from tests.lib.smtp_proxy import Proxy
-from tests.lib.smtp_talk import Talk
+from tests.lib.smtp_talk import SIGNATURE, Talk
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
 
+ROOT = pathlib.Path(__file__).parents[2]
 BODY = "Subject: x\r\n\r\nx\r\n.\r\n"
 
 
@@ -80,3 +85,35 @@ def test_a_moved_event_log_is_opened_again(tmp_path, open_folder):
                     proxy.process.send_signal(signal.SIGHUP)
                     wait_until(path.exists, patience(10), "the log is open again")
     assert len(records(open_folder / "old.json")) == len(records(path)) == 1
+
+
+def tlv(number, value):
+    return struct.pack("!BH", number, len(value)) + value
+
+
+def header_with_tls():
+    """As an agent of the cluster sends it, with the client's unique id."""
+    facts = b"\1" + bytes(4) + tlv(0x21, b"TLSv1.3") + tlv(0x23, b"TLS_AES_128_GCM_SHA256")
+    body = socket.inet_aton("192.0.2.1") + socket.inet_aton("192.0.2.2") + struct.pack("!HH", 1000, 25) + tlv(0x05, b"\x0a") + tlv(0x20, facts)
+    return SIGNATURE + b"\x21\x11" + struct.pack("!H", len(body)) + body
+
+
+def documented():
+    """The members in the table of the document."""
+    text = (ROOT / "doc" / "mail.md").read_text(encoding="utf-8").partition("## The event log")[2].partition("\n## ")[0]
+    return {word for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for word in re.findall("`([a-z_]+)`", row)}
+
+
+def test_a_full_record_has_all_members_that_the_document_describes(tmp_path):
+    chain, key = self_signed(tmp_path)
+    with Sink("--cert", str(chain), "--key", str(key)) as sink, Proxy(tmp_path, next_hop=sink.address) as proxy:
+        with Talk(proxy.address, header=header_with_tls()) as client:
+            client.ehlo()
+            client.mail(" XCSSLTX=0a/1", [f"c{number}@d" for number in range(101)])
+            client.send(BODY)
+            assert client.reply().startswith("250 ")
+        record, = proxy.events()
+    assert record.keys() == documented()
+    assert record["sender_tls"] == {"version": "TLSv1.3", "cipher": "TLS_AES_128_GCM_SHA256"}
+    assert (len(record["recipients"]), record["more"]) == (100, 1)
+    assert record["recipients"][0].keys() == {"to", "code", "enhanced", "text"}
