@@ -478,8 +478,10 @@ def test_many_transactions_cost_little_memory(tmp_path, tls, most):
 
 
 @pytest.mark.plain
-def test_a_large_message_needs_no_memory(tmp_path):
-    with proxied(tmp_path) as (proxy, sink):
+@pytest.mark.parametrize("tls", ["none", "encrypt"])
+def test_a_large_message_needs_no_memory(tmp_path, tls):
+    chain, key = self_signed(tmp_path)
+    with proxied(tmp_path, "--cert", str(chain), "--key", str(key), outward={"tls": tls}) as (proxy, sink):
         source(proxy.address, "-m", "1", "--proxy", "v2")
         before = proxy.rss()
         result = source(proxy.address, "-m", "1", "-l", str(scaled(50_000_000, 5_000_000)), "--proxy", "v2")

@@ -173,3 +173,18 @@ def test_a_handshake_that_fails_costs_tls_only_where_it_is_not_demanded(tmp_path
             assert counters(proxy)["tls_given_up"] == (policy == "may")
         thread.join(patience(10))
     assert heard == [b"STARTTLS\r\n", next_command]
+
+
+def test_a_receiver_that_does_not_answer_at_all_is_given_up(tmp_path):
+    """Its queue of new connections is full, so the kernel drops what asks for another one."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(2):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(server.getsockname())
+        with Proxy(tmp_path, next_hop=server.getsockname(), outward={"connect_timeout": "500ms"}) as proxy, \
+                Talk(proxy.address, source="192.0.2.1") as client:
+            began = time.monotonic()
+            assert client.say("EHLO client.example").startswith("421 4.4.1 ")
+            assert 0.4 < time.monotonic() - began < patience(5)
