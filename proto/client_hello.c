@@ -248,3 +248,42 @@ int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t sc
 		*out = (struct client_hello){ 0 };
 	return r;
 }
+
+/* --- the watch --- */
+
+enum watch_state { WATCH_HELLOS, WATCH_ENDED };
+
+/* The header of the next message, as far as it has come. Returns the bytes used. */
+static size_t watch_head(struct client_hello_watch *w, const uint8_t *at, size_t len)
+{
+	const size_t want = HANDSHAKE_HEADER_LEN - w->head_len;
+	const size_t n = len < want ? len : want;
+
+	memcpy(w->head + w->head_len, at, n);
+	w->head_len += (uint8_t)n;
+	if (w->head[0] != HANDSHAKE_CLIENT_HELLO)
+		w->state = WATCH_ENDED;
+	if (w->head_len == HANDSHAKE_HEADER_LEN) {
+		struct wire_reader r = wire_reader(w->head + 1, HANDSHAKE_HEADER_LEN - 1);
+		w->left = wire_u24(&r);
+	}
+	return n;
+}
+
+int client_hello_watch(struct client_hello_watch *w, const uint8_t *payload, size_t len)
+{
+	while (len > 0 && w->state == WATCH_HELLOS) {
+		size_t n = w->left < len ? w->left : len;
+		if (w->head_len < HANDSHAKE_HEADER_LEN)
+			n = watch_head(w, payload, len);
+		else
+			w->left -= (uint32_t)n;
+		if (w->state == WATCH_HELLOS && HANDSHAKE_HEADER_LEN + w->left > CLIENT_HELLO_MAX)
+			return CSSL_E_TOO_LONG;
+		if (w->head_len == HANDSHAKE_HEADER_LEN && w->left == 0)
+			w->head_len = 0; /* behind a HelloRetryRequest there is a second one */
+		payload += n;
+		len -= n;
+	}
+	return 0;
+}

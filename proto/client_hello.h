@@ -30,7 +30,22 @@ struct client_hello {
  * answers with an alert. A hello in several records is put together in @scratch, which has room for CLIENT_HELLO_MAX
  * bytes; pointers in @out may point into it.
  */
-#define CLIENT_HELLO_MAX 65536u
+#define CLIENT_HELLO_MAX 32768u
 int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratch_len, struct client_hello *out);
+
+/* Watches what a client's handshake records say before any of them is encrypted. OpenSSL makes room for a message as
+ * soon as it knows the length that its header claims, 131396 bytes for nine. No real hello is longer than
+ * CLIENT_HELLO_MAX: BoringSSL's servers refuse more than 16384 bytes (ssl_max_handshake_message_len), and a TLS 1.2
+ * ticket of our own has up to SESSION_DER_MAX and some bytes more. The first message that is no hello ends the watch.
+ */
+struct client_hello_watch {
+	uint8_t head[4]; /* of the message under way */
+	uint8_t head_len;
+	uint8_t state; /* client_hello.c */
+	uint32_t left; /* of its body */
+};
+
+/* @payload is that of the next handshake record. 0, or CSSL_E_TOO_LONG: it must not be read. */
+int client_hello_watch(struct client_hello_watch *w, const uint8_t *payload, size_t len);
 
 #endif

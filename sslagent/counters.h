@@ -37,6 +37,8 @@
 	X(HANDSHAKES_REFUSED_TIMEOUT, "handshakes_refused_timeout", MONOTONIC, "Handshakes refused: not over in time") \
 	X(HANDSHAKES_REFUSED_CLIENT_GONE, "handshakes_refused_client_gone", MONOTONIC,                                 \
 		"Handshakes refused: the client went away")                                                            \
+	X(HANDSHAKES_REFUSED_HELLO, "handshakes_refused_hello", MONOTONIC,                                             \
+		"Handshakes refused: the hello claimed more than 32 KiB")                                              \
 	X(HANDSHAKES_REFUSED_OTHER, "handshakes_refused_other", MONOTONIC, "Handshakes refused: another reason")       \
 	X(EARLY_DATA_SKIPPED, "early_data_skipped", MONOTONIC,                                                         \
 		"Handshakes whose client had offered early data, which is never accepted")                             \

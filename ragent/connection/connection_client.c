@@ -253,6 +253,11 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 
 	if (r == HELLO_INCOMPLETE)
 		return 0;
+	if (r == CSSL_E_TOO_LONG) {
+		counter_add(&c->home->counters.hellos_too_long, 1);
+		connection_refuse(c, END_HANDSHAKE_FAILED, TLS_ALERT_ILLEGAL_PARAMETER);
+		return len;
+	}
 	if (r < 0) {
 		end_unless_tls(c, first_bytes_judge(data, len));
 		return len;

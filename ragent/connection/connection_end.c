@@ -204,11 +204,11 @@ void connection_end_saying(struct connection *c, enum end_reason reason, const v
 }
 
 /* RFC 8446 6.2: an alert in place of the server. */
-void connection_refuse(struct connection *c, enum end_reason reason)
+void connection_refuse(struct connection *c, enum end_reason reason, enum tls_alert alert)
 {
-	static const uint8_t alert[] = { TLS_ALERT, 3, 3, 0, 2, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR };
+	const uint8_t record[] = { TLS_ALERT, 3, 3, 0, 2, TLS_ALERT_FATAL, (uint8_t)alert };
 
-	connection_end_saying(c, reason, alert, sizeof alert);
+	connection_end_saying(c, reason, record, sizeof record);
 }
 
 void connection_send_finish(struct connection *c, enum end_reason reason)

@@ -328,7 +328,7 @@ int connection_is_answered(const struct connection *c);
  * server. Later they would contradict an agent that has keys: then, and without words, by a reset. */
 void connection_end_saying(struct connection *c, enum end_reason reason, const void *words, size_t len);
 /* By a fatal alert, internal_error. */
-void connection_refuse(struct connection *c, enum end_reason reason);
+void connection_refuse(struct connection *c, enum end_reason reason, enum tls_alert alert);
 /* While draining: end it if connection_is_answered(). */
 void connection_drain_if_idle(struct connection *c);
 /* CLOSING: give up the client's descriptor. */

@@ -115,7 +115,7 @@ static void wait_for_agent(struct connection *c)
 		counter_add(&c->home->counters.hellos_held, connection_limits(c)->agent_wait_ms > 0);
 	}
 	if (now_ms - c->busy->wait_began_ms >= connection_limits(c)->agent_wait_ms) {
-		connection_refuse(c, END_NO_AGENT);
+		connection_refuse(c, END_NO_AGENT, TLS_ALERT_INTERNAL_ERROR);
 		return;
 	}
 	connection_open_later(c);
@@ -124,7 +124,7 @@ static void wait_for_agent(struct connection *c)
 void connection_open_again(struct connection *c, uint64_t left_ms)
 {
 	if (left_ms == 0) {
-		connection_refuse(c, END_HANDSHAKE_TIMEOUT);
+		connection_refuse(c, END_HANDSHAKE_TIMEOUT, TLS_ALERT_INTERNAL_ERROR);
 		return;
 	}
 	c->attempts = 0;
@@ -137,7 +137,7 @@ void connection_send_open(struct connection *c, int except)
 	struct link *l = NULL;
 
 	if (++c->attempts > ATTEMPTS_MAX) {
-		connection_refuse(c, END_OVERLOADED);
+		connection_refuse(c, END_OVERLOADED, TLS_ALERT_INTERNAL_ERROR);
 		return;
 	}
 	if (dispatch_hello(&c->home->links, c->front, &c->endpoints.client, c->hello, except, &d) == 0)

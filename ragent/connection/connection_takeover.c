@@ -261,7 +261,7 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 	case TAKEOVER_RESTART: restart(c, agent); break;
 	case TAKEOVER_REFUSE:
 		counter_add(&c->home->counters.takeovers_ended, 1);
-		connection_refuse(c, END_AGENT_LOST);
+		connection_refuse(c, END_AGENT_LOST, TLS_ALERT_INTERNAL_ERROR);
 		break;
 	case TAKEOVER_REST:
 		lose_owner(c);

@@ -16,6 +16,21 @@ static enum hello_offer offer_of(const struct client_hello *h, const uint8_t che
 	return HELLO_FULL;
 }
 
+/* 0 or CSSL_E_TOO_LONG, of the whole records in @data. */
+static int watch(const uint8_t *data, size_t len)
+{
+	struct client_hello_watch w = { 0 };
+	struct tls_record_header record;
+	int r = 0;
+
+	while (r == 0 && tls_record_scan(data, len, &record) == 0 && record.type == TLS_HANDSHAKE) {
+		r = client_hello_watch(&w, data + TLS_RECORD_HEADER_LEN, record.length);
+		data += TLS_RECORD_HEADER_LEN + record.length;
+		len -= TLS_RECORD_HEADER_LEN + record.length;
+	}
+	return r;
+}
+
 int hello_look(const uint8_t *data, size_t len, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN],
 	uint8_t *scratch, enum hello_offer *offer)
 {
@@ -29,6 +44,8 @@ int hello_look(const uint8_t *data, size_t len, const uint8_t check_key[static S
 		return CSSL_E_TYPE;
 	if (tls_record_scan(data, len, &first) == TLS_RECORD_INCOMPLETE)
 		return HELLO_INCOMPLETE;
+	if (watch(data, len) < 0)
+		return CSSL_E_TOO_LONG;
 	*offer = HELLO_FULL;
 	int r = client_hello_scan(data, len, scratch, CLIENT_HELLO_MAX, &hello);
 	if (r == 0)

@@ -187,6 +187,17 @@ struct turn_waiter *handshake_waiter(struct handshake *h)
 	return &h->waiter;
 }
 
+/* As OpenSSL answers a message above its own bound. Hellos are in the clear, and so is this. */
+static int refuse_hello(struct handshake *h)
+{
+	static const uint8_t alert[] = { TLS_ALERT, 3, 3, 0, 2, TLS_ALERT_FATAL, TLS_ALERT_ILLEGAL_PARAMETER };
+
+	BIO_write(SSL_get_wbio(h->ssl), alert, sizeof alert);
+	int r = fail(h, "the hello claims too many bytes");
+	h->refusal = REFUSAL_HELLO;
+	return r;
+}
+
 int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 {
 	if (h->state != HANDSHAKE_FEEDING)
@@ -194,6 +205,9 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 	const char *point = h->records++ == 0 ? "handshake.hello" : "handshake.before_finished";
 	if (fault_at(point, NULL, NULL) == FAULT_FAIL)
 		return fail(h, "fault point");
+	if (record[0] == TLS_HANDSHAKE && len > TLS_RECORD_HEADER_LEN &&
+		client_hello_watch(&h->watch, record + TLS_RECORD_HEADER_LEN, len - TLS_RECORD_HEADER_LEN) < 0)
+		return refuse_hello(h);
 	h->sealed_by_client = record[0] == TLS_CHANGE_CIPHER_SPEC ? 0 : h->sealed_by_client + 1;
 	h->bio.in = record;
 	h->bio.in_len = len;

@@ -2,6 +2,7 @@
 #ifndef CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
 #define CSSL_SSLAGENT_HANDSHAKE_INTERNAL_H
 
+#include "proto/client_hello.h"
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/key_schedule.h"
 #include "sslagent/tls/record_bio.h"
@@ -49,6 +50,7 @@ struct handshake {
 	struct turn_waiter waiter;
 	enum handshake_state state;
 	unsigned records; /* fed */
+	struct client_hello_watch watch;
 	struct hello hello;
 
 	/* Resumption. */

@@ -31,6 +31,10 @@ static const char *const default_groups[] = { "X25519MLKEM768:X25519:P-256:P-384
  * other servers mostly allow one record of 16384 bytes; the rest is room for record overhead. */
 #define EARLY_DATA_SKIPPED_MAX 32768u
 
+/* A client's chain of certificates. OpenSSL makes room for what the header of the message claims, 100 KiB by default,
+ * and --check counts on less. The leaf must fit into a SESS_OBJ (CERTIFICATE_MAX) anyway. */
+#define CERTIFICATES_MAX 32768
+
 struct tls_contexts {
 	atomic_uint references;
 	struct tls_listener *listeners;
@@ -162,6 +166,7 @@ static SSL_CTX *context_create(const struct making *m)
 	/* Without NO_AUTO_CHAIN every handshake searches a chain in the store of client CAs. With RELEASE_BUFFERS, a
 	 * handshake that waits for its client holds no buffers for records (33 KB). */
 	SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN | SSL_MODE_RELEASE_BUFFERS);
+	SSL_CTX_set_max_cert_list(ctx, CERTIFICATES_MAX);
 	/* Early data is never accepted. Early data of a client with another terminator's ticket are skipped. */
 	SSL_CTX_set_max_early_data(ctx, 0);
 	SSL_CTX_set_recv_max_early_data(ctx, EARLY_DATA_SKIPPED_MAX);

@@ -27,10 +27,10 @@ class HalfOpen:
     """`count` of them to `where`, from each of `sources` in turn, at most `per_s` a second. They stay until close(), except those that
     the other side ends: their descriptors are used again, and refused() says how many they were."""
 
-    def __init__(self, where, count, sources=("127.0.0.1",), at_once=200, per_s=None):
+    def __init__(self, where, count, sources=("127.0.0.1",), at_once=200, per_s=None, hello=None):
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        self._hello, self._sockets, self._ended = client_hello(), {}, 0
+        self._hello, self._sockets, self._ended = hello or client_hello(), {}, 0
         self._poll = select.epoll()
         connecting, next_at = {}, 0
         for number in range(count):

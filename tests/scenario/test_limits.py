@@ -189,7 +189,7 @@ def test_a_busy_connection_outlives_the_idle_time_out(hasty):
 
 # First bytes
 
-UNEXPECTED_MESSAGE, RECORD_OVERFLOW, PROTOCOL_VERSION = 10, 22, 70
+UNEXPECTED_MESSAGE, RECORD_OVERFLOW, ILLEGAL_PARAMETER, PROTOCOL_VERSION = 10, 22, 47, 70
 SENTENCE = b"This port takes TLS only"
 
 # What is said, and what is heard: an alert in the clear, a sentence, or a reset.
@@ -319,6 +319,25 @@ def test_a_handshake_that_cannot_be_gets_an_alert(cluster, listener, said):
         assert sock.recv(7, socket.MSG_WAITALL)[:6] == bytes.fromhex("150303000202")
         end_of(sock)
     assert cluster.counter("handshakes_failed") == before + 1
+
+
+@pytest.mark.parametrize("cut", [0, 1, 3], ids=["at once", "a byte first", "three bytes first"])
+@pytest.mark.parametrize("claims", [0x7ffd, 0x020144, 0xffffff])
+@pytest.mark.parametrize("listener", ["sf", "direct"])
+def test_a_hello_that_claims_too_much_is_refused_and_counted(cluster, listener, claims, cut):
+    names = [("ragent", "hellos_too_long"), ("ragent", "ended_handshake_failed"), ("a1", "handshakes_refused_hello"),
+             ("a1", "connections_opened")]
+
+    def counted():
+        counters = cluster.counters()
+        return [counters[node][name] for node, name in names]
+    before, head = counted(), b"\x01" + claims.to_bytes(3, "big")
+    with connect(cluster.sf if listener == "sf" else cluster.direct["a1"]) as sock:
+        for part in (head[:cut], head[cut:]):
+            sock.sendall(b"\x16\x03\x01\x00" + bytes([len(part)]) + part if part else b"")
+        assert sock.recv(7, socket.MSG_WAITALL) == bytes([21, 3, 3, 0, 2, 2, ILLEGAL_PARAMETER])
+        end_of(sock)
+    wait_until(lambda: counted() == [n + more for n, more in zip(before, [1, 1, 0, 0] if listener == "sf" else [0, 0, 1, 1])])
 
 
 @pytest.mark.parametrize("mover", [0, 1], indirect=True)

@@ -144,6 +144,18 @@ def test_what_half_open_handshakes_took_goes_back(start_cluster):
     wait_until(lambda: "memory given back" in cluster.log("a1"), patience(5))
 
 
+@pytest.mark.plain
+def test_hellos_that_claim_what_they_never_say_take_no_more(start_cluster):
+    cluster = start_cluster("--agents", "1", edit=edits.edits(
+        edits.at_end("limits: { handshakes: 1024, handshakes_per_source: off, handshake_timeout: 2min }")))
+    check_served(cluster, 20)
+    before = resident(cluster, "a1")
+    with HalfOpen(cluster.direct["a1"], 500, hello=bytes.fromhex("1603010004" "01007ffc")), \
+            HalfOpen(cluster.direct["a1"], 500, hello=bytes.fromhex("1603010004" "01020144")) as refused:
+        wait_until(lambda: refused.refused() == 500 and under_way(cluster, "a1") == 500)
+        assert resident(cluster, "a1") - before < 500 * 96 * 1024
+
+
 # Heads of requests
 
 HEAD_S = patience(0.6)

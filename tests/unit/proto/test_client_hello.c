@@ -216,11 +216,45 @@ START_TEST(anything_but_a_hello_is_refused)
 }
 END_TEST
 
-START_TEST(a_hello_that_claims_more_than_64_KiB_is_refused_at_once)
+START_TEST(a_hello_that_claims_more_than_32_KiB_is_refused_at_once)
 {
 	struct client_hello c;
-	const uint8_t head[] = { TLS_HANDSHAKE, 3, 1, 0, 4, 1, 1, 0, 0 };
+	const uint8_t head[] = { TLS_HANDSHAKE, 3, 1, 0, 4, 1, 0, 0x7f, 0xfd };
 	ck_assert_int_eq(client_hello_scan(head, sizeof(head), scratch, sizeof(scratch), &c), CSSL_E_TOO_LONG);
+}
+END_TEST
+
+START_TEST(the_watch_ends_at_a_hello_that_claims_more_than_32_KiB)
+{
+	static const uint8_t most[] = { 1, 0, 0x7f, 0xfc }, more[] = { 1, 0, 0x7f, 0xfd },
+			     other[] = { 16, 0, 0x7f, 0xfd };
+
+	for (size_t part = 1; part <= sizeof(most); part++) {
+		struct client_hello_watch w[3] = { 0 };
+		for (size_t at = 0; at < sizeof(most); at += part) {
+			const size_t n = sizeof(most) - at < part ? sizeof(most) - at : part;
+			const int whole = at + n == sizeof(most);
+			ck_assert_int_eq(client_hello_watch(&w[0], most + at, n), 0);
+			ck_assert_int_eq(client_hello_watch(&w[1], more + at, n), whole ? CSSL_E_TOO_LONG : 0);
+			ck_assert_int_eq(client_hello_watch(&w[2], other + at, n), 0);
+		}
+	}
+}
+END_TEST
+
+START_TEST(the_watch_looks_at_a_second_hello_and_at_nothing_behind_another_message)
+{
+	static const uint8_t first[] = { 1, 0, 0, 2, 9, 9 }, most[] = { 1, 0, 0x7f, 0xfd },
+			     other[] = { 16, 0, 0, 1, 7 };
+	static const uint8_t both[] = { 1, 0, 0, 2, 9, 9, 1, 0xff, 0xff, 0xff };
+	struct client_hello_watch w = { 0 }, ended = { 0 }, one = { 0 };
+
+	ck_assert_int_eq(client_hello_watch(&w, first, sizeof(first)), 0);
+	ck_assert_int_eq(client_hello_watch(&w, most, sizeof(most)), CSSL_E_TOO_LONG);
+	ck_assert_int_eq(client_hello_watch(&ended, first, sizeof(first)), 0);
+	ck_assert_int_eq(client_hello_watch(&ended, other, sizeof(other)), 0);
+	ck_assert_int_eq(client_hello_watch(&ended, most, sizeof(most)), 0); /* maybe a ciphertext */
+	ck_assert_int_eq(client_hello_watch(&one, both, sizeof(both)), CSSL_E_TOO_LONG);
 }
 END_TEST
 
@@ -513,7 +547,9 @@ int main(void)
 		a_hello_longer_than_the_scratch_is_refused,
 		bytes_behind_the_hello_are_not_looked_at_but_in_its_record_refused,
 		anything_but_a_hello_is_refused,
-		a_hello_that_claims_more_than_64_KiB_is_refused_at_once,
+		a_hello_that_claims_more_than_32_KiB_is_refused_at_once,
+		the_watch_ends_at_a_hello_that_claims_more_than_32_KiB,
+		the_watch_looks_at_a_second_hello_and_at_nothing_behind_another_message,
 		an_empty_handshake_record_is_refused,
 		the_longest_hello_and_record_are_read_and_no_longer_ones,
 		a_later_record_of_another_type_is_refused,

@@ -239,6 +239,8 @@ size_t record_make(uint8_t *out, uint8_t type, uint16_t body, uint8_t fill)
 {
 	tls_record_header_write(out, type, TLS12_VERSION_WIRE, body);
 	memset(out + TLS_RECORD_HEADER_LEN, fill, body);
+	if (type == TLS_HANDSHAKE)
+		out[TLS_RECORD_HEADER_LEN] = 2; /* no hello: RAgent gives it to an agent, as it gives a hello */
 	return RECORD_OF((size_t)body);
 }
 

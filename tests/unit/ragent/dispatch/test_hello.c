@@ -122,6 +122,18 @@ START_TEST(a_malformed_hello_is_the_agents_to_answer)
 }
 END_TEST
 
+START_TEST(a_hello_that_claims_too_much_is_refused)
+{
+	static const uint8_t claims[][12] = { { 22, 3, 1, 0, 4, 1, 2, 1, 0x44 }, { 22, 3, 1, 0, 4, 1, 0, 0x7f, 0xfd },
+		{ 22, 3, 1, 0, 4, 1, 0, 0x7f, 0xfc } };
+	enum hello_offer offer;
+
+	ck_assert_int_eq(look(claims[0], 9, &offer), CSSL_E_TOO_LONG);
+	ck_assert_int_eq(look(claims[1], 9, &offer), CSSL_E_TOO_LONG);
+	ck_assert_int_eq(look(claims[2], 9, &offer), HELLO_INCOMPLETE);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -133,6 +145,7 @@ int main(void)
 		every_shorter_hello_is_incomplete,
 		bytes_that_begin_with_no_handshake_record_are_not_tls,
 		a_malformed_hello_is_the_agents_to_answer,
+		a_hello_that_claims_too_much_is_refused,
 	};
 
 	return suite_run("hello", facts, SUITE_LEN(facts));

@@ -4,6 +4,7 @@
 #include <openssl/x509.h>
 #include <string.h>
 
+#include "conf/memory.h"
 #include "net/arena.h"
 #include "proto/error.h"
 #include "sslagent/tls/handshake_internal.h"
@@ -298,6 +299,35 @@ START_TEST(garbage_fails_with_an_alert_and_a_cause)
 }
 END_TEST
 
+/* In one record, and with a header that is cut. */
+START_TEST(a_hello_that_claims_too_much_fails_before_openssl_makes_room)
+{
+	static const uint8_t records[][2][9] = { { { 22, 3, 1, 0, 4, 1, 2, 1, 0x44 }, { 0 } },
+		{ { 22, 3, 1, 0, 3, 1, 0, 0x80 }, { 22, 3, 1, 0, 1, 0 } } };
+	const uint8_t *out;
+	struct handshake_params params = { .arena = handshake_arena_create() };
+
+	start();
+	for (size_t i = 0; i < 2; i++) {
+		struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
+		int r = handshake_feed(h, records[i][0], 5u + records[i][0][4]);
+		if (i > 0) {
+			ck_assert_int_eq(r, HANDSHAKE_MORE);
+			r = handshake_feed(h, records[i][1], 6);
+		}
+		ck_assert_int_lt(r, 0);
+		ck_assert_int_eq(handshake_refusal(h), REFUSAL_HELLO);
+		ck_assert_uint_eq(handshake_output(h, &out), 7);
+		ck_assert_uint_eq(out[0], TLS_ALERT);
+		ck_assert_uint_eq(out[5], TLS_ALERT_FATAL);
+		ck_assert_uint_eq(out[6], TLS_ALERT_ILLEGAL_PARAMETER);
+		handshake_destroy(h);
+	}
+	arena_destroy(params.arena);
+	cluster_stop();
+}
+END_TEST
+
 START_TEST(an_unfinished_handshake_can_be_dropped_at_any_record)
 {
 	start();
@@ -366,6 +396,43 @@ START_TEST(a_handshake_that_waits_for_its_client_holds_no_buffers_for_records)
 	cluster_stop();
 }
 END_TEST
+
+/* Where OpenSSL makes room for what a header claims: a hello, and a message with certificates behind our flight. */
+START_TEST(a_handshake_that_claims_the_most_takes_less_than_check_says)
+{
+	static const uint8_t hello[] = { 22, 3, 1, 0, 4, 1, 0, 0x7f, 0xfc };
+	static const uint8_t certificates[] = { 22, 3, 3, 0, 4, 11, 0, 0x80, 0 };
+	struct memory_client_config config = { .version = TLS1_2_VERSION };
+	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake *waiting[WAITING];
+	const uint8_t *first = hello;
+	size_t len = sizeof(hello);
+
+	cluster_prepare();
+	conf.listener.tls.client_ca = pki.ca_path;
+	conf.listener.tls.client_certificate = CONF_CLIENT_CERT_REQUIRED;
+	cluster_start();
+	client = memory_client_create(&config);
+	memory_client_handshake(client);
+	if (_i == 1)
+		len = memory_client_output(client, &first);
+	struct mallinfo2 before = mallinfo2();
+	for (unsigned i = 0; i < WAITING; i++) {
+		waiting[i] = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
+		ck_assert_int_eq(handshake_feed(waiting[i], first, len), HANDSHAKE_MORE);
+		if (_i == 1)
+			ck_assert_int_eq(
+				handshake_feed(waiting[i], certificates, sizeof(certificates)), HANDSHAKE_MORE);
+	}
+	struct mallinfo2 after = mallinfo2();
+	ck_assert_uint_le((after.uordblks + after.hblkhd - before.uordblks - before.hblkhd) / WAITING,
+		MEMORY_OF_HANDSHAKE - sizeof(struct handshake));
+	for (unsigned i = 0; i < WAITING; i++)
+		handshake_destroy(waiting[i]);
+	arena_destroy(params.arena);
+	cluster_stop();
+}
+END_TEST
 #endif
 
 int main(void)
@@ -387,10 +454,12 @@ int main(void)
 	tcase_add_loop_test(t, client_certificates_of_many_records_are_taken, 0, 2);
 	tcase_add_test(t, a_common_name_with_a_nul_inside_is_none);
 	tcase_add_test(t, garbage_fails_with_an_alert_and_a_cause);
+	tcase_add_test(t, a_hello_that_claims_too_much_fails_before_openssl_makes_room);
 	tcase_add_test(t, an_unfinished_handshake_can_be_dropped_at_any_record);
 	tcase_add_test(t, states_move_as_drawn);
 #ifndef CSSL_SANITIZED
 	tcase_add_loop_test(t, a_handshake_that_waits_for_its_client_holds_no_buffers_for_records, 0, 2);
+	tcase_add_loop_test(t, a_handshake_that_claims_the_most_takes_less_than_check_says, 0, 2);
 #endif
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
