@@ -74,6 +74,7 @@ LENIENT = {
     "first length": lambda lengths, chunked: lengths[0] if lengths else "chunked" if chunked else 0,
     "last length": lambda lengths, chunked: lengths[-1] if lengths else 0,
     "no chunks": lambda lengths, chunked: (lengths or [0])[0],
+    "no bodies": lambda lengths, chunked: 0,
 }
 
 

@@ -7,6 +7,7 @@ import itertools
 import json
 import pathlib
 import re
+import socket
 
 import pytest
 
@@ -53,11 +54,33 @@ def cluster(request, start_module_cluster, tmp_path_factory):
         yield start_module_cluster("--agents", "1", "--backend", address, edit=edits(nobody_moves, reuses))
 
 
-def bytes_of(attack):
+def parts_of(attack):
+    """Head and body."""
     chunk = f"{len(SMUGGLED_IN_CHUNK):x}\r\n{SMUGGLED_IN_CHUNK}\r\n"
     body = attack["body"].replace("{smuggled}", SMUGGLED).replace("{chunk}", chunk)
     head = attack["head"].replace("{body}", str(len(body))).replace("{half}", str(HALF))
-    return (head + body).encode("latin-1")
+    return head.encode("latin-1"), body.encode("latin-1")
+
+
+def says_at_once(attacker, attack):
+    attacker.sendall(b"".join(parts_of(attack)))
+
+
+def says_byte_by_byte(attacker, attack):
+    """Each in a record of its own."""
+    attacker.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with contextlib.suppress(OSError):  # it may be cut off in the middle
+        for byte in b"".join(parts_of(attack)):
+            attacker.sendall(bytes([byte]))
+
+
+def says_the_body_late(attacker, attack):
+    """The answer may come before it."""
+    head, body = parts_of(attack)
+    attacker.sendall(head)
+    hear(attacker)
+    with contextlib.suppress(OSError):
+        attacker.sendall(body)
 
 
 def hear(client):
@@ -100,15 +123,16 @@ def body_of(answers):
 
 
 @pytest.mark.tool("nginx", "haproxy")
+@pytest.mark.parametrize("says", [says_at_once, says_byte_by_byte, says_the_body_late], ids=lambda says: says.__name__[5:])
 @pytest.mark.parametrize("attack", CORPUS, ids=lambda attack: attack["name"])
-def test_nobody_gets_an_answer_that_is_another_clients(cluster, attack):
+def test_nobody_gets_an_answer_that_is_another_clients(cluster, attack, says):
     """While the attacker stays, and when it is gone."""
     where = cluster.sf if next(numbers) % 2 else cluster.direct["a1"]
     with contextlib.closing(cluster.http(where)) as web:
         web.request("GET", "/first")
         assert web.getresponse().read() == b"/first"
     with cluster.connect(where) as attacker:
-        attacker.sendall(bytes_of(attack))
+        says(attacker, attack)
         hear(attacker)
         victims_ask(cluster, where)
     a_victim_pipelines(cluster, where)

@@ -187,12 +187,6 @@ static int has_body(const llhttp_t *p)
 	return p->content_length > 0 || (p->flags & F_TRANSFER_ENCODING);
 }
 
-/* Some backends expect no body with this method (RFC 9110 9.3.1), and take the body for the next request. */
-static int wants_no_body(llhttp_method_t method)
-{
-	return repeat_of(method) == HTTP_REPEAT_ANY_TIME || method == HTTP_DELETE;
-}
-
 static int on_request_headers(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
@@ -202,7 +196,9 @@ static int on_request_headers(llhttp_t *p)
 	http_parser_headed(p);
 	h->headed = h->begun;
 	judge_head(h, p);
-	if ((p->flags & F_TRANSFER_ENCODING) || (has_body(p) && wants_no_body((llhttp_method_t)p->method)))
+	/* Some backends do not read a body where they have no use for it, even that of a POST, and take it for the next
+	 * request. */
+	if (has_body(p))
 		h->framing = HTTP_FRAMING_DOUBTED;
 	if (repeat > h->repeat)
 		h->repeat = (uint8_t)repeat;

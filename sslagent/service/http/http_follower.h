@@ -17,9 +17,8 @@
 struct http_follower;
 
 /* Does every other parser, however lenient, see the same messages? That is doubted if a header field is folded, a
- * line does not end in CRLF, a version is not 1.1, requests are pipelined, a request has Transfer-Encoding,
- * something like it or a body that its method does not expect, or a head comes in pieces (then its lines were not
- * checked). */
+ * line does not end in CRLF, a version is not 1.1, requests are pipelined, a request has a body,
+ * Transfer-Encoding or something like it, or a head comes in pieces (then its lines were not checked). */
 enum http_framing { HTTP_FRAMING_PLAIN, HTTP_FRAMING_DOUBTED };
 
 enum http_following { HTTP_FOLLOWS, HTTP_GAVE_UP };

@@ -382,7 +382,7 @@ static const struct {
 } framings[] = {
 	{ GET, OK5, HTTP_FRAMING_PLAIN },
 	{ HEAD, "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\n", HTTP_FRAMING_PLAIN },
-	{ POST, "HTTP/1.1 204 No Content\r\n\r\n", HTTP_FRAMING_PLAIN },
+	{ "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", OK5, HTTP_FRAMING_PLAIN },
 	{ "DELETE /x HTTP/1.1\r\nHost: a\r\n\r\n", OK5, HTTP_FRAMING_PLAIN },
 	{ GET, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", HTTP_FRAMING_PLAIN },
 	{ GET, "HTTP/1.1 100 Continue\r\n\r\n" OK5, HTTP_FRAMING_PLAIN },
@@ -405,6 +405,8 @@ static const struct {
 	{ "POST / HTTP/1.1\r\nContent-Length : 3\r\n\r\nabc", OK5, HTTP_FRAMING_DOUBTED },
 	{ "POST / HTTP/1.1\r\nContent-Length: +3\r\n\r\nabc", OK5, HTTP_FRAMING_DOUBTED },
 	{ "POST / HTTP/1.1\r\nContent-Length: 3, 3\r\n\r\nabc", OK5, HTTP_FRAMING_DOUBTED },
+	{ POST, "HTTP/1.1 204 No Content\r\n\r\n", HTTP_FRAMING_DOUBTED },
+	{ "PUT / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", OK5, HTTP_FRAMING_DOUBTED },
 	/* answers */
 	{ GET, "HTTP/1.1 200 OK\r\nX: y\r\n z\r\nContent-Length: 0\r\n\r\n", HTTP_FRAMING_DOUBTED },
 	{ GET, "HTTP/1.1 200 OK\nContent-Length: 0\n\n", HTTP_FRAMING_DOUBTED },
