@@ -77,6 +77,8 @@ int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t mad
  * connection ended or rests; peers may drop its live part. */
 void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
 	const struct seen_mark *at, uint32_t read_generation);
+/* Remember it, without a word to the peers. */
+void cluster_note_adopted(struct cluster *c, const struct connection_id *id, const struct seen_mark *at);
 void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct connection_id *id,
 	const struct seen_mark *at, enum seen_stop stop);
 

@@ -97,6 +97,9 @@ struct consumed_mark {
 /* enough for the facts of most sessions */
 #define CONNECTION_FACTS_BLOCK 144u
 
+/* Do the peers know the keys of our last KeyUpdate? NEVER: there was none. */
+enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
+
 /* Not opaque, because its own files (connection*.c) share it. No other code uses its members. */
 struct connection {
 	struct connection_home *home;
@@ -114,9 +117,11 @@ struct connection {
 	uint8_t delivered;    /* enum delivered */
 	uint8_t end_reason;   /* ENDING: goes with the last record */
 	uint8_t last_words;   /* ENDING: enum last_words, sealed as soon as that is allowed */
+	uint8_t keys_told;    /* enum keys_told */
 	uint16_t epoch;
 	uint32_t facts_len;
 	uint32_t head_number;           /* number of the request whose head is incomplete */
+	uint32_t keys_told_ms;          /* likewise: when peers heard of a KeyUpdate of ours */
 	uint32_t owner_since_ms;        /* on its worker's clock, which wraps here */
 	uint64_t head_until_ms;         /* the time limit of that head; 0: there is none */
 	uint8_t token[ADOPT_TOKEN_LEN]; /* of the last sealed copy that RAgent got */

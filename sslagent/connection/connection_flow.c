@@ -459,14 +459,31 @@ void connection_pump(struct connection *c)
 	connection_hand_off_if_settled(c);
 }
 
+/* A client may ask for a KeyUpdate every second. Peers hear of the newest keys that often at most. */
+#define KEYS_TOLD_EVERY_MS 10000u
+
+/* No peer may use keys that are older than these. Those that could not be told yet are told with a later ACCEPTED. */
+static void tell_keys(struct connection *c)
+{
+	const uint32_t now_ms = (uint32_t)worker_now_ms(c->home->worker);
+	const struct seen_mark at = connection_sealed_mark(c);
+
+	if (c->keys_told != KEYS_TOLD_NEVER && now_ms - c->keys_told_ms < KEYS_TOLD_EVERY_MS) {
+		c->keys_told = KEYS_UNTOLD;
+		cluster_note_adopted(c->home->cluster, &c->id, &at);
+		return;
+	}
+	c->keys_told = KEYS_TOLD;
+	c->keys_told_ms = now_ms;
+	cluster_tell_adopted(c->home->cluster, c->home->worker, &c->id, &at, live_position(c->live).read_generation);
+}
+
 /* From the commit on RAgent knows of the new keys, and no owner may use older ones. */
 static void commit_keys(struct connection *c, uint32_t write_generation)
 {
 	live_committed(c->live, write_generation);
-	if (live_due(c->live) == LIVE_WAITS_FOR_COMMIT || !carrier_moves(c->carrier))
-		return;
-	const struct seen_mark at = connection_sealed_mark(c);
-	cluster_tell_adopted(c->home->cluster, c->home->worker, &c->id, &at, live_position(c->live).read_generation);
+	if (live_due(c->live) != LIVE_WAITS_FOR_COMMIT && carrier_moves(c->carrier))
+		tell_keys(c);
 }
 
 void connection_count_accepted(struct connection *c, struct connection_event *e)
@@ -476,6 +493,8 @@ void connection_count_accepted(struct connection *c, struct connection_event *e)
 		commit_keys(c, e->accepted->write_generation);
 	else if (c->live)
 		live_committed(c->live, e->accepted->write_generation);
+	if (c->live && c->keys_told == KEYS_UNTOLD)
+		tell_keys(c);
 }
 
 void connection_go_on_serving(struct connection *c, struct connection_event *e)

@@ -220,13 +220,21 @@ END_TEST
 START_TEST(key_updates_refresh_the_copy_and_are_not_broadcast)
 {
 	converse(TLS13);
-	unsigned shared = a1.cluster.shared;
+	unsigned shared = a1.cluster.shared, adopted = a1.cluster.adopted;
 	for (unsigned i = 1; i <= 5; i++) {
 		say_key_update(1);
 		carry_until(r.position.write_generation == i);
 	}
 	ck_assert_uint_eq(fake_said(&r, FRAME_COPY), 10);
 	ck_assert_uint_eq(a1.cluster.shared, shared);
+	ck_assert_uint_eq(a1.cluster.adopted, adopted + 1);
+	ck_assert_uint_eq(fake_owner(&r)->keys_told, KEYS_UNTOLD);
+	fake_owner(&r)->keys_told_ms -= 10000; /* with an answer that is taken later */
+	backend_say_text("later");
+	client_expect_text("later");
+	fake_ragent_accept(&r);
+	ck_assert_uint_eq(a1.cluster.adopted, adopted + 2);
+	ck_assert_uint_eq(fake_owner(&r)->keys_told, KEYS_TOLD);
 }
 END_TEST
 
