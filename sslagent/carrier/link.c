@@ -217,9 +217,7 @@ static int on_stream_accepted(struct link_stream *s, const struct frame *f, uint
 	struct frame_accepted a;
 	int r = frame_accepted_read(f, &a);
 
-	if (r == 0)
-		link_stream_accepted(s, &a);
-	return r;
+	return r < 0 ? r : link_stream_accepted(s, &a);
 }
 
 static int on_stream_fin(struct link_stream *s, const struct frame *f, uint8_t *payload)

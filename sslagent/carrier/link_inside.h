@@ -78,7 +78,8 @@ void link_stream_free(struct link_stream *s);
 void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
 /* DATA of so many client records came. */
 void link_stream_came(struct link_stream *s, unsigned records);
-void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
+/* 0, or negative: it claims that the client took more than was sent, or less than before. */
+int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
 /* Send a held frame on the link. */
 void link_stream_pass(struct link_stream *s, struct held_frame *f);
 

@@ -304,8 +304,11 @@ void link_stream_came(struct link_stream *s, unsigned records)
 	s->client_records += records;
 }
 
-void link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
+int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
 {
+	if (!connection_may_have_drained(s->connection, a->drained))
+		return CSSL_E_RANGE;
 	confirm(s, a);
 	connection_accepted(s->connection, a);
+	return 0;
 }

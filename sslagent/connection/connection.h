@@ -174,6 +174,8 @@ void connection_take_turn(void *connection);
 
 /* Whole client records. This changes them in place. */
 void connection_records(struct connection *c, const struct tls_record *records, size_t count);
+/* Can it be that the client took so many bytes in all? 1 or 0: more than were sent, or less than it said before. */
+int connection_may_have_drained(const struct connection *c, uint64_t bytes);
 /* The client took records: @drained bytes in all. The commits reached @write_generation. */
 void connection_accepted(struct connection *c, const struct frame_accepted *accepted);
 /* The client's bare FIN. */

@@ -486,6 +486,14 @@ static void commit_keys(struct connection *c, uint32_t write_generation)
 		tell_keys(c);
 }
 
+int connection_may_have_drained(const struct connection *c, uint64_t bytes)
+{
+	/* these two do not look at it, and have no counts */
+	if (c->state == CONNECTION_ADOPTING || c->state == CONNECTION_ENDED)
+		return 1;
+	return bytes >= c->drained && bytes <= c->sent;
+}
+
 void connection_count_accepted(struct connection *c, struct connection_event *e)
 {
 	c->drained = e->accepted->drained;

@@ -445,6 +445,53 @@ def test_forged_frames_hurt_nobody(cluster, hostile, stream):
                 wait_until(lambda opened=opened: hostile("links")["times"]["a1"] > opened, patience(10), "the link again")
 
 
+# ACCEPTED: records, drained bytes, generation
+TAKEN = {
+    "more than was sent": lambda sent: bytes(8) + (sent + 1).to_bytes(8, "big") + bytes(4),
+    "all there is": lambda sent: b"\xff" * 16 + bytes(4),
+    "less than before": lambda sent: bytes(20),
+}
+
+
+@versions
+@pytest.mark.parametrize("says", TAKEN)
+def test_a_client_cannot_have_taken_what_was_not_sent(cluster, version, says):
+    with Hostile(cluster, "sf", keep=True) as hostile:
+        held = Held(cluster, hostile, version, state="owned")
+        assert held.answered()
+        broken, truth = counted(cluster, "link_violations"), held.truth()
+        hostile("frame", agent=held.agent, stream=truth["stream"], type=FRAMES["ACCEPTED"], hex=TAKEN[says](truth["drained"]).hex())
+        wait_until(lambda: counted(cluster, "link_violations") == broken + 1, patience(10), "a breach")
+        hostile.wait_links()
+        Held(cluster, hostile, version, state="owned").answered()
+
+
+# MOVE to rest, to another agent, to nobody, and into the past
+MOVES = [b"\x18\x05", b"\x0a\x02a2\x10\x02", b"\x0a\x07nowhere\x10\x09", b"\x0a\x02a2\x10\x01"]
+
+
+@pytest.mark.parametrize("state", ["owned", "frozen"])
+def test_forged_frames_on_its_own_live_streams_hurt_nobody_else(cluster, state):
+    """A client of the hostile RAgent for each. The frame breaks the link, ends the client, freezes it, or changes nothing."""
+    with Hostile(cluster, "sf", keep=state == "owned") as hostile:
+        for name, kind in FRAMES.items():
+            for payload in (PAYLOADS.get(name, b""), b"\xff" * 40, *(MOVES if name == "MOVE" else ())):
+                hostile.wait_links()
+                held = Held(cluster, hostile, "1.3", state=state)
+                with held.sock as sock:
+                    if state == "owned":
+                        assert held.answered()
+                    broken, truth, ended = counted(cluster, "link_violations"), held.truth(), counted(cluster, "connections_ended")
+                    hostile("frame", agent=held.agent, stream=truth["stream"], type=kind, hex=payload.hex())
+                    if state == "owned":
+                        with contextlib.suppress(OSError):  # in particular, an end
+                            sock.sendall(REQUEST % b"")
+                    wait_until(lambda: (counted(cluster, "link_violations") > broken or held.truth()["state"] != state or
+                                        held.truth()["server_records"] > truth["server_records"] or state == "frozen" or
+                                        counted(cluster, "connections_ended") > ended),
+                               patience(10), f"what became of {name} {payload}")
+
+
 def test_openings_that_stop_half_way_keep_nobody_out(cluster, hostile):
     before = counted(cluster, "links_refused", "link_openings_displaced")
     assert hostile("flood", agent="a2", count=400)["open"] >= 256  # as many as there is room for; some gave way before they could say a word

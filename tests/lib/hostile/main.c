@@ -6,7 +6,7 @@
  * Says "listening PORT", then answers one line of JSON for each line of JSON:
  *
  *   {"do": "links"}                       {"up": [names], "times": {name: how often it was up}}
- *   {"do": "clients"}                     [{"client", "id", "state", "agent", "epoch", "said", "copy", position ...}]
+ *   {"do": "clients"}                     [{"client", "stream", "id", "state", "agent", "epoch", "copy", position ...}]
  *   {"do": "adopt", "agent", "client"}    SSL_ID to that agent; what is not said is the truth: "id", "epoch", "cause",
  *                                         "listener", "copy": "own", "none", "garbled" or hexadecimal, "replay": true
  *                                         to give what the client said, and the fields of a position
@@ -107,10 +107,11 @@ static json_t *describe(const struct held_client *c)
 	char id[2 * sizeof c->id + 1], copy[2 * COPY_MAX + 1];
 	const struct position *p = &c->position;
 
-	return json_pack("{s:i, s:s, s:s, s:s, s:i, s:i, s:s, s:I, s:I, s:I, s:i, s:i}", "client", (int)c->number, "id",
-		sodium_bin2hex(id, sizeof id, c->id, sizeof c->id), "state", states[c->state], "agent",
-		agent_link_name(c->link), "epoch", (int)c->epoch, "said", (int)c->records, "copy",
-		sodium_bin2hex(copy, sizeof copy, c->copy, c->copy_len), "client_records",
+	return json_pack("{s:i, s:i, s:I, s:I, s:s, s:s, s:s, s:i, s:i, s:s, s:I, s:I, s:I, s:i, s:i}", "client",
+		(int)c->number, "stream", (int)c->at, "drained", (json_int_t)c->drained, "server_records",
+		(json_int_t)p->server_records, "id", sodium_bin2hex(id, sizeof id, c->id, sizeof c->id), "state",
+		states[c->state], "agent", agent_link_name(c->link), "epoch", (int)c->epoch, "said", (int)c->records,
+		"copy", sodium_bin2hex(copy, sizeof copy, c->copy, c->copy_len), "client_records",
 		(json_int_t)p->client_records, "read_sequence", (json_int_t)p->read_sequence, "write_sequence",
 		(json_int_t)p->write_sequence, "read_generation", (int)p->read_generation, "write_generation",
 		(int)p->write_generation);

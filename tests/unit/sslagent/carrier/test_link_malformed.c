@@ -29,6 +29,7 @@ static struct {
 	{ "twenty records and a half", FRAME_DATA, 1, TWENTY_RECORDS "\x17\x03\x03", 123 },
 	{ "no record", FRAME_DATA, 1, "GET / HTTP/1.1", 14 },
 	{ "half an ACCEPTED", FRAME_ACCEPTED, 1, "1234", 4 },
+	{ "more taken than was sent", FRAME_ACCEPTED, 1, "12345678\0\0\0\0\0\1\0\0\0\0\0\0", FRAME_ACCEPTED_LEN },
 	{ "CLOSE without a reason", FRAME_CLOSE, 1, "", 0 },
 	{ "DETACH with something", FRAME_DETACH, 1, "x", 1 },
 	{ "FIN with something", FRAME_FIN, 1, "x", 1 },
@@ -64,6 +65,26 @@ START_TEST(a_malformed_frame_ends_its_link_and_nothing_else)
 END_TEST
 
 /* Endpoints that no address can have. */
+START_TEST(a_client_that_took_less_than_before_ends_the_link)
+{
+	uint8_t taken[FRAME_ACCEPTED_LEN] = { 0 };
+
+	open_peers();
+	begin_client(&p);
+	taken[15] = 100;
+	send_frame(&p, 1, FRAME_ACCEPTED, taken, sizeof taken);
+	send_frame(&p, 1, FRAME_ACCEPTED, taken, sizeof taken);
+	turns(4);
+	peer_turn(&p);
+	ck_assert(!p.ended);
+	taken[15] = 99;
+	send_frame(&p, 1, FRAME_ACCEPTED, taken, sizeof taken);
+	peers_until(p.ended);
+	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 1);
+	close_peers();
+}
+END_TEST
+
 START_TEST(endpoints_that_make_no_sense_end_the_link)
 {
 	Cssl__LinkOpen open;
@@ -105,6 +126,7 @@ int main(void)
 {
 	const struct connection_fact facts[] = {
 		{ a_malformed_frame_ends_its_link_and_nothing_else, FACTS_LEN(malformed) },
+		{ a_client_that_took_less_than_before_ends_the_link, 1 },
 		{ endpoints_that_make_no_sense_end_the_link, 6 },
 		{ frames_behind_a_malformed_one_are_not_looked_at, 0 },
 	};

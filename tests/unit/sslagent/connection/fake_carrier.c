@@ -386,6 +386,7 @@ void fake_ragent_accept(struct fake_ragent *r)
 	if (!o->connection || r->frozen == o)
 		return;
 	o->told = a.drained;
+	ck_assert(connection_may_have_drained(o->connection, a.drained));
 	connection_accepted(o->connection, &a);
 }
 
