@@ -58,9 +58,9 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 		say_forged(c);
 	if (mutant("frozen-owner-seals"))
 		connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
-	if (r == 0 && heir == HEIR_NOW)
+	if (r == 0 && heir == HEIR_NOW && !mutant("freeze-untold"))
 		connection_tell_peers(c, &obj);
-	else if (r == 0)
+	else if (r == 0 && heir == HEIR_AT_WAKE)
 		tell_at_rest(c);
 	live_part_wipe(&part);
 	obj.live = NULL;

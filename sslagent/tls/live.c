@@ -142,7 +142,7 @@ static int is_unsafe(const struct cipher_suite *suite, const struct live_part *p
 	if (tls12 && at->write_sequence >= TLS12_NONCE_SEQUENCE_MAX)
 		return 1;
 	if (at->write_generation == part->write_generation && at->write_sequence < part->write_sequence &&
-		!mutant("sequence-unchecked"))
+		!mutant("position-unchecked"))
 		return 1; /* RAgent got the part after all records that were sealed before it */
 	/* ChaCha20 of TLS 1.2: neither an epoch nor a KeyUpdate can help */
 	return start == LIVE_TAKES_OVER && tls12 && suite->iv_len == AEAD_IV_LEN && !mutant("chacha20-taken-over");

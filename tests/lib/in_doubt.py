@@ -344,9 +344,10 @@ def drain_right_after(place, suite):
         assert place.undelivered(client) >= RECORDS
 
 
-def frozen_and_not_heard(place, suite):
+def frozen_and_not_heard(place, suite, *rules):
     """The owner froze for a move, and was lost before RAgent learned of that, or of its last answer. In suites without the epoch
-    in the nonces, the connection cannot go on below the number at which its owner stopped, as the others know."""
+    in the nonces, the connection cannot go on below the number at which its owner stopped, as the others know. `rules`: further fault
+    rules."""
     with Client(place, suite) as client:
         client.ends = suite != "1.2 AES-GCM"
         before = place.sealed(client)
@@ -356,10 +357,17 @@ def frozen_and_not_heard(place, suite):
         order = threading.Thread(target=_moved, args=(place, client, after(place.cluster, client.owner)))
         order.start()
         wait_until(lambda: place.rows(client, nonce_audit.FROZEN), patience(10), "a frozen owner")
+        if rules:
+            place.faults(f"link.write drop on {client.owner}", *rules)
         place.kill(client.owner)
         client.goes_on()
         order.join()
         assert place.undelivered(client) >= RECORDS
+
+
+def frozen_and_not_heard_the_live_part_lost(place, suite):
+    """The next owner has the copy only, which is older. It knows where the last one stopped all the same."""
+    frozen_and_not_heard(place, suite, "live.find fail")
 
 
 def moved(place, suite):
@@ -405,6 +413,21 @@ def position_too_early(place, suite):
         with contextlib.suppress(ControlError):
             place.cluster.move(client.id, after(place.cluster, client.owner))
         client.asks()
+        client.is_cut(client.finish())
+
+
+def position_before_that_of_a_copy(place, suite):
+    """The same. The position that it claims is above all that the others were told, but below that of its copy, which it got with the
+    client's KeyUpdate."""
+    with Client(place, suite) as client:
+        client.has_answer(client("get", path=f"/{SIZE}"))
+        before, sealed = place.cluster.counters()["ragent"]["copies_current"], place.sealed(client)
+        client("key_update", request=0)
+        wait_until(lambda: place.cluster.counters()["ragent"]["copies_current"] > before, patience(10), "the copy")
+        place.faults("ssl_id.sequence fail on r1", "live.find fail", f"link.write drop on {client.owner}")
+        client.asks()
+        place.sealed_more(client, sealed)
+        place.kill(client.owner)
         client.is_cut(client.finish())
 
 
@@ -543,10 +566,12 @@ SITUATIONS = {
     "copy of an older generation": (copy_of_an_older_generation, TLS13, None),
     "drain right after": (drain_right_after, ALL, None),
     "frozen and not heard": (frozen_and_not_heard, ALL, None),
+    "frozen and not heard, the live part lost": (frozen_and_not_heard_the_live_part_lost, TLS13, ("memory",)),
     "moved": (moved, ALL, None),
     "backend closed an idle connection": (backend_closed_an_idle_connection, ALL, None),
     "epoch not raised": (epoch_not_raised, THOSE_THAT_GO_ON, None),
     "position too early": (position_too_early, TLS13, None),
+    "position before that of a copy nobody was told of": (position_before_that_of_a_copy, TLS13, ("memory",)),
     "loss called a rest": (loss_called_a_rest, ALL, None),
     "another listener": (another_listener, ALL, None),
     "copy that had a later owner": (copy_that_had_a_later_owner, ALL, ("memory",)),
