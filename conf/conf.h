@@ -280,6 +280,11 @@ void conf_smtp_offers(const struct conf_smtp *smtp, struct smtp_ehlo *out);
 /* SMTP_CAP_BIT()s of the extensions that clients do not see: those of the file, and those that no client ever does. */
 uint32_t conf_smtp_hidden(const struct conf_smtp *smtp);
 
+/* Do clients of this listener come to the control API of a RAgent, because its backend is a control_address? 1 or 0. So
+ * many of them may come above limits.connections: a crowd at other listeners does not keep operators out. */
+#define CONF_CONTROL_PLACES 64u
+int conf_is_control(const struct conf *c, const struct conf_listener *l);
+
 /* NULL: no such name. */
 const struct conf_agent *conf_agent_find(const struct conf *c, const char *name);
 const struct conf_ragent *conf_ragent_find(const struct conf *c, const char *name);

@@ -99,6 +99,15 @@ static int has_preambles(const struct conf *c)
 	return 0;
 }
 
+/* Those that may come above a limit; 0: there is no limit. */
+static uint64_t with_control(const struct conf *c, uint64_t connections)
+{
+	for (size_t i = 0; connections && i < c->listener_count; i++)
+		if (conf_is_control(c, &c->listeners[i]))
+			connections += CONF_CONTROL_PLACES;
+	return connections;
+}
+
 /* @limit 0: none. */
 static struct memory_part limited(const char *what, uint64_t limit, uint64_t each)
 {
@@ -125,7 +134,7 @@ size_t memory_of_ragent(
 
 	for (size_t i = 0; i < c->agent_count; i++)
 		links += (uint64_t)c->agents[i].workers * r->workers;
-	out[n++] = limited("connections", l->connections, of_connection);
+	out[n++] = limited("connections", with_control(c, l->connections), of_connection);
 	out[n++] = limited("kept bytes", l->kept_len, 1);
 	out[n++] = of_restore(l, of_connection);
 	out[n++] = (struct memory_part){ "partial records", r->workers, memory_for_partials(l, r->workers) };
@@ -160,7 +169,7 @@ static uint64_t connections_of_agent(const struct conf *c, const struct conf_age
 	for (size_t i = 0; i < c->ragent_count; i++) {
 		if (c->ragents[i].limits.connections == 0)
 			return 0;
-		sum += c->ragents[i].limits.connections;
+		sum += with_control(c, c->ragents[i].limits.connections);
 	}
 	if (a->direct_count && c->limits.connections == 0)
 		return 0;

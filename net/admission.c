@@ -85,9 +85,14 @@ void admission_set_limits(struct admission *a, uint32_t total, uint32_t per_sour
 
 int admission_enter(struct admission *a)
 {
-	uint32_t before = atomic_fetch_add(&a->total, 1);
+	return admission_enter_beyond(a, 0);
+}
 
-	if (a->total_max == 0 || before < a->total_max)
+int admission_enter_beyond(struct admission *a, uint32_t above)
+{
+	const uint64_t before = atomic_fetch_add(&a->total, 1), max = a->total_max;
+
+	if (max == 0 || before < max + above)
 		return 0;
 	atomic_fetch_sub(&a->total, 1);
 	return CSSL_E_FULL;

@@ -21,6 +21,8 @@ void admission_set_limits(struct admission *a, uint32_t total, uint32_t per_sour
 /* Count one more connection, or one more of @source. 0; CSSL_E_FULL or CSSL_E_NO_MEMORY: refuse it, nothing has
  * changed. A source of unknown address is not limited. */
 int admission_enter(struct admission *a);
+/* Likewise, up to so many above the limit: for connections that a crowd of others must not keep out. */
+int admission_enter_beyond(struct admission *a, uint32_t above);
 void admission_leave(struct admission *a);
 int admission_enter_source(struct admission *a, const struct client_address *source);
 void admission_leave_source(struct admission *a, const struct client_address *source);

@@ -486,7 +486,7 @@ void connection_discard(struct connection *c)
 
 void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer)
 {
-	if (admission_enter(home->shared->admission) < 0) {
+	if (admission_enter_beyond(home->shared->admission, front->beyond) < 0) {
 		refuse_socket(home, front, fd, END_LIMIT_TOTAL);
 		return;
 	}

@@ -1,5 +1,6 @@
-/* control_guard.h: slows down the guessing of tokens: a source that failed too often has to wait before it may try
- * again, with any token. Bounded memory: the source with the oldest failure makes room. Pure.
+/* control_guard.h: slows down the guessing of tokens, and its log lines: a source that failed too often has to wait
+ * before its unknown tokens are called that again. Known tokens are not asked to wait. Bounded memory: the source with
+ * the oldest failure makes room. Pure.
  */
 #ifndef CSSL_RAGENT_CONTROL_GUARD_H
 #define CSSL_RAGENT_CONTROL_GUARD_H

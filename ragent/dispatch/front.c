@@ -6,9 +6,12 @@
 
 #include "proto/error.h"
 
-int front_init(struct front *f, size_t index, const struct conf_listener *conf)
+int front_init(struct front *f, size_t index, const struct conf *all)
 {
+	const struct conf_listener *conf = &all->listeners[index];
+
 	f->index = index;
+	f->beyond = conf_is_control(all, conf) ? CONF_CONTROL_PLACES : 0;
 	f->conf = conf;
 	f->handshake = policy_create(conf->handshake, conf->affinity_bound);
 	f->resumption = policy_create(conf->resumption, conf->affinity_bound);

@@ -17,12 +17,13 @@ struct front {
 	 * same turns, every second agent would get no handshake */
 	struct policy *preamble;
 	_Atomic uint64_t connections;
+	uint32_t beyond;                /* so many of its connections may come above limits.connections */
 	struct sockaddr_storage *bound; /* by the first worker: its addresses, with real ports instead of 0 */
 	size_t bound_count;
 };
 
-/* @index: see above. 0 or CSSL_E_NO_MEMORY (then it can still be cleared). @conf outlives it. */
-int front_init(struct front *f, size_t index, const struct conf_listener *conf);
+/* The listener @index of @all, which outlives it. 0 or CSSL_E_NO_MEMORY (then it can still be cleared). */
+int front_init(struct front *f, size_t index, const struct conf *all);
 void front_clear(struct front *f);
 
 /* 1 when this listener's connections may change their owner, else 0. */

@@ -110,7 +110,7 @@ static int make_shared(struct ragent *r, const struct ragent_params *p)
 	if (!s->agents || !s->admission || !s->fronts)
 		return CSSL_E_NO_MEMORY;
 	for (; result == 0 && s->front_count < conf->listener_count; s->front_count++)
-		result = front_init(&s->fronts[s->front_count], s->front_count, &conf->listeners[s->front_count]);
+		result = front_init(&s->fronts[s->front_count], s->front_count, conf);
 	return result;
 }
 

@@ -1,6 +1,7 @@
 """Strangers connect, send nothing, and connect again as often as they are closed. RAgent and the agents find each other all the
 same."""
 
+import contextlib
 import pwd
 import re
 import stat
@@ -136,6 +137,30 @@ def test_operators_get_through_though_strangers_hold_the_published_listener(star
         if say:
             assert cluster.counters()["ragent"]["control_no_room"] > 0
             wait_until(lambda: re.search("no room for a control connection .*remedy=.*control_address", cluster.log("r1")))
+
+
+def test_operators_get_through_though_strangers_take_every_connection_there_may_be(start_cluster):
+    cluster = start_cluster("--agents", "1", edit=edits.edits(edits.below("r1", "limits: { connections: 40 }")))
+    with contextlib.ExitStack() as stack:
+        context = cluster.context()
+        for _ in range(40):
+            stack.enter_context(cluster.connect(context=context))
+        with pytest.raises(OSError), cluster.connect(context=context):
+            pass
+        assert cluster.counters()["ragent"]["ended_limit_total"] > 0
+        operators_get_through(cluster)
+
+
+def test_an_operator_gets_through_though_somebody_guesses_behind_the_same_address(start_cluster):
+    cluster = start_cluster("--agents", "1")
+    control = cluster.description()["control"]
+    wrong = cluster.dir / "wrong.token"
+    wrong.write_text("cssl_guess\n")
+    wrong.chmod(0o600)
+    for _ in range(12):
+        run = csslctl("--api", control["url"], "--cacert", cluster.ca, "--token-file", wrong, "status")
+        assert run.code != DONE
+    operators_get_through(cluster)
 
 
 @pytest.mark.parametrize("count", [64, 500])

@@ -28,6 +28,25 @@ START_TEST(the_total_is_limited_and_given_back)
 }
 END_TEST
 
+START_TEST(who_may_go_beyond_the_limit_gets_in_and_keeps_others_out)
+{
+	struct admission *a = admission_create(2, 0);
+
+	ck_assert_int_eq(admission_enter(a), 0);
+	ck_assert_int_eq(admission_enter(a), 0);
+	ck_assert_int_eq(admission_enter_beyond(a, 2), 0);
+	ck_assert_int_eq(admission_enter_beyond(a, 2), 0);
+	ck_assert_int_eq(admission_enter_beyond(a, 2), CSSL_E_FULL);
+	admission_leave(a);
+	admission_leave(a);
+	ck_assert_int_eq(admission_enter(a), CSSL_E_FULL);
+	ck_assert_int_eq(admission_enter_beyond(a, 2), 0);
+	admission_set_limits(a, UINT32_MAX, 0);
+	ck_assert_int_eq(admission_enter_beyond(a, 2), 0);
+	admission_destroy(a);
+}
+END_TEST
+
 START_TEST(no_limit_limits_nothing)
 {
 	struct admission *a = admission_create(0, 0);
@@ -193,6 +212,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		the_total_is_limited_and_given_back,
+		who_may_go_beyond_the_limit_gets_in_and_keeps_others_out,
 		no_limit_limits_nothing,
 		a_source_is_limited_and_others_are_not_its_business,
 		an_ipv6_source_is_its_64_bit_prefix,

@@ -92,8 +92,7 @@ static void make_shared(void)
 	s->admission = admission_create(s->self->limits.connections, s->self->limits.connections_per_source);
 	s->fronts = calloc(d.conf->listener_count, sizeof *s->fronts);
 	for (; s->front_count < d.conf->listener_count; s->front_count++)
-		ck_assert_int_eq(
-			front_init(&s->fronts[s->front_count], s->front_count, &d.conf->listeners[s->front_count]), 0);
+		ck_assert_int_eq(front_init(&s->fronts[s->front_count], s->front_count, d.conf), 0);
 }
 
 void dispatcher_start(const struct dispatcher_wish *wish)

@@ -86,7 +86,7 @@ struct successor *successor_create(void)
 		admission_create(1, 1); /* limits of its own, which nobody that comes along is refused by */
 	s->shared.fronts = calloc(d.conf->listener_count, sizeof *s->shared.fronts);
 	for (size_t i = 0; i < s->shared.front_count; i++)
-		ck_assert_int_eq(front_init(&s->shared.fronts[i], i, &d.conf->listeners[i]), 0);
+		ck_assert_int_eq(front_init(&s->shared.fronts[i], i, d.conf), 0);
 	make_map(s);
 	s->rw = ragent_worker_create(&s->shared, w);
 	ck_assert_ptr_nonnull(s->rw);
