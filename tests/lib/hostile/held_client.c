@@ -151,6 +151,8 @@ static void on_frame(struct hearer *h, struct agent_link *l, const struct frame 
 	case FRAME_FIN: stream_shutdown(&c->stream); return;
 	case FRAME_REFUSED:
 	case FRAME_END:
+		if (l != c->link || f->stream != c->at)
+			return; /* of a former owner */
 		c->state = HELD_OVER;
 		stream_shutdown(&c->stream);
 		return;
