@@ -129,7 +129,8 @@ struct frame_violation {
  * next process with many connections repeats PROOF until it has asked for all streams: so long they wait on.
  *
  * END is held like other frames, and outlives its connection: if it were lost with RAgent, so would be the records
- * before it. RAgent answers CLOSE when its next process does not need them any more (link_hello.h: enum link_ends). */
+ * before it. RAgent answers CLOSE when its next process does not need them any more (link_hello.h: enum link_ends).
+ * RAgent works on frames in their order, so an END that is not answered before the PONG to a later PING never is. */
 #define FRAME_PROOF_LEN 32u
 
 /* REATTACH: the stream of this connection and epoch, as RAgent knows it: @stream on a link of its process @boot_id. */

@@ -63,12 +63,13 @@ static struct link *link_of_framed(struct framed *f)
 	return container_of(f, struct link, framed);
 }
 
-/* The holder has saved what the next process needs of the stream. */
+/* The holder has saved what the next process needs of the stream. The process that opened the link said that this is
+ * answered, so a process without a keeper that took the link over does so, too. */
 static void answer_end(struct link *l, uint32_t stream)
 {
 	const uint8_t reason = END_DONE;
 
-	if (link_outlived(l))
+	if (l->peer.streams == LINK_STREAMS_OUTLIVE)
 		link_send(l, stream, FRAME_CLOSE, 0, &reason, 1);
 }
 

@@ -301,6 +301,14 @@ static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
 	return 0;
 }
 
+static int on_pong(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	uint64_t token;
+	int r = frame_u64_read(f, &token);
+
+	return r < 0 ? r : link_ends_pong(l, token);
+}
+
 static int on_proof(struct link *l, const struct frame *f, uint8_t *payload)
 {
 	return link_take_proof(l, f);
@@ -331,6 +339,7 @@ static const struct {
 	[FRAME_REATTACH] = { .on_link = on_reattach },
 	[FRAME_PROOF] = { .on_link = on_proof },
 	[FRAME_PING] = { .on_link = on_ping },
+	[FRAME_PONG] = { .on_link = on_pong },
 	[FRAME_REQUEST] = { .on_link = on_request },
 	[FRAME_DATA] = { .on_stream = on_stream_data },
 	[FRAME_FIN] = { .on_stream = on_stream_fin },
@@ -393,6 +402,7 @@ void link_close(struct link *l)
 	if (l->framed.stream.state >= STREAM_CLOSING)
 		return;
 	turn_end_cancel(&l->doom);
+	deadline_cancel(&l->held_ends.due);
 	framed_close(&l->framed);
 	l->stage = LINK_OVER;
 	l->streams = (struct streams){ 0 };
@@ -450,6 +460,7 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 	if (l) {
 		l->home = home;
 		l->doom.fn = on_doom;
+		l->held_ends.due.fn = link_ends_due;
 		l->number = carrier_home_add_link(home, l);
 		memcpy(l->peer, a->peer.name, sizeof l->peer);
 		l->peer_boot_id = a->peer.boot_id;

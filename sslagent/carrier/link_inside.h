@@ -1,5 +1,6 @@
 /* link_inside.h: what the link's own files say to each other: link.c (frames from RAgent, life), link_stream.c (streams
- * as carriers of connections), link_parked.c (streams that wait for RAgent's next process).
+ * as carriers of connections), link_ends.c (streams whose end RAgent has to answer), link_parked.c (streams that wait
+ * for RAgent's next process).
  */
 #ifndef CSSL_SSLAGENT_LINK_INSIDE_H
 #define CSSL_SSLAGENT_LINK_INSIDE_H
@@ -20,6 +21,16 @@ enum link_stage {
 enum link_socket { LINK_SOCKET_OPEN, LINK_SOCKET_CLOSED };
 /* Do its streams outlive it? */
 enum link_proof { LINK_UNPROVEN, LINK_PROVEN };
+/* Is END of a stream held, and when did it end: after an even or an odd number of pings? */
+enum link_end { LINK_END_NOT_HELD, LINK_END_HELD_EVEN, LINK_END_HELD_ODD };
+
+/* Of one link (link_ends.c). */
+struct link_ends_held {
+	struct deadline due; /* when to ping */
+	uint64_t pings;
+	uint32_t streams[2]; /* that hold END: since an even, an odd number of pings */
+	enum { LINK_ENDS_NOT_ASKED, LINK_ENDS_ASKED } question;
+};
 
 struct link {
 	struct framed framed;
@@ -34,7 +45,8 @@ struct link {
 	struct streams streams;
 	struct turn_end doom;       /* of a link that failed: it is closed when nobody up the stack uses it */
 	struct deadline parked_due; /* PARKED: the streams end */
-	int failure;                /* why; 0: none */
+	struct link_ends_held held_ends;
+	int failure; /* why; 0: none */
 	enum link_stage stage;
 	enum link_socket socket;
 	enum link_proof proven;
@@ -49,7 +61,8 @@ struct link_stream {
 	struct preamble_stream *clear; /* in the place of a connection */
 	struct connection_id connection_id;
 	uint32_t epoch;
-	enum link_proof proven;  /* its frames are held from its first one on */
+	uint8_t proven;          /* enum link_proof; PROVEN: its frames are held from its first one on */
+	uint8_t end;             /* enum link_end */
 	uint64_t client_records; /* of the connection, that came */
 	struct held held;
 	struct holding holding; /* its part of the worker's budget */
@@ -82,6 +95,14 @@ void link_stream_came(struct link_stream *s, unsigned records);
 int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
 /* Send a held frame on the link. */
 void link_stream_pass(struct link_stream *s, struct held_frame *f);
+
+/* link_ends.c */
+/* It is over, and waits until RAgent answers END, or would have done so. */
+void link_end_is_held(struct link_stream *s);
+/* It goes to another link or is freed. */
+void link_end_is_over(struct link_stream *s);
+void link_ends_due(struct deadline *d); /* link.held_ends.due */
+int link_ends_pong(struct link *l, uint64_t token);
 
 /* link_parked.c */
 int link_take_proof(struct link *l, const struct frame *f);

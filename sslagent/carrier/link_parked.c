@@ -73,6 +73,7 @@ void link_park(struct link *l)
 	struct streams streams = l->streams;
 
 	turn_end_cancel(&l->doom);
+	deadline_cancel(&l->held_ends.due);
 	framed_close(&l->framed);
 	carrier_home_remove_link(l->home, l);
 	l->stage = LINK_PARKED;
@@ -249,6 +250,7 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	if (streams_add(&l->streams, id, s) < 0)
 		return CSSL_E_NO_MEMORY;
 	streams_remove(&before->streams, s->id);
+	link_end_is_over(s);
 	s->link = l;
 	s->id = id;
 	s->carrier.pace = CARRIER_AT_WORK; /* it goes on at RAgent's ACCEPTED */

@@ -69,6 +69,7 @@ static void confirm(struct link_stream *s, const struct frame_accepted *a)
 
 void link_stream_free(struct link_stream *s)
 {
+	link_end_is_over(s);
 	held_clear(&s->held, buffers_of(s));
 	weigh(s);
 	slabs_give(&s->link->home->stream_blocks, s);
@@ -188,7 +189,9 @@ static int end_may_be_lost(const struct link_stream *s)
 void link_stream_ended(struct link_stream *s)
 {
 	s->connection = NULL;
-	if (!end_may_be_lost(s))
+	if (end_may_be_lost(s))
+		link_end_is_held(s);
+	else
 		link_stream_drop(s);
 }
 
@@ -285,7 +288,7 @@ struct link_stream *link_stream_begin(struct link *l, uint32_t id)
 
 	if (!s)
 		return NULL;
-	*s = (struct link_stream){ .carrier.ops = &link_carrier, .id = id, .link = l, .proven = l->proven };
+	*s = (struct link_stream){ .carrier.ops = &link_carrier, .id = id, .link = l, .proven = (uint8_t)l->proven };
 	if (streams_add(&l->streams, id, s) == 0)
 		return s;
 	slabs_give(&l->home->stream_blocks, s);

@@ -29,6 +29,8 @@ static const struct carrier_process_ops process_ops = {
 };
 struct carrier_home carriers = { .connections = &a1.worker, .ops = &process_ops };
 
+enum link_ends peer_ends;
+
 void peer_open(struct peer *x)
 {
 	struct link_arrival *a = calloc(1, sizeof *a);
@@ -39,15 +41,22 @@ void peer_open(struct peer *x)
 	a->fd = fds[0];
 	a->memory = -1;
 	a->keys.protection = LINK_TRUSTED;
+	a->peer.ends = peer_ends;
 	snprintf(a->peer.name, sizeof a->peer.name, "r1");
 	x->fd = fds[1];
 	link_begin(&carriers, a);
 }
 
-void peer_close(struct peer *x)
+void peer_forget_frames(struct peer *x)
 {
 	for (unsigned i = 0; i < x->count; i++)
 		free(x->kept[i]);
+	x->count = 0;
+}
+
+void peer_close(struct peer *x)
+{
+	peer_forget_frames(x);
 	memory_client_destroy(x->client);
 	if (x->fd >= 0)
 		close(x->fd);

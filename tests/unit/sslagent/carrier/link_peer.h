@@ -27,6 +27,7 @@ struct peer {
 extern struct peer p, q;
 extern struct carrier_home carriers;
 extern int agent_leaves;                    /* 1: the agent's process says that it leaves */
+extern enum link_ends peer_ends;            /* what RAgent says of END when the next link opens */
 extern uint8_t id_bytes[CONNECTION_ID_LEN]; /* of the connection that was opened last */
 
 /* Open @p; @q is closed. */
@@ -35,6 +36,8 @@ void open_peers(void);
 void close_peers(void);
 void peer_open(struct peer *x);
 void peer_close(struct peer *x);
+/* As if no frame had come yet. */
+void peer_forget_frames(struct peer *x);
 /* Take all frames that came, and give the client's records to the agent. */
 void peer_turn(struct peer *x);
 

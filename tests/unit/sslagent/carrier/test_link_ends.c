@@ -1,0 +1,291 @@
+/* test_link_ends.c: facts of the end of streams that outlive their link: END is held until RAgent answers it. */
+#include <string.h>
+#include <unistd.h>
+
+#include "sslagent/carrier/link_inside.h"
+#include "tests/unit/sslagent/carrier/link_peer.h"
+
+#define LOST_MS 100u
+
+static const uint8_t proof[FRAME_PROOF_LEN] = "one RAgent, whichever process", done = END_DONE;
+
+static void set_lost_ms(uint32_t ms)
+{
+	((struct conf *)a1.worker.conf)->health.lost_ms = ms;
+}
+
+/* Links of a RAgent that answers END, or does not. */
+static void open_proven_peers(enum link_ends ends)
+{
+	peer_ends = ends;
+	open_peers();
+	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
+}
+
+static void close_ends(void)
+{
+	close_peers();
+	peer_ends = LINK_ENDS_UNANSWERED;
+}
+
+static void end_stream(uint32_t stream)
+{
+	const unsigned had = count_of(&p, FRAME_END);
+
+	send_open(&p, stream, "http");
+	send_frame(&p, stream, FRAME_FINISH, &done, 1);
+	peers_until(count_of(&p, FRAME_END) == had + 1);
+	ck_assert_uint_eq(a1.worker.table.count, 0);
+}
+
+static uint32_t streams_left(void)
+{
+	return carriers.links->streams.count;
+}
+
+static void answer_ping(void)
+{
+	const struct frame *ping = last_of(&p, FRAME_PING);
+
+	send_frame(&p, 0, FRAME_PONG, ping->payload, ping->len);
+}
+
+static void answer_pings(void)
+{
+	if (count_of(&p, FRAME_PING))
+		answer_ping();
+	peer_forget_frames(&p);
+}
+
+static void send_accepted(uint32_t stream, uint64_t drained, uint64_t received)
+{
+	const struct frame_accepted a = { .drained = drained, .received = received };
+	uint8_t payload[FRAME_ACCEPTED_MAX];
+	const size_t len = frame_accepted_write(payload, &a);
+
+	send_frame(&p, stream, FRAME_ACCEPTED, payload, len);
+}
+
+static void send_reattach(struct peer *x, uint32_t stream)
+{
+	struct frame_reattach wanted = { .stream = 1, .epoch = 1 };
+	uint8_t payload[FRAME_REATTACH_LEN];
+
+	memcpy(wanted.connection_id, id_bytes, sizeof wanted.connection_id);
+	frame_reattach_write(payload, &wanted);
+	send_frame(x, stream, FRAME_REATTACH, payload, sizeof payload);
+}
+
+static void reattach_on_another_link(void)
+{
+	close(p.fd);
+	p.fd = -1;
+	wait_until(carriers.parked != NULL);
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
+	send_reattach(&q, 1);
+}
+
+/* --- the answer --- */
+
+START_TEST(an_end_is_held_until_close_or_detach)
+{
+	static const enum frame_type answers[] = { FRAME_CLOSE, FRAME_DETACH };
+
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	turns(8);
+	ck_assert_uint_eq(streams_left(), 1);
+	ck_assert_uint_gt(a1.worker.held.len, 0);
+	send_frame(&p, 1, answers[_i], &done, answers[_i] == FRAME_CLOSE ? 1 : 0);
+	wait_until(streams_left() == 0);
+	ck_assert_uint_eq(a1.worker.held.len, 0);
+	ck_assert_uint_eq(counted(COUNT_FRAMES_STALE), 0);
+	close_ends();
+}
+END_TEST
+
+START_TEST(a_ragent_that_does_not_answer_leaves_nothing_held)
+{
+	open_proven_peers(LINK_ENDS_UNANSWERED);
+	end_stream(1);
+	ck_assert_uint_eq(streams_left(), 0);
+	close_ends();
+}
+END_TEST
+
+START_TEST(without_a_proof_nothing_is_held)
+{
+	peer_ends = LINK_ENDS_ANSWERED;
+	open_peers();
+	end_stream(1);
+	ck_assert_uint_eq(streams_left(), 0);
+	close_ends();
+}
+END_TEST
+
+/* What crosses END on its way has no effect. */
+START_TEST(a_stream_that_is_over_takes_nothing_but_the_answer_and_accepted)
+{
+	const uint8_t record[] = { 0x17, 3, 3, 0, 1, 0 };
+	uint64_t all = 0;
+
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	for (unsigned i = 0; i < p.count; i++)
+		all += p.frames[i].stream == 1;
+	send_frame(&p, 1, FRAME_DATA, record, sizeof record);
+	send_frame(&p, 1, FRAME_FIN, NULL, 0);
+	send_frame(&p, 1, FRAME_FINISH, &done, 1);
+	turns(4);
+	ck_assert_uint_eq(streams_left(), 1);
+	send_accepted(1, UINT32_MAX, all);
+	wait_until(a1.worker.held.len == 0);
+	ck_assert_uint_eq(streams_left(), 1);
+	send_frame(&p, 1, FRAME_CLOSE, &done, 1);
+	wait_until(streams_left() == 0);
+	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 0);
+	close_ends();
+}
+END_TEST
+
+/* --- no answer --- */
+
+/* The RAgent that said that it answers was replaced by one that does not. */
+START_TEST(ends_that_are_never_answered_are_dropped)
+{
+	const unsigned ended = 100;
+
+	set_lost_ms(LOST_MS);
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	for (unsigned i = 0; i < ended; i++) {
+		end_stream(1 + i);
+		answer_pings();
+	}
+	while (streams_left() > 0) {
+		peers_until(count_of(&p, FRAME_PING) > 0);
+		answer_pings();
+		turns(8);
+	}
+	ck_assert_uint_eq(a1.worker.held.len, 0);
+	ck_assert_uint_eq(counted(COUNT_ENDS_UNANSWERED), ended);
+	close_ends();
+}
+END_TEST
+
+/* It reads nothing, and its next process needs them. */
+START_TEST(a_ragent_that_hangs_loses_no_end)
+{
+	set_lost_ms(LOST_MS);
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	const uint64_t end_ms = now_ms() + 4 * LOST_MS;
+	while (now_ms() < end_ms) {
+		turns(1);
+		peer_turn(&p);
+	}
+	ck_assert_uint_eq(count_of(&p, FRAME_PING), 1);
+	ck_assert_uint_eq(streams_left(), 1);
+	reattach_on_another_link();
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && count_of(&q, FRAME_END) == 1);
+	close_ends();
+}
+END_TEST
+
+START_TEST(an_end_behind_the_ping_waits_for_the_pong_after)
+{
+	set_lost_ms(LOST_MS);
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	peers_until(count_of(&p, FRAME_PING) == 1);
+	end_stream(2);
+	answer_ping();
+	wait_until(streams_left() == 1);
+	ck_assert_ptr_null(streams_find(&carriers.links->streams, 1));
+	peers_until(count_of(&p, FRAME_PING) == 2);
+	ck_assert_uint_eq(streams_left(), 1);
+	answer_ping();
+	wait_until(streams_left() == 0);
+	close_ends();
+}
+END_TEST
+
+START_TEST(a_pong_that_was_not_asked_for_has_no_effect)
+{
+	static const uint8_t token[8];
+
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	send_frame(&p, 0, FRAME_PONG, token, sizeof token);
+	turns(8);
+	ck_assert_uint_eq(streams_left(), 1);
+	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 0);
+	close_ends();
+}
+END_TEST
+
+/* --- another link --- */
+
+START_TEST(an_end_comes_again_on_the_next_link)
+{
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	reattach_on_another_link();
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && count_of(&q, FRAME_END) == 1);
+	ck_assert_uint_eq(streams_left(), 1);
+	send_frame(&q, 1, FRAME_CLOSE, &done, 1);
+	wait_until(streams_left() == 0);
+	close_ends();
+}
+END_TEST
+
+/* Its link was RAgent's last process that answers. */
+START_TEST(an_end_that_came_again_is_not_held_for_a_ragent_that_does_not_answer)
+{
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	peer_ends = LINK_ENDS_UNANSWERED;
+	reattach_on_another_link();
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && count_of(&q, FRAME_END) == 1);
+	ck_assert_uint_eq(streams_left(), 0);
+	close_ends();
+}
+END_TEST
+
+/* The greatest holder may be a stream that is over. Then RAgent's next process is told that it is not there. */
+START_TEST(above_the_budget_a_stream_that_is_over_gives_way)
+{
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	uint8_t first[CONNECTION_ID_LEN];
+	memcpy(first, id_bytes, sizeof first);
+	a1.worker.holdings.limit = 1;
+	end_stream(2);
+	ck_assert_uint_ge(counted(COUNT_HELD_GIVEN_UP), 1);
+	ck_assert_uint_eq(a1.worker.held.len, 0);
+	a1.worker.holdings.limit = 0;
+	memcpy(id_bytes, first, sizeof first);
+	reattach_on_another_link();
+	peers_until(count_of(&q, FRAME_REFUSED) == 1);
+	close_ends();
+}
+END_TEST
+
+int main(void)
+{
+	const struct connection_fact facts[] = {
+		{ an_end_is_held_until_close_or_detach, 2 },
+		{ a_ragent_that_does_not_answer_leaves_nothing_held, 0 },
+		{ without_a_proof_nothing_is_held, 0 },
+		{ a_stream_that_is_over_takes_nothing_but_the_answer_and_accepted, 0 },
+		{ ends_that_are_never_answered_are_dropped, 0 },
+		{ a_ragent_that_hangs_loses_no_end, 0 },
+		{ an_end_behind_the_ping_waits_for_the_pong_after, 0 },
+		{ a_pong_that_was_not_asked_for_has_no_effect, 0 },
+		{ an_end_comes_again_on_the_next_link, 0 },
+		{ an_end_that_came_again_is_not_held_for_a_ragent_that_does_not_answer, 0 },
+		{ above_the_budget_a_stream_that_is_over_gives_way, 0 },
+	};
+
+	return connection_suite_run("link_ends", facts, FACTS_LEN(facts));
+}
