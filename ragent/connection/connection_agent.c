@@ -291,9 +291,20 @@ static int in_adopted(struct connection *c, const struct frame *f)
 	return 0;
 }
 
+static void refused_in(struct connection *c, const Cssl__LinkRefused *refused)
+{
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_REATTACHING: connection_reattach_refused(c); break;
+	case CONNECTION_ADOPTING: connection_adopt_refused(c, refused->reason); break;
+	case CONNECTION_HANDSHAKING: connection_open_refused(c); break;
+	default: connection_order_refused(c, refused->order, refused->detail); break;
+	}
+}
+
 static int in_refused(struct connection *c, const struct frame *f)
 {
-	if (c->state == CONNECTION_OWNED && c->busy->move_answer != MOVE_ANSWER_OVERDUE)
+	if ((c->state == CONNECTION_OWNED || c->state == CONNECTION_FINISHING) &&
+		c->busy->move_answer != MOVE_ANSWER_OVERDUE)
 		return CSSL_E_STATE;
 	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
 
@@ -302,16 +313,7 @@ static int in_refused(struct connection *c, const struct frame *f)
 	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%s detail=%s",
 		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
 		link_refusal_name(refused->reason), refused->detail);
-	if (c->busy->move_answer == MOVE_ANSWER_OVERDUE)
-		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
-	else if (c->state == CONNECTION_MOVING)
-		connection_move_refused(c, refused->detail);
-	else if (c->state == CONNECTION_ADOPTING)
-		connection_adopt_refused(c, refused->reason);
-	else if (c->state == CONNECTION_REATTACHING)
-		connection_reattach_refused(c);
-	else
-		connection_open_refused(c);
+	refused_in(c, refused);
 	cssl__link_refused__free_unpacked(refused, NULL);
 	return 0;
 }
@@ -357,7 +359,8 @@ static const struct {
 	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING) },
 	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING) },
-	[FRAME_REFUSED] = { in_refused, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(ADOPTING) | IN(REATTACHING) },
+	[FRAME_REFUSED] = { in_refused,
+		IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) | IN(REATTACHING) },
 	[FRAME_REATTACHED] = { connection_in_reattached, IN(REATTACHING) },
 	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING) },

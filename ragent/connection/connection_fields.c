@@ -99,6 +99,7 @@ const struct field busy_rows[] = {
 	BUSY(73, FIELD_UINT, move_limit_ms, FIELD_ANY),
 	BUSY(74, FIELD_UINT, move_answer, MOVE_ANSWER_OVERDUE),
 	BUSY(75, FIELD_UINT, exposure.silent, FIELD_ANY),
+	BUSY(76, FIELD_UINT, orders, FIELD_ANY),
 };
 const size_t busy_row_count = sizeof busy_rows / sizeof busy_rows[0];
 

@@ -101,6 +101,7 @@ struct busy_part {
 	struct tls_record_header bad; /* TAIL_VIOLATION */
 	uint64_t move_began_ns;       /* since when it has no owner, or one that was told to freeze it; 0: neither */
 	uint32_t move_limit_ms;       /* MOVING: so long the owner may take to freeze it or to refuse */
+	uint32_t orders;              /* to move or to rest, that were said on the current stream */
 	uint8_t move_answer;          /* enum move_answer */
 	uint8_t resumes;              /* REATTACHING: enum connection_state in which it goes on */
 	uint8_t fin;                  /* enum fin_telling */
@@ -422,11 +423,14 @@ void connection_release_frozen(struct connection *c);
 void connection_forget_frozen(struct connection *c);
 
 /* connection_order.c */
-void connection_move_refused(struct connection *c, const char *why);
 /* MOVING: its owner did not answer in time, and keeps it. */
 void connection_move_overdue(struct connection *c);
 /* MOVING: the link to its owner broke, which has the order or not, and keeps it. */
 void connection_move_cut_off(struct connection *c);
+/* Its owner goes on after that: say the order again if it is not answered. */
+void connection_order_again(struct connection *c);
+/* REFUSED of order number @order; 0: its owner does not tell. */
+void connection_order_refused(struct connection *c, uint32_t order, const char *why);
 /* HANDED_OFF came for a rest: no agent owns it now. */
 void connection_handed_to_rest(struct connection *c);
 /* The ordered move is over, with this outcome. */

@@ -75,6 +75,7 @@ int connection_begin_stream(struct connection *c, struct link *l)
 	c->busy->again = (struct again){ 0 };
 	c->tail_told = TAIL_UNTOLD;
 	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
+	c->busy->orders = 0;
 	counter_add(&c->home->counters.records_replayed, kept_sent_records(&c->busy->kept));
 	kept_rewind(&c->busy->kept);
 	return 0;

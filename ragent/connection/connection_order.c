@@ -55,10 +55,20 @@ static void refuse_order(struct connection *c, struct move_order *order, const s
 	order->done(order, r);
 }
 
-static void ask_owner(struct connection *c, const struct move_wish *wish, struct move_order *order)
+static void say_order(struct connection *c, uint32_t deadline_ms)
 {
 	Cssl__LinkMove m = CSSL__LINK_MOVE__INIT;
 
+	m.target = c->move_target == NO_AGENT ? (char *)"" : (char *)agents_name(connection_agents(c), c->move_target);
+	m.next_epoch = c->epoch + 1u;
+	m.cause = (Cssl__Cause)c->cause;
+	m.deadline_ms = deadline_ms;
+	m.order = ++c->busy->orders;
+	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
+}
+
+static void ask_owner(struct connection *c, const struct move_wish *wish, struct move_order *order)
+{
 	if (connection_expand_or_end(c) < 0) {
 		refuse_order(
 			c, order, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "the connection ended" });
@@ -70,11 +80,7 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 	c->busy->move_limit_ms = wish->deadline_ms;
 	c->cause = (uint8_t)wish->cause;
 	connection_to(c, CONNECTION_MOVING);
-	m.target = wish->target == NO_AGENT ? (char *)"" : (char *)agents_name(connection_agents(c), wish->target);
-	m.next_epoch = c->epoch + 1u;
-	m.cause = wish->cause;
-	m.deadline_ms = wish->deadline_ms;
-	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
+	say_order(c, wish->deadline_ms);
 	connection_save(c);
 }
 
@@ -157,9 +163,28 @@ void connection_move_cut_off(struct connection *c)
 	owner_keeps_it(c, "the link to its owner broke, so the connection stays there");
 }
 
-void connection_move_refused(struct connection *c, const char *why)
+/* The owner may never have got the order, and then it would never answer. If it has the order, it answers both at once.
+ */
+void connection_order_again(struct connection *c)
+{
+	if (c->state == CONNECTION_OWNED && c->busy->move_answer == MOVE_ANSWER_OVERDUE)
+		say_order(c, 0);
+}
+
+static void move_refused(struct connection *c, const char *why)
 {
 	connection_to(c, CONNECTION_OWNED);
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
 	connection_drain_if_idle(c);
+}
+
+/* The answer to an order before the last one came late: another one follows. */
+void connection_order_refused(struct connection *c, uint32_t order, const char *why)
+{
+	if (order && order != c->busy->orders)
+		return;
+	if (c->busy->move_answer == MOVE_ANSWER_OVERDUE)
+		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
+	else
+		move_refused(c, why);
 }

@@ -203,6 +203,7 @@ static void go_on(struct connection *c)
 		link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
 	connection_acknowledge(c);
 	connection_send_records(c);
+	connection_order_again(c);
 	connection_drain_if_idle(c);
 }
 

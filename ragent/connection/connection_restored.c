@@ -167,6 +167,7 @@ static void take_busy(struct restored *r)
 	const struct trail_image *image = r->image;
 
 	r->busy.exposure = image->exposure;
+	r->busy.orders = image->orders;
 	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
 	r->preamble = (struct preamble){ .hello_ms = image->hello_ms };
 	r->busy.preamble = image->hello_ms ? &r->preamble : NULL;

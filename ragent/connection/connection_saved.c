@@ -149,6 +149,7 @@ static void write_image(struct connection *c, struct trail_image *to)
 	to->hello_ms = c->busy->preamble ? c->busy->preamble->hello_ms : 0;
 	to->resumes = c->busy->resumes;
 	to->move_answer = c->busy->move_answer;
+	to->orders = c->busy->orders;
 	to->first_byte = c->slot.bytes_read - (k->end - k->start);
 	to->first_record = k->first_record;
 }

@@ -205,6 +205,8 @@ static void lose_owner(struct connection *c)
 {
 	connection_release_frozen(c);
 	connection_assign(c, NO_AGENT);
+	if (c->busy)
+		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	c->attempts = 0;
 	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
 	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;

@@ -18,7 +18,8 @@ struct trail_image {
 	struct exposure exposure;
 	uint64_t first_byte, first_record; /* of the client, that are kept */
 	uint64_t hello_ms;                 /* of its preamble; 0: it has none */
-	uint8_t resumes, move_answer;      /* of its busy part */
+	uint32_t orders;                   /* of its busy part */
+	uint8_t resumes, move_answer;      /* the same */
 };
 
 struct trail {

@@ -273,8 +273,10 @@ static int on_stream_move(struct link_stream *s, const struct frame *f, uint8_t 
 	if (!move)
 		return CSSL_E_TRUNCATED;
 	int sane = move->cause == CSSL__CAUSE__CAUSE_REST || (move->next_epoch >= 2 && move->next_epoch <= UINT16_MAX);
-	if (sane)
+	if (sane) {
+		s->order = move->order;
 		connection_move(s->connection, move);
+	}
 	cssl__link_move__free_unpacked(move, NULL);
 	return sane ? 0 : CSSL_E_RANGE;
 }

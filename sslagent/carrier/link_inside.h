@@ -56,6 +56,7 @@ struct link {
 struct link_stream {
 	struct carrier carrier; /* first */
 	uint32_t id;
+	uint32_t order; /* number of the last MOVE; 0: none came */
 	struct link *link;
 	struct connection *connection; /* NULL: it is over, and END is held; or there is none yet */
 	struct preamble_stream *clear; /* in the place of a connection */

@@ -252,6 +252,7 @@ static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason,
 
 	m.reason = reason;
 	m.detail = (char *)detail;
+	m.order = stream_of(c)->order;
 	say_message(stream_of(c), FRAME_REFUSED, &m.base);
 }
 

@@ -17,7 +17,7 @@ FIELDS = {
     "Handshake": {HANDSHAKE: "protocol_version cipher_suite resumed server_name alpn session_id family_id"},
     "LinkLive": {CONNECTION: "sealed_copy position backend read_closed write_closed", HANDSHAKE: "handshake", ANSWERS: "at_checkpoint"},
     "LinkAdopted": {CONNECTION: "epoch source"},
-    "LinkRefused": {CONNECTION: "reason detail"},
+    "LinkRefused": {CONNECTION: "reason detail order"},
     "LinkCopy": {CONNECTION: "read_generation write_generation sealed_copy"},
     "LinkDownload": {CONNECTION: "sealed"},
     "LinkResponse": {AGENTS: "token error counters level configured counter name value help gauge confirmed unconfirmed bytes log_level",

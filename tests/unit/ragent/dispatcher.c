@@ -14,6 +14,7 @@
 
 #include "net/address.h"
 #include "net/log.h"
+#include "ragent/keeper/notes.h"
 #include "ragent/link/link_internal.h"
 
 struct dispatcher d;
@@ -108,12 +109,15 @@ void dispatcher_start(const struct dispatcher_wish *wish)
 	randombytes_buf(d.ring.keys[0].key, KEY_LEN);
 	load_conf(wish, agents);
 	make_shared();
+	if (wish->streams == LINK_STREAMS_OUTLIVE)
+		d.shared.notes = notes_create(2, 64);
 	for (unsigned i = 0; i < agents; i++) {
 		snprintf(name, sizeof name, "a%u", i);
 		snprintf(path, sizeof path, "%s/a%u.link", temp_dir(), i);
 		d.agents[i] = fake_agent_start(name, path, &d.ring, wish->protection ? wish->protection : LINK_TRUSTED);
 		if (wish->bytes == LINK_BYTES_IN_MEMORY)
 			fake_agent_share(d.agents[i]);
+		fake_agent_outlives(d.agents[i], wish->streams);
 		if (wish->processes == AGENTS_NAME_THEMSELVES)
 			fake_agent_name_itself(d.agents[i]);
 	}
@@ -168,6 +172,7 @@ void dispatcher_stop(void)
 		ck_assert_uint_eq(s.connections + s.handshakes + s.links_up + s.links_suspect, 0);
 	}
 	ragent_worker_destroy(d.rw);
+	notes_destroy(d.shared.notes);
 	for (size_t i = 0; i < d.shared.front_count; i++)
 		front_clear(&d.shared.fronts[i]);
 	free(d.shared.fronts);

@@ -237,6 +237,57 @@ START_TEST(an_agent_that_leaves_adopts_only_what_froze_here)
 }
 END_TEST
 
+static uint32_t refused_order(void)
+{
+	const struct frame *f = last_of(&p, FRAME_REFUSED);
+	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
+
+	ck_assert_ptr_nonnull(refused);
+	const uint32_t order = refused->order;
+	cssl__link_refused__free_unpacked(refused, NULL);
+	return order;
+}
+
+static void send_move(uint32_t order, uint32_t deadline_ms)
+{
+	Cssl__LinkMove move = CSSL__LINK_MOVE__INIT;
+
+	move.target = (char *)"a2";
+	move.next_epoch = 2;
+	move.deadline_ms = deadline_ms;
+	move.order = order;
+	send_message(&p, 1, FRAME_MOVE, &move.base);
+}
+
+/* RAgent says it again after the link broke, because it may have been lost. */
+START_TEST(an_order_that_is_said_again_is_answered_once)
+{
+	open_peers();
+	a1.cluster.host = PASSES_NOT;
+	begin_client(&p);
+	memory_client_write(p.client, GET, strlen(GET));
+	peers_until(backend_waits());
+	backend_take();
+	backend_hear(GET);
+	send_move(7, 0);
+	peers_until(count_of(&p, FRAME_REFUSED) == 1);
+	ck_assert_uint_eq(refused_order(), 7);
+	send_move(8, 30);
+	send_move(9, 0);
+	peers_until(count_of(&p, FRAME_REFUSED) == 2);
+	ck_assert_uint_eq(refused_order(), 9);
+	send_move(10, 60000);
+	send_move(11, 0);
+	turns(8);
+	peer_turn(&p);
+	ck_assert_uint_eq(count_of(&p, FRAME_REFUSED), 2);
+	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
+	peers_until(count_of(&p, FRAME_HANDED_OFF) == 1);
+	ck_assert_uint_eq(count_of(&p, FRAME_REFUSED), 2);
+	close_peers();
+}
+END_TEST
+
 /* --- what is lost with a link --- */
 
 START_TEST(a_lost_link_loses_its_streams_and_no_others)
@@ -288,6 +339,7 @@ int main(void)
 		{ an_agent_that_leaves_takes_nothing_new, 0 },
 		{ a_link_that_comes_while_it_leaves_is_told, 0 },
 		{ an_agent_that_leaves_adopts_only_what_froze_here, 0 },
+		{ an_order_that_is_said_again_is_answered_once, 0 },
 		{ a_lost_link_loses_its_streams_and_no_others, 0 },
 		{ a_lost_link_resets_the_backends_of_its_streams, 0 },
 	};
