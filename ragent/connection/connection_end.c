@@ -53,7 +53,6 @@ void connection_discards(struct connection *c, size_t len)
 {
 	const uint64_t now_ms = connection_now_ms(c);
 
-	connection_touch(c); /* the bytes need no log */
 	enum discard_of who = c->position.stage == POSITION_LIVE ? DISCARD_OF_CLIENT : DISCARD_OF_STRANGER;
 
 	if (c->busy->discard_began_ms == 0)

@@ -230,7 +230,7 @@ void connection_save_if_void(struct connection *c);
 /* The same while its client's bytes are read; these @len bytes are not used yet. */
 void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_t len);
 /* Its client sent these bytes, the first of which are those that were not used last time. Call it before anything is
- * done with them. */
+ * done with them. Those that are only discarded need no log. */
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len);
 /* Its memory is freed, or it needs no trail. */
 void connection_forget_trail(struct connection *c);

@@ -62,10 +62,11 @@ static int may_rest_again(const struct connection *c)
 	return c->queued == c->slot.bytes_written && c->copies.current && connection_leaves_nothing_over(c);
 }
 
-/* It is over. When the kernel has all bytes and the FIN, it needs no process any more. */
+/* It is over. The kernel may lack the FIN, or the client may still send: a closed socket would answer that by a reset,
+ * and the client would lose what it has not read. */
 static int may_linger_again(const struct connection *c)
 {
-	return c->queued != c->slot.bytes_written;
+	return 1;
 }
 
 /* Connections in other states end at a death. */
@@ -238,7 +239,7 @@ void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_
 
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
 {
-	if (table_slot_state(&c->slot) != SLOT_FOLLOWED)
+	if (table_slot_state(&c->slot) != SLOT_FOLLOWED || c->state == CONNECTION_LINGERING)
 		return;
 	const size_t had = (size_t)(byte_log_end(&trail_of(c)->log) - c->slot.bytes_read);
 	if (len > had && log_bytes(c, data + had, len - had) < 0)

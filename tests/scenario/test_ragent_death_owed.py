@@ -91,6 +91,40 @@ def test_the_last_answer_of_a_connection_that_its_server_ends(start_cluster, ver
 
 
 @VERSIONS
+def test_an_answer_in_the_middle_of_an_upload(start_cluster, version):
+    """The client goes on sending, and reads the answer behind that. A closed socket would reset it."""
+    length, piece = 4 << 20, 64 << 10
+    answer = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+
+    def refuse(listening):
+        connection, _ = listening.accept()
+        with connection:
+            connection.settimeout(patience(20))
+            connection.recv(65536)
+            connection.sendall(answer)
+            connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionError): # the agent ends it
+                while connection.recv(65536):
+                    pass
+
+    with contextlib.ExitStack() as stack:
+        listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listening.settimeout(patience(20))
+        cluster = start_cluster("--agents", "1", "--backend", "%s:%d" % listening.getsockname())
+        stack.enter_context(concurrent.futures.ThreadPoolExecutor(1)).submit(refuse, listening)
+        sock = stack.enter_context(contextlib.closing(cluster.connect(context=cluster.context(version))))
+        sock.sendall(f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode())
+        wait_until(lambda: [c["state"] for c in cluster.connections()] == ["lingering"], patience(10), "RAgent knows of the end")
+        for sent in range(0, length, piece):
+            sock.sendall(bytes(piece))
+            if sent == length // 2:
+                wait_until(lambda: cluster.connections()[0]["idle_ms"] >= 50, patience(10), "RAgent has dropped all that came")
+                cluster.kill_ragent()
+        assert read_to_the_end(sock) == answer
+    assert cluster.status()["at_deaths"]["reset"] == 0
+
+
+@VERSIONS
 def test_an_end_that_did_not_leave_the_link(start_cluster, version):
     """The agent has forgotten the connection, and holds its last frames."""
     def answer(listening):
