@@ -234,6 +234,15 @@ static int was_death(const struct keeper *k, int status)
 	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
+/* It ended while it stopped, and not by itself: its clients' sockets are still open here, and would get FIN when this
+ * process ends (law 8). Not one that was giving connections to another process, or taking them: they share sockets. */
+static int leaves_clients(const struct keeper *k, int status)
+{
+	const int may_share = stage(k) == NOTES_GIVING || (k->life == KEEPER_FIRST_LIFE && stage(k) == NOTES_STARTING);
+
+	return WIFSIGNALED(status) && !may_share;
+}
+
 /* Did it use bytes of a client? Then these ended it, not what it restored. */
 static int has_a_client_to_blame(const struct notes *n)
 {
@@ -317,8 +326,11 @@ static int keep(struct keeper *k, int *status)
 			forward(k, signum);
 		if (!has_ended(k, status))
 			continue;
-		if (!was_death(k, *status))
+		if (!was_death(k, *status)) {
+			if (leaves_clients(k, *status))
+				k->p->abandon(k->p->ctx);
 			return 1;
+		}
 		note_death(k, *status);
 		pid_t child = give_next_life(k);
 		if (child == 0)

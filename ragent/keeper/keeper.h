@@ -34,7 +34,8 @@ struct keeper_params {
 	int (*settle)(void *ctx);
 	/* In the keeper, at every tick. */
 	void (*tick)(void *ctx);
-	/* In the keeper, when it is told to stop while it has no child: what the last child left is nobody's. */
+	/* In the keeper, when it was told to stop and has no child, or its child died while it stopped: what the last
+	 * child left is nobody's. */
 	void (*abandon)(void *ctx);
 	void *ctx;
 };

@@ -272,6 +272,8 @@ void leftovers_free(struct leftovers *l)
 	*l = (struct leftovers){ 0 };
 }
 
+/* A process that stopped has closed its listening sockets, so nothing tells clients from other peers any more. These
+ * lose nothing: their connections end with this process. */
 void leftovers_end_all(struct notes *n)
 {
 	struct leftovers l = { 0 };
@@ -281,7 +283,7 @@ void leftovers_end_all(struct notes *n)
 		return;
 	for (size_t i = 0; i < all.count; i++) {
 		const int fd = all.at[i];
-		if (is_noted(n, fd) || log_has(fd) || !is_tcp_connection(fd) || !is_of_client(n, fd))
+		if (is_noted(n, fd) || log_has(fd) || !is_tcp_connection(fd))
 			continue;
 		if (tcp_has_ended(fd))
 			close_delivered(fd);

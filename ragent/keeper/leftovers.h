@@ -25,7 +25,7 @@ struct leftovers {
  * notes show each step to the keeper, and count the clients that were reset. 0, or CSSL_E_SYSTEM: they cannot be
  * listed; CSSL_E_NO_MEMORY. */
 int leftovers_sort(struct leftovers *l, struct notes *n);
-/* Ends every client's connection by a reset: this process ends, and no other follows. */
+/* Ends every TCP connection by a reset, unless its client was told the end: this process ends, and no other follows. */
 void leftovers_end_all(struct notes *n);
 /* Frees the list. The descriptors have other owners by then. */
 void leftovers_free(struct leftovers *l);

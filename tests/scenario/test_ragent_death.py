@@ -370,6 +370,23 @@ def test_a_stop_between_two_lives_is_an_orderly_one(start_cluster):
     assert cluster.wait_gone("r1") == 0
 
 
+def test_a_death_in_the_middle_of_a_stop_forges_no_end(start_cluster):
+    """RAgent waits for an answer that is under way. A FIN of the kernel could pass for its end."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    with contextlib.closing(cluster.connect()) as sock:
+        sock.sendall(b"GET /20m HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert sock.recv(1024)
+        os.kill(cluster.keeper_pid(), signal.SIGTERM)
+        wait_until(lambda: "stopping" in cluster.log("r1"), patience(10), "it stops")
+        raw = socket.socket(fileno=os.dup(sock.fileno()))
+        raw.settimeout(patience(20))
+        os.kill(cluster.pid("r1"), signal.SIGKILL)
+        with contextlib.closing(raw), pytest.raises(ConnectionResetError):
+            while raw.recv(1 << 20):
+                pass
+    cluster.wait_gone("r1")
+
+
 @pytest.mark.usefixtures("test_points")
 def test_a_connection_that_cannot_be_restored_ends_by_a_reset(start_cluster):
     """A FIN could pass for the end of an answer."""

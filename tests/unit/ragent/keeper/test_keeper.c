@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,9 +22,11 @@ static int nothing_to_settle(void *ctx)
 	return 0;
 }
 
+static _Atomic unsigned *abandoned; /* how often; shared with the keepers */
+
 static void on_abandon(void *ctx)
 {
-	(void)ctx;
+	atomic_fetch_add(abandoned, 1);
 }
 
 static void on_tick(void *ctx)
@@ -57,6 +60,8 @@ static void make_notes(void)
 {
 	notes = notes_create(THREADS, 1);
 	ck_assert_ptr_nonnull(notes);
+	abandoned = mmap(NULL, sizeof *abandoned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(abandoned, MAP_FAILED);
 }
 
 static int die_then_end_in_order(void *ctx, enum keeper_life life)
@@ -77,6 +82,7 @@ START_TEST(a_death_is_followed_by_the_next_life)
 	ck_assert_uint_eq(notes->shared->deaths[DEATH_KILLED], 1);
 	ck_assert_uint_eq(notes_deaths(notes), 1);
 	ck_assert_uint_gt(notes->shared->died_ns, 0);
+	ck_assert_uint_eq(*abandoned, 0);
 }
 END_TEST
 
@@ -157,6 +163,7 @@ START_TEST(a_first_life_that_never_served_is_followed_by_none)
 	ck_assert(WIFSIGNALED(status));
 	ck_assert_int_eq(WTERMSIG(status), SIGKILL);
 	ck_assert_uint_eq(notes_deaths(notes), 0);
+	ck_assert_uint_eq(*abandoned, 0);
 }
 END_TEST
 
@@ -172,6 +179,37 @@ START_TEST(a_process_that_stops_is_followed_by_none)
 {
 	ck_assert(WIFSIGNALED(keep(die_while_ending)));
 	ck_assert_uint_eq(notes_deaths(notes), 0);
+	ck_assert_uint_eq(*abandoned, 1);
+}
+END_TEST
+
+static int end_in_order(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_ENDING);
+	return 0;
+}
+
+START_TEST(a_process_that_stops_in_order_leaves_no_clients)
+{
+	ck_assert_int_eq(keep(end_in_order), 0);
+	ck_assert_uint_eq(*abandoned, 0);
+}
+END_TEST
+
+/* It does not get the signal, which it blocks. */
+static int die_behind_a_stop(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	kill(getppid(), SIGTERM);
+	usleep(3 * KEEPER_TICK_MS * 1000);
+	raise(SIGKILL);
+	return 0;
+}
+
+START_TEST(clients_of_a_process_that_dies_behind_a_stop_get_no_forged_end)
+{
+	ck_assert(WIFSIGNALED(keep(die_behind_a_stop)));
+	ck_assert_uint_eq(*abandoned, 1);
 }
 END_TEST
 
@@ -187,6 +225,7 @@ START_TEST(a_process_whose_connections_another_one_may_have_is_followed_by_none)
 {
 	ck_assert(WIFSIGNALED(keep(die_while_giving)));
 	ck_assert_uint_eq(notes_deaths(notes), 0);
+	ck_assert_uint_eq(*abandoned, 0);
 }
 END_TEST
 
@@ -489,6 +528,8 @@ int main(void)
 		a_life_that_cannot_start_says_nothing_of_what_it_restores,
 		a_first_life_that_never_served_is_followed_by_none,
 		a_process_that_stops_is_followed_by_none,
+		a_process_that_stops_in_order_leaves_no_clients,
+		clients_of_a_process_that_dies_behind_a_stop_get_no_forged_end,
 		a_process_whose_connections_another_one_may_have_is_followed_by_none,
 		only_a_process_that_gives_goes_on_serving,
 		a_descriptor_outlives_the_process_that_opened_it,
