@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import contextlib
+import os
+import signal
 import socket
 
 import pytest
@@ -13,6 +15,7 @@ from tests.lib.waiting import wait_until
 
 pytestmark = [pytest.mark.limit(180), pytest.mark.usefixtures("test_points")]
 
+LINKS = {"memory": ((), None), "sealed TCP": (("--link", "sealed"), edits.over_tcp)}
 VERSIONS = pytest.mark.parametrize("version", ["1.2", "1.3"])
 
 
@@ -22,6 +25,7 @@ def held(cluster, rule):
     cluster.faults(rule)
     cluster.settle_faults()
     yield
+    os.kill(cluster.pid("r1"), signal.SIGSTOP) # or it would write them before it dies
     cluster.clear_faults() # the next process reads no rule
     cluster.kill_ragent()
 
@@ -125,7 +129,8 @@ def test_an_answer_in_the_middle_of_an_upload(start_cluster, version):
 
 
 @VERSIONS
-def test_an_end_that_did_not_leave_the_link(start_cluster, version):
+@pytest.mark.parametrize("link", LINKS)
+def test_an_end_that_did_not_leave_the_link(start_cluster, version, link):
     """The agent has forgotten the connection, and holds its last frames."""
     def answer(listening):
         connection, _ = listening.accept()
@@ -140,7 +145,8 @@ def test_an_end_that_did_not_leave_the_link(start_cluster, version):
     with contextlib.ExitStack() as stack:
         listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         listening.settimeout(patience(20))
-        cluster = start_cluster("--agents", "1", "--backend", "%s:%d" % listening.getsockname())
+        options, edit = LINKS[link]
+        cluster = start_cluster("--agents", "1", "--backend", "%s:%d" % listening.getsockname(), *options, edit=edit)
         server = stack.enter_context(concurrent.futures.ThreadPoolExecutor(1)).submit(answer, listening)
         sock = stack.enter_context(contextlib.closing(cluster.connect(context=cluster.context(version))))
         sock.sendall(request("/", "keep-alive"))
