@@ -95,3 +95,11 @@ int conf_is_control(const struct conf *c, const struct conf_listener *l)
 
 	return b && is_control_address(c, &b->address);
 }
+
+/* A worker shows its progress at every ping. */
+uint32_t conf_ragent_hang_ms(const struct conf_ragent *r)
+{
+	const uint32_t pings_ms = 4 * r->health.ping_ms;
+
+	return r->hang_ms > pings_ms ? r->hang_ms : pings_ms;
+}

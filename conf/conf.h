@@ -288,6 +288,8 @@ int conf_is_control(const struct conf *c, const struct conf_listener *l);
 /* NULL: no such name. */
 const struct conf_agent *conf_agent_find(const struct conf *c, const char *name);
 const struct conf_ragent *conf_ragent_find(const struct conf *c, const char *name);
+/* After so long without progress its keeper kills it. */
+uint32_t conf_ragent_hang_ms(const struct conf_ragent *r);
 const struct conf_listener *conf_listener_find(const struct conf *c, const char *name);
 const struct conf_backend *conf_backend_find(const struct conf *c, const char *name);
 const struct conf_certificate *conf_certificate_find(const struct conf *c, const char *name);

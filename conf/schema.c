@@ -207,7 +207,8 @@ static const struct schema_row ragent_rows[] = {
 			"events" },
 	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), .min = 1 * S, .max = 600 * S, .fallback = "5s",
 		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the "
-			"next" },
+			"next; agents on other hosts keep their part of its connections for so long when it is "
+			"silent" },
 	{ "limits", SCHEMA_MAP, SCHEMA_INHERITED, FIELD(conf_ragent, limits), .map = &limits_map,
 		.inherits = offsetof(struct conf, limits),
 		.help = "its own values, where they differ from the cluster's" },

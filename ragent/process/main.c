@@ -174,19 +174,11 @@ static void on_tick(void *ctx)
 	service_notify_alive();
 }
 
-/* A worker shows its progress at every ping. */
-static uint32_t hang_ms(const struct conf_ragent *self)
-{
-	const uint32_t pings_ms = 4 * self->health.ping_ms;
-
-	return self->hang_ms > pings_ms ? self->hang_ms : pings_ms;
-}
-
 static int run_kept(struct ragent_params *p)
 {
 	const struct keeper_params k = {
 		.notes = p->notes,
-		.hang_ms = hang_ms(p->self),
+		.hang_ms = conf_ragent_hang_ms(p->self),
 		.live = live_kept,
 		.settle = settle,
 		.tick = on_tick,

@@ -1,8 +1,12 @@
 /* link_parked.c: streams that outlive their link. When RAgent's process dies, or the network breaks the link, the
  * client's connection is still open, and RAgent goes on with it on another link. So the streams wait, paused: their
- * connections open no record, read no backend and seal no answer. They wait for a shorter time than it takes RAgent to
- * think an agent lost, so that no connection has two owners. A stream goes on only for a link that shows the same
- * proof.
+ * connections open no record, read no backend and seal no answer. A stream goes on only for a link that shows the same
+ * proof, and under the same epoch.
+ *
+ * If the link ended, they wait for a shorter time than it takes RAgent to think an agent lost, so no other agent owns
+ * their connections meanwhile. If it timed out, RAgent hangs, or the network is cut. In the first case its keeper kills
+ * it later, and its next process needs them; so they wait for that, too. In the second, other agents may own their
+ * connections by then: nothing of the streams goes out any more, because RAgent asks only for the last epoch.
  */
 #include <string.h>
 
@@ -63,9 +67,20 @@ static uint64_t lost_ms(const struct link *l)
 	return r ? r->health.lost_ms : conf->health.lost_ms;
 }
 
-static void begin_wait(struct link *l)
+/* The link stood still for health.lost (link_begin()). Its keeper kills RAgent when it hangs for longer. */
+static uint64_t until_killed_ms(const struct link *l)
 {
-	deadline_set(l->home->connections->worker, &l->parked_due, lost_ms(l) * WAIT_NUMERATOR / WAIT_DENOMINATOR);
+	const struct conf *conf = l->home->connections->conf;
+	const struct conf_ragent *r = conf_ragent_find(conf, l->peer);
+	const uint64_t hang_ms = r ? conf_ragent_hang_ms(r) : 0;
+
+	return l->failure == UV_ETIMEDOUT && hang_ms > conf->health.lost_ms ? hang_ms - conf->health.lost_ms : 0;
+}
+
+static void begin_wait(struct link *l, uint64_t first_ms)
+{
+	deadline_set(l->home->connections->worker, &l->parked_due,
+		first_ms + lost_ms(l) * WAIT_NUMERATOR / WAIT_DENOMINATOR);
 }
 
 void link_park(struct link *l)
@@ -80,7 +95,7 @@ void link_park(struct link *l)
 	l->next = l->home->parked;
 	l->home->parked = l;
 	l->parked_due.fn = on_parked_due;
-	begin_wait(l);
+	begin_wait(l, until_killed_ms(l));
 	l->streams = (struct streams){ 0 };
 	streams_each(&streams, park_stream, l);
 	streams_clear(&streams);
@@ -120,7 +135,7 @@ static void wait_longer(const struct link *l)
 {
 	for (struct link *before = l->home->parked; before; before = before->next)
 		if (is_same_line(l, before))
-			begin_wait(before);
+			begin_wait(before, 0);
 }
 
 int link_take_proof(struct link *l, const struct frame *f)

@@ -143,19 +143,23 @@ def test_more_descriptors_than_the_soft_limit_are_no_hindrance(start_cluster):
         web.close()
 
 
-def test_a_hang_with_tcp_links_harms_nobody(start_cluster):
+@pytest.mark.parametrize("seconds", [5, 9])
+def test_a_hang_with_tcp_links_harms_nobody(start_cluster, seconds):
     """RAgent reads nothing of its links for longer than agents believe in such a link. Downloads fill them."""
-    from tests.lib.tlsload import Load, check_unharmed
-    cluster = start_cluster("--agents", "2", takeover=True, edit=lambda text: edits.over_tcp(edits.nobody_moves(text)))
+    from tests.lib.tlsload import Load, check_honest, check_unharmed, lost
+    edit = edits.edits(edits.nobody_moves, edits.over_tcp, edits.below("r1", f"hang: {seconds}s"), edits.at_end("limits: { window: 1MiB }"))
+    cluster = start_cluster("--agents", "2", takeover=True, edit=edit)
     with Load(cluster) as load:
         load.add("idle", count=20, run="waits")
         load.ask("idle")
-        load.add("down", count=64, path="/1m", timeout_ms=patience(60) * 1000)
+        load.add("down", count=64, path="/4m", timeout_ms=patience(60) * 1000)
         wait_until(lambda: load.report()["down"]["answers"] > 16, patience(20), "load goes on")
         os.kill(cluster.pid("r1"), signal.SIGSTOP)
         wait_until(lambda: "running again" in cluster.log("r1"), patience(30), "the next RAgent")
+        assert "connection timed out" in cluster.log("a1") + cluster.log("a2")
         check_unharmed(load.ask("idle"))
-        check_unharmed(load.stop("down"))
+        harmed = lost(check_honest(load.stop("down")))
+        assert sum(harmed.values()) <= 1, harmed # that which its worker was changing
     assert cluster.status()["deaths"] == {"killed": 0, "crashed": 0, "hung": 1}
 
 

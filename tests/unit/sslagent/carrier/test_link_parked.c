@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 
@@ -176,6 +177,32 @@ START_TEST(a_parked_stream_is_over_before_its_ragent_thinks_the_agent_lost)
 	lose_peer(&p);
 	wait_until(carriers.parked == NULL);
 	ck_assert_uint_lt(now_ms(), end_ms);
+	ck_assert_uint_eq(a1.worker.table.count, 0);
+	close_peers();
+}
+END_TEST
+
+static void time_link_out(void)
+{
+	link_fail(carriers.links, UV_ETIMEDOUT);
+	wait_until(carriers.parked != NULL);
+}
+
+/* RAgent reads nothing of its link, and its keeper has not killed it yet. */
+START_TEST(a_stream_of_a_link_that_timed_out_waits_for_the_end_of_a_hang)
+{
+	const unsigned lost_ms = 300, hang_ms = 1500;
+
+	begin_request();
+	set_lost_ms(lost_ms);
+	((struct conf *)a1.worker.conf)->health.lost_ms = lost_ms;
+	((struct conf *)a1.worker.conf)->ragents[0].hang_ms = hang_ms;
+	const uint64_t begun_ms = now_ms();
+	time_link_out();
+	while (carriers.parked && now_ms() < begun_ms + 2 * hang_ms)
+		turns(1);
+	ck_assert_ptr_null(carriers.parked);
+	ck_assert_uint_ge(now_ms() - begun_ms, hang_ms - lost_ms);
 	ck_assert_uint_eq(a1.worker.table.count, 0);
 	close_peers();
 }
@@ -360,6 +387,7 @@ int main(void)
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
 		{ a_stream_waits_although_messages_could_not_be_written, 0 },
 		{ a_parked_stream_is_over_before_its_ragent_thinks_the_agent_lost, 0 },
+		{ a_stream_of_a_link_that_timed_out_waits_for_the_end_of_a_hang, 0 },
 		{ a_parked_stream_waits_as_long_as_the_proof_is_repeated, 0 },
 		{ a_parked_stream_does_not_wait_for_a_proof_that_is_not_repeated, 2 },
 		{ a_handshake_and_what_is_frozen_wait, 2 },
