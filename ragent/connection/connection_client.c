@@ -191,7 +191,7 @@ static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
 		return len;
 	}
-	connection_work_begins(c);
+	connection_work_on_bytes_begins(c);
 	connection_fault_at(c, "records.came");
 	connection_known(c);
 	return taken;
@@ -365,7 +365,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	connection_log_input(c, data, len);
 	/* before the header of a balancer, the client is unknown */
 	if (c->state != CONNECTION_PROXY)
-		connection_work_begins(c);
+		connection_work_on_bytes_begins(c);
 	connection_fault_at(c, "records.came");
 	c->active_ms = connection_now_ms(c);
 	do {

@@ -46,6 +46,9 @@ enum connection_home_state {
 	HOME_DRAINING /* each connection ends as soon as that cuts nothing off */
 };
 
+/* Added to @working while the work is not on bytes of the client. Addresses of connections are even. */
+#define WORK_NOT_ON_BYTES 1u
+
 /* Embedded in its worker. */
 struct connection_home {
 	const struct ragent_shared *shared;
@@ -70,7 +73,7 @@ struct connection_home {
 	/* With a keeper, the memory of connections, their parts and the small blocks outlives the process. */
 	struct table *table; /* NULL: it does not */
 	struct table_share connection_share, belonging_share;
-	const void *_Atomic *working; /* the connection whose bytes it works on, for the process after a crash */
+	const void *_Atomic *working; /* the connection that it works on, for the process after a crash */
 	const void *_Atomic nobody;   /* where that stands without a keeper */
 	struct dormant *dormant;
 	struct mover mover;

@@ -239,8 +239,14 @@ size_t connection_log_len(const struct connection *c);
 /* To save memory: for a second it has no log, so it would end if this process died. */
 void connection_give_up_log(struct connection *c);
 
-/* If this process crashes before the work ends, the next one does not restore this connection, and knows its client. */
+/* If this process crashes before the work ends, the next one does not restore this connection: its agent would send the
+ * same frame again, or its time would be over again. */
 static inline void connection_work_begins(struct connection *c)
+{
+	atomic_store_explicit(c->home->working, (uint8_t *)c + WORK_NOT_ON_BYTES, memory_order_relaxed);
+}
+/* The same while it works on bytes of the client, whose source then becomes a suspect. */
+static inline void connection_work_on_bytes_begins(struct connection *c)
 {
 	atomic_store_explicit(c->home->working, c, memory_order_relaxed);
 }

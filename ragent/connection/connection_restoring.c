@@ -150,11 +150,13 @@ void connection_forget_saved(struct notes *n)
 void connection_suspect_clients(struct notes *n)
 {
 	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
-		struct connection *c = (struct connection *)notes_blamed(n, worker);
+		const uintptr_t blamed = (uintptr_t)notes_blamed(n, worker);
+		struct connection *c = (struct connection *)(blamed & ~(uintptr_t)WORK_NOT_ON_BYTES);
 		atomic_store(&n->working[worker], NULL);
 		if (!table_has_slot(n->table, c))
 			continue;
-		notes_suspect(n, &c->endpoints.client);
-		table_slot_to(&c->slot, SLOT_VOID); /* restored, its bytes would do the same to the next process */
+		if (!(blamed & WORK_NOT_ON_BYTES))
+			notes_suspect(n, &c->endpoints.client);
+		table_slot_to(&c->slot, SLOT_VOID); /* restored, it would do the same to the next process */
 	}
 }

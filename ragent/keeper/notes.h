@@ -87,7 +87,7 @@ struct notes {
 	struct shared_notes *shared;
 	size_t shared_len;
 	_Atomic uint32_t *beats;      /* shared, for each thread: a number that rises while the thread's loop runs */
-	const void *_Atomic *working; /* shared, for each worker: the connection whose bytes it is using; NULL: none */
+	const void *_Atomic *working; /* shared, for each worker: what it works on (connection_home.h); NULL: nothing */
 	struct noted_socket *sockets; /* shared */
 };
 
@@ -115,8 +115,8 @@ int notes_add_socket(struct notes *n, const char *key, unsigned worker, int fd);
 
 /* In the process after a death: how many sockets are noted; never more than the room for them. */
 uint32_t notes_socket_count(const struct notes *n);
-/* The same, before its threads run: the connection whose bytes worker @worker was using when the process before
- * crashed or hung in that worker. NULL: there was none, or another thread is to blame. It may be any address. */
+/* The same, before its threads run: what worker @worker worked on (@working) when the process before crashed or hung in
+ * that worker. NULL: nothing, or another thread is to blame. It may be any address. */
 const void *notes_blamed(const struct notes *n, unsigned worker);
 /* The worker was using bytes of the client at @address: it becomes a suspect, and this is logged. */
 void notes_suspect(struct notes *n, const struct client_address *address);
