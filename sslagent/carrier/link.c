@@ -171,10 +171,10 @@ static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)
 	}
 	name_adopted(s, ssl_id);
 	struct connection *c = connection_adopt(l->home->connections, &s->carrier, ssl_id);
-	/* a connection that ended at once has dropped the stream already */
+	/* of a connection that ended at once, the stream is dropped already, or holds END */
 	if (c)
 		s->connection = c;
-	else if (streams_find(&l->streams, id))
+	else if (streams_find(&l->streams, id) && s->end == LINK_END_NOT_HELD)
 		link_stream_drop(s);
 	return 0;
 }

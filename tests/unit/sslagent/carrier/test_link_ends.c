@@ -149,6 +149,46 @@ START_TEST(a_stream_that_is_over_takes_nothing_but_the_answer_and_accepted)
 }
 END_TEST
 
+/* Stream 1 is frozen; its owner before was lost in the middle of an answer, so the next one can only end it. */
+static void adopt_to_end(const struct frame *handed_off, uint32_t stream)
+{
+	Cssl__LinkLive *live = cssl__link_live__unpack(NULL, handed_off->len, handed_off->payload);
+	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
+
+	ck_assert_ptr_nonnull(live);
+	m.connection_id = (ProtobufCBinaryData){ sizeof id_bytes, id_bytes };
+	m.epoch = 2;
+	m.cause = CSSL__CAUSE__CAUSE_TAKEOVER;
+	m.response_state = CSSL__RESPONSE_STATE__RESPONSE_PARTLY_DELIVERED;
+	m.position = live->position;
+	m.sealed_copy = live->sealed_copy;
+	m.listener = (char *)"http";
+	m.endpoints = fake_endpoints();
+	send_message(&p, stream, FRAME_SSL_ID, &m.base);
+	cssl__endpoints__free_unpacked(m.endpoints, NULL);
+	cssl__link_live__free_unpacked(live, NULL);
+}
+
+START_TEST(an_adopter_that_ends_its_connection_at_once_holds_the_end)
+{
+	Cssl__LinkMove move = CSSL__LINK_MOVE__INIT;
+
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	begin_client(&p);
+	move.target = (char *)"a2";
+	move.next_epoch = 2;
+	send_message(&p, 1, FRAME_MOVE, &move.base);
+	peers_until(count_of(&p, FRAME_HANDED_OFF) == 1);
+	adopt_to_end(last_of(&p, FRAME_HANDED_OFF), 7);
+	peers_until(count_of(&p, FRAME_ADOPTED) == 1 && count_of(&p, FRAME_END) == 1);
+	ck_assert_uint_eq(a1.worker.table.count, 0);
+	ck_assert_ptr_nonnull(streams_find(&carriers.links->streams, 7));
+	send_frame(&p, 7, FRAME_CLOSE, &done, 1);
+	wait_until(streams_left() == 0);
+	close_ends();
+}
+END_TEST
+
 /* --- no answer --- */
 
 /* The RAgent that said that it answers was replaced by one that does not. */
@@ -278,6 +318,7 @@ int main(void)
 		{ a_ragent_that_does_not_answer_leaves_nothing_held, 0 },
 		{ without_a_proof_nothing_is_held, 0 },
 		{ a_stream_that_is_over_takes_nothing_but_the_answer_and_accepted, 0 },
+		{ an_adopter_that_ends_its_connection_at_once_holds_the_end, 0 },
 		{ ends_that_are_never_answered_are_dropped, 0 },
 		{ a_ragent_that_hangs_loses_no_end, 0 },
 		{ an_end_behind_the_ping_waits_for_the_pong_after, 0 },
