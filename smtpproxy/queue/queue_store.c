@@ -24,13 +24,25 @@ struct item *queue_make(struct queue *q, enum item_kind kind, uint64_t id, uint8
 	return i;
 }
 
+/* A backup that does not count yet gets the new item @i in its turn: the filling comes to it. If it had come to the
+ * end, it goes on here. Otherwise the backup would join without @i. */
+static void put_in_turn(struct backup *b, struct item *i)
+{
+	if (b->state == BACKUP_FILLING && !b->fill_next)
+		b->fill_next = i;
+}
+
 void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits)
 {
 	for (unsigned n = 0; n < BACKUPS; n++) {
 		struct backup *b = &q->backups[n];
 
-		if (!backup_is_live(b) || (kind == CHANGE_PUT && !backup_counts(b))) /* queue_fill_next() comes to it */
+		if (!backup_is_live(b))
 			continue;
+		if (kind == CHANGE_PUT && !backup_counts(b)) {
+			put_in_turn(b, i);
+			continue;
+		}
 		if (waits && backup_counts(b))
 			i->waits |= (uint8_t)(1u << n);
 		if (backup_push(b, kind, i))

@@ -1,0 +1,199 @@
+/* test_queue_backups.c: facts of a backup that comes back while messages come and go. The servers are the test: it
+ * keeps the names of the functions that each is asked for, and answers when it wants. */
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "smtpproxy/queue/backup_inside.h"
+#include "smtpproxy/queue/queue_inside.h"
+#include "tests/unit/proto/suite.h"
+
+#define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define EPOCH 3u
+
+static struct queue *q;
+static struct backup *a, *b;
+static unsigned asked[BACKUPS][CHANGE_MARK + 1]; /* calls of each function */
+static int64_t now_ms;
+
+int64_t redis_link_clock_ms(void)
+{
+	return now_ms;
+}
+
+void redis_link_text(struct redis_link *l, const char *text)
+{
+	static const char *const names[] = { FUNCTION_PUT, FUNCTION_REPLACE, FUNCTION_DELETE, FUNCTION_MARK };
+	const unsigned at = l == &b->paths[0].link;
+
+	for (unsigned n = 0; n <= CHANGE_MARK; n++)
+		asked[at][n] += !strcmp(text, names[n]);
+}
+
+void redis_link_begin(struct redis_link *l, unsigned arguments)
+{
+}
+
+void redis_link_number(struct redis_link *l, uint64_t number)
+{
+}
+
+void redis_link_argument(struct redis_link *l, const void *data, size_t len)
+{
+}
+
+void redis_link_end(struct redis_link *l, uint32_t tag)
+{
+}
+
+int redis_link_open(
+	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login)
+{
+	return -1;
+}
+
+void redis_link_close(struct redis_link *l, const char *why)
+{
+}
+
+int64_t redis_link_waits_ms(struct redis_link *l, int64_t at_ms)
+{
+	return 0;
+}
+
+static void ignore(void *user)
+{
+}
+
+static void ignore_due(void *user, const struct queue_destination *d)
+{
+}
+
+static const struct queue_ops ops = {
+	.on_ready = ignore,
+	.on_unready = ignore,
+	.on_due = ignore_due,
+	.on_room = ignore,
+	.on_deposed = ignore,
+	.on_stopped = ignore,
+};
+
+static void connected(struct backup *s, const char *run_id)
+{
+	s->active = &s->paths[0];
+	s->paths[0].link.state = REDIS_LINK_READY;
+	s->generation = 1;
+	memcpy(s->run_id, run_id, sizeof s->run_id);
+}
+
+/* a is in sync and alone, and b was read for what it holds. */
+static void begin(void)
+{
+	static struct key_ring keys;
+	struct queue_conf conf = { .name = "test", .keys = &keys };
+
+	ck_assert_int_eq(key_ring_parse("k1 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a", 67,
+				 &keys, &(unsigned){ 0 }),
+		0);
+	ck_assert_int_ge(sodium_init(), 0);
+	now_ms = 1000;
+	conf.backups[0].path_count = conf.backups[1].path_count = 1;
+	q = queue_create(worker_create(0, "queue"), &conf, &ops, NULL);
+	ck_assert_ptr_nonnull(q);
+	a = &q->backups[0];
+	b = &q->backups[1];
+	q->state = QUEUE_ACTIVE;
+	q->ready = 1;
+	q->lease.until_ms = 1 << 30;
+	q->shared.epoch = EPOCH;
+	q->shared.version = q->from_version = 5;
+	memcpy(q->shared.members[0], RUN_A, sizeof RUN_A);
+	connected(a, RUN_A);
+	connected(b, RUN_B);
+	a->state = BACKUP_IN_SYNC;
+	b->state = BACKUP_COMPARING;
+}
+
+static void holds_old_ones(struct backup *s, unsigned count)
+{
+	char field[ITEM_FIELD_LEN];
+
+	for (uint64_t n = 1; n <= count; n++) {
+		item_field(ITEM_MESSAGE, n, field);
+		queue_compare_item(q, s, field, sizeof field);
+	}
+	queue_compare_end(q, s);
+	backup_send(s);
+}
+
+static struct item *comes(uint64_t id)
+{
+	struct item *i = item_add(&q->items, ITEM_MESSAGE, id, calloc(1, 100), 100);
+
+	queue_push(q, CHANGE_PUT, i, 1);
+	backup_send(a);
+	backup_send(b);
+	return i;
+}
+
+/* It answers all that it is asked. */
+static void answers(struct backup *s)
+{
+	const redisReply done = { .type = REDIS_REPLY_INTEGER };
+
+	while (s->line.calls_count) {
+		backup_call_answered(s, &done);
+		backup_send(s);
+	}
+}
+
+START_TEST(item_that_comes_while_a_backup_drops_old_ones_goes_to_that_backup_too)
+{
+	holds_old_ones(b, 2000);
+	ck_assert_int_eq(b->state, BACKUP_FILLING);
+	comes(5000);
+	ck_assert_uint_eq(asked[1][CHANGE_PUT], 0);
+	answers(b);
+	answers(b);
+	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
+	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
+}
+END_TEST
+
+START_TEST(item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_backup_too)
+{
+	queue_compare_end(q, b);
+	comes(5000);
+	queue_consider(q);
+	backup_send(b);
+	answers(b);
+	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
+	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
+}
+END_TEST
+
+START_TEST(item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_that_is_filled)
+{
+	struct item *last = comes(5000);
+
+	queue_compare_end(q, b);
+	queue_remove(q, last);
+	comes(5001);
+	queue_consider(q);
+	backup_send(b);
+	answers(b);
+	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
+	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *facts[] = {
+		item_that_comes_while_a_backup_drops_old_ones_goes_to_that_backup_too,
+		item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_backup_too,
+		item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_that_is_filled,
+	};
+	return suite_run_with("queue_backups", begin, facts, SUITE_LEN(facts));
+}
