@@ -36,6 +36,14 @@ int marker_is_apart(const struct marker *m, const struct sight *other, unsigned 
 	       other->marker.version >= m->apart_version;
 }
 
+int marker_names(const struct marker *m, char run_ids[static BACKUPS][RUN_ID_LEN + 1])
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (run_ids[i][0] && !strcmp(m->members[i], run_ids[i]))
+			return 1;
+	return 0;
+}
+
 static int any_is_away(const struct sight *sights)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
@@ -56,6 +64,21 @@ static unsigned apart_of(const struct sight *sights, unsigned mask)
 	return apart;
 }
 
+/* The backups that went on without any of the chosen ones. */
+static unsigned branches_of(const struct sight *sights, unsigned mask)
+{
+	char run_ids[BACKUPS][RUN_ID_LEN + 1] = { 0 };
+	unsigned branches = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (mask & 1u << i)
+			memcpy(run_ids[i], sights[i].marker.run_id, sizeof run_ids[i]);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (sights[i].state == SIGHT_MARKED && !marker_names(&sights[i].marker, run_ids))
+			branches |= 1u << i;
+	return branches;
+}
+
 enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask)
 {
 	uint64_t version = highest_version(sights);
@@ -66,7 +89,7 @@ enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], en
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version == version)
 			*mask |= 1u << i;
-	*mask |= apart_of(sights, *mask);
+	*mask |= apart_of(sights, *mask) | branches_of(sights, *mask);
 	if (trust == TRUST_NOTHING && any_is_away(sights))
 		return RECOVERY_WAIT;
 	if (trust == TRUST_ANSWERS && member_is_missing(sights, *mask))

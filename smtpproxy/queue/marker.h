@@ -4,11 +4,14 @@
  * The marker of a backup names a version and the members: the backups that hold everything that was accepted under that
  * version, each by its run_id. Each change of the set of members is a new, higher version, and the gateway writes it to
  * the members before it accepts a message under it. So the backups of the highest version are complete, each of them.
-
+ *
  * A gateway that starts without a member which does not come back may go on without it. Until that member has come back
  * and was united, each marker names it as apart, with the version from which it may have gone on alone. So a gateway
- that
- * starts later still knows that its content counts, although its version is lower.
+ * that starts later still knows that its content counts, although its version is lower.
+ *
+ * The member may not know that the other one went on. So versions of two servers say nothing about each other if
+ * neither marker names the other server: each of them took mail that the other one lacks, and both are read. A server
+ * that was only left behind names the one that left it, because both were members last.
  *
  * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
  * disk.
@@ -48,6 +51,9 @@ struct sight {
 /* 1: @other is marked, and its content belongs to the queue of @m, although it went on alone. Else 0. @at: its
  * index. */
 int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
+
+/* 1: a server with one of these run_ids is a member of @m. "" is none. */
+int marker_names(const struct marker *m, char run_ids[static BACKUPS][RUN_ID_LEN + 1]);
 
 /* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);

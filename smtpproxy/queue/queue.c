@@ -271,7 +271,7 @@ void queue_destroy(struct queue *q)
 	seal_destroy(q->seal);
 	free(q->waiting);
 	free(q->read);
-	free(q->gone);
+	queue_forget_gone(q);
 	free(q);
 }
 

@@ -93,16 +93,26 @@ static int may_claim(const struct queue *q, const struct backup *b)
 	return 0;
 }
 
-/* It went on alone under a version that nobody knew when this queue was read back: it has messages that no other server
- * has. Until it was read it is apart, also when it is lost again meanwhile. */
-static void note_newer(struct queue *q, const struct backup *b)
+static int is_any_apart(const struct queue *q)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->shared.apart[i][0])
+			return 1;
+	return 0;
+}
+
+/* It went on under a marker that nobody knew when this queue was read back, or without the servers that were read: it
+ * has messages that no other server has. Until it was read it is apart, also when it is lost again meanwhile. */
+static void note_branch(struct queue *q, const struct backup *b)
 {
 	const struct marker *m = &b->sight.marker;
 
-	if (b->sight.state != SIGHT_MARKED || is_ours(q, b) || m->version <= q->from_version)
+	if (b->sight.state != SIGHT_MARKED || is_ours(q, b) ||
+		(m->version <= q->from_version && marker_names(m, q->from_ids)))
 		return;
+	if (!is_any_apart(q) || m->version < q->shared.apart_version)
+		q->shared.apart_version = m->version;
 	memcpy(q->shared.apart[b->index], m->run_id, sizeof q->shared.apart[b->index]);
-	q->shared.apart_version = m->version;
 	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu",
 		b->index, (unsigned long long)m->version);
 }
@@ -117,8 +127,28 @@ static void consider_backup(struct queue *q, struct backup *b)
 	}
 	if (!may_claim(q, b))
 		return;
-	note_newer(q, b);
+	note_branch(q, b);
 	backup_claim(b);
+}
+
+static int is_used(const struct queue *q)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state > BACKUP_SEEN && q->backups[i].state != BACKUP_REFUSED)
+			return 1;
+	return 0;
+}
+
+/* A gateway that began anew on servers that came back empty counted its epochs from 1, and may have the same one. An
+ * operator's order decides between the two. */
+static void outrank_equals(struct queue *q)
+{
+	const uint64_t epoch = q->shared.epoch;
+
+	for (unsigned i = 0; i < BACKUPS && q->orders && !is_used(q); i++)
+		if (q->backups[i].state == BACKUP_SEEN && q->backups[i].sight.marker.epoch == epoch &&
+			!is_ours(q, &q->backups[i]))
+			q->shared.epoch = epoch + 1;
 }
 
 static int is_filled(const struct backup *b)
@@ -163,6 +193,8 @@ void queue_consider(struct queue *q)
 {
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
 		queue_recover(q);
+	if (queue_owns(q))
+		outrank_equals(q);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
 		consider_backup(q, &q->backups[i]);
 	if (queue_owns(q))
@@ -257,6 +289,8 @@ static void on_marked(struct backup *b, uint64_t version)
 	q->alone = 0; /* it was compared with the memory */
 	queue_release_waiting(q, version);
 	queue_tell_ready(q);
+	if (q->ready == BACKUPS)
+		queue_forget_gone(q);
 }
 
 static void on_renewed(struct backup *b, int64_t sent_ms)

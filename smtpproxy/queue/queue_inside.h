@@ -49,11 +49,12 @@ struct queue {
 	int64_t recovery_ms; /* when it began; 0: it is over */
 	/* a bit for each backup: its claim is not answered yet; it is not read yet; the recovery reads it */
 	unsigned claims, reads, from;
-	uint64_t from_version; /* of the markers of the backups that the recovery reads */
+	uint64_t from_version;                  /* of the markers of the backups that the recovery reads */
+	char from_ids[BACKUPS][RUN_ID_LEN + 1]; /* of these backups; "": not read */
 	struct read_state *read;
 	size_t read_count, read_cap;
-	/* ids of messages that were read and then deleted: a server that was not read may still have them. The first
-	 * @gone_sorted ids are in ascending order */
+	/* ids of messages that were read and then deleted, until all backups are in sync: a server that was not read
+	 * may still have them. The first @gone_sorted ids are in ascending order */
 	uint64_t *gone;
 	size_t gone_count, gone_cap, gone_sorted;
 
@@ -91,6 +92,9 @@ int64_t queue_wall_ms(void);
 void queue_move(struct queue *q, enum queue_state to);
 /* Backups whose answer counts. */
 unsigned queue_counting(const struct queue *q);
+
+/* All backups are in sync: no other server has messages that were deleted. */
+void queue_forget_gone(struct queue *q);
 
 /* Its line is not empty any more. */
 void queue_note_due(struct queue *q, struct queue_destination *d);

@@ -138,6 +138,10 @@ static void claim_all(struct queue *q, unsigned mask)
 	q->shared.version = q->from_version = version;
 	q->counter = first_counter();
 	q->from = mask;
+	memset(q->from_ids, 0, sizeof q->from_ids);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (mask & 1u << i)
+			memcpy(q->from_ids[i], q->backups[i].sight.marker.run_id, sizeof q->from_ids[i]);
 	q->claims = q->reads = 0;
 	note_all_apart(q);
 	queue_move(q, QUEUE_CLAIMING);
@@ -322,10 +326,10 @@ void queue_read_end(struct queue *q, struct backup *b)
 		return;
 	}
 	q->shared.apart[b->index][0] = '\0';
-	free(q->gone);
-	q->gone = NULL;
-	q->gone_count = q->gone_cap = q->gone_sorted = 0;
 	queue_apply_states(q);
 	queue_sort(q);
 	unite_late(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_FILLING) /* its place was in the old order */
+			q->backups[i].fill_next = q->items.oldest;
 }

@@ -235,10 +235,11 @@ void queue_settle(struct queue *q, struct item *i)
 	append(q, i);
 }
 
+/* A server that was not read may have it, and has older ones only. Also one that was read may come back with it, if it
+ * restarted and another gateway used it meanwhile. */
 static void forget_id(struct queue *q, uint64_t id)
 {
-	/* A server that was not read may have it, and has older ones only. */
-	if (id >> QUEUE_ID_EPOCH == q->shared.epoch || q->from == (1u << BACKUPS) - 1)
+	if (id >> QUEUE_ID_EPOCH == q->shared.epoch || queue_counting(q) == BACKUPS)
 		return;
 	if (q->gone_count == q->gone_cap) {
 		size_t cap = q->gone_cap ? 2 * q->gone_cap : 1024;
@@ -250,6 +251,13 @@ static void forget_id(struct queue *q, uint64_t id)
 		q->gone_cap = cap;
 	}
 	q->gone[q->gone_count++] = id;
+}
+
+void queue_forget_gone(struct queue *q)
+{
+	free(q->gone);
+	q->gone = NULL;
+	q->gone_count = q->gone_cap = q->gone_sorted = 0;
 }
 
 static void out_of_destination(struct queue *q, struct item *i)

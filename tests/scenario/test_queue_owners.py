@@ -192,3 +192,70 @@ def test_messages_that_a_server_left_behind_took_alone_are_united_later(room):
     a.go_on()
     gateway.in_sync(2)
     assert gateway.drain() == alone  # and none of those that were delivered meanwhile
+
+
+def _two_branches(room):
+    """Server a went on alone, then b without it; neither knows of the other's messages. Their gateways are gone, a runs and b does
+    not answer. The messages of each."""
+    a, b, gateway = started(room)
+    first = stored(gateway, burst(gateway, "both", 20))
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    first += stored(gateway, burst(gateway, "a", 20))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    second = stored(gateway, burst(gateway, "b", 20))
+    gateway.kill()
+    b.pause()
+    a.go_on()
+    return a, b, first, second
+
+
+def test_messages_of_a_branch_that_no_marker_names_are_united_late(room):
+    _, b, first, second = _two_branches(room)
+    for turn in range(2):  # the second one has a higher epoch than b
+        gateway = room.gateway()
+        gateway.in_sync(1)
+        first += stored(gateway, burst(gateway, f"turn{turn}", 10))
+        if turn == 0:
+            gateway.kill()
+    b.go_on()
+    gateway.in_sync(2)
+    assert sorted(gateway.drain()) == sorted(first + second)
+
+
+def test_messages_of_a_branch_that_no_marker_names_are_united_at_the_start(room):
+    _, b, first, second = _two_branches(room)
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    first += stored(gateway, burst(gateway, "more", 10))
+    gateway.kill()
+    b.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert sorted(gateway.drain()) == sorted(first + second)
+
+
+def test_servers_that_another_gateway_began_anew_are_united_when_an_operator_orders_it(room):
+    """Both servers came back empty, and each gateway acknowledged messages that the other one does not know."""
+    a, b, old = started(room)
+    kept = stored(old, burst(old, "old", 20))
+    a.kill()
+    b.kill()
+    old.until(lambda s: s["lease_left_ms"] < 0)
+    old.process.send_signal(signal.SIGSTOP)
+    a.start()
+    b.start()
+    new = room.gateway()
+    new.in_sync(2)
+    kept += stored(new, burst(new, "new", 20))
+    new.kill()
+    old.process.send_signal(signal.SIGCONT)
+    old.until(lambda s: [b["state"] for b in s["backups"]] == ["seen", "seen"])
+    old.ask("takeover")
+    old.in_sync(2)
+    assert a.items() == b.items() == len(kept)
+    assert sorted(old.drain()) == sorted(kept)

@@ -22,11 +22,19 @@ static struct sight marked(uint64_t version, unsigned members)
 static const struct sight away = { .state = SIGHT_AWAY };
 static const struct sight empty = { .state = SIGHT_EMPTY };
 
+static void runs_as(struct sight *s, const char *run_id)
+{
+	if (s->state == SIGHT_MARKED && !s->marker.run_id[0])
+		memcpy(s->marker.run_id, run_id, RUN_ID_LEN + 1);
+}
+
 static void decides(struct sight a, struct sight b, enum recovery_trust trust, enum recovery_step step, unsigned mask)
 {
 	struct sight sights[BACKUPS] = { a, b };
 	unsigned is = 99;
 
+	runs_as(&sights[0], RUN_A);
+	runs_as(&sights[1], RUN_B);
 	ck_assert_int_eq(recovery_decide(sights, trust, &is), step);
 	ck_assert_uint_eq(is, mask);
 }
@@ -65,6 +73,22 @@ START_TEST(lower_version_is_left_out)
 }
 END_TEST
 
+START_TEST(servers_that_went_on_without_each_other_are_united)
+{
+	decides(marked(3, 1), marked(2, 2), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(marked(2, 1), marked(9, 2), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+}
+END_TEST
+
+START_TEST(server_that_went_on_beside_an_earlier_process_of_the_other_is_united)
+{
+	struct sight a = marked(5, BOTH), b = marked(4, BOTH);
+
+	memcpy(b.marker.members[0], RUN_B, sizeof RUN_B);
+	decides(a, b, TRUST_ANSWERS, RECOVERY_READ, BOTH);
+}
+END_TEST
+
 START_TEST(absent_member_is_waited_for)
 {
 	decides(marked(4, BOTH), away, TRUST_ANSWERS, RECOVERY_WAIT, 1);
@@ -98,6 +122,8 @@ START_TEST(member_apart_is_read_although_its_version_is_lower)
 	decides(a, b, TRUST_ANSWERS, RECOVERY_READ, BOTH);
 	decides(a, away, TRUST_ANSWERS, RECOVERY_WAIT, 1);
 	decides(a, away, TRUST_PRESENT, RECOVERY_READ, 1);
+	memcpy(b.marker.members[0], RUN_A, sizeof RUN_A);
+	decides(a, b, TRUST_ANSWERS, RECOVERY_READ, BOTH);
 	a.marker.apart_version = 7;
 	decides(a, b, TRUST_ANSWERS, RECOVERY_READ, 1);
 	a.marker.apart_version = 6;
@@ -113,6 +139,8 @@ int main(void)
 		first_start_needs_the_answer_of_both,
 		two_of_one_version_are_united,
 		lower_version_is_left_out,
+		servers_that_went_on_without_each_other_are_united,
+		server_that_went_on_beside_an_earlier_process_of_the_other_is_united,
 		absent_member_is_waited_for,
 		absent_server_that_is_no_member_is_not_waited_for,
 		empty_server_beside_a_marked_one_is_not_waited_for,
