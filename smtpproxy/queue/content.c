@@ -1,4 +1,4 @@
-/* content.c: encodes and decodes messages, states, decided transactions and orders. */
+/* content.c: encodes and decodes messages, states, decided transactions, orders and graves. */
 #include "smtpproxy/queue/content.h"
 
 #include "proto/error.h"
@@ -69,6 +69,14 @@ void content_order_write(const struct content_order *o, uint8_t *out)
 	wire_put_u8(&w, (uint8_t)o->stopped);
 	wire_put_u32(&w, o->rate);
 	wire_put_bytes(&w, o->destination.data, o->destination.len);
+}
+
+void content_grave_write(uint64_t id, uint8_t *out)
+{
+	struct wire_writer w = wire_writer(out, CONTENT_GRAVE_LEN);
+
+	wire_put_u8(&w, VERSION);
+	wire_put_u64(&w, id);
 }
 
 static struct content_bytes take(struct wire_reader *reader, size_t len)
@@ -143,4 +151,13 @@ int content_order_read(struct content_order *o, const uint8_t *in, size_t len)
 	if (r)
 		return r;
 	return o->stopped <= 1 && o->destination.len && o->destination.len <= 255 ? 0 : CSSL_E_RANGE;
+}
+
+int content_grave_read(uint64_t *id, const uint8_t *in, size_t len)
+{
+	struct wire_reader reader = wire_reader(in, len);
+	uint8_t version = wire_u8(&reader);
+
+	*id = wire_u64(&reader);
+	return end(&reader, version);
 }

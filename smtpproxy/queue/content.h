@@ -4,6 +4,7 @@
  *   state    u8 1, u16 attempts, u64 due (wall clock, ms), u8 held (0 or 1), note of the delivery side to the end
  *   decided  u8 1, u64 decided (wall clock, ms), u8 length and name, reply to the end
  *   order    u8 1, u8 stopped (0 or 1), u32 rate (messages a minute; 0: no limit), destination to the end
+ *   grave    u8 1, u64 id of a message that was deleted
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_CONTENT_H
 #define CSSL_SMTPPROXY_QUEUE_CONTENT_H
@@ -41,6 +42,8 @@ struct content_order {
 	struct content_bytes destination; /* 1 to 255 bytes */
 };
 
+#define CONTENT_GRAVE_LEN 9u
+
 /* Lengths of the plain forms. */
 size_t content_message_len(const struct content_message *m);
 size_t content_state_len(const struct content_state *s);
@@ -52,11 +55,13 @@ void content_message_write(const struct content_message *m, uint8_t *out);
 void content_state_write(const struct content_state *s, uint8_t *out);
 void content_decided_write(const struct content_decided *d, uint8_t *out);
 void content_order_write(const struct content_order *o, uint8_t *out);
+void content_grave_write(uint64_t id, uint8_t *out);
 
 /* The results point into @in. 0, or CSSL_E_TRUNCATED, CSSL_E_VERSION, CSSL_E_RANGE. */
 int content_message_read(struct content_message *m, const uint8_t *in, size_t len);
 int content_state_read(struct content_state *s, const uint8_t *in, size_t len);
 int content_decided_read(struct content_decided *d, const uint8_t *in, size_t len);
 int content_order_read(struct content_order *o, const uint8_t *in, size_t len);
+int content_grave_read(uint64_t *id, const uint8_t *in, size_t len);
 
 #endif

@@ -204,7 +204,7 @@ static int digit(char c)
 
 int item_field_parse(const char *field, size_t len, enum item_kind *kind, uint64_t *id)
 {
-	static const char kinds[] = { ITEM_MESSAGE, ITEM_STATE, ITEM_DECIDED, ITEM_ORDER };
+	static const char kinds[] = { ITEM_MESSAGE, ITEM_STATE, ITEM_DECIDED, ITEM_ORDER, ITEM_GRAVE };
 
 	if (len != ITEM_FIELD_LEN || !memchr(kinds, field[0], sizeof kinds))
 		return CSSL_E_RANGE;

@@ -17,6 +17,7 @@ enum item_kind {
 	ITEM_STATE = 's', /* a field of its own in the backups, but not an item in memory */
 	ITEM_DECIDED = 'd',
 	ITEM_ORDER = 'o',
+	ITEM_GRAVE = 'g', /* the id of a message that was deleted */
 };
 
 /*
@@ -35,7 +36,7 @@ enum item_state {
 	ITEM_TAKEN,    /* a delivery has it */
 	ITEM_DEFERRED, /* waits for its time */
 	ITEM_HELD,     /* waits for an operator */
-	ITEM_KEPT,     /* a decided transaction or an order that is stored */
+	ITEM_KEPT,     /* a decided transaction, an order or a grave that is stored */
 	ITEM_OPAQUE,   /* it was read and cannot be opened: kept unchanged, also in the backups, until a gateway has its
 			  key */
 	ITEM_GONE,     /* deleted; only references are left */
@@ -44,9 +45,10 @@ enum item_state {
 
 #define ITEM_WAITS_MARK (1u << 7) /* in item.waits: a marker without the lost backup has to be answered first */
 
-#define ITEM_PARKS (1u << 5) /* in item.seen: it is PARKED when it is stored */
-#define ITEM_DOUBT (1u << 6) /* in item.seen: a delivery of it may have ended without our knowledge */
-#define ITEM_FRESH (1u << 7) /* in item.seen: just read from a backup, not yet settled */
+#define ITEM_BURIED (1u << 4) /* in item.seen: it has a grave already */
+#define ITEM_PARKS  (1u << 5) /* in item.seen: it is PARKED when it is stored */
+#define ITEM_DOUBT  (1u << 6) /* in item.seen: a delivery of it may have ended without our knowledge */
+#define ITEM_FRESH  (1u << 7) /* in item.seen: just read from a backup, not yet settled */
 
 struct queue_destination;
 struct queue_receipt;
@@ -65,7 +67,7 @@ struct item {
 	uint16_t refs, attempts;
 	uint8_t kind, state;
 	uint8_t waits;   /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */
-	uint8_t seen;    /* a bit for each backup that had it at the last reading, ITEM_PARKS, ITEM_DOUBT, ITEM_FRESH */
+	uint8_t seen;    /* a bit for each backup that had it at the last reading, and these ITEM_ flags */
 	uint8_t refused; /* of an order: a bit for each backup whose memory was full, and that gets it again */
 };
 

@@ -271,7 +271,7 @@ void queue_destroy(struct queue *q)
 	seal_destroy(q->seal);
 	free(q->waiting);
 	free(q->read);
-	queue_forget_gone(q);
+	queue_gone_clear(q);
 	free(q);
 }
 
@@ -297,7 +297,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		for (unsigned n = 0; n < BACKUP_PATHS; n++)
 			out->backups[i].paths[n] = b->paths[n].stats;
 	}
-	out->messages = q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque;
+	out->messages = q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
 	out->bytes = q->items.bytes;
 	out->deletes_unconfirmed += q->alone;
 	out->lease_left_ms = q->lease.until_ms - redis_link_clock_ms();

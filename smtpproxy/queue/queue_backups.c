@@ -93,14 +93,6 @@ static int may_claim(const struct queue *q, const struct backup *b)
 	return 0;
 }
 
-static int is_any_apart(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->shared.apart[i][0])
-			return 1;
-	return 0;
-}
-
 /* It went on under a marker that nobody knew when this queue was read back, or without the servers that were read: it
  * has messages that no other server has. Until it was read it is apart, also when it is lost again meanwhile. */
 static void note_branch(struct queue *q, const struct backup *b)
@@ -110,7 +102,7 @@ static void note_branch(struct queue *q, const struct backup *b)
 	if (b->sight.state != SIGHT_MARKED || is_ours(q, b) ||
 		(m->version <= q->from_version && marker_names(m, q->from_ids)))
 		return;
-	if (!is_any_apart(q) || m->version < q->shared.apart_version)
+	if (!queue_any_apart(q) || m->version < q->shared.apart_version)
 		q->shared.apart_version = m->version;
 	memcpy(q->shared.apart[b->index], m->run_id, sizeof q->shared.apart[b->index]);
 	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu",
@@ -290,7 +282,7 @@ static void on_marked(struct backup *b, uint64_t version)
 	queue_release_waiting(q, version);
 	queue_tell_ready(q);
 	if (q->ready == BACKUPS)
-		queue_forget_gone(q);
+		queue_gone_forget(q);
 }
 
 static void on_renewed(struct backup *b, int64_t sent_ms)

@@ -93,9 +93,6 @@ void queue_move(struct queue *q, enum queue_state to);
 /* Backups whose answer counts. */
 unsigned queue_counting(const struct queue *q);
 
-/* All backups are in sync: no other server has messages that were deleted. */
-void queue_forget_gone(struct queue *q);
-
 /* Its line is not empty any more. */
 void queue_note_due(struct queue *q, struct queue_destination *d);
 
@@ -119,6 +116,18 @@ void queue_read_end(struct queue *q, struct backup *b);
 /* queue_read.c: an item that was read, into memory; and when all are there, into its destination's line. */
 void queue_apply_states(struct queue *q);
 void queue_sort(struct queue *q);
+
+/* queue_gone.c: @i is about to be deleted. Remember its id, if a server that was not read may still have it. */
+void queue_note_gone(struct queue *q, const struct item *i);
+int queue_is_gone(struct queue *q, uint64_t id);
+int queue_any_apart(const struct queue *q);
+int queue_grave_read(struct queue *q, const uint8_t *plain, size_t len);
+/* All has been read: delete what has a grave. */
+void queue_bury(struct queue *q);
+/* Out of memory. */
+void queue_gone_clear(struct queue *q);
+/* All backups are in sync, so no server has such a message: out of memory and out of the backups. */
+void queue_gone_forget(struct queue *q);
 
 /* queue_backups.c: a claimed backup, up to being FILLING. */
 void queue_compare(struct queue *q, struct backup *b);

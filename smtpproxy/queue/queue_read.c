@@ -9,32 +9,11 @@
 #include "net/log_pace.h"
 #include "proto/error.h"
 
-#define GONE_UNSORTED_MAX 64u
-
 static void unreadable(struct queue *q, const struct backup *b, const char *field, size_t field_len)
 {
 	q->stats.unreadable++;
 	log_paced(LOG_ERROR, NULL, "an item of the backup cannot be opened", "backup=%u field=%.*s", b->index,
 		(int)(field_len < 64 ? field_len : 64), field);
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-static int is_gone(struct queue *q, uint64_t id)
-{
-	if (q->gone_count - q->gone_sorted > GONE_UNSORTED_MAX) {
-		qsort(q->gone, q->gone_count, sizeof *q->gone, by_number);
-		q->gone_sorted = q->gone_count;
-	}
-	for (size_t n = q->gone_sorted; n < q->gone_count; n++)
-		if (q->gone[n] == id)
-			return 1;
-	return q->gone_sorted && bsearch(&id, q->gone, q->gone_sorted, sizeof id, by_number);
 }
 
 static struct queue_destination *destination_of(struct queue *q, const struct content_message *m)
@@ -75,6 +54,7 @@ static int take_plain(struct queue *q, struct item *i, const uint8_t *plain, siz
 	case ITEM_MESSAGE: return take_message(q, i, plain, len);
 	case ITEM_DECIDED: return take_decided(q, i, plain, len);
 	case ITEM_ORDER: return queue_order_read(q, i, plain, len);
+	case ITEM_GRAVE: return queue_grave_read(q, plain, len);
 	default: return CSSL_E_RANGE;
 	}
 }
@@ -123,6 +103,12 @@ static void keep_opaque(struct queue *q, const struct backup *b, struct item *i)
 	unreadable(q, b, field, sizeof field);
 }
 
+/* At the start queue_bury() deletes it from the servers, too. Later the server is compared, which does that. */
+static int is_new(struct queue *q, const struct item *i, uint64_t id)
+{
+	return !i && (q->state == QUEUE_READING || !queue_is_gone(q, id));
+}
+
 static int keep_item(
 	struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len)
 {
@@ -130,7 +116,7 @@ static int keep_item(
 	uint8_t *copy;
 	int r;
 
-	if (!i && !is_gone(q, id)) {
+	if (is_new(q, i, id)) {
 		copy = malloc(len);
 		if (!copy)
 			return CSSL_E_NO_MEMORY;

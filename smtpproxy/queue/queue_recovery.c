@@ -208,7 +208,8 @@ static void forget_all(struct queue *q)
 	for (size_t n = 0; n < q->read_count; n++)
 		free(q->read[n].sealed);
 	q->read_count = 0;
-	q->stats.opaque = q->stats.orders = 0;
+	q->stats.opaque = q->stats.orders = q->stats.graves = 0;
+	queue_gone_clear(q);
 	queue_decided_clear(q);
 	STAILQ_INIT(&q->due);
 	destination_table_clear(&q->destinations);
@@ -294,6 +295,7 @@ static void recovered(struct queue *q)
 		if (lacking & 1u << i)
 			complete(q, b);
 	}
+	queue_bury(q);
 	if (queue_counting(q))
 		queue_mark(q);
 }
@@ -329,6 +331,7 @@ void queue_read_end(struct queue *q, struct backup *b)
 	queue_apply_states(q);
 	queue_sort(q);
 	unite_late(q);
+	queue_bury(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_FILLING) /* its place was in the old order */
 			q->backups[i].fill_next = q->items.oldest;

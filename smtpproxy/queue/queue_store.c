@@ -235,31 +235,6 @@ void queue_settle(struct queue *q, struct item *i)
 	append(q, i);
 }
 
-/* A server that was not read may have it, and has older ones only. Also one that was read may come back with it, if it
- * restarted and another gateway used it meanwhile. */
-static void forget_id(struct queue *q, uint64_t id)
-{
-	if (id >> QUEUE_ID_EPOCH == q->shared.epoch || queue_counting(q) == BACKUPS)
-		return;
-	if (q->gone_count == q->gone_cap) {
-		size_t cap = q->gone_cap ? 2 * q->gone_cap : 1024;
-		uint64_t *gone = realloc(q->gone, cap * sizeof *gone);
-
-		if (!gone)
-			return;
-		q->gone = gone;
-		q->gone_cap = cap;
-	}
-	q->gone[q->gone_count++] = id;
-}
-
-void queue_forget_gone(struct queue *q)
-{
-	free(q->gone);
-	q->gone = NULL;
-	q->gone_count = q->gone_cap = q->gone_sorted = 0;
-}
-
 static void out_of_destination(struct queue *q, struct item *i)
 {
 	struct queue_destination *d = i->to;
@@ -282,6 +257,8 @@ void queue_remove(struct queue *q, struct item *i)
 		queue_decided_forget(q, i);
 	if (i->kind == ITEM_ORDER)
 		queue_order_forget(q, i);
+	q->stats.graves -= i->kind == ITEM_GRAVE;
+	queue_note_gone(q, i);
 	item_move(i, ITEM_GONE);
 	i->waits = 0;
 	for (unsigned n = 0; n < BACKUPS; n++)
@@ -290,7 +267,6 @@ void queue_remove(struct queue *q, struct item *i)
 	if (i->kind == ITEM_MESSAGE)
 		*(queue_counting(q) ? &q->stats.deletes_unconfirmed : &q->alone) += 1;
 	queue_push(q, CHANGE_DELETE, i, 1);
-	forget_id(q, i->id);
 	item_remove(&q->items, i);
 }
 

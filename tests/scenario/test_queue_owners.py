@@ -150,6 +150,31 @@ def test_a_member_that_was_away_at_two_starts_is_united_when_it_comes_back(room)
     assert sorted(gateway.drain()) == sorted(both + alone + more)
 
 
+def test_messages_that_were_delivered_without_an_absent_member_do_not_come_back_at_a_later_start(room):
+    """The backups remember them: the memory of the gateway that delivered them is gone."""
+    a, b, gateway = started(room)
+    both = stored(gateway, burst(gateway, "both", 50))
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    alone = stored(gateway, burst(gateway, "alone", 50))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    delivered = []
+    for count in (20, 10):
+        gateway = room.gateway()
+        gateway.in_sync(1)
+        wait_until(lambda g=gateway: g.ask("may")["result"], patience(10), "lease")
+        delivered += gateway.ask("drain", "a.example", count)["drained"]
+        gateway.until(lambda s: s["unconfirmed"] == 0)
+        gateway.kill()
+    a.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert sorted(delivered + gateway.drain()) == sorted(both + alone)
+    wait_until(lambda: a.items() == b.items() == 0, patience(10), "no message and no grave")
+
+
 def _left_behind(room):
     """A gateway whose server a was left behind, and then lost server b, which alone was complete. What both have, and what b has."""
     a, b, gateway = started(room)

@@ -78,6 +78,19 @@ START_TEST(decided_transaction_comes_back_as_it_was)
 }
 END_TEST
 
+START_TEST(grave_comes_back_as_it_was)
+{
+	uint8_t out[CONTENT_GRAVE_LEN + 1] = { 0 };
+	uint64_t id = 0;
+
+	content_grave_write(UINT64_C(0x123456789abcdef0), out);
+	ck_assert_int_eq(content_grave_read(&id, out, CONTENT_GRAVE_LEN), 0);
+	ck_assert_uint_eq(id, UINT64_C(0x123456789abcdef0));
+	ck_assert_int_eq(content_grave_read(&id, out, CONTENT_GRAVE_LEN - 1), CSSL_E_TRUNCATED);
+	ck_assert_int_ne(content_grave_read(&id, out, CONTENT_GRAVE_LEN + 1), 0);
+}
+END_TEST
+
 START_TEST(cut_messages_are_refused)
 {
 	struct content_message m = { .accepted_ms = 1, .destination = text("a.example"), .envelope = text("<x>") }, in;
@@ -117,6 +130,7 @@ int main(void)
 		order_comes_back_as_it_was,
 		state_comes_back_as_it_was,
 		decided_transaction_comes_back_as_it_was,
+		grave_comes_back_as_it_was,
 		cut_messages_are_refused,
 		other_versions_and_empty_destinations_are_refused,
 	};
