@@ -293,6 +293,7 @@ static const struct schema_word deliver_words[] = {
 static const struct schema_word role_words[] = {
 	{ "owner", SMTPPROXY_OWNER },
 	{ "standby", SMTPPROXY_STANDBY },
+	{ "alone", SMTPPROXY_ALONE },
 	{ NULL },
 };
 
@@ -320,7 +321,13 @@ static const struct schema_row queue_rows[] = {
 		.help = "a file of `id key` lines (key: 64 hex digits), which only its owner may read; the first key "
 			"seals what the backups hold, all of them open. Required with deliver: queue" },
 	{ "role", SCHEMA_WORD, FIELD(smtpproxy_queue, role), .words = role_words, .fallback = "owner",
-		.help = "owner: takes the queue over at its start; standby: takes it over when the owner is silent" },
+		.help = "owner: takes the queue over at its start; standby: takes it over when the owner is silent. "
+			"Both "
+			"need the answer of every Redis server that may hold messages, or an operator's order: "
+			"`csslctl mail queue takeover`. alone: no other gateway ever has this `name`. It goes on "
+			"without "
+			"a server that does not come back, fills servers that came back empty, and while no server "
+			"answers it delivers what it has in memory" },
 	{ "backups", SCHEMA_LIST, ARRAY(smtpproxy_queue, backups, backup_count), .map = &backup_map, .max = 2,
 		.help = "two independent Redis or Valkey servers, none of them a replica of the other; they need "
 			"maxmemory-policy noeviction and no persistence. Required with deliver: queue" },

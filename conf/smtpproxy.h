@@ -119,7 +119,7 @@ struct smtpproxy_dns {
 
 /* What becomes of a message: it is passed to the receiver at once, or stored and delivered later. */
 enum smtpproxy_deliver { SMTPPROXY_RELAY, SMTPPROXY_QUEUE };
-enum smtpproxy_role { SMTPPROXY_OWNER, SMTPPROXY_STANDBY };
+enum smtpproxy_role { SMTPPROXY_OWNER, SMTPPROXY_STANDBY, SMTPPROXY_ALONE };
 
 /* One of the Redis servers that hold a copy of the queue. */
 struct smtpproxy_backup {

@@ -23,6 +23,7 @@ mail_queue_yaml() {
 	cat <<-YAML
 		deliver: queue
 		queue:
+		  role: alone
 		  keys: mail.key
 		  next_hop: "${settings[mail_to]}"
 		  retry_first: 1s

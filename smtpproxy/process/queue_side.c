@@ -111,6 +111,12 @@ static const struct queue_ops queue_ops = {
 	.on_stopped = on_stopped,
 };
 
+static const enum queue_role roles[] = {
+	[SMTPPROXY_OWNER] = QUEUE_OWNER,
+	[SMTPPROXY_STANDBY] = QUEUE_STANDBY,
+	[SMTPPROXY_ALONE] = QUEUE_ALONE,
+};
+
 static struct queue *make_queue(struct queue_side *s, const struct delivery_parts *parts, char *error, size_t cap)
 {
 	const struct smtpproxy_queue *c = &parts->conf->queue;
@@ -119,7 +125,7 @@ static struct queue *make_queue(struct queue_side *s, const struct delivery_part
 	};
 	struct queue *q;
 
-	conf.role = c->role == SMTPPROXY_STANDBY ? QUEUE_STANDBY : QUEUE_OWNER;
+	conf.role = roles[c->role];
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (set_backup(s, &c->backups[i], i, &conf.backups[i], error, cap))
 			return NULL;

@@ -69,6 +69,7 @@ static void fall(struct backup *b)
 	backup_move(b, BACKUP_AWAY);
 	b->sight.state = SIGHT_AWAY;
 	b->fill_next = NULL;
+	b->renewed_ms = 0;
 	if (was > BACKUP_SEEN)
 		b->shared->ops->on_given_up(b, was);
 	change_clear(&b->line);

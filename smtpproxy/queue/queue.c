@@ -10,7 +10,6 @@
 #include "net/container_of.h"
 #include "net/log.h"
 
-#define STALL_MS  500 /* a tick that comes so late means that this process was stopped */
 #define TO(state) (1u << QUEUE_##state)
 
 static const struct {
@@ -130,8 +129,10 @@ static void forgive_own_stall(struct queue *q, int64_t now_ms)
 {
 	int64_t late_ms = now_ms - q->ticked_ms;
 
-	for (unsigned i = 0; i < BACKUPS && q->ticked_ms && late_ms > STALL_MS; i++)
+	for (unsigned i = 0; i < BACKUPS && q->ticked_ms && late_ms > QUEUE_STALL_MS; i++)
 		q->backups[i].heard_ms += late_ms;
+	if (q->ticked_ms && late_ms > QUEUE_STALL_MS)
+		q->stalled_ms = now_ms;
 	q->ticked_ms = now_ms;
 }
 

@@ -24,8 +24,11 @@ struct queue;
 
 enum queue_role {
 	QUEUE_OWNER, /* takes the queue over when it starts, unless it meets an owner that renews its lease: then it is
-			a standby */
+			a standby. If a member is absent it waits for an operator, because a standby may own that one */
 	QUEUE_STANDBY, /* takes it over when its owner has been silent for takeover_ms */
+	QUEUE_ALONE,   /* as OWNER, but no other host ever runs a gateway of this queue. So it goes on without an absent
+			  member, claims servers that came back empty, and delivers from memory while no server
+			  answers */
 };
 
 /* All of it is copied, except the texts, the keys' ring and the passwords, which have to outlive the queue. A number
@@ -39,7 +42,7 @@ struct queue_conf {
 	uint32_t heartbeat_ms;       /* 250 */
 	uint32_t path_timeout_ms;    /* a path without an answer for so long is bad */
 	uint32_t give_up_ms;         /* a backup without an answer on any path for so long is given up */
-	uint32_t absent_ms;          /* 10000: an owner that starts waits so long for an absent backup */
+	uint32_t absent_ms;          /* 10000: ALONE: it waits so long for an absent backup when it starts */
 	uint32_t takeover_ms;        /* 15000; more than two leases */
 	uint32_t decided_s;          /* 3600: how long decided transactions are kept */
 	uint32_t decided_max;        /* 1000000 decided transactions; then QUEUE_FULL */
@@ -167,7 +170,8 @@ int queue_open(struct queue *q, struct queue_taken *t);
 /* Frees the plain bytes; the message stays taken. All zero is legal. */
 void queue_taken_free(struct queue_taken *t);
 
-/* Ask right before each final dot. 1: no other gateway can have the queue. Else 0. */
+/* Ask right before each final dot. 1: no other gateway can have the queue: the lease holds; or this one is ALONE, no
+ * server answers, and this process was not stopped just now. Else 0. */
 int queue_may_deliver(const struct queue *q);
 
 /* It was delivered: delete it everywhere. 0 or NONE. */

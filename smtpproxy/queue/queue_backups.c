@@ -79,14 +79,15 @@ static int is_ours(const struct queue *q, const struct backup *b)
 }
 
 /* A server that came back empty does not know its former owner. While the lease lasts, no other gateway has claimed
- * it, because a standby waits longer than that. Later, an operator has to order it. */
+ * it, because a standby waits longer than that. Later, an operator has to order it, unless there is no other gateway.
+ */
 static int may_claim(const struct queue *q, const struct backup *b)
 {
 	int64_t now_ms = redis_link_clock_ms();
 
 	if (now_ms < b->fill_after_ms)
 		return 0;
-	if (is_ours(q, b) || q->lease.until_ms > now_ms || q->orders)
+	if (is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
 		return 1;
 	log_paced(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=%s", b->index,
 		"another gateway may own the queue; an operator has to order the takeover");
@@ -285,13 +286,29 @@ static void on_marked(struct backup *b, uint64_t version)
 		queue_gone_forget(q);
 }
 
+/* One that is not complete proves nothing: another gateway may own those that are. But nobody else owns the queue while
+ * all servers are ours, complete or not. If they are full, they get room only by deliveries. */
+static int64_t proven_ms(const struct queue *q, const struct backup *b)
+{
+	int64_t oldest_ms = b->renewed_ms;
+
+	if (b->state == BACKUP_IN_SYNC || q->conf.role == QUEUE_ALONE)
+		return b->renewed_ms;
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const int64_t at_ms = backup_is_live(&q->backups[i]) ? q->backups[i].renewed_ms : INT64_MIN / 2;
+
+		oldest_ms = at_ms < oldest_ms ? at_ms : oldest_ms;
+	}
+	return oldest_ms;
+}
+
 static void on_renewed(struct backup *b, int64_t sent_ms)
 {
 	struct queue *q = queue_of(b);
 
-	/* One that is not complete proves nothing: another gateway may own those that are. */
-	if (queue_owns(q) && b->state == BACKUP_IN_SYNC)
-		lease_renewed(&q->lease, sent_ms);
+	b->renewed_ms = sent_ms > b->renewed_ms ? sent_ms : b->renewed_ms;
+	if (queue_owns(q))
+		lease_renewed(&q->lease, proven_ms(q, b));
 }
 
 static void on_room(struct backup *b)

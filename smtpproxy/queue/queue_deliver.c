@@ -99,9 +99,31 @@ void queue_taken_free(struct queue_taken *t)
 	memset(t, 0, sizeof *t);
 }
 
+/* While this process was stopped, another one may have been started in its place. The servers tell, if one answers. */
+static int was_stopped(const struct queue *q, int64_t now_ms)
+{
+	return now_ms - q->ticked_ms > QUEUE_STALL_MS ||
+	       (q->stalled_ms && now_ms - q->stalled_ms < (int64_t)q->conf.give_up_ms);
+}
+
+static int no_server_answers(const struct queue *q)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state != BACKUP_AWAY)
+			return 0;
+	return 1;
+}
+
 int queue_may_deliver(const struct queue *q)
 {
-	return q->state == QUEUE_ACTIVE && lease_holds(&q->lease, redis_link_clock_ms());
+	const int64_t now_ms = redis_link_clock_ms();
+
+	if (q->state != QUEUE_ACTIVE)
+		return 0;
+	if (lease_holds(&q->lease, now_ms))
+		return 1;
+	return q->conf.role == QUEUE_ALONE && now_ms >= q->lease.from_ms && no_server_answers(q) &&
+	       !was_stopped(q, now_ms);
 }
 
 int queue_done(struct queue *q, uint64_t id)

@@ -8,6 +8,7 @@
 #include "smtpproxy/queue/seal.h"
 
 #define QUEUE_TICK_MS   100u
+#define QUEUE_STALL_MS  500 /* a tick that comes so late means that this process was stopped */
 #define QUEUE_ID_EPOCH  40u /* ids: the epoch stands above so many bits of counter */
 #define DECIDED_BUCKETS 65536u
 
@@ -33,11 +34,12 @@ struct queue {
 	struct turn_end tell;
 	struct lease lease;
 	enum queue_state state;
-	unsigned ready;    /* backups in sync when the owner was told last */
-	unsigned orders;   /* queue_take_over() calls that wait */
-	int64_t ticked_ms; /* the last tick */
-	int64_t looked_ms; /* LOOKING since; WATCHING: the owner is silent since */
-	uint64_t renewals; /* WATCHING: as seen last */
+	unsigned ready;     /* backups in sync when the owner was told last */
+	unsigned orders;    /* queue_take_over() calls that wait */
+	int64_t ticked_ms;  /* the last tick */
+	int64_t stalled_ms; /* the end of the last time in which this process did not run */
+	int64_t looked_ms;  /* LOOKING since; WATCHING: the owner is silent since */
+	uint64_t renewals;  /* WATCHING: as seen last */
 	struct {
 		uint64_t epoch, renewals;
 		int64_t since_ms; /* 0: not seen */

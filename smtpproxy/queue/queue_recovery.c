@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "net/log.h"
+#include "net/log_pace.h"
 
 #define FRESH_HEARTBEATS 5u /* an owner that lives renews its lease in this time */
 
@@ -80,7 +81,8 @@ static int meets_no_owner(struct queue *q)
 	log_event(LOG_WARNING, NULL, "another gateway owns the queue",
 		"cause=\"it renews its lease\" effect=\"this one is its standby until an operator orders the "
 		"takeover\"");
-	q->conf.role = QUEUE_STANDBY;
+	if (q->conf.role == QUEUE_OWNER)
+		q->conf.role = QUEUE_STANDBY;
 	q->looked_ms = now_ms;
 	queue_move(q, QUEUE_WATCHING);
 	return 0;
@@ -157,9 +159,21 @@ static enum recovery_trust trust_of(const struct queue *q)
 {
 	int64_t waited_ms = redis_link_clock_ms() - q->looked_ms;
 
-	if (q->orders || (q->conf.role == QUEUE_OWNER && waited_ms > q->conf.absent_ms))
+	if (q->orders || (q->conf.role == QUEUE_ALONE && waited_ms > q->conf.absent_ms))
 		return TRUST_PRESENT;
 	return waited_ms > 2 * q->conf.path_timeout_ms ? TRUST_ANSWERS : TRUST_NOTHING;
+}
+
+static void say_waits(const struct queue *q)
+{
+	if (redis_link_clock_ms() - q->looked_ms <= (int64_t)q->conf.absent_ms)
+		return;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].sight.state == SIGHT_AWAY)
+			log_paced(LOG_ERROR, NULL, "queue waits for a backup", "backup=%u cause=\"%s\" effect=\"%s\"",
+				i, "it does not answer, and may hold messages that no other has, or another gateway",
+				"nothing is accepted or delivered until it answers, or an operator orders the "
+				"takeover");
 }
 
 void queue_recover(struct queue *q)
@@ -175,6 +189,8 @@ void queue_recover(struct queue *q)
 	for (unsigned i = 0; i < BACKUPS; i++)
 		sights[i] = q->backups[i].sight;
 	step = recovery_decide(sights, trust_of(q), &mask);
+	if (step == RECOVERY_WAIT)
+		say_waits(q);
 	if (step == RECOVERY_WAIT || (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING))
 		return;
 	q->recovery_ms = redis_link_clock_ms();

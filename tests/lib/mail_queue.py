@@ -155,8 +155,8 @@ class Gateway:
     """queue_driver: one gateway's queue."""
 
     def __init__(self, folder, backups, name="gateway", **options):
-        """@backups: for each, one or two UNIX socket paths."""
-        options = {"key": KEY, "lease_ms": 3000, "absent_ms": 1500, "takeover_ms": 6500, **options}
+        """@backups: for each, one or two UNIX socket paths. Without a role it is alone."""
+        options = {"key": KEY, "role": "alone", "lease_ms": 3000, "absent_ms": 1500, "takeover_ms": 6500, **options}
         words = [f"backup{n}=" + ",".join(f"unix:{path}" for path in paths) for n, paths in enumerate(backups)]
         words += [f"{key}={value}" for key, value in options.items()]
         ours, theirs = socket.socketpair()

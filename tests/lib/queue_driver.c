@@ -529,6 +529,20 @@ static int set_paths(struct backup_conf *b, char *paths)
 	return 0;
 }
 
+static int set_role(struct queue_conf *c, const char *value)
+{
+	static const char *const roles[] = {
+		[QUEUE_OWNER] = "owner", [QUEUE_STANDBY] = "standby", [QUEUE_ALONE] = "alone"
+	};
+
+	for (unsigned i = 0; i < sizeof roles / sizeof *roles; i++)
+		if (!strcmp(value, roles[i])) {
+			c->role = (enum queue_role)i;
+			return 0;
+		}
+	return -1;
+}
+
 /* NAME=VALUE arguments. 0, or -1: not known. */
 static int set(struct queue_conf *c, char *argument)
 {
@@ -544,7 +558,7 @@ static int set(struct queue_conf *c, char *argument)
 	else if (!strcmp(argument, "password"))
 		c->backups[0].password = c->backups[1].password = value;
 	else if (!strcmp(argument, "role"))
-		c->role = !strcmp(value, "standby") ? QUEUE_STANDBY : QUEUE_OWNER;
+		return set_role(c, value);
 	else if (!strcmp(argument, "deliver"))
 		driver.deliver = !strcmp(value, "at_once") ? DELIVER_AT_ONCE : DELIVER_BY_COMMAND;
 	else if (!strcmp(argument, "key"))

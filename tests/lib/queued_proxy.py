@@ -42,7 +42,7 @@ class QueuedProxy(Proxy):
         if not key.exists():
             key.write_text(KEY + "\n")
             key.chmod(0o600)
-        queue = {"keys": str(key), "backups": [{"paths": [f"127.0.0.1:{port}"]} for port in stores.ports],
+        queue = {"role": "alone", "keys": str(key), "backups": [{"paths": [f"127.0.0.1:{port}"]} for port in stores.ports],
                  "retry_first": "200ms", "retry_last": "1s", **(queue or {})}
         if next_hop:
             queue["next_hop"], ports = text_of(next_hop), (next_hop[1],)

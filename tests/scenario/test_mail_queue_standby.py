@@ -29,7 +29,7 @@ class Pair:
         folders = [folder / name for name in ("owner", "standby")]
         for each in folders:
             each.mkdir()
-        self.owner = QueuedProxy(folders[0], stores, next_hop, name="owner.example").wait_open()
+        self.owner = QueuedProxy(folders[0], stores, next_hop, queue={"role": "owner"}, name="owner.example").wait_open()
         self.standby = QueuedProxy(folders[1], stores, next_hop, queue={"role": "standby"}, name="standby.example")
         wait_until(lambda: json.loads(Control(self.standby.control).ask("/v1/queue")[1])["state"] == "watching", patience(10))
 

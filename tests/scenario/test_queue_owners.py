@@ -12,7 +12,7 @@ pytestmark = pytest.mark.tool("redis-server", "redis-cli")
 
 
 def test_a_standby_takes_over_when_the_owner_is_gone(room):
-    a, _, gateway = started(room)
+    a, _, gateway = started(room, role="owner")
     standby = room.gateway(role="standby")
     tokens = stored(gateway, burst(gateway, "m"))
     renewals = int(a.owner("renewals") or 0)  # four a second, so for longer than takeover_ms
@@ -25,8 +25,8 @@ def test_a_standby_takes_over_when_the_owner_is_gone(room):
 
 def test_a_second_owner_leaves_the_first_one_alone_until_it_is_ordered(room):
     """Else two gateways with the role of owner would replace each other again and again."""
-    _, _, first = started(room)
-    second = room.gateway()
+    _, _, first = started(room, role="owner")
+    second = room.gateway(role="owner")
     second.until(lambda s: s["state"] == "watching")
     tokens = stored(first, burst(first, "m", 20))
     assert first.stats()["state"] == "active" and len(tokens) == 20 and not first.has("deposed")
@@ -37,8 +37,8 @@ def test_a_second_owner_leaves_the_first_one_alone_until_it_is_ordered(room):
 
 
 def test_a_second_owner_takes_over_when_the_first_one_is_gone(room):
-    _, _, first = started(room)
-    second = room.gateway()
+    _, _, first = started(room, role="owner")
+    second = room.gateway(role="owner")
     second.until(lambda s: s["state"] == "watching")
     tokens = stored(first, burst(first, "m", 20))
     first.kill()
@@ -47,7 +47,7 @@ def test_a_second_owner_takes_over_when_the_first_one_is_gone(room):
 
 
 def test_a_paused_owner_that_was_replaced_writes_and_delivers_nothing_more(room):
-    a, _, old = started(room)
+    a, _, old = started(room, role="owner")
     tokens = stored(old, burst(old, "m", 100))
     standby = room.gateway(role="standby")
     wait_until(lambda: old.ask("may")["result"], patience(5))
@@ -66,7 +66,7 @@ def test_a_paused_owner_that_was_replaced_writes_and_delivers_nothing_more(room)
 
 
 def test_a_paused_owner_does_not_claim_servers_that_came_back_empty(room):
-    a, b, gateway = started(room)
+    a, b, gateway = started(room, role="owner")
     gateway.stored("one")
     gateway.process.send_signal(signal.SIGSTOP)
     for server in (a, b):
@@ -84,7 +84,7 @@ def test_a_paused_owner_does_not_claim_servers_that_came_back_empty(room):
 
 def test_servers_that_come_back_empty_after_the_lease_are_not_claimed(room):
     """Another gateway may have claimed them meanwhile, and an empty server does not know."""
-    a, b, gateway = started(room)
+    a, b, gateway = started(room, role="owner")
     gateway.stored("one")
     a.kill()
     b.kill()
@@ -99,8 +99,67 @@ def test_servers_that_come_back_empty_after_the_lease_are_not_claimed(room):
     assert gateway.drain() == ["one"]
 
 
-def test_servers_that_were_only_silent_are_resumed_after_the_lease(room):
+def test_a_gateway_that_is_alone_delivers_from_memory_and_fills_servers_that_came_back_empty(room):
     a, b, gateway = started(room)
+    tokens = stored(gateway, burst(gateway, "m", 20))
+    a.kill()
+    b.kill()
+    gateway.wait("unready")
+    gateway.until(lambda s: s["lease_left_ms"] < 0)
+    wait_until(lambda: gateway.ask("may")["result"], patience(5), "deliveries from memory")
+    assert gateway.ask("drain", "a.example", 5)["drained"] == tokens[:5]
+    a.start()
+    b.start()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == 15
+    assert gateway.drain() == tokens[5:]
+
+
+def test_a_gateway_that_is_alone_and_was_paused_delivers_nothing_after_its_successor(room):
+    a, b, old = started(room)
+    tokens = stored(old, burst(old, "m", 20))
+    a.pause()
+    b.pause()
+    old.until(lambda s: [b["state"] for b in s["backups"]] == ["away", "away"] and s["lease_left_ms"] < 0)
+    assert old.ask("may")["result"] == 1
+    old.process.send_signal(signal.SIGSTOP)
+    a.go_on()
+    b.go_on()
+    new = room.gateway()
+    new.in_sync(2)
+    assert new.drain() == tokens
+    old.send("drain", "a.example")
+    old.process.send_signal(signal.SIGCONT)
+    assert old.answer(patience(10)) == {"drained": [], "bad": 0}
+    old.wait("deposed")
+
+
+def test_an_owner_that_sees_one_server_only_leaves_the_queue_to_a_gateway_that_it_does_not_see(room):
+    a, b = room.redis()
+    ours, theirs = [room.path(s) for s in (a, b)], [room.path(s) for s in (a, b)]
+    first = room.gateway([[p.address] for p in ours], role="owner")
+    first.in_sync(2)
+    standby = room.gateway([[p.address] for p in theirs], role="standby")
+    standby.until(lambda s: s["state"] == "watching")
+    tokens = stored(first, burst(first, "m", 20))
+    first.kill()
+    standby.in_sync(2)
+    theirs[0].hush()
+    standby.in_sync(1)
+    ours[1].hush()
+    first = room.gateway([[p.address] for p in ours], role="owner")
+    wait_until(lambda: "queue waits for a backup" in first.log.read_text(), patience(20), "its complaint")
+    first.until(lambda s: s["backups"][1]["paths"][0]["timeouts"] >= 5)  # longer than absent_ms
+    assert first.stats()["state"] == "looking" and not first.has("ready")
+    assert standby.drain() == tokens
+    ours[1].open()
+    first.until(lambda s: s["state"] == "watching")
+    theirs[0].open()
+    standby.in_sync(2)
+
+
+def test_servers_that_were_only_silent_are_resumed_after_the_lease(room):
+    a, b, gateway = started(room, role="owner")
     gateway.stored("one")
     a.pause()
     b.pause()
@@ -266,7 +325,7 @@ def test_messages_of_a_branch_that_no_marker_names_are_united_at_the_start(room)
 
 def test_servers_that_another_gateway_began_anew_are_united_when_an_operator_orders_it(room):
     """Both servers came back empty, and each gateway acknowledged messages that the other one does not know."""
-    a, b, old = started(room)
+    a, b, old = started(room, role="owner")
     kept = stored(old, burst(old, "old", 20))
     a.kill()
     b.kill()
