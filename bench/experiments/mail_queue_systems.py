@@ -123,7 +123,7 @@ class Gateway:
         config = {"name": "gateway.example", "control": str(self.folder / "control"), "deliver": "queue",
                   "listeners": [{"address": f"127.0.0.1:{self.port}", "original_destination": "proxy", "trusted": ["127.0.0.0/8"]}],
                   "queue": {"keys": str(key), "next_hop": f"127.0.0.1:{self.sink}", "deliveries": 50,
-                            "backups": [{"paths": [f"127.0.0.1:{redis.port}"]} for redis in self.backups]},
+                            "role": "alone", "backups": [{"paths": [f"127.0.0.1:{redis.port}"]} for redis in self.backups]},
                   "outward": {"ports": [self.sink], "local": ["127.0.0.0/8"], "tls": "none"},
                   "limits": {"connections_per_destination": 50}, "log": {"path": str(self.folder / "log")}}
         if os.geteuid() == 0:

@@ -65,10 +65,17 @@ static int fits(struct change_line *l, const struct change_call *call)
 	return call->changes < CALL_CHANGES_MAX && call->bytes + change_bytes(c) <= CALL_BYTES_MAX;
 }
 
+/* A full server refuses a PUT and takes the MARK behind it, and the marker would be wrong until it is overwritten: for
+ * ever, if this gateway dies. So a MARK leaves when all before it is answered, and a refusal drops it. */
+static int has_to_wait(struct change_line *l)
+{
+	return l->sent && change_at(l, l->sent)->kind == CHANGE_MARK;
+}
+
 uint32_t change_next_call(struct change_line *l, struct change_call *call)
 {
 	*call = (struct change_call){ 0 };
-	if (l->sent == l->count || l->calls_count == WINDOW_CALLS_MAX || l->bytes >= WINDOW_BYTES_MAX)
+	if (l->sent == l->count || l->calls_count == WINDOW_CALLS_MAX || l->bytes >= WINDOW_BYTES_MAX || has_to_wait(l))
 		return 0;
 	do {
 		call->bytes += change_bytes(change_at(l, l->sent + call->changes));

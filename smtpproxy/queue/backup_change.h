@@ -41,7 +41,8 @@ struct change_line {
 int change_push(struct change_line *l, enum change_kind kind, struct item *i);
 /* The change at that index of the line. */
 struct change *change_at(struct change_line *l, uint32_t at);
-/* The next call: how many of the waiting changes it takes. 0: none waits, or the window is full. */
+/* The next call: how many of the waiting changes it takes. 0: none waits, the window is full, or it is a MARK and an
+ * answer is missing. */
 uint32_t change_next_call(struct change_line *l, struct change_call *call);
 /* The call was sent. */
 void change_call_sent(struct change_line *l, const struct change_call *call);

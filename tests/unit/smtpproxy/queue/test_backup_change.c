@@ -39,9 +39,29 @@ static void answer_one(void)
 {
 	struct change_call call = change_call_answered(&line);
 
-	for (uint32_t n = 0; n < call.changes; n++)
-		item_drop(change_pop(&line).item);
+	for (uint32_t n = 0; n < call.changes; n++) {
+		struct change c = change_pop(&line);
+
+		if (c.item)
+			item_drop(c.item);
+	}
 }
+
+START_TEST(marker_waits_for_all_answers_before_it)
+{
+	struct item *i = item(1, 10);
+
+	change_push(&line, CHANGE_PUT, i);
+	change_push(&line, CHANGE_MARK, NULL);
+	change_push(&line, CHANGE_PUT, i);
+	ck_assert_uint_eq(send_one(), 1);
+	ck_assert_uint_eq(send_one(), 0);
+	answer_one();
+	ck_assert_uint_eq(send_one(), 1);
+	ck_assert_uint_eq(send_one(), 1);
+	end();
+}
+END_TEST
 
 START_TEST(call_has_changes_of_one_kind)
 {
@@ -54,7 +74,10 @@ START_TEST(call_has_changes_of_one_kind)
 	change_push(&line, CHANGE_MARK, NULL);
 	ck_assert_uint_eq(send_one(), 2);
 	ck_assert_uint_eq(send_one(), 1);
+	answer_one();
+	answer_one();
 	ck_assert_uint_eq(send_one(), 1);
+	answer_one();
 	ck_assert_uint_eq(send_one(), 1);
 	ck_assert_uint_eq(send_one(), 0);
 	end();
@@ -140,6 +163,7 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = {
+		marker_waits_for_all_answers_before_it,
 		call_has_changes_of_one_kind,
 		call_is_bounded_by_number_and_bytes,
 		message_and_its_decided_transaction_share_a_call,

@@ -188,12 +188,36 @@ START_TEST(item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_
 }
 END_TEST
 
+static void refuses(struct backup *s)
+{
+	char text[] = "OOM command not allowed when used memory > 'maxmemory'.";
+	const redisReply full = { .type = REDIS_REPLY_ERROR, .str = text, .len = sizeof text - 1 };
+
+	backup_call_answered(s, &full);
+	backup_send(s);
+}
+
+START_TEST(backup_that_refuses_what_it_lacks_gets_no_marker)
+{
+	item_move(comes(5000), ITEM_KEPT);
+	queue_compare_end(q, b);
+	backup_send(b); /* it asks for what it lacks */
+	backup_send(b);
+	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
+	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
+	refuses(b);
+	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
+	ck_assert_int_ne(b->state, BACKUP_IN_SYNC);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
 		item_that_comes_while_a_backup_drops_old_ones_goes_to_that_backup_too,
 		item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_backup_too,
 		item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_that_is_filled,
+		backup_that_refuses_what_it_lacks_gets_no_marker,
 	};
 	return suite_run_with("queue_backups", begin, facts, SUITE_LEN(facts));
 }
