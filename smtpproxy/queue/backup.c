@@ -157,7 +157,7 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 		p->stats.answer_ms = b->heard_ms - sent_ms;
 	switch ((enum backup_tag)tag) {
 	case ASKED_INFO:
-	case ASKED_OWNER:
+	case ASKED_OWNER: b->asked_ms = sent_ms; /* fall through */
 	case ASKED_LIBRARY:
 	case ASKED_LOAD: backup_look_answered(b, tag, reply); break;
 	case ASKED_CLAIM: backup_claim_answered(b, reply); break;

@@ -95,6 +95,7 @@ struct backup {
 	uint32_t generation;
 	uint32_t block;         /* how many items the next block has */
 	int64_t heard_ms;       /* last answer, or progress of the active path */
+	int64_t asked_ms;       /* when the question was sent whose answer is @sight */
 	int64_t renewed_ms;     /* our token counted there at that time; 0: not since the claim */
 	int64_t fill_after_ms;  /* do not fill before */
 	struct item *fill_next; /* FILLING: the next item that it may lack; NULL: all are in the line */

@@ -131,6 +131,8 @@ static void forgive_own_stall(struct queue *q, int64_t now_ms)
 
 	for (unsigned i = 0; i < BACKUPS && q->ticked_ms && late_ms > QUEUE_STALL_MS; i++)
 		q->backups[i].heard_ms += late_ms;
+	if (q->ticked_ms && late_ms > QUEUE_STALL_MS && q->state == QUEUE_LOOKING)
+		q->looked_ms += late_ms; /* an absent server could not answer */
 	if (q->ticked_ms && late_ms > QUEUE_STALL_MS)
 		q->stalled_ms = now_ms;
 	q->ticked_ms = now_ms;

@@ -21,6 +21,24 @@ static uint64_t renewals_seen(const struct queue *q)
 	return sum;
 }
 
+/* The last time at which all servers that answer were asked. Nobody knows yet what happened behind it, also if this
+ * process did not run meanwhile. */
+static int64_t asked_ms(const struct queue *q)
+{
+	int64_t first_ms = INT64_MAX;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_SEEN && q->backups[i].asked_ms < first_ms)
+			first_ms = q->backups[i].asked_ms;
+	return first_ms;
+}
+
+/* A decision needs what the servers hold now. A server that does not answer in time is no longer SEEN. */
+static int is_fresh(const struct queue *q)
+{
+	return redis_link_clock_ms() - asked_ms(q) < 2 * (int64_t)q->conf.path_timeout_ms;
+}
+
 /* A standby asks again and again whether the owner renews its lease. 1: the owner is silent. */
 static int owner_is_silent(struct queue *q)
 {
@@ -31,7 +49,7 @@ static int owner_is_silent(struct queue *q)
 		q->renewals = renewals;
 		q->looked_ms = now_ms;
 	}
-	return now_ms - q->looked_ms > q->conf.takeover_ms;
+	return asked_ms(q) - q->looked_ms > q->conf.takeover_ms;
 }
 
 void queue_look_again(struct queue *q)
@@ -46,6 +64,7 @@ enum owner_sign { OWNER_SILENT, OWNER_UNKNOWN, OWNER_LIVES };
 static enum owner_sign owner_at(struct queue *q, unsigned at, int64_t now_ms)
 {
 	const struct marker *m = &q->backups[at].sight.marker;
+	const int64_t fresh_ms = FRESH_HEARTBEATS * q->conf.heartbeat_ms;
 
 	if (q->backups[at].state != BACKUP_SEEN || !m->epoch || !strcmp(m->nonce, q->shared.nonce)) {
 		q->owner_seen[at].since_ms = 0;
@@ -58,8 +77,7 @@ static enum owner_sign owner_at(struct queue *q, unsigned at, int64_t now_ms)
 	}
 	if (m->epoch != q->owner_seen[at].epoch || m->renewals != q->owner_seen[at].renewals)
 		return OWNER_LIVES;
-	return now_ms - q->owner_seen[at].since_ms > FRESH_HEARTBEATS * q->conf.heartbeat_ms ? OWNER_SILENT
-											     : OWNER_UNKNOWN;
+	return q->backups[at].asked_ms - q->owner_seen[at].since_ms > fresh_ms ? OWNER_SILENT : OWNER_UNKNOWN;
 }
 
 /* Two gateways with the role of owner would replace each other again and again, so the one that comes later becomes a
@@ -182,6 +200,8 @@ void queue_recover(struct queue *q)
 	enum recovery_step step;
 	unsigned mask;
 
+	if (!is_fresh(q))
+		return;
 	if (q->state == QUEUE_WATCHING && !owner_is_silent(q) && !q->orders)
 		return;
 	if (q->state == QUEUE_LOOKING && !q->orders && !meets_no_owner(q))

@@ -23,6 +23,23 @@ def test_a_standby_takes_over_when_the_owner_is_gone(room):
     assert standby.drain() == tokens
 
 
+@pytest.mark.parametrize("role", ["standby", "owner"])
+def test_a_gateway_that_was_paused_itself_leaves_a_living_owner_alone(room, role):
+    """What it knows of the owner is as old as the pause, which is longer than takeover_ms."""
+    a, _, gateway = started(room, role="owner")
+    other = room.gateway(role=role)
+    other.until(lambda s: s["state"] == "watching")
+    renewals = int(a.owner("renewals") or 0)
+    wait_until(lambda: int(a.owner("renewals") or 0) > renewals + 2, patience(10))
+    other.process.send_signal(signal.SIGSTOP)
+    renewals = int(a.owner("renewals"))
+    wait_until(lambda: int(a.owner("renewals")) > renewals + 30, patience(40))  # four a second
+    other.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: int(a.owner("renewals")) > renewals + 40, patience(20))
+    assert other.stats()["state"] == "watching" and gateway.stats()["state"] == "active"
+    assert a.owner("epoch") == str(gateway.stats()["epoch"]) and not gateway.has("deposed")
+
+
 def test_a_second_owner_leaves_the_first_one_alone_until_it_is_ordered(room):
     """Else two gateways with the role of owner would replace each other again and again."""
     _, _, first = started(room, role="owner")
