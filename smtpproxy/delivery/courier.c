@@ -333,6 +333,12 @@ static void note_doubt(struct courier *c, const char *cause)
 	log_event(LOG_WARNING, NULL, "delivery in doubt", "message=%" PRIx64 " cause=%s", c->mail.id, cause);
 }
 
+void courier_cut(struct courier *c)
+{
+	note_doubt(c, "the queue lease ended before the receiver had its end");
+	finish_with_reset(c);
+}
+
 /* More bytes came behind the reply, so nothing tells which command the next one would answer. But a reply to the final
  * dot has decided the message. */
 static void on_crowded_answer(struct courier *c, const struct smtp_reply_line *line)

@@ -97,6 +97,9 @@ enum courier_end {
 };
 void courier_end(struct courier *c, enum courier_end how);
 
+/* DOT: it lets go of a receiver that may not have got the final dot, and the message is in doubt. */
+void courier_cut(struct courier *c);
+
 /* When its line is looked at again. LATER: it found no place, and the next one would not, either. */
 enum courier_line { COURIER_LINE_NOW, COURIER_LINE_LATER };
 

@@ -213,10 +213,31 @@ static void on_turn_end(struct turn_end *t)
 	look(container_of(t, struct delivery, turn));
 }
 
+/* The final dot of @c waits for a receiver that reads nothing, or for its network. */
+static int may_be_stopped(const struct courier *c)
+{
+	return c->state == COURIER_DOT && c->onward && onward_unconfirmed(c->onward);
+}
+
+/* The lease held when these dots were said, and is over. A dot that is still here or in the kernel could reach the
+ * receiver behind the new owner's. */
+static void cut_unsent(struct delivery *d)
+{
+	struct courier *c, *next;
+
+	for (c = LIST_FIRST(&d->couriers); c; c = next) {
+		next = LIST_NEXT(c, next);
+		if (may_be_stopped(c))
+			courier_cut(c);
+	}
+}
+
 static void on_timer(void *ctx)
 {
 	struct delivery *d = ctx;
 
+	if (d->state == DELIVERY_RUNS && !queue_may_deliver(d->parts.queue))
+		cut_unsent(d);
 	TAILQ_CONCAT(&d->now, &d->later, look_next);
 	look(d);
 }
@@ -266,7 +287,19 @@ static void end_all(struct delivery *d, enum courier_end how, enum courier_state
 
 void delivery_drop(struct delivery *d)
 {
+	struct courier *c, *next;
+	unsigned left = 0;
+
 	end_all(d, COURIER_LET_GO, COURIER_DOT);
+	for (c = LIST_FIRST(&d->couriers); c; c = next) {
+		next = LIST_NEXT(c, next);
+		if (may_be_stopped(c))
+			courier_end(c, COURIER_LET_GO);
+		else
+			left++;
+	}
+	if (left)
+		log_event(LOG_WARNING, NULL, "deliveries may be repeated by the new owner", "count=%u", left);
 }
 
 static void on_deadline(struct deadline *deadline)

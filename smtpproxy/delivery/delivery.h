@@ -30,7 +30,7 @@ void delivery_note_due(struct delivery *d, const struct queue_destination *to);
 /* Something else changed: look again at the lines that could not go on. */
 void delivery_look(struct delivery *d);
 
-/* The queue belongs to another gateway: drop each delivery that has not sent its final dot. */
+/* The queue belongs to another gateway: drop each delivery whose final dot the receiver cannot have yet. */
 void delivery_drop(struct delivery *d);
 
 /* Take no more messages. Deliveries that have not sent their final dot go back to the queue. @done is called when the

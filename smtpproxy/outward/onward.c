@@ -2,8 +2,10 @@
 #include "smtpproxy/outward/onward.h"
 
 #include <assert.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "net/address.h"
 #include "net/container_of.h"
@@ -146,6 +148,15 @@ int onward_write(struct onward *o, const void *data, size_t len)
 size_t onward_pending(const struct onward *o)
 {
 	return stream_pending(&o->stream);
+}
+
+size_t onward_unconfirmed(const struct onward *o)
+{
+	int queued = 0;
+
+	if (ioctl(stream_fd(&o->stream), SIOCOUTQ, &queued) < 0)
+		queued = 0;
+	return onward_pending(o) + (size_t)queued;
 }
 
 /* The greeting */

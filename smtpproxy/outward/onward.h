@@ -150,6 +150,9 @@ void onward_close(struct onward *o);
 /* LEASED: pass bytes on. 0; or negative, and on_lost follows. */
 int onward_write(struct onward *o, const void *data, size_t len);
 size_t onward_pending(const struct onward *o);
+/* Bytes that the receiver's system has not confirmed, ours and those in the kernel: onward_abort() may still stop them.
+ */
+size_t onward_unconfirmed(const struct onward *o);
 
 /* LEASED: the receiver's next bytes are due within @ms; 0: none are due. */
 void onward_expect(struct onward *o, uint32_t ms);

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -81,6 +82,48 @@ def test_the_standby_delivers_all_that_the_killed_owner_accepted(tmp_path, store
             pair.close()
     assert sink.counts["mails"] - sink.counts["duplicates"] >= sent + 1
     assert sink.counts["duplicates"] <= 20  # deliveries that were under way
+
+
+class LateReader(PickyReceiver):
+    """Reads nothing of the first content before `reads` is set, and has little room for it."""
+
+    def __init__(self):
+        self.reads, self.begun = threading.Event(), threading.Event()
+        super().__init__()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+
+    def _content(self, lines):  # pylint: disable=arguments-differ
+        if not self.begun.is_set():
+            self.begun.set()
+            self.reads.wait(patience(3 * TAKEN_OVER))
+        return PickyReceiver._content(lines)
+
+
+@pytest.mark.limit(240)
+@pytest.mark.parametrize("size", [50000, 150000])
+def test_a_final_dot_that_waits_for_its_receiver_does_not_outlive_the_lease(tmp_path, stores, size):
+    """The owner said the dot while it had the lease. When it is replaced, the dot waits still: in the kernel, or in the owner."""
+    with LateReader() as receiver:
+        pair = Pair(tmp_path, stores, receiver.address)
+        try:
+            with Talk(pair.owner.address, source="192.0.2.1") as client:
+                client.ehlo()
+                client.mail()
+                assert client.say("Subject: x\r\n\r\n" + ("y" * 98 + "\r\n") * (size // 100) + ".").startswith("250 ")
+            assert receiver.begun.wait(patience(20))
+            time.sleep(0.5)  # what goes into the kernel has gone
+            pair.owner.process.send_signal(signal.SIGSTOP)
+            pair.wait_taken_over()
+            pair.wait_empty()
+            assert len(receiver.mails) == 1
+            pair.owner.process.send_signal(signal.SIGCONT)
+            wait_until(lambda: "another gateway owns the queue" in pair.owner.log(), patience(20), "the end of the owner")
+            receiver.reads.set()
+            assert pair.owner.process.wait(patience(30)) == 1
+            assert len(receiver.mails) == 1
+        finally:
+            receiver.reads.set()
+            pair.close()
 
 
 @pytest.mark.limit(240)
