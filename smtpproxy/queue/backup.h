@@ -42,8 +42,10 @@ struct backup_ops {
 	void (*on_read)(struct backup *b);
 	/* A change was made to @i. */
 	void (*on_done)(struct backup *b, enum change_kind kind, struct item *i);
-	/* The server's memory is full: @i was not stored. */
+	/* The server's memory is full: @i was not stored. Of a backup that counts. */
 	void (*on_refused)(struct backup *b, struct item *i);
+	/* The same of a FILLING backup, once for several items: it lacks them still. */
+	void (*on_full)(struct backup *b);
 	/* The marker of that version is written. */
 	void (*on_marked)(struct backup *b, uint64_t version);
 	/* A request sent at @sent_ms was executed under our token, in any state that has a token. */

@@ -186,18 +186,18 @@ static void call_done(struct backup *b, const struct change_call *call)
 /* The server's memory is full. It did nothing of the call. */
 static void call_refused(struct backup *b, const struct change_call *call)
 {
-	if (!backup_counts(b)) {
-		b->fill_after_ms = redis_link_clock_ms() + 5000;
-		backup_give_up(b, "its memory is full");
-		return;
-	}
+	const int counts = backup_counts(b);
+
 	for (uint32_t n = 0; n < call->changes && backup_is_live(b); n++) {
 		struct change c = change_pop(&b->line);
 
 		b->stats.refused++;
-		b->shared->ops->on_refused(b, c.item);
+		if (counts)
+			b->shared->ops->on_refused(b, c.item);
 		item_drop(c.item);
 	}
+	if (b->state == BACKUP_FILLING)
+		b->shared->ops->on_full(b);
 }
 
 void backup_call_answered(struct backup *b, const redisReply *reply)

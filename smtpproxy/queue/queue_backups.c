@@ -7,7 +7,8 @@
 #include "net/log.h"
 #include "net/log_pace.h"
 
-#define FILL_AHEAD 4096u /* changes in the line of a backup that is filled */
+#define FILL_AHEAD    4096u /* changes in the line of a backup that is filled */
+#define FILL_AGAIN_MS 5000  /* after its memory was full */
 
 void queue_mark(struct queue *q)
 {
@@ -144,15 +145,20 @@ static void outrank_equals(struct queue *q)
 			q->shared.epoch = epoch + 1;
 }
 
+static void on_room(struct backup *b);
+
+/* A server that was full just now joins when it has answered all, so that it refuses while it does not count yet. */
 static int is_filled(const struct backup *b)
 {
-	return b->state == BACKUP_FILLING && !b->fill_next;
+	const int careful = b->fill_after_ms && redis_link_clock_ms() < b->fill_after_ms + FILL_AGAIN_MS;
+
+	return b->state == BACKUP_FILLING && !b->fill_next && !(careful && b->line.count);
 }
 
 /* While no backup is complete, only a member of the last marker may go on alone: its marker tells every gateway that it
  * counts. If another server could, the absent member would not know it, and a gateway that sees only the member would
  * deliver the same messages again. A member that came back as a new process has lost what it held, and counts no more.
- * An operator may order it. */
+ * One that is ours and is being filled is not absent. An operator may order it. */
 static int may_join(const struct queue *q, const struct backup *b)
 {
 	unsigned absent = 0;
@@ -160,7 +166,8 @@ static int may_join(const struct queue *q, const struct backup *b)
 	if (queue_counting(q) || q->orders || !strcmp(q->shared.members[b->index], b->run_id))
 		return 1;
 	for (unsigned i = 0; i < BACKUPS; i++)
-		absent += q->shared.members[i][0] && !strcmp(q->shared.members[i], q->backups[i].run_id);
+		absent += q->shared.members[i][0] && !backup_is_live(&q->backups[i]) &&
+			  !strcmp(q->shared.members[i], q->backups[i].run_id);
 	if (absent)
 		log_paced(LOG_WARNING, NULL, "backup not used alone", "backup=%u cause=%s", b->index,
 			"the other one was complete last; an operator has to order the takeover");
@@ -190,6 +197,9 @@ void queue_consider(struct queue *q)
 		outrank_equals(q);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
 		consider_backup(q, &q->backups[i]);
+	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
+		if (q->backups[i].state == BACKUP_FILLING)
+			on_room(&q->backups[i]);
 	if (queue_owns(q))
 		join_filled(q);
 	if (queue_counting(q))
@@ -247,6 +257,8 @@ static void on_done(struct backup *b, enum change_kind kind, struct item *i)
 	struct queue *q = queue_of(b);
 	unsigned bit = 1u << b->index;
 
+	if (kind == CHANGE_PUT)
+		i->seen |= (uint8_t)bit;
 	if (kind == CHANGE_PUT && i->state != ITEM_GONE)
 		queue_answered(q, i, bit);
 	if (kind != CHANGE_DELETE || !(i->waits & bit))
@@ -269,7 +281,7 @@ static void on_refused(struct backup *b, struct item *i)
 	}
 	if (i->state == ITEM_GONE)
 		return;
-	b->fill_after_ms = redis_link_clock_ms() + 5000;
+	b->fill_after_ms = redis_link_clock_ms() + FILL_AGAIN_MS;
 	backup_give_up(b, "its memory is full, and it lacks a stored message");
 }
 
@@ -311,10 +323,22 @@ static void on_renewed(struct backup *b, int64_t sent_ms)
 		lease_renewed(&q->lease, proven_ms(q, b));
 }
 
+/* It stays ours meanwhile, and gets every delete: if both servers are full, only deliveries make room, and these need
+ * the lease. */
+static void on_full(struct backup *b)
+{
+	if (redis_link_clock_ms() >= b->fill_after_ms)
+		log_paced(LOG_WARNING, NULL, "backup not filled", "backup=%u cause=%s", b->index, "its memory is full");
+	b->fill_after_ms = redis_link_clock_ms() + FILL_AGAIN_MS;
+	b->fill_next = queue_of(b)->items.oldest; /* it goes past those that the backup has */
+}
+
 static void on_room(struct backup *b)
 {
 	struct queue *q = queue_of(b);
 
+	if (b->fill_next && redis_link_clock_ms() < b->fill_after_ms)
+		return;
 	while (b->fill_next && b->line.count < FILL_AHEAD)
 		if (queue_fill_next(b))
 			return;
@@ -351,6 +375,7 @@ const struct backup_ops queue_backup_ops = {
 	.on_read = on_read,
 	.on_done = on_done,
 	.on_refused = on_refused,
+	.on_full = on_full,
 	.on_marked = on_marked,
 	.on_renewed = on_renewed,
 	.on_room = on_room,

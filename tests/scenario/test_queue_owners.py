@@ -251,6 +251,38 @@ def test_messages_that_were_delivered_without_an_absent_member_do_not_come_back_
     wait_until(lambda: a.items() == b.items() == 0, patience(10), "no message and no grave")
 
 
+@pytest.mark.parametrize("full", ["one", "both"])
+def test_messages_that_come_back_to_a_full_server_are_delivered(room, full):
+    """If both are full, none can be completed. But both are ours, so mail leaves, and makes room."""
+    a, b, gateway = started(room, role="owner")
+    tokens = stored(gateway, burst(gateway, "both", 20))
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    tokens += stored(gateway, burst(gateway, "a", 20))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    slow = room.path(a, 50 << 10)  # so the other one refuses its messages before it is filled
+    gateway = room.gateway([[slow.address], [b.socket]], role="owner", path_timeout_ms=1000)
+    gateway.until(lambda s: s["backups"][1]["state"] == "seen")
+    gateway.ask("takeover")
+    gateway.in_sync(1)
+    tokens += stored(gateway, burst(gateway, "b", 20))
+    b.call("CONFIG", "SET", "maxmemory", "1")
+    a.go_on()
+    if full == "both":
+        a.call("CONFIG", "SET", "maxmemory", "1")
+    gateway.until(lambda s: s["messages"] == len(tokens))
+    gateway.until(lambda s: s["backups"][1]["given_up"])
+    gateway.in_sync(full == "one")
+    renewals = int(a.owner("renewals") or 0)
+    wait_until(lambda: int(a.owner("renewals") or 0) > renewals + 20, patience(40))  # four a second: longer than the lease
+    assert gateway.stats()["in_sync"] == (full == "one")
+    assert sorted(gateway.drain()) == sorted(tokens)
+    gateway.in_sync(2)
+    wait_until(lambda: a.items() == b.items() == 0, patience(10), "no message")
+
+
 def _left_behind(room):
     """A gateway whose server a was left behind, and then lost server b, which alone was complete. What both have, and what b has."""
     a, b, gateway = started(room)
