@@ -47,7 +47,7 @@
 	X(delivery_retries, "attempts to deliver a message of the queue that have to be repeated")                     \
 	X(deliveries_asked, "deliveries whose end the receiver was asked for (XCSSLTX)")                               \
 	X(failed, "messages of the queue with a recipient that failed for good")                                       \
-	X(notices, "notices of a failure that were stored")
+	X(notices, "notices to senders that were stored")
 
 struct smtpproxy_counters {
 #define X(name, help) uint64_t name;

@@ -106,8 +106,11 @@ enum courier_line { COURIER_LINE_NOW, COURIER_LINE_LATER };
 /* In delivery.c: the message of this courier is settled. The courier frees itself after this call. */
 void courier_over(struct courier *c, enum courier_line line);
 
-/* In notice.c: tell the sender of the message which recipients have failed (RFC 3464). 0: the message is settled, or
- * will be when the notice is stored. Other results are those of queue_bounce(). */
+/* notice.c: the sender is to be told of a recipient: one has failed, or was passed on to a server that sends no reports
+ * although the sender wants one (RFC 3461 5.2.2). 1 or 0. */
+int notice_is_due(const struct courier *c);
+/* Tell it (RFC 3464). 0: the message is settled, or will be when the notice is stored. Other results are those of
+ * queue_bounce(). */
 int notice_send(struct courier *c);
 
 /* courier_settle.c: decides by the fates of the recipients what the queue does with the message. */

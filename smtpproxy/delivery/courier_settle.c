@@ -45,9 +45,26 @@ static void expire(struct courier *c)
 	for (unsigned i = 0; i < c->fates.count; i++) {
 		struct fate_one *f = &c->fates.at[i];
 
-		if (f->fate == FATE_OPEN)
-			fates_set(&c->fates, i, FATE_FAILED, smtp_span_of(f->reply[0] ? f->reply : text));
+		if (f->fate == FATE_OPEN && !f->reply[0])
+			fates_set(&c->fates, i, FATE_FAILED, smtp_span_of(text));
+		else if (f->fate == FATE_OPEN)
+			f->fate = FATE_FAILED;
 	}
+}
+
+/* No recipient is open. */
+static void conclude(struct courier *c)
+{
+	const unsigned failed = fates_count(&c->fates, FATE_FAILED);
+
+	if (failed)
+		c->parts->counters->failed++;
+	else
+		c->parts->counters->delivered++;
+	if (!failed && !notice_is_due(c))
+		queue_done(c->parts->queue, c->mail.id);
+	else if (notice_send(c))
+		retry(c, c->parts->conf->queue.retry_first_ms);
 }
 
 void courier_settle(struct courier *c)
@@ -55,14 +72,10 @@ void courier_settle(struct courier *c)
 	fates_unsend(&c->fates);
 	if (courier_has_expired(c))
 		expire(c);
-	if (fates_count(&c->fates, FATE_OPEN) && c->naming == COURIER_ASKS_FIRST) {
+	if (!fates_count(&c->fates, FATE_OPEN))
+		conclude(c);
+	else if (c->naming == COURIER_ASKS_FIRST)
 		retry_in_doubt(c);
-	} else if (fates_count(&c->fates, FATE_OPEN)) {
+	else
 		retry(c, backoff_ms(c));
-	} else if (!fates_count(&c->fates, FATE_FAILED)) {
-		c->parts->counters->delivered++;
-		queue_done(c->parts->queue, c->mail.id);
-	} else if (notice_send(c)) {
-		retry(c, c->parts->conf->queue.retry_first_ms);
-	}
 }

@@ -1,10 +1,31 @@
 /* fates.c: the fates of recipients, in memory and as a note. */
 #include "smtpproxy/envelope/fates.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
+
+#define PARTS "\x1f" /* between the parts of a note for one recipient; no reply has it */
+
+/* Take the next part of @rest. */
+static struct smtp_span part(struct smtp_span *rest)
+{
+	const char *end = rest->len ? memchr(rest->at, *PARTS, rest->len) : NULL;
+	const struct smtp_span out = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
+
+	*rest = end ? (struct smtp_span){ end + 1, rest->len - out.len - 1 } : (struct smtp_span){ 0 };
+	return out;
+}
+
+static void read_one(struct fates *f, unsigned at, enum fate fate, struct smtp_span parts)
+{
+	const struct smtp_span reply = part(&parts), from = part(&parts);
+
+	fates_set(f, at, fate, reply);
+	fates_set_from(f, at, from, smtp_span_is(parts, "n") ? FATE_REPORTS_NONE : FATE_REPORTS);
+}
 
 /* 0 if @note has exactly so many recipients. */
 static int read_note(struct fates *f, struct smtp_span note)
@@ -14,7 +35,7 @@ static int read_note(struct fates *f, struct smtp_span note)
 
 		if (!end || end == note.at || !strchr("odf", note.at[0]))
 			return CSSL_E_RANGE;
-		fates_set(f, i, (enum fate)note.at[0], (struct smtp_span){ note.at + 1, (size_t)(end - note.at) - 1 });
+		read_one(f, i, (enum fate)note.at[0], (struct smtp_span){ note.at + 1, (size_t)(end - note.at) - 1 });
 		note = (struct smtp_span){ end + 1, note.len - (size_t)(end - note.at) - 1 };
 	}
 	return note.len ? CSSL_E_RANGE : 0;
@@ -39,14 +60,27 @@ void fates_free(struct fates *f)
 	*f = (struct fates){ 0 };
 }
 
+/* At most @most bytes of @text, as printable ASCII. */
+static void copy(char *out, size_t most, struct smtp_span text)
+{
+	size_t len = text.len < most ? text.len : most;
+
+	for (size_t i = 0; i < len; i++)
+		out[i] = text.at[i] >= ' ' && text.at[i] <= '~' ? text.at[i] : '?';
+	out[len] = '\0';
+}
+
 void fates_set(struct fates *f, unsigned at, enum fate fate, struct smtp_span reply)
 {
-	size_t len = reply.len < FATE_REPLY_MAX ? reply.len : FATE_REPLY_MAX;
-
 	f->at[at].fate = (char)fate;
-	if (len)
-		memcpy(f->at[at].reply, reply.at, len);
-	f->at[at].reply[len] = '\0';
+	copy(f->at[at].reply, FATE_REPLY_MAX, reply);
+	fates_set_from(f, at, (struct smtp_span){ 0 }, FATE_REPORTS);
+}
+
+void fates_set_from(struct fates *f, unsigned at, struct smtp_span from, enum fate_reports reports)
+{
+	f->at[at].reports = (char)reports;
+	copy(f->at[at].from, FATE_FROM_MAX, from);
 }
 
 void fates_set_open(struct fates *f, enum fate fate, struct smtp_span reply)
@@ -72,21 +106,25 @@ void fates_unsend(struct fates *f)
 			f->at[i].fate = FATE_OPEN;
 }
 
+/* Its length with NUL; @out NULL: only that. */
+static size_t write_one(const struct fate_one *one, char *out, size_t cap)
+{
+	const int has_from = one->from[0] != '\0';
+
+	return 1 + (size_t)snprintf(out, cap, "%c%s%s%s%s", one->fate, one->reply, has_from ? PARTS : "", one->from,
+			   has_from && one->reports == FATE_REPORTS_NONE ? PARTS "n" : "");
+}
+
 char *fates_note(const struct fates *f, size_t *len)
 {
 	size_t room = 0, at = 0;
 	char *note;
 
 	for (unsigned i = 0; i < f->count; i++)
-		room += 2 + strlen(f->at[i].reply);
+		room += write_one(&f->at[i], NULL, 0);
 	note = malloc(room);
-	for (unsigned i = 0; note && i < f->count; i++) {
-		size_t text = strlen(f->at[i].reply) + 1;
-
-		note[at] = f->at[i].fate;
-		memcpy(note + at + 1, f->at[i].reply, text);
-		at += 1 + text;
-	}
+	for (unsigned i = 0; note && i < f->count; i++)
+		at += write_one(&f->at[i], note + at, room - at);
 	*len = room;
 	return note;
 }

@@ -1,7 +1,8 @@
 /* fates.h: what became of each recipient of a message so far. The queue writes the fates into the message's state in
  * the backups, so that a later attempt does not send the message again to a recipient who has it. No sockets, no clock.
  *
- * The bytes of a note: for each recipient a letter of enum fate, the text of the last reply, and NUL.
+ * The bytes of a note: for each recipient a letter of enum fate, the text of the last reply, and NUL. Behind the text
+ * may stand 0x1f and the name of the server that gave it, and behind that 0x1f and 'n': the server sends no reports.
  */
 #ifndef CSSL_SMTPPROXY_FATES_H
 #define CSSL_SMTPPROXY_FATES_H
@@ -11,6 +12,7 @@
 #include "smtp/span.h"
 
 #define FATE_REPLY_MAX 200u
+#define FATE_FROM_MAX  255u /* a host name, or an address literal */
 
 enum fate {
 	FATE_OPEN = 'o',      /* nobody has tried, or the reply puts it off */
@@ -19,9 +21,14 @@ enum fate {
 	FATE_SENT = 's',      /* the receiver accepted its RCPT, and the message has not ended; never in a note */
 };
 
+/* NONE: it does not know DSN (RFC 3461), so its sender gets a report from us if it wanted one. */
+enum fate_reports { FATE_REPORTS, FATE_REPORTS_NONE };
+
 struct fate_one {
-	char fate; /* enum fate */
+	char fate;    /* enum fate */
+	char reports; /* enum fate_reports: of the server that gave the reply */
 	char reply[FATE_REPLY_MAX + 1];
+	char from[FATE_FROM_MAX + 1]; /* that server; empty: this gateway itself */
 };
 
 struct fates {
@@ -33,7 +40,9 @@ struct fates {
  * or CSSL_E_NO_MEMORY. */
 int fates_begin(struct fates *f, unsigned count, struct smtp_span note);
 void fates_free(struct fates *f);
+/* The reply is this gateway's own, until fates_set_from(). Bytes that are not printable ASCII become '?'. */
 void fates_set(struct fates *f, unsigned at, enum fate fate, struct smtp_span reply);
+void fates_set_from(struct fates *f, unsigned at, struct smtp_span from, enum fate_reports reports);
 /* Give this fate and reply to each recipient that is OPEN. */
 void fates_set_open(struct fates *f, enum fate fate, struct smtp_span reply);
 unsigned fates_count(const struct fates *f, enum fate fate);

@@ -129,7 +129,7 @@ def test_mail_that_has_no_way_comes_back_at_once(tmp_path, case):
         is_empty(stores)
     assert got(back) == [("", ["sender@a.example"])] and not best.mails
     status = email.message_from_string(back.mails[0][2]).get_payload()[1].get_payload()[1]
-    assert status["Diagnostic-Code"].startswith(f"smtp; {reply}") and status["Status"] == reply.split()[1]
+    assert status["Diagnostic-Code"].startswith(f"X-CSSL; {reply}") and status["Status"] == reply.split()[1]
 
 
 def test_mail_waits_while_no_name_server_answers(tmp_path):

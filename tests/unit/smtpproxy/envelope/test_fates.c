@@ -28,6 +28,43 @@ START_TEST(note_brings_back_each_fate_and_reply)
 }
 END_TEST
 
+START_TEST(note_brings_back_the_server_of_a_reply_and_whether_it_reports)
+{
+	struct fates f, again;
+	size_t len;
+
+	fates_begin(&f, 3, none);
+	fates_set(&f, 0, FATE_DELIVERED, smtp_span_of("250 Ok"));
+	fates_set_from(&f, 0, smtp_span_of("mx.example"), FATE_REPORTS_NONE);
+	fates_set(&f, 1, FATE_FAILED, smtp_span_of("550 No"));
+	fates_set_from(&f, 1, smtp_span_of("[192.0.2.1]"), FATE_REPORTS);
+	fates_set(&f, 2, FATE_FAILED, smtp_span_of("451 Expired"));
+	char *note = fates_note(&f, &len);
+	ck_assert_int_eq(fates_begin(&again, 3, (struct smtp_span){ note, len }), 0);
+	ck_assert_str_eq(again.at[0].reply, "250 Ok");
+	ck_assert_str_eq(again.at[0].from, "mx.example");
+	ck_assert_int_eq(again.at[0].reports, FATE_REPORTS_NONE);
+	ck_assert_str_eq(again.at[1].from, "[192.0.2.1]");
+	ck_assert_int_eq(again.at[1].reports, FATE_REPORTS);
+	ck_assert_str_eq(again.at[2].reply, "451 Expired");
+	ck_assert_str_eq(again.at[2].from, "");
+	free(note);
+	fates_free(&f);
+	fates_free(&again);
+}
+END_TEST
+
+START_TEST(reply_becomes_printable_ascii)
+{
+	struct fates f;
+
+	fates_begin(&f, 1, none);
+	fates_set(&f, 0, FATE_FAILED, smtp_span_of("550 \x1f\t\r\n\xc3\xa9~ x"));
+	ck_assert_str_eq(f.at[0].reply, "550 ??????~ x");
+	fates_free(&f);
+}
+END_TEST
+
 /* A note with one recipient too many or too few, or with an unknown letter, is ignored: no recipient counts as
  * delivered. */
 START_TEST(note_of_another_message_is_ignored)
@@ -80,6 +117,8 @@ int main(void)
 {
 	const TTest *facts[] = {
 		note_brings_back_each_fate_and_reply,
+		note_brings_back_the_server_of_a_reply_and_whether_it_reports,
+		reply_becomes_printable_ascii,
 		note_of_another_message_is_ignored,
 		long_reply_is_cut,
 		a_recipient_whose_delivery_has_no_end_is_open_again,
