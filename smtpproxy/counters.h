@@ -45,6 +45,7 @@
 	X(stores_expired, "messages that were not stored in time and got 451")                                         \
 	X(delivered, "messages of the queue that all their recipients' receiver took")                                 \
 	X(delivery_retries, "attempts to deliver a message of the queue that have to be repeated")                     \
+	X(deliveries_split, "deliveries to a part of the recipients, because the receiver takes no more at a time")    \
 	X(deliveries_asked, "deliveries whose end the receiver was asked for (XCSSLTX)")                               \
 	X(failed, "messages of the queue with a recipient that failed for good")                                       \
 	X(notices, "notices to senders that were stored")

@@ -258,10 +258,32 @@ static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
 	finish(c);
 }
 
+/* RFC 5321 4.5.3.1.10: the receiver takes no more recipients in this transaction, which it may also say by 552. Both
+ * codes have other meanings as well. So at least one recipient has to be accepted before, and an enhanced code has to
+ * be that for too many recipients (RFC 3463 3.6). */
+static int has_too_many(const struct courier *c, const struct smtp_reply_line *line)
+{
+	const struct smtp_enhanced *e = &line->enhanced;
+
+	return (line->code == 452 || line->code == 552) && fates_count(&c->fates, FATE_SENT) &&
+	       (!e->status || (e->subject == 5 && e->detail == 3));
+}
+
+/* With an enhanced code it means all further recipients, so they are not named. Without one it may mean this one. */
+static void leave_for_next(struct courier *c, struct smtp_enhanced enhanced)
+{
+	c->left = COURIER_REST_LEFT;
+	c->fates.at[c->at - 1].fate = FATE_OPEN;
+	if (enhanced.status)
+		c->rest = (struct smtp_span){ 0 };
+}
+
 static void on_rcpt_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	c->refused += line->code / 100 != 2;
 	note_reply(c, line);
+	if (has_too_many(c, line))
+		leave_for_next(c, line->enhanced);
 	say_next(c);
 }
 
@@ -274,6 +296,7 @@ static void on_repeat_reply(struct courier *c, const struct smtp_reply_line *lin
 		return;
 	}
 	c->naming = COURIER_UNNAMED;
+	c->left = COURIER_REST_NONE;
 	c->rest = c->envelope.rest;
 	c->at = 0;
 	say_mail(c);
@@ -308,6 +331,8 @@ static void on_data_reply(struct courier *c, const struct smtp_reply_line *line)
 static void on_dot_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	note_reply(c, line);
+	if (c->left == COURIER_REST_LEFT && line->code / 100 == 2)
+		c->left = COURIER_REST_NEXT;
 	finish(c);
 }
 

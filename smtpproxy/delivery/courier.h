@@ -37,6 +37,9 @@ enum courier_naming {
 	COURIER_ASKS_FIRST, /* how the transaction of this name ended */
 };
 
+/* The recipients that this transaction has too many of (RFC 5321 4.5.3.1.10). NEXT: the others got the message. */
+enum courier_rest { COURIER_REST_NONE, COURIER_REST_LEFT, COURIER_REST_NEXT };
+
 enum courier_next { COURIER_NEXT_MAIL, COURIER_NEXT_ASK, COURIER_NEXT_SETTLE };
 
 /* RESTS: nothing is to do until a message comes or a courier ends. */
@@ -75,6 +78,7 @@ struct courier {
 	struct smtp_dots dots;
 	enum courier_state state;
 	enum courier_naming naming;
+	enum courier_rest left;
 	uint8_t unique_id[ONWARD_ID_LEN];
 	unsigned asked, refused; /* questions so far; recipients that were refused or put off in this transaction */
 	struct smtp_reply reply;

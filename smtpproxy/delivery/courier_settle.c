@@ -25,6 +25,19 @@ static void retry(struct courier *c, uint32_t in_ms)
 	free(note);
 }
 
+/* The recipients that the transaction had no room for get the message in a next one. Each such transaction delivers to
+ * one recipient at least, so there are not more of them than recipients. */
+static void go_on(struct courier *c)
+{
+	size_t len;
+	char *note = fates_note(&c->fates, &len);
+	struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
+
+	c->parts->counters->deliveries_split++;
+	queue_go_on(c->parts->queue, c->mail.id, bytes);
+	free(note);
+}
+
 /* Its name will be asked for, so the attempt does not count. */
 static void retry_in_doubt(struct courier *c)
 {
@@ -76,6 +89,8 @@ void courier_settle(struct courier *c)
 		conclude(c);
 	else if (c->naming == COURIER_ASKS_FIRST)
 		retry_in_doubt(c);
+	else if (c->left == COURIER_REST_NEXT)
+		go_on(c);
 	else
 		retry(c, backoff_ms(c));
 }

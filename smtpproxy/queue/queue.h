@@ -179,6 +179,9 @@ int queue_done(struct queue *q, uint64_t id);
 /* Try again at @due_ms (wall clock). @note: for the next attempt (the remaining recipients, the last reply); it
  * replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line unchanged). */
 int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note);
+/* A part of its recipients got it: go on with the others, from the end of its line. This does not count as an attempt.
+ * Returns like queue_retry(). */
+int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note);
 /* The receiver was lost when it could have taken it: try again at @due_ms (wall clock), QUEUE_IN_DOUBT. This does not
  * count as an attempt. 0 or NONE. */
 int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms);

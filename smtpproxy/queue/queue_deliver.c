@@ -183,6 +183,20 @@ int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_byt
 	return r;
 }
 
+int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note)
+{
+	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
+	const struct content_state state = { .attempts = i ? i->attempts : 0, .note = note };
+	int r;
+
+	if (!i)
+		return QUEUE_NONE;
+	i->seen &= (uint8_t)~ITEM_DOUBT;
+	r = set_state(q, i, &state);
+	untake(q, i);
+	return r;
+}
+
 int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);

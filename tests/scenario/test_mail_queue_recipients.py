@@ -40,6 +40,40 @@ def _sent(proxy, *recipients, sender="<sender@a.example>", body="Subject: the fi
         assert client.say(f"{body}.").startswith("250 ")
 
 
+@pytest.mark.parametrize("reply", ["452 4.5.3 Too many recipients", "452 Too many recipients", "552 Too many recipients", "552 5.5.3 Too many"])
+def test_a_receiver_of_few_recipients_at_a_time_gets_the_others_at_once(tmp_path, stores, reply):
+    """RFC 5321 4.5.3.1.10. Each transaction delivers to some, so no attempt has failed and nobody has to wait."""
+    taken = []
+
+    def replies(line):
+        if line.startswith("MAIL"):
+            taken.clear()
+        if not line.startswith("RCPT"):
+            return None
+        if len(taken) < 2:
+            taken.append(line)
+            return None
+        return reply
+
+    names = [f"c{n}@b.example" for n in range(7)]
+    with PickyReceiver(replies) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"retry_first": "30min", "retry_last": "30min"}) as proxy:
+            _sent(proxy, *(f"<{name}>" for name in names))
+            _is_empty(stores)
+            assert "deliveries_split_total 3" in _metrics(proxy) and "delivery_retries_total 0" in _metrics(proxy)
+    assert [mail[1] for mail in receiver.mails] == [names[0:2], names[2:4], names[4:6], names[6:]]
+
+
+@pytest.mark.parametrize("reply", ["552 5.2.2 Mailbox is full", "552 Mailbox is full", "552 5.5.3 Too many"])
+def test_a_recipient_that_is_refused_alone_fails_whatever_the_words(tmp_path, stores, reply):
+    """552 means too many recipients only behind one that was accepted."""
+    with PickyReceiver(lambda line: reply if "full" in line else None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"retry_first": "30min", "retry_last": "30min"}) as proxy:
+            _sent(proxy, "<c@b.example>", "<full@b.example>")
+            _is_empty(stores)
+    assert [mail[1] for mail in receiver.mails] == [["c@b.example"], ["sender@a.example"]]
+
+
 def _report(notice):
     """Of a notice as a receiver got it: the fields of the message, those of its recipients, and the part with what is returned."""
     report = email.message_from_string(notice[2])
