@@ -88,27 +88,28 @@ static json_t *state_json(const struct control_view *v)
 
 /* Messages */
 
-static int64_t seconds_until(int64_t ms)
+static int64_t seconds_until(int64_t ms, int64_t now_ms)
 {
-	int64_t left = ms - worker_wall_ms();
+	int64_t left = ms - now_ms;
 
 	return left > 0 ? (left + 999) / 1000 : 0;
 }
 
-static json_t *message_json(const struct item *i)
+static json_t *message_json(const struct item *i, int64_t now_ms)
 {
 	char id[24];
 
 	snprintf(id, sizeof id, "%" PRIx64, i->id);
 	return json_pack("{s:s,s:s,s:s,s:I,s:i,s:I,s:I}", "id", id, "destination", i->to ? i->to->name : "-", "state",
 		item_state_name(i->state), "bytes", (json_int_t)i->sealed_len, "attempts", (int)i->attempts, "age_s",
-		(json_int_t)((worker_wall_ms() - i->accepted_ms) / 1000), "due_in_s",
-		(json_int_t)(i->state == ITEM_DEFERRED ? seconds_until(i->due_ms) : 0));
+		(json_int_t)((now_ms - i->accepted_ms) / 1000), "due_in_s",
+		(json_int_t)(i->state == ITEM_DEFERRED ? seconds_until(i->due_ms, now_ms) : 0));
 }
 
 struct list {
 	json_t *rows;
 	uint64_t after;
+	int64_t now_ms;
 };
 
 static int add_message(void *ctx, const struct item *i)
@@ -116,13 +117,13 @@ static int add_message(void *ctx, const struct item *i)
 	struct list *l = ctx;
 
 	if (i->id > l->after)
-		json_array_append_new(l->rows, message_json(i));
+		json_array_append_new(l->rows, message_json(i, l->now_ms));
 	return json_array_size(l->rows) >= ANSWERS_ROWS_MAX;
 }
 
 static json_t *messages_json(const struct control_view *v, uint64_t after)
 {
-	struct list list = { .rows = json_array(), .after = after };
+	struct list list = { .rows = json_array(), .after = after, .now_ms = queue_now_ms(v->home->queue) };
 	struct queue_stats s;
 
 	queue_each_message(v->home->queue, add_message, &list);
@@ -159,7 +160,7 @@ static void add_recipients(json_t *out, const struct envelope *e, const struct f
 static json_t *one_json(const struct control_view *v, uint64_t id)
 {
 	const struct item *i = queue_find(v->home->queue, id);
-	json_t *out = i ? message_json(i) : NULL;
+	json_t *out = i ? message_json(i, queue_now_ms(v->home->queue)) : NULL;
 	struct fates fates = { 0 };
 	struct queue_taken t;
 	struct envelope e;

@@ -473,7 +473,7 @@ static void end_unopened(struct courier *c, int why)
 	log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%" PRIx64 " cause=%s", c->mail.id,
 		why < 0 ? error_text(why) : "it is held");
 	if (why != QUEUE_NONE)
-		queue_put_back(c->parts->queue, c->mail.id, worker_wall_ms() + COURIER_LATER_MS);
+		queue_put_back(c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + COURIER_LATER_MS);
 	end(c);
 }
 

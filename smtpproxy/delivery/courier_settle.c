@@ -21,7 +21,7 @@ static void retry(struct courier *c, uint32_t in_ms)
 	struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
 
 	c->parts->counters->delivery_retries++;
-	queue_retry(c->parts->queue, c->mail.id, worker_wall_ms() + in_ms, bytes);
+	queue_retry(c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + in_ms, bytes);
 	free(note);
 }
 
@@ -42,12 +42,14 @@ static void go_on(struct courier *c)
 static void retry_in_doubt(struct courier *c)
 {
 	c->parts->counters->delivery_retries++;
-	queue_doubt(c->parts->queue, c->mail.id, worker_wall_ms() + backoff_ms(c));
+	queue_doubt(c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + backoff_ms(c));
 }
 
 int courier_has_expired(const struct courier *c)
 {
-	return worker_wall_ms() - c->mail.accepted_ms > (int64_t)c->parts->conf->queue.expire_s * 1000;
+	const int64_t age_ms = queue_now_ms(c->parts->queue) - c->mail.accepted_ms;
+
+	return age_ms > (int64_t)c->parts->conf->queue.expire_s * 1000;
 }
 
 /* For recipients that expire, the last reply stays the reason. */

@@ -13,6 +13,7 @@
 
 #define PASSWORD_MAX   512u
 #define FLUSH_LEAST_MS 2000u /* for the Redis servers' answers when the deliveries have used all of the time */
+#define DEFER_LEAST_MS 60000u /* so long the queue itself puts messages off */
 
 struct queue_side {
 	const struct queue_side_ops *ops;
@@ -123,9 +124,11 @@ static struct queue *make_queue(struct queue_side *s, const struct delivery_part
 	struct queue_conf conf = {
 		.name = c->name, .keys = s->keys, .unstored_bytes_max = c->memory, .destinations_max = c->destinations
 	};
+	const uint32_t waits_ms = c->retry_last_ms > c->retry_first_ms ? c->retry_last_ms : c->retry_first_ms;
 	struct queue *q;
 
 	conf.role = roles[c->role];
+	conf.defer_most_ms = waits_ms > DEFER_LEAST_MS ? waits_ms : DEFER_LEAST_MS;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (set_backup(s, &c->backups[i], i, &conf.backups[i], error, cap))
 			return NULL;

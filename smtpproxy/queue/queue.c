@@ -39,9 +39,9 @@ void queue_move(struct queue *q, enum queue_state to)
 	q->state = to;
 }
 
-int64_t queue_wall_ms(void)
+int64_t queue_now_ms(const struct queue *q)
 {
-	return worker_wall_ms();
+	return queue_clock_ms(&q->clock, redis_link_clock_ms());
 }
 
 unsigned queue_counting(const struct queue *q)
@@ -78,7 +78,7 @@ static void tell_due(struct turn_end *t)
 
 static void wake(struct queue *q)
 {
-	const int64_t now_ms = queue_wall_ms();
+	const int64_t now_ms = queue_now_ms(q);
 	struct item *i;
 
 	while ((i = destination_wake(&q->destinations, now_ms)))
@@ -148,6 +148,7 @@ static void on_tick(void *ctx)
 		return;
 	}
 	forgive_own_stall(q, now_ms);
+	queue_clock_follow(&q->clock, worker_wall_ms(), now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
@@ -178,6 +179,7 @@ static void use_defaults(struct queue_conf *c)
 		{ offsetof(struct queue_conf, decided_s), 3600 },
 		{ offsetof(struct queue_conf, decided_max), 1000000 },
 		{ offsetof(struct queue_conf, destinations_max), 1000 },
+		{ offsetof(struct queue_conf, defer_most_ms), 14400000 },
 		{ offsetof(struct queue_conf, messages_max), 1000000 },
 	};
 
@@ -235,6 +237,7 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	q->worker = w;
 	q->state = conf->role == QUEUE_STANDBY ? QUEUE_WATCHING : QUEUE_LOOKING;
 	q->looked_ms = redis_link_clock_ms();
+	queue_clock_begin(&q->clock, worker_wall_ms(), q->looked_ms);
 	STAILQ_INIT(&q->due);
 	q->tell.fn = tell_due;
 	lease_init(&q->lease, q->conf.lease_ms);

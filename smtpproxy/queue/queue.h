@@ -6,7 +6,8 @@
  * replaces it. The replaced one can write nothing more there, and its lease ends before the new one delivers.
  *
  * One worker's thread uses a queue. No callback runs inside a call of this header, except where it says so.
- * Times are milliseconds of the wall clock where a restart has to know them, else of CLOCK_BOOTTIME.
+ * Times are milliseconds: of the queue's clock (queue_now_ms()) where a restart has to know them, else of
+ * CLOCK_BOOTTIME.
  *
  * After a crash between a receiver's 250 and the confirmed delete, the message is delivered again (RFC 1047): at most
  * queue_stats.deletes_unconfirmed messages and those taken.
@@ -48,6 +49,7 @@ struct queue_conf {
 	uint32_t decided_max;        /* 1000000 decided transactions; then QUEUE_FULL */
 	uint32_t destinations_max;   /* 1000 with messages; then QUEUE_FULL */
 	uint32_t messages_max;       /* of one destination */
+	uint32_t defer_most_ms;      /* 14400000: no message that is read back waits longer */
 	uint64_t unstored_bytes_max; /* of messages whose senders wait for the backups */
 };
 
@@ -75,6 +77,9 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
  * Waiting senders get no answer. May be called again, with another limit. */
 void queue_stop(struct queue *q, uint32_t within_ms);
 void queue_destroy(struct queue *q); /* call it after on_stopped; NULL is legal */
+
+/* The time of day as the queue counts it: the wall clock, but without the jumps when that is set (queue_clock.h). */
+int64_t queue_now_ms(const struct queue *q);
 
 /* Messages can be added. 1 or 0. */
 int queue_is_ready(const struct queue *q);
@@ -176,18 +181,18 @@ int queue_may_deliver(const struct queue *q);
 
 /* It was delivered: delete it everywhere. 0 or NONE. */
 int queue_done(struct queue *q, uint64_t id);
-/* Try again at @due_ms (wall clock). @note: for the next attempt (the remaining recipients, the last reply); it
+/* Try again at @due_ms (queue_now_ms()). @note: for the next attempt (the remaining recipients, the last reply); it
  * replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line unchanged). */
 int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note);
 /* A part of its recipients got it: go on with the others, from the end of its line. This does not count as an attempt.
  * Returns like queue_retry(). */
 int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note);
-/* The receiver was lost when it could have taken it: try again at @due_ms (wall clock), QUEUE_IN_DOUBT. This does not
+/* The receiver was lost when it could have taken it: try again at @due_ms (queue_now_ms()), QUEUE_IN_DOUBT. This does not
  * count as an attempt. 0 or NONE. */
 int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms);
 /* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
-/* Put it back until @due_ms (wall clock), unchanged; 0: to the end of its line. This does not count as an attempt. 0 or
+/* Put it back until @due_ms (queue_now_ms()), unchanged; 0: to the end of its line. This does not count as an attempt. 0 or
  * NONE. */
 int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms);
 /* It failed for good: store @notice, then delete the message. NULL: only delete (null sender, RFC 3464). @note: as in

@@ -53,7 +53,7 @@ void queue_decided_forget(struct queue *q, struct item *i)
 struct item *queue_decided_make(struct queue *q, struct content_bytes name, struct content_bytes reply)
 {
 	uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
-	struct content_decided content = { .decided_ms = queue_wall_ms(), .name = name, .reply = reply };
+	struct content_decided content = { .decided_ms = queue_now_ms(q), .name = name, .reply = reply };
 	size_t len = content_decided_len(&content);
 	uint8_t *room = malloc(len + SEAL_OVERHEAD);
 	struct item *i;
@@ -132,7 +132,7 @@ static struct item *oldest_out(struct queue *q)
 
 void queue_decided_expire(struct queue *q)
 {
-	int64_t before_ms = queue_wall_ms() - (int64_t)q->conf.decided_s * 1000;
+	int64_t before_ms = queue_now_ms(q) - (int64_t)q->conf.decided_s * 1000;
 
 	while (q->decided_oldest && q->decided_oldest->accepted_ms < before_ms) {
 		struct item *i = q->decided_oldest;

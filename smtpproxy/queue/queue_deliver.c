@@ -49,7 +49,7 @@ static int open_message(struct queue *q, const struct item *i, struct queue_take
 	t->memory = memory;
 	t->envelope = m.envelope;
 	t->body = m.body;
-	t->accepted_ms = m.accepted_ms;
+	t->accepted_ms = i->accepted_ms;
 	return 0;
 }
 
@@ -237,7 +237,7 @@ struct bounce {
 /* There is no room for the notice: the message fails again then. */
 static void try_later(struct queue *q, struct item *i)
 {
-	i->due_ms = queue_wall_ms() + NOTICE_LATER_MS;
+	i->due_ms = queue_now_ms(q) + NOTICE_LATER_MS;
 	untake(q, i);
 }
 
@@ -269,7 +269,7 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 	if (!b)
 		return CSSL_E_NO_MEMORY;
 	*b = (struct bounce){ .receipt = { .on_stored = on_notice_stored }, .q = q, .id = id };
-	r = note_attempt(q, i, queue_wall_ms() + NOTICE_LATER_MS, note);
+	r = note_attempt(q, i, queue_now_ms(q) + NOTICE_LATER_MS, note);
 	r = r ? r : queue_add(q, notice, &b->receipt);
 	if (r)
 		free(b);

@@ -5,6 +5,7 @@
 #include "net/timer.h"
 #include "smtpproxy/queue/lease.h"
 #include "smtpproxy/queue/queue.h"
+#include "smtpproxy/queue/queue_clock.h"
 #include "smtpproxy/queue/seal.h"
 
 #define QUEUE_TICK_MS   100u
@@ -33,6 +34,7 @@ struct queue {
 	STAILQ_HEAD(, queue_destination) due; /* their owner is told at the end of the turn */
 	struct turn_end tell;
 	struct lease lease;
+	struct queue_clock clock;
 	enum queue_state state;
 	unsigned ready;     /* backups in sync when the owner was told last */
 	unsigned orders;    /* queue_take_over() calls that wait */
@@ -90,7 +92,6 @@ static inline int queue_owns(const struct queue *q)
 	return q->state == QUEUE_ACTIVE || q->state == QUEUE_FLUSHING;
 }
 
-int64_t queue_wall_ms(void);
 void queue_move(struct queue *q, enum queue_state to);
 /* Backups whose answer counts. */
 unsigned queue_counting(const struct queue *q);

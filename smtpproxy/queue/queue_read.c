@@ -21,6 +21,12 @@ static struct queue_destination *destination_of(struct queue *q, const struct co
 	return destination_get(&q->destinations, (const char *)m->destination.data, m->destination.len, 1);
 }
 
+/* The clock of the gateway that wrote it may have been ahead. */
+static int64_t not_after(int64_t ms, int64_t most_ms)
+{
+	return ms < most_ms ? ms : most_ms;
+}
+
 static int take_message(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
 {
 	struct content_message m;
@@ -31,7 +37,7 @@ static int take_message(struct queue *q, struct item *i, const uint8_t *plain, s
 	i->to = destination_of(q, &m);
 	if (!i->to)
 		return CSSL_E_NO_MEMORY;
-	i->accepted_ms = m.accepted_ms;
+	i->accepted_ms = not_after(m.accepted_ms, queue_now_ms(q));
 	i->to->count++;
 	i->to->bytes += i->sealed_len;
 	return 0;
@@ -44,7 +50,7 @@ static int take_decided(struct queue *q, struct item *i, const uint8_t *plain, s
 
 	if (r)
 		return r;
-	i->accepted_ms = d.decided_ms;
+	i->accepted_ms = not_after(d.decided_ms, queue_now_ms(q));
 	return queue_decided_enter(q, i, d.name);
 }
 
@@ -166,7 +172,7 @@ static int apply(struct queue *q, struct item *i, struct read_state *s)
 		item_set_note(&q->items, i, s->sealed, s->len);
 		s->sealed = NULL;
 		i->attempts = state.attempts;
-		i->due_ms = state.due_ms;
+		i->due_ms = not_after(state.due_ms, queue_now_ms(q) + q->conf.defer_most_ms);
 		if (state.held && i->state == ITEM_STORING)
 			item_move(i, ITEM_HELD);
 	}

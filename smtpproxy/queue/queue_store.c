@@ -54,7 +54,7 @@ static struct item *make_message(struct queue *q, const struct queue_mail *m)
 {
 	uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
 	struct content_message content = {
-		.accepted_ms = queue_wall_ms(),
+		.accepted_ms = queue_now_ms(q),
 		.destination = m->destination,
 		.envelope = m->envelope,
 		.body = m->body,
@@ -230,7 +230,7 @@ void queue_settle(struct queue *q, struct item *i)
 		d->held++;
 		return;
 	}
-	if (i->due_ms > queue_wall_ms() && !destination_defer(&q->destinations, i))
+	if (i->due_ms > queue_now_ms(q) && !destination_defer(&q->destinations, i))
 		return;
 	append(q, i);
 }

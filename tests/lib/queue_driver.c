@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "net/address.h"
+#include "net/fault.h"
 #include "net/log.h"
 #include "net/stream.h"
 #include "smtpproxy/queue/queue.h"
@@ -239,7 +240,7 @@ static void command_done(int argc, char **argv)
 static void command_retry(int argc, char **argv)
 {
 	answer(queue_retry(
-		driver.queue, number(argv[1]), worker_wall_ms() + (int64_t)number(argv[2]), bytes_of(argv[3])));
+		driver.queue, number(argv[1]), queue_now_ms(driver.queue) + (int64_t)number(argv[2]), bytes_of(argv[3])));
 }
 
 static void command_back(int argc, char **argv)
@@ -507,6 +508,7 @@ static int set_number(struct queue_conf *c, const char *name, const char *value)
 		{ "give_up_ms", &c->give_up_ms },
 		{ "decided_s", &c->decided_s },
 		{ "decided_max", &c->decided_max },
+		{ "defer_most_ms", &c->defer_most_ms },
 		{ "messages_max", &c->messages_max },
 		{ "destinations_max", &c->destinations_max },
 	};
@@ -583,6 +585,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	log_open("queue", NULL, LOG_TEXT, LOG_DEBUG, NULL);
+	fault_start("driver");
 	driver.worker = worker_create(0, "queue");
 	r = stream_open_fd(&driver.control, driver.worker, &control_ops, 0);
 	if (r)
@@ -593,5 +596,6 @@ int main(int argc, char **argv)
 		return 1;
 	worker_run(driver.worker);
 	worker_destroy(driver.worker);
+	fault_stop();
 	return 0;
 }

@@ -183,6 +183,53 @@ def test_a_decided_transaction_is_forgotten_after_its_time(room):
     wait_until(lambda: a.items() == b.items() == 0, patience(5))
 
 
+DAY_S = 86400
+
+
+@pytest.fixture(name="set_clock")
+def _set_clock(tmp_path, monkeypatch, test_points):
+    """set_clock(seconds): the wall clock of gateways that start from now on, and of those that run since, is so far off."""
+    rules = tmp_path / "faults"
+
+    def to(seconds):
+        fresh = rules.with_suffix(".new")
+        fresh.write_text(f"clock offset {seconds}\n")
+        fresh.replace(rules)
+
+    to(0)
+    monkeypatch.setenv("CSSL_FAULTS", str(rules))
+    return to
+
+
+@pytest.mark.parametrize("by", [DAY_S, -DAY_S])
+def test_a_clock_that_is_set_changes_no_wait_and_no_age(room, set_clock, by):
+    _, _, gateway = started(room, decided_s=3600)
+    assert gateway.ask("decide", "0a1b/1", "550")["result"] == 0
+    soon, late = gateway.stored("soon"), gateway.stored("late")
+    for identity, wait_ms in ((soon, 4000), (late, 3600 * 1000)):
+        gateway.ask("take", "a.example")
+        assert gateway.ask("retry", identity, wait_ms, "note")["result"] == 0
+    set_clock(by)
+    assert wait_until(lambda: gateway.ask("take", "a.example").get("token"), patience(15), "the first message") == "soon"
+    assert gateway.ask("take", "a.example").get("token") is None
+    assert gateway.ask("decided", "0a1b/1") == {"result": 0, "reply": "550"}
+    gateway.kill()
+
+
+def test_a_gateway_whose_clock_is_behind_puts_no_message_off_for_longer(room, set_clock):
+    set_clock(DAY_S)
+    _, _, gateway = started(room)
+    identity = gateway.stored("one")
+    gateway.ask("take", "a.example")
+    assert gateway.ask("retry", identity, 1000, "note")["result"] == 0
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    gateway.kill()
+    set_clock(0)
+    gateway = room.gateway(defer_most_ms=2000)
+    gateway.in_sync(2)
+    wait_until(lambda: gateway.ask("take", "a.example").get("token") == "one", patience(15), "the message is due")
+
+
 def test_decided_transactions_are_bounded(room):
     _, _, gateway = started(room, decided_max=2)
     assert [gateway.ask("decide", f"0a1b/{n}", "550")["result"] for n in range(3)] == [0, 0, 3]
