@@ -363,6 +363,16 @@ static const struct schema_row queue_rows[] = {
 		.fallback = "100000",
 		.help = "the most destinations with messages; without `next_hop` each domain is one. Mail for one more "
 			"gets 452. It counts from the next start on" },
+	{ "decided", SCHEMA_COUNT, FIELD(smtpproxy_queue, decided), .min = 1000, .max = 1e8, .fallback = "1000000",
+		.help = "the most transactions whose end is remembered when agents of a cluster may ask for it "
+			"(XCSSLTX). "
+			"For each new one the oldest is forgotten; then the answer about others may be `unknown`, and "
+			"a "
+			"sender gets 421 where its mail could have been repeated. Each takes about 400 bytes here and "
+			"in "
+			"the Redis servers. It counts from the next start on" },
+	{ "decided_time", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, decided_s), .min = 60, .max = 1 * D,
+		.fallback = "1h", .help = "how long they are remembered. It counts from the next start on" },
 	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), .min = 1, .max = 1000, .fallback = "20",
 		.help = "the most deliveries to one destination at the same time" },
 	{ "retry_first", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_first_ms), .min = 100, .max = 60 * MINUTES,

@@ -152,6 +152,8 @@ struct smtpproxy_queue {
 	uint32_t store_ms;        /* for the backups to answer */
 	uint32_t recipients;      /* the most of a message */
 	uint32_t destinations;    /* the most with messages; without next_hop, one for each domain */
+	uint32_t decided;         /* transactions remembered for XCSSLTX */
+	uint32_t decided_s;       /* so long */
 	uint32_t deliveries;      /* at the same time, to one destination */
 	uint32_t retry_first_ms, retry_last_ms;
 	uint32_t expire_s;

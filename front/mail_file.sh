@@ -28,6 +28,7 @@ mail_queue_yaml() {
 		  next_hop: "${settings[mail_to]}"
 		  retry_first: 1s
 		  retry_last: 1min
+		  decided: 200000
 		  backups:
 		    - paths: ["127.0.0.1:$(plan_get "$1" redis1)"]
 		    - paths: ["127.0.0.1:$(plan_get "$1" redis2)"]

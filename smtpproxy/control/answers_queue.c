@@ -79,6 +79,7 @@ static json_t *state_json(const struct control_view *v)
 	json_object_set_new(out, "delivered", number(s.delivered));
 	json_object_set_new(out, "deletes_unconfirmed", number(s.deletes_unconfirmed));
 	json_object_set_new(out, "decided", number(s.decided));
+	json_object_set_new(out, "decided_forgotten", number(s.decided_forgotten));
 	json_object_set_new(out, "orders", number(s.orders));
 	json_object_set_new(out, "orders_unstored", number(s.orders_unstored));
 	json_object_set_new(out, "backups", backups);
@@ -306,6 +307,11 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 		"orders for destinations that not every Redis server has, so that a restart could "
 		"forget them",
 		(int64_t)s.orders_unstored);
+	gauge(f, "decided", "transactions whose end is remembered for XCSSLTX", (int64_t)s.decided);
+	gauge(f, "decided_forgotten",
+		"transactions that were forgotten before queue.decided_time, because there are queue.decided later "
+		"ones",
+		(int64_t)s.decided_forgotten);
 	gauge(f, "lease_left_ms", "how long messages may be delivered without another answer",
 		s.lease_left_ms > 0 ? s.lease_left_ms : 0);
 }

@@ -36,6 +36,23 @@ static void warn_of_fixed_key(const char *key)
 	log_event(LOG_WARNING, NULL, "changed key takes effect at the next start", "key=%s", key);
 }
 
+static void warn_of_fixed_numbers(const struct smtpproxy_queue *before, const struct smtpproxy_queue *after)
+{
+	const struct {
+		const char *key;
+		uint64_t before, after;
+	} rows[] = {
+		{ "queue.role", before->role, after->role },
+		{ "queue.destinations", before->destinations, after->destinations },
+		{ "queue.decided", before->decided, after->decided },
+		{ "queue.decided_time", before->decided_s, after->decided_s },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		if (rows[i].before != rows[i].after)
+			warn_of_fixed_key(rows[i].key);
+	}
+}
+
 /* Warns of changed keys that have an effect only at a start. */
 static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct conf_smtpproxy *after)
 {
@@ -55,10 +72,7 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 		if (!is_same(rows[i].before, rows[i].after))
 			warn_of_fixed_key(rows[i].key);
 	}
-	if (before->queue.role != after->queue.role)
-		warn_of_fixed_key("queue.role");
-	if (before->queue.destinations != after->queue.destinations)
-		warn_of_fixed_key("queue.destinations");
+	warn_of_fixed_numbers(&before->queue, &after->queue);
 	if (!are_same_backups(&before->queue, &after->queue))
 		warn_of_fixed_key("queue.backups");
 }

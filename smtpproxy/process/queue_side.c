@@ -12,7 +12,7 @@
 #include "net/log.h"
 
 #define PASSWORD_MAX   512u
-#define FLUSH_LEAST_MS 2000u /* for the Redis servers' answers when the deliveries have used all of the time */
+#define FLUSH_LEAST_MS 2000u  /* for the Redis servers' answers when the deliveries have used all of the time */
 #define DEFER_LEAST_MS 60000u /* so long the queue itself puts messages off */
 
 struct queue_side {
@@ -121,9 +121,12 @@ static const enum queue_role roles[] = {
 static struct queue *make_queue(struct queue_side *s, const struct delivery_parts *parts, char *error, size_t cap)
 {
 	const struct smtpproxy_queue *c = &parts->conf->queue;
-	struct queue_conf conf = {
-		.name = c->name, .keys = s->keys, .unstored_bytes_max = c->memory, .destinations_max = c->destinations
-	};
+	struct queue_conf conf = { .name = c->name,
+		.keys = s->keys,
+		.unstored_bytes_max = c->memory,
+		.destinations_max = c->destinations,
+		.decided_max = c->decided,
+		.decided_s = c->decided_s };
 	const uint32_t waits_ms = c->retry_last_ms > c->retry_first_ms ? c->retry_last_ms : c->retry_first_ms;
 	struct queue *q;
 

@@ -173,6 +173,8 @@ void item_drop(struct item *i)
 	assert(i->refs);
 	if (--i->refs)
 		return;
+	if (i->with)
+		item_drop(i->with);
 	free(i->sealed);
 	free(i->note);
 	free(i);

@@ -59,9 +59,9 @@ struct item {
 	struct item *next, *previous;  /* of the destination's line */
 	struct queue_destination *to;  /* of a message or an order; OPAQUE: NULL */
 	struct queue_receipt *receipt; /* while STORING */
-	struct item *with;           /* STORING: a message's decided transaction, or a decided transaction's message */
-	uint8_t *sealed, *note;      /* owned; @note: the sealed state, NULL: the first one */
-	int64_t accepted_ms, due_ms; /* of the queue's clock */
+	struct item *with;             /* STORING: a message's decided transaction, with a reference; else NULL */
+	uint8_t *sealed, *note;        /* owned; @note: the sealed state, NULL: the first one */
+	int64_t accepted_ms, due_ms;   /* of the queue's clock */
 	uint32_t sealed_len, note_len;
 	uint32_t heap_at; /* in the heap of deferred items, from 1 */
 	uint16_t refs, attempts;

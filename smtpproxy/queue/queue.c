@@ -37,6 +37,8 @@ void queue_move(struct queue *q, enum queue_state to)
 	log_event(LOG_INFO, NULL, "queue", "was=%s is=%s epoch=%llu", states[q->state].name, states[to].name,
 		(unsigned long long)q->shared.epoch);
 	q->state = to;
+	if (to == QUEUE_ACTIVE)
+		q->active_ms = queue_now_ms(q);
 }
 
 int64_t queue_now_ms(const struct queue *q)

@@ -46,7 +46,7 @@ struct queue_conf {
 	uint32_t absent_ms;          /* 10000: ALONE: it waits so long for an absent backup when it starts */
 	uint32_t takeover_ms;        /* 15000; more than two leases */
 	uint32_t decided_s;          /* 3600: how long decided transactions are kept */
-	uint32_t decided_max;        /* 1000000 decided transactions; then QUEUE_FULL */
+	uint32_t decided_max;        /* 1000000 decided transactions; then the oldest is forgotten for each new one */
 	uint32_t destinations_max;   /* 1000 with messages; then QUEUE_FULL */
 	uint32_t messages_max;       /* of one destination */
 	uint32_t defer_most_ms;      /* 14400000: no message that is read back waits longer */
@@ -90,12 +90,14 @@ void queue_take_over(struct queue *q);
 
 /* Conditions that the functions below return. */
 enum queue_answer {
-	QUEUE_NOT_READY = 1, /* no backup in sync, or not the owner: 421 */
-	QUEUE_BUSY,          /* too many messages wait for the backups: read no more until on_room */
-	QUEUE_FULL,          /* the destination's line, the table of destinations or the decided ones: 452 */
-	QUEUE_NONE,          /* no such message, none is due, or its state does not allow it */
-	QUEUE_LATER,         /* the destination's rate is used up: ask again soon */
-	QUEUE_UNDECIDED,     /* the backups have not answered for that transaction yet */
+	QUEUE_NOT_READY = 1,  /* no backup in sync, or not the owner: 421 */
+	QUEUE_BUSY,           /* too many messages wait for the backups: read no more until on_room */
+	QUEUE_FULL,           /* the destination's line, or the table of destinations: 452 */
+	QUEUE_NONE,           /* no such message, none is due, or its state does not allow it */
+	QUEUE_LATER,          /* the destination's rate is used up: ask again soon */
+	QUEUE_UNDECIDED,      /* the backups have not answered for that transaction yet */
+	QUEUE_FORGOTTEN,      /* it is not known, but a gateway before this one may have decided it */
+	QUEUE_FORGOTTEN_HERE, /* the same of this gateway: if the caller remembers all of its own, it never was */
 };
 
 /* --- the sender's side --- */
@@ -146,7 +148,8 @@ void queue_forget(struct queue *q, struct queue_receipt *r);
 /* A transaction without a message got its last reply: remember it. 0, NOT_READY, FULL, CSSL_E_NO_MEMORY or
  * CSSL_E_RANGE. */
 int queue_decide(struct queue *q, struct content_bytes name, struct content_bytes reply);
-/* 0: the reply is in @out (@cap bytes; longer ones are cut), its length in @len. UNDECIDED; NONE: not known. */
+/* 0: the reply is in @out (@cap bytes; longer ones are cut), its length in @len. UNDECIDED; FORGOTTEN; FORGOTTEN_HERE;
+ * NONE: it was not decided, or longer than decided_s ago. */
 int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t cap, size_t *len);
 
 /* --- the delivery's side --- */
@@ -187,13 +190,13 @@ int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_byt
 /* A part of its recipients got it: go on with the others, from the end of its line. This does not count as an attempt.
  * Returns like queue_retry(). */
 int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note);
-/* The receiver was lost when it could have taken it: try again at @due_ms (queue_now_ms()), QUEUE_IN_DOUBT. This does not
- * count as an attempt. 0 or NONE. */
+/* The receiver was lost when it could have taken it: try again at @due_ms (queue_now_ms()), QUEUE_IN_DOUBT. This does
+ * not count as an attempt. 0 or NONE. */
 int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms);
 /* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
-/* Put it back until @due_ms (queue_now_ms()), unchanged; 0: to the end of its line. This does not count as an attempt. 0 or
- * NONE. */
+/* Put it back until @due_ms (queue_now_ms()), unchanged; 0: to the end of its line. This does not count as an attempt.
+ * 0 or NONE. */
 int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms);
 /* It failed for good: store @notice, then delete the message. NULL: only delete (null sender, RFC 3464). @note: as in
  * queue_retry(). It is stored before the notice: a message that stays, because of a crash or because the backups

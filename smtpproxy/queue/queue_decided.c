@@ -1,6 +1,8 @@
 /* queue_decided.c: the last replies of transactions that a cluster may ask for. They are items of their own, so that
- * the backups have them, and go after decided_s. In memory, item.next links a bucket, and item.previous the list by
- * age. The list holds a reference, because an item may be removed before its turn. item.due_ms is the hash of the name.
+ * the backups have them, and go after decided_s. When there are decided_max, the oldest goes for each new one. Then,
+ * and while a backup that may hold others is apart, nobody can say that a transaction never was. In memory, item.next
+ * links a bucket, and item.previous the list by age. The list holds a reference, because an item may be removed before
+ * its turn. item.due_ms is the hash of the name.
  */
 #include "smtpproxy/queue/queue_inside.h"
 
@@ -37,6 +39,7 @@ int queue_decided_enter(struct queue *q, struct item *i, struct content_bytes na
 	q->decided_newest = i;
 	item_hold(i);
 	q->stats.decided++;
+	q->decided_bytes += queue_bytes_of(i);
 	return 0;
 }
 
@@ -48,6 +51,7 @@ void queue_decided_forget(struct queue *q, struct item *i)
 		at = &(*at)->next;
 	*at = i->next;
 	q->stats.decided--;
+	q->decided_bytes -= queue_bytes_of(i);
 }
 
 struct item *queue_decided_make(struct queue *q, struct content_bytes name, struct content_bytes reply)
@@ -79,7 +83,7 @@ int queue_decide(struct queue *q, struct content_bytes name, struct content_byte
 		return CSSL_E_RANGE;
 	if (q->state != QUEUE_ACTIVE || !q->ready)
 		return QUEUE_NOT_READY;
-	if (q->stats.decided >= q->conf.decided_max)
+	if (queue_decided_make_room(q))
 		return QUEUE_FULL;
 	i = queue_decided_make(q, name, reply);
 	if (!i)
@@ -107,16 +111,41 @@ static int reply_of(
 	return is;
 }
 
+static int64_t kept_ms(const struct queue *q)
+{
+	return (int64_t)q->conf.decided_s * 1000;
+}
+
+/* Items that cannot be opened, and servers that were not read, may hold what a gateway before this one decided. */
+static int lacks_decisions(const struct queue *q)
+{
+	unsigned apart = 0;
+
+	for (unsigned n = 0; n < BACKUPS; n++)
+		apart += q->shared.apart[n][0] != '\0';
+	return apart || q->stats.opaque;
+}
+
+/* That is so until each of these would have been forgotten anyway. */
+static enum queue_answer not_known(const struct queue *q)
+{
+	const int64_t now_ms = queue_now_ms(q);
+
+	if (!queue_owns(q) || now_ms < q->forgot_before_ms ||
+		(lacks_decisions(q) && now_ms < q->active_ms + kept_ms(q)))
+		return QUEUE_FORGOTTEN;
+	return now_ms < q->forgot_here_ms ? QUEUE_FORGOTTEN_HERE : QUEUE_NONE;
+}
+
 int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t cap, size_t *len)
 {
 	uint64_t hash = hash_of(name);
+	struct item *i = q->decided ? q->decided[hash % DECIDED_BUCKETS] : NULL;
 
-	if (!q->decided)
-		return QUEUE_NONE;
-	for (struct item *i = q->decided[hash % DECIDED_BUCKETS]; i; i = i->next)
+	for (; i; i = i->next)
 		if ((uint64_t)i->due_ms == hash && reply_of(q, i, name, out, cap, len))
 			return i->state == ITEM_KEPT ? 0 : QUEUE_UNDECIDED;
-	return QUEUE_NONE;
+	return not_known(q);
 }
 
 static struct item *oldest_out(struct queue *q)
@@ -130,20 +159,61 @@ static struct item *oldest_out(struct queue *q)
 	return i;
 }
 
+/* 0: the oldest one is gone. QUEUE_NONE: there is none that is stored. */
+static int drop_oldest(struct queue *q)
+{
+	struct item *i = q->decided_oldest;
+
+	if (!i || i->state == ITEM_STORING)
+		return QUEUE_NONE;
+	oldest_out(q);
+	if (i->state == ITEM_KEPT)
+		queue_remove(q, i);
+	item_drop(i);
+	return 0;
+}
+
 void queue_decided_expire(struct queue *q)
 {
-	int64_t before_ms = queue_now_ms(q) - (int64_t)q->conf.decided_s * 1000;
+	const int64_t before_ms = queue_now_ms(q) - kept_ms(q);
 
-	while (q->decided_oldest && q->decided_oldest->accepted_ms < before_ms) {
-		struct item *i = q->decided_oldest;
+	while (q->decided_oldest && q->decided_oldest->accepted_ms < before_ms && !drop_oldest(q))
+		;
+}
 
-		if (i->state == ITEM_STORING)
-			return;
-		oldest_out(q);
-		if (i->state == ITEM_KEPT)
-			queue_remove(q, i);
-		item_drop(i);
-	}
+/* The sessions' own ledger knows what this gateway decided, as long as it forgets nothing. */
+static void note_forgotten(struct queue *q, const struct item *i)
+{
+	const int here = i->id >> QUEUE_ID_EPOCH == q->shared.epoch && i->accepted_ms >= q->active_ms;
+	int64_t *until_ms = here ? &q->forgot_here_ms : &q->forgot_before_ms;
+
+	if (*until_ms < i->accepted_ms + kept_ms(q))
+		*until_ms = i->accepted_ms + kept_ms(q);
+	q->stats.decided_forgotten++;
+}
+
+int queue_decided_forget_oldest(struct queue *q)
+{
+	struct item *i = q->decided_oldest;
+	int r;
+
+	if (!i)
+		return QUEUE_NONE;
+	item_hold(i);
+	r = drop_oldest(q);
+	if (!r)
+		note_forgotten(q, i);
+	item_drop(i);
+	return r;
+}
+
+int queue_decided_make_room(struct queue *q)
+{
+	int r = 0;
+
+	while (!r && q->stats.decided >= q->conf.decided_max)
+		r = queue_decided_forget_oldest(q);
+	return r;
 }
 
 void queue_decided_clear(struct queue *q)
@@ -153,4 +223,5 @@ void queue_decided_clear(struct queue *q)
 	free(q->decided);
 	q->decided = NULL;
 	q->stats.decided = 0;
+	q->decided_bytes = 0;
 }

@@ -13,6 +13,9 @@
 #define QUEUE_ID_EPOCH  40u /* ids: the epoch stands above so many bits of counter */
 #define DECIDED_BUCKETS 65536u
 
+/* An item, two slots of the index, and what malloc() adds to it and to its sealed bytes. */
+#define QUEUE_ITEM_BYTES (sizeof(struct item) + 2 * sizeof(struct item *) + 32)
+
 /* States that were read before their messages. */
 struct read_state {
 	uint64_t id;
@@ -70,6 +73,10 @@ struct queue {
 	/* decided transactions: buckets by the hash of the name (item.next), and a list by age (item.previous) */
 	struct item **decided;
 	struct item *decided_oldest, *decided_newest;
+	uint64_t decided_bytes;
+	/* until then some that a gateway before this one decided, and that this one decided, are not known any more */
+	int64_t forgot_before_ms, forgot_here_ms;
+	int64_t active_ms; /* ACTIVE since */
 
 	uint64_t alone;         /* deletes and states since no backup counts: none of them has got these */
 	int64_t flush_until_ms; /* FLUSHING */
@@ -84,6 +91,12 @@ extern const struct backup_ops queue_backup_ops;
 static inline struct queue *queue_of(const struct backup *b)
 {
 	return b->shared->user;
+}
+
+/* Its memory: its sealed bytes, and what stands around them. */
+static inline uint64_t queue_bytes_of(const struct item *i)
+{
+	return i->sealed_len + QUEUE_ITEM_BYTES;
 }
 
 /* Changes go to the backups. */
@@ -174,5 +187,9 @@ void queue_decided_forget(struct queue *q, struct item *i);
 void queue_decided_expire(struct queue *q);
 struct item *queue_decided_make(struct queue *q, struct content_bytes name, struct content_bytes reply);
 void queue_decided_clear(struct queue *q);
+/* Before its time. 0, or QUEUE_NONE: there is none that is stored. */
+int queue_decided_forget_oldest(struct queue *q);
+/* For one more. 0 or QUEUE_NONE. */
+int queue_decided_make_room(struct queue *q);
 
 #endif

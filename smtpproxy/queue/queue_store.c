@@ -117,9 +117,9 @@ static int may_add(struct queue *q, const struct queue_mail *m)
 		q->busy += m->turn == QUEUE_TURN_NEW;
 		return QUEUE_BUSY;
 	}
-	if (m->transaction.len && q->stats.decided >= q->conf.decided_max)
+	if (!queue_has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)))
 		return QUEUE_FULL;
-	return queue_has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ? 0 : QUEUE_FULL;
+	return m->transaction.len && queue_decided_make_room(q) ? QUEUE_FULL : 0;
 }
 
 static void enter(struct queue *q, struct item *i, struct queue_destination *d)
@@ -149,6 +149,7 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 			item_remove(&q->items, i);
 			return CSSL_E_NO_MEMORY;
 		}
+		item_hold(i->with);
 	}
 	enter(q, i, d);
 	if (m->start == QUEUE_PARKED)
@@ -169,6 +170,8 @@ static void leave_unstored(struct queue *q, struct item *i)
 	if (i->receipt)
 		i->receipt->item = NULL;
 	i->receipt = NULL;
+	if (i->with)
+		item_drop(i->with);
 	i->with = NULL;
 }
 
@@ -275,6 +278,8 @@ void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
 	struct queue_receipt *r = i->receipt;
 	struct item *with = i->with;
 
+	if (with)
+		item_hold(with);
 	if (i->kind == ITEM_MESSAGE) {
 		leave_unstored(q, i);
 		q->stats.refused++;
@@ -282,6 +287,8 @@ void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
 	queue_remove(q, i);
 	if (with && with->state == ITEM_STORING)
 		queue_remove(q, with);
+	if (with)
+		item_drop(with);
 	if (r)
 		r->on_stored(r, outcome);
 	tell_room(q);

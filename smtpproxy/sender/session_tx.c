@@ -69,6 +69,14 @@ static void answer(struct session *s)
 	say_fate(s, fate, reply);
 }
 
+/* It was not decided here before, and nothing of it is in the queue. */
+static int never_was(const struct session *s, int r)
+{
+	const int forgets = tx_ledger_evicted(s->home->ledger) > 0;
+
+	return s->named.is_own && (r == QUEUE_NONE || (r == QUEUE_FORGOTTEN_HERE && !forgets));
+}
+
 /* The transaction may be another process's. Its decision to store is in the queue, which outlives processes. */
 static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 {
@@ -82,7 +90,7 @@ static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 			sizeof reply, &len);
 	if (r == 0)
 		fate = SMTP_FATE_DECIDED;
-	else if (r == QUEUE_NONE && s->named.is_own)
+	else if (never_was(s, r))
 		fate = SMTP_FATE_NEVER;
 	say_fate(s, fate, (struct smtp_span){ reply, len });
 }

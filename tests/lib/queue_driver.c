@@ -346,6 +346,7 @@ static void command_stats(int argc, char **argv)
 		(json_int_t)s.messages, "unstored", (json_int_t)s.unstored, "stored", (json_int_t)s.stored, "delivered",
 		(json_int_t)s.delivered, "recovered", (json_int_t)s.recovered, "unreadable", (json_int_t)s.unreadable,
 		"decided", (json_int_t)s.decided);
+	json_object_set_new(out, "decided_forgotten", json_integer((json_int_t)s.decided_forgotten));
 	json_object_set_new(out, "recovery_ms", json_integer((json_int_t)s.recovery_ms));
 	json_object_set_new(out, "unconfirmed", json_integer((json_int_t)s.deletes_unconfirmed));
 	json_object_set_new(out, "lease_left_ms", json_integer(s.lease_left_ms));

@@ -230,11 +230,57 @@ def test_a_gateway_whose_clock_is_behind_puts_no_message_off_for_longer(room, se
     wait_until(lambda: gateway.ask("take", "a.example").get("token") == "one", patience(15), "the message is due")
 
 
-def test_decided_transactions_are_bounded(room):
+NONE, UNDECIDED, FORGOTTEN, FORGOTTEN_HERE = 4, 6, 7, 8  # enum queue_answer
+
+
+def _decided(gateway, name):
+    return wait_until(lambda: (answer := gateway.ask("decided", name))["result"] != UNDECIDED and answer, patience(5), "a decision")
+
+
+def test_of_too_many_decided_transactions_the_oldest_are_forgotten(room):
+    """And nobody is told any more that one which is not known never was, until those would have been forgotten anyway."""
+    a, _, gateway = started(room, decided_max=2, decided_s=6)
+    for n in range(2):
+        assert gateway.ask("decide", f"0a1b/{n}", "550")["result"] == 0
+        assert _decided(gateway, f"0a1b/{n}")["reply"] == "550"
+    assert _decided(gateway, "0a1b/9")["result"] == NONE
+    gateway.stored("named", "a.example", 10, "0a1b/7", "250-ok")
+    assert _decided(gateway, "0a1b/0")["result"] == FORGOTTEN_HERE
+    assert _decided(gateway, "0a1b/1")["reply"] == "550" and _decided(gateway, "0a1b/7")["reply"] == "250-ok"
+    assert gateway.stats()["decided_forgotten"] == 1 and gateway.stats()["decided"] == 2
+    wait_until(lambda: a.items() == 3, patience(5), "two decisions and a message")
+    wait_until(lambda: gateway.ask("decided", "0a1b/0")["result"] == NONE, patience(20), "their time is over")
+
+
+def test_what_a_gateway_before_decided_is_unknown_when_it_was_forgotten(room):
     _, _, gateway = started(room, decided_max=2)
-    assert [gateway.ask("decide", f"0a1b/{n}", "550")["result"] for n in range(3)] == [0, 0, 3]
-    gateway.add("named", "a.example", 10, "0a1b/7", "250-ok")
-    assert gateway.wait("not added", token="named")["error"] == 3
+    gateway.ask("decide", "0a1b/1", "550")
+    _decided(gateway, "0a1b/1")
+    gateway.kill()
+    gateway = room.gateway(decided_max=2)
+    gateway.in_sync(2)
+    assert _decided(gateway, "0a1b/1")["reply"] == "550" and _decided(gateway, "0a1b/2")["result"] == NONE
+    for n in range(2):
+        assert gateway.ask("decide", f"0c1d/{n}", "550")["result"] == 0
+        _decided(gateway, f"0c1d/{n}")
+    assert _decided(gateway, "0a1b/1")["result"] == FORGOTTEN
+
+
+def test_a_transaction_is_unknown_while_the_server_that_may_have_it_is_apart(room):
+    """A question about it would be answered with "never", and its sender would send it again."""
+    a, b, gateway = started(room)
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    gateway.stored("one", "a.example", 10, "0a1b/7", "250-ok")
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    assert _decided(gateway, "0a1b/7")["result"] == FORGOTTEN
+    a.go_on()
+    gateway.in_sync(2)
+    assert _decided(gateway, "0a1b/7")["reply"] == "250-ok" and _decided(gateway, "0a1b/8")["result"] == NONE
 
 
 def test_a_bounce_stores_its_notice_before_the_message_goes(room):
