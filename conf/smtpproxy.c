@@ -7,6 +7,8 @@
 #include "conf/document.h"
 #include "conf/manual.h"
 #include "conf/schema_rows.h"
+#include "conf/value.h"
+#include "net/machine_memory.h"
 #include "proto/error.h"
 #include "smtp/domain.h"
 
@@ -16,6 +18,9 @@
 #define HOOKS_MAX     16
 #define MINUTES       (60.0 * S)
 #define SMTP_PORT     25u
+
+#define MEMORY_IF_UNKNOWN (UINT64_C(2) << 30)
+#define TOTAL_STEP        (UINT64_C(1) << 20) /* bytes */
 
 static const struct schema_word capture_words[] = {
 	{ "proxy", SMTPPROXY_CAPTURE_PROXY },
@@ -351,6 +356,14 @@ static const struct schema_row queue_rows[] = {
 			"used up, senders get 452 and the listening ports are closed, until half of it is free. While "
 			"more than "
 			"half is used, a sender's address with several messages gets 452 above a quarter" },
+	{ "total", SCHEMA_SIZE, FIELD(smtpproxy_queue, total), .min = 16 << 20, .max = 1e13,
+		.help = "the most memory of stored mail and all else that the queue holds. Above it senders get 452 "
+			"and "
+			"the listening ports are closed, until a tenth of it is free. Mail that is read back at a "
+			"start "
+			"counts, and is never refused. Without this key, half of the memory that the process may use. "
+			"It "
+			"counts from the next start on" },
 	{ "store_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, store_ms), .min = 1 * S, .max = 9 * MINUTES,
 		.fallback = "1min",
 		.help = "a message that the backups have not confirmed so long after its end gets 451 and is deleted "
@@ -525,6 +538,13 @@ int conf_smtpproxy_parse(
 	return 0;
 }
 
+static void use_machine(struct conf_smtpproxy *c, uint64_t memory)
+{
+	c->machine = memory;
+	if (c->queue.total == 0)
+		c->queue.total = (memory ? memory : MEMORY_IF_UNKNOWN) / 2 / TOTAL_STEP * TOTAL_STEP;
+}
+
 int conf_smtpproxy_load(const char *path, struct conf_smtpproxy **out, char *error, size_t error_cap)
 {
 	const struct document_errors errors = { error, error_cap };
@@ -533,6 +553,8 @@ int conf_smtpproxy_load(const char *path, struct conf_smtpproxy **out, char *err
 	if (!text)
 		return CSSL_E_CONFIG;
 	int r = conf_smtpproxy_parse(text, len, path, out, error, error_cap);
+	if (r == 0)
+		use_machine(*out, machine_memory(""));
 	free(text);
 	return r;
 }
@@ -547,6 +569,32 @@ void conf_smtpproxy_destroy(struct conf_smtpproxy *c)
 	free(c->marks);
 	free(c->path);
 	free(c);
+}
+
+void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out)
+{
+	const struct {
+		const char *what, *key;
+		uint64_t bytes;
+	} parts[] = {
+		{ "stored mail", "queue.total", c->queue.total },
+		{ "mail that comes in", "queue.memory", c->queue.memory },
+		{ "mail before its hooks", "limits.held_total", c->hook_count ? c->limits.held_total : 0 },
+		{ "mail on its way", "queue.deliveries, of queue.message_size, for each destination",
+			(uint64_t)c->queue.deliveries * c->queue.message_size },
+	};
+	char text[VALUE_TEXT_MAX];
+
+	if (c->deliver != SMTPPROXY_QUEUE)
+		return;
+	fprintf(out, "memory: at most\n");
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (parts[i].bytes)
+			fprintf(out, "  %-22s %10s   %s\n", parts[i].what, value_size_text(parts[i].bytes, text),
+				parts[i].key);
+	if (c->machine)
+		fprintf(out, "  the process may use    %10s\n",
+			value_size_text(c->machine / TOTAL_STEP * TOTAL_STEP, text));
 }
 
 void conf_smtpproxy_help_print(FILE *out)

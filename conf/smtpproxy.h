@@ -149,12 +149,13 @@ struct smtpproxy_queue {
 	uint32_t port;            /* of receivers that were found by name */
 	uint64_t message_size;    /* the largest message */
 	uint64_t memory;          /* bytes of all messages that are not stored yet */
-	uint32_t store_ms;        /* for the backups to answer */
-	uint32_t recipients;      /* the most of a message */
-	uint32_t destinations;    /* the most with messages; without next_hop, one for each domain */
-	uint32_t decided;         /* transactions remembered for XCSSLTX */
-	uint32_t decided_s;       /* so long */
-	uint32_t deliveries;      /* at the same time, to one destination */
+	uint64_t total;        /* bytes of all that the queue holds; 0: not set, and the machine's memory not known */
+	uint32_t store_ms;     /* for the backups to answer */
+	uint32_t recipients;   /* the most of a message */
+	uint32_t destinations; /* the most with messages; without next_hop, one for each domain */
+	uint32_t decided;      /* transactions remembered for XCSSLTX */
+	uint32_t decided_s;    /* so long */
+	uint32_t deliveries;   /* at the same time, to one destination */
 	uint32_t retry_first_ms, retry_last_ms;
 	uint32_t expire_s;
 };
@@ -179,6 +180,7 @@ struct conf_smtpproxy {
 	enum conf_switch fairness;
 	enum smtpproxy_deliver deliver;
 	struct smtpproxy_queue queue; /* deliver is QUEUE */
+	uint64_t machine;             /* bytes of memory that the process may use; 0: not known */
 };
 
 extern const struct schema_map schema_smtpproxy; /* struct conf_smtpproxy */
@@ -188,6 +190,9 @@ int conf_smtpproxy_load(const char *path, struct conf_smtpproxy **out, char *err
 int conf_smtpproxy_parse(
 	const char *text, size_t len, const char *name, struct conf_smtpproxy **out, char *error, size_t error_cap);
 void conf_smtpproxy_destroy(struct conf_smtpproxy *c); /* NULL is legal */
+
+/* The memory that mail may take: for --check. Nothing unless deliver is queue. */
+void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out);
 
 /* Every key, with its help. */
 void conf_smtpproxy_help_print(FILE *out);

@@ -61,10 +61,11 @@ static void show_state(const struct invocation *in, const json_t *answer)
 	static const char *const counts[] = { "epoch", "in_sync", "messages", "unstored", "stored", "recovered",
 		"delivered", "unreadable", "deletes_unconfirmed", "orders_unstored" };
 	struct table *t = facts_create();
-	char bytes[QUANTITY_TEXT_MAX];
+	char bytes[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
 
 	facts_add(t, "queue", STYLE_PLAIN, "%s, %s", member_text(answer, "name"), member_text(answer, "state"));
-	facts_add(t, "memory", STYLE_PLAIN, "%s", size_text((double)member_integer(answer, "bytes"), bytes));
+	facts_add(t, "memory", STYLE_PLAIN, "%s of %s", size_text((double)member_integer(answer, "memory"), bytes),
+		size_text((double)member_integer(answer, "memory_max"), most));
 	for (size_t c = 0; c < COUNT_OF(counts); c++)
 		facts_add(t, counts[c], STYLE_PLAIN, "%" PRIu64, member_integer(answer, counts[c]));
 	table_print(t, &in->screen);

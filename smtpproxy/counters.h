@@ -41,6 +41,7 @@
 	X(events_dropped, "event records that were not written")                                                       \
 	X(bytes, "bytes of content passed on or stored")                                                               \
 	X(no_room, "messages and commands that got 452 because too many bytes wait to be stored")                      \
+	X(queue_full, "messages and commands that got 452 because the queue holds as much as it may")                  \
 	X(no_place, "attempts to deliver that found as many receivers as limits.destinations, so the mail waits")      \
 	X(stores_expired, "messages that were not stored in time and got 451")                                         \
 	X(delivered, "messages of the queue that all their recipients' receiver took")                                 \

@@ -78,6 +78,8 @@ static json_t *state_json(const struct control_view *v)
 	json_object_set_new(out, "recovered", number(s.recovered));
 	json_object_set_new(out, "delivered", number(s.delivered));
 	json_object_set_new(out, "deletes_unconfirmed", number(s.deletes_unconfirmed));
+	json_object_set_new(out, "memory", number(s.memory));
+	json_object_set_new(out, "memory_max", number(s.memory_max));
 	json_object_set_new(out, "decided", number(s.decided));
 	json_object_set_new(out, "decided_forgotten", number(s.decided_forgotten));
 	json_object_set_new(out, "orders", number(s.orders));
@@ -296,6 +298,8 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 	queue_get_stats(v->home->queue, &s);
 	gauge(f, "messages", "messages in the queue", (int64_t)s.messages);
 	gauge(f, "bytes", "their bytes in memory", (int64_t)s.bytes);
+	gauge(f, "memory_bytes", "memory of all that the queue holds", (int64_t)s.memory);
+	gauge(f, "memory_max_bytes", "the most of it (queue.total)", (int64_t)s.memory_max);
 	gauge(f, "in_sync", "Redis servers that have all of them", s.in_sync);
 	gauge(f, "unstored", "messages whose senders wait for the Redis servers", (int64_t)s.unstored);
 	gauge(f, "incoming_bytes", "bytes of messages that come in or wait for the Redis servers",

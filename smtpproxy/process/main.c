@@ -109,6 +109,12 @@ static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static void check_print(const struct conf_smtpproxy *c)
+{
+	printf("%s: good\n", c->path);
+	conf_smtpproxy_memory_print(c, stdout);
+}
+
 int main(int argc, char **argv)
 {
 	static char error[ERROR_MAX];
@@ -123,7 +129,7 @@ int main(int argc, char **argv)
 	}
 	int result = a.action == ACTION_CHECK ? EXIT_SUCCESS : run(c, &a, error);
 	if (a.action == ACTION_CHECK)
-		printf("%s: good\n", a.config);
+		check_print(c);
 	conf_smtpproxy_destroy(c);
 	return result;
 }

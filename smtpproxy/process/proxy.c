@@ -145,7 +145,7 @@ static void on_signal(void *ctx, int signum)
 		stop_more(p);
 }
 
-/* deliver: queue: while no copy can be stored, or too many bytes wait for that, nobody can connect, so that a balancer
+/* deliver: queue: while no copy can be stored, or memory is used up, nobody can connect, so that a balancer
  * in front takes us out. In another state than RUNS, the sockets may be another process's. */
 
 static void follow_queue(void *ctx)
@@ -153,7 +153,7 @@ static void follow_queue(void *ctx)
 	struct proxy *p = ctx;
 	if (p->state != PROXY_RUNS)
 		return;
-	if (queue_is_ready(p->home.queue) && p->home.room.state == BODY_ROOM_FREE)
+	if (queue_is_ready(p->home.queue) && !queue_is_full(p->home.queue) && p->home.room.state == BODY_ROOM_FREE)
 		doors_listen(p->doors);
 	else
 		doors_refuse(p->doors);

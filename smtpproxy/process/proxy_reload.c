@@ -43,6 +43,7 @@ static void warn_of_fixed_numbers(const struct smtpproxy_queue *before, const st
 		uint64_t before, after;
 	} rows[] = {
 		{ "queue.role", before->role, after->role },
+		{ "queue.total", before->total, after->total },
 		{ "queue.destinations", before->destinations, after->destinations },
 		{ "queue.decided", before->decided, after->decided },
 		{ "queue.decided_time", before->decided_s, after->decided_s },

@@ -124,6 +124,7 @@ static struct queue *make_queue(struct queue_side *s, const struct delivery_part
 	struct queue_conf conf = { .name = c->name,
 		.keys = s->keys,
 		.unstored_bytes_max = c->memory,
+		.memory_max = c->total,
 		.destinations_max = c->destinations,
 		.decided_max = c->decided,
 		.decided_s = c->decided_s };

@@ -163,6 +163,7 @@ static void on_tick(void *ctx)
 	destination_sweep(&q->destinations);
 	wake(q);
 	queue_decided_expire(q);
+	queue_follow_fill(q);
 	queue_orders_repeat(q);
 }
 
@@ -193,6 +194,8 @@ static void use_defaults(struct queue_conf *c)
 	}
 	if (!c->unstored_bytes_max)
 		c->unstored_bytes_max = 32u << 20;
+	if (!c->memory_max)
+		c->memory_max = UINT64_MAX;
 }
 
 static void share(struct queue *q)
@@ -307,6 +310,8 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	}
 	out->messages = q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
 	out->bytes = q->items.bytes;
+	out->memory = queue_memory(q);
+	out->memory_max = q->conf.memory_max;
 	out->deletes_unconfirmed += q->alone;
 	out->lease_left_ms = q->lease.until_ms - redis_link_clock_ms();
 }

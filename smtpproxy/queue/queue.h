@@ -51,14 +51,15 @@ struct queue_conf {
 	uint32_t messages_max;       /* of one destination */
 	uint32_t defer_most_ms;      /* 14400000: no message that is read back waits longer */
 	uint64_t unstored_bytes_max; /* of messages whose senders wait for the backups */
+	uint64_t memory_max;         /* bytes of all items, then QUEUE_FULL; 0: no bound */
 };
 
 /* Each may call every function of the queue. */
 struct queue_ops {
-	/* A backup is in sync (again): open the listening sockets. */
+	/* A backup is in sync (again), or queue_is_full() ended: open the listening sockets. */
 	void (*on_ready)(void *user);
-	/* No backup is in sync, or the queue belongs to another gateway: close them. Stored messages are still
-	 * delivered, as long as queue_may_deliver(). */
+	/* No backup is in sync, queue_is_full(), or the queue belongs to another gateway: close them. Stored messages
+	 * are still delivered, as long as queue_may_deliver(). */
 	void (*on_unready)(void *user);
 	/* The line of @d is not empty any more. @d lasts until a function of the queue is called. */
 	void (*on_due)(void *user, const struct queue_destination *d);
@@ -83,6 +84,8 @@ int64_t queue_now_ms(const struct queue *q);
 
 /* Messages can be added. 1 or 0. */
 int queue_is_ready(const struct queue *q);
+/* memory_max is used up, until a tenth of it is free again. 1 or 0. */
+int queue_is_full(const struct queue *q);
 
 /* An operator's order: a standby takes over now; an owner goes on without absent members, or claims servers that came
  * back empty although another gateway may have owned them meanwhile. */
@@ -92,7 +95,7 @@ void queue_take_over(struct queue *q);
 enum queue_answer {
 	QUEUE_NOT_READY = 1,  /* no backup in sync, or not the owner: 421 */
 	QUEUE_BUSY,           /* too many messages wait for the backups: read no more until on_room */
-	QUEUE_FULL,           /* the destination's line, or the table of destinations: 452 */
+	QUEUE_FULL,           /* memory_max, the destination's line, or the table of destinations: 452 */
 	QUEUE_NONE,           /* no such message, none is due, or its state does not allow it */
 	QUEUE_LATER,          /* the destination's rate is used up: ask again soon */
 	QUEUE_UNDECIDED,      /* the backups have not answered for that transaction yet */

@@ -270,7 +270,7 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 		return CSSL_E_NO_MEMORY;
 	*b = (struct bounce){ .receipt = { .on_stored = on_notice_stored }, .q = q, .id = id };
 	r = note_attempt(q, i, queue_now_ms(q) + NOTICE_LATER_MS, note);
-	r = r ? r : queue_add(q, notice, &b->receipt);
+	r = r ? r : queue_add_instead(q, notice, &b->receipt);
 	if (r)
 		free(b);
 	return r;

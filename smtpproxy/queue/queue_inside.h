@@ -23,6 +23,9 @@ struct read_state {
 	size_t len;
 };
 
+/* FILLED: a message found no memory in the last tenth, or recovery took more than there is; until a tenth is free. */
+enum queue_fill { QUEUE_UNFILLED, QUEUE_FILLED };
+
 struct queue {
 	struct queue_conf conf;
 	const struct queue_ops *ops;
@@ -84,6 +87,7 @@ struct queue {
 	char owner_key[96], items_key[96];
 	struct queue_stats stats;
 	uint64_t busy; /* senders were told so */
+	enum queue_fill fill, fill_told;
 };
 
 extern const struct backup_ops queue_backup_ops;
@@ -168,6 +172,17 @@ void queue_settle(struct queue *q, struct item *i);
 /* Plain bytes, sealed; NULL: out of memory. */
 uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *room, size_t plain_len);
 
+/* queue_add() for a message that takes the place of another one, so memory is no reason to refuse it. */
+int queue_add_instead(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt);
+
+/* queue_room.c */
+enum queue_bound { QUEUE_BOUNDED, QUEUE_UNBOUNDED };
+/* 0, or why not, as queue_add() returns it. */
+int queue_may_add(struct queue *q, const struct queue_mail *m, enum queue_bound bound);
+/* Bytes of all items. */
+uint64_t queue_memory(const struct queue *q);
+/* Every tick: tells the owner when queue_is_full() changes. */
+void queue_follow_fill(struct queue *q);
 /* A message for @d (NULL: of a new destination) can be added. 1 or 0. */
 int queue_has_room(struct queue *q, const struct queue_destination *d);
 

@@ -59,6 +59,7 @@ struct queue_stats {
 	uint64_t epoch, version;
 	unsigned in_sync;                             /* backups */
 	uint64_t messages, bytes;                     /* in memory; sealed bytes */
+	uint64_t memory, memory_max;                  /* of all items; UINT64_MAX: no bound */
 	uint64_t unstored, unstored_bytes;            /* their senders wait */
 	uint64_t stored, refused, delivered, retried; /* since the start */
 	uint64_t recovered, unreadable;               /* read back; could not be opened */
@@ -67,8 +68,8 @@ struct queue_stats {
 	uint64_t decided, orders;
 	uint64_t graves;          /* ids of deleted messages that a server which is apart may still have */
 	uint64_t decided_forgotten; /* before their time, since the start */
-	uint64_t orders_unstored; /* that a restart could forget: not every backup has them */
-	uint64_t orders_refused;  /* since the start, by backups whose memory was full */
+	uint64_t orders_unstored;   /* that a restart could forget: not every backup has them */
+	uint64_t orders_refused;    /* since the start, by backups whose memory was full */
 	uint64_t deletes_unconfirmed;
 	int64_t lease_left_ms; /* negative or 0: nothing may be delivered */
 };

@@ -72,56 +72,6 @@ static struct item *make_message(struct queue *q, const struct queue_mail *m)
 	return i;
 }
 
-static int is_legal(const struct queue_mail *m)
-{
-	return m->destination.len && m->destination.len <= DESTINATION_NAME_MAX && m->transaction.len <= 255 &&
-	       m->envelope.len < UINT32_MAX / 4 && m->body.len < UINT32_MAX / 4 && m->reply.len < 65536;
-}
-
-int queue_has_room(struct queue *q, const struct queue_destination *d)
-{
-	if (d)
-		return d->count < q->conf.messages_max;
-	if (q->destinations.count >= q->conf.destinations_max)
-		destination_sweep(&q->destinations);
-	return q->destinations.count < q->conf.destinations_max;
-}
-
-int queue_is_ready(const struct queue *q)
-{
-	return q->state == QUEUE_ACTIVE && q->ready;
-}
-
-/* Messages that are not stored yet use up what this one may fill. */
-static int is_full_for(const struct queue *q, enum queue_turn turn)
-{
-	const uint64_t most = q->conf.unstored_bytes_max;
-
-	switch (turn) {
-	case QUEUE_TURN_NEW: return q->stats.unstored_bytes >= most;
-	case QUEUE_TURN_MORE: return q->stats.unstored_bytes >= most / 4;
-	case QUEUE_TURN_NEXT: break;
-	}
-	return 0;
-}
-
-static int may_add(struct queue *q, const struct queue_mail *m)
-{
-	const char *name = (const char *)m->destination.data;
-
-	if (!is_legal(m))
-		return CSSL_E_RANGE;
-	if (!queue_is_ready(q))
-		return QUEUE_NOT_READY;
-	if (is_full_for(q, m->turn)) {
-		q->busy += m->turn == QUEUE_TURN_NEW;
-		return QUEUE_BUSY;
-	}
-	if (!queue_has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)))
-		return QUEUE_FULL;
-	return m->transaction.len && queue_decided_make_room(q) ? QUEUE_FULL : 0;
-}
-
 static void enter(struct queue *q, struct item *i, struct queue_destination *d)
 {
 	i->to = d;
@@ -131,11 +81,11 @@ static void enter(struct queue *q, struct item *i, struct queue_destination *d)
 	q->stats.unstored_bytes += i->sealed_len;
 }
 
-int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt)
+static int add(struct queue *q, const struct queue_mail *m, enum queue_bound bound, struct queue_receipt *receipt)
 {
 	struct queue_destination *d;
 	struct item *i;
-	int r = may_add(q, m);
+	int r = queue_may_add(q, m, bound);
 
 	if (r)
 		return r;
@@ -161,6 +111,16 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 	if (i->with)
 		queue_push(q, CHANGE_PUT, i->with, 1);
 	return 0;
+}
+
+int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt)
+{
+	return add(q, m, QUEUE_BOUNDED, receipt);
+}
+
+int queue_add_instead(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt)
+{
+	return add(q, m, QUEUE_UNBOUNDED, receipt);
 }
 
 static void leave_unstored(struct queue *q, struct item *i)

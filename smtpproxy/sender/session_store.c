@@ -138,6 +138,11 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_OVERLOADED);
 		return;
 	}
+	if (queue_is_full(s->home->queue)) {
+		s->home->counters->queue_full++;
+		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
+		return;
+	}
 	if (s->home->room.state == BODY_ROOM_FULL) {
 		s->home->counters->no_room++;
 		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
@@ -451,6 +456,7 @@ static void submit(struct session *s)
 	} else if (r == QUEUE_NOT_READY) {
 		decide(s, "421 4.3.2 No copy can be stored now, try again later\r\n");
 	} else if (r > 0) {
+		s->home->counters->queue_full += r == QUEUE_FULL;
 		decide(s, "452 4.3.1 The queue is full, try again later\r\n");
 	} else {
 		decide(s, "451 4.3.0 Local error, try again later\r\n");

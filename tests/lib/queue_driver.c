@@ -239,8 +239,8 @@ static void command_done(int argc, char **argv)
 
 static void command_retry(int argc, char **argv)
 {
-	answer(queue_retry(
-		driver.queue, number(argv[1]), queue_now_ms(driver.queue) + (int64_t)number(argv[2]), bytes_of(argv[3])));
+	answer(queue_retry(driver.queue, number(argv[1]), queue_now_ms(driver.queue) + (int64_t)number(argv[2]),
+		bytes_of(argv[3])));
 }
 
 static void command_back(int argc, char **argv)
@@ -346,6 +346,7 @@ static void command_stats(int argc, char **argv)
 		(json_int_t)s.messages, "unstored", (json_int_t)s.unstored, "stored", (json_int_t)s.stored, "delivered",
 		(json_int_t)s.delivered, "recovered", (json_int_t)s.recovered, "unreadable", (json_int_t)s.unreadable,
 		"decided", (json_int_t)s.decided);
+	json_object_set_new(out, "memory", json_integer((json_int_t)s.memory));
 	json_object_set_new(out, "decided_forgotten", json_integer((json_int_t)s.decided_forgotten));
 	json_object_set_new(out, "recovery_ms", json_integer((json_int_t)s.recovery_ms));
 	json_object_set_new(out, "unconfirmed", json_integer((json_int_t)s.deletes_unconfirmed));
@@ -562,6 +563,8 @@ static int set(struct queue_conf *c, char *argument)
 		c->backups[0].password = c->backups[1].password = value;
 	else if (!strcmp(argument, "role"))
 		return set_role(c, value);
+	else if (!strcmp(argument, "memory_max"))
+		c->memory_max = number(value);
 	else if (!strcmp(argument, "deliver"))
 		driver.deliver = !strcmp(value, "at_once") ? DELIVER_AT_ONCE : DELIVER_BY_COMMAND;
 	else if (!strcmp(argument, "key"))

@@ -7,6 +7,7 @@ from tests.lib.build import patience
 from tests.lib.mail_queue import PathOfPorts
 from tests.lib.picky_receiver import PickyReceiver
 from tests.lib.queued_proxy import QueuedProxy, Stores
+from tests.lib.smtp_proxy import Control
 from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
 
@@ -67,3 +68,28 @@ def test_each_stored_part_gives_the_others_time(tmp_path, stores):
     finally:
         for path in paths:
             path.close()
+
+
+def test_stored_mail_has_a_bound_in_memory(tmp_path, stores):
+    """queue.total. Above it senders get 452, in a session that is open too, and nobody can connect until a tenth is free."""
+    content = "Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 1000
+    busy = ["yes"]
+    with PickyReceiver(lambda line: "450 4.2.1 Later" if busy and line.startswith("MAIL") else None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"total": "16MiB"}) as proxy:
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                for _ in range(18):
+                    client.mail()
+                    assert client.say(content + ".").startswith("250 ")
+                client.mail()
+                assert client.say(content + ".").startswith("452 4.3.1 ")
+                proxy.wait_closed()
+                assert client.say("MAIL FROM:<a@b.example>").startswith("452 4.3.1 ")
+                assert "queue_full_total 2" in Control(proxy.control).ask("/metrics")[1]
+                busy.clear()
+                proxy.wait_open()
+                client.mail()
+                assert client.say(content + ".").startswith("250 ")
+            _is_empty(stores)
+    assert len(receiver.mails) == 19

@@ -305,6 +305,34 @@ def test_a_message_whose_notice_is_refused_keeps_what_became_of_its_recipients(r
     assert gateway.stats()["messages"] == 1
 
 
+def test_stored_mail_has_a_bound_in_memory(room):
+    """Above it mail is refused and the port closed, until a tenth is free; decisions yield, notices and what is read back do not."""
+    _, _, gateway = started(room, memory_max=90_000)
+    for n in range(50):
+        gateway.ask("decide", f"0a1b/{n}", "550")
+    gateway.until(lambda s: s["decided"] == 50)
+    for n in range(8):
+        gateway.stored(f"m{n}", "a.example", 10_000)
+    assert 0 < gateway.stats()["decided"] < 50
+    gateway.forget_events()
+    gateway.add("more", "a.example", 20_000)
+    assert gateway.wait("not added", token="more")["error"] == 3
+    gateway.wait("unready")
+    assert gateway.stats()["decided_forgotten"] < 50  # all of them would not be enough
+    taken = gateway.ask("take", "a.example")["id"]
+    assert gateway.ask("bounce", taken, "notice", "sender.example", 12_000)["result"] == 0
+    gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
+    gateway.kill()
+    gateway = room.gateway(memory_max=50_000)
+    gateway.in_sync(2)
+    gateway.wait("unready")
+    assert gateway.stats()["memory"] > 50_000
+    assert gateway.drain("sender.example") == ["notice"] and len(gateway.drain()) == 7
+    gateway.wait("ready")
+    wait_until(lambda: "has memory for mail again" in gateway.log.read_text(), patience(5))
+    gateway.stored("again", "a.example", 10_000)
+
+
 def test_a_line_that_is_full_refuses(room):
     _, _, gateway = started(room, messages_max=2, destinations_max=1)
     gateway.stored("one")

@@ -2,6 +2,7 @@
 #include "conf/smtpproxy.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conf/schema.h"
@@ -134,6 +135,29 @@ START_TEST(the_examples_are_good_and_have_every_key)
 }
 END_TEST
 
+START_TEST(check_prints_the_memory_that_mail_may_take)
+{
+	static const char text[] =
+		LEAST "deliver: queue\nqueue: { keys: /k, total: 3GiB, memory: 64MiB, deliveries: 2, "
+		      "backups: [ { paths: [ '192.0.2.1:1' ] }, { paths: [ '192.0.2.2:1' ] } ] }\n";
+	struct conf_smtpproxy *c = parse(text);
+	char *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+	ck_assert_msg(c != NULL, "%s", error);
+	c->machine = UINT64_C(8) << 30;
+	conf_smtpproxy_memory_print(c, f);
+	fclose(f);
+	ck_assert_msg(strstr(out, "stored mail                  3GiB   queue.total\n") != NULL, "%s", out);
+	ck_assert_msg(strstr(out, "mail that comes in          64MiB   queue.memory\n") != NULL, "%s", out);
+	ck_assert_msg(strstr(out, "mail on its way             64MiB") != NULL, "%s", out);
+	ck_assert_msg(strstr(out, "the process may use          8GiB\n") != NULL, "%s", out);
+	ck_assert_msg(strstr(out, "hooks") == NULL, "%s", out);
+	free(out);
+	conf_smtpproxy_destroy(c);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *facts = tcase_create("smtpproxy");
@@ -141,6 +165,7 @@ int main(void)
 	tcase_add_test(facts, a_queue_may_have_hooks);
 	tcase_add_loop_test(facts, a_fault_names_file_line_key_and_remedy, 0, ROWS(faults));
 	tcase_add_test(facts, a_file_that_is_not_there_is_a_fault);
+	tcase_add_test(facts, check_prints_the_memory_that_mail_may_take);
 	tcase_add_test(facts, the_examples_are_good_and_have_every_key);
 	return facts_run(facts);
 }
