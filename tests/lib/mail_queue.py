@@ -123,6 +123,7 @@ class Path:
 
     def _serve(self, client):
         server = socket.socket(client.family)
+        lost = False  # a connection without some of its bytes carries no others
         try:
             server.connect(self.target)
             while True:
@@ -133,7 +134,8 @@ class Path:
                         return
                     if self.rate:
                         time.sleep(len(data) / self.rate)
-                    if not self.hushed.is_set():
+                    lost = lost or self.hushed.is_set()
+                    if not lost:
                         (server if source is client else client).sendall(data)
         except OSError:
             pass
