@@ -2,6 +2,8 @@
  * at which something happened are looked at: the queue may have 100,000 destinations. */
 #include "smtpproxy/delivery/delivery.h"
 
+#include <arpa/inet.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,8 @@
  * receiver, and its message may expire. All lines together try at most about 100 times a second. */
 #define PLACE_MS      5000u
 #define PLACE_EACH_MS 10u
+
+static uint8_t source_key[crypto_shorthash_KEYBYTES]; /* so that no sender can choose the turn of another one */
 
 enum delivery_state { DELIVERY_NEW, DELIVERY_RUNS, DELIVERY_STOPS, DELIVERY_STOPPED };
 
@@ -322,6 +326,24 @@ void delivery_stop(struct delivery *d, uint32_t within_ms, void (*done)(void *ct
 	delivery_look(d);
 }
 
+/* A subscriber has a /64 of IPv6 at least. */
+uint32_t delivery_source_of(struct content_bytes text)
+{
+	uint8_t hash[crypto_shorthash_BYTES], bytes[sizeof(struct in6_addr)];
+	char client[ADDRESS_TEXT_MAX];
+	struct envelope e;
+	uint32_t source;
+
+	if (envelope_read(&e, (const char *)text.data, text.len) || smtp_span_copy(e.client, client, sizeof client))
+		return 0;
+	if (inet_pton(AF_INET6, client, bytes) == 1)
+		crypto_shorthash(hash, bytes, sizeof bytes / 2, source_key);
+	else
+		crypto_shorthash(hash, (const uint8_t *)client, strlen(client), source_key);
+	memcpy(&source, hash, sizeof source);
+	return source;
+}
+
 struct delivery *delivery_create(const struct delivery_parts *parts)
 {
 	struct delivery *d = calloc(1, sizeof *d);
@@ -329,6 +351,7 @@ struct delivery *delivery_create(const struct delivery_parts *parts)
 	if (!d)
 		return NULL;
 	d->parts = *parts;
+	crypto_shorthash_keygen(source_key);
 	d->turn.fn = on_turn_end;
 	d->deadline.fn = on_deadline;
 	LIST_INIT(&d->couriers);

@@ -38,6 +38,10 @@ void delivery_drop(struct delivery *d);
 void delivery_stop(struct delivery *d, uint32_t within_ms, void (*done)(void *ctx), void *ctx);
 void delivery_destroy(struct delivery *d); /* NULL is legal */
 
+/* A number for the address of the client that brought a message, by its envelope: queue_conf.source_of. It has a key of
+ * this process, which delivery_create() makes. */
+uint32_t delivery_source_of(struct content_bytes envelope);
+
 /* Use the file that was read again. The one before stays in memory. */
 void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf);
 

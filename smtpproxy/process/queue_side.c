@@ -132,6 +132,7 @@ static struct queue *make_queue(struct queue_side *s, const struct delivery_part
 	struct queue *q;
 
 	conf.role = roles[c->role];
+	conf.source_of = delivery_source_of;
 	conf.defer_most_ms = waits_ms > DEFER_LEAST_MS ? waits_ms : DEFER_LEAST_MS;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (set_backup(s, &c->backups[i], i, &conf.backups[i], error, cap))

@@ -1,4 +1,4 @@
-/* destination.c: lines, the heap, and the table of destinations by name. */
+/* destination.c: lines with turns for their sources, the heap, and the table of destinations by name. */
 #include "smtpproxy/queue/destination.h"
 
 #include <stdlib.h>
@@ -53,6 +53,8 @@ static struct queue_destination *destination_make(struct destination_table *t, c
 	if (!d)
 		return NULL;
 	memcpy(d->name, name, len);
+	d->table = t;
+	TAILQ_INIT(&d->turns);
 	if (t->count == t->cap)
 		grow(t);
 	enter(t, d);
@@ -127,6 +129,16 @@ void destination_sweep(struct destination_table *t)
 	}
 }
 
+static void clear_shares(struct line_share_list *list)
+{
+	struct line_share *s;
+
+	while ((s = LIST_FIRST(list))) {
+		LIST_REMOVE(s, next);
+		free(s);
+	}
+}
+
 void destination_table_clear(struct destination_table *t)
 {
 	for (size_t b = 0; b < t->cap; b++)
@@ -134,18 +146,85 @@ void destination_table_clear(struct destination_table *t)
 			next = d->next;
 			free(d);
 		}
+	for (size_t b = 0; t->shares && b < LINE_SHARE_BUCKETS; b++)
+		clear_shares(&t->shares[b]);
+	free(t->shares);
 	free(t->buckets);
 	free(t->heap);
 	memset(t, 0, sizeof *t);
 }
 
+/* Sources */
+
+static size_t share_bucket(const struct queue_destination *d, uint32_t source)
+{
+	const uint64_t h = ((uint64_t)(uintptr_t)d >> 4 ^ source) * UINT64_C(0x9E3779B97F4A7C15);
+
+	return (size_t)(h >> 40) % LINE_SHARE_BUCKETS;
+}
+
+static struct line_share *share_find(const struct queue_destination *d, uint32_t source)
+{
+	struct line_share *s;
+
+	if (!d->table->shares)
+		return NULL;
+	LIST_FOREACH(s, &d->table->shares[share_bucket(d, source)], next)
+	if (s->of == d && s->source == source)
+		return s;
+	return NULL;
+}
+
+static struct line_share *share_make(struct queue_destination *d, uint32_t source)
+{
+	struct destination_table *t = d->table;
+	struct line_share *s;
+
+	if (!t->shares)
+		t->shares = calloc(LINE_SHARE_BUCKETS, sizeof *t->shares);
+	s = t->shares ? calloc(1, sizeof *s) : NULL;
+	if (!s)
+		return NULL;
+	s->of = d;
+	s->source = source;
+	LIST_INSERT_HEAD(&t->shares[share_bucket(d, source)], s, next);
+	return s;
+}
+
+/* Most lines have one source only, and need no further memory. */
+static struct line_share *share_of(struct queue_destination *d, uint32_t source)
+{
+	struct line_share *s = d->own.first && d->own.source == source ? &d->own : share_find(d, source);
+
+	if (!s && !d->own.first) {
+		d->own.source = source;
+		s = &d->own;
+	}
+	s = s ? s : share_make(d, source);
+	return s ? s : &d->own;
+}
+
+static void share_leave(struct queue_destination *d, struct line_share *s)
+{
+	TAILQ_REMOVE(&d->turns, s, turn);
+	if (s == &d->own)
+		return;
+	LIST_REMOVE(s, next);
+	free(s);
+}
+
 void destination_append(struct queue_destination *d, struct item *i)
 {
+	struct line_share *s = share_of(d, i->source);
+
 	item_move(i, ITEM_READY);
+	if (!s->first)
+		TAILQ_INSERT_TAIL(&d->turns, s, turn);
+	i->share = s;
 	i->next = NULL;
-	i->previous = d->last;
-	*(d->last ? &d->last->next : &d->first) = i;
-	d->last = i;
+	i->previous = s->last;
+	*(s->last ? &s->last->next : &s->first) = i;
+	s->last = i;
 	d->ready++;
 }
 
@@ -215,9 +294,14 @@ static void heap_remove(struct destination_table *t, struct item *i)
 
 static void leave_line(struct queue_destination *d, struct item *i)
 {
-	*(i->previous ? &i->previous->next : &d->first) = i->next;
-	*(i->next ? &i->next->previous : &d->last) = i->previous;
+	struct line_share *s = i->share;
+
+	*(i->previous ? &i->previous->next : &s->first) = i->next;
+	*(i->next ? &i->next->previous : &s->last) = i->previous;
 	i->next = i->previous = NULL;
+	i->share = NULL;
+	if (!s->first)
+		share_leave(d, s);
 	d->ready--;
 }
 
@@ -242,10 +326,13 @@ struct item *destination_wake(struct destination_table *t, int64_t now_ms)
 
 struct item *destination_take(struct queue_destination *d)
 {
-	struct item *i = d->first;
+	struct line_share *s = TAILQ_FIRST(&d->turns);
+	struct item *i = s ? s->first : NULL;
 
 	if (!i)
 		return NULL;
+	TAILQ_REMOVE(&d->turns, s, turn);
+	TAILQ_INSERT_TAIL(&d->turns, s, turn);
 	leave_line(d, i);
 	item_move(i, ITEM_TAKEN);
 	d->taken++;

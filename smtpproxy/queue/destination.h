@@ -1,5 +1,6 @@
-/* destination.h: the queue of one destination: a line of messages that may be delivered now. The messages of all
- * destinations that wait for their time are in one heap. No clock. destination_sweep() frees destinations without
+/* destination.h: the queue of one destination: a line of messages that may be delivered now. The sources in a line take
+ * turns, so that nobody stands behind all messages of another one; the messages of one are in order. The messages of
+ * all destinations that wait for their time are in one heap. No clock. destination_sweep() frees destinations without
  * messages and orders. Nothing here looks at all destinations, of which there may be 100,000, except
  * destination_each().
  */
@@ -10,6 +11,7 @@
 
 #include "smtpproxy/queue/item.h"
 
+#define LINE_SHARE_BUCKETS   16384u
 #define DESTINATION_NAME_MAX 255u /* a domain (RFC 5321 4.5.3.1.2), or an address literal */
 
 /* Does the queue's owner still have to be told that the line is not empty any more? */
@@ -20,12 +22,27 @@ enum destination_use { DESTINATION_USED, DESTINATION_UNUSED };
 
 enum destination_flow { DESTINATION_FLOWS, DESTINATION_STOPPED };
 
+struct destination_table;
+
+/* The messages of one source in a line. */
+struct line_share {
+	TAILQ_ENTRY(line_share) turn; /* only while it has messages */
+	LIST_ENTRY(line_share) next;  /* of the table's bucket; not the line's own one */
+	struct queue_destination *of;
+	uint32_t source;
+	struct item *first, *last;
+};
+
+LIST_HEAD(line_share_list, line_share);
+
 struct queue_destination {
+	struct destination_table *table;
 	struct queue_destination *next; /* of the table's bucket */
 	STAILQ_ENTRY(queue_destination) due_next, idle_next;
 	enum destination_due due;
 	enum destination_use use;
-	struct item *first, *last;
+	TAILQ_HEAD(, line_share) turns;
+	struct line_share own; /* of its first source, and of those for which there was no memory */
 	size_t count, ready, taken, held, deferred; /* @count: messages that are stored or being stored */
 	uint64_t bytes;
 	enum destination_flow flow;
@@ -41,6 +58,7 @@ struct destination_table {
 	struct item **heap; /* DEFERRED items, by due_ms */
 	size_t heap_count, heap_cap;
 	STAILQ_HEAD(, queue_destination) idle; /* initialised with the first destination */
+	struct line_share_list *shares; /* LINE_SHARE_BUCKETS, by destination and source; NULL: there is none yet */
 };
 
 /* The one of that name; made if there is none and @make is not 0. Names compare as bytes: the caller writes them in
@@ -55,7 +73,7 @@ void destination_note_unused(struct destination_table *t, struct queue_destinati
 void destination_sweep(struct destination_table *t);
 void destination_table_clear(struct destination_table *t);
 
-/* At the end of the line. The item becomes READY. */
+/* Behind the other messages of its source. The item becomes READY. */
 void destination_append(struct queue_destination *d, struct item *i);
 /* The item becomes DEFERRED until its due_ms; item.to is its destination. 0 or CSSL_E_NO_MEMORY: nothing changed. */
 int destination_defer(struct destination_table *t, struct item *i);
@@ -63,7 +81,7 @@ int destination_defer(struct destination_table *t, struct item *i);
 void destination_unlink(struct destination_table *t, struct item *i);
 /* The first item that is due at @now_ms goes to the end of its destination's line. NULL: none is due. */
 struct item *destination_wake(struct destination_table *t, int64_t now_ms);
-/* The first of the line becomes TAKEN. NULL: the line is empty. */
+/* The first of the source whose turn it is becomes TAKEN. NULL: the line is empty. */
 struct item *destination_take(struct queue_destination *d);
 
 /* Stop the line or let it flow, with at most so many messages a minute (0: no limit). */

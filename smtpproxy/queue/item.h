@@ -51,18 +51,21 @@ enum item_state {
 #define ITEM_FRESH  (1u << 7) /* in item.seen: just read from a backup, not yet settled */
 
 struct queue_destination;
+struct line_share;
 struct queue_receipt;
 
 struct item {
 	uint64_t id;
 	struct item *newer, *older;    /* of all */
 	struct item *next, *previous;  /* of the destination's line */
+	struct line_share *share;      /* READY: its place in the line */
 	struct queue_destination *to;  /* of a message or an order; OPAQUE: NULL */
 	struct queue_receipt *receipt; /* while STORING */
 	struct item *with;             /* STORING: a message's decided transaction, with a reference; else NULL */
 	uint8_t *sealed, *note;        /* owned; @note: the sealed state, NULL: the first one */
 	int64_t accepted_ms, due_ms;   /* of the queue's clock */
 	uint32_t sealed_len, note_len;
+	uint32_t source;  /* of a message: a hash, so that sources take turns */
 	uint32_t heap_at; /* in the heap of deferred items, from 1 */
 	uint16_t refs, attempts;
 	uint8_t kind, state;

@@ -51,7 +51,9 @@ struct queue_conf {
 	uint32_t messages_max;       /* of one destination */
 	uint32_t defer_most_ms;      /* 14400000: no message that is read back waits longer */
 	uint64_t unstored_bytes_max; /* of messages whose senders wait for the backups */
-	uint64_t memory_max;         /* bytes of all items, then QUEUE_FULL; 0: no bound */
+	/* A number of the source of a message, by its envelope: in each line, sources take turns. NULL: all are one. */
+	uint32_t (*source_of)(struct content_bytes envelope);
+	uint64_t memory_max; /* bytes of all items, then QUEUE_FULL; 0: no bound */
 };
 
 /* Each may call every function of the queue. */

@@ -67,7 +67,7 @@ int queue_take(struct queue *q, struct content_bytes destination, struct queue_t
 	const struct item *i;
 
 	memset(out, 0, sizeof *out);
-	if (!d || !d->first || q->state != QUEUE_ACTIVE || d->flow == DESTINATION_STOPPED)
+	if (!d || !d->ready || q->state != QUEUE_ACTIVE || d->flow == DESTINATION_STOPPED)
 		return QUEUE_NONE;
 	if (!destination_may_take(d, redis_link_clock_ms() * 1000))
 		return QUEUE_LATER;

@@ -103,6 +103,11 @@ static inline uint64_t queue_bytes_of(const struct item *i)
 	return i->sealed_len + QUEUE_ITEM_BYTES;
 }
 
+static inline uint32_t queue_source_of(const struct queue *q, struct content_bytes envelope)
+{
+	return q->conf.source_of ? q->conf.source_of(envelope) : 0;
+}
+
 /* Changes go to the backups. */
 static inline int queue_owns(const struct queue *q)
 {

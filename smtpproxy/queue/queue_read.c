@@ -38,6 +38,7 @@ static int take_message(struct queue *q, struct item *i, const uint8_t *plain, s
 	if (!i->to)
 		return CSSL_E_NO_MEMORY;
 	i->accepted_ms = not_after(m.accepted_ms, queue_now_ms(q));
+	i->source = queue_source_of(q, m.envelope);
 	i->to->count++;
 	i->to->bytes += i->sealed_len;
 	return 0;

@@ -67,8 +67,10 @@ static struct item *make_message(struct queue *q, const struct queue_mail *m)
 		return NULL;
 	content_message_write(&content, room + SEALED_HEAD);
 	i = queue_make(q, ITEM_MESSAGE, id, queue_seal(q, ITEM_MESSAGE, id, room, len), len + SEAL_OVERHEAD);
-	if (i)
-		i->accepted_ms = content.accepted_ms;
+	if (!i)
+		return NULL;
+	i->accepted_ms = content.accepted_ms;
+	i->source = queue_source_of(q, m->envelope);
 	return i;
 }
 

@@ -712,6 +712,31 @@ def test_a_destination_is_stopped_and_started_over_a_restart(tmp_path, stores):
             assert csslctl("mail", "queue", "stop", "--socket", str(proxy.control)).code == USAGE
 
 
+@pytest.mark.parametrize("start", ["the same", "a new"])
+def test_a_sender_of_few_mails_does_not_stand_behind_all_of_another_one(tmp_path, stores, start):
+    """The addresses of senders take turns in each line, also in one that was read back."""
+    with PickyReceiver() as receiver:
+        name = "{}:{}".format(*receiver.address)
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"deliveries": 1}) as proxy:
+            proxy.wait_open()
+            _order(proxy, "stop", name)
+            for sender, count in (("many", 40), ("few", 3)):
+                with Talk(proxy.address, source={"many": "192.0.2.1", "few": "192.0.2.2"}[sender]) as client:
+                    client.ehlo()
+                    for _ in range(count):
+                        assert client.say(f"MAIL FROM:<{sender}@b.example>").startswith("250 ")
+                        assert client.say("RCPT TO:<c@d.example>").startswith("250 ")
+                        assert client.say("DATA").startswith("354 ")
+                        assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            if start == "a new":
+                proxy.kill()
+                proxy.start_again()
+                proxy.wait_open()
+            _order(proxy, "start", name)
+            wait_until(lambda: len(receiver.mails) == 43, patience(20), "all messages")
+    assert [mail[0] for mail in receiver.mails[:6]].count("few@b.example") == 3
+
+
 def test_a_rate_slows_the_deliveries_of_a_destination(tmp_path, stores):
     came = []
     with PickyReceiver(lambda line: came.append(time.monotonic()) if line == "DATA" else None) as receiver:

@@ -55,6 +55,47 @@ START_TEST(line_is_first_in_first_out)
 }
 END_TEST
 
+START_TEST(sources_take_turns_and_each_is_in_order)
+{
+	static const unsigned order[] = { 0, 6, 8, 1, 7, 2, 3, 4, 5 };
+	struct destination_table t = { 0 };
+	struct queue_destination *d = fresh(&t);
+
+	for (unsigned n = 0; n < 9; n++) {
+		items[n].source = n < 6 ? 10 : n < 8 ? 20 : 30;
+		destination_append(d, &items[n]);
+	}
+	ck_assert_uint_eq(d->ready, 9);
+	for (unsigned n = 0; n < 9; n++)
+		ck_assert_ptr_eq(destination_take(d), &items[order[n]]);
+	ck_assert_ptr_null(destination_take(d));
+	destination_table_clear(&t);
+}
+END_TEST
+
+START_TEST(a_line_of_many_sources_gives_all_back)
+{
+	struct destination_table t = { 0 };
+	struct queue_destination *d = fresh(&t);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		items[i].source = i % 97;
+		destination_append(d, &items[i]);
+	}
+	for (unsigned i = 0; i < MANY; i += 2)
+		destination_unlink(&t, &items[i]);
+	while (destination_take(d))
+		n++;
+	ck_assert_uint_eq(n, MANY / 2);
+	ck_assert_uint_eq(d->ready, 0);
+	items[0].state = items[2].state = ITEM_STORING;
+	destination_append(d, &items[0]);
+	destination_append(d, &items[2]);
+	destination_table_clear(&t); /* a leak is for the sanitizer */
+}
+END_TEST
+
 static size_t woken(struct destination_table *t, int64_t now_ms)
 {
 	size_t n = 0;
@@ -184,6 +225,8 @@ int main(void)
 	const TTest *facts[] = {
 		name_finds_its_destination_and_no_other,
 		line_is_first_in_first_out,
+		sources_take_turns_and_each_is_in_order,
+		a_line_of_many_sources_gives_all_back,
 		deferred_messages_wake_in_the_order_of_their_times,
 		messages_of_all_destinations_wake_by_their_times,
 		a_sweep_frees_only_destinations_without_messages,
