@@ -59,7 +59,7 @@ static void show_lines(const struct invocation *in, const json_t *answer)
 static void show_state(const struct invocation *in, const json_t *answer)
 {
 	static const char *const counts[] = { "epoch", "in_sync", "messages", "unstored", "stored", "recovered",
-		"delivered", "unreadable", "deletes_unconfirmed", "orders_unstored" };
+		"delivered", "unreadable", "deletes_unconfirmed", "states_unconfirmed", "orders_unstored" };
 	struct table *t = facts_create();
 	char bytes[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
 

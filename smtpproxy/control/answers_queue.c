@@ -80,6 +80,7 @@ static json_t *state_json(const struct control_view *v)
 	json_object_set_new(out, "deletes_unconfirmed", number(s.deletes_unconfirmed));
 	json_object_set_new(out, "memory", number(s.memory));
 	json_object_set_new(out, "memory_max", number(s.memory_max));
+	json_object_set_new(out, "states_unconfirmed", number(s.states_unconfirmed));
 	json_object_set_new(out, "decided", number(s.decided));
 	json_object_set_new(out, "decided_forgotten", number(s.decided_forgotten));
 	json_object_set_new(out, "orders", number(s.orders));
@@ -307,6 +308,10 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 	gauge(f, "unreadable", "items that could not be opened when they were read back", (int64_t)s.unreadable);
 	gauge(f, "deletes_unconfirmed", "delivered messages that would be delivered again after a crash now",
 		(int64_t)s.deletes_unconfirmed);
+	gauge(f, "states_unconfirmed",
+		"messages whose last attempt would be forgotten after a crash now, with the recipients that it "
+		"delivered to",
+		(int64_t)s.states_unconfirmed);
 	gauge(f, "orders_unstored",
 		"orders for destinations that not every Redis server has, so that a restart could "
 		"forget them",

@@ -292,6 +292,17 @@ void queue_take_over(struct queue *q)
 	queue_consider(q);
 }
 
+/* States of messages that a backup has not answered. */
+static uint64_t states_in(const struct backup *b)
+{
+	const struct change_line *l = &b->line;
+	uint64_t n = 0;
+
+	for (uint32_t at = 0; at < l->count; at++)
+		n += l->ring[(l->first + at) & (l->cap - 1)].kind == CHANGE_REPLACE;
+	return n;
+}
+
 void queue_get_stats(const struct queue *q, struct queue_stats *out)
 {
 	*out = q->stats;
@@ -305,6 +316,8 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		out->backups[i].state = b->state;
 		out->backups[i].unanswered = b->line.count;
 		out->in_sync += b->state == BACKUP_IN_SYNC;
+		if (backup_counts(b) && states_in(b) > out->states_unconfirmed)
+			out->states_unconfirmed = states_in(b);
 		for (unsigned n = 0; n < BACKUP_PATHS; n++)
 			out->backups[i].paths[n] = b->paths[n].stats;
 	}

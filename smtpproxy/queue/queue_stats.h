@@ -71,7 +71,8 @@ struct queue_stats {
 	uint64_t orders_unstored;   /* that a restart could forget: not every backup has them */
 	uint64_t orders_refused;    /* since the start, by backups whose memory was full */
 	uint64_t deletes_unconfirmed;
-	int64_t lease_left_ms; /* negative or 0: nothing may be delivered */
+	uint64_t states_unconfirmed; /* of messages, with who has them already */
+	int64_t lease_left_ms;       /* negative or 0: nothing may be delivered */
 };
 
 const char *queue_state_name(enum queue_state s);

@@ -350,6 +350,7 @@ static void command_stats(int argc, char **argv)
 	json_object_set_new(out, "decided_forgotten", json_integer((json_int_t)s.decided_forgotten));
 	json_object_set_new(out, "recovery_ms", json_integer((json_int_t)s.recovery_ms));
 	json_object_set_new(out, "unconfirmed", json_integer((json_int_t)s.deletes_unconfirmed));
+	json_object_set_new(out, "states_unconfirmed", json_integer((json_int_t)s.states_unconfirmed));
 	json_object_set_new(out, "lease_left_ms", json_integer(s.lease_left_ms));
 	json_object_set_new(out, "opaque", json_integer((json_int_t)s.opaque));
 	json_object_set_new(out, "orders", json_integer((json_int_t)s.orders));

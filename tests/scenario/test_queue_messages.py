@@ -333,6 +333,20 @@ def test_stored_mail_has_a_bound_in_memory(room):
     gateway.stored("again", "a.example", 10_000)
 
 
+def test_states_that_a_crash_would_forget_are_counted(room):
+    """Recipients that have the message would get it again."""
+    a, _, gateway = started(room)
+    identities = [gateway.stored(f"m{n}") for n in range(3)]
+    for _ in identities:
+        gateway.ask("take", "a.example")
+    a.pause()
+    for identity in identities:
+        assert gateway.ask("retry", identity, 60_000, "delivered-open")["result"] == 0
+    assert gateway.stats()["states_unconfirmed"] == 3
+    a.go_on()
+    gateway.until(lambda s: s["states_unconfirmed"] == 0)
+
+
 def test_a_line_that_is_full_refuses(room):
     _, _, gateway = started(room, messages_max=2, destinations_max=1)
     gateway.stored("one")
