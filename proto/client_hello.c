@@ -287,3 +287,8 @@ int client_hello_watch(struct client_hello_watch *w, const uint8_t *payload, siz
 	}
 	return 0;
 }
+
+void client_hello_watch_end(struct client_hello_watch *w)
+{
+	w->state = WATCH_ENDED;
+}

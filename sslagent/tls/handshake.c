@@ -205,6 +205,9 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 	const char *point = h->records++ == 0 ? "handshake.hello" : "handshake.before_finished";
 	if (fault_at(point, NULL, NULL) == FAULT_FAIL)
 		return fail(h, "fault point");
+	/* In TLS 1.3 it means nothing, and the second hello comes behind it (RFC 8446 D.4). */
+	if (record[0] == TLS_CHANGE_CIPHER_SPEC && SSL_version(h->ssl) < TLS1_3_VERSION)
+		client_hello_watch_end(&h->watch);
 	if (record[0] == TLS_HANDSHAKE && len > TLS_RECORD_HEADER_LEN &&
 		client_hello_watch(&h->watch, record + TLS_RECORD_HEADER_LEN, len - TLS_RECORD_HEADER_LEN) < 0)
 		return refuse_hello(h);

@@ -255,6 +255,10 @@ START_TEST(the_watch_looks_at_a_second_hello_and_at_nothing_behind_another_messa
 	ck_assert_int_eq(client_hello_watch(&ended, other, sizeof(other)), 0);
 	ck_assert_int_eq(client_hello_watch(&ended, most, sizeof(most)), 0); /* maybe a ciphertext */
 	ck_assert_int_eq(client_hello_watch(&one, both, sizeof(both)), CSSL_E_TOO_LONG);
+	struct client_hello_watch told = { 0 };
+	ck_assert_int_eq(client_hello_watch(&told, first, sizeof(first)), 0);
+	client_hello_watch_end(&told);
+	ck_assert_int_eq(client_hello_watch(&told, most, sizeof(most)), 0);
 }
 END_TEST
 

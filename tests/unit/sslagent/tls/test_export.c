@@ -211,6 +211,27 @@ START_TEST(handshake_messages_come_in_records_of_any_length)
 }
 END_TEST
 
+/* In a resumption of TLS 1.2 Finished follows the hello, encrypted: of 256 one begins as a hello does. */
+START_TEST(no_ciphertext_is_taken_for_a_hello)
+{
+	struct memory_client_config config = config_of(cipher_suite_find(0xc02b));
+
+	cluster_prepare();
+	cluster_start();
+	connect_to(contexts, &config);
+	config.resume = memory_client_session(client);
+	disconnect();
+	for (unsigned i = 0; i < 1000; i++) {
+		connect_to(contexts, &config);
+		ck_assert_msg(agent.state == AGENT_OWNS, "%s", agent.error);
+		ck_assert_int_eq(agent.handshake_facts.kind, HANDSHAKE_RESUMED);
+		disconnect();
+	}
+	SSL_SESSION_free(config.resume);
+	cluster_stop();
+}
+END_TEST
+
 START_TEST(write_sequence_counts_ticket_records)
 {
 	static const unsigned expected[5] = { 0, 1, 2, 3, 4 };
@@ -371,6 +392,7 @@ int main(void)
 	tcase_add_loop_test(each, handshake_messages_come_in_records_of_any_length, 0, n);
 	tcase_add_loop_test(each, max_fragment_length_is_kept_after_the_export, 0, n);
 	tcase_add_loop_test(each, openssls_own_key_schedule_is_exported_too, 0, n);
+	tcase_add_test(one, no_ciphertext_is_taken_for_a_hello);
 	tcase_add_loop_test(one, write_sequence_counts_ticket_records, 0, 5);
 	tcase_add_test(one, a_hello_retry_request_changes_nothing);
 	tcase_add_test(one, an_export_of_tls12_derives_no_key_block_again);
