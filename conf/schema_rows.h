@@ -11,6 +11,7 @@
 
 #define MS       1.0
 #define S        1000.0 /* in milliseconds */
+#define MINUTES  (60.0 * S)
 #define H        3600.0
 #define D        86400.0
 #define KIB      1024.0
@@ -36,5 +37,9 @@ extern const struct schema_word schema_level_words[];  /* enum log_level */
 
 /* The keys of a listener (struct conf_listener). */
 extern const struct schema_row schema_listener_rows[];
+
+/* smtpproxy's `queue` (struct smtpproxy_queue). */
+extern const struct schema_map schema_smtpproxy_queue;
+extern const struct schema_word schema_some_tls_words[]; /* enum smtpproxy_tls, of domains and receivers */
 
 #endif

@@ -1,7 +1,6 @@
 /* courier.c: the dialogue with the receiver, one command at a time. */
 #include "smtpproxy/delivery/courier.h"
 
-#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,31 +191,6 @@ static void send_content(struct courier *c)
 
 /* Replies */
 
-/* Of a receiver that was not found by name, as an address literal (RFC 5321 4.1.3). */
-static void write_literal(const struct sockaddr *to, char *out, size_t cap)
-{
-	char text[INET6_ADDRSTRLEN];
-	uint8_t bytes[16];
-	const size_t len = address_bytes(to, bytes);
-
-	if (len && inet_ntop(len == 4 ? AF_INET : AF_INET6, bytes, text, sizeof text))
-		snprintf(out, cap, "[%s%s]", len == 4 ? "" : "IPv6:", text);
-}
-
-static void set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply)
-{
-	const struct destination *d = c->destination;
-	const unsigned knows = c->onward->greeting.has & SMTP_CAP_BIT(SMTP_CAP_DSN);
-	char from[FATE_FROM_MAX + 1] = "unknown";
-
-	if (d->host[0])
-		snprintf(from, sizeof from, "%s", d->host);
-	else
-		write_literal((const struct sockaddr *)&d->route.to, from, sizeof from);
-	fates_set(&c->fates, at, fate, smtp_span_of(reply));
-	fates_set_from(&c->fates, at, smtp_span_of(from), knows ? FATE_REPORTS : FATE_REPORTS_NONE);
-}
-
 /* The reply with that code decides the fate of all recipients in state @from. */
 static void note_reply(struct courier *c, const struct smtp_reply_line *line)
 {
@@ -228,12 +202,12 @@ static void note_reply(struct courier *c, const struct smtp_reply_line *line)
 		fate = FATE_DELIVERED;
 	snprintf(text, sizeof text, "%u %.*s", line->code, (int)line->text.len, line->text.at);
 	if (c->state == COURIER_RCPT) {
-		set_fate(c, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, text);
+		courier_set_fate(c, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, text);
 		return;
 	}
 	for (unsigned i = 0; i < c->fates.count; i++)
 		if (c->fates.at[i].fate == (c->state == COURIER_MAIL ? FATE_OPEN : FATE_SENT))
-			set_fate(c, i, fate, text);
+			courier_set_fate(c, i, fate, text);
 }
 
 static void go_on(struct courier *c, enum courier_next next)

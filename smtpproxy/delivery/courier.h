@@ -117,7 +117,9 @@ int notice_is_due(const struct courier *c);
  * queue_bounce(). */
 int notice_send(struct courier *c);
 
-/* courier_settle.c: decides by the fates of the recipients what the queue does with the message. */
+/* courier_settle.c: the fate of one recipient, and the reply of the receiver, or our own, that decided it. */
+void courier_set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply);
+/* Decides by the fates of the recipients what the queue does with the message. */
 void courier_settle(struct courier *c);
 /* The message is older than queue.expire. 1 or 0. */
 int courier_has_expired(const struct courier *c);

@@ -1,7 +1,10 @@
 /* courier_settle.c: what becomes of a message when its delivery is over: it is deleted, tried again, or its sender is
  * told of the recipients that failed. */
+#include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "net/address.h"
 #include "smtpproxy/delivery/courier.h"
 
 static uint32_t backoff_ms(const struct courier *c)
@@ -95,4 +98,29 @@ void courier_settle(struct courier *c)
 		go_on(c);
 	else
 		retry(c, backoff_ms(c));
+}
+
+/* Of a receiver that was not found by name, as an address literal (RFC 5321 4.1.3). */
+static void write_literal(const struct sockaddr *to, char *out, size_t cap)
+{
+	char text[INET6_ADDRSTRLEN];
+	uint8_t bytes[16];
+	const size_t len = address_bytes(to, bytes);
+
+	if (len && inet_ntop(len == 4 ? AF_INET : AF_INET6, bytes, text, sizeof text))
+		snprintf(out, cap, "[%s%s]", len == 4 ? "" : "IPv6:", text);
+}
+
+void courier_set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply)
+{
+	const struct destination *d = c->destination;
+	const unsigned knows = c->onward->greeting.has & SMTP_CAP_BIT(SMTP_CAP_DSN);
+	char from[FATE_FROM_MAX + 1] = "unknown";
+
+	if (d->host[0])
+		snprintf(from, sizeof from, "%s", d->host);
+	else
+		write_literal((const struct sockaddr *)&d->route.to, from, sizeof from);
+	fates_set(&c->fates, at, fate, smtp_span_of(reply));
+	fates_set_from(&c->fates, at, smtp_span_of(from), knows ? FATE_REPORTS : FATE_REPORTS_NONE);
 }

@@ -66,7 +66,7 @@ struct queue_stats {
 	uint64_t opaque;                              /* of the latter, items that are kept as they are */
 	uint64_t recovery_ms;                         /* of the start: from the claim until it accepted */
 	uint64_t decided, orders;
-	uint64_t graves;          /* ids of deleted messages that a server which is apart may still have */
+	uint64_t graves;            /* ids of deleted messages that a server which is apart may still have */
 	uint64_t decided_forgotten; /* before their time, since the start */
 	uint64_t orders_unstored;   /* that a restart could forget: not every backup has them */
 	uint64_t orders_refused;    /* since the start, by backups whose memory was full */

@@ -107,6 +107,7 @@ START_TEST(message_and_its_decided_transaction_share_a_call)
 	struct item *message = item(1000, 10);
 
 	message->with = item(1001, 10);
+	item_hold(message->with);
 	change_push(&line, CHANGE_PUT, message);
 	change_push(&line, CHANGE_PUT, message->with);
 	ck_assert_uint_eq(send_one(), CALL_CHANGES_MAX + 1);

@@ -17,7 +17,7 @@ static struct {
 	size_t len;
 } const malformed[] = {
 	{ "a frame that only agents send", FRAME_KEPT, 1, "", 0 },
-	{ "an answer nobody asked for", FRAME_PONG, 0, "12345678", 8 },
+	{ "half a PONG", FRAME_PONG, 0, "1234", 4 },
 	{ "OPEN that is no message", FRAME_OPEN, 9, "\xff\xff\xff\xff", 4 },
 	{ "OPEN without anything", FRAME_OPEN, 9, "", 0 },
 	{ "OPEN on a stream in use", FRAME_OPEN, 1, "", 0 },
