@@ -7,8 +7,6 @@
 
 #include "net/address.h"
 
-#define IPV6_SOURCE_LEN 8u /* of the address (net/admission.h): a stranger has 2^64 addresses behind it */
-
 void newcomers_init(struct newcomers *n, const struct newcomers_limits *limits)
 {
 	memset(n, 0, sizeof *n);
@@ -26,8 +24,6 @@ uint8_t newcomers_source(const struct newcomers *n, int fd, const struct sockadd
 
 	if (peer->sa_family != AF_UNIX) {
 		len = address_bytes(peer, bytes);
-		if (len == 16)
-			len = IPV6_SOURCE_LEN;
 	} else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0) {
 		memcpy(bytes, &cred.uid, sizeof cred.uid);
 		len = sizeof cred.uid;

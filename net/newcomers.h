@@ -1,7 +1,7 @@
 /* newcomers.h: connections whose other side has not yet proved who it is, and which of them gives way to a new one.
  * Anybody may connect and send nothing, and must not keep out a client with the key or a token. So when there is no
- * room, the source with most connections loses its oldest one. A source is a user of this host, an IPv4 address or an
- * IPv6 /64. There is no clock here, and the owner closes connections.
+ * room, the source with most connections loses its oldest one. A source is a user of this host or an address. There is
+ * no clock here, and the owner closes connections.
  *
  *   SILENT --> PROVEN     (a replayed message may look like a proof)
  */

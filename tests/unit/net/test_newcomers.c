@@ -115,26 +115,6 @@ START_TEST(a_source_is_a_user_or_an_address)
 }
 END_TEST
 
-START_TEST(all_of_an_ipv6_64_is_one_source)
-{
-	struct sockaddr_in6 a = { .sin6_family = AF_INET6 }, b = a;
-	unsigned others = 0;
-
-	fill(0);
-	inet_pton(AF_INET6, "2001:db8::1", &a.sin6_addr);
-	for (unsigned i = 0; i < 100; i++) {
-		b.sin6_addr = a.sin6_addr;
-		b.sin6_addr.s6_addr[8 + i % 8] ^= (uint8_t)(1 + i);
-		ck_assert_uint_eq(newcomers_source(&n, -1, (struct sockaddr *)&b),
-			newcomers_source(&n, -1, (struct sockaddr *)&a));
-		b.sin6_addr.s6_addr[i % 8] ^= (uint8_t)(1 + i);
-		others += newcomers_source(&n, -1, (struct sockaddr *)&b) !=
-			  newcomers_source(&n, -1, (struct sockaddr *)&a);
-	}
-	ck_assert_uint_gt(others, 80);
-}
-END_TEST
-
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -144,7 +124,6 @@ int main(void)
 		a_source_with_its_share_gives_way_to_itself_and_to_nobody_else,
 		a_newcomer_that_has_proven_itself_stays_until_it_stalls,
 		a_source_is_a_user_or_an_address,
-		all_of_an_ipv6_64_is_one_source,
 	};
 
 	return suite_run("newcomers", facts, SUITE_LEN(facts));
