@@ -209,6 +209,19 @@ void connection_let_go_owned(struct connection *c, struct connection_event *e)
 	connection_release(c, e->reason);
 }
 
+/* Here at least nobody goes back behind it. */
+static void note_sealed(struct connection *c)
+{
+	const struct seen_mark sealed = connection_sealed_mark(c);
+	struct sess_obj obj;
+
+	if (connection_facts(c, &obj) < 0)
+		return;
+	if (!connection_epoch_is_in_nonces(obj.facts.cipher_suite))
+		cluster_note(c->home->cluster, &c->id, &sealed);
+	sess_obj_destroy(&obj);
+}
+
 void connection_superseded(void *ctx, const struct connection_id *id, uint16_t of)
 {
 	struct connection_home *home = ctx;
@@ -219,8 +232,7 @@ void connection_superseded(void *ctx, const struct connection_id *id, uint16_t o
 	count(COUNT_OWNERS_SUPERSEDED);
 	log_paced(LOG_WARNING, id, "superseded", "epoch=%u other_epoch=%u cause=\"another agent owns it, too\"",
 		c->epoch, of);
-	const struct seen_mark sealed = connection_sealed_mark(c);
-	cluster_note(home->cluster, id, &sealed); /* here at least nobody goes back behind it */
+	note_sealed(c);
 	leave_lost(c);
 	c->carrier->ops->end(c->carrier, END_MOVE_UNSAFE, CARRIER_ABORT);
 	connection_release(c, END_MOVE_UNSAFE);

@@ -142,15 +142,18 @@ static enum live_start choose_start(struct connection_home *home, const struct a
 	return LIVE_CONTINUES;
 }
 
+int connection_epoch_is_in_nonces(uint16_t cipher_suite)
+{
+	const struct cipher_suite *suite = cipher_suite_find(cipher_suite);
+
+	return suite->protocol_version == TLS12_VERSION_WIRE && suite->iv_len != AEAD_IV_LEN;
+}
+
 static enum claim_start claim_start(const struct adoption *a)
 {
-	const struct cipher_suite *suite = cipher_suite_find(a->obj.facts.cipher_suite);
-
 	if (a->start == LIVE_CONTINUES)
 		return CLAIM_CONTINUES;
-	/* TLS 1.2 with AES-GCM */
-	return suite->protocol_version == TLS12_VERSION_WIRE && suite->iv_len != AEAD_IV_LEN ? CLAIM_FRESH
-											     : CLAIM_IN_DOUBT;
+	return connection_epoch_is_in_nonces(a->obj.facts.cipher_suite) ? CLAIM_FRESH : CLAIM_IN_DOUBT;
 }
 
 /* The last step before it owns the connection. */
@@ -243,7 +246,19 @@ static int find_proven(struct connection_home *home, struct adoption *a, Cssl__L
 	return 0;
 }
 
-/* Afterwards the connection exists and is owner, or nothing has changed. */
+/* Its link is lost. It waits for the next one, but RAgent does not ask it to go on there: RAgent counts it as lost. */
+static void leave_parked(struct connection_home *home, const struct adoption *a)
+{
+	struct connection *own = connection_table_find_sealing(&home->table, &a->connection);
+
+	if (!own || own->carrier->pace != CARRIER_PAUSED || own->epoch >= a->id->epoch)
+		return;
+	struct carrier *parked = own->carrier;
+	connection_forget(own, END_AGENT_LOST);
+	parked->ops->retire(parked);
+}
+
+/* Afterwards the connection exists and is owner, or nothing has changed but that an owner without a link is gone. */
 static struct connection *adopt(
 	struct connection_home *home, struct carrier *carrier, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
@@ -255,6 +270,7 @@ static struct connection *adopt(
 	}
 	if (find_proven(home, a, reason) < 0)
 		return NULL;
+	leave_parked(home, a);
 	struct connection *c =
 		connection_create(home, carrier, listener, &a->connection, a->id->endpoints, CONNECTION_ADOPTING);
 	if (!c) {

@@ -527,6 +527,26 @@ def test_an_agent_that_stalls_is_replaced_and_says_nothing_when_it_comes_back(cl
         assert ragent(cluster, "frames_stale") == stale  # the link was closed: nothing arrived
 
 
+@versions
+def test_the_only_agent_takes_back_what_it_had_when_it_stalled(start_cluster, version):
+    """RAgent has counted it as lost. Its streams wait for a link, and RAgent asks it to adopt what it still owns."""
+    with HeldBackend() as backend:
+        cluster = start_cluster("--agents", "1", "--backend", backend.address, takeover=True, edit=edits.nobody_moves)
+        with Client(cluster, version) as idle, Client(cluster, version) as client:
+            backend.hold()
+            client.ask("GET", "/held")
+            backend.wait_for("/held")
+            cluster.send_signal("a1", signal.SIGSTOP)
+            wait_until(lambda: ragent(cluster, "links_up") == 0, patience(LOST_S + 2), "RAgent counts it as lost")
+            time.sleep(0.5)
+            cluster.send_signal("a1", signal.SIGCONT)
+            backend.wait_for("/held", 2)
+            backend.release()
+            client.heard("GET", "/held")
+            client.still_works()
+            idle.still_works()
+
+
 # Poison and pace
 
 
