@@ -167,6 +167,12 @@ void session_drain(struct session *s)
 		session_end(s, SMTP_OWN_SHUTTING_DOWN);
 }
 
+void session_end_drained(struct session *s)
+{
+	if (s->drains && s->state == SESSION_TALKS)
+		session_end(s, SMTP_OWN_SHUTTING_DOWN);
+}
+
 static void free_session(struct session *s)
 {
 	struct sender_home *home = s->home;

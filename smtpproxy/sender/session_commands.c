@@ -141,6 +141,7 @@ static void answer_held(struct session *s, enum smtp_own why)
 	session_tx_forget(s);
 	session_release_held(s);
 	session_say_due(s);
+	session_end_drained(s);
 	session_go_on(s);
 }
 

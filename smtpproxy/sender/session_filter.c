@@ -75,6 +75,7 @@ static void on_verdict(void *ctx, enum filter_verdict verdict, struct smtp_span 
 	else
 		session_resume(s, &e);
 	free(held);
+	session_end_drained(s);
 	session_go_on(s);
 }
 

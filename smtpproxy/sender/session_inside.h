@@ -23,6 +23,8 @@ void session_say_own(struct session *s, enum smtp_own own);
 void session_say_due(struct session *s);
 /* Send our last reply, outside of the order of replies; then LEAVES. In the middle of a reply: a reset. */
 void session_end(struct session *s, enum smtp_own why);
+/* A command was answered: at a stop, a session without a transaction ends. */
+void session_end_drained(struct session *s);
 /* Send FIN, and wait for the sender's. */
 void session_leave(struct session *s);
 /* ALONE: the message is decided. */

@@ -69,6 +69,10 @@ static void try_again(struct session *s)
 {
 	s->onward = NULL;
 	s->tx.rules.one_by_one = 0;
+	if (s->drains) { /* no new turn begins at a stop */
+		session_end(s, SMTP_OWN_SHUTTING_DOWN);
+		return;
+	}
 	s->home->counters->turns_repeated++;
 	session_wait_again(s);
 }

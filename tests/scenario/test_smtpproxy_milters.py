@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 import time
 
 import pytest
@@ -388,3 +389,22 @@ def test_many_mails_at_once_and_what_the_hook_did(start):
         hook, = json.loads(ask(proxy, "/v1/hooks"))["hooks"]
         assert (hook["name"], hook["type"], hook["state"], hook["asked"], hook["changed"]) == ("m0", "milter", "good", 200, 200)
     assert sink.counts["mails"] == 200 and sink.counts["duplicates"] == 0
+
+
+@pytest.mark.parametrize("verdict,reply", [(sm.CONTINUE, "451 4.4.5 "), (b"y550 5.7.1 no\0", "550 5.7.1 no")], ids=["no turn", "refused"])
+def test_a_sender_whose_mail_is_judged_at_a_stop_and_then_not_taken_ends(start, verdict, reply):
+    """The receiver takes one connection, which another sender has."""
+    with ScriptedReceiver({"banner": ["220 scripted", "421 4.7.0 no"]}) as receiver, \
+            ScriptedMilter({"M": lambda content: sm.HANG if b"slow" in content else sm.CONTINUE}) as milter, \
+            start(receiver, milter, limits={"turn_timeout": "1s"}) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as one, Talk(proxy.address, source="192.0.2.2") as other:
+        one.ehlo()
+        assert one.say("MAIL FROM:<a@b>").startswith("250 ")
+        other.ehlo()
+        other.send("MAIL FROM:<slow@b>\r\n")
+        wait_until(lambda: milter.contents("M")[-1].startswith(b"<slow@b>"), patience(10), "it is judged")
+        proxy.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stopping" in proxy.log(), patience(10), "the stop has begun")
+        milter.tell(verdict)
+        assert other.reply().startswith(reply)
+        assert other.reply().startswith("421 4.3.2 ") and other.is_closed()

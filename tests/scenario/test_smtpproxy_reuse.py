@@ -1,12 +1,16 @@
 """A connection to a receiver goes from sender to sender. No sender may suffer from what another one did with it."""
 
+import signal
+
 import pytest
 
+from tests.lib.build import patience
 from tests.lib.mail import source
 from tests.lib.scripted_receiver import ScriptedReceiver
-from tests.lib.smtp_control import counters
+from tests.lib.smtp_control import counters, states
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import Talk
+from tests.lib.waiting import wait_until
 
 BODY = "Subject: x\r\n\r\nx\r\n.\r\n"
 
@@ -23,13 +27,24 @@ class TiredReceiver(ScriptedReceiver):
         if what.startswith("MAIL"):
             self._mails[number] = self._mails.get(number, 0) + 1
             if self._mails[number] > self._most:
+                self._tire()
                 connection.sendall(self._last_words)
                 raise ConnectionError("enough")
         return super()._say(connection, number, what)
 
+    def _tire(self):
+        pass
+
     def _serve(self, connection, number):
         super()._serve(connection, number)
         connection.close()
+
+
+class SlowlyTiredReceiver(TiredReceiver):
+    """Says so when the gate is open."""
+
+    def _tire(self):
+        assert self._gate.wait(patience(20))
 
 
 @pytest.mark.parametrize("last_words", [b"421 4.7.0 Enough mail over this connection\r\n", b""], ids=["421", "no word"])
@@ -72,6 +87,25 @@ def test_a_mail_that_waits_twice_waits_for_one_turn_timeout(tmp_path):
         assert client.reply().startswith("250 ")
         assert client.say("MAIL FROM:<a@b>").startswith("451 4.4.5 ")
         assert client.say("NOOP").startswith("250 ")
+
+
+@pytest.mark.parametrize("last_words", [b"421 4.7.0 Enough mail over this connection\r\n", b""], ids=["421", "no word"])
+def test_at_a_stop_a_mail_that_a_used_connection_does_not_take_waits_for_no_other_one(tmp_path, last_words):
+    with SlowlyTiredReceiver(1, last_words) as receiver, Proxy(tmp_path, next_hop=receiver.address) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        client.mail()
+        client.send(BODY)
+        assert client.reply().startswith("250 ")
+        client.send("MAIL FROM:<a@b>\r\n")
+        wait_until(lambda: states(proxy) == ["tries"], patience(10), "MAIL is tried")
+        proxy.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stopping" in proxy.log(), patience(10), "the stop has begun")
+        receiver.open_gate()
+        assert client.reply().startswith("421 4.3.2 ") and client.is_closed()
+        client.close()
+        assert proxy.process.wait(patience(10)) == 0
+    assert receiver.connections == 1
 
 
 def refused(client, times):
