@@ -172,7 +172,8 @@ static const struct schema_row outward_rows[] = {
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = tls_words, .fallback = "may",
 		.help = "STARTTLS toward receivers, unless their row in `receivers` or `queue.domains` says otherwise. "
 			"none: never; may: where it is offered, with any "
-			"certificate; encrypt: always, with any certificate; verify: always, with a certificate of a "
+			"certificate, and in clear for half an hour where TLS has failed; encrypt: always, with any "
+			"certificate; verify: always, with a certificate of a "
 			"known authority for the name of the receiver, so that only those in `receivers` get mail; "
 			"dane: as the TLSA records of the receiver's name say (RFC 7672), and as may where there are "
 			"none; dane-only: the same, and no mail where there are none. With deliver: relay "

@@ -154,6 +154,9 @@ struct smtp_server_event {
 /* Reads up to the next event of what the server sent. To be called with no bytes after smtp_tx_answer(). */
 void smtp_tx_server(struct smtp_tx *t, const char *in, size_t len, size_t *taken, struct smtp_server_event *out);
 
+/* The caller keeps the reply that has begun from the client, and ends the session with words of its own. */
+void smtp_tx_drop_reply(struct smtp_tx *t);
+
 /* True when no command is unanswered, no transaction is open, and both sides are between lines. */
 int smtp_tx_is_checkpoint(const struct smtp_tx *t);
 

@@ -215,3 +215,8 @@ void smtp_tx_server(struct smtp_tx *t, const char *in, size_t len, size_t *taken
 		read_reply_line(t, &line, out);
 	}
 }
+
+void smtp_tx_drop_reply(struct smtp_tx *t)
+{
+	memset(&t->reply, 0, sizeof t->reply);
+}

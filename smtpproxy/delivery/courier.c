@@ -191,12 +191,18 @@ static void send_content(struct courier *c)
 
 /* Replies */
 
+/* MAIL in clear, after TLS had failed: the message is tried again with TLS. */
+static int is_for_tls(const struct courier *c, const struct smtp_reply_line *line)
+{
+	return c->state == COURIER_MAIL && fallback_is_refused(c->onward, line);
+}
+
 /* The reply with that code decides the fate of all recipients in state @from. */
 static void note_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	char text[FATE_REPLY_MAX + 1];
 	int takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
-	enum fate fate = line->code / 100 == 5 ? FATE_FAILED : FATE_OPEN;
+	enum fate fate = line->code / 100 == 5 && !is_for_tls(c, line) ? FATE_FAILED : FATE_OPEN;
 
 	if (line->code / 100 == 2 && takes)
 		fate = FATE_DELIVERED;
@@ -228,6 +234,8 @@ static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
 		go_on(c, courier_name_refused(c));
 		return;
 	}
+	if (is_for_tls(c, line))
+		destination_give_up_clear(c->destination, c->onward);
 	note_reply(c, line);
 	finish(c);
 }

@@ -15,9 +15,8 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/outward/sources.h"
 
-#define CLEAR_MS   (30u * 60u * 1000u) /* longer than senders take to come again */
-#define LINGER_MS  (5u * 60u * 1000u)  /* a destination without sessions is kept so long */
-#define LINGER_ONE 1u                  /* one of a single message */
+#define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long */
+#define LINGER_ONE 1u                 /* one of a single message */
 
 static const struct outward_home *home_of(const struct destination *d)
 {
@@ -212,7 +211,7 @@ static void on_ready(struct onward *o)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
-	if (o->file != d->files) {
+	if (o->age != d->age) {
 		retire(o);
 		return;
 	}
@@ -236,26 +235,14 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
 		fail_all(d, SMTP_OWN_BACKEND_UNREACHABLE);
 }
 
-/* Where TLS is not demanded, a receiver with broken or old TLS, and without a connection that works, gets its mail in
- * clear when senders come again, as from Postfix at level `may`. Whoever can break the handshake could as well take
- * STARTTLS out of the offers. */
-static void note_handshake(struct destination *d, const struct onward *o, enum smtp_own why)
-{
-	if (why != SMTP_OWN_BACKEND_NO_TLS || o->demand.tls != SMTPPROXY_TLS_MAY || usable(d) > 0)
-		return;
-	d->clear_till_ms = now_of(d) + CLEAR_MS;
-	home_of(d)->counters->tls_given_up++;
-	log_event(LOG_WARNING, NULL, "in clear to a receiver", "host=%s cause=%s", d->host[0] ? d->host : "-",
-		"a handshake failed, and tls is may");
-}
-
 /* Other connections may work: it may take no more than these, or one server of several may have a fault. So this counts
  * as a refusal, or else a new connection would follow at once, as long as a session waits. */
 static void on_over(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = o->destination;
 	leave(o);
-	note_handshake(d, o, why);
+	if (why == SMTP_OWN_BACKEND_NO_TLS && usable(d) == 0)
+		fallback_begin(&d->fallback, o, d->host);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
 		fail_all(d, why);
@@ -346,7 +333,7 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 	}
 	TAILQ_INSERT_TAIL(&d->onwards, o, next);
 	come(o, DESTINATION_OPENING);
-	o->file = d->files;
+	o->age = d->age;
 	return 0;
 }
 
@@ -440,8 +427,7 @@ static void open_missing(struct destination *d)
 			return;
 		}
 		enum smtp_own why = dane_demand(&d->dane, &d->route, &demand);
-		if (demand.tls == SMTPPROXY_TLS_MAY && now_of(d) < d->clear_till_ms)
-			demand.tls = SMTPPROXY_TLS_NONE;
+		fallback_apply(&d->fallback, &demand, now_of(d));
 		if (!why && open_one(d, &demand) < 0)
 			why = SMTP_OWN_BACKEND_UNREACHABLE;
 		if (why) {
@@ -494,7 +480,7 @@ static void on_deadline(struct deadline *deadline)
 void destination_take_back(struct destination *d, struct onward *o)
 {
 	give_place_back(d, &o->holder);
-	const int is_good = o->file == d->files && d->route.head == ONWARD_BARE &&
+	const int is_good = o->age == d->age && d->route.head == ONWARD_BARE &&
 			    o->messages < home_of(d)->conf->outward.most_messages && o->refusals < ONWARD_REFUSALS_MOST;
 	if (o->state == ONWARD_IDLE && is_good) {
 		rest(o);
@@ -534,19 +520,33 @@ void destination_leave(struct destination *d)
 
 /* Life */
 
-void destination_reload(struct destination *d)
+/* No connection of now is used for another transaction. */
+static void begin_anew(struct destination *d)
 {
 	struct onward *o;
-	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
-	dane_forget(&d->dane);
-	d->clear_till_ms = 0;
-	d->files++;
+	d->age++;
 	TAILQ_FOREACH(o, &d->onwards, next)
 	{
 		if (o->place == DESTINATION_IDLE)
 			retire(o);
 	}
 	destination_ask_for_step(d);
+}
+
+void destination_give_up_clear(struct destination *d, const struct onward *o)
+{
+	if (o->age != d->age) /* another one has said so before */
+		return;
+	fallback_end(&d->fallback, d->host);
+	begin_anew(d);
+}
+
+void destination_reload(struct destination *d)
+{
+	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
+	dane_forget(&d->dane);
+	d->fallback = (struct fallback){ 0 };
+	begin_anew(d);
 }
 
 struct destination *destination_create(struct outward *outward, const struct onward_route *route,

@@ -5,6 +5,7 @@
 #define CSSL_SMTPPROXY_DESTINATION_H
 
 #include "smtpproxy/outward/dane.h"
+#include "smtpproxy/outward/fallback.h"
 #include "smtpproxy/outward/receiver_limit.h"
 #include "smtpproxy/outward/turns.h"
 
@@ -84,7 +85,7 @@ struct destination {
 	enum dns_trust host_trust;
 	enum smtpproxy_tls goal_tls;
 	struct dane dane;
-	uint64_t clear_till_ms;       /* until then, `may` is without TLS */
+	struct fallback fallback;
 	struct smtp_ehlo offers;      /* KNOWN */
 	struct receiver_share *share; /* @own, or that of all named messages to this receiver */
 	struct receiver_share own;
@@ -95,10 +96,10 @@ struct destination {
 	TAILQ_HEAD(, onward) onwards;
 	struct turn_end step;
 	struct deadline deadline;
-	uint32_t sessions;                        /* that have entered it */
-	uint32_t in[DESTINATION_PLACES];          /* connections, by enum destination_place */
-	uint32_t opened;                          /* all so far */
-	uint32_t files;                           /* configurations so far: connections of an earlier one end */
+	uint32_t sessions;               /* that have entered it */
+	uint32_t in[DESTINATION_PLACES]; /* connections, by enum destination_place */
+	uint32_t opened;                 /* all so far */
+	uint32_t age; /* a new file, or the end of its fallback, adds one: connections of an earlier age end */
 	uint64_t transactions, accepted, turn_ms; /* that ended; and how long they waited, together */
 	enum destination_state state;
 };
@@ -121,6 +122,10 @@ void want_offers(struct want *w, struct destination *d);
 /* 0 or CSSL_E_NO_MEMORY. */
 int want_turn(struct want *w, struct destination *d);
 void want_nothing(struct want *w);
+
+/* The receiver demands TLS of @o, which was in clear because TLS had failed: fallback_is_refused(). New connections try
+ * TLS again, and those of now are used for no other transaction. */
+void destination_give_up_clear(struct destination *d, const struct onward *o);
 
 /* The lease is over. The caller has called onward_release() or onward_abort(). */
 void destination_take_back(struct destination *d, struct onward *o);

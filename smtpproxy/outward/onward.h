@@ -52,11 +52,15 @@ struct onward_route {
 	enum dns_trust name_trust; /* of @name */
 };
 
+/* Of a connection without TLS: because of the file, or because TLS has failed (fallback.h). */
+enum onward_clear { ONWARD_CLEAR_BY_FILE, ONWARD_CLEAR_BY_FALLBACK };
+
 /* What one connection demands of TLS. With DANE, @set; @name counts with VERIFY only. */
 struct onward_demand {
 	enum smtpproxy_tls tls; /* not DANE_ONLY */
 	const char *name;
 	struct tlsa_set *set; /* one use of it is the connection's */
+	enum onward_clear clear;
 };
 
 enum onward_refusal { ONWARD_REFUSED_BY_REPLY, ONWARD_NOT_REACHED };
@@ -107,7 +111,7 @@ struct onward {
 	struct want *promised;       /* RENEWING: for this want */
 	struct turns_sender *holder; /* LEASED: the sender that has it */
 	uint8_t place;               /* enum destination_place */
-	uint32_t file;               /* the destination's number of the configuration that it was opened under */
+	uint32_t age;                /* the destination's age when it was opened */
 	struct deadline deadline;
 	const struct onward_route *route;
 	struct onward_demand demand; /* set before onward_open() */

@@ -89,14 +89,24 @@ static void fail(struct onward_tls *t)
 	ERR_clear_error();
 }
 
+/* A call has brought nothing. */
+static void note_error(struct onward_tls *t, int r)
+{
+	switch (SSL_get_error(t->ssl, r)) {
+	case SSL_ERROR_WANT_READ: break;
+	case SSL_ERROR_ZERO_RETURN: t->state = ONWARD_TLS_ENDED; break;
+	default: fail(t); break;
+	}
+}
+
 static void shake(struct onward_tls *t)
 {
 	ERR_clear_error();
 	const int r = SSL_do_handshake(t->ssl);
 	if (r == 1)
 		t->state = ONWARD_TLS_OPEN;
-	else if (SSL_get_error(t->ssl, r) != SSL_ERROR_WANT_READ)
-		fail(t);
+	else
+		note_error(t, r);
 }
 
 struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name, const struct tlsa_set *set)
@@ -137,11 +147,7 @@ size_t onward_tls_read(struct onward_tls *t, uint8_t *out, size_t cap)
 	const int r = SSL_read(t->ssl, out, (int)cap);
 	if (r > 0)
 		return (size_t)r;
-	switch (SSL_get_error(t->ssl, r)) {
-	case SSL_ERROR_WANT_READ: break;
-	case SSL_ERROR_ZERO_RETURN: t->state = ONWARD_TLS_ENDED; break;
-	default: fail(t); break;
-	}
+	note_error(t, r);
 	return 0;
 }
 

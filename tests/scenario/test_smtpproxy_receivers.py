@@ -143,7 +143,8 @@ def spoils_tls(lines, client):
     command = lines.readline()
     if command == b"STARTTLS\r\n":
         client.sendall(b"220 go\r\n")
-        client.recv(5)
+        client.recv(65536)
+        client.sendall(b"\x15\x03\x03\x00\x02\x02\x28")  # alert: handshake_failure
     return command
 
 

@@ -1,0 +1,188 @@
+"""Receivers that offer TLS and fail it, where `tls: may` does not demand it: when mail goes in clear, and when it does not any more."""
+
+import contextlib
+import itertools
+import socket
+import ssl
+import struct
+import threading
+
+import pytest
+
+from tests.lib.build import patience
+from tests.lib.queued_proxy import QueuedProxy, Stores
+from tests.lib.smtp_control import counters
+from tests.lib.smtp_proxy import Control, Proxy
+from tests.lib.smtp_talk import Talk
+from tests.lib.tls_server import self_signed
+from tests.lib.waiting import wait_until
+
+BODY = "Subject: x\r\n\r\nx\r\n.\r\n"
+DEMAND = "530 5.7.0 Must issue a STARTTLS command first"
+# How a handshake can end: by TLS itself, or by something else.
+ALERT, CLOSE_NOTIFY = b"\x15\x03\x03\x00\x02\x02\x28", b"\x15\x03\x03\x00\x02\x01\x00"
+LAST_WORDS = {"alert": ALERT, "no TLS": b"250 what\r\n", "close_notify": CLOSE_NOTIFY, "end": b""}
+
+
+class StrictReceiver:
+    """Takes no mail in clear. `ends`: of the replies to STARTTLS or the handshakes behind them, in order; then all handshakes work."""
+
+    def __init__(self, folder, *ends, demand=DEMAND):
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.load_cert_chain(*self_signed(folder))
+        self._ends = itertools.chain(ends, itertools.repeat("works"))
+        self._demand = demand
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.address = self._server.getsockname()
+        self.mails, self.in_clear = [], []  # senders of mail that was taken; MAIL that came in clear
+
+    def __enter__(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=(self._server.accept()[0],), daemon=True).start()
+
+    def _serve(self, client):
+        with client, contextlib.suppress(OSError):
+            client.sendall(b"220 strict ESMTP\r\n")
+            self._in_clear(client)
+
+    def _in_clear(self, client):
+        for line in client.makefile("rb"):
+            command = line.decode().strip()
+            if command == "STARTTLS":
+                end = next(self._ends)
+                client.sendall(f"{end if end[:1] == '4' else '220 go'}\r\n".encode())
+                if end[:1] != "4":
+                    self._shake(client, end)
+                    return
+            elif command.startswith("EHLO "):
+                client.sendall(b"250-strict\r\n250-PIPELINING\r\n250 STARTTLS\r\n")
+            else:
+                self.in_clear += [command] if command.startswith("MAIL") else []
+                client.sendall(f"{self._demand}\r\n".encode())
+
+    def _shake(self, client, end):
+        if end == "works":
+            with self._context.wrap_socket(client, server_side=True) as sealed:
+                self._take_mail(sealed)
+            return
+        client.recv(65536)
+        if end == "reset":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
+        if end in LAST_WORDS:
+            client.sendall(LAST_WORDS[end])
+            client.shutdown(socket.SHUT_WR)
+        while client.recv(65536):
+            pass
+
+    def _take_mail(self, sealed):
+        lines = sealed.makefile("rb")
+        for line in lines:
+            command = line.decode().strip()
+            if command.startswith("MAIL"):
+                sender = command[10:].partition(" ")[0]
+            sealed.sendall(b"354 go on\r\n" if command == "DATA" else b"250 2.0.0 ok\r\n")
+            if command != "DATA":
+                continue
+            for content in lines:
+                if content == b".\r\n":
+                    break
+            self.mails.append(sender)
+            sealed.sendall(b"250 2.0.0 taken\r\n")
+
+
+@contextlib.contextmanager
+def proxied(tmp_path, *ends, **keys):
+    with StrictReceiver(tmp_path, *ends, **keys) as receiver, \
+            Proxy(tmp_path, next_hop=receiver.address, outward={"tls": "may", "command_timeout": "1s"}) as proxy:
+        yield proxy, receiver
+
+
+def talk(proxy):
+    return Talk(proxy.address, source="192.0.2.1")
+
+
+def is_turned_away(proxy):
+    with talk(proxy) as client:
+        assert client.say("EHLO client.example").startswith("421 4.7.4 ")
+
+
+def delivers(proxy, receiver):
+    with talk(proxy) as client:
+        client.ehlo()
+        client.mail()
+        client.send(BODY)
+        assert client.reply() == "250 2.0.0 taken"
+    assert receiver.mails[-1:] == ["<a@b>"]
+
+
+@pytest.mark.parametrize("end", ["reset", "end", "close_notify", "silence"])
+def test_a_handshake_that_is_lost_says_nothing_about_the_receivers_tls(tmp_path, end):
+    """Its system restarts, or a packet filter drops the flow. The next sender is served with TLS."""
+    with proxied(tmp_path, end) as (proxy, receiver):
+        is_turned_away(proxy)
+        delivers(proxy, receiver)
+        assert receiver.in_clear == [] and counters(proxy)["tls_given_up"] == 0
+
+
+DEMANDS = [DEMAND, "530-5.7.0 Must issue\r\n530 5.7.0 a STARTTLS command", "550 5.7.10 Encryption needed", "554 5.7.1 TLS is required"]
+
+
+@pytest.mark.parametrize("demand", DEMANDS, ids=["530", "two lines", "5.7.10", "words"])
+@pytest.mark.parametrize("end", ["alert", "no TLS"])
+def test_a_receiver_that_demands_tls_ends_the_fallback_and_refuses_no_mail(tmp_path, end, demand):
+    with proxied(tmp_path, end, demand=demand) as (proxy, receiver):
+        is_turned_away(proxy)
+        with talk(proxy) as idle, talk(proxy) as client:
+            for one in (idle, client):
+                assert one.say("EHLO client.example").startswith("250")
+            client.send("MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n")
+            assert client.reply().startswith("421 4.7.4 ") and client.is_closed()
+        delivers(proxy, receiver)
+        assert len(receiver.in_clear) == 1 and counters(proxy)["tls_given_up"] == 1
+        assert "no more in clear to a receiver" in proxy.log()
+
+
+def test_a_receiver_that_refuses_starttls_and_then_demands_it_refuses_no_mail(tmp_path):
+    """Postfix without its certificate says 454."""
+    with proxied(tmp_path, "454 4.7.0 TLS not available due to local problem") as (proxy, receiver):
+        with talk(proxy) as client:
+            client.ehlo()
+            assert client.say("MAIL FROM:<a@b>").startswith("421 4.7.4 ")
+        delivers(proxy, receiver)
+        assert len(receiver.in_clear) == 1
+
+
+def test_other_refusals_in_clear_are_the_receivers_word(tmp_path):
+    with proxied(tmp_path, "alert", demand="550 5.7.1 Not from you") as (proxy, receiver):
+        is_turned_away(proxy)
+        for _ in range(2):
+            with talk(proxy) as client:
+                client.ehlo()
+                assert client.say("MAIL FROM:<a@b>") == "550 5.7.1 Not from you"
+        assert len(receiver.in_clear) == 2
+
+
+@pytest.mark.tool("redis-server", "redis-cli")
+@pytest.mark.parametrize("end,in_clear", [("reset", 0), ("alert", 1), ("454 4.7.0 TLS not available", 1)], ids=["reset", "alert", "454"])
+def test_the_queue_tries_again_with_tls_and_sends_no_notice(tmp_path, end, in_clear):
+    with Stores(tmp_path) as stores, StrictReceiver(tmp_path, end) as receiver, QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+        proxy.wait_open()
+        with talk(proxy) as client:
+            client.ehlo()
+            client.mail()
+            client.send(BODY)
+            assert client.reply().startswith("250 ")
+        wait_until(lambda: stores.items() == [0, 0], patience(30), "an empty queue")
+        metrics = Control(proxy.control).ask("/metrics")[1]
+        assert "notices_total 0" in metrics and "failed_total 0" in metrics
+    assert (receiver.mails, len(receiver.in_clear)) == (["<a@b>"], in_clear)
