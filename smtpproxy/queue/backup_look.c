@@ -101,6 +101,14 @@ static void take_field(struct marker *m, const char *name, const char *value)
 		take_text(m->apart[1], sizeof m->apart[1], value);
 	else if (!strcmp(name, "apart_version"))
 		m->apart_version = strtoull(value, NULL, 10);
+	else if (!strcmp(name, "left0"))
+		take_text(m->left[0], sizeof m->left[0], value);
+	else if (!strcmp(name, "left1"))
+		take_text(m->left[1], sizeof m->left[1], value);
+	else if (!strcmp(name, "left_version0"))
+		m->left_versions[0] = strtoull(value, NULL, 10);
+	else if (!strcmp(name, "left_version1"))
+		m->left_versions[1] = strtoull(value, NULL, 10);
 	else if (!strcmp(name, "nonce"))
 		take_text(m->nonce, sizeof m->nonce, value);
 }

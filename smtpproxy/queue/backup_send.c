@@ -41,7 +41,7 @@ static unsigned arguments_of(const struct change *c)
 	case CHANGE_PUT: return c->item->note ? 4 : 2;
 	case CHANGE_REPLACE: return 2;
 	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
-	case CHANGE_MARK: return 3 + 2 * BACKUPS;
+	case CHANGE_MARK: return 3 + 4 * BACKUPS;
 	}
 	return 0;
 }
@@ -60,6 +60,11 @@ static void note_out(struct backup *b, const struct item *i)
 	redis_link_argument(&b->active->link, i->note, i->note_len);
 }
 
+static int is_left(const struct backup_shared *s, unsigned at)
+{
+	return !s->members[at][0] && !s->apart[at][0];
+}
+
 static void mark_out(struct backup *b)
 {
 	struct redis_link *l = &b->active->link;
@@ -71,6 +76,10 @@ static void mark_out(struct backup *b)
 	for (unsigned i = 0; i < BACKUPS; i++)
 		redis_link_text(l, b->shared->apart[i]);
 	redis_link_number(l, b->shared->apart_version);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		redis_link_text(l, is_left(b->shared, i) ? b->shared->left[i] : "");
+	for (unsigned i = 0; i < BACKUPS; i++)
+		redis_link_number(l, is_left(b->shared, i) ? b->shared->left_versions[i] : 0);
 }
 
 static void change_out(struct backup *b, const struct change *c)

@@ -6,7 +6,7 @@
  *
  *   cssl:{NAME}:owner   hash: epoch, generation, nonce, token ("epoch.generation"), renewals,
  *                       and the marker (marker.h): version, run_id, member0, member1, apart0, apart1,
- *                       apart_version
+ *                       apart_version, left0, left1, left_version0, left_version1
  *   cssl:{NAME}:items   hash: kind and id of an item ("m00000a..."), its sealed bytes
  *
  * All take KEYS owner, items. A caller whose token is not the present one gets the error "STALE <present epoch>".
@@ -18,21 +18,22 @@
  * functions, rises with each change of the text: gateways of two versions can use one server. A library that is there
  * is not loaded again, because a server whose memory is full refuses to load. */
 extern const char functions_text[];
-#define FUNCTIONS_LIBRARY "cssl_queue2"
+#define FUNCTIONS_LIBRARY "cssl_queue3"
 
 /* epoch generation nonce: become the owner. Refused for an epoch below the present one, and for the present epoch with
  * another nonce or without a higher generation. */
-#define FUNCTION_CLAIM   "cssl_queue2_claim"
+#define FUNCTION_CLAIM   "cssl_queue3_claim"
 /* token, then field value ...: store those that are not there; returns how many were new. Refused as a whole ("OOM
  * ...") when the server's memory is full. Repeating it changes nothing. */
-#define FUNCTION_PUT     "cssl_queue2_put"
+#define FUNCTION_PUT     "cssl_queue3_put"
 /* token, then field value ...: replace the state ("s...") of messages that are there; returns how many. */
-#define FUNCTION_REPLACE "cssl_queue2_replace"
+#define FUNCTION_REPLACE "cssl_queue3_replace"
 /* token, then field ...: returns how many were there. Works when memory is full. */
-#define FUNCTION_DELETE  "cssl_queue2_delete"
-/* token version run_id member0 member1 apart0 apart1 apart_version: write the marker. */
-#define FUNCTION_MARK    "cssl_queue2_mark"
+#define FUNCTION_DELETE  "cssl_queue3_delete"
+/* token version run_id member0 member1 apart0 apart1 apart_version left0 left1 left_version0 left_version1: write the
+ * marker. */
+#define FUNCTION_MARK    "cssl_queue3_mark"
 /* token: the owner lives; counts it for a standby to see. */
-#define FUNCTION_RENEW   "cssl_queue2_renew"
+#define FUNCTION_RENEW   "cssl_queue3_renew"
 
 #endif

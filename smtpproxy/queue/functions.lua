@@ -1,4 +1,4 @@
-#!lua name=cssl_queue2
+#!lua name=cssl_queue3
 -- The changes of a backup, each in one atomic step; functions.h says what they take and return. Only put is refused when
 -- the memory is full: the others free memory or hardly take any, and without them a full server could never become empty.
 
@@ -51,7 +51,8 @@ end
 
 local function mark(keys, args)
   redis.call('HSET', keys[1], 'version', args[2], 'run_id', args[3], 'member0', args[4],
-    'member1', args[5], 'apart0', args[6], 'apart1', args[7], 'apart_version', args[8])
+    'member1', args[5], 'apart0', args[6], 'apart1', args[7], 'apart_version', args[8],
+    'left0', args[9], 'left1', args[10], 'left_version0', args[11], 'left_version1', args[12])
   return 1
 end
 
@@ -60,7 +61,7 @@ local function renew(keys, args)
 end
 
 local function add(name, work, flags)
-  redis.register_function{function_name = 'cssl_queue2_' .. name, callback = work, flags = flags}
+  redis.register_function{function_name = 'cssl_queue3_' .. name, callback = work, flags = flags}
 end
 
 add('claim', claim, {'allow-oom'})

@@ -36,10 +36,16 @@ int marker_is_apart(const struct marker *m, const struct sight *other, unsigned 
 	       other->marker.version >= m->apart_version;
 }
 
-int marker_names(const struct marker *m, char run_ids[static BACKUPS][RUN_ID_LEN + 1])
+/* @m is of the server number @at. */
+static int leaves_behind(const struct marker *by, const struct marker *m, unsigned at)
+{
+	return by->left[at][0] && !strcmp(by->left[at], m->run_id) && m->version <= by->left_versions[at];
+}
+
+int marker_is_behind(const struct marker *m, unsigned at, const struct marker read[static BACKUPS])
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (run_ids[i][0] && !strcmp(m->members[i], run_ids[i]))
+		if (read[i].run_id[0] && (!strcmp(m->members[i], read[i].run_id) || leaves_behind(&read[i], m, at)))
 			return 1;
 	return 0;
 }
@@ -67,14 +73,14 @@ static unsigned apart_of(const struct sight *sights, unsigned mask)
 /* The backups that went on without any of the chosen ones. */
 static unsigned branches_of(const struct sight *sights, unsigned mask)
 {
-	char run_ids[BACKUPS][RUN_ID_LEN + 1] = { 0 };
+	struct marker read[BACKUPS] = { 0 };
 	unsigned branches = 0;
 
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (mask & 1u << i)
-			memcpy(run_ids[i], sights[i].marker.run_id, sizeof run_ids[i]);
+			read[i] = sights[i].marker;
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (sights[i].state == SIGHT_MARKED && !marker_names(&sights[i].marker, run_ids))
+		if (sights[i].state == SIGHT_MARKED && !marker_is_behind(&sights[i].marker, i, read))
 			branches |= 1u << i;
 	return branches;
 }

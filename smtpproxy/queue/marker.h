@@ -11,7 +11,10 @@
  *
  * The member may not know that the other one went on. So versions of two servers say nothing about each other if
  * neither marker names the other server: each of them took mail that the other one lacks, and both are read. A server
- * that was only left behind names the one that left it, because both were members last.
+ * that was only left behind names the one that left it, because both were members last. If that one restarted
+ * meanwhile and was filled again, its run_id is another one. So each marker also names the server that it leaves
+ * behind, with the version up to which that server is known to have been marked: whoever went on with it alone has
+ * marked it with a higher one.
  *
  * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
  * disk.
@@ -35,6 +38,8 @@ struct marker {
 	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": not a member */
 	char apart[BACKUPS][RUN_ID_LEN + 1];   /* "": not apart */
 	uint64_t apart_version;                /* version of these */
+	char left[BACKUPS][RUN_ID_LEN + 1];    /* "": not left behind */
+	uint64_t left_versions[BACKUPS];       /* the last ones that each of these is known to have */
 };
 
 enum sight_state {
@@ -52,8 +57,9 @@ struct sight {
  * index. */
 int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
 
-/* 1: a server with one of these run_ids is a member of @m. "" is none. */
-int marker_names(const struct marker *m, char run_ids[static BACKUPS][RUN_ID_LEN + 1]);
+/* 1: the server of @m, which has the index @at, was only left behind by one of those that were read. None of these has
+ * a lower version. @read: their markers; all zero: not read. */
+int marker_is_behind(const struct marker *m, unsigned at, const struct marker read[static BACKUPS]);
 
 /* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);

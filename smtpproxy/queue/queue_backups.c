@@ -23,6 +23,12 @@ void queue_mark(struct queue *q)
 			backup_push(&q->backups[i], CHANGE_MARK, NULL);
 }
 
+void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version)
+{
+	memcpy(q->shared.left[at], run_id, sizeof q->shared.left[at]);
+	q->shared.left_versions[at] = version;
+}
+
 void queue_tell_ready(struct queue *q)
 {
 	unsigned in_sync = 0;
@@ -102,7 +108,7 @@ static void note_branch(struct queue *q, const struct backup *b)
 	const struct marker *m = &b->sight.marker;
 
 	if (b->sight.state != SIGHT_MARKED || is_ours(q, b) ||
-		(m->version <= q->from_version && marker_names(m, q->from_ids)))
+		(m->version <= q->from_version && marker_is_behind(m, b->index, q->from_markers)))
 		return;
 	if (!queue_any_apart(q) || m->version < q->shared.apart_version)
 		q->shared.apart_version = m->version;
@@ -292,6 +298,7 @@ static void on_marked(struct backup *b, uint64_t version)
 	log_event(LOG_INFO, NULL, "backup marked", "backup=%u version=%llu messages=%zu", b->index,
 		(unsigned long long)version, q->items.count);
 	q->alone = 0; /* it was compared with the memory */
+	queue_note_left(q, b->index, b->run_id, version);
 	queue_release_waiting(q, version);
 	queue_tell_ready(q);
 	if (q->ready == BACKUPS)
@@ -394,6 +401,8 @@ void queue_compare(struct queue *q, struct backup *b)
 	for (struct item *i = q->items.oldest; i; i = i->newer)
 		i->seen &= (uint8_t) ~(1u << b->index);
 	b->stats.fills++;
+	if (b->sight.state == SIGHT_MARKED) /* it was left behind, or has been read just now */
+		queue_note_left(q, b->index, b->sight.marker.run_id, b->sight.marker.version);
 	backup_compare(b);
 }
 

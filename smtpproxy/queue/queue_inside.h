@@ -59,8 +59,8 @@ struct queue {
 	int64_t recovery_ms; /* when it began; 0: it is over */
 	/* a bit for each backup: its claim is not answered yet; it is not read yet; the recovery reads it */
 	unsigned claims, reads, from;
-	uint64_t from_version;                  /* of the markers of the backups that the recovery reads */
-	char from_ids[BACKUPS][RUN_ID_LEN + 1]; /* of these backups; "": not read */
+	uint64_t from_version;               /* the highest that the recovery saw */
+	struct marker from_markers[BACKUPS]; /* of the backups that the recovery reads; all zero: not read */
 	struct read_state *read;
 	size_t read_count, read_cap;
 	/* ids of messages that were read and then deleted, until all backups are in sync: a server that was not read
@@ -123,6 +123,8 @@ void queue_note_due(struct queue *q, struct queue_destination *d);
 
 /* queue_backups.c: the members changed: write a new marker to all of them. */
 void queue_mark(struct queue *q);
+/* The queue has all that the server number @at held under this version. */
+void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version);
 void queue_tell_ready(struct queue *q);
 /* Claim what may be claimed; called at each sight and tick. */
 void queue_consider(struct queue *q);

@@ -140,6 +140,27 @@ static uint64_t first_counter(void)
 	return random >> (64 - QUEUE_ID_EPOCH + 1);
 }
 
+/* The markers that are read, and what they know of the servers that they left behind. */
+static void note_from(struct queue *q, unsigned mask)
+{
+	struct backup_shared *s = &q->shared;
+
+	q->from = mask;
+	memset(q->from_markers, 0, sizeof q->from_markers);
+	memset(s->left, 0, sizeof s->left);
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct marker *m = &q->backups[i].sight.marker;
+
+		if (!(mask & 1u << i))
+			continue;
+		q->from_markers[i] = *m;
+		for (unsigned j = 0; j < BACKUPS; j++)
+			if (!(mask & 1u << j) && m->left[j][0])
+				queue_note_left(q, j, m->left[j], m->left_versions[j]);
+		queue_note_left(q, i, m->run_id, m->version);
+	}
+}
+
 static void claim_all(struct queue *q, unsigned mask)
 {
 	uint64_t epoch = 0, version = 0;
@@ -157,11 +178,7 @@ static void claim_all(struct queue *q, unsigned mask)
 	q->shared.epoch = (epoch > q->shared.epoch ? epoch : q->shared.epoch) + 1;
 	q->shared.version = q->from_version = version;
 	q->counter = first_counter();
-	q->from = mask;
-	memset(q->from_ids, 0, sizeof q->from_ids);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (mask & 1u << i)
-			memcpy(q->from_ids[i], q->backups[i].sight.marker.run_id, sizeof q->from_ids[i]);
+	note_from(q, mask);
 	q->claims = q->reads = 0;
 	note_all_apart(q);
 	queue_move(q, QUEUE_CLAIMING);

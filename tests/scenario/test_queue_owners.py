@@ -327,6 +327,47 @@ def test_messages_that_a_server_left_behind_took_alone_are_united_later(room):
     assert gateway.drain() == alone  # and none of those that were delivered meanwhile
 
 
+def _left_behind_by_a_server_that_restarted(room):
+    """Server b holds 50 messages, and is left behind. Then 30 of them are delivered, and server a restarts and is filled. The messages
+    that are left."""
+    a, b, gateway = started(room)
+    tokens = stored(gateway, burst(gateway, "both", 50))
+    b.pause()
+    gateway.until(lambda s: s["in_sync"] == 1 and s["backups"][1]["state"] == "away")
+    assert gateway.ask("drain", "a.example", 30)["drained"] == tokens[:30]
+    gateway.until(lambda s: s["unconfirmed"] == 0)
+    a.kill()
+    gateway.wait("unready")
+    a.start()
+    gateway.in_sync(1)
+    gateway.kill()
+    return a, b, tokens[30:]
+
+
+def test_a_server_that_one_left_behind_that_restarted_brings_nothing_back_at_the_start(room):
+    a, b, tokens = _left_behind_by_a_server_that_restarted(room)
+    b.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == len(tokens)
+    assert gateway.drain() == tokens
+
+
+@pytest.mark.parametrize("gateways", [1, 2])
+def test_a_server_that_one_left_behind_that_restarted_brings_nothing_back_late(room, gateways):
+    a, b, tokens = _left_behind_by_a_server_that_restarted(room)
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    if gateways == 2:
+        gateway.kill()
+        gateway = room.gateway()
+        gateway.in_sync(1)
+    b.go_on()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == len(tokens)
+    assert gateway.drain() == tokens
+
+
 def _two_branches(room):
     """Server a went on alone, then b without it; neither knows of the other's messages. Their gateways are gone, a runs and b does
     not answer. The messages of each."""

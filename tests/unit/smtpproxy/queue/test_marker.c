@@ -6,6 +6,7 @@
 
 #define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define RUN_C "cccccccccccccccccccccccccccccccccccccccc"
 #define BOTH  3u
 
 static struct sight marked(uint64_t version, unsigned members)
@@ -89,6 +90,38 @@ START_TEST(server_that_went_on_beside_an_earlier_process_of_the_other_is_united)
 }
 END_TEST
 
+/* The marker of a, which is another process now, leaves b behind. */
+static struct sight leaves_b(uint64_t version, uint64_t left_version)
+{
+	struct sight s = marked(version, 1);
+
+	memcpy(s.marker.left[1], RUN_B, sizeof RUN_B);
+	s.marker.left_versions[1] = left_version;
+	return s;
+}
+
+START_TEST(server_that_was_left_behind_by_an_earlier_process_of_the_other_is_left_out)
+{
+	struct sight b = marked(6, BOTH);
+
+	memcpy(b.marker.members[0], RUN_C, sizeof RUN_C);
+	decides(leaves_b(8, 6), b, TRUST_ANSWERS, RECOVERY_READ, 1);
+	b.marker.version = 5;
+	decides(leaves_b(8, 6), b, TRUST_ANSWERS, RECOVERY_READ, 1);
+}
+END_TEST
+
+START_TEST(server_that_went_on_after_it_was_left_behind_is_united)
+{
+	struct sight b = marked(7, 2);
+
+	decides(leaves_b(8, 6), b, TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	b.marker.version = 6;
+	memcpy(b.marker.run_id, RUN_C, sizeof RUN_C);
+	decides(leaves_b(8, 6), b, TRUST_ANSWERS, RECOVERY_READ, BOTH);
+}
+END_TEST
+
 START_TEST(absent_member_is_waited_for)
 {
 	decides(marked(4, BOTH), away, TRUST_ANSWERS, RECOVERY_WAIT, 1);
@@ -141,6 +174,8 @@ int main(void)
 		lower_version_is_left_out,
 		servers_that_went_on_without_each_other_are_united,
 		server_that_went_on_beside_an_earlier_process_of_the_other_is_united,
+		server_that_was_left_behind_by_an_earlier_process_of_the_other_is_left_out,
+		server_that_went_on_after_it_was_left_behind_is_united,
 		absent_member_is_waited_for,
 		absent_server_that_is_no_member_is_not_waited_for,
 		empty_server_beside_a_marked_one_is_not_waited_for,
