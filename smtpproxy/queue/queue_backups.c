@@ -164,12 +164,14 @@ static int is_filled(const struct backup *b)
 /* While no backup is complete, only a member of the last marker may go on alone: its marker tells every gateway that it
  * counts. If another server could, the absent member would not know it, and a gateway that sees only the member would
  * deliver the same messages again. A member that came back as a new process has lost what it held, and counts no more.
- * One that is ours and is being filled is not absent. An operator may order it. */
+ * One that is ours and is being filled is not absent. An operator may order it, and a gateway that is alone misleads
+ * nobody. */
 static int may_join(const struct queue *q, const struct backup *b)
 {
 	unsigned absent = 0;
 
-	if (queue_counting(q) || q->orders || !strcmp(q->shared.members[b->index], b->run_id))
+	if (queue_counting(q) || q->orders || q->conf.role == QUEUE_ALONE ||
+		!strcmp(q->shared.members[b->index], b->run_id))
 		return 1;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		absent += q->shared.members[i][0] && !backup_is_live(&q->backups[i]) &&

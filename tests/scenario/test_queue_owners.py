@@ -132,6 +132,24 @@ def test_a_gateway_that_is_alone_delivers_from_memory_and_fills_servers_that_cam
     assert gateway.drain() == tokens[5:]
 
 
+def test_a_gateway_that_is_alone_goes_on_with_a_server_that_came_back_empty_without_the_one_that_was_complete_last(room):
+    a, b, gateway = started(room)
+    tokens = stored(gateway, burst(gateway, "m", 20))
+    a.kill()
+    gateway.in_sync(1)
+    b.kill()
+    gateway.wait("unready")
+    a.start()
+    gateway.in_sync(1)
+    gateway.stored("later")
+    gateway.kill()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    b.start()
+    gateway.in_sync(2)
+    assert gateway.drain() == [*tokens, "later"]
+
+
 def test_a_gateway_that_is_alone_and_was_paused_delivers_nothing_after_its_successor(room):
     a, b, old = started(room)
     tokens = stored(old, burst(old, "m", 20))
@@ -285,7 +303,7 @@ def test_messages_that_come_back_to_a_full_server_are_delivered(room, full):
 
 def _left_behind(room):
     """A gateway whose server a was left behind, and then lost server b, which alone was complete. What both have, and what b has."""
-    a, b, gateway = started(room)
+    a, b, gateway = started(room, role="owner")
     both = stored(gateway, burst(gateway, "both", 20))
     a.pause()
     gateway.until(lambda s: s["in_sync"] == 1 and s["backups"][0]["state"] == "away")
