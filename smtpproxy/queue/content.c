@@ -4,7 +4,8 @@
 #include "proto/error.h"
 #include "proto/wire.h"
 
-#define VERSION 1u
+#define VERSION       1u
+#define VERSION_STEPS 2u /* of a state: with steps */
 
 size_t content_message_len(const struct content_message *m)
 {
@@ -13,7 +14,7 @@ size_t content_message_len(const struct content_message *m)
 
 size_t content_state_len(const struct content_state *s)
 {
-	return 1 + 2 + 8 + 1 + s->note.len;
+	return 1 + 2 + 8 + 1 + (s->steps ? 2 : 0) + s->note.len;
 }
 
 size_t content_decided_len(const struct content_decided *d)
@@ -43,10 +44,12 @@ void content_state_write(const struct content_state *s, uint8_t *out)
 {
 	struct wire_writer w = wire_writer(out, content_state_len(s));
 
-	wire_put_u8(&w, VERSION);
+	wire_put_u8(&w, s->steps ? VERSION_STEPS : VERSION);
 	wire_put_u16(&w, s->attempts);
 	wire_put_u64(&w, (uint64_t)s->due_ms);
 	wire_put_u8(&w, (uint8_t)s->held);
+	if (s->steps)
+		wire_put_u16(&w, s->steps);
 	wire_put_bytes(&w, s->note.data, s->note.len);
 }
 
@@ -116,8 +119,9 @@ int content_state_read(struct content_state *s, const uint8_t *in, size_t len)
 	s->attempts = wire_u16(&reader);
 	s->due_ms = (int64_t)wire_u64(&reader);
 	s->held = wire_u8(&reader);
+	s->steps = version == VERSION_STEPS ? wire_u16(&reader) : 0;
 	s->note = take(&reader, wire_left(&reader));
-	r = end(&reader, version);
+	r = end(&reader, version == VERSION_STEPS ? VERSION : version);
 	if (r)
 		return r;
 	return s->held <= 1 && s->due_ms >= 0 ? 0 : CSSL_E_RANGE;

@@ -1,7 +1,8 @@
 /* content.h: the plain forms of the items that are sealed into the backups. Numbers are big endian.
  *
  *   message  u8 1, u64 accepted (wall clock, ms), u8 length and destination, u32 length and envelope, body to the end
- *   state    u8 1, u16 attempts, u64 due (wall clock, ms), u8 held (0 or 1), note of the delivery side to the end
+ *   state    u8 1, u16 attempts, u64 due (wall clock, ms), u8 held (0 or 1), note of the delivery side to the end;
+ *            with steps: u8 2, u16 attempts, u64 due, u8 held, u16 steps, note
  *   decided  u8 1, u64 decided (wall clock, ms), u8 length and name, reply to the end
  *   order    u8 1, u8 stopped (0 or 1), u32 rate (messages a minute; 0: no limit), destination to the end
  *   grave    u8 1, u64 id of a message that was deleted
@@ -25,6 +26,8 @@ struct content_message {
 
 struct content_state {
 	uint16_t attempts;
+	uint16_t steps; /* further states since that attempt: of two states, the one with more of them is the later one
+			 */
 	int64_t due_ms;
 	unsigned held; /* 0 or 1 */
 	struct content_bytes note;
@@ -41,6 +44,12 @@ struct content_order {
 	uint32_t rate;                    /* messages a minute; 0: no limit */
 	struct content_bytes destination; /* 1 to 255 bytes */
 };
+
+/* Of two states of one message: true if @s was written before the one with these numbers. */
+static inline int content_state_is_earlier(const struct content_state *s, uint16_t attempts, uint16_t steps)
+{
+	return s->attempts != attempts ? s->attempts < attempts : s->steps < steps;
+}
 
 #define CONTENT_GRAVE_LEN 9u
 

@@ -67,7 +67,8 @@ struct item {
 	uint32_t sealed_len, note_len;
 	uint32_t source;  /* of a message: a hash, so that sources take turns */
 	uint32_t heap_at; /* in the heap of deferred items, from 1 */
-	uint16_t refs, attempts;
+	uint16_t refs;
+	uint16_t attempts, steps; /* of the last state (content.h) */
 	uint8_t kind, state;
 	uint8_t waits;   /* a bit for each backup that has to answer, and ITEM_WAITS_MARK */
 	uint8_t seen;    /* a bit for each backup that had it at the last reading, and these ITEM_ flags */

@@ -137,17 +137,23 @@ int queue_done(struct queue *q, uint64_t id)
 	return 0;
 }
 
-/* A new state record of @i, in memory and in the backups. */
-static int set_state(struct queue *q, struct item *i, const struct content_state *state)
+/* A new state record of @i, in memory and in the backups. It differs from the one before by its attempts or its steps:
+ * the servers may have different ones of them, and the later one says which recipients have the message. */
+static int set_state(struct queue *q, struct item *i, struct content_state *state)
 {
-	size_t len = content_state_len(state);
-	uint8_t *room = malloc(len + SEAL_OVERHEAD);
+	const uint16_t steps = i->steps < UINT16_MAX ? i->steps + 1 : i->steps;
+	size_t len;
+	uint8_t *room;
 
+	state->steps = state->attempts == i->attempts ? steps : 0;
+	len = content_state_len(state);
+	room = malloc(len + SEAL_OVERHEAD);
 	if (!room)
 		return CSSL_E_NO_MEMORY;
 	content_state_write(state, room + SEALED_HEAD);
 	item_set_note(&q->items, i, queue_seal(q, ITEM_STATE, i->id, room, len), len + SEAL_OVERHEAD);
 	i->attempts = state->attempts;
+	i->steps = state->steps;
 	i->due_ms = state->due_ms;
 	q->alone += !queue_counting(q);
 	queue_push(q, CHANGE_REPLACE, i, 0);
@@ -186,7 +192,7 @@ int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_byt
 int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
-	const struct content_state state = { .attempts = i ? i->attempts : 0, .note = note };
+	struct content_state state = { .attempts = i ? i->attempts : 0, .note = note };
 	int r;
 
 	if (!i)

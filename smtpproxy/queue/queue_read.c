@@ -160,8 +160,8 @@ void queue_read_item(
 		unreadable(q, b, field, field_len);
 }
 
-/* Of two states of one message (the servers that are united may differ by what was under way), the one with more
- * attempts is the later one. */
+/* Of two states of one message the later one counts: the servers that are united may differ by what was under way, or
+ * by what one of them got alone. */
 static int apply(struct queue *q, struct item *i, struct read_state *s)
 {
 	uint8_t *plain = malloc(s->len);
@@ -169,10 +169,11 @@ static int apply(struct queue *q, struct item *i, struct read_state *s)
 	int r = plain ? seal_open(q->seal, ITEM_STATE, s->id, s->sealed, s->len, plain) : CSSL_E_NO_MEMORY;
 
 	r = r ? r : content_state_read(&state, plain, s->len - SEAL_OVERHEAD);
-	if (!r && (!i->note || state.attempts >= i->attempts)) {
+	if (!r && (!i->note || !content_state_is_earlier(&state, i->attempts, i->steps))) {
 		item_set_note(&q->items, i, s->sealed, s->len);
 		s->sealed = NULL;
 		i->attempts = state.attempts;
+		i->steps = state.steps;
 		i->due_ms = not_after(state.due_ms, queue_now_ms(q) + q->conf.defer_most_ms);
 		if (state.held && i->state == ITEM_STORING)
 			item_move(i, ITEM_HELD);

@@ -65,6 +65,32 @@ START_TEST(state_comes_back_as_it_was)
 }
 END_TEST
 
+START_TEST(state_with_steps_comes_back_as_it_was)
+{
+	struct content_state s = { .attempts = 7, .steps = 300, .due_ms = 99, .note = text("450 later") };
+	uint8_t out[64];
+
+	content_state_write(&s, out);
+	ck_assert_int_eq(content_state_read(&s, out, content_state_len(&s)), 0);
+	ck_assert_uint_eq(s.attempts, 7);
+	ck_assert_uint_eq(s.steps, 300);
+	ck_assert_int_eq(s.due_ms, 99);
+	same(s.note, "450 later");
+	ck_assert_int_eq(content_state_read(&s, out, 13), CSSL_E_TRUNCATED);
+}
+END_TEST
+
+START_TEST(attempts_order_two_states_and_then_steps)
+{
+	const struct content_state s = { .attempts = 7, .steps = 3 };
+
+	ck_assert(content_state_is_earlier(&s, 8, 0));
+	ck_assert(content_state_is_earlier(&s, 7, 4));
+	ck_assert(!content_state_is_earlier(&s, 7, 3));
+	ck_assert(!content_state_is_earlier(&s, 6, 9));
+}
+END_TEST
+
 START_TEST(decided_transaction_comes_back_as_it_was)
 {
 	struct content_decided d = { .decided_ms = 5, .name = text("0a1b/7"), .reply = text("250 ok") };
@@ -129,6 +155,8 @@ int main(void)
 		message_comes_back_as_it_was,
 		order_comes_back_as_it_was,
 		state_comes_back_as_it_was,
+		state_with_steps_comes_back_as_it_was,
+		attempts_order_two_states_and_then_steps,
 		decided_transaction_comes_back_as_it_was,
 		grave_comes_back_as_it_was,
 		cut_messages_are_refused,

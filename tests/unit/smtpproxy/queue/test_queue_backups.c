@@ -211,6 +211,73 @@ START_TEST(backup_that_refuses_what_it_lacks_gets_no_marker)
 }
 END_TEST
 
+static struct state {
+	uint8_t sealed[200];
+	size_t len;
+} states[2];
+
+/* The receiver took some of its recipients. */
+static void goes_on(struct item *i, const char *left, struct state *out)
+{
+	const struct content_bytes note = { (const uint8_t *)left, strlen(left) };
+
+	ck_assert_int_eq(queue_go_on(q, i->id, note), 0);
+	ck_assert_uint_le(i->note_len, sizeof out->sealed);
+	memcpy(out->sealed, i->note, i->note_len);
+	out->len = i->note_len;
+}
+
+static void take_again(struct item *i)
+{
+	const struct content_bytes to = { (const uint8_t *)"a.example", 9 };
+	struct queue_taken t;
+
+	ck_assert_int_eq(queue_take(q, to, &t), 0);
+	ck_assert_uint_eq(t.id, i->id);
+}
+
+static void reads_state(struct backup *s, uint64_t id, const struct state *state)
+{
+	char field[ITEM_FIELD_LEN];
+
+	item_field(ITEM_STATE, id, field);
+	queue_read_item(q, s, field, sizeof field, state->sealed, state->len);
+}
+
+/* Two states of a message in parts; @first is the one that is read first. */
+static void reads_both(unsigned first)
+{
+	struct item *i = comes(5000);
+
+	i->to = destination_get(&q->destinations, "a.example", 9, 1);
+	i->state = ITEM_TAKEN;
+	i->to->taken = 1;
+	goes_on(i, "two are left", &states[0]);
+	take_again(i);
+	goes_on(i, "one is left", &states[1]);
+	take_again(i);
+	item_remove(&q->items, i);
+	i = item_add(&q->items, ITEM_MESSAGE, 5000, calloc(1, 100), 100);
+	i->seen = ITEM_FRESH;
+	reads_state(a, i->id, &states[first]);
+	reads_state(b, i->id, &states[!first]);
+	queue_apply_states(q);
+	ck_assert_uint_eq(i->note_len, states[1].len);
+	ck_assert_mem_eq(i->note, states[1].sealed, i->note_len);
+}
+
+START_TEST(later_one_of_two_states_counts_that_is_read_last)
+{
+	reads_both(0);
+}
+END_TEST
+
+START_TEST(later_one_of_two_states_counts_that_is_read_first)
+{
+	reads_both(1);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -218,6 +285,8 @@ int main(void)
 		item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_backup_too,
 		item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_that_is_filled,
 		backup_that_refuses_what_it_lacks_gets_no_marker,
+		later_one_of_two_states_counts_that_is_read_last,
+		later_one_of_two_states_counts_that_is_read_first,
 	};
 	return suite_run_with("queue_backups", begin, facts, SUITE_LEN(facts));
 }
