@@ -469,6 +469,17 @@ void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out)
 			value_size_text(c->machine / TOTAL_STEP * TOTAL_STEP, text));
 }
 
+void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out)
+{
+	if (c->deliver != SMTPPROXY_QUEUE)
+		return;
+	for (size_t i = 0; i < c->marks->count; i++)
+		if (c->marks->at[i].field == &c->queue.role)
+			return;
+	fprintf(out, "queue.role: owner, by default: a start waits for each Redis server that may hold messages\n"
+		     "  if no other gateway has this queue, set it to alone\n");
+}
+
 void conf_smtpproxy_help_print(FILE *out)
 {
 	manual_print_keys(&schema_smtpproxy, out);

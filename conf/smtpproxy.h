@@ -194,6 +194,9 @@ void conf_smtpproxy_destroy(struct conf_smtpproxy *c); /* NULL is legal */
 /* The memory that mail may take: for --check. Nothing unless deliver is queue. */
 void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out);
 
+/* What a queue does with a role that the file does not say: for --check. */
+void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out);
+
 /* Every key, with its help. */
 void conf_smtpproxy_help_print(FILE *out);
 

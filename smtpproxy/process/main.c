@@ -113,6 +113,7 @@ static void check_print(const struct conf_smtpproxy *c)
 {
 	printf("%s: good\n", c->path);
 	conf_smtpproxy_memory_print(c, stdout);
+	conf_smtpproxy_role_print(c, stdout);
 }
 
 int main(int argc, char **argv)

@@ -208,7 +208,7 @@ static void say_waits(const struct queue *q)
 			log_paced(LOG_ERROR, NULL, "queue waits for a backup", "backup=%u cause=\"%s\" effect=\"%s\"",
 				i, "it does not answer, and may hold messages that no other has, or another gateway",
 				"nothing is accepted or delivered until it answers, or an operator orders the "
-				"takeover");
+				"takeover, at each such start; a single gateway needs queue.role: alone");
 }
 
 void queue_recover(struct queue *q)

@@ -158,6 +158,40 @@ START_TEST(check_prints_the_memory_that_mail_may_take)
 }
 END_TEST
 
+static char *said_of_role(const char *role)
+{
+	char text[512], *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+	struct conf_smtpproxy *c;
+
+	snprintf(text, sizeof text,
+		LEAST "deliver: queue\nqueue: { keys: /k, %s"
+		      "backups: [ { paths: [ '192.0.2.1:1' ] }, { paths: [ '192.0.2.2:1' ] } ] }\n",
+		role);
+	c = parse(text);
+	ck_assert_msg(c != NULL, "%s", error);
+	conf_smtpproxy_role_print(c, f);
+	fclose(f);
+	conf_smtpproxy_destroy(c);
+	return out;
+}
+
+START_TEST(check_says_what_a_role_means_that_is_not_in_the_file)
+{
+	char *out = said_of_role("");
+
+	ck_assert_msg(strstr(out, "if no other gateway has this queue, set it to alone\n") != NULL, "%s", out);
+	free(out);
+	out = said_of_role("role: owner, ");
+	ck_assert_str_eq(out, "");
+	free(out);
+	out = said_of_role("role: alone, ");
+	ck_assert_str_eq(out, "");
+	free(out);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *facts = tcase_create("smtpproxy");
@@ -166,6 +200,7 @@ int main(void)
 	tcase_add_loop_test(facts, a_fault_names_file_line_key_and_remedy, 0, ROWS(faults));
 	tcase_add_test(facts, a_file_that_is_not_there_is_a_fault);
 	tcase_add_test(facts, check_prints_the_memory_that_mail_may_take);
+	tcase_add_test(facts, check_says_what_a_role_means_that_is_not_in_the_file);
 	tcase_add_test(facts, the_examples_are_good_and_have_every_key);
 	return facts_run(facts);
 }
