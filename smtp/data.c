@@ -99,6 +99,9 @@ static void take_inner(struct smtp_data *d, char c)
 		d->state = DOT;
 		return;
 	}
+	/* Without the first dot, which may be an added one, the NUL stands before a lone dot. */
+	if (d->state == DOT && c == '.' && d->nul)
+		return;
 	d->state = INSIDE;
 	d->nul = 0;
 }

@@ -88,6 +88,7 @@ static const struct sequence {
 	SEQUENCE("\r\n.\n", CRLF_DOT_LF),
 	SEQUENCE("\r\n.\r", CRLF_DOT_CR),
 	SEQUENCE("\r\n.\0\r\n", DOT_NUL),
+	SEQUENCE("\r\n.\0\0.\r\n", DOT_NUL), /* once an added dot is removed */
 	SEQUENCE("\r\n.\r\r\n", CRLF_DOT_CR),
 	SEQUENCE("\r\r\n.\r\r\n", CRLF_DOT_CR),
 };
