@@ -26,6 +26,9 @@ class Stores:
     def items(self):
         return [int(server.call("HLEN", "cssl:{mail}:items") or 0) for server in self.servers]
 
+    def wait_empty(self):
+        wait_until(lambda: self.items() == [0, 0], patience(30), "an empty queue")
+
     def __enter__(self):
         return self
 

@@ -20,6 +20,7 @@ from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mail_fronts import FRONTS, ClusterFronts, sink_front  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.queue_room import Room  # noqa: E402
+from tests.lib.queued_proxy import Stores  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
 from tests.lib.sanitized_runs import run_sanitized  # noqa: E402
 from tests.lib.work_order import longest_first  # noqa: E402
@@ -201,6 +202,13 @@ def start_front(request, tmp_path):
     folder = tmp_path / "front"
     folder.mkdir()
     return lambda *options: sink_front(folder, *options)
+
+
+@pytest.fixture
+def stores(tmp_path):
+    """Two Redis servers for a smtpproxy with deliver: queue (tests/lib/queued_proxy.py)."""
+    with Stores(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

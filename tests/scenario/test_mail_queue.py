@@ -18,22 +18,12 @@ from tests.lib.build import patience, scaled
 from tests.lib.csslctl import DONE, REFUSED, USAGE, csslctl
 from tests.lib.mail import Sink, source
 from tests.lib.picky_receiver import PickyReceiver
-from tests.lib.queued_proxy import QueuedProxy, Stores
+from tests.lib.queued_proxy import QueuedProxy
 from tests.lib.smtp_proxy import Control
 from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("redis-server", "redis-cli")
-
-
-@pytest.fixture(name="stores")
-def _stores(tmp_path):
-    with Stores(tmp_path) as stores:
-        yield stores
-
-
-def _is_empty(stores):
-    wait_until(lambda: stores.items() == [0, 0], patience(30), "an empty queue")
 
 
 def _said(client, body="Subject: x\r\n\r\nx\r\n"):
@@ -51,7 +41,7 @@ def test_every_mail_is_stored_and_arrives_once(tmp_path, stores, options):
         with QueuedProxy(tmp_path, stores, sink.address) as proxy:
             proxy.wait_open()
             result = source(proxy.address, "-m", str(mails), "--proxy", "v2", *options)
-            _is_empty(stores)
+            stores.wait_empty()
     assert result.status == 0, (result.seen(), result.errors)
     assert sink.counts["mails"] == mails and sink.counts["duplicates"] == 0
 
@@ -64,7 +54,7 @@ def test_mail_waits_in_the_servers_while_the_receiver_is_away(tmp_path, stores):
             assert _said(client).startswith("250 2.0.0 Ok: queued as ")
         assert stores.items() == [1, 1] or stores.items() == [2, 2]  # the message, and perhaps its state
         with Sink(listen=f"127.0.0.1:{port}") as sink:
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == 1
 
 
@@ -77,7 +67,7 @@ def test_a_killed_gateway_delivers_after_its_restart_what_got_250(tmp_path, stor
         proxy.kill()
     with Sink(listen=f"127.0.0.1:{port}") as sink:
         with QueuedProxy(tmp_path, stores, ("127.0.0.1", port)):
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == 50 and sink.counts["duplicates"] == 0
 
 
@@ -145,7 +135,7 @@ def test_no_message_comes_twice_when_the_next_hop_speaks_xcssltx(tmp_path, store
                 proxy.kill()
                 proxy.start_again()
                 proxy.wait_open()
-            _is_empty(stores)
+            stores.wait_empty()
             text = _metrics(proxy)
     assert result.counts["sent"] == sink.counts["mails"] == mails
     assert sink.counts["duplicates"] == 0 and sink.counts["tx_decided"] > 0, sink.result.seen()
@@ -163,7 +153,7 @@ def test_deliveries_with_names_share_the_limit_of_their_receiver(tmp_path, store
         with QueuedProxy(tmp_path, stores, sink.address, queue={"xcssltx": "on"}, limits=limits) as proxy:
             proxy.wait_open()
             assert source(proxy.address, "-m", str(mails), "-s", "10", "-d", "--proxy", "v2").counts["sent"] == mails
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == mails and sink.counts["duplicates"] == 0
     if limit == "in the file":
         assert sink.result.most_open < 10  # the receiver may see a new connection before the end of an old one
@@ -178,7 +168,7 @@ def test_names_go_with_recipients_that_are_put_off_and_connections_that_are_lost
         with QueuedProxy(tmp_path, stores, sink.address, queue={"xcssltx": "on"}) as proxy:
             proxy.wait_open()
             assert source(proxy.address, "-m", str(mails), "-r", "3", "-s", "5", "--proxy", "v2").counts["sent"] == mails
-            _is_empty(stores)
+            stores.wait_empty()
             text = _metrics(proxy)
     assert sink.counts["tx_named"] > 0 and sink.counts["tx_never"] > 0, sink.result.seen()
     assert sink.counts["mails"] >= mails and sink.counts["recipients"] >= 3 * mails, sink.result.seen()
@@ -225,7 +215,7 @@ def test_the_port_is_closed_while_no_copy_can_be_stored(tmp_path, stores):
             proxy.wait_open()
             with Talk(proxy.address, source="192.0.2.1") as client:
                 assert _said(client).startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == 1
 
 
@@ -262,7 +252,7 @@ def test_without_both_servers_the_port_closes_within_two_seconds_and_accepted_ma
             for server in stores.servers:
                 server.start()
             proxy.wait_open()
-            _is_empty(stores)
+            stores.wait_empty()
 
 
 def test_a_message_that_is_too_big_gets_552_and_the_next_one_250(tmp_path, stores):
@@ -276,7 +266,7 @@ def test_a_message_that_is_too_big_gets_552_and_the_next_one_250(tmp_path, store
                 assert client.say("x" * 900 + "\r\n" + ("y" * 900 + "\r\n") * 80 + ".").startswith("552 ")
                 client.mail()
                 assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == 1
 
 
@@ -301,7 +291,7 @@ def test_messages_that_come_in_have_a_limit_in_sum(tmp_path, stores):
             proxy.wait_open()
             clients[5].mail()
             assert clients[5].say(content + ".").startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == 4
 
 
@@ -319,7 +309,7 @@ def test_a_sender_of_many_half_messages_leaves_room_for_the_others(tmp_path, sto
             assert proxy.is_open()
             with Talk(proxy.address, source="192.0.2.2") as client:
                 assert _said(client, half).startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == 1
 
 
@@ -340,7 +330,7 @@ def test_half_messages_that_stop_give_their_room_back_while_it_is_short(tmp_path
             wait_until(lambda: "too_slow_total 2" in _metrics(proxy), patience(10), "two senders to be ended")
             said = [client.say(".")[:4] for client in (first, *others)]
             assert sorted(said) == ["250 ", "421 ", "421 "]
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == 1
 
 
@@ -438,7 +428,7 @@ def test_a_message_for_more_destinations_than_there_may_be_is_not_kept(tmp_path,
             client.ehlo()
             client.mail(recipients=("c@b.example", "c@d.example"))
             assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("452 4.3.1 ")
-            _is_empty(stores)
+            stores.wait_empty()
             client.mail(recipients=("c@b.example",))
             assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
 
@@ -451,7 +441,7 @@ def test_a_strange_reply_to_the_end_of_a_mail(tmp_path, stores, reply, mails, in
         with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
             proxy.wait_open()
             _sent(proxy, "<c@b.example>")
-            _is_empty(stores)
+            stores.wait_empty()
             wait_until(lambda: "delivered_total 1" in _metrics(proxy), patience(20))
             assert f"in_doubt_total {in_doubt}" in _metrics(proxy)
     assert not said and len(receiver.mails) == mails
@@ -478,7 +468,7 @@ def test_a_message_that_no_server_confirms_is_refused_and_deleted(tmp_path, stor
             proxy.wait_open()
             with Talk(proxy.address, source="192.0.2.1") as client:
                 assert _said(client, "Subject: second\r\n\r\nx\r\n").startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert [mail[2].partition("Subject: ")[2][:6] for mail in receiver.mails] == ["second"]
 
 
@@ -499,7 +489,7 @@ def test_a_message_of_chunks_takes_no_data_and_no_recipient(tmp_path, stores):
                 assert client.say("RSET").startswith("250 ")
                 client.mail()
                 assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert sink.counts["mails"] == 1
 
 
@@ -522,7 +512,7 @@ def test_no_chunk_can_look_like_the_end_of_a_message(tmp_path, stores, content, 
                 client.send(f"BDAT {len(message) - half} LAST\r\n{message[half:]}")
                 assert client.reply().startswith(code)
                 assert client.say("NOOP").startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert [mail[2].endswith(content) for mail in receiver.mails] == ([True] if code == "250 " else [])
 
 
@@ -541,7 +531,7 @@ def test_a_greeting_ends_an_open_transaction(tmp_path, stores, greeting):
                 assert client.say("RCPT TO:<second@d.example>").startswith("250 ")
                 assert client.say("DATA").startswith("354 ")
                 assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert [mail[:2] for mail in receiver.mails] == [("second@b.example", ["second@d.example"])]
 
 
@@ -554,7 +544,7 @@ def test_a_receiver_that_refuses_every_connection_gets_the_mail_later(tmp_path, 
             _sent(proxy, "<c@b.example>")
             wait_until(lambda: "delivery_retries_total 2" in _metrics(proxy), patience(20))
             closed.clear()
-            _is_empty(stores)
+            stores.wait_empty()
     assert [mail[:2] for mail in receiver.mails] == [("sender@a.example", ["c@b.example"])]
 
 
@@ -573,7 +563,7 @@ def test_a_gateway_that_was_replaced_ends_with_a_failure(tmp_path, stores):
                 assert 'ends cause="another gateway owns the queue"' in old.log()
                 new.wait_open()
                 _sent(new, "<c@b.example>")
-                _is_empty(stores)
+                stores.wait_empty()
         finally:
             old.process.kill()
     assert len(receiver.mails) == 1
@@ -599,7 +589,7 @@ def test_a_refused_recipient_is_told_to_the_sender_and_the_others_get_the_mail(t
         with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
             proxy.wait_open()
             _sent(proxy, "<nobody@b.example>", "<c@b.example>", "<quiet.nobody@b.example> NOTIFY=NEVER")
-            _is_empty(stores)
+            stores.wait_empty()
     first, notice = receiver.mails
     assert first[:2] == ("sender@a.example", ["c@b.example"])
     assert first[2].startswith("Received: from ") and first[2].endswith("Subject: the first\r\n\r\n.dots\r\n")
@@ -620,7 +610,7 @@ def test_a_notice_that_fails_is_dropped(tmp_path, stores):
         with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
             proxy.wait_open()
             _sent(proxy, "<c@b.example>")
-            _is_empty(stores)
+            stores.wait_empty()
     assert not receiver.mails
 
 
@@ -648,7 +638,7 @@ def test_a_notice_that_is_refused_repeats_no_delivery(tmp_path, stores):
             wait_until(lambda: receiver.mails and deferred(), patience(20), "a notice that is refused")
             limit("0")
             assert queue("retry", *deferred()).code == DONE
-            _is_empty(stores)
+            stores.wait_empty()
     assert [mail[1] for mail in receiver.mails] == [["c@b.example"], ["sender@a.example"]]
 
 
@@ -658,7 +648,7 @@ def test_a_recipient_that_is_put_off_is_tried_again_alone(tmp_path, stores):
         with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
             proxy.wait_open()
             _sent(proxy, "<busy@b.example>", "<c@b.example>")
-            _is_empty(stores)
+            stores.wait_empty()
     assert [mail[1] for mail in receiver.mails] == [["c@b.example"], ["busy@b.example"]]
 
 
@@ -671,7 +661,7 @@ def test_a_message_that_is_always_put_off_expires_and_its_sender_is_told(tmp_pat
             _sent(proxy, "<c@b.example>")
             wait_until(lambda: "notices_total 1" in _metrics(proxy), patience(20))
             told.clear()
-            _is_empty(stores)
+            stores.wait_empty()
     (sender, recipients, body), = receiver.mails
     assert (sender, recipients) == ("", ["sender@a.example"]) and "Status: 4.7.1" in body
 
@@ -707,7 +697,7 @@ def test_a_destination_is_stopped_and_started_over_a_restart(tmp_path, stores):
             _order(proxy, "start", name)
             wait_until(lambda: len(receiver.mails) == 2, patience(20), "both messages")
             _order(proxy, "rate", name, "0")
-            _is_empty(stores)  # an order that orders nothing is not kept
+            stores.wait_empty()  # an order that orders nothing is not kept
             assert csslctl("mail", "queue", "rate", name, "x", "--socket", str(proxy.control)).code == REFUSED
             assert csslctl("mail", "queue", "stop", "--socket", str(proxy.control)).code == USAGE
 
@@ -775,6 +765,6 @@ def test_an_operator_sees_holds_and_deletes_messages(tmp_path, stores):
             assert state.code == DONE and "in sync" in state.out and "mail, active" in state.out
             busy.clear()
             assert queue("release", first).code == DONE
-            _is_empty(stores)
+            stores.wait_empty()
             assert queue("what").code == USAGE and queue("hold").code == USAGE
     assert [mail[1] for mail in receiver.mails] == [["c@b.example"], ["c@b.example"], ["busy.first@b.example"]]

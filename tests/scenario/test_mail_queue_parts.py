@@ -6,7 +6,7 @@ from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.mail_queue import PathOfPorts
 from tests.lib.picky_receiver import PickyReceiver
-from tests.lib.queued_proxy import QueuedProxy, Stores
+from tests.lib.queued_proxy import QueuedProxy
 from tests.lib.smtp_proxy import Control
 from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
@@ -15,16 +15,6 @@ pytestmark = pytest.mark.tool("redis-server", "redis-cli")
 
 CONTENT = "Subject: x\r\n\r\n" + ("y" * 900 + "\r\n") * 250  # more than a fifth of the room, so that parts wait for each other
 ROOM = {"memory": "1MiB", "message_size": "256KiB"}
-
-
-@pytest.fixture(name="stores")
-def _stores(tmp_path):
-    with Stores(tmp_path) as stores:
-        yield stores
-
-
-def _is_empty(stores):
-    wait_until(lambda: stores.items() == [0, 0], patience(30), "an empty queue")
 
 
 def _domains(count):
@@ -48,10 +38,10 @@ def test_no_part_is_delivered_of_a_message_that_is_refused_in_the_end(tmp_path, 
         with QueuedProxy(tmp_path, stores, None, queue=queue, ports=(2525, receiver.address[1])) as proxy:
             proxy.wait_open()
             assert _sent(proxy, domains).startswith("452 4.3.1 ")
-            _is_empty(stores)
+            stores.wait_empty()
             assert not receiver.mails
             assert _sent(proxy, domains[1:]).startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert sorted(mail[1] for mail in receiver.mails) == sorted([f"c@{domain}"] for domain in domains[1:])
 
 
@@ -91,5 +81,5 @@ def test_stored_mail_has_a_bound_in_memory(tmp_path, stores):
                 proxy.wait_open()
                 client.mail()
                 assert client.say(content + ".").startswith("250 ")
-            _is_empty(stores)
+            stores.wait_empty()
     assert len(receiver.mails) == 19

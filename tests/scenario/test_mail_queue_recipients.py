@@ -5,24 +5,12 @@ import email
 import pytest
 
 from bench.experiments.ports import free_ports
-from tests.lib.build import patience
 from tests.lib.picky_receiver import PickyReceiver
-from tests.lib.queued_proxy import QueuedProxy, Stores
+from tests.lib.queued_proxy import QueuedProxy
 from tests.lib.smtp_proxy import Control
 from tests.lib.smtp_talk import Talk
-from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("redis-server", "redis-cli")
-
-
-@pytest.fixture(name="stores")
-def _stores(tmp_path):
-    with Stores(tmp_path) as stores:
-        yield stores
-
-
-def _is_empty(stores):
-    wait_until(lambda: stores.items() == [0, 0], patience(30), "an empty queue")
 
 
 def _metrics(proxy):
@@ -59,7 +47,7 @@ def test_a_receiver_of_few_recipients_at_a_time_gets_the_others_at_once(tmp_path
     with PickyReceiver(replies) as receiver:
         with QueuedProxy(tmp_path, stores, receiver.address, queue={"retry_first": "30min", "retry_last": "30min"}) as proxy:
             _sent(proxy, *(f"<{name}>" for name in names))
-            _is_empty(stores)
+            stores.wait_empty()
             assert "deliveries_split_total 3" in _metrics(proxy) and "delivery_retries_total 0" in _metrics(proxy)
     assert [mail[1] for mail in receiver.mails] == [names[0:2], names[2:4], names[4:6], names[6:]]
 
@@ -70,7 +58,7 @@ def test_a_recipient_that_is_refused_alone_fails_whatever_the_words(tmp_path, st
     with PickyReceiver(lambda line: reply if "full" in line else None) as receiver:
         with QueuedProxy(tmp_path, stores, receiver.address, queue={"retry_first": "30min", "retry_last": "30min"}) as proxy:
             _sent(proxy, "<c@b.example>", "<full@b.example>")
-            _is_empty(stores)
+            stores.wait_empty()
     assert [mail[1] for mail in receiver.mails] == [["c@b.example"], ["sender@a.example"]]
 
 
@@ -92,7 +80,7 @@ def test_a_notice_has_what_the_sender_named_and_no_byte_that_is_not_ascii(tmp_pa
             _sent(proxy, "<first@b.example> ORCPT=rfc822;F+2Bx@c.example", "<second@b.example> ORCPT=rfc822;x+0D+0AAction:+20none",
                   "<third@b.example>", sender="<sender@a.example> ENVID=a+2Bb+20c",
                   body="Subject: caf\u00e9 = " + "x" * 100 + " \r\nX-Second: y\r\n\r\nbody\r\n")
-            _is_empty(stores)
+            stores.wait_empty()
     notice, = receiver.mails
     assert notice[2].isascii() and not set(notice[2]) & set("\t\v\x1f")
     message, recipients, returned = _report(notice)
@@ -119,7 +107,7 @@ def test_a_notice_returns_as_much_as_the_sender_wants(tmp_path, stores, wanted, 
     with PickyReceiver(replies) as receiver:
         with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
             _sent(proxy, "<nobody@b.example>", sender=f"<sender@a.example> RET={wanted}", body=f"Subject: x\r\n\r\n{body}\r\n")
-            _is_empty(stores)
+            stores.wait_empty()
     notice, = receiver.mails
     _, _, returned = _report(notice)
     assert returned.get_content_type() == ("message/rfc822" if wanted == "FULL" else "text/rfc822-headers")
@@ -133,7 +121,7 @@ def test_a_sender_that_wants_to_hear_of_success_is_told_when_the_next_hop_sends_
         with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
             _sent(proxy, "<c@b.example> NOTIFY=SUCCESS,FAILURE", "<d@b.example>", "<e@b.example> NOTIFY=NEVER",
                   sender="<sender@a.example> RET=FULL")
-            _is_empty(stores)
+            stores.wait_empty()
             assert "delivered_total 2" in _metrics(proxy) and "failed_total 0" in _metrics(proxy)
     mail, notice = receiver.mails
     assert mail[1] == ["c@b.example", "d@b.example", "e@b.example"]
@@ -152,7 +140,7 @@ def test_a_next_hop_that_knows_reports_sends_them_itself(tmp_path, stores):
     with PickyReceiver(replies) as receiver:
         with QueuedProxy(tmp_path, stores, receiver.address) as proxy:
             _sent(proxy, "<c@b.example> NOTIFY=SUCCESS", sender="<sender@a.example> ENVID=one")
-            _is_empty(stores)
+            stores.wait_empty()
     assert len(receiver.mails) == 1
     assert "RCPT TO:<c@b.example> NOTIFY=SUCCESS" in commands and "MAIL FROM:<sender@a.example> ENVID=one" in commands
 
@@ -163,6 +151,6 @@ def test_a_notice_of_a_text_of_ours_names_no_server(tmp_path, stores):
         domains = [{"domain": domain, "next_hop": f"127.0.0.1:{port}"} for domain, port in zip(("a.example", "b.example"), ports)]
         with QueuedProxy(tmp_path, stores, None, queue={"port": ports[0], "expire": "1s", "domains": domains}, ports=ports) as proxy:
             _sent(proxy, "<c@b.example>")
-            _is_empty(stores)
+            stores.wait_empty()
     _, (recipient,), _ = _report(receiver.mails[0])
     assert recipient["Remote-MTA"] is None and recipient["Diagnostic-Code"].startswith("X-CSSL; 4")

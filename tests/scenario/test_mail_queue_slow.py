@@ -9,18 +9,12 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.mail import Sink
-from tests.lib.queued_proxy import QueuedProxy, Stores
+from tests.lib.queued_proxy import QueuedProxy
 from tests.lib.smtp_control import ask, counters
 from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("redis-server", "redis-cli")
-
-
-@pytest.fixture(name="stores")
-def _stores(tmp_path):
-    with Stores(tmp_path) as stores:
-        yield stores
 
 
 def _trickle(client):

@@ -12,7 +12,7 @@ import pytest
 from tests.lib.build import patience, scaled, sized
 from tests.lib.mail import CLEAN, Result, Sink, source_command
 from tests.lib.picky_receiver import PickyReceiver
-from tests.lib.queued_proxy import QueuedProxy, Stores
+from tests.lib.queued_proxy import QueuedProxy
 from tests.lib.smtp_proxy import Control
 from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
@@ -47,12 +47,6 @@ class Pair:
         assert not any(word in complaints for word in CLEAN), complaints
         with self.standby:
             pass
-
-
-@pytest.fixture(name="stores")
-def _stores(tmp_path):
-    with Stores(tmp_path) as stores:
-        yield stores
 
 
 def _delivered(proxy):

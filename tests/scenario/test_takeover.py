@@ -538,7 +538,6 @@ def test_the_only_agent_takes_back_what_it_had_when_it_stalled(start_cluster, ve
             backend.wait_for("/held")
             cluster.send_signal("a1", signal.SIGSTOP)
             wait_until(lambda: ragent(cluster, "links_up") == 0, patience(LOST_S + 2), "RAgent counts it as lost")
-            time.sleep(0.5)
             cluster.send_signal("a1", signal.SIGCONT)
             backend.wait_for("/held", 2)
             backend.release()

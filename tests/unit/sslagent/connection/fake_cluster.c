@@ -191,11 +191,6 @@ int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t mad
 	return connections_seen_knows(c->seen, id, made_ms);
 }
 
-void cluster_note_adopted(struct cluster *c, const struct connection_id *id, const struct seen_mark *at)
-{
-	connections_seen_note(c->seen, id, at, c->now_ms);
-}
-
 void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
 	const struct seen_mark *at, uint32_t read_generation)
 {
