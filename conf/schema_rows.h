@@ -40,6 +40,8 @@ extern const struct schema_row schema_listener_rows[];
 
 /* smtpproxy's `queue` (struct smtpproxy_queue). */
 extern const struct schema_map schema_smtpproxy_queue;
-extern const struct schema_word schema_some_tls_words[]; /* enum smtpproxy_tls, of domains and receivers */
+/* enum smtpproxy_tls, of domains and receivers; behind the first word, those of `outward` itself. */
+extern const struct schema_word schema_some_tls_words[];
+#define SCHEMA_OUTWARD_TLS_WORDS 1
 
 #endif

@@ -27,16 +27,6 @@ static const struct schema_word capture_words[] = {
 	{ "tproxy", SMTPPROXY_CAPTURE_TPROXY },
 	{ NULL },
 };
-static const struct schema_word tls_words[] = {
-	{ "none", SMTPPROXY_TLS_NONE },
-	{ "may", SMTPPROXY_TLS_MAY },
-	{ "encrypt", SMTPPROXY_TLS_ENCRYPT },
-	{ "verify", SMTPPROXY_TLS_VERIFY },
-	{ "dane", SMTPPROXY_TLS_DANE },
-	{ "dane-only", SMTPPROXY_TLS_DANE_ONLY },
-	{ NULL },
-};
-
 static const struct schema_word hook_words[] = {
 	{ "milter", SMTPPROXY_HOOK_MILTER },
 	{ "http", SMTPPROXY_HOOK_HTTP },
@@ -169,7 +159,8 @@ static const struct schema_row outward_rows[] = {
 			"of `sources`" },
 	{ "receivers", SCHEMA_LIST, ARRAY(smtpproxy_outward, receivers, receiver_count), .map = &receiver_map,
 		.max = NETS_MAX, .help = "what is known of some receivers; the first that has the address counts" },
-	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = tls_words, .fallback = "may",
+	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = &schema_some_tls_words[SCHEMA_OUTWARD_TLS_WORDS],
+		.fallback = "may",
 		.help = "STARTTLS toward receivers, unless their row in `receivers` or `queue.domains` says otherwise. "
 			"none: never; may: where it is offered, with any "
 			"certificate, and in clear for half an hour where TLS has failed; encrypt: always, with any "
