@@ -122,7 +122,7 @@ static void form_live(struct form *to, const struct live_part *l, const struct s
 	to->live.max_fragment = l->max_fragment;
 	to->live.remaining_s = l->remaining_s;
 	to->live.key_update_owed = l->key_update == KEY_UPDATE_OWED;
-	if (suite_has_record_nonce(cipher_suite_find(f->cipher_suite)))
+	if (cipher_suite_has_record_nonce(cipher_suite_find(f->cipher_suite)))
 		to->live.record_nonce = bytes_of(l->record_nonce, sizeof l->record_nonce);
 	if (live_part_has_token(l))
 		to->live.adopt_token = bytes_of(l->token, sizeof l->token);
@@ -284,7 +284,8 @@ static int take_live(const Cssl__Live *m, const struct session_facts *f, struct 
 	if (r)
 		return r;
 	take_exactly(&r, &m->connection_id, l->connection.bytes, sizeof l->connection.bytes);
-	take_exactly(&r, &m->record_nonce, l->record_nonce, suite_has_record_nonce(suite) ? sizeof l->record_nonce : 0);
+	take_exactly(&r, &m->record_nonce, l->record_nonce,
+		cipher_suite_has_record_nonce(suite) ? sizeof l->record_nonce : 0);
 	take_u16(&r, m->epoch, &l->epoch);
 	take_u16(&r, m->max_fragment, &l->max_fragment);
 	l->read_generation = m->read_generation;

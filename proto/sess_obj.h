@@ -26,7 +26,6 @@ void sess_obj_write_next_format(void);
 #define FAMILY_ID_LEN          16u
 #define TRAFFIC_SECRET_MAX     48u
 #define AEAD_KEY_MAX           32u
-#define AEAD_IV_LEN            12u
 #define NAME_MAX_LEN           255u
 #define SESSION_DER_MAX        24576u /* room for a large client certificate; larger sessions are counted and not shared */
 #define CERTIFICATE_MAX        SESSION_DER_MAX

@@ -13,11 +13,6 @@
 #define MASTER_SECRET_LEN  48u                 /* RFC 5246 8.1 */
 #define SEQUENCES_TLS12    (UINT64_C(1) << 48) /* above them the epoch stands in the explicit nonce */
 
-int suite_has_record_nonce(const struct cipher_suite *suite)
-{
-	return suite->protocol_version == TLS12 && suite->iv_len < AEAD_IV_LEN;
-}
-
 static int name_check(const char *name, size_t cap, size_t least)
 {
 	size_t len = strnlen(name, cap);

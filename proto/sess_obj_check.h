@@ -7,7 +7,4 @@
 /* 0; CSSL_E_TYPE: TLS version or suite unknown, or the two do not belong together; CSSL_E_TOO_LONG; CSSL_E_RANGE. */
 int sess_obj_check(const struct sess_obj *o);
 
-/* Does a live part of this suite carry R, the start of the explicit nonce? */
-int suite_has_record_nonce(const struct cipher_suite *suite);
-
 #endif

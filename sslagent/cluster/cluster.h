@@ -70,15 +70,15 @@ int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part);
 /* As in connections_seen.h, for connections that this agent saw or that a peer told of. */
 int cluster_claim(struct cluster *c, const struct connection_id *id, const struct seen_claim *claim);
 void cluster_leave(struct cluster *c, const struct connection_id *id, uint16_t epoch);
-void cluster_note(struct cluster *c, const struct connection_id *id, const struct seen_mark *at);
 int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t made_ms);
+
+/* Remember it, without a word to the peers. */
+void cluster_note(struct cluster *c, const struct connection_id *id, const struct seen_mark *at);
 
 /* Tell the peers, and remember. adopted: this agent owns the connection now, or its keys have changed. stopped: the
  * connection ended or rests; peers may drop its live part. */
 void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
 	const struct seen_mark *at, uint32_t read_generation);
-/* Remember it, without a word to the peers. */
-void cluster_note_adopted(struct cluster *c, const struct connection_id *id, const struct seen_mark *at);
 void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct connection_id *id,
 	const struct seen_mark *at, enum seen_stop stop);
 

@@ -439,11 +439,6 @@ int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t mad
 	return connections_seen_knows(c->seen, id, made_ms);
 }
 
-void cluster_note_adopted(struct cluster *c, const struct connection_id *id, const struct seen_mark *at)
-{
-	connections_seen_note(c->seen, id, at, cluster_now_ms());
-}
-
 void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
 	const struct seen_mark *at, uint32_t read_generation)
 {
@@ -451,7 +446,7 @@ void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct conn
 	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
 	Cssl__Adopted adopted = CSSL__ADOPTED__INIT;
 
-	cluster_note_adopted(c, id, at);
+	cluster_note(c, id, at);
 	if (!t)
 		return;
 	adopted.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)id->bytes };

@@ -217,7 +217,7 @@ static void note_sealed(struct connection *c)
 
 	if (connection_facts(c, &obj) < 0)
 		return;
-	if (!connection_epoch_is_in_nonces(obj.facts.cipher_suite))
+	if (!cipher_suite_has_record_nonce(cipher_suite_find(obj.facts.cipher_suite)))
 		cluster_note(c->home->cluster, &c->id, &sealed);
 	sess_obj_destroy(&obj);
 }

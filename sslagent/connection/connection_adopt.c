@@ -142,18 +142,12 @@ static enum live_start choose_start(struct connection_home *home, const struct a
 	return LIVE_CONTINUES;
 }
 
-int connection_epoch_is_in_nonces(uint16_t cipher_suite)
-{
-	const struct cipher_suite *suite = cipher_suite_find(cipher_suite);
-
-	return suite->protocol_version == TLS12_VERSION_WIRE && suite->iv_len != AEAD_IV_LEN;
-}
-
 static enum claim_start claim_start(const struct adoption *a)
 {
 	if (a->start == LIVE_CONTINUES)
 		return CLAIM_CONTINUES;
-	return connection_epoch_is_in_nonces(a->obj.facts.cipher_suite) ? CLAIM_FRESH : CLAIM_IN_DOUBT;
+	return cipher_suite_has_record_nonce(cipher_suite_find(a->obj.facts.cipher_suite)) ? CLAIM_FRESH
+											   : CLAIM_IN_DOUBT;
 }
 
 /* The last step before it owns the connection. */

@@ -459,7 +459,7 @@ void connection_pump(struct connection *c)
 	connection_hand_off_if_settled(c);
 }
 
-/* A client may ask for a KeyUpdate every second. Peers hear of the newest keys that often at most. */
+/* Peers hear of the newest keys that often at most; a client may ask for a KeyUpdate every second. */
 #define KEYS_TOLD_EVERY_MS 10000u
 
 /* No peer may use keys that are older than these. Those that could not be told yet are told with a later ACCEPTED. */
@@ -470,7 +470,7 @@ static void tell_keys(struct connection *c)
 
 	if (c->keys_told != KEYS_TOLD_NEVER && now_ms - c->keys_told_ms < KEYS_TOLD_EVERY_MS) {
 		c->keys_told = KEYS_UNTOLD;
-		cluster_note_adopted(c->home->cluster, &c->id, &at);
+		cluster_note(c->home->cluster, &c->id, &at);
 		return;
 	}
 	c->keys_told = KEYS_TOLD;

@@ -206,8 +206,6 @@ void connection_tell_peers(struct connection *c, const struct sess_obj *obj); /*
 int connection_send_copy(struct connection *c, enum live_moment moment);
 /* Where this agent's sealing is now, or stopped. */
 struct seen_mark connection_sealed_mark(const struct connection *c);
-/* 1 for TLS 1.2 with AES-GCM: each owner has nonces of its own, whatever the others sealed. */
-int connection_epoch_is_in_nonces(uint16_t cipher_suite);
 /* Who seals it, for a claim (connections_seen.h). */
 uint16_t connection_seal_owner(const struct connection *c);
 

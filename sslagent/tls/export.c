@@ -159,7 +159,7 @@ static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
 		return CSSL_E_STATE;
 	part->read_sequence = h->sealed_by_client;
 	part->write_sequence = 1;
-	if (suite->iv_len < AEAD_IV_LEN)
+	if (cipher_suite_has_record_nonce(suite))
 		memcpy(part->record_nonce, h->finished_nonce, sizeof part->record_nonce);
 	if (seen->len < key_schedule_block_len(suite))
 		return derive_key_block(h, suite);
@@ -185,7 +185,7 @@ static void audit_first_records(const struct handshake *h, const struct cipher_s
 		key_schedule_derive(schedule, suite, &d.keys);
 	for (; schedule && d.sequence < h->part.write_sequence; d.sequence++) {
 		live_nonce_from_sequence(&d, nonce);
-		if (suite->iv_len < AEAD_IV_LEN)
+		if (cipher_suite_has_record_nonce(suite))
 			memcpy(nonce + suite->iv_len, h->finished_nonce, sizeof h->finished_nonce);
 		audit_sealed_by_openssl(&s, (const uint8_t *)&d.sequence, sizeof d.sequence);
 	}

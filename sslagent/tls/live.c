@@ -145,7 +145,8 @@ static int is_unsafe(const struct cipher_suite *suite, const struct live_part *p
 		!mutant("position-unchecked"))
 		return 1; /* RAgent got the part after all records that were sealed before it */
 	/* ChaCha20 of TLS 1.2: neither an epoch nor a KeyUpdate can help */
-	return start == LIVE_TAKES_OVER && tls12 && suite->iv_len == AEAD_IV_LEN && !mutant("chacha20-taken-over");
+	return start == LIVE_TAKES_OVER && tls12 && !cipher_suite_has_record_nonce(suite) &&
+	       !mutant("chacha20-taken-over");
 }
 
 static int direction_start(
