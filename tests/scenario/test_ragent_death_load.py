@@ -49,7 +49,7 @@ def test_deaths_at_random_moments_under_load(start_cluster, request, options):
 @AS_MEASURED
 @pytest.mark.limit(1200)
 @LINKS
-def test_no_client_notices_many_deaths(start_cluster, request, options):
+def test_no_client_notices_many_deaths(start_cluster, request, record_property, options):
     """Idle connections, requests without pause, downloads, uploads and 20 handshakes a second: each connection goes on and each byte
     is right. A life serves for two seconds at least, so that the keeper follows it without a pause. Idle connections ask now
     and then, so that none meets its idle time-out."""
@@ -76,9 +76,11 @@ def test_no_client_notices_many_deaths(start_cluster, request, options):
         reports = {name: check_unharmed(load.stop(name)) for name in busy}
         check_unharmed(load.ask("idle"))
     clients_ms = {share: reports["keep"]["pause_us"][share] / 1000 for share in ("p50", "p99")}
-    print(f"{deaths} deaths; RAgent away, in ms: p50 {percentile(pauses, 0.5):.0f}, p99 {percentile(pauses, 0.99):.0f}, most {max(pauses):.0f}; "
-          f"clients waited, in ms: p50 {clients_ms['p50']:.0f}, p99 {clients_ms['p99']:.0f}; "
-          f"answers: { {name: report['answers'] for name, report in reports.items()} }")
+    answers = ", ".join(f"{report['answers']} of {name}" for name, report in reports.items())
+    figure = (f"{deaths} deaths; RAgent away for {percentile(pauses, 0.5):.0f} ms, p99 {percentile(pauses, 0.99):.0f}, at most "
+              f"{max(pauses):.0f}; clients waited {clients_ms['p50']:.0f} ms, p99 {clients_ms['p99']:.0f}; answers: {answers}")
+    print(figure)
+    record_property("figure", figure)
     assert cluster.status()["deaths"] == {"killed": deaths, "crashed": 0, "hung": 0}
     assert cluster.status()["at_deaths"]["went_on"] >= deaths * sized(200, 2000)
     assert percentile(pauses, 0.99) <= patience(300)
