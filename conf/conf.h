@@ -25,6 +25,7 @@ enum conf_policy { CONF_ROUND_ROBIN, CONF_WEIGHTED, CONF_LEAST_CONNECTIONS, CONF
 enum conf_live { CONF_LIVE_BROADCAST, CONF_LIVE_CARRIED };
 enum conf_switch { CONF_OFF, CONF_ON };
 enum conf_agent_loss { CONF_CLOSE, CONF_RECONNECT };
+enum conf_repeat { CONF_REPEAT_IDEMPOTENT, CONF_REPEAT_SAFE };
 /* Which ended connections make a line in the log. */
 enum conf_log_connections { CONF_LOG_SAMPLED, CONF_LOG_ALL, CONF_LOG_NONE };
 
@@ -189,6 +190,7 @@ struct conf_listener {
 	struct conf_smtp smtp;  /* service smtp */
 	uint32_t rest_after_ms; /* 0: never */
 	enum conf_agent_loss on_agent_loss;
+	enum conf_repeat repeat_requests; /* methods, RFC 9110 9.2.1 and 9.2.2 */
 	/* bytes of an answer that an agent may ask for again to go on with it; 0: none */
 	uint64_t repeat_downloads_len;
 	struct conf_alpn *alpn;

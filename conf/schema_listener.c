@@ -38,6 +38,8 @@ static const struct schema_word client_address_words[] = { { "told", CONF_CLIENT
 	{ "hidden", CONF_CLIENT_ADDRESS_HIDDEN }, { NULL, 0 } };
 static const struct schema_word agent_loss_words[] = { { "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT },
 	{ NULL } };
+static const struct schema_word repeat_words[] = { { "idempotent", CONF_REPEAT_IDEMPOTENT },
+	{ "safe", CONF_REPEAT_SAFE }, { NULL } };
 static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
 static const struct schema_word extended_master_secret_words[] = {
 	{ "required", CONF_EMS_REQUIRED },
@@ -170,6 +172,11 @@ const struct schema_row schema_listener_rows[] = {
 		.fallback = "close",
 		.help = "service tcp, a connection without a byte so far whose agent is lost. close: it ends; "
 			"reconnect: another agent connects to the backend" },
+	{ "repeat_requests", SCHEMA_WORD, FIELD(conf_listener, repeat_requests), .words = repeat_words,
+		.fallback = "idempotent",
+		.help = "service http, a request without a byte of its answer whose agent is lost. idempotent: another "
+			"agent asks again for GET, HEAD, OPTIONS and TRACE, and for PUT and DELETE if the lost process "
+			"is proved dead; safe: never for PUT and DELETE, which get 502 as POST does" },
 	{ "repeat_downloads", SCHEMA_SIZE, FIELD(conf_listener, repeat_downloads_len), .min = 1 * KIB, .max = 1 * TIB,
 		.off = "off", .fallback = "off",
 		.help = "service http, an answer to GET that is cut by the loss of its agent, and whose backend has no "

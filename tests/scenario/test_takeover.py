@@ -233,6 +233,25 @@ def test_a_repeatable_request_is_asked_again_when_its_process_is_dead(cluster, b
             client.heard(method, path)
 
 
+def test_only_safe_requests_are_asked_again_where_the_listener_says_so(start_cluster, backend):
+    cluster = start_cluster("--agents", "3", "--backend", backend.address, takeover=True,
+                            edit=edits.edits(edits.below("sf", "repeat_requests: safe"), edits.nobody_moves))
+    for method, times in ("GET", 2), ("PUT", 1), ("DELETE", 1):
+        path = f"/held/safe/{method}"
+        backend.hold()
+        with Client(cluster, "1.3") as client:
+            client.ask(method, path)
+            backend.wait_for(path)
+            with lost(cluster, client.owner):
+                if times == 1:
+                    assert_bad_gateway(client)
+                backend.wait_for(path, times)
+                backend.release()
+                if times == 2:
+                    client.heard(method, path)
+        assert backend.count(path) == times
+
+
 def test_a_killed_process_with_a_thread_in_the_kernel_is_not_known_dead(cluster, backend):
     path = "/held/lives-on"
     backend.hold()

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "conf/conf.h"
 #include "proto/error.h"
 #include "sslagent/service/http/http_follower.h"
 #include "sslagent/service/http/http_notes.h"
@@ -178,7 +179,11 @@ static enum service_repeat repeat(const struct service *s)
 		[HTTP_REPEAT_NEVER] = SERVICE_REPEAT_NEVER,
 	};
 
-	return by_methods[s->state ? http_repeat(s->state) : (enum http_repeat)own_read(s)->past.repeat];
+	const enum http_repeat methods = s->state ? http_repeat(s->state) : (enum http_repeat)own_read(s)->past.repeat;
+
+	if (methods == HTTP_REPEAT_IF_ALONE && s->listener && s->listener->repeat_requests == CONF_REPEAT_SAFE)
+		return SERVICE_REPEAT_NEVER;
+	return by_methods[methods];
 }
 
 #define WORDS(text)                                                                                                    \
