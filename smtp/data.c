@@ -13,6 +13,7 @@
 
 enum state { BEGIN, BEGIN_CR, DOT, DOT_CR, INSIDE, INSIDE_CR, OVER };
 enum ending { BY_LF, BY_CR, BY_CRLF };
+enum nul { NUL_NONE, NUL_FIRST, NUL_BEHIND_DOT }; /* at the head of the line, which has at most a dot beside it */
 
 static const char *const texts[SMTP_DATA_FLAW_COUNT] = {
 #define X(name, text) [SMTP_DATA_##name] = text,
@@ -60,7 +61,7 @@ static void end_line(struct smtp_data *d, enum ending by, uint64_t at)
 	}
 	d->state = BEGIN;
 	d->before = (uint8_t)by;
-	d->nul = 0;
+	d->nul = NUL_NONE;
 }
 
 /* A line with a dot alone ends. */
@@ -91,7 +92,8 @@ static void take_inner(struct smtp_data *d, char c)
 {
 	if (c == 0) {
 		note(d, SMTP_DATA_NUL);
-		d->nul = d->state != INSIDE; /* a server that drops NUL sees a line without it */
+		if (d->state != INSIDE && d->nul == NUL_NONE) /* a server that drops NUL sees a line without it */
+			d->nul = d->state == DOT ? NUL_BEHIND_DOT : NUL_FIRST;
 		return;
 	}
 	if (d->state == BEGIN && c == '.') {
@@ -99,11 +101,12 @@ static void take_inner(struct smtp_data *d, char c)
 		d->state = DOT;
 		return;
 	}
-	/* Without the first dot, which may be an added one, the NUL stands before a lone dot. */
-	if (d->state == DOT && c == '.' && d->nul)
+	if (d->state == DOT && c == '.' && d->nul == NUL_BEHIND_DOT) { /* a lone dot, when the first one is removed */
+		d->nul = NUL_FIRST;
 		return;
+	}
 	d->state = INSIDE;
-	d->nul = 0;
+	d->nul = NUL_NONE;
 }
 
 static const uint8_t pending_cr[] = { [BEGIN] = BEGIN_CR, [DOT] = DOT_CR, [INSIDE] = INSIDE_CR };

@@ -158,6 +158,8 @@ END_TEST
 
 START_TEST(nul_is_told)
 {
+	ck_assert_uint_eq(FOLLOW("a\r\n\0..\r\n.\r\n", 0).flaws, SMTP_DATA_BIT(SMTP_DATA_NUL));
+	ck_assert_uint_eq(FOLLOW("a\r\n.\0..\r\n.\r\n", 0).flaws, SMTP_DATA_BIT(SMTP_DATA_NUL));
 	ck_assert_uint_eq(FOLLOW("ab\0c\r\n.\r\n", 0).flaws, SMTP_DATA_BIT(SMTP_DATA_NUL));
 	struct outcome o = FOLLOW("ab\0c\r\n.\r\n", SMTP_DATA_BIT(SMTP_DATA_NUL));
 	ck_assert_int_eq(o.event, SMTP_DATA_BAD);
