@@ -32,8 +32,16 @@ static void work(struct turn_share *t)
 		t->go_on(waiter->holder);
 	}
 	t->line = TURN_SHARE_RESTS;
-	if (t->first)
-		sched_yield(); /* on a busy processor: let the processes run that exchange records with this thread */
+}
+
+/* On a busy processor: let the processes run that exchange records with this thread. A turn's end has several passes.
+ */
+static void yield_once(struct turn_share *t)
+{
+	if (t->yielded == t->turn)
+		return;
+	t->yielded = t->turn;
+	sched_yield();
 }
 
 static void on_turn_end(struct turn_end *end)
@@ -41,8 +49,11 @@ static void on_turn_end(struct turn_end *end)
 	struct turn_share *t = container_of(end, struct turn_share, at_turn_end);
 
 	begin_turn(t);
-	if (t->flushed == t->turn)
+	if (t->flushed == t->turn) {
 		work(t);
+		if (t->first)
+			yield_once(t);
+	}
 	t->flushed = t->turn;
 	if (t->first)
 		worker_at_turn_end(t->worker, end);

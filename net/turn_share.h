@@ -29,6 +29,7 @@ struct turn_share {
 	uint64_t worked_ns;          /* in this turn */
 	uint32_t turn;
 	uint32_t flushed;                                 /* the turn that has sent its output */
+	uint32_t yielded;                                 /* the turn that has given the processor away */
 	enum { TURN_SHARE_RESTS, TURN_SHARE_WORKS } line; /* WORKS: within @go_on */
 };
 

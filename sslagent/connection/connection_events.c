@@ -292,8 +292,7 @@ static inline void react_and_weigh(struct connection *c, struct connection_event
 
 static int is_established(const struct connection *c)
 {
-	return c->state != CONNECTION_HANDSHAKING &&
-	       (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;
+	return connection_serves(c) && (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;
 }
 
 void connection_records(struct connection *c, const struct tls_record *records, size_t count)

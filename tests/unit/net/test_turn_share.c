@@ -1,4 +1,5 @@
 /* test_turn_share.c: facts of the line in which long work waits for its share of a loop turn. */
+#include <sched.h>
 #include <string.h>
 
 #include "fixture.h"
@@ -18,6 +19,14 @@ static struct turn_share share;
 static struct job jobs[JOBS];
 static unsigned worked;
 static uint64_t cost_ns;
+static unsigned yields;
+
+/* In place of the C library's. */
+int sched_yield(void)
+{
+	yields++;
+	return 0;
+}
 
 static void go_on(void *holder)
 {
@@ -93,6 +102,19 @@ START_TEST(each_turn_does_its_share_in_the_order_of_arrival)
 		ck_assert_uint_eq(jobs[i].place, i + 1);
 	for (unsigned i = 1; i < JOBS; i++)
 		ck_assert_uint_eq(jobs[i].turn, jobs[i - 1].turn + 1); /* the loop did not sleep */
+}
+END_TEST
+
+START_TEST(a_turn_gives_the_processor_away_once_and_only_while_some_wait)
+{
+	set_up();
+	yields = 0;
+	enter_all();
+	wait_until(worked == JOBS);
+	ck_assert_uint_eq(yields, JOBS - 1);
+	turn_share_enter(&share, &jobs[0].waiter, &jobs[0]);
+	wait_until(worked == JOBS + 1);
+	ck_assert_uint_eq(yields, JOBS - 1);
 }
 END_TEST
 
@@ -172,6 +194,7 @@ int main(void)
 		the_share_is_large_while_nobody_else_has_work,
 		no_work_passes_those_who_wait,
 		each_turn_does_its_share_in_the_order_of_arrival,
+		a_turn_gives_the_processor_away_once_and_only_while_some_wait,
 		short_work_shares_a_turn,
 		one_that_waits_keeps_its_place,
 		one_that_left_is_not_worked_on,
