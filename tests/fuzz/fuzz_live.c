@@ -13,6 +13,7 @@
 static struct live_pair pair;
 static uint8_t record[FORGED_RECORD_MAX];
 static uint64_t now_ms;
+static uint64_t client_ms; /* a client of this kind knows no limit on KeyUpdates */
 
 /* The client gets the bytes that the agent sealed. */
 static void client_reads(ptrdiff_t len, enum live_content expected, const uint8_t *data, size_t data_len)
@@ -20,7 +21,8 @@ static void client_reads(ptrdiff_t len, enum live_content expected, const uint8_
 	struct live_record got;
 
 	MUST(len > 0 && (size_t)len <= TLS_RECORD_MAX);
-	MUST(live_open_bytes(pair.reader, record, (size_t)len, 0, &got) == 0);
+	client_ms += LIVE_KEY_UPDATE_EVERY_MS;
+	MUST(live_open_bytes(pair.reader, record, (size_t)len, client_ms, &got) == 0);
 	MUST(got.content == expected);
 	if (expected == LIVE_DATA)
 		MUST(got.len == data_len && (data_len == 0 || memcmp(got.data, data, data_len) == 0));
@@ -192,7 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	uint16_t suite = suites[wire_u8(&in) % count].id;
 	uint8_t settings = wire_u8(&in);
 
-	now_ms = 0;
+	now_ms = client_ms = 0;
 	MUST(live_pair_start(&pair, suite, fragments[settings & 3]) == 0);
 	if (settings & 4)
 		live_pool_limit_records(pair.pool, 3);
