@@ -17,6 +17,9 @@
  * socket are those in the slot. One that is found RESTORING belongs to a connection whose restoring ended the process:
  * it is given up.
  *
+ * It has no format number: all lives are forks of one keeper, so they have the same code. A new program (--replace) has
+ * a table of its own and gets the connections by the handover.
+ *
  * RAgent can be attacked, so the next one believes nothing of this memory without a check of its range.
  */
 #ifndef CSSL_RAGENT_TABLE_H
