@@ -332,6 +332,8 @@ static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 	struct source_session *s = (struct source_session *)w;
 	struct smtp_line line;
 	size_t at = 0, taken;
+	if (s->state != SOURCE_IS_READY && s->state != SOURCE_IS_CLOSING) /* READY: the deadline is that of a pause */
+		expect_progress(s);
 	if (prepare_reader(s, data, len) < 0) {
 		source_session_fail(s, SOURCE_LOST, place(s), "out of memory");
 		return len;

@@ -150,6 +150,21 @@ def test_delays_and_tarpits_take_their_time():
     assert result.latency["rcpt"]["min_us"] >= 20000 * len("250 2.0.0 Ok\r")
 
 
+@pytest.mark.parametrize("server,options", [(["--delay", "rcpt:0.1"], ["-r", "20", "--pipelining"]), (["--tarpit", "mail:0.15"], [])],
+                         ids=["one reply after another", "byte by byte"])
+def test_a_server_that_answers_slowly_is_not_given_up(server, options):
+    with Sink(*server) as sink:
+        result = source(sink.address, "--timeout", "1", *options)
+    assert_all_came(result, sink, 1)
+    assert result.counts["timeouts"] == 0 and result.seconds > 1.5
+
+
+def test_a_server_that_does_not_answer_is_given_up():
+    with Sink("--delay", "rcpt:1000") as sink:
+        result = source(sink.address, "--timeout", "0.3")
+    assert result.counts["timeouts"] == result.counts["failed"] == 1 and result.errors == {"RCPT: no progress": 1}
+
+
 def test_connections_above_the_limit_are_told_or_wait():
     with Sink("--max-connections", "3") as told:
         result = source(told.address, "-s", "8", "-m", "8", "-d", "--keep-going", "-w", "0.2")
