@@ -152,6 +152,11 @@ static void on_decision_due(struct sink_session *s)
 		sink_session_go_on(s);
 }
 
+static int can_be_told(const struct sink_session *s)
+{
+	return s->wire.state != SMTP_WIRE_SHAKING && s->state >= SINK_IN_COMMANDS && s->state <= SINK_IN_CHUNK;
+}
+
 static void on_deadline(struct deadline *d)
 {
 	struct sink_session *s = container_of(d, struct sink_session, deadline);
@@ -164,7 +169,7 @@ static void on_deadline(struct deadline *d)
 		return;
 	}
 	sink_session_count(s, SINK_IDLE);
-	if (s->state == SINK_IN_COMMANDS && s->wire.state != SMTP_WIRE_SHAKING)
+	if (can_be_told(s))
 		sink_session_say_own(s, SINK_STEP_OTHER, SMTP_OWN_TIMED_OUT, SINK_CLOSES);
 	else
 		sink_session_close(s);
@@ -341,6 +346,8 @@ static size_t on_plain(struct smtp_wire *w, const char *data, size_t len)
 	struct sink_session *s = (struct sink_session *)w;
 	size_t at = 0;
 	enum smtp_wire_state before = (enum smtp_wire_state)w->state;
+	if (reads(s)) /* otherwise the deadline is that of a reply or a decision */
+		sink_session_expect_something(s);
 	while (at < len && reads(s) && w->state == before && !w->wants_more)
 		at += take(s, data + at, len - at);
 	return at;

@@ -337,6 +337,34 @@ def test_silent_clients_are_sent_away():
     assert said.endswith(b"421 4.4.2 Timed out\r\n") and sink.counts["idle"] == 1
 
 
+def say_slowly(address, *pieces):
+    """Begins a mail, sends pieces 0.3 s apart, and returns all that the server says until its end."""
+    with socket.create_connection(address, timeout=patience(10)) as client:
+        client.sendall(b"EHLO a\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n")
+        for piece in pieces:
+            client.sendall(piece)
+            time.sleep(0.3)
+        return b"".join(iter(lambda: client.recv(1000), b"")).decode()
+
+
+@pytest.mark.parametrize("pieces", [
+    [b"DATA\r\n", *[b"line\r\n"] * 5, b".\r\nQUIT\r\n"], [b"BDAT 30 LAST\r\n", *[b"line\r\n"] * 5, b"QUIT\r\n"],
+    [b"DATA\r\n", b"line\r\n.\r\n", b"N", b"O", b"O", b"P", b"\r\nQUIT\r\n"]], ids=["DATA", "BDAT", "a command"])
+def test_clients_that_send_slowly_are_not_silent(pieces):
+    with Sink("--idle", "1") as sink:
+        said = say_slowly(sink.address, *pieces)
+    assert said.endswith("221 2.0.0 Bye\r\n"), said
+    assert sink.counts["mails"] == 1 and sink.counts["idle"] == sink.counts["cut"] == 0
+
+
+@pytest.mark.parametrize("pieces", [[b"DATA\r\n", b"line\r\n"], [b"BDAT 30 LAST\r\n", b"line\r\n"]], ids=["DATA", "BDAT"])
+def test_clients_that_fall_silent_in_a_mail_are_told(pieces):
+    with Sink("--idle", "0.5") as sink:
+        said = say_slowly(sink.address, *pieces)
+    assert said.endswith("421 4.4.2 Timed out\r\n"), said
+    assert sink.counts["mails"] == 0 and sink.counts["idle"] == sink.counts["cut"] == 1
+
+
 # what a client may do wrong
 
 def talk(address, *pieces):
