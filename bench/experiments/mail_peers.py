@@ -13,6 +13,7 @@ from bench.experiments.load import BENCH, LoadError
 from bench.experiments.mail_room import tools
 from bench.experiments.peers import Place
 from bench.experiments.ports import free_ports
+from bench.experiments.processes import cpu_ns
 
 RUN_SECONDS = 300
 LOOK_S = 0.02
@@ -65,14 +66,23 @@ connect = {host}:{sink}
 """
 
 def used_ns(pids):
-    """CPU time of processes, including threads that have ended (stunnel has one for each connection); as exact as the kernel's
-    tick."""
-    ticks = 0
-    for pid in pids:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-            fields = f.read().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks * TICK_NS
+    """CPU time of processes. Exact, but with threads that have ended (stunnel has one for each connection) only as exact as the
+    kernel's tick."""
+    return sum(max(_living_ns(pid), _ticks_ns(pid)) for pid in pids)
+
+
+def _living_ns(pid):
+    """Of the threads that live. One of them may end while this looks."""
+    try:
+        return cpu_ns([pid])
+    except OSError:
+        return 0
+
+
+def _ticks_ns(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * TICK_NS
 
 
 class MailPlace(Place):
