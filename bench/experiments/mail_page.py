@@ -25,8 +25,9 @@ true median with a certainty of 95 % (of fewer than six rounds it is from the le
 """
 
 PAIR_NOTE = """\
-{mails:,} mails, elapsed time of the source from its start to its end, median of {rounds} rounds. *KB a session*: what the greatest
-resident memory at 1,000 sessions is above that at one, for each session more. *keep*: one connection for all mails of a session (`-d`)."""
+{mails:,} mails, elapsed time of the source from its start to its end, median of {count} runs each, in turns. *KB a session*: what the
+greatest resident memory at 1,000 sessions is above that at one, for each session more. *keep*: one connection for all mails of a session
+(`-d`)."""
 
 WORK_NOTE = """\
 One connection, one handshake and one mail of {mail_bytes:,} bytes for each session, {at_once} at once. *CPU* is of all server
@@ -125,7 +126,8 @@ def latency_table(runs):
 def markdown(report):
     pairs, runs, at_once = report["pairs"], report["runs"], report["at_once"]
     lines = ["# What sending mail costs", "", INTRODUCTION, *machine_lines(report["machine"]), f"- rounds: {report['rounds']}"]
-    lines += ["", "## Our tools beside Postfix's", "", PAIR_NOTE.format(mails=pairs[0]["mails"], rounds=report["rounds"]), "",
+    in_turns = 1 + max(run["round"] for run in pairs)
+    lines += ["", "## Our tools beside Postfix's", "", PAIR_NOTE.format(mails=pairs[0]["mails"], count=in_turns), "",
               *pair_table(pairs), "", *memory_table(pairs)]
     lines += ["", "## Termination of TLS", "", WORK_NOTE.format(**report), ""]
     lines += [*ratio_table(runs, at_once), "", "## Time of one session", "", LATENCY_NOTE, "", *latency_table(runs), "", "## Costs"]

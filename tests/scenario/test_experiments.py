@@ -57,6 +57,7 @@ def test_mail_is_sent_through_every_tier(tmp_path):
     for run in report["runs"]:
         resumable = run["mails"] - run["sessions"] if run["work"].endswith("resumed") else 0
         assert (run["full"], run["resumed"]) == (run["mails"] - resumable, resumable), run
+    assert len({run["round"] for run in report["pairs"]}) == 3
     assert "| implicit TLS, TLS 1.3, full | nginx mail |" in text
 
 
