@@ -11,7 +11,7 @@ from bench.experiments import machine
 from bench.experiments.cluster import ROOT
 from bench.experiments.compare_works import TLS12, TLS13
 from bench.experiments.load import LoadError
-from bench.experiments.mail_page import markdown
+from bench.experiments.mail_page import OURS, STARTTLS, is_judged, markdown
 from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, postfix_tool, source, timed,
                                           used_ns)
 from bench.experiments.report import save, say
@@ -26,10 +26,12 @@ PAIRS = ["cssl-bench", "Postfix"]
 
 @dataclasses.dataclass
 class System:
-    """A server of TLS, with a port for each kind: {"starttls" or "implicit": port}; and the processes that do the work."""
+    """A server of TLS, with a port for each kind: {"starttls" or "implicit": port}; the processes of the front, which is between the
+    client and the mail server, and those of the mail server."""
     name: str
     ports: dict
-    pids: list
+    front: list
+    mail_server: list
 
 
 # The pairs
@@ -64,15 +66,22 @@ def systems(folder):
         sink, sink_pids = place.sink("sink")
         cluster = stack.enter_context(MailCluster(folder / "cluster", (place.host, sink)))
         tls = cluster.tls["ecdsa"]
-        direct = {kind: place.sink(f"direct-{kind}", "--cert", tls[0], "--key", tls[1], *options)
-                  for kind, options in (("starttls", ()), ("implicit", ("--tls",)))}
-        found = [System("CSSL", cluster.mail, cluster.pids),
-                 System("nginx mail", *place.nginx_mail("nginx", tls, sink)), System("stunnel", *place.stunnel("stunnel", tls, sink))]
+        found = [System(OURS, cluster.mail, cluster.pids, sink_pids),
+                 System("nginx mail", *place.nginx_mail("nginx", tls, sink), sink_pids),
+                 System("stunnel", *place.stunnel("stunnel", tls, sink), sink_pids)]
         with place.in_turns():
-            found += [System("nginx mail in turns", *place.nginx_mail("nginx-in-turns", tls, sink)),
-                      System("stunnel in turns", *place.stunnel("stunnel-in-turns", tls, sink))]
-        found.append(System("direct", {kind: port for kind, (port, _) in direct.items()}, sum((p for _, p in direct.values()), [])))
-        yield found, sink_pids
+            found += [System("nginx mail in turns", *place.nginx_mail("nginx-in-turns", tls, sink), sink_pids),
+                      System("stunnel in turns", *place.stunnel("stunnel-in-turns", tls, sink), sink_pids)]
+        yield [*found, direct(place, tls)]
+
+
+def direct(place, tls):
+    """Mail servers that terminate TLS by themselves."""
+    ports, pids = {}, []
+    for kind, options in (("starttls", ()), ("implicit", ("--tls",))):
+        ports[kind], started = place.sink(f"direct-{kind}", "--cert", tls[0], "--key", tls[1], *options)
+        pids += started
+    return System("direct", ports, [], pids)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +92,7 @@ class Work:
 
     @property
     def name(self):
-        how = "STARTTLS" if self.kind == "starttls" else "implicit TLS"
+        how = STARTTLS if self.kind == "starttls" else "implicit TLS"
         return f"{how}, TLS {self.tls.version}, {'resumed' if self.resumed else 'full'}"
 
     def options(self):
@@ -104,28 +113,38 @@ def _check(work, system, result, sessions):
     return full - sessions <= (1 - RESUMED_LEAST) * (full + resumed - sessions)
 
 
-def measure(work, system, sink_pids, sessions, mails):
-    before, sink_before = used_ns(system.pids), used_ns(sink_pids)
+def measure(work, system, sessions, mails):
+    before = [used_ns(pids) for pids in (system.front, system.mail_server)]
     result = source(system.ports[work.kind], "-s", sessions, "-m", mails, "-l", MAIL_BYTES, *work.options())
-    used, sink_used = used_ns(system.pids) - before, used_ns(sink_pids) - sink_before
+    after = [used_ns(pids) for pids in (system.front, system.mail_server)]
+    front_us, mail_server_us = ((b - a) / mails / 1000 for a, b in zip(before, after))
     resumes = _check(work, system, result, sessions)
     message = result["latency"]["message"]
-    return {"work": work.name, "system": system.name, "sessions": sessions, "mails": mails, "server_us": used / mails / 1000,
-            "sink_us": sink_used / mails / 1000, "full": result["counts"]["full"], "resumed": result["counts"]["resumed"],
+    return {"work": work.name, "system": system.name, "sessions": sessions, "mails": mails, "front_us": front_us,
+            "mail_server_us": mail_server_us, "full": result["counts"]["full"], "resumed": result["counts"]["resumed"],
             "resumes": not work.resumed or resumes, "per_s": mails / result["seconds"], "p50_us": message["p50_us"],
             "p99_us": message["p99_us"]}
 
 
-def measure_termination(found, sink_pids, rounds, sessions, mails):
-    """Many sessions at once; and one session at a time, to see how much a tier adds to its time."""
+def measure_work(work, found, number, sessions, mails):
+    """Many sessions at once, and in the first turn one session at a time, to see how much a tier adds to its time. Systems that a
+    target is about have further turns."""
+    able = [system for system in found if work.kind in system.ports]
+    for turn in range(TURNS):
+        taking_part = [s for s in able if turn == 0 or is_judged(work.name, s.name)]
+        first = (number + turn) % max(len(taking_part), 1)
+        for system in taking_part[first:] + taking_part[:first]:
+            where = {"round": number, "turn": turn}
+            yield {**where, **measure(work, system, sessions, mails)}
+            if turn == 0:
+                yield {**where, **measure(work, system, 1, max(5, mails // 100))}
+
+
+def measure_termination(found, rounds, sessions, mails):
     runs = []
     for number in range(rounds):
         for work in WORKS:
-            able = [system for system in found if work.kind in system.ports]
-            turned = able[number % len(able):] + able[:number % len(able)]
-            for system in turned:
-                runs.append({"round": number, **measure(work, system, sink_pids, sessions, mails)})
-                runs.append({"round": number, **measure(work, system, sink_pids, 1, max(5, mails // 40))})
+            runs += measure_work(work, found, number, sessions, mails)
             say(f"round {number + 1} of {rounds}: {work.name}")
     return runs
 
@@ -143,8 +162,8 @@ def main(options):
     with MailPlace(folder / "pairs") as place:
         pairs = measure_pairs(place, options.rounds, 100 if options.quick else 10000)
     sessions, mails = (10, 40) if options.quick else (AT_ONCE, 2000)
-    with systems(folder) as (found, sink_pids):
-        runs = measure_termination(found, sink_pids, options.rounds, sessions, mails)
+    with systems(folder) as found:
+        runs = measure_termination(found, options.rounds, sessions, mails)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "at_once": sessions, "mail_bytes": MAIL_BYTES,
               "pairs": pairs, "runs": runs}
     save(options, report, markdown(report))

@@ -57,6 +57,12 @@ def test_mail_is_sent_through_every_tier(tmp_path):
     for run in report["runs"]:
         resumable = run["mails"] - run["sessions"] if run["work"].endswith("resumed") else 0
         assert (run["full"], run["resumed"]) == (run["mails"] - resumable, resumable), run
+        assert run["mail_server_us"] > 0 and (run["front_us"] == 0) == (run["system"] == "direct") or "stunnel" in run["system"], run
+    # What has a target has more pairs than there are rounds.
+    turns = {(run["work"], run["system"], run["turn"]) for run in report["runs"] if run["sessions"] > 1}
+    for name in ("STARTTLS, TLS 1.3, full", "STARTTLS, TLS 1.2, resumed"):
+        assert {turn for work, system, turn in turns if (work, system) == (name, "nginx mail in turns")} == {0, 1, 2}
+    assert {turn for work, system, turn in turns if work.startswith("implicit") or system == "stunnel"} == {0}
     assert len({run["round"] for run in report["pairs"]}) == 3
     assert "| implicit TLS, TLS 1.3, full | nginx mail |" in text
 
