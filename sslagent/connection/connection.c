@@ -209,17 +209,13 @@ void connection_let_go_owned(struct connection *c, struct connection_event *e)
 	connection_release(c, e->reason);
 }
 
-/* Here at least nobody goes back behind it. */
+/* Here at least nobody goes back behind it, also when memory is short. */
 static void note_sealed(struct connection *c)
 {
 	const struct seen_mark sealed = connection_sealed_mark(c);
-	struct sess_obj obj;
 
-	if (connection_facts(c, &obj) < 0)
-		return;
-	if (!cipher_suite_has_record_nonce(cipher_suite_find(obj.facts.cipher_suite)))
+	if (!live_has_record_nonce(c->live))
 		cluster_note(c->home->cluster, &c->id, &sealed);
-	sess_obj_destroy(&obj);
 }
 
 void connection_superseded(void *ctx, const struct connection_id *id, uint16_t of)

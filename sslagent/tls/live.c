@@ -306,6 +306,11 @@ struct live_position live_position(const struct live *l)
 		.write_sequence = l->write.sequence };
 }
 
+int live_has_record_nonce(const struct live *l)
+{
+	return cipher_suite_has_record_nonce(l->suite);
+}
+
 uint16_t live_epoch(const struct live *l)
 {
 	return l->epoch;

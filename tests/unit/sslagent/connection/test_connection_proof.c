@@ -220,6 +220,24 @@ START_TEST(a_takeover_does_not_go_back_behind_new_keys)
 }
 END_TEST
 
+/* Also when there is no memory to read what the handshake agreed on. In TLS 1.2 the epoch makes nonces fresh. */
+START_TEST(who_is_superseded_does_not_go_back_behind_what_it_sealed)
+{
+	const int is_tls13 = _i & 1;
+
+	keep("http", &a1, tls_version(is_tls13));
+	ask_and_answer();
+	struct connection *c = fake_owner(&r);
+	const struct seen_mark sealed = connection_sealed_mark(c);
+	if (_i & 2)
+		memset(c->facts, 0xff, c->facts_len);
+	connection_superseded(&a1.worker, &r.id, 2);
+	ck_assert_uint_eq(counted(COUNT_OWNERS_SUPERSEDED), 1);
+	const struct seen_claim below = { .at = { 3, 0, sealed.write_sequence - 1 }, .start = CLAIM_IN_DOUBT };
+	ck_assert_int_eq(cluster_claim(&a1.cluster, &r.id, &below), is_tls13 ? CSSL_E_UNSAFE : 0);
+}
+END_TEST
+
 /* --- doubt --- */
 
 static const Cssl__Cause continuing[] = { CSSL__CAUSE__CAUSE_WAKE, CSSL__CAUSE__CAUSE_HAND_OFF, CSSL__CAUSE__CAUSE_MOVE,
@@ -371,6 +389,7 @@ int main(void)
 		{ a_takeover_does_not_begin_before_what_was_sealed, 3 },
 		{ in_tls_12_a_takeover_may, 2 },
 		{ a_takeover_does_not_go_back_behind_new_keys, 0 },
+		{ who_is_superseded_does_not_go_back_behind_what_it_sealed, 4 },
 		{ without_a_freeze_new_keys_come_first_whatever_the_cause, FACTS_LEN(continuing) },
 		{ without_a_freeze_tls_1_2_goes_on_in_another_part_of_the_nonces, FACTS_LEN(continuing) },
 		{ without_a_freeze_what_could_repeat_a_nonce_is_refused, FACTS_LEN(continuing) },
