@@ -151,6 +151,8 @@
 		"Streams that waited for the next link of RAgent or of its next process")                              \
 	X(STREAMS_REATTACHED, "streams_reattached", MONOTONIC, "Parked streams that went on on the next link")         \
 	X(STREAMS_NOT_REATTACHED, "streams_not_reattached", MONOTONIC, "Parked streams that waited in vain")           \
+	X(STREAMS_ADOPTED_ANEW, "streams_adopted_anew", MONOTONIC,                                                     \
+		"Parked streams that ended because RAgent asked this agent to adopt their connection")                 \
 	X(REATTACHES_REFUSED, "reattaches_refused", MONOTONIC,                                                         \
 		"Streams that a RAgent asked for in vain: unknown, of another RAgent, or of another epoch")            \
 	X(HELD_GIVEN_UP, "held_given_up", MONOTONIC,                                                                   \

@@ -113,5 +113,7 @@ int link_may_park(const struct link *l);
 void link_park(struct link *l);
 /* PARKED: it is over. */
 void link_end_parked(struct link *l);
+/* If it is PARKED: it is over once it has no stream any more. */
+void link_end_parked_if_empty(struct link *l);
 
 #endif

@@ -1,12 +1,13 @@
 /* link_parked.c: streams that outlive their link. When RAgent's process dies, or the network breaks the link, the
  * client's connection is still open, and RAgent goes on with it on another link. So the streams wait, paused: their
  * connections open no record, read no backend and seal no answer. A stream goes on only for a link that shows the same
- * proof, and under the same epoch.
+ * proof, and under the same epoch. It ends if its time is over, or if RAgent asks this agent to adopt its connection
+ * (leave_parked() in connection_adopt.c): then RAgent has given this ownership up.
  *
- * If the link ended, they wait for a shorter time than it takes RAgent to think an agent lost, so no other agent owns
- * their connections meanwhile. If it timed out, RAgent hangs, or the network is cut. In the first case its keeper kills
- * it later, and its next process needs them; so they wait for that, too. In the second, other agents may own their
- * connections by then: nothing of the streams goes out any more, because RAgent asks only for the last epoch.
+ * If the link ended, they wait for a shorter time than it takes an honest RAgent to think an agent lost, so no other
+ * agent owns their connections meanwhile. If it timed out, RAgent hangs, or the network is cut. In the first case its
+ * keeper kills it later, and its next process needs them; so they wait for that, too. In the second, other agents may
+ * own their connections by then: nothing of the streams goes out any more, because RAgent asks only for the last epoch.
  */
 #include <string.h>
 
@@ -119,6 +120,12 @@ void link_end_parked(struct link *l)
 	streams_clear(&streams);
 	l->stage = LINK_OVER;
 	link_free_if_over(l);
+}
+
+void link_end_parked_if_empty(struct link *l)
+{
+	if (l->stage == LINK_PARKED && l->streams.count == 0)
+		link_end_parked(l);
 }
 
 /* --- go on --- */
@@ -275,8 +282,7 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	int r = send_held(s);
 	if (!s->connection)
 		link_stream_ended(s);
-	if (before->stage == LINK_PARKED && before->streams.count == 0)
-		link_end_parked(before);
+	link_end_parked_if_empty(before);
 	return r;
 }
 

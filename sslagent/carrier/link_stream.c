@@ -258,7 +258,13 @@ static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason,
 
 static void carrier_retire(struct carrier *c)
 {
+	struct link *l = stream_of(c)->link;
+
 	link_stream_drop(stream_of(c));
+	if (l->stage != LINK_PARKED)
+		return;
+	count(COUNT_STREAMS_ADOPTED_ANEW);
+	link_end_parked_if_empty(l);
 }
 
 static const struct carrier_ops link_carrier = {

@@ -61,6 +61,12 @@ static void lose_peer(struct peer *x)
 	wait_until(carriers.parked != NULL);
 }
 
+/* Of this RAgent; that of the cluster is longer. */
+static void set_lost_ms(uint32_t ms)
+{
+	((struct conf *)a1.worker.conf)->ragents[0].health.lost_ms = ms;
+}
+
 /* It is at its backend. */
 static void begin_request(void)
 {
@@ -158,12 +164,6 @@ START_TEST(a_stream_waits_although_messages_could_not_be_written)
 	close_peers();
 }
 END_TEST
-
-/* Of this RAgent; that of the cluster is longer. */
-static void set_lost_ms(uint32_t ms)
-{
-	((struct conf *)a1.worker.conf)->ragents[0].health.lost_ms = ms;
-}
 
 /* RAgent gives the connection to another agent after its own `lost` (law 7). */
 START_TEST(a_parked_stream_is_over_before_its_ragent_thinks_the_agent_lost)
@@ -280,22 +280,75 @@ START_TEST(a_handshake_and_what_is_frozen_wait)
 }
 END_TEST
 
+/* SSL_ID on @x after a loss, with the copy of KEPT. */
+static void ask_to_adopt(struct peer *x, uint64_t write_sequence)
+{
+	const struct frame *f = last_of(&p, FRAME_KEPT);
+	Cssl__LinkLive *kept = cssl__link_live__unpack(NULL, f->len, f->payload);
+	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
+
+	ck_assert_ptr_nonnull(kept);
+	kept->position->write_sequence = write_sequence;
+	m.connection_id = (ProtobufCBinaryData){ sizeof id_bytes, id_bytes };
+	m.epoch = 2;
+	m.cause = CSSL__CAUSE__CAUSE_TAKEOVER;
+	m.position = kept->position;
+	m.sealed_copy = kept->sealed_copy;
+	m.listener = (char *)"http";
+	m.endpoints = fake_endpoints();
+	send_message(x, 7, FRAME_SSL_ID, &m.base);
+	cssl__endpoints__free_unpacked(m.endpoints, NULL);
+	cssl__link_live__free_unpacked(kept, NULL);
+}
+
+enum answer { CONFIRMED, UNCONFIRMED };
+
+/* The client has an answer. RAgent has confirmed all frames, or none. Returns the number of the next record. */
+static uint64_t lose_link_behind_an_answer(enum answer answer)
+{
+	struct connection_id id;
+	uint64_t bytes;
+
+	begin_request();
+	set_lost_ms(1000);
+	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
+	peers_until(p.got_len == strlen(ANSWER));
+	turns(4);
+	peer_turn(&p);
+	const unsigned frames = frames_of_stream(&p, &bytes);
+	if (answer == CONFIRMED) {
+		send_accepted(&p, bytes, frames);
+		wait_until(a1.worker.held.len == 0);
+	}
+	memcpy(id.bytes, id_bytes, sizeof id.bytes);
+	const struct connection *c = connection_table_find(&a1.worker.table, &id);
+	const uint64_t next = live_position(c->live).write_sequence;
+	lose_peer(&p);
+	return next;
+}
+
+START_TEST(a_parked_stream_that_gave_way_is_counted_and_the_last_one_ends_its_link)
+{
+	const uint64_t next = lose_link_behind_an_answer(CONFIRMED);
+
+	peer_open(&q);
+	ask_to_adopt(&q, next);
+	peers_until(count_of(&q, FRAME_ADOPTED) == 1);
+	ck_assert_ptr_null(carriers.parked);
+	ck_assert_uint_eq(counted(COUNT_STREAMS_PARKED), 1);
+	ck_assert_uint_eq(counted(COUNT_STREAMS_ADOPTED_ANEW), 1);
+	close_peers();
+	ck_assert_uint_eq(counted(COUNT_STREAMS_REATTACHED) + counted(COUNT_STREAMS_NOT_REATTACHED), 0);
+}
+END_TEST
+
 /* A stream that waits is no reason for an agent that leaves to adopt its connection. */
 START_TEST(an_agent_that_leaves_does_not_adopt_what_it_owns)
 {
-	Cssl__LinkSslId m = CSSL__LINK_SSL_ID__INIT;
-	Cssl__Position position = CSSL__POSITION__INIT;
-
 	lose_link_amid_a_request();
 	peer_open(&q);
 	agent_leaves = 1;
-	m.connection_id = (ProtobufCBinaryData){ sizeof id_bytes, id_bytes };
-	m.epoch = 2;
-	m.position = &position;
-	m.listener = (char *)"http";
-	m.endpoints = fake_endpoints();
-	send_message(&q, 7, FRAME_SSL_ID, &m.base);
-	cssl__endpoints__free_unpacked(m.endpoints, NULL);
+	ask_to_adopt(&q, 0);
 	peers_until(count_of(&q, FRAME_REFUSED) == 1);
 	ck_assert_int_eq(reason_of(last_of(&q, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__LEAVING);
 	agent_leaves = 0;
@@ -391,6 +444,7 @@ int main(void)
 		{ a_parked_stream_waits_as_long_as_the_proof_is_repeated, 0 },
 		{ a_parked_stream_does_not_wait_for_a_proof_that_is_not_repeated, 2 },
 		{ a_handshake_and_what_is_frozen_wait, 2 },
+		{ a_parked_stream_that_gave_way_is_counted_and_the_last_one_ends_its_link, 0 },
 		{ an_agent_that_leaves_does_not_adopt_what_it_owns, 0 },
 		{ above_the_budget_held_frames_give_way_and_no_connection, 0 },
 		{ what_is_confirmed_or_over_counts_no_more, 0 },
