@@ -7,6 +7,7 @@
 
 #include "net/container_of.h"
 #include "proto/error.h"
+#include "proto/tls_record.h"
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 
@@ -240,6 +241,30 @@ static void carrier_adopted(struct carrier *c, const Cssl__LinkAdopted *adopted)
 	say_message(stream_of(c), FRAME_ADOPTED, &adopted->base);
 }
 
+static unsigned records_of(const struct held_frame *f)
+{
+	struct tls_record_run run = { 0 };
+	struct tls_record_header bad;
+
+	if (f->type == FRAME_DATA)
+		tls_record_scan_run(f->wire + FRAME_HEADER_LEN, f->len, f->len, &run, &bad);
+	return run.records;
+}
+
+static ptrdiff_t carrier_unconfirmed(const struct carrier *c)
+{
+	const struct link_stream *s = (const struct link_stream *)c;
+	struct held_walk w = { 0 };
+	struct held_frame *f;
+	ptrdiff_t records = 0;
+
+	if (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE)
+		return -1;
+	while ((f = held_next(&s->held, &w)) != NULL)
+		records += records_of(f);
+	return records;
+}
+
 static void carrier_flush(struct carrier *c)
 {
 	if (!is_parked(stream_of(c)))
@@ -277,6 +302,7 @@ static const struct carrier_ops link_carrier = {
 	.copy = carrier_copy,
 	.download = carrier_download,
 	.adopted = carrier_adopted,
+	.unconfirmed = carrier_unconfirmed,
 	.flush = carrier_flush,
 	.refused = carrier_refused,
 	.retire = carrier_retire,

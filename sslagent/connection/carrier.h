@@ -42,6 +42,8 @@ struct carrier_ops {
 	void (*copy)(struct carrier *c, const Cssl__LinkCopy *copy);
 	void (*download)(struct carrier *c, const Cssl__LinkDownload *download);
 	void (*adopted)(struct carrier *c, const Cssl__LinkAdopted *adopted);
+	/* How many of the records that were sent RAgent has not confirmed. Negative: not known. */
+	ptrdiff_t (*unconfirmed)(const struct carrier *c);
 	/* Send all output now, not at the end of the turn: the next step may end this process. */
 	void (*flush)(struct carrier *c);
 	void (*refused)(struct carrier *c, Cssl__LinkRefused__Reason reason, const char *detail);

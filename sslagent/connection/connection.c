@@ -200,11 +200,27 @@ void connection_let_go(struct connection *c, struct connection_event *e)
 	connection_release(c, e->reason);
 }
 
+/* Nobody here begins below what RAgent has confirmed, and an honest RAgent does not ask for that. The rest may be lost
+ * with the link: to refuse that, too, would end the connections of an honest RAgent (doc/trust.md). */
+static void note_confirmed(struct connection *c)
+{
+	struct seen_mark at = connection_sealed_mark(c);
+	const ptrdiff_t less = c->carrier->ops->unconfirmed ? c->carrier->ops->unconfirmed(c->carrier) : -1;
+
+	/* a KeyUpdate under way was of the generation before */
+	if (less < 0 || (uint64_t)less > at.write_sequence || live_due(c->live) == LIVE_WAITS_FOR_COMMIT ||
+		live_has_record_nonce(c->live) || mutant("confirmed-forgotten"))
+		return;
+	at.write_sequence -= (uint64_t)less;
+	cluster_note(c->home->cluster, &c->id, &at);
+}
+
 void connection_let_go_owned(struct connection *c, struct connection_event *e)
 {
-	if (e->reason == END_AGENT_LOST)
+	if (e->reason == END_AGENT_LOST) {
+		note_confirmed(c);
 		leave_lost(c);
-	else if (carrier_moves(c->carrier))
+	} else if (carrier_moves(c->carrier))
 		tell_ended(c);
 	connection_release(c, e->reason);
 }

@@ -240,7 +240,10 @@ static int find_proven(struct connection_home *home, struct adoption *a, Cssl__L
 	return 0;
 }
 
-/* Its link is lost. It waits for the next one, but RAgent does not ask it to go on there: RAgent counts it as lost. */
+/* Its link is lost. It waits for the next one, but RAgent does not ask it to go on there: RAgent counts it as lost. The
+ * agent remembers what RAgent has confirmed, and claim() refuses to begin below that. The rest may be lost with the
+ * link, so an honest RAgent may ask for a part of it. An owner on another worker still counts as one: RAgent asks
+ * again, and chooses the worker of the owner when that one's link is up. */
 static void leave_parked(struct connection_home *home, const struct adoption *a)
 {
 	struct connection *own = connection_table_find_sealing(&home->table, &a->connection);

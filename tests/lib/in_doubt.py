@@ -16,7 +16,7 @@ from tests.lib import nonce_audit
 from tests.lib.build import patience
 from tests.lib.cluster import ControlError
 from tests.lib.edits import alpn, at_end, backend, below, edits, nobody_moves, over_tcp
-from tests.lib.hostile import Hostile
+from tests.lib.hostile import Hostile, confirm
 from tests.lib.mover import after, settled
 from tests.lib.mutants import FOREIGN, MISDIRECTED, OF_ANOTHER_EPOCH, UNPROVEN
 from tests.lib.probe import Probe
@@ -496,8 +496,9 @@ def stream_of_another_ragent(place, suite):
         client.has_answer(client("get", path=f"/{SIZE}"))
 
 
-def stream_of_another_epoch(place, suite):
-    """RAgent names an epoch that its stream never had."""
+@contextlib.contextmanager
+def link_cut(place, suite, first=lambda hostile, held: None):
+    """A hostile RAgent that has shown a proof to the owner of its client, has done `first`, and has cut the link. It is up again."""
     with Hostile(place.cluster, "sf", keep=True) as hostile:
         for agent in place.cluster.agents:
             hostile("prove", agent=agent, hex="a5" * 32)
@@ -506,11 +507,24 @@ def stream_of_another_epoch(place, suite):
             assert sock.recv(65536)
             held = hostile.newest("owned")
             times = hostile("links")["times"][held["agent"]]
+            first(hostile, held)
             hostile("drop", agent=held["agent"])
             wait_until(lambda: hostile("links")["times"][held["agent"]] > times, patience(10), "the next link")
-            answer = hostile("reattach", agent=held["agent"], client=held["client"], epoch=held["epoch"] + 1)
-            if answer["answer"] != "refused":
-                place.breaches.append(OF_ANOTHER_EPOCH)
+            yield hostile, held
+
+
+def stream_of_another_epoch(place, suite):
+    """RAgent names an epoch that its stream never had."""
+    with link_cut(place, suite) as (hostile, held):
+        answer = hostile("reattach", agent=held["agent"], client=held["client"], epoch=held["epoch"] + 1)
+        if answer["answer"] != "refused":
+            place.breaches.append(OF_ANOTHER_EPOCH)
+
+
+def position_before_what_was_confirmed(place, suite):
+    """RAgent claims that the owner begins anew with a record that RAgent has confirmed."""
+    with link_cut(place, suite, confirm) as (hostile, held):
+        hostile("adopt", agent=held["agent"], client=held["client"], write_sequence=held["write_sequence"] - 1, replay=True)
 
 
 def answer_held_when_ragent_dies(place, suite):
@@ -572,6 +586,7 @@ SITUATIONS = {
     "epoch not raised": (epoch_not_raised, THOSE_THAT_GO_ON, None),
     "position too early": (position_too_early, TLS13, None),
     "position before that of a copy nobody was told of": (position_before_that_of_a_copy, TLS13, ("memory",)),
+    "position before what was confirmed": (position_before_what_was_confirmed, TLS13, None),
     "loss called a rest": (loss_called_a_rest, ALL, None),
     "another listener": (another_listener, ALL, None),
     "copy that had a later owner": (copy_that_had_a_later_owner, ALL, ("memory",)),

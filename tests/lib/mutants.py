@@ -45,6 +45,8 @@ MUTANTS = [
            "frozen and not heard, the live part lost", TLS13, "memory", REPEATED_AT_ALL),
     Mutant("position-unchecked", "3", "an agent begins with a record that the sealed copy says was sealed, if RAgent says so",
            "position before that of a copy nobody was told of", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("confirmed-forgotten", "3", "an owner that lost its link forgets what RAgent has confirmed",
+           "position before what was confirmed", TLS13, "memory", ACCEPTED_TWICE),
     Mutant("freeze-untold", "3", "an owner that freezes does not tell the others where it stopped",
            "frozen and not heard", TLS13, "memory", REPEATED_AT_ALL),
     Mutant("key-update-omitted", "5", "an agent that takes over goes on without a KeyUpdate",

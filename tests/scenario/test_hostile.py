@@ -11,7 +11,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import patience
-from tests.lib.hostile import CAUSES, FRAMES, Canary, Hostile
+from tests.lib.hostile import CAUSES, FRAMES, Canary, Hostile, confirm
 from tests.lib.in_doubt import CARRIERS
 from tests.lib.tlsload import check_unharmed
 from tests.lib.waiting import NotWithin, wait_until
@@ -358,6 +358,30 @@ def test_a_stream_goes_on_for_its_own_proof_and_epoch_only(cluster, version):
             assert hostile("reattach", **link, epoch=epoch)["answer"] == "refused"
         assert counted(cluster, "reattaches_refused") == refused + 4
         assert hostile("reattach", **link)["answer"] == "reattached"
+
+
+@carriers
+@versions
+def test_an_owner_whose_link_is_lost_gives_way_above_what_was_confirmed(cluster, version):
+    """RAgent confirms all that it got, cuts its own link and asks the owner to begin with the last record that it had. In TLS 1.2 with
+    AES-GCM it may."""
+    with Hostile(cluster, "sf", keep=True) as hostile:
+        for agent in cluster.agents:
+            hostile("prove", agent=agent, hex="a5" * 32)
+        held = Held(cluster, hostile, version, state="owned")
+        assert held.answered()
+        truth, parked, anew = held.truth(), counted(cluster, "streams_parked"), counted(cluster, "streams_adopted_anew")
+        times = hostile("links")["times"][held.agent]
+        confirm(hostile, truth)
+        hostile("drop", agent=held.agent)
+        wait_until(lambda: counted(cluster, "streams_parked") == parked + 1, patience(10), "a stream that waits")
+        wait_until(lambda: hostile("links")["times"][held.agent] > times, patience(10), "the next link")
+        how = {"cause": CAUSES["takeover"], "replay": True}
+        if version == "1.3":
+            with Refusals(cluster, "sequences_refused") as refused:
+                refused(held.adopt(held.agent, **how, write_sequence=truth["write_sequence"] - 1))
+        assert held.adopt(held.agent, **how)["answer"] == "adopted"
+        assert counted(cluster, "streams_adopted_anew") == anew + 1
 
 
 @versions

@@ -327,6 +327,28 @@ static uint64_t lose_link_behind_an_answer(enum answer answer)
 	return next;
 }
 
+/* RAgent gave this ownership up. It lies of the position, or does not know more. */
+START_TEST(an_owner_without_a_link_gives_way_and_is_continued_above_what_was_confirmed)
+{
+	static const struct {
+		enum answer answer;
+		unsigned less, adopted;
+	} rows[] = { { CONFIRMED, 0, 1 }, { CONFIRMED, 1, 0 }, { UNCONFIRMED, 1, 1 } };
+
+	const uint64_t next = lose_link_behind_an_answer(rows[_i].answer);
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
+	ask_to_adopt(&q, next - rows[_i].less);
+	peers_until(count_of(&q, FRAME_ADOPTED) + count_of(&q, FRAME_REFUSED) == 1);
+	ck_assert_uint_eq(count_of(&q, FRAME_ADOPTED), rows[_i].adopted);
+	ck_assert_uint_eq(counted(COUNT_SEQUENCES_REFUSED), !rows[_i].adopted);
+	if (!rows[_i].adopted)
+		ck_assert_int_eq(reason_of(last_of(&q, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE);
+	ck_assert_uint_eq(a1.worker.table.count, rows[_i].adopted);
+	close_peers();
+}
+END_TEST
+
 START_TEST(a_parked_stream_that_gave_way_is_counted_and_the_last_one_ends_its_link)
 {
 	const uint64_t next = lose_link_behind_an_answer(CONFIRMED);
@@ -444,6 +466,7 @@ int main(void)
 		{ a_parked_stream_waits_as_long_as_the_proof_is_repeated, 0 },
 		{ a_parked_stream_does_not_wait_for_a_proof_that_is_not_repeated, 2 },
 		{ a_handshake_and_what_is_frozen_wait, 2 },
+		{ an_owner_without_a_link_gives_way_and_is_continued_above_what_was_confirmed, 3 },
 		{ a_parked_stream_that_gave_way_is_counted_and_the_last_one_ends_its_link, 0 },
 		{ an_agent_that_leaves_does_not_adopt_what_it_owns, 0 },
 		{ above_the_budget_held_frames_give_way_and_no_connection, 0 },
