@@ -21,7 +21,7 @@ static const struct {
 	[ITEM_READY] = { "ready", TO(TAKEN) | TO(HELD) | TO(GONE) },
 	[ITEM_TAKEN] = { "taken", TO(READY) | TO(DEFERRED) | TO(HELD) | TO(GONE) },
 	[ITEM_DEFERRED] = { "deferred", TO(READY) | TO(HELD) | TO(GONE) },
-	[ITEM_HELD] = { "held", TO(READY) | TO(GONE) },
+	[ITEM_HELD] = { "held", TO(STORING) | TO(READY) | TO(GONE) },
 	[ITEM_KEPT] = { "kept", TO(GONE) },
 	[ITEM_OPAQUE] = { "unreadable", 0 },
 	[ITEM_GONE] = { "gone", 0 },

@@ -28,6 +28,8 @@ enum item_kind {
  *     |  +-> PARKED --> GONE
  *     +--> GONE (refused)
  *     +--> OPAQUE
+ *
+ *  HELD --> STORING: while it is read, if a later state of it says so
  */
 enum item_state {
 	ITEM_STORING,  /* not every backup has answered */

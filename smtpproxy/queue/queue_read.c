@@ -160,6 +160,15 @@ void queue_read_item(
 		unreadable(q, b, field, field_len);
 }
 
+/* The state that was read before may have said otherwise. */
+static void hold(struct item *i, unsigned held)
+{
+	const enum item_state to = held ? ITEM_HELD : ITEM_STORING;
+
+	if (i->state != to)
+		item_move(i, to);
+}
+
 /* Of two states of one message the later one counts: the servers that are united may differ by what was under way, or
  * by what one of them got alone. */
 static int apply(struct queue *q, struct item *i, struct read_state *s)
@@ -175,8 +184,7 @@ static int apply(struct queue *q, struct item *i, struct read_state *s)
 		i->attempts = state.attempts;
 		i->steps = state.steps;
 		i->due_ms = not_after(state.due_ms, queue_now_ms(q) + q->conf.defer_most_ms);
-		if (state.held && i->state == ITEM_STORING)
-			item_move(i, ITEM_HELD);
+		hold(i, state.held);
 	}
 	free(plain);
 	return r;

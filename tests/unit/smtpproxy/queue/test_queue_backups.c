@@ -278,6 +278,100 @@ START_TEST(later_one_of_two_states_counts_that_is_read_first)
 }
 END_TEST
 
+static void ignore_outcome(struct queue_receipt *r, enum queue_outcome outcome)
+{
+}
+
+static struct item *accepts(struct queue_receipt *r)
+{
+	const struct queue_mail mail = { .destination = { (const uint8_t *)"a.example", 9 } };
+
+	ck_assert_int_eq(queue_add(q, &mail, r), 0);
+	backup_send(a);
+	answers(a);
+	return item_find(&q->items, r->id);
+}
+
+static void notes(const struct item *i, struct state *out)
+{
+	memcpy(out->sealed, i->note, i->note_len);
+	out->len = i->note_len;
+}
+
+/* It is in no line any more, and comes back as the servers have it. */
+static struct item *reads_again(struct item *i, unsigned first)
+{
+	const uint64_t id = i->id;
+	struct state message = { .len = i->sealed_len };
+	char field[ITEM_FIELD_LEN];
+
+	memcpy(message.sealed, i->sealed, i->sealed_len);
+	destination_unlink(&q->destinations, i);
+	i->to->held -= i->state == ITEM_HELD;
+	item_remove(&q->items, i);
+	item_field(ITEM_MESSAGE, id, field);
+	queue_read_item(q, b, field, sizeof field, message.sealed, message.len);
+	reads_state(a, id, &states[first]);
+	reads_state(b, id, &states[!first]);
+	queue_read_end(q, b);
+	return item_find(&q->items, id);
+}
+
+/* An operator held it and then released it. */
+static void reads_released(unsigned first)
+{
+	struct queue_receipt r = { .on_stored = ignore_outcome };
+	struct item *i = accepts(&r);
+
+	ck_assert_int_eq(queue_hold(q, i->id), 0);
+	notes(i, &states[0]);
+	ck_assert_int_eq(queue_release(q, i->id), 0);
+	notes(i, &states[1]);
+	i = reads_again(i, first);
+	ck_assert_int_eq(i->state, ITEM_READY);
+	ck_assert_uint_eq(i->to->held, 0);
+}
+
+/* An operator held it once more. */
+static void reads_held(unsigned first)
+{
+	struct queue_receipt r = { .on_stored = ignore_outcome };
+	struct item *i = accepts(&r);
+
+	ck_assert_int_eq(queue_hold(q, i->id), 0);
+	ck_assert_int_eq(queue_release(q, i->id), 0);
+	notes(i, &states[0]);
+	ck_assert_int_eq(queue_hold(q, i->id), 0);
+	notes(i, &states[1]);
+	i = reads_again(i, first);
+	ck_assert_int_eq(i->state, ITEM_HELD);
+	ck_assert_uint_eq(i->to->held, 1);
+}
+
+START_TEST(message_that_was_released_is_ready_if_that_is_read_last)
+{
+	reads_released(0);
+}
+END_TEST
+
+START_TEST(message_that_was_released_is_ready_if_that_is_read_first)
+{
+	reads_released(1);
+}
+END_TEST
+
+START_TEST(message_that_was_held_again_is_held_if_that_is_read_last)
+{
+	reads_held(0);
+}
+END_TEST
+
+START_TEST(message_that_was_held_again_is_held_if_that_is_read_first)
+{
+	reads_held(1);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -287,6 +381,10 @@ int main(void)
 		backup_that_refuses_what_it_lacks_gets_no_marker,
 		later_one_of_two_states_counts_that_is_read_last,
 		later_one_of_two_states_counts_that_is_read_first,
+		message_that_was_released_is_ready_if_that_is_read_last,
+		message_that_was_released_is_ready_if_that_is_read_first,
+		message_that_was_held_again_is_held_if_that_is_read_last,
+		message_that_was_held_again_is_held_if_that_is_read_first,
 	};
 	return suite_run_with("queue_backups", begin, facts, SUITE_LEN(facts));
 }
