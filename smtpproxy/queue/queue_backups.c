@@ -102,7 +102,9 @@ static int may_claim(const struct queue *q, const struct backup *b)
 }
 
 /* It went on under a marker that nobody knew when this queue was read back, or without the servers that were read: it
- * has messages that no other server has. Until it was read it is apart, also when it is lost again meanwhile. */
+ * has messages that no other server has. Until it was read it is apart, also when it is lost again meanwhile. The next
+ * marker is above its own one: if the version of a server went down, whoever goes on with it alone could come to one
+ * that another marker leaves behind. */
 static void note_branch(struct queue *q, const struct backup *b)
 {
 	const struct marker *m = &b->sight.marker;
@@ -112,6 +114,8 @@ static void note_branch(struct queue *q, const struct backup *b)
 		return;
 	if (!queue_any_apart(q) || m->version < q->shared.apart_version)
 		q->shared.apart_version = m->version;
+	if (m->version > q->shared.version)
+		q->shared.version = m->version;
 	memcpy(q->shared.apart[b->index], m->run_id, sizeof q->shared.apart[b->index]);
 	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu",
 		b->index, (unsigned long long)m->version);

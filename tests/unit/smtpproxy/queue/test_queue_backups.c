@@ -15,6 +15,7 @@
 static struct queue *q;
 static struct backup *a, *b;
 static unsigned asked[BACKUPS][CHANGE_MARK + 1]; /* calls of each function */
+static uint64_t versions[BACKUPS];               /* of the last marker; UINT64_MAX: its number comes next */
 static int64_t now_ms;
 
 int64_t redis_link_clock_ms(void)
@@ -29,6 +30,8 @@ void redis_link_text(struct redis_link *l, const char *text)
 
 	for (unsigned n = 0; n <= CHANGE_MARK; n++)
 		asked[at][n] += !strcmp(text, names[n]);
+	if (!strcmp(text, FUNCTION_MARK))
+		versions[at] = UINT64_MAX;
 }
 
 void redis_link_begin(struct redis_link *l, unsigned arguments)
@@ -37,6 +40,10 @@ void redis_link_begin(struct redis_link *l, unsigned arguments)
 
 void redis_link_number(struct redis_link *l, uint64_t number)
 {
+	const unsigned at = l == &b->paths[0].link;
+
+	if (versions[at] == UINT64_MAX)
+		versions[at] = number;
 }
 
 void redis_link_argument(struct redis_link *l, const void *data, size_t len)
@@ -185,6 +192,58 @@ START_TEST(item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_
 	answers(b);
 	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
+}
+END_TEST
+
+/* It holds nothing. */
+static void shows_its_items(struct backup *s)
+{
+	redisReply end = { .type = REDIS_REPLY_STRING, .str = (char[]){ "0" }, .len = 1 };
+	redisReply none = { .type = REDIS_REPLY_ARRAY };
+	redisReply *both[] = { &end, &none };
+	const redisReply reply = { .type = REDIS_REPLY_ARRAY, .elements = 2, .element = both };
+
+	backup_scan_answered(s, &reply);
+}
+
+/* b comes, and went on under another gateway. */
+static void comes_as_a_branch(uint64_t version)
+{
+	const redisReply done = { .type = REDIS_REPLY_INTEGER };
+	struct marker *m = &b->sight.marker;
+
+	b->state = BACKUP_SEEN;
+	b->sight.state = SIGHT_MARKED;
+	*m = (struct marker){ .epoch = EPOCH - 1, .version = version, .run_id = RUN_B, .members = { "", RUN_B } };
+	queue_consider(q);
+	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
+	backup_claim_answered(b, &done);
+	shows_its_items(b); /* as a branch */
+	ck_assert_int_eq(b->state, BACKUP_COMPARING);
+	shows_its_items(b);
+}
+
+START_TEST(marker_is_above_that_of_a_branch_that_joins)
+{
+	comes_as_a_branch(12);
+	backup_send(b);
+	backup_send(b);
+	ck_assert_int_eq(b->state, BACKUP_MARKING);
+	ck_assert_uint_eq(versions[1], 13);
+	ck_assert_uint_eq(q->shared.version, 13);
+}
+END_TEST
+
+START_TEST(marker_is_above_that_of_a_branch_that_is_lost_again)
+{
+	comes_as_a_branch(12);
+	backup_give_up(b, "the test says so");
+	backup_give_up(a, "the test says so");
+	connected(a, RUN_A);
+	a->state = BACKUP_FILLING;
+	queue_consider(q);
+	backup_send(a);
+	ck_assert_uint_eq(versions[0], 13);
 }
 END_TEST
 
@@ -379,6 +438,8 @@ int main(void)
 		item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_backup_too,
 		item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_that_is_filled,
 		backup_that_refuses_what_it_lacks_gets_no_marker,
+		marker_is_above_that_of_a_branch_that_joins,
+		marker_is_above_that_of_a_branch_that_is_lost_again,
 		later_one_of_two_states_counts_that_is_read_last,
 		later_one_of_two_states_counts_that_is_read_first,
 		message_that_was_released_is_ready_if_that_is_read_last,
