@@ -28,7 +28,7 @@ enum queue_role {
 			a standby. If a member is absent it waits for an operator, because a standby may own that one */
 	QUEUE_STANDBY, /* takes it over when its owner has been silent for takeover_ms */
 	QUEUE_ALONE,   /* as OWNER, but no other host ever runs a gateway of this queue. So it goes on without an absent
-			  member, claims servers that came back empty, and delivers from memory while no server
+			  server, claims servers that came back empty, and delivers from memory while no server
 			  answers */
 };
 

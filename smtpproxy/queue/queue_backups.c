@@ -169,7 +169,7 @@ static int is_filled(const struct backup *b)
  * counts. If another server could, the absent member would not know it, and a gateway that sees only the member would
  * deliver the same messages again. A member that came back as a new process has lost what it held, and counts no more.
  * One that is ours and is being filled is not absent. An operator may order it, and a gateway that is alone misleads
- * nobody. */
+ * nobody: when it starts, it waits for every server (trust_of). */
 static int may_join(const struct queue *q, const struct backup *b)
 {
 	unsigned absent = 0;

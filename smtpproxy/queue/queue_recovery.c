@@ -190,12 +190,16 @@ static void claim_all(struct queue *q, unsigned mask)
 	}
 }
 
+/* A gateway that is alone goes on with any server that is complete (may_join), and the marker of the other one does not
+ * say so. So it waits for every server, but not for ever. */
 static enum recovery_trust trust_of(const struct queue *q)
 {
 	int64_t waited_ms = redis_link_clock_ms() - q->looked_ms;
 
-	if (q->orders || (q->conf.role == QUEUE_ALONE && waited_ms > q->conf.absent_ms))
+	if (q->orders)
 		return TRUST_PRESENT;
+	if (q->conf.role == QUEUE_ALONE)
+		return waited_ms > q->conf.absent_ms ? TRUST_PRESENT : TRUST_NOTHING;
 	return waited_ms > 2 * q->conf.path_timeout_ms ? TRUST_ANSWERS : TRUST_NOTHING;
 }
 

@@ -150,6 +150,31 @@ def test_a_gateway_that_is_alone_goes_on_with_a_server_that_came_back_empty_with
     assert gateway.drain() == [*tokens, "later"]
 
 
+def test_a_gateway_that_is_alone_waits_at_its_start_for_the_server_that_it_went_on_with(room):
+    """The other one, which was complete before, does not know of it, and has messages that were delivered since."""
+    a, b, gateway = started(room)
+    a.pause()
+    gateway.until(lambda s: s["in_sync"] == 1 and s["backups"][0]["state"] == "away")
+    tokens = stored(gateway, burst(gateway, "m", 20))
+    b.pause()
+    gateway.wait("unready")
+    a.go_on()
+    gateway.in_sync(1)
+    gateway.stored("later")
+    wait_until(lambda: gateway.ask("may")["result"], patience(10), "lease")
+    assert gateway.ask("drain", "a.example", 10)["drained"] == tokens[:10]
+    gateway.until(lambda s: s["unconfirmed"] == 0)
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    gateway = room.gateway(absent_ms=60000)
+    gateway.until(lambda s: s["backups"][0]["paths"][0]["timeouts"] >= 3)  # longer than an owner waits
+    assert gateway.stats()["state"] == "looking"
+    a.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == [*tokens[10:], "later"]
+
+
 def test_a_gateway_that_is_alone_and_was_paused_delivers_nothing_after_its_successor(room):
     a, b, old = started(room)
     tokens = stored(old, burst(old, "m", 20))
