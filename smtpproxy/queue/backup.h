@@ -71,10 +71,7 @@ struct backup_shared {
 	char members[BACKUPS][RUN_ID_LEN + 1];
 	char apart[BACKUPS][RUN_ID_LEN + 1]; /* marker.h */
 	uint64_t apart_version;
-	/* the last marker of this queue that each server is known to have: what a marker says of one that it leaves
-	 * behind */
-	char left[BACKUPS][RUN_ID_LEN + 1];
-	uint64_t left_versions[BACKUPS];
+	struct marker_left left[BACKUPS]; /* of each server: what a marker says if it leaves that one behind */
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
 };
 

@@ -2,6 +2,7 @@
  * the items in blocks of 1,000. */
 #include "smtpproxy/queue/backup_inside.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,38 +80,49 @@ static void take_text(char *out, size_t cap, const char *text)
 	snprintf(out, cap, "%.*s", (int)cap - 1, text);
 }
 
+#define TEXT(member)   offsetof(struct marker, member), sizeof(((struct marker *)0)->member)
+#define NUMBER(member) offsetof(struct marker, member), 0
+
+static const struct owner_field {
+	const char *name;
+	size_t at, cap; /* in struct marker; 0: a number */
+} owner_fields[] = {
+	{ "epoch", NUMBER(epoch) },
+	{ "version", NUMBER(version) },
+	{ "renewals", NUMBER(renewals) },
+	{ "apart_version", NUMBER(apart_version) },
+	{ "left_version0", NUMBER(left[0].version) },
+	{ "left_version1", NUMBER(left[1].version) },
+	{ "left_sent0", NUMBER(left[0].sent) },
+	{ "left_sent1", NUMBER(left[1].sent) },
+	{ "by_version", NUMBER(by_version) },
+	{ "nonce", TEXT(nonce) },
+	{ "run_id", TEXT(run_id) },
+	{ "member0", TEXT(members[0]) },
+	{ "member1", TEXT(members[1]) },
+	{ "apart0", TEXT(apart[0]) },
+	{ "apart1", TEXT(apart[1]) },
+	{ "left0", TEXT(left[0].run_id) },
+	{ "left1", TEXT(left[1].run_id) },
+	{ "left_by0", TEXT(left[0].by) },
+	{ "left_by1", TEXT(left[1].by) },
+	{ "by", TEXT(by) },
+};
+
 static void take_field(struct marker *m, const char *name, const char *value)
 {
-	if (!strcmp(name, "epoch"))
-		m->epoch = strtoull(value, NULL, 10);
-	else if (!strcmp(name, "version"))
-		m->version = strtoull(value, NULL, 10);
-	else if (!strcmp(name, "renewals"))
-		m->renewals = strtoull(value, NULL, 10);
-	else if (!strcmp(name, "generation"))
+	if (!strcmp(name, "generation"))
 		m->generation = (uint32_t)strtoul(value, NULL, 10);
-	else if (!strcmp(name, "run_id"))
-		take_text(m->run_id, sizeof m->run_id, value);
-	else if (!strcmp(name, "member0"))
-		take_text(m->members[0], sizeof m->members[0], value);
-	else if (!strcmp(name, "member1"))
-		take_text(m->members[1], sizeof m->members[1], value);
-	else if (!strcmp(name, "apart0"))
-		take_text(m->apart[0], sizeof m->apart[0], value);
-	else if (!strcmp(name, "apart1"))
-		take_text(m->apart[1], sizeof m->apart[1], value);
-	else if (!strcmp(name, "apart_version"))
-		m->apart_version = strtoull(value, NULL, 10);
-	else if (!strcmp(name, "left0"))
-		take_text(m->left[0], sizeof m->left[0], value);
-	else if (!strcmp(name, "left1"))
-		take_text(m->left[1], sizeof m->left[1], value);
-	else if (!strcmp(name, "left_version0"))
-		m->left_versions[0] = strtoull(value, NULL, 10);
-	else if (!strcmp(name, "left_version1"))
-		m->left_versions[1] = strtoull(value, NULL, 10);
-	else if (!strcmp(name, "nonce"))
-		take_text(m->nonce, sizeof m->nonce, value);
+	for (size_t i = 0; i < sizeof owner_fields / sizeof *owner_fields; i++) {
+		const struct owner_field *f = &owner_fields[i];
+
+		if (strcmp(name, f->name))
+			continue;
+		if (f->cap)
+			take_text((char *)m + f->at, f->cap, value);
+		else
+			*(uint64_t *)((char *)m + f->at) = strtoull(value, NULL, 10);
+	}
 }
 
 static int take_owner(struct marker *m, const redisReply *reply)

@@ -41,7 +41,7 @@ static unsigned arguments_of(const struct change *c)
 	case CHANGE_PUT: return c->item->note ? 4 : 2;
 	case CHANGE_REPLACE: return 2;
 	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
-	case CHANGE_MARK: return 3 + 4 * BACKUPS;
+	case CHANGE_MARK: return 3 + 6 * BACKUPS;
 	}
 	return 0;
 }
@@ -65,10 +65,38 @@ static int is_left(const struct backup_shared *s, unsigned at)
 	return !s->members[at][0] && !s->apart[at][0];
 }
 
+/* It may execute this marker although its answer is lost. */
+static void note_sent(struct backup *b)
+{
+	struct marker_left *l = &b->shared->left[b->index];
+
+	marker_left_of(l, b->run_id);
+	l->sent = b->shared->version;
+	memcpy(l->by, b->shared->nonce, sizeof l->by);
+}
+
+static void left_out(struct redis_link *l, const struct backup_shared *s)
+{
+	static const struct marker_left none;
+	const struct marker_left *left[BACKUPS];
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		left[i] = is_left(s, i) ? &s->left[i] : &none;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		redis_link_text(l, left[i]->run_id);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		redis_link_number(l, left[i]->version);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		redis_link_number(l, left[i]->sent);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		redis_link_text(l, left[i]->by);
+}
+
 static void mark_out(struct backup *b)
 {
 	struct redis_link *l = &b->active->link;
 
+	note_sent(b);
 	redis_link_number(l, b->shared->version);
 	redis_link_text(l, b->run_id);
 	for (unsigned i = 0; i < BACKUPS; i++)
@@ -76,10 +104,7 @@ static void mark_out(struct backup *b)
 	for (unsigned i = 0; i < BACKUPS; i++)
 		redis_link_text(l, b->shared->apart[i]);
 	redis_link_number(l, b->shared->apart_version);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		redis_link_text(l, is_left(b->shared, i) ? b->shared->left[i] : "");
-	for (unsigned i = 0; i < BACKUPS; i++)
-		redis_link_number(l, is_left(b->shared, i) ? b->shared->left_versions[i] : 0);
+	left_out(l, b->shared);
 }
 
 static void change_out(struct backup *b, const struct change *c)

@@ -6,7 +6,8 @@
  *
  *   cssl:{NAME}:owner   hash: epoch, generation, nonce, token ("epoch.generation"), renewals,
  *                       and the marker (marker.h): version, run_id, member0, member1, apart0, apart1,
- *                       apart_version, left0, left1, left_version0, left_version1
+ *                       apart_version, left0, left1, left_version0, left_version1, left_sent0, left_sent1,
+ *                       left_by0, left_by1, by, by_version
  *   cssl:{NAME}:items   hash: kind and id of an item ("m00000a..."), its sealed bytes
  *
  * All take KEYS owner, items. A caller whose token is not the present one gets the error "STALE <present epoch>".
@@ -18,22 +19,22 @@
  * functions, rises with each change of the text: gateways of two versions can use one server. A library that is there
  * is not loaded again, because a server whose memory is full refuses to load. */
 extern const char functions_text[];
-#define FUNCTIONS_LIBRARY "cssl_queue3"
+#define FUNCTIONS_LIBRARY "cssl_queue4"
 
 /* epoch generation nonce: become the owner. Refused for an epoch below the present one, and for the present epoch with
  * another nonce or without a higher generation. */
-#define FUNCTION_CLAIM   "cssl_queue3_claim"
+#define FUNCTION_CLAIM   "cssl_queue4_claim"
 /* token, then field value ...: store those that are not there; returns how many were new. Refused as a whole ("OOM
  * ...") when the server's memory is full. Repeating it changes nothing. */
-#define FUNCTION_PUT     "cssl_queue3_put"
+#define FUNCTION_PUT     "cssl_queue4_put"
 /* token, then field value ...: replace the state ("s...") of messages that are there; returns how many. */
-#define FUNCTION_REPLACE "cssl_queue3_replace"
+#define FUNCTION_REPLACE "cssl_queue4_replace"
 /* token, then field ...: returns how many were there. Works when memory is full. */
-#define FUNCTION_DELETE  "cssl_queue3_delete"
-/* token version run_id member0 member1 apart0 apart1 apart_version left0 left1 left_version0 left_version1: write the
- * marker. */
-#define FUNCTION_MARK    "cssl_queue3_mark"
+#define FUNCTION_DELETE  "cssl_queue4_delete"
+/* token version run_id member0 member1 apart0 apart1 apart_version left0 left1 left_version0 left_version1 left_sent0
+ * left_sent1 left_by0 left_by1: write the marker, which is of the nonce that claimed. */
+#define FUNCTION_MARK    "cssl_queue4_mark"
 /* token: the owner lives; counts it for a standby to see. */
-#define FUNCTION_RENEW   "cssl_queue3_renew"
+#define FUNCTION_RENEW   "cssl_queue4_renew"
 
 #endif

@@ -36,10 +36,27 @@ int marker_is_apart(const struct marker *m, const struct sight *other, unsigned 
 	       other->marker.version >= m->apart_version;
 }
 
+void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN + 1])
+{
+	if (!strcmp(l->run_id, run_id))
+		return;
+	*l = (struct marker_left){ 0 };
+	memcpy(l->run_id, run_id, sizeof l->run_id);
+}
+
+static int is_marked_by(const struct marker *m, const char *gateway)
+{
+	return gateway[0] && m->by_version == m->version && !strcmp(m->by, gateway);
+}
+
 /* @m is of the server number @at. */
 static int leaves_behind(const struct marker *by, const struct marker *m, unsigned at)
 {
-	return by->left[at][0] && !strcmp(by->left[at], m->run_id) && m->version <= by->left_versions[at];
+	const struct marker_left *l = &by->left[at];
+
+	if (!l->run_id[0] || strcmp(l->run_id, m->run_id))
+		return 0;
+	return m->version <= l->version || (m->version <= l->sent && is_marked_by(m, l->by));
 }
 
 int marker_is_behind(const struct marker *m, unsigned at, const struct marker read[static BACKUPS])

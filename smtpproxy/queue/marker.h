@@ -14,7 +14,8 @@
  * that was only left behind names the one that left it, because both were members last. If that one restarted
  * meanwhile and was filled again, its run_id is another one. So each marker also names the server that it leaves
  * behind, with the version up to which that server is known to have been marked: whoever went on with it alone has
- * marked it with a higher one.
+ * marked it with a higher one. It may also have a marker whose answer was lost. Another gateway may mark it with the
+ * same version, so each marker says whose it is, and this one names the gateway and the last version that it sent.
  *
  * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
  * disk.
@@ -28,6 +29,14 @@
 #define RUN_ID_LEN 40u
 #define NONCE_LEN  32u
 
+/* A server that a marker leaves behind, or that the next one may leave behind. */
+struct marker_left {
+	char run_id[RUN_ID_LEN + 1]; /* "": none */
+	uint64_t version;            /* the last one that it is known to have; 0: none */
+	uint64_t sent;               /* it may have markers of @by up to this one, too; 0: none */
+	char by[NONCE_LEN + 1];
+};
+
 struct marker {
 	uint64_t epoch;    /* of the last owner; 0: there was none */
 	uint64_t version;  /* 0: not complete */
@@ -38,8 +47,9 @@ struct marker {
 	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": not a member */
 	char apart[BACKUPS][RUN_ID_LEN + 1];   /* "": not apart */
 	uint64_t apart_version;                /* version of these */
-	char left[BACKUPS][RUN_ID_LEN + 1];    /* "": not left behind */
-	uint64_t left_versions[BACKUPS];       /* the last ones that each of these is known to have */
+	struct marker_left left[BACKUPS];
+	char by[NONCE_LEN + 1]; /* the gateway's process that marked it, */
+	uint64_t by_version;    /* and under which version: an earlier release marks it without both */
 };
 
 enum sight_state {
@@ -60,6 +70,9 @@ int marker_is_apart(const struct marker *m, const struct sight *other, unsigned 
 /* 1: the server of @m, which has the index @at, was only left behind by one of those that were read. None of these has
  * a lower version. @read: their markers; all zero: not read. */
 int marker_is_behind(const struct marker *m, unsigned at, const struct marker read[static BACKUPS]);
+
+/* Makes @l that of the process @run_id: of an earlier one nothing is kept. */
+void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN + 1]);
 
 /* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);

@@ -25,8 +25,8 @@ void queue_mark(struct queue *q)
 
 void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version)
 {
-	memcpy(q->shared.left[at], run_id, sizeof q->shared.left[at]);
-	q->shared.left_versions[at] = version;
+	marker_left_of(&q->shared.left[at], run_id);
+	q->shared.left[at].version = version;
 }
 
 void queue_tell_ready(struct queue *q)

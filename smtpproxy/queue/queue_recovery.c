@@ -155,8 +155,8 @@ static void note_from(struct queue *q, unsigned mask)
 			continue;
 		q->from_markers[i] = *m;
 		for (unsigned j = 0; j < BACKUPS; j++)
-			if (!(mask & 1u << j) && m->left[j][0])
-				queue_note_left(q, j, m->left[j], m->left_versions[j]);
+			if (!(mask & 1u << j) && m->left[j].run_id[0])
+				s->left[j] = m->left[j];
 		queue_note_left(q, i, m->run_id, m->version);
 	}
 }

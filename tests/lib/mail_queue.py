@@ -90,7 +90,8 @@ class Redis:
 
 class Path:
     """A path to a server: a UNIX socket in front of its own, as slow as @rate bytes a second (None: not slow). hush() swallows all
-    bytes of the present connections and of new ones; open() serves new connections again."""
+    bytes of the present connections and of new ones, and hush_answers() those that come from the server; open() serves new connections
+    again."""
 
     def __init__(self, folder, name, target, rate=None):
         self.address = str(pathlib.Path(folder) / name)
@@ -101,14 +102,18 @@ class Path:
 
     def _begin(self, listener, target, rate):
         self.listener, self.target, self.rate = listener, target, rate
-        self.hushed = threading.Event()
+        self.hushed, self.answers_hushed = threading.Event(), threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def hush(self):
         self.hushed.set()
 
+    def hush_answers(self):
+        self.answers_hushed.set()
+
     def open(self):
         self.hushed.clear()
+        self.answers_hushed.clear()
 
     def close(self):
         self.listener.close()
@@ -123,7 +128,7 @@ class Path:
 
     def _serve(self, client):
         server = socket.socket(client.family)
-        lost = False  # a connection without some of its bytes carries no others
+        lost = set()  # a connection without some of its bytes carries no others
         try:
             server.connect(self.target)
             while True:
@@ -134,8 +139,8 @@ class Path:
                         return
                     if self.rate:
                         time.sleep(len(data) / self.rate)
-                    lost = lost or self.hushed.is_set()
-                    if not lost:
+                    lost |= {client, server} if self.hushed.is_set() else {server} if self.answers_hushed.is_set() else set()
+                    if source not in lost:
                         (server if source is client else client).sendall(data)
         except OSError:
             pass

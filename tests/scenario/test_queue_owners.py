@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tests.lib.build import patience
+from tests.lib.mail_queue import Path
 from tests.lib.queue_room import burst, started, stored
 from tests.lib.waiting import wait_until
 
@@ -409,6 +410,61 @@ def test_a_server_that_one_left_behind_that_restarted_brings_nothing_back_late(r
     gateway.in_sync(2)
     assert a.items() == b.items() == len(tokens)
     assert gateway.drain() == tokens
+
+
+def _marked_without_an_answer(room, silence):
+    """Server a restarts while b is silent: a marker is sent to b. It restarts once more before 30 of 50 messages go. The messages, and
+    the version that b had before."""
+    a, b = room.redis()
+    path = room.path(b)
+    gateway = room.gateway([[a.socket], [path.address]], path_timeout_ms=4000, give_up_ms=5000, lease_ms=6000, takeover_ms=15000)
+    gateway.in_sync(2)
+    tokens = stored(gateway, burst(gateway, "m", 50))
+    version = int(b.owner("version"))
+    silence(path)
+    a.kill()
+    a.start()
+    gateway.until(lambda s: s["in_sync"] == 1 and s["backups"][1]["state"] == "away")
+    gateway.forget_events()
+    a.kill()
+    gateway.wait("unready")
+    a.start()
+    gateway.in_sync(1)
+    wait_until(lambda: gateway.ask("may")["result"], patience(10), "lease")
+    assert gateway.ask("drain", "a.example", 30)["drained"] == tokens[:30]
+    gateway.until(lambda s: s["unconfirmed"] == 0)
+    gateway.kill()
+    return a, b, tokens, version
+
+
+@pytest.mark.parametrize("comes", ["at_the_start", "late"])
+def test_a_server_that_executed_a_marker_whose_answer_was_lost_brings_nothing_back(room, comes):
+    a, b, tokens, version = _marked_without_an_answer(room, Path.hush_answers)
+    assert int(b.owner("version")) > version
+    if comes == "late":
+        b.pause()
+    gateway = room.gateway()
+    gateway.in_sync(1 if comes == "late" else 2)
+    b.go_on()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == 20
+    assert gateway.drain() == tokens[30:]
+
+
+@pytest.mark.parametrize("silence", [Path.hush, Path.hush_answers])
+def test_a_server_that_went_on_behind_a_marker_whose_answer_was_lost_is_united(room, silence):
+    """A server that never got the marker has one of the same version from the gateway that goes on with it."""
+    a, b, tokens, version = _marked_without_an_answer(room, silence)
+    assert (int(b.owner("version")) > version) == (silence is Path.hush_answers)
+    a.pause()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    more = stored(gateway, burst(gateway, "more", 10))
+    gateway.kill()
+    a.go_on()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert set(gateway.drain()) >= {*tokens[30:], *more}
 
 
 def _two_branches(room):

@@ -8,6 +8,8 @@
 #define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define RUN_C "cccccccccccccccccccccccccccccccccccccccc"
 #define BOTH  3u
+#define ONE   "11111111111111111111111111111111"
+#define OTHER "22222222222222222222222222222222"
 
 static struct sight marked(uint64_t version, unsigned members)
 {
@@ -95,8 +97,8 @@ static struct sight leaves_b(uint64_t version, uint64_t left_version)
 {
 	struct sight s = marked(version, 1);
 
-	memcpy(s.marker.left[1], RUN_B, sizeof RUN_B);
-	s.marker.left_versions[1] = left_version;
+	memcpy(s.marker.left[1].run_id, RUN_B, sizeof RUN_B);
+	s.marker.left[1].version = left_version;
 	return s;
 }
 
@@ -119,6 +121,61 @@ START_TEST(server_that_went_on_after_it_was_left_behind_is_united)
 	b.marker.version = 6;
 	memcpy(b.marker.run_id, RUN_C, sizeof RUN_C);
 	decides(leaves_b(8, 6), b, TRUST_ANSWERS, RECOVERY_READ, BOTH);
+}
+END_TEST
+
+/* The gateway ONE sent b the version 9, has heard of 6, and went on with a, which restarted meanwhile. */
+static struct sight leaves_b_unheard(void)
+{
+	struct sight s = leaves_b(11, 6);
+
+	s.marker.left[1].sent = 9;
+	memcpy(s.marker.left[1].by, ONE, sizeof ONE);
+	return s;
+}
+
+static struct sight marked_by(const char *gateway, uint64_t version, uint64_t by_version)
+{
+	struct sight s = marked(version, BOTH);
+
+	memcpy(s.marker.members[0], RUN_C, sizeof RUN_C);
+	memcpy(s.marker.by, gateway, NONCE_LEN + 1);
+	s.marker.by_version = by_version;
+	return s;
+}
+
+START_TEST(server_that_executed_a_marker_whose_answer_was_lost_is_left_out)
+{
+	decides(leaves_b_unheard(), marked_by(ONE, 9, 9), TRUST_ANSWERS, RECOVERY_READ, 1);
+	decides(leaves_b_unheard(), marked_by(ONE, 8, 8), TRUST_ANSWERS, RECOVERY_READ, 1);
+}
+END_TEST
+
+START_TEST(server_that_another_gateway_marked_with_the_version_of_a_lost_marker_is_united)
+{
+	decides(leaves_b_unheard(), marked_by(OTHER, 9, 9), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(leaves_b_unheard(), marked_by(ONE, 10, 10), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+}
+END_TEST
+
+START_TEST(server_that_an_earlier_release_marked_behind_a_lost_marker_is_united)
+{
+	decides(leaves_b_unheard(), marked_by(ONE, 9, 8), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(leaves_b_unheard(), marked_by("", 9, 0), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(leaves_b(11, 6), marked_by("", 9, 9), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+}
+END_TEST
+
+START_TEST(lost_marker_of_a_process_says_nothing_about_the_next_one)
+{
+	struct sight a = leaves_b_unheard();
+
+	marker_left_of(&a.marker.left[1], RUN_B);
+	ck_assert_uint_eq(a.marker.left[1].sent, 9);
+	marker_left_of(&a.marker.left[1], RUN_C);
+	ck_assert_str_eq(a.marker.left[1].run_id, RUN_C);
+	ck_assert_uint_eq(a.marker.left[1].sent, 0);
+	ck_assert_uint_eq(a.marker.left[1].version, 0);
 }
 END_TEST
 
@@ -176,6 +233,10 @@ int main(void)
 		server_that_went_on_beside_an_earlier_process_of_the_other_is_united,
 		server_that_was_left_behind_by_an_earlier_process_of_the_other_is_left_out,
 		server_that_went_on_after_it_was_left_behind_is_united,
+		server_that_executed_a_marker_whose_answer_was_lost_is_left_out,
+		server_that_another_gateway_marked_with_the_version_of_a_lost_marker_is_united,
+		server_that_an_earlier_release_marked_behind_a_lost_marker_is_united,
+		lost_marker_of_a_process_says_nothing_about_the_next_one,
 		absent_member_is_waited_for,
 		absent_server_that_is_no_member_is_not_waited_for,
 		empty_server_beside_a_marked_one_is_not_waited_for,

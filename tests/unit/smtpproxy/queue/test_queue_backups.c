@@ -247,6 +247,26 @@ START_TEST(marker_is_above_that_of_a_branch_that_is_lost_again)
 }
 END_TEST
 
+START_TEST(marker_that_is_not_answered_is_known_as_sent)
+{
+	const struct marker_left *left = &q->shared.left[1];
+
+	queue_compare_end(q, b);
+	queue_consider(q);
+	backup_send(b);
+	ck_assert_uint_eq(versions[1], 6);
+	backup_give_up(b, "the test says so");
+	ck_assert_str_eq(left->run_id, RUN_B);
+	ck_assert_uint_eq(left->version, 0);
+	ck_assert_uint_eq(left->sent, 6);
+	ck_assert_str_eq(left->by, q->shared.nonce);
+	queue_note_left(q, 1, RUN_B, 5);
+	ck_assert_uint_eq(left->sent, 6);
+	queue_note_left(q, 1, RUN_A, 5);
+	ck_assert_uint_eq(left->sent, 0);
+}
+END_TEST
+
 static void refuses(struct backup *s)
 {
 	char text[] = "OOM command not allowed when used memory > 'maxmemory'.";
@@ -438,6 +458,7 @@ int main(void)
 		item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_backup_too,
 		item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_that_is_filled,
 		backup_that_refuses_what_it_lacks_gets_no_marker,
+		marker_that_is_not_answered_is_known_as_sent,
 		marker_is_above_that_of_a_branch_that_joins,
 		marker_is_above_that_of_a_branch_that_is_lost_again,
 		later_one_of_two_states_counts_that_is_read_last,
