@@ -246,8 +246,13 @@ static void begin_storing(struct session *s, const struct smtp_client_event *e)
 	session_filter_drop(s);
 }
 
+/* Hooks may agree to MAIL during a stop: session_drain() lets FILTERS wait for their verdict. */
 static void begin_transaction(struct session *s, const struct smtp_client_event *e)
 {
+	if (s->drains) {
+		session_end(s, SMTP_OWN_SHUTTING_DOWN);
+		return;
+	}
 	if (s->home->queue) {
 		begin_storing(s, e);
 		return;

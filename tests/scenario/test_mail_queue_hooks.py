@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import signal
 
 import pytest
 
@@ -242,6 +243,18 @@ def test_a_milter_that_hangs_is_bounded_by_its_policy(tmp_path, policy, reply):
         assert gateway.send().startswith(reply)  # the limit for the Redis servers begins behind the verdict
         gateway.wait_contents(*([WIRE] if policy == "accept" else []))
         assert counters(gateway.proxy)["hooks_failed"] == 1
+
+
+def test_a_mail_that_is_judged_at_a_stop_begins_no_message(tmp_path):
+    with ScriptedReceiver() as receiver, running(Gateway(tmp_path, ScriptedMilter({"M": sm.HANG}), receiver)) as gateway, \
+            gateway.talk() as client:
+        client.ehlo()
+        client.send("MAIL FROM:<a@b>\r\n")
+        wait_until(lambda: gateway.hook.contents("M"), patience(10), "it is judged")
+        gateway.proxy.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stopping" in gateway.proxy.log(), patience(10), "the stop has begun")
+        gateway.hook.tell(sm.CONTINUE)
+        assert client.reply().startswith("421 4.3.2 ") and client.is_closed()
 
 
 def test_an_http_hook_judges_the_envelope(tmp_path):

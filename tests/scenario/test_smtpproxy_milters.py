@@ -391,12 +391,19 @@ def test_many_mails_at_once_and_what_the_hook_did(start):
     assert sink.counts["mails"] == 200 and sink.counts["duplicates"] == 0
 
 
-@pytest.mark.parametrize("verdict,reply", [(sm.CONTINUE, "451 4.4.5 "), (b"y550 5.7.1 no\0", "550 5.7.1 no")], ids=["no turn", "refused"])
-def test_a_sender_whose_mail_is_judged_at_a_stop_and_then_not_taken_ends(start, verdict, reply):
-    """The receiver takes one connection, which another sender has."""
-    with ScriptedReceiver({"banner": ["220 scripted", "421 4.7.0 no"]}) as receiver, \
+STOPPING = "421 4.3.2 "
+
+
+@pytest.mark.parametrize("verdict,second_banner,replies", [
+    (sm.CONTINUE, "421 4.7.0 no", [STOPPING]),
+    (sm.CONTINUE, "220 scripted", [STOPPING]),
+    (b"y550 5.7.1 no\0", "220 scripted", ["550 5.7.1 no", STOPPING]),
+], ids=["no turn", "room", "refused"])
+def test_a_mail_that_is_judged_at_a_stop_begins_nothing_and_its_sender_ends_at_once(start, verdict, second_banner, replies):
+    """Another sender has the first connection to the receiver."""
+    with ScriptedReceiver({"banner": ["220 scripted", second_banner]}) as receiver, \
             ScriptedMilter({"M": lambda content: sm.HANG if b"slow" in content else sm.CONTINUE}) as milter, \
-            start(receiver, milter, limits={"turn_timeout": "1s"}) as proxy, \
+            start(receiver, milter, limits={"stop_timeout": "5min"}) as proxy, \
             Talk(proxy.address, source="192.0.2.1") as one, Talk(proxy.address, source="192.0.2.2") as other:
         one.ehlo()
         assert one.say("MAIL FROM:<a@b>").startswith("250 ")
@@ -406,5 +413,7 @@ def test_a_sender_whose_mail_is_judged_at_a_stop_and_then_not_taken_ends(start, 
         proxy.process.send_signal(signal.SIGTERM)
         wait_until(lambda: "stopping" in proxy.log(), patience(10), "the stop has begun")
         milter.tell(verdict)
-        assert other.reply().startswith(reply)
-        assert other.reply().startswith("421 4.3.2 ") and other.is_closed()
+        for reply in replies:
+            assert other.reply().startswith(reply)
+        assert other.is_closed()
+        assert [command for _, command in receiver.heard if "slow" in command] == []
