@@ -88,6 +88,7 @@ static void expect(struct courier *c, uint32_t ms)
 void courier_say(struct courier *c, enum courier_state state, const char *line, int len)
 {
 	c->state = state;
+	c->demand = COURIER_DEMANDS_NOTHING;
 	onward_write(c->onward, line, (size_t)len); /* if it fails, on_lost tells */
 	expect(c, state == COURIER_DATA ? c->parts->conf->outward.data_ms : c->parts->conf->outward.command_ms);
 }
@@ -191,10 +192,11 @@ static void send_content(struct courier *c)
 
 /* Replies */
 
-/* MAIL in clear, after TLS had failed: the message is tried again with TLS. */
-static int is_for_tls(const struct courier *c, const struct smtp_reply_line *line)
+/* MAIL in clear, after TLS had failed: the message is tried again with TLS. Each line of a reply may say so. */
+static void note_demand(struct courier *c, const struct smtp_reply_line *line)
 {
-	return c->state == COURIER_MAIL && fallback_is_refused(c->onward, line);
+	if (c->state == COURIER_MAIL && fallback_is_refused(c->onward, line))
+		c->demand = COURIER_DEMANDS_TLS;
 }
 
 /* The reply with that code decides the fate of all recipients in state @from. */
@@ -202,7 +204,7 @@ static void note_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	char text[FATE_REPLY_MAX + 1];
 	int takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
-	enum fate fate = line->code / 100 == 5 && !is_for_tls(c, line) ? FATE_FAILED : FATE_OPEN;
+	enum fate fate = line->code / 100 == 5 && c->demand != COURIER_DEMANDS_TLS ? FATE_FAILED : FATE_OPEN;
 
 	if (line->code / 100 == 2 && takes)
 		fate = FATE_DELIVERED;
@@ -234,7 +236,7 @@ static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
 		go_on(c, courier_name_refused(c));
 		return;
 	}
-	if (is_for_tls(c, line))
+	if (c->demand == COURIER_DEMANDS_TLS)
 		destination_give_up_clear(c->destination, c->onward);
 	note_reply(c, line);
 	finish(c);
@@ -400,6 +402,8 @@ static void on_reply(void *ctx, const char *data, size_t len)
 		int r = smtp_reply_add(&c->reply, line.text, line.flaws, &one);
 
 		used += taken;
+		if (r >= 0)
+			note_demand(c, &one);
 		if (r == SMTP_REPLY_MORE)
 			continue;
 		memset(&c->reply, 0, sizeof c->reply);

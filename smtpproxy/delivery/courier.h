@@ -40,6 +40,9 @@ enum courier_naming {
 /* The recipients that this transaction has too many of (RFC 5321 4.5.3.1.10). NEXT: the others got the message. */
 enum courier_rest { COURIER_REST_NONE, COURIER_REST_LEFT, COURIER_REST_NEXT };
 
+/* What the lines of the reply to MAIL say: the mail has to come with TLS (fallback_is_refused()). */
+enum courier_demand { COURIER_DEMANDS_NOTHING, COURIER_DEMANDS_TLS };
+
 enum courier_next { COURIER_NEXT_MAIL, COURIER_NEXT_ASK, COURIER_NEXT_SETTLE };
 
 /* RESTS: nothing is to do until a message comes or a courier ends. */
@@ -82,6 +85,7 @@ struct courier {
 	uint8_t unique_id[ONWARD_ID_LEN];
 	unsigned asked, refused; /* questions so far; recipients that were refused or put off in this transaction */
 	struct smtp_reply reply;
+	enum courier_demand demand;     /* of a line of the reply since the last command */
 	struct smtp_reply_line decided; /* ASK */
 	struct smtp_line_reader reader;
 	char buffer[COURIER_LINE_MAX];

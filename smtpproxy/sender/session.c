@@ -92,15 +92,20 @@ void session_leave(struct session *s)
 	deadline_set(s->home->worker, &s->deadline, LEAVE_MS);
 }
 
+void session_reset(struct session *s)
+{
+	drop_work(s);
+	close_now(s, stream_abort);
+}
+
 void session_end(struct session *s, enum smtp_own why)
 {
 	uint8_t out[SMTP_REPLY_LINE_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
 	if (s->state >= SESSION_ALONE)
 		return;
-	if (s->tx.reply.lines > 0) { /* the sender has a part of a reply, so none of ours can follow */
-		drop_work(s);
-		close_now(s, stream_abort);
+	if (s->tx.reply.lines > 0) {
+		session_reset(s);
 		return;
 	}
 	smtp_own_write(&w, why);

@@ -21,8 +21,10 @@ void session_write(struct session *s, const char *text, size_t len);
 void session_say_own(struct session *s, enum smtp_own own);
 /* Send every reply of our own that is due. */
 void session_say_due(struct session *s);
-/* Send our last reply, outside of the order of replies; then LEAVES. In the middle of a reply: a reset. */
+/* Send our last reply, outside of the order of replies; then LEAVES. In the middle of a reply: session_reset(). */
 void session_end(struct session *s, enum smtp_own why);
+/* The sender has a part of a reply, so none of ours can follow. It has no reply then, and comes again. */
+void session_reset(struct session *s);
 /* A command was answered: at a stop, a session without a transaction ends. */
 void session_end_drained(struct session *s);
 /* Send FIN, and wait for the sender's. */

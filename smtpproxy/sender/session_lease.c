@@ -263,8 +263,8 @@ static void on_line(struct session *s, const struct smtp_server_event *e)
 		session_say_offers(s);
 }
 
-/* The first line of a reply. Only the reply to MAIL is looked at: a receiver that demands TLS takes no mail without
- * it, and hooks judge MAIL before it is passed on. */
+/* Only the reply to MAIL is looked at: a receiver that demands TLS takes no mail without it, and hooks judge MAIL
+ * before it is passed on. */
 static int is_for_tls(const struct session *s, const struct smtp_server_event *e)
 {
 	return e->kind == SMTP_SERVER_LINE && e->turn == SMTP_VERB_MAIL && s->state == SESSION_LEASES && s->onward &&
@@ -272,11 +272,16 @@ static int is_for_tls(const struct session *s, const struct smtp_server_event *e
 }
 
 /* It is no refusal of the mail, so the sender gets a temporary one. It may have sent more commands, so the session
- * ends. */
-static void end_in_clear(struct session *s)
+ * ends. @before: the lines of the reply that the sender has already. They refuse the mail for good, and without the
+ * last line they are no reply. */
+static void end_in_clear(struct session *s, unsigned before)
 {
-	smtp_tx_drop_reply(&s->tx);
 	destination_give_up_clear(s->destination, s->onward);
+	if (before > 0) {
+		session_reset(s);
+		return;
+	}
+	smtp_tx_drop_reply(&s->tx);
 	session_lose_receiver(s, SMTP_OWN_BACKEND_NO_TLS);
 }
 
@@ -285,11 +290,11 @@ void session_answer(struct session *s, const char *in, size_t len)
 	struct smtp_server_event e;
 	size_t used = 0, taken;
 	while (used < len && s->state < SESSION_LEAVES) {
-		const unsigned lines = s->tx.reply.lines;
+		const unsigned before = s->tx.reply.lines;
 		smtp_tx_server(&s->tx, in + used, len - used, &taken, &e);
 		used += taken;
-		if (lines == 0 && is_for_tls(s, &e))
-			end_in_clear(s);
+		if (is_for_tls(s, &e))
+			end_in_clear(s, before);
 		else if (e.kind == SMTP_SERVER_LINE)
 			on_line(s, &e);
 		else if (e.kind == SMTP_SERVER_OWN)

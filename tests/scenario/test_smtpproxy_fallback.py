@@ -134,10 +134,12 @@ def test_a_handshake_that_is_lost_says_nothing_about_the_receivers_tls(tmp_path,
         assert receiver.in_clear == [] and counters(proxy)["tls_given_up"] == 0
 
 
-DEMANDS = [DEMAND, "530-5.7.0 Must issue\r\n530 5.7.0 a STARTTLS command", "550 5.7.10 Encryption needed", "554 5.7.1 TLS is required"]
+FIRST_LINE = "550-5.7.1 STARTTLS is required here\r\n550 5.7.1 See https://mail.example/help"
+DEMANDS = [DEMAND, "530-5.7.0 Must issue\r\n530 5.7.0 a STARTTLS command", "550 5.7.10 Encryption needed", "554 5.7.1 TLS is required", FIRST_LINE]
+LATER_LINES = ["550-5.7.1 Refused\r\n550 5.7.1 Use TLS", "550-5.7.1 Refused\r\n550-5.7.1 Use TLS\r\n550 5.7.1 Bye"]
 
 
-@pytest.mark.parametrize("demand", DEMANDS, ids=["530", "two lines", "5.7.10", "words"])
+@pytest.mark.parametrize("demand", DEMANDS, ids=["530", "two lines", "5.7.10", "words", "words first"])
 @pytest.mark.parametrize("end", ["alert", "no TLS"])
 def test_a_receiver_that_demands_tls_ends_the_fallback_and_refuses_no_mail(tmp_path, end, demand):
     with proxied(tmp_path, end, demand=demand) as (proxy, receiver):
@@ -150,6 +152,21 @@ def test_a_receiver_that_demands_tls_ends_the_fallback_and_refuses_no_mail(tmp_p
         delivers(proxy, receiver)
         assert len(receiver.in_clear) == 1 and counters(proxy)["tls_given_up"] == 1
         assert "no more in clear to a receiver" in proxy.log()
+
+
+@pytest.mark.parametrize("demand", LATER_LINES, ids=["last line", "middle line"])
+@pytest.mark.parametrize("commands", ["MAIL FROM:<a@b>\r\n", "MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"], ids=["one", "group"])
+def test_a_sender_that_has_a_line_of_the_reply_before_the_demand_gets_no_whole_reply(tmp_path, commands, demand):
+    """The first line refuses the mail for good. It ends by a reset, so the sender comes again."""
+    with proxied(tmp_path, "alert", demand=demand) as (proxy, receiver):
+        is_turned_away(proxy)
+        with talk(proxy) as client:
+            client.ehlo()
+            client.send(commands)
+            with pytest.raises(ConnectionResetError):
+                client.reply()
+        delivers(proxy, receiver)
+        assert len(receiver.in_clear) == 1
 
 
 def test_a_receiver_that_refuses_starttls_and_then_demands_it_refuses_no_mail(tmp_path):
@@ -173,9 +190,12 @@ def test_other_refusals_in_clear_are_the_receivers_word(tmp_path):
 
 
 @pytest.mark.tool("redis-server", "redis-cli")
-@pytest.mark.parametrize("end,in_clear", [("reset", 0), ("alert", 1), ("454 4.7.0 TLS not available", 1)], ids=["reset", "alert", "454"])
-def test_the_queue_tries_again_with_tls_and_sends_no_notice(tmp_path, end, in_clear):
-    with Stores(tmp_path) as stores, StrictReceiver(tmp_path, end) as receiver, QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+@pytest.mark.parametrize("end,demand,in_clear", [
+    ("reset", DEMAND, 0), ("alert", DEMAND, 1), ("454 4.7.0 TLS not available", DEMAND, 1), ("alert", FIRST_LINE, 1), ("alert", LATER_LINES[1], 1),
+], ids=["reset", "alert", "454", "words first", "words later"])
+def test_the_queue_tries_again_with_tls_and_sends_no_notice(tmp_path, end, demand, in_clear):
+    with Stores(tmp_path) as stores, StrictReceiver(tmp_path, end, demand=demand) as receiver, \
+            QueuedProxy(tmp_path, stores, receiver.address) as proxy:
         proxy.wait_open()
         with talk(proxy) as client:
             client.ehlo()
