@@ -80,27 +80,7 @@ const struct smtp_ehlo *destination_offers(const struct destination *d)
 	return d->state == DESTINATION_KNOWN ? &d->offers : NULL;
 }
 
-void want_offers(struct want *w, struct destination *d)
-{
-	assert(w->state == WANT_NOTHING);
-	w->state = WANT_OFFERS;
-	w->destination = d;
-	TAILQ_INSERT_TAIL(&d->offers_wanted, w, next);
-	destination_ask_for_step(d);
-}
-
-int want_turn(struct want *w, struct destination *d)
-{
-	assert(w->state == WANT_NOTHING);
-	int r = turns_add(&d->turns, &w->turn, &w->sender, w->weight);
-	if (r < 0)
-		return r;
-	w->state = WANT_TURN;
-	w->destination = d;
-	w->since_ms = now_of(d);
-	destination_ask_for_step(d);
-	return 0;
-}
+/* Connections */
 
 /* Its sender holds one connection less. */
 static void give_place_back(struct destination *d, struct turns_sender **holder)
@@ -108,40 +88,6 @@ static void give_place_back(struct destination *d, struct turns_sender **holder)
 	turns_give_back(&d->turns, *holder);
 	*holder = NULL;
 }
-
-void want_nothing(struct want *w)
-{
-	struct destination *d = w->destination;
-	if (w->state == WANT_OFFERS)
-		TAILQ_REMOVE(&d->offers_wanted, w, next);
-	if (w->state == WANT_TURN)
-		turns_remove(&d->turns, &w->turn);
-	if (w->state == WANT_PROMISED) {
-		w->promised->promised = NULL;
-		give_place_back(d, &w->turn.holder);
-	}
-	w->state = WANT_NOTHING;
-	w->promised = NULL;
-}
-
-static void fail(struct want *w, enum smtp_own why)
-{
-	want_nothing(w);
-	w->ops->on_failed(w, why);
-}
-
-/* No waiting session can be served. */
-static void fail_all(struct destination *d, enum smtp_own why)
-{
-	struct want *w;
-	struct turn *t;
-	while ((w = TAILQ_FIRST(&d->offers_wanted)))
-		fail(w, why);
-	while ((t = turns_first(&d->turns)))
-		fail(container_of(t, struct want, turn), why);
-}
-
-/* Connections */
 
 static void serve(struct want *w, struct onward *o)
 {
@@ -232,7 +178,7 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
 	leave(o);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
-		fail_all(d, SMTP_OWN_BACKEND_UNREACHABLE);
+		wants_fail(d, SMTP_OWN_BACKEND_UNREACHABLE);
 }
 
 /* Other connections may work: it may take no more than these, or one server of several may have a fault. So this counts
@@ -245,26 +191,7 @@ static void on_over(struct onward *o, enum smtp_own why)
 		fallback_begin(&d->fallback, o, d->host);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
-		fail_all(d, why);
-}
-
-static int has_name(const struct turn *turn, const void *name)
-{
-	return strcmp(container_of(turn, const struct want, turn)->name, name) == 0;
-}
-
-static struct want *find_named(const struct destination *d, const char *name)
-{
-	struct turn *t = turns_find(&d->turns, has_name, name);
-	struct want *w;
-	if (t)
-		return container_of(t, struct want, turn);
-	TAILQ_FOREACH(w, &d->offers_wanted, next)
-	{
-		if (strcmp(w->name, name) == 0)
-			break;
-	}
-	return w;
+		wants_fail(d, why);
 }
 
 /* The session with that name gets no connection. All others go on waiting. */
@@ -274,9 +201,9 @@ static void on_name_refused(struct onward *o, enum smtp_own why)
 	struct want *w = o->promised;
 	place(o, DESTINATION_LEAVING);
 	if (w)
-		fail(w, why);
-	while ((w = find_named(d, o->greeting.name)))
-		fail(w, why);
+		want_fail(w, why);
+	while ((w = wants_find_named(d, o->greeting.name)))
+		want_fail(w, why);
 	destination_ask_for_step(d);
 }
 
@@ -303,14 +230,6 @@ static const struct onward_host_ops host_ops = {
 	.on_closed = on_onward_closed,
 };
 
-/* The name of the first waiting session. */
-static struct smtp_span name_wanted(const struct destination *d)
-{
-	const struct turn *t = turns_first(&d->turns);
-	const struct want *w = t ? container_of(t, const struct want, turn) : TAILQ_FIRST(&d->offers_wanted);
-	return smtp_span_of(w->name);
-}
-
 static int open_one(struct destination *d, const struct onward_demand *demand)
 {
 	const struct outward_home *home = home_of(d);
@@ -322,7 +241,7 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 	const struct smtpproxy_source *source = sources_pick(&home->conf->outward, d->route.to.ss_family, d->opened++);
 	o->demand = *demand;
 	int r = onward_open(o, home, &host_ops, d, &d->route, source ? (const struct sockaddr *)&source->address : NULL,
-		name_wanted(d));
+		wants_first_name(d));
 	if (r < 0) {
 		log_event(LOG_WARNING, NULL, "no connection to a receiver", "cause=%s", error_text(r));
 		home->counters->connections_failed++;
@@ -393,18 +312,6 @@ int destination_is_short(const struct destination *d)
 	return d->turns.count > d->in[DESTINATION_OPENING] && d->in[DESTINATION_IDLE] == 0;
 }
 
-static int may_roam(const struct turn *turn, const void *what)
-{
-	return container_of(turn, const struct want, turn)->roams;
-}
-
-static void send_elsewhere(struct destination *d)
-{
-	struct turn *t;
-	while ((t = turns_find(&d->turns, may_roam, NULL)))
-		fail(container_of(t, struct want, turn), SMTP_OWN_CONGESTED);
-}
-
 /* No connection may be opened now. Whoever ends one asks for a step. */
 static void wait_for_room(struct destination *d)
 {
@@ -413,7 +320,7 @@ static void wait_for_room(struct destination *d)
 		deadline_set(home_of(d)->worker, &d->deadline, wait_ms);
 	receiver_share_wait(d);
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
-		send_elsewhere(d);
+		wants_send_elsewhere(d);
 }
 
 /* A receiver also counts connections that it is still closing. So no new ones are opened in their place. */
@@ -432,7 +339,7 @@ static void open_missing(struct destination *d)
 			why = SMTP_OWN_BACKEND_UNREACHABLE;
 		if (why) {
 			if (destination_connections(d) == 0)
-				fail_all(d, why);
+				wants_fail(d, why);
 			return;
 		}
 	}

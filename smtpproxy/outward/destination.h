@@ -123,6 +123,17 @@ void want_offers(struct want *w, struct destination *d);
 int want_turn(struct want *w, struct destination *d);
 void want_nothing(struct want *w);
 
+/* want.c, for destination.c. A want gets no connection, because of @why. */
+void want_fail(struct want *w, enum smtp_own why);
+/* No waiting session can be served. */
+void wants_fail(struct destination *d, enum smtp_own why);
+/* Those that have another receiver to go to. */
+void wants_send_elsewhere(struct destination *d);
+/* The first one with that name, or NULL. */
+struct want *wants_find_named(const struct destination *d, const char *name);
+/* The name of the first one. */
+struct smtp_span wants_first_name(const struct destination *d);
+
 /* The receiver demands TLS of @o, which was in clear because TLS had failed: fallback_is_refused(). New connections try
  * TLS again, and those of now are used for no other transaction. */
 void destination_give_up_clear(struct destination *d, const struct onward *o);
