@@ -427,25 +427,45 @@ void destination_leave(struct destination *d)
 
 /* Life */
 
-/* No connection of now is used for another transaction. */
-static void begin_anew(struct destination *d)
+/* Leased ones, and those that still open, follow when they come back. */
+static void retire_old(struct destination *d)
 {
 	struct onward *o;
-	d->age++;
 	TAILQ_FOREACH(o, &d->onwards, next)
 	{
-		if (o->place == DESTINATION_IDLE)
+		if (o->place == DESTINATION_IDLE && o->age != d->age)
 			retire(o);
 	}
 	destination_ask_for_step(d);
 }
 
+/* No connection of now is used for another transaction. */
+static void begin_anew(struct destination *d)
+{
+	d->age++;
+	retire_old(d);
+}
+
+/* It has TLS, or is about to try. */
+static int may_have_tls(const struct onward *o)
+{
+	return o->tls || (!o->taken && o->demand.clear == ONWARD_CLEAR_BY_FILE);
+}
+
 void destination_give_up_clear(struct destination *d, const struct onward *o)
 {
-	if (o->age != d->age) /* another one has said so before */
+	const uint32_t age = d->age;
+	struct onward *other;
+	if (o->age != age) /* another one has said so before */
 		return;
 	fallback_end(&d->fallback, d->host);
-	begin_anew(d);
+	d->age++;
+	TAILQ_FOREACH(other, &d->onwards, next)
+	{
+		if (other->age == age && may_have_tls(other))
+			other->age = d->age;
+	}
+	retire_old(d);
 }
 
 void destination_reload(struct destination *d)

@@ -99,7 +99,7 @@ struct destination {
 	uint32_t sessions;               /* that have entered it */
 	uint32_t in[DESTINATION_PLACES]; /* connections, by enum destination_place */
 	uint32_t opened;                 /* all so far */
-	uint32_t age; /* a new file, or the end of its fallback, adds one: connections of an earlier age end */
+	uint32_t age; /* a new file, or a demand for TLS, adds one: connections of an earlier age end */
 	uint64_t transactions, accepted, turn_ms; /* that ended; and how long they waited, together */
 	enum destination_state state;
 };
@@ -135,7 +135,7 @@ struct want *wants_find_named(const struct destination *d, const char *name);
 struct smtp_span wants_first_name(const struct destination *d);
 
 /* The receiver demands TLS of @o, which was in clear because TLS had failed: fallback_is_refused(). New connections try
- * TLS again, and those of now are used for no other transaction. */
+ * TLS again, and those of now without TLS are used for no other transaction. */
 void destination_give_up_clear(struct destination *d, const struct onward *o);
 
 /* The lease is over. The caller has called onward_release() or onward_abort(). */

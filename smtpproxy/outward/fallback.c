@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "net/log.h"
+#include "net/log_pace.h"
 
 #define CLEAR_MS (30u * 60u * 1000u) /* longer than senders take to come again */
 
@@ -23,6 +23,11 @@ void fallback_begin(struct fallback *f, const struct onward *o, const char *host
 
 void fallback_end(struct fallback *f, const char *host)
 {
+	if (f->till_ms == 0) {
+		log_paced(LOG_WARNING, NULL, "a receiver demands TLS and refuses STARTTLS", "host=%s",
+			host[0] ? host : "-");
+		return;
+	}
 	f->till_ms = 0;
 	log_change("no more in clear to a receiver", host, "it demands TLS");
 }

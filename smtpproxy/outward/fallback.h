@@ -16,6 +16,7 @@ struct fallback {
  * end or silence may come from the network, or from a receiver that restarts, and says nothing about its TLS. */
 void fallback_begin(struct fallback *f, const struct onward *o, const char *host);
 
+/* The receiver demands TLS. If there is no fallback, it has refused STARTTLS: nothing ends, and this is logged. */
 void fallback_end(struct fallback *f, const char *host);
 
 /* Changes what a new connection demands. */

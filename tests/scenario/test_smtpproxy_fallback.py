@@ -179,6 +179,32 @@ def test_a_receiver_that_refuses_starttls_and_then_demands_it_refuses_no_mail(tm
         assert len(receiver.in_clear) == 1
 
 
+REFUSAL = "454 4.7.0 TLS not available"
+
+
+def test_a_receiver_that_always_refuses_starttls_and_demands_it_ends_no_fallback(tmp_path):
+    with proxied(tmp_path, *[REFUSAL] * 3) as (proxy, receiver):
+        for _ in range(3):
+            with talk(proxy) as client:
+                client.ehlo()
+                assert client.say("MAIL FROM:<a@b>").startswith("421 4.7.4 ")
+        assert len(receiver.in_clear) == 3
+        assert "no more in clear" not in proxy.log() and "a receiver demands TLS and refuses STARTTLS host=-" in proxy.log()
+
+
+def test_a_receiver_that_refuses_starttls_now_and_then_keeps_its_connections_with_tls(tmp_path):
+    with proxied(tmp_path, "works", *[REFUSAL] * 9) as (proxy, receiver):
+        with talk(proxy) as first, talk(proxy) as second:
+            for client in (first, second):
+                client.ehlo()
+            first.mail()
+            assert second.say("MAIL FROM:<a@b>").startswith("421 4.7.4 ")
+            first.send(BODY)
+            assert first.reply() == "250 2.0.0 taken"
+        delivers(proxy, receiver)
+        assert len(receiver.in_clear) == 1
+
+
 def test_other_refusals_in_clear_are_the_receivers_word(tmp_path):
     with proxied(tmp_path, "alert", demand="550 5.7.1 Not from you") as (proxy, receiver):
         is_turned_away(proxy)
