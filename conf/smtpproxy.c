@@ -163,7 +163,8 @@ static const struct schema_row outward_rows[] = {
 		.fallback = "may",
 		.help = "STARTTLS toward receivers, unless their row in `receivers` or `queue.domains` says otherwise. "
 			"none: never; may: where it is offered, with any "
-			"certificate, and in clear for half an hour where TLS has failed; encrypt: always, with any "
+			"certificate, and in clear for half an hour where TLS has failed, or where three handshakes in "
+			"a row were lost, over at least five minutes; encrypt: always, with any "
 			"certificate; verify: always, with a certificate of a "
 			"known authority for the name of the receiver, so that only those in `receivers` get mail; "
 			"dane: as the TLSA records of the receiver's name say (RFC 7672), and as may where there are "

@@ -15,7 +15,7 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/outward/sources.h"
 
-#define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long */
+#define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long, or for its fallback */
 #define LINGER_ONE 1u                 /* one of a single message */
 
 static const struct outward_home *home_of(const struct destination *d)
@@ -153,10 +153,18 @@ static void retire(struct onward *o)
 	leave(o);
 }
 
+/* While a connection can be used, those that fail beside it say nothing about all of the receiver. */
+static void note_handshake(struct destination *d, const struct onward *o)
+{
+	if (o->shake == ONWARD_SHAKE_WORKED || usable(d) == 0)
+		fallback_note(&d->fallback, o, d->host, now_of(d));
+}
+
 static void on_ready(struct onward *o)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
+	note_handshake(d, o);
 	if (o->age != d->age) {
 		retire(o);
 		return;
@@ -176,6 +184,7 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
 {
 	struct destination *d = o->destination;
 	leave(o);
+	note_handshake(d, o);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_fail(d, SMTP_OWN_BACKEND_UNREACHABLE);
@@ -187,8 +196,7 @@ static void on_over(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = o->destination;
 	leave(o);
-	if (why == SMTP_OWN_BACKEND_NO_TLS && usable(d) == 0)
-		fallback_begin(&d->fallback, o, d->host);
+	note_handshake(d, o);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_fail(d, why);
@@ -200,6 +208,7 @@ static void on_name_refused(struct onward *o, enum smtp_own why)
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
 	place(o, DESTINATION_LEAVING);
+	note_handshake(d, o);
 	if (w)
 		want_fail(w, why);
 	while ((w = wants_find_named(d, o->greeting.name)))
@@ -349,7 +358,10 @@ static void linger(struct destination *d)
 {
 	if (d->sessions > 0 || destination_connections(d) > 0)
 		return;
-	deadline_set(home_of(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : LINGER_MS);
+	uint64_t ms = fallback_kept_ms(&d->fallback, now_of(d));
+	if (ms < LINGER_MS)
+		ms = LINGER_MS;
+	deadline_set(home_of(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : ms);
 	outward_note_unused(d->outward, d);
 }
 

@@ -3,22 +3,56 @@
 
 #include <string.h>
 
+#include "net/fault.h"
 #include "net/log_pace.h"
 
-#define CLEAR_MS (30u * 60u * 1000u) /* longer than senders take to come again */
+#define CLEAR_MS  (30u * 60u * 1000u)  /* longer than senders take to come again */
+#define LOST_MOST 3u                   /* in a row, */
+#define LOST_MS   (5u * 60u * 1000u)   /* and longer than receivers restart */
+#define KEPT_MS   (6u * 3600u * 1000u) /* queues of senders come again within hours */
 
 static void log_change(const char *event, const char *host, const char *cause)
 {
 	log_event(LOG_WARNING, NULL, event, "host=%s cause=%s", host[0] ? host : "-", cause);
 }
 
-void fallback_begin(struct fallback *f, const struct onward *o, const char *host)
+static void begin(struct fallback *f, const struct onward *o, const char *host, const char *cause, uint64_t now_ms)
 {
-	if (o->demand.tls != SMTPPROXY_TLS_MAY || !o->tls || onward_tls_state(o->tls) != ONWARD_TLS_FAILED)
-		return;
-	f->till_ms = worker_now_ms(o->home->worker) + CLEAR_MS;
+	f->till_ms = now_ms + CLEAR_MS;
 	o->home->counters->tls_given_up++;
-	log_change("in clear to a receiver", host, "a handshake failed, and tls is may");
+	log_change("in clear to a receiver", host, cause);
+}
+
+/* 1: too many in a row. */
+static int count_lost(struct fallback *f, uint64_t now_ms)
+{
+	if (f->lost == 0 || now_ms - f->last_ms >= KEPT_MS) {
+		f->lost = 0;
+		f->first_ms = now_ms;
+	}
+	f->lost++;
+	f->last_ms = now_ms;
+	return f->lost >= LOST_MOST &&
+	       (now_ms - f->first_ms >= LOST_MS || fault_at("fallback.minutes", NULL, NULL) == FAULT_FAIL);
+}
+
+void fallback_note(struct fallback *f, const struct onward *o, const char *host, uint64_t now_ms)
+{
+	if (o->shake == ONWARD_SHAKE_WORKED)
+		f->lost = 0;
+	if (o->demand.tls != SMTPPROXY_TLS_MAY)
+		return;
+	if (o->shake == ONWARD_SHAKE_FAILED)
+		begin(f, o, host, "a handshake failed, and tls is may", now_ms);
+	else if (o->shake == ONWARD_SHAKE_LOST && count_lost(f, now_ms))
+		begin(f, o, host, "handshakes are lost for minutes, and tls is may", now_ms);
+}
+
+uint64_t fallback_kept_ms(const struct fallback *f, uint64_t now_ms)
+{
+	const uint64_t lost_till_ms = f->lost > 0 ? f->last_ms + KEPT_MS : 0;
+	const uint64_t till_ms = lost_till_ms > f->till_ms ? lost_till_ms : f->till_ms;
+	return till_ms > now_ms ? till_ms - now_ms : 0;
 }
 
 void fallback_end(struct fallback *f, const char *host)
@@ -28,7 +62,7 @@ void fallback_end(struct fallback *f, const char *host)
 			host[0] ? host : "-");
 		return;
 	}
-	f->till_ms = 0;
+	*f = (struct fallback){ 0 };
 	log_change("no more in clear to a receiver", host, "it demands TLS");
 }
 

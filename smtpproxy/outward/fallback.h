@@ -1,5 +1,6 @@
-/* fallback.h: where TLS is not demanded, a receiver whose TLS is broken or too old gets its mail in clear, as from
- * Postfix at level `may`. Whoever can break a handshake could as well take STARTTLS out of the offers.
+/* fallback.h: where TLS is not demanded, a receiver whose TLS is broken or too old gets its mail in clear. Postfix at
+ * level `may` does so after each handshake that fails, lost connections included; here, one that is lost is no sign of
+ * broken TLS, but several in a row are. Whoever can break a handshake could as well take STARTTLS out of the offers.
  */
 #ifndef CSSL_SMTPPROXY_FALLBACK_H
 #define CSSL_SMTPPROXY_FALLBACK_H
@@ -9,12 +10,18 @@
 
 /* Embedded in a destination; begins with zeros. */
 struct fallback {
-	uint64_t till_ms; /* new connections are in clear until then */
+	uint64_t till_ms;           /* new connections are in clear until then */
+	uint32_t lost;              /* handshakes since the last one that worked */
+	uint64_t first_ms, last_ms; /* of @lost */
 };
 
-/* @o to @host (may be empty) has failed. The fallback begins only if TLS itself failed in the handshake: a reset, an
- * end or silence may come from the network, or from a receiver that restarts, and says nothing about its TLS. */
-void fallback_begin(struct fallback *f, const struct onward *o, const char *host);
+/* A handshake with @host (may be empty) has ended, by which the fallback may begin: at once if TLS itself failed. A
+ * reset, an end or silence may come from the network, or from a receiver that restarts. That counts only when it is the
+ * third in a row, some minutes behind the first. Our own lack of memory never counts. */
+void fallback_note(struct fallback *f, const struct onward *o, const char *host, uint64_t now_ms);
+
+/* How long it is to be remembered; 0: there is nothing to remember. */
+uint64_t fallback_kept_ms(const struct fallback *f, uint64_t now_ms);
 
 /* The receiver demands TLS. If there is no fallback, it has refused STARTTLS: nothing ends, and this is logged. */
 void fallback_end(struct fallback *f, const char *host);

@@ -169,6 +169,19 @@ static void settle(struct onward *o)
 	o->host->on_ready(o);
 }
 
+static void note_shake(struct onward *o, enum onward_tls_state state)
+{
+	static const uint8_t as[] = {
+		[ONWARD_TLS_SHAKES] = ONWARD_SHAKE_LOST,
+		[ONWARD_TLS_OPEN] = ONWARD_SHAKE_WORKED,
+		[ONWARD_TLS_ENDED] = ONWARD_SHAKE_LOST,
+		[ONWARD_TLS_FAILED] = ONWARD_SHAKE_FAILED,
+		[ONWARD_TLS_STARVED] = ONWARD_SHAKE_NONE,
+	};
+	if (o->state == ONWARD_SHAKING)
+		o->shake = as[state];
+}
+
 static void start_tls(struct onward *o)
 {
 	const struct onward_demand *demand = &o->demand;
@@ -181,6 +194,8 @@ static void start_tls(struct onward *o)
 	o->tls = onward_tls_create(o->home->tls, name, demand->set);
 	if (!o->tls || flush_tls(o) < 0)
 		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
+	else
+		note_shake(o, onward_tls_state(o->tls));
 }
 
 static void refuse_name(struct onward *o)
@@ -263,6 +278,7 @@ static void take_sealed(struct onward *o, const uint8_t *in, size_t len)
 	uint8_t plain[PLAIN_CHUNK];
 	size_t plain_len;
 	const enum onward_tls_state state = onward_tls_take(o->tls, in, len);
+	note_shake(o, state);
 	flush_tls(o);
 	if (state == ONWARD_TLS_OPEN && o->state == ONWARD_SHAKING)
 		shaken(o);
@@ -286,7 +302,10 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 
 static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	lose((struct onward *)s, SMTP_OWN_BACKEND_LOST, end == STREAM_EOF ? "it ended" : error_text(uv_error));
+	struct onward *o = (struct onward *)s;
+	if (uv_error == UV_ENOMEM || uv_error == UV_ENOBUFS)
+		note_shake(o, ONWARD_TLS_STARVED);
+	lose(o, SMTP_OWN_BACKEND_LOST, end == STREAM_EOF ? "it ended" : error_text(uv_error));
 }
 
 static void on_written(struct stream *s, size_t len)

@@ -63,6 +63,10 @@ struct onward_demand {
 	enum onward_clear clear;
 };
 
+/* What its handshake says about the receiver's TLS. NONE: nothing, or it ended for our lack of memory. LOST: by a
+ * reset, FIN, close_notify or silence. FAILED: by TLS itself. */
+enum onward_shake { ONWARD_SHAKE_NONE, ONWARD_SHAKE_WORKED, ONWARD_SHAKE_LOST, ONWARD_SHAKE_FAILED };
+
 enum onward_refusal { ONWARD_REFUSED_BY_REPLY, ONWARD_NOT_REACHED };
 
 /* For the destination. None of these is called before a function of onward.h returns. */
@@ -121,6 +125,7 @@ struct onward {
 	uint32_t messages; /* leases so far */
 	uint32_t refusals; /* by the receiver since it took a message, counted by the user */
 	uint8_t state;     /* enum onward_state */
+	uint8_t shake;     /* enum onward_shake; SHAKING: what it says if it ends now */
 	uint8_t taken;     /* the receiver has greeted it */
 	struct greeting greeting;
 };

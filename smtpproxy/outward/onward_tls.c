@@ -79,14 +79,35 @@ static int prepare(struct onward_tls *t, SSL_CTX *context, const char *name, con
 	return expect(t->ssl, name, set) ? 0 : CSSL_E_CRYPTO;
 }
 
+static void starve(struct onward_tls *t)
+{
+	t->state = ONWARD_TLS_STARVED;
+	t->failure = "no memory";
+	ERR_clear_error();
+}
+
+/* Takes the errors. OpenSSL's own lack of memory is one of them; if it could not even be noted, there is none. */
+static int are_for_memory(void)
+{
+	unsigned long e = ERR_get_error();
+	int are = e == 0;
+	for (; e; e = ERR_get_error())
+		are |= ERR_GET_REASON(e) == ERR_R_MALLOC_FAILURE;
+	return are;
+}
+
 static void fail(struct onward_tls *t)
 {
+	const unsigned long last = ERR_peek_last_error();
+	if (are_for_memory()) {
+		starve(t);
+		return;
+	}
 	const long verdict = SSL_get_verify_result(t->ssl);
 	t->state = ONWARD_TLS_FAILED;
 	t->failure = SSL_get_verify_mode(t->ssl) != SSL_VERIFY_NONE && verdict != X509_V_OK
 			     ? X509_verify_cert_error_string(verdict)
-			     : ERR_reason_error_string(ERR_peek_last_error());
-	ERR_clear_error();
+			     : ERR_reason_error_string(last);
 }
 
 /* A call has brought nothing. */
@@ -133,7 +154,7 @@ void onward_tls_destroy(struct onward_tls *t)
 enum onward_tls_state onward_tls_take(struct onward_tls *t, const uint8_t *in, size_t len)
 {
 	if (BIO_write(t->in, in, (int)len) != (int)len)
-		fail(t);
+		starve(t);
 	else if (t->state == ONWARD_TLS_SHAKES)
 		shake(t);
 	return t->state;

@@ -24,6 +24,7 @@ enum onward_tls_state {
 	ONWARD_TLS_OPEN,
 	ONWARD_TLS_ENDED, /* by close_notify */
 	ONWARD_TLS_FAILED,
+	ONWARD_TLS_STARVED, /* no memory here, which says nothing about the receiver */
 };
 
 /* Bytes of the receiver. Plaintext then waits for onward_tls_read(). */
@@ -43,6 +44,6 @@ size_t onward_tls_output_len(const struct onward_tls *t);
 /* For events. */
 const char *onward_tls_version(const struct onward_tls *t);
 const char *onward_tls_cipher(const struct onward_tls *t);
-const char *onward_tls_failure(const struct onward_tls *t); /* of FAILED */
+const char *onward_tls_failure(const struct onward_tls *t); /* of FAILED and STARVED */
 
 #endif

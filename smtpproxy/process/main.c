@@ -9,6 +9,7 @@
 #include "conf/smtpproxy.h"
 #include "conf/start.h"
 #include "net/daemon.h"
+#include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "smtpproxy/process/proxy.h"
@@ -91,6 +92,7 @@ static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *
 	}
 	if (start_log(program.name, NULL, &c->log) < 0)
 		return EXIT_FAILURE;
+	fault_start(program.name);
 	raise_limits();
 	int r = CSSL_E_CONFIG;
 	struct proxy *p = proxy_create(c, a->start, error, ERROR_MAX);
@@ -105,6 +107,7 @@ static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *
 		fprintf(stderr, "smtpproxy: not started: %s\n", error);
 	}
 	proxy_destroy(p);
+	fault_stop();
 	log_close();
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

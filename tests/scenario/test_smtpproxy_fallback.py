@@ -25,7 +25,8 @@ LAST_WORDS = {"alert": ALERT, "no TLS": b"250 what\r\n", "close_notify": CLOSE_N
 
 
 class StrictReceiver:
-    """Takes no mail in clear. `ends`: of the replies to STARTTLS or the handshakes behind them, in order; then all handshakes work."""
+    """`ends`: of the replies to STARTTLS or the handshakes behind them, in order; then all handshakes work. `demand`: its reply to mail
+    in clear; None: it takes that."""
 
     def __init__(self, folder, *ends, demand=DEMAND):
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -34,6 +35,7 @@ class StrictReceiver:
         self._demand = demand
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = self._server.getsockname()
+        self._sealed = []
         self.mails, self.in_clear = [], []  # senders of mail that was taken; MAIL that came in clear
 
     def __enter__(self):
@@ -43,6 +45,12 @@ class StrictReceiver:
     def __exit__(self, *_):
         self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
+
+    def end_all(self):
+        """The connections with TLS."""
+        for sealed in self._sealed:
+            with contextlib.suppress(OSError):
+                sealed.shutdown(socket.SHUT_RDWR)
 
     def _accept(self):
         with contextlib.suppress(OSError):
@@ -55,7 +63,8 @@ class StrictReceiver:
             self._in_clear(client)
 
     def _in_clear(self, client):
-        for line in client.makefile("rb"):
+        lines = client.makefile("rb")
+        for line in lines:
             command = line.decode().strip()
             if command == "STARTTLS":
                 end = next(self._ends)
@@ -67,12 +76,16 @@ class StrictReceiver:
                 client.sendall(b"250-strict\r\n250-PIPELINING\r\n250 STARTTLS\r\n")
             else:
                 self.in_clear += [command] if command.startswith("MAIL") else []
+                if not self._demand:
+                    self._take_mail(client, itertools.chain([line], lines))
+                    return
                 client.sendall(f"{self._demand}\r\n".encode())
 
     def _shake(self, client, end):
         if end == "works":
             with self._context.wrap_socket(client, server_side=True) as sealed:
-                self._take_mail(sealed)
+                self._sealed.append(sealed)
+                self._take_mail(sealed, sealed.makefile("rb"))
             return
         client.recv(65536)
         if end == "reset":
@@ -84,20 +97,19 @@ class StrictReceiver:
         while client.recv(65536):
             pass
 
-    def _take_mail(self, sealed):
-        lines = sealed.makefile("rb")
+    def _take_mail(self, client, lines):
         for line in lines:
             command = line.decode().strip()
             if command.startswith("MAIL"):
                 sender = command[10:].partition(" ")[0]
-            sealed.sendall(b"354 go on\r\n" if command == "DATA" else b"250 2.0.0 ok\r\n")
+            client.sendall(b"354 go on\r\n" if command == "DATA" else b"250 2.0.0 ok\r\n")
             if command != "DATA":
                 continue
             for content in lines:
                 if content == b".\r\n":
                     break
             self.mails.append(sender)
-            sealed.sendall(b"250 2.0.0 taken\r\n")
+            client.sendall(b"250 2.0.0 taken\r\n")
 
 
 @contextlib.contextmanager
@@ -112,8 +124,12 @@ def talk(proxy):
 
 
 def is_turned_away(proxy):
+    """At EHLO, or at MAIL where the receiver's offers are known."""
     with talk(proxy) as client:
-        assert client.say("EHLO client.example").startswith("421 4.7.4 ")
+        reply = client.say("EHLO client.example")
+        if reply.startswith("250"):
+            reply = client.say("MAIL FROM:<a@b>")
+        assert reply.startswith("421 4.7.4 ")
 
 
 def delivers(proxy, receiver):
@@ -130,6 +146,43 @@ def test_a_handshake_that_is_lost_says_nothing_about_the_receivers_tls(tmp_path,
     """Its system restarts, or a packet filter drops the flow. The next sender is served with TLS."""
     with proxied(tmp_path, end) as (proxy, receiver):
         is_turned_away(proxy)
+        delivers(proxy, receiver)
+        assert receiver.in_clear == [] and counters(proxy)["tls_given_up"] == 0
+
+
+@pytest.fixture
+def minutes(open_folder, monkeypatch):
+    """Minutes lie between the handshakes that are lost."""
+    (open_folder / "faults").write_text("fallback.minutes fail\n")
+    monkeypatch.setenv("CSSL_FAULTS", str(open_folder / "faults"))
+
+
+@pytest.mark.usefixtures("test_points", "minutes")
+@pytest.mark.parametrize("end", ["reset", "end", "close_notify", "silence"])
+def test_a_receiver_whose_handshakes_are_always_lost_gets_its_mail_in_clear(tmp_path, end):
+    with proxied(tmp_path, *[end] * 9, demand=None) as (proxy, receiver):
+        for _ in range(3):
+            is_turned_away(proxy)
+        delivers(proxy, receiver)
+        assert len(receiver.in_clear) == 1 and counters(proxy)["tls_given_up"] == 1
+        assert 'in clear to a receiver host=- cause="handshakes are lost for minutes, and tls is may"' in proxy.log()
+
+
+@pytest.mark.usefixtures("test_points", "minutes")
+def test_a_receiver_whose_handshakes_work_now_and_then_gets_no_mail_in_clear(tmp_path):
+    with proxied(tmp_path, *["end", "end", "works"] * 2, demand=None) as (proxy, receiver):
+        for _ in range(2):
+            is_turned_away(proxy)
+            is_turned_away(proxy)
+            delivers(proxy, receiver)
+            receiver.end_all()
+        assert receiver.in_clear == [] and counters(proxy)["tls_given_up"] == 0
+
+
+def test_handshakes_that_are_lost_one_behind_the_other_begin_no_mail_in_clear(tmp_path):
+    with proxied(tmp_path, *["reset"] * 4, demand=None) as (proxy, receiver):
+        for _ in range(4):
+            is_turned_away(proxy)
         delivers(proxy, receiver)
         assert receiver.in_clear == [] and counters(proxy)["tls_given_up"] == 0
 

@@ -56,6 +56,98 @@ START_TEST(only_a_connection_whose_tls_had_failed_is_refused_for_lack_of_tls)
 }
 END_TEST
 
+#define MINUTES(n) ((n)*60000u)
+
+static struct smtpproxy_counters counters;
+
+/* A handshake ends so. 1: mail goes in clear behind it. */
+static int is_in_clear(struct fallback *f, enum onward_shake shake, uint64_t now_ms)
+{
+	const struct outward_home home = { .counters = &counters };
+	const struct onward o = { .home = &home, .demand.tls = SMTPPROXY_TLS_MAY, .shake = (uint8_t)shake };
+	struct onward_demand next = { .tls = SMTPPROXY_TLS_MAY };
+	fallback_note(f, &o, "mail.example", now_ms);
+	fallback_apply(f, &next, now_ms);
+	return next.tls == SMTPPROXY_TLS_NONE;
+}
+
+START_TEST(a_failure_of_tls_itself_counts_at_once)
+{
+	struct fallback f = { 0 };
+	ck_assert(is_in_clear(&f, ONWARD_SHAKE_FAILED, 1000));
+	ck_assert_uint_eq(fallback_kept_ms(&f, 1000), MINUTES(30));
+}
+END_TEST
+
+START_TEST(the_third_lost_handshake_in_a_row_counts_if_minutes_lie_behind_the_first)
+{
+	struct fallback f = { 0 };
+	ck_assert(!is_in_clear(&f, ONWARD_SHAKE_LOST, 1000));
+	ck_assert(!is_in_clear(&f, ONWARD_SHAKE_LOST, MINUTES(10)));
+	ck_assert(is_in_clear(&f, ONWARD_SHAKE_LOST, MINUTES(11)));
+	ck_assert(!is_in_clear(&f, ONWARD_SHAKE_NONE, MINUTES(41)));
+	ck_assert(is_in_clear(&f, ONWARD_SHAKE_LOST, MINUTES(42))); /* none has worked since */
+}
+END_TEST
+
+START_TEST(lost_handshakes_within_minutes_are_one_event)
+{
+	struct fallback f = { 0 };
+	for (unsigned i = 0; i < 9; i++)
+		ck_assert(!is_in_clear(&f, ONWARD_SHAKE_LOST, 1000 + MINUTES(i) / 2));
+	ck_assert(is_in_clear(&f, ONWARD_SHAKE_LOST, 1000 + MINUTES(5)));
+}
+END_TEST
+
+START_TEST(a_handshake_that_works_begins_the_count_anew)
+{
+	struct fallback f = { 0 };
+	for (unsigned i = 0; i < 50; i++)
+		ck_assert(
+			!is_in_clear(&f, i % 3 == 2 ? ONWARD_SHAKE_WORKED : ONWARD_SHAKE_LOST, 1000 + MINUTES(10 * i)));
+}
+END_TEST
+
+START_TEST(our_own_lack_of_memory_is_not_counted)
+{
+	struct fallback f = { 0 };
+	for (unsigned i = 0; i < 9; i++)
+		ck_assert(!is_in_clear(&f, ONWARD_SHAKE_NONE, 1000 + MINUTES(10 * i)));
+	ck_assert_uint_eq(fallback_kept_ms(&f, MINUTES(100)), 0);
+}
+END_TEST
+
+START_TEST(lost_handshakes_are_remembered_for_hours)
+{
+	struct fallback f = { 0 };
+	ck_assert(!is_in_clear(&f, ONWARD_SHAKE_LOST, 1000));
+	ck_assert(!is_in_clear(&f, ONWARD_SHAKE_LOST, 1000));
+	ck_assert_uint_eq(fallback_kept_ms(&f, 1000 + MINUTES(60)), MINUTES(5 * 60));
+	ck_assert(!is_in_clear(&f, ONWARD_SHAKE_LOST, 1000 + MINUTES(6 * 60)));
+	ck_assert(!is_in_clear(&f, ONWARD_SHAKE_LOST, 1000 + MINUTES(7 * 60)));
+	ck_assert(is_in_clear(&f, ONWARD_SHAKE_LOST, 1000 + MINUTES(8 * 60)));
+}
+END_TEST
+
+START_TEST(where_tls_is_demanded_no_handshake_counts)
+{
+	struct fallback f = { 0 };
+	const struct onward o = { .demand.tls = SMTPPROXY_TLS_ENCRYPT, .shake = ONWARD_SHAKE_FAILED };
+	fallback_note(&f, &o, "", 1000);
+	ck_assert_uint_eq(f.till_ms, 0);
+}
+END_TEST
+
+START_TEST(a_demand_for_tls_ends_the_fallback_and_the_count)
+{
+	struct fallback f = { 0 };
+	for (unsigned i = 0; i < 3; i++)
+		is_in_clear(&f, ONWARD_SHAKE_LOST, 1000 + MINUTES(10 * i));
+	fallback_end(&f, "mail.example");
+	ck_assert(!is_in_clear(&f, ONWARD_SHAKE_LOST, MINUTES(30)));
+}
+END_TEST
+
 START_TEST(a_fallback_concerns_only_connections_that_may_do_without_tls)
 {
 	const struct fallback f = { .till_ms = 1000 };
@@ -76,6 +168,14 @@ int main(void)
 		a_reply_demands_tls_by_its_code_or_by_its_words,
 		other_refusals_do_not_demand_tls,
 		only_a_connection_whose_tls_had_failed_is_refused_for_lack_of_tls,
+		a_failure_of_tls_itself_counts_at_once,
+		the_third_lost_handshake_in_a_row_counts_if_minutes_lie_behind_the_first,
+		lost_handshakes_within_minutes_are_one_event,
+		a_handshake_that_works_begins_the_count_anew,
+		our_own_lack_of_memory_is_not_counted,
+		lost_handshakes_are_remembered_for_hours,
+		where_tls_is_demanded_no_handshake_counts,
+		a_demand_for_tls_ends_the_fallback_and_the_count,
 		a_fallback_concerns_only_connections_that_may_do_without_tls,
 	};
 	return suite_run("fallback", facts, SUITE_LEN(facts));
