@@ -169,8 +169,9 @@ struct conf_smtp {
 			      */
 	size_t capability_count;
 	uint32_t preamble_timeout_ms;
-	unsigned refusals_max; /* 0: any */
-	char **hide;           /* keywords of the backend's extensions that no client sees */
+	uint32_t end_timeout_ms; /* for the reply to the end of a mail */
+	unsigned refusals_max;   /* 0: any */
+	char **hide;             /* keywords of the backend's extensions that no client sees */
 	size_t hide_count;
 	enum conf_switch xclient; /* tell the client's address by XCLIENT to a backend that offers it */
 	enum conf_client_address client_address;

@@ -88,7 +88,9 @@ static const struct schema_row limits_rows[] = {
 			"alert. off: it gets one at once" },
 	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
 		.off = "off", .fallback = "5min",
-		.help = "a connection without a byte in either direction ends after this time" },
+		.help = "a connection without a byte in either direction ends after this time; with service smtp "
+			"later, "
+			"if a client waits for the reply to the end of a mail (`end_timeout` of the listener)" },
 	{ "doze_after", SCHEMA_DURATION_MS, FIELD(conf_limits, doze_after_ms), .min = 50 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
 		.help = "after this silence of a client, RAgent gives back the memory that only a busy connection "

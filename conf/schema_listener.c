@@ -27,7 +27,7 @@ static const struct schema_word service_words[] = {
 #undef X
 		{ NULL },
 };
-#define SERVICE_HELP(id, name, rest, loss, first, ends, following, start, sharing, help) "; " name ": " help
+#define SERVICE_HELP(id, name, rest, loss, first, ends, following, start, sharing, silence, help) "; " name ": " help
 static const struct schema_word starttls_words[] = {
 	{ "require", SMTP_TLS_REQUIRE },
 	{ "offer", SMTP_TLS_OFFER },
@@ -118,6 +118,12 @@ static const struct schema_row smtp_rows[] = {
 	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms), .min = 100 * MS,
 		.max = 3600 * S, .fallback = "5min",
 		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },
+	{ "end_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, end_timeout_ms), .min = 100 * MS, .max = 3600 * S,
+		.fallback = "10min",
+		.help = "while a client waits for the reply to the end of a mail, this limit replaces a shorter "
+			"`idle_timeout`. Less than the ten minutes of RFC 5321 4.5.3.2.6 makes senders send a mail "
+			"again "
+			"that a slow backend takes" },
 	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
 		.fallback = "20",
 		.help = "after so many refused commands before STARTTLS the connection ends, and after so many that an "

@@ -13,7 +13,7 @@
 	X(BACKEND_CLOSED, "backend closed")                                                                            \
 	X(BACKEND_RESET, "backend reset")                                                                              \
 	X(BACKEND_UNREACHABLE, "backend unreachable")                                                                  \
-	X(BACKEND_TIMEOUT, "backend timed out") /* not in use */                                                       \
+	X(BACKEND_TIMEOUT, "backend timed out") /* no reply to the end of a mail */                                    \
 	X(HANDSHAKE_FAILED, "handshake failed")                                                                        \
 	X(HANDSHAKE_TIMEOUT, "handshake timed out")                                                                    \
 	X(IDLE_TIMEOUT, "idle timed out")                                                                              \

@@ -36,7 +36,8 @@
 	X(MOVE, 0x16, "LinkMove: the agent freezes at the next record boundary, for another agent")                    \
 	X(REQUEST, 0x17, "LinkRequest (stream 0): counters, revoke, rotate, sessions")                                 \
 	X(FINISH, 0x18,                                                                                                \
-		"u8 enum end_reason: the agent sends close_notify at a checkpoint, else internal_error, and ends")     \
+		"u8 enum end_reason: the agent sends close_notify at a checkpoint, else internal_error, and ends. "    \
+		"It goes on if the reason is IDLE_TIMEOUT and it awaits a verdict of the backend")                     \
 	X(PREAMBLE, 0x19, "LinkPreamble: a client that begins in clear; the agent speaks with it until STARTTLS")      \
 	X(PROOF, 0x1a, "32 bytes (stream 0): a later link that shows the same comes from RAgent's next process")       \
 	X(REATTACH, 0x1b, "struct frame_reattach: a stream of a link that is over goes on as this stream")             \

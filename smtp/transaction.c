@@ -82,6 +82,16 @@ int smtp_tx_is_checkpoint(const struct smtp_tx *t)
 	       smtp_line_is_between(&t->server);
 }
 
+int smtp_tx_end_is_due(const struct smtp_tx *t)
+{
+	for (unsigned i = 0; i < t->queue_len; i++) {
+		const unsigned turn = t->queue[(t->queue_from + i) % SMTP_TX_QUEUE_MAX].turn;
+		if (turn == SMTP_TURN_DOT || turn == SMTP_TURN_BDAT_LAST)
+			return 1;
+	}
+	return 0;
+}
+
 int smtp_tx_is_repeatable(const struct smtp_tx *t)
 {
 	int open = t->state == SMTP_TX_MAIL || t->state == SMTP_TX_DATA || t->state == SMTP_TX_CONTENT;

@@ -160,6 +160,9 @@ void smtp_tx_drop_reply(struct smtp_tx *t);
 /* True when no command is unanswered, no transaction is open, and both sides are between lines. */
 int smtp_tx_is_checkpoint(const struct smtp_tx *t);
 
+/* True when the end of a message was passed on and is not answered. */
+int smtp_tx_end_is_due(const struct smtp_tx *t);
+
 /* True when the transaction can be repeated from memory.kept: it is open, its end has not been sent, no byte is
  * missing. */
 int smtp_tx_is_repeatable(const struct smtp_tx *t);

@@ -275,7 +275,7 @@ static void check_silence(struct connection *c)
 	uint64_t next_ms = left_ms(c, rest_ms);
 
 	if (is_silent_too_long(c)) {
-		connection_send_finish(c, END_IDLE_TIMEOUT);
+		connection_end_silence(c, silent_ms(c));
 		return;
 	}
 	if (rest_ms && silent_ms(c) >= rest_ms && connection_may_rest(c)) {

@@ -9,6 +9,8 @@
 /* The longest wait for a client that does not read, if its listener has no idle time-out. */
 #define LINGER_DRAIN_MS 30000u
 
+#define ASKED_GRACE_MS 2000u
+
 int connection_is_answered(const struct connection *c)
 {
 	return c->position.stage == POSITION_LIVE && c->position.response == POSITION_AT_CHECKPOINT &&
@@ -226,6 +228,40 @@ void connection_send_finish(struct connection *c, enum end_reason reason)
 	c->end_reason = byte;
 	connection_to(c, CONNECTION_FINISHING);
 	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
+}
+
+/* The longest silence while a verdict may be due. An owner that was asked to end has some time for it. */
+static uint64_t verdict_limit_ms(const struct connection *c)
+{
+	const uint64_t asked_ms = (uint64_t)connection_limits(c)->idle_timeout_ms + ASKED_GRACE_MS;
+	const uint64_t end_ms = c->front->conf->smtp.end_timeout_ms;
+
+	return end_ms > asked_ms ? end_ms : asked_ms;
+}
+
+static int may_await_verdict(const struct connection *c)
+{
+	const int under_way =
+		c->state == CONNECTION_RELAYED || (c->state == CONNECTION_OWNED && !connection_is_answered(c));
+
+	return under_way && c->current.link && connection_service(c)->silence == SERVICE_MAY_AWAIT_VERDICT;
+}
+
+/* Only the agent knows whether a verdict is due. So it is asked to end the connection first, and does so unless one
+ * is; behind the longer limit it is told to. */
+void connection_end_silence(struct connection *c, uint64_t silent_ms)
+{
+	const uint64_t limit_ms = verdict_limit_ms(c);
+	uint8_t reason = END_IDLE_TIMEOUT;
+
+	if (!may_await_verdict(c)) {
+		connection_send_finish(c, END_IDLE_TIMEOUT);
+	} else if (silent_ms >= limit_ms) {
+		connection_send_finish(c, END_BACKEND_TIMEOUT);
+	} else {
+		link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
+		connection_set_deadline(c, limit_ms - silent_ms);
+	}
 }
 
 void connection_drain(struct connection *c)

@@ -338,6 +338,8 @@ void connection_end_saying(struct connection *c, enum end_reason reason, const v
 void connection_refuse(struct connection *c, enum end_reason reason, enum tls_alert alert);
 /* While draining: end it if connection_is_answered(). */
 void connection_drain_if_idle(struct connection *c);
+/* It was silent for @silent_ms, and that is longer than its idle time-out. */
+void connection_end_silence(struct connection *c, uint64_t silent_ms);
 /* CLOSING: give up the client's descriptor. */
 void connection_close_now(struct connection *c);
 /* Frees its records, copies and download. */

@@ -33,6 +33,11 @@ void connection_preamble_end(struct connection *c, enum end_reason reason, enum 
 	connection_end_saying(c, reason, reply, (size_t)wire_writer_len(&w));
 }
 
+static int is_silence(enum end_reason reason)
+{
+	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT;
+}
+
 /* The agent sends the last reply, because it knows which commands it has answered. */
 void connection_preamble_finish(struct connection *c, enum end_reason reason)
 {
@@ -44,7 +49,7 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 		return;
 	}
 	if (p->finishing == PREAMBLE_FINISHING) {
-		if (reason == END_IDLE_TIMEOUT)
+		if (is_silence(reason))
 			connection_end(c, reason, END_RESET);
 		return;
 	}
@@ -52,7 +57,7 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
 	if (c->state == CONNECTION_PREAMBLE)
 		connection_arm_deadline(c);
-	else if (reason == END_IDLE_TIMEOUT)
+	else if (is_silence(reason))
 		connection_set_deadline(c, AGENTS_GRACE_MS);
 }
 

@@ -22,6 +22,7 @@
 #include "sslagent/carrier/direct_inside.h"
 
 #define DIRECT_READ_MAX (64u * 1024u)
+#define ASKED_GRACE_MS  2000u /* a connection that was asked to end has some time for it */
 
 static struct direct *direct_of(struct stream *s)
 {
@@ -250,17 +251,25 @@ static void begin_connection(struct direct *d)
 	d->state = DIRECT_SERVING;
 }
 
+static uint32_t idle_ms(const struct direct *d)
+{
+	return d->listener->home->connections->conf->limits.idle_timeout_ms;
+}
+
+void direct_watch_silence(struct direct *d)
+{
+	d->silence = DIRECT_NOT_SILENT;
+	if (idle_ms(d))
+		deadline_set(d->stream.worker, &d->deadline, idle_ms(d));
+	else
+		deadline_cancel(&d->deadline);
+}
+
 /* The connection was active. Until the handshake has ended, the time limit of the handshake stays. */
 static void direct_is_active(struct direct *d)
 {
-	uint32_t idle_ms = d->listener->home->connections->conf->limits.idle_timeout_ms;
-
-	if (connection_is_handshaking(d->connection))
-		return;
-	if (idle_ms)
-		deadline_set(d->stream.worker, &d->deadline, idle_ms);
-	else
-		deadline_cancel(&d->deadline);
+	if (!connection_is_handshaking(d->connection))
+		direct_watch_silence(d);
 }
 
 /* Records that the connection cannot open yet wait there. Nothing more is read until it takes them. */
@@ -386,15 +395,31 @@ static const struct stream_ops direct_stream_ops = {
 	.on_closed = on_closed,
 };
 
+/* It may await a verdict, and then goes on for the longer limit. */
+static void silent_too_long(struct direct *d)
+{
+	const enum end_reason reason = d->silence == DIRECT_ASKED ? END_BACKEND_TIMEOUT : END_IDLE_TIMEOUT;
+	const uint32_t end_ms = direct_conf(d->listener)->smtp.end_timeout_ms;
+
+	if (d->state == DIRECT_PREAMBLE)
+		direct_preamble_finish(d, reason);
+	else
+		connection_give_up(d->connection, reason);
+	if (reason == END_BACKEND_TIMEOUT || (d->state != DIRECT_PREAMBLE && d->state != DIRECT_SERVING))
+		return;
+	d->silence = DIRECT_ASKED;
+	deadline_set(d->stream.worker, &d->deadline,
+		end_ms > idle_ms(d) + ASKED_GRACE_MS ? end_ms - idle_ms(d) : ASKED_GRACE_MS);
+}
+
 static void on_deadline(struct deadline *deadline)
 {
 	struct direct *d = container_of(deadline, struct direct, deadline);
 
-	if (d->state == DIRECT_PREAMBLE)
-		direct_preamble_finish(d, END_IDLE_TIMEOUT);
-	else if (d->state == DIRECT_SERVING)
-		connection_give_up(d->connection,
-			connection_is_handshaking(d->connection) ? END_HANDSHAKE_TIMEOUT : END_IDLE_TIMEOUT);
+	if (d->state == DIRECT_SERVING && connection_is_handshaking(d->connection))
+		connection_give_up(d->connection, END_HANDSHAKE_TIMEOUT);
+	else if (d->state == DIRECT_PREAMBLE || d->state == DIRECT_SERVING)
+		silent_too_long(d);
 	else
 		direct_close(d);
 }

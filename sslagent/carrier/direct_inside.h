@@ -46,10 +46,16 @@ struct direct {
 	uint64_t discarded, lingers_since_ms; /* LINGERING */
 	uint8_t state;                        /* enum direct_state */
 	uint8_t discard_of;                   /* LINGERING: enum discard_of */
+	uint8_t silence;                      /* enum direct_silence */
 	enum { SOURCE_UNKNOWN, SOURCE_COUNTED } source_state;
 };
 
+/* ASKED: the idle time-out is over, and the connection awaits a verdict of its backend, which has a longer limit. */
+enum direct_silence { DIRECT_NOT_SILENT, DIRECT_ASKED };
+
 /* direct.c */
+/* A byte came or went: the idle time-out begins again. */
+void direct_watch_silence(struct direct *d);
 void direct_abort(struct direct *d);
 /* Send FIN after all other output. Drop the rest of the client's bytes. */
 void direct_linger(struct direct *d, enum discard_of who);
@@ -61,6 +67,8 @@ void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *
 void direct_await_handshake(struct direct *d);
 
 /* direct_preamble.c: what clients of a listener are told. */
+/* The listener whose settings it uses. */
+const struct conf_listener *direct_conf(const struct direct_listener *l);
 /* Nonzero: its clients begin in clear, in a preamble. */
 int direct_begins_in_clear(const struct direct_listener *l);
 /* The words for a client that is one too many. Returns their length; 0: it is reset without words. */

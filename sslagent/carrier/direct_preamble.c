@@ -80,18 +80,10 @@ static void on_starttls(struct preamble_carrier *c, const void *reply, size_t le
 	memcpy(p->reply, reply, p->reply_len);
 }
 
-static void watch_silence(struct direct *d)
-{
-	const uint32_t idle_ms = d->listener->home->connections->conf->limits.idle_timeout_ms;
-
-	if (idle_ms)
-		deadline_set(d->stream.worker, &d->deadline, idle_ms);
-}
-
 static void on_relayed(struct preamble_carrier *c)
 {
 	leave_place(of(c));
-	watch_silence(of(c)->direct);
+	direct_watch_silence(of(c)->direct);
 }
 
 static void on_end(struct preamble_carrier *c, enum end_reason reason, enum preamble_end how)
@@ -119,14 +111,14 @@ static const struct preamble_carrier_ops direct_preamble_carrier = {
 
 /* --- its way --- */
 
-static const struct conf_listener *listener_of(const struct direct_listener *l)
+const struct conf_listener *direct_conf(const struct direct_listener *l)
 {
 	return conf_listener_find(l->home->connections->conf, l->conf->listener);
 }
 
 int direct_begins_in_clear(const struct direct_listener *l)
 {
-	return conf_has_preamble(listener_of(l));
+	return conf_has_preamble(direct_conf(l));
 }
 
 size_t direct_preamble_full(const struct direct_listener *l, uint8_t out[static DIRECT_WORDS_MAX])
@@ -154,7 +146,7 @@ static struct preamble *open_preamble(struct direct *d)
 	endpoints_from_sockets(&known, (const struct sockaddr *)&d->client, (const struct sockaddr *)&d->server);
 	endpoints_message(&known, &endpoints);
 	randombytes_buf(id.bytes, sizeof id.bytes);
-	return preamble_open(home_of(d), &d->preamble->carrier, listener_of(d->listener), &id, &endpoints);
+	return preamble_open(home_of(d), &d->preamble->carrier, direct_conf(d->listener), &id, &endpoints);
 }
 
 /* The preamble of another client may have to end for it. 0; or negative: there is no place for this one. */
@@ -216,7 +208,7 @@ size_t direct_preamble_read(struct direct *d, const uint8_t *data, size_t len)
 	size_t used = 0, n = 1;
 
 	if (deadline_is_set(&d->deadline))
-		watch_silence(d);
+		direct_watch_silence(d);
 	while (p->step == DIRECT_TALKS && n && used < len) {
 		n = preamble_read(p->preamble, data + used, len - used);
 		used += n;
@@ -239,7 +231,7 @@ size_t direct_preamble_read(struct direct *d, const uint8_t *data, size_t len)
 void direct_preamble_written(struct direct *d)
 {
 	if (deadline_is_set(&d->deadline))
-		watch_silence(d);
+		direct_watch_silence(d);
 	if (d->preamble->step == DIRECT_TALKS)
 		preamble_drained(d->preamble->preamble, d->drained);
 }

@@ -160,7 +160,8 @@ size_t connection_say_words(struct connection *c)
 /* The end, after the last words of its service. */
 static void part(struct connection *c, enum end_reason reason)
 {
-	const enum service_parting why = reason == END_IDLE_TIMEOUT ? SERVICE_TIMED_OUT
+	const int is_late = reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT;
+	const enum service_parting why = is_late                    ? SERVICE_TIMED_OUT
 					 : reason == END_OVERLOADED ? SERVICE_OVERLOADED
 								    : SERVICE_LEAVES;
 
@@ -168,8 +169,16 @@ static void part(struct connection *c, enum end_reason reason)
 	connection_finish(c, LAST_CLOSE_NOTIFY, reason);
 }
 
+/* A verdict has a longer limit than silence. When that is over, the carrier comes again with another reason. */
+static int has_longer(const struct connection *c, enum end_reason reason)
+{
+	return reason == END_IDLE_TIMEOUT && service_stands_between(&c->service) && service_awaits_verdict(&c->service);
+}
+
 void connection_finish_early(struct connection *c, struct connection_event *e)
 {
+	if (has_longer(c, e->reason))
+		return;
 	if (service_stands_between(&c->service))
 		part(c, e->reason);
 	else

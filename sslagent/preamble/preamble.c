@@ -224,7 +224,7 @@ void preamble_finish(struct preamble *p, enum end_reason reason)
 {
 	if (p->state == PREAMBLE_TALKING) {
 		preamble_end_saying(p, reason, words_for(reason));
-	} else if (p->state == PREAMBLE_RELAYING) {
+	} else if (p->state == PREAMBLE_RELAYING && !preamble_relay_has_longer(p, reason)) {
 		p->wish = PREAMBLE_FINISHING;
 		p->reason = (uint8_t)reason;
 		preamble_relay_look(p);

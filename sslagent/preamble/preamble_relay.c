@@ -135,6 +135,11 @@ static int may_finish(const struct preamble *p)
 	return p->wish == PREAMBLE_FINISHING && (r->state != SMTP_RELAY_OPEN || smtp_tx_is_checkpoint(&r->tx));
 }
 
+int preamble_relay_has_longer(const struct preamble *p, enum end_reason reason)
+{
+	return reason == END_IDLE_TIMEOUT && smtp_tx_end_is_due(&p->relay->relay.tx);
+}
+
 void preamble_relay_look(struct preamble *p)
 {
 	say_held(p);

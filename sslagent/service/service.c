@@ -344,6 +344,11 @@ int service_may_begin_anew(const struct service *s)
 	return between(s)->may_begin_anew(s);
 }
 
+int service_awaits_verdict(const struct service *s)
+{
+	return between(s)->awaits_verdict(s);
+}
+
 void service_end(struct service *s, enum service_parting why)
 {
 	between(s)->end(s, why);

@@ -278,6 +278,9 @@ void service_at_checkpoint(struct service *s);
 /* At a checkpoint: may a new backend connection replace this one? */
 int service_may_begin_anew(const struct service *s);
 
+/* Is the backend silent because it judges something that it has got completely? (service_traits.h: silence) */
+int service_awaits_verdict(const struct service *s);
+
 /* The last words follow the others. The backend gets no more requests. */
 void service_end(struct service *s, enum service_parting why);
 /* Only waiting replies are still for the client. */

@@ -39,6 +39,7 @@ struct service_between_ops {
 	size_t (*note)(struct service *s, uint8_t out[static SERVICE_NOTE_MAX]);
 	void (*at_checkpoint)(struct service *s);
 	int (*may_begin_anew)(const struct service *s);
+	int (*awaits_verdict)(const struct service *s);
 	void (*end)(struct service *s, enum service_parting why);
 	enum service_over (*is_over)(const struct service *s);
 };

@@ -32,23 +32,27 @@ VERSIONS = pytest.mark.parametrize("version", ["1.2", "1.3"])
 
 
 class Mail:
-    """Listeners `mail`, `optional` and `required` (client certificates) and `balanced` (PROXY headers). Each test brings its own mail
-    server, at `backend`."""
+    """Listeners `mail`, `offer` (also in clear), `optional` and `required` (client certificates) and `balanced` (PROXY headers). Each test
+    brings its own mail server, at `backend`."""
 
     def __init__(self, start_cluster):
-        backend, *ports = free_ports(7)
+        backend, *ports = free_ports(9)
         self.backend = "127.0.0.1", backend
-        self.mail, self.direct, self.optional, self.required, self.balanced, self.balanced_direct = (("127.0.0.1", p) for p in ports)
+        (self.mail, self.direct, self.optional, self.required, self.balanced, self.balanced_direct, self.offer,
+         self.offer_direct) = (("127.0.0.1", p) for p in ports)
         trusts = ("proxy_protocol: on", 'trusted: ["127.0.0.1/32"]')
         self.silence_s = patience(2)
+        limit = f"end_timeout: {4 * self.silence_s}s"
         self.cluster = start_cluster("--agents", "2", edit=edits.edits(
             mail_backend(self.backend, "proxy_v2: on"),
-            mail_listener("mail", ports[0]),
+            mail_listener("mail", ports[0], limit),
+            mail_listener("offer", ports[6], limit, policy="offer"),
             mail_listener("optional", ports[2], protocol=("client_ca: ecdsa-ca.pem", "client_certificate: optional")),
             mail_listener("required", ports[3], protocol=("client_ca: ecdsa-ca.pem", "client_certificate: required")),
             mail_listener("balanced", ports[4], above=trusts),
             direct_listener("a1", "mail", ports[1]),
             direct_listener("a1", "balanced", ports[5], *trusts),
+            direct_listener("a1", "offer", ports[7]),
             edits.at_end(f"limits: {{ idle_timeout: {self.silence_s}s, handshake_timeout: {self.silence_s}s }}")))
 
     def context(self, version=None):
@@ -121,7 +125,8 @@ PLACES = ["banner", "EHLO", "MAIL", "RCPT", "DATA", "content"]
 
 
 def test_a_server_that_falls_silent_has_a_time_limit(mail):
-    """At any place. idle_timeout is the limit; RFC 5321 4.5.3.2 has five minutes for a first reply, and so has its default."""
+    """At any place. idle_timeout is the limit; RFC 5321 4.5.3.2 has five minutes for a first reply, and so has its default. For the reply to
+    the end of a mail it has ten minutes, and so has end_timeout."""
     script = {}
     for number, place in enumerate(PLACES):
         script.update(only_at(place, number, GATE + "250 late"))
@@ -135,7 +140,41 @@ def test_a_server_that_falls_silent_has_a_time_limit(mail):
             assert codes(client, max(0, number - 1)) == [250, 250, 250, 354][:max(0, number - 1)], place
             assert client.reply() == [TIMED_OUT], place
             assert client.ends() == ("fin", b""), place
-    assert mail.ended("idle_timeout") >= len(PLACES)
+    assert mail.ended("idle_timeout") >= len(PLACES) - 1 and mail.ended("backend_timeout") >= 1
+
+
+def waits_for_a_verdict(client):
+    """At most SIZE bytes before the end of the mail; its reply is due."""
+    client.send(ENVELOPE + "DATA\r\n")
+    assert codes(client, 3) == [250, 250, 354]
+    client.send(CONTENT)
+    return client
+
+
+def falls_silent(client):
+    client.send(ENVELOPE)
+    assert codes(client, 2) == [250, 250]
+    return client
+
+
+@pytest.mark.parametrize("tls", ["behind TLS", "in clear"])
+def test_the_reply_to_the_end_of_a_mail_may_take_longer_than_idle_timeout(mail, tls):
+    """421 would cost a second copy: the server takes the mail. A session that falls silent after it shows that the time-out is over."""
+    def begun(door):
+        client = clients.enter_context(mail.secured(door) if tls == "behind TLS" else Client(door))
+        if tls == "in clear":
+            client.greet()
+        return client
+    doors_ = (mail.mail, mail.direct) if tls == "behind TLS" else (mail.offer, mail.offer_direct)
+    with mail.receiver({"content": GATE + "250 2.0.0 late"}) as receiver, contextlib.ExitStack() as clients:
+        waiting = [waits_for_a_verdict(begun(door)) for door in doors_]
+        wait_until(lambda: len(receiver.contents) == 2, patience(10), "both mails at the server")
+        silent = falls_silent(clients.enter_context(mail.secured()))
+        assert silent.reply() == [TIMED_OUT]
+        receiver.open_gate()
+        for client in waiting:
+            assert client.reply() == ["250 2.0.0 late"]
+            assert client.ask("QUIT") == ["221 bye"]
 
 
 LONG = {"a long line": "250 " + "x" * 100_000, "many lines": "250-x\r\n" * 10_000 + "250 x", "NUL": "250 a\0b",

@@ -241,6 +241,11 @@ static int may_begin_anew(const struct service *s)
 	return !s->state || !((const struct smtp_session *)s->state)->note.authenticated;
 }
 
+static int awaits_verdict(const struct service *s)
+{
+	return smtp_session_awaits_verdict(s->state);
+}
+
 static void end(struct service *s, enum service_parting why)
 {
 	static const enum smtp_own words[] = {
@@ -280,6 +285,7 @@ static const struct service_between_ops between = {
 	.note = note,
 	.at_checkpoint = at_checkpoint,
 	.may_begin_anew = may_begin_anew,
+	.awaits_verdict = awaits_verdict,
 	.end = end,
 	.is_over = is_over,
 };

@@ -98,6 +98,7 @@ void smtp_session_backend_gone(struct smtp_session *s);
 void smtp_session_answered(struct smtp_session *s, size_t len); /* of the first answer: sealed for the client */
 void smtp_session_at_checkpoint(struct smtp_session *s);
 void smtp_session_end(struct smtp_session *s, enum smtp_own why);
+int smtp_session_awaits_verdict(const struct smtp_session *s);
 enum service_place smtp_session_place(const struct smtp_session *s);
 /* For a server connection of another owner, at a checkpoint. The note has the state. */
 void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note);

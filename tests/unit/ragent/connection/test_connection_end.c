@@ -290,6 +290,41 @@ START_TEST(an_owner_that_says_no_goodbye_is_not_waited_for)
 }
 END_TEST
 
+#define MAIL                                                                                                           \
+	"    mode: sl\n    service: smtp\n    smtp: { hostname: mx.example, client_address: hidden, "                  \
+	"starttls: implicit, end_timeout: 1500ms }\n"
+
+/* The limit of a verdict is not below the idle time-out and two seconds. */
+START_TEST(an_owner_that_may_await_a_verdict_is_asked_to_end_it_and_told_later)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1s\n", .listener = MAIL });
+	connection_keep(&l, "sf", 1);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 1, FRAME_RESPONSE_BYTES);
+	const uint64_t from_ms = now_ms();
+	struct fake_frame *f = frame_at(l.agent, FRAME_FINISH);
+	ck_assert_uint_eq(f->payload[0], END_IDLE_TIMEOUT);
+	ck_assert_int_eq(connection_only()->state, CONNECTION_OWNED);
+	free(f);
+	ck_assert_int_eq(goodbye_say(&l), END_BACKEND_TIMEOUT);
+	ck_assert_uint_ge(now_ms() - from_ms, 2900);
+	client_expect_fin(l.fd);
+	ck_assert_uint_eq(ended(END_BACKEND_TIMEOUT), 1);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(an_owner_that_awaits_no_verdict_ends_it_when_it_is_asked)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1s\n", .listener = MAIL });
+	connection_keep(&l, "sf", 1);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 1, FRAME_RESPONSE_BYTES);
+	ck_assert_int_eq(goodbye_say(&l), END_IDLE_TIMEOUT);
+	client_expect_fin(l.fd);
+	ck_assert_uint_eq(ended(END_IDLE_TIMEOUT), 1);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(an_owner_lost_before_its_goodbye_leaves_a_fin_at_a_checkpoint)
 {
 	const struct dispatcher_wish wish = { .limits = "  idle_timeout: 1s\n" };
@@ -370,6 +405,8 @@ int main(void)
 		a_handshake_that_takes_too_long_ends_and_the_agent_hears_of_it,
 		an_idle_connection_gets_its_owners_goodbye,
 		an_owner_that_says_no_goodbye_is_not_waited_for,
+		an_owner_that_may_await_a_verdict_is_asked_to_end_it_and_told_later,
+		an_owner_that_awaits_no_verdict_ends_it_when_it_is_asked,
 		an_owner_lost_before_its_goodbye_leaves_a_fin_at_a_checkpoint,
 		an_owner_lost_before_its_goodbye_leaves_a_reset_in_mid_answer,
 		an_owner_that_froze_it_before_finish_came_leaves_a_fin,

@@ -333,6 +333,31 @@ START_TEST(the_next_server_of_a_client_with_helo_may_need_no_address)
 }
 END_TEST
 
+START_TEST(a_verdict_is_awaited_from_the_end_of_a_mail_to_its_reply)
+{
+	static const char *const ends[] = { "hello\r\n.\r\n", "BDAT 3 LAST\r\nabc" };
+	static const char *const begins[] = { "RCPT TO:<b@x.example>\r\nDATA\r\n", "RCPT TO:<b@x.example>\r\n" };
+
+	greeted(&a);
+	ck_assert(!service_awaits_verdict(&a.s));
+	client_says(&a, MAIL "\r\n");
+	client_says(&a, begins[_i]);
+	server_says(&a, _i ? "250 m\r\n250 r\r\n" : "250 m\r\n250 r\r\n354 go\r\n");
+	client_heard(&a, "250 m\r\n");
+	client_heard(&a, "250 r\r\n");
+	if (_i == 0)
+		client_heard(&a, "354 go\r\n");
+	ck_assert(!service_awaits_verdict(&a.s));
+	client_says(&a, ends[_i]);
+	ck_assert(service_awaits_verdict(&a.s));
+	server_says(&a, "250-half\r\n");
+	ck_assert(service_awaits_verdict(&a.s));
+	server_says(&a, "250 taken\r\n");
+	ck_assert(!service_awaits_verdict(&a.s));
+	client_heard(&a, "250-half\r\n250 taken\r\n");
+}
+END_TEST
+
 static void add(TCase *t)
 {
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -355,6 +380,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, a_server_needs_no_xclient_if_it_knows_its_client_or_may_not, 0, 2);
 	tcase_add_loop_test(t, the_next_server_of_a_client_with_helo_learns_its_address_too, 0, 2);
 	tcase_add_test(t, the_next_server_of_a_client_with_helo_may_need_no_address);
+	tcase_add_loop_test(t, a_verdict_is_awaited_from_the_end_of_a_mail_to_its_reply, 0, 2);
 }
 
 int main(void)
