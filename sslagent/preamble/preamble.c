@@ -219,12 +219,19 @@ static enum smtp_own words_for(enum end_reason reason)
 	}
 }
 
-/* Between two commands this cuts nothing off. */
+static int is_time_limit(enum end_reason reason)
+{
+	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT;
+}
+
+/* Between two commands this cuts nothing off. In mail an end waits for a checkpoint, but a time limit is over. */
 void preamble_finish(struct preamble *p, enum end_reason reason)
 {
 	if (p->state == PREAMBLE_TALKING) {
 		preamble_end_saying(p, reason, words_for(reason));
-	} else if (p->state == PREAMBLE_RELAYING && !preamble_relay_has_longer(p, reason)) {
+	} else if (p->state == PREAMBLE_RELAYING && is_time_limit(reason)) {
+		preamble_relay_time_out(p, reason);
+	} else if (p->state == PREAMBLE_RELAYING) {
 		p->wish = PREAMBLE_FINISHING;
 		p->reason = (uint8_t)reason;
 		preamble_relay_look(p);

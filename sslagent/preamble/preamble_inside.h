@@ -48,8 +48,9 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held);
 size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len);
 /* Continue after an event: the client received bytes, the client ended, or 421 is due. */
 void preamble_relay_look(struct preamble *p);
-/* True when @reason is silence, but the backend may be silent, because the reply to the end of a mail is due. */
-int preamble_relay_has_longer(const struct preamble *p, enum end_reason reason);
+/* Both sides were silent for too long: 421. IDLE_TIMEOUT does nothing while the reply to the end of a mail is due,
+ * which has a longer limit. */
+void preamble_relay_time_out(struct preamble *p, enum end_reason reason);
 void preamble_relay_drop(struct preamble *p);
 
 #endif

@@ -56,13 +56,14 @@ void preamble_relay_drop(struct preamble *p)
 	free(r);
 }
 
-static enum end_reason why_over(const struct smtp_relay *r)
+static enum end_reason why_over(const struct preamble *p)
 {
-	switch (r->over_for) {
+	switch (p->relay->relay.over_for) {
 	case SMTP_OWN_NONE: return END_DONE;
 	case SMTP_OWN_BACKEND_UNREACHABLE: return END_BACKEND_UNREACHABLE;
 	case SMTP_OWN_BACKEND_LOST:
 	case SMTP_OWN_BACKEND_BROKEN: return END_BACKEND_CLOSED;
+	case SMTP_OWN_TIMED_OUT: return (enum end_reason)p->reason;
 	default: return END_PREAMBLE_REFUSED;
 	}
 }
@@ -135,22 +136,16 @@ static int may_finish(const struct preamble *p)
 	return p->wish == PREAMBLE_FINISHING && (r->state != SMTP_RELAY_OPEN || smtp_tx_is_checkpoint(&r->tx));
 }
 
-int preamble_relay_has_longer(const struct preamble *p, enum end_reason reason)
-{
-	return reason == END_IDLE_TIMEOUT && smtp_tx_end_is_due(&p->relay->relay.tx);
-}
-
 void preamble_relay_look(struct preamble *p)
 {
 	say_held(p);
 	if (!is_over(p) && may_finish(p)) {
-		preamble_end_saying(p, (enum end_reason)p->reason,
-			p->reason == END_IDLE_TIMEOUT ? SMTP_OWN_TIMED_OUT : SMTP_OWN_SHUTTING_DOWN);
+		preamble_end_saying(p, (enum end_reason)p->reason, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
 	if (is_over(p)) {
 		const struct smtp_relay *r = &p->relay->relay;
-		preamble_end(p, why_over(r), r->within ? PREAMBLE_ABORT : PREAMBLE_ORDERLY);
+		preamble_end(p, why_over(p), r->within ? PREAMBLE_ABORT : PREAMBLE_ORDERLY);
 		return;
 	}
 	if (client_is_done(p)) {
@@ -161,6 +156,17 @@ void preamble_relay_look(struct preamble *p)
 		backend_read_on(p->relay->backend, client_room(p));
 	if (server_room(p) && client_room(p))
 		p->carrier->ops->wants(p->carrier);
+}
+
+void preamble_relay_time_out(struct preamble *p, enum end_reason reason)
+{
+	struct smtp_relay *r = &p->relay->relay;
+
+	if (reason == END_IDLE_TIMEOUT && smtp_tx_end_is_due(&r->tx))
+		return;
+	p->reason = (uint8_t)reason;
+	smtp_relay_end(r, SMTP_OWN_TIMED_OUT);
+	preamble_relay_look(p);
 }
 
 size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len)

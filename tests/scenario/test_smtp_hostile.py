@@ -143,6 +143,24 @@ def test_a_server_that_falls_silent_has_a_time_limit(mail):
     assert mail.ended("idle_timeout") >= len(PLACES) - 1 and mail.ended("backend_timeout") >= 1
 
 
+def test_mail_in_clear_that_falls_silent_gets_421(mail):
+    """As behind TLS: in a transaction, in content, and behind the end of a mail."""
+    places = {"MAIL": "MAIL FROM:<a@x.example>\r\n", "DATA": ENVELOPE + "DATA\r\n", "content": ENVELOPE + "DATA\r\nhalf",
+              "end": ENVELOPE + "DATA\r\n" + CONTENT}
+    with mail.receiver({"content": GATE + "250 late"}) as receiver, contextlib.ExitStack() as clients:
+        begun = []
+        for words in places.values():
+            for door in (mail.offer, mail.offer_direct):
+                begun.append((words, clients.enter_context(Client(door))))
+                begun[-1][1].greet()
+                begun[-1][1].send(words)
+        for words, client in begun:
+            assert codes(client, min(3, words.count("\r\n"))) == [250, 250, 354][:words.count("\r\n")], words
+            assert client.reply() == [TIMED_OUT], words
+            assert client.ends() == ("fin", b""), words
+        assert receiver.connections == len(begun)
+
+
 def waits_for_a_verdict(client):
     """At most SIZE bytes before the end of the mail; its reply is due."""
     client.send(ENVELOPE + "DATA\r\n")

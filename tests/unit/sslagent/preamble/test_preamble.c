@@ -341,6 +341,52 @@ START_TEST(a_finish_waits_for_the_end_of_the_mail)
 }
 END_TEST
 
+START_TEST(silence_in_the_midst_of_a_mail_is_told_421)
+{
+	mail_began();
+	if (_i) /* RAgent stops, too */
+		preamble_finish(p, END_SHUTTING_DOWN);
+	preamble_finish(p, END_IDLE_TIMEOUT);
+	ck_assert_int_eq(heard.ends, 1);
+	ck_assert_int_eq(heard.reason, END_IDLE_TIMEOUT);
+	ck_assert_int_eq(heard.how, PREAMBLE_ORDERLY);
+	client_heard("421 4.4.2 Timed out\r\n");
+	ck_assert_int_eq(read_to_end(server), -1); /* it must not take a part for a mail */
+}
+END_TEST
+
+START_TEST(silence_in_the_midst_of_a_reply_is_a_reset)
+{
+	mail_began();
+	client_says("RCPT TO:<b@x.example>\r\n");
+	server_expects("RCPT TO:<b@x.example>\r\n");
+	write_all(server, "250-r\r\n", 7);
+	wait_until(heard.len);
+	client_heard("250-r\r\n");
+	preamble_finish(p, END_IDLE_TIMEOUT);
+	ck_assert_int_eq(heard.how, PREAMBLE_ABORT);
+	client_heard("");
+}
+END_TEST
+
+START_TEST(the_reply_to_the_end_of_a_mail_has_a_longer_limit)
+{
+	mail_began();
+	client_says("RCPT TO:<b@x.example>\r\nDATA\r\n");
+	server_expects("RCPT TO:<b@x.example>\r\nDATA\r\n");
+	write_all(server, "250 r\r\n354 go\r\n", 15);
+	wait_until(heard.len >= 15);
+	client_heard("250 r\r\n354 go\r\n");
+	client_says("x\r\n.\r\n");
+	server_expects("x\r\n.\r\n");
+	preamble_finish(p, END_IDLE_TIMEOUT);
+	ck_assert_int_eq(heard.ends, 0);
+	preamble_finish(p, END_BACKEND_TIMEOUT);
+	ck_assert_int_eq(heard.reason, END_BACKEND_TIMEOUT);
+	client_heard("421 4.4.2 Timed out\r\n");
+}
+END_TEST
+
 START_TEST(a_server_that_is_lost_in_the_midst_is_told)
 {
 	mail_began();
@@ -408,6 +454,8 @@ int main(void)
 		mail_in_clear_goes_to_the_server_behind_the_clients_greeting,
 		a_client_in_clear_that_takes_nothing_is_not_answered_without_end,
 		a_finish_waits_for_the_end_of_the_mail,
+		silence_in_the_midst_of_a_reply_is_a_reset,
+		the_reply_to_the_end_of_a_mail_has_a_longer_limit,
 		a_server_that_is_lost_in_the_midst_is_told,
 		a_client_that_is_lost_in_the_midst_resets_the_server,
 		what_is_hidden_is_hidden_in_clear_too,
@@ -419,6 +467,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	for (size_t i = 0; i < FACTS_LEN(facts); i++)
 		tcase_add_test(tcase, facts[i]);
+	tcase_add_loop_test(tcase, silence_in_the_midst_of_a_mail_is_told_421, 0, 2);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
 	SRunner *runner = srunner_create(suite);
