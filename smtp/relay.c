@@ -12,7 +12,7 @@ static void say_own(struct smtp_relay *r, enum smtp_own own, enum smtp_relay_wor
 {
 	uint8_t reply[SMTP_RELAY_OWN_MAX];
 	struct wire_writer w = wire_writer(reply, sizeof reply);
-	if (own == SMTP_OWN_NAME_REFUSED)
+	if (own == SMTP_OWN_NAME_REFUSED || own == SMTP_OWN_RECEIVER_REFUSES)
 		smtp_word_write(&w, r->refusal); /* the server's reason */
 	else
 		smtp_own_write(&w, own);
@@ -282,26 +282,40 @@ static void greet(struct smtp_relay *r, const char *greeting)
 		r->state = SMTP_RELAY_GREETING;
 }
 
-static void on_banner(struct smtp_relay *r, const struct smtp_reply_line *line)
+/* A 421 is no judgement, but the end of the server's session (RFC 5321 3.8). */
+static int is_judgement(unsigned code)
 {
-	if (!line->is_last)
+	return (code / 100 == 4 || code / 100 == 5) && code != 421;
+}
+
+static int refuses_client(const struct smtp_relay *r, unsigned code)
+{
+	return r->rules->seen == SMTP_CLIENT_IS_SEEN && is_judgement(code);
+}
+
+static void on_banner(struct smtp_relay *r, const struct smtp_server_event *e)
+{
+	if (!e->line.is_last)
 		return;
-	if (line->code != 220) {
+	if (refuses_client(r, e->line.code) && smtp_span_copy(e->wire, r->refusal, sizeof r->refusal) == 0) {
+		smtp_relay_end(r, SMTP_OWN_RECEIVER_REFUSES);
+		return;
+	}
+	if (e->line.code != 220) {
 		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
 		return;
 	}
 	if (r->rules->banner == SMTP_BANNER_RENAMED)
-		say_banner(r, line->text);
+		say_banner(r, e->line.text);
 	if (r->greeting)
 		greet(r, r->greeting);
 	else
 		r->state = SMTP_RELAY_OPEN;
 }
 
-/* A 421 is no judgement of the greeting, but the end of the server's session (RFC 5321 3.8). */
 static int is_refusal(const struct smtp_relay *r, unsigned code)
 {
-	return r->rules->greeted == SMTP_GREETED_BY_US && (code / 100 == 4 || code / 100 == 5) && code != 421;
+	return r->rules->greeted == SMTP_GREETED_BY_US && is_judgement(code);
 }
 
 /* RFC 5321 3.2. Another server has told a client its extensions, if that was not us. So this one cannot take its
@@ -368,7 +382,7 @@ static void on_line(struct smtp_relay *r, const struct smtp_server_event *e)
 {
 	r->turn = (uint8_t)e->turn;
 	if (r->state == SMTP_RELAY_BANNER)
-		on_banner(r, &e->line);
+		on_banner(r, e);
 	else if (r->state == SMTP_RELAY_GREETING)
 		on_greeting(r, e);
 	else

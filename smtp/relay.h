@@ -29,6 +29,10 @@ enum smtp_relay_banner { SMTP_BANNER_SWALLOWED, SMTP_BANNER_RENAMED };
  * refusal ends the relay. */
 enum smtp_relay_greeted { SMTP_GREETED_BY_SERVER, SMTP_GREETED_BY_US };
 
+/* Whom does the server take for its client: the agent; or the real one, by a PROXY header? A server that refuses its
+ * client in place of a banner (RFC 5321 3.1) then means the real one, who is told its words. */
+enum smtp_relay_seen { SMTP_AGENT_IS_SEEN, SMTP_CLIENT_IS_SEEN };
+
 /* Lives as long as the relays that use it. */
 struct smtp_relay_rules {
 	const char *name;       /* of the cluster; at most SMTP_DOMAIN_MAX */
@@ -37,6 +41,7 @@ struct smtp_relay_rules {
 	uint32_t data_refuse;   /* SMTP_DATA_BIT()s: content with such a flaw ends the session by 550 */
 	enum smtp_relay_banner banner;
 	enum smtp_relay_greeted greeted;
+	enum smtp_relay_seen seen;
 	unsigned refusals_max; /* in place of so many refusals of our own the session gets 421 and ends; 0: no limit */
 	uint8_t parse;         /* bits of enum smtp_parse_flag */
 };
@@ -82,8 +87,10 @@ struct smtp_relay {
 			   smtp_turn */
 	unsigned refusals; /* commands that we answered in the server's place */
 	size_t read;       /* how much it read of the bytes that smtp_relay_client() was given last */
-	char refusal[SMTP_RELAY_REFUSAL_MAX]; /* the last line of the reply that refused the greeting; "": none */
-	enum smtp_own over_for; /* OVER: the reply with which we ended it; NONE: the server or the client ended it */
+	char refusal[SMTP_RELAY_REFUSAL_MAX]; /* the last line of the reply that refused the greeting, or of the banner
+						 that refused the client; "": none */
+	enum smtp_own over_for; /* OVER: the reply with which we ended it; RECEIVER_REFUSES: that was @refusal; NONE:
+				   the server or the client ended it */
 	struct smtp_tx tx;
 	struct smtp_ehlo offers; /* of the server, unchanged */
 	char client_line[SMTP_RELAY_LINE_MAX], reply_line[SMTP_RELAY_REPLY_MAX];

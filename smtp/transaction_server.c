@@ -172,11 +172,23 @@ static void bad(struct smtp_server_event *out, int error)
 	out->error = error;
 }
 
+/* Postfix's postscreen says the first line of a banner to see who talks early, and may refuse the client in the next
+ * one. */
+static void forget_teaser(struct smtp_tx *t, unsigned turn, struct smtp_span text)
+{
+	struct smtp_reply_line next;
+
+	if (turn == SMTP_TURN_BANNER && t->reply.code == 220 && smtp_reply_line_parse(text, &next) == 0 &&
+		next.code / 100 >= 4)
+		memset(&t->reply, 0, sizeof t->reply);
+}
+
 static void read_reply_line(struct smtp_tx *t, const struct smtp_line *line, struct smtp_server_event *out)
 {
 	struct smtp_tx_turn turn = { SMTP_TURN_NOTHING, 0, 0 };
 	if (t->queue_len > 0)
 		turn = t->queue[t->queue_from];
+	forget_teaser(t, turn.turn, line->text);
 	int r = smtp_reply_add(&t->reply, line->text, line->flaws, &out->line);
 	if (r < 0 || (turn.turn == SMTP_TURN_NOTHING && out->line.code != 421)) {
 		bad(out, r < 0 ? r : CSSL_E_STATE);

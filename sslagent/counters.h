@@ -123,6 +123,8 @@
 		"Service smtp: dialogues in clear in which mail began without STARTTLS")                               \
 	X(MAIL_GREETINGS_REFUSED, "mail_greetings_refused", MONOTONIC,                                                 \
 		"Service smtp: mails in clear whose EHLO or HELO the mail server refused")                             \
+	X(MAIL_CLIENTS_REFUSED, "mail_clients_refused", MONOTONIC,                                                     \
+		"Service smtp: clients that the mail server refused in place of its banner")                           \
 	X(PREAMBLES_REFUSED, "preambles_refused", MONOTONIC,                                                           \
 		"Direct listeners: dialogues in clear that were refused or ended, because there were too many")        \
 	X(MAIL_REPEATED, "mail_repeated", MONOTONIC,                                                                   \

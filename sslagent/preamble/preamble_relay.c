@@ -59,7 +59,8 @@ void preamble_relay_drop(struct preamble *p)
 static enum end_reason why_over(const struct preamble *p)
 {
 	switch (p->relay->relay.over_for) {
-	case SMTP_OWN_NONE: return END_DONE;
+	case SMTP_OWN_NONE:
+	case SMTP_OWN_RECEIVER_REFUSES: return END_DONE;
 	case SMTP_OWN_BACKEND_UNREACHABLE: return END_BACKEND_UNREACHABLE;
 	case SMTP_OWN_BACKEND_LOST:
 	case SMTP_OWN_BACKEND_BROKEN: return END_BACKEND_CLOSED;
@@ -189,6 +190,8 @@ static void count_refusal(struct preamble *p, enum smtp_relay_state before)
 
 	if (before == SMTP_RELAY_GREETING && r->refusal[0])
 		count(COUNT_MAIL_GREETINGS_REFUSED);
+	if (before == SMTP_RELAY_BANNER && r->over_for == SMTP_OWN_RECEIVER_REFUSES)
+		count(COUNT_MAIL_CLIENTS_REFUSED);
 }
 
 static size_t on_backend_data(void *user, uint8_t *data, size_t len)
@@ -262,6 +265,9 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 		.data_refuse = SMTP_DATA_SMUGGLING,
 		.banner = SMTP_BANNER_SWALLOWED,
 		.greeted = SMTP_GREETED_BY_US,
+		.seen = conf_backend_find(p->home->conf, p->listener->backend)->proxy_v2 == CONF_ON
+				? SMTP_CLIENT_IS_SEEN
+				: SMTP_AGENT_IS_SEEN,
 		.refusals_max = p->listener->smtp.refusals_max,
 		.parse = smtp_relay_parse(hidden) };
 	memcpy(r->held, held.at, held.len);

@@ -32,14 +32,14 @@ VERSIONS = pytest.mark.parametrize("version", ["1.2", "1.3"])
 
 
 class Mail:
-    """Listeners `mail`, `offer` (also in clear), `optional` and `required` (client certificates) and `balanced` (PROXY headers). Each test
-    brings its own mail server, at `backend`."""
+    """Listeners `mail`, `offer` (also in clear), `implicit`, `optional` and `required` (client certificates) and `balanced` (PROXY
+    headers). Each test brings its own mail server, at `backend`."""
 
     def __init__(self, start_cluster):
-        backend, *ports = free_ports(9)
+        backend, *ports = free_ports(10)
         self.backend = "127.0.0.1", backend
         (self.mail, self.direct, self.optional, self.required, self.balanced, self.balanced_direct, self.offer,
-         self.offer_direct) = (("127.0.0.1", p) for p in ports)
+         self.offer_direct, self.implicit) = (("127.0.0.1", p) for p in ports)
         trusts = ("proxy_protocol: on", 'trusted: ["127.0.0.1/32"]')
         self.silence_s = patience(2)
         limit = f"end_timeout: {4 * self.silence_s}s"
@@ -47,6 +47,7 @@ class Mail:
             mail_backend(self.backend, "proxy_v2: on"),
             mail_listener("mail", ports[0], limit),
             mail_listener("offer", ports[6], limit, policy="offer"),
+            mail_listener("implicit", ports[8], policy="implicit"),
             mail_listener("optional", ports[2], protocol=("client_ca: ecdsa-ca.pem", "client_certificate: optional")),
             mail_listener("required", ports[3], protocol=("client_ca: ecdsa-ca.pem", "client_certificate: required")),
             mail_listener("balanced", ports[4], above=trusts),
@@ -76,6 +77,10 @@ class Mail:
 
     def processes(self):
         return [self.cluster.pid(name) for name in ("r1", *self.cluster.agents)]
+
+    def count(self, name):
+        """Of both agents."""
+        return sum(counts.get(name, 0) for node, counts in self.cluster.counters().items() if node in self.cluster.agents)
 
     def ended(self, reason):
         return self.cluster.counters()["ragent"][f"ended_{reason}"]
@@ -193,6 +198,28 @@ def test_the_reply_to_the_end_of_a_mail_may_take_longer_than_idle_timeout(mail, 
         for client in waiting:
             assert client.reply() == ["250 2.0.0 late"]
             assert client.ask("QUIT") == ["221 bye"]
+
+
+@pytest.mark.parametrize("banner", ["554 5.7.1 blocked", "220-teaser\r\n554 5.7.1 blocked"], ids=["at once", "behind a teaser"])
+def test_a_server_that_refuses_the_client_is_quoted(mail, banner):
+    """It knows the client by the PROXY header. Behind 421 the sender would try for days, and its user would never hear why."""
+    blocked = ["554 5.7.1 blocked"]
+    before = mail.count("mail_clients_refused")
+    with mail.receiver({"banner": banner}):
+        for door in doors(mail):
+            with mail.secured(door, greets=False) as client:
+                assert client.ask("EHLO client.example") == blocked
+                assert client.ends() == ("fin", b"")
+        for door in (mail.offer, mail.offer_direct):
+            with Client(door) as client:
+                client.greet()
+                assert client.ask("MAIL FROM:<a@x.example>") == blocked
+                assert client.ends() == ("fin", b"")
+        with Client(mail.implicit) as client:
+            client.handshake(mail.context())
+            assert client.reply() == blocked
+            assert client.ends() == ("fin", b"")
+    assert mail.count("mail_clients_refused") - before == 5
 
 
 LONG = {"a long line": "250 " + "x" * 100_000, "many lines": "250-x\r\n" * 10_000 + "250 x", "NUL": "250 a\0b",

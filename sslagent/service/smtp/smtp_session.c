@@ -102,6 +102,7 @@ static void count_end(enum smtp_own why)
 		{ SMTP_OWN_BACKEND_LOST, COUNT_MAIL_421_BACKEND_LOST },
 		{ SMTP_OWN_BACKEND_BROKEN, COUNT_MAIL_421_BACKEND_BROKEN },
 		{ SMTP_OWN_BACKEND_CHANGED, COUNT_MAIL_421_BACKEND_CHANGED },
+		{ SMTP_OWN_RECEIVER_REFUSES, COUNT_MAIL_CLIENTS_REFUSED },
 	};
 	size_t i = 0;
 
@@ -484,12 +485,19 @@ const char *smtp_session_greeting(struct smtp_session *s, enum smtp_greeter gree
 	return s->greeting;
 }
 
+/* In the middle of a mail another server's refusal is no answer to it: that mail may have been taken. */
+static int sees_client(const struct smtp_session *s)
+{
+	return s->backend && s->backend->proxy_v2 == CONF_ON && !s->past;
+}
+
 int smtp_session_backend_begins(struct smtp_session *s)
 {
 	s->relay = malloc(sizeof *s->relay);
 	if (!s->relay)
 		return CSSL_E_NO_MEMORY;
 	s->rules.banner = s->note.banner == SMTP_BANNER_OWED ? SMTP_BANNER_RENAMED : SMTP_BANNER_SWALLOWED;
+	s->rules.seen = sees_client(s) ? SMTP_CLIENT_IS_SEEN : SMTP_AGENT_IS_SEEN;
 	s->stage = SMTP_OPENING;
 	s->opening = SMTP_GREETS;
 	s->greeter = first_greeter(s);

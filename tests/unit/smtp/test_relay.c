@@ -175,6 +175,32 @@ START_TEST(a_server_that_refuses_to_begin_is_out_of_reach)
 }
 END_TEST
 
+START_TEST(a_server_that_knows_its_client_and_refuses_it_is_quoted)
+{
+	static const struct {
+		const char *banner, *told;
+	} rows[] = {
+		{ "554 5.7.1 blocked\r\n", "554 5.7.1 blocked\r\n" },
+		{ "450 4.7.1 slowly\r\n", "450 4.7.1 slowly\r\n" },
+		{ "554-a\r\n554 b\r\n", "554 b\r\n" },
+		{ "220-teaser\r\n521 5.7.1 blocked\r\n", "521 5.7.1 blocked\r\n" },
+		{ "421 later\r\n", "421 4.4.1 The mail server behind does not answer, try again later\r\n" },
+		{ "220-teaser\r\n250 x\r\n",
+			"421 4.5.0 The mail server behind broke the protocol, try again later\r\n" },
+	};
+
+	for (size_t i = 0; i < 2 * SUITE_LEN(rows); i++) {
+		const size_t row = i / 2;
+		begin(i % 2 ? SMTP_BANNER_RENAMED : SMTP_BANNER_SWALLOWED, i % 2 ? NULL : "EHLO a\r\n");
+		rules.seen = SMTP_CLIENT_IS_SEEN;
+		server_says(rows[row].banner);
+		client_heard(rows[row].told);
+		ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
+		ck_assert_int_eq(s.relay.over_for == SMTP_OWN_RECEIVER_REFUSES, row < 4);
+	}
+}
+END_TEST
+
 START_TEST(the_reply_to_ehlo_has_our_name_and_not_what_is_hidden)
 {
 	opened();
@@ -389,6 +415,7 @@ int main(void)
 		a_greeting_that_is_refused_for_now_answers_a_mail_too,
 		a_server_that_does_not_know_ehlo_is_greeted_by_helo,
 		a_server_that_refuses_to_begin_is_out_of_reach,
+		a_server_that_knows_its_client_and_refuses_it_is_quoted,
 		the_reply_to_ehlo_has_our_name_and_not_what_is_hidden,
 		a_forbidden_command_is_answered_in_its_turn,
 		mail_goes_byte_for_byte,
