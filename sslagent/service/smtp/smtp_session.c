@@ -350,10 +350,21 @@ static size_t pass(struct smtp_session *s, uint64_t record, size_t at, const uin
 	return used;
 }
 
-/* Repeated commands come without the client's pauses. But a server without PIPELINING needs them (RFC 2920 3.1). */
+/* Must the command that was passed on last be the last one of its group (RFC 2920 3.1)? */
+static int ends_group(const struct smtp_tx *t)
+{
+	const unsigned turn = t->queue[(t->queue_from + t->queue_len - 1u) % SMTP_TX_QUEUE_MAX].turn;
+
+	return turn < SMTP_VERB_COUNT && smtp_verb_grouping((enum smtp_verb)turn) == GROUP_LAST;
+}
+
+/* Repeated commands come without the client's pauses. But a server without PIPELINING needs them, and every server may
+ * demand them behind a command that ends a group (Postfix: smtpd_forbid_unauth_pipelining). */
 static int must_pause(const struct smtp_session *s)
 {
-	return s->past && s->relay->tx.queue_len && !smtp_ehlo_has(&s->relay->offers, SMTP_CAP_PIPELINING);
+	const struct smtp_relay *r = s->relay;
+
+	return s->past && r->tx.queue_len && (!smtp_ehlo_has(&r->offers, SMTP_CAP_PIPELINING) || ends_group(&r->tx));
 }
 
 static int may_feed(const struct smtp_session *s)
