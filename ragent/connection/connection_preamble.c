@@ -183,9 +183,11 @@ void connection_preamble_over(struct connection *c)
 	connection_resume_reading(c);
 }
 
+/* Unlike a preamble, a mail is a load that lasts, so the policies count it. */
 void connection_preamble_relayed(struct connection *c)
 {
 	connection_to(c, CONNECTION_RELAYED);
+	connection_assign(c, link_agent(c->current.link));
 	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
 	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
 }

@@ -286,6 +286,46 @@ START_TEST(a_reply_in_clear_that_outlasts_a_drain_costs_a_reset)
 }
 END_TEST
 
+static unsigned connections_at(int agent)
+{
+	return (unsigned)agents_share(d.shared.agents, agent, AGENT_CONNECTIONS);
+}
+
+/* Two of three agents have a connection more than the third. */
+START_TEST(mail_in_clear_counts_where_connections_count)
+{
+	unsigned at[AGENTS] = { 0 };
+	int fds[AGENTS];
+
+	dispatcher_start(&(struct dispatcher_wish){ .listener = SLOW "    handshake: least-connections\n" });
+	for (int i = 0; i + 1 < AGENTS; i++)
+		agents_enter(d.shared.agents, i, AGENT_CONNECTIONS);
+	for (unsigned i = 0; i < AGENTS; i++) {
+		talk_greeted();
+		ck_assert_uint_eq(
+			connections_at(t.agent), at[t.agent] + (t.agent + 1 < AGENTS)); /* a preamble is none */
+		fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
+		wait_until(counter_get(&d.rw->home.counters.connections_relayed) == i + 1);
+		at[t.agent]++;
+		fds[i] = t.fd;
+	}
+	ck_assert_uint_lt(at[AGENTS - 1], AGENTS);
+	for (unsigned i = 0; i < AGENTS; i++)
+		close(fds[i]);
+	for (unsigned i = 0; i < AGENTS; i++) {
+		struct fake_frame *f = frame_anywhere(FRAME_FIN, &t.agent);
+		fake_agent_end(d.agents[t.agent], f->stream, END_CLIENT_CLOSED, 0);
+		free(f);
+	}
+	wait_until(!d.rw->home.connections);
+	ck_assert_uint_eq(connections_at(AGENTS - 1), 0);
+	for (int i = 0; i + 1 < AGENTS; i++) {
+		ck_assert_uint_eq(connections_at(i), 1);
+		agents_leave(d.shared.agents, i, AGENT_CONNECTIONS);
+	}
+}
+END_TEST
+
 START_TEST(it_goes_on_in_another_process)
 {
 	dispatcher_start(&mail);
@@ -348,6 +388,7 @@ int main(void)
 		a_draining_agent_says_421_itself,
 		mail_in_clear_that_outlasts_a_drain_is_told_421,
 		a_reply_in_clear_that_outlasts_a_drain_costs_a_reset,
+		mail_in_clear_counts_where_connections_count,
 		it_goes_on_in_another_process,
 		one_without_an_agent_goes_on_in_another_process,
 	};
