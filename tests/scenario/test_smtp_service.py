@@ -17,6 +17,7 @@ from tests.lib.build import FULL, SANITIZED, TEST_POINTS, patience, sized
 from tests.lib.mail import Result, Sink, source, source_command
 from tests.lib.mail_cluster import HOST, mail_backend, mail_listener
 from tests.lib.mover import after, settled
+from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_client import Client
 from tests.lib.waiting import wait_until
 
@@ -336,6 +337,59 @@ def test_between_hosts_a_new_connection_repeats_the_greeting(start_mail):
         send_mail(client)
         quit_well(client)
     assert mail.end()["mails"] == 3
+
+
+def test_between_hosts_a_session_after_auth_is_told_to_come_again(start_cluster):
+    """No other agent knows the password. Within a host the session moves with its connection to the server."""
+    port, = free_ports(1)
+    offers = {"EHLO": "250-scripted\r\n250-PIPELINING\r\n250 AUTH PLAIN", "AUTH": "235 2.7.0 ok"}
+    with ScriptedReceiver(offers) as receiver:
+        cluster = start_cluster("--agents", "2", edit=edits.edits(
+            between_hosts, mail_backend(receiver.address), mail_listener("mail", port, "client_address: hidden")))
+        mail = Mail(cluster, None, [port, port])
+        with mail.client() as client:
+            assert client.ask("AUTH PLAIN AHVzZXIAc2VjcmV0")[0].startswith("235")
+            envelope(client)
+            owner = mail.owner(client)
+            cluster.drain(owner)
+            content(client)
+            client.send(".\r\n")
+            assert client.reply()[0].startswith("250")
+            assert client.reply() == [LEAVING]
+            assert client.ends() == ("fin", b"")
+            assert cluster.wait_drained(owner)["state"] == "drained"
+        assert receiver.connections == 1 and len(receiver.contents) == 1
+
+
+def test_xclient_tells_an_ipv6_address_in_its_own_form(start_cluster):
+    """IPV6: in front of it (Postfix XCLIENT_README)."""
+    port, = free_ports(1)
+    offers = {"EHLO": "250-scripted\r\n250 XCLIENT ADDR PORT", "XCLIENT": "220 again"}
+    with ScriptedReceiver(offers) as receiver:
+        cluster = start_cluster("--agents", "1", edit=edits.edits(
+            mail_backend(receiver.address), mail_listener("mail", port, "xclient: on"), edits.also_listen("mail", f"[::1]:{port}")))
+        with Client(("::1", port)) as client:
+            client.greet()
+            client.starttls(cluster.context(alpn=()))
+            assert client.ask("EHLO client.example") == [f"250 {HOST}"]
+            own_port = client.sock.getsockname()[1]
+            assert [said for _, said in receiver.heard if said.startswith("XCLIENT")] == [f"XCLIENT ADDR=IPV6:::1 PORT={own_port}"]
+            send_mail(client)
+
+
+def test_a_ragent_that_stops_waits_for_the_end_of_the_mail(start_mail):
+    mail = start_mail()
+    with mail.client() as client, mail.client() as idle:
+        envelope(client)
+        content(client, 20_000)
+        os.kill(mail.cluster.keeper_pid(), signal.SIGTERM)
+        assert idle.reply() == [LEAVING]
+        client.send(".\r\n")
+        assert client.reply()[0].startswith("250")
+        assert client.reply() == [LEAVING]
+        assert client.ends() == ("fin", b"")
+    assert mail.cluster.wait_gone("r1") == 0
+    assert mail.end()["mails"] == 1
 
 
 def test_a_drain_waits_for_the_end_of_the_mail(start_mail):
