@@ -410,15 +410,15 @@ static void end_by_reset(int fd, int on)
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-/* The slot shows that the connection is being restored. If that ends this process, the next one gives the connection
- * up. */
+/* The slot shows that the connection is being restored. If this process crashes or hangs meanwhile, the next one gives
+ * the connection up. */
 void connection_restore(const struct restoring *all, struct table_slot *s)
 {
 	struct connection_home *home = all->home;
 	struct fates *fates = &home->shared->notes->shared->fates;
 	const enum slot_state was = table_slot_state(s);
 
-	table_slot_to(s, SLOT_RESTORING);
+	table_slot_restore(s);
 	end_by_reset(s->fd, 1);
 	int r = restore_image(all, s, was);
 	table_slot_to(s, SLOT_FREE);

@@ -139,6 +139,15 @@ static int by_cookie(const void *a, const void *b)
 	return x->cookie < y->cookie ? -1 : x->cookie > y->cookie;
 }
 
+/* Of two with the same cookie, the one that was being restored is the second. */
+static int by_cookie_and_state(const void *a, const void *b)
+{
+	const struct named_slot *x = a, *y = b;
+	const int order = by_cookie(a, b);
+
+	return order ? order : table_slot_is_restored(x->slot) - table_slot_is_restored(y->slot);
+}
+
 static int add_saved(struct saved *out, struct table_slot *s)
 {
 	if (out->count == out->cap) {
@@ -154,6 +163,31 @@ static int add_saved(struct saved *out, struct table_slot *s)
 	return 0;
 }
 
+/* A process that dies while it restores a connection leaves two slots of it, if its own one says all already. Both say
+ * the same now. But the former one may stay for several lives, and must never be valid beside what the connection
+ * becomes. If the process was killed, the restoring was not to blame, and is undone. */
+static void take_one_of_each(struct saved *all, struct notes *n)
+{
+	const int is_innocent = n->last_cause == DEATH_KILLED;
+	size_t count = 0;
+
+	for (size_t i = 0; i < all->count; i++) {
+		const struct named_slot here = all->at[i];
+		const int is_second = count && all->at[count - 1].cookie == here.cookie;
+		if (is_second && is_innocent) {
+			table_slot_to(here.slot, SLOT_VOID);
+			continue;
+		}
+		if (is_second)
+			table_slot_to(all->at[--count].slot, SLOT_VOID);
+		if (is_innocent && table_slot_is_restored(here.slot))
+			table_slot_unrestore(here.slot);
+		all->at[count++] = here;
+		notes_beat_all(n);
+	}
+	all->count = count;
+}
+
 static int list_saved(struct saved *out, struct notes *n)
 {
 	int r = 0;
@@ -162,14 +196,15 @@ static int list_saved(struct saved *out, struct notes *n)
 		struct table_walk w = { 0 };
 		struct table_slot *s;
 		while (r == 0 && (s = table_next(n->table, &w, worker)) != NULL) {
-			if (table_slot_has_all(s) || table_slot_state(s) == SLOT_RESTORING)
+			if (table_slot_has_all(s) || table_slot_is_restored(s))
 				r = add_saved(out, s);
 			notes_beat_all(n);
 		}
 	}
 	if (out->count)
-		qsort(out->at, out->count, sizeof out->at[0], by_cookie);
+		qsort(out->at, out->count, sizeof out->at[0], by_cookie_and_state);
 	notes_beat_all(n);
+	take_one_of_each(out, n);
 	return r;
 }
 
@@ -219,7 +254,7 @@ static void sort_saved(struct leftovers *l, const struct notes *n, struct table_
 		l->saved++;
 		return;
 	}
-	l->given_up += table_slot_state(s) == SLOT_RESTORING;
+	l->given_up += (size_t)table_slot_is_restored(s);
 	table_slot_to(s, SLOT_VOID);
 	end_by_reset(l, n, fd);
 }

@@ -60,6 +60,11 @@ void notes_destroy(struct notes *n)
 	free(n);
 }
 
+int notes_forbid_restore(const struct notes *n)
+{
+	return n->died_restoring >= (n->last_cause == DEATH_KILLED ? NOTES_RESTORE_KILLS : NOTES_RESTORE_DEATHS);
+}
+
 uint64_t notes_now_ns(void)
 {
 	struct timespec t;

@@ -65,8 +65,10 @@ struct shared_notes {
 
 #define NOTES_NO_THREAD UINT32_MAX
 
-/* After so many lives that died while they restored, the next one restores nothing. */
+/* After so many lives in a row that died while they restored, the next one restores nothing. Those that were killed from
+ * outside may have had bad luck, so there may be one more if the last one was (conf/memory.c has room for all). */
 #define NOTES_RESTORE_DEATHS 2u
+#define NOTES_RESTORE_KILLS  3u
 
 /* What streams to agents need to outlive a RAgent proper. Made by the keeper, for all its children. */
 struct outliving {
@@ -90,6 +92,9 @@ struct notes {
 	const void *_Atomic *working; /* shared, for each worker: what it works on (connection_home.h); NULL: nothing */
 	struct noted_socket *sockets; /* shared */
 };
+
+/* Did too many lives die while they restored? Then this one restores nothing. */
+int notes_forbid_restore(const struct notes *n);
 
 /* Shared with all processes that this one makes later. NULL: out of memory. */
 struct notes *notes_create(unsigned threads, unsigned sockets);

@@ -11,11 +11,16 @@
  *       +------- it is freed -----------+            |  v
  *                                       +-------> FOLLOWED (it is busy: its trail tells what changes)
  *
- *     SAVED, FOLLOWED -- a process dies --> RESTORING (by the next RAgent)
+ *     SAVED, FOLLOWED -- a process dies --> RESTORING_SAVED, RESTORING_FOLLOWED (by the next RAgent)
  *
  * A slot says something only while it is SAVED or FOLLOWED. What a SAVED one says holds if the kernel's counts of the
- * socket are those in the slot. One that is found RESTORING belongs to a connection whose restoring ended the process:
- * it is given up.
+ * socket are those in the slot. Restoring changes neither what a slot says nor its socket. So one that is found
+ * RESTORING says what it said before, if the process was killed from outside; its copy in memory of that process, if it
+ * is complete, says the same. If the process crashed or hung, the restoring of this connection may have ended it: the
+ * connection is given up.
+ *
+ * All lives since the first one are forks of one keeper: the same program, with the same cluster file. So the table has
+ * no number of a format.
  *
  * It has no format number: all lives are forks of one keeper, so they have the same code. A new program (--replace) has
  * a table of its own and gets the connections by the handover.
@@ -33,7 +38,14 @@
 
 #define TABLE_WORKERS_MAX 4096u
 
-enum slot_state { SLOT_FREE, SLOT_VOID, SLOT_SAVED, SLOT_RESTORING, SLOT_FOLLOWED };
+enum slot_state {
+	SLOT_FREE,
+	SLOT_VOID,
+	SLOT_SAVED,
+	SLOT_FOLLOWED,
+	SLOT_RESTORING_SAVED,
+	SLOT_RESTORING_FOLLOWED
+};
 
 /* The beginning of a connection; while the connection lives, these values are only here. The first word is not the
  * state, because a free block of a slab has a pointer there. */
@@ -107,6 +119,21 @@ static inline enum slot_state table_slot_state(const struct table_slot *s)
 static inline int table_slot_has_all(const struct table_slot *s)
 {
 	return table_slot_state(s) == SLOT_SAVED || table_slot_state(s) == SLOT_FOLLOWED;
+}
+
+static inline int table_slot_is_restored(const struct table_slot *s)
+{
+	return table_slot_state(s) == SLOT_RESTORING_SAVED || table_slot_state(s) == SLOT_RESTORING_FOLLOWED;
+}
+/* It says all, and its connection is restored now. */
+static inline void table_slot_restore(struct table_slot *s)
+{
+	table_slot_to(s, table_slot_state(s) == SLOT_SAVED ? SLOT_RESTORING_SAVED : SLOT_RESTORING_FOLLOWED);
+}
+/* Its restoring is undone. */
+static inline void table_slot_unrestore(struct table_slot *s)
+{
+	table_slot_to(s, table_slot_state(s) == SLOT_RESTORING_SAVED ? SLOT_SAVED : SLOT_FOLLOWED);
 }
 
 #endif

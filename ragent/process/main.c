@@ -136,7 +136,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 	background_forget();
 	privileges_set_limits(); /* with more descriptors than the limit none could be listed */
 	table_begin_life(p.notes->table, p.notes->life);
-	if (p.notes->died_restoring >= NOTES_RESTORE_DEATHS)
+	if (notes_forbid_restore(p.notes))
 		connection_forget_saved(p.notes);
 	connection_suspect_clients(p.notes);
 	if (leftovers_sort(&leftovers, p.notes) < 0)

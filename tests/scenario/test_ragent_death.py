@@ -337,6 +337,55 @@ def test_after_two_deaths_by_restoring_the_next_process_restores_nothing(start_c
 
 
 @pytest.mark.usefixtures("test_points")
+def test_two_kills_in_a_row_while_it_restores_cost_nobody_anything(start_cluster):
+    """Each falls into the restoring of a connection, with some that are restored and some that are not."""
+    cluster = start_cluster("--agents", "2", takeover=True)
+    webs = [cluster.http() for _ in range(20)]
+    for web in webs:
+        assert ask(cluster, web) == 1024
+    wait_until(lambda: all(c["state"] == "owned" for c in cluster.connections()), patience(10), "all are owned")
+    cluster.faults("slot.restoring stop on r1 after 5")
+    cluster.settle_faults()
+    keeper, dead = cluster.keeper_pid(), [cluster.pid("r1")]
+    os.kill(dead[0], signal.SIGKILL)
+    for n in range(2):
+        wait_until(lambda: cluster.pid("r1") not in (keeper, *dead) and has_stopped(cluster.pid("r1")), patience(10), "it restores")
+        dead.append(cluster.pid("r1"))
+        if n == 1:
+            cluster.clear_faults() # the next process reads no rule
+        os.kill(dead[-1], signal.SIGKILL)
+    for web in webs:
+        assert ask(cluster, web) == 1024
+        web.close()
+    assert cluster.status()["deaths"] == {"killed": 3, "crashed": 0, "hung": 0}
+    fates = cluster.status()["at_deaths"]
+    assert (fates["went_on"], fates["reset"], fates["given_up"], fates["starts_without_restore"]) == (20, 0, 0, 0)
+
+
+def test_kills_at_any_moment_of_a_restore_cost_hardly_anybody_anything(start_cluster):
+    """Two more kills right behind the first one. Each life may lose the one connection that its worker was changing."""
+    from tests.lib.tlsload import Load, check_honest, lost
+    cluster, random, rounds = start_cluster("--agents", "2", takeover=True), Random(15), sized(3, 20)
+    with Load(cluster) as load:
+        load.add("idle", count=200, run="waits")
+        load.ask("idle")
+        for n in range(rounds):
+            wait_until(lambda: cluster.status()["uptime_s"] >= 2, patience(10), "two seconds of service")
+            keeper, dead = cluster.keeper_pid(), []
+            for _ in range(3):
+                while cluster.pid("r1") in (keeper, *dead): # it restores in a few milliseconds
+                    pass
+                time.sleep(random.uniform(0, 0.03) if dead else 0)
+                dead.append(cluster.pid("r1"))
+                os.kill(dead[-1], signal.SIGKILL)
+            wait_until(lambda dead=dead, keeper=keeper: cluster.pid("r1") not in (keeper, *dead), patience(10), "the next RAgent")
+            wait_until(lambda: cluster.status()["state"] == "running", patience(20), "it serves")
+            print("lost until round", n, ":", lost(check_honest(load.ask("idle"))))
+        assert sum(lost(load.report()["idle"]).values()) <= 3 * rounds
+    assert cluster.status()["at_deaths"]["starts_without_restore"] == 0
+
+
+@pytest.mark.usefixtures("test_points")
 def test_a_connection_whose_answer_crashes_ragent_is_not_restored(start_cluster):
     """Its agent would send the same frame to the next process, too. That is no fault of the client, whose source is served on."""
     cluster = start_cluster("--agents", "1", takeover=True)

@@ -129,6 +129,25 @@ START_TEST(deaths_before_a_next_life_serves_are_counted_until_one_serves)
 }
 END_TEST
 
+/* Each life that restores is killed. */
+static int be_killed_restoring(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, life == KEEPER_FIRST_LIFE ? NOTES_SERVING : NOTES_RESTORING);
+	if (!notes_forbid_restore(notes))
+		raise(SIGKILL);
+	notes_set_stage(notes, NOTES_ENDING);
+	return (int)notes_deaths(notes);
+}
+
+START_TEST(two_kills_while_lives_restore_are_no_reason_to_restore_nothing)
+{
+	int status = keep(be_killed_restoring);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 1 + NOTES_RESTORE_KILLS);
+}
+END_TEST
+
 static int fail_to_start_then_tell(void *ctx, enum keeper_life life)
 {
 	if (life == KEEPER_NEXT_LIFE && notes_deaths(notes) < 4)
@@ -525,6 +544,7 @@ int main(void)
 		a_death_is_followed_by_the_next_life,
 		a_next_life_that_cannot_start_is_followed_too,
 		deaths_before_a_next_life_serves_are_counted_until_one_serves,
+		two_kills_while_lives_restore_are_no_reason_to_restore_nothing,
 		a_life_that_cannot_start_says_nothing_of_what_it_restores,
 		a_first_life_that_never_served_is_followed_by_none,
 		a_process_that_stops_is_followed_by_none,

@@ -286,12 +286,81 @@ START_TEST(a_connection_whose_restoring_ended_a_process_is_reset_and_counted)
 
 	talk();
 	struct table_slot *s = save(5, 3);
-	table_slot_to(s, SLOT_RESTORING);
+	table_slot_restore(s);
+	notes->last_cause = DEATH_CRASHED;
 	sort_without_client(&l);
 	ck_assert_uint_eq(l.saved, 0);
 	ck_assert_uint_eq(l.reset, 1);
 	ck_assert_uint_eq(l.given_up, 1);
 	ck_assert(!is_open(accepted));
+}
+END_TEST
+
+static void kill_while_it_restores(enum slot_state was)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	struct table_slot *s = save(5, 3);
+	table_slot_to(s, was);
+	table_slot_restore(s);
+	notes->last_cause = DEATH_KILLED;
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.saved, 1);
+	ck_assert_uint_eq(l.reset + l.given_up, 0);
+	ck_assert_int_eq(table_slot_state(s), was);
+	ck_assert_int_eq(s->fd, accepted);
+}
+
+START_TEST(a_quiet_connection_goes_on_when_the_process_that_restored_it_was_killed)
+{
+	kill_while_it_restores(SLOT_SAVED);
+}
+END_TEST
+
+START_TEST(a_busy_connection_goes_on_when_the_process_that_restored_it_was_killed)
+{
+	kill_while_it_restores(SLOT_FOLLOWED);
+}
+END_TEST
+
+/* The process had made its own connection of @s, and @s was not free yet. */
+static struct table_slot *copy_of(struct table_slot *s)
+{
+	struct table_slot *copy = slabs_take(&connections);
+
+	*copy = *s;
+	table_slot_restore(s);
+	return copy;
+}
+
+START_TEST(of_two_slots_of_one_connection_only_the_later_one_is_valid)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	struct table_slot *former = save(5, 3), *later = copy_of(former);
+	notes->last_cause = DEATH_KILLED;
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.saved, 1);
+	ck_assert_int_eq(later->fd, accepted);
+	ck_assert_int_eq(table_slot_state(later), SLOT_SAVED);
+	ck_assert_int_eq(table_slot_state(former), SLOT_VOID);
+}
+END_TEST
+
+START_TEST(after_a_crash_none_of_the_two_slots_is_valid)
+{
+	struct leftovers l = { 0 };
+
+	talk();
+	struct table_slot *former = save(5, 3), *later = copy_of(former);
+	notes->last_cause = DEATH_CRASHED;
+	sort_without_client(&l);
+	ck_assert_uint_eq(l.saved, 0);
+	ck_assert_uint_eq(l.given_up, 1);
+	ck_assert_int_eq(table_slot_state(later), SLOT_VOID);
+	ck_assert_int_eq(table_slot_state(former), SLOT_VOID);
 }
 END_TEST
 
@@ -334,6 +403,10 @@ int main(void)
 		a_connection_that_was_written_since_it_was_saved_is_reset,
 		what_a_void_slot_says_counts_for_nothing,
 		a_connection_whose_restoring_ended_a_process_is_reset_and_counted,
+		a_quiet_connection_goes_on_when_the_process_that_restored_it_was_killed,
+		a_busy_connection_goes_on_when_the_process_that_restored_it_was_killed,
+		of_two_slots_of_one_connection_only_the_later_one_is_valid,
+		after_a_crash_none_of_the_two_slots_is_valid,
 		the_keeper_sees_that_sorting_goes_on,
 		everything_else_is_closed,
 	};
