@@ -158,6 +158,7 @@ static const char *why_not_given(int error)
 
 static int give_all(struct giving *g)
 {
+	struct notes *notes = g->giver->p.shared->notes;
 	int r = handover_worker_pack(g->rw, g->giver->format, give, g);
 
 	if (r == 0)
@@ -165,18 +166,20 @@ static int give_all(struct giving *g)
 	if (r == 0 && fault_at("handover.commit", NULL, NULL) == FAULT_FAIL)
 		r = CSSL_E_SYSTEM;
 	if (r == 0) {
-		notes_set_stage(
-			g->giver->p.shared->notes, NOTES_GIVING); /* now, because the other one has nothing before */
+		notes_set_stage(notes, NOTES_GIVING); /* now, because the other one has nothing before */
+		notes_share(notes, g->giver->given);
 		r = handover_channel_say(g->giver->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
 	}
 	if (r == 0) {
-		handover_worker_let_go(g->rw);
+		handover_worker_let_go(g->rw); /* this closes its sockets here */
+		notes_share_nothing(notes);
 		return 0;
 	}
 	if (r == CSSL_E_VERSION)
 		handover_channel_say(g->giver->fd, HANDOVER_REFUSED, why_not_given(r), TALK_LIMIT_MS);
 	/* the other process reads nothing more; without COMMIT it does not touch the sockets */
 	shutdown(g->giver->fd, SHUT_RDWR);
+	notes_share_nothing(notes);
 	handover_worker_resume(g->rw);
 	return r;
 }

@@ -43,6 +43,7 @@ static int give_up(struct handover_taker *t, struct ragent_worker *rw, int resul
 	note(t, result);
 	if (rw->state == RAGENT_WORKER_PARKED)
 		handover_worker_let_go(rw);
+	notes_share_nothing(rw->home.shared->notes);
 	if (result != UV_EOF)
 		handover_channel_say(t->fd, HANDOVER_REFUSED, t->cause, ANSWER_LIMIT_MS);
 	return result;
@@ -54,6 +55,7 @@ static int ask_for(struct handover_taker *t)
 	uint8_t index[2];
 
 	wire_store_u16(index, (uint16_t)t->taken);
+	notes_share(t->p.workers[t->taken]->home.shared->notes, t->taken); /* the other one serves it until COMMIT */
 	handover_message_begin(&m, HANDOVER_TAKE);
 	int r = handover_message_put(&m, index, sizeof index);
 	if (r == 0)
@@ -98,6 +100,7 @@ static void take_here(struct worker *w, void *arg)
 		r = take_one(t, rw, &m);
 	handover_message_clear(&m);
 	if (r == HANDOVER_COMMIT) {
+		notes_share_nothing(rw->home.shared->notes);
 		if (fault_at("handover.committed", NULL, NULL) == FAULT_FAIL)
 			log_event(LOG_ERROR, NULL, "fault ignored, the worker is taken already", "worker=%u",
 				worker_index(w));

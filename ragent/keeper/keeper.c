@@ -234,13 +234,25 @@ static int was_death(const struct keeper *k, int status)
 	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-/* It ended while it stopped, and not by itself: its clients' sockets are still open here, and would get FIN when this
- * process ends (law 8). Not one that was giving connections to another process, or taking them: they share sockets. */
-static int leaves_clients(const struct keeper *k, int status)
+/* It ended not by itself: its clients' sockets are still open here, and would get FIN when this process ends (law 8). */
+static int leaves_clients(int status)
 {
-	const int may_share = stage(k) == NOTES_GIVING || (k->life == KEEPER_FIRST_LIFE && stage(k) == NOTES_STARTING);
+	return WIFSIGNALED(status);
+}
 
-	return WIFSIGNALED(status) && !may_share;
+/* If there can be no process for it, it is done here: a forged end is worse. */
+static void abandon(const struct keeper *k)
+{
+	int status;
+
+	fflush(NULL);
+	pid_t last = clone_sharing_descriptors();
+	if (last <= 0)
+		k->p->abandon(k->p->ctx);
+	if (last == 0)
+		_exit(EXIT_SUCCESS);
+	while (last > 0 && waitpid(last, &status, 0) < 0 && errno == EINTR)
+		;
 }
 
 /* Did it use bytes of a client? Then these ended it, not what it restored. */
@@ -327,8 +339,8 @@ static int keep(struct keeper *k, int *status)
 		if (!has_ended(k, status))
 			continue;
 		if (!was_death(k, *status)) {
-			if (leaves_clients(k, *status))
-				k->p->abandon(k->p->ctx);
+			if (leaves_clients(*status))
+				abandon(k);
 			return 1;
 		}
 		note_death(k, *status);
@@ -336,7 +348,7 @@ static int keep(struct keeper *k, int *status)
 		if (child == 0)
 			return 0;
 		if (child < 0) {
-			k->p->abandon(k->p->ctx);
+			abandon(k);
 			*status = EXIT_SUCCESS;
 			return 1;
 		}

@@ -188,19 +188,29 @@ static void take_one_of_each(struct saved *all, struct notes *n)
 	all->count = count;
 }
 
-static int list_saved(struct saved *out, struct notes *n)
+static int list_saved_of(struct saved *out, struct notes *n, unsigned worker)
+{
+	struct table_walk w = { 0 };
+	struct table_slot *s;
+	int r = 0;
+
+	while (r == 0 && (s = table_next(n->table, &w, worker)) != NULL) {
+		if (table_slot_has_all(s) || table_slot_is_restored(s))
+			r = add_saved(out, s);
+		notes_beat_all(n);
+	}
+	return r;
+}
+
+#define NO_WORKER UINT32_MAX
+
+static int list_saved_but(struct saved *out, struct notes *n, uint32_t not_of)
 {
 	int r = 0;
 
-	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
-		struct table_walk w = { 0 };
-		struct table_slot *s;
-		while (r == 0 && (s = table_next(n->table, &w, worker)) != NULL) {
-			if (table_slot_has_all(s) || table_slot_is_restored(s))
-				r = add_saved(out, s);
-			notes_beat_all(n);
-		}
-	}
+	for (unsigned worker = 0; r == 0 && worker + 1 < n->thread_count; worker++)
+		if (worker != not_of)
+			r = list_saved_of(out, n, worker);
 	if (out->count)
 		qsort(out->at, out->count, sizeof out->at[0], by_cookie_and_state);
 	notes_beat_all(n);
@@ -286,7 +296,7 @@ int leftovers_sort(struct leftovers *l, struct notes *n)
 	struct saved saved = { 0 };
 
 	l->began_ns = notes_now_ns();
-	int r = list_saved(&saved, n);
+	int r = list_saved_but(&saved, n, NO_WORKER);
 	if (r == 0)
 		r = list_descriptors(&all);
 	for (size_t i = 0; r == 0 && i < all.count; i++) {
@@ -309,7 +319,15 @@ void leftovers_free(struct leftovers *l)
 
 /* A process that stopped has closed its listening sockets, so nothing tells clients from other peers any more. These
  * lose nothing: their connections end with this process. */
-void leftovers_end_all(struct notes *n)
+static int is_to_end(const struct notes *n, const struct saved *own, int fd)
+{
+	if (is_noted(n, fd) || log_has(fd) || !is_tcp_connection(fd))
+		return 0;
+	return !own || find_saved(own, fd);
+}
+
+/* @own NULL: all of them. */
+static void end_all(struct notes *n, const struct saved *own)
 {
 	struct leftovers l = { 0 };
 	struct numbers all = { 0 };
@@ -318,7 +336,7 @@ void leftovers_end_all(struct notes *n)
 		return;
 	for (size_t i = 0; i < all.count; i++) {
 		const int fd = all.at[i];
-		if (is_noted(n, fd) || log_has(fd) || !is_tcp_connection(fd))
+		if (!is_to_end(n, own, fd))
 			continue;
 		if (tcp_has_ended(fd))
 			close_delivered(fd);
@@ -326,4 +344,16 @@ void leftovers_end_all(struct notes *n)
 			end_by_reset(&l, n, fd);
 	}
 	free(all.at);
+}
+
+void leftovers_end_all(struct notes *n)
+{
+	const uint32_t shared = atomic_load(&n->shared->shared_worker);
+	struct saved own = { 0 };
+
+	if (shared == 0)
+		end_all(n, NULL);
+	else if (list_saved_but(&own, n, shared - 1) == 0)
+		end_all(n, &own);
+	free(own.at);
 }

@@ -25,7 +25,10 @@ struct leftovers {
  * notes show each step to the keeper, and count the clients that were reset. 0, or CSSL_E_SYSTEM: they cannot be
  * listed; CSSL_E_NO_MEMORY. */
 int leftovers_sort(struct leftovers *l, struct notes *n);
-/* Ends every TCP connection by a reset, unless its client was told the end: this process ends, and no other follows. */
+/* Ends every TCP connection by a reset, unless its client was told the end: this process ends, and no other follows. If
+ * the dead process was giving a worker to another process, or taking it (notes_share()), only the saved connections of the
+ * other workers: those are certainly its own. An option of a socket that both have would change the end of a connection
+ * that the other process serves. */
 void leftovers_end_all(struct notes *n);
 /* Frees the list. The descriptors have other owners by then. */
 void leftovers_free(struct leftovers *l);

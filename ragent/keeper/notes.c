@@ -87,6 +87,18 @@ void notes_go_on_serving(struct notes *n)
 		atomic_compare_exchange_strong(&n->shared->stage, &giving, NOTES_SERVING);
 }
 
+void notes_share(struct notes *n, unsigned worker)
+{
+	if (n)
+		atomic_store(&n->shared->shared_worker, worker + 1);
+}
+
+void notes_share_nothing(struct notes *n)
+{
+	if (n)
+		atomic_store(&n->shared->shared_worker, 0);
+}
+
 void notes_beat(struct notes *n, unsigned thread)
 {
 	if (n && thread < n->thread_count)

@@ -55,6 +55,7 @@ struct fates {
 struct shared_notes {
 	_Atomic uint32_t stage;  /* enum notes_stage */
 	_Atomic uint32_t keeper; /* process id */
+	_Atomic uint32_t shared_worker; /* the one whose sockets another process has now, too, plus 1; 0: none */
 	_Atomic uint64_t deaths[DEATH_CAUSE_COUNT];
 	_Atomic uint64_t died_ns;     /* CLOCK_MONOTONIC, of the last death; 0: none */
 	_Atomic uint32_t crashing_in; /* thread; NOTES_NO_THREAD */
@@ -108,6 +109,10 @@ uint64_t notes_now_ns(void);
 void notes_set_stage(struct notes *n, enum notes_stage stage);
 /* GIVING is over: it serves again. In other stages this does nothing. */
 void notes_go_on_serving(struct notes *n);
+/* At a handover: from now on another process may serve the sockets of @worker, and ends them. One worker at a time. */
+void notes_share(struct notes *n, unsigned worker);
+/* The process has all sockets for itself. */
+void notes_share_nothing(struct notes *n);
 void notes_beat(struct notes *n, unsigned thread);
 /* For the start of the process: any thread may do the work. */
 void notes_beat_all(struct notes *n);

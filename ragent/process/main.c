@@ -166,6 +166,7 @@ static void abandon(void *ctx)
 {
 	const struct ragent_params *p = ctx;
 
+	table_begin_life(p->notes->table, p->notes->life + 1); /* the slots belong to former lives */
 	leftovers_end_all(p->notes);
 }
 

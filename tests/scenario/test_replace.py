@@ -2,6 +2,7 @@
 or refused at each step: the old one goes on."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import signal
@@ -15,6 +16,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import FULL, TEST_POINTS, binary, patience, sized
 from tests.lib.edits import at_end, below, edits, nobody_moves
+from tests.lib.processes import has_stopped
 from tests.lib.tlsload import check_unharmed, say
 from tests.lib.waiting import wait_until
 
@@ -224,14 +226,79 @@ def test_a_file_that_cannot_go_on_is_refused(under_load, change, reason):
     assert status == 1 and reason in said
 
 
+def connections_that_reset_at_close(pid):
+    """How many TCP connections of the process have SO_LINGER, and how many there are."""
+    process, found = os.pidfd_open(pid), []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        if os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
+            fd = ctypes.CDLL(None, use_errno=True).syscall(438, process, int(name), 0) # pidfd_getfd(2)
+            assert fd >= 0, os.strerror(ctypes.get_errno())
+            with socket.socket(fileno=fd) as sock:
+                if sock.family == socket.AF_INET and not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    found.append(sock.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8)[0])
+    os.close(process)
+    return sum(found), len(found)
+
+
 @pytest.mark.usefixtures("test_points")
-def test_a_new_process_that_dies_with_some_workers_leaves_a_service(start_cluster):
-    """Its connections are gone with it; the old process serves with all workers again."""
+def test_a_stop_of_the_new_process_harms_no_connection_of_the_old_one(start_cluster):
+    """It has all connections of a worker and must not touch them, is told to stop, and is killed then."""
+    cluster = start_cluster("--agents", "1", "--link", "trusted")
+    webs, old = [cluster.http() for _ in range(5)], cluster.pid("r1")
+    for web in webs:
+        web.request("GET", "/1k")
+        assert len(web.getresponse().read()) == 1024
+    cluster.faults("handover.commit stop on r1")
+    cluster.settle_faults()
+    output = cluster.dir / "new.txt"
+    with output.open("w") as to:
+        new = subprocess.Popen([binary("ragent/ragent"), "--config", cluster.dir / "cluster.yaml", "--name", "r1", "--replace"],
+                               env=cluster.env, stdout=to, stderr=to)
+    wait_until(lambda: has_stopped(old), patience(20), "the old process stands before it gives the worker")
+    children = pathlib.Path(f"/proc/{new.pid}/task/{new.pid}/children")
+    child = int(wait_until(lambda: children.read_text().split(), patience(10), "the new process")[0])
+    new.send_signal(signal.SIGTERM)
+    wait_until(lambda: "stopping" in output.read_text() + cluster.log("r1"), patience(20), "the new process stops")
+    os.kill(child, signal.SIGKILL)
+    new.wait(patience(20))
+    cluster.clear_faults()
+    os.kill(old, signal.SIGCONT)
+    wait_until(lambda: "worker not given" in cluster.log("r1"), patience(20), "the old process goes on")
+    assert connections_that_reset_at_close(old) == (0, len(webs))
+    for web in webs:
+        web.request("GET", "/1k")
+        assert len(web.getresponse().read()) == 1024
+        web.close()
+
+
+def end_of(web, length):
+    """Of an answer of so many bytes, seen below TLS."""
+    web.sock.settimeout(None)
+    while length > 0:
+        try:
+            got = len(os.read(web.sock.fileno(), 65536))
+        except ConnectionResetError:
+            return "reset"
+        if got == 0:
+            return "fin"
+        length -= got
+    return "complete"
+
+
+@pytest.mark.usefixtures("test_points")
+@pytest.mark.parametrize("point", ["committed kill after 1", "take kill after 7"], ids=["second worker taken", "while it takes the second"])
+def test_a_new_process_that_dies_with_some_workers_leaves_a_service(start_cluster, point):
+    """Its connections are gone with it, by a reset; the old process serves with all workers again."""
     cluster = start_cluster("--agents", "2", "--workers", "2")
-    cluster.faults("handover.committed kill after 1")
+    webs = [cluster.http() for _ in range(12)]
+    for web in webs:
+        web.request("GET", "/20m")
+    cluster.faults(f"handover.{point}")
     cluster.settle_faults()
     status, _ = new_process(cluster)
     assert status == -signal.SIGKILL
+    ends = [end_of(web, 20 << 20) for web in webs]
+    assert set(ends) == ({"reset"} if "committed" in point else {"reset", "complete"}), ends
     cluster.clear_faults()
     wait_until(lambda: all(a["links_up"] == a["links"] for a in cluster.status()["agents"]), patience(10), "all links")
     for _ in range(20):

@@ -22,11 +22,12 @@ static int nothing_to_settle(void *ctx)
 	return 0;
 }
 
-static _Atomic unsigned *abandoned; /* how often; shared with the keepers */
+static _Atomic unsigned *abandoned; /* how often, in a child of the keeper; shared with all */
 
 static void on_abandon(void *ctx)
 {
-	atomic_fetch_add(abandoned, 1);
+	if ((uint32_t)getppid() == notes->shared->keeper)
+		atomic_fetch_add(abandoned, 1);
 }
 
 static void on_tick(void *ctx)
@@ -182,7 +183,7 @@ START_TEST(a_first_life_that_never_served_is_followed_by_none)
 	ck_assert(WIFSIGNALED(status));
 	ck_assert_int_eq(WTERMSIG(status), SIGKILL);
 	ck_assert_uint_eq(notes_deaths(notes), 0);
-	ck_assert_uint_eq(*abandoned, 0);
+	ck_assert_uint_eq(*abandoned, 1);
 }
 END_TEST
 
@@ -244,7 +245,25 @@ START_TEST(a_process_whose_connections_another_one_may_have_is_followed_by_none)
 {
 	ck_assert(WIFSIGNALED(keep(die_while_giving)));
 	ck_assert_uint_eq(notes_deaths(notes), 0);
-	ck_assert_uint_eq(*abandoned, 0);
+	ck_assert_uint_eq(*abandoned, 1); /* what no other process has */
+}
+END_TEST
+
+/* The stop must not hide that. */
+static int share_and_stop(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	notes_share(notes, 1);
+	notes_set_stage(notes, NOTES_ENDING);
+	raise(SIGKILL);
+	return 0;
+}
+
+START_TEST(a_stop_amid_a_handover_does_not_hide_what_is_shared)
+{
+	ck_assert(WIFSIGNALED(keep(share_and_stop)));
+	ck_assert_uint_eq(*abandoned, 1);
+	ck_assert_uint_eq(notes->shared->shared_worker, 2);
 }
 END_TEST
 
@@ -551,6 +570,7 @@ int main(void)
 		a_process_that_stops_in_order_leaves_no_clients,
 		clients_of_a_process_that_dies_behind_a_stop_get_no_forged_end,
 		a_process_whose_connections_another_one_may_have_is_followed_by_none,
+		a_stop_amid_a_handover_does_not_hide_what_is_shared,
 		only_a_process_that_gives_goes_on_serving,
 		a_descriptor_outlives_the_process_that_opened_it,
 		a_process_with_a_thread_that_hangs_is_killed,

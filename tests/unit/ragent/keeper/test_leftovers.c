@@ -364,6 +364,67 @@ START_TEST(after_a_crash_none_of_the_two_slots_is_valid)
 }
 END_TEST
 
+/* --- when no process follows --- */
+
+static int resets_at_close(int fd)
+{
+	struct linger linger = { 0 };
+	socklen_t len = sizeof linger;
+
+	ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len), 0);
+	return linger.l_onoff;
+}
+
+/* What another process sees of the accepted socket, which it has, too: 1, or 0: it is as it was. */
+static int end_all_beside_another_process(void)
+{
+	int go[2], status;
+
+	ck_assert_int_eq(pipe(go), 0);
+	pid_t other = fork();
+	if (other == 0) {
+		char byte;
+		close(go[1]);
+		_exit(read(go[0], &byte, 1) == 0 ? resets_at_close(accepted) : 9);
+	}
+	leftovers_end_all(notes);
+	close(go[1]);
+	ck_assert_int_eq(waitpid(other, &status, 0), other);
+	return WEXITSTATUS(status);
+}
+
+START_TEST(when_nothing_is_shared_all_clients_are_reset)
+{
+	ck_assert_int_eq(end_all_beside_another_process(), 1);
+	ck_assert(!is_open(accepted));
+}
+END_TEST
+
+START_TEST(saved_clients_of_other_workers_than_the_shared_one_are_reset)
+{
+	talk();
+	save(5, 3);
+	notes_share(notes, 1);
+	ck_assert_int_eq(end_all_beside_another_process(), 1);
+}
+END_TEST
+
+START_TEST(saved_clients_of_the_shared_worker_stay_as_they_are)
+{
+	talk();
+	save(5, 3);
+	notes_share(notes, 0);
+	ck_assert_int_eq(end_all_beside_another_process(), 0);
+}
+END_TEST
+
+START_TEST(clients_that_are_not_saved_yet_may_be_the_other_process_s)
+{
+	notes_share(notes, 1);
+	ck_assert_int_eq(end_all_beside_another_process(), 0);
+}
+END_TEST
+
 START_TEST(the_keeper_sees_that_sorting_goes_on)
 {
 	struct leftovers l = { 0 };
@@ -407,6 +468,10 @@ int main(void)
 		a_busy_connection_goes_on_when_the_process_that_restored_it_was_killed,
 		of_two_slots_of_one_connection_only_the_later_one_is_valid,
 		after_a_crash_none_of_the_two_slots_is_valid,
+		when_nothing_is_shared_all_clients_are_reset,
+		saved_clients_of_other_workers_than_the_shared_one_are_reset,
+		saved_clients_of_the_shared_worker_stay_as_they_are,
+		clients_that_are_not_saved_yet_may_be_the_other_process_s,
 		the_keeper_sees_that_sorting_goes_on,
 		everything_else_is_closed,
 	};
