@@ -33,7 +33,7 @@ static int add(struct numbers *n, int number)
 	return 0;
 }
 
-static int list_descriptors(struct numbers *out)
+static int list_descriptors(struct numbers *out, struct notes *n)
 {
 	DIR *d = opendir("/proc/self/fd");
 	int r = d ? 0 : CSSL_E_SYSTEM;
@@ -42,6 +42,7 @@ static int list_descriptors(struct numbers *out)
 		int fd = atoi(e->d_name); /* "." and ".." give 0 */
 		if (fd > STDERR_FILENO && fd != dirfd(d))
 			r = add(out, fd);
+		notes_beat_all(n);
 	}
 	if (d)
 		closedir(d);
@@ -100,15 +101,19 @@ static int is_of_client(const struct notes *n, int fd)
 	return 0;
 }
 
-static void end_by_reset(struct leftovers *l, const struct notes *n, int fd)
+static void reset_at_close(int fd)
 {
 	const struct linger at_once = { .l_onoff = 1 };
 
-	l->clients_reset += is_of_client(n, fd) ? 1 : 0;
-
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-	close(fd);
+}
+
+static void end_by_reset(struct leftovers *l, const struct notes *n, int fd)
+{
+	l->clients_reset += is_of_client(n, fd) ? 1 : 0;
 	l->reset++;
+	reset_at_close(fd);
+	close(fd);
 }
 
 /* The kernel has all that was written, and its FIN. It delivers them, unless unread bytes make the close a reset. */
@@ -243,14 +248,26 @@ static int says_all(const struct table_slot *s, int fd)
 
 /* --- all of them --- */
 
-static void sort_fresh(struct leftovers *l, const struct notes *n, int fd)
+/* An agent that sees the end of its link waits so long and no longer for the next process, which asks for its streams
+ * when all clients are sorted. With very many that takes a while, so links end last. */
+static void close_later(struct numbers *later, int fd)
+{
+	if (add(later, fd) < 0)
+		close(fd);
+}
+
+static void sort_fresh(struct leftovers *l, const struct notes *n, struct numbers *later, int fd)
 {
 	struct numbers fresh = { l->fresh, l->fresh_count, l->fresh_cap };
 
-	if (tcp_has_ended(fd))
+	if (tcp_has_ended(fd)) {
 		close_delivered(fd);
-	else if (!is_untouched(fd) || add(&fresh, fd) < 0)
-		end_by_reset(l, n, fd);
+	} else if (!is_untouched(fd) || add(&fresh, fd) < 0) {
+		l->clients_reset += is_of_client(n, fd) ? 1 : 0;
+		l->reset++;
+		reset_at_close(fd);
+		close_later(later, fd);
+	}
 	l->fresh = fresh.at;
 	l->fresh_count = fresh.count;
 	l->fresh_cap = fresh.cap;
@@ -271,16 +288,17 @@ static void sort_saved(struct leftovers *l, const struct notes *n, struct table_
 
 /* No two sockets have the same cookie, so the cookie is asked first: most descriptors are those of saved connections.
  */
-static void sort_one(struct leftovers *l, const struct notes *n, const struct saved *saved, int fd)
+static void sort_one(
+	struct leftovers *l, const struct notes *n, const struct saved *saved, struct numbers *later, int fd)
 {
 	struct table_slot *s = find_saved(saved, fd);
 
 	if (s && s->fd < 0)
 		sort_saved(l, n, s, fd);
 	else if (!s && is_tcp_connection(fd))
-		sort_fresh(l, n, fd);
+		sort_fresh(l, n, later, fd);
 	else /* or the second descriptor of a connection */
-		close(fd);
+		close_later(later, fd);
 }
 
 /* At once, because this process may die before it serves. */
@@ -292,21 +310,26 @@ static void count_reset(const struct leftovers *l, struct fates *f)
 
 int leftovers_sort(struct leftovers *l, struct notes *n)
 {
-	struct numbers all = { 0 };
+	struct numbers all = { 0 }, later = { 0 };
 	struct saved saved = { 0 };
 
 	l->began_ns = notes_now_ns();
 	int r = list_saved_but(&saved, n, NO_WORKER);
 	if (r == 0)
-		r = list_descriptors(&all);
+		r = list_descriptors(&all, n);
 	for (size_t i = 0; r == 0 && i < all.count; i++) {
 		if (!is_noted(n, all.at[i]) && !log_has(all.at[i]))
-			sort_one(l, n, &saved, all.at[i]);
+			sort_one(l, n, &saved, &later, all.at[i]);
+		notes_beat_all(n);
+	}
+	for (size_t i = 0; i < later.count; i++) {
+		close(later.at[i]);
 		notes_beat_all(n);
 	}
 	count_reset(l, &n->shared->fates);
 	l->ended_ns = notes_now_ns();
 	free(all.at);
+	free(later.at);
 	free(saved.at);
 	return r;
 }
@@ -332,7 +355,7 @@ static void end_all(struct notes *n, const struct saved *own)
 	struct leftovers l = { 0 };
 	struct numbers all = { 0 };
 
-	if (list_descriptors(&all) < 0)
+	if (list_descriptors(&all, n) < 0)
 		return;
 	for (size_t i = 0; i < all.count; i++) {
 		const int fd = all.at[i];

@@ -436,6 +436,37 @@ START_TEST(the_keeper_sees_that_sorting_goes_on)
 }
 END_TEST
 
+#define BETWEEN 800
+
+/* At the end of its link, the agent looks whether the saved connection has been found. The link has a lower number than
+ * that connection, and there are many descriptors between them. */
+START_TEST(links_end_when_all_connections_are_sorted)
+{
+	struct leftovers l = { 0 };
+	int link[2], status;
+
+	talk();
+	struct table_slot *s = save(5, 3);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, link), 0);
+	for (unsigned i = 0; i < BETWEEN; i++)
+		ck_assert_int_ge(open("/dev/null", O_RDONLY), 0);
+	ck_assert_int_gt(fcntl(accepted, F_DUPFD, link[0] + BETWEEN), link[0]);
+	pid_t agent = fork();
+	if (agent == 0) {
+		char byte;
+		close(link[0]);
+		_exit(read(link[1], &byte, 1) == 0 && s->fd >= 0 ? 3 : 4);
+	}
+	close(accepted);
+	close(client); /* the agent's process has it, too */
+	close(link[1]);
+	ck_assert_int_eq(leftovers_sort(&l, notes), 0);
+	ck_assert_uint_eq(l.saved, 1);
+	ck_assert_int_eq(waitpid(agent, &status, 0), agent);
+	ck_assert_int_eq(WEXITSTATUS(status), 3);
+}
+END_TEST
+
 START_TEST(everything_else_is_closed)
 {
 	struct leftovers l = { 0 };
@@ -473,6 +504,7 @@ int main(void)
 		saved_clients_of_the_shared_worker_stay_as_they_are,
 		clients_that_are_not_saved_yet_may_be_the_other_process_s,
 		the_keeper_sees_that_sorting_goes_on,
+		links_end_when_all_connections_are_sorted,
 		everything_else_is_closed,
 	};
 
