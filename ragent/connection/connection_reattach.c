@@ -93,8 +93,11 @@ static void each_that_waits(
 
 	for (struct connection *c = home->reattaching ? home->connections : NULL; c; c = next) {
 		next = c->next;
-		if (waits_for(c, l))
-			fn(c, l);
+		if (!waits_for(c, l))
+			continue;
+		connection_work_begins(c); /* this may be the first that happens to it after a death */
+		fn(c, l);
+		connection_work_ends(home);
 	}
 }
 

@@ -141,7 +141,7 @@ void connection_forget_saved(struct notes *n)
 	}
 	atomic_fetch_add(&n->shared->fates.starts_without_restore, 1);
 	log_event(LOG_ERROR, NULL, "nothing is restored",
-		"cause=\"%u processes in a row died while they restored connections\" "
+		"cause=\"%u processes in a row died while they restored connections, or right after it\" "
 		"effect=\"the connections of before are reset; new clients are served\" "
 		"remedy=\"see the cause of each 'ragent died': killed, look for a lack of memory; else, report it\"",
 		n->died_restoring);

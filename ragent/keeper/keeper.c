@@ -16,6 +16,7 @@
 
 #define SHORT_LIFE_MS 1000u /* a process that served for less is a short life; after several there is a pause */
 #define NS_PER_MS     1000000u
+#define MAIN_THREAD   0u
 
 /* The keeper's view of one thread of the child. */
 struct watched_thread {
@@ -264,12 +265,25 @@ static int has_a_client_to_blame(const struct notes *n)
 	return 0;
 }
 
-/* A life that ends by itself before it serves could not start. That says nothing of what it restored. */
-static int died_restoring(const struct keeper *k, int status)
+/* A life that hangs served until then. */
+static int served_shortly(const struct keeper *k, enum death_cause cause)
+{
+	const uint64_t hang_ms = cause == DEATH_HUNG ? k->p->hang_ms : 0;
+	const uint64_t short_ns = (SHORT_LIFE_MS + hang_ms) * NS_PER_MS;
+
+	return !k->served_since_ns || notes_now_ns() - k->served_since_ns < short_ns;
+}
+
+/* Connections that were restored may end a process at what happens to them first: it serves by then. But one that is
+ * killed while it serves was killed by somebody else, and the main thread has no connections. A life that ends by itself
+ * before it serves could not start. That says nothing of what it restored. */
+static int died_restoring(const struct keeper *k, int status, enum death_cause cause)
 {
 	const int was_restoring = stage(k) == NOTES_STARTING || stage(k) == NOTES_RESTORING;
+	const int was_new = stage(k) == NOTES_SERVING && cause != DEATH_KILLED && served_shortly(k, cause) &&
+			    k->p->notes->last_thread != MAIN_THREAD;
 
-	return k->life == KEEPER_NEXT_LIFE && was_restoring && WIFSIGNALED(status) &&
+	return k->life == KEEPER_NEXT_LIFE && (was_restoring || was_new) && WIFSIGNALED(status) &&
 	       !has_a_client_to_blame(k->p->notes);
 }
 
@@ -284,8 +298,8 @@ static void note_death(struct keeper *k, int status)
 	n->life++;
 	n->last_cause = cause;
 	n->last_thread = cause == DEATH_HUNG ? k->hung : atomic_load(&n->shared->crashing_in);
-	n->died_restoring = died_restoring(k, status) ? n->died_restoring + 1 : 0;
-	if (k->served_since_ns && now - k->served_since_ns >= (uint64_t)SHORT_LIFE_MS * NS_PER_MS)
+	n->died_restoring = died_restoring(k, status, cause) ? n->died_restoring + 1 : 0;
+	if (!served_shortly(k, DEATH_KILLED))
 		k->short_lives = 0;
 	k->life = KEEPER_NEXT_LIFE;
 	log_event(LOG_ERROR, NULL, "ragent died", "cause=%s signal=%d status=%d deaths=%llu next_in_ms=%u",

@@ -130,6 +130,72 @@ START_TEST(deaths_before_a_next_life_serves_are_counted_until_one_serves)
 }
 END_TEST
 
+/* The first life serves, and so does each next one, until something of what was restored happens. */
+static int crash_when_all_is_restored(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	if (life == KEEPER_NEXT_LIFE && notes_forbid_restore(notes)) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return (int)notes_deaths(notes);
+	}
+	if (notes_deaths(notes) > 4)
+		_exit(0);
+	raise(life == KEEPER_FIRST_LIFE ? SIGKILL : SIGTRAP);
+	return 0;
+}
+
+START_TEST(crashes_right_after_a_restore_count_as_its_deaths)
+{
+	int status = keep(crash_when_all_is_restored);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 1 + NOTES_RESTORE_DEATHS);
+}
+END_TEST
+
+/* As by a request to the control API. */
+static int crash_in_the_main_thread(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	if (notes_deaths(notes) > NOTES_RESTORE_DEATHS) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return notes->died_restoring == 0 ? 14 : 1;
+	}
+	notes_enter_thread(notes, 0);
+	abort();
+}
+
+START_TEST(a_crash_of_the_main_thread_says_nothing_of_what_was_restored)
+{
+	int status = keep(crash_in_the_main_thread);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 14);
+}
+END_TEST
+
+static int hang_when_all_is_restored(void *ctx, enum keeper_life life)
+{
+	notes_set_stage(notes, NOTES_SERVING);
+	if (life == KEEPER_FIRST_LIFE)
+		raise(SIGKILL);
+	while (notes_deaths(notes) == 1) {
+		notes_beat(notes, 0);
+		usleep(1000);
+	}
+	notes_set_stage(notes, NOTES_ENDING);
+	return notes->died_restoring == 1 ? 13 : 1;
+}
+
+START_TEST(so_do_hangs)
+{
+	int status = keep(hang_when_all_is_restored);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 13);
+}
+END_TEST
+
 /* Each life that restores is killed. */
 static int be_killed_restoring(void *ctx, enum keeper_life life)
 {
@@ -563,6 +629,9 @@ int main(void)
 		a_death_is_followed_by_the_next_life,
 		a_next_life_that_cannot_start_is_followed_too,
 		deaths_before_a_next_life_serves_are_counted_until_one_serves,
+		crashes_right_after_a_restore_count_as_its_deaths,
+		so_do_hangs,
+		a_crash_of_the_main_thread_says_nothing_of_what_was_restored,
 		two_kills_while_lives_restore_are_no_reason_to_restore_nothing,
 		a_life_that_cannot_start_says_nothing_of_what_it_restores,
 		a_first_life_that_never_served_is_followed_by_none,
