@@ -22,6 +22,7 @@
 #define ALIVE_EVERY_US UINT64_C(5000000) /* a sixth of WatchdogSec in our unit */
 
 static int settled_fd = -1;
+static int kept_fd = -1; /* to the service manager */
 
 static void wait_and_exit(int fd, pid_t between)
 {
@@ -71,6 +72,22 @@ void background_forget(void)
 	settled_fd = -1;
 }
 
+static int open_socket(void)
+{
+	return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+void service_keep_socket(void)
+{
+	if (getenv("NOTIFY_SOCKET"))
+		kept_fd = open_socket();
+}
+
+int service_has(int fd)
+{
+	return fd >= 0 && fd == kept_fd;
+}
+
 static void notify(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
@@ -81,12 +98,12 @@ static void notify(const char *state)
 	strcpy(to.sun_path, path);
 	if (path[0] == '@')
 		to.sun_path[0] = '\0'; /* an abstract name */
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = kept_fd >= 0 ? kept_fd : open_socket();
 	socklen_t to_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
 	if (fd < 0 ||
 		sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&to, to_len) < 0)
 		log_event(LOG_WARNING, NULL, "service manager not notified", "path=%s cause=%s", path, strerror(errno));
-	if (fd >= 0)
+	if (fd >= 0 && fd != kept_fd)
 		close(fd);
 }
 

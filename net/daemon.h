@@ -15,6 +15,11 @@ void background_settle(int status);
 /* For a process that shares its descriptors with one that has settled: the number may be another descriptor by now. */
 void background_forget(void);
 
+/* Open the socket for the two below now, and keep it open: for a process that shares its descriptors with others, one
+ * of which may close what it does not know. Does nothing where $NOTIFY_SOCKET is not set. */
+void service_keep_socket(void);
+/* 1 when this descriptor is that socket, else 0. */
+int service_has(int fd);
 /* Tell the service manager behind $NOTIFY_SOCKET (sd_notify(3), protocol only) that the service is ready, and that
  * @main is now its main process. Does nothing where the variable is not set. A failure is logged. */
 void service_notify_ready(pid_t main);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/daemon.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
@@ -55,6 +56,12 @@ static int is_noted(const struct notes *n, int fd)
 		if (n->sockets[i].fd == fd)
 			return notes_socket_listens(&n->sockets[i]);
 	return 0;
+}
+
+/* Neither a leftover nor a connection. */
+static int is_of_process(const struct notes *n, int fd)
+{
+	return is_noted(n, fd) || log_has(fd) || service_has(fd);
 }
 
 static int int_option(int fd, int name)
@@ -318,7 +325,7 @@ int leftovers_sort(struct leftovers *l, struct notes *n)
 	if (r == 0)
 		r = list_descriptors(&all, n);
 	for (size_t i = 0; r == 0 && i < all.count; i++) {
-		if (!is_noted(n, all.at[i]) && !log_has(all.at[i]))
+		if (!is_of_process(n, all.at[i]))
 			sort_one(l, n, &saved, &later, all.at[i]);
 		notes_beat_all(n);
 	}
@@ -344,7 +351,7 @@ void leftovers_free(struct leftovers *l)
  * lose nothing: their connections end with this process. */
 static int is_to_end(const struct notes *n, const struct saved *own, int fd)
 {
-	if (is_noted(n, fd) || log_has(fd) || !is_tcp_connection(fd))
+	if (is_of_process(n, fd) || !is_tcp_connection(fd))
 		return 0;
 	return !own || find_saved(own, fd);
 }

@@ -1,7 +1,7 @@
 /* leftovers.h: sorts the descriptors of a RAgent proper that died; the next one shares the table of descriptors. It
- * keeps the noted listening sockets and the logs, connections whose slot has everything, and clients that the dead
- * process had accepted but neither read nor written: such a client has noticed nothing. It ends all other TCP
- * connections by a reset, because a FIN could pass for the end of an answer (law 8).
+ * keeps the noted listening sockets, the logs and the socket to the service manager, connections whose slot has
+ * everything, and clients that the dead process had accepted but neither read nor written: such a client has noticed
+ * nothing. It ends all other TCP connections by a reset, because a FIN could pass for the end of an answer (law 8).
  */
 #ifndef CSSL_RAGENT_LEFTOVERS_H
 #define CSSL_RAGENT_LEFTOVERS_H
@@ -26,9 +26,9 @@ struct leftovers {
  * listed; CSSL_E_NO_MEMORY. */
 int leftovers_sort(struct leftovers *l, struct notes *n);
 /* Ends every TCP connection by a reset, unless its client was told the end: this process ends, and no other follows. If
- * the dead process was giving a worker to another process, or taking it (notes_share()), only the saved connections of the
- * other workers: those are certainly its own. An option of a socket that both have would change the end of a connection
- * that the other process serves. */
+ * the dead process was giving a worker to another process, or taking it (notes_share()), only the saved connections of
+ * the other workers: those are certainly its own. An option of a socket that both have would change the end of a
+ * connection that the other process serves. */
 void leftovers_end_all(struct notes *n);
 /* Frees the list. The descriptors have other owners by then. */
 void leftovers_free(struct leftovers *l);

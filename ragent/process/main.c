@@ -225,6 +225,7 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 		return not_started("out of memory");
 	make_table(p);
 	privileges_set_limits(); /* the keeper shares all descriptors of its child */
+	service_keep_socket();   /* and opens none, which could be in the way of those */
 	int status = run_kept(p);
 	table_destroy(p->notes->table);
 	notes_destroy(p->notes);

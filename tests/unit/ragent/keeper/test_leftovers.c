@@ -2,10 +2,14 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "net/daemon.h"
 #include "ragent/keeper/leftovers.h"
 #include "ragent/keeper/table.h"
 #include "tests/unit/net/fixture.h"
@@ -467,6 +471,49 @@ START_TEST(links_end_when_all_connections_are_sorted)
 }
 END_TEST
 
+/* Its socket, at an abstract name of the kernel's choice. */
+static int make_service_manager(void)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int manager = socket(AF_UNIX, SOCK_DGRAM, 0);
+	socklen_t len = sizeof a;
+	char name[64];
+
+	ck_assert_int_eq(bind(manager, (struct sockaddr *)&a, sizeof(sa_family_t)), 0);
+	ck_assert_int_eq(getsockname(manager, (struct sockaddr *)&a, &len), 0);
+	snprintf(name, sizeof name, "@%.*s", (int)(len - sizeof(sa_family_t) - 1), a.sun_path + 1);
+	ck_assert_int_eq(setenv("NOTIFY_SOCKET", name, 1), 0);
+	return manager;
+}
+
+/* The keeper sends on it meanwhile. Were it closed, its number could be another descriptor of the next process. */
+START_TEST(the_socket_to_the_service_manager_stays_open)
+{
+	struct leftovers l = { 0 };
+	int manager = make_service_manager(), kept = manager;
+
+	service_keep_socket();
+	while (!service_has(kept) && kept < manager + 8)
+		kept++;
+	ck_assert(service_has(kept));
+	sort_without_client(&l);
+	ck_assert(!is_open(manager) && is_open(kept));
+	leftovers_free(&l);
+}
+END_TEST
+
+START_TEST(a_sign_of_life_needs_no_other_descriptor)
+{
+	int manager = make_service_manager();
+	char bytes[64];
+
+	service_keep_socket();
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 3, 3 }), 0);
+	service_notify_alive();
+	ck_assert_int_eq(recv(manager, bytes, sizeof bytes, MSG_DONTWAIT), (int)strlen("WATCHDOG=1\n"));
+}
+END_TEST
+
 START_TEST(everything_else_is_closed)
 {
 	struct leftovers l = { 0 };
@@ -505,6 +552,8 @@ int main(void)
 		clients_that_are_not_saved_yet_may_be_the_other_process_s,
 		the_keeper_sees_that_sorting_goes_on,
 		links_end_when_all_connections_are_sorted,
+		the_socket_to_the_service_manager_stays_open,
+		a_sign_of_life_needs_no_other_descriptor,
 		everything_else_is_closed,
 	};
 
