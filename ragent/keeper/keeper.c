@@ -235,7 +235,8 @@ static int was_death(const struct keeper *k, int status)
 	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-/* It ended not by itself: its clients' sockets are still open here, and would get FIN when this process ends (law 8). */
+/* It ended not by itself: its clients' sockets are still open here, and would get FIN when this process ends (law 8).
+ */
 static int leaves_clients(int status)
 {
 	return WIFSIGNALED(status);
@@ -275,8 +276,8 @@ static int served_shortly(const struct keeper *k, enum death_cause cause)
 }
 
 /* Connections that were restored may end a process at what happens to them first: it serves by then. But one that is
- * killed while it serves was killed by somebody else, and the main thread has no connections. A life that ends by itself
- * before it serves could not start. That says nothing of what it restored. */
+ * killed while it serves was killed by somebody else, and the main thread has no connections. A life that ends by
+ * itself before it serves could not start. That says nothing of what it restored. */
 static int died_restoring(const struct keeper *k, int status, enum death_cause cause)
 {
 	const int was_restoring = stage(k) == NOTES_STARTING || stage(k) == NOTES_RESTORING;

@@ -9,8 +9,8 @@
  *         |                             +------ it died ----+
  *         +-- it ended in order ---------------------------------------> the keeper ends with its status
  *
- * The keeper has no event loop, reads nothing from the network, and touches no descriptor of the child, nor its table of
- * connections: what has to be done there when no child follows is done by a last one. It learns of a death only by
+ * The keeper has no event loop, reads nothing from the network, and touches no descriptor of the child, nor its table
+ * of connections: what has to be done there when no child follows is done by a last one. It learns of a death only by
  * waitpid(2). SIGTERM, SIGINT, SIGHUP and SIGCONT go on to the child, each at the latest when it has
  * begun.
  */
@@ -35,8 +35,9 @@ struct keeper_params {
 	int (*settle)(void *ctx);
 	/* In the keeper, at every tick. */
 	void (*tick)(void *ctx);
-	/* In a process of its own that shares the descriptors, when a signal ended the last child, or the keeper was told
-	 * to stop and has no child: what the last child left is nobody's, but for what another process has (notes_share()).
+	/* In a process of its own that shares the descriptors, when a signal ended the last child, or the keeper was
+	 * told to stop and has no child: what the last child left is nobody's, but for what another process has
+	 * (notes_share()).
 	 */
 	void (*abandon)(void *ctx);
 	void *ctx;

@@ -53,8 +53,8 @@ struct fates {
 /* In the shared memory. An attacked RAgent can write anything here, so a reader checks every number before it uses
  * it. */
 struct shared_notes {
-	_Atomic uint32_t stage;  /* enum notes_stage */
-	_Atomic uint32_t keeper; /* process id */
+	_Atomic uint32_t stage;         /* enum notes_stage */
+	_Atomic uint32_t keeper;        /* process id */
 	_Atomic uint32_t shared_worker; /* the one whose sockets another process has now, too, plus 1; 0: none */
 	_Atomic uint64_t deaths[DEATH_CAUSE_COUNT];
 	_Atomic uint64_t died_ns;     /* CLOCK_MONOTONIC, of the last death; 0: none */
@@ -66,8 +66,8 @@ struct shared_notes {
 
 #define NOTES_NO_THREAD UINT32_MAX
 
-/* After so many lives in a row that died while they restored, the next one restores nothing. Those that were killed from
- * outside may have had bad luck, so there may be one more if the last one was (conf/memory.c has room for all). */
+/* After so many lives in a row that died while they restored, the next one restores nothing. Those that were killed
+ * from outside may have had bad luck, so there may be one more if the last one was (conf/memory.c has room for all). */
 #define NOTES_RESTORE_DEATHS 2u
 #define NOTES_RESTORE_KILLS  3u
 
@@ -84,8 +84,8 @@ struct notes {
 	uint32_t life;               /* 0: the first */
 	enum death_cause last_cause; /* of the life before */
 	uint32_t last_thread;        /* the thread that crashed or hung then; NOTES_NO_THREAD: unknown */
-	uint32_t died_restoring;     /* so many lives in a row, until now, died while they restored, or right after it */
-	struct table *table;         /* of connections; NULL: none of them continues after a death */
+	uint32_t died_restoring; /* so many lives in a row, until now, died while they restored, or right after it */
+	struct table *table;     /* of connections; NULL: none of them continues after a death */
 	struct outliving outliving;
 	struct shared_notes *shared;
 	size_t shared_len;

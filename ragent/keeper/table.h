@@ -38,14 +38,7 @@
 
 #define TABLE_WORKERS_MAX 4096u
 
-enum slot_state {
-	SLOT_FREE,
-	SLOT_VOID,
-	SLOT_SAVED,
-	SLOT_FOLLOWED,
-	SLOT_RESTORING_SAVED,
-	SLOT_RESTORING_FOLLOWED
-};
+enum slot_state { SLOT_FREE, SLOT_VOID, SLOT_SAVED, SLOT_FOLLOWED, SLOT_RESTORING_SAVED, SLOT_RESTORING_FOLLOWED };
 
 /* The beginning of a connection; while the connection lives, these values are only here. The first word is not the
  * state, because a free block of a slab has a pointer there. */
