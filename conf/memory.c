@@ -35,7 +35,7 @@
 #define OBJECT_BYTES        1216u         /* in the ring: as much as a datagram takes */
 #define LIVE_OF_STORE       4u
 #define SEEN_OF_STORE       4u
-#define TABLE_LIVES         4u
+#define TABLE_LIVES         3u
 #define WITHOUT_LIMIT       (1u << 20)
 
 static uint64_t between(uint64_t value, uint64_t min, uint64_t max)
@@ -114,8 +114,8 @@ static struct memory_part limited(const char *what, uint64_t limit, uint64_t eac
 	return (struct memory_part){ what, limit ? limit : 1, limit ? each : UINT64_MAX };
 }
 
-/* The next process makes connections of its own before it gives those of the dead one back. So may the two after it, if
- * each dies while it restores; the fourth one restores nothing (NOTES_RESTORE_KILLS). */
+/* The next process makes connections of its own before it gives those of the dead one back. So may the one after it,
+ * if the next one dies while it restores; the third one restores nothing. */
 static struct memory_part of_restore(const struct conf_limits *l, uint64_t of_connection)
 {
 	if (l->connections == 0 || l->kept_len == 0)

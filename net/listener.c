@@ -218,6 +218,13 @@ static int open_socket(const struct sockaddr *address, int backlog, unsigned mod
 	return r < 0 ? r : fd;
 }
 
+/* Accepted sockets inherit that. Else a client's urgent byte would be in no read, but in the kernel's count of bytes
+ * that were read (net/tcp_counts.h). */
+static void read_urgent_in_order(int fd)
+{
+	set_option(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+}
+
 struct listener *listener_create_fd(struct worker *w, int fd, const struct listener_ops *ops, void *ctx, int *uv_error)
 {
 	struct listener *l = calloc(1, sizeof *l);
@@ -234,6 +241,7 @@ struct listener *listener_create_fd(struct worker *w, int fd, const struct liste
 	l->ctx = ctx;
 	l->retry.fn = on_retry;
 	l->fd = fd;
+	read_urgent_in_order(fd);
 	worker_hold(w);
 	listener_start(l);
 	return l;

@@ -13,6 +13,7 @@
 #include "net/address.h"
 #include "net/listener.h"
 #include "net/log.h"
+#include "net/tcp_counts.h"
 
 #define CLIENTS_MAX 300u
 
@@ -114,6 +115,30 @@ START_TEST(connections_come_non_blocking_and_with_their_address)
 		close(fd);
 		door_close(&d);
 	}
+}
+END_TEST
+
+START_TEST(a_byte_that_a_client_calls_urgent_is_a_byte_as_others)
+{
+	struct door d;
+	struct tcp_counts counts;
+	char said[8];
+
+	ck_assert_int_eq(door_open(&d, "127.0.0.1:0", 0), 0);
+	int fd = client(&d);
+	wait_until(d.accepted == 1);
+	ck_assert_int_eq(send(fd, "ab", 2, 0), 2);
+	ck_assert_int_eq(send(fd, "!", 1, MSG_OOB), 1);
+	ck_assert_int_eq(send(fd, "cd", 2, 0), 2);
+	size_t got = 0;
+	for (ssize_t n; got < 5 && (n = recv(d.fds[0], said + got, sizeof said - got, 0)) > 0;)
+		got += (size_t)n;
+	ck_assert_uint_eq(got, 5);
+	ck_assert_int_eq(memcmp(said, "ab!cd", 5), 0);
+	ck_assert_int_eq(tcp_counts_get(d.fds[0], &counts), 0);
+	ck_assert_uint_eq(counts.read, 5);
+	close(fd);
+	door_close(&d);
 }
 END_TEST
 
@@ -431,6 +456,7 @@ int main(void)
 	const TTest *facts[] = {
 		a_client_that_says_something_comes_before_silent_ones,
 		connections_come_non_blocking_and_with_their_address,
+		a_byte_that_a_client_calls_urgent_is_a_byte_as_others,
 		many_connections_are_accepted_a_bounded_number_a_turn,
 		workers_share_a_tcp_port,
 		tcp_port_in_use_is_not_taken,
