@@ -115,7 +115,8 @@ static struct memory_part limited(const char *what, uint64_t limit, uint64_t eac
 }
 
 /* The next process makes connections of its own before it gives those of the dead one back. So may the one after it,
- * if the next one dies while it restores; the third one restores nothing. */
+ * if the next one dies while it restores. The third one restores nothing, or, after a kill, what the table has room for
+ * (NOTES_RESTORE_KILLS); the others of its connections end with it. */
 static struct memory_part of_restore(const struct conf_limits *l, uint64_t of_connection)
 {
 	if (l->connections == 0 || l->kept_len == 0)

@@ -67,7 +67,8 @@ struct shared_notes {
 #define NOTES_NO_THREAD UINT32_MAX
 
 /* After so many lives in a row that died while they restored, the next one restores nothing. Those that were killed
- * from outside may have had bad luck, so there may be one more if the last one was (conf/memory.c has room for all). */
+ * from outside may have had bad luck, so there may be one more if the last one was. The table has no room of its own
+ * for it (conf/memory.c): connections that find none go on, and end at the next death. */
 #define NOTES_RESTORE_DEATHS 2u
 #define NOTES_RESTORE_KILLS  3u
 
