@@ -55,6 +55,7 @@ static const char *const points[] = {
 	"keyupdate.received",    /* the client's, before a copy of the new keys is made */
 	"keyupdate.due",         /* an own KeyUpdate is due; failing, it has to wait */
 	"keyupdate.sealed",      /* an own KeyUpdate is sealed, not yet committed */
+	"client.accepted",       /* RAgent has accepted a client, and has done nothing with it */
 	"records.received",      /* RAgent has records and commits nothing; failing, their link is lost */
 	"records.read",          /* bytes of a client are in the worker's read buffer, and in no log */
 	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */

@@ -12,6 +12,7 @@
 #include "net/address.h"
 #include "net/container_of.h"
 #include "net/discard.h"
+#include "net/fault.h"
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
@@ -486,6 +487,7 @@ void connection_discard(struct connection *c)
 
 void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer)
 {
+	fault_at("client.accepted", NULL, NULL);
 	if (admission_enter_beyond(home->shared->admission, front->beyond) < 0) {
 		refuse_socket(home, front, fd, END_LIMIT_TOTAL);
 		return;

@@ -62,7 +62,8 @@ def test_a_hang_or_crash_in_the_middle_of_an_event(start_cluster, point, signum)
 
 
 POINTS = ("records.read", "records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "slot.kept", "client.write",
-          "link.write", "ssl_id.written")
+          "link.write", "ssl_id.written", "client.accepted", "epoch.raise")
+RARE = ("ssl_id.written", "epoch.raise")
 LINKS = {"memory": ((), lambda text: text), "sealed TCP": (("--link", "sealed"), edits.over_tcp)}
 
 
@@ -73,10 +74,29 @@ def test_a_death_at_a_named_point(start_cluster, point, link):
     with Load(cluster) as load:
         clients = Clients(load)
         for n in range(deaths):
-            cluster.faults(f"{point} kill on r1 after {20 if point == 'ssl_id.written' else 200} times 1")
+            cluster.faults(f"{point} kill on r1 after {20 if point in RARE else 200} times 1")
             wait_until(lambda n=n: cluster.log("r1").count("ragent died") > n, patience(20), "a death")
             cluster.clear_faults()
             cluster.settle_faults()
             wait_until(lambda n=n: cluster.log("r1").count("running again") > n, patience(20), "the next RAgent")
         harmed = clients.harmed()
     assert count(harmed) <= deaths, harmed
+
+
+@pytest.mark.parametrize("point,link", [("slot.restoring", "memory"), ("slot.next", "memory"), ("slot.restoring", "sealed TCP")])
+def test_a_death_while_it_restores(start_cluster, point, link):
+    """It stands still with some connections restored, and is killed there."""
+    options, edit = LINKS[link]
+    cluster = start_cluster("--agents", "2", *options, takeover=True, edit=edit)
+    with Load(cluster) as load:
+        clients, keeper, first = Clients(load), cluster.keeper_pid(), cluster.pid("r1")
+        cluster.faults(f"{point} stop on r1 after 20")
+        cluster.settle_faults()
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: cluster.pid("r1") not in (keeper, first) and has_stopped(cluster.pid("r1")), patience(20), "it restores")
+        cluster.clear_faults() # the next process reads no rule
+        os.kill(cluster.pid("r1"), signal.SIGKILL)
+        wait_until(lambda: "running again" in cluster.log("r1"), patience(20), "the next RAgent")
+        harmed = clients.harmed()
+    assert count(harmed) <= 2, harmed
+    assert cluster.status()["at_deaths"]["given_up"] == 0
