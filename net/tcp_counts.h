@@ -15,6 +15,10 @@ struct tcp_counts {
  * stand still. */
 int tcp_counts_get(int fd, struct tcp_counts *out);
 
+/* Does the kernel count right? Some that only act like Linux do not. Looks at a connection of this process with itself,
+ * and takes a second at most. 1, 0, or CSSL_E_SYSTEM: there can be no such connection. */
+int tcp_counts_hold(void);
+
 /* Has a process of this host said FIN on it, or did a reset end it? 1 or 0. */
 int tcp_has_ended(int fd);
 

@@ -13,6 +13,7 @@
 #include "conf/start.h"
 #include "net/daemon.h"
 #include "net/log.h"
+#include "net/tcp_counts.h"
 #include "ragent/connection/byte_log.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/handover/handover_offer.h"
@@ -209,6 +210,9 @@ static void make_table(struct ragent_params *p)
 	if (!p->notes->table || !p->notes->outliving.read_buffers)
 		log_event(LOG_WARNING, NULL, "connections end if this process dies",
 			"cause=\"no memory for %u connections\"", memory_table_connections(p->self));
+	else if (tcp_counts_hold() == 0)
+		log_event(LOG_WARNING, NULL, "connections end if this process dies",
+			"cause=\"the kernel does not count the bytes of TCP connections\"");
 	else if (table_len(p->notes->table) < wanted)
 		log_event(LOG_WARNING, NULL, "some connections may end if this process dies",
 			"cause=\"too few addresses\" wanted=%llu bytes=%llu remedy=\"vm.overcommit_memory=1, or 0\"",

@@ -1,5 +1,6 @@
 /* test_tcp_counts.c: facts of the kernel's counts of a connection. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -133,6 +134,24 @@ START_TEST(what_is_no_tcp_connection_has_no_counts)
 }
 END_TEST
 
+static unsigned descriptors(void)
+{
+	unsigned count = 0;
+
+	for (int fd = 0; fd < 64; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+START_TEST(this_kernel_counts_right_and_looking_leaves_nothing_behind)
+{
+	const unsigned before = descriptors();
+
+	ck_assert_int_eq(tcp_counts_hold(), 1);
+	ck_assert_uint_eq(descriptors(), before);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -144,6 +163,7 @@ int main(void)
 		neither_fin_is_a_byte_while_something_is_unread,
 		a_reset_counts_fewer_bytes_than_there_were,
 		what_is_no_tcp_connection_has_no_counts,
+		this_kernel_counts_right_and_looking_leaves_nothing_behind,
 	};
 
 	return suite_run_with("tcp_counts", make_connection, facts, sizeof facts / sizeof facts[0]);
