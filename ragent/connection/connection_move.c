@@ -323,12 +323,20 @@ static int was_sent_late(const struct connection *c)
 	return c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
 }
 
+/* It froze the connection because it was told to let it rest; the answer may be late. */
+static int is_to_rest(const struct connection *c)
+{
+	return c->cause == CSSL__CAUSE__CAUSE_REST &&
+	       (c->state == CONNECTION_MOVING ||
+		       (c->state == CONNECTION_OWNED && c->busy->move_answer == MOVE_ANSWER_OVERDUE));
+}
+
 void connection_hand_over(struct connection *c)
 {
 	int from = link_agent(c->current.link);
 	struct link *l;
 
-	if (c->state == CONNECTION_MOVING && c->cause == CSSL__CAUSE__CAUSE_REST) {
+	if (is_to_rest(c)) {
 		connection_handed_to_rest(c);
 		return;
 	}

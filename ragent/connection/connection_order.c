@@ -126,6 +126,7 @@ void connection_handed_to_rest(struct connection *c)
 	counter_add(&c->home->counters.rested, 1);
 	connection_owned_by(c, NO_AGENT);
 	c->attempts = 0;
+	c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
 	c->cause = CSSL__CAUSE__CAUSE_WAKE;
 	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	connection_to(c, CONNECTION_RESTING);

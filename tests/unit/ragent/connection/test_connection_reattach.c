@@ -201,6 +201,32 @@ START_TEST(the_answer_to_the_first_order_is_none_to_the_second)
 }
 END_TEST
 
+/* And it is no move. Without a trace of the order it becomes compact. */
+START_TEST(an_order_to_rest_that_was_lost_is_said_again_and_is_one_to_rest)
+{
+	uint32_t deadline_ms;
+
+	begin();
+	memset(&moved, 0, sizeof moved);
+	moved.order.done = on_moved;
+	connection_order_rest(connection_only(), &moved.order);
+	order_taken(&deadline_ms);
+	break_link();
+	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
+	reattach();
+	Cssl__LinkMove *m = move_taken();
+	ck_assert_int_eq(m->cause, CSSL__CAUSE__CAUSE_REST);
+	cssl__link_move__free_unpacked(m, NULL);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 2");
+	wait_until(state() == CONNECTION_RESTING);
+	wait_until(connection_only()->busy == NULL);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.rested), 1);
+	ck_assert_uint_eq(moved.answers, 1);
+	no_frame(FRAME_SSL_ID);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(an_owner_that_lost_its_stream_after_an_order_is_lost_at_once)
 {
 	lose_an_order();
@@ -306,6 +332,7 @@ int main(void)
 		an_order_that_was_lost_is_said_again_and_may_be_refused,
 		an_order_that_was_lost_is_said_again_and_may_be_carried_out,
 		the_answer_to_the_first_order_is_none_to_the_second,
+		an_order_to_rest_that_was_lost_is_said_again_and_is_one_to_rest,
 		an_owner_that_lost_its_stream_after_an_order_is_lost_at_once,
 		a_connection_at_rest_waits_for_no_answer,
 		a_refusal_that_crosses_finish_breaks_no_link,
