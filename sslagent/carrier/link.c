@@ -12,6 +12,8 @@
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/preamble/preamble_stream.h"
 
+#define QUIET_PART 10u /* of link_patience_ms() */
+
 static struct link *link_of(struct framed *f)
 {
 	return container_of(f, struct link, framed);
@@ -353,12 +355,25 @@ static const struct {
 	[FRAME_FINISH] = { .on_stream = on_stream_finish },
 };
 
+/* RAgent pings more often. If the network is cut so that nothing comes, TCP notices it only by bytes of its own that
+ * nobody acknowledges: the load is some. It is said once: RAgent may hear it, and must not think that all is well. */
+static void on_quiet(struct deadline *d)
+{
+	say_load(container_of(d, struct link, quiet_due));
+}
+
+static void expect_more(struct link *l)
+{
+	deadline_set(l->home->connections->worker, &l->quiet_due, link_patience_ms(l) / QUIET_PART);
+}
+
 static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
 {
 	struct link *l = link_of(framed);
 
 	if (l->failure)
 		return 0;
+	expect_more(l);
 	if (f->type >= sizeof frame_rows / sizeof frame_rows[0])
 		return CSSL_E_TYPE;
 	if (frame_rows[f->type].on_link)
@@ -404,6 +419,7 @@ void link_close(struct link *l)
 	if (l->framed.stream.state >= STREAM_CLOSING)
 		return;
 	turn_end_cancel(&l->doom);
+	deadline_cancel(&l->quiet_due);
 	deadline_cancel(&l->held_ends.due);
 	framed_close(&l->framed);
 	l->stage = LINK_OVER;
@@ -462,6 +478,7 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 	if (l) {
 		l->home = home;
 		l->doom.fn = on_doom;
+		l->quiet_due.fn = on_quiet;
 		l->held_ends.due.fn = link_ends_due;
 		l->number = carrier_home_add_link(home, l);
 		memcpy(l->peer, a->peer.name, sizeof l->peer);
@@ -481,7 +498,7 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 			carrier_home_remove_link(home, l);
 		free(l);
 	} else {
-		stream_set_lost_limit(&l->framed.stream, home->connections->conf->health.lost_ms);
+		stream_set_lost_limit(&l->framed.stream, (unsigned)link_patience_ms(l));
 		stream_set_fault(&l->framed.stream, "link", l->peer);
 		int shared = a->memory < 0 ? 0 : framed_share(&l->framed, a->memory, RINGS_TAKER);
 		if (shared < 0)
@@ -489,6 +506,7 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 		log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u bytes=%s", l->peer,
 			a->peer.worker, worker_index(home->connections->worker), a->memory < 0 ? "socket" : "memory");
 		say_load(l);
+		expect_more(l);
 		if (home->ops->is_leaving(home->process))
 			link_say_leaving(l);
 	}

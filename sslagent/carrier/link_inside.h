@@ -44,6 +44,7 @@ struct link {
 	uint8_t proof[FRAME_PROOF_LEN]; /* PROVEN: what RAgent's next process will show */
 	struct streams streams;
 	struct turn_end doom;       /* of a link that failed: it is closed when nobody up the stack uses it */
+	struct deadline quiet_due;  /* OPEN: RAgent was silent for long */
 	struct deadline parked_due; /* PARKED: the streams end */
 	struct link_ends_held held_ends;
 	int failure; /* why; 0: none */
@@ -108,6 +109,8 @@ int link_ends_pong(struct link *l, uint64_t token);
 /* link_parked.c */
 int link_take_proof(struct link *l, const struct frame *f);
 int link_reattach(struct link *l, const struct frame *f);
+/* For so long the network may be cut. It is shorter than the time after which this RAgent thinks an agent lost. */
+uint64_t link_patience_ms(const struct link *l);
 /* May its streams wait for the next process? 1 or 0. */
 int link_may_park(const struct link *l);
 void link_park(struct link *l);

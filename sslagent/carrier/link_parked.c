@@ -68,20 +68,23 @@ static uint64_t lost_ms(const struct link *l)
 	return r ? r->health.lost_ms : conf->health.lost_ms;
 }
 
-/* The link stood still for health.lost (link_begin()). Its keeper kills RAgent when it hangs for longer. */
+uint64_t link_patience_ms(const struct link *l)
+{
+	return lost_ms(l) * WAIT_NUMERATOR / WAIT_DENOMINATOR;
+}
+
+/* The link stood still for that time (link_begin()). Its keeper kills RAgent when it hangs for longer. */
 static uint64_t until_killed_ms(const struct link *l)
 {
-	const struct conf *conf = l->home->connections->conf;
-	const struct conf_ragent *r = conf_ragent_find(conf, l->peer);
-	const uint64_t hang_ms = r ? conf_ragent_hang_ms(r) : 0;
+	const struct conf_ragent *r = conf_ragent_find(l->home->connections->conf, l->peer);
+	const uint64_t hang_ms = r ? conf_ragent_hang_ms(r) : 0, still_ms = link_patience_ms(l);
 
-	return l->failure == UV_ETIMEDOUT && hang_ms > conf->health.lost_ms ? hang_ms - conf->health.lost_ms : 0;
+	return l->failure == UV_ETIMEDOUT && hang_ms > still_ms ? hang_ms - still_ms : 0;
 }
 
 static void begin_wait(struct link *l, uint64_t first_ms)
 {
-	deadline_set(l->home->connections->worker, &l->parked_due,
-		first_ms + lost_ms(l) * WAIT_NUMERATOR / WAIT_DENOMINATOR);
+	deadline_set(l->home->connections->worker, &l->parked_due, first_ms + link_patience_ms(l));
 }
 
 void link_park(struct link *l)
@@ -89,6 +92,7 @@ void link_park(struct link *l)
 	struct streams streams = l->streams;
 
 	turn_end_cancel(&l->doom);
+	deadline_cancel(&l->quiet_due);
 	deadline_cancel(&l->held_ends.due);
 	framed_close(&l->framed);
 	carrier_home_remove_link(l->home, l);
@@ -145,12 +149,30 @@ static void wait_longer(const struct link *l)
 			begin_wait(before, 0);
 }
 
+/* RAgent has one link of each line. If the end of an earlier one was not seen yet, it is over now: what RAgent wrote
+ * there and was not read is void, and streams that RAgent does not ask for must not work on. */
+static void supersede(struct link *l)
+{
+	struct link *next;
+
+	for (struct link *other = l->home->links; other; other = next) {
+		next = other->next;
+		if (!is_same_line(l, other) || other->stage != LINK_OPEN || other->failure)
+			continue;
+		if (other->number < l->number)
+			link_park(other);
+		else
+			link_fail(l, UV_ECONNRESET); /* this frame was late */
+	}
+}
+
 int link_take_proof(struct link *l, const struct frame *f)
 {
 	const enum link_proof before = l->proven;
 
 	memcpy(l->proof, f->payload, sizeof l->proof);
 	l->proven = LINK_PROVEN;
+	supersede(l);
 	if (before == LINK_PROVEN)
 		wait_longer(l);
 	return 0;

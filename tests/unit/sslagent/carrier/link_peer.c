@@ -30,6 +30,7 @@ static const struct carrier_process_ops process_ops = {
 struct carrier_home carriers = { .connections = &a1.worker, .ops = &process_ops };
 
 enum link_ends peer_ends;
+enum transport peer_over = OVER_UNIX;
 
 void peer_open(struct peer *x)
 {
@@ -37,7 +38,7 @@ void peer_open(struct peer *x)
 	int fds[2];
 
 	memset(x, 0, sizeof *x);
-	socket_pair(OVER_UNIX, fds);
+	socket_pair(peer_over, fds);
 	a->fd = fds[0];
 	a->memory = -1;
 	a->keys.protection = LINK_TRUSTED;
