@@ -420,12 +420,15 @@ static uint64_t drained_of_stream(const struct connection *c)
 	return c->slot.bytes_written > c->account.base ? c->slot.bytes_written - c->account.base : 0;
 }
 
-/* So many frames the owner need not hold; where no process could use them, all. */
+/* So many frames the owner need not hold. Without a table no process goes on after this one, but this one does after a
+ * broken link: it needs those that it has not got. */
 static uint64_t received_of_stream(const struct connection *c)
 {
 	if (!link_outlived(c->current.link))
 		return 0;
-	return c->account.frames != FRAMES_UNKNOWN && c->home->table ? c->account.frames_saved : UINT64_MAX;
+	if (c->account.frames == FRAMES_UNKNOWN)
+		return UINT64_MAX;
+	return c->home->table ? c->account.frames_saved : c->account.frames;
 }
 
 void connection_acknowledge(struct connection *c)

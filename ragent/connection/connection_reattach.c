@@ -40,8 +40,10 @@ static int may_wait(const struct connection *c, const struct link *l)
 
 int connection_waits_for_owner(struct connection *c, const struct link *l)
 {
-	if (!may_wait(c, l) || connection_expand(c) < 0)
+	if (!may_wait(c, l))
 		return 0;
+	if (connection_expand_or_end(c) < 0) /* it may have no socket any more */
+		return 1;
 	if (c->state == CONNECTION_MOVING)
 		connection_move_cut_off(c);
 	if (c->state != CONNECTION_REATTACHING) {

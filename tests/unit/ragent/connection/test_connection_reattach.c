@@ -1,4 +1,5 @@
 /* test_connection_reattach.c: facts of connections whose link to their owner breaks, and that wait for the next one. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -127,6 +128,41 @@ START_TEST(a_broken_link_costs_a_connection_nothing)
 	ck_assert_int_eq(state(), CONNECTION_OWNED);
 	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
 	ck_assert_uint_eq(connection_only()->epoch, 1);
+	close(l.fd);
+}
+END_TEST
+
+/* Without a table, too, RAgent says which frames came: the others have to come again after a break. */
+START_TEST(frames_on_their_way_are_not_confirmed)
+{
+	struct frame_accepted a;
+
+	begin();
+	server_send(&l, TLS_APPLICATION_DATA, 80, 77, 0);
+	ck_assert_ptr_null(d.rw->home.table);
+	free(fake_agent_take(d.agents[l.agent], FRAME_ACCEPTED));
+	while (fake_agent_count(d.agents[l.agent], FRAME_ACCEPTED))
+		free(fake_agent_take(d.agents[l.agent], FRAME_ACCEPTED));
+	connection_acknowledge(connection_only());
+	struct fake_frame *f = frame_at(l.agent, FRAME_ACCEPTED);
+	ck_assert_int_eq(frame_accepted_read(&(struct frame){ .len = f->len, .payload = f->payload }, &a), 0);
+	ck_assert_uint_eq(a.received, connection_only()->account.frames);
+	free(f);
+	close(l.fd);
+}
+END_TEST
+
+/* Its socket failed when it should become busy. */
+START_TEST(a_connection_without_a_socket_does_not_wait)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .streams = LINK_STREAMS_OUTLIVE, .limits = "  doze_after: 50ms\n" });
+	connection_keep(&l, "sl", 1);
+	wait_until(!connection_only()->busy);
+	const int null = open("/dev/null", O_RDONLY);
+	ck_assert_int_ge(dup2(null, connection_only()->slot.fd), 0);
+	fake_agent_cut(d.agents[l.agent]);
+	wait_until(!d.rw->home.connections);
+	close(null);
 	close(l.fd);
 }
 END_TEST
@@ -328,6 +364,8 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		a_broken_link_costs_a_connection_nothing,
+		frames_on_their_way_are_not_confirmed,
+		a_connection_without_a_socket_does_not_wait,
 		an_order_that_a_broken_link_cuts_off_is_reported_once,
 		an_order_that_was_lost_is_said_again_and_may_be_refused,
 		an_order_that_was_lost_is_said_again_and_may_be_carried_out,
