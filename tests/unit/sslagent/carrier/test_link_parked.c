@@ -130,6 +130,30 @@ START_TEST(a_proven_stream_goes_on_with_the_same_frames)
 }
 END_TEST
 
+/* RAgent may have given this link up, too, and the connection to another agent. */
+START_TEST(a_stream_is_paused_until_ragent_has_what_it_held)
+{
+	struct connection_id id;
+	uint64_t had_bytes, bytes;
+
+	lose_link_amid_a_request();
+	const unsigned had = frames_of_stream(&p, &had_bytes);
+	memcpy(id.bytes, id_bytes, sizeof id.bytes);
+	struct connection *c = connection_table_find(&a1.worker.table, &id);
+	const uint64_t sent = c->sent;
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
+	send_reattach(&q, 1);
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && frames_of_stream(&q, &bytes) == had);
+	ck_assert_int_eq(write(backend, ANSWER, strlen(ANSWER)), (ssize_t)strlen(ANSWER));
+	turns(8);
+	ck_assert_uint_eq(c->sent, sent);
+	send_accepted(&q, had_bytes, had);
+	peers_until(c->sent > sent);
+	close_peers();
+}
+END_TEST
+
 START_TEST(a_parked_stream_takes_no_answer_and_opens_nothing)
 {
 	struct connection *c;
@@ -551,6 +575,7 @@ int main(void)
 {
 	const struct connection_fact facts[] = {
 		{ a_proven_stream_goes_on_with_the_same_frames, 0 },
+		{ a_stream_is_paused_until_ragent_has_what_it_held, 0 },
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
 		{ a_stream_waits_although_messages_could_not_be_written, 0 },
 		{ a_parked_stream_is_over_before_its_ragent_thinks_the_agent_lost, 0 },
