@@ -230,9 +230,10 @@ def start_backend(cluster, command):
 class Executions:
     """The requests with ids that the backend executed, and their results at the clients (tlsload's `ids`)."""
 
-    def __init__(self, cluster, path):
+    def __init__(self, cluster, path, address=None):
+        """`address`: of a backend that is not the embedded one."""
         self.became = dict(line.split(" ", 1) for line in path.read_text().splitlines())
-        self.executed = self._ask(backend_address(cluster))
+        self.executed = self._ask(address or backend_address(cluster))
 
     def _ask(self, address):
         executed = {}

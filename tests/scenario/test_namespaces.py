@@ -11,8 +11,8 @@ import pytest
 from tests.lib.backend import Backend
 from tests.lib.build import BUILD, FULL, sized
 from tests.lib.edits import nobody_moves
-from tests.lib.tlsload import check_unharmed
-from tests.lib.trouble import wait_consistent
+from tests.lib.tlsload import check_honest, check_unharmed, refused
+from tests.lib.trouble import Executions, wait_consistent
 
 pytestmark = [pytest.mark.root, pytest.mark.tool("ip"), pytest.mark.limit(240 if FULL else 120)]
 
@@ -97,16 +97,23 @@ def cable(host_network):  # pylint: disable=unused-argument
 def cluster(start_cluster, cable, tmp_path):
     with Backend(listen=[f"{cable.near}:0"]) as backend:
         folder = build_with_a_far_agent(tmp_path / "build", cable)
-        yield start_cluster("--agents", "3", "--backend", backend.addresses[0], edit=over_the_cable(cable), takeover=True,
-                            env={"CSSL_BUILD_DIR": str(folder)})
+        cluster = start_cluster("--agents", "3", "--backend", backend.addresses[0], edit=over_the_cable(cable), takeover=True,
+                                env={"CSSL_BUILD_DIR": str(folder)})
+        host, port = backend.addresses[0].rsplit(":", 1)
+        cluster.counting = host, int(port)
+        yield cluster
 
 
 @pytest.mark.parametrize("ways", [("out",), ("in",), ("out", "in")], ids=["it hears nothing", "it is not heard", "neither"])
-def test_an_agent_behind_a_cut_cable(cluster, load, cable, ways):
+def test_an_agent_behind_a_cut_cable(cluster, load, cable, ways, tmp_path):
+    """No backend hears two owners: no request of a client is executed twice, nor is an upload, which is under way in any moment."""
+    ids, up_ids = tmp_path / "ids", tmp_path / "up-ids"
     load.add("idle", count=sized(150, 500), run="waits")
     check_unharmed(load.ask("idle"))
     assert FAR in {c["owner"] for c in cluster.connections()}
     load.add("get", count=24, every_ms=40)
+    load.add("post", count=24, method="POST", path="/count", id="post", ids=ids, body=3000, every_ms=10, again="lost")
+    load.add("up", count=12, method="POST", path="/sha256", id="up", ids=up_ids, body=1 << 20, rate=1 << 20, again="lost")
     with cable.lossy(ways):
         load.mark(FAR)
         time.sleep(SECONDS)
@@ -114,6 +121,10 @@ def test_an_agent_behind_a_cut_cable(cluster, load, cable, ways):
         assert FAR not in {c["owner"] for c in cluster.connections()}
         assert next(a for a in cluster.status()["agents"] if a["name"] == FAR)["state"] != "up"
     wait_consistent(cluster, 30)
+    for name, path in ("post", ids), ("up", up_ids):
+        report = check_honest(load.stop(name))
+        assert set(refused(report)) <= {"502"}, report
+        Executions(cluster, path, cluster.counting).check()
     report = check_unharmed(load.stop("get"))
     print(f"{report['answers']} answers, the latest after {report['latency_us']['max'] / 1000} ms")
     check_unharmed(load.ask("idle"))
