@@ -25,13 +25,15 @@
 #define WAIT_NUMERATOR   5u
 #define WAIT_DENOMINATOR 6u
 
-/* TIMEDOUT: RAgent reads nothing for long, perhaps because it hangs and its keeper has not killed it yet. */
+/* TIMEDOUT: RAgent reads nothing for long, perhaps because it hangs and its keeper has not killed it yet. Without
+ * memory, or with too much output for a RAgent that does not read, the held frames are whole all the same. */
 int link_may_park(const struct link *l)
 {
 	const int ended = l->failure == UV_EOF || l->failure == UV_ECONNRESET || l->failure == UV_EPIPE ||
 			  l->failure == UV_ETIMEDOUT;
+	const int is_full = l->failure == UV_ENOMEM || l->failure == CSSL_E_NO_MEMORY;
 
-	return ended && l->proven == LINK_PROVEN && l->stage == LINK_OPEN;
+	return (ended || is_full) && l->proven == LINK_PROVEN && l->stage == LINK_OPEN;
 }
 
 /* --- park --- */

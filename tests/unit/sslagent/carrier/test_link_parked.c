@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "net/stream_inside.h"
+#include "proto/error.h"
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
@@ -214,6 +215,21 @@ static void time_link_out(void)
 	link_fail(carriers.links, UV_ETIMEDOUT);
 	wait_until(carriers.parked != NULL);
 }
+
+/* RAgent does not read, and there is no more room for the output. */
+START_TEST(a_stream_outlives_a_link_without_memory)
+{
+	begin_request();
+	link_fail(carriers.links, _i == 0 ? UV_ENOMEM : CSSL_E_NO_MEMORY);
+	wait_until(carriers.links == NULL);
+	ck_assert_uint_eq(a1.worker.table.count, 1);
+	peer_open(&q);
+	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
+	send_reattach(&q, 1);
+	peers_until(count_of(&q, FRAME_REATTACHED) == 1);
+	close_peers();
+}
+END_TEST
 
 /* RAgent reads nothing of its link, and its keeper has not killed it yet. */
 START_TEST(a_stream_of_a_link_that_timed_out_waits_for_the_end_of_a_hang)
@@ -580,6 +596,7 @@ int main(void)
 		{ a_stream_waits_although_messages_could_not_be_written, 0 },
 		{ a_parked_stream_is_over_before_its_ragent_thinks_the_agent_lost, 0 },
 		{ a_stream_of_a_link_that_timed_out_waits_for_the_end_of_a_hang, 0 },
+		{ a_stream_outlives_a_link_without_memory, 2 },
 		{ a_parked_stream_waits_as_long_as_the_proof_is_repeated, 0 },
 		{ a_parked_stream_does_not_wait_for_a_proof_that_is_not_repeated, 2 },
 		{ a_handshake_and_what_is_frozen_wait, 2 },
