@@ -155,7 +155,8 @@ END_TEST
 /* Its socket failed when it should become busy. */
 START_TEST(a_connection_without_a_socket_does_not_wait)
 {
-	dispatcher_start(&(struct dispatcher_wish){ .streams = LINK_STREAMS_OUTLIVE, .limits = "  doze_after: 50ms\n" });
+	dispatcher_start(
+		&(struct dispatcher_wish){ .streams = LINK_STREAMS_OUTLIVE, .limits = "  doze_after: 50ms\n" });
 	connection_keep(&l, "sl", 1);
 	wait_until(!connection_only()->busy);
 	const int null = open("/dev/null", O_RDONLY);
