@@ -160,11 +160,25 @@ void connection_end_if_broken(struct connection *c)
 		connection_close_now(c);
 }
 
-void connection_stop_reattaching(struct connection *c)
+static int waits_for_owner(const struct connection *c)
 {
 	const int amid_again = c->current.link && c->busy && c->busy->again.next;
 
-	if (c->state == CONNECTION_REATTACHING || amid_again)
+	return c->state == CONNECTION_REATTACHING || amid_again;
+}
+
+int connection_home_waits_for_owners(const struct connection_home *home)
+{
+	const struct connection *c = home->connections;
+
+	while (c && !waits_for_owner(c))
+		c = c->next;
+	return c != NULL;
+}
+
+void connection_stop_reattaching(struct connection *c)
+{
+	if (waits_for_owner(c))
 		connection_reattach_failed(c);
 }
 

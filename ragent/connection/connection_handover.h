@@ -24,6 +24,8 @@ void connection_end_if_broken(struct connection *c);
 /* If it waits for its owner, or not all of its owner's frames have come again: the owner is lost, because what it needs
  * to go on with it is not handed over. This may end it. */
 void connection_stop_reattaching(struct connection *c);
+/* Would it do so to any? */
+int connection_home_waits_for_owners(const struct connection_home *home);
 
 /* 1: it can be handed over. 0: its handle is being closed. */
 int connection_can_be_packed(const struct connection *c);

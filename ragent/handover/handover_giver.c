@@ -22,6 +22,7 @@
 #include "net/timer.h"
 #include "net/watch.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_handover.h"
 #include "ragent/handover/handover_channel.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
@@ -33,7 +34,10 @@
 #define HELLO_MS       250u  /* for the first message; a silent process gives way to the next one */
 #define UNREAD_MORE_MS 10u
 #define GIVE_LIMIT_MS  2000u /* for the answer to one message; clients and agents wait meanwhile */
-#define GIVE_AHEAD     4u    /* messages under way: one side packs while the other unpacks */
+#define LATER_MS       20u
+#define GIVE_AHEAD     4u /* messages under way: one side packs while the other unpacks */
+
+#define GIVE_LATER 1 /* a result */
 
 #define TO(name) (1u << GIVER_##name)
 
@@ -59,10 +63,13 @@ struct handover_giver {
 	ino_t inode;
 	int fd; /* to the other process; -1: none */
 	enum giver_state state;
-	unsigned format; /* the format that the other process reads */
-	unsigned given;  /* workers, from the first on */
-	int result;      /* of the worker that gives now */
+	unsigned format;           /* the format that the other process reads */
+	unsigned given;            /* workers, from the first on */
+	int result;                /* of the worker that gives now */
+	struct deadline later_due; /* GIVING: the worker was asked to give too early */
+	uint64_t waits_since_ms;   /* 0: it was not */
 	enum { GIVER_SERVING, GIVER_CLOSING } life;
+	enum { GIVER_WAITS, GIVER_WAITS_NO_MORE } patience; /* for owners of connections of the worker that gives */
 };
 
 int giver_may_go(enum giver_state from, enum giver_state to)
@@ -192,6 +199,12 @@ static void give_here(struct worker *w, void *arg)
 	uint64_t began_ns = uv_hrtime();
 
 	g.rw = g.giver->p.workers[g.giver->given];
+	if (g.giver->patience == GIVER_WAITS && g.rw->state == RAGENT_WORKER_RUNNING &&
+		connection_home_waits_for_owners(&g.rw->home)) {
+		g.giver->result = GIVE_LATER;
+		worker_post(g.giver->p.main, on_given, g.giver);
+		return;
+	}
 	int r = g.rw->state == RAGENT_WORKER_RUNNING ? give_all(&g) : CSSL_E_STATE;
 	log_event(r < 0 ? LOG_WARNING : LOG_INFO, NULL, r < 0 ? "worker not given" : "worker given",
 		"worker=%u us=%llu result=%s", worker_index(w), (unsigned long long)(uv_hrtime() - began_ns) / 1000,
@@ -214,10 +227,42 @@ static void listen_to(struct handover_giver *g)
 
 static void destroy_now(struct handover_giver *g);
 
+static void ask_worker(struct handover_giver *g)
+{
+	if (worker_post(g->p.threads[g->given], give_here, g) == 0)
+		return;
+	move(g, GIVER_OFFERED);
+	break_off(g, "out of memory");
+}
+
+static void on_later_due(struct deadline *d)
+{
+	ask_worker(container_of(d, struct handover_giver, later_due));
+}
+
+/* Connections wait for the link to their owner, which lives: the new process cannot, and would have to take them over.
+ * They wait for `lost` at most. */
+static void give_later(struct handover_giver *g)
+{
+	const uint64_t now_ms = worker_now_ms(g->p.main);
+
+	if (g->waits_since_ms == 0)
+		g->waits_since_ms = now_ms;
+	if (now_ms - g->waits_since_ms >= g->p.shared->self->health.lost_ms)
+		g->patience = GIVER_WAITS_NO_MORE;
+	deadline_set(g->p.main, &g->later_due, LATER_MS);
+}
+
 static void on_given(struct worker *w, void *arg)
 {
 	struct handover_giver *g = arg;
 
+	if (g->result == GIVE_LATER && g->life == GIVER_SERVING) {
+		give_later(g);
+		return;
+	}
+	if (g->result == GIVE_LATER)
+		g->result = UV_ECANCELED;
 	move(g, GIVER_OFFERED);
 	if (g->result < 0) {
 		break_off(g, why_not_given(g->result));
@@ -309,10 +354,10 @@ static int in_take(struct handover_giver *g, struct handover_message *m)
 	move(g, GIVER_GIVING);
 	watch_stop(g->watch);
 	g->watch = NULL;
-	if (worker_post(g->p.threads[g->given], give_here, g) == 0)
-		return 0;
-	move(g, GIVER_OFFERED);
-	return CSSL_E_NO_MEMORY;
+	g->waits_since_ms = 0;
+	g->patience = GIVER_WAITS;
+	ask_worker(g);
+	return 0;
 }
 
 static int in_done(struct handover_giver *g, struct handover_message *m)
@@ -477,6 +522,7 @@ struct handover_giver *handover_giver_create(
 		g->p = *p;
 		g->fd = -1;
 		g->hello_due.fn = on_hello_due;
+		g->later_due.fn = on_later_due;
 		r = open_socket(g, fd);
 	}
 	if (r == 0)
@@ -515,6 +561,7 @@ static void remove_file(const struct handover_giver *g)
 
 static void destroy_now(struct handover_giver *g)
 {
+	deadline_cancel(&g->later_due);
 	if (g->fd >= 0)
 		close_channel(g);
 	remove_file(g);
@@ -526,6 +573,6 @@ void handover_giver_destroy(struct handover_giver *g)
 	if (!g || g->life == GIVER_CLOSING)
 		return;
 	g->life = GIVER_CLOSING;
-	if (g->state != GIVER_GIVING) /* in GIVING, after the worker has ended */
+	if (g->state != GIVER_GIVING || deadline_is_set(&g->later_due)) /* else after the worker has ended */
 		destroy_now(g);
 }

@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import subprocess
+import threading
 import time
 from random import Random
 
@@ -16,6 +17,7 @@ import pytest
 from tests.lib import edits
 from tests.lib.build import SANITIZED, TEST_POINTS, binary, patience, scaled, sized
 from tests.lib.processes import has_stopped
+from tests.lib.trouble import stopped
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(180)
@@ -666,6 +668,23 @@ def test_a_process_can_be_replaced_after_a_death(start_cluster):
         assert ask(cluster, web) == 1024
     cluster.kill_ragent()
     assert ask(cluster) == 1024
+
+
+def test_a_replacement_waits_for_owners_that_live(start_cluster):
+    """An agent stands still behind a death. It comes back before it is lost, and goes on in the new process."""
+    cluster = start_cluster("--agents", "1", takeover=True)
+    with contextlib.closing(cluster.http()) as web:
+        assert ask(cluster, web) == 1024
+        with stopped(cluster, "a1"):
+            cluster.kill_ragent()
+            back = threading.Timer(1, cluster.send_signal, ("a1", signal.SIGCONT))
+            back.start()
+            cluster.replace()
+            back.join()
+        assert ask(cluster, web) == 1024
+    counters = cluster.counters()["ragent"]
+    assert counters["reattach_failed"] == 0
+    assert counters["takeovers_rested"] + counters["takeovers_adopted"] == 0
 
 
 def test_without_its_keeper_it_serves_on(start_cluster):
