@@ -490,6 +490,7 @@ END_TEST
 /* RAgent asks for none of its streams. */
 START_TEST(a_proof_alone_supersedes_the_link_before)
 {
+	set_lost_ms(600);
 	open_peers();
 	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
 	begin_client(&p);
@@ -505,6 +506,7 @@ END_TEST
 /* It was read after that of the next link. */
 START_TEST(a_late_proof_supersedes_its_own_link)
 {
+	set_lost_ms(600);
 	open_peers();
 	begin_client(&p);
 	peer_open(&q);
@@ -521,6 +523,7 @@ END_TEST
 /* RAgent gives its connection to another agent at once. */
 START_TEST(what_cannot_go_on_ends_when_its_link_is_superseded)
 {
+	set_lost_ms(600);
 	open_peers();
 	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
 	begin_client(&p);
