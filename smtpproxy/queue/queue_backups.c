@@ -223,6 +223,16 @@ static void on_seen(struct backup *b)
 	queue_consider(queue_of(b));
 }
 
+/* If it was lost while it was read, and is empty now, then what was read is all that is left of it. */
+static void no_more_apart(struct queue *q, const struct backup *b)
+{
+	const char was = q->shared.apart[b->index][0];
+
+	q->shared.apart[b->index][0] = '\0';
+	if (was && !queue_any_apart(q))
+		queue_unite(q);
+}
+
 static void on_claimed(struct backup *b)
 {
 	struct queue *q = queue_of(b);
@@ -238,7 +248,7 @@ static void on_claimed(struct backup *b)
 		backup_read(b);
 		return;
 	}
-	q->shared.apart[b->index][0] = '\0';
+	no_more_apart(q, b);
 	queue_compare(q, b);
 }
 
@@ -283,6 +293,8 @@ static void on_refused(struct backup *b, struct item *i)
 {
 	struct queue *q = queue_of(b);
 
+	if (i->seen & ITEM_FRESH) /* of a server that was lost while it was read: that one still has it */
+		return;
 	if (i->state == ITEM_STORING && i->kind == ITEM_ORDER) {
 		queue_order_refused(q, b, i);
 		return;
@@ -361,12 +373,15 @@ static void on_room(struct backup *b)
 static void on_given_up(struct backup *b, enum backup_state was)
 {
 	struct queue *q = queue_of(b);
+	const unsigned was_read = q->reads & 1u << b->index;
 
 	q->reads &= ~(1u << b->index);
 	if (q->state == QUEUE_CLAIMING || q->state == QUEUE_READING) {
 		queue_recovery_lost(q, b);
 		return;
 	}
+	if (was_read && queue_owns(q))
+		queue_unite_interrupted(q, b);
 	if (was != BACKUP_MARKING && was != BACKUP_IN_SYNC)
 		return;
 	queue_wait_for_mark(q, b);

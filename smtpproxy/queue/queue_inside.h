@@ -139,6 +139,10 @@ void queue_recovery_lost(struct queue *q, struct backup *b);
 void queue_read_item(
 	struct queue *q, struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
 void queue_read_end(struct queue *q, struct backup *b);
+/* ACTIVE: what was read of a server that came back belongs to the queue from now on. */
+void queue_unite(struct queue *q);
+/* The server @b was lost while it was read for that. */
+void queue_unite_interrupted(struct queue *q, const struct backup *b);
 
 /* queue_read.c: an item that was read, into memory; and when all are there, into its destination's line. */
 void queue_apply_states(struct queue *q);

@@ -376,6 +376,35 @@ static void unite_late(struct queue *q)
 	}
 }
 
+void queue_unite(struct queue *q)
+{
+	queue_apply_states(q);
+	queue_sort(q);
+	unite_late(q);
+	queue_bury(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_FILLING) /* its place was in the old order */
+			q->backups[i].fill_next = q->items.oldest;
+}
+
+/* What was read of it goes to the other server now, because this memory may be lost before it comes back. Nothing of it
+ * is delivered before: its later states and its graves may not have been read. */
+void queue_unite_interrupted(struct queue *q, const struct backup *b)
+{
+	uint64_t messages = 0;
+
+	for (struct item *i = q->items.oldest; i; i = i->newer) {
+		if (!(i->seen & ITEM_FRESH))
+			continue;
+		put_late(q, i);
+		messages += i->kind == ITEM_MESSAGE;
+	}
+	if (messages)
+		log_event(LOG_WARNING, NULL, "backup lost while its messages were read",
+			"backup=%u messages=%llu effect=\"%s\"", b->index, (unsigned long long)messages,
+			"they are delivered when it comes back, or after a restart of this gateway");
+}
+
 void queue_read_end(struct queue *q, struct backup *b)
 {
 	q->reads &= ~(1u << b->index);
@@ -385,11 +414,5 @@ void queue_read_end(struct queue *q, struct backup *b)
 		return;
 	}
 	q->shared.apart[b->index][0] = '\0';
-	queue_apply_states(q);
-	queue_sort(q);
-	unite_late(q);
-	queue_bury(q);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state == BACKUP_FILLING) /* its place was in the old order */
-			q->backups[i].fill_next = q->items.oldest;
+	queue_unite(q);
 }

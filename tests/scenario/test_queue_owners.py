@@ -532,3 +532,41 @@ def test_servers_that_another_gateway_began_anew_are_united_when_an_operator_ord
     old.in_sync(2)
     assert a.items() == b.items() == len(kept)
     assert sorted(old.drain()) == sorted(kept)
+
+
+def _lost_while_it_is_united(room):
+    """Server a alone has some messages; it is killed while a gateway reads them that went on with b. How many the gateway knows."""
+    a, b, gateway = started(room)
+    stored(gateway, burst(gateway, "both", 20))
+    b.pause()
+    gateway.until(lambda s: s["backups"][1]["state"] == "away")
+    stored(gateway, burst(gateway, "alone", 400))
+    gateway.kill()
+    a.pause()
+    b.go_on()
+    slow = room.path(a, 100 << 10)
+    gateway = room.gateway([[slow.address], [b.socket]], path_timeout_ms=1000)
+    gateway.in_sync(1)
+    a.go_on()
+    gateway.until(lambda s: s["messages"] > 20)
+    a.kill()
+    known = gateway.until(lambda s: s["backups"][0]["state"] == "away")["messages"]
+    assert known < 420
+    return a, b, gateway, known
+
+
+def test_what_was_read_of_a_server_that_restarts_empty_is_delivered(room):
+    a, b, gateway, known = _lost_while_it_is_united(room)
+    a.start()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == known
+    assert len(gateway.drain()) == known
+
+
+def test_what_was_read_of_a_server_that_is_gone_survives_the_gateway(room):
+    _, b, gateway, known = _lost_while_it_is_united(room)
+    wait_until(lambda: b.items() == known, patience(10))
+    gateway.kill()
+    gateway = room.gateway()
+    gateway.in_sync(1)
+    assert len(gateway.drain()) == known
