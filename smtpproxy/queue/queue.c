@@ -153,8 +153,7 @@ static void on_tick(void *ctx)
 	queue_clock_follow(&q->clock, worker_wall_ms(), now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
-	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
-		queue_look_again(q);
+	queue_look_again(q);
 	queue_consider(q);
 	if (q->state == QUEUE_FLUSHING)
 		flush_further(q, now_ms);
@@ -288,7 +287,8 @@ void queue_destroy(struct queue *q)
 
 void queue_take_over(struct queue *q)
 {
-	q->orders++;
+	if (!q->orders++)
+		q->ordered_ms = redis_link_clock_ms();
 	queue_consider(q);
 }
 

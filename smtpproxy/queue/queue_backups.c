@@ -121,20 +121,6 @@ static void note_branch(struct queue *q, const struct backup *b)
 		b->index, (unsigned long long)m->version);
 }
 
-static void consider_backup(struct queue *q, struct backup *b)
-{
-	if (b->state != BACKUP_SEEN)
-		return;
-	if (b->sight.marker.epoch > q->shared.epoch) {
-		queue_depose(q, b->sight.marker.epoch);
-		return;
-	}
-	if (!may_claim(q, b))
-		return;
-	note_branch(q, b);
-	backup_claim(b);
-}
-
 static int is_used(const struct queue *q)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
@@ -143,16 +129,71 @@ static int is_used(const struct queue *q)
 	return 0;
 }
 
-/* A gateway that began anew on servers that came back empty counted its epochs from 1, and may have the same one. An
- * operator's order decides between the two. */
-static void outrank_equals(struct queue *q)
+/* 1: this memory has messages, and the gateway that counts higher cannot have them: no server is in use here, and the
+ * servers of the other one are other processes than those that had them. It began anew on servers that came back
+ * empty. */
+static int holds_more(const struct queue *q, const struct backup *b)
 {
-	const uint64_t epoch = q->shared.epoch;
+	const struct marker *m = &b->sight.marker;
 
-	for (unsigned i = 0; i < BACKUPS && q->orders && !is_used(q); i++)
-		if (q->backups[i].state == BACKUP_SEEN && q->backups[i].sight.marker.epoch == epoch &&
-			!is_ours(q, &q->backups[i]))
-			q->shared.epoch = epoch + 1;
+	if (!q->items.count || is_used(q) || !strcmp(b->run_id, q->shared.left[b->index].run_id))
+		return 0;
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const char *ours = q->shared.left[i].run_id;
+
+		if (ours[0] && (!strcmp(m->members[i], ours) || !strcmp(m->apart[i], ours) ||
+				       !strcmp(m->left[i].run_id, ours)))
+			return 0;
+	}
+	return 1;
+}
+
+static void say_holds_more(const struct queue *q, const struct backup *b)
+{
+	log_paced(LOG_ERROR, NULL, "another gateway began the queue anew",
+		"backup=%u epoch=%llu items_in_memory_only=%zu effect=\"%s\"", b->index,
+		(unsigned long long)b->sight.marker.epoch, q->items.count,
+		"this gateway keeps them, and neither accepts nor delivers, until an operator orders the takeover "
+		"here, which unites both; if it ends before, they are lost");
+}
+
+static void consider_backup(struct queue *q, struct backup *b)
+{
+	if (b->state != BACKUP_SEEN || !queue_is_fresh(q))
+		return;
+	if (b->sight.marker.epoch > q->shared.epoch) {
+		if (holds_more(q, b))
+			say_holds_more(q, b);
+		else
+			queue_depose(q, b->sight.marker.epoch);
+		return;
+	}
+	if (!may_claim(q, b))
+		return;
+	note_branch(q, b);
+	backup_claim(b);
+}
+
+/* A gateway that began anew on servers that came back empty counted its epochs from 1, and may have the same one or,
+ * after some restarts, a higher one. An operator's order decides between the two. */
+static void outrank(struct queue *q)
+{
+	uint64_t highest = 0;
+
+	if (!q->orders || is_used(q) || !queue_is_fresh(q))
+		return;
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct backup *b = &q->backups[i];
+
+		if (b->state != BACKUP_SEEN || is_ours(q, b))
+			continue;
+		if (b->sight.marker.epoch > q->shared.epoch && !holds_more(q, b))
+			return;
+		if (b->sight.marker.epoch > highest)
+			highest = b->sight.marker.epoch;
+	}
+	if (highest >= q->shared.epoch)
+		q->shared.epoch = highest + 1;
 }
 
 static void on_room(struct backup *b);
@@ -206,7 +247,7 @@ void queue_consider(struct queue *q)
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
 		queue_recover(q);
 	if (queue_owns(q))
-		outrank_equals(q);
+		outrank(q);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
 		consider_backup(q, &q->backups[i]);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)

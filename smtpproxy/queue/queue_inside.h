@@ -44,6 +44,7 @@ struct queue {
 	enum queue_state state;
 	unsigned ready;     /* backups in sync when the owner was told last */
 	unsigned orders;    /* queue_take_over() calls that wait */
+	int64_t ordered_ms; /* the first of these */
 	int64_t ticked_ms;  /* the last tick */
 	int64_t stalled_ms; /* the end of the last time in which this process did not run */
 	int64_t looked_ms;  /* LOOKING since; WATCHING: the owner is silent since */
@@ -132,8 +133,10 @@ void queue_depose(struct queue *q, uint64_t epoch);
 
 /* queue_recovery.c */
 void queue_recover(struct queue *q);
-/* Ask the servers again what they hold. */
+/* Ask the servers that are not claimed again what they hold. */
 void queue_look_again(struct queue *q);
+/* 1: a decision about these may be made: they were asked just now, and after an order. */
+int queue_is_fresh(const struct queue *q);
 void queue_recovery_claimed(struct queue *q, struct backup *b);
 void queue_recovery_lost(struct queue *q, struct backup *b);
 void queue_read_item(

@@ -33,10 +33,13 @@ static int64_t asked_ms(const struct queue *q)
 	return first_ms;
 }
 
-/* A decision needs what the servers hold now. A server that does not answer in time is no longer SEEN. */
-static int is_fresh(const struct queue *q)
+/* A server that does not answer in time is no longer SEEN. */
+int queue_is_fresh(const struct queue *q)
 {
-	return redis_link_clock_ms() - asked_ms(q) < 2 * (int64_t)q->conf.path_timeout_ms;
+	const int64_t at_ms = asked_ms(q);
+
+	return redis_link_clock_ms() - at_ms < 2 * (int64_t)q->conf.path_timeout_ms &&
+	       !(q->orders && at_ms <= q->ordered_ms);
 }
 
 /* A standby asks again and again whether the owner renews its lease. 1: the owner is silent. */
@@ -221,7 +224,7 @@ void queue_recover(struct queue *q)
 	enum recovery_step step;
 	unsigned mask;
 
-	if (!is_fresh(q))
+	if (!queue_is_fresh(q))
 		return;
 	if (q->state == QUEUE_WATCHING && !owner_is_silent(q) && !q->orders)
 		return;

@@ -570,3 +570,31 @@ def test_what_was_read_of_a_server_that_is_gone_survives_the_gateway(room):
     gateway = room.gateway()
     gateway.in_sync(1)
     assert len(gateway.drain()) == known
+
+
+@pytest.mark.parametrize("starts", [(1, 1), (2, 1), (1, 3)])
+def test_an_order_does_not_delete_what_another_gateway_took_meanwhile(room, starts):
+    """Both servers came back empty, and another gateway began anew, while the first one, whose messages are in its memory only, waited
+    for an order. @starts: how often each was started, so one has the higher epoch or none has."""
+    a, b = room.redis()
+    for turn in range(starts[0]):
+        if turn:
+            old.kill()
+        old = room.gateway(role="owner")
+        old.in_sync(2)
+    kept = stored(old, burst(old, "old", 20))
+    a.kill()
+    b.kill()
+    old.until(lambda s: s["lease_left_ms"] < 0)
+    a.start()
+    b.start()
+    old.until(lambda s: [b["state"] for b in s["backups"]] == ["seen", "seen"])
+    for turn in range(starts[1]):
+        new = room.gateway(role="owner")
+        new.in_sync(2)
+        kept += stored(new, burst(new, f"new{turn}", 20))
+        new.kill()
+    old.ask("takeover")
+    old.in_sync(2)
+    assert a.items() == b.items() == len(kept)
+    assert sorted(old.drain()) == sorted(kept)
