@@ -50,7 +50,7 @@ struct queue {
 	int64_t looked_ms;  /* LOOKING since; WATCHING: the owner is silent since */
 	uint64_t renewals;  /* WATCHING: as seen last */
 	struct {
-		uint64_t epoch, renewals;
+		uint64_t epoch, signs;
 		int64_t since_ms; /* 0: not seen */
 	} owner_seen[BACKUPS];    /* LOOKING: as seen first */
 	uint64_t counter;         /* of ids */

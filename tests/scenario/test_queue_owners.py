@@ -1,6 +1,7 @@
 """Several gateways for one mail queue: one owns it, and a gateway that was replaced changes and delivers nothing more."""
 
 import signal
+import time
 
 import pytest
 
@@ -598,3 +599,35 @@ def test_an_order_does_not_delete_what_another_gateway_took_meanwhile(room, star
     old.in_sync(2)
     assert a.items() == b.items() == len(kept)
     assert sorted(old.drain()) == sorted(kept)
+
+
+@pytest.mark.parametrize("role", ["standby", "owner"])
+def test_an_owner_that_was_cut_off_has_time_to_fill_a_server_that_came_back_empty(room, role):
+    """The owner and server a do not see b, and the other gateway sees b only. Then a restarts, and the cut ends: what the owner took
+    meanwhile is in its memory only."""
+    a, b = room.redis()
+    ours, theirs = room.path(b), room.path(a)
+    gateway = room.gateway([[a.socket], [ours.address]], role="owner")
+    gateway.in_sync(2)
+    theirs.hush()
+    if role == "standby":
+        other = room.gateway([[theirs.address], [b.socket]], role=role)
+        other.until(lambda s: [b["state"] for b in s["backups"]] == ["away", "seen"])
+    ours.hush()
+    gateway.in_sync(1)
+    tokens = stored(gateway, burst(gateway, "cut", 20))
+    renewals = int(a.owner("renewals") or 0)
+    wait_until(lambda: int(a.owner("renewals") or 0) > renewals + 30, patience(30))  # four a second, so for longer than takeover_ms
+    a.kill()
+    gateway.until(lambda s: s["lease_left_ms"] < 0)
+    a.start()
+    theirs.open()
+    if role == "owner":
+        other = room.gateway([[theirs.address], [b.socket]], role=role)
+    other.until(lambda s: s["backups"][0]["state"] != "away" and s["backups"][1]["state"] != "away")
+    begin = time.monotonic()
+    wait_until(lambda: time.monotonic() > begin + 2)
+    ours.open()
+    gateway.in_sync(2)
+    assert not gateway.has("deposed") and other.stats()["state"] == "watching"
+    assert a.items() == b.items() == 20 and gateway.drain() == tokens
