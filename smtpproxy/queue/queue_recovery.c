@@ -9,7 +9,8 @@
 #include "net/log.h"
 #include "net/log_pace.h"
 
-#define FRESH_HEARTBEATS 5u /* an owner that lives renews its lease in this time */
+#define FRESH_HEARTBEATS 5u    /* an owner that lives renews its lease in this time */
+#define EPOCHS_SKIPPED   1000u /* more than the owners of an absent server have counted, as a rule */
 
 static uint64_t number_of(const char *run_id)
 {
@@ -253,6 +254,49 @@ static void say_waits(const struct queue *q)
 				"takeover, at each such start; a single gateway needs queue.role: alone");
 }
 
+/* What it says of other servers is not known to be true, but its owner is. */
+static void forget_members(struct marker *m)
+{
+	const struct marker was = *m;
+
+	*m = (struct marker){ .epoch = was.epoch, .generation = was.generation, .renewals = was.renewals };
+	memcpy(m->nonce, was.nonce, sizeof m->nonce);
+}
+
+/* No server that answers is complete, and an operator orders to go on with what there is. An absent one has time to
+ * answer first, from the order on, and from the first answer of another one. A mask of servers, or 0. */
+static unsigned ordered_ones(struct queue *q)
+{
+	const int64_t now_ms = redis_link_clock_ms();
+	unsigned mask = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		mask |= q->backups[i].state == BACKUP_SEEN ? 1u << i : 0;
+	if (!mask)
+		q->ordered_ms = now_ms;
+	return mask == (1u << BACKUPS) - 1 || now_ms - q->ordered_ms > q->conf.absent_ms ? mask : 0;
+}
+
+/* They are read, because one may have been lost before it was marked, and may hold the only copy. An absent one is
+ * united when it comes back: its owner's epoch should be lower then. */
+static void begin_by_order(struct queue *q, unsigned mask)
+{
+	log_event(LOG_WARNING, NULL, "queue goes on without a complete backup", "backups=%u cause=\"%s\"", mask,
+		"an operator ordered the takeover");
+	q->shared.epoch += EPOCHS_SKIPPED;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		forget_members(&q->backups[i].sight.marker);
+	q->recovery_ms = redis_link_clock_ms();
+	claim_all(q, mask);
+}
+
+static void say_nothing_to_take_over(void)
+{
+	log_paced(LOG_ERROR, NULL, "queue waits for its owner", "cause=\"%s\" effect=\"%s\"",
+		"no server holds a queue, and a standby begins none",
+		"nothing is accepted until an owner starts, or an operator orders the takeover");
+}
+
 void queue_recover(struct queue *q)
 {
 	struct sight sights[BACKUPS];
@@ -268,8 +312,16 @@ void queue_recover(struct queue *q)
 	for (unsigned i = 0; i < BACKUPS; i++)
 		sights[i] = q->backups[i].sight;
 	step = recovery_decide(sights, trust_of(q), &mask);
+	if (step != RECOVERY_READ && q->orders) {
+		mask = ordered_ones(q);
+		if (mask)
+			begin_by_order(q, mask);
+		return;
+	}
 	if (step == RECOVERY_WAIT)
 		say_waits(q);
+	if (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING)
+		say_nothing_to_take_over();
 	if (step == RECOVERY_WAIT || (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING))
 		return;
 	q->recovery_ms = redis_link_clock_ms();

@@ -631,3 +631,46 @@ def test_an_owner_that_was_cut_off_has_time_to_fill_a_server_that_came_back_empt
     gateway.in_sync(2)
     assert not gateway.has("deposed") and other.stats()["state"] == "watching"
     assert a.items() == b.items() == 20 and gateway.drain() == tokens
+
+
+def test_an_order_goes_on_with_a_server_that_came_back_empty_while_the_other_one_is_absent(room):
+    a, b, gateway = started(room, role="owner")
+    kept = stored(gateway, burst(gateway, "old", 20))
+    gateway.kill()
+    b.pause()
+    a.kill()
+    a.start()
+    gateway = room.gateway(role="owner")
+    wait_until(lambda: "queue waits for a backup" in gateway.log.read_text(), patience(20), "its complaint")
+    assert gateway.stats()["state"] == "looking"
+    gateway.ask("takeover")
+    gateway.in_sync(1)
+    kept += stored(gateway, burst(gateway, "new", 20))
+    b.go_on()
+    gateway.in_sync(2)
+    assert a.items() == b.items() == 40
+    assert sorted(gateway.drain()) == sorted(kept)
+
+
+def test_an_order_at_a_standby_begins_an_empty_queue(room):
+    room.redis()
+    standby = room.gateway(role="standby")
+    wait_until(lambda: "queue waits for its owner" in standby.log.read_text(), patience(20), "its complaint")
+    standby.ask("takeover")
+    standby.in_sync(2)
+    standby.stored("one")
+    assert standby.drain() == ["one"]
+
+
+def test_an_order_keeps_what_a_server_holds_that_was_not_marked(room):
+    """It was filled, and the gateway died before it marked it."""
+    a, b, gateway = started(room, role="owner")
+    kept = stored(gateway, burst(gateway, "m", 20))
+    gateway.kill()
+    a.call("HDEL", "cssl:{test}:owner", "version", "run_id", "member0", "member1")
+    b.kill()
+    gateway = room.gateway(role="owner")
+    gateway.until(lambda s: s["backups"][0]["state"] == "seen")
+    gateway.ask("takeover")
+    gateway.in_sync(1)
+    assert gateway.drain() == kept
