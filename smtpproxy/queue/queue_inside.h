@@ -131,12 +131,18 @@ void queue_tell_ready(struct queue *q);
 void queue_consider(struct queue *q);
 void queue_depose(struct queue *q, uint64_t epoch);
 
-/* queue_recovery.c */
-void queue_recover(struct queue *q);
+/* queue_watch.c */
 /* Ask the servers that are not claimed again what they hold. */
 void queue_look_again(struct queue *q);
 /* 1: a decision about these may be made: they were asked just now, and after an order. */
 int queue_is_fresh(const struct queue *q);
+/* WATCHING: for takeover_ms. 1 or 0. */
+int queue_owner_is_silent(struct queue *q);
+/* LOOKING: 1: no other gateway owns the queue. 0: not known yet, or one does; then this one is WATCHING. */
+int queue_meets_no_owner(struct queue *q);
+
+/* queue_recovery.c */
+void queue_recover(struct queue *q);
 void queue_recovery_claimed(struct queue *q, struct backup *b);
 void queue_recovery_lost(struct queue *q, struct backup *b);
 void queue_read_item(
