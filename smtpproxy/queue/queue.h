@@ -90,7 +90,8 @@ int queue_is_ready(const struct queue *q);
 int queue_is_full(const struct queue *q);
 
 /* An operator's order: a standby takes over now; an owner goes on without absent members, or claims servers that came
- * back empty although another gateway may have owned them meanwhile. */
+ * back empty although another gateway may have owned them meanwhile. If no server that answers is complete, it goes on
+ * with what these hold. It waits for answers that are younger than itself. */
 void queue_take_over(struct queue *q);
 
 /* Conditions that the functions below return. */
