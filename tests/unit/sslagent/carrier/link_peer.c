@@ -162,6 +162,7 @@ void send_message(struct peer *x, uint32_t stream, enum frame_type type, const P
 }
 
 uint8_t id_bytes[CONNECTION_ID_LEN];
+const uint8_t proof[FRAME_PROOF_LEN] = "one RAgent, whichever process";
 
 void fill_open(Cssl__LinkOpen *open, const char *listener)
 {
@@ -202,4 +203,19 @@ void close_peers(void)
 	wait_until(carriers.links == NULL && carriers.parked == NULL);
 	ck_assert_uint_eq(a1.worker.table.count, 0);
 	carrier_home_release(&carriers);
+}
+
+void send_reattach(struct peer *x, uint32_t epoch)
+{
+	struct frame_reattach wanted = { .stream = 1, .epoch = epoch };
+	uint8_t payload[FRAME_REATTACH_LEN];
+
+	memcpy(wanted.connection_id, id_bytes, sizeof wanted.connection_id);
+	frame_reattach_write(payload, &wanted);
+	send_frame(x, 1, FRAME_REATTACH, payload, sizeof payload);
+}
+
+void set_lost_ms(uint32_t ms)
+{
+	((struct conf *)a1.worker.conf)->ragents[0].health.lost_ms = ms;
 }

@@ -31,6 +31,8 @@ extern enum link_ends peer_ends;            /* what RAgent says of END when the 
 extern enum transport peer_over;            /* of the next link */
 extern uint8_t id_bytes[CONNECTION_ID_LEN]; /* of the connection that was opened last */
 
+extern const uint8_t proof[FRAME_PROOF_LEN]; /* of this RAgent, whichever process */
+
 /* Open @p; @q is closed. */
 void open_peers(void);
 /* Close both, and assert that the agent has no link and no connection left. */
@@ -59,6 +61,10 @@ const struct frame *last_of(const struct peer *x, enum frame_type type);
 void feed_client(struct peer *x, const struct frame *f);
 void send_frame(struct peer *x, uint32_t stream, enum frame_type type, const void *payload, size_t len);
 void send_message(struct peer *x, uint32_t stream, enum frame_type type, const ProtobufCMessage *m);
+/* RAgent asks for stream 1, of the connection that was opened last. */
+void send_reattach(struct peer *x, uint32_t epoch);
+/* `lost` of this RAgent; that of the cluster is longer. */
+void set_lost_ms(uint32_t ms);
 /* A new connection id; the caller frees @open->endpoints. */
 void fill_open(Cssl__LinkOpen *open, const char *listener);
 void send_open(struct peer *x, uint32_t stream, const char *listener);

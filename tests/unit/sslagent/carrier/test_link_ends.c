@@ -7,9 +7,9 @@
 
 #define LOST_MS 100u
 
-static const uint8_t proof[FRAME_PROOF_LEN] = "one RAgent, whichever process", done = END_DONE;
+static const uint8_t done = END_DONE;
 
-static void set_lost_ms(uint32_t ms)
+static void set_cluster_lost_ms(uint32_t ms)
 {
 	((struct conf *)a1.worker.conf)->health.lost_ms = ms;
 }
@@ -66,7 +66,7 @@ static void send_accepted(uint32_t stream, uint64_t drained, uint64_t received)
 	send_frame(&p, stream, FRAME_ACCEPTED, payload, len);
 }
 
-static void send_reattach(struct peer *x, uint32_t stream)
+static void reattach_stream(struct peer *x, uint32_t stream)
 {
 	struct frame_reattach wanted = { .stream = 1, .epoch = 1 };
 	uint8_t payload[FRAME_REATTACH_LEN];
@@ -83,7 +83,7 @@ static void reattach_on_another_link(void)
 	wait_until(carriers.parked != NULL);
 	peer_open(&q);
 	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
-	send_reattach(&q, 1);
+	reattach_stream(&q, 1);
 }
 
 /* --- the answer --- */
@@ -196,7 +196,7 @@ START_TEST(ends_that_are_never_answered_are_dropped)
 {
 	const unsigned ended = 100;
 
-	set_lost_ms(LOST_MS);
+	set_cluster_lost_ms(LOST_MS);
 	open_proven_peers(LINK_ENDS_ANSWERED);
 	for (unsigned i = 0; i < ended; i++) {
 		end_stream(1 + i);
@@ -216,7 +216,7 @@ END_TEST
 /* It reads nothing, and its next process needs them. */
 START_TEST(a_ragent_that_hangs_loses_no_end)
 {
-	set_lost_ms(LOST_MS);
+	set_cluster_lost_ms(LOST_MS);
 	open_proven_peers(LINK_ENDS_ANSWERED);
 	end_stream(1);
 	const uint64_t end_ms = now_ms() + 4 * LOST_MS;
@@ -234,7 +234,7 @@ END_TEST
 
 START_TEST(an_end_behind_the_ping_waits_for_the_pong_after)
 {
-	set_lost_ms(LOST_MS);
+	set_cluster_lost_ms(LOST_MS);
 	open_proven_peers(LINK_ENDS_ANSWERED);
 	end_stream(1);
 	peers_until(count_of(&p, FRAME_PING) == 1);
