@@ -33,12 +33,18 @@ static void add_deaths(struct table *t, const json_t *deaths)
 static void add_fates(struct table *t, const json_t *fates)
 {
 	const uint64_t went_on = member_integer(fates, "went_on"), reset = member_integer(fates, "reset");
+	const uint64_t outdated = member_integer(fates, "outdated"), given_up = member_integer(fates, "given_up"),
+		       not_restored = member_integer(fates, "not_restored"), known = outdated + not_restored + given_up;
 	char pause[QUANTITY_TEXT_MAX];
 
 	if (member_integer(fates, "last_pause_us") > 0)
 		facts_add(t, "at deaths", reset ? STYLE_WARN : STYLE_PLAIN,
 			"%" PRIu64 " connections went on, %" PRIu64 " reset; last pause %s", went_on, reset,
 			duration_text(member_integer(fates, "last_pause_us"), pause));
+	if (reset)
+		facts_add(t, "reset because", STYLE_WARN,
+			"%" PRIu64 " not saved, %" PRIu64 " outdated, %" PRIu64 " not restored, %" PRIu64 " given up",
+			reset > known ? reset - known : 0, outdated, not_restored, given_up);
 	if (member_integer(fates, "starts_without_restore") > 0)
 		facts_add(t, "not restored", STYLE_BAD, "%" PRIu64 " times, because processes died while they restored",
 			member_integer(fates, "starts_without_restore"));

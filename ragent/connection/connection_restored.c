@@ -410,6 +410,12 @@ static void end_by_reset(int fd, int on)
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
+static void count_not_restored(struct fates *f)
+{
+	atomic_fetch_add(&f->reset, 1);
+	atomic_fetch_add(&f->not_restored, 1);
+}
+
 /* The slot shows that the connection is being restored. If this process crashes or hangs meanwhile, the next one gives
  * the connection up. */
 void connection_restore(const struct restoring *all, struct table_slot *s)
@@ -424,7 +430,7 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 	table_slot_to(s, SLOT_FREE);
 	if (r < 0) {
 		log_event(LOG_WARNING, NULL, "connection not restored", "cause=%s", error_text(r));
-		atomic_fetch_add(&fates->reset, 1);
+		count_not_restored(fates);
 		return;
 	}
 	end_by_reset(connection_fd(home->connections), 0);
@@ -432,7 +438,7 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 	connection_go_on(c);
 	connection_reattach_if_up(c);
 	if (c->state == CONNECTION_CLOSING)
-		atomic_fetch_add(&fates->reset, 1);
+		count_not_restored(fates);
 	else
 		home->went_on++;
 }

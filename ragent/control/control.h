@@ -148,8 +148,10 @@ void control_answer_listeners(struct control_request *r, const struct control_li
 
 /* What became of the client connections at the deaths of earlier processes, since the keeper's start. */
 struct control_fates {
-	uint64_t went_on, began_anew; /* began anew: nothing had happened to them before the death */
-	uint64_t reset;
+	uint64_t went_on, began_anew;     /* began anew: nothing had happened to them before the death */
+	uint64_t reset;                   /* all of them, also those of which nothing was saved at that moment */
+	uint64_t outdated;                /* of those reset: the kernel had read or written more than was saved */
+	uint64_t not_restored;            /* of those reset: the next process could not go on with them */
 	uint64_t given_up;                /* of those reset: restoring them had ended a process */
 	uint64_t starts_without_restore;  /* processes that restored nothing, because two died while they restored */
 	uint64_t pause_us, last_pause_us; /* from a death until the next process served: sum, last */

@@ -90,10 +90,11 @@ static json_t *deaths_json(const uint64_t deaths[static DEATH_CAUSE_COUNT])
 
 static json_t *fates_json(const struct control_fates *f)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "went_on", integer_json(f->went_on), "began_anew",
-		integer_json(f->began_anew), "reset", integer_json(f->reset), "given_up", integer_json(f->given_up),
-		"starts_without_restore", integer_json(f->starts_without_restore), "pause_us",
-		integer_json(f->pause_us), "last_pause_us", integer_json(f->last_pause_us));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "went_on", integer_json(f->went_on),
+		"began_anew", integer_json(f->began_anew), "reset", integer_json(f->reset), "outdated",
+		integer_json(f->outdated), "not_restored", integer_json(f->not_restored), "given_up",
+		integer_json(f->given_up), "starts_without_restore", integer_json(f->starts_without_restore),
+		"pause_us", integer_json(f->pause_us), "last_pause_us", integer_json(f->last_pause_us));
 }
 
 void control_answer_status(struct control_request *r, const struct control_status *s)

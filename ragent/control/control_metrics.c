@@ -307,12 +307,13 @@ static void deaths(FILE *out, const struct control_status *s)
 				   pauses = { "ragent_", "death_pause_seconds", "_total", "counter",
 					   "Time from deaths until the next process served" };
 	const struct control_fates *f = &s->fates;
+	const uint64_t known = f->outdated + f->not_restored + f->given_up;
 	const struct {
 		const char *name;
 		uint64_t count;
 	} fates[] = { { "went_on", f->went_on }, { "began_anew", f->began_anew },
-		{ "reset", f->reset - (f->given_up < f->reset ? f->given_up : f->reset) },
-		{ "given_up", f->given_up } };
+		{ "not_saved", f->reset > known ? f->reset - known : 0 }, { "outdated", f->outdated },
+		{ "not_restored", f->not_restored }, { "given_up", f->given_up } };
 
 	begin(out, &of_cause);
 	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)

@@ -94,6 +94,8 @@ static void fill_deaths(const struct notes *n, struct control_status *out)
 		.went_on = atomic_load(&f->went_on),
 		.began_anew = atomic_load(&f->fresh),
 		.reset = atomic_load(&f->reset),
+		.outdated = atomic_load(&f->outdated),
+		.not_restored = atomic_load(&f->not_restored),
 		.given_up = atomic_load(&f->given_up),
 		.starts_without_restore = atomic_load(&f->starts_without_restore),
 		.pause_us = atomic_load(&f->pause_us),

@@ -288,7 +288,7 @@ static void sort_saved(struct leftovers *l, const struct notes *n, struct table_
 		l->saved++;
 		return;
 	}
-	l->given_up += (size_t)table_slot_is_restored(s);
+	*(table_slot_is_restored(s) ? &l->given_up : &l->outdated) += 1;
 	table_slot_to(s, SLOT_VOID);
 	end_by_reset(l, n, fd);
 }
@@ -313,6 +313,7 @@ static void count_reset(const struct leftovers *l, struct fates *f)
 {
 	atomic_fetch_add(&f->reset, l->clients_reset);
 	atomic_fetch_add(&f->given_up, l->given_up);
+	atomic_fetch_add(&f->outdated, l->outdated);
 }
 
 int leftovers_sort(struct leftovers *l, struct notes *n)

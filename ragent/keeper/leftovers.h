@@ -18,6 +18,7 @@ struct leftovers {
 	size_t reset;                /* TCP connections that were ended */
 	size_t clients_reset;        /* of those, the ones that came to a noted listening socket */
 	size_t given_up;             /* of those, the ones whose restoring had ended a process */
+	size_t outdated;             /* of those, the ones whose slot lacks bytes that were read or written */
 	uint64_t began_ns, ended_ns; /* notes_now_ns(), of leftovers_sort() */
 };
 

@@ -44,8 +44,10 @@ struct noted_socket {
  * threads serve. */
 struct fates {
 	_Atomic uint64_t went_on, fresh; /* fresh: no byte had been read or written, so they were accepted as new */
-	_Atomic uint64_t reset;
-	_Atomic uint64_t given_up;                /* their restoring had ended a process; they count as reset, too */
+	_Atomic uint64_t reset;          /* those below, and those of which nothing was saved at that moment */
+	_Atomic uint64_t outdated;       /* the kernel had read or written more than was saved */
+	_Atomic uint64_t not_restored;   /* the process could not go on with what was saved, or with their agent */
+	_Atomic uint64_t given_up;       /* their restoring had ended a process */
 	_Atomic uint64_t starts_without_restore;  /* processes that restored nothing (struct notes) */
 	_Atomic uint64_t pause_us, last_pause_us; /* from the death until the next one served: sum, last */
 };

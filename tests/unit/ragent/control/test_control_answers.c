@@ -36,7 +36,7 @@ static void answer_status(struct control_request *r)
 	const struct control_listener listener = { "sf", "sf", "on", "round-robin", "local", addresses, 2, 5 };
 	const struct control_agent agent = { "a1", "up", 2, 4, 5, 1, 1ull << 40, 250, 900 };
 	control_answer_status(r, &(struct control_status){ "r1", "0.1.0", "serving", 60, 2, 5, &listener, 1, &agent, 1,
-					 0, { 3, 2, 1 }, { 40, 2, 5, 1, 1, 90000, 30000 } });
+					 0, { 3, 2, 1 }, { 40, 2, 5, 1, 2, 1, 1, 90000, 30000 } });
 }
 
 START_TEST(the_status_is_told)
@@ -44,7 +44,8 @@ START_TEST(the_status_is_told)
 	check_body("GET", "/v1/status", NULL, answer_status, 200,
 		"{\"name\": \"r1\", \"version\": \"0.1.0\", \"state\": \"serving\", \"uptime_s\": 60,"
 		" \"deaths\": {\"killed\": 3, \"crashed\": 2, \"hung\": 1},"
-		" \"at_deaths\": {\"went_on\": 40, \"began_anew\": 2, \"reset\": 5, \"given_up\": 1,"
+		" \"at_deaths\": {\"went_on\": 40, \"began_anew\": 2, \"reset\": 5, \"outdated\": 1,"
+		" \"not_restored\": 2, \"given_up\": 1,"
 		" \"starts_without_restore\": 1,"
 		" \"pause_us\": 90000, \"last_pause_us\": 30000}, \"workers\": 2,"
 		" \"connections\": 5, \"listeners\": [{\"name\": \"sf\", \"mode\": \"sf\", \"migration\": \"on\","

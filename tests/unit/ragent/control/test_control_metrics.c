@@ -64,7 +64,13 @@ static const struct control_status status = { .name = "r1",
 	.version = "9",
 	.uptime_s = 60,
 	.deaths = { [DEATH_HUNG] = 3 },
-	.fates = { .went_on = 40, .reset = 5, .given_up = 1, .starts_without_restore = 2, .pause_us = 90000 },
+	.fates = { .went_on = 40,
+		.reset = 7,
+		.outdated = 1,
+		.not_restored = 2,
+		.given_up = 1,
+		.starts_without_restore = 2,
+		.pause_us = 90000 },
 	.agents = agents,
 	.agent_count = 2,
 	.listeners = listeners,
@@ -91,7 +97,9 @@ START_TEST(a_counter_of_ragent_is_a_family_of_its_own)
 	    "cssl_ragent_deaths_total{cause=\"hung\"} 3\n");
 	has("cssl_ragent_connections_at_deaths_total{fate=\"went_on\"} 40\n"
 	    "cssl_ragent_connections_at_deaths_total{fate=\"began_anew\"} 0\n"
-	    "cssl_ragent_connections_at_deaths_total{fate=\"reset\"} 4\n"
+	    "cssl_ragent_connections_at_deaths_total{fate=\"not_saved\"} 3\n"
+	    "cssl_ragent_connections_at_deaths_total{fate=\"outdated\"} 1\n"
+	    "cssl_ragent_connections_at_deaths_total{fate=\"not_restored\"} 2\n"
 	    "cssl_ragent_connections_at_deaths_total{fate=\"given_up\"} 1\n");
 	has("cssl_ragent_starts_without_restore_total 2\n");
 	has("cssl_ragent_death_pause_seconds_total 0.090000\n");

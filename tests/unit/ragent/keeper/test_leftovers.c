@@ -257,6 +257,7 @@ START_TEST(a_connection_that_was_read_since_it_was_saved_is_reset)
 	sort_without_client(&l);
 	ck_assert_uint_eq(l.saved, 0);
 	ck_assert_uint_eq(l.reset, 1);
+	ck_assert_uint_eq(l.outdated, 1);
 	ck_assert_int_lt(s->fd, 0);
 }
 END_TEST
@@ -269,6 +270,7 @@ START_TEST(a_connection_that_was_written_since_it_was_saved_is_reset)
 	save(5, 2);
 	sort_without_client(&l);
 	ck_assert_uint_eq(l.reset, 1);
+	ck_assert_uint_eq(l.outdated, 1);
 }
 END_TEST
 
@@ -281,6 +283,7 @@ START_TEST(what_a_void_slot_says_counts_for_nothing)
 	sort_without_client(&l);
 	ck_assert_uint_eq(l.saved, 0);
 	ck_assert_uint_eq(l.reset, 1);
+	ck_assert_uint_eq(l.outdated, 0);
 }
 END_TEST
 
