@@ -16,7 +16,8 @@ struct tcp_counts {
 int tcp_counts_get(int fd, struct tcp_counts *out);
 
 /* Does the kernel count right? Some that only act like Linux do not. Looks at a connection of this process with itself,
- * and takes a second at most. 1, 0, or CSSL_E_SYSTEM: there can be no such connection. */
+ * and takes a second at most. 1; 0: tcp_counts_get() says CSSL_E_SYSTEM from then on, also in processes that this one
+ * makes later; or CSSL_E_SYSTEM: there can be no such connection. Call it before there are threads. */
 int tcp_counts_hold(void);
 
 /* Has a process of this host said FIN on it, or did a reset end it? 1 or 0. */

@@ -19,11 +19,8 @@
  * is complete, says the same. If the process crashed or hung, the restoring of this connection may have ended it: the
  * connection is given up.
  *
- * All lives since the first one are forks of one keeper: the same program, with the same cluster file. So the table has
- * no number of a format.
- *
- * It has no format number: all lives are forks of one keeper, so they have the same code. A new program (--replace) has
- * a table of its own and gets the connections by the handover.
+ * It has no format number: all lives since the first one are forks of one keeper, so they have the same code and the
+ * same cluster file. A new program (--replace) has a table of its own and gets the connections by the handover.
  *
  * RAgent can be attacked, so the next one believes nothing of this memory without a check of its range.
  */

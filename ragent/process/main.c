@@ -207,12 +207,16 @@ static void make_table(struct ragent_params *p)
 
 	p->notes->table = table_create(wanted, connection_len());
 	p->notes->outliving.read_buffers = byte_log_buffers(p->self->workers);
+	if (tcp_counts_hold() == 0) {
+		table_destroy(p->notes->table);
+		p->notes->table = NULL;
+		log_event(LOG_WARNING, NULL, "connections end if this process dies",
+			"cause=\"the kernel does not count the bytes of TCP connections\"");
+		return;
+	}
 	if (!p->notes->table || !p->notes->outliving.read_buffers)
 		log_event(LOG_WARNING, NULL, "connections end if this process dies",
 			"cause=\"no memory for %u connections\"", memory_table_connections(p->self));
-	else if (tcp_counts_hold() == 0)
-		log_event(LOG_WARNING, NULL, "connections end if this process dies",
-			"cause=\"the kernel does not count the bytes of TCP connections\"");
 	else if (table_len(p->notes->table) < wanted)
 		log_event(LOG_WARNING, NULL, "some connections may end if this process dies",
 			"cause=\"too few addresses\" wanted=%llu bytes=%llu remedy=\"vm.overcommit_memory=1, or 0\"",

@@ -1,6 +1,9 @@
 /* test_tcp_counts.c: facts of the kernel's counts of a connection. */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +12,20 @@
 #include "tests/unit/proto/suite.h"
 
 static int client, server;
+static int kernel_counts_nothing;
+
+/* In place of the C library's: some kernels fill TCP_INFO with zeros. */
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	int (*of_libc)(int, int, int, void *, socklen_t *);
+	void *found = dlsym(RTLD_NEXT, "getsockopt");
+
+	memcpy(&of_libc, &found, sizeof of_libc);
+	const int r = of_libc(fd, level, name, value, len);
+	if (r == 0 && kernel_counts_nothing && level == IPPROTO_TCP && name == TCP_INFO)
+		memset(value, 0, *len);
+	return r;
+}
 
 static void make_connection(void)
 {
@@ -152,6 +169,17 @@ START_TEST(this_kernel_counts_right_and_looking_leaves_nothing_behind)
 }
 END_TEST
 
+START_TEST(what_a_kernel_that_counts_wrong_says_is_not_believed)
+{
+	struct tcp_counts counts;
+
+	kernel_counts_nothing = 1;
+	ck_assert_int_eq(tcp_counts_hold(), 0);
+	kernel_counts_nothing = 0;
+	ck_assert_int_lt(tcp_counts_get(server, &counts), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -163,6 +191,7 @@ int main(void)
 		neither_fin_is_a_byte_while_something_is_unread,
 		a_reset_counts_fewer_bytes_than_there_were,
 		what_is_no_tcp_connection_has_no_counts,
+		what_a_kernel_that_counts_wrong_says_is_not_believed,
 		this_kernel_counts_right_and_looking_leaves_nothing_behind,
 	};
 
