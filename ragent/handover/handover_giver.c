@@ -199,7 +199,7 @@ static void give_here(struct worker *w, void *arg)
 	uint64_t began_ns = uv_hrtime();
 
 	g.rw = g.giver->p.workers[g.giver->given];
-	if (g.giver->patience == GIVER_WAITS && g.rw->state == RAGENT_WORKER_RUNNING &&
+	if (g.giver->given == 0 && g.giver->patience == GIVER_WAITS && g.rw->state == RAGENT_WORKER_RUNNING &&
 		connection_home_waits_for_owners(&g.rw->home)) {
 		g.giver->result = GIVE_LATER;
 		worker_post(g.giver->p.main, on_given, g.giver);
@@ -241,7 +241,8 @@ static void on_later_due(struct deadline *d)
 }
 
 /* Connections wait for the link to their owner, which lives: the new process cannot, and would have to take them over.
- * They wait for `lost` at most. */
+ * They wait for `lost` at most, and only before the first worker is given: from then on no other process follows this
+ * one at its death. The links of all workers come back at about the same time. */
 static void give_later(struct handover_giver *g)
 {
 	const uint64_t now_ms = worker_now_ms(g->p.main);

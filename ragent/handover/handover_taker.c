@@ -4,6 +4,8 @@
  */
 #include "ragent/handover/handover_taker.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -55,13 +57,22 @@ static int ask_for(struct handover_taker *t)
 	uint8_t index[2];
 
 	wire_store_u16(index, (uint16_t)t->taken);
-	notes_share(t->p.workers[t->taken]->home.shared->notes, t->taken); /* the other one serves it until COMMIT */
 	handover_message_begin(&m, HANDOVER_TAKE);
 	int r = handover_message_put(&m, index, sizeof index);
 	if (r == 0)
 		r = handover_channel_send(t->fd, &m, HANDOVER_NO_LIMIT);
 	handover_message_clear(&m);
 	return r;
+}
+
+/* The other process may wait before it gives anything. When it does, it goes on to serve the worker until COMMIT. */
+static void await_first(const struct handover_taker *t, struct ragent_worker *rw)
+{
+	struct pollfd p = { .fd = t->fd, .events = POLLIN };
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	notes_share(rw->home.shared->notes, t->taken);
 }
 
 /* Take the next message and handle it. 0: more come; HANDOVER_COMMIT: the worker is ours; negative: failed. */
@@ -96,6 +107,8 @@ static void take_here(struct worker *w, void *arg)
 	int r = rw->state == RAGENT_WORKER_PARKED ? ask_for(t)
 						  : CSSL_E_STATE; /* in another state this process is stopping */
 
+	if (r == 0)
+		await_first(t, rw);
 	while (r == 0)
 		r = take_one(t, rw, &m);
 	handover_message_clear(&m);
