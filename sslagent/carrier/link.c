@@ -389,7 +389,7 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 		return preamble_stream_frame(s->clear, f, payload);
 	if (!s->connection)
 		return link_stream_after_end(s, f);
-	s->carrier.pace = CARRIER_AT_WORK; /* of one that came from a link before: now RAgent has its held frames */
+	s->carrier.pace = CARRIER_AT_WORK; /* of one that came from a link before: now RAgent goes on with it here */
 	return frame_rows[f->type].on_stream(s, f, payload);
 }
 

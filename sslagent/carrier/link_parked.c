@@ -151,6 +151,15 @@ static void wait_longer(const struct link *l)
 			begin_wait(before, 0);
 }
 
+/* RAgent has a new link of its line. */
+static void park_superseded(struct link *l)
+{
+	log_paced(LOG_INFO, NULL, "link lost", "ragent=%s streams=%u cause=\"RAgent has a new link\"", l->peer,
+		l->streams.count);
+	count(COUNT_LINKS_LOST);
+	link_park(l);
+}
+
 /* RAgent has one link of each line. If the end of an earlier one was not seen yet, it is over now: what RAgent wrote
  * there and was not read is void, and streams that RAgent does not ask for must not work on. */
 static void supersede(struct link *l)
@@ -162,7 +171,7 @@ static void supersede(struct link *l)
 		if (!is_same_line(l, other) || other->stage != LINK_OPEN || other->failure)
 			continue;
 		if (other->number < l->number)
-			link_park(other);
+			park_superseded(other);
 		else
 			link_fail(l, UV_ECONNRESET); /* this frame was late */
 	}
@@ -258,7 +267,7 @@ static int park_before(struct link *before, const struct link_stream *s)
 	const uint32_t id = s->id;
 
 	if (before->stage == LINK_OPEN && before->framed.stream.state < STREAM_CLOSING)
-		link_park(before);
+		park_superseded(before);
 	return before->stage == LINK_PARKED && streams_find(&before->streams, id) == s;
 }
 

@@ -111,7 +111,7 @@ START_TEST(a_proven_stream_goes_on_with_the_same_frames)
 END_TEST
 
 /* RAgent may have given this link up, too, and the connection to another agent. */
-START_TEST(a_stream_is_paused_until_ragent_has_what_it_held)
+START_TEST(a_stream_is_paused_until_ragent_goes_on_with_it)
 {
 	struct connection_id id;
 	uint64_t had_bytes, bytes;
@@ -455,7 +455,7 @@ int main(void)
 {
 	const struct connection_fact facts[] = {
 		{ a_proven_stream_goes_on_with_the_same_frames, 0 },
-		{ a_stream_is_paused_until_ragent_has_what_it_held, 0 },
+		{ a_stream_is_paused_until_ragent_goes_on_with_it, 0 },
 		{ a_parked_stream_takes_no_answer_and_opens_nothing, 0 },
 		{ a_stream_waits_although_messages_could_not_be_written, 0 },
 		{ a_parked_stream_is_over_before_its_ragent_thinks_the_agent_lost, 0 },

@@ -34,6 +34,7 @@ START_TEST(a_proof_alone_supersedes_the_link_before)
 	peer_open(&q);
 	send_frame(&q, 0, FRAME_PROOF, proof, sizeof proof);
 	peers_until(p.ended);
+	ck_assert_uint_eq(counted(COUNT_LINKS_LOST), 1);
 	ck_assert_uint_eq(counted(COUNT_STREAMS_PARKED), 1);
 	ck_assert(!q.ended);
 	close_peers();
