@@ -129,23 +129,55 @@ static int is_used(const struct queue *q)
 	return 0;
 }
 
-/* 1: this memory has messages, and the gateway that counts higher cannot have them: no server is in use here, and the
- * servers of the other one are other processes than those that had them. It began anew on servers that came back
- * empty. */
+/* The highest version that any server is known to have: those that have it are complete. */
+static uint64_t complete_version(const struct queue *q)
+{
+	uint64_t version = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->shared.left[i].version > version)
+			version = q->shared.left[i].version;
+	return version;
+}
+
+static int is_complete(const struct queue *q)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_IN_SYNC)
+			return 1;
+	return 0;
+}
+
+/* Whoever wrote the marker @m has read a server that was complete, or waits for it. It counts on from there: a lower
+ * version was written before. */
+static int marker_knows(const struct queue *q, const struct marker *m)
+{
+	const uint64_t version = complete_version(q);
+
+	for (unsigned i = 0; i < BACKUPS && m->version > version; i++) {
+		const struct marker_left *ours = &q->shared.left[i];
+
+		if (!ours->run_id[0] || ours->version < version)
+			continue;
+		if (!strcmp(m->members[i], ours->run_id) || !strcmp(m->apart[i], ours->run_id) ||
+			(!strcmp(m->left[i].run_id, ours->run_id) && m->left[i].version >= version))
+			return 1;
+	}
+	return 0;
+}
+
+/* 1: this memory has messages, and the gateway that counts higher on @b cannot have them: no server has them all now,
+ * and those that had are other processes than the servers of the other one. It began anew on servers that came back
+ * empty, or went on with one that was left behind. One that is still being filled here proves nothing. */
 static int holds_more(const struct queue *q, const struct backup *b)
 {
-	const struct marker *m = &b->sight.marker;
+	const struct marker_left *ours = &q->shared.left[b->index];
 
-	if (!q->items.count || is_used(q) || !strcmp(b->run_id, q->shared.left[b->index].run_id))
+	if (!q->items.count || is_complete(q))
 		return 0;
-	for (unsigned i = 0; i < BACKUPS; i++) {
-		const char *ours = q->shared.left[i].run_id;
-
-		if (ours[0] && (!strcmp(m->members[i], ours) || !strcmp(m->apart[i], ours) ||
-				       !strcmp(m->left[i].run_id, ours)))
-			return 0;
-	}
-	return 1;
+	if (ours->version == complete_version(q) && !strcmp(b->run_id, ours->run_id))
+		return 0;
+	return !marker_knows(q, &b->sight.marker);
 }
 
 static void say_holds_more(const struct queue *q, const struct backup *b)
@@ -432,9 +464,13 @@ static void on_given_up(struct backup *b, enum backup_state was)
 	queue_tell_ready(q);
 }
 
+/* One that was not complete yet is only looked at again: what it lacked may be in this memory only. */
 static void on_deposed(struct backup *b, uint64_t epoch)
 {
-	queue_depose(queue_of(b), epoch);
+	struct queue *q = queue_of(b);
+
+	if (!queue_owns(q) || !holds_more(q, b))
+		queue_depose(q, epoch);
 }
 
 const struct backup_ops queue_backup_ops = {

@@ -674,3 +674,49 @@ def test_an_order_keeps_what_a_server_holds_that_was_not_marked(room):
     gateway.ask("takeover")
     gateway.in_sync(1)
     assert gateway.drain() == kept
+
+
+def _began_anew_beside_the_owner(room):
+    """The owner's 20 messages were on server b alone, which restarts, and another gateway begins anew there. Server a was left behind, and
+    each gateway has a path to it, which is cut."""
+    a, b = room.redis()
+    ours, theirs = room.path(a), room.path(a)
+    owner = room.gateway([[ours.address], [b.socket]], role="owner")
+    owner.in_sync(2)
+    ours.hush()
+    theirs.hush()
+    owner.in_sync(1)
+    tokens = stored(owner, burst(owner, "m", 20))
+    b.kill()
+    owner.until(lambda s: s["lease_left_ms"] < 0)
+    b.start()
+    other = room.gateway([[theirs.address], [b.socket]], role="owner")
+    other.until(lambda s: s["backups"][1]["state"] == "seen")
+    other.ask("takeover")
+    other.in_sync(1)
+    wait_until(lambda: "began the queue anew" in owner.log.read_text(), patience(20), "its complaint")
+    return owner, ours, other, theirs, tokens
+
+
+def test_a_server_that_was_left_behind_is_filled_before_its_owner_gives_up(room):
+    owner, ours, other, theirs, tokens = _began_anew_beside_the_owner(room)
+    ours.open()
+    owner.wait("deposed")
+    owner.kill()
+    theirs.open()
+    other.in_sync(2)
+    assert other.drain() == tokens
+
+
+def test_an_owner_keeps_what_a_server_that_was_left_behind_lacks(room):
+    """Also if the other gateway claims it first."""
+    owner, ours, other, theirs, tokens = _began_anew_beside_the_owner(room)
+    theirs.open()
+    other.in_sync(2)
+    ours.open()
+    owner.until(lambda s: [b["state"] for b in s["backups"]] == ["seen", "seen"])
+    assert not owner.has("deposed")
+    other.kill()
+    owner.ask("takeover")
+    owner.in_sync(2)
+    assert owner.drain() == tokens
