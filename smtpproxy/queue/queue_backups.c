@@ -79,10 +79,11 @@ static int has_to_be_united(const struct queue *q, const struct backup *b)
 	return marker_is_apart(&m, &b->sight, b->index);
 }
 
-/* The server's own record shows that no other gateway has claimed it since. */
+/* The server's own record shows that no other gateway has claimed it since. An order may have raised the epoch, but what
+ * was claimed before this queue was read back may have more. */
 static int is_ours(const struct queue *q, const struct backup *b)
 {
-	return b->sight.marker.epoch == q->shared.epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
+	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
 }
 
 /* A server that came back empty does not know its former owner. While the lease lasts, no other gateway has claimed

@@ -81,6 +81,7 @@ static void claim_all(struct queue *q, unsigned mask)
 	if (epoch)
 		lease_wait_out(&q->lease, redis_link_clock_ms());
 	q->shared.epoch = (epoch > q->shared.epoch ? epoch : q->shared.epoch) + 1;
+	q->from_epoch = q->shared.epoch;
 	q->shared.version = q->from_version = version;
 	q->counter = first_counter();
 	note_from(q, mask);

@@ -720,3 +720,34 @@ def test_an_owner_keeps_what_a_server_that_was_left_behind_lacks(room):
     owner.ask("takeover")
     owner.in_sync(2)
     assert owner.drain() == tokens
+
+
+def test_an_order_brings_nothing_back_from_an_own_server_that_was_left_behind(room):
+    """The order raises the epoch, and that server was claimed before it."""
+    a, b = room.redis()
+    path = room.path(a)
+    owner = room.gateway([[path.address], [b.socket]], role="owner")
+    owner.in_sync(2)
+    tokens = stored(owner, burst(owner, "m", 20))
+    path.hush()
+    owner.in_sync(1)
+    wait_until(lambda: owner.ask("may")["result"], patience(10), "lease")
+    assert owner.ask("drain", "a.example", 10)["drained"] == tokens[:10]
+    owner.until(lambda s: s["unconfirmed"] == 0)
+    b.kill()
+    owner.until(lambda s: s["lease_left_ms"] < 0)
+    b.start()
+    a.pause()
+    other = room.gateway(role="owner")
+    other.until(lambda s: s["backups"][1]["state"] == "seen")
+    other.ask("takeover")
+    other.in_sync(1)
+    new = stored(other, burst(other, "new", 5))
+    other.kill()
+    owner.ask("takeover")
+    owner.in_sync(1)
+    a.go_on()
+    path.open()
+    owner.in_sync(2)
+    assert a.items() == b.items() == 15
+    assert sorted(owner.drain()) == sorted(tokens[10:] + new)
