@@ -112,12 +112,26 @@ static uint64_t unconfirmed(const struct queue *q)
 	return n;
 }
 
+static uint64_t messages(const struct queue *q)
+{
+	return q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
+}
+
+/* Messages that may be in this memory only: backups that came back empty are not filled yet. */
+static uint64_t unsaved(const struct queue *q)
+{
+	return queue_is_complete(q) ? 0 : messages(q);
+}
+
 static void flush_further(struct queue *q, int64_t now_ms)
 {
 	const uint64_t left = unconfirmed(q);
 
-	if (left && now_ms < q->flush_until_ms)
+	if ((left || unsaved(q)) && now_ms < q->flush_until_ms)
 		return;
+	if (unsaved(q))
+		log_event(LOG_ERROR, NULL, "queue stops while no backup is complete", "messages=%llu effect=\"%s\"",
+			(unsigned long long)unsaved(q), "those that no Redis server holds are lost");
 	if (left)
 		log_event(LOG_WARNING, NULL, "queue stops before the backups have answered",
 			"changes=%llu deliveries_that_may_be_repeated=%llu", (unsigned long long)left,
@@ -321,7 +335,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		for (unsigned n = 0; n < BACKUP_PATHS; n++)
 			out->backups[i].paths[n] = b->paths[n].stats;
 	}
-	out->messages = q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
+	out->messages = messages(q);
 	out->bytes = q->items.bytes;
 	out->memory = queue_memory(q);
 	out->memory_max = q->conf.memory_max;

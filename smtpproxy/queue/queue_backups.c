@@ -141,7 +141,7 @@ static uint64_t complete_version(const struct queue *q)
 	return version;
 }
 
-static int is_complete(const struct queue *q)
+int queue_is_complete(const struct queue *q)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_IN_SYNC)
@@ -174,7 +174,7 @@ static int holds_more(const struct queue *q, const struct backup *b)
 {
 	const struct marker_left *ours = &q->shared.left[b->index];
 
-	if (!q->items.count || is_complete(q))
+	if (!q->items.count || queue_is_complete(q))
 		return 0;
 	if (ours->version == complete_version(q) && !strcmp(b->run_id, ours->run_id))
 		return 0;

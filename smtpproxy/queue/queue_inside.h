@@ -127,6 +127,8 @@ void queue_note_due(struct queue *q, struct queue_destination *d);
 void queue_mark(struct queue *q);
 /* The queue has all that the server number @at held under this version. */
 void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version);
+/* 1: a backup is in sync, so it has all that is in memory. */
+int queue_is_complete(const struct queue *q);
 void queue_tell_ready(struct queue *q);
 /* Claim what may be claimed; called at each sight and tick. */
 void queue_consider(struct queue *q);

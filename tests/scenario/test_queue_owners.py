@@ -751,3 +751,30 @@ def test_an_order_brings_nothing_back_from_an_own_server_that_was_left_behind(ro
     owner.in_sync(2)
     assert a.items() == b.items() == 15
     assert sorted(owner.drain()) == sorted(tokens[10:] + new)
+
+
+def test_an_orderly_stop_waits_until_a_server_that_came_back_empty_is_filled(room):
+    a, b, gateway = started(room)
+    stored(gateway, burst(gateway, "m", 20))
+    a.kill()
+    b.kill()
+    gateway.wait("unready")
+    gateway.send("stop", 30000)
+    wait_until(lambda: "is=flushing" in gateway.log.read_text(), patience(10))
+    a.start()
+    b.start()
+    assert gateway.process.wait(patience(40)) == 0
+    assert max(a.items(), b.items()) == 20
+    assert "while no backup is complete" not in gateway.log.read_text()
+
+
+def test_a_stop_tells_how_many_messages_no_server_may_hold(room):
+    a, b, gateway = started(room)
+    stored(gateway, burst(gateway, "m", 20))
+    a.kill()
+    b.kill()
+    gateway.wait("unready")
+    gateway.send("stop", 300)
+    assert gateway.process.wait(patience(20)) == 0
+    log = gateway.log.read_text()
+    assert "queue stops while no backup is complete" in log and "messages=20" in log
