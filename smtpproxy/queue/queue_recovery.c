@@ -151,6 +151,7 @@ static void begin_by_order(struct queue *q, unsigned mask)
 	log_event(LOG_WARNING, NULL, "queue goes on without a complete backup", "backups=%u cause=\"%s\"", mask,
 		"an operator ordered the takeover");
 	q->shared.epoch += EPOCHS_SKIPPED;
+	q->forgot_before_ms = queue_now_ms(q) + (int64_t)q->conf.decided_s * 1000; /* another server may know them */
 	for (unsigned i = 0; i < BACKUPS; i++)
 		forget_members(&q->backups[i].sight.marker);
 	q->recovery_ms = redis_link_clock_ms();

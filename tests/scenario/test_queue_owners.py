@@ -778,3 +778,19 @@ def test_a_stop_tells_how_many_messages_no_server_may_hold(room):
     assert gateway.process.wait(patience(20)) == 0
     log = gateway.log.read_text()
     assert "queue stops while no backup is complete" in log and "messages=20" in log
+
+
+def test_a_transaction_from_before_an_order_without_a_complete_server_is_not_denied(room):
+    """The absent server may know it."""
+    a, b, gateway = started(room, role="owner")
+    assert gateway.ask("decide", "name", "250")["result"] == 0
+    gateway.until(lambda s: a.items() == b.items() == 1)
+    gateway.kill()
+    b.pause()
+    a.kill()
+    a.start()
+    gateway = room.gateway(role="owner")
+    gateway.until(lambda s: s["backups"][0]["state"] == "seen")
+    gateway.ask("takeover")
+    gateway.in_sync(1)
+    assert gateway.ask("decided", "name")["result"] == 7  # QUEUE_FORGOTTEN
