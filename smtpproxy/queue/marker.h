@@ -18,7 +18,8 @@
  * same version, so each marker says whose it is, and this one names the gateway and the last version that it sent.
  *
  * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
- * disk.
+ * disk, unless an operator orders to go on without a complete server. Then it is read, too: nothing tells it from one
+ * that was filled and not marked yet. If it loaded an old snapshot, what was delivered since goes out again.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_MARKER_H
 #define CSSL_SMTPPROXY_QUEUE_MARKER_H

@@ -79,8 +79,8 @@ static int has_to_be_united(const struct queue *q, const struct backup *b)
 	return marker_is_apart(&m, &b->sight, b->index);
 }
 
-/* The server's own record shows that no other gateway has claimed it since. An order may have raised the epoch, but what
- * was claimed before this queue was read back may have more. */
+/* The server's own record shows that no other gateway has claimed it since. An order may have raised the epoch, but
+ * what was claimed before this queue was read back may have more. */
 static int is_ours(const struct queue *q, const struct backup *b)
 {
 	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
@@ -187,7 +187,8 @@ static void say_holds_more(const struct queue *q, const struct backup *b)
 		"backup=%u epoch=%llu items_in_memory_only=%zu effect=\"%s\"", b->index,
 		(unsigned long long)b->sight.marker.epoch, q->items.count,
 		"this gateway keeps them, and neither accepts nor delivers, until an operator orders the takeover "
-		"here, which unites both; if it ends before, they are lost");
+		"here, which unites both; if it ends before, they are lost, unless the other one read them before "
+		"the servers restarted: then this one has to end, or they are delivered again");
 }
 
 static void consider_backup(struct queue *q, struct backup *b)

@@ -148,8 +148,9 @@ static unsigned ordered_ones(struct queue *q)
  * united when it comes back: its owner's epoch should be lower then. */
 static void begin_by_order(struct queue *q, unsigned mask)
 {
-	log_event(LOG_WARNING, NULL, "queue goes on without a complete backup", "backups=%u cause=\"%s\"", mask,
-		"an operator ordered the takeover");
+	log_event(LOG_WARNING, NULL, "queue goes on without a complete backup", "backups=%u cause=\"%s\" effect=\"%s\"",
+		mask, "an operator ordered the takeover",
+		"what a server loaded from an old snapshot is delivered again");
 	q->shared.epoch += EPOCHS_SKIPPED;
 	q->forgot_before_ms = queue_now_ms(q) + (int64_t)q->conf.decided_s * 1000; /* another server may know them */
 	for (unsigned i = 0; i < BACKUPS; i++)
@@ -360,7 +361,7 @@ void queue_unite_interrupted(struct queue *q, const struct backup *b)
 	if (messages)
 		log_event(LOG_WARNING, NULL, "backup lost while its messages were read",
 			"backup=%u messages=%llu effect=\"%s\"", b->index, (unsigned long long)messages,
-			"they are delivered when it comes back, or after a restart of this gateway");
+			"they are delivered when it comes back, or at the next start, which may need an order");
 }
 
 void queue_read_end(struct queue *q, struct backup *b)
