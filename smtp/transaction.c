@@ -82,9 +82,12 @@ int smtp_tx_is_checkpoint(const struct smtp_tx *t)
 	       smtp_line_is_between(&t->server);
 }
 
+/* A chunk has its turn from its command on. While its bytes are missing, its turn is the last one. */
 int smtp_tx_end_is_due(const struct smtp_tx *t)
 {
-	for (unsigned i = 0; i < t->queue_len; i++) {
+	const unsigned under_way = t->mode == SMTP_TX_CHUNK;
+
+	for (unsigned i = 0; i + under_way < t->queue_len; i++) {
 		const unsigned turn = t->queue[(t->queue_from + i) % SMTP_TX_QUEUE_MAX].turn;
 		if (turn == SMTP_TURN_DOT || turn == SMTP_TURN_BDAT_LAST)
 			return 1;

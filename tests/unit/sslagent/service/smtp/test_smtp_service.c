@@ -358,6 +358,23 @@ START_TEST(a_verdict_is_awaited_from_the_end_of_a_mail_to_its_reply)
 }
 END_TEST
 
+/* The client is silent there, not the server. */
+START_TEST(no_verdict_is_awaited_within_a_last_chunk)
+{
+	greeted(&a);
+	client_says(&a, MAIL "\r\nRCPT TO:<b@x.example>\r\n");
+	server_says(&a, "250 m\r\n250 r\r\n");
+	client_heard(&a, "250 m\r\n");
+	client_heard(&a, "250 r\r\n");
+	client_says(&a, "BDAT 3 LAST\r\na");
+	ck_assert(!service_awaits_verdict(&a.s));
+	client_says(&a, "bc");
+	ck_assert(service_awaits_verdict(&a.s));
+	server_says(&a, "250 taken\r\n");
+	ck_assert(!service_awaits_verdict(&a.s));
+}
+END_TEST
+
 static void add(TCase *t)
 {
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -381,6 +398,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, the_next_server_of_a_client_with_helo_learns_its_address_too, 0, 2);
 	tcase_add_test(t, the_next_server_of_a_client_with_helo_may_need_no_address);
 	tcase_add_loop_test(t, a_verdict_is_awaited_from_the_end_of_a_mail_to_its_reply, 0, 2);
+	tcase_add_test(t, no_verdict_is_awaited_within_a_last_chunk);
 }
 
 int main(void)
