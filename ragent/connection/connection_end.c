@@ -247,20 +247,42 @@ static int may_await_verdict(const struct connection *c)
 	return under_way && c->current.link && connection_service(c)->silence == SERVICE_MAY_AWAIT_VERDICT;
 }
 
+/* Once for each silence, as far as a compact connection can remember it. */
+static void ask_to_end(struct connection *c)
+{
+	const uint8_t reason = END_IDLE_TIMEOUT;
+
+	if (c->busy && c->busy->asked_ms == c->active_ms)
+		return;
+	if (c->busy)
+		c->busy->asked_ms = c->active_ms;
+	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
+}
+
+/* A byte that comes meanwhile sets no deadline. So the next look is not later than any that it would have set. */
+static uint64_t next_look_ms(const struct connection *c, uint64_t left_ms)
+{
+	const struct conf_limits *limits = connection_limits(c);
+	uint64_t next_ms = limits->idle_timeout_ms;
+
+	if (c->busy && limits->doze_after_ms && limits->doze_after_ms < next_ms)
+		next_ms = limits->doze_after_ms;
+	return left_ms < next_ms ? left_ms : next_ms;
+}
+
 /* Only the agent knows whether a verdict is due. So it is asked to end the connection first, and does so unless one
  * is; behind the longer limit it is told to. */
 void connection_end_silence(struct connection *c, uint64_t silent_ms)
 {
 	const uint64_t limit_ms = verdict_limit_ms(c);
-	uint8_t reason = END_IDLE_TIMEOUT;
 
 	if (!may_await_verdict(c)) {
 		connection_send_finish(c, END_IDLE_TIMEOUT);
 	} else if (silent_ms >= limit_ms) {
 		connection_send_finish(c, END_BACKEND_TIMEOUT);
 	} else {
-		link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
-		connection_set_deadline(c, limit_ms - silent_ms);
+		ask_to_end(c);
+		connection_set_deadline(c, next_look_ms(c, limit_ms - silent_ms));
 	}
 }
 

@@ -109,6 +109,7 @@ struct busy_part {
 	uint64_t pause_began_ms;      /* since when the client waits because an owner was lost; 0: it does not wait */
 	uint64_t log_again_ms;        /* there is no memory for its log before this time; 0: there is */
 	uint64_t discard_began_ms;    /* LINGERING: since when its client still sends; 0: it does not */
+	uint64_t asked_ms;            /* the owner was asked to end the silence since then; 0: no silence */
 	uint64_t owed_end;            /* no agent holds the bytes for the client before this number any more */
 };
 

@@ -313,6 +313,28 @@ START_TEST(an_owner_that_may_await_a_verdict_is_asked_to_end_it_and_told_later)
 }
 END_TEST
 
+#define LATE                                                                                                           \
+	"    mode: sl\n    service: smtp\n    smtp: { hostname: mx.example, client_address: hidden, "                  \
+	"starttls: implicit }\n"
+
+/* end_timeout is ten minutes. */
+START_TEST(behind_a_verdict_the_next_silence_has_the_usual_limit)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1s\n", .listener = LATE });
+	connection_keep(&l, "sf", 1);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 1, FRAME_RESPONSE_BYTES);
+	free(frame_at(l.agent, FRAME_FINISH));
+	const uint64_t from_ms = now_ms();
+	server_send(&l, TLS_APPLICATION_DATA, 100, 2, FRAME_RESPONSE_BYTES);
+	struct fake_frame *f = frame_at(l.agent, FRAME_FINISH);
+	ck_assert_uint_eq(f->payload[0], END_IDLE_TIMEOUT);
+	ck_assert_uint_ge(now_ms() - from_ms, 900);
+	ck_assert_uint_lt(now_ms() - from_ms, 5000);
+	free(f);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(an_owner_that_awaits_no_verdict_ends_it_when_it_is_asked)
 {
 	dispatcher_start(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1s\n", .listener = MAIL });
@@ -406,6 +428,7 @@ int main(void)
 		an_idle_connection_gets_its_owners_goodbye,
 		an_owner_that_says_no_goodbye_is_not_waited_for,
 		an_owner_that_may_await_a_verdict_is_asked_to_end_it_and_told_later,
+		behind_a_verdict_the_next_silence_has_the_usual_limit,
 		an_owner_that_awaits_no_verdict_ends_it_when_it_is_asked,
 		an_owner_lost_before_its_goodbye_leaves_a_fin_at_a_checkpoint,
 		an_owner_lost_before_its_goodbye_leaves_a_reset_in_mid_answer,
