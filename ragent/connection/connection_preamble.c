@@ -38,6 +38,12 @@ static int is_silence(enum end_reason reason)
 	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT;
 }
 
+/* A stop lets a mail go on, so a time limit is told behind it. */
+static int was_told(const struct preamble *p, enum end_reason reason)
+{
+	return p->finishing == PREAMBLE_FINISHING && (!is_silence(reason) || p->told == reason);
+}
+
 /* The agent sends the last reply, because it knows which commands it has answered. */
 void connection_preamble_finish(struct connection *c, enum end_reason reason)
 {
@@ -48,12 +54,13 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 		connection_preamble_end(c, reason, SMTP_OWN_SHUTTING_DOWN);
 		return;
 	}
-	if (p->finishing == PREAMBLE_FINISHING) {
+	if (was_told(p, reason)) {
 		if (is_silence(reason))
 			connection_end(c, reason, END_RESET);
 		return;
 	}
 	p->finishing = PREAMBLE_FINISHING;
+	p->told = byte;
 	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
 	if (c->state == CONNECTION_PREAMBLE)
 		connection_arm_deadline(c);

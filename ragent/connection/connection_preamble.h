@@ -25,6 +25,7 @@ struct preamble {
 	uint64_t hello_ms;            /* when STARTTLS was answered and the time for the handshake began; 0: not yet */
 	uint8_t said;                 /* enum preamble_said */
 	uint8_t finishing;            /* enum preamble_finishing: whether the agent was told to end it */
+	uint8_t told;                 /* FINISHING: enum end_reason that it was told last */
 };
 enum preamble_finishing { PREAMBLE_GOES_ON, PREAMBLE_FINISHING };
 

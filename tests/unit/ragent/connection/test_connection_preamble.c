@@ -286,6 +286,55 @@ START_TEST(a_reply_in_clear_that_outlasts_a_drain_costs_a_reset)
 }
 END_TEST
 
+/* Of SLOW, but a verdict has three seconds: the idle time-out and two. */
+#define TIMED                                                                                                          \
+	"    affinity_bound: off\n    service: smtp\n    smtp: { hostname: mx.example, client_address: hidden, "       \
+	"end_timeout: 1500ms }\n"
+#define LATE "421 4.4.2 Timed out\r\n"
+
+static void agent_told(enum end_reason reason)
+{
+	struct fake_frame *f = frame_at(t.agent, FRAME_FINISH);
+
+	ck_assert_uint_eq(f->payload[0], reason);
+	free(f);
+}
+
+/* Its agent awaits a verdict, so it answers neither the stop nor the question. */
+START_TEST(mail_in_clear_at_a_draining_agent_gets_its_421_at_end_timeout)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .listener = TIMED, .limits = "  idle_timeout: 1s\n" });
+	talk_greeted();
+	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
+	wait_until(connection_only()->state == CONNECTION_RELAYED);
+	agents_drain(d.shared.agents, t.agent, DRAIN_BY_OPERATOR, connection_now_ms(connection_only()), 60000);
+	mover_look(&d.rw->home.mover);
+	agent_told(END_SHUTTING_DOWN);
+	agent_told(END_IDLE_TIMEOUT);
+	agent_told(END_BACKEND_TIMEOUT);
+	agent_says(LATE, WHOLE);
+	fake_agent_end(d.agents[t.agent], t.stream, END_BACKEND_TIMEOUT, 0);
+	client_expect(t.fd, LATE, strlen(LATE));
+	client_expect_fin(t.fd);
+	ck_assert_uint_eq(ended(END_BACKEND_TIMEOUT), 1);
+	close(t.fd);
+}
+END_TEST
+
+/* It has two seconds for that. */
+START_TEST(mail_in_clear_whose_agent_does_not_hear_the_limit_is_reset)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .listener = TIMED, .limits = "  idle_timeout: 1s\n" });
+	talk_greeted();
+	fake_agent_send(d.agents[t.agent], t.stream, FRAME_RELAYED, 0, NULL, 0);
+	agent_told(END_IDLE_TIMEOUT);
+	agent_told(END_BACKEND_TIMEOUT);
+	client_expect_reset(t.fd);
+	ck_assert_uint_eq(ended(END_BACKEND_TIMEOUT), 1);
+	close(t.fd);
+}
+END_TEST
+
 static unsigned connections_at(int agent)
 {
 	return (unsigned)agents_share(d.shared.agents, agent, AGENT_CONNECTIONS);
@@ -388,6 +437,8 @@ int main(void)
 		a_draining_agent_says_421_itself,
 		mail_in_clear_that_outlasts_a_drain_is_told_421,
 		a_reply_in_clear_that_outlasts_a_drain_costs_a_reset,
+		mail_in_clear_at_a_draining_agent_gets_its_421_at_end_timeout,
+		mail_in_clear_whose_agent_does_not_hear_the_limit_is_reset,
 		mail_in_clear_counts_where_connections_count,
 		it_goes_on_in_another_process,
 		one_without_an_agent_goes_on_in_another_process,
