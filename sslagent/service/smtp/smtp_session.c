@@ -439,7 +439,7 @@ void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t 
 		s->taken += len;
 		return;
 	}
-	if (s->stage == SMTP_TALKING && !s->waiting.first && has_room(s)) {
+	if (s->stage == SMTP_TALKING && !s->waiting.first && has_room(s) && !must_pause(s)) {
 		used = pass(s, record, 0, data, len);
 		s->taken += used;
 	}

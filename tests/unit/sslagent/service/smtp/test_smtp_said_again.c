@@ -73,6 +73,30 @@ START_TEST(behind_a_command_that_ends_a_group_the_others_wait)
 }
 END_TEST
 
+/* Nothing waited when its record came. */
+START_TEST(what_the_client_says_next_waits_for_the_end_of_a_group_too)
+{
+	greeted(&a);
+	client_says(&a, MAIL "\r\n");
+	server_says(&a, "250 m\r\n");
+	client_heard(&a, "250 m\r\n");
+	client_says(&a, "NOOP\r\n");
+	server_says(&a, "250 n\r\n");
+	client_heard(&a, "250 n\r\n");
+	resume(&b, &a, (const char *const[]){ MAIL "\r\n", "NOOP\r\n", NULL });
+	server_begins(&b, OFFERS);
+	server_heard_group(&b, named(MAIL, 2, 2), "NOOP\r\n");
+	client_says(&b, "RCPT TO:<b@x.example>\r\n");
+	server_heard(&b, "");
+	server_says(&b, "250 m\r\n");
+	server_heard(&b, "");
+	server_says(&b, "250 n\r\n");
+	server_heard(&b, "RCPT TO:<b@x.example>\r\n");
+	server_says(&b, "250 r\r\n");
+	client_heard(&b, "250 r\r\n");
+}
+END_TEST
+
 START_TEST(a_reply_of_another_class_ends_it)
 {
 	in_content(&a);
@@ -220,6 +244,7 @@ static void add(TCase *t)
 	tcase_add_test(t, what_came_to_no_end_is_said_again_under_a_new_name);
 	tcase_add_test(t, a_server_without_pipelining_hears_one_after_the_other);
 	tcase_add_test(t, behind_a_command_that_ends_a_group_the_others_wait);
+	tcase_add_test(t, what_the_client_says_next_waits_for_the_end_of_a_group_too);
 	tcase_add_test(t, a_reply_of_another_class_ends_it);
 	tcase_add_loop_test(t, a_refusal_that_the_client_has_got_is_expected_again, 0, 2);
 	tcase_add_loop_test(t, no_chunk_is_said_again_before_the_replies_in_front_of_it_were_compared, 0, 2);
