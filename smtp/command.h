@@ -18,7 +18,8 @@ enum smtp_argument {
 	ARGUMENT_CHUNK,    /* a size, perhaps LAST */
 };
 
-/* LAST: only the last one of a pipelined group may be it (RFC 2920 3.1; RFC 3207 4; RFC 4954 4). */
+/* LAST: only the last one of a pipelined group may be it (RFC 2920 3.1; RFC 3207 4; RFC 4954 4). That
+ * holds for each command of an extension that does not say otherwise. */
 enum smtp_grouping { GROUP_ANY, GROUP_LAST };
 
 /* X(verb, what it takes, grouping): with its section. The last rows are first words of HTTP: a browser may have been
@@ -38,7 +39,7 @@ enum smtp_grouping { GROUP_ANY, GROUP_LAST };
 	X(QUIT, ARGUMENT_NONE, GROUP_LAST)        /* RFC 5321 4.1.1.10 */                                              \
 	X(STARTTLS, ARGUMENT_NONE, GROUP_LAST)    /* RFC 3207 4 */                                                     \
 	X(AUTH, ARGUMENT_NEEDED, GROUP_LAST)      /* RFC 4954 4 */                                                     \
-	X(ETRN, ARGUMENT_NEEDED, GROUP_ANY)       /* RFC 1985 5 */                                                     \
+	X(ETRN, ARGUMENT_NEEDED, GROUP_LAST)      /* RFC 1985 5 */                                                     \
 	X(XCLIENT, ARGUMENT_NEEDED, GROUP_LAST)   /* Postfix XCLIENT_README */                                         \
 	X(XFORWARD, ARGUMENT_NEEDED, GROUP_ANY)   /* Postfix XFORWARD_README */                                        \
 	X(XCSSLTX, ARGUMENT_NEEDED, GROUP_LAST)   /* tx_name.h */                                                      \
