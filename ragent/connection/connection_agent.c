@@ -174,7 +174,7 @@ int connection_in_end(struct connection *c, const struct frame *f)
 	if (reason >= END_REASON_COUNT) /* a reason of a later release: it does not cost the link and all its streams */
 		reason = END_INTERNAL;
 	connection_release_current(c); /* the agent has forgotten the stream, so it needs no CLOSE */
-	if (c->state == CONNECTION_FINISHING)
+	if (c->state == CONNECTION_FINISHING && c->end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
 		reason = c->end_reason;
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
 	return 0;

@@ -335,6 +335,17 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return used;
 }
 
+static void drop_connection(struct direct *d, enum end_reason reason)
+{
+	struct connection *c = d->connection;
+
+	d->connection = NULL;
+	direct_preamble_forget(d);
+	if (c)
+		connection_forget(c, reason);
+	direct_close(d);
+}
+
 static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct direct *d = direct_of(s);
@@ -343,17 +354,11 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 		direct_preamble_fin(d);
 		return;
 	}
-	direct_preamble_forget(d);
 	if (d->state == DIRECT_SERVING && end == STREAM_EOF) {
 		connection_fin(d->connection);
 		return;
 	}
-	if (d->state == DIRECT_SERVING) {
-		struct connection *c = d->connection;
-		d->connection = NULL;
-		connection_forget(c, END_CLIENT_RESET);
-	}
-	direct_close(d);
+	drop_connection(d, END_CLIENT_RESET);
 }
 
 static void on_written(struct stream *s, size_t len)
@@ -395,11 +400,11 @@ static const struct stream_ops direct_stream_ops = {
 	.on_closed = on_closed,
 };
 
-/* It may await a verdict, and then goes on for the longer limit. */
+/* It may await a verdict, and then goes on for the longer limit. Last words that the client does not take have none. */
 static void silent_too_long(struct direct *d)
 {
 	const enum end_reason reason = d->silence == DIRECT_ASKED ? END_BACKEND_TIMEOUT : END_IDLE_TIMEOUT;
-	const uint32_t end_ms = direct_conf(d->listener)->smtp.end_timeout_ms;
+	uint32_t end_ms = direct_conf(d->listener)->smtp.end_timeout_ms;
 
 	if (d->state == DIRECT_PREAMBLE)
 		direct_preamble_finish(d, reason);
@@ -407,6 +412,8 @@ static void silent_too_long(struct direct *d)
 		connection_give_up(d->connection, reason);
 	if (reason == END_BACKEND_TIMEOUT || (d->state != DIRECT_PREAMBLE && d->state != DIRECT_SERVING))
 		return;
+	if (d->connection && connection_is_ending(d->connection))
+		end_ms = 0;
 	d->silence = DIRECT_ASKED;
 	deadline_set(d->stream.worker, &d->deadline,
 		end_ms > idle_ms(d) + ASKED_GRACE_MS ? end_ms - idle_ms(d) : ASKED_GRACE_MS);
@@ -570,23 +577,12 @@ uint32_t direct_lingering(const struct carrier_home *home)
 	return n;
 }
 
-static void drop_connection(struct direct *d)
-{
-	struct connection *c = d->connection;
-
-	d->connection = NULL;
-	direct_preamble_forget(d);
-	if (c)
-		connection_forget(c, END_SHUTTING_DOWN);
-	direct_close(d);
-}
-
 void direct_close_all(struct carrier_home *home)
 {
 	direct_stop_accepting(home);
 	for (struct direct_listener *l = home->directs; l; l = l->next) {
 		for (struct direct *d = l->first; d; d = d->next)
-			drop_connection(d);
+			drop_connection(d, END_SHUTTING_DOWN);
 	}
 }
 

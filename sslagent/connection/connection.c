@@ -518,6 +518,11 @@ int connection_is_handshaking(const struct connection *c)
 	return c->state == CONNECTION_HANDSHAKING || c->state == CONNECTION_PARKED;
 }
 
+int connection_is_ending(const struct connection *c)
+{
+	return c->state == CONNECTION_ENDING;
+}
+
 int connection_is_frozen(const struct connection *c)
 {
 	return c->state == CONNECTION_FROZEN;

@@ -194,7 +194,8 @@ void connection_forget(struct connection *c, enum end_reason reason);
 void connection_superseded(void *ctx, const struct connection_id *id, uint16_t of);
 
 /* End it now, whatever its state: with close_notify at a checkpoint, else with the alert. A frozen one is not ended
- * here, because another agent may own it. */
+ * here, because another agent may own it. END_IDLE_TIMEOUT: unless it awaits a verdict. END_BACKEND_TIMEOUT: also
+ * without its last words, if the client has not taken them since END_IDLE_TIMEOUT. */
 void connection_give_up(struct connection *c, enum end_reason reason);
 
 /* Bytes of records that wait to be opened. Above a window the carrier stops reading. */
@@ -202,6 +203,8 @@ size_t connection_waiting(const struct connection *c);
 /* 1: there was a request, and all requests are answered. */
 int connection_is_idle(const struct connection *c);
 int connection_is_handshaking(const struct connection *c);
+/* 1: it ends as soon as the client takes its last words. */
+int connection_is_ending(const struct connection *c);
 /* 1: it was handed off, and lasts until its successor has adopted it. */
 int connection_is_frozen(const struct connection *c);
 const char *connection_state_name(enum connection_state state);

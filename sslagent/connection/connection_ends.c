@@ -185,6 +185,14 @@ void connection_finish_early(struct connection *c, struct connection_event *e)
 		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, e->reason);
 }
 
+/* The carrier comes again because of the same silence. Nobody awaits a verdict here: the client does not take its last
+ * words. Otherwise it ends already. */
+void connection_cut_last_words(struct connection *c, struct connection_event *e)
+{
+	if (e->reason == END_BACKEND_TIMEOUT)
+		connection_end(c, END_IDLE_TIMEOUT, CARRIER_ABORT);
+}
+
 /* --- both sides are done --- */
 
 void connection_finish_if_over(struct connection *c)

@@ -118,7 +118,7 @@ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_CO
 		[CONNECTION_RECOVERING] = CLOSES(connection_finish_early, "its carrier or this agent wants it"),
 		[CONNECTION_PASSING] = CLOSES(connection_finish_passing, "its carrier or this agent wants it"),
 		[CONNECTION_SETTLING] = CLOSES(connection_finish_early, "its carrier or this agent wants it"),
-		[CONNECTION_ENDING] = IGNORES("it ends already"),
+		[CONNECTION_ENDING] = DOES(connection_cut_last_words),
 		[CONNECTION_ENDED] = OVER,
 	},
 	/* The client or the link is gone, or the successor has adopted. */

@@ -112,6 +112,7 @@ connection_reaction connection_backend_took; /* and both ways go on */
 connection_reaction connection_keep_tail; /* until records before it are opened */
 connection_reaction connection_take_tail_served;
 connection_reaction connection_finish_early;
+connection_reaction connection_cut_last_words;
 connection_reaction connection_lose_backend;
 connection_reaction connection_drop_backend;
 connection_reaction connection_words_were_read;

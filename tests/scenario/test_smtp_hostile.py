@@ -170,6 +170,33 @@ def test_mail_in_clear_that_falls_silent_gets_421(mail):
     assert [mail.ended(reason) for reason in ("idle_timeout", "backend_timeout")] == [before[0] + len(places) - 1, before[1] + 1]
 
 
+def reads_nothing(client):
+    """It says commands until nobody takes more."""
+    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.sock.settimeout(1)
+    with contextlib.suppress(TimeoutError):
+        while True:
+            client.send("NOOP\r\n" * 1000)
+
+
+def was_reset(client):
+    """Without a read."""
+    poll = select.poll()
+    poll.register(client.sock, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(patience(20) * 1000))
+
+
+def test_a_client_that_takes_no_reply_is_reset(mail):
+    """Its 421 waits behind the replies. RAgent hears of the silence only, so it gives the agent end_timeout."""
+    before = [mail.ended(reason) for reason in ("idle_timeout", "backend_timeout")]
+    with mail.receiver():
+        for door in doors(mail):
+            with mail.secured(door) as client:
+                reads_nothing(client)
+                assert was_reset(client), door
+    assert [mail.ended(reason) for reason in ("idle_timeout", "backend_timeout")] == [before[0] + 1, before[1]]
+
+
 def waits_for_a_verdict(client):
     """At most SIZE bytes before the end of the mail; its reply is due."""
     client.send(ENVELOPE + "DATA\r\n")

@@ -313,6 +313,23 @@ START_TEST(an_owner_that_may_await_a_verdict_is_asked_to_end_it_and_told_later)
 }
 END_TEST
 
+START_TEST(an_owner_may_say_that_the_client_was_silent)
+{
+	dispatcher_start(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1s\n", .listener = MAIL });
+	connection_keep(&l, "sf", 1);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 1, FRAME_RESPONSE_BYTES);
+	free(frame_at(l.agent, FRAME_FINISH));
+	struct fake_frame *f = frame_at(l.agent, FRAME_FINISH);
+	ck_assert_uint_eq(f->payload[0], END_BACKEND_TIMEOUT);
+	free(f);
+	fake_agent_end(d.agents[l.agent], l.stream, END_IDLE_TIMEOUT, FRAME_ABORT);
+	client_expect_reset(l.fd);
+	ck_assert_uint_eq(ended(END_IDLE_TIMEOUT), 1);
+	ck_assert_uint_eq(ended(END_BACKEND_TIMEOUT), 0);
+	close(l.fd);
+}
+END_TEST
+
 #define LATE                                                                                                           \
 	"    mode: sl\n    service: smtp\n    smtp: { hostname: mx.example, client_address: hidden, "                  \
 	"starttls: implicit }\n"
@@ -428,6 +445,7 @@ int main(void)
 		an_idle_connection_gets_its_owners_goodbye,
 		an_owner_that_says_no_goodbye_is_not_waited_for,
 		an_owner_that_may_await_a_verdict_is_asked_to_end_it_and_told_later,
+		an_owner_may_say_that_the_client_was_silent,
 		behind_a_verdict_the_next_silence_has_the_usual_limit,
 		an_owner_that_awaits_no_verdict_ends_it_when_it_is_asked,
 		an_owner_lost_before_its_goodbye_leaves_a_fin_at_a_checkpoint,

@@ -154,6 +154,23 @@ START_TEST(a_backend_that_ends_while_the_last_words_wait_changes_nothing)
 }
 END_TEST
 
+/* The client is at fault then, not the backend. */
+START_TEST(last_words_that_are_never_taken_are_cut_off_at_the_longer_limit)
+{
+	converse(TLS13);
+	manners.commits = COMMITS_HELD;
+	say_key_update(1);
+	carry_until(r.position.write_generation == 1);
+	connection_give_up(fake_owner(&r), END_IDLE_TIMEOUT);
+	ck_assert(connection_is_ending(fake_owner(&r)));
+	connection_give_up(fake_owner(&r), END_SHUTTING_DOWN);
+	carry_on();
+	ck_assert_uint_eq(fake_said(&r, FRAME_END), 0);
+	connection_give_up(fake_owner(&r), END_BACKEND_TIMEOUT);
+	expect_end(END_IDLE_TIMEOUT, CARRIER_ABORT);
+}
+END_TEST
+
 START_TEST(the_backends_fin_waits_for_the_commit_of_a_key_update)
 {
 	converse(TLS13);
@@ -529,6 +546,7 @@ int main(void)
 		{ an_http_client_that_closes_at_a_checkpoint_gets_close_notify, 2 },
 		{ what_the_client_said_reaches_a_backend_that_has_ended_its_side, 2 },
 		{ a_backend_that_ends_while_the_last_words_wait_changes_nothing, 0 },
+		{ last_words_that_are_never_taken_are_cut_off_at_the_longer_limit, 0 },
 		{ the_backends_fin_waits_for_the_commit_of_a_key_update, 0 },
 		{ a_request_answered_early_keeps_its_backend, 0 },
 		{ records_behind_close_notify_are_ignored, 0 },
