@@ -562,10 +562,13 @@ void smtp_session_at_checkpoint(struct smtp_session *s)
 	drop_buffer(&s->reply, &s->reply_len, &s->reply_cap);
 }
 
-/* After a loss, what becomes of the open mail is not known before the new server is asked, or has got it again. */
+/* After a loss, what became of a mail whose end was passed on is not known before the new server is asked. No server
+ * has a mail that is repeated. */
 int smtp_session_awaits_verdict(const struct smtp_session *s)
 {
-	return s->stage != SMTP_OVER && (s->past || (s->relay && smtp_tx_end_is_due(&s->relay->tx)));
+	const int is_asked = s->past && s->past->how != SMTP_REPEATS;
+
+	return s->stage != SMTP_OVER && (is_asked || (s->relay && smtp_tx_end_is_due(&s->relay->tx)));
 }
 
 enum service_place smtp_session_place(const struct smtp_session *s)

@@ -375,6 +375,24 @@ START_TEST(no_verdict_is_awaited_within_a_last_chunk)
 }
 END_TEST
 
+/* The lost owner may have given a server the end of a mail, or has surely not. */
+START_TEST(after_a_loss_a_verdict_is_awaited_if_a_server_may_have_the_whole_mail)
+{
+	static const char *const said[][5] = {
+		{ MAIL "\r\n", "RCPT TO:<b@x.example>\r\nDATA\r\n", "hello\r\n", NULL },
+		{ MAIL "\r\n", "RCPT TO:<b@x.example>\r\nDATA\r\n", "hello\r\n", ".\r\n", NULL },
+	};
+
+	in_content(&a);
+	if (_i)
+		client_says(&a, ".\r\n");
+	resume(&b, &a, said[_i]);
+	ck_assert_int_eq(service_awaits_verdict(&b.s), _i);
+	server_begins(&b, OFFERS);
+	ck_assert_int_eq(service_awaits_verdict(&b.s), _i);
+}
+END_TEST
+
 static void add(TCase *t)
 {
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -399,6 +417,7 @@ static void add(TCase *t)
 	tcase_add_test(t, the_next_server_of_a_client_with_helo_may_need_no_address);
 	tcase_add_loop_test(t, a_verdict_is_awaited_from_the_end_of_a_mail_to_its_reply, 0, 2);
 	tcase_add_test(t, no_verdict_is_awaited_within_a_last_chunk);
+	tcase_add_loop_test(t, after_a_loss_a_verdict_is_awaited_if_a_server_may_have_the_whole_mail, 0, 2);
 }
 
 int main(void)
