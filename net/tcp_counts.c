@@ -76,14 +76,14 @@ static int is_same(const struct tcp_info *a, const struct tcp_info *b)
 }
 
 /* Of the kernel, which is the same for all processes and threads. */
-static enum { NOT_LOOKED_AT, RIGHT, WRONG } kernel;
+static int counts_wrong;
 
 int tcp_counts_get(int fd, struct tcp_counts *out)
 {
 	struct tcp_info before, after;
 	int unread, unsent;
 
-	if (kernel == WRONG)
+	if (counts_wrong)
 		return CSSL_E_SYSTEM;
 	for (unsigned i = 0; i < ATTEMPTS; i++) {
 		if (get_info(fd, &before) < 0 || ioctl(fd, SIOCINQ, &unread) < 0 || ioctl(fd, SIOCOUTQ, &unsent) < 0 ||
@@ -142,7 +142,6 @@ int tcp_counts_hold(void)
 	for (unsigned i = 0; i < 2; i++)
 		if (ends[i] >= 0)
 			close(ends[i]);
-	if (r >= 0)
-		kernel = r ? RIGHT : WRONG;
+	counts_wrong = r == 0;
 	return r;
 }

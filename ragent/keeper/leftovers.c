@@ -288,7 +288,10 @@ static void sort_saved(struct leftovers *l, const struct notes *n, struct table_
 		l->saved++;
 		return;
 	}
-	*(table_slot_is_restored(s) ? &l->given_up : &l->outdated) += 1;
+	if (table_slot_is_restored(s))
+		l->given_up++;
+	else
+		l->outdated++;
 	table_slot_to(s, SLOT_VOID);
 	end_by_reset(l, n, fd);
 }

@@ -753,12 +753,18 @@ def test_an_order_brings_nothing_back_from_an_own_server_that_was_left_behind(ro
     assert sorted(owner.drain()) == sorted(tokens[10:] + new)
 
 
-def test_an_orderly_stop_waits_until_a_server_that_came_back_empty_is_filled(room):
+def with_mail_in_memory_only(room):
+    """Twenty messages with a 250, whose servers are gone."""
     a, b, gateway = started(room)
     stored(gateway, burst(gateway, "m", 20))
     a.kill()
     b.kill()
     gateway.wait("unready")
+    return a, b, gateway
+
+
+def test_an_orderly_stop_waits_until_a_server_that_came_back_empty_is_filled(room):
+    a, b, gateway = with_mail_in_memory_only(room)
     gateway.send("stop", 30000)
     wait_until(lambda: "is=flushing" in gateway.log.read_text(), patience(10))
     a.start()
@@ -769,11 +775,7 @@ def test_an_orderly_stop_waits_until_a_server_that_came_back_empty_is_filled(roo
 
 
 def test_a_stop_tells_how_many_messages_no_server_may_hold(room):
-    a, b, gateway = started(room)
-    stored(gateway, burst(gateway, "m", 20))
-    a.kill()
-    b.kill()
-    gateway.wait("unready")
+    *_, gateway = with_mail_in_memory_only(room)
     gateway.send("stop", 300)
     assert gateway.process.wait(patience(20)) == 0
     log = gateway.log.read_text()

@@ -56,6 +56,15 @@ static int keep(int (*live)(void *ctx, enum keeper_life life))
 	return keep_with(live, nothing_to_settle);
 }
 
+/* With the exit status that its last child returned. */
+static void keep_must_end(int (*live)(void *ctx, enum keeper_life life), int expected)
+{
+	const int status = keep(live);
+
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), expected);
+}
+
 static void make_notes(void)
 {
 	notes = notes_create(THREADS, 1);

@@ -22,10 +22,7 @@ static int die_then_end_in_order(void *ctx, enum keeper_life life)
 
 START_TEST(a_death_is_followed_by_the_next_life)
 {
-	int status = keep(die_then_end_in_order);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 7);
+	keep_must_end(die_then_end_in_order, 7);
 	ck_assert_uint_eq(notes->shared->deaths[DEATH_KILLED], 1);
 	ck_assert_uint_eq(notes_deaths(notes), 1);
 	ck_assert_uint_gt(notes->shared->died_ns, 0);
@@ -239,10 +236,7 @@ static int scribble_into_the_notes(void *ctx, enum keeper_life life)
 
 START_TEST(a_child_that_scribbles_into_the_notes_does_the_keeper_no_harm)
 {
-	int status = keep(scribble_into_the_notes);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 8);
+	keep_must_end(scribble_into_the_notes, 8);
 }
 END_TEST
 
@@ -264,10 +258,7 @@ static int crash_in_a_worker(void *ctx, enum keeper_life life)
 
 START_TEST(only_the_connection_of_the_thread_that_crashed_is_blamed)
 {
-	int status = keep(crash_in_a_worker);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 9);
+	keep_must_end(crash_in_a_worker, 9);
 }
 END_TEST
 
@@ -295,10 +286,7 @@ static int ask_to_stop(void *ctx, enum keeper_life life)
 
 START_TEST(a_signal_to_the_keeper_goes_to_its_child)
 {
-	int status = keep(ask_to_stop);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 5);
+	keep_must_end(ask_to_stop, 5);
 	ck_assert_uint_eq(notes_deaths(notes), 0);
 }
 END_TEST
@@ -317,10 +305,7 @@ static int get_a_signal_early(void *ctx, enum keeper_life life)
 
 START_TEST(a_signal_waits_until_the_child_can_handle_it)
 {
-	int status = keep(get_a_signal_early);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 6);
+	keep_must_end(get_a_signal_early, 6);
 }
 END_TEST
 

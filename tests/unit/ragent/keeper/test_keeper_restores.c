@@ -21,10 +21,7 @@ static int die_restoring(void *ctx, enum keeper_life life)
 
 START_TEST(deaths_before_a_next_life_serves_are_counted_until_one_serves)
 {
-	int status = keep(die_restoring);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 11);
+	keep_must_end(die_restoring, 11);
 }
 END_TEST
 
@@ -65,10 +62,7 @@ static int crash_in_the_main_thread(void *ctx, enum keeper_life life)
 
 START_TEST(a_crash_of_the_main_thread_says_nothing_of_what_was_restored)
 {
-	int status = keep(crash_in_the_main_thread);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 14);
+	keep_must_end(crash_in_the_main_thread, 14);
 }
 END_TEST
 
@@ -87,10 +81,7 @@ static int hang_when_all_is_restored(void *ctx, enum keeper_life life)
 
 START_TEST(so_do_hangs)
 {
-	int status = keep(hang_when_all_is_restored);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 13);
+	keep_must_end(hang_when_all_is_restored, 13);
 }
 END_TEST
 
@@ -126,10 +117,7 @@ static int fail_to_start_then_tell(void *ctx, enum keeper_life life)
 
 START_TEST(a_life_that_cannot_start_says_nothing_of_what_it_restores)
 {
-	int status = keep(fail_to_start_then_tell);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 12);
+	keep_must_end(fail_to_start_then_tell, 12);
 }
 END_TEST
 
@@ -195,19 +183,13 @@ static int crash_unseen_while_restoring(void *ctx, enum keeper_life life)
 
 START_TEST(a_crash_on_bytes_of_a_client_says_nothing_of_what_is_restored)
 {
-	int status = keep(crash_on_a_client_while_restoring);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 10);
+	keep_must_end(crash_on_a_client_while_restoring, 10);
 }
 END_TEST
 
 START_TEST(such_a_crash_says_nothing_of_it_without_its_thread)
 {
-	int status = keep(crash_unseen_while_restoring);
-
-	ck_assert(WIFEXITED(status));
-	ck_assert_int_eq(WEXITSTATUS(status), 10);
+	keep_must_end(crash_unseen_while_restoring, 10);
 }
 END_TEST
 
