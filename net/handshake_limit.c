@@ -22,6 +22,7 @@ struct handshake_source {
 	struct handshake_source *after, *before; /* with the same number of handshakes, the oldest first */
 	struct handshake_place *oldest, *newest;
 	uint32_t count, most;
+	uint32_t number;
 	uint8_t key[SOURCE_KEY_LEN];
 };
 
@@ -32,6 +33,7 @@ struct by_count {
 struct handshake_limit {
 	uint32_t total, per_source; /* 0: none */
 	uint32_t count, highest;    /* highest: the largest number that any source has */
+	uint32_t sources_made;
 	size_t bucket_count, row_count;
 	struct handshake_source **buckets;
 	struct by_count *rows; /* one row for each number; the last row also has all larger ones */
@@ -68,6 +70,11 @@ void handshake_limit_destroy(struct handshake_limit *l)
 	free(l->buckets);
 	free(l->rows);
 	free(l);
+}
+
+uint32_t handshake_place_source(const struct handshake_place *p)
+{
+	return p->source->number;
 }
 
 uint32_t handshake_limit_count(const struct handshake_limit *l)
@@ -159,6 +166,7 @@ static struct handshake_source *source_of(struct handshake_limit *l, const struc
 		return NULL;
 	memcpy(s->key, key, sizeof s->key);
 	s->most = share_of(l, from);
+	s->number = l->sources_made++;
 	*at = s;
 	enter_row(l, s);
 	return s;

@@ -40,6 +40,9 @@ int handshake_limit_bring(
 /* Does nothing if @p has no place. */
 void handshake_limit_leave(struct handshake_limit *l, struct handshake_place *p);
 
+/* A number of the source of @p, which has a place: sources get consecutive ones when their first handshake begins. */
+uint32_t handshake_place_source(const struct handshake_place *p);
+
 uint32_t handshake_limit_count(const struct handshake_limit *l);
 
 #endif

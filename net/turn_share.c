@@ -1,8 +1,9 @@
-/* turn_share.c: the line moves on in the second pass over the work at a turn's end. The first pass sends the output
+/* turn_share.c: the lines move on in the second pass over the work at a turn's end. The first pass sends the output
  * of this turn.
  */
 #include "net/turn_share.h"
 
+#include <assert.h>
 #include <sched.h>
 
 #include "net/container_of.h"
@@ -22,16 +23,27 @@ static int has_time(const struct turn_share *t)
 	return t->worked_ns < (worker_now_ms(t->worker) < t->small_until_ms ? t->small_ns : t->large_ns);
 }
 
+static_assert(TURN_SHARE_LINES == 32, "a bit of .waiting for each");
+
+/* The next line behind the one that was served last. Somebody waits. */
+static struct turn_waiter *next_waiter(struct turn_share *t)
+{
+	const uint32_t behind = t->waiting & ~(((uint32_t)2 << t->served) - 1);
+
+	t->served = (uint32_t)__builtin_ctz(behind ? behind : t->waiting);
+	return t->lines[t->served].first;
+}
+
 static void work(struct turn_share *t)
 {
-	t->line = TURN_SHARE_WORKS;
-	while (t->first && has_time(t)) {
-		struct turn_waiter *waiter = t->first;
+	t->state = TURN_SHARE_WORKS;
+	while (t->waiting && has_time(t)) {
+		struct turn_waiter *waiter = next_waiter(t);
 
 		turn_share_leave(t, waiter);
 		t->go_on(waiter->holder);
 	}
-	t->line = TURN_SHARE_RESTS;
+	t->state = TURN_SHARE_RESTS;
 }
 
 /* On a busy processor: let the processes run that exchange records with this thread. A turn's end has several passes.
@@ -51,11 +63,11 @@ static void on_turn_end(struct turn_end *end)
 	begin_turn(t);
 	if (t->flushed == t->turn) {
 		work(t);
-		if (t->first)
+		if (t->waiting)
 			yield_once(t);
 	}
 	t->flushed = t->turn;
-	if (t->first)
+	if (t->waiting)
 		worker_at_turn_end(t->worker, end);
 }
 
@@ -65,7 +77,8 @@ void turn_share_init(
 	*t = (struct turn_share){
 		.worker = w, .small_ns = small_ns, .large_ns = large_ns, .go_on = go_on, .at_turn_end.fn = on_turn_end
 	};
-	t->last = &t->first;
+	for (unsigned i = 0; i < TURN_SHARE_LINES; i++)
+		t->lines[i].last = &t->lines[i].first;
 }
 
 void turn_share_others_came(struct turn_share *t)
@@ -79,7 +92,7 @@ int turn_share_is_free(struct turn_share *t)
 	if (!t->worker)
 		return 1;
 	begin_turn(t);
-	return has_time(t) && (!t->first || t->line == TURN_SHARE_WORKS);
+	return has_time(t) && (!t->waiting || t->state == TURN_SHARE_WORKS);
 }
 
 void turn_share_worked(struct turn_share *t, uint64_t ns)
@@ -87,25 +100,33 @@ void turn_share_worked(struct turn_share *t, uint64_t ns)
 	t->worked_ns += ns;
 }
 
-void turn_share_enter(struct turn_share *t, struct turn_waiter *waiter, void *holder)
+void turn_share_enter(struct turn_share *t, struct turn_waiter *waiter, uint32_t source, void *holder)
 {
+	const uint32_t number = source % TURN_SHARE_LINES;
+	struct turn_line *line = &t->lines[number];
+
 	if (waiter->prev)
 		return;
-	*waiter = (struct turn_waiter){ .prev = t->last, .holder = holder };
-	*t->last = waiter;
-	t->last = &waiter->next;
+	*waiter = (struct turn_waiter){ .prev = line->last, .holder = holder, .line = number };
+	*line->last = waiter;
+	line->last = &waiter->next;
+	t->waiting |= (uint32_t)1 << number;
 	worker_at_turn_end(t->worker, &t->at_turn_end);
 }
 
 void turn_share_leave(struct turn_share *t, struct turn_waiter *waiter)
 {
+	struct turn_line *line = &t->lines[waiter->line];
+
 	if (!waiter->prev)
 		return;
 	*waiter->prev = waiter->next;
 	if (waiter->next)
 		waiter->next->prev = waiter->prev;
 	else
-		t->last = waiter->prev;
+		line->last = waiter->prev;
+	if (!line->first)
+		t->waiting &= ~((uint32_t)1 << waiter->line);
 	waiter->next = NULL;
 	waiter->prev = NULL;
 }

@@ -386,7 +386,8 @@ static int waits_for_its_turn(struct connection *c)
 
 	if (turn_share_is_free(share))
 		return 0;
-	turn_share_enter(share, handshake_waiter(c->handshake), c);
+	turn_share_enter(
+		share, handshake_waiter(c->handshake), handshake_place_source(handshake_place(c->handshake)), c);
 	return 1;
 }
 

@@ -49,7 +49,7 @@ static void set_up(void)
 static void enter_all(void)
 {
 	for (unsigned i = 0; i < JOBS; i++)
-		turn_share_enter(&share, &jobs[i].waiter, &jobs[i]);
+		turn_share_enter(&share, &jobs[i].waiter, 0, &jobs[i]);
 }
 
 START_TEST(work_is_free_until_the_turn_has_its_share)
@@ -84,7 +84,7 @@ END_TEST
 START_TEST(no_work_passes_those_who_wait)
 {
 	set_up();
-	turn_share_enter(&share, &jobs[0].waiter, &jobs[0]);
+	turn_share_enter(&share, &jobs[0].waiter, 0, &jobs[0]);
 	ck_assert(!turn_share_is_free(&share));
 	wait_until(worked == 1);
 	const uint32_t now = worker_turn(w);
@@ -105,6 +105,22 @@ START_TEST(each_turn_does_its_share_in_the_order_of_arrival)
 }
 END_TEST
 
+START_TEST(sources_are_worked_on_in_turn)
+{
+	set_up();
+	for (unsigned i = 0; i < JOBS - 2; i++)
+		turn_share_enter(&share, &jobs[i].waiter, TURN_SHARE_LINES - 1, &jobs[i]);
+	turn_share_enter(&share, &jobs[JOBS - 2].waiter, 0, &jobs[JOBS - 2]);
+	turn_share_enter(&share, &jobs[JOBS - 1].waiter, 5, &jobs[JOBS - 1]);
+	wait_until(worked == JOBS);
+	ck_assert_uint_eq(jobs[JOBS - 1].place, 1);
+	ck_assert_uint_eq(jobs[0].place, 2);
+	ck_assert_uint_eq(jobs[JOBS - 2].place, 3);
+	for (unsigned i = 1; i < JOBS - 2; i++)
+		ck_assert_uint_eq(jobs[i].place, 3 + i);
+}
+END_TEST
+
 START_TEST(a_turn_gives_the_processor_away_once_and_only_while_some_wait)
 {
 	set_up();
@@ -112,7 +128,7 @@ START_TEST(a_turn_gives_the_processor_away_once_and_only_while_some_wait)
 	enter_all();
 	wait_until(worked == JOBS);
 	ck_assert_uint_eq(yields, JOBS - 1);
-	turn_share_enter(&share, &jobs[0].waiter, &jobs[0]);
+	turn_share_enter(&share, &jobs[0].waiter, 0, &jobs[0]);
 	wait_until(worked == JOBS + 1);
 	ck_assert_uint_eq(yields, JOBS - 1);
 }
@@ -134,7 +150,7 @@ START_TEST(one_that_waits_keeps_its_place)
 {
 	set_up();
 	enter_all();
-	turn_share_enter(&share, &jobs[0].waiter, &jobs[0]);
+	turn_share_enter(&share, &jobs[0].waiter, 0, &jobs[0]);
 	wait_until(worked == JOBS);
 	ck_assert_uint_eq(jobs[0].place, 1);
 }
@@ -149,7 +165,7 @@ START_TEST(one_that_left_is_not_worked_on)
 	turn_share_leave(&share, &jobs[JOBS - 1].waiter);
 	turn_share_leave(&share, &jobs[JOBS - 1].waiter);
 	ck_assert(!turn_waiter_waits(&jobs[4].waiter) && turn_waiter_waits(&jobs[5].waiter));
-	turn_share_enter(&share, &jobs[4].waiter, &jobs[4]);
+	turn_share_enter(&share, &jobs[4].waiter, 0, &jobs[4]);
 	wait_until(worked == JOBS - 2);
 	ck_assert_uint_eq(jobs[0].turn, 0);
 	ck_assert_uint_eq(jobs[JOBS - 1].turn, 0);
@@ -194,6 +210,7 @@ int main(void)
 		the_share_is_large_while_nobody_else_has_work,
 		no_work_passes_those_who_wait,
 		each_turn_does_its_share_in_the_order_of_arrival,
+		sources_are_worked_on_in_turn,
 		a_turn_gives_the_processor_away_once_and_only_while_some_wait,
 		short_work_shares_a_turn,
 		one_that_waits_keeps_its_place,
