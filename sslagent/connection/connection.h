@@ -36,6 +36,7 @@ struct backend;
 struct connection_pass;
 struct connection_settling;
 struct connection_recovery;
+struct connection_head;
 
 #define CONNECTION_STATES(X)                                                                                           \
 	X(HANDSHAKING)                                                                                                 \
@@ -146,7 +147,7 @@ struct connection {
 	uint32_t handshake_ns;         /* time that the handshake took */
 	uint64_t client_records;       /* opened, or used by the handshake */
 	uint64_t record_bytes;         /* bytes of these */
-	uint64_t to_backend;           /* bytes given to the backend so far */
+	uint64_t to_backend;           /* bytes given to the backend so far, or kept in @head for it */
 	uint64_t written;              /* bytes of these that its socket has taken */
 	struct consumed_mark awaited;  /* the next mark that @written will reach */
 	struct consumed_mark newest;   /* the point up to which records are opened */
@@ -159,6 +160,7 @@ struct connection {
 	struct connection_pass *pass;         /* PASSING */
 	struct connection_settling *settling; /* SETTLING */
 	struct connection_recovery *recovery; /* RECOVERING */
+	struct connection_head *head;         /* OWNER, RECOVERING: an incomplete head, and no backend yet */
 };
 
 /* OPEN. @carrier calls the connection until it has ended. Valid endpoints are copied. NULL: out of memory. */

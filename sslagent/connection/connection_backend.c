@@ -1,6 +1,6 @@
-/* connection_backend.c: a connection's conversation with its backend. It begins with the first byte for the backend,
- * and with a PROXY header if the cluster file says so. At checkpoints it goes back to the pool. For a move it is
- * described and restored.
+/* connection_backend.c: a connection's conversation with its backend. It begins when a request's head is complete,
+ * or with the first byte if the service follows no requests; and with a PROXY header if the cluster file says so. At
+ * checkpoints it goes back to the pool. For a move it is described and restored.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,13 +92,11 @@ static int shares_backend(const struct connection *c, const struct conf_backend 
 	       service_traits[c->service.kind].sharing == SERVICE_SHARES_BACKENDS;
 }
 
-int connection_ensure_backend(struct connection *c)
+/* From the pool, or a new one. */
+static int get_backend(struct connection *c)
 {
-	const struct conf_backend *conf;
+	const struct conf_backend *conf = conf_of(c);
 
-	if (c->backend)
-		return 0;
-	conf = conf_of(c);
 	c->backend = shares_backend(c, conf)
 			     ? backend_pool_get(c->home->backends, conf, (enum conf_service)c->service.kind)
 			     : NULL;
@@ -114,6 +112,28 @@ int connection_ensure_backend(struct connection *c)
 		return CSSL_E_SYSTEM;
 	count(COUNT_BACKEND_CONNECTS);
 	return service_stands_between(&c->service) ? service_backend_begins(&c->service) : 0;
+}
+
+int connection_ensure_backend(struct connection *c)
+{
+	if (c->backend)
+		return 0;
+	int r = get_backend(c);
+	return r < 0 ? r : connection_give_head(c);
+}
+
+int connection_write_to_backend(struct connection *c, const uint8_t *data, size_t len)
+{
+	const int waits = connection_head_waits(c);
+	int r = waits ? connection_keep_head(c, data, len) : connection_ensure_backend(c);
+
+	if (r < 0)
+		return r;
+	c->to_backend += len;
+	if (waits)
+		return 0;
+	count_by(COUNT_BYTES_TO_BACKEND, len);
+	return backend_write(c->backend, data, len);
 }
 
 void connection_release_backend(struct connection *c, enum end_reason reason)

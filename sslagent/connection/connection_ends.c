@@ -126,6 +126,7 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 	connection_to(c, CONNECTION_ENDING);
 	connection_drop_settling(c);
 	connection_drop_recovery(c);
+	connection_drop_head(c);
 	c->last_words = (uint8_t)words;
 	c->end_reason = (uint8_t)reason;
 	connection_say_last_words(c);
@@ -175,6 +176,12 @@ static int has_longer(const struct connection *c, enum end_reason reason)
 	return reason == END_IDLE_TIMEOUT && service_stands_between(&c->service) && service_awaits_verdict(&c->service);
 }
 
+/* Is an end now one in order? */
+static int cuts_nothing(const struct connection *c)
+{
+	return connection_at_checkpoint(c) || connection_only_blank_waits(c);
+}
+
 void connection_finish_early(struct connection *c, struct connection_event *e)
 {
 	if (has_longer(c, e->reason))
@@ -182,7 +189,7 @@ void connection_finish_early(struct connection *c, struct connection_event *e)
 	if (service_stands_between(&c->service))
 		part(c, e->reason);
 	else
-		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, e->reason);
+		connection_finish(c, cuts_nothing(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, e->reason);
 }
 
 /* The carrier comes again because of the same silence. Nobody awaits a verdict here: the client does not take its last
@@ -213,6 +220,8 @@ void connection_close_towards_backend(struct connection *c)
 	c->from_client = HALF_CLOSED;
 	if (service_stands_between(&c->service))
 		connection_step_between(c);
+	else if (c->head && !connection_only_blank_waits(c) && connection_ensure_backend(c) < 0)
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
 	else if (c->backend)
 		backend_shutdown(c->backend);
 	connection_finish_if_over(c);
@@ -233,7 +242,7 @@ static void client_went(struct connection *c)
 {
 	if (c->from_client == HALF_CLOSED)
 		return;
-	if (connection_at_checkpoint(c))
+	if (cuts_nothing(c))
 		connection_end(c, END_DONE, CARRIER_ORDERLY);
 	else
 		connection_finish(c, LAST_INTERNAL_ERROR, END_CLIENT_CLOSED);

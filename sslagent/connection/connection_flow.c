@@ -297,11 +297,7 @@ ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, 
 		connection_part(c, parting);
 	if (parting != SERVICE_STAYS || service_is_stranded(&c->service))
 		return (ptrdiff_t)len;
-	if (connection_ensure_backend(c) < 0)
-		return CSSL_E_SYSTEM;
-	c->to_backend += fresh;
-	count_by(COUNT_BYTES_TO_BACKEND, fresh);
-	int r = backend_write(c->backend, data, fresh);
+	int r = connection_write_to_backend(c, data, fresh);
 	fault_at("request.given", NULL, NULL);
 	return r < 0 ? r : (ptrdiff_t)(skip + fresh);
 }
@@ -366,6 +362,8 @@ static void opened(struct connection *c)
 		return;
 	connection_mark(c);
 	connection_watch_head(c);
+	if (!connection_serves(c))
+		return;
 	connection_say_due(c);
 	connection_say_words(c);
 }

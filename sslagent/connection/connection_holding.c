@@ -25,6 +25,7 @@ static size_t weight(const struct connection *c)
 
 	if (c->state == CONNECTION_FROZEN || c->state == CONNECTION_ENDED)
 		return 0; /* it belongs to another connection, or to none */
+	len += connection_head_cap(c);
 	if (c->backend)
 		len += c->to_backend - c->written;
 	len += service_kept_len(&c->service);

@@ -1,9 +1,9 @@
 /* connection_internal.h: what the connection's own files say to each other: connection_events.c (what happens in which
  * state), connection.c (life and handshake),
  * connection_flow.c (records both ways), connection_consumed.c (client records that are done), connection_between.c
- * (services that say something themselves), connection_holding.c (bytes kept), connection_head.c (time limit of a
- * request's head), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a successor
- * needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE),
+ * (services that say something themselves), connection_holding.c (bytes kept), connection_head.c (incomplete
+ * heads of requests), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a
+ * successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE),
  * connection_note.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -55,8 +55,16 @@ void connection_report(struct connection *c);           /* tell now what was con
 void connection_stand_here(struct connection *c);       /* what was opened so far is consumed, and RAgent knows it */
 
 /* connection_head.c */
-void connection_watch_head(struct connection *c); /* something of a request came, or it serves again */
-void connection_arm_head(struct connection *c);   /* the deadline has nothing else to do */
+/* 1: the client's bytes since the last checkpoint are a part of one head, and no backend is needed yet. */
+int connection_head_waits(const struct connection *c);
+int connection_keep_head(struct connection *c, const uint8_t *data, size_t len); /* 0 or CSSL_E_NO_MEMORY */
+int connection_give_head(struct connection *c); /* to the new backend connection. 0 or negative */
+void connection_drop_head(struct connection *c);
+size_t connection_head_cap(const struct connection *c);      /* bytes of memory */
+int connection_only_blank_waits(const struct connection *c); /* 1: bytes wait, but no request has begun in them */
+/* Something of a request came, or it serves again. May begin with the backend, and may end the connection. */
+void connection_watch_head(struct connection *c);
+void connection_arm_head(struct connection *c); /* the deadline has nothing else to do */
 void connection_head_is_late(struct connection *c);
 
 /* connection_holding.c */
@@ -101,7 +109,9 @@ struct connection_pass {
 	enum { PASS_DRAINING, PASS_UNDER_WAY, PASS_ANSWERED } step;
 };
 
-int connection_ensure_backend(struct connection *c);
+int connection_ensure_backend(struct connection *c); /* it gets first what was kept of a head. 0 or negative */
+/* Bytes of the client, for a backend now, or when the head that they belong to is complete. 0 or negative. */
+int connection_write_to_backend(struct connection *c, const uint8_t *data, size_t len);
 void connection_release_backend(struct connection *c, enum end_reason reason);
 void connection_reuse_backend(struct connection *c); /* gives it to the pool if it may serve another conversation */
 int connection_describe_backend(struct connection *c, struct passed_backend *out);

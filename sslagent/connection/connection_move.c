@@ -2,6 +2,7 @@
  * bytes that it was sent, and its socket goes to the target agent. Then one function freezes the connection and
  * sends HANDED_OFF.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 		return;
 	}
+	assert(!c->head); /* it is at a checkpoint, or a backend has it */
 	live_freeze(c->live, &part);
 	cluster_leave(c->home->cluster, &c->id, c->epoch);
 	part.read_sequence -= connection_holds(c) ? 1 : 0; /* its record is sent again, too */
@@ -262,6 +264,10 @@ void connection_carry_out_move(struct connection *c, struct connection_event *e)
 	}
 	if (service_stands_between(&c->service)) {
 		connection_move_between(c, move);
+		return;
+	}
+	if (c->head && connection_ensure_backend(c) < 0) { /* the backend half has to have a backend */
+		connection_stay(c, "no connection to the backend");
 		return;
 	}
 	int can_pass = cluster_can_pass_to(c->home->cluster, move->target);

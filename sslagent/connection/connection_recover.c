@@ -63,11 +63,7 @@ static int replay(struct connection *c)
 	if (recovery->heard_len == 0 || service_is_stranded(&c->service))
 		return 0;
 	count(COUNT_RECOVERED_REPLAYED);
-	if (connection_ensure_backend(c) < 0)
-		return CSSL_E_SYSTEM;
-	c->to_backend += recovery->heard_len;
-	count_by(COUNT_BYTES_TO_BACKEND, recovery->heard_len);
-	int r = backend_write(c->backend, recovery->heard, recovery->heard_len);
+	int r = connection_write_to_backend(c, recovery->heard, recovery->heard_len);
 	if (r == 0 && c->from_client == HALF_CLOSED)
 		backend_shutdown(c->backend);
 	return r;

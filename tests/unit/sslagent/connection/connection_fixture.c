@@ -66,6 +66,8 @@ static const char *const cluster_file =
 	"certificates: [ main ] } }\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: proxied, service: tcp, backend: proxied, tls: { certificates: [ main ] } "
 	"}\n"
+	"  - { listen: [ 127.0.0.1:0 ], name: shown, service: http, backend: proxied, tls: { certificates: [ main ] } "
+	"}\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: smtp, service: smtp, backend: main, tls: { certificates: [ main ] }, "
 	"smtp: { starttls: implicit, hostname: mx.example, client_address: hidden } }\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: nowhere, service: tcp, backend: nowhere, tls: { certificates: [ main ] } "

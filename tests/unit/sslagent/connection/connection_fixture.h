@@ -82,7 +82,8 @@ const struct memory_client_config *tls_version(int i); /* 0: TLS12, 1: TLS13 */
 
 /* A client says hello at @home; nothing is carried yet. Listeners: tcp, http, repeats (http, repeat_downloads of
  * 150 KiB), pooled (http, backend connections are reused), still (tcp, migration off), anew (tcp that reconnects after
- * a loss), proxied (tcp, with a PROXY header), nowhere and unreachable (tcp and http whose backend cannot be reached).
+ * a loss), proxied and shown (tcp and http, with a PROXY header),
+ * nowhere and unreachable (tcp and http whose backend cannot be reached).
  */
 void hello(const char *listener, struct home *home, Cssl__LinkOpen__Disposition disposition,
 	const struct memory_client_config *config);

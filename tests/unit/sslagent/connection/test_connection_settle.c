@@ -184,9 +184,10 @@ START_TEST(what_becomes_opaque_stays)
 {
 	keep_apart(TLS13);
 	say_text("GET / HTTP/1.1\r\nHost: a\r\n");
+	carry_on();
+	ask_move();
 	backend_accept();
 	backend_expect_text("GET / HTTP/1.1\r\nHost: a\r\n");
-	ask_move();
 	say_text("Upgrade: websocket\r\nConnection: upgrade\r\n\r\n");
 	backend_expect_text("Upgrade: websocket\r\nConnection: upgrade\r\n\r\n");
 	carry_until(fake_said(&r, FRAME_REFUSED));
@@ -313,9 +314,15 @@ START_TEST(each_request_is_asked_once_wherever_the_records_are_cut)
 
 	keep_apart(TLS13);
 	say(THREE, cut);
+	carry_on();
+	if (cut < strlen(POST_HEAD)) { /* the backend gets the beginning of a head with MOVE */
+		ck_assert(!backend_waits());
+		ask_move();
+	}
 	backend_accept();
 	backend_expect(THREE, cut);
-	ask_move();
+	if (cut >= strlen(POST_HEAD))
+		ask_move();
 	say(&THREE[cut], len - cut);
 	heard = cut;
 	while (answered < 3) {
