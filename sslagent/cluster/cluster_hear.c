@@ -102,8 +102,9 @@ static void on_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *
 {
 	struct connection_id id = connection_of(&m->connection_id);
 	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
+	const enum seen_doubt doubt = m->in_doubt ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT;
 
-	cluster_supersede(c, connections_seen_hear(c->seen, &id, &at, SEEN_OWN_WORD, now_ms), &id, at.epoch);
+	cluster_supersede(c, connections_seen_hear(c->seen, &id, &at, SEEN_OWN_WORD, doubt, now_ms), &id, at.epoch);
 	live_table_adopted(c->live, &(struct live_adopted){
 					    .id = &id,
 					    .epoch = (uint16_t)m->epoch,
@@ -118,7 +119,8 @@ static void on_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
 	struct connection_id id = connection_of(&m->connection_id);
 	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
 
-	cluster_supersede(c, connections_seen_hear(c->seen, &id, &at, SEEN_HEARSAY, now_ms), &id, at.epoch);
+	cluster_supersede(
+		c, connections_seen_hear(c->seen, &id, &at, SEEN_HEARSAY, SEEN_NO_DOUBT, now_ms), &id, at.epoch);
 	connections_seen_stop(c->seen, &id, &at, m->goes_on ? SEEN_RESTS : SEEN_ENDED, now_ms);
 	live_table_drop(c->live, &id);
 }

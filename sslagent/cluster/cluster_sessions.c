@@ -304,7 +304,8 @@ static void import_live(struct cluster *c, const struct sess_obj *obj, const str
 {
 	struct seen_mark mark = mark_of(obj->live);
 
-	cluster_supersede(c, connections_seen_hear(c->seen, &obj->live->connection, &mark, SEEN_HEARSAY, o->now_ms),
+	cluster_supersede(c,
+		connections_seen_hear(c->seen, &obj->live->connection, &mark, SEEN_HEARSAY, SEEN_NO_DOUBT, o->now_ms),
 		&obj->live->connection, mark.epoch);
 	live_table_put(c->live,
 		&(struct live_offer){
@@ -364,7 +365,7 @@ static void share_presence(struct cluster *c, struct worker *w, const struct liv
 	if (l->exported == EXPORT_AT_FREEZE)
 		cluster_tell_stopped(c, w, &l->connection, &mark, SEEN_RESTS);
 	else
-		cluster_tell_adopted(c, w, &l->connection, &mark, 0);
+		cluster_tell_adopted(c, w, &l->connection, &mark, 0, SEEN_NO_DOUBT);
 }
 
 int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_obj *obj)
@@ -440,7 +441,7 @@ int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t mad
 }
 
 void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
-	const struct seen_mark *at, uint32_t read_generation)
+	const struct seen_mark *at, uint32_t read_generation, enum seen_doubt doubt)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);
 	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
@@ -454,6 +455,7 @@ void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct conn
 	adopted.read_generation = read_generation;
 	adopted.write_generation = at->write_generation;
 	adopted.write_sequence = at->write_sequence;
+	adopted.in_doubt = doubt != SEEN_NO_DOUBT;
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED;
 	m.adopted = &adopted;
 	cluster_thread_number(t, BROADCAST_ALL, &m);

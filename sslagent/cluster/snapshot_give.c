@@ -204,6 +204,7 @@ static int send_seen(struct peer *p, const struct seen_part *gathered, int64_t n
 		seen[i].epoch = s->at.epoch;
 		seen[i].write_generation = s->at.write_generation;
 		seen[i].write_sequence = s->at.write_sequence;
+		seen[i].doubt = (Cssl__ConnectionSeen__Doubt)s->doubt;
 		seen[i].over = s->stop == SEEN_ENDED;
 		seen[i].age_ms = since_ms(s->heard_ms, now_ms);
 		pointers[i] = &seen[i];

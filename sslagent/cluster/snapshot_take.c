@@ -106,9 +106,11 @@ static int take_seen(struct cluster *c, const Cssl__SnapshotPart *part, int64_t 
 		const Cssl__ConnectionSeen *m = part->connection_seen[i];
 		struct seen_connection seen = { .at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence },
 			.heard_ms = moment(m->age_ms, now_ms),
+			.doubt = (enum seen_doubt)m->doubt,
 			.stop = m->over ? SEEN_ENDED : SEEN_RESTS };
 
-		if (m->connection_id.len != CONNECTION_ID_LEN || m->epoch > UINT16_MAX)
+		if (m->connection_id.len != CONNECTION_ID_LEN || m->epoch > UINT16_MAX ||
+			m->doubt > CSSL__CONNECTION_SEEN__DOUBT__BEFORE_MARK)
 			return CSSL_E_RANGE;
 		memcpy(seen.id.bytes, m->connection_id.data, CONNECTION_ID_LEN);
 		cluster_supersede(c, connections_seen_take(c->seen, &seen, now_ms), &seen.id, seen.at.epoch);

@@ -29,6 +29,7 @@ struct adoption {
 	struct live_part part;
 	int64_t made_ms;
 	enum live_start start;
+	enum claim_start claimed;
 	Cssl__LinkAdopted__Source source;
 	struct connection *frozen; /* this agent's own; its backend half comes with it */
 	const char *detail;
@@ -153,10 +154,11 @@ static enum claim_start claim_start(const struct adoption *a)
 /* The last step before it owns the connection. */
 static int claim(const struct connection *c, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
+	a->claimed = claim_start(a);
 	const struct seen_claim to_own = { .at = { (uint16_t)a->id->epoch, a->at.write_generation,
 						   a->at.write_sequence },
 		.owner = connection_seal_owner(c),
-		.start = claim_start(a),
+		.start = a->claimed,
 		.part_epoch = a->part.epoch,
 		.made_ms = a->made_ms };
 	int r = cluster_claim(c->home->cluster, &a->connection, &to_own);
@@ -370,7 +372,8 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 							 the request may kill it, too */
 		carrier->ops->flush(carrier);
 	const struct seen_mark at = connection_sealed_mark(c);
-	cluster_tell_adopted(home->cluster, home->worker, &c->id, &at, a.at.read_generation);
+	cluster_tell_adopted(home->cluster, home->worker, &c->id, &at, a.at.read_generation,
+		a.claimed == CLAIM_IN_DOUBT ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT);
 	begin_owning(c, id);
 	return c->state == CONNECTION_ENDED ? NULL : c;
 }

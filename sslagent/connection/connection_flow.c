@@ -473,7 +473,8 @@ static void tell_keys(struct connection *c)
 	}
 	c->keys_told = KEYS_TOLD;
 	c->keys_told_ms = now_ms;
-	cluster_tell_adopted(c->home->cluster, c->home->worker, &c->id, &at, live_position(c->live).read_generation);
+	cluster_tell_adopted(
+		c->home->cluster, c->home->worker, &c->id, &at, live_position(c->live).read_generation, SEEN_NO_DOUBT);
 }
 
 /* From the commit on RAgent knows of the new keys, and no owner may use older ones. */

@@ -20,8 +20,6 @@
 #define LOG_EVERY_MS 10000
 
 enum place_state { PLACE_FREE, PLACE_ALIVE, PLACE_AT_REST, PLACE_OVER };
-/* Did this agent take the connection over in doubt, in the write generation of its mark? */
-enum doubt { DOUBT_NONE, DOUBT_AT_MARK, DOUBT_BEFORE_MARK };
 enum queue { QUEUE_GOES_ON, QUEUE_OVER, QUEUES };
 
 struct place {
@@ -31,7 +29,7 @@ struct place {
 	uint32_t next;         /* bucket, or free */
 	uint32_t newer, older; /* its queue */
 	uint8_t state;         /* enum place_state */
-	uint8_t doubt;         /* enum doubt */
+	uint8_t doubt;         /* enum seen_doubt */
 	uint16_t owner;        /* as in seen_claim; its epoch is the highest one */
 };
 
@@ -278,10 +276,10 @@ static int was_sealed_further(const struct place *p, const struct seen_claim *cl
  * nonce of another record. */
 static int was_in_doubt_elsewhere(const struct place *p, const struct seen_claim *claim)
 {
-	if (p->doubt == DOUBT_NONE || claim->start != CLAIM_IN_DOUBT ||
+	if (p->doubt == SEEN_NO_DOUBT || claim->start != CLAIM_IN_DOUBT ||
 		claim->at.write_generation != p->at.write_generation)
 		return 0;
-	return p->doubt == DOUBT_BEFORE_MARK || claim->at.write_sequence != p->at.write_sequence;
+	return p->doubt == SEEN_DOUBT_BEFORE_MARK || claim->at.write_sequence != p->at.write_sequence;
 }
 
 static int had_later_owner(const struct place *p, const struct seen_claim *claim)
@@ -338,7 +336,8 @@ static struct place *look_up(struct shard *s, const struct connection_id *id)
 static void raise_to(struct shard *s, struct place *p, const struct seen_mark *at, int64_t now_ms)
 {
 	if (is_before(&p->at, at)) {
-		p->doubt = p->doubt && p->at.write_generation == at->write_generation ? DOUBT_BEFORE_MARK : DOUBT_NONE;
+		p->doubt = p->doubt && p->at.write_generation == at->write_generation ? SEEN_DOUBT_BEFORE_MARK
+										      : SEEN_NO_DOUBT;
 		p->at.write_generation = at->write_generation;
 		p->at.write_sequence = at->write_sequence;
 	}
@@ -349,12 +348,22 @@ static void raise_to(struct shard *s, struct place *p, const struct seen_mark *a
 	enter_queue(s, p, PLACE_ALIVE, now_ms);
 }
 
+/* The mark of @p is at @at or beyond. */
+static void doubt(struct place *p, const struct seen_mark *at, enum seen_doubt doubt)
+{
+	if (doubt == SEEN_NO_DOUBT || at->write_generation != p->at.write_generation)
+		return;
+	if (doubt == SEEN_DOUBT_BEFORE_MARK || at->write_sequence != p->at.write_sequence)
+		p->doubt = SEEN_DOUBT_BEFORE_MARK;
+	else if (p->doubt == SEEN_NO_DOUBT)
+		p->doubt = SEEN_DOUBT_AT_MARK;
+}
+
 static void take_claim(struct shard *s, struct place *p, const struct seen_claim *claim, int64_t now_ms)
 {
 	raise_to(s, p, &claim->at, now_ms);
 	p->owner = claim->owner;
-	if (claim->start == CLAIM_IN_DOUBT)
-		p->doubt = DOUBT_AT_MARK;
+	doubt(p, &claim->at, claim->start == CLAIM_IN_DOUBT ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT);
 }
 
 int connections_seen_claim(
@@ -406,14 +415,16 @@ static unsigned supersede(struct place *p, uint16_t by, enum seen_word word)
 }
 
 unsigned connections_seen_hear(struct connections_seen *all, const struct connection_id *id, const struct seen_mark *at,
-	enum seen_word word, int64_t now_ms)
+	enum seen_word word, enum seen_doubt told, int64_t now_ms)
 {
 	struct shard *s = lock_shard(all, id);
 	struct place *p = find_or_take(all, s, id, now_ms);
 	unsigned owner = p ? supersede(p, at->epoch, word) : SEEN_NO_OWNER;
 
-	if (p)
+	if (p) {
 		raise_to(s, p, at, now_ms);
+		doubt(p, at, told);
+	}
 	pthread_mutex_unlock(&s->lock);
 	return owner;
 }
@@ -483,6 +494,7 @@ static enum seen_walk walk_place(
 	const struct seen_connection seen = { .id = p->id,
 		.at = p->at,
 		.heard_ms = p->heard_ms,
+		.doubt = (enum seen_doubt)p->doubt,
 		.stop = p->state == PLACE_OVER ? SEEN_ENDED : SEEN_RESTS };
 
 	return p->state == PLACE_FREE ? SEEN_GO_ON : fn(ctx, &seen);
@@ -517,7 +529,7 @@ unsigned connections_seen_take(struct connections_seen *all, const struct seen_c
 
 	if (seen->stop == SEEN_ENDED && now_ms - seen->heard_ms >= all->keep_ms)
 		return SEEN_NO_OWNER;
-	owner = connections_seen_hear(all, &seen->id, &seen->at, SEEN_HEARSAY, now_ms);
+	owner = connections_seen_hear(all, &seen->id, &seen->at, SEEN_HEARSAY, seen->doubt, now_ms);
 	if (seen->stop == SEEN_ENDED)
 		connections_seen_stop(all, &seen->id, &seen->at, SEEN_ENDED, now_ms);
 	return owner;

@@ -25,6 +25,10 @@ struct seen_mark {
 	uint64_t write_sequence;
 };
 
+/* Was the connection taken over in doubt, in the write generation of a mark? By then that generation is at its end:
+ * only a KeyUpdate is sealed in it, which may have the nonce of a record that a lost owner sealed. */
+enum seen_doubt { SEEN_NO_DOUBT, SEEN_DOUBT_AT_MARK, SEEN_DOUBT_BEFORE_MARK };
+
 /* Holds at most @places, rounded down to a multiple of the shards. Memory grows as they fill. NULL: out of memory. */
 struct connections_seen *connections_seen_create(size_t places, uint32_t keep_ms, int64_t now_ms);
 void connections_seen_destroy(struct connections_seen *s);
@@ -36,9 +40,9 @@ size_t connections_seen_places(uint64_t bytes);
 enum claim_start {
 	CLAIM_BEGINS,    /* a handshake: the keys are new */
 	CLAIM_CONTINUES, /* seals on from where the last owner froze */
-	CLAIM_IN_DOUBT, /* one record under the last owner's nonces, then fresh keys; an agent begins so at one sequence
-			   number of each write generation */
-	CLAIM_FRESH     /* the epoch is a part of each nonce: earlier records do not matter */
+	CLAIM_IN_DOUBT,  /* one record under the last owner's nonces, then fresh keys; agents begin so at one sequence
+			    number of each write generation */
+	CLAIM_FRESH      /* the epoch is a part of each nonce: earlier records do not matter */
 };
 
 #define SEEN_MADE_UNKNOWN INT64_MIN
@@ -56,7 +60,7 @@ struct seen_claim {
 
 /* Take this ownership. 0: it is remembered. Negative: it is counted and nothing changes: CSSL_E_REPLAY: an agent owned
  * this epoch or a higher one before; or the live part had a later owner. CSSL_E_UNSAFE: its owners are known to have
- * sealed records beyond the beginning of this ownership, or this agent began in doubt elsewhere in this generation.
+ * sealed records beyond the beginning of this ownership, or one began in doubt elsewhere in this generation.
  * CSSL_E_BUSY: a worker of this process owns it, and seals. CSSL_E_EXPIRED: the connection is unknown, and its live
  * part is too old to tell why. CSSL_E_NO_MEMORY. */
 int connections_seen_claim(
@@ -71,10 +75,11 @@ void connections_seen_note(
 
 /* Another agent owned the connection. An ownership of this process is over then, unless it is the later one: two agents
  * must not seal under the same keys. Returns that owner, who has to be told, or SEEN_NO_OWNER. Of the same epoch only
- * an owner's own word counts: others may tell of this process's ownership. */
+ * an owner's own word counts: others may tell of this process's ownership. @doubt: SEEN_DOUBT_AT_MARK: it began at @at.
+ */
 enum seen_word { SEEN_OWN_WORD, SEEN_HEARSAY };
 unsigned connections_seen_hear(struct connections_seen *s, const struct connection_id *id, const struct seen_mark *at,
-	enum seen_word word, int64_t now_ms);
+	enum seen_word word, enum seen_doubt doubt, int64_t now_ms);
 
 /* The owner of this process under @epoch seals no more: it is about to say so, or was lost. */
 void connections_seen_leave(struct connections_seen *s, const struct connection_id *id, uint16_t epoch);
@@ -92,6 +97,7 @@ struct seen_connection {
 	struct connection_id id;
 	struct seen_mark at;
 	int64_t heard_ms;
+	enum seen_doubt doubt;
 	enum seen_stop stop; /* SEEN_RESTS: it is not over */
 };
 enum seen_walk { SEEN_GO_ON, SEEN_PAUSE };

@@ -450,7 +450,7 @@ def test_who_lies_of_a_freeze_gets_no_nonce_twice(cluster, cause):
 @pytest.mark.parametrize("cause", sorted(CAUSES))
 def test_who_lies_of_a_freeze_gets_one_key_update_in_tls_1_3(start_cluster, cause):
     """A hostile RAgent can still do this (doc/trust.md): the adopter's KeyUpdate, one record of known content, may have the
-    nonce of a record that the living owner seals. This happens at most once for each agent, whatever cause RAgent names."""
+    nonce of a record that the living owner seals. The next adopter can only say the same KeyUpdate again, whatever cause RAgent names."""
     cluster = start_cluster("--agents", "3", takeover=True, reuse_planted=True, edit=edits.nobody_moves)
     with Hostile(cluster, "sf", keep=True) as hostile:
         adopted = adopt_beside_the_owner(cluster, hostile, "1.3", cause)

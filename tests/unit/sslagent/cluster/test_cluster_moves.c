@@ -41,6 +41,7 @@ struct live_call {
 	uint16_t epoch;
 	uint32_t generation;
 	uint64_t sequence;
+	enum seen_doubt doubt;
 	enum seen_stop stop;
 };
 
@@ -73,7 +74,7 @@ static void tell_adopted(struct test_agent *a, void *arg)
 
 	const struct seen_mark at = { call->epoch, call->generation, call->sequence };
 
-	cluster_tell_adopted(a->cluster, a->worker, &call->id, &at, call->generation);
+	cluster_tell_adopted(a->cluster, a->worker, &call->id, &at, call->generation, call->doubt);
 }
 
 static void tell_gone(struct test_agent *a, void *arg)
@@ -231,6 +232,37 @@ START_TEST(a_connection_whose_keys_are_carried_is_known_all_the_same)
 	call->epoch = 2;
 	call->sequence = 69;
 	ck_assert_int_eq(claim(t.agents[1].cluster, call), _i ? CSSL_E_UNSAFE : 0);
+	free(call);
+}
+END_TEST
+
+/* Also by an agent that joins later, and in a later life of the agent that did it. */
+START_TEST(where_an_agent_took_over_in_doubt_is_known_to_all)
+{
+	struct live_call *call = calloc(1, sizeof(*call));
+
+	call->id = random_connection();
+	call->epoch = 2;
+	call->sequence = 50;
+	call->doubt = SEEN_DOUBT_AT_MARK;
+	ck_assert_int_eq(claim(t.agents[0].cluster, call), 0);
+	cluster_call(&t.agents[0], ON_WORKER, tell_adopted, call);
+	wait_until(is_known, call, "the adoption");
+	for (unsigned life = 0; life < 2; life++) {
+		call->epoch++;
+		call->sequence = 51;
+		ck_assert_int_eq(claim(t.agents[1].cluster, call), CSSL_E_UNSAFE);
+		call->sequence = 50; /* an honest RAgent asks for that, if the KeyUpdate was lost */
+		ck_assert_int_eq(claim(t.agents[1].cluster, call), 0);
+		cluster_stop(&t, 1);
+		cluster_start(&t, 1);
+		cluster_wait_ready(&t, 1);
+		cluster_wait_counted(&t, 1, COUNT_CONNECTIONS_SEEN, 1);
+	}
+	call->epoch++;
+	call->generation = 1;
+	call->sequence = 3;
+	ck_assert_int_eq(claim(t.agents[1].cluster, call), 0);
 	free(call);
 }
 END_TEST
@@ -436,6 +468,7 @@ int main(void)
 	tcase_add_loop_test(over_unix, how_far_an_owner_sealed_is_known_to_all, 0, 3);
 	tcase_add_test(over_unix, a_live_part_tells_where_its_owner_froze);
 	tcase_add_test(over_unix, a_joining_agent_learns_which_connections_there_were);
+	tcase_add_test(over_unix, where_an_agent_took_over_in_doubt_is_known_to_all);
 	tcase_add_test(over_unix, a_joining_agent_goes_as_far_back_as_its_peer);
 	tcase_add_loop_test(over_unix, a_connection_whose_keys_are_carried_is_known_all_the_same, 0, 2);
 	tcase_add_test(over_unix, a_backend_socket_goes_to_another_agent);

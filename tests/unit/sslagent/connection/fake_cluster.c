@@ -192,10 +192,12 @@ int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t mad
 }
 
 void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
-	const struct seen_mark *at, uint32_t read_generation)
+	const struct seen_mark *at, uint32_t read_generation, enum seen_doubt doubt)
 {
 	c->adopted++;
 	note(c, id, at);
+	if (c->broadcast == BROADCAST_HEARD && doubt)
+		connections_seen_hear(c->other->seen, id, at, SEEN_OWN_WORD, doubt, c->other->now_ms);
 }
 
 void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct connection_id *id,

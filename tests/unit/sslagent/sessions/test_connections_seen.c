@@ -134,7 +134,7 @@ static unsigned hear(uint16_t epoch, enum seen_word word)
 {
 	const struct seen_mark at = { epoch, 0, 0 };
 
-	return connections_seen_hear(seen, &one, &at, word, NOW);
+	return connections_seen_hear(seen, &one, &at, word, SEEN_NO_DOUBT, NOW);
 }
 
 START_TEST(an_owner_gives_way_to_a_later_one_once)
@@ -458,6 +458,42 @@ START_TEST(a_snapshot_brings_what_a_peer_remembers)
 }
 END_TEST
 
+static void doubt(uint64_t sequence, enum seen_doubt told)
+{
+	connections_seen_hear(seen, &one, &(struct seen_mark){ 2, 0, sequence }, SEEN_OWN_WORD, told, NOW);
+}
+
+START_TEST(what_others_took_over_in_doubt_counts)
+{
+	doubt(5, SEEN_DOUBT_AT_MARK);
+	ck_assert_int_eq(claim(3, 0, 6), CSSL_E_UNSAFE);
+	ck_assert_int_eq(claim(3, 0, 5), 0);
+	doubt(5, SEEN_DOUBT_AT_MARK); /* said again */
+	ck_assert_int_eq(claim(4, 0, 5), 0);
+	doubt(6, SEEN_DOUBT_AT_MARK); /* two at once: there is no third */
+	ck_assert_int_eq(claim(5, 0, 6), CSSL_E_UNSAFE);
+	ck_assert_int_eq(claim(5, 1, 0), 0);
+	doubt(9, SEEN_DOUBT_BEFORE_MARK); /* of a generation that is over */
+	ck_assert_int_eq(claim(6, 1, 0), 0);
+}
+END_TEST
+
+START_TEST(a_snapshot_brings_the_doubt)
+{
+	unsigned given = 0;
+	uint64_t cursor = 0;
+
+	doubt(5, _i ? SEEN_DOUBT_BEFORE_MARK : SEEN_DOUBT_AT_MARK);
+	taker = connections_seen_create(64 * 1024, KEEP_MS, NOW);
+	while (connections_seen_walk(seen, &cursor, give, &given))
+		;
+	connections_seen_destroy(seen);
+	seen = taker;
+	ck_assert_int_eq(claim(3, 0, 6), CSSL_E_UNSAFE);
+	ck_assert_int_eq(claim(3, 0, 5), _i ? CSSL_E_UNSAFE : 0);
+}
+END_TEST
+
 /* A RAgent that lies about a loss would get a KeyUpdate under the nonce of each record of a living owner. */
 START_TEST(one_position_of_a_generation_is_taken_over_in_doubt)
 {
@@ -504,6 +540,8 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, what_is_not_over_is_never_forgotten_while_there_is_room);
 	tcase_add_test(tcase, too_many_are_counted_and_what_was_forgotten_stays_safe);
 	tcase_add_test(tcase, one_position_of_a_generation_is_taken_over_in_doubt);
+	tcase_add_test(tcase, what_others_took_over_in_doubt_counts);
+	tcase_add_loop_test(tcase, a_snapshot_brings_the_doubt, 0, 2);
 	tcase_add_test(tcase, places_follow_from_bytes);
 	tcase_add_test(tcase, a_snapshot_brings_what_a_peer_remembers);
 }
