@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
@@ -455,7 +456,7 @@ void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct conn
 	adopted.read_generation = read_generation;
 	adopted.write_generation = at->write_generation;
 	adopted.write_sequence = at->write_sequence;
-	adopted.in_doubt = doubt != SEEN_NO_DOUBT;
+	adopted.in_doubt = doubt != SEEN_NO_DOUBT && !mutant("doubt-untold");
 	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED;
 	m.adopted = &adopted;
 	cluster_thread_number(t, BROADCAST_ALL, &m);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "net/log.h"
+#include "net/mutant.h"
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
@@ -204,7 +205,7 @@ static int send_seen(struct peer *p, const struct seen_part *gathered, int64_t n
 		seen[i].epoch = s->at.epoch;
 		seen[i].write_generation = s->at.write_generation;
 		seen[i].write_sequence = s->at.write_sequence;
-		seen[i].doubt = (Cssl__ConnectionSeen__Doubt)s->doubt;
+		seen[i].doubt = (Cssl__ConnectionSeen__Doubt)(mutant("snapshot-without-doubt") ? 0 : s->doubt);
 		seen[i].over = s->stop == SEEN_ENDED;
 		seen[i].age_ms = since_ms(s->heard_ms, now_ms);
 		pointers[i] = &seen[i];
@@ -219,7 +220,7 @@ static int give_seen(struct peer *p)
 {
 	struct seen_part gathered = { 0 };
 	int more = connections_seen_walk(p->cluster->seen, &p->giver.cursor, on_seen, &gathered);
-	int r = gathered.count > 0 ? send_seen(p, &gathered, cluster_now_ms()) : 0;
+	int r = gathered.count > 0 && !mutant("snapshot-without-marks") ? send_seen(p, &gathered, cluster_now_ms()) : 0;
 
 	if (!r && !more)
 		giving_move(&p->giver, GIVING_LAST);

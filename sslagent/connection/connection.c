@@ -172,6 +172,8 @@ static void tell_ended(struct connection *c)
 {
 	const struct seen_mark at = connection_sealed_mark(c);
 
+	if (mutant("end-untold"))
+		return;
 	cluster_tell_stopped(c->home->cluster, c->home->worker, &c->id, &at, SEEN_ENDED);
 }
 

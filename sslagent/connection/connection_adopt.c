@@ -228,6 +228,8 @@ static int find_proven(struct connection_home *home, struct adoption *a, Cssl__L
 {
 	int r = find_live_part(home, a);
 
+	if (mutant("epoch-claimed-first"))
+		cluster_note(home->cluster, &a->connection, &(struct seen_mark){ .epoch = (uint16_t)a->id->epoch });
 	if (r < 0) {
 		count(COUNT_ADOPTS_UNPROVEN);
 		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);

@@ -315,7 +315,9 @@ static int judge(const struct connections_seen *all, const struct shard *s, cons
 		return refuse(COUNT_ADOPTS_OWNED_HERE, CSSL_E_BUSY);
 	if (had_later_owner(p, claim) && !mutant("later-owner-ignored"))
 		return refuse(COUNT_ADOPTS_STALE, CSSL_E_REPLAY);
-	if ((was_sealed_further(p, claim) || was_in_doubt_elsewhere(p, claim)) && !mutant("sequence-unchecked"))
+	if (was_sealed_further(p, claim) && !mutant("sequence-unchecked"))
+		return refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
+	if (was_in_doubt_elsewhere(p, claim) && !mutant("doubt-unchecked"))
 		return refuse(COUNT_SEQUENCES_REFUSED, CSSL_E_UNSAFE);
 	return 0;
 }

@@ -6,7 +6,7 @@
         assert answer["sha256"] in backend.said["/40000"]
 
 A request for /N is answered with N random bytes; `said` lists the SHA-256 of each answer, by path. What it says has no ETag, so
-nobody can go on in the middle of it. hang_up() closes every connection that there is.
+nobody can go on in the middle of it. hang_up() closes every connection that there is, silent() makes it wait.
 """
 
 import contextlib
@@ -33,6 +33,7 @@ class _Handler(socketserver.BaseRequestHandler):
     def _answer(self, path):
         body = os.urandom(int(path[1:]))
         self.server.said[path].append(hashlib.sha256(body).hexdigest())
+        self.server.may_speak.wait()
         self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
@@ -45,7 +46,18 @@ class FickleBackend(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.address = "%s:%d" % self.server_address
         self.said, self.sockets = defaultdict(list), set()
+        self.may_speak = threading.Event()
+        self.may_speak.set()
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,))
+
+    @contextlib.contextmanager
+    def silent(self):
+        """It answers nothing until the end, or until what this yields is called."""
+        self.may_speak.clear()
+        try:
+            yield self.may_speak.set
+        finally:
+            self.may_speak.set()
 
     def hang_up(self):
         for one in list(self.sockets):

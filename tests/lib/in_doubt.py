@@ -8,17 +8,15 @@ Each asserts what becomes of its client, and that something was really in doubt.
 test_mutants.py those that have to fail."""
 
 import contextlib
-import secrets
 import threading
 
 from bench.experiments.ports import free_ports
-from tests.lib import nonce_audit
+from tests.lib import misled, nonce_audit
 from tests.lib.build import patience
 from tests.lib.cluster import ControlError
 from tests.lib.edits import alpn, at_end, backend, below, edits, nobody_moves, over_tcp
-from tests.lib.hostile import Hostile, confirm
 from tests.lib.mover import after, settled
-from tests.lib.mutants import FOREIGN, MISDIRECTED, OF_ANOTHER_EPOCH, UNPROVEN
+from tests.lib.mutants import MISDIRECTED, UNPROVEN
 from tests.lib.probe import Probe
 from tests.lib.trouble import wait_consistent
 from tests.lib.waiting import NotWithin, wait_until
@@ -60,14 +58,16 @@ class Wronged(AssertionError):
 
 
 class Client(Probe):
-    """A client that got the answer to one request. Another request may be open."""
+    """A client that got the answer to one request. Another request may be open. `to`: the address of another RAgent, which alone knows
+    its id and its owner."""
 
-    def __init__(self, place, suite, alpn="http/1.1", listener="sf"):
-        super().__init__(getattr(place.cluster, listener))
+    def __init__(self, place, suite, alpn="http/1.1", listener="sf", to=None):
+        super().__init__(to or getattr(place.cluster, listener))
         self.place, self.ends = place, suite == "1.2 ChaCha20"
         assert self("handshake", sni="localhost", alpn=alpn, **SUITES[suite])["done"]
         self.has_answer(self("get", path="/5"), "/5")
-        self.id, self.owner = (lambda c: (c["id"], c["owner"]))(settled(place.cluster, self))
+        if not to:
+            self.id, self.owner = (lambda c: (c["id"], c["owner"]))(settled(place.cluster, self))
 
     def asks(self, path=f"/{SIZE}"):
         self.start("get", path=path, timeout_ms=patience(LIMIT_MS))
@@ -99,8 +99,11 @@ class Place:
         self._killed, self._drained = set(), set()
         self.breaches = []  # what a situation saw that no agent may do
 
+    def rows_of(self, identity, *kinds):
+        return [row for rows in nonce_audit.load(self.cluster.audit) for row in rows if row[4].hex() == identity and row[0] in kinds]
+
     def rows(self, client, *kinds):
-        return [row for rows in nonce_audit.load(self.cluster.audit) for row in rows if row[4].hex() == client.id and row[0] in kinds]
+        return self.rows_of(client.id, *kinds)
 
     def sealed(self, client):
         """Bytes of all sealed records."""
@@ -126,6 +129,10 @@ class Place:
         self._killed.add(name)
         self.cluster.kill(name)
 
+    def revive(self, name):
+        self._killed.discard(name)
+        self.cluster.restart(name)
+
     def drain(self, name):
         self._drained.add(name)
         self.cluster.drain(name)
@@ -147,8 +154,7 @@ class Place:
         """Restores the first state."""
         self.cluster.clear_faults()
         for name in set(self._killed):
-            self._killed.discard(name)
-            self.cluster.restart(name)
+            self.revive(name)
         for name in set(self._drained):
             self.undrain(name)
         self.cluster.settle_faults()
@@ -484,47 +490,7 @@ def no_copy_shown(place, suite):
         client.is_cut(client.finish())
 
 
-# Streams that outlive their link
-
-
-def stream_of_another_ragent(place, suite):
-    with Client(place, suite) as client, Hostile(place.cluster, "sf") as hostile:
-        hostile("prove", agent=client.owner, hex=secrets.token_hex(32))
-        epoch = place.cluster.connection(client.id)["epoch"]
-        if hostile("reattach", agent=client.owner, id=client.id, epoch=epoch)["answer"] != "refused":
-            place.breaches.append(FOREIGN)
-        client.has_answer(client("get", path=f"/{SIZE}"))
-
-
-@contextlib.contextmanager
-def link_cut(place, suite, first=lambda hostile, held: None):
-    """A hostile RAgent that has shown a proof to the owner of its client, has done `first`, and has cut the link. It is up again."""
-    with Hostile(place.cluster, "sf", keep=True) as hostile:
-        for agent in place.cluster.agents:
-            hostile("prove", agent=agent, hex="a5" * 32)
-        with place.cluster.connect(("127.0.0.1", hostile.port), place.cluster.context(suite[:3])) as sock:
-            sock.sendall(b"GET /5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert sock.recv(65536)
-            held = hostile.newest("owned")
-            times = hostile("links")["times"][held["agent"]]
-            first(hostile, held)
-            hostile("drop", agent=held["agent"])
-            wait_until(lambda: hostile("links")["times"][held["agent"]] > times, patience(10), "the next link")
-            yield hostile, held
-
-
-def stream_of_another_epoch(place, suite):
-    """RAgent names an epoch that its stream never had."""
-    with link_cut(place, suite) as (hostile, held):
-        answer = hostile("reattach", agent=held["agent"], client=held["client"], epoch=held["epoch"] + 1)
-        if answer["answer"] != "refused":
-            place.breaches.append(OF_ANOTHER_EPOCH)
-
-
-def position_before_what_was_confirmed(place, suite):
-    """RAgent claims that the owner begins anew with a record that RAgent has confirmed."""
-    with link_cut(place, suite, confirm) as (hostile, held):
-        hostile("adopt", agent=held["agent"], client=held["client"], write_sequence=held["write_sequence"] - 1, replay=True)
+# Deaths of RAgent
 
 
 def answer_held_when_ragent_dies(place, suite):
@@ -562,6 +528,10 @@ def frozen_owner_talks(place, suite):
         client.has_answer(client("get", path=f"/{SIZE}"))
 
 
+def _misled(situation):
+    return lambda place, suite: situation(place, lambda to=None: Client(place, suite, to=to))
+
+
 ALL, TLS13 = tuple(SUITES), ("1.3",)
 THOSE_THAT_GO_ON = ("1.2 AES-GCM", "1.3")
 
@@ -586,15 +556,13 @@ SITUATIONS = {
     "epoch not raised": (epoch_not_raised, THOSE_THAT_GO_ON, None),
     "position too early": (position_too_early, TLS13, None),
     "position before that of a copy nobody was told of": (position_before_that_of_a_copy, TLS13, ("memory",)),
-    "position before what was confirmed": (position_before_what_was_confirmed, TLS13, None),
     "loss called a rest": (loss_called_a_rest, ALL, None),
     "another listener": (another_listener, ALL, None),
     "copy that had a later owner": (copy_that_had_a_later_owner, ALL, ("memory",)),
     "forgotten copy": (forgotten_copy, ALL, ("memory",)),
     "no copy shown": (no_copy_shown, ALL, ("memory",)),
-    "stream of another RAgent": (stream_of_another_ragent, TLS13, None),
-    "stream of another epoch": (stream_of_another_epoch, TLS13, None),
     "answer held when RAgent dies": (answer_held_when_ragent_dies, TLS13, ("memory", "sealed")),
     "answer in doubt behind a RAgent that died": (answer_in_doubt_behind_a_ragent_that_died, TLS13, ("memory",)),
     "frozen owner talks": (frozen_owner_talks, ALL, None),
+    **{name: (_misled(situation), *where) for name, (situation, *where) in misled.SITUATIONS.items()},
 }

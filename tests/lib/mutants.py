@@ -19,10 +19,11 @@ TOO_EARLY = "a record was sealed behind a KeyUpdate that was not committed"
 MISDIRECTED = "requests at the backend of another listener"
 UNPROVEN = "an agent adopted a connection without its copy"
 FOREIGN = "a stream went on at a RAgent that has not the proof"
+SEALED_MEANWHILE = "a stream sealed while it had no link"
 OF_ANOTHER_EPOCH = "a stream went on under another epoch than its own"
 WRONGED = "a client got "
 # no error of the audit: seen in what clients, backends and RAgents get, or in a count where there should be none
-BESIDE_THE_AUDIT = (MISDIRECTED, UNPROVEN, FOREIGN, WRONGED, REPEATED_AT_ALL)
+BESIDE_THE_AUDIT = (MISDIRECTED, UNPROVEN, FOREIGN, SEALED_MEANWHILE, WRONGED, REPEATED_AT_ALL)
 
 MUTANTS = [
     Mutant("epoch-dropped", "1 and 2", "an agent makes nonces of TLS 1.2 without the epoch",
@@ -49,6 +50,18 @@ MUTANTS = [
            "position before what was confirmed", TLS13, "memory", ACCEPTED_TWICE),
     Mutant("freeze-untold", "3", "an owner that freezes does not tell the others where it stopped",
            "frozen and not heard", TLS13, "memory", REPEATED_AT_ALL),
+    Mutant("commit-untold", "3", "an owner does not tell the others that its KeyUpdate was committed",
+           "position before a KeyUpdate", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("end-untold", "3", "an owner that ends a connection does not tell the others where it stopped",
+           "position of an ended connection", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("snapshot-without-marks", "3", "an agent tells one that joins nothing of connections",
+           "position of an ended connection at an agent that came back", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("doubt-unchecked", "5", "an agent takes a connection over in doubt at a second position",
+           "in doubt at a second position", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("doubt-untold", "5", "an agent does not tell the others that it takes over in doubt",
+           "in doubt at a second agent", TLS13, "memory", ACCEPTED_TWICE),
+    Mutant("snapshot-without-doubt", "5", "an agent does not tell one that joins which connections were in doubt",
+           "in doubt at an agent that came back", TLS13, "memory", ACCEPTED_TWICE),
     Mutant("key-update-omitted", "5", "an agent that takes over goes on without a KeyUpdate",
            "answer in doubt", TLS13, "socket", REPEATED, ci=True),
     Mutant("key-update-forgotten", "5", "an agent that owes a KeyUpdate does not say so when it lets the connection go",
@@ -71,6 +84,10 @@ MUTANTS = [
            "copy that had a later owner", TLS13, "memory", REPEATED, ci=True),
     Mutant("forgetting-ignored", "2 and 5", "an agent takes a connection that it has forgotten for a new one",
            "forgotten copy", TLS13, "memory", REPEATED),
+    Mutant("epoch-claimed-first", "2", "an agent claims an epoch for a RAgent that has proved nothing",
+           "epoch burnt", GCM, "memory", WRONGED, ci=True),
+    Mutant("parked-owner-seals", "7", "an agent seals answers for a stream that has no link",
+           "answer while parked", TLS13, "memory", SEALED_MEANWHILE),
     Mutant("token-unchecked", "2", "an agent adopts for a RAgent that shows no copy",
            "no copy shown", GCM, "memory", UNPROVEN),
     Mutant("copy-not-renewed", "6", "an owner sends a KeyUpdate without a copy of the next keys",
