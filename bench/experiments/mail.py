@@ -126,26 +126,26 @@ def measure(work, system, sessions, mails):
             "p99_us": message["p99_us"]}
 
 
-def measure_work(work, found, number, sessions, mails):
+def measure_work(work, found, number, turn, sessions, mails):
     """Many sessions at once, and in the first turn one session at a time, to see how much a tier adds to its time. Systems that a
     target is about have further turns."""
-    able = [system for system in found if work.kind in system.ports]
-    for turn in range(TURNS):
-        taking_part = [s for s in able if turn == 0 or is_judged(work.name, s.name)]
-        first = (number + turn) % max(len(taking_part), 1)
-        for system in taking_part[first:] + taking_part[:first]:
-            where = {"round": number, "turn": turn}
-            yield {**where, **measure(work, system, sessions, mails)}
-            if turn == 0:
-                yield {**where, **measure(work, system, 1, max(5, mails // 100))}
+    where = {"round": number, "turn": turn}
+    taking_part = [s for s in found if work.kind in s.ports and (turn == 0 or is_judged(work.name, s.name))]
+    first = (number + turn) % max(len(taking_part), 1)
+    for system in taking_part[first:] + taking_part[:first]:
+        yield {**where, **measure(work, system, sessions, mails)}
+        if turn == 0:
+            yield {**where, **measure(work, system, 1, max(5, mails // 100))}
 
 
 def measure_termination(found, rounds, sessions, mails):
+    """Between two turns of a work are all other works: else their ratios would share what disturbs the host for a minute."""
     runs = []
     for number in range(rounds):
-        for work in WORKS:
-            runs += measure_work(work, found, number, sessions, mails)
-            say(f"round {number + 1} of {rounds}: {work.name}")
+        for turn in range(TURNS):
+            for work in WORKS:
+                runs += measure_work(work, found, number, turn, sessions, mails)
+            say(f"round {number + 1} of {rounds}, turn {turn + 1} of {TURNS}")
     return runs
 
 
