@@ -6,6 +6,7 @@ import re
 import select
 import socket
 import ssl
+import time
 
 import pytest
 
@@ -85,6 +86,16 @@ class Mail:
     def ended(self, reason):
         return self.cluster.counters()["ragent"][f"ended_{reason}"]
 
+    def timed_out(self):
+        return [self.ended(reason) for reason in ("idle_timeout", "backend_timeout")]
+
+    def is_timed_out(self, client, what, awaits_verdict):
+        """It gets 421 and an end in order, after idle_timeout; if it awaits the reply to the end of its mail, after end_timeout."""
+        assert client.reply() == [TIMED_OUT], what
+        took_s, longer_s = time.monotonic() - client.began_s, 4 * self.silence_s
+        assert took_s > longer_s - 0.1 if awaits_verdict else self.silence_s - 0.1 < took_s < longer_s, (what, took_s)
+        assert client.ends() == ("fin", b""), what
+
 
 @pytest.fixture(scope="module", name="mail")
 def _mail(start_module_cluster):
@@ -132,25 +143,25 @@ PLACES = ["banner", "EHLO", "MAIL", "RCPT", "DATA", "content"]
 def test_a_server_that_falls_silent_has_a_time_limit(mail):
     """At any place. idle_timeout is the limit; RFC 5321 4.5.3.2 has five minutes for a first reply, and so has its default. For the reply to
     the end of a mail it has ten minutes, and so has end_timeout."""
-    script = {}
+    script, before = {}, mail.timed_out()
     for number, place in enumerate(PLACES):
         script.update(only_at(place, number, GATE + "250 late"))
     with mail.receiver(script) as receiver, contextlib.ExitStack() as clients:
         waiting = []
         for number, place in enumerate(PLACES):
             waiting.append(clients.enter_context(mail.secured(greets=False)))
+            waiting[-1].began_s = time.monotonic()
             waiting[-1].send("EHLO client.example\r\n" + ENVELOPE + "DATA\r\n" + (CONTENT if place == "content" else ""))
             wait_until(lambda n=number: receiver.connections == n + 1, patience(10), f"connection {number}")
         for number, (client, place) in enumerate(zip(waiting, PLACES)):
             assert codes(client, max(0, number - 1)) == [250, 250, 250, 354][:max(0, number - 1)], place
-            assert client.reply() == [TIMED_OUT], place
-            assert client.ends() == ("fin", b""), place
-    assert mail.ended("idle_timeout") >= len(PLACES) - 1 and mail.ended("backend_timeout") >= 1
+            mail.is_timed_out(client, place, place == "content")
+    assert mail.timed_out() == [before[0] + len(PLACES) - 1, before[1] + 1]
 
 
 def test_mail_in_clear_that_falls_silent_gets_421(mail):
     """As behind TLS: in a transaction, in content, and behind the end of a mail. Only there is the server the silent one."""
-    before = [mail.ended(reason) for reason in ("idle_timeout", "backend_timeout")]
+    before = mail.timed_out()
     places = {"MAIL": "MAIL FROM:<a@x.example>\r\n", "DATA": ENVELOPE + "DATA\r\n", "content": ENVELOPE + "DATA\r\nhalf",
               "chunk": ENVELOPE + "BDAT 1000 LAST\r\nhalf",
               "end": ENVELOPE + "DATA\r\n" + CONTENT}
@@ -160,14 +171,14 @@ def test_mail_in_clear_that_falls_silent_gets_421(mail):
             for door in (mail.offer, mail.offer_direct):
                 begun.append((words, clients.enter_context(Client(door))))
                 begun[-1][1].greet()
+                begun[-1][1].began_s = time.monotonic()
                 begun[-1][1].send(words)
         for words, client in begun:
             expected = [250, 250, 354][:2 if "BDAT" in words else words.count("\r\n")]
             assert codes(client, len(expected)) == expected, words
-            assert client.reply() == [TIMED_OUT], words
-            assert client.ends() == ("fin", b""), words
+            mail.is_timed_out(client, words, words == places["end"])
         assert receiver.connections == len(begun)
-    assert [mail.ended(reason) for reason in ("idle_timeout", "backend_timeout")] == [before[0] + len(places) - 1, before[1] + 1]
+    assert mail.timed_out() == [before[0] + len(places) - 1, before[1] + 1]
 
 
 def reads_nothing(client):
@@ -181,11 +192,11 @@ def reads_nothing(client):
 
 def test_a_client_that_takes_no_reply_is_ended(mail):
     """Its 421 may have to wait behind the replies. RAgent hears of the silence only, so it gives the agent end_timeout."""
-    before = [mail.ended(reason) for reason in ("idle_timeout", "backend_timeout")]
+    before = mail.timed_out()
     with mail.receiver(), mail.secured(mail.mail) as client:
         reads_nothing(client)
         wait_until(lambda: mail.ended("idle_timeout") > before[0], patience(30), "its end")
-    assert [mail.ended(reason) for reason in ("idle_timeout", "backend_timeout")] == [before[0] + 1, before[1]]
+    assert mail.timed_out() == [before[0] + 1, before[1]]
 
 
 def waits_for_a_verdict(client):
