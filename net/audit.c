@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sodium.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #define RECORD_HEADER_LEN  5u
 #define RECORD_APPLICATION 0x17u
 #define RECORD_ALERT       0x15u
+#define SHARED_MAX         256u /* more are not looked at */
 
 static_assert(sizeof(struct audit_row) == 80, "the layout that nonce_audit.py reads");
 
@@ -32,6 +34,14 @@ struct audit_file {
 };
 
 static _Thread_local struct audit_file file = { .fd = -1 };
+
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		const uint8_t *memory; /* NULL: free */
+		size_t len;
+	} parts[SHARED_MAX];
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void audit_broken(const char *what)
 {
@@ -127,9 +137,38 @@ static void sealed(enum audit_kind kind, const struct audit_sealing *s, const ui
 	append(&row);
 }
 
+void audit_shared(const uint8_t *memory, size_t len)
+{
+	const uint8_t *wanted = len ? NULL : memory;
+	unsigned i = 0;
+
+	pthread_mutex_lock(&shared.lock);
+	while (i < SHARED_MAX && shared.parts[i].memory != wanted)
+		i++;
+	if (i < SHARED_MAX) {
+		shared.parts[i].memory = len ? memory : NULL;
+		shared.parts[i].len = len;
+	}
+	pthread_mutex_unlock(&shared.lock);
+}
+
+static int is_shared(const uint8_t *at)
+{
+	int is = 0;
+
+	pthread_mutex_lock(&shared.lock);
+	for (unsigned i = 0; i < SHARED_MAX && !is; i++)
+		is = shared.parts[i].memory && (uintptr_t)at >= (uintptr_t)shared.parts[i].memory &&
+		     (uintptr_t)at < (uintptr_t)shared.parts[i].memory + shared.parts[i].len;
+	pthread_mutex_unlock(&shared.lock);
+	return is;
+}
+
 void audit_sealed(const struct audit_sealing *s, const uint8_t *record, size_t len)
 {
 	sealed(AUDIT_SEALED, s, record, len);
+	if (is_shared(record))
+		audit_left(AUDIT_IN_RING, s->connection, s->epoch);
 }
 
 void audit_sealed_by_openssl(const struct audit_sealing *s, const uint8_t *record, size_t len)

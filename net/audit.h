@@ -13,7 +13,8 @@ enum audit_kind {
 	AUDIT_SEALED_BY_OPENSSL = 3,
 	AUDIT_FROZEN = 4, /* the agent froze the connection, and seals nothing more under this epoch */
 	AUDIT_LOST = 5,   /* the same, because it lost the link */
-	AUDIT_COPIED = 6  /* the owner gave a copy of the keys behind its next KeyUpdate, if the connection can move */
+	AUDIT_COPIED = 6, /* the owner gave a copy of the keys behind its next KeyUpdate, if the connection can move */
+	AUDIT_IN_RING = 7 /* a record was sealed in memory that another process can write */
 };
 
 /* On disk, host order (little endian), 80 bytes. A row of zeros ends the file. */
@@ -48,9 +49,11 @@ void audit_sealed(const struct audit_sealing *s, const uint8_t *record, size_t l
 /* The same for a record that OpenSSL sealed before the export. @record may be any other bytes if those of the record
  * are gone. */
 void audit_sealed_by_openssl(const struct audit_sealing *s, const uint8_t *record, size_t len);
-/* @how: AUDIT_FROZEN or AUDIT_LOST. */
+/* @how: AUDIT_FROZEN, AUDIT_LOST or AUDIT_IN_RING. */
 void audit_left(enum audit_kind how, const uint8_t connection[16], uint32_t epoch);
 void audit_copied(const uint8_t connection[16], uint32_t epoch);
+/* Another process can write [memory, memory + len), until the next call for @memory with 0. */
+void audit_shared(const uint8_t *memory, size_t len);
 /* @records: whole records. Each one whose outer type is application data or alert makes a row. */
 void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len);
 #else
@@ -73,6 +76,10 @@ static inline void audit_left(enum audit_kind how, const uint8_t connection[16],
 static inline void audit_copied(const uint8_t connection[16], uint32_t epoch)
 {
 	(void)connection, (void)epoch;
+}
+static inline void audit_shared(const uint8_t *memory, size_t len)
+{
+	(void)memory, (void)len;
 }
 static inline void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len)
 {

@@ -13,6 +13,8 @@
 
 #include "net/rings.h"
 
+#include "net/audit.h"
+
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define CACHE_LINE 64u
 
@@ -130,6 +132,7 @@ int rings_open(int fd, enum rings_side side, struct rings **out)
 		close(fd);
 		return is_ours ? UV_ENOMEM : UV_EPROTO;
 	}
+	audit_shared(r->base, mapped_len());
 	r->fd = fd;
 	r->out = way_of(r->base, side == RINGS_MAKER ? 0 : 1);
 	r->in = way_of(r->base, side == RINGS_MAKER ? 1 : 0);
@@ -143,6 +146,7 @@ void rings_close(struct rings *r)
 {
 	if (!r)
 		return;
+	audit_shared(r->base, 0);
 	munmap(r->base, mapped_len());
 	close(r->fd);
 	free(r);

@@ -88,6 +88,8 @@ MUTANTS = [
            "epoch burnt", GCM, "memory", WRONGED, ci=True),
     Mutant("parked-owner-seals", "7", "an agent seals answers for a stream that has no link",
            "answer while parked", TLS13, "memory", SEALED_MEANWHILE),
+    Mutant("sealed-in-ring", "12", "an agent seals straight in the ring that it shares with RAgent",
+           "moved", TLS13, "memory", "were sealed in memory that another process can write"),
     Mutant("token-unchecked", "2", "an agent adopts for a RAgent that shows no copy",
            "no copy shown", GCM, "memory", UNPROVEN),
     Mutant("copy-not-renewed", "6", "an owner sends a KeyUpdate without a copy of the next keys",

@@ -12,7 +12,8 @@ Agents wrote a row for each record they sealed and for each ownership they left,
     of its own (TLS 1.2 with AES-GCM) (law 5);
   - a record under the keys behind an own KeyUpdate that RAgent had not accepted by then (law 6);
   - a KeyUpdate without a copy of the keys behind it before (law 6);
-  - a record sealed by an agent that had frozen the connection, or had lost its link, under that epoch (law 7).
+  - a record sealed by an agent that had frozen the connection, or had lost its link, under that epoch (law 7);
+  - a record sealed in memory that RAgent shares (law 12).
 
 May be run while the processes still write: accepted rows are read first, so what they follow from is there.
 """
@@ -27,8 +28,9 @@ import time
 
 ROW = struct.Struct("<BBHI16s16s12sI16sQ")
 # kind, type, suite, epoch, connection, key, nonce, length, digest, at_ns
-SEALED, ACCEPTED, SEALED_BY_OPENSSL, FROZEN, LOST, COPIED = 1, 2, 3, 4, 5, 6
-KINDS = {SEALED: "sealed", ACCEPTED: "accepted", SEALED_BY_OPENSSL: "sealed by OpenSSL", FROZEN: "frozen", LOST: "lost", COPIED: "copied"}
+SEALED, ACCEPTED, SEALED_BY_OPENSSL, FROZEN, LOST, COPIED, IN_RING = 1, 2, 3, 4, 5, 6, 7
+KINDS = {SEALED: "sealed", ACCEPTED: "accepted", SEALED_BY_OPENSSL: "sealed by OpenSSL", FROZEN: "frozen", LOST: "lost", COPIED: "copied",
+         IN_RING: "sealed in a ring"}
 ALERT, HANDSHAKE, DATA = 21, 22, 23
 TYPES = {ALERT: "an alert", HANDSHAKE: "a KeyUpdate", DATA: "application data"}
 CONSTANT = (ALERT, HANDSHAKE)
@@ -136,6 +138,8 @@ class Audit:
                 self.connections.add(connection)
         for kind in self.counts.keys() - KINDS.keys():
             self.errors.append(f"{self.counts[kind]} rows of unknown kind {kind}")
+        if self.counts[IN_RING]:
+            self.errors.append(f"{self.counts[IN_RING]} records were sealed in memory that another process can write")
 
     def judge(self, allow_takeover):
         for part in range(self.parts):

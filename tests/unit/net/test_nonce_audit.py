@@ -9,7 +9,7 @@ import sys
 import pytest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "lib" / "nonce_audit.py"
-SEALED, ACCEPTED, OPENSSL, FROZEN, LOST, COPIED = 1, 2, 3, 4, 5, 6
+SEALED, ACCEPTED, OPENSSL, FROZEN, LOST, COPIED, IN_RING = 1, 2, 3, 4, 5, 6, 7
 ALERT, KEY_UPDATE, DATA = 21, 22, 23
 TLS13, GCM_TLS12, CHACHA20_TLS12 = 0x1301, 0xc02b, 0xcca9
 
@@ -320,6 +320,12 @@ def test_a_record_sealed_by_an_agent_that_has_left_is_red(run, leave):
     status, report = run.judge()
     assert status == 1
     assert "epoch 1: 1 records were sealed after the agent had left it" in report
+
+
+def test_a_record_sealed_in_shared_memory_is_red(run):
+    run.row("a1-10-11.0", IN_RING, b"")
+    status, report = run.judge()
+    assert status == 1 and "1 records were sealed in memory that another process can write" in report
 
 
 def test_an_unknown_kind_is_red(run):
