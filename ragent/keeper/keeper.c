@@ -242,19 +242,47 @@ static int leaves_clients(int status)
 	return WIFSIGNALED(status);
 }
 
-/* If there can be no process for it, it is done here: a forged end is worse. */
-static void abandon(const struct keeper *k)
+/* The last child has to make progress. A second order to stop means: at once. */
+static void watch_last(struct keeper *k, int signum)
 {
-	int status;
+	const int is_order = signum == SIGTERM || signum == SIGINT;
+	const int is_urged = is_order && k->stop == STOP_ASKED;
+
+	if (is_order)
+		k->stop = STOP_ASKED;
+	if (signum == 0)
+		k->p->tick(k->p->ctx);
+	if (is_urged || (signum == 0 && is_hung(k)))
+		kill(k->child, SIGKILL);
+}
+
+/* It reads memory that the dead process could write, so it may crash or go on without an end. 1: it did its work. */
+static int abandon_in_last_child(struct keeper *k)
+{
+	int status = 0;
 
 	fflush(NULL);
+	memset(k->threads, 0, k->p->notes->thread_count * sizeof k->threads[0]);
 	pid_t last = clone_sharing_descriptors();
-	if (last <= 0)
+	if (last == 0) {
 		k->p->abandon(k->p->ctx);
-	if (last == 0)
 		_exit(EXIT_SUCCESS);
-	while (last > 0 && waitpid(last, &status, 0) < 0 && errno == EINTR)
-		;
+	}
+	if (last < 0)
+		return 0;
+	k->child = last;
+	while (!has_ended(k, &status))
+		watch_last(k, next_signal(k, KEEPER_TICK_MS));
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+}
+
+static void abandon(struct keeper *k)
+{
+	if (abandon_in_last_child(k))
+		return;
+	log_event(
+		LOG_ERROR, NULL, "the last child failed", "effect=\"the keeper resets the connections that are left\"");
+	k->p->abandon_without_table(k->p->ctx);
 }
 
 /* Did it use bytes of a client? Then these ended it, not what it restored. */

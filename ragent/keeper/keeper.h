@@ -10,9 +10,9 @@
  *         +-- it ended in order ---------------------------------------> the keeper ends with its status
  *
  * The keeper has no event loop, reads nothing from the network, and touches no descriptor of the child, nor its table
- * of connections: what has to be done there when no child follows is done by a last one. It learns of a death only by
- * waitpid(2). SIGTERM, SIGINT, SIGHUP and SIGCONT go on to the child, each at the latest when it has
- * begun.
+ * of connections: what has to be done there when no child follows is done by a last one. Only if that one fails, the
+ * keeper ends the connections itself, without a look at their table. It learns of a death only by waitpid(2). SIGTERM,
+ * SIGINT, SIGHUP and SIGCONT go on to the child, each at the latest when it has begun.
  */
 #ifndef CSSL_RAGENT_KEEPER_H
 #define CSSL_RAGENT_KEEPER_H
@@ -37,9 +37,11 @@ struct keeper_params {
 	void (*tick)(void *ctx);
 	/* In a process of its own that shares the descriptors, when a signal ended the last child, or the keeper was
 	 * told to stop and has no child: what the last child left is nobody's, but for what another process has
-	 * (notes_share()).
+	 * (notes_share()). If its threads' numbers in the notes stand still for @hang_ms, it is killed.
 	 */
 	void (*abandon)(void *ctx);
+	/* In the keeper, if there could be no such process, or it failed: FIN would be a forged end (law 8). */
+	void (*abandon_without_table)(void *ctx);
 	void *ctx;
 };
 

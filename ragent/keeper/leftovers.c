@@ -370,6 +370,7 @@ static void end_all(struct notes *n, const struct saved *own)
 		return;
 	for (size_t i = 0; i < all.count; i++) {
 		const int fd = all.at[i];
+		notes_beat_all(n);
 		if (!is_to_end(n, own, fd))
 			continue;
 		if (tcp_has_ended(fd))
@@ -378,6 +379,12 @@ static void end_all(struct notes *n, const struct saved *own)
 			end_by_reset(&l, n, fd);
 	}
 	free(all.at);
+}
+
+void leftovers_end_all_blindly(struct notes *n)
+{
+	if (atomic_load(&n->shared->shared_worker) == 0)
+		end_all(n, NULL);
 }
 
 void leftovers_end_all(struct notes *n)

@@ -31,6 +31,9 @@ int leftovers_sort(struct leftovers *l, struct notes *n);
  * the other workers: those are certainly its own. An option of a socket that both have would change the end of a
  * connection that the other process serves. */
 void leftovers_end_all(struct notes *n);
+/* The same without the table, which may be what it fails at. While a worker is shared this does nothing, because only
+ * the table tells which connections are the process's own. */
+void leftovers_end_all_blindly(struct notes *n);
 /* Frees the list. The descriptors have other owners by then. */
 void leftovers_free(struct leftovers *l);
 

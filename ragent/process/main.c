@@ -171,6 +171,13 @@ static void abandon(void *ctx)
 	leftovers_end_all(p->notes);
 }
 
+static void abandon_without_table(void *ctx)
+{
+	const struct ragent_params *p = ctx;
+
+	leftovers_end_all_blindly(p->notes);
+}
+
 static void on_tick(void *ctx)
 {
 	service_notify_alive();
@@ -185,6 +192,7 @@ static int run_kept(struct ragent_params *p)
 		.settle = settle,
 		.tick = on_tick,
 		.abandon = abandon,
+		.abandon_without_table = abandon_without_table,
 		.ctx = p,
 	};
 

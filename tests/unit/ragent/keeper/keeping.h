@@ -21,7 +21,8 @@ static int nothing_to_settle(void *ctx)
 	return 0;
 }
 
-static _Atomic unsigned *abandoned; /* how often, in a child of the keeper; shared with all */
+static _Atomic unsigned *abandoned;               /* how often, in a child of the keeper; shared with all */
+static _Atomic unsigned *abandoned_without_table; /* in the keeper */
 
 static void on_abandon(void *ctx)
 {
@@ -29,9 +30,17 @@ static void on_abandon(void *ctx)
 		atomic_fetch_add(abandoned, 1);
 }
 
+static void on_abandon_without_table(void *ctx)
+{
+	if ((uint32_t)getpid() == notes->shared->keeper)
+		atomic_fetch_add(abandoned_without_table, 1);
+}
+
 static void on_tick(void *ctx)
 {
 }
+
+static void (*in_last_child)(void *ctx);
 
 /* How the keeper ended. */
 static int keep_with(int (*live)(void *ctx, enum keeper_life life), int (*settle)(void *ctx))
@@ -41,7 +50,8 @@ static int keep_with(int (*live)(void *ctx, enum keeper_life life), int (*settle
 		.live = live,
 		.settle = settle,
 		.tick = on_tick,
-		.abandon = on_abandon };
+		.abandon = in_last_child,
+		.abandon_without_table = on_abandon_without_table };
 	int status;
 	pid_t keeper = fork();
 
@@ -69,8 +79,10 @@ static void make_notes(void)
 {
 	notes = notes_create(THREADS, 1);
 	ck_assert_ptr_nonnull(notes);
-	abandoned = mmap(NULL, sizeof *abandoned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	abandoned = mmap(NULL, 2 * sizeof *abandoned, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(abandoned, MAP_FAILED);
+	abandoned_without_table = abandoned + 1;
+	in_last_child = on_abandon;
 }
 
 #endif

@@ -146,6 +146,82 @@ START_TEST(a_stop_amid_a_handover_does_not_hide_what_is_shared)
 }
 END_TEST
 
+/* The table may be what it crashes at. */
+static void crash_at_the_end(void *ctx)
+{
+	on_abandon(ctx);
+	signal(SIGSEGV, SIG_DFL);
+	raise(SIGSEGV);
+}
+
+START_TEST(if_the_last_child_crashes_the_keeper_resets_the_clients)
+{
+	in_last_child = crash_at_the_end;
+	ck_assert(WIFSIGNALED(keep(die_while_ending)));
+	ck_assert_uint_eq(*abandoned, 1);
+	ck_assert_uint_eq(*abandoned_without_table, 1);
+}
+END_TEST
+
+static void hang_at_the_end(void *ctx)
+{
+	sleep(3);
+}
+
+START_TEST(a_last_child_that_hangs_is_killed)
+{
+	const uint64_t began_ns = notes_now_ns();
+
+	in_last_child = hang_at_the_end;
+	ck_assert(WIFSIGNALED(keep(die_while_ending)));
+	ck_assert_uint_eq(*abandoned_without_table, 1);
+	ck_assert_uint_lt(notes_now_ns() - began_ns, 2000000000);
+}
+END_TEST
+
+/* For longer than it may stand still. */
+static void work_long_at_the_end(void *ctx)
+{
+	for (unsigned ms = 0; ms < 2 * HANG_MS; ms++) {
+		notes_beat_all(notes);
+		usleep(1000);
+	}
+	on_abandon(ctx);
+}
+
+START_TEST(a_last_child_has_as_much_time_as_it_makes_progress)
+{
+	in_last_child = work_long_at_the_end;
+	ck_assert(WIFSIGNALED(keep(die_while_ending)));
+	ck_assert_uint_eq(*abandoned, 1);
+	ck_assert_uint_eq(*abandoned_without_table, 0);
+}
+END_TEST
+
+/* Ordered twice, the second time to end at once. */
+static void hear_orders_at_the_end(void *ctx)
+{
+	for (unsigned order = 0; order < 2; order++) {
+		kill((pid_t)notes->shared->keeper, SIGTERM);
+		usleep(10000);
+	}
+	for (unsigned ms = 0; ms < 3000; ms++) {
+		notes_beat_all(notes);
+		usleep(1000);
+	}
+}
+
+START_TEST(a_second_order_to_stop_ends_the_last_child_at_once)
+{
+	const uint64_t began_ns = notes_now_ns();
+
+	in_last_child = hear_orders_at_the_end;
+	ck_assert(WIFSIGNALED(keep(die_while_ending)));
+	ck_assert_uint_eq(*abandoned_without_table, 1);
+	ck_assert_uint_lt(notes_now_ns() - began_ns, 2000000000);
+}
+END_TEST
+
 START_TEST(only_a_process_that_gives_goes_on_serving)
 {
 	notes_set_stage(notes, NOTES_ENDING);
@@ -359,6 +435,10 @@ int main(void)
 		clients_of_a_process_that_dies_behind_a_stop_get_no_forged_end,
 		a_process_whose_connections_another_one_may_have_is_followed_by_none,
 		a_stop_amid_a_handover_does_not_hide_what_is_shared,
+		if_the_last_child_crashes_the_keeper_resets_the_clients,
+		a_last_child_that_hangs_is_killed,
+		a_last_child_has_as_much_time_as_it_makes_progress,
+		a_second_order_to_stop_ends_the_last_child_at_once,
 		only_a_process_that_gives_goes_on_serving,
 		a_descriptor_outlives_the_process_that_opened_it,
 		a_process_with_a_thread_that_hangs_is_killed,

@@ -383,7 +383,7 @@ static int resets_at_close(int fd)
 }
 
 /* What another process sees of the accepted socket, which it has, too: 1, or 0: it is as it was. */
-static int end_all_beside_another_process(void)
+static int end_beside_another_process(void (*end)(struct notes *n))
 {
 	int go[2], status;
 
@@ -394,10 +394,15 @@ static int end_all_beside_another_process(void)
 		close(go[1]);
 		_exit(read(go[0], &byte, 1) == 0 ? resets_at_close(accepted) : 9);
 	}
-	leftovers_end_all(notes);
+	end(notes);
 	close(go[1]);
 	ck_assert_int_eq(waitpid(other, &status, 0), other);
 	return WEXITSTATUS(status);
+}
+
+static int end_all_beside_another_process(void)
+{
+	return end_beside_another_process(leftovers_end_all);
 }
 
 START_TEST(when_nothing_is_shared_all_clients_are_reset)
@@ -429,6 +434,24 @@ START_TEST(clients_that_are_not_saved_yet_may_be_the_other_process_s)
 {
 	notes_share(notes, 1);
 	ck_assert_int_eq(end_all_beside_another_process(), 0);
+}
+END_TEST
+
+START_TEST(without_a_look_at_the_table_all_clients_are_reset_when_nothing_is_shared)
+{
+	talk();
+	save(5, 3);
+	notes->table = (struct table *)1; /* not to be read */
+	ck_assert_int_eq(end_beside_another_process(leftovers_end_all_blindly), 1);
+	ck_assert(!is_open(accepted));
+}
+END_TEST
+
+START_TEST(without_a_look_at_the_table_nothing_is_touched_while_a_worker_is_shared)
+{
+	notes_share(notes, 1);
+	ck_assert_int_eq(end_beside_another_process(leftovers_end_all_blindly), 0);
+	ck_assert(is_open(accepted));
 }
 END_TEST
 
@@ -556,6 +579,8 @@ int main(void)
 		saved_clients_of_other_workers_than_the_shared_one_are_reset,
 		saved_clients_of_the_shared_worker_stay_as_they_are,
 		clients_that_are_not_saved_yet_may_be_the_other_process_s,
+		without_a_look_at_the_table_all_clients_are_reset_when_nothing_is_shared,
+		without_a_look_at_the_table_nothing_is_touched_while_a_worker_is_shared,
 		the_keeper_sees_that_sorting_goes_on,
 		links_end_when_all_connections_are_sorted,
 		the_socket_to_the_service_manager_stays_open,
