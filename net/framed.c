@@ -116,9 +116,21 @@ static void on_flush(struct stream *s)
 		f->ops->on_end(f, r);
 }
 
+static void on_written(struct stream *s, size_t len)
+{
+	struct framed *f = framed_of(s);
+
+	if (f->ops->on_written)
+		f->ops->on_written(f, len);
+}
+
 static const struct stream_ops stream_ops_of[] = {
-	[LINK_TRUSTED] = { .on_data = on_data, .on_end = on_end, .on_closed = on_closed },
-	[LINK_SEALED] = { .on_data = on_data, .on_end = on_end, .on_closed = on_closed, .on_flush = on_flush },
+	[LINK_TRUSTED] = { .on_data = on_data, .on_end = on_end, .on_written = on_written, .on_closed = on_closed },
+	[LINK_SEALED] = { .on_data = on_data,
+		.on_end = on_end,
+		.on_written = on_written,
+		.on_closed = on_closed,
+		.on_flush = on_flush },
 };
 
 int framed_open(struct framed *f, struct worker *w, const struct framed_ops *ops, int fd, const struct link_keys *keys,

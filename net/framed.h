@@ -23,6 +23,8 @@ struct framed_ops {
 	/* The link is over: end of stream, reset, or @error (CSSL_E_* or libuv's). The owner calls framed_close(). */
 	void (*on_end)(struct framed *f, int error);
 	void (*on_closed)(struct framed *f);
+	/* The kernel took @len more bytes of the output. May be NULL. */
+	void (*on_written)(struct framed *f, size_t len);
 };
 
 struct framed {

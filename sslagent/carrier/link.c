@@ -422,11 +422,17 @@ void link_close(struct link *l)
 	turn_end_cancel(&l->doom);
 	deadline_cancel(&l->quiet_due);
 	deadline_cancel(&l->held_ends.due);
+	link_turns_clear(l);
 	framed_close(&l->framed);
 	l->stage = LINK_OVER;
 	l->streams = (struct streams){ 0 };
 	streams_each(&streams, forget_stream, NULL);
 	streams_clear(&streams);
+}
+
+static void on_written(struct framed *framed, size_t len)
+{
+	link_turns_written(link_of(framed), len);
 }
 
 static void on_end(struct framed *framed, int error)
@@ -469,7 +475,9 @@ static void on_closed(struct framed *framed)
 	link_free_if_over(l);
 }
 
-static const struct framed_ops link_ops = { .on_frame = on_frame, .on_end = on_end, .on_closed = on_closed };
+static const struct framed_ops link_ops = {
+	.on_frame = on_frame, .on_end = on_end, .on_closed = on_closed, .on_written = on_written
+};
 
 void link_begin(struct carrier_home *home, struct link_arrival *a)
 {

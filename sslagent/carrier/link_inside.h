@@ -1,6 +1,6 @@
 /* link_inside.h: what the link's own files say to each other: link.c (frames from RAgent, life), link_stream.c (streams
  * as carriers of connections), link_ends.c (streams whose end RAgent has to answer), link_parked.c (streams that wait
- * for RAgent's next process).
+ * for RAgent's next process), link_turns.c (streams that go on one after another).
  */
 #ifndef CSSL_SSLAGENT_LINK_INSIDE_H
 #define CSSL_SSLAGENT_LINK_INSIDE_H
@@ -23,6 +23,16 @@ enum link_socket { LINK_SOCKET_OPEN, LINK_SOCKET_CLOSED };
 enum link_proof { LINK_UNPROVEN, LINK_PROVEN };
 /* Is END of a stream held, and when did it end: after an even or an odd number of pings? */
 enum link_end { LINK_END_NOT_HELD, LINK_END_HELD_EVEN, LINK_END_HELD_ODD };
+
+/* May its frames go out? */
+enum link_turn { LINK_TURN_HAS, LINK_TURN_AWAITS };
+
+/* Streams of a link that await their turn, oldest first (link_turns.c). */
+struct link_turns {
+	uint32_t *ids; /* those of streams that ended meanwhile stay, and are skipped */
+	uint32_t first, end, cap;
+	uint64_t ahead; /* so many bytes have to be written before the next turn, beyond a limit */
+};
 
 /* Of one link (link_ends.c). */
 struct link_ends_held {
@@ -47,6 +57,7 @@ struct link {
 	struct deadline quiet_due;  /* OPEN: RAgent was silent for long */
 	struct deadline parked_due; /* PARKED: the streams end */
 	struct link_ends_held held_ends;
+	struct link_turns turns;
 	int failure; /* why; 0: none */
 	enum link_stage stage;
 	enum link_socket socket;
@@ -65,6 +76,7 @@ struct link_stream {
 	uint32_t epoch;
 	uint8_t proven;          /* enum link_proof; PROVEN: its frames are held from its first one on */
 	uint8_t end;             /* enum link_end */
+	uint8_t turn;            /* enum link_turn */
 	uint64_t client_records; /* of the connection, that came */
 	struct held held;
 	struct holding holding; /* its part of the worker's budget */
@@ -106,7 +118,16 @@ void link_end_is_over(struct link_stream *s);
 void link_ends_due(struct deadline *d); /* link.held_ends.due */
 int link_ends_pong(struct link *l, uint64_t token);
 
+/* link_turns.c */
+/* @s goes on, on this link: RAgent gets its held frames when its turn comes. 0 or CSSL_E_NO_MEMORY. */
+int link_turn_await(struct link_stream *s);
+/* So many bytes went out: there may be room for the next ones. */
+void link_turns_written(struct link *l, size_t len);
+/* None has a turn there any more. The streams themselves are not looked at. */
+void link_turns_clear(struct link *l);
+
 /* link_parked.c */
+void link_refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why);
 int link_take_proof(struct link *l, const struct frame *f);
 int link_reattach(struct link *l, const struct frame *f);
 /* For so long the network may be cut. It is shorter than the time after which this RAgent thinks an agent lost. */

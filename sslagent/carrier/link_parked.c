@@ -49,6 +49,7 @@ static void park_stream(void *ctx, uint32_t id, void *holder)
 	struct link *l = ctx;
 	struct link_stream *s = holder;
 
+	s->turn = LINK_TURN_HAS;
 	if (!may_wait(s) || streams_add(&l->streams, id, s) < 0) {
 		link_forget_stream(s);
 		return;
@@ -96,6 +97,7 @@ void link_park(struct link *l)
 	turn_end_cancel(&l->doom);
 	deadline_cancel(&l->quiet_due);
 	deadline_cancel(&l->held_ends.due);
+	link_turns_clear(l);
 	framed_close(&l->framed);
 	carrier_home_remove_link(l->home, l);
 	l->stage = LINK_PARKED;
@@ -271,31 +273,11 @@ static int park_before(struct link *before, const struct link_stream *s)
 	return before->stage == LINK_PARKED && streams_find(&before->streams, id) == s;
 }
 
-static void refuse_stream(struct link *l, uint32_t id, const struct frame_reattach *wanted, const char *why)
+void link_refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why)
 {
-	struct connection_id connection;
-
-	memcpy(connection.bytes, wanted->connection_id, CONNECTION_ID_LEN);
 	count(COUNT_REATTACHES_REFUSED);
-	log_paced(LOG_INFO, &connection, "stream does not go on", "ragent=%s cause=\"%s\"", l->peer, why);
+	log_paced(LOG_INFO, connection, "stream does not go on", "ragent=%s cause=\"%s\"", l->peer, why);
 	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__NO_STREAM, why);
-}
-
-/* The held frames, as they were. 0 or CSSL_E_NO_MEMORY. */
-static int send_held(struct link_stream *s)
-{
-	const struct frame_reattached answer = {
-		.frame = held_first(&s->held), .bytes = held_first_byte(&s->held), .client_records = s->client_records
-	};
-	uint8_t payload[FRAME_REATTACHED_LEN];
-	struct held_walk w = { 0 };
-	struct held_frame *f;
-
-	frame_reattached_write(payload, &answer);
-	int r = framed_send(&s->link->framed, s->id, FRAME_REATTACHED, 0, payload, sizeof payload);
-	while (r == 0 && (f = held_next(&s->held, &w)) != NULL)
-		link_stream_pass(s, f);
-	return r;
 }
 
 static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
@@ -311,9 +293,7 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	count(COUNT_STREAMS_REATTACHED);
 	log_event(LOG_DEBUG, &s->connection_id, "stream goes on", "ragent=%s frames=%llu", l->peer,
 		(unsigned long long)s->held.frames);
-	int r = send_held(s);
-	if (!s->connection)
-		link_stream_ended(s);
+	int r = link_turn_await(s);
 	link_end_parked_if_empty(before);
 	return r;
 }
@@ -321,6 +301,7 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 int link_reattach(struct link *l, const struct frame *f)
 {
 	struct frame_reattach wanted;
+	struct connection_id connection;
 	int r = frame_reattach_read(f, &wanted);
 
 	if (r < 0 || l->proven != LINK_PROVEN || streams_find(&l->streams, f->stream))
@@ -329,6 +310,7 @@ int link_reattach(struct link *l, const struct frame *f)
 	struct link_stream *s = find_stream(l, &wanted, &why);
 	if (s && park_before(s->link, s))
 		return move_stream(s, l, f->stream);
-	refuse_stream(l, f->stream, &wanted, why);
+	memcpy(connection.bytes, wanted.connection_id, CONNECTION_ID_LEN);
+	link_refuse_reattach(l, f->stream, &connection, why);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* link_stream.c: the streams of a link as carriers of connections. A frame is written into the link's output. If the
  * stream may outlive its link, the frame is written into memory of the stream (held.h), which it stays in until RAgent
- * has confirmed it, and goes to the link from there. While the stream is parked there is no link.
+ * has confirmed it, and goes to the link from there. While the stream is parked there is no link, and while it awaits
+ * its turn on the next one, frames are only held.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -86,9 +87,10 @@ void link_stream_drop(struct link_stream *s)
 
 /* --- one frame --- */
 
-static int is_parked(const struct link_stream *s)
+/* Parked, or RAgent has not got yet what is held. */
+static int is_silent(const struct link_stream *s)
 {
-	return s->link->stage == LINK_PARKED;
+	return s->link->stage == LINK_PARKED || s->turn == LINK_TURN_AWAITS;
 }
 
 /* RAgent grants a window beyond what its client has taken. A block may be half empty. */
@@ -101,7 +103,7 @@ static uint8_t *room_for(struct link_stream *s, size_t cap)
 {
 	uint8_t *room = s->proven == LINK_PROVEN ? held_room(&s->held, buffers_of(s), cap, held_limit(s)) : NULL;
 
-	return room || is_parked(s) ? room : framed_reserve(&s->link->framed, cap);
+	return room || is_silent(s) ? room : framed_reserve(&s->link->framed, cap);
 }
 
 void link_stream_pass(struct link_stream *s, struct held_frame *f)
@@ -119,7 +121,7 @@ static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size
 
 	if (!f)
 		framed_commit(&s->link->framed, s->id, type, flags, len);
-	else if (!is_parked(s))
+	else if (!is_silent(s))
 		link_stream_pass(s, f);
 	weigh(s);
 	relieve(home_of(s));
@@ -129,7 +131,7 @@ static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size
 static void fail(struct link_stream *s, int error)
 {
 	s->held.state = HELD_BROKEN;
-	if (!is_parked(s) && s->link->framed.stream.state != STREAM_FAILED)
+	if (!is_silent(s) && s->link->framed.stream.state != STREAM_FAILED)
 		link_fail(s->link, error);
 }
 
@@ -218,13 +220,15 @@ static void carrier_fin(struct carrier *c, uint8_t flags)
 
 static int end_may_be_lost(const struct link_stream *s)
 {
-	return is_parked(s) ||
+	return s->link->stage == LINK_PARKED ||
 	       (s->link->ends == LINK_ENDS_ANSWERED && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE);
 }
 
 void link_stream_ended(struct link_stream *s)
 {
 	s->connection = NULL;
+	if (s->turn == LINK_TURN_AWAITS)
+		return; /* then it is asked again */
 	if (end_may_be_lost(s))
 		link_end_is_held(s);
 	else
@@ -302,7 +306,7 @@ static ptrdiff_t carrier_unconfirmed(const struct carrier *c)
 
 static void carrier_flush(struct carrier *c)
 {
-	if (!is_parked(stream_of(c)))
+	if (!is_silent(stream_of(c)))
 		stream_flush(&stream_of(c)->link->framed.stream);
 }
 
