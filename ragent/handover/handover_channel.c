@@ -211,6 +211,23 @@ int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_
 	return receive_bytes(fd, m, len, &u);
 }
 
+/* Bytes that were sent before the shutdown can still be read. Of descriptors among them the kernel disposes. */
+int handover_channel_ends_with(int fd, enum handover_type type)
+{
+	const uint8_t expected[HEADER_LEN] = { [4] = (uint8_t)type };
+	uint8_t left[HEADER_LEN + 1];
+	size_t len = 0;
+	ssize_t n = 1;
+
+	if (shutdown(fd, SHUT_RDWR) < 0)
+		return 0;
+	while (n > 0 && len < sizeof left) {
+		n = recv(fd, left + len, sizeof left - len, MSG_DONTWAIT);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	return len == sizeof expected && memcmp(left, expected, sizeof expected) == 0;
+}
+
 void handover_sentence(const struct handover_message *m, char *out, size_t cap)
 {
 	size_t len = m->len < cap - 1 ? m->len : cap - 1;

@@ -17,6 +17,10 @@ int handover_channel_send(int fd, const struct handover_message *m, uint64_t lim
 /* The next message replaces the content of @m; @m owns its descriptors. UV_EMFILE: some descriptors were lost. */
 int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_ms);
 
+/* For a process whose reader died: from now on the other process can send nothing more. 1: all that it had sent and
+ * nobody read is a message of @type without bytes; 0: it is not. */
+int handover_channel_ends_with(int fd, enum handover_type type);
+
 /* Send a message whose bytes are @sentence, which may be empty. */
 int handover_channel_say(int fd, enum handover_type type, const char *sentence, uint64_t limit_ms);
 /* Read the sentence of such a message; @out is terminated and printable. */

@@ -65,19 +65,26 @@ static int ask_for(struct handover_taker *t)
 	return r;
 }
 
-/* The other process may wait before it gives anything. When it does, it goes on to serve the worker until COMMIT. */
-static void await_first(const struct handover_taker *t, struct ragent_worker *rw)
+static void await_message(const struct handover_taker *t)
 {
 	struct pollfd p = { .fd = t->fd, .events = POLLIN };
 
 	while (poll(&p, 1, -1) < 0 && errno == EINTR)
 		;
-	notes_share(rw->home.shared->notes, t->taken);
+}
+
+/* The other process may wait before it gives anything. When it does, it goes on to serve the worker until COMMIT. */
+static void await_first(const struct handover_taker *t, struct ragent_worker *rw)
+{
+	await_message(t);
+	notes_share_from(rw->home.shared->notes, t->taken, t->fd);
 }
 
 /* Take the next message and handle it. 0: more come; HANDOVER_COMMIT: the worker is ours; negative: failed. */
 static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct handover_message *m)
 {
+	await_message(t);
+	fault_at("handover.came", NULL, NULL);
 	int r = handover_channel_receive(t->fd, m, HANDOVER_NO_LIMIT);
 
 	if (r < 0)
@@ -124,6 +131,16 @@ static void take_here(struct worker *w, void *arg)
 		give_up(t, rw, r);
 	}
 	worker_post(t->p.main, on_taken, t);
+}
+
+/* The process that gives lets go of its sockets as soon as it has sent COMMIT. If it cannot send it any more, it goes
+ * on. */
+void handover_taker_died(struct notes *n)
+{
+	const uint32_t channel = atomic_load(&n->shared->channel);
+
+	if (channel && handover_channel_ends_with((int)(channel - 1), HANDOVER_COMMIT))
+		notes_share_nothing(n);
 }
 
 /* --- all of them, on the main loop --- */

@@ -37,6 +37,11 @@ int handover_taker_check_sockets(struct handover_taker *t, char *error, size_t e
 /* Take worker after worker; @p->on_end comes once, from the main loop. The workers' threads run. */
 void handover_taker_begin(struct handover_taker *t, const struct handover_taker_params *p);
 
+/* After the death of such a process, where no other follows it: may the old process still serve the worker that is
+ * shared by the notes? From now on it surely does, unless it had given it away already; then the notes say that nothing
+ * is shared. */
+void handover_taker_died(struct notes *n);
+
 /* Call it before handover_taker_begin() or after on_end. May be NULL. @why: a sentence for the other process, or
  * NULL. */
 void handover_taker_destroy(struct handover_taker *t, const char *why);

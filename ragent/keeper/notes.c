@@ -93,10 +93,19 @@ void notes_share(struct notes *n, unsigned worker)
 		atomic_store(&n->shared->shared_worker, worker + 1);
 }
 
-void notes_share_nothing(struct notes *n)
+void notes_share_from(struct notes *n, unsigned worker, int channel)
 {
 	if (n)
-		atomic_store(&n->shared->shared_worker, 0);
+		atomic_store(&n->shared->channel, (uint32_t)channel + 1);
+	notes_share(n, worker);
+}
+
+void notes_share_nothing(struct notes *n)
+{
+	if (!n)
+		return;
+	atomic_store(&n->shared->shared_worker, 0);
+	atomic_store(&n->shared->channel, 0);
 }
 
 void notes_beat(struct notes *n, unsigned thread)

@@ -58,6 +58,7 @@ struct shared_notes {
 	_Atomic uint32_t stage;         /* enum notes_stage */
 	_Atomic uint32_t keeper;        /* process id */
 	_Atomic uint32_t shared_worker; /* the one whose sockets another process has now, too, plus 1; 0: none */
+	_Atomic uint32_t channel;       /* on which that process gives it, plus 1; 0: it takes it */
 	_Atomic uint64_t deaths[DEATH_CAUSE_COUNT];
 	_Atomic uint64_t died_ns;     /* CLOCK_MONOTONIC, of the last death; 0: none */
 	_Atomic uint32_t crashing_in; /* thread; NOTES_NO_THREAD */
@@ -114,6 +115,8 @@ void notes_set_stage(struct notes *n, enum notes_stage stage);
 void notes_go_on_serving(struct notes *n);
 /* At a handover: from now on another process may serve the sockets of @worker, and ends them. One worker at a time. */
 void notes_share(struct notes *n, unsigned worker);
+/* The same, in the process that takes it: on @channel the other one says that it has no part in it any more. */
+void notes_share_from(struct notes *n, unsigned worker, int channel);
 /* The process has all sockets for itself. */
 void notes_share_nothing(struct notes *n);
 void notes_beat(struct notes *n, unsigned thread);

@@ -17,6 +17,7 @@
 #include "ragent/connection/byte_log.h"
 #include "ragent/connection/connection_saved.h"
 #include "ragent/handover/handover_offer.h"
+#include "ragent/handover/handover_taker.h"
 #include "ragent/keeper/keeper.h"
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent.h"
@@ -167,6 +168,7 @@ static void abandon(void *ctx)
 {
 	const struct ragent_params *p = ctx;
 
+	handover_taker_died(p->notes);
 	table_begin_life(p->notes->table, p->notes->life + 1); /* the slots belong to former lives */
 	leftovers_end_all(p->notes);
 }

@@ -309,6 +309,30 @@ def test_a_new_process_that_dies_with_some_workers_leaves_a_service(start_cluste
     cluster.replace()
 
 
+@pytest.mark.usefixtures("test_points")
+def test_a_new_process_that_dies_before_it_reads_commit_forges_no_end(start_cluster):
+    """The old process lets go of the clients as soon as it has sent COMMIT, so they are reset."""
+    cluster = start_cluster("--agents", "1")
+    webs = [cluster.http() for _ in range(6)]
+    for web in webs:
+        web.request("GET", "/20m")
+    messages = 0
+    while "workers_lost=1" not in cluster.log("r1"):
+        assert messages < 20, "no process died at COMMIT"
+        cluster.faults(f"handover.came kill after {messages}")
+        cluster.settle_faults()
+        status, _ = new_process(cluster)
+        assert status == -signal.SIGKILL
+        cluster.clear_faults()
+        cluster.settle_faults()
+        wait_until(lambda n=messages: cluster.log("r1").count("not replaced") > n, patience(10), "the old process goes on")
+        messages += 1
+    assert messages > 1
+    assert {end_of(web, 20 << 20) for web in webs} == {"reset"}
+    wait_until(lambda: all(a["links_up"] == a["links"] for a in cluster.status()["agents"]), patience(10), "all links")
+    cluster.replace()
+
+
 def test_a_release_can_add_an_agent_and_a_listener(start_cluster):
     """The listeners and agents that a changed file adds are there after the replacement."""
     cluster = start_cluster("--agents", "2")

@@ -160,6 +160,41 @@ START_TEST(a_header_that_cannot_be_is_refused)
 }
 END_TEST
 
+START_TEST(a_message_that_nobody_read_is_known_and_none_follows)
+{
+	ck_assert_int_eq(handover_channel_say(ends[0], HANDOVER_COMMIT, "", 1000), 0);
+	ck_assert_int_eq(handover_channel_ends_with(ends[1], HANDOVER_COMMIT), 1);
+	ck_assert_int_lt(handover_channel_say(ends[0], HANDOVER_COMMIT, "", 1000), 0);
+}
+END_TEST
+
+START_TEST(what_was_not_sent_before_cannot_be_sent)
+{
+	ck_assert_int_eq(handover_channel_ends_with(ends[1], HANDOVER_COMMIT), 0);
+	ck_assert_int_lt(handover_channel_say(ends[0], HANDOVER_COMMIT, "", 1000), 0);
+}
+END_TEST
+
+START_TEST(other_messages_that_nobody_read_are_no_commit)
+{
+	const enum handover_type first = _i == 0 ? HANDOVER_LINK : HANDOVER_COMMIT;
+
+	ck_assert_int_eq(handover_channel_say(ends[0], first, "", 1000), 0);
+	ck_assert_int_eq(handover_channel_say(ends[0], HANDOVER_LINK, _i == 0 ? "" : "more", 1000), 0);
+	ck_assert_int_eq(handover_channel_ends_with(ends[1], HANDOVER_COMMIT), 0);
+}
+END_TEST
+
+START_TEST(a_number_that_is_no_channel_ends_with_nothing)
+{
+	const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(handover_channel_ends_with(file, HANDOVER_COMMIT), 0);
+	ck_assert_int_eq(handover_channel_ends_with(-1, HANDOVER_COMMIT), 0);
+	close(file);
+}
+END_TEST
+
 START_TEST(a_sentence_is_printable)
 {
 	char text[16];
@@ -192,6 +227,9 @@ int main(void)
 		the_other_s_end_is_told,
 		an_end_in_the_middle_of_a_message_is_told,
 		a_header_that_cannot_be_is_refused,
+		a_message_that_nobody_read_is_known_and_none_follows,
+		what_was_not_sent_before_cannot_be_sent,
+		a_number_that_is_no_channel_ends_with_nothing,
 		a_sentence_is_printable,
 		a_message_is_wiped_when_the_next_begins,
 	};
@@ -202,6 +240,7 @@ int main(void)
 	tcase_add_checked_fixture(all, setup, teardown);
 	for (size_t i = 0; i < FACTS_LEN(facts); i++)
 		tcase_add_test(all, facts[i]);
+	tcase_add_loop_test(all, other_messages_that_nobody_read_are_no_commit, 0, 2);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	int failed = srunner_ntests_failed(runner);
