@@ -76,17 +76,27 @@ static void restore(struct restoring *all, struct table_slot *s)
 	notes_beat(home->shared->notes, 1 + worker_index(home->worker));
 }
 
+/* All slots are behind it. 1, or 0: there is no more. */
+static int forget_some(struct restoring *all)
+{
+	const unsigned worker = worker_index(all->home->worker);
+
+	notes_beat(all->home->shared->notes, 1 + worker);
+	return table_forget_next(all->home->table, worker, &all->forgotten);
+}
+
 static void restore_some(struct restoring *all)
 {
 	const uint64_t end_ns = notes_now_ns() + SLICE_NS;
 
 	while (notes_now_ns() < end_ns && fault_at("slot.next", NULL, NULL) != FAULT_DROP) {
 		struct table_slot *s = next_slot(all);
-		if (!s) {
+		if (s) {
+			restore(all, s);
+		} else if (!forget_some(all)) {
 			end(all);
 			return;
 		}
-		restore(all, s);
 	}
 	worker_at_turn_end(all->home->worker, &all->next);
 }

@@ -12,6 +12,7 @@ struct restoring {
 	struct connection_home *home;
 	struct handover_map map;
 	struct table_walk walk;
+	uint32_t forgotten;       /* so many chunks of the table were looked at, behind the last slot */
 	struct turn_end next;     /* when the next connections are restored */
 	uint32_t turn;            /* in which the last ones were */
 	const uint8_t *read_last; /* what the worker of the process before read last; NULL: it is overwritten */

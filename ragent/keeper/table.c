@@ -257,11 +257,22 @@ int table_has_slot(struct table *t, const void *at)
 	return 0;
 }
 
+int table_forget_next(struct table *t, unsigned worker, uint32_t *from)
+{
+	while (t && *from < reached(t)) {
+		const uint32_t i = (*from)++, mark = mark_of(t, i);
+		if (!is_former(t, mark) || worker_of(mark) != worker)
+			continue;
+		give_back(t, i);
+		return 1;
+	}
+	return 0;
+}
+
 void table_forget_former(struct table *t, unsigned worker)
 {
-	for (uint32_t i = 0; t && i < reached(t); i++) {
-		const uint32_t mark = mark_of(t, i);
-		if (is_former(t, mark) && worker_of(mark) == worker)
-			give_back(t, i);
-	}
+	uint32_t from = 0;
+
+	while (table_forget_next(t, worker, &from))
+		;
 }

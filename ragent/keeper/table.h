@@ -91,6 +91,9 @@ struct table_slot *table_next(struct table *t, struct table_walk *w, unsigned wo
 int table_has_slot(struct table *t, const void *at);
 /* Give back all chunks of @worker's former lives. */
 void table_forget_former(struct table *t, unsigned worker);
+/* The same for one chunk, from number *@from on, which rises; 0 begins. 1, or 0: there is none any more. The system
+ * takes its time for each. */
+int table_forget_next(struct table *t, unsigned worker, uint32_t *from);
 
 /* The order of the stores matters only to the next process, which reads when this one is dead. So it is enough that
  * the compiler keeps the order. */

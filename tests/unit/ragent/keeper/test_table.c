@@ -107,6 +107,24 @@ START_TEST(a_forgotten_slot_is_empty_and_free)
 }
 END_TEST
 
+/* So that a worker can do it a little at a time. */
+START_TEST(former_chunks_are_forgotten_one_after_another)
+{
+	unsigned forgotten = 0, left = 200;
+	uint32_t from = 0;
+
+	live_after_a_death();
+	while (table_forget_next(table, 0, &from)) {
+		ck_assert_uint_lt(count_former(0), left);
+		left = count_former(0);
+		forgotten++;
+	}
+	ck_assert_uint_ge(forgotten, 2);
+	ck_assert_uint_eq(left, 0);
+	ck_assert_uint_eq(count_former(1), 1);
+}
+END_TEST
+
 START_TEST(only_the_beginning_of_a_connection_is_a_slot)
 {
 	live_after_a_death();
@@ -261,6 +279,7 @@ int main(void)
 		the_next_process_finds_what_is_not_free,
 		its_own_connections_are_not_of_former_lives,
 		a_forgotten_slot_is_empty_and_free,
+		former_chunks_are_forgotten_one_after_another,
 		only_the_beginning_of_a_connection_is_a_slot,
 		a_place_is_in_it_as_a_whole_or_not_at_all,
 		a_full_table_leaves_the_rest_to_the_process,
