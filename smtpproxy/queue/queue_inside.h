@@ -48,7 +48,10 @@ struct queue {
 	int64_t ticked_ms;  /* the last tick */
 	int64_t stalled_ms; /* the end of the last time in which this process did not run */
 	int64_t looked_ms;  /* LOOKING since; WATCHING: the owner is silent since */
-	uint64_t renewals;  /* WATCHING: as seen last */
+	struct {
+		uint64_t record; /* as seen last */
+		int64_t asked_ms, silent_ms;
+	} watched[BACKUPS]; /* LOOKING, WATCHING: how long each was seen without a sign of life on any */
 	struct {
 		uint64_t epoch, signs;
 		int64_t since_ms; /* 0: not seen */

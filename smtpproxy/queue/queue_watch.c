@@ -8,15 +8,6 @@
 
 #define FRESH_HEARTBEATS 5u /* an owner that lives renews its lease in this time */
 
-static uint64_t number_of(const char *run_id)
-{
-	uint64_t n = 14695981039346656037u; /* FNV-1a */
-
-	for (; *run_id; run_id++)
-		n = (n ^ (uint8_t)*run_id) * 1099511628211u;
-	return n;
-}
-
 /* Each of these only grows while one gateway owns the server. It marks a server that it claimed again before it renews
  * its lease there. */
 static uint64_t signs_of_life(const struct marker *m)
@@ -24,17 +15,37 @@ static uint64_t signs_of_life(const struct marker *m)
 	return m->renewals + m->version + m->generation;
 }
 
-/* Another number: an owner renewed its lease, or a server came, went, or restarted. An owner that was cut off from all
- * of them needs time to claim one that came back empty, and that one alone does not show that it lives. */
-static uint64_t renewals_seen(const struct queue *q)
+/* Of a server that is not away: another number after a claim, a renewal or a marker of an owner, and when it lost what
+ * it had. */
+static uint64_t record_of(const struct sight *s)
 {
-	uint64_t sum = 0;
+	return signs_of_life(&s->marker) + (s->marker.epoch << 32) + ((uint64_t)s->state << 56);
+}
 
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].sight.state != SIGHT_AWAY)
-			sum += signs_of_life(&q->backups[i].sight.marker) + (q->backups[i].sight.marker.epoch << 32) +
-			       number_of(q->backups[i].run_id);
-	return sum;
+/* How long each server has been seen without a sign of life on any of them. An owner that was cut off from all needs
+ * time to claim one that came back empty. But that time goes on when the server falls and comes back as it was: one
+ * that restarts every few seconds would else keep the queue stopped for ever. Time between two answers that lie far
+ * apart does not count, because nobody watched. */
+static void watch(struct queue *q)
+{
+	unsigned news = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct backup *b = &q->backups[i];
+		const int64_t watched_ms = b->asked_ms - q->watched[i].asked_ms;
+
+		if (b->state != BACKUP_SEEN)
+			continue;
+		news += record_of(&b->sight) != q->watched[i].record;
+		q->watched[i].record = record_of(&b->sight);
+		q->watched[i].asked_ms = b->asked_ms;
+		if (watched_ms < 2 * (int64_t)q->conf.path_timeout_ms)
+			q->watched[i].silent_ms += watched_ms;
+	}
+	for (unsigned i = 0; i < BACKUPS && news; i++)
+		q->watched[i].silent_ms = 0;
+	if (news && q->state == QUEUE_WATCHING)
+		q->looked_ms = redis_link_clock_ms();
 }
 
 /* The last time at which all servers that answer were asked. Nobody knows yet what happened behind it, also if this
@@ -58,17 +69,31 @@ int queue_is_fresh(const struct queue *q)
 	       !(q->orders && at_ms <= q->ordered_ms);
 }
 
+static void say_waits_for_owner(unsigned at, int64_t ms)
+{
+	log_paced(LOG_WARNING, NULL, "queue waits for its former owner", "backup=%u ms=%lld cause=\"%s\"", at,
+		(long long)ms, "this server came back, and the owner needs time to claim it if it lives");
+}
+
 /* A standby asks again and again whether the owner renews its lease. */
 int queue_owner_is_silent(struct queue *q)
 {
-	int64_t now_ms = redis_link_clock_ms();
-	uint64_t renewals = renewals_seen(q);
+	const int64_t most_ms = q->conf.takeover_ms;
+	int64_t longest_ms = 0;
+	int silent = 1;
 
-	if (renewals != q->renewals) {
-		q->renewals = renewals;
-		q->looked_ms = now_ms;
+	watch(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_SEEN && q->watched[i].silent_ms > longest_ms)
+			longest_ms = q->watched[i].silent_ms;
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		if (q->backups[i].state != BACKUP_SEEN || q->watched[i].silent_ms > most_ms)
+			continue;
+		silent = 0;
+		if (longest_ms > most_ms)
+			say_waits_for_owner(i, most_ms - q->watched[i].silent_ms);
 	}
-	return asked_ms(q) - q->looked_ms > q->conf.takeover_ms;
+	return silent;
 }
 
 void queue_look_again(struct queue *q)
@@ -109,9 +134,12 @@ static enum owner_sign owner_at(struct queue *q, unsigned at, int64_t now_ms)
 	}
 	if (m->epoch != q->owner_seen[at].epoch || signs_of_life(m) != q->owner_seen[at].signs)
 		return OWNER_LIVES;
+	if (emptied && q->watched[at].silent_ms > fresh_ms)
+		return OWNER_SILENT;
 	if (emptied)
 		log_paced(LOG_WARNING, NULL, "queue waits for its former owner", "backup=%u ms=%lld cause=\"%s\"", at,
-			(long long)fresh_ms, "this member came back empty, and the owner may have its messages");
+			(long long)(fresh_ms - q->watched[at].silent_ms),
+			"this member came back empty, and the owner may have its messages");
 	return q->backups[at].asked_ms - q->owner_seen[at].since_ms > fresh_ms ? OWNER_SILENT : OWNER_UNKNOWN;
 }
 
@@ -124,6 +152,7 @@ int queue_meets_no_owner(struct queue *q)
 	int64_t now_ms = redis_link_clock_ms();
 	enum owner_sign sign = OWNER_SILENT;
 
+	watch(q);
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		enum owner_sign one = owner_at(q, i, now_ms);
 
