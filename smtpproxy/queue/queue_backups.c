@@ -304,7 +304,7 @@ static void no_more_apart(struct queue *q, const struct backup *b)
 	const char was = q->shared.apart[b->index][0];
 
 	q->shared.apart[b->index][0] = '\0';
-	if (was && !queue_any_apart(q))
+	if (was)
 		queue_unite(q);
 }
 

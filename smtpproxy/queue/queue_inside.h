@@ -19,6 +19,7 @@
 /* States that were read before their messages. */
 struct read_state {
 	uint64_t id;
+	unsigned at;     /* of the server number */
 	uint8_t *sealed; /* owned */
 	size_t len;
 };
@@ -154,12 +155,15 @@ void queue_recovery_lost(struct queue *q, struct backup *b);
 void queue_read_item(
 	struct queue *q, struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
 void queue_read_end(struct queue *q, struct backup *b);
-/* ACTIVE: what was read of a server that came back belongs to the queue from now on. */
+/* ACTIVE: what was read of servers that came back belongs to the queue from now on, except for what one of them has
+ * that is still apart: its later states and its graves may not have been read. */
 void queue_unite(struct queue *q);
 /* The server @b was lost while it was read for that. */
 void queue_unite_interrupted(struct queue *q, const struct backup *b);
 
 /* queue_read.c: an item that was read, into memory; and when all are there, into its destination's line. */
+/* 1: @i was read of a server that has not been read to its end. */
+int queue_is_half_read(const struct queue *q, const struct item *i);
 void queue_apply_states(struct queue *q);
 void queue_sort(struct queue *q);
 

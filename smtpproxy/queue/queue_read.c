@@ -78,7 +78,7 @@ static int open_item(struct queue *q, struct item *i)
 	return r;
 }
 
-static int keep_state(struct queue *q, uint64_t id, const uint8_t *sealed, size_t len)
+static int keep_state(struct queue *q, const struct backup *b, uint64_t id, const uint8_t *sealed, size_t len)
 {
 	uint8_t *copy;
 
@@ -95,7 +95,7 @@ static int keep_state(struct queue *q, uint64_t id, const uint8_t *sealed, size_
 	if (!copy)
 		return CSSL_E_NO_MEMORY;
 	memcpy(copy, sealed, len);
-	q->read[q->read_count++] = (struct read_state){ .id = id, .sealed = copy, .len = len };
+	q->read[q->read_count++] = (struct read_state){ .id = id, .at = b->index, .sealed = copy, .len = len };
 	return 0;
 }
 
@@ -153,7 +153,7 @@ void queue_read_item(
 	int r = item_field_parse(field, field_len, &kind, &id);
 
 	if (!r)
-		r = kind == ITEM_STATE ? keep_state(q, id, value, len) : keep_item(q, b, kind, id, value, len);
+		r = kind == ITEM_STATE ? keep_state(q, b, id, value, len) : keep_item(q, b, kind, id, value, len);
 	if (r == CSSL_E_NO_MEMORY)
 		backup_give_up(b, "out of memory for its items");
 	else if (r)
@@ -205,20 +205,59 @@ static void not_applied(struct queue *q, struct item *i, struct read_state *s)
 		keep_note(q, i, s);
 }
 
-void queue_apply_states(struct queue *q)
+static int is_apart(const struct queue *q, unsigned at)
+{
+	return q->shared.apart[at][0] != '\0';
+}
+
+int queue_is_half_read(const struct queue *q, const struct item *i)
+{
+	for (unsigned n = 0; n < BACKUPS; n++)
+		if (is_apart(q, n) && i->seen & 1u << n)
+			return 1;
+	return 0;
+}
+
+/* A server that has the state of a message has the message, which may come later. */
+static void note_half_read(struct queue *q)
 {
 	for (size_t n = 0; n < q->read_count; n++) {
-		struct item *i = item_find(&q->items, q->read[n].id);
+		struct item *i = is_apart(q, q->read[n].at) ? item_find(&q->items, q->read[n].id) : NULL;
 
-		if (i && i->state == ITEM_OPAQUE)
-			keep_note(q, i, &q->read[n]);
-		else if (i && i->seen & ITEM_FRESH && apply(q, i, &q->read[n]))
-			not_applied(q, i, &q->read[n]);
-		free(q->read[n].sealed);
+		if (i && i->seen & ITEM_FRESH)
+			i->seen |= (uint8_t)(1u << q->read[n].at);
 	}
+}
+
+/* 1: it has to wait. */
+static int apply_one(struct queue *q, struct read_state *s)
+{
+	struct item *i = item_find(&q->items, s->id);
+
+	if (i ? i->seen & ITEM_FRESH && queue_is_half_read(q, i) : is_apart(q, s->at))
+		return 1;
+	if (i && i->state == ITEM_OPAQUE)
+		keep_note(q, i, s);
+	else if (i && i->seen & ITEM_FRESH && apply(q, i, s))
+		not_applied(q, i, s);
+	free(s->sealed);
+	return 0;
+}
+
+void queue_apply_states(struct queue *q)
+{
+	size_t waiting = 0;
+
+	note_half_read(q);
+	for (size_t n = 0; n < q->read_count; n++)
+		if (apply_one(q, &q->read[n]))
+			q->read[waiting++] = q->read[n];
+	q->read_count = waiting;
+	if (waiting)
+		return;
 	free(q->read);
 	q->read = NULL;
-	q->read_count = q->read_cap = 0;
+	q->read_cap = 0;
 }
 
 static int by_id(const void *a, const void *b)

@@ -328,7 +328,7 @@ static void put_late(struct queue *q, struct item *i)
 static void unite_late(struct queue *q)
 {
 	for (struct item *i = q->items.oldest; i; i = i->newer) {
-		if (!(i->seen & ITEM_FRESH))
+		if (!(i->seen & ITEM_FRESH) || queue_is_half_read(q, i))
 			continue;
 		put_late(q, i);
 		settle(q, i);

@@ -377,19 +377,25 @@ static void notes(const struct item *i, struct state *out)
 	out->len = i->note_len;
 }
 
+static void reads_message(struct backup *s, uint64_t id, const struct state *message)
+{
+	char field[ITEM_FIELD_LEN];
+
+	item_field(ITEM_MESSAGE, id, field);
+	queue_read_item(q, s, field, sizeof field, message->sealed, message->len);
+}
+
 /* It is in no line any more, and comes back as the servers have it. */
 static struct item *reads_again(struct item *i, unsigned first)
 {
 	const uint64_t id = i->id;
 	struct state message = { .len = i->sealed_len };
-	char field[ITEM_FIELD_LEN];
 
 	memcpy(message.sealed, i->sealed, i->sealed_len);
 	destination_unlink(&q->destinations, i);
 	i->to->held -= i->state == ITEM_HELD;
 	item_remove(&q->items, i);
-	item_field(ITEM_MESSAGE, id, field);
-	queue_read_item(q, b, field, sizeof field, message.sealed, message.len);
+	reads_message(b, id, &message);
 	reads_state(a, id, &states[first]);
 	reads_state(b, id, &states[!first]);
 	queue_read_end(q, b);
@@ -451,6 +457,54 @@ START_TEST(message_that_was_held_again_is_held_if_that_is_read_first)
 }
 END_TEST
 
+/* Both servers are branches that are read late. A message that one of them has, and its state "held" in states[0]. */
+static uint64_t both_are_read(struct state *message)
+{
+	struct queue_receipt r = { .on_stored = ignore_outcome };
+	struct item *i = accepts(&r);
+	const uint64_t id = i->id;
+
+	message->len = i->sealed_len;
+	memcpy(message->sealed, i->sealed, i->sealed_len);
+	ck_assert_int_eq(queue_hold(q, id), 0);
+	notes(i, &states[0]);
+	i->to->held--;
+	item_remove(&q->items, i);
+	a->state = b->state = BACKUP_CLAIMED;
+	memcpy(q->shared.apart[0], RUN_A, sizeof RUN_A);
+	memcpy(q->shared.apart[1], RUN_B, sizeof RUN_B);
+	q->reads = 3;
+	return id;
+}
+
+START_TEST(message_of_a_server_that_is_still_read_waits_for_its_states)
+{
+	struct state message;
+	const uint64_t id = both_are_read(&message);
+
+	reads_message(b, id, &message);
+	queue_read_end(q, a);
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_STORING);
+	reads_state(b, id, &states[0]);
+	queue_read_end(q, b);
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_HELD);
+}
+END_TEST
+
+/* Of b the state comes first, so it is there at a's end, and its message is not. */
+START_TEST(state_that_was_read_before_its_message_waits_for_it)
+{
+	struct state message;
+	const uint64_t id = both_are_read(&message);
+
+	reads_state(b, id, &states[0]);
+	queue_read_end(q, a);
+	reads_message(b, id, &message);
+	queue_read_end(q, b);
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_HELD);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -467,6 +521,8 @@ int main(void)
 		message_that_was_released_is_ready_if_that_is_read_first,
 		message_that_was_held_again_is_held_if_that_is_read_last,
 		message_that_was_held_again_is_held_if_that_is_read_first,
+		message_of_a_server_that_is_still_read_waits_for_its_states,
+		state_that_was_read_before_its_message_waits_for_it,
 	};
 	return suite_run_with("queue_backups", begin, facts, SUITE_LEN(facts));
 }
