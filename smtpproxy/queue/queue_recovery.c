@@ -9,7 +9,12 @@
 #include "net/log.h"
 #include "net/log_pace.h"
 
-#define EPOCHS_SKIPPED 1000u /* more than the owners of an absent server have counted, as a rule */
+#define EPOCHS_SKIPPED 1000u /* by an order: more than the owners of an absent server have counted, as a rule */
+/* An order's epochs rise with time, because servers that came back empty tell nothing of an earlier order. An epoch has
+ * 24 bits in an id. Half of them last for 22 years from @EPOCHS_SINCE_S, 2025-01-01. */
+#define EPOCHS_SINCE_S INT64_C(1735689600)
+#define EPOCH_S        86
+#define EPOCHS_BY_TIME (INT64_C(1) << 23)
 
 /* A member of the read ones, or one that they name as apart already, stays apart until it was read. */
 static void note_apart(struct queue *q, const struct marker *m, unsigned at)
@@ -66,22 +71,44 @@ static void note_from(struct queue *q, unsigned mask)
 	}
 }
 
+static int64_t epoch_by_time(const struct queue *q)
+{
+	const int64_t epoch = (queue_now_ms(q) / 1000 - EPOCHS_SINCE_S) / EPOCH_S;
+
+	return epoch < 0 ? 0 : epoch > EPOCHS_BY_TIME ? EPOCHS_BY_TIME : epoch;
+}
+
+/* The highest that is known. */
+static uint64_t known_epoch(const struct queue *q)
+{
+	uint64_t epoch = q->shared.epoch;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].sight.marker.epoch > epoch)
+			epoch = q->backups[i].sight.marker.epoch;
+	return epoch;
+}
+
+/* Another gateway may have owned a server that answers. */
+static int had_an_owner(const struct queue *q)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].sight.marker.epoch)
+			return 1;
+	return 0;
+}
+
 static void claim_all(struct queue *q, unsigned mask)
 {
-	uint64_t epoch = 0, version = 0;
+	uint64_t version = 0;
 
-	for (unsigned i = 0; i < BACKUPS; i++) {
-		const struct marker *m = &q->backups[i].sight.marker;
-
-		epoch = m->epoch > epoch ? m->epoch : epoch;
-		if (q->backups[i].sight.state == SIGHT_MARKED)
-			version = m->version > version ? m->version : version;
-	}
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].sight.state == SIGHT_MARKED && q->backups[i].sight.marker.version > version)
+			version = q->backups[i].sight.marker.version;
 	q->lease.from_ms = 0;
-	if (epoch)
+	if (had_an_owner(q))
 		lease_wait_out(&q->lease, redis_link_clock_ms());
-	q->shared.epoch = (epoch > q->shared.epoch ? epoch : q->shared.epoch) + 1;
-	q->from_epoch = q->shared.epoch;
+	q->shared.epoch = q->from_epoch = known_epoch(q) + 1;
 	q->shared.version = q->from_version = version;
 	q->counter = first_counter();
 	note_from(q, mask);
@@ -148,10 +175,12 @@ static unsigned ordered_ones(struct queue *q)
  * united when it comes back: its owner's epoch should be lower then. */
 static void begin_by_order(struct queue *q, unsigned mask)
 {
+	const uint64_t epoch = known_epoch(q), least = (uint64_t)epoch_by_time(q);
+
 	log_event(LOG_WARNING, NULL, "queue goes on without a complete backup", "backups=%u cause=\"%s\" effect=\"%s\"",
 		mask, "an operator ordered the takeover",
 		"what a server loaded from an old snapshot is delivered again");
-	q->shared.epoch += EPOCHS_SKIPPED;
+	q->shared.epoch = (epoch > least ? epoch : least) + EPOCHS_SKIPPED;
 	q->forgot_before_ms = queue_now_ms(q) + (int64_t)q->conf.decided_s * 1000; /* another server may know them */
 	for (unsigned i = 0; i < BACKUPS; i++)
 		forget_members(&q->backups[i].sight.marker);

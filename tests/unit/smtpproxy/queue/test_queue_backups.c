@@ -505,6 +505,40 @@ START_TEST(state_that_was_read_before_its_message_waits_for_it)
 }
 END_TEST
 
+/* An operator orders the takeover, b is absent, and a has a record of that epoch and no valid marker. */
+static void is_ordered(uint64_t epoch)
+{
+	q->state = QUEUE_LOOKING;
+	q->shared.epoch = 0;
+	a->state = BACKUP_SEEN;
+	a->sight = (struct sight){ .state = SIGHT_EMPTY, .marker = { .epoch = epoch } };
+	b->state = BACKUP_AWAY;
+	queue_take_over(q);
+	now_ms += 60000;
+	a->asked_ms = now_ms;
+	queue_consider(q);
+	ck_assert_int_eq(q->state, QUEUE_CLAIMING);
+}
+
+START_TEST(order_skips_epochs_above_those_that_are_known)
+{
+	is_ordered(5000000);
+	ck_assert_uint_gt(q->shared.epoch, 5001000);
+}
+END_TEST
+
+START_TEST(later_order_has_a_higher_epoch_also_if_nothing_is_known_of_an_earlier_one)
+{
+	uint64_t first;
+
+	is_ordered(0);
+	first = q->shared.epoch;
+	q->clock.ahead_ms += 3600 * 1000;
+	is_ordered(0);
+	ck_assert_uint_gt(q->shared.epoch, first + 40);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -523,6 +557,8 @@ int main(void)
 		message_that_was_held_again_is_held_if_that_is_read_first,
 		message_of_a_server_that_is_still_read_waits_for_its_states,
 		state_that_was_read_before_its_message_waits_for_it,
+		order_skips_epochs_above_those_that_are_known,
+		later_order_has_a_higher_epoch_also_if_nothing_is_known_of_an_earlier_one,
 	};
 	return suite_run_with("queue_backups", begin, facts, SUITE_LEN(facts));
 }
