@@ -96,6 +96,7 @@ static const struct owner_field {
 	{ "left_sent0", NUMBER(left[0].sent) },
 	{ "left_sent1", NUMBER(left[1].sent) },
 	{ "by_version", NUMBER(by_version) },
+	{ "unread", NUMBER(unread) },
 	{ "nonce", TEXT(nonce) },
 	{ "run_id", TEXT(run_id) },
 	{ "member0", TEXT(members[0]) },

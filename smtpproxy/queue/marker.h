@@ -17,6 +17,10 @@
  * marked it with a higher one. It may also have a marker whose answer was lost. Another gateway may mark it with the
  * same version, so each marker says whose it is, and this one names the gateway and the last version that it sent.
  *
+ * An operator may order to go on without a complete server. What an absent one holds is not known then, and neither is
+ * its run_id. Until it is in sync, each marker says that it was not read: what is delivered meanwhile must not come
+ * back with it. No start waits for it.
+ *
  * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
  * disk, unless an operator orders to go on without a complete server. Then it is read, too: nothing tells it from one
  * that was filled and not marked yet. If it loaded an old snapshot, what was delivered since goes out again.
@@ -48,6 +52,7 @@ struct marker {
 	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": not a member */
 	char apart[BACKUPS][RUN_ID_LEN + 1];   /* "": not apart */
 	uint64_t apart_version;                /* version of these */
+	uint64_t unread;                       /* a bit for each server that was not read, of which nothing is known */
 	struct marker_left left[BACKUPS];
 	char by[NONCE_LEN + 1]; /* the gateway's process that marked it, */
 	uint64_t by_version;    /* and under which version: an earlier release marks it without both */

@@ -16,6 +16,8 @@ void queue_mark(struct queue *q)
 
 	s->version++;
 	for (unsigned i = 0; i < BACKUPS; i++)
+		s->unread &= backup_counts(&q->backups[i]) ? ~(UINT64_C(1) << i) : UINT64_MAX;
+	for (unsigned i = 0; i < BACKUPS; i++)
 		memcpy(s->members[i], backup_counts(&q->backups[i]) ? q->backups[i].run_id : "\0",
 			backup_counts(&q->backups[i]) ? sizeof s->members[i] : 1);
 	for (unsigned i = 0; i < BACKUPS; i++)

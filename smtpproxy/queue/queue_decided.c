@@ -119,11 +119,7 @@ static int64_t kept_ms(const struct queue *q)
 /* Items that cannot be opened, and servers that were not read, may hold what a gateway before this one decided. */
 static int lacks_decisions(const struct queue *q)
 {
-	unsigned apart = 0;
-
-	for (unsigned n = 0; n < BACKUPS; n++)
-		apart += q->shared.apart[n][0] != '\0';
-	return apart || q->stats.opaque;
+	return queue_any_unread(q) || q->stats.opaque;
 }
 
 /* That is so until each of these would have been forgotten anyway. */

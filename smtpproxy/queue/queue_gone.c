@@ -1,7 +1,7 @@
 /* queue_gone.c: ids of messages that were read back and then deleted. A server that was not read may still have them,
- * and must not bring them back when it is united. While a marker names such a server as apart, the backups keep the ids
- * too, in items of their own (graves): this gateway may end before that server comes back. When all backups are in
- * sync, no server has such a message any more, and all graves go. */
+ * and must not bring them back when it is united. While a marker names such a server as apart or not read, the backups
+ * keep the ids too, in items of their own (graves): this gateway may end before that server comes back. When all
+ * backups are in sync, no server has such a message any more, and all graves go. */
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <stdlib.h>
@@ -51,6 +51,11 @@ int queue_any_apart(const struct queue *q)
 	return 0;
 }
 
+int queue_any_unread(const struct queue *q)
+{
+	return q->shared.unread || queue_any_apart(q);
+}
+
 static void dig(struct queue *q, uint64_t dead)
 {
 	uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
@@ -75,7 +80,7 @@ void queue_note_gone(struct queue *q, const struct item *i)
 	if (i->id >> QUEUE_ID_EPOCH == q->shared.epoch || i->seen & ITEM_BURIED || queue_counting(q) == BACKUPS)
 		return;
 	keep_id(q, i->id);
-	if (i->kind == ITEM_MESSAGE && queue_owns(q) && queue_any_apart(q))
+	if (i->kind == ITEM_MESSAGE && queue_owns(q) && queue_any_unread(q))
 		dig(q, i->id);
 }
 

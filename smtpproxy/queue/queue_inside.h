@@ -171,6 +171,8 @@ void queue_sort(struct queue *q);
 void queue_note_gone(struct queue *q, const struct item *i);
 int queue_is_gone(struct queue *q, uint64_t id);
 int queue_any_apart(const struct queue *q);
+/* 1: a server that is not in sync may have messages that were here, too, and that are deleted. */
+int queue_any_unread(const struct queue *q);
 int queue_grave_read(struct queue *q, const uint8_t *plain, size_t len);
 /* All has been read: delete what has a grave. */
 void queue_bury(struct queue *q);

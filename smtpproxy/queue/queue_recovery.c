@@ -58,6 +58,7 @@ static void note_from(struct queue *q, unsigned mask)
 	q->from = mask;
 	memset(q->from_markers, 0, sizeof q->from_markers);
 	memset(s->left, 0, sizeof s->left);
+	s->unread = 0;
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct marker *m = &q->backups[i].sight.marker;
 
@@ -68,6 +69,7 @@ static void note_from(struct queue *q, unsigned mask)
 			if (!(mask & 1u << j) && m->left[j].run_id[0])
 				s->left[j] = m->left[j];
 		queue_note_left(q, i, m->run_id, m->version);
+		s->unread |= m->unread & ~(uint64_t)mask;
 	}
 }
 
@@ -186,6 +188,7 @@ static void begin_by_order(struct queue *q, unsigned mask)
 		forget_members(&q->backups[i].sight.marker);
 	q->recovery_ms = redis_link_clock_ms();
 	claim_all(q, mask);
+	q->shared.unread = ((1u << BACKUPS) - 1) & ~mask;
 }
 
 static void say_nothing_to_take_over(void)

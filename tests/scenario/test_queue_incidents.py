@@ -33,3 +33,42 @@ def test_a_server_that_restarts_every_few_seconds_does_not_keep_another_gateway_
     other.in_sync(1)
     assert "queue waits for its former owner" in other.log.read_text()
     assert other.drain() == tokens
+
+
+def _ordered(room):
+    """A gateway that begins by order with the one server that answers."""
+    gateway = room.gateway(role="owner")
+    gateway.until(lambda s: "seen" in {b["state"] for b in s["backups"]})
+    gateway.ask("takeover")
+    gateway.in_sync(1)
+    return gateway
+
+
+def _deliver(gateway, count):
+    wait_until(lambda: gateway.ask("may")["result"], patience(10), "lease")
+    tokens = gateway.ask("drain", "a.example", count)["drained"]
+    gateway.until(lambda s: s["unconfirmed"] == 0)
+    return tokens
+
+
+def test_what_was_delivered_behind_an_order_does_not_come_back_with_a_server_that_was_not_read(room):
+    """Server a came back empty and was filled, and the gateway died before it marked it; server b, which was complete, is absent."""
+    a, b, gateway = started(room, role="owner")
+    kept = stored(gateway, burst(gateway, "m", 20))
+    gateway.kill()
+    a.call("HDEL", "cssl:{test}:owner", "version", "run_id", "member0", "member1")
+    b.call("HSET", "cssl:{test}:owner", "member0", "")
+    b.pause()
+    gateway = _ordered(room)
+    assert _deliver(gateway, 10) == kept[:10]
+    gateway.kill()
+    gateway = room.gateway(role="owner")
+    gateway.in_sync(1)
+    assert _deliver(gateway, 5) == kept[10:15]
+    gateway.kill()
+    gateway = room.gateway(role="owner")
+    gateway.in_sync(1)
+    b.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == kept[15:]
+    wait_until(lambda: a.items() == b.items() == 0, patience(10), "no message and no grave")
