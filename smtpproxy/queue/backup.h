@@ -72,6 +72,7 @@ struct backup_shared {
 	char apart[BACKUPS][RUN_ID_LEN + 1]; /* marker.h */
 	uint64_t apart_version;
 	uint64_t unread;
+	char owners[OWNERS_LEN + 1];
 	struct marker_left left[BACKUPS]; /* of each server: what a marker says if it leaves that one behind */
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
 };

@@ -108,6 +108,7 @@ static const struct owner_field {
 	{ "left_by0", TEXT(left[0].by) },
 	{ "left_by1", TEXT(left[1].by) },
 	{ "by", TEXT(by) },
+	{ "owners", TEXT(owners) },
 };
 
 static void take_field(struct marker *m, const char *name, const char *value)

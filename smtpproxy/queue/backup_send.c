@@ -41,7 +41,7 @@ static unsigned arguments_of(const struct change *c)
 	case CHANGE_PUT: return c->item->note ? 4 : 2;
 	case CHANGE_REPLACE: return 2;
 	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
-	case CHANGE_MARK: return 4 + 6 * BACKUPS;
+	case CHANGE_MARK: return 5 + 6 * BACKUPS;
 	}
 	return 0;
 }
@@ -106,6 +106,7 @@ static void mark_out(struct backup *b)
 	redis_link_number(l, b->shared->apart_version);
 	left_out(l, b->shared);
 	redis_link_number(l, b->shared->unread);
+	redis_link_text(l, b->shared->owners);
 }
 
 static void change_out(struct backup *b, const struct change *c)

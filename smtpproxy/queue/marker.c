@@ -1,6 +1,8 @@
 /* marker.c: judges markers. */
 #include "smtpproxy/queue/marker.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum sight_state marker_judge(const struct marker *m, const char *run_id)
@@ -65,6 +67,55 @@ int marker_is_behind(const struct marker *m, unsigned at, const struct marker re
 		if (read[i].run_id[0] && (!strcmp(m->members[i], read[i].run_id) || leaves_behind(&read[i], m, at)))
 			return 1;
 	return 0;
+}
+
+static const char *owner_at(const char *owners, const char *nonce)
+{
+	for (const char *at = owners; strlen(at) >= OWNER_LEN; at += OWNER_LEN)
+		if (!strncmp(at, nonce, NONCE_LEN))
+			return at;
+	return NULL;
+}
+
+uint64_t marker_owner_version(const char *owners, const char *nonce)
+{
+	const char *at = strlen(nonce) == NONCE_LEN ? owner_at(owners, nonce) : NULL;
+	char version[17] = "";
+
+	if (at)
+		memcpy(version, at + NONCE_LEN, 16);
+	return strtoull(version, NULL, 16);
+}
+
+/* To the front. Of too many the oldest one goes. */
+static void note_owner(char owners[static OWNERS_LEN + 1], const char *nonce, uint64_t version)
+{
+	const uint64_t known = marker_owner_version(owners, nonce);
+	char others[OWNERS_LEN + 1] = "";
+	size_t len = 0;
+
+	for (const char *at = owners; strlen(at) >= OWNER_LEN && len < OWNERS_LEN - OWNER_LEN; at += OWNER_LEN) {
+		if (!strncmp(at, nonce, NONCE_LEN))
+			continue;
+		memcpy(others + len, at, OWNER_LEN);
+		len += OWNER_LEN;
+	}
+	snprintf(owners, OWNERS_LEN + 1, "%.*s%016llx%s", (int)NONCE_LEN, nonce,
+		(unsigned long long)(known > version ? known : version), others);
+}
+
+void marker_note_owners(char owners[static OWNERS_LEN + 1], const struct marker *m)
+{
+	const size_t count = strlen(m->owners) / OWNER_LEN;
+	char nonce[NONCE_LEN + 1] = "";
+
+	if (m->by_version != m->version || strlen(m->by) != NONCE_LEN)
+		return;
+	for (size_t n = count; n > 0; n--) {
+		memcpy(nonce, m->owners + (n - 1) * OWNER_LEN, NONCE_LEN);
+		note_owner(owners, nonce, marker_owner_version(m->owners, nonce));
+	}
+	note_owner(owners, m->by, m->version);
 }
 
 static int any_is_away(const struct sight *sights)

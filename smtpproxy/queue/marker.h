@@ -21,6 +21,9 @@
  * its run_id. Until it is in sync, each marker says that it was not read: what is delivered meanwhile must not come
  * back with it. No start waits for it.
  *
+ * A gateway that was cut off from all servers finds them marked by another one, perhaps as other processes. Each marker
+ * names the last gateways whose content was read, so that the one that comes back knows whether its own was.
+ *
  * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
  * disk, unless an operator orders to go on without a complete server. Then it is read, too: nothing tells it from one
  * that was filled and not marked yet. If it loaded an old snapshot, what was delivered since goes out again.
@@ -33,6 +36,14 @@
 #define BACKUPS    2u
 #define RUN_ID_LEN 40u
 #define NONCE_LEN  32u
+
+/* The gateways before the one that wrote a marker whose content it has: for each process the nonce and, as 16
+ * hexadecimal digits, the highest version of it that was read. The latest one comes first. OWNERS_NONE: none. "": it is
+ * of an earlier release. */
+#define OWNERS_KEPT 8u
+#define OWNER_LEN   (NONCE_LEN + 16u)
+#define OWNERS_LEN  (OWNERS_KEPT * OWNER_LEN)
+#define OWNERS_NONE "-"
 
 /* A server that a marker leaves behind, or that the next one may leave behind. */
 struct marker_left {
@@ -56,6 +67,7 @@ struct marker {
 	struct marker_left left[BACKUPS];
 	char by[NONCE_LEN + 1]; /* the gateway's process that marked it, */
 	uint64_t by_version;    /* and under which version: an earlier release marks it without both */
+	char owners[OWNERS_LEN + 1];
 };
 
 enum sight_state {
@@ -79,6 +91,11 @@ int marker_is_behind(const struct marker *m, unsigned at, const struct marker re
 
 /* Makes @l that of the process @run_id: of an earlier one nothing is kept. */
 void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN + 1]);
+
+/* The highest version of the gateway @nonce that was read; 0: it is not among them. */
+uint64_t marker_owner_version(const char *owners, const char *nonce);
+/* @m was read: its gateway and those that it names are among @owners now. */
+void marker_note_owners(char owners[static OWNERS_LEN + 1], const struct marker *m);
 
 /* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);

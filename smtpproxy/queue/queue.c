@@ -112,7 +112,7 @@ static uint64_t unconfirmed(const struct queue *q)
 	return n;
 }
 
-static uint64_t messages(const struct queue *q)
+uint64_t queue_messages(const struct queue *q)
 {
 	return q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
 }
@@ -120,7 +120,7 @@ static uint64_t messages(const struct queue *q)
 /* Messages that may be in this memory only: backups that came back empty are not filled yet. */
 static uint64_t unsaved(const struct queue *q)
 {
-	return queue_is_complete(q) ? 0 : messages(q);
+	return queue_is_complete(q) ? 0 : queue_messages(q);
 }
 
 static void flush_further(struct queue *q, int64_t now_ms)
@@ -335,7 +335,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		for (unsigned n = 0; n < BACKUP_PATHS; n++)
 			out->backups[i].paths[n] = b->paths[n].stats;
 	}
-	out->messages = messages(q);
+	out->messages = queue_messages(q);
 	out->bytes = q->items.bytes;
 	out->memory = queue_memory(q);
 	out->memory_max = q->conf.memory_max;

@@ -54,24 +54,6 @@ void queue_tell_ready(struct queue *q)
 		q->ops->on_unready(q->user);
 }
 
-void queue_depose(struct queue *q, uint64_t epoch)
-{
-	if (q->state == QUEUE_DEPOSED || q->state == QUEUE_STOPPING || q->state == QUEUE_WATCHING)
-		return;
-	log_event(LOG_ERROR, NULL, "another gateway owns the queue", "epoch=%llu", (unsigned long long)epoch);
-	if (q->state == QUEUE_FLUSHING) {
-		queue_move(q, QUEUE_STOPPING);
-		return;
-	}
-	lease_drop(&q->lease);
-	queue_move(q, QUEUE_DEPOSED);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		backup_give_up(&q->backups[i], "another gateway owns the queue");
-	queue_tell_ready(q);
-	queue_fail_waiting(q);
-	q->ops->on_deposed(q->user);
-}
-
 /* An absent member of the start came back, and its content is what the marker of the other one means. */
 static int has_to_be_united(const struct queue *q, const struct backup *b)
 {
@@ -81,9 +63,7 @@ static int has_to_be_united(const struct queue *q, const struct backup *b)
 	return marker_is_apart(&m, &b->sight, b->index);
 }
 
-/* The server's own record shows that no other gateway has claimed it since. An order may have raised the epoch, but
- * what was claimed before this queue was read back may have more. */
-static int is_ours(const struct queue *q, const struct backup *b)
+int queue_is_ours(const struct queue *q, const struct backup *b)
 {
 	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
 }
@@ -97,7 +77,7 @@ static int may_claim(const struct queue *q, const struct backup *b)
 
 	if (now_ms < b->fill_after_ms)
 		return 0;
-	if (is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
+	if (queue_is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
 		return 1;
 	log_paced(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=%s", b->index,
 		"another gateway may own the queue; an operator has to order the takeover");
@@ -112,7 +92,7 @@ static void note_branch(struct queue *q, const struct backup *b)
 {
 	const struct marker *m = &b->sight.marker;
 
-	if (b->sight.state != SIGHT_MARKED || is_ours(q, b) ||
+	if (b->sight.state != SIGHT_MARKED || queue_is_ours(q, b) ||
 		(m->version <= q->from_version && marker_is_behind(m, b->index, q->from_markers)))
 		return;
 	if (!queue_any_apart(q) || m->version < q->shared.apart_version)
@@ -124,112 +104,18 @@ static void note_branch(struct queue *q, const struct backup *b)
 		b->index, (unsigned long long)m->version);
 }
 
-static int is_used(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state > BACKUP_SEEN && q->backups[i].state != BACKUP_REFUSED)
-			return 1;
-	return 0;
-}
-
-/* The highest version that any server is known to have: those that have it are complete. */
-static uint64_t complete_version(const struct queue *q)
-{
-	uint64_t version = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->shared.left[i].version > version)
-			version = q->shared.left[i].version;
-	return version;
-}
-
-int queue_is_complete(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state == BACKUP_IN_SYNC)
-			return 1;
-	return 0;
-}
-
-/* Whoever wrote the marker @m has read a server that was complete, or waits for it. It counts on from there: a lower
- * version was written before. */
-static int marker_knows(const struct queue *q, const struct marker *m)
-{
-	const uint64_t version = complete_version(q);
-
-	for (unsigned i = 0; i < BACKUPS && m->version > version; i++) {
-		const struct marker_left *ours = &q->shared.left[i];
-
-		if (!ours->run_id[0] || ours->version < version)
-			continue;
-		if (!strcmp(m->members[i], ours->run_id) || !strcmp(m->apart[i], ours->run_id) ||
-			(!strcmp(m->left[i].run_id, ours->run_id) && m->left[i].version >= version))
-			return 1;
-	}
-	return 0;
-}
-
-/* 1: this memory has messages, and the gateway that counts higher on @b cannot have them: no server has them all now,
- * and those that had are other processes than the servers of the other one. It began anew on servers that came back
- * empty, or went on with one that was left behind. One that is still being filled here proves nothing. */
-static int holds_more(const struct queue *q, const struct backup *b)
-{
-	const struct marker_left *ours = &q->shared.left[b->index];
-
-	if (!q->items.count || queue_is_complete(q))
-		return 0;
-	if (ours->version == complete_version(q) && !strcmp(b->run_id, ours->run_id))
-		return 0;
-	return !marker_knows(q, &b->sight.marker);
-}
-
-static void say_holds_more(const struct queue *q, const struct backup *b)
-{
-	log_paced(LOG_ERROR, NULL, "another gateway began the queue anew",
-		"backup=%u epoch=%llu items_in_memory_only=%zu effect=\"%s\"", b->index,
-		(unsigned long long)b->sight.marker.epoch, q->items.count,
-		"this gateway keeps them, and neither accepts nor delivers, until an operator orders the takeover "
-		"here, which unites both; if it ends before, they are lost, unless the other one read them before "
-		"the servers restarted: then this one has to end, or they are delivered again");
-}
-
 static void consider_backup(struct queue *q, struct backup *b)
 {
 	if (b->state != BACKUP_SEEN || !queue_is_fresh(q))
 		return;
 	if (b->sight.marker.epoch > q->shared.epoch) {
-		if (holds_more(q, b))
-			say_holds_more(q, b);
-		else
-			queue_depose(q, b->sight.marker.epoch);
+		queue_meet_rival(q, b);
 		return;
 	}
 	if (!may_claim(q, b))
 		return;
 	note_branch(q, b);
 	backup_claim(b);
-}
-
-/* A gateway that began anew on servers that came back empty counted its epochs from 1, and may have the same one or,
- * after some restarts, a higher one. An operator's order decides between the two. */
-static void outrank(struct queue *q)
-{
-	uint64_t highest = 0;
-
-	if (!q->orders || is_used(q) || !queue_is_fresh(q))
-		return;
-	for (unsigned i = 0; i < BACKUPS; i++) {
-		const struct backup *b = &q->backups[i];
-
-		if (b->state != BACKUP_SEEN || is_ours(q, b))
-			continue;
-		if (b->sight.marker.epoch > q->shared.epoch && !holds_more(q, b))
-			return;
-		if (b->sight.marker.epoch > highest)
-			highest = b->sight.marker.epoch;
-	}
-	if (highest >= q->shared.epoch)
-		q->shared.epoch = highest + 1;
 }
 
 static void on_room(struct backup *b);
@@ -283,7 +169,7 @@ void queue_consider(struct queue *q)
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
 		queue_recover(q);
 	if (queue_owns(q))
-		outrank(q);
+		queue_outrank(q);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
 		consider_backup(q, &q->backups[i]);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
@@ -393,6 +279,7 @@ static void on_marked(struct backup *b, uint64_t version)
 	log_event(LOG_INFO, NULL, "backup marked", "backup=%u version=%llu messages=%zu", b->index,
 		(unsigned long long)version, q->items.count);
 	q->alone = 0; /* it was compared with the memory */
+	q->marked_version = version > q->marked_version ? version : q->marked_version;
 	queue_note_left(q, b->index, b->run_id, version);
 	queue_release_waiting(q, version);
 	queue_tell_ready(q);
@@ -468,12 +355,13 @@ static void on_given_up(struct backup *b, enum backup_state was)
 	queue_tell_ready(q);
 }
 
-/* One that was not complete yet is only looked at again: what it lacked may be in this memory only. */
+/* One that was not complete yet is only looked at again: what it lacked may be in this memory only. Its sight is as old
+ * as the claim. */
 static void on_deposed(struct backup *b, uint64_t epoch)
 {
 	struct queue *q = queue_of(b);
 
-	if (!queue_owns(q) || !holds_more(q, b))
+	if (!queue_owns(q) || !queue_may_hold_more(q, b))
 		queue_depose(q, epoch);
 }
 

@@ -87,8 +87,9 @@ struct queue {
 	int64_t forgot_before_ms, forgot_here_ms;
 	int64_t active_ms; /* ACTIVE since */
 
-	uint64_t alone;         /* deletes and states since no backup counts: none of them has got these */
-	int64_t flush_until_ms; /* FLUSHING */
+	uint64_t marked_version; /* the highest that a server has answered; 0: none */
+	uint64_t alone;          /* deletes and states since no backup counts: none of them has got these */
+	int64_t flush_until_ms;  /* FLUSHING */
 
 	char owner_key[96], items_key[96];
 	struct queue_stats stats;
@@ -121,6 +122,7 @@ static inline int queue_owns(const struct queue *q)
 }
 
 void queue_move(struct queue *q, enum queue_state to);
+uint64_t queue_messages(const struct queue *q);
 /* Backups whose answer counts. */
 unsigned queue_counting(const struct queue *q);
 
@@ -131,12 +133,23 @@ void queue_note_due(struct queue *q, struct queue_destination *d);
 void queue_mark(struct queue *q);
 /* The queue has all that the server number @at held under this version. */
 void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version);
-/* 1: a backup is in sync, so it has all that is in memory. */
-int queue_is_complete(const struct queue *q);
 void queue_tell_ready(struct queue *q);
 /* Claim what may be claimed; called at each sight and tick. */
 void queue_consider(struct queue *q);
+/* The server's own record shows that no other gateway has claimed it since. An order may have raised the epoch, but
+ * what was claimed before this queue was read back may have more. */
+int queue_is_ours(const struct queue *q, const struct backup *b);
+
+/* queue_rivals.c */
+/* 1: a backup is in sync, so it has all that is in memory. */
+int queue_is_complete(const struct queue *q);
 void queue_depose(struct queue *q, uint64_t epoch);
+/* 1: no server has all that is in memory, as far as this process knows without the sight of @b. */
+int queue_may_hold_more(const struct queue *q, const struct backup *b);
+/* The record of @b has a higher epoch. */
+void queue_meet_rival(struct queue *q, const struct backup *b);
+/* Order: count higher than others that lack what is in memory. */
+void queue_outrank(struct queue *q);
 
 /* queue_watch.c */
 /* Ask the servers that are not claimed again what they hold. */

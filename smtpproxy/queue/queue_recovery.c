@@ -59,6 +59,7 @@ static void note_from(struct queue *q, unsigned mask)
 	memset(q->from_markers, 0, sizeof q->from_markers);
 	memset(s->left, 0, sizeof s->left);
 	s->unread = 0;
+	memcpy(s->owners, OWNERS_NONE, sizeof OWNERS_NONE);
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct marker *m = &q->backups[i].sight.marker;
 
@@ -70,6 +71,7 @@ static void note_from(struct queue *q, unsigned mask)
 				s->left[j] = m->left[j];
 		queue_note_left(q, i, m->run_id, m->version);
 		s->unread |= m->unread & ~(uint64_t)mask;
+		marker_note_owners(s->owners, m);
 	}
 }
 
@@ -405,5 +407,6 @@ void queue_read_end(struct queue *q, struct backup *b)
 		return;
 	}
 	q->shared.apart[b->index][0] = '\0';
+	marker_note_owners(q->shared.owners, &b->sight.marker);
 	queue_unite(q);
 }

@@ -72,3 +72,67 @@ def test_what_was_delivered_behind_an_order_does_not_come_back_with_a_server_tha
     gateway.in_sync(2)
     assert gateway.drain() == kept[15:]
     wait_until(lambda: a.items() == b.items() == 0, patience(10), "no message and no grave")
+
+
+def _cut_off(room):
+    """An owner with 20 messages on both servers, and its paths to them."""
+    a, b = room.redis()
+    ours = [room.path(a), room.path(b)]
+    owner = room.gateway([[p.address] for p in ours], role="owner")
+    owner.in_sync(2)
+    return a, b, ours, owner
+
+
+def _restart_one_by_one(servers, gateway):
+    for server in servers:
+        server.kill()
+        gateway.in_sync(1)
+        server.start()
+        gateway.in_sync(2)
+
+
+@pytest.mark.parametrize("owners", [1, 2])
+def test_a_gateway_that_was_replaced_ends_also_if_both_servers_restarted_since(room, owners):
+    """Its mail was delivered. If it took the other one for a gateway that began anew, an order would deliver all of it again."""
+    a, b, ours, owner = _cut_off(room)
+    tokens = stored(owner, burst(owner, "m", 20))
+    for path in ours:
+        path.hush()
+    standby = room.gateway(role="standby")
+    standby.in_sync(2)
+    assert standby.drain() == tokens
+    _restart_one_by_one((a, b), standby)
+    if owners == 2:
+        standby.kill()
+        standby = room.gateway(role="owner")
+        standby.in_sync(2)
+        _restart_one_by_one((a, b), standby)
+    for path in ours:
+        path.open()
+    owner.wait("deposed")
+    assert "began the queue anew" not in owner.log.read_text()
+    assert standby.stats()["in_sync"] == 2
+
+
+def test_a_gateway_whose_server_was_left_behind_keeps_what_only_the_other_one_had(room):
+    """The other gateway reads the marker of this one, but not its last."""
+    a, b, ours, owner = _cut_off(room)
+    first = stored(owner, burst(owner, "first", 5))
+    ours[0].hush()
+    owner.in_sync(1)
+    tokens = stored(owner, burst(owner, "later", 20))
+    ours[1].hush()
+    b.kill()
+    b.start()
+    other = room.gateway(role="owner")
+    other.in_sync(2)
+    assert other.drain() == first
+    _restart_one_by_one((a, b), other)
+    for path in ours:
+        path.open()
+    wait_until(lambda: "began the queue anew" in owner.log.read_text(), patience(20), "its complaint")
+    assert not owner.has("deposed")
+    other.kill()
+    owner.ask("takeover")
+    owner.in_sync(2)
+    assert set(owner.drain()) >= set(tokens)

@@ -1,4 +1,5 @@
 /* test_marker.c: facts of a gateway's conclusions from the markers of its backups. */
+#include <stdio.h>
 #include <string.h>
 
 #include "smtpproxy/queue/marker.h"
@@ -222,6 +223,61 @@ START_TEST(member_apart_is_read_although_its_version_is_lower)
 }
 END_TEST
 
+static void is_read(char *owners, const char *by, uint64_t version)
+{
+	struct marker m = { .version = version, .by_version = version };
+
+	memcpy(m.by, by, strlen(by) + 1);
+	memcpy(m.owners, owners, OWNERS_LEN + 1);
+	marker_note_owners(owners, &m);
+}
+
+static const char *gateway(unsigned n)
+{
+	static char nonce[NONCE_LEN + 1];
+
+	snprintf(nonce, sizeof nonce, "%032x", n);
+	return nonce;
+}
+
+START_TEST(owner_whose_marker_was_read_is_known_with_its_highest_version)
+{
+	char owners[OWNERS_LEN + 1] = OWNERS_NONE;
+
+	ck_assert_uint_eq(marker_owner_version(owners, gateway(1)), 0);
+	is_read(owners, gateway(1), 7);
+	is_read(owners, gateway(2), 9);
+	is_read(owners, gateway(1), 5);
+	ck_assert_uint_eq(marker_owner_version(owners, gateway(1)), 7);
+	ck_assert_uint_eq(marker_owner_version(owners, gateway(2)), 9);
+	ck_assert_uint_eq(marker_owner_version(owners, gateway(3)), 0);
+	ck_assert_uint_eq(marker_owner_version(owners, ""), 0);
+}
+END_TEST
+
+START_TEST(last_eight_owners_are_known)
+{
+	char owners[OWNERS_LEN + 1] = OWNERS_NONE;
+
+	for (unsigned n = 1; n <= OWNERS_KEPT + 1; n++)
+		is_read(owners, gateway(n), n);
+	ck_assert_uint_eq(strlen(owners), OWNERS_LEN);
+	ck_assert_uint_eq(marker_owner_version(owners, gateway(1)), 0);
+	for (unsigned n = 2; n <= OWNERS_KEPT + 1; n++)
+		ck_assert_uint_eq(marker_owner_version(owners, gateway(n)), n);
+}
+END_TEST
+
+START_TEST(marker_of_an_earlier_release_names_no_owners)
+{
+	char owners[OWNERS_LEN + 1] = OWNERS_NONE;
+	struct marker m = { .version = 3 };
+
+	marker_note_owners(owners, &m);
+	ck_assert_str_eq(owners, OWNERS_NONE);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -241,6 +297,9 @@ int main(void)
 		absent_server_that_is_no_member_is_not_waited_for,
 		empty_server_beside_a_marked_one_is_not_waited_for,
 		member_apart_is_read_although_its_version_is_lower,
+		owner_whose_marker_was_read_is_known_with_its_highest_version,
+		last_eight_owners_are_known,
+		marker_of_an_earlier_release_names_no_owners,
 	};
 	return suite_run("marker", facts, SUITE_LEN(facts));
 }
