@@ -314,8 +314,8 @@ void queue_wait_for_mark(struct queue *q, struct backup *b)
 		q->alone += c->kind != CHANGE_PUT && c->item && c->item->kind == ITEM_MESSAGE && !queue_counting(q);
 		if (c->kind == CHANGE_DELETE)
 			queue_backup_ops.on_done(b, CHANGE_DELETE, c->item);
-		if (c->kind != CHANGE_PUT || !(c->item->waits & bit))
-			continue;
+		if (c->kind != CHANGE_PUT || c->item->state != ITEM_STORING || !(c->item->waits & bit))
+			continue; /* one that is GONE waits for its DELETE, which comes later in the line */
 		if (!(c->item->waits & ITEM_WAITS_MARK) && wait_for_mark(q, c->item))
 			continue;
 		c->item->waits = (uint8_t)((c->item->waits & ~bit) | ITEM_WAITS_MARK);

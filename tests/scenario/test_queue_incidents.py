@@ -5,6 +5,7 @@ import time
 import pytest
 
 from tests.lib.build import patience
+from tests.lib.mail_queue import Redis
 from tests.lib.queue_room import burst, started, stored
 from tests.lib.waiting import wait_until
 
@@ -136,3 +137,18 @@ def test_a_gateway_whose_server_was_left_behind_keeps_what_only_the_other_one_ha
     owner.ask("takeover")
     owner.in_sync(2)
     assert set(owner.drain()) >= set(tokens)
+
+
+def test_a_new_server_takes_the_place_of_one_that_is_lost(room):
+    """Its address is changed in the file, and the gateway is started again. Nobody waits for the lost one."""
+    a, b, gateway = started(room, role="owner")
+    tokens = stored(gateway, burst(gateway, "m", 20))
+    b.kill()
+    gateway.in_sync(1)
+    gateway.stop()
+    new = Redis(room.folder, "c")
+    room.servers.append(new)
+    gateway = room.gateway([[a.socket], [new.socket]], role="owner")
+    gateway.in_sync(2)
+    assert new.items() == len(tokens)
+    assert gateway.drain() == tokens

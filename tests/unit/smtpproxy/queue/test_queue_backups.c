@@ -539,6 +539,27 @@ START_TEST(later_order_has_a_higher_epoch_also_if_nothing_is_known_of_an_earlier
 }
 END_TEST
 
+START_TEST(delete_behind_a_put_that_a_lost_backup_did_not_answer_is_counted_down)
+{
+	const struct content_bytes to = { (const uint8_t *)"a.example", 9 };
+	struct queue_receipt r = { .on_stored = ignore_outcome };
+	struct queue_taken t;
+
+	accepts(&r);
+	queue_compare_end(q, b);
+	backup_send(b);
+	ck_assert_int_eq(b->state, BACKUP_MARKING);
+	ck_assert_int_eq(queue_take(q, to, &t), 0);
+	ck_assert_int_eq(queue_done(q, t.id), 0);
+	ck_assert_uint_eq(q->stats.deletes_unconfirmed, 1);
+	backup_send(a);
+	answers(a);
+	ck_assert_uint_eq(q->stats.deletes_unconfirmed, 1);
+	backup_give_up(b, "the test says so");
+	ck_assert_uint_eq(q->stats.deletes_unconfirmed, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -557,6 +578,7 @@ int main(void)
 		message_that_was_held_again_is_held_if_that_is_read_first,
 		message_of_a_server_that_is_still_read_waits_for_its_states,
 		state_that_was_read_before_its_message_waits_for_it,
+		delete_behind_a_put_that_a_lost_backup_did_not_answer_is_counted_down,
 		order_skips_epochs_above_those_that_are_known,
 		later_order_has_a_higher_epoch_also_if_nothing_is_known_of_an_earlier_one,
 	};
