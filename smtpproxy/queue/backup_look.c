@@ -251,6 +251,9 @@ void backup_claim_answered(struct backup *b, const redisReply *reply)
 		backup_send(b);
 		return;
 	}
+	b->replaced.state = SIGHT_AWAY;
+	if (reply->type == REDIS_REPLY_ARRAY && !take_owner(&b->replaced.marker, reply))
+		b->replaced.state = marker_judge(&b->replaced.marker, b->run_id);
 	backup_move(b, BACKUP_CLAIMED);
 	b->shared->ops->on_claimed(b);
 }

@@ -22,8 +22,8 @@
 extern const char functions_text[];
 #define FUNCTIONS_LIBRARY "cssl_queue4"
 
-/* epoch generation nonce: become the owner. Refused for an epoch below the present one, and for the present epoch with
- * another nonce or without a higher generation. */
+/* epoch generation nonce: become the owner; returns the owner's hash as it was before. Refused for an epoch below the
+ * present one, and for the present epoch with another nonce or without a higher generation. */
 #define FUNCTION_CLAIM   "cssl_queue4_claim"
 /* token, then field value ...: store those that are not there; returns how many were new. Refused as a whole ("OOM
  * ...") when the server's memory is full. Repeating it changes nothing. */

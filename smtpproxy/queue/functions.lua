@@ -21,9 +21,10 @@ local function claim(keys, args)
   if new_epoch == epoch and (args[3] ~= old[3] or new_generation <= generation) then
     return stale(keys[1])
   end
+  local replaced = redis.call('HGETALL', keys[1])
   redis.call('HSET', keys[1], 'epoch', args[1], 'generation', args[2], 'nonce', args[3],
     'token', args[1] .. '.' .. args[2])
-  return 1
+  return replaced
 end
 
 local function put(keys, args)

@@ -46,6 +46,17 @@ void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN +
 	memcpy(l->run_id, run_id, sizeof l->run_id);
 }
 
+int marker_changed(const struct sight *before, const struct sight *now)
+{
+	const struct marker *m = &before->marker, *n = &now->marker;
+
+	if (now->state == SIGHT_AWAY)
+		return 0;
+	if (now->state != before->state || m->epoch != n->epoch || strcmp(m->nonce, n->nonce))
+		return 1;
+	return now->state == SIGHT_MARKED && (m->version != n->version || strcmp(m->by, n->by));
+}
+
 static int is_marked_by(const struct marker *m, const char *gateway)
 {
 	return gateway[0] && m->by_version == m->version && !strcmp(m->by, gateway);

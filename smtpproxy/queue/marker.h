@@ -81,6 +81,10 @@ struct sight {
 	struct marker marker;
 };
 
+/* 1: another gateway claimed or marked the server after it gave the answer @before, and before it gave @now. AWAY: not
+ * known. */
+int marker_changed(const struct sight *before, const struct sight *now);
+
 /* 1: @other is marked, and its content belongs to the queue of @m, although it went on alone. Else 0. @at: its
  * index. */
 int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);

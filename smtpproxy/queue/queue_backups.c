@@ -206,6 +206,10 @@ static void on_claimed(struct backup *b)
 	}
 	if (!queue_owns(q))
 		return;
+	if (marker_changed(&b->sight, &b->replaced)) {
+		b->sight = b->replaced;
+		note_branch(q, b);
+	}
 	if (has_to_be_united(q, b)) {
 		q->reads |= 1u << b->index;
 		backup_read(b);

@@ -244,15 +244,6 @@ static void read_all(struct queue *q)
 		recovered(q);
 }
 
-void queue_recovery_claimed(struct queue *q, struct backup *b)
-{
-	if (q->lease.from_ms)
-		lease_wait_out(&q->lease, redis_link_clock_ms());
-	q->claims &= ~(1u << b->index);
-	if (!q->claims)
-		read_all(q);
-}
-
 static void forget_all(struct queue *q)
 {
 	for (size_t n = 0; n < q->read_count; n++)
@@ -266,7 +257,45 @@ static void forget_all(struct queue *q)
 	item_set_clear(&q->items);
 }
 
-/* A server that had to be read is lost: begin again with a higher epoch. */
+/* With a higher epoch. @lost: is given up already, or NULL. */
+static void begin_again(struct queue *q, const struct backup *lost)
+{
+	queue_move(q, QUEUE_LOOKING);
+	q->looked_ms = redis_link_clock_ms();
+	forget_all(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (&q->backups[i] != lost)
+			backup_give_up(&q->backups[i], "the recovery begins again");
+}
+
+/* Another gateway may have written between the question and the claim. It cannot any more, so the next look is the
+ * last. */
+static int any_changed(const struct queue *q)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_CLAIMED &&
+			marker_changed(&q->backups[i].sight, &q->backups[i].replaced))
+			return 1;
+	return 0;
+}
+
+void queue_recovery_claimed(struct queue *q, struct backup *b)
+{
+	if (q->lease.from_ms)
+		lease_wait_out(&q->lease, redis_link_clock_ms());
+	q->claims &= ~(1u << b->index);
+	if (q->claims)
+		return;
+	if (any_changed(q)) {
+		log_event(LOG_WARNING, NULL, "queue looks again",
+			"cause=\"another gateway wrote to a server meanwhile\"");
+		begin_again(q, NULL);
+		return;
+	}
+	read_all(q);
+}
+
+/* A server that had to be read is lost. */
 void queue_recovery_lost(struct queue *q, struct backup *b)
 {
 	q->claims &= ~(1u << b->index);
@@ -275,12 +304,7 @@ void queue_recovery_lost(struct queue *q, struct backup *b)
 			read_all(q);
 		return;
 	}
-	queue_move(q, QUEUE_LOOKING);
-	q->looked_ms = redis_link_clock_ms();
-	forget_all(q);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (&q->backups[i] != b)
-			backup_give_up(&q->backups[i], "the recovery begins again");
+	begin_again(q, b);
 }
 
 /* What only one of the united servers had, and the states, which may differ. */

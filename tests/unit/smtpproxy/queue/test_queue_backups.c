@@ -560,6 +560,41 @@ START_TEST(delete_behind_a_put_that_a_lost_backup_did_not_answer_is_counted_down
 }
 END_TEST
 
+/* The server of @s answers the claim with the record of another gateway, which has marked it. */
+static void was_marked_meanwhile(struct backup *s, const char *run_id)
+{
+	static const char *texts[] = { "epoch", "2", "nonce", "other", "by", "other", "version", "12", "by_version",
+		"12", "run_id", NULL };
+	redisReply fields[12], *all[12];
+	const redisReply record = { .type = REDIS_REPLY_ARRAY, .elements = 12, .element = all };
+
+	for (unsigned n = 0; n < 12; n++) {
+		fields[n] = (redisReply){ .type = REDIS_REPLY_STRING, .str = (char *)(texts[n] ? texts[n] : run_id) };
+		all[n] = &fields[n];
+	}
+	backup_claim_answered(s, &record);
+}
+
+START_TEST(server_that_was_marked_just_before_the_claim_is_read_as_a_branch)
+{
+	b->state = BACKUP_SEEN;
+	b->sight = (struct sight){ .state = SIGHT_EMPTY };
+	queue_consider(q);
+	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
+	was_marked_meanwhile(b, RUN_B);
+	ck_assert_str_eq(q->shared.apart[1], RUN_B);
+	ck_assert_int_eq(b->state, BACKUP_CLAIMED);
+}
+END_TEST
+
+START_TEST(recovery_begins_again_if_a_server_was_marked_just_before_the_claim)
+{
+	is_ordered(0);
+	was_marked_meanwhile(a, RUN_A);
+	ck_assert_int_eq(q->state, QUEUE_LOOKING);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -578,6 +613,8 @@ int main(void)
 		message_that_was_held_again_is_held_if_that_is_read_first,
 		message_of_a_server_that_is_still_read_waits_for_its_states,
 		state_that_was_read_before_its_message_waits_for_it,
+		server_that_was_marked_just_before_the_claim_is_read_as_a_branch,
+		recovery_begins_again_if_a_server_was_marked_just_before_the_claim,
 		delete_behind_a_put_that_a_lost_backup_did_not_answer_is_counted_down,
 		order_skips_epochs_above_those_that_are_known,
 		later_order_has_a_higher_epoch_also_if_nothing_is_known_of_an_earlier_one,
