@@ -1,0 +1,137 @@
+/* queue_servers.c: see queue_servers.h. */
+#include "tests/unit/smtpproxy/queue/queue_servers.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/proto/suite.h"
+
+struct queue *q;
+struct backup *a, *b;
+unsigned asked[BACKUPS][CHANGE_MARK + 1];
+uint64_t versions[BACKUPS];
+int64_t now_ms;
+
+int64_t redis_link_clock_ms(void)
+{
+	return now_ms;
+}
+
+void redis_link_text(struct redis_link *l, const char *text)
+{
+	static const char *const names[] = { FUNCTION_PUT, FUNCTION_REPLACE, FUNCTION_DELETE, FUNCTION_MARK };
+	const unsigned at = l == &b->paths[0].link;
+
+	for (unsigned n = 0; n <= CHANGE_MARK; n++)
+		asked[at][n] += !strcmp(text, names[n]);
+	if (!strcmp(text, FUNCTION_MARK))
+		versions[at] = UINT64_MAX;
+}
+
+void redis_link_begin(struct redis_link *l, unsigned arguments)
+{
+}
+
+void redis_link_number(struct redis_link *l, uint64_t number)
+{
+	const unsigned at = l == &b->paths[0].link;
+
+	if (versions[at] == UINT64_MAX)
+		versions[at] = number;
+}
+
+void redis_link_argument(struct redis_link *l, const void *data, size_t len)
+{
+}
+
+void redis_link_end(struct redis_link *l, uint32_t tag)
+{
+}
+
+int redis_link_open(
+	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login)
+{
+	return -1;
+}
+
+void redis_link_close(struct redis_link *l, const char *why)
+{
+}
+
+int64_t redis_link_waits_ms(struct redis_link *l, int64_t at_ms)
+{
+	return 0;
+}
+
+static void ignore(void *user)
+{
+}
+
+static void ignore_due(void *user, const struct queue_destination *d)
+{
+}
+
+static const struct queue_ops ops = {
+	.on_ready = ignore,
+	.on_unready = ignore,
+	.on_due = ignore_due,
+	.on_room = ignore,
+	.on_deposed = ignore,
+	.on_stopped = ignore,
+};
+
+void connected(struct backup *s, const char *run_id)
+{
+	s->active = &s->paths[0];
+	s->paths[0].link.state = REDIS_LINK_READY;
+	s->generation = 1;
+	memcpy(s->run_id, run_id, sizeof s->run_id);
+}
+
+void begin(void)
+{
+	static struct key_ring keys;
+	struct queue_conf conf = { .name = "test", .keys = &keys };
+
+	ck_assert_int_eq(key_ring_parse("k1 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a", 67,
+				 &keys, &(unsigned){ 0 }),
+		0);
+	ck_assert_int_ge(sodium_init(), 0);
+	now_ms = 1000;
+	conf.backups[0].path_count = conf.backups[1].path_count = 1;
+	q = queue_create(worker_create(0, "queue"), &conf, &ops, NULL);
+	ck_assert_ptr_nonnull(q);
+	a = &q->backups[0];
+	b = &q->backups[1];
+	q->state = QUEUE_ACTIVE;
+	q->ready = 1;
+	q->lease.until_ms = 1 << 30;
+	q->shared.epoch = EPOCH;
+	q->shared.version = q->from_version = 5;
+	memcpy(q->shared.members[0], RUN_A, sizeof RUN_A);
+	connected(a, RUN_A);
+	connected(b, RUN_B);
+	a->state = BACKUP_IN_SYNC;
+	b->state = BACKUP_COMPARING;
+}
+
+struct item *comes(uint64_t id)
+{
+	struct item *i = item_add(&q->items, ITEM_MESSAGE, id, calloc(1, 100), 100);
+
+	queue_push(q, CHANGE_PUT, i, 1);
+	backup_send(a);
+	backup_send(b);
+	return i;
+}
+
+void answers(struct backup *s)
+{
+	const redisReply done = { .type = REDIS_REPLY_INTEGER };
+
+	while (s->line.calls_count) {
+		backup_call_answered(s, &done);
+		backup_send(s);
+	}
+}

@@ -1,0 +1,27 @@
+/* queue_servers.h: a queue whose servers are the test: it keeps the names of the functions that each is asked for, and
+ * answers when it wants. */
+#ifndef CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
+#define CSSL_TESTS_UNIT_SMTPPROXY_QUEUE_QUEUE_SERVERS_H
+
+#include "smtpproxy/queue/backup_inside.h"
+#include "smtpproxy/queue/queue_inside.h"
+
+#define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define EPOCH 3u
+
+extern struct queue *q;
+extern struct backup *a, *b;
+extern unsigned asked[BACKUPS][CHANGE_MARK + 1]; /* calls of each function */
+extern uint64_t versions[BACKUPS];               /* of the last marker; UINT64_MAX: its number comes next */
+extern int64_t now_ms;
+
+/* a is in sync and alone, and b was read for what it holds. */
+void begin(void);
+void connected(struct backup *s, const char *run_id);
+/* A message of that id. */
+struct item *comes(uint64_t id);
+/* It answers all that it is asked. */
+void answers(struct backup *s);
+
+#endif
