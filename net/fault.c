@@ -80,7 +80,8 @@ static const char *const points[] = {
 	"ssl_id.cause",       /* the same; failing, RAgent says falsely that the owner gave the connection up (wake) */
 	"ssl_id.sequence",    /* the same; failing, RAgent asks for a record that the client has got already */
 	"live.reuse",         /* a record is sealed; failing, its nonce is used again, and the audit must see that */
-	"fallback.minutes",   /* smtpproxy: a handshake is lost again; failing, this is minutes behind the first */
+	"events.write", /* smtpproxy's thread is about to write a line of the event log; delaying, the disk is slow */
+	"fallback.minutes", /* smtpproxy: a handshake is lost again; failing, this is minutes behind the first */
 };
 
 /* Actions that fault_at() carries out itself, in addition to enum fault_action. */

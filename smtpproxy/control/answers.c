@@ -31,9 +31,11 @@ static json_t *source_json(const struct client_address *source)
 	return json_string(text);
 }
 
-json_t *answers_counters(const struct smtpproxy_counters *c)
+json_t *answers_counters(const struct sender_home *home)
 {
+	const struct smtpproxy_counters *c = home->counters;
 	json_t *out = json_object();
+	event_log_count(home->events);
 #define X(name, help) json_object_set_new(out, #name, number(c->name));
 	SMTPPROXY_COUNTERS(X)
 #undef X
@@ -73,7 +75,7 @@ static json_t *status(const struct control_view *v, uint64_t after)
 	json_object_set_new(out, "sessions", number(v->home->count));
 	json_object_set_new(out, "destinations", number(outward_count(v->home->outward)));
 	json_object_set_new(out, "listeners", listeners_json(v->conf));
-	json_object_set_new(out, "counters", answers_counters(v->home->counters));
+	json_object_set_new(out, "counters", answers_counters(v->home));
 	return out;
 }
 
@@ -319,6 +321,7 @@ char *answers_metrics(const struct control_view *v)
 	FILE *f = open_memstream(&text, &len);
 	if (!f)
 		return NULL;
+	event_log_count(v->home->events);
 #define X(name, help)                                                                                                  \
 	fprintf(f, "# HELP smtpproxy_" #name "_total %s\n# TYPE smtpproxy_" #name "_total counter\n", help);           \
 	fprintf(f, "smtpproxy_" #name "_total %" PRIu64 "\n", v->home->counters->name);

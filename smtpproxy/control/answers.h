@@ -20,7 +20,7 @@ struct control_view {
 json_t *answers_find(const struct control_view *v, const char *path, uint64_t after);
 
 /* The counters as a new object: name and value. */
-json_t *answers_counters(const struct smtpproxy_counters *c);
+json_t *answers_counters(const struct sender_home *home);
 
 /* The text of /metrics (Prometheus, text format 0.0.4); the caller frees it. NULL: out of memory. */
 char *answers_metrics(const struct control_view *v);

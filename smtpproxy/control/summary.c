@@ -159,9 +159,9 @@ char *summary_make(const struct control_view *v)
 	const struct sender_home *home = v->home;
 	json_t *all = json_pack("{s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "name", v->conf->name, "version",
 		v->version, "uptime_s", (json_int_t)(worker_wall_ms() - v->started_ms) / 1000, "deliver",
-		home->queue ? "queue" : "relay", "counters", answers_counters(home->counters), "sessions",
-		sessions_json(home), "destinations", destinations_json(v), "sources", sources_json(&v->conf->outward),
-		"hooks", hooks_json(&home->hooks), "queue", queue_json(home->queue));
+		home->queue ? "queue" : "relay", "counters", answers_counters(home), "sessions", sessions_json(home),
+		"destinations", destinations_json(v), "sources", sources_json(&v->conf->outward), "hooks",
+		hooks_json(&home->hooks), "queue", queue_json(home->queue));
 	char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
 
 	json_decref(all);

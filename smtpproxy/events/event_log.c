@@ -1,4 +1,4 @@
-/* event_log.c: a ring of records, and a file that is written without waiting. */
+/* event_log.c: a ring of records, and a file that another thread writes. */
 #include "smtpproxy/events/event_log.h"
 
 #include <errno.h>
@@ -10,10 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/log.h"
+#include "smtpproxy/events/event_writer.h"
+
+#define STOP_MS 5000u /* for the lines that wait; systemd's limit for a stop leaves more */
+
 struct event_log {
 	const char *path;
 	uint64_t *dropped;
-	int fd; /* -1: none */
+	struct event_writer *writer;
+	uint64_t lost; /* of @writer, those that are in @dropped */
+	int fd;        /* the writer's for new lines; -1: none */
 	uint64_t newest;
 	char instance[EVENT_LOG_INSTANCE];
 	json_t *kept[EVENT_LOG_KEPT]; /* number n at n % EVENT_LOG_KEPT */
@@ -27,6 +34,11 @@ struct event_log *event_log_create(const char *path, uint64_t *dropped)
 	l->path = path;
 	l->dropped = dropped;
 	l->fd = -1;
+	l->writer = event_writer_create();
+	if (!l->writer) {
+		free(l);
+		return NULL;
+	}
 	snprintf(l->instance, sizeof l->instance, "%08" PRIx32, randombytes_random());
 	return l;
 }
@@ -35,24 +47,40 @@ void event_log_destroy(struct event_log *l)
 {
 	if (!l)
 		return;
+	const uint64_t left = event_writer_destroy(l->writer, STOP_MS);
+	if (left > 0)
+		log_event(LOG_WARNING, NULL, "event log not written in time", "records=%" PRIu64, left);
 	for (unsigned i = 0; i < EVENT_LOG_KEPT; i++)
 		json_decref(l->kept[i]);
-	if (l->fd >= 0)
-		close(l->fd);
 	free(l);
+}
+
+/* A FIFO without a reader is an error, and later the writer may wait for its reader. */
+static int open_file(const char *path)
+{
+	const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+	if (fd < 0)
+		return -errno;
+	fcntl(fd, F_SETFL, O_APPEND);
+	return fd;
+}
+
+static int use(struct event_log *l, int fd)
+{
+	const int r = event_writer_use(l->writer, fd);
+	if (r == 0)
+		l->fd = fd;
+	else if (fd >= 0)
+		close(fd);
+	return r;
 }
 
 int event_log_open(struct event_log *l)
 {
 	if (!l->path)
 		return 0;
-	const int fd = open(l->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
-	if (fd < 0)
-		return -errno;
-	if (l->fd >= 0)
-		close(l->fd);
-	l->fd = fd;
-	return 0;
+	const int fd = open_file(l->path);
+	return fd < 0 ? fd : use(l, fd);
 }
 
 int event_log_follow(struct event_log *l, const char *path)
@@ -64,9 +92,7 @@ int event_log_follow(struct event_log *l, const char *path)
 		l->path = before;
 	if (path || l->fd < 0)
 		return r;
-	close(l->fd);
-	l->fd = -1;
-	return r;
+	return use(l, -1);
 }
 
 int event_log_give(const struct event_log *l, uid_t user, gid_t group)
@@ -74,22 +100,21 @@ int event_log_give(const struct event_log *l, uid_t user, gid_t group)
 	return l->fd >= 0 && fchown(l->fd, user, group) < 0 ? -errno : 0;
 }
 
-/* If only a part of a line was written, the next record begins a new line. */
 static void write_line(struct event_log *l, const json_t *record)
 {
 	char *text = json_dumps(record, JSON_COMPACT | JSON_PRESERVE_ORDER);
 	const size_t len = text ? strlen(text) : 0;
-	if (!text) {
+	if (text)
+		text[len] = '\n'; /* in place of the terminator */
+	if (!text || event_writer_add(l->writer, text, len + 1) < 0)
 		++*l->dropped;
-		return;
-	}
-	text[len] = '\n'; /* in place of the terminator */
-	const ssize_t written = write(l->fd, text, len + 1);
-	if (written != (ssize_t)(len + 1))
-		++*l->dropped;
-	if (written > 0 && written <= (ssize_t)len && write(l->fd, "\n", 1) < 0)
-		errno = 0; /* counted above */
-	free(text);
+}
+
+void event_log_count(struct event_log *l)
+{
+	const uint64_t lost = event_writer_lost(l->writer);
+	*l->dropped += lost - l->lost;
+	l->lost = lost;
 }
 
 void event_log_add(struct event_log *l, json_t *record)

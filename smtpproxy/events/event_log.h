@@ -1,5 +1,6 @@
 /* event_log.h: the log of transactions: a file of JSON lines, and the newest records in memory for the control API.
- * Writing never waits: records that the file does not take at once are dropped and counted.
+ * Adding never waits: a thread writes (event_writer.h). While the file takes nothing, records wait in memory; those for
+ * which there is no room there, and those that the file refuses, are dropped and counted.
  */
 #ifndef CSSL_SMTPPROXY_EVENT_LOG_H
 #define CSSL_SMTPPROXY_EVENT_LOG_H
@@ -14,9 +15,11 @@ struct event_log;
 
 /* @path NULL: no file. @dropped counts. NULL: out of memory. */
 struct event_log *event_log_create(const char *path, uint64_t *dropped);
-void event_log_destroy(struct event_log *l); /* NULL is legal */
+/* Waits for up to five seconds until all records are written, and logs how many were not. NULL is legal. */
+void event_log_destroy(struct event_log *l);
 
-/* Open the file, or open it again. 0 or negative errno; then the earlier file stays in use. */
+/* Open the file, or open it again. 0 or negative errno; then the earlier file stays in use. Records
+ * that came before still go to the earlier file. */
 int event_log_open(struct event_log *l);
 
 /* Use the file @path from now on; NULL: no file. Otherwise like event_log_open(), also if the path is the same. */
@@ -28,6 +31,9 @@ int event_log_give(const struct event_log *l, uid_t user, gid_t group);
 /* Takes over @record, and adds its number as "n". Numbers begin at 1 in each process, and two processes may write one
  * file; "instance" tells them apart. */
 void event_log_add(struct event_log *l, json_t *record);
+
+/* Before @dropped is read: adds the records that the file has refused. */
+void event_log_count(struct event_log *l);
 
 /* A new array of at most @most records with numbers above @after, oldest first. The caller owns it. */
 json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most);

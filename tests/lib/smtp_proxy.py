@@ -108,7 +108,11 @@ class Proxy:
         return self._complaints.read()
 
     def events(self):
-        """The records of transactions, from its event log."""
+        """The records of transactions, from its event log, which another thread of it writes."""
+        if self.process.poll() is None:
+            known = json.loads(Control(self.control).ask("/v1/events?after=0")[1])
+            newest = json.dumps({"n": known["newest"], "instance": known["instance"]}, separators=(",", ":"))[1:]
+            wait_until(lambda: not known["newest"] or newest in self._events.read_text(), patience(10), "the records are in the file")
         return [json.loads(line) for line in self._events.read_text().splitlines()]
 
     def rss(self):

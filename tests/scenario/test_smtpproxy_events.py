@@ -6,6 +6,9 @@ import re
 import signal
 import socket
 import struct
+import time
+
+import pytest
 
 from tests.lib.build import patience
 from tests.lib.mail import Sink
@@ -85,6 +88,42 @@ def test_a_moved_event_log_is_opened_again(tmp_path, open_folder):
                     proxy.process.send_signal(signal.SIGHUP)
                     wait_until(path.exists, patience(10), "the log is open again")
     assert len(records(open_folder / "old.json")) == len(records(path)) == 1
+
+
+@pytest.fixture
+def slow_disk(request, open_folder, monkeypatch):
+    """Each record takes so many milliseconds to write."""
+    (open_folder / "faults").write_text(f"events.write delay {request.param}\n")
+    monkeypatch.setenv("CSSL_FAULTS", str(open_folder / "faults"))
+
+
+@pytest.mark.usefixtures("test_points", "slow_disk")
+@pytest.mark.parametrize("slow_disk", [60000], indirect=True)
+def test_a_stop_does_not_wait_for_a_disk_that_stalls(tmp_path):
+    with Sink() as sink, Proxy(tmp_path, next_hop=sink.address) as proxy:
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            client.mail()
+            client.send(BODY)
+            assert client.reply().startswith("250 ")
+        assert proxy.stop() == 0
+        assert "event log not written in time records=1" in proxy.log()
+
+
+@pytest.mark.usefixtures("test_points", "slow_disk")
+@pytest.mark.parametrize("slow_disk", [200], indirect=True)
+def test_a_slow_disk_holds_up_no_mail_and_a_stop_waits_for_it(tmp_path):
+    with Sink() as sink, Proxy(tmp_path, next_hop=sink.address) as proxy:
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            began = time.monotonic()
+            for _ in range(15):
+                client.mail()
+                client.send(BODY)
+                assert client.reply().startswith("250 ")
+            assert time.monotonic() - began < 2, "mail waits for the event log"
+        assert proxy.stop() == 0
+        assert [record["n"] for record in proxy.events()] == list(range(1, 16))
 
 
 def tlv(number, value):

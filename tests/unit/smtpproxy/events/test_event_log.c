@@ -1,9 +1,13 @@
 /* test_event_log.c: facts of the event log. */
 #include "smtpproxy/events/event_log.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/unit/proto/suite.h"
@@ -62,13 +66,13 @@ START_TEST(each_record_is_a_line_of_the_file)
 	ck_assert_int_eq(event_log_open(l), 0);
 	event_log_add(l, record(7));
 	event_log_add(l, record(8));
+	event_log_destroy(l);
 	FILE *f = fopen(path, "r");
 	ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
 	ck_assert_ptr_eq(strstr(line, "{\"x\":7,\"n\":1,\"instance\":\""), line);
 	ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
 	ck_assert_ptr_null(fgets(line, sizeof line, f));
 	fclose(f);
-	event_log_destroy(l);
 	unlink(path);
 }
 END_TEST
@@ -80,11 +84,161 @@ START_TEST(a_record_that_cannot_be_written_is_dropped_and_counted)
 	ck_assert_int_eq(event_log_open(l), 0);
 	event_log_add(l, record(1));
 	event_log_add(l, NULL);
+	for (unsigned i = 0; i < 5000 && dropped < 2; i++) {
+		usleep(1000);
+		event_log_count(l);
+	}
 	ck_assert_uint_eq(dropped, 2);
 	event_log_destroy(l);
 	l = event_log_create("/nowhere/at/all", &dropped);
 	ck_assert_int_lt(event_log_open(l), 0);
 	event_log_destroy(l);
+}
+END_TEST
+
+/* A pipe that nobody reads is like a disk that stalls. */
+
+#define PIPE_RECORDS 2000u /* more than a pipe takes */
+
+static char folder[] = "/tmp/cssl-events-XXXXXX", pipe_path[64];
+
+static int open_pipe(void)
+{
+	snprintf(folder, sizeof folder, "/tmp/cssl-events-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(pipe_path, sizeof pipe_path, "%s/pipe", folder);
+	ck_assert_int_eq(mkfifo(pipe_path, 0600), 0);
+	return open(pipe_path, O_RDONLY | O_NONBLOCK);
+}
+
+static void remove_pipe(void)
+{
+	unlink(pipe_path);
+	rmdir(folder);
+}
+
+/* A record of 100 bytes and more. */
+static json_t *long_record(unsigned number)
+{
+	return json_pack("{s:i,s:s}", "x", (int)number, "text",
+		"0123456789012345678901234567890123456789012345678901234567890123456789");
+}
+
+static void expect_lines(FILE *f, unsigned from, unsigned to)
+{
+	char line[256];
+	for (unsigned i = from; i <= to; i++) {
+		ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
+		json_t *r = json_loads(line, 0, NULL);
+		ck_assert_int_eq(json_integer_value(json_object_get(r, "x")), i);
+		json_decref(r);
+	}
+}
+
+START_TEST(no_record_is_lost_while_the_file_takes_nothing_for_a_time)
+{
+	const int fd = open_pipe();
+	dropped = 0;
+	struct event_log *l = event_log_create(pipe_path, &dropped);
+	ck_assert_int_eq(event_log_open(l), 0);
+	for (unsigned i = 1; i <= PIPE_RECORDS; i++)
+		event_log_add(l, long_record(i));
+	fcntl(fd, F_SETFL, 0);
+	FILE *f = fdopen(fd, "r");
+	expect_lines(f, 1, PIPE_RECORDS);
+	event_log_destroy(l);
+	ck_assert_uint_eq(dropped, 0);
+	ck_assert_int_eq(fgetc(f), EOF);
+	fclose(f);
+	remove_pipe();
+}
+END_TEST
+
+START_TEST(records_from_before_a_rotation_go_to_the_old_file)
+{
+	const int fd = open_pipe();
+	char next[] = "/tmp/cssl-events-XXXXXX";
+	close(mkstemp(next));
+	dropped = 0;
+	struct event_log *l = event_log_create(pipe_path, &dropped);
+	ck_assert_int_eq(event_log_open(l), 0);
+	for (unsigned i = 1; i <= PIPE_RECORDS; i++)
+		event_log_add(l, long_record(i));
+	ck_assert_int_eq(event_log_follow(l, next), 0);
+	event_log_add(l, long_record(PIPE_RECORDS + 1));
+	fcntl(fd, F_SETFL, 0);
+	FILE *f = fdopen(fd, "r");
+	expect_lines(f, 1, PIPE_RECORDS);
+	ck_assert_int_eq(fgetc(f), EOF);
+	fclose(f);
+	event_log_destroy(l);
+	ck_assert_uint_eq(dropped, 0);
+	f = fopen(next, "r");
+	expect_lines(f, PIPE_RECORDS + 1, PIPE_RECORDS + 1);
+	ck_assert_int_eq(fgetc(f), EOF);
+	fclose(f);
+	unlink(next);
+	remove_pipe();
+}
+END_TEST
+
+START_TEST(records_are_dropped_and_counted_when_the_memory_for_them_is_full)
+{
+	const int fd = open_pipe();
+	dropped = 0;
+	struct event_log *l = event_log_create(pipe_path, &dropped);
+	ck_assert_int_eq(event_log_open(l), 0);
+	unsigned added = 0;
+	while (dropped < 10 && added < 100000)
+		event_log_add(l, long_record(++added));
+	ck_assert_uint_eq(dropped, 10);
+	ck_assert_uint_gt(added, 4u * 1024 * 1024 / 200);
+	fcntl(fd, F_SETFL, 0);
+	FILE *f = fdopen(fd, "r");
+	expect_lines(f, 1, added - 10);
+	event_log_destroy(l);
+	fclose(f);
+	remove_pipe();
+}
+END_TEST
+
+/* Of a regular file, whose write() always waits: this one replaces libc's. */
+
+static _Atomic int slow_ms;
+
+ssize_t write(int fd, const void *bytes, size_t len)
+{
+	if (slow_ms > 0)
+		usleep((useconds_t)slow_ms * 1000u);
+	return syscall(SYS_write, fd, bytes, len);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+START_TEST(a_slow_disk_does_not_hold_up_whoever_adds_a_record)
+{
+	char path[] = "/tmp/cssl-events-XXXXXX";
+	close(mkstemp(path));
+	dropped = 0;
+	struct event_log *l = event_log_create(path, &dropped);
+	ck_assert_int_eq(event_log_open(l), 0);
+	slow_ms = 200;
+	const uint64_t began_ms = now_ms();
+	for (unsigned i = 1; i <= 10; i++)
+		event_log_add(l, record(i));
+	ck_assert_uint_lt(now_ms() - began_ms, 1000);
+	event_log_destroy(l);
+	slow_ms = 0;
+	FILE *f = fopen(path, "r");
+	expect_lines(f, 1, 10);
+	fclose(f);
+	unlink(path);
+	ck_assert_uint_eq(dropped, 0);
 }
 END_TEST
 
@@ -95,6 +249,10 @@ int main(void)
 		an_answer_tells_what_was_forgotten_and_of_which_process_it_is,
 		each_record_is_a_line_of_the_file,
 		a_record_that_cannot_be_written_is_dropped_and_counted,
+		no_record_is_lost_while_the_file_takes_nothing_for_a_time,
+		records_from_before_a_rotation_go_to_the_old_file,
+		records_are_dropped_and_counted_when_the_memory_for_them_is_full,
+		a_slow_disk_does_not_hold_up_whoever_adds_a_record,
 	};
 	return suite_run("event_log", facts, SUITE_LEN(facts));
 }

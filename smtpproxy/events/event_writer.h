@@ -1,0 +1,34 @@
+/* event_writer.h: writes the lines of the event log in a thread of its own, because a disk may stall: a regular file
+ * has no write that does not wait. Lines are written in the order in which they came, each whole, in one write().
+ *
+ * The thread begins with the first line, so that it has the user and the capabilities that the process has then.
+ */
+#ifndef CSSL_SMTPPROXY_EVENT_WRITER_H
+#define CSSL_SMTPPROXY_EVENT_WRITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define EVENT_WRITER_MAX (4u << 20) /* bytes of lines that wait */
+
+struct event_writer;
+
+/* NULL: out of memory. */
+struct event_writer *event_writer_create(void);
+
+/* Ends when all lines are written, or after @wait_ms. Then the thread may still wait for its disk: it ends with the
+ * process, and what it uses stays. Returns the number of lines that were not written; they are not in
+ * event_writer_lost(). NULL is legal. */
+uint64_t event_writer_destroy(struct event_writer *w, uint64_t wait_ms);
+
+/* Lines from now on go to @fd (-1: nowhere), which it takes over; earlier ones go to the file before. 0, or
+ * CSSL_E_NO_MEMORY: @fd stays with the caller. */
+int event_writer_use(struct event_writer *w, int fd);
+
+/* Takes over @text of malloc(), @len bytes with the line feed. 0, or negative: it was dropped, as there is no room. */
+int event_writer_add(struct event_writer *w, char *text, size_t len);
+
+/* Lines so far that a file did not take. */
+uint64_t event_writer_lost(struct event_writer *w);
+
+#endif
