@@ -211,8 +211,12 @@ static const struct schema_row dns_rows[] = {
 	}
 
 static const struct schema_row limits_rows[] = {
-	COUNT("sessions", sessions, 1, "10000", "the most senders' connections; a further one gets 421"),
-	COUNT("sessions_per_source", sessions_per_source, 1, "2000", "the same for one sender's address"),
+	COUNT("sessions", sessions, 1, "10000",
+		"the most senders' connections; a further one gets 421. A destination that senders choose (no "
+		"`next_hop`) "
+		"gets no further one while it has more than there are free places, so one alone gets half of them"),
+	COUNT("sessions_per_source", sessions_per_source, 1, "2000",
+		"the same for one sender's address; behind PROXY v2, that of the header"),
 	COUNT("connections_per_destination", connections, 1, "20",
 		"the most connections to one destination. smtpproxy learns a lower limit from the receiver's refusals"),
 	COUNT("destinations", destinations, 1, "10000",

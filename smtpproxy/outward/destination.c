@@ -428,13 +428,20 @@ int destination_gives_too_much(const struct destination *d, const struct onward 
 void destination_enter(struct destination *d)
 {
 	d->sessions++;
+	d->share->sessions++;
 	outward_note_used(d->outward, d);
 }
 
 void destination_leave(struct destination *d)
 {
 	d->sessions--;
+	d->share->sessions--;
 	destination_ask_for_step(d);
+}
+
+int destination_has_its_part(const struct destination *d, uint32_t free_places)
+{
+	return d->share->sessions > free_places + 1; /* the newest one is among them */
 }
 
 /* Life */

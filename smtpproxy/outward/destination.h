@@ -56,6 +56,7 @@ struct receiver_share {
 	struct sockaddr_storage to;
 	struct receiver_limit limit;
 	uint32_t in[DESTINATION_PLACES];
+	uint32_t sessions;                 /* that have entered its destinations */
 	TAILQ_HEAD(, destination) waiting; /* for the end of a connection of another destination */
 };
 
@@ -107,6 +108,10 @@ struct destination {
 /* Call these when a session of this destination begins and ends. */
 void destination_enter(struct destination *d);
 void destination_leave(struct destination *d);
+
+/* While the receiver has more sessions than @free_places are left for all, it gets no further one: so the senders of
+ * one receiver cannot have all places, nor those of several. 1 or 0. Call it behind destination_enter(). */
+int destination_has_its_part(const struct destination *d, uint32_t free_places);
 
 /* True when senders wait for a connection, and the receiver takes no more of them. */
 int destination_is_short(const struct destination *d);

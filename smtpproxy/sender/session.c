@@ -300,6 +300,13 @@ void session_expect_sender(struct session *s)
 
 /* Where it wants to go */
 
+/* NULL: senders choose the destination. */
+static const struct sockaddr *next_hop(const struct session *s)
+{
+	const struct sockaddr *to = (const struct sockaddr *)&s->listener->next_hop;
+	return to->sa_family == AF_UNSPEC ? NULL : to;
+}
+
 static void refuse_destination(struct session *s, const char *cause)
 {
 	s->home->counters->not_captured++;
@@ -307,6 +314,18 @@ static void refuse_destination(struct session *s, const char *cause)
 		s->listener->capture == SMTPPROXY_CAPTURE_PROXY ? "proxy" : "captured", cause);
 	session_move(s, SESSION_TALKS);
 	session_end(s, SMTP_OWN_MISCONFIGURED);
+}
+
+static void refuse(struct session *s, enum smtp_own why)
+{
+	s->home->counters->sessions_refused++;
+	session_end(s, why);
+}
+
+static uint32_t free_places(const struct sender_home *home)
+{
+	const uint32_t most = home->conf->limits.sessions, now = admission_total(home->admission);
+	return now < most ? most - now : 0;
 }
 
 static void enter(struct session *s, const struct sockaddr *to)
@@ -326,7 +345,10 @@ static void enter(struct session *s, const struct sockaddr *to)
 		return;
 	}
 	destination_enter(s->destination);
-	session_greet(s);
+	if (!next_hop(s) && destination_has_its_part(s->destination, free_places(s->home)))
+		refuse(s, SMTP_OWN_DESTINATION_FULL);
+	else
+		session_greet(s);
 }
 
 /* deliver: queue: it has none of its own. */
@@ -342,10 +364,13 @@ static void set_source(struct session *s, const struct sockaddr *from)
 	s->source_port = address_port(from);
 }
 
-static const struct sockaddr *next_hop(const struct session *s)
+/* The sender that the header names; the peer is the cluster. 0: it was admitted. */
+static int admit_source(struct session *s)
 {
-	const struct sockaddr *to = (const struct sockaddr *)&s->listener->next_hop;
-	return to->sa_family == AF_UNSPEC ? NULL : to;
+	if (admission_enter_source(s->home->admission, &s->source) < 0)
+		return -1;
+	s->counted = s->source;
+	return 0;
 }
 
 static size_t take_header(struct session *s, const uint8_t *in, size_t len)
@@ -365,7 +390,10 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 	set_source(s, r == 0 ? (const struct sockaddr *)&from : (const struct sockaddr *)&s->peer);
 	session_tx_enter(s, &h);
 	session_record_header(s, &h);
-	if (s->home->queue)
+	if (r == 0 && admit_source(s) < 0) {
+		session_move(s, SESSION_TALKS);
+		refuse(s, SMTP_OWN_TOO_MANY_CONNECTIONS);
+	} else if (s->home->queue)
 		enter_queue(s);
 	else if (next_hop(s))
 		enter(s, next_hop(s));
@@ -477,7 +505,7 @@ static int admit(struct session *s)
 	source.len = (uint8_t)address_bytes((const struct sockaddr *)&s->peer, source.bytes);
 	if (admission_enter(s->home->admission) < 0)
 		return -1;
-	if (s->listener->capture == SMTPPROXY_CAPTURE_PROXY) /* all come from the cluster */
+	if (s->listener->capture == SMTPPROXY_CAPTURE_PROXY) /* all come from the cluster, whose header is to come */
 		return 0;
 	if (admission_enter_source(s->home->admission, &source) < 0) {
 		admission_leave(s->home->admission);

@@ -1,6 +1,7 @@
 """One receiver, and senders that would take all its connections: smtpproxy gives each of them a share, and wastes no work on it."""
 
 import contextlib
+import socket
 import time
 
 import pytest
@@ -32,9 +33,9 @@ def two_half_mails(proxy, stack):
     return talks
 
 
-def send(proxy, address):
+def send(proxy, address, **proxied_to):
     """One mail from that address. The seconds that its MAIL waited."""
-    with Talk(proxy.address, source=address) as client:
+    with Talk(proxy.address, source=address, **proxied_to) as client:
         client.ehlo()
         began = time.monotonic()
         assert client.say("MAIL FROM:<a@b>").startswith("250 ")
@@ -154,3 +155,42 @@ def test_a_receiver_that_refuses_further_connections_for_good_is_not_asked_again
         assert one.reply().startswith("250 ")
         assert other.reply().startswith("250 ")
         assert receiver.connections <= 3
+
+
+# --- places for sessions ---
+
+def served(proxy, **proxied_from):
+    """A connection that was greeted, or None."""
+    talk = Talk(proxy.address, **proxied_from)
+    if talk.banner.startswith("220 "):
+        return talk
+    assert talk.banner.startswith("421 4.") and talk.rest() == b"", talk.banner
+    talk.close()
+    return None
+
+
+def test_senders_to_one_receiver_cannot_have_all_places(tmp_path):
+    """It takes connections and says nothing, as a tarpit."""
+    with Sink() as sink, socket.create_server(("127.0.0.1", 0)) as tarpit, contextlib.ExitStack() as stack:
+        ports = [tarpit.getsockname()[1], sink.address[1]]
+        proxy = stack.enter_context(Proxy(tmp_path, ports=ports, limits={"sessions": 10}))
+        to_tarpit = [served(proxy, source=f"192.0.2.{n}", destination=tarpit.getsockname()) for n in range(1, 11)]
+        assert len([talk for talk in to_tarpit if talk]) == 5
+        assert send(proxy, "192.0.2.11", destination=sink.address) < patience(5)
+        to_tarpit[0].close()
+        wait_until(lambda: served(proxy, source="192.0.2.12", destination=tarpit.getsockname()), patience(10), "its place is free again")
+
+
+def test_a_next_hop_of_the_file_may_have_all_places(tmp_path):
+    with proxied(tmp_path, Sink(), limits={"sessions": 4}) as (proxy, _):
+        assert all([served(proxy, source="192.0.2.1") for _ in range(4)])
+
+
+def test_the_senders_that_proxy_headers_name_are_limited_each(tmp_path):
+    with proxied(tmp_path, Sink(), limits={"sessions_per_source": 2}) as (proxy, _):
+        first, second, third = [served(proxy, source="192.0.2.1") for _ in range(3)]
+        assert first and second and not third
+        assert counters(proxy)["sessions_refused"] == 1
+        assert served(proxy, source="192.0.2.2")
+        first.close()
+        wait_until(lambda: served(proxy, source="192.0.2.1"), patience(10), "its place is free again")
