@@ -22,6 +22,7 @@
 	X(MISCONFIGURED, 421, "4.3.5", "This address is not set up for mail")                                          \
 	X(BACKEND_UNREACHABLE, 421, "4.4.1", "The mail server behind does not answer, try again later")                \
 	X(BACKEND_LOST, 421, "4.4.2", "The mail server behind was lost, try again")                                    \
+	X(RECEIVER_CLOSED, 421, "4.3.2", "The receiver takes no mail now, try again later")                            \
 	X(DESTINATION_FULL, 421, "4.4.5", "Too many senders wait for this destination, try again later")               \
 	X(TOO_SLOW, 421, "4.4.2", "Too slow, and others wait")                                                         \
 	X(TIMED_OUT, 421, "4.4.2", "Timed out")                                                                        \

@@ -145,11 +145,18 @@ static void answer_held(struct session *s, enum smtp_own why)
 	session_go_on(s);
 }
 
+/* A banner of 5xx is one server's. A sender that meets it itself tries the next server of the domain, and keeps the
+ * mail if there is none (Postfix: smtp_skip_5xx_greeting); a 554 to EHLO or MAIL would be the end of the mail. */
+static enum smtp_own told(enum smtp_own why)
+{
+	return why == SMTP_OWN_RECEIVER_REFUSES ? SMTP_OWN_RECEIVER_CLOSED : why;
+}
+
 static void on_failed(struct want *w, enum smtp_own why)
 {
 	struct session *s = container_of(w, struct session, want);
 	session_move(s, SESSION_TALKS);
-	answer_held(s, why);
+	answer_held(s, told(why));
 }
 
 static void on_turn(struct want *w, struct onward *o)

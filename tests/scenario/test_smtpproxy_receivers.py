@@ -10,7 +10,7 @@ import pytest
 
 from tests.lib.build import patience
 from tests.lib.scripted_receiver import GATE, ScriptedReceiver
-from tests.lib.smtp_control import counters, states
+from tests.lib.smtp_control import counters, destination, states
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
@@ -43,6 +43,19 @@ def test_a_refused_name_is_no_refusal_of_the_senders_beside_it(tmp_path):
             good.send(BODY)
             assert good.reply().startswith("250 ")
         assert counters(proxy)["names_refused"] == 1
+
+
+@pytest.mark.parametrize("command", ["EHLO client.example", "MAIL FROM:<a@b>"])
+def test_a_receiver_that_is_closed_does_not_end_the_mail(tmp_path, command):
+    """Its banner is 5xx, from the first connection on or later. The domain may have another server."""
+    banners = [] if command.startswith("EHLO") else ["220 open"]
+    with proxied(tmp_path, {"banner": [*banners, "554 5.3.2 Closed"]}, outward={"keep_idle": "100ms"}) as (proxy, _):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            if banners:
+                client.ehlo()
+                wait_until(lambda: destination(proxy)["idle"] == 0, patience(10), "the connection is gone")
+            assert client.say(command).startswith("421 4.3.2 ")
+            assert client.is_closed()
 
 
 RICH = "250-rich\r\n250-PIPELINING\r\n250-CHUNKING\r\n250-SMTPUTF8\r\n250 SIZE 1000"
