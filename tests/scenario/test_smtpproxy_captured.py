@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import pathlib
 import signal
 import subprocess
 
@@ -10,8 +11,10 @@ import pytest
 from bench.experiments.network_space import Space, run
 from tests.lib.build import binary, patience
 from tests.lib.mail import Result
-from tests.lib.network_space import routed
+from tests.lib.network_space import RECEIVERS, SENDERS, routed
+from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_proxy import Proxy
+from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
 
 pytestmark = [pytest.mark.root, pytest.mark.tool("ip"), pytest.mark.tool("nft")]
@@ -88,3 +91,48 @@ def test_a_connection_delivered_by_tproxy_goes_where_it_wanted(tmp_path, receive
     sender = "198.51.100.7:" if receiver.startswith("192") else "[2001:db8:1::7]:"
     assert {r["destination"] for r in records} == {receiver} and all(r["client"].startswith(sender) for r in records)
     assert counts["right"] == 20
+
+
+# --- past the proxy ---
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / "conf" / "smtpproxy.yaml"
+
+
+def example_rules(hook):
+    """The nftables table of conf/smtpproxy.yaml whose chain is of that type."""
+    lines = [line[6:] for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line.startswith("#     ")]
+    tables = ("\n".join(lines) + "\n").split("table inet smtpproxy {\n")[1:]
+    body, = [table.partition("\n}\n")[0] for table in tables if f"type {hook} hook prerouting" in table]
+    return "table inet smtpproxy {\n" + body + "\n}\n"
+
+
+def elements(space, verb, name, address):
+    run(*space.within, "nft", verb, "element", "inet", "smtpproxy", name, "{", address, "}")
+
+
+@pytest.mark.parametrize("how,hook,port", [("redirect", "nat", 2525), ("tproxy", "filter", 2526)])
+@pytest.mark.parametrize("family", [0, 1], ids=["v4", "v6"])
+def test_who_is_in_the_sets_of_the_example_passes_untouched(tmp_path, how, hook, port, family):
+    """Senders or receivers, with the rules as conf/smtpproxy.yaml has them."""
+    sender, receiver = SENDERS[family].format(7), RECEIVERS[family].format(25)
+    name = ("untouched4", "untouched6")[family]
+    with routed() as (senders, router, receivers), contextlib.ExitStack() as stack:
+        run(*router.within, "nft", "delete", "table", "inet", "cssl")
+        router.rules(example_rules(hook).replace("meta nfproto ipv4 iifname", "meta nfproto ipv6 iifname").replace("tproxy ip to", "tproxy ip6 to")
+                     if family else example_rules(hook))
+        run(*router.within, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding")
+        with receivers.entered():
+            stack.enter_context(ScriptedReceiver(listen=(receiver, 25)))
+        listener = {"address": f"[::]:{port}" if family else f"0.0.0.0:{port}", "original_destination": how}
+        stack.enter_context(Proxy(tmp_path, within=router.within, listeners=[listener], outward={"ports": [25]}))
+
+        def banner():
+            with senders.entered(), Talk((receiver, 25)) as talk:
+                return talk.banner.split()[1]
+
+        assert banner() == "proxy.example"
+        for address in (sender, receiver):
+            elements(router, "add", name, address)
+            assert banner() == "scripted"
+            elements(router, "delete", name, address)
+            assert banner() == "proxy.example"
