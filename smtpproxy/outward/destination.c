@@ -156,8 +156,8 @@ static void retire(struct onward *o)
 /* While a connection can be used, those that fail beside it say nothing about all of the receiver. */
 static void note_handshake(struct destination *d, const struct onward *o)
 {
-	if (o->shake == ONWARD_SHAKE_WORKED || usable(d) == 0)
-		fallback_note(&d->fallback, o, d->host, now_of(d));
+	if (o->shake == ONWARD_SHAKE_WORKED || usable_of(d->share->in) == 0)
+		fallback_note(&d->share->fallback, o, d->host, now_of(d));
 }
 
 static void on_ready(struct onward *o)
@@ -343,7 +343,7 @@ static void open_missing(struct destination *d)
 			return;
 		}
 		enum smtp_own why = dane_demand(&d->dane, &d->route, &demand);
-		fallback_apply(&d->fallback, &demand, now_of(d));
+		fallback_apply(&d->share->fallback, &demand, now_of(d));
 		if (!why && open_one(d, &demand) < 0)
 			why = SMTP_OWN_BACKEND_UNREACHABLE;
 		if (why) {
@@ -358,7 +358,7 @@ static void linger(struct destination *d)
 {
 	if (d->sessions > 0 || destination_connections(d) > 0)
 		return;
-	uint64_t ms = fallback_kept_ms(&d->fallback, now_of(d));
+	uint64_t ms = fallback_kept_ms(&d->share->fallback, now_of(d));
 	if (ms < LINGER_MS)
 		ms = LINGER_MS;
 	deadline_set(home_of(d)->worker, &d->deadline, d->route.head == ONWARD_HEADED ? LINGER_ONE : ms);
@@ -477,7 +477,7 @@ void destination_give_up_clear(struct destination *d, const struct onward *o)
 	struct onward *other;
 	if (o->age != age) /* another one has said so before */
 		return;
-	fallback_end(&d->fallback, d->host);
+	fallback_end(&d->share->fallback, d->host);
 	d->age++;
 	TAILQ_FOREACH(other, &d->onwards, next)
 	{
@@ -491,7 +491,7 @@ void destination_reload(struct destination *d)
 {
 	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
 	dane_forget(&d->dane);
-	d->fallback = (struct fallback){ 0 };
+	d->share->fallback = (struct fallback){ 0 };
 	begin_anew(d);
 }
 

@@ -49,12 +49,14 @@ enum destination_place {
 
 enum destination_state { DESTINATION_NEW, DESTINATION_KNOWN };
 
-/* What is common to all destinations of one receiver: how many connections it takes, and those that exist. A
+/* What is common to all destinations of one receiver: how many connections it takes, those that exist, and whether its
+ * TLS works. A
  * destination has its own, except when each is for one message with a name (destination_goal.unique_id). */
 struct receiver_share {
 	LIST_ENTRY(receiver_share) next;
 	struct sockaddr_storage to;
 	struct receiver_limit limit;
+	struct fallback fallback;
 	uint32_t in[DESTINATION_PLACES];
 	uint32_t sessions;                 /* that have entered its destinations */
 	TAILQ_HEAD(, destination) waiting; /* for the end of a connection of another destination */
@@ -86,7 +88,6 @@ struct destination {
 	enum dns_trust host_trust;
 	enum smtpproxy_tls goal_tls;
 	struct dane dane;
-	struct fallback fallback;
 	struct smtp_ehlo offers;      /* KNOWN */
 	struct receiver_share *share; /* @own, or that of all named messages to this receiver */
 	struct receiver_share own;

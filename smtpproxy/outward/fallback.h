@@ -8,7 +8,7 @@
 #include "smtp/reply.h"
 #include "smtpproxy/outward/onward.h"
 
-/* Embedded in a destination; begins with zeros. */
+/* Embedded in a receiver's share; begins with zeros. */
 struct fallback {
 	uint64_t till_ms;           /* new connections are in clear until then */
 	uint32_t lost;              /* handshakes since the last one that worked */

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from tests.lib.build import patience
+from tests.lib.proxy_facts import read_proxy_facts
 from tests.lib.queued_proxy import QueuedProxy, Stores
 from tests.lib.smtp_control import counters
 from tests.lib.smtp_proxy import Control, Proxy
@@ -26,13 +27,13 @@ LAST_WORDS = {"alert": ALERT, "no TLS": b"250 what\r\n", "close_notify": CLOSE_N
 
 class StrictReceiver:
     """`ends`: of the replies to STARTTLS or the handshakes behind them, in order; then all handshakes work. `demand`: its reply to mail
-    in clear; None: it takes that."""
+    in clear; None: it takes that. `proxied`: each connection begins with a PROXY v2 header."""
 
-    def __init__(self, folder, *ends, demand=DEMAND):
+    def __init__(self, folder, *ends, demand=DEMAND, proxied=False):
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.load_cert_chain(*self_signed(folder))
         self._ends = itertools.chain(ends, itertools.repeat("works"))
-        self._demand = demand
+        self._demand, self._proxied = demand, proxied
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address = self._server.getsockname()
         self._sealed = []
@@ -59,6 +60,8 @@ class StrictReceiver:
 
     def _serve(self, client):
         with client, contextlib.suppress(OSError):
+            if self._proxied:
+                read_proxy_facts(client.makefile("rb"))
             client.sendall(b"220 strict ESMTP\r\n")
             self._in_clear(client)
 
@@ -285,3 +288,23 @@ def test_the_queue_tries_again_with_tls_and_sends_no_notice(tmp_path, end, deman
         metrics = Control(proxy.control).ask("/metrics")[1]
         assert "notices_total 0" in metrics and "failed_total 0" in metrics
     assert (receiver.mails, len(receiver.in_clear)) == (["<a@b>"], in_clear)
+
+
+@pytest.mark.tool("redis-server", "redis-cli")
+@pytest.mark.parametrize("demand,in_clear", [(None, 2), (DEMAND, 1)])
+def test_the_queue_remembers_failed_tls_also_if_each_message_has_connections_of_its_own(tmp_path, demand, in_clear):
+    """With `xcssltx` they begin with the name of the message."""
+    ends = ["alert"] * (99 if demand is None else 1)
+    with Stores(tmp_path) as stores, StrictReceiver(tmp_path, *ends, demand=demand, proxied=True) as receiver, \
+            QueuedProxy(tmp_path, stores, receiver.address, queue={"xcssltx": "on"}) as proxy:
+        proxy.wait_open()
+        for number in range(2):
+            with talk(proxy) as client:
+                client.ehlo()
+                client.mail()
+                client.send(BODY)
+                assert client.reply().startswith("250 ")
+            wait_until(lambda: len(receiver.mails) == number + 1, patience(30), "the mail is there")
+        stores.wait_empty()
+        assert "tls_given_up_total 1\n" in Control(proxy.control).ask("/metrics")[1]
+    assert len(receiver.in_clear) == in_clear
