@@ -226,8 +226,8 @@ static void on_onward_closed(struct onward *o)
 	struct destination *d = o->destination;
 	go(o);
 	TAILQ_REMOVE(&d->onwards, o, next);
+	receiver_share_wake(d->share); /* before the step of this one, which had its turn */
 	destination_ask_for_step(d);
-	receiver_share_wake(d->share);
 }
 
 static const struct onward_host_ops host_ops = {
@@ -262,6 +262,7 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 	TAILQ_INSERT_TAIL(&d->onwards, o, next);
 	come(o, DESTINATION_OPENING);
 	o->age = d->age;
+	receiver_share_wait_no_more(d); /* if it needs more, it waits as the last one */
 	return 0;
 }
 
@@ -318,7 +319,8 @@ static uint32_t missing(const struct destination *d)
 
 int destination_is_short(const struct destination *d)
 {
-	return d->turns.count > d->in[DESTINATION_OPENING] && d->in[DESTINATION_IDLE] == 0;
+	return receiver_share_is_wanted(d) ||
+	       (d->turns.count > d->in[DESTINATION_OPENING] && d->in[DESTINATION_IDLE] == 0);
 }
 
 /* No connection may be opened now. Whoever ends one asks for a step. */
@@ -365,6 +367,16 @@ static void linger(struct destination *d)
 	outward_note_unused(d->outward, d);
 }
 
+/* Of several destinations that share a receiver, the first that waits has the room that is left. */
+static void pass_room_on(struct destination *d)
+{
+	if (d->share == &d->own || d->wait == DESTINATION_WAITS)
+		return;
+	receiver_share_wait_no_more(d);
+	if (receiver_limit_allows(&d->share->limit, receiver_share_connections(d->share), now_of(d)))
+		receiver_share_wake(d->share);
+}
+
 static void step(struct turn_end *t)
 {
 	struct destination *d = container_of(t, struct destination, step);
@@ -373,6 +385,9 @@ static void step(struct turn_end *t)
 		;
 	if (missing(d) > 0 && dane_is_known(&d->dane, home_of(d), &d->route))
 		open_missing(d);
+	if (missing(d) == 0)
+		receiver_share_wait_no_more(d);
+	pass_room_on(d);
 	linger(d);
 	outward_note_step(d->outward);
 }
@@ -401,7 +416,7 @@ void destination_take_back(struct destination *d, struct onward *o)
 	give_place_back(d, &o->holder);
 	const int is_good = o->age == d->age && d->route.head == ONWARD_BARE &&
 			    o->messages < home_of(d)->conf->outward.most_messages && o->refusals < ONWARD_REFUSALS_MOST;
-	if (o->state == ONWARD_IDLE && is_good) {
+	if (o->state == ONWARD_IDLE && is_good && !receiver_share_is_wanted(d)) {
 		rest(o);
 	} else {
 		if (o->state == ONWARD_IDLE)
@@ -445,6 +460,16 @@ int destination_has_its_part(const struct destination *d, uint32_t free_places)
 }
 
 /* Life */
+
+void destination_retire_idle(struct destination *d)
+{
+	struct onward *o;
+	TAILQ_FOREACH(o, &d->onwards, next)
+	{
+		if (o->place == DESTINATION_IDLE)
+			retire(o);
+	}
+}
 
 /* Leased ones, and those that still open, follow when they come back. */
 static void retire_old(struct destination *d)
@@ -509,6 +534,8 @@ struct destination *destination_create(struct outward *outward, const struct onw
 	d->dane.on_known = on_dane_known;
 	receiver_share_init(&d->own, now_of(d));
 	d->share = share ? share : &d->own;
+	if (share)
+		LIST_INSERT_HEAD(&share->members, d, member_next);
 	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
 	turns_init(&d->turns);
 	TAILQ_INIT(&d->offers_wanted);
@@ -535,5 +562,7 @@ void destination_destroy(struct destination *d)
 	deadline_cancel(&d->deadline);
 	dane_forget(&d->dane);
 	receiver_share_wait_no_more(d);
+	if (d->share != &d->own)
+		LIST_REMOVE(d, member_next);
 	free(d);
 }

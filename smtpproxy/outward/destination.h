@@ -49,14 +49,18 @@ enum destination_place {
 
 enum destination_state { DESTINATION_NEW, DESTINATION_KNOWN };
 
+LIST_HEAD(destination_list, destination);
+
 /* What is common to all destinations of one receiver: how many connections it takes, those that exist, and whether its
- * TLS works. A
- * destination has its own, except when each is for one message with a name (destination_goal.unique_id). */
+ * TLS works. A destination has its own, except when each is for one message with a name (destination_goal.unique_id),
+ * or for one sender (`as_sender`). */
 struct receiver_share {
 	LIST_ENTRY(receiver_share) next;
 	struct sockaddr_storage to;
+	enum onward_head head; /* of its destinations */
 	struct receiver_limit limit;
 	struct fallback fallback;
+	struct destination_list members; /* not of a destination's own one */
 	uint32_t in[DESTINATION_PLACES];
 	uint32_t sessions;                 /* that have entered its destinations */
 	TAILQ_HEAD(, destination) waiting; /* for the end of a connection of another destination */
@@ -65,7 +69,8 @@ struct receiver_share {
 /* UNUSED: no session and no connection, so another destination may take its place. */
 enum receiver_use { RECEIVER_USED, RECEIVER_UNUSED };
 
-enum destination_wait { DESTINATION_WAITS_NOT, DESTINATION_WAITS };
+/* WOKEN: it was the first that waited, and has its step next. */
+enum destination_wait { DESTINATION_WAITS_NOT, DESTINATION_WAITS, DESTINATION_WOKEN };
 
 /* What those who want a destination know of it. Destinations are the same only if all of this is. */
 struct destination_goal {
@@ -89,8 +94,9 @@ struct destination {
 	enum smtpproxy_tls goal_tls;
 	struct dane dane;
 	struct smtp_ehlo offers;      /* KNOWN */
-	struct receiver_share *share; /* @own, or that of all named messages to this receiver */
+	struct receiver_share *share; /* @own, or that of all senders or all named messages to it */
 	struct receiver_share own;
+	LIST_ENTRY(destination) member_next;
 	TAILQ_ENTRY(destination) share_next;
 	enum destination_wait wait; /* in the list of @share */
 	struct turns turns;

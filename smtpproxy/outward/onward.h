@@ -45,7 +45,7 @@ struct outward_home {
 struct onward_route {
 	struct sockaddr_storage to;
 	struct sockaddr_storage as; /* the sender's address, from which it comes; family 0: an address of ours */
-	enum { ONWARD_BARE, ONWARD_HEADED } head; /* HEADED: a PROXY header with @unique_id comes first */
+	enum onward_head { ONWARD_BARE, ONWARD_HEADED } head; /* HEADED: a PROXY header with @unique_id comes first */
 	uint8_t unique_id[ONWARD_ID_LEN];
 	enum smtpproxy_tls tls;
 	const char *name;          /* expected in its certificate, or NULL */

@@ -15,8 +15,8 @@ enum outward_state { OUTWARD_WORKS, OUTWARD_STOPS, OUTWARD_STOPPED };
 struct outward {
 	const struct outward_home *home;
 	TAILQ_HEAD(destinations, destination) buckets[BUCKETS];
-	TAILQ_HEAD(, destination) unused;   /* the first one for the longest time */
-	LIST_HEAD(, receiver_share) shares; /* of named messages: only the file's next hops get those */
+	TAILQ_HEAD(, destination) unused; /* the first one for the longest time */
+	LIST_HEAD(shares, receiver_share) shares[BUCKETS];
 	unsigned count;
 	enum outward_state state;
 	struct turn_end turn;
@@ -156,24 +156,44 @@ static int is_for(const struct destination *d, const struct onward_route *route,
 	       d->goal_tls == goal->tls;
 }
 
+static struct shares *shares_of(struct outward *o, const struct sockaddr_storage *to)
+{
+	return &o->shares[hash_in(2166136261u ^ address_port((const struct sockaddr *)to), to) % BUCKETS];
+}
+
 /* NULL: none, or there is no memory for it. */
 static struct receiver_share *share_of(struct outward *o, const struct onward_route *route)
 {
+	struct shares *shares = shares_of(o, &route->to);
 	struct receiver_share *s;
-	if (route->head == ONWARD_BARE)
+	if (route->head == ONWARD_BARE && route->as.ss_family == AF_UNSPEC)
 		return NULL;
-	LIST_FOREACH(s, &o->shares, next)
+	LIST_FOREACH(s, shares, next)
 	{
-		if (is_same(&s->to, &route->to))
+		if (is_same(&s->to, &route->to) && s->head == route->head)
 			return s;
 	}
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
 	s->to = route->to;
+	s->head = route->head;
 	receiver_share_init(s, worker_now_ms(o->home->worker));
-	LIST_INSERT_HEAD(&o->shares, s, next);
+	LIST_INSERT_HEAD(shares, s, next);
 	return s;
+}
+
+static void free_share(struct receiver_share *s)
+{
+	LIST_REMOVE(s, next);
+	free(s);
+}
+
+/* Those of named messages stay: only the file's next hops get these, and a destination of theirs lives for one. */
+static void free_if_unused(struct receiver_share *s)
+{
+	if (s && s->head == ONWARD_BARE && LIST_EMPTY(&s->members))
+		free_share(s);
 }
 
 static int has_most(const struct outward *o)
@@ -201,9 +221,12 @@ struct destination *outward_find(
 		return NULL;
 	if (has_most(o))
 		outward_forget(o, TAILQ_FIRST(&o->unused));
-	d = destination_create(o, &route, goal, share_of(o, &route));
-	if (!d)
+	struct receiver_share *share = share_of(o, &route);
+	d = destination_create(o, &route, goal, share);
+	if (!d) {
+		free_if_unused(share);
 		return NULL;
+	}
 	TAILQ_INSERT_TAIL(bucket, d, next);
 	o->count++;
 	return d;
@@ -229,7 +252,9 @@ void outward_forget(struct outward *o, struct destination *d)
 	outward_note_used(o, d);
 	TAILQ_REMOVE(&o->buckets[bucket_of(&d->route)], d, next);
 	o->count--;
+	struct receiver_share *share = d->share == &d->own ? NULL : d->share;
 	destination_destroy(d);
+	free_if_unused(share);
 }
 
 void outward_note_step(struct outward *o)
@@ -271,9 +296,9 @@ void outward_destroy(struct outward *o)
 		while ((d = TAILQ_FIRST(&o->buckets[i])))
 			outward_forget(o, d);
 	}
-	while ((s = LIST_FIRST(&o->shares))) {
-		LIST_REMOVE(s, next);
-		free(s);
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		while ((s = LIST_FIRST(&o->shares[i])))
+			free_share(s);
 	}
 	free(o);
 }

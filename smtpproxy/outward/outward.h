@@ -45,14 +45,18 @@ unsigned destination_connections(const struct destination *d);
 
 /* For receiver_share.c. */
 void destination_ask_for_step(struct destination *d);
+void destination_retire_idle(struct destination *d);
 
 /* Of receiver_share.c. */
 void receiver_share_init(struct receiver_share *s, uint64_t now_ms);
 uint32_t receiver_share_connections(const struct receiver_share *s);
-/* @d waits for the end of a connection of another destination with its share. */
+/* @d waits for the end of a connection of another destination with its share: as the first one if it was woken and has
+ * got nothing, else as the last. Idle connections of the others end. */
 void receiver_share_wait(struct destination *d);
 void receiver_share_wait_no_more(struct destination *d);
-/* A connection has ended. Those that find no room wait again, in the same order. */
+/* There is room for a connection: the first that waits has a step. */
 void receiver_share_wake(struct receiver_share *s);
+/* Another destination waits for room. 1 or 0. */
+int receiver_share_is_wanted(const struct destination *d);
 
 #endif

@@ -2,12 +2,13 @@
 
 import contextlib
 import pathlib
+import subprocess
 
 import pytest
 
 from bench.experiments.mail_room import Room, obstacle
 from bench.experiments.network_space import GATEWAY
-from tests.lib.build import patience
+from tests.lib.build import binary, patience
 from tests.lib.mail import source
 from tests.lib.mail_servers import Exim, Postfix
 from tests.lib.network_space import RECEIVERS, SENDERS, routed
@@ -86,3 +87,24 @@ def test_the_receiver_sees_a_real_sender(tmp_path, send):
 
 def test_without_it_the_receiver_sees_the_proxy(tmp_path):
     assert_the_receiver_sees(tmp_path, smtp_source, 0, RECEIVERS[0].format(GATEWAY))
+
+
+def test_senders_share_what_a_receiver_takes(tmp_path):
+    """Each has connections of its own, for its address. The file's number holds for all together, and each has its turn."""
+    receiver, addresses = RECEIVERS[0].format(25), [SENDERS[0].format(host) for host in (7, 8)]
+    listener = {"address": "0.0.0.0:2525", "original_destination": "tproxy"}
+    outward = {"ports": [25], "as_sender": "on", "receivers": [{"network": f"{receiver}/32", "connections": 1}]}
+    with routed() as (senders, router, receivers), contextlib.ExitStack() as stack:
+        senders.address(f"{addresses[1]}/24", "out")
+        with receivers.entered():
+            seen = stack.enter_context(ScriptedReceiver(listen=(receiver, 25)))
+        stack.enter_context(Proxy(tmp_path, within=router.within, listeners=[listener], outward=outward))
+        loads = [subprocess.Popen([*senders.within, binary("bench/cssl-bench"), "smtp-source", "--quiet", "-m", "20", "-s", "4",
+                                   "--source", address, f"{receiver}:25"]) for address in addresses]
+        assert [load.wait(patience(60)) for load in loads] == [0, 0]
+    numbers = [number for number, _ in seen.heard]
+    assert numbers == sorted(numbers), "two connections at once"
+    mails = [seen.peers[number] for number, command in seen.heard if command.startswith("MAIL")]
+    assert sorted(mails) == sorted(addresses * 20)
+    begin = max(mails.index(address) for address in addresses)
+    assert {mails[begin:begin + 20].count(address) for address in addresses} <= {9, 10, 11}, mails
