@@ -38,7 +38,7 @@ HEAD_EVERY_MS = 1600 if FULL else 1000  # the shortest head has 80 bytes, and ta
 FLOOR_US = {"answers": 1000, "new connections": 1000} if FULL else {"answers": 25000, "new connections": 60000}
 SLACK = 4 << 20  # memory that does not follow the number of strangers
 SESSION = 1500  # bytes of a session and of a live part, on each agent
-WAITING = 8 << 10  # bytes of a request that RAgent keeps until its answer begins (conf/memory.h)
+WAITING = (8 << 10) * 8 // 7  # bytes of a request that RAgent keeps until its answer begins: a block, seven of which fill a slab of eight
 SOURCES = [f"127.0.{net}.{host}" for net in (3, 4) for host in range(1, 201)]
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
