@@ -263,12 +263,16 @@ void outward_note_step(struct outward *o)
 		worker_at_turn_end(o->home->worker, &o->turn);
 }
 
+/* Shares outlive their destinations: that of messages with names has none while no such message is under way. */
 void outward_reload(struct outward *o)
 {
 	struct destination *d;
+	struct receiver_share *s;
 	for (unsigned i = 0; i < BUCKETS; i++) {
 		TAILQ_FOREACH(d, &o->buckets[i], next)
 		destination_reload(d);
+		LIST_FOREACH(s, &o->shares[i], next)
+		s->fallback = (struct fallback){ 0 };
 	}
 }
 

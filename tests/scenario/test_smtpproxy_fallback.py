@@ -103,6 +103,8 @@ class StrictReceiver:
     def _take_mail(self, client, lines):
         for line in lines:
             command = line.decode().strip()
+            if command == "QUIT":
+                return
             if command.startswith("MAIL"):
                 sender = command[10:].partition(" ")[0]
             client.sendall(b"354 go on\r\n" if command == "DATA" else b"250 2.0.0 ok\r\n")
@@ -308,3 +310,23 @@ def test_the_queue_remembers_failed_tls_also_if_each_message_has_connections_of_
         stores.wait_empty()
         assert "tls_given_up_total 1\n" in Control(proxy.control).ask("/metrics")[1]
     assert len(receiver.in_clear) == in_clear
+
+
+@pytest.mark.tool("redis-server", "redis-cli")
+def test_a_file_read_again_ends_the_fallback_also_of_messages_with_connections_of_their_own(open_folder):
+    """No message is under way then, so there is no connection and nothing else of the receiver but what is remembered of it."""
+    with Stores(open_folder) as stores, StrictReceiver(open_folder, "alert", demand=None, proxied=True) as receiver, \
+            QueuedProxy(open_folder, stores, receiver.address, queue={"xcssltx": "on"}) as proxy:
+        proxy.wait_open()
+        for number in range(2):
+            with talk(proxy) as client:
+                client.ehlo()
+                client.mail()
+                client.send(BODY)
+                assert client.reply().startswith("250 ")
+            wait_until(lambda: len(receiver.mails) == number + 1, patience(30), "the mail is there")
+            stores.wait_empty()
+            wait_until(lambda: "destinations_now 0\n" in Control(proxy.control).ask("/metrics")[1], patience(10), "its connection is gone")
+            if number == 0:
+                proxy.reload()
+    assert len(receiver.in_clear) == 1
