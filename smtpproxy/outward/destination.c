@@ -496,20 +496,31 @@ static int may_have_tls(const struct onward *o)
 	return o->tls || (!o->taken && o->demand.clear == ONWARD_CLEAR_BY_FILE);
 }
 
-void destination_give_up_clear(struct destination *d, const struct onward *o)
+/* Those of now without TLS are used for no other transaction. */
+static void end_clear_ones(struct destination *d)
 {
 	const uint32_t age = d->age;
-	struct onward *other;
-	if (o->age != age) /* another one has said so before */
-		return;
-	fallback_end(&d->share->fallback, d->host);
+	struct onward *o;
 	d->age++;
-	TAILQ_FOREACH(other, &d->onwards, next)
+	TAILQ_FOREACH(o, &d->onwards, next)
 	{
-		if (other->age == age && may_have_tls(other))
-			other->age = d->age;
+		if (o->age == age && may_have_tls(o))
+			o->age = d->age;
 	}
 	retire_old(d);
+}
+
+/* The fallback is that of the share, so its end counts for all of its destinations. */
+void destination_give_up_clear(struct destination *d, const struct onward *o)
+{
+	struct destination *member;
+	if (o->age != d->age) /* another one has said so before */
+		return;
+	fallback_end(&d->share->fallback, d->host);
+	if (d->share == &d->own)
+		end_clear_ones(d);
+	LIST_FOREACH(member, &d->share->members, member_next)
+	end_clear_ones(member);
 }
 
 void destination_reload(struct destination *d)

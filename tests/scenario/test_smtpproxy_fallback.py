@@ -330,3 +330,21 @@ def test_a_file_read_again_ends_the_fallback_also_of_messages_with_connections_o
             if number == 0:
                 proxy.reload()
     assert len(receiver.in_clear) == 1
+
+
+@pytest.mark.root
+def test_the_end_of_the_fallback_counts_for_all_senders(tmp_path):
+    """With `as_sender` each has connections of its own, here in clear. The first one learns that the receiver demands TLS by now."""
+    with StrictReceiver(tmp_path, "alert") as receiver, \
+            Proxy(tmp_path, next_hop=receiver.address, outward={"tls": "may", "as_sender": "on", "keep_idle": "1min"}) as proxy:
+        with Talk(proxy.address, source="127.0.0.2") as client:
+            assert client.say("EHLO client.example").startswith("421 4.7.4 ")
+        with Talk(proxy.address, source="127.0.0.2") as one, Talk(proxy.address, source="127.0.0.3") as other:
+            for client in (one, other):
+                client.ehlo()
+            assert one.say("MAIL FROM:<a@b>").startswith("421 4.7.4 ")
+            other.mail()
+            other.send(BODY)
+            assert other.reply() == "250 2.0.0 taken"
+        assert len(receiver.in_clear) == 1
+        assert "no more in clear to a receiver" in proxy.log() and "refuses STARTTLS" not in proxy.log()
