@@ -307,19 +307,26 @@ static const struct sockaddr *next_hop(const struct session *s)
 	return to->sa_family == AF_UNSPEC ? NULL : to;
 }
 
+/* It gets no banner. It has nothing more to say then, and while we waited for its FIN it would have a place. */
+static void turn_away(struct session *s, enum smtp_own why)
+{
+	session_move(s, SESSION_TALKS);
+	s->ended = 1;
+	session_end(s, why);
+}
+
 static void refuse_destination(struct session *s, const char *cause)
 {
 	s->home->counters->not_captured++;
 	log_event(LOG_INFO, NULL, "connection without a destination", "listener=%s cause=%s",
 		s->listener->capture == SMTPPROXY_CAPTURE_PROXY ? "proxy" : "captured", cause);
-	session_move(s, SESSION_TALKS);
-	session_end(s, SMTP_OWN_MISCONFIGURED);
+	turn_away(s, SMTP_OWN_MISCONFIGURED);
 }
 
 static void refuse(struct session *s, enum smtp_own why)
 {
 	s->home->counters->sessions_refused++;
-	session_end(s, why);
+	turn_away(s, why);
 }
 
 static uint32_t free_places(const struct sender_home *home)
@@ -339,16 +346,17 @@ static void enter(struct session *s, const struct sockaddr *to)
 	}
 	const struct destination_goal goal = { .to = to };
 	s->destination = outward_find(s->home->outward, &goal, &s->source);
-	session_move(s, SESSION_TALKS);
 	if (!s->destination) {
-		session_end(s, SMTP_OWN_OVERLOADED);
+		turn_away(s, SMTP_OWN_OVERLOADED);
 		return;
 	}
 	destination_enter(s->destination);
-	if (!next_hop(s) && destination_has_its_part(s->destination, free_places(s->home)))
+	if (!next_hop(s) && destination_has_its_part(s->destination, free_places(s->home))) {
 		refuse(s, SMTP_OWN_DESTINATION_FULL);
-	else
-		session_greet(s);
+		return;
+	}
+	session_move(s, SESSION_TALKS);
+	session_greet(s);
 }
 
 /* deliver: queue: it has none of its own. */
@@ -390,10 +398,9 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 	set_source(s, r == 0 ? (const struct sockaddr *)&from : (const struct sockaddr *)&s->peer);
 	session_tx_enter(s, &h);
 	session_record_header(s, &h);
-	if (r == 0 && admit_source(s) < 0) {
-		session_move(s, SESSION_TALKS);
+	if (r == 0 && admit_source(s) < 0)
 		refuse(s, SMTP_OWN_TOO_MANY_CONNECTIONS);
-	} else if (s->home->queue)
+	else if (s->home->queue)
 		enter_queue(s);
 	else if (next_hop(s))
 		enter(s, next_hop(s));

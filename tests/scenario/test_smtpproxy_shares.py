@@ -194,3 +194,14 @@ def test_the_senders_that_proxy_headers_name_are_limited_each(tmp_path):
         assert served(proxy, source="192.0.2.2")
         first.close()
         wait_until(lambda: served(proxy, source="192.0.2.1"), patience(10), "its place is free again")
+
+
+def test_senders_that_were_refused_and_do_not_close_have_no_place(tmp_path):
+    """They had one for five seconds each: then there were none for mail to other receivers."""
+    with Sink() as sink, socket.create_server(("127.0.0.1", 0)) as tarpit, contextlib.ExitStack() as stack:
+        ports = [tarpit.getsockname()[1], sink.address[1]]
+        proxy = stack.enter_context(Proxy(tmp_path, ports=ports, limits={"sessions": 10}))
+        talks = [stack.enter_context(Talk(proxy.address, source="192.0.2.1", destination=tarpit.getsockname())) for _ in range(20)]
+        assert [talk.banner[:9] for talk in talks] == ["220 proxy"] * 5 + ["421 4.4.5"] * 15
+        assert all(talk.rest() == b"" for talk in talks[5:])
+        assert send(proxy, "192.0.2.2", destination=sink.address) < patience(5)
