@@ -387,6 +387,8 @@ static void step(struct turn_end *t)
 		open_missing(d);
 	if (missing(d) == 0)
 		receiver_share_wait_no_more(d);
+	if (d->turns.count == 0 && receiver_share_is_wanted(d))
+		destination_retire_idle(d);
 	pass_room_on(d);
 	linger(d);
 	outward_note_step(d->outward);

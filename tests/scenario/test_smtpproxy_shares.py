@@ -205,3 +205,20 @@ def test_senders_that_were_refused_and_do_not_close_have_no_place(tmp_path):
         assert [talk.banner[:9] for talk in talks] == ["220 proxy"] * 5 + ["421 4.4.5"] * 15
         assert all(talk.rest() == b"" for talk in talks[5:])
         assert send(proxy, "192.0.2.2", destination=sink.address) < patience(5)
+
+
+# --- connections of each sender ---
+
+@pytest.mark.root
+def test_an_idle_connection_of_one_sender_leaves_when_another_one_waits(tmp_path):
+    """The receiver takes one connection. The first sender's is for its EHLO, and still opens when the other one begins to wait."""
+    keys = {"limits": {"connections_per_destination": 1}, "outward": {"as_sender": "on", "keep_idle": "5min"}}
+    with proxied(tmp_path, ScriptedReceiver({"banner": ["{gate}220 scripted ESMTP", "220 scripted ESMTP"]}), **keys) as (proxy, receiver), \
+            Talk(proxy.address, source="127.0.0.2") as one, Talk(proxy.address, source="127.0.0.3") as other:
+        for client in (one, other):
+            client.send("EHLO client.example\r\n")
+        wait_until(lambda: len(receiver.peers) == 1 and states(proxy).count("waits") == 2, patience(5), "both wait for extensions")
+        receiver.open_gate()
+        assert one.reply().startswith("250")
+        assert other.reply().startswith("250")
+        assert receiver.peers == ["127.0.0.2", "127.0.0.3"]
