@@ -2,7 +2,6 @@
 #include "smtpproxy/events/event_log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@ struct event_log {
 	uint64_t *dropped;
 	struct event_writer *writer;
 	uint64_t lost; /* of @writer, those that are in @dropped */
-	int fd;        /* the writer's for new lines; -1: none */
+	int fd;        /* that of event_log_open(), which is the writer's; -1: none */
 	uint64_t newest;
 	char instance[EVENT_LOG_INSTANCE];
 	json_t *kept[EVENT_LOG_KEPT]; /* number n at n % EVENT_LOG_KEPT */
@@ -55,44 +54,40 @@ void event_log_destroy(struct event_log *l)
 	free(l);
 }
 
-/* A FIFO without a reader is an error, and later the writer may wait for its reader. */
-static int open_file(const char *path)
-{
-	const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
-	if (fd < 0)
-		return -errno;
-	fcntl(fd, F_SETFL, O_APPEND);
-	return fd;
-}
-
-static int use(struct event_log *l, int fd)
-{
-	const int r = event_writer_use(l->writer, fd);
-	if (r == 0)
-		l->fd = fd;
-	else if (fd >= 0)
-		close(fd);
-	return r;
-}
-
 int event_log_open(struct event_log *l)
 {
 	if (!l->path)
 		return 0;
-	const int fd = open_file(l->path);
-	return fd < 0 ? fd : use(l, fd);
+	const int fd = event_writer_open_file(l->path);
+	if (fd < 0)
+		return fd;
+	const int r = event_writer_use(l->writer, fd);
+	if (r == 0)
+		l->fd = fd;
+	else
+		close(fd);
+	return r;
+}
+
+int event_log_reopen(struct event_log *l)
+{
+	return l->path ? event_writer_open(l->writer, l->path) : 0;
 }
 
 int event_log_follow(struct event_log *l, const char *path)
 {
 	const char *before = l->path;
+	int r = 0;
 	l->path = path;
-	const int r = event_log_open(l);
+	if (path && before && strcmp(path, before) == 0)
+		return 0;
+	if (path)
+		r = event_log_reopen(l);
+	else if (before)
+		r = event_writer_use(l->writer, -1);
 	if (r < 0)
 		l->path = before;
-	if (path || l->fd < 0)
-		return r;
-	return use(l, -1);
+	return r;
 }
 
 int event_log_give(const struct event_log *l, uid_t user, gid_t group)
@@ -126,7 +121,7 @@ void event_log_add(struct event_log *l, json_t *record)
 	}
 	json_object_set_new(record, "n", json_integer((json_int_t)l->newest));
 	json_object_set_new(record, "instance", json_string(l->instance));
-	if (l->fd >= 0)
+	if (l->path)
 		write_line(l, record);
 	json_decref(*place);
 	*place = record;

@@ -18,14 +18,18 @@ struct event_log *event_log_create(const char *path, uint64_t *dropped);
 /* Waits for up to five seconds until all records are written, and logs how many were not. NULL is legal. */
 void event_log_destroy(struct event_log *l);
 
-/* Open the file, or open it again. 0 or negative errno; then the earlier file stays in use. Records
- * that came before still go to the earlier file. */
+/* Open the file, before the first record. 0 or negative errno. */
 int event_log_open(struct event_log *l);
 
-/* Use the file @path from now on; NULL: no file. Otherwise like event_log_open(), also if the path is the same. */
+/* Open it again. The thread does so: records that came before still go to the earlier file, and so do all others if the
+ * thread cannot open it, which it logs. 0 or negative: there is no memory or no thread for it. */
+int event_log_reopen(struct event_log *l);
+
+/* Use the file @path from now on; NULL: no file. It has to outlive @l. Otherwise like event_log_reopen(); nothing if
+ * the path is the same. */
 int event_log_follow(struct event_log *l, const char *path);
 
-/* Give the file to that user, before this process becomes it. 0 or negative errno. */
+/* Behind event_log_open(): give the file to that user, before this process becomes it. 0 or negative errno. */
 int event_log_give(const struct event_log *l, uid_t user, gid_t group);
 
 /* Takes over @record, and adds its number as "n". Numbers begin at 1 in each process, and two processes may write one

@@ -1,25 +1,32 @@
 /* event_writer.c: a queue of jobs under one lock, and the thread that does them. A job is a line, or the file for those
- * behind it. The file is the thread's alone once it runs. */
+ * behind it: an open one, or a path. The file is the thread's alone once it runs. */
 #include "smtpproxy/events/event_writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "net/error_text.h"
 #include "net/fault.h"
+#include "net/log.h"
 #include "proto/error.h"
 
 enum writer_state { WRITER_IDLE, WRITER_RUNS, WRITER_ENDS, WRITER_ENDED };
 
+enum job_kind { JOB_LINE, JOB_USE, JOB_OPEN };
+
 struct job {
 	STAILQ_ENTRY(job) next;
-	char *text; /* NULL: lines behind it go to @fd */
-	size_t len;
-	int fd;
+	char *text; /* of LINE, or the path of OPEN */
+	size_t len; /* of LINE */
+	int fd;     /* of USE */
+	enum job_kind kind;
 };
 
 struct event_writer {
@@ -83,12 +90,34 @@ static int write_line(struct event_writer *w, const char *text, size_t len)
 	return 0;
 }
 
+/* A FIFO without a reader is an error, and later write_line() may wait for its reader. */
+int event_writer_open_file(const char *path)
+{
+	const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+	if (fd < 0)
+		return -errno;
+	fcntl(fd, F_SETFL, O_APPEND);
+	return fd;
+}
+
+static void use_path(struct event_writer *w, const char *path)
+{
+	const int fd = event_writer_open_file(path);
+	if (fd >= 0)
+		use(w, fd);
+	else
+		log_event(LOG_WARNING, NULL, "event log not opened", "path=%s cause=%s effect=\"%s\"", path,
+			error_text(fd), w->fd < 0 ? "events are dropped" : "events go to the old file");
+}
+
 /* 0; negative: a line was lost. */
 static int do_job(struct event_writer *w, struct job *j)
 {
-	if (j->text)
-		return w->fd < 0 ? 0 : write_line(w, j->text, j->len);
-	use(w, j->fd);
+	switch (j->kind) {
+	case JOB_LINE: return w->fd < 0 ? CSSL_E_STATE : write_line(w, j->text, j->len);
+	case JOB_USE: use(w, j->fd); break;
+	case JOB_OPEN: use_path(w, j->text); break;
+	}
 	return 0;
 }
 
@@ -103,7 +132,7 @@ static struct job *take_first(struct event_writer *w)
 static void free_job(struct event_writer *w, struct job *j)
 {
 	w->bytes -= j->len;
-	w->lines -= j->text != NULL;
+	w->lines -= j->kind == JOB_LINE;
 	free(j->text);
 	free(j);
 }
@@ -152,11 +181,11 @@ static void push(struct event_writer *w, struct job *j)
 {
 	STAILQ_INSERT_TAIL(&w->jobs, j, next);
 	w->bytes += j->len;
-	w->lines += j->text != NULL;
+	w->lines += j->kind == JOB_LINE;
 	pthread_cond_signal(&w->wake);
 }
 
-static int add_line(struct event_writer *w, struct job *j)
+static int start_and_push(struct event_writer *w, struct job *j)
 {
 	if (w->bytes + j->len > EVENT_WRITER_MAX)
 		return CSSL_E_FULL;
@@ -166,14 +195,15 @@ static int add_line(struct event_writer *w, struct job *j)
 	return r;
 }
 
-int event_writer_add(struct event_writer *w, char *text, size_t len)
+/* Takes over @text, also if it fails. */
+static int add(struct event_writer *w, enum job_kind kind, char *text, size_t len)
 {
 	struct job *j = calloc(1, sizeof *j);
 	int r = CSSL_E_NO_MEMORY;
 	if (j) {
-		*j = (struct job){ .text = text, .len = len, .fd = -1 };
+		*j = (struct job){ .text = text, .len = len, .fd = -1, .kind = kind };
 		pthread_mutex_lock(&w->lock);
-		r = add_line(w, j);
+		r = start_and_push(w, j);
 		pthread_mutex_unlock(&w->lock);
 	}
 	if (r < 0) {
@@ -183,12 +213,23 @@ int event_writer_add(struct event_writer *w, char *text, size_t len)
 	return r;
 }
 
+int event_writer_add(struct event_writer *w, char *text, size_t len)
+{
+	return add(w, JOB_LINE, text, len);
+}
+
+int event_writer_open(struct event_writer *w, const char *path)
+{
+	char *copy = strdup(path);
+	return copy ? add(w, JOB_OPEN, copy, 0) : CSSL_E_NO_MEMORY;
+}
+
 int event_writer_use(struct event_writer *w, int fd)
 {
 	struct job *j = calloc(1, sizeof *j);
 	if (!j)
 		return CSSL_E_NO_MEMORY;
-	j->fd = fd;
+	*j = (struct job){ .fd = fd, .kind = JOB_USE };
 	pthread_mutex_lock(&w->lock);
 	if (w->state == WRITER_IDLE) {
 		use(w, fd);

@@ -1,7 +1,8 @@
 /* event_writer.h: writes the lines of the event log in a thread of its own, because a disk may stall: a regular file
  * has no write that does not wait. Lines are written in the order in which they came, each whole, in one write().
  *
- * The thread begins with the first line, so that it has the user and the capabilities that the process has then.
+ * The thread begins with the first line, or with the first file that it is to open: it has the user and the
+ * capabilities that the process has then.
  */
 #ifndef CSSL_SMTPPROXY_EVENT_WRITER_H
 #define CSSL_SMTPPROXY_EVENT_WRITER_H
@@ -25,10 +26,17 @@ uint64_t event_writer_destroy(struct event_writer *w, uint64_t wait_ms);
  * CSSL_E_NO_MEMORY: @fd stays with the caller. */
 int event_writer_use(struct event_writer *w, int fd);
 
+/* Opens a file for it, in the caller's thread. A descriptor or negative errno. */
+int event_writer_open_file(const char *path);
+
+/* The same as event_writer_use() with the file @path. The thread opens it, because that may stall too. If it fails, the
+ * thread logs why, and lines go to the file before. 0 or negative: there is no memory or no thread for it. */
+int event_writer_open(struct event_writer *w, const char *path);
+
 /* Takes over @text of malloc(), @len bytes with the line feed. 0, or negative: it was dropped, as there is no room. */
 int event_writer_add(struct event_writer *w, char *text, size_t len);
 
-/* Lines so far that a file did not take. */
+/* Lines so far that a file did not take, or that had none. */
 uint64_t event_writer_lost(struct event_writer *w);
 
 #endif

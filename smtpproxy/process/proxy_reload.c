@@ -81,7 +81,7 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 static void reopen_logs(struct proxy *p)
 {
 	log_reopen();
-	const int r = event_log_open(p->home.events);
+	const int r = event_log_reopen(p->home.events);
 	if (r < 0)
 		log_event(LOG_WARNING, NULL, "event log not opened again", "cause=%s", error_text(r));
 }

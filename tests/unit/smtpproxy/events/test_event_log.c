@@ -2,6 +2,7 @@
 #include "smtpproxy/events/event_log.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,19 @@ ssize_t write(int fd, const void *bytes, size_t len)
 	return syscall(SYS_write, fd, bytes, len);
 }
 
+static _Atomic int slow_open_ms;
+
+int open(const char *path, int flags, ...)
+{
+	va_list mode;
+	va_start(mode, flags);
+	const int bits = flags & O_CREAT ? va_arg(mode, int) : 0;
+	va_end(mode);
+	if (slow_open_ms > 0)
+		usleep((useconds_t)slow_open_ms * 1000u);
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, bits);
+}
+
 static uint64_t now_ms(void)
 {
 	struct timespec t;
@@ -242,6 +256,54 @@ START_TEST(a_slow_disk_does_not_hold_up_whoever_adds_a_record)
 }
 END_TEST
 
+static char *new_path(char path[static 24])
+{
+	snprintf(path, 24, "/tmp/cssl-events-XXXXXX");
+	close(mkstemp(path));
+	return path;
+}
+
+START_TEST(a_disk_that_opens_files_slowly_holds_up_nobody)
+{
+	char first[24], second[24];
+	dropped = 0;
+	struct event_log *l = event_log_create(new_path(first), &dropped);
+	ck_assert_int_eq(event_log_open(l), 0);
+	new_path(second);
+	slow_open_ms = 1000;
+	const uint64_t began_ms = now_ms();
+	ck_assert_int_eq(event_log_follow(l, second), 0);
+	event_log_add(l, record(1));
+	ck_assert_uint_lt(now_ms() - began_ms, 500);
+	event_log_destroy(l);
+	slow_open_ms = 0;
+	FILE *f = fopen(second, "r");
+	expect_lines(f, 1, 1);
+	fclose(f);
+	unlink(first);
+	unlink(second);
+	ck_assert_uint_eq(dropped, 0);
+}
+END_TEST
+
+START_TEST(records_go_to_the_old_file_if_the_new_one_cannot_be_opened)
+{
+	char first[24];
+	dropped = 0;
+	struct event_log *l = event_log_create(new_path(first), &dropped);
+	ck_assert_int_eq(event_log_open(l), 0);
+	event_log_add(l, record(1));
+	event_log_follow(l, "/nowhere/at/all");
+	event_log_add(l, record(2));
+	event_log_destroy(l);
+	FILE *f = fopen(first, "r");
+	expect_lines(f, 1, 2);
+	fclose(f);
+	unlink(first);
+	ck_assert_uint_eq(dropped, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -253,6 +315,8 @@ int main(void)
 		records_from_before_a_rotation_go_to_the_old_file,
 		records_are_dropped_and_counted_when_the_memory_for_them_is_full,
 		a_slow_disk_does_not_hold_up_whoever_adds_a_record,
+		a_disk_that_opens_files_slowly_holds_up_nobody,
+		records_go_to_the_old_file_if_the_new_one_cannot_be_opened,
 	};
 	return suite_run("event_log", facts, SUITE_LEN(facts));
 }
