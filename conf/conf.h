@@ -38,6 +38,8 @@ struct conf_addresses {
 #define CONF_DERIVED      UINT32_MAX
 #define CONF_DERIVED_SIZE UINT64_MAX
 
+#define CONF_WINDOW_MIN 32768u
+
 /* The limits of the cluster. Agents use them; a RAgent may have its own. */
 struct conf_limits {
 	uint32_t connections; /* per process, 0: none */

@@ -97,7 +97,8 @@ static const struct schema_row limits_rows[] = {
 			"needs, and takes it again when something comes, which costs a few microseconds" },
 	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms), .min = 10 * MS,
 		.max = 600 * S, .fallback = "5s", .help = "how long an agent waits for a backend to accept" },
-	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = 32 * KIB, .max = 16 * MIB, .fallback = "64KiB",
+	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = CONF_WINDOW_MIN, .max = 16 * MIB,
+		.fallback = "64KiB",
 		.help = "the most bytes under way on a link for one connection and direction; larger for large "
 			"transfers over long distances" },
 	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), .max = 1 * MIB, .fallback = "64KiB",

@@ -24,6 +24,11 @@ struct connection_head {
 
 #define HEAD_CAP_MIN 120u
 
+/* Longer ones, with their records, are passed on in pieces. Strangers' heads must not take the memory that other
+ * connections need. And RAgent must not stop first: it reads while one more record has room in a window. */
+#define HEAD_KEPT_MAX 8192u
+static_assert(HEAD_KEPT_MAX + TLS_RECORD_MAX <= CONF_WINDOW_MIN, "a head would wait for RAgent, and RAgent for it");
+
 /* The request under way is the only one: nobody has to answer anything before the client says more. */
 int connection_head_waits(const struct connection *c)
 {
@@ -48,7 +53,9 @@ void connection_drop_head(struct connection *c)
 /* Without realloc(), so that no plaintext is left in memory. */
 static int grow(struct connection *c, size_t len)
 {
-	const size_t need = connection_head_cap(c) * 2 + len, cap = need < HEAD_CAP_MIN ? HEAD_CAP_MIN : need;
+	const size_t need = (c->head ? c->head->len : 0) + len, wish = connection_head_cap(c) * 2 + len;
+	const size_t most = need > HEAD_KEPT_MAX ? need : HEAD_KEPT_MAX;
+	const size_t cap = wish < HEAD_CAP_MIN ? HEAD_CAP_MIN : wish < most ? wish : most;
 	struct connection_head *bigger = malloc(sizeof *bigger + cap);
 
 	if (!bigger)
@@ -88,14 +95,13 @@ int connection_only_blank_waits(const struct connection *c)
 	return c->head && service_place(&c->service) == SERVICE_CHECKPOINT;
 }
 
-/* RAgent stops a client of whose records a window is not consumed. And it cannot say records again that came before a
- * KeyUpdate. */
+/* It is too long, or RAgent cannot say its records again, because they came before a KeyUpdate. */
 static int has_to_go_on(const struct connection *c)
 {
 	const struct consumed_mark *from = &c->consumed, *to = &c->newest;
 
 	return c->state == CONNECTION_OWNER && c->head &&
-	       (to->record_bytes - from->record_bytes >= connection_window(c) / 2 ||
+	       (to->record_bytes - from->record_bytes >= HEAD_KEPT_MAX ||
 		       to->position.read_generation != from->position.read_generation);
 }
 

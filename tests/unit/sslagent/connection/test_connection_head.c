@@ -111,20 +111,42 @@ START_TEST(what_is_no_request_is_passed_at_once)
 }
 END_TEST
 
-START_TEST(half_a_window_is_passed_on)
+static void say_fields(const uint8_t *field, size_t len, unsigned count)
+{
+	say_text("X: ");
+	for (unsigned i = 0; i < count; i++)
+		say(field, len);
+}
+
+/* Also with the least window, of which RAgent keeps room for one more record. */
+START_TEST(a_long_head_is_passed_on)
 {
 	uint8_t field[1000];
 
-	half_is_said("http", tls_version(_i));
+	a1.worker.window_len = _i / 2 ? WINDOW : CONF_WINDOW_MIN;
+	half_is_said("http", tls_version(_i % 2));
 	memset(field, 'x', sizeof field);
-	say_text("X: ");
-	for (size_t said = 0; said < WINDOW; said += sizeof field)
-		say(field, sizeof field);
+	say_fields(field, sizeof field, 15);
+	ck_assert_uint_gt(15 * sizeof field + TLS_RECORD_MAX, CONF_WINDOW_MIN);
 	backend_accept();
 	backend_expect_text(HALF "X: ");
-	for (size_t said = 0; said < WINDOW; said += sizeof field)
+	for (unsigned i = 0; i < 15; i++)
 		backend_expect(field, sizeof field);
 	carry_until(r.kept_records == 0);
+}
+END_TEST
+
+START_TEST(half_a_head_keeps_little_memory)
+{
+	uint8_t field[800];
+
+	half_is_said("http", TLS13);
+	memset(field, 'x', sizeof field);
+	say_fields(field, sizeof field, 9);
+	expect_no_backend();
+	ck_assert_uint_le(connection_head_cap(fake_owner(&r)), 8192);
+	say_text("\r\n" REST);
+	backend_accept();
 }
 END_TEST
 
@@ -276,7 +298,8 @@ int main(void)
 		{ the_next_head_of_a_conversation_is_passed_at_once, 0 },
 		{ a_head_behind_a_request_is_passed_at_once, 0 },
 		{ what_is_no_request_is_passed_at_once, 0 },
-		{ half_a_window_is_passed_on, 2 },
+		{ a_long_head_is_passed_on, 4 },
+		{ half_a_head_keeps_little_memory, 0 },
 		{ a_key_update_lets_a_head_go_on, 0 },
 		{ half_a_head_is_counted_as_kept, 0 },
 		{ a_backend_out_of_reach_shows_at_the_end_of_the_head, 0 },
