@@ -211,7 +211,16 @@ int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_
 	return receive_bytes(fd, m, len, &u);
 }
 
-/* Bytes that were sent before the shutdown can still be read. Of descriptors among them the kernel disposes. */
+static int option_of(int fd, int name)
+{
+	int value = -1;
+	socklen_t len = sizeof value;
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &len) == 0 ? value : -1;
+}
+
+/* Bytes that were sent before the shutdown can still be read. The number comes from memory of a dead process: a
+ * client's connection must not get a FIN by it. Of descriptors among them the kernel disposes. */
 int handover_channel_ends_with(int fd, enum handover_type type)
 {
 	const uint8_t expected[HEADER_LEN] = { [4] = (uint8_t)type };
@@ -219,7 +228,7 @@ int handover_channel_ends_with(int fd, enum handover_type type)
 	size_t len = 0;
 	ssize_t n = 1;
 
-	if (shutdown(fd, SHUT_RDWR) < 0)
+	if (option_of(fd, SO_DOMAIN) != AF_UNIX || option_of(fd, SO_TYPE) != SOCK_STREAM || shutdown(fd, SHUT_RDWR) < 0)
 		return 0;
 	while (n > 0 && len < sizeof left) {
 		n = recv(fd, left + len, sizeof left - len, MSG_DONTWAIT);

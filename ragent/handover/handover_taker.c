@@ -139,7 +139,8 @@ void handover_taker_died(struct notes *n)
 {
 	const uint32_t channel = atomic_load(&n->shared->channel);
 
-	if (channel && handover_channel_ends_with((int)(channel - 1), HANDOVER_COMMIT))
+	if (channel && atomic_load(&n->shared->shared_worker) &&
+		handover_channel_ends_with((int)(channel - 1), HANDOVER_COMMIT))
 		notes_share_nothing(n);
 }
 

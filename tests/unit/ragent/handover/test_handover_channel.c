@@ -195,6 +195,19 @@ START_TEST(a_number_that_is_no_channel_ends_with_nothing)
 }
 END_TEST
 
+/* As of a client, if the number is not the channel's. */
+START_TEST(a_tcp_connection_is_not_shut_down)
+{
+	int fds[2];
+
+	socket_pair(OVER_TCP4, fds);
+	ck_assert_int_eq(handover_channel_ends_with(fds[0], HANDOVER_COMMIT), 0);
+	ck_assert_int_eq(send(fds[0], "x", 1, MSG_NOSIGNAL), 1);
+	close(fds[0]);
+	close(fds[1]);
+}
+END_TEST
+
 START_TEST(a_sentence_is_printable)
 {
 	char text[16];
@@ -230,6 +243,7 @@ int main(void)
 		a_message_that_nobody_read_is_known_and_none_follows,
 		what_was_not_sent_before_cannot_be_sent,
 		a_number_that_is_no_channel_ends_with_nothing,
+		a_tcp_connection_is_not_shut_down,
 		a_sentence_is_printable,
 		a_message_is_wiped_when_the_next_begins,
 	};
