@@ -290,9 +290,6 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	link_end_is_over(s);
 	s->link = l;
 	s->id = id;
-	count(COUNT_STREAMS_REATTACHED);
-	log_event(LOG_DEBUG, &s->connection_id, "stream goes on", "ragent=%s frames=%llu", l->peer,
-		(unsigned long long)s->held.frames);
 	int r = link_turn_await(s);
 	link_end_parked_if_empty(before);
 	return r;

@@ -9,8 +9,10 @@
  */
 #include <stdlib.h>
 
+#include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/carrier/link_inside.h"
+#include "sslagent/counters.h"
 
 #define AHEAD_LIMIT (1024u * 1024u)
 #define TURNS_MIN   64u
@@ -61,6 +63,9 @@ static void take_turn(struct link_stream *s)
 		give_up(s);
 		return;
 	}
+	count(COUNT_STREAMS_REATTACHED);
+	log_event(LOG_DEBUG, &s->connection_id, "stream goes on", "ragent=%s frames=%llu", s->link->peer,
+		(unsigned long long)s->held.frames);
 	int r = send_held(s);
 	if (r < 0)
 		link_fail(s->link, r);
@@ -106,12 +111,12 @@ int link_turn_await(struct link_stream *s)
 {
 	struct link *l = s->link;
 	struct link_turns *t = &l->turns;
-	int r = t->end == t->cap ? grow(t) : 0;
 
+	s->turn = LINK_TURN_AWAITS; /* also if that fails: RAgent did not get REATTACHED */
+	int r = t->end == t->cap ? grow(t) : 0;
 	if (r < 0)
 		return r;
 	t->ids[t->end++] = s->id;
-	s->turn = LINK_TURN_AWAITS;
 	go_on(l);
 	return 0;
 }
