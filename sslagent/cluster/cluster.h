@@ -75,9 +75,8 @@ int cluster_knows(struct cluster *c, const struct connection_id *id, int64_t mad
 /* Remember it, without a word to the peers. */
 void cluster_note(struct cluster *c, const struct connection_id *id, const struct seen_mark *at);
 
-/* Tell the peers, and remember. adopted: this agent owns the connection now (in doubt if
- * it took it over at @at so), or its keys have changed. stopped: the
- * connection ended or rests; peers may drop its live part. */
+/* Tell the peers, and remember. adopted: this agent owns the connection now (in doubt if it took it over at @at
+ * so), or its keys have changed. stopped: the connection ended or rests; peers may drop its live part. */
 void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct connection_id *id,
 	const struct seen_mark *at, uint32_t read_generation, enum seen_doubt doubt);
 void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct connection_id *id,
