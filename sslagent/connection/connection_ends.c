@@ -176,8 +176,7 @@ static int has_longer(const struct connection *c, enum end_reason reason)
 	return reason == END_IDLE_TIMEOUT && service_stands_between(&c->service) && service_awaits_verdict(&c->service);
 }
 
-/* Is an end now one in order? */
-static int cuts_nothing(const struct connection *c)
+int connection_cuts_nothing(const struct connection *c)
 {
 	return connection_at_checkpoint(c) || connection_only_blank_waits(c);
 }
@@ -189,7 +188,7 @@ void connection_finish_early(struct connection *c, struct connection_event *e)
 	if (service_stands_between(&c->service))
 		part(c, e->reason);
 	else
-		connection_finish(c, cuts_nothing(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, e->reason);
+		connection_finish(c, connection_cuts_nothing(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, e->reason);
 }
 
 /* The carrier comes again because of the same silence. Nobody awaits a verdict here: the client does not take its last
@@ -242,7 +241,7 @@ static void client_went(struct connection *c)
 {
 	if (c->from_client == HALF_CLOSED)
 		return;
-	if (cuts_nothing(c))
+	if (connection_cuts_nothing(c))
 		connection_end(c, END_DONE, CARRIER_ORDERLY);
 	else
 		connection_finish(c, LAST_INTERNAL_ERROR, END_CLIENT_CLOSED);

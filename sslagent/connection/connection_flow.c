@@ -87,7 +87,7 @@ void connection_say_due(struct connection *c)
 	case LIVE_LIMIT_REACHED:
 		if (c->state == CONNECTION_ENDING)
 			return;
-		connection_finish(c, connection_at_checkpoint(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
+		connection_finish(c, connection_cuts_nothing(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, END_KEY_LIMIT);
 		return;
 	}
 	if (r < 0)

@@ -29,10 +29,16 @@ struct connection_head {
 #define HEAD_KEPT_MAX 8192u
 static_assert(HEAD_KEPT_MAX + TLS_RECORD_MAX <= CONF_WINDOW_MIN, "a head would wait for RAgent, and RAgent for it");
 
+/* Without a time limit for heads, nothing would end a client that says empty lines only, and it could never rest. */
+static int may_wait(const struct connection *c)
+{
+	return c->home->conf->limits.request_head_timeout_ms || service_place(&c->service) != SERVICE_CHECKPOINT;
+}
+
 /* The request under way is the only one: nobody has to answer anything before the client says more. */
 int connection_head_waits(const struct connection *c)
 {
-	return !c->backend && c->from_client == HALF_OPEN &&
+	return may_wait(c) && !c->backend && c->from_client == HALF_OPEN &&
 	       (c->state == CONNECTION_OWNER || c->state == CONNECTION_RECOVERING) &&
 	       service_head_under_way(&c->service) && service_outstanding(&c->service) <= 1;
 }

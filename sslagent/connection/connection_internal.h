@@ -86,6 +86,7 @@ void connection_relieve(struct connection_home *home);
 size_t connection_say_words(struct connection *c);
 /* The service wants the conversation to end: send the reason, and end. */
 void connection_part(struct connection *c, enum service_parting why);
+int connection_cuts_nothing(const struct connection *c); /* 1: an end now is one in order */
 /* OWNER: send @words as soon as that is allowed, and end. */
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason);
 void connection_say_last_words(struct connection *c); /* ENDING: if they are allowed now */

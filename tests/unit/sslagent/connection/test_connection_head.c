@@ -165,7 +165,8 @@ END_TEST
 START_TEST(half_a_head_is_counted_as_kept)
 {
 	half_is_said("http", TLS13);
-	ck_assert_uint_ge(a1.worker.holdings.len, 2 * strlen(HALF)); /* also in the follower */
+	ck_assert_uint_ge(
+		a1.worker.holdings.len, connection_head_cap(fake_owner(&r)) + strlen(HALF)); /* the follower's */
 	say_text(REST);
 	exchange("http", HALF REST);
 	ck_assert_uint_eq(a1.worker.holdings.len, 0);
@@ -228,6 +229,44 @@ START_TEST(empty_lines_belong_to_the_request_behind_them)
 	expect_no_backend();
 	say_text(GET);
 	exchange("http", "\r\n" GET);
+}
+END_TEST
+
+static void keep_without_time_limit(void)
+{
+	static struct conf no_limit;
+
+	no_limit = *a1.worker.conf;
+	no_limit.limits.request_head_timeout_ms = 0;
+	keep("http", &a1, TLS13);
+	a1.worker.conf = a2.worker.conf = &no_limit;
+}
+
+/* Nothing else would ever take them. */
+START_TEST(empty_lines_without_a_time_limit_are_passed_at_once)
+{
+	keep_without_time_limit();
+	say_text("\r\n");
+	backend_accept();
+	backend_expect_text("\r\n");
+	carry_until(r.kept_records == 0);
+	say_text(GET);
+	backend_expect_text(GET);
+	backend_say_text(ANSWER);
+	client_expect_text(ANSWER);
+}
+END_TEST
+
+START_TEST(half_a_head_waits_without_a_time_limit)
+{
+	keep_without_time_limit();
+	say_text(HALF);
+	expect_no_backend();
+	fake_ragent_lose(&r);
+	ck_assert_int_eq(fake_ragent_adopt(&r, &a2.worker, CSSL__CAUSE__CAUSE_TAKEOVER), 1);
+	expect_no_backend();
+	say_text(REST);
+	exchange("http", HALF REST);
 }
 END_TEST
 
@@ -307,6 +346,8 @@ int main(void)
 		{ half_a_head_before_a_bare_fin_reaches_no_backend, 2 },
 		{ empty_lines_reach_no_backend, 3 },
 		{ empty_lines_belong_to_the_request_behind_them, 0 },
+		{ empty_lines_without_a_time_limit_are_passed_at_once, 0 },
+		{ half_a_head_waits_without_a_time_limit, 0 },
 		{ half_a_head_is_given_up_with_the_alert, 2 },
 		{ half_a_head_moves_with_its_backend, 6 },
 		{ half_a_head_is_answered_before_its_connection_leaves_the_host, 0 },
