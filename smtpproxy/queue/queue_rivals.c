@@ -79,16 +79,17 @@ int queue_may_hold_more(const struct queue *q, const struct backup *b)
 	return ours->version != complete_version(q) || strcmp(b->run_id, ours->run_id);
 }
 
-/* 1: the gateway that marked it, or one before that, has read what this process marked last. All servers may have
- * restarted since. A gateway of an earlier release cannot tell, and is believed. */
+/* 1: the gateway that owns and marked it, or one before that, has read what this process marked last. All servers may
+ * have restarted since. A gateway of an earlier release cannot tell, and one that has claimed the server and not marked
+ * it yet has not told: neither is believed, because this memory may be all that is left. */
 static int has_read_ours(const struct queue *q, const struct sight *s)
 {
 	const struct marker *m = &s->marker;
 
 	if (s->state != SIGHT_MARKED)
 		return 0;
-	if (m->by_version != m->version || !m->owners[0])
-		return 1;
+	if (m->by_version != m->version || strcmp(m->by, m->nonce))
+		return 0;
 	return q->marked_version && marker_owner_version(m->owners, q->shared.nonce) >= q->marked_version;
 }
 
