@@ -117,10 +117,15 @@ uint64_t queue_messages(const struct queue *q)
 	return q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
 }
 
+uint64_t queue_mail(const struct queue *q)
+{
+	return queue_messages(q) + q->stats.opaque;
+}
+
 /* Messages that may be in this memory only: backups that came back empty are not filled yet. */
 static uint64_t unsaved(const struct queue *q)
 {
-	return queue_is_complete(q) ? 0 : queue_messages(q);
+	return queue_is_complete(q) ? 0 : queue_mail(q);
 }
 
 static void flush_further(struct queue *q, int64_t now_ms)

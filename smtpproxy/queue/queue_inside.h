@@ -123,6 +123,8 @@ static inline int queue_owns(const struct queue *q)
 
 void queue_move(struct queue *q, enum queue_state to);
 uint64_t queue_messages(const struct queue *q);
+/* These, and items that cannot be opened without a key that is missing: they may be messages. */
+uint64_t queue_mail(const struct queue *q);
 /* Backups whose answer counts. */
 unsigned queue_counting(const struct queue *q);
 

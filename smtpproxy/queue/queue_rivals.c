@@ -74,7 +74,7 @@ int queue_may_hold_more(const struct queue *q, const struct backup *b)
 {
 	const struct marker_left *ours = &q->shared.left[b->index];
 
-	if (!queue_messages(q) || queue_is_complete(q))
+	if (!queue_mail(q) || queue_is_complete(q))
 		return 0;
 	return ours->version != complete_version(q) || strcmp(b->run_id, ours->run_id);
 }
@@ -110,7 +110,7 @@ void queue_meet_rival(struct queue *q, const struct backup *b)
 	}
 	log_paced(LOG_ERROR, NULL, "another gateway began the queue anew",
 		"backup=%u epoch=%llu messages_in_memory_only=%llu effect=\"%s\"", b->index,
-		(unsigned long long)b->sight.marker.epoch, (unsigned long long)queue_messages(q),
+		(unsigned long long)b->sight.marker.epoch, (unsigned long long)queue_mail(q),
 		"this gateway keeps them, and neither accepts nor delivers, until an operator orders the takeover "
 		"here, which unites both; if it ends before, they are lost");
 }

@@ -1,6 +1,7 @@
 /* test_queue_rivals.c: facts of a gateway that was cut off and finds its server marked by another one. */
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/queue/queue_servers.h"
@@ -101,6 +102,36 @@ START_TEST(gateway_without_mail_is_deposed)
 }
 END_TEST
 
+/* An old key is missing. */
+static void reads_one_that_it_cannot_open(void)
+{
+	const uint8_t sealed[100] = { 0 };
+	char field[ITEM_FIELD_LEN];
+
+	item_field(ITEM_MESSAGE, 5000, field);
+	queue_read_item(q, a, field, sizeof field, sealed, sizeof sealed);
+	ck_assert_int_eq(item_find(&q->items, 5000)->state, ITEM_OPAQUE);
+}
+
+START_TEST(gateway_whose_mail_cannot_be_opened_is_not_deposed)
+{
+	reads_one_that_it_cannot_open();
+	is_cut_off();
+	meets_the_rival(RIVAL, OWNERS_NONE);
+	ck_assert_int_eq(q->state, QUEUE_ACTIVE);
+}
+END_TEST
+
+START_TEST(stop_waits_for_a_server_that_lacks_mail_that_cannot_be_opened)
+{
+	reads_one_that_it_cannot_open();
+	is_cut_off();
+	queue_stop(q, 60000);
+	uv_run(worker_loop(q->worker), UV_RUN_NOWAIT); /* a tick */
+	ck_assert_int_eq(q->state, QUEUE_FLUSHING);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -110,6 +141,8 @@ int main(void)
 		rival_that_tells_who_marked_it_but_not_what_it_read_does_not_depose,
 		rival_that_has_not_marked_the_server_yet_does_not_depose,
 		gateway_without_mail_is_deposed,
+		gateway_whose_mail_cannot_be_opened_is_not_deposed,
+		stop_waits_for_a_server_that_lacks_mail_that_cannot_be_opened,
 	};
 	return suite_run_with("queue_rivals", begin, facts, SUITE_LEN(facts));
 }
