@@ -93,6 +93,7 @@ struct backup {
 	struct turn_end turn;
 	struct change_line line;
 	struct sight sight;
+	struct sight judged;   /* @sight at backup_claim(); an answer that was under way may have replaced that since */
 	struct sight replaced; /* CLAIMED: the record before our claim; AWAY: not known */
 	char run_id[RUN_ID_LEN + 1];
 	enum backup_state state;

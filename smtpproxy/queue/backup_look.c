@@ -160,6 +160,7 @@ static void claim(struct backup *b)
 void backup_claim(struct backup *b)
 {
 	backup_move(b, BACKUP_CLAIMING);
+	b->judged = b->sight;
 	claim(b);
 }
 

@@ -206,7 +206,7 @@ static void on_claimed(struct backup *b)
 	}
 	if (!queue_owns(q))
 		return;
-	if (marker_changed(&b->sight, &b->replaced)) {
+	if (marker_changed(&b->judged, &b->replaced)) {
 		b->sight = b->replaced;
 		note_branch(q, b);
 	}

@@ -274,7 +274,7 @@ static int any_changed(const struct queue *q)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_CLAIMED &&
-			marker_changed(&q->backups[i].sight, &q->backups[i].replaced))
+			marker_changed(&q->backups[i].judged, &q->backups[i].replaced))
 			return 1;
 	return 0;
 }

@@ -275,19 +275,24 @@ START_TEST(delete_behind_a_put_that_a_lost_backup_did_not_answer_is_counted_down
 }
 END_TEST
 
-/* The server of @s answers the claim with the record of another gateway, which has marked it. */
-static void was_marked_meanwhile(struct backup *s, const char *run_id)
+/* The record of another gateway, which has marked the server. */
+static const redisReply *marked_record(const char *version, const char *run_id)
 {
-	static const char *texts[] = { "epoch", "2", "nonce", "other", "by", "other", "version", "12", "by_version",
-		"12", "run_id", NULL };
-	redisReply fields[12], *all[12];
-	const redisReply record = { .type = REDIS_REPLY_ARRAY, .elements = 12, .element = all };
+	const char *texts[] = { "epoch", "2", "nonce", "other", "by", "other", "version", version, "by_version",
+		version, "run_id", run_id };
+	static redisReply fields[12], *all[12];
+	static const redisReply record = { .type = REDIS_REPLY_ARRAY, .elements = 12, .element = all };
 
 	for (unsigned n = 0; n < 12; n++) {
-		fields[n] = (redisReply){ .type = REDIS_REPLY_STRING, .str = (char *)(texts[n] ? texts[n] : run_id) };
+		fields[n] = (redisReply){ .type = REDIS_REPLY_STRING, .str = (char *)texts[n] };
 		all[n] = &fields[n];
 	}
-	backup_claim_answered(s, &record);
+	return &record;
+}
+
+static void was_marked_meanwhile(struct backup *s, const char *run_id)
+{
+	backup_claim_answered(s, marked_record("12", run_id));
 }
 
 START_TEST(server_that_was_marked_just_before_the_claim_is_read_as_a_branch)
@@ -310,6 +315,52 @@ START_TEST(recovery_begins_again_if_a_server_was_marked_just_before_the_claim)
 }
 END_TEST
 
+/* The server was asked once more before the claim was sent, and another gateway marked it before that question. */
+static void answers_an_old_look(struct backup *s, const char *run_id)
+{
+	s->looks = 1;
+	backup_look_answered(s, ASKED_OWNER, marked_record("12", run_id));
+	ck_assert_int_eq(s->state, BACKUP_CLAIMING);
+}
+
+static void saw_version(struct backup *s, const char *run_id, const char *version)
+{
+	s->state = BACKUP_SEEN;
+	s->asked_ms = now_ms;
+	s->looks = 1;
+	backup_look_answered(s, ASKED_OWNER, marked_record(version, run_id));
+}
+
+START_TEST(server_that_was_marked_before_a_look_under_way_is_read_as_a_branch)
+{
+	queue_note_left(q, b->index, RUN_B, 5);
+	q->from_markers[0] =
+		(struct marker){ .version = 5, .run_id = RUN_A, .left[1] = { .run_id = RUN_B, .version = 5 } };
+	saw_version(b, RUN_B, "5");
+	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
+	ck_assert_str_eq(q->shared.apart[1], "");
+	answers_an_old_look(b, RUN_B);
+	was_marked_meanwhile(b, RUN_B);
+	ck_assert_str_eq(q->shared.apart[1], RUN_B);
+	ck_assert_int_eq(b->state, BACKUP_CLAIMED);
+}
+END_TEST
+
+START_TEST(recovery_begins_again_if_a_server_was_marked_before_a_look_under_way)
+{
+	q->state = QUEUE_LOOKING;
+	q->shared.epoch = 0;
+	a->state = b->state = BACKUP_AWAY;
+	queue_take_over(q);
+	now_ms += 1;
+	saw_version(a, RUN_A, "5");
+	ck_assert_int_eq(q->state, QUEUE_CLAIMING);
+	answers_an_old_look(a, RUN_A);
+	was_marked_meanwhile(a, RUN_A);
+	ck_assert_int_eq(q->state, QUEUE_LOOKING);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -323,6 +374,8 @@ int main(void)
 		state_that_was_read_before_its_message_waits_for_it,
 		server_that_was_marked_just_before_the_claim_is_read_as_a_branch,
 		recovery_begins_again_if_a_server_was_marked_just_before_the_claim,
+		server_that_was_marked_before_a_look_under_way_is_read_as_a_branch,
+		recovery_begins_again_if_a_server_was_marked_before_a_look_under_way,
 		delete_behind_a_put_that_a_lost_backup_did_not_answer_is_counted_down,
 		order_skips_epochs_above_those_that_are_known,
 		later_order_has_a_higher_epoch_also_if_nothing_is_known_of_an_earlier_one,
