@@ -338,18 +338,27 @@ static void on_room(struct backup *b)
 	join_filled(q);
 }
 
+/* What came of another server had waited for this one, which was being read, or about to be. */
+static void on_reading_lost(struct queue *q, struct backup *b, int was_read)
+{
+	if (was_read || q->shared.apart[b->index][0])
+		queue_unite(q);
+	if (was_read)
+		queue_unite_interrupted(q, b);
+}
+
 static void on_given_up(struct backup *b, enum backup_state was)
 {
 	struct queue *q = queue_of(b);
-	const unsigned was_read = q->reads & 1u << b->index;
+	const int was_read = (q->reads & 1u << b->index) != 0;
 
 	q->reads &= ~(1u << b->index);
 	if (q->state == QUEUE_CLAIMING || q->state == QUEUE_READING) {
 		queue_recovery_lost(q, b);
 		return;
 	}
-	if (was_read && queue_owns(q))
-		queue_unite_interrupted(q, b);
+	if ((was == BACKUP_CLAIMING || was_read) && queue_owns(q))
+		on_reading_lost(q, b, was_read);
 	if (was != BACKUP_MARKING && was != BACKUP_IN_SYNC)
 		return;
 	queue_wait_for_mark(q, b);

@@ -170,14 +170,14 @@ void queue_recovery_lost(struct queue *q, struct backup *b);
 void queue_read_item(
 	struct queue *q, struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
 void queue_read_end(struct queue *q, struct backup *b);
-/* ACTIVE: what was read of servers that came back belongs to the queue from now on, except for what one of them has
- * that is still apart: its later states and its graves may not have been read. */
+/* ACTIVE: what was read of servers that came back belongs to the queue from now on, except for what is half read. */
 void queue_unite(struct queue *q);
 /* The server @b was lost while it was read for that. */
 void queue_unite_interrupted(struct queue *q, const struct backup *b);
 
 /* queue_read.c: an item that was read, into memory; and when all are there, into its destination's line. */
-/* 1: @i was read of a server that has not been read to its end. */
+/* 1: @i was read, and its later states and its grave may not have been: a server is being read, or @i is of one that
+ * was lost before its end. */
 int queue_is_half_read(const struct queue *q, const struct item *i);
 void queue_apply_states(struct queue *q);
 void queue_sort(struct queue *q);

@@ -210,10 +210,18 @@ static int is_apart(const struct queue *q, unsigned at)
 	return q->shared.apart[at][0] != '\0';
 }
 
+/* One that is about to be claimed is read next. */
+static int is_read_late(const struct queue *q, unsigned at)
+{
+	return q->reads & 1u << at || (is_apart(q, at) && q->backups[at].state == BACKUP_CLAIMING);
+}
+
+/* A server that has not shown @i yet may still do so, with a later state, or show its grave. But nothing waits for one
+ * that is absent and has not shown it. */
 int queue_is_half_read(const struct queue *q, const struct item *i)
 {
 	for (unsigned n = 0; n < BACKUPS; n++)
-		if (is_apart(q, n) && i->seen & 1u << n)
+		if (is_read_late(q, n) || (is_apart(q, n) && i->seen & 1u << n))
 			return 1;
 	return 0;
 }

@@ -411,7 +411,7 @@ void queue_unite_interrupted(struct queue *q, const struct backup *b)
 	uint64_t messages = 0;
 
 	for (struct item *i = q->items.oldest; i; i = i->newer) {
-		if (!(i->seen & ITEM_FRESH))
+		if (!(i->seen & ITEM_FRESH) || !(i->seen & 1u << b->index))
 			continue;
 		put_late(q, i);
 		messages += i->kind == ITEM_MESSAGE;

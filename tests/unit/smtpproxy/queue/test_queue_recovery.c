@@ -220,6 +220,77 @@ START_TEST(state_that_was_read_before_its_message_waits_for_it)
 }
 END_TEST
 
+/* Both servers have the message, and only b its state. a's end comes before b has shown either. */
+START_TEST(message_waits_while_another_server_is_read_that_has_not_shown_it_yet)
+{
+	struct state message;
+	const uint64_t id = both_are_read(&message);
+
+	reads_message(a, id, &message);
+	queue_read_end(q, a);
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_STORING);
+	reads_message(b, id, &message);
+	reads_state(b, id, &states[0]);
+	queue_read_end(q, b);
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_HELD);
+}
+END_TEST
+
+/* Of a, too, there is a state, an older one, which must not be dropped at a's end if b has none. */
+START_TEST(state_waits_while_another_server_is_read)
+{
+	struct state message;
+	const uint64_t id = both_are_read(&message);
+
+	reads_message(a, id, &message);
+	reads_state(a, id, &states[0]);
+	queue_read_end(q, a);
+	reads_message(b, id, &message);
+	queue_read_end(q, b);
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_HELD);
+}
+END_TEST
+
+START_TEST(message_does_not_wait_for_a_server_that_is_lost_before_it_showed_it)
+{
+	struct state message;
+	const uint64_t id = both_are_read(&message);
+
+	reads_message(a, id, &message);
+	queue_read_end(q, a);
+	backup_give_up(b, "the test says so");
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_READY);
+}
+END_TEST
+
+START_TEST(message_waits_for_a_server_that_is_lost_after_it_showed_it)
+{
+	struct state message;
+	const uint64_t id = both_are_read(&message);
+
+	reads_message(a, id, &message);
+	queue_read_end(q, a);
+	reads_message(b, id, &message);
+	backup_give_up(b, "the test says so");
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_STORING);
+}
+END_TEST
+
+START_TEST(message_waits_for_a_server_that_is_claimed_until_that_is_lost)
+{
+	struct state message;
+	const uint64_t id = both_are_read(&message);
+
+	b->state = BACKUP_CLAIMING;
+	q->reads = 1;
+	reads_message(a, id, &message);
+	queue_read_end(q, a);
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_STORING);
+	backup_give_up(b, "the test says so");
+	ck_assert_int_eq(item_find(&q->items, id)->state, ITEM_READY);
+}
+END_TEST
+
 /* An operator orders the takeover, b is absent, and a has a record of that epoch and no valid marker. */
 static void is_ordered(uint64_t epoch)
 {
@@ -372,6 +443,11 @@ int main(void)
 		message_that_was_held_again_is_held_if_that_is_read_first,
 		message_of_a_server_that_is_still_read_waits_for_its_states,
 		state_that_was_read_before_its_message_waits_for_it,
+		message_waits_while_another_server_is_read_that_has_not_shown_it_yet,
+		state_waits_while_another_server_is_read,
+		message_does_not_wait_for_a_server_that_is_lost_before_it_showed_it,
+		message_waits_for_a_server_that_is_lost_after_it_showed_it,
+		message_waits_for_a_server_that_is_claimed_until_that_is_lost,
 		server_that_was_marked_just_before_the_claim_is_read_as_a_branch,
 		recovery_begins_again_if_a_server_was_marked_just_before_the_claim,
 		server_that_was_marked_before_a_look_under_way_is_read_as_a_branch,
