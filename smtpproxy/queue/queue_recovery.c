@@ -374,12 +374,18 @@ static void recovered(struct queue *q)
 		queue_mark(q);
 }
 
-/* A backup that is being filled may be past its place. */
+/* A backup that is being filled may be past its place. One that has the message may have an older state of it, which a
+ * put leaves alone. */
 static void put_late(struct queue *q, struct item *i)
 {
-	for (unsigned n = 0; n < BACKUPS; n++)
-		if (backup_is_live(&q->backups[n]))
-			backup_push(&q->backups[n], CHANGE_PUT, i);
+	for (unsigned n = 0; n < BACKUPS; n++) {
+		struct backup *b = &q->backups[n];
+
+		if (backup_is_live(b))
+			backup_push(b, CHANGE_PUT, i);
+		if (backup_is_live(b) && i->note && i->seen & 1u << n)
+			backup_push(b, CHANGE_REPLACE, i);
+	}
 }
 
 /* Messages of an absent member that came back while the queue goes on: no other backup has them. */

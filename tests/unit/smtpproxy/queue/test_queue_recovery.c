@@ -291,6 +291,27 @@ START_TEST(message_waits_for_a_server_that_is_claimed_until_that_is_lost)
 }
 END_TEST
 
+/* a was read first, and counts again before the end of b, which has the later state. */
+START_TEST(later_state_goes_to_a_server_that_was_read_before)
+{
+	struct state message;
+	const uint64_t id = both_are_read(&message);
+
+	reads_message(a, id, &message);
+	reads_message(b, id, &message);
+	queue_read_end(q, a);
+	a->state = BACKUP_IN_SYNC;
+	backup_send(a);
+	answers(a);
+	reads_state(b, id, &states[0]);
+	asked[0][CHANGE_REPLACE] = 0;
+	queue_read_end(q, b);
+	backup_send(a);
+	answers(a);
+	ck_assert_uint_eq(asked[0][CHANGE_REPLACE], 1);
+}
+END_TEST
+
 /* An operator orders the takeover, b is absent, and a has a record of that epoch and no valid marker. */
 static void is_ordered(uint64_t epoch)
 {
@@ -444,6 +465,7 @@ int main(void)
 		message_of_a_server_that_is_still_read_waits_for_its_states,
 		state_that_was_read_before_its_message_waits_for_it,
 		message_waits_while_another_server_is_read_that_has_not_shown_it_yet,
+		later_state_goes_to_a_server_that_was_read_before,
 		state_waits_while_another_server_is_read,
 		message_does_not_wait_for_a_server_that_is_lost_before_it_showed_it,
 		message_waits_for_a_server_that_is_lost_after_it_showed_it,
