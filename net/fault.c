@@ -70,7 +70,8 @@ static const char *const points[] = {
 	"handover.give",  /* a RAgent that is being replaced: before each message of a worker */
 	"handover.commit",    /* the same RAgent: before the worker becomes the other process's */
 	"handover.offered",   /* a RAgent that replaces another: it knows all connections and has taken none */
-	"handover.came",      /* the new RAgent: a message of a worker, or COMMIT, waits to be read */
+	"handover.waits",     /* the new RAgent: a message of a worker, or COMMIT, waits to be read */
+	"handover.came",      /* ... and it knows which it is */
 	"handover.take",      /* the same RAgent: before it looks at each message of a worker */
 	"handover.committed", /* the new RAgent has the worker, and has done nothing with it */
 	"handover.taken",     /* the new RAgent has all workers, and the old one does not know yet */

@@ -211,6 +211,13 @@ int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_
 	return receive_bytes(fd, m, len, &u);
 }
 
+int handover_channel_next_is(int fd, enum handover_type type)
+{
+	uint8_t header[HEADER_LEN];
+
+	return recv(fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof header && header[4] == type;
+}
+
 static int option_of(int fd, int name)
 {
 	int value = -1;

@@ -17,6 +17,9 @@ int handover_channel_send(int fd, const struct handover_message *m, uint64_t lim
 /* The next message replaces the content of @m; @m owns its descriptors. UV_EMFILE: some descriptors were lost. */
 int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_ms);
 
+/* 1: the next message is there, and of @type. It stays to be received. */
+int handover_channel_next_is(int fd, enum handover_type type);
+
 /* For a process whose reader died: from now on the other process can send nothing more. 1: all that it had sent and
  * nobody read is a message of @type without bytes; 0: it is not. */
 int handover_channel_ends_with(int fd, enum handover_type type);

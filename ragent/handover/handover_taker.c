@@ -80,10 +80,15 @@ static void await_first(const struct handover_taker *t, struct ragent_worker *rw
 	notes_share_from(rw->home.shared->notes, t->taken, t->fd);
 }
 
-/* Take the next message and handle it. 0: more come; HANDOVER_COMMIT: the worker is ours; negative: failed. */
+/* Take the next message and handle it. 0: more come; HANDOVER_COMMIT: the worker is ours; negative: failed.
+ *
+ * Once COMMIT is read, handover_taker_died() cannot see it any more: so the note comes before. */
 static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct handover_message *m)
 {
 	await_message(t);
+	fault_at("handover.waits", NULL, NULL);
+	if (handover_channel_next_is(t->fd, HANDOVER_COMMIT))
+		notes_share_nothing(rw->home.shared->notes);
 	fault_at("handover.came", NULL, NULL);
 	int r = handover_channel_receive(t->fd, m, HANDOVER_NO_LIMIT);
 
@@ -120,7 +125,6 @@ static void take_here(struct worker *w, void *arg)
 		r = take_one(t, rw, &m);
 	handover_message_clear(&m);
 	if (r == HANDOVER_COMMIT) {
-		notes_share_nothing(rw->home.shared->notes);
 		if (fault_at("handover.committed", NULL, NULL) == FAULT_FAIL)
 			log_event(LOG_ERROR, NULL, "fault ignored, the worker is taken already", "worker=%u",
 				worker_index(w));

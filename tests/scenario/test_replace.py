@@ -310,7 +310,8 @@ def test_a_new_process_that_dies_with_some_workers_leaves_a_service(start_cluste
 
 
 @pytest.mark.usefixtures("test_points")
-def test_a_new_process_that_dies_before_it_reads_commit_forges_no_end(start_cluster):
+@pytest.mark.parametrize("point", ["waits", "came"], ids=["not seen", "seen"])
+def test_a_new_process_that_dies_before_it_reads_commit_forges_no_end(start_cluster, point):
     """The old process lets go of the clients as soon as it has sent COMMIT, so they are reset."""
     cluster = start_cluster("--agents", "1")
     webs = [cluster.http() for _ in range(6)]
@@ -319,7 +320,7 @@ def test_a_new_process_that_dies_before_it_reads_commit_forges_no_end(start_clus
     messages = 0
     while "workers_lost=1" not in cluster.log("r1"):
         assert messages < 20, "no process died at COMMIT"
-        cluster.faults(f"handover.came kill after {messages}")
+        cluster.faults(f"handover.{point} kill after {messages}")
         cluster.settle_faults()
         status, _ = new_process(cluster)
         assert status == -signal.SIGKILL

@@ -94,6 +94,28 @@ START_TEST(as_many_descriptors_as_may_go_arrive_in_order)
 }
 END_TEST
 
+START_TEST(the_next_message_can_be_known_before_it_is_taken)
+{
+	unsigned before = open_descriptors();
+
+	ck_assert_int_eq(handover_channel_next_is(ends[1], HANDOVER_COMMIT), 0); /* there is none */
+	handover_message_begin(&out, HANDOVER_LINK);
+	handover_message_put_fd(&out, ends[0]);
+	ck_assert_int_eq(handover_channel_send(ends[0], &out, 1000), 0);
+	ck_assert_int_eq(handover_channel_say(ends[0], HANDOVER_COMMIT, "", 1000), 0);
+	ck_assert_int_eq(handover_channel_next_is(ends[1], HANDOVER_COMMIT), 0);
+	ck_assert_int_eq(handover_channel_next_is(ends[1], HANDOVER_LINK), 1);
+	ck_assert_uint_eq(open_descriptors(), before);
+	ck_assert_int_eq(handover_channel_receive(ends[1], &in, 1000), 0);
+	ck_assert_uint_eq(in.fd_count, 1);
+	ck_assert_int_eq(handover_channel_next_is(ends[1], HANDOVER_COMMIT), 1);
+	ck_assert_int_eq(handover_channel_receive(ends[1], &in, 1000), 0);
+	ck_assert_int_eq(in.type, HANDOVER_COMMIT);
+	shutdown(ends[0], SHUT_RDWR);
+	ck_assert_int_eq(handover_channel_next_is(ends[1], HANDOVER_COMMIT), 0);
+}
+END_TEST
+
 START_TEST(descriptors_that_nobody_took_are_closed)
 {
 	unsigned before = open_descriptors();
@@ -234,6 +256,7 @@ int main(void)
 		bytes_and_type_arrive,
 		more_than_the_socket_holds_arrives,
 		as_many_descriptors_as_may_go_arrive_in_order,
+		the_next_message_can_be_known_before_it_is_taken,
 		descriptors_that_nobody_took_are_closed,
 		silence_ends_at_the_limit,
 		a_reader_that_stands_still_ends_the_sending_at_the_limit,
