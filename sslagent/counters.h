@@ -95,6 +95,8 @@
 	X(BYTES_TO_CLIENT, "bytes_to_client", MONOTONIC, "Plaintext bytes sealed for clients")                         \
 	X(KEY_UPDATES_SENT, "key_updates_sent", MONOTONIC, "KeyUpdates sealed")                                        \
 	X(KEY_UPDATES_RECEIVED, "key_updates_received", MONOTONIC, "KeyUpdates received")                              \
+	X(KEY_UPDATES_PACED, "key_updates_paced", MONOTONIC,                                                           \
+		"KeyUpdates that came too often: the client's next records had to wait")                               \
 	X(RECORD_VIOLATIONS, "record_violations", MONOTONIC,                                                           \
 		"Connections ended because the client broke the record layer")                                         \
 	X(REQUEST_HEADS_LATE, "request_heads_late", MONOTONIC,                                                         \

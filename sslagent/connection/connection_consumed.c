@@ -30,16 +30,37 @@ void connection_report(struct connection *c)
 	c->report = REPORT_NOTHING;
 	c->reported_bytes = c->consumed.record_bytes;
 	deadline_cancel(&c->deadline);
-	connection_arm_head(c);
+	connection_arm(c);
 	c->carrier->ops->consumed(c->carrier, &c->consumed.position, flags);
 }
 
-void connection_report_due(struct connection *c, struct connection_event *e)
+void connection_arm(struct connection *c)
 {
-	if (c->report != REPORT_NOTHING)
+	const uint64_t now_ms = worker_now_ms(c->home->worker);
+	const uint64_t paced_ms = c->input_len ? connection_paced_ms(c) : 0;
+	uint64_t at_ms = paced_ms ? now_ms + paced_ms : UINT64_MAX;
+
+	if (c->report != REPORT_NOTHING || !connection_serves(c))
+		return;
+	if (c->head_until_ms && c->head_until_ms < at_ms)
+		at_ms = c->head_until_ms;
+	if (at_ms == UINT64_MAX)
+		deadline_cancel(&c->deadline);
+	else
+		deadline_set(c->home->worker, &c->deadline, at_ms > now_ms ? at_ms - now_ms : 1);
+}
+
+void connection_deadline_came(struct connection *c, struct connection_event *e)
+{
+	if (c->report != REPORT_NOTHING) {
 		connection_report(c);
-	else if (c->head_until_ms)
+		return;
+	}
+	if (c->head_until_ms && c->head_until_ms <= worker_now_ms(c->home->worker))
 		connection_head_is_late(c);
+	if (connection_serves(c) && c->input_len)
+		connection_open_input(c);
+	connection_arm(c);
 }
 
 static void note_consumed(struct connection *c, enum consumed_report urgency)

@@ -118,7 +118,7 @@ connection_reaction connection_drop_backend;
 connection_reaction connection_words_were_read;
 
 /* connection_consumed.c */
-connection_reaction connection_report_due; /* or the head of a request is late */
+connection_reaction connection_deadline_came;
 
 /* connection_note.c */
 connection_reaction connection_lose_rest; /* of the answer that was cut */

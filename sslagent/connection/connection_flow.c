@@ -329,6 +329,8 @@ static void open_record(struct connection *c, const struct tls_record *record)
 	case LIVE_DATA: take_data(c, &r, len); return;
 	case LIVE_KEY_UPDATED:
 		count(COUNT_KEY_UPDATES_RECEIVED);
+		if (connection_paced_ms(c) > 0)
+			count(COUNT_KEY_UPDATES_PACED);
 		fault_at("keyupdate.received", NULL, NULL);
 		if (connection_send_copy(c, LIVE_NOW) < 0)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
@@ -352,7 +354,7 @@ static int takes_more(const struct connection *c)
 	return (c->state == CONNECTION_OWNER ||
 		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
 	       c->carrier->pace != CARRIER_PAUSED && c->to_backend - c->written < connection_window(c) &&
-	       !connection_replies_wait(c);
+	       connection_paced_ms(c) == 0 && !connection_replies_wait(c);
 }
 
 /* Some records were opened, and no more can be opened now. */
@@ -382,16 +384,20 @@ void connection_open_input(struct connection *c)
 	if (c->state == CONNECTION_ENDED)
 		return;
 	connection_input_used(c, used, count);
-	if (c->state == CONNECTION_RECOVERING)
+	if (c->state == CONNECTION_RECOVERING) {
 		connection_heard(c);
-	else
-		connection_take_tail(c);
+		return;
+	}
+	connection_watch_pace(c);
+	connection_take_tail(c);
 }
 
 static void keep_from(struct connection *c, const struct connection_event *e, size_t used)
 {
 	if (connection_input_keep(c, e->records.first + used, e->records.count - used) < 0)
 		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
+	else
+		connection_watch_pace(c);
 }
 
 void connection_keep_records(struct connection *c, struct connection_event *e)

@@ -113,15 +113,6 @@ static int has_to_go_on(const struct connection *c)
 
 /* --- its time limit --- */
 
-void connection_arm_head(struct connection *c)
-{
-	uint64_t now_ms = worker_now_ms(c->home->worker);
-
-	if (c->head_until_ms == 0 || c->report != REPORT_NOTHING || !connection_serves(c))
-		return;
-	deadline_set(c->home->worker, &c->deadline, c->head_until_ms > now_ms ? c->head_until_ms - now_ms : 1);
-}
-
 void connection_watch_head(struct connection *c)
 {
 	uint32_t limit_ms = c->home->conf->limits.request_head_timeout_ms;
@@ -134,16 +125,12 @@ void connection_watch_head(struct connection *c)
 
 	if (number == 0 && c->head_until_ms == 0)
 		return;
-	if (number == 0) {
+	if (number == 0)
 		c->head_until_ms = 0;
-		if (c->report == REPORT_NOTHING)
-			deadline_cancel(&c->deadline);
-		return;
-	}
-	if (c->head_until_ms == 0 || number != c->head_number)
+	else if (c->head_until_ms == 0 || number != c->head_number)
 		c->head_until_ms = worker_now_ms(c->home->worker) + limit_ms;
 	c->head_number = number;
-	connection_arm_head(c);
+	connection_arm(c);
 }
 
 /* While earlier answers are running, the client rightly waits for them: its request gets its full time again. */

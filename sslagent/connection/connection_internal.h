@@ -52,7 +52,9 @@ void connection_reach_checkpoint(struct connection *c); /* the carrier hears of 
 void connection_mark(struct connection *c);             /* opening reached a record boundary */
 void connection_reach_marks(struct connection *c);      /* more was written to the backend */
 void connection_report(struct connection *c);           /* tell now what was consumed and not told */
-void connection_stand_here(struct connection *c);       /* what was opened so far is consumed, and RAgent knows it */
+/* A report is not due: until the next one, the deadline is the head's, or the time when more may be opened. */
+void connection_arm(struct connection *c);
+void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
 
 /* connection_head.c */
 /* 1: the client's bytes since the last checkpoint are a part of one head, and no backend is needed yet. */
@@ -64,8 +66,13 @@ size_t connection_head_cap(const struct connection *c);      /* bytes of memory 
 int connection_only_blank_waits(const struct connection *c); /* 1: bytes wait, but no request has begun in them */
 /* Something of a request came, or it serves again. May begin with the backend, and may end the connection. */
 void connection_watch_head(struct connection *c);
-void connection_arm_head(struct connection *c); /* the deadline has nothing else to do */
 void connection_head_is_late(struct connection *c);
+
+/* connection_pace.c */
+/* Milliseconds until more may be opened; 0: now. Any state. */
+uint64_t connection_paced_ms(const struct connection *c);
+/* Records wait to be opened. May end the connection. */
+void connection_watch_pace(struct connection *c);
 
 /* connection_holding.c */
 /* Whole records have to wait to be opened. 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */

@@ -84,6 +84,10 @@ enum tls_alert live_alert_owed(const struct live *l);
  * ALERT_RECEIVED, KEY_LIMIT. Otherwise DONE. */
 enum end_reason live_end_reason(const struct live *l);
 
+/* Milliseconds from @now_ms until one more KeyUpdate may be opened, 0 before they are too many. Who opens no record
+ * meanwhile keeps the client to the limit without ending the connection. */
+uint64_t live_key_update_wait_ms(const struct live *l, uint64_t now_ms);
+
 /* A refused renegotiation (TLS 1.2), a requested KeyUpdate or a reached usage limit makes a reply due. */
 enum live_due {
 	LIVE_NOTHING_DUE,

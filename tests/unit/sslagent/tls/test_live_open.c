@@ -385,6 +385,21 @@ START_TEST(a_key_update_a_second_is_suffered_for_ever)
 }
 END_TEST
 
+START_TEST(who_waits_until_a_key_update_is_allowed_sees_no_flood)
+{
+	uint64_t at_ms = 0;
+
+	start(TLS13_AES_128);
+	for (unsigned i = 0; i < 100; i++) {
+		at_ms += live_key_update_wait_ms(pair.agent, at_ms);
+		ck_assert_uint_eq(at_ms, i < 8 ? 0 : (i - 7) * 1000);
+		ck_assert_int_eq(update_keys(at_ms), 0);
+	}
+	ck_assert_uint_eq(live_key_update_wait_ms(pair.agent, at_ms + 400), 600);
+	live_pair_stop(&pair);
+}
+END_TEST
+
 START_TEST(two_key_updates_a_second_end_once_the_burst_is_used_up)
 {
 	unsigned taken = 0;
@@ -499,6 +514,7 @@ int main(void)
 	tcase_add_test(t, a_slow_trickle_of_records_without_data_is_suffered);
 	tcase_add_test(t, a_flood_of_key_updates_ends);
 	tcase_add_test(t, a_key_update_a_second_is_suffered_for_ever);
+	tcase_add_test(t, who_waits_until_a_key_update_is_allowed_sees_no_flood);
 	tcase_add_test(t, two_key_updates_a_second_end_once_the_burst_is_used_up);
 	tcase_add_test(t, a_pause_gives_the_burst_of_key_updates_back_and_no_more);
 	tcase_add_test(t, the_old_keys_open_nothing_after_a_key_update);

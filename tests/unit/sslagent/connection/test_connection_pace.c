@@ -1,0 +1,114 @@
+/* test_connection_pace.c: facts of a client that changes its keys more often than it may: it has to wait. */
+#include "tests/unit/sslagent/connection/connection_fixture.h"
+
+#define AT_ONCE 8 /* KeyUpdates */
+
+/* The next record has to wait for a second. */
+static void keys_are_used_up(void)
+{
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		say_key_update(0);
+	carry_until(r.position.read_generation == AT_ONCE);
+	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_PACED), 1);
+}
+
+static void waits_for_a_second(uint64_t since_ms)
+{
+	ck_assert_uint_ge(now_ms(), since_ms + 900);
+	ck_assert_uint_le(now_ms(), since_ms + 3000);
+}
+
+START_TEST(what_comes_behind_too_many_key_updates_waits)
+{
+	converse(TLS13);
+	const uint64_t since_ms = now_ms();
+	keys_are_used_up();
+	say_text("late");
+	say_key_update(1);
+	carry_on();
+	ck_assert_uint_gt(r.kept_len, 0); /* RAgent would have it for a successor */
+	backend_say_text("answers do not wait");
+	client_expect_text("answers do not wait");
+	backend_expect_text("late");
+	waits_for_a_second(since_ms);
+	carry_until(r.position.read_generation == AT_ONCE + 1 && r.kept_len == 0);
+	backend_say_text("under new keys");
+	client_expect_text("under new keys");
+	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_PACED), 2);
+}
+END_TEST
+
+START_TEST(the_end_waits_for_the_records_before_it)
+{
+	converse(TLS13);
+	keys_are_used_up();
+	say_text("late");
+	memory_client_close(client);
+	carry_on();
+	connection_fin(fake_owner(&r));
+	carry_on();
+	ck_assert_int_eq(state(), CONNECTION_OWNER);
+	backend_expect_text("late");
+	ck_assert_int_eq(backend_end(), 0);
+	backend_hang_up();
+	expect_end(END_DONE, CARRIER_ORDERLY);
+}
+END_TEST
+
+static void owner_is_lost(void)
+{
+	fake_ragent_lose(&r);
+	ck_assert_int_eq(fake_ragent_adopt(&r, &a2.worker, CSSL__CAUSE__CAUSE_TAKEOVER), 1);
+}
+
+START_TEST(a_successor_opens_what_waits)
+{
+	keep("http", &a1, TLS13);
+	keys_are_used_up();
+	say_text(GET);
+	carry_on();
+	ck_assert(!backend_waits());
+	owner_is_lost();
+	backend_accept();
+	backend_expect_text(GET);
+	backend_say_text(ANSWER);
+	client_expect_text(ANSWER);
+}
+END_TEST
+
+/* It has to open all that the lost owner had got at once. */
+START_TEST(a_successor_opens_no_flood)
+{
+	keep("http", &a1, TLS13);
+	for (unsigned i = 0; i < 4 * AT_ONCE; i++)
+		say_key_update(0);
+	carry_until(r.position.read_generation == AT_ONCE);
+	owner_is_lost();
+	expect_alert(TLS_ALERT_UNEXPECTED_MESSAGE);
+	expect_end(END_KEY_UPDATE_FLOOD, CARRIER_ORDERLY);
+}
+END_TEST
+
+START_TEST(a_flood_of_key_updates_ends)
+{
+	converse(TLS13);
+	for (unsigned i = 0; i < 300; i++)
+		say_key_update(0);
+	expect_alert(TLS_ALERT_UNEXPECTED_MESSAGE);
+	expect_end(END_KEY_UPDATE_FLOOD, CARRIER_ORDERLY);
+	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_RECEIVED), AT_ONCE);
+}
+END_TEST
+
+int main(void)
+{
+	const struct connection_fact facts[] = {
+		{ what_comes_behind_too_many_key_updates_waits, 0 },
+		{ the_end_waits_for_the_records_before_it, 0 },
+		{ a_successor_opens_what_waits, 0 },
+		{ a_successor_opens_no_flood, 0 },
+		{ a_flood_of_key_updates_ends, 0 },
+	};
+
+	return connection_suite_run("connection_pace", facts, FACTS_LEN(facts));
+}
