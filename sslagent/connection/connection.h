@@ -101,6 +101,9 @@ struct consumed_mark {
 /* Do the peers know the keys of our last KeyUpdate? NEVER: there was none. */
 enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
 
+/* May the next record be opened? WAITS: a KeyUpdate came too early (connection_pace.c). */
+enum pace { PACE_OPENS, PACE_WAITS };
+
 /* Not opaque, because its own files (connection*.c) share it. No other code uses its members. */
 struct connection {
 	struct connection_home *home;
@@ -119,6 +122,7 @@ struct connection {
 	uint8_t end_reason;   /* ENDING: goes with the last record */
 	uint8_t last_words;   /* ENDING: enum last_words, sealed as soon as that is allowed */
 	uint8_t keys_told;    /* enum keys_told */
+	uint8_t pace;         /* enum pace */
 	uint16_t epoch;
 	uint32_t facts_len;
 	uint32_t head_number;           /* number of the request whose head is incomplete */

@@ -37,11 +37,10 @@ void connection_report(struct connection *c)
 void connection_arm(struct connection *c)
 {
 	const uint64_t now_ms = worker_now_ms(c->home->worker);
-	const uint64_t paced_ms = c->input_len ? connection_paced_ms(c) : 0;
-	uint64_t at_ms = paced_ms ? now_ms + paced_ms : UINT64_MAX;
 
 	if (c->report != REPORT_NOTHING || !connection_serves(c))
 		return;
+	uint64_t at_ms = connection_paced_until_ms(c);
 	if (c->head_until_ms && c->head_until_ms < at_ms)
 		at_ms = c->head_until_ms;
 	if (at_ms == UINT64_MAX)
@@ -52,14 +51,11 @@ void connection_arm(struct connection *c)
 
 void connection_deadline_came(struct connection *c, struct connection_event *e)
 {
-	if (c->report != REPORT_NOTHING) {
+	if (c->report != REPORT_NOTHING)
 		connection_report(c);
-		return;
-	}
-	if (c->head_until_ms && c->head_until_ms <= worker_now_ms(c->home->worker))
+	else if (c->head_until_ms && c->head_until_ms <= worker_now_ms(c->home->worker))
 		connection_head_is_late(c);
-	if (connection_serves(c) && c->input_len)
-		connection_open_input(c);
+	connection_end_pace(c);
 	connection_arm(c);
 }
 

@@ -350,7 +350,8 @@ void connection_take_turn(void *connection)
 
 void connection_on_deadline(struct deadline *d)
 {
-	react(container_of(d, struct connection, deadline), &(struct connection_event){ .kind = EVENT_DEADLINE });
+	react_and_weigh(
+		container_of(d, struct connection, deadline), &(struct connection_event){ .kind = EVENT_DEADLINE });
 }
 
 static size_t on_backend_data(void *user, uint8_t *data, size_t len)

@@ -329,8 +329,7 @@ static void open_record(struct connection *c, const struct tls_record *record)
 	case LIVE_DATA: take_data(c, &r, len); return;
 	case LIVE_KEY_UPDATED:
 		count(COUNT_KEY_UPDATES_RECEIVED);
-		if (connection_paced_ms(c) > 0)
-			count(COUNT_KEY_UPDATES_PACED);
+		connection_judge_pace(c);
 		fault_at("keyupdate.received", NULL, NULL);
 		if (connection_send_copy(c, LIVE_NOW) < 0)
 			connection_end(c, END_INTERNAL, CARRIER_ABORT);
@@ -354,7 +353,7 @@ static int takes_more(const struct connection *c)
 	return (c->state == CONNECTION_OWNER ||
 		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
 	       c->carrier->pace != CARRIER_PAUSED && c->to_backend - c->written < connection_window(c) &&
-	       connection_paced_ms(c) == 0 && !connection_replies_wait(c);
+	       c->pace == PACE_OPENS && !connection_replies_wait(c);
 }
 
 /* Some records were opened, and no more can be opened now. */
@@ -384,20 +383,16 @@ void connection_open_input(struct connection *c)
 	if (c->state == CONNECTION_ENDED)
 		return;
 	connection_input_used(c, used, count);
-	if (c->state == CONNECTION_RECOVERING) {
+	if (c->state == CONNECTION_RECOVERING)
 		connection_heard(c);
-		return;
-	}
-	connection_watch_pace(c);
-	connection_take_tail(c);
+	else
+		connection_take_tail(c);
 }
 
 static void keep_from(struct connection *c, const struct connection_event *e, size_t used)
 {
 	if (connection_input_keep(c, e->records.first + used, e->records.count - used) < 0)
 		connection_end(c, END_LINK_VIOLATION, CARRIER_ABORT);
-	else
-		connection_watch_pace(c);
 }
 
 void connection_keep_records(struct connection *c, struct connection_event *e)
@@ -431,6 +426,7 @@ void connection_hear_records(struct connection *c, struct connection_event *e)
 void connection_start_owning(struct connection *c)
 {
 	c->owner_since_ms = (uint32_t)worker_now_ms(c->home->worker);
+	connection_judge_pace(c);
 	if (connection_own_between(c) < 0) {
 		connection_finish(c, LAST_INTERNAL_ERROR, END_INTERNAL);
 		return;
@@ -460,6 +456,8 @@ void connection_pump(struct connection *c)
 	else if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
 		read_backend(c, answer_room(c));
 	connection_watch_head(c);
+	if (c->pace == PACE_WAITS) /* it may come from a state in which the deadline had another purpose */
+		connection_arm(c);
 	connection_hand_off_if_settled(c);
 }
 

@@ -69,10 +69,10 @@ void connection_watch_head(struct connection *c);
 void connection_head_is_late(struct connection *c);
 
 /* connection_pace.c */
-/* Milliseconds until more may be opened; 0: now. Any state. */
-uint64_t connection_paced_ms(const struct connection *c);
-/* Records wait to be opened. May end the connection. */
-void connection_watch_pace(struct connection *c);
+void connection_judge_pace(struct connection *c); /* a KeyUpdate was opened, or more than one before it is the owner */
+/* When the next record may be opened, on the worker's clock; UINT64_MAX: it need not wait for a time. It serves. */
+uint64_t connection_paced_until_ms(const struct connection *c);
+void connection_end_pace(struct connection *c); /* if it is over; opens what waited */
 
 /* connection_holding.c */
 /* Whole records have to wait to be opened. 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */

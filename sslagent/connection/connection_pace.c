@@ -1,25 +1,36 @@
-/* connection_pace.c: a client that changes its keys too often is read only as fast as it may change them. Were its
- * connection ended at once, the next one would cost a handshake, which is dearer than what the limit spares.
+/* connection_pace.c: a client that changes its keys too often is read only as fast as it may change them: after such a
+ * KeyUpdate its next record waits. Were its connection ended at once, the next one would cost a handshake, which is
+ * dearer than what the limit spares. One that goes on like that is ended (live.h).
  *
- * Its records wait meanwhile. A KeyUpdate is short, so a whole window of them is thousands: who sends so many that they
- * cannot be meant is ended.
+ * A successor opens all that the lost owner had got, without waiting. Then it waits for all of them.
  */
 #include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
 
-#define PACED_RECORDS_MAX 256u
-
-uint64_t connection_paced_ms(const struct connection *c)
+static uint64_t wait_ms(const struct connection *c)
 {
-	return c->live ? live_key_update_wait_ms(c->live, worker_now_ms(c->home->worker)) : 0;
+	return live_key_update_wait_ms(c->live, worker_now_ms(c->home->worker));
 }
 
-void connection_watch_pace(struct connection *c)
+void connection_judge_pace(struct connection *c)
 {
-	if (!connection_serves(c) || c->input_len == 0 || connection_paced_ms(c) == 0)
+	if (!connection_serves(c) || wait_ms(c) == 0)
 		return;
-	if (c->input_records > PACED_RECORDS_MAX) {
-		connection_violated(c, TLS_ALERT_UNEXPECTED_MESSAGE, END_KEY_UPDATE_FLOOD);
-		return;
-	}
+	c->pace = PACE_WAITS;
+	count(COUNT_KEY_UPDATES_PACED);
 	connection_arm(c);
+}
+
+uint64_t connection_paced_until_ms(const struct connection *c)
+{
+	return c->pace == PACE_WAITS ? worker_now_ms(c->home->worker) + wait_ms(c) : UINT64_MAX;
+}
+
+void connection_end_pace(struct connection *c)
+{
+	if (c->pace == PACE_OPENS || !connection_serves(c) || wait_ms(c) > 0)
+		return;
+	c->pace = PACE_OPENS;
+	if (c->input_len)
+		connection_open_input(c);
 }

@@ -38,6 +38,7 @@ struct live_direction {
  * enough. Each KeyUpdate costs a key derivation, a sealed copy and a frame of the link. */
 #define LIVE_KEY_UPDATE_EVERY_MS    1000u
 #define LIVE_KEY_UPDATES_AT_ONCE    8u
+#define LIVE_KEY_UPDATES_PACED      8u /* so many in a row may have come too early and waited */
 #define LIVE_DATALESS_RECORDS_PER_S 128u
 
 struct live_rate {
@@ -45,6 +46,7 @@ struct live_rate {
 	uint64_t key_updates_paid_ms; /* each KeyUpdate adds LIVE_KEY_UPDATE_EVERY_MS to this time, or to now if that is
 					 later */
 	uint32_t dataless;
+	uint32_t key_updates_paced; /* in a row */
 };
 
 enum live_owed { OWES_NOTHING, OWES_KEY_UPDATE };

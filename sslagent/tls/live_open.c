@@ -38,16 +38,22 @@ static void rate_turn(struct live_rate *r, uint64_t now_ms)
 /* A token bucket, stored as the time up to which its tokens are spent. */
 uint64_t live_key_update_wait_ms(const struct live *l, uint64_t now_ms)
 {
-	const uint64_t free_ms = now_ms + (LIVE_KEY_UPDATES_AT_ONCE - 1) * LIVE_KEY_UPDATE_EVERY_MS;
+	const uint64_t free_ms = now_ms + LIVE_KEY_UPDATES_AT_ONCE * LIVE_KEY_UPDATE_EVERY_MS;
 
 	return l->rate.key_updates_paid_ms > free_ms ? l->rate.key_updates_paid_ms - free_ms : 0;
 }
 
-static void pay_key_update(struct live_rate *r, uint64_t now_ms)
+/* 1, or 0: it came although one had to wait, or too many in a row had to. */
+static int takes_key_update(struct live *l, uint64_t now_ms)
 {
+	struct live_rate *r = &l->rate;
 	const uint64_t from_ms = r->key_updates_paid_ms > now_ms ? r->key_updates_paid_ms : now_ms;
 
+	if (live_key_update_wait_ms(l, now_ms) > 0)
+		return 0;
 	r->key_updates_paid_ms = from_ms + LIVE_KEY_UPDATE_EVERY_MS;
+	r->key_updates_paced = live_key_update_wait_ms(l, now_ms) > 0 ? r->key_updates_paced + 1 : 0;
+	return r->key_updates_paced <= LIVE_KEY_UPDATES_PACED;
 }
 
 static int count_dataless(struct live *l)
@@ -127,9 +133,8 @@ static int judge_key_update(struct live *l, const struct content *c, struct live
 		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_RANGE);
 	if (request > 1)
 		return fail(l, TLS_ALERT_ILLEGAL_PARAMETER, CSSL_E_RANGE);
-	if (live_key_update_wait_ms(l, c->now_ms) > 0 || l->read.generation == UINT32_MAX)
+	if (!takes_key_update(l, c->now_ms) || l->read.generation == UINT32_MAX)
 		return fail_for(l, TLS_ALERT_UNEXPECTED_MESSAGE, END_KEY_UPDATE_FLOOD, CSSL_E_EXHAUSTED);
-	pay_key_update(&l->rate, c->now_ms);
 	if (live_step_keys(l, &l->read) < 0)
 		return fail_for(l, TLS_ALERT_INTERNAL_ERROR, END_INTERNAL, CSSL_E_CRYPTO);
 	if (request == 1)

@@ -1,7 +1,7 @@
 /* test_connection_pace.c: facts of a client that changes its keys more often than it may: it has to wait. */
 #include "tests/unit/sslagent/connection/connection_fixture.h"
 
-#define AT_ONCE 8 /* KeyUpdates */
+#define AT_ONCE 9 /* KeyUpdates: eight, and one behind which the next record waits */
 
 /* The next record has to wait for a second. */
 static void keys_are_used_up(void)
@@ -89,14 +89,57 @@ START_TEST(a_successor_opens_no_flood)
 }
 END_TEST
 
+START_TEST(a_successor_waits_for_what_it_opened)
+{
+	keep("http", &a1, TLS13);
+	say_text(GET);
+	backend_accept();
+	backend_expect_text(GET);
+	fake_ragent_lose(&r);
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		say_key_update(0);
+	carry();
+	r.exposed = r.first_record + r.kept_records; /* they had been on their way, too */
+	const uint64_t since_ms = now_ms();
+	ck_assert_int_eq(fake_ragent_adopt(&r, &a2.worker, CSSL__CAUSE__CAUSE_TAKEOVER), 1);
+	backend_accept();
+	backend_expect_text(GET);
+	say_key_update(0);
+	carry_until(r.position.read_generation == AT_ONCE + 1);
+	waits_for_a_second(since_ms);
+}
+END_TEST
+
+START_TEST(data_may_wait_in_any_number)
+{
+	converse(TLS13);
+	keys_are_used_up();
+	for (unsigned i = 0; i < 500; i++)
+		say(lots + i, 1);
+	backend_expect(lots, 500);
+}
+END_TEST
+
+START_TEST(half_a_head_is_still_in_time)
+{
+	keep("http", &a1, TLS13);
+	say_text("GET / HTTP/1.1\r\n");
+	keys_are_used_up();
+	say_text("Host: www.example.org\r\n\r\n");
+	backend_accept();
+	backend_expect_text("GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n");
+}
+END_TEST
+
 START_TEST(a_flood_of_key_updates_ends)
 {
 	converse(TLS13);
-	for (unsigned i = 0; i < 300; i++)
+	for (unsigned i = 0; i < 30; i++)
 		say_key_update(0);
-	expect_alert(TLS_ALERT_UNEXPECTED_MESSAGE);
 	expect_end(END_KEY_UPDATE_FLOOD, CARRIER_ORDERLY);
-	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_RECEIVED), AT_ONCE);
+	expect_alert(TLS_ALERT_UNEXPECTED_MESSAGE);
+	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_RECEIVED), 16);
+	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_PACED), 8);
 }
 END_TEST
 
@@ -107,6 +150,9 @@ int main(void)
 		{ the_end_waits_for_the_records_before_it, 0 },
 		{ a_successor_opens_what_waits, 0 },
 		{ a_successor_opens_no_flood, 0 },
+		{ a_successor_waits_for_what_it_opened, 0 },
+		{ data_may_wait_in_any_number, 0 },
+		{ half_a_head_is_still_in_time, 0 },
 		{ a_flood_of_key_updates_ends, 0 },
 	};
 
