@@ -38,7 +38,10 @@ struct live_direction {
  * enough. Each KeyUpdate costs a key derivation, a sealed copy and a frame of the link. */
 #define LIVE_KEY_UPDATE_EVERY_MS    1000u
 #define LIVE_KEY_UPDATES_AT_ONCE    8u
-#define LIVE_KEY_UPDATES_PACED      8u /* so many in a row may have come too early and waited */
+/* So many in a row may have come too early and waited, and for each connection some more: clients that came at once
+ * shall not all end, and come again, at once. */
+#define LIVE_KEY_UPDATES_PACED      4u
+#define LIVE_KEY_UPDATES_PACED_MORE 8u /* fewer than so many */
 #define LIVE_DATALESS_RECORDS_PER_S 128u
 
 struct live_rate {

@@ -53,7 +53,7 @@ static int takes_key_update(struct live *l, uint64_t now_ms)
 		return 0;
 	r->key_updates_paid_ms = from_ms + LIVE_KEY_UPDATE_EVERY_MS;
 	r->key_updates_paced = live_key_update_wait_ms(l, now_ms) > 0 ? r->key_updates_paced + 1 : 0;
-	return r->key_updates_paced <= LIVE_KEY_UPDATES_PACED;
+	return r->key_updates_paced <= LIVE_KEY_UPDATES_PACED + l->connection.bytes[0] % LIVE_KEY_UPDATES_PACED_MORE;
 }
 
 static int count_dataless(struct live *l)

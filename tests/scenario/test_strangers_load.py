@@ -38,7 +38,7 @@ HEAD_EVERY_MS = 1600 if FULL else 1000  # the shortest head has 80 bytes, and ta
 FLOOR_US = {"answers": 1000, "new connections": 1000} if FULL else {"answers": 25000, "new connections": 60000}
 SLACK = 4 << 20  # memory that does not follow the number of strangers
 SESSION = 1500  # bytes of a session and of a live part, on each agent
-WAITING = (8 << 10) * 8 // 7  # bytes of a request that RAgent keeps until its answer begins: a block, seven of which fill a slab of eight
+WAITING = (8 << 10) * 8 // 7  # bytes that RAgent keeps of a client (until an answer begins): a block, seven of which fill a slab of eight
 SOURCES = [f"127.0.{net}.{host}" for net in (3, 4) for host in range(1, 201)]
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -227,7 +227,7 @@ def counts(cluster, *names):
 
 
 def test_key_updates_without_end(cluster, record_property):
-    """A connection that makes more than it may is read no faster than that, until too many wait: then it ends, and the next one takes its
+    """A connection that makes more than it may is read no faster than that for some seconds: then it ends, and the next one takes its
     place. No KeyUpdate is broadcast."""
     names = "key_updates_received", "objects_sent", "handshakes_full", "record_violations"
     with contextlib.ExitStack() as stack:
@@ -235,8 +235,9 @@ def test_key_updates_without_end(cluster, record_property):
         with elsewhere():
             strangers = stack.enter_context(Load(cluster))
         quiets, memory, since = stack.enter_context(quiet_around(load)), Memory(cluster), counts(cluster, *names)
-        served, begun = Served(load, "amid"), time.monotonic()
-        strangers.start_add("updating", count=UPDATING, version="1.3", run="waits", keys_every_ms=32, again="lost")
+        begun = time.monotonic()
+        strangers.add("updating", count=UPDATING, version="1.3", run="waits", keys_every_ms=32, again="lost", at_once=AT_ONCE)
+        served = Served(load, "amid")
         wait_until(lambda: counts(cluster, *names)[3] - since[3] >= UPDATING // 2 and time.monotonic() - begun > SERVED_S, patience(60))
         during = served.end()
         updates, objects, handshakes, _ = (now - then for now, then in zip(counts(cluster, *names), since))
@@ -249,7 +250,8 @@ def test_key_updates_without_end(cluster, record_property):
     assert updates <= 8 * handshakes + UPDATING * took_s, (updates, handshakes, took_s)
     # A handshake and the end of its connection are 3.1 to 3.5 objects. Each KeyUpdate would be one more.
     assert objects <= 3.7 * handshakes + updates / 4, (objects, updates, handshakes)
-    used = memory.judge(handshakes=UPDATING, connections=(UPDATING + 100, UPDATING + 100), sessions=report["connected"] + CAME_AND_WENT)
+    used = memory.judge(handshakes=UPDATING, connections=(UPDATING + 100, UPDATING + 100), sessions=report["connected"] + CAME_AND_WENT,
+                        waiting=2 * UPDATING)
     judge(record_property, f"{updates} KeyUpdates of {UPDATING} clients, 31 a second each", quiets, during, used)
 
 

@@ -396,7 +396,8 @@ START_TEST(a_flood_of_key_updates_that_wait_ends_too)
 	do
 		at_ms += live_key_update_wait_ms(pair.agent, at_ms);
 	while ((r = update_keys(at_ms)) == 0);
-	ck_assert_uint_eq(at_ms, 8000);
+	ck_assert_uint_ge(at_ms, 4000);
+	ck_assert_uint_le(at_ms, 11000);
 	check_flooded(r);
 }
 END_TEST
@@ -408,7 +409,7 @@ START_TEST(a_rest_forgives_key_updates_that_had_to_wait)
 	start(TLS13_AES_128);
 	for (unsigned n = 0; n < 10; n++) {
 		update_keys_at_once(at_ms);
-		for (unsigned i = 0; i < 7; i++) {
+		for (unsigned i = 0; i < 3; i++) {
 			at_ms += live_key_update_wait_ms(pair.agent, at_ms);
 			ck_assert_int_eq(update_keys(at_ms), 0);
 		}
