@@ -84,8 +84,9 @@ enum tls_alert live_alert_owed(const struct live *l);
  * ALERT_RECEIVED, KEY_LIMIT. Otherwise DONE. */
 enum end_reason live_end_reason(const struct live *l);
 
-/* More KeyUpdates were opened than may come: so many milliseconds from @now_ms no record should be opened. A KeyUpdate
- * that is opened all the same, or too many in a row that had to wait, are a KEY_UPDATE_FLOOD. */
+/* More KeyUpdates were opened than may come: so many milliseconds from @now_ms no record should be opened; 0: it may. A
+ * KeyUpdate that is opened all the same is a KEY_UPDATE_FLOOD, and so are too many in a row that made the client wait.
+ */
 uint64_t live_key_update_wait_ms(const struct live *l, uint64_t now_ms);
 
 /* A refused renegotiation (TLS 1.2), a requested KeyUpdate or a reached usage limit makes a reply due. */

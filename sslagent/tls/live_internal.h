@@ -38,8 +38,8 @@ struct live_direction {
  * enough. Each KeyUpdate costs a key derivation, a sealed copy and a frame of the link. */
 #define LIVE_KEY_UPDATE_EVERY_MS    1000u
 #define LIVE_KEY_UPDATES_AT_ONCE    8u
-/* So many in a row may have come too early and waited, and for each connection some more: clients that came at once
- * shall not all end, and come again, at once. */
+/* So many in a row may have made the client wait, and for each connection some more: clients that came at once shall
+ * not all end, and come again, at once. */
 #define LIVE_KEY_UPDATES_PACED      4u
 #define LIVE_KEY_UPDATES_PACED_MORE 8u /* fewer than so many */
 #define LIVE_DATALESS_RECORDS_PER_S 128u
@@ -49,7 +49,7 @@ struct live_rate {
 	uint64_t key_updates_paid_ms; /* each KeyUpdate adds LIVE_KEY_UPDATE_EVERY_MS to this time, or to now if that is
 					 later */
 	uint32_t dataless;
-	uint32_t key_updates_paced; /* in a row */
+	uint32_t key_updates_paced; /* in a row, behind which the client had to wait */
 };
 
 enum live_owed { OWES_NOTHING, OWES_KEY_UPDATE };

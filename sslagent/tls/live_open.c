@@ -43,7 +43,8 @@ uint64_t live_key_update_wait_ms(const struct live *l, uint64_t now_ms)
 	return l->rate.key_updates_paid_ms > free_ms ? l->rate.key_updates_paid_ms - free_ms : 0;
 }
 
-/* 1, or 0: it came although one had to wait, or too many in a row had to. */
+/* 1, or 0: the client had to wait, or too many in a row made it wait. A short wait shows only that one was opened late.
+ */
 static int takes_key_update(struct live *l, uint64_t now_ms)
 {
 	struct live_rate *r = &l->rate;
@@ -52,7 +53,8 @@ static int takes_key_update(struct live *l, uint64_t now_ms)
 	if (live_key_update_wait_ms(l, now_ms) > 0)
 		return 0;
 	r->key_updates_paid_ms = from_ms + LIVE_KEY_UPDATE_EVERY_MS;
-	r->key_updates_paced = live_key_update_wait_ms(l, now_ms) > 0 ? r->key_updates_paced + 1 : 0;
+	r->key_updates_paced =
+		live_key_update_wait_ms(l, now_ms) > LIVE_KEY_UPDATE_EVERY_MS / 2 ? r->key_updates_paced + 1 : 0;
 	return r->key_updates_paced <= LIVE_KEY_UPDATES_PACED + l->connection.bytes[0] % LIVE_KEY_UPDATES_PACED_MORE;
 }
 
