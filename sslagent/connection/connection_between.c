@@ -169,8 +169,7 @@ size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t
 	connection_read_between(c);
 	connection_finish_if_over(c);
 	connection_hand_off_if_settled(c);
-	if (c->input_len && connection_serves(c))
-		connection_open_input(c);
+	connection_open_waiting(c);
 	return len;
 }
 

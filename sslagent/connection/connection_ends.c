@@ -380,6 +380,5 @@ void connection_lose_backend(struct connection *c, struct connection_event *e)
 	else
 		backend_failed(c, end);
 	connection_hand_off_if_settled(c);
-	if (c->input_len && connection_serves(c)) /* it may have waited for this backend */
-		connection_open_input(c);
+	connection_open_waiting(c); /* it may have waited for this backend */
 }

@@ -375,7 +375,7 @@ static void on_backend_end(void *user, enum stream_end end, int uv_error)
 {
 	struct connection_event e = { .kind = EVENT_BACKEND_ENDED, .end = { end, uv_error } };
 
-	react(user, &e);
+	react_and_weigh(user, &e);
 }
 
 const struct backend_user_ops connection_backend_ops = {

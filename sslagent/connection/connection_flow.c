@@ -266,8 +266,7 @@ void connection_backend_took(struct connection *c, struct connection_event *e)
 	connection_reach_marks(c);
 	connection_finish_if_over(c);
 	connection_hand_off_if_settled(c);
-	if (c->input_len && connection_serves(c))
-		connection_open_input(c);
+	connection_open_waiting(c);
 }
 
 /* --- from the client --- */
@@ -389,6 +388,12 @@ void connection_open_input(struct connection *c)
 		connection_take_tail(c);
 }
 
+void connection_open_waiting(struct connection *c)
+{
+	if (c->input_len && connection_serves(c))
+		connection_open_input(c);
+}
+
 static void keep_from(struct connection *c, const struct connection_event *e, size_t used)
 {
 	if (connection_input_keep(c, e->records.first + used, e->records.count - used) < 0)
@@ -447,8 +452,7 @@ void connection_pump(struct connection *c)
 		connection_step_between(c);
 	if (connection_serves(c) && c->from_backend == HALF_CLOSING)
 		connection_close_towards_client(c);
-	if (connection_serves(c) && c->input_len)
-		connection_open_input(c);
+	connection_open_waiting(c);
 	connection_take_tail(c);
 	connection_say_words(c);
 	if (connection_serves(c) && service_stands_between(&c->service))

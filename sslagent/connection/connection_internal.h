@@ -2,9 +2,10 @@
  * state), connection.c (life and handshake),
  * connection_flow.c (records both ways), connection_consumed.c (client records that are done), connection_between.c
  * (services that say something themselves), connection_holding.c (bytes kept), connection_head.c (incomplete
- * heads of requests), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a
- * successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE),
- * connection_note.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
+ * heads of requests), connection_pace.c (KeyUpdates that come too often), connection_ends.c (ends of either side),
+ * connection_backend.c, connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_recover.c
+ * (SSL_ID after a loss), connection_move.c (MOVE), connection_note.c (answers that go on), connection_settle.c (MOVE
+ * that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -34,6 +35,7 @@ void connection_on_deadline(struct deadline *d);
 void connection_start_owning(
 	struct connection *c); /* OWNER: open the backend if the service speaks first, take what waits */
 void connection_open_input(struct connection *c);
+void connection_open_waiting(struct connection *c);         /* the same if it serves and something waits */
 size_t connection_fragment_max(const struct connection *c); /* plaintext of one record */
 uint64_t connection_credit(const struct connection *c);     /* bytes of records the client has room for */
 void connection_pump(struct connection *c);                 /* whatever became possible: seal, open, end */

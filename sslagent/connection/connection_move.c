@@ -152,7 +152,7 @@ void connection_pass_loses_backend(struct connection *c, struct connection_event
 	connection_to(c, CONNECTION_OWNER);
 	connection_stay(c, "the backend ended");
 	connection_lose_backend(c, e);
-	connection_pump(c);
+	connection_pump(c); /* the deadline has its old purpose again */
 }
 
 void connection_finish_passing(struct connection *c, struct connection_event *e)

@@ -2,7 +2,8 @@
  * KeyUpdate its next record waits. Were its connection ended at once, the next one would cost a handshake, which is
  * dearer than what the limit spares. One that goes on like that is ended (live.h).
  *
- * A successor opens all that the lost owner had got, without waiting. Then it waits for all of them.
+ * A successor opens what the lost owner had got without waiting; a tenth KeyUpdate among it ends the connection. Then
+ * it waits as the owner had to.
  */
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
@@ -31,6 +32,5 @@ void connection_end_pace(struct connection *c)
 	if (c->pace == PACE_OPENS || !connection_serves(c) || wait_ms(c) > 0)
 		return;
 	c->pace = PACE_OPENS;
-	if (c->input_len)
-		connection_open_input(c);
+	connection_open_waiting(c);
 }
