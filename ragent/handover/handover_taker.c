@@ -95,7 +95,7 @@ static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct h
 	if (r < 0)
 		return r;
 	if (m->type == HANDOVER_COMMIT) {
-		notes_share_nothing(rw->home.shared->notes); /* if it had not been there before */
+		notes_share_nothing(rw->home.shared->notes); /* if it was not seen above */
 		return HANDOVER_COMMIT;
 	}
 	if (fault_at("handover.take", NULL, NULL) == FAULT_FAIL)

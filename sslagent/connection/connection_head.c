@@ -3,7 +3,8 @@
  * limit. And a conversation with a backend begins only when a head is complete: until then, its bytes are kept here.
  * For the rest of the connection they count as given to a backend that has not taken them.
  *
- * The connection's deadline is for reports first: when none is due, it is the head's.
+ * The connection's deadline is for reports first: when none is due, it is the head's, or the pause's of
+ * connection_pace.c.
  */
 #include <stdlib.h>
 #include <string.h>

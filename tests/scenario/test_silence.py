@@ -173,6 +173,9 @@ def test_operators_get_through_though_others_hold_the_control_address(start_clus
         for _ in range(3):
             operators_get_through(cluster)
         wait_until(lambda: sum(cluster.counters()["ragent"][f"control_no_{what}"] for what in ("header", "room")) >= 64)
+        if count > 64:  # there are places for so many
+            wait_until(lambda: re.search("no room for a control connection .*remedy=.*control_address", cluster.log("r1")))
+            assert cluster.counters()["ragent"]["control_no_room"] > 0
 
 
 @pytest.mark.root

@@ -120,7 +120,7 @@ START_TEST(data_may_wait_in_any_number)
 }
 END_TEST
 
-START_TEST(half_a_head_is_still_in_time)
+START_TEST(a_pause_ends_before_the_limit_of_a_head)
 {
 	keep("http", &a1, TLS13);
 	say_text("GET / HTTP/1.1\r\n");
@@ -153,7 +153,7 @@ int main(void)
 		{ a_successor_opens_no_flood, 0 },
 		{ a_successor_waits_for_what_it_opened, 0 },
 		{ data_may_wait_in_any_number, 0 },
-		{ half_a_head_is_still_in_time, 0 },
+		{ a_pause_ends_before_the_limit_of_a_head, 0 },
 		{ a_flood_of_key_updates_ends, 0 },
 	};
 
