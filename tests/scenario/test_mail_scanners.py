@@ -16,6 +16,13 @@ TESTS = ["--protocols", "--std", "--server-preference", "--server-defaults", "--
          "--crime", "--poodle", "--tls-fallback", "--lucky13", "--robot", "--ticketbleed"]
 
 
+def is_ours(one):
+    """testssl's own client leaves at once and may miss the ticket of TLS 1.3. Then its next one has no session, and reports a problem of
+    connecting."""
+    missed = one["id"] == "sessionresumption_ticket" and "connect" in one["finding"]
+    return not missed and not NOT_OURS.match(one["id"])
+
+
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
     return start_module_cluster("--agents", "3", "--smtp-sink")
@@ -29,8 +36,8 @@ def test_testssl_finds_nothing_bad(cluster, tmp_path):
                            "--jsonfile", found, *TESTS, "{}:{}".format(*mail_door(cluster, "submission"))], text=True, check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=patience(120))
     findings = {one["id"]: one for one in json.loads(found.read_text())}
-    bad = [one for one in findings.values() if one["severity"] not in HARMLESS and not NOT_OURS.match(one["id"])]
-    assert not bad, ([one["id"] for one in bad], done.stdout)
+    bad = [one for one in findings.values() if one["severity"] not in HARMLESS and is_ours(one)]
+    assert not bad, (bad, done.stdout)
     assert findings["TLS1_2"]["finding"] == "offered" and findings["TLS1_3"]["finding"].startswith("offered")
     for old in ("SSLv2", "SSLv3", "TLS1", "TLS1_1"):
         assert findings[old]["finding"] == "not offered", findings[old]
