@@ -580,22 +580,25 @@ def balanced(mail):
 
 
 def test_what_is_injected_behind_a_header_is_never_read(mail):
-    """The header, STARTTLS and the bytes after it come in two segments, cut at every place."""
-    words = proxy_v2() + b"EHLO client.example\r\nSTARTTLS\r\nMAIL FROM:<evil@x.example>\r\n"
+    """The header, STARTTLS and the bytes after it come in two segments, cut at every place; but for that behind STARTTLS, where its answer
+    may be first."""
+    begin = proxy_v2() + b"EHLO client.example\r\nSTARTTLS\r\n"
+    words = begin + b"MAIL FROM:<evil@x.example>\r\n"
+    places = [at for at in range(1, len(words)) if at != len(begin)]
 
     def counts():
         return [mail.cluster.counters()["ragent"]["starttls_injections"], *map(mail.cluster.counter, ("starttls_injections", "backend_connects"))]
 
     relayed, direct, connects = counts()
     for door in balanced(mail):
-        for at in range(1, len(words)):
+        for at in places:
             with Client(door) as client:
                 client.send(words[:at])
                 with contextlib.suppress(ConnectionError):
                     client.send(words[at:])
                 how, data = client.ends()
                 assert how == "reset" and b"530" not in data, (door, at, data)
-    assert counts() == [relayed + len(words) - 1, direct + len(words) - 1, connects]
+    assert counts() == [relayed + len(places), direct + len(places), connects]
 
 
 LOCAL = SIGNATURE + b"\x20\0\0\0"

@@ -107,4 +107,7 @@ def test_senders_share_what_a_receiver_takes(tmp_path):
     mails = [seen.peers[number] for number, command in seen.heard if command.startswith("MAIL")]
     assert sorted(mails) == sorted(addresses * 20)
     begin = max(mails.index(address) for address in addresses)
-    assert {mails[begin:begin + 20].count(address) for address in addresses} <= {9, 10, 11}, mails
+    end = min(len(mails) - mails[::-1].index(address) for address in addresses)
+    one, other = (mails[begin:end].count(address) for address in addresses)  # while both are there
+    # a sender may have no session ready when its turn comes
+    assert one + other >= 5 and max(one, other) <= 1.5 * min(one, other) + 1, mails

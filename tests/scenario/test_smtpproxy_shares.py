@@ -215,9 +215,9 @@ def test_an_idle_connection_of_one_sender_leaves_when_another_one_waits(tmp_path
     keys = {"limits": {"connections_per_destination": 1}, "outward": {"as_sender": "on", "keep_idle": "5min"}}
     with proxied(tmp_path, ScriptedReceiver({"banner": ["{gate}220 scripted ESMTP", "220 scripted ESMTP"]}), **keys) as (proxy, receiver), \
             Talk(proxy.address, source="127.0.0.2") as one, Talk(proxy.address, source="127.0.0.3") as other:
-        for client in (one, other):
+        for waiting, client in enumerate((one, other), 1):
             client.send("EHLO client.example\r\n")
-        wait_until(lambda: len(receiver.peers) == 1 and states(proxy).count("waits") == 2, patience(5), "both wait for extensions")
+            wait_until(lambda n=waiting: len(receiver.peers) == 1 and states(proxy).count("waits") == n, patience(5), "it waits for extensions")
         receiver.open_gate()
         assert one.reply().startswith("250")
         assert other.reply().startswith("250")
