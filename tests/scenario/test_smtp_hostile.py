@@ -594,10 +594,13 @@ def test_what_is_injected_behind_a_header_is_never_read(mail):
         for at in places:
             with Client(door) as client:
                 client.send(words[:at])
-                with contextlib.suppress(ConnectionError):
+                reset = False
+                try:
                     client.send(words[at:])
+                except ConnectionError:
+                    reset = True  # the kernel tells it once
                 how, data = client.ends()
-                assert how == "reset" and b"530" not in data, (door, at, data)
+                assert (reset or how == "reset") and b"530" not in data, (door, at, data)
     assert counts() == [relayed + len(places), direct + len(places), connects]
 
 
