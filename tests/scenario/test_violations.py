@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.lib.build import patience
 from tests.lib.edits import nobody_moves
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
@@ -157,7 +158,7 @@ def in_scenes(*versions):
 def test_a_breach_gets_its_alert_and_ends_its_connection_only(breach, scene):
     violations, ended = scene.counters(breach.reason)
     breach(scene.probe)
-    end = scene.probe("end")
+    end = scene.probe("end", timeout_ms=patience(20) * 1000)  # a flood of KeyUpdates ends after up to eleven seconds
     assert (end["end"], end["alert_name"], end["tcp"]) == ("alert", breach.alert, "fin")
     scene.check_the_good_one()
     expected = violations + 1, ended if ended is None else ended + 1
