@@ -9,6 +9,7 @@ them: one for each connection, the last one for all further ones; or a tuple: on
 import contextlib
 import socket
 import threading
+import time
 
 from tests.lib.build import patience
 from tests.lib.proxy_facts import read_proxy_facts
@@ -19,14 +20,15 @@ GATE = "{gate}"
 
 
 class ScriptedReceiver:
-    def __init__(self, script=None, listen=("127.0.0.1", 0), proxied=False):
-        """`proxied`: each connection begins with a PROXY v2 header."""
+    def __init__(self, script=None, listen=("127.0.0.1", 0), proxied=False, reply_s=0):
+        """`proxied`: each connection begins with a PROXY v2 header. `reply_s`: a slow receiver, which takes so long for each reply."""
         self._script = {**USUAL, **(script or {})}
         self._server = socket.create_server(listen, family=socket.AF_INET6 if ":" in listen[0] else socket.AF_INET)
         self._gate = threading.Event()
         self._connections = []
         self.address = self._server.getsockname()
         self._proxied = proxied
+        self._reply_s = reply_s
         self.facts = []  # of the PROXY headers (tests/lib/proxy_facts.py)
         self.heard = []  # (number of the connection, command), in order
         self.contents = []
@@ -71,6 +73,7 @@ class ScriptedReceiver:
         if reply.startswith(GATE):
             assert self._gate.wait(patience(20))
         reply = reply.removeprefix(GATE)
+        time.sleep(self._reply_s)
         connection.sendall(reply.encode() + b"\r\n")
         return reply
 
