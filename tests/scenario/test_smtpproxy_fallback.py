@@ -273,6 +273,14 @@ def test_other_refusals_in_clear_are_the_receivers_word(tmp_path):
         assert len(receiver.in_clear) == 2
 
 
+def hand_in_a_mail(proxy):
+    with talk(proxy) as client:
+        client.ehlo()
+        client.mail()
+        client.send(BODY)
+        assert client.reply().startswith("250 ")
+
+
 @pytest.mark.tool("redis-server", "redis-cli")
 @pytest.mark.parametrize("end,demand,in_clear", [
     ("reset", DEMAND, 0), ("alert", DEMAND, 1), ("454 4.7.0 TLS not available", DEMAND, 1), ("alert", FIRST_LINE, 1), ("alert", LATER_LINES[1], 1),
@@ -281,11 +289,7 @@ def test_the_queue_tries_again_with_tls_and_sends_no_notice(tmp_path, end, deman
     with Stores(tmp_path) as stores, StrictReceiver(tmp_path, end, demand=demand) as receiver, \
             QueuedProxy(tmp_path, stores, receiver.address) as proxy:
         proxy.wait_open()
-        with talk(proxy) as client:
-            client.ehlo()
-            client.mail()
-            client.send(BODY)
-            assert client.reply().startswith("250 ")
+        hand_in_a_mail(proxy)
         wait_until(lambda: stores.items() == [0, 0], patience(30), "an empty queue")
         metrics = Control(proxy.control).ask("/metrics")[1]
         assert "notices_total 0" in metrics and "failed_total 0" in metrics
@@ -301,11 +305,7 @@ def test_the_queue_remembers_failed_tls_also_if_each_message_has_connections_of_
             QueuedProxy(tmp_path, stores, receiver.address, queue={"xcssltx": "on"}) as proxy:
         proxy.wait_open()
         for number in range(2):
-            with talk(proxy) as client:
-                client.ehlo()
-                client.mail()
-                client.send(BODY)
-                assert client.reply().startswith("250 ")
+            hand_in_a_mail(proxy)
             wait_until(lambda: len(receiver.mails) == number + 1, patience(30), "the mail is there")
         stores.wait_empty()
         assert "tls_given_up_total 1\n" in Control(proxy.control).ask("/metrics")[1]
@@ -319,11 +319,7 @@ def test_a_file_read_again_ends_the_fallback_also_of_messages_with_connections_o
             QueuedProxy(open_folder, stores, receiver.address, queue={"xcssltx": "on"}) as proxy:
         proxy.wait_open()
         for number in range(2):
-            with talk(proxy) as client:
-                client.ehlo()
-                client.mail()
-                client.send(BODY)
-                assert client.reply().startswith("250 ")
+            hand_in_a_mail(proxy)
             wait_until(lambda: len(receiver.mails) == number + 1, patience(30), "the mail is there")
             stores.wait_empty()
             wait_until(lambda: "destinations_now 0\n" in Control(proxy.control).ask("/metrics")[1], patience(10), "its connection is gone")
