@@ -106,9 +106,16 @@ static uint8_t *room_for(struct link_stream *s, size_t cap)
 	return room || is_silent(s) ? room : framed_reserve(&s->link->framed, cap);
 }
 
+/* As this link's RAgent knows them: a frame that is sent again may have been written for a later release. */
+static uint8_t flags_for(const struct link *l, enum frame_type type, uint8_t flags)
+{
+	return type == FRAME_CONSUMED && l->waits == LINK_WAITS_UNKNOWN ? flags & ~FRAME_CLIENT_WAITS : flags;
+}
+
 void link_stream_pass(struct link_stream *s, struct held_frame *f)
 {
-	int r = framed_pass(&s->link->framed, s->id, (enum frame_type)f->type, f->flags, f->wire, f->len);
+	const enum frame_type type = (enum frame_type)f->type;
+	int r = framed_pass(&s->link->framed, s->id, type, flags_for(s->link, type, f->flags), f->wire, f->len);
 
 	if (r < 0 && r != CSSL_E_STATE)
 		link_fail(s->link, r);
@@ -120,7 +127,7 @@ static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size
 	struct held_frame *f = held_add(&s->held, type, flags, len);
 
 	if (!f)
-		framed_commit(&s->link->framed, s->id, type, flags, len);
+		framed_commit(&s->link->framed, s->id, type, flags_for(s->link, type, flags), len);
 	else if (!is_silent(s))
 		link_stream_pass(s, f);
 	weigh(s);

@@ -123,6 +123,7 @@ struct connection {
 	uint8_t last_words;   /* ENDING: enum last_words, sealed as soon as that is allowed */
 	uint8_t keys_told;    /* enum keys_told */
 	uint8_t pace;         /* enum pace */
+	uint8_t pace_told;    /* enum pace, as the carrier knows it */
 	uint16_t epoch;
 	uint32_t facts_len;
 	uint32_t head_number;           /* number of the request whose head is incomplete */

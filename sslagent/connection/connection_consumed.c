@@ -27,6 +27,9 @@ void connection_report(struct connection *c)
 		return;
 	if (flags & FRAME_CHECKPOINT)
 		connection_reach_checkpoint(c);
+	c->pace_told = c->pace;
+	if (c->pace == PACE_WAITS)
+		flags |= FRAME_CLIENT_WAITS;
 	c->report = REPORT_NOTHING;
 	c->reported_bytes = c->consumed.record_bytes;
 	deadline_cancel(&c->deadline);

@@ -361,6 +361,7 @@ static void opened(struct connection *c)
 	if (!connection_serves(c))
 		return;
 	connection_mark(c);
+	connection_tell_pace(c);
 	connection_watch_head(c);
 	if (!connection_serves(c))
 		return;
@@ -441,6 +442,8 @@ void connection_start_owning(struct connection *c)
 		return;
 	}
 	connection_pump(c);
+	if (connection_serves(c))
+		connection_tell_pace(c);
 }
 
 void connection_pump(struct connection *c)

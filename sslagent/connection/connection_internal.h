@@ -75,6 +75,8 @@ void connection_judge_pace(struct connection *c); /* a KeyUpdate was opened, or 
 /* When the next record may be opened, on the worker's clock; UINT64_MAX: it need not wait for a time. It serves. */
 uint64_t connection_paced_until_ms(const struct connection *c);
 void connection_end_pace(struct connection *c); /* if it is over; opens what waited */
+/* With a report, unless the carrier knows it. Not if it is frozen or has ended. */
+void connection_tell_pace(struct connection *c);
 
 /* connection_holding.c */
 /* Whole records have to wait to be opened. 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */

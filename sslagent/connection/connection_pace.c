@@ -2,6 +2,9 @@
  * KeyUpdate its next record waits. Were its connection ended at once, the next one would cost a handshake, which is
  * dearer than what the limit spares. One that goes on like that is ended (live.h).
  *
+ * The carrier is told, so that RAgent reads nothing more of the client meanwhile. It is told again when records are
+ * opened, unless the next one that is here already makes the client wait again.
+ *
  * A successor opens what the lost owner had got without waiting; a tenth KeyUpdate among it ends the connection. Then
  * it waits as the owner had to.
  */
@@ -33,4 +36,14 @@ void connection_end_pace(struct connection *c)
 		return;
 	c->pace = PACE_OPENS;
 	connection_open_waiting(c);
+	if (connection_serves(c))
+		connection_tell_pace(c);
+}
+
+void connection_tell_pace(struct connection *c)
+{
+	if (c->pace == c->pace_told)
+		return;
+	c->report = REPORT_NOW;
+	connection_report(c);
 }

@@ -30,6 +30,7 @@ static const struct carrier_process_ops process_ops = {
 struct carrier_home carriers = { .connections = &a1.worker, .ops = &process_ops };
 
 enum link_ends peer_ends;
+enum link_waits peer_waits;
 enum transport peer_over = OVER_UNIX;
 
 void peer_open(struct peer *x)
@@ -43,6 +44,7 @@ void peer_open(struct peer *x)
 	a->memory = -1;
 	a->keys.protection = LINK_TRUSTED;
 	a->peer.ends = peer_ends;
+	a->peer.waits = peer_waits;
 	snprintf(a->peer.name, sizeof a->peer.name, "r1");
 	x->fd = fds[1];
 	link_begin(&carriers, a);

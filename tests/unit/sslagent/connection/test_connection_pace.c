@@ -18,6 +18,12 @@ static void waits_for_a_second(uint64_t since_ms)
 	ck_assert_uint_le(now_ms(), since_ms + 3000);
 }
 
+/* As the carrier knows it. */
+static int client_waits(void)
+{
+	return (r.current->consumed_flags & FRAME_CLIENT_WAITS) != 0;
+}
+
 START_TEST(what_comes_behind_too_many_key_updates_waits)
 {
 	converse(TLS13);
@@ -35,6 +41,86 @@ START_TEST(what_comes_behind_too_many_key_updates_waits)
 	backend_say_text("under new keys");
 	client_expect_text("under new keys");
 	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_PACED), 2);
+}
+END_TEST
+
+START_TEST(the_carrier_hears_when_the_client_waits_and_when_it_goes_on)
+{
+	converse(TLS13);
+	const uint64_t since_ms = now_ms();
+	say_key_update(0);
+	carry_until(r.position.read_generation == 1);
+	ck_assert(!client_waits());
+	for (unsigned i = 1; i < AT_ONCE; i++)
+		say_key_update(0);
+	carry_until(r.position.read_generation == AT_ONCE);
+	ck_assert(client_waits());
+	const unsigned said = fake_said(&r, FRAME_CONSUMED);
+	carry_until(!client_waits()); /* although the client says nothing more */
+	waits_for_a_second(since_ms);
+	ck_assert_uint_eq(fake_said(&r, FRAME_CONSUMED), said + 1);
+}
+END_TEST
+
+START_TEST(a_client_that_has_to_wait_again_waits_on)
+{
+	converse(TLS13);
+	for (unsigned i = 0; i < AT_ONCE + 1; i++)
+		say_key_update(0);
+	carry_until(r.position.read_generation == AT_ONCE);
+	const unsigned said = fake_said(&r, FRAME_CONSUMED);
+	carry_until(r.position.read_generation == AT_ONCE + 1);
+	ck_assert(client_waits());
+	ck_assert_uint_eq(fake_said(&r, FRAME_CONSUMED), said + 1);
+	carry_until(!client_waits());
+}
+END_TEST
+
+static void backend_takes_nothing_more(void)
+{
+	const struct connection *c = fake_owner(&r);
+
+	while (c->to_backend == c->written) {
+		say(lots, 5000);
+		carry_on();
+	}
+}
+
+/* The backend has not got what came before the KeyUpdates, so they are not consumed. */
+START_TEST(the_carrier_hears_it_even_if_nothing_is_consumed)
+{
+	converse(TLS13);
+	backend_takes_nothing_more();
+	for (unsigned i = 0; i < AT_ONCE; i++)
+		say_key_update(0);
+	carry_until(client_waits());
+	ck_assert_uint_lt(r.position.read_generation, AT_ONCE);
+	carry_until(!client_waits());
+}
+END_TEST
+
+START_TEST(a_client_that_waits_does_not_rest)
+{
+	keep("http", &a1, TLS13);
+	keys_are_used_up();
+	fake_ragent_ask_rest(&r);
+	ck_assert_uint_eq(fake_said(&r, FRAME_REFUSED), 1);
+	carry_until(!client_waits());
+	fake_ragent_ask_rest(&r);
+	ck_assert_uint_eq(fake_said(&r, FRAME_HANDED_OFF), 1);
+	fake_ragent_detach(&r);
+}
+END_TEST
+
+/* It has not taken its last words yet, and nothing of it is opened any more. */
+START_TEST(a_client_that_is_to_end_does_not_wait)
+{
+	converse(TLS13);
+	keys_are_used_up();
+	ck_assert(client_waits());
+	connection_give_up(fake_owner(&r), END_SHUTTING_DOWN);
+	ck_assert(!client_waits());
+	expect_end(END_SHUTTING_DOWN, CARRIER_ORDERLY);
 }
 END_TEST
 
@@ -104,6 +190,7 @@ START_TEST(a_successor_waits_for_what_it_opened)
 	ck_assert_int_eq(fake_ragent_adopt(&r, &a2.worker, CSSL__CAUSE__CAUSE_TAKEOVER), 1);
 	backend_accept();
 	backend_expect_text(GET);
+	ck_assert(client_waits());
 	say_key_update(0);
 	carry_until(r.position.read_generation == AT_ONCE + 1);
 	waits_for_a_second(since_ms);
@@ -148,6 +235,11 @@ int main(void)
 {
 	const struct connection_fact facts[] = {
 		{ what_comes_behind_too_many_key_updates_waits, 0 },
+		{ the_carrier_hears_when_the_client_waits_and_when_it_goes_on, 0 },
+		{ a_client_that_has_to_wait_again_waits_on, 0 },
+		{ the_carrier_hears_it_even_if_nothing_is_consumed, 0 },
+		{ a_client_that_waits_does_not_rest, 0 },
+		{ a_client_that_is_to_end_does_not_wait, 0 },
 		{ the_end_waits_for_the_records_before_it, 0 },
 		{ a_successor_opens_what_waits, 0 },
 		{ a_successor_opens_no_flood, 0 },
