@@ -22,6 +22,7 @@
 #define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u
 #define WAIT_RETRY_MS       50u
+#define UNHEARD_MS          2000u
 
 #define TO(name) (1u << CONNECTION_##name)
 #define ENDS     (TO(LINGERING) | TO(CLOSING))
@@ -121,9 +122,13 @@ static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
 	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
 }
 
+/* A client that waits cannot be heard. Its owner lets it wait for a second. */
 static uint64_t silent_ms(const struct connection *c)
 {
-	return connection_now_ms(c) - c->active_ms;
+	const uint64_t since_ms = connection_now_ms(c) - c->active_ms;
+	const uint64_t unheard_ms = connection_client_waits(c) ? UNHEARD_MS : 0;
+
+	return since_ms > unheard_ms ? since_ms - unheard_ms : 0;
 }
 
 static int is_silent_too_long(const struct connection *c)
@@ -200,6 +205,13 @@ static int is_beyond_handshake(const struct connection *c)
 	return c->state > CONNECTION_HANDSHAKING && !connection_shakes_hands(c) && !connection_speaks_clear(c);
 }
 
+/* Only an owner lets its client wait. When CLOSING, nothing is read anyway. */
+static int client_may_wait(enum connection_state state)
+{
+	return state == CONNECTION_OWNED || state == CONNECTION_MOVING || state == CONNECTION_FINISHING ||
+	       state == CONNECTION_CLOSING;
+}
+
 void connection_count_state(struct connection *c, enum connection_state state, int by)
 {
 	struct ragent_counters *n = &c->home->counters;
@@ -231,6 +243,8 @@ void connection_to(struct connection *c, enum connection_state to)
 		handshake_limit_leave(c->home->handshakes, &c->busy->place);
 	if (c->busy && is_beyond_handshake(c))
 		connection_preamble_drop(c);
+	if (connection_client_waits(c) && !client_may_wait(to))
+		connection_set_pace(c, CLIENT_GOES_ON);
 	connection_arm_deadline(c);
 	if (to == CONNECTION_RESTING)
 		connection_may_compact(c);

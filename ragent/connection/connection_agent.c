@@ -149,7 +149,7 @@ static int in_consumed(struct connection *c, const struct frame *f)
 	copies_follow(c);
 	note_work(c);
 	follow_answer(c, f->flags);
-	connection_resume_reading(c);
+	connection_set_pace(c, f->flags & FRAME_CLIENT_WAITS ? CLIENT_WAITS : CLIENT_GOES_ON);
 	if (f->flags & FRAME_CHECKPOINT)
 		connection_drain_if_idle(c);
 	return 0;

@@ -2,7 +2,8 @@
  * and the records that the current stream has not got yet.
  *
  * Client records go into the kept queue, and from there into the link's output. Reading stops when the queue has no
- * room for one more record of maximal length, and goes on when the owner has consumed some.
+ * room for one more record of maximal length, and goes on when the owner has consumed some. It also stops while the
+ * owner opens no record: what the client sends then waits in its kernel, and costs neither work nor memory here.
  */
 #include <stdlib.h>
 
@@ -96,14 +97,19 @@ void connection_begin_reading(struct connection *c)
 		stream_read_start(&c->busy->client);
 }
 
-static int has_room(const struct connection *c)
+int connection_client_waits(const struct connection *c)
 {
-	return kept_len(&c->busy->kept) + TLS_RECORD_MAX <= connection_window(c);
+	return c->busy && c->busy->pace == CLIENT_WAITS;
+}
+
+static int may_read(const struct connection *c)
+{
+	return !connection_client_waits(c) && kept_len(&c->busy->kept) + TLS_RECORD_MAX <= connection_window(c);
 }
 
 void connection_resume_reading(struct connection *c)
 {
-	if (c->reading == CLIENT_READING || !has_room(c))
+	if (c->reading == CLIENT_READING || !may_read(c))
 		return;
 	c->reading = CLIENT_READING;
 	stream_read_start(&c->busy->client);
@@ -111,10 +117,20 @@ void connection_resume_reading(struct connection *c)
 
 static void pause_reading(struct connection *c)
 {
-	if (has_room(c) || c->reading == CLIENT_PAUSED)
+	if (may_read(c) || c->reading == CLIENT_PAUSED)
 		return;
 	c->reading = CLIENT_PAUSED;
 	stream_read_stop(&c->busy->client);
+}
+
+/* Behind the client's last record nothing is read anyway. */
+void connection_set_pace(struct connection *c, enum client_pace pace)
+{
+	if (connection_client_waits(c) || pace == CLIENT_WAITS)
+		c->active_ms = connection_now_ms(c);
+	c->busy->pace = (uint8_t)(c->tail == TAIL_NONE ? pace : CLIENT_GOES_ON);
+	pause_reading(c);
+	connection_resume_reading(c);
 }
 
 static void client_violated(struct connection *c, const struct tls_record_header *bad)

@@ -46,6 +46,8 @@ enum move_answer { MOVE_ANSWER_NOT_DUE, MOVE_ANSWER_OVERDUE };
 /* LATER: usually the owner ends the connection before it has to be told (connection_later.c). */
 enum fin_telling { FIN_AT_ONCE, FIN_LATER };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
+/* WAITS: its owner opens no record for a while, so nothing of the client is read. */
+enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
 
 /* The current stream, for the next process: which agent has it, and on which link. */
@@ -105,6 +107,7 @@ struct busy_part {
 	uint8_t move_answer;          /* enum move_answer */
 	uint8_t resumes;              /* REATTACHING: enum connection_state in which it goes on */
 	uint8_t fin;                  /* enum fin_telling */
+	uint8_t pace;                 /* enum client_pace */
 	uint64_t wait_began_ms;       /* since when it waits for an agent to begin the handshake; 0: it does not wait */
 	uint64_t pause_began_ms;      /* since when the client waits because an owner was lost; 0: it does not wait */
 	uint64_t log_again_ms;        /* there is no memory for its log before this time; 0: there is */
@@ -368,8 +371,12 @@ void connection_on_waiter(struct link_waiter *w);
 void connection_trim_replay(struct connection *c);
 /* No incomplete record of the client counts any more. */
 void connection_forget_partial(struct connection *c);
-/* The client may send again if there is room. */
+/* The client may send again if there is room, and its owner lets it. */
 void connection_resume_reading(struct connection *c);
+/* Its owner lets it wait or go on. It must have a busy part. */
+void connection_set_pace(struct connection *c, enum client_pace pace);
+/* 1 if it waits. Else 0. */
+int connection_client_waits(const struct connection *c);
 /* Send ACCEPTED: the committed records and the bytes that the client has received. */
 void connection_acknowledge(struct connection *c);
 /* The same, if the owner holds @frames or more that it need not hold. */

@@ -342,6 +342,8 @@ void connection_go_on(struct connection *c)
 	connection_arm_deadline(c);
 	connection_shut_if_due(c);
 	connection_begin_reading(c);
+	if (!connection_speaks_clear(c))
+		connection_resume_reading(c); /* the process before did not read while its client had to wait */
 	if (c->state == CONNECTION_LINGERING) {
 		connection_linger(c);
 		return;

@@ -133,6 +133,7 @@ static int create_links(struct ragent_worker *rw, int agent)
 			.boot_id = s->boot_id,
 			.streams = s->notes ? LINK_STREAMS_OUTLIVE : LINK_STREAMS_END,
 			.ends = LINK_ENDS_ANSWERED,
+			.waits = LINK_WAITS_KNOWN,
 			.worker = (uint16_t)worker_index(rw->home.worker),
 			.workers = (uint16_t)s->self->workers },
 		.health = s->self->health,
