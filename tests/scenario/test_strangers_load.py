@@ -251,7 +251,7 @@ def test_key_updates_without_end(cluster, record_property):
     # A handshake and the end of its connection are 3.1 to 3.5 objects. Each KeyUpdate would be one more.
     assert objects <= 3.7 * handshakes + updates / 4, (objects, updates, handshakes)
     used = memory.judge(handshakes=UPDATING, connections=(UPDATING + 100, UPDATING + 100), sessions=report["connected"] + CAME_AND_WENT,
-                        waiting=2 * UPDATING)
+                        waiting=UPDATING)
     judge(record_property, f"{updates} KeyUpdates of {UPDATING} clients, 31 a second each", quiets, during, used)
 
 
