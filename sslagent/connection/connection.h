@@ -102,7 +102,7 @@ struct consumed_mark {
 enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
 
 /* May the next record be opened? WAITS: a KeyUpdate came too early (connection_pace.c). */
-enum pace { PACE_OPENS, PACE_WAITS };
+enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS };
 
 /* Not opaque, because its own files (connection*.c) share it. No other code uses its members. */
 struct connection {
@@ -112,18 +112,18 @@ struct connection {
 	struct tls_contexts *contexts; /* referenced */
 	struct connection *next_by_id; /* in the table of its home */
 	struct connection_id id;
-	uint8_t state;        /* enum connection_state */
-	uint8_t from_client;  /* enum half */
-	uint8_t from_backend; /* enum half */
-	uint8_t disposition;  /* Cssl__LinkOpen__Disposition */
-	uint8_t report;       /* enum consumed_report */
-	uint8_t tail;         /* enum tail */
-	uint8_t delivered;    /* enum delivered */
-	uint8_t end_reason;   /* ENDING: goes with the last record */
-	uint8_t last_words;   /* ENDING: enum last_words, sealed as soon as that is allowed */
-	uint8_t keys_told;    /* enum keys_told */
-	uint8_t pace;         /* enum pace */
-	uint8_t pace_told;    /* enum pace, as the carrier knows it */
+	uint8_t state;            /* enum connection_state */
+	uint8_t from_client;      /* enum half */
+	uint8_t from_backend;     /* enum half */
+	uint8_t disposition;      /* Cssl__LinkOpen__Disposition */
+	uint8_t report;           /* enum consumed_report */
+	uint8_t tail;             /* enum tail */
+	uint8_t delivered;        /* enum delivered */
+	uint8_t end_reason;       /* ENDING: goes with the last record */
+	uint8_t last_words;       /* ENDING: enum last_words, sealed as soon as that is allowed */
+	uint8_t keys_told;        /* enum keys_told */
+	uint8_t client_pace;      /* enum client_pace */
+	uint8_t client_pace_told; /* enum client_pace, as the carrier knows it */
 	uint16_t epoch;
 	uint32_t facts_len;
 	uint32_t head_number;           /* number of the request whose head is incomplete */

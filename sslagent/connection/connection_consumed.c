@@ -27,8 +27,8 @@ void connection_report(struct connection *c)
 		return;
 	if (flags & FRAME_CHECKPOINT)
 		connection_reach_checkpoint(c);
-	c->pace_told = c->pace;
-	if (c->pace == PACE_WAITS)
+	c->client_pace_told = c->client_pace;
+	if (c->client_pace == CLIENT_WAITS)
 		flags |= FRAME_CLIENT_WAITS;
 	c->report = REPORT_NOTHING;
 	c->reported_bytes = c->consumed.record_bytes;

@@ -123,7 +123,7 @@ void connection_words_were_read(struct connection *c, struct connection_event *e
 
 void connection_finish(struct connection *c, enum last_words words, enum end_reason reason)
 {
-	c->pace = PACE_OPENS; /* nothing is opened any more */
+	c->client_pace = CLIENT_GOES_ON; /* nothing is opened any more */
 	connection_tell_pace(c);
 	connection_to(c, CONNECTION_ENDING);
 	connection_drop_settling(c);

@@ -352,7 +352,7 @@ static int takes_more(const struct connection *c)
 	return (c->state == CONNECTION_OWNER ||
 		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
 	       c->carrier->pace != CARRIER_PAUSED && c->to_backend - c->written < connection_window(c) &&
-	       c->pace == PACE_OPENS && !connection_replies_wait(c);
+	       c->client_pace == CLIENT_GOES_ON && !connection_replies_wait(c);
 }
 
 /* Some records were opened, and no more can be opened now. */
@@ -463,7 +463,7 @@ void connection_pump(struct connection *c)
 	else if (connection_serves(c) && c->backend && live_due(c->live) == LIVE_NOTHING_DUE)
 		read_backend(c, answer_room(c));
 	connection_watch_head(c);
-	if (c->pace == PACE_WAITS) /* it may come from a state in which the deadline had another purpose */
+	if (c->client_pace == CLIENT_WAITS) /* it may come from a state in which the deadline had another purpose */
 		connection_arm(c);
 	connection_hand_off_if_settled(c);
 }

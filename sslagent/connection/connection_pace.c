@@ -20,21 +20,21 @@ void connection_judge_pace(struct connection *c)
 {
 	if (!connection_serves(c) || wait_ms(c) == 0)
 		return;
-	c->pace = PACE_WAITS;
+	c->client_pace = CLIENT_WAITS;
 	count(COUNT_KEY_UPDATES_PACED);
 	connection_arm(c);
 }
 
 uint64_t connection_paced_until_ms(const struct connection *c)
 {
-	return c->pace == PACE_WAITS ? worker_now_ms(c->home->worker) + wait_ms(c) : UINT64_MAX;
+	return c->client_pace == CLIENT_WAITS ? worker_now_ms(c->home->worker) + wait_ms(c) : UINT64_MAX;
 }
 
 void connection_end_pace(struct connection *c)
 {
-	if (c->pace == PACE_OPENS || !connection_serves(c) || wait_ms(c) > 0)
+	if (c->client_pace == CLIENT_GOES_ON || !connection_serves(c) || wait_ms(c) > 0)
 		return;
-	c->pace = PACE_OPENS;
+	c->client_pace = CLIENT_GOES_ON;
 	connection_open_waiting(c);
 	if (connection_serves(c))
 		connection_tell_pace(c);
@@ -42,7 +42,7 @@ void connection_end_pace(struct connection *c)
 
 void connection_tell_pace(struct connection *c)
 {
-	if (c->pace == c->pace_told)
+	if (c->client_pace == c->client_pace_told)
 		return;
 	c->report = REPORT_NOW;
 	connection_report(c);

@@ -20,7 +20,7 @@ struct preamble_stream {
 	uint8_t client;  /* enum stream_client */
 };
 enum stream_reading_now { READS_NOTHING, READS_NOW };
-enum stream_client { CLIENT_GOES_ON, CLIENT_ENDED };
+enum stream_client { CLIENT_IS_THERE, CLIENT_ENDED };
 
 static struct preamble_stream *stream_of(struct preamble_carrier *c)
 {
