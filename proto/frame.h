@@ -81,7 +81,8 @@ enum frame_flag {
 	FRAME_ABORT = 1 << 6, /* END: reset the client's TCP connection. Without the flag, close it in order */
 	FRAME_CLIENT_WAITS = FRAME_AUTHENTICATED, /* CONSUMED, if RAgent knows it (link_hello.h): the agent opens no
 						     record for a while. RAgent reads nothing more of the client until
-						     the next CONSUMED without the flag, or the end of the ownership */
+						     the next CONSUMED without the flag, the end of the ownership, or
+						     another link or process */
 };
 
 /* A preamble stream has no owner and no epoch. On it a client and an agent speak in clear (RFC 3207), and RAgent passes

@@ -122,11 +122,12 @@ static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
 	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
 }
 
-/* A client that waits cannot be heard. Its owner lets it wait for a second. */
+/* A client that waits cannot be heard. Its owner lets it wait for up to a second at once. However often an owner says
+ * so, that second counts once until the client is heard. */
 static uint64_t silent_ms(const struct connection *c)
 {
 	const uint64_t since_ms = connection_now_ms(c) - c->active_ms;
-	const uint64_t unheard_ms = connection_client_waits(c) ? UNHEARD_MS : 0;
+	const uint64_t unheard_ms = connection_is_unheard(c) ? UNHEARD_MS : 0;
 
 	return since_ms > unheard_ms ? since_ms - unheard_ms : 0;
 }
@@ -205,7 +206,8 @@ static int is_beyond_handshake(const struct connection *c)
 	return c->state > CONNECTION_HANDSHAKING && !connection_shakes_hands(c) && !connection_speaks_clear(c);
 }
 
-/* Only an owner lets its client wait. When CLOSING, nothing is read anyway. */
+/* Only an owner lets its client wait, so before and behind these states it goes on. When CLOSING, nothing is read
+ * anyway. */
 static int client_may_wait(enum connection_state state)
 {
 	return state == CONNECTION_OWNED || state == CONNECTION_MOVING || state == CONNECTION_FINISHING ||

@@ -102,6 +102,11 @@ int connection_client_waits(const struct connection *c)
 	return c->busy && c->busy->pace == CLIENT_WAITS;
 }
 
+int connection_is_unheard(const struct connection *c)
+{
+	return c->busy && c->busy->pace != CLIENT_GOES_ON;
+}
+
 static int may_read(const struct connection *c)
 {
 	return !connection_client_waits(c) && kept_len(&c->busy->kept) + TLS_RECORD_MAX <= connection_window(c);
@@ -123,14 +128,28 @@ static void pause_reading(struct connection *c)
 	stream_read_stop(&c->busy->client);
 }
 
-/* Behind the client's last record nothing is read anyway. */
+/* Behind the client's FIN nothing is read anyway. */
+static enum client_pace pace_now(const struct connection *c, enum client_pace pace)
+{
+	if (c->tail == TAIL_FIN)
+		return CLIENT_GOES_ON;
+	return pace == CLIENT_GOES_ON && connection_is_unheard(c) ? CLIENT_UNHEARD : pace;
+}
+
 void connection_set_pace(struct connection *c, enum client_pace pace)
 {
-	if (connection_client_waits(c) || pace == CLIENT_WAITS)
-		c->active_ms = connection_now_ms(c);
-	c->busy->pace = (uint8_t)(c->tail == TAIL_NONE ? pace : CLIENT_GOES_ON);
+	c->busy->pace = (uint8_t)pace_now(c, pace);
+	if (connection_client_waits(c))
+		connection_forget_partial(c); /* it cannot finish that record now */
 	pause_reading(c);
 	connection_resume_reading(c);
+}
+
+static void is_heard(struct connection *c)
+{
+	c->active_ms = connection_now_ms(c);
+	if (c->busy->pace == CLIENT_UNHEARD)
+		c->busy->pace = CLIENT_GOES_ON;
 }
 
 static void client_violated(struct connection *c, const struct tls_record_header *bad)
@@ -383,7 +402,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	if (c->state != CONNECTION_PROXY)
 		connection_work_on_bytes_begins(c);
 	connection_fault_at(c, "records.came");
-	c->active_ms = connection_now_ms(c);
+	is_heard(c);
 	do {
 		n = takers[c->state](c, data + used, len - used);
 		used += n;

@@ -298,7 +298,7 @@ void connection_drain(struct connection *c)
 
 void connection_drain_if_idle(struct connection *c)
 {
-	if (c->home->state != HOME_DRAINING)
+	if (c->home->state != HOME_DRAINING || connection_is_unheard(c))
 		return;
 	if ((c->state == CONNECTION_RESTING && !connection_needs_owner(c)) ||
 		(c->state == CONNECTION_OWNED && connection_is_answered(c)))

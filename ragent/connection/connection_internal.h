@@ -46,8 +46,9 @@ enum move_answer { MOVE_ANSWER_NOT_DUE, MOVE_ANSWER_OVERDUE };
 /* LATER: usually the owner ends the connection before it has to be told (connection_later.c). */
 enum fin_telling { FIN_AT_ONCE, FIN_LATER };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
-/* WAITS: its owner opens no record for a while, so nothing of the client is read. */
-enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS };
+/* WAITS: its owner opens no record for a while, so nothing of the client is read. UNHEARD: it need not wait any more,
+ * and nothing of it was read since. */
+enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS, CLIENT_UNHEARD };
 enum source_counted { SOURCE_NOT_COUNTED, SOURCE_COUNTED };
 
 /* The current stream, for the next process: which agent has it, and on which link. */
@@ -373,10 +374,12 @@ void connection_trim_replay(struct connection *c);
 void connection_forget_partial(struct connection *c);
 /* The client may send again if there is room, and its owner lets it. */
 void connection_resume_reading(struct connection *c);
-/* Its owner lets it wait or go on. It must have a busy part. */
+/* Its owner lets it wait, or go on: GOES_ON. It must have a busy part. */
 void connection_set_pace(struct connection *c, enum client_pace pace);
 /* 1 if it waits. Else 0. */
 int connection_client_waits(const struct connection *c);
+/* 1 if it waits, or was not heard since: what it said may be in its kernel. Else 0. */
+int connection_is_unheard(const struct connection *c);
 /* Send ACCEPTED: the committed records and the bytes that the client has received. */
 void connection_acknowledge(struct connection *c);
 /* The same, if the owner holds @frames or more that it need not hold. */

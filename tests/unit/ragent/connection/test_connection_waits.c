@@ -103,6 +103,50 @@ START_TEST(it_ends_in_order_while_it_waits)
 }
 END_TEST
 
+/* A record of nobody is its last one for now, but RAgent could still read and drop what follows. */
+START_TEST(behind_a_bad_record_it_waits_too)
+{
+	static const uint8_t no_record[] = { 'G', 'E', 'T', ' ', '/' };
+
+	begin_owned();
+	ck_assert_int_eq(send(l.fd, no_record, sizeof no_record, 0), sizeof no_record);
+	wait_until(connection_only()->tail == TAIL_VIOLATION);
+	owner_lets_it_wait();
+	close(l.fd);
+}
+END_TEST
+
+/* It cannot finish the record, so it is not ended for it. */
+START_TEST(half_a_record_does_not_age_while_it_waits)
+{
+	static const uint8_t half[] = { TLS_APPLICATION_DATA, 3, 3, 0, 60, 'h', 'a', 'l', 'f' };
+
+	begin_owned();
+	ck_assert_int_eq(send(l.fd, half, sizeof half, 0), sizeof half);
+	wait_until(d.rw->home.partials.len == sizeof half);
+	owner_lets_it_wait();
+	ck_assert_uint_eq(d.rw->home.partials.len, 0);
+	consumed(2, 0, 0);
+	wait_until(d.rw->home.partials.len == sizeof half);
+	close(l.fd);
+}
+END_TEST
+
+/* Its next request may be in the kernel. */
+START_TEST(a_stop_waits_until_it_is_heard)
+{
+	begin_waiting();
+	say_more();
+	connection_home_drain(&d.rw->home);
+	consumed(2, 0, FRAME_CHECKPOINT);
+	wait_until(came() == RECORD_OF(60));
+	ck_assert_uint_eq(fake_agent_count(d.agents[l.agent], FRAME_FINISH), 0);
+	consumed(3, 0, FRAME_CHECKPOINT);
+	free(frame_at(l.agent, FRAME_FINISH));
+	close(l.fd);
+}
+END_TEST
+
 /* --- another owner --- */
 
 START_TEST(the_successor_of_a_lost_owner_gets_what_waited)
@@ -152,7 +196,7 @@ START_TEST(what_waited_wakes_it)
 }
 END_TEST
 
-/* The owner that lets it wait says so again if it still has to. */
+/* Its owner says so again only with its next report. */
 START_TEST(a_broken_link_does_not_let_it_wait)
 {
 	begin_owned_with(&(struct dispatcher_wish){
@@ -205,6 +249,21 @@ START_TEST(an_owner_that_never_goes_on_leaves_it_no_longer_than_another)
 }
 END_TEST
 
+START_TEST(an_owner_that_says_so_again_and_again_gets_no_more_time_for_it)
+{
+	begin_owned_with(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1s\n" });
+	owner_lets_it_wait();
+	const uint64_t since_ms = now_ms();
+	for (uint64_t next_ms = 0; fake_agent_count(d.agents[l.agent], FRAME_FINISH) == 0; next_ms += 200) {
+		ck_assert_uint_lt(now_ms(), since_ms + 5000);
+		consumed(2, 0, next_ms % 400 ? 0 : FRAME_CLIENT_WAITS);
+		consumed(2, 0, FRAME_CLIENT_WAITS);
+		wait_until(now_ms() >= since_ms + next_ms || fake_agent_count(d.agents[l.agent], FRAME_FINISH) > 0);
+	}
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(it_keeps_its_busy_part_while_it_waits)
 {
 	begin_owned_with(&(struct dispatcher_wish){ .limits = "  doze_after: 50ms\n" });
@@ -225,6 +284,9 @@ int main(void)
 		its_fin_is_seen_when_it_goes_on,
 		its_reset_is_seen_when_it_goes_on,
 		behind_its_fin_it_does_not_wait,
+		behind_a_bad_record_it_waits_too,
+		half_a_record_does_not_age_while_it_waits,
+		a_stop_waits_until_it_is_heard,
 		it_ends_in_order_while_it_waits,
 		the_successor_of_a_lost_owner_gets_what_waited,
 		the_next_owner_of_a_move_gets_what_waited,
@@ -233,6 +295,7 @@ int main(void)
 		another_process_reads_it,
 		it_is_not_idle_while_it_waits,
 		an_owner_that_never_goes_on_leaves_it_no_longer_than_another,
+		an_owner_that_says_so_again_and_again_gets_no_more_time_for_it,
 		it_keeps_its_busy_part_while_it_waits,
 	};
 
