@@ -22,7 +22,7 @@
 #define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u
 #define WAIT_RETRY_MS       50u
-#define UNHEARD_MS          2000u
+#define UNHEARD_MS          2000u /* an owner lets its client wait for up to a second at once */
 
 #define TO(name) (1u << CONNECTION_##name)
 #define ENDS     (TO(LINGERING) | TO(CLOSING))
@@ -122,8 +122,8 @@ static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
 	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
 }
 
-/* A client that waits cannot be heard. Its owner lets it wait for up to a second at once. However often an owner says
- * so, that second counts once until the client is heard. */
+/* A client that waits cannot be heard, so UNHEARD_MS of its silence do not count. However often its owner lets it wait,
+ * they are not counted out again before the client is heard. */
 static uint64_t silent_ms(const struct connection *c)
 {
 	const uint64_t since_ms = connection_now_ms(c) - c->active_ms;
@@ -206,8 +206,9 @@ static int is_beyond_handshake(const struct connection *c)
 	return c->state > CONNECTION_HANDSHAKING && !connection_shakes_hands(c) && !connection_speaks_clear(c);
 }
 
-/* Only an owner lets its client wait, so before and behind these states it goes on. When CLOSING, nothing is read
- * anyway. */
+/* Only an owner has a reason to let its client wait, so the wait ends with the owner. (If an agent says so amid the
+ * handshake, the client waits until the agent takes it back or the handshake's time is over.) When CLOSING, nothing is
+ * read anyway. */
 static int client_may_wait(enum connection_state state)
 {
 	return state == CONNECTION_OWNED || state == CONNECTION_MOVING || state == CONNECTION_FINISHING ||

@@ -103,7 +103,7 @@ START_TEST(it_ends_in_order_while_it_waits)
 }
 END_TEST
 
-/* A record of nobody is its last one for now, but RAgent could still read and drop what follows. */
+/* RAgent keeps nothing behind bytes that are no record, but it would read all of it. */
 START_TEST(behind_a_bad_record_it_waits_too)
 {
 	static const uint8_t no_record[] = { 'G', 'E', 'T', ' ', '/' };
