@@ -4,11 +4,11 @@
 debian_release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
 case ${debian_release%%.*} in
 13)
-	packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev
+	packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev package_promtool=promtool
 	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0)
 	;;
 *)
-	packages_llhttp=() clang_runtime=libclang-rt-14-dev # llhttp: llhttp_get() below
+	packages_llhttp=() clang_runtime=libclang-rt-14-dev package_promtool=prometheus # llhttp: llhttp_get() below
 	packages_mail_libraries=(libmemcached11 libhashkit2 libopendbx1)
 	;;
 esac
@@ -98,12 +98,12 @@ llhttp_get() {
 	package_unpack node-llhttp "$1"
 }
 
-# promtool_get FOLDER: the checker of metrics, out of Debian's prometheus package, whose daemon must not start here
+# promtool_get FOLDER: the checker of metrics, unpacked, because in Debian 12 its package has a daemon that must not start here
 promtool_get() {
 	[[ ! -x $1/promtool ]] || return 0
 	local package status=0
 	package=$(mktemp -d)
-	{ package_unpack prometheus "$package" && install -D -t "$1" "$package/usr/bin/promtool"; } || status=$?
+	{ package_unpack "$package_promtool" "$package" && install -D -t "$1" "$package/usr/bin/promtool"; } || status=$?
 	rm -rf "$package"
 	return $status
 }
