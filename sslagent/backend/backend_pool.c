@@ -120,13 +120,14 @@ static void ask(struct idle_list *list)
 	struct backend *backends[BACKENDS_ASKED_MAX];
 	const unsigned most = wanted(list);
 	uint64_t quiet;
-	unsigned n = 0;
+	unsigned n = 1;
 
-	asked[n++] = list->first;
+	asked[0] = list->first;
 	for (struct idle *i = list->first->next; i && n < most; i = i->next)
 		if (i->quiet_in != list->turn)
 			asked[n++] = i;
-	for (unsigned k = 0; k < n; k++)
+	backends[0] = asked[0]->backend;
+	for (unsigned k = 1; k < n; k++)
 		backends[k] = asked[k]->backend;
 	backends_are_quiet(backends, n, &quiet);
 	for (unsigned k = 0; k < n; k++) {
