@@ -1,5 +1,6 @@
 /* test_connection_backend.c: facts of the conversation with a backend: when it begins, what its PROXY header says, when
  * it serves another client, and what of it moves. */
+#include <llhttp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -62,22 +63,31 @@ START_TEST(what_says_that_it_closes_is_not_pooled)
 }
 END_TEST
 
+/* llhttp 9 refuses a folded line, so nothing of such a connection is followed any more, and nothing is counted. */
+#define OF_FOLDED (LLHTTP_VERSION_MAJOR < 9 ? 2 : 0)
+
+static const struct {
+	const char *head;
+	unsigned not_shared; /* so often is a request found that has the connection for its client alone */
+} doubted[] = {
+	{ "GET / HTTP/1.1\r\nHost: www.example.org\r\nX: y\r\n z\r\n\r\n", OF_FOLDED },
+	{ "GET / HTTP/1.0\r\nHost: www.example.org\r\nConnection: keep-alive\r\n\r\n", 2 },
+};
+
 /* Its later requests go on with that connection, other clients' with none of it. */
 START_TEST(what_others_may_read_otherwise_is_not_pooled)
 {
-	static const char folded[] = "GET / HTTP/1.1\r\nHost: www.example.org\r\nX: y\r\n z\r\n\r\n";
-
 	keep("pooled", &a1, TLS13);
-	say_text(folded);
+	say_text(doubted[_i].head);
 	backend_accept();
-	backend_expect_text(folded);
+	backend_expect_text(doubted[_i].head);
 	backend_say_text(ANSWER);
 	client_expect_text(ANSWER);
 	carry_on();
 	ck_assert_ptr_nonnull(fake_owner(&r)->backend);
 	ask_and_hear();
 	ck_assert_ptr_nonnull(fake_owner(&r)->backend);
-	ck_assert_uint_eq(counted(COUNT_BACKEND_NOT_SHARED), 2);
+	ck_assert_uint_eq(counted(COUNT_BACKEND_NOT_SHARED), doubted[_i].not_shared);
 	memory_client_close(client);
 	expect_end(END_DONE, CARRIER_ORDERLY);
 	ck_assert_int_eq(backend_end(), 0);
@@ -226,7 +236,7 @@ int main(void)
 		{ a_pooled_connection_serves_request_after_request, 2 },
 		{ without_reuse_a_conversation_keeps_its_connection, 2 },
 		{ what_says_that_it_closes_is_not_pooled, 0 },
-		{ what_others_may_read_otherwise_is_not_pooled, 0 },
+		{ what_others_may_read_otherwise_is_not_pooled, sizeof doubted / sizeof doubted[0] },
 		{ a_client_that_ends_leaves_the_pool_its_connection, 0 },
 		{ a_backend_hears_who_the_client_is, 2 },
 		{ a_header_counts_for_nothing_and_is_said_once, 0 },
