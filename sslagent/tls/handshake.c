@@ -198,6 +198,31 @@ static int refuse_hello(struct handshake *h)
 	return r;
 }
 
+/* While it waits for the second hello, it has to skip early data (RFC 8446 4.2.10). Since release 3.2, OpenSSL refuses
+ * such a record there if it is longer than plaintext may be. */
+static int is_early_data_too_long(const struct handshake *h, const uint8_t *record, size_t len)
+{
+	return record[0] == TLS_APPLICATION_DATA && len > TLS_RECORD_HEADER_LEN + TLS_PLAINTEXT_MAX &&
+	       SSL_version(h->ssl) == TLS1_3_VERSION && h->server_secret.len == 0;
+}
+
+static int step_with(struct handshake *h, const uint8_t *record, size_t len)
+{
+	h->bio.in = record;
+	h->bio.in_len = len;
+	return step(h);
+}
+
+/* Nobody reads what is skipped, so it may as well be shorter. */
+static int step_with_less(struct handshake *h, const uint8_t *record)
+{
+	uint8_t less[TLS_RECORD_HEADER_LEN + TLS_PLAINTEXT_MAX];
+
+	memcpy(less, record, sizeof less);
+	tls_record_header_write(less, record[0], TLS12_VERSION_WIRE, TLS_PLAINTEXT_MAX);
+	return step_with(h, less, sizeof less);
+}
+
 int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 {
 	if (h->state != HANDSHAKE_FEEDING)
@@ -212,9 +237,7 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len)
 		client_hello_watch(&h->watch, record + TLS_RECORD_HEADER_LEN, len - TLS_RECORD_HEADER_LEN) < 0)
 		return refuse_hello(h);
 	h->sealed_by_client = record[0] == TLS_CHANGE_CIPHER_SPEC ? 0 : h->sealed_by_client + 1;
-	h->bio.in = record;
-	h->bio.in_len = len;
-	return step(h);
+	return is_early_data_too_long(h, record, len) ? step_with_less(h, record) : step_with(h, record, len);
 }
 
 /* OpenSSL chooses the alert, and its keys, if any. */
