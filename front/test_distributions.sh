@@ -22,6 +22,7 @@ distributions_help() {
 # shellcheck disable=SC2016 # the inner shell expands it
 distribution_shell='
 	tree=$1 && shift
+	mount --bind "$tree" "$tree" && cd "$tree" || exit # it has to be a mount point where mounts are made private
 	mount -t proc proc "$tree/proc" && mount -t sysfs -o ro sysfs "$tree/sys" || exit
 	mount -t tmpfs -o mode=755 dev "$tree/dev" && mkdir "$tree/dev/shm" "$tree/dev/pts" || exit
 	mount -t tmpfs -o mode=1777 shm "$tree/dev/shm" || exit
@@ -33,8 +34,9 @@ distribution_shell='
 	for number in 0 1 2; do
 		ln -s "/proc/self/fd/$number" "$tree/dev/$(echo stdin stdout stderr | cut -d " " -f $((number + 1)))"
 	done
+	[[ -z ${PIP_CERT:-} ]] || install -m 644 "$PIP_CERT" "$tree/etc/pip-trusts.crt" || exit # a proxy may have its own authority
 	exec chroot "$tree" /usr/bin/env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} "$@"'
+		${PIP_CERT:+PIP_CERT=/etc/pip-trusts.crt} ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} "$@"'
 
 # distribution_enter TREE SECONDS COMMAND...
 distribution_enter() {

@@ -49,6 +49,18 @@ const char *answer_end_word(const struct probe *p)
 	return probe_tcp_name(p);
 }
 
+/* OpenSSL 3.0 has an underscore in one of the names, 3.5 in none. */
+static void put_alert_name(json_t *answer, int alert)
+{
+	char name[64];
+
+	snprintf(name, sizeof name, "%s", SSL_alert_desc_string_long(alert));
+	for (char *at = name; *at; at++)
+		if (*at == '_')
+			*at = ' ';
+	put_text(answer, "alert_name", name);
+}
+
 void answer_put_state(json_t *answer, const struct probe *p)
 {
 	int alert = p->tls ? memory_client_alert(p->tls) : -1;
@@ -57,7 +69,10 @@ void answer_put_state(json_t *answer, const struct probe *p)
 	put_text(answer, "tcp", probe_tcp_name(p));
 	put_text(answer, "tls", tls_end(p));
 	put(answer, "alert", is_alert ? json_integer(alert) : json_null());
-	put_text(answer, "alert_name", is_alert ? SSL_alert_desc_string_long(alert) : NULL);
+	if (is_alert)
+		put_alert_name(answer, alert);
+	else
+		put(answer, "alert_name", json_null());
 	put_count(answer, "wire_in", p->wire_in);
 	put_count(answer, "wire_out", p->wire_out);
 	put_count(answer, "records_in", p->records_in);

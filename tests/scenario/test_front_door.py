@@ -17,6 +17,7 @@ from tests.lib.backend import Backend
 from tests.lib.build import BUILD, ROOT, patience
 from tests.lib.cluster import CSSL
 from tests.lib.pattern import first_difference
+from tests.lib.reachable import reachable_copy
 from tests.lib.waiting import wait_until
 
 NOBODY = 65534
@@ -64,9 +65,9 @@ def test_down_without_a_cluster_is_an_error(tmp_path):
     assert cssl("down", "--dir", str(tmp_path)).returncode == 1
 
 
-def given_ports(folder, count, *user):
+def given_ports(folder, count, *user, root=ROOT):
     """Ports of front/free_ports, whose note is in `folder`."""
-    done = subprocess.run([*user, ROOT / "front" / "free_ports", str(count)], env={"TMPDIR": str(folder)}, text=True, check=True,
+    done = subprocess.run([*user, root / "front" / "free_ports", str(count)], env={"TMPDIR": str(folder)}, text=True, check=True,
                           stdout=subprocess.PIPE)
     return [int(port) for port in done.stdout.split()]
 
@@ -76,10 +77,11 @@ def test_two_users_do_not_get_the_same_port(folder):
     """As long as there are others, whichever user was the first."""
     folder.chmod(0o1777)
     nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]
-    ports = given_ports(folder, 5000) + given_ports(folder, 5000, *nobody)
+    root = reachable_copy(folder / "clone")
+    ports = given_ports(folder, 5000) + given_ports(folder, 5000, *nobody, root=root)
     assert len(set(ports)) == 10000
     (folder / "cssl-ports").unlink()
-    ports = given_ports(folder, 5000, *nobody) + given_ports(folder, 5000)
+    ports = given_ports(folder, 5000, *nobody, root=root) + given_ports(folder, 5000)
     assert len(set(ports)) == 10000
 
 
@@ -283,17 +285,6 @@ def test_a_backend_of_your_own_takes_the_place_of_the_embedded_one(start_cluster
         web.request("GET", "/5k")
         assert first_difference(web.getresponse().read(), 5120) is None
         web.close()
-
-
-def reachable_copy(folder):
-    """A copy of the front door and the programs in a folder that every user can reach: only root can reach a clone in root's
-    home."""
-    shutil.copytree(ROOT / "front", folder / "front")
-    shutil.copy(CSSL, folder / "cssl")
-    for program in ("ragent/ragent", "sslagent/sslagent", "smtpproxy/smtpproxy", "csslctl/csslctl", "bench/cssl-bench"):
-        (folder / "build" / program).parent.mkdir(parents=True)
-        shutil.copy(BUILD / program, folder / "build" / program)
-    return folder
 
 
 @pytest.mark.root

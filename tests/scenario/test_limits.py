@@ -349,7 +349,7 @@ def test_record_types_outside_the_table_end_a_connection_and_are_counted(cluster
         assert probe("get", path="/5")["status"] == 200
         mover(cluster, probe)
         probe("raw", hex=f"{kind:02x}0303000101")
-        assert probe("end")["alert_name"] == "unexpected_message"
+        assert probe("end")["alert_name"] == "unexpected message"
     after = cluster.counters()["ragent"]
     for name in ("client_violations", "ended_record_violation"):
         assert after[name] == before[name] + 1

@@ -11,8 +11,8 @@ import tempfile
 
 import pytest
 
-from tests.lib.build import BUILD, patience
-from tests.lib.cluster import CSSL
+from tests.lib.build import patience
+from tests.lib.reachable import reachable_copy
 from tests.lib.waiting import wait_until
 
 NOBODY = 65534
@@ -41,10 +41,11 @@ class OrdinaryCluster:
     def __init__(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cssl-", dir="/tmp"))
         os.chown(self.dir, NOBODY, NOBODY)
+        self._clone = reachable_copy(self.dir / "clone")
 
     def run(self, command, *arguments):
-        env = {"PATH": os.environ["PATH"], "CSSL_BUILD_DIR": str(BUILD), "HOME": "/nonexistent"}
-        return subprocess.run([*AS_NOBODY, CSSL, command, "--dir", str(self.dir), *arguments], env=env, cwd="/", text=True, check=False,
+        env = {"PATH": os.environ["PATH"], "CSSL_BUILD_DIR": str(self._clone / "build"), "HOME": "/nonexistent"}
+        return subprocess.run([*AS_NOBODY, self._clone / "cssl", command, "--dir", str(self.dir), *arguments], env=env, cwd="/", text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def pid(self, name):

@@ -14,7 +14,7 @@ from tests.lib.waiting import wait_until
 
 ALERT, HANDSHAKE, DATA, HEARTBEAT, UNKNOWN = 21, 22, 23, 24, 99
 
-UNEXPECTED, BAD_MAC, OVERFLOW = "unexpected_message", "bad record mac", "record overflow"
+UNEXPECTED, BAD_MAC, OVERFLOW = "unexpected message", "bad record mac", "record overflow"
 ILLEGAL, DECODE, VERSION = "illegal parameter", "decode error", "protocol version"
 
 KEY_UPDATE, KEY_UPDATE_REQUESTED = bytes.fromhex("1800000100"), bytes.fromhex("1800000101")
