@@ -246,7 +246,8 @@ static void obey(const char *line, size_t len)
 
 static void on_input(void *ctx)
 {
-	const ssize_t len = read(STDIN_FILENO, self.line + self.line_len, sizeof self.line - self.line_len);
+	const size_t had = self.line_len;
+	const ssize_t len = had < sizeof self.line ? read(STDIN_FILENO, self.line + had, sizeof self.line - had) : 0;
 	char *end;
 
 	if (len <= 0)
