@@ -4,11 +4,11 @@
 debian_release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
 case ${debian_release%%.*} in
 13)
-	packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev package_promtool=promtool
+	packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev package_promtool=promtool packages_postfix=(postfix libnsl2 libicu76)
 	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0)
 	;;
 *)
-	packages_llhttp=() clang_runtime=libclang-rt-14-dev package_promtool=prometheus # llhttp: llhttp_get() below
+	packages_llhttp=() clang_runtime=libclang-rt-14-dev package_promtool=prometheus packages_postfix=(postfix) # llhttp: llhttp_get() below
 	packages_mail_libraries=(libmemcached11 libhashkit2 libopendbx1)
 	;;
 esac
@@ -92,6 +92,15 @@ package_unpack() {
 	return $status
 }
 
+# packages_unpack FOLDER NAME...
+packages_unpack() {
+	local folder=$1 name
+	shift
+	for name; do
+		package_unpack "$name" "$folder" || return
+	done
+}
+
 # llhttp_get FOLDER: the sources of llhttp, which Debian 12 has in a package that depends on Node.js
 llhttp_get() {
 	[[ ${#packages_llhttp[@]} -eq 0 && ! -e /usr/share/llhttp/llhttp.c && ! -e $1/usr/share/llhttp/llhttp.c ]] || return 0
@@ -114,8 +123,9 @@ postfix_get() {
 	local package name status=0
 	package=$(mktemp -d)
 	{
-		package_unpack postfix "$package" &&
-			install -D -t "$1/postfix" "$package"/usr/sbin/smtp-{source,sink} "$package"/usr/lib/postfix/libpostfix-*.so*
+		packages_unpack "$package" "${packages_postfix[@]}" &&
+			find "$package/usr" ! -type d \( -name smtp-source -o -name smtp-sink -o -name 'lib*.so*' \) \
+				-exec install -D -t "$1/postfix" {} +
 	} || status=$?
 	rm -rf "$package"
 	for name in smtp-source smtp-sink; do
@@ -128,12 +138,10 @@ postfix_get() {
 
 # mail_get FOLDER: mail servers as a tree of usr/ and etc/ in FOLDER/mail, which tests/lib/mail_room.py lays over this machine's own
 mail_get() {
-	local name wanted="${packages_mail[*]}"
+	local wanted="${packages_mail[*]}"
 	[[ $(cat "$1/mail/packages" 2>/dev/null) != "$wanted" ]] || return 0
 	rm -rf "$1/mail"
-	for name in "${packages_mail[@]}"; do
-		package_unpack "$name" "$1/mail" || return
-	done
+	packages_unpack "$1/mail" "${packages_mail[@]}" || return
 	echo "$wanted" >"$1/mail/packages"
 }
 
