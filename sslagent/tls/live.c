@@ -130,7 +130,7 @@ static int position_fits(const struct cipher_suite *suite, const struct live_par
 	       at->write_generation >= part->write_generation && at->write_generation - part->write_generation <= max;
 }
 
-/* Could sealing from @at on repeat a nonce of an earlier owner? Design: never two ciphertexts for one key and nonce. */
+/* Could sealing from @at on repeat a nonce of an earlier owner (law 1)? */
 static int is_unsafe(const struct cipher_suite *suite, const struct live_part *part, const struct live_position *at,
 	uint16_t epoch, enum live_start start)
 {

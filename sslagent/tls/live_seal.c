@@ -1,5 +1,5 @@
-/* live_seal.c: seals this agent's records. Every record goes through seal(), which keeps the main law of the design:
- * the state must allow it, the nonce is the next of this key, and it is used once. */
+/* live_seal.c: seals this agent's records. Every record goes through seal(), which keeps law 1: the state must allow
+ * it, the nonce is the next of this key, and it is used once. */
 #include <assert.h>
 #include <string.h>
 
