@@ -23,9 +23,9 @@
 #define DEFAULT_CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define DEFAULT_CIPHERS       "ECDHE+AESGCM:ECDHE+CHACHA20"
 
-/* The first list that OpenSSL accepts is used. OpenSSL 3.5 and later have the hybrid of X25519 and ML-KEM-768. It
- * protects sessions against an attacker who records them now and has a quantum computer later. */
-static const char *const default_groups[] = { "X25519MLKEM768:X25519:P-256:P-384", "X25519:P-256:P-384" };
+/* OpenSSL 3.5 and later have the hybrid of X25519 and ML-KEM-768. It protects sessions against an attacker who records
+ * them now and has a quantum computer later. */
+const char *const tls_default_groups[] = { "X25519MLKEM768:X25519:P-256:P-384", "X25519:P-256:P-384", NULL };
 
 /* Early data that a client may send before it learns that they are rejected (RFC 8446 4.2.10), in bytes. Tickets of
  * other servers mostly allow one record of 16384 bytes; the rest is room for record overhead. */
@@ -92,8 +92,8 @@ static int set_default_groups(SSL_CTX *ctx)
 {
 	int known = 0;
 
-	for (size_t i = 0; !known && i < sizeof default_groups / sizeof default_groups[0]; i++)
-		known = SSL_CTX_set1_groups_list(ctx, default_groups[i]) == 1;
+	for (size_t i = 0; !known && tls_default_groups[i]; i++)
+		known = SSL_CTX_set1_groups_list(ctx, tls_default_groups[i]) == 1;
 	ERR_clear_error();
 	return known;
 }

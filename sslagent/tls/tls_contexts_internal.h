@@ -37,4 +37,7 @@ struct tls_listener {
 SSL_CTX *tls_listener_choose(const struct tls_listener *l, const char *name);
 SSL_CTX *tls_listener_default(const struct tls_listener *l);
 
+/* Lists of groups where the cluster file has none, up to NULL: OpenSSL gets the first one that it accepts. */
+extern const char *const tls_default_groups[];
+
 #endif

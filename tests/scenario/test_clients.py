@@ -217,9 +217,9 @@ def test_a_listener_with_both_certificates_shows_the_one_a_client_can_verify(clu
 
 @pytest.mark.tool("openssl")
 def test_the_hybrid_group_comes_first_where_openssl_has_it(cluster):
-    """And is no hindrance where it does not."""
+    """Although the client prefers X25519, and sends a key share (`*`) of both. And is no hindrance where it does not."""
     hybrid = b"X25519MLKEM768" in run("openssl", "list", "-kem-algorithms")
-    groups = "X25519MLKEM768:X25519" if hybrid else "X25519:P-384"
+    groups = "*X25519:*X25519MLKEM768" if hybrid else "X25519:P-384"
     out = run("openssl", "s_client", "-connect", "%s:%d" % cluster.sf, "-tls1_3", "-groups", groups)
     assert re.search(b"Negotiated TLS1.3 group: X25519MLKEM768" if hybrid else b"Server Temp Key: X25519", out)
 

@@ -1,8 +1,11 @@
 /* test_tls_contexts.c: what is wrong in a cluster file's certificates and TLS settings, and how it is said; names. */
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/tls_contexts_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
 
@@ -120,6 +123,57 @@ START_TEST(private_keys_lie_on_the_secure_heap)
 END_TEST
 #endif
 
+/* The groups that agent and client have both, in the order in which the agent chooses. */
+static void expect_shared_groups(const char *of_client, const char *const *want, size_t count)
+{
+	const struct memory_client_config config = { .version = TLS1_3_VERSION, .groups = of_client };
+	const uint8_t *hello;
+
+	ck_assert_int_eq(memory_agent_start(&agent, contexts, pool), 0);
+	client = memory_client_create(&config);
+	ck_assert_ptr_nonnull(client);
+	ck_assert_int_eq(memory_client_handshake(client), 0);
+	size_t len = memory_client_output(client, &hello);
+	memory_agent_feed(&agent, hello, len);
+	SSL *ssl = agent.handshake->ssl;
+	ck_assert_int_eq((int)SSL_get_shared_group(ssl, -1), (int)count);
+	for (size_t i = 0; i < count; i++)
+		ck_assert_int_eq(
+			strcasecmp(SSL_group_to_name(ssl, (int)SSL_get_shared_group(ssl, (int)i)), want[i]), 0);
+}
+
+static int openssl_has_group(const char *name)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+	int has = SSL_CTX_set1_groups_list(ctx, name) == 1;
+
+	SSL_CTX_free(ctx);
+	ERR_clear_error();
+	return has;
+}
+
+START_TEST(the_server_chooses_the_group_and_the_hybrid_first_where_openssl_has_it)
+{
+	static const char *const want[] = { "X25519MLKEM768", "x25519", "secp256r1", "secp384r1" };
+	const int hybrid = openssl_has_group("X25519MLKEM768");
+
+	cluster_prepare();
+	cluster_start();
+	if (hybrid)
+		expect_shared_groups("P-384:P-256:X25519:X25519MLKEM768", want, 4);
+	else
+		expect_shared_groups("P-384:P-256:X25519", want + 1, 3);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(the_hybrid_group_is_first_of_the_list_that_openssl_is_asked_to_take_first)
+{
+	ck_assert_str_eq(tls_default_groups[0], "X25519MLKEM768:X25519:P-256:P-384");
+	ck_assert_str_eq(tls_default_groups[1], "X25519:P-256:P-384"); /* the same for OpenSSL without it */
+}
+END_TEST
+
 START_TEST(contexts_outlive_their_creator_while_referenced)
 {
 	cluster_prepare();
@@ -198,6 +252,8 @@ int main(void)
 	tcase_add_test(t, garbage_behind_the_chain_is_an_error);
 	tcase_add_test(t, settings_that_openssl_refuses_are_named);
 	tcase_add_loop_test(t, suites_the_record_layer_does_not_carry_are_refused, 0, 5);
+	tcase_add_test(t, the_server_chooses_the_group_and_the_hybrid_first_where_openssl_has_it);
+	tcase_add_test(t, the_hybrid_group_is_first_of_the_list_that_openssl_is_asked_to_take_first);
 	tcase_add_test(t, contexts_outlive_their_creator_while_referenced);
 #ifndef CSSL_SANITIZED
 	tcase_add_test(t, private_keys_lie_on_the_secure_heap);
