@@ -80,7 +80,7 @@ static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 		return 0;
 	}
-	struct link_stream *s = link_stream_begin(l, id);
+	struct link_stream *s = link_stream_add(l, id);
 	if (s)
 		name_stream(s, &connection, FIRST_EPOCH);
 	if (s)
@@ -123,7 +123,7 @@ static int begin_preamble(struct link *l, uint32_t id, Cssl__LinkPreamble *m)
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, m->listener);
 		return 0;
 	}
-	struct link_stream *s = home->ops->is_leaving(home->process) ? NULL : link_stream_begin(l, id);
+	struct link_stream *s = home->ops->is_leaving(home->process) ? NULL : link_stream_add(l, id);
 	const struct preamble_stream_place place = { &l->framed, id, on_preamble_over, s };
 	if (s)
 		s->clear = preamble_stream_open(&home->preambles, &place, conf, &connection, m->endpoints);
@@ -166,7 +166,7 @@ static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 		return 0;
 	}
-	struct link_stream *s = link_stream_begin(l, id);
+	struct link_stream *s = link_stream_add(l, id);
 	if (!s) {
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
 		return 0;

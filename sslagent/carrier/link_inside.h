@@ -95,7 +95,7 @@ void link_free_if_over(struct link *l);
 /* NULL: it is the carrier of another kind. */
 struct link_stream *link_stream_of(struct carrier *c);
 /* NULL: out of memory. */
-struct link_stream *link_stream_begin(struct link *l, uint32_t id);
+struct link_stream *link_stream_add(struct link *l, uint32_t id);
 void link_stream_drop(struct link_stream *s);
 /* Its connection is over: drop it, unless RAgent has to hear of the end, perhaps from the next process. */
 void link_stream_ended(struct link_stream *s);

@@ -361,7 +361,7 @@ struct link_stream *link_stream_of(struct carrier *c)
 	return c->ops == &link_carrier ? stream_of(c) : NULL;
 }
 
-struct link_stream *link_stream_begin(struct link *l, uint32_t id)
+struct link_stream *link_stream_add(struct link *l, uint32_t id)
 {
 	struct link_stream *s = slabs_take(&l->home->stream_blocks);
 

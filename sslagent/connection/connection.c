@@ -196,7 +196,7 @@ static void leave_lost(struct connection *c)
 		connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR);
 }
 
-void connection_let_go(struct connection *c, struct connection_event *e)
+void connection_drop_unowned(struct connection *c, struct connection_event *e)
 {
 	if (c->live && e->reason == END_AGENT_LOST)
 		leave_lost(c);
@@ -218,7 +218,7 @@ static void note_confirmed(struct connection *c)
 	cluster_note(c->home->cluster, &c->id, &at);
 }
 
-void connection_let_go_owned(struct connection *c, struct connection_event *e)
+void connection_drop_owned(struct connection *c, struct connection_event *e)
 {
 	if (e->reason == END_AGENT_LOST) {
 		note_confirmed(c);

@@ -92,8 +92,8 @@ connection_reaction connection_shake_hands_on;       /* the loop turn has time f
 connection_reaction connection_unpark;               /* and shakes hands on */
 connection_reaction connection_take_tail_unfinished; /* of a handshake */
 connection_reaction connection_abort_handshake;
-connection_reaction connection_let_go;       /* it owns nothing */
-connection_reaction connection_let_go_owned; /* others have to know where its sealing stopped */
+connection_reaction connection_drop_unowned; /* it owns nothing */
+connection_reaction connection_drop_owned;   /* others have to know where its sealing stopped */
 
 /* connection_flow.c */
 connection_reaction connection_keep_records; /* until they can be opened */
