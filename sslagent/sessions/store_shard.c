@@ -11,35 +11,35 @@
 #include "sslagent/counters.h"
 #include "sslagent/sessions/session_filter.h"
 
-#define TYPICAL_COST    640u /* bytes of a session with its place, for the size of the table */
+#define TYPICAL_COST    640u /* bytes of a session with its entry, for the size of the table */
 #define RESUMED_PERCENT 80u  /* resumed sessions keep at most this part of the bytes */
 
-static void list_init(struct place *head)
+static void list_init(struct list_node *head)
 {
 	head->newer = head->older = head;
 }
 
-static int list_empty(const struct place *head)
+static int list_empty(const struct list_node *head)
 {
 	return head->older == head;
 }
 
 /* The head's older neighbour is the newest, its newer neighbour the oldest. */
-static void list_add_newest(struct place *head, struct place *p)
+static void list_add_newest(struct list_node *head, struct list_node *n)
 {
-	p->newer = head;
-	p->older = head->older;
-	p->older->newer = p;
-	head->older = p;
+	n->newer = head;
+	n->older = head->older;
+	n->older->newer = n;
+	head->older = n;
 }
 
-static void list_remove(struct place *p)
+static void list_remove(struct list_node *n)
 {
-	p->newer->older = p->older;
-	p->older->newer = p->newer;
+	n->newer->older = n->older;
+	n->older->newer = n->newer;
 }
 
-static struct place *list_oldest(struct place *head)
+static struct list_node *list_oldest(struct list_node *head)
 {
 	return head->newer;
 }
@@ -310,7 +310,7 @@ void shard_promote(struct shard *s, struct session *session)
 	list_remove(&session->in_source);
 	list_add_newest(&session->source->sessions, &session->in_source);
 	while (s->resumed_bytes > s->limit / 100 * RESUMED_PERCENT) {
-		struct place *oldest = list_oldest(&s->segments[RESUMED]);
+		struct list_node *oldest = list_oldest(&s->segments[RESUMED]);
 
 		move_to(s, container_of(oldest, struct session, in_segment), NEVER_RESUMED);
 	}

@@ -9,15 +9,15 @@
 #include "sslagent/sessions/object_memory.h"
 #include "sslagent/sessions/store.h"
 
-/* A place in a circular list whose head is a place too. */
-struct place {
-	struct place *newer, *older;
+/* A node of a circular list, whose head is a node too. */
+struct list_node {
+	struct list_node *newer, *older;
 };
 
 /* One client address, or IPv6 /64, and its sessions. */
 struct source {
 	struct source *next; /* bucket */
-	struct place sessions;
+	struct list_node sessions;
 	uint64_t bytes;
 	struct client_address address;
 };
@@ -26,7 +26,7 @@ enum segment { NEVER_RESUMED, RESUMED, SEGMENTS };
 
 /* The fields that a walk reads stand together. */
 struct session {
-	struct place in_segment, in_source;
+	struct list_node in_segment, in_source;
 	struct source *source;
 	struct session *next; /* bucket */
 	int64_t made_ms, family_made_ms, expires_ms;
@@ -49,7 +49,7 @@ struct shard {
 	unsigned rank_shift;      /* of an id's rank, to shard and bucket */
 	struct session **buckets; /* in the order of ids */
 	struct source **sources;
-	struct place segments[SEGMENTS];
+	struct list_node segments[SEGMENTS];
 	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* for addresses: clients choose them */
 } __attribute__((aligned(64)));
 
