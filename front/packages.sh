@@ -53,7 +53,7 @@ packages_need() {
 		die "install them with: sudo apt-get install --no-install-recommends ${missing[*]}"
 	fi
 	say "installing ${#missing[@]} packages: ${missing[*]}"
-	quietly apt-get update -qq
+	with_progress "lists of packages" apt-get update -qq
 	packages_install "${missing[@]}"
 }
 
@@ -63,7 +63,8 @@ packages_install() {
 	mapfile -t new < <(services_disabled)
 	[[ ! -e $policy ]] || policy=""
 	[[ -z $policy ]] || install -m 755 /dev/stdin $policy <<<$'#!/bin/sh\nexit 101'
-	quietly env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" || status=$?
+	with_progress "packages" env DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq --no-install-recommends -o APT::Status-Fd=9 "$@" || status=$?
 	[[ -z $policy ]] || rm -f $policy
 	for name in "${new[@]}"; do
 		[[ ! -e /lib/systemd/system/$name.service ]] || quietly env DPKG_MAINTSCRIPT_PACKAGE="$name" deb-systemd-helper disable "$name.service" || status=$?
@@ -141,8 +142,18 @@ mail_get() {
 	local wanted="${packages_mail[*]}"
 	[[ $(cat "$1/mail/packages" 2>/dev/null) != "$wanted" ]] || return 0
 	rm -rf "$1/mail"
-	packages_unpack "$1/mail" "${packages_mail[@]}" || return
+	with_progress "mail servers" mail_unpack "$1/mail" || return
 	echo "$wanted" >"$1/mail/packages"
+}
+
+# mail_unpack FOLDER: for with_progress
+mail_unpack() {
+	local name done=0
+	for name in "${packages_mail[@]}"; do
+		package_unpack "$name" "$1" || return
+		done=$((done + 1))
+		echo "$done of ${#packages_mail[@]} packages unpacked" >&9
+	done
 }
 
 # python_get FOLDER: a venv with the Python packages that Debian does not have, each of one version and one hash
@@ -151,6 +162,7 @@ python_get() {
 	! cmp -s "$wanted" "$1/requirements.txt" || return 0
 	rm -rf "$1"
 	/usr/bin/python3 -m venv "$1" &&
-		"$1/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$wanted" >&2 &&
+		with_progress "packages of tests/requirements.txt" \
+			"$1/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$wanted" &&
 		cp "$wanted" "$1/requirements.txt"
 }

@@ -245,6 +245,39 @@ def assert_mail_is_shown(output):
     assert killed != successor
 
 
+# A command that shows how far it is, and ends when the test has seen that.
+SLOW_COMMAND = """
+. front/say.sh
+progress_s=1
+slow() {
+	echo noise
+	echo "$1" >&9
+	until [[ -e $2 ]]; do sleep 0.05; done
+	return 3
+}
+with_progress "packages" "$@"
+"""
+
+
+@pytest.mark.parametrize("line,said", [("3 of 9", "3 of 9"), ("dlstatus:4:12.3000:Retrieving file 4 of 90", "12 %, Retrieving file 4 of 90"),
+                                       ("pmstatus:libc6:amd64:40.0000:Unpacking libc6", "40 %, Unpacking libc6")])
+def test_long_work_says_now_and_then_how_far_it_is(tmp_path, line, said):
+    """And keeps the output of the command for the case that it fails; its status is passed on."""
+    with subprocess.Popen(["bash", "-c", SLOW_COMMAND, "bash", "slow", line, str(tmp_path / "seen")], cwd=ROOT, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as done:
+        assert re.fullmatch(rf"cssl: packages: {re.escape(said)}, \d+ s\n", done.stdout.readline())
+        (tmp_path / "seen").touch()
+        rest = done.stdout.read()
+    assert done.returncode == 3
+    assert rest.endswith("noise\n")
+
+
+def test_quick_work_says_nothing():
+    done = subprocess.run(["bash", "-c", ". front/say.sh\nwith_progress packages echo noise"], cwd=ROOT, text=True, check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert done.stdout == done.stderr == ""
+
+
 @pytest.mark.limit(300)
 def test_the_demo_works_and_works_again(folder):
     try:
