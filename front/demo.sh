@@ -83,7 +83,7 @@ demo_farewell() {
 		  CA   $dir/ca.pem      (curl --cacert; or curl -k)
 		  logs $dir/*.log
 		  try  curl --cacert $dir/ca.pem -i https://localhost:$(plan_get "$dir" sf)/1k -o /dev/null -D -
-		  see  CSSL_DIR=$dir $root/build/csslctl/csslctl status      (README.md has a tour)
+		  see  CSSL_DIR=$dir ${CSSL_BUILD_DIR:-$root/build}/csslctl/csslctl status      (README.md has a tour)
 		  stop $root/cssl down
 
 	TEXT

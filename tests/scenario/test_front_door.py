@@ -278,8 +278,20 @@ def test_quick_work_says_nothing():
     assert done.stdout == done.stderr == ""
 
 
+def last_line(output, name):
+    """The command of one of the demo's last lines, as a user copies it."""
+    return re.search(rf"^ +{name} +(\S.*?)(?: +\(README\.md has a tour\))?$", output, re.M)[1]
+
+
+def run_as_printed(command, folder):
+    return subprocess.run(["bash", "-c", command], env=dict(os.environ, TMPDIR=str(folder)), text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 @pytest.mark.limit(300)
 def test_the_demo_works_and_works_again(folder):
+    """Then its last lines, word for word: a request, a look, and the end."""
+    stop = f"{CSSL} down"
     try:
         for _ in range(2):
             done = cssl("demo", TMPDIR=str(folder))
@@ -289,9 +301,15 @@ def test_the_demo_works_and_works_again(folder):
             carrier = re.search(r"bulk carried by +(a[123])$", done.stdout, re.M).group(1)
             assert re.search(rf"backend was asked by +{carrier}$", done.stdout, re.M)
             assert_mail_is_shown(done.stdout)
+        tried = run_as_printed(last_line(done.stdout, "try"), folder)
+        assert tried.returncode == 0 and tried.stdout.startswith("HTTP/1.1 200 OK"), (tried.stdout, tried.stderr)
+        seen = run_as_printed(last_line(done.stdout, "see"), folder)
+        assert seen.returncode == 0 and {"a1", "a2", "a3"} <= set(seen.stdout.split()), (seen.stdout, seen.stderr)
+        stop = last_line(done.stdout, "stop")
     finally:
-        down = cssl("down", TMPDIR=str(folder))
+        down = run_as_printed(stop, folder)
     assert down.returncode == 0, down.stderr
+    assert not list(folder.glob("cssl-demo-*/*.pid"))
 
 
 def test_options_reach_the_daemons(start_cluster):
