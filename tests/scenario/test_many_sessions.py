@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.lib import build
-from tests.lib.build import FULL, patience, scaled, sized
+from tests.lib.build import FULL, scaled, sized
 from tests.lib.load import load
 from tests.lib.planter import RARE_EVERY, all_have, planted
 
@@ -20,7 +20,7 @@ ROUNDS = sized(2, 6)
 ROUND_S = sized(1, 4)
 RATE = sized(300, 500)  # requests a second
 SLOWER = 1.5 if FULL else 4  # than without questions
-NOISE_US = 1000 if FULL else 5000
+NOISE_US = 1000 if FULL else 5000  # no patience(): other work makes the rounds without questions slower, too
 
 RARE = SESSIONS // RARE_EVERY
 
@@ -107,4 +107,4 @@ def test_clients_do_not_notice_an_operator(cluster):
         assert asking.answers > 0
     figures = {key: [statistics.median(r[key] for r in rounds) for rounds in (without, beside)] for key in ("p50_us", "p99_us")}
     print(f"{RATE} requests/s, {asking.answers / ROUND_S:.0f} filters/s over {SESSIONS} sessions:", figures)
-    assert figures["p50_us"][1] < SLOWER * figures["p50_us"][0] + patience(NOISE_US)
+    assert figures["p50_us"][1] < SLOWER * figures["p50_us"][0] + NOISE_US
