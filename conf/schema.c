@@ -55,21 +55,23 @@ static const struct schema_row limits_rows[] = {
 			"many as fit into 1/16 of the memory of the machine, or of its control group" },
 	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), .max = 16e6, .off = "off",
 		.fallback = "off",
-		.help = "the same for one client address, or one IPv6 /64; a /48 may have eight times as many" },
+		.help = "the most client connections of one process from one client address, or one IPv6 /64; a /48 "
+			"may have eight times as many" },
 	{ "handshakes", SCHEMA_COUNT, FIELD(conf_limits, handshakes), .max = 1e6, .off = "off", DERIVED,
 		.help = "the most handshakes under way on one worker, each counted from the client's hello to its "
 			"end. A further one takes the place of a handshake of the source that has most, or is "
 			"refused. Derived: as many as fit into 1/32 of the memory, at most 1024" },
 	{ "handshakes_per_source", SCHEMA_COUNT, FIELD(conf_limits, handshakes_per_source), .max = 1e6, .off = "off",
 		DERIVED,
-		.help = "the same for one client address; an IPv6 /48 may have eight times as many. Derived: half "
-			"of `handshakes`" },
+		.help = "the most handshakes under way on one worker from one client address; an IPv6 /48 may have "
+			"eight times as many. Derived: half of `handshakes`" },
 	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), .max = 1e6, .off = "off", .fallback = "4096",
 		.help = "service smtp: the most clients on one worker that have neither sent STARTTLS yet nor begun a "
 			"mail in clear. A further one takes the place of one of the source with most, or gets 421" },
 	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), .max = 1e6, .off = "off",
 		.fallback = "1024",
-		.help = "the same for one client address; an IPv6 /48 may have eight times as many" },
+		.help = "service smtp: the most clients on one worker from one client address that have neither sent "
+			"STARTTLS yet nor begun a mail in clear; an IPv6 /48 may have eight times as many" },
 	{ "kept", SCHEMA_SIZE, FIELD(conf_limits, kept_len), .min = 1 * MIB, .max = 1 * TIB, .off = "off", DERIVED,
 		.help = "the most bytes that one process keeps for connections: bytes not consumed yet, bytes kept to "
 			"ask a backend again, and bytes that a client or a backend has not taken. Above that, the "
@@ -173,7 +175,8 @@ static const struct schema_row broadcast_rows[] = {
 	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), .min = 1 * MS, .max = 10 * S, .fallback = "100ms",
 		.help = "the longest wait of a handshake for a session that has not come yet" },
 	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), .max = 65536, .fallback = "256",
-		.help = "how many handshakes of a worker may wait for that; each takes 76 KB" },
+		.help = "how many handshakes of a worker may wait for a session that has not come yet; each takes "
+			"76 KB" },
 	{ "key_lifetime", SCHEMA_DURATION_S, FIELD(conf_broadcast, key_lifetime_s), .min = 10, .max = 7 * D,
 		.fallback = "1h", .help = "an agent makes new sending and ticket keys this often" },
 	{ NULL },

@@ -73,7 +73,7 @@ static const struct schema_row tls_rows[] = {
 	{ "cipher_suites", SCHEMA_STRING, FIELD(conf_tls, cipher_suites),
 		.help = "for TLS 1.3: OpenSSL's names with : between; without this key AES-GCM and ChaCha20-Poly1305" },
 	{ "ciphers", SCHEMA_STRING, FIELD(conf_tls, ciphers),
-		.help = "for TLS 1.2: the same; only AEAD with ephemeral keys is allowed" },
+		.help = "for TLS 1.2: OpenSSL's names with : between; only AEAD with ephemeral keys is allowed" },
 	{ "groups", SCHEMA_STRING, FIELD(conf_tls, groups),
 		.help = "key exchange groups; without this key X25519:P-256:P-384, and before them X25519MLKEM768 if "
 			"OpenSSL has it (3.5 and later)" },

@@ -168,7 +168,7 @@ static const struct schema_row outward_rows[] = {
 			"certificate; verify: always, with a certificate of a "
 			"known authority for the name of the receiver, so that only those in `receivers` get mail; "
 			"dane: as the TLSA records of the receiver's name say (RFC 7672), and as may where there are "
-			"none; dane-only: the same, and no mail where there are none. With deliver: relay "
+			"none; dane-only: as dane, and no mail where there are none. With deliver: relay "
 			"a destination is an address, so only those in `receivers` have a name to ask for. "
 			"Under encrypt, verify and dane-only no mail is sent in clear" },
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
@@ -216,7 +216,7 @@ static const struct schema_row limits_rows[] = {
 		"`next_hop`) "
 		"gets no further one while it has more than there are free places, so one alone gets half of them"),
 	COUNT("sessions_per_source", sessions_per_source, 1, "2000",
-		"the same for one sender's address; behind PROXY v2, that of the header"),
+		"the most connections from one sender's address; behind PROXY v2, from the address in the header"),
 	COUNT("connections_per_destination", connections, 1, "20",
 		"the most connections to one destination. smtpproxy learns a lower limit from the receiver's refusals"),
 	COUNT("destinations", destinations, 1, "10000",
@@ -253,7 +253,8 @@ static const struct schema_row limits_rows[] = {
 			"552" },
 	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), .min = 65536, .max = TIB,
 		.fallback = "256MiB",
-		.help = "the same for all of them together; above it, messages get 452. While more than half is used, "
+		.help = "the most bytes of all messages together that are kept in memory for milters; above it, "
+			"messages get 452. While more than half is used, "
 			"a sender's address with several messages gets 452 above a quarter, and `lease_timeout` "
 			"holds" },
 	COUNT("hops", hops, 1, "100", "a message with more Received fields is in a loop, and gets 554"),

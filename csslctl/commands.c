@@ -101,7 +101,7 @@ static const struct command rows[] = {
 	{ "mail status", .reach = ASKS_MAIL, .help = "smtpproxy at a glance", .run = command_mail_status },
 	{ "mail sessions", .reach = ASKS_MAIL, .help = "the connections of senders to smtpproxy",
 		.run = command_mail_sessions },
-	{ "mail senders", .reach = ASKS_MAIL, .help = "the same by the address of the sender",
+	{ "mail senders", .reach = ASKS_MAIL, .help = "senders by their address, with their connections to smtpproxy",
 		.run = command_mail_senders },
 	{ "mail destinations", .reach = ASKS_MAIL, .help = "the receivers: connections, limits, and who waits",
 		.manual = "LIMIT is the number of connections that the receiver takes, as far as it is known from "
