@@ -35,8 +35,9 @@ static void give_up_replay(struct connection *c)
 
 	if (kept_replay_len(&a->kept) > 0 || may_drop) {
 		counter_add(&c->home->counters.kept_given_up, 1);
-		log_paced(LOG_INFO, &c->id, "cannot be asked again",
-			"cause=\"too much is kept\" limit=%llu remedy=limits.kept",
+		log_paced(LOG_INFO, &c->id, "replay given up",
+			"cause=\"the connections keep too many bytes\" effect=\"no repetition after a loss\" "
+			"limit=%llu remedy=limits.kept",
 			(unsigned long long)c->home->holdings.limit);
 	}
 	kept_forget_consumed(&a->kept, &c->home->blocks);

@@ -159,12 +159,12 @@ static void on_end(void *ctx, enum taker_result result, const char *cause)
 		serve(r);
 		break;
 	case TAKER_IS_ALONE:
-		log_event(LOG_ERROR, NULL, "took over in part",
+		log_event(LOG_ERROR, NULL, "took over only a part of the connections",
 			"cause=\"the old process died\" effect=\"the connections that it still had are lost\"");
 		serve(r);
 		break;
 	case TAKER_HAS_SOME:
-		log_event(LOG_ERROR, NULL, "took over in part",
+		log_event(LOG_ERROR, NULL, "took over only a part of the connections",
 			"cause=%s remedy=\"the old process goes on serving; stop this one when it has no connections "
 			"left\"",
 			cause);

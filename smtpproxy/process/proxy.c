@@ -166,7 +166,7 @@ static void on_queue_deposed(void *ctx)
 	struct proxy *p = ctx;
 	if (p->state != PROXY_RUNS)
 		return;
-	log_event(LOG_ERROR, NULL, "ends", "cause=%s", "another gateway owns the queue");
+	log_event(LOG_ERROR, NULL, "process ends", "cause=%s", "another gateway owns the queue");
 	p->result = CSSL_E_STATE;
 	drain(p);
 }

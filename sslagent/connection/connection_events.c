@@ -321,7 +321,8 @@ void connection_violation(struct connection *c, const struct frame_violation *v)
 {
 	struct connection_event e = { .kind = EVENT_VIOLATION, .violation = v };
 
-	log_event(LOG_DEBUG, &c->id, "no record", "type=%02x version=%04x length=%u", v->type, v->version, v->length);
+	log_event(LOG_DEBUG, &c->id, "not a TLS record", "type=%02x version=%04x length=%u", v->type, v->version,
+		v->length);
 	react(c, &e);
 }
 

@@ -147,7 +147,7 @@ static void judge(struct connection *c)
 	};
 	enum recovery r = recovery_judge(&heard);
 
-	log_event(LOG_INFO, &c->id, "heard", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
+	log_event(LOG_INFO, &c->id, "replay read", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
 		heard.outstanding, recovery_name(r));
 	switch (r) {
 	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;
@@ -196,8 +196,8 @@ void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id)
 		connection_heard(c); /* if there are no records to read */
 }
 
-/* An operator wants to know of it. Where records are heard, the line "heard" has the decision; and a connection that
- * only goes on needs no line. */
+/* An operator wants to know of it. Where records are heard, the line "replay read" has the decision; and a connection
+ * that only goes on needs no line. */
 static int decides_alone(enum recovery r)
 {
 	return r != RECOVERY_GO_ON && r != RECOVERY_HEAR;

@@ -51,7 +51,7 @@ def test_reasons_that_nobody_gives_are_called_so():
 
 def test_the_lines_that_it_names_are_logged():
     events = {event for event, level, keys in all_lines()} | {"ragent hangs", "ragent died", "running again"}
-    for event in ("client told", "takes over", "heard", "owner lost", "adopt refused", "request head late", "link lost", "agent leaving"):
+    for event in ("client told", "takes over", "replay read", "owner lost", "adopt refused", "request head late", "link lost", "agent leaving"):
         assert event in PAGE and event in events, event
 
 

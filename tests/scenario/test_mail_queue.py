@@ -560,7 +560,7 @@ def test_a_gateway_that_was_replaced_ends_with_a_failure(tmp_path, stores):
             with QueuedProxy(folders[1], stores, receiver.address) as new:
                 assert csslctl("mail", "queue", "takeover", "--socket", str(new.control)).code == DONE
                 assert old.process.wait(patience(30)) == 1
-                assert 'ends cause="another gateway owns the queue"' in old.log()
+                assert 'process ends cause="another gateway owns the queue"' in old.log()
                 new.wait_open()
                 _sent(new, "<c@b.example>")
                 stores.wait_empty()

@@ -255,7 +255,7 @@ def test_requests_that_are_kept_to_be_asked_again_have_a_budget(start_cluster):
             begin(web, f"GET /slow?bytes=3&ms={patience(4000)}", bytes(size))
             wait_until(lambda n=number: cluster.counter("bytes_to_backend") >= n * size)
         wait_until(lambda: cluster.counters()["ragent"]["kept_given_up"] > 0)
-        wait_until(lambda: re.search("cannot be asked again .*remedy=limits.kept", cluster.log("r1")))
+        wait_until(lambda: re.search("replay given up .*remedy=limits.kept", cluster.log("r1")))
         assert kept(cluster) <= 1 << 20
         get(idle)
         for web in webs:
