@@ -110,14 +110,15 @@ median with a certainty of 95 % (of fewer than six rounds it is from the least t
 """
 
 BUSY_NOTE = """\
-A busy connection has one request under way at any time. The fewer there are, the fewer share a wake-up of a process, and the more of the
-cost is that of waking up. us of CPU for each {unit}."""
+A busy connection has one request under way at any time. If there are many, a process does work for several of them each time that it wakes
+up. If there are few, it wakes up for each of them, and that is most of the cost. us of CPU for each {unit}."""
 
 COST_NOTE = """\
-*total* is the sum of the tiers and the backend. *full / resumed* is what the handshakes really were. Rates and latencies are of a
-closed loop in which the servers and the load generator share the cores of this host. *generator us* is the generator's own CPU
-for the same unit, which is in no other column; *starved*: it had to wait for a CPU that the servers had, so that rates and latencies
-are those of a full machine; *saturated*: it had no rest, and rates are its own limit. CPU per unit holds in each case."""
+*total* is the sum of the tiers and the backend. *full / resumed*: how many handshakes were full, and how many were resumptions. Each client
+of the load generator sends a request when it has the answer to the one before, and the generator shares the cores of this host with the
+servers; rates and latencies are measured so. *generator us* is the CPU time of the generator for the same unit; no other column contains
+it. *starved*: the generator had to wait for a CPU that the servers used, so rates and latencies are those of a full machine. *saturated*:
+the generator was never idle, so the rates are its limit, and not that of the servers. CPU time per unit is right in each case."""
 
 RESUMPTION_NOTE = """\
 Each connection of a client, except the first, offers the session of the one before, and all of these were resumed. Agents resume

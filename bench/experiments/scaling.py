@@ -159,10 +159,10 @@ def markdown(report):
               f"flush a datagram, {c['datagram_peer_ns']:.0f} ns to send it to a peer; {c['received_datagram_ns']:.0f} ns to receive "
               f"and open one, {c['received_object_ns']:.0f} ns to take a session in.", "",
               "## Sizes", "",
-              "Loss 0.1 %, network 1-2 ms one way, a loop turn of 1 ms, sessions that live 2 h. All figures are of one agent; Mbit/s is "
-              "what it sends, and as much what it receives. Clients come back after a second to any agent, but for the column that says "
-              "1 ms; a session that is not there is asked for. p50 and p99: how old a session is when it arrives. Store: what "
-              "would stand on an agent if there were room.", ""]
+              "The network loses 0.1 %, and takes 1-2 ms one way. A loop turn takes 1 ms, and sessions live 2 h. All figures are of one "
+              "agent. Mbit/s: what an agent sends; it receives as much. Clients come back to any agent, after 1 ms in the column that "
+              "says so, else after a second. If that agent does not have the session, it asks another agent for it. p50 and p99: how "
+              "old a session is when it arrives. Store: the memory for sessions that an agent would need to keep all of them.", ""]
     lines += table("agents, handshakes/s", report["sizes"], lambda r: f"{r['agents']}, {r['handshakes_per_s']:,.0f}")
     lines += ["", "## Loss", "", "10 agents.", ""]
     lines += table("loss %", report["losses"], lambda r: f"{100 * r['loss']:.0f}")
