@@ -6,8 +6,9 @@
 
 #include <stdint.h>
 
-#define HEAP_TIDE_HIGH     64u    /* so many at the same time are a burst */
-#define HEAP_TIDE_EVERY_MS 10000u /* not more often: giving back blocks other threads that allocate */
+#define HEAP_TIDE_HIGH     64u /* so many at the same time are a burst */
+/* Memory goes back at most once in this time: meanwhile other threads that allocate have to wait. */
+#define HEAP_TIDE_EVERY_MS 10000u
 
 /* Embedded, all zero at first. */
 struct heap_tide {

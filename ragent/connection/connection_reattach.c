@@ -150,7 +150,7 @@ static void give_up_owner(struct connection *c)
 	connection_release_current(c);
 }
 
-/* If all that was committed went to the client: what is lacking, nobody else has. */
+/* Only if the client can get all that was committed: only the lost owner had the bytes that RAgent lacks. */
 static int another_can_go_on(const struct connection *c)
 {
 	return !connection_lacks_bytes(c) && (c->copies.current || connection_shakes_hands(c));

@@ -43,7 +43,8 @@ struct control {
 void control_admit(struct control *c, int fd, const struct sockaddr_storage *address, const char *cn);
 /* Count a refused client. */
 void control_count(const struct control *c, enum control_turned_away why);
-/* Count and log one for which there was no room. @key: of the cluster file, for the address that it came to. */
+/* Count and log a client for which there was no room. @key: the key of the cluster file that has the address to which
+ * the client connected. */
 void control_no_room(const struct control *c, const char *key);
 /* The newcomer that has to make room for one more of @source. NULL: none. */
 struct newcomer *control_victim(struct control *c, struct newcomers *among, uint8_t source);

@@ -9,10 +9,11 @@
  *         |                             +------ it died ----+
  *         +-- it ended in order ---------------------------------------> the keeper ends with its status
  *
- * The keeper has no event loop, reads nothing from the network, and touches no descriptor of the child, nor its table
- * of connections: what has to be done there when no child follows is done by a last one. Only if that one fails, the
- * keeper ends the connections itself, without a look at their table. It learns of a death only by waitpid(2). SIGTERM,
- * SIGINT, SIGHUP and SIGCONT go on to the child, each at the latest when it has begun.
+ * The keeper has no event loop, and reads nothing from the network. It touches neither a descriptor of the child nor
+ * the child's table of connections. If no child follows a death, the keeper starts a last child, which ends the
+ * connections. Only if this last child fails, the keeper ends the connections itself, and does not look at their
+ * table. The keeper learns of a death only by waitpid(2). It passes SIGTERM, SIGINT, SIGHUP and SIGCONT on to the
+ * child; a signal that comes before the child has begun waits until then.
  */
 #ifndef CSSL_RAGENT_KEEPER_H
 #define CSSL_RAGENT_KEEPER_H
@@ -35,10 +36,10 @@ struct keeper_params {
 	int (*settle)(void *ctx);
 	/* In the keeper, at every tick. */
 	void (*tick)(void *ctx);
-	/* In a process of its own that shares the descriptors, when a signal ended the last child, or the keeper was
-	 * told to stop and has no child: what the last child left is nobody's, but for what another process has
-	 * (notes_share()). If its threads' numbers in the notes stand still for @hang_ms, it is killed.
-	 */
+	/* Ends the connections that the last child has left, except those that another process has (notes_share()).
+	 * The keeper calls it in a process of its own, which shares the descriptors: when a signal ended the last
+	 * child, or when the keeper was told to stop and has no child. The keeper kills that process if the numbers
+	 * of its threads in the notes stand still for @hang_ms. */
 	void (*abandon)(void *ctx);
 	/* In the keeper, if there could be no such process, or it failed: FIN would be a forged end (law 8). */
 	void (*abandon_without_table)(void *ctx);

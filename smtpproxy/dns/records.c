@@ -1,5 +1,5 @@
-/* records.c: readers of records. libunbound has checked their form and expanded compressed names; what a zone can still
- * contain is anything. */
+/* records.c: readers of DNS records. libunbound has checked the form of the records and expanded compressed names. The
+ * contents are checked here, because a zone may contain anything. */
 #include "smtpproxy/dns/records.h"
 
 #include <netinet/in.h>

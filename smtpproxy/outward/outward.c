@@ -189,7 +189,8 @@ static void free_share(struct receiver_share *s)
 	free(s);
 }
 
-/* Those of named messages stay: only the file's next hops get these, and a destination of theirs lives for one. */
+/* A share of named messages stays. Only the next hops of the file get named messages, so there are few such shares. And
+ * each destination of a named message lives only as long as the message, so the share would be made again each time. */
 static void free_if_unused(struct receiver_share *s)
 {
 	if (s && s->head == ONWARD_BARE && LIST_EMPTY(&s->members))

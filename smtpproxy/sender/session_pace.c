@@ -2,7 +2,7 @@
  * its message. */
 #include "smtpproxy/sender/session_inside.h"
 
-#define TAKE_S       600u  /* in so many seconds, a message's bytes come at the least rate */
+#define TAKE_S       600u  /* at the least rate, a sender needs so many seconds for all bytes of its message */
 #define LEASES_MOST  4u    /* lease_timeouts of one transaction, of a sender with more than its share of connections */
 #define SLOW_LOOK_MS 1000u /* how often to check whether others wait for a slow sender's connection */
 

@@ -38,7 +38,8 @@ int link_may_park(const struct link *l)
 
 /* --- park --- */
 
-/* Whatever its connection does: a handshake waits for its client, and what is frozen for HANDED_OFF to be read. */
+/* A stream may wait in every state of its connection: also during a handshake, when the connection waits for its
+ * client, and when it is frozen, and waits until RAgent has read HANDED_OFF. */
 static int may_wait(const struct link_stream *s)
 {
 	return !s->clear && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;

@@ -41,7 +41,8 @@ void connection_leave_note(struct connection *c, const uint8_t *data, size_t len
 
 	if (!connection_can_move(c))
 		return;
-	if (c->delivered != DELIVERED_NOTHING) { /* maybe of an answer before: only that one can go on */
+	/* The delivered bytes may be of the answer before this one. Then only the answer before can go on. */
+	if (c->delivered != DELIVERED_NOTHING) {
 		const size_t next_len = service_leave_next_note(&c->service, data, together, note);
 		if (next_len)
 			leave(c, note, next_len);

@@ -36,7 +36,8 @@ static void stop(void)
 	handshake_limit_destroy(l);
 }
 
-/* The number of the place that was lost for it; -1: none; or the error. */
+/* Takes place number @place. Returns the number of the place that had to be given up for it; -1 if none; or the error.
+ */
 static int enter_from(unsigned place, const struct client_address *from)
 {
 	struct handshake_place *loser;

@@ -225,7 +225,8 @@ START_TEST(an_agent_that_leaves_adopts_only_what_froze_here)
 	send_message(&p, 1, FRAME_MOVE, &move.base);
 	peers_until(count_of(&p, FRAME_HANDED_OFF) == 1);
 	agent_leaves = 1;
-	send_ssl_id(&p, 7); /* it shows nothing of what froze, but it is looked at */
+	/* This SSL_ID is of the frozen connection, so the agent looks at it. It refuses it, because it has no copy. */
+	send_ssl_id(&p, 7);
 	peers_until(count_of(&p, FRAME_REFUSED) == 1);
 	ck_assert_int_eq(reason_of(last_of(&p, FRAME_REFUSED)), CSSL__LINK_REFUSED__REASON__COPY_BAD);
 	id_bytes[1]++;
