@@ -1,75 +1,8 @@
-/* test_connection.c: facts of a connection's life: its states, its handshake (parked or not), and its end in each of
- * them. */
-#include <signal.h>
+/* test_connection.c: facts of a connection's life: its handshake (parked or not), and its end in each state. */
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
-
-/* --- states --- */
-
-/* The drawing of connection.h; every state but ENDED may go to ENDED. */
-static const struct {
-	enum connection_state from, to;
-} arrows[] = {
-	{ CONNECTION_HANDSHAKING, CONNECTION_PARKED },
-	{ CONNECTION_PARKED, CONNECTION_HANDSHAKING },
-	{ CONNECTION_HANDSHAKING, CONNECTION_FROZEN },
-	{ CONNECTION_HANDSHAKING, CONNECTION_OWNER },
-	{ CONNECTION_ADOPTING, CONNECTION_OWNER },
-	{ CONNECTION_OWNER, CONNECTION_FROZEN },
-	{ CONNECTION_OWNER, CONNECTION_PASSING },
-	{ CONNECTION_PASSING, CONNECTION_OWNER },
-	{ CONNECTION_PASSING, CONNECTION_FROZEN },
-	{ CONNECTION_OWNER, CONNECTION_RECOVERING },
-	{ CONNECTION_RECOVERING, CONNECTION_OWNER },
-	{ CONNECTION_OWNER, CONNECTION_ENDING },
-	{ CONNECTION_RECOVERING, CONNECTION_ENDING },
-	{ CONNECTION_PASSING, CONNECTION_ENDING },
-	{ CONNECTION_OWNER, CONNECTION_SETTLING },
-	{ CONNECTION_SETTLING, CONNECTION_OWNER },
-	{ CONNECTION_SETTLING, CONNECTION_FROZEN },
-	{ CONNECTION_SETTLING, CONNECTION_ENDING },
-};
-
-static int is_drawn(enum connection_state from, enum connection_state to)
-{
-	for (size_t i = 0; i < FACTS_LEN(arrows); i++)
-		if (arrows[i].from == from && arrows[i].to == to)
-			return 1;
-	return to == CONNECTION_ENDED && from != CONNECTION_ENDED;
-}
-
-/* 1: the process lived through it. */
-static int may_go(enum connection_state from, enum connection_state to)
-{
-	struct connection c = { .state = (uint8_t)from };
-	int status;
-	pid_t child = fork();
-
-	ck_assert_int_ge(child, 0);
-	if (child == 0) {
-		close(STDERR_FILENO); /* the assertion's words */
-		signal(SIGABRT, SIG_DFL);
-		connection_to(&c, to);
-		_exit(c.state == to ? 0 : 1);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert(WIFEXITED(status) || WTERMSIG(status) == SIGABRT);
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-START_TEST(drawing_and_table_agree)
-{
-	enum connection_state from = (enum connection_state)_i;
-
-	for (int to = 0; to < CONNECTION_STATE_COUNT; to++)
-		ck_assert_msg(may_go(from, (enum connection_state)to) == is_drawn(from, (enum connection_state)to),
-			"%s -> %s", connection_state_name(from), connection_state_name((enum connection_state)to));
-}
-END_TEST
 
 /* --- handshake --- */
 
@@ -454,7 +387,6 @@ END_TEST
 int main(void)
 {
 	const struct connection_fact facts[] = {
-		{ drawing_and_table_agree, CONNECTION_STATE_COUNT },
 		{ a_handshake_of_more_than_a_window_gets_credit, 2 },
 		{ a_handshake_is_counted_while_it_lasts, 2 },
 		{ records_that_come_one_by_one_make_the_same_handshake, 2 },
