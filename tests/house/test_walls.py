@@ -150,6 +150,31 @@ def misplaced(paths):
                                                                       {test.relative_to("tests/unit").parent})]
 
 
+# Rooms without a unit test, and why. Scenarios test them.
+WITHOUT_UNIT_TESTS = {
+    "ragent/dashboard": "a page and its script, no C (test_monitoring.py)",
+    "sslagent/process": "starts, reloads and stops threads of a whole process (test_reload_and_stop.py, test_join.py)",
+    "smtpproxy/process": "starts, reloads, replaces and stops a whole process (test_smtpproxy_reload.py, test_smtpproxy_replace.py)",
+    "smtpproxy/control": "answers about a whole process, by HTTP (test_smtpproxy_control.py, test_csslctl_answers.py)",
+    "smtpproxy/delivery": "needs a queue on Redis and a receiver (test_mail_queue*.py); what it decides is in `queue` and `outward`",
+}
+
+
+def untested(walls, paths):
+    """The rooms for which there is no unit test."""
+    tested = {"/".join(pathlib.PurePosixPath(path).parts[2:-1]) for path in paths if re.match(r"tests/unit/.*/test_\w+\.c$", path)}
+    return {f"{top}/{room}" for top, rooms in walls.items() for room in rooms if room} - tested
+
+
+def test_each_room_has_a_unit_test_or_a_reason():
+    assert untested(WALLS, [path for path, _ in _sources()]) == WITHOUT_UNIT_TESTS.keys()
+
+
+def test_a_planted_room_without_a_unit_test_is_found():
+    walls = {"ragent": {"": set(), "link": set(), "dispatch": set()}}
+    assert untested(walls, ["ragent/link/link.c", "tests/unit/ragent/dispatch/test_hello.c", "tests/unit/ragent/link/talk.c"]) == {"ragent/link"}
+
+
 def test_each_unit_test_stands_where_its_source_does():
     found = misplaced([path for path, _ in _sources()])
     assert not found, "\n" + "\n".join(found)
