@@ -280,7 +280,7 @@ void conf_manual_print(FILE *out, const char *version);
 
 /* Does a client of this listener begin in clear, and say STARTTLS? 1 or 0. */
 int conf_has_preamble(const struct conf_listener *l);
-/* What its reply to EHLO lists before TLS. */
+/* The extensions that the reply to EHLO lists before TLS. */
 void conf_smtp_offers(const struct conf_smtp *smtp, struct smtp_ehlo *out);
 /* SMTP_CAP_BIT()s of the extensions that clients do not see: those of the file, and those that no client ever does. */
 uint32_t conf_smtp_hidden(const struct conf_smtp *smtp);

@@ -1,4 +1,4 @@
-/* schema_rows.h: what the tables of keys have in common: how a row names its field, units, and words. */
+/* schema_rows.h: macros and words that all tables of keys use: how a row names its field, units, and words. */
 #ifndef CSSL_CONF_SCHEMA_ROWS_H
 #define CSSL_CONF_SCHEMA_ROWS_H
 

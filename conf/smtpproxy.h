@@ -58,7 +58,7 @@ struct smtpproxy_source {
 	uint32_t weight;
 };
 
-/* What is known of some receivers. */
+/* A row of `receivers`: facts about some receivers. */
 struct smtpproxy_receiver {
 	struct address_net network;
 	char *name; /* that its certificate must have; NULL: not known */
@@ -117,7 +117,7 @@ struct smtpproxy_dns {
 	uint32_t timeout_ms;
 };
 
-/* What becomes of a message: it is passed to the receiver at once, or stored and delivered later. */
+/* RELAY: a message is passed to the receiver at once. QUEUE: it is stored, and delivered later. */
 enum smtpproxy_deliver { SMTPPROXY_RELAY, SMTPPROXY_QUEUE };
 enum smtpproxy_role { SMTPPROXY_OWNER, SMTPPROXY_STANDBY, SMTPPROXY_ALONE };
 
@@ -128,7 +128,7 @@ struct smtpproxy_backup {
 	char *user, *password_file; /* NULL: the default user; no password */
 };
 
-/* What is known of the mail servers of a domain. */
+/* A row of `queue.domains`: facts about the mail servers of a domain. */
 struct smtpproxy_domain {
 	char *domain;
 	struct sockaddr_storage next_hop; /* family 0: as its MX records say */
@@ -194,7 +194,7 @@ void conf_smtpproxy_destroy(struct conf_smtpproxy *c); /* NULL is legal */
 /* The memory that mail may take: for --check. Nothing unless deliver is queue. */
 void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out);
 
-/* What a queue does with a role that the file does not say: for --check. */
+/* For --check: prints the default role of the queue, and its effect, if the file has none. */
 void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out);
 
 /* Every key, with its help. */

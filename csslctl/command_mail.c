@@ -136,7 +136,7 @@ static void show_event(const struct invocation *in, const json_t *e)
 	free(line);
 }
 
-/* What was shown so far. */
+/* The records that were shown so far. */
 struct followed {
 	char instance[32]; /* the process whose numbers these are; empty: none was asked */
 	uint64_t after, newest;

@@ -118,7 +118,7 @@ static void show_nothing(const struct invocation *in, const json_t *answer)
 {
 }
 
-/* What follows `mail queue`. */
+/* The words that may follow `mail queue`. */
 static const struct action {
 	const char *name, *method, *path;
 	enum { OF_QUEUE, OF_MESSAGE, OF_DESTINATION } of;

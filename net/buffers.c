@@ -6,7 +6,7 @@
 
 #define BUFFERS_LEN_LIMIT (UINT32_C(1) << 30)
 
-/* What a class may hold back. Sanitizers see every use after free when nothing is held. */
+/* The most bytes that a class may hold back. Sanitizers see every use after free when nothing is held. */
 #ifdef CSSL_SANITIZED
 #define BUFFERS_SPARE_LEN 0u
 #else

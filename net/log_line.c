@@ -63,7 +63,7 @@ static int is_plain(const char *value, size_t len)
 	return len > 0;
 }
 
-/* What cannot stand as it is. @n 0: the byte at @s is not UTF-8. Bytes used up. */
+/* Writes a character that cannot stand as it is. @n 0: the byte at @s is not UTF-8. Returns the bytes used up. */
 static size_t put_escaped(struct log_line *l, const uint8_t *s, size_t n)
 {
 	char escape[8];

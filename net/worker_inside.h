@@ -1,4 +1,4 @@
-/* worker_inside.h: what only net/ uses of a worker. */
+/* worker_inside.h: the part of a worker that only net/ uses. */
 #ifndef CSSL_NET_WORKER_INSIDE_H
 #define CSSL_NET_WORKER_INSIDE_H
 

@@ -1,4 +1,4 @@
-/* link_hello.h: what each side of a link tells about itself in the opening, which seals it (opening.h). */
+/* link_hello.h: the message in which each side of a link tells about itself. The opening seals it (opening.h). */
 #ifndef CSSL_PROTO_LINK_HELLO_H
 #define CSSL_PROTO_LINK_HELLO_H
 
@@ -15,7 +15,7 @@ enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
 enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
 /* How an open link carries bytes: on its socket, or in memory that both processes share (net/rings.h). */
 enum link_bytes { LINK_BYTES_ON_SOCKET = 0, LINK_BYTES_IN_MEMORY = 1 };
-/* What becomes of the streams of a link that ends because RAgent's process died (proto/frame.h: REATTACH). */
+/* Do the streams outlive a link that ends because RAgent's process died (proto/frame.h: REATTACH)? */
 enum link_streams { LINK_STREAMS_END = 0, LINK_STREAMS_OUTLIVE = 1 };
 /* To an agent's END of a stream that outlives its link, does RAgent answer CLOSE? Then the agent holds the stream's
  * last frames until that comes. */

@@ -1,5 +1,5 @@
-/* counters.h: what RAgent counts, one table that feeds code, API and manual. One set per worker, written by its thread
- * only. Beside them, one counter per end reason (proto/end_reason.h).
+/* counters.h: RAgent's counters, in one table that feeds code, API and manual. Each worker has a set, and only its
+ * thread writes it. Beside them, one counter per end reason (proto/end_reason.h).
  */
 #ifndef CSSL_RAGENT_COUNTERS_H
 #define CSSL_RAGENT_COUNTERS_H

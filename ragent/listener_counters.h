@@ -1,5 +1,5 @@
-/* listener_counters.h: what a worker counts of each listener. One set for each listener and worker, written by the
- * worker's thread only; the control API adds the workers up when it is asked.
+/* listener_counters.h: the counters of a listener. Each worker has a set for each listener, and only its thread writes
+ * it. The control API adds the workers up when it is asked.
  */
 #ifndef CSSL_RAGENT_LISTENER_COUNTERS_H
 #define CSSL_RAGENT_LISTENER_COUNTERS_H

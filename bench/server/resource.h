@@ -1,4 +1,4 @@
-/* resource.h: what the backend has under which path. Requests in, answers out; no sockets.
+/* resource.h: the resources of the backend, each with its path. Requests in, answers out; no sockets.
  *
  *     GET  /5 /1k /64k /20m /12345    exactly so many bytes (pattern.h), strong ETag, ranges
  *     GET  /slow?bytes=N&ms=M         the same, spread over M milliseconds

@@ -1,5 +1,6 @@
-/* broadcast_cost.h: what one session costs on its way to other agents, as a sum of parts: so many nanoseconds of CPU
- * for an object, for a datagram, for a datagram to one peer. Fitted to measured runs; the simulator computes with it.
+/* broadcast_cost.h: the CPU time that one session costs on its way to other agents, as a sum of parts: nanoseconds for
+ * an object, for a datagram, for a datagram to one peer. The parts are fitted to measured runs. The simulator computes
+ * with them.
  */
 #ifndef CSSL_BENCH_SIMULATION_BROADCAST_COST_H
 #define CSSL_BENCH_SIMULATION_BROADCAST_COST_H

@@ -146,7 +146,8 @@ struct control_listener {
 /* For listeners(). */
 void control_answer_listeners(struct control_request *r, const struct control_listener *at, size_t count);
 
-/* What became of the client connections at the deaths of earlier processes, since the keeper's start. */
+/* How many client connections went on, began anew or ended at the deaths of earlier processes, since the keeper's
+ * start. */
 struct control_fates {
 	uint64_t went_on, began_anew;     /* began anew: nothing had happened to them before the death */
 	uint64_t reset;                   /* all of them, also those of which nothing was saved at that moment */

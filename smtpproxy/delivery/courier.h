@@ -40,7 +40,7 @@ enum courier_naming {
 /* The recipients that this transaction has too many of (RFC 5321 4.5.3.1.10). NEXT: the others got the message. */
 enum courier_rest { COURIER_REST_NONE, COURIER_REST_LEFT, COURIER_REST_NEXT };
 
-/* What the lines of the reply to MAIL say: the mail has to come with TLS (fallback_is_refused()). */
+/* Does a line of the reply to MAIL say that the mail has to come with TLS (fallback_is_refused())? */
 enum courier_demand { COURIER_DEMANDS_NOTHING, COURIER_DEMANDS_TLS };
 
 enum courier_next { COURIER_NEXT_MAIL, COURIER_NEXT_ASK, COURIER_NEXT_SETTLE };
@@ -98,7 +98,7 @@ struct courier *courier_create(
 /* It goes to its receiver. When it ends, it calls courier_over(), which may come before this returns. */
 void courier_start(struct courier *c);
 
-/* What happens to the message when its delivery is ended from outside. */
+/* The place of the message when its delivery is ended from outside. */
 enum courier_end {
 	COURIER_PUT_BACK, /* it goes back to its line in the queue */
 	COURIER_LET_GO,   /* the queue belongs to another gateway now */

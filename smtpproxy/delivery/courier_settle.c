@@ -1,5 +1,5 @@
-/* courier_settle.c: what becomes of a message when its delivery is over: it is deleted, tried again, or its sender is
- * told of the recipients that failed. */
+/* courier_settle.c: the end of a delivery. The queue deletes the message or tries it again later, or tells its sender
+ * which recipients failed. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* fates.h: what became of each recipient of a message so far. The queue writes the fates into the message's state in
- * the backups, so that a later attempt does not send the message again to a recipient who has it. No sockets, no clock.
+/* fates.h: the result of the delivery so far, for each recipient of a message. The queue writes the fates into the
+ * message's state in the backups, so that a later attempt does not send the message again to a recipient who has it. No
+ * sockets, no clock.
  *
  * The bytes of a note: for each recipient a letter of enum fate, the text of the last reply, and NUL. Behind the text
  * may stand 0x1f and the name of the server that gave it, and behind that 0x1f and 'n': the server sends no reports.

@@ -16,7 +16,7 @@ int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, c
  * literal. An address is the next hop of an earlier file. */
 int line_name_address(const char *name, struct sockaddr_storage *out);
 
-/* What the file says of that domain; NULL: nothing. */
+/* The row of the file for that domain; NULL: it has none. */
 const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *conf, const char *name);
 
 #endif

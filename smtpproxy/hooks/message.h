@@ -31,7 +31,7 @@ struct message {
 
 void message_free(struct message *m);
 
-/* What @cap is when @len bytes more have come. */
+/* The value of @cap when @len more bytes have come. */
 size_t message_cap_with(const struct message *m, size_t len, size_t most);
 /* Append bytes of DATA's content. 0; CSSL_E_NO_MEMORY; CSSL_E_TOO_LONG: it would have more than @most. */
 int message_add(struct message *m, const void *data, size_t len, size_t most);

@@ -7,7 +7,7 @@
 #include "smtpproxy/hooks/message.h"
 #include "smtpproxy/hooks/milter_wire.h"
 
-/* What is said, in this order; RCPT again for each recipient, FIELD and CHUNK until all is said. */
+/* The parts of the dialogue, in this order. RCPT comes once for each recipient, FIELD and CHUNK until all is said. */
 enum milter_part {
 	MILTER_PART_OPTIONS,
 	MILTER_PART_CONNECT,

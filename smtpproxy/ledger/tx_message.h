@@ -1,4 +1,4 @@
-/* tx_message.h: what two processes of smtpproxy tell each other about named transactions, when one has replaced the
+/* tx_message.h: the messages about named transactions between two processes of smtpproxy, when one has replaced the
  * other: questions, answers, and entries of the ledger. Bytes in, bytes out.
  *
  *   length (2), kind (1), content; texts have their length in 2 bytes before them

@@ -30,7 +30,8 @@ struct dane {
 /* 1: dane_demand() may be called. 0: the DNS was asked, and on_known comes. */
 int dane_is_known(struct dane *d, const struct outward_home *home, const struct onward_route *route);
 
-/* What a new connection has to demand. NONE with @out, which owns one use of its set; or why none may be opened. */
+/* Fills @out with what a new connection has to demand; @out owns one use of its set. NONE; or why no connection may be
+ * opened. */
 enum smtp_own dane_demand(const struct dane *d, const struct onward_route *route, struct onward_demand *out);
 
 /* Another policy, or the end: what is known is dropped, and on_known does not come. */

@@ -51,8 +51,8 @@ enum destination_state { DESTINATION_NEW, DESTINATION_KNOWN };
 
 LIST_HEAD(destination_list, destination);
 
-/* What is common to all destinations of one receiver: how many connections it takes, those that exist, and whether its
- * TLS works. A destination has its own, except when each is for one message with a name (destination_goal.unique_id),
+/* Common to all destinations of one receiver: how many connections it takes, those that exist, and whether its TLS
+ * works. A destination has its own, except when each is for one message with a name (destination_goal.unique_id),
  * or for one sender (`as_sender`). */
 struct receiver_share {
 	LIST_ENTRY(receiver_share) next;
@@ -72,7 +72,7 @@ enum receiver_use { RECEIVER_USED, RECEIVER_UNUSED };
 /* WOKEN: it was the first that waited, and has its step next. */
 enum destination_wait { DESTINATION_WAITS_NOT, DESTINATION_WAITS, DESTINATION_WOKEN };
 
-/* What those who want a destination know of it. Destinations are the same only if all of this is. */
+/* The facts by which a destination is asked for. Two destinations are the same only if all these facts are. */
 struct destination_goal {
 	const struct sockaddr *to;
 	const char *host;       /* its name; NULL: not known */

@@ -1,4 +1,4 @@
-/* greeting.h: what is said on a connection to a receiver outside of transactions: its banner, EHLO (or HELO), STARTTLS
+/* greeting.h: the dialogue on a connection to a receiver outside of transactions: its banner, EHLO (or HELO), STARTTLS
  * and EHLO again; later EHLO with another sender's name. Bytes in, bytes out: no sockets, no clock.
  *
  *   BANNER --220--> HELLO --250--> READY --greeting_renew()--> HELLO

@@ -55,7 +55,7 @@ struct onward_route {
 /* Of a connection without TLS: because of the file, or because TLS has failed (fallback.h). */
 enum onward_clear { ONWARD_CLEAR_BY_FILE, ONWARD_CLEAR_BY_FALLBACK };
 
-/* What one connection demands of TLS. With DANE, @set; @name counts with VERIFY only. */
+/* The demands of one connection on TLS. @set counts with DANE only, @name with VERIFY only. */
 struct onward_demand {
 	enum smtpproxy_tls tls; /* not DANE_ONLY */
 	const char *name;
@@ -63,8 +63,8 @@ struct onward_demand {
 	enum onward_clear clear;
 };
 
-/* What its handshake says about the receiver's TLS. NONE: nothing, or it ended for our lack of memory. LOST: by a
- * reset, FIN, close_notify or silence. FAILED: by TLS itself. */
+/* Does the receiver's TLS work, by the handshake of this connection? NONE: the handshake says nothing, or it ended
+ * because we had no memory. LOST: a reset, FIN, close_notify or silence ended it. FAILED: TLS itself ended it. */
 enum onward_shake { ONWARD_SHAKE_NONE, ONWARD_SHAKE_WORKED, ONWARD_SHAKE_LOST, ONWARD_SHAKE_FAILED };
 
 enum onward_refusal { ONWARD_REFUSED_BY_REPLY, ONWARD_NOT_REACHED };

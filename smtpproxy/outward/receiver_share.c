@@ -1,4 +1,4 @@
-/* receiver_share.c: what is common to all destinations of one receiver, and which of them wait for it. */
+/* receiver_share.c: the state that all destinations of one receiver share, and the list of those that wait for it. */
 #include "smtpproxy/outward/outward.h"
 
 void receiver_share_init(struct receiver_share *s, uint64_t now_ms)

@@ -1,4 +1,4 @@
-/* queue_side.h: what deliver: queue adds to the process: the queue, its delivery, and their end in order.
+/* queue_side.h: the parts that `deliver: queue` adds to the process: the queue, its delivery, and their end in order.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_SIDE_H
 #define CSSL_SMTPPROXY_QUEUE_SIDE_H

@@ -1,5 +1,5 @@
-/* marker.h: what a backup says about itself, and what a gateway may conclude from both when it starts. No sockets, no
- * clock.
+/* marker.h: the record in which a backup says how complete it is, and the conclusions that a starting gateway may draw
+ * from the markers of both backups. No sockets, no clock.
  *
  * The marker of a backup names a version and the members: the backups that hold everything that was accepted under that
  * version, each by its run_id. Each change of the set of members is a new, higher version, and the gateway writes it to

@@ -1,5 +1,5 @@
-/* queue_backups.c: what the queue does when a backup comes, answers or goes: who may be claimed, who is filled, and the
- * marker that names those in sync. */
+/* queue_backups.c: the queue reacts when a backup comes, answers or goes. It decides which backup may be claimed and
+ * which is filled, and writes the marker that names those in sync. */
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <string.h>
@@ -338,7 +338,7 @@ static void on_room(struct backup *b)
 	join_filled(q);
 }
 
-/* What came of another server had waited for this one, which was being read, or about to be. */
+/* Messages of another server had waited for this one, which was being read, or about to be. */
 static void on_reading_lost(struct queue *q, struct backup *b, int was_read)
 {
 	if (was_read || q->shared.apart[b->index][0])

@@ -1,4 +1,4 @@
-/* queue_deliver.c: what a delivery and an operator do with messages. */
+/* queue_deliver.c: the operations of a delivery, and of an operator, on messages. */
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <stdlib.h>

@@ -152,7 +152,7 @@ static void say_waits(const struct queue *q)
 				"takeover, at each such start; a single gateway needs queue.role: alone");
 }
 
-/* What it says of other servers is not known to be true, but its owner is. */
+/* Nobody knows whether the marker is right about other servers. It is right about its owner. */
 static void forget_members(struct marker *m)
 {
 	const struct marker was = *m;
@@ -307,7 +307,7 @@ void queue_recovery_lost(struct queue *q, struct backup *b)
 	begin_again(q, b);
 }
 
-/* What only one of the united servers had, and the states, which may differ. */
+/* Sends @b the messages that only the other one of the united servers had, and the states, which may differ. */
 static void complete(struct queue *q, struct backup *b)
 {
 	for (struct item *i = q->items.oldest; i && backup_is_live(b); i = i->newer) {
@@ -410,8 +410,8 @@ void queue_unite(struct queue *q)
 			q->backups[i].fill_next = q->items.oldest;
 }
 
-/* What was read of it goes to the other server now, because this memory may be lost before it comes back. Nothing of it
- * is delivered before: its later states and its graves may not have been read. */
+/* The messages that were read of @b go to the other server now, because this process may end before @b comes back. None
+ * of them is delivered before @b comes back: its later states and its graves may not have been read. */
 void queue_unite_interrupted(struct queue *q, const struct backup *b)
 {
 	uint64_t messages = 0;

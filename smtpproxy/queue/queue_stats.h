@@ -1,4 +1,4 @@
-/* queue_stats.h: what the queue counts, as plain values: for the control API and /metrics. */
+/* queue_stats.h: the counts of the queue as plain values, for the control API and /metrics. */
 #ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_STATS_H
 #define CSSL_SMTPPROXY_QUEUE_QUEUE_STATS_H
 

@@ -33,7 +33,7 @@ struct body_room {
 	void *ctx;
 };
 
-/* What one message has of the room. Embedded; zero has nothing. */
+/* The part of the room that one message has. Embedded; zero has nothing. */
 struct body_share {
 	struct body_source *source;
 	size_t taken; /* bytes */

@@ -27,8 +27,8 @@ struct pace_rules {
 void pace_set_turn(struct pace *p, enum pace_turn turn, uint64_t now_ms);
 void pace_count(struct pace *p, size_t bytes);
 
-/* What it sent so far has paid for its time so far, and pays for no pause that is to come. So its bytes give it time
- * only if they come at least_rate. */
+/* The bytes that the sender sent so far have paid for its time so far, and pay for no later pause. So bytes give it
+ * time only if they come at least_rate. */
 void pace_settle(struct pace *p, const struct pace_rules *rules, uint64_t now_ms);
 
 /* Milliseconds in which it was the sender's turn in this transaction. */

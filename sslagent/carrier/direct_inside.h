@@ -66,7 +66,7 @@ void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *
 /* From now on the time limit of the handshake applies. */
 void direct_await_handshake(struct direct *d);
 
-/* direct_preamble.c: what clients of a listener are told. */
+/* direct_preamble.c: the words for clients of a listener. */
 /* The listener whose settings it uses. */
 const struct conf_listener *direct_conf(const struct direct_listener *l);
 /* Nonzero: its clients begin in clear, in a preamble. */

@@ -1,6 +1,6 @@
-/* link_inside.h: what the link's own files say to each other: link.c (frames from RAgent, life), link_stream.c (streams
- * as carriers of connections), link_ends.c (streams whose end RAgent has to answer), link_parked.c (streams that wait
- * for RAgent's next process), link_turns.c (streams that go on one after another).
+/* link_inside.h: declarations that only the link's own files use: link.c (frames from RAgent, life), link_stream.c
+ * (streams as carriers of connections), link_ends.c (streams whose end RAgent has to answer), link_parked.c (streams
+ * that wait for RAgent's next process), link_turns.c (streams that go on one after another).
  */
 #ifndef CSSL_SSLAGENT_LINK_INSIDE_H
 #define CSSL_SSLAGENT_LINK_INSIDE_H

@@ -121,7 +121,7 @@ void link_stream_pass(struct link_stream *s, struct held_frame *f)
 		link_fail(s->link, r);
 }
 
-/* What was written into the room. */
+/* After room_for(): @len bytes were written into the room. */
 static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size_t len)
 {
 	struct held_frame *f = held_add(&s->held, type, flags, len);

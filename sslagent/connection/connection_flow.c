@@ -94,7 +94,7 @@ void connection_say_due(struct connection *c)
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 }
 
-/* What a full record is made of. */
+/* The parts of a full record. */
 struct full_record {
 	size_t fragment, overhead; /* the most plaintext, and all other bytes */
 };

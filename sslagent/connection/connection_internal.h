@@ -1,11 +1,10 @@
-/* connection_internal.h: what the connection's own files say to each other: connection_events.c (what happens in which
- * state), connection.c (life and handshake),
- * connection_flow.c (records both ways), connection_consumed.c (client records that are done), connection_between.c
- * (services that say something themselves), connection_holding.c (bytes kept), connection_head.c (incomplete
- * heads of requests), connection_pace.c (KeyUpdates that come too often), connection_ends.c (ends of either side),
- * connection_backend.c, connection_export.c (what a successor needs), connection_adopt.c (SSL_ID), connection_recover.c
- * (SSL_ID after a loss), connection_move.c (MOVE), connection_note.c (answers that go on), connection_settle.c (MOVE
- * that waits for a checkpoint).
+/* connection_internal.h: declarations that only the connection's own files use: connection_events.c (the reaction to
+ * each event in each state), connection.c (life and handshake), connection_flow.c (records both ways),
+ * connection_consumed.c (client records that are done), connection_between.c (services that say something themselves),
+ * connection_holding.c (bytes kept), connection_head.c (incomplete heads of requests), connection_pace.c (KeyUpdates
+ * that come too often), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a
+ * successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE),
+ * connection_note.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H

@@ -61,7 +61,7 @@ void preamble_home_release(struct preamble_home *home)
 
 /* --- end --- */
 
-/* What comes next has limits of its own: of handshakes, or of connections. */
+/* The state that comes next has limits of its own: of handshakes, or of connections. */
 static void stop_talking(struct preamble *p, enum preamble_state next)
 {
 	if (p->state == PREAMBLE_TALKING)

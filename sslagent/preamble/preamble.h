@@ -1,4 +1,4 @@
-/* preamble.h: what an agent says to a client of service smtp in clear: the dialogue of smtp/preamble.h up to STARTTLS,
+/* preamble.h: the dialogue in clear of an agent with a client of service smtp: that of smtp/preamble.h up to STARTTLS,
  * and, where the listener's policy is `offer` and mail begins, this mail. No TLS object exists, nothing is sealed, and
  * nobody owns anything: RFC 3207 4.2 drops all of it at STARTTLS.
  *

@@ -1,6 +1,6 @@
-/* sealed_note.h: what a successor has to know to go on with an answer (service.h: a note), left with RAgent, which
- * cannot open it: XChaCha20-Poly1305 under a subkey of agents.key of its own: version (1) | key id length (1) | key id
- * | nonce (24) | ciphertext | tag (16) Associated data: all before the nonce, connection id, listener.
+/* sealed_note.h: the data that a successor needs to go on with an answer (service.h: a note). RAgent keeps it sealed,
+ * and cannot open it: XChaCha20-Poly1305 under a subkey of agents.key of its own: version (1) | key id length (1) | key
+ * id | nonce (24) | ciphertext | tag (16) Associated data: all before the nonce, connection id, listener.
  */
 #ifndef CSSL_SSLAGENT_SEALED_NOTE_H
 #define CSSL_SSLAGENT_SEALED_NOTE_H

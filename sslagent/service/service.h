@@ -28,7 +28,7 @@ enum service_place {
 	SERVICE_OPAQUE,     /* not known */
 };
 
-/* What passed in a conversation that is not followed. */
+/* How much passed in a conversation that is not followed? */
 enum service_passed {
 	SERVICE_UNTOUCHED, /* no byte passed */
 	SERVICE_TOUCHED,

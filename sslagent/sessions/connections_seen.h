@@ -1,4 +1,4 @@
-/* connections_seen.h: what this agent remembers of the cluster's connections. For each connection it keeps the highest
+/* connections_seen.h: this agent's memory of the cluster's connections. For each connection it keeps the highest
  * epoch of any owner, and how far its owners are known to have sealed. An ownership that would begin below either is
  * refused, for every asker: a second ciphertext for one key and nonce could follow.
  *

@@ -13,7 +13,7 @@
 #define DOWNLOAD_ETAG_MAX HEAD_ETAG_MAX
 #define DOWNLOAD_HEAD_MAX MESSAGE_HEAD_MAX
 
-/* What a successor needs to know of an answer. */
+/* The facts about an answer that a successor needs. */
 struct download {
 	uint64_t first;    /* offset of its body in the representation; not 0 only for one range (206) */
 	uint64_t len;      /* of the body */
