@@ -1,5 +1,5 @@
-/* endpoints.h: who the client is and where it connected to: from its socket, or from a trusted balancer's PROXY header.
- */
+/* endpoints.h: the addresses of a client's connection on both sides: from its socket, or from a trusted balancer's
+ * PROXY header. */
 #ifndef CSSL_NET_ENDPOINTS_H
 #define CSSL_NET_ENDPOINTS_H
 

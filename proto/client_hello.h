@@ -47,7 +47,8 @@ struct client_hello_watch {
 
 /* @payload is that of the next handshake record. 0, or CSSL_E_TOO_LONG: it must not be read. */
 int client_hello_watch(struct client_hello_watch *w, const uint8_t *payload, size_t len);
-/* What follows is encrypted, as behind ChangeCipherSpec in TLS 1.2: a ciphertext may begin as a hello does. */
+/* Call it when the next bytes are encrypted, as behind ChangeCipherSpec in TLS 1.2: a ciphertext may begin as a hello
+ * does. */
 void client_hello_watch_end(struct client_hello_watch *w);
 
 #endif

@@ -1,5 +1,5 @@
-/* agent_identity.h: who is at the other end of a backend connection: the agent, by its source address, and its client,
- * by the PROXY header. Kept as the header lines of all answers:
+/* agent_identity.h: the peers of a backend connection: the agent, by its source address, and the agent's client, by the
+ * PROXY header. They are kept as header lines, which all answers get:
  *
  *     X-CSSL-Agent: a1                          the map says whose address the connection came from
  *     X-CSSL-Client: 192.0.2.7:51234            PROXY source

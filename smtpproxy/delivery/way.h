@@ -13,7 +13,7 @@ struct way {
 	enum smtp_own why; /* no address is left, and none was good: the reason. A 5xx is for good */
 	const struct delivery_parts *parts;
 	const char *name;                     /* of the queue's line */
-	const struct smtpproxy_domain *known; /* what the file says of it, or NULL */
+	const struct smtpproxy_domain *known; /* its row of the file, or NULL */
 	struct sockaddr_storage fixed;        /* one address, without the DNS; family 0: none */
 	struct exchangers exchangers;
 	unsigned next; /* of the exchangers */

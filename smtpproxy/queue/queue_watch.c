@@ -1,4 +1,4 @@
-/* queue_watch.c: how fresh is what the servers said, and whether another gateway lives that owns them. */
+/* queue_watch.c: checks how old the servers' answers are, and whether another gateway lives that owns them. */
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* session_pace.c: how long a sender may keep what others wait for: its connection to the receiver, and the memory of
- * its message. */
+/* session_pace.c: bounds the time for which a sender may keep its connection to the receiver, and the memory of its
+ * message, while other senders wait for them. */
 #include "smtpproxy/sender/session_inside.h"
 
 #define TAKE_S       600u  /* at the least rate, a sender needs so many seconds for all bytes of its message */

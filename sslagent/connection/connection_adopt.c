@@ -132,7 +132,7 @@ static int begins_where_it_froze(const struct adoption *a)
 	       a->part.write_sequence == a->at.write_sequence;
 }
 
-/* Whatever cause RAgent names: without the proof of a freeze the last owner counts as lost. */
+/* Without the proof of a freeze the last owner counts as lost, whatever cause RAgent names. */
 static enum live_start choose_start(struct connection_home *home, const struct adoption *a)
 {
 	if (mutant("freeze-not-proved"))
