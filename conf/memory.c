@@ -153,10 +153,11 @@ uint32_t memory_table_connections(const struct conf_ragent *r)
 
 /* A slab has at least seven blocks, so what it cannot use is less than an eighth of it. Bytes that are kept for
  * connections are in the table as well, so that the next process has them. */
-uint64_t memory_of_table(const struct conf_ragent *r)
+uint64_t memory_of_table(const struct conf *c, const struct conf_ragent *r)
 {
 	const uint64_t kept = r->limits.kept_len / 7 * 8;
-	const uint64_t each = (MEMORY_OF_RAGENT_CONNECTION + MEMORY_OF_WAITING_RECORDS) * 8 / 7 + 1;
+	const uint64_t of_connection = MEMORY_OF_RAGENT_CONNECTION + of_certificates(c) + MEMORY_OF_WAITING_RECORDS;
+	const uint64_t each = of_connection * 8 / 7 + 1;
 	const uint64_t of_worker = (uint64_t)MEMORY_RAGENT_SLAB_SIZES * (SLABS_SPARE + 1) * SLAB_LEN;
 
 	return TABLE_LIVES * (memory_table_connections(r) * each + kept + r->workers * of_worker);
@@ -302,7 +303,7 @@ static void print_table(const struct conf *c, size_t node, FILE *out)
 	fprintf(out,
 		"  after a death, the next process can go on with %u connections: %s of addresses, which take\n"
 		"  memory only when they are used\n",
-		memory_table_connections(r), size_text(memory_of_table(r), text));
+		memory_table_connections(r), size_text(memory_of_table(c, r), text));
 }
 
 static void print_nodes(const struct conf *c, const struct nodes *nodes, FILE *out)

@@ -17,9 +17,9 @@
 #define MEMORY_OF_AGENT_CONNECTION  (3u * 1024u)  /* with its backend's, and HTTP's state */
 #define MEMORY_OF_PREAMBLE          (8u * 1024u)  /* a dialogue before STARTTLS, with lines that wait */
 #define MEMORY_OF_SEEN_CONNECTION   64u           /* in an agent's memory of the cluster's connections */
-#define MEMORY_OF_CERTIFICATES      (9u * 1024u)  /* in addition, for clients with certificates */
+#define MEMORY_OF_CERTIFICATES      (9u * 1024u)  /* in addition, for clients with certificates: in two copies */
 #define MEMORY_OF_WAITING_RECORDS   (8u * 1024u)  /* of a connection, in RAgent, while their answer has not begun */
-#define MEMORY_RAGENT_SLAB_SIZES    80u           /* sizes of blocks that a worker of RAgent has slabs for */
+#define MEMORY_RAGENT_SLAB_SIZES    88u           /* sizes of blocks that a worker of RAgent has slabs for */
 
 /* Give each derived limit in @c its value, for a process that may use @memory bytes (0: not known, take 2 GiB). */
 void memory_derive(struct conf *c, uint64_t memory);
@@ -41,7 +41,7 @@ uint64_t memory_sum(const struct memory_part *parts, size_t count);
 /* Addresses of the memory that outlives RAgent: for all connections of three processes, because two that follow a
  * death may die while they restore; for the bytes that they keep; and for the slabs that each worker has begun or
  * keeps, of each size. */
-uint64_t memory_of_table(const struct conf_ragent *r);
+uint64_t memory_of_table(const struct conf *c, const struct conf_ragent *r);
 /* The connections that this is for: the limit, or 2^20 if there is none. */
 uint32_t memory_table_connections(const struct conf_ragent *r);
 

@@ -8,13 +8,15 @@
 #include "ragent/connection/fine_blocks.h"
 #include "ragent/connection/position.h"
 
-#define COPY_MAX_LEN 8192u /* live part, facts and a client certificate's hash; a longer one is not from an agent */
-
 struct sealed_blob {
 	uint32_t read_generation, write_generation;
 	uint32_t len;
 	uint8_t data[];
 };
+
+/* Live part and facts, with a client's certificate of at most 4 KiB; a longer one is not from an agent. Such a blob
+ * fits a block that outlives the process. */
+#define COPY_MAX_LEN (FINE_BLOCK_MAX - sizeof(struct sealed_blob))
 
 /* Embedded; zero means no copy. */
 struct copies {

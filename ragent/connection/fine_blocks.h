@@ -1,6 +1,6 @@
-/* fine_blocks.h: a worker's memory for the parts that a connection has during its whole life: its sealed copy and
- * its names. The block sizes differ by a few bytes, so that little is unused. The blocks are in slabs that may
- * outlive the process. Longer ones come from malloc. Not thread-safe.
+/* fine_blocks.h: a worker's memory for what it holds of a connection for long: sealed copies, names.
+ * The block sizes differ by a few bytes, so that little is unused; those of the longer ones, which are rare, by more.
+ * The blocks are in slabs that may outlive the process. Blocks above FINE_BLOCK_MAX come from malloc. Not thread-safe.
  */
 #ifndef CSSL_RAGENT_FINE_BLOCKS_H
 #define CSSL_RAGENT_FINE_BLOCKS_H
@@ -9,12 +9,16 @@
 
 #include "net/slabs.h"
 
-#define FINE_STEP  16u
-#define FINE_STEPS 64u /* the largest has 1 KiB */
+#define FINE_STEP      16u
+#define FINE_STEPS     64u /* up to 1 KiB */
+#define COARSE_STEP    512u
+#define COARSE_STEPS   14u /* from there to FINE_BLOCK_MAX */
+#define FINE_SIZES     (FINE_STEPS + COARSE_STEPS)
+#define FINE_BLOCK_MAX SLABS_BLOCK_MAX
 
 /* Embedded; fine_blocks_init() before use. */
 struct fine_blocks {
-	struct slabs of[FINE_STEPS];
+	struct slabs of[FINE_SIZES];
 };
 
 /* @source: of the slabs; NULL: the process. */
@@ -25,5 +29,8 @@ void *fine_block_take(struct fine_blocks *b, size_t len);
 void fine_block_give(struct fine_blocks *b, void *block, size_t len);
 /* No block may be in use. */
 void fine_blocks_clear(struct fine_blocks *b);
+
+/* Bytes of the block that is taken for @len. */
+size_t fine_block_len(size_t len);
 
 #endif

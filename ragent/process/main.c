@@ -213,7 +213,7 @@ static unsigned count_sockets(const struct conf *c, const struct conf_ragent *se
 /* Without memory for them no connection goes on. */
 static void make_table(struct ragent_params *p)
 {
-	const uint64_t wanted = memory_of_table(p->self);
+	const uint64_t wanted = memory_of_table(p->conf, p->self);
 
 	p->notes->table = table_create(wanted, connection_len());
 	p->notes->outliving.read_buffers = byte_log_buffers(p->self->workers);
