@@ -60,6 +60,7 @@ static const char *const points[] = {
 	"records.read",          /* bytes of a client are in the worker's read buffer, and in no log */
 	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */
 	"records.committed", /* RAgent counts records as the client's, and has not written them */
+	"note.set",          /* RAgent has a note of an owner, and the slot does not say so yet */
 	"slot.saving",       /* what the next RAgent may know of a connection is half written */
 	"slot.saved",        /* the slot of a connection is whole */
 	"slot.kept",         /* client records stand behind the slot */

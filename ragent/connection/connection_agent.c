@@ -41,7 +41,7 @@ static void follow_answer(struct connection *c, uint8_t flags)
 	if (flags & (FRAME_RESPONSE_BYTES | FRAME_CHECKPOINT))
 		exposure_progress(&c->busy->exposure);
 	if (flags & FRAME_CHECKPOINT && c->busy->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
-		download_drop(&c->busy->download);
+		connection_drop_note(c);
 }
 
 static int check_window(const struct connection *c, size_t len)
@@ -341,7 +341,7 @@ static int in_download(struct connection *c, const struct frame *f)
 
 	if (!d)
 		return CSSL_E_TRUNCATED;
-	int r = download_set(&c->busy->download, d->sealed.data, d->sealed.len);
+	int r = connection_set_note(c, d->sealed.data, d->sealed.len);
 	cssl__link_download__free_unpacked(d, NULL);
 	return r;
 }

@@ -137,13 +137,14 @@ void connection_tell_left_out(struct connection_home *home)
 
 void connection_drop_kept(struct connection *c)
 {
-	copies_clear(&c->copies, &c->home->belongings);
 	connection_touch(c);
+	copies_clear(&c->copies, &c->home->belongings);
 	connection_forget_trail(c);
 	if (!c->busy)
 		return;
 	kept_clear(&c->busy->kept, &c->home->blocks);
-	download_drop(&c->busy->download);
+	connection_drop_note(c);
+	connection_forget_former_note(c);
 	connection_weigh(c);
 }
 

@@ -16,8 +16,7 @@ static size_t weight(const struct connection *c)
 {
 	const struct busy_part *a = c->busy;
 
-	return a->kept.cap + connection_log_len(c) + (a->download ? a->download->len : 0) +
-	       (c->queued - c->slot.bytes_written);
+	return a->kept.cap + connection_log_len(c) + connection_note_len(c) + (c->queued - c->slot.bytes_written);
 }
 
 void connection_weigh(struct connection *c)
@@ -43,7 +42,7 @@ static void give_up_replay(struct connection *c)
 	kept_forget_consumed(&a->kept, &c->home->blocks);
 	kept_fit(&a->kept, &c->home->blocks);
 	if (may_drop)
-		download_drop(&a->download);
+		connection_drop_note(c);
 	if (connection_is_saved(c))
 		connection_save(c);
 	connection_weigh(c);

@@ -64,7 +64,7 @@ struct connection_home {
 	struct handshake_limit *preambles; /* before STARTTLS, which is not counted as a handshake */
 	struct holdings holdings;
 	struct slabs connection_blocks;
-	struct fine_blocks belongings; /* sealed copies and names */
+	struct fine_blocks belongings; /* sealed copies, names, notes */
 	struct slabs trails;           /* of the busy connections, for the next process */
 	unsigned reattaching;          /* connections in state REATTACHING */
 	unsigned went_on;              /* connections of the process before that this one has restored */

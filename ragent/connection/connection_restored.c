@@ -58,6 +58,15 @@ static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
 	       b->len <= COPY_MAX_LEN && table_has(t, b, sealed_blob_len(b));
 }
 
+/* NULL: it is not in the table. Then no other agent can go on with the answer. */
+static struct download *find_note(const struct table *t, struct download *d)
+{
+	const int is_whole = (uintptr_t)d % _Alignof(struct download) == 0 && table_has(t, d, sizeof *d) &&
+			     d->len > 0 && d->len <= DOWNLOAD_MAX_LEN && table_has(t, d, download_len(d));
+
+	return is_whole ? d : NULL;
+}
+
 /* The parts of a connection in each state that can be saved. REATTACHING ones are not here: the state in which they go
  * on counts. */
 enum has { HAS_NO_STATE, HAS_BEGUN, HAS_HANDSHAKE, HAS_ADOPTER, HAS_OWNER, HAS_COPY, HAS_ENDED };
@@ -171,6 +180,7 @@ static void take_busy(struct restored *r)
 	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
 	r->preamble = (struct preamble){ .hello_ms = image->hello_ms };
 	r->busy.preamble = image->hello_ms ? &r->preamble : NULL;
+	r->busy.download = find_note(r->home->table, image->download);
 	if (r->c.state == CONNECTION_REATTACHING)
 		r->c.state = image->resumes;
 }

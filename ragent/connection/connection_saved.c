@@ -151,6 +151,7 @@ static void write_image(struct connection *c, struct trail_image *to)
 	to->resumes = c->busy->resumes;
 	to->move_answer = c->busy->move_answer;
 	to->orders = c->busy->orders;
+	to->download = c->busy->download;
 	to->first_byte = c->slot.bytes_read - (k->end - k->start);
 	to->first_record = k->first_record;
 }
@@ -213,6 +214,8 @@ static void save(struct connection *c, const struct unused *rest)
 		connection_forget_trail(c);
 	}
 	copies_forget_former(&c->copies, &c->home->belongings);
+	if (c->busy)
+		connection_forget_former_note(c);
 	fault_at("slot.saved", NULL, NULL);
 }
 

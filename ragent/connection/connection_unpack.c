@@ -171,7 +171,7 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
 	case TAG_COPY_PENDING: return take_copy(p, item);
-	case TAG_DOWNLOAD: return download_set(&p->c->busy->download, item->value, item->len);
+	case TAG_DOWNLOAD: return connection_set_note(p->c, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
 	case TAG_PREAMBLE: return take_preamble(p, item);
 	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);

@@ -5,18 +5,26 @@
 #ifndef CSSL_RAGENT_DOWNLOAD_H
 #define CSSL_RAGENT_DOWNLOAD_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-#define DOWNLOAD_MAX_LEN 16384u /* a request head and a few numbers, sealed */
+#include "ragent/connection/fine_blocks.h"
+
+#define DOWNLOAD_MAX_LEN 16384u /* agents of this release leave less than 1 KiB */
 
 struct download {
 	uint32_t len;
 	uint8_t data[];
 };
 
-/* *@d becomes a copy of @data. 0, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY (nothing changed). */
-int download_set(struct download **d, const uint8_t *data, size_t len);
-void download_drop(struct download **d);
+/* In both, @from is where the memory comes from, and goes to; NULL: malloc. */
+
+/* *@d, which is NULL, becomes a copy of @data. 0, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY (it stays NULL). */
+int download_make(struct download **d, struct fine_blocks *from, const uint8_t *data, size_t len);
+void download_drop(struct download **d, struct fine_blocks *from);
+
+static inline size_t download_len(const struct download *d)
+{
+	return sizeof *d + d->len;
+}
 
 #endif

@@ -1,4 +1,4 @@
-/* fine_blocks.h: a worker's memory for what it holds of a connection for long: sealed copies, names.
+/* fine_blocks.h: a worker's memory for what it holds of a connection for long: sealed copies, names, an agent's note.
  * The block sizes differ by a few bytes, so that little is unused; those of the longer ones, which are rare, by more.
  * The blocks are in slabs that may outlive the process. Blocks above FINE_BLOCK_MAX come from malloc. Not thread-safe.
  */

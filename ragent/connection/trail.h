@@ -18,7 +18,8 @@ struct trail_image {
 	struct exposure exposure;
 	uint64_t first_byte, first_record; /* of the client, that are kept */
 	uint64_t hello_ms;                 /* of its preamble; 0: it has none */
-	uint32_t orders;                   /* of its busy part */
+	struct download *download;         /* of its busy part, in memory that outlives the process, too */
+	uint32_t orders;                   /* the same */
 	uint8_t resumes, move_answer;      /* the same */
 };
 

@@ -62,8 +62,8 @@ def test_a_hang_or_crash_in_the_middle_of_an_event(start_cluster, point, signum)
 
 
 POINTS = ("records.read", "records.came", "records.received", "records.committed", "slot.saving", "slot.saved", "slot.kept", "client.write",
-          "link.write", "ssl_id.written", "client.accepted", "epoch.raise")
-RARE = ("ssl_id.written", "epoch.raise")
+          "link.write", "ssl_id.written", "client.accepted", "epoch.raise", "note.set")
+RARE = ("ssl_id.written", "epoch.raise", "note.set")
 LINKS = {"memory": ((), lambda text: text), "sealed TCP": (("--link", "sealed"), edits.over_tcp)}
 
 

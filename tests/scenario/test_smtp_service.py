@@ -17,6 +17,7 @@ from tests.lib.build import FULL, SANITIZED, TEST_POINTS, patience, sized
 from tests.lib.mail import Result, Sink, source, source_command
 from tests.lib.mail_cluster import HOST, mail_backend, mail_listener
 from tests.lib.mover import after, settled
+from tests.lib.processes import has_stopped
 from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_client import Client
 from tests.lib.waiting import wait_until
@@ -486,6 +487,61 @@ def test_another_ragent_knows_of_it(start_mail):
         assert client.reply()[0].startswith("250")
         quit_well(client)
     assert mail.end()["mails"] == 1
+
+
+def test_the_next_ragent_knows_of_it(start_mail):
+    """The note outlives RAgent: the owner is lost after that, or right with it."""
+    mail = start_mail()
+    with mail.client() as client:
+        envelope(client)
+        mail.cluster.kill_ragent()
+        mail.cluster.kill(mail.owner(client))
+        content(client)
+        client.send(".\r\n")
+        assert client.reply()[0].startswith("250")
+        envelope(client)
+        ragent_and_owner_die(mail, mail.owner(client))
+        content(client)
+        client.send(".\r\n")
+        assert client.reply()[0].startswith("250")
+        quit_well(client)
+    counts = mail.end()
+    assert counts["mails"] == 2 and counts["duplicates"] == 0
+
+
+def ragent_and_owner_die(mail, owner):
+    """In this order, within 10 ms."""
+    cluster, again = mail.cluster, mail.cluster.log("r1").count("running again")
+    cluster.allow_takeover()
+    for pid in cluster.pid("r1"), cluster.pid(owner):
+        os.kill(pid, signal.SIGKILL)
+    cluster.wait_gone(owner)
+    wait_until(lambda: cluster.log("r1").count("running again") > again, patience(20), "the next RAgent")
+
+
+@pytest.mark.skipif(not TEST_POINTS, reason="needs fault points")
+def test_a_note_that_no_slot_names_is_none(start_mail):
+    """RAgent has replaced the note of an owner when both die. The next RAgent has the one before, with which the mail goes on."""
+    mail = start_mail()
+    steps = (1, 2, 3)  # before RCPT and DATA, of which the owner leaves notes
+    for at in steps:
+        with mail.client() as client:
+            said = said_before(client)
+            for step in said[:at]:
+                step()
+            owner, dies = mail.owner(client), mail.cluster.pid("r1")
+            mail.cluster.faults("note.set stop on r1 times 1")
+            mail.cluster.settle_faults()
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                rest = pool.submit(lambda: [step() for step in said[at:]])
+                wait_until(lambda: has_stopped(dies), patience(20), "RAgent stands")
+                mail.cluster.clear_faults()
+                ragent_and_owner_die(mail, owner)
+                assert rest.result()[-1][1][0].startswith("250")
+            quit_well(client)
+        mail.cluster.restart(owner)
+    counts = mail.end()
+    assert counts["mails"] == len(steps) and counts["duplicates"] == 0
 
 
 def test_sessions_go_on_when_ragent_dies(start_mail):

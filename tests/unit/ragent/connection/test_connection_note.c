@@ -1,0 +1,115 @@
+/* test_connection_note.c: facts of the note that an owner left, while the memory for the next process names it. */
+#include <string.h>
+
+#include "proto/error.h"
+#include "ragent/connection/connection_internal.h"
+#include "tests/unit/proto/suite.h"
+
+static struct connection_home home;
+static struct busy_part busy;
+static struct connection c;
+
+static void begin(enum slot_state slot)
+{
+	fine_blocks_init(&home.belongings, NULL);
+	busy = (struct busy_part){ .home = &home, .connection = &c };
+	c = (struct connection){ .home = &home, .busy = &busy };
+	table_slot_to(&c.slot, slot);
+}
+
+static void end(void)
+{
+	connection_touch(&c);
+	connection_drop_note(&c);
+	connection_forget_former_note(&c);
+	fine_blocks_clear(&home.belongings);
+}
+
+static struct download *set(const char *text)
+{
+	ck_assert_int_eq(connection_set_note(&c, (const uint8_t *)text, strlen(text)), 0);
+	ck_assert_uint_eq(busy.download->len, strlen(text));
+	ck_assert_mem_eq(busy.download->data, text, strlen(text));
+	return busy.download;
+}
+
+START_TEST(the_last_one_counts)
+{
+	begin(SLOT_VOID);
+	set("first");
+	set("second");
+	ck_assert_ptr_null(busy.download_former);
+	connection_drop_note(&c);
+	ck_assert_ptr_null(busy.download);
+	ck_assert_uint_eq(connection_note_len(&c), 0);
+	end();
+}
+END_TEST
+
+START_TEST(one_that_is_refused_changes_nothing)
+{
+	static const uint8_t much[DOWNLOAD_MAX_LEN + 1];
+
+	begin(SLOT_FOLLOWED);
+	struct download *first = set("first");
+	ck_assert_int_eq(connection_set_note(&c, much, sizeof much), CSSL_E_TOO_LONG);
+	ck_assert_int_eq(connection_set_note(&c, much, 0), CSSL_E_TOO_LONG);
+	ck_assert_ptr_eq(busy.download, first);
+	ck_assert_ptr_null(busy.download_former);
+	end();
+}
+END_TEST
+
+START_TEST(one_that_a_valid_slot_names_stays_until_the_slot_names_another)
+{
+	begin(SLOT_FOLLOWED);
+	struct download *first = set("first");
+	struct download *second = set("other");
+	ck_assert_ptr_eq(busy.download_former, first);
+	set("third");
+	connection_drop_note(&c); /* no slot named those after the first */
+	ck_assert_ptr_eq(busy.download_former, first);
+	ck_assert_mem_eq(first->data, "first", 5);
+	ck_assert_uint_eq(first->len, 5);
+	ck_assert_ptr_ne(first, second);
+	connection_forget_former_note(&c);
+	ck_assert_ptr_null(busy.download_former);
+	end();
+}
+END_TEST
+
+START_TEST(one_that_is_dropped_stays_as_well)
+{
+	begin(SLOT_FOLLOWED);
+	struct download *first = set("first");
+	connection_drop_note(&c);
+	ck_assert_ptr_null(busy.download);
+	ck_assert_ptr_eq(busy.download_former, first);
+	ck_assert_mem_eq(first->data, "first", 5);
+	end();
+}
+END_TEST
+
+START_TEST(it_counts_as_its_whole_block)
+{
+	uint8_t data[1100] = { 0 };
+
+	begin(SLOT_VOID);
+	ck_assert_int_eq(connection_set_note(&c, data, sizeof data), 0);
+	ck_assert_uint_eq(connection_note_len(&c), 1024 + COARSE_STEP);
+	end();
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *const facts[] = {
+		the_last_one_counts,
+		one_that_is_refused_changes_nothing,
+		one_that_a_valid_slot_names_stays_until_the_slot_names_another,
+		one_that_is_dropped_stays_as_well,
+		it_counts_as_its_whole_block,
+	};
+
+	return suite_run("connection_note", facts, SUITE_LEN(facts));
+}
