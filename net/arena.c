@@ -42,6 +42,35 @@ struct arena {
 };
 
 static _Atomic int warned_of_locking;
+static _Atomic int locking_error; /* of the last try that failed */
+static _Atomic uint64_t unlocked_bytes;
+
+void secret_warn_if_unlocked(void)
+{
+	if (atomic_load(&unlocked_bytes) > 0 && !atomic_exchange(&warned_of_locking, 1))
+		log_event(LOG_WARNING, NULL, "keys may be swapped out",
+			"cause=%s limit=%s remedy=\"raise it (systemd: LimitMEMLOCK)\"", strerror(locking_error),
+			"RLIMIT_MEMLOCK");
+}
+
+size_t secret_lock(void *at, size_t len)
+{
+	if (mlock(at, len) == 0)
+		return len;
+	locking_error = errno;
+	atomic_fetch_add(&unlocked_bytes, len);
+	return 0;
+}
+
+void secret_unlock(size_t len, size_t locked)
+{
+	atomic_fetch_sub(&unlocked_bytes, len - locked);
+}
+
+uint64_t secret_unlocked_bytes(void)
+{
+	return atomic_load(&unlocked_bytes);
+}
 
 struct arena *arena_create(size_t block_len)
 {
@@ -89,13 +118,9 @@ static void *slab_map(void)
 static size_t protect(void *at, size_t len)
 {
 	madvise(at, len, MADV_DONTDUMP);
-	if (mlock(at, len) == 0)
-		return len;
-	if (!atomic_exchange(&warned_of_locking, 1))
-		log_event(LOG_WARNING, NULL, "keys may be swapped out",
-			"cause=%s limit=%s remedy=\"raise it (systemd: LimitMEMLOCK)\"", strerror(errno),
-			"RLIMIT_MEMLOCK");
-	return 0;
+	const size_t locked = secret_lock(at, len);
+	secret_warn_if_unlocked();
+	return locked;
 }
 
 static void slab_protect(struct slab *s)
@@ -127,6 +152,7 @@ static void slab_destroy(struct slab *s)
 	slab_unlink(s);
 	s->arena->slabs--;
 	s->arena->locked_bytes -= s->locked_len;
+	secret_unlock(SLAB_LEN, s->locked_len);
 	munmap(s, SLAB_LEN);
 }
 

@@ -22,4 +22,13 @@ void arena_destroy(struct arena *a); /* every block must have been freed */
 void *secret_alloc(size_t len);
 void secret_free(void *object, size_t len); /* wiped; NULL is legal */
 
+/* Lock pages that get secrets: @len, or 0. Before @len of them, @locked of which are locked, are unmapped:
+ * secret_unlock(). Thread-safe. */
+size_t secret_lock(void *at, size_t len);
+void secret_unlock(size_t len, size_t locked);
+/* Of all that this process wanted to lock; objects of secret_alloc() count even after they were freed. */
+uint64_t secret_unlocked_bytes(void);
+/* Warn once. Arenas and secret_alloc() do so by themselves. */
+void secret_warn_if_unlocked(void);
+
 #endif

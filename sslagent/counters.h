@@ -256,6 +256,8 @@
 	X(SESSIONS, "sessions", GAUGE, "Sessions in the store")                                                        \
 	X(SESSION_BYTES, "session_bytes", GAUGE, "Bytes of the store in use")                                          \
 	X(RESIDENT_BYTES, "resident_bytes", GAUGE, "Memory of the process in RAM")                                     \
+	X(SECRETS_UNLOCKED_BYTES, "secrets_unlocked_bytes", GAUGE,                                                     \
+		"Memory for keys and secrets that is not locked, because of RLIMIT_MEMLOCK, and may be swapped out")   \
 	X(OWN_PROVIDER, "own_provider", GAUGE, "1: handshakes use HMAC and key schedules of the agent; 0: OpenSSL's")  \
 	X(LIVE_PARTS, "live_parts", GAUGE, "Live parts of other agents' connections")                                  \
 	X(LIVE_BYTES, "live_bytes", GAUGE, "Bytes of such live parts")                                                 \

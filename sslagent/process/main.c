@@ -7,6 +7,7 @@
 #include "conf/start.h"
 #include "net/fault.h"
 #include "net/log.h"
+#include "net/secret_heap.h"
 #include "proto/sess_obj.h"
 #include "sslagent/process/agent.h"
 
@@ -87,6 +88,10 @@ int main(int argc, char **argv)
 
 	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
+	if (secret_heap_for_openssl() < 0) {
+		fprintf(stderr, "sslagent: OpenSSL does not take the heap for its secrets\n");
+		return EXIT_FAILURE;
+	}
 	const struct arguments a = parse(argc, argv);
 	struct conf *c = start_load(a.config, CONF_FOR_AGENT);
 	if (!c)

@@ -96,8 +96,10 @@ void memory_source_start(struct memory_source *s, const char *origin)
 
 void memory_source_stop(struct memory_source *s)
 {
-	for (size_t i = 0; i < s->count; i++)
+	for (size_t i = 0; i < s->count; i++) {
+		explicit_bzero(s->sessions[i].bytes, s->sessions[i].len);
 		free(s->sessions[i].bytes);
+	}
 	s->count = 0;
 }
 

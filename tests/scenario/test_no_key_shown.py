@@ -102,3 +102,29 @@ def test_no_log_has_a_key_whatever_is_done_at_whichever_level(cluster, secrets):
     cluster.control("PUT", "/v1/log-level", {"level": "configured"})
     for name in ["r1"] + cluster.agents:
         _assert_none_in(secrets, f"the log of {name}", cluster.log(name).encode())
+
+
+def _memory(pid):
+    """(mapping, bytes) of what the process writes."""
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+            begin, end = (int(address, 16) for address in line.split()[0].split("-"))
+            if " rw" not in line:
+                continue
+            memory.seek(begin)
+            try:
+                yield line, memory.read(end - begin)
+            except OSError:  # it has gone meanwhile
+                pass
+
+
+@pytest.mark.root
+@pytest.mark.plain  # a sanitizer keeps what was freed, and has a heap of its own
+def test_agents_forget_the_secrets_of_handshakes(cluster, secrets):
+    """Those of the live connections are derived from others than these."""
+    over = {name: secret for name, secret in secrets.items() if name.split("_SECRET")[0].endswith(("HANDSHAKE_TRAFFIC", "EXPORTER"))}
+    assert len(over) >= 6
+    for agent in cluster.agents:
+        for where, data in _memory(cluster.pid(agent)):
+            for name, secret in over.items():
+                assert secret not in data, f"{name} in {agent}: {where}"

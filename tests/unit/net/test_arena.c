@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "net/arena.h"
+#include "tests/lib/page_flags.h"
 #include "tests/unit/proto/suite.h"
 
 #define MANY 5000u
@@ -61,30 +62,12 @@ START_TEST(freed_block_is_wiped)
 }
 END_TEST
 
-/* Does /proc/self/smaps show the flag for the mapping of @at? "dd" is MADV_DONTDUMP, "lo" is locked. */
-static int has_flag(const void *at, const char *flag)
-{
-	FILE *f = fopen("/proc/self/smaps", "r");
-	char line[512];
-	int inside = 0, found = 0;
-
-	while (f && fgets(line, sizeof line, f)) {
-		unsigned long begin, end;
-		if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
-			inside = (uintptr_t)at >= begin && (uintptr_t)at < end;
-		else if (inside && strncmp(line, "VmFlags:", 8) == 0)
-			found = strstr(line, flag) != NULL;
-	}
-	fclose(f);
-	return found;
-}
-
 START_TEST(blocks_stay_out_of_core_dumps)
 {
 	struct arena *a = arena_create(64);
 	void *block = arena_alloc(a);
 
-	ck_assert(has_flag(block, " dd"));
+	ck_assert(page_has_flag(block, " dd"));
 	arena_free(a, block);
 	arena_destroy(a);
 }
@@ -96,7 +79,8 @@ START_TEST(locked_bytes_are_those_that_are_locked)
 	struct arena *a = arena_create(64);
 	void *block = arena_alloc(a);
 
-	ck_assert_int_eq(arena_locked_bytes(a) > 0, has_flag(block, " lo"));
+	ck_assert_int_eq(arena_locked_bytes(a) > 0, page_has_flag(block, " lo"));
+	ck_assert_int_eq(secret_unlocked_bytes() == 0, page_has_flag(block, " lo"));
 	arena_free(a, block);
 	arena_destroy(a);
 }
@@ -112,6 +96,7 @@ START_TEST(arena_works_where_nothing_may_be_locked)
 	struct arena *a = arena_create(64);
 	for (unsigned i = 0; i < MANY; i++)
 		ck_assert_ptr_nonnull(blocks[i] = arena_alloc(a));
+	ck_assert_uint_gt(secret_unlocked_bytes() + arena_locked_bytes(a), MANY * 64);
 	for (unsigned i = 0; i < MANY; i++)
 		arena_free(a, blocks[i]);
 	arena_destroy(a);
