@@ -14,7 +14,7 @@
 #include "net/discard.h"
 #include "net/fault.h"
 #include "net/listener.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_preamble.h"
 #include "smtp/preamble.h"
@@ -359,8 +359,11 @@ static size_t full_words(const struct front *front, uint8_t out[static SMTP_PREA
 
 static void refuse_socket(struct connection_home *home, const struct front *front, int fd, enum end_reason reason)
 {
+	static struct log_pace paces[END_REASON_COUNT];
 	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
 
+	log_event_paced(&paces[reason], LOG_INFO, NULL, "connection refused", "listener=%s reason=%s",
+		front->conf->name, end_reason_text(reason));
 	counter_add(&home->counters.ended[reason], 1);
 	counter_add(&home->of_listeners[front->index].refused, 1);
 	listener_refuse_accepted(fd, words, full_words(front, words));

@@ -98,6 +98,25 @@ static const char *how_seen(const struct connection *c, enum connection_end_how 
 	return how == END_RESET ? "reset" : seen[c->server_side];
 }
 
+static int is_refusal(enum end_reason reason)
+{
+	switch (reason) {
+	case END_LIMIT_TOTAL:
+	case END_LIMIT_SOURCE:
+	case END_LIMIT_HANDSHAKES:
+	case END_LIMIT_PREAMBLES:
+	case END_SUSPECTED: return 1;
+	default: return 0;
+	}
+}
+
+/* `connections: off` leaves out no refusal. */
+static int is_logged(const struct connection *c, enum log_level level)
+{
+	return log_takes(LOG_ACCESS, level) && (c->home->shared->conf->log.connections != CONF_LOG_NONE ||
+						       log_enabled(LOG_DEBUG) || is_refusal(c->end_reason));
+}
+
 /* Each reason has a rate limit of its own, so that many lines of one reason hide no other. */
 static void log_end(const struct connection *c, enum connection_end_how how)
 {
@@ -112,7 +131,7 @@ static void log_end(const struct connection *c, enum connection_end_how how)
 		c->end_reason == END_CLIENT_CLOSED && c->handshake_agent == NO_AGENT ? LOG_DEBUG : LOG_INFO;
 	enum conf_log_connections which = c->home->shared->conf->log.connections;
 
-	if (!log_takes(LOG_ACCESS, level) || (which == CONF_LOG_NONE && !log_enabled(LOG_DEBUG)))
+	if (!is_logged(c, level))
 		return;
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",

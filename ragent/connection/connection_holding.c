@@ -53,6 +53,9 @@ static void give_up_log(struct connection *c)
 	if (connection_log_len(c) == 0)
 		return;
 	counter_add(&c->home->counters.logs_given_up, 1);
+	log_paced(LOG_INFO, &c->id, "cannot outlive a death",
+		"cause=\"too much is kept\" limit=%llu remedy=limits.kept",
+		(unsigned long long)c->home->holdings.limit);
 	connection_give_up_log(c);
 	connection_weigh(c);
 }

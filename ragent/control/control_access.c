@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "net/address.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "ragent/control/control_inside.h"
 #include "ragent/control/control_routes.h"
 
@@ -19,7 +19,7 @@ static void log_refusal(const struct exchange *e, const char *why)
 	char text[ADDRESS_TEXT_MAX];
 	const struct sockaddr *source = (const struct sockaddr *)&exchange_client(e)->address;
 
-	log_event(LOG_WARNING, NULL, "control access refused", "source=%s path=%s cause=%s",
+	log_paced(LOG_WARNING, NULL, "control access refused", "source=%s path=%s cause=%s",
 		address_format(source, text), exchange_path(e), why);
 }
 

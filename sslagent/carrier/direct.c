@@ -484,7 +484,7 @@ static void refuse_socket(const struct direct_listener *l, int fd)
 {
 	uint8_t words[DIRECT_WORDS_MAX];
 
-	count(COUNT_DIRECT_REFUSED);
+	note_refused(END_LIMIT_TOTAL);
 	listener_refuse_accepted(fd, words, direct_preamble_full(l, words));
 }
 
@@ -503,7 +503,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 		return;
 	}
 	admission_leave(l->home->admission);
-	count(COUNT_DIRECT_REFUSED);
+	note_refused(END_INTERNAL);
 }
 
 static void on_listener_closed(void *ctx)

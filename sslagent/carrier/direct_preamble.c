@@ -149,6 +149,12 @@ static struct preamble *open_preamble(struct direct *d)
 	return preamble_open(home_of(d), &d->preamble->carrier, direct_conf(d->listener), &id, &endpoints);
 }
 
+static void note_refused(const char *why)
+{
+	count(COUNT_PREAMBLES_REFUSED);
+	log_paced(LOG_INFO, NULL, "preamble refused", "cause=\"%s\" remedy=limits.preambles", why);
+}
+
 /* The preamble of another client may have to end for it. 0; or negative: there is no place for this one. */
 static int take_place(struct direct_preamble *p)
 {
@@ -159,7 +165,7 @@ static int take_place(struct direct_preamble *p)
 	int r = handshake_limit_enter(
 		home_of(d)->direct, &p->place, &d->source, worker_now_ms(d->stream.worker), &loser);
 	if (r == 0 && loser) {
-		count(COUNT_PREAMBLES_REFUSED);
+		note_refused("another one needed its place");
 		direct_preamble_finish(((struct direct_preamble *)loser->holder)->direct, END_LIMIT_PREAMBLES);
 	}
 	return r;
@@ -182,7 +188,7 @@ void direct_preamble_begin(struct direct *d)
 	if (p->preamble)
 		return;
 	drop(d);
-	count(COUNT_PREAMBLES_REFUSED);
+	note_refused("too many, or too many of its source");
 	refuse_one_more(d);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "net/container_of.h"
+#include "net/log_pace.h"
 #include "net/mutant.h"
 #include "net/rings.h"
 #include "proto/error.h"
@@ -60,6 +61,9 @@ static void relieve(struct connection_home *home)
 	while ((h = holdings_greatest(&home->held)) != NULL) {
 		struct link_stream *s = container_of(h, struct link_stream, holding);
 		count(COUNT_HELD_GIVEN_UP);
+		log_paced(LOG_INFO, &s->connection_id, "cannot outlive its link",
+			"ragent=%s cause=\"too much is kept\" limit=%llu remedy=limits.kept", s->link->peer,
+			(unsigned long long)home->held.limit);
 		held_give_up(&s->held, buffers_of(s));
 		weigh(s);
 	}

@@ -288,6 +288,8 @@ static int connection_park(struct connection *c)
 
 	if (home->parked >= home->conf->broadcast.parked_max) {
 		count(COUNT_PARKS_REFUSED);
+		log_paced(LOG_INFO, &c->id, "session not asked for",
+			"cause=\"too many handshakes wait\" limit=%u remedy=broadcast.parked_max", home->parked);
 		return CSSL_E_FULL;
 	}
 	c->pull = source->pull(source, home->worker, handshake_wanted_id(c->handshake), on_pulled, c);

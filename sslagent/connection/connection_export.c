@@ -7,6 +7,7 @@
 
 #include "net/arena.h"
 #include "net/audit.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
 #include "sslagent/connection/connection_internal.h"
@@ -291,7 +292,7 @@ void connection_count_offered_certificate(const struct connection *c)
 	if (standing == CERTIFICATE_STANDS)
 		return;
 	count(COUNT_RESUMPTIONS_REFUSED_CERTIFICATE);
-	log_event(LOG_INFO, &c->id, "session not resumed", "client_certificate=%s", causes[standing]);
+	log_paced(LOG_INFO, &c->id, "session not resumed", "client_certificate=%s", causes[standing]);
 }
 
 static void count_handshake(const struct connection *c, const struct session_facts *f, const struct handshake_facts *h)

@@ -7,7 +7,7 @@
 
 #include <sodium.h>
 
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
@@ -91,7 +91,7 @@ void connection_refuse_rest(struct connection *c)
 {
 	const struct service_recall *r = c->recovery->recall;
 
-	log_event(LOG_INFO, &c->id, "download ended", "delivered=%llu of=%lld", (unsigned long long)r->delivered,
+	log_paced(LOG_INFO, &c->id, "download ended", "delivered=%llu of=%lld", (unsigned long long)r->delivered,
 		(long long)r->len); /* -1: not known */
 	count(COUNT_DOWNLOADS_REFUSED);
 	connection_release_backend(c, END_AGENT_LOST);

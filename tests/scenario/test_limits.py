@@ -62,6 +62,7 @@ def test_connections_above_the_limit_are_refused_until_one_ends(start_cluster):
         for _ in range(3):
             assert is_refused(cluster.sl)
         assert ended(cluster, "limit_total") == 3
+        wait_until(lambda: cluster.log("r1").count('connection refused listener=sl reason="connection limit"') == 3)
         for web in webs:
             get(web)
         webs[0].close()
@@ -69,6 +70,17 @@ def test_connections_above_the_limit_are_refused_until_one_ends(start_cluster):
         with contextlib.closing(cluster.http(context=context)) as web:
             get(web)
     assert ended(cluster, "limit_total") == 3
+
+
+def test_who_wants_no_lines_of_ended_connections_sees_refusals_all_the_same(start_cluster):
+    cluster = start_cluster("--agents", "1", edit=edits.edits(
+        edits.at_end("limits: { connections_per_source: 1 }"), edits.at_end("log: { connections: off }")))
+    with contextlib.closing(cluster.http()) as web:
+        get(web)
+        assert is_refused(cluster.sf)
+        wait_until(lambda: 'ended reason="connection limit of source"' in cluster.log("r1") + cluster.log("access"))
+    wait_until(lambda: cluster.counters()["ragent"]["connections_open"] == 0)
+    assert (cluster.log("r1") + cluster.log("access")).count(": ended reason=") == 1
 
 
 def test_connections_of_one_source_are_limited_and_others_are_not(start_cluster):
