@@ -45,7 +45,7 @@ static const struct schema_row log_rows[] = {
 		.help = "RAgent's lines about ended client connections, and those of agents about what cut-off clients "
 			"were told. all: each one, but those of clients that close before their handshake (level "
 			"debug); sampled: for each reason at most ten a second from each worker (of an agent: from "
-			"the process), and how many were left out; off: none of RAgent's" },
+			"the process), and how many were left out; off: of RAgent's only those of refusals" },
 	{ NULL },
 };
 
@@ -63,15 +63,19 @@ static const struct schema_row limits_rows[] = {
 			"refused. Derived: as many as fit into 1/32 of the memory, at most 1024" },
 	{ "handshakes_per_source", SCHEMA_COUNT, FIELD(conf_limits, handshakes_per_source), .max = 1e6, .off = "off",
 		DERIVED,
-		.help = "the most handshakes under way on one worker from one client address; an IPv6 /48 may have "
-			"eight times as many. Derived: half of `handshakes`" },
+		.help = "the most handshakes under way on one worker from one client address, or one IPv6 /64; a /48 "
+			"may "
+			"have eight times as many, but at most three quarters of `handshakes`. Derived: half of "
+			"`handshakes`" },
 	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), .max = 1e6, .off = "off", .fallback = "4096",
 		.help = "service smtp: the most clients on one worker that have neither sent STARTTLS yet nor begun a "
 			"mail in clear. A further one takes the place of one of the source with most, or gets 421" },
 	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), .max = 1e6, .off = "off",
 		.fallback = "1024",
-		.help = "service smtp: the most clients on one worker from one client address that have neither sent "
-			"STARTTLS yet nor begun a mail in clear; an IPv6 /48 may have eight times as many" },
+		.help = "service smtp: the most clients on one worker from one client address, or one IPv6 /64, that "
+			"have "
+			"neither sent STARTTLS yet nor begun a mail in clear; a /48 may have eight times as many, but "
+			"at most three quarters of `preambles`" },
 	{ "kept", SCHEMA_SIZE, FIELD(conf_limits, kept_len), .min = 1 * MIB, .max = 1 * TIB, .off = "off", DERIVED,
 		.help = "the most bytes that one process keeps for connections: bytes not consumed yet, bytes kept to "
 			"ask a backend again, and bytes that a client or a backend has not taken. Above that, the "

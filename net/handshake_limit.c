@@ -14,11 +14,15 @@
 
 #define BUCKETS_MIN    64u
 #define BUCKETS_MAX    65536u
-#define SITE_LEN       6u /* bytes of an IPv6 /48 */
-#define SOURCE_KEY_LEN 7u /* kind, prefix or address */
+#define IPV4_LEN       4u
+#define IPV6_LEN       16u
+#define SITE_LEN       6u               /* bytes of an IPv6 /48 */
+#define SUBNET_LEN     8u               /* and of a /64 */
+#define SOURCE_KEY_LEN (1 + SUBNET_LEN) /* length of the prefix or address; that, and zeros */
 
 struct handshake_source {
-	struct handshake_source *next;           /* bucket */
+	struct handshake_source *next; /* bucket */
+	/* What gives way and takes turns: an IPv4 address, or a /48. A /64 is only counted. */
 	struct handshake_source *after, *before; /* with the same number of handshakes, the oldest first */
 	struct handshake_place *oldest, *newest;
 	uint32_t count, most;
@@ -126,11 +130,11 @@ static struct handshake_source *greediest(struct handshake_limit *l)
 	return l->highest ? row_of(l, l->highest)->first : NULL;
 }
 
-static void key_of(const struct client_address *from, uint8_t out[static SOURCE_KEY_LEN])
+static void key_of(const struct client_address *from, uint8_t prefix_len, uint8_t out[static SOURCE_KEY_LEN])
 {
 	memset(out, 0, SOURCE_KEY_LEN);
-	out[0] = from->len;
-	memcpy(out + 1, from->bytes, from->len == 16 ? SITE_LEN : from->len == 4 ? 4 : 0);
+	out[0] = prefix_len;
+	memcpy(out + 1, from->bytes, prefix_len);
 }
 
 static struct handshake_source **find(struct handshake_limit *l, const uint8_t key[static SOURCE_KEY_LEN])
@@ -144,20 +148,30 @@ static struct handshake_source **find(struct handshake_limit *l, const uint8_t k
 	return at;
 }
 
-static uint32_t share_of(const struct handshake_limit *l, const struct client_address *from)
+/* A site has room for several of its subnets, and leaves some of all places to others. */
+static uint32_t share_of(const struct handshake_limit *l, uint8_t prefix_len)
 {
-	uint64_t share = (uint64_t)l->per_source * (from->len == 16 ? ADMISSION_OF_SITE : 1);
+	uint64_t share = l->per_source;
 
-	return share == 0 || share > UINT32_MAX ? UINT32_MAX : (uint32_t)share;
+	if (share == 0)
+		return UINT32_MAX;
+	if (prefix_len == SITE_LEN) {
+		const uint64_t most = (uint64_t)l->total * 3 / 4;
+		share *= ADMISSION_OF_SITE;
+		if (l->total && share > most)
+			share = most > l->per_source ? most : l->per_source;
+	}
+	return share > UINT32_MAX ? UINT32_MAX : (uint32_t)share;
 }
 
 /* Found or made. NULL: out of memory. */
-static struct handshake_source *source_of(struct handshake_limit *l, const struct client_address *from)
+static struct handshake_source *source_of(
+	struct handshake_limit *l, const struct client_address *from, uint8_t prefix_len)
 {
 	uint8_t key[SOURCE_KEY_LEN];
 	struct handshake_source **at, *s;
 
-	key_of(from, key);
+	key_of(from, prefix_len, key);
 	at = find(l, key);
 	if (*at)
 		return *at;
@@ -165,34 +179,67 @@ static struct handshake_source *source_of(struct handshake_limit *l, const struc
 	if (!s)
 		return NULL;
 	memcpy(s->key, key, sizeof s->key);
-	s->most = share_of(l, from);
-	s->number = l->sources_made++;
+	s->most = share_of(l, prefix_len);
 	*at = s;
-	enter_row(l, s);
+	if (prefix_len != SUBNET_LEN) {
+		s->number = l->sources_made++;
+		enter_row(l, s);
+	}
 	return s;
 }
 
 static void forget_if_unused(struct handshake_limit *l, struct handshake_source *s)
 {
-	if (s->count > 0)
+	if (!s || s->count > 0)
 		return;
-	leave_row(l, s);
+	if (s->key[0] != SUBNET_LEN)
+		leave_row(l, s);
 	*find(l, s->key) = s->next;
 	free(s);
+}
+
+/* Where a newcomer counts. */
+struct membership {
+	struct handshake_source *source, *subnet; /* subnet NULL: not IPv6 */
+};
+
+static void forget_unused(struct handshake_limit *l, const struct membership *m)
+{
+	forget_if_unused(l, m->subnet);
+	forget_if_unused(l, m->source);
+}
+
+/* 0 or CSSL_E_NO_MEMORY. */
+static int find_membership(struct handshake_limit *l, const struct client_address *from, struct membership *out)
+{
+	const uint8_t len = from->len == IPV6_LEN ? SITE_LEN : from->len == IPV4_LEN ? IPV4_LEN : 0;
+
+	*out = (struct membership){ .source = source_of(l, from, len) };
+	if (out->source && len == SITE_LEN)
+		out->subnet = source_of(l, from, SUBNET_LEN);
+	if (out->source && (out->subnet || len != SITE_LEN))
+		return 0;
+	forget_unused(l, out);
+	return CSSL_E_NO_MEMORY;
 }
 
 /* --- places --- */
 
 static void take_place(
-	struct handshake_limit *l, struct handshake_source *s, struct handshake_place *p, uint64_t since_ms)
+	struct handshake_limit *l, const struct membership *m, struct handshake_place *p, uint64_t since_ms)
 {
+	struct handshake_source *s = m->source;
+
 	p->source = s;
+	p->subnet = m->subnet;
 	p->since_ms = since_ms;
 	p->newer = NULL;
 	p->older = s->newest;
 	*(s->newest ? &s->newest->newer : &s->oldest) = p;
 	s->newest = p;
 	recount(l, s, 1);
+	if (p->subnet)
+		p->subnet->count++;
 }
 
 void handshake_limit_leave(struct handshake_limit *l, struct handshake_place *p)
@@ -203,10 +250,13 @@ void handshake_limit_leave(struct handshake_limit *l, struct handshake_place *p)
 		return;
 	*(p->older ? &p->older->newer : &s->oldest) = p->newer;
 	*(p->newer ? &p->newer->older : &s->newest) = p->older;
-	p->source = NULL;
+	struct membership m = { s, p->subnet };
+	p->source = p->subnet = NULL;
 	p->newer = p->older = NULL;
 	recount(l, s, -1);
-	forget_if_unused(l, s);
+	if (m.subnet)
+		m.subnet->count--;
+	forget_unused(l, &m);
 }
 
 /* The handshake that gives way to a newcomer of @s; NULL: the newcomer is refused. */
@@ -224,21 +274,21 @@ static struct handshake_place *loser_to(struct handshake_limit *l, const struct 
 int handshake_limit_enter(struct handshake_limit *l, struct handshake_place *p, const struct client_address *from,
 	uint64_t now_ms, struct handshake_place **loser)
 {
-	struct handshake_source *s = source_of(l, from);
+	struct membership m;
 
 	*loser = NULL;
-	if (!s)
+	if (find_membership(l, from, &m) < 0)
 		return CSSL_E_NO_MEMORY;
-	int is_full = s->count >= s->most;
+	int is_full = m.source->count >= m.source->most || (m.subnet && m.subnet->count >= m.subnet->most);
 	if (!is_full && l->total && l->count >= l->total) {
-		*loser = loser_to(l, s, now_ms);
+		*loser = loser_to(l, m.source, now_ms);
 		is_full = !*loser;
 	}
 	if (is_full) {
-		forget_if_unused(l, s);
+		forget_unused(l, &m);
 		return CSSL_E_FULL;
 	}
-	take_place(l, s, p, now_ms);
+	take_place(l, &m, p, now_ms);
 	if (*loser)
 		handshake_limit_leave(l, *loser);
 	return 0;
@@ -247,10 +297,10 @@ int handshake_limit_enter(struct handshake_limit *l, struct handshake_place *p, 
 int handshake_limit_bring(
 	struct handshake_limit *l, struct handshake_place *p, const struct client_address *from, uint64_t since_ms)
 {
-	struct handshake_source *s = source_of(l, from);
+	struct membership m;
 
-	if (!s)
+	if (find_membership(l, from, &m) < 0)
 		return CSSL_E_NO_MEMORY;
-	take_place(l, s, p, since_ms);
+	take_place(l, &m, p, since_ms);
 	return 0;
 }

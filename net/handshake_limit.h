@@ -5,8 +5,8 @@
  * hurts only them. If that is the newcomer's own source, the newcomer is refused. If no source has more places than the
  * newcomer's source would have, the oldest handshake of all gives way, after it had HANDSHAKE_GRACE_MS.
  *
- * A source is an IPv4 address or an IPv6 /48; a /48 has ADMISSION_OF_SITE times the share. Not thread-safe. The caller
- * gives the time.
+ * A source is an IPv4 address or an IPv6 /48. Of a /48, each /64 has the share of a source, and all of it
+ * ADMISSION_OF_SITE times as much, but at most three quarters of the total. Not thread-safe. The caller gives the time.
  */
 #ifndef CSSL_NET_HANDSHAKE_LIMIT_H
 #define CSSL_NET_HANDSHAKE_LIMIT_H
@@ -21,7 +21,7 @@ struct handshake_source;
 /* The place of a handshake under way, embedded in its holder's struct. All zero: it has none. */
 struct handshake_place {
 	struct handshake_place *newer, *older; /* of its source */
-	struct handshake_source *source;
+	struct handshake_source *source, *subnet;
 	void *holder;
 	uint64_t since_ms;
 };

@@ -153,6 +153,47 @@ START_TEST(an_ipv6_site_is_one_source_with_a_larger_share)
 }
 END_TEST
 
+static struct client_address ipv6(uint8_t subnet, uint8_t host)
+{
+	return (struct client_address){ .len = 16, .bytes = { 0x20, 0x01, 0xd, 0xb8, [7] = subnet, [15] = host } };
+}
+
+/* The derived limits: a source has half of the total. */
+START_TEST(neither_a_subnet_nor_a_site_takes_all_places)
+{
+	static const struct {
+		unsigned subnets, most;
+	} floods[] = { { 1, 16 }, { 200, 24 } };
+
+	for (unsigned f = 0; f < 2; f++) {
+		unsigned taken = 0;
+		start(32, 16);
+		for (unsigned i = 0; i < 200; i++) {
+			struct client_address from = ipv6((uint8_t)(i % floods[f].subnets), (uint8_t)i);
+			int r = enter_from(taken, &from);
+			ck_assert_int_eq(r, taken < floods[f].most ? -1 : CSSL_E_FULL);
+			taken += r == -1;
+		}
+		ck_assert_uint_eq(taken, floods[f].most);
+		handshake_limit_leave(l, &places[0]);
+		struct client_address again = ipv6(0, 0);
+		ck_assert_int_eq(enter_from(0, &again), -1);
+		stop();
+	}
+}
+END_TEST
+
+START_TEST(a_site_has_no_less_than_one_of_its_subnets)
+{
+	start(32, 30);
+	for (unsigned i = 0; i < 31; i++) {
+		struct client_address from = ipv6(1, (uint8_t)i);
+		ck_assert_int_eq(enter_from(i, &from), i < 30 ? -1 : CSSL_E_FULL);
+	}
+	stop();
+}
+END_TEST
+
 START_TEST(handshakes_of_another_process_are_counted_and_never_refused)
 {
 	struct client_address from = ipv4(1);
@@ -212,6 +253,8 @@ int main(void)
 		among_equals_the_oldest_gives_way_once_it_had_its_time,
 		a_flood_from_few_sources_takes_no_place_of_others,
 		an_ipv6_site_is_one_source_with_a_larger_share,
+		neither_a_subnet_nor_a_site_takes_all_places,
+		a_site_has_no_less_than_one_of_its_subnets,
 		handshakes_of_another_process_are_counted_and_never_refused,
 		leaving_twice_is_leaving_once,
 		counts_survive_any_order,
