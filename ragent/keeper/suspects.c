@@ -3,14 +3,26 @@
 
 #include <string.h>
 
-#define SITE_LEN 8u /* bytes of an IPv6 /64 */
+#include "net/admission.h"
+
+#define SUBNET_LEN 8u /* bytes of an IPv6 /64 */
+#define SITE_LEN   6u /* and of a /48 */
 
 static struct client_address source_of(const struct client_address *a)
 {
 	struct client_address source = { .len = a->len };
 
-	memcpy(source.bytes, a->bytes, a->len == 16 ? SITE_LEN : a->len);
+	memcpy(source.bytes, a->bytes, a->len == 16 ? SUBNET_LEN : a->len);
 	return source;
+}
+
+/* Its length tells it from a source. */
+static struct client_address site_of(const struct client_address *a)
+{
+	struct client_address site = { .len = SITE_LEN };
+
+	memcpy(site.bytes, a->bytes, SITE_LEN);
+	return site;
 }
 
 static int is_address(const struct client_address *a)
@@ -50,30 +62,47 @@ static struct suspect *make(struct suspects *s, const struct client_address *sou
 	return oldest;
 }
 
-uint32_t suspects_add(struct suspects *s, const struct client_address *address, uint64_t now_ms)
+static uint32_t add(struct suspects *s, const struct client_address *source, uint64_t now_ms)
 {
-	if (!is_address(address))
-		return 0;
-	const struct client_address source = source_of(address);
-	struct suspect *found = find(s, &source);
+	struct suspect *found = find(s, source);
+
 	if (!found)
-		found = make(s, &source);
+		found = make(s, source);
 	else if (now_ms - found->last_ms >= SUSPECT_REFUSED_MS)
 		found->crashes = 0;
 	found->last_ms = now_ms;
 	return ++found->crashes;
 }
 
+uint32_t suspects_add(struct suspects *s, const struct client_address *address, uint64_t now_ms)
+{
+	if (!is_address(address))
+		return 0;
+	if (address->len == 16) {
+		const struct client_address site = site_of(address);
+		add(s, &site, now_ms);
+	}
+	const struct client_address source = source_of(address);
+	return add(s, &source, now_ms);
+}
+
+static int is_refused(
+	const struct suspects *s, const struct client_address *source, uint32_t crashes_max, uint64_t now_ms)
+{
+	for (uint32_t i = 0; i < count(s); i++) {
+		const struct suspect *one = &s->at[i];
+		if (one->crashes >= crashes_max && now_ms - one->last_ms < SUSPECT_REFUSED_MS &&
+			is_same(&one->source, source))
+			return 1;
+	}
+	return 0;
+}
+
 int suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms)
 {
 	if (!s || s->count == 0 || !is_address(address))
 		return 0;
-	const struct client_address source = source_of(address);
-	for (uint32_t i = 0; i < count(s); i++) {
-		const struct suspect *one = &s->at[i];
-		if (one->crashes >= SUSPECT_CRASHES && now_ms - one->last_ms < SUSPECT_REFUSED_MS &&
-			is_same(&one->source, &source))
-			return 1;
-	}
-	return 0;
+	const struct client_address source = source_of(address), site = site_of(address);
+	return is_refused(s, &source, SUSPECT_CRASHES, now_ms) ||
+	       (address->len == 16 && is_refused(s, &site, SUSPECT_CRASHES * ADMISSION_OF_SITE, now_ms));
 }

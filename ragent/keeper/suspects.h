@@ -2,7 +2,8 @@
  * shared memory shows that, and the process after a crash finds it there. A source that was found after two crashes
  * is refused for ten minutes, so that one client cannot end the service of all others again and again.
  *
- * A source is an IPv4 address or an IPv6 /64, because a subscriber has at least that (net/admission.h).
+ * A source is an IPv4 address or an IPv6 /64, because a subscriber has at least that (net/admission.h). All of a /48 is
+ * refused after ADMISSION_OF_SITE times as many crashes.
  */
 #ifndef CSSL_RAGENT_SUSPECTS_H
 #define CSSL_RAGENT_SUSPECTS_H
@@ -16,7 +17,7 @@
 #define SUSPECT_REFUSED_MS (10u * 60u * 1000u)
 
 struct suspect {
-	struct client_address source; /* the bytes after a /64 are zero */
+	struct client_address source; /* the bytes after a /64 are zero; of a /48, len 6 */
 	uint32_t crashes;
 	uint64_t last_ms; /* CLOCK_MONOTONIC */
 };

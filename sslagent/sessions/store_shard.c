@@ -131,7 +131,9 @@ struct session *shard_find(struct shard *s, const uint8_t id[static SESSION_ID_L
 	return at;
 }
 
-/* A client with one IPv6 address has 2^64 of them, so count by /64. */
+/* A client with one IPv6 address has 2^64 of them, so count by /64. Who has a /48 may fill the store from several: then
+ * the oldest sessions give way, and their clients make a full handshake (doc/trust.md). A second list of each session
+ * for that would cost more than it saves. */
 static struct client_address source_address(const struct client_address *client)
 {
 	struct client_address address = *client;

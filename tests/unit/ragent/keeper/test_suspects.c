@@ -1,4 +1,5 @@
 /* test_suspects.c: facts of sources that crash RAgent. */
+#include "net/admission.h"
 #include "ragent/keeper/suspects.h"
 #include "tests/unit/proto/suite.h"
 
@@ -54,6 +55,24 @@ START_TEST(the_one_seen_longest_ago_gives_way)
 }
 END_TEST
 
+/* Else who has a /48 could crash it from each of 65,536 subnets. */
+START_TEST(an_ipv6_site_is_refused_after_crashes_of_many_subnets)
+{
+	struct client_address bad = { .bytes = { 0x20, 0x01, 0x0d, 0xb8, 1, 2 }, .len = 16 }, good = bad;
+
+	good.bytes[5] = 3;
+	for (uint8_t i = 0; i < SUSPECT_CRASHES * ADMISSION_OF_SITE; i++) {
+		bad.bytes[7] = i;
+		ck_assert_int_eq(suspects_refuse(&suspects, &bad, 1000), 0);
+		ck_assert_uint_eq(suspects_add(&suspects, &bad, 1000), 1);
+	}
+	bad.bytes[7] = 200;
+	ck_assert_int_eq(suspects_refuse(&suspects, &bad, 1000), 1);
+	ck_assert_int_eq(suspects_refuse(&suspects, &good, 1000), 0);
+	ck_assert_int_eq(suspects_refuse(&suspects, &bad, 1000 + SUSPECT_REFUSED_MS), 0);
+}
+END_TEST
+
 START_TEST(the_other_addresses_of_an_ipv6_subscriber_are_refused_too)
 {
 	struct client_address bad = { .bytes = { 0x20, 0x01, 0x0d, 0xb8, 1, 2, 3, 4, 5 }, .len = 16 }, good = bad;
@@ -95,6 +114,7 @@ int main(void)
 		a_source_is_refused_after_its_second_crash,
 		it_is_refused_for_ten_minutes,
 		the_one_seen_longest_ago_gives_way,
+		an_ipv6_site_is_refused_after_crashes_of_many_subnets,
 		the_other_addresses_of_an_ipv6_subscriber_are_refused_too,
 		a_count_that_is_no_count_harms_nobody,
 		an_unknown_address_is_no_suspect,
