@@ -42,3 +42,16 @@ def test_every_route_is_described_and_the_other_way_round():
 
 def test_some_route_takes_parameters():
     assert "server_name" in _routes()["GET /v1/sessions"] and "server_name" in _described()["GET /v1/sessions"]
+
+
+def test_revoke_takes_the_criteria_that_sessions_are_listed_by():
+    """Else people would revoke others than they have listed."""
+    routes = (ROOT / "ragent/control/control_routes.c").read_text()
+    members = (ROOT / "ragent/control/control_handlers_revoke.c").read_text()
+    criteria = set(re.findall(r'^\t\{ "(\w+)", \w+, "[^"]*", CRITERION \},$', members, re.M))
+    assert len(criteria) >= 9
+    for path, beside in (("/v1/sessions", {"limit", "after"}), ("/v1/sessions/count", set())):
+        row = re.search(r'\{ "GET", "%s", \w+,\s*\{([^}]*)\}' % re.escape(path), routes).group(1)
+        assert set(re.findall(r'"(\w+)"', row)) == criteria - {"client_address"} | beside  # its older name: `client` takes networks, too
+    body = re.search(r'"POST", "/v1/sessions/revoke".*?\.help', routes, re.S).group(0)
+    assert set(re.findall(r'\\"(\w+)\\": ', body)) == criteria - {"client_address"} | {"session_id", "all"}
