@@ -25,11 +25,11 @@ class Prey:
         self.owner = self.held["agent"]
         self.others = [name for name in place.cluster.agents if name != self.owner]
 
-    def adopted(self, agent, epoch, less):
+    def adopted(self, agent, epoch, less, cause="takeover"):
         """Does `agent` take the connection over, behind all but the last `less` records?"""
         lie = {name: self.held[name] for name in ("client", "copy", "client_records", "read_generation", "read_sequence",
                                                    "write_generation")}
-        lie.update(agent=agent, epoch=epoch, write_sequence=self.held["write_sequence"] - less, cause=CAUSES["takeover"], replay=True)
+        lie.update(agent=agent, epoch=epoch, write_sequence=self.held["write_sequence"] - less, cause=CAUSES[cause], replay=True)
         return self.hostile("adopt", **lie)["answer"] == "adopted"
 
     def end(self):
@@ -69,6 +69,13 @@ def position_of_an_ended_connection(place, begin):
     with prey(place, begin) as one:
         one.end()
         assert not one.adopted(one.others[0], 2, less=1)
+
+
+def position_of_an_ended_connection_called_a_rest(place, begin):
+    """What RAgent names as the cause proves nothing."""
+    with prey(place, begin) as one:
+        one.end()
+        assert not one.adopted(one.others[0], 2, less=1, cause="wake")
 
 
 def position_of_an_ended_connection_at_an_agent_that_came_back(place, begin):
@@ -193,6 +200,7 @@ BOTH, TLS13 = ("1.2 AES-GCM", "1.3"), ("1.3",)
 SITUATIONS = {
     "position before a KeyUpdate": (position_before_a_key_update, TLS13, ("memory",)),
     "position of an ended connection": (position_of_an_ended_connection, TLS13, ("memory",)),
+    "position of an ended connection, called a rest": (position_of_an_ended_connection_called_a_rest, TLS13, ("memory",)),
     "position of an ended connection at an agent that came back": (position_of_an_ended_connection_at_an_agent_that_came_back, TLS13, ("memory",)),
     "in doubt at a second position": (in_doubt_at_a_second_position, TLS13, ("memory",)),
     "in doubt at a second agent": (in_doubt_at_a_second_agent, TLS13, ("memory",)),
