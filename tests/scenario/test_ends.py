@@ -40,6 +40,17 @@ def answer(text, end):
     return run
 
 
+LAST = HEAD + b"Connection: close\r\nContent-Length: 4\r\n\r\nlast"
+
+
+def talk_on(connection):
+    """Says that this answer is the last one, and answers the next request all the same."""
+    connection.sendall(LAST)
+    may_end.wait(patience(10))
+    connection.sendall(HEAD + b"Content-Length: 4\r\n\r\nmore")
+    fin(connection)
+
+
 def swallow(_):
     """Reads on and sends nothing."""
 
@@ -62,7 +73,7 @@ def refuse(connection):
     fin(connection)
 
 
-WHOLE = {"/to-the-end": answer(HEAD + b"\r\n" + bytes(LONG), fin), "/swallow": swallow, "/refuse": refuse}
+WHOLE = {"/to-the-end": answer(HEAD + b"\r\n" + bytes(LONG), fin), "/swallow": swallow, "/refuse": refuse, "/last": talk_on}
 
 
 class Greeter:
@@ -195,6 +206,21 @@ def test_an_answer_before_the_end_of_its_request_reaches_a_client_that_reads_lat
         sock.sendall(request("/refuse", "POST", f"Content-Length: {UPLOAD}\r\n").encode())
         sock.sendall(bytes(UPLOAD))
         assert b"".join(iter(lambda: sock.recv(1000), b"")) == TOO_LARGE
+
+
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("where", ["sf", "sl", "direct"])
+def test_behind_the_last_answer_a_pipelined_request_gets_none(rude_cluster, rude, where, version):
+    begun = rude.begun["/to-the-end"]
+    may_end.clear()
+    with rude_cluster.connect(of(rude_cluster, where), rude_cluster.context(version)) as sock:
+        sock.sendall((request("/last") + request("/to-the-end")).encode())
+        got = b""
+        while len(got) < len(LAST):
+            got += sock.recv(1000)
+        may_end.set()
+        assert got + b"".join(iter(lambda: sock.recv(1000), b"")) == LAST
+    assert rude.begun["/to-the-end"] == begun
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])

@@ -20,7 +20,7 @@ from tests.lib.half_open import HalfOpen
 from tests.lib.silence import Silence, tcp, unix
 from tests.lib.tlsload import Load, check_unharmed, lost, refused
 from tests.lib.waiting import wait_until
-from tests.scenario.test_silence import SOON_S, comes_back, control_address, links_up, operators_get_through, took
+from tests.scenario.test_silence import comes_back, control_address, links_up, operators_get_through, soon, took
 
 pytestmark = pytest.mark.alone
 
@@ -169,7 +169,7 @@ def check_reachable(cluster):
     operators_get_through(cluster)
     links = links_up(cluster)
     comes_back(cluster, "a3")
-    assert took(lambda: links_up(cluster) > links) < patience(SOON_S)
+    assert took(lambda: links_up(cluster) > links) < soon()
 
 
 def test_half_open_handshakes(cluster, record_property):
