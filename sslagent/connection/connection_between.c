@@ -27,8 +27,9 @@ static void fill_client(const struct connection *c, struct service_owner *o, cha
 
 int connection_own_between(struct connection *c)
 {
-	struct service_owner owner = { .epoch = c->epoch,
-		.backend = conf_backend_find(c->home->conf, c->backend_name) };
+	struct service_owner owner = {
+		.connection = &c->id, .epoch = c->epoch, .backend = conf_backend_find(c->home->conf, c->backend_name)
+	};
 	char address[INET6_ADDRSTRLEN];
 
 	if (!service_stands_between(&c->service))

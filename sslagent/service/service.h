@@ -17,6 +17,7 @@
 
 #include "conf/service_traits.h"
 #include "net/slabs.h"
+#include "proto/sess_obj.h"
 
 struct conf_backend;
 struct conf_listener;
@@ -216,6 +217,7 @@ int service_stands_between(const struct service *s);
 
 /* The new owner of the connection, for a new or a moved conversation. */
 struct service_owner {
+	const struct connection_id *connection; /* for lines of the log; outlives the service; NULL: not known */
 	const uint8_t *id; /* id of the connection, for the backend; len 0: the backend is not told */
 	size_t id_len;
 	const struct conf_backend *backend; /* of the conversation; outlives it */

@@ -53,6 +53,11 @@ class Mail:
         """By the agents that are there."""
         return sum(counts.get(name, 0) for node, counts in self.cluster.counters().items() if node != "ragent")
 
+    def logged(self, connection, event):
+        """The fields of the agents' lines about this connection."""
+        line = re.compile(rf"connection {connection}: {event}\b ?(.*)")
+        return [fields for name in self.cluster.agents for fields in line.findall(self.cluster.log(name))]
+
     def end(self):
         """The counts of the sink."""
         with self.sink:
@@ -155,12 +160,14 @@ def test_before_the_final_dot_the_mail_is_said_again(start_mail, version):
                 answer = step()
                 assert not isinstance(answer, list) or answer[0][:3] in ("250", "354"), answer
                 if number == at:
-                    gone = mail.owner(client)
-                    mail.cluster.kill(gone)
+                    lost = mail.connection(client)
+                    mail.cluster.kill(lost["owner"])
             assert answer[1][0].startswith("250"), answer
+            assert mail.logged(lost["id"], "mail repeated") == [f"listener=mail epoch={lost['epoch'] + 1}"]
+            assert not mail.logged(lost["id"], "mail asked about")
             send_mail(client)
             quit_well(client)
-        mail.cluster.restart(gone)
+        mail.cluster.restart(lost["owner"])
     assert mail.count("mail_asked") == 0
     counts = mail.end()
     assert counts["mails"] == 2 * steps and counts["duplicates"] == 0 and counts["recipients"] == 3 * steps
@@ -227,6 +234,8 @@ def test_behind_the_final_dot_the_server_is_asked(start_mail, version, size):
             assert client.reply() == [LOST]
             assert client.ends() == ("fin", b"")
     assert mail.count("mail_asked") == mail.count("mail_decided") == 1
+    assert mail.logged(given["id"], "mail asked about") == [f"listener=mail epoch={given['epoch']} fate=decided"]
+    assert not mail.logged(given["id"], "mail repeated")
     counts = mail.end()
     assert counts["mails"] == (3 if size == 1000 else 2)
     assert counts["duplicates"] == 0 and counts["tx_waited"] == 1

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "smtp/reply_write.h"
 #include "sslagent/counters.h"
@@ -58,8 +59,11 @@ static enum smtp_own repeat(struct smtp_session *s)
 	if (s->waiting.first && s->past->again == SERVICE_SAYS_NOTHING_AGAIN)
 		return SMTP_OWN_AGENT_LOST;
 	s->past->how = SMTP_REPEATS;
-	if (s->waiting.first)
+	if (s->waiting.first) {
 		count(COUNT_MAIL_REPEATED);
+		log_paced(
+			LOG_INFO, s->connection, "mail repeated", "listener=%s epoch=%u", s->listener->name, s->epoch);
+	}
 	return SMTP_OWN_NONE;
 }
 
@@ -215,10 +219,13 @@ static void on_never(struct smtp_session *s)
 
 void smtp_resume_answer(struct smtp_session *s)
 {
-	static const enum agent_counter counters[] = {
-		[SMTP_FATE_DECIDED] = COUNT_MAIL_DECIDED,
-		[SMTP_FATE_NEVER] = COUNT_MAIL_NEVER,
-		[SMTP_FATE_UNKNOWN] = COUNT_MAIL_UNKNOWN,
+	static const struct {
+		enum agent_counter counter;
+		const char *word;
+	} rows[] = {
+		[SMTP_FATE_DECIDED] = { COUNT_MAIL_DECIDED, "decided" },
+		[SMTP_FATE_NEVER] = { COUNT_MAIL_NEVER, "never" },
+		[SMTP_FATE_UNKNOWN] = { COUNT_MAIL_UNKNOWN, "unknown" },
 	};
 	uint8_t reply[SMTP_REPLY_TEXT_MAX];
 	struct wire_writer w = wire_writer(reply, sizeof reply);
@@ -226,7 +233,9 @@ void smtp_resume_answer(struct smtp_session *s)
 
 	if (wire_writer_len(&w) < 0)
 		fate = SMTP_FATE_UNKNOWN;
-	count(counters[fate]);
+	count(rows[fate].counter);
+	log_paced(LOG_INFO, s->connection, "mail asked about", "listener=%s epoch=%u fate=%s", s->listener->name,
+		s->past->epoch, rows[fate].word);
 	if (fate == SMTP_FATE_DECIDED)
 		on_decided(s, (const char *)reply, (size_t)wire_writer_len(&w));
 	else if (fate == SMTP_FATE_NEVER)

@@ -528,6 +528,7 @@ void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
 void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
 {
 	s->epoch = owner->epoch;
+	s->connection = owner->connection;
 	s->backend = owner->backend;
 	if (!s->past && s->replies == 0)
 		s->note.epoch = owner->epoch;

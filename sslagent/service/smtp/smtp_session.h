@@ -66,6 +66,7 @@ struct smtp_session {
 	struct smtp_mark here;    /* where the bytes began that the relay got last */
 	uint64_t record;          /* of the client's next bytes */
 	uint16_t epoch;           /* of the owner */
+	const struct connection_id *connection; /* of the owner; NULL: not known */
 	/* Waiting bytes of the client; replies that the client has to take. While there are replies, no byte of the
 	 * client is used. So @answers holds at most the replies in one read from the server, of which
 	 * SMTP_TX_QUEUE_MAX commands can be unanswered, or one reply of our own. @waiting holds at most a window and
