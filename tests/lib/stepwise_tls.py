@@ -51,6 +51,15 @@ class StepwiseTls:
             self._read()
             self._try(self._tls.do_handshake)
 
+    def unread(self):
+        """The bytes that came and were not looked at."""
+        return self._came.pending
+
+    def hear(self):
+        """The next bytes of the server, behind the handshake. None: what came has none for this side."""
+        self._read()
+        return self._try(self._tls.read, 1 << 16)
+
     def _is_over(self):
         try:
             self._tls.do_handshake()

@@ -2,6 +2,8 @@
 listeners of the agents' own."""
 
 import contextlib
+import re
+import select
 import smtplib
 import socket
 import ssl
@@ -15,7 +17,7 @@ from tests.lib import edits
 from tests.lib.build import TEST_POINTS, patience
 from tests.lib.mail import Sink, source
 from tests.lib.mail_cluster import HOST, direct_listener, mail_backend, mail_listener
-from tests.lib.scripted_receiver import ScriptedReceiver
+from tests.lib.scripted_receiver import GATE, ScriptedReceiver
 from tests.lib.smtp_client import Client
 from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.waiting import wait_until
@@ -163,6 +165,8 @@ def test_what_is_injected_at_starttls_is_never_read(start_mail, pause_ms):
             assert data in (b"", READY), (at, data)
     assert mail.count("starttls_injections") == len(places)
     assert mail.agent_count("backend_connects") == 0
+    assert re.search(r"connection \w+: bytes injected listener=mail$", mail.cluster.log("r1"), re.M)
+    assert 'direct connection refused reason="bytes injected before TLS"' in mail.cluster.log("a1")
 
 
 def test_an_end_that_comes_with_starttls_injects_nothing(start_mail):
@@ -296,6 +300,24 @@ def test_who_says_nothing_is_told_so_in_the_end(start_mail):
             client.greet()
             assert client.reply() == ["421 4.4.2 Timed out"]
             assert client.ends() == ("fin", b"")
+
+
+@pytest.mark.parametrize("words", [b"x" * 1000, b"NOOP\r\n" * 1000], ids=["a line without end", "commands"])
+def test_who_says_a_byte_at_a_time_has_no_more_time(start_mail, words):
+    mail = start_mail(keys=("preamble_timeout: 1s",))
+    for door in doors(mail):
+        with Client(door) as client:
+            client.greet()
+            began, replies = time.monotonic(), []
+            for at in range(len(words)):
+                with contextlib.suppress(ConnectionError):  # the server may have ended just now
+                    client.send(words[at:at + 1])
+                if client.rest or select.select([client.sock], [], [], 0.05)[0]:
+                    replies.append(client.reply())
+                    if replies[-1] != ["250 2.0.0 Ok"]:
+                        break
+            assert replies[-1] == ["421 4.4.2 Timed out"] and time.monotonic() - began < patience(5)
+            assert len(replies) == 1 or words.startswith(b"NOOP")
 
 
 def test_lines_without_end_have_an_end(start_mail):
@@ -523,6 +545,24 @@ def test_mail_in_clear_where_starttls_is_only_offered(start_mail, tmp_path):
     assert text.count("\n.dot\n..two\nend\n") == 6 or text.count("\r\n.dot\r\n..two\r\nend\r\n") == 6
 
 
+def test_auth_is_hidden_from_clients_in_clear(start_mail):
+    """The server offers it to the agent. A password in clear is for everybody on the way."""
+    mail = start_mail()
+    mail.end()
+    offers = {"EHLO": "250-scripted\r\n250-AUTH PLAIN LOGIN\r\n250-AUTH=PLAIN LOGIN\r\n250-PIPELINING\r\n250 8BITMIME"}
+    with ScriptedReceiver(offers, listen=mail.sink.address, proxied=True) as receiver:
+        for door in open_doors(mail):
+            with Client(door) as client:
+                greeted = client.greet()
+                send_mail(client)
+                again = client.ask("EHLO again.example")
+                assert "250 8BITMIME" in again
+                assert not any("AUTH" in line or "PLAIN" in line for line in greeted + again), (greeted, again)
+                assert client.ask("AUTH PLAIN AGEAYg==")[0].startswith("538")
+                send_mail(client)
+        assert not any(said.startswith("AUTH") for _, said in receiver.heard) and len(receiver.contents) == 4
+
+
 def test_smtp_source_through_a_listener_that_offers(start_mail):
     mail = start_mail()
     for door in open_doors(mail):
@@ -591,14 +631,43 @@ def test_a_drain_waits_for_the_end_of_the_mail(start_mail):
     assert mail.end()["mails"] == 2
 
 
-def test_mail_in_clear_whose_agent_is_killed(start_mail):
+@pytest.mark.parametrize("words,replies", [("MAIL FROM:<a@x.example>\r\n", [250]),
+                                           ("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nhalf\r\n", [250, 250, 354])],
+                         ids=["behind MAIL", "in content"])
+def test_mail_in_clear_whose_agent_is_killed(start_mail, words, replies):
     mail = start_mail("--agents", "1")
     with Client(mail.offer) as client:
         client.greet()
-        assert client.ask("MAIL FROM:<a@x.example>")[0].startswith("250")
+        client.send(words)
+        assert [client.code() for _ in replies] == replies
         mail.cluster.kill("a1")
         assert client.reply() == [LEAVING]
         assert client.ends() == ("fin", b"")
+    counts = mail.end()
+    assert (counts["mails"], counts["cut"]) == (0, len(replies) // 3), mail.sink.result.seen()
+
+
+def test_mail_in_clear_whose_agent_is_killed_behind_the_dot_comes_twice(start_mail):
+    """The server takes it, and nobody can tell the client (RFC 1047)."""
+    mail = start_mail("--agents", "1")
+    mail.end()
+    with ScriptedReceiver({"content": [GATE + "250 2.0.0 taken", "250 2.0.0 taken"]}, listen=mail.sink.address, proxied=True) as receiver:
+        with Client(mail.offer) as client:
+            client.greet()
+            client.send("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nwhole\r\n.\r\n")
+            assert [client.code() for _ in range(3)] == [250, 250, 354]
+            wait_until(lambda: len(receiver.contents) == 1, patience(10), "the mail at the server")
+            mail.cluster.kill("a1")
+            assert client.reply() == [LEAVING]
+            assert client.ends() == ("fin", b"")
+        receiver.open_gate()
+        mail.cluster.restart("a1")
+        with Client(mail.offer) as client:
+            client.greet()
+            assert client.ask("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA")[0].startswith("250")
+            assert [client.code() for _ in range(2)] == [250, 354]
+            assert client.ask("whole\r\n.") == ["250 2.0.0 taken"]
+        assert receiver.contents == [b"whole\r\n"] * 2
 
 
 def test_mail_in_clear_goes_on_in_another_ragent(start_mail):
@@ -633,6 +702,28 @@ def test_a_session_gets_as_many_tickets_as_the_listener_says(start_mail, tickets
                 client.starttls(mail.context)
             assert client.ask("EHLO client.example")[0].startswith("250")
             assert heard.count("FINISHED") == 1 and heard.count("NEWSESSION_TICKET") == tickets, (door, heard)
+
+
+def test_tickets_come_behind_the_client_s_finished_and_wait_for_nothing_else(start_mail):
+    """RFC 8446 4.6.1. Before that the client is not known to hold the keys; and a client may wait for them with its first command."""
+    mail = start_mail(edit=[edits.tls("tickets: 2")])
+    heard = []
+    mail.context._msg_callback = lambda _, direction, version, kind, message, data: direction == "read" and heard.append(message.name)
+    for door in (*doors(mail), mail.implicit):
+        heard.clear()
+        with Client(door) as client:
+            if door != mail.implicit:
+                client.greet()
+                assert client.ask("STARTTLS")[0].startswith("220")
+            tls = StepwiseTls(mail.context, client.sock)
+            tls.begin()
+            tls.say()
+            tls.hear_flight()
+            assert heard.count("FINISHED") == 1, heard
+            assert tls.unread() == 0 and not select.select([client.sock], [], [], 0.3)[0], door
+            tls.say()
+            wait_until(lambda: tls.hear() or heard.count("NEWSESSION_TICKET") == 2, patience(10), f"tickets at {door}: {heard}")
+            assert heard.count("NEWSESSION_TICKET") == 2, (door, heard)
 
 
 def test_smtplib_sends_mail_behind_starttls_and_over_implicit_tls(start_mail, tmp_path):
