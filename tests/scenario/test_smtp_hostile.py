@@ -260,6 +260,15 @@ LONG = {"a long line": "250 " + "x" * 100_000, "many lines": "250-x\r\n" * 10_00
         "a code of no class": "999 x", "HTTP": "HTTP/1.1 400 Bad Request", "two replies": "250 a\r\n250 b"}
 
 
+def check_broken(client, greeting, what, told="421"):
+    """`told`: 421, or reset, which comes where the client has a part of the reply already."""
+    client.send(greeting + ENVELOPE + "DATA\r\n" + CONTENT)
+    how, said = client.ends()
+    said = said.decode()
+    assert (BROKEN in said) == (told == "421") and told in (how, "421"), (what, how, said)
+    assert not re.search("xxx|hello|HTTP|\0|550|250 x" + ("|250-x" if told == "421" else ""), said), (what, said)
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_a_reply_that_breaks_the_protocol_gets_421(mail, place):
     """The client gets none of its bad lines."""
@@ -267,10 +276,38 @@ def test_a_reply_that_breaks_the_protocol_gets_421(mail, place):
     with mail.receiver({place: [LONG[what] for what in whats]}):
         for what in whats:
             with mail.secured(greets=False) as client:
-                client.send("EHLO client.example\r\n" + ENVELOPE + "DATA\r\n" + CONTENT)
-                said = client.ends()[1].decode()
-                assert BROKEN in said, (what, said)
-                assert not re.search("xxx|250-x|hello|HTTP|\0|550", said), (what, said)
+                check_broken(client, "EHLO client.example\r\n", what)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("door", ["offer", "offer_direct"])
+def test_a_reply_that_breaks_the_protocol_gets_421_in_clear(mail, door, place):
+    """There the server hears of the client at its first MAIL."""
+    whats = [what for what in LONG if (place, what) != ("banner", "two replies")]
+    with mail.receiver({place: [LONG[what] for what in whats]}):
+        for what in whats:
+            with Client(getattr(mail, door)) as client:
+                client.greet()
+                # the agent passes lines on as they come, so the client has the good ones before
+                cut = what in ("many lines", "mixed codes") and place in ("MAIL", "RCPT", "DATA", "content")
+                check_broken(client, "", what, "reset" if cut else "421")
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("place", ["EHLO", "content"])
+def test_a_reply_of_a_million_lines_takes_no_memory(mail, place):
+    """It has 7 MB."""
+    with mail.receiver({place: "250-x\r\n" * 1_000_000 + "250 x"}):
+        before = rss(mail.cluster)
+        forget_peak(mail.cluster)
+        for door in doors(mail):
+            with mail.secured(door, greets=False) as client:
+                check_broken(client, "EHLO client.example\r\n", door)
+        for door in (mail.offer, mail.offer_direct):
+            with Client(door) as client:
+                client.greet()
+                check_broken(client, "", door, "reset" if place == "content" else "421")
+        assert rss(mail.cluster, "VmHWM") - before < 4 << 20
 
 
 # --- replies and chunks stay in step ---
@@ -383,8 +420,9 @@ def test_a_session_of_one_byte_a_record(mail, version):
 
 
 @pytest.mark.parametrize("line,code", [(b"x" * 500, 500), (b"NOOP \0", 500), (b"NOOP \x1b[2J", 500), ("MÄIL FROM:<a@b>".encode(), 500), (b"\0", 500),
-                                       (b"MAIL FROM:<a@b", 501), (b"MAIL FROM:<\xe4@x.example>", 501), (b"STARTTLS", 554), (b"XCLIENT ADDR=192.0.2.1", 550)],
-                         ids=["500 bytes", "NUL", "ESC", "8-bit", "only NUL", "half a path", "no UTF-8", "STARTTLS", "XCLIENT"])
+                                       (b"MAIL FROM:<a@b", 501), (b"MAIL FROM:<\xe4@x.example>", 501), (b"STARTTLS", 554), (b"XCLIENT ADDR=192.0.2.1", 550),
+                                       (b"NO\rOP", 500)],
+                         ids=["500 bytes", "NUL", "ESC", "8-bit", "only NUL", "half a path", "no UTF-8", "STARTTLS", "XCLIENT", "bare CR"])
 def test_a_bad_command_has_one_reply_and_does_not_reach_the_server(mail, line, code):
     with mail.receiver() as receiver, mail.secured() as client:
         client.send(line + b"\r\nNOOP\r\n")
@@ -393,10 +431,24 @@ def test_a_bad_command_has_one_reply_and_does_not_reach_the_server(mail, line, c
     assert not any("\x1b" in mail.cluster.log(name) for name in ("r1", "a1", "a2"))
 
 
-def rss(cluster):
-    """Of both agents, in bytes."""
+def test_behind_a_bare_line_feed_is_another_command(mail):
+    """The one before it is refused. Each has one reply, and the server hears none with a bare line feed in it."""
+    with mail.receiver() as receiver, mail.secured() as client:
+        client.send("NOOP one\nMAIL FROM:<a@x.example>\r\nNOOP two\r\n")
+        assert codes(client, 3) == [500, 250, 250]
+        assert [said for _, said in receiver.heard] == ["EHLO client.example", "MAIL FROM:<a@x.example>", "NOOP two"]
+
+
+def rss(cluster, what="VmRSS"):
+    """Of both agents, in bytes. VmHWM: the peak since forget_peak()."""
     texts = [open(f"/proc/{cluster.pid(name)}/status", encoding="ascii").read() for name in cluster.agents]
-    return sum(int(re.search(r"VmRSS:\s+(\d+) kB", text).group(1)) * 1024 for text in texts)
+    return sum(int(re.search(rf"{what}:\s+(\d+) kB", text).group(1)) * 1024 for text in texts)
+
+
+def forget_peak(cluster):
+    for name in cluster.agents:
+        with open(f"/proc/{cluster.pid(name)}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")  # proc(5)
 
 
 TOO_LONG = b"500 5.5.2 Line is too long\r\n"
