@@ -9,7 +9,9 @@ import pytest
 
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience
-from tests.lib.edits import nobody_moves, tls
+from tests.lib.edits import edits, nobody_moves, tls
+from tests.lib.mail import Sink
+from tests.lib.mail_cluster import direct_listener, mail_backend, mail_listener
 from tests.lib.nginx import Nginx
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
@@ -124,3 +126,23 @@ def test_early_data_before_a_second_hello_is_skipped(start_cluster, nginx_ticket
                       "-early_data", early(tmp_path, NGINX_ALLOWS, "retried"))
     assert "HTTP/1.1 200 OK" in answer and answer.count("X-CSSL-Agent") == 1
     assert asked_early(cluster, "retried") == 0
+
+
+EARLY_MAIL = b"EHLO early.example\r\nMAIL FROM:<early@x.example>\r\nRCPT TO:<b@x.example>\r\nBDAT 4 LAST\r\nab\r\nQUIT\r\n"
+MAIL = b"EHLO client.example\r\nMAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n"
+
+
+def test_early_data_behind_starttls_is_no_mail(start_cluster, nginx_ticket, tmp_path):
+    """Of a sender that was at another server before."""
+    early_mail, dump = tmp_path / "early", tmp_path / "mails"
+    early_mail.write_bytes(EARLY_MAIL)
+    with Sink("--proxy", "--dump", str(dump)) as sink:
+        behind_ragent, direct = ports = free_ports(2)
+        cluster = start_cluster("--agents", "2", edit=edits(
+            mail_backend(sink.address, "proxy_v2: on"), mail_listener("mail", behind_ragent), direct_listener("a1", "mail", direct)))
+        for port in ports:
+            answer = s_client(("127.0.0.1", port), "-starttls", "smtp", "-sess_in", nginx_ticket, "-early_data", early_mail, say=MAIL)
+            assert REJECTED in answer and "New, TLSv1.3" in answer, answer
+            assert re.findall(r"^(\d{3}) ", answer, re.M)[-5:] == ["250", "250", "354", "250", "221"], answer
+        wait_until(lambda: cluster.counter("early_data_skipped") == 2, patience(5), "two that were skipped")
+    assert sink.counts["mails"] == 2 and b"early" not in dump.read_bytes(), sink.result.seen()
