@@ -18,3 +18,15 @@ def mail_door(cluster, name):
     """(host, port) of one of MAIL_LISTENERS."""
     listener = cluster.description()["listeners"][name]
     return listener["host"], listener["port"]
+
+
+def greet_at(client, ca, way):
+    """Through one of MAIL_LISTENERS, up to the greeting behind TLS (`smtp`: in clear). Behind `smtps` there is no banner before."""
+    if way == "smtps":
+        client.start_tls(ca)
+        assert client.reply()[:3] == "220"
+    client.ehlo()
+    if way == "submission":
+        assert client.say("STARTTLS")[:3] == "220"
+        client.start_tls(ca)
+        client.ehlo()

@@ -4,12 +4,16 @@ each listener, and the servers know the client's address."""
 import pytest
 
 from bench.experiments.mail_room import obstacle
-from tests.lib.build import scaled
+from tests.lib.build import patience, scaled
 from tests.lib.mail import Sink, source
 from tests.lib.mail_behind import ClustersBefore
+from tests.lib.mail_front_door import greet_at
 from tests.lib.mail_servers import SERVERS, Postfix, wait_for_end
-from tests.lib.odd_mail import ODD
+from tests.lib.odd_mail import BARE, ODD
+from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_client import Client
+from tests.lib.smtp_talk import Talk
+from tests.lib.waiting import wait_until
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
 
@@ -42,6 +46,34 @@ def test_mail_arrives_byte_for_byte(before, server, options, tmp_path):
         wait_for_end(sink, behind.peer)
     assert sink.counts["mails"] == sink.counts["right"] == 3 * MAILS and sink.counts["recipients"] == 3 * MAILS * recipients
     assert sink.counts["duplicates"] == sink.counts["bad_commands"] == 0
+
+
+def send_by_hand(client, content):
+    """The code of the reply to a mail with this content."""
+    client.mail()
+    client.send(content + b".\r\n")
+    return client.reply()[:3]
+
+
+@pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
+def test_bare_line_ends_become_what_the_server_makes_of_them(before, server, tmp_path):
+    """Servers keep them, end lines at them, or refuse them. Through the cluster each does what it does without it, and never makes two
+    mails of one."""
+    with ScriptedReceiver({"EHLO": "250-scripted\r\n250 8BITMIME"}) as receiver, before.server(server, tmp_path, receiver) as behind:
+        with Talk(behind.peer.address, **({"source": "127.0.0.77"} if server.knows_proxy else {})) as client:
+            client.ehlo()
+            codes = [send_by_hand(client, BARE)]
+        for name, _ in WAYS.values():
+            with Talk(behind.door(name), has_banner=name != "smtps") as client:
+                greet_at(client, behind.cluster.ca, name)
+                codes.append(send_by_hand(client, BARE))
+                assert send_by_hand(client, b"Subject: last\r\n\r\nlast\r\n") == "250"
+        assert len(set(codes)) == 1 and codes[0][0] in "25", codes
+        taken = codes.count("250")
+        wait_until(lambda: len(receiver.contents) >= taken + 3, patience(30), "all mails")
+        bodies = [content.replace(b"\r\n", b"\n").partition(b"\n\n")[2] for content in receiver.contents]
+        assert bodies.count(b"last\n") == 3 and len(bodies) == taken + 3, bodies
+        assert len(set(bodies)) == (2 if taken else 1), bodies
 
 
 @pytest.mark.limit(240)

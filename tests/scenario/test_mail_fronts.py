@@ -8,7 +8,8 @@ import time
 import pytest
 
 from tests.lib.build import SANITIZED, patience
-from tests.lib.mail_front_door import mail_door
+from tests.lib.mail_front_door import greet_at, mail_door
+from tests.lib.odd_mail import BARE
 from tests.lib.smtp_client import Client
 from tests.lib.smtp_talk import Talk
 
@@ -160,28 +161,12 @@ def test_other_protocols_reach_no_mail(start_front, first):
     assert front.sink.counts["mails"] == 1
 
 
-# Bare CRs and LFs that hide no end of a mail, as old clients and their users' editors leave them.
-BARE = b"Subject: bare\r\n\r\na\rb\r\na\nb\r\n\r\r\n\r\rc\r\n\n\nd\r\ne\r\r\n\n\r\nf.\ng\r\nh.\ri\r\n"
-
-
-def behind_tls(client, ca, way):
-    """The client of that way, after its greeting."""
-    if way == "smtps":
-        client.start_tls(ca)
-        assert client.reply()[:3] == "220"
-    client.ehlo()
-    if way == "submission":
-        assert client.say("STARTTLS")[:3] == "220"
-        client.start_tls(ca)
-        client.ehlo()
-
-
 @pytest.mark.parametrize("way", ["smtp", "submission", "smtps"])
 def test_bare_carriage_returns_and_line_feeds_pass_unchanged(cluster_fronts, way, tmp_path):
     dump = tmp_path / "dump"
     with cluster_fronts.start("--dump", str(dump)) as front:
         with Talk(mail_door(cluster_fronts.cluster, way), has_banner=way != "smtps") as client:
-            behind_tls(client, front.ca, way)
+            greet_at(client, front.ca, way)
             client.mail()
             client.send(BARE + b".\r\n")
             assert client.reply()[:3] == "250"
