@@ -238,7 +238,7 @@ def test_duplicates_and_wrong_bodies_are_found(tmp_path):
 FLAGS = {  # of smtp-source, and what the sink's dump has then
     "-S": (["-S", "hello there"], "\nSubject: hello there\n"), "-t": (["-t", "to@x.example"], "\nX-Rcpt-Args: TO:<to@x.example>"),
     "-f": (["-f", "from@x.example"], "X-Mail-Args: <from@x.example>\n"), "-M": (["-M", "host.example"], "X-Mail-Args: <foo@host.example>\n"),
-    "-r": (["-r", "2", "-t", "to@x.example"], "\nX-Rcpt-Args: TO:<2to@x.example>"), "-T": (["-T", "4096"], "\nX-CSSL-Mail: "),
+    "-r": (["-r", "2", "-t", "to@x.example"], "\nX-Rcpt-Args: TO:<2to@x.example>"),
     "-4": (["-4"], "\nX-CSSL-Mail: "), "-o": (["-o"], "\nX-CSSL-Mail: "), "-F": (["-F", __file__], "\nFLAGS = {"),
 }
 
@@ -251,6 +251,31 @@ def test_a_flag_has_its_effect_at_the_server(flag, tmp_path):
         result = source(sink.address, "-m", "3", *options)
     assert_all_came(result, sink, 3)
     assert dump.read_text().replace("\r", "").count(expected) == 3
+
+
+def test_a_random_pause_takes_its_time():
+    """Between two mails up to 0.2 s, so 3.9 s in the mean."""
+    with Sink() as sink:
+        result = source(sink.address, "-m", "40", "-R", "0.2")
+    assert_all_came(result, sink, 40)
+    assert 2 < result.seconds < 39 * 0.2 + patience(5)
+
+
+@pytest.mark.tool("ss")
+def test_a_window_bounds_the_receive_buffer():
+    """Linux takes twice of what is asked for (socket(7))."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def buffers():
+            told = subprocess.run(["ss", "-tnmH", f"dport = :{port}"], stdout=subprocess.PIPE, text=True, check=True).stdout
+            return re.findall(r"skmem:\(r\d+,rb(\d+)", told)
+
+        with subprocess.Popen(source_command(server.getsockname(), "-T", "4096"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as load:
+            try:
+                assert wait_until(buffers, patience(10), "its connection") == ["8192"]
+            finally:
+                load.kill()
 
 
 def test_a_name_is_looked_up_in_the_family_that_is_wanted():

@@ -61,6 +61,8 @@ START_TEST(without_options_one_mail_is_sent)
 	ck_assert_uint_eq(source.messages, 1);
 	ck_assert_uint_eq(source.sessions, 1);
 	ck_assert_uint_eq(source.per_connection, 1);
+	ck_assert_uint_eq(source.connects, 1);
+	ck_assert_uint_eq(source.connect_tries, 1);
 	ck_assert_int_eq(source.tls, SOURCE_CLEAR);
 	ck_assert_int_eq(source.on_failure, SOURCE_GIVES_UP);
 }
@@ -142,8 +144,8 @@ START_TEST(both_help)
 	source_options_help(out);
 	sink_options_help(out);
 	fclose(out);
-	const char *names[] = { "--starttls", "--proxy-source", "--keep-going", "--tarpit", "--max-per-source",
-		"--dump" };
+	const char *names[] = { "--starttls", "--proxy-source", "--keep-going", "with our mark", "--tarpit",
+		"--max-per-source", "--dump" };
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		ck_assert_msg(strstr(text, names[i]), "%s", names[i]);
 	free(text);
