@@ -1,5 +1,5 @@
-"""Many strangers at a time that try to use everything up: half-open handshakes, requests byte by byte, KeyUpdates without end,
-silent connections to the sockets of RAgent and agents. Other clients are served as usual, no process takes more memory than --check
+"""Many strangers at a time that try to use everything up: half-open handshakes, silence before STARTTLS, requests byte by byte, KeyUpdates
+without end, silent connections to the sockets of RAgent and agents. Other clients are served as usual, no process takes more memory than --check
 says, operators get answers, and RAgent links to an agent that comes back. A tenth of the strangers in normal runs, all of them with
 ./cssl test --full."""
 
@@ -14,10 +14,13 @@ import time
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import FULL, SANITIZED, SLOWER, binary, patience, sized
 from tests.lib.half_open import HalfOpen
+from tests.lib.mail_cluster import mail_backend, mail_listener
 from tests.lib.silence import Silence, tcp, unix
+from tests.lib.smtp_client import Client
 from tests.lib.tlsload import Load, check_unharmed, lost, refused
 from tests.lib.waiting import wait_until
 from tests.scenario.test_silence import comes_back, control_address, links_up, operators_get_through, soon, took
@@ -27,6 +30,7 @@ pytestmark = pytest.mark.alone
 STRANGERS = sized(2000, 20000)
 UPDATING = 1000 if FULL else 100
 HANDSHAKES = 1024  # under way on RAgent's worker and on each agent's
+PREAMBLES = 1024  # on RAgent's worker
 PER_S = 500
 SILENT = 64
 AT_ONCE = 32  # handshakes of a source
@@ -43,16 +47,21 @@ SOURCES = [f"127.0.{net}.{host}" for net in (3, 4) for host in range(1, 201)]
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
-@pytest.fixture
-def cluster(start_cluster):
+def start(start_cluster, *listeners):
     """Agent a3 is down: it comes back in the middle of each flood. A head has more time where other work delays the strangers."""
     head_s = 120 if FULL else min(60, patience(15) // SLOWER)
     made = start_cluster("--agents", "3", edit=edits.edits(
-        edits.at_end(f"limits: {{ connections: {STRANGERS + 2000}, kept: 64MiB, request_head_timeout: {head_s}s, idle_timeout: 2min }}",
-                     "store: { size: 32MiB }"), edits.nobody_moves))
+        *listeners,
+        edits.at_end(f"limits: {{ connections: {STRANGERS + 2000}, kept: 64MiB, request_head_timeout: {head_s}s, idle_timeout: 2min, "
+                     f"preambles: {PREAMBLES} }}", "store: { size: 32MiB }"), edits.nobody_moves))
     made.send_signal("a3", signal.SIGTERM)
     made.wait_gone("a3")
     return made
+
+
+@pytest.fixture
+def cluster(start_cluster):
+    return start(start_cluster)
 
 
 @contextlib.contextmanager
@@ -143,7 +152,7 @@ class Memory:
 
     def judge(self, **parts):
         """The peak is below the sum of --check. The growth is below the memory of those of its parts that grow: `connections` and
-        `handshakes` of RAgent and of each agent, `sessions`, and requests `waiting` in RAgent. Returns a text."""
+        `handshakes` of RAgent and of each agent, `sessions`, `preambles` of each agent, and requests `waiting` in RAgent. Returns a text."""
         peaks = {name: memory_of(self._cluster, name, "VmHWM") for name in self._stated}
         grown = {name: peaks[name] - self._before[name] for name in peaks}
         allowed = {name: self._allowed(name, **parts) for name in peaks}
@@ -154,11 +163,12 @@ class Memory:
             f"{name} {peaks[name] >> 20} of {self._stated[name]['sum'] >> 20} MiB (grown by {grown[name] >> 20} of {allowed[name] >> 20} MiB)"
             for name in peaks)
 
-    def _allowed(self, name, handshakes, connections, sessions, waiting=0):
+    def _allowed(self, name, handshakes, connections, sessions, waiting=0, preambles=0):
         each = self._stated[name]
         if name == "r1":
             return SLACK + connections[0] * each["connections"] + waiting * WAITING
-        return SLACK + handshakes * each["half-open handshakes"] + connections[1] * each["connections"] + sessions * SESSION
+        return (SLACK + handshakes * each["half-open handshakes"] + connections[1] * each["connections"] + sessions * SESSION +
+                preambles * each.get("preambles", 0))
 
 
 # Strangers
@@ -189,6 +199,39 @@ def test_half_open_handshakes(cluster, record_property):
         assert ended + under_way >= STRANGERS - 5 and under_way <= HANDSHAKES, (ended, under_way)
     used = memory.judge(handshakes=HANDSHAKES // 2 + 100, connections=(HANDSHAKES + 100, 100), sessions=CAME_AND_WENT)
     judge(record_property, f"{STRANGERS} half-open handshakes, {ended} refused", quiets, during, used)
+
+
+def test_silence_before_starttls(start_cluster, record_property):
+    """Behind EHLO at a listener for mail. Above `preambles` the oldest ones give their places to others, who get through to TLS."""
+    port, behind = free_ports(2)
+    door = "127.0.0.1", port
+    cluster = start(start_cluster, mail_backend(("127.0.0.1", behind), "proxy_v2: on"), mail_listener("mail", port))
+
+    def flood():
+        with elsewhere():
+            return HalfOpen(door, STRANGERS, SOURCES, at_once=10, per_s=PER_S, hello=b"EHLO stranger.example\r\n")
+
+    def gets_through():
+        with Client(door) as client:
+            client.greet()
+            client.starttls(cluster.context(alpn=()))
+
+    with Load(cluster) as load, concurrent.futures.ThreadPoolExecutor(1) as thread:
+        with quiet_around(load) as quiets:
+            memory, served, flooding = Memory(cluster), Served(load, "amid"), thread.submit(flood)
+            time.sleep(0.7 * STRANGERS / PER_S)
+            during = served.end()
+            check_reachable(cluster)
+            with flooding.result() as silent:
+                for _ in range(10):
+                    gets_through()
+                ended = max(0, STRANGERS + 1 - PREAMBLES)  # the ten come one after another into the same place
+                wait_until(lambda: silent.refused() == ended, patience(10), f"{ended} that are displaced")
+                counters = cluster.counters()["ragent"]
+    assert counters["preambles_displaced"] == ended and counters["preambles_refused"] == 0, counters
+    assert counters["preambles_under_way"] == STRANGERS - ended and counters["starttls_done"] == 10, counters
+    used = memory.judge(handshakes=100, preambles=PREAMBLES // 2 + 100, connections=(PREAMBLES + 100, 100), sessions=CAME_AND_WENT)
+    judge(record_property, f"{STRANGERS} that are silent behind EHLO, {ended} displaced", quiets, during, used)
 
 
 @pytest.mark.limit(400 if FULL else 120)
