@@ -5,11 +5,11 @@ debian_release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
 case ${debian_release%%.*} in
 13)
 	packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev package_promtool=promtool packages_postfix=(postfix libnsl2 libicu76)
-	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0)
+	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0 libspf2-2t64)
 	;;
 *)
 	packages_llhttp=() clang_runtime=libclang-rt-14-dev package_promtool=prometheus packages_postfix=(postfix) # llhttp: llhttp_get() below
-	packages_mail_libraries=(libmemcached11 libhashkit2 libopendbx1)
+	packages_mail_libraries=(libmemcached11 libhashkit2 libopendbx1 libspf2-2)
 	;;
 esac
 
@@ -30,7 +30,7 @@ packages_bench=(haproxy nginx-light hitch curl git iproute2 nftables)
 # Mail servers and clients, with the libraries that only they need. Tests and experiments unpack them and never install them:
 # installed, the servers would start and become this machine's mail server.
 packages_mail=(
-	postfix exim4-daemon-light libidn12 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
+	postfix exim4-daemon-light libidn12 libmariadb3 libpq5 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
 	libnginx-mod-mail stunnel4 libwrap0
 	opendkim libopendkim11 libmilter1.0.1 librbl1 libvbr2 liblua5.3-0 "${packages_mail_libraries[@]}"
 )
@@ -137,12 +137,22 @@ postfix_get() {
 	return $status
 }
 
+# exim_heavy_get TREE: the Exim that reads PROXY headers, as usr/sbin/exim4-heavy beside the light one. Its libraries are in packages_mail.
+exim_heavy_get() {
+	local package status=0
+	package=$(mktemp -d)
+	{ package_unpack exim4-daemon-heavy "$package" && install -D -m 4755 "$package/usr/sbin/exim4" "$1/usr/sbin/exim4-heavy"; } || status=$?
+	rm -rf "$package"
+	return $status
+}
+
 # mail_get FOLDER: mail servers as a tree of usr/ and etc/ in FOLDER/mail, which tests/lib/mail_room.py lays over this machine's own
 mail_get() {
-	local wanted="${packages_mail[*]}"
+	local wanted="${packages_mail[*]} exim4-daemon-heavy"
 	[[ $(cat "$1/mail/packages" 2>/dev/null) != "$wanted" ]] || return 0
 	rm -rf "$1/mail"
 	with_progress "mail servers" mail_unpack "$1/mail" || return
+	exim_heavy_get "$1/mail" || return
 	echo "$wanted" >"$1/mail/packages"
 }
 

@@ -185,6 +185,7 @@ EXIM = """\
 primary_hostname = exim.example
 local_interfaces = 127.0.0.1
 daemon_smtp_ports = {port}
+exim_path = /usr/sbin/{program}
 spool_directory = /var/spool/exim4
 log_file_path = /var/spool/log/exim-%slog
 log_selector = +smtp_connection +tls_cipher +tls_resumption
@@ -239,7 +240,11 @@ class Exim(MailServer):
     knows_proxy = False
     name = "exim"
     not_verified = "certificate invalid"
-    command = "exim4", "-bdf", "-q1s"
+    program = "exim4"
+
+    @property
+    def command(self):
+        return self.program, "-bdf", "-q1s"
 
     def _tls(self):
         if not self.certificate:
@@ -252,14 +257,28 @@ class Exim(MailServer):
         self.room.own("mail/key.pem", "Debian-exim")
         return copy
 
+    def _options(self):
+        return self.options
+
     def configure(self):
         relay_tls = EXIM_RELAY_TLS[self.relay_tls].format(version=self.version)
         if self.ca:
             relay_tls += f"  tls_verify_certificates = {self.ca}\n  tls_verify_hosts = *\n  tls_verify_cert_hostnames =\n"
         self.room.etc("exim4/exim4.conf", EXIM.format(port=self.address[1], size=MAIL_MAX, relay=self.relay, tls=self._tls(),
-                                                      relay_tls=relay_tls, options=self.options))
+                                                      relay_tls=relay_tls, options=self._options(), program=self.program))
         for name in ("", "/db", "/input", "/msglog"):
             self.room.make(f"spool/exim4{name}", "Debian-exim")
+
+
+class EximHeavy(Exim):
+    """Debian's exim4-daemon-heavy is built with it."""
+
+    name = "exim-heavy"
+    knows_proxy = True
+    program = "exim4-heavy"
+
+    def _options(self):
+        return self.options + ("\nhosts_proxy = 127.0.0.0/8" if self.proxied else "")
 
 
 OPENSMTPD = """\

@@ -1,6 +1,8 @@
 """Real mail servers behind a cluster, with smtp-source in front and smtp-sink at the end: mail arrives byte for byte, through
 each listener, and the servers know the client's address."""
 
+import re
+
 import pytest
 
 from bench.experiments.mail_room import obstacle
@@ -8,7 +10,7 @@ from tests.lib.build import patience, scaled
 from tests.lib.mail import Sink, source
 from tests.lib.mail_behind import ClustersBefore
 from tests.lib.mail_front_door import greet_at
-from tests.lib.mail_servers import SERVERS, Postfix, wait_for_end
+from tests.lib.mail_servers import SERVERS, EximHeavy, OpenSMTPD, Postfix, wait_for_end
 from tests.lib.odd_mail import BARE, ODD
 from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_client import Client
@@ -86,13 +88,18 @@ def test_fifty_megabytes_arrive(before, server, tmp_path):
     assert sink.counts["right"] == 1 and sink.counts["bytes"] > length
 
 
+CLIENT = {  # in the server's log
+    Postfix: r"client=\S*\[(\S+)\]", EximHeavy: r"<= .* H=\S* \[(\S+)\] P=", OpenSMTPD: r"smtp connected address=(\S+)"}
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_a_server_knows_the_client_s_address(before, way, tmp_path):
+@pytest.mark.parametrize("server", CLIENT, ids=lambda server: server.name)
+def test_a_server_knows_the_client_s_address(before, server, way, tmp_path):
     """From the PROXY header: a client of another loopback address than the agents'."""
-    with Sink() as sink, before.server(Postfix, tmp_path, sink) as behind:
+    with Sink() as sink, before.server(server, tmp_path, sink) as behind:
         send(behind, way, "--source", "127.0.0.77")
-        behind.peer.wait_for_log("client=unknown[127.0.0.77]")
-        assert "[127.0.1." not in behind.peer.log()
+        wait_until(lambda: "127.0.0.77" in re.findall(CLIENT[server], behind.peer.log()), patience(30), "the client in its log")
+        assert not any(seen.startswith("127.0.1.") for seen in re.findall(CLIENT[server], behind.peer.log())), behind.peer.log()
 
 
 @pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
