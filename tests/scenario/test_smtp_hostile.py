@@ -191,7 +191,7 @@ def reads_nothing(client):
 
 
 def test_a_client_that_takes_no_reply_is_ended(mail):
-    """Its 421 may have to wait behind the replies. RAgent hears of the silence only, so it gives the agent end_timeout."""
+    """Its 421 may have to wait behind the replies."""
     before = mail.timed_out()
     with mail.receiver(), mail.secured(mail.mail) as client:
         reads_nothing(client)

@@ -352,6 +352,30 @@ START_TEST(behind_a_verdict_the_next_silence_has_the_usual_limit)
 }
 END_TEST
 
+/* No verdict can reach it. */
+START_TEST(a_client_that_takes_nothing_has_no_time_for_a_verdict)
+{
+	static uint8_t record[RECORD_OF(16000)];
+	const struct dispatcher_wish wish = {
+		.limits = "  idle_timeout: 1s\n",
+		.health = "  ping: 20ms\n  suspect: 50ms\n  lost: 100ms\n",
+		.listener = LATE,
+	};
+
+	dispatcher_start(&wish);
+	connection_keep(&l, "sf", 1);
+	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
+	while (stream_pending(&connection_only()->busy->client) < 4 * sizeof record) {
+		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, FRAME_RESPONSE_BYTES, record, sizeof record);
+		turn();
+	}
+	free(frame_at(l.agent, FRAME_FINISH));
+	ck_assert_uint_eq(close_reason(l.agent), END_IDLE_TIMEOUT);
+	ck_assert_uint_eq(ended(END_IDLE_TIMEOUT), 1);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(an_owner_that_awaits_no_verdict_ends_it_when_it_is_asked)
 {
 	dispatcher_start(&(struct dispatcher_wish){ .limits = "  idle_timeout: 1s\n", .listener = MAIL });
@@ -447,6 +471,7 @@ int main(void)
 		an_owner_that_may_await_a_verdict_is_asked_to_end_it_and_told_later,
 		an_owner_may_say_that_the_client_was_silent,
 		behind_a_verdict_the_next_silence_has_the_usual_limit,
+		a_client_that_takes_nothing_has_no_time_for_a_verdict,
 		an_owner_that_awaits_no_verdict_ends_it_when_it_is_asked,
 		an_owner_lost_before_its_goodbye_leaves_a_fin_at_a_checkpoint,
 		an_owner_lost_before_its_goodbye_leaves_a_reset_in_mid_answer,
