@@ -1,5 +1,7 @@
 """RAgent proper dies again and again while clients of all kinds are at work."""
 
+import math
+import re
 import signal
 from random import Random
 
@@ -13,8 +15,21 @@ AS_MEASURED = pytest.mark.alone if FULL else lambda test: test
 LINKS = pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
 
 
+PAUSE_MS = 300 # at most, for 99 of 100 clients. --full demands it, on a machine that does nothing else
+
+
 def percentile(values, share):
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+    """The nearest rank: of 100 values, p99 is the last but one."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+PARTS = ("after", "begin", "sort", "restore")
+
+
+def parts_of_deaths(cluster):
+    """{part: [ms, one for each death]}, as RAgent logs them: how long it was away, and what took how much of that."""
+    lines = re.findall("running again.*", cluster.log("r1"))
+    return {part: [int(re.search(rf"\b{part}_us=(\d+)", line)[1]) / 1000 for line in lines] for part in PARTS}
 
 
 def wait_for_answers(load, more):
@@ -52,10 +67,13 @@ def test_deaths_at_random_moments_under_load(start_cluster, request, options):
 def test_no_client_notices_many_deaths(start_cluster, request, record_property, options):
     """Idle connections, requests without pause, downloads, uploads and 20 handshakes a second: each connection goes on and each byte
     is right. A life serves for two seconds at least, so that the keeper follows it without a pause. Idle connections ask now
-    and then, so that none meets its idle time-out."""
+    and then, so that none meets its idle time-out.
+
+    The pause is what clients notice: from the death to the next byte of an answer that they wait for. RAgent is away for longer, until
+    its last connection is restored. Meanwhile it serves those that are restored already, so most clients go on before."""
     request.getfixturevalue("test_points") if not TEST_POINTS else None
     from tests.lib.tlsload import Load, check_unharmed
-    cluster, random, deaths, pauses = start_cluster("--agents", "3", *options, takeover=True), Random(15), sized(6, 100), []
+    cluster, random, deaths = start_cluster("--agents", "3", *options, takeover=True), Random(15), sized(6, 100)
     busy = {"keep": {"count": sized(20, 200)}, "new": {"count": 4, "every_ms": 200, "times": 1},
             "down": {"count": sized(5, 50), "path": "/8m", "rate": 1 << 20, "timeout_ms": patience(60) * 1000},
             "up": {"count": sized(5, 50), "method": "POST", "path": "/sha256", "body": 8 << 20, "rate": 1 << 20,
@@ -70,18 +88,20 @@ def test_no_client_notices_many_deaths(start_cluster, request, record_property, 
             wait_for_answers(load, random.randrange(100, 1000))
             load.mark()
             cluster.kill_ragent()
-            pauses.append(cluster.status()["at_deaths"]["last_pause_us"] / 1000)
             if n % 5 == 4:
                 check_unharmed(load.ask("idle"))
         reports = {name: check_unharmed(load.stop(name)) for name in busy}
         check_unharmed(load.ask("idle"))
-    clients_ms = {share: reports["keep"]["pause_us"][share] / 1000 for share in ("p50", "p99")}
+    pause_ms = {share: reports["keep"]["pause_us"][share] / 1000 for share in ("p50", "p99", "max")}
+    parts = parts_of_deaths(cluster)
+    away = parts["after"]
     answers = ", ".join(f"{report['answers']} of {name}" for name, report in reports.items())
-    figure = (f"{deaths} deaths; RAgent away for {percentile(pauses, 0.5):.0f} ms, p99 {percentile(pauses, 0.99):.0f}, at most "
-              f"{max(pauses):.0f}; clients waited {clients_ms['p50']:.0f} ms, p99 {clients_ms['p99']:.0f}; answers: {answers}")
+    of_these = ", ".join(f"{part} {percentile(parts[part], 0.5):.0f}, p99 {percentile(parts[part], 0.99):.0f}" for part in PARTS[1:])
+    figure = (f"{deaths} deaths; clients waited {pause_ms['p50']:.0f} ms, p99 {pause_ms['p99']:.0f}, at most {pause_ms['max']:.0f}; RAgent away for "
+              f"{percentile(away, 0.5):.0f} ms, p99 {percentile(away, 0.99):.0f}, at most {max(away):.0f} ({of_these}); answers: {answers}")
     print(figure)
     record_property("figure", figure)
-    assert cluster.status()["deaths"] == {"killed": deaths, "crashed": 0, "hung": 0}
+    assert cluster.status()["deaths"] == {"killed": deaths, "crashed": 0, "hung": 0} and len(away) == deaths
     assert cluster.status()["at_deaths"]["went_on"] >= deaths * sized(200, 2000)
-    assert percentile(pauses, 0.99) <= patience(300)
-    assert clients_ms["p99"] <= patience(300)
+    assert percentile(away, 0.99) <= patience(PAUSE_MS)
+    assert pause_ms["p99"] <= (PAUSE_MS if FULL and not SANITIZED else patience(PAUSE_MS))
