@@ -9,15 +9,17 @@ import time
 import pytest
 
 from tests.lib.backend import Backend
-from tests.lib.build import BUILD, FULL, sized
+from tests.lib.build import BUILD, FULL, patience, sized
 from tests.lib.edits import nobody_moves
 from tests.lib.tlsload import check_honest, check_unharmed, refused
 from tests.lib.trouble import Executions, wait_consistent
+from tests.lib.waiting import wait_until
 
 pytestmark = [pytest.mark.root, pytest.mark.tool("ip"), pytest.mark.limit(240 if FULL else 120)]
 
 SECONDS = 30 if FULL else 8
 SHORT_CUT = 2  # of the 3 seconds after which an agent counts as lost
+ALL_WAYS = {"it hears nothing": ("out",), "it is not heard": ("in",), "neither": ("out", "in")}
 NOBODY = "02:00:00:00:00:99"
 FAR = "a3"
 
@@ -75,14 +77,17 @@ exec {BUILD}/sslagent/sslagent "$@"
     return folder
 
 
-def over_the_cable(cable):
-    """No connection moves for balance. Links of that agent over TCP and sealed, and agents reach each other by the cable's addresses."""
+PROTECTIONS = {"sealed": "sealed", "trusted": 'trusted\n    trusted_because: "this cable is on one host"'}
+
+
+def over_the_cable(cable, protection):
+    """No connection moves for balance. Links of that agent over TCP, and agents reach each other by the cable's addresses."""
     def edit(text):
         text = re.sub(r"    peer: 127\.0\.0\.1:", f"    peer: {cable.near}:", text)
         before, agent = re.split(rf"(?=  - name: {FAR}\n)", text, maxsplit=1)
         agent = agent.replace(f"peer: {cable.near}:", f"peer: {cable.far}:", 1)
         agent = re.sub(r"    peer_socket: .*\n", "", agent, count=1)
-        agent = re.sub(r"    link: .*\n    link_protection: .*\n", f"    link: {cable.far}:7300\n    link_protection: sealed\n", agent, count=1)
+        agent = re.sub(r"    link: .*\n    link_protection: .*\n", f"    link: {cable.far}:7300\n    link_protection: {PROTECTIONS[protection]}\n", agent, count=1)
         return nobody_moves(before + agent)
     return edit
 
@@ -94,17 +99,23 @@ def cable(host_network):  # pylint: disable=unused-argument
 
 
 @pytest.fixture
-def cluster(start_cluster, cable, tmp_path):
+def protection():
+    """Of the link through the cable, where a test does not name another."""
+    return "sealed"
+
+
+@pytest.fixture
+def cluster(start_cluster, cable, protection, tmp_path):
     with Backend(listen=[f"{cable.near}:0"]) as backend:
         folder = build_with_a_far_agent(tmp_path / "build", cable)
-        cluster = start_cluster("--agents", "3", "--backend", backend.addresses[0], edit=over_the_cable(cable), takeover=True,
+        cluster = start_cluster("--agents", "3", "--backend", backend.addresses[0], edit=over_the_cable(cable, protection), takeover=True,
                                 env={"CSSL_BUILD_DIR": str(folder)})
         host, port = backend.addresses[0].rsplit(":", 1)
         cluster.counting = host, int(port)
         yield cluster
 
 
-@pytest.mark.parametrize("ways", [("out",), ("in",), ("out", "in")], ids=["it hears nothing", "it is not heard", "neither"])
+@pytest.mark.parametrize("ways", ALL_WAYS.values(), ids=ALL_WAYS.keys())
 def test_an_agent_behind_a_cut_cable(cluster, load, cable, ways, tmp_path):
     """No backend hears two owners: no request of a client is executed twice, nor is an upload, which is under way in any moment."""
     ids, up_ids = tmp_path / "ids", tmp_path / "up-ids"
@@ -135,14 +146,18 @@ def counters(cluster, *names):
     return {name: everything[name] for name in names}
 
 
-@pytest.mark.parametrize("ways", [("out",), ("in",), ("out", "in")], ids=["it hears nothing", "it is not heard", "neither"])
-def test_a_cut_that_is_shorter_than_lost_costs_nobody_anything(cluster, load, cable, ways):
+@pytest.mark.parametrize("ways,protection", [
+    pytest.param(ways, protection, id=f"{name}, {protection}") for protection in PROTECTIONS for name, ways in ALL_WAYS.items()
+    if FULL or protection == "sealed" or name == "neither"])
+def test_a_cut_that_is_shorter_than_lost_costs_nobody_anything(cluster, load, cable, ways, tmp_path):
     """No connection changes its owner, every byte is right both ways, and no backend gets an upload twice."""
     load.add("idle", count=60, run="waits")
     load.add("down", count=8, path="/20m", rate=4 << 20)
-    load.add("up", count=8, method="POST", path="/sha256", body=4 << 20)
+    load.add("up", count=8, method="POST", path="/sha256", id="up", ids=tmp_path / "ids", body=4 << 20)
     load.add("get", count=24, every_ms=40)
     wait_consistent(cluster, 30)
+    # each has its connection to the backend, which is behind the same cable
+    wait_until(lambda: load.report()["get"]["answers"] > 20 * 24, patience(20), "all are served")
     assert FAR in {c["owner"] for c in cluster.connections()}
     epochs = {c["id"]: c["epoch"] for c in cluster.connections()}
     taken_over = "takeovers_adopted", "takeovers_rested", "takeovers_restarted", "takeovers_ended", "records_replayed"
@@ -157,3 +172,5 @@ def test_a_cut_that_is_shorter_than_lost_costs_nobody_anything(cluster, load, ca
     assert counters(cluster, "reattached")["reattached"] > 0
     for name in ("down", "up", "get"):
         check_unharmed(load.stop(name))
+    executed = Executions(cluster, tmp_path / "ids", cluster.counting).check().executed
+    assert executed and set(executed.values()) == {1}, executed
