@@ -12,6 +12,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import patience, scaled, sized
+from tests.lib.pattern import first_difference, pattern
 from tests.lib.processes import has_stopped
 from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.tlsload import Load, check_honest, check_unharmed, lost
@@ -90,6 +91,12 @@ def test_half_a_header_of_a_balancer_goes_on(start_cluster):
             client.shake_hands()
             assert client.ask()
         assert {c["client"].rpartition(":")[0] for c in cluster.connections()} == {"192.0.2.7"}
+
+
+def window_fills(cluster):
+    """Waits until the only connection gets no byte of its owner any more."""
+    sent = [0, -1]
+    wait_until(lambda: sent.append(cluster.connections()[0]["server_bytes"]) or sent[-1] == sent[-2], patience(20), "its window is full")
 
 
 @contextlib.contextmanager
@@ -216,6 +223,28 @@ def test_a_goodbye_under_way_is_said_behind_a_replacement(start_cluster):
         assert web.sock.recv(1) == b""  # close_notify
 
 
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("link", ["memory", "TCP"])
+def test_a_slow_reader_with_a_full_window_gets_every_byte(start_cluster, link, version):
+    """Bytes wait in the client's kernel, in RAgent and at the owner. Three deaths: all wait, and while the client reads on."""
+    on_link = {"memory": edits.nobody_moves, "TCP": edits.edits(edits.over_tcp, edits.nobody_moves)}[link]
+    length = 20 << 20
+    cluster = start_cluster("--agents", "2", edit=on_link)
+    with contextlib.closing(cluster.http(context=cluster.context(version))) as web:
+        web.request("GET", "/20m")
+        answer = web.getresponse()
+        body = answer.read(100_000)
+        window_fills(cluster)
+        for part in (0, 1 << 20, 8 << 20):
+            body += answer.read(part)
+            cluster.kill_ragent()
+        body += answer.read()
+        assert len(body) == length and first_difference(body, length) is None
+        web.request("GET", "/64k")
+        assert web.getresponse().read() == pattern(65536)
+    assert cluster.status()["at_deaths"]["reset"] == 0
+
+
 @pytest.mark.usefixtures("test_points")
 def test_an_owner_that_dies_amid_its_held_frames_leaves_no_gap(start_cluster):
     """RAgent dies while a slow client reads, and the owner while it sends the held frames again. What is lacking nobody has."""
@@ -227,8 +256,7 @@ def test_an_owner_that_dies_amid_its_held_frames_leaves_no_gap(start_cluster):
         answer = web.getresponse()
         assert len(answer.read(100_000)) == 100_000
         owner = cluster.connections()[0]["owner"]
-        sent = [0, -1]
-        wait_until(lambda: sent.append(cluster.connections()[0]["server_bytes"]) or sent[-1] == sent[-2], patience(20), "its window is full")
+        window_fills(cluster)
         cluster.faults(f"link.part drop on {owner}")
         cluster.settle_faults()
         cluster.kill_ragent()
