@@ -3,6 +3,7 @@
 import re
 import shutil
 import socket
+import struct
 import subprocess
 
 import pytest
@@ -125,6 +126,37 @@ def test_one_goes_on_when_ragent_dies(start_cluster, served):
         settled(cluster, client)
         cluster.kill_ragent()
         assert client.get(3, "/64k") == pattern(1 << 16)
+
+
+@pytest.mark.parametrize("link", [(), (over_tcp,)], ids=["memory", "TCP"])
+def test_open_streams_go_on_when_ragent_dies(start_cluster, folder, link):
+    """A download whose window is full, and half an upload, which the backend sends back. Both are complete, byte for byte."""
+    upload = pattern(48 << 10)
+    pieces = [frame(DATA, 0, 3, upload[at:at + (8 << 10)]) for at in range(0, len(upload), 8 << 10)]
+    with nghttpd(folder, "--echo-upload") as echoing:
+        cluster = start_cluster("--agents", "2", edit=edits(h2_of(echoing), *link))
+        with H2Client(cluster, window=1 << 16) as client:
+            client.request(1, "/1m")
+            first = client.wait(DATA)
+            given = cluster.counter("bytes_to_backend")
+            client.request(3, "/1k", "POST", flags=END_HEADERS)
+            client.say(*pieces[:3])
+            wait_until(lambda: cluster.counter("bytes_to_backend") > given + len(upload) // 2, patience(10), "half an upload is at the backend")
+            cluster.kill_ragent()
+            client.say(*pieces[3:], frame(DATA, END_STREAM, 3))
+            read_as_windows_allow(client, first, {1, 3})
+            assert (client.body(1), client.body(3)) == (pattern(1 << 20), upload)
+            assert client.get(5, "/1k") == pattern(1024)
+    assert cluster.status()["at_deaths"]["reset"] == 0
+
+
+def read_as_windows_allow(client, got, streams):
+    """From this frame of data on to the ends of these streams: what was read may be sent again."""
+    while streams := streams - ({got.stream} if got.flags & END_STREAM else set()):
+        if got.payload:
+            more = struct.pack(">I", len(got.payload))
+            client.say(frame(WINDOW_UPDATE, 0, 0, more), frame(WINDOW_UPDATE, 0, got.stream, more))
+        got = client.wait(DATA)
 
 
 def test_a_stranded_client_that_only_pings_is_answered_and_asked_to_go(restful):
