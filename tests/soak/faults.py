@@ -184,6 +184,7 @@ def ragent_replaced(soak):
 
 
 RAGENTS_KILLED = 3
+DEATHS = [signal.SIGKILL, signal.SIGABRT, *([] if SANITIZED else [signal.SIGSEGV])]  # of which a sanitizer makes a report
 
 
 def ragent_killed(soak):
@@ -191,8 +192,15 @@ def ragent_killed(soak):
     for _ in range(RAGENTS_KILLED):
         soak.cluster.allow_takeover()
         soak.load.mark()
-        soak.cluster.kill_ragent(soak.dice.choice([signal.SIGKILL, signal.SIGSEGV]))
+        soak.cluster.kill_ragent(soak.dice.choice(DEATHS))
         time.sleep(soak.seconds / 6)
+
+
+def ragent_hangs(soak):
+    """Its keeper kills it then, and that is one more death."""
+    soak.cluster.allow_takeover()
+    soak.load.mark()
+    soak.cluster.kill_ragent(signal.SIGSTOP)
 
 
 def ragent_and_an_agent_killed(soak):
@@ -259,6 +267,7 @@ FAULTS = [
     Fault(19, "clients stop reading", client_stops_reading),
     Fault(20, "RAgent replaced by a new process", ragent_replaced),
     Fault(20, "RAgent killed", ragent_killed, RAGENT_DIES, ragents=RAGENTS_KILLED),
+    Fault(20, "RAgent hangs", ragent_hangs, RAGENT_DIES, ragents=1),
     Fault(20, "RAgent and an agent killed at once", ragent_and_an_agent_killed, RAGENT_DIES, ragents=1,
           unbounded=(*AN_AGENT_LOST, "down")),  # of a download of that agent, RAgent may have had bytes that nobody else has
     Fault(21, "descriptors run out", descriptors_run_out, {"new": NOBODY_THERE, "resuming": NOBODY_THERE, "post": UNSURE,
