@@ -108,17 +108,25 @@ ragent_follow() {
 	setsid "$root/front/note_lives" "$1" "$(daemon_pid "$1" r1)" </dev/null >/dev/null 2>>"$1/r1.log" {silence}>&- &
 }
 
+# ragent_command DIR: its words, one a line
+ragent_command() {
+	printf '%s\n' "$(plan_get "$1" build)/ragent/ragent" --config "$1/cluster.yaml" --name r1
+	[[ $(plan_get "$1" keeper) != off ]] || echo --no-keeper
+}
+
 ragent_start() {
-	daemon_start "$1" r1 "$(plan_get "$1" build)/ragent/ragent" --config "$1/cluster.yaml" --name r1
+	local command
+	mapfile -t command < <(ragent_command "$1")
+	daemon_start "$1" r1 "${command[@]}"
 	ragent_follow "$1"
 }
 
 # Its supervisor replaces the one before, which then reports no end.
 ragent_replace() {
-	local dir=$1 old
+	local dir=$1 old command
 	old=$(daemon_pid "$dir" r1)
-	setsid "$root/front/supervise" "$dir" r1 "$(plan_get "$dir" build)/ragent/ragent" --config "$dir/cluster.yaml" --name r1 \
-		--replace </dev/null >>"$dir/r1.log" 2>&1 {silence}>&- &
+	mapfile -t command < <(ragent_command "$dir")
+	setsid "$root/front/supervise" "$dir" r1 "${command[@]}" --replace </dev/null >>"$dir/r1.log" 2>&1 {silence}>&- &
 	wait_for 5 ragent_is_another "$dir" "$old" || die "the new ragent did not start"
 	ragent_follow "$dir"
 }

@@ -55,6 +55,7 @@ plan_write() {
 	[[ ${#ports[@]} -eq $wanted ]] || die "no free ports"
 	{
 		echo "build ${settings[build]}"
+		echo "keeper ${settings[keeper]}"
 		echo "sf ${ports[0]}"
 		echo "sl ${ports[1]}"
 		echo "control ${ports[3]}"

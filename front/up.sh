@@ -29,6 +29,7 @@ up_help() {
 		  --affinity-bound X      an agent takes at most X times the mean by affinity (off)
 		  --no-migration          connections stay at the agent of their handshake
 		  --tls12-tickets         tickets for TLS 1.2 clients that resume by nothing else
+		  --no-keeper             nothing starts RAgent again when it dies, and no connection outlives it
 		  --prepare               write all files of DIR, start nothing
 		  --prepared              start from the files of DIR as they are
 
@@ -47,6 +48,7 @@ up_parse() {
 			;;
 		--no-migration) settings[migration]=off ;;
 		--tls12-tickets) settings[tls12_tickets]=on ;;
+		--no-keeper) settings[keeper]=off ;;
 		--smtp-proxy-v2) settings[smtp_proxy_v2]=on ;;
 		--mail) settings[mail]=yes settings[smtp_proxy_v2]=on ;;
 		--mail-queue) settings[mail]=yes settings[mail_queue]=yes settings[smtp_proxy_v2]=on ;;
@@ -160,7 +162,7 @@ up_warn_mail() {
 
 declare -gA settings=(
 	[dir]="" [agents]=3 [workers]=1 [backend]="" [link]=trusted [migration]=on [handshake]=round-robin
-	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [smtp_backend]="" [smtp_sink]=no [smtp_proxy_v2]=off [mail]=no [mail_to]="" [mail_queue]=no [stage]=all
+	[resumption]=round-robin [affinity_bound]=off [tls12_tickets]=off [keeper]=on [smtp_backend]="" [smtp_sink]=no [smtp_proxy_v2]=off [mail]=no [mail_to]="" [mail_queue]=no [stage]=all
 	[build]=${CSSL_BUILD_DIR:-$root/build}
 )
 

@@ -1,5 +1,6 @@
 """./cssl: the commands that people and scripts use first."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -324,6 +325,19 @@ def test_options_reach_the_daemons(start_cluster):
     config = (cluster.dir / "cluster.yaml").read_text()
     assert config.count("affinity_bound: 1.5") == config.count("tls12_tickets: on") == 2
     assert config.count("link_protection: sealed") == 2
+
+
+def test_ragent_without_a_keeper_is_one_process(start_cluster):
+    """So is the one that takes over from it."""
+    cluster = start_cluster("--agents", "1", "--no-keeper")
+    first = cluster.pid("r1")
+    for replace in (lambda: None, cluster.replace):
+        replace()
+        assert cluster.pid("r1") == cluster.keeper_pid() == cluster.description()["ragent"]["pid"] == cluster.description()["ragent"]["keeper"]
+        with contextlib.closing(cluster.http()) as web:
+            web.request("GET", "/1k")
+            assert len(web.getresponse().read()) == 1024
+    assert cluster.pid("r1") != first
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "unix:backend.sock"])
