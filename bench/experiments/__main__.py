@@ -17,7 +17,7 @@ EXPERIMENTS = {
     "storm": "how long established clients wait while more handshakes come than can be made",
     "mail": "sending mail: our tools, STARTTLS beside other servers, and smtpproxy beside Postfix as a relay",
     "mail_queue": "a mail gateway with a queue, beside Postfix as a relay: throughput, reply time, recovery, memory",
-    "change": "what a change costs: this checkout beside another one of this project",
+    "change": "what a change costs: this checkout beside another one of this project, or beside itself without a keeper of RAgent",
 }
 
 PARTS = {
@@ -47,7 +47,7 @@ def parse():
         if name == "paper":
             add_paper(sub)
         if name == "change":
-            sub.add_argument("--before", required=True, metavar="CHECKOUT", help="the other checkout, built by its own ./cssl build")
+            add_change(sub)
     options = parser.parse_args()
     options.name = full_name(options.name, getattr(options, "part", None))
     options.rounds = ROUNDS[options.name] if options.rounds is None else options.rounds
@@ -71,6 +71,14 @@ def rounds_text(name):
 def add_parts(sub, parts):
     sub.add_argument("part", nargs="?", choices=parts, default=next(iter(parts)), help="one of these, with a page of its own")
     sub.epilog = "parts:\n" + "\n".join(f"  {name:<12} {text}" for name, text in parts.items())
+
+
+def add_change(sub):
+    other = sub.add_mutually_exclusive_group(required=True)
+    other.add_argument("--before", metavar="CHECKOUT", help="the other checkout, built by its own ./cssl build")
+    other.add_argument("--no-keeper", action="store_true",
+                       help="in place of another checkout, this one without a keeper of RAgent and the memory that outlives RAgent: the price "
+                            "of connections that go on when RAgent dies")
 
 
 def add_paper(sub):

@@ -1,8 +1,10 @@
-"""./cssl bench change: the cost of a change: compares this checkout with another one of this project. In each round both do
+"""./cssl bench change: the cost of a change: compares this checkout with another one of this project, or with itself without a
+keeper of RAgent, which has the price of outliving RAgent's death. In each round both do
 every work, in turning order, each with its own front door, programs and nginx as backend. The result is the median of the
 ratios of such pairs. If the ratios of one row lie on both sides of the limit, the row is undecided and needs more rounds."""
 
 import contextlib
+import dataclasses
 import pathlib
 import statistics
 
@@ -23,20 +25,46 @@ class ChangeError(Exception):
     pass
 
 
-def _of_one(root, folder, place, backend, backend_pids, stack):
+@dataclasses.dataclass(frozen=True)
+class Side:
+    root: pathlib.Path  # the checkout
+    options: tuple = ()  # of ./cssl up, more than the other side has
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Of this checkout, and what it is held against."""
+    before: Side
+    title: str
+    word: str  # for that side, on the page
+
+    def sides(self):
+        return {HERE: Side(ROOT), BEFORE: self.before}
+
+
+def _comparison(options):
+    if options.no_keeper:
+        return Comparison(Side(ROOT, ("--no-keeper",)), "What it costs that connections outlive RAgent's death", "without a keeper")
+    root = pathlib.Path(options.before).resolve()
+    if not (root / "build" / "ragent" / "ragent").exists():
+        raise ChangeError(f"{root} is not a checkout that was built: run ./cssl build in it")
+    return Comparison(Side(root), "What the change costs", "before")
+
+
+def _of_one(side, folder, place, backend, backend_pids, stack):
     """{row: System}, with the programs of a checkout. The links are the front door's, as each checkout has them."""
-    clusters = {link: stack.enter_context(Cluster(folder / link, (place.host, backend), link, root=root)) for link in ("trusted", "sealed")}
+    clusters = {link: stack.enter_context(Cluster(folder / link, (place.host, backend), link, root=side.root, options=side.options))
+                for link in ("trusted", "sealed")}
     return {f"CSSL-{mode} {link}": of_cluster(f"CSSL-{mode} {link}", c, c.ports[mode.lower()], backend_pids)
             for mode in ("SF", "SL") for link, c in clusters.items()}
 
 
 @contextlib.contextmanager
-def both(folder, before):
+def both(folder, sides):
     """{HERE or BEFORE: {row: System}}."""
     with Place(folder / "peers") as place, contextlib.ExitStack() as stack:
         backend, backend_pids = place.nginx("backend")
-        yield {side: _of_one(root, folder / side, place, backend, backend_pids, stack)
-               for side, root in ((HERE, ROOT), (BEFORE, before))}
+        yield {name: _of_one(side, folder / name, place, backend, backend_pids, stack) for name, side in sides.items()}
 
 
 def _works():
@@ -55,14 +83,15 @@ def measure_rounds(systems, rounds, is_quick):
     return runs
 
 
-def _memory(folder, before, crowd):
+def _memory(folder, sides, crowd):
     """Private bytes of both tiers for each idle connection."""
     with Place(folder / "memory") as place:
         backend = place.host, place.nginx("backend")[0]
-        for side, root in ((HERE, ROOT), (BEFORE, before)):
-            with Cluster(folder / f"idle-{side}", backend, listeners={"one": {"rest_after": "off"}}, root=root) as cluster:
+        for name, side in sides.items():
+            with Cluster(folder / f"idle-{name}", backend, listeners={"one": {"rest_after": "off"}}, root=side.root,
+                         options=side.options) as cluster:
                 system = of_cluster("CSSL-SF idle", cluster, cluster.ports["one"], [])
-                yield {"side": side, **measure_memory(system, crowd, cluster)}
+                yield {"side": name, **measure_memory(system, crowd, cluster)}
 
 
 def ratios(runs, work, row):
@@ -78,36 +107,35 @@ def verdict(pairs, limit=LIMIT):
     return "above" if min(pairs) > limit else "undecided"
 
 
-def memory_lines(rows):
+def memory_lines(rows, word):
     here, before = rows[HERE], rows[BEFORE]
     yield (f"Private memory of both tiers with {2 * here['connections']:,} idle connections, after the same handshakes, sessions included: "
-           f"{here['all_bytes'] / 1e6:.1f} MB here, {before['all_bytes'] / 1e6:.1f} MB before "
+           f"{here['all_bytes'] / 1e6:.1f} MB here, {before['all_bytes'] / 1e6:.1f} MB {word} "
            f"({here['all_bytes'] / before['all_bytes']:.3f}).")
-    yield (f"The last {here['connections']:,} of them took {here['bytes']:.0f} bytes each here, {before['bytes']:.0f} before "
+    yield (f"The last {here['connections']:,} of them took {here['bytes']:.0f} bytes each here, {before['bytes']:.0f} {word} "
            f"({here['bytes'] / before['bytes']:.3f}). Memory that earlier handshakes had left counts as free there.")
 
 
-def page(report):
-    lines = ["# What the change costs", "", *machine_lines(report["machine"]), f"- before: {report['before']}",
+def page(report, comparison):
+    word = comparison.word
+    lines = [f"# {comparison.title}", "", *machine_lines(report["machine"]), f"- {word}: {report['before']}",
              f"- rounds: {report['rounds']}", "", f"CPU of both tiers and the backend for a unit of work; the limit is {LIMIT:.2f}.", "",
-             "| work | system | here us | before us | ratio, median | least-most | |", "| --- | --- | --- | --- | --- | --- | --- |"]
+             f"| work | system | here us | {word} us | ratio, median | least-most | |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for work, row in _works():
         us, pairs = ratios(report["runs"], work.name, row)
         lines.append(f"| {work.name} | {row} | {statistics.median(us[HERE]):.1f} | {statistics.median(us[BEFORE]):.1f} | "
                      f"**{statistics.median(pairs):.3f}** | {min(pairs):.3f}-{max(pairs):.3f} | {verdict(pairs)} |")
-    lines += ["", *memory_lines({row["side"]: row for row in report["memory"]}), ""]
+    lines += ["", *memory_lines({row["side"]: row for row in report["memory"]}, word), ""]
     return "\n".join(lines)
 
 
 def main(options):
-    """`options`: name, folder (for the running processes), out, rounds, quick, before (a checkout that is built)."""
-    before, folder = pathlib.Path(options.before).resolve(), pathlib.Path(options.folder)
-    if not (before / "build" / "ragent" / "ragent").exists():
-        raise ChangeError(f"{before} is not a checkout that was built: run ./cssl build in it")
-    facts, commit = machine.facts(ROOT), machine.facts(before)["cssl"]
-    with both(folder, before) as systems:
+    """`options`: name, folder (for the running processes), out, rounds, quick; before (a checkout that is built), or no_keeper."""
+    comparison, folder = _comparison(options), pathlib.Path(options.folder)
+    facts, commit = machine.facts(ROOT), machine.facts(comparison.before.root)["cssl"]
+    with both(folder, comparison.sides()) as systems:
         runs = measure_rounds(systems, options.rounds, options.quick)
     say("memory")
-    memory = list(_memory(folder, before, Crowd(60, 1) if options.quick else Crowd(4000, 7)))
+    memory = list(_memory(folder, comparison.sides(), Crowd(60, 1) if options.quick else Crowd(4000, 7)))
     report = {"machine": facts, "before": commit, "rounds": options.rounds, "quick": options.quick, "runs": runs, "memory": memory}
-    save(options, report, page(report))
+    save(options, report, page(report, comparison))

@@ -38,11 +38,12 @@ class Cluster:
     log line for each connection."""
 
     def __init__(self, folder, backend, link="memory", listeners=None, agents=2, workers=1, host="127.0.0.1",
-                 root=ROOT):
-        """`backend`: (host, port); `host`: where the added listeners listen; `root`: the checkout whose programs run."""
+                 root=ROOT, options=()):
+        """`backend`: (host, port); `host`: where the added listeners listen; `root`: the checkout whose programs run; `options`: further
+        ones of ./cssl up."""
         self.folder, self._host = pathlib.Path(folder), host
         protection, self._over_tcp = LINKS[link]
-        self._options = ["--agents", str(agents), "--workers", str(workers), "--backend", "%s:%d" % backend, "--link", protection]
+        self._options = ["--agents", str(agents), "--workers", str(workers), "--backend", "%s:%d" % backend, "--link", protection, *options]
         self._backend = "%s:%d" % backend
         self._root, self._listeners = root, listeners or {}
         self._added = dict(zip(self._listeners, free_ports(len(self._listeners))))

@@ -188,6 +188,16 @@ def test_a_change_is_held_against_the_checkout_before_it(tmp_path):
     assert "| keep-alive request, 1 KiB, 64 busy | CSSL-SF trusted |" in text
 
 
+@pytest.mark.limit(300)
+@pytest.mark.tool("nginx")
+@pytest.mark.root  # nginx changes to a user of its own
+def test_the_price_of_the_keeper_is_measured_against_this_checkout(tmp_path):
+    report, text = experiment("change", tmp_path, 1, "--no-keeper")
+    assert {run["side"] for run in report["runs"]} == {row["side"] for row in report["memory"]} == {"here", "before"}
+    assert all(run["total_us"] > 0 and run["units"] > 0 for run in report["runs"])
+    assert "outlive RAgent's death" in text and "| here us | without a keeper us |" in text
+
+
 @pytest.mark.parametrize("pairs,verdict", [
     ((0.99, 1.00, 1.01), "within"), ((0.98, 1.00, 1.06), "within, not every pair"),
     ((1.01, 1.03, 1.05), "undecided"), ((1.03, 1.04, 1.05), "above"),
