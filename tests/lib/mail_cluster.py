@@ -1,10 +1,13 @@
-"""Listeners of service smtp in a cluster of a test: edits of its cluster.yaml (tests/lib/edits.py).
+"""Listeners of service smtp in a cluster of a test: edits of its cluster.yaml (tests/lib/edits.py), and a cluster with all kinds of
+them.
 
     ports = free_ports(1)
     start_cluster(edit=edits.edits(mail_backend(sink.address), mail_listener("mail", ports[0])))
 """
 
+from bench.experiments.ports import free_ports
 from tests.lib import edits
+from tests.lib.mail import Sink
 
 HOST = "mx.cluster.example"
 
@@ -31,3 +34,35 @@ def direct_listener(agent, listener, port, *keys):
         lines = [f"      - address: 127.0.0.1:{port}", f"        listener: {listener}", *(f"        {key}" for key in keys)]
         return head + name + rest.replace("    direct:\n", "    direct:\n" + "".join(line + "\n" for line in lines), 1)
     return apply
+
+
+class Mail:
+    """A cluster with listeners `mail` (STARTTLS required), `offer` and `implicit`, and a sink as mail server."""
+
+    def __init__(self, start_cluster, *options, keys=(), sink=(), edit=(), proxied=True):
+        self.sink = Sink(*(("--proxy",) if proxied else ()), *sink)
+        ports = free_ports(5)
+        self.mail, self.offer, self.implicit, self.direct, self.open = (("127.0.0.1", port) for port in ports)
+        self.cluster = start_cluster(*(options or ("--agents", "2")), edit=edits.edits(
+            mail_backend(self.sink.address, *(("proxy_v2: on",) if proxied else ())),
+            mail_listener("mail", ports[0], *keys),
+            mail_listener("offer", ports[1], *keys, policy="offer"),
+            mail_listener("implicit", ports[2], *keys, policy="implicit"),
+            direct_listener("a1", "mail", ports[3]),
+            direct_listener("a1", "offer", ports[4]), *edit))
+        self.context = self.cluster.context(alpn=())
+
+    def count(self, name):
+        return self.cluster.counters()["ragent"][name]
+
+    def agent_count(self, name):
+        return self.cluster.counter(name)
+
+    def preambles(self):
+        return self.count("preambles_under_way")
+
+    def end(self):
+        """The counts of the sink."""
+        with self.sink:
+            pass
+        return self.sink.counts

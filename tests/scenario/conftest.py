@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from tests.lib import build
 from tests.lib.build import SANITIZED, SLOWER, TEST_POINTS, patience  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
+from tests.lib.mail_cluster import Mail  # noqa: E402
 from tests.lib.mail_fronts import FRONTS, ClusterFronts, sink_front  # noqa: E402
 from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.queue_room import Room  # noqa: E402
@@ -171,6 +172,20 @@ def start_cluster(request):
 
     yield start
     _stop_all(clusters, getattr(request.node, "failed", False))
+
+
+@pytest.fixture
+def start_mail(start_cluster):
+    """start_mail("--agents", "2", keys=(...)) starts a cluster with mail listeners (tests/lib/mail_cluster.py: Mail)."""
+    started = []
+
+    def start(*options, **more):
+        started.append(Mail(start_cluster, *options, **more))
+        return started[-1]
+
+    yield start
+    for mail in started:
+        mail.end()
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,10 @@ import time
 
 import pytest
 
-from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import TEST_POINTS, patience
-from tests.lib.mail import Sink, source
-from tests.lib.mail_cluster import HOST, direct_listener, mail_backend, mail_listener
+from tests.lib.mail import source
+from tests.lib.mail_cluster import HOST
 from tests.lib.scripted_receiver import GATE, ScriptedReceiver
 from tests.lib.smtp_client import Client
 from tests.lib.stepwise_tls import StepwiseTls
@@ -24,51 +23,6 @@ from tests.lib.waiting import wait_until
 
 FULL = "421 4.7.0 Too many connections"
 LEAVING = "421 4.3.2 Service is shutting down, try again"
-
-
-class Mail:
-    """A cluster with listeners `mail` (STARTTLS required), `offer` and `implicit`, and a sink as mail server."""
-
-    def __init__(self, start_cluster, *options, keys=(), sink=(), edit=(), proxied=True):
-        self.sink = Sink(*(("--proxy",) if proxied else ()), *sink)
-        ports = free_ports(5)
-        self.mail, self.offer, self.implicit, self.direct, self.open = (("127.0.0.1", port) for port in ports)
-        self.cluster = start_cluster(*(options or ("--agents", "2")), edit=edits.edits(
-            mail_backend(self.sink.address, *(("proxy_v2: on",) if proxied else ())),
-            mail_listener("mail", ports[0], *keys),
-            mail_listener("offer", ports[1], *keys, policy="offer"),
-            mail_listener("implicit", ports[2], *keys, policy="implicit"),
-            direct_listener("a1", "mail", ports[3]),
-            direct_listener("a1", "offer", ports[4]), *edit))
-        self.context = self.cluster.context(alpn=())
-
-    def count(self, name):
-        return self.cluster.counters()["ragent"][name]
-
-    def agent_count(self, name):
-        return self.cluster.counter(name)
-
-    def preambles(self):
-        return self.count("preambles_under_way")
-
-    def end(self):
-        """The counts of the sink."""
-        with self.sink:
-            pass
-        return self.sink.counts
-
-
-@pytest.fixture
-def start_mail(start_cluster):
-    started = []
-
-    def start(*options, **more):
-        started.append(Mail(start_cluster, *options, **more))
-        return started[-1]
-
-    yield start
-    for mail in started:
-        mail.end()
 
 
 def doors(mail):
