@@ -91,7 +91,10 @@ enum frame_flag {
  *
  * The stream ends with the DATA frame flagged RECORDS_FOLLOW. Before it, TAKEN says how many bytes of the client the
  * agent had read when it made that reply. If RAgent has received more bytes of the client, somebody injected them:
- * RAgent does not send the reply, and resets the client. */
+ * RAgent does not send the reply, and resets the client.
+ *
+ * It may outlive its link as other streams do (below), under epoch 0. The bytes of the client count as its records. The
+ * DATA frame that ends it is held, and answered by CLOSE, as END is. */
 #define FRAME_PREAMBLE_WINDOW 4096u
 
 /* CONSUMED: the agent gave the first @client_records records to the backend (or the handshake or the record layer used

@@ -44,6 +44,7 @@ void link_send_message(struct link *l, uint32_t stream, enum frame_type type, ui
 /* --- frames that begin a stream --- */
 
 #define FIRST_EPOCH 1u
+#define CLEAR_EPOCH 0u /* before the first owner */
 
 static void name_stream(struct link_stream *s, const struct connection_id *connection, uint32_t epoch)
 {
@@ -105,9 +106,14 @@ static int on_open(struct link *l, const struct frame *f, uint8_t *payload)
 	return r;
 }
 
+static void on_preamble_said(void *holder, enum frame_type type, uint8_t flags, const void *payload, size_t len)
+{
+	link_stream_say(holder, type, flags, payload, len);
+}
+
 static void on_preamble_over(void *holder)
 {
-	link_stream_drop(holder);
+	link_stream_ended(holder);
 }
 
 static int begin_preamble(struct link *l, uint32_t id, Cssl__LinkPreamble *m)
@@ -124,7 +130,9 @@ static int begin_preamble(struct link *l, uint32_t id, Cssl__LinkPreamble *m)
 		return 0;
 	}
 	struct link_stream *s = home->ops->is_leaving(home->process) ? NULL : link_stream_add(l, id);
-	const struct preamble_stream_place place = { &l->framed, id, on_preamble_over, s };
+	const struct preamble_stream_place place = { on_preamble_said, on_preamble_over, s };
+	if (s)
+		name_stream(s, &connection, CLEAR_EPOCH);
 	if (s)
 		s->clear = preamble_stream_open(&home->preambles, &place, conf, &connection, m->endpoints);
 	if (s && s->clear)
@@ -283,6 +291,41 @@ static int on_stream_move(struct link_stream *s, const struct frame *f, uint8_t 
 	return sane ? 0 : CSSL_E_RANGE;
 }
 
+/* Of a client in clear. @s may be over then. */
+static int on_clear_frame(struct link_stream *s, const struct frame *f, const uint8_t *payload)
+{
+	struct frame_accepted a;
+	int r = f->type == FRAME_ACCEPTED ? frame_accepted_read(f, &a) : 0;
+
+	if (r < 0)
+		return r;
+	if (f->type == FRAME_CLOSE) {
+		streams_remove(&s->link->streams, s->id);
+		link_forget_stream(s);
+		return 0;
+	}
+	if (f->type == FRAME_ACCEPTED)
+		link_stream_confirm(s, &a);
+	if (f->type == FRAME_DATA)
+		link_stream_came(s, f->len);
+	return preamble_stream_frame(s->clear, f, payload);
+}
+
+/* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. 1, or 0: it has
+ * been freed. */
+static int put_to_work(struct link_stream *s)
+{
+	struct link *l = s->link;
+	const uint32_t id = s->id;
+
+	if (s->carrier.pace == CARRIER_AT_WORK)
+		return 1;
+	s->carrier.pace = CARRIER_AT_WORK;
+	if (s->clear)
+		preamble_stream_go_on(s->clear);
+	return streams_find(&l->streams, id) == s;
+}
+
 /* --- frames on the link --- */
 
 static void say_load(struct link *l)
@@ -385,11 +428,12 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 		count(COUNT_FRAMES_STALE);
 		return 0;
 	}
+	if (f->type != FRAME_CLOSE && !put_to_work(s))
+		return 0;
 	if (s->clear)
-		return preamble_stream_frame(s->clear, f, payload);
+		return on_clear_frame(s, f, payload);
 	if (!s->connection)
 		return link_stream_after_end(s, f);
-	s->carrier.pace = CARRIER_AT_WORK; /* of one that came from a link before: now RAgent goes on with it here */
 	return frame_rows[f->type].on_stream(s, f, payload);
 }
 

@@ -78,7 +78,7 @@ struct link_stream {
 	uint8_t proven;          /* enum link_proof; PROVEN: its frames are held from its first one on */
 	uint8_t end;             /* enum link_end */
 	uint8_t turn;            /* enum link_turn */
-	uint64_t client_records; /* of the connection, that came */
+	uint64_t client_records; /* of the connection, that came; in clear each byte counts as one */
 	struct held held;
 	struct holding holding; /* its part of the worker's budget */
 };
@@ -104,7 +104,11 @@ int link_stream_after_end(struct link_stream *s, const struct frame *f);
 /* It is in no table. */
 void link_stream_free(struct link_stream *s);
 void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
-/* DATA of so many client records came. */
+/* Send a frame; while the stream is parked, it is only held. */
+void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len);
+/* RAgent confirmed frames. */
+void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a);
+/* DATA of so many client records came; in clear, of so many bytes. */
 void link_stream_came(struct link_stream *s, unsigned records);
 /* 0, or negative: it claims that the client took more than was sent, or less than before. */
 int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);

@@ -39,10 +39,11 @@ int link_may_park(const struct link *l)
 /* --- park --- */
 
 /* A stream may wait in every state of its connection: also during a handshake, when the connection waits for its
- * client, and when it is frozen, and waits until RAgent has read HANDED_OFF. */
+ * client; when it is frozen, and waits until RAgent has read HANDED_OFF; and when its client speaks in clear, and waits
+ * for a reply. */
 static int may_wait(const struct link_stream *s)
 {
-	return !s->clear && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
+	return s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
 }
 
 static void park_stream(void *ctx, uint32_t id, void *holder)
@@ -56,6 +57,8 @@ static void park_stream(void *ctx, uint32_t id, void *holder)
 		return;
 	}
 	s->carrier.pace = CARRIER_PAUSED;
+	if (s->clear)
+		preamble_stream_pause(s->clear);
 }
 
 static void on_parked_due(struct deadline *d)

@@ -69,7 +69,7 @@ static void relieve(struct connection_home *home)
 	}
 }
 
-static void confirm(struct link_stream *s, const struct frame_accepted *a)
+void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a)
 {
 	held_confirm(&s->held, buffers_of(s), a->drained, a->received);
 	weigh(s);
@@ -146,7 +146,7 @@ static void fail(struct link_stream *s, int error)
 		link_fail(s->link, error);
 }
 
-static void say_bytes(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len)
+void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len)
 {
 	uint8_t *room = room_for(s, len);
 
@@ -221,12 +221,12 @@ static void carrier_consumed(struct carrier *c, const struct frame_consumed *con
 	uint8_t payload[FRAME_CONSUMED_LEN];
 
 	frame_consumed_write(payload, consumed);
-	say_bytes(stream_of(c), FRAME_CONSUMED, flags, payload, sizeof payload);
+	link_stream_say(stream_of(c), FRAME_CONSUMED, flags, payload, sizeof payload);
 }
 
 static void carrier_fin(struct carrier *c, uint8_t flags)
 {
-	say_bytes(stream_of(c), FRAME_FIN, flags, NULL, 0);
+	link_stream_say(stream_of(c), FRAME_FIN, flags, NULL, 0);
 }
 
 static int end_may_be_lost(const struct link_stream *s)
@@ -238,6 +238,7 @@ static int end_may_be_lost(const struct link_stream *s)
 void link_stream_ended(struct link_stream *s)
 {
 	s->connection = NULL;
+	s->clear = NULL;
 	if (s->turn == LINK_TURN_AWAITS)
 		return; /* then it is asked again */
 	if (end_may_be_lost(s))
@@ -258,7 +259,7 @@ int link_stream_after_end(struct link_stream *s, const struct frame *f)
 		return 0;
 	int r = frame_accepted_read(f, &a);
 	if (r == 0)
-		confirm(s, &a);
+		link_stream_confirm(s, &a);
 	return r;
 }
 
@@ -267,7 +268,7 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 	struct link_stream *s = stream_of(c);
 	uint8_t payload = (uint8_t)reason;
 
-	say_bytes(s, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, &payload, 1);
+	link_stream_say(s, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, &payload, 1);
 	link_stream_ended(s);
 }
 
@@ -394,7 +395,7 @@ int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
 {
 	if (!connection_may_have_drained(s->connection, a->drained))
 		return CSSL_E_RANGE;
-	confirm(s, a);
+	link_stream_confirm(s, a);
 	connection_accepted(s->connection, a);
 	return 0;
 }

@@ -69,7 +69,7 @@ static void take_turn(struct link_stream *s)
 	int r = send_held(s);
 	if (r < 0)
 		link_fail(s->link, r);
-	if (!s->connection)
+	if (!s->connection && !s->clear)
 		link_stream_ended(s);
 }
 

@@ -238,6 +238,20 @@ void preamble_finish(struct preamble *p, enum end_reason reason)
 	}
 }
 
+void preamble_pause(struct preamble *p)
+{
+	p->pace = PREAMBLE_PAUSED;
+	if (p->state == PREAMBLE_RELAYING)
+		preamble_relay_pause(p);
+}
+
+void preamble_go_on(struct preamble *p)
+{
+	p->pace = PREAMBLE_AT_WORK;
+	if (p->state == PREAMBLE_RELAYING)
+		preamble_relay_look(p);
+}
+
 static void on_deadline(struct deadline *d)
 {
 	preamble_finish(container_of(d, struct preamble, deadline), END_PREAMBLE_TIMEOUT);

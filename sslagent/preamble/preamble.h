@@ -78,6 +78,9 @@ void preamble_drained(struct preamble *p, uint64_t bytes);
 void preamble_fin(struct preamble *p);
 /* Send 421 as soon as a reply may come, and end. */
 void preamble_finish(struct preamble *p, enum end_reason reason);
+/* Nobody hears it for now: it reads no backend, and gives it nothing. What it says all the same, its carrier keeps. */
+void preamble_pause(struct preamble *p);
+void preamble_go_on(struct preamble *p);
 /* Its carrier is gone. */
 void preamble_forget(struct preamble *p);
 

@@ -16,6 +16,7 @@ struct preamble_rules {
 enum preamble_state { PREAMBLE_TALKING, PREAMBLE_RELAYING, PREAMBLE_ENDED };
 /* FINISHING: the agent has to send 421 and end. */
 enum preamble_wish { PREAMBLE_GOES_ON, PREAMBLE_FINISHING };
+enum preamble_pace { PREAMBLE_AT_WORK, PREAMBLE_PAUSED };
 enum preamble_client { PREAMBLE_CLIENT_SPEAKS, PREAMBLE_CLIENT_ENDED };
 
 struct preamble {
@@ -33,6 +34,7 @@ struct preamble {
 	uint8_t state;                /* enum preamble_state */
 	uint8_t wish;                 /* enum preamble_wish */
 	uint8_t client;               /* enum preamble_client */
+	uint8_t pace;                 /* enum preamble_pace */
 	uint8_t greeted;              /* enum smtp_preamble_state before the last line */
 	uint8_t reason;               /* FINISHING: enum end_reason */
 };
@@ -48,6 +50,8 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held);
 size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len);
 /* Continue after an event: the client received bytes, the client ended, or 421 is due. */
 void preamble_relay_look(struct preamble *p);
+/* PAUSED now. */
+void preamble_relay_pause(struct preamble *p);
 /* Both sides were silent for too long: 421. IDLE_TIMEOUT does nothing while the reply to the end of a mail is due,
  * which has a longer limit. */
 void preamble_relay_time_out(struct preamble *p, enum end_reason reason);

@@ -137,8 +137,16 @@ static int may_finish(const struct preamble *p)
 	return p->wish == PREAMBLE_FINISHING && (r->state != SMTP_RELAY_OPEN || smtp_tx_is_checkpoint(&r->tx));
 }
 
+void preamble_relay_pause(struct preamble *p)
+{
+	if (p->relay->backend)
+		backend_read_off(p->relay->backend);
+}
+
 void preamble_relay_look(struct preamble *p)
 {
+	if (p->pace == PREAMBLE_PAUSED)
+		return;
 	say_held(p);
 	if (!is_over(p) && may_finish(p)) {
 		preamble_end_saying(p, (enum end_reason)p->reason, SMTP_OWN_SHUTTING_DOWN);
@@ -200,6 +208,10 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 	const enum smtp_relay_state before = p->relay->relay.state;
 	size_t n = client_room(p);
 
+	if (p->pace == PREAMBLE_PAUSED) {
+		backend_read_off(p->relay->backend);
+		return 0;
+	}
 	n = n < len ? n : len;
 	smtp_relay_server(&p->relay->relay, (const char *)data, n);
 	count_refusal(p, before);

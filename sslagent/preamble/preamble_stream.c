@@ -38,7 +38,7 @@ static void destroy(struct preamble_stream *s)
 
 static void send_frame(struct preamble_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len)
 {
-	framed_send(s->at.framed, s->at.stream, type, flags, payload, len);
+	s->at.send(s->at.holder, type, flags, payload, len);
 }
 
 static void on_say(struct preamble_carrier *c, const void *words, size_t len, enum preamble_words what)
@@ -205,15 +205,18 @@ int preamble_stream_frame(struct preamble_stream *s, const struct frame *f, cons
 		s->client = CLIENT_ENDED;
 		offer(s);
 		return 0;
-	case FRAME_CLOSE: {
-		void (*is_over)(void *holder) = s->at.over;
-		void *holder = s->at.holder;
-		preamble_stream_forget(s);
-		is_over(holder);
-		return 0;
-	}
 	default: return CSSL_E_STATE;
 	}
+}
+
+void preamble_stream_pause(struct preamble_stream *s)
+{
+	preamble_pause(s->preamble);
+}
+
+void preamble_stream_go_on(struct preamble_stream *s)
+{
+	preamble_go_on(s->preamble);
 }
 
 void preamble_stream_forget(struct preamble_stream *s)

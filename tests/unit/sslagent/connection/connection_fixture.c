@@ -70,6 +70,8 @@ static const char *const cluster_file =
 	"}\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: smtp, service: smtp, backend: main, tls: { certificates: [ main ] }, "
 	"smtp: { starttls: implicit, hostname: mx.example, client_address: hidden } }\n"
+	"  - { listen: [ 127.0.0.1:0 ], name: clear, service: smtp, backend: main, tls: { certificates: [ main ] }, "
+	"smtp: { starttls: offer, hostname: mx.example, client_address: hidden } }\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: nowhere, service: tcp, backend: nowhere, tls: { certificates: [ main ] } "
 	"}\n"
 	"  - { listen: [ 127.0.0.1:0 ], name: unreachable, service: http, backend: nowhere, tls: { certificates: [ "

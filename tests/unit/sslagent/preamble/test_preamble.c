@@ -341,6 +341,40 @@ START_TEST(a_finish_waits_for_the_end_of_the_mail)
 }
 END_TEST
 
+START_TEST(mail_in_clear_that_is_paused_reads_no_server_and_tells_it_nothing)
+{
+	mail_began();
+	preamble_pause(p);
+	write_all(server, "250 r\r\n", 7);
+	turns(20);
+	client_heard("");
+	preamble_finish(p, END_SHUTTING_DOWN);
+	turns(20);
+	ck_assert_uint_eq(heard.ends, 0);
+	const unsigned before = heard.wants;
+	preamble_go_on(p);
+	client_says("RCPT TO:<b@x.example>\r\n");
+	server_expects("RCPT TO:<b@x.example>\r\n");
+	wait_until(heard.len);
+	client_heard("250 r\r\n");
+	ck_assert_uint_gt(heard.wants, before);
+}
+END_TEST
+
+START_TEST(a_server_that_is_lost_meanwhile_is_told_when_it_goes_on)
+{
+	mail_began();
+	preamble_pause(p);
+	close(server);
+	server = -1;
+	turns(20);
+	ck_assert_uint_eq(heard.ends, 0);
+	preamble_go_on(p);
+	wait_until(heard.ends);
+	ck_assert_int_eq(strncmp(heard.words, "421 ", 4), 0);
+}
+END_TEST
+
 START_TEST(silence_in_the_midst_of_a_mail_is_told_421)
 {
 	mail_began();
@@ -456,6 +490,8 @@ int main(void)
 		mail_in_clear_goes_to_the_server_behind_the_clients_greeting,
 		a_client_in_clear_that_takes_nothing_is_not_answered_without_end,
 		a_finish_waits_for_the_end_of_the_mail,
+		mail_in_clear_that_is_paused_reads_no_server_and_tells_it_nothing,
+		a_server_that_is_lost_meanwhile_is_told_when_it_goes_on,
 		silence_in_the_midst_of_a_reply_is_a_reset,
 		a_server_that_is_lost_in_the_midst_is_told,
 		a_client_that_is_lost_in_the_midst_resets_the_server,
