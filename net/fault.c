@@ -61,6 +61,8 @@ static const char *const points[] = {
 	"records.came", /* bytes of a client are read, and RAgent has done nothing with them; failing, it crashes */
 	"records.committed", /* RAgent counts records as the client's, and has not written them */
 	"note.set",          /* RAgent has a note of an owner, and the slot does not say so yet */
+	"clear.said",        /* RAgent has words in clear for its client, and has not written them */
+	"starttls.answered", /* RAgent has the answer to STARTTLS, and has not compared what its client sent */
 	"slot.saving",       /* what the next RAgent may know of a connection is half written */
 	"slot.saved",        /* the slot of a connection is whole */
 	"slot.kept",         /* client records stand behind the slot */

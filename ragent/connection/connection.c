@@ -43,10 +43,11 @@ static const struct {
 	[CONNECTION_FINISHING] = { "finishing", TO(REATTACHING) | ENDS },
 	[CONNECTION_LINGERING] = { "lingering", TO(CLOSING) },
 	[CONNECTION_CLOSING] = { "closing", 0 },
-	[CONNECTION_PREAMBLE] = { "preamble", TO(HELLO) | TO(RELAYED) | ENDS },
-	[CONNECTION_RELAYED] = { "relayed", ENDS },
-	[CONNECTION_REATTACHING] = { "reattaching",
-		TO(WAITING) | TO(HANDSHAKING) | TO(OWNED) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | ENDS },
+	[CONNECTION_PREAMBLE] = { "preamble", TO(HELLO) | TO(RELAYED) | TO(REATTACHING) | ENDS },
+	[CONNECTION_RELAYED] = { "relayed", TO(REATTACHING) | ENDS },
+	[CONNECTION_REATTACHING] = { "reattaching", TO(WAITING) | TO(HANDSHAKING) | TO(OWNED) | TO(ADOPTING) |
+							    TO(RESTING) | TO(FINISHING) | TO(PREAMBLE) | TO(RELAYED) |
+							    ENDS },
 };
 
 const char *connection_state_name(enum connection_state s)
@@ -197,13 +198,15 @@ enum connection_state connection_phase(const struct connection *c)
 int connection_shakes_hands(const struct connection *c)
 {
 	if (c->state == CONNECTION_REATTACHING)
-		return c->position.stage == POSITION_HANDSHAKE;
+		return c->position.stage == POSITION_HANDSHAKE && !connection_is_in_clear(c);
 	return c->state == CONNECTION_WAITING || c->state == CONNECTION_HANDSHAKING;
 }
 
 static int is_beyond_handshake(const struct connection *c)
 {
-	return c->state > CONNECTION_HANDSHAKING && !connection_shakes_hands(c) && !connection_speaks_clear(c);
+	if (c->state == CONNECTION_REATTACHING)
+		return c->position.stage != POSITION_HANDSHAKE;
+	return c->state > CONNECTION_HANDSHAKING && !connection_speaks_clear(c);
 }
 
 /* Only an owner has a reason to let its client wait, so the wait ends with the owner. (If an agent says so amid the

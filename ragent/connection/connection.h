@@ -17,10 +17,11 @@
  *                                                            OWNED, MOVING: owner lost at a checkpoint
  *
  * While no agent takes anything: HELLO, HANDSHAKING --> WAITING --> HANDSHAKING.
- * The link to its agent broke: HANDSHAKING, OWNED, ADOPTING, FINISHING --> REATTACHING --> the state before; MOVING -->
- * OWNED --> REATTACHING. If the agent is lost, REATTACHING --> RESTING, or in a handshake HANDSHAKING, WAITING. In the
- * process after one that died, a connection with an agent begins as REATTACHING, and goes on in HANDSHAKING, OWNED,
- * ADOPTING or FINISHING. An owner may freeze it by itself (it drains): OWNED --> ADOPTING. It is told to end one: OWNED
+ * The link to its agent broke: PREAMBLE, RELAYED, HANDSHAKING, OWNED, ADOPTING, FINISHING --> REATTACHING --> the state
+ * before; MOVING --> OWNED --> REATTACHING. If the agent is lost, REATTACHING --> RESTING, or in a handshake
+ * HANDSHAKING, WAITING. In the process after one that died, a connection with an agent begins as REATTACHING, and goes
+ * on in PREAMBLE, RELAYED, HANDSHAKING, OWNED, ADOPTING or FINISHING. An owner may freeze it by itself (it drains):
+ * OWNED --> ADOPTING. It is told to end one: OWNED
  * --> FINISHING. Every state may go to LINGERING (the client gets what is queued and FIN, a last bit of its input is
  * discarded) and to CLOSING (its handle is being closed), LINGERING only to CLOSING.
  */

@@ -380,6 +380,22 @@ static void count_frame(struct connection *c)
 		c->account.frames++;
 }
 
+/* 0, or negative: it may not come now. */
+static int check_state(const struct connection *c, const struct frame *f)
+{
+	if (connection_speaks_clear(c))
+		return 0; /* connection_clear_frame() does */
+	if (!frames[f->type].fn)
+		return CSSL_E_TYPE;
+	const int is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
+	return is_heard || frames[f->type].states & (1u << c->state) ? 0 : CSSL_E_STATE;
+}
+
+static int take_frame(struct connection *c, const struct frame *f)
+{
+	return connection_speaks_clear(c) ? connection_clear_frame(c, f) : frames[f->type].fn(c, f);
+}
+
 static int hear(struct connection *c, struct link *l, const struct frame *f)
 {
 	int is_heard = f->type == FRAME_DATA && mutant("stale-stream-heard");
@@ -390,14 +406,11 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 			connection_forget_frozen(c); /* the owner before cannot take it back any more */
 		return 0;
 	}
-	if (connection_speaks_clear(c))
-		return connection_clear_frame(c, f);
 	if (c->busy && c->busy->again.next && connection_had_frame(c, f))
 		return 0;
-	if (!frames[f->type].fn)
-		return CSSL_E_TYPE;
-	if (!is_heard && !(frames[f->type].states & (1u << c->state)))
-		return CSSL_E_STATE;
+	int r = check_state(c, f);
+	if (r < 0)
+		return r;
 	/* a fresh copy changes nothing else, so it does not expand a compact connection: when agents' key changes,
 	 * they seal the copies of all their connections again */
 	if (!c->busy && f->type != FRAME_COPY && connection_expand_or_end(c) < 0)
@@ -405,7 +418,7 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 	if (!c->busy)
 		connection_touch(c);
 	count_frame(c);
-	int r = frames[f->type].fn(c, f);
+	r = take_frame(c, f);
 	connection_weigh(c);
 	connection_save(c);
 	audit_saved(c, f, r);

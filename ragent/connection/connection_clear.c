@@ -1,6 +1,7 @@
 /* connection_clear.c: passes the bytes of a client and an agent that speak in clear, in both directions, while there
  * is room. The client's bytes wait in its stream until the banner was sent, and when they exceed the window. RAgent
- * only looks at their number, and at whether the agent's reply is complete.
+ * only looks at their number, and at whether the agent's reply is complete. It keeps the client's bytes until the agent
+ * has read them, so that the agent gets those that were lost with a link or a process (connection_reattach.c).
  */
 #include "net/log_pace.h"
 #include "proto/error.h"
@@ -17,7 +18,7 @@ static struct preamble *preamble_of(const struct connection *c)
 
 static uint64_t window(const struct connection *c)
 {
-	return c->state == CONNECTION_RELAYED ? connection_window(c) : FRAME_PREAMBLE_WINDOW;
+	return connection_phase(c) == CONNECTION_RELAYED ? connection_window(c) : FRAME_PREAMBLE_WINDOW;
 }
 
 uint64_t connection_acknowledge_step(const struct connection *c)
@@ -28,10 +29,11 @@ uint64_t connection_acknowledge_step(const struct connection *c)
 static size_t room(const struct connection *c)
 {
 	const struct preamble *p = preamble_of(c);
+	const uint64_t under_way = p->passed - p->taken;
 
-	if (!c->current.link || !link_open(c->current.link) || p->said == PREAMBLE_NOTHING)
+	if (p->said == PREAMBLE_NOTHING || under_way >= window(c))
 		return 0;
-	return (size_t)(window(c) - (p->passed - p->taken));
+	return (size_t)(window(c) - under_way);
 }
 
 static void stop_reading(struct connection *c)
@@ -40,20 +42,41 @@ static void stop_reading(struct connection *c)
 	stream_read_stop(&c->busy->client);
 }
 
+/* Which bytes its agent has is known only when it has answered REATTACH. */
+static int agent_takes_bytes(const struct connection *c)
+{
+	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
+}
+
+static void send_kept(struct connection *c)
+{
+	struct kept *k = &c->busy->kept;
+	const uint8_t *data;
+	size_t len;
+
+	while (agent_takes_bytes(c) && (len = kept_unsent(k, FRAME_PAYLOAD_MAX, &data)) > 0) {
+		if (link_full(c->current.link)) {
+			link_wait(c->current.link, &c->busy->waiter);
+			return;
+		}
+		if (link_send(c->current.link, c->current.stream, FRAME_DATA, FRAME_PLAINTEXT, data, len) < 0)
+			return;
+		kept_mark_sent(k, len);
+	}
+}
+
 size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 {
 	size_t n = room(c);
 
 	n = n < len ? n : len;
-	n = n < FRAME_PAYLOAD_MAX ? n : FRAME_PAYLOAD_MAX;
-	if (n && link_full(c->current.link)) {
-		link_wait(c->current.link, &c->busy->waiter);
-		n = 0;
+	if (n && kept_append(&c->busy->kept, &c->home->blocks, data, n, (unsigned)n) < 0) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return len;
 	}
-	if (n && link_send(c->current.link, c->current.stream, FRAME_DATA, FRAME_PLAINTEXT, data, n) < 0)
-		n = 0;
 	preamble_of(c)->passed += n;
 	c->client_bytes += n;
+	send_kept(c);
 	if (n < len)
 		stop_reading(c);
 	return n;
@@ -62,7 +85,8 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 /* The client's end goes to the agent after all its bytes. */
 static void tell_fin(struct connection *c)
 {
-	if (c->tail != TAIL_FIN || c->tail_told == TAIL_TOLD || stream_kept(&c->busy->client) || !room(c))
+	if (c->tail != TAIL_FIN || c->tail_told == TAIL_TOLD || stream_kept(&c->busy->client) ||
+		kept_unsent_len(&c->busy->kept) || !agent_takes_bytes(c))
 		return;
 	c->tail_told = TAIL_TOLD;
 	link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
@@ -70,6 +94,7 @@ static void tell_fin(struct connection *c)
 
 void connection_clear_pump(struct connection *c)
 {
+	send_kept(c);
 	if (!room(c))
 		return;
 	if (c->tail == TAIL_FIN) {
@@ -92,23 +117,25 @@ void connection_clear_fin(struct connection *c)
 
 /* --- to the client --- */
 
-/* 0; 1: the connection was ended. */
+/* Of a frame that comes again, the client may have got some bytes before. 0; 1: the connection was ended. */
 static int say(struct connection *c, const struct frame *f)
 {
+	const size_t had = connection_had_bytes(c, f->len), fresh = f->len - had;
 	uint64_t undrained = c->account.received + f->len - c->account.told;
 
 	if (undrained > connection_window(c) + FRAME_PAYLOAD_MAX) {
 		connection_end(c, END_LINK_VIOLATION, END_RESET);
 		return 1;
 	}
-	if (stream_write(&c->busy->client, f->payload, f->len) == CSSL_E_NO_MEMORY) {
+	if (fresh && stream_write(&c->busy->client, f->payload + had, fresh) == CSSL_E_NO_MEMORY) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return 1;
 	}
 	c->active_ms = connection_now_ms(c);
-	c->queued += f->len;
-	counter_add(&c->home->counters.client_queued_bytes, f->len);
+	c->queued += fresh;
+	counter_add(&c->home->counters.client_queued_bytes, fresh);
 	c->account.received += f->len;
+	connection_fault_at(c, "clear.said");
 	return 0;
 }
 
@@ -133,6 +160,7 @@ static int in_starttls(struct connection *c, const struct frame *f)
 	if (!(f->flags & FRAME_REPLY_COMPLETE) || c->state != CONNECTION_PREAMBLE)
 		return CSSL_E_STATE;
 	connection_release_current(c);
+	connection_fault_at(c, "starttls.answered");
 	if (c->tail == TAIL_FIN)
 		connection_end(c, END_CLIENT_CLOSED, END_ORDERLY);
 	else if (is_injected(c))
@@ -159,6 +187,17 @@ static int in_clear_data(struct connection *c, const struct frame *f)
 	return 0;
 }
 
+/* If the release before handed it over, bytes that it passed on are not kept. */
+static int forget_taken(struct connection *c, uint64_t taken)
+{
+	struct kept *k = &c->busy->kept;
+	int r = taken > k->consumed_record ? kept_consume(k, taken) : 0;
+
+	if (r == 0)
+		kept_forget_consumed(k, &c->home->blocks);
+	return r;
+}
+
 static int in_taken(struct connection *c, const struct frame *f)
 {
 	struct preamble *p = preamble_of(c);
@@ -167,6 +206,8 @@ static int in_taken(struct connection *c, const struct frame *f)
 
 	if (r == 0 && (taken < p->taken || taken > p->passed))
 		r = CSSL_E_RANGE;
+	if (r == 0)
+		r = forget_taken(c, taken);
 	if (r < 0)
 		return r;
 	p->taken = taken;
@@ -204,6 +245,16 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 }
 
 /* --- behind STARTTLS --- */
+
+/* The client cannot have heard the answer to STARTTLS that is not written yet. So what it has sent was injected. */
+int connection_clear_hello_is_injected(struct connection *c)
+{
+	if (c->state != CONNECTION_HELLO || !c->busy->preamble || c->queued == c->slot.bytes_written ||
+		!stream_has_unread(&c->busy->client))
+		return 0;
+	reset_injected(c);
+	return 1;
+}
 
 /* 1: no TLS began although it had to. The peer sends something in clear, and gets no answer in clear. */
 int connection_clear_goes_on(struct connection *c, enum first_bytes what)

@@ -326,6 +326,11 @@ static size_t discard(struct connection *c, uint8_t *data, size_t len)
 	return len;
 }
 
+static size_t take_reattaching(struct connection *c, uint8_t *data, size_t len)
+{
+	return connection_is_in_clear(c) ? connection_clear_take(c, data, len) : take_records(c, data, len);
+}
+
 static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint8_t *data, size_t len) = {
 	[CONNECTION_PROXY] = take_proxy,
 	[CONNECTION_HELLO] = take_hello,
@@ -340,7 +345,7 @@ static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint
 	[CONNECTION_CLOSING] = discard,
 	[CONNECTION_PREAMBLE] = connection_clear_take,
 	[CONNECTION_RELAYED] = connection_clear_take,
-	[CONNECTION_REATTACHING] = take_records,
+	[CONNECTION_REATTACHING] = take_reattaching,
 };
 
 /* --- records that are not whole --- */

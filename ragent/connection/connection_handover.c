@@ -26,6 +26,7 @@ static size_t busy_len(const struct busy_part *a)
 	size_t len = FIELD_HEADER_LEN + PLACE_LEN; /* frozen */
 
 	len += FIELD_HEADER_LEN + a->kept.end - a->kept.start;
+	len += FIELD_HEADER_LEN + CLEAR_LEN;
 	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* for TAG_KEPT_CONSUMED and TAG_KEPT_SENT */
 	len += a->download ? FIELD_HEADER_LEN + a->download->len : 0;
 	len += a->preamble ? FIELD_HEADER_LEN + fields_len(preamble_rows, preamble_row_count) : 0;
@@ -86,15 +87,28 @@ static uint32_t front_index(const struct connection *c)
 	return (uint32_t)(c->front - c->home->shared->fronts);
 }
 
-static void put_busy(struct wire_writer *w, const struct busy_part *a)
+static void put_kept(struct wire_writer *w, const struct kept *k)
 {
-	const struct kept *k = &a->kept;
-
-	fields_write(w, a, busy_rows, busy_row_count);
-	put_place(w, TAG_FROZEN, &a->frozen);
 	field_write(w, TAG_KEPT, k->data ? k->data + k->start : NULL, k->end - k->start);
 	put_u32(w, TAG_KEPT_CONSUMED, k->consumed - k->start);
 	put_u32(w, TAG_KEPT_SENT, k->sent - k->start);
+}
+
+/* In clear the numbers of records are those of bytes. The release before knows none there. */
+static void put_numbers(struct wire_writer *w, const struct busy_part *a)
+{
+	struct busy_part numbers = *a;
+
+	if (a->kept.unit == KEPT_BYTES)
+		numbers.kept = (struct kept){ 0 };
+	fields_write(w, &numbers, busy_rows, busy_row_count);
+	put_kept(w, &numbers.kept);
+}
+
+static void put_busy(struct wire_writer *w, const struct busy_part *a)
+{
+	put_numbers(w, a);
+	put_place(w, TAG_FROZEN, &a->frozen);
 	if (a->download)
 		field_write(w, TAG_DOWNLOAD, a->download->data, a->download->len);
 	if (a->preamble) {
@@ -135,6 +149,18 @@ void connection_pack_frames(const struct connection *c, struct wire_writer *w)
 	field_begin(w, TAG_FRAMES, FRAMES_LEN);
 	wire_put_u64(w, c->account.frames);
 	wire_put_u64(w, c->account.frames_told);
+}
+
+void connection_pack_clear(const struct connection *c, struct wire_writer *w)
+{
+	const struct kept *k = c->busy ? &c->busy->kept : NULL;
+
+	if (!k || k->unit != KEPT_BYTES)
+		return;
+	field_begin(w, TAG_CLEAR, CLEAR_LEN + kept_len(k));
+	wire_put_u32(w, k->sent - k->consumed);
+	if (k->data)
+		wire_put_bytes(w, k->data + k->consumed, kept_len(k));
 }
 
 int connection_fd(const struct connection *c)

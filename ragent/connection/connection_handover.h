@@ -33,6 +33,8 @@ size_t connection_packed_len(const struct connection *c);
 void connection_pack(const struct connection *c, struct wire_writer *w);
 /* Then the numbers of its agent's frames; without them, the agent cannot go on after a death of the other process. */
 void connection_pack_frames(const struct connection *c, struct wire_writer *w);
+/* Then the bytes of a client in clear that its agent has not read; without them likewise. */
+void connection_pack_clear(const struct connection *c, struct wire_writer *w);
 /* The connection keeps the descriptor. */
 int connection_fd(const struct connection *c);
 

@@ -320,6 +320,14 @@ void connection_preamble_drop(struct connection *c);
 void connection_preamble_finish(struct connection *c, enum end_reason reason);
 void connection_preamble_lost(struct connection *c, int agent);
 void connection_preamble_refused(struct connection *c);
+/* 1: its client speaks in clear, or did so until the link to the agent broke. Else 0. */
+int connection_is_in_clear(const struct connection *c);
+/* Of the process before: give it a place in the limit. 0 or CSSL_E_NO_MEMORY. */
+int connection_preamble_count(struct connection *c);
+/* Its agent has it still: PREAMBLE, RELAYED. */
+void connection_preamble_goes_on(struct connection *c);
+/* Its agent does not go on with it, or not to the end. This may end it. */
+void connection_preamble_not_reattached(struct connection *c);
 /* Time until its deadline, and the action then. */
 uint64_t connection_preamble_left_ms(const struct connection *c);
 void connection_preamble_on_deadline(struct connection *c);
@@ -336,6 +344,9 @@ int connection_clear_frame(struct connection *c, const struct frame *f);
 void connection_clear_fin(struct connection *c);
 /* Its first bytes are not TLS. 1: it had sent STARTTLS before, and was reset for that. */
 int connection_clear_goes_on(struct connection *c, enum first_bytes what);
+/* HELLO, of another process: the client sent something before it can have heard the answer to STARTTLS. 1: it was reset
+ * for that. */
+int connection_clear_hello_is_injected(struct connection *c);
 /* Its agent gets an acknowledgement after so many bytes. */
 uint64_t connection_acknowledge_step(const struct connection *c);
 

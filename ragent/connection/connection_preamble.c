@@ -18,14 +18,25 @@ int connection_speaks_clear(const struct connection *c)
 	return c->state == CONNECTION_PREAMBLE || c->state == CONNECTION_RELAYED;
 }
 
+int connection_is_in_clear(const struct connection *c)
+{
+	return c->busy && c->busy->preamble && c->busy->preamble->hello_ms == 0;
+}
+
 /* --- end --- */
+
+/* The client has got a part of a reply. */
+static int is_amid_reply(const struct connection *c)
+{
+	return c->busy->preamble && (c->busy->preamble->said == PREAMBLE_PART_OF_REPLY || connection_lacks_bytes(c));
+}
 
 void connection_preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words)
 {
 	uint8_t reply[SMTP_PREAMBLE_REPLY_MAX];
 	struct wire_writer w = wire_writer(reply, sizeof reply);
 
-	if (c->busy->preamble && c->busy->preamble->said == PREAMBLE_PART_OF_REPLY) {
+	if (is_amid_reply(c)) {
 		connection_end(c, reason, END_RESET);
 		return;
 	}
@@ -168,6 +179,7 @@ void connection_preamble_begin(struct connection *c)
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}
+	c->busy->kept.unit = KEPT_BYTES;
 	connection_to(c, CONNECTION_PREAMBLE);
 	counter_add(&c->home->counters.preambles, 1);
 	stream_set_read_max(&c->busy->client, FRAME_PREAMBLE_WINDOW);
@@ -185,6 +197,9 @@ void connection_preamble_over(struct connection *c)
 	p->hello_ms = connection_now_ms(c);
 	c->attempts = 0;
 	connection_to(c, CONNECTION_HELLO);
+	connection_owe_queued(c);
+	kept_clear(&c->busy->kept, &c->home->blocks);
+	c->busy->kept = (struct kept){ 0 };
 	handshake_limit_leave(c->home->preambles, &p->place);
 	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
 	connection_resume_reading(c);
@@ -223,7 +238,7 @@ void connection_preamble_on_deadline(struct connection *c)
 
 void connection_preamble_lost(struct connection *c, int agent)
 {
-	if (c->busy->preamble->said == PREAMBLE_NOTHING) {
+	if (c->busy->preamble->said == PREAMBLE_NOTHING && !connection_lacks_bytes(c)) {
 		counter_add(&c->home->counters.preambles_restarted, 1);
 		connection_preamble_open(c, agent);
 		return;
@@ -241,4 +256,37 @@ void connection_preamble_refused(struct connection *c)
 	counter_add(&c->home->counters.opens_refused, 1);
 	connection_release_current(c);
 	connection_preamble_open(c, refused_by);
+}
+
+/* --- its agent is asked to go on with it --- */
+
+int connection_preamble_count(struct connection *c)
+{
+	struct preamble *p = c->busy->preamble;
+
+	if (!connection_is_in_clear(c) || connection_phase(c) != CONNECTION_PREAMBLE || p->place.source)
+		return 0;
+	p->place.holder = c;
+	return handshake_limit_bring(c->home->preambles, &p->place, &c->endpoints.client, c->accepted_ms);
+}
+
+/* The agent may not have heard that it has to end it. */
+void connection_preamble_goes_on(struct connection *c)
+{
+	struct preamble *p = c->busy->preamble;
+	const enum end_reason told = (enum end_reason)p->told;
+
+	if (p->finishing == PREAMBLE_FINISHING) {
+		p->finishing = PREAMBLE_GOES_ON;
+		connection_preamble_finish(c, told == END_DONE ? END_SHUTTING_DOWN : told);
+	} else if (c->home->state == HOME_DRAINING) {
+		connection_preamble_finish(c, END_SHUTTING_DOWN);
+	}
+}
+
+void connection_preamble_not_reattached(struct connection *c)
+{
+	if (c->state == CONNECTION_REATTACHING) /* or its frames are coming again (connection_stop_reattaching()) */
+		connection_to(c, (enum connection_state)c->busy->resumes);
+	connection_preamble_lost(c, c->account.stream.agent);
 }

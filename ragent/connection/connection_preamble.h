@@ -17,7 +17,7 @@
 /* The replies that the client has got. RAgent itself may send one between two replies, but never inside one. */
 enum preamble_said { PREAMBLE_NOTHING, PREAMBLE_WHOLE_REPLIES, PREAMBLE_PART_OF_REPLY };
 
-/* Lives until the handshake after it is over. */
+/* Lives until the handshake after it is over. The client's bytes from number @taken up to @passed are kept. */
 struct preamble {
 	struct handshake_place place; /* in the limit of its worker */
 	uint64_t passed, taken;       /* bytes of the client: passed to the agent; reported by TAKEN */

@@ -1,7 +1,7 @@
 /* connection_reattach.c: a connection whose link to its owner broke, or that had an owner when the process before died.
  * The owner keeps its stream for a while (proto/frame.h: REATTACH), and the connection waits in state REATTACHING until
- * the link to it is up again. The agent of a handshake, and one that was told to adopt the connection, count as owners
- * here.
+ * the link to it is up again. The agent of a handshake, one that was told to adopt the connection, and one that speaks
+ * with the client in clear count as owners here.
  *
  * Then both sides make up for what the other one lacks. The owner sends the frames that no image has, and those whose
  * bytes the client has not got: of a frame that the image has, only the bytes are used that the kernel had not taken; a
@@ -24,6 +24,8 @@ static int has_state_to_wait(const struct connection *c)
 {
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_HANDSHAKING: return c->position.stage == POSITION_HANDSHAKE;
+	case CONNECTION_PREAMBLE:
+	case CONNECTION_RELAYED:
 	case CONNECTION_OWNED:
 	case CONNECTION_MOVING:
 	case CONNECTION_ADOPTING:
@@ -161,7 +163,9 @@ void connection_reattach_failed(struct connection *c)
 {
 	counter_add(&c->home->counters.reattach_failed, 1);
 	give_up_owner(c);
-	if (!another_can_go_on(c)) {
+	if (connection_is_in_clear(c)) {
+		connection_preamble_not_reattached(c);
+	} else if (!another_can_go_on(c)) {
 		counter_add(&c->home->counters.takeovers_ended, 1);
 		connection_end(c, END_AGENT_LOST, END_RESET);
 	} else if (c->busy->resumes == CONNECTION_FINISHING) {
@@ -206,6 +210,8 @@ static void go_on(struct connection *c)
 	connection_shut_if_due(c);
 	if (c->state == CONNECTION_FINISHING)
 		link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &reason, 1);
+	if (connection_is_in_clear(c))
+		connection_preamble_goes_on(c);
 	connection_acknowledge(c);
 	connection_send_records(c);
 	connection_order_again(c);

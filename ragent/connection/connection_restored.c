@@ -69,7 +69,7 @@ static struct download *find_note(const struct table *t, struct download *d)
 
 /* The parts of a connection in each state that can be saved. REATTACHING ones are not here: the state in which they go
  * on counts. */
-enum has { HAS_NO_STATE, HAS_BEGUN, HAS_HANDSHAKE, HAS_ADOPTER, HAS_OWNER, HAS_COPY, HAS_ENDED };
+enum has { HAS_NO_STATE, HAS_BEGUN, HAS_CLEAR, HAS_HANDSHAKE, HAS_ADOPTER, HAS_OWNER, HAS_COPY, HAS_ENDED };
 
 static enum has has_in(enum connection_state state)
 {
@@ -77,6 +77,8 @@ static enum has has_in(enum connection_state state)
 		[CONNECTION_PROXY] = HAS_BEGUN,
 		[CONNECTION_HELLO] = HAS_BEGUN,
 		[CONNECTION_WAITING] = HAS_BEGUN,
+		[CONNECTION_PREAMBLE] = HAS_CLEAR,
+		[CONNECTION_RELAYED] = HAS_CLEAR,
 		[CONNECTION_HANDSHAKING] = HAS_HANDSHAKE,
 		[CONNECTION_ADOPTING] = HAS_ADOPTER,
 		[CONNECTION_OWNED] = HAS_OWNER,
@@ -91,7 +93,14 @@ static enum has has_in(enum connection_state state)
 
 static int has_agent(const struct connection *c)
 {
+	if (has_in(c->state) == HAS_CLEAR && c->account.stream.agent == NO_AGENT)
+		return 0; /* it waits for one (take_image()) */
 	return has_in(c->state) > HAS_BEGUN && has_in(c->state) < HAS_COPY;
+}
+
+static int waits_for_banner(const struct connection *c)
+{
+	return c->state == CONNECTION_PREAMBLE && c->busy->preamble->said == PREAMBLE_NOTHING && c->queued == 0;
 }
 
 static int is_before_its_keys(const struct connection *c)
@@ -109,6 +118,9 @@ static int fits_its_state(const struct connection *c)
 {
 	switch (has_in(c->state)) {
 	case HAS_BEGUN: return is_before_its_keys(c) && c->position.server_records == 0;
+	case HAS_CLEAR:
+		return is_before_its_keys(c) && c->position.server_records == 0 && c->epoch == 0 && c->busy->preamble &&
+		       connection_is_in_clear(c) && (has_agent(c) || waits_for_banner(c));
 	case HAS_HANDSHAKE: return is_before_its_keys(c) && c->epoch != 0;
 	case HAS_ADOPTER: return is_live(c) && c->copies.current;
 	case HAS_OWNER: return is_live(c) && c->owner != NO_AGENT;
@@ -171,6 +183,22 @@ static void wait_for_agent(struct restored *r)
 	c->state = CONNECTION_REATTACHING;
 }
 
+static void take_preamble(struct restored *r, const struct preamble_image *p)
+{
+	const int is_clear = has_in(r->c.state) == HAS_CLEAR;
+
+	r->preamble = (struct preamble){ .hello_ms = is_clear ? 0 : p->hello_ms };
+	r->busy.preamble = is_clear || p->hello_ms ? &r->preamble : NULL;
+	if (!is_clear)
+		return;
+	r->preamble.taken = r->preamble.passed = r->image->first_record;
+	r->preamble.wait_began_ms = p->wait_began_ms;
+	r->preamble.said = p->said <= PREAMBLE_PART_OF_REPLY ? p->said : PREAMBLE_PART_OF_REPLY;
+	r->preamble.finishing = p->finishing == PREAMBLE_FINISHING ? PREAMBLE_FINISHING : PREAMBLE_GOES_ON;
+	r->preamble.told = p->told < END_REASON_COUNT ? p->told : END_DONE;
+	r->busy.kept.unit = KEPT_BYTES;
+}
+
 static void take_busy(struct restored *r)
 {
 	const struct trail_image *image = r->image;
@@ -178,11 +206,10 @@ static void take_busy(struct restored *r)
 	r->busy.exposure = image->exposure;
 	r->busy.orders = image->orders;
 	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
-	r->preamble = (struct preamble){ .hello_ms = image->hello_ms };
-	r->busy.preamble = image->hello_ms ? &r->preamble : NULL;
 	r->busy.download = find_note(r->home->table, image->download);
 	if (r->c.state == CONNECTION_REATTACHING)
 		r->c.state = image->resumes;
+	take_preamble(r, &image->preamble);
 }
 
 /* As it was, with pointers of this process. 0, or CSSL_E_RANGE. */
@@ -193,8 +220,12 @@ static int take_image(struct restored *r)
 	memcpy(out, r->slot, sizeof *out);
 	if (r->image)
 		memcpy((uint8_t *)out + TRAIL_BEGIN, r->image->members, sizeof r->image->members);
+	const int had_agent = out->current.link || out->state == CONNECTION_REATTACHING;
+	out->busy = &r->busy;
 	if (r->image)
 		take_busy(r);
+	if (has_in(out->state) == HAS_CLEAR && !had_agent)
+		out->account.stream.agent = NO_AGENT;
 	if (mutant("record-not-restored") && out->position.write_sequence)
 		out->position.write_sequence--;
 	if (!is_readable(r->home, out))
@@ -203,7 +234,6 @@ static int take_image(struct restored *r)
 	out->front = &r->home->shared->fronts[out->slot.front];
 	out->next = NULL;
 	out->prev = NULL;
-	out->busy = &r->busy;
 	out->current = (struct place){ NULL, 0 };
 	out->copies.pending = out->copies.former = NULL;
 	if (out->endpoints.unique_id_len == 0)
@@ -284,6 +314,31 @@ static int keeps_no_records_yet(const struct connection *c)
 	return c->state == CONNECTION_PROXY || c->state == CONNECTION_HELLO;
 }
 
+/* In clear, all that fits into a window behind what the agent has read. What it has got, it tells later. Until the
+ * banner has come, nothing goes to the agent. */
+static int take_bytes(struct restored *r)
+{
+	struct preamble *p = &r->preamble;
+	const size_t window = r->busy.resumes == CONNECTION_RELAYED ? connection_window(&r->c) : FRAME_PREAMBLE_WINDOW;
+	const size_t most = p->said == PREAMBLE_NOTHING ? 0 : window, n = r->input_len < most ? r->input_len : most;
+
+	if (p->taken > UINT64_MAX - n)
+		return CSSL_E_RANGE;
+	p->passed = p->taken + n;
+	r->busy.kept = (struct kept){ .data = n ? r->input : NULL,
+		.cap = (uint32_t)n,
+		.sent = (uint32_t)n,
+		.end = (uint32_t)n,
+		.first_record = p->taken,
+		.consumed_record = p->taken,
+		.next_record = p->passed,
+		.unit = KEPT_BYTES };
+	r->busy.client.kept = (struct stream_buffer){
+		.data = r->input, .cap = (uint32_t)r->input_len, .start = (uint32_t)n, .end = (uint32_t)r->input_len
+	};
+	return 0;
+}
+
 /* Whole records, not more than a window of them, are kept. The others are the next input. The owner tells later what it
  * got. */
 static int take_records(struct restored *r)
@@ -361,7 +416,9 @@ static int look_at(struct restored *r)
 		return 0;
 	}
 	result = take_input(r, counts.read);
-	return result < 0 ? result : take_records(r);
+	if (result == 0)
+		result = connection_is_in_clear(&r->c) ? take_bytes(r) : take_records(r);
+	return result;
 }
 
 /* --- into this process --- */
@@ -379,6 +436,7 @@ static int unpack_image(
 	}
 	struct wire_writer w = wire_writer(packed, cap);
 	connection_pack(image, &w);
+	connection_pack_clear(image, &w);
 	int r = connection_unpack(home, map, fd, packed, (size_t)wire_writer_len(&w));
 	free(packed);
 	return r;
@@ -390,6 +448,9 @@ static void take_up(const struct restored *r, struct connection *c)
 	c->account.frames = r->c.account.frames;
 	c->account.stream = r->c.account.stream;
 	c->busy->resumes = r->busy.resumes;
+	if (c->busy->preamble)
+		c->busy->preamble->told = r->preamble.told;
+	connection_preamble_count(c); /* without memory, the limit counts one less */
 	connection_save(c);
 }
 

@@ -54,7 +54,17 @@ static int may_wait_again(const struct connection *c)
 /* No agent has it yet. */
 static int may_begin_again(const struct connection *c)
 {
-	return c->tail == TAIL_NONE && c->queued == c->slot.bytes_written;
+	const int all_went_out = c->queued == c->slot.bytes_written;
+
+	return c->tail == TAIL_NONE && (all_went_out || (c->busy && c->busy->owed_end == c->queued));
+}
+
+/* In clear. As long as it has no agent, nobody has said anything. */
+static int may_speak_again(const struct connection *c)
+{
+	if (c->current.link)
+		return agent_may_go_on(c);
+	return c->state == CONNECTION_PREAMBLE && may_begin_again(c);
 }
 
 static int may_rest_again(const struct connection *c)
@@ -81,6 +91,8 @@ static int (*const may_go_on[CONNECTION_STATE_COUNT])(const struct connection *c
 	[CONNECTION_RESTING] = may_rest_again,
 	[CONNECTION_FINISHING] = agent_may_go_on,
 	[CONNECTION_LINGERING] = may_linger_again,
+	[CONNECTION_PREAMBLE] = may_speak_again,
+	[CONNECTION_RELAYED] = may_speak_again,
 	[CONNECTION_REATTACHING] = may_wait_again,
 };
 
@@ -140,6 +152,13 @@ static int begin_log(struct connection *c, const struct unused *rest)
 	return r == 0 && rest->len ? log_bytes(c, rest->data, rest->len) : r;
 }
 
+static struct preamble_image preamble_image(const struct preamble *p)
+{
+	if (!p)
+		return (struct preamble_image){ 0 };
+	return (struct preamble_image){ p->wait_began_ms, p->hello_ms, p->said, p->finishing, p->told };
+}
+
 static void write_image(struct connection *c, struct trail_image *to)
 {
 	const struct kept *k = &c->busy->kept;
@@ -147,7 +166,7 @@ static void write_image(struct connection *c, struct trail_image *to)
 	c->account.frames_saved = c->account.frames;
 	memcpy(to->members, (const uint8_t *)c + TRAIL_BEGIN, sizeof to->members);
 	to->exposure = c->busy->exposure;
-	to->hello_ms = c->busy->preamble ? c->busy->preamble->hello_ms : 0;
+	to->preamble = preamble_image(c->busy->preamble);
 	to->resumes = c->busy->resumes;
 	to->move_answer = c->busy->move_answer;
 	to->orders = c->busy->orders;

@@ -292,14 +292,14 @@ static void current_lost(struct connection *c, struct link *l)
 	if (c->busy)
 		link_wait_cancel(&c->busy->waiter);
 	connection_lose_place(c, &c->current);
-	if (connection_speaks_clear(c)) {
-		connection_preamble_lost(c, link_agent(l));
-		return;
-	}
 	if (connection_waits_for_owner(c, l))
 		return;
 	if (c->state == CONNECTION_REATTACHING) {
 		connection_reattach_failed(c);
+		return;
+	}
+	if (connection_speaks_clear(c)) {
+		connection_preamble_lost(c, link_agent(l));
 		return;
 	}
 	/* the agent did not send again all that the process before had: nobody else has these bytes */

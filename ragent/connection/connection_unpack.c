@@ -22,6 +22,8 @@ struct parsed {
 	const uint8_t *kept;
 	size_t kept_len;
 	uint32_t kept_consumed, kept_sent;
+	const uint8_t *clear; /* NULL: nothing is known of bytes in clear */
+	size_t clear_len;
 };
 
 static int map_agent(const struct handover_map *map, int16_t *agent)
@@ -151,6 +153,16 @@ static int take_preamble(struct parsed *p, const struct field_item *preamble)
 	return result < 0 ? result : 0;
 }
 
+static int take_clear(struct parsed *p, const struct field_item *item)
+{
+	struct wire_reader r = wire_reader(item->value, item->len);
+
+	p->kept_sent = wire_u32(&r);
+	p->clear_len = wire_left(&r);
+	p->clear = wire_bytes(&r, p->clear_len);
+	return p->clear ? 0 : CSSL_E_TRUNCATED;
+}
+
 static int take_u32(const struct field_item *item, uint32_t *out)
 {
 	uint64_t value;
@@ -174,6 +186,7 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_DOWNLOAD: return connection_set_note(p->c, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
 	case TAG_PREAMBLE: return take_preamble(p, item);
+	case TAG_CLEAR: return take_clear(p, item);
 	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);
 	case TAG_KEPT_SENT: return take_u32(item, &p->kept_sent);
 	case TAG_KEPT:
@@ -262,22 +275,44 @@ static int check(const struct parsed *p)
 	return 0;
 }
 
+/* The release before keeps no bytes in clear and counts no frames there. */
+static int restore_clear(struct parsed *p)
+{
+	struct connection *c = p->c;
+	struct kept *k = &c->busy->kept;
+	const struct preamble *of = c->busy->preamble;
+	const uint64_t first = p->clear ? of->taken : of->passed;
+
+	if (!p->clear)
+		c->account.frames = FRAMES_UNKNOWN;
+	*k = (struct kept){
+		.first_record = first, .consumed_record = first, .next_record = of->passed, .unit = KEPT_BYTES
+	};
+	return kept_restore(k, &c->home->blocks, p->clear, p->clear_len, 0, p->clear ? p->kept_sent : 0);
+}
+
+static int restore_kept(struct parsed *p)
+{
+	struct connection *c = p->c;
+
+	if (connection_is_in_clear(c))
+		return restore_clear(p);
+	return kept_restore(&c->busy->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
+}
+
 /* The steps that may fail. */
 static int apply(struct parsed *p, int fd)
 {
 	struct connection *c = p->c;
 	struct tcp_counts counts;
-	int r = kept_restore(&c->busy->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
+	int r = restore_kept(p);
 
 	if (r == 0 && connection_shakes_hands(c)) {
 		c->busy->place.holder = c;
 		r = handshake_limit_bring(c->home->handshakes, &c->busy->place, &c->endpoints.client, c->accepted_ms);
 	}
-	if (r == 0 && c->state == CONNECTION_PREAMBLE) {
-		c->busy->preamble->place.holder = c;
-		r = handshake_limit_bring(
-			c->home->preambles, &c->busy->preamble->place, &c->endpoints.client, c->accepted_ms);
-	}
+	if (r == 0)
+		r = connection_preamble_count(c);
 	if (r == 0 && c->source == SOURCE_COUNTED)
 		r = admission_bring_source(c->home->shared->admission, &c->endpoints.client);
 	if (r < 0) {
@@ -341,6 +376,8 @@ void connection_go_on(struct connection *c)
 {
 	connection_arm_deadline(c);
 	connection_shut_if_due(c);
+	if (connection_clear_hello_is_injected(c))
+		return;
 	connection_begin_reading(c);
 	if (!connection_speaks_clear(c))
 		connection_resume_reading(c); /* the process before did not read while its client had to wait */

@@ -71,6 +71,8 @@ size_t kept_unsent(const struct kept *k, size_t max, const uint8_t **data)
 	*data = k->data + k->sent;
 	if (len <= max)
 		return len;
+	if (k->unit == KEPT_BYTES)
+		return max;
 	int r = tls_record_scan_run(*data, len, max, &run, &bad);
 	assert(r == 0);
 	return r == 0 ? run.len : 0;
@@ -85,7 +87,9 @@ void kept_mark_sent(struct kept *k, size_t len)
 /* Bytes of the first @records unconsumed records. 0, or CSSL_E_RANGE if the first @most bytes do not have them. */
 static int records_len(const struct kept *k, uint64_t records, size_t most, size_t *len)
 {
-	*len = 0;
+	*len = k->unit == KEPT_BYTES ? (size_t)records : 0;
+	if (k->unit == KEPT_BYTES)
+		return records <= most ? 0 : CSSL_E_RANGE;
 	for (; records; records--) {
 		struct tls_record_header h;
 		if (*len == most || tls_record_scan(k->data + k->consumed + *len, most - *len, &h) != 0)
@@ -112,6 +116,8 @@ uint64_t kept_sent_records(const struct kept *k)
 	size_t at = k->consumed;
 	struct tls_record_header h;
 
+	if (k->unit == KEPT_BYTES)
+		return k->sent - k->consumed;
 	for (; at < k->sent && tls_record_scan(k->data + at, k->sent - at, &h) == 0; records++)
 		at += TLS_RECORD_HEADER_LEN + h.length;
 	return records;
@@ -173,22 +179,22 @@ void kept_fit(struct kept *k, struct block_pool *pool)
 }
 
 /* How many complete records are in @len bytes; -1: the bytes do not end with a record. */
-static int64_t whole_records(const uint8_t *data, size_t len)
+static int64_t whole_records(const struct kept *k, const uint8_t *data, size_t len)
 {
 	struct tls_record_run run;
 	struct tls_record_header bad;
 
-	if (len == 0)
-		return 0; /* then there may be no data either */
+	if (len == 0 || k->unit == KEPT_BYTES)
+		return (int64_t)len; /* if it is 0, there may be no data either */
 	if (tls_record_scan_run(data, len, len, &run, &bad) < 0 || run.len != len)
 		return -1;
 	return run.records;
 }
 
 /* Are the @len bytes exactly @records complete records? */
-static int are_records(const uint8_t *data, size_t len, uint64_t records)
+static int are_records(const struct kept *k, const uint8_t *data, size_t len, uint64_t records)
 {
-	return whole_records(data, len) == (int64_t)records;
+	return whole_records(k, data, len) == (int64_t)records;
 }
 
 int kept_restore(
@@ -197,8 +203,8 @@ int kept_restore(
 	if (k->first_record > k->consumed_record || k->consumed_record > k->next_record || consumed_len > sent_len ||
 		sent_len > len)
 		return CSSL_E_RANGE;
-	if (whole_records(data, sent_len) < 0 || !are_records(data, len, k->next_record - k->first_record) ||
-		!are_records(data, consumed_len, k->consumed_record - k->first_record))
+	if (whole_records(k, data, sent_len) < 0 || !are_records(k, data, len, k->next_record - k->first_record) ||
+		!are_records(k, data, consumed_len, k->consumed_record - k->first_record))
 		return CSSL_E_RANGE;
 	if (len == 0)
 		return 0;

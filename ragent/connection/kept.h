@@ -14,6 +14,9 @@
 
 #include "ragent/connection/block_pool.h"
 
+/* What the client speaks in clear has no records: there each byte counts as one (connection_clear.c). */
+enum kept_unit { KEPT_RECORDS, KEPT_BYTES };
+
 /* Embedded; zero is an empty queue before the connection's first record. */
 struct kept {
 	uint8_t *data; /* NULL while empty */
@@ -21,6 +24,7 @@ struct kept {
 	uint64_t first_record;    /* number of the record at start, from 0 */
 	uint64_t consumed_record; /* number of the record at consumed */
 	uint64_t next_record;     /* number of the record that comes next */
+	uint8_t unit;             /* enum kept_unit */
 };
 
 /* Append @records complete records of @len bytes in all (copied). 0, CSSL_E_NO_MEMORY, or CSSL_E_TOO_LONG above half

@@ -13,14 +13,20 @@
  * process. */
 #define TRAIL_BEGIN offsetof(struct connection, current)
 
+/* Of its preamble. What the agent has read of the client is before the first kept byte. */
+struct preamble_image {
+	uint64_t wait_began_ms, hello_ms;
+	uint8_t said, finishing, told;
+};
+
 struct trail_image {
 	uint8_t members[sizeof(struct connection) - TRAIL_BEGIN];
 	struct exposure exposure;
 	uint64_t first_byte, first_record; /* of the client, that are kept */
-	uint64_t hello_ms;                 /* of its preamble; 0: it has none */
-	struct download *download;         /* of its busy part, in memory that outlives the process, too */
-	uint32_t orders;                   /* the same */
-	uint8_t resumes, move_answer;      /* the same */
+	struct preamble_image preamble;
+	struct download *download;    /* of its busy part, in memory that outlives the process, too */
+	uint32_t orders;              /* the same */
+	uint8_t resumes, move_answer; /* the same */
 };
 
 struct trail {

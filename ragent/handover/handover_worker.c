@@ -100,6 +100,8 @@ static int pack_connection(const struct connection *c, unsigned format, struct h
 	connection_pack(c, &w);
 	if (format >= HANDOVER_TELLS_FRAMES)
 		connection_pack_frames(c, &w);
+	if (format >= HANDOVER_TELLS_CLEAR)
+		connection_pack_clear(c, &w);
 	size_t len = (size_t)wire_writer_len(&w);
 	wire_store_u32(room, (uint32_t)len);
 	m->len = before + 4 + len;

@@ -73,6 +73,11 @@ static void answer_end(struct link *l, uint32_t stream)
 		link_send(l, stream, FRAME_CLOSE, 0, &reason, 1);
 }
 
+static int ends_stream(const struct frame *f)
+{
+	return f->type == FRAME_END || (f->type == FRAME_DATA && f->flags & FRAME_RECORDS_FOLLOW);
+}
+
 static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)
 {
 	struct link *l = link_of_framed(f);
@@ -87,7 +92,7 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payloa
 		if (!holder)
 			counter_add(&l->p.counters->frames_stale, 1);
 		r = holder ? l->p.ops->on_frame(holder, l, frame) : 0;
-		if (r == 0 && frame->type == FRAME_END)
+		if (r == 0 && ends_stream(frame))
 			answer_end(l, frame->stream);
 	}
 	if (r < 0) {

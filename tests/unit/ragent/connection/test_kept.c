@@ -331,6 +331,44 @@ START_TEST(records_that_an_owner_got_count_as_sent)
 }
 END_TEST
 
+START_TEST(in_clear_each_byte_counts_as_a_record)
+{
+	const uint8_t *data;
+
+	begin();
+	k.unit = KEPT_BYTES;
+	ck_assert_int_eq(kept_append(&k, &pool, (const uint8_t *)"EHLO a\r\nNOOP\r\n", 14, 14), 0);
+	ck_assert_uint_eq(kept_unsent(&k, 10, &data), 10);
+	ck_assert_mem_eq(data, "EHLO a\r\nNO", 10);
+	kept_mark_sent(&k, 10);
+	ck_assert_uint_eq(kept_sent_records(&k), 10);
+	ck_assert_int_eq(kept_consume(&k, 11), CSSL_E_RANGE);
+	consume_and_forget(8);
+	ck_assert_uint_eq(k.first_record, 8);
+	ck_assert_int_eq(kept_mark_sent_to(&k, 7), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_mark_sent_to(&k, 15), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_mark_sent_to(&k, 9), 0);
+	ck_assert_uint_eq(kept_unsent(&k, 10, &data), 5);
+	ck_assert_mem_eq(data, "OOP\r\n", 5);
+	end();
+}
+END_TEST
+
+START_TEST(bytes_in_clear_are_restored_as_many_as_their_numbers_say)
+{
+	const uint8_t *data;
+
+	begin();
+	k = (struct kept){ .first_record = 8, .consumed_record = 8, .next_record = 12, .unit = KEPT_BYTES };
+	ck_assert_int_eq(kept_restore(&k, &pool, (const uint8_t *)"NOOP", 3, 0, 3), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_restore(&k, &pool, (const uint8_t *)"NOOP", 4, 0, 5), CSSL_E_RANGE);
+	ck_assert_int_eq(kept_restore(&k, &pool, (const uint8_t *)"NOOP", 4, 0, 3), 0);
+	ck_assert_uint_eq(kept_unsent(&k, 10, &data), 1);
+	ck_assert_int_eq(data[0], 'P');
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *const facts[] = {
@@ -348,6 +386,8 @@ int main(void)
 		random_use_agrees_with_a_plain_model,
 		a_full_queue_is_seldom_moved,
 		a_block_is_reused_without_an_allocation,
+		in_clear_each_byte_counts_as_a_record,
+		bytes_in_clear_are_restored_as_many_as_their_numbers_say,
 	};
 
 	return suite_run("kept", facts, SUITE_LEN(facts));
