@@ -55,8 +55,8 @@ uint64_t secret_heap_held(void)
 #define SLAB_LEN    ((size_t)256 * 1024)
 #define SLAB_MAGIC  0x53484541u
 #define PAGE_LEN    ((size_t)4096)
-#define CUT_LEN     (2 * PAGE_LEN) /* blocks are cut from about so many bytes at a time */
-#define SPARE_LEN   (SLAB_LEN / 4) /* an unused slab of more bytes does not stay */
+#define CUT_LEN     (2 * PAGE_LEN)    /* blocks are cut from about so many bytes at a time */
+#define SPARE_MAX   ((size_t)2 << 20) /* bytes of slabs that a thread keeps though they have no used block */
 #define BLOCK_ALIGN 16u
 #define SMALL_MAX   ((size_t)1024)
 #define SMALL_STEP  16u
@@ -87,11 +87,13 @@ struct slab {
 	size_t block_len;
 	struct slab *next, **prev;   /* in its owner's list of the class; prev NULL: in no list, it is full */
 	size_t held, locked, mapped; /* bytes: from which blocks were cut; of these, locked; in all */
+	enum { SLAB_GOES, SLAB_STAYS } when_unused; /* STAYS: it was unused before, and stayed */
 };
 
 struct heap {
 	struct slab *with_room[CLASS_COUNT + 1]; /* each list ends with no_room */
 	_Atomic(struct block *) given_back;      /* by other threads */
+	size_t staying;                          /* bytes of slabs that stay when they are unused */
 	struct heap *next_orphan;
 };
 
@@ -248,6 +250,8 @@ static void hold(struct slab *s, size_t end)
 		return;
 	s->locked += secret_lock((uint8_t *)s + s->held, until - s->held);
 	atomic_fetch_add_explicit(&held_bytes, until - s->held, memory_order_relaxed);
+	if (s->when_unused == SLAB_STAYS)
+		s->owner->staying += until - s->held;
 	s->held = until;
 }
 
@@ -281,16 +285,29 @@ static void *take(struct slab *s)
 	return b;
 }
 
+/* It has no used block. To map and lock pages costs much more than a block, so as many slabs stay as a few handshakes
+ * need; what many handshakes took goes back. */
+static void stay_or_go(struct slab *s)
+{
+	struct heap *h = s->owner;
+
+	if (s->when_unused == SLAB_GOES)
+		h->staying += s->held;
+	s->when_unused = SLAB_STAYS;
+	if (h->staying <= SPARE_MAX)
+		return;
+	h->staying -= s->held;
+	leave(s);
+	drop_slab(s);
+}
+
 /* A block of this thread came back; its slab was full, or has no used block. */
 static void settle(struct slab *s)
 {
 	if (!s->prev)
 		enter(s, class_of(s->block_len));
-	const int is_alone = s->next == &no_room && s->prev == &s->owner->with_room[class_of(s->block_len)];
-	if (s->used > 0 || (is_alone && s->held <= SPARE_LEN))
-		return;
-	leave(s);
-	drop_slab(s);
+	if (s->used == 0)
+		stay_or_go(s);
 }
 
 static void give(struct slab *s, struct block *b)
