@@ -5,9 +5,13 @@
 
 #include "net/container_of.h"
 #include "net/framed.h"
+#include "net/worker_inside.h"
 #include "proto/error.h"
+#include "proto/wire.h"
 
-#define APART (8u * 1024u) /* a frame of so many bytes is sealed as a batch of its own rather than copied */
+#define APART     (8u * 1024u)  /* a frame of so many bytes is sealed as a batch of its own rather than copied */
+#define STAYS     (4u * 1024u)  /* a DATA frame of so many bytes stays in shared memory rather than being copied */
+#define AT_A_TIME (32u * 1024u) /* after so many bytes, the other side gets the room of those that were delivered */
 
 static struct framed *framed_of(struct stream *s)
 {
@@ -90,6 +94,60 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return (size_t)used;
 }
 
+/* Where the payload may be used: NULL, where it came, or a private copy. */
+static uint8_t *payload_of(struct framed *f, struct frame *frame, const uint8_t *in)
+{
+	uint8_t *copy = worker_read_buffer(f->stream.worker);
+
+	frame->payload = in;
+	if (frame->type == FRAME_DATA && frame->len >= STAYS)
+		return NULL;
+	memcpy(copy, in, frame->len);
+	frame->payload = copy;
+	return copy;
+}
+
+/* The same as framed_deliver() for some of the frames in memory that the other process can change. */
+static ptrdiff_t framed_deliver_shared(struct framed *f, const uint8_t *in, size_t len)
+{
+	size_t used = 0;
+
+	while (used < AT_A_TIME && len - used >= FRAME_HEADER_LEN && f->stream.state < STREAM_CLOSING) {
+		uint8_t header[FRAME_HEADER_LEN];
+		struct frame frame;
+		wire_take_copy(header, in + used, sizeof header);
+		int r = frame_parse(header, len - used, &frame);
+		if (r == FRAME_INCOMPLETE)
+			break;
+		if (r < 0)
+			return r;
+		uint8_t *payload = payload_of(f, &frame, in + used + FRAME_HEADER_LEN);
+		used += FRAME_HEADER_LEN + frame.len;
+		r = f->ops->on_frame(f, &frame, payload);
+		if (r < 0)
+			return r;
+	}
+	return (ptrdiff_t)used;
+}
+
+static size_t on_shared(struct stream *s, const uint8_t *data, size_t len)
+{
+	struct framed *f = framed_of(s);
+
+	if (f->ops->payloads == FRAMED_PAYLOADS_PRIVATE)
+		return 0;
+	ptrdiff_t used = framed_deliver_shared(f, data, len);
+	if (s->state >= STREAM_CLOSING)
+		return len;
+	if (used < 0) {
+		f->ops->on_end(f, (int)used);
+		return len;
+	}
+	if (f->ops->on_turn && used > 0)
+		f->ops->on_turn(f);
+	return (size_t)used;
+}
+
 static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct framed *f = framed_of(s);
@@ -125,7 +183,11 @@ static void on_written(struct stream *s, size_t len)
 }
 
 static const struct stream_ops stream_ops_of[] = {
-	[LINK_TRUSTED] = { .on_data = on_data, .on_end = on_end, .on_written = on_written, .on_closed = on_closed },
+	[LINK_TRUSTED] = { .on_data = on_data,
+		.on_shared = on_shared,
+		.on_end = on_end,
+		.on_written = on_written,
+		.on_closed = on_closed },
 	[LINK_SEALED] = { .on_data = on_data,
 		.on_end = on_end,
 		.on_written = on_written,

@@ -15,8 +15,12 @@
 
 struct framed;
 
+/* May a long DATA frame be delivered where it came, in memory that the other process can change meanwhile? */
+enum framed_payloads { FRAMED_PAYLOADS_PRIVATE, FRAMED_DATA_STAYS_SHARED };
+
 struct framed_ops {
-	/* The payload may be changed in place. 0, or negative: the other side broke the protocol; on_end follows. */
+	/* The payload may be changed in place; NULL: it stays shared, and frame->payload is only read, each byte that
+	 * matters once. 0, or negative: the other side broke the protocol; on_end follows. */
 	int (*on_frame)(struct framed *f, const struct frame *frame, uint8_t *payload);
 	/* All frames of one read were delivered. May be NULL. */
 	void (*on_turn)(struct framed *f);
@@ -25,6 +29,7 @@ struct framed_ops {
 	void (*on_closed)(struct framed *f);
 	/* The kernel took @len more bytes of the output. May be NULL. */
 	void (*on_written)(struct framed *f, size_t len);
+	enum framed_payloads payloads;
 };
 
 struct framed {

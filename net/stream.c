@@ -369,9 +369,14 @@ void stream_handle_closed(struct stream *s)
 	s->ops->on_closed(s);
 }
 
+/* Not before: a frame in shared memory may have caused the close, and be in use. */
 static void on_stream_closed(uv_handle_t *handle)
 {
-	stream_handle_closed(handle->data);
+	struct stream *s = handle->data;
+
+	rings_close(s->rings);
+	s->rings = NULL;
+	stream_handle_closed(s);
 }
 
 void stream_close(struct stream *s)
@@ -383,8 +388,6 @@ void stream_close(struct stream *s)
 	turn_end_cancel(&s->turn);
 	stream_drop_output(s);
 	stream_drop_kept(s);
-	rings_close(s->rings);
-	s->rings = NULL;
 	stream_fault_clear(s);
 	uv_close(&s->uv.handle, on_stream_closed);
 }

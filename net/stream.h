@@ -34,6 +34,10 @@ struct stream_ops {
 	/* Bytes came. Returns how many were used (0..len). After stream_close() inside, the result is ignored.
 	 */
 	size_t (*on_data)(struct stream *s, uint8_t *data, size_t len);
+	/* Before on_data, if the bytes are in shared memory (stream_share()) and none is kept: the owner may use them
+	 * there. The other process can change them at any time, so whatever is looked at is copied before. Returns how
+	 * many were used; called again until that is 0. on_data gets a copy of the rest. NULL: of all. */
+	size_t (*on_shared)(struct stream *s, const uint8_t *data, size_t len);
 	/* The peer's FIN (reading has ended, writing may go on), a reset, or a local error @uv_error. When writing
 	 * fails while the stream reads, the bytes that the peer had sent are delivered first. */
 	void (*on_end)(struct stream *s, enum stream_end end, int uv_error);

@@ -115,27 +115,43 @@ void stream_shared_flush(struct stream *s)
 
 /* --- input --- */
 
-static void take(struct stream *s, size_t len)
+static void give_room(struct stream *s, size_t len)
 {
 	if (rings_used(s->rings, len))
 		stream_shared_ring(s);
-	stream_deliver_read(s, len);
+}
+
+/* So many bytes that the owner used where they are; at most about a ring full of them. */
+static size_t read_in_place(struct stream *s)
+{
+	size_t all = 0, used = 1;
+
+	while (used > 0 && all < RINGS_LEN && s->reading == READING_ON && stream_kept(s) == 0) {
+		size_t len;
+		const uint8_t *input = rings_input(s->rings, &len);
+		used = input && len > 0 ? s->ops->on_shared(s, input, len) : 0;
+		if (used > 0 && stream_is_open(s))
+			give_room(s, used);
+		all += used;
+	}
+	return all;
 }
 
 /* One read of so many bytes. */
 static size_t read_once(struct stream *s)
 {
 	size_t len, most;
+	const size_t in_place = s->ops->on_shared ? read_in_place(s) : 0;
 
 	if (s->reading != READING_ON)
-		return 0;
+		return in_place;
 	const uint8_t *input = rings_input(s->rings, &len);
 	if (!input) {
 		stream_tell_end(s, UV_EPROTO);
 		return 0;
 	}
-	if (len == 0)
-		return 0;
+	if (len == 0 || in_place >= RINGS_LEN)
+		return in_place;
 	uint8_t *room = stream_read_room(s, &most);
 	if (most == 0) {
 		stream_tell_end(s, UV_ENOBUFS);
@@ -144,8 +160,9 @@ static size_t read_once(struct stream *s)
 	if (len > most)
 		len = most;
 	memcpy(room, input, len);
-	take(s, len);
-	return len;
+	give_room(s, len);
+	stream_deliver_read(s, len);
+	return in_place + len;
 }
 
 /* This runs again at the end of the turn: bytes that arrive meanwhile need no bell. Only after that may this side

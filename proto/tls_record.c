@@ -41,7 +41,8 @@ int tls_record_scan_run(
 	unsigned by_type[TYPES] = { 0 };
 
 	while (end - at >= TLS_RECORD_HEADER_LEN) {
-		const uint8_t *p = in + at;
+		uint8_t p[TLS_RECORD_HEADER_LEN];
+		wire_take_copy(p, in + at, sizeof p);
 		int type = type_index(p[0]);
 		size_t length = wire_load_u16(p + 3);
 		if (type >= (int)TYPES || p[1] != TLS12_VERSION_WIRE >> 8 || length > TLS12_CIPHERTEXT_MAX ||

@@ -51,8 +51,8 @@ struct tls_record_header {
  * TLS12_CIPHERTEXT_MAX. */
 int tls_record_scan(const uint8_t *in, size_t len, struct tls_record_header *out);
 
-/* Count the whole records at the head of @in, at most @max bytes of them. 0, or an error of tls_record_scan() in the
- * record behind them, whose header is then in @bad. */
+/* Count the whole records at the head of @in, at most @max bytes of them. Another process may change @in meanwhile. 0,
+ * or an error of tls_record_scan() in the record behind them, whose header is then in @bad. */
 struct tls_record_run {
 	size_t len;
 	unsigned records;

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Single values. The caller has checked that there is room. The cursor uses them, and the two scanners of frames and
  * records. */
@@ -24,6 +25,14 @@ static inline uint32_t wire_load_u32(const uint8_t *p)
 static inline uint64_t wire_load_u64(const uint8_t *p)
 {
 	return (uint64_t)wire_load_u32(p) << 32 | wire_load_u32(p + 4);
+}
+
+/* Copy bytes that another process may be changing. What is read of the copy afterwards cannot change any more: without
+ * the barrier the compiler might read the original again. */
+static inline void wire_take_copy(uint8_t *out, const uint8_t *in, size_t len)
+{
+	memcpy(out, in, len);
+	__asm__ volatile("" : : "r"(out) : "memory");
 }
 
 static inline void wire_store_u16(uint8_t *p, uint16_t v)

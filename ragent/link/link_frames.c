@@ -148,6 +148,7 @@ const struct framed_ops link_framed_ops = {
 	.on_turn = on_turn,
 	.on_end = on_framed_end,
 	.on_closed = on_framed_closed,
+	.payloads = FRAMED_DATA_STAYS_SHARED,
 };
 
 /* --- streams and frames out --- */

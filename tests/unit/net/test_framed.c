@@ -14,6 +14,7 @@ struct end {
 	size_t got_len;
 	uint32_t next; /* number of the frame expected */
 	unsigned turns, closed, ended;
+	unsigned left_in_memory; /* frames */
 	int error;
 	void (*react)(struct end *e);
 };
@@ -22,12 +23,10 @@ static struct end near, far;
 
 static const struct way {
 	enum link_protection protection;
-	enum { ON_SOCKET, IN_MEMORY } bytes;
+	enum { ON_SOCKET, IN_MEMORY, LEFT_IN_MEMORY } bytes;
 } ways[] = {
-	{ LINK_TRUSTED, ON_SOCKET },
-	{ LINK_SEALED, ON_SOCKET },
-	{ LINK_TRUSTED, IN_MEMORY },
-	{ LINK_SEALED, IN_MEMORY },
+	{ LINK_TRUSTED, ON_SOCKET }, { LINK_SEALED, ON_SOCKET }, { LINK_TRUSTED, IN_MEMORY },
+	{ LINK_SEALED, IN_MEMORY }, { LINK_TRUSTED, LEFT_IN_MEMORY }, /* long DATA frames are used where they came */
 };
 #define EACH_WAY(way)                                                                                                  \
 	const struct way *way = ways;                                                                                  \
@@ -57,8 +56,12 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *data)
 	ck_assert_uint_eq(e->closed, 0);
 	ck_assert_uint_eq(frame->stream, e->next);
 	ck_assert_uint_eq(frame->len, len_of(e->next));
-	assert_pattern(data, frame->len, e->next);
-	memset(data, 0xee, frame->len); /* may be changed */
+	assert_pattern(frame->payload, frame->len, e->next);
+	if (data)
+		memset(data, 0xee, frame->len); /* may be changed */
+	else
+		ck_assert_uint_ge(frame->len, 4096);
+	e->left_in_memory += !data;
 	e->next++;
 	e->got_len += frame->len;
 	if (e->react)
@@ -85,6 +88,7 @@ static void on_closed(struct framed *f)
 }
 
 static const struct framed_ops end_ops = { on_frame, on_turn, on_end, on_closed };
+static const struct framed_ops sharing_ops = { on_frame, on_turn, on_end, on_closed, NULL, FRAMED_DATA_STAYS_SHARED };
 
 static struct link_keys keys_of(enum link_protection protection, int first)
 {
@@ -108,11 +112,13 @@ static void open_both(const struct way *way)
 {
 	int fds[2];
 
-	socket_pair(way->bytes == IN_MEMORY ? OVER_UNIX : OVER_TCP4, fds);
+	socket_pair(way->bytes == ON_SOCKET ? OVER_TCP4 : OVER_UNIX, fds);
 	open_one(&near, way->protection, 1, fds[0]);
 	open_one(&far, way->protection, 0, fds[1]);
 	if (way->bytes == ON_SOCKET)
 		return;
+	if (way->bytes == LEFT_IN_MEMORY)
+		near.f.ops = far.f.ops = &sharing_ops;
 	int memory = rings_make();
 	ck_assert_int_ge(memory, 0);
 	ck_assert_int_eq(framed_share(&near.f, duplicate(memory), RINGS_MAKER), 0);
@@ -146,6 +152,7 @@ START_TEST(frames_arrive_whole_and_in_order)
 		wait_until(far.next == number);
 		ck_assert_uint_eq(framed_pending(&near.f), 0);
 		ck_assert_uint_gt(far.turns, 0);
+		ck_assert_uint_eq(far.left_in_memory > 0, way->bytes == LEFT_IN_MEMORY);
 		ck_assert_uint_eq(far.ended, 0);
 		close_both();
 	}
@@ -278,6 +285,8 @@ static struct raw open_against_raw(const struct way *way)
 	raw.fd = fds[1];
 	if (way->bytes == ON_SOCKET)
 		return raw;
+	if (way->bytes == LEFT_IN_MEMORY)
+		far.f.ops = &sharing_ops;
 	int memory = rings_make();
 	ck_assert_int_eq(framed_share(&far.f, duplicate(memory), RINGS_TAKER), 0);
 	ck_assert_int_eq(rings_open(memory, RINGS_MAKER, &raw.rings), 0);
