@@ -428,6 +428,7 @@ static void say_keys(struct client *c)
 	ERR_clear_error();
 	errno = 0;
 	SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);
+	c->group->tally.key_updates++;
 	const int r = SSL_do_handshake(c->ssl);
 	if (r == 1 || goes_on(c, r)) {
 		plan_keys(c);

@@ -89,11 +89,12 @@ json_t *tally_json(const struct tally *t)
 
 	for (unsigned i = t->noted > NOTES_MAX ? t->noted - NOTES_MAX : 0; i < t->noted; i++)
 		json_array_append_new(notes, json_string(t->notes[i % NOTES_MAX]));
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o}",
 		"connected", (json_int_t)t->connected, "resumed", (json_int_t)t->resumed, "requests",
 		(json_int_t)t->requests, "answers", (json_int_t)t->answers, "bytes_in", (json_int_t)t->bytes_in,
-		"bytes_out", (json_int_t)t->bytes_out, "ends", ends_json(t), "statuses", statuses_json(t), "alerts",
-		alerts_json(t), "latency_us", histogram_json(&t->latency), "first_us", histogram_json(&t->first),
-		"pause_us", histogram_json(&t->pause), "pause_hit_us", histogram_json(&t->pause_hit), "apart_us",
-		histogram_json(&t->apart), "noted", (int)t->noted, "notes", notes);
+		"bytes_out", (json_int_t)t->bytes_out, "key_updates", (json_int_t)t->key_updates, "ends", ends_json(t),
+		"statuses", statuses_json(t), "alerts", alerts_json(t), "latency_us", histogram_json(&t->latency),
+		"first_us", histogram_json(&t->first), "pause_us", histogram_json(&t->pause), "pause_hit_us",
+		histogram_json(&t->pause_hit), "apart_us", histogram_json(&t->apart), "noted", (int)t->noted, "notes",
+		notes);
 }

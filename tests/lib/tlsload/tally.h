@@ -50,6 +50,7 @@ struct tally {
 	uint64_t connected, resumed;  /* handshakes complete */
 	uint64_t requests, answers;   /* answers: whole and right */
 	uint64_t bytes_in, bytes_out; /* of bodies */
+	uint64_t key_updates;         /* of keys_every_ms */
 	uint64_t ends[END_COUNT][PLACE_COUNT];
 	uint64_t statuses[STATUSES_MAX];
 	uint64_t alerts[ALERTS_MAX];
