@@ -30,7 +30,7 @@ LOGGED = {
         "peer_openings_displaced": ("cluster/cluster_links.c", '"no room for an opening of a peer"'),
     },
     "ragent": {
-        "kept_given_up": ("connection/connection_holding.c", '"cannot be asked again"'),
+        "kept_given_up": ("connection/connection_holding.c", '"replay given up"'),
         "logs_given_up": ("connection/connection_holding.c", '"cannot outlive a death"'),
         "kept_ended": ("connection/connection_holding.c", '"connection ended to free memory"'),
         "suspects_refused": ("connection/connection.c", "END_SUSPECTED"),
