@@ -124,6 +124,8 @@ queue_minfree = 0
 in_flow_delay = 0
 smtp_line_length_limit = 0
 smtpd_client_connection_count_limit = 0
+# Later releases are strict of themselves. Here nobody but the cluster may stop a mail in a mail.
+smtpd_forbid_bare_newline = no
 smtp_connection_cache_on_demand = no
 smtp_tls_loglevel = 1
 smtp_tls_session_cache_database = btree:${{data_directory}}/client

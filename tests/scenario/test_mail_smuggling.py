@@ -168,7 +168,7 @@ def test_nothing_is_smuggled_wherever_a_record_is_divided(before, tmp_path):
 
 
 def test_without_a_cluster_something_is_smuggled(tmp_path):
-    """Debian 12's Postfix, as it is configured here: the same words as in the test above have an effect there."""
+    """Postfix, as it is configured here: the same words as in the test above have an effect there."""
     with Sink() as sink, Postfix(tmp_path, sink.address) as peer:
         with Client(peer.address) as client:
             client.greet()

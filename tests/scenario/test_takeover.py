@@ -427,7 +427,7 @@ def told(cluster, identity):
 def decided(cluster, identity):
     """What the agent that took it over logged about its decision."""
     return [found for name in cluster.agents
-            for found in re.findall(rf"info sslagent/{name} connection {identity}: (?:heard|takes over) .*(?:then|first)=(.*)$",
+            for found in re.findall(rf"info sslagent/{name} connection {identity}: (?:replay read|takes over) .*(?:then|first)=(.*)$",
                                     cluster.log(name), re.MULTILINE)]
 
 
