@@ -16,6 +16,7 @@ from tests.lib import edits
 from tests.lib.build import TEST_POINTS, patience
 from tests.lib.mail import source
 from tests.lib.mail_cluster import HOST
+from tests.lib.probe import Probe
 from tests.lib.scripted_receiver import GATE, ScriptedReceiver
 from tests.lib.smtp_client import Client
 from tests.lib.stepwise_tls import StepwiseTls
@@ -744,3 +745,16 @@ def test_a_mail_server_that_is_down_behind_tls(start_mail):
         client.greet()
         client.starttls(mail.context)
         assert client.ask("EHLO client.example") == ["421 4.4.1 The mail server behind does not answer, try again later"]
+
+
+def test_a_flood_of_key_updates_ends_a_session(start_mail):
+    """Its agent opens one a second, and RAgent reads nothing meanwhile: idle_timeout must be longer than that goes on."""
+    mail = start_mail()
+    with Probe(mail.mail) as probe:
+        probe("read", until=b"220 " + HOST.encode() + b" ESMTP\r\n")
+        probe("raw", text="EHLO client.example\r\nSTARTTLS\r\n")
+        probe("read", until="Ready to start TLS\r\n")
+        assert probe("handshake", version="1.3", sni="localhost")["done"]
+        probe("forge", type=22, text=b"\x18\0\0\1\0", count=100, step=1)
+        assert probe("end", until="tls", timeout_ms=patience(20) * 1000)["alert_name"] == "unexpected message"
+    assert mail.count("ended_key_update_flood") == 1
