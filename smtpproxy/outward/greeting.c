@@ -118,6 +118,9 @@ static enum greeting_event on_starttls(struct greeting *g, unsigned code, struct
 	}
 	if (code == 421)
 		return refused(g, code);
+	if (code <
+		400) /* neither TLS nor a refusal: after 354, say, it may take what follows for a mail (RFC 3207 4) */
+		return over(g, SMTP_OWN_BACKEND_BROKEN);
 	if (g->tls == GREETING_TLS_ALWAYS)
 		return over(g, SMTP_OWN_BACKEND_NO_TLS);
 	g->state = GREETING_READY;

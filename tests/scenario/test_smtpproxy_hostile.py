@@ -76,6 +76,15 @@ def test_a_strange_reply_to_starttls_gets_a_temporary_failure_and_nothing_in_cle
     still_serves(proxy, sink)
 
 
+@pytest.mark.parametrize("reply", ["354 go on", "250 ok", "garbage", "220-a\r\n250 b"], ids=lambda text: text[:12])
+def test_what_is_no_answer_to_starttls_leads_nowhere(proxy, sink, reply):
+    """Also where mail in clear is allowed: the receiver may take what follows for something else."""
+    with ScriptedReceiver({"EHLO": HELLO, "STARTTLS": reply}) as receiver, talk(proxy, receiver.address) as client:
+        assert client.say("EHLO client.example").startswith("4")
+        assert not any(said.startswith(("MAIL", "DATA")) for _, said in receiver.heard)
+    still_serves(proxy, sink)
+
+
 @pytest.mark.parametrize("reply", REFUSALS, ids=lambda text: text[:12])
 def test_a_refused_starttls_leads_into_the_clear_where_that_is_allowed(proxy, reply):
     with ScriptedReceiver({"EHLO": HELLO, "STARTTLS": reply}) as receiver, talk(proxy, receiver.address) as client:
