@@ -5,12 +5,14 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
-from tests.lib.pinned import pinned_program
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.lib.pinned import pinned_program  # noqa: E402
 
 # Which folders a folder may include from, beside itself.
 MAY_INCLUDE = {

@@ -26,7 +26,7 @@ MAIL_MAX = 200_000_000  # bytes
 class MailServer:
     name = command = None
     knows_proxy = True
-    not_verified = None  # a part of the log line when the relay's certificate is not good
+    not_verified = None  # a pattern of the log line when the relay's certificate is not good
 
     def __init__(self, folder, relay, relay_tls="none", ca=None, certificate=None, options="", version="1.3", proxied=False,
                  port=None):
@@ -297,7 +297,7 @@ class OpenSMTPD(MailServer):
     """Debian 12's cannot make a handshake as a server (its key process fails with OpenSSL 3), so it offers no STARTTLS here."""
 
     name = "opensmtpd"
-    not_verified = "SSL certificate check failed"
+    not_verified = "certificate (check|verification) failed"  # of Debian 12, and of 13
     command = "smtpd", "-d"
 
     def configure(self):
