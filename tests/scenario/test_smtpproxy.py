@@ -4,6 +4,7 @@ import contextlib
 import functools
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import threading
@@ -453,8 +454,12 @@ def test_many_sessions_cost_little_memory(tmp_path):
     assert after - before <= 8192 * sessions, (after - before) / sessions
 
 
+# Debian 13's OpenSSL takes 19 KB more for a connection.
+MOST_WITH_TLS = 40960 if ssl.OPENSSL_VERSION_INFO < (3, 5) else 57344
+
+
 @pytest.mark.plain
-@pytest.mark.parametrize("tls,most", [("none", 8192), ("encrypt", 40960)])
+@pytest.mark.parametrize("tls,most", [("none", 8192), ("encrypt", MOST_WITH_TLS)])
 def test_many_transactions_cost_little_memory(tmp_path, tls, most):
     """All have a part of their content, and each has a connection of its own to the receiver."""
     sessions = scaled(2000, 200)

@@ -17,7 +17,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import FULL, SANITIZED, SLOWER, binary, patience, sized
-from tests.lib.half_open import HalfOpen
+from tests.lib.half_open import HalfOpen, client_hello
 from tests.lib.mail_cluster import mail_backend, mail_listener
 from tests.lib.silence import Silence, tcp, unix
 from tests.lib.smtp_client import Client
@@ -227,7 +227,9 @@ def test_half_open_handshakes(cluster, record_property):
                 ended, under_way = half_open.refused(), cluster.counters()["ragent"]["handshakes_under_way"]
     if not SANITIZED:
         assert ended + under_way >= STRANGERS - 5 and under_way <= HANDSHAKES, (ended, under_way)
-    used = memory.judge(handshakes=HANDSHAKES // 2 + 100, connections=(HANDSHAKES + 100, 100), sessions=CAME_AND_WENT)
+    # RAgent keeps the hello: one with a key share of ML-KEM, as OpenSSL 3.5 says it, takes as much as a record that waits
+    used = memory.judge(handshakes=HANDSHAKES // 2 + 100, connections=(HANDSHAKES + 100, 100), sessions=CAME_AND_WENT,
+                        waiting=HANDSHAKES if len(client_hello()) > 1024 else 0)
     judge(record_property, f"{STRANGERS} half-open handshakes, {ended} refused", quiets, during, used)
 
 
