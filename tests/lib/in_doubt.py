@@ -292,15 +292,16 @@ def key_update_in_doubt_amid_acknowledgements(place, suite):
         assert place.undelivered(client) >= 1
 
 
-def key_update_owed_at_a_move(place, suite):
-    """The successor of a lost owner owes a KeyUpdate. Before it can send it, it is asked to give the connection up."""
+def key_update_owed_at_a_move(place, suite, *rules):
+    """The successor of a lost owner owes a KeyUpdate. Before it can send it, it is asked to give the connection up. `rules`: further
+    fault rules; {} is the one that gets it."""
     with Client(place, suite) as client:
         before = place.sealed(client)
         second = place.other_than(client.owner)
         third = place.other_than(client.owner, second)
         place.drain(third)
         place.cluster.wait_drained(third)
-        place.faults(f"link.write drop on {client.owner}", f"keyupdate.due fail on {second}")
+        place.faults(f"link.write drop on {client.owner}", f"keyupdate.due fail on {second}", *(rule.format(third) for rule in rules))
         client.asks()
         place.sealed_more(client, before)
         place.kill(client.owner)
@@ -309,6 +310,11 @@ def key_update_owed_at_a_move(place, suite):
         wait_until(lambda: _moved(place, client, third), patience(10), "a move")
         client.goes_on()
         assert place.undelivered(client) >= RECORDS
+
+
+def key_update_owed_at_a_move_the_copy_lost(place, suite):
+    """And the next owner has only what the first one broadcast, which owes none."""
+    key_update_owed_at_a_move(place, suite, "copy.open fail on {}")
 
 
 def _moved(place, client, target):
@@ -547,6 +553,7 @@ SITUATIONS = {
     "KeyUpdate in doubt": (key_update_in_doubt, TLS13, None),
     "KeyUpdate in doubt amid acknowledgements": (key_update_in_doubt_amid_acknowledgements, TLS13, None),
     "KeyUpdate owed at a move": (key_update_owed_at_a_move, TLS13, ("memory", "socket")),
+    "KeyUpdate owed at a move, the copy lost": (key_update_owed_at_a_move_the_copy_lost, TLS13, ("memory", "socket")),
     "copy of an older generation": (copy_of_an_older_generation, TLS13, None),
     "drain right after": (drain_right_after, ALL, None),
     "frozen and not heard": (frozen_and_not_heard, ALL, None),
