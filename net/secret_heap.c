@@ -56,7 +56,7 @@ uint64_t secret_heap_held(void)
 #define SLAB_MAGIC  0x53484541u
 #define PAGE_LEN    ((size_t)4096)
 #define CUT_LEN     (2 * PAGE_LEN)    /* blocks are cut from about so many bytes at a time */
-#define SPARE_MAX   ((size_t)2 << 20) /* bytes of slabs that a thread keeps though they have no used block */
+#define SPARE_MAX   ((size_t)1 << 20) /* bytes of slabs that a thread keeps though they have no used block */
 #define BLOCK_ALIGN 16u
 #define SMALL_MAX   ((size_t)1024)
 #define SMALL_STEP  16u

@@ -143,25 +143,25 @@ START_TEST(memory_goes_back_when_blocks_are_freed)
 	ck_assert_uint_gt(secret_heap_held(), before + MANY * 700 / 2);
 	for (unsigned i = 0; i < MANY; i++)
 		secret_heap_free(blocks[i * 7 % MANY]);
-	ck_assert_uint_lt(secret_heap_held(), before + (5u << 19)); /* 2 MiB, and slabs with a block of before */
+	ck_assert_uint_lt(secret_heap_held(), before + (3u << 19)); /* 1 MiB, and slabs with a block of before */
 }
 END_TEST
 
-/* Of a few handshakes under way: the next ones map and lock nothing. */
-START_TEST(memory_of_a_few_megabytes_stays_for_the_next_blocks)
+/* The next ones map and lock nothing. */
+START_TEST(what_a_few_handshakes_need_stays_for_the_next_blocks)
 {
-	uint8_t *taken[64];
+	uint8_t *taken[32];
 	uint64_t held = 0;
 
 	for (unsigned round = 0; round < 3; round++) {
-		for (unsigned i = 0; i < 64; i++)
+		for (unsigned i = 0; i < 32; i++)
 			taken[i] = filled(21848, 1);
-		for (unsigned i = 0; i < 64; i++)
+		for (unsigned i = 0; i < 32; i++)
 			secret_heap_free(taken[i]);
 		if (round == 0)
 			held = secret_heap_held();
 		ck_assert_uint_eq(secret_heap_held(), held);
-		ck_assert_uint_gt(held, 64 * 21848);
+		ck_assert_uint_gt(held, 32 * 21848);
 	}
 }
 END_TEST
@@ -261,7 +261,7 @@ int main(void)
 		what_resizing_leaves_is_wiped,
 		blocks_stay_out_of_core_dumps_and_are_locked,
 		memory_goes_back_when_blocks_are_freed,
-		memory_of_a_few_megabytes_stays_for_the_next_blocks,
+		what_a_few_handshakes_need_stays_for_the_next_blocks,
 		only_pages_in_use_are_held,
 #endif
 		any_thread_frees_any_block,
