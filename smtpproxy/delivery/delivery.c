@@ -172,11 +172,12 @@ static void look_at(struct delivery *d, struct delivery_line *l)
 	while (!r && l->under_way < d->parts.conf->queue.deliveries)
 		r = start_one(d, l);
 	if (r && r != QUEUE_NONE)
-		note_line(&d->later, l);
+		note_line(queue_may_take(d->parts.queue) ? &d->later : &d->now, l);
 	else if (!l->under_way && l->look == DELIVERY_RESTS)
 		forget_line(d, l);
 }
 
+/* When no line may take a message, those that are left keep their turns for the time when queue_may_take() again. */
 static void look_at_lines(struct delivery *d)
 {
 	struct delivery_looks lines = TAILQ_HEAD_INITIALIZER(lines);
@@ -187,11 +188,13 @@ static void look_at_lines(struct delivery *d)
 		queue_each_destination(d->parts.queue, note_destination, d);
 	}
 	TAILQ_CONCAT(&lines, &d->now, look_next);
-	while ((l = TAILQ_FIRST(&lines))) {
+	while ((l = TAILQ_FIRST(&lines)) && queue_may_take(d->parts.queue)) {
 		TAILQ_REMOVE(&lines, l, look_next);
 		l->look = DELIVERY_RESTS;
 		look_at(d, l);
 	}
+	TAILQ_CONCAT(&lines, &d->now, look_next);
+	TAILQ_CONCAT(&d->now, &lines, look_next);
 }
 
 static void stop_further(struct delivery *d)

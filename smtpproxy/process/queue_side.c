@@ -86,6 +86,13 @@ static void on_room(void *user)
 {
 }
 
+static void on_may_take(void *user)
+{
+	struct queue_side *s = user;
+
+	delivery_look(s->delivery);
+}
+
 static void on_deposed(void *user)
 {
 	struct queue_side *s = user;
@@ -108,6 +115,7 @@ static const struct queue_ops queue_ops = {
 	.on_unready = on_unready,
 	.on_due = on_due,
 	.on_room = on_room,
+	.on_may_take = on_may_take,
 	.on_deposed = on_deposed,
 	.on_stopped = on_stopped,
 };

@@ -78,6 +78,19 @@ static void tell_due(struct turn_end *t)
 	}
 }
 
+static void tell_take(struct turn_end *t)
+{
+	struct queue *q = container_of(t, struct queue, tell_take);
+
+	q->ops->on_may_take(q->user);
+}
+
+void queue_note_confirmed(struct queue *q)
+{
+	if (q->stats.deletes_unconfirmed-- == QUEUE_UNCONFIRMED_MAX)
+		worker_at_turn_end(q->worker, &q->tell_take);
+}
+
 static void wake(struct queue *q)
 {
 	const int64_t now_ms = queue_now_ms(q);
@@ -99,6 +112,7 @@ static void stop_further(struct queue *q)
 	timer_stop(q->timer);
 	q->timer = NULL;
 	turn_end_cancel(&q->tell);
+	turn_end_cancel(&q->tell_take);
 	q->ops->on_stopped(q->user);
 }
 
@@ -263,6 +277,7 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	queue_clock_begin(&q->clock, worker_wall_ms(), q->looked_ms);
 	STAILQ_INIT(&q->due);
 	q->tell.fn = tell_due;
+	q->tell_take.fn = tell_take;
 	lease_init(&q->lease, q->conf.lease_ms);
 	share(q);
 	for (unsigned i = 0; i < BACKUPS; i++)

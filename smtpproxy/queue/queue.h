@@ -10,7 +10,8 @@
  * CLOCK_BOOTTIME.
  *
  * After a crash between a receiver's 250 and the confirmed delete, the message is delivered again (RFC 1047): at most
- * queue_stats.deletes_unconfirmed messages and those taken.
+ * queue_stats.deletes_unconfirmed messages and those taken. While a backup counts, no message is taken above
+ * QUEUE_UNCONFIRMED_MAX of the former.
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_H
 #define CSSL_SMTPPROXY_QUEUE_QUEUE_H
@@ -20,6 +21,8 @@
 #include "smtpproxy/queue/content.h"
 #include "smtpproxy/queue/destination.h"
 #include "smtpproxy/queue/queue_stats.h"
+
+#define QUEUE_UNCONFIRMED_MAX 1000u
 
 struct queue;
 
@@ -67,6 +70,8 @@ struct queue_ops {
 	void (*on_due)(void *user, const struct queue_destination *d);
 	/* queue_add() had answered QUEUE_BUSY, and has room now. */
 	void (*on_room)(void *user);
+	/* queue_may_take() again: ask for the messages for which queue_take() answered QUEUE_LATER. */
+	void (*on_may_take)(void *user);
 	/* Another gateway has taken the queue over. Drop all deliveries that have not sent their final dot. */
 	void (*on_deposed)(void *user);
 	/* queue_stop() is done. queue_destroy() is legal inside. */
@@ -100,7 +105,7 @@ enum queue_answer {
 	QUEUE_BUSY,           /* too many messages wait for the backups: read no more until on_room */
 	QUEUE_FULL,           /* memory_max, the destination's line, or the table of destinations: 452 */
 	QUEUE_NONE,           /* no such message, none is due, or its state does not allow it */
-	QUEUE_LATER,          /* the destination's rate is used up: ask again soon */
+	QUEUE_LATER,          /* the destination's rate is used up: ask again soon; or not queue_may_take() */
 	QUEUE_UNDECIDED,      /* the backups have not answered for that transaction yet */
 	QUEUE_FORGOTTEN,      /* it is not known, but a gateway before this one may have decided it */
 	QUEUE_FORGOTTEN_HERE, /* the same of this gateway: if the caller remembers all of its own, it never was */
@@ -175,6 +180,9 @@ struct queue_taken {
 	void *memory;              /* that holds them */
 };
 
+/* 0: as many deletes are unconfirmed as a crash may repeat deliveries: on_may_take tells when a backup has confirmed
+ * some, or is given up. While no backup counts there is no bound: nobody could confirm them. Else 1. */
+int queue_may_take(const struct queue *q);
 /* Takes the next message of that destination that may be delivered now. 0: it is TAKEN until one of the functions
  * below; NONE, also when queue_order() stops it: on_due tells when that changes; LATER. */
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out);

@@ -253,7 +253,8 @@ static void on_done(struct backup *b, enum change_kind kind, struct item *i)
 	if (kind != CHANGE_DELETE || !(i->waits & bit))
 		return;
 	i->waits &= (uint8_t)~bit;
-	q->stats.deletes_unconfirmed -= i->kind == ITEM_MESSAGE && !i->waits;
+	if (i->kind == ITEM_MESSAGE && !i->waits)
+		queue_note_confirmed(q);
 }
 
 static void on_refused(struct backup *b, struct item *i)

@@ -60,6 +60,11 @@ static void into_held(struct queue *q, struct item *i)
 	i->to->held++;
 }
 
+int queue_may_take(const struct queue *q)
+{
+	return q->stats.deletes_unconfirmed < QUEUE_UNCONFIRMED_MAX || !queue_counting(q);
+}
+
 int queue_take(struct queue *q, struct content_bytes destination, struct queue_taken *out)
 {
 	struct queue_destination *d =
@@ -69,7 +74,7 @@ int queue_take(struct queue *q, struct content_bytes destination, struct queue_t
 	memset(out, 0, sizeof *out);
 	if (!d || !d->ready || q->state != QUEUE_ACTIVE || d->flow == DESTINATION_STOPPED)
 		return QUEUE_NONE;
-	if (!destination_may_take(d, redis_link_clock_ms() * 1000))
+	if (!queue_may_take(q) || !destination_may_take(d, redis_link_clock_ms() * 1000))
 		return QUEUE_LATER;
 	i = destination_take(d);
 	out->id = i->id;

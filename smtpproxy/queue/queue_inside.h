@@ -39,7 +39,7 @@ struct queue {
 	struct item_set items;
 	struct destination_table destinations;
 	STAILQ_HEAD(, queue_destination) due; /* their owner is told at the end of the turn */
-	struct turn_end tell;
+	struct turn_end tell, tell_take;
 	struct lease lease;
 	struct queue_clock clock;
 	enum queue_state state;
@@ -127,6 +127,9 @@ uint64_t queue_messages(const struct queue *q);
 uint64_t queue_mail(const struct queue *q);
 /* Backups whose answer counts. */
 unsigned queue_counting(const struct queue *q);
+
+/* Every counting backup has confirmed a delete of a message, or is given up. */
+void queue_note_confirmed(struct queue *q);
 
 /* Its line is not empty any more. */
 void queue_note_due(struct queue *q, struct queue_destination *d);

@@ -229,9 +229,9 @@ void queue_remove(struct queue *q, struct item *i)
 	for (unsigned n = 0; n < BACKUPS; n++)
 		if (q->backups[n].fill_next == i)
 			q->backups[n].fill_next = i->newer;
-	if (i->kind == ITEM_MESSAGE)
-		*(queue_counting(q) ? &q->stats.deletes_unconfirmed : &q->alone) += 1;
 	queue_push(q, CHANGE_DELETE, i, 1);
+	if (i->kind == ITEM_MESSAGE)
+		*(i->waits ? &q->stats.deletes_unconfirmed : &q->alone) += 1;
 	item_remove(&q->items, i);
 }
 

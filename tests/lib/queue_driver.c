@@ -442,6 +442,11 @@ static void on_room(void *user)
 	load_further();
 }
 
+static void on_may_take(void *user)
+{
+	say_event("may take");
+}
+
 static void on_deposed(void *user)
 {
 	say_event("deposed");
@@ -460,6 +465,7 @@ static const struct queue_ops queue_ops = {
 	.on_unready = on_unready,
 	.on_due = on_due,
 	.on_room = on_room,
+	.on_may_take = on_may_take,
 	.on_deposed = on_deposed,
 	.on_stopped = on_stopped,
 };

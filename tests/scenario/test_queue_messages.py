@@ -56,6 +56,41 @@ def test_an_orderly_stop_does_not_wait_for_ever(room):
     assert "deliveries_that_may_be_repeated=1" in gateway.log.read_text()
 
 
+UNCONFIRMED_MAX = 1000  # QUEUE_UNCONFIRMED_MAX
+PATIENT = {"path_timeout_ms": 3000, "give_up_ms": 5000, "lease_ms": 9000, "takeover_ms": 20000}  # no server is given up at once
+
+
+@pytest.mark.parametrize("end", ["it answers", "it is lost"])
+def test_no_more_than_a_thousand_deletes_wait_for_a_server_that_hangs(room, end):
+    """All of them would be delivered again if the gateway died."""
+    _, b, gateway = started(room, **PATIENT)
+    tokens = stored(gateway, burst(gateway, "m", UNCONFIRMED_MAX + 200))
+    gateway.until(lambda s: all(backup["unanswered"] == 0 for backup in s["backups"]))
+    gateway.forget_events()
+    b.pause()
+    first = gateway.drain()
+    assert len(first) == gateway.stats()["unconfirmed"] == UNCONFIRMED_MAX
+    assert gateway.drain() == [] and gateway.stats()["messages"] == 200 and not gateway.has("may take")
+    if end == "it answers":
+        b.go_on()
+    else:
+        b.kill()
+    gateway.wait("may take")
+    assert sorted(first + gateway.drain()) == sorted(tokens)
+    gateway.until(lambda s: s["unconfirmed"] == 0 and s["messages"] == 0)
+
+
+def test_while_no_server_is_there_deliveries_go_on_without_a_bound(room):
+    """Of a gateway that is alone: nobody could confirm them, and the mail would wait for nothing."""
+    a, b, gateway = started(room)
+    tokens = stored(gateway, burst(gateway, "m", UNCONFIRMED_MAX + 200))
+    for server in (a, b):
+        server.kill()
+    gateway.until(lambda s: all(backup["state"] == "away" for backup in s["backups"]))
+    assert sorted(gateway.drain()) == sorted(tokens)
+    assert gateway.stats()["unconfirmed"] == len(tokens)
+
+
 def test_the_servers_see_no_plaintext(room):
     a, _, gateway = started(room)
     gateway.stored("SECRETWORD", "destination.example")
@@ -367,14 +402,13 @@ def test_a_destination_without_messages_makes_room_for_another(room):
 @pytest.mark.alone
 @pytest.mark.plain
 def test_half_a_million_messages_are_read_back_in_time_and_within_their_memory(room):
-    patient = {"path_timeout_ms": 3000, "give_up_ms": 5000, "lease_ms": 9000, "takeover_ms": 20000}
-    _, _, gateway = started(room, **patient)
+    _, _, gateway = started(room, **PATIENT)
     empty_kb = gateway.stats()["rss_kb"]
     gateway.send("load", 500000, 1024, "a.example", 4000)
     loaded = gateway.wait("loaded", 120)
     per_message = (gateway.stats()["rss_kb"] - empty_kb) * 1024 / 500000
     gateway.kill()
-    gateway = room.gateway(**patient)
+    gateway = room.gateway(**PATIENT)
     gateway.in_sync(2, 60)
     stats = gateway.stats()
     print(f"stored in {loaded['ms']} ms, read back in {stats['recovery_ms']} ms, {per_message:.0f} bytes a message")

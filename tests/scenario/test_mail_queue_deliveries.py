@@ -1,0 +1,47 @@
+"""smtpproxy with deliver: queue: when deliveries begin."""
+
+import json
+
+import pytest
+
+from tests.lib.build import patience
+from tests.lib.csslctl import DONE, csslctl
+from tests.lib.mail import Sink, source
+from tests.lib.queued_proxy import QueuedProxy
+from tests.lib.smtp_control import ask
+from tests.lib.waiting import wait_until
+
+pytestmark = pytest.mark.tool("redis-server", "redis-cli")
+
+
+def _order(proxy, *words):
+    done = csslctl("mail", "queue", *words, "--socket", str(proxy.control))
+    assert done.code == DONE, done
+
+
+@pytest.mark.parametrize("end", ["answers", "is lost"])
+def test_mail_that_a_hanging_server_held_back_is_delivered_in_the_end(tmp_path, stores, end):
+    """At 1,000 deletes that it has not confirmed no further delivery begins; those under way, 20, end."""
+    mails, bound, under_way = 1500, 1000, 20
+    seen = [0]
+
+    def unconfirmed():
+        seen.append(json.loads(ask(proxy, "/v1/queue"))["deletes_unconfirmed"])
+        return seen[-1]
+
+    with Sink() as sink:
+        with QueuedProxy(tmp_path, stores, sink.address) as proxy:
+            proxy.wait_open()
+            name = "{}:{}".format(*sink.address)
+            _order(proxy, "stop", name)
+            assert source(proxy.address, "-m", str(mails), "-s", "10", "-d", "--proxy", "v2").counts["sent"] == mails
+            stores.servers[1].pause()
+            _order(proxy, "start", name)
+            wait_until(lambda: unconfirmed() >= bound or seen[-1] < max(seen), patience(20), "deliveries stop, or the server is given up")
+            if end == "answers":
+                stores.servers[1].go_on()
+            else:
+                stores.servers[1].kill()
+            wait_until(lambda: unconfirmed() == 0 and stores.servers[0].call("HLEN", "cssl:{mail}:items") == "0", patience(30), "an empty queue")
+    assert max(seen) <= bound + under_way
+    assert sink.counts["mails"] == mails and sink.counts["duplicates"] == 0
