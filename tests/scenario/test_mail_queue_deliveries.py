@@ -1,14 +1,17 @@
-"""smtpproxy with deliver: queue: when deliveries begin."""
+"""smtpproxy with deliver: queue: when deliveries begin, and when they are tried again."""
 
 import json
+import time
 
 import pytest
 
 from tests.lib.build import patience
 from tests.lib.csslctl import DONE, csslctl
 from tests.lib.mail import Sink, source
+from tests.lib.picky_receiver import PickyReceiver
 from tests.lib.queued_proxy import QueuedProxy
 from tests.lib.smtp_control import ask
+from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("redis-server", "redis-cli")
@@ -45,3 +48,25 @@ def test_mail_that_a_hanging_server_held_back_is_delivered_in_the_end(tmp_path, 
             wait_until(lambda: unconfirmed() == 0 and stores.servers[0].call("HLEN", "cssl:{mail}:items") == "0", patience(30), "an empty queue")
     assert max(seen) <= bound + under_way
     assert sink.counts["mails"] == mails and sink.counts["duplicates"] == 0
+
+
+def test_a_message_that_is_put_off_waits_twice_as_long_each_time_up_to_the_last_wait(tmp_path, stores):
+    came = []
+
+    def put_off(line):
+        if not line.startswith("RCPT"):
+            return None
+        came.append(time.monotonic())
+        return "450 4.2.1 Later"
+
+    with PickyReceiver(put_off) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"retry_first": "200ms", "retry_last": "800ms"}) as proxy:
+            proxy.wait_open()
+            with Talk(proxy.address, source="192.0.2.1") as client:
+                client.ehlo()
+                client.mail()
+                assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            wait_until(lambda: len(came) > 5, patience(20), "six attempts")
+    gaps = [after - before for before, after in zip(came, came[1:])]
+    for gap, least in zip(gaps, (0.2, 0.4, 0.8, 0.8, 0.8)):
+        assert least <= gap < least + patience(0.35), gaps  # the queue looks each 100 ms
