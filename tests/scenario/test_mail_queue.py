@@ -44,6 +44,7 @@ def test_every_mail_is_stored_and_arrives_once(tmp_path, stores, options):
             stores.wait_empty()
     assert result.status == 0, (result.seen(), result.errors)
     assert sink.counts["mails"] == mails and sink.counts["duplicates"] == 0
+    assert sink.counts["connections"] <= max(20, mails / 4), sink.result.seen()  # up to 20 at a time, and they are used again
 
 
 def test_mail_waits_in_the_servers_while_the_receiver_is_away(tmp_path, stores):
@@ -209,7 +210,9 @@ def test_the_port_is_closed_while_no_copy_can_be_stored(tmp_path, stores):
             proxy.wait_open()
             stores.servers[0].pause()
             stores.servers[1].pause()
+            paused = time.monotonic()
             proxy.wait_closed()
+            assert time.monotonic() - paused < patience(2)
             for server in stores.servers:
                 server.go_on()
             proxy.wait_open()
