@@ -1,10 +1,11 @@
-"""smtpproxy with deliver: queue: when deliveries begin, and when they are tried again."""
+"""smtpproxy with deliver: queue: when deliveries begin, when they are tried again, and what the servers see of them."""
 
 import json
 import time
 
 import pytest
 
+from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.csslctl import DONE, csslctl
 from tests.lib.mail import Sink, source
@@ -70,3 +71,28 @@ def test_a_message_that_is_put_off_waits_twice_as_long_each_time_up_to_the_last_
     gaps = [after - before for before, after in zip(came, came[1:])]
     for gap, least in zip(gaps, (0.2, 0.4, 0.8, 0.8, 0.8)):
         assert least <= gap < least + patience(0.35), gaps  # the queue looks each 100 ms
+
+
+def test_the_servers_see_nothing_of_a_mail_that_waits(tmp_path, stores):
+    """Neither of the message nor of its state, from the sender's 250 to the delivery."""
+    words = ("subjectword", "contentword", "senderword", "recipientword", "receiverdomain")
+    port = free_ports(1)[0]
+    with QueuedProxy(tmp_path, stores, ("127.0.0.1", port)) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            assert client.say("MAIL FROM:<senderword@b.example>").startswith("250 ")
+            assert client.say("RCPT TO:<recipientword@receiverdomain.example>").startswith("250 ")
+            assert client.say("DATA").startswith("354 ")
+            assert client.say("Subject: subjectword\r\n\r\ncontentword\r\n.").startswith("250 ")
+        wait_until(lambda: stores.items() == [2, 2], patience(20), "the message and its state in both servers")
+        for server in stores.servers:
+            assert server.memory_has("cssl:{mail}:items")
+            assert not [word for word in words if server.memory_has(word)]
+        with Sink(listen=f"127.0.0.1:{port}") as sink:
+            stores.wait_empty()
+        for server in stores.servers:
+            assert not [word for word in words if server.memory_has(word)]
+            server.call("SET", "control", "subjectword")
+            assert server.memory_has("subjectword")
+    assert sink.counts["mails"] == 1
