@@ -121,6 +121,22 @@ def test_a_sink_of_the_cluster_s_own(start_cluster):
     assert (counts["mails"], counts["connections"], counts["proxied"]) == ("10", "10", "10")
 
 
+@pytest.mark.tool("redis-server", "redis-cli")
+def test_a_mail_gateway_has_two_redis_servers_that_evict_and_save_nothing(start_cluster):
+    """What a full server evicted would be lost, and what it loaded from a disk would be delivered again."""
+    cluster = start_cluster("--agents", "1", "--mail-queue", "--mail-to", "127.0.0.1:9")
+    queue = cluster.description()["mail"]["queue"]
+    socket.create_connection((queue["host"], queue["port"]), patience(5)).close()
+    backups = queue["backups"]
+    assert len({backup["port"] for backup in backups}) == 2
+    for backup in backups:
+        socket.create_connection((backup["host"], backup["port"]), patience(5)).close()
+        for key, value in (("maxmemory-policy", "noeviction"), ("maxmemory", str(256 << 20)), ("appendonly", "no"), ("save", "")):
+            said = subprocess.run(["redis-cli", "-h", backup["host"], "-p", str(backup["port"]), "CONFIG", "GET", key], text=True, check=True,
+                                  timeout=patience(10), stdout=subprocess.PIPE)
+            assert said.stdout.splitlines()[:2] == [key, value]
+
+
 def test_one_mail_server_is_enough(tmp_path):
     done = cssl("up", "--dir", str(tmp_path), "--smtp-sink", "--smtp-backend", "192.0.2.1:25")
     assert done.returncode == 2 and "--smtp-sink" in done.stderr
