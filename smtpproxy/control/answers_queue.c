@@ -290,6 +290,16 @@ static void gauge(FILE *f, const char *name, const char *help, int64_t n)
 		name, help, name, name, n);
 }
 
+static void backup_metrics(FILE *f, const struct queue_stats *s)
+{
+	fputs("# HELP smtpproxy_queue_backup_in_sync that Redis server has all messages of the queue\n"
+	      "# TYPE smtpproxy_queue_backup_in_sync gauge\n",
+		f);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		fprintf(f, "smtpproxy_queue_backup_in_sync{backup=\"%u\"} %d\n", i,
+			s->backups[i].state == BACKUP_IN_SYNC);
+}
+
 void answers_queue_metrics(const struct control_view *v, FILE *f)
 {
 	struct queue_stats s;
@@ -302,6 +312,8 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 	gauge(f, "memory_bytes", "memory of all that the queue holds", (int64_t)s.memory);
 	gauge(f, "memory_max_bytes", "the most of it (queue.total)", (int64_t)s.memory_max);
 	gauge(f, "in_sync", "Redis servers that have all of them", s.in_sync);
+	backup_metrics(f, &s);
+	gauge(f, "standby", "another gateway owns the queue", s.state == QUEUE_WATCHING);
 	gauge(f, "unstored", "messages whose senders wait for the Redis servers", (int64_t)s.unstored);
 	gauge(f, "incoming_bytes", "bytes of messages that come in or wait for the Redis servers",
 		(int64_t)v->home->room.used);

@@ -1,6 +1,7 @@
 """smtpproxy with deliver: queue: when deliveries begin, when they are tried again, and what the servers see of them."""
 
 import json
+import re
 import time
 
 import pytest
@@ -23,6 +24,11 @@ def _order(proxy, *words):
     assert done.code == DONE, done
 
 
+def _in_sync(proxy):
+    """Of each server, by the metrics."""
+    return re.findall(r'^smtpproxy_queue_backup_in_sync{backup="[01]"} ([01])$', ask(proxy, "/metrics").decode(), re.M)
+
+
 @pytest.mark.parametrize("end", ["answers", "is lost"])
 def test_mail_that_a_hanging_server_held_back_is_delivered_in_the_end(tmp_path, stores, end):
     """At 1,000 deletes that it has not confirmed no further delivery begins; those under way, 20, end."""
@@ -39,6 +45,7 @@ def test_mail_that_a_hanging_server_held_back_is_delivered_in_the_end(tmp_path, 
             name = "{}:{}".format(*sink.address)
             _order(proxy, "stop", name)
             assert source(proxy.address, "-m", str(mails), "-s", "10", "-d", "--proxy", "v2").counts["sent"] == mails
+            assert _in_sync(proxy) == ["1", "1"]
             stores.servers[1].pause()
             _order(proxy, "start", name)
             wait_until(lambda: unconfirmed() >= bound or seen[-1] < max(seen), patience(20), "deliveries stop, or the server is given up")
@@ -47,6 +54,7 @@ def test_mail_that_a_hanging_server_held_back_is_delivered_in_the_end(tmp_path, 
             else:
                 stores.servers[1].kill()
             wait_until(lambda: unconfirmed() == 0 and stores.servers[0].call("HLEN", "cssl:{mail}:items") == "0", patience(30), "an empty queue")
+            wait_until(lambda: _in_sync(proxy) == ["1", "1" if end == "answers" else "0"], patience(20), "the metrics say so")
     assert max(seen) <= bound + under_way
     assert sink.counts["mails"] == mails and sink.counts["duplicates"] == 0
 
