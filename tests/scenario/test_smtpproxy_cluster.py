@@ -1,6 +1,7 @@
 """A cluster with smtpproxy behind its listeners for mail (`./cssl up --mail`)."""
 
 import os
+import re
 import signal
 import socket
 import struct
@@ -116,3 +117,34 @@ def test_no_mail_is_lost_or_sent_twice_while_agents_are_killed_and_cut_off(start
     counts = result[0].counts
     assert counts["sent"] + counts["failed"] >= mails and counts["sent"] > mails // 2, (counts, result[0].errors)
     assert sink.counts["duplicates"] == 0 and sink.counts["right"] == counts["sent"], (sink.result.seen(), result[0].seen(), seen)
+
+
+# What a client may see of it: a 421, an alert where none can be said any more, or the end of the connection.
+LOST = re.compile(r"[A-Za-z ]+: (421 4\..*|.*\balert\b.*|end)")
+
+
+@pytest.mark.limit(240)
+def test_each_250_is_a_mail_whatever_kills_smtpproxy(start_cluster):
+    """Behind STARTTLS and the agents, under load. A mail of which nobody has the reply may be at the receiver: one for each session and
+    death."""
+    sessions, kills, result = 20, sized(4, 15), []
+    mails = 750 * kills
+    with Sink("--delay", "end:0.05") as sink:
+        cluster = start_cluster("--agents", "2", "--mail", "--mail-to", "{}:{}".format(*sink.address))
+        sender = threading.Thread(target=lambda: result.append(source(
+            listener(cluster, "smtp"), "-m", str(mails), "-s", str(sessions), "-d", "-A", "--starttls", "-l", "2000")))
+        sender.start()
+        for _ in range(kills):
+            wait_until(lambda: accepted(cluster) > 50, patience(20), "mail flows")
+            assert sender.is_alive()
+            cluster.kill("mail")
+            cluster.restart_mail()
+        wait_until(lambda: accepted(cluster) > 50, patience(20), "mail flows again")
+        sender.join()
+        cluster.stop()
+    counts = result[0].counts
+    print(result[0].seen(), result[0].errors, sink.result.seen())
+    assert counts["undecided"] <= sessions * kills
+    assert counts["sent"] <= sink.counts["right"] <= counts["sent"] + counts["undecided"], (counts, sink.result.seen())
+    assert sink.counts["duplicates"] == 0 and sink.counts["mails"] == sink.counts["right"], sink.result.seen()
+    assert counts["sent"] > mails // 2 and all(LOST.fullmatch(error) for error in result[0].errors), result[0].errors
