@@ -20,8 +20,9 @@ GATE = "{gate}"
 
 
 class ScriptedReceiver:
-    def __init__(self, script=None, listen=("127.0.0.1", 0), proxied=False, reply_s=0):
-        """`proxied`: each connection begins with a PROXY v2 header. `reply_s`: a slow receiver, which takes so long for each reply."""
+    def __init__(self, script=None, listen=("127.0.0.1", 0), proxied=False, reply_s=0, deaf=False):
+        """`proxied`: each connection begins with a PROXY v2 header. `reply_s`: a slow receiver, which takes so long for each reply. `deaf`: it
+        reads no content before open_gate()."""
         self._script = {**USUAL, **(script or {})}
         self._server = socket.create_server(listen, family=socket.AF_INET6 if ":" in listen[0] else socket.AF_INET)
         self._gate = threading.Event()
@@ -29,6 +30,7 @@ class ScriptedReceiver:
         self.address = self._server.getsockname()
         self._proxied = proxied
         self._reply_s = reply_s
+        self._deaf = deaf
         self.facts = []  # of the PROXY headers (tests/lib/proxy_facts.py)
         self.heard = []  # (number of the connection, command), in order
         self.contents = []
@@ -98,6 +100,8 @@ class ScriptedReceiver:
                     self.contents.append(lines.read(int(command.split()[1])))
                     self._say(connection, number, "chunk")
                 elif self._say(connection, number, command).startswith("354"):
+                    if self._deaf:
+                        self._gate.wait()
                     self._take_content(lines)
                     self._say(connection, number, "content")
                 elif command == "QUIT":

@@ -177,6 +177,55 @@ def test_a_receiver_that_says_nothing_has_time_limits(proxy, where):
     assert time.monotonic() - began < patience(15)
 
 
+# Shorter than its fellows, so that none of these can be in its place.
+SHORT = {"end_timeout": "700ms", "block_timeout": "700ms", "sender_timeout": "700ms"}
+
+
+@contextlib.contextmanager
+def timed_out(folder, key, receiver):
+    """A session that the short time of that key has to end with 421: neither sooner nor by another key."""
+    where = "limits" if key == "sender_timeout" else "outward"
+    with Proxy(folder, next_hop=receiver.address, **{where: {key: SHORT[key]}}) as proxy, Talk(proxy.address, header=proxy_v2()) as client:
+        began = time.monotonic()
+        yield client
+        assert client.reply().startswith("421 4.4.2 ")
+        assert client.is_closed()
+        assert 0.5 < time.monotonic() - began < patience(5)
+
+
+def test_a_receiver_that_does_not_decide_has_a_time_limit(open_folder):
+    """The sender has 421 and sends the message again: that the receiver may have two of it is told in RFC 1047."""
+    with ScriptedReceiver({"content": "{gate}250 late"}) as receiver, timed_out(open_folder, "end_timeout", receiver) as client:
+        client.ehlo()
+        client.mail()
+        client.send(MAIL)
+
+
+def test_a_receiver_that_does_not_read_has_a_time_limit(open_folder):
+    """The limit begins when nothing more goes out to it; the sender is stopped by then."""
+    with ScriptedReceiver(deaf=True) as receiver, timed_out(open_folder, "block_timeout", receiver) as client:
+        client.ehlo()
+        client.mail()
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                client.try_to_send(b"x" * 998 + b"\r\n")
+
+
+STEPS = {"the banner": [], "EHLO": ["EHLO client.example"], "MAIL": ["EHLO client.example", "MAIL FROM:<a@b>"],
+         "content": ["EHLO client.example", "MAIL FROM:<a@b>", "RCPT TO:<c@d>", "DATA", "Subject: x"], "half a line": ["EHLO client.example", b"MAIL"]}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_silent_sender_has_a_time_limit(open_folder, step):
+    with Sink() as sink, timed_out(open_folder, "sender_timeout", sink) as client:
+        for line in STEPS[step]:
+            if line in (b"MAIL", "Subject: x"):
+                client.send(line)
+            else:
+                assert client.say(line)[:1] in "23"
+    assert sink.counts["mails"] == 0
+
+
 # --- senders ---
 
 def test_a_sender_may_talk_before_the_banner(proxy, sink):
