@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from bench.experiments.network_space import Space, run
+from bench.experiments.network_space import GATEWAY, Space, run
 from tests.lib.build import binary, patience
 from tests.lib.mail import Result
 from tests.lib.network_space import RECEIVERS, SENDERS, routed
@@ -78,14 +78,19 @@ def test_a_redirected_connection_goes_where_it_wanted(tmp_path, receiver, listen
     assert counts["right"] == 20
 
 
-@pytest.mark.parametrize("receiver,listener", [(f"{RECEIVER}:25", "0.0.0.0:2525"), (f"[{RECEIVER6}]:25", "[::]:2525")], ids=["v4", "v6"])
-def test_a_connection_delivered_by_tproxy_goes_where_it_wanted(tmp_path, receiver, listener):
+@pytest.mark.parametrize("receiver,listener,direct", [
+    (f"{RECEIVER}:25", "0.0.0.0:2525", ("127.0.0.1", SENDERS[0].format(GATEWAY))), (f"[{RECEIVER6}]:25", "[::]:2525", ("::1", SENDERS[1].format(GATEWAY)))],
+    ids=["v4", "v6"])
+def test_a_connection_delivered_by_tproxy_goes_where_it_wanted(tmp_path, receiver, listener, direct):
     with routed() as (senders, router, _):
         for address in (RECEIVER, RECEIVER6):
             router.address(address, "lo")
         with sink_in(router, receiver) as counts:
-            with Proxy(tmp_path, within=router.within, events=str(tmp_path / "events"), **listening(listener, "tproxy")):
+            with Proxy(tmp_path, within=router.within, events=str(tmp_path / "events"), **listening(listener, "tproxy")) as proxy:
                 send_in(senders, receiver)
+                assert_a_direct_connect_is_refused(router, (direct[0], 2525))
+                assert_a_direct_connect_is_refused(senders, (direct[1], 2525))
+                assert proxy.log().count("the sender connected to smtpproxy itself") == 2
                 wait_until(lambda: len((tmp_path / "events").read_text().splitlines()) == 20, patience(10), "20 records")
     records = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
     sender = "198.51.100.7:" if receiver.startswith("192") else "[2001:db8:1::7]:"
