@@ -80,12 +80,12 @@ class ScriptedReceiver:
         return reply
 
     def _take_content(self, lines):
-        content = b""
+        content = bytearray()
         for line in lines:
             if line == b".\r\n":
                 break
             content += line
-        self.contents.append(content)
+        self.contents.append(bytes(content))
 
     def _serve(self, connection, number):
         with contextlib.suppress(OSError, ValueError):

@@ -16,6 +16,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
 from tests.lib.mail import Sink, source
+from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_control import counters, states
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import SIGNATURE, Talk, proxy_v2
@@ -512,25 +513,20 @@ def taken(client):
 
 
 @pytest.mark.plain
-def test_a_receiver_that_reads_slowly_stops_its_sender(tmp_path):
-    receiver = socket.create_server(("127.0.0.1", 0))
-    with Proxy(tmp_path, next_hop=receiver.getsockname()) as proxy, Talk(proxy.address, source="192.0.2.1") as client:
-        client.send("EHLO c\r\n")
-        peer, _ = receiver.accept()
-        lines = peer.makefile("rb")
-        peer.sendall(b"220 slow\r\n")
-        assert lines.readline().startswith(b"EHLO ")
-        peer.sendall(b"250 slow\r\n")
-        assert client.reply().startswith("250 ")
-        for command, reply in (("MAIL FROM:<a@b>", b"250 ok"), ("RCPT TO:<c@d>", b"250 ok"), ("DATA", b"354 go")):
-            client.send(command + "\r\n")
-            assert lines.readline().strip() == command.encode()
-            peer.sendall(reply + b"\r\n")
-            client.reply()
-        before = proxy.rss()
-        wait_until(lambda: taken(client) == 0, patience(20), "the sender is stopped")
-        grown = proxy.rss() - before
-        lines.close()
-        peer.close()
-        receiver.close()
+def test_a_receiver_that_reads_slowly_stops_its_senders_only(tmp_path):
+    with ScriptedReceiver(deaf=True) as slow, Sink() as fast, Proxy(tmp_path, ports=(slow.address[1], fast.address[1])) as proxy:
+        with Talk(proxy.address, header=header_to(slow.address)) as client:
+            client.ehlo()
+            client.mail()
+            before = proxy.rss()
+            wait_until(lambda: taken(client) == 0, patience(20), "the sender is stopped")
+            grown = proxy.rss() - before
+            with Talk(proxy.address, header=header_to(fast.address)) as other:
+                other.ehlo()
+                other.mail()
+                assert other.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+            assert not slow.contents
+            slow.open_gate()
+            wait_until(lambda: taken(client) > 0, patience(20), "the sender goes on")
     assert grown < 2 << 20, grown
+    assert fast.counts["mails"] == 1
