@@ -1,5 +1,6 @@
 """smtpproxy between senders and receivers: real processes, no cluster."""
 
+import collections
 import contextlib
 import functools
 import re
@@ -530,3 +531,14 @@ def test_a_receiver_that_reads_slowly_stops_its_senders_only(tmp_path):
             wait_until(lambda: taken(client) > 0, patience(20), "the sender goes on")
     assert grown < 2 << 20, grown
     assert fast.counts["mails"] == 1
+
+
+def test_receivers_meet_the_addresses_of_the_pool_by_their_weights(tmp_path):
+    """One message on each connection; the kernel's own choice would be 127.0.0.1."""
+    mails = 40
+    outward = {"sources": [{"address": "127.0.0.2", "weight": 3}, {"address": "127.0.0.3", "weight": 1}], "messages": 1}
+    with ScriptedReceiver() as receiver, Proxy(tmp_path, next_hop=receiver.address, outward=outward) as proxy:
+        assert source(proxy.address, "-m", str(mails), "-s", "4", "-d", "--proxy", "v2").counts["sent"] == mails
+        events = proxy.events()
+    assert collections.Counter(receiver.peers) == {"127.0.0.2": 30, "127.0.0.3": 10}
+    assert len(events) == mails
