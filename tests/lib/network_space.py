@@ -6,8 +6,9 @@
 """
 
 import contextlib
+import pathlib
 
-from bench.experiments.network_space import Space, cable
+from bench.experiments.network_space import Space, cable, run
 
 # These rules are those of conf/smtpproxy.yaml, except for the local addresses.
 TPROXY = """
@@ -35,3 +36,29 @@ def routed():
             router.ip(family, "route", "add", "local", "default", "dev", "lo", "table", "100")
         router.rules(TPROXY)
         yield senders, router, receivers
+
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / "conf" / "smtpproxy.yaml"
+
+
+def example_rules(hook):
+    """The nftables table of conf/smtpproxy.yaml whose chain is of that type."""
+    lines = [line[6:] for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line.startswith("#     ")]
+    tables = ("\n".join(lines) + "\n").split("table inet smtpproxy {\n")[1:]
+    body, = [table.partition("\n}\n")[0] for table in tables if f"type {hook} hook prerouting" in table]
+    return "table inet smtpproxy {\n" + body + "\n}\n"
+
+
+def use_example(router, hook, family=0):
+    """These rules instead of TPROXY, and the router forwards. `family` 0: of IPv4, 1: of IPv6."""
+    run(*router.within, "nft", "delete", "table", "inet", "cssl")
+    text = example_rules(hook)
+    if family:
+        text = text.replace("meta nfproto ipv4 iifname", "meta nfproto ipv6 iifname").replace("tproxy ip to", "tproxy ip6 to")
+    router.rules(text)
+    run(*router.within, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding")
+
+
+def elements(space, verb, name, address):
+    """Adds an address to a set of the example's, or deletes it."""
+    run(*space.within, "nft", verb, "element", "inet", "smtpproxy", name, "{", address, "}")

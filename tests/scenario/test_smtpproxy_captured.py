@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import pathlib
 import signal
 import subprocess
 
@@ -11,7 +10,7 @@ import pytest
 from bench.experiments.network_space import GATEWAY, Space, run
 from tests.lib.build import binary, patience
 from tests.lib.mail import Result
-from tests.lib.network_space import RECEIVERS, SENDERS, routed
+from tests.lib.network_space import RECEIVERS, SENDERS, elements, routed, use_example
 from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import Talk
@@ -100,21 +99,6 @@ def test_a_connection_delivered_by_tproxy_goes_where_it_wanted(tmp_path, receive
 
 # --- past the proxy ---
 
-EXAMPLE = pathlib.Path(__file__).parents[2] / "conf" / "smtpproxy.yaml"
-
-
-def example_rules(hook):
-    """The nftables table of conf/smtpproxy.yaml whose chain is of that type."""
-    lines = [line[6:] for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line.startswith("#     ")]
-    tables = ("\n".join(lines) + "\n").split("table inet smtpproxy {\n")[1:]
-    body, = [table.partition("\n}\n")[0] for table in tables if f"type {hook} hook prerouting" in table]
-    return "table inet smtpproxy {\n" + body + "\n}\n"
-
-
-def elements(space, verb, name, address):
-    run(*space.within, "nft", verb, "element", "inet", "smtpproxy", name, "{", address, "}")
-
-
 @pytest.mark.parametrize("how,hook,port", [("redirect", "nat", 2525), ("tproxy", "filter", 2526)])
 @pytest.mark.parametrize("family", [0, 1], ids=["v4", "v6"])
 def test_who_is_in_the_sets_of_the_example_passes_untouched(tmp_path, how, hook, port, family):
@@ -122,10 +106,7 @@ def test_who_is_in_the_sets_of_the_example_passes_untouched(tmp_path, how, hook,
     sender, receiver = SENDERS[family].format(7), RECEIVERS[family].format(25)
     name = ("untouched4", "untouched6")[family]
     with routed() as (senders, router, receivers), contextlib.ExitStack() as stack:
-        run(*router.within, "nft", "delete", "table", "inet", "cssl")
-        router.rules(example_rules(hook).replace("meta nfproto ipv4 iifname", "meta nfproto ipv6 iifname").replace("tproxy ip to", "tproxy ip6 to")
-                     if family else example_rules(hook))
-        run(*router.within, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding")
+        use_example(router, hook, family)
         with receivers.entered():
             stack.enter_context(ScriptedReceiver(listen=(receiver, 25)))
         listener = {"address": f"[::]:{port}" if family else f"0.0.0.0:{port}", "original_destination": how}
