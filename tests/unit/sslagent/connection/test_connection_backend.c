@@ -63,31 +63,27 @@ START_TEST(what_says_that_it_closes_is_not_pooled)
 }
 END_TEST
 
-/* llhttp 9 refuses a folded line, so nothing of such a connection is followed any more, and nothing is counted. */
-#define OF_FOLDED (LLHTTP_VERSION_MAJOR < 9 ? 2 : 0)
-
-static const struct {
-	const char *head;
-	unsigned not_shared; /* so often is a request found that has the connection for its client alone */
-} doubted[] = {
-	{ "GET / HTTP/1.1\r\nHost: www.example.org\r\nX: y\r\n z\r\n\r\n", OF_FOLDED },
-	{ "GET / HTTP/1.0\r\nHost: www.example.org\r\nConnection: keep-alive\r\n\r\n", 2 },
+static const char *const doubted[] = {
+#if LLHTTP_VERSION_MAJOR < 9 /* later ones refuse a folded line, and such a connection is followed no more */
+	"GET / HTTP/1.1\r\nHost: www.example.org\r\nX: y\r\n z\r\n\r\n",
+#endif
+	"GET / HTTP/1.0\r\nHost: www.example.org\r\nConnection: keep-alive\r\n\r\n",
 };
 
 /* Its later requests go on with that connection, other clients' with none of it. */
 START_TEST(what_others_may_read_otherwise_is_not_pooled)
 {
 	keep("pooled", &a1, TLS13);
-	say_text(doubted[_i].head);
+	say_text(doubted[_i]);
 	backend_accept();
-	backend_expect_text(doubted[_i].head);
+	backend_expect_text(doubted[_i]);
 	backend_say_text(ANSWER);
 	client_expect_text(ANSWER);
 	carry_on();
 	ck_assert_ptr_nonnull(fake_owner(&r)->backend);
 	ask_and_hear();
 	ck_assert_ptr_nonnull(fake_owner(&r)->backend);
-	ck_assert_uint_eq(counted(COUNT_BACKEND_NOT_SHARED), doubted[_i].not_shared);
+	ck_assert_uint_eq(counted(COUNT_BACKEND_NOT_SHARED), 2);
 	memory_client_close(client);
 	expect_end(END_DONE, CARRIER_ORDERLY);
 	ck_assert_int_eq(backend_end(), 0);
