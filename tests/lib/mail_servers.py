@@ -126,6 +126,7 @@ smtp_line_length_limit = 0
 smtpd_client_connection_count_limit = 0
 # Later releases are strict of themselves. Here nobody but the cluster may stop a mail in a mail.
 smtpd_forbid_bare_newline = no
+smtpd_forbid_unauth_pipelining = no
 smtp_connection_cache_on_demand = no
 smtp_tls_loglevel = 1
 smtp_tls_session_cache_database = btree:${{data_directory}}/client
