@@ -235,11 +235,23 @@ class Gateway:
         return self.wait("stored", token=token)["id"]
 
     def drain(self, destination="a.example"):
-        """The tokens of all messages whose turn it is; each is deleted."""
+        """The tokens of all messages whose turn it is; each is deleted, and none waits when this returns."""
+        tokens = []
+
+        def takes_all():
+            drained, may_take = self.drain_at_once(destination)
+            tokens.extend(drained)
+            return may_take
+
+        wait_until(takes_all, patience(30), "confirmed deletes")
+        return tokens
+
+    def drain_at_once(self, destination="a.example"):
+        """Those of them that may be taken before any delete is confirmed, and if one more might be taken."""
         wait_until(lambda: self.ask("may")["result"], what="lease")
         answer = self.ask("drain", destination)
         assert answer["bad"] == 0
-        return answer["drained"]
+        return answer["drained"], answer["may_take"]
 
     def kill(self):
         if self.process.poll() is None:

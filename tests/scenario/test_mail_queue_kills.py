@@ -212,10 +212,10 @@ def _lead_over_paths(cluster, knows_names):
 
 
 def _fault_after_fault(cluster, senders, kinds, faults, chance):
-    """Each of the kinds comes before one comes again. Two of three come when the queue has recovered from the one before, the third while
-    it has not. How often each came."""
+    """At least so many faults, and each of the kinds before one comes again. Two of three come when the queue has recovered from the one
+    before, the third while it has not. How often each came."""
     came, left = collections.Counter(), []
-    while senders.are_sending() and sum(came.values()) < faults:
+    while senders.are_sending() and (sum(came.values()) < faults or came.keys() != set(kinds)):
         before = len(senders.sent)
         wait_until(lambda before=before: len(senders.sent) > before + 200 or not senders.are_sending(), patience(60), "mail flows")
         cluster.out_of_order = chance.randrange(2)

@@ -77,7 +77,7 @@ def test_a_paused_owner_that_was_replaced_writes_and_delivers_nothing_more(room)
     old.send("add", "late", "a.example", 100)
     old.send("drain", "a.example")
     old.process.send_signal(signal.SIGCONT)
-    assert old.answer(patience(10)) == {"drained": [], "bad": 0}
+    assert old.answer(patience(10))["drained"] == []
     old.wait("deposed")
     assert not old.has("stored", token="late")
     assert old.ask("may")["result"] == 0
@@ -192,7 +192,7 @@ def test_a_gateway_that_is_alone_and_was_paused_delivers_nothing_after_its_succe
     assert new.drain() == tokens
     old.send("drain", "a.example")
     old.process.send_signal(signal.SIGCONT)
-    assert old.answer(patience(10)) == {"drained": [], "bad": 0}
+    assert old.answer(patience(10))["drained"] == []
     old.wait("deposed")
 
 
