@@ -124,6 +124,7 @@ static const char *take_arguments(struct group *g, struct probe_args *args)
 	g->key_update_every = take_count(args, "key_update_every", 0);
 	g->head_every_ms = take_count(args, "head_every_ms", 0);
 	g->keys_every_ms = take_count(args, "keys_every_ms", 0);
+	g->keys_at_once = take_count(args, "keys_at_once", 1);
 	g->at_once = take_count(args, "at_once", 32);
 	g->stall_at = take_count(args, "stall_at", 0);
 	g->stall_ms = take_count(args, "stall_ms", 0);

@@ -34,8 +34,8 @@ struct group {
 	struct sockaddr_in to;
 	unsigned sources; /* clients come from so many addresses, from 127.1.0.1 on; 0: any */
 	unsigned count, every_ms, timeout_ms, times, key_update_every, at_once;
-	unsigned head_every_ms; /* a byte of each head; 0: all at once */
-	unsigned keys_every_ms; /* a KeyUpdate, while nothing is asked; 0: none */
+	unsigned head_every_ms;               /* a byte of each head; 0: all at once */
+	unsigned keys_every_ms, keys_at_once; /* so many KeyUpdates, while nothing is asked; 0 ms: none */
 	enum { VERSION_BOTH, VERSION_12, VERSION_13 } version;
 	enum { AGAIN_NEVER, AGAIN_LOST, AGAIN_ALWAYS } again;
 	enum { SESSION_FORGOTTEN, SESSION_OFFERED } session;

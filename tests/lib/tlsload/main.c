@@ -7,14 +7,14 @@
  *
  *   add name=N to=HOST:PORT [count=1] [version=both|1.2|1.3] [method=GET] [path=/1k] [size=BYTES] [body=BYTES]
  * [rate=B/S] [id=PREFIX [ids=FILE]] [every_ms=0] [times=0] [again=never|lost|always] [run=asks|waits] [resume=0]
- * [sources=250] [timeout_ms=20000] [key_update_every=REQUESTS] [keys_every_ms=0] [head_every_ms=0] [stall_at=BYTES
- * stall_ms=MS] [at_once=32] a group of clients; answered when all have shaken hands or given up. size: of the answer,
- * where the path does not say it. head_every_ms: heads go byte by byte. keys_every_ms: a KeyUpdate so often while
- * nothing is asked. ids: what became of each request. times: requests on one connection ask name=N      each of them
- * that is ready asks once; answered when nothing is under way stop [name=N]   nobody asks any more; likewise. Then the
- * connections are idle close [name=N]  they end report [name=N] at once mark [agent=NAME] something happens now: how
- * long until the next byte of each answer that is owed now, or that is asked for within 100 ms (from then on)? Once for
- * each connection */
+ * [sources=250] [timeout_ms=20000] [key_update_every=REQUESTS] [keys_every_ms=0 [keys_at_once=1]] [head_every_ms=0]
+ * [stall_at=BYTES stall_ms=MS] [at_once=32] a group of clients; answered when all have shaken hands or given up. size:
+ * of the answer, where the path does not say it. head_every_ms: heads go byte by byte. keys_every_ms: keys_at_once
+ * KeyUpdates so often while nothing is asked. ids: what became of each request. times: requests on one connection ask
+ * name=N      each of them that is ready asks once; answered when nothing is under way stop [name=N]   nobody asks any
+ * more; likewise. Then the connections are idle close [name=N]  they end report [name=N] at once mark [agent=NAME]
+ * something happens now: how long until the next byte of each answer that is owed now, or that is asked for within 100
+ * ms (from then on)? Once for each connection */
 #include <getopt.h>
 #include <jansson.h>
 #include <signal.h>
