@@ -50,13 +50,18 @@ uint64_t secret_heap_held(void)
 {
 	return 0;
 }
+
+enum secret_heap_rest secret_heap_trim(void)
+{
+	return SECRET_HEAP_IS_SMALL;
+}
 #else
 
 #define SLAB_LEN    ((size_t)256 * 1024)
 #define SLAB_MAGIC  0x53484541u
 #define PAGE_LEN    ((size_t)4096)
-#define CUT_LEN     (2 * PAGE_LEN)    /* blocks are cut from about so many bytes at a time */
-#define SPARE_MAX   ((size_t)1 << 20) /* bytes of slabs that a thread keeps though they have no used block */
+#define CUT_LEN     (2 * PAGE_LEN)       /* blocks are cut from about so many bytes at a time */
+#define SPARE_MAX   ((size_t)512 * 1024) /* bytes of slabs that a thread keeps though they have been unused for long */
 #define BLOCK_ALIGN 16u
 #define SMALL_MAX   ((size_t)1024)
 #define SMALL_STEP  16u
@@ -87,13 +92,12 @@ struct slab {
 	size_t block_len;
 	struct slab *next, **prev;   /* in its owner's list of the class; prev NULL: in no list, it is full */
 	size_t held, locked, mapped; /* bytes: from which blocks were cut; of these, locked; in all */
-	enum { SLAB_GOES, SLAB_STAYS } when_unused; /* STAYS: it was unused before, and stayed */
+	enum { SLAB_WAS_USED, SLAB_RESTS } lately; /* without a used block: RESTS: since the last trim or longer */
 };
 
 struct heap {
 	struct slab *with_room[CLASS_COUNT + 1]; /* each list ends with no_room */
 	_Atomic(struct block *) given_back;      /* by other threads */
-	size_t staying;                          /* bytes of slabs that stay when they are unused */
 	struct heap *next_orphan;
 };
 
@@ -250,8 +254,6 @@ static void hold(struct slab *s, size_t end)
 		return;
 	s->locked += secret_lock((uint8_t *)s + s->held, until - s->held);
 	atomic_fetch_add_explicit(&held_bytes, until - s->held, memory_order_relaxed);
-	if (s->when_unused == SLAB_STAYS)
-		s->owner->staying += until - s->held;
 	s->held = until;
 }
 
@@ -285,29 +287,12 @@ static void *take(struct slab *s)
 	return b;
 }
 
-/* It has no used block. To map and lock pages costs much more than a block, so as many slabs stay as a few handshakes
- * need; what many handshakes took goes back. */
-static void stay_or_go(struct slab *s)
-{
-	struct heap *h = s->owner;
-
-	if (s->when_unused == SLAB_GOES)
-		h->staying += s->held;
-	s->when_unused = SLAB_STAYS;
-	if (h->staying <= SPARE_MAX)
-		return;
-	h->staying -= s->held;
-	leave(s);
-	drop_slab(s);
-}
-
 /* A block of this thread came back; its slab was full, or has no used block. */
 static void settle(struct slab *s)
 {
 	if (!s->prev)
 		enter(s, class_of(s->block_len));
-	if (s->used == 0)
-		stay_or_go(s);
+	s->lately = SLAB_WAS_USED;
 }
 
 static void give(struct slab *s, struct block *b)
@@ -425,6 +410,35 @@ static size_t room_of(void *block)
 uint64_t secret_heap_held(void)
 {
 	return atomic_load_explicit(&held_bytes, memory_order_relaxed);
+}
+
+/* To map and lock pages costs much more than a block, and the number of handshakes under way goes up and down all the
+ * while: only slabs that had no used block for some time go. @s is one without. Adds to @kept what stays of it. */
+static void rest_or_go(struct slab *s, size_t *kept)
+{
+	if (s->lately == SLAB_RESTS && *kept + s->held > SPARE_MAX) {
+		leave(s);
+		drop_slab(s);
+		return;
+	}
+	s->lately = SLAB_RESTS;
+	*kept += s->held;
+}
+
+enum secret_heap_rest secret_heap_trim(void)
+{
+	size_t kept = 0;
+
+	if (mine == &nobodys)
+		return SECRET_HEAP_IS_SMALL;
+	take_back(mine);
+	for (size_t i = 0; i < CLASS_COUNT; i++)
+		for (struct slab *s = mine->with_room[i], *next; s != &no_room; s = next) {
+			next = s->next;
+			if (s->used == 0)
+				rest_or_go(s, &kept);
+		}
+	return kept > SPARE_MAX ? SECRET_HEAP_HAS_SPARE : SECRET_HEAP_IS_SMALL;
 }
 #endif
 

@@ -21,4 +21,13 @@ void secret_heap_free(void *block);                /* by any thread; NULL is leg
 /* Bytes of RAM that all threads' slabs have; 0 under sanitizers. */
 uint64_t secret_heap_held(void);
 
+enum secret_heap_rest {
+	SECRET_HEAP_IS_SMALL,  /* at most 512 KiB of this thread's slabs is unused */
+	SECRET_HEAP_HAS_SPARE, /* more; call it again */
+};
+
+/* Freed memory stays with its thread until then. Gives slabs back to the kernel that had no used block since the last
+ * call, so call it a second or so after blocks were freed. */
+enum secret_heap_rest secret_heap_trim(void);
+
 #endif

@@ -114,6 +114,7 @@ void connection_drop_handshake(struct connection *c)
 	handshake_limit_leave(c->home->handshake_places, handshake_place(c->handshake));
 	handshake_destroy(c->handshake);
 	c->handshake = NULL;
+	connection_home_trim_heap(c->home);
 }
 
 static void release_handshake(struct connection *c, enum end_reason reason)

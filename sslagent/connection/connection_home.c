@@ -7,11 +7,14 @@
 #include "net/container_of.h"
 #include "net/handshake_limit.h"
 #include "net/log.h"
+#include "net/secret_heap.h"
 #include "proto/error.h"
 #include "sslagent/backend/backend_pool.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/tls_contexts.h"
+
+#define HEAP_TRIM_MS 1000
 
 static void bury_all(struct turn_end *t)
 {
@@ -31,9 +34,24 @@ void connection_home_bury(struct connection_home *home, struct connection *c)
 	worker_at_turn_end(home->worker, &home->burial);
 }
 
+static void on_heap_trim(struct deadline *d)
+{
+	struct connection_home *home = container_of(d, struct connection_home, heap_trim);
+
+	if (secret_heap_trim() == SECRET_HEAP_HAS_SPARE)
+		deadline_set(home->worker, d, HEAP_TRIM_MS);
+}
+
+void connection_home_trim_heap(struct connection_home *home)
+{
+	if (!deadline_is_set(&home->heap_trim))
+		deadline_set(home->worker, &home->heap_trim, HEAP_TRIM_MS);
+}
+
 int connection_home_open(struct connection_home *home)
 {
 	home->burial.fn = bury_all;
+	home->heap_trim.fn = on_heap_trim;
 	home->window_len = home->conf->limits.window_len;
 	slabs_init(&home->connection_blocks, sizeof(struct connection));
 	slabs_init(&home->facts_blocks, CONNECTION_FACTS_BLOCK);
@@ -59,6 +77,7 @@ void connection_home_close(struct connection_home *home)
 {
 	backend_pool_destroy(home->backends);
 	home->backends = NULL;
+	deadline_cancel(&home->heap_trim);
 }
 
 void connection_home_release(struct connection_home *home)

@@ -10,6 +10,7 @@
 #include "conf/conf.h"
 #include "net/holdings.h"
 #include "net/slabs.h"
+#include "net/timer.h"
 #include "net/turn_share.h"
 #include "net/worker.h"
 #include "proto/sess_obj.h"
@@ -63,6 +64,7 @@ struct connection_home {
 	uint32_t window_len;
 	struct handshake_limit *handshake_places;
 	struct turn_share handshake_share; /* a share of each loop turn */
+	struct deadline heap_trim;         /* set for a while behind the end of a handshake */
 	struct holdings holdings;
 	struct holdings held; /* what streams hold of what they sent, of the same budget: it gives way first */
 	unsigned handshakes;  /* that are not complete */
@@ -88,6 +90,9 @@ static inline void connection_home_count_handshakes(struct connection_home *home
 	if (home->handshakes > atomic_load_explicit(&home->handshake_peak, memory_order_relaxed))
 		atomic_store_explicit(&home->handshake_peak, home->handshakes, memory_order_relaxed);
 }
+
+/* A handshake's memory is freed: what the worker's further ones do not need goes back to the kernel soon. */
+void connection_home_trim_heap(struct connection_home *home);
 
 /* Free @c at the end of this loop turn. */
 void connection_home_bury(struct connection_home *home, struct connection *c);

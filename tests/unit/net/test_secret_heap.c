@@ -134,34 +134,43 @@ START_TEST(blocks_stay_out_of_core_dumps_and_are_locked)
 }
 END_TEST
 
-START_TEST(memory_goes_back_when_blocks_are_freed)
+static void take_many(void)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		blocks[i] = filled(any_len(i), 1);
+}
+
+static void free_many(void)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		secret_heap_free(blocks[i * 7 % MANY]);
+}
+
+START_TEST(memory_goes_back_behind_the_second_trim)
 {
 	uint64_t before = secret_heap_held();
 
-	for (unsigned i = 0; i < MANY; i++)
-		blocks[i] = filled(any_len(i), 1);
+	take_many();
 	ck_assert_uint_gt(secret_heap_held(), before + MANY * 700 / 2);
-	for (unsigned i = 0; i < MANY; i++)
-		secret_heap_free(blocks[i * 7 % MANY]);
-	ck_assert_uint_lt(secret_heap_held(), before + (3u << 19)); /* 1 MiB, and slabs with a block of before */
+	free_many();
+	ck_assert_int_eq(secret_heap_trim(), SECRET_HEAP_HAS_SPARE);
+	ck_assert_uint_gt(secret_heap_held(), before + MANY * 700 / 2);
+	ck_assert_int_eq(secret_heap_trim(), SECRET_HEAP_IS_SMALL);
+	ck_assert_uint_lt(secret_heap_held(), before + (1u << 20)); /* 512 KiB, and slabs with a block of before */
 }
 END_TEST
 
-/* The next ones map and lock nothing. */
-START_TEST(what_a_few_handshakes_need_stays_for_the_next_blocks)
+/* Whatever their number: to map and lock pages costs more than all else. */
+START_TEST(what_is_used_between_two_trims_is_not_mapped_anew)
 {
-	uint8_t *taken[32];
-	uint64_t held = 0;
-
+	take_many();
+	const uint64_t held = secret_heap_held();
+	free_many();
 	for (unsigned round = 0; round < 3; round++) {
-		for (unsigned i = 0; i < 32; i++)
-			taken[i] = filled(21848, 1);
-		for (unsigned i = 0; i < 32; i++)
-			secret_heap_free(taken[i]);
-		if (round == 0)
-			held = secret_heap_held();
+		ck_assert_int_eq(secret_heap_trim(), SECRET_HEAP_HAS_SPARE);
+		take_many();
 		ck_assert_uint_eq(secret_heap_held(), held);
-		ck_assert_uint_gt(held, 32 * 21848);
+		free_many();
 	}
 }
 END_TEST
@@ -260,8 +269,8 @@ int main(void)
 		freed_blocks_are_wiped,
 		what_resizing_leaves_is_wiped,
 		blocks_stay_out_of_core_dumps_and_are_locked,
-		memory_goes_back_when_blocks_are_freed,
-		what_a_few_handshakes_need_stays_for_the_next_blocks,
+		memory_goes_back_behind_the_second_trim,
+		what_is_used_between_two_trims_is_not_mapped_anew,
 		only_pages_in_use_are_held,
 #endif
 		any_thread_frees_any_block,
