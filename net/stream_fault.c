@@ -57,7 +57,7 @@ static int way_holds(struct stream_fault *f, struct way *way)
 	case FAULT_CUT: way->state = WAY_CUT; return 1;
 	default: return 0;
 	}
-	deadline_set(f->stream->worker, &way->due, ms);
+	deadline_set_in_full(f->stream->worker, &way->due, ms);
 	return 1;
 }
 

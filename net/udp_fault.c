@@ -57,7 +57,7 @@ static void delay(struct udp *u, struct udp_delays *delays, uint64_t ms, const u
 	if (d->next)
 		d->next->prev = &d->next;
 	delays->first = d;
-	deadline_set(udp_worker(u), &d->due, ms);
+	deadline_set_in_full(udp_worker(u), &d->due, ms);
 }
 
 unsigned udp_fault(struct udp *u, struct udp_delays *delays, const char *point, const uint8_t *data, size_t len,
