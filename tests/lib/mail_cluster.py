@@ -66,3 +66,18 @@ class Mail:
         with self.sink:
             pass
         return self.sink.counts
+
+
+class CountsOfAllLives:
+    """Adds up what agents count, also those that are killed: their counters are read before. What they count in between is missing, so a sum
+    is never too large."""
+
+    NAMES = "repeated", "asked", "decided", "never", "421_agent_lost"
+
+    def __init__(self, cluster):
+        self._cluster, self.sums = cluster, dict.fromkeys(self.NAMES, 0)
+
+    def add(self, agent):
+        counters = self._cluster.counters()[agent]
+        for name in self.NAMES:
+            self.sums[name] += counters[f"mail_{name}"]

@@ -15,7 +15,7 @@ from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.build import FULL, SANITIZED, TEST_POINTS, patience, sized
 from tests.lib.mail import Result, Sink, source, source_command
-from tests.lib.mail_cluster import HOST, mail_backend, mail_listener
+from tests.lib.mail_cluster import HOST, CountsOfAllLives, mail_backend, mail_listener
 from tests.lib.mover import after, settled
 from tests.lib.processes import has_stopped
 from tests.lib.scripted_receiver import ScriptedReceiver
@@ -681,21 +681,6 @@ def all_went_on(mail, opened):
     connections = mail.cluster.connections()
     owned = all(connection["owner"] for connection in connections if connection["epoch"] > 1)
     return owned and mail.count("records_opened") >= opened + 4 * len(connections)
-
-
-class CountsOfAllLives:
-    """Adds up what agents count, also those that are killed: their counters are read before. What they count in between is missing, so a sum
-    is never too large."""
-
-    NAMES = "repeated", "asked", "decided", "never", "421_agent_lost"
-
-    def __init__(self, cluster):
-        self._cluster, self.sums = cluster, dict.fromkeys(self.NAMES, 0)
-
-    def add(self, agent):
-        counters = self._cluster.counters()[agent]
-        for name in self.NAMES:
-            self.sums[name] += counters[f"mail_{name}"]
 
 
 # What a client may see: 421; an alert, where no 421 can be said any more; or, if its agent is lost in the handshake, the end of that. A client
