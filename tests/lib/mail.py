@@ -32,10 +32,10 @@ def source_command(address, *options):
             "{}:{}".format(*address)]
 
 
-def source(address, *options):
-    """Runs it to its end."""
+def source(address, *options, seconds=60):
+    """Runs it to its end, which has to come within so many seconds."""
     done = subprocess.run(source_command(address, *options), text=True, check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=patience(60))
+                          stderr=subprocess.PIPE, timeout=patience(seconds))
     return Result(done.returncode, done.stdout, done.stderr)
 
 

@@ -10,12 +10,12 @@ import threading
 import pytest
 
 from bench.experiments.ports import free_ports
-from tests.lib.build import patience, sized
+from tests.lib.build import FULL, patience, sized
 from tests.lib.csslctl import csslctl
 from tests.lib.mail import Sink, source
-from tests.lib.mail_cluster import mail_listener
+from tests.lib.mail_cluster import CountsOfAllLives, mail_listener
 from tests.lib.smtp_talk import SIGNATURE, Talk
-from tests.lib.trouble import cut_off_from_ragent, rules
+from tests.lib.trouble import cut_off_from_ragent, kill_and_return, rules
 from tests.lib.waiting import wait_until
 
 
@@ -92,31 +92,60 @@ def test_agents_tell_the_relay_where_the_client_wanted_to_go(start_cluster):
     assert (sink.counts["mails"], sink6.counts["mails"]) == (2, 2)
 
 
-@pytest.mark.limit(240)
-def test_no_mail_is_lost_or_sent_twice_while_agents_are_killed_and_cut_off(start_cluster):
-    """Of RAgent's links, all those of an agent are cut at once. Each message has a 250 and one copy at the receiver, or no 250 and none; the receiver knows nothing of names."""
-    with Sink("--delay", "end:0.02") as sink:
+def cut_off(cluster, name):
+    """All links of RAgent to it, until it is lost."""
+    with rules(cluster, *cut_off_from_ragent(name)):
+        wait_until(lambda: cluster.agent(name)["state"] == "lost", patience(20), "it is lost to RAgent")
+    wait_until(lambda: cluster.agent(name)["state"] == "up", patience(20), "it is back")
+
+
+def owners(cluster):
+    """The agents that have senders. Trouble at the others would be none."""
+    return sorted({connection["owner"] for connection in cluster.connections(listener="smtp") if connection["owner"]})
+
+
+def trouble_while(goes_on, cluster, dice, lives):
+    """Agents are killed and cut off at random, each kind once in two. Returns what happened."""
+    happened, kinds = [], []
+    while goes_on():
+        kinds = kinds or dice.sample([cut_off, kill_and_return], 2)
+        enough = accepted(cluster) + dice.randrange(1, 100)
+        wait_until(lambda enough=enough: accepted(cluster) >= enough or not goes_on(), patience(20), "mail flows")
+        at = wait_until(lambda: owners(cluster) or not goes_on(), patience(20), "senders have agents")
+        if goes_on():
+            kind, name = kinds.pop(), dice.choice(at)
+            if kind == kill_and_return:
+                lives.add(name)
+            kind(cluster, name)
+            happened.append(f"{kind.__name__} {name} of {at}")
+    return happened
+
+
+@pytest.mark.limit(300 if FULL else 240)
+def test_no_mail_is_lost_or_sent_twice_while_agents_are_killed_and_cut_off(start_cluster, dice):
+    """Any that has senders, at any time. Each message has a 250 and one copy at the receiver, or no 250 and none; the receiver knows
+    nothing of names. Senders have addresses of their own: clients of one address all belong to one agent."""
+    mails, result = sized(4000, 10000), []
+    with Sink("--delay", "end:0.1") as sink:
         cluster = start_cluster("--agents", "3", "--mail", "--mail-to", "{}:{}".format(*sink.address))
-        mails, result = sized(3000, 10000), []
+        lives = CountsOfAllLives(cluster)
         sender = threading.Thread(target=lambda: result.append(source(
-            listener(cluster, "smtp"), "-m", str(mails), "-s", "20", "-d", "-A", "--starttls", "-l", "2000")))
+            listener(cluster, "smtp"), "-m", str(mails), "-s", "20", "-d", "-A", "--starttls", "-l", "2000",
+            "--source", "127.0.1.1-127.0.1.20", seconds=120)))
         sender.start()
-        for number in range(sized(6, 20)):
-            before = accepted(cluster)
-            wait_until(lambda before=before: accepted(cluster) > before + 50 or not sender.is_alive(), patience(20), "mail flows")
-            name = cluster.agents[number % 3]
-            if number % 2:
-                with rules(cluster, *cut_off_from_ragent(name)):
-                    wait_until(lambda name=name: cluster.agent(name)["state"] == "lost", patience(20), "it is lost to RAgent")
-            else:
-                cluster.kill(name)
-                cluster.restart(name)
+        wait_until(lambda: accepted(cluster) > 50, patience(20), "mail flows")
+        troubles = trouble_while(sender.is_alive, cluster, dice, lives)
         sender.join()
+        for name in cluster.agents:
+            lives.add(name)
         seen = csslctl("mail", "status", "--dir", cluster.dir).facts
         cluster.stop()
     counts = result[0].counts
+    print(f"{troubles} {lives.sums} {result[0].seen()} {result[0].errors}")
     assert counts["sent"] + counts["failed"] >= mails and counts["sent"] > mails // 2, (counts, result[0].errors)
     assert sink.counts["duplicates"] == 0 and sink.counts["right"] == counts["sent"], (sink.result.seen(), result[0].seen(), seen)
+    assert len(troubles) >= sized(6, 16), troubles
+    assert lives.sums["asked"] + lives.sums["repeated"] >= len(troubles), lives.sums
 
 
 # What a client may see of it: a 421, an alert where none can be said any more, or the end of the connection.
