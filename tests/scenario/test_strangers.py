@@ -227,12 +227,12 @@ def test_what_is_whole_in_time_has_all_the_time_it_wants(hasty):
 
 # Bytes that are kept
 
-KEPT = 4 << 20
+KEPT = 3 << 20
 
 
 @pytest.fixture
 def frugal(start_cluster):
-    return start_cluster("--agents", "1", edit=edits.edits(edits.at_end("limits: { kept: 4MiB }"), edits.nobody_moves))
+    return start_cluster("--agents", "1", edit=edits.edits(edits.at_end("limits: { kept: 3MiB }"), edits.nobody_moves))
 
 
 def kept(cluster, node="ragent"):
