@@ -22,9 +22,9 @@
 #define TOTAL_STEP        (UINT64_C(1) << 20) /* bytes */
 
 static const struct schema_word capture_words[] = {
-	{ "proxy", SMTPPROXY_CAPTURE_PROXY },
-	{ "redirect", SMTPPROXY_CAPTURE_REDIRECT },
-	{ "tproxy", SMTPPROXY_CAPTURE_TPROXY },
+	{ "proxy", CAPTURE_NONE },
+	{ "redirect", CAPTURE_REDIRECT },
+	{ "tproxy", CAPTURE_TPROXY },
 	{ NULL },
 };
 static const struct schema_word hook_words[] = {
@@ -381,7 +381,7 @@ static void check_smtpproxy(struct complaints *c, const struct node *map, const 
 	for (size_t i = 0; i < p->listener_count; i++) {
 		const struct smtpproxy_listener *l = &p->listeners[i];
 		check_hooks(c, map, p, l);
-		if (l->capture == SMTPPROXY_CAPTURE_PROXY && l->trusted_count == 0)
+		if (l->capture == CAPTURE_NONE && l->trusted_count == 0)
 			complain(c, node_line(map, "listeners"), "trusted", "nothing",
 				"the networks that send PROXY headers, because original_destination is proxy");
 	}

@@ -7,13 +7,7 @@
 
 #include "conf/conf.h"
 #include "net/address.h"
-
-/* How smtpproxy learns the destination that a sender wanted. */
-enum smtpproxy_capture {
-	SMTPPROXY_CAPTURE_PROXY,    /* a PROXY header names it */
-	SMTPPROXY_CAPTURE_REDIRECT, /* the kernel remembers it (SO_ORIGINAL_DST) */
-	SMTPPROXY_CAPTURE_TPROXY,   /* the accepted socket has it as its own address (IP_TRANSPARENT) */
-};
+#include "net/capture.h"
 
 enum smtpproxy_tls {
 	SMTPPROXY_TLS_BY_ADDRESS, /* of a domain: as for the address; of a receiver: as `outward` says */
@@ -45,7 +39,7 @@ struct smtpproxy_hook {
 
 struct smtpproxy_listener {
 	struct sockaddr_storage address;
-	enum smtpproxy_capture capture;
+	enum capture capture;             /* NONE: a PROXY header names the destination that a sender wanted */
 	struct sockaddr_storage next_hop; /* family 0: the destination that the sender wanted */
 	struct address_net *trusted;      /* who may send PROXY headers */
 	size_t trusted_count;

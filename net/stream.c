@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/capture.h"
 #include "net/container_of.h"
 #include "net/stream_inside.h"
 #include "proto/error.h"
@@ -264,12 +265,6 @@ static void on_connect(uv_connect_t *req, int status)
 
 enum source { SOURCE_OWN, SOURCE_FOREIGN };
 
-static int allow_foreign(int fd, const struct sockaddr *source)
-{
-	return source->sa_family == AF_INET6 ? set_option(fd, SOL_IPV6, IPV6_TRANSPARENT, 1)
-					     : set_option(fd, SOL_IP, IP_TRANSPARENT, 1);
-}
-
 /* A socket for @to, bound to @source. */
 static int connect_socket(const struct sockaddr *to, const struct sockaddr *source, enum source whose)
 {
@@ -279,7 +274,7 @@ static int connect_socket(const struct sockaddr *to, const struct sockaddr *sour
 
 	int r = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	if (r == 0 && source && whose == SOURCE_FOREIGN)
-		r = allow_foreign(fd, source);
+		r = capture_prepare(fd, CAPTURE_TPROXY);
 	if (r == 0 && source &&
 		address_port(source) == 0) /* choose the port late, so that it need only be new to @to */
 		r = set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);

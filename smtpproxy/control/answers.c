@@ -47,9 +47,9 @@ json_t *answers_counters(const struct sender_home *home)
 static json_t *listeners_json(const struct conf_smtpproxy *c)
 {
 	static const char *const captures[] = {
-		[SMTPPROXY_CAPTURE_PROXY] = "proxy",
-		[SMTPPROXY_CAPTURE_REDIRECT] = "redirect",
-		[SMTPPROXY_CAPTURE_TPROXY] = "tproxy",
+		[CAPTURE_NONE] = "proxy",
+		[CAPTURE_REDIRECT] = "redirect",
+		[CAPTURE_TPROXY] = "tproxy",
 	};
 	json_t *out = json_array();
 	for (size_t i = 0; i < c->listener_count; i++) {

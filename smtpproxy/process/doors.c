@@ -9,7 +9,6 @@
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "smtpproxy/process/captured_listener.h"
 
 #define BACKLOG 1024
 
@@ -106,8 +105,6 @@ static struct listener *listen_on(struct door *d, const struct smtpproxy_listene
 	const int fd = inheritance_find(in, INHERITANCE_LISTENER, l->capture, address);
 	if (fd >= 0)
 		return listener_create_fd(w, fd, &listener_ops, d, r);
-	if (l->capture == SMTPPROXY_CAPTURE_TPROXY)
-		return captured_listener_create(w, address, BACKLOG, &listener_ops, d, r);
 	return listener_create(w, address, BACKLOG, 0, &listener_ops, d, r);
 }
 
@@ -161,13 +158,21 @@ static int open_one(
 	}
 	LIST_INSERT_HEAD(&doors->all, d, next);
 	doors->left++;
+	r = capture_prepare(listener_fd(d->listener), l->capture);
+	if (r < 0) {
+		snprintf(error, cap,
+			"%s: original_destination: tproxy needs CAP_NET_ADMIN (%s); start smtpproxy as root, or with "
+			"this capability",
+			text, error_text(r));
+		return CSSL_E_SYSTEM;
+	}
 	if (doors->mode == DOORS_REFUSE)
 		refuse(d);
 	log_event(LOG_INFO, NULL, "listening", "address=%s", text);
 	return 0;
 }
 
-void doors_each(const struct doors *doors, void (*fn)(void *ctx, enum smtpproxy_capture capture, int fd), void *ctx)
+void doors_each(const struct doors *doors, void (*fn)(void *ctx, enum capture capture, int fd), void *ctx)
 {
 	const struct door *d;
 	LIST_FOREACH(d, &doors->all, next)

@@ -25,7 +25,7 @@ void doors_refuse(struct doors *d);
 void doors_listen(struct doors *d);
 
 /* For another process: each that is open. */
-void doors_each(const struct doors *d, void (*fn)(void *ctx, enum smtpproxy_capture capture, int fd), void *ctx);
+void doors_each(const struct doors *d, void (*fn)(void *ctx, enum capture capture, int fd), void *ctx);
 
 /* Accept no more. */
 void doors_close(struct doors *d);

@@ -27,7 +27,7 @@ enum inheritance_kind { INHERITANCE_END, INHERITANCE_LISTENER, INHERITANCE_CONTR
 struct inheritance_message {
 	uint8_t format; /* INHERITANCE_FORMAT */
 	uint8_t kind;   /* enum inheritance_kind */
-	uint8_t detail; /* LISTENER: enum smtpproxy_capture */
+	uint8_t detail; /* LISTENER: enum capture */
 };
 
 struct inheritance;

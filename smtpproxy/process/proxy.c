@@ -12,7 +12,6 @@
 #include "net/log.h"
 #include "net/user.h"
 #include "proto/error.h"
-#include "smtpproxy/process/captured_listener.h"
 #include "smtpproxy/process/proxy_inside.h"
 
 /* The end */
@@ -198,7 +197,7 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 
 /* Handover */
 
-static void give_door(void *ctx, enum smtpproxy_capture capture, int fd)
+static void give_door(void *ctx, enum capture capture, int fd)
 {
 	handover_give(ctx, INHERITANCE_LISTENER, capture, fd);
 }
@@ -317,7 +316,7 @@ static int open_handover(struct proxy *p, char *error, size_t cap)
 
 int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap)
 {
-	const int r = conf->outward.as_sender == CONF_ON ? captured_listener_try() : 0;
+	const int r = conf->outward.as_sender == CONF_ON ? capture_try() : 0;
 	if (r < 0)
 		snprintf(error, cap,
 			"outward.as_sender: this process has no CAP_NET_ADMIN (%s); start smtpproxy as root, or with "

@@ -9,7 +9,6 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "smtp/reply_write.h"
-#include "smtpproxy/policy/capture.h"
 #include "smtpproxy/sender/session_inside.h"
 
 #define HEADER_MS  5000u /* for a PROXY header */
@@ -319,7 +318,7 @@ static void refuse_destination(struct session *s, const char *cause)
 {
 	s->home->counters->not_captured++;
 	log_event(LOG_INFO, NULL, "connection without a destination", "listener=%s cause=%s",
-		s->listener->capture == SMTPPROXY_CAPTURE_PROXY ? "proxy" : "captured", cause);
+		s->listener->capture == CAPTURE_NONE ? "proxy" : "captured", cause);
 	turn_away(s, SMTP_OWN_MISCONFIGURED);
 }
 
@@ -512,7 +511,7 @@ static int admit(struct session *s)
 	source.len = (uint8_t)address_bytes((const struct sockaddr *)&s->peer, source.bytes);
 	if (admission_enter(s->home->admission) < 0)
 		return -1;
-	if (s->listener->capture == SMTPPROXY_CAPTURE_PROXY) /* all come from the cluster, whose header is to come */
+	if (s->listener->capture == CAPTURE_NONE) /* all come from the cluster, whose header is to come */
 		return 0;
 	if (admission_enter_source(s->home->admission, &source) < 0) {
 		admission_leave(s->home->admission);
@@ -536,7 +535,7 @@ static void begin(struct session *s)
 	struct sockaddr_storage to;
 	const struct sockaddr *local = (const struct sockaddr *)&s->listener->address;
 	set_source(s, (const struct sockaddr *)&s->peer);
-	if (s->listener->capture == SMTPPROXY_CAPTURE_PROXY) {
+	if (s->listener->capture == CAPTURE_NONE) {
 		deadline_set(s->home->worker, &s->deadline, HEADER_MS);
 		if (!is_trusted(s->listener, (const struct sockaddr *)&s->peer)) {
 			s->home->counters->not_captured++;

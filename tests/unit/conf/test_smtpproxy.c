@@ -30,7 +30,7 @@ START_TEST(two_keys_are_enough)
 	struct conf_smtpproxy *c = parse(LEAST);
 	ck_assert_msg(c != NULL, "%s", error);
 	ck_assert_uint_eq(c->listener_count, 1);
-	ck_assert_int_eq(c->listeners[0].capture, SMTPPROXY_CAPTURE_REDIRECT);
+	ck_assert_int_eq(c->listeners[0].capture, CAPTURE_REDIRECT);
 	ck_assert_int_eq(c->fairness, CONF_ON);
 	ck_assert_int_eq(c->outward.tls, SMTPPROXY_TLS_MAY);
 	ck_assert_uint_eq(c->limits.turn_ms, 240000);
