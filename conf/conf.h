@@ -15,6 +15,7 @@
 
 #include "conf/service_traits.h"
 #include "net/address.h"
+#include "net/capture.h"
 #include "net/log.h"
 #include "proto/opening.h"
 #include "smtp/preamble.h"
@@ -201,6 +202,7 @@ struct conf_listener {
 	enum conf_switch proxy_protocol;
 	struct address_net *trusted;
 	size_t trusted_count;
+	enum capture capture; /* how RAgent learns where a client wanted to go */
 	struct conf_tls tls;
 	unsigned line;
 };

@@ -154,10 +154,26 @@ static void check_protocols(struct complaints *c, const struct node *map, const 
 	}
 }
 
+static void check_capture(struct complaints *c, const struct node *map, const struct conf_listener *l)
+{
+	const struct node *how = node_child(map, "original_destination");
+	if (l->capture == CAPTURE_NONE)
+		return;
+	if (l->proxy_protocol == CONF_ON)
+		complain_value(c, how->line, "original_destination", how->text,
+			"none, as 'proxy_protocol' is on: the PROXY header names the destination");
+	for (size_t i = 0; i < l->listen.count; i++) {
+		if (l->listen.at[i].ss_family == AF_UNIX)
+			complain_value(c, how->line, "original_destination", how->text,
+				"none, as nothing is led to a UNIX socket of 'listen'");
+	}
+}
+
 void rules_listener(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_listener *l = object;
 	check_trusted(c, map, l->proxy_protocol, l->trusted_count);
+	check_capture(c, map, l);
 	check_service(c, map, l);
 	check_protocols(c, map, l);
 	for (const struct node *n = l->alpn_count > 0 ? node_child(map, "alpn")->first : NULL; n; n = n->next) {
@@ -214,27 +230,44 @@ static void check_sharing(
 		check_shared(c, map, conf, l->alpn[i].backend, l->alpn[i].service, l->name);
 }
 
-/* A mail server that takes every client for an agent, and relays for the agents, relays for everybody. There is no
- * XCLIENT for mail in clear. */
 static void check_told(struct complaints *c, const struct node *map, const struct conf *conf, const char *backend,
-	const struct conf_listener *l)
+	const char *listener, const char *what)
 {
 	const struct conf_backend *b = conf_backend_find(conf, backend);
-	const int by_xclient = l->smtp.xclient == CONF_ON && l->smtp.starttls != SMTP_TLS_OFFER;
-	if (!b || b->proxy_v2 == CONF_ON || by_xclient)
+	if (!b || b->proxy_v2 == CONF_ON)
 		return;
 	complain_value(c, node_line(nth(map, "backends", (size_t)(b - conf->backends)), "proxy_v2"), "proxy_v2", "off",
-		"on, as the backend of '%s' must know its clients (or 'client_address: hidden' under 'smtp')", l->name);
+		"on, as the backend of '%s' must know %s", listener, what);
 }
 
-static void check_client_addresses(
+/* A mail server that takes every client for an agent, and relays for the agents, relays for everybody. There is no
+ * XCLIENT for mail in clear. */
+static int must_know_clients(const struct conf_listener *l)
+{
+	const int by_xclient = l->smtp.xclient == CONF_ON && l->smtp.starttls != SMTP_TLS_OFFER;
+	return start_of(l->service) == SERVICE_MAY_START_AS_SMTP &&
+	       l->smtp.client_address != CONF_CLIENT_ADDRESS_HIDDEN && !by_xclient;
+}
+
+static void check_backends_told(
 	struct complaints *c, const struct node *map, const struct conf *conf, const struct conf_listener *l)
 {
-	if (start_of(l->service) != SERVICE_MAY_START_AS_SMTP || l->smtp.client_address == CONF_CLIENT_ADDRESS_HIDDEN)
+	const char *what = l->capture != CAPTURE_NONE ? "where its clients wanted to go"
+						      : "its clients (or 'client_address: hidden' under 'smtp')";
+	if (l->capture == CAPTURE_NONE && !must_know_clients(l))
 		return;
-	check_told(c, map, conf, l->backend, l);
+	check_told(c, map, conf, l->backend, l->name, what);
 	for (size_t i = 0; i < l->alpn_count; i++)
-		check_told(c, map, conf, l->alpn[i].backend, l);
+		check_told(c, map, conf, l->alpn[i].backend, l->name, what);
+}
+
+static void check_captured_directly(
+	struct complaints *c, const struct node *map, const struct conf *conf, const struct conf_listener *l)
+{
+	const struct node *how = node_child(map, "original_destination");
+	if (l->capture != CAPTURE_NONE && is_used_directly(conf, l))
+		complain_value(c, how->line, "original_destination", how->text,
+			"none, as an agent has '%s' under 'direct', and only RAgents ask the kernel", l->name);
 }
 
 void rules_cluster(struct complaints *c, const struct node *map, const void *object)
@@ -249,7 +282,8 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 			complain(c, node_line(map, "ragents"), "ragents", "nothing",
 				"a list of maps, as '%s' listens on RAgents", l->name);
 		check_sharing(c, map, conf, l);
-		check_client_addresses(c, map, conf, l);
+		check_backends_told(c, map, conf, l);
+		check_captured_directly(c, nth(map, "listeners", i), conf, l);
 	}
 	overlap_check(c, conf);
 }

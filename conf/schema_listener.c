@@ -40,6 +40,12 @@ static const struct schema_word agent_loss_words[] = { { "close", CONF_CLOSE }, 
 	{ NULL } };
 static const struct schema_word repeat_words[] = { { "idempotent", CONF_REPEAT_IDEMPOTENT },
 	{ "safe", CONF_REPEAT_SAFE }, { NULL } };
+static const struct schema_word capture_words[] = {
+	{ "none", CAPTURE_NONE },
+	{ "redirect", CAPTURE_REDIRECT },
+	{ "tproxy", CAPTURE_TPROXY },
+	{ NULL },
+};
 static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
 static const struct schema_word extended_master_secret_words[] = {
 	{ "required", CONF_EMS_REQUIRED },
@@ -199,6 +205,13 @@ const struct schema_row schema_listener_rows[] = {
 	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_listener, trusted, trusted_count), .item = SCHEMA_NET,
 		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
 		.help = "networks of the balancers that may send a PROXY header" },
+	{ "original_destination", SCHEMA_WORD, FIELD(conf_listener, capture), .words = capture_words,
+		.fallback = "none",
+		.help = "where the kernel leads connections for other hosts here: the PROXY header to the backend then "
+			"names the host that the client wanted. redirect: the kernel redirects them (nftables "
+			"`redirect`); tproxy: the kernel delivers them as they are (nftables `tproxy`), which needs "
+			"CAP_NET_ADMIN, and another port than the one that clients want. Who connects to the listener "
+			"itself gets 421 (service smtp), or a reset" },
 	{ "tls", SCHEMA_MAP, SCHEMA_REQUIRED, FIELD(conf_listener, tls),
 		.map = &(const struct schema_map){ tls_rows, sizeof(struct conf_tls), -1, rules_tls },
 		.help = "TLS settings" },

@@ -7,7 +7,6 @@
 
 #include "conf/conf.h"
 #include "net/address.h"
-#include "net/capture.h"
 
 enum smtpproxy_tls {
 	SMTPPROXY_TLS_BY_ADDRESS, /* of a domain: as for the address; of a receiver: as `outward` says */

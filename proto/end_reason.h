@@ -42,10 +42,11 @@
 	X(LIMIT_HANDSHAKES, "handshake limit") /* of a worker, or of one source address there; only RAgent uses it */  \
 	X(LIMIT_PREAMBLES, "preamble limit")   /* likewise, of clients before STARTTLS */                              \
 	X(PREAMBLE_TIMEOUT, "preamble timed out")                                                                      \
-	X(PREAMBLE_REFUSED, "preamble refused")   /* too many refused commands, or no mail client */                   \
-	X(INJECTION, "bytes injected before TLS") /* CVE-2011-0411 */                                                  \
-	X(TRACK_LOST, "protocol broken")          /* what passed is no longer understood (RFC 9113 5.4.1) */           \
-	X(SUSPECTED, "suspected")                 /* of crashes of RAgent; only RAgent uses it */
+	X(PREAMBLE_REFUSED, "preamble refused")    /* too many refused commands, or no mail client */                  \
+	X(INJECTION, "bytes injected before TLS")  /* CVE-2011-0411 */                                                 \
+	X(TRACK_LOST, "protocol broken")           /* what passed is no longer understood (RFC 9113 5.4.1) */          \
+	X(SUSPECTED, "suspected")                  /* of crashes of RAgent; only RAgent uses it */                     \
+	X(NOT_CAPTURED, "no original destination") /* the client came to the listener itself; only RAgent uses it */
 
 enum end_reason {
 #define X(name, text) END_##name,

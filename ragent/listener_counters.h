@@ -13,7 +13,8 @@
 #define LISTENER_COUNTERS(X)                                                                                           \
 	X(accepted, MONOTONIC, "client connections accepted")                                                          \
 	X(refused, MONOTONIC,                                                                                          \
-		"connections that RAgent ended before a handshake began: a limit, a PROXY header, not TLS")            \
+		"connections that RAgent ended before a handshake began: a limit, a PROXY header, not TLS, no "        \
+		"destination")                                                                                         \
 	X(handshakes_full, MONOTONIC, "full handshakes that ended well")                                               \
 	X(handshakes_resumed, MONOTONIC, "handshakes that resumed a session")                                          \
 	X(handshakes_failed, MONOTONIC, "handshakes that began and did not end well, whatever the reason")             \

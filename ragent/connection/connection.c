@@ -351,16 +351,17 @@ static void on_deadline(struct deadline *d)
 /* --- begin --- */
 
 /* A client that would begin in clear is told so (RFC 5321 3.8). Returns the length of the words. */
-static size_t full_words(const struct front *front, uint8_t out[static SMTP_PREAMBLE_REPLY_MAX])
+static size_t refusing_words(
+	const struct front *front, enum end_reason reason, uint8_t out[static SMTP_PREAMBLE_REPLY_MAX])
 {
 	struct wire_writer w = wire_writer(out, SMTP_PREAMBLE_REPLY_MAX);
 
 	if (conf_has_preamble(front->conf))
-		smtp_own_write(&w, SMTP_OWN_TOO_MANY_CONNECTIONS);
+		smtp_own_write(&w, reason == END_NOT_CAPTURED ? SMTP_OWN_MISCONFIGURED : SMTP_OWN_TOO_MANY_CONNECTIONS);
 	return (size_t)wire_writer_len(&w);
 }
 
-static void refuse_socket(struct connection_home *home, const struct front *front, int fd, enum end_reason reason)
+void connection_turn_away(struct connection_home *home, const struct front *front, int fd, enum end_reason reason)
 {
 	static struct log_pace paces[END_REASON_COUNT];
 	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
@@ -369,7 +370,7 @@ static void refuse_socket(struct connection_home *home, const struct front *fron
 		front->conf->name, end_reason_text(reason));
 	counter_add(&home->counters.ended[reason], 1);
 	counter_add(&home->of_listeners[front->index].refused, 1);
-	listener_refuse_accepted(fd, words, full_words(front, words));
+	listener_refuse_accepted(fd, words, refusing_words(front, reason, words));
 }
 
 static int is_trusted(const struct conf_listener *l, const struct sockaddr *peer)
@@ -392,7 +393,7 @@ static int is_refused(const struct connection *c)
 static void refuse_source(struct connection *c)
 {
 	uint8_t words[SMTP_PREAMBLE_REPLY_MAX];
-	const size_t len = full_words(c->front, words);
+	const size_t len = refusing_words(c->front, END_LIMIT_SOURCE, words);
 
 	connection_end(c, END_LIMIT_SOURCE,
 		discard_behind_words(stream_fd(&c->busy->client), words, len) ? END_AT_ONCE : END_RESET);
@@ -440,12 +441,9 @@ static void drop_belongings(struct connection *c)
 	agreed_destroy(&c->home->belongings, c->agreed);
 }
 
-static void begin(struct connection *c, const struct sockaddr_storage *peer)
+static void begin(struct connection *c, const struct sockaddr_storage *peer, const struct sockaddr_storage *server)
 {
-	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
-
-	stream_local(&c->busy->client, &local);
-	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)&local);
+	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)server);
 	connection_arm_deadline(c);
 	connection_begin_reading(c);
 	if (c->front->conf->proxy_protocol == CONF_OFF) {
@@ -508,16 +506,17 @@ void connection_discard(struct connection *c)
 	slabs_give(&c->home->connection_blocks, c);
 }
 
-void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer)
+void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer,
+	const struct sockaddr_storage *server)
 {
 	fault_at("client.accepted", NULL, NULL);
 	if (admission_enter_beyond(home->shared->admission, front->beyond) < 0) {
-		refuse_socket(home, front, fd, END_LIMIT_TOTAL);
+		connection_turn_away(home, front, fd, END_LIMIT_TOTAL);
 		return;
 	}
 	struct connection *c = connection_create(home, front);
 	if (!c) {
-		refuse_socket(home, front, fd, END_INTERNAL);
+		connection_turn_away(home, front, fd, END_INTERNAL);
 		admission_leave(home->shared->admission);
 		return;
 	}
@@ -531,7 +530,7 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 	counter_add(&home->counters.connections_accepted, 1);
 	counter_add(&connection_counts(c)->accepted, 1);
 	connection_join(c);
-	begin(c, peer);
+	begin(c, peer, server);
 }
 
 /* Its descriptor is closed by now. */

@@ -62,9 +62,12 @@ struct connection_home;
 
 enum connection_end_how { END_ORDERLY, END_AT_ONCE, END_RESET };
 
-/* A client was accepted on @front. Takes over @fd. On any error it counts and logs the error and closes the
- * connection. */
-void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer);
+/* A client was accepted on @front, and wanted to go to @server. Takes over @fd. On any error it counts and logs the
+ * error and closes the connection. */
+void connection_accept(struct connection_home *home, struct front *front, int fd, const struct sockaddr_storage *peer,
+	const struct sockaddr_storage *server);
+/* A client that can have no connection: it is counted, logged, and told so if it would begin in clear. Closes @fd. */
+void connection_turn_away(struct connection_home *home, const struct front *front, int fd, enum end_reason reason);
 
 /* For links: the holder of a stream is a connection. */
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);

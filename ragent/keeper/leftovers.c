@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/capture.h"
 #include "net/daemon.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
@@ -102,6 +103,8 @@ static int is_of_client(const struct notes *n, int fd)
 {
 	const in_port_t port = local_port(fd);
 
+	if (capture_is_transparent(fd)) /* of TPROXY, and with the port that it wanted */
+		return 1;
 	for (uint32_t i = 0; i < notes_socket_count(n); i++)
 		if (local_port(n->sockets[i].fd) == port)
 			return 1;

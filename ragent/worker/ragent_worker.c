@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/capture.h"
 #include "net/container_of.h"
 #include "net/listener.h"
 #include "net/log.h"
@@ -168,21 +169,45 @@ static void on_tick(void *ctx)
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct listening *at = ctx;
+	struct connection_home *home = &at->home->home;
+	struct sockaddr_storage server;
 
-	connection_accept(&at->home->home, at->front, fd, peer);
+	if (capture_destination(fd, at->front->conf->capture, at->bound, &server) < 0)
+		connection_turn_away(home, at->front, fd, END_NOT_CAPTURED);
+	else
+		connection_accept(home, at->front, fd, peer, &server);
 }
 
-/* Does a connection with this PROXY-independent address come from that listening socket? */
-static int is_from(const struct listening *at, const struct sockaddr *local)
+/* May a connection with this PROXY-independent address come from that listening socket? What TPROXY delivered has the
+ * address that its client wanted. */
+static int is_from(const struct listening *at, int fd, const struct sockaddr *local)
 {
-	struct sockaddr_storage bound;
-	const struct sockaddr *b = (const struct sockaddr *)&bound;
+	const struct sockaddr *b = at->bound;
+	const int captures = at->front->conf->capture == CAPTURE_TPROXY;
 	uint8_t here[16], there[16];
 
-	if (!at->listener || listener_address(at->listener, &bound) < 0 || address_port(b) != address_port(local))
+	if (!at->listener || b->sa_family != local->sa_family || capture_is_transparent(fd) != captures)
 		return 0;
+	if (captures)
+		return 1;
 	size_t len = address_bytes(b, here);
-	return address_is_any(b) || (len == address_bytes(local, there) && memcmp(here, there, len) == 0);
+	return address_port(b) == address_port(local) &&
+	       (address_is_any(b) || (len == address_bytes(local, there) && memcmp(here, there, len) == 0));
+}
+
+/* NULL: the socket is gone, or several may be it. */
+static struct listening *origin_of(struct ragent_worker *rw, int fd, const struct sockaddr *local)
+{
+	struct listening *found = NULL;
+
+	for (size_t i = 0; i < rw->listening_count; i++) {
+		if (!is_from(&rw->listening[i], fd, local))
+			continue;
+		if (found)
+			return NULL;
+		found = &rw->listening[i];
+	}
+	return found;
 }
 
 void ragent_worker_welcome(struct ragent_worker *rw, int fd)
@@ -193,11 +218,10 @@ void ragent_worker_welcome(struct ragent_worker *rw, int fd)
 
 	if (getsockname(fd, (struct sockaddr *)&local, &local_len) == 0 &&
 		getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0) {
-		for (size_t i = 0; i < rw->listening_count; i++) {
-			if (is_from(&rw->listening[i], (const struct sockaddr *)&local)) {
-				on_accept(&rw->listening[i], fd, &peer);
-				return;
-			}
+		struct listening *at = origin_of(rw, fd, (const struct sockaddr *)&local);
+		if (at) {
+			on_accept(at, fd, &peer);
+			return;
 		}
 	}
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -214,6 +238,20 @@ static void on_listener_closed(void *ctx)
 
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
 
+static int prepare_capture(const struct listening *at, char *error, size_t cap)
+{
+	const struct conf_listener *conf = at->front->conf;
+	const int r = capture_prepare(listener_fd(at->listener), conf->capture);
+
+	if (r == 0)
+		return 0;
+	snprintf(error, cap,
+		"listener %s: original_destination: tproxy needs CAP_NET_ADMIN (%s); start RAgent as root, and with "
+		"this capability",
+		conf->name, uv_strerror(r));
+	return CSSL_E_SYSTEM;
+}
+
 /* The first worker learns which port the system chose for port 0; the others use the same. */
 static int bind_one(
 	struct ragent_worker *rw, struct front *f, size_t index, struct passed_sockets *passed, char *error, size_t cap)
@@ -223,9 +261,10 @@ static int bind_one(
 	char key[PASSED_KEY_MAX], text[ADDRESS_TEXT_MAX];
 	int r = 0;
 
-	*at = (struct listening){
-		.home = rw, .front = f, .configured = (const struct sockaddr *)&f->conf->listen.at[index]
-	};
+	*at = (struct listening){ .home = rw,
+		.front = f,
+		.configured = (const struct sockaddr *)&f->conf->listen.at[index],
+		.bound = (const struct sockaddr *)address };
 	int fd = passed_sockets_take(
 		passed, passed_key_of_listener(key, f->conf->name, at->configured), worker_index(rw->home.worker));
 	if (fd >= 0)
@@ -243,7 +282,9 @@ static int bind_one(
 	}
 	rw->listening_count++;
 	rw->open_listeners++;
-	return listener_address(at->listener, address) < 0 ? CSSL_E_SYSTEM : 0;
+	if (listener_address(at->listener, address) < 0)
+		return CSSL_E_SYSTEM;
+	return prepare_capture(at, error, cap);
 }
 
 int ragent_worker_listen(struct ragent_worker *rw, struct passed_sockets *passed, char *error, size_t error_cap)

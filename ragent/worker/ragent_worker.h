@@ -12,8 +12,8 @@
 struct listening {
 	struct ragent_worker *home;
 	struct front *front;
-	const struct sockaddr *configured;
-	struct listener *listener; /* NULL: closed */
+	const struct sockaddr *configured, *bound; /* @bound: with the real port instead of 0 */
+	struct listener *listener;                 /* NULL: closed */
 };
 
 #define RAGENT_BACKLOG 4096
@@ -54,7 +54,7 @@ void ragent_worker_unlisten(struct ragent_worker *rw);
 int ragent_worker_start(struct ragent_worker *rw);
 
 /* On its thread: the process before accepted a client, and read and wrote no byte. The client goes to the listening
- * socket that it connected to; without one it is reset. Takes over @fd. */
+ * socket that it connected to; if that is not known, it is reset. Takes over @fd. */
 void ragent_worker_welcome(struct ragent_worker *rw, int fd);
 
 /* Accept nothing, and forget every link without a frame: another process has them, or will give them to this one. Do

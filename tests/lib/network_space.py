@@ -7,6 +7,7 @@
 
 import contextlib
 import pathlib
+import re
 
 from bench.experiments.network_space import Space, cable, run
 
@@ -38,15 +39,15 @@ def routed():
         yield senders, router, receivers
 
 
-EXAMPLE = pathlib.Path(__file__).parents[2] / "conf" / "smtpproxy.yaml"
+CONF = pathlib.Path(__file__).parents[2] / "conf"
 
 
-def example_rules(hook):
-    """The nftables table of conf/smtpproxy.yaml whose chain is of that type."""
-    lines = [line[6:] for line in EXAMPLE.read_text(encoding="utf-8").splitlines() if line.startswith("#     ")]
-    tables = ("\n".join(lines) + "\n").split("table inet smtpproxy {\n")[1:]
-    body, = [table.partition("\n}\n")[0] for table in tables if f"type {hook} hook prerouting" in table]
-    return "table inet smtpproxy {\n" + body + "\n}\n"
+def example_rules(hook, example="smtpproxy.yaml"):
+    """The nftables table of that file in conf/ whose chain is of that type."""
+    lines = [line[6:] for line in (CONF / example).read_text(encoding="utf-8").splitlines() if line.startswith("#     ")]
+    tables = re.findall(r"^table inet \w+ \{\n.*?^\}\n", "\n".join(lines) + "\n", re.M | re.S)
+    found, = [table for table in tables if f"type {hook} hook prerouting" in table]
+    return found
 
 
 def use_example(router, hook, family=0):

@@ -8,6 +8,11 @@
 #define SMTP_HIDDEN            SMTP "      client_address: hidden\n"
 #define SMTP_LISTS(capability) SMTP_HIDDEN "      capabilities: [ '" capability "' ]\n"
 
+#define TOLD "    address: 127.0.0.1:8080\nlisteners:\n  - name: sf\n"
+#define CAPTURED                                                                                                       \
+	"    address: 127.0.0.1:8080\n    proxy_v2: on\nlisteners:\n  - original_destination: tproxy\n    name: sf\n"
+#define CERTIFICATES "certificates:\n  - name: main\n    chain: main.pem\n    key: main.key\nbackends:\n  - name: web\n"
+
 static const struct fault faults[] = {
 	{ "ragents:\n", "health: { suspect: 100ms }\nragents:\n",
 		"c.yaml:3: key 'suspect': found '100ms', expected more than 'ping', which is 200ms" },
@@ -129,6 +134,21 @@ static const struct fault faults[] = {
 		"c.yaml:20: key 'reuse': found 'on', expected off, or another backend for 'sf': clients of service h2 "
 		"do "
 		"not share connections" },
+	{ "    backend: web\n", "    backend: web\n    original_destination: redirect\n",
+		"c.yaml:18: key 'proxy_v2': found 'off', expected on, as the backend of 'sf' must know where its "
+		"clients wanted to go" },
+	{ "    backend: web\n", SMTP_HIDDEN "    original_destination: redirect\n",
+		"c.yaml:18: key 'proxy_v2': found 'off', expected on, as the backend of 'sf' must know where its "
+		"clients wanted to go" },
+	{ TOLD, CAPTURED "    proxy_protocol: on\n    trusted: [ 10.0.0.0/8 ]\n",
+		"c.yaml:22: key 'original_destination': found 'tproxy', expected none, as 'proxy_protocol' is on: the "
+		"PROXY header names the destination" },
+	{ TOLD "    listen: [ 127.0.0.1:8443, '[::1]:8443' ]\n", CAPTURED "    listen: [ unix:/run/sf ]\n",
+		"c.yaml:22: key 'original_destination': found 'tproxy', expected none, as nothing is led to a UNIX "
+		"socket of 'listen'" },
+	{ "    peer: 127.0.0.1:7102\n" CERTIFICATES TOLD, DIRECT CERTIFICATES CAPTURED,
+		"c.yaml:25: key 'original_destination': found 'tproxy', expected none, as an agent has 'sf' under "
+		"'direct', and only RAgents ask the kernel" },
 	{ "ragents:\n  - name: r1\n    workers: 2\n", "",
 		"c.yaml:1: key 'ragents': found nothing, expected a list of maps, as 'sf' listens on RAgents" },
 };
@@ -157,6 +177,8 @@ static const struct {
 		"    smtp: { hostname: mx.example, starttls: offer }\n" },
 	{ "    peer: 127.0.0.1:7102\n",
 		DIRECT "        proxy_protocol: on\n        trusted: [ 10.0.0.0/8, '::1/128' ]\n" },
+	{ TOLD, CAPTURED },
+	{ "    backend: web\n", "    backend: web\n    original_destination: none\n" },
 };
 
 START_TEST(what_keeps_the_rules_is_taken)
