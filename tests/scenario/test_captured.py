@@ -87,6 +87,23 @@ def test_mail_goes_where_its_sender_wanted(start_cluster, how):
         cluster.stop()
 
 
+def test_a_replaced_ragent_captures_as_its_file_says(start_cluster):
+    """Its sockets come from a process whose file said otherwise."""
+    with captured(start_cluster, "tproxy") as (cluster, senders, receivers), sink_in(receivers, "203.0.113.25:25") as counts:
+        config = cluster.dir / "cluster.yaml"
+        for before, after, is_captured in ("tproxy", "none", False), ("none", "tproxy", True):
+            config.write_text(config.read_text().replace(f"original_destination: {before}", f"original_destination: {after}"))
+            cluster.replace()
+            with senders.entered():
+                if is_captured:
+                    assert source(("203.0.113.25", 25), "-m", "2").counts["sent"] == 2
+                else:
+                    with pytest.raises(OSError):
+                        socket.create_connection(("203.0.113.25", 25), patience(1))
+        cluster.stop()
+    assert counts["right"] == 2
+
+
 @pytest.mark.parametrize("how", WAYS)
 def test_an_msa_that_verifies_the_certificate_is_captured(start_cluster, tmp_path, how):
     with captured(start_cluster, how) as (cluster, senders, receivers):
