@@ -155,7 +155,8 @@ enum service_repeat service_repeat(const struct service *s);
 size_t service_kept_len(const struct service *s);
 
 /* Writes the state for a move in the middle of a conversation. *out is from malloc; *len is 0 where nothing is
- * known. 0 or negative. If it cannot be restored, the conversation is not followed any more. */
+ * known. 0 or negative. If it cannot be restored, the conversation is not followed any more. The service that is
+ * restored was zeroed or initialised before: it keeps its listener. */
 int service_save(const struct service *s, uint8_t **out, size_t *len);
 void service_restore(
 	struct service *s, enum conf_service kind, struct service_blocks *blocks, const uint8_t *state, size_t len);

@@ -208,7 +208,7 @@ END_TEST
 
 START_TEST(a_conversation_that_moves_stands_where_it_stood)
 {
-	struct service s, moved;
+	struct service s, moved = { 0 };
 	uint8_t *state;
 	size_t len;
 
@@ -230,7 +230,7 @@ END_TEST
 
 START_TEST(tcp_moves_without_a_state)
 {
-	struct service s = started(CONF_TCP), moved;
+	struct service s = started(CONF_TCP), moved = { 0 };
 	uint8_t *state;
 	size_t len;
 
@@ -246,7 +246,7 @@ END_TEST
 
 START_TEST(a_state_that_cannot_be_restored_makes_tcp)
 {
-	struct service s, moved;
+	struct service s, moved = { 0 };
 	uint8_t *state;
 	size_t len;
 
@@ -325,7 +325,7 @@ END_TEST
 
 START_TEST(between_exchanges_http_holds_no_follower_and_moves_all_the_same)
 {
-	struct service s = started(CONF_HTTP), moved;
+	struct service s = started(CONF_HTTP), moved = { 0 };
 	uint8_t *state;
 	size_t len;
 

@@ -127,7 +127,7 @@ END_TEST
 
 START_TEST(an_h2_state_that_cannot_be_restored_is_followed_no_more)
 {
-	struct service s, moved;
+	struct service s, moved = { 0 };
 	uint8_t *state;
 	size_t len;
 
