@@ -41,46 +41,34 @@ static void direct_close(struct direct *d)
 	close(d->listening);
 }
 
-static void without_capture_the_destination_is_the_own_address_at(const char *address)
+START_TEST(without_capture_the_destination_is_the_own_address)
 {
 	struct direct d;
 	struct sockaddr_storage to;
-	direct_open(&d, address, CAPTURE_NONE);
+	direct_open(&d, loopback[_i], CAPTURE_NONE);
 	ck_assert_int_eq(capture_destination(d.accepted, CAPTURE_NONE, (struct sockaddr *)&d.at, &to), 0);
 	ck_assert_mem_eq(&to, &d.at, address_len((struct sockaddr *)&d.at));
 	ck_assert_int_eq(capture_is_transparent(d.accepted), 0);
 	direct_close(&d);
 }
-
-START_TEST(without_capture_the_destination_is_the_own_address)
-{
-	for (size_t i = 0; i < SUITE_LEN(loopback); i++)
-		without_capture_the_destination_is_the_own_address_at(loopback[i]);
-}
 END_TEST
 
-static void a_redirect_listener_knows_no_destination_of_who_came_to_it_at(const char *address)
+START_TEST(a_redirect_listener_knows_no_destination_of_who_came_to_it)
 {
 	struct direct d;
 	struct sockaddr_storage to;
-	direct_open(&d, address, CAPTURE_REDIRECT);
+	direct_open(&d, loopback[_i], CAPTURE_REDIRECT);
 	ck_assert_int_eq(
 		capture_destination(d.accepted, CAPTURE_REDIRECT, (struct sockaddr *)&d.at, &to), CSSL_E_NOT_FOUND);
 	direct_close(&d);
 }
-
-START_TEST(a_redirect_listener_knows_no_destination_of_who_came_to_it)
-{
-	for (size_t i = 0; i < SUITE_LEN(loopback); i++)
-		a_redirect_listener_knows_no_destination_of_who_came_to_it_at(loopback[i]);
-}
 END_TEST
 
-static void a_tproxy_listener_knows_no_destination_of_who_came_to_its_port_at(const char *address)
+START_TEST(a_tproxy_listener_knows_no_destination_of_who_came_to_its_port)
 {
 	struct direct d;
 	struct sockaddr_storage to, other;
-	direct_open(&d, address, CAPTURE_NONE);
+	direct_open(&d, loopback[_i], CAPTURE_NONE);
 	other = d.at;
 	address_set_port((struct sockaddr *)&other, (uint16_t)(address_port((struct sockaddr *)&d.at) ^ 1));
 	ck_assert_int_eq(
@@ -89,41 +77,29 @@ static void a_tproxy_listener_knows_no_destination_of_who_came_to_its_port_at(co
 	ck_assert_mem_eq(&to, &d.at, address_len((struct sockaddr *)&d.at));
 	direct_close(&d);
 }
-
-START_TEST(a_tproxy_listener_knows_no_destination_of_who_came_to_its_port)
-{
-	for (size_t i = 0; i < SUITE_LEN(loopback); i++)
-		a_tproxy_listener_knows_no_destination_of_who_came_to_its_port_at(loopback[i]);
-}
 END_TEST
 
-static void what_a_tproxy_listener_accepts_is_transparent_too_at(const char *address)
+START_TEST(what_a_tproxy_listener_accepts_is_transparent_too)
 {
 	struct direct d;
 	if (capture_try() < 0) {
 		ck_assert_int_eq(capture_try(), -EPERM);
 		return;
 	}
-	direct_open(&d, address, CAPTURE_TPROXY);
+	direct_open(&d, loopback[_i], CAPTURE_TPROXY);
 	ck_assert_int_eq(capture_is_transparent(d.listening), 1);
 	ck_assert_int_eq(capture_is_transparent(d.accepted), 1);
 	ck_assert_int_eq(capture_prepare(d.listening, CAPTURE_REDIRECT), 0);
 	ck_assert_int_eq(capture_is_transparent(d.listening), 0);
 	direct_close(&d);
 }
-
-START_TEST(what_a_tproxy_listener_accepts_is_transparent_too)
-{
-	for (size_t i = 0; i < SUITE_LEN(loopback); i++)
-		what_a_tproxy_listener_accepts_is_transparent_too_at(loopback[i]);
-}
 END_TEST
 
 /* A process that inherits the socket may not have that right itself. */
-static void a_socket_that_is_prepared_already_needs_no_right_at(const char *address)
+START_TEST(a_socket_that_is_prepared_already_needs_no_right)
 {
 	struct direct d;
-	direct_open(&d, address, CAPTURE_NONE);
+	direct_open(&d, loopback[_i], CAPTURE_NONE);
 	if (geteuid() == 0 && capture_prepare(d.listening, CAPTURE_TPROXY) == 0) {
 		ck_assert_int_eq(seteuid(65534), 0);
 		ck_assert_int_eq(capture_try(), -EPERM);
@@ -131,12 +107,6 @@ static void a_socket_that_is_prepared_already_needs_no_right_at(const char *addr
 		ck_assert_int_eq(seteuid(0), 0);
 	}
 	direct_close(&d);
-}
-
-START_TEST(a_socket_that_is_prepared_already_needs_no_right)
-{
-	for (size_t i = 0; i < SUITE_LEN(loopback); i++)
-		a_socket_that_is_prepared_already_needs_no_right_at(loopback[i]);
 }
 END_TEST
 
@@ -166,13 +136,13 @@ END_TEST
 
 int main(void)
 {
-	const TTest *facts[] = {
-		without_capture_the_destination_is_the_own_address,
-		a_redirect_listener_knows_no_destination_of_who_came_to_it,
-		a_tproxy_listener_knows_no_destination_of_who_came_to_its_port,
-		what_a_tproxy_listener_accepts_is_transparent_too,
-		a_socket_that_is_prepared_already_needs_no_right,
-		a_header_tells_both_addresses,
-	};
-	return suite_run("capture", facts, SUITE_LEN(facts));
+	const TTest *facts[] = { a_header_tells_both_addresses };
+	TCase *t = tcase_create("capture");
+
+	tcase_add_loop_test(t, without_capture_the_destination_is_the_own_address, 0, SUITE_LEN(loopback));
+	tcase_add_loop_test(t, a_redirect_listener_knows_no_destination_of_who_came_to_it, 0, SUITE_LEN(loopback));
+	tcase_add_loop_test(t, a_tproxy_listener_knows_no_destination_of_who_came_to_its_port, 0, SUITE_LEN(loopback));
+	tcase_add_loop_test(t, what_a_tproxy_listener_accepts_is_transparent_too, 0, SUITE_LEN(loopback));
+	tcase_add_loop_test(t, a_socket_that_is_prepared_already_needs_no_right, 0, SUITE_LEN(loopback));
+	return suite_run_case("capture", t, facts, SUITE_LEN(facts));
 }
