@@ -75,6 +75,16 @@ static int params_are_good(struct smtp_span params)
 	return 1;
 }
 
+/* Append @row with its @text, which may be in @set, behind what stays. */
+static void append(struct smtp_ehlo *set, struct smtp_ehlo_line row, const char *text)
+{
+	row.at = set->text_len;
+	memmove(set->text + row.at, text, row.len);
+	set->text_len = (uint16_t)(row.at + row.len);
+	set->lines[set->count++] = row;
+	set->has |= SMTP_CAP_BIT(row.cap);
+}
+
 int smtp_ehlo_add(struct smtp_ehlo *set, struct smtp_span line)
 {
 	line = smtp_span_trim(line);
@@ -83,14 +93,12 @@ int smtp_ehlo_add(struct smtp_ehlo *set, struct smtp_span line)
 		return CSSL_E_RANGE;
 	if (set->count == SMTP_EHLO_LINES_MAX || line.len > SMTP_EHLO_TEXT_MAX - set->text_len)
 		return CSSL_E_FULL;
-	struct smtp_ehlo_line *row = &set->lines[set->count++];
-	row->cap = (uint8_t)find_cap((struct smtp_span){ line.at, keyword });
-	row->at = set->text_len;
-	row->len = (uint16_t)line.len;
-	row->keyword_len = (uint16_t)keyword;
-	memcpy(set->text + row->at, line.at, line.len);
-	set->text_len = (uint16_t)(set->text_len + line.len);
-	set->has |= SMTP_CAP_BIT(row->cap);
+	const struct smtp_ehlo_line row = {
+		.cap = (uint8_t)find_cap((struct smtp_span){ line.at, keyword }),
+		.len = (uint16_t)line.len,
+		.keyword_len = (uint16_t)keyword,
+	};
+	append(set, row, line.at);
 	return 0;
 }
 
@@ -131,13 +139,14 @@ int smtp_ehlo_lists(const struct smtp_ehlo *set, enum smtp_cap cap, const char *
 
 void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep)
 {
-	struct smtp_ehlo all = *set;
-	if (!(keep & all.has & SMTP_CAP_BIT(SMTP_CAP_CHUNKING)))
+	const unsigned count = set->count;
+	if (!(keep & set->has & SMTP_CAP_BIT(SMTP_CAP_CHUNKING)))
 		keep &= ~SMTP_CAP_BIT(SMTP_CAP_BINARYMIME);
 	smtp_ehlo_clear(set);
-	for (unsigned i = 0; i < all.count; i++) {
-		if (keep & SMTP_CAP_BIT(all.lines[i].cap))
-			smtp_ehlo_add(set, line_text(&all, i));
+	for (unsigned i = 0; i < count; i++) {
+		const struct smtp_ehlo_line row = set->lines[i];
+		if (keep & SMTP_CAP_BIT(row.cap))
+			append(set, row, set->text + row.at);
 	}
 }
 

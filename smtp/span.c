@@ -16,8 +16,11 @@ int smtp_span_equal(struct smtp_span a, struct smtp_span b)
 	return a.len == b.len && (a.len == 0 || strncasecmp(a.at, b.at, a.len) == 0);
 }
 
+/* Most words differ in their first character: no letters if in another bit than that of upper and lower case. */
 int smtp_span_is(struct smtp_span span, const char *text)
 {
+	if (span.len > 0 && ((span.at[0] ^ text[0]) & ~0x20))
+		return 0;
 	return smtp_span_equal(span, smtp_span_of(text));
 }
 
