@@ -37,6 +37,7 @@ enum smtp_turn {
 enum smtp_tx_hold {
 	SMTP_TX_HOLDS_CHUNKS = 1, /* BDAT, while any reply is due */
 	SMTP_TX_HOLDS_MAIL = 2,   /* MAIL, while the reply to the end of a message is due */
+	SMTP_TX_HOLDS_LAST = 4,   /* BDAT of a last chunk, while any reply is due */
 };
 
 struct smtp_tx_turn {

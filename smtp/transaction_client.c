@@ -144,18 +144,20 @@ void smtp_tx_stop(struct smtp_tx *t)
 	t->waits = 1;
 }
 
-static int is_held(const struct smtp_tx *t, enum smtp_verb verb)
+static int is_held(const struct smtp_tx *t, const struct smtp_command *c)
 {
-	if (verb == SMTP_VERB_BDAT)
-		return t->holds & SMTP_TX_HOLDS_CHUNKS && t->queue_len > 0;
-	return verb == SMTP_VERB_MAIL && t->holds & SMTP_TX_HOLDS_MAIL && t->state == SMTP_TX_DOT;
+	const unsigned chunk = SMTP_TX_HOLDS_CHUNKS | (c->chunk_is_last ? SMTP_TX_HOLDS_LAST : 0u);
+
+	if (c->verb == SMTP_VERB_BDAT)
+		return t->holds & chunk && t->queue_len > 0;
+	return c->verb == SMTP_VERB_MAIL && t->holds & SMTP_TX_HOLDS_MAIL && t->state == SMTP_TX_DOT;
 }
 
 /* 0: it is held, and is to be read again. */
 static int read_command(struct smtp_tx *t, const struct smtp_line *line, struct smtp_client_event *out)
 {
 	out->refusal = smtp_command_of_line(line->text, line->flaws, t->rules.parse, &out->command);
-	if (is_held(t, out->command.verb))
+	if (is_held(t, &out->command))
 		return 0;
 	out->kind = SMTP_CLIENT_COMMAND;
 	t->pending = 1;

@@ -46,14 +46,16 @@ static void drop_relay(struct smtp_session *s)
 	s->relay = NULL;
 }
 
-/* Repeated bytes stop where the server could take a message for complete before its replies were compared. And a
- * named mail begins only when the one before is answered, so that the note needs only one name. */
+/* Repeated bytes stop where the server could take a message for complete before its replies were compared. A named mail
+ * begins only when the one before is answered, so that the note needs only one name. And it ends only when the client
+ * has been told all replies before: after the loss of this owner, the answer what became of it is the next reply. */
 static void hold(struct smtp_session *s)
 {
-	const unsigned chunks = s->past ? SMTP_TX_HOLDS_CHUNKS : 0, mail = s->note.tx.record ? SMTP_TX_HOLDS_MAIL : 0;
+	const unsigned repeated = s->past ? SMTP_TX_HOLDS_CHUNKS : 0;
+	const unsigned named = s->note.tx.record ? SMTP_TX_HOLDS_MAIL | SMTP_TX_HOLDS_LAST : 0;
 
 	if (s->relay)
-		smtp_tx_hold(&s->relay->tx, chunks | mail);
+		smtp_tx_hold(&s->relay->tx, repeated | named);
 }
 
 static void drop_past(struct smtp_session *s)

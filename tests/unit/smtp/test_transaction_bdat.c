@@ -79,6 +79,23 @@ START_TEST(a_chunk_that_is_held_waits_for_all_replies)
 }
 END_TEST
 
+START_TEST(a_last_chunk_that_is_held_waits_for_all_replies)
+{
+	for (size_t step = 1; step < 20; step++) {
+		begin();
+		smtp_tx_hold(&s.t, SMTP_TX_HOLDS_LAST);
+		session_say(&s,
+			"C: MAIL FROM:<a@b>\nC: RCPT TO:<c@d>\nC: BDAT 4\nC: hi\nC: BDAT 4 LAST\nC: ho\n"
+			"S: 250 ok\nS: 250 ok\n",
+			step);
+		ck_assert_ptr_nonnull(strstr(s.to_server, "BDAT"));
+		ck_assert_ptr_null(strstr(s.to_server, "LAST"));
+		session_say(&s, "S: 250 chunk\n", step);
+		ck_assert_int_eq(s.t.state, SMTP_TX_DOT);
+	}
+}
+END_TEST
+
 START_TEST(a_chunk_without_a_transaction_is_consumed)
 {
 	client("BDAT 6 LAST\r\nQUIT\r\nNOOP\r\n");
@@ -166,6 +183,7 @@ int main(void)
 		chunks_are_the_same_byte_by_byte,
 		an_empty_last_chunk_ends_the_message,
 		a_chunk_that_is_held_waits_for_all_replies,
+		a_last_chunk_that_is_held_waits_for_all_replies,
 		a_chunk_without_a_transaction_is_consumed,
 		a_chunk_behind_a_refused_mail_is_consumed,
 		a_chunk_that_we_refuse_is_consumed_and_kept_back,

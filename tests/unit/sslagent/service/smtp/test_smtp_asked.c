@@ -117,12 +117,43 @@ START_TEST(the_reply_to_a_mail_is_not_given_a_second_time)
 }
 END_TEST
 
-/* The mail was taken; the client waits for the reply to its MAIL. */
+#define GROUP MAIL "\r\nRCPT TO:<b@x.example>\r\nBDAT 2 LAST\r\nhi"
+
+/* The client's whole mail comes at once, but ends only when it has been told the replies to MAIL and RCPT. */
+static void group_ends(struct owner *o)
+{
+	greeted(o);
+	client_says(o, GROUP);
+	server_heard_group(o, named(MAIL, 1, 2), "RCPT TO:<b@x.example>\r\n");
+	server_says(o, "250 m\r\n250 r\r\n");
+	client_heard(o, "250 m\r\n");
+	server_heard(o, "");
+	client_heard(o, "250 r\r\n");
+	server_heard(o, "BDAT 2 LAST\r\nhi");
+}
+
+/* So whatever its owner leaves, the reply to it is the next one. */
+START_TEST(a_mail_in_one_group_is_asked_about)
+{
+	static const char *const said[] = { GROUP, NULL };
+
+	group_ends(&a);
+	ck_assert_int_eq(resume_at(&b, &a, 2, _i ? SERVICE_RESUME_BLIND : SERVICE_RESUME_CUT, _i ? &said[1] : said), 0);
+	server_begins(&b, OFFERS);
+	server_heard(&b, question(1));
+	server_says(&b, "250 decided 250 first\r\n");
+	client_heard(&b, "250 first\r\n");
+	if (_i)
+		client_heard(&b, LOST);
+	client_heard_nothing(&b);
+}
+END_TEST
+
+/* The mail was taken; the replies before did not reach RAgent. */
 START_TEST(the_reply_to_a_mail_is_not_given_to_a_command_before_its_end)
 {
-	greeted(&a);
-	client_says(&a, MAIL "\r\nRCPT TO:<b@x.example>\r\nBDAT 2 LAST\r\nhi");
-	server_heard_group(&a, named(MAIL, 1, 2), "RCPT TO:<b@x.example>\r\nBDAT 2 LAST\r\nhi");
+	group_ends(&a);
+	a.sealed = 0;
 	ck_assert_int_eq(resume_at(&b, &a, 2, SERVICE_RESUME_BLIND, (const char *const[]){ NULL }), 0);
 	server_begins(&b, OFFERS);
 	server_heard(&b, question(1));
@@ -165,9 +196,7 @@ END_TEST
 
 START_TEST(two_mails_in_one_group_are_asked_about_one_after_the_other)
 {
-	static const char *const said[] = {
-		MAIL "\r\nRCPT TO:<b@x.example>\r\nBDAT 2 LAST\r\nhi" MAIL "\r\nRCPT TO:<b@x.example>\r\n", NULL
-	};
+	static const char *const said[] = { GROUP MAIL "\r\nRCPT TO:<b@x.example>\r\n", NULL };
 
 	greeted(&a);
 	client_says(&a, said[0]);
@@ -196,6 +225,7 @@ static void add(TCase *t)
 	tcase_add_test(t, who_is_lost_while_it_asks_leaves_the_old_name);
 	tcase_add_loop_test(t, a_mail_whose_bytes_are_gone_is_asked_about_all_the_same, 0, 2);
 	tcase_add_test(t, the_reply_to_a_mail_is_not_given_a_second_time);
+	tcase_add_loop_test(t, a_mail_in_one_group_is_asked_about, 0, 2);
 	tcase_add_test(t, the_reply_to_a_mail_is_not_given_to_a_command_before_its_end);
 	tcase_add_test(t, a_mail_begins_when_the_client_has_the_reply_to_the_one_before);
 	tcase_add_test(t, a_server_that_does_not_remember_is_not_asked);
