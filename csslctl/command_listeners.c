@@ -23,7 +23,7 @@ static void bytes_cell(struct table *t, const json_t *listener, const char *name
 static void show(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { "LISTENER" }, { "STATE" }, { "MODE" }, { "SERVICE" }, { "BACKEND" },
-		{ "CONNECTIONS", COLUMN_RIGHT }, { "FULL", COLUMN_RIGHT }, { "RESUMED", COLUMN_RIGHT },
+		{ "CAPTURE" }, { "CONNECTIONS", COLUMN_RIGHT }, { "FULL", COLUMN_RIGHT }, { "RESUMED", COLUMN_RIGHT },
 		{ "FAILED", COLUMN_RIGHT }, { "REFUSED", COLUMN_RIGHT }, { "IN", COLUMN_RIGHT },
 		{ "OUT", COLUMN_RIGHT }, { "ADDRESS" } };
 	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -39,6 +39,7 @@ static void show(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "mode"));
 		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "service"));
 		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "backend"));
+		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "original_destination"));
 		count_cell(t, l, "connections", STYLE_PLAIN);
 		count_cell(t, l, "handshakes_full", STYLE_PLAIN);
 		count_cell(t, l, "handshakes_resumed", STYLE_PLAIN);

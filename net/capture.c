@@ -14,6 +14,16 @@
 #include "net/endpoints.h"
 #include "proto/error.h"
 
+const char *capture_name(enum capture how)
+{
+	static const char *const names[] = {
+		[CAPTURE_NONE] = "none",
+		[CAPTURE_REDIRECT] = "redirect",
+		[CAPTURE_TPROXY] = "tproxy",
+	};
+	return names[how];
+}
+
 /* --- a socket for other addresses --- */
 
 static int is_v6(int fd)

@@ -14,6 +14,9 @@ enum capture {
 	CAPTURE_TPROXY    /* the accepted socket has it as its own address (IP_TRANSPARENT) */
 };
 
+/* As the configuration names it. */
+const char *capture_name(enum capture how);
+
 /* TPROXY: the kernel may deliver connections for other addresses to the listening socket @fd, and so accepted ones may
  * have such an address. Needs CAP_NET_ADMIN, if the socket is not so already. Otherwise it may not any more. 0 or
  * negative errno. */

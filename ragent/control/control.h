@@ -136,6 +136,7 @@ struct control_listener {
 	const char *const *addresses; /* really bound */
 	size_t address_count;
 	uint64_t connections;
+	const char *original_destination;
 	const char *service;
 	enum service_start start;               /* of @service */
 	const char *backend;                    /* NULL: each ALPN protocol has its own */

@@ -59,8 +59,9 @@ static json_t *agent_json(const struct control_agent *a)
 static json_t *listener_in_full_json(const struct control_listener *l)
 {
 	json_t *out = listener_json(l),
-	       *more = json_pack("{s:s?, s:b, s:s?, s:s?}", "service", l->service, "may_start_in_clear",
-		       l->start == SERVICE_MAY_START_AS_SMTP, "backend", l->backend, "state", l->state);
+	       *more = json_pack("{s:s?, s:s?, s:b, s:s?, s:s?}", "original_destination", l->original_destination,
+		       "service", l->service, "may_start_in_clear", l->start == SERVICE_MAY_START_AS_SMTP, "backend",
+		       l->backend, "state", l->state);
 	for (size_t i = 0; i < l->counter_count; i++)
 		json_object_set_new(more, l->counters[i].name, integer_json(l->counters[i].value));
 	if (!out || !more || json_object_update(out, more) != 0) {

@@ -70,6 +70,7 @@ static void fill_listeners(const struct operations *o, struct status_room *room)
 			.addresses = &room->addresses[at],
 			.address_count = front->bound_count,
 			.connections = atomic_load(&front->connections),
+			.original_destination = capture_name(conf->capture),
 			.service = service_traits[conf->service].name,
 			.start = service_traits[conf->service].start,
 			.backend = conf->backend,

@@ -46,17 +46,13 @@ json_t *answers_counters(const struct sender_home *home)
 
 static json_t *listeners_json(const struct conf_smtpproxy *c)
 {
-	static const char *const captures[] = {
-		[CAPTURE_NONE] = "proxy",
-		[CAPTURE_REDIRECT] = "redirect",
-		[CAPTURE_TPROXY] = "tproxy",
-	};
 	json_t *out = json_array();
 	for (size_t i = 0; i < c->listener_count; i++) {
 		const struct smtpproxy_listener *l = &c->listeners[i];
 		json_t *one = json_object();
 		json_object_set_new(one, "address", address_json((const struct sockaddr *)&l->address));
-		json_object_set_new(one, "original_destination", json_string(captures[l->capture]));
+		json_object_set_new(one, "original_destination",
+			json_string(l->capture == CAPTURE_NONE ? "proxy" : capture_name(l->capture)));
 		if (l->next_hop.ss_family != AF_UNSPEC)
 			json_object_set_new(one, "next_hop", address_json((const struct sockaddr *)&l->next_hop));
 		json_array_append_new(out, one);

@@ -10,6 +10,7 @@ import pytest
 
 from bench.experiments.network_space import GATEWAY, run
 from tests.lib.build import ROOT, binary, patience
+from tests.lib.csslctl import csslctl
 from tests.lib.mail import source
 from tests.lib.mail_cluster import HOST, mail_listener
 from tests.lib.mail_servers import Postfix
@@ -66,6 +67,8 @@ def test_mail_goes_where_its_sender_wanted(start_cluster, how):
     """In clear and behind STARTTLS; also when RAgent was replaced, and when it has died. Who connects to RAgent itself gets 421."""
     port = WAYS[how][1]
     with captured(start_cluster, how) as (cluster, senders, receivers), contextlib.ExitStack() as stack:
+        modes = {row["LISTENER"]: row["CAPTURE"] for row in csslctl("--dir", cluster.dir, "listeners").table("LISTENER")}
+        assert modes["captured"] == how and modes["sf"] == "none"
         addresses = receivers_of(receivers)
         counts = [stack.enter_context(sink_in(receivers, address)) for _, address in addresses]
         for again in (None, cluster.replace, cluster.kill_ragent):

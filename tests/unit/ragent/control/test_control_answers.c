@@ -63,8 +63,8 @@ static void answer_listeners(struct control_request *r)
 	static const char *const addresses[] = { "127.0.0.1:443" };
 	static const struct control_counter counters[] = { { "accepted", .value = 7 }, { "refused", .value = 2 } };
 	const struct control_listener all[] = {
-		{ "sf", "sf", "on", "round-robin", "local", addresses, 1, 5, "http", SERVICE_STARTS_WITH_TLS, "web",
-			"open", counters, 2 },
+		{ "sf", "sf", "on", "round-robin", "local", addresses, 1, 5, "tproxy", "http", SERVICE_STARTS_WITH_TLS,
+			"web", "open", counters, 2 },
 		{ .name = "mail", .service = "smtp", .start = SERVICE_MAY_START_AS_SMTP },
 	};
 	control_answer_listeners(r, all, 2);
@@ -75,10 +75,12 @@ START_TEST(listeners_are_told_with_their_counters)
 	check_body("GET", "/v1/listeners", NULL, answer_listeners, 200,
 		"{\"listeners\": [{\"name\": \"sf\", \"mode\": \"sf\", \"migration\": \"on\", \"handshake\": "
 		"\"round-robin\", \"resumption\": \"local\", \"addresses\": [\"127.0.0.1:443\"], \"connections\": 5, "
-		"\"service\": \"http\", \"may_start_in_clear\": false, \"backend\": \"web\", \"state\": \"open\", "
+		"\"original_destination\": \"tproxy\", \"service\": \"http\", \"may_start_in_clear\": false, "
+		"\"backend\": \"web\", \"state\": \"open\", "
 		"\"accepted\": 7, \"refused\": 2}, {\"name\": \"mail\", \"mode\": null, \"migration\": null, "
-		"\"handshake\": null, \"resumption\": null, \"addresses\": [], \"connections\": 0, \"service\": "
-		"\"smtp\", \"may_start_in_clear\": true, \"backend\": null, \"state\": null}]}");
+		"\"handshake\": null, \"resumption\": null, \"addresses\": [], \"connections\": 0, "
+		"\"original_destination\": null, \"service\": \"smtp\", \"may_start_in_clear\": true, \"backend\": "
+		"null, \"state\": null}]}");
 }
 END_TEST
 
