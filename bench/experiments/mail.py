@@ -11,7 +11,7 @@ from bench.experiments import machine
 from bench.experiments.cluster import ROOT
 from bench.experiments.compare_works import TLS12, TLS13
 from bench.experiments.load import LoadError
-from bench.experiments.mail_page import OURS, STARTTLS, is_judged, markdown
+from bench.experiments.mail_page import OURS, OURS_ROUND_ROBIN, STARTTLS, is_judged, markdown
 from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, postfix_tool, source, timed,
                                           used_ns)
 from bench.experiments.report import save, say
@@ -64,9 +64,11 @@ def measure_pairs(place, rounds, mails):
 def systems(folder):
     with MailPlace(folder / "peers") as place, contextlib.ExitStack() as stack:
         sink, sink_pids = place.sink("sink")
-        cluster = stack.enter_context(MailCluster(folder / "cluster", (place.host, sink)))
+        cluster = stack.enter_context(MailCluster(folder / "cluster", (place.host, sink), "local"))
+        other = stack.enter_context(MailCluster(folder / "round-robin", (place.host, sink)))
         tls = cluster.tls["ecdsa"]
         found = [System(OURS, cluster.mail, cluster.pids, sink_pids),
+                 System(OURS_ROUND_ROBIN, other.mail, other.pids, sink_pids),
                  System("nginx mail", *place.nginx_mail("nginx", tls, sink), sink_pids),
                  System("stunnel", *place.stunnel("stunnel", tls, sink), sink_pids)]
         with place.in_turns():

@@ -126,9 +126,9 @@ class MailPlace(Place):
 class MailCluster(Cluster):
     """Two agents behind one RAgent, in front of a mail server. `mail` has the ports by kind, like MailPlace's servers."""
 
-    def __init__(self, folder, backend):
+    def __init__(self, folder, backend, handshake="round-robin"):
         super().__init__(folder, backend)
-        self._options += ["--smtp-backend", "%s:%d" % backend]
+        self._options += ["--smtp-backend", "%s:%d" % backend, "--handshake", handshake, "--resumption", handshake]
 
     @property
     def mail(self):
