@@ -1,6 +1,6 @@
-/* turns.c: a ring of senders, each with its line of turns. The head of the ring is served until its credit is used up,
- * then it goes to the end with new credit. A sender whose line is empty leaves the ring, and is forgotten when it holds
- * no connection. */
+/* turns.c: senders in the order of the turns that they had, each with its line of turns. Those that had as many stand
+ * in the order in which they came. A sender whose line is empty leaves the ring, and is forgotten when it holds no
+ * connection. */
 #include "smtpproxy/outward/turns.h"
 
 #include <stdlib.h>
@@ -8,11 +8,15 @@
 
 #include "proto/error.h"
 
+#define TURN_COST (UINT64_C(1) << 20) /* of a turn of weight 1 */
+#define LAG_MAX   (32 * TURN_COST)    /* a sender catches up with no more */
+
 struct turns_sender {
 	TAILQ_ENTRY(turns_sender) next;
 	TAILQ_HEAD(, turn) line;
 	struct client_address address;
-	uint32_t weight, credit, held;
+	uint32_t weight, held;
+	uint64_t had; /* turns, in TURN_COST */
 };
 
 void turns_init(struct turns *t)
@@ -35,8 +39,23 @@ static struct turns_sender *find(const struct turns_ring *ring, const struct cli
 
 static void enter_ring(struct turns *t, struct turns_sender *s)
 {
-	TAILQ_INSERT_TAIL(&t->ring, s, next);
+	struct turns_sender *before;
+	TAILQ_FOREACH_REVERSE(before, &t->ring, turns_ring, next)
+	{
+		if (before->had <= s->had)
+			break;
+	}
+	if (before)
+		TAILQ_INSERT_AFTER(&t->ring, before, s, next);
+	else
+		TAILQ_INSERT_HEAD(&t->ring, s, next);
 	t->senders++;
+}
+
+static void leave_ring(struct turns *t, struct turns_sender *s)
+{
+	TAILQ_REMOVE(&t->ring, s, next);
+	t->senders--;
 }
 
 static struct turns_sender *join(struct turns *t, const struct client_address *address, uint32_t weight)
@@ -45,7 +64,6 @@ static struct turns_sender *join(struct turns *t, const struct client_address *a
 	if (s) {
 		TAILQ_REMOVE(&t->rest, s, next);
 		t->resting--;
-		s->credit = weight;
 		enter_ring(t, s);
 		return s;
 	}
@@ -53,7 +71,8 @@ static struct turns_sender *join(struct turns *t, const struct client_address *a
 	if (!s)
 		return NULL;
 	s->address = *address;
-	s->weight = s->credit = weight;
+	s->weight = weight;
+	s->had = t->had;
 	TAILQ_INIT(&s->line);
 	enter_ring(t, s);
 	return s;
@@ -93,8 +112,7 @@ void turns_remove(struct turns *t, struct turn *turn)
 	t->count--;
 	if (!TAILQ_EMPTY(&s->line))
 		return;
-	TAILQ_REMOVE(&t->ring, s, next);
-	t->senders--;
+	leave_ring(t, s);
 	if (s->held == 0) {
 		free(s);
 		return;
@@ -171,6 +189,14 @@ struct turn *turns_find(const struct turns *t, int (*fits)(const struct turn *tu
 	return NULL;
 }
 
+static void charge(struct turns *t, struct turns_sender *s)
+{
+	const uint64_t least = t->had > LAG_MAX ? t->had - LAG_MAX : 0, had = s->had > least ? s->had : least;
+	if (had > t->had)
+		t->had = had;
+	s->had = had + TURN_COST / s->weight;
+}
+
 struct turn *turns_take(struct turns *t)
 {
 	struct turns_sender *s = first_sender(t);
@@ -179,11 +205,9 @@ struct turn *turns_take(struct turns *t)
 	struct turn *turn = TAILQ_FIRST(&s->line);
 	turn->holder = s;
 	s->held++;
-	if (--s->credit == 0) {
-		s->credit = s->weight;
-		TAILQ_REMOVE(&t->ring, s, next);
-		TAILQ_INSERT_TAIL(&t->ring, s, next);
-	}
+	charge(t, s);
+	leave_ring(t, s);
+	enter_ring(t, s);
 	turns_remove(t, turn);
 	return turn;
 }

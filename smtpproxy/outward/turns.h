@@ -1,7 +1,7 @@
 /* turns.h: decides which session gets the next connection to one destination. Senders take turns, transaction by
- * transaction (deficit round robin with one transaction as the cost): a sender with many sessions gets no more than
- * one with few, as long as both have waiting transactions. A sender is an IPv4 address or, because a subscriber has at
- * least that, an IPv6 /64.
+ * transaction: the one that had the fewest is next (start-time fair queueing with one transaction as the cost). So a
+ * sender with many sessions gets no more than one with few, and one that did not wait for a moment, or is slower within
+ * its transactions, catches up. A sender is an IPv4 address or, because a subscriber has at least that, an IPv6 /64.
  *
  * Transactions differ in length, so turns alone would give a sender of long ones nearly all connections. A sender that
  * holds its share of the connections is passed over while one waits that holds less. No sockets, no clock.
@@ -26,12 +26,13 @@ TAILQ_HEAD(turns_ring, turns_sender);
 
 /* Embedded. Call turns_init() first. */
 struct turns {
-	struct turns_ring ring; /* senders with at least one waiting turn; the head is next */
+	struct turns_ring ring; /* senders with at least one waiting turn; the head had the fewest turns, and is next */
 	struct turns_ring rest; /* senders that hold connections, and wait for none */
 	uint32_t count;         /* waiting turns */
 	uint32_t senders;       /* that wait */
 	uint32_t resting;
 	uint32_t places; /* connections to share; the caller keeps it current */
+	uint64_t had;    /* the most that a sender had had when its turn came; in TURN_COST */
 };
 
 void turns_init(struct turns *t);

@@ -5,7 +5,7 @@
 
 #include "tests/unit/proto/suite.h"
 
-#define TURNS 64u
+#define TURNS 256u
 
 static struct turns turns;
 static struct turn waiting[TURNS];
@@ -71,7 +71,7 @@ START_TEST(a_weight_of_two_gets_twice_as_many)
 	begin();
 	come(1, 8, 2);
 	come(2, 8, 1);
-	ck_assert_str_eq(next(9), "112112112");
+	ck_assert_str_eq(next(9), "121211211");
 }
 END_TEST
 
@@ -161,6 +161,64 @@ START_TEST(too_many_is_more_than_the_share_while_another_waits_with_less)
 }
 END_TEST
 
+/* Sender 1 begins and ends @n transactions one after the other, beside one that goes on. */
+static void run_alone(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct turn *t = turns_take(&turns);
+		ck_assert_uint_eq(owner[t - waiting], 1);
+		turns_give_back(&turns, t->holder);
+	}
+}
+
+/* Who gets the third place in @n transactions, of which each ends before the next begins. */
+static unsigned turns_of_second(unsigned n)
+{
+	unsigned found = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct turn *t = turns_take(&turns);
+		found += owner[t - waiting] == 2;
+		turns_give_back(&turns, t->holder);
+	}
+	return found;
+}
+
+/* Both hold their share, and one place more is free. */
+static const struct {
+	unsigned turns, caught_up;
+} behind[] = { { 0, 0 }, { 1, 1 }, { 20, 20 }, { 32, 32 }, { 40, 32 }, { 100, 32 } };
+
+START_TEST(a_sender_that_had_fewer_turns_catches_up)
+{
+	begin();
+	turns.places = 3;
+	come(1, 160, 1);
+	come(2, 1, 1);
+	ck_assert_str_eq(next(2), "12");
+	run_alone(behind[_i].turns);
+	come(2, 60, 1);
+	ck_assert_uint_eq(turns_of_second(behind[_i].caught_up), behind[_i].caught_up);
+	const unsigned then = turns_of_second(20);
+	ck_assert_uint_ge(then, 9);
+	ck_assert_uint_le(then, 11);
+}
+END_TEST
+
+START_TEST(a_new_sender_has_nothing_to_catch_up_with)
+{
+	begin();
+	turns.places = 3;
+	come(1, 100, 1);
+	ck_assert_str_eq(next(1), "1");
+	run_alone(50);
+	come(2, 60, 1);
+	ck_assert_str_eq(next(1), "2"); /* its share */
+	const unsigned then = turns_of_second(20);
+	ck_assert_uint_ge(then, 9);
+	ck_assert_uint_le(then, 11);
+}
+END_TEST
+
 START_TEST(a_sender_is_forgotten_with_its_last_connection)
 {
 	begin();
@@ -188,7 +246,10 @@ int main(void)
 		a_sender_that_holds_its_share_is_passed_over,
 		a_place_is_given_also_if_all_hold_their_share,
 		too_many_is_more_than_the_share_while_another_waits_with_less,
+		a_new_sender_has_nothing_to_catch_up_with,
 		a_sender_is_forgotten_with_its_last_connection,
 	};
-	return suite_run("turns", facts, SUITE_LEN(facts));
+	TCase *all = tcase_create("turns");
+	tcase_add_loop_test(all, a_sender_that_had_fewer_turns_catches_up, 0, SUITE_LEN(behind));
+	return suite_run_case("turns", all, facts, SUITE_LEN(facts));
 }
