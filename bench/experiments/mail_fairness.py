@@ -14,7 +14,7 @@ from bench.experiments.waiting import wait_for
 
 CONNECTIONS = 10  # that the receiver takes from one address
 MAILS, QUICK_MAILS = 10000, 100  # of each sender
-LONGEST_S = 900  # of a run. The relay tries again what was refused after 5 minutes, then after longer and longer times.
+LONGEST_S = 600  # of a run. The relay tries again what was refused after 5 minutes, then after longer and longer times.
 
 # Of the senders, as in the paper. Mail is kept until all of it is there.
 SENDER = ("initial_destination_concurrency = 5\ndefault_destination_concurrency_limit = 20\n"
