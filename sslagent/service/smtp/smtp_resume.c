@@ -13,14 +13,12 @@
 
 /* --- what is there to go on with --- */
 
-/* The agent asks about all epochs in which the transaction may have a name. */
+/* The agent asks about the epochs in which the transaction may have a name. */
 static int can_ask(const struct smtp_session *s, struct smtp_mark tx)
 {
 	const struct smtp_note *note = &s->past->note;
-	const unsigned epochs = (unsigned)(s->epoch - note->epoch);
 
-	return s->id[0] && note->entry[0] && smtp_mark_number(tx, note->epoch) && s->epoch > note->epoch &&
-	       epochs <= SMTP_EPOCHS_ASKED_MAX;
+	return s->id[0] && note->entry[0] && smtp_mark_number(tx, note->epoch) && s->epoch > note->epoch;
 }
 
 /* SMTP_OWN_NONE, or the last reply to the client. */
@@ -79,6 +77,16 @@ void smtp_session_heard_all(struct smtp_session *s)
 		smtp_session_end(s, end);
 }
 
+/* At a checkpoint the transaction of the note is over. If the next one has begun, then with an owner whose note did not
+ * arrive. */
+static uint16_t first_epoch(
+	const struct smtp_session *s, const struct smtp_note *note, const struct service_resumption *r)
+{
+	const unsigned untold = s->epoch > SMTP_EPOCHS_UNTOLD_MAX ? s->epoch - SMTP_EPOCHS_UNTOLD_MAX : 0;
+
+	return r->at_checkpoint && untold > note->epoch ? (uint16_t)untold : note->epoch;
+}
+
 /* Takes the facts of the note that still hold. */
 static void take_note(struct smtp_session *s, const struct smtp_note *note, const struct service_resumption *r)
 {
@@ -119,6 +127,7 @@ int smtp_session_resume(struct smtp_session *s, const struct service_resumption 
 		result = CSSL_E_STATE; /* the client may have got half a reply */
 	if (result < 0)
 		return result;
+	note.epoch = first_epoch(s, &note, r);
 	take_note(s, &note, r);
 	if (note.authenticated) /* AUTH cannot be repeated */
 		smtp_session_end(s, SMTP_OWN_AGENT_LOST);
@@ -208,10 +217,11 @@ static void on_decided(struct smtp_session *s, const char *reply, size_t len)
 static void on_never(struct smtp_session *s)
 {
 	struct smtp_past *p = s->past;
+	const int older = p->epoch > p->note.epoch;
 
-	if (p->epoch > p->note.epoch)
+	if (older && (unsigned)(s->epoch - p->epoch) < SMTP_EPOCHS_ASKED_MAX)
 		p->epoch--;
-	else if (p->how == SMTP_ASKS_BLIND)
+	else if (older || p->how == SMTP_ASKS_BLIND)
 		s->doubt = SMTP_OWN_AGENT_LOST;
 	else
 		s->doubt = (uint8_t)repeat(s);

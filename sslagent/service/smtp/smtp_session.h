@@ -36,6 +36,8 @@ enum smtp_resuming {
 enum smtp_greeter { SMTP_NOBODY_GREETS, SMTP_AGENT_GREETS, SMTP_CLIENT_GREETS };
 
 #define SMTP_EPOCHS_ASKED_MAX 8u
+#define SMTP_EPOCHS_UNTOLD_MAX                                                                                         \
+	4u /* owners in a row that named a transaction and were lost before RAgent got the note */
 
 struct smtp_past {
 	uint8_t how;         /* enum smtp_resuming */

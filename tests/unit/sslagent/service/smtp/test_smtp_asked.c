@@ -67,6 +67,54 @@ START_TEST(every_name_that_it_may_have_is_asked_about)
 }
 END_TEST
 
+/* Of a mail with more owners, the newest eight are asked about, and it is said again only if no others can have it. */
+START_TEST(no_more_names_than_eight_are_asked_about)
+{
+	asked(12);
+	for (uint16_t epoch = 11; epoch > 4; epoch--) {
+		server_says(&b, "250 never\r\n");
+		server_heard(&b, question(epoch - 1));
+	}
+	server_says(&b, _i ? "250 never\r\n" : "250 decided 250 ok\r\n");
+	client_heard(&b, _i ? LOST : "250 ok\r\n");
+	client_heard_nothing(&b);
+}
+END_TEST
+
+/* Epochs before the checkpoint do not matter, though the note is of one. */
+START_TEST(a_mail_of_a_session_that_had_many_owners_is_asked_about)
+{
+	static const char *const begun[] = { MAIL "\r\n", NULL };
+	struct owner c = { 0 };
+
+	greeted(&a);
+	ck_assert_int_eq(resume_at(&b, &a, 14, SERVICE_RESUME_CUT, begun), 0);
+	server_begins(&b, OFFERS);
+	server_heard(&b, named(MAIL, 14, 2));
+	server_says(&b, "250 m\r\n");
+	client_heard(&b, "250 m\r\n");
+	client_says(&b, whole[1]);
+	server_heard(&b, whole[1]);
+	server_says(&b, "250 r\r\n354 go\r\n");
+	client_heard(&b, "250 r\r\n");
+	client_heard(&b, "354 go\r\n");
+	ck_assert_int_eq(resume_at(&c, &b, 15, SERVICE_RESUME_CUT, whole), 0);
+	server_begins(&c, OFFERS);
+	for (uint16_t epoch = 14; _i && epoch >= 10; epoch--) {
+		server_heard(&c, question(epoch));
+		server_says(&c, "250 never\r\n");
+	}
+	if (_i) {
+		server_heard_group(&c, named(MAIL, 15, 2), whole[1]);
+	} else {
+		server_heard(&c, question(14));
+		server_says(&c, "250 decided 250 ok\r\n");
+		client_heard(&c, "250 ok\r\n");
+	}
+	service_destroy(&c.s);
+}
+END_TEST
+
 /* Also by the note of the one that asks. */
 START_TEST(who_is_lost_while_it_asks_leaves_the_old_name)
 {
@@ -222,6 +270,8 @@ static void add(TCase *t)
 	tcase_add_test(t, what_was_never_taken_is_said_again);
 	tcase_add_loop_test(t, what_nobody_knows_gets_421_and_is_not_said_again, 0, 4);
 	tcase_add_test(t, every_name_that_it_may_have_is_asked_about);
+	tcase_add_loop_test(t, no_more_names_than_eight_are_asked_about, 0, 2);
+	tcase_add_loop_test(t, a_mail_of_a_session_that_had_many_owners_is_asked_about, 0, 2);
 	tcase_add_test(t, who_is_lost_while_it_asks_leaves_the_old_name);
 	tcase_add_loop_test(t, a_mail_whose_bytes_are_gone_is_asked_about_all_the_same, 0, 2);
 	tcase_add_test(t, the_reply_to_a_mail_is_not_given_a_second_time);
