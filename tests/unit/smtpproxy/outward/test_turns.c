@@ -161,23 +161,13 @@ START_TEST(too_many_is_more_than_the_share_while_another_waits_with_less)
 }
 END_TEST
 
-/* Sender 1 begins and ends @n transactions one after the other, beside one that goes on. */
-static void run_alone(unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		struct turn *t = turns_take(&turns);
-		ck_assert_uint_eq(owner[t - waiting], 1);
-		turns_give_back(&turns, t->holder);
-	}
-}
-
-/* Who gets the third place in @n transactions, of which each ends before the next begins. */
-static unsigned turns_of_second(unsigned n)
+/* How many of the next @n transactions are the sender's. Each ends before the next begins. */
+static unsigned turns_of(unsigned number, unsigned n)
 {
 	unsigned found = 0;
 	for (unsigned i = 0; i < n; i++) {
 		struct turn *t = turns_take(&turns);
-		found += owner[t - waiting] == 2;
+		found += owner[t - waiting] == number;
 		turns_give_back(&turns, t->holder);
 	}
 	return found;
@@ -195,10 +185,10 @@ START_TEST(a_sender_that_had_fewer_turns_catches_up)
 	come(1, 160, 1);
 	come(2, 1, 1);
 	ck_assert_str_eq(next(2), "12");
-	run_alone(behind[_i].turns);
+	ck_assert_uint_eq(turns_of(1, behind[_i].turns), behind[_i].turns);
 	come(2, 60, 1);
-	ck_assert_uint_eq(turns_of_second(behind[_i].caught_up), behind[_i].caught_up);
-	const unsigned then = turns_of_second(20);
+	ck_assert_uint_eq(turns_of(2, behind[_i].caught_up), behind[_i].caught_up);
+	const unsigned then = turns_of(2, 20);
 	ck_assert_uint_ge(then, 9);
 	ck_assert_uint_le(then, 11);
 }
@@ -210,10 +200,10 @@ START_TEST(a_new_sender_has_nothing_to_catch_up_with)
 	turns.places = 3;
 	come(1, 100, 1);
 	ck_assert_str_eq(next(1), "1");
-	run_alone(50);
+	ck_assert_uint_eq(turns_of(1, 50), 50);
 	come(2, 60, 1);
 	ck_assert_str_eq(next(1), "2"); /* its share */
-	const unsigned then = turns_of_second(20);
+	const unsigned then = turns_of(2, 20);
 	ck_assert_uint_ge(then, 9);
 	ck_assert_uint_le(then, 11);
 }
