@@ -9,7 +9,7 @@
 #include "proto/error.h"
 
 #define TURN_COST (UINT64_C(1) << 20) /* of a turn of weight 1 */
-#define LAG_MAX   (32 * TURN_COST)    /* a sender catches up with no more */
+#define LAG_MAX   (2048 * TURN_COST)  /* a sender catches up with no more: seconds of a fast receiver's */
 
 struct turns_sender {
 	TAILQ_ENTRY(turns_sender) next;
@@ -130,28 +130,35 @@ static uint32_t share(const struct turns *t, uint32_t weight)
 	return weight * (senders < t->places ? t->places / (senders ? senders : 1) : 1);
 }
 
-/* NULL: each waiting sender holds its share. */
-static struct turns_sender *find_below_share(const struct turns *t)
+/* It gets as many whatever the turns were. With the whole share, senders would have the same time in place of the same
+ * number of turns: one whose transactions are slow for a moment could not catch up. */
+static uint32_t sure_share(const struct turns *t, uint32_t weight)
+{
+	return (share(t, weight) + 1) / 2;
+}
+
+/* NULL: each waiting sender holds as many. */
+static struct turns_sender *find_below(const struct turns *t, uint32_t (*many)(const struct turns *t, uint32_t weight))
 {
 	struct turns_sender *s;
 	TAILQ_FOREACH(s, &t->ring, next)
 	{
-		if (s->held < share(t, s->weight))
+		if (s->held < many(t, s->weight))
 			break;
 	}
 	return s;
 }
 
-/* No place stays unused: if all hold their share, the head of the ring gets more. */
+/* No place stays unused: if all hold that much, the head of the ring gets more. */
 static struct turns_sender *first_sender(const struct turns *t)
 {
-	struct turns_sender *s = find_below_share(t);
+	struct turns_sender *s = find_below(t, sure_share);
 	return s ? s : TAILQ_FIRST(&t->ring);
 }
 
 int turns_has_too_many(const struct turns *t, const struct turns_sender *holder)
 {
-	return holder->held > share(t, holder->weight) && find_below_share(t) != NULL;
+	return holder->held > share(t, holder->weight) && find_below(t, share) != NULL;
 }
 
 void turns_give_back(struct turns *t, struct turns_sender *holder)

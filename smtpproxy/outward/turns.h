@@ -4,7 +4,8 @@
  * its transactions, catches up. A sender is an IPv4 address or, because a subscriber has at least that, an IPv6 /64.
  *
  * Transactions differ in length, so turns alone would give a sender of long ones nearly all connections. A sender that
- * holds its share of the connections is passed over while one waits that holds less. No sockets, no clock.
+ * waits and holds less than half of its share of the connections is next, whatever the turns were. No sockets, no
+ * clock.
  */
 #ifndef CSSL_SMTPPROXY_TURNS_H
 #define CSSL_SMTPPROXY_TURNS_H

@@ -5,7 +5,7 @@
 
 #include "tests/unit/proto/suite.h"
 
-#define TURNS 256u
+#define TURNS 8192u
 
 static struct turns turns;
 static struct turn waiting[TURNS];
@@ -119,19 +119,46 @@ START_TEST(a_sender_that_comes_back_stands_behind_the_others)
 }
 END_TEST
 
-START_TEST(a_sender_that_holds_its_share_is_passed_over)
+START_TEST(a_sender_that_holds_few_is_next_then_turns_decide)
 {
+	const char *order[] = { "2", "2", "1", "2" }; /* two of eight places are sure */
+
 	begin();
-	turns.places = 4;
-	come(1, 8, 1);
-	ck_assert_str_eq(next(4), "1111"); /* nobody else wanted them */
+	turns.places = 8;
+	come(1, 16, 1);
+	ck_assert_str_eq(next(8), "11111111"); /* nobody else wanted them */
 	come(2, 8, 1);
-	turns_give_back(&turns, waiting[0].holder);
-	ck_assert_str_eq(next(1), "2");
-	turns_give_back(&turns, waiting[1].holder);
-	ck_assert_str_eq(next(1), "2");
-	turns_give_back(&turns, waiting[2].holder); /* one and two are held: the share is two */
-	ck_assert_str_eq(next(1), "1");
+	for (unsigned i = 0; i < SUITE_LEN(order); i++) {
+		turns_give_back(&turns, waiting[i].holder);
+		ck_assert_str_eq(next(1), order[i]);
+	}
+}
+END_TEST
+
+/* Those of the first sender never end, so it had the fewest turns at any time. The share is four. */
+START_TEST(long_transactions_leave_half_of_their_share_to_the_others)
+{
+	enum { PLACES = 12, SHARE = 4, STEPS = 300 };
+	struct turn *held[PLACES];
+	unsigned of_first = 0;
+
+	begin();
+	turns.places = PLACES;
+	come(1, 20, 1);
+	come(2, STEPS, 1);
+	come(3, STEPS, 1);
+	for (unsigned i = 0; i < PLACES; i++)
+		held[i] = turns_take(&turns);
+	for (unsigned i = 0; i < STEPS; i++) {
+		struct turn **ends = &held[i % PLACES];
+		if (owner[*ends - waiting] == 1)
+			continue;
+		turns_give_back(&turns, (*ends)->holder);
+		*ends = turns_take(&turns);
+	}
+	for (unsigned i = 0; i < PLACES; i++)
+		of_first += owner[held[i] - waiting] == 1;
+	ck_assert_uint_eq(of_first, PLACES - 2 * (SHARE / 2));
 }
 END_TEST
 
@@ -176,17 +203,17 @@ static unsigned turns_of(unsigned number, unsigned n)
 /* Both hold their share, and one place more is free. */
 static const struct {
 	unsigned turns, caught_up;
-} behind[] = { { 0, 0 }, { 1, 1 }, { 20, 20 }, { 32, 32 }, { 40, 32 }, { 100, 32 } };
+} behind[] = { { 0, 0 }, { 1, 1 }, { 40, 40 }, { 2048, 2048 }, { 2056, 2048 }, { 3000, 2048 } };
 
 START_TEST(a_sender_that_had_fewer_turns_catches_up)
 {
 	begin();
 	turns.places = 3;
-	come(1, 160, 1);
+	come(1, 3100, 1);
 	come(2, 1, 1);
 	ck_assert_str_eq(next(2), "12");
 	ck_assert_uint_eq(turns_of(1, behind[_i].turns), behind[_i].turns);
-	come(2, 60, 1);
+	come(2, 2100, 1);
 	ck_assert_uint_eq(turns_of(2, behind[_i].caught_up), behind[_i].caught_up);
 	const unsigned then = turns_of(2, 20);
 	ck_assert_uint_ge(then, 9);
@@ -233,7 +260,8 @@ int main(void)
 		the_addresses_of_an_ipv6_network_are_one_sender,
 		a_turn_that_is_given_up_is_passed_over,
 		a_sender_that_comes_back_stands_behind_the_others,
-		a_sender_that_holds_its_share_is_passed_over,
+		a_sender_that_holds_few_is_next_then_turns_decide,
+		long_transactions_leave_half_of_their_share_to_the_others,
 		a_place_is_given_also_if_all_hold_their_share,
 		too_many_is_more_than_the_share_while_another_waits_with_less,
 		a_new_sender_has_nothing_to_catch_up_with,
