@@ -27,7 +27,7 @@ enum secret_heap_rest {
 };
 
 /* Freed memory stays with its thread until then. Gives slabs back to the kernel that had no used block since the last
- * call, so call it a second or so after blocks were freed. */
+ * call, so call it some seconds after blocks were freed. */
 enum secret_heap_rest secret_heap_trim(void);
 
 #endif

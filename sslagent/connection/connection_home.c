@@ -14,7 +14,7 @@
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/tls_contexts.h"
 
-#define HEAP_TRIM_MS 1000
+#define HEAP_TRIM_MS 5000
 
 static void bury_all(struct turn_end *t)
 {
