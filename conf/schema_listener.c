@@ -27,7 +27,8 @@ static const struct schema_word service_words[] = {
 #undef X
 		{ NULL },
 };
-#define SERVICE_HELP(id, name, rest, loss, first, ends, following, start, sharing, silence, help) "; " name ": " help
+#define SERVICE_HELP(id, name, rest, loss, first, ends, following, start, sharing, silence, haste, help)               \
+	"; " name ": " help
 static const struct schema_word starttls_words[] = {
 	{ "require", SMTP_TLS_REQUIRE },
 	{ "offer", SMTP_TLS_OFFER },

@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 const struct service_traits service_traits[CONF_SERVICE_COUNT] = {
-#define X(id, name, rest, loss, first, ends, following, start, sharing, silence, help)                                 \
-	[CONF_##id] = { name, rest, loss, first, ends, following, start, sharing, silence },
+#define X(id, name, rest, loss, first, ends, following, start, sharing, silence, haste, help)                          \
+	[CONF_##id] = { name, rest, loss, first, ends, following, start, sharing, silence, haste },
 	CONF_SERVICES(X)
 #undef X
 };

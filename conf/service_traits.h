@@ -41,20 +41,24 @@ enum service_sharing { SERVICE_OWN_BACKENDS, SERVICE_SHARES_BACKENDS };
  * `end_timeout`, because the backend has got all and only its verdict is missing. */
 enum service_silence { SERVICE_ENDS_SILENT, SERVICE_MAY_AWAIT_VERDICT };
 
+/* Handshakes of others wait their turn while established connections have records (connection_home.h). Then loop turns
+ * are short, which costs CPU; or, because its clients do not notice milliseconds, its records make no turn shorter. */
+enum service_haste { SERVICE_IN_HASTE, SERVICE_HAS_TIME };
+
 /*        id    name    rest                 loss                 first                  ends                 following,
- *        start, sharing, silence, help */
+ *        start, sharing, silence, haste, help */
 #define CONF_SERVICES(X)                                                                                               \
 	X(TCP, "tcp", SERVICE_NEVER_RESTS, SERVICE_CUT_BY_LOSS, SERVICE_BACKEND_FIRST, SERVICE_HALVES_END,             \
 		SERVICE_NOT_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS, SERVICE_ENDS_SILENT,              \
-		"bytes of any protocol")                                                                               \
+		SERVICE_IN_HASTE, "bytes of any protocol")                                                             \
 	X(HTTP, "http", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,               \
 		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_SHARES_BACKENDS, SERVICE_ENDS_SILENT,               \
-		"messages of HTTP/1.1 are followed, and connections move between answers")                             \
+		SERVICE_IN_HASTE, "messages of HTTP/1.1 are followed, and connections move between answers")           \
 	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_RESOLVES_LOSS, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,         \
 		SERVICE_FOLLOWED, SERVICE_MAY_START_AS_SMTP, SERVICE_OWN_BACKENDS, SERVICE_MAY_AWAIT_VERDICT,          \
-		"mail behind STARTTLS or TLS (key `smtp`); connections move between mails")                            \
+		SERVICE_HAS_TIME, "mail behind STARTTLS or TLS (key `smtp`); connections move between mails")          \
 	X(H2, "h2", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS, SERVICE_FOLLOWED, \
-		SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS, SERVICE_ENDS_SILENT,                                    \
+		SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS, SERVICE_ENDS_SILENT, SERVICE_IN_HASTE,                  \
 		"streams of HTTP/2 are followed; the backend speaks it without TLS (h2c, prior knowledge)")
 
 /* Services whose clients first agree on a protocol with ALPN (RFC 7301): X(id, protocol) */
@@ -82,6 +86,7 @@ struct service_traits {
 	enum service_start start;
 	enum service_sharing sharing;
 	enum service_silence silence;
+	enum service_haste haste;
 };
 
 /* By enum conf_service. */

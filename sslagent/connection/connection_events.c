@@ -290,16 +290,18 @@ static inline void react_and_weigh(struct connection *c, struct connection_event
 	connection_relieve(c->home);
 }
 
-static int is_established(const struct connection *c)
+/* An established client that would notice if handshakes delayed its records. */
+static int is_in_haste(const struct connection *c)
 {
-	return connection_serves(c) && (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;
+	return connection_serves(c) && service_traits_now(&c->service)->haste == SERVICE_IN_HASTE &&
+	       (uint32_t)worker_now_ms(c->home->worker) - c->owner_since_ms >= ESTABLISHED_MS;
 }
 
 void connection_records(struct connection *c, const struct tls_record *records, size_t count)
 {
 	struct connection_event e = { .kind = EVENT_RECORDS, .records = { records, count } };
 
-	if (is_established(c))
+	if (is_in_haste(c))
 		turn_share_others_came(&c->home->handshake_share);
 	react_and_weigh(c, &e);
 }

@@ -27,7 +27,8 @@ struct tls_contexts;
 
 #define CONNECTION_TABLE_MIN 64u
 
-/* Of a loop turn. The small one, for one or two full handshakes, applies while established connections have records. */
+/* Of a loop turn. The small one, for one or two full handshakes, applies while established connections have records,
+ * but for those of services that have time. */
 #define HANDSHAKES_SMALL_NS UINT64_C(500000)
 #define HANDSHAKES_LARGE_NS UINT64_C(5000000)
 /* A connection counts as established so long after its handshake, because the first request comes at once. */

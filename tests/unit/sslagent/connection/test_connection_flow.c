@@ -313,6 +313,27 @@ START_TEST(mail_ends_at_the_limit_between_two_mails)
 }
 END_TEST
 
+/* --- beside handshakes --- */
+
+/* Turns with handshakes are short while established clients would wait; clients of mail may wait. */
+static const struct {
+	const char *listener, *says;
+	int is_in_haste;
+} talks[] = { { "http", GET, 1 }, { "smtp", "NOOP\r\n", 0 } };
+
+START_TEST(records_of_mail_make_no_turn_shorter)
+{
+	const uint64_t since_ms = now_ms();
+
+	keep(talks[_i].listener, &a1, TLS13);
+	carry_until(now_ms() > since_ms + 2 * ESTABLISHED_MS);
+	ck_assert_uint_eq(a1.worker.handshake_share.small_until_ms, 0);
+	say_text(talks[_i].says);
+	carry_on();
+	ck_assert_int_eq(a1.worker.handshake_share.small_until_ms > 0, talks[_i].is_in_haste);
+}
+END_TEST
+
 int main(void)
 {
 	const struct connection_fact facts[] = {
@@ -337,6 +358,7 @@ int main(void)
 		{ a_key_update_of_ours_comes_well_before_the_limit, 0 },
 		{ tls_1_2_ends_at_the_limit_and_certifies_nothing, 0 },
 		{ mail_ends_at_the_limit_between_two_mails, 0 },
+		{ records_of_mail_make_no_turn_shorter, FACTS_LEN(talks) },
 	};
 
 	return connection_suite_run("connection_flow", facts, FACTS_LEN(facts));
