@@ -42,13 +42,9 @@ void backup_move(struct backup *b, enum backup_state to)
 	b->state = to;
 }
 
-void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared)
+static void set_conf(struct backup *b, const struct backup_conf *conf)
 {
-	memset(b, 0, sizeof *b);
-	b->index = index;
 	b->conf = conf;
-	b->shared = shared;
-	b->turn.fn = backup_send_at_turn_end;
 	for (unsigned i = 0; i < conf->path_count; i++) {
 		b->paths[i].backup = b;
 		b->paths[i].login = (struct redis_login){
@@ -57,6 +53,15 @@ void backup_init(struct backup *b, unsigned index, const struct backup_conf *con
 			.password = conf->password,
 		};
 	}
+}
+
+void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared)
+{
+	memset(b, 0, sizeof *b);
+	b->index = index;
+	b->shared = shared;
+	b->turn.fn = backup_send_at_turn_end;
+	set_conf(b, conf);
 }
 
 /* The state of a backup after it is lost. Its owner is told if the state was more than SEEN. */
@@ -85,6 +90,33 @@ void backup_give_up(struct backup *b, const char *why)
 	for (unsigned i = 0; i < b->conf->path_count; i++)
 		redis_link_close(&b->paths[i].link, why);
 	fall(b);
+}
+
+void backup_use(struct backup *b, const struct backup_conf *conf, const char *why)
+{
+	b->next = conf;
+	backup_give_up(b, why);
+}
+
+/* The links of the former server close in their own time. Nothing of what it said is kept. */
+static void change_server(struct backup *b, int64_t now_ms)
+{
+	for (unsigned i = 0; i < b->conf->path_count; i++)
+		if (b->paths[i].link.state != REDIS_LINK_IDLE)
+			return;
+	for (unsigned i = 0; i < BACKUP_PATHS; i++) {
+		b->paths[i].stats = (struct queue_path_stats){ 0 };
+		b->paths[i].retry_ms = 0;
+	}
+	if (b->state != BACKUP_AWAY)
+		backup_move(b, BACKUP_AWAY);
+	b->sight = b->judged = b->replaced = (struct sight){ .state = SIGHT_AWAY };
+	b->run_id[0] = '\0';
+	b->looks = b->generation = 0;
+	b->asked_ms = b->fill_after_ms = 0;
+	b->heard_ms = now_ms;
+	set_conf(b, b->next);
+	b->next = NULL;
 }
 
 static struct backup_path *path_of(struct redis_link *l)
@@ -225,6 +257,10 @@ static void tick_path(struct backup_path *p, int64_t now_ms)
 
 void backup_tick(struct backup *b, int64_t now_ms)
 {
+	if (b->next) {
+		change_server(b, now_ms);
+		return;
+	}
 	for (unsigned i = 0; i < b->conf->path_count; i++)
 		tick_path(&b->paths[i], now_ms);
 	if (b->active && b->active->link.progress_ms > b->heard_ms)

@@ -73,6 +73,7 @@ struct backup_shared {
 	uint64_t apart_version;
 	uint64_t unread;
 	char owners[OWNERS_LEN + 1];
+	char replaced[REPLACED_MAX + 1];
 	struct marker_left left[BACKUPS]; /* of each server: what a marker says if it leaves that one behind */
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
 };
@@ -90,6 +91,8 @@ struct backup {
 	struct backup_path *active; /* NULL: none is ready */
 	struct backup_shared *shared;
 	const struct backup_conf *conf;
+	const struct backup_conf
+		*next; /* of the server that takes its place when all links are closed; NULL: none does */
 	struct turn_end turn;
 	struct change_line line;
 	struct sight sight;
@@ -113,6 +116,9 @@ struct backup {
 void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared);
 /* Every 50 to 250 ms: connects, heartbeats, time-outs. */
 void backup_tick(struct backup *b, int64_t now_ms);
+/* Another server takes its place: this one is given up, and after some ticks it is AWAY with that conf, which has to
+ * outlive it. @why: static text for the log. */
+void backup_use(struct backup *b, const struct backup_conf *conf, const char *why);
 /* Closes the links; true when all are closed. Call it until then. */
 int backup_stop(struct backup *b);
 

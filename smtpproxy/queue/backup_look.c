@@ -109,6 +109,7 @@ static const struct owner_field {
 	{ "left_by1", TEXT(left[1].by) },
 	{ "by", TEXT(by) },
 	{ "owners", TEXT(owners) },
+	{ "replaced", TEXT(replaced) },
 };
 
 static void take_field(struct marker *m, const char *name, const char *value)
@@ -191,7 +192,7 @@ static int take_library(struct backup *b, const redisReply *reply)
 {
 	if (reply->type != REDIS_REPLY_ARRAY)
 		return -1;
-	if (!reply->elements)
+	if (!reply->elements && b->shared->ops->on_claimed) /* one that is only looked at needs none */
 		load(b);
 	return 0;
 }

@@ -7,7 +7,7 @@
  *   cssl:{NAME}:owner   hash: epoch, generation, nonce, token ("epoch.generation"), renewals,
  *                       and the marker (marker.h): version, run_id, member0, member1, apart0, apart1,
  *                       apart_version, left0, left1, left_version0, left_version1, left_sent0, left_sent1,
- *                       left_by0, left_by1, unread, owners, by, by_version
+ *                       left_by0, left_by1, unread, owners, replaced, by, by_version
  *   cssl:{NAME}:items   hash: kind and id of an item ("m00000a..."), its sealed bytes
  *
  * All take KEYS owner, items. A caller whose token is not the present one gets the error "STALE <present epoch>".
@@ -33,7 +33,9 @@ extern const char functions_text[];
 /* token, then field ...: returns how many were there. Works when memory is full. */
 #define FUNCTION_DELETE  "cssl_queue4_delete"
 /* token version run_id member0 member1 apart0 apart1 apart_version left0 left1 left_version0 left_version1 left_sent0
- * left_sent1 left_by0 left_by1 unread owners: write the marker, which is of the nonce that claimed. */
+ * left_sent1 left_by0 left_by1 unread owners, and if there are any, replaced: write the marker, which is of the nonce
+ * that claimed. A server that an earlier release has given its functions to forgets @replaced until it restarts: as
+ * long as it does not, its being a member tells the same. */
 #define FUNCTION_MARK    "cssl_queue4_mark"
 /* token: the owner lives; counts it for a standby to see. */
 #define FUNCTION_RENEW   "cssl_queue4_renew"

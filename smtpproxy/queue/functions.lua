@@ -55,7 +55,8 @@ local function mark(keys, args)
     'member1', args[5], 'apart0', args[6], 'apart1', args[7], 'apart_version', args[8],
     'left0', args[9], 'left1', args[10], 'left_version0', args[11], 'left_version1', args[12],
     'left_sent0', args[13], 'left_sent1', args[14], 'left_by0', args[15], 'left_by1', args[16],
-    'unread', args[17] or '0', 'owners', args[18] or '', 'by_version', args[2], 'by', redis.call('HGET', keys[1], 'nonce'))
+    'unread', args[17] or '0', 'owners', args[18] or '', 'replaced', args[19] or '',
+    'by_version', args[2], 'by', redis.call('HGET', keys[1], 'nonce'))
   return 1
 end
 

@@ -62,20 +62,96 @@ static int is_marked_by(const struct marker *m, const char *gateway)
 	return gateway[0] && m->by_version == m->version && !strcmp(m->by, gateway);
 }
 
-/* @m is of the server number @at. */
-static int leaves_behind(const struct marker *by, const struct marker *m, unsigned at)
+static int leaves_behind(const struct marker_left *l, const struct marker *m)
 {
-	const struct marker_left *l = &by->left[at];
-
 	if (!l->run_id[0] || strcmp(l->run_id, m->run_id))
 		return 0;
 	return m->version <= l->version || (m->version <= l->sent && is_marked_by(m, l->by));
 }
 
+/* Replaced servers */
+
+static uint64_t replaced_number(const char *at)
+{
+	char digits[17] = "";
+
+	memcpy(digits, at, 16);
+	return strtoull(digits, NULL, 16);
+}
+
+/* @at has REPLACED_LEN bytes. */
+static struct marker_left replaced_read(const char *at)
+{
+	struct marker_left l = { 0 };
+
+	memcpy(l.run_id, at, RUN_ID_LEN);
+	l.version = replaced_number(at + RUN_ID_LEN);
+	l.sent = replaced_number(at + RUN_ID_LEN + 16);
+	if (at[RUN_ID_LEN + 32] != '-')
+		memcpy(l.by, at + RUN_ID_LEN + 32, NONCE_LEN);
+	return l;
+}
+
+static int has_replaced(const char *at)
+{
+	return strlen(at) >= REPLACED_LEN;
+}
+
+int marker_is_replaced(const char *replaced, const struct marker *m)
+{
+	for (const char *at = replaced; has_replaced(at); at += REPLACED_LEN) {
+		const struct marker_left l = replaced_read(at);
+
+		if (leaves_behind(&l, m))
+			return 1;
+	}
+	return 0;
+}
+
+#define NOBODY "--------------------------------"
+
+/* To the front. What was known of the same process stays known. */
+void marker_note_replaced(char replaced[static REPLACED_MAX + 1], const struct marker_left *l)
+{
+	char others[REPLACED_MAX + 1] = "";
+	struct marker_left all = *l;
+	size_t len = 0;
+
+	if (strlen(l->run_id) != RUN_ID_LEN)
+		return;
+	for (const char *at = replaced; has_replaced(at); at += REPLACED_LEN) {
+		const struct marker_left known = replaced_read(at);
+
+		if (!strcmp(known.run_id, l->run_id)) {
+			all = l->sent ? *l : known;
+			all.version = known.version > l->version ? known.version : l->version;
+			continue;
+		}
+		if (len == REPLACED_MAX - REPLACED_LEN)
+			break;
+		memcpy(others + len, at, REPLACED_LEN);
+		len += REPLACED_LEN;
+	}
+	snprintf(replaced, REPLACED_MAX + 1, "%s%016llx%016llx%.32s%s", all.run_id, (unsigned long long)all.version,
+		(unsigned long long)all.sent, strlen(all.by) == NONCE_LEN ? all.by : NOBODY, others);
+}
+
+/* From the oldest to the latest, so that the order stays. */
+void marker_merge_replaced(char replaced[static REPLACED_MAX + 1], const char *others)
+{
+	for (size_t n = strlen(others) / REPLACED_LEN; n > 0; n--) {
+		const struct marker_left l = replaced_read(others + (n - 1) * REPLACED_LEN);
+
+		marker_note_replaced(replaced, &l);
+	}
+}
+
 int marker_is_behind(const struct marker *m, unsigned at, const struct marker read[static BACKUPS])
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (read[i].run_id[0] && (!strcmp(m->members[i], read[i].run_id) || leaves_behind(&read[i], m, at)))
+		if (read[i].run_id[0] &&
+			(!strcmp(m->members[i], read[i].run_id) || leaves_behind(&read[i].left[at], m) ||
+				marker_is_replaced(read[i].replaced, m)))
 			return 1;
 	return 0;
 }

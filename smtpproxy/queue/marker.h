@@ -24,6 +24,10 @@
  * A gateway that was cut off from all servers finds them marked by another one, perhaps as other processes. Each marker
  * names the last gateways whose content was read, so that the one that comes back knows whether its own was.
  *
+ * Another server may take the place of one that is lost (queue_spares.h), and that one may come back as it was, with a
+ * marker that is valid. As long as a server that it names as a member is the same process, that one's later marker
+ * leaves it behind. For the time after that, markers name each server that was replaced, with its last version.
+ *
  * A server that restarted has another run_id than its marker says; it is not believed, whatever it loaded from its
  * disk, unless an operator orders to go on without a complete server. Then it is read, too: nothing tells it from one
  * that was filled and not marked yet. If it loaded an old snapshot, what was delivered since goes out again.
@@ -53,6 +57,13 @@ struct marker_left {
 	char by[NONCE_LEN + 1];
 };
 
+/* The servers that were replaced: for each process its run_id, as 16 hexadecimal digits each the version and @sent of
+ * struct marker_left, and its @by ("-" in each place: none). The latest one comes first. Of too many the oldest one
+ * goes: it would be read again. */
+#define REPLACED_KEPT 8u
+#define REPLACED_LEN  (RUN_ID_LEN + 16u + 16u + NONCE_LEN)
+#define REPLACED_MAX  (REPLACED_KEPT * REPLACED_LEN)
+
 struct marker {
 	uint64_t epoch;    /* of the last owner; 0: there was none */
 	uint64_t version;  /* 0: not complete */
@@ -68,6 +79,7 @@ struct marker {
 	char by[NONCE_LEN + 1]; /* the gateway's process that marked it, */
 	uint64_t by_version;    /* and under which version: an earlier release marks it without both */
 	char owners[OWNERS_LEN + 1];
+	char replaced[REPLACED_MAX + 1]; /* "": none, or it is of an earlier release */
 };
 
 enum sight_state {
@@ -100,6 +112,13 @@ void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN +
 uint64_t marker_owner_version(const char *owners, const char *nonce);
 /* @m was read: its gateway and those that it names are among @owners now. */
 void marker_note_owners(char owners[static OWNERS_LEN + 1], const struct marker *m);
+
+/* @l is among the replaced ones now. If it has no run_id, nothing is done. */
+void marker_note_replaced(char replaced[static REPLACED_MAX + 1], const struct marker_left *l);
+/* And so are the @others. */
+void marker_merge_replaced(char replaced[static REPLACED_MAX + 1], const char *others);
+/* 1: the server of @m was replaced, and has not gone on since. */
+int marker_is_replaced(const char *replaced, const struct marker *m);
 
 /* The meaning of an answer. @run_id: the server's present one. */
 enum sight_state marker_judge(const struct marker *m, const char *run_id);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/address.h"
 #include "net/container_of.h"
 #include "net/log.h"
 
@@ -107,6 +108,7 @@ static void stop_further(struct queue *q)
 
 	for (unsigned i = 0; i < BACKUPS; i++)
 		closed &= backup_stop(&q->backups[i]);
+	closed &= queue_spares_stop(q);
 	if (!closed)
 		return;
 	timer_stop(q->timer);
@@ -166,6 +168,8 @@ static void forgive_own_stall(struct queue *q, int64_t now_ms)
 
 	for (unsigned i = 0; i < BACKUPS && q->ticked_ms && late_ms > QUEUE_STALL_MS; i++)
 		q->backups[i].heard_ms += late_ms;
+	if (q->ticked_ms && late_ms > QUEUE_STALL_MS)
+		queue_spares_forgive(q, late_ms);
 	if (q->ticked_ms && late_ms > QUEUE_STALL_MS && q->state == QUEUE_LOOKING)
 		q->looked_ms += late_ms; /* an absent server could not answer */
 	if (q->ticked_ms && late_ms > QUEUE_STALL_MS)
@@ -186,6 +190,7 @@ static void on_tick(void *ctx)
 	queue_clock_follow(&q->clock, worker_wall_ms(), now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
+	queue_spares_tick(q, now_ms);
 	queue_look_again(q);
 	queue_consider(q);
 	if (q->state == QUEUE_FLUSHING)
@@ -209,6 +214,7 @@ static void use_defaults(struct queue_conf *c)
 		{ offsetof(struct queue_conf, heartbeat_ms), 250 },
 		{ offsetof(struct queue_conf, path_timeout_ms), 600 },
 		{ offsetof(struct queue_conf, give_up_ms), 1500 },
+		{ offsetof(struct queue_conf, replace_ms), 60000 },
 		{ offsetof(struct queue_conf, absent_ms), 10000 },
 		{ offsetof(struct queue_conf, takeover_ms), 15000 },
 		{ offsetof(struct queue_conf, decided_s), 3600 },
@@ -253,7 +259,8 @@ static void share(struct queue *q)
 static int is_legal(const struct queue_conf *c)
 {
 	return *c->name && strlen(c->name) <= 64 && c->keys->count && c->lease_ms > c->give_up_ms &&
-	       c->give_up_ms > c->path_timeout_ms && c->takeover_ms > 2 * c->lease_ms;
+	       c->give_up_ms > c->path_timeout_ms && c->takeover_ms > 2 * c->lease_ms && c->spare_count <= SPARES_MAX &&
+	       c->replace_ms > c->give_up_ms;
 }
 
 struct queue *queue_create(struct worker *w, const struct queue_conf *conf, const struct queue_ops *ops, void *user)
@@ -282,11 +289,12 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	share(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);
-	q->seal = seal_create(conf->keys, conf->name);
+	q->seal = queue_spares_create(q) ? NULL : seal_create(conf->keys, conf->name);
 	q->timer = q->seal ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
 	if (q->timer)
 		return q;
 	seal_destroy(q->seal);
+	free(q->spares);
 	free(q);
 	return NULL;
 }
@@ -316,6 +324,7 @@ void queue_destroy(struct queue *q)
 	free(q->waiting);
 	free(q->read);
 	queue_gone_clear(q);
+	free(q->spares);
 	free(q);
 }
 
@@ -337,6 +346,32 @@ static uint64_t states_in(const struct backup *b)
 	return n;
 }
 
+static void get_backup_stats(const struct backup *b, struct queue_backup_stats *out)
+{
+	*out = b->stats;
+	out->state = b->state;
+	out->unanswered = b->line.count;
+	out->path_count = b->conf->path_count;
+	address_format((const struct sockaddr *)&b->conf->paths[0], out->address);
+	for (unsigned n = 0; n < BACKUP_PATHS; n++)
+		out->paths[n] = b->paths[n].stats;
+}
+
+/* The servers that no place uses, in the order of the file. */
+static void get_spare_stats(const struct queue *q, struct queue_stats *out)
+{
+	for (unsigned n = 0; n < queue_servers(q); n++) {
+		const struct backup *b = queue_server(q, n);
+		struct queue_spare_stats *s = &out->spares[out->spare_count];
+
+		if (b == &q->backups[0] || b == &q->backups[1])
+			continue;
+		s->state = b->state;
+		address_format((const struct sockaddr *)&b->conf->paths[0], s->address);
+		out->spare_count++;
+	}
+}
+
 void queue_get_stats(const struct queue *q, struct queue_stats *out)
 {
 	*out = q->stats;
@@ -346,15 +381,12 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];
 
-		out->backups[i] = b->stats;
-		out->backups[i].state = b->state;
-		out->backups[i].unanswered = b->line.count;
+		get_backup_stats(b, &out->backups[i]);
 		out->in_sync += b->state == BACKUP_IN_SYNC;
 		if (backup_counts(b) && states_in(b) > out->states_unconfirmed)
 			out->states_unconfirmed = states_in(b);
-		for (unsigned n = 0; n < BACKUP_PATHS; n++)
-			out->backups[i].paths[n] = b->paths[n].stats;
 	}
+	get_spare_stats(q, out);
 	out->messages = queue_messages(q);
 	out->bytes = q->items.bytes;
 	out->memory = queue_memory(q);

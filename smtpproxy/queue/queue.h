@@ -18,6 +18,7 @@
 
 #include "proto/agents_key.h"
 #include "smtpproxy/queue/backup.h"
+#include "smtpproxy/queue/choice.h"
 #include "smtpproxy/queue/content.h"
 #include "smtpproxy/queue/destination.h"
 #include "smtpproxy/queue/queue_stats.h"
@@ -41,11 +42,14 @@ struct queue_conf {
 	const char *name; /* of the gateway, in the backups: 1 to 64 characters */
 	const struct key_ring *keys;
 	struct backup_conf backups[BACKUPS];
+	struct backup_conf spares[SPARES_MAX]; /* every gateway of the queue has to have the same ones */
+	unsigned spare_count;
 	enum queue_role role;
 	uint32_t lease_ms;           /* 5000; more than give_up_ms */
 	uint32_t heartbeat_ms;       /* 250 */
 	uint32_t path_timeout_ms;    /* a path without an answer for so long is bad */
 	uint32_t give_up_ms;         /* a backup without an answer on any path for so long is given up */
+	uint32_t replace_ms;         /* 60000: a spare takes the place of a backup that is lost for so long */
 	uint32_t absent_ms;          /* 10000: ALONE: it waits so long for an absent backup when it starts */
 	uint32_t takeover_ms;        /* 15000; more than two leases */
 	uint32_t decided_s;          /* 3600: how long decided transactions are kept */

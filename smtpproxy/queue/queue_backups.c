@@ -63,9 +63,23 @@ static int has_to_be_united(const struct queue *q, const struct backup *b)
 	return marker_is_apart(&m, &b->sight, b->index);
 }
 
+static int is_ours(const struct queue *q, const struct marker *m)
+{
+	return m->epoch >= q->from_epoch && !strcmp(m->nonce, q->shared.nonce);
+}
+
 int queue_is_ours(const struct queue *q, const struct backup *b)
 {
-	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
+	return is_ours(q, &b->sight.marker);
+}
+
+int queue_is_branch(const struct queue *q, const struct sight *s, unsigned at)
+{
+	const struct marker *m = &s->marker;
+
+	if (s->state != SIGHT_MARKED || is_ours(q, m) || marker_is_replaced(q->shared.replaced, m))
+		return 0;
+	return m->version > q->from_version || !marker_is_behind(m, at, q->from_markers);
 }
 
 /* A server that came back empty does not know its former owner. While the lease lasts, no other gateway has claimed
@@ -75,7 +89,7 @@ static int may_claim(const struct queue *q, const struct backup *b)
 {
 	int64_t now_ms = redis_link_clock_ms();
 
-	if (now_ms < b->fill_after_ms)
+	if (now_ms < b->fill_after_ms || queue_spares_waits(q, b))
 		return 0;
 	if (queue_is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
 		return 1;
@@ -84,16 +98,13 @@ static int may_claim(const struct queue *q, const struct backup *b)
 	return 0;
 }
 
-/* It went on under a marker that nobody knew when this queue was read back, or without the servers that were read: it
- * has messages that no other server has. Until it was read it is apart, also when it is lost again meanwhile. The next
- * marker is above its own one: if the version of a server went down, whoever goes on with it alone could come to one
- * that another marker leaves behind. */
+/* Until it was read it is apart, also when it is lost again meanwhile. The next marker is above its own one: if the
+ * version of a server went down, whoever goes on with it alone could come to one that another marker leaves behind. */
 static void note_branch(struct queue *q, const struct backup *b)
 {
 	const struct marker *m = &b->sight.marker;
 
-	if (b->sight.state != SIGHT_MARKED || queue_is_ours(q, b) ||
-		(m->version <= q->from_version && marker_is_behind(m, b->index, q->from_markers)))
+	if (!queue_is_branch(q, &b->sight, b->index))
 		return;
 	if (!queue_any_apart(q) || m->version < q->shared.apart_version)
 		q->shared.apart_version = m->version;
@@ -288,7 +299,7 @@ static void on_marked(struct backup *b, uint64_t version)
 	queue_note_left(q, b->index, b->run_id, version);
 	queue_release_waiting(q, version);
 	queue_tell_ready(q);
-	if (q->ready == BACKUPS)
+	if (q->ready == BACKUPS && !queue_spares_any_owed(q))
 		queue_gone_forget(q);
 }
 

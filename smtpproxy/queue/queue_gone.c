@@ -53,7 +53,7 @@ int queue_any_apart(const struct queue *q)
 
 int queue_any_unread(const struct queue *q)
 {
-	return q->shared.unread || queue_any_apart(q);
+	return q->shared.unread || queue_any_apart(q) || queue_spares_any_owed(q);
 }
 
 static void dig(struct queue *q, uint64_t dead)
@@ -77,7 +77,9 @@ static void dig(struct queue *q, uint64_t dead)
  * older ones, if it restarted and another gateway used it meanwhile. */
 void queue_note_gone(struct queue *q, const struct item *i)
 {
-	if (i->id >> QUEUE_ID_EPOCH == q->shared.epoch || i->seen & ITEM_BURIED || queue_counting(q) == BACKUPS)
+	if (i->id >> QUEUE_ID_EPOCH == q->shared.epoch || i->seen & ITEM_BURIED)
+		return;
+	if (queue_counting(q) == BACKUPS && !queue_spares_any_owed(q))
 		return;
 	keep_id(q, i->id);
 	if (i->kind == ITEM_MESSAGE && queue_owns(q) && queue_any_unread(q))

@@ -6,6 +6,7 @@
 #include "smtpproxy/queue/lease.h"
 #include "smtpproxy/queue/queue.h"
 #include "smtpproxy/queue/queue_clock.h"
+#include "smtpproxy/queue/queue_spares.h"
 #include "smtpproxy/queue/seal.h"
 
 #define QUEUE_TICK_MS   100u
@@ -36,6 +37,7 @@ struct queue {
 	struct seal *seal;
 	struct backup_shared shared;
 	struct backup backups[BACKUPS];
+	struct spares *spares; /* NULL: the file has none */
 	struct item_set items;
 	struct destination_table destinations;
 	STAILQ_HEAD(, queue_destination) due; /* their owner is told at the end of the turn */
@@ -144,6 +146,9 @@ void queue_consider(struct queue *q);
 /* The server's own record shows that no other gateway has claimed it since. An order may have raised the epoch, but
  * what was claimed before this queue was read back may have more. */
 int queue_is_ours(const struct queue *q, const struct backup *b);
+/* 1: a server with that sight, at that place, went on under a marker that nobody knew when this queue was read back, or
+ * without the servers that were read: it has messages that no other server has. */
+int queue_is_branch(const struct queue *q, const struct sight *s, unsigned at);
 
 /* queue_rivals.c */
 /* 1: a backup is in sync, so it has all that is in memory. */

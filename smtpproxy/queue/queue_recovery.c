@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/address.h"
 #include "net/log.h"
 #include "net/log_pace.h"
 
@@ -58,6 +59,7 @@ static void note_from(struct queue *q, unsigned mask)
 	q->from = mask;
 	memset(q->from_markers, 0, sizeof q->from_markers);
 	memset(s->left, 0, sizeof s->left);
+	memset(s->replaced, 0, sizeof s->replaced);
 	s->unread = 0;
 	memcpy(s->owners, OWNERS_NONE, sizeof OWNERS_NONE);
 	for (unsigned i = 0; i < BACKUPS; i++) {
@@ -72,6 +74,7 @@ static void note_from(struct queue *q, unsigned mask)
 		queue_note_left(q, i, m->run_id, m->version);
 		s->unread |= m->unread & ~(uint64_t)mask;
 		marker_note_owners(s->owners, m);
+		marker_merge_replaced(s->replaced, m->replaced);
 	}
 }
 
@@ -87,33 +90,44 @@ static uint64_t known_epoch(const struct queue *q)
 {
 	uint64_t epoch = q->shared.epoch;
 
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].sight.marker.epoch > epoch)
-			epoch = q->backups[i].sight.marker.epoch;
+	for (unsigned n = 0; n < queue_servers(q); n++)
+		if (queue_server(q, n)->sight.marker.epoch > epoch)
+			epoch = queue_server(q, n)->sight.marker.epoch;
 	return epoch;
 }
 
 /* Another gateway may have owned a server that answers. */
 static int had_an_owner(const struct queue *q)
 {
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].sight.marker.epoch)
+	for (unsigned n = 0; n < queue_servers(q); n++)
+		if (queue_server(q, n)->sight.marker.epoch)
 			return 1;
 	return 0;
 }
 
+static uint64_t higher_version(const struct sight *s, uint64_t version)
+{
+	return s->state == SIGHT_MARKED && s->marker.version > version ? s->marker.version : version;
+}
+
+/* The highest version of the two backups. The next markers are above that of every server. */
+static void note_versions(struct queue *q)
+{
+	q->from_version = 0;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		q->from_version = higher_version(&q->backups[i].sight, q->from_version);
+	q->shared.version = q->from_version;
+	for (unsigned n = 0; n < queue_servers(q); n++)
+		q->shared.version = higher_version(&queue_server(q, n)->sight, q->shared.version);
+}
+
 static void claim_all(struct queue *q, unsigned mask)
 {
-	uint64_t version = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].sight.state == SIGHT_MARKED && q->backups[i].sight.marker.version > version)
-			version = q->backups[i].sight.marker.version;
 	q->lease.from_ms = 0;
 	if (had_an_owner(q))
 		lease_wait_out(&q->lease, redis_link_clock_ms());
 	q->shared.epoch = q->from_epoch = known_epoch(q) + 1;
-	q->shared.version = q->from_version = version;
+	note_versions(q);
 	q->counter = first_counter();
 	note_from(q, mask);
 	q->claims = q->reads = 0;
@@ -142,6 +156,8 @@ static enum recovery_trust trust_of(const struct queue *q)
 
 static void say_waits(const struct queue *q)
 {
+	char text[ADDRESS_TEXT_MAX];
+
 	if (redis_link_clock_ms() - q->looked_ms <= (int64_t)q->conf.absent_ms)
 		return;
 	for (unsigned i = 0; i < BACKUPS; i++)
@@ -150,6 +166,10 @@ static void say_waits(const struct queue *q)
 				i, "it does not answer, and may hold messages that no other has, or another gateway",
 				"nothing is accepted or delivered until it answers, or an operator orders the "
 				"takeover, at each such start; a single gateway needs queue.role: alone");
+	for (unsigned n = 0; q->spares && n < queue_servers(q); n++)
+		if (queue_server(q, n)->sight.state == SIGHT_AWAY)
+			log_paced(LOG_ERROR, NULL, "queue waits for a server", "server=%s cause=\"%s\"",
+				queue_server_name(q, n, text), "the queue may have gone on with it, see queue.spares");
 }
 
 /* Nobody knows whether the marker is right about other servers. It is right about its owner. */
@@ -172,7 +192,9 @@ static unsigned ordered_ones(struct queue *q)
 		mask |= q->backups[i].state == BACKUP_SEEN ? 1u << i : 0;
 	if (!mask)
 		q->ordered_ms = now_ms;
-	return mask == (1u << BACKUPS) - 1 || now_ms - q->ordered_ms > q->conf.absent_ms ? mask : 0;
+	if (mask == (1u << BACKUPS) - 1 && !queue_any_server_is_away(q))
+		return mask;
+	return now_ms - q->ordered_ms > q->conf.absent_ms ? mask : 0;
 }
 
 /* They are read, because one may have been lost before it was marked, and may hold the only copy. An absent one is
@@ -208,13 +230,15 @@ void queue_recover(struct queue *q)
 
 	if (!queue_is_fresh(q))
 		return;
+	if (queue_spares_choose(q))
+		return;
 	if (q->state == QUEUE_WATCHING && !queue_owner_is_silent(q) && !q->orders)
 		return;
 	if (q->state == QUEUE_LOOKING && !q->orders && !queue_meets_no_owner(q))
 		return;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		sights[i] = q->backups[i].sight;
-	step = recovery_decide(sights, trust_of(q), &mask);
+	step = q->spares ? queue_spares_decide(q, trust_of(q), &mask) : recovery_decide(sights, trust_of(q), &mask);
 	if (step != RECOVERY_READ && q->orders) {
 		mask = ordered_ones(q);
 		if (mask)
@@ -352,6 +376,7 @@ static void recovered(struct queue *q)
 	queue_apply_states(q);
 	queue_sort(q);
 	queue_move(q, QUEUE_ACTIVE);
+	queue_spares_note_owed(q);
 	lacking = settle_all(q);
 	log_event(LOG_INFO, NULL, "queue read back", "messages=%llu unreadable=%llu ms=%llu from=%u",
 		(unsigned long long)q->stats.recovered, (unsigned long long)q->stats.unreadable,

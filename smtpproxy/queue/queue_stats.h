@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
-#define BACKUP_PATHS 2u
+#define BACKUP_PATHS      2u
+#define QUEUE_SPARES_MAX  4u
+#define QUEUE_ADDRESS_MAX 128u
 
 enum backup_state {
 	BACKUP_AWAY,      /* no path answers */
@@ -40,6 +42,14 @@ struct queue_backup_stats {
 	uint64_t repeated;                /* sent again after a switch of paths */
 	uint64_t fills, given_up;
 	uint64_t unanswered; /* changes that are sent or wait */
+	unsigned path_count;
+	char address[QUEUE_ADDRESS_MAX]; /* of its first path */
+};
+
+/* A server of the file that no place uses. */
+struct queue_spare_stats {
+	enum backup_state state; /* AWAY, or SEEN: it answers */
+	char address[QUEUE_ADDRESS_MAX];
 };
 
 enum queue_state {
@@ -56,6 +66,9 @@ enum queue_state {
 struct queue_stats {
 	enum queue_state state;
 	struct queue_backup_stats backups[2];
+	struct queue_spare_stats spares[QUEUE_SPARES_MAX];
+	unsigned spare_count;
+	uint64_t backups_replaced; /* since the start, by rule */
 	uint64_t epoch, version;
 	unsigned in_sync;                             /* backups */
 	uint64_t messages, bytes;                     /* in memory; sealed bytes */

@@ -54,9 +54,12 @@ static int64_t asked_ms(const struct queue *q)
 {
 	int64_t first_ms = INT64_MAX;
 
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state == BACKUP_SEEN && q->backups[i].asked_ms < first_ms)
-			first_ms = q->backups[i].asked_ms;
+	for (unsigned n = 0; n < (queue_owns(q) ? BACKUPS : queue_servers(q)); n++) {
+		const struct backup *b = queue_owns(q) ? &q->backups[n] : queue_server(q, n);
+
+		if (b->state == BACKUP_SEEN && b->asked_ms < first_ms)
+			first_ms = b->asked_ms;
+	}
 	return first_ms;
 }
 

@@ -479,6 +479,7 @@ static int set_number(struct queue_conf *c, const char *name, const char *value)
 	} numbers[] = {
 		{ "lease_ms", &c->lease_ms },
 		{ "absent_ms", &c->absent_ms },
+		{ "replace_ms", &c->replace_ms },
 		{ "takeover_ms", &c->takeover_ms },
 		{ "path_timeout_ms", &c->path_timeout_ms },
 		{ "give_up_ms", &c->give_up_ms },
@@ -531,6 +532,8 @@ static int set(struct queue_conf *c, char *argument)
 	*value++ = '\0';
 	if (!strncmp(argument, "backup", 6))
 		return set_paths(&c->backups[argument[6] == '1'], value);
+	if (!strncmp(argument, "spare", 5) && c->spare_count < SPARES_MAX)
+		return set_paths(&c->spares[c->spare_count++], value);
 	if (!strcmp(argument, "user"))
 		c->backups[0].user = c->backups[1].user = value;
 	else if (!strcmp(argument, "password"))

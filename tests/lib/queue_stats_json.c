@@ -13,11 +13,21 @@ static json_t *path_stats(const struct queue_path_stats *p)
 
 static json_t *backup_stats(const struct queue_backup_stats *b)
 {
-	return json_pack("{s:s,s:[o,o],s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "state", backup_state_name(b->state),
-		"paths", path_stats(&b->paths[0]), path_stats(&b->paths[1]), "puts", (json_int_t)b->puts, "replaces",
-		(json_int_t)b->replaces, "deletes", (json_int_t)b->deletes, "refused", (json_int_t)b->refused, "calls",
-		(json_int_t)b->calls, "repeated", (json_int_t)b->repeated, "fills", (json_int_t)b->fills, "given_up",
-		(json_int_t)b->given_up, "unanswered", (json_int_t)b->unanswered);
+	return json_pack("{s:s,s:s,s:[o,o],s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "address", b->address, "state",
+		backup_state_name(b->state), "paths", path_stats(&b->paths[0]), path_stats(&b->paths[1]), "puts",
+		(json_int_t)b->puts, "replaces", (json_int_t)b->replaces, "deletes", (json_int_t)b->deletes, "refused",
+		(json_int_t)b->refused, "calls", (json_int_t)b->calls, "repeated", (json_int_t)b->repeated, "fills",
+		(json_int_t)b->fills, "given_up", (json_int_t)b->given_up, "unanswered", (json_int_t)b->unanswered);
+}
+
+static json_t *spares(const struct queue_stats *s)
+{
+	json_t *rows = json_array();
+
+	for (unsigned n = 0; n < s->spare_count; n++)
+		json_array_append_new(rows, json_pack("{s:s,s:s}", "address", s->spares[n].address, "state",
+						    backup_state_name(s->spares[n].state)));
+	return rows;
 }
 
 json_t *queue_stats_json(const struct queue_stats *s)
@@ -31,6 +41,8 @@ json_t *queue_stats_json(const struct queue_stats *s)
 		"messages", (json_int_t)s->messages, "unstored", (json_int_t)s->unstored, "stored",
 		(json_int_t)s->stored, "delivered", (json_int_t)s->delivered, "recovered", (json_int_t)s->recovered,
 		"unreadable", (json_int_t)s->unreadable, "decided", (json_int_t)s->decided);
+	json_object_set_new(out, "spares", spares(s));
+	json_object_set_new(out, "backups_replaced", json_integer((json_int_t)s->backups_replaced));
 	json_object_set_new(out, "memory", json_integer((json_int_t)s->memory));
 	json_object_set_new(out, "decided_forgotten", json_integer((json_int_t)s->decided_forgotten));
 	json_object_set_new(out, "recovery_ms", json_integer((json_int_t)s->recovery_ms));

@@ -278,6 +278,121 @@ START_TEST(marker_of_an_earlier_release_names_no_owners)
 }
 END_TEST
 
+/* a was replaced when it had version 4; its marker of version 5 may have been executed. */
+static void replace_a(char replaced[static REPLACED_MAX + 1])
+{
+	struct marker_left l = { .version = 4, .sent = 5 };
+
+	memcpy(l.run_id, RUN_A, sizeof RUN_A);
+	memcpy(l.by, ONE, sizeof ONE);
+	marker_note_replaced(replaced, &l);
+}
+
+static struct marker of_a(uint64_t version, const char *by)
+{
+	struct marker m = marked(version, BOTH).marker;
+
+	memcpy(m.run_id, RUN_A, sizeof RUN_A);
+	snprintf(m.by, sizeof m.by, "%s", by);
+	m.by_version = version;
+	return m;
+}
+
+START_TEST(server_that_was_replaced_is_known_by_process_and_version)
+{
+	char replaced[REPLACED_MAX + 1] = "";
+	struct marker m = of_a(4, OTHER), other = of_a(4, OTHER);
+
+	ck_assert_int_eq(marker_is_replaced(replaced, &m), 0);
+	replace_a(replaced);
+	ck_assert_int_eq(marker_is_replaced(replaced, &m), 1);
+	memcpy(other.run_id, RUN_B, sizeof RUN_B);
+	ck_assert_int_eq(marker_is_replaced(replaced, &other), 0);
+}
+END_TEST
+
+START_TEST(server_that_went_on_after_it_was_replaced_is_not_replaced)
+{
+	char replaced[REPLACED_MAX + 1] = "";
+	struct marker m = of_a(5, OTHER);
+
+	replace_a(replaced);
+	ck_assert_int_eq(marker_is_replaced(replaced, &m), 0);
+	m = of_a(5, ONE); /* the marker whose answer was lost */
+	ck_assert_int_eq(marker_is_replaced(replaced, &m), 1);
+	m = of_a(6, ONE);
+	ck_assert_int_eq(marker_is_replaced(replaced, &m), 0);
+}
+END_TEST
+
+/* Both processes that its marker names are gone from the servers that are read. */
+START_TEST(server_that_was_replaced_is_behind_when_all_others_are_new_processes)
+{
+	struct marker read[BACKUPS] = { 0 }, m = of_a(4, ONE);
+
+	read[1] = marked(9, 2).marker;
+	memcpy(read[1].run_id, RUN_C, sizeof RUN_C);
+	ck_assert_int_eq(marker_is_behind(&m, 0, read), 0);
+	replace_a(read[1].replaced);
+	ck_assert_int_eq(marker_is_behind(&m, 0, read), 1);
+	ck_assert_int_eq(marker_is_behind(&m, 1, read), 1); /* a spare may have had any place */
+}
+END_TEST
+
+static void replace_number(char replaced[static REPLACED_MAX + 1], unsigned n)
+{
+	struct marker_left l = { .version = n };
+
+	snprintf(l.run_id, sizeof l.run_id, "%040u", n);
+	marker_note_replaced(replaced, &l);
+}
+
+static int is_replaced_number(const char *replaced, unsigned n)
+{
+	struct marker m = { .version = n };
+
+	snprintf(m.run_id, sizeof m.run_id, "%040u", n);
+	return marker_is_replaced(replaced, &m);
+}
+
+START_TEST(latest_replaced_servers_are_kept_and_none_twice)
+{
+	char replaced[REPLACED_MAX + 1] = "";
+
+	for (unsigned n = 1; n <= REPLACED_KEPT + 2; n++)
+		replace_number(replaced, n);
+	replace_number(replaced, 5);
+	ck_assert_uint_eq(strlen(replaced), REPLACED_MAX);
+	for (unsigned n = 1; n <= REPLACED_KEPT + 2; n++)
+		ck_assert_int_eq(is_replaced_number(replaced, n), n > 2);
+}
+END_TEST
+
+START_TEST(replaced_servers_of_two_markers_are_all_known)
+{
+	char one[REPLACED_MAX + 1] = "", other[REPLACED_MAX + 1] = "";
+
+	replace_number(one, 1);
+	replace_number(other, 2);
+	replace_number(other, 3);
+	marker_merge_replaced(one, other);
+	for (unsigned n = 1; n <= 3; n++)
+		ck_assert_int_eq(is_replaced_number(one, n), 1);
+	ck_assert_uint_eq(strlen(one), 3 * REPLACED_LEN);
+	marker_merge_replaced(one, "");
+	ck_assert_uint_eq(strlen(one), 3 * REPLACED_LEN);
+}
+END_TEST
+
+START_TEST(damaged_list_of_replaced_servers_names_none)
+{
+	struct marker m = of_a(1, ONE);
+
+	ck_assert_int_eq(marker_is_replaced(RUN_A, &m), 0);
+	ck_assert_int_eq(marker_is_replaced("x", &m), 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -300,6 +415,12 @@ int main(void)
 		owner_whose_marker_was_read_is_known_with_its_highest_version,
 		last_eight_owners_are_known,
 		marker_of_an_earlier_release_names_no_owners,
+		server_that_was_replaced_is_known_by_process_and_version,
+		server_that_went_on_after_it_was_replaced_is_not_replaced,
+		server_that_was_replaced_is_behind_when_all_others_are_new_processes,
+		latest_replaced_servers_are_kept_and_none_twice,
+		replaced_servers_of_two_markers_are_all_known,
+		damaged_list_of_replaced_servers_names_none,
 	};
 	return suite_run("marker", facts, SUITE_LEN(facts));
 }
