@@ -135,6 +135,9 @@ struct smtpproxy_queue {
 	enum smtpproxy_role role;
 	struct smtpproxy_backup *backups; /* two */
 	size_t backup_count;
+	struct smtpproxy_backup *spares; /* take the place of a lost one */
+	size_t spare_count;
+	uint32_t replace_ms;              /* when it is lost for so long */
 	struct sockaddr_storage next_hop; /* family 0: the receivers of the recipients' domains */
 	struct smtpproxy_domain *domains;
 	size_t domain_count;

@@ -1,9 +1,13 @@
 /* smtpproxy_queue.c: the keys of smtpproxy's queue, its backups, and the domains that it delivers to. */
+#include <string.h>
+
 #include "conf/document.h"
 #include "conf/schema_rows.h"
 #include "conf/smtpproxy.h"
+#include "net/address.h"
 
 #define DOMAINS_MAX 256
+#define SPARES_MAX  4
 
 /* clang-format off: one row for each key, with its type and one sentence for the manual. */
 
@@ -73,6 +77,14 @@ static const struct schema_row queue_rows[] = {
 	{ "backups", SCHEMA_LIST, ARRAY(smtpproxy_queue, backups, backup_count), .map = &backup_map, .max = 2,
 		.help = "two independent Redis or Valkey servers, none of them a replica of the other; they need "
 			"maxmemory-policy noeviction and no persistence. Required with deliver: queue" },
+	{ "spares", SCHEMA_LIST, ARRAY(smtpproxy_queue, spares, spare_count), .map = &backup_map, .max = SPARES_MAX,
+		.help = "further servers of that kind: when a backup is lost, the first of them that answers takes its "
+			"place and is filled. All gateways of this `name` need the same `backups` and `spares`, in the "
+			"same order" },
+	{ "replace_after", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, replace_ms), .min = 5 * S,
+		.max = 24 * 60 * MINUTES, .fallback = "1min",
+		.help = "a backup that did not answer on any path for so long, or had no memory for what it lacks, "
+			"gives its place to a spare, if the other backup is in sync" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop),
 		.help = "all mail goes there. Without this key, to the mail servers of each recipient's domain, by its "
 			"MX "
@@ -135,4 +147,52 @@ static const struct schema_row queue_rows[] = {
 	{ NULL },
 };
 
-const struct schema_map schema_smtpproxy_queue = { queue_rows, sizeof(struct smtpproxy_queue), -1, NULL };
+static int has_path(const struct smtpproxy_backup *b, const struct sockaddr_storage *path)
+{
+	char one[ADDRESS_TEXT_MAX], other[ADDRESS_TEXT_MAX];
+
+	address_format((const struct sockaddr *)path, one);
+	for (size_t i = 0; i < b->path_count; i++)
+		if (!strcmp(one, address_format((const struct sockaddr *)&b->paths[i], other)))
+			return 1;
+	return 0;
+}
+
+/* A server that is an earlier one of the file, too: one of `backups`, or one of the first @count spares. */
+static const char *listed_in(const struct smtpproxy_queue *q, size_t count, const struct sockaddr_storage *path)
+{
+	for (size_t i = 0; i < q->backup_count; i++)
+		if (has_path(&q->backups[i], path))
+			return "queue.backups";
+	for (size_t i = 0; i < count; i++)
+		if (has_path(&q->spares[i], path))
+			return "an earlier one of queue.spares";
+	return NULL;
+}
+
+static void check_spare(struct complaints *c, const struct node *n, const struct smtpproxy_queue *q, size_t at)
+{
+	const struct smtpproxy_backup *s = &q->spares[at];
+	char text[ADDRESS_TEXT_MAX];
+
+	for (size_t i = 0; i < s->path_count; i++) {
+		const char *where = listed_in(q, at, &s->paths[i]);
+
+		if (where)
+			complain_value(c, node_line(n, "paths"), "queue.spares",
+				address_format((const struct sockaddr *)&s->paths[i], text),
+				"a server that is not in %s: each holds one copy", where);
+	}
+}
+
+static void check_queue(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct smtpproxy_queue *q = object;
+	const struct node *list = node_child(map, "spares");
+	const struct node *n = list ? list->first : NULL;
+
+	for (size_t i = 0; n && i < q->spare_count; i++, n = n->next)
+		check_spare(c, n, q, i);
+}
+
+const struct schema_map schema_smtpproxy_queue = { queue_rows, sizeof(struct smtpproxy_queue), -1, check_queue };

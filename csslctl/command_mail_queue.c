@@ -13,7 +13,7 @@
 
 static void show_backups(const struct invocation *in, const json_t *answer)
 {
-	static const struct column columns[] = { { "BACKUP", COLUMN_RIGHT }, { "STATE" }, { "PATHS" },
+	static const struct column columns[] = { { "BACKUP", COLUMN_RIGHT }, { "SERVER" }, { "STATE" }, { "PATHS" },
 		{ "UNANSWERED", COLUMN_RIGHT }, { "REFUSED", COLUMN_RIGHT }, { "GIVEN UP", COLUMN_RIGHT } };
 	struct table *t = table_create(columns, COUNT_OF(columns));
 	json_t *backup, *paths;
@@ -23,6 +23,7 @@ static void show_backups(const struct invocation *in, const json_t *answer)
 	{
 		paths = member(backup, "paths");
 		table_cell(t, STYLE_PLAIN, "%zu", i);
+		table_cell(t, STYLE_PLAIN, "%s", member_text(backup, "address"));
 		table_cell(t, STYLE_PLAIN, "%s", member_text(backup, "state"));
 		table_cell(t, STYLE_PLAIN, "%s%s%s", member_text(json_array_get(paths, 0), "state"),
 			json_array_size(paths) > 1 ? ", " : "",
@@ -30,6 +31,28 @@ static void show_backups(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(backup, "unanswered"));
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(backup, "refused"));
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(backup, "given_up"));
+	}
+	table_print(t, &in->screen);
+	table_destroy(t);
+}
+
+/* Servers of the file without a copy of the queue. */
+static void show_spares(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "SPARE" }, { "STATE" } };
+	struct table *t;
+	json_t *spare;
+	size_t i;
+
+	if (!json_array_size(member(answer, "spares")))
+		return;
+	t = table_create(columns, COUNT_OF(columns));
+	json_array_foreach(member(answer, "spares"), i, spare)
+	{
+		const int answers = !strcmp(member_text(spare, "state"), "seen");
+
+		table_cell(t, STYLE_PLAIN, "%s", member_text(spare, "address"));
+		table_cell(t, STYLE_PLAIN, "%s", answers ? "answers" : member_text(spare, "state"));
 	}
 	table_print(t, &in->screen);
 	table_destroy(t);
@@ -59,7 +82,8 @@ static void show_lines(const struct invocation *in, const json_t *answer)
 static void show_state(const struct invocation *in, const json_t *answer)
 {
 	static const char *const counts[] = { "epoch", "in_sync", "messages", "unstored", "stored", "recovered",
-		"delivered", "unreadable", "deletes_unconfirmed", "states_unconfirmed", "orders_unstored" };
+		"delivered", "unreadable", "deletes_unconfirmed", "states_unconfirmed", "orders_unstored",
+		"backups_replaced" };
 	struct table *t = facts_create();
 	char bytes[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
 
@@ -71,6 +95,7 @@ static void show_state(const struct invocation *in, const json_t *answer)
 	table_print(t, &in->screen);
 	table_destroy(t);
 	show_backups(in, answer);
+	show_spares(in, answer);
 	show_lines(in, answer);
 }
 

@@ -34,16 +34,27 @@ static json_t *path_json(const struct queue_path_stats *p)
 		"answer_ms", (json_int_t)p->answer_ms);
 }
 
-static json_t *backup_json(const struct queue_backup_stats *b, size_t path_count)
+static json_t *backup_json(const struct queue_backup_stats *b)
 {
 	json_t *paths = json_array();
 
-	for (size_t i = 0; i < path_count && i < BACKUP_PATHS; i++)
+	for (size_t i = 0; i < b->path_count && i < BACKUP_PATHS; i++)
 		json_array_append_new(paths, path_json(&b->paths[i]));
-	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "state", backup_state_name(b->state), "puts",
-		(json_int_t)b->puts, "replaces", (json_int_t)b->replaces, "deletes", (json_int_t)b->deletes, "refused",
-		(json_int_t)b->refused, "repeated", (json_int_t)b->repeated, "fills", (json_int_t)b->fills, "given_up",
-		(json_int_t)b->given_up, "unanswered", (json_int_t)b->unanswered, "paths", paths);
+	return json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "address", b->address, "state",
+		backup_state_name(b->state), "puts", (json_int_t)b->puts, "replaces", (json_int_t)b->replaces,
+		"deletes", (json_int_t)b->deletes, "refused", (json_int_t)b->refused, "repeated",
+		(json_int_t)b->repeated, "fills", (json_int_t)b->fills, "given_up", (json_int_t)b->given_up,
+		"unanswered", (json_int_t)b->unanswered, "paths", paths);
+}
+
+static json_t *spares_json(const struct queue_stats *s)
+{
+	json_t *rows = json_array();
+
+	for (unsigned n = 0; n < s->spare_count; n++)
+		json_array_append_new(rows, json_pack("{s:s,s:s}", "address", s->spares[n].address, "state",
+						    backup_state_name(s->spares[n].state)));
+	return rows;
 }
 
 static int add_destination(void *ctx, const struct queue_destination *d)
@@ -67,7 +78,7 @@ static json_t *state_json(const struct control_view *v)
 
 	queue_get_stats(v->home->queue, &s);
 	for (size_t i = 0; i < BACKUPS; i++)
-		json_array_append_new(backups, backup_json(&s.backups[i], c->backups[i].path_count));
+		json_array_append_new(backups, backup_json(&s.backups[i]));
 	queue_each_destination(v->home->queue, add_destination, destinations);
 	out = json_pack("{s:s,s:s,s:I,s:i,s:I,s:I,s:I,s:I}", "name", c->name, "state", queue_state_name(s.state),
 		"epoch", (json_int_t)s.epoch, "in_sync", (int)s.in_sync, "messages", (json_int_t)s.messages, "bytes",
@@ -85,7 +96,9 @@ static json_t *state_json(const struct control_view *v)
 	json_object_set_new(out, "decided_forgotten", number(s.decided_forgotten));
 	json_object_set_new(out, "orders", number(s.orders));
 	json_object_set_new(out, "orders_unstored", number(s.orders_unstored));
+	json_object_set_new(out, "backups_replaced", number(s.backups_replaced));
 	json_object_set_new(out, "backups", backups);
+	json_object_set_new(out, "spares", spares_json(&s));
 	json_object_set_new(out, "destinations", destinations);
 	return out;
 }
@@ -300,6 +313,17 @@ static void backup_metrics(FILE *f, const struct queue_stats *s)
 			s->backups[i].state == BACKUP_IN_SYNC);
 }
 
+static void spare_metrics(FILE *f, const struct queue_stats *s)
+{
+	unsigned answering = 0;
+
+	for (unsigned n = 0; n < s->spare_count; n++)
+		answering += s->spares[n].state == BACKUP_SEEN;
+	gauge(f, "backups_replaced", "lost Redis servers whose place another one took, since the start",
+		(int64_t)s->backups_replaced);
+	gauge(f, "spares", "Redis servers of the file that have no copy of the queue and answer", answering);
+}
+
 void answers_queue_metrics(const struct control_view *v, FILE *f)
 {
 	struct queue_stats s;
@@ -313,6 +337,8 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 	gauge(f, "memory_max_bytes", "the most of it (queue.total)", (int64_t)s.memory_max);
 	gauge(f, "in_sync", "Redis servers that have all of them", s.in_sync);
 	backup_metrics(f, &s);
+	if (s.spare_count)
+		spare_metrics(f, &s);
 	gauge(f, "standby", "another gateway owns the queue", s.state == QUEUE_WATCHING);
 	gauge(f, "unstored", "messages whose senders wait for the Redis servers", (int64_t)s.unstored);
 	gauge(f, "incoming_bytes", "bytes of messages that come in or wait for the Redis servers",

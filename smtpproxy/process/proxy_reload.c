@@ -22,13 +22,14 @@ static int is_same_backup(const struct smtpproxy_backup *a, const struct smtppro
 	       is_same(a->user, b->user) && is_same(a->password_file, b->password_file);
 }
 
-static int are_same_backups(const struct smtpproxy_queue *a, const struct smtpproxy_queue *b)
+static int are_same_backups(
+	const struct smtpproxy_backup *a, size_t a_count, const struct smtpproxy_backup *b, size_t b_count)
 {
 	size_t i = 0;
 
-	while (i < a->backup_count && i < b->backup_count && is_same_backup(&a->backups[i], &b->backups[i]))
+	while (i < a_count && i < b_count && is_same_backup(&a[i], &b[i]))
 		i++;
-	return i == a->backup_count && i == b->backup_count;
+	return i == a_count && i == b_count;
 }
 
 static void warn_of_fixed_key(const char *key)
@@ -47,11 +48,20 @@ static void warn_of_fixed_numbers(const struct smtpproxy_queue *before, const st
 		{ "queue.destinations", before->destinations, after->destinations },
 		{ "queue.decided", before->decided, after->decided },
 		{ "queue.decided_time", before->decided_s, after->decided_s },
+		{ "queue.replace_after", before->replace_ms, after->replace_ms },
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		if (rows[i].before != rows[i].after)
 			warn_of_fixed_key(rows[i].key);
 	}
+}
+
+static void warn_of_fixed_servers(const struct smtpproxy_queue *before, const struct smtpproxy_queue *after)
+{
+	if (!are_same_backups(before->backups, before->backup_count, after->backups, after->backup_count))
+		warn_of_fixed_key("queue.backups");
+	if (!are_same_backups(before->spares, before->spare_count, after->spares, after->spare_count))
+		warn_of_fixed_key("queue.spares");
 }
 
 /* Warns of changed keys that have an effect only at a start. */
@@ -74,8 +84,7 @@ static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct
 			warn_of_fixed_key(rows[i].key);
 	}
 	warn_of_fixed_numbers(&before->queue, &after->queue);
-	if (!are_same_backups(&before->queue, &after->queue))
-		warn_of_fixed_key("queue.backups");
+	warn_of_fixed_servers(&before->queue, &after->queue);
 }
 
 static void reopen_logs(struct proxy *p)

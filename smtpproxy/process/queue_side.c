@@ -19,7 +19,7 @@ struct queue_side {
 	const struct queue_side_ops *ops;
 	void *ctx;
 	struct key_ring *keys;
-	char *passwords[BACKUPS];
+	char *passwords[SERVERS_MAX];
 	struct queue *queue;
 	struct delivery *delivery;
 	struct worker *worker;
@@ -126,6 +126,19 @@ static const enum queue_role roles[] = {
 	[SMTPPROXY_ALONE] = QUEUE_ALONE,
 };
 
+static int set_servers(
+	struct queue_side *s, const struct smtpproxy_queue *from, struct queue_conf *to, char *error, size_t cap)
+{
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (set_backup(s, &from->backups[i], i, &to->backups[i], error, cap))
+			return -1;
+	for (unsigned i = 0; i < from->spare_count && i < SPARES_MAX; i++)
+		if (set_backup(s, &from->spares[i], BACKUPS + i, &to->spares[to->spare_count++], error, cap))
+			return -1;
+	to->replace_ms = from->replace_ms;
+	return 0;
+}
+
 static struct queue *make_queue(struct queue_side *s, const struct delivery_parts *parts, char *error, size_t cap)
 {
 	const struct smtpproxy_queue *c = &parts->conf->queue;
@@ -142,9 +155,8 @@ static struct queue *make_queue(struct queue_side *s, const struct delivery_part
 	conf.role = roles[c->role];
 	conf.source_of = delivery_source_of;
 	conf.defer_most_ms = waits_ms > DEFER_LEAST_MS ? waits_ms : DEFER_LEAST_MS;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (set_backup(s, &c->backups[i], i, &conf.backups[i], error, cap))
-			return NULL;
+	if (set_servers(s, c, &conf, error, cap))
+		return NULL;
 	q = queue_create(parts->worker, &conf, &queue_ops, s);
 	if (!q)
 		snprintf(error, cap, "queue: out of memory");
@@ -200,7 +212,7 @@ void queue_side_destroy(struct queue_side *s)
 	delivery_destroy(s->delivery);
 	queue_destroy(s->queue);
 	sodium_free(s->keys);
-	for (unsigned i = 0; i < BACKUPS; i++)
+	for (unsigned i = 0; i < SERVERS_MAX; i++)
 		sodium_free(s->passwords[i]);
 	free(s);
 }

@@ -114,10 +114,12 @@ def test_a_reload_tells_which_keys_of_the_queue_need_a_restart(open_folder, stor
         proxy.wait_open()
         proxy.reload()
         assert "changed key takes effect at the next start" not in proxy.log()
-        proxy.settings["queue"] = {**proxy.settings["queue"], "role": "standby", "destinations": 5, "decided": 5000, "total": "1GiB", "backups": proxy.settings["queue"]["backups"][::-1]}
+        proxy.settings["queue"] = {**proxy.settings["queue"], "role": "standby", "destinations": 5, "decided": 5000, "total": "1GiB", "backups": proxy.settings["queue"]["backups"][::-1],
+                                   "spares": [{"paths": ["127.0.0.1:1"]}], "replace_after": "10s"}
         proxy.write_config()
         proxy.reload()
-        for key in ("queue.role", "queue.destinations", "queue.decided", "queue.total", "queue.backups"):
+        for key in ("queue.role", "queue.destinations", "queue.decided", "queue.total", "queue.backups", "queue.spares",
+                    "queue.replace_after"):
             assert f"changed key takes effect at the next start key={key}" in proxy.log()
 
 

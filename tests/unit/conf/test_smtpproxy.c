@@ -79,6 +79,15 @@ static const struct {
 		"key 'hooks': found 'a', expected the name of one of the hooks" },
 	{ HOOKED "fairness: off\n", "key 'fairness': found off, expected on, because a listener has hooks" },
 	{ LEAST "queue: { backups: [ { user: a } ] }\n", "key 'paths': found nothing, expected" },
+	{ LEAST "queue: { backups: [ { paths: [ '192.0.2.1:1' ] } ],\n"
+		"  spares: [ { paths: [ '192.0.2.2:1' ] },\n    { paths: [ '192.0.2.3:1', '192.0.2.1:1' ] } ] }\n",
+		"smtpproxy.yaml:5: key 'queue.spares': found '192.0.2.1:1', expected a server that is not in "
+		"queue.backups: "
+		"each holds one copy" },
+	{ LEAST "queue: { spares: [ { paths: [ '192.0.2.2:1' ] }, { paths: [ '192.0.2.2:1' ] } ] }\n",
+		"key 'queue.spares': found '192.0.2.2:1', expected a server that is not in an earlier one of "
+		"queue.spares" },
+	{ LEAST "queue: { replace_after: 2s }\n", "key 'replace_after': found '2s', expected" },
 	{ LEAST "limits: { turn_timeout: 6min }\n", "key 'turn_timeout': found '6min', expected" },
 	{ LEAST "outward: { as_sender: on, sources: [ { address: 192.0.2.1 } ] }\n",
 		"key 'sources': found addresses, expected none, because as_sender is on" },
@@ -90,6 +99,18 @@ START_TEST(a_fault_names_file_line_key_and_remedy)
 {
 	ck_assert_ptr_null(parse(faults[_i].text));
 	ck_assert_msg(strstr(error, faults[_i].complaint) != NULL, "%s", error);
+}
+END_TEST
+
+START_TEST(spares_of_a_queue_are_read)
+{
+	struct conf_smtpproxy *c = parse(LEAST "queue: { backups: [ { paths: [ '192.0.2.1:1' ] } ], replace_after: 5s, "
+					       "spares: [ { paths: [ '192.0.2.2:1', '10.0.0.2:1' ], user: u } ] }\n");
+	ck_assert_msg(c != NULL, "%s", error);
+	ck_assert_uint_eq(c->queue.spare_count, 1);
+	ck_assert_uint_eq(c->queue.spares[0].path_count, 2);
+	ck_assert_uint_eq(c->queue.replace_ms, 5000);
+	conf_smtpproxy_destroy(c);
 }
 END_TEST
 
@@ -197,6 +218,7 @@ int main(void)
 	TCase *facts = tcase_create("smtpproxy");
 	tcase_add_test(facts, two_keys_are_enough);
 	tcase_add_test(facts, a_queue_may_have_hooks);
+	tcase_add_test(facts, spares_of_a_queue_are_read);
 	tcase_add_loop_test(facts, a_fault_names_file_line_key_and_remedy, 0, ROWS(faults));
 	tcase_add_test(facts, a_file_that_is_not_there_is_a_fault);
 	tcase_add_test(facts, check_prints_the_memory_that_mail_may_take);
