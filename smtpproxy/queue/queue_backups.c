@@ -89,8 +89,13 @@ static int may_claim(const struct queue *q, const struct backup *b)
 {
 	int64_t now_ms = redis_link_clock_ms();
 
-	if (now_ms < b->fill_after_ms || queue_spares_waits(q, b))
+	if (now_ms < b->fill_after_ms)
 		return 0;
+	if (queue_spares_waits(q, b)) {
+		log_paced(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=\"%s\"", b->index,
+			"another server of the file does not answer, and may be the one that this place waits for");
+		return 0;
+	}
 	if (queue_is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
 		return 1;
 	log_paced(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=%s", b->index,

@@ -270,6 +270,25 @@ def test_an_absent_server_that_may_hold_messages_is_waited_for(room):
     assert gateway.drain() == tokens
 
 
+def test_an_absent_server_that_comes_back_empty_is_filled_when_every_server_answers(room):
+    """The spare that does not answer may be the one that is waited for."""
+    spares = Spares(room)
+    gateway = spares.started()
+    tokens = stored(gateway, burst(gateway, "m", 50))
+    gateway.kill()
+    spares.a.kill()
+    spares.spares[0].kill()
+    gateway = spares.gateway()
+    gateway.in_sync(1)
+    spares.a.start()
+    wait_until(lambda: "backup not claimed backup=0" in gateway.log.read_text(), patience(20), "its complaint")
+    assert gateway.stats()["in_sync"] == 1 and spares.a.items() == 0
+    spares.spares[0].start()
+    gateway.in_sync(2)
+    assert spares.a.items() == 50
+    assert gateway.drain() == tokens
+
+
 def test_an_empty_queue_does_not_begin_while_a_spare_does_not_answer(room):
     """It may have the only copy."""
     spares = Spares(room)
