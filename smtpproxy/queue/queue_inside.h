@@ -158,6 +158,8 @@ void queue_depose(struct queue *q, uint64_t epoch);
 int queue_may_hold_more(const struct queue *q, const struct backup *b);
 /* The record of @b has a higher epoch. */
 void queue_meet_rival(struct queue *q, const struct backup *b);
+/* @spare has no place here. Its owner may have replaced all servers that have one, so nothing else tells of it. */
+void queue_meet_rival_apart(struct queue *q, const struct backup *spare);
 /* Order: count higher than others that lack what is in memory. */
 void queue_outrank(struct queue *q);
 

@@ -115,6 +115,15 @@ void queue_meet_rival(struct queue *q, const struct backup *b)
 		"here, which unites both; if it ends before, they are lost");
 }
 
+void queue_meet_rival_apart(struct queue *q, const struct backup *spare)
+{
+	const struct marker *m = &spare->sight.marker;
+
+	if (spare->state == BACKUP_SEEN && m->epoch > q->shared.epoch && !queue_is_complete(q) &&
+		has_read_ours(q, &spare->sight))
+		queue_depose(q, m->epoch);
+}
+
 /* A gateway that began anew on servers that came back empty counted its epochs from 1, and may have the same one or,
  * after some restarts, a higher one. An operator's order decides between the two. */
 void queue_outrank(struct queue *q)

@@ -348,6 +348,11 @@ void queue_spares_tick(struct queue *q, int64_t now_ms)
 		note_use(q, i, now_ms);
 	if (q->state != QUEUE_ACTIVE)
 		return;
+	for (unsigned n = 0; n < q->spares->count && queue_owns(q); n++)
+		if (place_of(q->spares, n) == BACKUPS)
+			queue_meet_rival_apart(q, &q->spares->probes[n]);
+	if (q->state != QUEUE_ACTIVE)
+		return;
 	queue_spares_note_owed(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		replace(q, i, now_ms);

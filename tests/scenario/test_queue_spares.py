@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import re
+import signal
 
 import pytest
 
@@ -251,6 +252,28 @@ def test_a_standby_leaves_an_owner_alone_whose_backups_were_both_replaced(room):
     passes(spares.spares[0], 40)  # longer than takeover_ms
     assert standby.stats()["state"] == "watching" and owner.stats()["state"] == "active"
     assert owner.drain() == tokens
+
+
+def test_an_owner_that_was_cut_off_ends_although_its_successor_replaced_both_servers(room):
+    """No server that it used is left to tell it."""
+    spares = Spares(room, 2)
+    old = spares.started(role="owner")
+    new = spares.gateway(role="standby")
+    new.until(lambda s: s["state"] == "watching")
+    tokens = stored(old, burst(old, "m", 20))
+    for server in (spares.a, spares.b):
+        server.pause()
+    old.until(lambda s: [b["state"] for b in s["backups"]] == ["away", "away"])
+    old.process.send_signal(signal.SIGSTOP)
+    for server in (spares.a, spares.b):
+        server.go_on()
+    new.in_sync(2, 40)
+    for count, server in enumerate((spares.a, spares.b), 1):
+        server.kill()
+        replaced(new, count)
+    old.process.send_signal(signal.SIGCONT)
+    old.wait("deposed")
+    assert new.stats()["state"] == "active" and new.drain() == tokens
 
 
 def test_an_absent_server_that_may_hold_messages_is_waited_for(room):

@@ -1,4 +1,5 @@
 /* test_queue_spares.c: facts of a spare that takes the place of a lost backup, and of servers that come back. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -250,6 +251,37 @@ START_TEST(lost_server_that_comes_back_as_it_was_is_not_believed)
 }
 END_TEST
 
+/* Another gateway owns the spare, and has read what this one marked last, under version 5. */
+static void is_owned_by_another(const char *owners)
+{
+	struct marker *m = &q->spares->probes[FIRST].sight.marker;
+
+	q->marked_version = 5;
+	is_marked(FIRST, RUN_C, 9);
+	m->epoch = EPOCH + 1;
+	m->by_version = 9;
+	memcpy(m->by, OTHER, sizeof OTHER);
+	snprintf(m->owners, sizeof m->owners, "%s%s", q->shared.nonce, owners);
+}
+
+START_TEST(gateway_ends_if_another_one_goes_on_with_servers_that_have_no_place_here)
+{
+	is_owned_by_another("0000000000000005");
+	backup_give_up(a, "the test says so");
+	passes(1);
+	ck_assert_int_eq(q->state, QUEUE_DEPOSED);
+}
+END_TEST
+
+START_TEST(gateway_stays_if_the_other_one_has_not_read_all_that_was_marked)
+{
+	is_owned_by_another("0000000000000004");
+	backup_give_up(a, "the test says so");
+	passes(1);
+	ck_assert_int_eq(q->state, QUEUE_ACTIVE);
+}
+END_TEST
+
 START_TEST(server_of_the_queue_itself_is_not_owed_a_place)
 {
 	is_marked(FIRST, RUN_C, 9);
@@ -312,6 +344,8 @@ int main(void)
 		server_that_went_on_by_itself_is_owed_its_place,
 		server_that_is_owed_its_place_waits_until_the_other_backup_is_in_sync,
 		lost_server_that_comes_back_as_it_was_is_not_believed,
+		gateway_ends_if_another_one_goes_on_with_servers_that_have_no_place_here,
+		gateway_stays_if_the_other_one_has_not_read_all_that_was_marked,
 		server_of_the_queue_itself_is_not_owed_a_place,
 		queue_without_spares_never_replaces,
 		starting_gateway_gives_the_place_to_the_server_that_the_marker_names,
