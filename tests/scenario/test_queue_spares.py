@@ -349,12 +349,15 @@ def test_messages_that_a_replaced_server_took_alone_are_united(room, comes):
     gateway = spares.gateway()
     gateway.in_sync(1)
     tokens += stored(gateway, burst(gateway, "alone", 20))
+    epoch_of_a = gateway.stats()["epoch"]
     gateway.kill()
     spares.b.go_on()
     spares.spares[0].go_on()
     if comes == "late":
         spares.a.pause()
-        for _ in range(2):  # the second one has a higher epoch than a
+        gateway = spares.gateway()
+        gateway.in_sync(2)
+        while gateway.stats()["epoch"] <= epoch_of_a:  # with no higher one it would end when it sees a
             gateway.kill()
             gateway = spares.gateway()
             gateway.in_sync(2)
