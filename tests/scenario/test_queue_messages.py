@@ -401,7 +401,7 @@ def test_a_destination_without_messages_makes_room_for_another(room):
 
 @pytest.mark.alone
 @pytest.mark.plain
-def test_half_a_million_messages_are_read_back_in_time_and_within_their_memory(room):
+def test_half_a_million_messages_are_read_back_sooner_than_stored_and_within_their_memory(room):
     _, _, gateway = started(room, **PATIENT)
     empty_kb = gateway.stats()["rss_kb"]
     gateway.send("load", 500000, 1024, "a.example", 4000)
@@ -413,5 +413,5 @@ def test_half_a_million_messages_are_read_back_in_time_and_within_their_memory(r
     stats = gateway.stats()
     print(f"stored in {loaded['ms']} ms, read back in {stats['recovery_ms']} ms, {per_message:.0f} bytes a message")
     assert stats["recovered"] == 500000
-    assert stats["recovery_ms"] <= patience(5900)
+    assert stats["recovery_ms"] <= loaded["ms"], "slower than it was to store them"  # on this machine, whatever else it does
     assert per_message <= 2048
