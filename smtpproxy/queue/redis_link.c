@@ -116,7 +116,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		if (!reply)
 			break;
 		take_reply(l, reply);
-		freeReplyObject(reply);
+		reply_room_reuse(&l->room);
 	}
 	return len;
 }
@@ -154,6 +154,7 @@ static void on_closed(struct stream *s)
 	struct redis_link *l = link_of(s);
 
 	redisReaderFree(l->reader);
+	reply_room_clear(&l->room);
 	free(l->asked);
 	l->reader = NULL;
 	l->asked = NULL;
@@ -180,7 +181,7 @@ int redis_link_open(
 	l->ops = ops;
 	l->login = login;
 	l->opened_ms = redis_link_clock_ms();
-	l->reader = redisReaderCreate();
+	l->reader = reply_room_reader(&l->room);
 	if (!l->reader)
 		return CSSL_E_NO_MEMORY;
 	r = stream_connect(&l->stream, w, &stream_ops, login->address, NULL);

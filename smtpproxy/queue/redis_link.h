@@ -12,13 +12,14 @@
 #include <hiredis/hiredis.h>
 
 #include "net/stream.h"
+#include "smtpproxy/queue/reply_room.h"
 
 struct redis_link;
 
 struct redis_link_ops {
 	/* Connected, and AUTH was accepted if there is a password. */
 	void (*on_ready)(struct redis_link *l);
-	/* The reply to the request of that @tag, which was sent at @sent_ms (CLOCK_BOOTTIME). @reply is freed after the
+	/* The reply to the request of that @tag, which was sent at @sent_ms (CLOCK_BOOTTIME). @reply is gone after the
 	 * call. redis_link_close() is legal inside. */
 	void (*on_reply)(struct redis_link *l, uint32_t tag, int64_t sent_ms, const redisReply *reply);
 	/* The connection is closed; requests without a reply may or may not have been executed. */
@@ -50,6 +51,7 @@ struct redis_link {
 	const struct redis_link_ops *ops;
 	const struct redis_login *login;
 	redisReader *reader;
+	struct reply_room room;      /* of the reply that comes */
 	struct redis_request *asked; /* ring of @asked_cap, a power of two */
 	uint32_t asked_first, asked_count, asked_cap;
 	int64_t opened_ms;

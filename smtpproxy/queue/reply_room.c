@@ -1,0 +1,177 @@
+/* reply_room.c: a list of chunks, each twice as large as the one before. The last one is kept for the next reply. */
+#include "smtpproxy/queue/reply_room.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_FIRST (16u << 10) /* bytes */
+#define CHUNK_KEPT  (2u << 20)
+#define ALIGNMENT   _Alignof(max_align_t)
+
+struct reply_chunk {
+	struct reply_chunk *before;
+	size_t cap, len;
+	_Alignas(max_align_t) uint8_t data[];
+};
+
+static struct reply_chunk *add_chunk(struct reply_room *r, size_t len)
+{
+	size_t cap = r->last ? 2 * r->last->cap : CHUNK_FIRST;
+	struct reply_chunk *c;
+
+	cap = cap < len ? len : cap;
+	c = malloc(sizeof *c + cap);
+	if (!c)
+		return NULL;
+	*c = (struct reply_chunk){ .before = r->last, .cap = cap };
+	r->last = c;
+	return c;
+}
+
+/* NULL: out of memory. */
+static void *take(struct reply_room *r, size_t len)
+{
+	struct reply_chunk *c = r->last;
+	void *at;
+
+	len = (len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	if (!c || c->cap - c->len < len)
+		c = add_chunk(r, len);
+	if (!c)
+		return NULL;
+	at = c->data + c->len;
+	c->len += len;
+	return at;
+}
+
+static void drop_before(struct reply_chunk *c)
+{
+	while (c->before) {
+		struct reply_chunk *before = c->before;
+
+		c->before = before->before;
+		free(before);
+	}
+}
+
+void reply_room_reuse(struct reply_room *r)
+{
+	if (!r->last)
+		return;
+	if (r->last->cap > CHUNK_KEPT || (r->last->cap > CHUNK_FIRST && r->last->len < r->last->cap / 16)) {
+		reply_room_clear(r);
+		return;
+	}
+	drop_before(r->last);
+	r->last->len = 0;
+}
+
+void reply_room_clear(struct reply_room *r)
+{
+	if (!r->last)
+		return;
+	drop_before(r->last);
+	free(r->last);
+	r->last = NULL;
+}
+
+/* --- what libhiredis calls --- */
+
+static redisReply *make(const redisReadTask *task, size_t more)
+{
+	redisReply *reply = take(task->privdata, sizeof *reply + more);
+
+	if (!reply)
+		return NULL;
+	memset(reply, 0, sizeof *reply);
+	reply->type = task->type;
+	if (task->parent)
+		((redisReply *)task->parent->obj)->element[task->idx] = reply;
+	return reply;
+}
+
+static void *make_string(const redisReadTask *task, char *text, size_t len)
+{
+	redisReply *reply = make(task, len + 1);
+
+	if (!reply)
+		return NULL;
+	reply->str = (char *)(reply + 1);
+	reply->len = len;
+	memcpy(reply->str, text, len);
+	reply->str[len] = '\0';
+	return reply;
+}
+
+static void *make_array_of(const redisReadTask *task, size_t elements)
+{
+	redisReply *reply =
+		elements < SIZE_MAX / sizeof(redisReply *) / 2 ? make(task, elements * sizeof(redisReply *)) : NULL;
+
+	if (!reply)
+		return NULL;
+	reply->element = (redisReply **)(reply + 1);
+	reply->elements = elements;
+	memset(reply->element, 0, elements * sizeof(redisReply *));
+	return reply;
+}
+
+static void *make_integer(const redisReadTask *task, long long number)
+{
+	redisReply *reply = make(task, 0);
+
+	if (reply)
+		reply->integer = number;
+	return reply;
+}
+
+static void *make_nil(const redisReadTask *task)
+{
+	return make(task, 0);
+}
+
+/* All go at once. */
+static void leave(void *reply)
+{
+}
+
+#if HIREDIS_MAJOR >= 1
+#define make_array make_array_of
+
+/* RESP3, which nobody asks for. */
+static void *make_double(const redisReadTask *task, double number, char *text, size_t len)
+{
+	return make_string(task, text, len);
+}
+
+static void *make_bool(const redisReadTask *task, int number)
+{
+	return make_integer(task, number);
+}
+#else
+static void *make_array(const redisReadTask *task, int elements)
+{
+	return make_array_of(task, (size_t)elements);
+}
+#endif
+
+redisReader *reply_room_reader(struct reply_room *r)
+{
+	static redisReplyObjectFunctions functions = {
+		.createString = make_string,
+		.createArray = make_array,
+		.createInteger = make_integer,
+		.createNil = make_nil,
+		.freeObject = leave,
+#if HIREDIS_MAJOR >= 1
+		.createDouble = make_double,
+		.createBool = make_bool,
+#endif
+	};
+	redisReader *reader = redisReaderCreateWithFunctions(&functions);
+
+	if (reader)
+		reader->privdata = r;
+	return reader;
+}
