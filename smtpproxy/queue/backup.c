@@ -194,6 +194,7 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 	case ASKED_LOAD: backup_look_answered(b, tag, reply); break;
 	case ASKED_CLAIM: backup_claim_answered(b, reply); break;
 	case ASKED_SCAN: backup_scan_answered(b, reply); break;
+	case ASKED_MESSAGES: backup_fetch_answered(b, reply); break;
 	case ASKED_RENEW: on_renewed(b, sent_ms, reply); break;
 	case ASKED_CALL: on_call_answered(b, sent_ms, reply); break;
 	case ASKED_PING: break;

@@ -37,7 +37,8 @@ struct backup_ops {
 	void (*on_seen)(struct backup *b);
 	/* The server is ours under the epoch of backup_claim(). */
 	void (*on_claimed)(struct backup *b);
-	/* A field and its value came; and then: all of them have come. */
+	/* A field and its value came; and then: all of them have come. @value NULL: a message of which only the name
+	 * was asked for. */
 	void (*on_item)(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
 	void (*on_read)(struct backup *b);
 	/* A change was made to @i. */
@@ -57,6 +58,12 @@ struct backup_ops {
 	void (*on_given_up)(struct backup *b, enum backup_state was);
 	/* The server has an owner of that higher epoch. */
 	void (*on_deposed)(struct backup *b, uint64_t epoch);
+};
+
+/* What a reading asks for. */
+enum backup_reads {
+	BACKUP_READS_ITEMS,
+	BACKUP_READS_NAMES, /* of messages the names, of all else the values, too */
 };
 
 /* Shared by both backups; set by their owner. */
@@ -103,7 +110,10 @@ struct backup {
 	unsigned index;
 	unsigned looks; /* answers that are missing before the server is known */
 	uint32_t generation;
-	uint32_t block;         /* how many items the next block has */
+	enum backup_reads reads;
+	uint32_t block;        /* how many items the next block has */
+	const uint64_t *fetch; /* ids of messages; their owner's, until on_read */
+	size_t fetch_count, fetched;
 	int64_t heard_ms;       /* last answer, or progress of the active path */
 	int64_t asked_ms;       /* when the question was sent whose answer is @sight */
 	int64_t renewed_ms;     /* our token counted there at that time; 0: not since the claim */
@@ -126,9 +136,11 @@ int backup_stop(struct backup *b);
 void backup_look_again(struct backup *b);
 /* SEEN: claim it for shared->epoch. */
 void backup_claim(struct backup *b);
-/* CLAIMED: read all items. */
-void backup_read(struct backup *b);
-/* CLAIMED: it receives changes from now on, and all its items are read: on_item, on_read. */
+/* CLAIMED: read all items: on_item, on_read. */
+void backup_read(struct backup *b, enum backup_reads what);
+/* CLAIMED, and read: the messages with these @ids, 1 or more: on_item for each that is there, on_read. */
+void backup_fetch(struct backup *b, const uint64_t *ids, size_t count);
+/* CLAIMED: it receives changes from now on, and the names of its items are read: on_item, on_read. */
 void backup_compare(struct backup *b);
 /* COMPARING: on_room asks for the items that it lacks. */
 void backup_fill(struct backup *b);

@@ -13,6 +13,7 @@ enum backup_tag {
 	ASKED_LOAD,
 	ASKED_CLAIM,
 	ASKED_SCAN,
+	ASKED_MESSAGES,
 	ASKED_RENEW,
 	ASKED_PING,
 	ASKED_CALL,
@@ -33,6 +34,7 @@ void backup_look(struct backup *b);
 void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);
 void backup_claim_answered(struct backup *b, const redisReply *reply);
 void backup_scan_answered(struct backup *b, const redisReply *reply);
+void backup_fetch_answered(struct backup *b, const redisReply *reply);
 void backup_move(struct backup *b, enum backup_state to);
 
 #endif

@@ -1,5 +1,4 @@
-/* backup_look.c: asks a server for its identity, its owner and its contents: INFO, the owner's record, a claim, and
- * the items in blocks of 1,000. */
+/* backup_look.c: asks a server for its identity and its owner (INFO, the owner's record), and claims it. */
 #include "smtpproxy/queue/backup_inside.h"
 
 #include <stddef.h>
@@ -8,11 +7,6 @@
 #include <string.h>
 
 #include "net/log.h"
-
-#define BLOCK_ITEMS_FIRST 1u /* until the size of items is known */
-#define BLOCK_GROWTH      8u /* of the next block, because its items may be larger */
-#define BLOCK_ITEMS_MAX   1000u
-#define BLOCK_BYTES       (4u << 20)
 
 #define LOOK_RESTARTED 1 /* the server process is another one than before */
 
@@ -258,77 +252,4 @@ void backup_claim_answered(struct backup *b, const redisReply *reply)
 		b->replaced.state = marker_judge(&b->replaced.marker, b->run_id);
 	backup_move(b, BACKUP_CLAIMED);
 	b->shared->ops->on_claimed(b);
-}
-
-static void scan(struct backup *b, const char *cursor)
-{
-	struct redis_link *l = &b->active->link;
-
-	redis_link_begin(l, 5);
-	redis_link_text(l, "HSCAN");
-	redis_link_text(l, b->shared->items_key);
-	redis_link_text(l, cursor);
-	redis_link_text(l, "COUNT");
-	redis_link_number(l, b->block);
-	redis_link_end(l, ASKED_SCAN);
-}
-
-void backup_read(struct backup *b)
-{
-	b->block = BLOCK_ITEMS_FIRST;
-	scan(b, "0");
-}
-
-void backup_compare(struct backup *b)
-{
-	backup_move(b, BACKUP_COMPARING);
-	backup_read(b);
-}
-
-/* How many items of this mean size make a block. The server answers with a whole block at once, and messages may
- * have megabytes. */
-static uint32_t block_of(const redisReply *items)
-{
-	uint64_t bytes = 1, count = items->elements / 2;
-
-	for (size_t i = 1; i < items->elements; i += 2)
-		bytes += items->element[i]->len;
-	uint64_t most = count * BLOCK_GROWTH < BLOCK_ITEMS_MAX ? count * BLOCK_GROWTH : BLOCK_ITEMS_MAX;
-
-	count = count * BLOCK_BYTES / bytes;
-	return (uint32_t)(count > most ? most : count ? count : 1);
-}
-
-/* Its items are being read. */
-static int reads(const struct backup *b)
-{
-	return b->state == BACKUP_CLAIMED || b->state == BACKUP_COMPARING;
-}
-
-static void take_items(struct backup *b, const redisReply *items)
-{
-	for (size_t i = 0; i + 1 < items->elements && reads(b); i += 2) {
-		const redisReply *field = items->element[i], *value = items->element[i + 1];
-
-		if (field->type == REDIS_REPLY_STRING && value->type == REDIS_REPLY_STRING)
-			b->shared->ops->on_item(b, field->str, field->len, (const uint8_t *)value->str, value->len);
-	}
-}
-
-void backup_scan_answered(struct backup *b, const redisReply *reply)
-{
-	if (!reads(b))
-		return;
-	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_STRING ||
-		reply->element[1]->type != REDIS_REPLY_ARRAY) {
-		backup_give_up(b, "its items cannot be read");
-		return;
-	}
-	if (reply->element[1]->elements)
-		b->block = block_of(reply->element[1]);
-	if (strcmp(reply->element[0]->str, "0"))
-		scan(b, reply->element[0]->str); /* the server works on it while we handle these */
-	take_items(b, reply->element[1]);
-	if (reads(b) && !strcmp(reply->element[0]->str, "0")) /* otherwise, handling one of them gave the backup up */
-		b->shared->ops->on_read(b);
 }

@@ -35,13 +35,13 @@ void backup_call_begin(struct backup *b, const char *function, unsigned more)
 	redis_link_text(l, token);
 }
 
-static unsigned arguments_of(const struct backup *b, const struct change *c)
+static unsigned arguments_of(const struct change *c)
 {
 	switch (c->kind) {
 	case CHANGE_PUT: return c->item->note ? 4 : 2;
 	case CHANGE_REPLACE: return 2;
 	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
-	case CHANGE_MARK: return 5 + 6 * BACKUPS + (b->shared->replaced[0] != '\0');
+	case CHANGE_MARK: return 6 + 6 * BACKUPS;
 	}
 	return 0;
 }
@@ -107,8 +107,7 @@ static void mark_out(struct backup *b)
 	left_out(l, b->shared);
 	redis_link_number(l, b->shared->unread);
 	redis_link_text(l, b->shared->owners);
-	if (b->shared->replaced[0])
-		redis_link_text(l, b->shared->replaced);
+	redis_link_text(l, b->shared->replaced);
 }
 
 static void change_out(struct backup *b, const struct change *c)
@@ -138,7 +137,7 @@ static void call_out(struct backup *b, struct change_call *call)
 	unsigned more = 0;
 
 	for (uint32_t i = 0; i < call->changes; i++)
-		more += arguments_of(b, change_at(l, l->sent + i));
+		more += arguments_of(change_at(l, l->sent + i));
 	backup_call_begin(b, functions[change_at(l, l->sent)->kind], more);
 	for (uint32_t i = 0; i < call->changes; i++)
 		change_out(b, change_at(l, l->sent + i));

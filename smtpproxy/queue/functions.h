@@ -20,24 +20,25 @@
  * use one server. A library that is there is not loaded again, because a server whose memory is full refuses to load.
  */
 extern const char functions_text[];
-#define FUNCTIONS_LIBRARY "cssl_queue4"
+#define FUNCTIONS_LIBRARY "cssl_queue5"
 
 /* epoch generation nonce: become the owner; returns the owner's hash as it was before. Refused for an epoch below the
  * present one, and for the present epoch with another nonce or without a higher generation. */
-#define FUNCTION_CLAIM   "cssl_queue4_claim"
+#define FUNCTION_CLAIM   "cssl_queue5_claim"
 /* token, then field value ...: store those that are not there; returns how many were new. Refused as a whole ("OOM
  * ...") when the server's memory is full. Repeating it changes nothing. */
-#define FUNCTION_PUT     "cssl_queue4_put"
+#define FUNCTION_PUT     "cssl_queue5_put"
 /* token, then field value ...: replace the state ("s...") of messages that are there; returns how many. */
-#define FUNCTION_REPLACE "cssl_queue4_replace"
+#define FUNCTION_REPLACE "cssl_queue5_replace"
 /* token, then field ...: returns how many were there. Works when memory is full. */
-#define FUNCTION_DELETE  "cssl_queue4_delete"
+#define FUNCTION_DELETE  "cssl_queue5_delete"
+/* token cursor count: HSCAN, but each message ("m...") has the value ""; and as a third element, how many bytes all
+ * values have in the server. */
+#define FUNCTION_NAMES   "cssl_queue5_names"
 /* token version run_id member0 member1 apart0 apart1 apart_version left0 left1 left_version0 left_version1 left_sent0
- * left_sent1 left_by0 left_by1 unread owners, and if there are any, replaced: write the marker, which is of the nonce
- * that claimed. A server that an earlier release has given its functions to forgets @replaced until it restarts: as
- * long as it does not, its being a member tells the same. */
-#define FUNCTION_MARK    "cssl_queue4_mark"
+ * left_sent1 left_by0 left_by1 unread owners replaced: write the marker, which is of the nonce that claimed. */
+#define FUNCTION_MARK    "cssl_queue5_mark"
 /* token: the owner lives; counts it for a standby to see. */
-#define FUNCTION_RENEW   "cssl_queue4_renew"
+#define FUNCTION_RENEW   "cssl_queue5_renew"
 
 #endif

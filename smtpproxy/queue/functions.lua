@@ -1,4 +1,4 @@
-#!lua name=cssl_queue4
+#!lua name=cssl_queue5
 -- The changes of a backup, each in one atomic step; functions.h says what they take and return. Only put is refused when
 -- the memory is full: the others free memory or hardly take any, and without them a full server could never become empty.
 
@@ -50,12 +50,23 @@ local function delete(keys, args)
   return done
 end
 
+-- The bodies of messages stay here: only their names leave the server.
+local function names(keys, args)
+  local cursor, found = unpack(redis.call('HSCAN', keys[2], args[2], 'COUNT', args[3]))
+  local bytes = 0
+  for i = 2, #found, 2 do
+    bytes = bytes + #found[i]
+    if string.sub(found[i - 1], 1, 1) == 'm' then found[i] = '' end
+  end
+  return {cursor, found, bytes}
+end
+
 local function mark(keys, args)
   redis.call('HSET', keys[1], 'version', args[2], 'run_id', args[3], 'member0', args[4],
     'member1', args[5], 'apart0', args[6], 'apart1', args[7], 'apart_version', args[8],
     'left0', args[9], 'left1', args[10], 'left_version0', args[11], 'left_version1', args[12],
     'left_sent0', args[13], 'left_sent1', args[14], 'left_by0', args[15], 'left_by1', args[16],
-    'unread', args[17] or '0', 'owners', args[18] or '', 'replaced', args[19] or '',
+    'unread', args[17], 'owners', args[18], 'replaced', args[19],
     'by_version', args[2], 'by', redis.call('HGET', keys[1], 'nonce'))
   return 1
 end
@@ -65,12 +76,13 @@ local function renew(keys, args)
 end
 
 local function add(name, work, flags)
-  redis.register_function{function_name = 'cssl_queue4_' .. name, callback = work, flags = flags}
+  redis.register_function{function_name = 'cssl_queue5_' .. name, callback = work, flags = flags}
 end
 
 add('claim', claim, {'allow-oom'})
 add('put', owned(put), {})
 add('replace', owned(replace), {'allow-oom'})
 add('delete', owned(delete), {'allow-oom'})
+add('names', owned(names), {'no-writes'})
 add('mark', owned(mark), {'allow-oom'})
 add('renew', owned(renew), {'allow-oom'})

@@ -323,6 +323,7 @@ void queue_destroy(struct queue *q)
 	seal_destroy(q->seal);
 	free(q->waiting);
 	free(q->read);
+	queue_told_clear(q);
 	queue_gone_clear(q);
 	free(q->spares);
 	free(q);

@@ -228,7 +228,7 @@ static void on_claimed(struct backup *b)
 	}
 	if (has_to_be_united(q, b)) {
 		q->reads |= 1u << b->index;
-		backup_read(b);
+		backup_read(b, BACKUP_READS_ITEMS);
 		return;
 	}
 	no_more_apart(q, b);

@@ -71,6 +71,10 @@ struct queue {
 	struct marker from_markers[BACKUPS]; /* of the backups that the recovery reads; all zero: not read */
 	struct read_state *read;
 	size_t read_count, read_cap;
+	/* ids of messages that the server @told_by named, and that no other had shown yet */
+	uint64_t *told;
+	size_t told_count, told_cap;
+	unsigned told_by;
 	/* ids of messages that were read and then deleted, until all backups are in sync: a server that was not read
 	 * may still have them. The first @gone_sorted ids are in ascending order */
 	uint64_t *gone;
@@ -189,6 +193,9 @@ void queue_unite_interrupted(struct queue *q, const struct backup *b);
 /* 1: @i was read, and its later states and its grave may not have been: a server is being read, or @i is of one that
  * was lost before its end. */
 int queue_is_half_read(const struct queue *q, const struct item *i);
+/* READING: each server has told what it has. Returns 1 if messages that only one of them has are fetched now. */
+int queue_fetch_told(struct queue *q);
+void queue_told_clear(struct queue *q);
 void queue_apply_states(struct queue *q);
 void queue_sort(struct queue *q);
 

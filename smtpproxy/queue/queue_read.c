@@ -145,6 +145,67 @@ static int keep_item(
 	return 0;
 }
 
+static int note_told(struct queue *q, uint64_t id)
+{
+	if (q->told_count == q->told_cap) {
+		size_t cap = q->told_cap ? 2 * q->told_cap : 1024;
+		uint64_t *told = realloc(q->told, cap * sizeof *told);
+
+		if (!told)
+			return CSSL_E_NO_MEMORY;
+		q->told = told;
+		q->told_cap = cap;
+	}
+	q->told[q->told_count++] = id;
+	return 0;
+}
+
+/* Another server shows the message itself, perhaps later. */
+static int keep_name(struct queue *q, const struct backup *b, uint64_t id)
+{
+	struct item *i = item_find(&q->items, id);
+
+	q->told_by = b->index;
+	if (!i)
+		return note_told(q, id);
+	i->seen |= (uint8_t)(1u << b->index);
+	return 0;
+}
+
+int queue_fetch_told(struct queue *q)
+{
+	size_t missing = 0;
+
+	for (size_t n = 0; n < q->told_count; n++) {
+		struct item *i = item_find(&q->items, q->told[n]);
+
+		if (i)
+			i->seen |= (uint8_t)(1u << q->told_by);
+		else
+			q->told[missing++] = q->told[n];
+	}
+	q->told_count = 0; /* they are not told again */
+	if (!missing)
+		return 0;
+	q->reads |= 1u << q->told_by;
+	backup_fetch(&q->backups[q->told_by], q->told, missing);
+	return 1;
+}
+
+void queue_told_clear(struct queue *q)
+{
+	free(q->told);
+	q->told = NULL;
+	q->told_count = q->told_cap = 0;
+}
+
+static int take(struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *value, size_t len)
+{
+	if (!value)
+		return keep_name(q, b, id);
+	return kind == ITEM_STATE ? keep_state(q, b, id, value, len) : keep_item(q, b, kind, id, value, len);
+}
+
 void queue_read_item(
 	struct queue *q, struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
 {
@@ -153,7 +214,7 @@ void queue_read_item(
 	int r = item_field_parse(field, field_len, &kind, &id);
 
 	if (!r)
-		r = kind == ITEM_STATE ? keep_state(q, b, id, value, len) : keep_item(q, b, kind, id, value, len);
+		r = take(q, b, kind, id, value, len);
 	if (r == CSSL_E_NO_MEMORY)
 		backup_give_up(b, "out of memory for its items");
 	else if (r)

@@ -257,13 +257,19 @@ void queue_recover(struct queue *q)
 
 static void recovered(struct queue *q);
 
+/* The bodies come from one of them: as a rule, the others have the same ones. */
 static void read_all(struct queue *q)
 {
+	enum backup_reads what = BACKUP_READS_ITEMS;
+
 	queue_move(q, QUEUE_READING);
 	q->reads = q->from;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->from & 1u << i)
-			backup_read(&q->backups[i]);
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		if (!(q->from & 1u << i))
+			continue;
+		backup_read(&q->backups[i], what);
+		what = BACKUP_READS_NAMES;
+	}
 	if (!q->from)
 		recovered(q);
 }
@@ -273,6 +279,7 @@ static void forget_all(struct queue *q)
 	for (size_t n = 0; n < q->read_count; n++)
 		free(q->read[n].sealed);
 	q->read_count = 0;
+	queue_told_clear(q);
 	q->stats.opaque = q->stats.orders = q->stats.graves = 0;
 	queue_gone_clear(q);
 	queue_decided_clear(q);
@@ -373,6 +380,7 @@ static void recovered(struct queue *q)
 {
 	unsigned lacking;
 
+	queue_told_clear(q);
 	queue_apply_states(q);
 	queue_sort(q);
 	queue_move(q, QUEUE_ACTIVE);
@@ -457,7 +465,7 @@ void queue_read_end(struct queue *q, struct backup *b)
 {
 	q->reads &= ~(1u << b->index);
 	if (q->state == QUEUE_READING) {
-		if (!q->reads)
+		if (!q->reads && !queue_fetch_told(q))
 			recovered(q);
 		return;
 	}

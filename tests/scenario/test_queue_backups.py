@@ -85,6 +85,26 @@ def test_restarts_in_every_order_lose_nothing(room):
     assert sorted(gateway.drain()) == sorted(tokens)
 
 
+@pytest.mark.parametrize("lacks", [0, 1])
+def test_messages_that_only_one_server_has_are_read_of_it(room, lacks):
+    """The gateway dies while the other one has not got them. They are more than a block has."""
+    servers = room.redis()
+    paths = [room.path(server) for server in servers]
+    gateway = room.gateway([[path.address] for path in paths])
+    gateway.in_sync(2)
+    both = stored(gateway, burst(gateway, "both", 50))
+    paths[lacks].hush()
+    for n in range(60):
+        gateway.add(f"one-{n}", "a.example", 200000)
+    wait_until(lambda: servers[1 - lacks].items() == 110, patience(10))
+    gateway.kill()
+    assert servers[lacks].items() == 50
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    assert servers[0].items() == servers[1].items() == 110
+    assert gateway.drain() == both + [f"one-{n}" for n in range(60)]
+
+
 @pytest.mark.parametrize("first", ["gateway", "server"])
 def test_gateway_and_one_server_die_together_and_come_back_in_any_order(room, first):
     a, b, gateway = started(room)
@@ -316,7 +336,7 @@ def test_requests_of_an_abandoned_path_change_nothing(room):
     a, _, _ = started(room)
 
     def function(name, *arguments):
-        return a.call("FCALL", f"cssl_queue4_{name}", 2, "cssl:{test}:owner", "cssl:{test}:items", *arguments)
+        return a.call("FCALL", f"cssl_queue5_{name}", 2, "cssl:{test}:owner", "cssl:{test}:items", *arguments)
 
     token, nonce = a.owner("token"), a.owner("nonce")
     epoch, generation = map(int, token.split("."))

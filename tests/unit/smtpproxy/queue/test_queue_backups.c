@@ -62,8 +62,11 @@ static void shows_its_items(struct backup *s)
 {
 	redisReply end = { .type = REDIS_REPLY_STRING, .str = (char[]){ "0" }, .len = 1 };
 	redisReply none = { .type = REDIS_REPLY_ARRAY };
-	redisReply *both[] = { &end, &none };
-	const redisReply reply = { .type = REDIS_REPLY_ARRAY, .elements = 2, .element = both };
+	redisReply bytes = { .type = REDIS_REPLY_INTEGER };
+	redisReply *parts[] = { &end, &none, &bytes };
+	const redisReply reply = {
+		.type = REDIS_REPLY_ARRAY, .elements = s->reads == BACKUP_READS_NAMES ? 3 : 2, .element = parts
+	};
 
 	backup_scan_answered(s, &reply);
 }
