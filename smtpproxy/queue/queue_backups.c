@@ -1,5 +1,5 @@
 /* queue_backups.c: the queue reacts when a backup comes, answers or goes. It decides which backup may be claimed and
- * which is filled, and writes the marker that names those in sync. */
+ * which is filled. */
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <string.h>
@@ -7,23 +7,7 @@
 #include "net/log.h"
 #include "net/log_pace.h"
 
-#define FILL_AHEAD    4096u /* changes in the line of a backup that is filled */
-#define FILL_AGAIN_MS 5000  /* after its memory was full */
-
-void queue_mark(struct queue *q)
-{
-	struct backup_shared *s = &q->shared;
-
-	s->version++;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		s->unread &= backup_counts(&q->backups[i]) ? ~(UINT64_C(1) << i) : UINT64_MAX;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		memcpy(s->members[i], backup_counts(&q->backups[i]) ? q->backups[i].run_id : "\0",
-			backup_counts(&q->backups[i]) ? sizeof s->members[i] : 1);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (backup_counts(&q->backups[i]))
-			backup_push(&q->backups[i], CHANGE_MARK, NULL);
-}
+#define FILL_AHEAD 4096u /* changes in the line of a backup that is filled */
 
 void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version)
 {
@@ -136,50 +120,6 @@ static void consider_backup(struct queue *q, struct backup *b)
 
 static void on_room(struct backup *b);
 
-/* A server that was full just now joins when it has answered all, so that it refuses while it does not count yet. */
-static int is_filled(const struct backup *b)
-{
-	const int careful = b->fill_after_ms && redis_link_clock_ms() < b->fill_after_ms + FILL_AGAIN_MS;
-
-	return b->state == BACKUP_FILLING && !b->fill_next && !(careful && b->line.count);
-}
-
-/* While no backup is complete, only a member of the last marker may go on alone: its marker tells every gateway that it
- * counts. If another server could, the absent member would not know it, and a gateway that sees only the member would
- * deliver the same messages again. A member that came back as a new process has lost what it held, and counts no more.
- * One that is ours and is being filled is not absent. An operator may order it, and a gateway that is alone misleads
- * nobody: when it starts, it waits for every server (trust_of). */
-static int may_join(const struct queue *q, const struct backup *b)
-{
-	unsigned absent = 0;
-
-	if (queue_counting(q) || q->orders || q->conf.role == QUEUE_ALONE ||
-		!strcmp(q->shared.members[b->index], b->run_id))
-		return 1;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		absent += q->shared.members[i][0] && !backup_is_live(&q->backups[i]) &&
-			  !strcmp(q->shared.members[i], q->backups[i].run_id);
-	if (absent)
-		log_paced(LOG_WARNING, NULL, "backup not used alone", "backup=%u cause=%s", b->index,
-			"the other one was complete last; an operator has to order the takeover");
-	return !absent;
-}
-
-/* All that are filled join in one step: a new message is only given to those that have joined. */
-static void join_filled(struct queue *q)
-{
-	unsigned may = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		may += is_filled(&q->backups[i]) && may_join(q, &q->backups[i]);
-	if (!may)
-		return;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (is_filled(&q->backups[i]))
-			backup_join(&q->backups[i]);
-	queue_mark(q);
-}
-
 void queue_consider(struct queue *q)
 {
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
@@ -192,7 +132,7 @@ void queue_consider(struct queue *q)
 		if (q->backups[i].state == BACKUP_FILLING)
 			on_room(&q->backups[i]);
 	if (queue_owns(q))
-		join_filled(q);
+		queue_join_filled(q);
 	if (queue_counting(q))
 		q->orders = 0;
 }
@@ -289,7 +229,7 @@ static void on_refused(struct backup *b, struct item *i)
 	}
 	if (i->state == ITEM_GONE)
 		return;
-	b->fill_after_ms = redis_link_clock_ms() + FILL_AGAIN_MS;
+	b->fill_after_ms = redis_link_clock_ms() + QUEUE_FILL_AGAIN_MS;
 	backup_give_up(b, "its memory is full, and it lacks a stored message");
 }
 
@@ -302,6 +242,7 @@ static void on_marked(struct backup *b, uint64_t version)
 	q->alone = 0; /* it was compared with the memory */
 	q->marked_version = version > q->marked_version ? version : q->marked_version;
 	queue_note_left(q, b->index, b->run_id, version);
+	queue_join_answered(q, version);
 	queue_release_waiting(q, version);
 	queue_tell_ready(q);
 	if (q->ready == BACKUPS && !queue_spares_any_owed(q))
@@ -339,7 +280,7 @@ static void on_full(struct backup *b)
 {
 	if (redis_link_clock_ms() >= b->fill_after_ms)
 		log_paced(LOG_WARNING, NULL, "backup not filled", "backup=%u cause=%s", b->index, "its memory is full");
-	b->fill_after_ms = redis_link_clock_ms() + FILL_AGAIN_MS;
+	b->fill_after_ms = redis_link_clock_ms() + QUEUE_FILL_AGAIN_MS;
 	b->fill_next = queue_of(b)->items.oldest; /* it goes past those that the backup has */
 }
 
@@ -352,7 +293,7 @@ static void on_room(struct backup *b)
 	while (b->fill_next && b->line.count < FILL_AHEAD)
 		if (queue_fill_next(b))
 			return;
-	join_filled(q);
+	queue_join_filled(q);
 }
 
 /* Messages of another server had waited for this one, which was being read, or about to be. */
@@ -380,6 +321,7 @@ static void on_given_up(struct backup *b, enum backup_state was)
 		return;
 	queue_wait_for_mark(q, b);
 	q->waiting_version = q->shared.version + 1;
+	queue_join_lost(q, b);
 	if (queue_counting(q))
 		queue_mark(q);
 	queue_tell_ready(q);

@@ -93,6 +93,12 @@ struct queue {
 	int64_t forgot_before_ms, forgot_here_ms;
 	int64_t active_ms; /* ACTIVE since */
 
+	/* a bit for each backup that counts, and that is marked when the others have answered the marker @join_version;
+	 * and the members before that one */
+	unsigned joining;
+	uint64_t join_version;
+	char members_before[BACKUPS][RUN_ID_LEN + 1];
+
 	uint64_t marked_version; /* the highest that a server has answered; 0: none */
 	uint64_t alone;          /* deletes and states since no backup counts: none of them has got these */
 	int64_t flush_until_ms;  /* FLUSHING */
@@ -140,8 +146,18 @@ void queue_note_confirmed(struct queue *q);
 /* Its line is not empty any more. */
 void queue_note_due(struct queue *q, struct queue_destination *d);
 
-/* queue_backups.c: the members changed: write a new marker to all of them. */
+/* queue_join.c */
+#define QUEUE_FILL_AGAIN_MS 5000 /* after its memory was full */
+/* The members changed: write a new marker to all of them. */
 void queue_mark(struct queue *q);
+/* The servers that have everything count from now on, if they may. */
+void queue_join_filled(struct queue *q);
+/* A backup that counts has that marker. */
+void queue_join_answered(struct queue *q, uint64_t version);
+/* A backup that counted is lost. */
+void queue_join_lost(struct queue *q, const struct backup *b);
+
+/* queue_backups.c */
 /* The queue has all that the server number @at held under this version. */
 void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version);
 void queue_tell_ready(struct queue *q);

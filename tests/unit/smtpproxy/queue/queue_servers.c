@@ -121,6 +121,8 @@ struct item *comes(uint64_t id)
 {
 	struct item *i = item_add(&q->items, ITEM_MESSAGE, id, calloc(1, 100), 100);
 
+	i->to = destination_get(&q->destinations, "a.example", 9, 1);
+	i->to->count++;
 	queue_push(q, CHANGE_PUT, i, 1);
 	backup_send(a);
 	backup_send(b);

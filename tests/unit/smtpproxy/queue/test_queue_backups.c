@@ -17,6 +17,15 @@ static void holds_old_ones(struct backup *s, unsigned count)
 	backup_send(s);
 }
 
+/* Both are told that b counts. */
+static void joins(void)
+{
+	backup_send(a);
+	answers(a);
+	backup_send(b);
+	answers(b);
+}
+
 START_TEST(item_that_comes_while_a_backup_drops_old_ones_goes_to_that_backup_too)
 {
 	holds_old_ones(b, 2000);
@@ -24,7 +33,7 @@ START_TEST(item_that_comes_while_a_backup_drops_old_ones_goes_to_that_backup_too
 	comes(5000);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 0);
 	answers(b);
-	answers(b);
+	joins();
 	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
 }
@@ -35,8 +44,7 @@ START_TEST(item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_back
 	queue_compare_end(q, b);
 	comes(5000);
 	queue_consider(q);
-	backup_send(b);
-	answers(b);
+	joins();
 	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
 }
@@ -50,8 +58,7 @@ START_TEST(item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_
 	queue_remove(q, last);
 	comes(5001);
 	queue_consider(q);
-	backup_send(b);
-	answers(b);
+	joins();
 	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
 }
@@ -92,6 +99,8 @@ START_TEST(marker_is_above_that_of_a_branch_that_joins)
 {
 	comes_as_a_branch(12);
 	backup_send(b);
+	backup_send(a);
+	answers(a);
 	backup_send(b);
 	ck_assert_int_eq(b->state, BACKUP_MARKING);
 	ck_assert_uint_eq(versions[1], 13);
@@ -118,6 +127,8 @@ START_TEST(marker_that_is_not_answered_is_known_as_sent)
 
 	queue_compare_end(q, b);
 	queue_consider(q);
+	backup_send(a);
+	answers(a);
 	backup_send(b);
 	ck_assert_uint_eq(versions[1], 6);
 	backup_give_up(b, "the test says so");
@@ -129,6 +140,57 @@ START_TEST(marker_that_is_not_answered_is_known_as_sent)
 	ck_assert_uint_eq(left->sent, 6);
 	queue_note_left(q, 1, RUN_A, 5);
 	ck_assert_uint_eq(left->sent, 0);
+}
+END_TEST
+
+START_TEST(backup_that_joins_is_marked_after_the_one_that_counts_has_answered)
+{
+	queue_compare_end(q, b);
+	queue_consider(q);
+	backup_send(a);
+	backup_send(b);
+	ck_assert_uint_eq(asked[0][CHANGE_MARK], 1);
+	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
+	ck_assert_str_eq(q->shared.members[1], RUN_B);
+	answers(a);
+	backup_send(b);
+	ck_assert_uint_eq(asked[1][CHANGE_MARK], 1);
+	ck_assert_uint_eq(versions[1], versions[0]);
+	answers(b);
+	ck_assert_int_eq(b->state, BACKUP_IN_SYNC);
+}
+END_TEST
+
+START_TEST(backup_that_joins_does_not_count_if_the_one_that_counts_is_lost_before_it_has_answered)
+{
+	queue_compare_end(q, b);
+	queue_consider(q);
+	backup_send(a);
+	backup_give_up(a, "the test says so");
+	ck_assert_int_eq(b->state, BACKUP_AWAY);
+	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
+	ck_assert_str_eq(q->shared.members[0], RUN_A);
+	ck_assert_str_eq(q->shared.members[1], "");
+	connected(b, RUN_B);
+	b->state = BACKUP_FILLING;
+	queue_consider(q);
+	backup_send(b);
+	ck_assert_int_eq(b->state, BACKUP_FILLING);
+	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
+}
+END_TEST
+
+START_TEST(backup_that_is_lost_while_it_joins_is_left_out_by_the_next_marker)
+{
+	queue_compare_end(q, b);
+	queue_consider(q);
+	backup_send(a);
+	backup_give_up(b, "the test says so");
+	answers(a);
+	ck_assert_uint_eq(versions[0], 7);
+	ck_assert_str_eq(q->shared.members[1], "");
+	ck_assert_int_eq(a->state, BACKUP_IN_SYNC);
+	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
 }
 END_TEST
 
@@ -163,6 +225,9 @@ int main(void)
 		item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_that_is_filled,
 		backup_that_refuses_what_it_lacks_gets_no_marker,
 		marker_that_is_not_answered_is_known_as_sent,
+		backup_that_joins_is_marked_after_the_one_that_counts_has_answered,
+		backup_that_joins_does_not_count_if_the_one_that_counts_is_lost_before_it_has_answered,
+		backup_that_is_lost_while_it_joins_is_left_out_by_the_next_marker,
 		marker_is_above_that_of_a_branch_that_joins,
 		marker_is_above_that_of_a_branch_that_is_lost_again,
 	};
