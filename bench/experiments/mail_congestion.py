@@ -1,6 +1,7 @@
 """./cssl bench mail congestion: does a receiver that hardly takes mail delay the mail for others? Experiment A1 of the paper on Warp:
-three senders give mail to an aggregator, each for a receiver of its own, in waves; the third receiver is a tarpit. Each aggregator
-also runs with a healthy third receiver, so that its two latencies can be compared."""
+three senders give mail to an aggregator, each for a receiver of its own, in waves; the third receiver is a tarpit. What that costs is
+the latency in a short run, to that in another one just before or after it, in which the third receiver is healthy. The course of it is
+seen in long runs."""
 
 import dataclasses
 import itertools
@@ -15,7 +16,6 @@ from bench.experiments.mail_hosts import Exim, LogReader, Proxy, Sink, facts, ms
 from bench.experiments.report import save, say
 
 TARPIT_S = 1  # between two bytes of a reply
-AGGREGATORS = ("smtpproxy", "Postfix relay")
 HEALTH = ("healthy", "tarpit")
 MANY_AT_ONCE = 20
 
@@ -31,8 +31,9 @@ class Plan:
     stuck_s: float  # the same for the relay beside a tarpit, where it never ends
 
 
-FULL = Plan(60, 10, (10, 1000, 10), 200, 60, 60)
-QUICK = Plan(3, 0.5, (2, 20, 10), 15, 60, 3)
+# for a long run, for a short one
+FULL = Plan(60, 10, (10, 1000, 10), 200, 60, 60), Plan(6, 10, (10, 1000, 10), 200, 60, 60)
+QUICK = Plan(3, 0.5, (2, 20, 10), 15, 60, 3), Plan(3, 0.5, (2, 20, 10), 15, 60, 3)
 
 
 def aggregator(bed, name, plan):
@@ -119,10 +120,12 @@ def turn_waits(name, through):
     return {n: row["mean_wait_ms"] for row in rows for n in NUMBERS if row["address"] == f"{RECEIVERS.format(n)}:25"}
 
 
-def measure(bed, name, health, plan):
+def measure(bed, kind, name, health, plan):
+    """`kind`: "course" or "pair"."""
     tarpit = ("--tarpit", f"all:{TARPIT_S}") if health == "tarpit" else ()
     receivers = Exim(bed, bed.receivers, "mx1", RECEIVERS.format(1)), mx(bed, 2), Sink(bed, RECEIVERS.format(3), *tarpit)
     senders = [msa(bed, n, to_mx(n)) for n in NUMBERS]
+    which = {"kind": kind, "waves": plan.waves, "aggregator": name, "third": health}
     through = aggregator(bed, name, plan)
     with running(*receivers, *senders, through):
         watch = Watch(name, through, senders, receivers[:2])
@@ -130,25 +133,35 @@ def measure(bed, name, health, plan):
         begun = send_waves(bed, plan, watch, begin)
         rest(plan, watch, begin, plan.stuck_s if (name, health) == ("Postfix relay", "tarpit") else plan.rest_s)
         end, waits = time.time(), turn_waits(name, through)
-        rows = [{"aggregator": name, "third": health, "wait_ms": waits.get(number), **results(plan, seen, begun, number, end)}
+        rows = [{**which, "wait_ms": waits.get(number), **results(plan, seen, begun, number, end)}
                 for number, seen in enumerate(watch.received(), 1)]
-    return rows, [{"aggregator": name, "third": health, **row} for row in watch.queues]
+    return rows, [{**which, **row} for row in watch.queues]
+
+
+def works(plans, rounds):
+    """For each run: its round, and the arguments of measure(). The relay has one short run with a healthy receiver: what a tarpit does
+    to it needs no interval."""
+    course, pair = plans
+    yield 0, "course", "smtpproxy", "tarpit", course
+    yield 0, "course", "Postfix relay", "tarpit", course
+    yield 0, "pair", "Postfix relay", "healthy", pair
+    for number in range(rounds):
+        for health in HEALTH if number % 2 == 0 else reversed(HEALTH):
+            yield number, "pair", "smtpproxy", health, pair
 
 
 def main(options):
     """`options`: name, folder (for the running processes), out, rounds, quick."""
-    plan = QUICK if options.quick else FULL
+    plans = QUICK if options.quick else FULL
     where = facts("postfix", "exim4-daemon-light")
     runs, queues = [], []
     with Bed(pathlib.Path(options.folder)) as bed:
         bed.capture()
-        for number in range(options.rounds):
-            pairs = list(itertools.product(HEALTH, AGGREGATORS))
-            for health, name in pairs if number % 2 == 0 else reversed(pairs):
-                rows, lengths = measure(bed, name, health, plan)
-                runs += [{"round": number, **row} for row in rows]
-                queues += [{"round": number, **row} for row in lengths]
-                say(f"round {number + 1} of {options.rounds}: {name}, third receiver: {health}")
-    report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "plan": dataclasses.asdict(plan), "tarpit_s": TARPIT_S,
-              "runs": runs, "queues": queues}
+        for number, kind, name, health, plan in works(plans, options.rounds):
+            rows, lengths = measure(bed, kind, name, health, plan)
+            runs += [{"round": number, **row} for row in rows]
+            queues += [{"round": number, **row} for row in lengths if kind == "course"]
+            say(f"{kind}, round {number + 1} of {options.rounds if kind == 'pair' else 1}: {name}, third receiver: {health}")
+    report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "plan": dataclasses.asdict(plans[0]),
+              "pair_waves": plans[1].waves, "tarpit_s": TARPIT_S, "runs": runs, "queues": queues}
     save(options, report, markdown(report, options.name), figures(report, options.name))

@@ -12,8 +12,8 @@ INTRODUCTION = """\
 Does a receiver that hardly takes mail delay the mail for other receivers? This is experiment A1 of T. Oda et al., "Quantitative
 Evaluation of Transparent SMTP Proxy in Email Sending Server Aggregation" (IOTS 2024), whose proxy is Warp.
 
-Three senders (Postfix) send through one aggregator: msa1 to mx1 (Exim), msa2 to mx2 (Postfix), msa3 to mx3. Every {gap_s:g} s,
-{waves} times, they get {mails} mails at once. mx3 is either healthy, or a **tarpit**: cssl-bench smtp-sink,
+Three senders (Postfix) send through one aggregator: msa1 to mx1 (Exim), msa2 to mx2 (Postfix), msa3 to mx3. Every {gap_s:g} s
+they get {mails} mails at once, in long runs {waves} times, in short ones {pair_waves} times. mx3 is either healthy, or a **tarpit**: cssl-bench smtp-sink,
 which sends a byte of each reply every {tarpit_s} s. The aggregator is one of:
 
 - **smtpproxy**: without a queue, with its default limits;
@@ -34,7 +34,8 @@ receptions grew evenly. With Postfix as relay the mean latency grew from about 2
 400 s on. Warp is not packaged, so it did not run here."""
 
 TARGET_NOTE = """\
-*ratio*: the mean latency with a tarpit as third receiver, to that with a healthy one, in the same round. The target is for smtpproxy.
+*ratio*: the mean latency with a tarpit as third receiver, to that with a healthy one. Of smtpproxy, which has a target, in two short runs
+one after the other, in turns; of the relay, in a long run with a tarpit and a short one without.
 """ + ratios.NOTE
 
 
@@ -47,20 +48,24 @@ def _median(rows, key):
 
 
 def latency_table(runs):
-    yield "| aggregator | receiver | third receiver | mean s | p50 s | p99 s | missing | wait ms |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| aggregator | receiver | third receiver | waves | runs | mean s | p50 s | p99 s | missing | wait ms |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in (OURS, ITS):
         for mx in (1, 2):
-            for third in ("healthy", "tarpit"):
-                rows = _of(runs, aggregator=name, mx=mx, third=third)
+            for third, kind in (("healthy", "pair"), ("tarpit", "pair"), ("tarpit", "course")):
+                rows = _of(runs, aggregator=name, mx=mx, third=third, kind=kind)
+                if not rows:
+                    continue
                 times = " | ".join(f"{_median(rows, key):.2f}" for key in ("mean_s", "p50_s", "p99_s"))
                 wait = f"{_median(rows, 'wait_ms'):.0f}" if name == OURS else ""
-                yield f"| {name} | mx{mx} | {third} | {times} | {_median(rows, 'missing'):.0f} | {wait} |"
+                yield f"| {name} | mx{mx} | {third} | {rows[0]['waves']} | {len(rows)} | {times} | {_median(rows, 'missing'):.0f} | {wait} |"
 
 
 def quotients(runs, name, mx):
-    """By round."""
-    means = {third: [row["mean_s"] for row in _of(runs, aggregator=name, mx=mx, third=third)] for third in ("healthy", "tarpit")}
+    """Of the relay one, of smtpproxy one for each pair."""
+    kinds = {"healthy": "pair", "tarpit": "pair" if name == OURS else "course"}
+    means = {third: [row["mean_s"] for row in sorted(_of(runs, aggregator=name, mx=mx, third=third, kind=kind), key=lambda r: r["round"])]
+             for third, kind in kinds.items()}
     return [tarpit / healthy for healthy, tarpit in zip(means["healthy"], means["tarpit"])]
 
 
@@ -73,8 +78,8 @@ def ratio_table(runs):
 
 
 def figures(report, name):
-    """Of the first round."""
-    runs, queues = (_of(report[key], round=0, third="tarpit") for key in ("runs", "queues"))
+    """Of the long runs."""
+    runs, queues = (_of(report[key], kind="course") for key in ("runs", "queues"))
     found, gap = {}, report["plan"]["gap_s"]
     for mx in (1, 2):
         rows = {system: _of(runs, aggregator=system, mx=mx)[0] for system in (OURS, ITS)}
@@ -100,7 +105,7 @@ CAPTIONS = (
 def markdown(report, name):
     runs, plan = report["runs"], report["plan"]
     mails = ", ".join(f"{count:,}" for count in plan["mails"])
-    text = INTRODUCTION.format(**{**plan, "mails": mails}, tarpit_s=report["tarpit_s"])
+    text = INTRODUCTION.format(**{**plan, "mails": mails}, tarpit_s=report["tarpit_s"], pair_waves=report["pair_waves"])
     lines = ["# Congestion: mail beside a tarpit", "", text, *machine_lines(report["machine"]), f"- rounds: {report['rounds']}", "",
              TARGET_NOTE, "", *ratio_table(runs), "", PAPER, "", "## Latencies", "", *latency_table(runs), "", "## Pictures", ""]
     lines += [f"![{caption}]({name}-{file}.svg)\n" for file, caption in CAPTIONS]
