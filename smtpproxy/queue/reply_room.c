@@ -104,16 +104,17 @@ static void *make_string(const redisReadTask *task, char *text, size_t len)
 	return reply;
 }
 
+/* A server may say that it has any number of elements. Memory that it does not fill is not touched. */
 static void *make_array_of(const redisReadTask *task, size_t elements)
 {
-	redisReply *reply =
-		elements < SIZE_MAX / sizeof(redisReply *) / 2 ? make(task, elements * sizeof(redisReply *)) : NULL;
+	redisReply *reply = NULL;
 
+	if (elements < SIZE_MAX / 2 / sizeof *reply->element)
+		reply = make(task, elements * sizeof *reply->element);
 	if (!reply)
 		return NULL;
 	reply->element = (redisReply **)(reply + 1);
 	reply->elements = elements;
-	memset(reply->element, 0, elements * sizeof(redisReply *));
 	return reply;
 }
 
@@ -126,9 +127,14 @@ static void *make_integer(const redisReadTask *task, long long number)
 	return reply;
 }
 
+/* Its task may be that of a string or of an array. */
 static void *make_nil(const redisReadTask *task)
 {
-	return make(task, 0);
+	redisReply *reply = make(task, 0);
+
+	if (reply)
+		reply->type = REDIS_REPLY_NIL;
+	return reply;
 }
 
 /* All go at once. */
