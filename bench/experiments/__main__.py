@@ -31,7 +31,7 @@ PARTS = {
 }
 
 ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 9, "mail-resources": 3,
-          "mail-fairness": 9, "mail-parallel": 5, "mail_queue": 5, "change": 5}
+          "mail-fairness": 15, "mail-parallel": 5, "mail_queue": 5, "change": 5}
 
 
 def parse():
