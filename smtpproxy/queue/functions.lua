@@ -53,10 +53,10 @@ end
 -- The bodies of messages stay here: only their names leave the server.
 local function names(keys, args)
   local cursor, found = unpack(redis.call('HSCAN', keys[2], args[2], 'COUNT', args[3]))
-  local bytes = 0
+  local bytes, message = 0, string.byte('m')
   for i = 2, #found, 2 do
     bytes = bytes + #found[i]
-    if string.sub(found[i - 1], 1, 1) == 'm' then found[i] = '' end
+    if string.byte(found[i - 1]) == message then found[i] = '' end
   end
   return {cursor, found, bytes}
 end
