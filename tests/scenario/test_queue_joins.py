@@ -9,15 +9,17 @@ from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("redis-server", "redis-cli")
 
+SLOW = {"give_up_ms": 4000, "lease_ms": 6000, "takeover_ms": 13000}  # a server can start and be filled before another one is given up
+
 
 def _parted_while_a_server_joins(room, silence):
     """The owner does not reach server a any more when b, which came back empty, is filled. The standby reaches a only."""
     a, b = room.redis()
     ours, theirs = room.path(a), room.path(b)
-    owner = room.gateway([[ours.address], [b.socket]], role="owner")
+    owner = room.gateway([[ours.address], [b.socket]], role="owner", **SLOW)
     owner.in_sync(2)
     tokens = stored(owner, burst(owner, "m", 20))
-    standby = room.gateway([[a.socket], [theirs.address]], role="standby")
+    standby = room.gateway([[a.socket], [theirs.address]], role="standby", **SLOW)
     standby.until(lambda s: s["state"] == "watching")
     b.kill()
     owner.in_sync(1)
@@ -30,7 +32,7 @@ def _parted_while_a_server_joins(room, silence):
 
 def test_a_server_does_not_count_before_the_other_one_knows_it(room):
     ours, theirs, owner, standby, tokens = _parted_while_a_server_joins(room, Path.hush)
-    standby.in_sync(1)
+    standby.in_sync(1, 40)
     assert owner.stats()["in_sync"] == 0 and owner.ask("may")["result"] == 0
     ours.open()
     theirs.open()
