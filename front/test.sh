@@ -39,7 +39,17 @@ test_is_built() {
 	[[ " ${test_broken[*]} " != *" build of $1 "* ]]
 }
 
-# test_units FOLDER SUITE...: several at a time, because the longest mostly wait; with time limits for a machine that has other work
+# meson_test FOLDER NAME OPTION...: results in FOLDER/meson-logs/NAME.json; with time limits for a machine that has other work, of a
+# whole unit (meson's) and of each fact (Check's)
+meson_test() {
+	local folder=$1 name=$2
+	shift 2
+	rm -f "$folder/meson-logs/$name.json"
+	CK_TIMEOUT_MULTIPLIER=4 meson test -C "$folder" --no-rebuild --print-errorlogs --logbase "$name" --timeout-multiplier 4 "$@" >&2 ||
+		true
+}
+
+# test_units FOLDER SUITE...: several at a time, because the longest mostly wait
 test_units() {
 	local folder=$root/$1 suite suites=()
 	test_is_built "$1" || return 0
@@ -47,10 +57,19 @@ test_units() {
 	for suite; do
 		suites+=(--suite "$suite")
 	done
-	rm -f "$folder/meson-logs/testlog.json"
-	meson test -C "$folder" --no-rebuild --print-errorlogs --num-processes "$((3 * $(nproc)))" --timeout-multiplier 4 \
-		"${suites[@]}" >&2 || true
+	meson_test "$folder" testlog --num-processes "$((3 * $(nproc)))" "${suites[@]}"
 	test_results+=(--meson "$folder/meson-logs/testlog.json")
+	test_units_again "$folder"
+}
+
+# test_units_again FOLDER: as test_again does for scenarios
+test_units_again() {
+	local folder=$1 tests
+	mapfile -t tests < <(/usr/bin/python3 "$root/tests/lib/second_look.py" "$folder/meson-logs/testlog.json")
+	[[ ${#tests[@]} -gt 0 ]] || return 0
+	say "$(basename "$folder"): units, a second look at ${tests[*]}"
+	meson_test "$folder" again --num-processes 1 "${tests[@]}"
+	test_results+=(--meson-again "$folder/meson-logs/again.json")
 }
 
 # test_python FOLDER NAME RESULTS PYTEST-OPTION...: the tests of tests/NAME, on the programs of that build

@@ -4,6 +4,8 @@ import json
 import pathlib
 import subprocess
 
+import pytest
+
 TALLY = pathlib.Path(__file__).resolve().parents[1] / "lib" / "tally.py"
 
 
@@ -19,9 +21,9 @@ def looked_at(results):
     return subprocess.run(["/usr/bin/python3", str(script), str(results)], text=True, stdout=subprocess.PIPE, check=True).stdout.split()
 
 
-def meson_log(folder, **results):
-    path = folder / "build" / "meson-logs" / "testlog.json"
-    path.parent.mkdir(parents=True)
+def meson_log(folder, name="testlog.json", **results):
+    path = folder / "build" / "meson-logs" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps({"name": name, "result": result}) + "\n" for name, result in results.items()))
     return path
 
@@ -116,6 +118,29 @@ def test_a_failure_that_no_timing_explains_gets_no_second_look(tmp_path):
     found = '<error message="failed on teardown with: a nonce was used again"/>'
     assert looked_at(junit(tmp_path, FAILURE, found, FAILURE + found)) == ["c.py::t0"]
     assert looked_at(junit(tmp_path, '<error message="failed on setup with: address in use"/>')) == ["c.py::t0"]
+
+
+def test_a_unit_that_passes_at_a_second_look_is_named_as_unsteady(tmp_path):
+    first = meson_log(tmp_path, a="OK", b="TIMEOUT", c="FAIL")
+    assert looked_at(first) == ["b", "c"]
+    status, lines = tally("--meson", first, "--meson-again", meson_log(tmp_path, name="again.json", b="OK", c="FAIL"))
+    assert (status, lines) == (1, ["unsteady: build: b: took too long", "failed: build: c", "2 passed, 1 failed, 0 skipped"])
+
+
+def test_a_unit_is_looked_at_by_the_name_that_meson_selects_by(tmp_path):
+    assert looked_at(meson_log(tmp_path, **{"cssl:unit+net / stream": "FAIL"})) == ["stream"]
+
+
+@pytest.mark.parametrize("said", ["ERROR: AddressSanitizer: heap-use-after-free", "a.c:3:2: runtime error: shift", "LeakSanitizer: ..."])
+def test_a_unit_of_which_a_sanitizer_spoke_gets_no_second_look(tmp_path, said):
+    path = meson_log(tmp_path, a="FAIL")
+    path.write_text(path.read_text() + json.dumps({"name": "b", "result": "FAIL", "stderr": said}) + "\n")
+    assert looked_at(path) == ["a"]
+
+
+def test_many_failed_units_get_no_second_look(tmp_path):
+    assert looked_at(meson_log(tmp_path, **{f"u{i}": "FAIL" for i in range(21)})) == []
+    assert looked_at(tmp_path / "absent.json") == []
 
 
 def test_the_end_of_a_failures_trace_stands_before_the_names(tmp_path):

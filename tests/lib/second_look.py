@@ -1,15 +1,18 @@
-"""Which scenarios that failed are worth a second look: prints them as pytest wants them named, one a line.
+"""Which tests that failed are worth a second look: prints them as pytest or meson wants them named, one a line.
 
-A scenario is real processes on a machine with other work, and may fail by its timing alone. So those that failed run once more, one
-after another; who passes then is named as unsteady behind all results, and is a bug all the same. No second look where much failed,
-or at a test after whose end something was found that no timing explains: the audit of nonces, a sanitizer and a process that did
-not end in order are errors of a test's end, not failures of the test."""
+A scenario is real processes on a machine with other work, and may fail by its timing alone; so may a unit that waits for a state,
+where the machine stands still for longer than it waits. So those that failed run once more, one after another; who passes then is
+named as unsteady behind all results, and is a bug all the same. No second look where much failed, or at what no timing explains: in
+a scenario the audit of nonces, a sanitizer and a process that did not end in order, which are errors of a test's end and not failures
+of the test; in a unit what a sanitizer said."""
 
+import json
 import pathlib
 import sys
 import xml.etree.ElementTree
 
 MOST = 20
+OF_A_SANITIZER = ("Sanitizer", ": runtime error: ")
 
 
 def name_of(case):
@@ -21,7 +24,18 @@ def is_of_the_end(error):
     return "on setup" not in (error.get("message") or "")
 
 
-def failures(path):
+def failed_units(path):
+    """Names of meson's tests that failed or took too long, but for those of which a sanitizer spoke; none if nothing can be read."""
+    try:
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        failed = [row for row in rows if row["result"] in ("FAIL", "TIMEOUT")]
+    except (OSError, ValueError, KeyError):
+        return []
+    return [row["name"].rpartition(" / ")[2] for row in failed
+            if not any(word in row.get("stdout", "") + row.get("stderr", "") for word in OF_A_SANITIZER)]
+
+
+def failed_scenarios(path):
     """Names of the tests that failed or could not begin, but for those with an error at their end; none if nothing can be read."""
     try:
         cases = list(xml.etree.ElementTree.parse(path).iter("testcase"))
@@ -33,5 +47,6 @@ def failures(path):
 
 
 if __name__ == "__main__":
-    found = failures(pathlib.Path(sys.argv[1]))
+    results = pathlib.Path(sys.argv[1])
+    found = failed_units(results) if results.suffix == ".json" else failed_scenarios(results)
     print("".join(name + "\n" for name in found) if len(found) <= MOST else "", end="")

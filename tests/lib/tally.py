@@ -64,14 +64,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--meson", type=pathlib.Path, action="append", default=[], help="a testlog.json")
     parser.add_argument("--junit", type=pathlib.Path, action="append", default=[], help="a JUnit XML file")
-    parser.add_argument("--again", type=pathlib.Path, action="append", default=[], help="of a second look, beside the first")
+    parser.add_argument("--again", type=pathlib.Path, action="append", default=[], help="of a second look (JUnit), beside the first")
+    parser.add_argument("--meson-again", type=pathlib.Path, action="append", default=[], help="of a second look, beside the first")
     parser.add_argument("--broken", action="append", default=[], help="a part that gave no result")
     options = parser.parse_args()
 
     results = [(name, FAILED, "", "") for name in options.broken]
     results += of_builds(options.meson, meson_results, lambda path: path.parent.parent)
     results += of_builds(options.junit, junit_results, lambda path: path.parent)
-    results = after_second_look(results, of_builds(options.again, junit_results, lambda path: path.parent))
+    again = of_builds(options.meson_again, meson_results, lambda path: path.parent.parent)
+    again += of_builds(options.again, junit_results, lambda path: path.parent)
+    results = after_second_look(results, again)
 
     show_traces(results)
     for outcome in (SKIPPED, UNSTEADY, FAILED):
