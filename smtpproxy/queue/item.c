@@ -23,7 +23,7 @@ static const struct {
 	[ITEM_DEFERRED] = { "deferred", TO(READY) | TO(HELD) | TO(GONE) },
 	[ITEM_HELD] = { "held", TO(STORING) | TO(READY) | TO(GONE) },
 	[ITEM_KEPT] = { "kept", TO(GONE) },
-	[ITEM_OPAQUE] = { "unreadable", 0 },
+	[ITEM_OPAQUE] = { "unreadable", TO(STORING) },
 	[ITEM_GONE] = { "gone", 0 },
 };
 
@@ -144,6 +144,14 @@ void item_remove(struct item_set *set, struct item *i)
 	set->count--;
 	set->bytes -= i->sealed_len + i->note_len;
 	item_drop(i);
+}
+
+void item_set_sealed(struct item_set *set, struct item *i, uint8_t *sealed, size_t len)
+{
+	set->bytes += len;
+	set->bytes -= i->sealed_len;
+	i->sealed = sealed;
+	i->sealed_len = (uint32_t)len;
 }
 
 void item_set_note(struct item_set *set, struct item *i, uint8_t *note, size_t len)

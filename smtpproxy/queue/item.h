@@ -30,6 +30,7 @@ enum item_kind {
  *     +--> OPAQUE
  *
  *  HELD --> STORING: while it is read, if a later state of it says so
+ *  OPAQUE --> STORING: while it is read, if another server has a copy that can be opened
  */
 enum item_state {
 	ITEM_STORING,  /* not every backup has answered */
@@ -47,6 +48,7 @@ enum item_state {
 
 #define ITEM_WAITS_MARK (1u << 7) /* in item.waits: a marker without the lost backup has to be answered first */
 
+#define ITEM_MENDED (1u << 3) /* in item.seen: a server that has not "seen" it has a damaged copy */
 #define ITEM_BURIED (1u << 4) /* in item.seen: it has a grave already */
 #define ITEM_PARKS  (1u << 5) /* in item.seen: it is PARKED when it is stored */
 #define ITEM_DOUBT  (1u << 6) /* in item.seen: a delivery of it may have ended without our knowledge */
@@ -95,6 +97,8 @@ struct item *item_add(struct item_set *set, enum item_kind kind, uint64_t id, ui
 struct item *item_find(const struct item_set *set, uint64_t id);
 /* Takes it out of the index and the list, and drops the index's reference. */
 void item_remove(struct item_set *set, struct item *i);
+/* Takes over @sealed, and gives back the one that it had: to the caller, who knows it. */
+void item_set_sealed(struct item_set *set, struct item *i, uint8_t *sealed, size_t len);
 /* Takes over @note. */
 void item_set_note(struct item_set *set, struct item *i, uint8_t *note, size_t len);
 static inline void item_hold(struct item *i)

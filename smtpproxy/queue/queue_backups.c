@@ -368,7 +368,7 @@ void queue_compare(struct queue *q, struct backup *b)
 	backup_compare(b);
 }
 
-static void delete_field(struct backup *b, enum item_kind kind, uint64_t id)
+void queue_delete_field(struct backup *b, enum item_kind kind, uint64_t id)
 {
 	struct item *i = item_loose(kind, id);
 
@@ -391,7 +391,7 @@ void queue_compare_item(struct queue *q, struct backup *b, const char *field, si
 		return;
 	i = item_find(&q->items, id);
 	if (!i)
-		delete_field(b, kind, id);
+		queue_delete_field(b, kind, id);
 	else if (kind != ITEM_STATE)
 		i->seen |= (uint8_t)(1u << b->index);
 }

@@ -233,6 +233,8 @@ void queue_gone_forget(struct queue *q);
 void queue_compare(struct queue *q, struct backup *b);
 void queue_compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len);
 void queue_compare_end(struct queue *q, struct backup *b);
+/* Out of the server @b alone. */
+void queue_delete_field(struct backup *b, enum item_kind kind, uint64_t id);
 /* FILLING: sends the missing parts of the next item. 0 or CSSL_E_NO_MEMORY. */
 int queue_fill_next(struct backup *b);
 

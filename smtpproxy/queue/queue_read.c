@@ -116,12 +116,48 @@ static int is_new(struct queue *q, const struct item *i, uint64_t id)
 	return !i && (q->state == QUEUE_READING || !queue_is_gone(q, id));
 }
 
+/* The copy of another server could not be opened. If this one can, it takes that one's place, also there (complete()):
+ * the damaged one is not "seen" any more. */
+static int mend(struct queue *q, const struct backup *b, struct item *i, const uint8_t *sealed, size_t len)
+{
+	uint8_t *copy = malloc(len), *damaged = i->sealed;
+	const size_t damaged_len = i->sealed_len;
+	int r;
+
+	if (!copy)
+		return CSSL_E_NO_MEMORY;
+	memcpy(copy, sealed, len);
+	item_set_sealed(&q->items, i, copy, len);
+	r = open_item(q, i);
+	if (r) {
+		item_set_sealed(&q->items, i, damaged, damaged_len);
+		free(copy);
+		return r == CSSL_E_NO_MEMORY ? r : 0;
+	}
+	free(damaged);
+	item_move(i, ITEM_STORING);
+	q->stats.opaque--;
+	i->seen = ITEM_FRESH | ITEM_MENDED;
+	log_paced(LOG_WARNING, NULL, "a damaged copy of an item is replaced", "backup=%u id=%llu", b->index,
+		(unsigned long long)i->id);
+	return 0;
+}
+
+/* At the start two servers may show the same item. */
+static int may_mend(const struct queue *q, const struct item *i, enum item_kind kind)
+{
+	return i && q->state == QUEUE_READING && i->state == ITEM_OPAQUE && i->kind == kind;
+}
+
 static int keep_item(
 	struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len)
 {
 	struct item *i = item_find(&q->items, id);
 	uint8_t *copy;
-	int r;
+	int r = may_mend(q, i, kind) ? mend(q, b, i, sealed, len) : 0;
+
+	if (r)
+		return r;
 
 	if (is_new(q, i, id)) {
 		copy = malloc(len);
@@ -160,13 +196,18 @@ static int note_told(struct queue *q, uint64_t id)
 	return 0;
 }
 
-/* Another server shows the message itself, perhaps later. */
+/* The server that shows the messages themselves has no copy of @i that can be opened, or has not shown it yet. */
+static int is_wanted(const struct item *i)
+{
+	return !i || i->state == ITEM_OPAQUE;
+}
+
 static int keep_name(struct queue *q, const struct backup *b, uint64_t id)
 {
 	struct item *i = item_find(&q->items, id);
 
 	q->told_by = b->index;
-	if (!i)
+	if (is_wanted(i))
 		return note_told(q, id);
 	i->seen |= (uint8_t)(1u << b->index);
 	return 0;
@@ -179,10 +220,10 @@ int queue_fetch_told(struct queue *q)
 	for (size_t n = 0; n < q->told_count; n++) {
 		struct item *i = item_find(&q->items, q->told[n]);
 
-		if (i)
-			i->seen |= (uint8_t)(1u << q->told_by);
-		else
+		if (is_wanted(i))
 			q->told[missing++] = q->told[n];
+		else
+			i->seen |= (uint8_t)(1u << q->told_by);
 	}
 	q->told_count = 0; /* they are not told again */
 	if (!missing)

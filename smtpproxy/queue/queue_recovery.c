@@ -338,12 +338,21 @@ void queue_recovery_lost(struct queue *q, struct backup *b)
 	begin_again(q, b);
 }
 
+/* A put leaves a damaged copy alone. */
+static void put(struct backup *b, struct item *i)
+{
+	if (i->seen & ITEM_MENDED)
+		queue_delete_field(b, (enum item_kind)i->kind, i->id);
+	if (backup_is_live(b))
+		backup_push(b, CHANGE_PUT, i);
+}
+
 /* Sends @b the messages that only the other one of the united servers had, and the states, which may differ. */
 static void complete(struct queue *q, struct backup *b)
 {
 	for (struct item *i = q->items.oldest; i && backup_is_live(b); i = i->newer) {
 		if (!(i->seen & 1u << b->index))
-			backup_push(b, CHANGE_PUT, i);
+			put(b, i);
 		else if (i->note && q->from == (1u << BACKUPS) - 1)
 			backup_push(b, CHANGE_REPLACE, i);
 	}

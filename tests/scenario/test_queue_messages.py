@@ -196,6 +196,28 @@ def test_a_message_whose_state_cannot_be_read_is_held_and_the_others_go_on(room)
     assert gateway.ask("delete", damaged)["result"] == 0
 
 
+DAMAGE = """local whole = redis.call('HGET', KEYS[1], ARGV[1])
+return redis.call('HSET', KEYS[1], ARGV[1], whole:sub(1, -2) .. string.char((whole:byte(-1) + 1) % 256))"""
+DIGEST = "return redis.sha1hex(redis.call('HGET', KEYS[1], ARGV[1]) or '')"
+
+
+@pytest.mark.parametrize("at", (0, 1))
+def test_a_message_of_which_one_server_has_a_damaged_copy_is_delivered(room, at):
+    *servers, gateway = started(room)
+    where = 1, "cssl:{test}:items", f"m{gateway.stored('whole'):016x}"
+    gateway.kill()
+    whole = servers[at].call("EVAL", DIGEST, *where)
+    servers[at].call("EVAL", DAMAGE, *where)
+
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    if at == 0:  # it shows its messages, and the other one only names them
+        wait_until(lambda: servers[at].call("EVAL", DIGEST, *where) == whole, patience(5))
+        assert "a damaged copy of an item is replaced" in gateway.log.read_text()
+    assert gateway.drain() == ["whole"]
+    wait_until(lambda: servers[0].items() == servers[1].items() == 0, patience(5))
+
+
 def test_gateways_that_begin_apart_give_different_ids(room):
     """Their epoch is the same, and their messages may be united later."""
     room.redis()

@@ -312,71 +312,6 @@ START_TEST(later_state_goes_to_a_server_that_was_read_before)
 }
 END_TEST
 
-/* At the start a shows its messages, and b only names them. */
-static void both_are_read_at_the_start(void)
-{
-	q->state = QUEUE_READING;
-	q->from = q->reads = 3;
-	a->state = b->state = BACKUP_CLAIMED;
-}
-
-static void names(struct backup *s, uint64_t id)
-{
-	char field[ITEM_FIELD_LEN];
-
-	item_field(ITEM_MESSAGE, id, field);
-	queue_read_item(q, s, field, sizeof field, NULL, 100);
-}
-
-static void gives(struct backup *s, const struct state *message)
-{
-	redisReply value = { .type = REDIS_REPLY_STRING, .str = (char *)message->sealed, .len = message->len };
-	redisReply *all[] = { &value };
-	const redisReply reply = { .type = REDIS_REPLY_ARRAY, .elements = 1, .element = all };
-
-	backup_fetch_answered(s, &reply);
-}
-
-START_TEST(message_that_both_servers_have_is_read_of_one_of_them)
-{
-	const struct state message = { .len = 100 };
-
-	both_are_read_at_the_start();
-	names(b, 7);
-	queue_read_end(q, b);
-	ck_assert_int_eq(q->state, QUEUE_READING);
-	reads_message(a, 7, &message);
-	names(b, 7);
-	queue_read_end(q, a);
-	ck_assert_int_eq(q->state, QUEUE_ACTIVE);
-	ck_assert_uint_eq(item_find(&q->items, 7)->seen & 3, 3);
-	backup_send(b);
-	ck_assert_uint_eq(asked[1][CHANGE_PUT], 0);
-}
-END_TEST
-
-START_TEST(message_that_only_the_second_server_has_is_fetched_from_it)
-{
-	const struct state message = { .len = 100 };
-
-	both_are_read_at_the_start();
-	names(b, 7);
-	names(b, 8);
-	queue_read_end(q, b);
-	queue_read_end(q, a);
-	ck_assert_int_eq(q->state, QUEUE_READING);
-	gives(b, &message);
-	ck_assert_int_eq(q->state, QUEUE_READING);
-	gives(b, &message);
-	ck_assert_int_eq(q->state, QUEUE_ACTIVE);
-	ck_assert_uint_eq(item_find(&q->items, 7)->seen & 3, 2);
-	ck_assert_uint_eq(item_find(&q->items, 8)->seen & 3, 2);
-	ck_assert_uint_eq(q->told_cap, 0);
-	backup_send(a);
-	ck_assert_uint_eq(asked[0][CHANGE_PUT], 1);
-}
-END_TEST
-
 /* An operator orders the takeover, b is absent, and a has a record of that epoch and no valid marker. */
 static void is_ordered(uint64_t epoch)
 {
@@ -521,8 +456,6 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = {
-		message_that_both_servers_have_is_read_of_one_of_them,
-		message_that_only_the_second_server_has_is_fetched_from_it,
 		later_one_of_two_states_counts_that_is_read_last,
 		later_one_of_two_states_counts_that_is_read_first,
 		message_that_was_released_is_ready_if_that_is_read_last,
