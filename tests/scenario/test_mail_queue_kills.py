@@ -83,9 +83,6 @@ class Senders:
                     break
                 self.stopped.wait(min(0.02 * attempt, 0.5))
 
-    def are_sending(self):
-        return any(thread.is_alive() for thread in self.threads)
-
     def join(self):
         for thread in self.threads:
             thread.join()
@@ -212,23 +209,28 @@ def _lead_over_paths(cluster, knows_names):
 
 
 def _fault_after_fault(cluster, senders, kinds, faults, chance):
-    """At least so many faults, and each of the kinds before one comes again. Two of three come when the queue has recovered from the one
-    before, the third while it has not. How often each came."""
+    """At least so many faults while mail is sent, and each of the kinds before one comes again. Two of three come when the queue has
+    recovered from the one before, the third while it has not. How often each came."""
     came, left = collections.Counter(), []
-    while senders.are_sending() and (sum(came.values()) < faults or came.keys() != set(kinds)):
+    while sum(came.values()) < faults or came.keys() != set(kinds):
         before = len(senders.sent)
-        wait_until(lambda before=before: len(senders.sent) > before + 200 or not senders.are_sending(), patience(60), "mail flows")
+        wait_until(lambda before=before: len(senders.sent) > before + 200, patience(60), "mail flows")
         cluster.out_of_order = chance.randrange(2)
         for _ in range(2 if chance.random() < 1 / 3 else 1):
             left = left or chance.sample(sorted(kinds), len(kinds))
             fault = left.pop()
             came[fault] += 1
             FAULTS[fault](cluster, chance)
-        if came.keys() == set(kinds):
-            senders.enough.set()
         wait_until(lambda: _queue(cluster)["in_sync"] == 2, patience(30), "both servers in sync")
-    assert came.keys() == set(kinds)
+    senders.enough.set()
     return came
+
+
+def _note(record_property, senders, came, more):
+    figure = (f"{len(senders.sent)} accepted, {len(senders.sent - came.keys())} lost, {more}, {len(senders.later)} told to come later behind "
+              f"their content, {len(senders.lost)} without reply")
+    print(figure)
+    record_property("figure", figure)
 
 
 def _arrived(dump):
@@ -236,7 +238,7 @@ def _arrived(dump):
 
 
 @pytest.mark.limit(300)
-def test_the_end_of_an_agent_costs_no_mail_and_no_copy(start_cluster, tmp_path):
+def test_the_end_of_an_agent_costs_no_mail_and_no_copy(start_cluster, tmp_path, record_property):
     """The gateway remembers the names of transactions, so what has no 250 does not come."""
     dump = tmp_path / "dump"
     with Sink("--dump", str(dump)) as sink:
@@ -249,14 +251,14 @@ def test_the_end_of_an_agent_costs_no_mail_and_no_copy(start_cluster, tmp_path):
         wait_until(lambda: _queue(cluster)["messages"] == 0, patience(120), "an empty queue")
         cluster.stop()
     came = _arrived(dump)
-    print(f"{len(senders.sent)} accepted, {len(came)} came, {len(senders.later)} later, {len(senders.lost)} without reply, kills {dict(kills)}")
+    _note(record_property, senders, came, f"{sum(kills.values())} faults")
     assert came.keys() == senders.sent and set(came.values()) == {1}
 
 
 @pytest.mark.limit(7200 if FULL else 540)
 @pytest.mark.parametrize("seed", [1, 2, 3] if FULL else [1])
 @pytest.mark.parametrize("names", ["unnamed", "named"])
-def test_every_mail_with_250_arrives(start_cluster, tmp_path, names, seed):
+def test_every_mail_with_250_arrives(start_cluster, tmp_path, record_property, names, seed):
     """Copies beyond one come only from deliveries that were under way when the gateway died (RFC 1047). With a next hop that knows
     their names (XCSSLTX) there are none. A mail without 250 comes only if its sender was told to try again behind its content."""
     dump = tmp_path / "dump"
@@ -266,7 +268,7 @@ def test_every_mail_with_250_arrives(start_cluster, tmp_path, names, seed):
         cluster.sink, cluster.may_repeat = sink, 0
         _lead_over_paths(cluster, bool(knows))
         at = cluster.description()["listeners"]["smtp"]
-        mails, faults = (sized(4000, 20000), sized(12, 40)) if knows else (sized(10000, 100000), sized(12, 200))
+        mails, faults = (sized(4000, 20000), sized(12, 40)) if knows else (sized(10000, 100000), sized(12, 100))
         senders = Senders(("localhost", at["port"]), cluster.ca, mails, 8)
         kills = _fault_after_fault(cluster, senders, FAULTS, faults, random.Random(seed))
         senders.join()
@@ -277,8 +279,8 @@ def test_every_mail_with_250_arrives(start_cluster, tmp_path, names, seed):
     came = _arrived(dump)
     lost = senders.sent - came.keys()
     copies = sum(count - 1 for count in came.values())
-    print(f"{len(senders.sent)} accepted, {len(came)} came, {copies} copies of at most {cluster.may_repeat}, {len(senders.later)} later, "
-          f"{len(senders.never)} never, {len(senders.lost)} without reply, kills {dict(kills)}, {facts}")
+    print(dict(kills), facts)
+    _note(record_property, senders, came, f"{sum(kills.values())} faults, {copies} copies of at most {cluster.may_repeat} that may be")
     assert not lost
     assert not senders.never and not came.keys() & senders.refused
     assert came.keys() <= senders.sent | senders.later
