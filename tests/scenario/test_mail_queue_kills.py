@@ -208,20 +208,34 @@ def _lead_over_paths(cluster, knows_names):
     _kill_gateway(cluster, None)
 
 
+def _both_store(cluster, senders):
+    """Mail flows, and both servers have all of it. That a server was lost is known to the gateway only when it misses an answer, so the
+    number of those in sync may be that of before the fault. But each 250 needs the answers of all that are in sync."""
+    def state():
+        queue = _queue(cluster)
+        return queue["in_sync"], queue["epoch"], [backup["given_up"] for backup in queue["backups"]]
+
+    def is_so():
+        wait_until(lambda: _queue(cluster)["in_sync"] == 2, patience(30), "both servers in sync")
+        before, sent = state(), len(senders.sent)
+        wait_until(lambda: len(senders.sent) > sent + 200, patience(60), "mail flows")
+        return before[0] == 2 and state() == before
+
+    wait_until(is_so, patience(120), "mail that both servers have")
+
+
 def _fault_after_fault(cluster, senders, kinds, faults, chance):
     """At least so many faults while mail is sent, and each of the kinds before one comes again. Two of three come when the queue has
     recovered from the one before, the third while it has not. How often each came."""
     came, left = collections.Counter(), []
     while sum(came.values()) < faults or came.keys() != set(kinds):
-        before = len(senders.sent)
-        wait_until(lambda before=before: len(senders.sent) > before + 200, patience(60), "mail flows")
+        _both_store(cluster, senders)
         cluster.out_of_order = chance.randrange(2)
         for _ in range(2 if chance.random() < 1 / 3 else 1):
             left = left or chance.sample(sorted(kinds), len(kinds))
             fault = left.pop()
             came[fault] += 1
             FAULTS[fault](cluster, chance)
-        wait_until(lambda: _queue(cluster)["in_sync"] == 2, patience(30), "both servers in sync")
     senders.enough.set()
     return came
 
