@@ -309,8 +309,7 @@ static void backup_metrics(FILE *f, const struct queue_stats *s)
 	      "# TYPE smtpproxy_queue_backup_in_sync gauge\n",
 		f);
 	for (unsigned i = 0; i < BACKUPS; i++)
-		fprintf(f, "smtpproxy_queue_backup_in_sync{backup=\"%u\"} %d\n", i,
-			s->backups[i].state == BACKUP_IN_SYNC);
+		fprintf(f, "smtpproxy_queue_backup_in_sync{backup=\"%u\"} %d\n", i, s->backups[i].has_all);
 }
 
 static void spare_metrics(FILE *f, const struct queue_stats *s)

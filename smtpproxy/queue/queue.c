@@ -351,6 +351,7 @@ static void get_backup_stats(const struct backup *b, struct queue_backup_stats *
 {
 	*out = b->stats;
 	out->state = b->state;
+	out->has_all = backup_has_all(b);
 	out->unanswered = b->line.count;
 	out->path_count = b->conf->path_count;
 	address_format((const struct sockaddr *)&b->conf->paths[0], out->address);
@@ -383,7 +384,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		const struct backup *b = &q->backups[i];
 
 		get_backup_stats(b, &out->backups[i]);
-		out->in_sync += b->state == BACKUP_IN_SYNC;
+		out->in_sync += (unsigned)out->backups[i].has_all;
 		if (backup_counts(b) && states_in(b) > out->states_unconfirmed)
 			out->states_unconfirmed = states_in(b);
 	}

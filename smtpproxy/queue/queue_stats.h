@@ -35,6 +35,7 @@ struct queue_path_stats {
 
 struct queue_backup_stats {
 	enum backup_state state;
+	int has_all; /* 1: in sync, and reached */
 	struct queue_path_stats paths[BACKUP_PATHS];
 	uint64_t puts, replaces, deletes; /* answered */
 	uint64_t refused;                 /* puts, because its memory was full */
@@ -70,7 +71,7 @@ struct queue_stats {
 	unsigned spare_count;
 	uint64_t backups_replaced; /* since the start, by rule */
 	uint64_t epoch, version;
-	unsigned in_sync;                             /* backups */
+	unsigned in_sync;                             /* backups that have all */
 	uint64_t messages, bytes;                     /* in memory; sealed bytes */
 	uint64_t memory, memory_max;                  /* of all items; UINT64_MAX: no bound */
 	uint64_t unstored, unstored_bytes;            /* their senders wait */

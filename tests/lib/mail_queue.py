@@ -225,7 +225,10 @@ class Gateway:
         return wait_until(met, patience(timeout), f"state of {self.log}")
 
     def in_sync(self, count, timeout=20.0):
-        return wait_until(lambda: self.stats()["in_sync"] == count, patience(timeout), f"{count} in sync: {self.log}")
+        """So many servers have all, and the others were given up."""
+        def is_so(stats):
+            return stats["in_sync"] == count == sum(backup["state"] == "in sync" for backup in stats["backups"])
+        return wait_until(lambda: is_so(self.stats()), patience(timeout), f"{count} in sync: {self.log}")
 
     def add(self, token, destination="a.example", size=1000, *more):
         self.send("add", token, destination, size, *more)

@@ -60,6 +60,19 @@ def test_a_server_that_restarts_empty_is_filled_again_and_then_carries_all(room,
     assert sorted(gateway.drain()) == sorted(tokens)
 
 
+def test_a_server_that_restarted_does_not_count_before_it_is_filled(room):
+    """Who restarts one after the other waits for this number only."""
+    servers = room.redis()
+    gateway = room.gateway()
+    gateway.in_sync(2)
+    tokens = stored(gateway, burst(gateway, "m"))
+    for server in servers * 3:
+        server.kill()
+        server.start()
+        gateway.in_sync(2)
+        assert server.items() == len(tokens)
+
+
 def _back_again(room, gateway, who):
     """A server restarts empty, or the gateway (None) reads its queue back."""
     if who is None:
