@@ -14,7 +14,9 @@
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/position_claim.h"
 
-#define ACKNOWLEDGE_FRAMES 64u
+/* Until then the owner holds them. Fewer cost more answers; with more, it writes small answers into memory that its
+ * cache has lost. */
+#define ACKNOWLEDGE_FRAMES 16u
 
 /* --- records --- */
 
