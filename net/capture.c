@@ -84,6 +84,11 @@ int capture_destination(int fd, enum capture how, const struct sockaddr *listene
 	struct sockaddr_storage local;
 	socklen_t len = sizeof local;
 	const struct sockaddr *own = (const struct sockaddr *)&local, *to = (const struct sockaddr *)out;
+	if (how == CAPTURE_NONE && !address_is_any(listener)) { /* there is only one way to be accepted */
+		memset(out, 0, sizeof *out);
+		memcpy(out, listener, address_len(listener));
+		return 0;
+	}
 	if (getsockname(fd, (struct sockaddr *)&local, &len) < 0)
 		return CSSL_E_NOT_FOUND;
 	*out = local;

@@ -203,6 +203,14 @@ static int bind_tcp(int fd, const struct sockaddr *address, enum place place)
 	return r;
 }
 
+/* What accepted sockets inherit: no delay of a segment that is not full; and urgent bytes in order, because otherwise
+ * they would be in no read, but in the kernel's count of bytes that were read (net/tcp_counts.h). */
+static void set_inherited(int fd)
+{
+	set_option(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); /* UNIX sockets have no such delay */
+}
+
 static int open_socket(const struct sockaddr *address, int backlog, unsigned mode, enum place place)
 {
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -211,18 +219,12 @@ static int open_socket(const struct sockaddr *address, int backlog, unsigned mod
 
 	int r = address->sa_family == AF_UNIX ? bind_unix(fd, (const struct sockaddr_un *)address, mode)
 					      : bind_tcp(fd, address, place);
+	set_inherited(fd);
 	if (r == 0 && listen(fd, backlog) < 0)
 		r = -errno;
 	if (r < 0)
 		close(fd);
 	return r < 0 ? r : fd;
-}
-
-/* Accepted sockets inherit that. Else a client's urgent byte would be in no read, but in the kernel's count of bytes
- * that were read (net/tcp_counts.h). */
-static void read_urgent_in_order(int fd)
-{
-	set_option(fd, SOL_SOCKET, SO_OOBINLINE, 1);
 }
 
 struct listener *listener_create_fd(struct worker *w, int fd, const struct listener_ops *ops, void *ctx, int *uv_error)
@@ -241,7 +243,7 @@ struct listener *listener_create_fd(struct worker *w, int fd, const struct liste
 	l->ctx = ctx;
 	l->retry.fn = on_retry;
 	l->fd = fd;
-	read_urgent_in_order(fd);
+	set_inherited(fd); /* another process may have opened it */
 	worker_hold(w);
 	listener_start(l);
 	return l;

@@ -197,6 +197,14 @@ void stream_expect_fds(struct stream *s)
 	s->kind = STREAM_KIND_UNIX_FDS;
 }
 
+static void open_as(struct stream *s, enum stream_kind kind, int fd)
+{
+	s->kind = (uint8_t)kind;
+	stream_init_handle(s);
+	stream_attach(s, fd);
+	stream_move(s, STREAM_OPEN);
+}
+
 int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd)
 {
 	stream_init(s, w, ops);
@@ -206,11 +214,14 @@ int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *
 		close(fd);
 		return kind;
 	}
-	s->kind = (uint8_t)kind;
-	stream_init_handle(s);
-	stream_attach(s, fd);
-	stream_move(s, STREAM_OPEN);
+	open_as(s, (enum stream_kind)kind, fd);
 	return 0;
+}
+
+void stream_open_accepted(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd)
+{
+	stream_init(s, w, ops);
+	open_as(s, STREAM_KIND_TCP, fd);
 }
 
 static int fill(struct stream *s, struct stream_buffer *b, const uint8_t *data, size_t len)

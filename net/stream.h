@@ -112,6 +112,8 @@ void stream_expect_fds(struct stream *s);
 /* Take over a connected descriptor; TCP_NODELAY is set on TCP. 0, or a negative libuv error: nothing is open, @fd is
  * closed, and there is no stream_close() and no on_closed. */
 int stream_open_fd(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd);
+/* The same with a TCP socket that a listener (net/listener.h) accepted: the kernel is asked nothing about it. */
+void stream_open_accepted(struct stream *s, struct worker *w, const struct stream_ops *ops, int fd);
 
 /* A process that stopped left these: input that it had read and not used, output that it had not written. */
 struct stream_leftovers {

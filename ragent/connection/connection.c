@@ -520,13 +520,7 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 		admission_leave(home->shared->admission);
 		return;
 	}
-	int r = stream_open_fd(&c->busy->client, home->worker, &connection_client_ops, fd);
-	if (r < 0) {
-		log_event(LOG_WARNING, NULL, "client not accepted", "cause=%s", uv_strerror(r));
-		admission_leave(home->shared->admission);
-		connection_discard(c);
-		return;
-	}
+	stream_open_accepted(&c->busy->client, home->worker, &connection_client_ops, fd);
 	counter_add(&home->counters.connections_accepted, 1);
 	counter_add(&connection_counts(c)->accepted, 1);
 	connection_join(c);

@@ -584,11 +584,7 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	home->count++;
 	s->number = ++home->numbered;
 	LIST_INSERT_HEAD(&home->sessions, s, next);
-	if (stream_open_fd(&s->stream, home->worker, &stream_ops, fd) < 0) {
-		s->state = SESSION_OVER;
-		free_session(s);
-		return;
-	}
+	stream_open_accepted(&s->stream, home->worker, &stream_ops, fd);
 	stream_set_read_max(&s->stream, READ_MAX);
 	stream_read_start(&s->stream);
 	begin(s);

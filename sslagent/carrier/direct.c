@@ -446,12 +446,11 @@ static struct direct *direct_create(struct direct_listener *l, int fd, const str
 {
 	struct direct *d = calloc(1, sizeof *d);
 
-	if (!d || stream_open_fd(&d->stream, l->home->connections->worker, &direct_stream_ops, fd) < 0) {
-		if (!d)
-			close(fd);
-		free(d);
+	if (!d) {
+		close(fd);
 		return NULL;
 	}
+	stream_open_accepted(&d->stream, l->home->connections->worker, &direct_stream_ops, fd);
 	d->carrier.ops = &direct_carrier;
 	d->listener = l;
 	d->client = *peer;

@@ -53,6 +53,21 @@ START_TEST(without_capture_the_destination_is_the_own_address)
 }
 END_TEST
 
+START_TEST(what_comes_to_all_addresses_is_asked_for_the_one_it_came_to)
+{
+	const char *const all[] = { "0.0.0.0:0", "[::]:0" };
+	struct direct d;
+	struct sockaddr_storage to, any, came;
+	socklen_t len = sizeof came;
+	direct_open(&d, loopback[_i], CAPTURE_NONE);
+	ck_assert_int_eq(address_parse(all[_i], &any), 0);
+	ck_assert_int_eq(capture_destination(d.accepted, CAPTURE_NONE, (struct sockaddr *)&any, &to), 0);
+	ck_assert_int_eq(getsockname(d.accepted, (struct sockaddr *)&came, &len), 0);
+	ck_assert_mem_eq(&to, &came, len);
+	direct_close(&d);
+}
+END_TEST
+
 START_TEST(a_redirect_listener_knows_no_destination_of_who_came_to_it)
 {
 	struct direct d;
@@ -140,6 +155,7 @@ int main(void)
 	TCase *t = tcase_create("capture");
 
 	tcase_add_loop_test(t, without_capture_the_destination_is_the_own_address, 0, SUITE_LEN(loopback));
+	tcase_add_loop_test(t, what_comes_to_all_addresses_is_asked_for_the_one_it_came_to, 0, SUITE_LEN(loopback));
 	tcase_add_loop_test(t, a_redirect_listener_knows_no_destination_of_who_came_to_it, 0, SUITE_LEN(loopback));
 	tcase_add_loop_test(t, a_tproxy_listener_knows_no_destination_of_who_came_to_its_port, 0, SUITE_LEN(loopback));
 	tcase_add_loop_test(t, what_a_tproxy_listener_accepts_is_transparent_too, 0, SUITE_LEN(loopback));

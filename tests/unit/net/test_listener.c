@@ -1,6 +1,7 @@
 /* test_listener.c: facts of listening. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,24 @@ START_TEST(connections_come_non_blocking_and_with_their_address)
 		getsockname(fd, (struct sockaddr *)&local, &len);
 		ck_assert_int_eq(d.last.ss_family, local.ss_family);
 		ck_assert_uint_eq(address_port((struct sockaddr *)&d.last), address_port((struct sockaddr *)&local));
+		close(fd);
+		door_close(&d);
+	}
+}
+END_TEST
+
+START_TEST(no_segment_of_an_accepted_connection_waits_to_be_full)
+{
+	const char *const texts[] = { "127.0.0.1:0", "[::1]:0" };
+	for (size_t i = 0; i < FACTS_LEN(texts); i++) {
+		struct door d;
+		int on = 0;
+		socklen_t len = sizeof on;
+		ck_assert_int_eq(door_open(&d, texts[i], 0), 0);
+		int fd = client(&d);
+		wait_until(d.accepted == 1);
+		ck_assert_int_eq(getsockopt(d.fds[0], IPPROTO_TCP, TCP_NODELAY, &on, &len), 0);
+		ck_assert_int_ne(on, 0);
 		close(fd);
 		door_close(&d);
 	}
@@ -456,6 +475,7 @@ int main(void)
 	const TTest *facts[] = {
 		a_client_that_says_something_comes_before_silent_ones,
 		connections_come_non_blocking_and_with_their_address,
+		no_segment_of_an_accepted_connection_waits_to_be_full,
 		a_byte_that_a_client_calls_urgent_is_a_byte_as_others,
 		many_connections_are_accepted_a_bounded_number_a_turn,
 		workers_share_a_tcp_port,
