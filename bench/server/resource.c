@@ -90,6 +90,15 @@ static int query_number(const char *query, const char *name, uint64_t *out)
 	return CSSL_E_NOT_FOUND;
 }
 
+static void give_pattern(struct answer *out, uint64_t size, uint64_t first, uint64_t len)
+{
+	out->content_type = "application/octet-stream";
+	out->body = ANSWER_PATTERN;
+	out->length = len;
+	out->size = size;
+	out->offset = first;
+}
+
 static void answer_pattern(const struct http_request *q, uint64_t size, struct answer *out)
 {
 	char etag[32];
@@ -121,11 +130,7 @@ static void answer_pattern(const struct http_request *q, uint64_t size, struct a
 	if (selection != HTTP_WHOLE && selection != HTTP_PART)
 		return;
 	out->status = status[selection];
-	out->content_type = "application/octet-stream";
-	out->body = ANSWER_PATTERN;
-	out->length = len;
-	out->size = size;
-	out->offset = first;
+	give_pattern(out, size, first, len);
 }
 
 static void answer_size(
@@ -142,14 +147,19 @@ static void answer_size(
 static void answer_slow(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
-	uint64_t bytes, ms;
+	uint64_t bytes, ms, plain = 0;
 	(void)all, (void)body;
 	if (query_number(q->query, "bytes", &bytes) || query_number(q->query, "ms", &ms) || bytes > SLOW_BYTES_MAX ||
-		ms > WAIT_MAX_MS) {
+		ms > WAIT_MAX_MS || query_number(q->query, "plain", &plain) == CSSL_E_RANGE) {
 		answer_status(out, 400);
 		return;
 	}
-	answer_pattern(q, bytes, out);
+	if (plain) {
+		answer_status(out, 200);
+		give_pattern(out, bytes, 0, bytes);
+	} else {
+		answer_pattern(q, bytes, out);
+	}
 	if (ms > 0 && out->body == ANSWER_PATTERN)
 		out->bytes_per_s = bytes * 1000 / ms + 1;
 }
@@ -249,7 +259,7 @@ static void answer_index(
 {
 	static const char text[] = "cssl-bench serve\n\n"
 				   "/5 /1k /64k /20m /N         so many bytes, with ranges\n"
-				   "/slow?bytes=N&ms=M          the same, slowly\n"
+				   "/slow?bytes=N&ms=M          the same, slowly; &plain=1: no ETag, no ranges\n"
 				   "/hold?ms=M                  answered late\n"
 				   "/page                       50 sub-resources\n"
 				   "POST /sha256                digest of the body; with X-Id: ID also counts\n"

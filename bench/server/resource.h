@@ -1,7 +1,7 @@
 /* resource.h: the resources of the backend, each with its path. Requests in, answers out; no sockets.
  *
  *     GET  /5 /1k /64k /20m /12345    exactly so many bytes (pattern.h), strong ETag, ranges
- *     GET  /slow?bytes=N&ms=M         the same, spread over M milliseconds
+ *     GET  /slow?bytes=N&ms=M         the same, spread over M milliseconds; with &plain=1 without ETag and ranges
  *     GET  /hold[?ms=M]               no answer until then, or until the connection ends
  *     POST /sha256                    SHA-256 and length of the body
  *     POST /count  with X-Id: ID      counts one execution of ID

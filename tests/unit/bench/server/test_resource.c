@@ -108,6 +108,18 @@ START_TEST(times_of_slow_and_hold_are_bounded)
 }
 END_TEST
 
+START_TEST(a_plain_answer_has_no_etag_and_no_ranges)
+{
+	ck_assert_uint_eq(ask("GET /slow?ms=500&bytes=1000 HTTP/1.0\r\nRange: bytes=1-2\r\n\r\n"), 206);
+	ck_assert_ptr_nonnull(strstr(answer.fields, "ETag: "));
+	ck_assert_uint_eq(ask("GET /slow?ms=500&bytes=1000&plain=1 HTTP/1.0\r\nRange: bytes=1-2\r\n\r\n"), 200);
+	ck_assert_uint_eq(answer.fields_len, 0);
+	ck_assert_uint_eq(answer.length, 1000);
+	ck_assert_uint_eq(answer.bytes_per_s, 2001);
+	ck_assert_uint_eq(ask("GET /slow?ms=500&bytes=1000&plain=x HTTP/1.0\r\n\r\n"), 400);
+}
+END_TEST
+
 START_TEST(an_answer_after_another_has_nothing_of_it)
 {
 	ask("GET /slow?ms=500&bytes=1000 HTTP/1.0\r\n\r\n");
@@ -194,6 +206,7 @@ int main(void)
 		only_a_digest_needs_the_body,
 		a_digest_with_an_id_counts_as_an_execution,
 		times_of_slow_and_hold_are_bounded,
+		a_plain_answer_has_no_etag_and_no_ranges,
 		an_answer_after_another_has_nothing_of_it,
 		the_page_fits_its_buffer_and_names_every_part,
 		identity_lines_hold_no_line_ends_of_the_peer,
