@@ -12,7 +12,7 @@ from bench.experiments.cluster import build_folder
 EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
     "paper": "the paper's two scenarios, tables and figures, with today's servers",
-    "scaling": "what the broadcast of sessions costs, and clusters of up to 1,000 agents, simulated",
+    "scaling": "what the broadcast of sessions and live parts costs, and clusters of up to 1,000 agents, simulated",
     "chaos": "what clients notice when a server is killed or stopped, or the dispatcher killed",
     "storm": "how long established clients wait while more handshakes come than can be made",
     "mail": "sending mail: our tools, STARTTLS beside other servers, and smtpproxy beside Postfix as a relay",

@@ -38,8 +38,9 @@ struct agents_here {
 	struct agent_here agents[AGENTS_HERE_MAX];
 	unsigned count;
 	uint8_t session[SESSION_LEN_MAX];
-	size_t session_len, object_len;
+	size_t session_len, object_len[HERE_BOTH];
 	unsigned by, turns_left, per_turn;
+	enum agents_here_kind kind;
 	pthread_mutex_t lock;
 	pthread_cond_t said;
 };
@@ -108,20 +109,53 @@ static void fill_object(struct agents_here *a, struct sess_obj *o)
 	f->context_len = sizeof f->context;
 }
 
-/* One turn's sessions; the next turn follows as another post, so that the flush is between them. */
+/* Of a connection with the same suite, which its agent keeps. */
+static void fill_live(struct live_part *l)
+{
+	*l = (struct live_part){ .epoch = 1, .write_sequence = 2, .remaining_s = 7u * 86400u, .made_ms = 1 };
+	l->client_write.secret_len = l->server_write.secret_len = MASTER_LEN;
+	randombytes_buf(l->connection.bytes, sizeof l->connection.bytes);
+	randombytes_buf(l->client_write.secret, MASTER_LEN);
+	randombytes_buf(l->server_write.secret, MASTER_LEN);
+	randombytes_buf(l->token, sizeof l->token);
+}
+
+static void share_session(struct agents_here *a, struct worker *w, struct sess_obj *o)
+{
+	struct session_source *source = cluster_session_source(a->agents[a->by].cluster);
+
+	source->make_id(source, o->facts.session_id);
+	source->share(source, w, o);
+	a->object_len[HERE_SESSION] = (size_t)sess_obj_encoded_len(o);
+}
+
+static void share_live(struct agents_here *a, struct worker *w, const struct sess_obj *session)
+{
+	struct sess_obj o = *session;
+	struct live_part part;
+
+	fill_live(&part);
+	o.session = NULL;
+	o.session_len = 0;
+	o.live = &part;
+	if (cluster_share_live(a->agents[a->by].cluster, w, &o) != 0)
+		abort();
+	a->object_len[HERE_LIVE] = (size_t)sess_obj_encoded_len(&o);
+}
+
+/* One turn's objects; the next turn follows as another post, so that the flush is between them. */
 static void on_share(struct worker *w, void *arg)
 {
 	struct agents_here *a = arg;
-	struct session_source *source = cluster_session_source(a->agents[a->by].cluster);
 	struct sess_obj o;
 
 	fill_object(a, &o);
 	for (unsigned i = 0; i < a->per_turn; i++) {
-		source->make_id(source, o.facts.session_id);
-		source->share(source, w, &o);
+		if (a->kind != HERE_LIVE)
+			share_session(a, w, &o);
+		if (a->kind != HERE_SESSION)
+			share_live(a, w, &o);
 	}
-	if (a->object_len == 0)
-		a->object_len = (size_t)sess_obj_encoded_len(&o);
 	pthread_mutex_lock(&a->lock);
 	if (--a->turns_left == 0)
 		pthread_cond_signal(&a->said);
@@ -130,10 +164,11 @@ static void on_share(struct worker *w, void *arg)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void agents_here_share(struct agents_here *a, unsigned by, unsigned turns, unsigned count)
+void agents_here_share(struct agents_here *a, unsigned by, enum agents_here_kind kind, unsigned turns, unsigned count)
 {
 	pthread_mutex_lock(&a->lock);
 	a->by = by;
+	a->kind = kind;
 	a->turns_left = turns;
 	a->per_turn = count;
 	if (worker_post(a->agents[by].worker, on_share, a) == 0)
@@ -155,9 +190,9 @@ uint64_t agents_here_cpu_ns(struct agents_here *a, unsigned agent, enum agent_th
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-size_t agents_here_object_len(const struct agents_here *a)
+size_t agents_here_object_len(const struct agents_here *a, enum agents_here_kind kind)
 {
-	return a->object_len;
+	return a->object_len[kind];
 }
 
 /* Start and stop */
@@ -208,7 +243,7 @@ static int describe(struct agents_here *a, const struct agents_here_conf *conf)
 	a->conf.store = (struct conf_store){
 		.bytes = conf->store_bytes, .per_source_percent = 100, .family_lifetime_s = 86400
 	};
-	a->conf.broadcast = (struct conf_broadcast){ .live = CONF_LIVE_CARRIED,
+	a->conf.broadcast = (struct conf_broadcast){ .live = conf->live,
 		.live_keep_s = 60,
 		.remember_s = 600,
 		.heartbeat_ms = 100,
@@ -255,7 +290,7 @@ static int is_heard(struct agents_here *a)
 			agents_here_counted(a, i, COUNT_PEERS_UP) != a->count - 1)
 			return 0;
 	}
-	agents_here_share(a, 0, 1, 4 * a->count);
+	agents_here_share(a, 0, HERE_SESSION, 1, 4 * a->count);
 	uint64_t wanted = 4 * a->count * (a->conf.broadcast.replicas ? a->conf.broadcast.replicas - 1 : a->count - 1);
 	for (unsigned i = 0; i < HEARD_WITHIN_MS; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf/conf.h"
 #include "sslagent/counters.h"
 
 #define AGENTS_HERE_MAX 32u
@@ -14,6 +15,7 @@ struct agents_here;
 
 struct agents_here_conf {
 	unsigned agents;
+	enum conf_live live;
 	unsigned replicas; /* 0: all */
 	uint64_t store_bytes;
 };
@@ -22,8 +24,15 @@ struct agents_here_conf {
 struct agents_here *agents_here_start(const struct agents_here_conf *conf);
 void agents_here_stop(struct agents_here *a);
 
-/* The worker of agent @by makes @count sessions in each of @turns turns of its loop; returns when it has said them. */
-void agents_here_share(struct agents_here *a, unsigned by, unsigned turns, unsigned count);
+enum agents_here_kind {
+	HERE_SESSION, /* of a handshake */
+	HERE_LIVE,    /* of its connection: with live: broadcast its live part, else only that it exists */
+	HERE_BOTH,    /* as the end of a handshake does */
+};
+
+/* The worker of agent @by shares @count objects of a kind in each of @turns turns of its loop; returns when it has said
+ * them. */
+void agents_here_share(struct agents_here *a, unsigned by, enum agents_here_kind kind, unsigned turns, unsigned count);
 
 uint64_t agents_here_counted(struct agents_here *a, unsigned agent, enum agent_counter which);
 
@@ -31,7 +40,7 @@ uint64_t agents_here_counted(struct agents_here *a, unsigned agent, enum agent_c
 enum agent_thread { THREAD_WORKER, THREAD_MAIN };
 uint64_t agents_here_cpu_ns(struct agents_here *a, unsigned agent, enum agent_thread thread);
 
-/* Bytes of an encoded session as they are made here. */
-size_t agents_here_object_len(const struct agents_here *a);
+/* Bytes of an encoded session, or of a live part with its facts, as they were made here last. */
+size_t agents_here_object_len(const struct agents_here *a, enum agents_here_kind kind);
 
 #endif

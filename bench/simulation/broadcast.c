@@ -1,6 +1,7 @@
-/* broadcast.c: `cssl-bench broadcast`: the cost of sending a session to the other agents, with the agents' own code:
- * bytes, and CPU time of the sending thread and of the receiving ones. Runs with few and with many peers, one session a
- * turn and several, are the equations from which the parts of the cost follow. */
+/* broadcast.c: `cssl-bench broadcast`: the cost of sending a session, a live part, or the word that a connection exists
+ * to the other agents, with the agents' own code: bytes, and CPU time of the sending thread and of the receiving ones.
+ * Runs with few and with many peers, one object a turn and several, are the equations from which the parts of the cost
+ * follow. */
 #include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -23,8 +24,25 @@ struct broadcast_options {
 	enum { PRINT_TABLE, PRINT_JSON } print;
 };
 
+static const struct {
+	const char *name;
+	enum agents_here_kind made;
+	enum conf_live live;
+} kinds[] = {
+	[BROADCAST_SESSION] = { "session", HERE_SESSION, CONF_LIVE_BROADCAST },
+	[BROADCAST_LIVE_PART] = { "live part", HERE_LIVE, CONF_LIVE_BROADCAST },
+	[BROADCAST_WORD] = { "word", HERE_LIVE, CONF_LIVE_CARRIED },
+};
+
 static const unsigned per_turn[] = { 1, 4, 16, 64 };
 #define TURN_SIZES (sizeof per_turn / sizeof per_turn[0])
+#define RUNS       (BROADCAST_KINDS * 2 * TURN_SIZES)
+
+struct measured {
+	struct broadcast_run runs[RUNS];
+	struct broadcast_cost cost;
+	size_t session_len, live_len;
+};
 
 static void pause_ms(unsigned ms)
 {
@@ -91,7 +109,7 @@ static void measure(struct agents_here *a, unsigned objects, struct broadcast_ru
 	struct moment before = look(a, run->peers), after;
 
 	for (unsigned said = 0; said < objects; said += TURNS_AT_ONCE * run->per_turn) {
-		agents_here_share(a, 0, TURNS_AT_ONCE, run->per_turn);
+		agents_here_share(a, 0, kinds[run->kind].made, TURNS_AT_ONCE, run->per_turn);
 		heard += TURNS_AT_ONCE * run->per_turn;
 		wait_heard(a, run->peers, heard);
 	}
@@ -105,19 +123,36 @@ static void measure(struct agents_here *a, unsigned objects, struct broadcast_ru
 			   (double)(after.received - before.received);
 }
 
-/* All sizes of a turn with so many peers. */
-static size_t measure_with(unsigned peers, const struct broadcast_options *o, struct broadcast_run *runs)
+/* All sizes of a turn with so many peers. Returns the bytes of an encoded object; of a word there is none. */
+static size_t measure_with(
+	enum broadcast_kind kind, unsigned peers, const struct broadcast_options *o, struct broadcast_run *runs)
 {
-	struct agents_here_conf conf = { .agents = peers + 1, .store_bytes = STORE_BYTES };
+	struct agents_here_conf conf = { .agents = peers + 1, .live = kinds[kind].live, .store_bytes = STORE_BYTES };
 	struct agents_here *a = agents_here_start(&conf);
 
 	for (size_t i = 0; i < TURN_SIZES; i++) {
-		runs[i] = (struct broadcast_run){ .peers = peers, .per_turn = per_turn[i] };
-		measure(a, o->objects, &runs[i]);
+		runs[i] = (struct broadcast_run){ .kind = kind, .peers = peers, .per_turn = per_turn[i] };
+		measure(a, kind == BROADCAST_SESSION ? o->objects : o->objects / 2, &runs[i]);
 	}
-	size_t object_len = agents_here_object_len(a);
+	size_t object_len = agents_here_object_len(a, kinds[kind].made);
 	agents_here_stop(a);
 	return object_len;
+}
+
+/* Each kind with one peer and with many. */
+static void measure_all(const struct broadcast_options *o, struct measured *m)
+{
+	size_t len[BROADCAST_KINDS];
+
+	for (unsigned kind = 0; kind < BROADCAST_KINDS; kind++) {
+		struct broadcast_run *runs = m->runs + kind * 2 * TURN_SIZES;
+
+		measure_with(kind, 1, o, runs);
+		len[kind] = measure_with(kind, o->peers, o, runs + TURN_SIZES);
+	}
+	m->session_len = len[BROADCAST_SESSION];
+	m->live_len = len[BROADCAST_LIVE_PART];
+	broadcast_cost_fit(m->runs, RUNS, &m->cost);
 }
 
 /* On the wire, for each peer. */
@@ -126,36 +161,49 @@ static double bytes_of(const struct broadcast_run *r)
 	return (r->bytes + r->datagrams * IP_UDP_LEN) / r->objects;
 }
 
-static void print_table(
-	const struct broadcast_run *runs, size_t count, const struct broadcast_cost *cost, size_t object_len)
+static void print_table(const struct measured *m)
 {
-	printf("an encoded session: %zu bytes\n\n", object_len);
-	printf("peers  sessions a turn  in a datagram  bytes per session and peer  sender us  receiver us\n");
-	for (size_t i = 0; i < count; i++)
-		printf("%5u  %15u  %13.1f  %26.0f  %9.2f  %11.2f\n", runs[i].peers, runs[i].per_turn,
-			runs[i].objects / runs[i].datagrams, bytes_of(&runs[i]), runs[i].sender_ns / 1000,
-			runs[i].receiver_ns / 1000);
-	printf("\nsender:   %.2f us a session + %.2f us a datagram + %.2f us a datagram and peer\n",
-		cost->object_ns / 1000, cost->datagram_ns / 1000, cost->datagram_peer_ns / 1000);
-	printf("receiver: %.2f us a session + %.2f us a datagram\n", cost->received_object_ns / 1000,
-		cost->received_datagram_ns / 1000);
+	printf("an encoded session: %zu bytes; a live part: %zu bytes\n\n", m->session_len, m->live_len);
+	printf("what       peers  objects a turn  in a datagram  bytes per object and peer  sender us  receiver us\n");
+	for (size_t i = 0; i < RUNS; i++) {
+		const struct broadcast_run *r = &m->runs[i];
+
+		printf("%-9s  %5u  %14u  %13.1f  %25.0f  %9.2f  %11.2f\n", kinds[r->kind].name, r->peers, r->per_turn,
+			r->objects / r->datagrams, bytes_of(r), r->sender_ns / 1000, r->receiver_ns / 1000);
+	}
+	printf("\nsender:   %.2f us a datagram + %.2f us a datagram and peer\n", m->cost.datagram_ns / 1000,
+		m->cost.datagram_peer_ns / 1000);
+	printf("receiver: %.2f us a datagram\n", m->cost.received_datagram_ns / 1000);
+	for (unsigned kind = 0; kind < BROADCAST_KINDS; kind++)
+		printf("%-9s: %.2f us at the sender, %.2f us at a receiver\n", kinds[kind].name,
+			m->cost.object_ns[kind] / 1000, m->cost.received_object_ns[kind] / 1000);
 }
 
-static int print_json(
-	const struct broadcast_run *runs, size_t count, const struct broadcast_cost *cost, size_t object_len)
+static json_t *cost_json(const struct broadcast_cost *c)
+{
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "session_ns", c->object_ns[BROADCAST_SESSION],
+		"live_ns", c->object_ns[BROADCAST_LIVE_PART], "word_ns", c->object_ns[BROADCAST_WORD], "datagram_ns",
+		c->datagram_ns, "datagram_peer_ns", c->datagram_peer_ns, "received_datagram_ns",
+		c->received_datagram_ns, "received_session_ns", c->received_object_ns[BROADCAST_SESSION],
+		"received_live_ns", c->received_object_ns[BROADCAST_LIVE_PART], "received_word_ns",
+		c->received_object_ns[BROADCAST_WORD]);
+}
+
+static int print_json(const struct measured *m)
 {
 	json_t *rows = json_array(), *out;
 
-	for (size_t i = 0; i < count; i++)
-		json_array_append_new(rows,
-			json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "peers", (int)runs[i].peers,
-				"sessions_per_turn", (int)runs[i].per_turn, "sessions", runs[i].objects, "datagrams",
-				runs[i].datagrams, "bytes_per_session_and_peer", bytes_of(&runs[i]), "sender_us",
-				runs[i].sender_ns / 1000, "receiver_us", runs[i].receiver_ns / 1000));
-	out = json_pack("{s:i, s:o, s:{s:f, s:f, s:f, s:f, s:f}}", "session_bytes", (int)object_len, "runs", rows,
-		"cost", "object_ns", cost->object_ns, "datagram_ns", cost->datagram_ns, "datagram_peer_ns",
-		cost->datagram_peer_ns, "received_object_ns", cost->received_object_ns, "received_datagram_ns",
-		cost->received_datagram_ns);
+	for (size_t i = 0; i < RUNS; i++) {
+		const struct broadcast_run *r = &m->runs[i];
+
+		json_array_append_new(
+			rows, json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "what", kinds[r->kind].name,
+				      "peers", (int)r->peers, "objects_per_turn", (int)r->per_turn, "objects",
+				      r->objects, "datagrams", r->datagrams, "bytes_per_object_and_peer", bytes_of(r),
+				      "sender_us", r->sender_ns / 1000, "receiver_us", r->receiver_ns / 1000));
+	}
+	out = json_pack("{s:i, s:i, s:o, s:o}", "session_bytes", (int)m->session_len, "live_bytes", (int)m->live_len,
+		"runs", rows, "cost", cost_json(&m->cost));
 	if (!out || json_dumpf(out, stdout, JSON_INDENT(2)) != 0)
 		return EXIT_FAILURE;
 	printf("\n");
@@ -165,8 +213,9 @@ static int print_json(
 
 static void print_help(void)
 {
-	printf("cssl-bench broadcast [OPTIONS]: what a session costs on its way to the other agents\n\n"
-	       "  --objects N  sessions of each run (50000)\n"
+	printf("cssl-bench broadcast [OPTIONS]: the cost of sessions and live parts on their way to the other "
+	       "agents\n\n"
+	       "  --objects N  sessions of each run; half as many live parts and words (50000)\n"
 	       "  --peers N    the larger number of peers, 2 to %u (6)\n"
 	       "  --json       for programs\n",
 		AGENTS_HERE_MAX - 1);
@@ -198,19 +247,16 @@ static int parse(int argc, char **argv, struct broadcast_options *o)
 int broadcast_main(int argc, char **argv)
 {
 	struct broadcast_options o = { .objects = 50000, .peers = 6 };
-	struct broadcast_run runs[2 * TURN_SIZES];
-	struct broadcast_cost cost;
+	struct measured m;
 	int r = parse(argc, argv, &o);
 
 	if (r < 0)
 		fprintf(stderr, "cssl-bench broadcast: bad options; --help lists them\n");
 	if (r != 0)
 		return r < 0 ? 2 : EXIT_SUCCESS;
-	measure_with(1, &o, runs);
-	size_t object_len = measure_with(o.peers, &o, runs + TURN_SIZES);
-	broadcast_cost_fit(runs, 2 * TURN_SIZES, &cost);
+	measure_all(&o, &m);
 	if (o.print == PRINT_JSON)
-		return print_json(runs, 2 * TURN_SIZES, &cost, object_len);
-	print_table(runs, 2 * TURN_SIZES, &cost, object_len);
+		return print_json(&m);
+	print_table(&m);
 	return EXIT_SUCCESS;
 }

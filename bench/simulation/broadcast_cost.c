@@ -1,32 +1,57 @@
 /* broadcast_cost.c: the sum, and its fit by coordinate descent: each part in turn gets its best value, until nothing
- * moves. Few runs and three parts: simple is enough. */
+ * moves. Few runs and few parts: simple is enough. */
 #include "bench/simulation/broadcast_cost.h"
 
+#include <string.h>
+
 #define ROUNDS 20000u
-#define PARTS  3u
+#define PARTS  (BROADCAST_KINDS + 2u) /* each kind of object, a datagram, a datagram to a peer */
 
 const struct broadcast_cost broadcast_cost_measured = {
-	.object_ns = 1360,
+	.object_ns = { 1360, 1360, 700 },
 	.datagram_ns = 4360,
 	.datagram_peer_ns = 1850,
 	.received_datagram_ns = 2900,
-	.received_object_ns = 1440,
+	.received_object_ns = { 1440, 1700, 700 },
 };
 
-double broadcast_cost_sender_ns(const struct broadcast_cost *c, double objects, double datagrams, double peers)
+static double sum(const double objects[BROADCAST_KINDS], const double ns[BROADCAST_KINDS])
 {
-	return objects * c->object_ns + datagrams * (c->datagram_ns + peers * c->datagram_peer_ns);
+	double all = 0;
+
+	for (unsigned kind = 0; kind < BROADCAST_KINDS; kind++)
+		all += objects[kind] * ns[kind];
+	return all;
 }
 
-double broadcast_cost_receiver_ns(const struct broadcast_cost *c, double objects, double datagrams)
+double broadcast_cost_sender_ns(
+	const struct broadcast_cost *c, const double objects[BROADCAST_KINDS], double datagrams, double peers)
 {
-	return objects * c->received_object_ns + datagrams * c->received_datagram_ns;
+	return sum(objects, c->object_ns) + datagrams * (c->datagram_ns + peers * c->datagram_peer_ns);
 }
+
+double broadcast_cost_receiver_ns(
+	const struct broadcast_cost *c, const double objects[BROADCAST_KINDS], double datagrams)
+{
+	return sum(objects, c->received_object_ns) + datagrams * c->received_datagram_ns;
+}
+
+enum { DATAGRAM = BROADCAST_KINDS, DATAGRAM_PEER };
 
 /* A run as an equation: factors[0] * parts[0] + ... = ns. */
 struct equation {
 	double factors[PARTS], ns;
 };
+
+/* So that errors count relatively: the cheap runs are as many as the expensive ones, and matter more. */
+static void make_relative(struct equation *e)
+{
+	double ns = e->ns > 1 ? e->ns : 1;
+
+	e->ns /= ns;
+	for (unsigned part = 0; part < PARTS; part++)
+		e->factors[part] /= ns;
+}
 
 static double best_value(const struct equation *e, size_t count, const double *parts, unsigned part)
 {
@@ -59,10 +84,19 @@ void broadcast_cost_fit(const struct broadcast_run *runs, size_t count, struct b
 		const struct broadcast_run *r = &runs[i];
 		double datagrams = r->datagrams / r->objects;
 
-		sender[i] = (struct equation){ { 1, datagrams, datagrams * r->peers }, r->sender_ns };
-		receiver[i] = (struct equation){ { 1, datagrams, 0 }, r->receiver_ns };
+		sender[i] = (struct equation){ .ns = r->sender_ns };
+		receiver[i] = (struct equation){ .ns = r->receiver_ns };
+		sender[i].factors[r->kind] = receiver[i].factors[r->kind] = 1;
+		sender[i].factors[DATAGRAM] = receiver[i].factors[DATAGRAM] = datagrams;
+		sender[i].factors[DATAGRAM_PEER] = datagrams * r->peers;
+		make_relative(&sender[i]);
+		make_relative(&receiver[i]);
 	}
 	solve(sender, count, sending);
 	solve(receiver, count, receiving);
-	*out = (struct broadcast_cost){ sending[0], sending[1], sending[2], receiving[1], receiving[0] };
+	*out = (struct broadcast_cost){ .datagram_ns = sending[DATAGRAM],
+		.datagram_peer_ns = sending[DATAGRAM_PEER],
+		.received_datagram_ns = receiving[DATAGRAM] };
+	memcpy(out->object_ns, sending, sizeof out->object_ns);
+	memcpy(out->received_object_ns, receiving, sizeof out->received_object_ns);
 }

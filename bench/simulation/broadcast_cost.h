@@ -1,22 +1,30 @@
-/* broadcast_cost.h: the CPU time that one session costs on its way to other agents, as a sum of parts: nanoseconds for
- * an object, for a datagram, for a datagram to one peer. The parts are fitted to measured runs. The simulator computes
- * with them.
+/* broadcast_cost.h: the CPU time that a handshake costs on its way to other agents, as a sum of parts: nanoseconds for
+ * each kind of object, for a datagram, for a datagram to one peer. The parts are fitted to measured runs. The simulator
+ * computes with them.
  */
 #ifndef CSSL_BENCH_SIMULATION_BROADCAST_COST_H
 #define CSSL_BENCH_SIMULATION_BROADCAST_COST_H
 
 #include <stddef.h>
 
+enum broadcast_kind {
+	BROADCAST_SESSION,
+	BROADCAST_LIVE_PART, /* with live: broadcast */
+	BROADCAST_WORD, /* that a connection exists, was adopted or ended; with live: carried in place of a live part */
+	BROADCAST_KINDS,
+};
+
 struct broadcast_cost {
-	double object_ns;        /* sender: encode, store, number */
-	double datagram_ns;      /* sender: seal */
-	double datagram_peer_ns; /* sender: the kernel's part for each peer */
+	double object_ns[BROADCAST_KINDS]; /* sender: encode, store, number */
+	double datagram_ns;                /* sender: seal */
+	double datagram_peer_ns;           /* sender: the kernel's part for each peer */
 	double received_datagram_ns;
-	double received_object_ns; /* decode, store */
+	double received_object_ns[BROADCAST_KINDS]; /* decode, store */
 };
 
 /* One run: @peers got @objects in @datagrams of @bytes each. */
 struct broadcast_run {
+	enum broadcast_kind kind;
 	unsigned peers, per_turn;
 	double objects, datagrams, bytes;
 	double sender_ns, receiver_ns; /* for an object; a receiver's is the mean of all */
@@ -24,16 +32,20 @@ struct broadcast_run {
 
 /* As `cssl-bench broadcast` found it; bench/results/scaling.md says where and when. */
 extern const struct broadcast_cost broadcast_cost_measured;
-#define BROADCAST_SESSION_LEN 298u /* bytes of an encoded session there */
+#define BROADCAST_SESSION_LEN 298u /* bytes of an encoded session there, and of a live part */
+#define BROADCAST_LIVE_LEN    291u
 
 #define BROADCAST_RUNS_MAX 32u
 
-/* Objects and datagrams to each of @peers, by one agent. */
-double broadcast_cost_sender_ns(const struct broadcast_cost *c, double objects, double datagrams, double peers);
-double broadcast_cost_receiver_ns(const struct broadcast_cost *c, double objects, double datagrams);
+/* @objects of each kind and datagrams to each of @peers, by one agent. */
+double broadcast_cost_sender_ns(
+	const struct broadcast_cost *c, const double objects[BROADCAST_KINDS], double datagrams, double peers);
+double broadcast_cost_receiver_ns(
+	const struct broadcast_cost *c, const double objects[BROADCAST_KINDS], double datagrams);
 
-/* The parts that explain the runs best (least squares, no part below 0). @count from 4 to BROADCAST_RUNS_MAX, of two
- * numbers of peers and two of objects per datagram at least. */
+/* The parts that explain the runs best (least squares of the relative errors, no part below 0). @count from 4 to
+ * BROADCAST_RUNS_MAX, of two numbers of peers and two of objects per datagram at least, for each kind that has runs.
+ * Another kind costs 0. */
 void broadcast_cost_fit(const struct broadcast_run *runs, size_t count, struct broadcast_cost *out);
 
 #endif

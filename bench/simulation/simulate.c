@@ -17,6 +17,14 @@
 #define RUN_MS_MIN     2000.0
 #define RUN_MS_MAX     20000.0
 
+#define LATER_WORDS  2u     /* the agent of the client's data adopted the connection; it ended */
+#define LIVE_LEN_MAX 1000.0 /* fits a datagram */
+
+static const char *const live_names[] = {
+	[SIMULATION_SESSIONS_ONLY] = "none", [SIMULATION_BROADCAST] = "broadcast", [SIMULATION_CARRIED] = "carried"
+};
+#define LIVE_NAMES (sizeof live_names / sizeof live_names[0])
+
 struct list {
 	double at[LIST_MAX];
 	size_t count;
@@ -25,10 +33,12 @@ struct list {
 struct simulate_options {
 	struct list agents, rates, replicas, losses;
 	double seconds, churn, lifetime_s;
+	enum simulation_live live;
 	unsigned delay_ms, jitter_ms, away_ms, left_ms, watched;
 	uint64_t seed;
 	struct broadcast_cost cost;
 	size_t session_len;
+	unsigned live_len;
 	enum { AS_TABLE, AS_JSON } print;
 };
 
@@ -40,10 +50,26 @@ struct outcome {
 	double standing_mb, staleness_p50_ms, staleness_p99_ms;
 };
 
+/* Of an agent, for each second: what it makes and what it hears, of each kind. With replicas each peer has a stream of
+ * its own, in which a word is numbered. */
+static void objects_of(const struct simulation_conf *c, const struct simulation_result *r, double made[BROADCAST_KINDS],
+	double heard[BROADCAST_KINDS])
+{
+	const double seconds = c->run_ms / 1000.0, each = 1 / (seconds * c->watched);
+
+	made[BROADCAST_SESSION] = (double)r->sessions / seconds / r->agents_up;
+	made[BROADCAST_LIVE_PART] = c->live == SIMULATION_BROADCAST ? made[BROADCAST_SESSION] : 0;
+	made[BROADCAST_WORD] = (double)r->made_words / seconds / r->agents_up * (c->replicas > 0 ? c->agents - 1 : 1);
+	heard[BROADCAST_SESSION] = (double)r->objects * each;
+	heard[BROADCAST_LIVE_PART] = (double)r->live_parts * each;
+	heard[BROADCAST_WORD] = (double)r->words * each;
+}
+
 /* A pull is a question, an answer, and a session to take in. */
 static double pull_ns(const struct broadcast_cost *c)
 {
-	return 2 * (c->datagram_ns + c->datagram_peer_ns + c->received_datagram_ns) + c->received_object_ns;
+	return 2 * (c->datagram_ns + c->datagram_peer_ns + c->received_datagram_ns) +
+	       c->received_object_ns[BROADCAST_SESSION];
 }
 
 static double share(uint64_t part, uint64_t whole)
@@ -56,18 +82,19 @@ static struct outcome outcome_of(
 {
 	const struct simulation_returns *late = &r->returns[SIMULATION_RETURNS - 1];
 	double seconds = c->run_ms / 1000.0, each = 1 / (seconds * c->watched);
-	double made = (double)r->sessions / seconds / r->agents_up, datagrams = (double)r->datagrams * each;
+	double datagrams = (double)r->datagrams * each, made[BROADCAST_KINDS], heard[BROADCAST_KINDS];
 	double seals = c->replicas == 0 ? (double)r->seals / seconds / r->agents_up : datagrams;
 	double to_peers = datagrams * c->watched / (c->watched - c->watched / (double)c->agents);
-	double ns = made * o->cost.object_ns + seals * o->cost.datagram_ns + to_peers * o->cost.datagram_peer_ns +
-		    broadcast_cost_receiver_ns(&o->cost, (double)r->objects * each, datagrams);
+	objects_of(c, r, made, heard);
+	double ns = broadcast_cost_sender_ns(&o->cost, made, seals, to_peers / (seals > 0 ? seals : 1)) +
+		    broadcast_cost_receiver_ns(&o->cost, heard, datagrams);
 	struct outcome out = { .megabits = (double)r->bytes * each * 8 / 1e6, .datagrams = datagrams };
 
 	out.at_once = share(late->at_once, late->returned);
 	out.pulled = share(late->pulled, late->returned);
 	out.missed = share(late->missed, late->returned);
 	out.cpu = ns / 1e9;
-	out.cpu_with_pulls = out.cpu + made * out.pulled * pull_ns(&o->cost) / 1e9;
+	out.cpu_with_pulls = out.cpu + made[BROADCAST_SESSION] * out.pulled * pull_ns(&o->cost) / 1e9;
 	out.standing_mb =
 		r->standing * c->handshakes_per_s * o->lifetime_s * (double)(o->session_len + STORED_MORE) / 1e6;
 	out.staleness_p50_ms = (double)histogram_percentile(r->staleness, 50) / 1e6;
@@ -77,7 +104,8 @@ static struct outcome outcome_of(
 
 static void print_head(void)
 {
-	printf("agents  handshakes/s  replicas  loss  at once  pulled  missed  after 1 ms  Mbit/s  CPU  with pulls  "
+	printf("     live  agents  handshakes/s  replicas  loss  at once  pulled  missed  after 1 ms  Mbit/s  CPU  "
+	       "with pulls  "
 	       "p50 ms  p99 ms  store MB\n");
 }
 
@@ -88,11 +116,12 @@ static void print_row(const struct simulation_conf *c, const struct simulation_r
 
 	if (c->replicas > 0)
 		snprintf(replicas, sizeof replicas, "%u", c->replicas);
-	printf("%6u  %12.0f  %8s  %3.0f%%  %6.2f%%  %5.2f%%  %5.3f%%  %9.2f%%  %6.1f  %3.0f%%  %9.0f%%  %6.0f  %6.0f  "
+	printf("%9s  %6u  %12.0f  %8s  %3.0f%%  %6.2f%%  %5.2f%%  %5.3f%%  %9.2f%%  %6.1f  %3.0f%%  %9.0f%%  %6.0f  "
+	       "%6.0f  "
 	       "%8.0f\n",
-		c->agents, c->handshakes_per_s, replicas, 100 * c->loss, 100 * out->at_once, 100 * out->pulled,
-		100 * out->missed, 100 * share(soon->at_once + soon->pulled, soon->returned), out->megabits,
-		100 * out->cpu, 100 * out->cpu_with_pulls, out->staleness_p50_ms, out->staleness_p99_ms,
+		live_names[c->live], c->agents, c->handshakes_per_s, replicas, 100 * c->loss, 100 * out->at_once,
+		100 * out->pulled, 100 * out->missed, 100 * share(soon->at_once + soon->pulled, soon->returned),
+		out->megabits, 100 * out->cpu, 100 * out->cpu_with_pulls, out->staleness_p50_ms, out->staleness_p99_ms,
 		out->standing_mb);
 	fflush(stdout);
 }
@@ -112,10 +141,10 @@ static json_t *returns_json(const struct simulation_result *r)
 
 static json_t *row_json(const struct simulation_conf *c, const struct simulation_result *r, const struct outcome *out)
 {
-	json_t *row = json_pack("{s:i, s:i, s:f, s:i, s:f, s:f, s:i, s:I, s:o}", "agents", (int)c->agents, "watched",
-		(int)c->watched, "handshakes_per_s", c->handshakes_per_s, "replicas", (int)c->replicas, "loss", c->loss,
-		"leaves_per_min", c->leaves_per_min, "run_ms", (int)c->run_ms, "sessions", (json_int_t)r->sessions,
-		"returns", returns_json(r));
+	json_t *row = json_pack("{s:s, s:i, s:i, s:f, s:i, s:f, s:f, s:i, s:I, s:o}", "live", live_names[c->live],
+		"agents", (int)c->agents, "watched", (int)c->watched, "handshakes_per_s", c->handshakes_per_s,
+		"replicas", (int)c->replicas, "loss", c->loss, "leaves_per_min", c->leaves_per_min, "run_ms",
+		(int)c->run_ms, "sessions", (json_int_t)r->sessions, "returns", returns_json(r));
 	json_t *more = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "megabits_per_s",
 		out->megabits, "datagrams_per_s", out->datagrams, "cpu", out->cpu, "cpu_with_pulls",
 		out->cpu_with_pulls, "staleness_p50_ms", out->staleness_p50_ms, "staleness_p99_ms",
@@ -155,6 +184,9 @@ static struct simulation_conf conf_of(
 		.turn_ms = 1,
 		.heartbeat_ms = 100,
 		.object_len = o->session_len,
+		.live = o->live,
+		.live_len = o->live_len,
+		.words = o->live == SIMULATION_SESSIONS_ONLY ? 0 : LATER_WORDS,
 		.seed = o->seed };
 
 	c.watched = c.agents < o->watched ? c.agents : o->watched;
@@ -200,7 +232,11 @@ static void print_help(void)
 	       "Lists have commas; every combination is simulated.\n"
 	       "  --agents N,...         3 to %u (3)\n"
 	       "  --rate N,...           handshakes per second of the cluster, up to 1000000 (1000)\n"
-	       "  --replicas all,N,...   (all)\n"
+	       "  --live KIND            broadcast: live parts go to all agents; carried: a word that the connection "
+	       "exists;\n"
+	       "                         none: sessions only (broadcast)\n"
+	       "  --live-bytes N         of a live part (%u)\n"
+	       "  --replicas all,N,...   with --live broadcast only all (all)\n"
 	       "  --loss PERCENT,...     of datagrams (0)\n"
 	       "  --churn N              agents that die per minute (0)\n"
 	       "  --away MS, --left MS   how long one is away, and when it counts as gone (15000, 10000)\n"
@@ -208,10 +244,11 @@ static void print_help(void)
 	       "  --seconds S            of virtual time (as long as needed for enough sessions)\n"
 	       "  --lifetime S           of sessions, for the store (7200)\n"
 	       "  --watched N            agents whose receiving is simulated (%u)\n"
-	       "  --cost A,B,C,D,E       ns: send a session, seal a datagram, send it to a peer, receive it, import a "
-	       "session\n"
+	       "  --cost A,...,I         ns: send a session, a live part, a word; seal a datagram, send it to a peer, "
+	       "receive it;\n"
+	       "                         take in a session, a live part, a word\n"
 	       "  --seed N, --json\n",
-		SIMULATION_AGENTS_MAX, WATCHED);
+		SIMULATION_AGENTS_MAX, BROADCAST_LIVE_LEN, WATCHED);
 }
 
 /* 0 or -1. "all" is 0. */
@@ -237,9 +274,13 @@ static int parse_cost(const char *text, struct broadcast_cost *c)
 {
 	struct list parts;
 
-	if (parse_list(text, 0, 1e9, &parts) != 0 || parts.count != 5)
+	if (parse_list(text, 0, 1e9, &parts) != 0 || parts.count != 2 * BROADCAST_KINDS + 3)
 		return -1;
-	*c = (struct broadcast_cost){ parts.at[0], parts.at[1], parts.at[2], parts.at[3], parts.at[4] };
+	*c = (struct broadcast_cost){
+		.datagram_ns = parts.at[3], .datagram_peer_ns = parts.at[4], .received_datagram_ns = parts.at[5]
+	};
+	memcpy(c->object_ns, parts.at, sizeof c->object_ns);
+	memcpy(c->received_object_ns, parts.at + 6, sizeof c->received_object_ns);
 	return 0;
 }
 
@@ -261,6 +302,18 @@ static int parse_unsigned(const char *text, double max, unsigned *out)
 	return r;
 }
 
+/* 0 or -1. */
+static int parse_live(const char *text, enum simulation_live *out)
+{
+	for (unsigned i = 0; i < LIVE_NAMES; i++) {
+		if (strcmp(text, live_names[i]) != 0)
+			continue;
+		*out = (enum simulation_live)i;
+		return 0;
+	}
+	return -1;
+}
+
 static int take_option(int option, const char *text, struct simulate_options *o)
 {
 	double seed;
@@ -271,6 +324,8 @@ static int take_option(int option, const char *text, struct simulate_options *o)
 	case 'r': return parse_list(text, 1, 1e6, &o->rates);
 	case 'R': return parse_list(text, 0, 8, &o->replicas);
 	case 'l': return parse_list(text, 0, 90, &o->losses);
+	case 'v': return parse_live(text, &o->live);
+	case 'b': return parse_unsigned(text, LIVE_LEN_MAX, &o->live_len);
 	case 'c': return parse_number(text, 1e4, &o->churn);
 	case 'A': return parse_unsigned(text, 1e6, &o->away_ms);
 	case 'L': return parse_unsigned(text, 1e6, &o->left_ms);
@@ -289,12 +344,22 @@ static int take_option(int option, const char *text, struct simulate_options *o)
 	}
 }
 
+/* Live parts go to all agents only where sessions do (rules_broadcast). */
+static int are_possible(const struct simulate_options *o)
+{
+	for (size_t i = 0; i < o->replicas.count; i++)
+		if (o->live == SIMULATION_BROADCAST && o->replicas.at[i] > 0)
+			return 0;
+	return o->live_len >= sizeof(uint64_t);
+}
+
 /* 0; 1: there is nothing left to do; -1: bad options. */
 static int parse(int argc, char **argv, struct simulate_options *o)
 {
 	static const struct option options[] = { { "agents", required_argument, NULL, 'a' },
 		{ "rate", required_argument, NULL, 'r' }, { "replicas", required_argument, NULL, 'R' },
-		{ "loss", required_argument, NULL, 'l' }, { "churn", required_argument, NULL, 'c' },
+		{ "loss", required_argument, NULL, 'l' }, { "live", required_argument, NULL, 'v' },
+		{ "live-bytes", required_argument, NULL, 'b' }, { "churn", required_argument, NULL, 'c' },
 		{ "away", required_argument, NULL, 'A' }, { "left", required_argument, NULL, 'L' },
 		{ "delay", required_argument, NULL, 'd' }, { "jitter", required_argument, NULL, 'j' },
 		{ "seconds", required_argument, NULL, 's' }, { "lifetime", required_argument, NULL, 'f' },
@@ -310,7 +375,7 @@ static int parse(int argc, char **argv, struct simulate_options *o)
 		if (take_option(option, optarg, o) != 0)
 			return -1;
 	}
-	return optind == argc && o->watched >= 2 ? 0 : -1;
+	return optind == argc && o->watched >= 2 && are_possible(o) ? 0 : -1;
 }
 
 int simulate_main(int argc, char **argv)
@@ -327,7 +392,9 @@ int simulate_main(int argc, char **argv)
 		.watched = WATCHED,
 		.seed = 1,
 		.cost = broadcast_cost_measured,
-		.session_len = BROADCAST_SESSION_LEN };
+		.live = SIMULATION_BROADCAST,
+		.session_len = BROADCAST_SESSION_LEN,
+		.live_len = BROADCAST_LIVE_LEN };
 	int r = parse(argc, argv, &o);
 
 	if (r < 0)

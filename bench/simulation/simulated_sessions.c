@@ -1,5 +1,5 @@
-/* simulated_sessions.c: which agents have a session follows from the received messages, and after deaths and returns of
- * agents from the placement: snapshots and resettling are not simulated object by object. */
+/* simulated_sessions.c: handshakes, and which agents have a session. That follows from the received messages, and after
+ * deaths and returns of agents from the placement: snapshots and resettling are not simulated object by object. */
 #include <string.h>
 
 #include "bench/simulation/simulation_inside.h"
@@ -141,7 +141,7 @@ static void on_coming(void *ctx, struct wire_event *e)
 	}
 }
 
-void client_will_come_back(struct simulation *s, uint64_t serial)
+static void client_will_come_back(struct simulation *s, uint64_t serial)
 {
 	if (serial % s->return_every != 0)
 		return;
@@ -149,4 +149,78 @@ void client_will_come_back(struct simulation *s, uint64_t serial)
 	c->serial = serial;
 	c->row = (unsigned)(serial / s->return_every % SIMULATION_RETURNS);
 	virtual_wire_after(s->wire, &c->event, return_ms[c->row]);
+}
+
+/* Handshakes */
+
+static void tell_watched_holders(struct simulation *s, struct agent *origin, uint64_t serial, Cssl__BroadcastMessage *m)
+{
+	uint8_t id[SESSION_ID_LEN];
+
+	session_id_of(s, serial, id);
+	struct placement_ranks ranks = placement_rank(s->placement, id, s->conf.replicas);
+	for (unsigned i = 0; i < ranks.count; i++) {
+		if (!is_watched(s, ranks.agents[i]) || ranks.agents[i] == origin->index)
+			continue;
+		broadcast_sender_number(origin->sender, ranks.agents[i], m);
+		s->result->sent_objects++;
+	}
+}
+
+static void tell_word(struct agent *by)
+{
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__Adopted adopted = CSSL__ADOPTED__INIT;
+	struct connection_id id = { { 0 } };
+
+	adopted.connection_id = (ProtobufCBinaryData){ sizeof id.bytes, id.bytes };
+	adopted.epoch = 1;
+	adopted.write_sequence = 2;
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED;
+	m.adopted = &adopted;
+	by->simulation->result->made_words++;
+	broadcast_sender_number(by->sender, BROADCAST_ALL, &m);
+}
+
+/* In the same turn as the session. The later words on the connection come as often, so they are told now. */
+static void tell_connection(struct simulation *s, struct agent *origin)
+{
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	const uint64_t serial = LIVE_SERIAL;
+
+	if (s->conf.live == SIMULATION_BROADCAST) {
+		memcpy(s->object, &serial, sizeof serial);
+		m.made_ms = m.family_made_ms = now_of(s);
+		m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
+		m.ssl_obj = (ProtobufCBinaryData){ s->conf.live_len, s->object };
+		broadcast_sender_number(origin->sender, BROADCAST_ALL, &m);
+	} else if (s->conf.live == SIMULATION_CARRIED) {
+		tell_word(origin);
+	}
+	for (unsigned i = 0; i < s->conf.words; i++)
+		tell_word(simulation_pick_up(s, s->conf.agents));
+}
+
+void simulation_handshake(struct simulation *s)
+{
+	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	struct agent *origin = simulation_pick_up(s, s->conf.agents);
+	uint64_t serial = s->result->sessions;
+
+	if (serial == s->made_max)
+		return;
+	s->result->sessions++;
+	s->made[serial] = (struct made){ now_of(s), (uint16_t)origin->index, origin->life };
+	memcpy(s->object, &serial, sizeof serial);
+	m.made_ms = m.family_made_ms = now_of(s);
+	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
+	m.ssl_obj = (ProtobufCBinaryData){ s->conf.object_len, s->object };
+	if (s->conf.replicas > 0) {
+		tell_watched_holders(s, origin, serial, &m);
+	} else {
+		broadcast_sender_number(origin->sender, BROADCAST_ALL, &m);
+		s->result->sent_objects += s->conf.watched - (unsigned)is_watched(s, origin->index);
+	}
+	tell_connection(s, origin);
+	client_will_come_back(s, serial);
 }

@@ -122,9 +122,17 @@ static void on_heard(void *ctx, unsigned sender, const Cssl__BroadcastMessage *m
 	struct simulation *s = a->simulation;
 	uint64_t serial;
 
+	if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED) {
+		s->result->words++;
+		return;
+	}
 	if (m->what_case != CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ || m->ssl_obj.len < sizeof serial)
 		return;
 	memcpy(&serial, m->ssl_obj.data, sizeof serial);
+	if (serial == LIVE_SERIAL) {
+		s->result->live_parts++;
+		return;
+	}
 	int64_t took_ms = now_of(s) - s->made[serial].at_ms;
 	note_heard(a, serial);
 	s->result->objects++;
@@ -156,8 +164,9 @@ static unsigned ring_of(const struct simulation_conf *c)
 {
 	double ring = c->handshakes_per_s / c->agents * RING_MS / 1000;
 
-	if (c->replicas > 0)
+	if (c->replicas > 0 && c->live == SIMULATION_SESSIONS_ONLY)
 		ring *= (double)(c->replicas + 1) / c->agents;
+	ring *= 1 + c->words + (c->live != SIMULATION_SESSIONS_ONLY);
 	return ring < RING_MIN ? RING_MIN : ring > RING_MAX ? RING_MAX : (unsigned)ring;
 }
 
@@ -284,45 +293,6 @@ static void kill_one(struct simulation *s)
 	virtual_wire_after(s->wire, &back->event, s->conf.away_ms);
 }
 
-/* Handshakes */
-
-static void tell_watched_holders(struct simulation *s, struct agent *origin, uint64_t serial, Cssl__BroadcastMessage *m)
-{
-	uint8_t id[SESSION_ID_LEN];
-
-	session_id_of(s, serial, id);
-	struct placement_ranks ranks = placement_rank(s->placement, id, s->conf.replicas);
-	for (unsigned i = 0; i < ranks.count; i++) {
-		if (!is_watched(s, ranks.agents[i]) || ranks.agents[i] == origin->index)
-			continue;
-		broadcast_sender_number(origin->sender, ranks.agents[i], m);
-		s->result->sent_objects++;
-	}
-}
-
-static void shake_hands(struct simulation *s)
-{
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	struct agent *origin = simulation_pick_up(s, s->conf.agents);
-	uint64_t serial = s->result->sessions;
-
-	if (serial == s->made_max)
-		return;
-	s->result->sessions++;
-	s->made[serial] = (struct made){ now_of(s), (uint16_t)origin->index, origin->life };
-	memcpy(s->object, &serial, sizeof serial);
-	m.made_ms = m.family_made_ms = now_of(s);
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
-	m.ssl_obj = (ProtobufCBinaryData){ s->conf.object_len, s->object };
-	if (s->conf.replicas > 0) {
-		tell_watched_holders(s, origin, serial, &m);
-	} else {
-		broadcast_sender_number(origin->sender, BROADCAST_ALL, &m);
-		s->result->sent_objects += s->conf.watched - (unsigned)is_watched(s, origin->index);
-	}
-	client_will_come_back(s, serial);
-}
-
 /* Time goes on */
 
 static void heartbeat(struct agent *a)
@@ -367,7 +337,7 @@ static void step(struct simulation *s)
 	if (making)
 		happening = virtual_wire_poisson(s->wire, s->conf.handshakes_per_s / 1000);
 	for (unsigned i = 0; i < happening; i++)
-		shake_hands(s);
+		simulation_handshake(s);
 	if (making && s->conf.leaves_per_min > 0)
 		for (unsigned i = virtual_wire_poisson(s->wire, s->conf.leaves_per_min / 60000); i > 0; i--)
 			kill_one(s);

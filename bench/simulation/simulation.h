@@ -18,6 +18,13 @@
 #define SIMULATION_SESSIONS_MAX 8000000u
 #define SIMULATION_RETURNS      4u /* after 1, 10, 100 and 1000 ms */
 
+/* Which objects a handshake makes beside its session. */
+enum simulation_live {
+	SIMULATION_SESSIONS_ONLY,
+	SIMULATION_BROADCAST, /* a live part, to all agents */
+	SIMULATION_CARRIED,   /* a word that the connection exists, to all agents */
+};
+
 struct simulation_conf {
 	unsigned agents, watched;
 	double handshakes_per_s; /* of the cluster */
@@ -29,6 +36,9 @@ struct simulation_conf {
 	unsigned away_ms, left_ms;
 	unsigned turn_ms, heartbeat_ms;
 	size_t object_len;
+	enum simulation_live live;
+	size_t live_len; /* of a live part */
+	unsigned words;  /* for each handshake, by other agents: a connection was adopted, or ended */
 	uint64_t seed;
 };
 
@@ -40,8 +50,9 @@ struct simulation_result {
 	uint64_t sessions;
 	struct simulation_returns returns[SIMULATION_RETURNS];
 	uint64_t seals;                               /* datagrams sealed, all agents */
-	uint64_t datagrams, bytes, objects;           /* that came to the watched */
-	uint64_t sent_datagrams, sent_objects;        /* to the watched, lost ones as well */
+	uint64_t datagrams, bytes, objects;           /* that came to the watched; objects: sessions */
+	uint64_t live_parts, words;                   /* as well */
+	uint64_t sent_objects, made_words;            /* sessions to the watched, lost ones as well; by all agents */
 	uint64_t numbers_missed, repeated, duplicate; /* counted by them and for them */
 	uint64_t questions, forgotten, snapshot_objects;
 	double standing;             /* part of all sessions that stands on a watched agent at the end */

@@ -1,5 +1,6 @@
 /* simulation_inside.h: the simulated cluster, shared by its two halves: simulation.c lets time go on and datagrams fly,
- * simulated_sessions.c knows who has a session, and lets clients come back. Nobody else looks inside. */
+ * simulated_sessions.c makes handshakes, knows who has a session, and lets clients come back. Nobody else looks inside.
+ */
 #ifndef CSSL_BENCH_SIMULATION_SIMULATION_INSIDE_H
 #define CSSL_BENCH_SIMULATION_SIMULATION_INSIDE_H
 
@@ -9,12 +10,14 @@
 #include "bench/simulation/virtual_wire.h"
 #include "proto/datagram.h"
 #include "proto/placement.h"
+#include "proto/sess_obj.h"
 #include "sslagent/cluster/broadcast_receiver.h"
 #include "sslagent/cluster/broadcast_sender.h"
 #include "sslagent/counters.h"
 
 #define SIMULATION_START_MS 1000 /* of the agents' clocks */
 #define RECENT              1024u
+#define LIVE_SERIAL         UINT64_MAX /* in place of a session's: a live part */
 
 struct made {
 	int64_t at_ms;
@@ -74,7 +77,7 @@ struct agent *simulation_pick_up(struct simulation *s, unsigned among);
 /* simulated_sessions.c */
 void session_id_of(const struct simulation *s, uint64_t serial, uint8_t id[static SESSION_ID_LEN]);
 int agent_has(const struct simulation *s, const struct agent *a, uint64_t serial);
-/* Sometimes: the client of a session that was just made comes back later. */
-void client_will_come_back(struct simulation *s, uint64_t serial);
+/* Its agent tells the others. Sometimes its client comes back later. */
+void simulation_handshake(struct simulation *s);
 
 #endif

@@ -3,11 +3,12 @@
 import itertools
 import json
 import os
+import re
 import subprocess
 
 import pytest
 
-from bench.experiments import change, mail_room, storm
+from bench.experiments import change, mail_room, scaling, storm
 from bench.experiments.compare_works import WORKS
 from bench.experiments.quota import Quotas
 from tests.lib.build import BUILD, ROOT, patience
@@ -164,23 +165,61 @@ def test_established_clients_keep_their_connections_in_a_storm(tmp_path):
     assert sum(run["storm"]["handshakes"] for run in runs.values()) > 0
 
 
+def broadcast_is_complete(report):
+    measured = report["measured"][0]
+    assert {run["what"] for run in measured["runs"]} == {"session", "live part", "word"}
+    for run in measured["runs"]:
+        assert run["sender_us"] > 0 and run["receiver_us"] > 0
+        least = {"session": measured["session_bytes"], "live part": measured["live_bytes"], "word": 0}[run["what"]]
+        assert run["bytes_per_object_and_peer"] > least
+    for row in report["sizes"] + report["carried"] + report["losses"] + report["churns"]:
+        after = row["returns"][-1]
+        assert after["at_once"] + after["pulled"] + after["missed"] == after["returned"] > 0
+    # The page is of the default: live parts go to all agents.
+    assert {row["live"] for row in report["sizes"] + report["losses"]} == {"broadcast"}
+    # Nobody asks where all have everything; with replicas most do, and more is sent where more is held.
+    by = {(row["live"], row["agents"], row["replicas"]): row for row in report["carried"]}
+    assert by["broadcast", 10, 0]["returns"][-1]["pulled"] == 0 < by["carried", 10, 1]["returns"][-1]["pulled"]
+    sent = [by[key]["megabits_per_s"] for key in (("carried", 10, 1), ("carried", 10, 2), ("carried", 10, 0), ("broadcast", 10, 0))]
+    assert sent == sorted(sent) and len(set(sent)) == 4
+    assert {row["loss"] for row in report["losses"]} == {0, 0.01, 0.05, 0.1, 0.2}
+
+
+def rule_holds(report, text):
+    """The printed rule, for every row of the table of full broadcast as it is printed."""
+    rule = re.search(r"at most ([\d.]+) us of CPU\nfor each handshake of the whole cluster, "
+                     r"plus ([\d.e-]+) % of a core for each peer", text)
+    us, percent = map(float, rule.groups())
+    table = text.split("\n## Sizes, simulated\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (\d+), ([\d,]+) \| live: broadcast \|(.*)\|$", table, re.M)
+    assert len(rows) == len(report["sizes"]) > 0
+    for (agents, rate, rest), row in zip(rows, report["sizes"]):
+        most = us * 1e-6 * int(rate.replace(",", "")) * 100 + percent * (int(agents) - 1)
+        assert 100 * row["cpu"] <= most * (1 + 1e-9), (row, rule[0])
+        assert float(rest.split("|")[5]) <= most + 0.05, (rest, rule[0])
+
+
 @pytest.mark.limit(300)
 def test_broadcast_is_measured_and_large_clusters_are_simulated(tmp_path):
     report, text = experiment("scaling", tmp_path, 1)
-    for run in report["measured"][0]["runs"]:
-        assert run["sender_us"] > 0 and run["receiver_us"] > 0
-        assert run["bytes_per_session_and_peer"] > report["measured"][0]["session_bytes"]
-    for row in report["sizes"] + report["losses"] + report["churns"]:
-        after = row["returns"][-1]
-        assert after["at_once"] + after["pulled"] + after["missed"] == after["returned"] > 0
-    # Nobody asks where all have everything; with replicas most do, and more is sent where more is held.
-    by = {(row["agents"], row["replicas"]): row for row in report["sizes"]}
-    assert by[10, 0]["returns"][-1]["pulled"] == 0 < by[10, 1]["returns"][-1]["pulled"]
-    assert by[10, 1]["megabits_per_s"] < by[10, 2]["megabits_per_s"] < by[10, 0]["megabits_per_s"]
-    assert {row["loss"] for row in report["losses"]} == {0, 0.01, 0.05, 0.1, 0.2}
+    broadcast_is_complete(report)
+    rule_holds(report, text)
+    for heading in ("Sizes", "Beside `live: carried`", "Loss", "Churn"):
+        assert f"\n## {heading}, simulated\n" in text
     for name in ("full", "replicas"):
-        assert (tmp_path / f"scaling-{name}.svg").read_text().startswith("<svg ")
-        assert f"scaling-{name}.svg" in text
+        picture = (tmp_path / f"scaling-{name}.svg").read_text()
+        assert picture.startswith("<svg ") and ">Simulated: " in picture
+        assert f"![Simulated: CPU {'of full broadcast' if name == 'full' else 'by replicas'}](scaling-{name}.svg)" in text
+
+
+@pytest.mark.parametrize("cpu", [0.02, 0.3, 1.7])
+def test_the_rule_of_scaling_holds_for_each_row(cpu):
+    silent = [{"agents": n, "cpu": 0.00005 * (n - 1)} for n in (3, 1000)]
+    rows = [{"agents": n, "handshakes_per_s": rate, "cpu": cpu * (1 + n / 1000)} for n in (3, 100, 1000) for rate in (1000, 1000000)]
+    rule = scaling.rule(rows, silent)
+    slack = [scaling.cpu_by_rule(rule, row["agents"], row["handshakes_per_s"]) / row["cpu"] for row in rows]
+    assert 1 - 1e-9 <= min(slack) < 1.15
+    assert scaling.rate_by_rule(rule, 10000) == 0 < scaling.rate_by_rule(rule, 3)
 
 
 @pytest.mark.limit(300)

@@ -4,16 +4,23 @@
 #include "bench/simulation/broadcast_cost.h"
 #include "tests/unit/proto/suite.h"
 
-static const struct broadcast_cost known = { 1000, 4000, 500, 3000, 1500 };
+static const struct broadcast_cost known = { { 1000, 1200, 600 }, 4000, 500, 3000, { 1500, 2000, 700 } };
 
 /* A run as one would measure it if the cost were @known. */
+static struct broadcast_run run_of_kind(enum broadcast_kind kind, unsigned peers, double per_datagram)
+{
+	double one[BROADCAST_KINDS] = { 0 };
+	struct broadcast_run r = { .kind = kind, .peers = peers, .objects = 1000, .datagrams = 1000 / per_datagram };
+
+	one[kind] = 1;
+	r.sender_ns = broadcast_cost_sender_ns(&known, one, 1 / per_datagram, peers);
+	r.receiver_ns = broadcast_cost_receiver_ns(&known, one, 1 / per_datagram);
+	return r;
+}
+
 static struct broadcast_run run_of(unsigned peers, double per_datagram)
 {
-	struct broadcast_run r = { .peers = peers, .objects = 1000, .datagrams = 1000 / per_datagram };
-
-	r.sender_ns = broadcast_cost_sender_ns(&known, 1, 1 / per_datagram, peers);
-	r.receiver_ns = broadcast_cost_receiver_ns(&known, 1, 1 / per_datagram);
-	return r;
+	return run_of_kind(BROADCAST_SESSION, peers, per_datagram);
 }
 
 static void near(double found, double expected)
@@ -23,22 +30,29 @@ static void near(double found, double expected)
 
 START_TEST(a_cost_is_the_sum_of_its_parts)
 {
-	near(broadcast_cost_sender_ns(&known, 8, 2, 10), 8 * 1000 + 2 * 4000 + 2 * 10 * 500);
-	near(broadcast_cost_receiver_ns(&known, 8, 2), 8 * 1500 + 2 * 3000);
+	const double objects[BROADCAST_KINDS] = { 8, 7, 6 };
+
+	near(broadcast_cost_sender_ns(&known, objects, 2, 10), 8 * 1000 + 7 * 1200 + 6 * 600 + 2 * 4000 + 2 * 10 * 500);
+	near(broadcast_cost_receiver_ns(&known, objects, 2), 8 * 1500 + 7 * 2000 + 6 * 700 + 2 * 3000);
 }
 END_TEST
 
 START_TEST(the_fit_finds_the_parts_that_the_runs_are_made_of)
 {
-	struct broadcast_run runs[] = { run_of(1, 1), run_of(1, 4), run_of(6, 1), run_of(6, 4) };
+	struct broadcast_run runs[4 * BROADCAST_KINDS];
 	struct broadcast_cost found;
 
-	broadcast_cost_fit(runs, 4, &found);
-	near(found.object_ns, known.object_ns);
+	for (unsigned kind = 0; kind < BROADCAST_KINDS; kind++)
+		for (unsigned i = 0; i < 4; i++)
+			runs[4 * kind + i] = run_of_kind(kind, i < 2 ? 1 : 6, (i % 2 ? 4 : 1) + kind);
+	broadcast_cost_fit(runs, 4 * BROADCAST_KINDS, &found);
+	for (unsigned kind = 0; kind < BROADCAST_KINDS; kind++) {
+		near(found.object_ns[kind], known.object_ns[kind]);
+		near(found.received_object_ns[kind], known.received_object_ns[kind]);
+	}
 	near(found.datagram_ns, known.datagram_ns);
 	near(found.datagram_peer_ns, known.datagram_peer_ns);
 	near(found.received_datagram_ns, known.received_datagram_ns);
-	near(found.received_object_ns, known.received_object_ns);
 }
 END_TEST
 
@@ -51,7 +65,7 @@ START_TEST(no_part_of_the_fit_is_below_nothing)
 	runs[3].receiver_ns = runs[2].receiver_ns * 2;
 	broadcast_cost_fit(runs, 4, &found);
 	ck_assert_double_ge(found.received_datagram_ns, 0);
-	ck_assert_double_ge(found.received_object_ns, 0);
+	ck_assert_double_ge(found.received_object_ns[BROADCAST_SESSION], 0);
 }
 END_TEST
 

@@ -52,6 +52,30 @@ START_TEST(without_loss_every_session_comes_to_every_agent_once)
 }
 END_TEST
 
+/* Beside a session, each handshake makes a live part or a word; other agents say more words. Everybody hears them. */
+START_TEST(live_parts_and_words_come_to_every_agent_once)
+{
+	struct simulation_conf c = usual;
+	struct simulation_result sessions = simulate(&c), r;
+
+	c.live_len = 330;
+	c.words = 2;
+	for (c.live = SIMULATION_BROADCAST; c.live <= SIMULATION_CARRIED; c.live++) {
+		r = simulate(&c);
+		unsigned words = c.live == SIMULATION_CARRIED ? 3 : 2;
+
+		ck_assert_uint_eq(r.objects, r.sessions * (usual.agents - 1));
+		ck_assert_uint_eq(r.live_parts, c.live == SIMULATION_BROADCAST ? r.objects : 0);
+		ck_assert_uint_eq(r.made_words, r.sessions * words);
+		ck_assert_uint_eq(r.words, r.objects * words);
+		ck_assert_double_gt(
+			(double)r.bytes / (double)r.sessions, (double)sessions.bytes / (double)sessions.sessions);
+		free(r.staleness);
+	}
+	free(sessions.staleness);
+}
+END_TEST
+
 START_TEST(lost_datagrams_are_repaired)
 {
 	struct simulation_conf c = usual;
@@ -174,6 +198,7 @@ int main(void)
 {
 	const TTest *const facts[] = {
 		without_loss_every_session_comes_to_every_agent_once,
+		live_parts_and_words_come_to_every_agent_once,
 		lost_datagrams_are_repaired,
 		loss_makes_some_sessions_late,
 		with_replicas_each_agent_has_its_part,
