@@ -4,7 +4,7 @@ import statistics
 
 from bench.experiments import plot, ratios
 from bench.experiments.compare_works import (ALONE, BULK, BUSY, DEFAULT_SCHEDULING, FULL, KEPT, SAME_TIERS, SECOND_WORKER, SHARED_KEY,
-                                             TARGETS, TLS13, WORKS)
+                                             SPREADING, TARGETS, TLS13, WORKS)
 from bench.experiments.report import machine_lines
 
 FIGURES = ("total_us", "tiers_us", "backend_us", "full", "resumed", "per_s", "p50_us", "p99_us", "generator_us")
@@ -95,10 +95,13 @@ The CPU that the servers use for one handshake, one request, one MiB. All proces
 tiers and the backend behind them. All systems serve the same files with the same certificate (ECDSA P-256) and the same
 {TLS13.text()}, with X25519, except where a table names others.
 
-- **CSSL-SF**: RAgent, two SSLAgents, nginx behind; handshakes go to agents in turn, then each connection goes to the agent of
-  the client's address. **CSSL-SL**: the same, but a connection stays at the agent of its handshake. Links between RAgent and agents
-  go through shared memory on one host; *TCP*, *TCP sealed*: as between two hosts. *fresh*: backend connections are not
-  reused. One worker each, except *2 workers*.
+- **CSSL-SF**: RAgent, two SSLAgents, nginx behind; full handshakes go to agents in turn, then each connection goes to the agent of
+  the client's address. Resumptions go to that agent at once, as is the default; *any agent*: in turn, too. Clients have one address,
+  except those that come back, which have 20: so one agent has most connections. *spread*: that agent takes at most 1.25 times the
+  mean (`affinity_bound`, the default), so both agents have connections, and each process does less when it wakes up.
+  **CSSL-SL**: all go in turn, and a connection stays at the agent of its handshake. Links between RAgent and agents go through shared
+  memory on one host; *TCP*, *TCP sealed*: as between two hosts. *fresh*: backend connections are not reused. One worker each, except
+  *2 workers*.
 - **haproxy**: HAProxy ends TLS by itself, one tier, nginx behind. **haproxy+hitch**: HAProxy hands TCP to two hitches, nginx
   behind. **haproxy+nginx**: HAProxy hands TCP to two nginxes, which answer from their files; *shared*: with one ticket key.
 - RAgent and agents ask the kernel to let the running process go on when input for them arrives (SCHED_BATCH), which saves switches
@@ -124,6 +127,9 @@ RESUMPTION_NOTE = """\
 Each connection of a client, except the first, offers the session of the one before, and all of these were resumed. Agents resume
 sessions of any agent. Hitches share nothing between processes, so HAProxy sends a client to the same one by its address (*by address*);
 two nginxes resume each other's sessions by a common ticket key."""
+
+SPREAD_NOTE = """\
+*spread*: both agents have connections of the one address that the clients have."""
 
 WORKER_NOTE = """\
 On this host a second worker has no core of its own, because the load generator uses one. So the table compares the cost of a unit
@@ -152,6 +158,7 @@ def markdown(report):
     lines += _section("Busy connections", BUSY_NOTE.format(unit="answer of 1 KiB"), busy_table(runs, KEPT), "![](compare-kept.svg)",
                       BUSY_NOTE.splitlines()[-1].rsplit(". ", maxsplit=1)[-1].format(unit="MiB"), busy_table(runs, BULK),
                       "![](compare-bulk.svg)")
+    lines += _section("Connections at both agents", SPREAD_NOTE, pair_table(runs, SPREADING))
     lines += _section("A second worker", WORKER_NOTE, pair_table(runs, SECOND_WORKER))
     lines += _section("Memory", MEMORY_NOTE.format(clients=first["connections"], silent_s=first["silent_s"]), memory_table(report["memory"]))
     lines += _section("Costs", COST_NOTE, "![](compare-tiers.svg)")

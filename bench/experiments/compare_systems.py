@@ -10,6 +10,8 @@ from bench.experiments.processes import cpu_ns
 IN_TURNS, DEFAULT = "SCHED_BATCH", "default"
 MEMORY, TCP, TCP_SEALED = "memory", "tcp", "tcp-sealed"
 LINKS = {MEMORY: "shared memory, trusted", TCP: "TCP, trusted", TCP_SEALED: "TCP, sealed"}
+USUAL = {"resumption": "local"}  # the front door has round-robin, too
+SPREAD = {**USUAL, "affinity_bound": 1.25}
 CLEAR, NONE = "TCP, in the clear", "none"
 
 
@@ -45,27 +47,30 @@ def systems(folder):
             backend, backend_pids = place.nginx("backend")
 
         def cluster(name, link=MEMORY, **more):
-            return stack.enter_context(Cluster(folder / name, (place.host, backend), link, **more))
+            listeners = {"usual": USUAL, "spread": SPREAD, "fresh": {**USUAL, "backend": "fresh"}}
+            return stack.enter_context(Cluster(folder / name, (place.host, backend), link, listeners, **more))
 
-        first = cluster("memory", listeners={"fresh": {"backend": "fresh"}})
+        first = cluster("memory")
         found = [*_ours(cluster, first, backend_pids), *_theirs(place, first.tls["ecdsa"], backend, backend_pids)]
         yield {s.name: s for s in found}
 
 
 def _ours(cluster, first, backend_pids):
-    yield of_cluster("CSSL-SF", first, first.ports["sf"], backend_pids)
+    yield of_cluster("CSSL-SF", first, first.ports["usual"], backend_pids)
+    yield of_cluster("CSSL-SF spread", first, first.ports["spread"], backend_pids)
+    yield of_cluster("CSSL-SF any agent", first, first.ports["sf"], backend_pids)
     yield of_cluster("CSSL-SL", first, first.ports["sl"], backend_pids)
     yield of_cluster("CSSL-SF fresh", first, first.ports["fresh"], backend_pids)
     for link, name in ((TCP, "TCP"), (TCP_SEALED, "TCP sealed")):
         c = cluster(link, link)
-        for mode in ("SF", "SL"):
-            yield of_cluster(f"CSSL-{mode} {name}", c, c.ports[mode.lower()], backend_pids, link)
+        yield of_cluster(f"CSSL-SF {name}", c, c.ports["usual"], backend_pids, link)
+        yield of_cluster(f"CSSL-SL {name}", c, c.ports["sl"], backend_pids, link)
     c = cluster("workers", workers=2)
-    yield of_cluster("CSSL-SF 2 workers", c, c.ports["sf"], backend_pids)
+    yield of_cluster("CSSL-SF 2 workers", c, c.ports["usual"], backend_pids)
     c = cluster("default")
     c.schedule_by_default()
-    for mode in ("SF", "SL"):
-        yield of_cluster(f"CSSL-{mode} default", c, c.ports[mode.lower()], backend_pids, scheduling=DEFAULT)
+    for mode, listener in (("SF", "usual"), ("SL", "sl")):
+        yield of_cluster(f"CSSL-{mode} default", c, c.ports[listener], backend_pids, scheduling=DEFAULT)
 
 
 def _haproxy(place, name, tls, backend, backend_pids, reuse="always"):

@@ -62,26 +62,27 @@ COMING_MIXED = ("--connections", "3000", "--clients", "10", "--mix", "1:2", *SMA
 
 LINKS = ("CSSL-SF", "CSSL-SF TCP", "CSSL-SF TCP sealed")
 USUAL = (*LINKS, "haproxy", "haproxy+hitch", "haproxy+nginx")
+SPREAD = "CSSL-SF spread"
 UNEQUAL = ("CSSL-SF default", "haproxy default", "haproxy+hitch default")
-RESUMING = (*LINKS, "CSSL-SL", "haproxy", "haproxy by address+hitch", "haproxy+nginx shared")
+RESUMING = (*LINKS, "CSSL-SF any agent", "CSSL-SL", "haproxy", "haproxy by address+hitch", "haproxy+nginx shared")
 SF_CHANGE, ALL_CHANGE = ("CSSL-SF trusted", "CSSL-SF sealed"), ("CSSL-SF trusted", "CSSL-SF sealed", "CSSL-SL trusted")
 
 
 def _kept(busy):
     """The usual load is that of 64 busy connections: it has all systems."""
     options = ("--requests", "0", "--duration", "2", "--clients", str(busy), *SMALL)
-    more = (*UNEQUAL, "CSSL-SF 2 workers") if busy == 64 else UNEQUAL[:2] if busy == 16 else ()
+    more = (*UNEQUAL, SPREAD, "CSSL-SF 2 workers") if busy == 64 else (*UNEQUAL[:2], SPREAD) if busy == 16 else ()
     return Work(KEPT.format(busy), "answers", options, (*USUAL, *more), QUICK, change=SF_CHANGE if busy == 64 else ())
 
 
 def _bulk(busy):
     options = ("--requests", "0", "--duration", "2", "--clients", str(busy), "--path", "/1m", "--length", str(1 << 20))
-    more = (*UNEQUAL, "CSSL-SF 2 workers") if busy == 4 else ()
+    more = (*UNEQUAL, SPREAD, "CSSL-SF 2 workers") if busy == 4 else ()
     return Work(BULK.format(busy), "MiB", options, (*USUAL, *more), QUICK, change=SF_CHANGE if busy == 4 else ())
 
 
 WORKS = {work.name: work for work in (
-    Work(FULL, "connections", NEW, (*USUAL, *UNEQUAL, "CSSL-SF 2 workers"), FEW, change=SF_CHANGE),
+    Work(FULL, "connections", NEW, (*USUAL, *UNEQUAL, SPREAD, "CSSL-SF 2 workers"), FEW, change=SF_CHANGE),
     Work(FULL12, "connections", NEW, (*LINKS, "haproxy", "haproxy+hitch"), FEW, TLS12),
     Work(FULL + FRESH, "connections", NEW, ("CSSL-SF fresh", "haproxy fresh"), FEW),
     Work(RESUMED, "connections", COMING_BACK, RESUMING, ("--connections", "200"), resumed=0.85, change=ALL_CHANGE),
@@ -120,5 +121,7 @@ SAME_TIERS = [Pair(work, ours, peer)
               for ours in LINKS]
 
 SHARED_KEY = [Pair(work, ours, "haproxy+nginx shared") for work in (RESUMED, RESUMED12) for ours in ("CSSL-SF", "CSSL-SL")]
+
+SPREADING = [Pair(work, SPREAD, "haproxy") for work in (FULL, KEPT.format(64), KEPT.format(16), BULK.format(4))]
 
 SECOND_WORKER = [Pair(work, "CSSL-SF 2 workers", "CSSL-SF") for work in (FULL, KEPT.format(64), BULK.format(4))]
