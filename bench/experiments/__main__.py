@@ -11,7 +11,7 @@ from bench.experiments.cluster import build_folder
 
 EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
-    "paper": "the paper's two scenarios, tables and figures, with today's servers",
+    "paper": "the paper's two scenarios, tables and figures, with today's servers, and servers of unequal power",
     "scaling": "what the broadcast of sessions and live parts costs, and clusters of up to 1,000 agents, simulated",
     "chaos": "what clients notice when a server is killed or stopped, or the dispatcher killed",
     "storm": "how long established clients wait while more handshakes come than can be made",
@@ -30,7 +30,7 @@ PARTS = {
     },
 }
 
-ROUNDS = {"compare": 9, "paper": 3, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 9, "mail-resources": 3,
+ROUNDS = {"compare": 9, "paper": 5, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 9, "mail-resources": 3,
           "mail-fairness": 15, "mail-parallel": 5, "mail_queue": 5, "change": 5}
 
 

@@ -3,13 +3,15 @@ with today's servers and CSSL. Scenario A: three clients make full handshakes on
 server sends two of the three addresses to the same server. Scenario B: clients come back; a balancer without memory sends
 them to any server."""
 
+import collections
+import concurrent.futures
 import contextlib
 import dataclasses
 import pathlib
 import threading
 import time
 
-from bench.experiments import load, machine
+from bench.experiments import load, machine, paper_unequal
 from bench.experiments.cluster import ROOT
 from bench.experiments.paper_page import figures, markdown
 from bench.experiments.paper_systems import colliding, systems
@@ -64,25 +66,45 @@ class Sampler:
         self._thread.join()
 
 
-def _options(scenario, sources, tls, is_quick):
+def _options(scenario, sources, tls, part, is_quick):
+    """Of a generator with this part of the whole work."""
     if scenario == "A":
         # Each client address has a third of the work, however fast its server is.
         count, options = (60 if is_quick else 2100), ("--path", "/5k", "--length", 5120, "--equal")
     else:
         count, options = (60 if is_quick else 3000), ("--path", "/1k", "--length", 1024, "--mix", "1:2")
     clients = 12 if is_quick else 99
-    return ("--connections", count, "--clients", clients, "--timeout-ms", 60000, *options, *tls,
+    return ("--connections", round(count * part), "--clients", round(clients * part), "--timeout-ms", 60000, *options, *tls,
             *(word for s in sources for word in ("--source", s)))
+
+
+def together(results):
+    """The results of generators that ran at the same time, as one."""
+    counts = sum((collections.Counter(r["counts"]) for r in results), collections.Counter())
+    return {"answers_per_s": counts["answers"] / max(r["seconds"] for r in results), "counts": counts,
+            "latency": [r["latency"] for r in results], "generators": sum((r["generators"] for r in results), [])}
+
+
+def _load(scenario, system, wire, sources, options):
+    """The clients of a name that has several addresses keep the one that their resolver gave them first."""
+    doors = system.doors or (system.port,)
+
+    def at(number):
+        own = sources[number::len(doors)]
+        return load.run(doors[number], *_options(scenario, own, TLS[options.tls].options, len(own) / len(sources), options.quick),
+                        host=wire.server, prefix=wire.prefix)
+    with concurrent.futures.ThreadPoolExecutor(len(doors)) as pool:
+        results = list(pool.map(at, range(len(doors))))
+    return results[0] if len(results) == 1 else together(results)
 
 
 def measure(scenario, system, wire, sources, options):
     """One run: a dict of figures."""
-    before = {name: cpu_ns(pids) for name, pids in system.servers.items()}
+    before = system.cpu_ns_of_servers()
     all_before = cpu_ns(system.pids())
     with Sampler(system.servers, options.machine) as sampler:
-        result = load.run(system.port, *_options(scenario, sources, TLS[options.tls].options, options.quick), host=wire.server,
-                          prefix=wire.prefix)
-    used = {name: cpu_ns(pids) - before[name] for name, pids in system.servers.items()}
+        result = _load(scenario, system, wire, sources, options)
+    used = {name: ns - before[name] for name, ns in system.cpu_ns_of_servers().items()}
     counts = result["counts"]
     return {"scenario": scenario, "system": system.name, "wire": wire.text, "per_s": result["answers_per_s"],
             "full": counts["full"], "resumed": counts["resumed"], "cpu_us": (cpu_ns(system.pids()) - all_before) / 1e3
@@ -120,6 +142,7 @@ def main(options):
         for number, kind in enumerate(options.wires):
             with contextlib.nullcontext(Wire()) if kind == "none" else delayed(ROUND_TRIP_MS) as wire:
                 runs += run_all(pathlib.Path(options.folder) / str(number), wire, quotas, options)
+        unequal = list(paper_unequal.measure_all(pathlib.Path(options.folder) / "unequal", quotas, TLS[options.tls], options))
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "part": options.machine,
-              "tls": TLS[options.tls].text, "runs": runs}
+              "tls": TLS[options.tls].text, "runs": runs, "unequal": unequal}
     save(options, report, markdown(report), figures(report))

@@ -2,7 +2,7 @@
 
 import statistics
 
-from bench.experiments import plot
+from bench.experiments import paper_unequal, plot
 from bench.experiments.report import machine_lines
 
 # name: (its name in the paper, requests/s, full handshakes made); None: the paper has no such row
@@ -10,6 +10,7 @@ PAPER = {
     "A": {
         "LB-IP": ("LB-IP", 179.5, 2100),
         "one reverse proxy": ("Pound-IP", 108.2, 2100),
+        "DNS round robin": None,
         "CSSL-SF, migration off": ("CSSL-SF, disabled", 184.7, 2100),
         "CSSL-SF, migration on": ("CSSL-SF, enabled", 223.4, 2100),
         "one server": ("one Apache/mod_ssl", 100.5, 2100),
@@ -17,6 +18,7 @@ PAPER = {
     "B": {
         "LB-RR": ("LB-RR", 441.2, 1893),
         "LB-RR, one ticket key": None,
+        "DNS round robin": None,
         "one reverse proxy": ("Pound-RR", 142.3, 1000),
         "reverse proxies, RR": None,
         "hitches, RR": None,
@@ -41,6 +43,7 @@ of **one server** each system makes, how many handshakes were full, and how even
 | one server | one nginx, no balancer | one Apache 2.0.54 with mod_ssl |
 | LB-IP, LB-RR | HAProxy hands TCP to two nginxes: by the client's address, or in turn | a TMX3000 balancer, two Apaches |
 | LB-RR, one ticket key | the same nginxes with a common ticket key | - |
+| DNS round robin | no balancer: a name has both nginxes, and each client address keeps the one that it got first | named, not measured |
 | one reverse proxy | one HAProxy ends TLS for everybody | Pound before two Apaches |
 | reverse proxies, RR | HAProxy hands TCP to two HAProxies in turn, which end TLS | - |
 | hitches, RR | the same with two hitches | - |
@@ -48,6 +51,9 @@ of **one server** each system makes, how many handshakes were full, and how even
 | CSSL-SF, migration off | the same, all at the agent of the client's address | the same |
 | CSSL-SL, migration on | HAProxy hands TCP to two SSLAgents in turn, which tell each other their sessions | TMX3000 or RAgent, two SSLAgents |
 | CSSL-SL, migration off | the same, of two clusters: neither knows the other's sessions | the same |
+
+With DNS round robin an address keeps its server because resolvers cache the answer. So few resolvers with many clients share the work
+badly, and if a server dies, its clients come to it until the answer is too old.
 """
 
 SETTING = """\
@@ -55,7 +61,8 @@ SETTING = """\
 - TLS: {tls} (the paper: RSA 1024, RC4)
 - clients: 99 at a time, one request a connection (the paper: at most 100)
 - wire: {wires} (the paper: 30 ms by a NIST Net router)
-- rounds: {rounds}, medians (the paper: means of 5)"""
+- rounds: {rounds}, medians, and beside them means (the paper: means of 5)
+- links between RAgent and agents: shared memory, trusted; RAgent and agents ask for SCHED_BATCH, the others have the default scheduling"""
 
 QUOTA = "each web server, reverse proxy or agent has {percent:.0f} % of a core, by a cgroup quota, in the place of a machine of its own"
 NO_QUOTA = "they share the cores of this host without a quota, so that an uneven split costs little"
@@ -70,9 +77,25 @@ TEXT = {
           "before. Where a balancer sends a client to a server that does not know its session, one more handshake has to be full."),
 }
 
+READING = """\
+**One ticket key.** LB-RR with one ticket key makes more requests than CSSL-SL with migration. The client brings its session along in a
+ticket, so the servers tell each other nothing. And nginx answers from its own files, while agents ask a file server. What it costs does
+not show here: all servers have the same key, and who has that key can open every recorded session of TLS 1.2 that it sealed. It does
+nothing for connections: they end with their server.
+
+**Migration off.** In the paper, CSSL-SL without migration makes 2,883 full handshakes of 3,000; here it makes some 2,000. A third is
+to be full. Of the rest, half should meet the server that knows their session, if they come to the servers in turn without a pattern.
+2,883 means that nearly none did. That happens if the connections of each client go to the servers in strict turns: then a session is
+always offered to the other server. The paper does not say how its balancer chose, so this is only a likely reason.
+
+**Who is inside the quota.** The servers: each web server, reverse proxy or agent that ends TLS. Outside are the clients, the balancer in
+front (HAProxy, RAgent), and the file server behind reverse proxies and agents. So requests/s show how well a system uses its servers, and
+not what its balancer costs; *CPU us* has all processes. Web servers read their files within the quota. Agents and reverse proxies do not,
+but they pay for the connection to the file server."""
+
 COLUMNS = """\
-*x one server*: how many times the requests of one server. *full*: full handshakes really made. *split*: CPU of the one server and of
-the other. *CPU us*: of all that runs on the server side, for each request."""
+*mean*: of the rounds, as in the paper; all else is of medians. *x one server*: how many times the requests of one server. *full*: full
+handshakes really made. *split*: CPU of the one server and of the other. *CPU us*: of all that runs on the server side, for each request."""
 
 
 def _of(runs, wire, scenario, system):
@@ -107,13 +130,14 @@ def _paper_times(scenario, name, reference="one server"):
 
 
 def _table(runs, wire, scenario):
-    yield "| system | requests/s | least-most | x one server | full | split | CPU us | the paper: | requests/s | x one server | full |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield ("| system | requests/s | mean | least-most | x one server | full | split | CPU us | the paper: | requests/s | x one server "
+           "| full |")
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for name, paper in PAPER[scenario].items():
         rows = _of(runs, wire, scenario, name)
         rate = [r["per_s"] for r in rows]
         said = f"{paper[0]} | {paper[1]} | {_paper_times(scenario, name):.2f} | {paper[2] or ''}" if paper else "| | |"
-        yield (f"| {name} | {_median(rows, 'per_s'):.0f} | {min(rate):.0f}-{max(rate):.0f} | "
+        yield (f"| {name} | {_median(rows, 'per_s'):.0f} | {statistics.mean(rate):.0f} | {min(rate):.0f}-{max(rate):.0f} | "
                f"**{_times(runs, wire, scenario, name):.2f}** | {_median(rows, 'full'):.0f} | {_split_text(rows)} | "
                f"{_median(rows, 'cpu_us'):.0f} | {said} |")
 
@@ -146,7 +170,8 @@ def markdown(report):
     servers = QUOTA.format(percent=100 * report["part"]) if report["part"] < 1 else NO_QUOTA
     lines = ["# The experiments of the paper", "", INTRODUCTION]
     lines += ["## What came out", "", f"Over the wire with the {wires[-1]}:" if len(wires) > 1 else f"{wires[0]}:", ""]
-    lines += [*_findings(runs, wires[-1]), "", "## Where and with what", "", *machine_lines(report["machine"])]
+    lines += [*_findings(runs, wires[-1]), paper_unequal.finding(report["unequal"]), "", "## How to read it", "", READING, ""]
+    lines += ["## Where and with what", "", *machine_lines(report["machine"])]
     lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"]), ""]
     for scenario, (title, text) in TEXT.items():
         first = _of(runs, wires[0], scenario, "one server")[0]
@@ -154,6 +179,8 @@ def markdown(report):
         for wire in wires:
             lines += [f"### {scenario}, {wire}", "", *_table(runs, wire, scenario), ""]
         lines += [f"![{title}](paper-{scenario.lower()}.svg)", ""]
+    lines += [f"## {paper_unequal.TITLE}", "", paper_unequal.TEXT.format(count=f"{report['unequal'][0]['full']:,}"), "",
+              *paper_unequal.table(report["unequal"]), ""]
     lines += ["## CPU of both servers over time (the paper's figures 11 to 14)", "",
               f"Of the last round; {wires[-1]}.", ""]
     lines += [f"![Scenario {scenario}, {system}]({_figure_name(number)})\n" for scenario, system, number in FIGURES]

@@ -8,6 +8,7 @@ import dataclasses
 from bench.experiments import load
 from bench.experiments.cluster import Cluster
 from bench.experiments.peers import Place
+from bench.experiments.processes import cpu_ns
 
 
 @dataclasses.dataclass
@@ -16,10 +17,14 @@ class System:
     port: int
     servers: dict  # {name: pids}: one or two
     others: list   # pids of the other processes that do the work
-    find: object   # f(system, sources) -> {source: server name}, or None
+    find: object = None   # f(system, sources) -> {source: server name}
+    doors: tuple = ()     # without a balancer: the ports of the servers, among which a name leads the addresses of clients in turn
 
     def pids(self):
         return sum(self.servers.values(), []) + self.others
+
+    def cpu_ns_of_servers(self):
+        return {name: cpu_ns(pids) for name, pids in self.servers.items()}
 
 
 SF_OFF = {"migration": "off", "handshake": "local", "resumption": "local"}
@@ -41,8 +46,8 @@ def systems(folder, wire, key, machine, quotas):
                 quotas.limit(pids, machine)
             return servers
 
-        def add(scenario, name, port, servers, others, find=None):
-            scenario[name] = System(name, port, servers, others, find)
+        def add(scenario, name, port, servers, others, find=None, doors=()):
+            scenario[name] = System(name, port, servers, others, find, doors)
 
         port, pids = place.nginx("one", tls)
         for scenario in (a, b):
@@ -53,6 +58,8 @@ def systems(folder, wire, key, machine, quotas):
         for scenario, name, balance, find in ((a, "LB-IP", "source", find_by_answer), (b, "LB-RR", "roundrobin", None)):
             port, pids = place.haproxy_tcp(name, [p for p, _ in pair], balance)
             add(scenario, name, port, servers, pids, find)
+        for scenario in (a, b):
+            add(scenario, "DNS round robin", None, servers, [], doors=tuple(p for p, _ in pair))
         shared = place.nginx_pair("sharing", tls, place.ticket_key())
         port, pids = place.haproxy_tcp("LB-RR-shared", [p for p, _ in shared])
         add(b, "LB-RR, one ticket key", port, limited({"web1": shared[0][1], "web2": shared[1][1]}), pids)

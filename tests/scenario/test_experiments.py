@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from bench.experiments import change, mail_room, scaling, storm
+from bench.experiments import change, mail_room, paper_unequal, scaling, storm
 from bench.experiments.compare_works import WORKS
 from bench.experiments.quota import Quotas
 from tests.lib.build import BUILD, ROOT, patience
@@ -100,7 +100,7 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
     for run in report["runs"]:
         full.setdefault((run["scenario"], run["system"]), set()).add(run["full"])
     # Without a common memory resumptions are refused; with one, and with one server, they are exactly those asked for.
-    for system in ("CSSL-SL, migration on", "LB-RR, one ticket key", "one reverse proxy", "one server"):
+    for system in ("CSSL-SL, migration on", "LB-RR, one ticket key", "one reverse proxy", "one server", "DNS round robin"):
         assert full["B", system] == {20}, system
     for system in ("CSSL-SL, migration off", "LB-RR", "reverse proxies, RR", "hitches, RR"):
         assert min(full["B", system]) > 20, system
@@ -111,6 +111,12 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
         shares.setdefault(run["system"], []).append(max(run["shares"].values()))
     assert max(shares["LB-IP"]) > 0.55 and max(shares["CSSL-SF, migration off"]) > 0.55, shares
     assert min(shares["CSSL-SF, migration on"]) < 0.55, shares
+    # In turn, the weak one of two unequal servers has the most work for its power.
+    used = {run["system"]: run["used"] for run in report["unequal"]}
+    assert set(used) == {f"CSSL-SF, {policy}" for policy in paper_unequal.POLICIES} | {"LB, round robin", "LB, least connections"}
+    for system in ("CSSL-SF, round-robin", "LB, round robin"):
+        assert used[system]["weak"] > used[system]["strong"], used
+    assert "| DNS round robin |" in text and "| CSSL-SF, shortest-response |" in text
     for name in ("a", "b", "figure-11", "figure-12", "figure-13", "figure-14"):
         assert (tmp_path / f"paper-{name}.svg").read_text().startswith("<svg ")
         assert f"(paper-{name}.svg)" in text
