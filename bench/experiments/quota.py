@@ -3,21 +3,31 @@ servers on one host share its cores, and a server with too much work takes the o
 evenly a balancer spreads the work."""
 
 import contextlib
+import math
 import os
 import pathlib
 
 PERIOD_US = 10000
+LEAST_QUOTA_US = 1000  # the kernel refuses less; a smaller share has a longer period
 ROOT_V1 = pathlib.Path("/sys/fs/cgroup/cpu")
 ROOT_V2 = pathlib.Path("/sys/fs/cgroup")
 
 
+def _times(share):
+    """(quota, period) of this share, in microseconds."""
+    period = max(PERIOD_US, math.ceil(LEAST_QUOTA_US / share))
+    return max(LEAST_QUOTA_US, int(period * share)), period
+
+
 def _limit_v1(folder, share):
-    (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-    (folder / "cpu.cfs_quota_us").write_text(str(int(PERIOD_US * share)))
+    quota, period = _times(share)
+    (folder / "cpu.cfs_period_us").write_text(str(period))
+    (folder / "cpu.cfs_quota_us").write_text(str(quota))
 
 
 def _limit_v2(folder, share):
-    (folder / "cpu.max").write_text(f"{int(PERIOD_US * share)} {PERIOD_US}")
+    quota, period = _times(share)
+    (folder / "cpu.max").write_text(f"{quota} {period}")
 
 
 class Quotas:
