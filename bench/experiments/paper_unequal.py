@@ -18,9 +18,30 @@ COUNT, CLIENTS, QUICK_COUNT, QUICK_CLIENTS = 1050, 99, 60, 12
 ADDRESSES = 30
 
 
+def made_by_webs(result):
+    """{server: full handshakes}: a web server answers on the connection of its handshake."""
+    return {STRONG: result["agents"].get("web1", 0), WEAK: result["agents"].get("web2", 0)}
+
+
+class MadeByAgents:
+    """The same of agents by their own counters, because the agent that answers need not be that of the handshake."""
+
+    def __init__(self, cluster):
+        self._cluster = cluster
+        self._before = self._counts()
+
+    def _counts(self):
+        nodes = self._cluster.control("/v1/counters")["agents"]
+        return {STRONG: nodes["a1"]["handshakes_full"], WEAK: nodes["a2"]["handshakes_full"]}
+
+    def __call__(self, _):
+        before, self._before = self._before, self._counts()
+        return {name: count - before[name] for name, count in self._before.items()}
+
+
 @contextlib.contextmanager
 def systems(folder, key, power, quotas):
-    """[System]; `power`: the share of a core of the strong server."""
+    """[(System, f(result) -> {server: full handshakes})]; `power`: the share of a core of the strong server."""
     with Place(folder / "peers") as place, contextlib.ExitStack() as stack:
         files, file_pids = place.nginx("files")
         listeners = {policy: {"handshake": policy} for policy in POLICIES}
@@ -38,13 +59,15 @@ def systems(folder, key, power, quotas):
         found = []
         for name, balance in (("LB, round robin", "roundrobin"), ("LB, least connections", "leastconn")):
             port, pids = place.haproxy_tcp(balance, [port for port, _ in pair], balance)
-            found.append(System(name, port, servers, pids))
+            found.append((System(name, port, servers, pids), made_by_webs))
         agents = limited(cluster.agents["a1"], cluster.agents["a2"])
-        found += [System(f"CSSL-SF, {policy}", cluster.ports[policy], agents, cluster.ragent + file_pids) for policy in POLICIES]
+        made = MadeByAgents(cluster)
+        found += [(System(f"CSSL-SF, {policy}", cluster.ports[policy], agents, cluster.ragent + file_pids), made)
+                  for policy in POLICIES]
         yield found
 
 
-def measure(system, tls, power, is_quick):
+def measure(system, made, tls, power, is_quick):
     """One run: a dict of figures."""
     before = system.cpu_ns_of_servers()
     sources = [word for source in Wire().sources[:ADDRESSES] for word in ("--source", source)]
@@ -52,7 +75,7 @@ def measure(system, tls, power, is_quick):
                       "--timeout-ms", 60000, "--path", "/5k", "--length", 5120, *tls.options, *sources)
     used = {name: ns - before[name] for name, ns in system.cpu_ns_of_servers().items()}
     powers = {STRONG: power, WEAK: power / TIMES}
-    return {"system": system.name, "per_s": result["answers_per_s"], "full": result["counts"]["full"],
+    return {"system": system.name, "per_s": result["answers_per_s"], "full": result["counts"]["full"], "made": made(result),
             "p50_us": result["latency"]["full"]["p50_us"], "p99_us": result["latency"]["full"]["p99_us"],
             "used": {name: ns / 1e9 / result["seconds"] / powers[name] for name, ns in used.items()}}
 
@@ -61,7 +84,7 @@ def measure_all(folder, quotas, tls, options):
     with systems(folder, tls.key, options.machine, quotas) as found:
         for number in range(options.rounds):
             for at in range(len(found)):
-                run = measure(found[(at + number) % len(found)], tls, options.machine, options.quick)
+                run = measure(*found[(at + number) % len(found)], tls, options.machine, options.quick)
                 say(f"unequal servers, round {number + 1} of {options.rounds}, {run['system']}: {run['per_s']:.0f}/s")
                 yield {"round": number, **run}
 
@@ -73,8 +96,8 @@ Two servers; one has {TIMES} times the power of the other. {{count}} full handsh
 addresses over loopback. The agents' weights are {TIMES} and 1. They decide which agent an address belongs to, and with *weighted* also
 which agent gets a handshake. The other policies look at something else: *least-connections* at connections and handshakes under way,
 *shortest-response* at how long handshakes took, *local* at the address. In turn (*round-robin*), the weak server gets half of the
-handshakes, and the strong one waits for it. *strong busy*, *weak busy*: how much of its power each server used. *x in turn*: how many
-times the requests of the same system in turn."""
+handshakes, and the strong one waits for it. *handshakes*: of the strong server and of the weak one, in %. *strong busy*, *weak busy*:
+how much of its power each server used. *x in turn*: how many times the requests of the same system in turn."""
 
 
 def _of(runs, name):
@@ -95,15 +118,16 @@ def times_in_turn(runs, name):
 
 
 def table(runs):
-    yield "| system | requests/s | mean | least-most | x in turn | strong busy | weak busy | p50 ms | p99 ms |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| system | requests/s | mean | least-most | x in turn | handshakes | strong busy | weak busy | p50 ms | p99 ms |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in dict.fromkeys(run["system"] for run in runs):
         rows = _of(runs, name)
         rates = [run["per_s"] for run in rows]
+        part = 100 * _median(rows, lambda run: run["made"][STRONG] / run["full"])
         busy = [f"{100 * _median(rows, lambda run, s=server: run['used'][s]):.0f} %" for server in (STRONG, WEAK)]
         waits = [f"{_median(rows, lambda run, k=key: run[k]) / 1000:.0f}" for key in ("p50_us", "p99_us")]
         yield (f"| {name} | {_rate(runs, name):.0f} | {statistics.mean(rates):.0f} | {min(rates):.0f}-{max(rates):.0f} | "
-               f"**{times_in_turn(runs, name):.2f}** | {' | '.join(busy + waits)} |")
+               f"**{times_in_turn(runs, name):.2f}** | {part:.0f} : {100 - part:.0f} | {' | '.join(busy + waits)} |")
 
 
 def finding(runs):

@@ -116,6 +116,10 @@ def test_the_paper_s_scenarios_show_what_they_are_about(tmp_path):
     assert set(used) == {f"CSSL-SF, {policy}" for policy in paper_unequal.POLICIES} | {"LB, round robin", "LB, least connections"}
     for system in ("CSSL-SF, round-robin", "LB, round robin"):
         assert used[system]["weak"] > used[system]["strong"], used
+    made = {run["system"]: run["made"] for run in report["unequal"]}
+    assert all(sum(made[run["system"]].values()) == run["full"] == 60 for run in report["unequal"]), made
+    assert made["CSSL-SF, round-robin"] == made["LB, round robin"] == {"strong": 30, "weak": 30}, made
+    assert made["CSSL-SF, weighted"] == {"strong": 45, "weak": 15}, made
     assert "| DNS round robin |" in text and "| CSSL-SF, shortest-response |" in text
     for name in ("a", "b", "figure-11", "figure-12", "figure-13", "figure-14"):
         assert (tmp_path / f"paper-{name}.svg").read_text().startswith("<svg ")
