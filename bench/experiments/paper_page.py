@@ -94,8 +94,9 @@ not what its balancer costs; *CPU us* has all processes. Web servers read their 
 but they pay for the connection to the file server."""
 
 COLUMNS = """\
-*mean*: of the rounds, as in the paper; all else is of medians. *x one server*: how many times the requests of one server. *full*: full
-handshakes really made. *split*: CPU of the one server and of the other. *CPU us*: of all that runs on the server side, for each request."""
+*mean*: of the rounds, as in the paper. *split*: CPU of the one server and of the other; a mean, too. All else is of medians. *x one
+server*: how many times the requests of one server. *full*: full handshakes really made. *CPU us*: of all that runs on the server side,
+for each request."""
 
 
 def _of(runs, wire, scenario, system):
@@ -170,7 +171,7 @@ def markdown(report):
     servers = QUOTA.format(percent=100 * report["part"]) if report["part"] < 1 else NO_QUOTA
     lines = ["# The experiments of the paper", "", INTRODUCTION]
     lines += ["## What came out", "", f"Over the wire with the {wires[-1]}:" if len(wires) > 1 else f"{wires[0]}:", ""]
-    lines += [*_findings(runs, wires[-1]), paper_unequal.finding(report["unequal"]), "", "## How to read it", "", READING, ""]
+    lines += [*_findings(runs, wires[-1]), "", "Over loopback:", "", paper_unequal.finding(report["unequal"]), "", "## How to read it", "", READING, ""]
     lines += ["## Where and with what", "", *machine_lines(report["machine"])]
     lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"]), ""]
     for scenario, (title, text) in TEXT.items():
