@@ -83,6 +83,10 @@ ticket, so the servers tell each other nothing. And nginx answers from its own f
 not show here: all servers have the same key, and who has that key can open every recorded session of TLS 1.2 that it sealed. It does
 nothing for connections: they end with their server.
 
+**DNS round robin.** Scenario B is its best case. There are two addresses, and each server gets one of them. So the work is even, every
+client comes back to the server that knows its session, and no balancer is in between. In scenario A, with three addresses, one server
+has two thirds of the work.
+
 **Migration off.** In the paper, CSSL-SL without migration makes 2,883 full handshakes of 3,000; here it makes some 2,000. A third is
 to be full. Of the rest, half should meet the server that knows their session, if they come to the servers in turn without a pattern.
 2,883 means that nearly none did. That happens if the connections of each client go to the servers in strict turns: then a session is
