@@ -65,6 +65,7 @@ static const char *const points[] = {
 	"starttls.answered", /* RAgent has the answer to STARTTLS, and has not compared what its client sent */
 	"slot.saving",       /* what the next RAgent may know of a connection is half written */
 	"slot.saved",        /* the slot of a connection is whole */
+	"slot.telling",      /* an agent will hear of a change that the slot of its connection says */
 	"slot.kept",         /* client records stand behind the slot */
 	"slot.next",         /* the next RAgent has restored some connections; dropping, it restores no more now */
 	"slot.restoring", /* the next RAgent makes a connection of the slot; failing, it crashes; dropping, it cannot */

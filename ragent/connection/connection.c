@@ -243,7 +243,10 @@ void connection_to(struct connection *c, enum connection_state to)
 		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
 	connection_count_state(c, from, -1);
 	connection_count_state(c, to, 1);
-	connection_touch(c);
+	if (to == CONNECTION_LINGERING || to == CONNECTION_CLOSING)
+		connection_void(c);
+	else
+		connection_touch(c);
 	c->state = (uint8_t)to;
 	if (c->busy && !connection_shakes_hands(c))
 		handshake_limit_leave(c->home->handshakes, &c->busy->place);
@@ -345,7 +348,7 @@ static void on_deadline(struct deadline *d)
 	connection_work_begins(c);
 	act_on_deadline(c);
 	connection_work_ends(c->home);
-	connection_save_if_void(c);
+	connection_save_if_changed(c);
 }
 
 /* --- begin --- */
@@ -499,7 +502,7 @@ struct connection *connection_create(struct connection_home *home, struct front 
 void connection_discard(struct connection *c)
 {
 	drop_belongings(c);
-	connection_touch(c);
+	connection_void(c);
 	connection_forget_trail(c);
 	connection_free_busy(c);
 	table_slot_to(&c->slot, SLOT_FREE);
@@ -525,6 +528,7 @@ void connection_accept(struct connection_home *home, struct front *front, int fd
 	counter_add(&connection_counts(c)->accepted, 1);
 	connection_join(c);
 	begin(c, peer, server);
+	connection_save_if_changed(c);
 }
 
 /* Its descriptor is closed by now. */

@@ -262,7 +262,6 @@ static int in_handed_off(struct connection *c, const struct frame *f)
 
 	if (!live)
 		return CSSL_E_TRUNCATED;
-	connection_touch(c); /* the image of it names the copy that is replaced */
 	int r = take_live(c, live);
 	cssl__link_live__free_unpacked(live, NULL);
 	if (r == 0 && !c->copies.current)

@@ -159,6 +159,7 @@ static int in_starttls(struct connection *c, const struct frame *f)
 {
 	if (!(f->flags & FRAME_REPLY_COMPLETE) || c->state != CONNECTION_PREAMBLE)
 		return CSSL_E_STATE;
+	connection_void(c);
 	connection_release_current(c);
 	connection_fault_at(c, "starttls.answered");
 	if (c->tail == TAIL_FIN)

@@ -157,7 +157,7 @@ static void client_violated(struct connection *c, const struct tls_record_header
 	counter_add(&c->home->counters.client_violations, 1);
 	log_event(LOG_DEBUG, &c->id, "record violation", "type=%02x version=%04x length=%u", bad->type, bad->version,
 		bad->length);
-	connection_touch(c);
+	connection_void(c);
 	c->busy->bad = *bad;
 	c->tail = TAIL_VIOLATION;
 }
@@ -208,7 +208,8 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 	return c->tail == TAIL_NONE ? used : len;
 }
 
-/* The handlers of client bytes, one for each state. Each returns how many bytes it used; 0: it waits for more. */
+/* The handlers of client bytes, one for each state. Each returns how many bytes it used; 0: it waits for more. What
+ * follows from the bytes, and is told to agents, is done when they count as used. */
 
 static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 {
@@ -218,7 +219,7 @@ static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 
 	if (r == PROXY_INCOMPLETE)
 		return 0;
-	connection_touch(c); /* an image has no addresses */
+	connection_touch(c);
 	if (r == 0)
 		r = connection_take_header(c, &h);
 	if (r < 0) {
@@ -226,10 +227,14 @@ static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
 		return len;
 	}
+	return taken;
+}
+
+static void then_known(struct connection *c)
+{
 	connection_work_on_bytes_begins(c);
 	connection_fault_at(c, "records.came");
 	connection_known(c);
-	return taken;
 }
 
 static size_t take_records(struct connection *c, uint8_t *data, size_t len)
@@ -314,9 +319,13 @@ static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
 	if (c->state == CONNECTION_CLOSING)
 		return len;
 	pause_reading(c);
+	return used;
+}
+
+static void then_wake(struct connection *c)
+{
 	if (connection_needs_owner(c) && c->attempts == 0) /* else the next attempt has its deadline already */
 		connection_wake(c);
-	return used;
 }
 
 static size_t discard(struct connection *c, uint8_t *data, size_t len)
@@ -331,22 +340,37 @@ static size_t take_reattaching(struct connection *c, uint8_t *data, size_t len)
 	return connection_is_in_clear(c) ? connection_clear_take(c, data, len) : take_records(c, data, len);
 }
 
-static size_t (*const takers[CONNECTION_STATE_COUNT])(struct connection *c, uint8_t *data, size_t len) = {
-	[CONNECTION_PROXY] = take_proxy,
-	[CONNECTION_HELLO] = take_hello,
-	[CONNECTION_WAITING] = take_records,
-	[CONNECTION_HANDSHAKING] = take_records,
-	[CONNECTION_OWNED] = take_records,
-	[CONNECTION_MOVING] = take_records,
-	[CONNECTION_ADOPTING] = take_records,
-	[CONNECTION_RESTING] = take_to_wake,
-	[CONNECTION_FINISHING] = take_records,
-	[CONNECTION_LINGERING] = discard,
-	[CONNECTION_CLOSING] = discard,
-	[CONNECTION_PREAMBLE] = connection_clear_take,
-	[CONNECTION_RELAYED] = connection_clear_take,
-	[CONNECTION_REATTACHING] = take_reattaching,
+static const struct {
+	size_t (*take)(struct connection *c, uint8_t *data, size_t len);
+	void (*then)(struct connection *c); /* if it is in the same state; may be NULL */
+} takers[CONNECTION_STATE_COUNT] = {
+	[CONNECTION_PROXY] = { take_proxy, then_known },
+	[CONNECTION_HELLO] = { take_hello, NULL },
+	[CONNECTION_WAITING] = { take_records, NULL },
+	[CONNECTION_HANDSHAKING] = { take_records, NULL },
+	[CONNECTION_OWNED] = { take_records, NULL },
+	[CONNECTION_MOVING] = { take_records, NULL },
+	[CONNECTION_ADOPTING] = { take_records, NULL },
+	[CONNECTION_RESTING] = { take_to_wake, then_wake },
+	[CONNECTION_FINISHING] = { take_records, NULL },
+	[CONNECTION_LINGERING] = { discard, NULL },
+	[CONNECTION_CLOSING] = { discard, NULL },
+	[CONNECTION_PREAMBLE] = { connection_clear_take, NULL },
+	[CONNECTION_RELAYED] = { connection_clear_take, NULL },
+	[CONNECTION_REATTACHING] = { take_reattaching, NULL },
 };
+
+static size_t take(struct connection *c, uint8_t *data, size_t len)
+{
+	const enum connection_state was = c->state;
+	const size_t used = takers[was].take(c, data, len);
+
+	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
+		c->slot.bytes_read += used;
+	if (used && takers[was].then && c->state == was)
+		takers[was].then(c);
+	return used;
+}
 
 /* --- records that are not whole --- */
 
@@ -409,11 +433,9 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	connection_fault_at(c, "records.came");
 	is_heard(c);
 	do {
-		n = takers[c->state](c, data + used, len - used);
+		n = take(c, data + used, len - used);
 		used += n;
 	} while (n && used < len);
-	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
-		c->slot.bytes_read += used;
 	connection_save_amid_input(c, data + used, len - used);
 	note_partial(c, len - used, used);
 	connection_weigh(c);
@@ -515,7 +537,7 @@ static void on_written(struct stream *s, size_t len)
 	else
 		connection_acknowledge_if_due(c);
 	connection_weigh(c);
-	connection_save_if_void(c);
+	connection_save_if_changed(c);
 }
 
 static void on_closed(struct stream *s)

@@ -156,7 +156,7 @@ void connection_tell_left_out(struct connection_home *home)
 
 void connection_drop_kept(struct connection *c)
 {
-	connection_touch(c);
+	connection_void(c);
 	copies_clear(&c->copies, &c->home->belongings);
 	connection_forget_trail(c);
 	if (!c->busy)

@@ -43,7 +43,7 @@ static void give_up_replay(struct connection *c)
 	kept_fit(&a->kept, &c->home->blocks);
 	if (may_drop)
 		connection_drop_note(c);
-	if (connection_is_saved(c))
+	if (table_slot_has_all(&c->slot))
 		connection_save(c);
 	connection_weigh(c);
 }

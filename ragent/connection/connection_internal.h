@@ -220,19 +220,29 @@ void connection_reset_compact(struct connection *c);
 int connection_leaves_nothing_over(const struct connection *c);
 
 /* connection_saved.c */
-/* A change of the connection begins: its slot becomes void. */
-static inline void connection_touch(struct connection *c)
+/* What its slot says is not true any more. */
+static inline void connection_void(struct connection *c)
 {
 	table_slot_to(&c->slot, SLOT_VOID);
 }
+/* A change of the connection begins: its slot says how it was before. That of a compact one says nothing, because it
+ * changes itself. */
+static inline void connection_touch(struct connection *c)
+{
+	table_slot_to(&c->slot, table_slot_has_trail(table_slot_state(&c->slot)) ? SLOT_CHANGING : SLOT_VOID);
+}
+/* Does its slot say how it is now? 1 or 0. */
 static inline int connection_is_saved(const struct connection *c)
 {
-	return table_slot_has_all(&c->slot);
+	return table_slot_state(&c->slot) == SLOT_SAVED || table_slot_state(&c->slot) == SLOT_FOLLOWED;
 }
 /* Call it after changes: its slot says how it is now, if another process could continue that. */
 void connection_save(struct connection *c);
-/* The same if its slot is void. */
-void connection_save_if_void(struct connection *c);
+/* The same if its slot does not say that yet. */
+void connection_save_if_changed(struct connection *c);
+/* An agent will hear of the change: from here on, how it was before is not true any more. All bytes that count as read
+ * are used. */
+void connection_save_before_telling(struct connection *c);
 /* The same while its client's bytes are read; these @len bytes are not used yet. */
 void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_t len);
 /* Its client sent these bytes, the first of which are those that were not used last time. Call it before anything is

@@ -61,7 +61,7 @@ struct stream_name connection_stream_name(const struct connection *c)
 
 int connection_begin_stream(struct connection *c, struct link *l)
 {
-	connection_touch(c); /* before any agent learns the next epoch */
+	connection_touch(c);
 	connection_owe_queued(c);
 	uint32_t stream = link_stream_begin(l, c);
 
@@ -158,6 +158,7 @@ void connection_send_open(struct connection *c, int except)
 	connection_handshake_at(c, d.handshake_agent);
 	if (c->state != CONNECTION_HANDSHAKING)
 		connection_to(c, CONNECTION_HANDSHAKING);
+	connection_save_before_telling(c);
 	send_open(c, d.handshake_agent == d.affinity_agent);
 	connection_send_records(c);
 }
@@ -265,6 +266,7 @@ void connection_adopt_on(struct connection *c, struct link *l)
 	connection_assign(c, link_agent(l));
 	if (c->state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
+	connection_save_before_telling(c);
 	send_ssl_id(c);
 	fault_at("ssl_id.written", NULL, NULL);
 	connection_send_records(c);

@@ -13,7 +13,7 @@ static void part_with_note(struct connection *c)
 {
 	struct busy_part *a = c->busy;
 
-	if (a->download_former || !connection_is_saved(c)) {
+	if (a->download_former || !table_slot_has_all(&c->slot)) {
 		download_drop(&a->download, memory(c));
 		return;
 	}

@@ -64,6 +64,7 @@ static void say_order(struct connection *c, uint32_t deadline_ms)
 	m.cause = (Cssl__Cause)c->cause;
 	m.deadline_ms = deadline_ms;
 	m.order = ++c->busy->orders;
+	connection_save_before_telling(c);
 	link_send_message(c->current.link, c->current.stream, FRAME_MOVE, &m.base);
 }
 
@@ -81,7 +82,7 @@ static void ask_owner(struct connection *c, const struct move_wish *wish, struct
 	c->cause = (uint8_t)wish->cause;
 	connection_to(c, CONNECTION_MOVING);
 	say_order(c, wish->deadline_ms);
-	connection_save(c);
+	connection_save_if_changed(c);
 }
 
 void connection_order_move(struct connection *c, const struct move_wish *wish, struct move_order *order)

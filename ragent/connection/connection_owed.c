@@ -25,20 +25,29 @@ static int has_copy(const struct trail *t, uint64_t end)
 	return t->owed.first && byte_log_end(&t->owed) == end;
 }
 
+/* The first byte to copy: @from, if it is not there already. The image before may need those that are there. */
+static uint64_t goes_on_at(struct connection *c, struct trail *t, uint64_t from)
+{
+	if (t->owed.first && byte_log_end(&t->owed) >= from)
+		return byte_log_end(&t->owed);
+	byte_log_drop(&t->owed, &c->home->blocks);
+	byte_log_begin(&t->owed, from);
+	return from;
+}
+
 /* The kernel may have taken more of them than the stream has told: these are not in its output any more. */
 static int copy(struct connection *c, struct trail *t)
 {
 	const struct stream *client = &c->busy->client;
 	const size_t len = stream_unwritten_len(client);
-	const uint64_t from = c->queued - len, end = c->busy->owed_end;
+	const uint64_t unwritten = c->queued - len, end = c->busy->owed_end, from = goes_on_at(c, t, unwritten);
 	uint8_t *bytes = malloc(len + 1);
 
-	byte_log_drop(&t->owed, &c->home->blocks);
-	byte_log_begin(&t->owed, from);
 	if (!bytes)
 		return CSSL_E_NO_MEMORY;
 	stream_unwritten_copy(client, bytes);
-	int r = from < end ? byte_log_append(&t->owed, &c->home->blocks, c->home->table, bytes, (size_t)(end - from))
+	int r = from < end ? byte_log_append(&t->owed, &c->home->blocks, c->home->table, bytes + (from - unwritten),
+				     (size_t)(end - from))
 			   : 0;
 	free(bytes);
 	return r;

@@ -144,6 +144,7 @@ void connection_preamble_open(struct connection *c, int except)
 		return;
 	}
 	c->busy->preamble->wait_began_ms = 0;
+	connection_save_before_telling(c);
 	send_preamble(c);
 	connection_arm_deadline(c);
 }

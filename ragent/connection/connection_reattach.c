@@ -173,7 +173,7 @@ void connection_reattach_failed(struct connection *c)
 	} else {
 		connection_owner_lost_with_process(c);
 	}
-	connection_save_if_void(c);
+	connection_save_if_changed(c);
 }
 
 void connection_reattach_overdue(struct connection *c)

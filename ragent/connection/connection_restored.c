@@ -163,7 +163,7 @@ static int find_image(struct restored *r)
 {
 	const struct trail *t = r->slot->trail;
 
-	if (r->was != SLOT_FOLLOWED)
+	if (!table_slot_has_trail(r->was))
 		return 0;
 	if ((uintptr_t)t % _Alignof(struct trail) || !table_has(r->home->table, t, sizeof *t))
 		return CSSL_E_RANGE;
@@ -220,6 +220,8 @@ static int take_image(struct restored *r)
 	memcpy(out, r->slot, sizeof *out);
 	if (r->image)
 		memcpy((uint8_t *)out + TRAIL_BEGIN, r->image->members, sizeof r->image->members);
+	if (out->state == CONNECTION_PROXY) /* its header is read again */
+		out->endpoints.unique_id_len = 0;
 	const int had_agent = out->current.link || out->state == CONNECTION_REATTACHING;
 	out->busy = &r->busy;
 	if (r->image)
@@ -519,7 +521,7 @@ int connection_has_unlogged(const struct connection_home *home, const struct tab
 	const struct trail *t = s->trail;
 	struct tcp_counts counts;
 
-	return table_slot_state(s) == SLOT_FOLLOWED && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
+	return table_slot_has_trail(table_slot_state(s)) && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
 	       table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
 	       counts.read != byte_log_end(&t->log);
 }

@@ -5,8 +5,12 @@
  * its owner an image of it is written there, so the valid image is at most one frame old. The next process learns the
  * rest elsewhere: the owner holds the frames that no image has, the kernel counts the bytes that went to the client,
  * and the client's bytes are in the log, or in the worker's read buffer. Of a connection without an agent, nothing but
- * bytes of its client may have come since. The slot becomes void before anything else happens to the connection:
- * another state, the next epoch. It is valid again after the event.
+ * bytes of its client may have come since.
+ *
+ * Another state or another agent follows in one step, too: until the next image is valid, the slot says how it was
+ * before the event. No agent has heard of the change by then, so a death amid the event is as one before it. An image
+ * with the next epoch or order is valid before its frame is sent. The slot is void while the connection ends, and when
+ * a compact one changes.
  */
 #include <string.h>
 #include <sys/socket.h>
@@ -51,12 +55,16 @@ static int may_wait_again(const struct connection *c)
 	return c->busy->resumes == CONNECTION_OWNED ? owner_may_go_on(c) : agent_may_go_on(c);
 }
 
+/* No agent holds any bytes that the client lacks. */
+static int has_all_bytes(const struct connection *c)
+{
+	return c->queued == c->slot.bytes_written || (c->busy && c->busy->owed_end == c->queued);
+}
+
 /* No agent has it yet. */
 static int may_begin_again(const struct connection *c)
 {
-	const int all_went_out = c->queued == c->slot.bytes_written;
-
-	return c->tail == TAIL_NONE && (all_went_out || (c->busy && c->busy->owed_end == c->queued));
+	return c->tail == TAIL_NONE && has_all_bytes(c);
 }
 
 /* In clear. As long as it has no agent, nobody has said anything. */
@@ -67,9 +75,10 @@ static int may_speak_again(const struct connection *c)
 	return c->state == CONNECTION_PREAMBLE && may_begin_again(c);
 }
 
+/* At rest, or its owner was lost, and the next one is to be found. */
 static int may_rest_again(const struct connection *c)
 {
-	return c->queued == c->slot.bytes_written && c->copies.current && connection_leaves_nothing_over(c);
+	return c->tail == TAIL_NONE && c->server_side == SERVER_OPEN && c->copies.current && has_all_bytes(c);
 }
 
 /* It is over. The kernel may lack the FIN, or the client may still send: a closed socket would answer that by a reset,
@@ -187,7 +196,7 @@ static int save_trail(struct connection *c, const struct unused *rest)
 	if (!c->slot.trail && (c->slot.trail = take_trail(c)) == NULL)
 		return CSSL_E_NO_MEMORY;
 	struct trail *t = trail_of(c);
-	if (table_slot_state(&c->slot) != SLOT_FOLLOWED && begin_log(c, rest) < 0)
+	if (!table_slot_has_trail(table_slot_state(&c->slot)) && begin_log(c, rest) < 0)
 		return CSSL_E_NO_MEMORY;
 	if (connection_save_owed(c) < 0)
 		return CSSL_E_NO_MEMORY;
@@ -212,7 +221,7 @@ void connection_give_up_log(struct connection *c)
 {
 	const uint64_t now_ms = connection_now_ms(c);
 
-	connection_touch(c);
+	connection_void(c);
 	connection_forget_trail(c);
 	if (c->busy->log_again_ms <= now_ms)
 		c->busy->log_again_ms = now_ms + LOG_PAUSE_MS;
@@ -222,8 +231,11 @@ void connection_give_up_log(struct connection *c)
 
 static void save(struct connection *c, const struct unused *rest)
 {
-	if (!may_be_saved(c) || (c->slot.cookie == 0 && name_socket(c) < 0))
+	if (!may_be_saved(c) || (c->slot.cookie == 0 && name_socket(c) < 0)) {
+		if (table_slot_state(&c->slot) == SLOT_CHANGING)
+			connection_void(c);
 		return;
+	}
 	if (c->busy) {
 		if (save_trail(c, rest) < 0)
 			connection_give_up_log(c);
@@ -247,10 +259,18 @@ void connection_save(struct connection *c)
 	save(c, &rest);
 }
 
-void connection_save_if_void(struct connection *c)
+void connection_save_if_changed(struct connection *c)
 {
 	if (!connection_is_saved(c))
 		connection_save(c);
+}
+
+/* If its slot is void, it stays so until the end of the event: only then it is known which bytes wait. */
+void connection_save_before_telling(struct connection *c)
+{
+	if (table_slot_state(&c->slot) == SLOT_CHANGING)
+		connection_save(c);
+	fault_at("slot.telling", NULL, NULL);
 }
 
 void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_t len)
@@ -261,7 +281,7 @@ void connection_save_amid_input(struct connection *c, const uint8_t *rest, size_
 
 void connection_log_input(struct connection *c, const uint8_t *data, size_t len)
 {
-	if (table_slot_state(&c->slot) != SLOT_FOLLOWED || c->state == CONNECTION_LINGERING)
+	if (!table_slot_has_trail(table_slot_state(&c->slot)) || c->state == CONNECTION_LINGERING)
 		return;
 	const size_t had = (size_t)(byte_log_end(&trail_of(c)->log) - c->slot.bytes_read);
 	if (len > had && log_bytes(c, data + had, len - had) < 0)

@@ -211,6 +211,7 @@ static void lose_owner(struct connection *c)
 	c->cause = CSSL__CAUSE__CAUSE_TAKEOVER;
 	c->backend = CSSL__BACKEND_HALF__BACKEND_NONE;
 	go_back_to_checkpoint(c);
+	connection_owe_queued(c);
 	connection_left_by_a_loss(c);
 	connection_to(c, CONNECTION_RESTING);
 	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = "its owner was lost" });
@@ -326,5 +327,5 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)
 	if (l != c->current.link || stream != c->current.stream)
 		return;
 	current_lost(c, l);
-	connection_save_if_void(c);
+	connection_save_if_changed(c);
 }

@@ -12,10 +12,19 @@ static void drop(struct sealed_blob **place, struct fine_blocks *from)
 	*place = NULL;
 }
 
-static int replace(struct sealed_blob **place, struct fine_blocks *from, const struct copy_offer *o)
+/* If one waits for the next image already, no image names the current one. */
+static void part_with_current(struct copies *c, struct fine_blocks *from)
 {
-	if (o->len == 0)
-		return 0;
+	if (c->former)
+		drop(&c->current, from);
+	else
+		c->former = c->current;
+	c->current = NULL;
+}
+
+/* @o has a copy. */
+static int make(struct sealed_blob **out, struct fine_blocks *from, const struct copy_offer *o)
+{
 	if (o->len > COPY_MAX_LEN)
 		return CSSL_E_TOO_LONG;
 	struct sealed_blob *b = fine_block_take(from, sizeof *b + o->len);
@@ -25,32 +34,40 @@ static int replace(struct sealed_blob **place, struct fine_blocks *from, const s
 	b->write_generation = o->write_generation;
 	b->len = (uint32_t)o->len;
 	memcpy(b->data, o->data, o->len);
-	struct sealed_blob *before = *place;
-	*place = b;
-	drop(&before, from);
+	*out = b;
 	return 0;
 }
 
 int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
 {
-	int r = replace(&c->current, from, o);
+	struct sealed_blob *fresh;
+	int r = o->len ? make(&fresh, from, o) : 0;
 
-	if (r == 0 && o->len)
-		drop(&c->pending, from); /* it is older than the one that came now */
-	return r;
+	if (r < 0 || o->len == 0)
+		return r;
+	drop(&c->pending, from); /* it is older than the one that came now */
+	part_with_current(c, from);
+	c->current = fresh;
+	return 0;
 }
 
 int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
 {
-	return replace(&c->pending, from, o);
+	struct sealed_blob *fresh;
+	int r = o->len ? make(&fresh, from, o) : 0;
+
+	if (r < 0 || o->len == 0)
+		return r;
+	drop(&c->pending, from);
+	c->pending = fresh;
+	return 0;
 }
 
 int copies_commit(struct copies *c, struct fine_blocks *from, const struct position *p)
 {
 	if (!c->pending || !position_reached(p, c->pending->read_generation, c->pending->write_generation))
 		return 0;
-	drop(&c->former, from);
-	c->former = c->current;
+	part_with_current(c, from);
 	c->current = c->pending;
 	c->pending = NULL;
 	return 1;

@@ -21,7 +21,7 @@ struct sealed_blob {
 /* Embedded; zero means no copy. */
 struct copies {
 	struct sealed_blob *current, *pending;
-	struct sealed_blob *former; /* current before the last commit; the next process may still need it */
+	struct sealed_blob *former; /* current before; the next process may still need it */
 };
 
 /* A copy and the generations of its keys. */

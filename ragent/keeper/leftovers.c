@@ -250,7 +250,7 @@ static int says_all(const struct table_slot *s, int fd)
 {
 	struct tcp_counts counts;
 
-	if (table_slot_state(s) == SLOT_FOLLOWED)
+	if (table_slot_has_trail(table_slot_state(s)))
 		return 1;
 	return table_slot_has_all(s) && tcp_counts_get(fd, &counts) == 0 && counts.read == s->bytes_read &&
 	       counts.written == s->bytes_written;

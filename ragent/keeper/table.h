@@ -10,14 +10,17 @@
  *       ^                               ^            ^  |
  *       +------- it is freed -----------+            |  v
  *                                       +-------> FOLLOWED (it is busy: its trail tells what changes)
+ *                                       |            ^  |
+ *                                       |            |  v
+ *                                       +-------> CHANGING (its trail tells how it was before this change)
  *
- *     SAVED, FOLLOWED -- a process dies --> RESTORING_SAVED, RESTORING_FOLLOWED (by the next RAgent)
+ *     SAVED, FOLLOWED, CHANGING -- a process dies --> RESTORING_SAVED, RESTORING_FOLLOWED (by the next RAgent)
  *
- * A slot says something only while it is SAVED or FOLLOWED. What a SAVED one says holds if the kernel's counts of the
- * socket are those in the slot. Restoring changes neither what a slot says nor its socket. So one that is found
- * RESTORING says what it said before, if the process was killed from outside; its copy in memory of that process, if it
- * is complete, says the same. If the process crashed or hung, the restoring of this connection may have ended it: the
- * connection is given up.
+ * A slot says something only while it is SAVED, FOLLOWED or CHANGING. What a SAVED one says holds if the kernel's
+ * counts of the socket are those in the slot. Restoring changes neither what a slot says nor its socket. So one that is
+ * found RESTORING says what it said before, if the process was killed from outside; its copy in memory of that process,
+ * if it is complete, says the same. If the process crashed or hung, the restoring of this connection may have ended it:
+ * the connection is given up.
  *
  * It has no format number: all lives since the first one are forks of one keeper, so they have the same code and the
  * same cluster file. A new program (--replace) has a table of its own and gets the connections by the handover.
@@ -35,7 +38,15 @@
 
 #define TABLE_WORKERS_MAX 4096u
 
-enum slot_state { SLOT_FREE, SLOT_VOID, SLOT_SAVED, SLOT_FOLLOWED, SLOT_RESTORING_SAVED, SLOT_RESTORING_FOLLOWED };
+enum slot_state {
+	SLOT_FREE,
+	SLOT_VOID,
+	SLOT_SAVED,
+	SLOT_FOLLOWED,
+	SLOT_CHANGING,
+	SLOT_RESTORING_SAVED,
+	SLOT_RESTORING_FOLLOWED
+};
 
 /* The beginning of a connection; while the connection lives, these values are only here. The first word is not the
  * state, because a free block of a slab has a pointer there. */
@@ -108,10 +119,15 @@ static inline enum slot_state table_slot_state(const struct table_slot *s)
 	return (enum slot_state)atomic_load_explicit(&s->state, memory_order_relaxed);
 }
 
+/* Does its trail say something? 1 or 0. */
+static inline int table_slot_has_trail(enum slot_state state)
+{
+	return state == SLOT_FOLLOWED || state == SLOT_CHANGING;
+}
 /* Does it say something? 1 or 0. */
 static inline int table_slot_has_all(const struct table_slot *s)
 {
-	return table_slot_state(s) == SLOT_SAVED || table_slot_state(s) == SLOT_FOLLOWED;
+	return table_slot_state(s) == SLOT_SAVED || table_slot_has_trail(table_slot_state(s));
 }
 
 static inline int table_slot_is_restored(const struct table_slot *s)
