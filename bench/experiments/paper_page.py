@@ -59,7 +59,7 @@ badly, and if a server dies, its clients come to it until the answer is too old.
 SETTING = """\
 - servers: {servers}
 - TLS: {tls} (the paper: RSA 1024, RC4)
-- clients: 99 at a time, one request a connection (the paper: at most 100)
+- clients: 99 at a time, with DNS round robin in scenario B 50 for each server, one request a connection (the paper: at most 100)
 - wire: {wires} (the paper: 30 ms by a NIST Net router)
 - rounds: {rounds}, medians, and beside them means (the paper: means of 5)
 - links between RAgent and agents: shared memory, trusted; RAgent and agents ask for SCHED_BATCH, the others have the default scheduling"""

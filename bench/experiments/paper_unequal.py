@@ -97,7 +97,8 @@ addresses over loopback. The agents' weights are {TIMES} and 1. They decide whic
 which agent gets a handshake. The other policies look at something else: *least-connections* at connections and handshakes under way,
 *shortest-response* at how long handshakes took, *local* at the address. In turn (*round-robin*), the weak server gets half of the
 handshakes, and the strong one waits for it. *handshakes*: of the strong server and of the weak one, in %. *strong busy*, *weak busy*:
-how much of its power each server used. *x in turn*: how many times the requests of the same system in turn."""
+how much of its power each server used. *x in turn*: how many times the requests of the same system in turn. A server gets its share in
+each 10 ms; if that would be less than 1 ms, in a longer period. So the weak one also waits longer at a time."""
 
 
 def _of(runs, name):

@@ -1,16 +1,14 @@
-/* connection.c: the life of a client connection: accept, states, deadlines, description. */
+/* connection.c: the life of a client connection: accept, creation, description. Its states are in connection_states.c.
+ */
 #include "ragent/connection/connection_internal.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <sodium.h>
 
 #include "conf/memory.h"
 #include "net/address.h"
-#include "net/container_of.h"
 #include "net/discard.h"
 #include "net/fault.h"
 #include "net/listener.h"
@@ -18,52 +16,6 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_preamble.h"
 #include "smtp/preamble.h"
-
-#define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
-#define REST_RETRY_MS       50u
-#define WAIT_RETRY_MS       50u
-#define UNHEARD_MS          2000u /* an owner lets its client wait for up to a second at once */
-
-#define TO(name) (1u << CONNECTION_##name)
-#define ENDS     (TO(LINGERING) | TO(CLOSING))
-
-static const struct {
-	const char *name;
-	unsigned may_go_to;
-} state_rows[CONNECTION_STATE_COUNT] = {
-	[CONNECTION_PROXY] = { "proxy", TO(HELLO) | TO(PREAMBLE) | ENDS },
-	[CONNECTION_HELLO] = { "hello", TO(HANDSHAKING) | TO(WAITING) | ENDS },
-	[CONNECTION_WAITING] = { "waiting", TO(HANDSHAKING) | ENDS },
-	[CONNECTION_HANDSHAKING] = { "handshaking", TO(WAITING) | TO(OWNED) | TO(ADOPTING) | TO(REATTACHING) | ENDS },
-	[CONNECTION_OWNED] = { "owned",
-		TO(MOVING) | TO(ADOPTING) | TO(RESTING) | TO(FINISHING) | TO(REATTACHING) | ENDS },
-	[CONNECTION_MOVING] = { "moving", TO(OWNED) | TO(ADOPTING) | TO(RESTING) | ENDS },
-	[CONNECTION_ADOPTING] = { "adopting", TO(OWNED) | TO(RESTING) | TO(REATTACHING) | ENDS },
-	[CONNECTION_RESTING] = { "resting", TO(ADOPTING) | ENDS },
-	[CONNECTION_FINISHING] = { "finishing", TO(REATTACHING) | ENDS },
-	[CONNECTION_LINGERING] = { "lingering", TO(CLOSING) },
-	[CONNECTION_CLOSING] = { "closing", 0 },
-	[CONNECTION_PREAMBLE] = { "preamble", TO(HELLO) | TO(RELAYED) | TO(REATTACHING) | ENDS },
-	[CONNECTION_RELAYED] = { "relayed", TO(REATTACHING) | ENDS },
-	[CONNECTION_REATTACHING] = { "reattaching", TO(WAITING) | TO(HANDSHAKING) | TO(OWNED) | TO(ADOPTING) |
-							    TO(RESTING) | TO(FINISHING) | TO(PREAMBLE) | TO(RELAYED) |
-							    ENDS },
-};
-
-const char *connection_state_name(enum connection_state s)
-{
-	return state_rows[s].name;
-}
-
-int connection_may_go(enum connection_state from, enum connection_state to)
-{
-	return (state_rows[from].may_go_to >> to) & 1;
-}
-
-enum connection_state connection_state(const struct connection *c)
-{
-	return c->state;
-}
 
 const struct connection_id *connection_identity(const struct connection *c)
 {
@@ -103,252 +55,6 @@ const struct service_traits *connection_service(const struct connection *c)
 		if (strcmp(l->alpn[i].protocol, agreed_alpn(c->agreed)) == 0)
 			return &service_traits[l->alpn[i].service];
 	return &service_traits[l->service];
-}
-
-void connection_set_deadline(struct connection *c, uint64_t in_ms)
-{
-	deadline_set(c->home->worker, &c->deadline, in_ms);
-}
-
-static uint64_t handshake_left_ms(const struct connection *c)
-{
-	uint64_t spent_ms = connection_now_ms(c) - connection_preamble_hello_ms(c);
-	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
-
-	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
-}
-
-static uint64_t sooner(uint64_t limit_ms, uint64_t other_ms)
-{
-	return other_ms && (limit_ms == 0 || other_ms < limit_ms) ? other_ms : limit_ms;
-}
-
-/* A client that waits cannot be heard, so UNHEARD_MS of its silence do not count. However often its owner lets it wait,
- * they are not counted out again before the client is heard. */
-static uint64_t silent_ms(const struct connection *c)
-{
-	const uint64_t since_ms = connection_now_ms(c) - c->active_ms;
-	const uint64_t unheard_ms = connection_is_unheard(c) ? UNHEARD_MS : 0;
-
-	return since_ms > unheard_ms ? since_ms - unheard_ms : 0;
-}
-
-static int is_silent_too_long(const struct connection *c)
-{
-	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms;
-
-	return idle_ms && silent_ms(c) >= idle_ms;
-}
-
-/* Set the deadline for the next action on a silent connection: its idle time-out, or @other_ms if that is sooner (0:
- * there is nothing else). A move or a rest does not end the silence, so the idle time-out stays as it was. */
-static void watch_silence(struct connection *c, uint64_t other_ms)
-{
-	uint64_t idle_ms = connection_limits(c)->idle_timeout_ms, left_ms = 0;
-
-	if (is_silent_too_long(c))
-		left_ms = 1;
-	else if (idle_ms)
-		left_ms = idle_ms - silent_ms(c);
-	if (left_ms || other_ms)
-		connection_set_deadline(c, sooner(left_ms, other_ms));
-	else
-		deadline_cancel(&c->deadline);
-}
-
-static uint64_t answer_limit_ms(const struct connection *c)
-{
-	return ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms;
-}
-
-/* An agent keeps the stream for a shorter time (sslagent/carrier/link_parked.c), so there are never two owners. */
-static uint64_t reattach_limit_ms(const struct connection *c)
-{
-	return c->home->shared->self->health.lost_ms;
-}
-
-/* Set the longest time that the connection may wait in its state. */
-void connection_arm_deadline(struct connection *c)
-{
-	switch ((enum connection_state)c->state) {
-	case CONNECTION_PROXY:
-	case CONNECTION_HELLO:
-	case CONNECTION_HANDSHAKING: connection_set_deadline(c, handshake_left_ms(c)); break;
-	case CONNECTION_WAITING: connection_set_deadline(c, sooner(WAIT_RETRY_MS, handshake_left_ms(c))); break;
-	case CONNECTION_ADOPTING:
-	case CONNECTION_FINISHING: connection_set_deadline(c, answer_limit_ms(c)); break;
-	case CONNECTION_MOVING: connection_set_deadline(c, c->busy->move_limit_ms + answer_limit_ms(c)); break;
-	case CONNECTION_OWNED:
-		watch_silence(c, sooner(c->front->conf->rest_after_ms, connection_limits(c)->doze_after_ms));
-		break;
-	case CONNECTION_RELAYED:
-	case CONNECTION_RESTING: watch_silence(c, 0); break;
-	case CONNECTION_PREAMBLE: connection_set_deadline(c, connection_preamble_left_ms(c)); break;
-	case CONNECTION_REATTACHING: connection_set_deadline(c, reattach_limit_ms(c)); break;
-	case CONNECTION_LINGERING: /* linger() sets it */
-	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
-	}
-}
-
-enum connection_state connection_phase(const struct connection *c)
-{
-	return c->state == CONNECTION_REATTACHING ? c->busy->resumes : c->state;
-}
-
-int connection_shakes_hands(const struct connection *c)
-{
-	if (c->state == CONNECTION_REATTACHING)
-		return c->position.stage == POSITION_HANDSHAKE && !connection_is_in_clear(c);
-	return c->state == CONNECTION_WAITING || c->state == CONNECTION_HANDSHAKING;
-}
-
-static int is_beyond_handshake(const struct connection *c)
-{
-	if (c->state == CONNECTION_REATTACHING)
-		return c->position.stage != POSITION_HANDSHAKE;
-	return c->state > CONNECTION_HANDSHAKING && !connection_speaks_clear(c);
-}
-
-/* Only an owner has a reason to let its client wait, so the wait ends with the owner. (If an agent says so amid the
- * handshake, the client waits until the agent takes it back or the handshake's time is over.) When CLOSING, nothing is
- * read anyway. */
-static int client_may_wait(enum connection_state state)
-{
-	return state == CONNECTION_OWNED || state == CONNECTION_MOVING || state == CONNECTION_FINISHING ||
-	       state == CONNECTION_CLOSING;
-}
-
-void connection_count_state(struct connection *c, enum connection_state state, int by)
-{
-	struct ragent_counters *n = &c->home->counters;
-
-	if (state == CONNECTION_RESTING)
-		counter_add(&n->connections_resting, (uint64_t)by);
-	if (state == CONNECTION_WAITING)
-		counter_add(&n->connections_waiting, (uint64_t)by);
-	if (state == CONNECTION_REATTACHING)
-		c->home->reattaching += (unsigned)by;
-	if (state == CONNECTION_PREAMBLE)
-		counter_add(&n->preambles_under_way, (uint64_t)by);
-	if (state == CONNECTION_RELAYED)
-		counter_add(&n->connections_relayed, (uint64_t)by);
-}
-
-void connection_to(struct connection *c, enum connection_state to)
-{
-	enum connection_state from = c->state;
-
-	assert(connection_may_go(from, to));
-	if (log_enabled(LOG_DEBUG))
-		log_event(LOG_DEBUG, &c->id, "state", "from=%s to=%s", state_rows[from].name, state_rows[to].name);
-	connection_count_state(c, from, -1);
-	connection_count_state(c, to, 1);
-	if (to == CONNECTION_LINGERING || to == CONNECTION_CLOSING)
-		connection_void(c);
-	else
-		connection_touch(c);
-	c->state = (uint8_t)to;
-	if (c->busy && !connection_shakes_hands(c))
-		handshake_limit_leave(c->home->handshakes, &c->busy->place);
-	if (c->busy && is_beyond_handshake(c))
-		connection_preamble_drop(c);
-	if (connection_client_waits(c) && !client_may_wait(to))
-		connection_set_pace(c, CLIENT_GOES_ON);
-	connection_arm_deadline(c);
-	if (to == CONNECTION_RESTING)
-		connection_may_compact(c);
-}
-
-static void reassign(struct connection *c, int16_t *place, int agent, enum agent_share share)
-{
-	struct agents *agents = c->home->shared->agents;
-
-	if (*place == agent)
-		return;
-	if (*place != NO_AGENT)
-		agents_leave(agents, *place, share);
-	if (agent != NO_AGENT)
-		agents_enter(agents, agent, share);
-	*place = (int16_t)agent;
-}
-
-void connection_assign(struct connection *c, int agent)
-{
-	reassign(c, &c->affinity_agent, agent, AGENT_CONNECTIONS);
-}
-
-void connection_handshake_at(struct connection *c, int agent)
-{
-	if (agent != NO_AGENT)
-		c->handshake_agent = (int16_t)agent;
-	reassign(c, &c->handshaking_at, agent, AGENT_HANDSHAKES);
-}
-
-/* --- deadlines --- */
-
-/* The rest of a silence of @limit_ms; if it is over, the whole limit again. */
-static uint64_t left_ms(const struct connection *c, uint64_t limit_ms)
-{
-	return silent_ms(c) < limit_ms ? limit_ms - silent_ms(c) : limit_ms;
-}
-
-static void check_silence(struct connection *c)
-{
-	uint64_t rest_ms = c->state == CONNECTION_OWNED ? c->front->conf->rest_after_ms : 0;
-	uint64_t compact_ms = c->state == CONNECTION_OWNED && c->busy ? connection_limits(c)->doze_after_ms : 0;
-	uint64_t next_ms = left_ms(c, rest_ms);
-
-	if (is_silent_too_long(c)) {
-		connection_end_silence(c, silent_ms(c));
-		return;
-	}
-	if (rest_ms && silent_ms(c) >= rest_ms && connection_may_rest(c)) {
-		if (mover_rest(&c->home->mover, c) == 0)
-			return;
-		next_ms = REST_RETRY_MS;
-	}
-	if (compact_ms && silent_ms(c) >= compact_ms)
-		connection_may_compact(c);
-	watch_silence(c, sooner(next_ms, left_ms(c, compact_ms)));
-}
-
-static void act_on_deadline(struct connection *c)
-{
-	switch ((enum connection_state)c->state) {
-	case CONNECTION_PROXY:
-	case CONNECTION_HELLO:
-	case CONNECTION_HANDSHAKING: connection_end(c, END_HANDSHAKE_TIMEOUT, END_RESET); break;
-	case CONNECTION_WAITING: connection_open_again(c, handshake_left_ms(c)); break;
-	case CONNECTION_ADOPTING: connection_end(c, END_MOVE_FAILED, END_RESET); break;
-	case CONNECTION_RESTING:
-		if (connection_needs_owner(c))
-			connection_wake(c);
-		else
-			check_silence(c);
-		break;
-	case CONNECTION_RELAYED:
-	case CONNECTION_OWNED: check_silence(c); break;
-	case CONNECTION_PREAMBLE: connection_preamble_on_deadline(c); break;
-	case CONNECTION_MOVING: connection_move_overdue(c); break;
-	case CONNECTION_REATTACHING: connection_reattach_overdue(c); break;
-	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
-	case CONNECTION_LINGERING: connection_close_now(c); break;
-	case CONNECTION_CLOSING: break;
-	}
-}
-
-static void on_deadline(struct deadline *d)
-{
-	struct connection *c = container_of(d, struct connection, deadline);
-
-	if (c->state == CONNECTION_CLOSING) { /* it had no stream to close */
-		connection_free(c);
-		return;
-	}
-	connection_work_begins(c);
-	act_on_deadline(c);
-	connection_work_ends(c->home);
-	connection_save_if_changed(c);
 }
 
 /* --- begin --- */
@@ -492,7 +198,7 @@ struct connection *connection_create(struct connection_home *home, struct front 
 	c->slot.fd = -1;
 	c->front = front;
 	c->handshake_agent = c->owner = c->affinity_agent = c->handshaking_at = c->move_target = NO_AGENT;
-	c->deadline.fn = on_deadline;
+	c->deadline.fn = connection_deadline_is_over;
 	c->accepted_ms = c->active_ms = connection_now_ms(c);
 	position_init(&c->position);
 	randombytes_buf(c->id.bytes, sizeof c->id.bytes);

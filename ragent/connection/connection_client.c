@@ -1,9 +1,8 @@
-/* connection_client.c: the client's side of a connection: its PROXY header, first records, later records, and end;
- * and the records that the current stream has not got yet.
+/* connection_client.c: the client's side of a connection: when it is read (what came is in connection_input.c), its
+ * end, and what it has got; and the records that the current stream has not got yet.
  *
- * Client records go into the kept queue, and from there into the link's output. Reading stops when the queue has no
- * room for one more record of maximal length, and goes on when the owner has consumed some. It also stops while the
- * owner opens no record: what the client sends then waits in its kernel, and costs neither work nor memory here.
+ * Reading stops while there is no room for what the client sends. It also stops while the owner opens no record: what
+ * the client sends then waits in its kernel, and costs neither work nor memory here.
  */
 #include <stdlib.h>
 
@@ -12,10 +11,7 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "net/mutant.h"
-#include "proto/error.h"
-#include "proto/first_bytes.h"
 #include "ragent/connection/connection_internal.h"
-#include "ragent/dispatch/dispatch.h"
 
 /* With records that go to the owner anyway, tell it that it need not hold so many frames any more: so few that they are
  * still in its cache when their memory is used again. */
@@ -86,7 +82,7 @@ void connection_on_waiter(struct link_waiter *w)
 	connection_send_records(container_of(w, struct busy_part, waiter)->connection);
 }
 
-/* --- records in --- */
+/* --- when it is read --- */
 
 void connection_begin_reading(struct connection *c)
 {
@@ -120,7 +116,7 @@ void connection_resume_reading(struct connection *c)
 	stream_read_start(&c->busy->client);
 }
 
-static void pause_reading(struct connection *c)
+void connection_pause_reading(struct connection *c)
 {
 	if (may_read(c) || c->reading == CLIENT_PAUSED)
 		return;
@@ -141,267 +137,8 @@ void connection_set_pace(struct connection *c, enum client_pace pace)
 	c->busy->pace = (uint8_t)pace_now(c, pace);
 	if (connection_client_waits(c))
 		connection_forget_partial(c); /* it cannot finish that record now */
-	pause_reading(c);
+	connection_pause_reading(c);
 	connection_resume_reading(c);
-}
-
-static void is_heard(struct connection *c)
-{
-	c->active_ms = connection_now_ms(c);
-	if (c->busy->pace == CLIENT_UNHEARD)
-		c->busy->pace = CLIENT_GOES_ON;
-}
-
-static void client_violated(struct connection *c, const struct tls_record_header *bad)
-{
-	counter_add(&c->home->counters.client_violations, 1);
-	log_event(LOG_DEBUG, &c->id, "record violation", "type=%02x version=%04x length=%u", bad->type, bad->version,
-		bad->length);
-	connection_void(c);
-	c->busy->bad = *bad;
-	c->tail = TAIL_VIOLATION;
-}
-
-/* While the client has received no record, the handshake can begin again with its first record. Later, the successor
- * of a lost owner asks again from the checkpoint on. All records together must fit into a window, because an agent
- * takes no more. */
-static int may_replay(const struct connection *c)
-{
-	const struct position *p = &c->position;
-
-	if (p->stage == POSITION_HANDSHAKE)
-		return p->server_records == 0;
-	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->busy->kept.first_record) &&
-	       kept_replay_len(&c->busy->kept) <= connection_limits(c)->replay_len &&
-	       kept_replay_len(&c->busy->kept) + kept_len(&c->busy->kept) <= connection_window(c);
-}
-
-void connection_trim_replay(struct connection *c)
-{
-	if (kept_replay_len(&c->busy->kept) > 0 && !may_replay(c))
-		kept_forget_consumed(&c->busy->kept, &c->home->blocks);
-}
-
-/* Keep whole records while there is room. Returns the bytes used; all of them once the client's records are over. */
-static size_t keep_records(struct connection *c, const uint8_t *data, size_t len)
-{
-	size_t used = 0;
-
-	while (used < len && c->tail == TAIL_NONE) {
-		struct tls_record_run run;
-		struct tls_record_header bad;
-		size_t room = connection_window(c) - kept_len(&c->busy->kept);
-		int r = tls_record_scan_run(data + used, len - used, room, &run, &bad);
-		if (run.len && kept_append(&c->busy->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
-			connection_end(c, END_INTERNAL, END_RESET);
-			return len;
-		}
-		connection_trim_replay(c);
-		connection_count_records(c, RECORDS_OF_CLIENT, &run);
-		c->client_bytes += run.len;
-		used += run.len;
-		if (r < 0)
-			client_violated(c, &bad);
-		else if (run.len == 0)
-			return used;
-	}
-	return c->tail == TAIL_NONE ? used : len;
-}
-
-/* The handlers of client bytes, one for each state. Each returns how many bytes it used; 0: it waits for more. What
- * follows from the bytes, and is told to agents, is done when they count as used. */
-
-static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
-{
-	struct proxy_header h;
-	size_t taken;
-	int r = proxy_header_parse(data, len, &h, &taken);
-
-	if (r == PROXY_INCOMPLETE)
-		return 0;
-	connection_touch(c);
-	if (r == 0)
-		r = connection_take_header(c, &h);
-	if (r < 0) {
-		counter_add(&c->home->counters.proxy_malformed, 1);
-		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
-		return len;
-	}
-	return taken;
-}
-
-static void then_known(struct connection *c)
-{
-	connection_work_on_bytes_begins(c);
-	connection_fault_at(c, "records.came");
-	connection_known(c);
-}
-
-static size_t take_records(struct connection *c, uint8_t *data, size_t len)
-{
-	size_t used = keep_records(c, data, len);
-
-	if (c->state == CONNECTION_CLOSING)
-		return len;
-	pause_reading(c);
-	connection_send_records(c);
-	return used;
-}
-
-/* A client that speaks another protocol is told so, if there are words for that. */
-static void end_unless_tls(struct connection *c, enum first_bytes what)
-{
-	size_t len;
-
-	if (connection_clear_goes_on(c, what))
-		return;
-	const void *answer = first_bytes_answer(what, &len);
-	connection_end_saying(c, first_bytes_reason(what), answer, len);
-}
-
-static void end_for_handshakes(struct connection *c, counter *which)
-{
-	counter_add(which, 1);
-	connection_end(c, END_LIMIT_HANDSHAKES, END_RESET);
-}
-
-static int may_shake_hands(struct connection *c)
-{
-	struct connection_home *home = c->home;
-	struct handshake_place *loser;
-
-	c->busy->place.holder = c;
-	if (handshake_limit_enter(
-		    home->handshakes, &c->busy->place, &c->endpoints.client, connection_now_ms(c), &loser) < 0) {
-		end_for_handshakes(c, &home->counters.handshakes_refused);
-		return 0;
-	}
-	if (loser)
-		end_for_handshakes(loser->holder, &home->counters.handshakes_displaced);
-	return 1;
-}
-
-static int is_over(const struct connection *c)
-{
-	return c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
-}
-
-static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
-{
-	enum hello_offer kind;
-	int r = hello_look(data, len, c->home->id_check_key, c->home->hello_scratch, &kind);
-
-	if (r == HELLO_INCOMPLETE)
-		return 0;
-	if (r == CSSL_E_TOO_LONG) {
-		counter_add(&c->home->counters.hellos_too_long, 1);
-		connection_refuse(c, END_HANDSHAKE_FAILED, TLS_ALERT_ILLEGAL_PARAMETER);
-		return len;
-	}
-	if (r < 0) {
-		end_unless_tls(c, first_bytes_judge(data, len));
-		return len;
-	}
-	c->hello = (uint8_t)kind;
-	counter_add(&c->home->counters.hellos, 1);
-	if (kind == HELLO_RESUMING)
-		counter_add(&c->home->counters.hellos_resuming, 1);
-	if (!may_shake_hands(c))
-		return len;
-	connection_send_open(c, NO_AGENT);
-	return is_over(c) ? len : take_records(c, data, len);
-}
-
-static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
-{
-	size_t used = keep_records(c, data, len);
-
-	if (c->state == CONNECTION_CLOSING)
-		return len;
-	pause_reading(c);
-	return used;
-}
-
-static void then_wake(struct connection *c)
-{
-	if (connection_needs_owner(c) && c->attempts == 0) /* else the next attempt has its deadline already */
-		connection_wake(c);
-}
-
-static size_t discard(struct connection *c, uint8_t *data, size_t len)
-{
-	if (c->state == CONNECTION_LINGERING)
-		connection_discards(c, len);
-	return len;
-}
-
-static size_t take_reattaching(struct connection *c, uint8_t *data, size_t len)
-{
-	return connection_is_in_clear(c) ? connection_clear_take(c, data, len) : take_records(c, data, len);
-}
-
-static const struct {
-	size_t (*take)(struct connection *c, uint8_t *data, size_t len);
-	void (*then)(struct connection *c); /* if it is in the same state; may be NULL */
-} takers[CONNECTION_STATE_COUNT] = {
-	[CONNECTION_PROXY] = { take_proxy, then_known },
-	[CONNECTION_HELLO] = { take_hello, NULL },
-	[CONNECTION_WAITING] = { take_records, NULL },
-	[CONNECTION_HANDSHAKING] = { take_records, NULL },
-	[CONNECTION_OWNED] = { take_records, NULL },
-	[CONNECTION_MOVING] = { take_records, NULL },
-	[CONNECTION_ADOPTING] = { take_records, NULL },
-	[CONNECTION_RESTING] = { take_to_wake, then_wake },
-	[CONNECTION_FINISHING] = { take_records, NULL },
-	[CONNECTION_LINGERING] = { discard, NULL },
-	[CONNECTION_CLOSING] = { discard, NULL },
-	[CONNECTION_PREAMBLE] = { connection_clear_take, NULL },
-	[CONNECTION_RELAYED] = { connection_clear_take, NULL },
-	[CONNECTION_REATTACHING] = { take_reattaching, NULL },
-};
-
-static size_t take(struct connection *c, uint8_t *data, size_t len)
-{
-	const enum connection_state was = c->state;
-	const size_t used = takers[was].take(c, data, len);
-
-	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
-		c->slot.bytes_read += used;
-	if (used && takers[was].then && c->state == was)
-		takers[was].then(c);
-	return used;
-}
-
-/* --- records that are not whole --- */
-
-/* If reading is paused, the client is not at fault for the bytes that wait. They are read after the pause. */
-static void note_partial(struct connection *c, size_t left, size_t used)
-{
-	if (c->reading == CLIENT_PAUSED || is_over(c))
-		left = 0;
-	if (left == 0 && !c->busy->partial.prev)
-		return;
-	partials_note(&c->home->partials, &c->busy->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
-		connection_now_ms(c));
-	if (c->home->partials.len > c->home->partials.budget)
-		connection_end_partials(c->home);
-}
-
-void connection_forget_partial(struct connection *c)
-{
-	if (!c->busy)
-		return;
-	partials_note(&c->home->partials, &c->busy->partial, 0, PARTIAL_SAME_RECORD, 0);
-}
-
-void connection_end_partials(struct connection_home *home)
-{
-	struct partial *p;
-
-	while ((p = partials_victim(&home->partials, worker_now_ms(home->worker))) != NULL) {
-		struct busy_part *a = container_of(p, struct busy_part, partial);
-		connection_end(a->connection, END_OVERLOADED, END_RESET);
-	}
 }
 
 /* A rule of the fault file may name the client. */
@@ -421,27 +158,7 @@ enum fault_action connection_fault_at(const struct connection *c, const char *po
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
-	struct connection *c = of_stream(s);
-	struct connection_home *home = c->home;
-	size_t used = 0, n;
-
-	connection_fault_at(c, "records.read");
-	connection_log_input(c, data, len);
-	/* before the header of a balancer, the client is unknown */
-	if (c->state != CONNECTION_PROXY)
-		connection_work_on_bytes_begins(c);
-	connection_fault_at(c, "records.came");
-	is_heard(c);
-	do {
-		n = take(c, data + used, len - used);
-		used += n;
-	} while (n && used < len);
-	connection_save_amid_input(c, data + used, len - used);
-	note_partial(c, len - used, used);
-	connection_weigh(c);
-	connection_relieve(c->home);
-	connection_work_ends(home);
-	return used;
+	return connection_client_said(of_stream(s), data, len);
 }
 
 /* --- the client's end, and its taking --- */

@@ -1,9 +1,10 @@
-/* connection_internal.h: shared by the connection's own files only: connection.c (life, states, end),
- * connection_client.c (the client's side), connection_compact.c (less memory for a silent connection),
- * connection_agent.c (frames from agents), connection_records.c (counts of records), connection_move.c (open,
- * adopt), connection_order.c (ordered moves and rests), connection_later.c (messages that may wait), connection_note.c,
- * connection_takeover.c, connection_end.c, connection_saved.c (for the next process), connection_restoring.c,
- * connection_restored.c and connection_reattach.c (from the process before).
+/* connection_internal.h: shared by the connection's own files only: connection.c (life), connection_states.c (states
+ * and their time limits), connection_client.c (the client's side), connection_input.c (what a client sent),
+ * connection_compact.c (less memory for a silent connection), connection_agent.c (frames from agents),
+ * connection_records.c (counts of records), connection_move.c (open, adopt), connection_order.c (ordered moves and
+ * rests), connection_later.c (messages that may wait), connection_note.c, connection_takeover.c, connection_end.c,
+ * connection_saved.c (for the next process), connection_restoring.c, connection_restored.c and connection_reattach.c
+ * (from the process before).
  */
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
@@ -173,21 +174,8 @@ struct connection *connection_create(struct connection_home *home, struct front 
 /* @c must be on no list. */
 void connection_discard(struct connection *c);
 void connection_join(struct connection *c);
-void connection_to(struct connection *c, enum connection_state to);
-/* Add @by (1 or -1) to the gauge of this state, if there is one. */
-void connection_count_state(struct connection *c, enum connection_state state, int by);
-/* Has its handshake begun and not ended? */
-int connection_shakes_hands(const struct connection *c);
-/* Its state; of one that is REATTACHING, the state in which it goes on. */
-enum connection_state connection_phase(const struct connection *c);
-/* Set the longest time that it may wait in its state. */
-void connection_arm_deadline(struct connection *c);
 const struct conf_limits *connection_limits(const struct connection *c);
 uint64_t connection_now_ms(const struct connection *c);
-void connection_set_deadline(struct connection *c, uint64_t in_ms);
-/* Count it for @agent, and no longer for the agent before. */
-void connection_assign(struct connection *c, int agent);
-void connection_handshake_at(struct connection *c, int agent);
 /* The client's address is certain now. */
 void connection_known(struct connection *c);
 /* Takes the facts about the client from a balancer's header. 0 or CSSL_E_NO_MEMORY. */
@@ -197,6 +185,22 @@ void connection_free(struct connection *c);
 uint64_t connection_window(const struct connection *c);
 /* The traits of the service of its listener and ALPN protocol. */
 const struct service_traits *connection_service(const struct connection *c);
+
+/* connection_states.c */
+void connection_to(struct connection *c, enum connection_state to);
+/* Add @by (1 or -1) to the gauge of this state, if there is one. */
+void connection_count_state(struct connection *c, enum connection_state state, int by);
+/* Has its handshake begun and not ended? */
+int connection_shakes_hands(const struct connection *c);
+/* Its state; of one that is REATTACHING, the state in which it goes on. */
+enum connection_state connection_phase(const struct connection *c);
+/* Set the longest time that it may wait in its state. */
+void connection_arm_deadline(struct connection *c);
+void connection_set_deadline(struct connection *c, uint64_t in_ms);
+void connection_deadline_is_over(struct deadline *d);
+/* Count it for @agent, and no longer for the agent before. */
+void connection_assign(struct connection *c, int agent);
+void connection_handshake_at(struct connection *c, int agent);
 
 /* connection_compact.c */
 /* The stream in it is not open yet. 0 or CSSL_E_NO_MEMORY. */
@@ -399,12 +403,10 @@ void connection_begin_reading(struct connection *c);
 /* Send all that the current stream has not got: records, then the end. */
 void connection_send_records(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
-/* Of the consumed records, keep those that may be replayed, and forget the others. */
-void connection_trim_replay(struct connection *c);
-/* No incomplete record of the client counts any more. */
-void connection_forget_partial(struct connection *c);
 /* The client may send again if there is room, and its owner lets it. */
 void connection_resume_reading(struct connection *c);
+/* If not, it is not read any more. */
+void connection_pause_reading(struct connection *c);
 /* Its owner lets it wait, or go on: GOES_ON. It must have a busy part. */
 void connection_set_pace(struct connection *c, enum client_pace pace);
 /* 1 if it waits. Else 0. */
@@ -417,6 +419,14 @@ void connection_acknowledge(struct connection *c);
 void connection_release_held(struct connection *c, unsigned frames);
 /* The same, if enough has changed since the last one. */
 void connection_acknowledge_if_due(struct connection *c);
+
+/* connection_input.c */
+/* Its client sent these bytes; they may be changed in place. Returns how many were used. */
+size_t connection_client_said(struct connection *c, uint8_t *data, size_t len);
+/* Of the consumed records, keep those that may be replayed, and forget the others. */
+void connection_trim_replay(struct connection *c);
+/* No incomplete record of the client counts any more. */
+void connection_forget_partial(struct connection *c);
 
 /* connection_holding.c */
 /* It may keep more or fewer bytes than before: count them again. */

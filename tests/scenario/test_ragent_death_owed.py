@@ -81,6 +81,22 @@ def test_an_answer_of_the_owner_before(start_cluster, version):
 
 
 @VERSIONS
+def test_answers_of_two_owners_before(start_cluster, version):
+    """To the bytes of the first owner those of the second are added."""
+    cluster = start_cluster("--agents", "2", edit=edits.nobody_moves)
+    with contextlib.closing(cluster.connect(context=cluster.context(version))) as sock:
+        with held(cluster, "client.write drop on r1"):
+            for answers in (1, 2):
+                sock.sendall(request("/16k", "keep-alive"))
+                wait_until(lambda: [c["server_bytes"] > answers * 16384 for c in cluster.connections()] == [True], patience(10), "the answer is in RAgent")
+                connection, = cluster.connections()
+                cluster.move(connection["id"], "a2" if connection["owner"] == "a1" else "a1")
+        sock.sendall(request("/1k"))
+        assert len(read_to_the_end(sock)) > 2 * 16384 + 1024
+    assert cluster.status()["at_deaths"]["reset"] == 0
+
+
+@VERSIONS
 @pytest.mark.parametrize("deaths", [1, 3])
 def test_the_last_answer_of_a_connection_that_its_server_ends(start_cluster, version, deaths):
     cluster = start_cluster("--agents", "1")

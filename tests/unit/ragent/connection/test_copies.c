@@ -86,6 +86,21 @@ START_TEST(a_copy_with_the_ownership_replaces_all)
 }
 END_TEST
 
+START_TEST(the_copy_that_an_image_names_stays_until_it_is_forgotten)
+{
+	begin();
+	const struct sealed_blob *named = c.current;
+	offer("second", 0, 0);
+	ck_assert_int_eq(copies_commit(&c, NULL, &p), 1);
+	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"third", 5, 0, 0 }), 0);
+	current_is("third");
+	ck_assert_ptr_eq(c.former, named); /* and not the second, which no image names */
+	copies_forget_former(&c, NULL);
+	ck_assert_ptr_null(c.former);
+	copies_clear(&c, NULL);
+}
+END_TEST
+
 START_TEST(no_copy_leaves_the_current_one)
 {
 	begin();
@@ -113,6 +128,7 @@ int main(void)
 		a_copy_newer_in_both_directions_waits_for_both,
 		a_newer_pending_copy_replaces_an_older_one,
 		a_copy_with_the_ownership_replaces_all,
+		the_copy_that_an_image_names_stays_until_it_is_forgotten,
 		no_copy_leaves_the_current_one,
 		a_copy_that_is_too_long_is_refused,
 	};

@@ -94,6 +94,22 @@ START_TEST(its_own_connections_are_not_of_former_lives)
 }
 END_TEST
 
+START_TEST(a_slot_with_a_trail_says_all_also_amid_a_change)
+{
+	live_after_a_death();
+	struct table_slot *s = take(0, SLOT_FOLLOWED);
+
+	for (enum slot_state state = SLOT_FOLLOWED; state <= SLOT_CHANGING; state++) {
+		table_slot_to(s, state);
+		ck_assert(table_slot_has_all(s) && table_slot_has_trail(state));
+		table_slot_restore(s);
+		ck_assert(!table_slot_has_all(s) && table_slot_is_restored(s));
+		table_slot_unrestore(s);
+		ck_assert_int_eq(table_slot_state(s), SLOT_FOLLOWED);
+	}
+}
+END_TEST
+
 START_TEST(a_forgotten_slot_is_empty_and_free)
 {
 	live_after_a_death();
@@ -278,6 +294,7 @@ int main(void)
 	const TTest *const facts[] = {
 		the_next_process_finds_what_is_not_free,
 		its_own_connections_are_not_of_former_lives,
+		a_slot_with_a_trail_says_all_also_amid_a_change,
 		a_forgotten_slot_is_empty_and_free,
 		former_chunks_are_forgotten_one_after_another,
 		only_the_beginning_of_a_connection_is_a_slot,
