@@ -80,7 +80,7 @@ INTRODUCTION = f"""\
 {CLIENTS} established clients ask {PER_S} times a second for 1 KiB, whatever the servers do (open loop). A latency counts from the moment at
 which its request was due. In the storm, other clients begin full handshakes at a rate that no system here can make (TLS 1.3, ECDSA
 P-256, open loop, at most 256 under way). They run under SCHED_IDLE, as if they had machines of their own: so the servers get all the
-processor time that they want, and the strangers the rest.
+processor time that they want, and the strangers the rest, which can be the limit of the storm.
 
 *cores* is the CPU time of RAgent and agents (or HAProxy) in the storm per second. The target is for the p99 in the storm, divided by
 the p99 of the same round without one."""
