@@ -22,9 +22,12 @@ static void part_with_current(struct copies *c, struct fine_blocks *from)
 	c->current = NULL;
 }
 
-/* @o has a copy. */
+/* Of no bytes: NULL. */
 static int make(struct sealed_blob **out, struct fine_blocks *from, const struct copy_offer *o)
 {
+	*out = NULL;
+	if (o->len == 0)
+		return 0;
 	if (o->len > COPY_MAX_LEN)
 		return CSSL_E_TOO_LONG;
 	struct sealed_blob *b = fine_block_take(from, sizeof *b + o->len);
@@ -41,9 +44,9 @@ static int make(struct sealed_blob **out, struct fine_blocks *from, const struct
 int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
 {
 	struct sealed_blob *fresh;
-	int r = o->len ? make(&fresh, from, o) : 0;
+	int r = make(&fresh, from, o);
 
-	if (r < 0 || o->len == 0)
+	if (!fresh)
 		return r;
 	drop(&c->pending, from); /* it is older than the one that came now */
 	part_with_current(c, from);
@@ -54,9 +57,9 @@ int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_off
 int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
 {
 	struct sealed_blob *fresh;
-	int r = o->len ? make(&fresh, from, o) : 0;
+	int r = make(&fresh, from, o);
 
-	if (r < 0 || o->len == 0)
+	if (!fresh)
 		return r;
 	drop(&c->pending, from);
 	c->pending = fresh;

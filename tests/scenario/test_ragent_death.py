@@ -364,8 +364,8 @@ def test_two_kills_in_a_row_while_it_restores_cost_nobody_anything(start_cluster
     assert (fates["went_on"], fates["reset"], fates["given_up"], fates["starts_without_restore"]) == (20, 0, 0, 0)
 
 
-def test_kills_at_any_moment_of_a_restore_cost_hardly_anybody_anything(start_cluster):
-    """Two more kills right behind the first one. Each life may lose the one connection that its worker was changing."""
+def test_kills_at_any_moment_of_a_restore_cost_nobody_anything(start_cluster):
+    """Two more kills right behind the first one."""
     from tests.lib.tlsload import Load, check_honest, lost
     cluster, random, rounds = start_cluster("--agents", "2", takeover=True), Random(15), sized(3, 20)
     with Load(cluster) as load:
@@ -383,7 +383,7 @@ def test_kills_at_any_moment_of_a_restore_cost_hardly_anybody_anything(start_clu
             wait_until(lambda dead=dead, keeper=keeper: cluster.pid("r1") not in (keeper, *dead), patience(10), "the next RAgent")
             wait_until(lambda: cluster.status()["state"] == "running", patience(20), "it serves")
             print("lost until round", n, ":", lost(check_honest(load.ask("idle"))))
-        assert sum(lost(load.report()["idle"]).values()) <= 3 * rounds
+        assert not lost(load.report()["idle"])
     assert cluster.status()["at_deaths"]["starts_without_restore"] == 0
 
 

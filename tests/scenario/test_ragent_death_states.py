@@ -323,7 +323,8 @@ WAYS = {"trusted TCP, http": ("trusted", "http"), "sealed TCP, tcp": ("sealed", 
 
 @pytest.mark.parametrize("link,service", WAYS.values(), ids=WAYS.keys())
 def test_deaths_over_tcp_links_harm_nobody(start_cluster, link, service):
-    """But at most one connection at each death: the one that RAgent was changing. Every byte is right both ways."""
+    """But at most one connection at each death: at full length the keeper pauses 5 s between short lives, and a connection may meet a
+    time limit meanwhile. Every byte is right both ways."""
     cluster = start_cluster("--agents", "3", "--link", link, edit=lambda text: edits.over_tcp(edits.nobody_moves(text)).replace("service: http", f"service: {service}"))
     random, busy = Random(18), {"idle": {"count": 20, "every_ms": 500}, "new": {"count": 4, "every_ms": 20, "times": 1},
                                 "down": {"count": 6, "path": "/20m", "rate": 4 << 20}, "up": {"count": 6, "method": "POST", "path": "/sha256", "body": 4 << 20}}
@@ -341,9 +342,8 @@ def test_deaths_over_tcp_links_harm_nobody(start_cluster, link, service):
 
 
 def test_ragent_and_one_of_three_agents_die_together_under_load(start_cluster):
-    """Within 10 ms. What the living agents own goes on, but for the one connection that RAgent was changing. Another agent asks the
-    requests of the dead one again, and for the rest of its downloads. It cannot where bytes are lost that RAgent had for the client: such
-    a connection is reset, and RAgent counts it."""
+    """Within 10 ms. What the living agents own goes on. Another agent asks the requests of the dead one again, and for the rest of its
+    downloads. It cannot where bytes are lost that RAgent had for the client: such a connection is reset, and RAgent counts it."""
     cluster, random = start_cluster("--agents", "3", takeover=True, edit=edits.nobody_moves), Random(19)
     with Load(cluster) as load:
         load.add("idle", count=60, run="waits")
@@ -368,8 +368,8 @@ def test_ragent_and_one_of_three_agents_die_together_under_load(start_cluster):
     print("harmed:", harmed, idle, "gone:", gone, "lacked bytes:", lacked, "reset at the death:", reset)
     assert not re.findall("takeover=(?:alert|end|refuse)", cluster.log("r1")) # all that lack nothing go on
     assert all(kind.startswith("reset ") for group in harmed for kind in group)
-    assert sum(sum(group.values()) for group in harmed) <= lacked + reset and reset <= 1
-    assert not idle and len([owner for owner in gone if owner != "a2"]) <= 1
+    assert sum(sum(group.values()) for group in harmed) <= lacked and reset == 0
+    assert not idle and not [owner for owner in gone if owner != "a2"]
     elsewhere = {identity: (owner, left[identity]) for identity, owner in owners.items()
                  if owner != "a2" and left.get(identity, owner) != owner}
     assert not elsewhere
