@@ -128,6 +128,7 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(records_replayed, MONOTONIC, "client records sent again to a further owner")                                 \
 	X(client_violations, MONOTONIC, "clients that broke the record layer")                                         \
 	X(reattached, MONOTONIC, "connections that went on with their owner on a new link, also after a death")        \
+	X(adopts_repeated, MONOTONIC, "adoptions asked for again, because the first SSL_ID may have been lost")        \
 	X(reattach_failed, MONOTONIC, "connections whose owner did not go on with them on a new link")                 \
 	X(frames_stale, MONOTONIC, "frames dropped: their stream is not the connection's current one")                 \
 	X(links_up, GAUGE, "links to agent workers that are up")                                                       \

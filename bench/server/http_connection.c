@@ -24,7 +24,7 @@
 #define PIECE_LEN     (64u * 1024u)
 #define PACE_MS       10u
 #define LEAVE_MS      2000u /* time for the client to read our last bytes */
-#define PREFACE_MS    5000u
+#define PREFACE_MS    5000u /* time for a PROXY header that must come */
 
 #define TO(state)  (1u << HTTP_##state)
 #define TO_CLOSED  TO(CLOSED)
@@ -404,6 +404,15 @@ static const struct stream_ops stream_ops = {
 	.on_closed = on_closed,
 };
 
+/* Where a header is optional, a client without one says nothing before its first request. */
+static void await_preface(struct http_connection *c)
+{
+	const uint64_t limit_ms = c->host->proxy == PROXY_EXPECT_ALWAYS ? PREFACE_MS : c->host->idle_ms;
+
+	if (limit_ms)
+		deadline_set(c->host->worker, &c->deadline, limit_ms);
+}
+
 int http_connection_open(struct http_connection *c, struct http_host *host, int fd, const struct sockaddr *peer)
 {
 	c->host = host;
@@ -422,7 +431,7 @@ int http_connection_open(struct http_connection *c, struct http_host *host, int 
 	if (host->proxy == PROXY_EXPECT_NONE)
 		await_request(c);
 	else
-		deadline_set(host->worker, &c->deadline, PREFACE_MS);
+		await_preface(c);
 	stream_read_start(&c->stream);
 	return 0;
 }

@@ -74,6 +74,9 @@ struct stream_account {
 
 #define FRAMES_UNKNOWN UINT64_MAX
 
+/* AGAIN: the first SSL_ID of this epoch got no answer, and may have been lost (connection_reattach.c). */
+enum adopter_asked { ADOPTER_ASKED_ONCE, ADOPTER_ASKED_AGAIN };
+
 /* How a stream of a link that is over goes on as the current one (connection_reattach.c). */
 struct again {
 	uint64_t next;    /* number of the next frame that came already; 0: none comes again */
@@ -109,6 +112,7 @@ struct busy_part {
 	uint32_t orders;              /* to move or to rest, that were said on the current stream */
 	uint8_t move_answer;          /* enum move_answer */
 	uint8_t resumes;              /* REATTACHING: enum connection_state in which it goes on */
+	uint8_t asked;                /* ADOPTING: enum adopter_asked */
 	uint8_t fin;                  /* enum fin_telling */
 	uint8_t pace;                 /* enum client_pace */
 	uint64_t wait_began_ms;       /* since when it waits for an agent to begin the handshake; 0: it does not wait */
@@ -457,6 +461,8 @@ void connection_begin_anew(struct connection *c);
 struct link *connection_find_adopter(struct connection *c, int wanted, int except);
 /* The next ownership begins on @l, or the connection ends. */
 void connection_adopt_on(struct connection *c, struct link *l);
+/* The same ownership once more: its agent may not have heard of it. */
+void connection_adopt_again(struct connection *c, struct link *l);
 struct agents *connection_agents(const struct connection *c);
 /* HANDED_OFF: the current owner froze it; find the next one. */
 void connection_hand_over(struct connection *c);

@@ -250,19 +250,14 @@ static void send_ssl_id(struct connection *c)
 	link_send_message(c->current.link, c->current.stream, FRAME_SSL_ID, &m.base);
 }
 
-/* The next ownership begins on @l, or the connection ends. */
-void connection_adopt_on(struct connection *c, struct link *l)
+static void ask_to_adopt(struct connection *c, struct link *l, uint16_t epoch, enum adopter_asked asked)
 {
-	if (c->epoch == UINT16_MAX) { /* an epoch is part of a TLS 1.2 nonce */
-		connection_end(c, END_MOVE_UNSAFE, END_RESET);
-		return;
-	}
 	if (connection_begin_stream(c, l) < 0) {
 		connection_end(c, END_INTERNAL, END_RESET);
 		return;
 	}
-	if (fault_at("epoch.raise", NULL, NULL) != FAULT_FAIL)
-		c->epoch++;
+	c->epoch = epoch;
+	c->busy->asked = asked;
 	connection_assign(c, link_agent(l));
 	if (c->state != CONNECTION_ADOPTING)
 		connection_to(c, CONNECTION_ADOPTING);
@@ -270,6 +265,23 @@ void connection_adopt_on(struct connection *c, struct link *l)
 	send_ssl_id(c);
 	fault_at("ssl_id.written", NULL, NULL);
 	connection_send_records(c);
+}
+
+/* The next ownership begins on @l, or the connection ends. */
+void connection_adopt_on(struct connection *c, struct link *l)
+{
+	const int raised = fault_at("epoch.raise", NULL, NULL) != FAULT_FAIL;
+
+	if (c->epoch == UINT16_MAX) /* an epoch is part of a TLS 1.2 nonce */
+		connection_end(c, END_MOVE_UNSAFE, END_RESET);
+	else
+		ask_to_adopt(c, l, (uint16_t)(c->epoch + raised), ADOPTER_ASKED_ONCE);
+}
+
+void connection_adopt_again(struct connection *c, struct link *l)
+{
+	counter_add(&c->home->counters.adopts_repeated, 1);
+	ask_to_adopt(c, l, c->epoch, ADOPTER_ASKED_AGAIN);
 }
 
 /* The link on which it should continue: @wanted, or another one if that agent is not available. NULL: none. */
@@ -382,6 +394,10 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 
 	counter_add(&c->home->counters.adopts_refused, 1);
 	connection_release_current(c);
+	if (c->busy->asked == ADOPTER_ASKED_AGAIN) { /* it may have been the owner, and forgot the stream */
+		connection_reattach_failed(c);
+		return;
+	}
 	if (reason == CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE) {
 		connection_end(c, END_MOVE_UNSAFE, END_RESET);
 		return;

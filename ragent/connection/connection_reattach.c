@@ -184,10 +184,17 @@ void connection_reattach_overdue(struct connection *c)
 		connection_reattach_failed(c);
 }
 
+/* SSL_ID may have been lost with the link or the process. Then its agent is no owner, and can be asked again. If it was
+ * one, it knows that epoch and refuses (law 2). */
 void connection_reattach_refused(struct connection *c)
 {
+	struct link *l = c->current.link;
+
 	connection_release_current(c);
-	connection_reattach_failed(c);
+	if (c->busy->resumes == CONNECTION_ADOPTING)
+		connection_adopt_again(c, l);
+	else
+		connection_reattach_failed(c);
 }
 
 /* --- go on --- */

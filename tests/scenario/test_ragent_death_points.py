@@ -119,6 +119,21 @@ def test_a_death_amid_a_handshake(start_cluster, dice, point, link):
     assert not harmed
 
 
+@pytest.mark.parametrize("link", LINKS)
+def test_an_adoption_that_its_agent_did_not_hear_of_is_asked_for_again(start_cluster, dice, link):
+    """Where the loss of an owner costs the connection: with service tcp. RAgent has saved the next ownership, and SSL_ID has not left."""
+    options, edit = LINKS[link]
+    cluster, repeated = start_cluster("--agents", "3", *options, takeover=True, edit=lambda text: edit(text).replace("service: http", "service: tcp")), 0
+    with Load(cluster) as load:
+        load.add("new", count=8, again="always", every_ms=1, times=1)
+        for _ in range(sized(4, 20)):
+            kill_at(cluster, "ssl_id.written", dice.randint(5, 20))
+            wait_until(lambda: "reattaching" not in {c["state"] for c in cluster.connections()}, patience(20), "all owners have answered")
+            repeated += cluster.counters()["ragent"]["adopts_repeated"]
+        harmed = lost(check_honest(load.stop("new")))
+    assert not harmed and repeated
+
+
 @pytest.mark.parametrize("point,link", [("slot.restoring", "memory"), ("slot.next", "memory"), ("slot.restoring", "sealed TCP"),
                                        *([("slot.next", "sealed TCP")] if FULL else [])])
 def test_a_death_while_it_restores(start_cluster, dice, point, link):

@@ -323,8 +323,7 @@ WAYS = {"trusted TCP, http": ("trusted", "http"), "sealed TCP, tcp": ("sealed", 
 
 @pytest.mark.parametrize("link,service", WAYS.values(), ids=WAYS.keys())
 def test_deaths_over_tcp_links_harm_nobody(start_cluster, link, service):
-    """But at most one connection at each death: the adopter may not have heard of it yet; and at full length the keeper pauses 5 s between
-    short lives, which is longer than agents wait. Every byte is right both ways."""
+    """Every byte is right both ways. At full length the keeper pauses up to 5 s between short lives."""
     cluster = start_cluster("--agents", "3", "--link", link, edit=lambda text: edits.over_tcp(edits.nobody_moves(text)).replace("service: http", f"service: {service}"))
     random, busy = Random(18), {"idle": {"count": 20, "every_ms": 500}, "new": {"count": 4, "every_ms": 20, "times": 1},
                                 "down": {"count": 6, "path": "/20m", "rate": 4 << 20}, "up": {"count": 6, "method": "POST", "path": "/sha256", "body": 4 << 20}}
@@ -337,8 +336,7 @@ def test_deaths_over_tcp_links_harm_nobody(start_cluster, link, service):
             wait_until(lambda answers=answers: load.report()["new"]["answers"] > answers + random.randrange(20, 60), patience(20), "load goes on")
             cluster.kill_ragent()
         harmed = [lost(check_honest(load.stop(name))) for name in busy]
-    print("harmed:", harmed)
-    assert sum(sum(each.values()) for each in harmed) <= DEATHS
+    assert not any(harmed), harmed
 
 
 def test_ragent_and_one_of_three_agents_die_together_under_load(start_cluster):

@@ -286,6 +286,61 @@ START_TEST(a_connection_at_rest_waits_for_no_answer)
 }
 END_TEST
 
+/* It is handed off; the link breaks before its adopter answers, and the adopter does not know of it. The epoch in
+ * which it was asked. */
+static uint32_t lose_adopter(void)
+{
+	dispatcher_start(&(struct dispatcher_wish){
+		.streams = LINK_STREAMS_OUTLIVE, .health = "  ping: 20ms\n  suspect: 50s\n  lost: 100s\n" });
+	connection_hand_off(&l);
+	live_say(&l, FRAME_HANDED_OFF, 1, CSSL__BACKEND_HALF__BACKEND_NONE, "copy 1");
+	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
+	const uint32_t epoch = id->epoch;
+	cssl__link_ssl_id__free_unpacked(id, NULL);
+	break_link();
+	refuse(CSSL__LINK_REFUSED__REASON__NO_STREAM, 0);
+	return epoch;
+}
+
+static void expect_asked(Cssl__Cause cause, uint32_t epoch)
+{
+	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
+
+	ck_assert_int_eq(id->cause, cause);
+	ck_assert_uint_eq(id->epoch, epoch);
+	cssl__link_ssl_id__free_unpacked(id, NULL);
+}
+
+/* The first question was lost with the link. It is no loss of an owner. */
+START_TEST(an_adopter_that_does_not_know_of_it_is_asked_again)
+{
+	const uint32_t epoch = lose_adopter();
+	const int adopter = l.agent;
+
+	expect_asked(CSSL__CAUSE__CAUSE_HAND_OFF, epoch);
+	ck_assert_int_eq(l.agent, adopter);
+	adopted_say(&l, epoch);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.adopts_repeated), 1);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.reattach_failed), 0);
+	close(l.fd);
+}
+END_TEST
+
+/* It was the owner, and has forgotten the stream, but not the epoch. */
+START_TEST(an_adopter_that_knows_of_the_epoch_is_a_lost_owner)
+{
+	const uint32_t epoch = lose_adopter();
+
+	expect_asked(CSSL__CAUSE__CAUSE_HAND_OFF, epoch);
+	refuse(CSSL__LINK_REFUSED__REASON__EPOCH_OLD, 0);
+	wait_until(state() == CONNECTION_RESTING);
+	ck_assert_uint_eq(counter_get(&d.rw->home.counters.reattach_failed), 1);
+	client_send_record(l.fd, TLS_APPLICATION_DATA, 50, 3);
+	expect_asked(CSSL__CAUSE__CAUSE_TAKEOVER, epoch + 1);
+	close(l.fd);
+}
+END_TEST
+
 /* The agent's time for the order and RAgent's time for the drain end together. */
 START_TEST(a_refusal_that_crosses_finish_breaks_no_link)
 {
@@ -374,6 +429,8 @@ int main(void)
 		an_order_to_rest_that_was_lost_is_said_again_and_is_one_to_rest,
 		an_owner_that_lost_its_stream_after_an_order_is_lost_at_once,
 		a_connection_at_rest_waits_for_no_answer,
+		an_adopter_that_does_not_know_of_it_is_asked_again,
+		an_adopter_that_knows_of_the_epoch_is_a_lost_owner,
 		a_refusal_that_crosses_finish_breaks_no_link,
 		a_refusal_of_nothing_breaks_the_link_also_while_it_finishes,
 		an_end_is_answered,
