@@ -15,12 +15,12 @@ static void begin_turn(struct turn_share *t)
 	if (t->turn == turn)
 		return;
 	t->turn = turn;
-	t->worked_ns = 0;
+	t->began_ns = uv_hrtime();
 }
 
 static int has_time(const struct turn_share *t)
 {
-	return t->worked_ns < (worker_now_ms(t->worker) < t->small_until_ms ? t->small_ns : t->large_ns);
+	return uv_hrtime() - t->began_ns < (worker_now_ms(t->worker) < t->small_until_ms ? t->small_ns : t->large_ns);
 }
 
 static_assert(TURN_SHARE_LINES == 32, "a bit of .waiting for each");
@@ -34,20 +34,29 @@ static struct turn_waiter *next_waiter(struct turn_share *t)
 	return t->lines[t->served].first;
 }
 
+/* A turn's end has several passes. */
+static int is_first(struct turn_share *t)
+{
+	const int is = t->worked != t->turn;
+
+	t->worked = t->turn;
+	return is;
+}
+
 static void work(struct turn_share *t)
 {
-	t->state = TURN_SHARE_WORKS;
-	while (t->waiting && has_time(t)) {
+	t->state = is_first(t) ? TURN_SHARE_BEGINS : TURN_SHARE_WORKS;
+	while (t->waiting && (t->state == TURN_SHARE_BEGINS || has_time(t))) {
 		struct turn_waiter *waiter = next_waiter(t);
 
 		turn_share_leave(t, waiter);
 		t->go_on(waiter->holder);
+		t->state = TURN_SHARE_WORKS;
 	}
 	t->state = TURN_SHARE_RESTS;
 }
 
-/* On a busy processor: let the processes run that exchange records with this thread. A turn's end has several passes.
- */
+/* On a busy processor: let the processes run that exchange records with this thread. */
 static void yield_once(struct turn_share *t)
 {
 	if (t->yielded == t->turn)
@@ -92,12 +101,9 @@ int turn_share_is_free(struct turn_share *t)
 	if (!t->worker)
 		return 1;
 	begin_turn(t);
+	if (t->state == TURN_SHARE_BEGINS)
+		return 1;
 	return has_time(t) && (!t->waiting || t->state == TURN_SHARE_WORKS);
-}
-
-void turn_share_worked(struct turn_share *t, uint64_t ns)
-{
-	t->worked_ns += ns;
 }
 
 void turn_share_enter(struct turn_share *t, struct turn_waiter *waiter, uint32_t source, void *holder)

@@ -3,6 +3,9 @@
  * else, then works on the lines in turn, in each in the order of arrival. So a source with much work hardly delays the
  * others.
  *
+ * A share is time that passes from the first such work of a turn on, whatever is done meanwhile: what comes before and
+ * behind that work belongs to it. At least one of those who wait is worked on in each turn.
+ *
  * Short turns cost: more system calls, and fewer records with each. So the share is small only while there is other
  * work that would wait.
  *
@@ -37,11 +40,13 @@ struct turn_share {
 	struct turn_end at_turn_end;
 	uint64_t small_ns, large_ns; /* shares of a turn */
 	uint64_t small_until_ms;     /* on the worker's clock */
-	uint64_t worked_ns;          /* in this turn */
+	uint64_t began_ns;           /* the share of this turn */
 	uint32_t turn;
-	uint32_t flushed;                                  /* the turn that has sent its output */
-	uint32_t yielded;                                  /* the turn that has given the processor away */
-	enum { TURN_SHARE_RESTS, TURN_SHARE_WORKS } state; /* WORKS: within @go_on */
+	uint32_t flushed; /* the turn that has sent its output */
+	uint32_t worked;  /* the turn that has worked on one that waited */
+	uint32_t yielded; /* the turn that has given the processor away */
+	/* BEGINS, WORKS: within @go_on, for the first one of the turn, for a later one */
+	enum { TURN_SHARE_RESTS, TURN_SHARE_BEGINS, TURN_SHARE_WORKS } state;
 };
 
 #define TURN_SHARE_SMALL_MS 1000u
@@ -55,8 +60,6 @@ void turn_share_others_came(struct turn_share *t);
 
 /* 1: work may be done at once. 0: its holder has to enter a line. */
 int turn_share_is_free(struct turn_share *t);
-/* Some work took that much time. */
-void turn_share_worked(struct turn_share *t, uint64_t ns);
 
 /* At the end of the line of @source (any number). One that is in a line keeps its place. */
 void turn_share_enter(struct turn_share *t, struct turn_waiter *waiter, uint32_t source, void *holder);

@@ -77,6 +77,7 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(hellos_resuming, MONOTONIC, "hellos that offer a resumption")                                                \
 	X(hellos_too_long, MONOTONIC, "hellos refused: they claim more than 32 KiB")                                   \
 	X(hellos_held, MONOTONIC, "hellos held back, because no agent took anything")                                  \
+	X(storms, MONOTONIC, "times when many handshakes were under way while established clients sent records")       \
 	X(handshakes_under_way, GAUGE, "clients whose handshake has begun and not ended")                              \
 	X(handshakes_refused, MONOTONIC, "hellos refused: too many handshakes under way, or of one source")            \
 	X(handshakes_displaced, MONOTONIC, "handshakes ended because another needed their place")                      \

@@ -2,6 +2,7 @@
 each round every system serves the same requests twice, without a storm and with one."""
 
 import contextlib
+import os
 import pathlib
 import statistics
 import time
@@ -17,7 +18,7 @@ SECONDS, QUICK_SECONDS = 6, 1.5
 BEFORE_S = 0.3  # the established clients have connected then
 CLIENTS, PER_S = 8, 800
 STORM = ("--handshake-only", "--version", "1.3", "--clients", 256, "--rate", 20000, "--source", "127.0.9.1-127.0.9.64")
-# Their machines are others than the servers', so they get only processor time that no server wants.
+# They get only processor time that the established clients and the backend do not want.
 STRANGERS = ("chrt", "--idle", "0")
 OURS = ("CSSL-SF", "CSSL-SL", "CSSL-SF default")
 
@@ -36,6 +37,28 @@ def systems(folder):
                compare_systems.of_cluster("CSSL-SL", first, first.ports["sl"], pids),
                compare_systems.of_cluster("CSSL-SF default", default, default.ports["sf"], pids, scheduling=compare_systems.DEFAULT),
                compare_systems.System("haproxy", port, {"HAProxy": haproxy}, pids)]
+
+
+@contextlib.contextmanager
+def apart(found):
+    """The servers have the first CPU; the backend, and what this process starts, the others."""
+    cpus = os.sched_getaffinity(0)
+    first = {min(cpus)}
+    others = cpus - first or first
+    for system in found:
+        _bind(system.pids, first)
+        _bind(system.backend, others)
+    os.sched_setaffinity(0, others)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cpus)
+
+
+def _bind(pids, cpus):
+    for pid in pids:
+        for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), cpus)
 
 
 def served(system, seconds):
@@ -79,8 +102,9 @@ def measure(system, seconds):
 INTRODUCTION = f"""\
 {CLIENTS} established clients ask {PER_S} times a second for 1 KiB, whatever the servers do (open loop). A latency counts from the moment at
 which its request was due. In the storm, other clients begin full handshakes at a rate that no system here can make (TLS 1.3, ECDSA
-P-256, open loop, at most 256 under way). They run under SCHED_IDLE, as if they had machines of their own: so the servers get all the
-processor time that they want, and the strangers the rest, which can be the limit of the storm.
+P-256, open loop, at most 256 under way). RAgent and agents together, or HAProxy, have one CPU of this machine; clients and backend have the
+others. There the strangers run under SCHED_IDLE, and so hardly delay the established clients and the backend; but what these leave can be
+the limit of the storm.
 
 *cores* is the CPU time of RAgent and agents (or HAProxy) in the storm per second. The target is for the p99 in the storm, divided by
 the p99 of the same round without one."""
@@ -116,7 +140,7 @@ def main(options):
     """`options`: name, folder (for the running processes), out, rounds, quick."""
     facts, runs = machine.facts(ROOT), []
     seconds = QUICK_SECONDS if options.quick else SECONDS
-    with systems(pathlib.Path(options.folder)) as found:
+    with systems(pathlib.Path(options.folder)) as found, apart(found):
         for number in range(options.rounds):
             for at in range(len(found)):
                 system = found[(at + number) % len(found)]

@@ -7,6 +7,7 @@
 
 #include "conf/memory.h"
 #include "net/log.h"
+#include "net/scheduling.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_saved.h"
@@ -131,11 +132,26 @@ static void tell_table_full(struct connection_home *home)
 	counter_set(&home->counters.table_full, refused);
 }
 
+void connection_home_look(struct connection_home *home)
+{
+	const uint32_t handshakes = handshake_limit_count(home->handshakes);
+
+	switch (storm_look(&home->storm, handshakes, worker_now_ms(home->worker))) {
+	case STORM_BEGINS:
+		counter_add(&home->counters.storms, 1);
+		scheduling_hurry();
+		break;
+	case STORM_ENDS: scheduling_calm(); break;
+	case STORM_GOES_ON: break;
+	}
+}
+
 void connection_home_tick(struct connection_home *home)
 {
 	tell_table_full(home);
 	counter_set(&home->counters.kept_bytes, home->holdings.len);
 	counter_set(&home->counters.handshakes_under_way, handshake_limit_count(home->handshakes));
+	connection_home_look(home);
 	connection_end_partials(home);
 	connection_tell_left_out(home);
 	mover_look(&home->mover);

@@ -19,6 +19,7 @@
 #include "ragent/connection/ownerships.h"
 #include "ragent/connection/pace.h"
 #include "ragent/connection/partials.h"
+#include "ragent/connection/storm.h"
 #include "ragent/counters.h"
 #include "ragent/dispatch/links.h"
 #include "ragent/keeper/notes.h"
@@ -78,6 +79,7 @@ struct connection_home {
 	struct dormant *dormant;
 	struct mover mover;
 	struct pace takeovers;
+	struct storm storm;
 	struct log_pace ended_lines[END_REASON_COUNT];
 	struct ownerships *ownerships;
 	uint8_t *hello_scratch;
@@ -107,5 +109,7 @@ void connection_home_each(struct connection_home *home, void (*fn)(struct connec
 /* Call it every ping_ms: it updates gauges, ends clients that are too slow, logs how many lines were left out, and
  * begins moves that are due. */
 void connection_home_tick(struct connection_home *home);
+/* A handshake has begun: the worker interrupts others while they shake hands with many. */
+void connection_home_look(struct connection_home *home);
 
 #endif

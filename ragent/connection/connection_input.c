@@ -147,6 +147,7 @@ static int may_shake_hands(struct connection *c)
 	}
 	if (loser)
 		end_for_handshakes(loser->holder, &home->counters.handshakes_displaced);
+	connection_home_look(home);
 	return 1;
 }
 
@@ -236,6 +237,8 @@ static size_t take(struct connection *c, uint8_t *data, size_t len)
 
 	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
 		c->slot.bytes_read += used;
+	if (used && was == CONNECTION_OWNED)
+		storm_sends(&c->home->storm, c->accepted_ms, connection_now_ms(c));
 	if (used && takers[was].then && c->state == was)
 		takers[was].then(c);
 	return used;

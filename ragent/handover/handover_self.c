@@ -10,7 +10,7 @@
 /* Links and connections make these again: links, open_links, connections, blocks, partials, handshakes, preambles,
  * holdings, connection_blocks, busy_parts, dormant, belongings, table, went_on, restoring, on_restored,
  * connection_share, belonging_share, trails, reattaching, working, nobody. The new process's own: shared, worker,
- * listening with its count, open_listeners, takeovers (its pace begins again), mover (it searches again), tick,
+ * listening with its count, open_listeners, takeovers (its pace begins again), storm, mover (it searches again), tick,
  * drain_deadline, hello_scratch, state, on_left, on_closed, owner, ended_lines (the lines of this second). Beside the
  * rows: counters, of_agents, of_listeners, ownerships. */
 static const struct field rows[] = {

@@ -378,10 +378,8 @@ static int work_on_handshake(struct connection *c, const struct tls_record *reco
 	const uint64_t before = uv_hrtime();
 	const int step = record ? handshake_feed(c->handshake, record->bytes, tls_record_len(record))
 				: handshake_continue(c->handshake);
-	const uint64_t ns = uv_hrtime() - before;
 
-	c->handshake_ns += (uint32_t)ns;
-	turn_share_worked(&c->home->handshake_share, ns);
+	c->handshake_ns += (uint32_t)(uv_hrtime() - before);
 	return step;
 }
 

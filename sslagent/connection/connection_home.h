@@ -27,10 +27,11 @@ struct tls_contexts;
 
 #define CONNECTION_TABLE_MIN 64u
 
-/* Of a loop turn. The small one, for one or two full handshakes, applies while established connections have records,
- * but for those of services that have time. */
-#define HANDSHAKES_SMALL_NS UINT64_C(500000)
-#define HANDSHAKES_LARGE_NS UINT64_C(5000000)
+/* Of a loop turn. The small one, for a full handshake, applies while established connections have records, but for
+ * those of services that have time. The large one is short, too: this agent may share its CPU with RAgent and other
+ * agents. */
+#define HANDSHAKES_SMALL_NS UINT64_C(250000)
+#define HANDSHAKES_LARGE_NS UINT64_C(1000000)
 /* A connection counts as established so long after its handshake, because the first request comes at once. */
 #define ESTABLISHED_MS      100u
 

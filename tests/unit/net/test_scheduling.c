@@ -32,10 +32,33 @@ START_TEST(a_policy_that_was_chosen_stays)
 }
 END_TEST
 
+START_TEST(a_thread_hurries_for_a_while)
+{
+	ck_assert_int_eq(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }), 0);
+	scheduling_take_turns();
+	scheduling_hurry();
+	ck_assert_int_eq(sched_getscheduler(0), SCHED_OTHER);
+	scheduling_hurry();
+	scheduling_calm();
+	ck_assert_int_eq(sched_getscheduler(0), SCHED_BATCH);
+}
+END_TEST
+
+START_TEST(a_thread_that_takes_no_turns_stays_as_it_is)
+{
+	ck_assert_int_eq(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 }), 0);
+	scheduling_hurry();
+	scheduling_calm();
+	ck_assert_int_eq(sched_getscheduler(0), SCHED_OTHER);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
 		threads_started_later_take_turns,
+		a_thread_hurries_for_a_while,
+		a_thread_that_takes_no_turns_stays_as_it_is,
 		a_policy_that_was_chosen_stays,
 	};
 	return worker_suite_run("scheduling", facts, FACTS_LEN(facts));
