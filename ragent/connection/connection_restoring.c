@@ -1,7 +1,8 @@
 /* connection_restoring.c: restores all connections that the process before left, a few in each turn of the loop.
  * Between them the worker serves: links to agents come up, connections that are restored go on, and new clients are
  * accepted. So a large table delays nobody but those whose turn has not come. While it lasts, the links show agents
- * that the others will follow (ragent/worker/ragent_worker.c), and agents keep their streams.
+ * that the others will follow (ragent/worker/ragent_worker.c), and agents keep their streams. Those come first
+ * whose clients probably wait: bytes passed lately.
  *
  * Bytes that the process before had read and not logged are in the worker's read buffer. This process reads into the
  * same buffer, so connections with such bytes are restored before the first turn.
@@ -14,8 +15,12 @@
 #include "ragent/connection/connection_restoring.h"
 #include "ragent/connection/connection_saved.h"
 
-/* So long the worker may restore at a time. */
-#define SLICE_NS 2000000u
+/* So long the worker may restore at a time: as long as it did other work before, within these limits. */
+#define SLICE_LEAST_NS UINT64_C(2000000)
+#define SLICE_MOST_NS  UINT64_C(10000000)
+
+/* Bytes passed so short ago, the pause included. */
+#define ACTIVE_LATELY_MS 1000u
 
 /* Both processes have the same cluster file, so a number means the same in both. */
 static int same_numbers(const struct ragent_shared *shared, struct handover_map *out)
@@ -35,6 +40,25 @@ static struct table_slot *next_slot(struct restoring *all)
 	struct table *t = all->home->table;
 
 	return t ? table_next(t, &all->walk, worker_index(all->home->worker)) : NULL;
+}
+
+/* The active ones, then those that are left. */
+static struct table_slot *next_in_order(struct restoring *all)
+{
+	struct table_slot *s = next_slot(all);
+
+	if (s || all->pass == PASS_OF_ALL)
+		return s;
+	all->pass = PASS_OF_ALL;
+	all->walk = (struct table_walk){ 0 };
+	return next_slot(all);
+}
+
+static int is_due(const struct restoring *all, const struct table_slot *s)
+{
+	const struct connection *c = container_of(s, struct connection, slot);
+
+	return all->pass == PASS_OF_ALL || worker_now_ms(all->home->worker) - c->active_ms < ACTIVE_LATELY_MS;
 }
 
 static void restore_read_last(struct restoring *all)
@@ -71,7 +95,7 @@ static void restore(struct restoring *all, struct table_slot *s)
 {
 	struct connection_home *home = all->home;
 
-	if (table_slot_has_all(s) && s->fd >= 0)
+	if (is_due(all, s) && table_slot_has_all(s) && s->fd >= 0)
 		connection_restore(all, s);
 	notes_beat(home->shared->notes, 1 + worker_index(home->worker));
 }
@@ -85,12 +109,22 @@ static int forget_some(struct restoring *all)
 	return table_forget_next(all->home->table, worker, &all->forgotten);
 }
 
+/* With busy clients a turn is long, and those whose connections are left wait, too. */
+static uint64_t slice_ns(const struct restoring *all, uint64_t now_ns)
+{
+	const uint64_t other_ns = now_ns - all->stopped_ns;
+
+	if (all->stopped_ns == 0 || other_ns < SLICE_LEAST_NS)
+		return SLICE_LEAST_NS;
+	return other_ns < SLICE_MOST_NS ? other_ns : SLICE_MOST_NS;
+}
+
 static void restore_some(struct restoring *all)
 {
-	const uint64_t end_ns = notes_now_ns() + SLICE_NS;
+	const uint64_t now_ns = notes_now_ns(), end_ns = now_ns + slice_ns(all, now_ns);
 
 	while (notes_now_ns() < end_ns && fault_at("slot.next", NULL, NULL) != FAULT_DROP) {
-		struct table_slot *s = next_slot(all);
+		struct table_slot *s = next_in_order(all);
 		if (s) {
 			restore(all, s);
 		} else if (!forget_some(all)) {
@@ -98,6 +132,7 @@ static void restore_some(struct restoring *all)
 			return;
 		}
 	}
+	all->stopped_ns = notes_now_ns();
 	worker_at_turn_end(all->home->worker, &all->next);
 }
 
@@ -122,7 +157,7 @@ void connection_restore_rest(struct connection_home *home)
 
 	if (!all)
 		return;
-	while ((s = next_slot(all)) != NULL)
+	while ((s = next_in_order(all)) != NULL)
 		restore(all, s);
 	end(all);
 }

@@ -223,6 +223,21 @@ def test_a_goodbye_under_way_is_said_behind_a_replacement(start_cluster):
         assert web.sock.recv(1) == b""  # close_notify
 
 
+@pytest.mark.usefixtures("test_points")
+def test_the_one_that_was_active_lately_is_restored_first(start_cluster):
+    """It is the newest. The next process restores one connection only."""
+    cluster = start_cluster("--agents", "2", takeover=True, edit=edits.nobody_moves)
+    with contextlib.ExitStack() as stack:
+        *others, active = [stack.enter_context(client) for client in established(cluster, 6)]
+        wait_until(lambda: all(c["idle_ms"] > 2000 for c in cluster.connections()), patience(20), "all are idle")
+        cluster.faults("slot.restoring drop on r1 after 1")
+        cluster.settle_faults()
+        assert active.ask()
+        cluster.kill_ragent()
+        assert active.ask()
+        assert cluster.status()["at_deaths"]["reset"] == len(others)
+
+
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize("link", ["memory", "TCP"])
 def test_a_slow_reader_with_a_full_window_gets_every_byte(start_cluster, link, version):
