@@ -13,8 +13,8 @@
 
 #include "net/log.h"
 
-/* The shortest one that Linux knows (sched(7)). It is not a limit: for how long the thread should have the CPU before
- * others that wait. */
+/* The shortest one that Linux takes. It is no limit: of those that wait, a thread with a short slice is chosen sooner.
+ */
 #define SHORT_SLICE_NS UINT64_C(100000)
 
 void scheduling_take_turns(void)

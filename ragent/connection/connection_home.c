@@ -132,7 +132,7 @@ static void tell_table_full(struct connection_home *home)
 	counter_set(&home->counters.table_full, refused);
 }
 
-void connection_home_look(struct connection_home *home)
+void connection_home_look_for_storm(struct connection_home *home)
 {
 	const uint32_t handshakes = handshake_limit_count(home->handshakes);
 
@@ -151,7 +151,7 @@ void connection_home_tick(struct connection_home *home)
 	tell_table_full(home);
 	counter_set(&home->counters.kept_bytes, home->holdings.len);
 	counter_set(&home->counters.handshakes_under_way, handshake_limit_count(home->handshakes));
-	connection_home_look(home);
+	connection_home_look_for_storm(home);
 	connection_end_partials(home);
 	connection_tell_left_out(home);
 	mover_look(&home->mover);

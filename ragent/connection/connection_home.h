@@ -109,7 +109,7 @@ void connection_home_each(struct connection_home *home, void (*fn)(struct connec
 /* Call it every ping_ms: it updates gauges, ends clients that are too slow, logs how many lines were left out, and
  * begins moves that are due. */
 void connection_home_tick(struct connection_home *home);
-/* A handshake has begun: the worker interrupts others while they shake hands with many. */
-void connection_home_look(struct connection_home *home);
+/* A handshake has begun. In a storm (storm.h) the worker interrupts agents. */
+void connection_home_look_for_storm(struct connection_home *home);
 
 #endif

@@ -147,7 +147,7 @@ static int may_shake_hands(struct connection *c)
 	}
 	if (loser)
 		end_for_handshakes(loser->holder, &home->counters.handshakes_displaced);
-	connection_home_look(home);
+	connection_home_look_for_storm(home);
 	return 1;
 }
 
