@@ -8,7 +8,7 @@
 #include "sslagent/backend/backend_pool.h"
 
 struct idle {
-	struct idle *next;
+	struct idle *next, **place;
 	struct idle_list *list;
 	struct backend *backend;
 	uint32_t quiet_in; /* the last turn of the loop in which the kernel had nothing from it */
@@ -56,12 +56,9 @@ static struct backend *idle_remove(struct idle *i)
 {
 	struct backend *b = i->backend;
 
-	for (struct idle **at = &i->list->first; *at; at = &(*at)->next) {
-		if (*at == i) {
-			*at = i->next;
-			break;
-		}
-	}
+	*i->place = i->next;
+	if (i->next)
+		i->next->place = i->place;
 	i->list->count--;
 	deadline_cancel(&i->deadline);
 	i->next = i->list->pool->spare;
@@ -177,6 +174,9 @@ void backend_pool_put(struct backend_pool *p, struct backend *b, enum conf_servi
 	i->quiet_in = worker_turn(p->worker) - 1; /* ask in any turn */
 	i->list = list;
 	i->next = list->first;
+	i->place = &list->first;
+	if (i->next)
+		i->next->place = &i->next;
 	list->first = i;
 	list->count++;
 	i->deadline.fn = on_idle_too_long;

@@ -7,7 +7,9 @@
 
 #include "sslagent/backend/backend.h"
 
-#define BACKEND_POOL_IDLE_MAX 64u /* for each backend, service and worker */
+/* For each backend, service and worker. A load with more requests under way than that pays for connections again and
+ * again, so it is far above what a worker has busy; most of them end after the time below. */
+#define BACKEND_POOL_IDLE_MAX 1024u
 #define BACKEND_POOL_IDLE_MS  20000u
 
 struct backend_pool;
