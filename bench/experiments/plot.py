@@ -6,6 +6,7 @@ WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 60, 20, 50, 50
 COLOURS = ("#1f5fbf", "#d1682e", "#3a8f4d", "#8452a1")
 NAMES, BAR, GAP = 210, 11, 10  # of bars: room for the names of rows, thickness, between rows
+ENTRY = 150  # of the legend
 
 
 def _ticks(top, wanted=5):
@@ -26,9 +27,10 @@ def _frame(width, height, title, x_title, left):
 
 
 def _legend(names, left, mark):
-    """`mark`: draws the colour's sample, 20 wide, from a position on."""
+    """From `left` on, or from farther left if there are many. `mark`: draws the colour's sample, 20 wide, from a position on."""
+    first = min(left, WIDTH - ENTRY * len(names))
     for i, name in enumerate(names):
-        x = left + 150 * i
+        x = first + ENTRY * i
         yield mark(x, COLOURS[i % len(COLOURS)]) + f'<text x="{x + 26}" y="42">{escape(name)}</text>'
 
 
