@@ -16,7 +16,7 @@ from bench.experiments.compare_memory import Crowd, measure_memory
 from bench.experiments.compare_systems import of_cluster
 from bench.experiments.compare_works import WORKS
 from bench.experiments.peers import Place
-from bench.experiments.report import machine_lines, save, say
+from bench.experiments.report import machine_lines, save, say, terms_line
 
 LIMIT = 1.02
 ANEW = 3  # the programs serve so many rounds
@@ -128,7 +128,7 @@ def memory_lines(rows, word):
 def page(report, comparison):
     word = comparison.word
     lines = [f"# {comparison.title}", "", *machine_lines(report["machine"]), f"- {word}: {report['before']}",
-             f"- rounds: {report['rounds']}; all programs are started anew after {ANEW}", "",
+             terms_line("shared memory, as each row says trusted or sealed"), f"- rounds: {report['rounds']}; all programs are started anew after {ANEW}", "",
              f"CPU of both tiers and the backend for a unit of work; the limit is {LIMIT:.2f}.", "",
              f"| work | system | here us | {word} us | ratio, median | least-most | |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for work, row in _works():

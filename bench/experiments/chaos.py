@@ -13,7 +13,7 @@ import time
 from bench.experiments import load, machine, plot
 from bench.experiments.cluster import ROOT, Cluster
 from bench.experiments.peers import Place
-from bench.experiments.report import machine_lines, save, say
+from bench.experiments.report import machine_lines, save, say, terms_line
 
 RAMP_S = 0.5
 BEFORE_S = 0.5
@@ -231,7 +231,8 @@ at another connection that failed. *wrong*: answers of another length than asked
 
 
 def markdown(report):
-    lines = ["# What clients notice", "", INTRODUCTION, "", *machine_lines(report["machine"]), f"- rounds: {report['rounds']}, medians"]
+    lines = ["# What clients notice", "", INTRODUCTION, "", *machine_lines(report["machine"]), terms_line(),
+             f"- rounds: {report['rounds']}, medians"]
     lines += ["", COLUMNS]
     for event, what in EVENTS.items():
         lines += ["", f"## {event}", "", f"![Connections that survived]({_figure_name(what.file)})"]

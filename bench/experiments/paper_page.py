@@ -3,7 +3,7 @@
 import statistics
 
 from bench.experiments import paper_unequal, plot
-from bench.experiments.report import machine_lines
+from bench.experiments.report import machine_lines, terms_line
 
 # name: (its name in the paper, requests/s, full handshakes made); None: the paper has no such row
 PAPER = {
@@ -61,8 +61,7 @@ SETTING = """\
 - TLS: {tls} (the paper: RSA 1024, RC4)
 - clients: 99 at a time, with DNS round robin in scenario B 50 for each server, one request a connection (the paper: at most 100)
 - wire: {wires} (the paper: 30 ms by a NIST Net router)
-- rounds: {rounds}, medians, and beside them means (the paper: means of 5)
-- links between RAgent and agents: shared memory, trusted; RAgent and agents ask for SCHED_BATCH, the others have the default scheduling"""
+- rounds: {rounds}, medians, and beside them means (the paper: means of 5)"""
 
 QUOTA = "each web server, reverse proxy or agent has {percent:.0f} % of a core, by a cgroup quota, in the place of a machine of its own"
 NO_QUOTA = "they share the cores of this host without a quota, so that an uneven split costs little"
@@ -177,7 +176,8 @@ def markdown(report):
     lines += ["## What came out", "", f"Over the wire with the {wires[-1]}:" if len(wires) > 1 else f"{wires[0]}:", ""]
     lines += [*_findings(runs, wires[-1]), "", "Over loopback:", "", paper_unequal.finding(report["unequal"]), "", "## How to read it", "", READING, ""]
     lines += ["## Where and with what", "", *machine_lines(report["machine"])]
-    lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"]), ""]
+    lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"]),
+              terms_line(), ""]
     for scenario, (title, text) in TEXT.items():
         first = _of(runs, wires[0], scenario, "one server")[0]
         lines += [f"## {title}", "", text.format(count=f"{first['full'] + first['resumed']:,}"), "", COLUMNS, ""]

@@ -14,6 +14,12 @@ def machine_lines(facts, *without):
     return [f"- {key}: {value}" for key, value in facts.items() if key not in without]
 
 
+def terms_line(links="shared memory, trusted"):
+    """A line of a page: the terms of a cluster that has the front door's defaults, beside others that have theirs."""
+    return (f"- links between RAgent and agents: {links}; RAgent and agents ask for SCHED_BATCH, the others have the default "
+            "scheduling")
+
+
 def _json(report):
     """One line for each row of a list, because results are kept with the sources and compared as differences."""
     def value(x):

@@ -21,6 +21,7 @@ CHURNS = (0, 6, 60)
 CARRIED_RATE = 100_000  # of the comparison; a smaller cluster makes as much as it can
 RULE_CORE = 0.10  # of a core: more would be a concern
 RULE_AGENTS = (3, 10, 100)  # for which the page says where that is
+TERMS = "- scheduling: the kernel's default, where CPU is measured; no links of RAgent: the broadcast is UDP, sealed"
 COST_PARTS = ("session_ns", "live_ns", "word_ns", "datagram_ns", "datagram_peer_ns", "received_datagram_ns", "received_session_ns",
               "received_live_ns", "received_word_ns")
 
@@ -251,7 +252,7 @@ def simulated_tables(report):
 
 def markdown(report):
     lines = ["# How far the broadcast of sessions and live parts carries", ""]
-    lines += machine_lines(report["machine"], "haproxy", "nginx", "hitch")
+    lines += [*machine_lines(report["machine"], "haproxy", "nginx", "hitch"), TERMS]
     lines += ["", rule_text(report), "",
               "![Simulated: CPU of full broadcast](scaling-full.svg)", "", "![Simulated: CPU by replicas](scaling-replicas.svg)", "",
               "## What is sent", "", WHAT_IS_SENT, "", "## What it costs, measured", ""]
