@@ -166,7 +166,8 @@ static size_t read_once(struct stream *s)
 }
 
 /* This runs again at the end of the turn: bytes that arrive meanwhile need no bell. Only after that may this side
- * sleep. */
+ * sleep. It does not wait for more in a loop: of 2 to 40 us of that a request cost 1.0 to 2.2 times the CPU, and took
+ * longer (1, 4 and 16 busy connections on two processors). */
 void stream_shared_look(struct stream *s)
 {
 	if (!stream_is_open(s) || s->reading != READING_ON)
