@@ -128,7 +128,8 @@ def memory_lines(rows, word):
 def page(report, comparison):
     word = comparison.word
     lines = [f"# {comparison.title}", "", *machine_lines(report["machine"]), f"- {word}: {report['before']}",
-             terms_line("shared memory, as each row says trusted or sealed"), f"- rounds: {report['rounds']}; all programs are started anew after {ANEW}", "",
+             terms_line("shared memory, as each row says trusted or sealed"),
+             f"- rounds: {report['rounds']}; all programs are started anew after {ANEW}", "",
              f"CPU of both tiers and the backend for a unit of work; the limit is {LIMIT:.2f}.", "",
              f"| work | system | here us | {word} us | ratio, median | least-most | |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for work, row in _works():
