@@ -12,6 +12,7 @@ import time
 
 from bench.experiments import load, machine, plot
 from bench.experiments.cluster import ROOT, Cluster
+from bench.experiments.compare_systems import LINKS, MEMORY
 from bench.experiments.peers import Place
 from bench.experiments.report import machine_lines, save, say, terms_line
 
@@ -231,7 +232,7 @@ at another connection that failed. *wrong*: answers of another length than asked
 
 
 def markdown(report):
-    lines = ["# What clients notice", "", INTRODUCTION, "", *machine_lines(report["machine"]), terms_line(),
+    lines = ["# What clients notice", "", INTRODUCTION, "", *machine_lines(report["machine"]), terms_line(LINKS[MEMORY]),
              f"- rounds: {report['rounds']}, medians"]
     lines += ["", COLUMNS]
     for event, what in EVENTS.items():

@@ -3,6 +3,7 @@
 import statistics
 
 from bench.experiments import paper_unequal, plot
+from bench.experiments.compare_systems import LINKS, MEMORY
 from bench.experiments.report import machine_lines, terms_line
 
 # name: (its name in the paper, requests/s, full handshakes made); None: the paper has no such row
@@ -177,7 +178,7 @@ def markdown(report):
     lines += [*_findings(runs, wires[-1]), "", "Over loopback:", "", paper_unequal.finding(report["unequal"]), "", "## How to read it", "", READING, ""]
     lines += ["## Where and with what", "", *machine_lines(report["machine"])]
     lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"]),
-              terms_line(), ""]
+              terms_line(LINKS[MEMORY]), ""]
     for scenario, (title, text) in TEXT.items():
         first = _of(runs, wires[0], scenario, "one server")[0]
         lines += [f"## {title}", "", text.format(count=f"{first['full'] + first['resumed']:,}"), "", COLUMNS, ""]

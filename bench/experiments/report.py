@@ -14,8 +14,9 @@ def machine_lines(facts, *without):
     return [f"- {key}: {value}" for key, value in facts.items() if key not in without]
 
 
-def terms_line(links="shared memory, trusted"):
-    """A line of a page: the terms of a cluster that has the front door's defaults, beside others that have theirs."""
+def terms_line(links):
+    """A line of a page: the terms of a cluster with these links and the default scheduling policy of its processes, beside others that
+    have the kernel's."""
     return (f"- links between RAgent and agents: {links}; RAgent and agents ask for SCHED_BATCH, the others have the default "
             "scheduling")
 
