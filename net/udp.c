@@ -27,6 +27,12 @@ struct udp_slot {
 	struct sockaddr_storage address;
 };
 
+/* Room for one recvmmsg(). It stays prepared, because to prepare it takes longer than to receive one datagram. */
+struct intake {
+	struct mmsghdr messages[UDP_BATCH];
+	struct udp_slot slots[UDP_BATCH];
+};
+
 struct udp {
 	uv_poll_t poll;
 	struct worker *worker;
@@ -34,6 +40,7 @@ struct udp {
 	void *ctx;
 	struct turn_end flush;
 	struct udp_delays delays;
+	struct intake *intake; /* NULL: it only sends */
 	uint64_t dropped;
 	int fd;
 	enum { UDP_OPEN, UDP_CLOSING } state;
@@ -147,23 +154,32 @@ static void deliver_one(struct udp *u, struct mmsghdr *m)
 		deliver(u, i == 0 ? data : spare, m->msg_len, from);
 }
 
+static struct intake *intake_create(struct worker *w)
+{
+	struct intake *in = calloc(1, sizeof *in);
+	uint8_t *buffer = worker_read_buffer(w);
+
+	for (unsigned i = 0; in && i < UDP_BATCH; i++) {
+		struct udp_slot *slot = &in->slots[i];
+		slot->iov = (struct iovec){ buffer + i * UDP_DATAGRAM_MAX, UDP_DATAGRAM_MAX };
+		in->messages[i].msg_hdr = (struct msghdr){ .msg_name = &slot->address,
+			.msg_namelen = sizeof slot->address,
+			.msg_iov = &slot->iov,
+			.msg_iovlen = 1 };
+	}
+	return in;
+}
+
 /* Datagrams received, 0 when there are no more. */
 static unsigned receive_batch(struct udp *u)
 {
-	struct mmsghdr messages[UDP_BATCH];
-	struct udp_slot slots[UDP_BATCH];
-	uint8_t *buffer = worker_read_buffer(u->worker);
-
-	for (unsigned i = 0; i < UDP_BATCH; i++) {
-		slots[i].iov = (struct iovec){ buffer + i * UDP_DATAGRAM_MAX, UDP_DATAGRAM_MAX };
-		messages[i].msg_hdr = (struct msghdr){ .msg_name = &slots[i].address,
-			.msg_namelen = sizeof slots[i].address,
-			.msg_iov = &slots[i].iov,
-			.msg_iovlen = 1 };
-	}
+	struct mmsghdr *messages = u->intake->messages;
 	int n = recvmmsg(u->fd, messages, UDP_BATCH, MSG_DONTWAIT, NULL);
-	for (int i = 0; i < n && u->state == UDP_OPEN; i++)
+
+	for (int i = 0; i < n && u->state == UDP_OPEN; i++) {
 		deliver_one(u, &messages[i]);
+		messages[i].msg_hdr.msg_namelen = sizeof(struct sockaddr_storage);
+	}
 	return n > 0 ? (unsigned)n : 0;
 }
 
@@ -179,38 +195,45 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 /* Life */
 
-static int open_socket(const struct sockaddr *bind_to)
+static int set_option(int fd, int level, int name, int value)
 {
-	int fd = socket(bind_to->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int on = 1, room = UDP_RECEIVE_ROOM;
-
-	if (fd < 0)
-		return -errno;
-	int r = bind_to->sa_family == AF_INET6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) : 0;
-	if (r == 0)
-		r = bind(fd, bind_to, address_len(bind_to));
-	if (r < 0) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-	return fd;
+	return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
 }
 
-struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int receive, const struct udp_ops *ops,
-	void *ctx, int *uv_error)
+/* A socket that gets SO_REUSEPORT after bind() needs the address alone, and then lets others bind it too. */
+int udp_bind(const struct sockaddr *address, enum udp_place place)
+{
+	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+
+	int r = place == UDP_BESIDE ? set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
+	if (r == 0 && address->sa_family == AF_INET6)
+		r = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (r == 0 && bind(fd, address, address_len(address)) < 0)
+		r = -errno;
+	if (r == 0 && place == UDP_FIRST)
+		r = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	set_option(fd, SOL_SOCKET, SO_RCVBUF, UDP_RECEIVE_ROOM);
+	if (r < 0)
+		close(fd);
+	return r < 0 ? r : fd;
+}
+
+/* On @fd, which is closed on failure. @intake NULL: to send only; else it is taken. */
+static struct udp *create(
+	struct worker *w, int fd, struct intake *intake, const struct udp_ops *ops, void *ctx, int *uv_error)
 {
 	struct udp *u = calloc(1, sizeof *u);
-	int fd = u ? open_socket(bind_to) : UV_ENOMEM;
 
-	*uv_error = fd < 0 ? fd : uv_poll_init(worker_loop(w), &u->poll, fd);
+	*uv_error = u ? uv_poll_init(worker_loop(w), &u->poll, fd) : UV_ENOMEM;
 	if (*uv_error < 0) {
-		if (fd >= 0)
-			close(fd);
+		close(fd);
+		free(intake);
 		free(u);
 		return NULL;
 	}
+	u->intake = intake;
 	u->poll.data = u;
 	u->worker = w;
 	u->ops = ops;
@@ -218,9 +241,33 @@ struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int rec
 	u->flush.fn = on_turn_end;
 	u->fd = fd;
 	worker_hold(w);
-	if (receive)
+	if (intake)
 		uv_poll_start(&u->poll, UV_READABLE, on_readable);
 	return u;
+}
+
+struct udp *udp_create_fd(struct worker *w, int fd, const struct udp_ops *ops, void *ctx, int *uv_error)
+{
+	struct intake *intake = intake_create(w);
+
+	if (!intake) {
+		*uv_error = UV_ENOMEM;
+		close(fd);
+		return NULL;
+	}
+	return create(w, fd, intake, ops, ctx, uv_error);
+}
+
+struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int receive, const struct udp_ops *ops,
+	void *ctx, int *uv_error)
+{
+	int fd = udp_bind(bind_to, UDP_FIRST);
+
+	if (fd < 0) {
+		*uv_error = fd;
+		return NULL;
+	}
+	return receive ? udp_create_fd(w, fd, ops, ctx, uv_error) : create(w, fd, NULL, ops, ctx, uv_error);
 }
 
 static void on_poll_closed(uv_handle_t *handle)
@@ -230,6 +277,7 @@ static void on_poll_closed(uv_handle_t *handle)
 	const struct udp_ops *ops = u->ops;
 	void *ctx = u->ctx;
 
+	free(u->intake);
 	free(u);
 	worker_release(w);
 	ops->on_closed(ctx);

@@ -25,6 +25,15 @@ struct udp_ops {
 /* @receive 0: send only (its on_datagram is never called). NULL with *uv_error. */
 struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int receive, const struct udp_ops *ops,
 	void *ctx, int *uv_error);
+
+/* A socket for several workers to receive at one address: the kernel spreads the senders over them, each sender always
+ * to the same one (SO_REUSEPORT). The first one needs the address alone, so that no second process takes a share.
+ * Datagrams wait in it from now on. Returns the descriptor or a negative libuv error. */
+enum udp_place { UDP_FIRST, UDP_BESIDE };
+int udp_bind(const struct sockaddr *address, enum udp_place place);
+/* Receive by a descriptor of udp_bind(), which is closed on failure, too. */
+struct udp *udp_create_fd(struct worker *w, int fd, const struct udp_ops *ops, void *ctx, int *uv_error);
+
 /* Queue a copy, sent at the end of this turn or when 64 wait. If the kernel's buffer is full, the datagram is dropped
  * and counted; the broadcast repairs such losses.
  */

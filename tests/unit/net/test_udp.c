@@ -215,6 +215,63 @@ START_TEST(impossible_address_is_an_error)
 }
 END_TEST
 
+#define SENDERS 64u
+
+static void post_hear(struct post *p, const struct sockaddr_storage *at, enum udp_place place)
+{
+	int error = 0, fd = udp_bind((const struct sockaddr *)at, place);
+
+	memset(p, 0, sizeof *p);
+	ck_assert_int_ge(fd, 0);
+	p->u = udp_create_fd(w, fd, &post_ops, p, &error);
+	ck_assert_ptr_nonnull(p->u);
+	ck_assert_int_eq(udp_address(p->u, &p->address), 0);
+}
+
+static unsigned of_number(const struct post *p, uint32_t number)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < p->received; i++)
+		found += p->numbers[i] == number;
+	return found;
+}
+
+START_TEST(sockets_beside_each_other_share_the_senders)
+{
+	const char *texts[] = { "127.0.0.1:0", "[::1]:0" };
+	for (size_t i = 0; i < FACTS_LEN(texts); i++) {
+		struct post senders[SENDERS];
+		struct sockaddr_storage any;
+		ck_assert_int_eq(address_parse(texts[i], &any), 0);
+		post_hear(&a, &any, UDP_FIRST);
+		post_hear(&b, &a.address, UDP_BESIDE);
+		for (uint32_t k = 0; k < SENDERS; k++) {
+			post_open(&senders[k], texts[i], 0);
+			for (unsigned times = 0; times < 8; times++)
+				post_send(&senders[k], &a, k, 4);
+		}
+		wait_until(a.received + b.received == 8 * SENDERS);
+		for (uint32_t k = 0; k < SENDERS; k++)
+			ck_assert_uint_eq(of_number(&a, k) % 8, 0); /* each to the same one */
+		ck_assert_uint_gt(a.received, 0);
+		ck_assert_uint_gt(b.received, 0);
+		for (uint32_t k = 0; k < SENDERS; k++)
+			post_close(&senders[k]);
+		post_close(&a);
+		post_close(&b);
+	}
+}
+END_TEST
+
+START_TEST(first_socket_needs_the_address_alone)
+{
+	post_open(&a, "127.0.0.1:0", 1);
+	ck_assert_int_eq(udp_bind((struct sockaddr *)&a.address, UDP_FIRST), UV_EADDRINUSE);
+	post_close(&a);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -227,6 +284,8 @@ int main(void)
 		queued_datagrams_are_sent_before_closing,
 		socket_may_be_closed_from_within_on_datagram,
 		impossible_address_is_an_error,
+		sockets_beside_each_other_share_the_senders,
+		first_socket_needs_the_address_alone,
 	};
 	return worker_suite_run("udp", facts, FACTS_LEN(facts));
 }
