@@ -70,7 +70,7 @@ static struct moment look(struct agents_here *a, unsigned peers)
 		.bytes = agents_here_counted(a, 0, COUNT_DATAGRAM_BYTES_SENT) };
 
 	for (unsigned i = 1; i <= peers; i++) {
-		m.receivers_ns += agents_here_cpu_ns(a, i, THREAD_MAIN);
+		m.receivers_ns += agents_here_cpu_ns(a, i, THREAD_WORKER) + agents_here_cpu_ns(a, i, THREAD_MAIN);
 		m.received += agents_here_counted(a, i, COUNT_OBJECTS_RECEIVED);
 	}
 	return m;

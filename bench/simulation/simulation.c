@@ -177,7 +177,7 @@ static void meet(struct agent *hearing, const struct agent *sender)
 
 	if (broadcast_receiver_meet(hearing->receiver, sender->index, boot_id_of(sender), 0) != 0)
 		abort();
-	peer_clock_answered(broadcast_receiver_clock(hearing->receiver, sender->index), now_ms, now_ms, now_ms);
+	broadcast_receiver_clock_answered(hearing->receiver, sender->index, now_ms, now_ms, now_ms);
 	broadcast_receiver_complete(hearing->receiver, sender->index, boot_id_of(sender), 0, said);
 }
 

@@ -129,9 +129,11 @@ void broadcast_receiver_tick(struct broadcast_receiver *r, int64_t now_ms)
 {
 	if (now_ms < r->due_ms)
 		return;
+	receiver_lock(r);
 	r->due_ms = INT64_MAX;
 	for (unsigned sender = 0; sender < r->sender_count; sender++)
 		tick_sender(r, sender, now_ms);
+	receiver_unlock(r);
 }
 
 int64_t broadcast_receiver_due_ms(const struct broadcast_receiver *r)
@@ -141,6 +143,8 @@ int64_t broadcast_receiver_due_ms(const struct broadcast_receiver *r)
 
 void broadcast_receiver_repair(struct broadcast_receiver *r, enum receiver_repair repair)
 {
+	receiver_lock(r);
 	r->repair = repair;
 	r->due_ms = NEVER;
+	receiver_unlock(r);
 }

@@ -22,6 +22,7 @@ struct broadcast_receiver *broadcast_receiver_create(
 	r->repair = REPAIR_ON;
 	r->due_ms = INT64_MAX;
 	r->sender_count = senders;
+	pthread_mutex_init(&r->lock, NULL);
 	r->keys = heard_keys_create(senders);
 	if (!r->keys) {
 		broadcast_receiver_destroy(r);
@@ -47,18 +48,23 @@ void broadcast_receiver_destroy(struct broadcast_receiver *r)
 		free(r->senders[i].before);
 	}
 	heard_keys_destroy(r->keys);
+	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
 
-/* A snapshot came before the first link with this sender. Use its numbers now, unless they are of another process. */
-static void take_complete_before(struct broadcast_receiver *r, unsigned sender, struct complete_before *before)
+static void note_complete(struct sender *s, unsigned worker, uint64_t complete)
 {
-	const struct sender *s = &r->senders[sender];
+	if (worker <= s->workers && complete != UINT64_MAX)
+		heard_numbers_give_up(&s->numbers[worker], complete + 1);
+}
 
+/* A snapshot came before the first link with this sender. Use its numbers now, unless they are of another process. */
+static void take_complete_before(struct sender *s, struct complete_before *before)
+{
 	int same = before && before->boot_id == s->boot_id;
 
 	for (unsigned worker = 0; same && worker <= s->workers; worker++)
-		broadcast_receiver_complete(r, sender, before->boot_id, worker, before->complete[worker]);
+		note_complete(s, worker, before->complete[worker]);
 	free(before);
 }
 
@@ -74,9 +80,8 @@ static void note_complete_before(struct sender *s, uint64_t boot_id, unsigned wo
 		s->before->complete[worker] = complete;
 }
 
-int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned workers)
+static int meet(struct broadcast_receiver *r, struct sender *s, uint64_t boot_id, unsigned workers)
 {
-	struct sender *s = &r->senders[sender];
 	struct heard_numbers *numbers;
 	struct complete_before *before = s->before;
 
@@ -91,10 +96,18 @@ int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint6
 	*s = (struct sender){
 		.boot_id = boot_id, .previous_boot_id = s->boot_id, .workers = workers, .numbers = numbers
 	};
-	s->heard_ms = s->challenge_ms = s->ask_at_ms = NEVER;
+	s->heard_ms = s->challenge_ms = s->probed_ms = s->ask_at_ms = NEVER;
 	s->clock_asked_ms = -CLOCK_LIFE_MS;
-	take_complete_before(r, sender, before);
+	take_complete_before(s, before);
 	return 0;
+}
+
+int broadcast_receiver_meet(struct broadcast_receiver *r, unsigned sender, uint64_t boot_id, unsigned workers)
+{
+	receiver_lock(r);
+	int result = meet(r, &r->senders[sender], boot_id, workers);
+	receiver_unlock(r);
+	return result;
 }
 
 int sender_believes(const struct sender *s, const struct heard_key *k)
@@ -102,8 +115,7 @@ int sender_believes(const struct sender *s, const struct heard_key *k)
 	return k->state == KEY_PROVEN && s->clock.state == PEER_CLOCK_KNOWN;
 }
 
-int broadcast_receiver_add_key(
-	struct broadcast_receiver *r, unsigned sender, const struct given_key *key, int64_t now_ms)
+static int add_key(struct broadcast_receiver *r, unsigned sender, const struct given_key *key, int64_t now_ms)
 {
 	struct sender *s = &r->senders[sender];
 	struct heard_key *k = heard_keys_find(r->keys, key->id);
@@ -128,6 +140,15 @@ int broadcast_receiver_add_key(
 		s->key_in_use = s->key_count - 1;
 	questions_probe(r, s, now_ms);
 	return 0;
+}
+
+int broadcast_receiver_add_key(
+	struct broadcast_receiver *r, unsigned sender, const struct given_key *key, int64_t now_ms)
+{
+	receiver_lock(r);
+	int result = add_key(r, sender, key, now_ms);
+	receiver_unlock(r);
+	return result;
 }
 
 static void numbers_exist(
@@ -174,6 +195,17 @@ static void take_proof(
 	questions_proven(s);
 	for (unsigned worker = 0; worker <= s->workers; worker++)
 		numbers_exist(r, s, worker, p->highest[worker], now_ms);
+}
+
+/* Anybody may send an old question again and again. */
+static void take_probe(struct broadcast_receiver *r, unsigned sender, const Cssl__Probe *probe, int64_t now_ms)
+{
+	struct sender *s = &r->senders[sender];
+
+	if (s->probed_ms != NEVER && now_ms - s->probed_ms < PROBED_EVERY_MS)
+		return;
+	s->probed_ms = now_ms;
+	r->ops.on_probe(r->ctx, sender, probe->challenge.data);
 }
 
 static int is_object(const Cssl__BroadcastMessage *m)
@@ -262,9 +294,7 @@ static void take_unnumbered(
 	}
 	s->heard_ms = now_ms;
 	switch (m->what_case) {
-	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE:
-		r->ops.on_probe(r->ctx, from->sender, m->probe->challenge.data);
-		break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: take_probe(r, from->sender, m->probe, now_ms); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROOF:
 		if (from->key)
 			take_proof(r, from, m, now_ms);
@@ -282,7 +312,7 @@ static void take_unproven(
 	struct broadcast_receiver *r, const struct origin *from, const Cssl__BroadcastMessage *m, int64_t now_ms)
 {
 	if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROBE)
-		r->ops.on_probe(r->ctx, from->sender, m->probe->challenge.data);
+		take_probe(r, from->sender, m->probe, now_ms);
 	else if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROOF)
 		take_proof(r, from, m, now_ms);
 	else
@@ -322,9 +352,11 @@ void broadcast_receiver_payload(struct broadcast_receiver *r, unsigned sender, u
 {
 	struct origin from = { .sender = sender, .worker = worker };
 
+	receiver_lock(r);
 	assert(r->senders[sender].numbers && worker <= r->senders[sender].workers);
 	assert(r->senders[sender].clock.state == PEER_CLOCK_KNOWN);
 	take_payload(r, &from, payload, len, now_ms);
+	receiver_unlock(r);
 }
 
 /* No key has that id. The sender is an earlier process of a known agent, or unknown. */
@@ -377,16 +409,18 @@ void broadcast_receiver_input(struct broadcast_receiver *r, const uint8_t *datag
 {
 	uint8_t payload[DATAGRAM_PAYLOAD_MAX];
 	struct origin from;
-	ptrdiff_t payload_len = open_datagram(r, datagram, len, &from, payload);
 
+	receiver_lock(r);
+	ptrdiff_t payload_len = open_datagram(r, datagram, len, &from, payload);
 	if (payload_len < 0) {
 		count((enum agent_counter) - payload_len);
-		return;
+	} else {
+		count(COUNT_DATAGRAMS_RECEIVED);
+		in_use(&r->senders[from.sender], from.key);
+		take_payload(r, &from, payload, (size_t)payload_len, now_ms);
+		OPENSSL_cleanse(payload, (size_t)payload_len);
 	}
-	count(COUNT_DATAGRAMS_RECEIVED);
-	in_use(&r->senders[from.sender], from.key);
-	take_payload(r, &from, payload, (size_t)payload_len, now_ms);
-	OPENSSL_cleanse(payload, (size_t)payload_len);
+	receiver_unlock(r);
 }
 
 void broadcast_receiver_complete(
@@ -394,17 +428,16 @@ void broadcast_receiver_complete(
 {
 	struct sender *s = &r->senders[sender];
 
-	if (complete == UINT64_MAX)
-		return;
-	if (!s->numbers || s->boot_id != boot_id)
+	receiver_lock(r);
+	if (s->numbers && s->boot_id == boot_id)
+		note_complete(s, worker, complete);
+	else if (complete != UINT64_MAX)
 		note_complete_before(s, boot_id, worker, complete);
-	else if (worker <= s->workers)
-		heard_numbers_give_up(&s->numbers[worker], complete + 1);
+	receiver_unlock(r);
 }
 
-struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r, unsigned sender)
+static struct receiver_view view_of(const struct sender *s)
 {
-	const struct sender *s = &r->senders[sender];
 	struct receiver_view v = { SENDER_UNKNOWN, s->boot_id, s->workers, 0 };
 
 	if (!s->numbers)
@@ -416,19 +449,46 @@ struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r,
 	return v;
 }
 
+struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r, unsigned sender)
+{
+	receiver_lock(r);
+	struct receiver_view v = view_of(&r->senders[sender]);
+	receiver_unlock(r);
+	return v;
+}
+
 int64_t broadcast_receiver_heard_ms(const struct broadcast_receiver *r, unsigned sender)
 {
-	return r->senders[sender].numbers ? r->senders[sender].heard_ms : NEVER;
+	const struct sender *s = &r->senders[sender];
+
+	receiver_lock(r);
+	int64_t heard_ms = s->numbers ? s->heard_ms : NEVER;
+	receiver_unlock(r);
+	return heard_ms;
 }
 
 uint64_t broadcast_receiver_heard(const struct broadcast_receiver *r, unsigned sender, unsigned worker)
 {
 	const struct sender *s = &r->senders[sender];
 
-	return s->numbers && worker <= s->workers ? heard_numbers_complete(&s->numbers[worker]) : 0;
+	receiver_lock(r);
+	uint64_t heard = s->numbers && worker <= s->workers ? heard_numbers_complete(&s->numbers[worker]) : 0;
+	receiver_unlock(r);
+	return heard;
 }
 
-struct peer_clock *broadcast_receiver_clock(struct broadcast_receiver *r, unsigned sender)
+struct peer_clock broadcast_receiver_clock(const struct broadcast_receiver *r, unsigned sender)
 {
-	return &r->senders[sender].clock;
+	receiver_lock(r);
+	struct peer_clock clock = r->senders[sender].clock;
+	receiver_unlock(r);
+	return clock;
+}
+
+void broadcast_receiver_clock_answered(
+	struct broadcast_receiver *r, unsigned sender, int64_t asked_ms, int64_t remote_ms, int64_t now_ms)
+{
+	receiver_lock(r);
+	peer_clock_answered(&r->senders[sender].clock, asked_ms, remote_ms, now_ms);
+	receiver_unlock(r);
 }

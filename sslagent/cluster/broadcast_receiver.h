@@ -14,7 +14,9 @@
  * sender says that it has forgotten them. Objects need no order, so none waits in a queue. While this agent joins, it
  * asks for no missing numbers (broadcast_receiver_hold()) until the snapshot has told which numbers it brought.
  *
- * All calls on one thread. input, payload and tick may call the callbacks; a callback must not call these three.
+ * Thread-safe, under a lock of its own. input, payload and tick call the callbacks, on their thread and under this
+ * lock: a callback must not call any function here. So who finds a number heard also finds its object where on_message
+ * put it.
  */
 #ifndef CSSL_SSLAGENT_BROADCAST_RECEIVER_H
 #define CSSL_SSLAGENT_BROADCAST_RECEIVER_H
@@ -34,7 +36,7 @@ struct heard_times {
 struct broadcast_receiver_ops {
 	/* Say @m to @sender, by datagram. */
 	void (*say)(void *ctx, unsigned sender, Cssl__BroadcastMessage *m);
-	/* @sender asks for a proof. Unproven: it may be an old question. */
+	/* @sender asks for a proof. Unproven: it may be an old question. Only one in every 5 ms comes here. */
 	void (*on_probe)(void *ctx, unsigned sender, const uint8_t *challenge);
 	/* Every other message that is believed and new. */
 	void (*on_message)(
@@ -99,7 +101,10 @@ int64_t broadcast_receiver_heard_ms(const struct broadcast_receiver *r, unsigned
 /* Every number of @worker up to this one is here. */
 uint64_t broadcast_receiver_heard(const struct broadcast_receiver *r, unsigned sender, unsigned worker);
 
-/* The clock of a sender. Links use it too, and ask for it. A new boot id resets it. */
-struct peer_clock *broadcast_receiver_clock(struct broadcast_receiver *r, unsigned sender);
+/* The clock of a sender. Links use it too, and ask for it: answered as peer_clock_answered(). A new boot id resets it.
+ */
+struct peer_clock broadcast_receiver_clock(const struct broadcast_receiver *r, unsigned sender);
+void broadcast_receiver_clock_answered(
+	struct broadcast_receiver *r, unsigned sender, int64_t asked_ms, int64_t remote_ms, int64_t now_ms);
 
 #endif

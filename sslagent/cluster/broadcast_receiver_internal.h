@@ -3,6 +3,9 @@
 #ifndef CSSL_SSLAGENT_BROADCAST_RECEIVER_INTERNAL_H
 #define CSSL_SSLAGENT_BROADCAST_RECEIVER_INTERNAL_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/cluster/broadcast_receiver.h"
 #include "sslagent/cluster/heard_keys.h"
@@ -12,6 +15,7 @@
 
 #define CHALLENGE_LIFE_MS 1000  /* an answer that takes longer proves too little about the clock */
 #define CLOCK_LIFE_MS     30000 /* then it is time for a fresh question */
+#define PROBED_EVERY_MS   5     /* so often it asks for a proof of its own */
 #define STALE_MS          5000  /* an older question, answer or heartbeat was held back */
 
 /* Complete numbers, from a snapshot, of a process that was not met yet. */
@@ -31,6 +35,7 @@ struct sender {
 	int64_t heard_ms, clock_asked_ms;
 	uint8_t challenge[CHALLENGE_LEN];
 	int64_t challenge_ms, probe_at_ms; /* NEVER: none */
+	int64_t probed_ms;                 /* by the sender; NEVER: not yet */
 	int64_t probe_every_ms;
 	int64_t ask_at_ms, ask_every_ms, round_trip_ms;
 };
@@ -38,12 +43,25 @@ struct sender {
 struct broadcast_receiver {
 	struct broadcast_receiver_ops ops;
 	void *ctx;
+	unsigned sender_count;
+	_Atomic int64_t due_ms; /* nothing is due before; changes under the lock */
+	pthread_mutex_t lock;   /* of what follows */
 	struct heard_keys *keys;
 	enum receiver_repair repair;
-	int64_t due_ms; /* nothing is due before */
-	unsigned sender_count;
 	struct sender senders[];
 };
+
+static inline void receiver_lock(const struct broadcast_receiver *r)
+{
+	pthread_mutex_lock(&((struct broadcast_receiver *)r)->lock);
+}
+
+static inline void receiver_unlock(const struct broadcast_receiver *r)
+{
+	pthread_mutex_unlock(&((struct broadcast_receiver *)r)->lock);
+}
+
+/* The rest under the lock. */
 
 /* Does the receiver believe datagrams under this key? */
 int sender_believes(const struct sender *s, const struct heard_key *k);

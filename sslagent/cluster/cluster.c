@@ -252,6 +252,27 @@ void cluster_tick_as_needed(struct cluster *c)
 	timer_set_every(c->timer, (uint64_t)tick_ms);
 }
 
+static void on_tick_wish(struct thread_task *task)
+{
+	struct cluster *c = container_of(task, struct cluster, tick_wish.task);
+
+	c->tick_wish.state = TICK_UNASKED;
+	cluster_tick_as_needed(c);
+}
+
+static void drop_tick_wish(struct thread_task *task)
+{
+}
+
+void cluster_tick_sooner(struct cluster *c)
+{
+	if (c->tick_ms == BROADCAST_TICK_MS ||
+		broadcast_receiver_due_ms(c->receiver) >= cluster_now_ms() + PEERS_EVERY_MS)
+		return;
+	if (atomic_exchange(&c->tick_wish.state, TICK_ASKED) == TICK_UNASKED)
+		cluster_thread_hand(cluster_main_thread(c), &c->tick_wish.task);
+}
+
 static void on_timer(void *ctx)
 {
 	struct cluster *c = ctx;
@@ -277,33 +298,12 @@ static void on_timer(void *ctx)
 
 /* Create and destroy */
 
-static void on_datagram(void *ctx, uint8_t *data, size_t len, const struct sockaddr *from)
-{
-	struct cluster *c = ctx;
-
-	broadcast_receiver_input(c->receiver, data, len, cluster_now_ms());
-	cluster_tick_as_needed(c);
-}
-
 static void on_udp_closed(void *ctx)
 {
 	cluster_handle_closed(ctx);
 }
 
-/* Fault tests name peers in their rules. */
-static const char *peer_name(void *ctx, const struct sockaddr *address)
-{
-	const struct cluster *c = ctx;
-
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (memcmp(&c->conf->agents[i].peer, address, address_len(address)) == 0)
-			return c->conf->agents[i].name;
-	return NULL;
-}
-
-static const struct udp_ops udp_ops = {
-	.on_datagram = on_datagram, .on_closed = on_udp_closed, .peer_name = peer_name
-};
+static const struct udp_ops main_udp_ops = { .on_closed = on_udp_closed, .peer_name = cluster_peer_at };
 
 static int64_t ticket_life_ms(const struct conf *conf)
 {
@@ -364,21 +364,28 @@ static int create_members(struct cluster *c)
 	return r;
 }
 
+/* A thread's own socket to send from. NULL with *uv_error. */
+static struct udp *open_mouth(struct cluster *c, struct worker *w, const struct udp_ops *ops, int *uv_error)
+{
+	struct sockaddr_storage from = c->self->peer;
+
+	address_set_port((struct sockaddr *)&from, 0);
+	return udp_create(w, (const struct sockaddr *)&from, 0, ops, c, uv_error);
+}
+
 static int open_sockets(struct cluster *c, char *error, size_t error_cap)
 {
-	const struct sockaddr *address = (const struct sockaddr *)&c->self->peer;
-	char text[ADDRESS_TEXT_MAX];
-	struct udp *udp;
 	int uv_error = 0;
 
-	udp = udp_create(c->main, address, 1, &udp_ops, c, &uv_error);
+	if (cluster_open_ears(c, error, error_cap) != 0)
+		return CSSL_E_SYSTEM;
+	struct udp *udp = open_mouth(c, c->main, &main_udp_ops, &uv_error);
 	if (!udp) {
-		snprintf(error, error_cap, "%s: cannot hear other agents: %s", address_format(address, text),
-			uv_strerror(uv_error));
+		snprintf(error, error_cap, "cannot speak to other agents: %s", uv_strerror(uv_error));
 		return CSSL_E_SYSTEM;
 	}
 	c->handles++;
-	cluster_thread_join(cluster_main_thread(c), c->main, udp);
+	cluster_thread_join(cluster_main_thread(c), c->main, udp, NULL);
 	if (cluster_links_listen(c, error, error_cap) != 0)
 		return CSSL_E_SYSTEM;
 	c->tick_ms = BROADCAST_TICK_MS;
@@ -450,6 +457,7 @@ struct cluster *cluster_create(struct worker *main, const struct conf *conf, con
 	c->self_index = (agent_index)(self - conf->agents);
 	c->ring = ring;
 	c->agent_count = (unsigned)conf->agent_count;
+	c->tick_wish.task = (struct thread_task){ .run = on_tick_wish, .drop = drop_tick_wish };
 	cluster_links_init(c);
 	identify(c);
 	cluster_source_init(c);
@@ -514,25 +522,23 @@ void cluster_destroy(struct cluster *c)
 
 /* Workers */
 
-static void on_worker_udp_closed(void *ctx)
-{
-}
-
-static const struct udp_ops worker_udp_ops = { .on_closed = on_worker_udp_closed, .peer_name = peer_name };
-
 int cluster_join_worker(struct cluster *c, struct worker *w)
 {
-	struct sockaddr_storage from = c->self->peer;
 	int uv_error = 0;
-	struct udp *udp;
 
-	if (worker_index(w) >= c->self->workers || c->threads[worker_index(w)].worker)
+	if (worker_index(w) >= c->self->workers || c->threads[worker_index(w)].ear_fd < 0)
 		return CSSL_E_STATE;
-	address_set_port((struct sockaddr *)&from, 0);
-	udp = udp_create(w, (const struct sockaddr *)&from, 0, &worker_udp_ops, c, &uv_error);
-	if (!udp)
+	struct cluster_thread *t = &c->threads[worker_index(w)];
+	struct udp *ear = udp_create_fd(w, t->ear_fd, &cluster_udp_ops, c, &uv_error);
+	t->ear_fd = -1;
+	if (!ear)
 		return uv_error;
-	cluster_thread_join(&c->threads[worker_index(w)], w, udp);
+	struct udp *udp = open_mouth(c, w, &cluster_udp_ops, &uv_error);
+	if (!udp) {
+		udp_close(ear);
+		return uv_error;
+	}
+	cluster_thread_join(t, w, udp, ear);
 	return 0;
 }
 
@@ -547,11 +553,11 @@ void cluster_on_superseded(struct cluster *c, struct worker *w, superseded_fn fn
 void cluster_leave_worker(struct cluster *c, struct worker *w)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);
-	struct udp *udp;
 
 	if (!t)
 		return;
-	udp = t->udp;
+	struct udp *udp = t->udp, *ear = t->ear;
 	cluster_thread_leave(t);
 	udp_close(udp);
+	udp_close(ear);
 }

@@ -1,6 +1,6 @@
 /* cluster.h: this agent as a member of the cluster: the replicated session store, live parts of other agents, the
- * broadcast, the agent-agent links. One per process. Workers call it from their threads. It runs on the main loop (UDP
- * receive, agent-agent links, timers). Each worker sends its datagrams from a socket of its own.
+ * broadcast, the agent-agent links. One per process. Workers call it from their threads, hear the broadcast, and send
+ * their own; links and timers run on the main loop.
  *
  * Each of these parts has its own pair of files: store (sessions, segmented LRU by bytes, expiry, share per source),
  * tombstones (revocations), live_table (live parts), connections_seen (epochs and sequences), broadcast_sender /
@@ -24,7 +24,8 @@ struct cluster;
 struct cluster *cluster_create(struct worker *main, const struct conf *conf, const struct conf_agent *self,
 	const struct key_ring *ring, char *error, size_t error_cap);
 /* A worker joins (on its thread, in worker_start's start function or later) and leaves (on its thread too); between
- * them it may send. After it has left, its pulls and passes never call done. 0 or negative. */
+ * them it hears the other agents and may send. After it has left, its pulls and passes never call done. 0 or negative.
+ */
 int cluster_join_worker(struct cluster *c, struct worker *w);
 void cluster_leave_worker(struct cluster *c, struct worker *w);
 

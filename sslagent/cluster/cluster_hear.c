@@ -1,13 +1,76 @@
-/* cluster_hear.c: it hands each message of the broadcast to the part that handles it. */
+/* cluster_hear.c: the broadcast as this agent hears it. Each worker has a socket at the agent's address. What it hears
+ * there it does itself where tables for all threads take it (sessions, live parts, epochs), because it is awake anyway
+ * while clients keep the cluster busy. What concerns peers and pulls it tells the main thread.
+ */
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "net/address.h"
 #include "net/log.h"
-
+#include "proto/error.h"
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
 #include "sslagent/cluster/pulls.h"
+
+/* For the main thread */
+
+struct news {
+	struct thread_task task;
+	struct cluster *cluster;
+	news_fn fn;
+	unsigned from;
+	uint8_t about[NEWS_ABOUT_MAX];
+};
+
+static void news_run(struct thread_task *task)
+{
+	struct news *n = container_of(task, struct news, task);
+
+	n->fn(n->cluster, n->from, n->about);
+	free(n);
+}
+
+static void news_drop(struct thread_task *task)
+{
+	free(container_of(task, struct news, task));
+}
+
+void cluster_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len)
+{
+	struct news *n = malloc(sizeof *n);
+
+	assert(about_len <= NEWS_ABOUT_MAX);
+	if (!n) {
+		log_event(LOG_ERROR, NULL, "news of a peer lost", "peer=%s cause=\"out of memory\"",
+			c->conf->agents[from].name);
+		return;
+	}
+	*n = (struct news){ .task = { .run = news_run, .drop = news_drop }, .cluster = c, .fn = fn, .from = from };
+	if (about_len > 0)
+		memcpy(n->about, about, about_len);
+	cluster_thread_hand(cluster_main_thread(c), &n->task);
+}
+
+static void prove(struct cluster *c, unsigned sender, const uint8_t *challenge)
+{
+	cluster_thread_prove(cluster_main_thread(c), (int)sender, challenge);
+}
+
+static void take_its_own(struct cluster *c, unsigned sender, const uint8_t *about)
+{
+	struct peer *p = c->peers[sender];
+
+	if (p->state != PEER_UP) /* its link will bring its sessions */
+		p->own_due = PEER_OWN_DUE;
+	else
+		snapshot_want(p, TAKING_OWN);
+}
+
+/* Messages */
 
 static void say(void *ctx, unsigned sender, Cssl__BroadcastMessage *m)
 {
@@ -16,25 +79,12 @@ static void say(void *ctx, unsigned sender, Cssl__BroadcastMessage *m)
 
 static void on_probe(void *ctx, unsigned sender, const uint8_t *challenge)
 {
-	struct cluster *c = ctx;
-	struct peer *p = c->peers[sender];
-	int64_t now_ms = cluster_now_ms();
-
-	if (now_ms - p->proof_ms < PROOF_EVERY_MS)
-		return; /* anybody may send an old question again and again */
-	p->proof_ms = now_ms;
-	cluster_thread_prove(cluster_main_thread(c), (int)sender, challenge);
+	cluster_tell_main(ctx, prove, sender, challenge, CHALLENGE_LEN);
 }
 
 static void on_forgotten(void *ctx, unsigned sender)
 {
-	struct cluster *c = ctx;
-	struct peer *p = c->peers[sender];
-
-	if (p->state != PEER_UP) /* its link will bring its sessions */
-		p->own_due = PEER_OWN_DUE;
-	else
-		snapshot_want(p, TAKING_OWN);
+	cluster_tell_main(ctx, take_its_own, sender, NULL, 0);
 }
 
 static void on_object(
@@ -161,16 +211,16 @@ static void say_object(void *ctx, const struct stored *session)
 	cluster_thread_say(t, (int)a->to, &m);
 }
 
-static void on_pull(struct cluster *c, unsigned sender, const Cssl__Pull *m)
+static void answer_pull(struct cluster *c, unsigned sender, const uint8_t *id)
 {
 	Cssl__BroadcastMessage answer = CSSL__BROADCAST_MESSAGE__INIT;
 	Cssl__Absent absent = CSSL__ABSENT__INIT;
 	struct answer a = { c, sender };
 
 	count(COUNT_PULLS_ANSWERED);
-	if (store_peek(c->store, m->session_id.data, cluster_now_ms(), say_object, &a) == 0)
+	if (store_peek(c->store, id, cluster_now_ms(), say_object, &a) == 0)
 		return;
-	absent.session_id = m->session_id;
+	absent.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)id };
 	answer.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ABSENT;
 	answer.absent = &absent;
 	cluster_thread_say(cluster_main_thread(c), (int)sender, &answer);
@@ -184,9 +234,15 @@ static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage 
 	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ: on_object(c, sender, m, times); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: on_adopted(c, sender, m->adopted, times->now_ms); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_GONE: on_gone(c, m->gone, times->now_ms); break;
-	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: on_pull(c, sender, m->pull); break;
-	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: pulls_absent(c, m->absent->session_id.data, sender); break;
-	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: pulls_over_link(c, m->too_large->session_id.data, sender); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_PULL:
+		cluster_tell_main(c, answer_pull, sender, m->pull->session_id.data, SESSION_ID_LEN);
+		break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT:
+		cluster_tell_main(c, pulls_absent, sender, m->absent->session_id.data, SESSION_ID_LEN);
+		break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE:
+		cluster_tell_main(c, pulls_over_link, sender, m->too_large->session_id.data, SESSION_ID_LEN);
+		break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_GAP:
 		if (m->gap->worker <= c->self->workers)
 			cluster_thread_repeat(&c->threads[m->gap->worker], (int)sender, m->gap->first, m->gap->last);
@@ -202,3 +258,49 @@ const struct broadcast_receiver_ops cluster_hear_ops = {
 	.on_message = on_message,
 	.on_forgotten = on_forgotten,
 };
+
+/* Sockets */
+
+static void on_datagram(void *ctx, uint8_t *data, size_t len, const struct sockaddr *from)
+{
+	struct cluster *c = ctx;
+
+	broadcast_receiver_input(c->receiver, data, len, cluster_now_ms());
+	cluster_tick_sooner(c);
+}
+
+static void on_closed(void *ctx)
+{
+}
+
+/* Fault tests name peers in their rules. */
+const char *cluster_peer_at(void *cluster, const struct sockaddr *address)
+{
+	const struct cluster *c = cluster;
+
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (memcmp(&c->conf->agents[i].peer, address, address_len(address)) == 0)
+			return c->conf->agents[i].name;
+	return NULL;
+}
+
+const struct udp_ops cluster_udp_ops = {
+	.on_datagram = on_datagram, .on_closed = on_closed, .peer_name = cluster_peer_at
+};
+
+int cluster_open_ears(struct cluster *c, char *error, size_t error_cap)
+{
+	const struct sockaddr *address = (const struct sockaddr *)&c->self->peer;
+	char text[ADDRESS_TEXT_MAX];
+
+	for (unsigned i = 0; i < c->self->workers; i++) {
+		int fd = udp_bind(address, i == 0 ? UDP_FIRST : UDP_BESIDE);
+		if (fd < 0) {
+			snprintf(error, error_cap, "%s: cannot hear other agents: %s", address_format(address, text),
+				uv_strerror(fd));
+			return CSSL_E_SYSTEM;
+		}
+		c->threads[i].ear_fd = fd;
+	}
+	return 0;
+}

@@ -2,7 +2,7 @@
  * ...).
  *
  *   cluster.c            life: create, join and leave of workers, timer, state
- *   cluster_hear.c       datagrams heard: hands each message to its part
+ *   cluster_hear.c       datagrams heard, on the workers: hands each message to its part
  *   cluster_sessions.c   the session source of the TLS side; import of sessions and live parts
  *   cluster_links.c      agent-agent links accepted and refused
  *   joining.c            snapshots to take, when this agent is ready
@@ -51,6 +51,13 @@ struct peer_flags {
 	uint16_t origin;         /* its number in session ids */
 };
 
+/* Another thread wants the main thread's timer to tick sooner. */
+enum tick_wish_state { TICK_UNASKED, TICK_ASKED };
+struct tick_wish {
+	struct thread_task task;
+	_Atomic int state; /* enum tick_wish_state */
+};
+
 struct cluster_source {
 	struct session_source api; /* first */
 	struct cluster *cluster;
@@ -82,19 +89,20 @@ struct cluster {
 	struct sending_keys *sending;
 	struct ticket_keys *tickets;
 	struct passed_backends *passed;
+	struct broadcast_receiver *receiver;
 	struct peer_flags *flags;       /* by agent */
 	struct placement *placement;    /* NULL: every agent holds every session */
 	struct cluster_thread *threads; /* workers, then main */
+	struct tick_wish tick_wish;
 
 	/* the main thread's own */
-	struct broadcast_receiver *receiver;
 	struct peer **peers; /* by agent; NULL: this one */
 	struct pulls *pulls;
 	struct revocations *revocations;
 	struct joining joining;
 	struct resettling resettling;
 	struct timer *timer;
-	int64_t tick_ms; /* between its ticks */
+	_Atomic int64_t tick_ms; /* between its ticks; every thread may read it */
 	struct listener *tcp, *unix_socket;
 	struct newcomers newcomers; /* links whose other side has no proof yet */
 	int64_t heartbeat_at_ms, peers_at_ms, house_at_ms, tombstones_looked_at_ms, refused_logged_ms;
@@ -114,8 +122,9 @@ static inline struct cluster_thread *cluster_main_thread(struct cluster *c)
 	return &c->threads[c->self->workers];
 }
 
-/* Main thread: something may have become due soon. */
+/* Something may have become due soon. as_needed: on the main thread. sooner: on any thread. */
 void cluster_tick_as_needed(struct cluster *c);
+void cluster_tick_sooner(struct cluster *c);
 
 /* NULL: @w is no worker of this agent, or has not joined. */
 struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w);
@@ -141,11 +150,19 @@ struct placement_ranks cluster_holders(const struct cluster *c, const uint8_t *i
 void cluster_handle_closed(struct cluster *c);
 
 /* cluster_hear.c */
-extern const struct broadcast_receiver_ops cluster_hear_ops; /* ctx: the cluster */
+extern const struct broadcast_receiver_ops cluster_hear_ops;                /* ctx: the cluster */
+extern const struct udp_ops cluster_udp_ops;                                /* of workers' sockets; ctx: the cluster */
+const char *cluster_peer_at(void *cluster, const struct sockaddr *address); /* the agent's name or NULL */
+/* Bind the workers' sockets. 0 or CSSL_E_SYSTEM with a message. */
+int cluster_open_ears(struct cluster *c, char *error, size_t error_cap);
+/* From any thread: the main thread calls @fn with agent @from and a copy of what it is @about, such as a session id. */
+#define NEWS_ABOUT_MAX SESSION_ID_LEN
+typedef void (*news_fn)(struct cluster *c, unsigned from, const uint8_t *about);
+void cluster_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len);
 
 /* cluster_sessions.c */
 void cluster_source_init(struct cluster *c);
-/* Import an encoded SESS_OBJ of another agent, with its times. */
+/* Any thread: import an encoded SESS_OBJ of another agent, with its times. */
 struct heard_object {
 	const uint8_t *encoded;
 	size_t len;

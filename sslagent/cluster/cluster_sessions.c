@@ -1,5 +1,5 @@
 /* cluster_sessions.c: sessions and live parts: share, import, find. The functions of the session source and of live
- * parts run on worker threads, cluster_import() on the main thread. */
+ * parts run on worker threads, cluster_import() on any thread. */
 #include <openssl/crypto.h>
 #include <sodium.h>
 #include <string.h>

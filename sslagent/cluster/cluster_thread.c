@@ -2,6 +2,7 @@
 #include "sslagent/cluster/cluster_thread.h"
 
 #include <openssl/crypto.h>
+#include <unistd.h>
 
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast_message.h"
@@ -47,12 +48,17 @@ static void use_newest_key(struct cluster_thread *t)
 	OPENSSL_cleanse(&key, sizeof key);
 }
 
+static uint64_t dropped(const struct cluster_thread *t)
+{
+	return udp_dropped(t->udp) + (t->ear ? udp_dropped(t->ear) : 0);
+}
+
 static void on_flush(struct turn_end *flush)
 {
 	struct cluster_thread *t = container_of(flush, struct cluster_thread, flush);
 
 	broadcast_sender_flush(t->sender);
-	count_gauge(COUNT_DATAGRAMS_DROPPED, udp_dropped(t->udp)); /* until the turn before */
+	count_gauge(COUNT_DATAGRAMS_DROPPED, dropped(t)); /* until the turn before */
 }
 
 /* Each agent's stream carries only a part of the objects, so a shorter ring for each lasts about as long. */
@@ -78,6 +84,7 @@ int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned in
 	};
 
 	t->cluster = c;
+	t->ear_fd = -1;
 	t->tasks_end = &t->tasks;
 	t->flush.fn = on_flush;
 	pthread_mutex_init(&t->lock, NULL);
@@ -92,13 +99,16 @@ void cluster_thread_destroy(struct cluster_thread *t)
 {
 	if (!t->cluster)
 		return;
+	if (t->ear_fd >= 0)
+		close(t->ear_fd); /* no worker has joined */
 	broadcast_sender_destroy(t->sender);
 	pthread_mutex_destroy(&t->lock);
 }
 
-void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp)
+void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp, struct udp *ear)
 {
 	t->udp = udp;
+	t->ear = ear;
 	pthread_mutex_lock(&t->lock);
 	t->worker = w;
 	pthread_mutex_unlock(&t->lock);
@@ -125,7 +135,7 @@ void cluster_thread_leave(struct cluster_thread *t)
 	turn_end_cancel(&t->flush);
 	if (t->udp)
 		broadcast_sender_flush(t->sender);
-	t->udp = NULL;
+	t->udp = t->ear = NULL;
 	for (; tasks; tasks = next) {
 		next = tasks->next;
 		tasks->drop(tasks);

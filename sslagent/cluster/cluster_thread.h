@@ -1,4 +1,4 @@
-/* cluster_thread.h: one thread of this agent as a member of the cluster. It has its own sender, socket and numbers for
+/* cluster_thread.h: one thread of this agent as a member of the cluster. It has its own sender, sockets and numbers for
  * datagrams, and takes tasks from other threads. Workers are 0..workers-1, the main thread is `workers`.
  *
  * Any thread may call task and hand; only the thread itself may call the rest.
@@ -33,7 +33,9 @@ struct repeat {
 struct cluster_thread {
 	struct cluster *cluster;
 	struct worker *worker; /* NULL: the thread has not joined, or has left; changes under the lock */
-	struct udp *udp;       /* the main thread also receives by it */
+	struct udp *udp;       /* it sends by this one */
+	struct udp *ear;       /* and hears the other agents by this one; NULL: the main thread */
+	int ear_fd;            /* for ear, until the worker joins; else -1 */
 	struct broadcast_sender *sender;
 	struct turn_end flush;
 	superseded_fn superseded; /* the thread's own */
@@ -48,9 +50,9 @@ struct cluster_thread {
 int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index);
 void cluster_thread_destroy(struct cluster_thread *t); /* legal on a zeroed one */
 
-/* On the thread. join: send by @udp from now on. leave: send no more and drop waiting tasks. @udp stays the caller's.
- */
-void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp);
+/* On the thread. join: send by @udp from now on. leave: send no more and drop waiting tasks. @udp and @ear (or NULL)
+ * stay the caller's. */
+void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp, struct udp *ear);
 void cluster_thread_leave(struct cluster_thread *t);
 
 void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task);

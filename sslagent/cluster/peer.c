@@ -82,7 +82,7 @@ int peer_is_up(const struct peer *p)
 
 int peer_knows_clock(const struct peer *p)
 {
-	return broadcast_receiver_clock(p->cluster->receiver, p->index)->state == PEER_CLOCK_KNOWN;
+	return broadcast_receiver_clock(p->cluster->receiver, p->index).state == PEER_CLOCK_KNOWN;
 }
 
 int peer_send(struct peer *p, const Cssl__PeerMessage *m)

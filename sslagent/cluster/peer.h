@@ -30,7 +30,6 @@ struct peer {
 			  * parts
 			  */
 	int64_t refused_logged_ms;
-	int64_t proof_ms;   /* of the last one given */
 	int64_t alive_ms;   /* when it was last alive */
 	uint8_t source;     /* enum peer_source */
 	uint8_t own_due;    /* enum peer_own */
@@ -46,8 +45,6 @@ enum peer_own { PEER_OWN_HERE, PEER_OWN_DUE };
 
 /* Has the peer given this agent its part? Counted from the time when the peer entered the membership. */
 enum peer_source { SOURCE_UNASKED, SOURCE_ASKED, SOURCE_TAKEN };
-
-#define PROOF_EVERY_MS 5
 
 struct peer *peer_create(struct cluster *c, agent_index index);
 void peer_destroy(struct peer *p); /* its link is closed and gone */

@@ -108,20 +108,21 @@ static int on_pull(struct peer *p, const Cssl__PeerMessage *m)
 
 static int on_object(struct peer *p, const Cssl__PeerMessage *m)
 {
-	const struct peer_clock *clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
+	const struct peer_clock clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
 	int64_t now_ms = cluster_now_ms();
 
 	p->announced -= p->announced > 0;
-	if (!peer_knows_clock(p))
+	if (clock.state != PEER_CLOCK_KNOWN)
 		return 0; /* its age is unknown; this agent will ask for it again */
-	cluster_import(p->cluster, &(struct heard_object){
-					   .encoded = m->object->ssl_obj.data,
-					   .len = m->object->ssl_obj.len,
-					   .made_ms = peer_clock_local(clock, m->object->made_ms, now_ms),
-					   .family_made_ms = peer_clock_local(clock, m->object->family_made_ms, now_ms),
-					   .now_ms = now_ms,
-					   .from = p->index,
-				   });
+	cluster_import(
+		p->cluster, &(struct heard_object){
+				    .encoded = m->object->ssl_obj.data,
+				    .len = m->object->ssl_obj.len,
+				    .made_ms = peer_clock_local(&clock, m->object->made_ms, now_ms),
+				    .family_made_ms = peer_clock_local(&clock, m->object->family_made_ms, now_ms),
+				    .now_ms = now_ms,
+				    .from = p->index,
+			    });
 	return 0;
 }
 
@@ -130,7 +131,7 @@ static int on_absent(struct peer *p, const Cssl__PeerMessage *m)
 	if (m->absent->session_id.len != SESSION_ID_LEN)
 		return CSSL_E_RANGE;
 	p->announced -= p->announced > 0;
-	pulls_absent(p->cluster, m->absent->session_id.data, p->index);
+	pulls_absent(p->cluster, p->index, m->absent->session_id.data);
 	return 0;
 }
 
@@ -216,11 +217,10 @@ static int on_ping(struct peer *p, const Cssl__PeerMessage *m)
 
 static int on_pong(struct peer *p, const Cssl__PeerMessage *m)
 {
-	struct peer_clock *clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
-
 	if (p->ping_sent_ms == 0 || m->pong->token != p->ping_token)
 		return CSSL_E_STATE;
-	peer_clock_answered(clock, p->ping_sent_ms, m->pong->clock_ms, cluster_now_ms());
+	broadcast_receiver_clock_answered(
+		p->cluster->receiver, p->index, p->ping_sent_ms, m->pong->clock_ms, cluster_now_ms());
 	p->ping_sent_ms = 0;
 	if (p->own_due == PEER_OWN_DUE) {
 		p->own_due = PEER_OWN_HERE;

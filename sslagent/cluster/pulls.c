@@ -30,7 +30,7 @@ struct session_pull {
 };
 
 struct pulls {
-	unsigned waiting;
+	_Atomic unsigned waiting; /* changed by the main thread */
 	struct session_pull *buckets[BUCKETS];
 };
 
@@ -168,7 +168,7 @@ static void ignore(void *ctx, const struct stored *session)
 {
 }
 
-/* On the main thread. */
+/* On the main thread. It waits before it looks: a thread that stores the session after the look then tells. */
 static void begin(struct thread_task *task)
 {
 	struct session_pull *p = container_of(task, struct session_pull, task);
@@ -176,17 +176,16 @@ static void begin(struct thread_task *task)
 	struct session_pull **bucket = bucket_of(c->pulls, p->id);
 	int64_t now_ms = cluster_now_ms();
 
+	p->until_ms = now_ms + c->conf->broadcast.park_ms;
+	p->next = *bucket;
+	*bucket = p;
+	c->pulls->waiting++;
 	if (store_peek(c->store, p->id, now_ms, ignore, NULL) == 0) /* came meanwhile */
-		hand_back(p, SESSION_FOUND, COUNT_PULLS_FOUND);
-	else if (c->pulls->waiting == WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
-		hand_back(p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
-	else {
-		p->until_ms = now_ms + c->conf->broadcast.park_ms;
-		p->next = *bucket;
-		*bucket = p;
-		c->pulls->waiting++;
+		finish(c->pulls, bucket, SESSION_FOUND, COUNT_PULLS_FOUND);
+	else if (c->pulls->waiting > WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
+		finish(c->pulls, bucket, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+	else
 		cluster_tick_as_needed(c);
-	}
 }
 
 struct session_pull *pulls_start(struct cluster *c, struct worker *w, const uint8_t id[static SESSION_ID_LEN],
@@ -219,7 +218,7 @@ void pulls_cancel(struct session_pull *p)
 		p->done = NULL;
 }
 
-void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
+static void found(struct cluster *c, unsigned from, const uint8_t *id)
 {
 	struct session_pull **link = bucket_of(c->pulls, id);
 
@@ -229,6 +228,12 @@ void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
 		else
 			link = &(*link)->next;
 	}
+}
+
+void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
+{
+	if (c->pulls->waiting > 0)
+		cluster_tell_main(c, found, c->self_index, id, SESSION_ID_LEN);
 }
 
 /* 1: no agent is left that may have it. */
@@ -247,7 +252,7 @@ static int note_absent(struct cluster *c, struct session_pull *p, unsigned from)
 	return before.count == 1;
 }
 
-void pulls_absent(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from)
+void pulls_absent(struct cluster *c, unsigned from, const uint8_t id[static SESSION_ID_LEN])
 {
 	struct session_pull **link = bucket_of(c->pulls, id);
 
@@ -263,7 +268,7 @@ void pulls_absent(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], un
 	}
 }
 
-void pulls_over_link(struct cluster *c, const uint8_t id[static SESSION_ID_LEN], unsigned from)
+void pulls_over_link(struct cluster *c, unsigned from, const uint8_t id[static SESSION_ID_LEN])
 {
 	struct peer *p = c->peers[from];
 

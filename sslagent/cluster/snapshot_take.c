@@ -77,15 +77,17 @@ static int take_stones(struct cluster *c, const Cssl__SnapshotPart *part, int64_
 
 static void take_objects(struct peer *p, const Cssl__SnapshotPart *part, int64_t now_ms)
 {
-	const struct peer_clock *clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
+	const struct peer_clock clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
 
+	if (clock.state != PEER_CLOCK_KNOWN)
+		return;
 	for (size_t i = 0; i < part->n_object; i++) {
 		const Cssl__PeerObject *object = part->object[i];
 		struct heard_object heard = {
 			.encoded = object->ssl_obj.data,
 			.len = object->ssl_obj.len,
-			.made_ms = peer_clock_local(clock, object->made_ms, now_ms),
-			.family_made_ms = peer_clock_local(clock, object->family_made_ms, now_ms),
+			.made_ms = peer_clock_local(&clock, object->made_ms, now_ms),
+			.family_made_ms = peer_clock_local(&clock, object->family_made_ms, now_ms),
 			.now_ms = now_ms,
 			.from = p->index,
 		};
@@ -158,8 +160,7 @@ int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part)
 	if (r || p->taker.state != scope)
 		return r; /* tombstones come unasked, the rest does not */
 	p->taker.heard_ms = now_ms;
-	if (peer_knows_clock(p))
-		take_objects(p, part, now_ms);
+	take_objects(p, part, now_ms);
 	take_heard(p->cluster, part);
 	r = take_seen(p->cluster, part, now_ms);
 	if (!r && part->last)

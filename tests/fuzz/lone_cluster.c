@@ -139,6 +139,6 @@ struct peer *lone_cluster_peer(void)
 	p = cluster->peers[PEER];
 	if (p->state != PEER_UP)
 		open_link();
-	peer_clock_answered(broadcast_receiver_clock(cluster->receiver, PEER), now_ms, now_ms, now_ms);
+	broadcast_receiver_clock_answered(cluster->receiver, PEER, now_ms, now_ms, now_ms);
 	return p;
 }
