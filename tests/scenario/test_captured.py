@@ -122,7 +122,7 @@ def test_an_msa_that_verifies_the_certificate_is_captured(start_cluster, tmp_pat
 @pytest.mark.parametrize("how", WAYS)
 def test_who_comes_directly_is_reset_where_no_421_can_be_said(start_cluster, how):
     with captured(start_cluster, how, policy="implicit") as (cluster, _, _):
-        with socket.create_connection(("127.0.0.1", WAYS[how][1]), patience(20)) as direct, pytest.raises(ConnectionResetError):
+        with pytest.raises(ConnectionResetError), socket.create_connection(("127.0.0.1", WAYS[how][1]), patience(20)) as direct:
             direct.recv(1)
         assert turned_away(cluster) == 1
         cluster.stop()
