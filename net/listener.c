@@ -16,6 +16,7 @@
 #include "net/discard.h"
 #include "net/listener.h"
 #include "net/log.h"
+#include "net/socket.h"
 #include "net/timer.h"
 #include "net/worker_inside.h"
 
@@ -181,37 +182,22 @@ static int bind_unix(int fd, const struct sockaddr_un *un, unsigned mode)
 	return 0;
 }
 
-static int set_option(int fd, int level, int name, int value)
+static int bind_tcp(int fd, const struct sockaddr *address, enum socket_place place)
 {
-	return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
-}
+	int r = socket_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 
-enum place { PLACE_OF_ITS_OWN, PLACE_BESIDE };
-
-/* A socket that gets SO_REUSEPORT after bind() needs the address alone, and then lets others bind it too. */
-static int bind_tcp(int fd, const struct sockaddr *address, enum place place)
-{
-	int r = set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-	if (r == 0 && place == PLACE_BESIDE)
-		r = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-	if (r == 0 && address->sa_family == AF_INET6)
-		r = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	if (r == 0 && bind(fd, address, address_len(address)) < 0)
-		r = -errno;
-	if (r == 0 && place == PLACE_OF_ITS_OWN)
-		r = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-	return r;
+	return r < 0 ? r : socket_bind(fd, address, place);
 }
 
 /* What accepted sockets inherit: no delay of a segment that is not full; and urgent bytes in order, because otherwise
  * they would be in no read, but in the kernel's count of bytes that were read (net/tcp_counts.h). */
 static void set_inherited(int fd)
 {
-	set_option(fd, SOL_SOCKET, SO_OOBINLINE, 1);
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); /* UNIX sockets have no such delay */
+	socket_option(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+	socket_option(fd, IPPROTO_TCP, TCP_NODELAY, 1); /* UNIX sockets have no such delay */
 }
 
-static int open_socket(const struct sockaddr *address, int backlog, unsigned mode, enum place place)
+static int open_socket(const struct sockaddr *address, int backlog, unsigned mode, enum socket_place place)
 {
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -261,13 +247,13 @@ static struct listener *create(struct worker *w, int fd, const struct listener_o
 struct listener *listener_create(struct worker *w, const struct sockaddr *address, int backlog, unsigned mode,
 	const struct listener_ops *ops, void *ctx, int *uv_error)
 {
-	return create(w, open_socket(address, backlog, mode, PLACE_OF_ITS_OWN), ops, ctx, uv_error);
+	return create(w, open_socket(address, backlog, mode, SOCKET_FIRST), ops, ctx, uv_error);
 }
 
 struct listener *listener_create_beside(struct worker *w, const struct sockaddr *address, int backlog,
 	const struct listener_ops *ops, void *ctx, int *uv_error)
 {
-	return create(w, open_socket(address, backlog, 0, PLACE_BESIDE), ops, ctx, uv_error);
+	return create(w, open_socket(address, backlog, 0, SOCKET_BESIDE), ops, ctx, uv_error);
 }
 
 /* Closing */

@@ -17,6 +17,7 @@
 #include "net/address.h"
 #include "net/capture.h"
 #include "net/container_of.h"
+#include "net/socket.h"
 #include "net/stream_inside.h"
 #include "proto/error.h"
 
@@ -170,11 +171,6 @@ static void stream_attach(struct stream *s, int fd)
 	(void)r;
 }
 
-static int set_option(int fd, int level, int name, int value)
-{
-	return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
-}
-
 /* The kind of the socket @fd, made ready for use; or a negative error. */
 static int prepare_fd(int fd, enum stream_kind kind)
 {
@@ -187,7 +183,7 @@ static int prepare_fd(int fd, enum stream_kind kind)
 		return kind == STREAM_KIND_UNIX_FDS ? STREAM_KIND_UNIX_FDS : STREAM_KIND_UNIX;
 	if ((domain != AF_INET && domain != AF_INET6) || kind == STREAM_KIND_UNIX_FDS)
 		return UV_EINVAL;
-	int r = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	int r = socket_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	return r < 0 ? r : STREAM_KIND_TCP;
 }
 
@@ -283,12 +279,12 @@ static int connect_socket(const struct sockaddr *to, const struct sockaddr *sour
 	if (fd < 0)
 		return -errno;
 
-	int r = set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	int r = socket_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	if (r == 0 && source && whose == SOURCE_FOREIGN)
 		r = capture_prepare(fd, CAPTURE_TPROXY);
 	if (r == 0 && source &&
 		address_port(source) == 0) /* choose the port late, so that it need only be new to @to */
-		r = set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+		r = socket_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
 	if (r == 0 && source && bind(fd, source, address_len(source)) < 0)
 		r = -errno;
 	if (r < 0)
@@ -422,10 +418,10 @@ void stream_set_lost_limit(struct stream *s, unsigned ms)
 	if (fd < 0)
 		return;
 	/* TCP_USER_TIMEOUT also ends the probing, whatever the value of TCP_KEEPCNT (tcp(7)) */
-	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
-	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	socket_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, interval_s);
+	socket_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
+	socket_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (int)ms);
+	socket_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 int stream_dup_fd(struct stream *s)

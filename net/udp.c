@@ -195,26 +195,14 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 /* Life */
 
-static int set_option(int fd, int level, int name, int value)
-{
-	return setsockopt(fd, level, name, &value, sizeof value) < 0 ? -errno : 0;
-}
-
-/* A socket that gets SO_REUSEPORT after bind() needs the address alone, and then lets others bind it too. */
-int udp_bind(const struct sockaddr *address, enum udp_place place)
+int udp_bind(const struct sockaddr *address, enum socket_place place)
 {
 	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 
-	int r = place == UDP_BESIDE ? set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1) : 0;
-	if (r == 0 && address->sa_family == AF_INET6)
-		r = set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	if (r == 0 && bind(fd, address, address_len(address)) < 0)
-		r = -errno;
-	if (r == 0 && place == UDP_FIRST)
-		r = set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-	set_option(fd, SOL_SOCKET, SO_RCVBUF, UDP_RECEIVE_ROOM);
+	int r = socket_bind(fd, address, place);
+	socket_option(fd, SOL_SOCKET, SO_RCVBUF, UDP_RECEIVE_ROOM);
 	if (r < 0)
 		close(fd);
 	return r < 0 ? r : fd;
@@ -261,7 +249,7 @@ struct udp *udp_create_fd(struct worker *w, int fd, const struct udp_ops *ops, v
 struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int receive, const struct udp_ops *ops,
 	void *ctx, int *uv_error)
 {
-	int fd = udp_bind(bind_to, UDP_FIRST);
+	int fd = udp_bind(bind_to, SOCKET_FIRST);
 
 	if (fd < 0) {
 		*uv_error = fd;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "net/socket.h"
 #include "net/worker.h"
 
 #define UDP_DATAGRAM_MAX 4096u /* longer ones are counted, and not sent or received */
@@ -26,11 +27,10 @@ struct udp_ops {
 struct udp *udp_create(struct worker *w, const struct sockaddr *bind_to, int receive, const struct udp_ops *ops,
 	void *ctx, int *uv_error);
 
-/* A socket for several workers to receive at one address: the kernel spreads the senders over them, each sender always
- * to the same one (SO_REUSEPORT). The first one needs the address alone, so that no second process takes a share.
- * Datagrams wait in it from now on. Returns the descriptor or a negative libuv error. */
-enum udp_place { UDP_FIRST, UDP_BESIDE };
-int udp_bind(const struct sockaddr *address, enum udp_place place);
+/* A socket for udp_create_fd(), bound to @address. With SOCKET_BESIDE (net/socket.h) several workers receive there, and
+ * each sender's datagrams always reach the same one. They wait in it from now on. Returns the descriptor or a negative
+ * libuv error. */
+int udp_bind(const struct sockaddr *address, enum socket_place place);
 /* Receive by a descriptor of udp_bind(), which is closed on failure, too. */
 struct udp *udp_create_fd(struct worker *w, int fd, const struct udp_ops *ops, void *ctx, int *uv_error);
 

@@ -365,7 +365,7 @@ static int create_members(struct cluster *c)
 }
 
 /* A thread's own socket to send from. NULL with *uv_error. */
-static struct udp *open_mouth(struct cluster *c, struct worker *w, const struct udp_ops *ops, int *uv_error)
+static struct udp *open_sending(struct cluster *c, struct worker *w, const struct udp_ops *ops, int *uv_error)
 {
 	struct sockaddr_storage from = c->self->peer;
 
@@ -377,9 +377,9 @@ static int open_sockets(struct cluster *c, char *error, size_t error_cap)
 {
 	int uv_error = 0;
 
-	if (cluster_open_ears(c, error, error_cap) != 0)
+	if (cluster_bind_receiving(c, error, error_cap) != 0)
 		return CSSL_E_SYSTEM;
-	struct udp *udp = open_mouth(c, c->main, &main_udp_ops, &uv_error);
+	struct udp *udp = open_sending(c, c->main, &main_udp_ops, &uv_error);
 	if (!udp) {
 		snprintf(error, error_cap, "cannot speak to other agents: %s", uv_strerror(uv_error));
 		return CSSL_E_SYSTEM;
@@ -526,19 +526,19 @@ int cluster_join_worker(struct cluster *c, struct worker *w)
 {
 	int uv_error = 0;
 
-	if (worker_index(w) >= c->self->workers || c->threads[worker_index(w)].ear_fd < 0)
+	if (worker_index(w) >= c->self->workers || c->threads[worker_index(w)].receiving_fd < 0)
 		return CSSL_E_STATE;
 	struct cluster_thread *t = &c->threads[worker_index(w)];
-	struct udp *ear = udp_create_fd(w, t->ear_fd, &cluster_udp_ops, c, &uv_error);
-	t->ear_fd = -1;
-	if (!ear)
+	struct udp *receiving = udp_create_fd(w, t->receiving_fd, &cluster_udp_ops, c, &uv_error);
+	t->receiving_fd = -1;
+	if (!receiving)
 		return uv_error;
-	struct udp *udp = open_mouth(c, w, &cluster_udp_ops, &uv_error);
+	struct udp *udp = open_sending(c, w, &cluster_udp_ops, &uv_error);
 	if (!udp) {
-		udp_close(ear);
+		udp_close(receiving);
 		return uv_error;
 	}
-	cluster_thread_join(t, w, udp, ear);
+	cluster_thread_join(t, w, udp, receiving);
 	return 0;
 }
 
@@ -556,8 +556,8 @@ void cluster_leave_worker(struct cluster *c, struct worker *w)
 
 	if (!t)
 		return;
-	struct udp *udp = t->udp, *ear = t->ear;
+	struct udp *udp = t->udp, *receiving = t->receiving;
 	cluster_thread_leave(t);
 	udp_close(udp);
-	udp_close(ear);
+	udp_close(receiving);
 }

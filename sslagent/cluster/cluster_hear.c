@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "net/address.h"
 #include "net/log.h"
@@ -288,19 +287,19 @@ const struct udp_ops cluster_udp_ops = {
 	.on_datagram = on_datagram, .on_closed = on_closed, .peer_name = cluster_peer_at
 };
 
-int cluster_open_ears(struct cluster *c, char *error, size_t error_cap)
+int cluster_bind_receiving(struct cluster *c, char *error, size_t error_cap)
 {
 	const struct sockaddr *address = (const struct sockaddr *)&c->self->peer;
 	char text[ADDRESS_TEXT_MAX];
 
 	for (unsigned i = 0; i < c->self->workers; i++) {
-		int fd = udp_bind(address, i == 0 ? UDP_FIRST : UDP_BESIDE);
+		int fd = udp_bind(address, i == 0 ? SOCKET_FIRST : SOCKET_BESIDE);
 		if (fd < 0) {
 			snprintf(error, error_cap, "%s: cannot hear other agents: %s", address_format(address, text),
 				uv_strerror(fd));
 			return CSSL_E_SYSTEM;
 		}
-		c->threads[i].ear_fd = fd;
+		c->threads[i].receiving_fd = fd;
 	}
 	return 0;
 }

@@ -154,7 +154,7 @@ extern const struct broadcast_receiver_ops cluster_hear_ops;                /* c
 extern const struct udp_ops cluster_udp_ops;                                /* of workers' sockets; ctx: the cluster */
 const char *cluster_peer_at(void *cluster, const struct sockaddr *address); /* the agent's name or NULL */
 /* Bind the workers' sockets. 0 or CSSL_E_SYSTEM with a message. */
-int cluster_open_ears(struct cluster *c, char *error, size_t error_cap);
+int cluster_bind_receiving(struct cluster *c, char *error, size_t error_cap);
 /* From any thread: the main thread calls @fn with agent @from and a copy of what it is @about, such as a session id. */
 #define NEWS_ABOUT_MAX SESSION_ID_LEN
 typedef void (*news_fn)(struct cluster *c, unsigned from, const uint8_t *about);

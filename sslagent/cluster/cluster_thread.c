@@ -50,7 +50,7 @@ static void use_newest_key(struct cluster_thread *t)
 
 static uint64_t dropped(const struct cluster_thread *t)
 {
-	return udp_dropped(t->udp) + (t->ear ? udp_dropped(t->ear) : 0);
+	return udp_dropped(t->udp) + (t->receiving ? udp_dropped(t->receiving) : 0);
 }
 
 static void on_flush(struct turn_end *flush)
@@ -84,7 +84,7 @@ int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned in
 	};
 
 	t->cluster = c;
-	t->ear_fd = -1;
+	t->receiving_fd = -1;
 	t->tasks_end = &t->tasks;
 	t->flush.fn = on_flush;
 	pthread_mutex_init(&t->lock, NULL);
@@ -99,16 +99,16 @@ void cluster_thread_destroy(struct cluster_thread *t)
 {
 	if (!t->cluster)
 		return;
-	if (t->ear_fd >= 0)
-		close(t->ear_fd); /* no worker has joined */
+	if (t->receiving_fd >= 0)
+		close(t->receiving_fd); /* no worker has joined */
 	broadcast_sender_destroy(t->sender);
 	pthread_mutex_destroy(&t->lock);
 }
 
-void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp, struct udp *ear)
+void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp, struct udp *receiving)
 {
 	t->udp = udp;
-	t->ear = ear;
+	t->receiving = receiving;
 	pthread_mutex_lock(&t->lock);
 	t->worker = w;
 	pthread_mutex_unlock(&t->lock);
@@ -135,7 +135,7 @@ void cluster_thread_leave(struct cluster_thread *t)
 	turn_end_cancel(&t->flush);
 	if (t->udp)
 		broadcast_sender_flush(t->sender);
-	t->udp = t->ear = NULL;
+	t->udp = t->receiving = NULL;
 	for (; tasks; tasks = next) {
 		next = tasks->next;
 		tasks->drop(tasks);

@@ -34,8 +34,8 @@ struct cluster_thread {
 	struct cluster *cluster;
 	struct worker *worker; /* NULL: the thread has not joined, or has left; changes under the lock */
 	struct udp *udp;       /* it sends by this one */
-	struct udp *ear;       /* and hears the other agents by this one; NULL: the main thread */
-	int ear_fd;            /* for ear, until the worker joins; else -1 */
+	struct udp *receiving; /* and hears the other agents by this one; NULL: the main thread */
+	int receiving_fd;      /* for receiving, until the worker joins; else -1 */
 	struct broadcast_sender *sender;
 	struct turn_end flush;
 	superseded_fn superseded; /* the thread's own */
@@ -50,9 +50,9 @@ struct cluster_thread {
 int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned index);
 void cluster_thread_destroy(struct cluster_thread *t); /* legal on a zeroed one */
 
-/* On the thread. join: send by @udp from now on. leave: send no more and drop waiting tasks. @udp and @ear (or NULL)
- * stay the caller's. */
-void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp, struct udp *ear);
+/* On the thread. join: send by @udp from now on. leave: send no more and drop waiting tasks. @udp and @receiving (or
+ * NULL) stay the caller's. */
+void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp *udp, struct udp *receiving);
 void cluster_thread_leave(struct cluster_thread *t);
 
 void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task);

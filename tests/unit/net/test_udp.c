@@ -217,7 +217,7 @@ END_TEST
 
 #define SENDERS 64u
 
-static void post_hear(struct post *p, const struct sockaddr_storage *at, enum udp_place place)
+static void post_hear(struct post *p, const struct sockaddr_storage *at, enum socket_place place)
 {
 	int error = 0, fd = udp_bind((const struct sockaddr *)at, place);
 
@@ -244,8 +244,8 @@ START_TEST(sockets_beside_each_other_share_the_senders)
 		struct post senders[SENDERS];
 		struct sockaddr_storage any;
 		ck_assert_int_eq(address_parse(texts[i], &any), 0);
-		post_hear(&a, &any, UDP_FIRST);
-		post_hear(&b, &a.address, UDP_BESIDE);
+		post_hear(&a, &any, SOCKET_FIRST);
+		post_hear(&b, &a.address, SOCKET_BESIDE);
 		for (uint32_t k = 0; k < SENDERS; k++) {
 			post_open(&senders[k], texts[i], 0);
 			for (unsigned times = 0; times < 8; times++)
@@ -267,7 +267,7 @@ END_TEST
 START_TEST(first_socket_needs_the_address_alone)
 {
 	post_open(&a, "127.0.0.1:0", 1);
-	ck_assert_int_eq(udp_bind((struct sockaddr *)&a.address, UDP_FIRST), UV_EADDRINUSE);
+	ck_assert_int_eq(udp_bind((struct sockaddr *)&a.address, SOCKET_FIRST), UV_EADDRINUSE);
 	post_close(&a);
 }
 END_TEST
