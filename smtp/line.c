@@ -8,6 +8,11 @@ void smtp_line_begin(struct smtp_line_reader *r, struct smtp_line_rules rules, c
 	*r = (struct smtp_line_reader){ .rules = rules, .buf = buf };
 }
 
+void smtp_line_wipe(const struct smtp_line_reader *r)
+{
+	explicit_bzero(r->buf, r->most);
+}
+
 int smtp_line_is_between(const struct smtp_line_reader *r)
 {
 	return r->held == 0 && !r->skips;
@@ -102,6 +107,8 @@ int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_
 	if (r->held || (!end && look < room)) {
 		memcpy(r->buf + r->held, in, piece);
 		r->held = (uint16_t)(r->held + piece);
+		if (r->held > r->most)
+			r->most = r->held;
 		wire = (struct smtp_span){ r->buf, r->held };
 	}
 	if (end)

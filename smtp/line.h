@@ -38,6 +38,7 @@ struct smtp_line {
 struct smtp_line_reader {
 	struct smtp_line_rules rules;
 	uint16_t held; /* bytes of an unfinished line in the buffer */
+	uint16_t most; /* the most that was ever in it */
 	uint8_t skips; /* the rest of a line that was too long */
 	uint8_t last;  /* the byte before, while skipping */
 	char *buf;
@@ -52,6 +53,9 @@ void smtp_line_begin(struct smtp_line_reader *r, struct smtp_line_rules rules, c
  * A line of more than rules.max bytes is returned once, with its first rules.max bytes and SMTP_LINE_TOO_LONG, as soon
  * as so many have come; the rest of it is skipped. */
 int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_t *taken, struct smtp_line *out);
+
+/* Wipe what was ever in the buffer. */
+void smtp_line_wipe(const struct smtp_line_reader *r);
 
 /* True between lines: nothing is held and nothing is being skipped. */
 int smtp_line_is_between(const struct smtp_line_reader *r);

@@ -77,6 +77,14 @@ void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *ru
 	smtp_span_copy(smtp_span_of(past->client), r->tx.name, sizeof r->tx.name);
 }
 
+/* Its lines are mostly whole in the input, and have left nothing in the buffers. */
+void smtp_relay_wipe(struct smtp_relay *r)
+{
+	smtp_line_wipe(&r->tx.client);
+	smtp_line_wipe(&r->tx.server);
+	explicit_bzero(r, offsetof(struct smtp_relay, client_line));
+}
+
 /* --- the client's direction --- */
 
 /* A 421 ends the session (RFC 5321 3.8). So does a line that is too long: nobody waits for its end. */

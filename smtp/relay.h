@@ -124,6 +124,9 @@ void smtp_relay_server(struct smtp_relay *r, const char *in, size_t len);
 /* The server ended, or cannot be reached. OVER. The client gets the reason, unless it was over before. */
 void smtp_relay_server_ended(struct smtp_relay *r);
 
+/* Wipe what it has seen, which may be a password. It cannot be used afterwards. */
+void smtp_relay_wipe(struct smtp_relay *r);
+
 /* OVER, by a reply of our own. In the middle of a reply nothing is sent, and the caller has to reset (@within). */
 void smtp_relay_end(struct smtp_relay *r, enum smtp_own why);
 

@@ -40,7 +40,7 @@ static void drop_relay(struct smtp_session *s)
 {
 	if (s->relay) {
 		s->refusals = s->relay->refusals;
-		sodium_memzero(s->relay, sizeof *s->relay);
+		smtp_relay_wipe(s->relay);
 	}
 	free(s->relay);
 	s->relay = NULL;

@@ -33,16 +33,19 @@ static void feed(struct smtp_line_reader *r, const char *in, size_t len, struct 
 	}
 }
 
-/* Gives the input in three pieces, with cuts at @first and @second. */
+/* Gives the input in three pieces, with cuts at @first and @second. A wipe leaves nothing of it. */
 static struct account read_cut(const char *in, size_t len, struct smtp_line_rules rules, size_t first, size_t second)
 {
 	struct account a = { 0 };
 	struct smtp_line_reader r;
-	char buf[MAX];
+	static const char clean[MAX];
+	char buf[MAX] = { 0 };
 	smtp_line_begin(&r, rules, buf);
 	feed(&r, in, first, &a);
 	feed(&r, in + first, second - first, &a);
 	feed(&r, in + second, len - second, &a);
+	smtp_line_wipe(&r);
+	ck_assert_mem_eq(buf, clean, MAX);
 	return a;
 }
 

@@ -391,6 +391,23 @@ START_TEST(another_relay_goes_on_at_a_checkpoint)
 }
 END_TEST
 
+/* Where a password comes in two records, a copy of it is in the relay. */
+START_TEST(a_wiped_relay_has_forgotten_everything)
+{
+	static const struct smtp_relay clean;
+
+	memset(&s.relay, 0, sizeof s.relay);
+	opened();
+	client_says("AUTH PLAIN AGEAc2VjcmV0");
+	client_says("\r\n");
+	server_says("235 wel");
+	server_says("come\r\n");
+	ck_assert_mem_ne(&s.relay.client_line, &clean.client_line, sizeof clean.client_line);
+	smtp_relay_wipe(&s.relay);
+	ck_assert_mem_eq(&s.relay, &clean, sizeof clean);
+}
+END_TEST
+
 START_TEST(a_command_of_ours_is_answered_like_any)
 {
 	opened();
@@ -430,6 +447,7 @@ int main(void)
 		a_transaction_is_named_where_the_server_asks_for_names,
 		a_name_may_tell_where_its_mail_ended,
 		another_relay_goes_on_at_a_checkpoint,
+		a_wiped_relay_has_forgotten_everything,
 		a_command_of_ours_is_answered_like_any,
 	};
 
