@@ -316,9 +316,7 @@ int handshake_join_family(struct handshake *h, SSL_SESSION *session)
 	if (r == 0)
 		return 0;
 	if (h->family.state == FAMILY_UNKNOWN) {
-		r = session_family_begin(&h->family, worker_wall_s());
-		if (r < 0)
-			return r;
+		session_family_begin(&h->family, worker_wall_s());
 		h->family.client = h->params.client;
 	}
 	return session_family_write(session, &h->family);

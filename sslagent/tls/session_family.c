@@ -3,7 +3,7 @@
  * another agent's clock. */
 #include "sslagent/tls/session_family.h"
 
-#include <openssl/rand.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -47,10 +47,10 @@ int session_family_write(SSL_SESSION *session, const struct session_family *fami
 	return SSL_SESSION_set1_ticket_appdata(session, data, (size_t)wire_writer_len(&w)) == 1 ? 0 : CSSL_E_NO_MEMORY;
 }
 
-int session_family_begin(struct session_family *out, uint64_t now_s)
+void session_family_begin(struct session_family *out, uint64_t now_s)
 {
 	*out = (struct session_family){ .since_s = now_s, .state = FAMILY_KNOWN };
-	return RAND_bytes(out->id, sizeof out->id) == 1 ? 0 : CSSL_E_CRYPTO;
+	randombytes_buf(out->id, sizeof out->id);
 }
 
 void session_family_from_facts(struct session_family *out, const struct session_facts *facts, uint64_t now_s)

@@ -20,8 +20,8 @@ int session_family_read(SSL_SESSION *session, struct session_family *out);
 /* 0 or CSSL_E_NO_MEMORY. */
 int session_family_write(SSL_SESSION *session, const struct session_family *family);
 
-/* Begin a new family at @now_s. The caller may fill in its client. 0 or CSSL_E_CRYPTO. */
-int session_family_begin(struct session_family *out, uint64_t now_s);
+/* Begin a new family at @now_s. The caller may fill in its client. */
+void session_family_begin(struct session_family *out, uint64_t now_s);
 /* The family that @facts describe, on this agent's clock. */
 void session_family_from_facts(struct session_family *out, const struct session_facts *facts, uint64_t now_s);
 /* 0 when the clock is before the family's beginning. */

@@ -527,6 +527,13 @@ void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
 
 /* --- for the connection --- */
 
+/* The first owner need not leave a note of the facts with which a successor without a note begins. */
+static void begin_notes(struct smtp_session *s)
+{
+	if (s->epoch == 1 && s->left_len == 0)
+		s->left_len = (uint16_t)smtp_note_write(&s->note, s->left);
+}
+
 void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
 {
 	s->epoch = owner->epoch;
@@ -534,6 +541,7 @@ void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
 	s->backend = owner->backend;
 	if (!s->past && s->replies == 0)
 		s->note.epoch = owner->epoch;
+	begin_notes(s);
 	s->id[0] = s->introduction[0] = 0;
 	if (owner->id_len && owner->id_len <= SMTP_TX_ID_MAX / 2)
 		sodium_bin2hex(s->id, sizeof s->id, owner->id, owner->id_len);

@@ -13,7 +13,7 @@ START_TEST(a_family_is_read_as_it_was_written)
 	SSL_SESSION *session = SSL_SESSION_new();
 	struct session_family written, read;
 
-	ck_assert_int_eq(session_family_begin(&written, 1234567890123), 0);
+	session_family_begin(&written, 1234567890123);
 	written.client = clients[_i];
 	ck_assert_int_eq(session_family_write(session, &written), 0);
 	ck_assert_int_eq(session_family_read(session, &read), 0);
