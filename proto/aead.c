@@ -1,13 +1,9 @@
-/* aead.c: AES-256-GCM and ChaCha20-Poly1305 by EVP. One context does both directions: each operation gives the
- * direction with the nonce and leaves the key schedule alone. */
+/* aead.c: AES-256-GCM and ChaCha20-Poly1305. One context does both directions: each operation gives the direction with
+ * the nonce and leaves the key schedule alone. */
 #include "proto/aead.h"
 
-#include <assert.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <openssl/crypto.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
+#include <stdlib.h>
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -16,10 +12,9 @@
 #include "proto/error.h"
 
 struct aead_key {
-	EVP_CIPHER_CTX *context;
+	struct aead_cipher *cipher;
+	struct aead_context *context;
 };
-
-enum direction { OPENING = 0, SEALING = 1 }; /* the values that EVP_CipherInit_ex takes */
 
 enum aead aead_preferred(void)
 {
@@ -50,18 +45,15 @@ static const char *cipher_name(enum aead aead)
 struct aead_key *aead_key_create(enum aead aead, const uint8_t secret[static AEAD_SECRET_LEN])
 {
 	const char *name = cipher_name(aead);
-	EVP_CIPHER *cipher = name ? EVP_CIPHER_fetch(NULL, name, NULL) : NULL;
-	struct aead_key *k = calloc(1, sizeof *k);
+	struct aead_key *k = name ? calloc(1, sizeof *k) : NULL;
 
-	if (!cipher || !k)
-		goto failed;
-	k->context = EVP_CIPHER_CTX_new();
-	if (!k->context || EVP_CipherInit_ex(k->context, cipher, NULL, secret, NULL, SEALING) != 1)
-		goto failed;
-	EVP_CIPHER_free(cipher);
-	return k;
-failed:
-	EVP_CIPHER_free(cipher);
+	if (!k)
+		return NULL;
+	k->cipher = aead_cipher_fetch(NULL, name);
+	if (k->cipher)
+		k->context = aead_context_create(k->cipher);
+	if (k->context && aead_key_replace(k, secret) == 0)
+		return k;
 	aead_key_destroy(k);
 	return NULL;
 }
@@ -70,52 +62,42 @@ void aead_key_destroy(struct aead_key *k)
 {
 	if (!k)
 		return;
-	EVP_CIPHER_CTX_free(k->context);
+	if (k->cipher)
+		aead_context_free(k->cipher, k->context);
+	aead_cipher_free(k->cipher);
 	free(k);
 }
 
 int aead_key_replace(struct aead_key *k, const uint8_t secret[static AEAD_SECRET_LEN])
 {
-	return EVP_CipherInit_ex(k->context, NULL, NULL, secret, NULL, SEALING) == 1 ? 0 : CSSL_E_CRYPTO;
+	return aead_context_begin(k->cipher, k->context, AEAD_SEALS, secret, NULL);
 }
 
 /* All but the tag, for both directions. */
-static int run(struct aead_key *k, const struct aead_message *m, enum direction direction, uint8_t *out)
+static int run(struct aead_key *k, const struct aead_message *m, enum aead_direction direction, uint8_t *out)
 {
-	int n;
+	int r = aead_context_begin(k->cipher, k->context, direction, NULL, m->nonce);
 
-	assert(m->len <= INT_MAX && m->ad_len <= INT_MAX);
-	if (EVP_CipherInit_ex(k->context, NULL, NULL, NULL, m->nonce, direction) != 1)
-		return CSSL_E_CRYPTO;
-	if (m->ad_len > 0 && EVP_CipherUpdate(k->context, NULL, &n, m->ad, (int)m->ad_len) != 1)
-		return CSSL_E_CRYPTO;
-	if (m->len > 0 && EVP_CipherUpdate(k->context, out, &n, m->in, (int)m->len) != 1)
-		return CSSL_E_CRYPTO;
-	return 0;
+	if (r == 0 && m->ad_len > 0)
+		r = aead_context_ad(k->cipher, k->context, m->ad, m->ad_len);
+	if (r == 0 && m->len > 0)
+		r = aead_context_run(k->cipher, k->context, m->in, m->len, out);
+	return r;
 }
 
 int aead_seal(struct aead_key *k, const struct aead_message *m, uint8_t *out, uint8_t tag[static AEAD_TAG_LEN])
 {
-	uint8_t nothing[1];
-	int n, r = run(k, m, SEALING, out);
+	const int r = run(k, m, AEAD_SEALS, out);
 
-	if (r)
-		return r;
-	if (EVP_CipherFinal_ex(k->context, nothing, &n) != 1 ||
-		EVP_CIPHER_CTX_ctrl(k->context, EVP_CTRL_AEAD_GET_TAG, AEAD_TAG_LEN, tag) != 1)
-		return CSSL_E_CRYPTO;
-	return 0;
+	return r ? r : aead_context_seal(k->cipher, k->context, tag);
 }
 
 int aead_open(struct aead_key *k, const struct aead_message *m, const uint8_t tag[static AEAD_TAG_LEN], uint8_t *out)
 {
-	uint8_t nothing[1];
-	int n, r = run(k, m, OPENING, out);
+	int r = run(k, m, AEAD_OPENS, out);
 
-	if (!r && EVP_CIPHER_CTX_ctrl(k->context, EVP_CTRL_AEAD_SET_TAG, AEAD_TAG_LEN, (uint8_t *)tag) != 1)
-		r = CSSL_E_CRYPTO;
-	if (!r && EVP_CipherFinal_ex(k->context, nothing, &n) != 1)
-		r = CSSL_E_AUTH;
+	if (r == 0)
+		r = aead_context_open(k->cipher, k->context, tag);
 	if (r && m->len > 0)
 		OPENSSL_cleanse(out, m->len);
 	return r;

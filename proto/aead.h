@@ -1,14 +1,14 @@
-/* aead.h: one AEAD operation over a whole message, by EVP. Messages between CSSL's processes use it (batch.h,
- * datagram.h); the TLS record layer does not. */
+/* aead.h: one AEAD operation over a whole message. Messages between CSSL's processes use it (batch.h, datagram.h); the
+ * TLS record layer does not. */
 #ifndef CSSL_PROTO_AEAD_H
 #define CSSL_PROTO_AEAD_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/aead_cipher.h"
+
 #define AEAD_SECRET_LEN 32u
-#define AEAD_NONCE_LEN  12u
-#define AEAD_TAG_LEN    16u
 
 enum aead { AEAD_AES_256_GCM = 1, AEAD_CHACHA20_POLY1305 = 2 };
 
@@ -18,8 +18,8 @@ enum aead aead_preferred(void);
 /* The algorithm for two sides with these preferences: AES-256-GCM if both prefer it, else ChaCha20-Poly1305. */
 enum aead aead_agree(enum aead a, enum aead b);
 
-/* A key with its EVP context, for sealing and opening. Not thread-safe. Creating one takes about 0.5 us, most of it for
- * EVP_CIPHER_fetch; keys live for seconds to hours, so the fetched cipher is not shared. */
+/* A key that is loaded, for sealing and opening. Not thread-safe. Keys live for seconds to hours, so each fetches its
+ * cipher anew (a few us). */
 struct aead_key;
 
 /* NULL: out of memory, or the algorithm is unknown to us or to libcrypto. */

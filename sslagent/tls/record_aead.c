@@ -1,25 +1,25 @@
-/* record_aead.c: a list of EVP contexts per cipher, most recently used first. A key that is still loaded only sets the
+/* record_aead.c: a list of contexts per cipher, most recently used first. A key that is still loaded only sets the
  * nonce. Any other key takes the context at the list's end (or a new one while there are fewer than
  * RECORD_AEAD_CONTEXTS). So a busy key stays loaded: fewer than RECORD_AEAD_CONTEXTS other keys are used between two of
  * its uses. */
 #include "sslagent/tls/record_aead.h"
 
 #include <assert.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/aead_cipher.h"
 #include "proto/error.h"
 #include "sslagent/tls/tls_library.h"
 
 struct record_context {
 	struct record_context *newer, *older;
-	struct record_key *user; /* the loaded key, or NULL */
-	EVP_CIPHER_CTX *evp;
+	struct record_key *user;   /* the loaded key, or NULL */
+	struct aead_context *aead; /* NULL: there never was a key, or it was dropped */
 };
 
 struct context_list {
-	EVP_CIPHER *cipher;
+	struct aead_cipher *cipher;
 	struct record_context ends; /* ends.older is the newest, ends.newer the oldest */
 	unsigned count;
 };
@@ -54,7 +54,7 @@ struct record_aead *record_aead_create(void)
 	for (unsigned i = 0; i < RECORD_CIPHER_COUNT; i++) {
 		struct context_list *list = &a->lists[i];
 		list->ends.newer = list->ends.older = &list->ends;
-		list->cipher = EVP_CIPHER_fetch(tls_library(), cipher_names[i], NULL);
+		list->cipher = aead_cipher_fetch(tls_library(), cipher_names[i]);
 		if (!list->cipher) {
 			record_aead_destroy(a);
 			return NULL;
@@ -94,25 +94,27 @@ void record_aead_destroy(struct record_aead *a)
 		for (struct record_context *c = list->ends.older, *next; c && c != &list->ends; c = next) {
 			next = c->older;
 			assert(!c->user);
-			EVP_CIPHER_CTX_free(c->evp);
+			aead_context_free(list->cipher, c->aead);
 			free(c);
 		}
-		EVP_CIPHER_free(list->cipher);
+		aead_cipher_free(list->cipher);
 	}
 	free(a);
 }
 
 void record_key_drop(struct record_aead *a, struct record_key *k)
 {
+	struct context_list *list = &a->lists[k->cipher];
 	struct record_context *c = k->context;
 
 	if (!c)
 		return;
-	EVP_CIPHER_CTX_reset(c->evp);
+	aead_context_free(list->cipher, c->aead);
+	c->aead = NULL;
 	c->user = NULL;
 	k->context = NULL;
 	context_unlink(c);
-	context_link_oldest(&a->lists[k->cipher], c);
+	context_link_oldest(list, c);
 }
 
 static struct record_context *context_new(struct context_list *list)
@@ -121,11 +123,6 @@ static struct record_context *context_new(struct context_list *list)
 
 	if (!c)
 		return NULL;
-	c->evp = EVP_CIPHER_CTX_new();
-	if (!c->evp) {
-		free(c);
-		return NULL;
-	}
 	context_link_oldest(list, c);
 	list->count++;
 	return c;
@@ -151,7 +148,8 @@ static struct record_context *context_take(struct context_list *list, struct rec
 }
 
 /* A context with @k and the nonce set. */
-static EVP_CIPHER_CTX *load(struct record_aead *a, struct record_key *k, const uint8_t *nonce, int seal)
+static struct aead_context *load(
+	struct record_aead *a, struct record_key *k, const uint8_t *nonce, enum aead_direction direction)
 {
 	struct context_list *list = &a->lists[k->cipher];
 	struct record_context *c = k->context;
@@ -167,50 +165,42 @@ static EVP_CIPHER_CTX *load(struct record_aead *a, struct record_key *k, const u
 		context_unlink(c);
 		context_link_newest(list, c);
 	}
-	/* Do not pass a cipher that the context has already: OpenSSL would rebuild it (80 ns). */
-	const EVP_CIPHER *cipher = EVP_CIPHER_CTX_get0_cipher(c->evp) ? NULL : list->cipher;
-	if (EVP_CipherInit_ex2(c->evp, cipher, key, nonce, seal, NULL) == 1)
-		return c->evp;
+	if (!c->aead)
+		c->aead = aead_context_create(list->cipher);
+	if (c->aead && aead_context_begin(list->cipher, c->aead, direction, key, nonce) == 0)
+		return c->aead;
 	record_key_drop(a, k);
 	return NULL;
 }
 
 int record_aead_seal(struct record_aead *a, struct record_key *k, const struct record_operation *o, const uint8_t *tail)
 {
-	EVP_CIPHER_CTX *evp = load(a, k, o->nonce, 1);
+	const struct aead_cipher *cipher = a->lists[k->cipher].cipher;
+	struct aead_context *x = load(a, k, o->nonce, AEAD_SEALS);
 	uint8_t *end = o->out + o->len;
 	size_t len = o->len;
-	int n = 0;
 
-	if (!evp || EVP_EncryptUpdate(evp, NULL, &n, o->ad, (int)o->ad_len) != 1)
+	if (!x || aead_context_ad(cipher, x, o->ad, o->ad_len) < 0)
 		return CSSL_E_CRYPTO;
 	if (tail && o->in == o->out) {
 		*end++ = *tail;
 		len++;
 		tail = NULL;
 	}
-	if (len > 0 && EVP_EncryptUpdate(evp, o->out, &n, o->in, (int)len) != 1)
+	if (len > 0 && aead_context_run(cipher, x, o->in, len, o->out) < 0)
 		return CSSL_E_CRYPTO;
-	if (tail && EVP_EncryptUpdate(evp, end++, &n, tail, 1) != 1)
+	if (tail && aead_context_run(cipher, x, tail, 1, end++) < 0)
 		return CSSL_E_CRYPTO;
-	if (EVP_EncryptFinal_ex(evp, end, &n) != 1 ||
-		EVP_CIPHER_CTX_ctrl(evp, EVP_CTRL_AEAD_GET_TAG, RECORD_TAG_LEN, end) != 1)
-		return CSSL_E_CRYPTO;
-	return 0;
+	return aead_context_seal(cipher, x, end);
 }
 
 int record_aead_open(struct record_aead *a, struct record_key *k, const struct record_operation *o)
 {
-	EVP_CIPHER_CTX *evp = load(a, k, o->nonce, 0);
-	uint8_t tag[RECORD_TAG_LEN];
-	int n = 0;
+	const struct aead_cipher *cipher = a->lists[k->cipher].cipher;
+	struct aead_context *x = load(a, k, o->nonce, AEAD_OPENS);
 
-	if (!evp)
+	if (!x || aead_context_ad(cipher, x, o->ad, o->ad_len) < 0 ||
+		(o->len > 0 && aead_context_run(cipher, x, o->in, o->len, o->out) < 0))
 		return CSSL_E_CRYPTO;
-	memcpy(tag, o->in + o->len, sizeof tag); /* the ctrl takes no pointer to const */
-	if (EVP_CIPHER_CTX_ctrl(evp, EVP_CTRL_AEAD_SET_TAG, RECORD_TAG_LEN, tag) != 1 ||
-		EVP_DecryptUpdate(evp, NULL, &n, o->ad, (int)o->ad_len) != 1 ||
-		(o->len > 0 && EVP_DecryptUpdate(evp, o->out, &n, o->in, (int)o->len) != 1))
-		return CSSL_E_CRYPTO;
-	return EVP_DecryptFinal_ex(evp, o->out + o->len, &n) == 1 ? 0 : CSSL_E_AUTH;
+	return aead_context_open(cipher, x, o->in + o->len);
 }

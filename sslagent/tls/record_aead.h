@@ -1,4 +1,4 @@
-/* record_aead.h: the AEAD operation of TLS records, over EVP, for many keys on one thread.
+/* record_aead.h: the AEAD operation of TLS records, for many keys on one thread.
  *
  * Ciphers are fetched once. A loaded context costs some 1.1 KB and saves a key expansion (about 120 ns) per record, so
  * contexts form a bounded LRU per cipher: busy keys keep theirs, idle keys are loaded again for each record. Not
@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/aead_cipher.h"
 #include "proto/sess_obj.h"
 
-#define RECORD_TAG_LEN       16u
+#define RECORD_TAG_LEN       AEAD_TAG_LEN
 #define RECORD_AEAD_CONTEXTS 256u /* per cipher */
 
 enum record_cipher { RECORD_AES_128_GCM, RECORD_AES_256_GCM, RECORD_CHACHA20_POLY1305, RECORD_CIPHER_COUNT };
