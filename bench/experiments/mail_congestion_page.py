@@ -3,7 +3,7 @@
 import statistics
 
 from bench.experiments import plot, ratios
-from bench.experiments.report import machine_lines
+from bench.experiments.report import TERMS_OF_GATEWAYS, machine_lines
 
 TARGET = 1.10  # the mean latency with a tarpit beside, to that without
 OURS, ITS = "smtpproxy", "Postfix relay"
@@ -106,7 +106,8 @@ def markdown(report, name):
     runs, plan = report["runs"], report["plan"]
     mails = ", ".join(f"{count:,}" for count in plan["mails"])
     text = INTRODUCTION.format(**{**plan, "mails": mails}, tarpit_s=report["tarpit_s"], pair_waves=report["pair_waves"])
-    lines = ["# Congestion: mail beside a tarpit", "", text, *machine_lines(report["machine"]), f"- rounds: {report['rounds']}", "",
-             TARGET_NOTE, "", *ratio_table(runs), "", PAPER, "", "## Latencies", "", *latency_table(runs), "", "## Pictures", ""]
+    lines = ["# Congestion: mail beside a tarpit", "", text, *machine_lines(report["machine"]), TERMS_OF_GATEWAYS,
+             f"- rounds: {report['rounds']}", "", TARGET_NOTE, "", *ratio_table(runs), "", PAPER, "", "## Latencies", "",
+             *latency_table(runs), "", "## Pictures", ""]
     lines += [f"![{caption}]({name}-{file}.svg)\n" for file, caption in CAPTIONS]
     return "\n".join(lines)

@@ -3,7 +3,7 @@
 import statistics
 
 from bench.experiments import plot, ratios
-from bench.experiments.report import machine_lines
+from bench.experiments.report import TERMS_OF_GATEWAYS, machine_lines
 
 SPREAD, TIME = 1.10, 1.00
 OURS, UNFAIR = "smtpproxy", "fairness off"
@@ -86,6 +86,7 @@ def figures(report, name):
 def markdown(report, name):
     runs = report["runs"]
     lines = ["# Fairness: senders that share a receiver", "", INTRODUCTION.format(**report), *machine_lines(report["machine"]),
-             f"- rounds: {report['rounds']}", "", *target_table(runs), "", *result_table(runs), "", PAPER.format(mails=10000), "",
+             TERMS_OF_GATEWAYS, f"- rounds: {report['rounds']}", "", *target_table(runs), "", *result_table(runs), "",
+             PAPER.format(mails=10000), "",
              "## Pictures", ""]
     return "\n".join(lines + [f"![received of each sender, {system}]({_file(name, system)})\n" for system in _systems(runs)])

@@ -3,7 +3,7 @@
 import statistics
 
 from bench.experiments import plot, ratios
-from bench.experiments.report import machine_lines
+from bench.experiments.report import TERMS_OF_GATEWAYS, machine_lines
 
 OURS, ITS = "smtpproxy", "Postfix relay"
 
@@ -73,6 +73,6 @@ def figures(report, name):
 
 def markdown(report, name):
     lines = ["# Mails a second through an aggregator", "", INTRODUCTION.format(**report), *machine_lines(report["machine"]),
-             f"- rounds: {report['rounds']}", "", f"![mails a second]({name}.svg)", "", *rate_table(report["runs"]), "",
+             TERMS_OF_GATEWAYS, f"- rounds: {report['rounds']}", "", f"![mails a second]({name}.svg)", "", *rate_table(report["runs"]), "",
              *ratio_table(report["runs"]), "", PAPER]
     return "\n".join(lines)

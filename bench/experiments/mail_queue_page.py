@@ -2,7 +2,7 @@
 
 import statistics
 
-from bench.experiments.report import machine_lines
+from bench.experiments.report import TERMS_OF_GATEWAYS, machine_lines
 
 OURS = "CSSL"
 DISK_TIMES, MEMORY_TIMES = 3, 1  # the gateway's rate beside Postfix's, at least
@@ -91,5 +91,5 @@ def markdown(report):
               "### Reply time at half load", "",
               "Open loop at half of the rate above: from the end of the content to its reply.", "", *reply_table(report["replies"]), "",
               "## D4: recovery and memory", "", "The gateway is killed with all mails in its queue, and started again.", "",
-              *recovery_table(report["recoveries"]), "", "## Machine", "", *machine_lines(report["machine"]), ""]
+              *recovery_table(report["recoveries"]), "", "## Machine", "", *machine_lines(report["machine"]), TERMS_OF_GATEWAYS, ""]
     return "\n".join(lines)

@@ -3,7 +3,7 @@
 import statistics
 
 from bench.experiments import plot, ratios
-from bench.experiments.report import machine_lines
+from bench.experiments.report import TERMS_OF_GATEWAYS, machine_lines
 
 OURS, ITS = "smtpproxy", "Postfix relay"
 CPU, DISK = 1.00, 1.05  # to the relay's CPU; bytes on a disk, to those of the logs
@@ -76,6 +76,6 @@ def figures(report, name):
 def markdown(report, name):
     counts = ", ".join(f"{count:,}" for count in report["bursts"])
     lines = ["# What an aggregator of mail uses", "", INTRODUCTION.format(factor=report["factor"], bursts=counts),
-             *machine_lines(report["machine"]), f"- rounds: {report['rounds']}", "", *target_table(report["runs"]), "",
+             *machine_lines(report["machine"]), TERMS_OF_GATEWAYS, f"- rounds: {report['rounds']}", "", *target_table(report["runs"]), "",
              *use_table(report["runs"]), "", PAPER, "", "## Pictures", ""]
     return "\n".join(lines + [f"![{title}]({name}-{file}.svg)\n" for file, (title, *_) in PICTURES.items()])

@@ -14,6 +14,10 @@ def machine_lines(facts, *without):
     return [f"- {key}: {value}" for key, value in facts.items() if key not in without]
 
 
+# A line of a page on which no RAgent and no agents run.
+TERMS_OF_GATEWAYS = "- scheduling: the kernel's default, for all processes; no RAgent and no agents, so no links"
+
+
 def terms_line(links):
     """A line of a page: the terms of a cluster with these links and the default scheduling policy of its processes, beside others that
     have the kernel's."""
