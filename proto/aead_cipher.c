@@ -80,7 +80,7 @@ static int take_functions(struct aead_cipher *c)
 struct aead_cipher *aead_cipher_fetch(OSSL_LIB_CTX *library, const char *name)
 {
 	struct aead_cipher *c = calloc(1, sizeof *c);
-	int may_not_be_kept;
+	int no_cache; /* the functions are there as long as the provider, whatever it says: EVP keeps them, too */
 
 	if (!c)
 		return NULL;
@@ -88,7 +88,7 @@ struct aead_cipher *aead_cipher_fetch(OSSL_LIB_CTX *library, const char *name)
 	if (c->evp) {
 		c->provider = EVP_CIPHER_get0_provider(c->evp);
 		c->key_len = (size_t)EVP_CIPHER_get_key_length(c->evp);
-		c->offered = OSSL_PROVIDER_query_operation(c->provider, OSSL_OP_CIPHER, &may_not_be_kept);
+		c->offered = OSSL_PROVIDER_query_operation(c->provider, OSSL_OP_CIPHER, &no_cache);
 	}
 	if (c->evp && take_functions(c))
 		return c;

@@ -20,8 +20,8 @@
 
 /* Made by one thread, for this thread. */
 struct stock {
-	unsigned left; /* the first ones */
-	uint8_t private[PAIRS][KEY_LEN], public[PAIRS][KEY_LEN];
+	unsigned left;                                           /* the first ones */
+	uint8_t scalars[PAIRS][KEY_LEN], points[PAIRS][KEY_LEN]; /* private and public parts */
 };
 
 static _Thread_local struct stock *mine;
@@ -111,12 +111,12 @@ static int fill(struct stock *s)
 	struct numbers n = { .ctx = BN_CTX_new() };
 	int ok = n.ctx != NULL;
 
-	randombytes_buf(s->private, sizeof s->private);
+	randombytes_buf(s->scalars, sizeof s->scalars);
 	for (size_t i = 0; ok && i < PAIRS; i++)
-		ok = crypto_scalarmult_ed25519_base(s->public[i], s -> private[i]) == 0;
+		ok = crypto_scalarmult_ed25519_base(s->points[i], s->scalars[i]) == 0;
 	if (ok) {
 		BN_CTX_start(n.ctx);
-		ok = to_montgomery(&n, s->public);
+		ok = to_montgomery(&n, s->points);
 		BN_CTX_end(n.ctx);
 	}
 	BN_CTX_free(n.ctx);
@@ -140,8 +140,8 @@ int own_x25519_pair(uint8_t private[static KEY_LEN], uint8_t public[static KEY_L
 	if (!s || (s->left == 0 && !fill(s)))
 		return 0;
 	s->left--;
-	memcpy(private, s->private[s->left], KEY_LEN);
-	memcpy(public, s->public[s->left], KEY_LEN);
-	sodium_memzero(s->private[s->left], KEY_LEN);
+	memcpy(private, s->scalars[s->left], KEY_LEN);
+	memcpy(public, s->points[s->left], KEY_LEN);
+	sodium_memzero(s->scalars[s->left], KEY_LEN);
 	return 1;
 }

@@ -18,6 +18,21 @@ START_TEST(a_server_is_wanted_with_the_clients_first_word)
 }
 END_TEST
 
+/* A successor without a note begins with the same facts. So a later owner has to leave them: there may be a note. */
+START_TEST(the_first_owner_leaves_no_note_before_the_first_reply)
+{
+	own(&a, 1);
+	client_says(&a, "EHLO client.example\r\n");
+	ck_assert_uint_eq(a.note_len, 0);
+	server_begins(&a, OFFERS);
+	client_heard(&a, SHOWN);
+	ck_assert_uint_gt(a.note_len, 0);
+	own(&b, 2);
+	client_says(&b, "EHLO client.example\r\n");
+	ck_assert_uint_gt(b.note_len, 0);
+}
+END_TEST
+
 START_TEST(behind_implicit_tls_the_banner_is_due)
 {
 	listener.smtp.starttls = SMTP_TLS_IMPLICIT;
@@ -397,6 +412,7 @@ static void add(TCase *t)
 {
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_server_is_wanted_with_the_clients_first_word);
+	tcase_add_test(t, the_first_owner_leaves_no_note_before_the_first_reply);
 	tcase_add_test(t, behind_implicit_tls_the_banner_is_due);
 	tcase_add_test(t, each_reply_is_one_piece);
 	tcase_add_test(t, while_a_reply_waits_nothing_of_the_client_is_used);
