@@ -10,6 +10,7 @@
 #include "net/secret_heap.h"
 #include "proto/sess_obj.h"
 #include "sslagent/process/agent.h"
+#include "sslagent/tls/lean_provider.h"
 
 static const struct program program = {
 	.name = "sslagent",
@@ -88,8 +89,8 @@ int main(int argc, char **argv)
 
 	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
-	if (secret_heap_for_openssl() < 0) {
-		fprintf(stderr, "sslagent: OpenSSL does not take the heap for its secrets\n");
+	if (secret_heap_for_openssl() < 0 || lean_provider_begin() < 0) {
+		fprintf(stderr, "sslagent: OpenSSL cannot be prepared: it takes no heap for its secrets\n");
 		return EXIT_FAILURE;
 	}
 	const struct arguments a = parse(argc, argv);

@@ -1,0 +1,20 @@
+/* lean_provider.h: OpenSSL's default provider with fewer ciphers: those of TLS. OpenSSL 3.0 walks the list of all names
+ * of a library context each time it makes a context for a key, some eight times in a handshake, and two thirds of the
+ * default provider's names are ciphers that TLS never had (OFB, XTS, key wrap). */
+#ifndef CSSL_SSLAGENT_LEAN_PROVIDER_H
+#define CSSL_SSLAGENT_LEAN_PROVIDER_H
+
+#include <openssl/types.h>
+
+#define LEAN_PROVIDER_NAME "cssl-lean"
+
+/* Keep OpenSSL from adding its old ciphers' names to each library context. To be called before anything else of
+ * OpenSSL; for the whole process. 0 or CSSL_E_CRYPTO. */
+int lean_provider_begin(void);
+
+/* Register the provider in @library, which has none yet, in place of the default one; for the life of @library. At most
+ * once in a process. Does nothing if openssl.cnf names other providers (FIPS, tokens): they stand as they are. 0 or
+ * CSSL_E_CRYPTO. */
+int lean_provider_load(OSSL_LIB_CTX *library);
+
+#endif
