@@ -26,6 +26,7 @@
 #define HOUSEKEEPING_MS     100
 #define COUNTER_WORN        (DATAGRAM_COUNTER_MAX / 2)
 #define PEERS_EVERY_MS      20
+#define QUIET_TICK_MS       50 /* while nobody waits for a tick */
 #define TOMBSTONES_EVERY_MS 10000
 #define KEY_MAKER_STEP_MS   2000 /* time between agents that could make the next ticket key */
 
@@ -238,13 +239,23 @@ static void keep_house(struct cluster *c, int64_t now_ms)
 	tombstones_expire(c->tombstones, now_ms);
 }
 
+static int is_settled(const struct cluster *c)
+{
+	if (cluster_state(c) != CLUSTER_READY || revocations_wait(c->revocations))
+		return 0;
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (c->peers[i] && !peer_is_settled(c->peers[i]))
+			return 0;
+	return 1;
+}
+
 /* An idle agent ticks slowly: it should not wake up without work. */
 void cluster_tick_as_needed(struct cluster *c)
 {
-	int64_t soon_ms = cluster_now_ms() + PEERS_EVERY_MS;
+	int64_t soon_ms = cluster_now_ms() + QUIET_TICK_MS;
 	int is_needed =
 		broadcast_receiver_due_ms(c->receiver) < soon_ms || pulls_wait(c) || c->resettling.state == RESETTLING;
-	int64_t tick_ms = is_needed ? BROADCAST_TICK_MS : PEERS_EVERY_MS;
+	int64_t tick_ms = is_needed ? BROADCAST_TICK_MS : is_settled(c) ? QUIET_TICK_MS : PEERS_EVERY_MS;
 
 	if (!c->timer || tick_ms == c->tick_ms)
 		return;
@@ -267,7 +278,7 @@ static void drop_tick_wish(struct thread_task *task)
 void cluster_tick_sooner(struct cluster *c)
 {
 	if (c->tick_ms == BROADCAST_TICK_MS ||
-		broadcast_receiver_due_ms(c->receiver) >= cluster_now_ms() + PEERS_EVERY_MS)
+		broadcast_receiver_due_ms(c->receiver) >= cluster_now_ms() + QUIET_TICK_MS)
 		return;
 	if (atomic_exchange(&c->tick_wish.state, TICK_ASKED) == TICK_UNASKED)
 		cluster_thread_hand(cluster_main_thread(c), &c->tick_wish.task);

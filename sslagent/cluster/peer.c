@@ -228,6 +228,12 @@ static int is_heard(const struct peer *p, int64_t now_ms)
 	return heard_ms != INT64_MIN && now_ms - heard_ms < patience_ms;
 }
 
+int peer_is_settled(const struct peer *p)
+{
+	return p->state == PEER_UP && p->readiness == PEER_READY && peer_listens(p->cluster, p->index) &&
+	       p->giver.state == GIVING_NOTHING && p->taker.state == TAKING_NOTHING;
+}
+
 static void update_flags(struct peer *p)
 {
 	struct peer_flags *flags = &p->cluster->flags[p->index];

@@ -248,6 +248,7 @@ static void run(struct thread_task *task)
 	r->next = all->under_way;
 	all->under_way = r;
 	all->count++;
+	cluster_tick_as_needed(r->cluster);
 }
 
 static void drop(struct thread_task *task)
@@ -333,6 +334,11 @@ void revocations_peer_lost(struct cluster *c, struct peer *peer)
 void revocations_tick(struct cluster *c, int64_t now_ms)
 {
 	finish_ready(c->revocations, now_ms);
+}
+
+int revocations_wait(const struct revocations *all)
+{
+	return all->under_way != NULL;
 }
 
 void revocations_finish(struct cluster *c)

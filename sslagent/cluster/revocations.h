@@ -29,6 +29,8 @@ void revocation_widen(struct cluster *c, struct revoke_what *what, int64_t now_m
 void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token, const uint8_t *family);
 void revocations_peer_lost(struct cluster *c, struct peer *peer);
 void revocations_tick(struct cluster *c, int64_t now_ms);
+/* 1: some wait for a tick; 0: none. */
+int revocations_wait(const struct revocations *all);
 /* The cluster closes: end every one now. */
 void revocations_finish(struct cluster *c);
 
