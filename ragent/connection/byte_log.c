@@ -56,10 +56,12 @@ static int add_block(struct byte_log *l, struct block_pool *pool, const struct t
 	b->base = byte_log_end(l);
 	b->cap = cap;
 	in_order();
-	if (l->first)
+	if (l->first) {
 		l->last->next = b;
-	else
+	} else {
 		l->first = b;
+		l->begin = b->base;
+	}
 	l->last = b;
 	return 0;
 }
@@ -90,16 +92,20 @@ static void drop_first(struct byte_log *l, struct block_pool *pool)
 
 	l->first = b->next;
 	in_order();
+	if (l->first)
+		l->begin = l->first->base;
 	block_return(pool, b, b->cap);
 }
 
 /* The last block stays, and is written from its front again. */
 void byte_log_forget(struct byte_log *l, struct block_pool *pool, uint64_t needed)
 {
-	while (l->first && l->first->next && l->first->next->base <= needed)
+	if (!l->first || needed <= l->begin)
+		return;
+	while (l->first->next && l->first->next->base <= needed)
 		drop_first(l, pool);
-	if (l->first && !l->first->next && needed == byte_log_end(l))
-		l->first->base = needed;
+	if (!l->first->next && needed == byte_log_end(l))
+		l->first->base = l->begin = needed;
 }
 
 void byte_log_drop(struct byte_log *l, struct block_pool *pool)

@@ -28,6 +28,7 @@ struct byte_log {
 	struct log_block *first; /* NULL: there are no bytes */
 	struct log_block *last;  /* of this process only */
 	_Atomic uint64_t end;    /* number of the byte after the last one */
+	uint64_t begin;          /* of this process only: the base of @first, which is seldom in the cache */
 };
 
 /* It has no blocks: it begins with byte number @from. */
@@ -48,7 +49,7 @@ static inline uint64_t byte_log_end(const struct byte_log *l)
 /* Bytes that the log keeps. */
 static inline uint64_t byte_log_len(const struct byte_log *l)
 {
-	return l->first ? byte_log_end(l) - l->first->base : 0;
+	return l->first ? byte_log_end(l) - l->begin : 0;
 }
 
 /* After a death, of a process that may have written anything: copies the @len bytes from number @from on, which are all

@@ -4,6 +4,9 @@
  * The free chunks are a list: the mark of each is the number of the next one. Only this process uses the list, so a
  * process that dies while it changes it harms nobody: the next process makes its own. Chunks beyond those that were
  * ever taken are in no list.
+ *
+ * To give the memory of a chunk back, and to fault it in again, costs ten times what it costs to zero it. So the last
+ * few that were given back stay warm, and those that nobody needed between two table_cool() go.
  */
 #include "ragent/keeper/table.h"
 
@@ -18,6 +21,7 @@
 #define MOST_CHUNKS   (1u << 23)
 #define USE_FREE      0u /* beside enum table_use; the other bits: the next free chunk, plus 1; 0: this is the last */
 #define HEAD_LEN      64u
+#define WARM_MAX      16u
 
 _Static_assert(TABLE_WORKERS_MAX == 1u << WORKER_BITS, "a mark has room for each worker");
 
@@ -31,8 +35,10 @@ struct table {
 	uint8_t *chunks;
 	uint32_t count;
 	uint32_t life;
-	uint32_t free;        /* the first free chunk, plus 1; 0: all chunks before @reached are in use */
-	pthread_mutex_t lock; /* of @free, @reached and the marks of free chunks */
+	uint32_t free;           /* the first free chunk, plus 1; 0: none before @reached, but for the warm ones */
+	uint32_t warm[WARM_MAX]; /* free chunks that still have their memory, which is zero; the last goes first */
+	unsigned warm_count, warm_least; /* now; the least since the last table_cool() */
+	pthread_mutex_t lock;            /* of the free and the warm chunks, their marks, and @reached */
 	size_t connection_len;
 };
 
@@ -137,12 +143,22 @@ static void push(struct table *t, uint32_t chunk)
 	t->free = chunk + 1;
 }
 
+static void push_warm(struct table *t, uint32_t chunk)
+{
+	atomic_store_explicit(&t->marks[chunk], USE_FREE, memory_order_relaxed);
+	t->warm[t->warm_count++] = chunk;
+}
+
 /* A free chunk, or the count of all: there is none. */
 static uint32_t pop(struct table *t)
 {
 	uint32_t chunk = t->count;
 
-	if (t->free) {
+	if (t->warm_count) {
+		chunk = t->warm[--t->warm_count];
+		if (t->warm_count < t->warm_least)
+			t->warm_least = t->warm_count;
+	} else if (t->free) {
 		chunk = t->free - 1;
 		t->free = mark_of(t, chunk) >> USE_BITS;
 	} else if (reached(t) < t->count) {
@@ -158,6 +174,7 @@ void table_begin_life(struct table *t, uint32_t life)
 		return;
 	t->life = life & UINT16_MAX;
 	t->free = 0;
+	t->warm_count = t->warm_least = 0;
 	for (uint32_t i = reached(t); i-- > 0;)
 		if (use_of(mark_of(t, i)) == USE_FREE)
 			push(t, i);
@@ -181,14 +198,60 @@ static void *take(struct slab_source *source)
 	return NULL;
 }
 
-/* Its memory goes back to the system where the kernel can do that. In any case it is zero when it is taken again. */
+static int has_room_for_warm(struct table *t)
+{
+	pthread_mutex_lock(&t->lock);
+	const int has = t->warm_count < WARM_MAX;
+	pthread_mutex_unlock(&t->lock);
+	return has;
+}
+
+static int lose_memory(struct table *t, uint32_t chunk)
+{
+	return madvise(chunk_at(t, chunk), SLAB_LEN, MADV_REMOVE);
+}
+
+/* Its memory goes back to the system where the kernel can do that, unless it stays warm. In any case it is zero when it
+ * is taken again. */
 static void give_back(struct table *t, uint32_t chunk)
 {
-	if (madvise(chunk_at(t, chunk), SLAB_LEN, MADV_REMOVE) < 0)
+	const int stays = has_room_for_warm(t);
+
+	if (stays || lose_memory(t, chunk) < 0)
 		memset(chunk_at(t, chunk), 0, SLAB_LEN);
 	pthread_mutex_lock(&t->lock);
-	push(t, chunk);
+	if (stays && t->warm_count < WARM_MAX)
+		push_warm(t, chunk);
+	else
+		push(t, chunk);
 	pthread_mutex_unlock(&t->lock);
+}
+
+/* The first of the warm chunks were not needed. */
+static unsigned take_unneeded(struct table *t, uint32_t *out)
+{
+	pthread_mutex_lock(&t->lock);
+	const unsigned n = t->warm_least;
+	t->warm_count -= n;
+	memcpy(out, t->warm, n * sizeof *out);
+	memmove(t->warm, t->warm + n, t->warm_count * sizeof *out);
+	t->warm_least = t->warm_count;
+	pthread_mutex_unlock(&t->lock);
+	return n;
+}
+
+void table_cool(struct table *t)
+{
+	uint32_t chunks[WARM_MAX];
+
+	if (!t)
+		return;
+	for (unsigned n = take_unneeded(t, chunks); n-- > 0;) {
+		lose_memory(t, chunks[n]);
+		pthread_mutex_lock(&t->lock);
+		push(t, chunks[n]);
+		pthread_mutex_unlock(&t->lock);
+	}
 }
 
 static int give(struct slab_source *source, void *slab)

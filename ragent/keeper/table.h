@@ -76,6 +76,9 @@ void table_destroy(struct table *t);
  * NULL is legal. */
 void table_begin_life(struct table *t, uint32_t life);
 
+/* Give memory back that was given to the table and not taken again since the last call. Thread-safe. NULL is legal. */
+void table_cool(struct table *t);
+
 /* A worker takes its slabs from this. Embedded. */
 struct table_share {
 	struct slab_source source;

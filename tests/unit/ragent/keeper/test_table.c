@@ -1,5 +1,6 @@
 /* test_table.c: facts of memory that outlives a process, and of what the next process finds in it. */
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -232,6 +233,66 @@ START_TEST(the_next_process_takes_the_chunks_that_were_free)
 }
 END_TEST
 
+static int has_memory(void *chunk)
+{
+	unsigned char pages[SLAB_LEN / 4096];
+
+	ck_assert_int_eq(mincore(chunk, SLAB_LEN, pages), 0);
+	return pages[0] & 1;
+}
+
+/* The first call only begins to watch. */
+static void cool_all(void)
+{
+	table_cool(table);
+	table_cool(table);
+}
+
+START_TEST(what_is_given_back_keeps_its_memory_until_nobody_needed_it)
+{
+	uint8_t *chunks[CHUNKS];
+
+	for (unsigned i = 0; i < 3; i++) {
+		chunks[i] = take_chunk(0);
+		memset(chunks[i], 7, SLAB_LEN);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		give_chunk(0, chunks[i]);
+	table_cool(table);
+	ck_assert_ptr_eq(take_chunk(1), chunks[2]);
+	ck_assert(chunks[2][0] == 0 && memcmp(chunks[2], chunks[2] + 1, SLAB_LEN - 1) == 0);
+	give_chunk(1, chunks[2]);
+	table_cool(table); /* two were not needed since the last call */
+	ck_assert(!has_memory(chunks[0]) && !has_memory(chunks[1]) && has_memory(chunks[2]));
+	cool_all();
+	ck_assert(!has_memory(chunks[2]));
+	for (unsigned i = 0; i < CHUNKS; i++) {
+		chunks[i] = take_chunk(1);
+		ck_assert(chunks[i] && chunks[i][0] == 0);
+	}
+	ck_assert_ptr_null(take_chunk(1));
+}
+END_TEST
+
+/* More than stay warm. */
+START_TEST(a_burst_leaves_little_memory)
+{
+	uint8_t *chunks[64];
+	unsigned warm = 0;
+
+	table_destroy(table);
+	table = table_create((uint64_t)64 * SLAB_LEN, LEN);
+	make_slabs();
+	for (unsigned i = 0; i < 64; i++)
+		memset(chunks[i] = take_chunk(0), 7, SLAB_LEN);
+	for (unsigned i = 0; i < 64; i++)
+		give_chunk(0, chunks[i]);
+	for (unsigned i = 0; i < 64; i++)
+		warm += (unsigned)has_memory(chunks[i]);
+	ck_assert(warm > 0 && warm <= 16);
+}
+END_TEST
+
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -255,6 +316,7 @@ static uint64_t ns_when_nearly_full(uint32_t chunks)
 	for (unsigned round = 0; round < 50; round++) {
 		uint8_t *one = last - (size_t)round * SLAB_LEN;
 		give_chunk(0, one);
+		cool_all();
 		const uint64_t before = cpu_ns();
 		ck_assert_ptr_eq(take_chunk(1), one);
 		const uint64_t ns = cpu_ns() - before;
@@ -301,6 +363,8 @@ int main(void)
 		a_place_is_in_it_as_a_whole_or_not_at_all,
 		a_full_table_leaves_the_rest_to_the_process,
 		a_chunk_that_was_given_back_is_taken_again,
+		what_is_given_back_keeps_its_memory_until_nobody_needed_it,
+		a_burst_leaves_little_memory,
 		each_chunk_is_taken_once_and_again_after_it_was_given_back,
 		the_next_process_takes_the_chunks_that_were_free,
 		a_nearly_full_table_is_not_searched,
