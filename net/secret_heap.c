@@ -34,6 +34,11 @@ void *secret_heap_alloc(size_t len)
 	return len ? malloc(len) : NULL;
 }
 
+void *secret_heap_zalloc(size_t len)
+{
+	return len ? calloc(1, len) : NULL;
+}
+
 void secret_heap_free(void *block)
 {
 	if (block)
@@ -388,6 +393,12 @@ void *secret_heap_alloc(size_t len)
 	struct slab *s = mine->with_room[class_of(len)];
 
 	return LIKELY(s && s->free) ? take(s) : alloc_slowly(len);
+}
+
+/* Each block is: its pages were zero at first, and it was wiped when it was freed. */
+void *secret_heap_zalloc(size_t len)
+{
+	return secret_heap_alloc(len);
 }
 
 void secret_heap_free(void *block)

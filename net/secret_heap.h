@@ -15,6 +15,7 @@
 int secret_heap_for_openssl(void);
 
 void *secret_heap_alloc(size_t len);               /* NULL: @len is 0, or out of memory */
+void *secret_heap_zalloc(size_t len);              /* the same, zeroed */
 void *secret_heap_resize(void *block, size_t len); /* as realloc; @len 0 frees. What it leaves is wiped */
 void secret_heap_free(void *block);                /* by any thread; NULL is legal */
 

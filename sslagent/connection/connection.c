@@ -417,6 +417,7 @@ static void feed_handshake(struct connection *c)
 	if (c->state == CONNECTION_HANDSHAKING && c->tail != TAIL_NONE) {
 		take_tail(c);
 	} else if (connection_is_handshaking(c)) {
+		handshake_rest(c->handshake);
 		report_handshake(c);
 	} else if (c->state == CONNECTION_OWNER) {
 		connection_stand_here(c);
@@ -496,10 +497,9 @@ struct connection *connection_open(struct connection_home *home, struct carrier 
 	if (!c)
 		return NULL;
 	c->disposition = (uint8_t)disposition;
-	struct handshake_params params = { .arena = home->handshakes_arena,
-		.connection = *id,
-		.worker = home->worker,
-		.client = c->endpoints.client };
+	const struct handshake_params params = {
+		.connection = *id, .worker = home->worker, .client = c->endpoints.client
+	};
 	c->handshake = handshake_create(c->contexts, listener, &params);
 	if (!c->handshake) {
 		connection_release(c, END_INTERNAL);

@@ -64,10 +64,9 @@ int connection_home_open(struct connection_home *home)
 		&home->handshake_share, home->worker, HANDSHAKES_SMALL_NS, HANDSHAKES_LARGE_NS, connection_take_turn);
 	home->live_pool = live_pool_create(tls_contexts_algorithms(home->conf));
 	home->frozen = arena_create(sizeof(struct live_part));
-	home->handshakes_arena = handshake_arena_create();
 	backend_home_open(&home->backend_home, home->worker, home->conf, &home->self->backend_source);
 	home->backends = backend_pool_create(home->worker, home->conf);
-	if (home->handshake_places && home->live_pool && home->frozen && home->handshakes_arena && home->backends)
+	if (home->handshake_places && home->live_pool && home->frozen && home->backends)
 		return 0;
 	log_event(LOG_ERROR, NULL, "worker not started", "cause=%s", cssl_strerror(CSSL_E_NO_MEMORY));
 	return CSSL_E_NO_MEMORY;
@@ -86,7 +85,6 @@ void connection_home_release(struct connection_home *home)
 	handshake_limit_destroy(home->handshake_places);
 	live_pool_destroy(home->live_pool);
 	arena_destroy(home->frozen);
-	arena_destroy(home->handshakes_arena);
 	service_blocks_clear(&home->service_blocks);
 	backend_home_release(&home->backend_home);
 	slabs_clear(&home->facts_blocks);

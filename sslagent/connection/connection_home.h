@@ -52,7 +52,6 @@ struct connection_home {
 
 	struct live_pool *live_pool;
 	struct arena *frozen; /* live parts of frozen connections */
-	struct arena *handshakes_arena;
 	/* Objects that live as long as a connection have blocks apart from malloc's. Handshakes need many malloc
 	 * blocks, and such objects between them would keep their pages after they are freed. */
 	struct slabs connection_blocks, facts_blocks;

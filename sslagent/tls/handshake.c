@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/arena.h"
 #include "net/fault.h"
+#include "net/secret_heap.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
 #include "sslagent/tls/export.h"
@@ -35,15 +35,10 @@ void handshake_move(struct handshake *h, enum handshake_state to)
 	h->state = to;
 }
 
-struct arena *handshake_arena_create(void)
-{
-	return arena_create(sizeof(struct handshake));
-}
-
 struct handshake *handshake_create(
 	struct tls_contexts *contexts, const struct tls_listener *listener, const struct handshake_params *params)
 {
-	struct handshake *h = arena_alloc(params->arena);
+	struct handshake *h = secret_heap_zalloc(sizeof *h);
 	BIO *bio;
 
 	if (!h)
@@ -76,7 +71,7 @@ void handshake_destroy(struct handshake *h)
 	sess_obj_destroy(&h->found);
 	OPENSSL_free(h->certificate);
 	tls_contexts_unref(h->contexts);
-	arena_free(h->params.arena, h);
+	secret_heap_free(h);
 }
 
 /* OpenSSL answers a hello of legacy version 1.3 with an alert in a record of version 1.3, which no client accepts. */
@@ -258,6 +253,12 @@ int handshake_continue(struct handshake *h)
 	handshake_move(h, HANDSHAKE_FEEDING);
 	h->pull = PULL_ENDED;
 	return step(h);
+}
+
+void handshake_rest(struct handshake *h)
+{
+	if (h->state == HANDSHAKE_FEEDING)
+		SSL_free_buffers(h->ssl); /* not when parked: OpenSSL may have more of a record to read */
 }
 
 const uint8_t *handshake_wanted_id(const struct handshake *h)

@@ -14,7 +14,6 @@
 #include "sslagent/tls/client_certificate.h"
 #include "sslagent/tls/tls_contexts.h"
 
-struct arena;
 struct handshake;
 
 /* Why a handshake failed, in the order of the counters (counters.h). */
@@ -31,11 +30,7 @@ enum refusal {
 	REFUSAL_OTHER
 };
 
-/* Memory for a worker's handshakes, because they hold key material. NULL: out of memory. */
-struct arena *handshake_arena_create(void);
-
 struct handshake_params {
-	struct arena *arena;
 	struct connection_id connection;
 	struct client_address client;
 	struct worker *worker; /* handed to session_source.share */
@@ -64,6 +59,8 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len);
 int handshake_violation(struct handshake *h, const struct tls_record_header *bad);
 /* Call it after a pull ended, with any result. If the session is still absent, the handshake becomes a full one. */
 int handshake_continue(struct handshake *h);
+/* No record has come for now: between two it needs no buffers for records (33 KB). */
+void handshake_rest(struct handshake *h);
 int handshake_is_parked(const struct handshake *h);
 const uint8_t *handshake_wanted_id(const struct handshake *h);
 const char *handshake_error(const struct handshake *h);

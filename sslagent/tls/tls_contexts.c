@@ -163,9 +163,8 @@ static SSL_CTX *context_create(const struct making *m)
 	}
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
 					 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-	/* Without NO_AUTO_CHAIN every handshake searches a chain in the store of client CAs. With RELEASE_BUFFERS, a
-	 * handshake that waits for its client holds no buffers for records (33 KB). */
-	SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN | SSL_MODE_RELEASE_BUFFERS);
+	/* Without it every handshake searches a chain in the store of client CAs. */
+	SSL_CTX_set_mode(ctx, SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_max_cert_list(ctx, CERTIFICATES_MAX);
 	/* Early data is never accepted. Early data of a client with another terminator's ticket are skipped. */
 	SSL_CTX_set_max_early_data(ctx, 0);

@@ -60,15 +60,12 @@ static void check_output(struct handshake *h)
 
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 {
-	static struct arena *arena;
 	struct tls_record_header header;
 	int step = HANDSHAKE_MORE;
 
 	if (!contexts)
 		prepare();
-	if (!arena)
-		arena = handshake_arena_create();
-	struct handshake_params params = { .arena = arena, .client.len = 4 };
+	struct handshake_params params = { .client.len = 4 };
 	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
 	MUST(h);
 	while (step == HANDSHAKE_MORE && tls_record_scan(in, len, &header) == 0) {

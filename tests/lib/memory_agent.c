@@ -43,10 +43,7 @@ int memory_agent_start(struct memory_agent *a, struct tls_contexts *contexts, st
 {
 	struct handshake_params params = { .client = { .bytes = { 192, 0, 2, 1 }, .len = 4 } };
 
-	*a = (struct memory_agent){
-		.listener = tls_listener_find(contexts, "web"), .pool = pool, .arena = handshake_arena_create()
-	};
-	params.arena = a->arena;
+	*a = (struct memory_agent){ .listener = tls_listener_find(contexts, "web"), .pool = pool };
 	memset(params.connection.bytes, 0x42, CONNECTION_ID_LEN);
 	a->handshake = handshake_create(contexts, a->listener, &params);
 	a->input = malloc(TLS_RECORD_MAX);
@@ -58,7 +55,6 @@ int memory_agent_start(struct memory_agent *a, struct tls_contexts *contexts, st
 void memory_agent_stop(struct memory_agent *a)
 {
 	handshake_destroy(a->handshake);
-	arena_destroy(a->arena);
 	live_destroy(a->live);
 	free(a->input);
 	free(a->output);

@@ -26,7 +26,6 @@ enum memory_agent_state { AGENT_SHAKES, AGENT_IS_PARKED, AGENT_OWNS, AGENT_FAILE
 struct memory_agent {
 	const struct tls_listener *listener;
 	struct live_pool *pool;
-	struct arena *arena;
 	struct handshake *handshake;
 	struct live *live;
 	enum memory_agent_state state;

@@ -1,6 +1,5 @@
 /* test_export.c: a connection leaves OpenSSL and lives on in the record layer, with OpenSSL as the client: every suite,
  * full and resumed, with moves. */
-#include "net/arena.h"
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "sslagent/tls/tls12_prf.h"
@@ -322,7 +321,7 @@ static void on_key_block(void *count, const uint8_t *block, size_t len)
 START_TEST(an_export_of_tls12_derives_no_key_block_again)
 {
 	struct memory_client_config config = { .version = TLS1_2_VERSION };
-	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake_params params = { 0 };
 	struct handshake_facts facts;
 	struct sess_obj obj;
 	unsigned derived = 0;
@@ -339,7 +338,6 @@ START_TEST(an_export_of_tls12_derives_no_key_block_again)
 	tls12_prf_watch(NULL, NULL);
 	ck_assert_uint_eq(derived, 0);
 	handshake_destroy(h);
-	arena_destroy(params.arena);
 	cluster_stop();
 }
 END_TEST
@@ -357,7 +355,7 @@ START_TEST(an_export_waits_for_the_output_and_happens_once)
 	ck_assert_int_eq(handshake_export(agent.handshake, &obj, &facts), CSSL_E_STATE); /* the second */
 	disconnect();
 
-	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake_params params = { 0 };
 	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
 	client = memory_client_create(&config);
 	ck_assert_int_eq(handshake_export(h, &obj, &facts), CSSL_E_STATE); /* too early */
@@ -366,7 +364,6 @@ START_TEST(an_export_waits_for_the_output_and_happens_once)
 	handshake_output_taken(h, handshake_output(h, &data));
 	ck_assert_int_eq(handshake_export(h, &obj, &facts), 0);
 	handshake_destroy(h);
-	arena_destroy(params.arena);
 	cluster_stop();
 }
 END_TEST

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "conf/memory.h"
-#include "net/arena.h"
 #include "proto/error.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
@@ -283,7 +282,7 @@ START_TEST(garbage_fails_with_an_alert_and_a_cause)
 {
 	static const uint8_t hello[] = { 22, 3, 1, 0, 4, 1, 0, 0, 0 };
 	const uint8_t *out;
-	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake_params params = { 0 };
 
 	start();
 	struct handshake *h = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
@@ -294,7 +293,6 @@ START_TEST(garbage_fails_with_an_alert_and_a_cause)
 	ck_assert_str_ne(handshake_error(h), "");
 	ck_assert_int_eq(handshake_feed(h, hello, sizeof(hello)), CSSL_E_STATE);
 	handshake_destroy(h);
-	arena_destroy(params.arena);
 	cluster_stop();
 }
 END_TEST
@@ -305,7 +303,7 @@ START_TEST(a_hello_that_claims_too_much_fails_before_openssl_makes_room)
 	static const uint8_t records[][2][9] = { { { 22, 3, 1, 0, 4, 1, 2, 1, 0x44 }, { 0 } },
 		{ { 22, 3, 1, 0, 3, 1, 0, 0x80 }, { 22, 3, 1, 0, 1, 0 } } };
 	const uint8_t *out;
-	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake_params params = { 0 };
 
 	start();
 	for (size_t i = 0; i < 2; i++) {
@@ -323,7 +321,6 @@ START_TEST(a_hello_that_claims_too_much_fails_before_openssl_makes_room)
 		ck_assert_uint_eq(out[6], TLS_ALERT_ILLEGAL_PARAMETER);
 		handshake_destroy(h);
 	}
-	arena_destroy(params.arena);
 	cluster_stop();
 }
 END_TEST
@@ -375,7 +372,7 @@ END_TEST
 START_TEST(a_handshake_that_waits_for_its_client_holds_no_buffers_for_records)
 {
 	struct memory_client_config config = { .version = versions[_i] };
-	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake_params params = { 0 };
 	struct handshake *waiting[WAITING];
 	const uint8_t *hello;
 
@@ -387,12 +384,12 @@ START_TEST(a_handshake_that_waits_for_its_client_holds_no_buffers_for_records)
 	for (unsigned i = 0; i < WAITING; i++) {
 		waiting[i] = handshake_create(contexts, tls_listener_find(contexts, "web"), &params);
 		ck_assert_int_eq(handshake_feed(waiting[i], hello, len), HANDSHAKE_MORE);
+		handshake_rest(waiting[i]);
 	}
 	struct mallinfo2 after = mallinfo2();
 	ck_assert_uint_le((after.uordblks - before.uordblks) / WAITING, MOST_LEN);
 	for (unsigned i = 0; i < WAITING; i++)
 		handshake_destroy(waiting[i]);
-	arena_destroy(params.arena);
 	cluster_stop();
 }
 END_TEST
@@ -403,7 +400,7 @@ START_TEST(a_handshake_that_claims_the_most_takes_less_than_check_says)
 	static const uint8_t hello[] = { 22, 3, 1, 0, 4, 1, 0, 0x7f, 0xfc };
 	static const uint8_t certificates[] = { 22, 3, 3, 0, 4, 11, 0, 0x80, 0 };
 	struct memory_client_config config = { .version = TLS1_2_VERSION };
-	struct handshake_params params = { .arena = handshake_arena_create() };
+	struct handshake_params params = { 0 };
 	struct handshake *waiting[WAITING];
 	const uint8_t *first = hello;
 	size_t len = sizeof(hello);
@@ -423,13 +420,13 @@ START_TEST(a_handshake_that_claims_the_most_takes_less_than_check_says)
 		if (_i == 1)
 			ck_assert_int_eq(
 				handshake_feed(waiting[i], certificates, sizeof(certificates)), HANDSHAKE_MORE);
+		handshake_rest(waiting[i]);
 	}
 	struct mallinfo2 after = mallinfo2();
 	ck_assert_uint_le((after.uordblks + after.hblkhd - before.uordblks - before.hblkhd) / WAITING,
 		MEMORY_OF_HANDSHAKE - sizeof(struct handshake));
 	for (unsigned i = 0; i < WAITING; i++)
 		handshake_destroy(waiting[i]);
-	arena_destroy(params.arena);
 	cluster_stop();
 }
 END_TEST
