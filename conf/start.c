@@ -6,6 +6,7 @@
 
 #include <sodium.h>
 
+#include "net/random_pool.h"
 #include "net/untraced.h"
 
 #define FAULTS_MAX 8192u
@@ -16,7 +17,7 @@ int start_protected(const char *program)
 		fprintf(stderr, "%s: other processes could read its memory: %s\n", program, strerror(errno));
 		return -1;
 	}
-	if (sodium_init() < 0) {
+	if (random_pool_begin() < 0 || sodium_init() < 0) {
 		fprintf(stderr, "%s: libsodium does not work here\n", program);
 		return -1;
 	}

@@ -1,5 +1,5 @@
-/* lean_provider.c: each call goes to the default provider of the default library context, whose context the algorithms
- * get. Only the table of ciphers is another one. */
+/* lean_provider.c: each call goes to the default provider of another library context, and so do the algorithms for what
+ * they need themselves. Only the table of ciphers is another one. */
 #include "sslagent/tls/lean_provider.h"
 
 #include <openssl/core.h>
@@ -78,7 +78,7 @@ static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, cons
 	return 1;
 }
 
-static int is_another(OSSL_PROVIDER *provider, void *others)
+static int count_another(OSSL_PROVIDER *provider, void *others)
 {
 	*(int *)others += strcmp(OSSL_PROVIDER_get0_name(provider), DEFAULT_PROVIDER) != 0;
 	return 1;
@@ -89,14 +89,19 @@ int lean_provider_begin(void)
 	return OPENSSL_init_crypto(OPENSSL_INIT_NO_ADD_ALL_CIPHERS, NULL) == 1 ? 0 : CSSL_E_CRYPTO;
 }
 
-int lean_provider_load(OSSL_LIB_CTX *library)
+int lean_provider_may_load(void)
 {
-	int others = 0, no_cache = 0;
+	int others = 0;
 
-	OSSL_PROVIDER_do_all(NULL, is_another, &others);
-	if (others)
-		return 0;
-	whole = OSSL_PROVIDER_try_load(NULL, DEFAULT_PROVIDER, 1);
+	OSSL_PROVIDER_do_all(NULL, count_another, &others);
+	return others == 0;
+}
+
+int lean_provider_load(OSSL_LIB_CTX *library, OSSL_LIB_CTX *of)
+{
+	int no_cache = 0;
+
+	whole = OSSL_PROVIDER_load(of, DEFAULT_PROVIDER);
 	if (!whole)
 		return CSSL_E_CRYPTO;
 	choose(OSSL_PROVIDER_query_operation(whole, OSSL_OP_CIPHER, &no_cache));

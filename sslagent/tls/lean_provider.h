@@ -12,9 +12,12 @@
  * OpenSSL; for the whole process. 0 or CSSL_E_CRYPTO. */
 int lean_provider_begin(void);
 
-/* Register the provider in @library, which has none yet, in place of the default one; for the life of @library. At most
- * once in a process. Does nothing if openssl.cnf names other providers (FIPS, tokens): they stand as they are. 0 or
- * CSSL_E_CRYPTO. */
-int lean_provider_load(OSSL_LIB_CTX *library);
+/* 1: openssl.cnf names no providers but the default one. Others (FIPS, tokens) stand as they are: do not load it. */
+int lean_provider_may_load(void);
+
+/* Register the provider in @library, which has none yet, in place of the default one. Its algorithms are those of the
+ * default provider of @whole, a library context for them alone. Both stay until the process ends. At most once in a
+ * process. 0 or CSSL_E_CRYPTO. */
+int lean_provider_load(OSSL_LIB_CTX *library, OSSL_LIB_CTX *whole);
 
 #endif

@@ -11,6 +11,7 @@
 #include "proto/error.h"
 #include "sslagent/tls/lean_provider.h"
 #include "sslagent/tls/own_provider.h"
+#include "sslagent/tls/own_random.h"
 
 /* As OpenSSL reads the file for the default context: it skips unknown parts. */
 #define CONF_FLAGS (CONF_MFLAGS_DEFAULT_SECTION | CONF_MFLAGS_IGNORE_MISSING_FILE | CONF_MFLAGS_IGNORE_RETURN_CODES)
@@ -41,6 +42,32 @@ static void add_own_provider(void)
 			"OpenSSL's own");
 }
 
+static void tell_of_more_cost(const char *what)
+{
+	log_event(LOG_WARNING, NULL, what,
+		"cause=\"OpenSSL takes no other way\" effect=\"handshakes cost a little more\"");
+}
+
+/* Before openssl.cnf is read, which may name a generator. */
+static OSSL_LIB_CTX *configured(int with_own_random)
+{
+	OSSL_LIB_CTX *l = OSSL_LIB_CTX_new();
+
+	if (l && with_own_random && own_random_load(l) < 0)
+		tell_of_more_cost("random bytes come from OpenSSL's generators");
+	if (l)
+		CONF_modules_load_file_ex(l, NULL, NULL, CONF_FLAGS);
+	return l;
+}
+
+static void make_lean(void)
+{
+	OSSL_LIB_CTX *whole = configured(1);
+
+	if (!whole || lean_provider_load(library, whole) < 0)
+		tell_of_more_cost("all of OpenSSL's ciphers are loaded");
+}
+
 static void make(void)
 {
 #ifndef CSSL_SANITIZED /* the leak checker sees no pointers there */
@@ -48,13 +75,12 @@ static void make(void)
 		log_event(LOG_WARNING, NULL, "private keys may be swapped out",
 			"limit=RLIMIT_MEMLOCK remedy=\"raise it (systemd: LimitMEMLOCK)\"");
 #endif
-	library = OSSL_LIB_CTX_new();
+	const int is_usual = lean_provider_may_load();
+	library = configured(is_usual);
 	if (!library)
 		return;
-	CONF_modules_load_file_ex(library, NULL, NULL, CONF_FLAGS);
-	if (lean_provider_load(library) < 0)
-		log_event(LOG_WARNING, NULL, "handshakes load all of OpenSSL's ciphers",
-			"cause=\"OpenSSL does not take fewer\" effect=\"they cost a little more\"");
+	if (is_usual)
+		make_lean();
 	add_own_provider();
 	for (unsigned a = 0; a < TLS_ALGORITHMS_COUNT; a++)
 		prfs[a] = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_PRF, tls_library_query((enum tls_algorithms)a));

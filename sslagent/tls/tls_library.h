@@ -1,6 +1,6 @@
 /* tls_library.h: OpenSSL as the TLS of this process uses it: a library context of its own; links, broadcast and sealed
- * copies use the default one. It has the providers of openssl.cnf, or lean_provider.h if they are the default ones, and
- * own_provider.h. Made once, kept until the process ends. Thread-safe. */
+ * copies use the default one. It has the providers of openssl.cnf, or, if they are the default ones, lean_provider.h
+ * and own_random.h; and own_provider.h. Made once, kept until the process ends. Thread-safe. */
 #ifndef CSSL_SSLAGENT_TLS_LIBRARY_H
 #define CSSL_SSLAGENT_TLS_LIBRARY_H
 

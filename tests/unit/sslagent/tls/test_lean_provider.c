@@ -2,6 +2,7 @@
 #include <check.h>
 #include <openssl/evp.h>
 #include <openssl/provider.h>
+#include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "sslagent/tls/lean_provider.h"
+#include "sslagent/tls/own_random.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
 
@@ -87,23 +89,57 @@ START_TEST(it_has_no_ciphers_that_tls_never_had)
 }
 END_TEST
 
-/* The operator's providers stand: here an old one beside the default one. */
-START_TEST(it_keeps_out_of_a_configuration_with_other_providers)
+static const char *generator(void)
 {
-	static const char text[] = "openssl_conf = init\n[init]\nproviders = all\n[all]\ndefault = on\nlegacy = on\n"
-				   "[on]\nactivate = 1\n";
+	EVP_RAND_CTX *c = RAND_get0_private(tls_library());
+
+	ck_assert_ptr_nonnull(c);
+	return EVP_RAND_get0_name(EVP_RAND_CTX_get0_rand(c));
+}
+
+START_TEST(its_random_bytes_are_our_own)
+{
+	uint8_t bytes[1024] = { 0 }, zeros = 0;
+
+	start();
+	ck_assert_str_eq(generator(), OWN_RANDOM_NAME);
+	ck_assert_int_eq(RAND_bytes_ex(tls_library(), bytes, sizeof bytes, 256), 1);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		zeros = (uint8_t)(zeros + (bytes[i] == 0));
+	ck_assert_uint_lt(zeros, 40);
+	ck_assert_int_eq(RAND_bytes_ex(tls_library(), bytes, sizeof bytes, 512), 0);
+}
+END_TEST
+
+static void start_with(const char *configuration)
+{
 	char path[] = "/tmp/cssl-openssl-XXXXXX";
 	int fd = mkstemp(path);
 
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(write(fd, text, sizeof text - 1), (ssize_t)sizeof text - 1);
+	ck_assert_int_eq(write(fd, configuration, strlen(configuration)), (ssize_t)strlen(configuration));
 	setenv("OPENSSL_CONF", path, 1);
 	start();
-	const int is_lean = OSSL_PROVIDER_available(tls_library(), LEAN_PROVIDER_NAME);
 	unlink(path);
-	ck_assert_int_eq(is_lean, 0);
+}
+
+/* The operator's providers stand: here an old one beside the default one. */
+START_TEST(it_keeps_out_of_a_configuration_with_other_providers)
+{
+	start_with("openssl_conf = init\n[init]\nproviders = all\n[all]\ndefault = on\nlegacy = on\n"
+		   "[on]\nactivate = 1\n");
+	ck_assert_int_eq(OSSL_PROVIDER_available(tls_library(), LEAN_PROVIDER_NAME), 0);
 	ck_assert_int_eq(has_cipher("AES-128-XTS"), 1);
 	ck_assert_int_eq(has_cipher("RC4"), 1);
+	ck_assert_str_ne(generator(), OWN_RANDOM_NAME);
+}
+END_TEST
+
+START_TEST(a_generator_of_the_configuration_is_used)
+{
+	start_with("openssl_conf = init\n[init]\nrandom = this\n[this]\nrandom = HASH-DRBG\ndigest = SHA512\n");
+	ck_assert_int_eq(OSSL_PROVIDER_available(tls_library(), LEAN_PROVIDER_NAME), 1);
+	ck_assert_str_eq(generator(), "HASH-DRBG");
 }
 END_TEST
 
@@ -112,7 +148,9 @@ static void add(TCase *t)
 	tcase_add_test(t, it_has_every_cipher_suite_of_openssl);
 	tcase_add_test(t, it_has_the_groups_and_kinds_of_keys);
 	tcase_add_test(t, it_has_no_ciphers_that_tls_never_had);
+	tcase_add_test(t, its_random_bytes_are_our_own);
 	tcase_add_test(t, it_keeps_out_of_a_configuration_with_other_providers);
+	tcase_add_test(t, a_generator_of_the_configuration_is_used);
 }
 
 int main(void)

@@ -1,0 +1,103 @@
+/* random_pool.c: implements random_pool.h. Bytes are handed out from the end of the pool. */
+#include "net/random_pool.h"
+
+#include <pthread.h>
+#include <sodium.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "net/arena.h"
+#include "proto/error.h"
+
+#define POOL_LEN    512u
+#define REQUEST_MAX 64u /* larger ones are worth a call of the kernel */
+
+struct pool {
+	uint32_t left; /* zero also in a process that was forked: the kernel has wiped the pool */
+	uint8_t bytes[POOL_LEN];
+};
+
+static pthread_key_t at_thread_end;
+static _Thread_local struct pool *mine;
+
+static void fetch(void *out, size_t len)
+{
+	randombytes_sysrandom_implementation.buf(out, len);
+}
+
+static void drop(void *pool)
+{
+	mine = NULL;
+	sodium_memzero(pool, sizeof(struct pool));
+	munmap(pool, sizeof(struct pool));
+}
+
+/* NULL: there can be none. */
+static struct pool *make(void)
+{
+	struct pool *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (madvise(p, sizeof *p, MADV_WIPEONFORK) < 0 || pthread_setspecific(at_thread_end, p) != 0) {
+		munmap(p, sizeof *p);
+		return NULL;
+	}
+	madvise(p, sizeof *p, MADV_DONTDUMP);
+	secret_lock(p, sizeof *p);
+	mine = p;
+	return p;
+}
+
+static void take(struct pool *p, void *out, size_t len)
+{
+	if (p->left < len) {
+		fetch(p->bytes, sizeof p->bytes);
+		p->left = sizeof p->bytes;
+	}
+	p->left -= (uint32_t)len;
+	memcpy(out, p->bytes + p->left, len);
+	sodium_memzero(p->bytes + p->left, len);
+}
+
+/* --- what libsodium calls --- */
+
+static const char *on_name(void)
+{
+	return "cssl";
+}
+
+static void on_buf(void *const out, const size_t len)
+{
+	struct pool *p = len > REQUEST_MAX ? NULL : mine ? mine : make();
+
+	if (p)
+		take(p, out, len);
+	else
+		fetch(out, len);
+}
+
+static uint32_t on_random(void)
+{
+	uint32_t r;
+
+	on_buf(&r, sizeof r);
+	return r;
+}
+
+static void on_stir(void)
+{
+	randombytes_sysrandom_implementation.stir();
+}
+
+int random_pool_begin(void)
+{
+	static randombytes_implementation pooled = {
+		.implementation_name = on_name, .random = on_random, .stir = on_stir, .buf = on_buf
+	};
+
+	if (pthread_key_create(&at_thread_end, drop) != 0 || randombytes_set_implementation(&pooled) != 0)
+		return CSSL_E_STATE;
+	return 0;
+}
