@@ -30,6 +30,8 @@ struct framed_ops {
 	/* The kernel took @len more bytes of the output. May be NULL. */
 	void (*on_written)(struct framed *f, size_t len);
 	enum framed_payloads payloads;
+	/* A frame of this stream comes behind the next one: its holder can be fetched into the cache. May be NULL. */
+	void (*foresee)(struct framed *f, uint32_t stream);
 };
 
 struct framed {

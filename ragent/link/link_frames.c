@@ -78,6 +78,11 @@ static int ends_stream(const struct frame *f)
 	return f->type == FRAME_END || (f->type == FRAME_DATA && f->flags & FRAME_RECORDS_FOLLOW);
 }
 
+static void foresee(struct framed *f, uint32_t stream)
+{
+	streams_prefetch(&link_of_framed(f)->streams, stream);
+}
+
 static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)
 {
 	struct link *l = link_of_framed(f);
@@ -145,6 +150,7 @@ static void on_framed_closed(struct framed *f)
 
 const struct framed_ops link_framed_ops = {
 	.on_frame = on_frame,
+	.foresee = foresee,
 	.on_turn = on_turn,
 	.on_end = on_framed_end,
 	.on_closed = on_framed_closed,

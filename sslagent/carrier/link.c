@@ -410,6 +410,11 @@ static void expect_more(struct link *l)
 	deadline_set(l->home->connections->worker, &l->quiet_due, link_patience_ms(l) / QUIET_PART);
 }
 
+static void foresee(struct framed *framed, uint32_t stream)
+{
+	streams_prefetch(&link_of(framed)->streams, stream);
+}
+
 static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
 {
 	struct link *l = link_of(framed);
@@ -520,7 +525,7 @@ static void on_closed(struct framed *framed)
 }
 
 static const struct framed_ops link_ops = {
-	.on_frame = on_frame, .on_end = on_end, .on_closed = on_closed, .on_written = on_written
+	.on_frame = on_frame, .foresee = foresee, .on_end = on_end, .on_closed = on_closed, .on_written = on_written
 };
 
 void link_begin(struct carrier_home *home, struct link_arrival *a)
