@@ -35,17 +35,20 @@ static int framed_seal_batch(struct framed *f)
 	return 0;
 }
 
-/* @in is behind the frame that comes next. */
+/* Name the streams of the next two frames, which begin at @in, as far as they are there. */
 static void foresee(struct framed *f, const uint8_t *in, size_t len)
 {
 	uint8_t header[FRAME_HEADER_LEN];
 	struct frame frame;
 
-	if (!f->ops->foresee || len < FRAME_HEADER_LEN)
-		return;
-	wire_take_copy(header, in, sizeof header);
-	if (frame_parse(header, len, &frame) >= 0)
-		f->ops->foresee(f, frame.stream);
+	for (enum framed_distance d = FRAMED_NEXT; d <= FRAMED_LATER && len >= FRAME_HEADER_LEN; d++) {
+		wire_take_copy(header, in, sizeof header);
+		if (frame_parse(header, len, &frame) != 0)
+			return;
+		f->ops->foresee(f, frame.stream, d);
+		in += FRAME_HEADER_LEN + frame.len;
+		len -= FRAME_HEADER_LEN + frame.len;
+	}
 }
 
 /* Deliver the frames in [in, in + len). Bytes used up, or negative. */
@@ -61,7 +64,8 @@ static ptrdiff_t framed_deliver(struct framed *f, uint8_t *in, size_t len)
 		if (r < 0)
 			return r;
 		used += FRAME_HEADER_LEN + frame.len;
-		foresee(f, in + used, len - used);
+		if (f->ops->foresee)
+			foresee(f, in + used, len - used);
 		r = f->ops->on_frame(f, &frame, in + used - frame.len);
 		if (r < 0)
 			return r;
@@ -137,7 +141,8 @@ static ptrdiff_t framed_deliver_shared(struct framed *f, const uint8_t *in, size
 			return r;
 		uint8_t *payload = payload_of(f, &frame, in + used + FRAME_HEADER_LEN);
 		used += FRAME_HEADER_LEN + frame.len;
-		foresee(f, in + used, len - used);
+		if (f->ops->foresee)
+			foresee(f, in + used, len - used);
 		r = f->ops->on_frame(f, &frame, payload);
 		if (r < 0)
 			return r;

@@ -18,6 +18,9 @@ struct framed;
 /* May a long DATA frame be delivered where it came, in memory that the other process can change meanwhile? */
 enum framed_payloads { FRAMED_PAYLOADS_PRIVATE, FRAMED_DATA_STAYS_SHARED };
 
+/* Frames come in this order: the present one, NEXT, LATER. */
+enum framed_distance { FRAMED_NEXT, FRAMED_LATER };
+
 struct framed_ops {
 	/* The payload may be changed in place; NULL: it stays shared, and frame->payload is only read, each byte that
 	 * matters once. 0, or negative: the other side broke the protocol; on_end follows. */
@@ -30,8 +33,8 @@ struct framed_ops {
 	/* The kernel took @len more bytes of the output. May be NULL. */
 	void (*on_written)(struct framed *f, size_t len);
 	enum framed_payloads payloads;
-	/* A frame of this stream comes behind the next one: its holder can be fetched into the cache. May be NULL. */
-	void (*foresee)(struct framed *f, uint32_t stream);
+	/* A frame of this stream comes soon: what it needs can be fetched into the cache. May be NULL. */
+	void (*foresee)(struct framed *f, uint32_t stream, enum framed_distance distance);
 };
 
 struct framed {

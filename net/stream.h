@@ -54,6 +54,8 @@ struct stream_ops {
 	 * now owns it. If this process is at its limit of descriptors, the kernel drops it, and the bytes come alone.
 	 */
 	void (*on_fd)(struct stream *s, int fd);
+	/* Bytes are about to be read: what they need can be fetched into the cache. May be NULL. */
+	void (*foresee)(const struct stream *s);
 };
 
 enum stream_state {

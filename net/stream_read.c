@@ -226,6 +226,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 	}
 	if (s->read_turn == worker_turn(s->worker) || kept >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
 		return;
+	if (s->ops->foresee)
+		s->ops->foresee(s);
 	uint8_t *room = stream_read_room(s, &len);
 	*buf = uv_buf_init((char *)room, (unsigned)len);
 }

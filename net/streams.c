@@ -7,9 +7,7 @@
 
 #include "proto/error.h"
 
-#define CAP_MIN        64u
-#define CACHE_LINE_LEN 64u
-#define PREFETCHED_LEN 384u /* of a holder */
+#define CAP_MIN 64u
 
 static uint32_t home_of(const struct streams *s, uint32_t id)
 {
@@ -52,14 +50,6 @@ int streams_add(struct streams *s, uint32_t id, void *holder)
 void *streams_find(const struct streams *s, uint32_t id)
 {
 	return s->count && id ? slot_of(s, id)->holder : NULL;
-}
-
-void streams_prefetch(const struct streams *s, uint32_t id)
-{
-	const uint8_t *holder = streams_find(s, id);
-
-	for (size_t at = 0; holder && at < PREFETCHED_LEN; at += CACHE_LINE_LEN)
-		__builtin_prefetch(holder + at);
 }
 
 void streams_remove(struct streams *s, uint32_t id)

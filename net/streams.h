@@ -21,8 +21,6 @@ struct streams {
 int streams_add(struct streams *s, uint32_t id, void *holder);
 /* NULL: no such stream. */
 void *streams_find(const struct streams *s, uint32_t id);
-/* It will be looked for soon: begin to fetch the holder into the cache. Unknown ids are legal. */
-void streams_prefetch(const struct streams *s, uint32_t id);
 /* Unknown ids are legal. */
 void streams_remove(struct streams *s, uint32_t id);
 /* Call @fn for each entry, in no order. The table must not change meanwhile. */

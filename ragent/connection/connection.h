@@ -71,6 +71,7 @@ void connection_turn_away(struct connection_home *home, const struct front *fron
 
 /* For links: the holder of a stream is a connection. */
 int connection_on_frame(void *holder, struct link *l, const struct frame *f);
+void connection_foresee_frame(const void *holder, enum framed_distance distance);
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 
 /* For the connections that wait for their owner since its link broke, or the process before died: the link is up, or

@@ -9,10 +9,12 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "net/mutant.h"
+#include "net/prefetch.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/position_claim.h"
+#include "ragent/connection/trail.h"
 
 /* Until then the owner holds them. Fewer cost more answers; with more, it writes small answers into memory that its
  * cache has lost. */
@@ -426,6 +428,18 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 	connection_release_held(c, ACKNOWLEDGE_FRAMES);
 	connection_relieve(c->home);
 	return r;
+}
+
+void connection_foresee_frame(const void *holder, enum framed_distance distance)
+{
+	const struct connection *c = holder;
+
+	if (distance == FRAMED_LATER) {
+		prefetch(c, sizeof *c);
+		return;
+	}
+	prefetch(c->busy, sizeof *c->busy);
+	prefetch(c->slot.trail, sizeof(struct trail));
 }
 
 int connection_on_frame(void *holder, struct link *l, const struct frame *f)

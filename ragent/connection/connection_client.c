@@ -11,6 +11,7 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "net/mutant.h"
+#include "net/prefetch.h"
 #include "ragent/connection/connection_internal.h"
 
 /* With records that go to the owner anyway, tell it that it need not hold so many frames any more: so few that they are
@@ -267,8 +268,18 @@ static void on_closed(struct stream *s)
 		slabs_give(&a->home->busy_parts, a);
 }
 
+static void foresee(const struct stream *s)
+{
+	const struct busy_part *a = container_of(s, const struct busy_part, client);
+
+	prefetch(a->connection, sizeof *a->connection);
+	if (a->connection)
+		connection_foresee_frame(a->connection, FRAMED_NEXT);
+}
+
 const struct stream_ops connection_client_ops = {
 	.on_data = on_data,
+	.foresee = foresee,
 	.on_end = on_end,
 	.on_written = on_written,
 	.on_closed = on_closed,

@@ -17,6 +17,7 @@
 #define CSSL_RAGENT_LINK_H
 
 #include "conf/conf.h"
+#include "net/framed.h"
 #include "net/worker.h"
 #include "proto/frame.h"
 #include "proto/link.pb-c.h"
@@ -51,6 +52,8 @@ struct link_ops {
 	/* A frame on a stream of @holder; the payload is valid during the call. 0, or negative: the agent broke the
 	 * protocol, the link ends at the end of this turn. */
 	int (*on_frame)(void *holder, struct link *l, const struct frame *f);
+	/* A frame on a stream of @holder comes soon, FRAMED_LATER or FRAMED_NEXT. */
+	void (*foresee)(const void *holder, enum framed_distance distance);
 	/* The link is lost, and this stream with it. The link forgets the stream. */
 	void (*on_stream_lost)(void *holder, struct link *l, uint32_t stream);
 

@@ -78,9 +78,13 @@ static int ends_stream(const struct frame *f)
 	return f->type == FRAME_END || (f->type == FRAME_DATA && f->flags & FRAME_RECORDS_FOLLOW);
 }
 
-static void foresee(struct framed *f, uint32_t stream)
+static void foresee(struct framed *f, uint32_t stream, enum framed_distance distance)
 {
-	streams_prefetch(&link_of_framed(f)->streams, stream);
+	struct link *l = link_of_framed(f);
+	const void *holder = streams_find(&l->streams, stream);
+
+	if (holder && l->p.ops->foresee)
+		l->p.ops->foresee(holder, distance);
 }
 
 static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payload)

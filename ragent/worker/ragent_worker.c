@@ -108,6 +108,7 @@ static void on_link_closed(void *ctx, struct link *l)
 
 static const struct link_ops link_ops = {
 	.on_frame = connection_on_frame,
+	.foresee = connection_foresee_frame,
 	.on_stream_lost = connection_on_stream_lost,
 	.on_state = on_link_state,
 	.on_load = on_load,

@@ -83,8 +83,17 @@ static void on_closed(struct stream *s)
 	give_back(backend_of(s));
 }
 
+static void foresee(const struct stream *s)
+{
+	const struct backend *b = container_of(s, const struct backend, stream);
+
+	if (b->ops->foresee)
+		b->ops->foresee(b->user);
+}
+
 static const struct stream_ops backend_stream_ops = {
 	.on_data = on_data,
+	.foresee = foresee,
 	.on_end = on_end,
 	.on_written = on_written,
 	.on_connected = on_connected,

@@ -33,6 +33,8 @@ struct backend_user_ops {
 	/* The backend ended the connection: FIN (whole), or reset, time-out, refused connect (@reason). The user
 	 * closes it. */
 	void (*on_end)(void *user, enum stream_end end, int uv_error);
+	/* Bytes are about to be read: what they need can be fetched into the cache. May be NULL. */
+	void (*foresee)(const void *user);
 };
 
 /* Connect. The user may write at once. @proxy NULL: send no PROXY header. Returns NULL when out of memory or

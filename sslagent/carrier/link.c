@@ -410,9 +410,9 @@ static void expect_more(struct link *l)
 	deadline_set(l->home->connections->worker, &l->quiet_due, link_patience_ms(l) / QUIET_PART);
 }
 
-static void foresee(struct framed *framed, uint32_t stream)
+static void foresee(struct framed *framed, uint32_t stream, enum framed_distance distance)
 {
-	streams_prefetch(&link_of(framed)->streams, stream);
+	link_stream_foresee(streams_find(&link_of(framed)->streams, stream), distance);
 }
 
 static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)

@@ -97,6 +97,8 @@ struct link_stream *link_stream_of(struct carrier *c);
 /* NULL: out of memory. */
 struct link_stream *link_stream_add(struct link *l, uint32_t id);
 void link_stream_drop(struct link_stream *s);
+/* A frame of @s comes soon; NULL is legal. */
+void link_stream_foresee(const struct link_stream *s, enum framed_distance distance);
 /* Its connection is over: drop it, unless RAgent has to hear of the end, perhaps from the next process. */
 void link_stream_ended(struct link_stream *s);
 /* A frame to a stream whose connection is over. 0, or negative: a breach of the link protocol. */

@@ -9,6 +9,7 @@
 #include "net/container_of.h"
 #include "net/log_pace.h"
 #include "net/mutant.h"
+#include "net/prefetch.h"
 #include "net/rings.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
@@ -81,6 +82,14 @@ void link_stream_free(struct link_stream *s)
 	held_clear(&s->held, buffers_of(s));
 	weigh(s);
 	slabs_give(&s->link->home->stream_blocks, s);
+}
+
+void link_stream_foresee(const struct link_stream *s, enum framed_distance distance)
+{
+	if (s && distance == FRAMED_NEXT)
+		prefetch(s->connection, sizeof(struct connection));
+	else
+		prefetch(s, sizeof *s);
 }
 
 void link_stream_drop(struct link_stream *s)

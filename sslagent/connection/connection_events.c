@@ -8,7 +8,11 @@
 #include "net/container_of.h"
 #include "net/fault.h"
 #include "net/log.h"
+#include "net/prefetch.h"
 #include "sslagent/connection/connection_internal.h"
+
+#define LIVE_PREFETCHED  384u /* of the keys */
+#define STATE_PREFETCHED 512u /* of the state of its service */
 
 static void ignore(struct connection *c, struct connection_event *e)
 {
@@ -381,8 +385,18 @@ static void on_backend_end(void *user, enum stream_end end, int uv_error)
 	react_and_weigh(user, &e);
 }
 
+static void foresee_backend(const void *user)
+{
+	const struct connection *c = user;
+
+	prefetch(c, sizeof *c);
+	prefetch(c->live, LIVE_PREFETCHED);
+	prefetch(c->service.state, STATE_PREFETCHED);
+}
+
 const struct backend_user_ops connection_backend_ops = {
 	.on_data = on_backend_data,
+	.foresee = foresee_backend,
 	.on_written = on_backend_written,
 	.on_end = on_backend_end,
 };
