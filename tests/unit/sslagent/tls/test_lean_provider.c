@@ -135,6 +135,19 @@ START_TEST(it_keeps_out_of_a_configuration_with_other_providers)
 }
 END_TEST
 
+/* Then there are two that offer the same. */
+START_TEST(the_default_provider_may_be_named_in_the_configuration)
+{
+	start_with("openssl_conf = init\n[init]\nproviders = all\n[all]\ndefault = on\n[on]\nactivate = 1\n");
+	SSL_CTX *ctx = context_of(tls_library());
+
+	ck_assert_int_eq(SSL_CTX_set1_groups_list(ctx, ALL_GROUPS), 1);
+	ck_assert_int_eq(tls_library_best(), TLS_ALGORITHMS_OWN);
+	ck_assert_str_eq(generator(), OWN_RANDOM_NAME);
+	SSL_CTX_free(ctx);
+}
+END_TEST
+
 START_TEST(a_generator_of_the_configuration_is_used)
 {
 	start_with("openssl_conf = init\n[init]\nrandom = this\n[this]\nrandom = HASH-DRBG\ndigest = SHA512\n");
@@ -150,6 +163,7 @@ static void add(TCase *t)
 	tcase_add_test(t, it_has_no_ciphers_that_tls_never_had);
 	tcase_add_test(t, its_random_bytes_are_our_own);
 	tcase_add_test(t, it_keeps_out_of_a_configuration_with_other_providers);
+	tcase_add_test(t, the_default_provider_may_be_named_in_the_configuration);
 	tcase_add_test(t, a_generator_of_the_configuration_is_used);
 }
 
