@@ -25,8 +25,8 @@ class PickyReceiver:
                 threading.Thread(target=self._serve, args=(self.listener.accept()[0],), daemon=True).start()
 
     def _serve(self, client):
-        with client, client.makefile("rwb", buffering=0) as lines, contextlib.suppress(OSError):
-            lines.write(self.banner.encode() + b"\r\n")
+        with client, client.makefile("rb") as lines, contextlib.suppress(OSError):
+            client.sendall(self.banner.encode() + b"\r\n")
             sender, recipients = "", []
             for raw in iter(lines.readline, b""):
                 line = raw.decode().rstrip("\r\n")
@@ -37,12 +37,12 @@ class PickyReceiver:
                 elif verb == "RCPT" and reply[0] == "2":
                     recipients.append(line[9:].partition(">")[0])
                 elif verb == "DATA" and reply[0] == "2":
-                    lines.write(b"354 go ahead\r\n")
+                    client.sendall(b"354 go ahead\r\n")
                     body = self._content(lines)
                     reply = self.replies(".") or "250 2.0.0 Ok"
                     if reply[0] == "2":
                         self.mails.append((sender, recipients, body))
-                lines.write(reply.encode() + b"\r\n")
+                client.sendall(reply.encode() + b"\r\n")
                 if verb == "QUIT":
                     return
 
