@@ -29,23 +29,20 @@ static void fetch(void *out, size_t len)
 static void drop(void *pool)
 {
 	mine = NULL;
-	sodium_memzero(pool, sizeof(struct pool));
-	munmap(pool, sizeof(struct pool));
+	secret_free(pool, sizeof(struct pool));
 }
 
 /* NULL: there can be none. */
 static struct pool *make(void)
 {
-	struct pool *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct pool *p = secret_alloc(sizeof *p);
 
-	if (p == MAP_FAILED)
+	if (!p)
 		return NULL;
 	if (madvise(p, sizeof *p, MADV_WIPEONFORK) < 0 || pthread_setspecific(at_thread_end, p) != 0) {
-		munmap(p, sizeof *p);
+		secret_free(p, sizeof *p);
 		return NULL;
 	}
-	madvise(p, sizeof *p, MADV_DONTDUMP);
-	secret_lock(p, sizeof *p);
 	mine = p;
 	return p;
 }

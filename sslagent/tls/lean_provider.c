@@ -21,7 +21,7 @@ static const char *const ciphers_of_tls[] = { "AES-128-GCM", "AES-256-GCM", "Cha
 	"CAMELLIA-256-CBC", "DES-EDE3-CBC", "NULL" };
 #define CIPHERS (sizeof ciphers_of_tls / sizeof ciphers_of_tls[0])
 
-static OSSL_PROVIDER *whole; /* until the process ends */
+static OSSL_PROVIDER *complete; /* the default one, until the process ends */
 static OSSL_ALGORITHM ciphers[CIPHERS + 1];
 
 static int is_of_tls(const char *names)
@@ -46,24 +46,24 @@ static void choose(const OSSL_ALGORITHM *all)
 static const OSSL_ALGORITHM *on_query(void *provider, int operation, int *no_cache)
 {
 	if (operation != OSSL_OP_CIPHER)
-		return OSSL_PROVIDER_query_operation(whole, operation, no_cache);
+		return OSSL_PROVIDER_query_operation(complete, operation, no_cache);
 	*no_cache = 0;
 	return ciphers;
 }
 
 static const OSSL_PARAM *on_gettable(void *provider)
 {
-	return OSSL_PROVIDER_gettable_params(whole);
+	return OSSL_PROVIDER_gettable_params(complete);
 }
 
 static int on_get(void *provider, OSSL_PARAM params[])
 {
-	return OSSL_PROVIDER_get_params(whole, params);
+	return OSSL_PROVIDER_get_params(complete, params);
 }
 
 static int on_capabilities(void *provider, const char *capability, OSSL_CALLBACK *callback, void *callback_ctx)
 {
-	return OSSL_PROVIDER_get_capabilities(whole, capability, callback, callback_ctx);
+	return OSSL_PROVIDER_get_capabilities(complete, capability, callback, callback_ctx);
 }
 
 static const OSSL_DISPATCH provider_functions[] = { { OSSL_FUNC_PROVIDER_QUERY_OPERATION, (void (*)(void))on_query },
@@ -74,7 +74,7 @@ static const OSSL_DISPATCH provider_functions[] = { { OSSL_FUNC_PROVIDER_QUERY_O
 static int on_init(const OSSL_CORE_HANDLE *handle, const OSSL_DISPATCH *in, const OSSL_DISPATCH **out, void **provider)
 {
 	*out = provider_functions;
-	*provider = OSSL_PROVIDER_get0_provider_ctx(whole);
+	*provider = OSSL_PROVIDER_get0_provider_ctx(complete);
 	return 1;
 }
 
@@ -97,14 +97,14 @@ int lean_provider_may_load(void)
 	return others == 0;
 }
 
-int lean_provider_load(OSSL_LIB_CTX *library, OSSL_LIB_CTX *of)
+int lean_provider_load(OSSL_LIB_CTX *library, OSSL_LIB_CTX *whole)
 {
 	int no_cache = 0;
 
-	whole = OSSL_PROVIDER_load(of, DEFAULT_PROVIDER);
-	if (!whole)
+	complete = OSSL_PROVIDER_load(whole, DEFAULT_PROVIDER);
+	if (!complete)
 		return CSSL_E_CRYPTO;
-	choose(OSSL_PROVIDER_query_operation(whole, OSSL_OP_CIPHER, &no_cache));
+	choose(OSSL_PROVIDER_query_operation(complete, OSSL_OP_CIPHER, &no_cache));
 	if (OSSL_PROVIDER_add_builtin(library, LEAN_PROVIDER_NAME, on_init) != 1)
 		return CSSL_E_CRYPTO;
 	return OSSL_PROVIDER_load(library, LEAN_PROVIDER_NAME) ? 0 : CSSL_E_CRYPTO;

@@ -48,22 +48,26 @@ static void tell_of_more_cost(const char *what)
 		"cause=\"OpenSSL takes no other way\" effect=\"handshakes cost a little more\"");
 }
 
-/* Before openssl.cnf is read, which may name a generator. */
-static OSSL_LIB_CTX *configured(int with_own_random)
+static void configure(OSSL_LIB_CTX *l)
 {
-	OSSL_LIB_CTX *l = OSSL_LIB_CTX_new();
-
-	if (l && with_own_random && own_random_load(l) < 0)
-		tell_of_more_cost("random bytes come from OpenSSL's generators");
-	if (l)
-		CONF_modules_load_file_ex(l, NULL, NULL, CONF_FLAGS);
-	return l;
+	CONF_modules_load_file_ex(l, NULL, NULL, CONF_FLAGS);
 }
 
-static void make_lean(void)
+/* The generator comes first, because openssl.cnf may name another one. */
+static void configure_with_own_random(OSSL_LIB_CTX *l)
 {
-	OSSL_LIB_CTX *whole = configured(1);
+	if (own_random_load(l) < 0)
+		tell_of_more_cost("random bytes come from OpenSSL's generators");
+	configure(l);
+}
 
+static void configure_lean(void)
+{
+	OSSL_LIB_CTX *whole = OSSL_LIB_CTX_new();
+
+	configure_with_own_random(library);
+	if (whole)
+		configure_with_own_random(whole);
 	if (!whole || lean_provider_load(library, whole) < 0)
 		tell_of_more_cost("all of OpenSSL's ciphers are loaded");
 }
@@ -75,12 +79,13 @@ static void make(void)
 		log_event(LOG_WARNING, NULL, "private keys may be swapped out",
 			"limit=RLIMIT_MEMLOCK remedy=\"raise it (systemd: LimitMEMLOCK)\"");
 #endif
-	const int is_usual = lean_provider_may_load();
-	library = configured(is_usual);
+	library = OSSL_LIB_CTX_new();
 	if (!library)
 		return;
-	if (is_usual)
-		make_lean();
+	if (lean_provider_may_load())
+		configure_lean();
+	else
+		configure(library);
 	add_own_provider();
 	for (unsigned a = 0; a < TLS_ALGORITHMS_COUNT; a++)
 		prfs[a] = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_PRF, tls_library_query((enum tls_algorithms)a));
