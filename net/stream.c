@@ -11,11 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/capture.h"
 #include "net/container_of.h"
 #include "net/socket.h"
 #include "net/stream_inside.h"
@@ -64,25 +61,10 @@ static void tell_written(struct stream *s)
 		s->ops->on_written(s, written);
 }
 
-static void tell_connected(struct stream *s, int uv_error)
-{
-	s->failure = 0;
-	if (uv_error < 0) {
-		stream_move(s, STREAM_FAILED);
-		stream_drop_output(s);
-		s->reading = READING_OVER;
-	} else {
-		stream_move(s, s->state == STREAM_CONNECTING ? STREAM_OPEN : STREAM_SHUTTING);
-		worker_at_turn_end(s->worker, &s->turn); /* for requests that came meanwhile */
-	}
-	s->ops->on_connected(s, uv_error);
-}
-
 void stream_at_turn_end(struct stream *s)
 {
 	if (s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST) {
-		if (s->failure)
-			tell_connected(s, s->failure);
+		stream_look_connected(s);
 		return;
 	}
 	if (s->reading == READING_KEPT || s->reading == READING_RESUMED)
@@ -134,7 +116,7 @@ void stream_tell_end(struct stream *s, int uv_error)
 
 /* Opening */
 
-static void stream_init(struct stream *s, struct worker *w, const struct stream_ops *ops)
+void stream_init(struct stream *s, struct worker *w, const struct stream_ops *ops)
 {
 	struct stream before = *s; /* settings made before opening stay */
 
@@ -150,7 +132,7 @@ static void stream_init(struct stream *s, struct worker *w, const struct stream_
 	s->read_max = WORKER_READ_BUFFER_LEN;
 }
 
-static void stream_init_handle(struct stream *s)
+void stream_init_handle(struct stream *s)
 {
 	uv_loop_t *loop = worker_loop(s->worker);
 	int r = s->kind == STREAM_KIND_TCP ? uv_tcp_init(loop, &s->uv.tcp)
@@ -163,7 +145,7 @@ static void stream_init_handle(struct stream *s)
 	worker_hold(s->worker);
 }
 
-static void stream_attach(struct stream *s, int fd)
+void stream_attach(struct stream *s, int fd)
 {
 	int r = s->kind == STREAM_KIND_TCP ? uv_tcp_open(&s->uv.tcp, fd) : uv_pipe_open(&s->uv.pipe, fd);
 
@@ -257,107 +239,6 @@ int stream_open_fd_with(
 	if (out.end)
 		worker_at_turn_end(w, &s->turn);
 	return 0;
-}
-
-/* Connecting */
-
-static void on_connect(uv_connect_t *req, int status)
-{
-	struct stream *s = req->data;
-
-	free(req);
-	if (s->state == STREAM_CONNECTING || s->state == STREAM_CONNECTING_LAST)
-		tell_connected(s, s->failure ? s->failure : status);
-}
-
-enum source { SOURCE_OWN, SOURCE_FOREIGN };
-
-/* A socket for @to, bound to @source. */
-static int connect_socket(const struct sockaddr *to, const struct sockaddr *source, enum source whose)
-{
-	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-
-	int r = socket_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	if (r == 0 && source && whose == SOURCE_FOREIGN)
-		r = capture_prepare(fd, CAPTURE_TPROXY);
-	if (r == 0 && source &&
-		address_port(source) == 0) /* choose the port late, so that it need only be new to @to */
-		r = socket_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-	if (r == 0 && source && bind(fd, source, address_len(source)) < 0)
-		r = -errno;
-	if (r < 0)
-		close(fd);
-	return r < 0 ? r : fd;
-}
-
-static void connect_tcp(struct stream *s, uv_connect_t *req, const struct sockaddr *to, int fd)
-{
-	s->kind = STREAM_KIND_TCP;
-	stream_init_handle(s);
-	stream_attach(s, fd);
-	stream_move(s, STREAM_CONNECTING);
-	int r = uv_tcp_connect(req, &s->uv.tcp, to, on_connect);
-	if (r < 0) { /* no route or no free port: the loop reports it like every other failed connect */
-		free(req);
-		s->failure = r;
-		worker_at_turn_end(s->worker, &s->turn);
-	}
-}
-
-static void connect_unix(struct stream *s, uv_connect_t *req, const struct sockaddr_un *to)
-{
-	if (s->kind != STREAM_KIND_UNIX_FDS)
-		s->kind = STREAM_KIND_UNIX;
-	stream_init_handle(s);
-	stream_move(s, STREAM_CONNECTING);
-	uv_pipe_connect(req, &s->uv.pipe, to->sun_path, on_connect);
-}
-
-/* All steps that may fail before there is a handle. */
-static int connect_prepared(
-	struct stream *s, const struct sockaddr *to, const struct sockaddr *source, enum source whose)
-{
-	int is_ip = to->sa_family == AF_INET || to->sa_family == AF_INET6;
-
-	if ((!is_ip && to->sa_family != AF_UNIX) || (is_ip && s->kind == STREAM_KIND_UNIX_FDS))
-		return UV_EINVAL;
-	int fd = is_ip ? connect_socket(to, source, whose) : 0;
-	if (fd < 0)
-		return fd;
-	uv_connect_t *req = malloc(sizeof *req);
-	if (!req) {
-		if (is_ip)
-			close(fd);
-		return UV_ENOMEM;
-	}
-	req->data = s;
-	if (is_ip)
-		connect_tcp(s, req, to, fd);
-	else
-		connect_unix(s, req, (const struct sockaddr_un *)to);
-	return 0;
-}
-
-int stream_connect(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
-	const struct sockaddr *source)
-{
-	stream_init(s, w, ops);
-	int r = connect_prepared(s, to, source, SOURCE_OWN);
-	if (r < 0)
-		stream_fault_clear(s);
-	return r;
-}
-
-int stream_connect_as(struct stream *s, struct worker *w, const struct stream_ops *ops, const struct sockaddr *to,
-	const struct sockaddr *source)
-{
-	stream_init(s, w, ops);
-	int r = connect_prepared(s, to, source, SOURCE_FOREIGN);
-	if (r < 0)
-		stream_fault_clear(s);
-	return r;
 }
 
 /* Closing */

@@ -96,6 +96,7 @@ struct stream {
 	uint32_t read_max;
 	uint32_t read_turn; /* loop turn of the last read */
 	int failure;        /* libuv error not yet told to the owner */
+	int received;       /* of the read under way: bytes, or a libuv error */
 	uint16_t writes;    /* in libuv's queue */
 	uint16_t open_handles;
 	uint8_t state;    /* enum stream_state */

@@ -104,8 +104,7 @@ static size_t hand_out(struct stream *s, size_t len)
 	size_t room_len;
 
 	if (!s->rings) {
-		uv_buf_t buf = uv_buf_init((char *)s->out.data, (unsigned)len);
-		int n = uv_try_write(&s->uv.stream, &buf, 1);
+		int n = stream_send_now(s, s->out.data, len, 0);
 		return n > 0 ? (size_t)n : 0;
 	}
 	uint8_t *room = rings_room(s->rings, &room_len);

@@ -1,10 +1,11 @@
 /* stream_inside.h: between the files of a stream.
  *
- *   stream.c        states, opening, connecting, closing, the end of a turn
- *   stream_read.c   input: read budget, kept bytes, received descriptors
- *   stream_write.c  output: collecting, flushing, sent descriptors, FIN
- *   stream_shared.c bytes through shared memory
- *   stream_fault.c  test builds: fault points
+ *   stream.c         states, opening, closing, the end of a turn
+ *   stream_connect.c connecting
+ *   stream_read.c    input: read budget, kept bytes, received descriptors
+ *   stream_write.c   output: collecting, flushing, sent descriptors, FIN
+ *   stream_shared.c  bytes through shared memory
+ *   stream_fault.c   test builds: fault points
  *
  * States, as in the table in stream.c:
  *
@@ -59,10 +60,20 @@ void stream_tell_end(struct stream *s, int uv_error);
 
 void stream_handle_closed(struct stream *s);
 
+/* Opening: settings made before stay, everything else is new; the handle; its descriptor. */
+void stream_init(struct stream *s, struct worker *w, const struct stream_ops *ops);
+void stream_init_handle(struct stream *s);
+void stream_attach(struct stream *s, int fd);
+/* A connecting stream, at the end of a turn. */
+void stream_look_connected(struct stream *s);
+
 void stream_at_turn_end(struct stream *s);
 void stream_begin_reading(struct stream *s);
 void stream_deliver_kept(struct stream *s);
 void stream_flush_now(struct stream *s);
+/* Give the kernel as much of [data, data + len) as it takes now: so many bytes, or a libuv error. @flags as of send(2).
+ * On a socket, send(2) and recv(2) cost less than write(2) and read(2), which libuv uses. */
+int stream_send_now(struct stream *s, const void *data, size_t len, int flags);
 void stream_drop_output(struct stream *s);
 void stream_out_give_back(struct stream *s);
 void stream_drop_kept(struct stream *s);

@@ -1,9 +1,9 @@
 /* stream_read.c: input. Every stream of a worker reads into the same buffer. Bytes that the owner did not use are
  * copied out, and copied back in front of the next bytes.
  *
- * libuv reads a descriptor up to 32 times in a row. Here a stream gets one read a turn: at the second, it offers no
- * buffer. libuv then calls back with UV_ENOBUFS, and asks again in the next turn, because its epoll is
- * level-triggered.
+ * libuv tells that a descriptor is readable when it asks for a buffer. The stream receives at once, because recv(2)
+ * costs less than libuv's read(2), and offers no buffer. libuv then calls back with UV_ENOBUFS, and asks again in the
+ * next turn, because its epoll is level-triggered. Only descriptors are received by libuv itself.
  */
 #include <assert.h>
 #include <errno.h>
@@ -213,23 +213,47 @@ uint8_t *stream_read_room(struct stream *s, size_t *len)
 	return front + kept;
 }
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+/* So many bytes, or a libuv error; UV_EAGAIN: none has come yet. */
+static int receive(struct stream *s, uint8_t *room, size_t len)
 {
-	struct stream *s = handle->data;
-	size_t kept = stream_kept(s), len;
+	ssize_t n = recv(stream_fileno(s), room, len, MSG_DONTWAIT);
 
-	(void)suggested;
-	*buf = uv_buf_init(NULL, 0);
-	if (s->rings) {
-		*buf = uv_buf_init((char *)worker_read_buffer(s->worker), BELLS_PER_READ);
-		return;
-	}
-	if (s->read_turn == worker_turn(s->worker) || kept >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
-		return;
+	if (n > 0)
+		return (int)n;
+	if (n == 0)
+		return UV_EOF;
+	return errno == EINTR ? UV_EAGAIN : -errno;
+}
+
+static int receive_bytes(struct stream *s)
+{
+	size_t len;
+
+	if (stream_kept(s) >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
+		return UV_ENOBUFS;
 	if (s->ops->foresee)
 		s->ops->foresee(s);
 	uint8_t *room = stream_read_room(s, &len);
-	*buf = uv_buf_init((char *)room, (unsigned)len);
+	return receive(s, room, len);
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+	struct stream *s = handle->data;
+	size_t len;
+
+	(void)suggested;
+	*buf = uv_buf_init(NULL, 0);
+	s->received = UV_ENOBUFS;
+	if (s->rings) {
+		s->received = receive(s, worker_read_buffer(s->worker), BELLS_PER_READ);
+	} else if (s->kind != STREAM_KIND_UNIX_FDS) {
+		s->received = receive_bytes(s);
+	} else if (s->read_turn != worker_turn(s->worker) && stream_kept(s) < WORKER_READ_BUFFER_LEN &&
+		   !stream_fault_holds_read(s)) {
+		uint8_t *room = stream_read_room(s, &len);
+		*buf = uv_buf_init((char *)room, (unsigned)len);
+	}
 }
 
 void stream_deliver_read(struct stream *s, size_t new_len)
@@ -246,7 +270,7 @@ void stream_deliver_read(struct stream *s, size_t new_len)
 		stream_tell_end(s, UV_ENOMEM);
 }
 
-/* If libuv saw the end by POLLHUP after the last bytes, it may be a reset. */
+/* A reset may have followed the FIN; recv(2) does not tell. */
 static int end_or_reset(const struct stream *s)
 {
 	int so_error = 0;
@@ -264,12 +288,13 @@ static void on_no_room(struct stream *s)
 		stream_fault_pause_reading(s);
 }
 
-static void on_read(uv_stream_t *handle, ssize_t n, const uv_buf_t *buf)
+static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
 {
 	struct stream *s = handle->data;
+	ssize_t n = by_libuv == UV_ENOBUFS ? s->received : by_libuv;
 
 	(void)buf;
-	if (n == 0)
+	if (n == 0 || n == UV_EAGAIN)
 		return;
 	if (n == UV_ENOBUFS) {
 		on_no_room(s);
@@ -302,10 +327,10 @@ static void read_now(struct stream *s)
 	if (s->rings || stream_kept(s) >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
 		return;
 	uint8_t *room = stream_read_room(s, &len);
-	ssize_t n = recv(stream_fileno(s), room, len, MSG_DONTWAIT);
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
-		stream_tell_end(s, -errno);
-	if (n <= 0)
+	int n = receive(s, room, len);
+	if (n < 0 && n != UV_EAGAIN && n != UV_EOF)
+		stream_tell_end(s, n);
+	if (n < 0)
 		return;
 	s->read_turn = worker_turn(s->worker);
 	stream_deliver_read(s, (size_t)n);

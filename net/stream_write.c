@@ -221,20 +221,24 @@ static void flush_rest(struct stream *s)
 	}
 }
 
-/* As much as the kernel takes. The last bytes share a segment with the FIN, which follows at once. */
-static int write_now(struct stream *s)
+/* What the kernel did not take for want of memory, or because a signal came, is written later, too. */
+static int sent(ssize_t n)
 {
-	uv_buf_t buf = uv_buf_init((char *)s->out.data, s->out.end);
+	if (n >= 0)
+		return (int)n;
+	return errno == EINTR || errno == ENOBUFS ? UV_EAGAIN : -errno;
+}
 
-	if (s->state != STREAM_SHUTTING || s->kind != STREAM_KIND_TCP)
-		return uv_try_write(&s->uv.stream, &buf, 1);
-	ssize_t n = send(stream_fileno(s), buf.base, buf.len, MSG_MORE | MSG_DONTWAIT | MSG_NOSIGNAL);
-	return n < 0 ? -errno : (int)n;
+int stream_send_now(struct stream *s, const void *data, size_t len, int flags)
+{
+	return sent(send(stream_fileno(s), data, len, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 static void flush_output(struct stream *s)
 {
-	int n = write_now(s);
+	/* The last bytes share a segment with the FIN, which follows at once. */
+	const int flags = s->state == STREAM_SHUTTING && s->kind == STREAM_KIND_TCP ? MSG_MORE : 0;
+	int n = stream_send_now(s, s->out.data, s->out.end, flags);
 
 	if (n < 0 && n != UV_EAGAIN) {
 		stream_fail(s, n);
@@ -284,9 +288,10 @@ static int collect_rest(struct stream *s, size_t taken, const uint8_t *data, siz
 
 static int write_through(struct stream *s, const void *data, size_t len)
 {
-	uv_buf_t bufs[2] = { uv_buf_init((char *)s->out.data, s->out.end), uv_buf_init((char *)data, (unsigned)len) };
-	unsigned first = s->out.end ? 0 : 1;
-	int n = uv_try_write(&s->uv.stream, bufs + first, 2 - first);
+	struct iovec parts[2] = { { s->out.data, s->out.end }, { (void *)data, len } };
+	struct msghdr both = { .msg_iov = parts, .msg_iovlen = 2 };
+	int n = s->out.end ? sent(sendmsg(stream_fileno(s), &both, MSG_DONTWAIT | MSG_NOSIGNAL))
+			   : stream_send_now(s, data, len, 0);
 
 	if (n < 0 && n != UV_EAGAIN) {
 		stream_fail(s, n);
