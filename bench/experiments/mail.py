@@ -11,13 +11,16 @@ from bench.experiments import machine
 from bench.experiments.cluster import ROOT
 from bench.experiments.compare_works import TLS12, TLS13
 from bench.experiments.load import LoadError
-from bench.experiments.mail_page import OURS, OURS_ROUND_ROBIN, STARTTLS, is_judged, markdown
+from bench.experiments.mail_page import DIRECT, OURS, OURS_ROUND_ROBIN, STARTTLS, is_judged, is_timed, markdown
 from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, postfix_tool, source, timed,
                                           used_ns)
 from bench.experiments.report import save, say
 
 AT_ONCE = 200
-TURNS = 3        # in each round, of works with a target
+MAILS = 1000     # of a run; many short runs give a narrower interval than a few long ones
+MAILS_ALONE = 20  # of a run with one session at a time
+PAIR_TURNS = 3   # in each round, of the pairs of tools
+TURNS = 9        # in each round, of works with a target
 MAIL_BYTES = 1024
 RESUMED_LEAST = 0.9  # of the handshakes after the first one of a session
 SESSIONS = (1, 100, 1000)
@@ -49,12 +52,12 @@ def measure_pair(place, name, sessions, keep, mails):
 
 def measure_pairs(place, rounds, mails):
     runs = []
-    for number in range(rounds * TURNS):
+    for number in range(rounds * PAIR_TURNS):
         for keep in (False, True):
             for sessions in SESSIONS:
                 names = PAIRS[number % 2:] + PAIRS[:number % 2]
                 runs += [{"round": number, **measure_pair(place, name, sessions, keep, mails)} for name in names]
-        say(f"round {number + 1} of {rounds * TURNS}: pairs")
+        say(f"round {number + 1} of {rounds * PAIR_TURNS}: pairs")
     return runs
 
 
@@ -83,7 +86,7 @@ def direct(place, tls):
     for kind, options in (("starttls", ()), ("implicit", ("--tls",))):
         ports[kind], started = place.sink(f"direct-{kind}", "--cert", tls[0], "--key", tls[1], *options)
         pids += started
-    return System("direct", ports, [], pids)
+    return System(DIRECT, ports, [], pids)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,15 +132,16 @@ def measure(work, system, sessions, mails):
 
 
 def measure_work(work, found, number, turn, sessions, mails):
-    """Many sessions at once, and in the first turn one session at a time, to see how much a tier adds to its time. Systems that a
-    target is about have further turns."""
+    """Many sessions at once, and one session at a time, to see how much a tier adds to its time. In the first turn of a round all
+    systems take part, in the others only those that a target is about."""
     where = {"round": number, "turn": turn}
-    taking_part = [s for s in found if work.kind in s.ports and (turn == 0 or is_judged(work.name, s.name))]
-    first = (number + turn) % max(len(taking_part), 1)
+    taking_part = [s for s in found if work.kind in s.ports]
+    first = (number + turn) % len(taking_part)
     for system in taking_part[first:] + taking_part[:first]:
-        yield {**where, **measure(work, system, sessions, mails)}
-        if turn == 0:
-            yield {**where, **measure(work, system, 1, max(5, mails // 100))}
+        if turn == 0 or is_judged(work.name, system.name):
+            yield {**where, **measure(work, system, sessions, mails)}
+        if turn == 0 or is_timed(system.name):
+            yield {**where, **measure(work, system, 1, min(mails, MAILS_ALONE))}
 
 
 def measure_termination(found, rounds, sessions, mails):
@@ -163,7 +167,7 @@ def main(options):
     folder = pathlib.Path(options.folder)
     with MailPlace(folder / "pairs") as place:
         pairs = measure_pairs(place, options.rounds, 100 if options.quick else 10000)
-    sessions, mails = (10, 40) if options.quick else (AT_ONCE, 2000)
+    sessions, mails = (10, 40) if options.quick else (AT_ONCE, MAILS)
     with systems(folder) as found:
         runs = measure_termination(found, options.rounds, sessions, mails)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "at_once": sessions, "mail_bytes": MAIL_BYTES,

@@ -10,6 +10,7 @@ LATENCY_MS = 1.0  # that one session may take longer than without a tier
 MEMORY_KB = 3    # of each session of the pairs at 1,000
 OURS = "CSSL"
 OURS_ROUND_ROBIN = "CSSL round-robin"
+DIRECT = "direct"
 STARTTLS = "STARTTLS"  # how the works with a target begin
 
 INTRODUCTION = """\
@@ -44,7 +45,8 @@ elsewhere one. *least-most* is of the ratios of all pairs. *full / resumed* coun
 resumptions where they were asked for says so. Rates are of a closed loop in which all share the cores of this host."""
 
 LATENCY_NOTE = """\
-One session at a time: from its connect to the reply to its mail. *added* is the median above that of *direct* in the same round."""
+One session at a time: from its connect to the reply to its mail. *added* is the median above that of *direct* in the same turn. CSSL and
+*direct* have {turns} turns in each round, the others one."""
 
 def _median(rows, key):
     return statistics.median(row[key] for row in rows)
@@ -69,8 +71,13 @@ def _sum(run):
 
 
 def is_judged(work, system):
-    """Has this work of this system a part in a target?"""
-    return work.startswith(STARTTLS) and (system in (OURS, OURS_ROUND_ROBIN) or system.startswith("nginx"))
+    """Is the CPU of this work of this system part of a target?"""
+    return work.startswith(STARTTLS) and (system == OURS or system.startswith("nginx"))
+
+
+def is_timed(system):
+    """Is the time of one session through this system part of a target?"""
+    return system in (OURS, DIRECT)
 
 
 def _verdict(value, most):
@@ -106,7 +113,7 @@ def _works(runs):
 
 def _systems(runs, work):
     names = dict.fromkeys(run["system"] for run in runs if run["work"] == work)
-    return sorted(names, key=lambda name: (name != OURS, name == "direct", name))
+    return sorted(names, key=lambda name: (name != OURS, name == DIRECT, name))
 
 
 def _parts(rows):
@@ -122,12 +129,12 @@ def ratio_table(runs, at_once):
         ours = _of(runs, work=work, system=OURS, sessions=at_once)
         for peer in _systems(runs, work) if ours else []:
             pairs = _pairs(ours, _of(runs, work=work, system=peer, sessions=at_once))
-            if peer in (OURS, "direct"):
+            if peer in (OURS, DIRECT):
                 continue
             quotients = [_sum(a) / max(_sum(b), 1) for a, b in pairs]
             yield (f"| {work} | {peer} | {_parts([a for a, _ in pairs])} | {_parts([b for _, b in pairs])} | "
                    f"{min(quotients):.2f}-{max(quotients):.2f} | "
-                   f"{ratios.columns(quotients, TARGET if is_judged(work, peer) and peer != OURS_ROUND_ROBIN else None)} |")
+                   f"{ratios.columns(quotients, TARGET if is_judged(work, peer) else None)} |")
 
 
 def cost_table(runs, work, at_once):
@@ -144,15 +151,17 @@ def cost_table(runs, work, at_once):
 
 
 def latency_table(runs):
-    yield "| work | system | p50 ms | added ms | target | |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield "| work | system | p50 ms | added ms | interval | target | |"
+    yield "| --- " * 7 + "|"
     for work in _works(runs):
-        direct = _of(runs, work=work, system="direct", sessions=1)
+        direct = _of(runs, work=work, system=DIRECT, sessions=1)
         for system in _systems(runs, work):
             rows = _of(runs, work=work, system=system, sessions=1)
-            added = statistics.median((row["p50_us"] - alone["p50_us"]) / 1000 for row, alone in _pairs(rows, direct))
-            target = f"< {LATENCY_MS:.0f} | {_verdict(added, LATENCY_MS)}" if system == OURS else "| "
-            yield f"| {work} | {system} | {_median(rows, 'p50_us') / 1000:.2f} | **{added:.2f}** | {target} |"
+            added = [(row["p50_us"] - alone["p50_us"]) / 1000 for row, alone in _pairs(rows, direct)]
+            low, high = ratios.interval(added)
+            target = f"< {LATENCY_MS:.0f} | {ratios.verdict(added, LATENCY_MS)}" if system == OURS else "| "
+            yield (f"| {work} | {system} | {_median(rows, 'p50_us') / 1000:.2f} | **{statistics.median(added):.2f}** | "
+                   f"{low:.2f}-{high:.2f} | {target} |")
 
 
 def markdown(report):
@@ -161,8 +170,10 @@ def markdown(report):
     in_turns = 1 + max(run["round"] for run in pairs)
     lines += ["", "## Our tools beside Postfix's", "", PAIR_NOTE.format(mails=pairs[0]["mails"], count=in_turns), "",
               *pair_table(pairs), "", *memory_table(pairs)]
-    lines += ["", "## Termination of TLS", "", WORK_NOTE.format(turns=1 + max(run["turn"] for run in runs), **report), ""]
-    lines += [*ratio_table(runs, at_once), "", "## Time of one session", "", LATENCY_NOTE, "", *latency_table(runs), "", "## Costs"]
+    turns = 1 + max(run["turn"] for run in runs)
+    lines += ["", "## Termination of TLS", "", WORK_NOTE.format(turns=turns, **report), ""]
+    lines += [*ratio_table(runs, at_once), "", "## Time of one session", "", LATENCY_NOTE.format(turns=turns), ""]
+    lines += [*latency_table(runs), "", "## Costs"]
     for work in _works(runs):
         lines += cost_table(runs, work, at_once)
     return "\n".join(lines) + "\n"
