@@ -132,14 +132,16 @@ def measure(work, system, sessions, mails):
 
 
 def measure_work(work, found, number, turn, sessions, mails):
-    """Many sessions at once, and one session at a time, to see how much a tier adds to its time. In the first turn of a round all
-    systems take part, in the others only those that a target is about."""
+    """Many sessions at once, and then one session at a time, to see how much a tier adds to its time: not while it still has to clear
+    up after the many. In the first turn of a round all systems take part, in the others only those that a target is about."""
     where = {"round": number, "turn": turn}
     taking_part = [s for s in found if work.kind in s.ports]
     first = (number + turn) % len(taking_part)
-    for system in taking_part[first:] + taking_part[:first]:
+    taking_part = taking_part[first:] + taking_part[:first]
+    for system in taking_part:
         if turn == 0 or is_judged(work.name, system.name):
             yield {**where, **measure(work, system, sessions, mails)}
+    for system in taking_part:
         if turn == 0 or is_timed(system.name):
             yield {**where, **measure(work, system, 1, min(mails, MAILS_ALONE))}
 
