@@ -1,5 +1,4 @@
-/* test_stream.c: facts of connecting, of socket options, of the descriptor taken out; the others are beside it by
- * source file. */
+/* test_stream.c: facts of socket options and of the descriptor taken out; the others are beside it by source file. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -8,112 +7,6 @@
 
 #include "net/address.h"
 #include "owner.h"
-
-/* Connecting */
-
-START_TEST(connects_and_carries_what_was_written_meanwhile)
-{
-	for (int over = 0; over < TRANSPORTS; over++) {
-		struct sockaddr_storage to, local, peer_of;
-		struct owner o;
-		char got[5];
-		int listening = socket_listen(over, &to);
-		owner_init(&o);
-		ck_assert_int_eq(stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, NULL), 0);
-		stream_read_start(&o.s);
-		stream_write(&o.s, "early", 5);
-		ck_assert_uint_eq(o.told[OWNER_CONNECTED], 0);
-		wait_until(o.told[OWNER_CONNECTED]);
-		ck_assert_int_eq(o.connect_error, 0);
-		int peer = accept4(listening, NULL, NULL, SOCK_NONBLOCK);
-		read_exactly(peer, got, 5);
-		write_all(peer, "hello", 5);
-		wait_until(o.got_len == 5);
-		ck_assert_int_eq(stream_peer(&o.s, &peer_of), 0);
-		ck_assert_int_eq(peer_of.ss_family, to.ss_family);
-		ck_assert_uint_eq(address_port((struct sockaddr *)&peer_of), address_port((struct sockaddr *)&to));
-		ck_assert_int_eq(stream_local(&o.s, &local), 0);
-		close(peer);
-		close(listening);
-		owner_finish(&o);
-	}
-}
-END_TEST
-
-START_TEST(connects_from_the_given_source)
-{
-	struct sockaddr_storage to, from, seen;
-	struct owner o;
-	char text[ADDRESS_TEXT_MAX];
-	socklen_t len = sizeof seen;
-	int listening = socket_listen(OVER_TCP4, &to);
-	owner_init(&o);
-	ck_assert_int_eq(address_parse_host("127.0.0.9", &from), 0);
-	ck_assert_int_eq(stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, (struct sockaddr *)&from), 0);
-	wait_until(o.told[OWNER_CONNECTED]);
-	int peer = accept(listening, (struct sockaddr *)&seen, &len);
-	address_set_port((struct sockaddr *)&seen, 0);
-	ck_assert_str_eq(address_format((struct sockaddr *)&seen, text), "127.0.0.9:0");
-	close(peer);
-	close(listening);
-	owner_finish(&o);
-}
-END_TEST
-
-START_TEST(refused_connect_is_told_from_the_loop)
-{
-	for (int over = 0; over < TRANSPORTS; over++) {
-		struct sockaddr_storage to;
-		struct owner o;
-		close(socket_listen(over, &to));
-		owner_init(&o);
-		ck_assert_int_eq(stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, NULL), 0);
-		stream_write(&o.s, "lost", 4);
-		wait_until(o.told[OWNER_CONNECTED]);
-		ck_assert_int_eq(o.connect_error, UV_ECONNREFUSED);
-		ck_assert_uint_eq(stream_pending(&o.s), 0);
-		turns(5);
-		ck_assert_uint_eq(o.told[OWNER_END], 0);
-		owner_finish(&o);
-	}
-}
-END_TEST
-
-START_TEST(unreachable_address_is_told_from_the_loop)
-{
-	struct sockaddr_storage to;
-	struct owner o;
-	owner_init(&o);
-	address_parse("255.255.255.255:80", &to); /* connect(2) fails at once */
-	ck_assert_int_eq(stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, NULL), 0);
-	ck_assert_uint_eq(o.told[OWNER_CONNECTED], 0);
-	wait_until(o.told[OWNER_CONNECTED]);
-	ck_assert_int_lt(o.connect_error, 0);
-	owner_finish(&o);
-}
-END_TEST
-
-START_TEST(fin_asked_for_while_connecting_follows_what_was_written)
-{
-	for (int over = 0; over < TRANSPORTS; over++) {
-		struct sockaddr_storage to;
-		struct owner o;
-		char got[4];
-		int listening = socket_listen(over, &to);
-		owner_init(&o);
-		ck_assert_int_eq(stream_connect(&o.s, w, &owner_ops, (struct sockaddr *)&to, NULL), 0);
-		stream_write(&o.s, "last", 4);
-		stream_shutdown(&o.s);
-		wait_until(o.told[OWNER_CONNECTED]);
-		int peer = accept4(listening, NULL, NULL, SOCK_NONBLOCK);
-		read_exactly(peer, got, 4);
-		ck_assert_int_eq(read_to_end(peer), 0);
-		close(peer);
-		close(listening);
-		owner_finish(&o);
-	}
-}
-END_TEST
 
 /* Options */
 
@@ -211,11 +104,6 @@ END_TEST
 int main(void)
 {
 	const TTest *facts[] = {
-		connects_and_carries_what_was_written_meanwhile,
-		connects_from_the_given_source,
-		refused_connect_is_told_from_the_loop,
-		unreachable_address_is_told_from_the_loop,
-		fin_asked_for_while_connecting_follows_what_was_written,
 		tcp_never_waits_to_fill_a_segment,
 		lost_limit_is_set_on_the_socket,
 		connection_lives_on_in_the_descriptor_taken_out,
