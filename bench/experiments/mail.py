@@ -21,6 +21,7 @@ MAILS = 1000     # of a run; many short runs give a narrower interval than a few
 MAILS_ALONE = 20  # of a run with one session at a time
 PAIR_TURNS = 3   # in each round, of the pairs of tools
 TURNS = 9        # in each round, of works with a target
+TURNS_QUICK = 3
 MAIL_BYTES = 1024
 RESUMED_LEAST = 0.9  # of the handshakes after the first one of a session
 SESSIONS = (1, 100, 1000)
@@ -146,14 +147,14 @@ def measure_work(work, found, number, turn, sessions, mails):
             yield {**where, **measure(work, system, 1, min(mails, MAILS_ALONE))}
 
 
-def measure_termination(found, rounds, sessions, mails):
+def measure_termination(found, rounds, turns, sessions, mails):
     """Between two turns of a work are all other works: else their ratios would share what disturbs the host for a minute."""
     runs = []
     for number in range(rounds):
-        for turn in range(TURNS):
+        for turn in range(turns):
             for work in WORKS:
                 runs += measure_work(work, found, number, turn, sessions, mails)
-            say(f"round {number + 1} of {rounds}, turn {turn + 1} of {TURNS}")
+            say(f"round {number + 1} of {rounds}, turn {turn + 1} of {turns}")
     return runs
 
 
@@ -169,9 +170,9 @@ def main(options):
     folder = pathlib.Path(options.folder)
     with MailPlace(folder / "pairs") as place:
         pairs = measure_pairs(place, options.rounds, 100 if options.quick else 10000)
-    sessions, mails = (10, 40) if options.quick else (AT_ONCE, MAILS)
+    turns, sessions, mails = (TURNS_QUICK, 10, 40) if options.quick else (TURNS, AT_ONCE, MAILS)
     with systems(folder) as found:
-        runs = measure_termination(found, options.rounds, sessions, mails)
+        runs = measure_termination(found, options.rounds, turns, sessions, mails)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "at_once": sessions, "mail_bytes": MAIL_BYTES,
               "pairs": pairs, "runs": runs}
     save(options, report, markdown(report))

@@ -62,9 +62,12 @@ def test_mail_is_sent_through_every_tier(tmp_path):
         assert run["mail_server_us"] > 0 and (run["front_us"] == 0) == (run["system"] == "direct") or "stunnel" in run["system"], run
     # What has a target has more pairs than there are rounds.
     turns = {(run["work"], run["system"], run["turn"]) for run in report["runs"] if run["sessions"] > 1}
+    alone = {(run["work"], run["system"], run["turn"]) for run in report["runs"] if run["sessions"] == 1}
     for name in ("STARTTLS, TLS 1.3, full", "STARTTLS, TLS 1.2, resumed"):
         assert {turn for work, system, turn in turns if (work, system) == (name, "nginx mail in turns")} == {0, 1, 2}
     assert {turn for work, system, turn in turns if work.startswith("implicit") or system == "stunnel"} == {0}
+    for system in ("CSSL", "direct"):
+        assert {turn for work, of, turn in alone if (work, of) == ("STARTTLS, TLS 1.2, full", system)} == {0, 1, 2}
     # Neighbours would share what disturbs the host, and count as independent all the same.
     order = [work for (work, *_), _ in itertools.groupby((run["work"], run["turn"], run["round"]) for run in report["runs"])]
     assert all(work != after for work, after in itertools.pairwise(order))
