@@ -3,7 +3,8 @@
  *
  * libuv tells that a descriptor is readable when it asks for a buffer. The stream receives at once, because recv(2)
  * costs less than libuv's read(2), and offers no buffer. libuv then calls back with UV_ENOBUFS, and asks again in the
- * next turn, because its epoll is level-triggered. Only descriptors are received by libuv itself.
+ * next turn, because its epoll is level-triggered. Only descriptors are received by libuv itself,
+ * which would read up to 32 times in a row: at the second time, it gets no buffer either.
  */
 #include <assert.h>
 #include <errno.h>
@@ -311,9 +312,10 @@ static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
 		stream_shared_look(s);
 		return;
 	}
-	s->read_turn = worker_turn(s->worker);
-	if (s->kind == STREAM_KIND_UNIX_FDS)
+	if (s->kind == STREAM_KIND_UNIX_FDS) {
+		s->read_turn = worker_turn(s->worker);
 		deliver_fds(s);
+	}
 	if (s->reading != READING_OVER)
 		stream_deliver_read(s, (size_t)n);
 }
@@ -332,7 +334,6 @@ static void read_now(struct stream *s)
 		stream_tell_end(s, n);
 	if (n < 0)
 		return;
-	s->read_turn = worker_turn(s->worker);
 	stream_deliver_read(s, (size_t)n);
 }
 
