@@ -94,7 +94,7 @@ struct stream {
 	uint32_t flush_mark;
 	uint32_t out_last; /* length of the last flush: the next output buffer starts with so much */
 	uint32_t read_max;
-	uint32_t read_turn; /* stream_expect_fds(): loop turn of the last read */
+	uint32_t read_turn; /* loop turn of the last read */
 	int failure;        /* libuv error not yet told to the owner */
 	int received;       /* of the read under way: bytes, or a libuv error */
 	uint16_t writes;    /* in libuv's queue */

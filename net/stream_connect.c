@@ -46,7 +46,7 @@ static void on_empty_write(uv_write_t *req, int status)
 		tell_connected(s, s->failure ? s->failure : status);
 }
 
-/* libuv writes no bytes as soon as the socket is connected. UV_EAGAIN: on_empty_write() will come. */
+/* libuv writes zero bytes as soon as the socket is connected. UV_EAGAIN: on_empty_write() will come. */
 static int watch(struct stream *s)
 {
 	uv_buf_t none = uv_buf_init(NULL, 0);

@@ -2,9 +2,10 @@
  * copied out, and copied back in front of the next bytes.
  *
  * libuv tells that a descriptor is readable when it asks for a buffer. The stream receives at once, because recv(2)
- * costs less than libuv's read(2), and offers no buffer. libuv then calls back with UV_ENOBUFS, and asks again in the
- * next turn, because its epoll is level-triggered. Only descriptors are received by libuv itself,
- * which would read up to 32 times in a row: at the second time, it gets no buffer either.
+ * costs less than libuv's read(2), and offers no buffer. libuv then calls back with UV_ENOBUFS, and asks again, because
+ * its epoll is level-triggered: in the next turn, or in this one if so many descriptors are readable that it polls
+ * again (48 times, while it gets 1024 events). Only descriptors are received by libuv itself, which would read up to 32
+ * times in a row. So a stream that was read in this turn gets neither bytes nor a buffer.
  */
 #include <assert.h>
 #include <errno.h>
@@ -47,13 +48,16 @@ const uint8_t *stream_kept_data(const struct stream *s)
 	return s->kept.data ? s->kept.data + s->kept.start : NULL;
 }
 
-int stream_has_unread(const struct stream *s)
+static int has_bytes(const struct stream *s)
 {
 	uint8_t byte;
 
-	if (!stream_is_open(s) || stream_kept(s))
-		return 1;
 	return recv(stream_fileno(s), &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+int stream_has_unread(const struct stream *s)
+{
+	return !stream_is_open(s) || stream_kept(s) || has_bytes(s);
 }
 
 void stream_are_quiet(const struct stream *const *streams, unsigned count, uint64_t *quiet)
@@ -226,35 +230,34 @@ static int receive(struct stream *s, uint8_t *room, size_t len)
 	return errno == EINTR ? UV_EAGAIN : -errno;
 }
 
-static int receive_bytes(struct stream *s)
+/* Bytes, or with descriptors the buffer for libuv. */
+static int read_in_turn(struct stream *s, uv_buf_t *buf)
 {
+	const uint32_t turn = worker_turn(s->worker);
 	size_t len;
 
+	if (s->read_turn == turn)
+		return UV_EAGAIN;
 	if (stream_kept(s) >= WORKER_READ_BUFFER_LEN || stream_fault_holds_read(s))
 		return UV_ENOBUFS;
+	uint8_t *room = stream_read_room(s, &len);
+	if (s->kind == STREAM_KIND_UNIX_FDS) {
+		*buf = uv_buf_init((char *)room, (unsigned)len);
+		return UV_EAGAIN;
+	}
 	if (s->ops->foresee)
 		s->ops->foresee(s);
-	uint8_t *room = stream_read_room(s, &len);
+	s->read_turn = turn;
 	return receive(s, room, len);
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct stream *s = handle->data;
-	size_t len;
 
 	(void)suggested;
 	*buf = uv_buf_init(NULL, 0);
-	s->received = UV_ENOBUFS;
-	if (s->rings) {
-		s->received = receive(s, worker_read_buffer(s->worker), BELLS_PER_READ);
-	} else if (s->kind != STREAM_KIND_UNIX_FDS) {
-		s->received = receive_bytes(s);
-	} else if (s->read_turn != worker_turn(s->worker) && stream_kept(s) < WORKER_READ_BUFFER_LEN &&
-		   !stream_fault_holds_read(s)) {
-		uint8_t *room = stream_read_room(s, &len);
-		*buf = uv_buf_init((char *)room, (unsigned)len);
-	}
+	s->received = s->rings ? receive(s, worker_read_buffer(s->worker), BELLS_PER_READ) : read_in_turn(s, buf);
 }
 
 void stream_deliver_read(struct stream *s, size_t new_len)
@@ -289,6 +292,18 @@ static void on_no_room(struct stream *s)
 		stream_fault_pause_reading(s);
 }
 
+static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf);
+
+/* libuv reads no further than to the next descriptor. If the other side has closed meanwhile, it takes that for the
+ * end. */
+static void read_on(struct stream *s)
+{
+	int r = uv_read_start(&s->uv.stream, on_alloc, on_read);
+
+	assert(r == 0); /* as in stream_begin_reading() */
+	(void)r;
+}
+
 static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
 {
 	struct stream *s = handle->data;
@@ -303,6 +318,10 @@ static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
 	}
 	if (n < 0 && s->rings && !stream_shared_is_read(s))
 		return; /* reading was stopped, or it is over */
+	if (n == UV_EOF && s->kind == STREAM_KIND_UNIX_FDS && has_bytes(s)) {
+		read_on(s);
+		return;
+	}
 	if (n < 0) {
 		stream_tell_end(s, n == UV_EOF ? end_or_reset(s) : (int)n);
 		return;

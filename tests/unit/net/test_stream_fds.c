@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "owner.h"
@@ -255,6 +256,64 @@ START_TEST(passed_socket_carries_on_at_the_other_side)
 }
 END_TEST
 
+/* With @fd, if it is not negative. */
+static void send_raw(int to, const char *text, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof fd)];
+	} control = { .header = {
+			      .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	struct iovec part = { (void *)text, strlen(text) };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+	if (fd >= 0) {
+		m.msg_control = &control;
+		m.msg_controllen = sizeof control.room;
+	}
+	ck_assert_int_eq(sendmsg(to, &m, 0), (ssize_t)strlen(text));
+}
+
+static char words_come[16];
+
+static void note_word(struct owner *o, enum owner_event event)
+{
+	const size_t len = strlen(words_come);
+
+	if (event != OWNER_FD)
+		return;
+	ck_assert_int_eq(pread(o->fd, words_come + len, sizeof words_come - 1 - len, 0), 1);
+	close(o->fd);
+}
+
+/* A read ends behind a descriptor, and then libuv sees that the other side has closed. */
+START_TEST(what_was_sent_before_the_end_comes_before_the_end)
+{
+	struct owner o;
+	int fds[2];
+	owner_init(&o);
+	o.react = note_word;
+	socket_pair(OVER_UNIX, fds);
+	stream_expect_fds(&o.s);
+	ck_assert_int_eq(stream_open_fd(&o.s, w, &owner_ops, fds[0]), 0);
+	stream_read_start(&o.s);
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = word((const char *[]){ "a", "b", "c" }[i]);
+		send_raw(fds[1], "with one ", fd);
+		close(fd);
+	}
+	send_raw(fds[1], "the last", -1);
+	close(fds[1]);
+	wait_until(o.told[OWNER_END]);
+	ck_assert_int_eq(o.end, STREAM_EOF);
+	ck_assert_str_eq(words_come, "abc");
+	ck_assert_uint_eq(o.got_len, 3 * 9 + 8);
+	ck_assert_mem_eq(o.got + 3 * 9, "the last", 8);
+	owner_finish(&o);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *facts[] = {
@@ -267,6 +326,7 @@ int main(void)
 		close_inside_on_fd_is_legal,
 		stop_inside_on_fd_loses_no_byte_and_spins_no_loop,
 		passed_socket_carries_on_at_the_other_side,
+		what_was_sent_before_the_end_comes_before_the_end,
 	};
 	return worker_suite_run("stream_fds", facts, FACTS_LEN(facts));
 }

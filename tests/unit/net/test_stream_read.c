@@ -1,6 +1,7 @@
 /* test_stream_read.c: facts of input: reading, keeping, stopping, ends. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -403,6 +404,35 @@ START_TEST(a_paused_stream_that_starts_too_early_waits_for_what_comes)
 }
 END_TEST
 
+/* libuv polls again in the same turn as long as it gets 1024 events. */
+#define MANY 1100u
+
+START_TEST(many_readable_streams_get_one_read_a_turn_each)
+{
+	const struct rlimit enough = { .rlim_cur = 4096, .rlim_max = 4096 };
+	struct owner *o = calloc(MANY, sizeof *o);
+	int peers[MANY];
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &enough), 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		peers[i] = owner_open(&o[i], OVER_UNIX);
+		stream_set_read_max(&o[i].s, 100);
+		write_all(peers[i], bulk, 6000);
+	}
+	for (unsigned i = 1; i <= 3; i++) {
+		turns(1);
+		for (unsigned k = 0; k < MANY; k++)
+			ck_assert_uint_le(o[k].told[OWNER_DATA], i);
+	}
+	for (unsigned k = 0; k < MANY; k++) {
+		wait_until(o[k].got_len == 6000);
+		ck_assert_uint_eq(o[k].told[OWNER_DATA], 60);
+		close(peers[k]);
+		owner_finish(&o[k]);
+	}
+	free(o);
+}
+END_TEST
+
 START_TEST(a_reset_of_a_paused_stream_is_no_end)
 {
 	for (int over = 0; over < TRANSPORTS; over++) {
@@ -444,6 +474,7 @@ int main(void)
 		kept_bytes_can_be_read_after_the_end,
 		a_paused_stream_gets_nothing_until_it_starts_and_then_all_in_order,
 		a_paused_stream_that_starts_too_early_waits_for_what_comes,
+		many_readable_streams_get_one_read_a_turn_each,
 		a_reset_of_a_paused_stream_is_no_end,
 	};
 	return worker_suite_run("stream_read", facts, FACTS_LEN(facts));
