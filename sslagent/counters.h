@@ -102,7 +102,7 @@
 	X(REQUEST_HEADS_LATE, "request_heads_late", MONOTONIC,                                                         \
 		"Connections ended because the head of a request did not come to its end in time")                     \
 	X(TRACKS_LOST, "tracks_lost", MONOTONIC,                                                                       \
-		"Connections ended because what passed broke the service's protocol (h2)")                             \
+		"Connections ended because what passed broke the service's protocol (h2, smtp)")                       \
 	X(KEPT_ENDED, "kept_ended", MONOTONIC, "Connections ended because too much was kept, and they kept most")      \
 	X(BACKEND_CONNECTS, "backend_connects", MONOTONIC, "Connections made to backends")                             \
 	X(BACKEND_REUSED, "backend_reused", MONOTONIC, "Conversations begun on a kept backend connection")             \

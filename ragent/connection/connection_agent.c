@@ -168,8 +168,18 @@ static int in_fin(struct connection *c, const struct frame *f)
 	return 0;
 }
 
+/* Mail that could not leave a drained agent was told so: for the report of the drain. */
+static void note_drain(struct connection *c, int agent, enum end_reason reason)
+{
+	struct drain *drain = agents_drain_of(connection_agents(c), agent);
+
+	if (reason == END_SHUTTING_DOWN && drain_state(drain) == DRAIN_UNDER_WAY)
+		drain_note_ended(drain);
+}
+
 int connection_in_end(struct connection *c, const struct frame *f)
 {
+	const int agent = link_agent(c->current.link);
 	uint8_t reason;
 	int r = frame_u8_read(f, &reason);
 
@@ -180,6 +190,7 @@ int connection_in_end(struct connection *c, const struct frame *f)
 	connection_release_current(c); /* the agent has forgotten the stream, so it needs no CLOSE */
 	if (c->state == CONNECTION_FINISHING && c->end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
 		reason = c->end_reason;
+	note_drain(c, agent, (enum end_reason)reason);
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
 	return 0;
 }

@@ -115,7 +115,10 @@ static void finish(struct connection *c)
 {
 	if (service_is_over(&c->service) == SERVICE_OVER_CUT)
 		connection_release_backend(c, END_BACKEND_CLOSED);
-	connection_finish(c, LAST_CLOSE_NOTIFY, END_DONE);
+	const enum end_reason reason = service_over_for(&c->service);
+	if (reason == END_TRACK_LOST)
+		connection_note_broken(c);
+	connection_finish(c, LAST_CLOSE_NOTIFY, reason);
 }
 
 /* The client's replies come first: while it has to take some, the backend gets no new bytes. */

@@ -81,6 +81,14 @@ static const char *told_last(const struct connection *c, int said)
 	return !said ? "reset" : c->last_words == LAST_INTERNAL_ERROR ? "alert" : "answer";
 }
 
+/* Something is cut off, or the client got a reply that its server did not give. */
+static int tells_more(const struct connection *c, enum last_words wanted)
+{
+	if (service_stands_between(&c->service) && c->end_reason != END_DONE && c->end_reason != END_IDLE_TIMEOUT)
+		return 1;
+	return wanted != LAST_CLOSE_NOTIFY && wanted != LAST_FAREWELL;
+}
+
 /* The last record, as c->last_words has it, and the end. @wanted: before the service was asked for its words. */
 static void say_last_and_end(struct connection *c, enum last_words wanted)
 {
@@ -91,7 +99,7 @@ static void say_last_and_end(struct connection *c, enum last_words wanted)
 		said = connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_CLOSE_NOTIFY) == 0;
 	else if (!said)
 		said = connection_send_alert(c, TLS_ALERT_FATAL, TLS_ALERT_INTERNAL_ERROR) == 0;
-	if (!said || (wanted != LAST_CLOSE_NOTIFY && wanted != LAST_FAREWELL))
+	if (!said || tells_more(c, wanted))
 		log_cut(c, had_said ? "nothing" : told_last(c, said));
 	connection_end(c, (enum end_reason)c->end_reason, said ? CARRIER_ORDERLY : CARRIER_ABORT);
 }
@@ -134,14 +142,19 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 	connection_say_last_words(c);
 }
 
+void connection_note_broken(const struct connection *c)
+{
+	count(COUNT_TRACKS_LOST);
+	log_paced(LOG_INFO, &c->id, "protocol broken", "service=%s", service_traits[c->service.kind].name);
+}
+
 void connection_part(struct connection *c, enum service_parting why)
 {
 	if (why == SERVICE_LEAVES) {
 		connection_finish(c, LAST_FAREWELL, END_DONE);
 		return;
 	}
-	count(COUNT_TRACKS_LOST);
-	log_paced(LOG_INFO, &c->id, "protocol broken", "service=%s", service_traits[c->service.kind].name);
+	connection_note_broken(c);
 	connection_finish(c, LAST_TRACK_LOST, END_TRACK_LOST);
 }
 

@@ -94,6 +94,8 @@ void connection_relieve(struct connection_home *home);
 /* connection_ends.c. Each may end the connection: check its state afterwards. */
 /* Send the words that the service has now, if there is room. Returns the bytes sent. */
 size_t connection_say_words(struct connection *c);
+/* Counts and logs that the client or the backend broke the service's protocol. */
+void connection_note_broken(const struct connection *c);
 /* The service wants the conversation to end: send the reason, and end. */
 void connection_part(struct connection *c, enum service_parting why);
 int connection_cuts_nothing(const struct connection *c); /* 1: an end now is one in order */

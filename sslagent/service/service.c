@@ -359,6 +359,11 @@ enum service_over service_is_over(const struct service *s)
 	return between(s)->is_over(s);
 }
 
+enum end_reason service_over_for(const struct service *s)
+{
+	return between(s)->over_for(s);
+}
+
 void service_at_checkpoint(struct service *s)
 {
 	if (service_stands_between(s))

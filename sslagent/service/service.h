@@ -17,6 +17,7 @@
 
 #include "conf/service_traits.h"
 #include "net/slabs.h"
+#include "proto/end_reason.h"
 #include "proto/sess_obj.h"
 
 struct conf_backend;
@@ -289,5 +290,7 @@ void service_end(struct service *s, enum service_parting why);
 /* Only waiting replies are still for the client. */
 enum service_over { SERVICE_NOT_OVER, SERVICE_OVER, SERVICE_OVER_CUT /* the backend was in the middle of something */ };
 enum service_over service_is_over(const struct service *s);
+/* It is over: why the service ended it; END_DONE: the two sides did. */
+enum end_reason service_over_for(const struct service *s);
 
 #endif

@@ -42,6 +42,7 @@ struct service_between_ops {
 	int (*awaits_verdict)(const struct service *s);
 	void (*end)(struct service *s, enum service_parting why);
 	enum service_over (*is_over)(const struct service *s);
+	enum end_reason (*over_for)(const struct service *s);
 };
 
 struct service_ops {

@@ -255,6 +255,19 @@ def test_a_server_that_refuses_the_client_is_quoted(mail, banner):
     assert mail.count("mail_clients_refused") - before == 5
 
 
+def test_content_that_smuggles_is_told_to_the_operator(mail):
+    """To the client it is a refusal, as of any mail."""
+    with mail.sink() as sink, mail.secured() as client:
+        broken = mail.count("tracks_lost"), mail.ended("track_lost")
+        assert client.ask("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA")[0].startswith("250")
+        assert client.reply()[0].startswith("250") and client.reply()[0].startswith("354")
+        assert client.ask("x\n.\nMAIL FROM:<c@x.example>\r\n.")[0].startswith("550 5.6.0")
+        assert client.ends()[0] == "fin"
+        wait_until(lambda: (mail.count("tracks_lost"), mail.ended("track_lost")) == (broken[0] + 1, broken[1] + 1), patience(5), "both counters")
+    assert sink.counts["mails"] == 0
+    assert any("protocol broken service=smtp" in mail.cluster.log(name) for name in mail.cluster.agents)
+
+
 LONG = {"a long line": "250 " + "x" * 100_000, "many lines": "250-x\r\n" * 10_000 + "250 x", "NUL": "250 a\0b",
         "bare LF": "250-a\n250 b", "bare CR": "250 a\rb", "mixed codes": "250-a\r\n550 b", "no code": "hello", "a short code": "25 x",
         "a code of no class": "999 x", "HTTP": "HTTP/1.1 400 Bad Request", "two replies": "250 a\r\n250 b"}

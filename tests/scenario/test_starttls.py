@@ -120,7 +120,7 @@ def test_what_is_injected_at_starttls_is_never_read(start_mail, pause_ms):
             assert data in (b"", READY), (at, data)
     assert mail.count("starttls_injections") == len(places)
     assert mail.agent_count("backend_connects") == 0
-    assert re.search(r"connection \w+: bytes injected listener=mail$", mail.cluster.log("r1"), re.M)
+    assert re.search(r"connection \w+: bytes injected listener=mail client=127.0.0.1:\d+$", mail.cluster.log("r1"), re.M)
     assert 'direct connection refused reason="bytes injected before TLS"' in mail.cluster.log("a1")
 
 
@@ -351,7 +351,8 @@ def test_a_drained_agent_says_421(start_mail):
         mail.cluster.drain(name)
         assert client.reply() == [LEAVING]
         assert client.ends() == ("fin", b"")
-        assert mail.cluster.wait_drained(name)["state"] == "drained"
+        report = mail.cluster.wait_drained(name)
+        assert report["state"] == "drained" and report["ended"] == 1
     with Client(mail.mail) as client: # the other takes it
         client.greet()
         client.starttls(mail.context)
@@ -745,6 +746,9 @@ def test_a_mail_server_that_is_down_behind_tls(start_mail):
         client.greet()
         client.starttls(mail.context)
         assert client.ask("EHLO client.example") == ["421 4.4.1 The mail server behind does not answer, try again later"]
+        assert client.ends() == ("fin", b"")
+    wait_until(lambda: mail.count("ended_backend_unreachable") == 1, patience(5), "the reason at RAgent")
+    assert any('client told reason="backend unreachable" told=answer' in mail.cluster.log(name) for name in mail.cluster.agents)
 
 
 def test_a_flood_of_key_updates_ends_a_session(start_mail):

@@ -6,6 +6,7 @@
 
 #include "proto/error.h"
 #include "sslagent/service/service_ops.h"
+#include "sslagent/service/smtp/smtp_ends.h"
 #include "sslagent/service/smtp/smtp_session.h"
 
 _Static_assert(SMTP_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
@@ -268,6 +269,13 @@ static enum service_over is_over(const struct service *s)
 	return m->last == SMTP_TX_NONE ? SERVICE_OVER : SERVICE_OVER_CUT;
 }
 
+static enum end_reason over_for(const struct service *s)
+{
+	const struct smtp_session *m = s->state;
+
+	return smtp_end_reason((enum smtp_own)m->over_for);
+}
+
 static const struct service_between_ops between = {
 	.own = own,
 	.resume = resume,
@@ -288,6 +296,7 @@ static const struct service_between_ops between = {
 	.awaits_verdict = awaits_verdict,
 	.end = end,
 	.is_over = is_over,
+	.over_for = over_for,
 };
 
 /* A client that does not read may pipeline commands; their replies wait here. */

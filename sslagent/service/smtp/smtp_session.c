@@ -10,6 +10,7 @@
 #include "proto/error.h"
 #include "smtp/reply_write.h"
 #include "sslagent/counters.h"
+#include "sslagent/service/smtp/smtp_ends.h"
 
 /* Commands that a client in TLS may not send to a server that trusts us. */
 static const uint8_t refused[SMTP_VERB_COUNT] = {
@@ -92,31 +93,11 @@ void smtp_session_use(struct smtp_session *s, size_t len)
 
 /* --- the end --- */
 
-static void count_end(enum smtp_own why)
-{
-	static const struct {
-		enum smtp_own why;
-		enum agent_counter counter;
-	} rows[] = {
-		{ SMTP_OWN_SHUTTING_DOWN, COUNT_MAIL_421_LEAVING },
-		{ SMTP_OWN_AGENT_LOST, COUNT_MAIL_421_AGENT_LOST },
-		{ SMTP_OWN_BACKEND_UNREACHABLE, COUNT_MAIL_421_BACKEND_UNREACHABLE },
-		{ SMTP_OWN_BACKEND_LOST, COUNT_MAIL_421_BACKEND_LOST },
-		{ SMTP_OWN_BACKEND_BROKEN, COUNT_MAIL_421_BACKEND_BROKEN },
-		{ SMTP_OWN_BACKEND_CHANGED, COUNT_MAIL_421_BACKEND_CHANGED },
-		{ SMTP_OWN_RECEIVER_REFUSES, COUNT_MAIL_CLIENTS_REFUSED },
-	};
-	size_t i = 0;
-
-	while (i < sizeof rows / sizeof rows[0] && rows[i].why != why)
-		i++;
-	count(i < sizeof rows / sizeof rows[0] ? rows[i].counter : COUNT_MAIL_421_OTHER);
-}
-
 /* The waiting bytes are dropped. */
-static void over(struct smtp_session *s)
+static void over(struct smtp_session *s, enum smtp_own why)
 {
 	s->stage = SMTP_OVER;
+	s->over_for = (uint8_t)why;
 	s->doubt = SMTP_OWN_NONE;
 	s->reply_len = s->out_len = 0;
 	s->last = s->relay ? (uint8_t)s->relay->tx.state : SMTP_TX_NONE;
@@ -134,8 +115,8 @@ void smtp_session_end(struct smtp_session *s, enum smtp_own why)
 		return;
 	smtp_own_write(&w, why);
 	smtp_session_say(s, (const char *)reply, (size_t)wire_writer_len(&w));
-	count_end(why);
-	over(s);
+	smtp_end_count(why);
+	over(s, why);
 }
 
 /* --- for the client --- */
@@ -414,8 +395,8 @@ static void look(struct smtp_session *s)
 		return;
 	}
 	if (why)
-		count_end(why);
-	over(s);
+		smtp_end_count(why);
+	over(s, why);
 }
 
 void smtp_session_talk(struct smtp_session *s)

@@ -62,6 +62,7 @@ struct smtp_session {
 	uint8_t doubt;            /* enum smtp_own: an error found in the middle of a reply; it ends the session */
 	uint8_t memory;           /* enum smtp_memory */
 	uint8_t last;             /* OVER: enum smtp_tx_state of the server */
+	uint8_t over_for;         /* OVER: enum smtp_own with which we ended it; NONE: it ended in order */
 	struct smtp_note note;    /* the note for the present state */
 	uint32_t replies;         /* for the client, since the last checkpoint */
 	unsigned refusals;        /* of this owner, without those of @relay */
