@@ -171,8 +171,8 @@ static const char *connect_remedy(const struct api *a, long system_error)
 		return "is RAgent up, and does its cluster file say `control` with that address?";
 	switch (system_error) {
 	case EACCES: return "only root and RAgent's own user may use the socket";
-	case ENOENT: return "no RAgent made that socket: is it up, and does its cluster file say `control`?";
-	case ECONNREFUSED: return "nobody serves that socket any more: is RAgent up?";
+	case ENOENT: return "nobody made that socket: is RAgent (or smtpproxy) up, and does its file say `control`?";
+	case ECONNREFUSED: return "nobody serves that socket any more: is RAgent (or smtpproxy) up?";
 	default: return NULL;
 	}
 }

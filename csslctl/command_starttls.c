@@ -16,7 +16,7 @@ static const struct row {
 	const char *meaning;
 } rows[] = {
 	{ "before STARTTLS", "preambles_under_way", BY_RAGENT, STYLE_PLAIN, "clients now" },
-	{ "mail in clear", "connections_relayed", BY_RAGENT, STYLE_PLAIN, "clients now, by their listener's leave" },
+	{ "now in clear", "connections_relayed", BY_RAGENT, STYLE_PLAIN, "clients now, by their listener's leave" },
 	{ "began in clear", "preambles", BY_RAGENT, STYLE_PLAIN, "clients" },
 	{ "STARTTLS done", "starttls_done", BY_RAGENT, STYLE_PLAIN, "clients went on with TLS" },
 	{ "injections", "starttls_injections", BY_RAGENT, STYLE_WARN,
@@ -24,12 +24,16 @@ static const struct row {
 	{ "refused", "preambles_refused", BY_RAGENT, STYLE_WARN,
 		"clients: too many had not said STARTTLS, or of one address" },
 	{ "made room", "preambles_displaced", BY_RAGENT, STYLE_WARN, "clients ended before STARTTLS for others" },
-	{ "agent lost", "preambles_lost", BY_RAGENT, STYLE_WARN, "clients ended before STARTTLS" },
+	{ "agent lost", "preambles_lost", BY_RAGENT, STYLE_WARN,
+		"clients ended in clear: before STARTTLS, or in their mail" },
 	{ "begun again", "preambles_restarted", BY_RAGENT, STYLE_PLAIN, "clients got another agent in time" },
 	{ "repeated", "mail_repeated", BY_AGENTS, STYLE_PLAIN,
 		"mails said again to the mail server, as their agent was lost" },
 	{ "asked about", "mail_asked", BY_AGENTS, STYLE_PLAIN, "mails whose fate an agent asked for (XCSSLTX)" },
-	{ "given up", "mail_421_*", BY_AGENTS, STYLE_PLAIN, "clients told 421 behind TLS" },
+	{ "server failed", "mail_421_backend_*", BY_AGENTS, STYLE_WARN,
+		"clients behind TLS told 421: their mail server" },
+	{ "given up", "mail_421_[!b]*", BY_AGENTS, STYLE_PLAIN,
+		"clients behind TLS ended by us: 421, or they broke SMTP" },
 };
 
 /* The sum of these counters. */

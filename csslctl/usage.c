@@ -58,7 +58,7 @@ void usage_print(FILE *out)
 		for (unsigned j = 0; j < OPERANDS_MAX && all[i].operands[j].name; j++)
 			add(head, all[i].operands[j].presence == OPERAND_OPTIONAL ? " [%s]" : " %s",
 				all[i].operands[j].name);
-		fprintf(out, "  %-*s%s\n", (int)INDENT - 2, head, all[i].help);
+		fprintf(out, "  %-*s %s\n", (int)INDENT - 3, head, all[i].help);
 	}
 	fputs("\nwith every command:\n", out);
 	print_common_options(out);

@@ -258,6 +258,14 @@ void connection_free(struct connection *c)
 
 /* --- description --- */
 
+/* What a client says in clear has no records. */
+static uint64_t client_records(const struct connection *c)
+{
+	if (!c->busy)
+		return c->position.client_records;
+	return c->busy->kept.unit == KEPT_BYTES ? 0 : c->busy->kept.next_record;
+}
+
 void connection_describe(const struct connection *c, struct connection_description *out)
 {
 	const struct agents *agents = c->home->shared->agents;
@@ -278,7 +286,7 @@ void connection_describe(const struct connection *c, struct connection_descripti
 		.moves = c->moves,
 		.age_ms = now_ms - c->accepted_ms,
 		.idle_ms = now_ms - c->active_ms,
-		.client_records = c->busy ? c->busy->kept.next_record : c->position.client_records,
+		.client_records = client_records(c),
 		.client_bytes = c->client_bytes,
 		.server_records = c->position.server_records,
 		.server_bytes = c->queued,

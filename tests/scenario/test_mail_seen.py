@@ -27,6 +27,7 @@ def test_a_client_in_clear_is_shown_with_the_agent_that_speaks(cluster):
         seen = cluster.connection_of(client.sock)
         assert seen["state"] == "preamble" and seen["owner"] is None and seen["preamble_agent"] in cluster.agents
         facts = csslctl("--dir", cluster.dir, "connections", "show", seen["id"]).facts
+        assert seen["client_bytes"] > 0 and seen["client_records"] == 0
         assert facts["in clear with"] == seen["preamble_agent"] and facts["TLS"] == "the handshake has not ended"
         client.starttls(cluster.context(alpn=()))
         client.ask("EHLO client.example")
@@ -57,7 +58,7 @@ def test_csslctl_counts_what_happens_before_tls(cluster):
         in_clear.greet()
         assert in_clear.ask("MAIL FROM:<a@x.example>")[0].startswith("250")
         now = mail_facts("--dir", cluster.dir)
-        assert (now["before STARTTLS"], now["mail in clear"]) == (1, 1)
+        assert (now["before STARTTLS"], now["now in clear"]) == (1, 1)
     inject(cluster)
     assert source(mail_door(cluster, "submission"), "--starttls", "--ca", cluster.ca, "-m", "3").counts["sent"] == 3
     now = mail_facts("--dir", cluster.dir)
@@ -68,12 +69,12 @@ def test_csslctl_counts_what_happens_before_tls(cluster):
 
 def test_csslctl_adds_the_agents_up(tmp_path):
     counters = {"ragent": {"preambles_under_way": 7}, "of_agents": {}, "agents": {
-        "a1": {"mail_repeated": 2, "mail_421_leaving": 1, "mail_421_other": 4}, "a2": {"mail_repeated": 3, "mail_asked": 5},
+        "a1": {"mail_repeated": 2, "mail_421_leaving": 1, "mail_421_other": 4, "mail_421_backend_lost": 6}, "a2": {"mail_repeated": 3, "mail_asked": 5},
         "a3": {"error": "no answer"}}}
     with FakeControl(tmp_path, {("GET", "/v1/counters"): counters}) as fake:
         facts = mail_facts("--socket", fake.socket)
     assert {name: number for name, number in facts.items() if number} == {
-        "before STARTTLS": 7, "repeated": 5, "asked about": 5, "given up": 5}
+        "before STARTTLS": 7, "repeated": 5, "asked about": 5, "server failed": 6, "given up": 5}
 
 
 def test_the_access_log_tells_how_a_connection_began(cluster):
