@@ -64,6 +64,7 @@ static void drop(struct source_session *s, enum smtp_wire_close how)
 	source_session_move(s, SOURCE_IS_CLOSING);
 	deadline_cancel(&s->deadline);
 	smtp_wire_close(&s->wire, how);
+	s->host->result->end_ns = uv_hrtime(); /* also of a run in which no step succeeds */
 	if (was_connecting)
 		s->host->on_connect_over(s->host);
 }
