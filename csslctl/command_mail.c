@@ -125,12 +125,13 @@ static void show_event(const struct invocation *in, const json_t *e)
 		free(text);
 		return;
 	}
-	char *line = text_format("%s %s %s -> %s <%s> %zu recipients, %" PRIu64 " bytes, waited %" PRIu64
-				 " ms: %" PRIu64 " %s",
+	char code[24] = "";
+	if (member_integer(e, "code"))
+		snprintf(code, sizeof code, "%" PRIu64 " ", member_integer(e, "code"));
+	char *line = text_format("%s %s %s -> %s <%s> %zu recipients, %" PRIu64 " bytes, waited %" PRIu64 " ms: %s%s",
 		member_text(e, "time"), member_text(e, "outcome"), member_text(e, "client"),
 		member_text(e, "destination"), member_text(e, "from"), json_array_size(member(e, "recipients")),
-		member_integer(e, "size"), member_integer(e, "wait_ms"), member_integer(e, "code"),
-		member_text(e, "text"));
+		member_integer(e, "size"), member_integer(e, "wait_ms"), code, member_text(e, "text"));
 	text_clean(line);
 	fprintf(in->screen.out, "%s\n", line);
 	free(line);

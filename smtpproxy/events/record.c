@@ -86,6 +86,18 @@ void record_reply(struct record *r, const struct smtp_reply_line *line)
 	set_reply(r->fields, line);
 }
 
+void record_own_reply(struct record *r, enum smtp_own which)
+{
+	const struct smtp_own_reply *own = smtp_own_reply(which);
+	char line[SMTP_REPLY_LINE_MAX];
+	struct smtp_reply_line parsed;
+	int len = snprintf(
+		line, sizeof line, "%u %s%s%s", own->code, own->enhanced, *own->enhanced ? " " : "", own->text);
+
+	if (smtp_reply_line_parse((struct smtp_span){ line, (size_t)len }, &parsed) == 0)
+		record_reply(r, &parsed);
+}
+
 void record_text(struct record *r, const char *key, const char *value)
 {
 	json_object_set_new(r->fields, key, json_string(value));
@@ -117,7 +129,8 @@ json_t *record_end(struct record *r, enum record_outcome outcome, uint64_t size,
 		json_object_set_new(out, "more", json_integer((json_int_t)r->more));
 	json_object_set_new(out, "size", json_integer((json_int_t)size));
 	json_object_set_new(out, "outcome", json_string(outcomes[outcome]));
-	json_object_set_new(out, "wait_ms", json_integer((json_int_t)(r->turn_ms - r->began_ms)));
+	const uint64_t turn_ms = outcome == RECORD_NOT_SERVED ? now_ms : r->turn_ms;
+	json_object_set_new(out, "wait_ms", json_integer((json_int_t)(turn_ms - r->began_ms)));
 	json_object_set_new(out, "ms", json_integer((json_int_t)(now_ms - r->began_ms)));
 	*r = (struct record){ 0 };
 	return out;

@@ -10,8 +10,9 @@
  *   more         how many further recipients there were
  *   size         bytes of the message
  *   outcome      accepted, refused, aborted, in doubt, not served (no connection in time)
- *   code, text   of the reply that decided it: to the end of the message, or of the one that refused it earlier
- *   wait_ms      for its turn
+ *   code, text   of the reply that decided it: to the end of the message, or of the one that refused it earlier; not
+ *                served: of our own
+ *   wait_ms      for its turn; not served: to the end
  *   ms           from MAIL to the end
  *   tls          version and cipher toward the receiver; absent in clear
  *   transaction  the name by XCSSLTX, if it has one
@@ -21,6 +22,7 @@
 
 #include <jansson.h>
 
+#include "smtp/own_reply.h"
 #include "smtp/reply.h"
 
 #define RECORD_RECIPIENTS_MAX 100u
@@ -49,6 +51,8 @@ void record_recipient(struct record *r, struct smtp_span to);
 void record_recipient_reply(struct record *r, const struct smtp_reply_line *line);
 /* A reply that decides, if none does later; or the reply to the end. */
 void record_reply(struct record *r, const struct smtp_reply_line *line);
+/* The reply that smtpproxy gave itself; not NONE. */
+void record_own_reply(struct record *r, enum smtp_own which);
 void record_text(struct record *r, const char *key, const char *value);
 /* Toward the receiver. */
 void record_tls(struct record *r, const char *version, const char *cipher);

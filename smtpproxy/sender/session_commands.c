@@ -80,7 +80,7 @@ void session_release_held(struct session *s)
 static void refuse_mail(struct session *s, const struct smtp_client_event *e, enum smtp_own why)
 {
 	if (s->state == SESSION_TALKS) {
-		session_record_end(s, RECORD_NOT_SERVED);
+		session_record_not_served(s, why);
 		session_tx_forget(s);
 	}
 	session_answer_own(s, e, why);
@@ -136,7 +136,7 @@ static void answer_held(struct session *s, enum smtp_own why)
 {
 	const struct smtp_client_event e = session_held_event(s);
 	smtp_tx_answer(&s->tx, &e, why);
-	session_record_end(s, RECORD_NOT_SERVED);
+	session_record_not_served(s, why);
 	session_filter_drop(s);
 	session_tx_forget(s);
 	session_release_held(s);

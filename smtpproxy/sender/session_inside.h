@@ -194,5 +194,7 @@ void session_record_recipient(struct session *s, const struct smtp_command *c);
 /* The last line of a receiver's reply. */
 void session_record_reply(struct session *s, const struct smtp_server_event *e);
 void session_record_end(struct session *s, enum record_outcome outcome);
+/* No receiver had the mail; @why is what the sender was told. */
+void session_record_not_served(struct session *s, enum smtp_own why);
 
 #endif

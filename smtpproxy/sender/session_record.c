@@ -101,3 +101,10 @@ void session_record_end(struct session *s, enum record_outcome outcome)
 	if (record_is_open(&s->record))
 		event_log_add(s->home->events, record_end(&s->record, outcome, s->tx.message_len, now_of(s)));
 }
+
+void session_record_not_served(struct session *s, enum smtp_own why)
+{
+	if (record_is_open(&s->record))
+		record_own_reply(&s->record, why);
+	session_record_end(s, RECORD_NOT_SERVED);
+}

@@ -52,6 +52,21 @@ START_TEST(a_record_has_every_field)
 }
 END_TEST
 
+START_TEST(a_transaction_that_was_not_served_has_our_reply_and_waited_to_the_end)
+{
+	struct record r;
+	record_begin(&r, &origin, smtp_span_of("a@b"));
+	record_own_reply(&r, SMTP_OWN_BACKEND_UNREACHABLE);
+	json_t *out = record_end(&r, RECORD_NOT_SERVED, 0, 50);
+	ck_assert_int_eq(json_integer_value(json_object_get(out, "wait_ms")), 40);
+	ck_assert_int_eq(json_integer_value(json_object_get(out, "code")), 421);
+	ck_assert_str_eq(json_string_value(json_object_get(out, "enhanced")), "4.4.1");
+	ck_assert_str_eq(json_string_value(json_object_get(out, "text")),
+		"4.4.1 The mail server behind does not answer, try again later");
+	json_decref(out);
+}
+END_TEST
+
 START_TEST(many_recipients_are_counted_and_not_kept)
 {
 	struct record r;
@@ -67,6 +82,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *facts[] = { a_record_has_every_field, many_recipients_are_counted_and_not_kept };
+	const TTest *facts[] = { a_record_has_every_field,
+		a_transaction_that_was_not_served_has_our_reply_and_waited_to_the_end,
+		many_recipients_are_counted_and_not_kept };
 	return suite_run("record", facts, SUITE_LEN(facts));
 }
