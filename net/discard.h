@@ -5,6 +5,7 @@
 #ifndef CSSL_NET_DISCARD_H
 #define CSSL_NET_DISCARD_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
 

@@ -258,6 +258,14 @@ void connection_free(struct connection *c)
 
 /* --- description --- */
 
+const char *connection_client_text(const struct connection *c, char text[static ADDRESS_TEXT_MAX])
+{
+	struct sockaddr_storage client;
+
+	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
+	return address_format((struct sockaddr *)&client, text);
+}
+
 /* What a client says in clear has no records. */
 static uint64_t client_records(const struct connection *c)
 {

@@ -3,7 +3,6 @@
  * only looks at their number, and at whether the agent's reply is complete. It keeps the client's bytes until the agent
  * has read them, so that the agent gets those that were lost with a link or a process (connection_reattach.c).
  */
-#include "net/address.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_preamble.h"
@@ -150,13 +149,11 @@ static int is_injected(const struct connection *c)
 
 static void reset_injected(struct connection *c)
 {
-	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
-	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
 	counter_add(&c->home->counters.starttls_injections, 1);
 	log_paced(LOG_WARNING, &c->id, "bytes injected", "listener=%s client=%s", c->front->conf->name,
-		address_format((struct sockaddr *)&client, text));
+		connection_client_text(c, text));
 	connection_end(c, END_INJECTION, END_RESET);
 }
 

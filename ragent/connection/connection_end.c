@@ -1,7 +1,6 @@
 /* connection_end.c: the ends of a connection. The owner is told of every end that it did not report itself. The
  * client gets all queued bytes and FIN, or a reset; never a FIN in the middle of something.
  */
-#include "net/address.h"
 #include "net/discard.h"
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
@@ -123,7 +122,6 @@ static void log_end(const struct connection *c, enum connection_end_how how)
 	const struct agents *agents = c->home->shared->agents;
 	const struct agreed *a = c->agreed;
 	struct log_pace *pace = &c->home->ended_lines[c->end_reason], unpaced = { .to = LOG_ACCESS };
-	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
 	/* health checks of a balancer come and go often: log them at debug only */
@@ -133,19 +131,17 @@ static void log_end(const struct connection *c, enum connection_end_how how)
 
 	if (!is_logged(c, level))
 		return;
-	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",
 		"reason=%s end=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
 		"suite=%04x "
 		"resumed=%d "
 		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
 		end_reason_text(c->end_reason), how_seen(c, how), c->front->conf->name, beginning(c),
-		address_format((struct sockaddr *)&client, text), agents_name(agents, c->handshake_agent),
-		agents_name(agents, c->owner), c->epoch, c->moves, a ? a->protocol_version : 0, a ? a->cipher_suite : 0,
-		a ? a->resumed : 0, c->client_types[0], c->client_types[1], c->client_types[2], c->client_types[3],
-		c->server_types[0], c->server_types[1], c->server_types[2], c->server_types[3],
-		(unsigned long long)c->client_bytes, (unsigned long long)c->queued,
-		(unsigned long long)(connection_now_ms(c) - c->accepted_ms));
+		connection_client_text(c, text), agents_name(agents, c->handshake_agent), agents_name(agents, c->owner),
+		c->epoch, c->moves, a ? a->protocol_version : 0, a ? a->cipher_suite : 0, a ? a->resumed : 0,
+		c->client_types[0], c->client_types[1], c->client_types[2], c->client_types[3], c->server_types[0],
+		c->server_types[1], c->server_types[2], c->server_types[3], (unsigned long long)c->client_bytes,
+		(unsigned long long)c->queued, (unsigned long long)(connection_now_ms(c) - c->accepted_ms));
 }
 
 void connection_tell_left_out(struct connection_home *home)

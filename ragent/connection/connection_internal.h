@@ -9,6 +9,7 @@
 #ifndef CSSL_RAGENT_CONNECTION_INTERNAL_H
 #define CSSL_RAGENT_CONNECTION_INTERNAL_H
 
+#include "net/address.h"
 #include "net/fault.h"
 #include "net/stream.h"
 #include "net/timer.h"
@@ -180,6 +181,8 @@ void connection_discard(struct connection *c);
 void connection_join(struct connection *c);
 const struct conf_limits *connection_limits(const struct connection *c);
 uint64_t connection_now_ms(const struct connection *c);
+/* The client's address and port, for log lines. Returns @text. */
+const char *connection_client_text(const struct connection *c, char text[static ADDRESS_TEXT_MAX]);
 /* The client's address is certain now. */
 void connection_known(struct connection *c);
 /* Takes the facts about the client from a balancer's header. 0 or CSSL_E_NO_MEMORY. */

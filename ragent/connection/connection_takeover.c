@@ -4,7 +4,6 @@
  * If another agent has to do something, the connection first has no owner (state RESTING). It waits for its turn
  * (pace.h), for an agent to be up, or, if nothing is open, for the client's next record.
  */
-#include "net/address.h"
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/connection/takeover.h"
@@ -165,17 +164,14 @@ static void note_loss(struct connection *c, enum peer_fate fate)
 
 static void warn_of_poison(const struct connection *c)
 {
-	struct sockaddr_storage client;
 	char text[ADDRESS_TEXT_MAX];
 
 	if (!c->busy || c->busy->exposure.losses != EXPOSURE_LOSSES_MAX)
 		return;
 	counter_add(&c->home->counters.takeovers_poisoned, 1);
-	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &client);
 	log_event(LOG_WARNING, &c->id, "request met two losses",
 		"listener=%s client=%s owner=%s effect=\"no third agent gets it, because it may be what kills them\"",
-		c->front->conf->name, address_format((struct sockaddr *)&client, text),
-		agents_name(connection_agents(c), c->owner));
+		c->front->conf->name, connection_client_text(c, text), agents_name(connection_agents(c), c->owner));
 }
 
 /* At once, on another agent. If that one is lost as well, several died together. Their other links report it soon,
