@@ -3,6 +3,7 @@
 
 #include "conf/complaints.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_complaint_names_file_line_key_found_and_expected)
 {
@@ -68,7 +69,7 @@ START_TEST(no_buffer_at_all_is_legal)
 }
 END_TEST
 
-int main(void)
+UNIT(complaints)
 {
 	TCase *facts = tcase_create("complaints");
 	tcase_add_test(facts, a_complaint_names_file_line_key_found_and_expected);

@@ -7,6 +7,7 @@
 #include "proto/error.h"
 #include "tests/unit/conf/facts.h"
 #include "tests/unit/conf/temp_dir.h"
+#include "tests/unit/unit.h"
 
 #define KEY_TEXT  "k1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
 #define TEXT_MAX  16384u
@@ -294,7 +295,7 @@ START_TEST(help_has_every_key_with_its_default)
 }
 END_TEST
 
-int main(void)
+UNIT(files)
 {
 	TCase *facts = tcase_create("files");
 	tcase_add_checked_fixture(facts, make_all, temp_dir_remove);

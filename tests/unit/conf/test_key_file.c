@@ -5,6 +5,7 @@
 #include "proto/agents_key.h"
 #include "tests/unit/conf/facts.h"
 #include "tests/unit/conf/temp_dir.h"
+#include "tests/unit/unit.h"
 
 #define HEX_A "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define HEX_B "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
@@ -114,7 +115,7 @@ START_TEST(a_huge_file_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(key_file)
 {
 	TCase *facts = tcase_create("key_file");
 	tcase_add_checked_fixture(facts, temp_dir_make, temp_dir_remove);

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "tests/unit/conf/cluster_text.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 START_TEST(the_silent_file_has_the_defaults)
 {
@@ -269,7 +270,7 @@ START_TEST(destroying_nothing_is_legal)
 }
 END_TEST
 
-int main(void)
+UNIT(load)
 {
 	TCase *facts = tcase_create("load");
 	tcase_add_test(facts, the_silent_file_has_the_defaults);

@@ -5,6 +5,7 @@
 #include "conf/memory.h"
 #include "tests/unit/conf/cluster_text.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
@@ -187,7 +188,7 @@ START_TEST(each_part_is_printed_and_the_sum)
 }
 END_TEST
 
-int main(void)
+UNIT(memory)
 {
 	TCase *facts = tcase_create("memory");
 	tcase_add_test(facts, a_silent_file_has_limits_by_the_machine);

@@ -2,6 +2,7 @@
 #include "conf/nearest.h"
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const char *nearest_of(const char *written, const char *const *words)
 {
@@ -49,7 +50,7 @@ START_TEST(a_very_long_word_is_near_to_none)
 }
 END_TEST
 
-int main(void)
+UNIT(nearest)
 {
 	const TTest *facts[] = { a_slip_finds_its_word, the_word_itself_is_nearest, another_word_finds_none,
 		without_words_there_is_none, a_very_long_word_is_near_to_none };

@@ -1,6 +1,7 @@
 /* test_overlap.c: facts of addresses that one process cannot listen on at once. */
 #include "tests/unit/conf/cluster_text.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 #define LISTEN           "127.0.0.1:8443, '[::1]:8443'"
 #define DIRECT(address)  "      - { address: '" address "', listener: sf }\n"
@@ -72,7 +73,7 @@ START_TEST(agents_may_be_on_several_hosts)
 }
 END_TEST
 
-int main(void)
+UNIT(overlap)
 {
 	TCase *facts = tcase_create("overlap");
 	tcase_add_loop_test(facts, an_overlap_is_told, 0, ROWS(faults));

@@ -1,6 +1,7 @@
 /* test_rules.c: facts of rules between keys. */
 #include "tests/unit/conf/cluster_text.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 #define DIRECT "    peer: 127.0.0.1:7102\n    direct:\n      - address: 127.0.0.1:0\n        listener: sf\n"
 
@@ -238,7 +239,7 @@ START_TEST(agents_alone_are_a_cluster)
 }
 END_TEST
 
-int main(void)
+UNIT(rules)
 {
 	TCase *facts = tcase_create("rules");
 	tcase_add_loop_test(facts, a_broken_rule_is_told, 0, ROWS(faults));

@@ -6,6 +6,7 @@
 #include "conf/smtpproxy.h"
 #include "conf/value.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 /* Call @fact for each row of each map. */
 static void each_row(
@@ -162,7 +163,7 @@ START_TEST(a_slip_is_near_the_key_that_was_meant)
 }
 END_TEST
 
-int main(void)
+UNIT(schema)
 {
 	TCase *facts = tcase_create("schema");
 	tcase_add_test(facts, every_default_is_a_good_value);

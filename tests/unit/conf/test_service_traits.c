@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 START_TEST(each_service_has_a_name_of_its_own)
 {
@@ -46,7 +47,7 @@ START_TEST(each_protocol_of_a_service_is_one_of_alpn)
 }
 END_TEST
 
-int main(void)
+UNIT(service_traits)
 {
 	TCase *facts = tcase_create("service_traits");
 

@@ -8,6 +8,7 @@
 #include "conf/schema.h"
 #include "proto/error.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 #define LEAST "name: mail.example\nlisteners: [ { address: '0.0.0.0:2525', original_destination: redirect } ]\n"
 
@@ -213,7 +214,7 @@ START_TEST(check_says_what_a_role_means_that_is_not_in_the_file)
 }
 END_TEST
 
-int main(void)
+UNIT(smtpproxy)
 {
 	TCase *facts = tcase_create("smtpproxy");
 	tcase_add_test(facts, two_keys_are_enough);

@@ -5,6 +5,7 @@
 #include "conf/tree.h"
 #include "proto/error.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 static struct node *parse(const char *text)
 {
@@ -97,7 +98,7 @@ START_TEST(a_file_of_more_than_1_mib_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(tree)
 {
 	TCase *facts = tcase_create("tree");
 	tcase_add_test(facts, nodes_remember_their_lines);

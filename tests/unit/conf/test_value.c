@@ -8,6 +8,7 @@
 #include "net/address.h"
 #include "proto/error.h"
 #include "tests/unit/conf/facts.h"
+#include "tests/unit/unit.h"
 
 static const struct schema_word words[] = { { "red", 7 }, { "blue", 9 }, { NULL } };
 static const struct schema_row row = { .key = "k", .min = 1, .max = 1e15, .words = words };
@@ -270,7 +271,7 @@ START_TEST(sizes_are_written_exactly)
 }
 END_TEST
 
-int main(void)
+UNIT(value)
 {
 	TCase *facts = tcase_create("value");
 	tcase_add_loop_test(facts, a_good_number_has_its_value, 0, ROWS(good_numbers));

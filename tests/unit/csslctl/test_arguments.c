@@ -4,6 +4,7 @@
 #include "csslctl/arguments.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct invocation in;
 static char error[ARGUMENTS_ERROR_MAX];
@@ -155,7 +156,7 @@ START_TEST(an_empty_operand_is_none)
 }
 END_TEST
 
-int main(void)
+UNIT(arguments)
 {
 	const TTest *facts[] = { a_command_of_one_word_is_found, a_command_of_two_words_is_found,
 		options_stand_anywhere, a_value_may_look_like_an_option, behind_two_dashes_all_is_operand,

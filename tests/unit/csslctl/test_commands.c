@@ -3,6 +3,7 @@
 
 #include "csslctl/command.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct command *all;
 static size_t count;
@@ -86,7 +87,7 @@ START_TEST(every_option_is_found_by_its_name)
 }
 END_TEST
 
-int main(void)
+UNIT(commands)
 {
 	const TTest *facts[] = { every_command_has_a_name_a_meaning_and_a_function, every_command_is_found_by_its_name,
 		required_operands_stand_before_optional_ones, options_of_a_command_are_its_own_and_end,

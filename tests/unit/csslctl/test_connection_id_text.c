@@ -1,6 +1,7 @@
 /* test_connection_id_text.c: facts of abbreviated connection ids. */
 #include "csslctl/connection_id_text.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(four_digits_or_more_are_a_beginning)
 {
@@ -35,7 +36,7 @@ START_TEST(before_the_first_there_is_none)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_id_text)
 {
 	const TTest *facts[] = { four_digits_or_more_are_a_beginning, the_page_begins_right_before_the_beginning,
 		before_the_first_there_is_none };

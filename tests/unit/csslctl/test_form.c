@@ -3,6 +3,7 @@
 
 #include "csslctl/form.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define HEX_32 "0123456789abcdefABCDEF0123456789"
 
@@ -39,7 +40,7 @@ START_TEST(of_most_arguments_nothing_can_be_told)
 }
 END_TEST
 
-int main(void)
+UNIT(form)
 {
 	const TTest *facts[] = { a_form_takes_texts_that_fit_and_refuses_others,
 		of_most_arguments_nothing_can_be_told };

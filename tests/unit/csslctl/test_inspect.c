@@ -10,6 +10,7 @@
 #include "proto/sealed_copy.h"
 #include "tests/unit/proto/sess_obj_samples.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define SUITE_TLS13 0x1301
 #define LISTENER    sample.object.facts.listener
@@ -254,7 +255,7 @@ START_TEST(no_secret_is_shown)
 }
 END_TEST
 
-int main(void)
+UNIT(inspect)
 {
 	const TTest *facts[] = { a_whole_object_is_importable, each_part_alone_is_importable, facts_alone_are_not,
 		time_makes_it_useless, a_session_of_another_id_or_version_is_refused,

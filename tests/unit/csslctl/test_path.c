@@ -3,6 +3,7 @@
 
 #include "csslctl/path.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct path p;
 
@@ -46,7 +47,7 @@ START_TEST(a_path_that_is_too_long_is_seen)
 }
 END_TEST
 
-int main(void)
+UNIT(path)
 {
 	const TTest *facts[] = { segments_are_encoded, unreserved_characters_go_as_they_are,
 		queries_are_joined_and_encoded, a_path_that_is_too_long_is_seen };

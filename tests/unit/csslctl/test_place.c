@@ -7,6 +7,7 @@
 #include "csslctl/place.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct invocation in;
 static struct place place;
@@ -128,7 +129,7 @@ START_TEST(a_description_without_a_socket_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(place)
 {
 	const TTest *facts[] = { a_socket_is_taken_as_it_is, a_folder_says_where_its_socket_is,
 		the_environment_speaks_last, a_url_has_its_token_and_its_ca, two_places_are_one_too_many,

@@ -2,6 +2,7 @@
 #include "csslctl/progress.h"
 #include "tests/unit/csslctl/printed.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static void bar_is(uint64_t done, uint64_t total, const char *expected)
 {
@@ -91,7 +92,7 @@ START_TEST(on_a_terminal_the_bar_is_drawn_over_itself)
 }
 END_TEST
 
-int main(void)
+UNIT(progress)
 {
 	const TTest *facts[] = { a_bar_fills_from_left_to_right, it_is_full_only_at_the_end, of_nothing_all_is_done,
 		more_than_all_is_all, a_bar_is_never_longer_than_its_room, without_a_terminal_it_says_a_line_a_second,

@@ -2,6 +2,7 @@
 #include "csslctl/quantity.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(durations_have_two_digits_that_matter)
 {
@@ -61,7 +62,7 @@ START_TEST(a_malformed_duration_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(quantity)
 {
 	const TTest *facts[] = { durations_have_two_digits_that_matter, sizes_have_the_unit_that_fits, rates_are_short,
 		durations_are_typed_as_in_the_cluster_file, a_malformed_duration_is_refused };

@@ -1,6 +1,7 @@
 /* test_rates.c: facts of rates between two looks. */
 #include "csslctl/rates.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct rates rates_between(const char *before, const char *after, uint64_t ms)
 {
@@ -57,7 +58,7 @@ START_TEST(no_time_is_no_rate)
 }
 END_TEST
 
-int main(void)
+UNIT(rates)
 {
 	const TTest *facts[] = { a_rate_is_growth_per_second, a_process_that_began_anew_has_no_rate,
 		a_counter_that_is_new_has_no_rate, no_time_is_no_rate };

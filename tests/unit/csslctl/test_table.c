@@ -3,6 +3,7 @@
 #include "csslctl/text.h"
 #include "tests/unit/csslctl/printed.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct column two[] = { { "NAME" }, { "SIZE", COLUMN_RIGHT } };
 
@@ -105,7 +106,7 @@ START_TEST(many_rows_are_no_problem)
 }
 END_TEST
 
-int main(void)
+UNIT(table)
 {
 	const TTest *facts[] = { columns_are_as_wide_as_the_widest, without_rows_only_the_head_stands_there,
 		no_line_ends_in_blanks, letters_count_not_bytes, control_characters_and_broken_utf_8_do_no_harm,

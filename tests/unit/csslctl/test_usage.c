@@ -4,6 +4,7 @@
 
 #include "csslctl/usage.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static char *printed(void (*print)(FILE *out))
 {
@@ -105,7 +106,7 @@ START_TEST(a_first_word_tells_of_all_commands_that_begin_with_it)
 }
 END_TEST
 
-int main(void)
+UNIT(usage)
 {
 	const TTest *facts[] = { the_help_has_every_command_and_common_option, the_manual_has_every_command_and_option,
 		a_synopsis_has_operands_and_options, no_synopsis_is_cut,

@@ -6,6 +6,7 @@
 #include "net/address.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const char *formatted(const char *text)
 {
@@ -178,7 +179,7 @@ START_TEST(a_malformed_net_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(address)
 {
 	const TTest *facts[] = {
 		addresses_come_back_as_they_were_written,

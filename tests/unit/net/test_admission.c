@@ -7,6 +7,7 @@
 #include "net/admission.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct client_address ipv4(uint32_t n)
 {
@@ -208,7 +209,7 @@ START_TEST(threads_lose_no_count)
 }
 END_TEST
 
-int main(void)
+UNIT(admission)
 {
 	const TTest *const facts[] = {
 		the_total_is_limited_and_given_back,

@@ -7,6 +7,7 @@
 #include "net/arena.h"
 #include "tests/lib/page_flags.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define MANY 5000u
 
@@ -136,7 +137,7 @@ START_TEST(block_of_another_arena_is_not_taken)
 }
 END_TEST
 
-int main(void)
+UNIT(arena)
 {
 	Suite *suite = suite_create("arena");
 	TCase *all = tcase_create("arena");

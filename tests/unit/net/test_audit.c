@@ -15,6 +15,7 @@
 #include "fixture.h"
 #include "net/audit.h"
 #include "net/fault.h"
+#include "tests/unit/unit.h"
 
 static const uint8_t connection[16] = "connection", key[32] = "key", other_key[32] = "other";
 
@@ -227,7 +228,7 @@ START_TEST(judge_reads_these_files_and_sees_a_planted_reuse)
 }
 END_TEST
 
-int main(void)
+UNIT(audit)
 {
 	const TTest *facts[] = {
 		nothing_is_written_without_the_variable,

@@ -3,6 +3,7 @@
 
 #include "net/buffers.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(buffer_has_at_least_what_was_asked_for)
 {
@@ -66,7 +67,7 @@ START_TEST(spare_buffers_are_bounded)
 END_TEST
 #endif
 
-int main(void)
+UNIT(buffers)
 {
 	const TTest *facts[] = {
 		buffer_has_at_least_what_was_asked_for,

@@ -10,6 +10,7 @@
 #include "net/capture.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const char *const loopback[] = { "127.0.0.1:0", "[::1]:0" };
 
@@ -149,7 +150,7 @@ START_TEST(a_header_tells_both_addresses)
 }
 END_TEST
 
-int main(void)
+UNIT(capture)
 {
 	const TTest *facts[] = { a_header_tells_both_addresses };
 	TCase *t = tcase_create("capture");

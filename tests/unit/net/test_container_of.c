@@ -3,6 +3,7 @@
 
 #include "net/container_of.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 struct holder {
 	char before[3];
@@ -28,7 +29,7 @@ START_TEST(a_pointer_to_const_leads_there_too)
 }
 END_TEST
 
-int main(void)
+UNIT(container_of)
 {
 	const TTest *facts[] = { a_member_leads_to_its_struct, a_pointer_to_const_leads_there_too };
 	return suite_run("container_of", facts, SUITE_LEN(facts));

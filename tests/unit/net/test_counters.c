@@ -3,6 +3,7 @@
 
 #include "net/counters.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define ADDS 1000000u
 
@@ -43,7 +44,7 @@ START_TEST(readers_see_a_counter_grow_while_its_thread_writes)
 }
 END_TEST
 
-int main(void)
+UNIT(counters)
 {
 	const TTest *facts[] = { counter_adds_and_gauge_is_set, readers_see_a_counter_grow_while_its_thread_writes };
 	return suite_run("counters", facts, SUITE_LEN(facts));

@@ -3,6 +3,7 @@
 
 #include "fixture.h"
 #include "net/dormant.h"
+#include "tests/unit/unit.h"
 
 #define HOLDERS 100 /* more than are looked at in one turn */
 
@@ -130,7 +131,7 @@ START_TEST(a_descriptor_that_cannot_be_watched_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(dormant)
 {
 	const TTest *const facts[] = {
 		bytes_an_end_and_a_reset_are_told,

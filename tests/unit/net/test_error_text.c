@@ -4,6 +4,7 @@
 #include "net/error_text.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(each_error_of_the_list_has_its_own_sentence)
 {
@@ -26,7 +27,7 @@ START_TEST(zero_is_success)
 }
 END_TEST
 
-int main(void)
+UNIT(error_text)
 {
 	const TTest *facts[] = {
 		each_error_of_the_list_has_its_own_sentence,

@@ -9,6 +9,7 @@
 #include "net/fault.h"
 #include "net/timer.h"
 #include "rules.h"
+#include "tests/unit/unit.h"
 
 START_TEST(nothing_happens_without_rules)
 {
@@ -178,7 +179,7 @@ START_TEST(point_that_no_rule_could_name_is_our_own_mistake)
 }
 END_TEST
 
-int main(void)
+UNIT(fault)
 {
 	const TTest *facts[] = {
 		nothing_happens_without_rules,

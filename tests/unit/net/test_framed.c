@@ -6,6 +6,7 @@
 #include "net/framed.h"
 #include "proto/error.h"
 #include "shared_pair.h"
+#include "tests/unit/unit.h"
 
 #define TOTAL ((size_t)6 << 20)
 
@@ -425,7 +426,7 @@ START_TEST(link_whose_memory_is_none_is_broken)
 }
 END_TEST
 
-int main(void)
+UNIT(framed)
 {
 	const TTest *facts[] = {
 		frames_arrive_whole_and_in_order,

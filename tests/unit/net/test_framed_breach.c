@@ -9,6 +9,7 @@
 #include "fixture.h"
 #include "net/framed.h"
 #include "proto/error.h"
+#include "tests/unit/unit.h"
 
 #define FRAMES_MAX 64
 
@@ -344,7 +345,7 @@ static void setup(void)
 	setup_worker();
 }
 
-int main(void)
+UNIT(framed_breach)
 {
 	Suite *suite = suite_create("framed_breach");
 	TCase *t = tcase_create("framed_breach");

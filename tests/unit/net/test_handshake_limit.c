@@ -8,6 +8,7 @@
 #include "net/handshake_limit.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define PLACES 64u
 
@@ -243,7 +244,7 @@ START_TEST(counts_survive_any_order)
 }
 END_TEST
 
-int main(void)
+UNIT(handshake_limit)
 {
 	const TTest *const facts[] = {
 		below_the_limits_all_have_a_place,

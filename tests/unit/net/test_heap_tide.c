@@ -5,6 +5,7 @@
 #include "net/heap_tide.h"
 #include "net/resident.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_burst_is_over_when_few_are_left)
 {
@@ -70,7 +71,7 @@ START_TEST(pages_between_what_stays_go_back)
 END_TEST
 #endif
 
-int main(void)
+UNIT(heap_tide)
 {
 	const TTest *const facts[] = {
 		a_burst_is_over_when_few_are_left,

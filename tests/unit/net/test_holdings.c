@@ -4,6 +4,7 @@
 
 #include "net/holdings.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct holdings all;
 static struct holding holders[16];
@@ -92,7 +93,7 @@ START_TEST(any_order_keeps_the_sum)
 }
 END_TEST
 
-int main(void)
+UNIT(holdings)
 {
 	const TTest *const facts[] = {
 		the_sum_follows_each_holder,

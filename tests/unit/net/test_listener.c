@@ -15,6 +15,7 @@
 #include "net/listener.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
+#include "tests/unit/unit.h"
 
 #define CLIENTS_MAX 300u
 
@@ -470,7 +471,7 @@ START_TEST(a_client_that_says_something_comes_before_silent_ones)
 }
 END_TEST
 
-int main(void)
+UNIT(listener)
 {
 	const TTest *facts[] = {
 		a_client_that_says_something_comes_before_silent_ones,

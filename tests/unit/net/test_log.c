@@ -14,6 +14,7 @@
 #include "net/log.h"
 #include "net/log_line.h"
 #include "net/log_pace.h"
+#include "tests/unit/unit.h"
 
 static char path[256], text[1 << 20];
 
@@ -416,7 +417,7 @@ START_TEST(lines_of_many_threads_stay_whole)
 }
 END_TEST
 
-int main(void)
+UNIT(log)
 {
 	const TTest *facts[] = {
 		text_line_has_level_component_connection_and_fields,

@@ -8,6 +8,7 @@
 
 #include "fixture.h"
 #include "net/log_pace.h"
+#include "tests/unit/unit.h"
 
 static char path[256], text[1 << 20];
 
@@ -125,7 +126,7 @@ START_TEST(debug_writes_all)
 }
 END_TEST
 
-int main(void)
+UNIT(log_pace)
 {
 	const TTest *facts[] = {
 		ten_a_second_are_written_and_the_rest_is_counted,

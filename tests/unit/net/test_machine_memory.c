@@ -6,6 +6,7 @@
 
 #include "fixture.h"
 #include "net/machine_memory.h"
+#include "tests/unit/unit.h"
 
 #define GIB (UINT64_C(1) << 30)
 
@@ -118,7 +119,7 @@ START_TEST(this_machine_has_some)
 }
 END_TEST
 
-int main(void)
+UNIT(machine_memory)
 {
 	const TTest *facts[] = {
 		without_groups_it_is_the_machines,

@@ -14,6 +14,7 @@
 #include "net/worker_inside.h"
 #include "owner.h"
 #include "proto/error.h"
+#include "tests/unit/unit.h"
 
 void *failing_malloc(size_t len);
 void *failing_calloc(size_t count, size_t len);
@@ -260,7 +261,7 @@ START_TEST(output_has_no_hole_where_memory_failed)
 }
 END_TEST
 
-int main(void)
+UNIT(memory)
 {
 	uv_replace_allocator(failing_malloc, realloc, failing_calloc, free);
 	const TTest *facts[] = {

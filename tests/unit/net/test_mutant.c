@@ -3,6 +3,7 @@
 
 #include "fixture.h"
 #include "net/mutant.h"
+#include "tests/unit/unit.h"
 
 START_TEST(no_mistake_is_made_by_itself)
 {
@@ -29,7 +30,7 @@ START_TEST(an_empty_name_names_none)
 }
 END_TEST
 
-int main(void)
+UNIT(mutant)
 {
 	const TTest *facts[] = {
 		no_mistake_is_made_by_itself,

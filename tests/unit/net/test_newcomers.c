@@ -6,6 +6,7 @@
 
 #include "net/newcomers.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define COUNT  64u
 #define SHARE  60u
@@ -115,7 +116,7 @@ START_TEST(a_source_is_a_user_or_an_address)
 }
 END_TEST
 
-int main(void)
+UNIT(newcomers)
 {
 	const TTest *const facts[] = {
 		nobody_gives_way_while_there_is_room,

@@ -10,6 +10,7 @@
 
 #include "net/random_pool.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define LEN     16u
 #define DRAWS   4096u /* of each drawer: many pools */
@@ -144,7 +145,7 @@ START_TEST(requests_of_all_lengths_are_served_whole)
 }
 END_TEST
 
-int main(void)
+UNIT(random_pool)
 {
 	const TTest *const facts[] = {
 		threads_get_different_bytes,

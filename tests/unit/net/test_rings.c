@@ -11,6 +11,7 @@
 #include "net/rings.h"
 #include "owner.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 /* As in the memory: a page of positions, of the maker's ring first. */
 enum position { TAIL = 0, HEAD = 64 };
@@ -532,7 +533,7 @@ START_TEST(two_processes_wake_each_other_and_lose_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(rings)
 {
 	const TTest *const facts[] = {
 		the_other_side_reads_published_bytes,

@@ -3,6 +3,7 @@
 
 #include "fixture.h"
 #include "net/scheduling.h"
+#include "tests/unit/unit.h"
 
 static int in_worker;
 
@@ -53,7 +54,7 @@ START_TEST(a_thread_that_takes_no_turns_stays_as_it_is)
 }
 END_TEST
 
-int main(void)
+UNIT(scheduling)
 {
 	const TTest *facts[] = {
 		threads_started_later_take_turns,

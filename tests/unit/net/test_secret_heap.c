@@ -8,6 +8,7 @@
 #include "net/secret_heap.h"
 #include "tests/lib/page_flags.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define MANY           5000u
 #define SIZE_MAX_TRIED 100000u
@@ -257,7 +258,7 @@ START_TEST(what_a_thread_leaves_is_the_next_ones)
 }
 END_TEST
 
-int main(void)
+UNIT(secret_heap)
 {
 	TCase *all = tcase_create("secret_heap");
 	const TTest *const facts[] = {

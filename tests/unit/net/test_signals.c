@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "net/signals.h"
+#include "tests/unit/unit.h"
 
 static struct signals *signals;
 static unsigned seen[65];
@@ -71,7 +72,7 @@ START_TEST(write_to_nobody_does_not_kill)
 }
 END_TEST
 
-int main(void)
+UNIT(signals)
 {
 	const TTest *facts[] = {
 		each_signal_asked_for_is_told,

@@ -3,6 +3,7 @@
 
 #include "net/slabs.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define BLOCK  700u
 #define BLOCKS 1000u /* of some ten slabs */
@@ -70,7 +71,7 @@ START_TEST(nothing_may_be_given_and_the_longest_block_fits)
 }
 END_TEST
 
-int main(void)
+UNIT(slabs)
 {
 	const TTest *const facts[] = {
 		blocks_are_aligned_and_apart,

@@ -7,6 +7,7 @@
 
 #include "net/address.h"
 #include "owner.h"
+#include "tests/unit/unit.h"
 
 /* Options */
 
@@ -101,7 +102,7 @@ START_TEST(stream_can_be_opened_again_after_it_closed)
 }
 END_TEST
 
-int main(void)
+UNIT(stream)
 {
 	const TTest *facts[] = {
 		tcp_never_waits_to_fill_a_segment,

@@ -6,6 +6,7 @@
 
 #include "owner.h"
 #include "proto/error.h"
+#include "tests/unit/unit.h"
 
 enum place {
 	AT_NEW,
@@ -399,7 +400,7 @@ START_TEST(connect_to_an_unknown_family_fails_at_once)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_close)
 {
 	const TTest *facts[] = {
 		close_ends_every_state_with_one_on_closed,

@@ -6,6 +6,7 @@
 
 #include "net/address.h"
 #include "owner.h"
+#include "tests/unit/unit.h"
 
 START_TEST(connects_and_carries_what_was_written_meanwhile)
 {
@@ -193,7 +194,7 @@ START_TEST(connect_that_waits_can_be_given_up)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_connect)
 {
 	const TTest *facts[] = {
 		connects_and_carries_what_was_written_meanwhile,

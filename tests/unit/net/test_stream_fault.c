@@ -6,6 +6,7 @@
 #include "net/fault.h"
 #include "owner.h"
 #include "rules.h"
+#include "tests/unit/unit.h"
 
 static uint8_t bulk[300000], back[300000];
 
@@ -202,7 +203,7 @@ START_TEST(held_stream_can_be_stopped_started_and_closed)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_fault)
 {
 	const TTest *facts[] = {
 		delayed_bytes_come_late_and_in_order,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "owner.h"
+#include "tests/unit/unit.h"
 
 static uint8_t bulk[1 << 20];
 
@@ -314,7 +315,7 @@ START_TEST(what_was_sent_before_the_end_comes_before_the_end)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_fds)
 {
 	const TTest *facts[] = {
 		descriptor_comes_with_its_bytes,

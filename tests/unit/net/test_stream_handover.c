@@ -6,6 +6,7 @@
 #include "net/framed.h"
 #include "proto/error.h"
 #include "shared_pair.h"
+#include "tests/unit/unit.h"
 
 #define TOTAL ((size_t)1 << 20)
 
@@ -408,7 +409,7 @@ START_TEST(malformed_cipher_state_opens_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_handover)
 {
 	const TTest *facts[] = {
 		output_goes_on_where_the_kernel_stopped,

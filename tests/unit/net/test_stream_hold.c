@@ -3,6 +3,7 @@
 
 #include "net/stream_hold.h"
 #include "owner.h"
+#include "tests/unit/unit.h"
 
 static struct owner o;
 
@@ -72,7 +73,7 @@ START_TEST(held_output_goes_before_the_fin)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_hold)
 {
 	const TTest *facts[] = {
 		held_output_stays,

@@ -7,6 +7,7 @@
 
 #include "owner.h"
 #include "proto/error.h"
+#include "tests/unit/unit.h"
 
 #define BULK ((size_t)4 << 20)
 
@@ -451,7 +452,7 @@ START_TEST(a_reset_of_a_paused_stream_is_no_end)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_read)
 {
 	const TTest *facts[] = {
 		bytes_come_in_order,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "shared_bulk.h"
+#include "tests/unit/unit.h"
 
 START_TEST(bytes_arrive_whole_and_in_order_both_ways)
 {
@@ -309,7 +310,7 @@ START_TEST(another_process_answers_every_byte)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_shared)
 {
 	const TTest *const facts[] = {
 		bytes_arrive_whole_and_in_order_both_ways,

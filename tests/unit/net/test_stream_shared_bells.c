@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "shared_bulk.h"
+#include "tests/unit/unit.h"
 
 static size_t carry(int from, int to)
 {
@@ -87,7 +88,7 @@ START_TEST(socket_full_of_bells_does_not_end_the_stream)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_shared_bells)
 {
 	const TTest *const facts[] = {
 		there_are_few_bells_at_load,

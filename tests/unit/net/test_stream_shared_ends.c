@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "shared_bulk.h"
+#include "tests/unit/unit.h"
 
 START_TEST(end_comes_behind_all_bytes)
 {
@@ -237,7 +238,7 @@ START_TEST(stream_without_such_memory_goes_on_with_its_socket)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_shared_ends)
 {
 	const TTest *const facts[] = {
 		end_comes_behind_all_bytes,

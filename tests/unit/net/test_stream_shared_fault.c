@@ -4,6 +4,7 @@
 #include "net/fault.h"
 #include "rules.h"
 #include "shared_pair.h"
+#include "tests/unit/unit.h"
 
 #define LEN ((size_t)100000)
 
@@ -209,7 +210,7 @@ START_TEST(held_stream_can_be_stopped_started_and_closed)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_shared_fault)
 {
 	const TTest *facts[] = {
 		delayed_bytes_come_late_and_in_order,

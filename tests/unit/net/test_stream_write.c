@@ -6,6 +6,7 @@
 #include "owner.h"
 #include "proto/error.h"
 #include "segments.h"
+#include "tests/unit/unit.h"
 
 #define BULK ((size_t)4 << 20)
 
@@ -317,7 +318,7 @@ START_TEST(fin_and_the_last_output_share_a_segment)
 }
 END_TEST
 
-int main(void)
+UNIT(stream_write)
 {
 	const TTest *facts[] = {
 		bytes_go_in_order,

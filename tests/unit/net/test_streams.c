@@ -4,6 +4,7 @@
 
 #include "net/streams.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static char holders[20001];
 
@@ -83,7 +84,7 @@ START_TEST(removing_an_unknown_id_changes_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(streams)
 {
 	const TTest *const facts[] = {
 		an_added_stream_is_found_and_no_other,

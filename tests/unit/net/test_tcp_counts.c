@@ -10,6 +10,7 @@
 #include "net/tcp_counts.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static int client, server;
 static int kernel_counts_nothing;
@@ -180,7 +181,7 @@ START_TEST(what_a_kernel_that_counts_wrong_says_is_not_believed)
 }
 END_TEST
 
-int main(void)
+UNIT(tcp_counts)
 {
 	const TTest *const facts[] = {
 		an_accepted_connection_begins_at_zero,

@@ -3,6 +3,7 @@
 
 #include "net/time_counters.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define PAUSE_BUCKETS(B, X, name)                                                                                      \
 	B(X, name, 2ms, 2000, "up to 2 ms")                                                                            \
@@ -53,7 +54,7 @@ START_TEST(a_limit_belongs_to_its_bucket)
 }
 END_TEST
 
-int main(void)
+UNIT(time_counters)
 {
 	const TTest *facts[] = { each_bucket_is_a_row_of_the_table, a_limit_belongs_to_its_bucket };
 	return suite_run("time_counters", facts, SUITE_LEN(facts));

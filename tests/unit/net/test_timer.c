@@ -1,6 +1,7 @@
 /* test_timer.c: facts of timers and deadlines on a real loop; test_wheel.c has the wheel's own. */
 #include "fixture.h"
 #include "net/timer.h"
+#include "tests/unit/unit.h"
 
 static struct timer *timer;
 static unsigned ticks, stop_at;
@@ -117,7 +118,7 @@ START_TEST(worker_without_deadlines_sleeps_without_limit)
 }
 END_TEST
 
-int main(void)
+UNIT(timer)
 {
 	const TTest *facts[] = {
 		timer_repeats_until_it_is_stopped_from_its_own_call,

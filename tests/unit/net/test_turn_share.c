@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "net/turn_share.h"
+#include "tests/unit/unit.h"
 
 #define LIMIT_NS 1000u
 #define LARGE_NS (5 * LIMIT_NS)
@@ -230,7 +231,7 @@ START_TEST(without_an_init_there_is_no_bound)
 }
 END_TEST
 
-int main(void)
+UNIT(turn_share)
 {
 	const TTest *facts[] = {
 		work_is_free_until_the_turn_has_its_share,

@@ -7,6 +7,7 @@
 #include "fixture.h"
 #include "net/address.h"
 #include "net/udp.h"
+#include "tests/unit/unit.h"
 
 #define DATAGRAMS_MAX 2000u
 
@@ -272,7 +273,7 @@ START_TEST(first_socket_needs_the_address_alone)
 }
 END_TEST
 
-int main(void)
+UNIT(udp)
 {
 	const TTest *facts[] = {
 		datagrams_arrive_whole_with_their_sender_s_address,

@@ -6,6 +6,7 @@
 #include "net/fault.h"
 #include "net/udp.h"
 #include "rules.h"
+#include "tests/unit/unit.h"
 
 #define DATAGRAMS_MAX 1000u
 
@@ -156,7 +157,7 @@ START_TEST(closing_drops_what_is_delayed)
 }
 END_TEST
 
-int main(void)
+UNIT(udp_fault)
 {
 	const TTest *facts[] = {
 		one_way_partition_drops_one_way_only,

@@ -10,6 +10,7 @@
 #include "net/resident.h"
 #include "net/untraced.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define NOBODY 65534
 
@@ -69,7 +70,7 @@ START_TEST(a_test_build_stays_traceable_when_it_is_asked_to)
 END_TEST
 #endif
 
-int main(void)
+UNIT(untraced)
 {
 	const TTest *facts[] = {
 		leaves_no_core_file_and_is_not_dumpable,

@@ -4,6 +4,7 @@
 
 #include "net/wheel.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define START_MS 123456u
 
@@ -233,7 +234,7 @@ START_TEST(wheel_agrees_with_a_list_of_times)
 }
 END_TEST
 
-int main(void)
+UNIT(wheel)
 {
 	const TTest *facts[] = {
 		deadline_fires_not_early_and_less_than_a_tick_late,

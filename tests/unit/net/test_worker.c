@@ -6,6 +6,7 @@
 #include "fixture.h"
 #include "net/timer.h"
 #include "proto/error.h"
+#include "tests/unit/unit.h"
 
 /* Mailbox */
 
@@ -284,7 +285,7 @@ START_TEST(wall_clock_is_the_system_s)
 }
 END_TEST
 
-int main(void)
+UNIT(worker)
 {
 	const TTest *facts[] = {
 		messages_of_a_sender_arrive_once_and_in_order,

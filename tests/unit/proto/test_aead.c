@@ -5,6 +5,7 @@
 #include "proto/aead.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const enum aead both[] = { AEAD_AES_256_GCM, AEAD_CHACHA20_POLY1305 };
 
@@ -182,7 +183,7 @@ START_TEST(two_sides_use_aes_only_when_both_prefer_it)
 }
 END_TEST
 
-int main(void)
+UNIT(aead)
 {
 	const TTest *const facts[] = {
 		sealed_bytes_open,

@@ -5,6 +5,7 @@
 #include "proto/agents_key.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define HEX_1 "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF"
 #define HEX_2 "f0e1d2c3b4a5968778695a4b3c2d1e0ff0e1d2c3b4a5968778695a4b3c2d1e0f"
@@ -186,7 +187,7 @@ START_TEST(subkeys_never_change)
 }
 END_TEST
 
-int main(void)
+UNIT(agents_key)
 {
 	const TTest *const facts[] = {
 		keys_stand_in_the_order_of_the_lines,

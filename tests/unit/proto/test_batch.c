@@ -8,6 +8,7 @@
 #include "proto/error.h"
 #include "proto/wire.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define TEXT_LEN 40u
 
@@ -372,7 +373,7 @@ START_TEST(the_counter_never_wraps)
 }
 END_TEST
 
-int main(void)
+UNIT(batch)
 {
 	const TTest *const facts[] = {
 		batches_arrive_as_they_were_sent,

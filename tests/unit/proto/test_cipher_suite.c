@@ -5,6 +5,7 @@
 
 #include "proto/cipher_suite.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(every_suite_is_found_by_its_id)
 {
@@ -79,7 +80,7 @@ START_TEST(only_aes_gcm_of_tls12_has_an_explicit_nonce)
 }
 END_TEST
 
-int main(void)
+UNIT(cipher_suite)
 {
 	const TTest *const facts[] = {
 		every_suite_is_found_by_its_id,

@@ -8,6 +8,7 @@
 #include "proto/wire.h"
 #include "tests/unit/proto/hello_maker.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct hello_kind tls12 = { .version = TLS1_2_VERSION, .server_name = HELLO_SERVER_NAME };
 static const struct hello_kind tls12_ids = { .version = TLS1_2_VERSION, .options = SSL_OP_NO_TICKET };
@@ -534,7 +535,7 @@ START_TEST(a_host_name_has_at_most_255_bytes)
 }
 END_TEST
 
-int main(void)
+UNIT(client_hello)
 {
 	const TTest *facts[] = {
 		a_fresh_tls13_hello_offers_no_resumption,

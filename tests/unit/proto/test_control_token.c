@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_token_has_its_prefix_and_length)
 {
@@ -37,7 +38,7 @@ START_TEST(the_hash_is_blake2b_256)
 }
 END_TEST
 
-int main(void)
+UNIT(control_token)
 {
 	const TTest *facts[] = { a_token_has_its_prefix_and_length, no_two_are_alike, the_hash_is_blake2b_256 };
 	if (sodium_init() < 0)

@@ -4,6 +4,7 @@
 #include "proto/datagram.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define KEY_ID 0x1122334455667788u
 
@@ -239,7 +240,7 @@ START_TEST(an_unknown_algorithm_has_no_key)
 }
 END_TEST
 
-int main(void)
+UNIT(datagram)
 {
 	const TTest *const facts[] = {
 		a_sealed_datagram_opens,

@@ -1,6 +1,7 @@
 /* test_end_reason.c: facts of the list of end reasons. */
 #include "proto/end_reason.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(every_reason_has_a_text_of_its_own)
 {
@@ -25,7 +26,7 @@ START_TEST(every_reason_fits_the_one_byte_of_a_frame)
 }
 END_TEST
 
-int main(void)
+UNIT(end_reason)
 {
 	const TTest *facts[] = {
 		every_reason_has_a_text_of_its_own,

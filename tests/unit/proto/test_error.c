@@ -3,6 +3,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const int errors[] = {
 #define X(name, value, sentence) value,
@@ -45,7 +46,7 @@ START_TEST(a_number_outside_the_list_has_a_text_and_is_not_our_own)
 }
 END_TEST
 
-int main(void)
+UNIT(error)
 {
 	const TTest *facts[] = {
 		every_error_has_a_sentence,

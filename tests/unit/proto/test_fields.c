@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 struct thing {
 	uint64_t u64;
@@ -152,7 +153,7 @@ START_TEST(missing_field_leaves_the_member)
 }
 END_TEST
 
-int main(void)
+UNIT(fields)
 {
 	const TTest *const facts[] = {
 		written_fields_are_read_back,

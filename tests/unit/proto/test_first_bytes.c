@@ -4,6 +4,7 @@
 #include "proto/first_bytes.h"
 #include "proto/tls_record.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define BYTES(text) (const uint8_t *)(text), sizeof(text) - 1
 #define NONE        -1
@@ -79,7 +80,7 @@ START_TEST(it_is_told_what_it_understands)
 }
 END_TEST
 
-int main(void)
+UNIT(first_bytes)
 {
 	Suite *s = suite_create("first_bytes");
 	TCase *each = tcase_create("each beginning");

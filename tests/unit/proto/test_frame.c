@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/frame.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static uint8_t input[FRAME_HEADER_LEN + UINT16_MAX];
 
@@ -287,7 +288,7 @@ START_TEST(single_numbers_are_read)
 }
 END_TEST
 
-int main(void)
+UNIT(frame)
 {
 	const TTest *facts[] = {
 		a_header_is_eight_bytes_big_endian,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/link_hello.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct link_hello good = {
 	.version_min = 1,
@@ -284,7 +285,7 @@ START_TEST(another_role_or_protection_does_not_match)
 }
 END_TEST
 
-int main(void)
+UNIT(link_hello)
 {
 	const TTest *const facts[] = {
 		a_written_hello_is_read,

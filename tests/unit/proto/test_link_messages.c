@@ -7,6 +7,7 @@
 #include "proto/peer.pb-c.h"
 #include "proto/sess_obj.pb-c.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(ssl_id_unpacks_as_packed)
 {
@@ -42,7 +43,7 @@ START_TEST(a_cut_message_does_not_unpack)
 }
 END_TEST
 
-int main(void)
+UNIT(link_messages)
 {
 	const TTest *facts[] = { ssl_id_unpacks_as_packed, a_cut_message_does_not_unpack };
 	return suite_run("link_messages", facts, SUITE_LEN(facts));

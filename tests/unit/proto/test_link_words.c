@@ -1,6 +1,7 @@
 /* test_link_words.c: facts of the words for the numbers of link.proto. */
 #include "proto/link_words.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const char *cause(int number)
 {
@@ -51,7 +52,7 @@ START_TEST(a_number_of_a_later_release_is_unknown)
 }
 END_TEST
 
-int main(void)
+UNIT(link_words)
 {
 	const TTest *facts[] = {
 		every_value_has_a_word_of_its_own,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/noise.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const uint8_t psk[NOISE_KEY_LEN] = "thirty-two bytes both sides know";
 static const uint8_t text[] = "a payload";
@@ -101,7 +102,7 @@ START_TEST(a_wiped_state_holds_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(noise)
 {
 	const TTest *const facts[] = {
 		each_side_opens_the_messages_of_the_other_in_order,

@@ -5,6 +5,7 @@
 #include "proto/error.h"
 #include "tests/unit/proto/opening_pair.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(both_sides_have_the_same_keys_crosswise_and_agree_on_all)
 {
@@ -324,7 +325,7 @@ START_TEST(a_hello_of_ours_out_of_its_ranges_is_not_said)
 }
 END_TEST
 
-int main(void)
+UNIT(opening)
 {
 	const TTest *const facts[] = {
 		both_sides_have_the_same_keys_crosswise_and_agree_on_all,

@@ -6,6 +6,7 @@
 #include "proto/noise.h"
 #include "tests/unit/proto/opening_pair.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 #include "proto/wire.h"
 
 /* Message @n of an opening with one bit flipped. Returns the receiver's result. */
@@ -215,7 +216,7 @@ START_TEST(another_version_of_the_opening_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(opening_attacks)
 {
 	const TTest *const facts[] = {
 		a_flipped_bit_anywhere_is_refused,

@@ -6,6 +6,7 @@
 
 #include "proto/placement.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define AGENTS   8u
 #define IDS      20000u
@@ -154,7 +155,7 @@ START_TEST(destroying_nothing_is_legal)
 }
 END_TEST
 
-int main(void)
+UNIT(placement)
 {
 	const TTest *facts[] = {
 		holders_are_as_many_as_wanted_and_different,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/proxy_header.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static int parse(const char *in, size_t len)
 {
@@ -53,7 +54,7 @@ START_TEST(only_versions_1_and_2_are_written)
 }
 END_TEST
 
-int main(void)
+UNIT(proxy_header)
 {
 	const TTest *facts[] = {
 		nothing_may_become_a_header,

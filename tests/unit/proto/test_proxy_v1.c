@@ -5,6 +5,7 @@
 #include "proto/error.h"
 #include "proto/proxy_header.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static int parse(const char *line, struct proxy_header *out, size_t *taken)
 {
@@ -183,7 +184,7 @@ START_TEST(the_longest_line_fits_its_bound)
 }
 END_TEST
 
-int main(void)
+UNIT(proxy_v1)
 {
 	const TTest *facts[] = {
 		a_tcp4_line_is_read,

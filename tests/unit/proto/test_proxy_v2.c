@@ -5,6 +5,7 @@
 #include "proto/proxy_header.h"
 #include "tests/unit/proto/proxy_samples.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 /* Sub-TLVs of an SSL TLV: TLSv1.3, its suite, a common name. */
 #define SSL_SUBS "\x21\0\7TLSv1.3\x23\0\x16TLS_AES_128_GCM_SHA256\x22\0\6client"
@@ -436,7 +437,7 @@ START_TEST(a_header_that_no_reader_would_accept_is_not_written)
 }
 END_TEST
 
-int main(void)
+UNIT(proxy_v2)
 {
 	const TTest *facts[] = {
 		a_tcp4_header_is_read,

@@ -5,6 +5,7 @@
 
 #include "proto/rendezvous.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define KEYS  60000u
 #define NODES 5u
@@ -173,7 +174,7 @@ START_TEST(the_hash_is_the_same_in_every_release)
 }
 END_TEST
 
-int main(void)
+UNIT(rendezvous)
 {
 	const TTest *facts[] = {
 		equal_weights_share_equally,

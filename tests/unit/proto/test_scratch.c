@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/scratch.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static void *take(struct scratch *s, size_t len)
 {
@@ -67,7 +68,7 @@ START_TEST(a_small_one_lives_on_the_stack_and_is_wiped)
 }
 END_TEST
 
-int main(void)
+UNIT(scratch)
 {
 	const TTest *const facts[] = {
 		pieces_are_aligned_and_apart,

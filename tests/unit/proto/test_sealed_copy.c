@@ -6,6 +6,7 @@
 #include "proto/sealed_copy.h"
 #include "tests/unit/proto/sess_obj_samples.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define COPY_MAX 4096u
 #define LABEL    (1 + 2 + 1 + 3) /* with the id "new" */
@@ -351,7 +352,7 @@ START_TEST(an_object_inside_that_is_not_the_bindings_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(sealed_copy)
 {
 	const TTest *const facts[] = {
 		a_copy_of_every_suite_opens_without_the_resumption_part,

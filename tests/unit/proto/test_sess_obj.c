@@ -5,6 +5,7 @@
 #include "proto/error.h"
 #include "tests/unit/proto/sess_obj_bytes.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(an_exported_object_is_imported)
 {
@@ -146,7 +147,7 @@ START_TEST(an_object_longer_than_any_is_refused_unread)
 }
 END_TEST
 
-int main(void)
+UNIT(sess_obj)
 {
 	const TTest *const facts[] = {
 		an_exported_object_is_imported,

@@ -7,6 +7,7 @@
 #include "proto/sess_obj.pb-c.h"
 #include "tests/unit/proto/sess_obj_bytes.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 /* Field 500, a string, at the end of the message. */
 static size_t append_unknown(uint8_t *blob, size_t len)
@@ -134,7 +135,7 @@ START_TEST(a_stored_blob_of_format_3_with_a_field_of_its_own_is_imported)
 }
 END_TEST
 
-int main(void)
+UNIT(sess_obj_formats)
 {
 	const TTest *const facts[] = {
 		formats_up_to_this_one_have_no_unknown_fields_and_the_next_may,

@@ -5,6 +5,7 @@
 #include "proto/sess_obj.pb-c.h"
 #include "tests/unit/proto/sess_obj_bytes.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 /* Objects that neither side may send: a change to a good object, and the error of export. */
 struct bad_object {
@@ -306,7 +307,7 @@ START_TEST(import_refuses_each_value_out_of_its_range)
 }
 END_TEST
 
-int main(void)
+UNIT(sess_obj_ranges)
 {
 	const TTest *const facts[] = {
 		export_refuses_what_import_would,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/session_id.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const uint8_t check_key[SESSION_ID_CHECK_KEY_LEN] = "the check key 16";
 static const uint8_t other_key[SESSION_ID_CHECK_KEY_LEN] = "another key, 16.";
@@ -118,7 +119,7 @@ START_TEST(the_layout_never_changes)
 }
 END_TEST
 
-int main(void)
+UNIT(session_id)
 {
 	const TTest *const facts[] = {
 		an_id_of_ours_is_recognised_and_says_origin_and_issue_time,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/tls_record.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define DATA TLS_APPLICATION_DATA
 
@@ -299,7 +300,7 @@ START_TEST(taking_and_counting_agree)
 }
 END_TEST
 
-int main(void)
+UNIT(tls_record)
 {
 	const TTest *facts[] = {
 		a_written_header_is_the_one_of_the_rfc,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/window.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(window_refuses_a_counter_twice)
 {
@@ -139,7 +140,7 @@ START_TEST(window_agrees_with_a_list_of_all_that_was_seen)
 }
 END_TEST
 
-int main(void)
+UNIT(window)
 {
 	const TTest *facts[] = {
 		window_refuses_a_counter_twice,

@@ -11,6 +11,7 @@
 #include "proto/sealed_copy.h"
 #include "tests/unit/proto/sess_obj_samples.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define HEX "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
@@ -166,7 +167,7 @@ START_TEST(openings_are_wiped)
 }
 END_TEST
 
-int main(void)
+UNIT(wiping)
 {
 	const TTest *const facts[] = {
 		the_watch_sees_a_secret_that_is_not_wiped,

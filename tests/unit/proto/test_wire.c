@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "proto/wire.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(written_values_are_read)
 {
@@ -121,7 +122,7 @@ START_TEST(a_full_writer_writes_nothing_more)
 }
 END_TEST
 
-int main(void)
+UNIT(wire)
 {
 	const TTest *facts[] = {
 		written_values_are_read,

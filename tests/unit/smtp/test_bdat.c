@@ -3,6 +3,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(chunks_add_up_to_a_message)
 {
@@ -55,7 +56,7 @@ START_TEST(a_sum_that_overflows_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(bdat)
 {
 	const TTest *facts[] = {
 		chunks_add_up_to_a_message,

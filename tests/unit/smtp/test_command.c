@@ -5,6 +5,7 @@
 
 #include "smtp/line.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct smtp_command command;
 
@@ -120,7 +121,7 @@ START_TEST(the_commands_that_end_a_group_are_known)
 }
 END_TEST
 
-int main(void)
+UNIT(command)
 {
 	const TTest *facts[] = {
 		each_command_is_read_or_has_its_refusal,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 struct outcome {
 	enum smtp_data_event event;
@@ -208,7 +209,7 @@ START_TEST(every_flaw_has_a_text)
 }
 END_TEST
 
-int main(void)
+UNIT(data)
 {
 	const TTest *facts[] = {
 		crlf_dot_crlf_is_the_end,

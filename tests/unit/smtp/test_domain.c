@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct row {
 	const char *text;
@@ -77,7 +78,7 @@ START_TEST(a_greeting_may_be_any_word_when_lenient)
 }
 END_TEST
 
-int main(void)
+UNIT(domain)
 {
 	const TTest *facts[] = {
 		names_and_literals_are_told_apart,

@@ -5,6 +5,7 @@
 
 #include "smtp/data.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const char *const messages[] = { "", ".", "..", "a", "a\r\n", ".a\r\n.\r\n..\r\n", "a\r\n.", "\r\n\r\n.",
 	"a\n.\r\n", "a\r.\n.b\r\n", ".\n.\r.\r\n.", "\r", "\n" };
@@ -74,7 +75,7 @@ START_TEST(dots_are_removed_in_place)
 }
 END_TEST
 
-int main(void)
+UNIT(dots)
 {
 	const TTest *facts[] = {
 		dots_at_line_heads_are_doubled,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/written.h"
+#include "tests/unit/unit.h"
 
 static struct smtp_ehlo set_of(const char *lines)
 {
@@ -125,7 +126,7 @@ START_TEST(two_servers_can_do_what_both_offer)
 }
 END_TEST
 
-int main(void)
+UNIT(ehlo)
 {
 	const TTest *facts[] = {
 		keywords_and_parameters_are_found,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define MAX 16u
 
@@ -142,7 +143,7 @@ START_TEST(a_whole_line_is_not_copied)
 }
 END_TEST
 
-int main(void)
+UNIT(line)
 {
 	const TTest *facts[] = {
 		lines_end_with_crlf,

@@ -4,6 +4,7 @@
 #include "smtp/reply.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/written.h"
+#include "tests/unit/unit.h"
 
 START_TEST(every_row_is_a_reply_whose_codes_agree)
 {
@@ -41,7 +42,7 @@ START_TEST(a_refusal_for_want_of_tls_is_that_of_the_rfc)
 }
 END_TEST
 
-int main(void)
+UNIT(own_reply)
 {
 	const TTest *facts[] = {
 		every_row_is_a_reply_whose_codes_agree,

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct smtp_params params;
 
@@ -92,7 +93,7 @@ START_TEST(parameters_can_be_read_one_by_one)
 }
 END_TEST
 
-int main(void)
+UNIT(params)
 {
 	const TTest *facts[] = {
 		every_parameter_of_mail_is_read,

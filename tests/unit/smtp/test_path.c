@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct smtp_path path;
 static struct smtp_span rest;
@@ -114,7 +115,7 @@ START_TEST(local_parts_and_paths_have_their_bounds)
 }
 END_TEST
 
-int main(void)
+UNIT(path)
 {
 	const TTest *facts[] = {
 		the_null_path_has_no_mailbox,

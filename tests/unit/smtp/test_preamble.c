@@ -6,6 +6,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/written.h"
+#include "tests/unit/unit.h"
 
 static struct smtp_ehlo offers;
 static struct smtp_preamble_rules rules;
@@ -242,7 +243,7 @@ START_TEST(no_reply_is_longer_than_its_bound)
 }
 END_TEST
 
-int main(void)
+UNIT(preamble)
 {
 	const TTest *facts[] = {
 		the_banner_may_say_more_than_the_name,

@@ -1,6 +1,7 @@
 /* test_relay.c: facts of the relay between a client and a server: the bytes that each of them gets. Every session is
  * sent at once and byte by byte. */
 #include "tests/unit/smtp/relay_talk.h"
+#include "tests/unit/unit.h"
 
 static int name(void *ctx, size_t at, struct smtp_tx_name *out)
 {
@@ -420,7 +421,7 @@ START_TEST(a_command_of_ours_is_answered_like_any)
 }
 END_TEST
 
-int main(void)
+UNIT(relay)
 {
 	const TTest *const facts[] = {
 		the_banner_of_the_server_is_swallowed_or_renamed,

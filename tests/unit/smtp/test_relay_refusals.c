@@ -1,5 +1,6 @@
 /* test_relay_refusals.c: facts of what a relay does not pass on. */
 #include "tests/unit/smtp/relay_talk.h"
+#include "tests/unit/unit.h"
 
 /* Else a mail could be taken, and the client would hear of the end only. */
 START_TEST(behind_a_command_that_ends_the_session_nothing_is_read)
@@ -162,7 +163,7 @@ START_TEST(a_line_of_auth_has_one_end)
 }
 END_TEST
 
-int main(void)
+UNIT(relay_refusals)
 {
 	const TTest *const facts[] = {
 		behind_a_command_that_ends_the_session_nothing_is_read,

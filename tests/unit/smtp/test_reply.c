@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "smtp/line.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct smtp_reply reply;
 static struct smtp_reply_line line;
@@ -121,7 +122,7 @@ START_TEST(an_enhanced_code_fits_its_code)
 }
 END_TEST
 
-int main(void)
+UNIT(reply)
 {
 	const TTest *facts[] = {
 		one_line_is_a_reply,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/written.h"
+#include "tests/unit/unit.h"
 
 START_TEST(one_line_has_a_space_behind_its_code)
 {
@@ -55,7 +56,7 @@ START_TEST(a_reply_that_does_not_fit_spends_the_writer)
 }
 END_TEST
 
-int main(void)
+UNIT(reply_write)
 {
 	const TTest *facts[] = {
 		one_line_has_a_space_behind_its_code,

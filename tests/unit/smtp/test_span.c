@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(letters_are_compared_as_ascii_without_case)
 {
@@ -73,7 +74,7 @@ START_TEST(utf8_has_the_shortest_form_and_no_surrogates_and_controls)
 }
 END_TEST
 
-int main(void)
+UNIT(span)
 {
 	const TTest *facts[] = {
 		letters_are_compared_as_ascii_without_case,

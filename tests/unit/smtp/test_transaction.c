@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/session.h"
+#include "tests/unit/unit.h"
 
 static const struct smtp_tx_rules rules = { .client_max = 512, .reply_max = 512 };
 
@@ -287,7 +288,7 @@ START_TEST(smuggling_is_told_before_the_end)
 }
 END_TEST
 
-int main(void)
+UNIT(transaction)
 {
 	const TTest *facts[] = {
 		a_mail_goes_through_its_states,

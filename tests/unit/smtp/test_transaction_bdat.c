@@ -3,6 +3,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/session.h"
+#include "tests/unit/unit.h"
 
 static const struct smtp_tx_rules rules = { .client_max = 512, .reply_max = 512 };
 
@@ -176,7 +177,7 @@ START_TEST(chunks_behind_the_last_change_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(transaction_bdat)
 {
 	const TTest *facts[] = {
 		chunks_are_a_message,

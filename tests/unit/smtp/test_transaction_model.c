@@ -6,6 +6,7 @@
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/model_server.h"
 #include "tests/unit/smtp/session.h"
+#include "tests/unit/unit.h"
 
 #define SESSIONS 3000u
 #define STEPS    60u
@@ -109,7 +110,7 @@ START_TEST(no_checkpoint_is_inside_a_transaction)
 }
 END_TEST
 
-int main(void)
+UNIT(transaction_model)
 {
 	const TTest *facts[] = { no_checkpoint_is_inside_a_transaction };
 	return suite_run_within(60, "transaction_model", facts, SUITE_LEN(facts));

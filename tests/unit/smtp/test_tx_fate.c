@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/written.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_question_is_read_back_as_it_was_written)
 {
@@ -76,7 +77,7 @@ START_TEST(an_answer_is_written_on_one_line)
 }
 END_TEST
 
-int main(void)
+UNIT(tx_fate)
 {
 	const TTest *facts[] = {
 		a_question_is_read_back_as_it_was_written,

@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/written.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_name_is_read_back_as_it_was_written)
 {
@@ -62,7 +63,7 @@ START_TEST(a_transaction_name_is_removed_from_any_place)
 }
 END_TEST
 
-int main(void)
+UNIT(tx_name)
 {
 	const TTest *facts[] = {
 		a_name_is_read_back_as_it_was_written,

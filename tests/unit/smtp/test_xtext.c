@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtp/written.h"
+#include "tests/unit/unit.h"
 
 START_TEST(only_plain_bytes_go_as_they_are)
 {
@@ -37,7 +38,7 @@ START_TEST(bad_xtext_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(xtext)
 {
 	const TTest *facts[] = { only_plain_bytes_go_as_they_are, every_byte_comes_back, bad_xtext_is_refused };
 	return suite_run("xtext", facts, SUITE_LEN(facts));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 struct options {
 	uint64_t count, pause_ms;
@@ -73,7 +74,7 @@ START_TEST(help_lists_every_row)
 }
 END_TEST
 
-int main(void)
+UNIT(option_table)
 {
 	const TTest *facts[] = { long_and_short_options_are_the_same, bad_values_are_refused, help_lists_every_row };
 	return suite_run("option_table", facts, SUITE_LEN(facts));

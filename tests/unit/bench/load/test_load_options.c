@@ -5,6 +5,7 @@
 #include "bench/load/load_options.h"
 #include "net/address.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define WORDS_MAX 16
 
@@ -142,7 +143,7 @@ START_TEST(help_names_every_option)
 }
 END_TEST
 
-int main(void)
+UNIT(load_options)
 {
 	const TTest *facts[] = {
 		alone_it_is_ten_seconds_of_full_handshakes,

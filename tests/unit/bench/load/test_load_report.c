@@ -1,6 +1,7 @@
 /* test_load_report.c: facts of how a generator's own effort is judged. */
 #include "bench/load/load_report.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define MS 1000000u
 
@@ -42,7 +43,7 @@ START_TEST(one_that_never_ran_is_at_ease)
 }
 END_TEST
 
-int main(void)
+UNIT(load_report)
 {
 	const TTest *const facts[] = {
 		one_that_rests_is_at_ease,

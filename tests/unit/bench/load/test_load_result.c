@@ -4,6 +4,7 @@
 
 #include "bench/load/load_result.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct load_result sum, a, b; /* a megabyte each */
 
@@ -87,7 +88,7 @@ static void forget(void)
 	memset(&b, 0, sizeof(b));
 }
 
-int main(void)
+UNIT(load_result)
 {
 	const TTest *facts[] = {
 		counts_alerts_and_phases_add_up,

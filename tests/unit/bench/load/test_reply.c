@@ -5,6 +5,7 @@
 #include "bench/load/reply.h"
 #include "bench/server/pattern.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct reply_expectation anything = { REPLY_ANY_LENGTH, 0 };
 
@@ -157,7 +158,7 @@ START_TEST(one_wrong_byte_anywhere_is_found)
 }
 END_TEST
 
-int main(void)
+UNIT(reply)
 {
 	const TTest *facts[] = {
 		a_whole_answer_has_status_length_and_agent,

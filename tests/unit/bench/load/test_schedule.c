@@ -2,6 +2,7 @@
 #include "bench/load/schedule.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define S UINT64_C(1000000000)
 
@@ -99,7 +100,7 @@ START_TEST(the_shares_of_all_processes_are_the_whole)
 }
 END_TEST
 
-int main(void)
+UNIT(schedule)
 {
 	const TTest *facts[] = {
 		without_a_ramp_requests_are_due_evenly,

@@ -5,6 +5,7 @@
 #include "net/address.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static void assert_is(const struct source_ranges *all, uint64_t number, const char *expected)
 {
@@ -73,7 +74,7 @@ START_TEST(only_so_many_are_taken)
 }
 END_TEST
 
-int main(void)
+UNIT(source_range)
 {
 	const TTest *facts[] = {
 		ranges_follow_each_other_and_begin_again,

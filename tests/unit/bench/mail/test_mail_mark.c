@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct mail_mark mark_of(const char *body)
 {
@@ -106,7 +107,7 @@ START_TEST(a_malformed_mark_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(mail_mark)
 {
 	const TTest *facts[] = {
 		a_mail_with_its_body_is_right,

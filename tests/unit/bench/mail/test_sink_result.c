@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct sink_result *result;
 
@@ -66,7 +67,7 @@ START_TEST(too_many_senders_are_others)
 }
 END_TEST
 
-int main(void)
+UNIT(sink_result)
 {
 	const TTest *facts[] = {
 		mails_that_come_twice_are_duplicates,

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct sink_rules rules;
 
@@ -93,7 +94,7 @@ START_TEST(the_table_is_bounded)
 }
 END_TEST
 
-int main(void)
+UNIT(sink_rules)
 {
 	const TTest *facts[] = {
 		without_rules_nothing_is_odd,

@@ -6,6 +6,7 @@
 #include "bench/mail/source_options.h"
 #include "net/address.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define WORDS_MAX 32
 
@@ -187,7 +188,7 @@ START_TEST(bad_sink_options_are_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(smtp_options)
 {
 	const TTest *facts[] = {
 		flags_of_postfix_are_understood,

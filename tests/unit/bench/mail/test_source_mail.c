@@ -7,6 +7,7 @@
 
 #include "bench/mail/sink_mail.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct source_options options;
 static struct sink_options sink_options;
@@ -115,7 +116,7 @@ START_TEST(recipients_are_numbered_as_wanted)
 }
 END_TEST
 
-int main(void)
+UNIT(source_mail)
 {
 	const TTest *facts[] = {
 		a_generated_mail_of_any_length_is_right,

@@ -5,6 +5,7 @@
 #include "bench/measure/count_table.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(each_id_has_its_own_count)
 {
@@ -74,7 +75,7 @@ START_TEST(destroying_nothing_is_legal)
 }
 END_TEST
 
-int main(void)
+UNIT(count_table)
 {
 	const TTest *facts[] = {
 		each_id_has_its_own_count,

@@ -5,6 +5,7 @@
 
 #include "bench/measure/histogram.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 enum { VALUES = 100000 };
 
@@ -175,7 +176,7 @@ START_TEST(values_beyond_its_range_count_as_the_longest)
 }
 END_TEST
 
-int main(void)
+UNIT(histogram)
 {
 	const TTest *facts[] = {
 		percentiles_have_three_digits_over_nine_magnitudes,

@@ -4,6 +4,7 @@
 
 #include "bench/measure/tally.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define ROWS 16u
 
@@ -67,7 +68,7 @@ static void forget(void)
 	memset(sum, 0, sizeof sum);
 }
 
-int main(void)
+UNIT(tally)
 {
 	const TTest *facts[] = {
 		a_text_is_one_row_and_its_beginning_another,

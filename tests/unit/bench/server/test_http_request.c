@@ -4,6 +4,7 @@
 
 #include "bench/server/http_request.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct http_request request;
 static char body[4096], script[4096];
@@ -189,7 +190,7 @@ START_TEST(a_request_that_is_too_long_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(http_request)
 {
 	const TTest *facts[] = {
 		a_request_without_a_body_is_a_head_and_an_end,

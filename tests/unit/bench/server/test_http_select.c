@@ -3,6 +3,7 @@
 
 #include "bench/server/http_select.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define ETAG "\"100-1\""
 
@@ -116,7 +117,7 @@ START_TEST(if_match_comes_before_the_range)
 }
 END_TEST
 
-int main(void)
+UNIT(http_select)
 {
 	const TTest *facts[] = {
 		without_a_range_the_whole_is_selected,

@@ -3,6 +3,7 @@
 
 #include "bench/server/pattern.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(the_first_bytes_are_those_of_the_definition)
 {
@@ -57,7 +58,7 @@ START_TEST(a_comparison_finds_one_wrong_byte)
 }
 END_TEST
 
-int main(void)
+UNIT(pattern)
 {
 	const TTest *facts[] = {
 		the_first_bytes_are_those_of_the_definition,

@@ -7,6 +7,7 @@
 #include "bench/server/page.h"
 #include "bench/server/resource.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct resources *all;
 static struct http_request request;
@@ -197,7 +198,7 @@ START_TEST(agents_are_known_by_address_without_port)
 }
 END_TEST
 
-int main(void)
+UNIT(resource)
 {
 	const TTest *facts[] = {
 		sizes_are_numbers_with_k_or_m,

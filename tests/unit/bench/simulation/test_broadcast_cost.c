@@ -3,6 +3,7 @@
 
 #include "bench/simulation/broadcast_cost.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct broadcast_cost known = { { 1000, 1200, 600 }, 4000, 500, 3000, { 1500, 2000, 700 } };
 
@@ -69,7 +70,7 @@ START_TEST(no_part_of_the_fit_is_below_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(broadcast_cost)
 {
 	const TTest *const facts[] = {
 		a_cost_is_the_sum_of_its_parts,

@@ -4,6 +4,7 @@
 
 #include "bench/simulation/simulation.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct simulation_conf usual = { .agents = 5,
 	.watched = 5,
@@ -194,7 +195,7 @@ START_TEST(the_same_seed_has_the_same_outcome)
 }
 END_TEST
 
-int main(void)
+UNIT(simulation)
 {
 	const TTest *const facts[] = {
 		without_loss_every_session_comes_to_every_agent_once,

@@ -11,6 +11,7 @@
 #include "bench/simulation/simulation.h"
 #include "net/fault.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define AGENTS      3u
 #define ROUNDS      600u
@@ -140,7 +141,7 @@ START_TEST(a_simulated_cluster_does_what_a_real_one_does)
 }
 END_TEST
 
-int main(void)
+UNIT(simulation_reality)
 {
 	const TTest *const facts[] = {
 		a_simulated_cluster_does_what_a_real_one_does,

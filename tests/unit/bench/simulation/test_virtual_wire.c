@@ -4,6 +4,7 @@
 
 #include "bench/simulation/virtual_wire.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define SENT 20000u
 
@@ -157,7 +158,7 @@ START_TEST(events_that_never_came_are_dropped)
 }
 END_TEST
 
-int main(void)
+UNIT(virtual_wire)
 {
 	const TTest *const facts[] = {
 		an_event_happens_when_it_is_due_and_not_before,

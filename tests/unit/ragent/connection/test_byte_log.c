@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "ragent/connection/byte_log.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define WINDOW     65536u
 #define CONNECTION 512u
@@ -147,7 +148,7 @@ START_TEST(a_chain_that_leads_elsewhere_is_not_followed)
 }
 END_TEST
 
-int main(void)
+UNIT(byte_log)
 {
 	const TTest *const facts[] = {
 		bytes_are_found_as_they_came,

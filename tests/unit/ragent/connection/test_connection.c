@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "proto/first_bytes.h"
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 #define FACTS_COUNT(facts) (sizeof(facts) / sizeof((facts)[0]))
 
@@ -389,7 +390,7 @@ START_TEST(a_bad_record_header_is_the_owners_to_answer)
 }
 END_TEST
 
-int main(void)
+UNIT(connection)
 {
 	const TTest *const facts[] = {
 		first_bytes_that_are_no_handshake_record_end_it,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -182,7 +183,7 @@ START_TEST(a_client_that_leaves_while_it_waits_is_gone)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_arrival)
 {
 	const TTest *const facts[] = {
 		a_trusted_proxy_header_says_who_the_client_is,

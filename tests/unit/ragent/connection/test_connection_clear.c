@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/talk.h"
+#include "tests/unit/unit.h"
 
 static const struct dispatcher_wish mail = { .listener = SLOW };
 
@@ -193,7 +194,7 @@ START_TEST(mail_in_clear_goes_on_without_the_preambles_limits)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_clear)
 {
 	const TTest *const facts[] = {
 		what_both_say_is_passed_on,

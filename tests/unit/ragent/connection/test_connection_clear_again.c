@@ -7,6 +7,7 @@
 
 #include "ragent/connection/connection_handover.h"
 #include "tests/unit/ragent/talk.h"
+#include "tests/unit/unit.h"
 
 #define REPLY "250 mx.example\r\n"
 
@@ -291,7 +292,7 @@ START_TEST(the_end_of_a_client_amid_the_break_is_told)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_clear_again)
 {
 	const TTest *const facts[] = {
 		the_agent_gets_what_was_lost_on_its_way,

@@ -7,6 +7,7 @@
 #include "ragent/connection/connection_internal.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/ragent/successor.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -176,7 +177,7 @@ START_TEST(it_goes_on_in_another_process_and_is_compact_there)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_compact)
 {
 	const TTest *const facts[] = {
 		it_keeps_one_descriptor_and_no_stream,

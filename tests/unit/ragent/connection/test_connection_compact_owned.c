@@ -6,6 +6,7 @@
 #include "ragent/connection/connection_handover.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/ragent/successor.h"
+#include "tests/unit/unit.h"
 
 #define SOON    "  doze_after: 50ms\n"
 #define SOON_MS 50u
@@ -226,7 +227,7 @@ START_TEST(it_goes_on_with_its_owner_in_another_process)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_compact_owned)
 {
 	const TTest *const facts[] = {
 		it_keeps_one_descriptor_and_its_place,

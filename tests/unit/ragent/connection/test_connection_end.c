@@ -6,6 +6,7 @@
 
 #include "net/discard.h"
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -447,7 +448,7 @@ START_TEST(bytes_either_way_keep_it_from_being_idle)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_end)
 {
 	const TTest *const facts[] = {
 		an_orderly_end_delivers_every_byte_and_then_fin,

@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
 #include "tests/unit/ragent/successor.h"
+#include "tests/unit/unit.h"
 
 #define BIG ((size_t)1 << 20)
 
@@ -149,7 +150,7 @@ START_TEST(wrong_bytes_are_refused_or_taken_but_break_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_fields)
 {
 	const TTest *const facts[] = {
 		every_member_is_the_same_there,

@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 #include "tests/unit/ragent/successor.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -407,7 +408,7 @@ START_TEST(so_it_does_here_where_links_go_through_memory)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_handover)
 {
 	const TTest *const facts[] = {
 		earlier_owners_of_a_connection_are_told_there,

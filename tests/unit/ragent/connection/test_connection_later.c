@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 #define TRIES 50u
 
@@ -119,7 +120,7 @@ START_TEST(an_owner_that_goes_on_hears_of_fin)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_later)
 {
 	const TTest *const facts[] = {
 		tickets_wait_for_the_first_answer,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -530,7 +531,7 @@ START_TEST(an_open_that_is_refused_goes_to_another_agent)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_move)
 {
 	const TTest *const facts[] = {
 		a_hand_off_gives_the_affinity_agent_the_next_epoch_and_the_exact_position,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct connection_home home;
 static struct busy_part busy;
@@ -101,7 +102,7 @@ START_TEST(it_counts_as_its_whole_block)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_note)
 {
 	const TTest *const facts[] = {
 		the_last_one_counts,

@@ -6,6 +6,7 @@
 
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/ragent/talk.h"
+#include "tests/unit/unit.h"
 
 static const struct dispatcher_wish mail = { .listener = SLOW };
 
@@ -418,7 +419,7 @@ START_TEST(one_without_an_agent_goes_on_in_another_process)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_preamble)
 {
 	const TTest *const facts[] = {
 		behind_starttls_a_handshake_begins,

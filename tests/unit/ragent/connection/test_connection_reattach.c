@@ -6,6 +6,7 @@
 
 #include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -416,7 +417,7 @@ START_TEST(an_agent_that_holds_nothing_gets_no_answer_to_its_end)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_reattach)
 {
 	const TTest *const facts[] = {
 		a_broken_link_costs_a_connection_nothing,

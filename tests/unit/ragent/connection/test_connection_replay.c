@@ -5,6 +5,7 @@
 
 #include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/lost_owner.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_request_without_an_answer_is_replayed_from_the_checkpoint)
 {
@@ -332,7 +333,7 @@ START_TEST(a_move_goes_on_where_it_stood_and_its_loss_goes_back_to_the_checkpoin
 }
 END_TEST
 
-int main(void)
+UNIT(connection_replay)
 {
 	const TTest *const facts[] = {
 		a_request_without_an_answer_is_replayed_from_the_checkpoint,

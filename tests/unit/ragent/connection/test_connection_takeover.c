@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/lost_owner.h"
+#include "tests/unit/unit.h"
 
 static void on_stopped(struct ragent_worker *rw)
 {
@@ -345,7 +346,7 @@ START_TEST(two_streams_of_one_connection_on_one_lost_link_do_no_harm)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_takeover)
 {
 	const TTest *const facts[] = {
 		a_handshake_begins_again_elsewhere_before_the_client_has_seen_anything,

@@ -6,6 +6,7 @@
 
 #include "tests/unit/ragent/lost_owner.h"
 #include "tests/unit/ragent/successor.h"
+#include "tests/unit/unit.h"
 
 static size_t came(void)
 {
@@ -277,7 +278,7 @@ START_TEST(it_keeps_its_busy_part_while_it_waits)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_waits)
 {
 	const TTest *const facts[] = {
 		nothing_is_read_until_its_owner_goes_on,

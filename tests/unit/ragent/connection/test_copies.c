@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "ragent/connection/copies.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct copies c;
 static struct position p;
@@ -121,7 +122,7 @@ START_TEST(a_copy_that_is_too_long_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(copies)
 {
 	const TTest *const facts[] = {
 		a_copy_becomes_current_only_with_its_generation,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "ragent/connection/download.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(it_is_kept_as_it_came)
 {
@@ -32,7 +33,7 @@ START_TEST(nothing_and_too_much_are_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(download)
 {
 	const TTest *const facts[] = { it_is_kept_as_it_came, nothing_and_too_much_are_refused };
 

@@ -1,6 +1,7 @@
 /* test_exposure.c: facts of the records that lost owners may have used. */
 #include "ragent/connection/exposure.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(records_that_any_lost_owner_got_are_exposed)
 {
@@ -81,7 +82,7 @@ START_TEST(several_silent_losses_are_one)
 }
 END_TEST
 
-int main(void)
+UNIT(exposure)
 {
 	const TTest *const facts[] = {
 		records_that_any_lost_owner_got_are_exposed,

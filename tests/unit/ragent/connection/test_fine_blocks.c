@@ -6,6 +6,7 @@
 #include "ragent/connection/fine_blocks.h"
 #include "ragent/keeper/table.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define TABLE_LEN (128u * SLAB_LEN)
 
@@ -79,7 +80,7 @@ START_TEST(the_longest_sealed_copy_is_in_such_a_block)
 }
 END_TEST
 
-int main(void)
+UNIT(fine_blocks)
 {
 	const TTest *const facts[] = {
 		a_block_of_each_length_up_to_the_greatest_outlives_the_process,

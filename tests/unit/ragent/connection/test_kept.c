@@ -6,6 +6,7 @@
 #include "proto/tls_record.h"
 #include "ragent/connection/kept.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct kept k;
 static struct block_pool pool;
@@ -369,7 +370,7 @@ START_TEST(bytes_in_clear_are_restored_as_many_as_their_numbers_say)
 }
 END_TEST
 
-int main(void)
+UNIT(kept)
 {
 	const TTest *const facts[] = {
 		records_that_an_owner_got_count_as_sent,

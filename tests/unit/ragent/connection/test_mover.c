@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -507,7 +508,7 @@ START_TEST(a_connection_where_it_belongs_stays)
 }
 END_TEST
 
-int main(void)
+UNIT(mover)
 {
 	const TTest *const facts[] = {
 		a_drain_lets_idle_connections_rest,

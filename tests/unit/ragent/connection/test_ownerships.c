@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "ragent/connection/ownerships.h"
 #include "ragent/dispatch/agents.h"
+#include "tests/unit/unit.h"
 
 static struct ownerships *o;
 static struct ownership found[OWNERSHIPS_LISTED];
@@ -195,7 +196,7 @@ START_TEST(destroying_nothing_is_legal)
 }
 END_TEST
 
-int main(void)
+UNIT(ownerships)
 {
 	Suite *s = suite_create("ownerships");
 	TCase *t = tcase_create("ring");

@@ -1,6 +1,7 @@
 /* test_pace.c: facts of moments at a bounded rate. */
 #include "ragent/connection/pace.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct pace p;
 
@@ -62,7 +63,7 @@ START_TEST(one_may_always_begin)
 }
 END_TEST
 
-int main(void)
+UNIT(pace)
 {
 	const TTest *const facts[] = {
 		without_a_rate_nobody_waits,

@@ -3,6 +3,7 @@
 
 #include "ragent/connection/partials.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define BUDGET (64u * 1024u * 1024u)
 
@@ -86,7 +87,7 @@ START_TEST(leaving_in_any_order_leaves_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(partials)
 {
 	const TTest *const facts[] = {
 		a_record_that_is_not_whole_in_time_goes,

@@ -2,6 +2,7 @@
 #include "proto/error.h"
 #include "ragent/connection/position_claim.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct position p;
 
@@ -239,7 +240,7 @@ START_TEST(generations_are_reached_when_both_are)
 }
 END_TEST
 
-int main(void)
+UNIT(position)
 {
 	const TTest *const facts[] = {
 		write_sequence_is_the_start_value_plus_what_was_committed,

@@ -3,6 +3,7 @@
 #include "ragent/handover/handover_giver.h"
 #include "ragent/link/link.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 struct arrow {
 	unsigned from, to;
@@ -111,7 +112,7 @@ START_TEST(a_handover_goes_where_the_drawing_says)
 }
 END_TEST
 
-int main(void)
+UNIT(states)
 {
 	const TTest *const facts[] = {
 		a_connection_goes_where_the_drawing_says,

@@ -1,6 +1,7 @@
 /* test_storm.c: facts of the times at which handshakes compete with established clients. */
 #include "ragent/connection/storm.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct storm s;
 
@@ -48,7 +49,7 @@ START_TEST(new_connections_are_not_established)
 }
 END_TEST
 
-int main(void)
+UNIT(storm)
 {
 	const TTest *const facts[] = {
 		many_handshakes_are_one_while_somebody_established_sends,

@@ -1,6 +1,7 @@
 /* test_takeover.c: facts of the decision about a lost agent's connection. */
 #include "ragent/connection/takeover.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 /* Idle http, at a checkpoint, with a copy: the best case. Each fact spoils one thing. */
 static struct takeover_facts resting_case(void)
@@ -186,7 +187,7 @@ START_TEST(a_handshake_begins_again_so_often_and_no_more)
 }
 END_TEST
 
-int main(void)
+UNIT(takeover)
 {
 	const TTest *const facts[] = {
 		an_idle_connection_at_a_checkpoint_rests,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/control/control_fixture.h"
+#include "tests/unit/unit.h"
 
 static const struct control_moved moved = { "a1", "a2", 3, 1500 };
 #define MOVE_PATH "/v1/connections/" ID_TEXT "/move"
@@ -398,7 +399,7 @@ END_TEST
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-int main(void)
+UNIT(control)
 {
 	const TTest *const facts[] = {
 		the_socket_is_for_its_owner_alone,

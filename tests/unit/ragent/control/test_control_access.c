@@ -9,6 +9,7 @@
 #include "proto/proxy_header.h"
 #include "ragent/control/control_guard.h"
 #include "tests/unit/ragent/control/control_fixture.h"
+#include "tests/unit/unit.h"
 
 #define READER   "reader"
 #define OPERATOR "operator"
@@ -262,7 +263,7 @@ START_TEST(a_client_that_never_ends_the_header_is_closed_at_the_end)
 }
 END_TEST
 
-int main(void)
+UNIT(control_access)
 {
 	const TTest *const plain[] = { without_a_token_nothing_is_answered, the_page_is_for_all_but_not_to_be_written,
 		an_unknown_token_is_as_good_as_none, a_reader_reads_and_does_not_operate,

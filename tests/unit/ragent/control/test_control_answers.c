@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/control/control_fixture.h"
+#include "tests/unit/unit.h"
 
 #define ID_PATH   "/v1/connections/" ID_TEXT
 #define MOVE_PATH ID_PATH "/move"
@@ -432,7 +433,7 @@ START_TEST(failures_have_their_status_and_reason)
 }
 END_TEST
 
-int main(void)
+UNIT(control_answers)
 {
 	const TTest *const facts[] = {
 		the_status_is_told,

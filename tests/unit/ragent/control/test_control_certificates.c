@@ -7,6 +7,7 @@
 
 #include "proto/proxy_header.h"
 #include "tests/unit/ragent/control/control_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct sockaddr_storage front;
 static char tokens_path[128];
@@ -151,7 +152,7 @@ static void setup_nothing(void)
 {
 }
 
-int main(void)
+UNIT(control_certificates)
 {
 	const TTest *const path[] = { only_a_verified_certificate_has_a_role_and_only_that_of_its_name,
 		a_connection_without_a_client_is_not_the_owner_of_the_socket,

@@ -6,6 +6,7 @@
 #include "net/admission.h"
 #include "ragent/control/control_guard.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct control_guard g;
 
@@ -107,7 +108,7 @@ START_TEST(of_too_many_sources_the_oldest_makes_room)
 }
 END_TEST
 
-int main(void)
+UNIT(control_guard)
 {
 	const TTest *const facts[] = { a_source_that_fails_a_few_times_may_go_on,
 		only_a_source_that_fails_too_often_waits, an_ipv6_source_is_a_subnet,

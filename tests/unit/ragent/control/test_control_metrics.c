@@ -4,6 +4,7 @@
 
 #include "ragent/control/control_metrics.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct control_counter own[] = {
 	{ "hellos", "first records", CONTROL_COUNTER, 7 },
@@ -218,7 +219,7 @@ START_TEST(no_family_comes_twice)
 }
 END_TEST
 
-int main(void)
+UNIT(control_metrics)
 {
 	const TTest *const facts[] = { a_counter_of_ragent_is_a_family_of_its_own, ends_are_one_family_with_a_label,
 		pauses_are_one_histogram, drains_are_one_histogram, refused_handshakes_are_one_family_with_a_label,

@@ -5,6 +5,7 @@
 
 #include "net/address.h"
 #include "tests/unit/ragent/control/control_fixture.h"
+#include "tests/unit/unit.h"
 
 #define ID_PATH   "/v1/connections/" ID_TEXT
 #define MOVE_PATH ID_PATH "/move"
@@ -319,7 +320,7 @@ START_TEST(the_index_has_every_route_of_the_manual)
 }
 END_TEST
 
-int main(void)
+UNIT(control_routes)
 {
 	const TTest *const facts[] = {
 		wrong_input_is_told_and_nobody_is_asked,

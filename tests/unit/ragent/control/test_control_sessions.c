@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/control/control_fixture.h"
+#include "tests/unit/unit.h"
 
 #define HEX_16 "00112233445566778899aabbccddeeff"
 #define HEX_32 HEX_16 HEX_16
@@ -209,7 +210,7 @@ START_TEST(one_session_names_who_holds_it)
 }
 END_TEST
 
-int main(void)
+UNIT(control_sessions)
 {
 	const TTest *const facts[] = { wrong_input_is_told_and_nobody_asked,
 		a_listing_without_query_is_the_first_page_of_all, a_whole_query_arrives,

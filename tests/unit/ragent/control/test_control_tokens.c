@@ -9,6 +9,7 @@
 
 #include "ragent/control/control_tokens.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define READER   "cssl_reader-reader-reader-reader-reader-reader-x"
 #define OPERATOR "cssl_operator-operator-operator-operator-operat"
@@ -151,7 +152,7 @@ START_TEST(an_empty_file_lets_nobody_in)
 }
 END_TEST
 
-int main(void)
+UNIT(control_tokens)
 {
 	Suite *suite = suite_create("control_tokens");
 	TCase *all = tcase_create("control_tokens");

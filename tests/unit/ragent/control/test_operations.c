@@ -8,6 +8,7 @@
 
 #include "ragent/control/operations.h"
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct {
 	unsigned answers;
@@ -517,7 +518,7 @@ START_TEST(a_failed_reload_of_ragent_is_told_and_no_agent_is_asked)
 }
 END_TEST
 
-int main(void)
+UNIT(operations)
 {
 	const TTest *const facts[] = {
 		status_names_listeners_and_agents,

@@ -7,6 +7,7 @@
 
 #include "ragent/control/operations.h"
 #include "tests/unit/net/fixture.h"
+#include "tests/unit/unit.h"
 
 static struct {
 	unsigned answers;
@@ -128,7 +129,7 @@ START_TEST(an_answer_without_an_end_is_an_error)
 }
 END_TEST
 
-int main(void)
+UNIT(operations_mail)
 {
 	const TTest *const facts[] = {
 		the_whole_object_is_the_answer,

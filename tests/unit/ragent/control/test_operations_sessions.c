@@ -7,6 +7,7 @@
 
 #include "ragent/control/operations.h"
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct control_request *const request = (struct control_request *)&d; /* never looked into */
 
@@ -334,7 +335,7 @@ START_TEST(a_session_that_nobody_holds_is_not_found)
 }
 END_TEST
 
-int main(void)
+UNIT(operations_sessions)
 {
 	const TTest *const facts[] = { a_page_is_asked_of_one_agent_with_all_that_was_asked,
 		a_page_comes_from_the_next_agent_when_one_is_lost, a_session_that_is_malformed_is_left_out,

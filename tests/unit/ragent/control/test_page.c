@@ -5,6 +5,7 @@
 
 #include "ragent/control/page.h"
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 #define CLIENTS 25u
 
@@ -124,7 +125,7 @@ START_TEST(filters_leave_out_the_others)
 }
 END_TEST
 
-int main(void)
+UNIT(page)
 {
 	const TTest *const facts[] = {
 		a_page_holds_the_lowest_ids_in_order_and_says_that_there_are_more,

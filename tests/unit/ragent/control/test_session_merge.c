@@ -5,6 +5,7 @@
 #include "proto/session_id.h"
 #include "ragent/control/session_merge.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define AGENTS       3u
 #define LETTERS      26u
@@ -143,7 +144,7 @@ START_TEST(pages_one_after_the_other_have_every_session_once)
 }
 END_TEST
 
-int main(void)
+UNIT(session_merge)
 {
 	const TTest *const facts[] = {
 		sessions_stand_in_the_order_of_their_ids,

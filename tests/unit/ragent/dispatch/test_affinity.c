@@ -3,6 +3,7 @@
 
 #include "ragent/dispatch/affinity.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define COUNT 4
 
@@ -95,7 +96,7 @@ START_TEST(without_candidates_there_is_none)
 }
 END_TEST
 
-int main(void)
+UNIT(affinity)
 {
 	const TTest *const facts[] = {
 		an_address_always_belongs_to_the_same_agent,

@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "ragent/dispatch/agents.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct conf_agent rows[2] = { { .name = (char *)"a1", .weight = 1, .workers = 1 },
 	{ .name = (char *)"a2", .weight = 1, .workers = 1 } };
@@ -235,7 +236,7 @@ START_TEST(agents_are_found_by_name)
 }
 END_TEST
 
-int main(void)
+UNIT(agents)
 {
 	const TTest *const facts[] = {
 		an_agent_takes_something_new_once_it_said_that_it_is_ready,

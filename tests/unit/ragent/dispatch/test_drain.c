@@ -3,6 +3,7 @@
 
 #include "ragent/dispatch/drain.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct drain d;
 
@@ -137,7 +138,7 @@ START_TEST(a_drain_goes_where_the_drawing_says)
 }
 END_TEST
 
-int main(void)
+UNIT(drain)
 {
 	const TTest *const facts[] = {
 		a_drain_is_over_when_nothing_is_left,

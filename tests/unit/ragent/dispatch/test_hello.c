@@ -7,6 +7,7 @@
 #include "ragent/dispatch/hello.h"
 #include "tests/unit/proto/hello_maker.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const uint8_t check_key[SESSION_ID_CHECK_KEY_LEN] = { 1, 2, 3 };
 static uint8_t scratch[CLIENT_HELLO_MAX];
@@ -134,7 +135,7 @@ START_TEST(a_hello_that_claims_too_much_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(hello)
 {
 	const TTest *const facts[] = {
 		a_fresh_tls13_hello_offers_nothing_though_it_carries_a_session_id,

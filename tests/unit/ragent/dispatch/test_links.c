@@ -3,6 +3,7 @@
 
 #include "ragent/dispatch/links.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define WORKERS_MAX 12u
 #define HASHES      (WORKERS_MAX * 10u)
@@ -52,7 +53,7 @@ START_TEST(a_worker_serves_as_few_of_ours_as_its_part_allows)
 }
 END_TEST
 
-int main(void)
+UNIT(links)
 {
 	const TTest *const facts[] = {
 		every_worker_gets_the_same_part,

@@ -3,6 +3,7 @@
 
 #include "ragent/dispatch/policy.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define COUNT 3
 #define BOUND 1.25
@@ -136,7 +137,7 @@ START_TEST(local_stays_until_the_affinity_agent_is_clearly_busier)
 }
 END_TEST
 
-int main(void)
+UNIT(policy)
 {
 	const TTest *const facts[] = {
 		round_robin_is_even,

@@ -10,6 +10,7 @@
 #include "proto/error.h"
 #include "ragent/handover/handover_channel.h"
 #include "tests/unit/net/fixture.h"
+#include "tests/unit/unit.h"
 
 static int ends[2];
 static struct handover_message in, out;
@@ -250,7 +251,7 @@ START_TEST(a_message_is_wiped_when_the_next_begins)
 }
 END_TEST
 
-int main(void)
+UNIT(handover_channel)
 {
 	const TTest *const facts[] = {
 		bytes_and_type_arrive,

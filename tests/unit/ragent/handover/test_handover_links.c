@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/successor.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -106,7 +107,7 @@ START_TEST(a_link_with_more_descriptors_than_it_can_have_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(handover_links)
 {
 	const TTest *const facts[] = {
 		the_memory_of_a_link_goes_along,

@@ -9,6 +9,7 @@
 #include "proto/fields.h"
 #include "ragent/handover/handover_offer.h"
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct handover_message m;
 static struct handover_map map;
@@ -202,7 +203,7 @@ START_TEST(sockets_are_found_by_what_they_are_for)
 }
 END_TEST
 
-int main(void)
+UNIT(handover_offer)
 {
 	const TTest *const facts[] = {
 		the_same_file_maps_everything_to_itself,

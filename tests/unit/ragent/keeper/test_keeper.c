@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/keeper/keeping.h"
+#include "tests/unit/unit.h"
 
 static int die_then_end_in_order(void *ctx, enum keeper_life life)
 {
@@ -424,7 +425,7 @@ START_TEST(there_is_room_for_as_many_sockets_as_were_announced)
 }
 END_TEST
 
-int main(void)
+UNIT(keeper)
 {
 	const TTest *const facts[] = {
 		a_death_is_followed_by_the_next_life,

@@ -2,6 +2,7 @@
  * counted, and when the next life restores nothing.
  */
 #include "tests/unit/ragent/keeper/keeping.h"
+#include "tests/unit/unit.h"
 
 /* The second and third life die before they serve. The fourth finds both counted, and dies while it serves; the fifth
  * finds none. */
@@ -193,7 +194,7 @@ START_TEST(such_a_crash_says_nothing_of_it_without_its_thread)
 }
 END_TEST
 
-int main(void)
+UNIT(keeper_restores)
 {
 	const TTest *const facts[] = {
 		deaths_before_a_next_life_serves_are_counted_until_one_serves,

@@ -14,6 +14,7 @@
 #include "ragent/keeper/table.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct notes *notes;
 static int listening, client, accepted;
@@ -555,7 +556,7 @@ START_TEST(everything_else_is_closed)
 }
 END_TEST
 
-int main(void)
+UNIT(leftovers)
 {
 	const TTest *const facts[] = {
 		a_noted_listening_socket_stays_open,

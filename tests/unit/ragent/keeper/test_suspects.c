@@ -2,6 +2,7 @@
 #include "net/admission.h"
 #include "ragent/keeper/suspects.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct suspects suspects;
 
@@ -108,7 +109,7 @@ START_TEST(an_unknown_address_is_no_suspect)
 }
 END_TEST
 
-int main(void)
+UNIT(suspects)
 {
 	const TTest *const facts[] = {
 		a_source_is_refused_after_its_second_crash,

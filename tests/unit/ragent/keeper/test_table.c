@@ -7,6 +7,7 @@
 
 #include "ragent/keeper/table.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define LEN    500u
 #define CHUNKS 16u
@@ -351,7 +352,7 @@ START_TEST(a_chunk_that_was_given_back_is_taken_again)
 }
 END_TEST
 
-int main(void)
+UNIT(table)
 {
 	const TTest *const facts[] = {
 		the_next_process_finds_what_is_not_free,

@@ -7,6 +7,7 @@
 #include "ragent/link/link_handover.h"
 #include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -380,7 +381,7 @@ START_TEST(a_request_fails_with_its_link)
 }
 END_TEST
 
-int main(void)
+UNIT(link)
 {
 	const TTest *const facts[] = {
 		a_lost_link_is_opened_again,

@@ -17,6 +17,7 @@
 
 #include "ragent/link/peer_process.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static int fd = -1;
 static pid_t child;
@@ -213,7 +214,7 @@ START_TEST(behind_a_tcp_socket_nobody_is_known)
 }
 END_TEST
 
-int main(void)
+UNIT(peer_process)
 {
 	const TTest *const facts[] = {
 		a_running_process_is_not_dead,

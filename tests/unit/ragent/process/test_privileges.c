@@ -9,6 +9,7 @@
 #include "ragent/process/privileges.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static char key[128], error[256];
 
@@ -87,7 +88,7 @@ static void make_folder(void)
 	ck_assert_int_eq(chmod(temp_dir(), 0755), 0);
 }
 
-int main(void)
+UNIT(privileges)
 {
 	const TTest *const facts[] = {
 		root_becomes_another_user_for_good,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/ragent/dispatcher.h"
+#include "tests/unit/unit.h"
 
 static struct live_connection l;
 
@@ -123,7 +124,7 @@ START_TEST(stopping_with_links_half_open_closes_everything)
 }
 END_TEST
 
-int main(void)
+UNIT(ragent_worker)
 {
 	const TTest *const facts[] = {
 		stopping_has_idle_connections_say_goodbye,

@@ -7,6 +7,7 @@
 #include "net/address.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/dns/fake_resolver.h"
+#include "tests/unit/unit.h"
 
 static struct exchangers x;
 static unsigned found;
@@ -169,7 +170,7 @@ START_TEST(a_search_that_is_forgotten_asks_nothing_more)
 }
 END_TEST
 
-int main(void)
+UNIT(exchangers)
 {
 	const TTest *facts[] = {
 		addresses_come_in_the_order_of_servers_and_ipv6_first,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define MOST 32u
 
@@ -127,7 +128,7 @@ static void begin(void)
 	count = 0;
 }
 
-int main(void)
+UNIT(mx_list)
 {
 	const TTest *facts[] = {
 		the_smallest_preference_comes_first,

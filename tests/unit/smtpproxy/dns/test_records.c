@@ -6,6 +6,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct dns_record record_of(const char *bytes, size_t len)
 {
@@ -112,7 +113,7 @@ START_TEST(tlsa_without_data_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(records)
 {
 	const TTest *facts[] = {
 		mx_has_a_preference_and_a_host_in_lower_case,

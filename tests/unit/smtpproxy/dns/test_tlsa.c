@@ -5,6 +5,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/dns/fake_resolver.h"
+#include "tests/unit/unit.h"
 
 #define EE                                                                                                             \
 	"\3\1\1"                                                                                                       \
@@ -152,7 +153,7 @@ START_TEST(without_an_answer_the_search_fails)
 }
 END_TEST
 
-int main(void)
+UNIT(tlsa)
 {
 	const TTest *facts[] = {
 		secure_records_are_kept,

@@ -5,6 +5,7 @@
 #include "proto/error.h"
 #include "smtpproxy/envelope/envelope.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct envelope_text text;
 
@@ -89,7 +90,7 @@ START_TEST(domain_is_behind_the_last_at)
 }
 END_TEST
 
-int main(void)
+UNIT(envelope)
 {
 	const TTest *facts[] = {
 		a_written_envelope_is_read_back,

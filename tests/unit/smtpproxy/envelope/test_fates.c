@@ -4,6 +4,7 @@
 
 #include "smtpproxy/envelope/fates.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct smtp_span none;
 
@@ -113,7 +114,7 @@ START_TEST(a_recipient_whose_delivery_has_no_end_is_open_again)
 }
 END_TEST
 
-int main(void)
+UNIT(fates)
 {
 	const TTest *facts[] = {
 		note_brings_back_each_fate_and_reply,

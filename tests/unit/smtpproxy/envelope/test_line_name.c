@@ -6,6 +6,7 @@
 #include "net/address.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct smtpproxy_queue conf;
 static char name[LINE_NAME_MAX + 1];
@@ -64,7 +65,7 @@ START_TEST(the_file_knows_domains_without_their_subdomains)
 }
 END_TEST
 
-int main(void)
+UNIT(line_name)
 {
 	const TTest *facts[] = {
 		a_line_is_named_after_the_domain_in_lower_case,

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static uint64_t dropped;
 
@@ -304,7 +305,7 @@ START_TEST(records_go_to_the_old_file_if_the_new_one_cannot_be_opened)
 }
 END_TEST
 
-int main(void)
+UNIT(event_log)
 {
 	const TTest *facts[] = {
 		the_newest_records_are_kept,

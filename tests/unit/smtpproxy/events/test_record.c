@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct record_origin origin = { .connection = 7,
 	.client = "192.0.2.1:1000",
@@ -80,7 +81,7 @@ START_TEST(many_recipients_are_counted_and_not_kept)
 }
 END_TEST
 
-int main(void)
+UNIT(record)
 {
 	const TTest *facts[] = { a_record_has_every_field,
 		a_transaction_that_was_not_served_has_our_reply_and_waited_to_the_end,

@@ -6,6 +6,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct message message;
 
@@ -171,7 +172,7 @@ START_TEST(a_header_of_too_many_fields_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(message)
 {
 	TCase *facts = tcase_create("message");
 	Suite *s = suite_create("message");

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_packet_is_length_letter_and_texts)
 {
@@ -112,7 +113,7 @@ START_TEST(a_reply_of_a_milter_becomes_one_for_the_sender)
 }
 END_TEST
 
-int main(void)
+UNIT(milter_wire)
 {
 	const TTest *facts[] = {
 		a_packet_is_length_letter_and_texts,

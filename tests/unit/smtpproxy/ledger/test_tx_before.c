@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct tx_before *before;
 static struct tx_ledger *own; /* of the process before */
@@ -159,7 +160,7 @@ START_TEST(an_asker_that_is_gone_gets_no_answer)
 }
 END_TEST
 
-int main(void)
+UNIT(tx_before)
 {
 	const TTest *facts[] = {
 		without_another_process_nothing_is_known,

@@ -6,6 +6,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct smtp_span asked;
 
@@ -123,7 +124,7 @@ START_TEST(a_lower_bound_counts_for_the_next_entry)
 }
 END_TEST
 
-int main(void)
+UNIT(tx_ledger)
 {
 	const TTest *facts[] = {
 		a_decision_is_remembered,

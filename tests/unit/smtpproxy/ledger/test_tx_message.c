@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static uint8_t bytes[TX_MESSAGE_MAX];
 
@@ -91,7 +92,7 @@ START_TEST(bytes_of_another_kind_are_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(tx_message)
 {
 	const TTest *facts[] = {
 		a_question_comes_as_it_was_sent,

@@ -2,6 +2,7 @@
 #include "smtpproxy/outward/fallback.h"
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static int demands_tls(const char *text)
 {
@@ -162,7 +163,7 @@ START_TEST(a_fallback_concerns_only_connections_that_may_do_without_tls)
 }
 END_TEST
 
-int main(void)
+UNIT(fallback)
 {
 	const TTest *facts[] = {
 		a_reply_demands_tls_by_its_code_or_by_its_words,

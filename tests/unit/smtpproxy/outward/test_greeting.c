@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct greeting g;
 static char said[1024];
@@ -193,7 +194,7 @@ START_TEST(the_text_of_the_extensions_stays_where_a_key_is_among_them)
 }
 END_TEST
 
-int main(void)
+UNIT(greeting)
 {
 	const TTest *facts[] = {
 		a_receiver_is_greeted_and_ready,

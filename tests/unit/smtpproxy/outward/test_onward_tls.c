@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const uint8_t alert[] = { 0x15, 3, 3, 0, 2, 2, 40 }; /* handshake_failure */
 
@@ -69,7 +70,7 @@ START_TEST(lack_of_memory_is_no_failure_of_tls)
 }
 END_TEST
 
-int main(void)
+UNIT(onward_tls)
 {
 	const TTest *facts[] = {
 		an_alert_is_a_failure_of_tls,

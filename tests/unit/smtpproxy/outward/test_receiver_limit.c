@@ -2,6 +2,7 @@
 #include "smtpproxy/outward/receiver_limit.h"
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct receiver_limit limit;
 
@@ -104,7 +105,7 @@ START_TEST(another_ceiling_keeps_what_was_learned)
 }
 END_TEST
 
-int main(void)
+UNIT(receiver_limit)
 {
 	const TTest *facts[] = {
 		the_limit_begins_at_the_configured_ceiling,

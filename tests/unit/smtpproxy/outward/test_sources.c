@@ -2,6 +2,7 @@
 #include "smtpproxy/outward/sources.h"
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct smtpproxy_source pool[3];
 static const struct smtpproxy_outward outward = { .sources = pool, .source_count = 3 };
@@ -38,7 +39,7 @@ START_TEST(a_family_without_a_source_has_none)
 }
 END_TEST
 
-int main(void)
+UNIT(sources)
 {
 	const TTest *facts[] = { connections_are_shared_by_weight, a_family_without_a_source_has_none };
 	return suite_run("sources", facts, SUITE_LEN(facts));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define TURNS 8192u
 
@@ -251,7 +252,7 @@ START_TEST(a_sender_is_forgotten_with_its_last_connection)
 }
 END_TEST
 
-int main(void)
+UNIT(turns)
 {
 	const TTest *facts[] = {
 		a_sender_with_many_sessions_gets_no_more_than_one_with_few,

@@ -2,6 +2,7 @@
 #include "smtpproxy/policy/destination_rules.h"
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct smtpproxy_listener listeners[2];
 static uint16_t ports[] = { 25, 2525 };
@@ -83,7 +84,7 @@ START_TEST(an_address_of_no_host_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(destination_rules)
 {
 	const TTest *facts[] = {
 		only_port_25_is_allowed_unless_others_are_named,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const char message[] =
 	"Received: from a\r\n\tby b\r\nRECEIVED: from c\r\nX-Received: no\r\nSubject: received:\r\n"
@@ -36,7 +37,7 @@ START_TEST(a_message_without_a_header_has_none)
 }
 END_TEST
 
-int main(void)
+UNIT(hops)
 {
 	const TTest *facts[] = {
 		fields_of_the_header_are_counted,

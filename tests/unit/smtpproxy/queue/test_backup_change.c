@@ -3,6 +3,7 @@
 
 #include "smtpproxy/queue/backup_change.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct change_line line;
 static struct item_set set;
@@ -161,7 +162,7 @@ START_TEST(change_holds_its_item_until_it_is_answered)
 }
 END_TEST
 
-int main(void)
+UNIT(backup_change)
 {
 	const TTest *facts[] = {
 		marker_waits_for_all_answers_before_it,

@@ -5,6 +5,7 @@
 
 #include "smtpproxy/queue/choice.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 /* The servers of the file: two of `backups`, two spares. */
 enum { A, B, Y, Z, SERVERS };
@@ -266,7 +267,7 @@ START_TEST(next_server_is_the_one_behind_the_present_one)
 }
 END_TEST
 
-int main(void)
+UNIT(choice)
 {
 	const TTest *facts[] = {
 		homes_are_chosen_that_the_marker_names,

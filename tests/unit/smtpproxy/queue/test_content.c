@@ -5,6 +5,7 @@
 #include "proto/error.h"
 #include "smtpproxy/queue/content.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct content_bytes text(const char *s)
 {
@@ -149,7 +150,7 @@ START_TEST(other_versions_and_empty_destinations_are_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(content)
 {
 	const TTest *facts[] = {
 		message_comes_back_as_it_was,

@@ -5,6 +5,7 @@
 
 #include "smtpproxy/queue/destination.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define MANY 1000u
 
@@ -220,7 +221,7 @@ START_TEST(a_rate_holds_however_often_it_is_looked_at)
 }
 END_TEST
 
-int main(void)
+UNIT(destination)
 {
 	const TTest *facts[] = {
 		name_finds_its_destination_and_no_other,

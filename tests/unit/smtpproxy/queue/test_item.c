@@ -5,6 +5,7 @@
 #include "proto/error.h"
 #include "smtpproxy/queue/item.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define MANY 20000u
 
@@ -119,7 +120,7 @@ START_TEST(only_taken_messages_are_deferred_after_an_attempt)
 }
 END_TEST
 
-int main(void)
+UNIT(item)
 {
 	const TTest *facts[] = {
 		index_agrees_with_what_was_added_and_removed,

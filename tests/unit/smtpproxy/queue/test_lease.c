@@ -1,6 +1,7 @@
 /* test_lease.c: facts of the lease; time is an argument. */
 #include "smtpproxy/queue/lease.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 START_TEST(lease_holds_from_when_its_renewal_was_sent)
 {
@@ -49,7 +50,7 @@ START_TEST(dropped_lease_holds_no_more)
 }
 END_TEST
 
-int main(void)
+UNIT(lease)
 {
 	const TTest *facts[] = {
 		lease_holds_from_when_its_renewal_was_sent,

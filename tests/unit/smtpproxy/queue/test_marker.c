@@ -4,6 +4,7 @@
 
 #include "smtpproxy/queue/marker.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define RUN_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define RUN_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -393,7 +394,7 @@ START_TEST(damaged_list_of_replaced_servers_names_none)
 }
 END_TEST
 
-int main(void)
+UNIT(marker)
 {
 	const TTest *facts[] = {
 		server_that_restarted_is_not_believed,

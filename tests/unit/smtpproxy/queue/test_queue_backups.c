@@ -4,6 +4,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/queue/queue_servers.h"
+#include "tests/unit/unit.h"
 
 static void holds_old_ones(struct backup *s, unsigned count)
 {
@@ -217,7 +218,7 @@ START_TEST(backup_that_refuses_what_it_lacks_gets_no_marker)
 }
 END_TEST
 
-int main(void)
+UNIT(queue_backups)
 {
 	const TTest *facts[] = {
 		item_that_comes_while_a_backup_drops_old_ones_goes_to_that_backup_too,

@@ -1,6 +1,7 @@
 /* test_queue_clock.c: facts of the queue's clock; both of its clocks are arguments. */
 #include "smtpproxy/queue/queue_clock.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 #define DAY INT64_C(86400000)
 
@@ -62,7 +63,7 @@ START_TEST(short_turns_do_not_round_its_steps_away)
 }
 END_TEST
 
-int main(void)
+UNIT(queue_clock)
 {
 	const TTest *facts[] = {
 		clock_begins_as_the_wall_clock,

@@ -3,6 +3,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/queue/queue_servers.h"
+#include "tests/unit/unit.h"
 
 struct copy {
 	uint8_t sealed[200];
@@ -192,7 +193,7 @@ START_TEST(message_that_no_server_has_undamaged_stays_as_it_is)
 }
 END_TEST
 
-int main(void)
+UNIT(queue_read)
 {
 	const TTest *facts[] = {
 		message_that_both_servers_have_is_read_of_one_of_them,

@@ -4,6 +4,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/queue/queue_servers.h"
+#include "tests/unit/unit.h"
 
 static struct state {
 	uint8_t sealed[200];
@@ -453,7 +454,7 @@ START_TEST(recovery_begins_again_if_a_server_was_marked_before_a_look_under_way)
 }
 END_TEST
 
-int main(void)
+UNIT(queue_recovery)
 {
 	const TTest *facts[] = {
 		later_one_of_two_states_counts_that_is_read_last,

@@ -5,6 +5,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/queue/queue_servers.h"
+#include "tests/unit/unit.h"
 
 #define RUN_C "cccccccccccccccccccccccccccccccccccccccc"
 #define RIVAL "11111111111111111111111111111111"
@@ -132,7 +133,7 @@ START_TEST(stop_waits_for_a_server_that_lacks_mail_that_cannot_be_opened)
 }
 END_TEST
 
-int main(void)
+UNIT(queue_rivals)
 {
 	const TTest *facts[] = {
 		rival_that_tells_that_it_read_this_one_deposes_it,

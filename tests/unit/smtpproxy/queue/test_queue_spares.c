@@ -5,6 +5,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/smtpproxy/queue/queue_servers.h"
+#include "tests/unit/unit.h"
 
 #define RUN_C "cccccccccccccccccccccccccccccccccccccccc"
 #define OTHER "22222222222222222222222222222222"
@@ -325,7 +326,7 @@ START_TEST(starting_gateway_gives_the_place_to_the_server_that_the_marker_names)
 }
 END_TEST
 
-int main(void)
+UNIT(queue_spares)
 {
 	const TTest *facts[] = {
 		lost_backup_is_replaced_after_its_time,

@@ -5,6 +5,7 @@
 
 #include "smtpproxy/queue/reply_room.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct reply_room room;
 static redisReader *reader;
@@ -95,7 +96,7 @@ START_TEST(reply_that_is_never_whole_is_freed)
 }
 END_TEST
 
-int main(void)
+UNIT(reply_room)
 {
 	const TTest *facts[] = {
 		reply_that_comes_byte_by_byte_is_whole,

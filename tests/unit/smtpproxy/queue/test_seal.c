@@ -5,6 +5,7 @@
 #include "proto/error.h"
 #include "smtpproxy/queue/seal.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const uint8_t plain[] = "From: x\r\n\r\nbody";
 static uint8_t sealed[sizeof plain + SEAL_OVERHEAD], opened[sizeof plain];
@@ -90,7 +91,7 @@ START_TEST(sealing_works_in_place_and_never_gives_the_same_bytes)
 }
 END_TEST
 
-int main(void)
+UNIT(seal)
 {
 	const TTest *facts[] = {
 		sealed_bytes_open_for_their_kind_id_and_gateway_only,

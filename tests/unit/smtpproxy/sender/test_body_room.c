@@ -2,6 +2,7 @@
 #include "proto/error.h"
 #include "smtpproxy/sender/body_room.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct body_room room;
 static unsigned changes;
@@ -150,7 +151,7 @@ START_TEST(hosts_of_one_ipv6_net_are_one_source)
 }
 END_TEST
 
-int main(void)
+UNIT(body_room)
 {
 	const TTest *facts[] = {
 		a_message_that_does_not_fit_takes_nothing_and_makes_the_room_full,

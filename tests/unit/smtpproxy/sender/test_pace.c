@@ -2,6 +2,7 @@
 #include "smtpproxy/sender/pace.h"
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static const struct pace_rules rules = { .patience_ms = 1000, .least_rate = 100 };
 
@@ -79,7 +80,7 @@ START_TEST(a_slow_sender_cannot_settle_its_debt)
 }
 END_TEST
 
-int main(void)
+UNIT(pace)
 {
 	const TTest *facts[] = {
 		only_the_senders_own_time_counts,

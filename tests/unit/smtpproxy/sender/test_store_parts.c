@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 static struct given {
 	struct queue_receipt *receipt;
@@ -292,7 +293,7 @@ START_TEST(a_message_that_is_withdrawn_is_deleted)
 }
 END_TEST
 
-int main(void)
+UNIT(store_parts)
 {
 	const TTest *facts[] = {
 		recipients_of_one_domain_are_one_part,

@@ -5,6 +5,7 @@
 
 #include "sslagent/backend/backend_pool.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 static unsigned ends;
 
@@ -235,7 +236,7 @@ START_TEST(a_pool_that_is_destroyed_closes_what_waits)
 }
 END_TEST
 
-int main(void)
+UNIT(backend_pool)
 {
 	const struct connection_fact facts[] = {
 		{ an_empty_pool_has_none, 0 },

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sslagent/carrier/held.h"
+#include "tests/unit/unit.h"
 
 #define LIMIT 16384u
 
@@ -162,7 +163,7 @@ START_TEST(what_is_too_much_breaks_it_for_good)
 }
 END_TEST
 
-int main(void)
+UNIT(held)
 {
 	Suite *s = suite_create("held");
 	TCase *c = tcase_create("held");

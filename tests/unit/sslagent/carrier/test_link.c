@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/sslagent/carrier/link_peer.h"
+#include "tests/unit/unit.h"
 
 /* --- the link itself --- */
 
@@ -324,7 +325,7 @@ START_TEST(a_lost_link_resets_the_backends_of_its_streams)
 }
 END_TEST
 
-int main(void)
+UNIT(link)
 {
 	const struct connection_fact facts[] = {
 		{ a_link_says_its_load_at_once_and_after_each_ping, 0 },

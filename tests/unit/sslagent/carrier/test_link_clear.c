@@ -8,6 +8,7 @@
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
+#include "tests/unit/unit.h"
 
 #define EHLO     "EHLO client.example\r\n"
 #define STARTTLS "STARTTLS\r\n"
@@ -220,7 +221,7 @@ START_TEST(nobody_else_gets_it)
 }
 END_TEST
 
-int main(void)
+UNIT(link_clear)
 {
 	const struct connection_fact facts[] = {
 		{ what_was_said_in_clear_comes_again, 0 },

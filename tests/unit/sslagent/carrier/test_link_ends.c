@@ -4,6 +4,7 @@
 
 #include "sslagent/carrier/link_inside.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
+#include "tests/unit/unit.h"
 
 #define LOST_MS 100u
 
@@ -311,7 +312,7 @@ START_TEST(above_the_budget_a_stream_that_is_over_gives_way)
 }
 END_TEST
 
-int main(void)
+UNIT(link_ends)
 {
 	const struct connection_fact facts[] = {
 		{ an_end_is_held_until_close_or_detach, 2 },

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/sslagent/carrier/link_peer.h"
+#include "tests/unit/unit.h"
 
 #define RECORD         "\x17\x03\x03\x00\x01x"
 #define FIVE_RECORDS   RECORD RECORD RECORD RECORD RECORD
@@ -122,7 +123,7 @@ START_TEST(frames_behind_a_malformed_one_are_not_looked_at)
 }
 END_TEST
 
-int main(void)
+UNIT(link_malformed)
 {
 	const struct connection_fact facts[] = {
 		{ a_malformed_frame_ends_its_link_and_nothing_else, FACTS_LEN(malformed) },

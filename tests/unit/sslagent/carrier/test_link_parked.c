@@ -8,6 +8,7 @@
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
+#include "tests/unit/unit.h"
 
 static Cssl__LinkRefused__Reason reason_of(const struct frame *f)
 {
@@ -451,7 +452,7 @@ START_TEST(nobody_else_gets_a_parked_stream)
 }
 END_TEST
 
-int main(void)
+UNIT(link_parked)
 {
 	const struct connection_fact facts[] = {
 		{ a_proven_stream_goes_on_with_the_same_frames, 0 },

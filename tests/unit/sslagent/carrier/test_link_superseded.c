@@ -8,6 +8,7 @@
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_link_whose_end_was_not_seen_is_superseded)
 {
@@ -128,7 +129,7 @@ START_TEST(an_unproven_link_has_nothing_to_go_on_with)
 }
 END_TEST
 
-int main(void)
+UNIT(link_superseded)
 {
 	const struct connection_fact facts[] = {
 		{ a_link_whose_end_was_not_seen_is_superseded, 0 },

@@ -6,6 +6,7 @@
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
+#include "tests/unit/unit.h"
 
 #define MANY         40u
 #define HELD_FRAMES  8u
@@ -161,7 +162,7 @@ START_TEST(a_link_may_end_before_all_go_on)
 }
 END_TEST
 
-int main(void)
+UNIT(link_turns)
 {
 	const struct connection_fact facts[] = {
 		{ many_streams_that_hold_much_go_on_one_after_another, 0 },

@@ -5,6 +5,7 @@
 
 #include "sslagent/carrier/link_inside.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
+#include "tests/unit/unit.h"
 
 #define AT_ONCE 9 /* KeyUpdates: eight, and one behind which the next record waits */
 
@@ -91,7 +92,7 @@ START_TEST(a_frame_that_is_sent_again_has_no_flag_that_ragent_does_not_know)
 }
 END_TEST
 
-int main(void)
+UNIT(link_waits)
 {
 	const struct connection_fact facts[] = {
 		{ a_ragent_that_knows_it_hears_when_the_client_waits, 0 },

@@ -5,6 +5,7 @@
 
 #include "sslagent/cluster/broadcast_message.h"
 #include "tests/unit/sslagent/cluster/virtual_network.h"
+#include "tests/unit/unit.h"
 
 static const struct vnet_quality perfect = { 0 };
 static const struct vnet_quality lossy = { .loss = 0.2 };
@@ -333,7 +334,7 @@ START_TEST(twenty_nodes_under_loss_know_everything)
 }
 END_TEST
 
-int main(void)
+UNIT(broadcast)
 {
 	TCase *proof = tcase_create("proof"), *repair = tcase_create("repair"), *keys = tcase_create("keys");
 	Suite *suite = suite_create("broadcast");

@@ -5,6 +5,7 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/sslagent/cluster/virtual_network.h"
+#include "tests/unit/unit.h"
 
 static const struct vnet_quality perfect = { 0 };
 
@@ -371,7 +372,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, replays_of_the_old_key_change_nothing_after_a_rotation);
 }
 
-int main(void)
+UNIT(broadcast_attacks)
 {
 	return run_suite("broadcast_attacks", add);
 }

@@ -5,6 +5,7 @@
 
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/cluster/broadcast_sender.h"
+#include "tests/unit/unit.h"
 
 #define AGENTS   4u
 #define SELF     1u
@@ -158,7 +159,7 @@ START_TEST(what_one_stream_forgot_another_still_has)
 }
 END_TEST
 
-int main(void)
+UNIT(broadcast_streams)
 {
 	Suite *suite = suite_create("broadcast_streams");
 	TCase *facts = tcase_create("broadcast_streams");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
+#include "tests/unit/unit.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/sessions/session_filter.h"
@@ -534,7 +535,7 @@ START_TEST(closing_with_work_under_way_leaves_nothing_behind)
 }
 END_TEST
 
-int main(void)
+UNIT(cluster)
 {
 	TCase *sessions = tcase_create("sessions"), *tcp = tcase_create("tcp"), *joining = tcase_create("joining"),
 	      *alone = tcase_create("alone");

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
+#include "tests/unit/unit.h"
 #include "net/log.h"
 #include "proto/error.h"
 
@@ -452,7 +453,7 @@ START_TEST(a_backend_socket_cannot_go_to_nobody_or_to_oneself)
 }
 END_TEST
 
-int main(void)
+UNIT(cluster_moves)
 {
 	TCase *over_unix = tcase_create("unix"), *over_tcp = tcase_create("tcp");
 	Suite *suite = suite_create("cluster_moves");

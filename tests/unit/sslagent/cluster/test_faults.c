@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
+#include "tests/unit/unit.h"
 #include "net/fault.h"
 #include "net/log.h"
 
@@ -186,7 +187,7 @@ START_TEST(a_revocation_reaches_an_agent_that_could_not_be_told)
 }
 END_TEST
 
-int main(void)
+UNIT(faults)
 {
 	TCase *faults = tcase_create("faults");
 	Suite *suite = suite_create("faults");

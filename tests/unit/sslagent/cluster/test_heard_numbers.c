@@ -4,6 +4,7 @@
 
 #include "sslagent/cluster/heard_numbers.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define NUMBERS 4000u
 
@@ -159,7 +160,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_leap_of_numbers_costs_one_gap);
 }
 
-int main(void)
+UNIT(heard_numbers)
 {
 	return run_suite("heard_numbers", add);
 }

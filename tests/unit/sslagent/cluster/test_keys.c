@@ -6,6 +6,7 @@
 #include "sslagent/cluster/sending_keys.h"
 #include "sslagent/sessions/ticket_keys.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define PEERS 3u
 
@@ -215,7 +216,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, of_too_many_keys_the_oldest_go);
 }
 
-int main(void)
+UNIT(keys)
 {
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;

@@ -6,6 +6,7 @@
 #include "proto/wire.h"
 #include "sslagent/cluster/message_assembler.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define MAX 1000u
 
@@ -97,7 +98,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_callback_that_refuses_ends_it);
 }
 
-int main(void)
+UNIT(message_assembler)
 {
 	return run_suite("message_assembler", add);
 }

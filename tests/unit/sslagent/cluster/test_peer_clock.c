@@ -1,6 +1,7 @@
 /* test_peer_clock.c: facts of how far a peer's clock is from ours. */
 #include "sslagent/cluster/peer_clock.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 /* The peer's clock is ours less 1,000,000. */
 #define REMOTE(ours) ((ours)-1000000)
@@ -85,7 +86,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, no_time_a_peer_tells_overflows);
 }
 
-int main(void)
+UNIT(peer_clock)
 {
 	return run_suite("peer_clock", add);
 }

@@ -8,6 +8,7 @@
 
 #include "sslagent/cluster/peer_way.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 struct host {
 	char folder[32], own_path[64], path[64];
@@ -157,7 +158,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, one_that_is_slow_to_answer_is_waited_for);
 }
 
-int main(void)
+UNIT(peer_way)
 {
 	return run_suite("peer_way", add);
 }

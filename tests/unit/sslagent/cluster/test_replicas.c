@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
+#include "tests/unit/unit.h"
 #include "proto/placement.h"
 
 #define AGENTS   4u
@@ -245,7 +246,7 @@ START_TEST(a_session_revoked_where_it_is_not_takes_its_family_with_it_everywhere
 }
 END_TEST
 
-int main(void)
+UNIT(replicas)
 {
 	Suite *suite = suite_create("replicas");
 	TCase *all = tcase_create("four agents"), *growing = tcase_create("one more");

@@ -3,6 +3,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 /* --- handshake --- */
 
@@ -384,7 +385,7 @@ START_TEST(a_breach_behind_a_hello_that_waits_gets_its_alert_when_it_goes_on)
 }
 END_TEST
 
-int main(void)
+UNIT(connection)
 {
 	const struct connection_fact facts[] = {
 		{ a_handshake_of_more_than_a_window_gets_credit, 2 },

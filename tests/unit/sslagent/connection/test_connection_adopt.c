@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 /* --- sources --- */
 
@@ -350,7 +351,7 @@ START_TEST(what_could_repeat_a_nonce_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_adopt)
 {
 	const struct connection_fact facts[] = {
 		{ each_source_of_the_live_part_makes_an_owner, 2 * SOURCES },

@@ -7,6 +7,7 @@
 
 #include "proto/proxy_header.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 /* --- the pool --- */
 
@@ -226,7 +227,7 @@ START_TEST(a_backend_that_the_cluster_file_does_not_know_is_not_restored)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_backend)
 {
 	const struct connection_fact facts[] = {
 		{ a_pooled_connection_serves_request_after_request, 2 },

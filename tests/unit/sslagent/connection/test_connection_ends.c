@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 /* --- the client ends --- */
 
@@ -532,7 +533,7 @@ START_TEST(doubt_does_not_certify_half_an_answer)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_ends)
 {
 	const struct connection_fact facts[] = {
 		{ doubt_does_not_certify_half_an_answer, 2 },

@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "sslagent/tls/live_internal.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 #define HALF "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\nhalf of it"
 #define POST "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nbuy"
@@ -176,7 +177,7 @@ START_TEST(the_same_connection_comes_back_to_it_only_as_a_new_ownership)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_fence)
 {
 	const struct connection_fact facts[] = {
 		{ an_agent_that_is_cut_off_says_nothing_more, FACTS_LEN(places) },

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 /* --- bytes --- */
 
@@ -334,7 +335,7 @@ START_TEST(records_of_mail_make_no_turn_shorter)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_flow)
 {
 	const struct connection_fact facts[] = {
 		{ bytes_go_both_ways_in_order, 2 },

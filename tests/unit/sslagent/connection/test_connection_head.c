@@ -4,6 +4,7 @@
 
 #include "proto/proxy_header.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 #define HALF "POST /order HTTP/1.1\r\nHost: www.example.org\r\n"
 #define REST "Content-Length: 3\r\n\r\nbuy"
@@ -328,7 +329,7 @@ START_TEST(half_a_head_outlives_its_owners)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_head)
 {
 	const struct connection_fact facts[] = {
 		{ a_backend_is_connected_when_a_head_is_whole, 6 },

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 void *failing_malloc(size_t len);
 void *failing_calloc(size_t count, size_t len);
@@ -163,7 +164,7 @@ START_TEST(a_connection_that_runs_out_of_memory_ends_and_leaves_nothing)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_memory)
 {
 	const struct connection_fact facts[] = {
 		{ a_connection_that_runs_out_of_memory_ends_and_leaves_nothing, FACTS_LEN(lives_of) },

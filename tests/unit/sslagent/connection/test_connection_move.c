@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 static struct home *other_than(const struct home *h)
 {
@@ -419,7 +420,7 @@ START_TEST(fifty_moves_amid_a_stream_both_ways_change_no_byte)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_move)
 {
 	const struct connection_fact facts[] = {
 		{ kept_makes_an_owner_and_leaves_a_copy, 2 },

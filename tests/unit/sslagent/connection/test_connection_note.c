@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 #define SIZE 200000u
 #define HEAD "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\n\r\n"
@@ -425,7 +426,7 @@ START_TEST(a_rest_that_is_cut_itself_ends_with_the_alert)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_note)
 {
 	const struct connection_fact facts[] = {
 		{ an_answer_goes_on_where_it_was_cut, 2 * FACTS_LEN(parts) },

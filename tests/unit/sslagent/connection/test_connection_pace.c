@@ -1,5 +1,6 @@
 /* test_connection_pace.c: facts of a client that changes its keys more often than it may: it has to wait. */
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 #define AT_ONCE 9 /* KeyUpdates: eight, and one behind which the next record waits */
 
@@ -231,7 +232,7 @@ START_TEST(a_flood_of_key_updates_ends)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_pace)
 {
 	const struct connection_fact facts[] = {
 		{ what_comes_behind_too_many_key_updates_waits, 0 },

@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 /* --- what the tests do as a hostile RAgent --- */
 
@@ -378,7 +379,7 @@ START_TEST(an_agent_that_knows_nothing_of_a_connection_is_in_doubt_and_later_ref
 }
 END_TEST
 
-int main(void)
+UNIT(connection_proof)
 {
 	const struct connection_fact facts[] = {
 		{ another_listener_is_refused_whatever_the_source, 2 * SOURCES },

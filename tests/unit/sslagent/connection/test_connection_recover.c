@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 #define POST "POST /order HTTP/1.1\r\nHost: www.example.org\r\nContent-Length: 3\r\n\r\nbuy"
 #define PUT  "PUT /page HTTP/1.1\r\nHost: www.example.org\r\nContent-Length: 3\r\n\r\nnew"
@@ -416,7 +417,7 @@ START_TEST(an_operator_ends_it_while_it_hears)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_recover)
 {
 	const struct connection_fact facts[] = {
 		{ a_safe_request_without_an_answer_is_asked_again, 6 },

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 #define SIZE    140000u
 #define CHUNK   7000u
@@ -348,7 +349,7 @@ START_TEST(an_answer_with_ranges_is_not_repeated)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_repeat)
 {
 	const struct connection_fact facts[] = {
 		{ a_repeated_answer_goes_on_where_it_was_cut, 4 * FACTS_LEN(parts) },

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 static void ask(void)
 {
@@ -188,7 +189,7 @@ START_TEST(a_client_that_comes_back_at_once_finds_the_frozen_owner)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_rest)
 {
 	const struct connection_fact facts[] = {
 		{ at_a_checkpoint_it_rests_and_leaves_nothing, 2 },

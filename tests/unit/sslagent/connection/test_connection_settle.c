@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 #define LONG_MS 60000u
 
@@ -352,7 +353,7 @@ START_TEST(each_request_is_asked_once_wherever_the_records_are_cut)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_settle)
 {
 	const struct connection_fact facts[] = {
 		{ the_answer_comes_first, 2 },

@@ -6,6 +6,7 @@
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
+#include "tests/unit/unit.h"
 
 /* The drawing of connection.h; every state but ENDED may go to ENDED. */
 static const struct arrow {
@@ -127,7 +128,7 @@ START_TEST(an_ended_connection_ignores_its_carrier)
 }
 END_TEST
 
-int main(void)
+UNIT(connection_states)
 {
 	const struct connection_fact facts[] = {
 		{ a_connection_goes_where_the_drawing_says, 1 },

@@ -4,6 +4,7 @@
 
 #include "sslagent/connection/connection.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define MANY (8 * CONNECTION_TABLE_MIN + 3)
 
@@ -107,7 +108,7 @@ static void add_facts(TCase *t)
 	tcase_add_test(t, removing_what_is_not_there_changes_nothing);
 }
 
-int main(void)
+UNIT(connection_table)
 {
 	return run_suite("connection_table", add_facts);
 }

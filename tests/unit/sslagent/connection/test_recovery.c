@@ -1,6 +1,7 @@
 /* test_recovery.c: facts of what an adopter does after a loss: the two tables, row by row. */
 #include "sslagent/connection/recovery.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define AT_CHECKPOINT     CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT
 #define NOTHING_DELIVERED CSSL__RESPONSE_STATE__RESPONSE_NOTHING_DELIVERED
@@ -82,7 +83,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, what_was_heard_decides_how_it_goes_on, 0, sizeof judgements / sizeof judgements[0]);
 }
 
-int main(void)
+UNIT(recovery)
 {
 	return run_suite("recovery", add);
 }

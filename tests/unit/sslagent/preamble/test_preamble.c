@@ -10,6 +10,7 @@
 #include "sslagent/counters.h"
 #include "sslagent/preamble/preamble.h"
 #include "tests/unit/net/fixture.h"
+#include "tests/unit/unit.h"
 
 #define LEAVING "421 4.3.2 Service is shutting down, try again\r\n"
 
@@ -476,7 +477,7 @@ START_TEST(requiretls_is_for_clients_with_tls)
 }
 END_TEST
 
-int main(void)
+UNIT(preamble)
 {
 	const TTest *const facts[] = {
 		starttls_is_told_with_the_bytes_before_it,

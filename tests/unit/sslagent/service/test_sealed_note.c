@@ -8,6 +8,7 @@
 #include "proto/error.h"
 #include "sslagent/service/sealed_note.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 static struct key_ring ring = { .count = 1,
 	.keys = { { .id = "sixteen_letters_", .key = "a key of thirty-two bytes" } } };
@@ -100,7 +101,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_copy_key_does_not_open_it);
 }
 
-int main(void)
+UNIT(sealed_note)
 {
 	return sodium_init() < 0 ? 1 : run_suite("sealed_note", add);
 }

@@ -4,6 +4,7 @@
 
 #include "tests/unit/sslagent/service/service_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define CLOSES "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"
 #define TO_END "HTTP/1.1 200 OK\r\n\r\nuntil the end"
@@ -407,7 +408,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_conversation_that_is_taken_leaves_nothing_behind);
 }
 
-int main(void)
+UNIT(service)
 {
 	return run_suite("service", add);
 }

@@ -7,6 +7,7 @@
 #include "sslagent/sessions/connections_seen.h"
 #include "sslagent/counters.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define KEEP_MS  1000u
 #define START_MS 100000
@@ -546,7 +547,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_snapshot_brings_what_a_peer_remembers);
 }
 
-int main(void)
+UNIT(connections_seen)
 {
 	return run_suite("connections_seen", add);
 }

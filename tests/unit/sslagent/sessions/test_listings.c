@@ -6,6 +6,7 @@
 #include "sslagent/counters.h"
 #include "sslagent/sessions/listings.h"
 #include "tests/unit/net/fixture.h"
+#include "tests/unit/unit.h"
 
 #define STORE_BYTES (64u * 1024u * 1024u)
 #define LIFETIME_MS (3600 * 1000)
@@ -148,7 +149,7 @@ START_TEST(what_is_under_way_ends_with_the_loop)
 }
 END_TEST
 
-int main(void)
+UNIT(listings)
 {
 	const TTest *const facts[] = {
 		what_is_done_in_one_step_is_done_at_once,

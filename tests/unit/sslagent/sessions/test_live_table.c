@@ -8,6 +8,7 @@
 #include "sslagent/sessions/connections_seen.h"
 #include "sslagent/sessions/live_table.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define BYTES (256u * 1024u)
 
@@ -243,7 +244,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_walk_in_steps_meets_each_once);
 }
 
-int main(void)
+UNIT(live_table)
 {
 	return run_suite("live_table", add);
 }

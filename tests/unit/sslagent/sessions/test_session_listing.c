@@ -9,6 +9,7 @@
 #include "sslagent/counters.h"
 #include "sslagent/sessions/session_listing.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define LIFETIME_MS (3600 * 1000)
 #define NOW_MS      100000
@@ -364,7 +365,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_hundred_thousand_sessions_are_listed_counted_and_filtered_in_time);
 }
 
-int main(void)
+UNIT(session_listing)
 {
 	return run_suite("session_listing", add);
 }

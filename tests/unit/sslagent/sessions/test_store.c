@@ -8,6 +8,7 @@
 #include "sslagent/counters.h"
 #include "sslagent/sessions/store.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define LIFETIME_MS (3600 * 1000)
 #define SMALL       (256u * 1024u) /* one shard */
@@ -448,7 +449,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, nothing_revoked_is_left_by_a_race);
 }
 
-int main(void)
+UNIT(store)
 {
 	return run_suite("store", add);
 }

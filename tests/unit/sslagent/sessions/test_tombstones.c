@@ -6,6 +6,7 @@
 #include "proto/error.h"
 #include "sslagent/sessions/tombstones.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define LIFETIME_MS 10000
 
@@ -299,7 +300,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, all_of_them_can_be_told_to_another_agent);
 }
 
-int main(void)
+UNIT(tombstones)
 {
 	return run_suite("tombstones", add);
 }

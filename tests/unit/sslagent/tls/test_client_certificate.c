@@ -6,6 +6,7 @@
 
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
+#include "tests/unit/unit.h"
 
 #define SHORT_LIFE_S 4
 
@@ -200,7 +201,7 @@ START_TEST(a_resumption_that_drops_the_extended_master_secret_is_refused)
 }
 END_TEST
 
-int main(void)
+UNIT(client_certificate)
 {
 	Suite *s = suite_create("client_certificate");
 	TCase *t = tcase_create("what a session rests on");

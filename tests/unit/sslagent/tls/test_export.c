@@ -4,6 +4,7 @@
 #include "proto/error.h"
 #include "sslagent/tls/tls12_prf.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
+#include "tests/unit/unit.h"
 
 /* Each suite full and resumed. */
 struct row {
@@ -368,7 +369,7 @@ START_TEST(an_export_waits_for_the_output_and_happens_once)
 }
 END_TEST
 
-int main(void)
+UNIT(export)
 {
 	Suite *s = suite_create("export");
 	TCase *each = tcase_create("each suite, full and resumed"), *one = tcase_create("one suite");

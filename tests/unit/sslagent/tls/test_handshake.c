@@ -8,6 +8,7 @@
 #include "proto/error.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
+#include "tests/unit/unit.h"
 
 static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
 
@@ -432,7 +433,7 @@ START_TEST(a_handshake_that_claims_the_most_takes_less_than_check_says)
 END_TEST
 #endif
 
-int main(void)
+UNIT(handshake)
 {
 	Suite *s = suite_create("handshake");
 	TCase *t = tcase_create("handshake");

@@ -12,6 +12,7 @@
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/lib/page_flags.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
+#include "tests/unit/unit.h"
 
 static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
 
@@ -222,7 +223,7 @@ static void add_facts(TCase *t)
 }
 #endif
 
-int main(void)
+UNIT(handshake_wiping)
 {
 	if (secret_heap_for_openssl() < 0)
 		return EXIT_FAILURE;

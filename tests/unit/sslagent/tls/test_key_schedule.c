@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "sslagent/tls/key_schedule.h"
+#include "tests/unit/unit.h"
 
 static struct key_schedule *schedules[TLS_ALGORITHMS_COUNT];
 #define schedule (schedules[_i % TLS_ALGORITHMS_COUNT]) /* each test runs with both */
@@ -146,7 +147,7 @@ START_TEST(tls12_key_blocks_are_cut_in_the_order_of_rfc_5246)
 }
 END_TEST
 
-int main(void)
+UNIT(key_schedule)
 {
 	Suite *s = suite_create("key_schedule");
 	TCase *t = tcase_create("key schedule");

@@ -13,6 +13,7 @@
 #include "sslagent/tls/own_random.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define ALL_SUITES "ALL:COMPLEMENTOFALL:@SECLEVEL=0"
 #define ALL_GROUPS "X25519:X448:P-256:P-384:P-521:ffdhe2048:ffdhe3072:ffdhe4096"
@@ -167,7 +168,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_generator_of_the_configuration_is_used);
 }
 
-int main(void)
+UNIT(lean_provider)
 {
 	return run_suite("lean_provider", add);
 }

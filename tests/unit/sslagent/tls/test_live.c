@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/tls/live_owners.h"
+#include "tests/unit/unit.h"
 
 START_TEST(records_of_all_lengths_cross_both_ways)
 {
@@ -314,7 +315,7 @@ START_TEST(states_move_as_drawn)
 }
 END_TEST
 
-int main(void)
+UNIT(live)
 {
 	const TTest *const each[] = {
 		records_of_all_lengths_cross_both_ways,

@@ -4,6 +4,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/tls/live_owners.h"
+#include "tests/unit/unit.h"
 
 /* Through SESS_OBJ's bytes into another pool. */
 static struct live *move(struct live *from, struct live_pool *to, uint16_t epoch)
@@ -310,7 +311,7 @@ START_TEST(ends_move_along)
 }
 END_TEST
 
-int main(void)
+UNIT(live_move)
 {
 	const TTest *const each[] = {
 		a_connection_moves_to_another_agent_and_back_as_bytes,

@@ -7,6 +7,7 @@
 #include "proto/error.h"
 #include "sslagent/tls/live_internal.h"
 #include "tests/lib/live_pair.h"
+#include "tests/unit/unit.h"
 
 static struct live_pair pair;
 static uint8_t record[FORGED_RECORD_MAX];
@@ -531,7 +532,7 @@ START_TEST(a_renegotiation_hello_in_pieces_is_read_past)
 }
 END_TEST
 
-int main(void)
+UNIT(live_open)
 {
 	Suite *s = suite_create("live_open");
 	TCase *t = tcase_create("violations");

@@ -6,6 +6,7 @@
 
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 static uint8_t bytes[512]; /* keys from its beginning, what is signed behind them */
 
@@ -86,7 +87,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_mac_may_have_its_key_by_parameter_be_copied_and_begun_anew);
 }
 
-int main(void)
+UNIT(own_hmac)
 {
 	return run_suite("own_hmac", add);
 }

@@ -17,6 +17,7 @@
 #include "sslagent/tls/tls12_prf.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define OURS   "provider=" OWN_PROVIDER_NAME
 #define THEIRS "provider!=" OWN_PROVIDER_NAME
@@ -583,7 +584,7 @@ static void add(TCase *t)
 	tcase_add_test(t, each_query_finds_the_algorithms_it_is_for);
 }
 
-int main(void)
+UNIT(own_provider)
 {
 	return run_suite("own_provider", add);
 }

@@ -5,6 +5,7 @@
 #include "proto/error.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
+#include "tests/unit/unit.h"
 
 static const int versions[] = { TLS1_2_VERSION, TLS1_3_VERSION };
 static struct memory_client_config config;
@@ -467,7 +468,7 @@ START_TEST(connections_without_a_session_have_a_family_too)
 }
 END_TEST
 
-int main(void)
+UNIT(session_callbacks)
 {
 	Suite *s = suite_create("session_callbacks");
 	TCase *t = tcase_create("sessions");

@@ -4,6 +4,7 @@
 
 #include "proto/error.h"
 #include "sslagent/tls/session_family.h"
+#include "tests/unit/unit.h"
 
 static const struct client_address clients[] = { { .len = 0 }, { { 192, 0, 2, 1 }, 4 },
 	{ { 0x20, 0x01, 0x0d, 0xb8 }, 16 } };
@@ -88,7 +89,7 @@ START_TEST(two_families_differ)
 }
 END_TEST
 
-int main(void)
+UNIT(session_family)
 {
 	Suite *s = suite_create("session_family");
 	TCase *t = tcase_create("families");

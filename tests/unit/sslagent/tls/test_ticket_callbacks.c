@@ -3,6 +3,7 @@
 
 #include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
+#include "tests/unit/unit.h"
 
 static struct memory_client_config config;
 
@@ -135,7 +136,7 @@ START_TEST(a_damaged_ticket_makes_a_full_handshake)
 }
 END_TEST
 
-int main(void)
+UNIT(ticket_callbacks)
 {
 	Suite *s = suite_create("ticket_callbacks");
 	TCase *t = tcase_create("tickets");

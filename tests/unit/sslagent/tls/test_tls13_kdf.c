@@ -10,6 +10,7 @@
 #include "sslagent/tls/tls13_kdf.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 struct input {
 	const char *digest, *label;
@@ -211,7 +212,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_watcher_is_told_of_application_traffic_secrets_and_of_nothing_else);
 }
 
-int main(void)
+UNIT(tls13_kdf)
 {
 	return run_suite("tls13_kdf", add);
 }

@@ -8,6 +8,7 @@
 #include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/tls_contexts_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
+#include "tests/unit/unit.h"
 
 static char error[512];
 
@@ -239,7 +240,7 @@ START_TEST(names_that_are_none_are_empty)
 }
 END_TEST
 
-int main(void)
+UNIT(tls_contexts)
 {
 	Suite *s = suite_create("tls_contexts");
 	TCase *t = tcase_create("contexts");

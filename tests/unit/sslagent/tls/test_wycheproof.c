@@ -15,6 +15,7 @@
 #include "sslagent/tls/record_aead.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define OURS      "provider=" OWN_PROVIDER_NAME
 #define BYTES_MAX 16384u
@@ -293,7 +294,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, aeads_are_right_and_open_nothing_with_a_changed_tag, 0, 2);
 }
 
-int main(void)
+UNIT(wycheproof)
 {
 	return run_suite("wycheproof", add);
 }

@@ -5,6 +5,7 @@
 #include "sslagent/service/h2/h2_follower.h"
 #include "tests/unit/sslagent/service/h2/h2_script.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define BEGUN ">P >S <S100 >Sa <Sa "
 
@@ -498,7 +499,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_stranded_client_is_answered_and_asked_to_go);
 }
 
-int main(void)
+UNIT(h2_follower)
 {
 	return run_suite("h2_follower", add);
 }

@@ -4,6 +4,7 @@
 #include "tests/unit/sslagent/service/h2/h2_script.h"
 #include "tests/unit/sslagent/service/service_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 static void converse_h2(struct service *s, const char *script)
 {
@@ -153,7 +154,7 @@ static void add(TCase *t)
 	tcase_add_test(t, an_h2_state_that_cannot_be_restored_is_followed_no_more);
 }
 
-int main(void)
+UNIT(service_h2)
 {
 	return run_suite("service_h2", add);
 }

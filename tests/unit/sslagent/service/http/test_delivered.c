@@ -8,6 +8,7 @@
 #include "proto/error.h"
 #include "sslagent/service/http/download.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define LENGTH  "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Length: 9000\r\n\r\n"
 #define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -310,7 +311,7 @@ static void add(TCase *t)
 	tcase_add_test(t, the_request_is_repeated_as_it_was);
 }
 
-int main(void)
+UNIT(delivered)
 {
 	return run_suite("delivered", add);
 }

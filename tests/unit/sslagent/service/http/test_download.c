@@ -6,6 +6,7 @@
 
 #include "proto/error.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define WHOLE(fields)                                                                                                  \
 	"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\n" fields "\r\n"
@@ -360,7 +361,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, a_note_that_makes_no_sense_is_refused, 0, COUNT_OF(senseless));
 }
 
-int main(void)
+UNIT(download)
 {
 	return run_suite("download", add);
 }

@@ -8,6 +8,7 @@
 #include "sslagent/service/http/http_follower.h"
 #include "sslagent/service/http/http_parser.h"
 #include "tests/unit/proto/suite.h"
+#include "tests/unit/unit.h"
 
 /* Bytes of one side; a conversation ends with an empty line of the table. */
 struct turn {
@@ -456,7 +457,7 @@ START_TEST(more_requests_than_can_be_remembered_are_doubt)
 }
 END_TEST
 
-int main(void)
+UNIT(http_follower)
 {
 	slabs_init(&blocks, http_follower_len());
 	Suite *s = suite_create("http_follower");

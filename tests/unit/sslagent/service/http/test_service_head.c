@@ -1,6 +1,7 @@
 /* test_service_head.c: facts of the head of a request, whose time is limited. */
 #include "tests/unit/sslagent/service/service_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_head_is_under_way_from_the_first_byte_of_a_request_to_its_end)
 {
@@ -107,7 +108,7 @@ static void add(TCase *t)
 	tcase_add_test(t, where_no_request_began_nothing_has_to_be_answered);
 }
 
-int main(void)
+UNIT(service_head)
 {
 	return run_suite("service_head", add);
 }

@@ -5,6 +5,7 @@
 
 #include "tests/unit/sslagent/service/smtp/smtp_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 static const char *const whole[] = { MAIL "\r\n", "RCPT TO:<b@x.example>\r\nDATA\r\n", "hello\r\n", ".\r\n", NULL };
 
@@ -282,7 +283,7 @@ static void add(TCase *t)
 	tcase_add_test(t, two_mails_in_one_group_are_asked_about_one_after_the_other);
 }
 
-int main(void)
+UNIT(smtp_asked)
 {
 	return sodium_init() < 0 ? 1 : run_suite("smtp_asked", add);
 }

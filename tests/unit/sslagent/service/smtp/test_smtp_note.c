@@ -9,6 +9,7 @@
 #include "smtp/command.h"
 #include "sslagent/service/smtp/smtp_note.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 static struct smtp_note full(void)
 {
@@ -160,7 +161,7 @@ static void add(TCase *t)
 	tcase_add_test(t, what_was_told_is_the_same_in_another_order_only);
 }
 
-int main(void)
+UNIT(smtp_note)
 {
 	return sodium_init() < 0 ? 1 : run_suite("smtp_note", add);
 }

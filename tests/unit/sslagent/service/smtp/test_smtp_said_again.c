@@ -5,6 +5,7 @@
 
 #include "tests/unit/sslagent/service/smtp/smtp_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 static const char *const cut[] = { MAIL "\r\n", "RCPT TO:<b@x.example>\r\nDATA\r\n", "hello\r\n", NULL };
 
@@ -263,7 +264,7 @@ static void add(TCase *t)
 	tcase_add_test(t, replies_that_took_several_records_cannot_be_told_apart);
 }
 
-int main(void)
+UNIT(smtp_said_again)
 {
 	return sodium_init() < 0 ? 1 : run_suite("smtp_said_again", add);
 }

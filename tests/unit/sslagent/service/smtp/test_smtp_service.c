@@ -7,6 +7,7 @@
 #include "sslagent/service/smtp/smtp_note.h"
 #include "tests/unit/sslagent/service/smtp/smtp_talk.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 START_TEST(a_server_is_wanted_with_the_clients_first_word)
 {
@@ -436,7 +437,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, after_a_loss_a_verdict_is_awaited_if_a_server_may_have_the_whole_mail, 0, 2);
 }
 
-int main(void)
+UNIT(smtp_service)
 {
 	return sodium_init() < 0 ? 1 : run_suite("smtp_service", add);
 }

@@ -10,6 +10,7 @@
 #include "sslagent/counters.h"
 #include "sslagent/service/service.h"
 #include "tests/unit/sslagent/suite_of.h"
+#include "tests/unit/unit.h"
 
 #define PASSWORD "cGFzc3dvcmQtb2YtYS1jbGllbnQ="
 
@@ -118,7 +119,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_password_that_waited_is_not_left_behind);
 }
 
-int main(void)
+UNIT(smtp_wiping)
 {
 	return sodium_init() < 0 ? 1 : run_suite("smtp_wiping", add);
 }
