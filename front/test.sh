@@ -6,6 +6,8 @@
 . "$root/front/build.sh"
 # shellcheck source=front/test_full.sh
 . "$root/front/test_full.sh"
+# shellcheck source=front/test_coverage.sh
+. "$root/front/test_coverage.sh"
 # shellcheck source=front/test_distributions.sh
 . "$root/front/test_distributions.sh"
 
@@ -185,6 +187,7 @@ test_help() {
 		./cssl test --full [FILE...]
 		                        only the scenarios (all, or these files) at full length, which takes hours; bench/results/full.md
 		                        keeps the last result of each file
+		./cssl test --coverage  only a page, bench/results/coverage.md: the lines and branches that no unit, seed or scenario runs
 		./cssl test --distributions [--demo] [SUITE...]
 		                        only README's two commands, on bare roots of Debian 12 (bookworm) and 13 (trixie); as root
 	HELP
@@ -206,6 +209,7 @@ command_test() {
 	"") test_all ;;
 	--mutants) test_mutants ;;
 	--full) test_full "${@:2}" ;;
+	--coverage) test_coverage ;;
 	--distributions) test_distributions "${@:2}" ;;
 	--help) test_help ;;
 	*) usage_error test "unknown option '$1'" ;;

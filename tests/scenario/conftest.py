@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-from tests.lib import build
+from tests.lib import build, profiles
 from tests.lib.build import SANITIZED, SLOWER, TEST_POINTS, patience  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mail_cluster import Mail  # noqa: E402
@@ -74,7 +74,9 @@ def pytest_collection_modifyitems(items):
     items[:] = longest_first(items, _group, _limit)
 
 
+@pytest.hookimpl(tryfirst=True)  # before the fixtures start anything
 def pytest_runtest_setup(item):
+    profiles.write_to(item.module.__name__.rpartition(".")[2])
     if item.get_closest_marker("root") and os.geteuid() != 0:
         pytest.skip("needs root")
     for marker in item.iter_markers("tool"):
