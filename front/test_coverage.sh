@@ -3,7 +3,7 @@
 # its counters into a file, so that those of killed processes count, too. Each test file of scenarios has profiles of its own.
 
 # clang's own options: it keeps counters in files while the program runs
-coverage_options="-fprofile-instr-generate,-fcoverage-mapping,-mllvm,-runtime-counter-relocation=true"
+coverage_options="-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation=true"
 
 test_coverage() {
 	local folder=$root/build-coverage PATH=$root/build-test/tools:$PATH
