@@ -6,6 +6,7 @@
 import collections
 import datetime
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def exported(build, profile, *options):
 
 def folder_of(name):
     """Of a source file of the product, or None: generated code is no source of ours."""
-    path = pathlib.Path(name)
+    path = pathlib.Path(os.path.normpath(name))
     if not path.is_relative_to(ROOT) or str(path.relative_to(ROOT)).startswith("build"):
         return None
     parts = path.relative_to(ROOT).parts[:-1]
