@@ -18,7 +18,8 @@ command_agent() {
 		shift
 	done
 	[[ -e $dir/plan ]] || usage_error agent "--dir names the folder of a cluster"
-	plan_get "$dir" agent | grep -xF -- "$name" >/dev/null || usage_error agent "'$name' is no agent of this cluster"
+	plan_read "$dir"
+	[[ " ${plan[agents]} " == *" $name "* ]] || usage_error agent "'$name' is no agent of this cluster"
 	dir=$(readlink -f "$dir")
 	! daemon_runs "$dir" "$name" || die "$name is running"
 	note_end "$dir" "$name"

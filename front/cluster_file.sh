@@ -11,32 +11,32 @@ link_group_yaml() {
 # backends_are_near DIR: a loopback source address reaches only these. Connections to an IPv6 address may have any source.
 backends_are_near() {
 	local mail
-	mail=$(plan_get "$1" smtp_backend)
-	[[ $(plan_get "$1" backend) == 127.* ]] && [[ $mail == "" || $mail == 127.* || $mail == "["* || $mail == unix:* ]]
+	mail=${plan[smtp_backend]:-}
+	[[ ${plan[backend]:-} == 127.* ]] && [[ $mail == "" || $mail == 127.* || $mail == "["* || $mail == unix:* ]]
 }
 
 agent_yaml() {
 	local dir=$1 name=$2 source=$3
-	cat <<-YAML
+	text <<-YAML
 		  - name: $name
 		    workers: ${settings[workers]}
 		    link: unix:$dir/links/$name.sock
 		    link_protection: ${settings[link]}
-		    peer: 127.0.0.1:$(plan_get "$dir" "$name.peer")
+		    peer: 127.0.0.1:${plan[$name.peer]:-}
 		    peer_socket: peers/$name.sock
 	YAML
 	# As root, RAgent becomes another user, and the socket gets the group of that user.
 	[[ $EUID -eq 0 ]] || link_group_yaml
 	! backends_are_near "$dir" || echo "    backend_source: $source"
-	cat <<-YAML
+	text <<-YAML
 		    direct:
-		      - address: 127.0.0.1:$(plan_get "$dir" "$name.tls")
+		      - address: 127.0.0.1:${plan[$name.tls]:-}
 		        listener: sl
 	YAML
 }
 
 http_service_yaml() {
-	cat <<-YAML
+	text <<-YAML
 		    service: http
 		    backend: main
 		    alpn:
@@ -49,7 +49,7 @@ mail_name=mx.cssl.test
 
 # smtp_service_yaml STARTTLS
 smtp_service_yaml() {
-	cat <<-YAML
+	text <<-YAML
 		    service: smtp
 		    backend: mail
 		    smtp:
@@ -62,9 +62,9 @@ smtp_service_yaml() {
 # listener_yaml DIR NAME MODE COMMAND...: the command writes the keys of the service
 listener_yaml() {
 	local dir=$1 name=$2 mode=$3
-	cat <<-YAML
+	text <<-YAML
 		  - name: $name
-		    listen: [127.0.0.1:$(plan_get "$dir" "$name")]
+		    listen: [127.0.0.1:${plan[$name]:-}]
 		    mode: $mode
 		    migration: ${settings[migration]}
 		    handshake: ${settings[handshake]}
@@ -72,7 +72,7 @@ listener_yaml() {
 		    affinity_bound: ${settings[affinity_bound]}
 	YAML
 	"${@:4}"
-	cat <<-YAML
+	text <<-YAML
 		    tls:
 		      certificates: [ecdsa, rsa]
 		      tls12_tickets: ${settings[tls12_tickets]}
@@ -80,7 +80,7 @@ listener_yaml() {
 }
 
 mail_listeners_yaml() {
-	[[ $(plan_get "$1" smtp_backend) ]] || return 0
+	[[ ${plan[smtp_backend]:-} ]] || return 0
 	listener_yaml "$1" smtp sf smtp_service_yaml offer
 	listener_yaml "$1" submission sf smtp_service_yaml require
 	listener_yaml "$1" smtps sf smtp_service_yaml implicit
@@ -88,13 +88,13 @@ mail_listeners_yaml() {
 
 mail_backend_yaml() {
 	local address
-	address=$(plan_get "$1" smtp_backend)
+	address=${plan[smtp_backend]:-}
 	[[ -z $address ]] || echo "  - { name: mail, address: \"$address\", proxy_v2: ${settings[smtp_proxy_v2]} }"
 }
 
 cluster_yaml() {
 	local dir=$1 name number=0
-	cat <<-YAML
+	text <<-YAML
 		# Written by ./cssl up. conf/example.yaml explains every key.
 		link_key: link.key
 		agents_key: agents.key
@@ -104,30 +104,30 @@ cluster_yaml() {
 		  - name: r1
 		    workers: ${settings[workers]}
 		    control: ragent/control.sock
-		    control_address: 127.0.0.1:$(plan_get "$dir" control_plain)
+		    control_address: 127.0.0.1:${plan[control_plain]:-}
 		    control_proxy_protocol: on
 		    control_tokens: control.tokens
 		    access_log: access.log
 	YAML
-	[[ ! $(plan_mail_port "$dir") ]] || echo "    mail_status: mail-status.sock"
+	[[ ! ${plan[mail_port]:-} ]] || echo "    mail_status: mail-status.sock"
 	[[ $EUID -ne 0 ]] || echo "    user: $ragent_user"
 	echo "agents:"
-	for name in $(plan_get "$dir" agent); do
+	for name in ${plan[agents]}; do
 		agent_yaml "$dir" "$name" "127.0.1.$((++number))"
 	done
-	cat <<-YAML
+	text <<-YAML
 		certificates:
 		  - { name: ecdsa, chain: ecdsa.pem, key: ecdsa.key }
 		  - { name: rsa, chain: rsa.pem, key: rsa.key }
 		backends:
-		  - { name: main, address: "$(plan_get "$dir" backend)" }
-		  - { name: control, address: "127.0.0.1:$(plan_get "$dir" control_plain)", proxy_v2: on }
+		  - { name: main, address: "${plan[backend]:-}" }
+		  - { name: control, address: "127.0.0.1:${plan[control_plain]:-}", proxy_v2: on }
 	YAML
 	mail_backend_yaml "$dir"
-	cat <<-YAML
+	text <<-YAML
 		listeners:
 		  - name: control
-		    listen: [127.0.0.1:$(plan_get "$dir" control)]
+		    listen: [127.0.0.1:${plan[control]:-}]
 		    backend: control
 		    tls:
 		      certificates: [ecdsa, rsa]
@@ -143,11 +143,11 @@ cluster_file_write() {
 
 agent_json() {
 	printf '{"name":"%s","pid":%d,"tls":{"host":"127.0.0.1","port":%d}}' "$2" "$(daemon_pid "$1" "$2")" \
-		"$(plan_get "$1" "$2.tls")"
+		"${plan[$2.tls]:-}"
 }
 
 listener_json() {
-	printf '"%s":{"host":"127.0.0.1","port":%d}' "$2" "$(plan_get "$1" "$2")"
+	printf '"%s":{"host":"127.0.0.1","port":%d}' "$2" "${plan[$2]:-}"
 }
 
 # The supervisor started the keeper, whose child is RAgent proper. If the kernel does not list children, this is the keeper.
@@ -159,39 +159,39 @@ ragent_json() {
 }
 
 redis_json() {
-	printf '{"host":"127.0.0.1","port":%d,"pid":%d}' "$(plan_get "$1" "$2")" "$(daemon_pid "$1" "$2")"
+	printf '{"host":"127.0.0.1","port":%d,"pid":%d}' "${plan[$2]:-}" "$(daemon_pid "$1" "$2")"
 }
 
 # The text ends with a comma.
 mail_queue_json() {
-	printf '"queue":{"host":"127.0.0.1","port":%d,"backups":[%s,%s]},' "$(plan_get "$1" mail_queue)" \
+	printf '"queue":{"host":"127.0.0.1","port":%d,"backups":[%s,%s]},' "${plan[mail_queue]:-}" \
 		"$(redis_json "$1" redis1)" "$(redis_json "$1" redis2)"
 }
 
 # The text ends with a comma.
 mail_json() {
 	local gateway
-	[[ $(plan_mail_port "$1") ]] || return 0
-	gateway=$(plan_get "$1" mail_gateway)
+	[[ ${plan[mail_port]:-} ]] || return 0
+	gateway=${plan[mail_gateway]:-}
 	printf '"mail":{"pid":%d,' "$(daemon_pid "$1" mail)"
-	[[ ! $(plan_get "$1" mail_relay) ]] || printf '"relay":{"host":"127.0.0.1","port":%d},' "$(plan_get "$1" mail_relay)"
-	[[ ! $(plan_get "$1" mail_queue) ]] || mail_queue_json "$1"
+	[[ ! ${plan[mail_relay]:-} ]] || printf '"relay":{"host":"127.0.0.1","port":%d},' "${plan[mail_relay]:-}"
+	[[ ! ${plan[mail_queue]:-} ]] || mail_queue_json "$1"
 	[[ -z $gateway ]] || printf '"gateway":{"host":"127.0.0.1","port":%d},' "$gateway"
 	printf '"control":{"socket":"%s"}},' "$1/smtpproxy.sock"
 }
 
 cluster_json() {
 	local dir=$1 name agents=() listeners=()
-	for name in $(plan_listeners "$dir"); do
+	for name in ${plan[listeners]}; do
 		listeners+=("$(listener_json "$dir" "$name")")
 	done
-	for name in $(plan_get "$dir" agent); do
+	for name in ${plan[agents]}; do
 		agents+=("$(agent_json "$dir" "$name")")
 	done
 	local IFS=,
 	printf '{"listeners":{%s},' "${listeners[*]}"
 	printf '"control":{"socket":"%s","url":"https://localhost:%d/","token_file":"%s"},' \
-		"$dir/ragent/control.sock" "$(plan_get "$dir" control)" "$dir/control.token"
+		"$dir/ragent/control.sock" "${plan[control]:-}" "$dir/control.token"
 	mail_json "$dir"
 	printf '"ragent":%s,"agents":[%s],"ca":"%s"}\n' "$(ragent_json "$dir")" "${agents[*]}" "$dir/ca.pem"
 }

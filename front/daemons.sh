@@ -52,13 +52,13 @@ daemon_start() {
 
 backend_start() {
 	local dir=$1 name number=0 map=()
-	[[ $(plan_get "$dir" embedded) == yes ]] || return 0
-	for name in $(plan_get "$dir" agent); do
+	[[ ${plan[embedded]:-} == yes ]] || return 0
+	for name in ${plan[agents]}; do
 		map+=(--agent "$name=127.0.1.$((++number))")
 	done
-	daemon_start "$dir" backend "$(plan_get "$dir" build)/bench/cssl-bench" serve \
-		--listen "$(plan_get "$dir" backend)" --proxy-protocol accept "${map[@]}"
-	wait_for 5 curl -sf -o /dev/null "http://$(plan_get "$dir" backend)/5" || die "the embedded backend does not answer"
+	daemon_start "$dir" backend "${plan[build]:-}/bench/cssl-bench" serve \
+		--listen "${plan[backend]:-}" --proxy-protocol accept "${map[@]}"
+	wait_for 5 curl -sf -o /dev/null "http://${plan[backend]:-}/5" || die "the embedded backend does not answer"
 }
 
 # loopback_listens 127.0.0.1:PORT: a process listens there. This reads the kernel's table, because a mail server would count a connection.
@@ -69,16 +69,16 @@ loopback_listens() {
 # The agents give their transactions names, by which it remembers them (doc/xcssltx.md).
 smtp_sink_start() {
 	local dir=$1
-	[[ $(plan_get "$dir" smtp_sink) == yes ]] || return 0
-	daemon_start "$dir" smtp-sink "$(plan_get "$dir" build)/bench/cssl-bench" smtp-sink --proxy --xcssltx 127.0.0.0/8 \
-		"$(plan_get "$dir" smtp_backend)"
-	wait_for 5 loopback_listens "$(plan_get "$dir" smtp_backend)" || die "smtp-sink does not listen"
+	[[ ${plan[smtp_sink]:-} == yes ]] || return 0
+	daemon_start "$dir" smtp-sink "${plan[build]:-}/bench/cssl-bench" smtp-sink --proxy --xcssltx 127.0.0.0/8 \
+		"${plan[smtp_backend]:-}"
+	wait_for 5 loopback_listens "${plan[smtp_backend]:-}" || die "smtp-sink does not listen"
 }
 
 # redis_start DIR NAME: it keeps nothing on disk, and evicts nothing. Its title must not hide the folder from daemon_runs.
 redis_start() {
 	local dir=$1 name=$2 port
-	port=$(plan_get "$dir" "$name")
+	port=${plan[$name]:-}
 	[[ $port ]] && ! daemon_runs "$dir" "$name" || return 0
 	note_end "$dir" "$name"
 	daemon_start "$dir" "$name" redis-server --bind 127.0.0.1 --port "$port" --dir "$dir" --save "" --appendonly no \
@@ -90,12 +90,12 @@ redis_start() {
 mail_start() {
 	redis_start "$1" redis1
 	redis_start "$1" redis2
-	daemon_start "$1" mail "$(plan_get "$1" build)/smtpproxy/smtpproxy" --config "$1/smtpproxy.yaml"
-	wait_for "$ready_seconds" loopback_listens "127.0.0.1:$(plan_mail_port "$1")" || die "smtpproxy does not listen"
+	daemon_start "$1" mail "${plan[build]:-}/smtpproxy/smtpproxy" --config "$1/smtpproxy.yaml"
+	wait_for "$ready_seconds" loopback_listens "127.0.0.1:${plan[mail_port]:-}" || die "smtpproxy does not listen"
 }
 
 agent_launch() {
-	daemon_launch "$1" "$2" "$(plan_get "$1" build)/sslagent/sslagent" --config "$1/cluster.yaml" --name "$2"
+	daemon_launch "$1" "$2" "${plan[build]:-}/sslagent/sslagent" --config "$1/cluster.yaml" --name "$2"
 }
 
 agent_start() {
@@ -110,8 +110,8 @@ ragent_follow() {
 
 # ragent_command DIR: its words, one a line
 ragent_command() {
-	printf '%s\n' "$(plan_get "$1" build)/ragent/ragent" --config "$1/cluster.yaml" --name r1
-	[[ $(plan_get "$1" keeper) != off ]] || echo --no-keeper
+	printf '%s\n' "${plan[build]:-}/ragent/ragent" --config "$1/cluster.yaml" --name r1
+	[[ ${plan[keeper]:-} != off ]] || echo --no-keeper
 }
 
 ragent_start() {
@@ -135,19 +135,9 @@ ragent_is_another() {
 	[[ $(daemon_pid "$1" r1) != "$2" ]]
 }
 
-# The daemons of the plan, one a line, in the order in which they stop.
-daemons_of() {
-	echo r1
-	plan_get "$1" agent
-	[[ $(plan_get "$1" embedded) != yes ]] || echo backend
-	[[ $(plan_get "$1" smtp_sink) != yes ]] || echo smtp-sink
-	[[ -z $(plan_mail_port "$1") ]] || echo mail
-	[[ -z $(plan_get "$1" mail_queue) ]] || printf 'redis1\nredis2\n'
-}
-
 show_last_lines() {
 	local name
-	for name in $(daemons_of "$1"); do
+	for name in ${plan[daemons]}; do
 		[[ -s $1/$name.log ]] || continue
 		say "the last lines of $1/$name.log:"
 		tail -n 15 "$1/$name.log" >&2
@@ -194,7 +184,7 @@ daemon_stop() {
 # any_daemon_ended DIR
 any_daemon_ended() {
 	local name
-	for name in $(daemons_of "$1"); do
+	for name in ${plan[daemons]}; do
 		[[ ! -e $1/$name.exit ]] || return 0
 	done
 	return 1
@@ -209,7 +199,7 @@ note_end() {
 # RAgent first, because clients come through it; the backend last. Fails if any daemon did not stop in order.
 daemons_stop() {
 	local name faults=0
-	for name in $(daemons_of "$1"); do
+	for name in ${plan[daemons]}; do
 		daemon_stop "$1" "$name" || faults=$((faults + 1))
 	done
 	if grep -v 'was killed (SIGKILL) before' "$1/unclean" >&2 2>/dev/null; then

@@ -9,7 +9,7 @@ done
 demo_request() {
 	local dir=$1
 	curl -sS --cacert "$dir/ca.pem" -D "$dir/demo.head" -o "$dir/demo.body" -w '%{ssl_verify_result}\n' \
-		"https://localhost:$(plan_get "$dir" sf)/slow?bytes=100000&ms=1000"
+		"https://localhost:${plan[sf]:-}/slow?bytes=100000&ms=1000"
 }
 
 # The one connection of the demo, once it belongs to an agent, as "HANDSHAKE OWNER VERSION SUITE"
@@ -68,7 +68,7 @@ demo_show_mail() {
 # The agent that demo_mail killed.
 demo_revive() {
 	local dir=$1 name
-	for name in $(plan_get "$dir" agent); do
+	for name in ${plan[agents]}; do
 		daemon_runs "$dir" "$name" || { wait_for 5 test -e "$dir/$name.exit" && command_agent --dir "$dir" "$name"; }
 	done
 }
@@ -76,13 +76,13 @@ demo_revive() {
 demo_farewell() {
 	local dir=$1
 	cat <<-TEXT
-		  SF   https://localhost:$(plan_get "$dir" sf)/       bulk goes to the client's affinity agent
-		  SL   https://localhost:$(plan_get "$dir" sl)/       bulk stays where the handshake was
-		  mail localhost:$(plan_get "$dir" smtp)            STARTTLS; the mail server behind it counts mails and drops them
-		  page https://localhost:$(plan_get "$dir" control)/     the dashboard; its token: cat $dir/control.token
+		  SF   https://localhost:${plan[sf]:-}/       bulk goes to the client's affinity agent
+		  SL   https://localhost:${plan[sl]:-}/       bulk stays where the handshake was
+		  mail localhost:${plan[smtp]:-}            STARTTLS; the mail server behind it counts mails and drops them
+		  page https://localhost:${plan[control]:-}/     the dashboard; its token: cat $dir/control.token
 		  CA   $dir/ca.pem      (curl --cacert; or curl -k)
 		  logs $dir/*.log
-		  try  curl --cacert $dir/ca.pem -i https://localhost:$(plan_get "$dir" sf)/1k -o /dev/null -D -
+		  try  curl --cacert $dir/ca.pem -i https://localhost:${plan[sf]:-}/1k -o /dev/null -D -
 		  see  CSSL_DIR=$dir ${CSSL_BUILD_DIR:-$root/build}/csslctl/csslctl status      (README.md has a tour)
 		  stop $root/cssl down
 
@@ -97,6 +97,7 @@ command_demo() {
 	demo_folder_make
 	if [[ -e $dir/r1.pid ]]; then
 		say "stopping the earlier demo"
+		plan_read "$dir"
 		daemons_stop "$dir" || say "the earlier demo did not stop in order; going on"
 	fi
 	command_up --dir "$dir" --smtp-sink

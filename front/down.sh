@@ -18,6 +18,7 @@ command_down() {
 		shift
 	done
 	[[ -e $dir/plan ]] || die "there is no cluster in $dir"
+	plan_read "$dir"
 	dir=$(readlink -f "$dir")
 	daemons_stop "$dir" || die "not all daemons stopped in order; their logs are in $dir"
 	rm -f "$dir/cluster.json"

@@ -27,9 +27,10 @@ command_mail() {
 		shift
 	done
 	[[ -e $dir/plan ]] || usage_error mail "--dir names the folder of a cluster"
-	[[ $(plan_mail_port "$dir") ]] || usage_error mail "this cluster has no smtpproxy: it was not started with --mail"
+	plan_read "$dir"
+	[[ ${plan[mail_port]:-} ]] || usage_error mail "this cluster has no smtpproxy: it was not started with --mail"
 	dir=$(readlink -f "$dir")
-	if daemon_runs "$dir" mail && [[ ! $(plan_get "$dir" mail_queue) ]]; then
+	if daemon_runs "$dir" mail && [[ ! ${plan[mail_queue]:-} ]]; then
 		die "smtpproxy is running"
 	elif daemon_runs "$dir" mail; then
 		mail_redis_start "$dir"

@@ -3,7 +3,7 @@
 
 # mail_listener_yaml DIR PORT [NEXT_HOP]
 mail_listener_yaml() {
-	cat <<-YAML
+	text <<-YAML
 		  - address: 127.0.0.1:$2
 		    original_destination: proxy
 		    trusted: [127.0.0.0/8]
@@ -15,12 +15,12 @@ mail_listener_yaml() {
 mail_never_yaml() {
 	local name
 	for name in smtp submission smtps; do
-		echo "    - 127.0.0.1:$(plan_get "$1" "$name")"
+		echo "    - 127.0.0.1:${plan[$name]:-}"
 	done
 }
 
 mail_queue_yaml() {
-	cat <<-YAML
+	text <<-YAML
 		deliver: queue
 		queue:
 		  role: alone
@@ -30,14 +30,14 @@ mail_queue_yaml() {
 		  retry_last: 1min
 		  decided: 200000
 		  backups:
-		    - paths: ["127.0.0.1:$(plan_get "$1" redis1)"]
-		    - paths: ["127.0.0.1:$(plan_get "$1" redis2)"]
+		    - paths: ["127.0.0.1:${plan[redis1]:-}"]
+		    - paths: ["127.0.0.1:${plan[redis2]:-}"]
 	YAML
 }
 
 mail_yaml() {
 	local dir=$1
-	cat <<-YAML
+	text <<-YAML
 		# Written by ./cssl up. \`smtpproxy --help-config\` explains every key.
 		name: $mail_name
 		control: smtpproxy.sock
@@ -46,19 +46,19 @@ mail_yaml() {
 	YAML
 	[[ $EUID -ne 0 ]] || echo "user: $ragent_user"
 	echo "listeners:"
-	[[ ! $(plan_get "$dir" mail_queue) ]] || mail_listener_yaml "$dir" "$(plan_get "$dir" mail_queue)"
-	[[ ! $(plan_get "$dir" mail_gateway) ]] || mail_listener_yaml "$dir" "$(plan_get "$dir" mail_gateway)" "${settings[mail_to]}"
-	[[ ! $(plan_get "$dir" mail_relay) ]] || mail_listener_yaml "$dir" "$(plan_get "$dir" mail_relay)"
-	cat <<-YAML
+	[[ ! ${plan[mail_queue]:-} ]] || mail_listener_yaml "$dir" "${plan[mail_queue]:-}"
+	[[ ! ${plan[mail_gateway]:-} ]] || mail_listener_yaml "$dir" "${plan[mail_gateway]:-}" "${settings[mail_to]}"
+	[[ ! ${plan[mail_relay]:-} ]] || mail_listener_yaml "$dir" "${plan[mail_relay]:-}"
+	text <<-YAML
 		outward:
 		  any_port: on
 		  local: [127.0.0.0/8, "::1/128"]
 		  never:
 	YAML
 	mail_never_yaml "$dir"
-	[[ ! $(plan_get "$dir" mail_queue) ]] || mail_queue_yaml "$dir"
+	[[ ! ${plan[mail_queue]:-} ]] || mail_queue_yaml "$dir"
 }
 
 mail_file_write() {
-	[[ ! $(plan_mail_port "$1") ]] || mail_yaml "$1" >"$1/smtpproxy.yaml"
+	[[ ! ${plan[mail_port]:-} ]] || mail_yaml "$1" >"$1/smtpproxy.yaml"
 }

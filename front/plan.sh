@@ -1,17 +1,23 @@
 # shellcheck shell=bash
 # DIR/plan: the decisions of `up`, for later commands. Lines of `KEY VALUE`.
 
-# plan_get DIR KEY: the values of all lines with that key, one a line. It is asked often, so it starts no other program.
-plan_get() {
-	local key value
-	while IFS=' ' read -r key value; do # a caller may have another IFS
-		[[ $key != "$2" ]] || printf '%s\n' "$value"
-	done <"$1/plan"
-}
+declare -gA plan=()
 
-# plan_listeners DIR: the names of the listeners for clients, one a line
-plan_listeners() {
-	sed -nE 's/^(sf|sl|smtp|submission|smtps) .*/\1/p' "$1/plan"
+# plan_read DIR: into `plan`. plan[agents] and plan[listeners] have names, of agents and of the listeners for clients; plan[mail_port] is
+# where smtpproxy listens; plan[daemons] are all, in the order in which they stop.
+plan_read() {
+	local key value
+	plan=([agents]="" [listeners]="")
+	while IFS=' ' read -r key value; do
+		case $key in
+		agent) plan[agents]+="${plan[agents]:+ }$value" ;;
+		sf | sl | smtp | submission | smtps) plan[listeners]+="${plan[listeners]:+ }$key" ;;&
+		mail_relay | mail_queue) plan[mail_port]=$value ;;&
+		*) plan[$key]=$value ;;
+		esac
+	done <"$1/plan"
+	plan[daemons]="r1 ${plan[agents]}${plan[embedded]:+ backend}${plan[mail_port]:+ mail}${plan[mail_queue]:+ redis1 redis2}"
+	[[ ${plan[smtp_sink]:-} != yes ]] || plan[daemons]+=" smtp-sink"
 }
 
 # plan_mail_queue PORT PORT PORT: of smtpproxy, and of its two Redis servers
@@ -19,11 +25,6 @@ plan_mail_queue() {
 	echo "mail_queue $1"
 	echo "redis1 $2"
 	echo "redis2 $3"
-}
-
-# plan_mail_port DIR: where smtpproxy listens
-plan_mail_port() {
-	sed -nE 's/^mail_(relay|queue) //p' "$1/plan"
 }
 
 # plan_mail PORT...: seven, of the listeners for mail, and of what is behind them
@@ -73,4 +74,5 @@ plan_write() {
 			echo "a$i.tls ${ports[11 + 2 * i]}"
 		done
 	} >"$dir/plan"
+	plan_read "$dir"
 }

@@ -40,6 +40,7 @@ command_reload() {
 		shift
 	done
 	[[ -e $dir/plan ]] || usage_error reload "--dir names the folder of a cluster"
+	plan_read "$dir"
 	dir=$(readlink -f "$dir")
 	daemon_runs "$dir" r1 || die "no ragent runs in $dir"
 	old=$(daemon_pid "$dir" r1)

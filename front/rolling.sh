@@ -43,8 +43,9 @@ command_rolling() {
 		shift
 	done
 	[[ -e $dir/plan ]] || usage_error rolling "--dir names the folder of a cluster"
+	plan_read "$dir"
 	dir=$(readlink -f "$dir")
-	mapfile -t all < <(plan_get "$dir" agent)
+	read -ra all <<<"${plan[agents]}"
 	[[ ${#names[@]} -gt 0 ]] || names=("${all[@]}")
 	for name in "${names[@]}"; do
 		printf '%s\n' "${all[@]}" | grep -xF -- "$name" >/dev/null || usage_error rolling "'$name' is no agent of this cluster"

@@ -21,6 +21,13 @@ need_value() {
 	[[ $# -ge 2 && -n $2 ]] || { say "$1 needs a value"; exit 2; }
 }
 
+# text <<-END: as `cat` would print it, but without a process
+text() {
+	local all
+	IFS= read -r -d '' all || true
+	printf '%s' "$all"
+}
+
 # quietly COMMAND...: shows its output only when it fails
 quietly() {
 	local output status=0

@@ -112,11 +112,11 @@ up_settled() {
 
 up_daemons() {
 	local dir=$1 names name
-	mapfile -t names < <(plan_get "$dir" agent)
+	read -ra names <<<"${plan[agents]}"
 	rm -f "$dir/cluster.json" "$dir/unclean" "$dir"/*.exit
 	backend_start "$dir"
 	smtp_sink_start "$dir"
-	[[ -z $(plan_mail_port "$dir") ]] || mail_start "$dir"
+	[[ -z ${plan[mail_port]:-} ]] || mail_start "$dir"
 	for name in "${names[@]}"; do
 		agent_launch "$dir" "$name"
 	done
@@ -149,8 +149,8 @@ up_dir() {
 }
 
 up_say_mail() {
-	say "mail: localhost:$(plan_get "$1" smtp) (STARTTLS offered), localhost:$(plan_get "$1" submission) (STARTTLS required)," \
-		"localhost:$(plan_get "$1" smtps) (TLS at once)"
+	say "mail: localhost:${plan[smtp]:-} (STARTTLS offered), localhost:${plan[submission]:-} (STARTTLS required)," \
+		"localhost:${plan[smtps]:-} (TLS at once)"
 }
 
 # Of a mail server that is not told the clients' addresses.
@@ -172,10 +172,14 @@ command_up() {
 	[[ ${CSSL_BUILD_DIR:-} ]] || build_release
 	up_dir "${settings[dir]}"
 	local dir=${settings[dir]}
-	[[ ${settings[stage]} == prepared ]] || up_prepare "$dir"
+	if [[ ${settings[stage]} == prepared ]]; then
+		plan_read "$dir"
+	else
+		up_prepare "$dir"
+	fi
 	[[ ${settings[stage]} != prepare ]] || return 0
 	up_check_file "$dir"
 	up_start "$dir"
-	[[ -z $(plan_get "$dir" smtp_backend) ]] || up_say_mail "$dir"
-	say "up: https://localhost:$(plan_get "$dir" sf) (SF) https://localhost:$(plan_get "$dir" sl) (SL), CA $dir/ca.pem"
+	[[ -z ${plan[smtp_backend]:-} ]] || up_say_mail "$dir"
+	say "up: https://localhost:${plan[sf]:-} (SF) https://localhost:${plan[sl]:-} (SL), CA $dir/ca.pem"
 }
