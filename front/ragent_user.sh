@@ -4,9 +4,15 @@
 ragent_user=cssl-ragent
 
 ragent_user_make() {
-	[[ $EUID -eq 0 ]] || return 0
-	id "$ragent_user" >/dev/null 2>&1 ||
-		useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$ragent_user"
+	local reason
+	[[ $EUID -eq 0 ]] && ! ragent_user_exists || return 0
+	reason=$(useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$ragent_user" 2>&1) ||
+		wait_for 5 ragent_user_exists || # another command makes it at this moment
+		die "$reason"
+}
+
+ragent_user_exists() {
+	id "$ragent_user" >/dev/null 2>&1
 }
 
 # ragent_user_reaches DIR
