@@ -7,6 +7,42 @@
 programs=(ragent/ragent sslagent/sslagent smtpproxy/smtpproxy csslctl/csslctl bench/cssl-bench)
 manuals=(ragent/ragent.8 sslagent/sslagent.8 sslagent/cssl.yaml.5 smtpproxy/smtpproxy.8 csslctl/csslctl.1 bench/cssl-bench.1)
 
+# Of two commands that build in one folder, the second waits: for the end of the build, and of tests of its programs.
+
+declare -A build_turns=() # folder: descriptor of its lock
+
+# build_turn FOLDER: until build_turn_over FOLDER or the end of this shell
+build_turn() {
+	local folder=$1 turn
+	[[ -z ${build_turns[$folder]:-} ]] || return 0
+	mkdir -p "$folder"
+	{ exec {turn}>>"$folder/turn"; } 2>/dev/null || return 0 # who cannot write there cannot build there, and ninja says so
+	if ! flock --nonblock "$turn"; then
+		say "waiting for $(cat "$folder/turn"), which uses $folder"
+		flock "$turn"
+	fi
+	echo "\`$command_line\` (process $$)" >"$folder/turn"
+	build_turns[$folder]=$turn
+}
+
+build_turn_over() {
+	local turn=${build_turns[$1]:-}
+	[[ $turn ]] || return 0
+	exec {turn}>&-
+	unset "build_turns[$1]"
+}
+
+# without_turns COMMAND...: what it leaves running holds no turn
+without_turns() {
+	local turn
+	(
+		for turn in "${build_turns[@]}"; do
+			exec {turn}>&-
+		done
+		exec "$@"
+	)
+}
+
 # build_configure FOLDER MESON-OPTION...: once
 build_configure() {
 	local folder=$1
@@ -40,16 +76,17 @@ build_run() {
 	fi
 }
 
-# The programs, without their tests.
+# build_release TARGET...: the programs, without their tests, and what else is named
 build_release() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}"
+	build_turn "$root/build"
 	build_configure "$root/build" -Dbuildtype=release -Dtests=false -Db_lto=true -Db_lto_threads="$(nproc)"
-	build_run "$root/build" "${programs[@]}"
+	build_run "$root/build" "${programs[@]}" "$@"
+	build_turn_over "$root/build"
 }
 
 command_build() {
 	[[ $# -eq 0 ]] || usage_error build "takes no options"
-	build_release
-	build_run "$root/build" "${manuals[@]}"
+	build_release "${manuals[@]}"
 	say "built in $root/build, with manual pages: man -l $root/build/ragent/ragent.8"
 }

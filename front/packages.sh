@@ -21,7 +21,7 @@ packages_build=(
 )
 packages_run=(openssl curl)
 packages_test=(
-	check clang "$clang_runtime" llvm shellcheck git python3-pytest python3-pytest-xdist golang-go
+	check clang "$clang_runtime" llvm ccache shellcheck git python3-pytest python3-pytest-xdist golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch iproute2 nftables tcpdump
 	chromium python3-venv groff-base gdb redis-server redis-tools unbound ldnsutils
 	testssl.sh sslscan

@@ -1,9 +1,12 @@
 # shellcheck shell=bash
-# test: everything that CI runs. Three builds (gcc with test points; clang with ASan and UBSan; clang with libFuzzer), each with
-# its tests. A failed part does not stop the others. Failed scenarios run once more, if they are few. The last line sums up.
+# test: everything that CI runs. Three builds (clang with ASan and UBSan; gcc; clang with libFuzzer), each with its tests. All tests run
+# sanitized; without sanitizers run those that a sanitizer changes, and one variant of each scenario. A failed part does not stop the
+# others. Failed tests run once more, if they are few. The last line sums up.
 
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
+# shellcheck source=front/test_part.sh
+. "$root/front/test_part.sh"
 # shellcheck source=front/test_full.sh
 . "$root/front/test_full.sh"
 # shellcheck source=front/test_coverage.sh
@@ -11,30 +14,49 @@
 # shellcheck source=front/test_distributions.sh
 . "$root/front/test_distributions.sh"
 
+test_minutes=25
 test_results=()
 test_broken=()
+test_times=()
 
 # The functions of the steps, and a text for each. After a failed build its tests are left out.
 test_steps=(
-	"prepare          packages, tools, and the programs as they are installed"
-	"plain_build      a build with fault points"
-	"house            house rules"
-	"plain_units      units and fuzzers' seeds"
-	"plain_scenarios  scenarios, several at a time"
-	"plain_alone      scenarios that measure, one at a time"
+	"download         packages and tools"
+	"release_build    the programs as they are installed"
 	"asan_build       a build with sanitizers"
-	"asan_units       units and fuzzers' seeds, sanitized"
-	"asan_scenarios   scenarios, sanitized"
+	"plain_build      a build without"
 	"fuzz_build       a build of the fuzzers"
+	"house            house rules"
+	"asan_units       units and fuzzers' seeds, sanitized"
+	"plain_units      units that a sanitizer changes"
 	"fuzzers          fuzzers, each for a moment"
+	"asan_scenarios   scenarios, sanitized"
+	"plain_scenarios  scenarios that a sanitizer changes, and one variant of each"
+	"plain_alone      scenarios that measure, one at a time"
 )
 
-# test_build FOLDER MESON-OPTION...
-test_build() {
+# test_configure FOLDER MESON-OPTION...: a second build of unchanged files takes what ccache kept of the first, also in another clone
+test_configure() {
 	local folder=$root/$1
 	shift
-	build_configure "$folder" -Dtest_points=true -Dwerror=true "$@" && build_run "$folder" && return
-	test_broken+=("build of $(basename "$folder")")
+	export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root
+	build_turn "$folder"
+	CC="ccache ${CC:-gcc}" build_configure "$folder" -Dtest_points=true -Dwerror=true "$@"
+}
+
+configure_build_asan() {
+	CC=clang test_configure build-asan -Db_sanitize=address,undefined -Db_lundef=false
+}
+
+# The units that run only sanitized are compiled when somebody asks for one.
+configure_build_test() {
+	test_configure build-test -Dunits=plain
+}
+
+# test_build FOLDER
+test_build() {
+	"configure_${1//-/_}" && build_run "$root/$1" && return
+	test_broken+=("build of $1")
 }
 
 test_is_built() {
@@ -47,41 +69,41 @@ meson_test() {
 	local folder=$1 name=$2
 	shift 2
 	rm -f "$folder/meson-logs/$name.json"
-	CK_TIMEOUT_MULTIPLIER=4 meson test -C "$folder" --no-rebuild --print-errorlogs --logbase "$name" --timeout-multiplier 4 "$@" >&2 ||
+	CK_TIMEOUT_MULTIPLIER=4 without_turns meson test -C "$folder" --no-rebuild --print-errorlogs --logbase "$name" --timeout-multiplier 4 "$@" >&2 ||
 		true
 }
 
 # test_units FOLDER SUITE...: several at a time, because the longest mostly wait
 test_units() {
-	local folder=$root/$1 suite suites=()
+	local folder=$root/$1 name=$2 suite suites=()
 	test_is_built "$1" || return 0
 	shift
 	for suite; do
 		suites+=(--suite "$suite")
 	done
-	meson_test "$folder" testlog --num-processes "$((3 * $(nproc)))" "${suites[@]}"
-	test_results+=(--meson "$folder/meson-logs/testlog.json")
-	test_units_again "$folder"
+	meson_test "$folder" "$name" --num-processes "$((4 * $(nproc)))" "${suites[@]}"
+	test_results+=(--meson "$folder/meson-logs/$name.json")
+	test_units_again "$folder" "$name"
 }
 
-# test_units_again FOLDER: as test_again does for scenarios
+# test_units_again FOLDER NAME: as test_again does for scenarios
 test_units_again() {
 	local folder=$1 tests
-	mapfile -t tests < <(/usr/bin/python3 "$root/tests/lib/second_look.py" "$folder/meson-logs/testlog.json")
+	mapfile -t tests < <(/usr/bin/python3 "$root/tests/lib/second_look.py" "$folder/meson-logs/$2.json")
 	[[ ${#tests[@]} -gt 0 ]] || return 0
 	say "$(basename "$folder"): units, a second look at ${tests[*]}"
-	meson_test "$folder" again --num-processes 1 "${tests[@]}"
-	test_results+=(--meson-again "$folder/meson-logs/again.json")
+	meson_test "$folder" "$2-again" --num-processes 1 "${tests[@]}"
+	test_results+=(--meson-again "$folder/meson-logs/$2-again.json")
 }
 
-# test_python FOLDER NAME RESULTS PYTEST-OPTION...: the tests of tests/NAME, on the programs of that build
+# test_python FOLDER RESULTS PYTEST-OPTION...: on the programs of that build
 test_python() {
-	local folder=$root/$1 name=$2 results=$root/$1/$3.xml
+	local folder=$root/$1 results=$root/$1/$2.xml
 	test_is_built "$1" || return 0
-	shift 3
+	shift 2
 	rm -f "$results"
-	CSSL_BUILD_DIR=$folder timeout 1800 /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
-		--junitxml="$results" "$@" "$root/tests/$name" >&2 || true
+	CSSL_BUILD_DIR=$folder without_turns timeout 1800 /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider \
+		--junitxml="$results" "$@" >&2 || true
 	test_results+=(--junit "$results")
 }
 
@@ -92,56 +114,57 @@ test_again() {
 	mapfile -t tests < <(/usr/bin/python3 "$root/tests/lib/second_look.py" "$folder/$2.xml")
 	[[ ${#tests[@]} -gt 0 ]] || return 0
 	say "$1: $2, a second look at ${tests[*]}"
-	(cd "$root" && CSSL_BUILD_DIR=$folder timeout 900 /usr/bin/python3 -m pytest -q -p no:cacheprovider \
+	(cd "$root" && CSSL_BUILD_DIR=$folder without_turns timeout 900 /usr/bin/python3 -m pytest -q -p no:cacheprovider \
 		--junitxml="$results" "${tests[@]}") >&2 || true
 	test_results+=(--again "$results")
 }
 
-# test_scenarios FOLDER NAME PYTEST-OPTION...: several at a time, because they mostly wait: a process of them needs a third of a
-# processor (0.27 to 0.31; sanitized 0.30 to 0.34)
+# test_scenarios FOLDER WHICH PYTEST-OPTION...: those that tests/lib/selection.py selects; failed ones get a second look
 test_scenarios() {
-	local folder=$1 name=$2
+	local folder=$1 which=$2
 	shift 2
-	CSSL_SECOND_LOOK=follows test_python "$folder" scenario "$name" --tb=no -n "$((3 * $(nproc)))" --dist loadgroup "$@"
-	test_again "$folder" "$name"
+	CSSL_TESTS=$which CSSL_SECOND_LOOK=follows test_python "$folder" "scenario-$which" --tb=no "$@" "$root/tests/scenario"
+	test_again "$folder" "scenario-$which"
 }
 
-test_tools() {
+# Several at a time, because they mostly wait: a process of them needs a third of a processor (0.27 to 0.31; sanitized 0.30 to 0.34)
+test_beside_others() {
+	test_scenarios "$@" -n "$((4 * $(nproc)))" --dist loadgroup
+}
+
+test_download() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
+	build_turn "$root/build-test"
 	promtool_get "$root/build-test/tools" || test_broken+=("promtool")
 	postfix_get "$root/build-test/tools" || test_broken+=("smtp-source and smtp-sink")
 	mail_get "$root/build-test/tools" || test_broken+=("mail servers")
 	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
 }
 
-test_prepare() {
-	test_tools
+test_release_build() {
 	build_release || test_broken+=("build of build")
+}
+
+test_asan_build() {
+	test_build build-asan
 }
 
 test_plain_build() {
 	test_build build-test
 }
 
+# The fuzzing build compiles the fuzzers only.
+test_fuzz_build() {
+	local folder=$root/build-fuzz targets
+	CC=clang test_configure build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false &&
+		quietly ninja -C "$folder" build.ninja && # the list of fuzzers may have grown
+		mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p') &&
+		build_run "$folder" "${targets[@]}" && return
+	test_broken+=("build of build-fuzz")
+}
+
 test_house() {
-	test_python build-test house house
-}
-
-test_plain_units() {
-	test_units build-test unit fuzz-seeds
-}
-
-test_plain_scenarios() {
-	test_scenarios build-test scenario -m "not alone"
-}
-
-test_plain_alone() {
-	CSSL_SECOND_LOOK=follows test_python build-test scenario scenario-alone --tb=no -m alone
-	test_again build-test scenario-alone
-}
-
-test_asan_build() {
-	CC=clang test_build build-asan -Db_sanitize=address,undefined -Db_lundef=false
+	test_python build-test house -n "$(nproc)" "$root/tests/house"
 }
 
 # sanitized COMMAND...
@@ -153,36 +176,41 @@ test_asan_units() {
 	sanitized test_units build-asan unit fuzz-seeds
 }
 
-test_asan_scenarios() {
-	sanitized test_scenarios build-asan scenario # all: what measures has patience here
-}
-
-# The fuzzing build compiles the fuzzers only.
-test_fuzz_build() {
-	local folder=$root/build-fuzz targets
-	CC=clang build_configure "$folder" -Dtest_points=true -Dwerror=true -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false &&
-		quietly ninja -C "$folder" build.ninja && # the list of fuzzers may have grown
-		mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p') &&
-		build_run "$folder" "${targets[@]}" && return
-	test_broken+=("build of build-fuzz")
+test_plain_units() {
+	test_units build-test plain
 }
 
 test_fuzzers() {
 	test_units build-fuzz fuzz
 }
 
+test_asan_scenarios() {
+	sanitized test_beside_others build-asan sanitized # what measures has patience here
+}
+
+test_plain_scenarios() {
+	test_beside_others build-test plain
+}
+
+test_plain_alone() {
+	test_scenarios build-test alone
+}
+
 # Test builds can make mistakes on purpose: the nonce audit has to notice each of them.
 test_mutants() {
-	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
-	test_build build-test
-	CSSL_MUTANTS=all test_python build-test scenario/test_mutants.py mutants -n "$((2 * $(nproc)))"
+	test_download
+	test_plain_build
+	CSSL_MUTANTS=all test_python build-test mutants -n "$((2 * $(nproc)))" "$root/tests/scenario/test_mutants.py"
 	/usr/bin/python3 "$root/tests/lib/mutants.py" "$root/build-test/mutants.xml" || true
-	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" "${test_broken[@]/#/--broken=}"
+	test_sum
 }
 
 test_help() {
-	cat <<-'HELP'
-		./cssl test             units, fuzzers and scenarios, plain and under sanitizers
+	cat <<-HELP
+		./cssl test             units, fuzzers and scenarios, sanitized; those that a sanitizer changes, without; some $test_minutes minutes
+		./cssl test FILE|PATTERN...
+		                        only these units, scenarios or house rules, in a build without sanitizers (--sanitized: with them): a file, a
+		                        pytest name (test_drain.py::test_a_drain), or a part of a name
 		./cssl test --mutants   only one check: the nonce audit has to notice each mistake that breaks a law
 		./cssl test --full [FILE...]
 		                        only the scenarios (all, or these files) at full length, which takes hours; bench/results/full.md
@@ -190,18 +218,28 @@ test_help() {
 		./cssl test --coverage  only a page, bench/results/coverage.md: the lines and branches that no unit, seed or scenario runs
 		./cssl test --distributions [--demo] [SUITE...]
 		                        only README's two commands, on bare roots of Debian 12 (bookworm) and 13 (trixie); as root
+
+		Times of each step and test are kept in build-test/times, a file for each run.
 	HELP
 }
 
+# What the parts took, and the sum of their results
+test_sum() {
+	/usr/bin/python3 "$root/tests/lib/times.py" "$root/build-test/times" "${test_times[@]/#/--step=}" "${test_results[@]}" >&2
+	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" "${test_broken[@]/#/--broken=}"
+}
+
 test_all() {
-	local PATH=$root/build-test/tools:$PATH row step what number=0
-	say "${#test_steps[@]} steps, some 45 minutes on two cores"
+	local PATH=$root/build-test/tools:$PATH row step what number=0 begin
+	say "${#test_steps[@]} steps, some $test_minutes minutes on two cores"
 	for row in "${test_steps[@]}"; do
 		read -r step what <<<"$row"
 		say "step $((++number)) of ${#test_steps[@]}, after $((SECONDS / 60)) min: $what"
+		begin=$SECONDS
 		"test_$step"
+		test_times+=("$what=$((SECONDS - begin))")
 	done
-	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" "${test_broken[@]/#/--broken=}"
+	test_sum
 }
 
 command_test() {
@@ -211,7 +249,9 @@ command_test() {
 	--full) test_full "${@:2}" ;;
 	--coverage) test_coverage ;;
 	--distributions) test_distributions "${@:2}" ;;
-	--help) test_help ;;
-	*) usage_error test "unknown option '$1'" ;;
+	--help | -h) test_help ;;
+	--sanitized) [[ $# -gt 1 ]] || usage_error test "--sanitized needs a FILE or PATTERN" && sanitized test_part build-asan "${@:2}" ;;
+	-*) usage_error test "unknown option '$1'" ;;
+	*) test_part build-test "$@" ;;
 	esac
 }

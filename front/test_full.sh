@@ -14,7 +14,7 @@ test_full() {
 	done
 	[[ ${#files[@]} -gt 0 ]] || files=("$root/tests/scenario")
 	local PATH=$root/build-test/tools:$PATH
-	test_tools
+	test_download
 	test_build build-test
 	test_is_built build-test || die "the programs of build-test cannot be built"
 	say "several at a time, then those that measure; each file says its result in bench/results/full.md"

@@ -15,7 +15,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from tests.lib import build, profiles
-from tests.lib.build import SANITIZED, SLOWER, TEST_POINTS, patience  # noqa: E402
+from tests.lib.build import FULL, SANITIZED, SLOWER, TEST_POINTS, patience  # noqa: E402
 from tests.lib.cluster import Cluster  # noqa: E402
 from tests.lib.mail_cluster import Mail  # noqa: E402
 from tests.lib.mail_fronts import FRONTS, ClusterFronts, sink_front  # noqa: E402
@@ -23,8 +23,8 @@ from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.queue_room import Room  # noqa: E402
 from tests.lib.queued_proxy import Stores  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
-from tests.lib.sanitized_runs import run_sanitized  # noqa: E402
-from tests.lib.work_order import longest_first  # noqa: E402
+from tests.lib.selection import selected  # noqa: E402
+from tests.lib.work_order import UNKNOWN_S, function_of, group_of, known_seconds, longest_first  # noqa: E402
 
 # Measurements of sanitized programs beside servers that are not: slow, and nothing that the other scenarios do not run.
 collect_ignore = ["test_experiments.py"] if SANITIZED else []
@@ -47,6 +47,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "plain: asserts what a sanitizer changes, and runs nothing else: not in a sanitized build")
     config.addinivalue_line("markers", "sanitized_with(why, name=value): in a sanitized build only this value of the parameter runs, because the "
                             "others take other ways only through code that other scenarios run sanitized")
+    config.addinivalue_line("markers", "wide(why): it may run in many variants (tests/lib/selection.py)")
+    config.addinivalue_line("markers", "every_combination(why): all combinations of its parameters run, where others run each pair of values")
+    config.addinivalue_line("markers", "cluster_of(parameter, ...): tests with the same values of these use one cluster of the module")
     config.addinivalue_line("markers", "limit(seconds): a time limit other than the usual one")
 
 
@@ -55,23 +58,14 @@ def _limit(item):
     return marker.args[0] if marker else TEST_SECONDS
 
 
-def _group(item):
-    if "start_module_cluster" in item.fixturenames:
-        return item.module.__name__
-    return "host_network" if "host_network" in item.fixturenames else item.nodeid
-
-
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups when it is its turn
 def pytest_collection_modifyitems(items):
-    """For several processes (pytest-xdist): tests that share a cluster stay together, and so do those that take turns with the host's
-    network, or several processes would wait for their turn. All others go where there is room. The long ones begin, so that none of
-    them is left at the end."""
-    if SANITIZED:
-        items[:] = run_sanitized(items)
-    for item in items:
-        if _group(item) != item.nodeid:
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
-    items[:] = longest_first(items, _group, _limit)
+    items[:] = selected(items, full=FULL)
+    groups, seconds = {item: group_of(item) for item in items}, known_seconds()
+    for item, group in groups.items():
+        if group != item.nodeid:
+            item.add_marker(pytest.mark.xdist_group(group))
+    items[:] = longest_first(items, groups.get, lambda item: seconds.get(function_of(item.nodeid), UNKNOWN_S))
 
 
 @pytest.hookimpl(tryfirst=True)  # before the fixtures start anything

@@ -30,7 +30,7 @@ DRAIN_MS = 60000
 FELL_S = 2            # until a blow shows whose effect shows already
 EXITING = 0x4         # PF_EXITING of the flags in /proc/PID/stat
 
-pytestmark = pytest.mark.usefixtures("test_points")
+pytestmark = [pytest.mark.usefixtures("test_points"), pytest.mark.every_combination("each is a named point at which an agent dies")]
 
 
 ONE_HOST = nobody_moves

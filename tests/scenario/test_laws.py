@@ -7,7 +7,8 @@ import pytest
 from tests.lib.fickle_backend import FickleBackend
 from tests.lib.in_doubt import CARRIERS, SITUATIONS, start_place
 
-pytestmark = pytest.mark.usefixtures("test_points")
+pytestmark = [pytest.mark.usefixtures("test_points"), pytest.mark.cluster_of("carrier"),
+              pytest.mark.every_combination("the laws that all else stands on")]
 
 
 @pytest.fixture(scope="module")

@@ -153,6 +153,7 @@ def in_scenes(*versions):
                                    ids=lambda p: " ".join(p))
 
 
+@pytest.mark.wide("each breach, at each place where it may be noticed")
 @pytest.mark.parametrize("breach,scene", [(breach, (where, version)) for breach, version in CASES for where in WHERE],
                          indirect=["scene"], ids=lambda p: p.name if isinstance(p, Breach) else " ".join(p))
 def test_a_breach_gets_its_alert_and_ends_its_connection_only(breach, scene):

@@ -1,4 +1,5 @@
-/* unit.h: one program for the test files of a folder. Its argument names the unit that it runs; without one it runs all of them.
+/* unit.h: one program for the test files of a folder. Its argument names the unit that it runs; without one it runs all
+ *of them.
  *
  *	UNIT(kept)
  *	{
@@ -18,13 +19,13 @@ struct unit {
 
 void unit_add(struct unit *unit);
 
-#define UNIT(which) \
-	static int which##_unit(void); \
-	__attribute__((constructor)) static void which##_unit_add(void) \
-	{ \
-		static struct unit unit = { #which, which##_unit, 0 }; \
-		unit_add(&unit); \
-	} \
+#define UNIT(which)                                                                                                    \
+	static int which##_unit(void);                                                                                 \
+	__attribute__((constructor)) static void which##_unit_add(void)                                                \
+	{                                                                                                              \
+		static struct unit unit = { #which, which##_unit, 0 };                                                 \
+		unit_add(&unit);                                                                                       \
+	}                                                                                                              \
 	static int which##_unit(void)
 
 #endif
