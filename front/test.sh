@@ -11,6 +11,8 @@
 . "$root/front/test_full.sh"
 # shellcheck source=front/test_coverage.sh
 . "$root/front/test_coverage.sh"
+# shellcheck source=front/test_faults.sh
+. "$root/front/test_faults.sh"
 # shellcheck source=front/test_distributions.sh
 . "$root/front/test_distributions.sh"
 
@@ -24,15 +26,13 @@ test_steps=(
 	"download         packages and tools"
 	"release_build    the programs as they are installed"
 	"asan_build       a build with sanitizers"
-	"plain_build      a build without"
-	"fuzz_build       a build of the fuzzers"
+	"asan_units       units and fuzzers' seeds, sanitized, beside the builds without sanitizers and of the fuzzers"
 	"house            house rules"
-	"asan_units       units and fuzzers' seeds, sanitized"
 	"plain_units      units that a sanitizer changes"
+	"plain_alone      scenarios that measure, one at a time"
 	"fuzzers          fuzzers, each for a moment"
 	"asan_scenarios   scenarios, sanitized"
 	"plain_scenarios  scenarios that a sanitizer changes, and one variant of each"
-	"plain_alone      scenarios that measure, one at a time"
 )
 
 # test_configure FOLDER MESON-OPTION...: a second build of unchanged files takes what ccache kept of the first, also in another clone
@@ -45,7 +45,7 @@ test_configure() {
 }
 
 configure_build_asan() {
-	CC=clang test_configure build-asan -Db_sanitize=address,undefined -Db_lundef=false
+	CC=clang test_configure build-asan -Db_sanitize=address,undefined -Db_lundef=false "$@"
 }
 
 # The units that run only sanitized are compiled when somebody asks for one.
@@ -172,8 +172,15 @@ sanitized() {
 	ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$@"
 }
 
+# Most of the time, units wait.
 test_asan_units() {
+	local more
+	build_turn "$root/build-test" && build_turn "$root/build-fuzz"
+	(test_plain_build && test_fuzz_build && printf '%s\n' "${test_broken[@]}") >"$root/build-test/broken" &
 	sanitized test_units build-asan unit fuzz-seeds
+	wait $!
+	mapfile -t more < <(grep . "$root/build-test/broken")
+	test_broken+=("${more[@]}")
 }
 
 test_plain_units() {
@@ -216,6 +223,8 @@ test_help() {
 		                        only the scenarios (all, or these files) at full length, which takes hours; bench/results/full.md
 		                        keeps the last result of each file
 		./cssl test --coverage  only a page, bench/results/coverage.md: the lines and branches that no unit, seed or scenario runs
+		./cssl test --faults [N...]
+		                        only faults of one line, drawn by chance: which test finds each; takes hours, after --coverage
 		./cssl test --distributions [--demo] [SUITE...]
 		                        only README's two commands, on bare roots of Debian 12 (bookworm) and 13 (trixie); as root
 
@@ -248,6 +257,7 @@ command_test() {
 	--mutants) test_mutants ;;
 	--full) test_full "${@:2}" ;;
 	--coverage) test_coverage ;;
+	--faults) test_faults "${@:2}" ;;
 	--distributions) test_distributions "${@:2}" ;;
 	--help | -h) test_help ;;
 	--sanitized) [[ $# -gt 1 ]] || usage_error test "--sanitized needs a FILE or PATTERN" && sanitized test_part build-asan "${@:2}" ;;

@@ -286,6 +286,7 @@ def key_hash(cluster, certificate):
 
 
 @pytest.mark.tool("chromium")
+@pytest.mark.plain  # nothing that the clients above do not do
 @pytest.mark.usefixtures("host_network")
 @pytest.mark.parametrize("listener", MODES_AND_VERSIONS)
 def test_chromium_shows_a_page_with_50_parts(cluster, tmp_path, listener, moving):

@@ -448,6 +448,7 @@ def test_h2load(each, moving):
 
 
 @pytest.mark.tool("chromium")
+@pytest.mark.plain  # nothing that h2load and curl do not do
 @pytest.mark.usefixtures("host_network")
 def test_chromium(each, moving, tmp_path):
     host, port = each.sf

@@ -30,6 +30,7 @@ def cluster(start_module_cluster):
 
 @pytest.mark.limit(300)
 @pytest.mark.tool("testssl")
+@pytest.mark.plain  # a hundred handshakes, as those of test_clients
 def test_testssl_finds_nothing_bad(cluster, tmp_path):
     found = tmp_path / "found.json"
     done = subprocess.run(["testssl", "--quiet", "--color", "0", "--warnings", "off", "--nodns", "none", "--starttls", "smtp",

@@ -152,7 +152,7 @@ def counters(cluster, *names):
 def test_a_cut_that_is_shorter_than_lost_costs_nobody_anything(cluster, load, cable, ways, tmp_path):
     """No connection changes its owner, every byte is right both ways, and no backend gets an upload twice."""
     load.add("idle", count=60, run="waits")
-    load.add("down", count=8, path="/20m", rate=4 << 20)
+    load.add("down", count=8, path="/20m", rate=sized(1 << 20, 4 << 20))
     load.add("up", count=8, method="POST", path="/sha256", id="up", ids=tmp_path / "ids", body=4 << 20)
     load.add("get", count=24, every_ms=40)
     wait_consistent(cluster, 30)

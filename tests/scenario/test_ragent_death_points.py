@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tests.lib import edits
-from tests.lib.build import FULL, SANITIZED, patience, sized
+from tests.lib.build import FULL, SANITIZED, patience, scaled, sized
 from tests.lib.processes import has_stopped
 from tests.lib.tlsload import Load, check_honest, lost
 from tests.lib.waiting import wait_until
@@ -99,7 +99,7 @@ def test_a_death_at_a_named_point(start_cluster, dice, point, link):
     cluster = start_cluster("--agents", "2", *options, takeover=True, edit=edit)
     with Load(cluster) as load:
         clients = Clients(load)
-        for _ in range(2):
+        for _ in range(scaled(2)):
             kill_at(cluster, point, passes(dice, point))
         harmed = clients.harmed()
     assert not harmed
