@@ -35,14 +35,15 @@ make_certificate() {
 }
 
 certificates_make() {
-	local dir=$1
+	local dir=$1 until=0
 	local server="subjectAltName=$server_names"
-	# The client's certificate is made last: if it is valid, all are. A folder of an earlier release has no rsa-ca.
-	[[ ! -f $dir/rsa-ca.pem ]] || ! openssl x509 -in "$dir/client.pem" -noout -checkend 86400 >/dev/null 2>&1 || return 0
+	read -r until 2>/dev/null <"$dir/certificates.until" || until=0
+	[[ $EPOCHSECONDS -ge $until || ! -f $dir/client.pem ]] || return 0
 	make_ca "$dir" ecdsa-ca ECDSA "${ecdsa_key[@]}"
 	make_ca "$dir" rsa-ca RSA "${rsa_key[@]}"
 	cat "$dir/ecdsa-ca.pem" "$dir/rsa-ca.pem" >"$dir/ca.pem"
 	make_certificate "$dir" ecdsa ecdsa-ca "/CN=localhost" "$server" "${ecdsa_key[@]}"
 	make_certificate "$dir" rsa rsa-ca "/CN=localhost" "$server" "${rsa_key[@]}"
 	make_certificate "$dir" client ecdsa-ca "/CN=client" "extendedKeyUsage=clientAuth" "${ecdsa_key[@]}"
+	echo $((EPOCHSECONDS + (certificate_days - 1) * 86400)) >"$dir/certificates.until" # last: with it, all are there
 }

@@ -39,7 +39,7 @@ def _certificates_of_the_first(folder):
 
 def _keep_certificates(folder):
     names = [f"{name}.{kind}" for name in ("ecdsa-ca", "rsa-ca", "ecdsa", "rsa", "client") for kind in ("key", "pem")]
-    for path in (folder / name for name in ["ca.pem", *names]):
+    for path in (folder / name for name in ["ca.pem", "certificates.until", *names]):
         _certificates.setdefault(path.name, (path.read_bytes(), path.stat().st_mode & 0o777))
 
 

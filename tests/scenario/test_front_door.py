@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -60,6 +61,18 @@ def test_a_bad_value_is_named_by_line_and_key_and_starts_nothing(folder):
     assert done.returncode == 1
     assert re.search(r"cluster\.yaml:\d+: key 'handshake': found 'by-chance', expected", done.stderr), done.stderr
     assert not list(folder.glob("*.pid"))
+
+
+def test_certificates_are_made_once_and_again_when_their_time_is_over(folder):
+    def made():
+        assert cssl("up", "--dir", str(folder), "--prepare").returncode == 0
+        return (folder / "client.pem").read_bytes()
+
+    first, until = made(), folder / "certificates.until"
+    assert made() == first
+    assert 28 * 86400 < int(until.read_text()) - time.time() < 30 * 86400
+    until.write_text("1\n")
+    assert made() != first
 
 
 def test_down_without_a_cluster_is_an_error(tmp_path):
