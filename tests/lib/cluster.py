@@ -11,6 +11,7 @@ stop() judges: every process ended in order, no log has a sanitizer report, the 
 
 import contextlib
 import http.client
+import io
 import json
 import os
 import pathlib
@@ -21,6 +22,7 @@ import ssl
 import subprocess
 import tempfile
 
+from tests.lib import nonce_audit
 from tests.lib.build import BUILD, ROOT, TEST_POINTS, patience
 from tests.lib.reports import check_log
 from tests.lib.waiting import wait_until
@@ -137,11 +139,11 @@ class Cluster:
 
     def check_nonces(self, min_accepted=0):
         """Runs the nonce audit on all records sealed and accepted so far, and returns its result."""
-        command = ["/usr/bin/python3", str(ROOT / "tests/lib/nonce_audit.py"), str(self.audit),
-                   "--min-accepted", str(min_accepted)] + ["--allow-takeover"] * self._takeover
-        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        assert done.returncode == self._reuse_planted, f"nonce audit:\n{done.stdout}"
-        return done.stdout
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            status = nonce_audit.main([str(self.audit), "--min-accepted", str(min_accepted)] + ["--allow-takeover"] * self._takeover)
+        assert status == self._reuse_planted, f"nonce audit:\n{said.getvalue()}"
+        return said.getvalue()
 
     def log(self, name):
         return (self.dir / f"{name}.log").read_text(errors="replace")

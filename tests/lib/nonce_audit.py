@@ -299,7 +299,7 @@ class Audit:
             yield f"  {error}"
 
 
-def main():
+def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", help="what CSSL_AUDIT_DIR was")
     parser.add_argument("--allow-takeover", action="store_true", help="an unplanned takeover was part of the test")
@@ -307,7 +307,7 @@ def main():
                         help="fail if fewer records were accepted: then nothing was tested")
     parser.add_argument("--min-undelivered", type=int, default=0, metavar="N",
                         help="fail if fewer records were sealed and never accepted: then nothing was in doubt")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     until_ns = time.monotonic_ns()
     audit = Audit(load(arguments.directory), until_ns)
     audit.judge(arguments.allow_takeover)
