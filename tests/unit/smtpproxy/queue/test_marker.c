@@ -141,7 +141,7 @@ static struct sight marked_by(const char *gateway, uint64_t version, uint64_t by
 	struct sight s = marked(version, BOTH);
 
 	memcpy(s.marker.members[0], RUN_C, sizeof RUN_C);
-	memcpy(s.marker.by, gateway, NONCE_LEN + 1);
+	snprintf(s.marker.by, sizeof s.marker.by, "%s", gateway);
 	s.marker.by_version = by_version;
 	return s;
 }

@@ -13,9 +13,10 @@ START_TEST(a_link_says_its_load_at_once_and_after_each_ping)
 	uint8_t token[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
 	open_peers();
-	peers_until(count_of(&p, FRAME_LOAD) == 1);
+	peers_until(count_of(&p, FRAME_LOAD) > 0);
+	const unsigned before = count_of(&p, FRAME_LOAD);
 	send_frame(&p, 0, FRAME_PING, token, sizeof token);
-	peers_until(count_of(&p, FRAME_LOAD) == 2);
+	peers_until(count_of(&p, FRAME_LOAD) > before && count_of(&p, FRAME_PONG) > 0);
 	ck_assert_mem_eq(last_of(&p, FRAME_PONG)->payload, token, sizeof token);
 	Cssl__LinkLoad *load =
 		cssl__link_load__unpack(NULL, last_of(&p, FRAME_LOAD)->len, last_of(&p, FRAME_LOAD)->payload);
