@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "net/log.h"
+#include "smtpproxy/hooks/filter_inside.h"
 
 struct hooks hooks;
 struct smtpproxy_counters counters;
@@ -128,6 +129,20 @@ const char *message_text(void)
 	}
 	text[len] = '\0';
 	return text;
+}
+
+uint64_t limit_ms(unsigned call)
+{
+	const struct deadline *d = &filter->calls[call].deadline;
+
+	return deadline_is_set(d) ? d->at_ms : 0;
+}
+
+void is_late(unsigned call)
+{
+	turns(3); /* output that was taken gives it its time again */
+	ck_assert_uint_ne(limit_ms(call), 0);
+	deadline_set(w, &filter->calls[call].deadline, 1);
 }
 
 /* The programs */

@@ -36,6 +36,11 @@ void message_is(const char *text, size_t len);
 /* All of its pieces, one behind the other. */
 const char *message_text(void);
 
+/* When the time of a hook of this transaction is over, by the clock of the loop; 0: it has no limit. */
+uint64_t limit_ms(unsigned call);
+/* It is due now. */
+void is_late(unsigned call);
+
 /* Hook "a" is peer 0. */
 void peer_accept(unsigned n);
 int peer_is_connected(unsigned n); /* somebody waits to be accepted, or is: 1 or 0 */

@@ -311,11 +311,13 @@ END_TEST
 
 START_TEST(one_that_does_not_answer_fails_in_time)
 {
-	hook_confs[0].timeout_ms = 30;
 	begin_and_ask();
+	is_late(0);
 	fails();
 	begin_and_ask();
 	says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{");
+	turns(3);
+	is_late(0);
 	fails();
 }
 END_TEST
