@@ -333,23 +333,56 @@ END_TEST
 
 /* Memory */
 
-START_TEST(a_sender_that_does_not_read_its_replies_is_not_read)
+static char noops[6 * 200000];
+
+static void fill(void)
 {
-	static char noops[6 * 200000];
+	for (size_t i = 0; i < sizeof noops; i += 6)
+		memcpy(noops + i, "NOOP\r\n", 6);
+}
+
+static size_t send_all_that_is_taken(const char *bytes, size_t len)
+{
 	size_t sent = 0;
 	ssize_t n;
 
-	for (size_t i = 0; i < sizeof noops; i += 6)
-		memcpy(noops + i, "NOOP\r\n", 6);
-	sender_comes(0, DOOR_RELAYS);
-	for (unsigned idle = 0; idle < 20 && sent < sizeof noops;) {
-		n = write(sender_fd(0), noops + sent, sizeof noops - sent);
+	for (unsigned idle = 0; idle < 20 && sent < len; turn()) {
+		n = write(sender_fd(0), bytes + sent, len - sent);
 		sent += n > 0 ? (size_t)n : 0;
 		idle = n > 0 ? 0 : idle + 1;
-		turn();
 	}
+	return sent;
+}
+
+START_TEST(a_sender_that_does_not_read_its_replies_is_not_read)
+{
+	fill();
+	sender_comes(0, DOOR_RELAYS);
+	shrink_buffers(sender_fd(0));
+	shrink_buffers(stream_fd(&session_of(0)->stream));
+	ck_assert_uint_lt(send_all_that_is_taken(noops, sizeof noops), sizeof noops);
 	ck_assert_uint_le(stream_pending(&session_of(0)->stream), 65536 + 100);
 	ck_assert_uint_le(stream_kept(&session_of(0)->stream), 32768);
+}
+END_TEST
+
+START_TEST(a_sender_that_waits_is_read_no_further_and_loses_nothing)
+{
+	static char all[1 << 20];
+	size_t sent;
+
+	fill();
+	sender_comes(0, DOOR_RELAYS);
+	sender_says(0, "EHLO sender.example\r\n");
+	shrink_buffers(stream_fd(&session_of(0)->stream));
+	sent = send_all_that_is_taken(noops, 60000);
+	ck_assert_uint_le(stream_kept(&session_of(0)->stream), 8192 + 16384);
+	receiver_greets(0, OFFERS);
+	sender_hears(0, "250-mx.example");
+	sent += send_all_that_is_taken(noops + sent, 60000 - sent);
+	ck_assert_uint_eq(sent, 60000);
+	read_exactly(sender_fd(0), all, 10000 * strlen("250 2.0.0 Ok\r\n"));
+	sender_hears_nothing(0);
 }
 END_TEST
 
@@ -376,6 +409,7 @@ UNIT(session)
 		a_stop_that_cannot_wait_cuts_open_messages_only,
 		the_last_step_of_a_stop_asks_the_sender_to_come_again,
 		a_sender_that_does_not_read_its_replies_is_not_read,
+		a_sender_that_waits_is_read_no_further_and_loses_nothing,
 	};
 	TCase *all = tcase_create("session");
 
