@@ -58,6 +58,7 @@ void ends(void)
 {
 	raise(SIGTERM);
 	ck_assert_int_eq(ragent_run(ragent), 0);
+	ck_assert_uint_eq(ragent->running, 0);
 	ragent_destroy(ragent);
 	ragent = NULL;
 }

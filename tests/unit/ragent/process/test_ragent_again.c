@@ -176,19 +176,24 @@ START_TEST(it_goes_on_with_the_sockets_and_the_clients_of_the_one_before)
 }
 END_TEST
 
-START_TEST(it_serves_only_when_all_workers_have_restored_theirs)
+START_TEST(it_serves_when_all_workers_have_restored_theirs_and_says_so_once)
 {
 	char text[ADDRESS_TEXT_MAX];
-	int fd;
+	int fd, client, fresh[1];
 
 	make_notes();
 	fd = fcntl(note_listener(text), F_DUPFD_CLOEXEC, 0);
 	ck_assert_int_eq(notes_add_socket(params.notes, params.notes->sockets[0].key, 1, fd), 0);
+	client = connect_to_text(text);
+	fresh[0] = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	leftovers = (struct leftovers){ .fresh = fresh, .fresh_count = 1 };
 	starts(text, "workers: 2");
 	ck_assert_uint_eq(stage(), NOTES_RESTORING);
 	ck_assert_uint_eq(ragent->restored, 0);
 	runs_until(serves);
 	ck_assert_uint_eq(ragent->restored, 2);
+	ck_assert_uint_eq(atomic_load(&params.notes->shared->fates.fresh), 1);
+	close(client);
 	free_notes();
 }
 END_TEST
@@ -230,7 +235,7 @@ UNIT(ragent_again)
 		the_main_loop_shows_its_progress,
 		it_serves_on_without_a_keeper_that_has_died,
 		it_goes_on_with_the_sockets_and_the_clients_of_the_one_before,
-		it_serves_only_when_all_workers_have_restored_theirs,
+		it_serves_when_all_workers_have_restored_theirs_and_says_so_once,
 		a_start_that_fails_leaves_the_sockets_to_the_next_attempt,
 	};
 
