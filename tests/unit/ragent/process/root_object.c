@@ -72,7 +72,10 @@ static void begin(void)
 static void end(void)
 {
 	ragent_destroy(ragent);
+	ragent = NULL;
 	conf_destroy(conf);
+	conf = NULL;
+	params = (struct ragent_params){ .link_key = &ring };
 }
 
 int connect_to(const struct sockaddr *to)

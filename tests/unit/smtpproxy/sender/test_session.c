@@ -375,6 +375,7 @@ START_TEST(a_sender_that_waits_is_read_no_further_and_loses_nothing)
 	sender_comes(0, DOOR_RELAYS);
 	sender_says(0, "EHLO sender.example\r\n");
 	sent = send_all_that_is_taken(noops, 60000);
+	turns(30);
 	ck_assert_uint_le(stream_kept(&session_of(0)->stream), 8192 + 16384);
 	receiver_greets(0, OFFERS);
 	sender_hears(0, "250-mx.example");
