@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "milter_peer.h"
+#include "smtpproxy/hooks/filter_inside.h"
 #include "tests/unit/unit.h"
 
 #define HEARS_END_ONLY                                                                                                 \
@@ -419,6 +420,7 @@ START_TEST(one_that_takes_no_body_fails_in_time)
 	ck_assert_int_eq(verdict(), FILTER_CONTINUES);
 	message_is(big, sizeof big);
 	asks(FILTER_MESSAGE, NULL, NULL);
+	ck_assert_uint_le(stream_pending(&filter->calls[0].stream), 512 << 10);
 	ends_with(FILTER_REFUSES, "451 4.3.0 ");
 }
 END_TEST
