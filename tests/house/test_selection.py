@@ -86,7 +86,7 @@ def test_plain_runs_one_of_each_and_what_does_not_run_sanitized():
     items = [*product("test_a", size=[1, 2]), *product("test_b", Mark("plain"), size=[1, 2]), *product("test_c", Mark("alone"), size=[1, 2])]
     assert names(items, "sanitized") == ["test_a[1]", "test_a[2]", "test_c[1]", "test_c[2]"]
     assert names(items, "plain") == ["test_a[1]", "test_b[1]", "test_b[2]"]
-    assert names(items, "alone") == ["test_c[1]", "test_c[2]"]
+    assert names(items, "alone") == ["test_c[1]"]
 
 
 def test_a_wide_product_needs_a_reason():

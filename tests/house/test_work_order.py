@@ -16,15 +16,15 @@ ITEMS = [("a", "alone", 3), ("long", "long", 60), ("g1", "module", 20), ("g2", "
 Fixture = collections.namedtuple("Fixture", "scope argnames")
 FIXTURES = {
     "start_module_cluster": Fixture("module", ["request"]), "cluster": Fixture("module", ["start_module_cluster", "backend"]),
-    "backend": Fixture("module", []), "other": Fixture("module", ["start_module_cluster"]), "probe": Fixture("function", ["cluster"]),
+    "backend": Fixture("module", []), "other": Fixture("module", ["start_module_cluster"]), "probe": Fixture("module", ["cluster"]),
 }
 
 
-def item(*fixtures, marks=(), **indices):
+def item(*fixtures, marks=(), **params):
     names = {"start_module_cluster", *fixtures} if {"cluster", "other"} & set(fixtures) else set(fixtures)
     return types.SimpleNamespace(
         nodeid="test_a.py::test_b", fixturenames=names, module=types.SimpleNamespace(__name__="test_a"),
-        callspec=types.SimpleNamespace(indices=indices),
+        callspec=types.SimpleNamespace(params=params),
         _fixtureinfo=types.SimpleNamespace(name2fixturedefs={name: [FIXTURES[name]] for name in names if name in FIXTURES}),
         iter_markers=lambda name: [types.SimpleNamespace(args=marks)] if marks and name == "cluster_of" else [])
 

@@ -3,7 +3,7 @@
     sanitized   all but those marked `plain`, and of parameters with `sanitized_with` only the named value
     plain       what does not run sanitized, and one variant of each function
     once        all of these, each once
-    alone       what measures: those marked `alone`, plain, too, whether they ran sanitized or not
+    alone       the same of what measures: those marked `alone`, which run sanitized beside all others
 
 A function with several parameters runs for each pair of their values (pairwise), and for each combination only with the mark
 `every_combination` or at full length: most faults need one value, or two together."""
@@ -91,8 +91,5 @@ def selected(items, which=WHICH, full=False):
         return items
     if which == "sanitized":
         return [item for item in items if _runs_sanitized(item)]
-    alone = {item for item in items if item.get_closest_marker("alone")}
-    if which == "alone":
-        return [item for item in items if item in alone]
-    wanted = {*_one_of_each(items), *(item for item in items if not _runs_sanitized(item))} - alone
-    return [item for item in items if item in wanted]
+    wanted = {*_one_of_each(items), *(item for item in items if not _runs_sanitized(item))}
+    return [item for item in items if item in wanted and bool(item.get_closest_marker("alone")) == (which == "alone")]

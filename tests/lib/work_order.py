@@ -14,14 +14,10 @@ def function_of(name):
     return name.split("[")[0]
 
 
-def _module_fixtures(item):
-    """Names of its fixtures that start a cluster of the module."""
-    found, definitions = {"start_module_cluster"}, item._fixtureinfo.name2fixturedefs  # pylint: disable=protected-access
-    while True:
-        more = {name for name, each in definitions.items() if each[-1].scope == "module" and found & set(each[-1].argnames)} - found
-        if not more:
-            return found
-        found |= more
+def _clusters_of_the_module(item):
+    """Names of its fixtures that start one."""
+    definitions = item._fixtureinfo.name2fixturedefs  # pylint: disable=protected-access
+    return {name for name, each in definitions.items() if each[-1].scope == "module" and "start_module_cluster" in each[-1].argnames}
 
 
 def group_of(item):
@@ -30,11 +26,11 @@ def group_of(item):
     processes would wait for their turn."""
     if "start_module_cluster" not in item.fixturenames:
         return "host_network" if "host_network" in item.fixturenames else item.nodeid
-    fixtures = _module_fixtures(item)
+    fixtures = _clusters_of_the_module(item)
     names = fixtures.union(*(mark.args for mark in item.iter_markers("cluster_of")))
-    indices = getattr(getattr(item, "callspec", None), "indices", {})
-    return " ".join([item.module.__name__, *sorted(fixtures - {"start_module_cluster"}),
-                     *(f"{name}={index}" for name, index in sorted(indices.items()) if name in names)])
+    chosen = getattr(getattr(item, "callspec", None), "params", {})
+    return " ".join([item.module.__name__, *sorted(fixtures),
+                     *(f"{name}={value}" for name, value in sorted(chosen.items()) if name in names)])
 
 
 def known_seconds():

@@ -16,7 +16,7 @@ from tests.lib.in_doubt import CARRIERS
 from tests.lib.tlsload import check_unharmed
 from tests.lib.waiting import NotWithin, wait_until
 
-pytestmark = [pytest.mark.usefixtures("test_points"), pytest.mark.every_combination("each carrier has refusals of its own")]
+pytestmark = [pytest.mark.usefixtures("test_points"), pytest.mark.cluster_of("carrier"), pytest.mark.every_combination("each carrier has refusals of its own")]
 
 versions = pytest.mark.parametrize("version", ["1.2", "1.3"])
 carriers = pytest.mark.parametrize("carrier", sorted(CARRIERS))

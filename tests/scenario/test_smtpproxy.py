@@ -420,7 +420,7 @@ def contest(folder, fairness, mails):
 @pytest.mark.alone
 @pytest.mark.limit(120)
 def test_senders_get_equal_turns_whatever_their_number_of_sessions(tmp_path):
-    mails = scaled(1500, 150)
+    mails = scaled(700, 150)
     fair, all_fair, sent = contest(tmp_path / "fair", "on", mails)
     assert sent == 3 * mails
     assert max(fair) / min(fair) <= 1.1, fair
