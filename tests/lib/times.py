@@ -1,5 +1,6 @@
 """How long the steps and the tests of a run took: prints each step and the ten slowest tests, and keeps all of it in FOLDER, a file
-for each run. FOLDER/seconds.json has the last times of each function, for the order of the next run (work_order.py).
+for each run. FOLDER/seconds.json has the last times of each function that takes long, for the order of the next run (work_order.py). A
+copy of it is in tests/scenario/data, for the first run of a clone.
 
     times.py FOLDER --step NAME=SECONDS... --junit FILE... --meson FILE...
 """
@@ -14,6 +15,7 @@ import xml.etree.ElementTree
 
 SLOWEST = 10
 RUNS = 20  # so many are kept
+LONG_S = 3
 
 
 def of_scenarios(path):
@@ -48,7 +50,7 @@ def by_function(tests):
         functions = collections.defaultdict(list)
         for name, value in seconds.items():
             functions[name.split("[")[0]].append(value)
-        found[build] = {name: round(sum(values) / len(values), 2) for name, values in sorted(functions.items())}
+        found[build] = {name: round(sum(values) / len(values)) for name, values in sorted(functions.items())}
     return found
 
 
@@ -58,10 +60,11 @@ def keep(folder, run):
     for old in sorted(folder.glob("2*.json"))[:-RUNS]:
         old.unlink()
     last = folder / "seconds.json"
-    seconds = json.loads(last.read_text()) if last.exists() else {}
+    known = json.loads(last.read_text()) if last.exists() else {}
     for build, functions in by_function(run["tests"]).items():
-        seconds.setdefault(build, {}).update(functions)
-    last.write_text(json.dumps(seconds, indent=1) + "\n")
+        known.setdefault(build, {}).update(functions)
+    last.write_text(json.dumps({build: {name: seconds for name, seconds in functions.items() if seconds >= LONG_S}
+                                for build, functions in known.items()}, indent=1) + "\n")
 
 
 def show(run):
