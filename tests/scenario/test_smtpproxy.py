@@ -418,6 +418,7 @@ def contest(folder, fairness, mails):
 
 
 @pytest.mark.alone
+@pytest.mark.plain  # it compares times; mail that flows is in the tests above
 @pytest.mark.limit(120)
 def test_senders_get_equal_turns_whatever_their_number_of_sessions(tmp_path):
     mails = scaled(700, 150)
