@@ -16,7 +16,7 @@
 # shellcheck source=front/test_distributions.sh
 . "$root/front/test_distributions.sh"
 
-test_minutes=25
+test_minutes=35
 test_results=()
 test_broken=()
 test_times=()
