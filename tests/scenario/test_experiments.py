@@ -161,6 +161,7 @@ def test_clients_notice_the_end_of_other_servers_and_not_of_agents(tmp_path):
         assert f"(chaos-{name}.svg)" in text
 
 
+@pytest.mark.alone  # beside others, its load has not begun when its time is over
 @pytest.mark.limit(300)
 @pytest.mark.tool("haproxy", "nginx", "chrt")
 @pytest.mark.root  # nginx changes to a user of its own
