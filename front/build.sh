@@ -79,10 +79,12 @@ build_run() {
 # build_release TARGET...: the programs, without their tests, and what else is named
 build_release() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}"
+	local status=0
 	build_turn "$root/build"
-	build_configure "$root/build" -Dbuildtype=release -Dtests=false -Db_lto=true -Db_lto_threads="$(nproc)"
-	build_run "$root/build" "${programs[@]}" "$@"
+	{ build_configure "$root/build" -Dbuildtype=release -Dtests=false -Db_lto=true -Db_lto_threads="$(nproc)" &&
+		build_run "$root/build" "${programs[@]}" "$@"; } || status=$?
 	build_turn_over "$root/build"
+	return $status
 }
 
 command_build() {

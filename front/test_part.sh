@@ -58,8 +58,8 @@ part_run() {
 		test_results+=(--meson "$folder/meson-logs/part.json")
 	fi
 	[[ ${#tests[@]} -gt 0 ]] || return 0
-	build_release
-	build_run "$folder" || test_broken+=("build of $1")
+	build_release || test_broken+=("build of build")
+	test_build "$1"
 	(cd "$root" && test_python "$1" part "${tests[@]/#"$root/"/}")
 	test_results+=(--junit "$folder/part.xml")
 }

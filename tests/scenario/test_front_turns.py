@@ -38,12 +38,18 @@ def test_other_folders_do_not_wait(tmp_path):
 
 
 def test_what_a_command_leaves_running_holds_no_turn(tmp_path):
-    with script("first", f"build_turn {tmp_path}/b; without_turns bash -c 'sleep 60 <&- >&- 2>&- & echo $!'") as first:
+    with script("first", f"build_turn {tmp_path}/b; without_turns bash -c 'tail -f /dev/null <&- >&- 2>&- & echo $!'") as first:
         left = int(end(first)[1])
     try:
         assert end(script("second", f"build_turn {tmp_path}/b")) == (0, "", "")
     finally:
         os.kill(left, 9)
+
+
+def test_a_build_that_fails_is_a_failure_and_its_turn_is_over(tmp_path):
+    failing = f"root={tmp_path}; packages_need() {{ :; }}; build_configure() {{ :; }}; build_run() {{ return 7; }}; status=0; "
+    text = failing + "build_release || status=$?; echo $status ${#build_turns[@]}"
+    assert end(script("build", text))[:2] == (0, "7 0\n")
 
 
 def test_a_turn_ends_before_its_command(tmp_path):

@@ -147,7 +147,7 @@ void is_late(unsigned call)
 
 /* The programs */
 
-int peer_is_connected(unsigned n)
+bool peer_is_connected(unsigned n)
 {
 	struct pollfd waiting = { .fd = peers[n].listening, .events = POLLIN };
 

@@ -3,6 +3,8 @@
 #ifndef CSSL_TESTS_UNIT_SMTPPROXY_HOOK_PEER_H
 #define CSSL_TESTS_UNIT_SMTPPROXY_HOOK_PEER_H
 
+#include <stdbool.h>
+
 #include "smtpproxy/hooks/filter.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/proto/suite.h"
@@ -43,7 +45,7 @@ void is_late(unsigned call);
 
 /* Hook "a" is peer 0. */
 void peer_accept(unsigned n);
-int peer_is_connected(unsigned n); /* somebody waits to be accepted, or is: 1 or 0 */
+bool peer_is_connected(unsigned n); /* somebody waits to be accepted, or is */
 int peer_fd(unsigned n);
 void peer_close(unsigned n);
 
