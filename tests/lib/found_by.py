@@ -2,8 +2,8 @@
 
     found_by.py TREE SEED COUNT PROFILES RESULTS [N...]      these faults, or all; adds to RESULTS (JSON) after each
 
-First the units run, until one fails; then the scenarios of those files whose profiles (of ./cssl test --coverage) say that they run the
-line, the seldom run first. A fault that no test runs is found by none."""
+First the units run, until some fail; then the scenarios of those files whose profiles (of ./cssl test --coverage) say that they run the
+line, the seldom run first. What fails has to fail once more, alone, and to pass without the fault."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from coverage_page import PROGRAMS
 from drawn_faults import drawn
 
 FEW = 12
-UNIT_S, SCENARIOS_S = 900, 1500
+WITHOUT = 0  # the number of no fault
 
 
 class Tree:
@@ -27,36 +27,39 @@ class Tree:
         return dict(os.environ, CSSL_DRAWN=str(number), CSSL_BUILD_DIR=str(self.build), CK_TIMEOUT_MULTIPLIER="4", UBSAN_OPTIONS="halt_on_error=1",
                     **more)
 
-    def failed_unit(self, number, folder):
-        """The name of the first that fails: those of the fault's top folder begin."""
-        for suites in (["--suite", folder], ["--suite", "unit", "--suite", "fuzz-seeds"]):
-            log = self.build / "meson-logs" / "faults.json"
-            log.unlink(missing_ok=True)
-            subprocess.run(["meson", "test", "-C", self.build, "--no-rebuild", "--logbase", "faults", "--maxfail", "1", "--num-processes", "8",
-                            "--timeout-multiplier", "2", *suites], env=self.environment(number), timeout=UNIT_S, check=False,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            for line in log.read_text().splitlines() if log.exists() else ():
-                row = json.loads(line)
-                if row["result"] in ("FAIL", "TIMEOUT", "ERROR"):
-                    return row["name"]
-        return None
+    def units_that_fail(self, number, *which, maxfail=3):
+        """The names of the first that fail of these suites or units."""
+        log = self.build / "meson-logs" / "faults.json"
+        log.unlink(missing_ok=True)
+        subprocess.run(["meson", "test", "-C", self.build, "--no-rebuild", "--logbase", "faults", "--maxfail", str(maxfail), "--num-processes", "8",
+                        "--timeout-multiplier", "2", *which], env=self.environment(number), check=False, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        return [row["name"] for row in rows if row["result"] in ("FAIL", "TIMEOUT", "ERROR")]
 
-    def failed_scenario(self, number, modules, which):
-        """The first that fails of these files; of a line that most of them run, each finds the fault, so a few begin."""
-        for some in (modules[:FEW], modules[FEW:]):
-            if found := self._failed_of(number, some, which):
-                return found
-        return None
-
-    def _failed_of(self, number, modules, which):
-        paths = [path for module in modules if (path := self.folder / "tests/scenario" / f"{module}.py").exists()]
-        if not paths:
-            return None
-        done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-q", "-x", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-n", "8", "--dist", "loadgroup",
-                               *map(str, paths)], cwd=self.folder, env=self.environment(number, CSSL_TESTS=which), text=True, timeout=SCENARIOS_S,
+    def scenarios_that_fail(self, number, which, *tests, maxfail=3):
+        done = subprocess.run(["/usr/bin/python3", "-m", "pytest", "-q", f"--maxfail={maxfail}", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-n", "8",
+                               "--dist", "loadgroup", *map(str, tests)], cwd=self.folder, env=self.environment(number, CSSL_TESTS=which), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-        found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
-        return found.group(1) if found else None
+        return re.findall(r"^(?:FAILED|ERROR) ([\w/.]+::\w+(?:\[[^]]*\])?)", done.stdout, re.M)
+
+    def unit_that_finds(self, number, folder):
+        """Those of the fault's top folder begin. What other work made fail passes here, alone."""
+        for suites in (["--suite", folder], ["--suite", "unit", "--suite", "fuzz"]):
+            for name in self.units_that_fail(number, *suites):
+                unit = name.split(" / ")[-1]
+                if self.units_that_fail(number, unit) and not self.units_that_fail(WITHOUT, unit):
+                    return name
+        return None
+
+    def scenario_that_finds(self, number, modules, which):
+        """A line that most files run is seen by each, so a few of them begin."""
+        paths = [path for module in modules if (path := self.folder / "tests/scenario" / f"{module}.py").exists()]
+        for some in (paths[:FEW], paths[FEW:]):
+            for test in self.scenarios_that_fail(number, which, *some) if some else ():
+                if self.scenarios_that_fail(number, "all", test) and not self.scenarios_that_fail(WITHOUT, "all", test):
+                    return test
+        return None
 
 
 def lines_run(build, profdata, names):
@@ -95,8 +98,8 @@ def main(folder, seed, count, profiles, results, *numbers):
     modules = modules_by_fault(pathlib.Path(profiles), faults)
     for number in map(int, numbers) if numbers else range(1, len(faults) + 1):
         fault = faults[number - 1]
-        by = tree.failed_unit(number, fault.path.split("/")[0]) or \
-            tree.failed_scenario(number, [name for name in modules[fault] if name != "units"], "sanitized")
+        by = tree.unit_that_finds(number, fault.path.split("/")[0]) or \
+            tree.scenario_that_finds(number, [name for name in modules[fault] if name != "units"], "sanitized")
         kept[str(number)] = {"where": f"{fault.path}:{fault.line}", "kind": fault.kind, "text": fault.text, "run by": modules[fault], "found by": by}
         results.write_text(json.dumps(kept, indent=1) + "\n")
         print(f"{number} {fault.path}:{fault.line} {fault.kind}: {by or 'found by none'}", flush=True)
