@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# test: everything that CI runs. Three builds (clang with ASan and UBSan; gcc; clang with libFuzzer), each with its tests. All tests run
-# sanitized; without sanitizers run those that a sanitizer changes, and one variant of each scenario. A failed part does not stop the
-# others. Failed tests run once more, if they are few. The last line sums up.
+# test: everything that CI runs. Two builds with tests: clang with ASan, UBSan and libFuzzer; gcc. All tests run sanitized; without
+# sanitizers run those that a sanitizer changes, and one variant of each scenario. A failed part does not stop the others. Failed tests
+# run once more, if they are few. The last line sums up.
 
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
@@ -16,6 +16,10 @@
 # shellcheck source=front/test_distributions.sh
 . "$root/front/test_distributions.sh"
 
+# Each of the processes that share the scenarios would compile all of them anew. What they keep is not beside the sources.
+export PYTHONPYCACHEPREFIX=$root/build-test/pycache
+unset PYTHONDONTWRITEBYTECODE
+
 test_minutes=35
 test_results=()
 test_broken=()
@@ -26,11 +30,10 @@ test_steps=(
 	"download         packages and tools"
 	"release_build    the programs as they are installed"
 	"asan_build       a build with sanitizers"
-	"asan_units       units and fuzzers' seeds, sanitized, beside the builds without sanitizers and of the fuzzers"
+	"asan_units       units and fuzzers (each for a moment), sanitized, beside the build without sanitizers"
 	"house            house rules"
 	"plain_units      units that a sanitizer changes"
 	"plain_alone      scenarios that measure, one at a time"
-	"fuzzers          fuzzers, each for a moment"
 	"asan_scenarios   scenarios, sanitized"
 	"plain_scenarios  scenarios that a sanitizer changes, and one variant of each"
 )
@@ -39,13 +42,13 @@ test_steps=(
 test_configure() {
 	local folder=$root/$1
 	shift
-	export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root
+	export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root CCACHE_DEPEND=1
 	build_turn "$folder"
 	CC="ccache ${CC:-gcc}" build_configure "$folder" -Dtest_points=true -Dwerror=true "$@"
 }
 
 configure_build_asan() {
-	CC=clang test_configure build-asan -Db_sanitize=address,undefined -Db_lundef=false "$@"
+	CC=clang test_configure build-asan -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false "$@"
 }
 
 # The units that run only sanitized are compiled when somebody asks for one.
@@ -156,16 +159,6 @@ test_plain_build() {
 	test_build build-test
 }
 
-# The fuzzing build compiles the fuzzers only.
-test_fuzz_build() {
-	local folder=$root/build-fuzz targets
-	CC=clang test_configure build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false &&
-		quietly ninja -C "$folder" build.ninja && # the list of fuzzers may have grown
-		mapfile -t targets < <(ninja -C "$folder" -t targets all | sed -n 's|^\(tests/fuzz/fuzz_[a-z0-9_]*\): .*|\1|p') &&
-		build_run "$folder" "${targets[@]}" && return
-	test_broken+=("build of build-fuzz")
-}
-
 test_house() {
 	test_python build-test house -n "$(nproc)" "$root/tests/house"
 }
@@ -177,22 +170,16 @@ sanitized() {
 
 # Most of the time, units wait.
 test_asan_units() {
-	local more builds
-	build_turn "$root/build-test" && build_turn "$root/build-fuzz"
-	(renice -n 10 $BASHPID >/dev/null && test_plain_build && test_fuzz_build && printf '%s\n' "${test_broken[@]}") >"$root/build-test/broken" &
-	builds=$!
-	sanitized test_units build-asan unit fuzz-seeds
-	wait $builds
-	mapfile -t more < <(grep . "$root/build-test/broken")
-	test_broken+=("${more[@]}")
+	local build broken=${#test_broken[@]}
+	build_turn "$root/build-test"
+	(renice -n 10 $BASHPID >/dev/null && test_plain_build && [[ ${#test_broken[@]} -eq $broken ]]) &
+	build=$!
+	sanitized test_units build-asan unit fuzz
+	wait $build || test_broken+=("build of build-test")
 }
 
 test_plain_units() {
 	test_units build-test plain
-}
-
-test_fuzzers() {
-	test_units build-fuzz fuzz
 }
 
 test_asan_scenarios() {
