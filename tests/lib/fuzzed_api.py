@@ -3,12 +3,12 @@
 import json
 import subprocess
 
-from tests.lib.build import ROOT, patience
+from tests.lib.build import FULL, ROOT, patience
 from tests.lib.pinned import pinned_import, pinned_program
 
 DOCUMENT = ROOT / "ragent/control/openapi.yaml"
 METHODS = {"get", "post", "put"}
-EXAMPLES = 25  # per operation and phase
+EXAMPLES = 50 if FULL else 12  # per operation and phase
 SECONDS = 180
 
 

@@ -282,7 +282,7 @@ def test_every_mail_with_250_arrives(start_cluster, tmp_path, record_property, n
         cluster.sink, cluster.may_repeat = sink, 0
         _lead_over_paths(cluster, bool(knows))
         at = cluster.description()["listeners"]["smtp"]
-        mails, faults = (sized(4000, 20000), sized(12, 40)) if knows else (sized(10000, 100000), sized(12, 100))
+        mails, faults = (sized(4000, 20000), sized(12, 40)) if knows else (sized(4000, 100000), sized(12, 100))
         senders = Senders(("localhost", at["port"]), cluster.ca, mails, 8)
         kills = _fault_after_fault(cluster, senders, FAULTS, faults, random.Random(seed))
         senders.join()

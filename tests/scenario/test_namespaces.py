@@ -153,7 +153,7 @@ def test_a_cut_that_is_shorter_than_lost_costs_nobody_anything(cluster, load, ca
     """No connection changes its owner, every byte is right both ways, and no backend gets an upload twice."""
     load.add("idle", count=60, run="waits")
     load.add("down", count=8, path="/20m", rate=sized(1 << 20, 4 << 20))
-    load.add("up", count=8, method="POST", path="/sha256", id="up", ids=tmp_path / "ids", body=4 << 20)
+    load.add("up", count=8, method="POST", path="/sha256", id="up", ids=tmp_path / "ids", body=4 << 20, rate=sized(20 << 20, 64 << 20))
     load.add("get", count=24, every_ms=40)
     wait_consistent(cluster, 30)
     # each has its connection to the backend, which is behind the same cable

@@ -21,8 +21,7 @@ from tests.lib.trouble import Executions, kill_and_return, restart_in_order
 pytestmark = [pytest.mark.limit(300 if FULL else 120),
               pytest.mark.sanitized_with("test_takeover and test_laws run both versions", version="1.3")]
 
-SECONDS = 180 if FULL else 9   # short: each agent is killed once
-EVERY_S = 3
+SECONDS, EVERY_S = (180, 3) if FULL else (6, 2)  # short: each agent is killed once
 LATE_MS = 40
 PAUSE_MAX_US = 250_000
 VERSIONS = ("1.2", "1.3")

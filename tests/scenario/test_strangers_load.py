@@ -49,7 +49,7 @@ UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 def start(start_cluster, *listeners):
     """Agent a3 is down: it comes back in the middle of each flood. A head has more time where other work delays the strangers."""
-    head_s = 120 if FULL else min(60, patience(15) // SLOWER)
+    head_s = 120 if FULL else min(60, patience(8) // SLOWER)
     made = start_cluster("--agents", "3", edit=edits.edits(
         *listeners,
         edits.at_end(f"limits: {{ connections: {STRANGERS + 2000}, kept: 64MiB, request_head_timeout: {head_s}s, idle_timeout: 2min, "
@@ -323,7 +323,8 @@ def test_key_updates_without_end(cluster, record_property):
         if FULL:  # how much of it is this machine's: for the record, not for the bound
             with flood_of_another(cluster, strangers, **flood):
                 elsewhere_us = quiet(load, "elsewhere")["answers"]
-    assert set(lost(report)) == {"alert idle"}, report
+    # Under sanitizers other tests run beside this one: what a client sent before it could read its alert may then be answered by a reset.
+    assert set(lost(report)) <= ({"alert idle", "reset idle"} if SANITIZED else {"alert idle"}), report
     assert lost(report)["alert idle"] >= UPDATING / 2, report
     assert offered_per_s > UPDATING * (25 if FULL else 2), offered_per_s
     # A burst of 8, and one for each second that has begun.
