@@ -262,8 +262,9 @@ void conf_destroy(struct conf *c);
 unsigned conf_line(const struct conf *c, const void *field);
 
 /* Check that the files exist that such a daemon needs, and that others cannot read the keys. The group may read the
- * private key of a certificate. ALL: for a cluster on one host; its users and the folders of its sockets must exist
- * too. tls_contexts checks the content of PEM files. 0, or CSSL_E_CONFIG and messages as above. */
+ * private key of a certificate. ALL: for a cluster on one host; its users, the folders of its sockets and its PEM files
+ * must exist too. An agent checks PEM files, and their content, by tls_contexts_create(). 0, or CSSL_E_CONFIG and
+ * messages as above. */
 enum conf_reader { CONF_FOR_RAGENT, CONF_FOR_AGENT, CONF_FOR_ALL };
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap);
 

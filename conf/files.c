@@ -32,24 +32,14 @@ static void check_ring(struct checker *k, const char *key, char *const *field)
 	sodium_free(ring);
 }
 
-static void check_private_key(struct checker *k, const char *key, char *const *field)
+static void check_opens(struct checker *k, const char *key, enum key_file_kind kind, char *const *field)
 {
 	char why[WHY_MAX];
-	int fd = key_file_open(*field, KEY_FILE_PEM, why, sizeof why);
+	int fd = key_file_open(*field, kind, why, sizeof why);
 	if (fd >= 0)
 		close(fd);
 	else
 		complain_plain(&k->complaints, conf_line(k->conf, field), "key '%s': %s", key, why);
-}
-
-static void check_readable(struct checker *k, const char *key, char *const *field)
-{
-	struct stat st;
-	if (access(*field, R_OK) != 0)
-		complain_value(&k->complaints, conf_line(k->conf, field), key, *field, "a file that can be read: %s",
-			strerror(errno));
-	else if (stat(*field, &st) == 0 && !S_ISREG(st.st_mode))
-		complain_value(&k->complaints, conf_line(k->conf, field), key, *field, "a regular file");
 }
 
 /* The file itself will be made: its folder must be there. */
@@ -94,23 +84,19 @@ static void check_agent(struct checker *k, const struct conf_agent *a)
 		check_folder(k, "peer_socket", &a->peer_socket, a->peer_socket);
 }
 
-static void check_certificate(struct checker *k, const struct conf_certificate *c)
-{
-	check_readable(k, "chain", &c->chain);
-	check_private_key(k, "key", &c->key);
-}
-
-static void check_agents_files(struct checker *k)
+/* An agent judges their content, too (tls_contexts.h). */
+static void check_certificates(struct checker *k)
 {
 	const struct conf *c = k->conf;
-	check_ring(k, "agents_key", &c->agents_key);
-	for (size_t i = 0; i < c->certificate_count; i++)
-		check_certificate(k, &c->certificates[i]);
+	for (size_t i = 0; i < c->certificate_count; i++) {
+		check_opens(k, "chain", KEY_FILE_PUBLIC, &c->certificates[i].chain);
+		check_opens(k, "key", KEY_FILE_PEM, &c->certificates[i].key);
+	}
 	for (size_t i = 0; i < c->listener_count; i++) {
 		if (c->listeners[i].tls.client_ca)
-			check_readable(k, "client_ca", &c->listeners[i].tls.client_ca);
+			check_opens(k, "client_ca", KEY_FILE_PUBLIC, &c->listeners[i].tls.client_ca);
 		if (c->listeners[i].tls.client_crl)
-			check_readable(k, "client_crl", &c->listeners[i].tls.client_crl);
+			check_opens(k, "client_crl", KEY_FILE_PUBLIC, &c->listeners[i].tls.client_crl);
 	}
 }
 
@@ -131,8 +117,10 @@ int conf_check_files(const struct conf *c, enum conf_reader who, char *error, si
 	if (c->log.path)
 		check_folder(&k, "path", &c->log.path, c->log.path);
 	if (who != CONF_FOR_RAGENT)
-		check_agents_files(&k);
-	if (who == CONF_FOR_ALL)
+		check_ring(&k, "agents_key", &c->agents_key);
+	if (who == CONF_FOR_ALL) {
+		check_certificates(&k);
 		check_nodes(&k);
+	}
 	return k.complaints.count > 0 ? CSSL_E_CONFIG : 0;
 }

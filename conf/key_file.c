@@ -26,6 +26,7 @@ static const struct {
 	[KEY_FILE_WORD] = { 077, "mode 0600, for its owner alone", "chmod 600",
 		"; to make one: (umask 077; cat > FILE)" },
 	[KEY_FILE_PEM] = { 037, "mode 0600 or 0640, not for others", "chmod 600", "" },
+	[KEY_FILE_PUBLIC] = { 0, "", "", "" },
 };
 
 static int check(int fd, const char *path, enum key_file_kind kind, char *why, size_t why_cap)
@@ -52,9 +53,11 @@ int key_file_open(const char *path, enum key_file_kind kind, char *why, size_t w
 	/* Without O_NONBLOCK a FIFO in its place would hold up the start. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0) {
-		const char *making = errno == ENOENT ? kinds[kind].making : "";
 		snprintf(why, why_cap, "found '%s', expected a file that can be read: %s%s", path, strerror(errno),
-			making);
+			errno == EACCES
+				? "; the user of this process needs the right to read it, and to enter its folders"
+			: errno == ENOENT ? kinds[kind].making
+					  : "");
 		return CSSL_E_CONFIG;
 	}
 	int r = check(fd, path, kind, why, why_cap);

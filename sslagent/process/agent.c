@@ -197,17 +197,21 @@ static void on_new_contexts(struct worker *w, void *arg)
 	free(n);
 }
 
+static int not_reloaded(char *faults)
+{
+	for (char *fault; (fault = strsep(&faults, "\n"));)
+		log_event(LOG_ERROR, NULL, "certificates not reloaded", "cause=%s effect=\"the old ones stay\"", fault);
+	return CSSL_E_CONFIG;
+}
+
 int agent_reload(struct agent *a)
 {
-	char message[MESSAGE_MAX];
+	char faults[TLS_FAULTS_MAX];
 	struct tls_contexts *contexts =
-		tls_contexts_create(a->conf, cluster_session_source(a->cluster), message, sizeof message);
+		tls_contexts_create(a->conf, cluster_session_source(a->cluster), faults, sizeof faults);
 
-	if (!contexts) {
-		log_event(
-			LOG_ERROR, NULL, "certificates not reloaded", "cause=%s effect=\"the old ones stay\"", message);
-		return CSSL_E_CONFIG;
-	}
+	if (!contexts)
+		return not_reloaded(faults);
 	for (unsigned i = 0; i < a->worker_count; i++) {
 		struct new_contexts *n = malloc(sizeof *n);
 		if (!n)
@@ -423,7 +427,7 @@ static int read_keys(struct agent *a)
 
 static int build_tls_and_cluster(struct agent *a)
 {
-	char message[MESSAGE_MAX];
+	char message[TLS_FAULTS_MAX];
 
 	a->cluster = cluster_create(a->main, a->conf, a->self, a->agents_key, message, sizeof message);
 	if (a->cluster)

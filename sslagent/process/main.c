@@ -11,6 +11,7 @@
 #include "proto/sess_obj.h"
 #include "sslagent/process/agent.h"
 #include "sslagent/tls/lean_provider.h"
+#include "sslagent/tls/tls_contexts.h"
 
 static const struct program program = {
 	.name = "sslagent",
@@ -62,6 +63,20 @@ static struct arguments parse(int argc, char **argv)
 	exit(EXIT_FAILURE);
 }
 
+/* Judges the PEM files as the start and a reload do. */
+static int check(const struct conf *c)
+{
+	char faults[TLS_FAULTS_MAX];
+	struct tls_contexts *contexts = tls_contexts_create(c, NULL, faults, sizeof faults);
+
+	if (contexts)
+		conf_check_print(c, stdout);
+	else
+		fprintf(stderr, "%s\n", faults);
+	tls_contexts_unref(contexts);
+	return contexts ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* Takes over @c. */
 static int serve(struct conf *c, const struct conf_agent *self)
 {
@@ -98,8 +113,7 @@ int main(int argc, char **argv)
 	if (!c)
 		return EXIT_FAILURE;
 	if (a.what == CHECK) {
-		conf_check_print(c, stdout);
-		result = EXIT_SUCCESS;
+		result = check(c);
 	} else if (!(self = conf_agent_find(c, a.name))) {
 		fprintf(stderr, "%s: no agent is named '%s'\n", a.config, a.name);
 	} else if (start_log(program.name, self->name, &c->log) == 0) {

@@ -8,11 +8,12 @@
 #include <time.h>
 
 #include "proto/error.h"
+#include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/tls_library.h"
 
-STACK_OF(X509_CRL) * client_crls_load(const char *path)
+STACK_OF(X509_CRL) * client_crls_load(const char *path, char *why, size_t why_cap)
 {
-	BIO *in = BIO_new_file(path, "r");
+	BIO *in = pem_file_open(path, PEM_CRLS, why, why_cap);
 	STACK_OF(X509_CRL) *crls = in ? sk_X509_CRL_new_null() : NULL;
 	int ok = crls != NULL;
 
@@ -26,12 +27,14 @@ STACK_OF(X509_CRL) * client_crls_load(const char *path)
 		if (!ok)
 			X509_CRL_free(next);
 	}
-	BIO_free(in);
 	/* No further start line: the end of the file. */
-	if (ok && sk_X509_CRL_num(crls) > 0 && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
-		ERR_clear_error();
+	ok = ok && sk_X509_CRL_num(crls) > 0 && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+	if (in && !ok)
+		pem_file_explain(in, path, PEM_CRLS, why, why_cap);
+	ERR_clear_error();
+	BIO_free(in);
+	if (ok)
 		return crls;
-	}
 	sk_X509_CRL_pop_free(crls, X509_CRL_free);
 	return NULL;
 }

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /* All CRLs of a PEM file; free with sk_X509_CRL_pop_free(). NULL: the file is missing, has no CRL, or holds other
- * objects too. */
-STACK_OF(X509_CRL) * client_crls_load(const char *path);
+ * objects too; @why tells. */
+STACK_OF(X509_CRL) * client_crls_load(const char *path, char *why, size_t why_cap);
 
 /* Verify the clients of @store's contexts against @crls. A chain is refused when the CRL of an issuer names one of its
  * certificates, or when an issuer has no CRL that is valid now. 0 or CSSL_E_CRYPTO. */

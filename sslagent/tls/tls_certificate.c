@@ -4,12 +4,16 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
+#include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/tls_library.h"
+
+#define WHY_MAX 512u
 
 void host_name_normalize(const char *name, size_t len, char out[static NAME_MAX_LEN + 1])
 {
@@ -38,14 +42,25 @@ static int on_passphrase(char *buf, int size, int writing, void *arg)
 	return -1;
 }
 
-static int complain(const struct conf *conf, const struct conf_certificate *from, const char *key, const char *expected,
-	char *error, size_t error_cap)
-{
-	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-	const char *found = strcmp(key, "key") == 0 ? from->key : from->chain;
+/* The inputs of loading one, and the place for its fault. */
+struct loading {
+	const struct conf *conf;
+	const struct conf_certificate *from;
+	struct complaints *complaints;
+};
 
-	snprintf(error, error_cap, "%s:%u: key '%s': found '%s', expected %s%s%s%s", conf->path, from->line, key, found,
-		expected, reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
+__attribute__((format(printf, 3, 4))) static int complain_of(
+	const struct loading *l, char *const *field, const char *format, ...)
+{
+	const unsigned line = conf_line(l->conf, field);
+	char text[WHY_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	complain_plain(l->complaints, line ? line : l->from->line, "key '%s': %s",
+		field == &l->from->key ? "key" : "chain", text);
 	ERR_clear_error();
 	return CSSL_E_CONFIG;
 }
@@ -61,41 +76,48 @@ static X509 *read_certificate(BIO *in, X509 *(*read)(BIO *, X509 **, pem_passwor
 	return NULL;
 }
 
-static int read_chain(const char *path, struct tls_certificate *c)
+/* 0 at the end of the file, or negative. */
+static int read_certificates(BIO *in, struct tls_certificate *c)
 {
-	BIO *in = BIO_new_file(path, "r");
 	X509 *next;
-	int r = CSSL_E_CONFIG;
 
-	if (!in)
-		return r;
 	c->leaf = read_certificate(in, PEM_read_bio_X509_AUX);
 	c->chain = sk_X509_new_null();
 	if (!c->leaf || !c->chain)
-		goto out;
+		return CSSL_E_CONFIG;
 	while ((next = read_certificate(in, PEM_read_bio_X509))) {
 		if (sk_X509_push(c->chain, next) == 0) {
 			X509_free(next);
-			goto out;
+			return CSSL_E_NO_MEMORY;
 		}
 	}
-	if (ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) { /* the end of the file */
-		ERR_clear_error();
-		r = 0;
-	}
-out:
-	BIO_free(in);
-	return r;
+	if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+		return CSSL_E_CONFIG;
+	ERR_clear_error();
+	return 0;
 }
 
-static int read_key(const char *path, struct tls_certificate *c)
+static int read_key(BIO *in, struct tls_certificate *c)
 {
-	BIO *in = BIO_new_file(path, "r");
-
-	if (in)
-		c->key = PEM_read_bio_PrivateKey_ex(in, NULL, on_passphrase, NULL, tls_library(), NULL);
-	BIO_free(in);
+	c->key = PEM_read_bio_PrivateKey_ex(in, NULL, on_passphrase, NULL, tls_library(), NULL);
 	return c->key ? 0 : CSSL_E_CONFIG;
+}
+
+static int read_file(const struct loading *l, char *const *field, enum pem_kind kind,
+	int (*read)(BIO *in, struct tls_certificate *c), struct tls_certificate *c)
+{
+	char why[WHY_MAX];
+	BIO *in = pem_file_open(*field, kind, why, sizeof why);
+
+	if (!in)
+		return complain_of(l, field, "%s", why);
+	int r = read(in, c);
+	if (r == CSSL_E_CONFIG) {
+		pem_file_explain(in, *field, kind, why, sizeof why);
+		complain_of(l, field, "%s", why);
+	}
+	BIO_free(in);
+	return r;
 }
 
 static int type_of(const EVP_PKEY *key, enum certificate_type *out)
@@ -161,27 +183,34 @@ static int find_names(struct tls_certificate *c)
 	return r == 0 && c->name_count == 0 ? add_common_name(c) : r;
 }
 
-int tls_certificate_load(const struct conf *conf, const struct conf_certificate *from, struct tls_certificate *out,
-	char *error, size_t error_cap)
+static int check_key(const struct loading *l, struct tls_certificate *c)
 {
-	struct tls_certificate c = { 0 };
-	int r;
+	if (type_of(c->key, &c->type) < 0)
+		return complain_of(
+			l, &l->from->key, "found '%s', expected an RSA, ECDSA, Ed25519 or Ed448 key", l->from->key);
+	if (X509_check_private_key(c->leaf, c->key) != 1)
+		return complain_of(l, &l->from->key,
+			"found '%s', expected the key of the first certificate in '%s': name the files of one "
+			"certificate, and put it first",
+			l->from->key, l->from->chain);
+	return find_names(c);
+}
+
+int tls_certificate_load(const struct conf *conf, const struct conf_certificate *from, struct tls_certificate *out,
+	struct complaints *complaints)
+{
+	const struct loading l = { conf, from, complaints };
+	struct tls_certificate c = { .from = from };
 
 	ERR_clear_error();
-	if (read_chain(from->chain, &c) < 0)
-		r = complain(conf, from, "chain", "a PEM certificate and its chain", error, error_cap);
-	else if (read_key(from->key, &c) < 0)
-		r = complain(conf, from, "key", "a PEM private key without passphrase", error, error_cap);
-	else if (type_of(c.key, &c.type) < 0)
-		r = complain(conf, from, "key", "an RSA, ECDSA, Ed25519 or Ed448 key", error, error_cap);
-	else if (X509_check_private_key(c.leaf, c.key) != 1)
-		r = complain(conf, from, "key", "the key of the chain's first certificate", error, error_cap);
-	else
-		r = find_names(&c);
+	int r = read_file(&l, &from->chain, PEM_CHAIN, read_certificates, &c);
+	if (r == 0)
+		r = read_file(&l, &from->key, PEM_KEY, read_key, &c);
+	if (r == 0)
+		r = check_key(&l, &c);
 	if (r < 0)
 		tls_certificate_unload(&c);
-	else
-		*out = c;
+	*out = c;
 	return r;
 }
 

@@ -5,6 +5,7 @@
 
 #include <openssl/ssl.h>
 
+#include "conf/complaints.h"
 #include "conf/conf.h"
 
 /* A context holds at most one certificate of each type, and OpenSSL picks by what the client can verify. */
@@ -17,7 +18,8 @@ enum certificate_type {
 };
 
 struct tls_certificate {
-	X509 *leaf;
+	const struct conf_certificate *from;
+	X509 *leaf; /* NULL: it has a fault */
 	STACK_OF(X509) * chain;
 	EVP_PKEY *key;
 	enum certificate_type type;
@@ -25,9 +27,9 @@ struct tls_certificate {
 	size_t name_count;
 };
 
-/* 0, or CSSL_E_CONFIG with a message in @error, or CSSL_E_NO_MEMORY. */
+/* 0, or CSSL_E_CONFIG with a complaint, or CSSL_E_NO_MEMORY. */
 int tls_certificate_load(const struct conf *conf, const struct conf_certificate *from, struct tls_certificate *out,
-	char *error, size_t error_cap);
+	struct complaints *complaints);
 void tls_certificate_unload(struct tls_certificate *c); /* legal on a zeroed or half-loaded one */
 
 int tls_certificate_use(const struct tls_certificate *c, SSL_CTX *ctx); /* 0 or CSSL_E_CRYPTO */

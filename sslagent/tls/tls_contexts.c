@@ -16,6 +16,7 @@
 #include "sslagent/tls/client_certificate.h"
 #include "sslagent/tls/export.h"
 #include "sslagent/tls/hello_callback.h"
+#include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/session_callbacks.h"
 #include "sslagent/tls/ticket_callbacks.h"
 #include "sslagent/tls/tls_library.h"
@@ -35,21 +36,25 @@ const char *const tls_default_groups[] = { "X25519MLKEM768:X25519:P-256:P-384", 
  * and --check counts on less. The leaf must fit into a SESS_OBJ (CERTIFICATE_MAX) anyway. */
 #define CERTIFICATES_MAX 32768
 
+#define WHY_MAX 512u
+
 struct tls_contexts {
 	atomic_uint references;
+	struct tls_certificate *certificates; /* in the order of the cluster file */
+	size_t certificate_count;
 	struct tls_listener *listeners;
 	size_t count;
 };
 
-/* The inputs of making contexts, and the place for its error. */
+/* The inputs of making contexts, and the place for its faults. */
 struct making {
 	const struct conf *conf;
+	const struct tls_certificate *certificates;
 	const struct tls_listener *listener;
-	char *error;
-	size_t error_cap;
+	struct complaints *complaints;
 };
 
-__attribute__((format(printf, 3, 4))) static int complain(
+__attribute__((format(printf, 3, 4))) static int complain_of(
 	const struct making *m, const void *field, const char *format, ...)
 {
 	const struct conf_listener *l = m->listener->conf;
@@ -61,8 +66,8 @@ __attribute__((format(printf, 3, 4))) static int complain(
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	snprintf(m->error, m->error_cap, "%s:%u: listener '%s': %s%s%s%s", m->conf->path, line ? line : l->line,
-		l->name, text, reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
+	complain_plain(m->complaints, line ? line : l->line, "listener '%s': %s%s%s%s", l->name, text,
+		reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
 	ERR_clear_error();
 	return CSSL_E_CONFIG;
 }
@@ -79,7 +84,7 @@ static int check_suites(const struct making *m, SSL_CTX *ctx)
 		const SSL_CIPHER *c = sk_SSL_CIPHER_value(all, i);
 		const struct cipher_suite *suite = cipher_suite_find(SSL_CIPHER_get_protocol_id(c));
 		if (!suite)
-			return complain(m, tls->ciphers ? &tls->ciphers : &tls->cipher_suites,
+			return complain_of(m, tls->ciphers ? &tls->ciphers : &tls->cipher_suites,
 				"key 'ciphers' or 'cipher_suites': found '%s', expected AES-GCM or ChaCha20-Poly1305 "
 				"suites, in TLS 1.2 with "
 				"ECDHE",
@@ -104,34 +109,44 @@ static int set_algorithms(const struct making *m, SSL_CTX *ctx)
 
 	if (SSL_CTX_set_min_proto_version(ctx, tls->version_min) != 1 ||
 		SSL_CTX_set_max_proto_version(ctx, tls->version_max) != 1)
-		return complain(m, &tls->version_min, "key 'version_min' or 'version_max': not accepted by OpenSSL");
+		return complain_of(m, &tls->version_min, "key 'version_min' or 'version_max': not accepted by OpenSSL");
 	if (SSL_CTX_set_ciphersuites(ctx, tls->cipher_suites ? tls->cipher_suites : DEFAULT_CIPHER_SUITES) != 1)
-		return complain(m, &tls->cipher_suites, "key 'cipher_suites': found '%s', expected TLS 1.3 suites",
+		return complain_of(m, &tls->cipher_suites, "key 'cipher_suites': found '%s', expected TLS 1.3 suites",
 			tls->cipher_suites);
 	if (SSL_CTX_set_cipher_list(ctx, tls->ciphers ? tls->ciphers : DEFAULT_CIPHERS) != 1)
-		return complain(m, &tls->ciphers, "key 'ciphers': found '%s', expected TLS 1.2 ciphers", tls->ciphers);
+		return complain_of(
+			m, &tls->ciphers, "key 'ciphers': found '%s', expected TLS 1.2 ciphers", tls->ciphers);
 	if (!(tls->groups ? SSL_CTX_set1_groups_list(ctx, tls->groups) : set_default_groups(ctx)))
-		return complain(m, &tls->groups, "key 'groups': found '%s', expected names of groups",
+		return complain_of(m, &tls->groups, "key 'groups': found '%s', expected names of groups",
 			tls->groups ? tls->groups : "");
 	return check_suites(m, ctx);
+}
+
+static int load_authorities(const struct making *m, SSL_CTX *ctx)
+{
+	const struct conf_tls *tls = &m->listener->conf->tls;
+	char why[WHY_MAX];
+	BIO *in = pem_file_open(tls->client_ca, PEM_AUTHORITIES, why, sizeof why);
+	STACK_OF(X509_NAME) *names = in ? SSL_load_client_CA_file_ex(tls->client_ca, tls_library(), NULL) : NULL;
+	const int ok = names && SSL_CTX_load_verify_file(ctx, tls->client_ca) == 1;
+
+	SSL_CTX_set_client_CA_list(ctx, names);
+	if (in && !ok)
+		pem_file_explain(in, tls->client_ca, PEM_AUTHORITIES, why, sizeof why);
+	BIO_free(in);
+	return ok ? 0 : complain_of(m, &tls->client_ca, "key 'client_ca': %s", why);
 }
 
 static int set_client_certificates(const struct making *m, SSL_CTX *ctx)
 {
 	const struct conf_tls *tls = &m->listener->conf->tls;
-	STACK_OF(X509_NAME) * names;
 
 	if (tls->client_certificate == CONF_CLIENT_CERT_NONE || !tls->client_ca)
 		return 0;
-	names = SSL_load_client_CA_file_ex(tls->client_ca, tls_library(), NULL);
-	if (!names || SSL_CTX_load_verify_file(ctx, tls->client_ca) != 1) {
-		sk_X509_NAME_pop_free(names, X509_NAME_free);
-		return complain(
-			m, &tls->client_ca, "key 'client_ca': found '%s', expected PEM certificates", tls->client_ca);
-	}
-	SSL_CTX_set_client_CA_list(ctx, names);
+	if (load_authorities(m, ctx) < 0)
+		return CSSL_E_CONFIG;
 	if (m->listener->crls && client_crls_use(m->listener->crls, SSL_CTX_get_cert_store(ctx)) < 0)
-		return complain(m, &tls->client_crl, "key 'client_crl': not accepted by OpenSSL");
+		return complain_of(m, &tls->client_crl, "key 'client_crl': not accepted by OpenSSL");
 	SSL_CTX_set_verify(ctx,
 		SSL_VERIFY_PEER |
 			(tls->client_certificate == CONF_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
@@ -158,7 +173,7 @@ static SSL_CTX *context_create(const struct making *m)
 	SSL_CTX *ctx = library ? SSL_CTX_new_ex(library, tls_library_query(l->algorithms), TLS_server_method()) : NULL;
 
 	if (!ctx) {
-		complain(m, NULL, "no context");
+		complain_of(m, NULL, "no context");
 		return NULL;
 	}
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET |
@@ -191,7 +206,7 @@ static const struct tls_certificate *best_of_type(
 
 	host_name_pattern(name, pattern);
 	for (size_t i = 0; i < l->certificate_count; i++) {
-		const struct tls_certificate *c = &l->certificates[i];
+		const struct tls_certificate *c = l->certificates[i];
 		if (c->type != type)
 			continue;
 		if (tls_certificate_has_name(c, name))
@@ -242,11 +257,15 @@ static int set_complete(const struct making *m, struct certificate_set *set)
 		return CSSL_E_CONFIG;
 	for (unsigned t = 0; t < CERTIFICATE_TYPE_COUNT; t++)
 		if (set->of_type[t] && tls_certificate_use(set->of_type[t], set->ctx) < 0)
-			return complain(
-				m, &m->listener->conf->tls.certificates, "a certificate is not accepted by OpenSSL");
+			return complain_of(m, &set->of_type[t]->from->chain,
+				"key 'chain': found '%s' with a key of %d bits, expected keys and signatures that "
+				"security level %d takes: make a certificate with a key of RSA 2048 or ECDSA P-256, "
+				"signed with SHA-256",
+				set->of_type[t]->from->chain, EVP_PKEY_get_bits(set->of_type[t]->key),
+				SSL_CTX_get_security_level(set->ctx));
 	if (session_context_of(m, set, context) < 0 ||
 		SSL_CTX_set_session_id_context(set->ctx, context, sizeof context) != 1)
-		return complain(m, NULL, "no session id context");
+		return complain_of(m, NULL, "no session id context");
 	return 0;
 }
 
@@ -287,21 +306,21 @@ static int make_sets(const struct making *m, struct tls_listener *l)
 	size_t names = 0;
 
 	for (size_t i = 0; i < l->certificate_count; i++)
-		names += l->certificates[i].name_count;
+		names += l->certificates[i]->name_count;
 	l->names = calloc(names + 1, sizeof *l->names);
 	l->sets = calloc(names + 1, sizeof *l->sets);
 	if (!l->names || !l->sets)
 		return CSSL_E_NO_MEMORY;
-	if (l->certificates[0].name_count ==
+	if (l->certificates[0]->name_count ==
 		0) { /* no name selects the default certificate: it is the only one of its set */
-		l->sets[0].of_type[l->certificates[0].type] = &l->certificates[0];
+		l->sets[0].of_type[l->certificates[0]->type] = l->certificates[0];
 		l->set_count = 1;
 		if (set_complete(m, &l->sets[0]) < 0)
 			return CSSL_E_CONFIG;
 	}
 	for (size_t i = 0; i < l->certificate_count; i++)
-		for (size_t n = 0; n < l->certificates[i].name_count; n++)
-			if (add_named(m, l, l->certificates[i].names[n]) < 0)
+		for (size_t n = 0; n < l->certificates[i]->name_count; n++)
+			if (add_named(m, l, l->certificates[i]->names[n]) < 0)
 				return CSSL_E_CONFIG;
 	qsort(l->names, l->name_count, sizeof *l->names, compare_names);
 	return 0;
@@ -351,8 +370,8 @@ static int make_alpn(const struct making *m, struct tls_listener *l)
 	for (size_t i = 0; (protocol = alpn_protocol(conf, i)); i++) {
 		size_t n = strlen(protocol);
 		if (n == 0 || n > UINT8_MAX)
-			return complain(m, &conf->alpn[i].protocol, "key 'alpn': found '%s', expected 1 to 255 bytes",
-				protocol);
+			return complain_of(m, &conf->alpn[i].protocol,
+				"key 'alpn': found '%s', expected 1 to 255 bytes", protocol);
 		len += n + 1;
 	}
 	l->alpn = malloc(len + 1);
@@ -367,24 +386,24 @@ static int make_alpn(const struct making *m, struct tls_listener *l)
 	return 0;
 }
 
-static int load_certificates(const struct making *m, struct tls_listener *l)
+static int find_certificates(const struct making *m, struct tls_listener *l)
 {
 	const struct conf_tls *tls = &l->conf->tls;
 
 	if (tls->certificate_count == 0)
-		return complain(m, NULL, "key 'certificates': expected at least one");
+		return complain_of(m, NULL, "key 'certificates': expected at least one");
 	l->certificates = calloc(tls->certificate_count, sizeof *l->certificates);
 	if (!l->certificates)
 		return CSSL_E_NO_MEMORY;
 	for (size_t i = 0; i < tls->certificate_count; i++) {
 		const struct conf_certificate *from = conf_certificate_find(m->conf, tls->certificates[i]);
 		if (!from)
-			return complain(m, &tls->certificates[i],
+			return complain_of(m, &tls->certificates[i],
 				"key 'certificates': found '%s', expected the name of a certificate",
 				tls->certificates[i]);
-		int r = tls_certificate_load(m->conf, from, &l->certificates[i], m->error, m->error_cap);
-		if (r < 0)
-			return r;
+		l->certificates[i] = &m->certificates[from - m->conf->certificates];
+		if (!l->certificates[i]->leaf)
+			return CSSL_E_CONFIG; /* told */
 		l->certificate_count++;
 	}
 	return 0;
@@ -394,17 +413,17 @@ static int load_crls(const struct making *m, struct tls_listener *l)
 {
 	const struct conf_tls *tls = &l->conf->tls;
 
+	char why[WHY_MAX];
+
 	if (!tls->client_crl)
 		return 0;
-	l->crls = client_crls_load(tls->client_crl);
-	return l->crls ? 0
-		       : complain(m, &tls->client_crl, "key 'client_crl': found '%s', expected PEM CRLs",
-				 tls->client_crl);
+	l->crls = client_crls_load(tls->client_crl, why, sizeof why);
+	return l->crls ? 0 : complain_of(m, &tls->client_crl, "key 'client_crl': %s", why);
 }
 
 static int listener_make(const struct making *m, struct tls_listener *l)
 {
-	int r = load_certificates(m, l);
+	int r = find_certificates(m, l);
 
 	if (r == 0)
 		r = load_crls(m, l);
@@ -417,8 +436,6 @@ static void listener_unmake(struct tls_listener *l)
 {
 	for (size_t i = 0; i < l->set_count; i++)
 		SSL_CTX_free(l->sets[i].ctx);
-	for (size_t i = 0; i < l->certificate_count; i++)
-		tls_certificate_unload(&l->certificates[i]);
 	sk_X509_CRL_pop_free(l->crls, X509_CRL_free);
 	free(l->sets);
 	free(l->names);
@@ -431,28 +448,41 @@ enum tls_algorithms tls_contexts_algorithms(const struct conf *conf)
 	return conf->own_provider == CONF_ON ? tls_library_best() : TLS_ALGORITHMS_OPENSSL;
 }
 
-struct tls_contexts *tls_contexts_create(
-	const struct conf *conf, struct session_source *source, char *error, size_t error_cap)
+/* All faults are told, not only the first one. 1 or 0. */
+static int make_all(
+	struct tls_contexts *t, const struct conf *conf, struct session_source *source, struct complaints *complaints)
 {
-	struct tls_contexts *t = calloc(1, sizeof *t);
-	int r = t ? 0 : CSSL_E_NO_MEMORY;
+	int ok = 1;
 
-	snprintf(error, error_cap, "%s", cssl_strerror(CSSL_E_NO_MEMORY));
-	if (t)
-		t->listeners = calloc(conf->listener_count + 1, sizeof *t->listeners);
-	if (!t || !t->listeners)
-		goto fail;
-	atomic_init(&t->references, 1);
-	for (size_t i = 0; r == 0 && i < conf->listener_count; i++) {
+	for (size_t i = 0; i < conf->certificate_count; i++)
+		ok &= tls_certificate_load(
+			      conf, &conf->certificates[i], &t->certificates[t->certificate_count++], complaints) == 0;
+	for (size_t i = 0; i < conf->listener_count; i++) {
 		struct tls_listener *l = &t->listeners[t->count++];
 		*l = (struct tls_listener){
 			.conf = &conf->listeners[i], .source = source, .algorithms = tls_contexts_algorithms(conf)
 		};
-		r = listener_make(&(struct making){ conf, l, error, error_cap }, l);
+		ok &= listener_make(&(struct making){ conf, t->certificates, l, complaints }, l) == 0;
 	}
-	if (r == 0)
+	return ok;
+}
+
+struct tls_contexts *tls_contexts_create(
+	const struct conf *conf, struct session_source *source, char *error, size_t error_cap)
+{
+	struct tls_contexts *t = calloc(1, sizeof *t);
+	struct complaints complaints;
+
+	complaints_start(&complaints, conf->path, error, error_cap);
+	if (t) {
+		atomic_init(&t->references, 1);
+		t->certificates = calloc(conf->certificate_count + 1, sizeof *t->certificates);
+		t->listeners = calloc(conf->listener_count + 1, sizeof *t->listeners);
+	}
+	if (t && t->certificates && t->listeners && make_all(t, conf, source, &complaints))
 		return t;
-fail:
+	if (complaints.count == 0)
+		complain_plain(&complaints, 0, "%s", cssl_strerror(CSSL_E_NO_MEMORY));
 	tls_contexts_unref(t);
 	return NULL;
 }
@@ -469,6 +499,9 @@ void tls_contexts_unref(struct tls_contexts *t)
 		return;
 	for (size_t i = 0; i < t->count; i++)
 		listener_unmake(&t->listeners[i]);
+	for (size_t i = 0; i < t->certificate_count; i++)
+		tls_certificate_unload(&t->certificates[i]);
+	free(t->certificates);
 	free(t->listeners);
 	free(t);
 }

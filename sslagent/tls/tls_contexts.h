@@ -11,7 +11,10 @@
 struct tls_contexts;
 struct tls_listener; /* one listener's contexts; lives as long as the tls_contexts it came from */
 
-/* NULL with a message (file, line, key, reason) in @error. @conf and @source outlive them. */
+/* Judges all PEM files of the cluster file, for the start, for a reload and for --check (@source NULL). NULL: @error
+ * has a line for each fault: file, line, key, what was found, what was expected, remedy. @conf and @source outlive
+ * them. */
+#define TLS_FAULTS_MAX 8192u
 struct tls_contexts *tls_contexts_create(
 	const struct conf *conf, struct session_source *source, char *error, size_t error_cap);
 struct tls_contexts *tls_contexts_ref(struct tls_contexts *t);

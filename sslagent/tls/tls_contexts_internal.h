@@ -22,7 +22,7 @@ struct tls_listener {
 	const struct conf_listener *conf;
 	struct session_source *source;
 	enum tls_algorithms algorithms;
-	struct tls_certificate *certificates;
+	const struct tls_certificate **certificates; /* of struct tls_contexts */
 	size_t certificate_count;
 	struct certificate_set *sets; /* the first is the default */
 	size_t set_count;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define VALID_S (7 * 24 * 3600)
@@ -21,7 +22,7 @@ void test_pki_valid_for(long seconds)
 
 static EVP_PKEY *new_key(enum test_key type)
 {
-	return type == TEST_RSA ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256");
+	return type == TEST_ECDSA ? EVP_EC_gen("P-256") : EVP_RSA_gen(type == TEST_RSA ? 2048 : 1024);
 }
 
 static int add_extension(X509 *c, int nid, const char *value)
@@ -87,8 +88,8 @@ static X509 *sign(const char *common_name, EVP_PKEY *key, X509 *ca, EVP_PKEY *ca
 static int write_files(const struct test_identity *i, X509 *ca)
 {
 	FILE *chain = fopen(i->chain_path, "w"), *key = fopen(i->key_path, "w");
-	int ok = chain && key && PEM_write_X509(chain, i->certificate) && PEM_write_X509(chain, ca) &&
-		 PEM_write_PrivateKey(key, i->key, NULL, NULL, 0, NULL, NULL);
+	int ok = chain && key && fchmod(fileno(key), 0600) == 0 && PEM_write_X509(chain, i->certificate) &&
+		 PEM_write_X509(chain, ca) && PEM_write_PrivateKey(key, i->key, NULL, NULL, 0, NULL, NULL);
 
 	if (chain)
 		fclose(chain);

@@ -15,7 +15,7 @@ struct test_pki {
 int test_pki_start(struct test_pki *p); /* 0 or -1 */
 void test_pki_stop(struct test_pki *p); /* removes the folder */
 
-enum test_key { TEST_RSA, TEST_ECDSA };
+enum test_key { TEST_RSA, TEST_ECDSA, TEST_RSA_1024 };
 
 struct test_identity {
 	X509 *certificate;

@@ -7,11 +7,12 @@ import re
 import signal
 import socket
 import ssl
+import subprocess
 
 import pytest
 
 from tests.lib import edits
-from tests.lib.build import patience, scaled
+from tests.lib.build import binary, patience, scaled
 from tests.lib.pattern import first_difference
 from tests.lib.storm import Storm
 from tests.lib.trouble import renew_certificate
@@ -62,12 +63,18 @@ def test_a_new_certificate_is_shown_and_nobody_notices(cluster, by, mover):
 
 
 def test_a_certificate_that_cannot_be_read_changes_nothing(cluster):
+    """And --check says of it what the log says."""
     good, reloads = on_disk(cluster), cluster.log("a1").count("certificates not reloaded")
-    (cluster.dir / "ecdsa.pem").write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
+    (cluster.dir / "ecdsa.pem").write_text("-----BEGIN CERTIFICATE-----\nnonsense\n")
     try:
         cluster.send_signal("a1", signal.SIGHUP)
         wait_until(lambda: cluster.log("a1").count("certificates not reloaded") == reloads + 1)
         assert shown(cluster, "a1") == good
+        check = subprocess.run([binary("sslagent/sslagent"), "--config", cluster.dir / "cluster.yaml", "--check"], text=True, check=False,
+                               stderr=subprocess.PIPE)
+        assert check.returncode == 1
+        assert "ecdsa.pem', which is cut off, expected a PEM certificate" in check.stderr
+        assert check.stderr.strip() in cluster.log("a1").replace('\\"', '"')
     finally:
         (cluster.dir / "ecdsa.pem").write_text(good)
 

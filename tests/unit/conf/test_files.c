@@ -191,15 +191,16 @@ static const struct {
 	{ "link.key", 0, CONF_FOR_AGENT, "expected a file that can be read: No such file or directory" },
 	{ "agents.key", 0640, CONF_FOR_AGENT, "cluster.yaml:14: key 'agents_key': found '" },
 	{ "agents.key", 0, CONF_FOR_RAGENT, NULL },
-	{ "tls/shop-rsa.key", 0644, CONF_FOR_AGENT,
+	{ "tls/shop-rsa.key", 0644, CONF_FOR_ALL,
 		"with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 " },
-	{ "tls/shop-rsa.key", 0660, CONF_FOR_AGENT, "with mode 0660" },
-	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, "cluster.yaml:134: key 'key': found '" },
+	{ "tls/shop-rsa.key", 0660, CONF_FOR_ALL, "with mode 0660" },
+	{ "tls/shop-rsa.key", 0, CONF_FOR_ALL, "cluster.yaml:134: key 'key': found '" },
 	{ "tls/shop-rsa.key", 0, CONF_FOR_RAGENT, NULL },
-	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_AGENT, "cluster.yaml:130: key 'chain': found '" },
-	{ "tls/partners.pem", 0, CONF_FOR_AGENT, "key 'client_ca': found '" },
-	{ "tls/partners-crl.pem", 0, CONF_FOR_AGENT, "key 'client_crl': found '" },
+	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_ALL, "cluster.yaml:130: key 'chain': found '" },
+	{ "tls/partners.pem", 0, CONF_FOR_ALL, "key 'client_ca': found '" },
+	{ "tls/partners-crl.pem", 0, CONF_FOR_ALL, "key 'client_crl': found '" },
 	{ "log", 0, CONF_FOR_RAGENT, "key 'path': found '" },
+	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, NULL }, /* tls_contexts.h judges it */
 	{ "run", 0, CONF_FOR_AGENT, NULL },
 };
 

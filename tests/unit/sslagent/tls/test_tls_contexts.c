@@ -4,13 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/tls_contexts_internal.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
 #include "tests/unit/unit.h"
 
-static char error[512];
+static char error[TLS_FAULTS_MAX];
 
 static void expect_error(const char *part)
 {
@@ -34,41 +36,208 @@ START_TEST(a_key_of_another_certificate_is_named)
 {
 	cluster_prepare();
 	conf.certificates[0].key = rsa.key_path;
-	expect_error("the key of the chain's first certificate");
-	conf.certificates[0].key = ecdsa.chain_path;
-	expect_error("a PEM private key without passphrase");
+	expect_error("expected the key of the first certificate in '");
 	cluster_stop();
 }
 END_TEST
 
-START_TEST(an_encrypted_key_is_an_error_and_asks_nobody)
-{
-	char path[128];
+/* --- files that are of no use --- */
 
-	cluster_prepare();
-	snprintf(path, sizeof(path), "%s/encrypted.key", pki.dir);
-	FILE *f = fopen(path, "w");
-	ck_assert_int_eq(
-		PEM_write_PrivateKey(f, ecdsa.key, EVP_aes_128_cbc(), (unsigned char *)"secret", 6, NULL, NULL), 1);
+static char bad_path[128];
+
+/* A file that @write fills, in the folder of the certificates. */
+static char *bad_file(void (*write)(FILE *f))
+{
+	snprintf(bad_path, sizeof(bad_path), "%s/bad.pem", pki.dir);
+	FILE *f = fopen(bad_path, "w");
+	ck_assert_ptr_nonnull(f);
+	write(f);
 	fclose(f);
-	conf.certificates[0].key = path;
-	expect_error("a PEM private key without passphrase");
-	cluster_stop();
+	ck_assert_int_eq(chmod(bad_path, 0600), 0);
+	return bad_path;
 }
-END_TEST
 
-START_TEST(garbage_behind_the_chain_is_an_error)
+static void nothing(FILE *f)
 {
-	char path[128];
+}
 
-	cluster_prepare();
-	snprintf(path, sizeof(path), "%s/garbage.pem", pki.dir);
-	FILE *f = fopen(path, "w");
+static void text(FILE *f)
+{
+	fputs("no such host\n", f);
+}
+
+static void der_certificate(FILE *f)
+{
+	i2d_X509_fp(f, ecdsa.certificate);
+}
+
+static void der_key(FILE *f)
+{
+	i2d_PrivateKey_fp(f, ecdsa.key);
+}
+
+static void der_crl(FILE *f)
+{
+	fputc(0x30, f);
+	fputc(0x82, f);
+}
+
+static void pem_certificate(FILE *f)
+{
 	PEM_write_X509(f, ecdsa.certificate);
+}
+
+static void pem_key(FILE *f)
+{
+	PEM_write_PrivateKey(f, ecdsa.key, NULL, NULL, 0, NULL, NULL);
+}
+
+static void encrypted_key(FILE *f)
+{
+	PEM_write_PrivateKey(f, ecdsa.key, EVP_aes_128_cbc(), (unsigned char *)"secret", 6, NULL, NULL);
+}
+
+static void encrypted_key_of_old(FILE *f)
+{
+	fputs("-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,"
+	      "0123456789ABCDEF0123456789ABCDEF\n\nAAAA\n-----END EC PRIVATE KEY-----\n",
+		f);
+}
+
+static void cut_off(FILE *f, void (*write)(FILE *f))
+{
+	char whole[4096];
+	FILE *memory = fmemopen(whole, sizeof(whole), "w");
+
+	write(memory);
+	long len = ftell(memory);
+	fclose(memory);
+	fwrite(whole, 1, (size_t)len / 2, f);
+}
+
+static void half_a_key(FILE *f)
+{
+	cut_off(f, pem_key);
+}
+
+static void half_a_chain(FILE *f)
+{
+	pem_certificate(f);
+	cut_off(f, pem_certificate);
+}
+
+static void garbage_behind_a_chain(FILE *f)
+{
+	pem_certificate(f);
 	fputs("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", f);
-	fclose(f);
-	conf.certificates[0].chain = path;
-	expect_error("a PEM certificate and its chain");
+}
+
+enum bad { BAD_CHAIN, BAD_KEY, BAD_CA, BAD_CRL };
+
+static const struct {
+	enum bad what;
+	void (*write)(FILE *f);
+	const char *said;
+} bad_files[] = {
+	{ BAD_CHAIN, nothing, "which is empty, expected a PEM certificate and its chain: write it again" },
+	{ BAD_CHAIN, text, " without one, expected a PEM certificate and its chain: name the right file" },
+	{ BAD_CHAIN, der_certificate,
+		"in DER form, expected a PEM certificate and its chain: openssl x509 -inform DER converts it" },
+	{ BAD_CHAIN, pem_key, " without one, expected a PEM certificate and its chain: name the right file" },
+	{ BAD_CHAIN, half_a_chain, "which is cut off, expected " },
+	{ BAD_CHAIN, garbage_behind_a_chain, "expected a PEM certificate and its chain: write it again (" },
+	{ BAD_KEY, nothing, "which is empty, expected a PEM private key without passphrase: write it again" },
+	{ BAD_KEY, der_key, "in DER form, expected a PEM private key without passphrase: openssl pkey -inform DER" },
+	{ BAD_KEY, pem_certificate, " without one, expected a PEM private key without passphrase" },
+	{ BAD_KEY, half_a_key, "which is cut off, expected a PEM private key" },
+	{ BAD_KEY, encrypted_key,
+		"which is encrypted, expected a PEM private key without passphrase: openssl pkey -in" },
+	{ BAD_KEY, encrypted_key_of_old, "which is encrypted, expected a PEM private key without passphrase" },
+	{ BAD_CA, nothing, "which is empty, expected PEM certificates" },
+	{ BAD_CA, der_certificate, "in DER form, expected PEM certificates" },
+	{ BAD_CA, half_a_chain, "which is cut off, expected " },
+	{ BAD_CRL, nothing, "which is empty, expected PEM CRLs" },
+	{ BAD_CRL, der_crl, "in DER form, expected PEM CRLs: openssl crl -inform DER" },
+	{ BAD_CRL, pem_certificate, " without one, expected PEM CRLs" },
+};
+
+START_TEST(a_file_of_no_use_is_told_with_its_fault_and_the_remedy)
+{
+	static const char *const keys[] = { "chain", "key", "client_ca", "client_crl" };
+	char begin[256];
+
+	cluster_prepare();
+	char *path = bad_file(bad_files[_i].write);
+	conf.listener.tls.client_certificate = CONF_CLIENT_CERT_OPTIONAL;
+	conf.listener.tls.client_ca = bad_files[_i].what == BAD_CA ? path : pki.ca_path;
+	switch (bad_files[_i].what) {
+	case BAD_CHAIN: conf.certificates[0].chain = path; break;
+	case BAD_KEY: conf.certificates[0].key = path; break;
+	case BAD_CA: break;
+	case BAD_CRL: conf.listener.tls.client_crl = path; break;
+	}
+	expect_error(bad_files[_i].said);
+	snprintf(begin, sizeof(begin), "key '%s': found '%s'", keys[bad_files[_i].what], path);
+	ck_assert_msg(strstr(error, begin) != NULL, "%s", error);
+	ck_assert_ptr_null(strchr(error, '\n'));
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(a_key_that_others_may_read_is_told)
+{
+	cluster_prepare();
+	conf.certificates[0].key = bad_file(pem_key);
+	ck_assert_int_eq(chmod(bad_path, 0644), 0);
+	expect_error("with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 ");
+	cluster_stop();
+}
+END_TEST
+
+/* Root may read all, so the test is run by another user. */
+START_TEST(a_file_that_may_not_be_read_is_told_as_that)
+{
+	cluster_prepare();
+	conf.certificates[0].key = bad_file(pem_key);
+	ck_assert_int_eq(chmod(bad_path, 0000), 0);
+	ck_assert_int_eq(chmod(pki.dir, 0755), 0);
+	if (geteuid() == 0)
+		ck_assert_int_eq(seteuid(65534), 0);
+	expect_error("key 'key': found '");
+	ck_assert_msg(strstr(error, "Permission denied; the user of this process needs the right to read it") != NULL,
+		"%s", error);
+	ck_assert_ptr_null(strstr(error, "passphrase"));
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(a_weak_key_is_told_with_its_file)
+{
+	struct test_identity weak;
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_issue(&pki, "weak", TEST_RSA_1024, "weak.example.org", 0, &weak), 0);
+	conf.certificates[0].chain = weak.chain_path;
+	conf.certificates[0].key = weak.key_path;
+	expect_error("with a key of 1024 bits, expected keys and signatures that security level 2 takes: make ");
+	ck_assert_msg(strstr(error, weak.chain_path) != NULL, "%s", error);
+	ck_assert_msg(strstr(error, "(ee key too small)") != NULL, "%s", error);
+	test_identity_free(&weak);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(all_faults_are_told_in_one_run)
+{
+	char other[128];
+
+	cluster_prepare();
+	conf.certificates[0].chain = bad_file(nothing);
+	snprintf(other, sizeof(other), "%s/missing.pem", pki.dir);
+	conf.certificates[1].key = other;
+	conf.listener.tls.client_crl = bad_path;
+	expect_error("key 'chain': found '");
+	ck_assert_msg(strstr(error, "\ntest.yaml:10: key 'key': found '") != NULL, "%s", error);
 	cluster_stop();
 }
 END_TEST
@@ -249,8 +418,12 @@ UNIT(tls_contexts)
 	tcase_add_unchecked_fixture(t, pki_setup, pki_teardown);
 	tcase_add_test(t, a_missing_chain_is_named);
 	tcase_add_test(t, a_key_of_another_certificate_is_named);
-	tcase_add_test(t, an_encrypted_key_is_an_error_and_asks_nobody);
-	tcase_add_test(t, garbage_behind_the_chain_is_an_error);
+	tcase_add_loop_test(
+		t, a_file_of_no_use_is_told_with_its_fault_and_the_remedy, 0, sizeof(bad_files) / sizeof(bad_files[0]));
+	tcase_add_test(t, a_key_that_others_may_read_is_told);
+	tcase_add_test(t, a_file_that_may_not_be_read_is_told_as_that);
+	tcase_add_test(t, a_weak_key_is_told_with_its_file);
+	tcase_add_test(t, all_faults_are_told_in_one_run);
 	tcase_add_test(t, settings_that_openssl_refuses_are_named);
 	tcase_add_loop_test(t, suites_the_record_layer_does_not_carry_are_refused, 0, 5);
 	tcase_add_test(t, the_server_chooses_the_group_and_the_hybrid_first_where_openssl_has_it);

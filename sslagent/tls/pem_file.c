@@ -1,0 +1,79 @@
+/* pem_file.c: OpenSSL's reasons tell what its parser met ("no start line"), so the file is read again for the cause. */
+#include "sslagent/tls/pem_file.h"
+
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conf/key_file.h"
+
+#define DER_SEQUENCE 0x30
+#define BEGIN        "-----BEGIN "
+
+static const struct {
+	enum key_file_kind secrecy;
+	const char *label; /* the first lines of its objects end so */
+	const char *expected, *from_der;
+} kinds[] = {
+	[PEM_CHAIN] = { KEY_FILE_PUBLIC, "CERTIFICATE-----", "a PEM certificate and its chain",
+		"openssl x509 -inform DER converts it" },
+	[PEM_KEY] = { KEY_FILE_PEM, "PRIVATE KEY-----", "a PEM private key without passphrase",
+		"openssl pkey -inform DER converts it" },
+	[PEM_AUTHORITIES] = { KEY_FILE_PUBLIC, "CERTIFICATE-----", "PEM certificates",
+		"openssl x509 -inform DER converts it" },
+	[PEM_CRLS] = { KEY_FILE_PUBLIC, "CRL-----", "PEM CRLs", "openssl crl -inform DER converts it" },
+};
+
+BIO *pem_file_open(const char *path, enum pem_kind kind, char *why, size_t why_cap)
+{
+	snprintf(why, why_cap, "out of memory");
+	const int fd = key_file_open(path, kinds[kind].secrecy, why, why_cap);
+	return fd < 0 ? NULL : BIO_new_fp(fdopen(fd, "r"), BIO_CLOSE);
+}
+
+/* What a look at the lines shows. */
+struct look {
+	int first; /* byte; -1: there is none */
+	int of_kind, is_encrypted, is_cut;
+};
+
+static struct look look_at(BIO *in, enum pem_kind kind)
+{
+	struct look l = { .first = -1 };
+	char line[256];
+
+	BIO_seek(in, 0);
+	while (BIO_gets(in, line, sizeof line) > 0) {
+		const int begins = strncmp(line, BEGIN, strlen(BEGIN)) == 0;
+		l.first = l.first < 0 ? (unsigned char)line[0] : l.first;
+		l.of_kind |= begins && strstr(line, kinds[kind].label);
+		l.is_encrypted |=
+			begins ? strstr(line, "ENCRYPTED") != NULL : strncmp(line, "Proc-Type: 4,ENCRYPTED", 22) == 0;
+		l.is_cut = begins || (l.is_cut && strncmp(line, "-----END ", 9));
+	}
+	OPENSSL_cleanse(line, sizeof line);
+	return l;
+}
+
+void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, size_t why_cap)
+{
+	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+	const char *found = "", *remedy = "write it again";
+	const struct look l = look_at(in, kind);
+
+	if (l.first < 0) {
+		found = ", which is empty";
+	} else if (!l.of_kind) {
+		found = l.first == DER_SEQUENCE ? " in DER form" : " without one";
+		remedy = l.first == DER_SEQUENCE ? kinds[kind].from_der : "name the right file";
+	} else if (l.is_encrypted) {
+		found = ", which is encrypted";
+		remedy = "openssl pkey -in FILE -out NEW takes the passphrase out";
+	} else if (l.is_cut) {
+		found = ", which is cut off";
+	}
+	snprintf(why, why_cap, "found '%s'%s, expected %s: %s (%s)", path, found, kinds[kind].expected, remedy,
+		reason ? reason : "no reason");
+	ERR_clear_error();
+}
