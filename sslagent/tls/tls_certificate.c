@@ -18,6 +18,8 @@
 void host_name_normalize(const char *name, size_t len, char out[static NAME_MAX_LEN + 1])
 {
 	out[0] = '\0';
+	if (len > 0 && name[len - 1] == '.')
+		len--;
 	if (len > NAME_MAX_LEN || memchr(name, '\0', len))
 		return;
 	for (size_t i = 0; i < len; i++)

@@ -379,6 +379,10 @@ static const struct {
 	{ "", "", "" },
 	{ ".org", ".org", "" },
 	{ "a.b.c", "a.b.c", "*.b.c" },
+	{ "www.example.org.", "www.example.org", "*.example.org" },
+	{ "localhost.", "localhost", "" },
+	{ ".", "", "" },
+	{ "www.example.org..", "www.example.org.", "*.example.org." },
 };
 
 START_TEST(names_are_normalized_and_have_one_pattern)
