@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "net/error_text.h"
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "net/mutant.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
@@ -133,7 +133,10 @@ static int is_readable(const struct connection_home *home, const struct connecti
 	const struct table *t = home->table;
 	const struct endpoints *e = &c->endpoints;
 
-	return c->slot.front < home->shared->front_count && c->tail != TAIL_VIOLATION && fits_its_state(c) &&
+	/* of one that has ended nothing more is read */
+	const int tail_fits = c->tail != TAIL_VIOLATION || has_in(c->state) == HAS_ENDED;
+
+	return c->slot.front < home->shared->front_count && tail_fits && fits_its_state(c) &&
 	       names_its_stream(home, c) && (!c->copies.current || copy_is_whole(t, c->copies.current)) &&
 	       (!c->agreed || names_are_whole(t, c->agreed)) &&
 	       (e->unique_id_len == 0 || table_has(t, e->unique_id, e->unique_id_len));
@@ -343,7 +346,7 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 	int r = restore_image(all, s, was);
 	table_slot_to(s, SLOT_FREE);
 	if (r < 0) {
-		log_event(LOG_WARNING, NULL, "connection not restored", "cause=%s", error_text(r));
+		log_paced(LOG_WARNING, NULL, "connection not restored", "cause=%s", error_text(r));
 		count_not_restored(fates);
 		return;
 	}

@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 
 import pytest
 
@@ -107,6 +108,23 @@ def test_the_last_answer_of_a_connection_that_its_server_ends(start_cluster, ver
             for _ in range(deaths - 1):
                 cluster.kill_ragent()
         assert body(read_to_the_end(sock)) == 32768
+    assert cluster.status()["at_deaths"]["reset"] == 0
+
+
+@VERSIONS
+def test_the_last_answer_of_a_client_that_breaks_the_record_layer(start_cluster, version):
+    cluster = start_cluster("--agents", "1")
+    with contextlib.closing(cluster.connect(context=cluster.context(version))) as sock:
+        with held(cluster, "client.write drop on r1"):
+            sock.sendall(request("/32k", "keep-alive"))
+            wait_until(lambda: [c["server_bytes"] > 32768 for c in cluster.connections()] == [True], patience(10), "the answer is in RAgent")
+            os.write(sock.fileno(), bytes([99, 3, 3, 0, 40]) + bytes(40)) # no such type
+            wait_until(lambda: [c["state"] for c in cluster.connections()] == ["lingering"], patience(10), "RAgent knows of the end")
+        got = b""
+        with pytest.raises(ssl.SSLError, match="UNEXPECTED_MESSAGE"):
+            while True:
+                got += sock.recv(65536)
+        assert body(got) == 32768
     assert cluster.status()["at_deaths"]["reset"] == 0
 
 
