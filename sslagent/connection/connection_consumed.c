@@ -105,7 +105,7 @@ static struct consumed_mark here(const struct connection *c)
 	return (struct consumed_mark){
 		.to_backend = c->to_backend,
 		.record_bytes = c->record_bytes,
-		.position = { .client_records = c->client_records,
+		.position = { .client_records = c->client_records - live_unfinished(c->live),
 			.offset = c->skip,
 			.read_sequence = at.read_sequence - (connection_holds(c) ? 1 : 0),
 			.read_generation = at.read_generation },

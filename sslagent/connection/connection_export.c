@@ -154,7 +154,7 @@ int connection_send_copy(struct connection *c, enum live_moment moment)
 
 static void fill_position(const struct connection *c, const struct live_part *part, Cssl__Position *p)
 {
-	p->client_records = c->client_records;
+	p->client_records = c->client_records - (c->live ? live_unfinished(c->live) : 0);
 	p->offset = c->skip;
 	p->read_generation = part->read_generation;
 	p->read_sequence = part->read_sequence;

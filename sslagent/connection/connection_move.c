@@ -230,8 +230,8 @@ int connection_backend_is_alone(const struct connection *c)
 static int may_rest(const struct connection *c)
 {
 	return service_traits_now(&c->service)->rest == SERVICE_MAY_REST && connection_at_checkpoint(c) &&
-	       c->input_len == 0 && c->skip == 0 && c->tail == TAIL_NONE && c->client_pace == CLIENT_GOES_ON &&
-	       (!c->backend || connection_backend_may_stay(c));
+	       c->input_len == 0 && live_unfinished(c->live) == 0 && c->skip == 0 && c->tail == TAIL_NONE &&
+	       c->client_pace == CLIENT_GOES_ON && (!c->backend || connection_backend_may_stay(c));
 }
 
 static void rest(struct connection *c)

@@ -261,7 +261,7 @@ int live_describe(const struct live *l, enum live_moment moment, struct live_par
 		.max_fragment = l->max_fragment,
 		.read_generation = l->read.generation,
 		.write_generation = l->write.generation,
-		.read_sequence = l->read.sequence,
+		.read_sequence = l->read.sequence - l->begun_records,
 		.write_sequence = l->write.sequence,
 		.remaining_s = l->remaining_s,
 		.key_update = l->owed == OWES_KEY_UPDATE && !mutant("key-update-forgotten") ? KEY_UPDATE_OWED
@@ -302,8 +302,13 @@ struct live_position live_position(const struct live *l)
 {
 	return (struct live_position){ .read_generation = l->read.generation,
 		.write_generation = l->write.generation,
-		.read_sequence = l->read.sequence,
+		.read_sequence = l->read.sequence - l->begun_records,
 		.write_sequence = l->write.sequence };
+}
+
+unsigned live_unfinished(const struct live *l)
+{
+	return l->begun_records;
 }
 
 int live_has_record_nonce(const struct live *l)

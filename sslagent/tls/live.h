@@ -64,7 +64,8 @@ enum live_content {
 	LIVE_KEY_UPDATED,  /* the read generation went up by one */
 	LIVE_CLOSE_NOTIFY, /* the client will send nothing more; later records are LIVE_IGNORED (RFC 8446 6.1) */
 	LIVE_ALERT,   /* a fatal alert, or a warning that ends the connection: end the connection without an answer */
-	LIVE_IGNORED, /* consumed, nothing to do: warning alert, record after close_notify, refused renegotiation */
+	LIVE_IGNORED, /* consumed, nothing to do: warning alert, record after close_notify, refused renegotiation; or
+			 live_unfinished() */
 };
 
 struct live_record {
@@ -132,7 +133,11 @@ void live_freeze(struct live *l, struct live_part *out);
  * CSSL_E_UNSAFE. */
 int live_thaw(struct live *l, uint16_t epoch);
 
+/* The read sequence is that of the first unfinished record, if there is one. */
 struct live_position live_position(const struct live *l);
+/* So many of the records that were opened last have a message whose end has not come (RFC 8446 5.1): at most four. They
+ * are not consumed, because only this owner has what they said. */
+unsigned live_unfinished(const struct live *l);
 /* 1: the epoch is a part of each nonce (TLS 1.2 with AES-GCM), else 0. */
 int live_has_record_nonce(const struct live *l);
 uint16_t live_epoch(const struct live *l);

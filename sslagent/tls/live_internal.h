@@ -52,6 +52,8 @@ struct live_rate {
 	uint32_t key_updates_paced; /* in a row, behind which the client had to wait */
 };
 
+#define KEY_UPDATE_LEN 5u /* type, 24-bit length, request_update (RFC 8446 4.6.3) */
+
 enum live_owed { OWES_NOTHING, OWES_KEY_UPDATE };
 enum live_asked { ASKED_NOTHING, ASKED_KEY_UPDATE };
 enum live_reading { READ_OPEN, READ_CLOSED, READ_FAILED };
@@ -76,7 +78,11 @@ struct live {
 	uint8_t renegotiation; /* enum live_renegotiation */
 	uint8_t alert_owed;    /* enum tls_alert */
 	uint8_t end_reason;    /* enum end_reason */
-	uint32_t hello_left;   /* bytes of the refused ClientHello still to come */
+	/* TLS 1.3: a KeyUpdate whose end has not come. A successor opens its records again. */
+	uint8_t begun_len;     /* bytes of it */
+	uint8_t begun_records; /* records that had them, at least a byte each */
+	uint8_t begun[KEY_UPDATE_LEN];
+	uint32_t hello_left; /* bytes of the refused ClientHello still to come */
 	struct live_rate rate;
 };
 

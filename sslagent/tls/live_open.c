@@ -75,7 +75,7 @@ struct content {
 
 static int judge_data(struct live *l, const struct content *c, struct live_record *out)
 {
-	if (l->hello_left > 0) /* a message continues in records of the same type (RFC 5246 6.2.1) */
+	if (l->hello_left > 0 || l->begun_len > 0) /* a message continues in records of the same type (RFC 8446 5.1) */
 		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 	*out = (struct live_record){ .content = LIVE_DATA, .data = c->data, .len = c->len };
 	return c->len == 0 ? count_dataless(l) : 0;
@@ -96,6 +96,11 @@ static int alert_kills(struct live *l, uint8_t description, struct live_record *
 	return 0;
 }
 
+static void forget_begun(struct live *l)
+{
+	l->begun_len = l->begun_records = 0;
+}
+
 /* Which alerts are warnings: by level in TLS 1.2; in TLS 1.3 the level means nothing, and only these two are (RFC 8446
  * 6). */
 static int judge_alert(struct live *l, const struct content *c, struct live_record *out)
@@ -105,6 +110,7 @@ static int judge_alert(struct live *l, const struct content *c, struct live_reco
 
 	uint8_t level = c->data[0], description = c->data[1];
 	out->content = LIVE_IGNORED;
+	forget_begun(l); /* what follows an alert is none of its message */
 	if (live_is_tls13(l)) {
 		if (description == TLS_ALERT_CLOSE_NOTIFY)
 			return alert_closes(l, out);
@@ -117,22 +123,37 @@ static int judge_alert(struct live *l, const struct content *c, struct live_reco
 	return description == TLS_ALERT_CLOSE_NOTIFY ? alert_closes(l, out) : count_dataless(l);
 }
 
-/* RFC 8446 4.6.3: it ends at a record boundary, because the key changes after it (5.1). A fragmented KeyUpdate would be
- * legal, but no client splits five bytes, and a move would have to carry the first half. All other post-handshake
+/* The message with this record's part of it. 0; or negative. */
+static int join_key_update(struct live *l, const struct content *c, struct wire_reader *out)
+{
+	const size_t room = KEY_UPDATE_LEN - l->begun_len, len = c->len < room ? c->len : room;
+
+	memcpy(l->begun + l->begun_len, c->data, len);
+	l->begun_len += (uint8_t)len;
+	*out = wire_reader(l->begun, l->begun_len);
+	if (l->begun[0] != HANDSHAKE_KEY_UPDATE)
+		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
+	wire_u8(out);
+	if (wire_u24(out) != 1 && l->begun_len >= HANDSHAKE_HEADER_LEN)
+		return fail(l, TLS_ALERT_DECODE_ERROR, CSSL_E_RANGE);
+	return c->len > len ? fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TRAILING) : 0;
+}
+
+/* RFC 8446 4.6.3: it ends at a record boundary, because the key changes after it (5.1). All other post-handshake
  * messages come from servers only, or were not offered. */
 static int judge_key_update(struct live *l, const struct content *c, struct live_record *out)
 {
-	struct wire_reader r = wire_reader(c->data, c->len);
-	uint8_t type = wire_u8(&r);
-	uint32_t len = wire_u24(&r);
-	uint8_t request = wire_u8(&r);
+	struct wire_reader message;
+	int r = join_key_update(l, c, &message);
 
-	if (type != HANDSHAKE_KEY_UPDATE)
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
-	if (c->len >= HANDSHAKE_HEADER_LEN && len != 1)
-		return fail(l, TLS_ALERT_DECODE_ERROR, CSSL_E_RANGE);
-	if (wire_reader_end(&r) != 0)
-		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_RANGE);
+	if (r < 0)
+		return r;
+	if (l->begun_len < KEY_UPDATE_LEN) {
+		l->begun_records++;
+		return count_dataless(l);
+	}
+	const uint8_t request = wire_u8(&message);
+	forget_begun(l);
 	if (request > 1)
 		return fail(l, TLS_ALERT_ILLEGAL_PARAMETER, CSSL_E_RANGE);
 	if (!takes_key_update(l, c->now_ms) || l->read.generation == UINT32_MAX)

@@ -145,7 +145,8 @@ static void agent_moves(struct wire_reader *in)
 	struct live *next;
 	unsigned ends = live_ends(pair.agent);
 
-	if (epoch == 0 || pair.agent->reading == READ_FAILED || pair.agent->hello_left > 0)
+	if (epoch == 0 || pair.agent->reading == READ_FAILED || pair.agent->hello_left > 0 ||
+		live_unfinished(pair.agent) > 0)
 		return;
 	live_freeze(pair.agent, &part);
 	MUST(live_seal(pair.agent, NULL, 0, record) == CSSL_E_STATE);

@@ -11,6 +11,25 @@ HANDSHAKE, KEY_UPDATE = 22, bytes.fromhex("1800000100")
 TOO_MANY = 12  # four of them make it wait for a second each
 
 
+def test_half_a_key_update_goes_on_at_each_owner_and_behind_ragents_death(start_cluster):
+    """Each owner opens it again: before its end has come, only the owner has what it said."""
+    cluster = start_cluster("--agents", "3", edit=nobody_moves, takeover=True)
+    with Probe(cluster.sf) as probe:
+        assert probe("handshake", version="1.3", sni="localhost", alpn="http/1.1")["done"]
+        first = probe("get", path="/5")["headers"]["x-cssl-agent"]
+        records = cluster.connection_of(probe)["client_records"]
+        for half in (KEY_UPDATE[:1], KEY_UPDATE[1:3]):
+            probe("forge", type=HANDSHAKE, text=half)
+        wait_until(lambda: cluster.connection_of(probe)["client_records"] == records + 2)
+        second, third = (name for name in cluster.agents if name != first)
+        cluster.move(cluster.connection_of(probe)["id"], second)
+        cluster.kill(second)
+        wait_until(lambda: cluster.connection_of(probe)["owner"] in (first, third))
+        cluster.kill_ragent()
+        probe("forge", type=HANDSHAKE, text=KEY_UPDATE[3:], step=1)
+        assert probe("get", path="/1k")["outcome"] == "complete"
+
+
 class Waiting:
     """A client that has to wait, and a request of it."""
 

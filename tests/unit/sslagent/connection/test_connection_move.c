@@ -114,6 +114,55 @@ START_TEST(plaintext_that_was_read_and_not_sealed_goes_along)
 }
 END_TEST
 
+/* The first byte of a KeyUpdate, in @pieces records, of which nothing is consumed. */
+static void say_half_a_key_update(unsigned pieces)
+{
+	static const uint8_t key_update[] = { 24, 0, 0, 1, 0 };
+	const uint64_t consumed = r.position.client_records;
+
+	forge_begin();
+	for (unsigned i = 0; i < pieces; i++)
+		say_forged(&(struct forged_record){ .type = TLS_HANDSHAKE, .content = key_update + i, .len = 1 });
+	carry_until(live_unfinished(fake_owner(&r)->live) == pieces);
+	carry_on();
+	ck_assert_uint_eq(r.position.client_records, consumed);
+	ck_assert_uint_eq(r.kept_records, pieces);
+}
+
+static void say_its_rest(unsigned pieces)
+{
+	static const uint8_t key_update[] = { 24, 0, 0, 1, 0 };
+
+	say_forged(&(struct forged_record){
+		.type = TLS_HANDSHAKE, .content = key_update + pieces, .len = sizeof key_update - pieces });
+	carry_until(r.position.read_generation == 1);
+	ck_assert_int_eq(record_forge_step(forge), 0);
+	ck_assert_uint_eq(r.kept_records, 0);
+}
+
+/* In one to four records. The last owner is one after a loss. */
+START_TEST(half_a_key_update_is_opened_again_by_each_owner)
+{
+	const unsigned pieces = (unsigned)_i + 1;
+
+	keep("http", &a1, TLS13);
+	say_half_a_key_update(pieces);
+	fake_ragent_ask_rest(&r);
+	ck_assert_uint_eq(fake_said(&r, FRAME_REFUSED), 1);
+	move_to(&a2);
+	carry_until(live_unfinished(fake_owner(&r)->live) == pieces);
+	fake_ragent_lose(&r);
+	ck_assert_int_eq(fake_ragent_adopt(&r, &a1.worker, CSSL__CAUSE__CAUSE_TAKEOVER), 1);
+	carry_until(live_unfinished(fake_owner(&r)->live) == pieces);
+	say_its_rest(pieces);
+	say_forged(&(struct forged_record){ .type = TLS_APPLICATION_DATA, .content = GET, .len = strlen(GET) });
+	backend_accept();
+	backend_expect_text(GET);
+	backend_say_text(ANSWER);
+	client_expect_text(ANSWER);
+}
+END_TEST
+
 START_TEST(an_answer_that_its_client_does_not_read_goes_along)
 {
 	converse(tls_version(_i));
@@ -430,6 +479,7 @@ UNIT(connection_move)
 		{ without_migration_there_is_no_copy_and_no_move, 2 },
 		{ an_open_conversation_goes_along, 2 },
 		{ plaintext_that_was_read_and_not_sealed_goes_along, 1 },
+		{ half_a_key_update_is_opened_again_by_each_owner, 4 },
 		{ an_answer_that_its_client_does_not_read_goes_along, 2 },
 		{ what_the_backend_was_sent_is_taken_before_it_moves, 2 },
 		{ a_backend_that_takes_nothing_keeps_the_connection_where_it_is, 0 },
