@@ -39,7 +39,7 @@
 	X(INTERNAL, "internal error")                                                                                  \
 	X(PLAIN_HTTP, "plain HTTP") /* HTTP without TLS at a TLS listener */                                           \
 	X(PROXY_HEADER_UNEXPECTED, "unexpected PROXY header")                                                          \
-	X(LIMIT_HANDSHAKES, "handshake limit") /* of a worker, or of one source address there; only RAgent uses it */  \
+	X(LIMIT_HANDSHAKES, "handshake limit") /* of a worker, or of one source address there */                       \
 	X(LIMIT_PREAMBLES, "preamble limit")   /* likewise, of clients before STARTTLS */                              \
 	X(PREAMBLE_TIMEOUT, "preamble timed out")                                                                      \
 	X(PREAMBLE_REFUSED, "preamble refused")    /* too many refused commands, or no mail client */                  \

@@ -238,14 +238,15 @@ static void begin_connection(struct direct *d)
 	struct endpoints known = { 0 };
 	Cssl__Endpoints endpoints;
 	struct connection_id id;
+	enum end_reason why;
 
 	endpoints_from_sockets(&known, (const struct sockaddr *)&d->client, (const struct sockaddr *)&d->server);
 	endpoints_message(&known, &endpoints);
 	randombytes_buf(id.bytes, sizeof id.bytes);
 	d->connection = connection_open(
-		home->connections, &d->carrier, listener, &id, CSSL__LINK_OPEN__DISPOSITION__KEEP, &endpoints);
+		home->connections, &d->carrier, listener, &id, CSSL__LINK_OPEN__DISPOSITION__KEEP, &endpoints, &why);
 	if (!d->connection) {
-		direct_refuse(d, END_INTERNAL);
+		direct_refuse(d, why);
 		return;
 	}
 	d->state = DIRECT_SERVING;

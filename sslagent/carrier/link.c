@@ -81,17 +81,19 @@ static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 		return 0;
 	}
+	enum end_reason why = END_INTERNAL;
 	struct link_stream *s = link_stream_add(l, id);
 	if (s)
 		name_stream(s, &connection, FIRST_EPOCH);
 	if (s)
-		s->connection = connection_open(
-			home->connections, &s->carrier, listener, &connection, open->disposition, open->endpoints);
+		s->connection = connection_open(home->connections, &s->carrier, listener, &connection,
+			open->disposition, open->endpoints, &why);
 	if (s && s->connection)
 		return 0;
 	if (s)
 		link_stream_drop(s);
-	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
+	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY,
+		why == END_INTERNAL ? cssl_strerror(CSSL_E_NO_MEMORY) : end_reason_text(why));
 	return 0;
 }
 

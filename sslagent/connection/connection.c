@@ -472,12 +472,13 @@ static int take_handshake_place(struct connection *c)
 	int r = handshake_limit_enter(
 		c->home->handshake_places, place, &c->endpoints.client, worker_now_ms(c->home->worker), &loser);
 
-	if (r < 0) {
+	if (r == CSSL_E_FULL) {
 		count(COUNT_HANDSHAKES_REFUSED_LIMIT);
 		log_paced(LOG_INFO, &c->id, "handshake refused",
 			"cause=\"too many are under way\" remedy=\"limits.handshakes, limits.handshakes_per_source\"");
-		return r;
 	}
+	if (r < 0)
+		return r;
 	place->holder = c;
 	if (loser) {
 		count(COUNT_HANDSHAKES_DISPLACED);
@@ -490,10 +491,11 @@ static int take_handshake_place(struct connection *c)
 
 struct connection *connection_open(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
-	const Cssl__Endpoints *endpoints)
+	const Cssl__Endpoints *endpoints, enum end_reason *why)
 {
 	struct connection *c = connection_create(home, carrier, listener, id, endpoints, CONNECTION_HANDSHAKING);
 
+	*why = END_INTERNAL;
 	if (!c)
 		return NULL;
 	c->disposition = (uint8_t)disposition;
@@ -506,11 +508,12 @@ struct connection *connection_open(struct connection_home *home, struct carrier 
 		return NULL;
 	}
 	connection_home_count_handshakes(home, 1);
-	if (take_handshake_place(c) < 0) {
-		connection_release(c, END_OVERLOADED);
-		return NULL;
-	}
-	return c;
+	int r = take_handshake_place(c);
+	if (r == 0)
+		return c;
+	*why = r == CSSL_E_FULL ? END_LIMIT_HANDSHAKES : END_INTERNAL;
+	connection_release(c, *why);
+	return NULL;
 }
 
 int connection_is_idle(const struct connection *c)

@@ -168,10 +168,11 @@ struct connection {
 	struct connection_head *head;         /* OWNER, RECOVERING: an incomplete head, and no backend yet */
 };
 
-/* OPEN. @carrier calls the connection until it has ended. Valid endpoints are copied. NULL: out of memory. */
+/* OPEN. @carrier calls the connection until it has ended. Valid endpoints are copied. NULL: @why is
+ * END_LIMIT_HANDSHAKES, or END_INTERNAL when out of memory. */
 struct connection *connection_open(struct connection_home *home, struct carrier *carrier,
 	const struct tls_listener *listener, const struct connection_id *id, Cssl__LinkOpen__Disposition disposition,
-	const Cssl__Endpoints *endpoints);
+	const Cssl__Endpoints *endpoints, enum end_reason *why);
 
 /* SSL_ID. Adopts or refuses (calls the carrier's adopted or refused). NULL: refused. */
 struct connection *connection_adopt(struct connection_home *home, struct carrier *carrier, const Cssl__LinkSslId *id);

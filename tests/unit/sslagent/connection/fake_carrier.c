@@ -307,8 +307,8 @@ int fake_ragent_open(struct fake_ragent *r, struct connection_home *home, Cssl__
 	struct fake_carrier *o = begin(r);
 	Cssl__Endpoints *endpoints = fake_endpoints();
 
-	o->connection = connection_open(
-		home, &o->carrier, tls_listener_find(home->contexts, r->listener), &r->id, disposition, endpoints);
+	o->connection = connection_open(home, &o->carrier, tls_listener_find(home->contexts, r->listener), &r->id,
+		disposition, endpoints, &o->end_reason);
 	cssl__endpoints__free_unpacked(endpoints, NULL);
 	return o->connection != NULL;
 }
