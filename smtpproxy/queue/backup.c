@@ -9,7 +9,8 @@
 #include "net/error_text.h"
 #include "net/log.h"
 
-#define RETRY_MS 250
+#define RETRY_MS         250
+#define REFUSED_RETRY_MS 2000 /* the server may log each attempt */
 
 #define TO(state) (1u << BACKUP_##state)
 
@@ -74,6 +75,7 @@ static void fall(struct backup *b)
 	backup_move(b, BACKUP_AWAY);
 	b->sight.state = SIGHT_AWAY;
 	b->fill_next = NULL;
+	b->not_claimed = NULL;
 	b->renewed_ms = 0;
 	if (was > BACKUP_SEEN)
 		b->shared->ops->on_given_up(b, was);
@@ -83,8 +85,10 @@ static void fall(struct backup *b)
 void backup_give_up(struct backup *b, const char *why)
 {
 	if (b->state > BACKUP_SEEN && b->state != BACKUP_REFUSED) {
-		log_event(LOG_WARNING, NULL, "backup given up", "backup=%u state=%s cause=%s", b->index,
-			states[b->state].name, why);
+		/* the gateway begins again and again */
+		const int again = b->shared->refusing && !backup_counts(b);
+		log_event(again ? LOG_DEBUG : LOG_WARNING, NULL, "backup given up", "backup=%u state=%s cause=%s",
+			b->index, states[b->state].name, why);
 		b->stats.given_up++;
 	}
 	for (unsigned i = 0; i < b->conf->path_count; i++)
@@ -112,11 +116,51 @@ static void change_server(struct backup *b, int64_t now_ms)
 		backup_move(b, BACKUP_AWAY);
 	b->sight = b->judged = b->replaced = (struct sight){ .state = SIGHT_AWAY };
 	b->run_id[0] = '\0';
+	backup_let_in(b, REFUSAL_AT_CALL);
 	b->looks = b->generation = 0;
 	b->asked_ms = b->fill_after_ms = 0;
 	b->heard_ms = now_ms;
 	set_conf(b, b->next);
 	b->next = NULL;
+}
+
+/* --- a server that answers, and does not let this gateway in, or not do what it asks ---
+ *
+ * Another gateway may own the queue there, so it is never told as one that is lost. */
+
+/* By the first words of its answer. The last row has all others, as LOADING: these pass by. */
+static const struct {
+	const char *answer, *cause, *remedy;
+} refusals[] = {
+	{ "NOAUTH", "it wants a user or a password", "set user and password_file of this server, and restart" },
+	{ "WRONGPASS", "it knows no such user, or another password",
+		"compare user and password_file with its ACL LIST; restart if they change" },
+	{ "NOPERM", "its user may not do that", "give its user the rights that doc/mail.md lists" },
+	{ "ERR AUTH", "it has no password", "give it one, or take password_file out and restart" },
+	{ "", "it cannot be used", "see the answer" },
+};
+
+void backup_refused(struct backup *b, enum backup_refusal at, const char *answer)
+{
+	const int again = b->refusal == at && !strncmp(b->refused, answer, sizeof b->refused - 1);
+	size_t n = 0;
+
+	while (strncmp(answer, refusals[n].answer, strlen(refusals[n].answer)))
+		n++;
+	b->shared->refusing |= 1u << b->index;
+	b->refusal = at;
+	snprintf(b->refused, sizeof b->refused, "%s", answer);
+	log_event(again ? LOG_DEBUG : LOG_WARNING, NULL, "backup refuses",
+		"backup=%u answer=%s cause=\"%s\" remedy=\"%s\"", b->index, answer, refusals[n].cause,
+		refusals[n].remedy);
+}
+
+void backup_let_in(struct backup *b, enum backup_refusal at)
+{
+	if (b->refusal > at)
+		return;
+	b->refusal = REFUSAL_NONE;
+	b->shared->refusing &= ~(1u << b->index);
 }
 
 static struct backup_path *path_of(struct redis_link *l)
@@ -137,6 +181,7 @@ static void on_ready(struct redis_link *l)
 {
 	struct backup_path *p = path_of(l);
 
+	backup_let_in(p->backup, REFUSAL_AT_LOGIN);
 	p->stats.connects++;
 	p->stats.state = PATH_STANDBY;
 	p->beat_ms = 0;
@@ -152,7 +197,7 @@ static void on_lost(struct redis_link *l, const char *why)
 	log_event(LOG_DEBUG, NULL, "path lost", "backup=%u path=%u cause=%s", b->index, (unsigned)(p - b->paths), why);
 	p->stats.lost += p->stats.state >= PATH_STANDBY;
 	p->stats.state = PATH_DOWN;
-	p->retry_ms = redis_link_clock_ms() + RETRY_MS;
+	p->retry_ms = redis_link_clock_ms() + (b->refusal ? REFUSED_RETRY_MS : RETRY_MS);
 	if (b->active != p)
 		return;
 	b->active = NULL;
@@ -201,8 +246,14 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 	}
 }
 
+static void on_refused(struct redis_link *l, const char *answer)
+{
+	backup_refused(path_of(l)->backup, REFUSAL_AT_LOGIN, answer);
+}
+
 static const struct redis_link_ops link_ops = {
 	.on_ready = on_ready,
+	.on_refused = on_refused,
 	.on_reply = on_reply,
 	.on_lost = on_lost,
 };
@@ -214,7 +265,7 @@ static void connect_path(struct backup_path *p, int64_t now_ms)
 
 	if (now_ms < p->retry_ms)
 		return;
-	p->retry_ms = now_ms + RETRY_MS;
+	p->retry_ms = now_ms + (b->refusal ? REFUSED_RETRY_MS : RETRY_MS);
 	r = redis_link_open(&p->link, b->shared->worker, &link_ops, &p->login);
 	if (!r)
 		p->stats.state = PATH_CONNECTING;

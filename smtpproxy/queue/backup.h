@@ -83,6 +83,15 @@ struct backup_shared {
 	char replaced[REPLACED_MAX + 1];
 	struct marker_left left[BACKUPS]; /* of each server: what a marker says if it leaves that one behind */
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
+	unsigned refusing; /* a bit for each server that refuses */
+};
+
+/* How far a server lets this gateway go. */
+enum backup_refusal {
+	REFUSAL_NONE,
+	REFUSAL_AT_LOGIN, /* by AUTH */
+	REFUSAL_AT_LOOK,  /* it does not tell who it is */
+	REFUSAL_AT_CALL,  /* it does not execute a call, or gives no items */
 };
 
 struct backup_path {
@@ -120,6 +129,9 @@ struct backup {
 	int64_t fill_after_ms;  /* do not fill before */
 	struct item *fill_next; /* FILLING: the next item that it may lack; NULL: all are in the line */
 	struct queue_backup_stats stats;
+	enum backup_refusal refusal;
+	char refused[96];        /* its answer then */
+	const char *not_claimed; /* why, as it was told; NULL: it was not */
 };
 
 /* Connects on the next tick. @conf and @shared have to outlive it. */

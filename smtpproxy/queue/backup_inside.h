@@ -29,6 +29,12 @@ void backup_call_answered(struct backup *b, const redisReply *reply);
 /* An error reply to a call under our token: another owner, a full memory, or a server that cannot be used. */
 void backup_call_failed(struct backup *b, const char *error);
 
+/* Its answer to what it was asked is an error: told once, until it lets this gateway go further or says something
+ * else. */
+void backup_refused(struct backup *b, enum backup_refusal at, const char *answer);
+/* It goes as far as behind @at. */
+void backup_let_in(struct backup *b, enum backup_refusal at);
+
 /* The active path is ready: ask for the identity and the owner of the server. */
 void backup_look(struct backup *b);
 void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);

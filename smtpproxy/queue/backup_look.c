@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log.h"
-
 #define LOOK_RESTARTED 1 /* the server process is another one than before */
 
 static void ask_owner(struct backup *b)
@@ -156,6 +154,7 @@ void backup_claim(struct backup *b)
 {
 	backup_move(b, BACKUP_CLAIMING);
 	b->judged = b->sight;
+	b->not_claimed = NULL;
 	claim(b);
 }
 
@@ -177,6 +176,7 @@ static void looked(struct backup *b)
 	}
 	if (b->state == BACKUP_CLAIMING || b->state == BACKUP_CLAIMED)
 		return; /* it was asked again before the claim was sent */
+	backup_let_in(b, REFUSAL_AT_LOOK);
 	b->sight.state = marker_judge(&b->sight.marker, b->run_id);
 	backup_move(b, BACKUP_SEEN);
 	b->shared->ops->on_seen(b);
@@ -228,8 +228,7 @@ void backup_look_answered(struct backup *b, enum backup_tag tag, const redisRepl
 		return;
 	}
 	if (r) {
-		log_event(LOG_WARNING, NULL, "backup not usable", "backup=%u cause=%s", b->index,
-			reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+		backup_refused(b, REFUSAL_AT_LOOK, reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
 		backup_give_up(b, "the server is not usable");
 		return;
 	}

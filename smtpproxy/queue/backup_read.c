@@ -180,6 +180,10 @@ void backup_fetch_answered(struct backup *b, const redisReply *reply)
 
 	if (!is_reading(b))
 		return;
+	if (reply->type == REDIS_REPLY_ERROR) {
+		backup_call_failed(b, reply->str);
+		return;
+	}
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != b->block) {
 		backup_give_up(b, "its messages cannot be read");
 		return;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "net/container_of.h"
-#include "net/log.h"
 #include "proto/error.h"
 
 #define LINE_SLOW  (1u << 20) /* for a backup that does not count yet */
@@ -209,8 +208,10 @@ static void call_done(struct backup *b, const struct change_call *call)
 		struct change c = change_pop(&b->line);
 
 		count(b, &c);
-		if (c.kind == CHANGE_MARK && b->state == BACKUP_MARKING)
+		if (c.kind == CHANGE_MARK && b->state == BACKUP_MARKING) {
+			backup_let_in(b, REFUSAL_AT_CALL);
 			backup_move(b, BACKUP_IN_SYNC);
+		}
 		if (c.kind == CHANGE_MARK)
 			b->shared->ops->on_marked(b, call->version);
 		else
@@ -267,7 +268,7 @@ void backup_call_failed(struct backup *b, const char *error)
 		b->shared->ops->on_deposed(b, epoch);
 		return;
 	}
-	log_event(LOG_WARNING, NULL, "backup refused a call", "backup=%u answer=%s", b->index, error);
+	backup_refused(b, REFUSAL_AT_CALL, error);
 	backup_give_up(b, "it refused a call");
 }
 

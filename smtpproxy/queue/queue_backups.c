@@ -69,21 +69,20 @@ int queue_is_branch(const struct queue *q, const struct sight *s, unsigned at)
 /* A server that came back empty does not know its former owner. While the lease lasts, no other gateway has claimed
  * it, because a standby waits longer than that. Later, an operator has to order it, unless there is no other gateway.
  */
-static int may_claim(const struct queue *q, const struct backup *b)
+static int may_claim(const struct queue *q, struct backup *b)
 {
 	int64_t now_ms = redis_link_clock_ms();
+	const char *cause = "another gateway may own the queue; an operator has to order the takeover";
 
 	if (now_ms < b->fill_after_ms)
 		return 0;
-	if (queue_spares_waits(q, b)) {
-		log_paced(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=\"%s\"", b->index,
-			"another server of the file does not answer, and may be the one that this place waits for");
-		return 0;
-	}
-	if (queue_is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
+	if (queue_spares_waits(q, b))
+		cause = "another server of the file does not answer, and may be the one that this place waits for";
+	else if (queue_is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
 		return 1;
-	log_paced(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=%s", b->index,
-		"another gateway may own the queue; an operator has to order the takeover");
+	if (b->not_claimed != cause)
+		log_event(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=\"%s\"", b->index, cause);
+	b->not_claimed = cause;
 	return 0;
 }
 

@@ -48,7 +48,7 @@ static int may_join(const struct queue *q, const struct backup *b)
 	for (unsigned i = 0; i < BACKUPS; i++)
 		absent += q->shared.members[i][0] && !backup_is_live(&q->backups[i]) &&
 			  !strcmp(q->shared.members[i], q->backups[i].run_id);
-	if (absent)
+	if (absent && !q->shared.refusing) /* that was told, and nobody shall take over because of it */
 		log_paced(LOG_WARNING, NULL, "backup not used alone", "backup=%u cause=%s", b->index,
 			"the other one was complete last; an operator has to order the takeover");
 	return !absent;

@@ -124,6 +124,7 @@ static void note_versions(struct queue *q)
 static void claim_all(struct queue *q, unsigned mask)
 {
 	q->lease.from_ms = 0;
+	q->silent_told = 0;
 	if (had_an_owner(q))
 		lease_wait_out(&q->lease, redis_link_clock_ms());
 	q->shared.epoch = q->from_epoch = known_epoch(q) + 1;
@@ -154,21 +155,34 @@ static enum recovery_trust trust_of(const struct queue *q)
 	return waited_ms > 2 * q->conf.path_timeout_ms ? TRUST_ANSWERS : TRUST_NOTHING;
 }
 
-static void say_waits(const struct queue *q)
+/* Not of one that refuses: that was told, and nobody shall take over because of it. */
+static int is_silent(const struct backup *b)
+{
+	return b->sight.state == SIGHT_AWAY && !b->refusal;
+}
+
+/* Once, until others are silent. */
+static void say_waits(struct queue *q)
 {
 	char text[ADDRESS_TEXT_MAX];
+	unsigned silent = 0;
 
 	if (redis_link_clock_ms() - q->looked_ms <= (int64_t)q->conf.absent_ms)
 		return;
+	for (unsigned n = 0; n < queue_servers(q); n++)
+		silent |= is_silent(queue_server(q, n)) ? 1u << n : 0;
+	if (silent == q->silent_told)
+		return;
+	q->silent_told = silent;
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].sight.state == SIGHT_AWAY)
-			log_paced(LOG_ERROR, NULL, "queue waits for a backup", "backup=%u cause=\"%s\" effect=\"%s\"",
+		if (is_silent(&q->backups[i]))
+			log_event(LOG_ERROR, NULL, "queue waits for a backup", "backup=%u cause=\"%s\" effect=\"%s\"",
 				i, "it does not answer, and may hold messages that no other has, or another gateway",
 				"nothing is accepted or delivered until it answers, or an operator orders the "
 				"takeover, at each such start; a single gateway needs queue.role: alone");
 	for (unsigned n = 0; q->spares && n < queue_servers(q); n++)
-		if (queue_server(q, n)->sight.state == SIGHT_AWAY)
-			log_paced(LOG_ERROR, NULL, "queue waits for a server", "server=%s cause=\"%s\"",
+		if (is_silent(queue_server(q, n)))
+			log_event(LOG_ERROR, NULL, "queue waits for a server", "server=%s cause=\"%s\"",
 				queue_server_name(q, n, text), "the queue may have gone on with it, see queue.spares");
 }
 
@@ -326,11 +340,20 @@ void queue_recovery_claimed(struct queue *q, struct backup *b)
 	read_all(q);
 }
 
-/* A server that had to be read is lost. */
+static int is_any_claimed(const struct queue *q)
+{
+	int any = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		any |= q->backups[i].state == BACKUP_CLAIMING || q->backups[i].state == BACKUP_CLAIMED;
+	return any;
+}
+
+/* A server that had to be read is lost, or all are. */
 void queue_recovery_lost(struct queue *q, struct backup *b)
 {
 	q->claims &= ~(1u << b->index);
-	if (!(q->from & 1u << b->index)) {
+	if (!(q->from & 1u << b->index) && is_any_claimed(q)) {
 		if (q->state == QUEUE_CLAIMING && !q->claims)
 			read_all(q);
 		return;

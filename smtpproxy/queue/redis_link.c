@@ -79,6 +79,7 @@ static void ready(struct redis_link *l)
 static void on_greeted(struct redis_link *l, const redisReply *reply)
 {
 	if (reply->type == REDIS_REPLY_ERROR) {
+		l->ops->on_refused(l, reply->str);
 		redis_link_close(l, "the server refused user or password");
 		return;
 	}

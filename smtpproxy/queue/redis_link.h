@@ -19,6 +19,8 @@ struct redis_link;
 struct redis_link_ops {
 	/* Connected, and AUTH was accepted if there is a password. */
 	void (*on_ready)(struct redis_link *l);
+	/* That was the answer to AUTH; on_lost follows. */
+	void (*on_refused)(struct redis_link *l, const char *answer);
 	/* The reply to the request of that @tag, which was sent at @sent_ms (CLOCK_BOOTTIME). @reply is gone after the
 	 * call. redis_link_close() is legal inside. */
 	void (*on_reply)(struct redis_link *l, uint32_t tag, int64_t sent_ms, const redisReply *reply);
