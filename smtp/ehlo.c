@@ -102,6 +102,14 @@ int smtp_ehlo_add(struct smtp_ehlo *set, struct smtp_span line)
 	return 0;
 }
 
+void smtp_ehlo_note(struct smtp_ehlo *set, const struct smtp_reply_line *line)
+{
+	if (line->number == 1)
+		smtp_ehlo_clear(set);
+	else if (!line->is_cut)
+		smtp_ehlo_add(set, line->text);
+}
+
 static struct smtp_span line_text(const struct smtp_ehlo *set, unsigned i)
 {
 	return (struct smtp_span){ set->text + set->lines[i].at, set->lines[i].len };

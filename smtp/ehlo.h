@@ -5,6 +5,7 @@
 #define CSSL_SMTP_EHLO_H
 
 #include "proto/wire.h"
+#include "smtp/reply.h"
 #include "smtp/span.h"
 
 /* X(name as code, keyword): the extensions that the code here has to know. */
@@ -69,6 +70,9 @@ void smtp_ehlo_clear(struct smtp_ehlo *set);
  * comes twice, both lines stay. 0; CSSL_E_RANGE: not such a line (it is not added; RFC 5321 4.1.1.1 lets a client
  * ignore it); CSSL_E_FULL. */
 int smtp_ehlo_add(struct smtp_ehlo *set, struct smtp_span line);
+
+/* The next line of a reply to EHLO: the first one begins the set anew, and one that was cut is left out. */
+void smtp_ehlo_note(struct smtp_ehlo *set, const struct smtp_reply_line *line);
 
 static inline int smtp_ehlo_has(const struct smtp_ehlo *set, enum smtp_cap cap)
 {

@@ -81,7 +81,7 @@ void smtp_relay_continue(struct smtp_relay *r, const struct smtp_relay_rules *ru
 void smtp_relay_wipe(struct smtp_relay *r)
 {
 	smtp_line_wipe(&r->tx.client);
-	smtp_line_wipe(&r->tx.server);
+	explicit_bzero(r->reply_line, sizeof r->reply_line);
 	explicit_bzero(r, offsetof(struct smtp_relay, client_line));
 }
 
@@ -305,11 +305,11 @@ static void on_banner(struct smtp_relay *r, const struct smtp_server_event *e)
 {
 	if (!e->line.is_last)
 		return;
-	if (refuses_client(r, e->line.code) && smtp_span_copy(e->wire, r->refusal, sizeof r->refusal) == 0) {
+	if (refuses_client(r, e->line.code) && smtp_span_copy(e->line.wire, r->refusal, sizeof r->refusal) == 0) {
 		smtp_relay_end(r, SMTP_OWN_RECEIVER_REFUSES);
 		return;
 	}
-	if (e->line.code != 220) {
+	if (e->line.code / 100 != 2) {
 		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
 		return;
 	}
@@ -349,9 +349,9 @@ static void on_greeting(struct smtp_relay *r, const struct smtp_server_event *e)
 		greet_by_helo(r);
 		return;
 	}
-	if (is_refusal(r, e->line.code) && smtp_span_copy(e->wire, r->refusal, sizeof r->refusal) == 0)
+	if (is_refusal(r, e->line.code) && smtp_span_copy(e->line.wire, r->refusal, sizeof r->refusal) == 0)
 		r->state = SMTP_RELAY_OPEN;
-	else if (e->line.code == 250)
+	else if (e->line.code / 100 == 2)
 		r->state = SMTP_RELAY_OPEN;
 	else
 		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
@@ -381,7 +381,7 @@ static void on_reply(struct smtp_relay *r, const struct smtp_server_event *e)
 		return;
 	}
 	r->within = !e->line.is_last;
-	r->ops->to_client(r->ctx, e->wire.at, e->wire.len, e->line.is_last ? words_now(r) : SMTP_WORDS_PART);
+	r->ops->to_client(r->ctx, e->line.wire.at, e->line.wire.len, e->line.is_last ? words_now(r) : SMTP_WORDS_PART);
 	if (e->line.is_last && r->tx.closing)
 		r->state = SMTP_RELAY_OVER;
 }

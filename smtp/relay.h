@@ -14,8 +14,8 @@
 
 #define SMTP_RELAY_LINE_MAX    SMTP_AUTH_LINE_MAX /* of a client */
 #define SMTP_RELAY_REPLY_MAX   1024u              /* of the server; RFC 5321 4.5.3.1.5 has 512 */
-#define SMTP_RELAY_REFUSAL_MAX 513u               /* RFC 5321 4.5.3.1.5, and a NUL */
-#define SMTP_RELAY_OWN_MAX     2048u              /* one of ours: the reply to EHLO */
+#define SMTP_RELAY_REFUSAL_MAX (SMTP_RELAY_REPLY_MAX + 1)
+#define SMTP_RELAY_OWN_MAX     2048u /* one of ours: the reply to EHLO */
 
 enum smtp_relay_state { SMTP_RELAY_BANNER, SMTP_RELAY_GREETING, SMTP_RELAY_OPEN, SMTP_RELAY_OVER };
 

@@ -2,8 +2,9 @@
  * RFC 5321 4.2.1 does not know. */
 #include "smtp/reply.h"
 
+#include <string.h>
+
 #include "proto/error.h"
-#include "smtp/line.h"
 
 /* One to three digits without leading zeros (RFC 3463 2), then @end; both are taken from @rest. */
 static int take_number(struct smtp_span *rest, char end, uint16_t *out)
@@ -59,20 +60,113 @@ int smtp_reply_line_parse(struct smtp_span text, struct smtp_reply_line *out)
 	return 0;
 }
 
-int smtp_reply_add(struct smtp_reply *reply, struct smtp_span text, unsigned flaws, struct smtp_reply_line *line)
+/* --- the reader --- */
+
+void smtp_reply_begin(struct smtp_reply_reader *r, char *buf, size_t max)
 {
-	if (flaws & SMTP_LINE_TOO_LONG)
-		return CSSL_E_TOO_LONG;
-	if (flaws & (SMTP_LINE_NUL | SMTP_LINE_BARE_CR | SMTP_LINE_BARE_LF) || smtp_reply_line_parse(text, line) < 0)
+	*r = (struct smtp_reply_reader){ .buf = buf, .max = (uint16_t)max };
+}
+
+void smtp_reply_drop(struct smtp_reply_reader *r)
+{
+	r->lines = r->given = 0;
+	r->bytes = 0;
+}
+
+int smtp_reply_is_between(const struct smtp_reply_reader *r)
+{
+	return r->lines == 0 && r->bytes == 0;
+}
+
+/* Keeps what fits of a line. */
+static struct smtp_span hold(struct smtp_reply_reader *r, struct smtp_span piece)
+{
+	const size_t room = r->max - r->held, len = piece.len < room ? piece.len : room;
+
+	memcpy(r->buf + r->held, piece.at, len);
+	r->held = (uint16_t)(r->held + len);
+	r->cut |= len < piece.len;
+	return (struct smtp_span){ r->buf, r->held };
+}
+
+static int is_control(char c)
+{
+	return ((unsigned char)c < ' ' && c != '\t') || c == 0x7f;
+}
+
+static int is_separator(char c)
+{
+	return c == ' ' || c == '-' || c == '\t';
+}
+
+static int is_clean(const struct smtp_reply_reader *r, struct smtp_span text, struct smtp_span wire)
+{
+	size_t i = 0;
+
+	while (i < text.len && !is_control(text.at[i]))
+		i++;
+	return i == text.len && wire.len == text.len + 2 && wire.len <= r->max && !r->cut &&
+	       (text.len == 3 || text.at[3] == ' ' || text.at[3] == '-');
+}
+
+/* @text may be in the buffer. */
+static struct smtp_span write_anew(struct smtp_reply_reader *r, struct smtp_span text)
+{
+	const size_t head = text.len > 3 && is_separator(text.at[3]) ? 4 : 3, room = r->max - 6u;
+	const size_t len = text.len - head < room ? text.len - head : room;
+	const char separator = head == 4 && text.at[3] == '-' ? '-' : ' ';
+
+	r->cut |= len < text.len - head;
+	memmove(r->buf + 4, text.at + head, len);
+	memmove(r->buf, text.at, 3);
+	r->buf[3] = separator;
+	for (size_t i = 4; i < len + 4; i++)
+		r->buf[i] = is_control(r->buf[i]) ? '?' : r->buf[i];
+	memcpy(r->buf + 4 + len, "\r\n", 2);
+	return (struct smtp_span){ r->buf, len + 6 };
+}
+
+/* @wire ends with LF, unless it was cut. */
+static int read_line(struct smtp_reply_reader *r, struct smtp_span wire, struct smtp_reply_line *out)
+{
+	struct smtp_span text = wire;
+	uint16_t code;
+
+	while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
+		text.len--;
+	if (read_code(text, &code) < 0 || (text.len > 3 && text.at[3] >= '0' && text.at[3] <= '9'))
 		return CSSL_E_RANGE;
-	if (reply->lines > 0 && line->code != reply->code)
-		return CSSL_E_MISMATCH;
-	if (reply->lines == 0)
-		reply->enhanced = line->enhanced;
-	reply->code = line->code;
-	reply->lines++;
-	reply->len += (uint32_t)text.len + 2;
-	if (reply->lines > SMTP_REPLY_LINES_MAX || reply->len > SMTP_REPLY_TEXT_MAX)
-		return CSSL_E_TOO_LONG;
-	return line->is_last ? SMTP_REPLY_DONE : SMTP_REPLY_MORE;
+	wire = is_clean(r, text, wire) ? wire : write_anew(r, text);
+	smtp_reply_line_parse((struct smtp_span){ wire.at, wire.len - 2 }, out);
+	out->wire = wire;
+	out->is_cut = r->cut;
+	out->number = ++r->lines;
+	r->held = r->cut = 0;
+	if (out->is_last)
+		smtp_reply_drop(r);
+	return out->is_last ? SMTP_REPLY_DONE : SMTP_REPLY_MORE;
+}
+
+int smtp_reply_read(struct smtp_reply_reader *r, const char *in, size_t len, size_t *taken, struct smtp_reply_line *out)
+{
+	int result = SMTP_REPLY_NONE;
+
+	for (*taken = 0; *taken < len && result == SMTP_REPLY_NONE;) {
+		const char *from = in + *taken, *lf = memchr(from, '\n', len - *taken);
+		struct smtp_span piece = { from, lf ? (size_t)(lf - from) + 1 : len - *taken };
+
+		*taken += piece.len;
+		if (piece.len > SMTP_REPLY_BYTES_MAX - r->bytes)
+			return CSSL_E_TOO_LONG;
+		r->bytes += (uint32_t)piece.len;
+		if (!lf || r->held)
+			piece = hold(r, piece);
+		if (lf)
+			result = read_line(r, piece, out);
+		if (result == SMTP_REPLY_MORE && out->wire.len > SMTP_REPLY_TEXT_MAX - r->given)
+			result = SMTP_REPLY_NONE;
+		else if (result == SMTP_REPLY_MORE)
+			r->given = (uint16_t)(r->given + out->wire.len);
+	}
+	return result;
 }

@@ -65,7 +65,7 @@ void smtp_tx_begin(struct smtp_tx *t, const struct smtp_tx_rules *rules, const s
 	t->rules = *rules;
 	t->memory = *memory;
 	smtp_line_begin(&t->client, (struct smtp_line_rules){ .max = rules->client_max }, memory->client_line);
-	smtp_line_begin(&t->server, (struct smtp_line_rules){ .max = rules->reply_max }, memory->reply_line);
+	smtp_reply_begin(&t->server, memory->reply_line, rules->reply_max);
 	if (start == SMTP_TX_BEFORE_BANNER)
 		smtp_tx_enqueue(t, SMTP_TURN_BANNER, SMTP_OWN_NONE, 0);
 }
@@ -78,8 +78,7 @@ void smtp_tx_hold(struct smtp_tx *t, unsigned holds)
 int smtp_tx_is_checkpoint(const struct smtp_tx *t)
 {
 	return t->queue_len == 0 && t->state == SMTP_TX_NONE && t->mode == SMTP_TX_COMMANDS && !t->pending &&
-	       !t->opaque && t->reply.lines == 0 && smtp_line_is_between(&t->client) &&
-	       smtp_line_is_between(&t->server);
+	       !t->opaque && smtp_line_is_between(&t->client) && smtp_reply_is_between(&t->server);
 }
 
 /* A chunk has its turn from its command on. While its bytes are missing, its turn is the last one. */

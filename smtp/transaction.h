@@ -91,8 +91,8 @@ struct smtp_tx {
 	uint8_t holds; /* enum smtp_tx_hold */
 	uint16_t queue_from, queue_len;
 	struct smtp_tx_turn queue[SMTP_TX_QUEUE_MAX];
-	struct smtp_line_reader client, server;
-	struct smtp_reply reply;
+	struct smtp_line_reader client;
+	struct smtp_reply_reader server;
 	struct smtp_data data;
 	struct smtp_bdat bdat;
 };
@@ -140,13 +140,12 @@ enum smtp_server_kind {
 	SMTP_SERVER_MORE, /* all was read */
 	SMTP_SERVER_LINE, /* one line of a reply */
 	SMTP_SERVER_OWN,  /* nothing was read: a reply of our own is due */
-	SMTP_SERVER_BAD,  /* not a reply, too long, mixed codes, or an answer to nothing: the session cannot go on */
+	SMTP_SERVER_BAD,  /* not a reply, without an end, or an answer to nothing: the session cannot go on */
 };
 
 struct smtp_server_event {
 	enum smtp_server_kind kind;
-	struct smtp_span wire;       /* LINE: the line with its end; valid until the next call */
-	struct smtp_reply_line line; /* LINE */
+	struct smtp_reply_line line; /* LINE; valid until the next call */
 	unsigned turn;               /* LINE, OWN: the answered command, enum smtp_verb or enum smtp_turn */
 	enum smtp_own own;           /* OWN */
 	int error;                   /* BAD: of error.h */

@@ -104,12 +104,12 @@ static void on_message(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsig
 static void on_auth(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	t->mode = code / 100 == 3 ? SMTP_TX_AUTH : SMTP_TX_COMMANDS;
-	t->authenticated |= code == 235;
+	t->authenticated |= code / 100 == 2;
 }
 
 static void on_starttls(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
-	t->tls |= code == 220;
+	t->tls |= code / 100 == 2;
 }
 
 static void on_quit(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
@@ -147,17 +147,6 @@ static void remember_class(struct smtp_tx *t, const struct smtp_tx_turn *turn, u
 		t->classes[t->classes_len++] = (char)('0' + code / 100);
 }
 
-/* The capabilities follow the first line (RFC 5321 4.1.1.1). */
-static void note_offer(struct smtp_tx *t, const struct smtp_tx_turn *turn, const struct smtp_reply_line *line)
-{
-	if (!t->memory.ehlo || turn->turn != SMTP_VERB_EHLO || line->code / 100 != 2)
-		return;
-	if (t->reply.lines == 1)
-		smtp_ehlo_clear(t->memory.ehlo);
-	else
-		smtp_ehlo_add(t->memory.ehlo, line->text);
-}
-
 static struct smtp_tx_turn dequeue(struct smtp_tx *t)
 {
 	struct smtp_tx_turn turn = t->queue[t->queue_from];
@@ -172,35 +161,22 @@ static void bad(struct smtp_server_event *out, int error)
 	out->error = error;
 }
 
-/* Postfix's postscreen says the first line of a banner to see who talks early, and may refuse the client in the next
- * one. */
-static void forget_teaser(struct smtp_tx *t, unsigned turn, struct smtp_span text)
-{
-	struct smtp_reply_line next;
-
-	if (turn == SMTP_TURN_BANNER && t->reply.code == 220 && smtp_reply_line_parse(text, &next) == 0 &&
-		next.code / 100 >= 4)
-		memset(&t->reply, 0, sizeof t->reply);
-}
-
-static void read_reply_line(struct smtp_tx *t, const struct smtp_line *line, struct smtp_server_event *out)
+static void on_reply_line(struct smtp_tx *t, int result, struct smtp_server_event *out)
 {
 	struct smtp_tx_turn turn = { SMTP_TURN_NOTHING, 0, 0 };
 	if (t->queue_len > 0)
 		turn = t->queue[t->queue_from];
-	forget_teaser(t, turn.turn, line->text);
-	int r = smtp_reply_add(&t->reply, line->text, line->flaws, &out->line);
-	if (r < 0 || (turn.turn == SMTP_TURN_NOTHING && out->line.code != 421)) {
-		bad(out, r < 0 ? r : CSSL_E_STATE);
+	if (result < 0 || (turn.turn == SMTP_TURN_NOTHING && out->line.code != 421)) {
+		bad(out, result < 0 ? result : CSSL_E_STATE);
 		return;
 	}
 	out->kind = SMTP_SERVER_LINE;
 	out->turn = turn.turn;
-	note_offer(t, &turn, &out->line);
-	if (r == SMTP_REPLY_MORE)
+	if (t->memory.ehlo && turn.turn == SMTP_VERB_EHLO && out->line.code / 100 == 2)
+		smtp_ehlo_note(t->memory.ehlo, &out->line);
+	if (result == SMTP_REPLY_MORE)
 		return;
 	t->closing |= out->line.code == 421;
-	memset(&t->reply, 0, sizeof t->reply);
 	if (t->queue_len > 0)
 		dequeue(t);
 	if (t->queue_len == 0) /* all that waited for a reply waited for this one */
@@ -212,23 +188,21 @@ static void read_reply_line(struct smtp_tx *t, const struct smtp_line *line, str
 
 void smtp_tx_server(struct smtp_tx *t, const char *in, size_t len, size_t *taken, struct smtp_server_event *out)
 {
-	struct smtp_line line;
 	memset(out, 0, sizeof *out);
 	*taken = 0;
-	if (t->reply.lines == 0 && t->queue_len > 0 && t->queue[t->queue_from].own) {
+	if (t->server.lines == 0 && t->queue_len > 0 && t->queue[t->queue_from].own) {
 		struct smtp_tx_turn turn = dequeue(t);
 		out->kind = SMTP_SERVER_OWN;
 		out->turn = turn.turn;
 		out->own = (enum smtp_own)turn.own;
 		return;
 	}
-	if (len > 0 && smtp_line_read(&t->server, in, len, taken, &line) == SMTP_LINE) {
-		out->wire = line.wire;
-		read_reply_line(t, &line, out);
-	}
+	const int result = smtp_reply_read(&t->server, in, len, taken, &out->line);
+	if (result != SMTP_REPLY_NONE)
+		on_reply_line(t, result, out);
 }
 
 void smtp_tx_drop_reply(struct smtp_tx *t)
 {
-	memset(&t->reply, 0, sizeof t->reply);
+	smtp_reply_drop(&t->server);
 }

@@ -260,16 +260,16 @@ static void on_ehlo(struct source_session *s)
 
 static void on_refusal(struct source_session *s, const char *text)
 {
-	source_session_count(s, s->reply.code / 100 == 4 ? SOURCE_REFUSED_4 : SOURCE_REFUSED_5);
+	source_session_count(s, s->code / 100 == 4 ? SOURCE_REFUSED_4 : SOURCE_REFUSED_5);
 	source_session_fail(s, SOURCE_LOST, place(s), text);
 }
 
 /* A whole reply came. */
 static void on_reply(struct source_session *s, const char *text)
 {
-	unsigned good = s->reply.code / 100 == 2;
-	if (s->state == SOURCE_IN_MAIL && s->reply.code != 421) {
-		source_transaction_on_reply(s, s->reply.code, text);
+	unsigned good = s->code / 100 == 2;
+	if (s->state == SOURCE_IN_MAIL && s->code != 421) {
+		source_transaction_on_reply(s, s->code, text);
 		return;
 	}
 	if (s->state == SOURCE_IS_QUITTING) {
@@ -303,21 +303,23 @@ static void on_line(struct source_session *s, const struct smtp_line *line)
 	char text[TALLY_TEXT_MAX];
 	if (s->host->options->verbosity == SOURCE_SAYS_DIALOGUE)
 		fprintf(stderr, "%llu < %.*s\n", (unsigned long long)s->number, (int)line->text.len, line->text.at);
-	int r = smtp_reply_add(&s->reply, line->text, line->flaws, &parts);
-	if (r < 0) {
+	if (line->flaws & ~(unsigned)(SMTP_LINE_8BIT | SMTP_LINE_CONTROL) ||
+		smtp_reply_line_parse(line->text, &parts) < 0 || (s->lines > 0 && parts.code != s->code)) {
 		source_session_fail(s, SOURCE_MALFORMED, place(s), "no reply");
 		return;
 	}
-	if (s->state == SOURCE_IN_EHLO && s->reply.lines > 1)
+	s->code = parts.code;
+	if (s->state == SOURCE_IN_EHLO && s->lines > 0)
 		note_offer(s, parts.text);
-	if (r == SMTP_REPLY_MORE)
+	s->lines++;
+	if (!parts.is_last)
 		return;
-	if (s->reply.code / 100 >= 4) /* only then anybody looks at it */
+	if (s->code / 100 >= 4) /* only then anybody looks at it */
 		snprintf(text, sizeof text, "%.*s", (int)line->text.len, line->text.at);
 	else
 		text[0] = 0;
 	on_reply(s, text);
-	memset(&s->reply, 0, sizeof s->reply);
+	s->lines = 0;
 }
 
 /* A buffer exists only while part of a line waits for the rest. */
@@ -422,7 +424,7 @@ void source_session_connect(struct source_session *s)
 	s->mails = 0;
 	s->after = SOURCE_FREE;
 	s->connections++;
-	memset(&s->reply, 0, sizeof s->reply);
+	s->lines = 0;
 	smtp_line_begin(&s->reader, (struct smtp_line_rules){ .max = SMTP_TEXT_MAX }, NULL);
 	source_session_count(s, SOURCE_CONNECTIONS);
 	int r = smtp_wire_connect(&s->wire, s->host->worker, &ops, (const struct sockaddr *)&o->target, from);

@@ -59,7 +59,7 @@ struct source_session {
 	struct deadline deadline; /* of what it waits for */
 	struct client_tls tls;
 	struct smtp_line_reader reader;
-	struct smtp_reply reply;
+	uint16_t code, lines;    /* of a reply that has begun */
 	uint8_t state;           /* enum source_state */
 	uint8_t offers_mask;     /* what EHLO listed, of enum source_offer */
 	uint8_t after;           /* enum source_after_connection */

@@ -303,7 +303,7 @@ static void on_ask_reply(struct courier *c, const struct smtp_reply_line *line)
 
 static void on_data_reply(struct courier *c, const struct smtp_reply_line *line)
 {
-	if (line->code != 354) {
+	if (line->code / 100 != 3) {
 		note_reply(c, line);
 		courier_say(c, COURIER_RESET, "RSET\r\n", 6);
 		return;
@@ -394,27 +394,21 @@ static void on_unreadable(struct courier *c)
 static void on_reply(void *ctx, const char *data, size_t len)
 {
 	struct courier *c = ctx;
-	struct smtp_reply_line one;
-	struct smtp_line line;
+	struct smtp_reply_line line;
 	size_t used = 0, taken;
+	int r = SMTP_REPLY_MORE;
 
-	while (smtp_line_read(&c->reader, data + used, len - used, &taken, &line) == SMTP_LINE) {
-		int r = smtp_reply_add(&c->reply, line.text, line.flaws, &one);
-
-		used += taken;
-		if (r >= 0)
-			note_demand(c, &one);
-		if (r == SMTP_REPLY_MORE)
-			continue;
-		memset(&c->reply, 0, sizeof c->reply);
-		if (r < 0)
-			on_unreadable(c);
-		else if (used < len)
-			on_crowded_answer(c, &one);
-		else
-			on_answer(c, &one);
-		return;
+	for (; r == SMTP_REPLY_MORE; used += taken) {
+		r = smtp_reply_read(&c->reader, data + used, len - used, &taken, &line);
+		if (r > SMTP_REPLY_NONE)
+			note_demand(c, &line);
 	}
+	if (r < 0)
+		on_unreadable(c);
+	else if (r == SMTP_REPLY_DONE && used < len)
+		on_crowded_answer(c, &line);
+	else if (r == SMTP_REPLY_DONE)
+		on_answer(c, &line);
 }
 
 static void on_room(void *ctx)
@@ -575,7 +569,7 @@ struct courier *courier_create(
 	c->want.name = parts->conf->name;
 	c->want.weight = 1;
 	c->way.on_found = on_way_found;
-	smtp_line_begin(&c->reader, (struct smtp_line_rules){ .max = sizeof c->buffer }, c->buffer);
+	smtp_reply_begin(&c->reader, c->buffer, sizeof c->buffer);
 	return c;
 }
 

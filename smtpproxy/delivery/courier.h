@@ -83,11 +83,10 @@ struct courier {
 	enum courier_naming naming;
 	enum courier_rest left;
 	uint8_t unique_id[ONWARD_ID_LEN];
-	unsigned asked, refused; /* questions so far; recipients that were refused or put off in this transaction */
-	struct smtp_reply reply;
-	enum courier_demand demand;     /* of a line of the reply since the last command */
+	unsigned asked, refused;    /* questions so far; recipients that were refused or put off in this transaction */
+	enum courier_demand demand; /* of a line of the reply since the last command */
 	struct smtp_reply_line decided; /* ASK */
-	struct smtp_line_reader reader;
+	struct smtp_reply_reader reader;
 	char buffer[COURIER_LINE_MAX];
 };
 

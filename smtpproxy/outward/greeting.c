@@ -25,7 +25,7 @@ static int get_words(struct greeting *g)
 	g->words = calloc(1, sizeof *g->words);
 	if (!g->words)
 		return CSSL_E_NO_MEMORY;
-	smtp_line_begin(&g->reader, (struct smtp_line_rules){ .max = GREETING_LINE_MAX }, g->words->line);
+	smtp_reply_begin(&g->reader, g->words->line, sizeof g->words->line);
 	return 0;
 }
 
@@ -76,7 +76,7 @@ static enum greeting_event name_refused(struct greeting *g, unsigned code)
 
 static enum greeting_event on_banner(struct greeting *g, unsigned code, struct wire_writer *out)
 {
-	if (code != 220)
+	if (code / 100 != 2)
 		return refused(g, code);
 	say_hello(g, "EHLO ", out);
 	return GREETING_ON_MORE;
@@ -112,7 +112,7 @@ static enum greeting_event on_hello(struct greeting *g, unsigned code, struct wi
 /* If a receiver offers STARTTLS and then refuses it, go on in clear only if that is allowed. */
 static enum greeting_event on_starttls(struct greeting *g, unsigned code, struct wire_writer *out)
 {
-	if (code == 220) {
+	if (code / 100 == 2) {
 		g->state = GREETING_TLS;
 		return GREETING_ON_TLS;
 	}
@@ -133,31 +133,20 @@ static enum greeting_event (*const ons[])(struct greeting *g, unsigned code, str
 	[GREETING_STARTTLS] = on_starttls,
 };
 
-/* The capabilities follow the first line (RFC 5321 4.1.1.1). */
-static void note_offer(struct greeting *g, const struct smtp_reply_line *line)
-{
-	if (g->state == GREETING_HELLO && line->code / 100 == 2 && g->reply.lines > 1)
-		smtp_ehlo_add(&g->words->offers, line->text);
-}
-
 enum greeting_event greeting_read(
 	struct greeting *g, const char *in, size_t len, size_t *taken, struct wire_writer *out)
 {
-	struct smtp_line line;
-	struct smtp_reply_line reply;
+	struct smtp_reply_line line;
 	assert(g->state <= GREETING_STARTTLS);
-	*taken = 0;
-	if (smtp_line_read(&g->reader, in, len, taken, &line) != SMTP_LINE)
-		return GREETING_ON_MORE;
-	const int r = smtp_reply_add(&g->reply, line.text, line.flaws, &reply);
+	const int r = smtp_reply_read(&g->reader, in, len, taken, &line);
 	if (r < 0)
 		return over(g, SMTP_OWN_BACKEND_BROKEN);
-	note_offer(g, &reply);
-	if (r == SMTP_REPLY_MORE)
+	if (r != SMTP_REPLY_NONE && g->state == GREETING_HELLO && line.code / 100 == 2)
+		smtp_ehlo_note(&g->words->offers, &line);
+	if (r != SMTP_REPLY_DONE)
 		return GREETING_ON_MORE;
-	g->code = reply.code;
-	memset(&g->reply, 0, sizeof g->reply);
-	return ons[g->state](g, reply.code, out);
+	g->code = line.code;
+	return ons[g->state](g, line.code, out);
 }
 
 int greeting_renew(struct greeting *g, struct smtp_span name, struct wire_writer *out)
@@ -175,6 +164,6 @@ void greeting_secured(struct greeting *g, struct wire_writer *out)
 {
 	assert(g->state == GREETING_TLS);
 	g->secured = 1;
-	smtp_line_begin(&g->reader, g->reader.rules, g->words->line);
+	smtp_reply_begin(&g->reader, g->words->line, sizeof g->words->line);
 	say_hello(g, "EHLO ", out);
 }

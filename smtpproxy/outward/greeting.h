@@ -12,7 +12,6 @@
 #include "proto/wire.h"
 #include "smtp/domain.h"
 #include "smtp/ehlo.h"
-#include "smtp/line.h"
 #include "smtp/own_reply.h"
 #include "smtp/reply.h"
 
@@ -50,8 +49,7 @@ struct greeting {
 	uint8_t plain_hello; /* EHLO was not understood, so HELO was sent */
 	uint32_t has;        /* SMTP_CAP_BIT()s of the last EHLO */
 	char name[SMTP_DOMAIN_MAX + 1];
-	struct smtp_reply reply;
-	struct smtp_line_reader reader;
+	struct smtp_reply_reader reader;
 	struct greeting_words *words; /* NULL: behind greeting_rest() */
 };
 

@@ -103,7 +103,7 @@ void session_end(struct session *s, enum smtp_own why)
 	struct wire_writer w = wire_writer(out, sizeof out);
 	if (s->state >= SESSION_ALONE)
 		return;
-	if (s->tx.reply.lines > 0) {
+	if (s->tx.server.lines > 0) {
 		session_reset(s);
 		return;
 	}

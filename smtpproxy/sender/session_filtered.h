@@ -32,8 +32,7 @@ struct filtered {
 	struct message message;
 	struct body_share share; /* of the room for kept messages */
 	/* The receiver's reply to DATA. */
-	struct smtp_line_reader reader;
-	struct smtp_reply reply;
+	struct smtp_reply_reader reader;
 	char line[SESSION_REPLY_MAX];
 };
 

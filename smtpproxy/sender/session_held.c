@@ -131,7 +131,7 @@ static void say_data(struct session *s)
 	struct filtered *f = s->filtered;
 
 	f->phase = FILTERED_SAYS_DATA;
-	smtp_line_begin(&f->reader, (struct smtp_line_rules){ .max = sizeof f->line }, f->line);
+	smtp_reply_begin(&f->reader, f->line, sizeof f->line);
 	onward_write(s->onward, "DATA\r\n", strlen("DATA\r\n")); /* a failure comes as on_lost */
 	onward_expect(s->onward, s->home->conf->outward.data_ms);
 }
@@ -183,14 +183,14 @@ void session_held_go_on(struct session *s)
 	}
 }
 
-/* The reply to DATA. If it is no 354, it is the reply to the message. */
-static void on_reply_to_data(struct session *s, const struct smtp_reply_line *line, struct smtp_span wire)
+/* The reply to DATA. If it is no 3xx, it is the reply to the message. */
+static void on_reply_to_data(struct session *s, const struct smtp_reply_line *line)
 {
-	if (line->code == 354) {
+	if (line->code / 100 == 3) {
 		s->filtered->phase = FILTERED_SENDS;
 		session_held_go_on(s);
 	} else if (line->code >= 400) {
-		session_decide(s, wire);
+		session_decide(s, line->wire);
 	} else {
 		session_lose_receiver(s, SMTP_OWN_BACKEND_BROKEN);
 	}
@@ -198,24 +198,16 @@ static void on_reply_to_data(struct session *s, const struct smtp_reply_line *li
 
 static void read_reply_to_data(struct session *s, const char *in, size_t len)
 {
-	struct filtered *f = s->filtered;
-	struct smtp_reply_line reply;
-	struct smtp_line line;
-	size_t used = 0, taken = 0;
+	struct smtp_reply_line line;
+	size_t used = 0, taken;
+	int r = SMTP_REPLY_MORE;
 
-	for (; used < len; used += taken) {
-		if (smtp_line_read(&f->reader, in + used, len - used, &taken, &line) != SMTP_LINE)
-			continue;
-		const int r = smtp_reply_add(&f->reply, line.text, line.flaws, &reply);
-
-		if (r == SMTP_REPLY_MORE)
-			continue;
-		if (r < 0)
-			session_lose_receiver(s, SMTP_OWN_BACKEND_BROKEN);
-		else
-			on_reply_to_data(s, &reply, line.wire);
-		return;
-	}
+	for (; r == SMTP_REPLY_MORE; used += taken)
+		r = smtp_reply_read(&s->filtered->reader, in + used, len - used, &taken, &line);
+	if (r < 0)
+		session_lose_receiver(s, SMTP_OWN_BACKEND_BROKEN);
+	else if (r == SMTP_REPLY_DONE)
+		on_reply_to_data(s, &line);
 }
 
 size_t session_held_read(struct session *s, const char *in, size_t len)

@@ -158,7 +158,7 @@ void session_abort(struct session *s)
 
 static int is_over(const struct session *s)
 {
-	return s->tx.state == SMTP_TX_NONE && s->tx.queue_len == 0 && s->tx.reply.lines == 0;
+	return s->tx.state == SMTP_TX_NONE && s->tx.queue_len == 0 && s->tx.server.lines == 0;
 }
 
 void session_check_end(struct session *s)
@@ -208,7 +208,7 @@ static void note_decision(struct session *s, const struct smtp_server_event *e)
 		s->destination->transactions++;
 		s->destination->accepted += code / 100 == 2;
 	}
-	session_tx_decide(s, (struct smtp_span){ e->wire.at, e->wire.len - strlen("\r\n") });
+	session_tx_decide(s, (struct smtp_span){ e->line.wire.at, e->line.wire.len - strlen("\r\n") });
 }
 
 /* Receivers count them, too, and a message that they take settles them. */
@@ -258,7 +258,7 @@ static void on_line(struct session *s, const struct smtp_server_event *e)
 	if (session_is_decision(s, e)) /* before the sender has it */
 		note_decision(s, e);
 	if (!hides)
-		session_write(s, e->wire.at, e->wire.len);
+		session_write(s, e->line.wire.at, e->line.wire.len);
 	else if (e->line.is_last)
 		session_say_offers(s);
 }
@@ -290,7 +290,7 @@ void session_answer(struct session *s, const char *in, size_t len)
 	struct smtp_server_event e;
 	size_t used = 0, taken;
 	while (used < len && s->state < SESSION_LEAVES) {
-		const unsigned before = s->tx.reply.lines;
+		const unsigned before = s->tx.server.lines;
 		smtp_tx_server(&s->tx, in + used, len - used, &taken, &e);
 		used += taken;
 		if (is_for_tls(s, &e))
@@ -341,12 +341,12 @@ static void on_reply(void *ctx, const char *data, size_t len)
 	session_answer(s, data, len);
 	if (s->state >= SESSION_LEAVES)
 		return;
-	if (s->tx.closing && s->tx.reply.lines == 0) {
+	if (s->tx.closing && s->tx.server.lines == 0) {
 		close_behind_receiver(s);
 		return;
 	}
 	if (s->state == SESSION_ALONE) {
-		if (s->tx.state != SMTP_TX_DOT && s->tx.reply.lines == 0)
+		if (s->tx.state != SMTP_TX_DOT && s->tx.server.lines == 0)
 			finish_alone(s);
 		return;
 	}

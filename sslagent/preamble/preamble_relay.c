@@ -206,19 +206,22 @@ static size_t on_backend_data(void *user, uint8_t *data, size_t len)
 {
 	struct preamble *p = user;
 	const enum smtp_relay_state before = p->relay->relay.state;
-	size_t n = client_room(p);
+	size_t used = 0;
 
 	if (p->pace == PREAMBLE_PAUSED) {
 		backend_read_off(p->relay->backend);
 		return 0;
 	}
-	n = n < len ? n : len;
-	smtp_relay_server(&p->relay->relay, (const char *)data, n);
+	while (used < len && client_room(p) && !is_over(p)) { /* what is not for the client takes none of its room */
+		const size_t room = client_room(p), n = room < len - used ? room : len - used;
+		smtp_relay_server(&p->relay->relay, (const char *)data + used, n);
+		used += n;
+	}
 	count_refusal(p, before);
-	if (n < len)
+	if (used < len)
 		backend_read_off(p->relay->backend);
 	preamble_relay_look(p);
-	return n;
+	return used;
 }
 
 static void on_backend_written(void *user, size_t len)

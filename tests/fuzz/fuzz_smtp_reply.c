@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "smtp/ehlo.h"
-#include "smtp/line.h"
 #include "smtp/reply.h"
 #include "smtp/reply_write.h"
 #include "smtp/tx_fate.h"
 #include "smtp/xtext.h"
-#include "tests/fuzz/must.h"
+#include "tests/fuzz/smtp_cut.h"
+
+#define REPLY_MAX 1024u
 
 static void check_fate(const struct smtp_reply_line *line)
 {
@@ -28,29 +29,41 @@ static void check_fate(const struct smtp_reply_line *line)
 	MUST(r == SMTP_FATE_DECIDED && again.code == decided.code && again.is_last == decided.is_last);
 }
 
-/* Reads the replies of @in; the lines behind the first of each go to @set. Returns how many were complete. */
-static unsigned read_replies(const char *in, size_t len, struct smtp_ehlo *set)
+/* What is given is a clean line, and reads back as what was told of it. */
+static void check_line(const struct smtp_reply_line *line)
 {
-	struct smtp_line_reader r;
-	struct smtp_line line;
-	struct smtp_reply_line parts;
-	struct smtp_reply reply = { 0 };
-	char buf[1000];
+	struct smtp_reply_line again;
+	MUST(line->code >= 200 && line->code < 600 && line->wire.len >= 5 && line->wire.len <= REPLY_MAX);
+	MUST(memcmp(line->wire.at + line->wire.len - 2, "\r\n", 2) == 0);
+	for (size_t i = 0; i + 2 < line->wire.len; i++)
+		MUST((unsigned char)line->wire.at[i] >= ' ' || line->wire.at[i] == '\t');
+	MUST(smtp_reply_line_parse((struct smtp_span){ line->wire.at, line->wire.len - 2 }, &again) == 0);
+	MUST(again.code == line->code && again.is_last == line->is_last && again.text.len == line->text.len);
+	MUST(line->enhanced.status == 0 || line->enhanced.status == line->code / 100);
+}
+
+/* Reads the replies of @in in pieces of @piece bytes; their lines go to @sum, those of a reply to EHLO to @set. Returns
+ * how many replies were complete. */
+static unsigned read_replies(const char *in, size_t len, size_t piece, struct smtp_ehlo *set, uint64_t *sum)
+{
+	struct smtp_reply_reader r;
+	struct smtp_reply_line line;
+	char buf[REPLY_MAX];
 	unsigned count = 0;
-	smtp_line_begin(&r, (struct smtp_line_rules){ .max = sizeof buf }, buf);
-	for (size_t at = 0, taken; smtp_line_read(&r, in + at, len - at, &taken, &line) == SMTP_LINE; at += taken) {
-		int added = smtp_reply_add(&reply, line.text, line.flaws, &parts);
-		if (added < 0)
+	smtp_reply_begin(&r, buf, sizeof buf);
+	for (size_t at = 0, taken; at < len; at += taken) {
+		const size_t next = at + piece - at % piece;
+		int result = smtp_reply_read(&r, in + at, (next < len ? next : len) - at, &taken, &line);
+		if (result == SMTP_REPLY_NONE)
+			continue;
+		*sum = smtp_sum(*sum, &result, sizeof result);
+		if (result < 0)
 			break;
-		check_fate(&parts);
-		MUST(reply.code >= 200 && reply.code < 600 && reply.len <= SMTP_REPLY_TEXT_MAX);
-		MUST(reply.enhanced.status == 0 || reply.enhanced.status == reply.code / 100);
-		if (reply.lines > 1)
-			smtp_ehlo_add(set, parts.text);
-		if (added == SMTP_REPLY_DONE) {
-			memset(&reply, 0, sizeof reply);
-			count++;
-		}
+		check_line(&line);
+		check_fate(&line);
+		*sum = smtp_sum(*sum, line.wire.at, line.wire.len);
+		smtp_ehlo_note(set, &line);
+		count += result == SMTP_REPLY_DONE;
 	}
 	return count;
 }
@@ -58,12 +71,13 @@ static unsigned read_replies(const char *in, size_t len, struct smtp_ehlo *set)
 static void check_set(const struct smtp_ehlo *set)
 {
 	struct smtp_ehlo again;
+	uint64_t ignored = 0;
 	uint8_t out[4096];
 	struct wire_writer w = wire_writer(out, sizeof out);
 	smtp_ehlo_clear(&again);
 	smtp_ehlo_write(&w, "name.example", set);
 	MUST(wire_writer_len(&w) > 0);
-	MUST(read_replies((const char *)out, (size_t)wire_writer_len(&w), &again) == 1);
+	MUST(read_replies((const char *)out, (size_t)wire_writer_len(&w), 7, &again, &ignored) == 1);
 	MUST(smtp_ehlo_equal(set, &again) && set->has == again.has);
 	smtp_ehlo_keep(&again, SMTP_CAP_ALL & ~SMTP_CAPS_HIDDEN);
 	MUST(!(again.has & SMTP_CAPS_HIDDEN));
@@ -74,13 +88,12 @@ static void check_written(struct smtp_span text)
 	static uint8_t out[1 << 20];
 	struct wire_writer w = wire_writer(out, sizeof out);
 	struct smtp_ehlo ignored;
-	unsigned lines = 1;
+	uint64_t sum = 0;
 	smtp_ehlo_clear(&ignored);
-	for (size_t i = 0; i < text.len; i++)
-		lines += text.at[i] == '\n';
 	smtp_reply_write(&w, 550, "5.0.0", text);
-	if (lines <= SMTP_REPLY_LINES_MAX && wire_writer_len(&w) > 0 && wire_writer_len(&w) <= SMTP_REPLY_TEXT_MAX)
-		MUST(read_replies((const char *)out, (size_t)wire_writer_len(&w), &ignored) == 1);
+	const ptrdiff_t out_len = wire_writer_len(&w);
+	if (out_len > 0 && out_len <= SMTP_REPLY_TEXT_MAX)
+		MUST(read_replies((const char *)out, (size_t)out_len, (size_t)out_len, &ignored, &sum) == 1);
 }
 
 static void check_xtext(struct smtp_span text)
@@ -98,10 +111,15 @@ static void check_xtext(struct smtp_span text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 {
+	static const size_t pieces[] = { SIZE_MAX / 2, 1, 5 };
 	struct smtp_ehlo set;
 	struct smtp_span text = { (const char *)in, len };
-	smtp_ehlo_clear(&set);
-	read_replies(text.at, len, &set);
+	uint64_t sums[3] = { 0 };
+	for (size_t i = 0; i < 3; i++) {
+		smtp_ehlo_clear(&set);
+		read_replies(text.at, len, pieces[i], &set, &sums[i]);
+		MUST(sums[i] == sums[0]);
+	}
 	check_set(&set);
 	if (len > 0) {
 		check_written(text);

@@ -61,7 +61,8 @@ static void server(struct run *r, const uint8_t *in, size_t len)
 		smtp_tx_server(&r->t, (const char *)in + at, len - at, &taken, &e);
 		MUST(taken <= len - at);
 		r->over = e.kind == SMTP_SERVER_BAD;
-		r->given = smtp_sum(r->given, e.wire.at, e.wire.len);
+		if (e.kind == SMTP_SERVER_LINE)
+			r->given = smtp_sum(r->given, e.line.wire.at, e.line.wire.len);
 		r->answered += e.kind == SMTP_SERVER_LINE && e.line.is_last && e.turn != SMTP_TURN_NOTHING;
 	}
 	client(r, in, 0);

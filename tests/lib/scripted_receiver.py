@@ -4,6 +4,7 @@
 
 The keys are beginnings of commands, or "banner", "content" and "chunk"; the longest that fits decides. A value is a reply, or a list of
 them: one for each connection, the last one for all further ones; or a tuple: one after the other, whatever the connection. "{gate}" in front of a reply: it waits for open_gate().
+A reply that ends with LF goes out as it is; all others, and their lines, end with `end`.
 """
 
 import contextlib
@@ -20,7 +21,7 @@ GATE = "{gate}"
 
 
 class ScriptedReceiver:
-    def __init__(self, script=None, listen=("127.0.0.1", 0), proxied=False, reply_s=0, deaf=False):
+    def __init__(self, script=None, listen=("127.0.0.1", 0), proxied=False, reply_s=0, deaf=False, end="\r\n"):
         """`proxied`: each connection begins with a PROXY v2 header. `reply_s`: a slow receiver, which takes so long for each reply. `deaf`: it
         reads no content before open_gate()."""
         self._script = {**USUAL, **(script or {})}
@@ -31,6 +32,7 @@ class ScriptedReceiver:
         self._proxied = proxied
         self._reply_s = reply_s
         self._deaf = deaf
+        self._end = end
         self.facts = []  # of the PROXY headers (tests/lib/proxy_facts.py)
         self.heard = []  # (number of the connection, command), in order
         self.contents = []
@@ -76,7 +78,7 @@ class ScriptedReceiver:
             assert self._gate.wait(patience(20))
         reply = reply.removeprefix(GATE)
         time.sleep(self._reply_s)
-        connection.sendall(reply.encode() + b"\r\n")
+        connection.sendall((reply if reply.endswith("\n") else reply.replace("\r\n", self._end) + self._end).encode())
         return reply
 
     def _take_content(self, lines):
@@ -99,7 +101,7 @@ class ScriptedReceiver:
                 if command.startswith("BDAT "):
                     self.contents.append(lines.read(int(command.split()[1])))
                     self._say(connection, number, "chunk")
-                elif self._say(connection, number, command).startswith("354"):
+                elif self._say(connection, number, command).startswith("3"):
                     if self._deaf:
                         self._gate.wait()
                     self._take_content(lines)

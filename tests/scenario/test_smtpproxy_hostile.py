@@ -139,20 +139,20 @@ def test_a_handshake_that_fails_gets_a_temporary_failure_in_time(proxy, then):
         assert client.is_closed()
 
 
-LONG = {"a long line": "250 " + "x" * 100000, "many lines": "250-x\r\n" * 10000 + "250 x", "NUL": "250 a\0b", "bare LF": "250-a\n250 b",
-        "mixed codes": "250-a\r\n550 b", "no code": "hello", "a short code": "25 x", "HTTP": "HTTP/1.1 400 Bad Request"}
+LONG = {"a long line": "250 " + "x" * 100000, "many lines": "250-x\r\n" * 10000 + "250 x", "no code": "hello",
+        "no code behind a good line": "250-a\r\nhello", "a short code": "25 x", "HTTP": "HTTP/1.1 400 Bad Request"}
 
 
 @pytest.mark.parametrize("what", LONG)
 @pytest.mark.parametrize("where", ["banner", "EHLO", "MAIL", "RCPT", "content"])
 def test_a_reply_that_is_none_has_bounds(proxy, where, what):
-    """A sender gets 421, or a reset in the middle of a reply; a reply that is only long may pass."""
+    """A sender gets 421, or a reset in the middle of a reply; of a reply that is long a part may pass."""
     with ScriptedReceiver({where: LONG[what]}) as receiver, talk(proxy, receiver.address) as client:
         said = last_words(client, "EHLO client.example\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n" + MAIL)
         lines = said.split(b"\r\n")
     assert all(len(line) <= 1024 for line in lines)
     assert all(line[3:4] in (b" ", b"-", b"") and (line[:3].isdigit() or not line) for line in lines), lines[:20]
-    if what not in ("a long line", "many lines", "NUL"):
+    if what not in ("many lines", "no code behind a good line"):
         assert not any(line.startswith(b"250") for line in lines[-2:]), lines
 
 

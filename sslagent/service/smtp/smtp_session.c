@@ -227,6 +227,14 @@ static int append(uint8_t **to, size_t *len, size_t *cap, const char *words, siz
 	return 0;
 }
 
+/* The last line decides. So the client sees its code in all of them, whichever line it reads. */
+static void unify_codes(struct smtp_session *s, const char *code)
+{
+	for (size_t at = 0; at + 3 <= s->reply_len; at++)
+		if (at == 0 || s->reply[at - 1] == '\n')
+			memcpy(s->reply + at, code, 3);
+}
+
 /* A reply becomes one piece, so the client never has only a part of it. */
 static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_words what)
 {
@@ -241,6 +249,8 @@ static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_
 		s->memory = SMTP_MEMORY_WANTED;
 	if (what == SMTP_WORDS_PART)
 		return;
+	if (s->reply_len > len)
+		unify_codes(s, words);
 	if (s->reply_len)
 		on_reply(s);
 	s->reply_len = 0;

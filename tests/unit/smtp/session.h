@@ -98,8 +98,8 @@ static inline int session_server(struct session *s, const char *in, size_t len)
 			session_note(s, "own", smtp_own_reply(e.own)->name);
 			continue;
 		}
-		memcpy(s->to_client + s->to_client_len, e.wire.at, e.wire.len);
-		s->to_client_len += e.wire.len;
+		memcpy(s->to_client + s->to_client_len, e.line.wire.at, e.line.wire.len);
+		s->to_client_len += e.line.wire.len;
 		if (e.line.is_last)
 			session_note(s, "answered", smtp_turn_name(e.turn));
 	}

@@ -162,7 +162,7 @@ END_TEST
 
 START_TEST(a_server_that_refuses_to_begin_is_out_of_reach)
 {
-	static const char *const banners[] = { "554 no\r\n", "421 later\r\n", "250 hello\r\n" };
+	static const char *const banners[] = { "554 no\r\n", "421 later\r\n", "354 hello\r\n" };
 
 	for (unsigned i = 0; i < 3; i++) {
 		begin(SMTP_BANNER_SWALLOWED, NULL);
@@ -186,8 +186,7 @@ START_TEST(a_server_that_knows_its_client_and_refuses_it_is_quoted)
 		{ "554-a\r\n554 b\r\n", "554 b\r\n" },
 		{ "220-teaser\r\n521 5.7.1 blocked\r\n", "521 5.7.1 blocked\r\n" },
 		{ "421 later\r\n", "421 4.4.1 The mail server behind does not answer, try again later\r\n" },
-		{ "220-teaser\r\n250 x\r\n",
-			"421 4.5.0 The mail server behind broke the protocol, try again later\r\n" },
+		{ "220-teaser\r\n354 x\r\n", "421 4.4.1 The mail server behind does not answer, try again later\r\n" },
 	};
 
 	for (size_t i = 0; i < 2 * SUITE_LEN(rows); i++) {
@@ -267,6 +266,58 @@ START_TEST(a_second_mail_is_not_smuggled)
 	client_heard("550 5.6.0 Message has line ends that are not allowed\r\n");
 	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OVER);
 	ck_assert_ptr_null(strstr(s.server, "evil"));
+}
+END_TEST
+
+/* As mail servers of the world write it: the first digit decides, and the client hears it once, as RFC 5321 has it. */
+START_TEST(a_reply_is_understood_however_it_is_written)
+{
+	static const struct {
+		const char *said, *heard;
+	} rows[] = {
+		{ "250 taken\n", "250 taken\r\n" },
+		{ "250 taken\r\r\n", "250 taken\r\n" },
+		{ "250 as\r1\r\n", "250 as?1\r\n" },
+		{ "250OK\r\n", "250 OK\r\n" },
+		{ "299 ok\r\n", "299 ok\r\n" },
+		{ "250-taken\r\n251 passed on\r\n", "250-taken\r\n251 passed on\r\n" },
+	};
+
+	for (size_t i = 0; i < SUITE_LEN(rows); i++) {
+		opened();
+		client_says("EHLO a\r\n");
+		server_says("250 b\n");
+		client_says("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
+		server_says("250 m\n250 r\n354 go\n");
+		s.client_len = 0;
+		client_says("x\r\n.\r\n");
+		server_says(rows[i].said);
+		client_heard(rows[i].heard);
+		ck_assert_uint_eq(s.relay.tx.accepted, 1);
+		ck_assert(smtp_tx_is_checkpoint(&s.relay.tx));
+	}
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long_is_cut)
+{
+	static char line[4096 + 1];
+
+	memset(line, 'x', sizeof line - 1);
+	opened();
+	client_says("EHLO a\r\n");
+	server_says("250-b\r\n250-XLONG ");
+	server_says(line);
+	server_says("\r\n250 SIZE 5\r\n");
+	client_heard("250-mx.example\r\n250 SIZE 5\r\n");
+	client_says("RCPT TO:<b@x.example>\r\n");
+	server_says("550 ");
+	server_says(line);
+	ck_assert_uint_eq(s.client_len, 0);
+	server_says("\r\n");
+	ck_assert_uint_eq(s.client_len, SMTP_RELAY_REPLY_MAX);
+	ck_assert_str_eq(s.client + s.client_len - 3, "x\r\n");
+	ck_assert_int_eq(s.relay.state, SMTP_RELAY_OPEN);
 }
 END_TEST
 
@@ -439,6 +490,8 @@ UNIT(relay)
 		mail_goes_byte_for_byte,
 		commands_behind_data_wait_for_its_reply,
 		a_second_mail_is_not_smuggled,
+		a_reply_is_understood_however_it_is_written,
+		a_line_that_is_too_long_is_cut,
 		quit_ends_the_dialogue_behind_its_reply,
 		a_421_of_the_server_ends_the_session,
 		a_server_that_is_lost_is_excused_where_a_reply_may_stand,

@@ -156,13 +156,32 @@ END_TEST
 
 START_TEST(a_bad_reply_ends_the_dialogue)
 {
-	static const char *const bad[] = { "HTTP/1.1 400 Bad Request\r\n", "220-a\r\n250 b\r\n", "220 a\n", "22\r\n" };
+	static const char *const bad[] = { "HTTP/1.1 400 Bad Request\r\n", "220-a\r\nb\r\n", "22\r\n" };
 	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		begin(GREETING_IN_CLEAR);
 		hear(bad[i], 99);
 		ck_assert_int_eq(last, GREETING_ON_OVER);
 		ck_assert_int_eq(g.why, SMTP_OWN_BACKEND_BROKEN);
 	}
+}
+END_TEST
+
+START_TEST(a_receiver_is_understood_however_it_writes)
+{
+	static char line[4096 + 1];
+
+	memset(line, 'x', sizeof line - 1);
+	begin(GREETING_TLS_ALWAYS);
+	hear("220-a\r\r\n250 b\n250-mx\n250-XLONG ", 99);
+	hear(line, 99);
+	hear("\n220-DSN\n251 STARTTLS\n", 99);
+	ck_assert_int_eq(g.state, GREETING_STARTTLS);
+	hear("250OK\n", 99);
+	ck_assert_int_eq(last, GREETING_ON_TLS);
+	ck_assert_uint_eq(g.has, SMTP_CAP_BIT(SMTP_CAP_DSN) | SMTP_CAP_BIT(SMTP_CAP_STARTTLS));
+	begin(GREETING_IN_CLEAR);
+	hear("220-wait\r\n554 no\r\n", 99);
+	ck_assert_int_eq(g.why, SMTP_OWN_RECEIVER_REFUSES);
 }
 END_TEST
 
@@ -204,6 +223,7 @@ UNIT(greeting)
 		refusals_for_now_and_for_good_differ,
 		a_refused_name_says_nothing_of_the_receiver,
 		a_bad_reply_ends_the_dialogue,
+		a_receiver_is_understood_however_it_writes,
 		another_sender_gives_its_own_name,
 		the_text_of_the_extensions_stays_where_a_key_is_among_them,
 	};

@@ -61,6 +61,16 @@ START_TEST(each_reply_is_one_piece)
 }
 END_TEST
 
+/* The client may read the code of the first line or of the last one. */
+START_TEST(a_reply_with_several_codes_gets_that_of_its_last_line)
+{
+	greeted(&a);
+	client_says(&a, MAIL "\r\n");
+	server_says(&a, "250-2.1.0 perhaps\r\n251-not\r\n451 4.7.1 later\n");
+	client_heard(&a, "451-2.1.0 perhaps\r\n451-not\r\n451 4.7.1 later\r\n");
+}
+END_TEST
+
 #define ALREADY "554 5.5.1 TLS is already active\r\n"
 
 START_TEST(while_a_reply_waits_nothing_of_the_client_is_used)
@@ -416,6 +426,7 @@ static void add(TCase *t)
 	tcase_add_test(t, the_first_owner_leaves_no_note_before_the_first_reply);
 	tcase_add_test(t, behind_implicit_tls_the_banner_is_due);
 	tcase_add_test(t, each_reply_is_one_piece);
+	tcase_add_test(t, a_reply_with_several_codes_gets_that_of_its_last_line);
 	tcase_add_test(t, while_a_reply_waits_nothing_of_the_client_is_used);
 	tcase_add_test(t, what_waits_for_the_client_to_read_is_counted_as_kept);
 	tcase_add_test(t, at_a_checkpoint_the_greeting_is_repeated_and_nobody_hears_it);
