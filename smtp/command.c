@@ -12,7 +12,7 @@ struct verb_row {
 	enum smtp_grouping grouping;
 };
 
-static const struct verb_row verbs[SMTP_VERB_COUNT] = { [SMTP_VERB_UNKNOWN] = { "?", ARGUMENT_OPTIONAL, GROUP_ANY },
+static const struct verb_row verbs[SMTP_VERB_COUNT] = { [SMTP_VERB_UNKNOWN] = { "?", ARGUMENT_OPTIONAL, GROUP_LAST },
 #define X(name, argument, grouping) [SMTP_VERB_##name] = { #name, argument, grouping },
 	SMTP_VERBS(X)
 #undef X

@@ -43,6 +43,16 @@ int smtp_cap_is_foreign(struct smtp_span keyword)
 	return i < sizeof foreign / sizeof foreign[0];
 }
 
+_Static_assert(SMTP_CAP_FOREIGN < 24, "8 bits are left for keywords");
+
+uint32_t smtp_cap_verb_bit(struct smtp_span keyword)
+{
+	unsigned sum = 0;
+	for (size_t i = 0; i < keyword.len; i++)
+		sum = sum * 31 + ((unsigned char)keyword.at[i] & ~0x20u);
+	return 1u << (24 + (sum * 0x9e3779b1u >> 29)); /* Knuth's multiplicative hash */
+}
+
 static enum smtp_cap find_cap(struct smtp_span keyword)
 {
 	unsigned cap = 0;
@@ -83,6 +93,8 @@ static void append(struct smtp_ehlo *set, struct smtp_ehlo_line row, const char 
 	set->text_len = (uint16_t)(row.at + row.len);
 	set->lines[set->count++] = row;
 	set->has |= SMTP_CAP_BIT(row.cap);
+	if (row.cap == SMTP_CAP_OTHER)
+		set->has |= smtp_cap_verb_bit((struct smtp_span){ set->text + row.at, row.keyword_len });
 }
 
 int smtp_ehlo_add(struct smtp_ehlo *set, struct smtp_span line)

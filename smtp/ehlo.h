@@ -40,6 +40,7 @@ enum smtp_cap {
 	SMTP_CAP_FOREIGN, /* of an extension with commands or replies that command.h and transaction.h do not know */
 };
 
+/* Above these bits, @has has one of eight for each keyword of OTHER: smtp_cap_verb_bit(). */
 #define SMTP_CAP_BIT(cap) (1u << (cap))
 #define SMTP_CAP_ALL      (SMTP_CAP_BIT(SMTP_CAP_FOREIGN + 1) - 1)
 
@@ -103,6 +104,10 @@ int smtp_ehlo_equal(const struct smtp_ehlo *a, const struct smtp_ehlo *b);
 void smtp_ehlo_write(struct wire_writer *w, const char *name, const struct smtp_ehlo *set);
 
 const char *smtp_cap_keyword(enum smtp_cap cap);
+
+/* The bit in @has of a keyword of OTHER, by a sum of its letters. A session keeps it where it does not keep the
+ * keywords. So a verb with the sum of another's passes for that one, and the server refuses it. */
+uint32_t smtp_cap_verb_bit(struct smtp_span keyword);
 
 /* True for the keywords of SMTP_CAP_FOREIGN. */
 int smtp_cap_is_foreign(struct smtp_span keyword);

@@ -137,11 +137,20 @@ static uint32_t extension_of(enum smtp_verb verb)
 	return extensions[verb];
 }
 
+/* The verb of an extension that the client sees and nobody here knows. Its meaning is the server's. */
+static int is_of_server(const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_command *c)
+{
+	const uint32_t seen = rules->hidden & SMTP_CAP_BIT(SMTP_CAP_OTHER) ? 0 : offers;
+	return c->word.len > 0 && seen & smtp_cap_verb_bit(c->word) && !smtp_cap_is_foreign(c->word);
+}
+
 /* A server that does not know BDAT would take the bytes of the chunk for commands, which nobody checked. */
 enum smtp_own smtp_relay_refusal(
 	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command)
 {
 	const struct smtp_command *c = &command->command;
+	if (command->refusal == SMTP_OWN_UNKNOWN_COMMAND && is_of_server(rules, offers, c))
+		return SMTP_OWN_NONE;
 	if (command->refusal)
 		return command->refusal;
 	if (rules->refused[c->verb])

@@ -65,7 +65,7 @@ struct smtp_relay_past {
 	enum smtp_verb greeting; /* EHLO or HELO; UNKNOWN: the client has not greeted */
 	const char *client;      /* the client's name for itself */
 	uint32_t offers;         /* SMTP_CAP_BIT()s of the server's reply to EHLO */
-	unsigned authenticated;  /* 1: by AUTH */
+	unsigned authenticated;  /* of struct smtp_tx */
 	unsigned refusals;       /* commands that we answered in the server's place */
 };
 

@@ -74,7 +74,7 @@ struct smtp_tx {
 	uint32_t rcpts, rcpts_accepted, rcpts_refused;
 	uint16_t mail_code;    /* the reply to MAIL; 0: none yet */
 	uint8_t greeting;      /* SMTP_VERB_EHLO or HELO once accepted; 0 */
-	uint8_t authenticated; /* a 235 was given (RFC 4954 6) */
+	uint8_t authenticated; /* AUTH was accepted, or a command that nobody here knows, which counts as AUTH */
 	uint8_t closing;       /* a 421, or the reply to QUIT: nothing more will be answered */
 	uint8_t opaque; /* the server accepted a command that cannot be followed: there are no more checkpoints */
 	uint8_t tls;    /* STARTTLS was accepted: no more SMTP in clear follows */

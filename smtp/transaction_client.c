@@ -21,12 +21,12 @@ static void keep(struct smtp_tx *t, struct smtp_span wire)
 }
 
 /* After these commands, nothing is read before their reply. It decides how the next bytes are read, or whether a
- * transaction is open. */
+ * transaction is open; or nobody knows what it decides. */
 static int decides(enum smtp_verb verb)
 {
 	static const unsigned verbs = 1u << SMTP_VERB_DATA | 1u << SMTP_VERB_AUTH | 1u << SMTP_VERB_STARTTLS |
 				      1u << SMTP_VERB_EHLO | 1u << SMTP_VERB_HELO | 1u << SMTP_VERB_RSET |
-				      1u << SMTP_VERB_XCLIENT;
+				      1u << SMTP_VERB_XCLIENT | 1u << SMTP_VERB_UNKNOWN;
 	return verbs >> verb & 1;
 }
 

@@ -117,10 +117,10 @@ static void on_quit(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned
 	t->closing = 1;
 }
 
-/* The server accepted a command that CSSL does not know, so its effect is unknown. */
+/* The server accepted a command that CSSL does not know. No successor can repeat its effect. */
 static void on_unknown(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
-	t->opaque |= code / 100 < 4;
+	t->authenticated |= code / 100 == 2;
 }
 
 static void (*const ons[SMTP_TURN_COUNT])(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code) = {
@@ -161,12 +161,20 @@ static void bad(struct smtp_server_event *out, int error)
 	out->error = error;
 }
 
+/* Behind a 3xx to a command that CSSL does not know, the server may take the next bytes for something else than it. */
+static int is_possible(unsigned turn, const struct smtp_reply_line *line)
+{
+	if (turn == SMTP_TURN_NOTHING)
+		return line->code == 421;
+	return turn != SMTP_VERB_UNKNOWN || line->code / 100 != 3;
+}
+
 static void on_reply_line(struct smtp_tx *t, int result, struct smtp_server_event *out)
 {
 	struct smtp_tx_turn turn = { SMTP_TURN_NOTHING, 0, 0 };
 	if (t->queue_len > 0)
 		turn = t->queue[t->queue_from];
-	if (result < 0 || (turn.turn == SMTP_TURN_NOTHING && out->line.code != 421)) {
+	if (result < 0 || !is_possible(turn.turn, &out->line)) {
 		bad(out, result < 0 ? result : CSSL_E_STATE);
 		return;
 	}

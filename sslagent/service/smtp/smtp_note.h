@@ -38,7 +38,7 @@ struct smtp_note {
 	uint32_t offers;    /* SMTP_CAP_BIT()s of the server */
 	uint16_t epoch;     /* the first epoch in which the open transaction may have a name */
 	uint8_t greeting;   /* SMTP_VERB_EHLO or HELO; SMTP_VERB_UNKNOWN: the client has not greeted */
-	uint8_t authenticated;       /* 1: by AUTH */
+	uint8_t authenticated;       /* of struct smtp_tx */
 	uint8_t banner;              /* enum smtp_banner */
 	uint8_t replies;             /* enum smtp_replies */
 	uint8_t told[SMTP_TOLD_LEN]; /* of EHLO's reply; smtp_told() */

@@ -100,7 +100,7 @@ static enum go on_command(struct rehearsal *r, const struct smtp_client_event *e
 		smtp_tx_answer(&r->follower, e, own);
 		return GO_ON;
 	}
-	if (e->command.verb == SMTP_VERB_AUTH)
+	if (e->command.verb == SMTP_VERB_AUTH || e->command.verb == SMTP_VERB_UNKNOWN)
 		return conclude(r, SMTP_IS_LOST);
 	smtp_tx_pass(&r->follower, e);
 	if (r->follower.number != before)
@@ -153,7 +153,7 @@ static void prepare(struct rehearsal *r)
 
 	smtp_tx_begin(&r->follower, &rules, &memory, SMTP_TX_BEHIND_BANNER);
 	/* if its greeting is among these bytes, the client may know any extension */
-	r->offers = r->note->greeting == SMTP_VERB_UNKNOWN ? SMTP_CAP_ALL : r->note->offers;
+	r->offers = r->note->greeting == SMTP_VERB_UNKNOWN ? UINT32_MAX : r->note->offers;
 }
 
 int smtp_rehearse(const struct smtp_relay_rules *rules, const struct smtp_note *note, uint32_t replies,

@@ -12,7 +12,7 @@
 enum smtp_verdict {
 	SMTP_MAY_BE_REPEATED, /* no message was complete */
 	SMTP_HAS_ENDED,       /* a message was complete, and the client has not got its reply */
-	SMTP_IS_LOST,         /* the state is unknown, or a command must not be repeated (AUTH) */
+	SMTP_IS_LOST, /* the state is unknown, or a command must not be repeated (AUTH, or one that is not known) */
 };
 
 struct smtp_heard {

@@ -129,7 +129,7 @@ int smtp_session_resume(struct smtp_session *s, const struct service_resumption 
 		return result;
 	note.epoch = first_epoch(s, &note, r);
 	take_note(s, &note, r);
-	if (note.authenticated) /* AUTH cannot be repeated */
+	if (note.authenticated) /* this cannot be repeated */
 		smtp_session_end(s, SMTP_OWN_AGENT_LOST);
 	if (r->from == SERVICE_RESUME_AT_CHECKPOINT || s->stage == SMTP_OVER)
 		return 0;

@@ -73,6 +73,88 @@ START_TEST(a_parameter_of_an_extension_that_is_not_shown_is_not_known)
 }
 END_TEST
 
+/* FOREIGN verbs do not pass whatever the server offers, nor do verbs for trusted peers. */
+START_TEST(a_verb_of_an_extension_that_the_client_sees_is_the_servers)
+{
+	static const char *const others[] = { "FROB x\r\n", "X-EXPS x\r\n", "VERB\r\n", "\r\n", "XFOO\x01\r\n" };
+
+	opened();
+	client_says("EHLO a\r\n");
+	server_says("250-b\r\n250-xfoo 1 2\r\n250-X-EXPS LOGIN\r\n250-VERB\r\n250 XCLIENT NAME\r\n");
+	client_heard("250-mx.example\r\n250 xfoo 1 2\r\n");
+	s.server_len = 0;
+	for (size_t i = 0; i < SUITE_LEN(others); i++) {
+		client_says(others[i]);
+		ck_assert_str_eq(s.server, "EHLO a\r\n");
+		ck_assert_mem_eq(s.client, "500 5.5.", 8);
+		s.client_len = 0;
+	}
+	client_says("XCLIENT NAME=x\r\n");
+	client_heard("550 5.7.0 Not authorized\r\n");
+	s.server_len = 0;
+	client_says("Xfoo bar\r\n");
+	server_heard("Xfoo bar\r\n");
+	ck_assert_uint_eq(smtp_relay_client(&s.relay, "NOOP\r\n", 6), 0); /* nobody knows what it decides */
+	server_says("250 foo\r\n");
+	client_heard("250 foo\r\n");
+	ck_assert(smtp_tx_is_checkpoint(&s.relay.tx));
+	client_says("XFOO\r\n");
+	server_says("334 say more\r\n");
+	client_heard("421 4.5.0 The mail server behind broke the protocol, try again later\r\n");
+}
+END_TEST
+
+START_TEST(a_verb_of_an_extension_that_is_hidden_is_not_known)
+{
+	opened();
+	rules.hidden |= SMTP_CAP_BIT(SMTP_CAP_OTHER);
+	client_says("EHLO a\r\n");
+	server_says("250-b\r\n250 XFOO\r\n");
+	client_heard("250 mx.example\r\n");
+	client_says("XFOO\r\n");
+	client_heard("500 5.5.1 Command is not known\r\n");
+}
+END_TEST
+
+/* What the server accepts decides. But no parameter may hide behind a path whose end can be read in two ways, and two
+ * readers would not part bare line ends in the same way. */
+START_TEST(the_server_judges_names_and_paths)
+{
+	static const char *const passed[] = { "EHLO my pc\r\n", "EHLO b\xc3\xbcro\r\n",
+		"RCPT TO:<user@example.com.>\r\n", "RCPT TO:< a@b >\r\n", "RCPT TO:<a b@c> NOTIFY=NEVER\r\n",
+		"RCPT TO:<>\r\n", "MAIL FROM:<@@>\r\n" };
+	static const struct {
+		const char *said, *heard;
+	} kept[] = {
+		{ "EHLO \r\n", "501 5.5.4" },
+		{ "EHLO a\x01\r\n", "500 5.5.2" },
+		{ "MAIL FROM:<a b@c> XCSSLTX=0a/1\r\n", "555 5.5.4" },
+		{ "MAIL FROM:<\"a@b XCSSLTX=0a/1>\r\n", "555 5.5.4" },
+		{ "MAIL <a@b>\r\n", "501 5.5.4" },
+		{ "MAIL FROM:\r\n", "501 5.1.7" },
+		{ "MAIL FROM:<a@b\r\n", "501 5.1.7" },
+		{ "MAIL FROM:<a@b>SIZE=1\r\n", "501 5.1.7" },
+		{ "RCPT TO:<b\xc3\xbc@c>\r\n", "500 5.5.2" },
+		{ "NOOP\n", "500 5.5.2" },
+		{ "NOOP\rRSET\r\n", "500 5.5.2" },
+	};
+
+	for (size_t i = 0; i < SUITE_LEN(passed); i++) {
+		opened();
+		s.relay.tx.rules.parse = smtp_relay_parse(SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8));
+		client_says(passed[i]);
+		server_heard(passed[i]);
+	}
+	for (size_t i = 0; i < SUITE_LEN(kept); i++) {
+		opened();
+		s.relay.tx.rules.parse = smtp_relay_parse(SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8));
+		client_says(kept[i].said);
+		ck_assert_msg(strncmp(s.client, kept[i].heard, 9) == 0, "%s: %s", kept[i].said, s.client);
+		server_heard("");
+	}
+}
+END_TEST
+
 START_TEST(a_malformed_parameter_hides_no_other)
 {
 	static const char *const malformed[] = { "ENVID=a=b", "=", "SIZE=", "a_b" };
@@ -169,6 +251,9 @@ UNIT(relay_refusals)
 		behind_a_command_that_ends_the_session_nothing_is_read,
 		a_client_names_no_transaction,
 		a_parameter_of_an_extension_that_is_not_shown_is_not_known,
+		a_verb_of_an_extension_that_the_client_sees_is_the_servers,
+		a_verb_of_an_extension_that_is_hidden_is_not_known,
+		the_server_judges_names_and_paths,
 		a_malformed_parameter_hides_no_other,
 		addresses_beyond_ascii_pass_unless_smtputf8_is_hidden,
 		a_line_of_auth_without_end_ends_the_session,

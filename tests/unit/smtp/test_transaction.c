@@ -254,9 +254,20 @@ END_TEST
 
 START_TEST(a_session_that_cannot_be_followed_has_no_checkpoint)
 {
-	says("C: FOO\nS: 500 no\n?\nC: XWHAT\nS: 250 ok\n?\nC: NOOP\nS: 250 ok\n?\n",
-		"passed:? answered:? checkpoint:none passed:? answered:? busy:none passed:NOOP answered:NOOP "
-		"busy:none ");
+	says("C: RCPT TO:<a@b>\nS: 503 no\n?\nC: RCPT TO:<a@b>\nS: 250 ok\n?\nC: NOOP\nS: 250 ok\n?\n",
+		"passed:RCPT answered:RCPT checkpoint:none passed:RCPT answered:RCPT busy:none passed:NOOP "
+		"answered:NOOP busy:none ");
+}
+END_TEST
+
+START_TEST(an_unknown_command_that_was_accepted_counts_as_auth)
+{
+	struct session *s = says("C: XWHAT\nC: NOOP\nS: 500 no\nS: 250 ok\n?\n",
+		"passed:? answered:? passed:NOOP answered:NOOP checkpoint:none ");
+	ck_assert_uint_eq(s->t.authenticated, 0);
+	s = says("C: XWHAT\nS: 250 ok\n?\n", "passed:? answered:? checkpoint:none ");
+	ck_assert_uint_eq(s->t.authenticated, 1);
+	says("C: XWHAT\nS: 354 go on\n", "passed:? bad ");
 }
 END_TEST
 
@@ -308,6 +319,7 @@ UNIT(transaction)
 		the_banner_is_the_first_reply,
 		half_a_line_is_no_checkpoint,
 		a_session_that_cannot_be_followed_has_no_checkpoint,
+		an_unknown_command_that_was_accepted_counts_as_auth,
 		the_queue_is_bounded,
 		smuggling_is_told_before_the_end,
 	};

@@ -237,6 +237,28 @@ START_TEST(a_password_is_not_said_again)
 }
 END_TEST
 
+/* Behind a checkpoint, where the session has only the note, too. */
+START_TEST(a_verb_of_an_extension_that_nobody_knows_counts_as_auth)
+{
+	own(&a, 1);
+	client_says(&a, "EHLO client.example\r\n");
+	server_begins(&a, "250-backend\r\n250 XFOO\r\n");
+	client_heard(&a, "250-mx.example\r\n250 XFOO\r\n");
+	ck_assert_int_eq(service_place(&a.s), SERVICE_CHECKPOINT);
+	client_says(&a, "XFOO 1\r\n");
+	server_heard(&a, "XFOO 1\r\n");
+	ck_assert_int_eq(resume_at(&b, &a, 2, SERVICE_RESUME_CUT, (const char *const[]){ "XFOO 1\r\n", NULL }), 0);
+	client_heard(&b, LOST);
+	service_destroy(&b.s);
+	server_says(&a, "250 ok\r\n");
+	client_heard(&a, "250 ok\r\n");
+	ck_assert_int_eq(service_place(&a.s), SERVICE_CHECKPOINT);
+	ck_assert(!service_may_begin_anew(&a.s));
+	ck_assert_int_eq(resume_at(&b, &a, 2, SERVICE_RESUME_AT_CHECKPOINT, (const char *const[]){ NULL }), 0);
+	client_heard(&b, LOST);
+}
+END_TEST
+
 START_TEST(replies_that_took_several_records_cannot_be_told_apart)
 {
 	greeted(&a);
@@ -261,6 +283,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_mail_in_chunks_that_was_answered_is_not_said_again);
 	tcase_add_test(t, a_mail_in_the_middle_of_a_record_has_the_same_name_for_all);
 	tcase_add_test(t, a_password_is_not_said_again);
+	tcase_add_test(t, a_verb_of_an_extension_that_nobody_knows_counts_as_auth);
 	tcase_add_test(t, replies_that_took_several_records_cannot_be_told_apart);
 }
 
