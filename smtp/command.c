@@ -55,11 +55,25 @@ static enum smtp_own read_needed(unsigned flags, struct smtp_command *out)
 	return out->argument.len > 0 || overlooked ? SMTP_OWN_NONE : SMTP_OWN_SYNTAX;
 }
 
-/* ASCII only, whatever follows: a client greets before it knows of SMTPUTF8 (RFC 6531 3.7.1). */
+/* A client greets before it knows of SMTPUTF8 (RFC 6531 3.7.1). */
 static enum smtp_own read_name(unsigned flags, struct smtp_command *out)
 {
 	return smtp_domain_is_greeting(out->argument, flags & ~(unsigned)SMTP_PARSE_UTF8) ? SMTP_OWN_NONE
 											  : SMTP_OWN_BAD_NAME;
+}
+
+/* Something in brackets that is no path to us. With quotes, two readers may see its end at two places, so all words
+ * behind the colon count as parameters. */
+static enum smtp_own leave_to_server(struct smtp_span rest, enum smtp_own bad_path, struct smtp_command *out)
+{
+	struct smtp_span behind = rest;
+	const int has_end = memchr(rest.at, '>', rest.len) != NULL;
+	smtp_span_until(&behind, '>');
+	if (!has_end || rest.at[0] != '<' || (behind.len > 0 && behind.at[0] != ' ') || !smtp_span_is_utf8(rest))
+		return bad_path;
+	memset(&out->path, 0, sizeof out->path);
+	out->params = rest;
+	return SMTP_OWN_NONE;
 }
 
 /* FROM: or TO:, a path, and parameters behind a space. */
@@ -75,10 +89,9 @@ static enum smtp_own read_path(const char *keyword, enum smtp_own bad_path, unsi
 	}
 	if (!smtp_span_is(word, keyword))
 		return SMTP_OWN_SYNTAX;
-	if (smtp_path_take(&rest, flags, &out->path) < 0)
-		return bad_path;
-	if (rest.len > 0 && rest.at[0] != ' ' && rest.at[0] != '\t')
-		return bad_path;
+	const struct smtp_span all = rest;
+	if (smtp_path_take(&rest, flags, &out->path) < 0 || (rest.len > 0 && rest.at[0] != ' ' && rest.at[0] != '\t'))
+		return flags & SMTP_PARSE_JUDGED ? leave_to_server(all, bad_path, out) : bad_path;
 	out->params = smtp_span_trim(rest);
 	return SMTP_OWN_NONE;
 }
@@ -93,7 +106,8 @@ static enum smtp_own read_from(unsigned flags, struct smtp_command *out)
 static enum smtp_own read_to(unsigned flags, struct smtp_command *out)
 {
 	enum smtp_own refusal = read_path("TO", SMTP_OWN_BAD_RECIPIENT, flags, out);
-	return !refusal && out->path.kind == SMTP_PATH_NULL ? SMTP_OWN_BAD_RECIPIENT : refusal;
+	const int is_null = !refusal && out->path.kind == SMTP_PATH_NULL && !(flags & SMTP_PARSE_JUDGED);
+	return is_null ? SMTP_OWN_BAD_RECIPIENT : refusal;
 }
 
 /* RFC 3030 2: chunk-size is 1*DIGIT; LAST in any case of letters. */
@@ -130,7 +144,9 @@ enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct s
 enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsigned flags, struct smtp_command *out)
 {
 	enum smtp_own refusal = smtp_command_parse(text, flags, out);
-	unsigned bad_bytes = SMTP_LINE_NUL | SMTP_LINE_CONTROL | (flags & SMTP_PARSE_UTF8 ? 0 : SMTP_LINE_8BIT);
+	const int is_greeting = out->verb == SMTP_VERB_EHLO || out->verb == SMTP_VERB_HELO;
+	const int has_8bit = flags & SMTP_PARSE_UTF8 || (is_greeting && flags & SMTP_PARSE_LENIENT);
+	const unsigned bad_bytes = SMTP_LINE_NUL | SMTP_LINE_CONTROL | (has_8bit ? 0 : SMTP_LINE_8BIT);
 	if (flaws & SMTP_LINE_TOO_LONG)
 		return SMTP_OWN_LINE_TOO_LONG;
 	if (flaws & (SMTP_LINE_BARE_LF | SMTP_LINE_BARE_CR))

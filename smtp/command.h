@@ -71,7 +71,7 @@ struct smtp_command {
 enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct smtp_command *out);
 
 /* As above, but the flaws of the line are refused first: too long, bare LF or CR, NUL, control characters, and 8-bit
- * bytes without SMTP_PARSE_UTF8. */
+ * bytes without SMTP_PARSE_UTF8, but for a lenient greeting. */
 enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsigned flags, struct smtp_command *out);
 
 /* The verb's name in capitals; "?" for UNKNOWN. */

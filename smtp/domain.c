@@ -33,6 +33,8 @@ static int label_is_good(struct smtp_span label, unsigned flags)
 
 static int name_is_good(struct smtp_span name, unsigned flags)
 {
+	if ((flags & SMTP_PARSE_LENIENT) && name.len > 1 && name.at[name.len - 1] == '.')
+		name.len--;
 	if (name.at[name.len - 1] == '.' || !smtp_span_is_utf8(name))
 		return 0;
 	while (name.len > 0) {
@@ -84,6 +86,5 @@ int smtp_domain_is_greeting(struct smtp_span text, unsigned flags)
 {
 	if (smtp_domain_kind(text, flags) != SMTP_DOMAIN_BAD)
 		return 1;
-	return (flags & SMTP_PARSE_LENIENT) && text.len > 0 && text.len <= SMTP_DOMAIN_MAX &&
-	       smtp_span_is_graphic(text, "");
+	return (flags & SMTP_PARSE_LENIENT) && text.len > 0 && text.len <= SMTP_DOMAIN_MAX && smtp_span_is_utf8(text);
 }

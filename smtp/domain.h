@@ -11,16 +11,18 @@
 enum smtp_parse_flag {
 	SMTP_PARSE_UTF8 = 1,    /* UTF-8 is allowed where RFC 6531 3.3 allows it */
 	SMTP_PARSE_LENIENT = 2, /* common mistakes of senders that all servers accept; each function lists them */
+	SMTP_PARSE_JUDGED = 4,  /* the server behind judges paths, and we only what could hide a parameter from us */
 };
 
 enum smtp_domain_kind { SMTP_DOMAIN_BAD, SMTP_DOMAIN_NAME, SMTP_DOMAIN_IPV4, SMTP_DOMAIN_IPV6, SMTP_DOMAIN_GENERAL };
 
 /* RFC 5321 4.1.2 Domain and 4.1.3 address-literal with its brackets. Lenient: underscores, labels that begin or end
- * with a hyphen. */
+ * with a hyphen, and a dot behind the last one. */
 enum smtp_domain_kind smtp_domain_kind(struct smtp_span text, unsigned flags);
 
-/* The argument of HELO and EHLO (RFC 5321 4.1.1.1). True when it is a domain or a literal; lenient: anything of at most
- * 255 graphic characters (many clients send a bare address or the name of a workstation). */
+/* The argument of HELO and EHLO (RFC 5321 4.1.1.1). True when it is a domain or a literal; lenient: any text in
+ * UTF-8 of at most 255 bytes without control characters (many clients send a bare address, or the name of a
+ * workstation or of its user). */
 int smtp_domain_is_greeting(struct smtp_span text, unsigned flags);
 
 #endif

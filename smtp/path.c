@@ -116,6 +116,10 @@ static int read_mailbox(struct smtp_span mailbox, unsigned flags, struct smtp_pa
 	}
 	out->domain = (struct smtp_span){ mailbox.at + at + 1, mailbox.len - at - 1 };
 	out->domain_kind = smtp_domain_kind(out->domain, flags);
+	if (out->domain_kind == SMTP_DOMAIN_NAME && mailbox.at[mailbox.len - 1] == '.') {
+		out->domain.len--;
+		out->mailbox.len--;
+	}
 	return out->domain_kind == SMTP_DOMAIN_BAD ? CSSL_E_RANGE : 0;
 }
 
@@ -130,6 +134,8 @@ static int take_inside(struct smtp_span *rest, unsigned flags, struct smtp_span 
 	if (bracket && len == from.len)
 		return CSSL_E_RANGE;
 	*inside = (struct smtp_span){ from.at, len };
+	if (flags & SMTP_PARSE_LENIENT)
+		*inside = smtp_span_trim(*inside);
 	size_t taken = len + 2 * (size_t)bracket;
 	rest->at += taken;
 	rest->len -= taken;

@@ -18,14 +18,15 @@ enum smtp_path_kind {
 struct smtp_path {
 	enum smtp_path_kind kind;
 	struct smtp_span route;   /* the source route with its colon; obsolete, to be ignored (RFC 5321 appendix C) */
-	struct smtp_span mailbox; /* as written, without brackets and route */
+	struct smtp_span mailbox; /* as written, without brackets and route, and without a dot at the end */
 	struct smtp_span local, domain;
 	enum smtp_domain_kind domain_kind;
 	int utf8; /* bytes above 127 are in the mailbox: allowed only in a SMTPUTF8 transaction */
 };
 
 /* Takes a path from the head of @rest. 0, or CSSL_E_RANGE. UTF-8 is read with SMTP_PARSE_UTF8. Lenient: no brackets,
- * a local part longer than 64, dots anywhere in it, a mailbox without a domain, and what domain.h says. */
+ * blanks inside of them, a local part longer than 64, dots anywhere in it, a mailbox without a domain, and what
+ * domain.h says. */
 int smtp_path_take(struct smtp_span *rest, unsigned flags, struct smtp_path *out);
 
 #endif

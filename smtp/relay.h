@@ -69,10 +69,12 @@ struct smtp_relay_past {
 	unsigned refusals;       /* commands that we answered in the server's place */
 };
 
-/* How commands are read of clients that do not see @hidden. The server judges SMTPUTF8 (RFC 6531 3.1). */
+/* How commands are read of clients that do not see @hidden. The server judges names, paths, and SMTPUTF8 (RFC 6531
+ * 3.1). */
 static inline uint8_t smtp_relay_parse(uint32_t hidden)
 {
-	return SMTP_PARSE_LENIENT | (hidden & SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8) ? 0 : SMTP_PARSE_UTF8);
+	return SMTP_PARSE_LENIENT | SMTP_PARSE_JUDGED |
+	       (hidden & SMTP_CAP_BIT(SMTP_CAP_SMTPUTF8) ? 0 : SMTP_PARSE_UTF8);
 }
 
 /* Embedded. */

@@ -274,15 +274,18 @@ static void follow_chunk(struct store *m, const char *at, size_t len)
 /* RFC 5321 4.4. */
 static void write_received(struct session *s, struct store *m)
 {
-	char client[ADDRESS_TEXT_MAX], date[64], out[RECEIVED_MAX];
+	char client[ADDRESS_TEXT_MAX], date[64], out[RECEIVED_MAX], hello[SMTP_DOMAIN_MAX + 1];
 	time_t now = (time_t)(worker_wall_ms() / 1000);
 	struct tm tm;
 	int len;
 
 	client_of(s, client);
+	snprintf(hello, sizeof hello, "%s", s->tx.name);
+	for (char *c = hello; *c; c++)
+		*c = *c > ' ' && *c <= '~' && !strchr("<>()\\\";@", *c) ? *c : '?';
 	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", gmtime_r(&now, &tm));
-	len = snprintf(out, sizeof out, "Received: from %s ([%s])\r\n\tby %s with %s id %s;\r\n\t%s\r\n", s->tx.name,
-		client, s->home->conf->name, s->tx.greeting == SMTP_VERB_HELO ? "SMTP" : "ESMTP", m->id, date);
+	len = snprintf(out, sizeof out, "Received: from %s ([%s])\r\n\tby %s with %s id %s;\r\n\t%s\r\n", hello, client,
+		s->home->conf->name, s->tx.greeting == SMTP_VERB_HELO ? "SMTP" : "ESMTP", m->id, date);
 	append(m, out, len < (int)sizeof out ? (size_t)len : 0, s->home->conf->queue.message_size);
 	m->head = m->len;
 }

@@ -57,7 +57,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	enum smtp_own strict = read_line(line, len, 0);
 	enum smtp_own utf8 = read_line(line, len, SMTP_PARSE_UTF8);
 	enum smtp_own lenient = read_line(line, len, SMTP_PARSE_UTF8 | SMTP_PARSE_LENIENT);
+	enum smtp_own judged = read_line(line, len, SMTP_PARSE_UTF8 | SMTP_PARSE_LENIENT | SMTP_PARSE_JUDGED);
 	MUST(strict || !utf8);
 	MUST(utf8 || !lenient);
+	MUST(lenient || !judged);
 	return 0;
 }

@@ -26,6 +26,9 @@ static const struct row {
 	{ "a_b", 0, SMTP_DOMAIN_BAD },
 	{ "a_b", SMTP_PARSE_LENIENT, SMTP_DOMAIN_NAME },
 	{ "a b", SMTP_PARSE_LENIENT, SMTP_DOMAIN_BAD },
+	{ "a.b.", SMTP_PARSE_LENIENT, SMTP_DOMAIN_NAME },
+	{ "a..", SMTP_PARSE_LENIENT, SMTP_DOMAIN_BAD },
+	{ ".", SMTP_PARSE_LENIENT, SMTP_DOMAIN_BAD },
 	{ "b\xc3\xbc"
 	  "cher.example",
 		0, SMTP_DOMAIN_BAD },
@@ -68,12 +71,18 @@ START_TEST(labels_and_names_have_their_bounds)
 }
 END_TEST
 
-START_TEST(a_greeting_may_be_any_word_when_lenient)
+START_TEST(a_greeting_may_be_any_text_when_lenient)
 {
 	ck_assert(smtp_domain_is_greeting(smtp_span_of("[192.0.2.1]"), 0));
 	ck_assert(!smtp_domain_is_greeting(smtp_span_of("my,pc"), 0));
 	ck_assert(smtp_domain_is_greeting(smtp_span_of("my,pc"), SMTP_PARSE_LENIENT));
-	ck_assert(!smtp_domain_is_greeting(smtp_span_of("my pc"), SMTP_PARSE_LENIENT));
+	ck_assert(!smtp_domain_is_greeting(smtp_span_of("my pc"), 0));
+	ck_assert(smtp_domain_is_greeting(smtp_span_of("my pc"), SMTP_PARSE_LENIENT));
+	ck_assert(smtp_domain_is_greeting(smtp_span_of("b\xc3\xbc"
+						       "cher"),
+		SMTP_PARSE_LENIENT));
+	ck_assert(!smtp_domain_is_greeting(smtp_span_of("b\xc3"), SMTP_PARSE_LENIENT));
+	ck_assert(!smtp_domain_is_greeting(smtp_span_of("a\tb"), SMTP_PARSE_LENIENT));
 	ck_assert(!smtp_domain_is_greeting(smtp_span_of(""), SMTP_PARSE_LENIENT));
 }
 END_TEST
@@ -83,7 +92,7 @@ UNIT(domain)
 	const TTest *facts[] = {
 		names_and_literals_are_told_apart,
 		labels_and_names_have_their_bounds,
-		a_greeting_may_be_any_word_when_lenient,
+		a_greeting_may_be_any_text_when_lenient,
 	};
 	return suite_run("domain", facts, SUITE_LEN(facts));
 }

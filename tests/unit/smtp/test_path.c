@@ -86,9 +86,11 @@ END_TEST
 
 START_TEST(a_lenient_parser_reads_the_forms_of_real_senders)
 {
-	const char *good[] = { "a@b", "<a..b@c>", "<.a@b>", "<a@b_c>", "<a>" };
+	const char *good[] = { "a@b", "<a..b@c>", "<.a@b>", "<a@b_c>", "<a>", "< a@b >", "<a@b.c.>" };
 	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
 		ck_assert_msg(take(good[i], SMTP_PARSE_LENIENT) == 0, "%s", good[i]);
+	ck_assert_int_eq(take("< a@b.c. >", SMTP_PARSE_LENIENT), 0);
+	ck_assert(smtp_span_is(path.mailbox, "a@b.c") && smtp_span_is(path.domain, "b.c"));
 	ck_assert_int_eq(take("a@b SIZE=1", SMTP_PARSE_LENIENT), 0);
 	ck_assert(smtp_span_is(rest, " SIZE=1"));
 	ck_assert_int_eq(take("", SMTP_PARSE_LENIENT), CSSL_E_RANGE);
