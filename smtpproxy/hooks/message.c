@@ -7,7 +7,8 @@
 #include "proto/error.h"
 
 #define ROOM_FIRST 16384u
-#define END_LEN    3u /* ".\r\n" */
+#define END_LEN    3u                 /* ".\r\n" */
+#define MBOX_NAME  "X-Mailbox-Line: " /* as Postfix calls it */
 
 void message_free(struct message *m)
 {
@@ -60,22 +61,39 @@ static int is_name(struct smtp_span name)
 	return name.len > 0 && smtp_span_is_graphic(name, ":");
 }
 
-static int begins_field(struct smtp_span line)
-{
-	const char *colon = line.len ? memchr(line.at, ':', line.len) : NULL;
-	struct smtp_span name = { line.at, colon ? (size_t)(colon - line.at) : 0 };
-
-	return is_name(smtp_span_trim(name));
-}
-
 static int is_folded(struct smtp_span line)
 {
 	return line.len > 0 && (line.at[0] == ' ' || line.at[0] == '\t');
 }
 
+static int begins_field(struct smtp_span line)
+{
+	const char *colon = line.len ? memchr(line.at, ':', line.len) : NULL;
+	struct smtp_span name = { line.at, colon ? (size_t)(colon - line.at) : 0 };
+
+	return is_name(smtp_span_trim(name)) && !is_folded(line);
+}
+
+/* Servers read a line that ends with LF alone, too. */
 static int is_empty(struct smtp_span line)
 {
-	return line.len == 2 && line.at[0] == '\r';
+	size_t at = 0;
+
+	while (at < line.len && (line.at[at] == '\r' || line.at[at] == '\n'))
+		at++;
+	return at == line.len;
+}
+
+size_t message_mbox_line(struct smtp_span text, char out[static MESSAGE_MBOX_NAME])
+{
+	struct smtp_span rest = text;
+
+	if (begins_field(take_line(&rest)))
+		return 0;
+	while (text.len > 0 && text.at[0] == '>')
+		text = (struct smtp_span){ text.at + 1, text.len - 1 };
+	memcpy(out, MBOX_NAME, MESSAGE_MBOX_NAME);
+	return text.len > 5 && memcmp(text.at, "From ", 5) == 0 ? MESSAGE_MBOX_NAME : 0;
 }
 
 /* Room for one more at @at. */
@@ -94,8 +112,27 @@ static struct message_field *open_place(struct message *m, size_t at)
 	return &fields[at];
 }
 
+/* The field @f with the first line of a message: more than it has, if it is an mbox line. */
+static int set_first(struct message_field *f, struct smtp_span line)
+{
+	char name[MESSAGE_MBOX_NAME];
+	const size_t len = message_mbox_line(line, name);
+
+	f->text = line;
+	if (len == 0)
+		return 0;
+	f->own = malloc(len + line.len);
+	if (!f->own)
+		return CSSL_E_NO_MEMORY;
+	memcpy(f->own, name, len);
+	memcpy(f->own + len, line.at, line.len);
+	f->text = (struct smtp_span){ f->own, len + line.len };
+	return 0;
+}
+
 int message_read(struct message *m)
 {
+	char name[MESSAGE_MBOX_NAME];
 	struct smtp_dots dots = { 0 };
 	struct smtp_span rest, line;
 
@@ -105,12 +142,13 @@ int message_read(struct message *m)
 		line = take_line(&rest);
 		if (m->count > 0 && is_folded(line)) {
 			m->fields[m->count - 1].text.len += line.len;
-		} else if (begins_field(line)) {
+		} else if (begins_field(line) || (m->count == 0 && message_mbox_line(line, name))) {
 			struct message_field *f = m->count < MESSAGE_FIELDS_MAX ? open_place(m, m->count) : NULL;
 
 			if (!f)
 				return m->count < MESSAGE_FIELDS_MAX ? CSSL_E_NO_MEMORY : CSSL_E_TOO_LONG;
-			f->text = line;
+			if (set_first(f, line) < 0)
+				return CSSL_E_NO_MEMORY;
 		} else {
 			m->gap = is_empty(line) ? line : (struct smtp_span){ 0 };
 			m->body = is_empty(line) ? rest : before;
@@ -231,8 +269,12 @@ int message_change(struct message *m, size_t nth, struct smtp_span name, struct 
 		return CSSL_E_RANGE;
 	for (size_t i = 0; i < m->count; i++) {
 		message_split(&m->fields[i], &own, &before);
-		if (!smtp_span_equal(own, name) || --nth > 0)
+		if (!smtp_span_equal(own, name))
 			continue;
+		if (nth > 1) {
+			nth--;
+			continue;
+		}
 		if (value.len > 0)
 			return write_field(&m->fields[i], own, value);
 		delete_field(m, i);

@@ -11,6 +11,7 @@
 #include "smtp/span.h"
 
 #define MESSAGE_FIELDS_MAX 10000u
+#define MESSAGE_MBOX_NAME  16u /* bytes */
 
 struct message_field {
 	struct smtp_span text; /* with its last line's end */
@@ -36,7 +37,11 @@ size_t message_cap_with(const struct message *m, size_t len, size_t most);
 /* Append bytes of DATA's content. 0; CSSL_E_NO_MEMORY; CSSL_E_TOO_LONG: it would have more than @most. */
 int message_add(struct message *m, const void *data, size_t len, size_t most);
 
-/* All has come, the last line with the dot included. Finds its fields. 0; CSSL_E_NO_MEMORY;
+/* A message may begin with the line that parts mails in a file: "From " or ">From ". No field can stand in front of
+ * it, so it has to become one. 0: @text begins in another way; or the length of @out, which goes in front of it. */
+size_t message_mbox_line(struct smtp_span text, char out[static MESSAGE_MBOX_NAME]);
+
+/* All has come, the last line with the dot included. Finds its fields; an mbox line is one. 0; CSSL_E_NO_MEMORY;
  * CSSL_E_TOO_LONG: more than MESSAGE_FIELDS_MAX. */
 int message_read(struct message *m);
 
@@ -48,8 +53,8 @@ void message_split(const struct message_field *f, struct smtp_span *name, struct
 
 /* A field in front of number @at, from 0; behind all if there are not so many. */
 int message_insert(struct message *m, size_t at, struct smtp_span name, struct smtp_span value);
-/* The @nth field of that name, from 1, has this value now; empty: the field is deleted. A field that is not there is
- * added behind all, unless @value is empty. */
+/* The @nth field of that name, from 1 (0 is 1, as Sendmail and Postfix take it), has this value now; empty: the field
+ * is deleted. A field that is not there is added behind all, unless @value is empty. */
 int message_change(struct message *m, size_t nth, struct smtp_span name, struct smtp_span value);
 
 /* Piece number @n, from 0, of the message without added dots: its fields, the empty line, its body. 1, or 0: there are

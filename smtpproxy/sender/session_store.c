@@ -466,6 +466,25 @@ static void submit(struct session *s)
 	}
 }
 
+/* Our Received field stands in front of the message. */
+static void name_mbox_line(struct session *s)
+{
+	struct store *m = s->store;
+	char name[MESSAGE_MBOX_NAME];
+	size_t len;
+
+	if (m->content >= STORE_TOO_BIG)
+		return;
+	len = message_mbox_line((struct smtp_span){ (const char *)m->body + m->head, m->len - m->head }, name);
+	if (len == 0)
+		return;
+	append(m, name, len, s->home->conf->queue.message_size);
+	if (m->content >= STORE_TOO_BIG)
+		return;
+	memmove(m->body + m->head + len, m->body + m->head, m->len - len - m->head);
+	memcpy(m->body + m->head, name, len);
+}
+
 /* All of it has come, and nobody else has to judge it. */
 static void finish_content(struct session *s)
 {
@@ -474,6 +493,7 @@ static void finish_content(struct session *s)
 		[STORE_NO_MEMORY] = "452 4.3.1 No memory for the message, try again later\r\n",
 		[STORE_SMUGGLES] = "550 5.6.0 Message has line ends that are not allowed\r\n",
 	};
+	name_mbox_line(s);
 	const enum store_content content = s->store->content;
 
 	s->home->counters->smuggling += content == STORE_SMUGGLES;

@@ -47,6 +47,9 @@ static const char *const texts[] = {
 	".\r\n",
 	"A: 1\r\n\r\n.\r\n",
 	"A:\r\nB :x\r\n..: y\r\n.\r\n",
+	"A: 1\nB: 2\n\nx\r\n.\r\n",
+	" From a\r\n.\r\n",
+	"A: 1\r\nFrom a\r\n.\r\n",
 };
 
 START_TEST(without_a_change_the_message_stays_as_it_is)
@@ -85,6 +88,12 @@ static const struct {
 	{ "x\r\n.\r\n", 0, "N: v\r\n\r\nx\r\n.\r\n" },
 	{ "\r\nx\r\n.\r\n", 0, "N: v\r\n\r\nx\r\n.\r\n" },
 	{ ".\r\n", 0, "N: v\r\n\r\n.\r\n" },
+	{ "A: 1\nB: 2\n\nx\r\n.\r\n", 0, "N: v\r\nA: 1\nB: 2\n\nx\r\n.\r\n" },
+	{ "A: 1\nB: 2\n\nx\r\n.\r\n", 2, "A: 1\nB: 2\nN: v\r\n\nx\r\n.\r\n" },
+	{ "A: 1\r\r\n\r\r\nx\r\n.\r\n", 0, "N: v\r\nA: 1\r\r\n\r\r\nx\r\n.\r\n" },
+	{ "From a b\r\nA: 1\r\n\r\n.\r\n", 0, "N: v\r\nX-Mailbox-Line: From a b\r\nA: 1\r\n\r\n.\r\n" },
+	{ ">>From a\r\nA: 1\r\n\r\n.\r\n", 9, "X-Mailbox-Line: >>From a\r\nA: 1\r\nN: v\r\n\r\n.\r\n" },
+	{ " A: 1\r\n.\r\n", 0, "N: v\r\n\r\n A: 1\r\n.\r\n" },
 };
 
 START_TEST(a_field_is_inserted_at_its_place)
@@ -100,6 +109,9 @@ static const struct {
 	const char *name, *value, *after;
 } changes[] = {
 	{ 1, "a", " x", "A: x\r\nB: 2\r\nA: 3\r\n\r\n.\r\n" },
+	{ 0, "a", " x", "A: x\r\nB: 2\r\nA: 3\r\n\r\n.\r\n" },
+	{ 0, "A", "", "B: 2\r\nA: 3\r\n\r\n.\r\n" },
+	{ 0, "C", " x", "A: 1\r\nB: 2\r\nA: 3\r\nC: x\r\n\r\n.\r\n" },
 	{ 2, "A", " x\n\ty", "A: 1\r\nB: 2\r\nA: x\r\n\ty\r\n\r\n.\r\n" },
 	{ 2, "A", " x\r\n\ty", "A: 1\r\nB: 2\r\nA: x\r\n\ty\r\n\r\n.\r\n" },
 	{ 3, "A", " x", "A: 1\r\nB: 2\r\nA: 3\r\nA: x\r\n\r\n.\r\n" },
