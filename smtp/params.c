@@ -171,8 +171,11 @@ enum smtp_own smtp_params_read(enum smtp_verb verb, struct smtp_span rest, struc
 		unsigned kind = find_row(verb, param.keyword);
 		if (kind == SMTP_PARAM_COUNT)
 			return SMTP_OWN_UNKNOWN_PARAMETER;
-		if (smtp_params_has(out, (enum smtp_param_kind)kind) || !rows[kind].is_good(param.value, out))
+		if (smtp_params_has(out, (enum smtp_param_kind)kind))
 			return SMTP_OWN_BAD_PARAMETER;
+		if (!rows[kind].is_good(param.value, out))
+			return kind == SMTP_PARAM_BODY || kind == SMTP_PARAM_RET ? SMTP_OWN_UNKNOWN_PARAMETER
+										 : SMTP_OWN_BAD_PARAMETER;
 		out->has |= 1u << kind;
 		out->value[kind] = param.value;
 	}

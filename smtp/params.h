@@ -52,7 +52,8 @@ static inline int smtp_params_has(const struct smtp_params *params, enum smtp_pa
 	return (params->has >> kind) & 1;
 }
 
-/* Reads @rest for MAIL or RCPT. SMTP_OWN_NONE; UNKNOWN_PARAMETER (RFC 5321 4.1.1.11: 555); BAD_PARAMETER also when one
+/* Reads @rest for MAIL or RCPT. SMTP_OWN_NONE; UNKNOWN_PARAMETER (RFC 5321 4.1.1.11: 555), also for a word that BODY or
+ * RET does not have; BAD_PARAMETER also when one
  * comes twice. */
 enum smtp_own smtp_params_read(enum smtp_verb verb, struct smtp_span rest, struct smtp_params *out);
 

@@ -13,6 +13,7 @@
 #include "proto/error.h"
 #include "smtp/data.h"
 #include "smtp/dots.h"
+#include "smtp/params.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_inside.h"
 #include "smtpproxy/sender/store_parts.h"
@@ -22,6 +23,11 @@
 #define ID_BYTES     8u
 #define STORING_MAX  540000u /* ms for all parts; a sender waits 10 minutes (RFC 5321 4.5.3.2.6) */
 #define ID_LEN       (2 * ID_BYTES + 1)
+
+/* What a parameter of MAIL and RCPT may belong to: session_tx_name() has judged XCSSLTX. */
+#define TAKEN                                                                                                          \
+	(SMTP_CAP_BIT(SMTP_CAP_SIZE) | SMTP_CAP_BIT(SMTP_CAP_8BITMIME) | SMTP_CAP_BIT(SMTP_CAP_DSN) |                  \
+		SMTP_CAP_BIT(SMTP_CAP_XCSSLTX))
 
 static const char said_ok[] = "250 2.0.0 Ok\r\n";
 
@@ -108,6 +114,18 @@ static struct smtp_span client_of(const struct session *s, char text[static ADDR
 	return smtp_span_of(text);
 }
 
+/* Here it is, not at a receiver, that a mail with more than we offer has to end. */
+static enum smtp_own refusal_of(const struct smtp_command *c)
+{
+	struct smtp_params ignored;
+
+	if (c->path.utf8)
+		return SMTP_OWN_NEEDS_UTF8;
+	if (smtp_params_extensions(c) & ~TAKEN)
+		return SMTP_OWN_UNKNOWN_PARAMETER;
+	return smtp_params_read(c->verb, c->params, &ignored);
+}
+
 static const struct store_parts_ops parts_ops;
 
 static struct store *begin(struct session *s, const struct smtp_command *c)
@@ -152,6 +170,11 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
 		return;
 	}
+	const enum smtp_own refusal = refusal_of(&e->command);
+	if (refusal) {
+		session_answer_own(s, e, refusal);
+		return;
+	}
 	s->store = begin(s, &e->command);
 	if (!s->store) {
 		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
@@ -171,16 +194,33 @@ static size_t cost_of(const struct store *m, const char *destination, const stru
 	return store_parts_cost(&m->parts, destination, &m->opening) + c->path.mailbox.len + c->params.len;
 }
 
+/* Without a domain it is ours (RFC 5321 4.5.1), unless a next hop takes all mail as it is. */
+static struct smtp_span mailbox_of(const struct session *s, const struct smtp_path *path, char *own, size_t cap)
+{
+	const struct conf_smtpproxy *conf = s->home->conf;
+
+	if (path->kind != SMTP_PATH_POSTMASTER || conf->queue.next_hop.ss_family != AF_UNSPEC)
+		return path->mailbox;
+	snprintf(own, cap, "%.*s@%s", (int)path->mailbox.len, path->mailbox.at, conf->name);
+	return smtp_span_of(own);
+}
+
 static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 {
-	char destination[LINE_NAME_MAX + 1];
+	char destination[LINE_NAME_MAX + 1], own[SMTP_DOMAIN_MAX + sizeof "postmaster@"];
 	struct store *m = s->store;
+	const struct smtp_span mailbox = mailbox_of(s, &e->command.path, own, sizeof own);
+	const enum smtp_own refusal = refusal_of(&e->command);
 
+	if (refusal) {
+		session_answer_own(s, e, refusal);
+		return;
+	}
 	if (m->recipients >= s->home->conf->queue.recipients) {
 		session_answer_own(s, e, SMTP_OWN_TOO_MANY_RECIPIENTS);
 		return;
 	}
-	if (line_name_of(&s->home->conf->queue, e->command.path.mailbox, destination)) {
+	if (line_name_of(&s->home->conf->queue, mailbox, destination)) {
 		session_answer_own(s, e, SMTP_OWN_BAD_RECIPIENT);
 		return;
 	}
@@ -188,7 +228,7 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
 		return;
 	}
-	if (store_parts_add(&m->parts, destination, &m->opening, e->command.path.mailbox, e->command.params)) {
+	if (store_parts_add(&m->parts, destination, &m->opening, mailbox, e->command.params)) {
 		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
 		return;
 	}
@@ -271,7 +311,7 @@ static void follow_chunk(struct store *m, const char *at, size_t len)
 	}
 }
 
-/* RFC 5321 4.4. */
+/* RFC 5321 4.4. The sender's name for itself may be any text, so it must not part the field (Postfix: '?'). */
 static void write_received(struct session *s, struct store *m)
 {
 	char client[ADDRESS_TEXT_MAX], date[64], out[RECEIVED_MAX], hello[SMTP_DOMAIN_MAX + 1];

@@ -32,6 +32,8 @@ server:
     access-control: 127.0.0.0/8 allow
     module-config: "{modules}"
     num-threads: 1
+    local-zone: "test." nodefault
+    local-zone: "home.arpa." nodefault
 {anchors}
 remote-control:
     control-enable: no

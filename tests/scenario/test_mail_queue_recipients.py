@@ -52,6 +52,45 @@ def test_a_receiver_of_few_recipients_at_a_time_gets_the_others_at_once(tmp_path
     assert [mail[1] for mail in receiver.mails] == [names[0:2], names[2:4], names[4:6], names[6:]]
 
 
+def test_what_is_not_offered_is_refused(tmp_path, stores):
+    """RFC 5321 4.1.1.11, RFC 6531 3.1. A notice of failure, days later, would be no answer."""
+    with PickyReceiver() as receiver, QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            for parameter in ("BODY=BINARYMIME", "BODY=FOO", "FOO=bar", "RET=FOO", "SMTPUTF8", "AUTH=<>", "MT-PRIORITY=3", "NOTIFY=NEVER"):
+                assert client.say(f"MAIL FROM:<a@b.example> {parameter}").startswith("555 5.5.4 "), parameter
+            assert client.say("MAIL FROM:<a@b.example> SIZE=x").startswith("501 5.5.4 ")
+            assert client.say("MAIL FROM:<a@m\u00fcnchen.example>").startswith("553 5.6.7 ")
+            assert client.say("MAIL FROM:<a@b.example> RET=HDRS BODY=8BITMIME ENVID=1").startswith("250 ")
+            assert client.say("RCPT TO:<u@m\u00fcnchen.example>").startswith("553 5.6.7 ")
+            assert client.say("RCPT TO:<c@b.example> RRVS=2014-04-03T23:01:00Z").startswith("555 5.5.4 ")
+            assert client.say("RCPT TO:<postmaster> NOTIFY=NEVER").startswith("250 ")
+            assert client.say("DATA").startswith("354 ")
+            assert client.say("x: y\r\n.").startswith("250 ")
+        stores.wait_empty()
+    assert [mail[:2] for mail in receiver.mails] == [("a@b.example", ["postmaster"])]
+
+
+@pytest.mark.parametrize("first", ["From ", ">From "])
+def test_an_mbox_line_and_an_odd_name_break_no_header(tmp_path, stores, first):
+    """Postfix makes a field of the line, and puts question marks into the name."""
+    line = f"{first}cron@a.example Mon Jan  1 00:00:00 2024"
+    with PickyReceiver() as receiver, QueuedProxy(tmp_path, stores, receiver.address) as proxy:
+        proxy.wait_open()
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            assert client.say("EHLO my pc (m\u00fc").startswith("250-")
+            assert client.say("MAIL FROM:<a@b.example>").startswith("250 ")
+            assert client.say("RCPT TO:< c@b.example. >").startswith("250 ")
+            assert client.say("DATA").startswith("354 ")
+            assert client.say(f"{line}\r\nSubject: report\r\n\r\nbody\r\n.").startswith("250 ")
+        stores.wait_empty()
+    assert receiver.mails[0][1] == ["c@b.example"]
+    report = email.message_from_string(receiver.mails[0][2])
+    assert report["X-Mailbox-Line"] == line and report["Subject"] == "report" and report.get_payload() == "body\r\n"
+    assert report["Received"].startswith("from my?pc??m?? (")
+
+
 @pytest.mark.parametrize("reply", ["552 5.2.2 Mailbox is full", "552 Mailbox is full", "552 5.5.3 Too many"])
 def test_a_recipient_that_is_refused_alone_fails_whatever_the_words(tmp_path, stores, reply):
     """552 means too many recipients only behind one that was accepted."""

@@ -234,10 +234,28 @@ def test_a_domain_may_have_a_next_hop_of_its_own(tmp_path):
     assert got(hop) == [("sender@a.example", ["x@b.example"])] and not mx.mails
 
 
-def test_a_recipient_without_a_domain_is_refused(tmp_path):
+def test_of_recipients_without_a_domain_postmaster_is_taken(tmp_path):
+    """RFC 5321 4.5.1. The mail goes where the file says that mail for the gateway's own name goes."""
     port = free_ports(1)[0]
-    with gateway(tmp_path, port, Zone(tmp_path, "b.example", [], signed=False)) as (proxy, _):
+    stack, (hop,) = receivers(port, 3)
+    known = {"domain": "gateway.example", "next_hop": f"127.0.0.3:{port}"}
+    with stack, gateway(tmp_path, port, Zone(tmp_path, "b.example", [], signed=False), name="gateway.example", queue={"domains": [known]}) as (proxy, stores):
         with Talk(proxy.address, source="192.0.2.1") as client:
             client.ehlo()
             assert client.say("MAIL FROM:<a@b.example>").startswith("250 ")
-            assert client.say("RCPT TO:<postmaster>").startswith("501 5.1.3 ")
+            assert client.say("RCPT TO:<root>").startswith("501 5.1.3 ")
+        proxy.send("Postmaster")
+        is_empty(stores)
+    assert got(hop) == [("sender@a.example", ["Postmaster@gateway.example"])]
+
+
+def test_names_for_tests_and_homes_are_those_of_the_resolver(tmp_path):
+    """libunbound has an answer of its own for them, and a trust anchor of the root says that there is no such name."""
+    port = free_ports(1)[0]
+    zones = [Zone(tmp_path, "b.test", ["@ MX 10 mx", "mx A 127.0.0.2"], signed=False),
+             Zone(tmp_path, "c.home.arpa", ["@ A 127.0.0.3"], signed=False)]
+    stack, (test, home) = receivers(port, 2, 3)
+    with stack, gateway(tmp_path, port, *zones) as (proxy, stores):
+        proxy.send("x@b.test", "y@c.home.arpa.")
+        is_empty(stores)
+    assert got(test) == [("sender@a.example", ["x@b.test"])] and got(home) == [("sender@a.example", ["y@c.home.arpa"])]

@@ -56,6 +56,8 @@ START_TEST(an_unknown_parameter_has_its_own_reply)
 {
 	ck_assert_int_eq(read_for(SMTP_VERB_MAIL, "X-ODD=1"), SMTP_OWN_UNKNOWN_PARAMETER);
 	ck_assert_int_eq(read_for(SMTP_VERB_RCPT, "SIZE=1"), SMTP_OWN_UNKNOWN_PARAMETER);
+	ck_assert_int_eq(read_for(SMTP_VERB_MAIL, "RET=FOO"), SMTP_OWN_UNKNOWN_PARAMETER);
+	ck_assert_int_eq(read_for(SMTP_VERB_MAIL, "BODY=FOO"), SMTP_OWN_UNKNOWN_PARAMETER);
 }
 END_TEST
 
