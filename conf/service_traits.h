@@ -8,7 +8,7 @@
 #define CSSL_CONF_SERVICE_TRAITS_H
 
 /* May a connection be without an owner while everything that was asked is answered? Not where the backend may speak
- * without being asked. */
+ * without being asked, nor where no other backend connection can go on with the conversation. */
 enum service_rest { SERVICE_NEVER_RESTS, SERVICE_MAY_REST };
 
 /* The owner was lost and something was under way. An adopter may hear the client's records again and judge whether to
@@ -57,8 +57,9 @@ enum service_haste { SERVICE_IN_HASTE, SERVICE_HAS_TIME };
 	X(SMTP, "smtp", SERVICE_NEVER_RESTS, SERVICE_RESOLVES_LOSS, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,         \
 		SERVICE_FOLLOWED, SERVICE_MAY_START_AS_SMTP, SERVICE_OWN_BACKENDS, SERVICE_MAY_AWAIT_VERDICT,          \
 		SERVICE_HAS_TIME, "mail behind STARTTLS or TLS (key `smtp`); connections move between mails")          \
-	X(H2, "h2", SERVICE_MAY_REST, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS, SERVICE_FOLLOWED, \
-		SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS, SERVICE_ENDS_SILENT, SERVICE_IN_HASTE,                  \
+	X(H2, "h2", SERVICE_NEVER_RESTS, SERVICE_MAY_REPEAT, SERVICE_CLIENT_FIRST, SERVICE_JUDGES_ENDS,                \
+		SERVICE_FOLLOWED, SERVICE_STARTS_WITH_TLS, SERVICE_OWN_BACKENDS, SERVICE_ENDS_SILENT,                  \
+		SERVICE_IN_HASTE,                                                                                      \
 		"streams of HTTP/2 are followed; the backend speaks it without TLS (h2c, prior knowledge)")
 
 /* Services whose clients first agree on a protocol with ALPN (RFC 7301): X(id, protocol) */

@@ -105,6 +105,8 @@
 		"Connections ended because what passed broke the service's protocol (h2, smtp)")                       \
 	X(KEPT_ENDED, "kept_ended", MONOTONIC, "Connections ended because too much was kept, and they kept most")      \
 	X(BACKEND_CONNECTS, "backend_connects", MONOTONIC, "Connections made to backends")                             \
+	X(BACKEND_ASKED_AGAIN, "backend_asked_again", MONOTONIC,                                                       \
+		"Requests asked once more on a new connection, because a kept one ended before their answer")          \
 	X(BACKEND_REUSED, "backend_reused", MONOTONIC, "Conversations begun on a kept backend connection")             \
 	X(BACKEND_NOT_QUIET, "backend_not_quiet", MONOTONIC,                                                           \
 		"Kept backend connections dropped, not begun on, because they had ended or said something")            \

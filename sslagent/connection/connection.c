@@ -146,6 +146,7 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	connection_drop_settling(c);
 	connection_drop_recovery(c);
 	connection_drop_head(c);
+	connection_drop_asked(c);
 	connection_release_backend(c, reason);
 	deadline_cancel(&c->deadline);
 	live_destroy(c->live);

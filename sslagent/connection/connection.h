@@ -101,6 +101,10 @@ struct consumed_mark {
 /* Do the peers know the keys of our last KeyUpdate? NEVER: there was none. */
 enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
 
+/* Has the backend connection answered a request, this client's or another's? Then it may have been about to end when it
+ * got the next one. */
+enum backend_age { BACKEND_NEW, BACKEND_KEPT };
+
 /* May the next record be opened? WAITS: a KeyUpdate came too early (connection_pace.c). */
 enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS };
 
@@ -124,6 +128,7 @@ struct connection {
 	uint8_t keys_told;        /* enum keys_told */
 	uint8_t client_pace;      /* enum client_pace */
 	uint8_t client_pace_told; /* enum client_pace, as the carrier knows it */
+	uint8_t backend_age;      /* enum backend_age */
 	uint16_t epoch;
 	uint32_t facts_len;
 	uint32_t head_number;           /* number of the request whose head is incomplete */
@@ -166,6 +171,7 @@ struct connection {
 	struct connection_settling *settling; /* SETTLING */
 	struct connection_recovery *recovery; /* RECOVERING */
 	struct connection_head *head;         /* OWNER, RECOVERING: an incomplete head, and no backend yet */
+	struct connection_head *asked;        /* bytes since the checkpoint, which may be asked again; NULL: not */
 };
 
 /* OPEN. @carrier calls the connection until it has ended. Valid endpoints are copied. NULL: @why is

@@ -207,6 +207,14 @@ static void take_state(struct connection *c, const Cssl__LinkSslId *id)
 		c->live, (id->read_closed ? LIVE_READ_CLOSED : 0u) | (id->write_closed ? LIVE_WRITE_CLOSED : 0u));
 }
 
+/* Has the client said more than its part of the handshake? */
+static int has_spoken(const struct adoption *a)
+{
+	const uint64_t finished = a->obj.facts.protocol_version == TLS13_VERSION_WIRE ? 0 : 1;
+
+	return a->at.read_generation > 0 || a->at.read_sequence > finished || a->id->position->offset > 0;
+}
+
 static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefused__Reason *reason)
 {
 	int r = connection_keep_facts(c, &a->obj);
@@ -221,7 +229,11 @@ static int adopt_into(struct connection *c, struct adoption *a, Cssl__LinkRefuse
 	connection_choose_service(c, &a->obj.facts);
 	take_state(c, a->id);
 	r = take_backend(c, a);
-	return r < 0 ? refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r) : claim(c, a, reason);
+	if (r < 0)
+		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__NO_BACKEND, r);
+	if (!c->backend && has_spoken(a))
+		service_strand(&c->service);
+	return claim(c, a, reason);
 }
 
 static int find_proven(struct connection_home *home, struct adoption *a, Cssl__LinkRefused__Reason *reason)

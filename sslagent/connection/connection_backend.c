@@ -92,6 +92,18 @@ static int shares_backend(const struct connection *c, const struct conf_backend 
 	       service_traits[c->service.kind].sharing == SERVICE_SHARES_BACKENDS;
 }
 
+static int connect_backend(struct connection *c, const struct conf_backend *conf)
+{
+	c->backend_age = BACKEND_NEW;
+	c->backend = conf->proxy_v2 == CONF_ON
+			     ? connect_with_header(c, conf)
+			     : backend_connect(&c->home->backend_home, conf, NULL, &connection_backend_ops, c);
+	if (!c->backend)
+		return CSSL_E_SYSTEM;
+	count(COUNT_BACKEND_CONNECTS);
+	return service_stands_between(&c->service) ? service_backend_begins(&c->service) : 0;
+}
+
 /* From the pool, or a new one. */
 static int get_backend(struct connection *c)
 {
@@ -100,18 +112,25 @@ static int get_backend(struct connection *c)
 	c->backend = shares_backend(c, conf)
 			     ? backend_pool_get(c->home->backends, conf, (enum conf_service)c->service.kind)
 			     : NULL;
-	if (c->backend) {
-		backend_bind(c->backend, &connection_backend_ops, c);
-		count(COUNT_BACKEND_REUSED);
-		return 0;
-	}
-	c->backend = conf->proxy_v2 == CONF_ON
-			     ? connect_with_header(c, conf)
-			     : backend_connect(&c->home->backend_home, conf, NULL, &connection_backend_ops, c);
 	if (!c->backend)
-		return CSSL_E_SYSTEM;
-	count(COUNT_BACKEND_CONNECTS);
-	return service_stands_between(&c->service) ? service_backend_begins(&c->service) : 0;
+		return connect_backend(c, conf);
+	backend_bind(c->backend, &connection_backend_ops, c);
+	c->backend_age = BACKEND_KEPT;
+	count(COUNT_BACKEND_REUSED);
+	return 0;
+}
+
+int connection_ask_anew(struct connection *c)
+{
+	int r = connect_backend(c, conf_of(c));
+
+	if (r < 0)
+		return r;
+	count(COUNT_BACKEND_ASKED_AGAIN);
+	r = connection_give_asked(c);
+	if (r == 0 && c->from_client == HALF_CLOSED)
+		backend_shutdown(c->backend);
+	return r;
 }
 
 int connection_ensure_backend(struct connection *c)
@@ -133,6 +152,7 @@ int connection_write_to_backend(struct connection *c, const uint8_t *data, size_
 	if (waits)
 		return 0;
 	count_by(COUNT_BYTES_TO_BACKEND, len);
+	connection_keep_asked(c, data, len);
 	return backend_write(c->backend, data, len);
 }
 

@@ -259,7 +259,7 @@ void connection_move_between(struct connection *c, const Cssl__LinkMove *order)
 	if (connection_at_checkpoint(c))
 		leave(c, order);
 	else if (order->deadline_ms)
-		connection_settle(c, order->deadline_ms, order);
+		connection_settle(c, SETTLES_TO_MOVE, order->deadline_ms, order);
 	else
 		connection_stay(c, "in the midst of a mail");
 }

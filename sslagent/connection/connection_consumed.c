@@ -16,6 +16,9 @@ int connection_at_checkpoint(const struct connection *c)
 void connection_reach_checkpoint(struct connection *c)
 {
 	c->delivered = DELIVERED_NOTHING;
+	connection_drop_asked(c);
+	if (service_traits_now(&c->service)->sharing == SERVICE_SHARES_BACKENDS) /* any other can go on from here */
+		c->backend_age = BACKEND_KEPT;
 	service_at_checkpoint(&c->service);
 }
 

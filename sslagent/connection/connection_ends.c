@@ -137,6 +137,7 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 	connection_drop_settling(c);
 	connection_drop_recovery(c);
 	connection_drop_head(c);
+	connection_drop_asked(c);
 	c->last_words = (uint8_t)words;
 	c->end_reason = (uint8_t)reason;
 	connection_say_last_words(c);
@@ -202,6 +203,8 @@ void connection_finish_early(struct connection *c, struct connection_event *e)
 		return;
 	if (service_stands_between(&c->service))
 		part(c, e->reason);
+	else if (c->state == CONNECTION_OWNER && e->reason != END_OVERLOADED && connection_backend_is_alone(c))
+		connection_leave(c, e->reason);
 	else
 		connection_finish(c, connection_cuts_nothing(c) ? LAST_FAREWELL : LAST_INTERNAL_ERROR, e->reason);
 }
@@ -374,6 +377,18 @@ void connection_backend_said_last(struct connection *c, enum stream_end end)
 	connection_finish(c, LAST_FAREWELL, END_DONE);
 }
 
+/* A kept connection ended, maybe before its backend read the request (RFC 9112 9.3.1, 9.5). 1: another is asked. */
+static int is_asked_again(struct connection *c)
+{
+	if (!c->asked || !connection_serves(c) || !service_may_ask_again(&c->service))
+		return 0;
+	backend_reset(c->backend);
+	c->backend = NULL;
+	if (connection_ask_anew(c) < 0)
+		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+	return 1;
+}
+
 void connection_drop_backend(struct connection *c, struct connection_event *e)
 {
 	connection_release_backend(c, END_DONE);
@@ -390,6 +405,8 @@ void connection_lose_backend(struct connection *c, struct connection_event *e)
 		connection_backend_left_service(c);
 	else if (service_said_last(&c->service))
 		connection_backend_said_last(c, end);
+	else if (is_asked_again(c))
+		return;
 	else if (end == STREAM_EOF && service_backend_ended(&c->service) == SERVICE_END_WHOLE)
 		backend_ended_whole(c);
 	else

@@ -163,6 +163,7 @@ size_t connection_seal(struct connection *c, const uint8_t *data, size_t len)
 	uint8_t flags = piece == SERVICE_RESPONSE ? FRAME_RESPONSE_BYTES : 0;
 	if (flags)
 		c->delivered = DELIVERED_SOME;
+	connection_drop_asked(c);
 	if (connection_at_checkpoint(c)) {
 		flags |= FRAME_CHECKPOINT;
 		connection_reach_checkpoint(c);
@@ -179,8 +180,9 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 		connection_say_due(c);
 		if (!connection_serves(c) || live_due(c->live) != LIVE_NOTHING_DUE)
 			break;
+		used += service_hold(&c->service, data + used, len - used);
 		connection_say_words(c);
-		size_t n = connection_seal(c, data + used, service_until_words(&c->service, len - used));
+		size_t n = connection_seal(c, data + used, service_until_words(&c->service, data + used, len - used));
 		if (n == 0)
 			break;
 		used += n;
@@ -188,6 +190,7 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 		if (parting != SERVICE_STAYS && connection_serves(c))
 			connection_part(c, parting);
 	}
+	connection_say_words(c);
 	return used;
 }
 
@@ -271,6 +274,40 @@ void connection_backend_took(struct connection *c, struct connection_event *e)
 
 /* --- from the client --- */
 
+/* Gives the backend what the service lets pass, and the client what the service says to it. Returns the bytes that
+ * were taken: fewer if the conversation settles; or negative. */
+static ptrdiff_t pass_to_backend(struct connection *c, const uint8_t *data, size_t len)
+{
+	const enum service_until until = c->state == CONNECTION_SETTLING ? SERVICE_TO_END : SERVICE_ALL;
+	int settles = 0, r = 0;
+	size_t used = 0;
+
+	while (used < len && !settles) {
+		struct service_outgoing to;
+		const uint8_t *from = data + used;
+		const size_t n = service_pass(&c->service, until, from, len - used, &to);
+		used += n;
+		settles = n == to.len && to.words_len == 0; /* the rest belongs to the next request */
+		enum service_parting parting = service_parting(&c->service);
+		if (parting != SERVICE_STAYS) {
+			connection_part(c, parting);
+			return (ptrdiff_t)len;
+		}
+		if (service_is_stranded(&c->service))
+			continue;
+		if (to.len)
+			r = connection_write_to_backend(c, from, to.len);
+		if (r == 0 && to.words_len)
+			r = connection_write_to_backend(c, to.words, to.words_len);
+		if (r < 0)
+			return r;
+		connection_say_words(c);
+		if (!connection_serves(c))
+			return (ptrdiff_t)len;
+	}
+	return (ptrdiff_t)used;
+}
+
 ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, size_t len)
 {
 	size_t skip = c->skip < len ? c->skip : len, fresh = len - skip;
@@ -287,18 +324,9 @@ ptrdiff_t connection_give_to_backend(struct connection *c, const uint8_t *data, 
 		return connection_give_to_service(c, data, fresh) < 0 ? CSSL_E_SYSTEM : (ptrdiff_t)len;
 	if (service_takes_no_more(&c->service))
 		return (ptrdiff_t)len;
-	if (c->state == CONNECTION_SETTLING)
-		fresh = service_from_client_to_end(&c->service, data, fresh);
-	else
-		service_from_client(&c->service, data, fresh);
-	enum service_parting parting = service_parting(&c->service);
-	if (parting != SERVICE_STAYS)
-		connection_part(c, parting);
-	if (parting != SERVICE_STAYS || service_is_stranded(&c->service))
-		return (ptrdiff_t)len;
-	int r = connection_write_to_backend(c, data, fresh);
+	ptrdiff_t r = pass_to_backend(c, data, fresh);
 	fault_at("request.given", NULL, NULL);
-	return r < 0 ? r : (ptrdiff_t)(skip + fresh);
+	return r < 0 ? r : (ptrdiff_t)skip + r;
 }
 
 static void take_data(struct connection *c, const struct live_record *r, size_t record_len)
@@ -418,6 +446,7 @@ void connection_open_records(struct connection *c, struct connection_event *e)
 	const enum connection_state now = (enum connection_state)c->state;
 	if (used < e->records.count && connection_cell(EVENT_RECORDS, now)->verdict != EVENT_IGNORED)
 		keep_from(c, e, used);
+	connection_hand_off_if_settled(c); /* the client may have answered a PING of the agent */
 }
 
 void connection_hear_records(struct connection *c, struct connection_event *e)

@@ -46,43 +46,80 @@ int connection_head_waits(const struct connection *c)
 
 size_t connection_head_cap(const struct connection *c)
 {
-	return c->head ? c->head->cap : 0;
+	return (c->head ? c->head->cap : 0) + (c->asked ? c->asked->cap : 0);
+}
+
+static void drop(struct connection_head **h)
+{
+	if (*h)
+		sodium_memzero((*h)->bytes, (*h)->len);
+	free(*h);
+	*h = NULL;
 }
 
 void connection_drop_head(struct connection *c)
 {
-	if (c->head)
-		sodium_memzero(c->head->bytes, c->head->len);
-	free(c->head);
-	c->head = NULL;
+	drop(&c->head);
+}
+
+void connection_drop_asked(struct connection *c)
+{
+	drop(&c->asked);
+	c->backend_age = BACKEND_NEW;
 }
 
 /* Without realloc(), so that no plaintext is left in memory. */
-static int grow(struct connection *c, size_t len)
+static int grow(struct connection_head **h, size_t len)
 {
-	const size_t need = (c->head ? c->head->len : 0) + len, wish = connection_head_cap(c) * 2 + len;
+	const size_t need = (*h ? (*h)->len : 0) + len, wish = (*h ? (*h)->cap : 0) * 2 + len;
 	const size_t most = need > HEAD_KEPT_MAX ? need : HEAD_KEPT_MAX;
 	const size_t cap = wish < HEAD_CAP_MIN ? HEAD_CAP_MIN : wish < most ? wish : most;
 	struct connection_head *bigger = malloc(sizeof *bigger + cap);
 
 	if (!bigger)
 		return CSSL_E_NO_MEMORY;
-	bigger->len = c->head ? c->head->len : 0;
+	bigger->len = *h ? (*h)->len : 0;
 	bigger->cap = (uint32_t)cap;
-	if (c->head)
-		memcpy(bigger->bytes, c->head->bytes, c->head->len);
-	connection_drop_head(c);
-	c->head = bigger;
+	if (*h)
+		memcpy(bigger->bytes, (*h)->bytes, (*h)->len);
+	drop(h);
+	*h = bigger;
+	return 0;
+}
+
+static int keep(struct connection_head **h, const uint8_t *data, size_t len)
+{
+	if ((!*h || (*h)->cap - (*h)->len < len) && grow(h, len) < 0)
+		return CSSL_E_NO_MEMORY;
+	memcpy((*h)->bytes + (*h)->len, data, len);
+	(*h)->len += (uint32_t)len;
 	return 0;
 }
 
 int connection_keep_head(struct connection *c, const uint8_t *data, size_t len)
 {
-	if ((!c->head || c->head->cap - c->head->len < len) && grow(c, len) < 0)
-		return CSSL_E_NO_MEMORY;
-	memcpy(c->head->bytes + c->head->len, data, len);
-	c->head->len += (uint32_t)len;
-	return 0;
+	return keep(&c->head, data, len);
+}
+
+void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len)
+{
+	const size_t all = len + (c->asked ? c->asked->len : 0);
+
+	if (c->backend_age == BACKEND_NEW)
+		return;
+	if (!connection_serves(c) || all > HEAD_KEPT_MAX || keep(&c->asked, data, len) < 0)
+		connection_drop_asked(c);
+}
+
+int connection_give_asked(struct connection *c)
+{
+	struct connection_head *asked = c->asked;
+
+	c->asked = NULL;
+	c->written = c->to_backend - asked->len;
+	int r = backend_write(c->backend, asked->bytes, asked->len);
+	drop(&asked);
+	return r;
 }
 
 int connection_give_head(struct connection *c)
@@ -91,6 +128,7 @@ int connection_give_head(struct connection *c)
 
 	if (c->head) {
 		count_by(COUNT_BYTES_TO_BACKEND, c->head->len);
+		connection_keep_asked(c, c->head->bytes, c->head->len);
 		r = backend_write(c->backend, c->head->bytes, c->head->len);
 	}
 	connection_drop_head(c);

@@ -63,6 +63,10 @@ int connection_head_waits(const struct connection *c);
 int connection_keep_head(struct connection *c, const uint8_t *data, size_t len); /* 0 or CSSL_E_NO_MEMORY */
 int connection_give_head(struct connection *c); /* to the new backend connection. 0 or negative */
 void connection_drop_head(struct connection *c);
+/* The backend gets these bytes. They are kept for another one if it has answered before, and no more than a head. */
+void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len);
+int connection_give_asked(struct connection *c);  /* there are some: to the new backend connection. 0 or negative */
+void connection_drop_asked(struct connection *c); /* until the next checkpoint nothing can be asked again */
 size_t connection_head_cap(const struct connection *c);      /* bytes of memory */
 int connection_only_blank_waits(const struct connection *c); /* 1: bytes wait, but no request has begun in them */
 /* Something of a request came, or it serves again. May begin with the backend, and may end the connection. */
@@ -123,6 +127,8 @@ struct connection_pass {
 };
 
 int connection_ensure_backend(struct connection *c); /* it gets first what was kept of a head. 0 or negative */
+/* The backend connection has ended, and there are bytes that it was asked: a new one is. 0 or negative */
+int connection_ask_anew(struct connection *c);
 /* Bytes of the client, for a backend now, or when the head that they belong to is complete. 0 or negative. */
 int connection_write_to_backend(struct connection *c, const uint8_t *data, size_t len);
 void connection_release_backend(struct connection *c, enum end_reason reason);
@@ -160,10 +166,17 @@ void connection_hand_off(
 void connection_stay(struct connection *c, const char *why); /* REFUSED */
 
 /* connection_settle.c */
+/* Why it waits for a checkpoint. STRAND: no agent can go on with its backend connection. So the client is asked to
+ * leave, and the connection ends; or, if the client does not read meanwhile, moves without its backend connection. */
+enum settling { SETTLES_TO_MOVE, SETTLES_TO_END, SETTLES_TO_STRAND };
+#define LEAVE_MS 1000u /* so long a client that asks for nothing may take to see that it has to leave */
 /* OWNER. @order: carried out at the checkpoint, by a service that stands between. NULL: any service. */
-void connection_settle(struct connection *c, uint64_t within_ms, const Cssl__LinkMove *order);
+void connection_settle(struct connection *c, enum settling wanted, uint64_t within_ms, const Cssl__LinkMove *order);
 /* The rest of its time in ms, and its target. */
 uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch);
+/* OWNER, at a checkpoint of a service that asks its client to leave: when the client has seen that, and all that it
+ * asked meanwhile is answered, the connection ends in order. */
+void connection_leave(struct connection *c, enum end_reason reason);
 void connection_hand_off_if_settled(struct connection *c);
 /* @taken of the plaintext in @r went to the backend. The rest waits for the next owner. */
 void connection_hold(struct connection *c, const struct live_record *r, size_t taken, size_t record_len);

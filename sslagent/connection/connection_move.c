@@ -53,6 +53,7 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 	deadline_cancel(&c->deadline);
 	connection_drop_settling(c);
 	connection_input_drop(c); /* RAgent sends unopened records again */
+	connection_drop_asked(c);
 	connection_weigh(c);
 	fault_at("move.frozen", NULL, NULL);
 	r = connection_announce(c, FRAME_HANDED_OFF, &obj, &part, NULL, backend);
@@ -88,7 +89,7 @@ void connection_stay(struct connection *c, const char *why)
 static void stay_or_settle(struct connection *c, uint64_t within_ms, const char *why)
 {
 	if (within_ms && service_traits_now(&c->service)->following == SERVICE_FOLLOWED)
-		connection_settle(c, within_ms, NULL);
+		connection_settle(c, SETTLES_TO_MOVE, within_ms, NULL);
 	else
 		connection_stay(c, why);
 }
@@ -272,12 +273,15 @@ void connection_carry_out_move(struct connection *c, struct connection_event *e)
 		return;
 	}
 	int can_pass = cluster_can_pass_to(c->home->cluster, move->target);
-	if (c->backend && connection_backend_may_stay(c) && !(can_pass && connection_backend_is_alone(c)))
+	const int is_alone = connection_backend_is_alone(c);
+	if (c->backend && connection_backend_may_stay(c) && !is_alone)
 		connection_release_backend(c, END_DONE);
 	if (!c->backend)
 		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
 	else if (can_pass)
 		connection_begin_pass(c, move);
+	else if (is_alone && move->deadline_ms)
+		connection_settle(c, SETTLES_TO_STRAND, LEAVE_MS, NULL);
 	else
 		stay_or_settle(c, move->deadline_ms, "the target agent is on another host");
 }

@@ -107,6 +107,18 @@ static int grow(struct connection_recovery *r, uint32_t cap)
 	return 0;
 }
 
+/* They are for a backend, as if they had just come. */
+static int keep_heard(struct connection_recovery *r, const uint8_t *data, size_t len)
+{
+	if (len == 0)
+		return 0;
+	if (r->heard_len + len > r->heard_cap && grow(r, (uint32_t)(r->heard_len + len) * 2) < 0)
+		return CSSL_E_NO_MEMORY;
+	memcpy(r->heard + r->heard_len, data, len);
+	r->heard_len += (uint32_t)len;
+	return 0;
+}
+
 int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 {
 	struct connection_recovery *r = c->recovery;
@@ -119,11 +131,13 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 		service_from_client(&c->service, data, len);
 		return 0;
 	}
-	if (r->heard_len + len > r->heard_cap && grow(r, (uint32_t)(r->heard_len + len) * 2) < 0)
-		return CSSL_E_NO_MEMORY;
-	memcpy(r->heard + r->heard_len, data, len);
-	r->heard_len += (uint32_t)len;
-	service_from_client(&c->service, data, len);
+	for (size_t used = 0; used < len;) {
+		struct service_outgoing to;
+		size_t n = service_pass(&c->service, SERVICE_ALL, data + used, len - used, &to);
+		if (keep_heard(r, data + used, to.len) < 0 || keep_heard(r, to.words, to.words_len) < 0)
+			return CSSL_E_NO_MEMORY;
+		used += n;
+	}
 	return 0;
 }
 

@@ -23,6 +23,8 @@ struct connection_settling {
 	size_t record_len; /* of that record */
 	char target[64];   /* of the order */
 	uint32_t next_epoch;
+	enum settling wanted;
+	enum end_reason reason; /* of the end */
 };
 
 int connection_holds(const struct connection *c)
@@ -81,7 +83,8 @@ static void go_on(struct connection *c, const char *why)
 
 	c->settling = NULL;
 	connection_to(c, CONNECTION_OWNER);
-	connection_stay(c, why);
+	if (s->wanted != SETTLES_TO_END)
+		connection_stay(c, why);
 	release_held(c, s);
 	settling_destroy(s);
 	if (c->state != CONNECTION_OWNER)
@@ -99,7 +102,18 @@ static void on_deadline(struct deadline *d)
 
 void connection_settle_no_longer(struct connection *c, struct connection_event *e)
 {
-	go_on(c, "no checkpoint came in time");
+	struct connection_settling *s = c->settling;
+
+	if (s->wanted == SETTLES_TO_MOVE) {
+		go_on(c, "no checkpoint came in time");
+	} else if (service_outstanding(&c->service) > 0) { /* RAgent has a limit for it */
+		deadline_set(c->home->worker, &s->deadline, LEAVE_MS);
+	} else if (s->wanted == SETTLES_TO_END) {
+		connection_finish(c, LAST_FAREWELL, s->reason);
+	} else {
+		connection_release_backend(c, END_DONE);
+		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
+	}
 }
 
 uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch)
@@ -112,7 +126,19 @@ uint32_t connection_settling_order(const struct connection *c, char *target, siz
 	return s->deadline.at_ms > now_ms ? (uint32_t)(s->deadline.at_ms - now_ms) : 0;
 }
 
-void connection_settle(struct connection *c, uint64_t within_ms, const Cssl__LinkMove *order)
+static void begin(struct connection *c, struct connection_settling *s, uint64_t within_ms)
+{
+	s->connection = c;
+	s->deadline.fn = on_deadline;
+	deadline_set(c->home->worker, &s->deadline, within_ms);
+	c->settling = s;
+	connection_to(c, CONNECTION_SETTLING);
+	fault_at("move.settling", NULL, NULL);
+	service_wind_down(&c->service);
+	connection_say_words(c);
+}
+
+void connection_settle(struct connection *c, enum settling wanted, uint64_t within_ms, const Cssl__LinkMove *order)
 {
 	struct connection_settling *s = calloc(1, sizeof *s);
 
@@ -120,18 +146,26 @@ void connection_settle(struct connection *c, uint64_t within_ms, const Cssl__Lin
 		connection_stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
 		return;
 	}
-	s->connection = c;
-	s->deadline.fn = on_deadline;
+	s->wanted = wanted;
+	s->reason = END_DONE;
 	if (order) {
 		snprintf(s->target, sizeof s->target, "%s", order->target);
 		s->next_epoch = order->next_epoch;
 	}
-	deadline_set(c->home->worker, &s->deadline, within_ms);
-	c->settling = s;
-	connection_to(c, CONNECTION_SETTLING);
-	fault_at("move.settling", NULL, NULL);
-	service_wind_down(&c->service);
-	connection_say_words(c);
+	begin(c, s, within_ms);
+}
+
+void connection_leave(struct connection *c, enum end_reason reason)
+{
+	struct connection_settling *s = calloc(1, sizeof *s);
+
+	if (!s) {
+		connection_finish(c, LAST_FAREWELL, reason);
+		return;
+	}
+	s->wanted = SETTLES_TO_END;
+	s->reason = reason;
+	begin(c, s, LEAVE_MS);
 }
 
 void connection_hand_off_if_settled(struct connection *c)
@@ -148,8 +182,8 @@ void connection_hand_off_if_settled(struct connection *c)
 	}
 	if (!connection_at_checkpoint(c) || (c->backend && !connection_backend_may_stay(c)))
 		return;
-	if (connection_backend_is_alone(c)) { /* the client was asked to leave; a successor could do no more */
-		connection_finish(c, LAST_FAREWELL, END_DONE);
+	if (c->settling->wanted == SETTLES_TO_END || connection_backend_is_alone(c)) {
+		connection_finish(c, LAST_FAREWELL, c->settling->reason); /* the client has seen that it has to leave */
 		return;
 	}
 	connection_reuse_backend(c);

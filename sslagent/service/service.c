@@ -82,9 +82,17 @@ void service_from_client(struct service *s, const uint8_t *data, size_t len)
 	ops_of(s)->from_client(s, data, len);
 }
 
-size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t len)
+size_t service_pass(
+	struct service *s, enum service_until until, const uint8_t *data, size_t len, struct service_outgoing *out)
 {
-	return ops_of(s)->from_client_to_end(s, data, len);
+	if (is_followed(s) && ops_of(s)->pass)
+		return ops_of(s)->pass(s, data, len, out);
+	*out = (struct service_outgoing){ .len = len };
+	if (until == SERVICE_TO_END)
+		out->len = ops_of(s)->from_client_to_end(s, data, len);
+	else
+		ops_of(s)->from_client(s, data, len);
+	return out->len;
 }
 
 enum service_piece service_from_backend(struct service *s, const uint8_t *data, size_t len)
@@ -134,6 +142,12 @@ enum service_parting service_parting(const struct service *s)
 	return is_followed(s) && ops_of(s)->parting ? ops_of(s)->parting(s) : SERVICE_STAYS;
 }
 
+void service_strand(struct service *s)
+{
+	if (is_followed(s) && ops_of(s)->strand)
+		ops_of(s)->strand(s);
+}
+
 int service_is_stranded(const struct service *s)
 {
 	return is_followed(s) && ops_of(s)->is_stranded && ops_of(s)->is_stranded(s);
@@ -150,9 +164,14 @@ const char *service_words(const struct service *s, size_t *len)
 	return is_followed(s) && ops_of(s)->words ? ops_of(s)->words(s, len) : NULL;
 }
 
-size_t service_until_words(const struct service *s, size_t len)
+size_t service_hold(struct service *s, const uint8_t *data, size_t len)
 {
-	return is_followed(s) && ops_of(s)->until_words ? ops_of(s)->until_words(s, len) : len;
+	return is_followed(s) && ops_of(s)->hold ? ops_of(s)->hold(s, data, len) : 0;
+}
+
+size_t service_until_words(const struct service *s, const uint8_t *data, size_t len)
+{
+	return is_followed(s) && ops_of(s)->until_words ? ops_of(s)->until_words(s, data, len) : len;
 }
 
 const char *service_last_words(const struct service *s, enum service_parting why, size_t *len)
@@ -170,6 +189,11 @@ enum service_repeat service_repeat(const struct service *s)
 	if (is_followed(s))
 		return ops_of(s)->repeat(s);
 	return s->passed == SERVICE_UNTOUCHED ? SERVICE_REPEAT_ANY_TIME : SERVICE_REPEAT_NEVER;
+}
+
+int service_may_ask_again(const struct service *s)
+{
+	return is_followed(s) && ops_of(s)->may_ask_again && ops_of(s)->may_ask_again(s);
 }
 
 size_t service_kept_len(const struct service *s)

@@ -79,8 +79,17 @@ enum service_piece service_from_backend(struct service *s, const uint8_t *data, 
 
 /* 1: the client has still to send the rest of a request. Else 0; 0 also where nothing is followed. */
 int service_is_being_asked(const struct service *s);
-/* Follows at most to the end of that request. Returns the bytes taken; all of them where nothing is followed. */
-size_t service_from_client_to_end(struct service *s, const uint8_t *data, size_t len);
+
+/* Follows plaintext of the client that is on its way to the backend. Returns the bytes taken: all, or those up to a
+ * place where something else goes to the backend; or, TO_END, at most those of that request. @out: what goes there. */
+enum service_until { SERVICE_ALL, SERVICE_TO_END };
+struct service_outgoing {
+	size_t len;           /* so many of the bytes that were taken, from the first on */
+	const uint8_t *words; /* then these; valid until the next call */
+	size_t words_len;
+};
+size_t service_pass(
+	struct service *s, enum service_until until, const uint8_t *data, size_t len, struct service_outgoing *out);
 
 /* The client has sent the first bytes of a request, but not the end of its head. Returns the request's number; the
  * next request has another one. 0: no such request, or nothing is followed. */
@@ -123,6 +132,8 @@ enum service_parting {
 /* Does the conversation have to end because of what passed? */
 enum service_parting service_parting(const struct service *s);
 
+/* A new owner, before anything passed: the conversation had begun, and its backend connection is gone. */
+void service_strand(struct service *s);
 /* The backend connection is gone, and no other can replace it: the client's bytes go nowhere. 1 or 0. */
 int service_is_stranded(const struct service *s);
 
@@ -133,8 +144,11 @@ void service_wind_down(struct service *s);
 /* Bytes that the agent itself sends to the client now; then the conversation goes on. *len bytes; give them to
  * service_from_backend() when they are sent. NULL: there are none, or they may not stand here. */
 const char *service_words(const struct service *s, size_t *len);
-/* Of the backend's next @len bytes: how many may pass before service_words() has to be called again. */
-size_t service_until_words(const struct service *s, size_t len);
+/* Of the backend's next @len bytes: so many are taken, and service_words() has them, or what is said instead, when it
+ * is complete. */
+size_t service_hold(struct service *s, const uint8_t *data, size_t len);
+/* Of its next @len bytes: how many may pass before both have to be called again. */
+size_t service_until_words(const struct service *s, const uint8_t *data, size_t len);
 
 /* The last words of an orderly end: @len bytes; 0 where the protocol needs none. NULL: there are none, and an end
  * would look like a cut. */
@@ -151,6 +165,10 @@ enum service_repeat {
 	SERVICE_REPEAT_CUTS /* never, and the protocol has no words to tell the client */
 };
 enum service_repeat service_repeat(const struct service *s);
+
+/* Is one request under way, of which no byte of an answer came, and may another backend connection be asked it after
+ * one that has ended? 1 or 0. */
+int service_may_ask_again(const struct service *s);
 
 /* Bytes of the client or the backend that the service keeps. */
 size_t service_kept_len(const struct service *s);

@@ -49,6 +49,8 @@ struct service_ops {
 	/* Called for every conversation, also for one that the service gave up. */
 	void (*from_client)(struct service *s, const uint8_t *data, size_t len);
 	size_t (*from_client_to_end)(struct service *s, const uint8_t *data, size_t len);
+	/* NULL: all goes on as it is. */
+	size_t (*pass)(struct service *s, const uint8_t *data, size_t len, struct service_outgoing *out);
 	enum service_piece (*from_backend)(struct service *s, const uint8_t *data, size_t len);
 	enum service_end (*backend_ended)(struct service *s);
 
@@ -69,6 +71,7 @@ struct service_ops {
 	const char *(*last_words)(const struct service *s, enum service_parting why, size_t *len);
 	unsigned (*outstanding)(const struct service *s);
 	enum service_repeat (*repeat)(const struct service *s);
+	int (*may_ask_again)(const struct service *s);                        /* NULL: never */
 	void (*restore)(struct service *s, const uint8_t *state, size_t len); /* gives up if it cannot */
 
 	const struct service_note_ops *notes;      /* NULL: it leaves none */
@@ -76,10 +79,12 @@ struct service_ops {
 
 	/* For a service that ends conversations itself or sends words of its own. NULL in others. */
 	enum service_parting (*parting)(const struct service *s);
+	void (*strand)(struct service *s);
 	int (*is_stranded)(const struct service *s);
 	void (*wind_down)(struct service *s);
 	const char *(*words)(const struct service *s, size_t *len);
-	size_t (*until_words)(const struct service *s, size_t len);
+	size_t (*hold)(struct service *s, const uint8_t *data, size_t len);
+	size_t (*until_words)(const struct service *s, const uint8_t *data, size_t len);
 };
 
 /* Indexed by enum conf_service. */

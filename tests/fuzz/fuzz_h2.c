@@ -10,18 +10,42 @@
 enum cut { WHOLE, BYTES, MOVED };
 
 struct standing {
-	unsigned phase, open, idle, amid, last, asked, head, farewell_len; /* no gap: they are compared as bytes */
+	unsigned phase, open, idle, amid, last, asked, head, failed,
+		farewell_len; /* no gap: they are compared as bytes */
 	uint8_t farewell[64];
 };
 
 static struct slabs blocks;
 
+/* All of them reach the client, or wait: a header that is not whole, or words that wait for their frame. */
+static void give(struct h2_follower *h, const uint8_t *data, size_t len)
+{
+	size_t used = 0, words_len;
+
+	for (size_t before = 1; before != 0;) {
+		const size_t held = h2_hold(h, data + used, len - used);
+		used += held;
+		for (const uint8_t *words; (words = h2_words(h, &words_len)) != NULL;)
+			h2_from_backend(h, words, words_len);
+		const size_t n = h2_until_words(h, data + used, len - used);
+		MUST(n <= len - used);
+		h2_from_backend(h, data + used, n);
+		used += n;
+		before = held + n;
+	}
+	MUST(used == len);
+}
+
 static void say(struct h2_follower *h, int is_backend, const uint8_t *data, size_t len)
 {
-	if (len && is_backend)
-		h2_from_backend(h, data, len);
-	else if (len)
-		h2_from_client(h, data, len);
+	struct h2_passed p;
+
+	for (size_t used = 0, n; used < len && !is_backend; used += n) {
+		n = h2_from_client(h, data + used, len - used, &p);
+		MUST(n > 0 && n <= len - used && (p.len <= n || h2_phase(h) == H2_LOST));
+	}
+	if (is_backend)
+		give(h, data, len);
 }
 
 static struct h2_follower *move(struct h2_follower *h)
@@ -31,6 +55,8 @@ static struct h2_follower *move(struct h2_follower *h)
 	if (h2_phase(h) > H2_FOLLOWS)
 		return h;
 	size_t len = h2_follower_save(h, state);
+	if (len == 0)
+		return h;
 	h2_follower_destroy(&blocks, h);
 	h = h2_follower_restore(&blocks, state, len);
 	MUST(h);
@@ -50,6 +76,7 @@ static struct standing look(struct h2_follower *h)
 	const uint8_t *words = h2_farewell(h, H2_NO_ERROR, &len);
 
 	MUST((words == NULL) == (s.amid != 0));
+	s.failed = (unsigned)h2_failed(h);
 	MUST(s.open <= H2_STREAMS_MAX);
 	MUST(!s.idle || s.open == 0);
 	s.farewell_len = words ? (unsigned)len : 0;
@@ -63,6 +90,8 @@ static struct standing follow(const uint8_t *in, size_t len, enum cut cut)
 	struct h2_follower *h = h2_follower_create(&blocks);
 
 	MUST(h);
+	if (len && in[0] == 0x80)
+		h2_strand(h);
 	for (size_t at = 0; at < len;) {
 		int is_backend = in[at] >> 7;
 		size_t piece = in[at] & 0x7f;

@@ -38,7 +38,7 @@ def goaway_of(got):
 
 
 class H2Client:
-    def __init__(self, cluster, where=None, version=None, greet=True, window=WINDOW, source=None):
+    def __init__(self, cluster, where=None, version=None, greet=True, window=WINDOW, source=None, pongs=True):
         self.tls = cluster.connect(where, cluster.context(version, alpn=("h2",)), source=source)
         assert self.tls.selected_alpn_protocol() == "h2"
         self._buffer = b""
@@ -46,6 +46,7 @@ class H2Client:
         self._looked = 0
         self._end = None
         self._window = window
+        self._pongs = pongs  # answers PINGs
         if greet:
             self.greet()
 
@@ -71,9 +72,10 @@ class H2Client:
         while not (self._has(SETTINGS, 0) and self._has(SETTINGS, ACK)):
             assert self._read(), self.frames
 
-    def request(self, stream, path, method="GET", body=None, flags=None):
+    def request(self, stream, path, method="GET", body=None, flags=None, more=b""):
+        """@more: further fields of the header block."""
         methods = {"GET": b"\x82", "POST": b"\x83"}
-        block = methods[method] + b"\x87" + _literal(4, path) + _literal(1, "localhost")
+        block = methods[method] + b"\x87" + _literal(4, path) + _literal(1, "localhost") + more
         if flags is None:
             flags = END_HEADERS | (END_STREAM if body is None else 0)
         self.say(frame(HEADERS, flags, stream, block))
@@ -96,7 +98,7 @@ class H2Client:
             self.frames.append(got)
             if kind == SETTINGS and not flags & ACK:
                 self.say(frame(SETTINGS, ACK))
-            if kind == PING and not flags & ACK:
+            if kind == PING and not flags & ACK and self._pongs:
                 self.say(frame(PING, ACK, 0, got.payload))
 
     def _read(self):
@@ -125,10 +127,13 @@ class H2Client:
                     return got
             assert self._read(), f"{self._end}; got {[f[:3] for f in self.frames]}"
 
-    def body(self, stream):
-        """Waits for the orderly end of an answer. Returns its body."""
+    def ended(self, stream):
+        """Waits for the orderly end of an answer."""
         while not any(got.stream == stream and got.type in (DATA, HEADERS) and got.flags & END_STREAM for got in self.frames):
             assert self._read(), f"{self._end}; got {[f[:3] for f in self.frames]}"
+
+    def body(self, stream):
+        self.ended(stream)
         return self.so_far(stream)
 
     def so_far(self, stream):

@@ -5,9 +5,9 @@
 
 #include "sslagent/service/h2/h2_inside.h"
 
-#define SETTING_LEN            6u
-#define SETTING_STREAMS        3u     /* SETTINGS_MAX_CONCURRENT_STREAMS */
-#define STRANDED_FRAME_LEN_MAX 16384u /* the limit that every client may use (RFC 9113 4.2), without a body */
+/* A field that no request may have (RFC 9113 8.3): a literal that no header table keeps. The backend reads the block,
+ * because later blocks may refer to it, and handles no request. */
+static const uint8_t spoiler[] = { 0, 2, ':', 'x', 0 };
 
 static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 _Static_assert(sizeof preface - 1 == H2_PREFACE_LEN, "its length is known");
@@ -23,17 +23,16 @@ struct h2_follower *h2_follower_create(struct slabs *from)
 	struct h2_follower *h = slabs_take(from);
 
 	if (h)
-		*h = (struct h2_follower){ .goaway = H2_NO_GOAWAY,
-			.allowed = H2_STREAMS_MAX,
-			.allowed_next = H2_STREAMS_MAX,
-			.phase = H2_BEGINS };
+		*h = (struct h2_follower){ .goaway = H2_NO_GOAWAY, .allowed = H2_STREAMS_MAX, .phase = H2_BEGINS };
 	return h;
 }
 
 void h2_follower_destroy(struct slabs *from, struct h2_follower *h)
 {
-	if (h)
+	if (h) {
 		h2_streams_clear(&h->streams);
+		h2_streams_clear(&h->refused);
+	}
 	slabs_give(from, h);
 }
 
@@ -69,6 +68,7 @@ static void ping(const struct h2_frame *f, struct h2_owed *sender, struct h2_owe
 static void reset(struct h2_follower *h, const struct h2_frame *f)
 {
 	h2_streams_close(&h->streams, f->stream);
+	h2_streams_close(&h->refused, f->stream);
 }
 
 /* --- the client's frames --- */
@@ -79,30 +79,42 @@ static void client_data(struct h2_follower *h, const struct h2_frame *f)
 		h2_streams_end(&h->streams, f->stream, H2_CLIENT_HALF);
 }
 
-/* A request, or its trailers. After a GOAWAY that excludes the request, no answer is due. */
+/* After a GOAWAY that excludes the request, no answer is due. */
+static void begin_stream(struct h2_follower *h, uint32_t id)
+{
+	int has_room = h2_streams_count(&h->streams) < H2_STREAMS_MAX;
+
+	h->newest = id;
+	if (id > h->goaway)
+		return;
+	h->block = has_room ? H2_TAKEN : H2_REFUSED;
+	if (h2_streams_open(has_room ? &h->streams : &h->refused, id) < 0)
+		h->phase = H2_LOST;
+}
+
+/* A request, or its trailers. */
 static void client_headers(struct h2_follower *h, const struct h2_frame *f)
 {
 	h->client_block = f->stream;
-	if ((f->stream & 1) && f->stream > h->newest) {
-		h->newest = f->stream;
-		if (f->stream > h->goaway)
-			return;
-		if (h2_streams_asked(&h->streams) >= h->allowed || h2_streams_open(&h->streams, f->stream) < 0)
-			h->phase = H2_LOST;
-	}
+	if ((f->stream & 1) && f->stream > h->newest)
+		begin_stream(h, f->stream);
 	client_data(h, f);
 }
 
 static void client_settings(struct h2_follower *h, const struct h2_frame *f)
 {
 	settings(f, &h->client_owes, &h->backend_owes);
-	if (h->client_owes.settings == 0)
-		h->allowed = h->allowed_next;
 }
 
+/* Acknowledgements come in the order of the PINGs. */
 static void client_ping(struct h2_follower *h, const struct h2_frame *f)
 {
 	ping(f, &h->client_owes, &h->backend_owes);
+	if (!(f->flags & H2_ACK) || h->own_ping == 0 || --h->own_ping > 0)
+		return;
+	h->fate = H2_DROPPED;
+	if (h->leaving == H2_PROBED)
+		h->leaving = H2_LEAVES;
 }
 
 static const struct row client_rows[H2_TYPE_COUNT] = {
@@ -124,27 +136,12 @@ static void stranded_headers(struct h2_follower *h, const struct h2_frame *f)
 	}
 	if (h->newest == 0)
 		h->last = f->stream > 2 ? f->stream - 2 : 0;
-	if (f->stream > h->newest && h2_streams_open(&h->streams, f->stream) == 0)
+	if (f->stream > h->newest && h2_streams_open(&h->refused, f->stream) == 0)
 		h->newest = f->stream;
-}
-
-static void stranded_settings(struct h2_follower *h, const struct h2_frame *f)
-{
-	settings(f, &h->client_owes, &h->backend_owes);
-}
-
-static void stranded_ping(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
-{
-	if (f->flags & H2_ACK)
-		return;
-	memcpy(h->ping, bytes, H2_PING_LEN);
-	h->backend_owes.pings = 1;
 }
 
 static const struct row stranded_rows[H2_TYPE_COUNT] = {
 	[H2_HEADERS] = { .begins = stranded_headers },
-	[H2_SETTINGS] = { .begins = stranded_settings },
-	[H2_PING] = { .wants = H2_PING_LEN, .says = stranded_ping },
 };
 
 /* --- the backend's frames --- */
@@ -164,19 +161,17 @@ static void backend_headers(struct h2_follower *h, const struct h2_frame *f)
 static void backend_settings(struct h2_follower *h, const struct h2_frame *f)
 {
 	settings(f, &h->backend_owes, &h->client_owes);
+	if (h->held_len == H2_FRAME_HEAD_LEN && h2_is_settings(h->held))
+		h->limit = H2_LIMIT_COMES;
 }
 
-/* The client may have opened streams before it learned the limit. */
 static void setting(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
 {
 	uint32_t value = wire_load_u32(bytes + 2);
 
-	if (wire_load_u16(bytes) == SETTING_STREAMS && !(f->flags & H2_ACK)) {
-		h->allowed_next = value < H2_STREAMS_MAX ? value : H2_STREAMS_MAX;
-		if (h->allowed < h->allowed_next)
-			h->allowed = h->allowed_next;
-	}
-	h2_frames_want(&h->backend, SETTING_LEN);
+	if (wire_load_u16(bytes) == H2_SETTING_STREAMS && !(f->flags & H2_ACK))
+		h->allowed = value < H2_STREAMS_MAX ? value : H2_STREAMS_MAX;
+	h2_frames_want(&h->backend, H2_SETTING_LEN);
 }
 
 /* The client's open streams are cut off, and the client has done nothing wrong. */
@@ -197,7 +192,8 @@ static void promise(struct h2_follower *h, const struct h2_frame *f, const uint8
 {
 	uint32_t id = wire_load_u32(bytes + (f->flags & H2_PADDED ? 1 : 0)) & H2_STREAM_MAX;
 
-	if (id == 0 || (id & 1) || h2_streams_open(&h->streams, id) < 0)
+	if (id == 0 || (id & 1) || h2_streams_count(&h->streams) >= H2_STREAMS_MAX ||
+		h2_streams_open(&h->streams, id) < 0)
 		lose_by_backend(h);
 }
 
@@ -206,12 +202,23 @@ static void backend_ping(struct h2_follower *h, const struct h2_frame *f)
 	ping(f, &h->backend_owes, &h->client_owes);
 }
 
+static void backend_pinged(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
+{
+	if ((f->flags & H2_ACK) || memcmp(bytes, h2_own_ping, H2_PING_LEN) != 0)
+		return;
+	h->own_ping = h->client_owes.pings;
+	if (h->leaving == H2_PROBES)
+		h->leaving = H2_PROBED;
+}
+
 static void goaway(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)
 {
 	uint32_t last = wire_load_u32(bytes) & H2_STREAM_MAX;
 
 	if (last < h->goaway)
 		h->goaway = last;
+	if (wire_load_u32(bytes + 4) != H2_NO_ERROR)
+		h->health = H2_FAILED;
 	h2_streams_close_above(&h->streams, last);
 }
 
@@ -219,25 +226,17 @@ static const struct row backend_rows[H2_TYPE_COUNT] = {
 	[H2_DATA] = { .begins = backend_data },
 	[H2_HEADERS] = { .begins = backend_headers },
 	[H2_RST_STREAM] = { .begins = reset },
-	[H2_SETTINGS] = { .begins = backend_settings, .wants = SETTING_LEN, .says = setting },
+	[H2_SETTINGS] = { .begins = backend_settings, .wants = H2_SETTING_LEN, .says = setting },
 	[H2_PUSH_PROMISE] = { .begins = promise_begins, .wants = 4, .says = promise },
-	[H2_PING] = { .begins = backend_ping },
-	[H2_GOAWAY] = { .wants = 4, .says = goaway },
+	[H2_PING] = { .begins = backend_ping, .wants = H2_PING_LEN, .says = backend_pinged },
+	[H2_GOAWAY] = { .wants = 8, .says = goaway },
 };
 
 /* --- bytes --- */
 
-/* For example, a client that never spoke HTTP/2. */
-static int is_no_frame(const struct h2_frame *f)
-{
-	return f->len > STRANDED_FRAME_LEN_MAX && f->type != H2_DATA && f->type != H2_HEADERS;
-}
-
 static void frame_begins(
 	struct h2_follower *h, struct h2_frames *frames, const struct row *row, const struct h2_frame *f)
 {
-	if (h->phase == H2_STRANDED && frames == &h->client && is_no_frame(f))
-		h->phase = H2_LOST;
 	if (row->wants)
 		h2_frames_want(frames, row->wants);
 	if (row->begins)
@@ -269,50 +268,115 @@ static int leaves_block_open(const struct h2_frame *f)
 	       !(f->flags & H2_END_HEADERS);
 }
 
-static void client_frame_ended(struct h2_follower *h)
+/* The frame is the last one of a refused block: one more follows it. */
+static int gets_spoiler(const struct h2_follower *h, const struct h2_frame *f)
+{
+	return h->block == H2_REFUSED && h->client_block != 0 && !leaves_block_open(f);
+}
+
+static void spoil(struct h2_follower *h, struct h2_passed *out)
+{
+	struct wire_writer w = wire_writer(h->to_backend + out->words_len, H2_TO_BACKEND_MAX - out->words_len);
+
+	h2_put_head(&w, &(struct h2_frame){ .len = sizeof spoiler,
+				.type = H2_CONTINUATION,
+				.flags = H2_END_HEADERS,
+				.stream = h->client_block });
+	wire_put_bytes(&w, spoiler, sizeof spoiler);
+	out->words = h->to_backend;
+	out->words_len += (size_t)wire_writer_len(&w);
+}
+
+static void client_frame_ended(struct h2_follower *h, struct h2_passed *out)
 {
 	struct h2_frame f = h2_frames_head(&h->client);
 
+	h->fate = H2_PASSES;
 	if (leaves_block_open(&f))
 		return;
+	if (gets_spoiler(h, &f))
+		spoil(h, out);
 	if (h->client_block > h->last && h->client_block == h->newest && h->phase == H2_FOLLOWS)
 		h->last = h->newest;
 	h->client_block = 0;
+	h->block = H2_TAKEN;
 }
 
-static size_t follow_client(struct h2_follower *h, const uint8_t *data, size_t len)
+/* A header goes on when it is complete. @n bytes of it have come, and @before earlier. */
+static void pass_head(struct h2_follower *h, size_t n, size_t before, struct h2_passed *out)
 {
-	if (h->client.head_len == 0 && h->client_block == 0)
+	struct h2_frame f = h2_frames_head(&h->client);
+	struct wire_writer w = wire_writer(h->to_backend, H2_TO_BACKEND_MAX);
+	const int is_spoiled = gets_spoiler(h, &f);
+
+	if (n + before < H2_FRAME_HEAD_LEN || h->fate == H2_DROPPED)
+		return;
+	if (before == 0 && !is_spoiled) {
+		out->len += n;
+		return;
+	}
+	wire_put_bytes(&w, h->client.head, H2_FRAME_HEAD_LEN);
+	if (is_spoiled)
+		h->to_backend[4] &= (uint8_t)~H2_END_HEADERS;
+	out->words = h->to_backend;
+	out->words_len = H2_FRAME_HEAD_LEN;
+}
+
+static size_t follow_client(struct h2_follower *h, const uint8_t *data, size_t len, struct h2_passed *out)
+{
+	const size_t before = h->client.head_len;
+
+	if (before == 0 && h->client_block == 0)
 		h->unit++;
 	size_t n = step(h, &h->client, h->phase == H2_FOLLOWS ? client_rows : stranded_rows, data, len);
+	if (before < H2_FRAME_HEAD_LEN)
+		pass_head(h, n, before, out);
+	else if (h->fate == H2_PASSES)
+		out->len += n;
 	if (h->client.head_len == 0)
-		client_frame_ended(h);
+		client_frame_ended(h, out);
 	return n;
 }
 
-/* The client's first bytes show whether an HTTP/2 conversation begins. */
-static size_t follow_preface(struct h2_follower *h, const uint8_t *data, size_t len)
+static size_t follow_preface(struct h2_follower *h, const uint8_t *data, size_t len, struct h2_passed *out)
 {
 	size_t n = H2_PREFACE_LEN - h->preface_len;
 
 	n = n < len ? n : len;
 	if (memcmp(data, preface + h->preface_len, n) != 0) {
-		h->phase = h->preface_len == 0 && data[0] != preface[0] ? H2_STRANDED : H2_LOST;
-		return 0;
+		h->phase = H2_LOST;
+		return n;
 	}
+	out->len += n;
 	h->preface_len = (uint8_t)(h->preface_len + n);
 	if (h->preface_len == H2_PREFACE_LEN)
 		h->phase = H2_FOLLOWS;
 	return n;
 }
 
-void h2_from_client(struct h2_follower *h, const uint8_t *data, size_t len)
+size_t h2_from_client(struct h2_follower *h, const uint8_t *data, size_t len, struct h2_passed *out)
 {
 	size_t used = 0;
 
-	while (used < len && h->phase != H2_LOST)
-		used += h->phase == H2_BEGINS ? follow_preface(h, data + used, len - used)
-					      : follow_client(h, data + used, len - used);
+	*out = (struct h2_passed){ 0 };
+	while (used < len && used == out->len && out->words_len == 0 && h->phase != H2_LOST)
+		used += h->phase == H2_BEGINS ? follow_preface(h, data + used, len - used, out)
+					      : follow_client(h, data + used, len - used, out);
+	return h->phase == H2_LOST ? len : used;
+}
+
+void h2_strand(struct h2_follower *h)
+{
+	h->phase = H2_STRANDED;
+}
+
+static void backend_frame_ended(struct h2_follower *h)
+{
+	struct h2_frame f = h2_frames_head(&h->backend);
+
+	h->limit = H2_NO_LIMIT;
+	if (!leaves_block_open(&f))
+		h->backend_block = 0;
 }
 
 static void greet(struct h2_follower *h)
@@ -330,9 +394,10 @@ void h2_from_backend(struct h2_follower *h, const uint8_t *data, size_t len)
 		used += step(h, &h->backend, backend_rows, data + used, len - used);
 		if (h->greeting == H2_NOT_GREETED && h->backend.head_len % H2_FRAME_HEAD_LEN == 0)
 			greet(h);
-		struct h2_frame f = h2_frames_head(&h->backend);
-		if (h->backend.head_len == 0 && !leaves_block_open(&f))
-			h->backend_block = 0;
+		if (h->held_len == H2_FRAME_HEAD_LEN && h->backend.head_len % H2_FRAME_HEAD_LEN == 0)
+			h->held_len = 0;
+		if (h->backend.head_len == 0)
+			backend_frame_ended(h);
 	}
 }
 
@@ -356,19 +421,26 @@ static int owes_nothing(const struct h2_owed *owed)
 int h2_is_idle(const struct h2_follower *h)
 {
 	int greeted = h->phase == H2_FOLLOWS ? h->greeting == H2_GREETED : h->phase == H2_STRANDED && h->newest == 0;
+	int is_said = h->leaving == H2_STAYS || h->goaway != H2_NO_GOAWAY;
 
-	return greeted && h2_is_between_frames(&h->client, h->client_block) && !h2_is_amid_answer(h) &&
-	       h2_open_streams(h) == 0 && owes_nothing(&h->client_owes) && owes_nothing(&h->backend_owes);
+	return greeted && is_said && h2_streams_count(&h->refused) == 0 &&
+	       h2_is_between_frames(&h->client, h->client_block) && !h2_is_amid_answer(h) && h2_open_streams(h) == 0 &&
+	       owes_nothing(&h->client_owes) && owes_nothing(&h->backend_owes);
 }
 
 int h2_is_amid_answer(const struct h2_follower *h)
 {
-	return !h2_is_between_frames(&h->backend, h->backend_block);
+	return !h2_is_between_frames(&h->backend, h->backend_block) || h->held_len;
 }
 
 int h2_said_last(const struct h2_follower *h)
 {
-	return h->goaway < H2_STREAM_MAX && h2_open_streams(h) == 0 && !h2_is_amid_answer(h);
+	return h->phase != H2_STRANDED && h->goaway < H2_STREAM_MAX && h2_open_streams(h) == 0 && !h2_is_amid_answer(h);
+}
+
+int h2_failed(const struct h2_follower *h)
+{
+	return h->health == H2_FAILED && !h2_is_amid_answer(h);
 }
 
 uint32_t h2_head_under_way(const struct h2_follower *h)

@@ -1,6 +1,6 @@
 /* h2_service.c: service h2: follows the frames of HTTP/2 between a client and a backend that also begins with frames
  * (prior knowledge, RFC 9113 3.3). A backend connection serves one conversation. When it ends, the conversation ends
- * too; if no stream is open, by GOAWAY and close_notify.
+ * too: by GOAWAY and close_notify if no stream is open, or if the backend told an error by a GOAWAY of its own.
  */
 #include <stdlib.h>
 
@@ -25,12 +25,22 @@ static struct h2_follower *follower(struct service *s)
 	return s->state;
 }
 
-static void from_client(struct service *s, const uint8_t *data, size_t len)
+static size_t pass(struct service *s, const uint8_t *data, size_t len, struct service_outgoing *out)
 {
 	struct h2_follower *h = follower(s);
+	struct h2_passed passed = { .len = len };
+	size_t n = h && len ? h2_from_client(h, data, len, &passed) : len;
 
-	if (h)
-		h2_from_client(h, data, len);
+	*out = (struct service_outgoing){ passed.len, passed.words, passed.words_len };
+	return n;
+}
+
+static void from_client(struct service *s, const uint8_t *data, size_t len)
+{
+	struct service_outgoing ignored;
+
+	for (size_t used = 0; used < len;)
+		used += pass(s, data + used, len - used, &ignored);
 }
 
 /* While the conversation winds down, streams that the client began before it learned that are answered, too. */
@@ -55,7 +65,7 @@ static enum service_end backend_ended(struct service *s)
 
 	if (!h)
 		return s->passed == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
-	return h2_open_streams(h) == 0 && !h2_is_amid_answer(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
+	return (h2_open_streams(h) == 0 && !h2_is_amid_answer(h)) || h2_failed(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
 static int said_last(const struct service *s)
@@ -99,6 +109,14 @@ static enum service_repeat repeat(const struct service *s)
 										     : SERVICE_REPEAT_ANY_TIME;
 }
 
+static void strand(struct service *s)
+{
+	struct h2_follower *h = follower(s);
+
+	if (h)
+		h2_strand(h);
+}
+
 static int is_stranded(const struct service *s)
 {
 	return s->state && h2_phase(s->state) == H2_STRANDED;
@@ -118,8 +136,10 @@ static unsigned streams_cut(const struct h2_follower *h, enum service_parting wh
 {
 	if (why == SERVICE_TRACK_LOST && h2_lost_by(h) == H2_CLIENT)
 		return 0; /* the client caused the end itself */
-	if (why == SERVICE_LEAVES && h2_phase(h) == H2_STRANDED)
-		return 0; /* no backend has begun with these streams */
+	if (why == SERVICE_BACKEND_LOST && h2_phase(h) == H2_STRANDED)
+		return 1; /* nobody knows with which */
+	if (h2_failed(h))
+		return 0; /* their end was told */
 	return h2_open_streams(h) - (why == SERVICE_HEAD_LATE && h2_begins_stream(h));
 }
 
@@ -146,9 +166,16 @@ static const char *words(const struct service *s, size_t *len)
 	return s->state ? (const char *)h2_words(s->state, len) : NULL;
 }
 
-static size_t until_words(const struct service *s, size_t len)
+static size_t hold(struct service *s, const uint8_t *data, size_t len)
 {
-	return s->state ? h2_until_words(s->state, len) : len;
+	struct h2_follower *h = follower(s);
+
+	return h ? h2_hold(h, data, len) : 0;
+}
+
+static size_t until_words(const struct service *s, const uint8_t *data, size_t len)
+{
+	return s->state ? h2_until_words(s->state, data, len) : len;
 }
 
 static int save(const struct service *s, uint8_t **out, size_t *len)
@@ -159,7 +186,11 @@ static int save(const struct service *s, uint8_t **out, size_t *len)
 	if (!*out)
 		return CSSL_E_NO_MEMORY;
 	*len = h2_follower_save(s->state, *out);
-	return 0;
+	if (*len)
+		return 0;
+	free(*out);
+	*out = NULL;
+	return CSSL_E_STATE;
 }
 
 static void restore(struct service *s, const uint8_t *state, size_t len)
@@ -171,6 +202,7 @@ static void restore(struct service *s, const uint8_t *state, size_t len)
 
 const struct service_ops service_h2 = {
 	.from_client = from_client,
+	.pass = pass,
 	.from_client_to_end = from_client_to_end,
 	.from_backend = from_backend,
 	.backend_ended = backend_ended,
@@ -187,8 +219,10 @@ const struct service_ops service_h2 = {
 	.repeat = repeat,
 	.restore = restore,
 	.parting = parting,
+	.strand = strand,
 	.is_stranded = is_stranded,
 	.wind_down = wind_down,
 	.words = words,
+	.hold = hold,
 	.until_words = until_words,
 };

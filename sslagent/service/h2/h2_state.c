@@ -2,12 +2,13 @@
  *
  * version (1) | phase (1) | bytes of the preface (1) | greeting (1) | leaving (1) | client's frames | backend's frames
  * | client's and backend's block (4 each) | owed by the client: SETTINGS, PINGs (4 each) | owed by the backend likewise
- * | newest, last, GOAWAY, allowed, allowed next, unit (4 each) | how many streams are open (2) | these (4 each)
+ * | newest, last, GOAWAY, allowed (twice), unit (4 each) | how many streams are open (2) | these (4 each)
  *
  * Frames of one direction: bytes left (4) | of the header (1) | wanted (1) | gathered (1) | the header (9) | gathered
  * (8)
  *
- * A stranded conversation has no backend connection that could be passed, and a lost one ends. Neither is saved.
+ * A stranded conversation has no backend connection that could be passed, and a lost one ends. Neither is saved, and
+ * nothing while the agent itself says or holds something: that lasts until one side has answered or said the rest.
  */
 #include <string.h>
 
@@ -51,13 +52,22 @@ static void get_frames(struct wire_reader *r, struct h2_frames *f)
 	X(last)                                                                                                        \
 	X(goaway)                                                                                                      \
 	X(allowed)                                                                                                     \
-	X(allowed_next)                                                                                                \
+	X(allowed)                                                                                                     \
 	X(unit)
+
+static int can_be_saved(const struct h2_follower *h)
+{
+	return h->client.head_len % H2_FRAME_HEAD_LEN == 0 && h->fate == H2_PASSES && h->block == H2_TAKEN &&
+	       h->limit == H2_NO_LIMIT && h->health == H2_SOUND && h->held_len == 0 && h->own_ping == 0 &&
+	       h->leaving <= H2_LEAVES && h2_streams_count(&h->refused) == 0;
+}
 
 size_t h2_follower_save(const struct h2_follower *h, uint8_t out[static H2_STATE_MAX])
 {
 	struct wire_writer w = wire_writer(out, H2_STATE_MAX);
 
+	if (!can_be_saved(h))
+		return 0;
 	wire_put_u8(&w, STATE_VERSION);
 	wire_put_u8(&w, h->phase);
 	wire_put_u8(&w, h->preface_len);
@@ -90,7 +100,7 @@ static int is_sane(const struct h2_follower *h)
 	       (h->phase == H2_FOLLOWS) == (h->preface_len == H2_PREFACE_LEN) && h->greeting <= H2_GREETED &&
 	       h->leaving <= H2_LEAVES && frames_are_sane(&h->client) && frames_are_sane(&h->backend) &&
 	       h->goaway <= H2_NO_GOAWAY && h->newest <= H2_STREAM_MAX && h->last <= h->newest &&
-	       h->allowed <= H2_STREAMS_MAX && h->allowed_next <= H2_STREAMS_MAX;
+	       h->allowed <= H2_STREAMS_MAX && h2_streams_count(&h->streams) <= H2_STREAMS_MAX;
 }
 
 static int get(struct wire_reader *r, struct h2_follower *h)

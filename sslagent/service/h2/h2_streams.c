@@ -59,7 +59,7 @@ static int grow(struct h2_streams *s)
 
 	if (s->count < cap)
 		return 0;
-	if (cap >= H2_STREAMS_MAX)
+	if (cap >= H2_STREAMS_CAP)
 		return CSSL_E_FULL;
 	uint32_t *bigger = malloc(cap * 2 * sizeof *bigger);
 	if (!bigger)

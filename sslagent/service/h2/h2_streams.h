@@ -1,13 +1,13 @@
-/* h2_streams.h: the open streams of an HTTP/2 connection (RFC 9113 5.1): those that the client began, and those that
- * the backend promised. Their number is bounded, and so is their memory.
+/* h2_streams.h: a set of streams of an HTTP/2 connection (RFC 9113 5.1): of those that the client began, and of those
+ * that the backend promised. Their number is bounded, and so is their memory.
  */
 #ifndef CSSL_SSLAGENT_H2_STREAMS_H
 #define CSSL_SSLAGENT_H2_STREAMS_H
 
 #include <stdint.h>
 
-#define H2_STREAMS_MAX 256u /* of one connection; so many take 1 KiB */
-#define H2_STREAMS_FEW 8u   /* so many need no memory outside the struct */
+#define H2_STREAMS_CAP 2048u /* more than the HEADERS of one TLS record; so many take 8 KiB */
+#define H2_STREAMS_FEW 8u    /* so many need no memory outside the struct */
 
 /* Begins as all zeros. Must not move in memory. */
 struct h2_streams {

@@ -1,11 +1,18 @@
-/* h2_words.c: the agent's own frames, inserted between two frames of the backend: GOAWAY (RFC 9113 6.8), and the
- * frames that a stranded conversation owes its client.
+/* h2_words.c: the agent's own frames, inserted between two frames of the backend: GOAWAY (RFC 9113 6.8) and refusals of
+ * streams; and the limit of streams, inside SETTINGS.
  *
  * A GOAWAY with the highest possible stream asks the client to open no more streams, and promises nothing about
- * streams that it opens meanwhile. The GOAWAY that ends a conversation has the highest stream that a backend may
- * have worked on, so the client can repeat all later requests. Some clients (curl 7.88) repeat a request only if
- * RST_STREAM refused its stream in a record before the GOAWAY. So a stranded conversation sends both.
+ * streams that it opens meanwhile. They are served: until the client has answered the PING beside that GOAWAY, a
+ * request may be on its way. (The PING comes first, because some clients allow nothing behind a GOAWAY.) But an idle
+ * client may not read before its next request, and a client like httpx then gives that request up. So it gets a PING
+ * alone first, and if it does not answer, only the last GOAWAY.
+ *
+ * The GOAWAY that ends a conversation has the highest stream that a backend may have worked
+ * on, so the client can repeat all later requests. Some clients (curl 7.88) repeat a request only if RST_STREAM
+ * refused its stream in a record before the GOAWAY. So a stranded conversation sends both.
  */
+#include <string.h>
+
 #include "sslagent/service/h2/h2_inside.h"
 
 #define GOAWAY_LEN 8u
@@ -31,70 +38,141 @@ static void put_refusal(struct wire_writer *w, uint32_t stream)
 	wire_put_u32(w, H2_REFUSED_STREAM);
 }
 
-static void put_pong(struct wire_writer *w, const uint8_t ping[static H2_PING_LEN])
+const uint8_t h2_own_ping[H2_PING_LEN] = "CSSLseen";
+
+static void put_ping(struct wire_writer *w)
 {
-	h2_put_head(w, &(struct h2_frame){ .len = H2_PING_LEN, .type = H2_PING, .flags = H2_ACK });
-	wire_put_bytes(w, ping, H2_PING_LEN);
+	h2_put_head(w, &(struct h2_frame){ .len = H2_PING_LEN, .type = H2_PING });
+	wire_put_bytes(w, h2_own_ping, H2_PING_LEN);
+}
+
+/* SETTINGS get room for one setting more. */
+static void put_held(const struct h2_follower *h, struct wire_writer *w)
+{
+	uint32_t len = (uint32_t)h->held[0] << 16 | wire_load_u16(h->held + 1);
+
+	wire_put_u24(w, len + (h2_is_settings(h->held) ? H2_SETTING_LEN : 0));
+	wire_put_bytes(w, h->held + 3, H2_FRAME_HEAD_LEN - 3);
+}
+
+static void put_limit(const struct h2_follower *h, struct wire_writer *w)
+{
+	wire_put_u16(w, H2_SETTING_STREAMS);
+	wire_put_u32(w, h->allowed);
+}
+
+size_t h2_hold(struct h2_follower *h, const uint8_t *data, size_t len)
+{
+	size_t n = H2_FRAME_HEAD_LEN - h->held_len;
+
+	if (h->backend.head_len || (h->held_len == 0 && len >= H2_FRAME_HEAD_LEN && !h2_is_settings(data)))
+		return 0;
+	n = n < len ? n : len;
+	memcpy(h->held + h->held_len, data, n);
+	h->held_len = (uint8_t)(h->held_len + n);
+	return n;
 }
 
 void h2_wind_down(struct h2_follower *h)
 {
-	h->leaving = H2_LEAVES;
+	if (h->leaving == H2_STAYS)
+		h->leaving = h2_open_streams(h) ? H2_LEAVES : H2_PROBES;
 }
 
-enum due { DUE_NOTHING, DUE_GOAWAY, DUE_ANSWERS, DUE_REFUSALS };
+/* Of an idle stranded conversation the last stream is not known, but its first was stream 1, and httpx repeats nothing
+ * behind stream 0. */
+static uint32_t last_reached(const struct h2_follower *h)
+{
+	return h->phase == H2_STRANDED && h->newest == 0 ? 1 : h->last;
+}
 
+enum due { DUE_NOTHING, DUE_REFUSALS, DUE_PING, DUE_GOAWAY, DUE_LAST_GOAWAY };
+
+/* Between two frames that are no block. */
 static enum due due(const struct h2_follower *h)
 {
-	if (h->phase == H2_STRANDED && h2_open_streams(h))
+	if (h->phase != H2_STRANDED && h->greeting == H2_NOT_GREETED)
+		return DUE_NOTHING;
+	if (h2_streams_count(&h->refused))
 		return DUE_REFUSALS;
-	if (h->phase == H2_STRANDED && (h->backend_owes.settings || h->backend_owes.pings))
-		return DUE_ANSWERS;
-	if (h->phase == H2_FOLLOWS && h->leaving == H2_LEAVES && h->greeting == H2_GREETED && h->goaway == H2_NO_GOAWAY)
-		return DUE_GOAWAY;
-	return DUE_NOTHING;
+	if (h->phase == H2_LOST || h->goaway != H2_NO_GOAWAY)
+		return DUE_NOTHING;
+	if (h->phase == H2_STRANDED)
+		return DUE_LAST_GOAWAY;
+	return h->leaving == H2_PROBES ? DUE_PING : h->leaving == H2_LEAVES ? DUE_GOAWAY : DUE_NOTHING;
+}
+
+static void put_due(const struct h2_follower *h, struct wire_writer *w)
+{
+	const enum due now = due(h);
+
+	for (unsigned i = 0; now == DUE_REFUSALS && i < RESETS_MAX && i < h2_streams_count(&h->refused); i++)
+		put_refusal(w, h2_streams_id(&h->refused, i));
+	if (now == DUE_PING || now == DUE_GOAWAY)
+		put_ping(w);
+	if (now == DUE_GOAWAY)
+		put_goaway(w, H2_STREAM_MAX, H2_NO_ERROR);
+	if (now == DUE_LAST_GOAWAY)
+		put_goaway(w, last_reached(h), H2_NO_ERROR);
+}
+
+static size_t to_limit(const struct h2_follower *h)
+{
+	return h->backend.head_len == H2_FRAME_HEAD_LEN && h->backend.left > H2_SETTING_LEN
+		       ? h->backend.left - H2_SETTING_LEN
+		       : 0;
 }
 
 const uint8_t *h2_words(struct h2_follower *h, size_t *len)
 {
 	struct wire_writer w = wire_writer(h->words, sizeof h->words);
-	enum due now = due(h);
 
-	if (now == DUE_NOTHING || h2_is_amid_answer(h))
-		return NULL;
-	for (unsigned i = 0; now == DUE_REFUSALS && i < RESETS_MAX && i < h2_open_streams(h); i++)
-		put_refusal(&w, h2_streams_id(&h->streams, i));
-	if (now != DUE_REFUSALS && h->goaway == H2_NO_GOAWAY)
-		put_goaway(&w, H2_STREAM_MAX, H2_NO_ERROR);
-	if (now == DUE_ANSWERS && h->backend_owes.settings)
-		put_settings(&w, H2_ACK);
-	if (now == DUE_ANSWERS && h->backend_owes.pings)
-		put_pong(&w, h->ping);
+	if (h->limit == H2_LIMIT_COMES && to_limit(h) == 0)
+		put_limit(h, &w);
+	else if (h->held_len == H2_FRAME_HEAD_LEN)
+		put_held(h, &w);
+	else if (h2_is_between_frames(&h->backend, h->backend_block))
+		put_due(h, &w);
 	*len = (size_t)wire_writer_len(&w);
-	return h->words;
+	return *len ? h->words : NULL;
 }
 
-size_t h2_until_words(const struct h2_follower *h, size_t len)
+/* Up to the first header that is not whole, or begins SETTINGS. @at: where the next one is. */
+static size_t to_held(const uint8_t *data, size_t len, size_t at)
+{
+	while (at + H2_FRAME_HEAD_LEN <= len && !h2_is_settings(data + at))
+		at += H2_FRAME_HEAD_LEN + ((size_t)data[at] << 16 | wire_load_u16(data + at + 1));
+	return at < len ? at : len;
+}
+
+size_t h2_until_words(const struct h2_follower *h, const uint8_t *data, size_t len)
 {
 	size_t to_end = h2_frames_to_end(&h->backend);
 
+	if (h->held_len)
+		return 0;
+	if (h->limit == H2_LIMIT_COMES)
+		return to_limit(h) < len ? to_limit(h) : len;
+	if (h->backend.head_len % H2_FRAME_HEAD_LEN) /* of a release that passed headers in pieces */
+		return to_end < len ? to_end : len;
+	size_t to_stop = to_held(data, len, to_end);
 	if (due(h) == DUE_NOTHING)
-		return len;
+		return to_stop;
 	if (to_end == 0 && h->backend_block)
 		to_end = H2_FRAME_HEAD_LEN; /* until the end of the frame that continues the block */
-	return to_end < len ? to_end : len;
+	return to_end < to_stop ? to_end : to_stop;
 }
 
 /* Works in every phase. */
 const uint8_t *h2_farewell(struct h2_follower *h, enum h2_error error, size_t *len)
 {
 	struct wire_writer w = wire_writer(h->words, sizeof h->words);
-	uint32_t last = h->last < h->goaway ? h->last : h->goaway;
+	uint32_t reached = last_reached(h), last = reached < h->goaway ? reached : h->goaway;
 
 	if (h2_is_amid_answer(h))
 		return NULL;
 	*len = 0;
-	if (h->goaway == last && error == H2_NO_ERROR)
+	if ((h->goaway == last && error == H2_NO_ERROR) || h2_failed(h))
 		return h->words;
 	if (h->greeting == H2_NOT_GREETED && h->phase != H2_STRANDED)
 		put_settings(&w, 0);

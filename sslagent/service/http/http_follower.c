@@ -7,6 +7,8 @@
 #include "proto/error.h"
 #include "sslagent/service/http/http_follower.h"
 #include "sslagent/service/http/http_parser.h"
+#include "sslagent/service/http/loose_end.h"
+#include "sslagent/service/http/message_head.h"
 
 /* Names and values that matter are short. A longer one only has to differ from them. */
 #define NAME_CAP  20u
@@ -63,20 +65,6 @@ static int binds_connection(const struct seen *s)
 	return is_one_of(s->name, s->name_len, names) &&
 	       (strncasecmp(s->value, "NTLM", 4) == 0 ||
 		       (s->value_len >= 9 && strncasecmp(s->value, "Negotiate", 9) == 0));
-}
-
-/* Does every line up to the empty one end in CRLF, and is none of them folded (RFC 9112 5.2)? */
-static int head_is_plain(const uint8_t *at, const uint8_t *end)
-{
-	while (at && at < end && *at != ' ' && *at != '\t') {
-		const uint8_t *lf = memchr(at, '\n', (size_t)(end - at));
-		if (!lf || lf == at || lf[-1] != '\r')
-			return 0;
-		if (lf - at == 1)
-			return 1;
-		at = lf + 1;
-	}
-	return 0;
 }
 
 static void judge_head(struct http_follower *h, const llhttp_t *p)
@@ -272,6 +260,12 @@ static int opens_tunnel(const struct http_follower *h, unsigned status)
 	return h->request.llhttp.method == HTTP_CONNECT ? status / 100 == 2 : status == 101;
 }
 
+/* By RFC 9112 6.3 the answer has no body. Will a backend that is not strict send one all the same, maybe late? */
+static int may_have_late_body(const llhttp_t *p, int is_to_head)
+{
+	return has_body(p) || (is_to_head && !(p->flags & F_CONTENT_LENGTH));
+}
+
 /* llhttp: 1 means that no body follows, whatever the header says (RFC 9112 6.3). */
 static int on_response_headers(llhttp_t *p)
 {
@@ -286,9 +280,12 @@ static int on_response_headers(llhttp_t *p)
 	if (p->status_code / 100 == 1)
 		return 0;
 	h->response_state = RESPONSE_FINAL;
-	if (p->status_code == 204 || p->status_code == 304)
-		return 1;
-	return (h->head_bits >> (h->answered % HTTP_PIPELINE_MAX)) & 1 ? 1 : 0;
+	const int is_to_head = (h->head_bits >> (h->answered % HTTP_PIPELINE_MAX)) & 1;
+	if (!is_to_head && p->status_code != 204 && p->status_code != 304)
+		return 0;
+	if (may_have_late_body(p, is_to_head))
+		h->framing = HTTP_FRAMING_DOUBTED;
+	return 1;
 }
 
 static int on_response_complete(llhttp_t *p)
@@ -394,12 +391,18 @@ enum http_following http_follow_response(struct http_follower *h, const uint8_t 
 	return follow(h, &h->response, data, len);
 }
 
+static int loose_answer_is_whole(const struct http_follower *h)
+{
+	return h->response.loose && h->begun - h->answered == 1 && llhttp_get_errno(&h->request.llhttp) == HPE_OK &&
+	       loose_end_is_whole(h->response.loose, (h->head_bits >> (h->answered % HTTP_PIPELINE_MAX)) & 1);
+}
+
 int http_follow_response_end(struct http_follower *h)
 {
 	llhttp_errno_t request = llhttp_get_errno(&h->request.llhttp);
 
 	if (llhttp_get_errno(&h->response.llhttp) != HPE_OK)
-		return http_said_last(h);
+		return http_said_last(h) || loose_answer_is_whole(h);
 	if (h->response_state == RESPONSE_FINAL && http_parser_end(&h->response) != HPE_OK)
 		return 0;
 	if (http_said_last(h))
@@ -479,6 +482,11 @@ int http_awaits_download(const struct http_follower *h)
 enum http_repeat http_repeat(const struct http_follower *h)
 {
 	return (enum http_repeat)h->repeat;
+}
+
+enum http_repeat http_repeat_of_last(const struct http_follower *h)
+{
+	return h->headed < h->begun ? HTTP_REPEAT_ANY_TIME : repeat_of((llhttp_method_t)h->request.llhttp.method);
 }
 
 enum http_framing http_framing(const struct http_follower *h)

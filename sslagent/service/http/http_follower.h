@@ -85,6 +85,8 @@ enum http_repeat {
 	HTTP_REPEAT_NEVER
 };
 enum http_repeat http_repeat(const struct http_follower *h);
+/* The same of the newest request alone. */
+enum http_repeat http_repeat_of_last(const struct http_follower *h);
 
 /* The digests of the answer under way (delivered.h); the pointer is NULL if there are none. The follower only keeps
  * them, and releases them at its end. */

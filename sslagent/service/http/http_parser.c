@@ -9,6 +9,7 @@
 
 #include "net/container_of.h"
 #include "proto/error.h"
+#include "sslagent/service/http/loose_end.h"
 
 static struct http_parser *parser_of(llhttp_t *p)
 {
@@ -40,6 +41,8 @@ void http_parser_init(struct http_parser *p, llhttp_type_t type, const llhttp_se
 void http_parser_clear(struct http_parser *p)
 {
 	forget(p);
+	free(p->loose);
+	p->loose = NULL;
 }
 
 /* --- where it stands --- */
@@ -116,6 +119,19 @@ static void keep(struct http_parser *p, const uint8_t *data, size_t len)
 	p->kept_len = p->kept_cap = kept_len;
 }
 
+/* Its head is not understood. @data: its bytes that are not kept. */
+static void begin_loose_end(struct http_parser *p, const uint8_t *data, size_t len)
+{
+	const int is_known = p->kept_cap == p->kept_len && p->standing <= HTTP_AMID_HEAD;
+
+	if (p->llhttp.type == HTTP_RESPONSE && is_known)
+		p->loose = calloc(1, sizeof *p->loose);
+	if (!p->loose)
+		return;
+	loose_end_follow(p->loose, p->kept, p->kept_len);
+	loose_end_follow(p->loose, data, len);
+}
+
 llhttp_errno_t http_parser_feed(
 	struct http_parser *p, const uint8_t *data, size_t len, enum http_stop stop, size_t *used)
 {
@@ -123,6 +139,10 @@ llhttp_errno_t http_parser_feed(
 	llhttp_errno_t e;
 
 	*used = len;
+	if (p->loose) {
+		loose_end_follow(p->loose, data, len);
+		return llhttp_get_errno(&p->llhttp);
+	}
 	for (;;) {
 		p->since = at;
 		e = llhttp_execute(&p->llhttp, (const char *)at, (size_t)(end - at));
@@ -137,6 +157,8 @@ llhttp_errno_t http_parser_feed(
 		if (at == end)
 			return HPE_OK;
 	}
+	if (e != HPE_OK && e != HPE_PAUSED_UPGRADE && p->standing != HTTP_BROKEN)
+		begin_loose_end(p, p->since, (size_t)(end - p->since));
 	if (e != HPE_OK)
 		stand(p, e == HPE_PAUSED_UPGRADE ? HTTP_UPGRADES : HTTP_BROKEN);
 	else if ((p->standing == HTTP_AMID_HEAD || p->standing == HTTP_BEHIND_CHUNK) && end > p->since)

@@ -38,10 +38,11 @@ struct http_parser {
 	uint64_t left; /* AMID_BODY, AMID_CHUNK: bytes */
 	uint8_t *kept; /* AMID_HEAD, BEHIND_CHUNK: the bytes since; NULL: none, or too many */
 	uint32_t kept_len, kept_cap;
-	uint8_t standing;     /* enum http_standing */
-	uint8_t major, minor; /* version of the message */
-	uint8_t is_last;      /* flags of its Connection field: F_CONNECTION_CLOSE, F_CONNECTION_KEEP_ALIVE */
-	const uint8_t *since; /* during a call: the first byte that may have to be kept */
+	uint8_t standing;        /* enum http_standing */
+	uint8_t major, minor;    /* version of the message */
+	uint8_t is_last;         /* flags of its Connection field: F_CONNECTION_CLOSE, F_CONNECTION_KEEP_ALIVE */
+	const uint8_t *since;    /* during a call: the first byte that may have to be kept */
+	struct loose_end *loose; /* BROKEN in the head of a response, which is known from its first byte on; or NULL */
 };
 
 void http_parser_init(struct http_parser *p, llhttp_type_t type, const llhttp_settings_t *settings, void *data);

@@ -171,7 +171,7 @@ static enum service_reuse backend_reuse(const struct service *s)
 	return framing == HTTP_FRAMING_PLAIN ? SERVICE_BACKEND_FOR_ALL : SERVICE_BACKEND_FOR_CLIENT;
 }
 
-static enum service_repeat repeat(const struct service *s)
+static enum service_repeat repeat_by(const struct service *s, enum http_repeat methods)
 {
 	static const enum service_repeat by_methods[] = {
 		[HTTP_REPEAT_ANY_TIME] = SERVICE_REPEAT_ANY_TIME,
@@ -179,11 +179,21 @@ static enum service_repeat repeat(const struct service *s)
 		[HTTP_REPEAT_NEVER] = SERVICE_REPEAT_NEVER,
 	};
 
-	const enum http_repeat methods = s->state ? http_repeat(s->state) : (enum http_repeat)own_read(s)->past.repeat;
-
 	if (methods == HTTP_REPEAT_IF_ALONE && s->listener && s->listener->repeat_requests == CONF_REPEAT_SAFE)
 		return SERVICE_REPEAT_NEVER;
 	return by_methods[methods];
+}
+
+static enum service_repeat repeat(const struct service *s)
+{
+	return repeat_by(s, s->state ? http_repeat(s->state) : (enum http_repeat)own_read(s)->past.repeat);
+}
+
+/* The first attempt has ended with its connection. */
+static int may_ask_again(const struct service *s)
+{
+	return s->state && http_outstanding(s->state) == 1 && !http_answering(s->state) &&
+	       repeat_by(s, http_repeat_of_last(s->state)) != SERVICE_REPEAT_NEVER;
 }
 
 #define WORDS(text)                                                                                                    \
@@ -273,6 +283,7 @@ const struct service_ops service_http = {
 	.last_words = last_words,
 	.outstanding = outstanding,
 	.repeat = repeat,
+	.may_ask_again = may_ask_again,
 	.restore = restore,
 	.notes = &http_notes,
 };

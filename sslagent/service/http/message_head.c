@@ -19,6 +19,19 @@ enum head_line head_next_line(struct head_lines *l, struct head_text *out)
 	return out->len ? HEAD_FIELD : HEAD_LAST;
 }
 
+int head_is_plain(const uint8_t *at, const uint8_t *end)
+{
+	while (at && at < end && *at != ' ' && *at != '\t') {
+		const uint8_t *lf = memchr(at, '\n', (size_t)(end - at));
+		if (!lf || lf == at || lf[-1] != '\r')
+			return 0;
+		if (lf - at == 1)
+			return 1;
+		at = lf + 1;
+	}
+	return 0;
+}
+
 static int is_blank(char c)
 {
 	return c == ' ' || c == '\t';

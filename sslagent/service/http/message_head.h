@@ -30,6 +30,8 @@ enum head_line {
 enum head_line head_next_line(struct head_lines *l, struct head_text *out);
 /* 0, or CSSL_E_RANGE: not one field in one line (RFC 9112 5.2: folded lines are obsolete). */
 int head_split_field(const struct head_text *line, struct head_text *name, struct head_text *value);
+/* Does every line up to the empty one end in CRLF, and is none of them folded (RFC 9112 5.2)? 1 or 0. */
+int head_is_plain(const uint8_t *at, const uint8_t *end);
 /* 1: @t is @word in upper or lower case. Else 0. */
 int head_is_word(const struct head_text *t, const char *word, size_t len);
 

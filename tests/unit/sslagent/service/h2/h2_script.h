@@ -5,7 +5,9 @@
  * | C1 CONTINUATION | D1 DATA | R1 RST_STREAM | U1:2 PUSH_PROMISE on stream 1 of stream 2, u1:2 with padding | p PING,
  * pa its acknowledgement | G7 GOAWAY, last stream 7 | W WINDOW_UPDATE | T priority | X unknown type
  *
- * Behind a number: e END_STREAM, c the header block goes on.
+ * Behind a number: e END_STREAM, c the header block goes on; of GOAWAY: x an error.
+ *
+ * A script that begins with = is of a conversation whose backend connection is gone.
  */
 #ifndef CSSL_TESTS_H2_SCRIPT_H
 #define CSSL_TESTS_H2_SCRIPT_H
@@ -30,14 +32,14 @@ static inline void h2_script_payload(struct wire_writer *w, char kind, uint32_t 
 		return;
 	case 'u': wire_put_u8(w, 1); __attribute__((fallthrough));
 	case 'U':
-		wire_put_u32(w, (uint32_t)strtoul(strchr(rest, ':') + 1, NULL, 10));
+		wire_put_u32(w, (uint32_t)strtoul(rest + 1, NULL, 10));
 		if (kind == 'u')
 			wire_put_u8(w, 0);
 		return;
 	case 'p': wire_put_bytes(w, "pingpong", 8); return;
 	case 'G':
 		wire_put_u32(w, number);
-		wire_put_u32(w, 0);
+		wire_put_u32(w, *rest == 'x');
 		return;
 	case 'D':
 	case 'H':
@@ -62,7 +64,7 @@ static inline size_t h2_script_word(const char *word, uint8_t out[static H2_SCRI
 		memcpy(out, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 24);
 		return 24;
 	}
-	h2_script_payload(&p, kind, number, word);
+	h2_script_payload(&p, kind, number, rest);
 	struct h2_frame f = { .len = (uint32_t)wire_writer_len(&p),
 		.type = kind == 'u' ? H2_PUSH_PROMISE : (uint8_t)(strchr(kinds, kind) - kinds),
 		.flags = (uint8_t)(has_end | is_ack) };
