@@ -1,6 +1,7 @@
 /* command.c: the verb is looked up in the table of command.h; a reader per kind of argument does the rest. */
 #include "smtp/command.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -35,6 +36,22 @@ static enum smtp_verb find_verb(struct smtp_span word)
 			return (enum smtp_verb)verb;
 	}
 	return SMTP_VERB_UNKNOWN;
+}
+
+int smtp_verb_is_new(struct smtp_span word)
+{
+	size_t i = 0;
+
+	while (i < word.len && (isalnum((unsigned char)word.at[i]) || (i > 0 && word.at[i] == '-')))
+		i++;
+	if (i < word.len || word.len == 0)
+		return 0;
+	for (unsigned verb = SMTP_VERB_UNKNOWN + 1; verb < SMTP_VERB_COUNT; verb++) {
+		const size_t len = strlen(verbs[verb].name);
+		if (len <= word.len && smtp_span_is((struct smtp_span){ word.at, len }, verbs[verb].name))
+			return 0;
+	}
+	return 1;
 }
 
 static enum smtp_own read_nothing(unsigned flags, struct smtp_command *out)

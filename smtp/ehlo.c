@@ -15,13 +15,27 @@ static const char *const keywords[] = {
 
 /* Where nothing else is said, a command has the same name. */
 static const char *const foreign[] = {
-	"ATRN",                              /* RFC 2645: turns the session round */
-	"BURL",                              /* RFC 4468: a command in place of BDAT */
-	"ONEX",                              /* sendmail */
-	"PRDR",                              /* draft-hall-prdr: a reply for each recipient at the end of a mail */
-	"SAML", "SEND", "SOML", "TURN",      /* RFC 821 3.4, 3.8; RFC 5321 appendix F */
-	"VERB",                              /* sendmail */
-	"X-EXPS", "X-LINK2STATE", "XEXCH50", /* Exchange */
+	"ATRN", /* RFC 2645: turns the session round */
+	"BURL", /* RFC 4468: a command in place of BDAT */
+	"ONEX", /* sendmail */
+	"PRDR", /* draft-hall-prdr: a reply for each recipient at the end of a mail */
+	"SAML",
+	"SEND",
+	"SOML",
+	"TURN", /* RFC 821 3.4, 3.8; RFC 5321 appendix F */
+	"VERB", /* sendmail */
+	/* Exchange: sessions between its own servers, and TLS by another name */
+	"X-ANONYMOUSTLS",
+	"X-EXPS",
+	"X-LINK2STATE",
+	"XEXCH50",
+	"XPROXY",
+	"XPROXYFROM",
+	"XPROXYTO",
+	"XQDISCARD",
+	"XRDST",
+	"XSHADOW",
+	"XSHADOWREQUEST",
 };
 
 const char *smtp_cap_keyword(enum smtp_cap cap)

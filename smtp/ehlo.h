@@ -37,7 +37,7 @@ enum smtp_cap {
 #define X(name, keyword) SMTP_CAP_##name,
 	SMTP_CAPS(X) SMTP_CAP_OTHER, /* any other keyword */
 #undef X
-	SMTP_CAP_FOREIGN, /* of an extension with commands or replies that command.h and transaction.h do not know */
+	SMTP_CAP_FOREIGN, /* of an extension whose commands or replies cannot be followed */
 };
 
 /* Above these bits, @has has one of eight for each keyword of OTHER: smtp_cap_verb_bit(). */

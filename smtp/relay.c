@@ -141,7 +141,7 @@ static uint32_t extension_of(enum smtp_verb verb)
 static int is_of_server(const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_command *c)
 {
 	const uint32_t seen = rules->hidden & SMTP_CAP_BIT(SMTP_CAP_OTHER) ? 0 : offers;
-	return c->word.len > 0 && seen & smtp_cap_verb_bit(c->word) && !smtp_cap_is_foreign(c->word);
+	return seen & smtp_cap_verb_bit(c->word) && !smtp_cap_is_foreign(c->word) && smtp_verb_is_new(c->word);
 }
 
 /* A server that does not know BDAT would take the bytes of the chunk for commands, which nobody checked. */
@@ -149,9 +149,8 @@ enum smtp_own smtp_relay_refusal(
 	const struct smtp_relay_rules *rules, uint32_t offers, const struct smtp_client_event *command)
 {
 	const struct smtp_command *c = &command->command;
-	if (command->refusal == SMTP_OWN_UNKNOWN_COMMAND && is_of_server(rules, offers, c))
-		return SMTP_OWN_NONE;
-	if (command->refusal)
+	const int is_servers = command->refusal == SMTP_OWN_UNKNOWN_COMMAND && is_of_server(rules, offers, c);
+	if (command->refusal && !is_servers)
 		return command->refusal;
 	if (rules->refused[c->verb])
 		return (enum smtp_own)rules->refused[c->verb];
@@ -385,8 +384,10 @@ static void say_offers(struct smtp_relay *r)
 static void on_reply(struct smtp_relay *r, const struct smtp_server_event *e)
 {
 	if (e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2) {
-		if (e->line.is_last)
-			say_offers(r);
+		if (!e->line.is_last)
+			return;
+		r->within = 0;
+		say_offers(r);
 		return;
 	}
 	r->within = !e->line.is_last;

@@ -75,7 +75,7 @@ void smtp_reply_drop(struct smtp_reply_reader *r)
 
 int smtp_reply_is_between(const struct smtp_reply_reader *r)
 {
-	return r->lines == 0 && r->bytes == 0;
+	return r->lines == 0 && r->bytes == 0 && r->held == 0;
 }
 
 /* Keeps what fits of a line. */
@@ -134,14 +134,18 @@ static int read_line(struct smtp_reply_reader *r, struct smtp_span wire, struct 
 
 	while (text.len > 0 && (text.at[text.len - 1] == '\n' || text.at[text.len - 1] == '\r'))
 		text.len--;
-	if (read_code(text, &code) < 0 || (text.len > 3 && text.at[3] >= '0' && text.at[3] <= '9'))
+	const int is_line = read_code(text, &code) == 0 && !(text.len > 3 && text.at[3] >= '0' && text.at[3] <= '9');
+	r->held = 0;
+	if (!is_line) {
+		r->cut = 0;
 		return CSSL_E_RANGE;
+	}
 	wire = is_clean(r, text, wire) ? wire : write_anew(r, text);
 	smtp_reply_line_parse((struct smtp_span){ wire.at, wire.len - 2 }, out);
 	out->wire = wire;
 	out->is_cut = r->cut;
 	out->number = ++r->lines;
-	r->held = r->cut = 0;
+	r->cut = 0;
 	if (out->is_last)
 		smtp_reply_drop(r);
 	return out->is_last ? SMTP_REPLY_DONE : SMTP_REPLY_MORE;

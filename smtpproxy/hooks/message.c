@@ -112,25 +112,25 @@ static struct message_field *open_place(struct message *m, size_t at)
 	return &fields[at];
 }
 
-/* The field @f with the first line of a message: more than it has, if it is an mbox line. */
-static int set_first(struct message_field *f, struct smtp_span line)
+/* The first field, with all its lines: it gets a name, in memory of its own, if it is an mbox line. */
+static int name_first(struct message_field *f)
 {
 	char name[MESSAGE_MBOX_NAME];
-	const size_t len = message_mbox_line(line, name);
+	const struct smtp_span text = f->text;
+	const size_t len = message_mbox_line(text, name);
 
-	f->text = line;
 	if (len == 0)
 		return 0;
-	f->own = malloc(len + line.len);
+	f->own = malloc(len + text.len);
 	if (!f->own)
 		return CSSL_E_NO_MEMORY;
 	memcpy(f->own, name, len);
-	memcpy(f->own + len, line.at, line.len);
-	f->text = (struct smtp_span){ f->own, len + line.len };
+	memcpy(f->own + len, text.at, text.len);
+	f->text = (struct smtp_span){ f->own, len + text.len };
 	return 0;
 }
 
-int message_read(struct message *m)
+static int read_fields(struct message *m)
 {
 	char name[MESSAGE_MBOX_NAME];
 	struct smtp_dots dots = { 0 };
@@ -147,8 +147,7 @@ int message_read(struct message *m)
 
 			if (!f)
 				return m->count < MESSAGE_FIELDS_MAX ? CSSL_E_NO_MEMORY : CSSL_E_TOO_LONG;
-			if (set_first(f, line) < 0)
-				return CSSL_E_NO_MEMORY;
+			f->text = line;
 		} else {
 			m->gap = is_empty(line) ? line : (struct smtp_span){ 0 };
 			m->body = is_empty(line) ? rest : before;
@@ -156,6 +155,13 @@ int message_read(struct message *m)
 		}
 	}
 	return 0;
+}
+
+int message_read(struct message *m)
+{
+	const int r = read_fields(m);
+
+	return r < 0 || m->count == 0 ? r : name_first(&m->fields[0]);
 }
 
 void message_split(const struct message_field *f, struct smtp_span *name, struct smtp_span *value)

@@ -45,7 +45,7 @@ int preamble_home_open(struct preamble_home *home)
 			.offers = &r->offers,
 			.errors_max = (uint16_t)smtp->refusals_max,
 			.commands_max = COMMANDS_MAX,
-			.lenient = SMTP_PARSE_LENIENT };
+			.lenient = SMTP_PARSE_LENIENT | SMTP_PARSE_JUDGED };
 	}
 	return home->rules && home->direct ? 0 : CSSL_E_NO_MEMORY;
 }

@@ -27,8 +27,10 @@ struct preamble_relay {
 /* Extensions for clients with TLS only (RFC 3207 4.2, RFC 8689 2). */
 #define HIDDEN_IN_CLEAR (SMTP_CAP_BIT(SMTP_CAP_AUTH) | SMTP_CAP_BIT(SMTP_CAP_REQUIRETLS))
 
-/* Commands that clients in clear may not use (RFC 3207 4.2, RFC 4954 4), and STARTTLS within a mail session. */
+/* Commands that clients in clear may not use (RFC 3207 4.2, RFC 4954 4), and STARTTLS within a mail session. A verb
+ * that only the server knows may carry a password. */
 static const uint8_t refused[SMTP_VERB_COUNT] = {
+	[SMTP_VERB_UNKNOWN] = SMTP_OWN_UNKNOWN_COMMAND,
 	[SMTP_VERB_AUTH] = SMTP_OWN_TLS_REQUIRED_FOR_AUTH,
 	[SMTP_VERB_STARTTLS] = SMTP_OWN_BAD_SEQUENCE,
 	[SMTP_VERB_XCLIENT] = SMTP_OWN_NOT_TRUSTED,

@@ -76,7 +76,8 @@ END_TEST
 /* FOREIGN verbs do not pass whatever the server offers, nor do verbs for trusted peers. */
 START_TEST(a_verb_of_an_extension_that_the_client_sees_is_the_servers)
 {
-	static const char *const others[] = { "FROB x\r\n", "X-EXPS x\r\n", "VERB\r\n", "\r\n", "XFOO\x01\r\n" };
+	static const char *const others[] = { "FROB x\r\n", "X-EXPS x\r\n", "VERB\r\n", "\r\n", "XFOO\x01\r\n",
+		"XCLIENTX\r\n", "DATA-\r\n", "XF!O\r\n" };
 
 	opened();
 	client_says("EHLO a\r\n");

@@ -92,6 +92,8 @@ static const struct {
 	{ "A: 1\nB: 2\n\nx\r\n.\r\n", 2, "A: 1\nB: 2\nN: v\r\n\nx\r\n.\r\n" },
 	{ "A: 1\r\r\n\r\r\nx\r\n.\r\n", 0, "N: v\r\nA: 1\r\r\n\r\r\nx\r\n.\r\n" },
 	{ "From a b\r\nA: 1\r\n\r\n.\r\n", 0, "N: v\r\nX-Mailbox-Line: From a b\r\nA: 1\r\n\r\n.\r\n" },
+	{ "From a\r\n b\r\nA: 1\r\n\r\n.\r\n", 0, "N: v\r\nX-Mailbox-Line: From a\r\n b\r\nA: 1\r\n\r\n.\r\n" },
+	{ "From a\r\n b\r\n.\r\n", 9, "X-Mailbox-Line: From a\r\n b\r\nN: v\r\n\r\n.\r\n" },
 	{ ">>From a\r\nA: 1\r\n\r\n.\r\n", 9, "X-Mailbox-Line: >>From a\r\nA: 1\r\nN: v\r\n\r\n.\r\n" },
 	{ " A: 1\r\n.\r\n", 0, "N: v\r\n\r\n A: 1\r\n.\r\n" },
 };

@@ -129,7 +129,8 @@ static size_t to_backend(struct h2_follower *h, const char *script, size_t step,
 		for (size_t used = 0, n; used < len; used += n) {
 			n = h2_from_client(h, frame + used, len - used < step ? len - used : step, &p);
 			memcpy(out + got, frame + used, p.len);
-			memcpy(out + got + p.len, p.words, p.words_len);
+			if (p.words_len > 0)
+				memcpy(out + got + p.len, p.words, p.words_len);
 			got += p.len + p.words_len;
 		}
 	}
