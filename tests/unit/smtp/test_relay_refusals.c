@@ -117,6 +117,23 @@ START_TEST(a_verb_of_an_extension_that_is_hidden_is_not_known)
 }
 END_TEST
 
+/* As in clear, where it may carry a password. */
+START_TEST(a_verb_that_nobody_knows_may_be_refused_whatever_the_server_offers)
+{
+	static const uint8_t unknown[SMTP_VERB_COUNT] = { [SMTP_VERB_UNKNOWN] = SMTP_OWN_UNKNOWN_COMMAND };
+
+	opened();
+	rules.refused = unknown;
+	client_says("EHLO a\r\n");
+	server_heard("EHLO a\r\n");
+	server_says("250-b\r\n250 XAUTHX\r\n");
+	client_heard("250-mx.example\r\n250 XAUTHX\r\n");
+	client_says("XAUTHX user secret\r\n");
+	client_heard("500 5.5.1 Command is not known\r\n");
+	server_heard("");
+}
+END_TEST
+
 /* What the server accepts decides. But no parameter may hide behind a path whose end can be read in two ways, and two
  * readers would not part bare line ends in the same way. */
 START_TEST(the_server_judges_names_and_paths)
@@ -254,6 +271,7 @@ UNIT(relay_refusals)
 		a_parameter_of_an_extension_that_is_not_shown_is_not_known,
 		a_verb_of_an_extension_that_the_client_sees_is_the_servers,
 		a_verb_of_an_extension_that_is_hidden_is_not_known,
+		a_verb_that_nobody_knows_may_be_refused_whatever_the_server_offers,
 		the_server_judges_names_and_paths,
 		a_malformed_parameter_hides_no_other,
 		addresses_beyond_ascii_pass_unless_smtputf8_is_hidden,

@@ -184,6 +184,21 @@ START_TEST(what_has_no_code_is_no_reply)
 }
 END_TEST
 
+START_TEST(behind_what_is_no_reply_the_next_line_is_one)
+{
+	static char buf[MAX];
+	struct smtp_reply_reader r;
+	struct account a = { 0 };
+
+	smtp_reply_begin(&r, buf, sizeof buf);
+	take(&r, "gar", 3, &a);
+	ck_assert(!smtp_reply_is_between(&r));
+	take(&r, "bage\r\n", 6, &a);
+	take(&r, "250 ok\r\n", 8, &a);
+	ck_assert_str_eq(a.text, "bad|250 ok.");
+}
+END_TEST
+
 START_TEST(of_many_lines_the_last_one_is_given)
 {
 	static char in[SMTP_REPLY_TEXT_MAX * 2];
@@ -256,6 +271,7 @@ UNIT(reply)
 		anything_may_stand_behind_the_code,
 		a_longer_line_is_cut,
 		what_has_no_code_is_no_reply,
+		behind_what_is_no_reply_the_next_line_is_one,
 		of_many_lines_the_last_one_is_given,
 		a_reply_without_an_end_is_refused,
 		an_enhanced_code_fits_its_code,
