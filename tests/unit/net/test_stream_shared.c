@@ -91,6 +91,27 @@ START_TEST(output_is_flushed_at_once_at_the_mark)
 }
 END_TEST
 
+/* An owner that adds nothing at a flush, such as RAgent's side of a link, has large writes copied at once. */
+START_TEST(large_writes_are_seen_at_the_end_of_the_turn_or_at_the_mark)
+{
+	struct stream_ops adds_nothing = owner_ops;
+
+	adds_nothing.on_flush = NULL;
+	open_both();
+	near.s.ops = &adds_nothing;
+	stream_set_flush_mark(&near.s, 3000);
+	write_pattern(&near, 2000, 0);
+	ck_assert_uint_eq(rings_staged(near.s.rings), 2000);
+	write_pattern(&near, 1000, 2000);
+	ck_assert_uint_eq(rings_staged(near.s.rings), 0);
+	write_pattern(&near, 2000, 3000);
+	ck_assert_uint_eq(rings_staged(near.s.rings), 2000);
+	wait_until(far.got_len == 5000);
+	assert_got(&far, 5000);
+	finish_both();
+}
+END_TEST
+
 /* A cipher works there, and reads the bytes that it wrote. */
 START_TEST(bytes_that_are_not_flushed_are_not_in_the_memory)
 {
@@ -317,6 +338,7 @@ UNIT(stream_shared)
 		nothing_of_them_goes_over_the_socket,
 		output_is_flushed_at_the_end_of_the_turn_in_one_piece,
 		output_is_flushed_at_once_at_the_mark,
+		large_writes_are_seen_at_the_end_of_the_turn_or_at_the_mark,
 		bytes_that_are_not_flushed_are_not_in_the_memory,
 		reserved_bytes_without_a_commit_are_never_seen,
 		owner_may_add_in_on_flush_more_than_there_is_room_for,
