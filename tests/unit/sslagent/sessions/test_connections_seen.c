@@ -168,6 +168,18 @@ START_TEST(a_snapshot_tells_an_owner_of_a_later_one)
 }
 END_TEST
 
+START_TEST(an_end_that_a_snapshot_brings_too_late_is_not_taken)
+{
+	struct seen_connection told = { .id = one, .at = { 4, 0, 0 }, .heard_ms = NOW - KEEP_MS, .stop = SEEN_ENDED };
+
+	ck_assert_uint_eq(connections_seen_take(seen, &told, NOW), SEEN_NO_OWNER);
+	ck_assert_uint_eq(connections_seen_count(seen), 0);
+	told.heard_ms++;
+	ck_assert_uint_eq(connections_seen_take(seen, &told, NOW), SEEN_NO_OWNER);
+	ck_assert_uint_eq(connections_seen_count(seen), 1);
+}
+END_TEST
+
 START_TEST(what_this_process_owns_it_does_not_take)
 {
 	ck_assert_int_eq(own(4), 0);
@@ -519,6 +531,7 @@ static void add(TCase *tcase)
 	tcase_add_loop_test(tcase, an_owner_gives_way_to_a_later_one_once, 0, 2);
 	tcase_add_test(tcase, of_two_owners_of_one_epoch_each_gives_way_to_the_word_of_the_other);
 	tcase_add_loop_test(tcase, a_snapshot_tells_an_owner_of_a_later_one, 0, 2);
+	tcase_add_test(tcase, an_end_that_a_snapshot_brings_too_late_is_not_taken);
 	tcase_add_test(tcase, what_this_process_owns_it_does_not_take);
 	tcase_add_test(tcase, who_has_stopped_owns_nothing);
 	tcase_add_loop_test(tcase, nobody_begins_before_what_was_sealed, 0, 4);
