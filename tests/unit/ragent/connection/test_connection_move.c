@@ -418,6 +418,22 @@ START_TEST(a_connection_that_cannot_move_says_why_at_once)
 }
 END_TEST
 
+/* Its owner may die later. */
+START_TEST(the_last_epoch_is_kept_for_a_takeover)
+{
+	begin_owned();
+	connection_only()->epoch = UINT16_MAX - 1;
+	move_to(l.handshake_agent);
+	ck_assert_int_eq(moved.result.outcome, MOVE_CONFLICT);
+	ck_assert_str_eq(moved.reason, "its epochs are used up");
+	no_frame(FRAME_MOVE);
+	connection_only()->epoch = UINT16_MAX - 2;
+	move_to(l.handshake_agent);
+	free(frame_at(l.agent, FRAME_MOVE));
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(a_connection_of_mode_sl_moves_when_it_is_told_to)
 {
 	dispatcher_start(NULL);
@@ -554,6 +570,7 @@ UNIT(connection_move)
 		a_refusal_that_nobody_asked_for_breaks_the_link,
 		a_move_whose_target_refuses_ends_where_it_began_and_says_so,
 		a_connection_that_cannot_move_says_why_at_once,
+		the_last_epoch_is_kept_for_a_takeover,
 		a_connection_of_mode_sl_moves_when_it_is_told_to,
 		a_move_to_a_lost_agent_is_not_begun,
 		a_connection_that_ends_during_its_move_answers_the_requester,
