@@ -276,3 +276,15 @@ def test_a_listing_ends_whatever_the_page_is(tmp_path, page):
     with FakeControl(tmp_path, {("GET", "/v1/connections?limit=100"): first,
                                 ("GET", f"/v1/connections?limit=99&after={ID}"): page}) as fake:
         assert csslctl_json("--socket", fake.socket, "connections") == {"connections": [{"id": ID}], "next": None}
+
+
+# mail
+
+def test_the_record_of_mail_that_had_no_reply_shows_no_code(tmp_path):
+    event = {"n": 1, "time": "now", "outcome": "aborted", "client": "192.0.2.1:5", "destination": "192.0.2.2:25",
+             "from": "a@b.example", "recipients": [], "size": 0, "wait_ms": 3, "text": "the sender left"}
+    with FakeControl(tmp_path, {("GET", "/v1/events?after=0"): {
+            "instance": "i", "oldest": 1, "newest": 2, "events": [event, dict(event, n=2, code=451, text="4.3.0 Later")]}}) as fake:
+        run = csslctl("mail", "events", "--socket", fake.socket)
+        assert run.code == DONE
+        assert [line.split(" waited ")[1] for line in run.lines] == ["3 ms: the sender left", "3 ms: 451 4.3.0 Later"]
