@@ -2,6 +2,7 @@
 #ifndef CSSL_SSLAGENT_LIVE_INTERNAL_H
 #define CSSL_SSLAGENT_LIVE_INTERNAL_H
 
+#include "conf/conf.h"
 #include "net/arena.h"
 #include "proto/cipher_suite.h"
 #include "sslagent/tls/key_schedule.h"
@@ -52,7 +53,9 @@ struct live_rate {
 	uint32_t key_updates_paced; /* in a row, behind which the client had to wait */
 };
 
-#define KEY_UPDATE_LEN 5u /* type, 24-bit length, request_update (RFC 8446 4.6.3) */
+#define KEY_UPDATE_LEN  5u /* type, 24-bit length, request_update (RFC 8446 4.6.3) */
+/* RAgent keeps records that are not consumed, and reads on while one more has room in a window. */
+#define BEGUN_BYTES_MAX (CONF_WINDOW_MIN - TLS_RECORD_MAX)
 
 enum live_owed { OWES_NOTHING, OWES_KEY_UPDATE };
 enum live_asked { ASKED_NOTHING, ASKED_KEY_UPDATE };
@@ -82,7 +85,8 @@ struct live {
 	uint8_t begun_len;     /* bytes of it */
 	uint8_t begun_records; /* records that had them, at least a byte each */
 	uint8_t begun[KEY_UPDATE_LEN];
-	uint32_t hello_left; /* bytes of the refused ClientHello still to come */
+	uint32_t begun_bytes; /* of those records, padding included: at most BEGUN_BYTES_MAX */
+	uint32_t hello_left;  /* bytes of the refused ClientHello still to come */
 	struct live_rate rate;
 };
 

@@ -70,12 +70,14 @@ struct content {
 	uint8_t type;
 	uint8_t *data;
 	size_t len;
+	size_t record_len; /* header, padding and tag, too */
 	uint64_t now_ms;
 };
 
 static int judge_data(struct live *l, const struct content *c, struct live_record *out)
 {
-	if (l->hello_left > 0 || l->begun_len > 0) /* a message continues in records of the same type (RFC 8446 5.1) */
+	/* No other type stands between the records of a message (RFC 8446 5.1, RFC 5246 6.2.1). */
+	if (l->hello_left > 0 || l->begun_len > 0)
 		return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE);
 	*out = (struct live_record){ .content = LIVE_DATA, .data = c->data, .len = c->len };
 	return c->len == 0 ? count_dataless(l) : 0;
@@ -96,11 +98,6 @@ static int alert_kills(struct live *l, uint8_t description, struct live_record *
 	return 0;
 }
 
-static void forget_begun(struct live *l)
-{
-	l->begun_len = l->begun_records = 0;
-}
-
 /* Which alerts are warnings: by level in TLS 1.2; in TLS 1.3 the level means nothing, and only these two are (RFC 8446
  * 6). */
 static int judge_alert(struct live *l, const struct content *c, struct live_record *out)
@@ -110,8 +107,9 @@ static int judge_alert(struct live *l, const struct content *c, struct live_reco
 
 	uint8_t level = c->data[0], description = c->data[1];
 	out->content = LIVE_IGNORED;
-	forget_begun(l); /* what follows an alert is none of its message */
 	if (live_is_tls13(l)) {
+		if (l->begun_len > 0 && (description == TLS_ALERT_CLOSE_NOTIFY || description == ALERT_USER_CANCELED))
+			return fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TYPE); /* as judge_data() */
 		if (description == TLS_ALERT_CLOSE_NOTIFY)
 			return alert_closes(l, out);
 		return description == ALERT_USER_CANCELED ? count_dataless(l) : alert_kills(l, description, out);
@@ -150,10 +148,12 @@ static int judge_key_update(struct live *l, const struct content *c, struct live
 		return r;
 	if (l->begun_len < KEY_UPDATE_LEN) {
 		l->begun_records++;
-		return count_dataless(l);
+		l->begun_bytes += (uint32_t)c->record_len;
+		return l->begun_bytes > BEGUN_BYTES_MAX ? fail(l, TLS_ALERT_UNEXPECTED_MESSAGE, CSSL_E_TOO_LONG)
+							: count_dataless(l);
 	}
 	const uint8_t request = wire_u8(&message);
-	forget_begun(l);
+	l->begun_bytes = l->begun_len = l->begun_records = 0;
 	if (request > 1)
 		return fail(l, TLS_ALERT_ILLEGAL_PARAMETER, CSSL_E_RANGE);
 	if (!takes_key_update(l, c->now_ms) || l->read.generation == UINT32_MAX)
@@ -289,7 +289,7 @@ static int open_tls12(struct live *l, const struct tls_record *record, struct co
 
 int live_open(struct live *l, const struct tls_record *record, uint64_t now_ms, struct live_record *out)
 {
-	struct content c = { .now_ms = now_ms };
+	struct content c = { .record_len = TLS_RECORD_HEADER_LEN + record->header.length, .now_ms = now_ms };
 
 	if (l->state == LIVE_FROZEN || l->reading == READ_FAILED)
 		return CSSL_E_STATE;
