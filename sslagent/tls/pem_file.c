@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conf/key_file.h"
 
@@ -29,7 +30,14 @@ BIO *pem_file_open(const char *path, enum pem_kind kind, char *why, size_t why_c
 {
 	snprintf(why, why_cap, "out of memory");
 	const int fd = key_file_open(path, kinds[kind].secrecy, why, why_cap);
-	return fd < 0 ? NULL : BIO_new_fp(fdopen(fd, "r"), BIO_CLOSE);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	BIO *in = file ? BIO_new_fp(file, BIO_CLOSE) : NULL;
+
+	if (file && !in)
+		fclose(file);
+	else if (fd >= 0 && !file)
+		close(fd);
+	return in;
 }
 
 /* What a look at the lines shows. */
@@ -44,9 +52,11 @@ static struct look look_at(BIO *in, enum pem_kind kind)
 	char line[256];
 
 	BIO_seek(in, 0);
+	if (BIO_read(in, line, 1) == 1) /* BIO_gets() tells no length: a byte 0 ends its text */
+		l.first = (unsigned char)line[0];
+	BIO_seek(in, 0);
 	while (BIO_gets(in, line, sizeof line) > 0) {
 		const int begins = strncmp(line, BEGIN, strlen(BEGIN)) == 0;
-		l.first = l.first < 0 ? (unsigned char)line[0] : l.first;
 		l.of_kind |= begins && strstr(line, kinds[kind].label);
 		l.is_encrypted |=
 			begins ? strstr(line, "ENCRYPTED") != NULL : strncmp(line, "Proc-Type: 4,ENCRYPTED", 22) == 0;
@@ -67,7 +77,7 @@ void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, 
 	} else if (!l.of_kind) {
 		found = l.first == DER_SEQUENCE ? " in DER form" : " without one";
 		remedy = l.first == DER_SEQUENCE ? kinds[kind].from_der : "name the right file";
-	} else if (l.is_encrypted) {
+	} else if (l.is_encrypted && kind == PEM_KEY) {
 		found = ", which is encrypted";
 		remedy = "openssl pkey -in FILE -out NEW takes the passphrase out";
 	} else if (l.is_cut) {

@@ -13,7 +13,7 @@
 #include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/tls_library.h"
 
-#define WHY_MAX 512u
+#define WHY_MAX 1024u
 
 void host_name_normalize(const char *name, size_t len, char out[static NAME_MAX_LEN + 1])
 {
@@ -185,11 +185,18 @@ static int find_names(struct tls_certificate *c)
 	return r == 0 && c->name_count == 0 ? add_common_name(c) : r;
 }
 
-static int check_key(const struct loading *l, struct tls_certificate *c)
+static int load_key(const struct loading *l, struct tls_certificate *c)
 {
-	if (type_of(c->key, &c->type) < 0)
+	const int r = read_file(l, &l->from->key, PEM_KEY, read_key, c);
+
+	if (r == 0 && type_of(c->key, &c->type) < 0)
 		return complain_of(
 			l, &l->from->key, "found '%s', expected an RSA, ECDSA, Ed25519 or Ed448 key", l->from->key);
+	return r;
+}
+
+static int check_pair(const struct loading *l, struct tls_certificate *c)
+{
 	if (X509_check_private_key(c->leaf, c->key) != 1)
 		return complain_of(l, &l->from->key,
 			"found '%s', expected the key of the first certificate in '%s': name the files of one "
@@ -206,10 +213,10 @@ int tls_certificate_load(const struct conf *conf, const struct conf_certificate 
 
 	ERR_clear_error();
 	int r = read_file(&l, &from->chain, PEM_CHAIN, read_certificates, &c);
+	const int r_of_key = load_key(&l, &c); /* both faults are told */
+	r = r ? r : r_of_key;
 	if (r == 0)
-		r = read_file(&l, &from->key, PEM_KEY, read_key, &c);
-	if (r == 0)
-		r = check_key(&l, &c);
+		r = check_pair(&l, &c);
 	if (r < 0)
 		tls_certificate_unload(&c);
 	*out = c;

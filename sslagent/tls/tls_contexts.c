@@ -36,7 +36,7 @@ const char *const tls_default_groups[] = { "X25519MLKEM768:X25519:P-256:P-384", 
  * and --check counts on less. The leaf must fit into a SESS_OBJ (CERTIFICATE_MAX) anyway. */
 #define CERTIFICATES_MAX 32768
 
-#define WHY_MAX 512u
+#define WHY_MAX 1024u
 
 struct tls_contexts {
 	atomic_uint references;
@@ -60,7 +60,7 @@ __attribute__((format(printf, 3, 4))) static int complain_of(
 	const struct conf_listener *l = m->listener->conf;
 	unsigned line = field ? conf_line(m->conf, field) : 0;
 	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-	char text[512];
+	char text[WHY_MAX];
 	va_list args;
 
 	va_start(args, format);
@@ -190,7 +190,8 @@ static SSL_CTX *context_create(const struct making *m)
 	export_callbacks_set(ctx, l->algorithms);
 	session_callbacks_set(ctx, l);
 	ticket_callbacks_set(ctx, l);
-	if (set_algorithms(m, ctx) == 0 && set_client_certificates(m, ctx) == 0)
+	const int r = set_algorithms(m, ctx);
+	if (set_client_certificates(m, ctx) == 0 && r == 0) /* both faults are told */
 		return ctx;
 	SSL_CTX_free(ctx);
 	return NULL;
@@ -424,12 +425,13 @@ static int load_crls(const struct making *m, struct tls_listener *l)
 static int listener_make(const struct making *m, struct tls_listener *l)
 {
 	int r = find_certificates(m, l);
+	const int crls = load_crls(m, l), alpn = make_alpn(m, l);
 
+	r = r ? r : crls ? crls : alpn;
 	if (r == 0)
-		r = load_crls(m, l);
-	if (r == 0)
-		r = make_alpn(m, l);
-	return r < 0 ? r : make_sets(m, l);
+		return make_sets(m, l);
+	SSL_CTX_free(context_create(m)); /* tells its faults, too */
+	return r;
 }
 
 static void listener_unmake(struct tls_listener *l)

@@ -42,6 +42,21 @@ START_TEST(a_key_of_another_certificate_is_named)
 }
 END_TEST
 
+/* Paths of some hundred characters. */
+START_TEST(the_remedy_is_told_behind_long_paths)
+{
+	char path[600] = "";
+
+	cluster_prepare();
+	for (size_t n = 0; n < 200; n++)
+		strcat(path, "/.");
+	strcat(path, rsa.key_path);
+	conf.certificates[0].key = path;
+	expect_error("name the files of one certificate, and put it first");
+	cluster_stop();
+}
+END_TEST
+
 /* --- files that are of no use --- */
 
 static char bad_path[128];
@@ -60,6 +75,11 @@ static char *bad_file(void (*write)(FILE *f))
 
 static void nothing(FILE *f)
 {
+}
+
+static void byte_0(FILE *f)
+{
+	fwrite("\0\n", 1, 2, f);
 }
 
 static void text(FILE *f)
@@ -133,6 +153,12 @@ static void garbage_behind_a_chain(FILE *f)
 	fputs("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", f);
 }
 
+static void encrypted_key_behind_garbage(FILE *f)
+{
+	garbage_behind_a_chain(f);
+	encrypted_key(f);
+}
+
 enum bad { BAD_CHAIN, BAD_KEY, BAD_CA, BAD_CRL };
 
 static const struct {
@@ -147,6 +173,9 @@ static const struct {
 	{ BAD_CHAIN, pem_key, " without one, expected a PEM certificate and its chain: name the right file" },
 	{ BAD_CHAIN, half_a_chain, "which is cut off, expected " },
 	{ BAD_CHAIN, garbage_behind_a_chain, "expected a PEM certificate and its chain: write it again (" },
+	{ BAD_CHAIN, byte_0, " without one, expected a PEM certificate and its chain: name the right file" },
+	{ BAD_CHAIN, encrypted_key_behind_garbage,
+		"bad.pem', expected a PEM certificate and its chain: write it again (" },
 	{ BAD_KEY, nothing, "which is empty, expected a PEM private key without passphrase: write it again" },
 	{ BAD_KEY, der_key, "in DER form, expected a PEM private key without passphrase: openssl pkey -inform DER" },
 	{ BAD_KEY, pem_certificate, " without one, expected a PEM private key without passphrase" },
@@ -233,15 +262,22 @@ END_TEST
 
 START_TEST(all_faults_are_told_in_one_run)
 {
+	static const char *const faults[] = { "/bad.pem', which is empty, expected a PEM private key",
+		"\ntest.yaml:10: key 'key': found '", "key 'client_crl': found '", "key 'client_ca': found '",
+		"key 'groups': found 'nonsense'" };
 	char other[128];
 
 	cluster_prepare();
 	conf.certificates[0].chain = bad_file(nothing);
 	snprintf(other, sizeof(other), "%s/missing.pem", pki.dir);
+	conf.certificates[0].key = bad_path;
 	conf.certificates[1].key = other;
-	conf.listener.tls.client_crl = bad_path;
+	conf.listener.tls.client_certificate = CONF_CLIENT_CERT_OPTIONAL;
+	conf.listener.tls.client_crl = conf.listener.tls.client_ca = bad_path;
+	conf.listener.tls.groups = (char *)"nonsense";
 	expect_error("key 'chain': found '");
-	ck_assert_msg(strstr(error, "\ntest.yaml:10: key 'key': found '") != NULL, "%s", error);
+	for (size_t n = 0; n < sizeof(faults) / sizeof(faults[0]); n++)
+		ck_assert_msg(strstr(error, faults[n]) != NULL, "no %s in: %s", faults[n], error);
 	cluster_stop();
 }
 END_TEST
@@ -426,6 +462,7 @@ UNIT(tls_contexts)
 	tcase_add_unchecked_fixture(t, pki_setup, pki_teardown);
 	tcase_add_test(t, a_missing_chain_is_named);
 	tcase_add_test(t, a_key_of_another_certificate_is_named);
+	tcase_add_test(t, the_remedy_is_told_behind_long_paths);
 	tcase_add_loop_test(
 		t, a_file_of_no_use_is_told_with_its_fault_and_the_remedy, 0, sizeof(bad_files) / sizeof(bad_files[0]));
 	tcase_add_test(t, a_key_that_others_may_read_is_told);
