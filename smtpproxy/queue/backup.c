@@ -75,18 +75,20 @@ static void fall(struct backup *b)
 	backup_move(b, BACKUP_AWAY);
 	b->sight.state = SIGHT_AWAY;
 	b->fill_next = NULL;
-	b->not_claimed = NULL;
+	b->not_used = NULL;
 	b->renewed_ms = 0;
 	if (was > BACKUP_SEEN)
 		b->shared->ops->on_given_up(b, was);
 	change_clear(&b->line);
 }
 
+const char backup_begins_again[] = "the recovery begins again";
+
 void backup_give_up(struct backup *b, const char *why)
 {
 	if (b->state > BACKUP_SEEN && b->state != BACKUP_REFUSED) {
-		/* the gateway begins again and again */
-		const int again = b->shared->refusing && !backup_counts(b);
+		/* the gateway begins again and again; the cause is told */
+		const int again = why == backup_begins_again || (backup_refuses(b) && !backup_counts(b));
 		log_event(again ? LOG_DEBUG : LOG_WARNING, NULL, "backup given up", "backup=%u state=%s cause=%s",
 			b->index, states[b->state].name, why);
 		b->stats.given_up++;
@@ -128,26 +130,47 @@ static void change_server(struct backup *b, int64_t now_ms)
  *
  * Another gateway may own the queue there, so it is never told as one that is lost. */
 
-/* By the first words of its answer. The last row has all others, as LOADING: these pass by. */
+enum refusal_end { ENDS_BY_OPERATOR, ENDS_BY_ITSELF };
+
+/* Instead of an answer to AUTH that no row has: "unknown command" repeats the password. */
+#define NOT_SHOWN "not shown, it may have the password"
+
+/* By the first words of its answer. The last row has all others. */
 static const struct {
 	const char *answer, *cause, *remedy;
+	enum refusal_end end;
 } refusals[] = {
 	{ "NOAUTH", "it wants a user or a password", "set user and password_file of this server, and restart" },
 	{ "WRONGPASS", "it knows no such user, or another password",
 		"compare user and password_file with its ACL LIST; restart if they change" },
 	{ "NOPERM", "its user may not do that", "give its user the rights that doc/mail.md lists" },
-	{ "ERR AUTH", "it has no password", "give it one, or take password_file out and restart" },
+	{ "ERR AUTH <password> called without", "it has no password",
+		"give it one, or take password_file out and restart" },
+	{ NOT_SHOWN, "it does not take AUTH", "look at its answer to AUTH with redis-cli" },
+	{ "LOADING", "it reads its file", "wait", ENDS_BY_ITSELF },
 	{ "", "it cannot be used", "see the answer" },
 };
 
-void backup_refused(struct backup *b, enum backup_refusal at, const char *answer)
+static size_t row_of(const char *answer)
 {
-	const int again = b->refusal == at && !strncmp(b->refused, answer, sizeof b->refused - 1);
 	size_t n = 0;
 
 	while (strncmp(answer, refusals[n].answer, strlen(refusals[n].answer)))
 		n++;
-	b->shared->refusing |= 1u << b->index;
+	return n;
+}
+
+int backup_refuses(const struct backup *b)
+{
+	return b->refused_ms && redis_link_clock_ms() - b->refused_ms < 3 * REFUSED_RETRY_MS;
+}
+
+void backup_refused(struct backup *b, enum backup_refusal at, const char *answer)
+{
+	const int again = b->refusal == at && !strncmp(b->refused, answer, sizeof b->refused - 1);
+	const size_t n = row_of(answer);
+
+	b->refused_ms = refusals[n].end == ENDS_BY_OPERATOR ? redis_link_clock_ms() : 0;
 	b->refusal = at;
 	snprintf(b->refused, sizeof b->refused, "%s", answer);
 	log_event(again ? LOG_DEBUG : LOG_WARNING, NULL, "backup refuses",
@@ -160,7 +183,7 @@ void backup_let_in(struct backup *b, enum backup_refusal at)
 	if (b->refusal > at)
 		return;
 	b->refusal = REFUSAL_NONE;
-	b->shared->refusing &= ~(1u << b->index);
+	b->refused_ms = 0;
 }
 
 static struct backup_path *path_of(struct redis_link *l)
@@ -197,7 +220,7 @@ static void on_lost(struct redis_link *l, const char *why)
 	log_event(LOG_DEBUG, NULL, "path lost", "backup=%u path=%u cause=%s", b->index, (unsigned)(p - b->paths), why);
 	p->stats.lost += p->stats.state >= PATH_STANDBY;
 	p->stats.state = PATH_DOWN;
-	p->retry_ms = redis_link_clock_ms() + (b->refusal ? REFUSED_RETRY_MS : RETRY_MS);
+	p->retry_ms = redis_link_clock_ms() + (backup_refuses(b) ? REFUSED_RETRY_MS : RETRY_MS);
 	if (b->active != p)
 		return;
 	b->active = NULL;
@@ -248,7 +271,7 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 
 static void on_refused(struct redis_link *l, const char *answer)
 {
-	backup_refused(path_of(l)->backup, REFUSAL_AT_LOGIN, answer);
+	backup_refused(path_of(l)->backup, REFUSAL_AT_LOGIN, refusals[row_of(answer)].answer[0] ? answer : NOT_SHOWN);
 }
 
 static const struct redis_link_ops link_ops = {
@@ -265,7 +288,7 @@ static void connect_path(struct backup_path *p, int64_t now_ms)
 
 	if (now_ms < p->retry_ms)
 		return;
-	p->retry_ms = now_ms + (b->refusal ? REFUSED_RETRY_MS : RETRY_MS);
+	p->retry_ms = now_ms + (backup_refuses(b) ? REFUSED_RETRY_MS : RETRY_MS);
 	r = redis_link_open(&p->link, b->shared->worker, &link_ops, &p->login);
 	if (!r)
 		p->stats.state = PATH_CONNECTING;

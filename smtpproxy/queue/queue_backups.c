@@ -80,9 +80,9 @@ static int may_claim(const struct queue *q, struct backup *b)
 		cause = "another server of the file does not answer, and may be the one that this place waits for";
 	else if (queue_is_ours(q, b) || q->lease.until_ms > now_ms || q->orders || q->conf.role == QUEUE_ALONE)
 		return 1;
-	if (b->not_claimed != cause)
+	if (b->not_used != cause)
 		log_event(LOG_WARNING, NULL, "backup not claimed", "backup=%u cause=\"%s\"", b->index, cause);
-	b->not_claimed = cause;
+	b->not_used = cause;
 	return 0;
 }
 

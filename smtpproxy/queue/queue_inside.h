@@ -66,9 +66,10 @@ struct queue {
 	int64_t recovery_ms; /* when it began; 0: it is over */
 	/* a bit for each backup: its claim is not answered yet; it is not read yet; the recovery reads it */
 	unsigned claims, reads, from;
-	unsigned silent_told;  /* a bit for each server of which it was told that the queue waits for it */
-	uint64_t from_epoch;   /* of its claims */
-	uint64_t from_version; /* the highest that the recovery saw */
+	/* a bit for each server of which it was told that the queue waits for it: lost, and refusing */
+	unsigned silent_told, refusing_told;
+	uint64_t from_epoch;                 /* of its claims */
+	uint64_t from_version;               /* the highest that the recovery saw */
 	struct marker from_markers[BACKUPS]; /* of the backups that the recovery reads; all zero: not read */
 	struct read_state *read;
 	size_t read_count, read_cap;

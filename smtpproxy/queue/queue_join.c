@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "net/log_pace.h"
+#include "net/log.h"
 
 void queue_mark(struct queue *q)
 {
@@ -38,19 +38,24 @@ static int is_filled(const struct backup *b)
  * deliver the same messages again. A member that came back as a new process has lost what it held, and counts no more.
  * One that is ours and is being filled is not absent. An operator may order it, and a gateway that is alone misleads
  * nobody: when it starts, it waits for every server (trust_of). */
-static int may_join(const struct queue *q, const struct backup *b)
+static int may_join(const struct queue *q, struct backup *b)
 {
-	unsigned absent = 0;
+	static const char cause[] = "the other one was complete last; an operator has to order the takeover";
+	unsigned absent = 0, lost = 0;
 
 	if (queue_counting(q) || q->orders || q->conf.role == QUEUE_ALONE ||
 		!strcmp(q->shared.members[b->index], b->run_id))
 		return 1;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		absent += q->shared.members[i][0] && !backup_is_live(&q->backups[i]) &&
-			  !strcmp(q->shared.members[i], q->backups[i].run_id);
-	if (absent && !q->shared.refusing) /* that was told, and nobody shall take over because of it */
-		log_paced(LOG_WARNING, NULL, "backup not used alone", "backup=%u cause=%s", b->index,
-			"the other one was complete last; an operator has to order the takeover");
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const int is_absent = q->shared.members[i][0] && !backup_is_live(&q->backups[i]) &&
+				      !strcmp(q->shared.members[i], q->backups[i].run_id);
+
+		absent += is_absent;
+		lost += is_absent && !backup_refuses(&q->backups[i]); /* else nobody shall take over because of it */
+	}
+	if (lost && b->not_used != cause)
+		log_event(LOG_WARNING, NULL, "backup not used alone", "backup=%u cause=\"%s\"", b->index, cause);
+	b->not_used = lost ? cause : b->not_used;
 	return !absent;
 }
 

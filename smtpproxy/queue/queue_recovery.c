@@ -158,7 +158,22 @@ static enum recovery_trust trust_of(const struct queue *q)
 /* Not of one that refuses: that was told, and nobody shall take over because of it. */
 static int is_silent(const struct backup *b)
 {
-	return b->sight.state == SIGHT_AWAY && !b->refusal;
+	return b->sight.state == SIGHT_AWAY && !backup_refuses(b);
+}
+
+static void say_refuse(struct queue *q)
+{
+	char text[ADDRESS_TEXT_MAX];
+	unsigned refusing = 0;
+
+	for (unsigned n = 0; n < queue_servers(q); n++)
+		refusing |= backup_refuses(queue_server(q, n)) ? 1u << n : 0;
+	for (unsigned n = 0; n < queue_servers(q); n++)
+		if (refusing & ~q->refusing_told & 1u << n)
+			log_event(LOG_ERROR, NULL, "queue waits for a server that refuses", "server=%s effect=\"%s\"",
+				queue_server_name(q, n, text),
+				"nothing is accepted or delivered until it lets this gateway in");
+	q->refusing_told = refusing;
 }
 
 /* Once, until others are silent. */
@@ -169,6 +184,7 @@ static void say_waits(struct queue *q)
 
 	if (redis_link_clock_ms() - q->looked_ms <= (int64_t)q->conf.absent_ms)
 		return;
+	say_refuse(q);
 	for (unsigned n = 0; n < queue_servers(q); n++)
 		silent |= is_silent(queue_server(q, n)) ? 1u << n : 0;
 	if (silent == q->silent_told)
@@ -310,7 +326,7 @@ static void begin_again(struct queue *q, const struct backup *lost)
 	forget_all(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (&q->backups[i] != lost)
-			backup_give_up(&q->backups[i], "the recovery begins again");
+			backup_give_up(&q->backups[i], backup_begins_again);
 }
 
 /* Another gateway may have written between the question and the claim. It cannot any more, so the next look is the
@@ -416,6 +432,7 @@ static void recovered(struct queue *q)
 	queue_apply_states(q);
 	queue_sort(q);
 	queue_move(q, QUEUE_ACTIVE);
+	q->refusing_told = 0;
 	queue_spares_note_owed(q);
 	lacking = settle_all(q);
 	log_event(LOG_INFO, NULL, "queue read back", "messages=%llu unreadable=%llu ms=%llu from=%u",

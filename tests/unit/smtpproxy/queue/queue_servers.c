@@ -12,6 +12,7 @@ struct backup *a, *b;
 unsigned asked[BACKUPS][CHANGE_MARK + 1];
 uint64_t versions[BACKUPS];
 int64_t now_ms;
+const struct redis_link_ops *link_ops;
 
 int64_t redis_link_clock_ms(void)
 {
@@ -52,6 +53,7 @@ void redis_link_end(struct redis_link *l, uint32_t tag)
 int redis_link_open(
 	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login)
 {
+	link_ops = ops;
 	return -1;
 }
 

@@ -15,6 +15,7 @@ extern struct backup *a, *b;
 extern unsigned asked[BACKUPS][CHANGE_MARK + 1]; /* calls of each function */
 extern uint64_t versions[BACKUPS];               /* of the last marker; UINT64_MAX: its number comes next */
 extern int64_t now_ms;
+extern const struct redis_link_ops *link_ops; /* as it asked for a link last */
 
 /* a is in sync and alone, and b was read for what it holds. */
 void begin(void);
