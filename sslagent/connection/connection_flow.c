@@ -180,10 +180,13 @@ static size_t seal_from_backend(struct connection *c, const uint8_t *data, size_
 		connection_say_due(c);
 		if (!connection_serves(c) || live_due(c->live) != LIVE_NOTHING_DUE)
 			break;
-		used += service_hold(&c->service, data + used, len - used);
-		connection_say_words(c);
+		const size_t held = service_hold(&c->service, data + used, len - used);
+		used += held;
+		const size_t said = connection_say_words(c);
+		if (!connection_serves(c))
+			break;
 		size_t n = connection_seal(c, data + used, service_until_words(&c->service, data + used, len - used));
-		if (n == 0)
+		if (n == 0 && held == 0 && said == 0) /* the client has no room; else the next bytes may be held, too */
 			break;
 		used += n;
 		enum service_parting parting = service_parting(&c->service);

@@ -169,6 +169,8 @@ static void pass_now(struct connection *c)
 
 	deadline_cancel(&c->deadline);
 	int r = connection_describe_backend(c, &p);
+	if (r == CSSL_E_STATE)
+		pass->until_ms = 0; /* the service is amid a change of its own: the next order finds it behind that */
 	if (r < 0) {
 		pass_failed(c, cssl_strerror(r));
 		return;
@@ -281,7 +283,7 @@ void connection_carry_out_move(struct connection *c, struct connection_event *e)
 	else if (can_pass)
 		connection_begin_pass(c, move);
 	else if (is_alone && move->deadline_ms)
-		connection_settle(c, SETTLES_TO_STRAND, LEAVE_MS, NULL);
+		connection_settle(c, SETTLES_TO_STRAND, move->deadline_ms, NULL);
 	else
 		stay_or_settle(c, move->deadline_ms, "the target agent is on another host");
 }

@@ -24,6 +24,7 @@ struct connection_settling {
 	char target[64];   /* of the order */
 	uint32_t next_epoch;
 	enum settling wanted;
+	uint64_t until_ms;      /* the order of a move is given up then */
 	enum end_reason reason; /* of the end */
 };
 
@@ -104,9 +105,12 @@ void connection_settle_no_longer(struct connection *c, struct connection_event *
 {
 	struct connection_settling *s = c->settling;
 
-	if (s->wanted == SETTLES_TO_MOVE) {
+	const int is_late = worker_now_ms(c->home->worker) >= s->until_ms;
+	const int is_amid = service_outstanding(&c->service) > 0 || service_place(&c->service) == SERVICE_ANSWERING;
+
+	if (s->wanted == SETTLES_TO_MOVE || (s->wanted == SETTLES_TO_STRAND && is_amid && is_late)) {
 		go_on(c, "no checkpoint came in time");
-	} else if (service_outstanding(&c->service) > 0) { /* RAgent has a limit for it */
+	} else if (is_amid) { /* of an end, RAgent has a limit */
 		deadline_set(c->home->worker, &s->deadline, LEAVE_MS);
 	} else if (s->wanted == SETTLES_TO_END) {
 		connection_finish(c, LAST_FAREWELL, s->reason);
@@ -130,7 +134,9 @@ static void begin(struct connection *c, struct connection_settling *s, uint64_t 
 {
 	s->connection = c;
 	s->deadline.fn = on_deadline;
-	deadline_set(c->home->worker, &s->deadline, within_ms);
+	s->until_ms = worker_now_ms(c->home->worker) + within_ms;
+	deadline_set(c->home->worker, &s->deadline,
+		s->wanted != SETTLES_TO_MOVE && within_ms > LEAVE_MS ? LEAVE_MS : within_ms);
 	c->settling = s;
 	connection_to(c, CONNECTION_SETTLING);
 	fault_at("move.settling", NULL, NULL);

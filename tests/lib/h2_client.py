@@ -40,6 +40,7 @@ def goaway_of(got):
 class H2Client:
     def __init__(self, cluster, where=None, version=None, greet=True, window=WINDOW, source=None, pongs=True):
         self.tls = cluster.connect(where, cluster.context(version, alpn=("h2",)), source=source)
+        self.tls.suppress_ragged_eofs = False  # or an end without close_notify would look like one with it
         assert self.tls.selected_alpn_protocol() == "h2"
         self._buffer = b""
         self.frames = []    # all that came

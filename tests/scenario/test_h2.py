@@ -12,7 +12,7 @@ from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.cluster import ControlError
 from tests.lib.edits import alpn, backend, below, edits, nobody_moves, over_tcp
-from tests.lib.h2_backend import fill, nghttpd, nginx_h2c
+from tests.lib.h2_backend import fill, nghttpd, nginx_h2c, saying
 from tests.lib.h2_client import (ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, STREAM_MAX,
                                  WINDOW_UPDATE, H2Client, frame, goaway_of)
 from tests.lib.mover import Mover, Restless, after, push, settled, until_moved
@@ -466,6 +466,18 @@ def test_bad_frames_are_the_backends_business(cluster):
         assert (last, error) == (0, PROTOCOL_ERROR)  # said by nghttpd
         assert client.end() in ("close_notify", "cut") or "ALERT" in client.end().upper()
     assert lost(cluster) == before
+
+
+@pytest.mark.parametrize("begin,rest", [
+    pytest.param(frame(SETTINGS) + frame(SETTINGS), b"", id="two"),
+    pytest.param(frame(SETTINGS) + frame(SETTINGS)[:4], frame(SETTINGS)[4:], id="one and a piece"),
+])
+def test_settings_that_come_at_once_hold_up_nothing(start_cluster, begin, rest):
+    with saying(begin, rest) as slow:
+        cluster = start_cluster("--agents", "1", edit=h2_of(slow))
+        with H2Client(cluster) as client:
+            client.request(1, "/x")
+            assert client.wait(HEADERS).stream == 1
 
 
 def test_a_head_that_does_not_come_to_its_end_ends_the_connection(start_cluster, served):

@@ -28,6 +28,8 @@ static int take_length(struct loose_end *l, const char *digits)
 		n = n * 10 + (uint64_t)(*at - '0');
 	if (!at || at == digits || at[strspn(at, " \t")] || (l->framing == LOOSE_OF_LENGTH && n != l->length))
 		return -1;
+	if (l->framing == LOOSE_NO_BODY)
+		return 0; /* that is of another answer: RFC 9110 8.6 */
 	l->framing = LOOSE_OF_LENGTH;
 	l->length = n;
 	return 0;
@@ -53,6 +55,7 @@ static int take_first_line(struct loose_end *l)
 {
 	const char *status = strchr(l->line, ' ');
 
+	status = status ? status + strspn(status, " ") - 1 : NULL;
 	if (!status || (!starts(l, "HTTP/") && !starts(l, "ICY ")) || status[1] == '1')
 		return -1;
 	if (strncmp(status + 1, "204", 3) == 0 || strncmp(status + 1, "304", 3) == 0)
@@ -73,7 +76,8 @@ static void take_line(struct loose_end *l)
 		l->part = take_first_line(l) < 0 ? LOOSE_UNKNOWN : LOOSE_FIELDS;
 	else if (l->line_len == 0)
 		l->part = LOOSE_BODY;
-	else if (take_field(l) < 0)
+	else if (l->line[0] == ' ' || l->line[0] == '\t' ||
+		 take_field(l) < 0) /* of a line that goes on, readers differ */
 		l->part = LOOSE_UNKNOWN;
 	l->line_len = 0;
 }

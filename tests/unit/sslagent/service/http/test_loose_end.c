@@ -19,6 +19,7 @@ static const struct {
 	{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 4\r\n\r\nbody", 1, 1 },
 	{ "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nbody", 1, 1 },
 	{ "HTTP/1.1 304 x\nETag: x\n\n", 1, 1 },
+	{ "HTTP/1.1 304 x\nContent-Length: 9\n\n", 1, 1 },
 	/* short of a length */
 	{ "HTTP/1.1 200 OK\nContent-Length: 5\n\nbody", 0, 1 },
 	{ "HTTP/1.1 200 OK\ncontent-length : 5\n\nbody", 0, 1 },
@@ -43,6 +44,9 @@ static const struct {
 	{ "HTTP/1.1 200 OK\n", 0, 0 },
 	{ "HTTP/1.1 200 OK\nX: y\n", 0, 0 },
 	{ "HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\n\n", 0, 0 },
+	{ "HTTP/1.1  100 Continue\n\nHTTP/1.1 200 OK\n\n", 0, 0 },
+	{ "HTTP/1.1 200 OK\n Content-Length: 9\n\nbody", 0, 0 },
+	{ "HTTP/1.1 200 OK\nTransfer-Encoding: identity\n , chunked\n\n4\nbody", 0, 0 },
 	{ "<html></html>\n\n", 0, 0 },
 };
 
