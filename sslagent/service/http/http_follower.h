@@ -98,7 +98,7 @@ enum http_framing http_framing(const struct http_follower *h);
 size_t http_kept_len(const struct http_follower *h);
 
 /* Writes the state as bytes. Returns the bytes written, or CSSL_E_TOO_LONG: an incomplete head is longer than the
- * kept bytes. */
+ * kept bytes, or a loose end (loose_end.h) is followed. */
 #define HTTP_FOLLOWER_STATE_MAX 8448u
 ptrdiff_t http_follower_save(const struct http_follower *h, uint8_t out[static HTTP_FOLLOWER_STATE_MAX]);
 /* NULL: malformed, of another version, or out of memory. */

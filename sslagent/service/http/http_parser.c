@@ -178,7 +178,7 @@ llhttp_errno_t http_parser_end(struct http_parser *p)
 
 int http_parser_put(const struct http_parser *p, struct wire_writer *w)
 {
-	if (p->kept_cap != p->kept_len)
+	if (p->kept_cap != p->kept_len || p->loose)
 		return CSSL_E_TOO_LONG;
 	wire_put_u8(w, p->standing);
 	wire_put_u8(w, p->major);

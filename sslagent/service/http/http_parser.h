@@ -66,7 +66,7 @@ void http_parser_begins(llhttp_t *p);
 void http_parser_headed(llhttp_t *p);
 int http_parser_completed(llhttp_t *p); /* the callback returns this value */
 
-/* CSSL_E_TOO_LONG: not all bytes were kept. */
+/* CSSL_E_TOO_LONG: not all bytes were kept, or a loose end is followed. */
 int http_parser_put(const struct http_parser *p, struct wire_writer *w);
 #define HTTP_PARSER_STATE_MAX (32u + HTTP_KEPT_MAX) /* bytes */
 /* Brings an initialised parser to that point. 0 or CSSL_E_RANGE: malformed. */
