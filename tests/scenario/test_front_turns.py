@@ -38,7 +38,7 @@ def test_other_folders_do_not_wait(tmp_path):
 
 
 def test_what_a_command_leaves_running_holds_no_turn(tmp_path):
-    with script("first", f"build_turn {tmp_path}/b; without_turns bash -c 'tail -f /dev/null <&- >&- 2>&- & echo $!'") as first:
+    with script("first", f"build_turn {tmp_path}/b; without_turns bash -c 'sleep 600 <&- >&- 2>&- & echo $!'") as first:
         left = int(end(first)[1])
     try:
         assert end(script("second", f"build_turn {tmp_path}/b")) == (0, "", "")
