@@ -24,14 +24,15 @@ static void give(struct h2_follower *h, const uint8_t *data, size_t len)
 
 	for (size_t before = 1; before != 0;) {
 		const size_t held = h2_hold(h, data + used, len - used);
+		size_t said = 0;
 		used += held;
-		for (const uint8_t *words; (words = h2_words(h, &words_len)) != NULL;)
+		for (const uint8_t *words; (words = h2_words(h, &words_len)) != NULL; said += words_len)
 			h2_from_backend(h, words, words_len);
 		const size_t n = h2_until_words(h, data + used, len - used);
 		MUST(n <= len - used);
 		h2_from_backend(h, data + used, n);
 		used += n;
-		before = held + n;
+		before = held + said + n;
 	}
 	MUST(used == len);
 }

@@ -84,7 +84,6 @@ int h2_streams_open(struct h2_streams *s, uint32_t id)
 	memmove(at + 1, at, (s->count - place) * sizeof *at);
 	*at = number_of(id, id & 1 ? OPEN : PROMISED);
 	s->count++;
-	s->promised = (uint16_t)(s->promised + !(id & 1));
 	return 0;
 }
 
@@ -92,7 +91,6 @@ static void remove_at(struct h2_streams *s, unsigned place)
 {
 	uint32_t *at = all(s) + place;
 
-	s->promised = (uint16_t)(s->promised - (standing_of(*at) == PROMISED));
 	s->count--;
 	memmove(at, at + 1, (s->count - place) * sizeof *at);
 	if (s->count == 0)
@@ -136,7 +134,7 @@ void h2_streams_clear(struct h2_streams *s)
 {
 	free(s->many);
 	s->many = NULL;
-	s->count = s->cap = s->promised = 0;
+	s->count = s->cap = 0;
 }
 
 int h2_streams_has(const struct h2_streams *s, uint32_t id)
@@ -162,6 +160,5 @@ int h2_streams_put(struct h2_streams *s, uint32_t number)
 	if (r < 0)
 		return r;
 	all(s)[s->count++] = number;
-	s->promised = (uint16_t)(s->promised + (standing_of(number) == PROMISED));
 	return 0;
 }

@@ -14,7 +14,6 @@ struct h2_streams {
 	uint32_t *many;               /* NULL: the streams are in @few */
 	uint32_t few[H2_STREAMS_FEW]; /* ascending */
 	uint16_t count, cap;
-	uint16_t promised; /* how many of them the backend promised */
 };
 
 /* Which half of a stream ends. */
@@ -33,11 +32,6 @@ void h2_streams_clear(struct h2_streams *s);
 static inline unsigned h2_streams_count(const struct h2_streams *s)
 {
 	return s->count;
-}
-/* The number of open streams that the client began. */
-static inline unsigned h2_streams_asked(const struct h2_streams *s)
-{
-	return s->count - (unsigned)s->promised;
 }
 
 /* 1: that stream is open, or one half of it is; else 0. */
