@@ -11,7 +11,8 @@ whole answer in itself ("poison"). `asked` has all methods and paths in their or
 import socket
 import socketserver
 import struct
-import threading
+
+from tests.lib.threaded_server import ThreadedServer
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s"
 POISON = ANSWER % (6, b"poison")
@@ -47,21 +48,7 @@ class _Handler(socketserver.StreamRequestHandler):
                 self.wfile.write(ANSWER % (len(path), path.encode()))
 
 
-class FadingBackend(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class FadingBackend(ThreadedServer):
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.asked = []
-        self.address = "%s:%d" % self.server_address
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,))
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self._thread.join()
-        self.server_close()

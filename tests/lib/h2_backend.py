@@ -9,14 +9,13 @@ import pathlib
 import socket
 import socketserver
 import subprocess
-import threading
-import time
 import types
 
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.h2_client import ACK, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame
 from tests.lib.pattern import pattern
+from tests.lib.threaded_server import ThreadedServer
 from tests.lib.waiting import wait_until
 
 # Debian 12 has nginx 1.22, where http2 is a word of `listen`; later ones understand it still, and warn.
@@ -79,23 +78,25 @@ def nginx_h2c(folder, words="", settings="", port=None):
 class _Answering(socketserver.StreamRequestHandler):
     def handle(self):
         assert self.rfile.read(len(PREFACE)) == PREFACE
-        for piece in self.server.pieces:
-            self.request.sendall(piece)
-            time.sleep(0.1)  # a read of its own at the agent
+        self.request.sendall(self.server.begin)
+        rest, owed = self.server.rest, b""
         while len(head := self.rfile.read(9)) == 9:
             kind, flags, stream = head[3], head[4], int.from_bytes(head[5:], "big")
             self.rfile.read(int.from_bytes(head[:3], "big"))
             if kind == SETTINGS and not flags & ACK:
-                self.request.sendall(frame(SETTINGS, ACK))
-            if kind == HEADERS:
-                self.request.sendall(frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\x88"))  # 200
+                owed += frame(SETTINGS, ACK)
+            elif kind == SETTINGS:
+                rest, owed = b"", rest + owed
+            elif kind == HEADERS:
+                owed += frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\x88")  # 200
+            if not rest:
+                self.request.sendall(owed)
+                owed = b""
 
 
-@contextlib.contextmanager
-def saying(*pieces):
-    """A server that begins with these bytes, piece by piece, and answers each request."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Answering) as server:
-        server.daemon_threads, server.block_on_close, server.pieces = True, False, pieces
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield types.SimpleNamespace(address="{}:{}".format(*server.server_address))
-        server.shutdown()
+class Saying(ThreadedServer):
+    """Begins with these bytes, and says the rest of them when the client acknowledges its SETTINGS. Answers each request."""
+
+    def __init__(self, begin, rest):
+        super().__init__(_Answering)
+        self.begin, self.rest = begin, rest

@@ -10,7 +10,8 @@ request's path:
 import contextlib
 import re
 import socketserver
-import threading
+
+from tests.lib.threaded_server import ThreadedServer
 
 
 class _Handler(socketserver.BaseRequestHandler):
@@ -78,21 +79,7 @@ LENIENT = {
 }
 
 
-class LenientBackend(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class LenientBackend(ThreadedServer):
     def __init__(self, kind):
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.kind, self.seen = kind, []
-        self.address = "%s:%d" % self.server_address
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,))
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self._thread.join()
-        self.server_close()

@@ -11,8 +11,9 @@ import contextlib
 import socket
 import socketserver
 import struct
-import threading
 from collections import Counter, defaultdict
+
+from tests.lib.threaded_server import ThreadedServer
 
 HEAD_END = b"\r\n\r\n"
 
@@ -46,21 +47,7 @@ class _Handler(socketserver.BaseRequestHandler):
             return "reset"
 
 
-class RudeBackend(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class RudeBackend(ThreadedServer):
     def __init__(self, answers):
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.answers, self.begun, self.ends = answers, Counter(), defaultdict(list)
-        self.address = "%s:%d" % self.server_address
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,))
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self._thread.join()
-        self.server_close()

@@ -12,7 +12,7 @@ from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.cluster import ControlError
 from tests.lib.edits import alpn, backend, below, edits, nobody_moves, over_tcp
-from tests.lib.h2_backend import fill, nghttpd, nginx_h2c, saying
+from tests.lib.h2_backend import Saying, fill, nghttpd, nginx_h2c
 from tests.lib.h2_client import (ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, STREAM_MAX,
                                  WINDOW_UPDATE, H2Client, frame, goaway_of)
 from tests.lib.mover import Mover, Restless, after, push, settled, until_moved
@@ -473,7 +473,7 @@ def test_bad_frames_are_the_backends_business(cluster):
     pytest.param(frame(SETTINGS) + frame(SETTINGS)[:4], frame(SETTINGS)[4:], id="one and a piece"),
 ])
 def test_settings_that_come_at_once_hold_up_nothing(start_cluster, begin, rest):
-    with saying(begin, rest) as slow:
+    with Saying(begin, rest) as slow:
         cluster = start_cluster("--agents", "1", edit=h2_of(slow))
         with H2Client(cluster) as client:
             client.request(1, "/x")
