@@ -260,6 +260,22 @@ static void check_silence(struct connection *c)
 	watch_silence(c, sooner(next_ms, left_ms(c, compact_ms)));
 }
 
+/* A request that crossed the goodbye of its owner (RFC 9113 6.8) has as much time as any other. */
+static int is_still_served(const struct connection *c)
+{
+	const int is_parting = c->end_reason == END_IDLE_TIMEOUT || c->end_reason == END_SHUTTING_DOWN;
+
+	return is_parting && !connection_is_answered(c) && !is_silent_too_long(c);
+}
+
+static void check_goodbye(struct connection *c)
+{
+	if (is_still_served(c))
+		watch_silence(c, answer_limit_ms(c));
+	else
+		connection_end(c, (enum end_reason)c->end_reason, END_RESET);
+}
+
 static void act_on_deadline(struct connection *c)
 {
 	switch ((enum connection_state)c->state) {
@@ -279,7 +295,7 @@ static void act_on_deadline(struct connection *c)
 	case CONNECTION_PREAMBLE: connection_preamble_on_deadline(c); break;
 	case CONNECTION_MOVING: connection_move_overdue(c); break;
 	case CONNECTION_REATTACHING: connection_reattach_overdue(c); break;
-	case CONNECTION_FINISHING: connection_end(c, (enum end_reason)c->end_reason, END_RESET); break;
+	case CONNECTION_FINISHING: check_goodbye(c); break;
 	case CONNECTION_LINGERING: connection_close_now(c); break;
 	case CONNECTION_CLOSING: break;
 	}

@@ -188,6 +188,8 @@ void connection_hand_off_if_settled(struct connection *c)
 	}
 	if (!connection_at_checkpoint(c) || (c->backend && !connection_backend_may_stay(c)))
 		return;
+	if (c->settling->wanted == SETTLES_TO_END && c->input_len)
+		return;
 	if (c->settling->wanted == SETTLES_TO_END || connection_backend_is_alone(c)) {
 		connection_finish(c, LAST_FAREWELL, c->settling->reason); /* the client has seen that it has to leave */
 		return;

@@ -2,16 +2,18 @@
 
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
+import time
 
 import pytest
 
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience
 from tests.lib.cluster import ControlError
-from tests.lib.edits import alpn, backend, below, edits, nobody_moves, over_tcp
+from tests.lib.edits import alpn, at_end, backend, below, edits, nobody_moves, over_tcp
 from tests.lib.h2_backend import Saying, fill, nghttpd, nginx_h2c
 from tests.lib.h2_client import (ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, STREAM_MAX,
                                  WINDOW_UPDATE, H2Client, frame, goaway_of)
@@ -138,6 +140,25 @@ def test_a_request_that_crosses_the_goaway_is_answered(brief):
         assert goaway_of(client.wait(GOAWAY)) == (STREAM_MAX, NO_ERROR)
         assert client.get(3, "/64k") == pattern(1 << 16)
         client.say(frame(PING, ACK, 0, ping.payload))
+        assert goaway_of(client.wait(GOAWAY)) == (3, NO_ERROR)
+        assert client.end() == "close_notify"
+
+
+def test_a_request_that_crosses_the_goodbye_of_a_drain_has_its_time(start_cluster, served):
+    """Longer than the 2 * lost that RAgent gives an owner for a goodbye without such a request."""
+    lost_s = 1
+    cluster = start_cluster("--agents", "1", edit=edits(
+        h2_of(served), at_end(f"health: {{ ping: 50ms, suspect: {lost_s * 500}ms, lost: {lost_s}s }}")))
+    with H2Client(cluster, pongs=False) as client:
+        assert client.get(1, "/1k") == pattern(1024)
+        cluster.send_signal("r1", signal.SIGTERM)
+        client.say(frame(PING, ACK, 0, client.wait(PING).payload))
+        ping = client.wait(PING)
+        client.request(3, "/1k", "POST", flags=END_HEADERS)
+        time.sleep(2.5 * lost_s)  # so slow is the request
+        client.say(frame(DATA, END_STREAM, 3), frame(PING, ACK, 0, ping.payload))
+        client.ended(3)
+        assert goaway_of(client.wait(GOAWAY)) == (STREAM_MAX, NO_ERROR)
         assert goaway_of(client.wait(GOAWAY)) == (3, NO_ERROR)
         assert client.end() == "close_notify"
 

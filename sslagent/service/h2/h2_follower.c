@@ -6,7 +6,9 @@
 #include "sslagent/service/h2/h2_inside.h"
 
 /* A field that no request may have (RFC 9113 8.3): a literal that no header table keeps. The backend reads the block,
- * because later blocks may refer to it, and handles no request. */
+ * because later blocks may refer to it, and handles no request. nginx answers it with 400: clients pass over an answer
+ * whose stream was refused, as they do after a cancelled one. (RST_STREAM behind the block does not stop nginx, and
+ * HAProxy ends the connection for it.) */
 static const uint8_t spoiler[] = { 0, 2, ':', 'x', 0 };
 
 static const uint8_t preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
