@@ -130,15 +130,12 @@ static void change_server(struct backup *b, int64_t now_ms)
  *
  * Another gateway may own the queue there, so it is never told as one that is lost. */
 
-enum refusal_end { ENDS_BY_OPERATOR, ENDS_BY_ITSELF };
-
 /* Instead of an answer to AUTH that no row has: "unknown command" repeats the password. */
 #define NOT_SHOWN "not shown, it may have the password"
 
 /* By the first words of its answer. The last row has all others. */
 static const struct {
 	const char *answer, *cause, *remedy;
-	enum refusal_end end;
 } refusals[] = {
 	{ "NOAUTH", "it wants a user or a password", "set user and password_file of this server, and restart" },
 	{ "WRONGPASS", "it knows no such user, or another password",
@@ -147,7 +144,8 @@ static const struct {
 	{ "ERR AUTH <password> called without", "it has no password",
 		"give it one, or take password_file out and restart" },
 	{ NOT_SHOWN, "it does not take AUTH", "look at its answer to AUTH with redis-cli" },
-	{ "LOADING", "it reads its file", "wait", ENDS_BY_ITSELF },
+	{ "ERR max number of clients", "it has as many clients as it takes", "raise its maxclients" },
+	{ "LOADING", "it reads its file", "wait" },
 	{ "", "it cannot be used", "see the answer" },
 };
 
@@ -170,7 +168,7 @@ void backup_refused(struct backup *b, enum backup_refusal at, const char *answer
 	const int again = b->refusal == at && !strncmp(b->refused, answer, sizeof b->refused - 1);
 	const size_t n = row_of(answer);
 
-	b->refused_ms = refusals[n].end == ENDS_BY_OPERATOR ? redis_link_clock_ms() : 0;
+	b->refused_ms = redis_link_clock_ms();
 	b->refusal = at;
 	snprintf(b->refused, sizeof b->refused, "%s", answer);
 	log_event(again ? LOG_DEBUG : LOG_WARNING, NULL, "backup refuses",

@@ -130,7 +130,7 @@ struct backup {
 	struct queue_backup_stats stats;
 	enum backup_refusal refusal;
 	char refused[96];     /* its answer then */
-	int64_t refused_ms;   /* the last time, if only its operator can end that; 0: it does not refuse */
+	int64_t refused_ms;   /* the last time; 0: it does not refuse */
 	const char *not_used; /* why it is not claimed, or does not count, as it was told; NULL: it was not */
 };
 

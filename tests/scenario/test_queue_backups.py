@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.lib.build import patience
+from tests.lib.build import SLOWER, patience
 from tests.lib.queue_room import burst, started, stored
 from tests.lib.waiting import wait_until
 
@@ -392,8 +392,9 @@ def test_a_server_that_refuses_is_told_once_and_goes_on_when_it_is_mended(room):
     b.call("ACL", "SETUSER", "gateway", "on", ">word", "~cssl:*", "-@all", *(r for r in RIGHTS if r != "+fcall"))
     for server in (a, b):
         server.call("CONFIG", "SET", "requirepass", "word")
-    stranger = room.gateway(role="owner")
-    gateway = room.gateway(role="owner", user="gateway", password="word")
+    patient = {"role": "owner", "absent_ms": 1500 * SLOWER}
+    stranger = room.gateway(**patient)
+    gateway = room.gateway(user="gateway", password="word", **patient)
 
     def refused(who, backup):
         """How often."""
@@ -401,6 +402,7 @@ def test_a_server_that_refuses_is_told_once_and_goes_on_when_it_is_mended(room):
 
     # Behind `absent_ms`, a gateway that waits for a lost server says so.
     wait_until(lambda: all(refused(who, n) >= 2 for who, n in ((stranger, 0), (stranger, 1), (gateway, 0))), patience(30), "many refusals")
+    wait_until(lambda: "queue waits for a server that refuses" in stranger.log.read_text(), patience(30), "the end of absent_ms")
     assert sorted(re.sub(" cause=.*", "", line) for line in complaints(stranger) if "queue waits" not in line) == [
         f'backup refuses backup={n} answer="NOAUTH Authentication required."' for n in (0, 1)]
     assert len([line for line in complaints(stranger) if "queue waits for a server that refuses" in line]) <= 2
