@@ -8,7 +8,7 @@ command_bench() {
 	if [[ " $* " != *" --help "* && $# -gt 0 ]]; then
 		packages_need "${packages_bench[@]}"
 		[[ ${CSSL_BUILD_DIR:-} ]] || build_release
-		[[ $1 != mail && $1 != mail_queue ]] || { mail_get "$root/build/tools" && postfix_get "$root/build/tools"; }
+		[[ $1 != mail && $1 != mail_queue ]] || { mail_get "$tools" && postfix_get "$tools"; }
 	fi
 	[[ $# -gt 0 ]] || set -- --help
 	PYTHONPATH=$root /usr/bin/python3 -m bench.experiments "$@"

@@ -13,6 +13,8 @@ case ${debian_release%%.*} in
 	;;
 esac
 
+tools=$root/build-tools # what is unpacked and not installed, for tests and experiments
+
 packages_build=(
 	gcc libc6-dev meson ninja-build pkgconf python3
 	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev libcurl4-openssl-dev
@@ -80,32 +82,30 @@ services_disabled() {
 	done
 }
 
-# package_unpack NAME FOLDER: unpacks its files, without dependencies and without installing it
-package_unpack() {
-	local name=$1 folder=$2 place status=0
-	place=$(mktemp -d)
-	(
-		cd "$place"
-		quietly apt-get download -qq "$name" || { apt-get update -qq >&2 && quietly apt-get download -qq "$name"; }
-		mkdir -p "$folder" && dpkg -x "$name"_*.deb "$folder"
-	) || status=$?
-	rm -rf "$place"
-	return $status
+# packages_fetch FOLDER NAME...: for with_progress
+packages_fetch() {
+	local fetch=(apt-get download -qq -o APT::Status-Fd=9 "${@:2}")
+	cd "$1" || return
+	"${fetch[@]}" || { apt-get update -qq && "${fetch[@]}"; }
 }
 
-# packages_unpack FOLDER NAME...
+# packages_unpack WHAT FOLDER NAME...: unpacks their files, without dependencies and without installing them
 packages_unpack() {
-	local folder=$1 name
-	shift
-	for name; do
-		package_unpack "$name" "$folder" || return
+	local what=$1 folder=$2 place package status=0
+	shift 2
+	place=$(mktemp -d)
+	{ with_progress "$what" packages_fetch "$place" "$@" && mkdir -p "$folder"; } || status=$?
+	for package in "$place"/*.deb; do
+		[[ $status -ne 0 ]] || dpkg -x "$package" "$folder" || status=$?
 	done
+	rm -rf "$place"
+	return $status
 }
 
 # llhttp_get FOLDER: the sources of llhttp, which Debian 12 has in a package that depends on Node.js
 llhttp_get() {
 	[[ ${#packages_llhttp[@]} -eq 0 && ! -e /usr/share/llhttp/llhttp.c && ! -e $1/usr/share/llhttp/llhttp.c ]] || return 0
-	package_unpack node-llhttp "$1"
+	packages_unpack "llhttp" "$1" node-llhttp
 }
 
 # promtool_get FOLDER: the checker of metrics, unpacked, because in Debian 12 its package has a daemon that must not start here
@@ -113,7 +113,7 @@ promtool_get() {
 	[[ ! -x $1/promtool ]] || return 0
 	local package status=0
 	package=$(mktemp -d)
-	{ package_unpack "$package_promtool" "$package" && install -D -t "$1" "$package/usr/bin/promtool"; } || status=$?
+	{ packages_unpack "promtool" "$package" "$package_promtool" && install -D -t "$1" "$package/usr/bin/promtool"; } || status=$?
 	rm -rf "$package"
 	return $status
 }
@@ -124,7 +124,7 @@ postfix_get() {
 	local package name status=0
 	package=$(mktemp -d)
 	{
-		packages_unpack "$package" "${packages_postfix[@]}" &&
+		packages_unpack "smtp-source and smtp-sink" "$package" "${packages_postfix[@]}" &&
 			find "$package/usr" ! -type d \( -name smtp-source -o -name smtp-sink -o -name 'lib*.so*' \) \
 				-exec install -D -t "$1/postfix" {} +
 	} || status=$?
@@ -141,7 +141,7 @@ postfix_get() {
 exim_heavy_get() {
 	local package status=0
 	package=$(mktemp -d)
-	{ package_unpack exim4-daemon-heavy "$package" && install -D -m 4755 "$package/usr/sbin/exim4" "$1/usr/sbin/exim4-heavy"; } || status=$?
+	{ packages_unpack "Exim" "$package" exim4-daemon-heavy && install -D -m 4755 "$package/usr/sbin/exim4" "$1/usr/sbin/exim4-heavy"; } || status=$?
 	rm -rf "$package"
 	return $status
 }
@@ -151,19 +151,9 @@ mail_get() {
 	local wanted="${packages_mail[*]} exim4-daemon-heavy"
 	[[ $(cat "$1/mail/packages" 2>/dev/null) != "$wanted" ]] || return 0
 	rm -rf "$1/mail"
-	with_progress "mail servers" mail_unpack "$1/mail" || return
+	packages_unpack "mail servers" "$1/mail" "${packages_mail[@]}" || return
 	exim_heavy_get "$1/mail" || return
 	echo "$wanted" >"$1/mail/packages"
-}
-
-# mail_unpack FOLDER: for with_progress
-mail_unpack() {
-	local name done=0
-	for name in "${packages_mail[@]}"; do
-		package_unpack "$name" "$1" || return
-		done=$((done + 1))
-		echo "$done of ${#packages_mail[@]} packages unpacked" >&9
-	done
 }
 
 # python_get FOLDER: a venv with the Python packages that Debian does not have, each of one version and one hash

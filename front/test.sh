@@ -140,11 +140,11 @@ test_beside_others() {
 
 test_download() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
-	build_turn "$root/build-test"
-	promtool_get "$root/build-test/tools" || test_broken+=("promtool")
-	postfix_get "$root/build-test/tools" || test_broken+=("smtp-source and smtp-sink")
-	mail_get "$root/build-test/tools" || test_broken+=("mail servers")
-	python_get "$root/build-test/tools/python" || test_broken+=("packages of tests/requirements.txt")
+	build_turn "$tools"
+	promtool_get "$tools" || test_broken+=("promtool")
+	postfix_get "$tools" || test_broken+=("smtp-source and smtp-sink")
+	mail_get "$tools" || test_broken+=("mail servers")
+	python_get "$tools/python" || test_broken+=("packages of tests/requirements.txt")
 }
 
 test_release_build() {
@@ -230,7 +230,7 @@ test_sum() {
 }
 
 test_all() {
-	local PATH=$root/build-test/tools:$PATH row step what number=0 begin
+	local PATH=$tools:$PATH row step what number=0 begin
 	say "${#test_steps[@]} steps, some $test_minutes minutes on two cores"
 	for row in "${test_steps[@]}"; do
 		read -r step what <<<"$row"

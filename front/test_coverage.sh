@@ -10,7 +10,7 @@ configure_build_coverage() {
 }
 
 test_coverage() {
-	local folder=$root/build-coverage PATH=$root/build-test/tools:$PATH
+	local folder=$root/build-coverage PATH=$tools:$PATH
 	export CSSL_PROFILES=$folder/profiles
 	rm -rf "$CSSL_PROFILES"
 	/usr/bin/python3 "$root/tests/lib/profiles.py" "$CSSL_PROFILES" || die "no folder for profiles: $CSSL_PROFILES"

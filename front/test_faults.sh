@@ -8,10 +8,10 @@ faults_tree() {
 	local tree=$1
 	if [[ ! -e $tree/build-asan/build.ninja ]]; then
 		rm -rf "$tree"
-		mkdir -p "$tree/build-test"
+		mkdir -p "$tree"
 		(cd "$root" && git ls-files -z | xargs -0 cp --parents -t "$tree")
 		git -C "$tree" init -q && git -C "$tree" add -A # what asks git for the sources finds them
-		ln -s "$root/build-test/tools" "$tree/build-test/tools"
+		ln -s "$tools" "$tree/build-tools"
 		/usr/bin/python3 "$root/tests/lib/drawn_faults.py" plant "$faults_seed" "$faults_count" "$tree" >&2
 	fi
 	local root=$tree # its own, for what is called here
@@ -20,7 +20,7 @@ faults_tree() {
 
 # test_faults [N...]: these, or all. It takes hours. What was found is kept after each.
 test_faults() {
-	local profiles=$root/build-coverage/profiles PATH=$root/build-test/tools:$PATH
+	local profiles=$root/build-coverage/profiles PATH=$tools:$PATH
 	[[ -d $profiles ]] || die "./cssl test --coverage comes first: it tells which scenarios run the line of a fault"
 	test_download
 	faults_tree "$root/build-faults" || die "the sources with the faults cannot be built"

@@ -13,7 +13,7 @@ test_full() {
 		files+=("$root/tests/$name")
 	done
 	[[ ${#files[@]} -gt 0 ]] || files=("$root/tests/scenario")
-	local PATH=$root/build-test/tools:$PATH
+	local PATH=$tools:$PATH
 	test_download
 	test_build build-test
 	test_is_built build-test || die "the programs of build-test cannot be built"

@@ -27,7 +27,7 @@ part_say() {
 
 # test_part BUILD FILE|PATTERN...
 test_part() {
-	local build=$1 PATH=$root/build-test/tools:$PATH asked units=() tests=() path
+	local build=$1 PATH=$tools:$PATH asked units=() tests=() path
 	shift
 	test_download
 	"configure_${build//-/_}" || die "$build cannot be configured"

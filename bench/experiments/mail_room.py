@@ -1,6 +1,6 @@
 """A room: mail servers run in it as if they were installed, with users, configuration and spools of their own.
 
-Debian's packages are unpacked in the tools of a build (front/packages.sh: mail_get). A room is a mount namespace in which they lie
+Debian's packages are unpacked in build-tools (front/packages.sh: mail_get). A room is a mount namespace in which they lie
 over this machine's /usr and /etc, and a PID namespace whose end is the end of all that runs in it. The network is the machine's.
 
 The namespace's first process is a shell that waits. It dies with whoever started it; the kernel forgets such a wish of a process that
@@ -31,8 +31,8 @@ exit
 
 def tools():
     """Where the packages are unpacked; None where they are not."""
-    places = (ROOT / build / "tools" / "mail" for build in ("build-test", "build"))
-    return next((place for place in places if (place / "packages").exists()), None)
+    place = ROOT / "build-tools" / "mail"
+    return place if (place / "packages").exists() else None
 
 
 def obstacle():

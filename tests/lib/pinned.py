@@ -6,7 +6,7 @@ import pytest
 
 from tests.lib.build import ROOT
 
-VENV = ROOT / "build-test/tools/python"
+VENV = ROOT / "build-tools/python"
 
 
 def pinned_program(name):
