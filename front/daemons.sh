@@ -58,7 +58,12 @@ backend_start() {
 	done
 	daemon_start "$dir" backend "${plan[build]:-}/bench/cssl-bench" serve \
 		--listen "${plan[backend]:-}" --proxy-protocol accept "${map[@]}"
-	wait_for 5 curl -sf -o /dev/null "http://${plan[backend]:-}/5" || die "the embedded backend does not answer"
+	wait_for 5 takes_connections "${plan[backend]:-}" || die "the embedded backend does not answer"
+}
+
+# takes_connections ADDRESS:PORT: one that says nothing
+takes_connections() {
+	(: <>"/dev/tcp/${1%:*}/${1##*:}") 2>/dev/null
 }
 
 # loopback_listens 127.0.0.1:PORT: a process listens there. This reads the kernel's table, because a mail server would count a connection.
@@ -146,8 +151,8 @@ show_last_lines() {
 
 # Reports an end that was not in order. A kill by hand is reported, but is no fault of the daemon.
 daemon_end_fault() {
-	local status
-	status=$(cat "$1/$2.exit" 2>/dev/null || echo lost)
+	local status=lost
+	read -r status 2>/dev/null <"$1/$2.exit" || true
 	case $status in
 	0) return 1 ;;
 	137) say "$2 was killed (SIGKILL) before" && return 1 ;;

@@ -99,7 +99,7 @@ up_prepare() {
 	up_warn_mail
 }
 
-# What is wrong with a configuration is said by one of its readers, before anything runs.
+# What is wrong with the options is said by a reader of the configuration, before anything runs.
 up_check_file() {
 	"${settings[build]}/sslagent/sslagent" --config "$1/cluster.yaml" --name a1 --check >"$1/check.log" 2>&1 ||
 		{ cat "$1/check.log" >&2 && die "$1/cluster.yaml is refused"; }
@@ -178,7 +178,7 @@ command_up() {
 		up_prepare "$dir"
 	fi
 	[[ ${settings[stage]} != prepare ]] || return 0
-	up_check_file "$dir"
+	[[ ${settings[stage]} == prepared ]] || up_check_file "$dir"
 	up_start "$dir"
 	[[ -z ${plan[smtp_backend]:-} ]] || up_say_mail "$dir"
 	say "up: https://localhost:${plan[sf]:-} (SF) https://localhost:${plan[sl]:-} (SL), CA $dir/ca.pem"
