@@ -135,7 +135,7 @@ test_scenarios() {
 
 # Several at a time, because they mostly wait: a process of them needs a third of a processor (0.27 to 0.31; sanitized 0.30 to 0.34)
 test_beside_others() {
-	test_scenarios "$@" -n "$((4 * $(nproc)))" --dist loadgroup
+	test_scenarios "$@" -n "$((6 * $(nproc)))" --dist loadgroup
 }
 
 test_download() {

@@ -36,7 +36,7 @@ SILENT = 64
 AT_ONCE = 32  # handshakes of a source
 LONG_ID = "x" * 31  # a head that takes longer than it may
 CAME_AND_WENT = sized(3000, 10000)  # sessions of the clients that are served
-SERVED_S = sized(3, 8)
+SERVED_S = sized(2, 8)
 HEAD_EVERY_MS = 1600 if FULL else 1000  # the shortest head has 80 bytes, and takes longer than it may
 # Other work of this machine shows up to here. A new connection waits for it several times: its handshake, its hand-off, its answer.
 FLOOR_US = {"answers": 1000, "new connections": 1000} if FULL else {"answers": 25000, "new connections": 60000}
