@@ -51,7 +51,8 @@ plan_mail() {
 # plan_write DIR: the settings and fresh ports
 plan_write() {
 	local dir=$1 ports i count=${settings[agents]} wanted
-	wanted=$((12 + 2 * count))
+	wanted=$((5 + 2 * count))
+	[[ ${settings[smtp_backend]}${settings[smtp_sink]}${settings[mail]} == nono ]] || wanted=$((wanted + 7))
 	mapfile -t ports < <("$root/front/free_ports" $wanted)
 	[[ ${#ports[@]} -eq $wanted ]] || die "no free ports"
 	{
@@ -67,11 +68,11 @@ plan_write() {
 			echo "backend 127.0.0.1:${ports[2]}"
 			echo "embedded yes"
 		fi
-		plan_mail "${ports[@]:5:7}"
+		plan_mail "${ports[@]:5 + 2 * count}"
 		for ((i = 1; i <= count; i++)); do
 			echo "agent a$i"
-			echo "a$i.peer ${ports[10 + 2 * i]}"
-			echo "a$i.tls ${ports[11 + 2 * i]}"
+			echo "a$i.peer ${ports[3 + 2 * i]}"
+			echo "a$i.tls ${ports[4 + 2 * i]}"
 		done
 	} >"$dir/plan"
 	plan_read "$dir"

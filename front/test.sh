@@ -163,9 +163,10 @@ test_house() {
 	test_python build-test house -n "$(nproc)" "$root/tests/house"
 }
 
-# sanitized COMMAND...
+# sanitized COMMAND...: each thread has 64 KiB for each size of frames that returned, in place of 1 MiB: 8 % less of the processors
 sanitized() {
-	ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$@"
+	ASAN_OPTIONS=detect_stack_use_after_return=1:max_uar_stack_size_log=16:strict_string_checks=1 \
+		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 "$@"
 }
 
 # Most of the time, units wait.

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 
 FREE_PORTS = pathlib.Path(__file__).resolve().parents[2] / "front" / "free_ports"
-AT_ONCE = 32
+AT_ONCE = 8
 
 _given = []  # nobody else gets these, so they can wait for their use
 

@@ -163,6 +163,11 @@ int backup_refuses(const struct backup *b)
 	return b->refused_ms && redis_link_clock_ms() - b->refused_ms < 3 * REFUSED_RETRY_MS;
 }
 
+int backup_answers(const struct backup *b)
+{
+	return b->active || backup_refuses(b);
+}
+
 void backup_refused(struct backup *b, enum backup_refusal at, const char *answer)
 {
 	const int again = b->refusal == at && !strncmp(b->refused, answer, sizeof b->refused - 1);

@@ -165,6 +165,8 @@ void backup_join(struct backup *b);
 int backup_push(struct backup *b, enum change_kind kind, struct item *i);
 /* 1: it answers, and does not let this gateway in: it did so in the last seconds. */
 int backup_refuses(const struct backup *b);
+/* 1: it lets this gateway in, or refuses. 0: it is silent, or lost. */
+int backup_answers(const struct backup *b);
 /* Drop the line and begin again. @why: static text for the log. */
 void backup_give_up(struct backup *b, const char *why);
 extern const char backup_begins_again[]; /* such a @why: the server is used again at once */

@@ -51,7 +51,7 @@ static int may_join(const struct queue *q, struct backup *b)
 				      !strcmp(q->shared.members[i], q->backups[i].run_id);
 
 		absent += is_absent;
-		lost += is_absent && !backup_refuses(&q->backups[i]); /* else nobody shall take over because of it */
+		lost += is_absent && !backup_answers(&q->backups[i]); /* else nobody shall take over because of it */
 	}
 	if (lost && b->not_used != cause)
 		log_event(LOG_WARNING, NULL, "backup not used alone", "backup=%u cause=\"%s\"", b->index, cause);

@@ -158,7 +158,7 @@ static enum recovery_trust trust_of(const struct queue *q)
 /* Not of one that refuses: that was told, and nobody shall take over because of it. */
 static int is_silent(const struct backup *b)
 {
-	return b->sight.state == SIGHT_AWAY && !backup_refuses(b);
+	return b->sight.state == SIGHT_AWAY && !backup_answers(b);
 }
 
 static void say_refuse(struct queue *q)

@@ -150,6 +150,18 @@ START_TEST(server_that_loads_for_long_is_not_told_as_silent)
 }
 END_TEST
 
+START_TEST(server_that_has_just_let_the_gateway_in_is_not_told_as_silent)
+{
+	looks_for_its_servers();
+	backup_refused(a, REFUSAL_AT_LOGIN, NOAUTH);
+	backup_let_in(a, REFUSAL_AT_LOGIN);
+	a->active = &a->paths[0];
+	queue_recover(q);
+	ck_assert_uint_eq(times("queue waits for a backup backup=0"), 0);
+	ck_assert_uint_eq(times("queue waits for a backup backup=1"), 1);
+}
+END_TEST
+
 START_TEST(backup_that_is_given_up_is_told_although_another_one_refuses)
 {
 	backup_refused(a, REFUSAL_AT_LOGIN, NOAUTH);
@@ -192,6 +204,7 @@ UNIT(backup_refusals)
 		answer_to_auth_that_may_have_the_password_is_not_told,
 		server_with_too_many_clients_is_told_as_that,
 		server_that_loads_for_long_is_not_told_as_silent,
+		server_that_has_just_let_the_gateway_in_is_not_told_as_silent,
 		lost_member_is_told_once_although_another_server_refused,
 		takeover_is_not_told_while_the_member_refuses,
 		server_that_refuses_is_told_as_lost_when_it_is,
