@@ -21,10 +21,10 @@
 static int names_are_whole(const struct table *t, const struct agreed *a)
 {
 	size_t room = 2 * (NAME_MAX_LEN + 1u);
-	const char *end = a->names;
 
 	if ((uintptr_t)a % _Alignof(struct agreed) || !table_has(t, a, sizeof *a))
 		return 0;
+	const char *end = a->names;
 	while (room && !table_has(t, a->names, room))
 		room--;
 	for (unsigned i = 0; end && i < 2; i++) {
