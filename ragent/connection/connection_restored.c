@@ -101,7 +101,7 @@ static int fits_its_state(const struct connection *c)
 	switch (has_in(c->state)) {
 	case HAS_BEGUN: return is_before_its_keys(c) && c->position.server_records == 0;
 	case HAS_CLEAR:
-		return is_before_its_keys(c) && c->position.server_records == 0 && c->epoch == 0 && c->busy->preamble &&
+		return is_before_its_keys(c) && c->position.server_records == 0 && c->epoch == 0 &&
 		       connection_is_in_clear(c) && (has_agent(c) || waits_for_banner(c));
 	case HAS_HANDSHAKE: return is_before_its_keys(c) && c->epoch != 0;
 	case HAS_ADOPTER: return is_live(c) && c->copies.current;

@@ -53,11 +53,9 @@ static int records_len(const struct restored *r, uint64_t records, size_t *out)
 
 	for (; records; records--) {
 		struct tls_record_header h;
-		if (len >= r->input_len || tls_record_scan(r->input + len, r->input_len - len, &h) != 0)
+		if (tls_record_scan(r->input + len, r->input_len - len, &h) != 0)
 			return CSSL_E_RANGE;
 		len += TLS_RECORD_HEADER_LEN + h.length;
-		if (len > r->input_len)
-			return CSSL_E_RANGE;
 	}
 	*out = len;
 	return 0;
