@@ -17,6 +17,8 @@
 #include "ragent/keeper/notes.h"
 #include "ragent/link/link_internal.h"
 
+#define TABLE_LEN (16u << 20)
+
 struct dispatcher d;
 
 /* --- start and stop --- */
@@ -111,6 +113,8 @@ void dispatcher_start(const struct dispatcher_wish *wish)
 	make_shared();
 	if (wish->streams == LINK_STREAMS_OUTLIVE)
 		d.shared.notes = notes_create(2, 64);
+	if (wish->memory == MEMORY_OUTLIVES)
+		d.shared.notes->table = table_create(TABLE_LEN, connection_len());
 	for (unsigned i = 0; i < agents; i++) {
 		snprintf(name, sizeof name, "a%u", i);
 		snprintf(path, sizeof path, "%s/a%u.link", temp_dir(), i);
@@ -172,6 +176,8 @@ void dispatcher_stop(void)
 		ck_assert_uint_eq(s.connections + s.handshakes + s.links_up + s.links_suspect, 0);
 	}
 	ragent_worker_destroy(d.rw);
+	if (d.shared.notes)
+		table_destroy(d.shared.notes->table);
 	notes_destroy(d.shared.notes);
 	for (size_t i = 0; i < d.shared.front_count; i++)
 		front_clear(&d.shared.fronts[i]);
@@ -285,8 +291,15 @@ void client_expect_refusal(int fd)
 
 struct connection *connection_only(void)
 {
+	struct connection *c = connection_newest();
+
+	ck_assert_ptr_null(c->next);
+	return c;
+}
+
+struct connection *connection_newest(void)
+{
 	ck_assert_ptr_nonnull(d.rw->home.connections);
-	ck_assert_ptr_null(d.rw->home.connections->next);
 	return d.rw->home.connections;
 }
 
@@ -370,7 +383,7 @@ void live_say(
 	h.protocol_version = l->version ? l->version : TLS13_VERSION_WIRE;
 	h.cipher_suite = 0x1301;
 	live.position = &p;
-	live.handshake = connection_only()->agreed ? NULL : &h;
+	live.handshake = connection_newest()->agreed ? NULL : &h;
 	live.at_checkpoint = at_checkpoint;
 	live.backend = backend;
 	live.sealed_copy = (ProtobufCBinaryData){ strlen(copy), (uint8_t *)copy };
@@ -394,7 +407,7 @@ void connection_keep(struct live_connection *l, const char *listener, int at_che
 	handshake_finish(l);
 	fake_agent_take_data(d.agents[l->agent], l->stream, seen, sizeof seen);
 	live_say(l, FRAME_KEPT, at_checkpoint, CSSL__BACKEND_HALF__BACKEND_NONE, "copy of the handshake agent");
-	wait_until(connection_only()->state == CONNECTION_OWNED);
+	wait_until(connection_newest()->state == CONNECTION_OWNED);
 }
 
 Cssl__LinkSslId *ssl_id_take(struct live_connection *l, int agent)
@@ -415,7 +428,7 @@ void adopted_say(struct live_connection *l, uint32_t epoch)
 
 	a.epoch = epoch;
 	fake_agent_say(d.agents[l->agent], l->stream, FRAME_ADOPTED, &a.base);
-	wait_until(connection_only()->state == CONNECTION_OWNED);
+	wait_until(connection_newest()->state == CONNECTION_OWNED);
 }
 
 enum end_reason goodbye_say(struct live_connection *l)

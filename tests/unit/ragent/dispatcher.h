@@ -19,8 +19,11 @@ struct dispatcher_wish {
 	enum link_protection protection; /* 0: trusted */
 	enum link_bytes bytes;           /* of links, as far as agents can */
 	enum { AGENTS_SAY_NOTHING, AGENTS_NAME_THEMSELVES } processes;
-	enum link_streams
-		streams; /* OUTLIVE: agents say so, and RAgent has notes as if it had a keeper, but no table */
+	enum link_streams streams; /* OUTLIVE: agents say so, and RAgent has notes as if it had a keeper */
+	enum {
+		MEMORY_ENDS,
+		MEMORY_OUTLIVES
+	} memory;        /* OUTLIVES, with such streams: it has a table, too (next_life.h) */
 	unsigned agents; /* 0: AGENTS */
 };
 
@@ -61,6 +64,8 @@ void client_expect_refusal(int fd);
 
 /* The only connection. */
 struct connection *connection_only(void);
+/* The one that came last. */
+struct connection *connection_newest(void);
 
 /* A frame of @type at whichever agent; waits. *agent: its index. */
 struct fake_frame *frame_anywhere(enum frame_type type, int *agent);
