@@ -20,7 +20,7 @@
 export PYTHONPYCACHEPREFIX=$root/build-test/pycache
 unset PYTHONDONTWRITEBYTECODE
 
-test_minutes=25
+test_minutes=30
 test_results=()
 test_broken=()
 test_times=()
@@ -133,7 +133,7 @@ test_scenarios() {
 	test_again "$folder" "scenario-$which"
 }
 
-# Several at a time, because they mostly wait: a process of them needs a third of a processor (0.27 to 0.31; sanitized 0.30 to 0.34)
+# Several at a time, because they wait much: eight processes left a fifth of two processors idle, twelve leave nothing
 test_beside_others() {
 	test_scenarios "$@" -n "$((6 * $(nproc)))" --dist loadgroup
 }

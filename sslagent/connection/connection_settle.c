@@ -188,7 +188,7 @@ void connection_hand_off_if_settled(struct connection *c)
 	}
 	if (!connection_at_checkpoint(c) || (c->backend && !connection_backend_may_stay(c)))
 		return;
-	if (c->settling->wanted == SETTLES_TO_END && c->input_len)
+	if (c->settling->wanted == SETTLES_TO_END && c->input_len) /* it may have a request that crossed the GOAWAY */
 		return;
 	if (c->settling->wanted == SETTLES_TO_END || connection_backend_is_alone(c)) {
 		connection_finish(c, LAST_FAREWELL, c->settling->reason); /* the client has seen that it has to leave */

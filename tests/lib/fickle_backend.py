@@ -17,6 +17,8 @@ import socketserver
 import threading
 from collections import defaultdict
 
+from tests.lib.threaded_server import ThreadedServer
+
 
 class _Handler(socketserver.BaseRequestHandler):
     def handle(self):
@@ -37,18 +39,14 @@ class _Handler(socketserver.BaseRequestHandler):
         self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
-class FickleBackend(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    block_on_close = False
+class FickleBackend(ThreadedServer):
     request_queue_size = 100
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.address = "%s:%d" % self.server_address
+        super().__init__(_Handler)
         self.said, self.sockets = defaultdict(list), set()
         self.may_speak = threading.Event()
         self.may_speak.set()
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,))
 
     @contextlib.contextmanager
     def silent(self):
@@ -63,12 +61,3 @@ class FickleBackend(socketserver.ThreadingTCPServer):
         for one in list(self.sockets):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_WR)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self._thread.join()
-        self.server_close()

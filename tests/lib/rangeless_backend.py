@@ -12,9 +12,10 @@ targets get five bytes. Both framings send the same pieces each time.
 
 import contextlib
 import http.server
-import threading
 import time
 import urllib.parse
+
+from tests.lib.threaded_server import ThreadedServer
 
 PIECES = 64
 
@@ -57,24 +58,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class RangelessBackend(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
+class RangelessBackend(ThreadedServer):
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.address = "%s:%d" % self.server_address
+        super().__init__(_Handler)
         self.reset(b"")
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.05,))
 
     def reset(self, body):
         self.body, self.status, self.fields, self.answers, self.sent = body, 200, {}, 0, {}
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
