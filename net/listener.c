@@ -174,12 +174,12 @@ static int bind_unix(int fd, const struct sockaddr_un *un, unsigned mode)
 	int r = remove_stale(un);
 	if (r < 0)
 		return r;
-	if (bind(fd, (const struct sockaddr *)un, sizeof *un) < 0)
-		return -errno;
-	/* before listen() every connect() is refused, so no client comes in under the old mode */
-	if (mode && chmod(un->sun_path, mode) < 0)
-		return -errno;
-	return 0;
+	/* The file has its mode from the beginning: behind bind(), another file may stand at the path. */
+	const mode_t mask = mode ? umask(0777 & ~mode) : 0;
+	r = bind(fd, (const struct sockaddr *)un, sizeof *un) < 0 ? -errno : 0;
+	if (mode)
+		umask(mask);
+	return r;
 }
 
 static int bind_tcp(int fd, const struct sockaddr *address, enum socket_place place)

@@ -19,12 +19,15 @@
 #include "net/log_inside.h"
 #include "net/log_line.h"
 
+#define OPEN_FLAGS (O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
 enum log_sink { SINK_POLLED, SINK_OWN, SINK_SOCKET };
 
 struct log_output {
 	int fd;
 	enum log_sink sink;
-	char path[4096]; /* "": standard error, or for the access log: there is none */
+	enum log_origin origin; /* of the file at @path */
+	char path[4096];        /* "": standard error, or for the access log: there is none */
 };
 
 static struct log_output outputs[LOG_FILE_COUNT] = {
@@ -39,11 +42,37 @@ static struct {
 
 static _Atomic uint64_t dropped;
 
-static int open_path(const char *path)
+/* Root may write in the folder of an ordinary user, who then must not choose the file by a link. */
+static int open_found(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
+	const int is_root = geteuid() == 0;
+	const int fd = open(path, OPEN_FLAGS | (is_root ? O_NOFOLLOW : 0));
+	struct stat st;
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (!is_root || (fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_nlink == 1)))
+		return fd;
+	close(fd);
+	return -EMLINK;
+}
+
+int log_open_file(const char *path, enum log_origin *origin)
+{
+	const int fd = open(path, OPEN_FLAGS | O_CREAT | O_EXCL, 0640);
+
+	*origin = fd < 0 ? LOG_FILE_FOUND : LOG_FILE_MADE;
+	return fd < 0 && errno == EEXIST ? open_found(path) : fd < 0 ? -errno : fd;
+}
+
+int log_try_file(const char *path)
+{
+	const int fd = open_found(path);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
 }
 
 static void open_stderr(struct log_output *o)
@@ -65,7 +94,7 @@ static int open_file(struct log_output *o, const char *path)
 {
 	if (strlen(path) >= sizeof o->path)
 		return -ENAMETOOLONG;
-	int fd = open_path(path);
+	int fd = log_open_file(path, &o->origin);
 	if (fd < 0)
 		return fd;
 	if (o->fd > STDERR_FILENO)
@@ -103,7 +132,7 @@ static int reopen(struct log_output *o)
 {
 	if (!o->path[0])
 		return 0;
-	int fd = open_path(o->path);
+	int fd = log_open_file(o->path, &o->origin);
 	if (fd < 0)
 		return fd;
 	/* in place: other threads may be writing to this number right now */
@@ -119,21 +148,26 @@ int log_reopen(void)
 	return events < 0 ? events : access;
 }
 
-/* A device, or a file that another user shares with this process, stays whose it is. */
-static int is_own_file(const struct log_output *o)
+int log_give_file(int fd, enum log_origin origin, uid_t user, gid_t group)
 {
 	struct stat st;
 
-	return o->path[0] && fstat(o->fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+		return 0; /* a device, or a file that another user shares with this process, stays whose it is */
+	if (origin == LOG_FILE_FOUND && user != geteuid())
+		return -EPERM;
+	return fchown(fd, user, group) < 0 ? -errno : 0;
 }
 
 int log_give(uid_t user, gid_t group)
 {
 	int r = 0;
 
-	for (unsigned i = 0; i < LOG_FILE_COUNT; i++)
-		if (is_own_file(&outputs[i]) && fchown(outputs[i].fd, user, group) < 0)
-			r = -errno;
+	for (unsigned i = 0; i < LOG_FILE_COUNT; i++) {
+		const struct log_output *o = &outputs[i];
+		const int given = o->path[0] ? log_give_file(o->fd, o->origin, user, group) : 0;
+		r = given < 0 ? given : r;
+	}
 	return r;
 }
 

@@ -35,7 +35,7 @@ static int become(const char *name, enum kept kept, char *error, size_t error_ca
 	}
 	if (log_give(p->pw_uid, p->pw_gid) < 0)
 		log_event(LOG_WARNING, NULL, "log file still belongs to root",
-			"user=%s cause=%s effect=\"SIGHUP cannot open it again\"", name, strerror(errno));
+			"user=%s effect=\"SIGHUP cannot open it again\" remedy=\"give the file to that user\"", name);
 	if ((kept == KEPT_NET_ADMIN && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) || setgroups(0, NULL) < 0 ||
 		setresgid(p->pw_gid, p->pw_gid, p->pw_gid) < 0 || setresuid(p->pw_uid, p->pw_uid, p->pw_uid) < 0 ||
 		(kept == KEPT_NET_ADMIN && keep_net_admin() < 0)) {

@@ -20,6 +20,7 @@ struct event_log {
 	struct event_writer *writer;
 	uint64_t lost; /* of @writer, those that are in @dropped */
 	int fd;        /* that of event_log_open(), which is the writer's; -1: none */
+	enum log_origin origin;
 	uint64_t newest;
 	char instance[EVENT_LOG_INSTANCE];
 	json_t *kept[EVENT_LOG_KEPT]; /* number n at n % EVENT_LOG_KEPT */
@@ -58,7 +59,7 @@ int event_log_open(struct event_log *l)
 {
 	if (!l->path)
 		return 0;
-	const int fd = event_writer_open_file(l->path);
+	const int fd = event_writer_open_file(l->path, &l->origin);
 	if (fd < 0)
 		return fd;
 	const int r = event_writer_use(l->writer, fd);
@@ -92,7 +93,7 @@ int event_log_follow(struct event_log *l, const char *path)
 
 int event_log_give(const struct event_log *l, uid_t user, gid_t group)
 {
-	return l->fd >= 0 && fchown(l->fd, user, group) < 0 ? -errno : 0;
+	return l->fd >= 0 ? log_give_file(l->fd, l->origin, user, group) : 0;
 }
 
 static void write_line(struct event_log *l, const json_t *record)

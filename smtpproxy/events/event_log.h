@@ -29,7 +29,8 @@ int event_log_reopen(struct event_log *l);
  * the path is the same. */
 int event_log_follow(struct event_log *l, const char *path);
 
-/* Behind event_log_open(): give the file to that user, before this process becomes it. 0 or negative errno. */
+/* Behind event_log_open(): give the file to that user, before this process becomes it, as log_give() does. 0 or
+ * negative errno. */
 int event_log_give(const struct event_log *l, uid_t user, gid_t group);
 
 /* Takes over @record, and adds its number as "n". Numbers begin at 1 in each process, and two processes may write one

@@ -91,18 +91,18 @@ static int write_line(struct event_writer *w, const char *text, size_t len)
 }
 
 /* A FIFO without a reader is an error, and later write_line() may wait for its reader. */
-int event_writer_open_file(const char *path)
+int event_writer_open_file(const char *path, enum log_origin *origin)
 {
-	const int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
-	if (fd < 0)
-		return -errno;
-	fcntl(fd, F_SETFL, O_APPEND);
+	const int fd = log_open_file(path, origin);
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, O_APPEND);
 	return fd;
 }
 
 static void use_path(struct event_writer *w, const char *path)
 {
-	const int fd = event_writer_open_file(path);
+	enum log_origin origin;
+	const int fd = event_writer_open_file(path, &origin);
 	if (fd >= 0)
 		use(w, fd);
 	else

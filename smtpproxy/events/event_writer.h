@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/log.h"
+
 #define EVENT_WRITER_MAX (4u << 20) /* bytes of lines that wait */
 
 struct event_writer;
@@ -26,8 +28,8 @@ uint64_t event_writer_destroy(struct event_writer *w, uint64_t wait_ms);
  * CSSL_E_NO_MEMORY: @fd stays with the caller. */
 int event_writer_use(struct event_writer *w, int fd);
 
-/* Opens a file for it, in the caller's thread. A descriptor or negative errno. */
-int event_writer_open_file(const char *path);
+/* Opens a file for it, in the caller's thread, as log_open_file() does. A descriptor or negative errno. */
+int event_writer_open_file(const char *path, enum log_origin *origin);
 
 /* The same as event_writer_use() with the file @path. The thread opens it, because that may stall too. If it fails, the
  * thread logs why, and lines go to the file before. 0 or negative: there is no memory or no thread for it. */

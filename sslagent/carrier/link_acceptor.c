@@ -310,7 +310,7 @@ struct link_acceptor *link_acceptor_create(const struct link_acceptor_home *home
 	a->open_objects = 1;
 	a->pidfd = pidfd_open(getpid(), 0);
 	newcomers_init(&a->newcomers, &opening_limits);
-	a->listener = listener_create(home->main, (const struct sockaddr *)&self->link, BACKLOG, LINK_ACCESS_MODE_FIRST,
+	a->listener = listener_create(home->main, (const struct sockaddr *)&self->link, BACKLOG, LINK_ACCESS_MODE,
 		&acceptor_ops, a, &uv_error);
 	if (!a->listener)
 		log_event(LOG_ERROR, NULL, "cannot listen for links", "address=%s cause=%s",

@@ -7,11 +7,11 @@
 
 #include "conf/conf.h"
 
-#define LINK_ACCESS_MODE_FIRST 0600u /* of a socket that listens already and has no group yet */
+#define LINK_ACCESS_MODE 0660u /* of the socket, from its beginning on */
 
-/* Let RAgents in; for TCP there is nothing to do. Without `link_group`, if the group of RAgent's user cannot be set
- * (RAgents have several groups, or this process is not in the group), every user may connect, and a warning is
- * logged. 0, or CSSL_E_CONFIG or CSSL_E_SYSTEM: logged. */
+/* Give the socket to the group of RAgents; for TCP there is nothing to do. Without `link_group`, if the group of
+ * RAgent's user cannot be set (RAgents have several groups, or this process is not in the group), only the user and
+ * the group of this process may connect, and a warning is logged. 0, or CSSL_E_CONFIG: logged. */
 int link_access_grant(const struct conf *c, const struct conf_agent *self);
 
 #endif

@@ -82,6 +82,20 @@ def test_a_second_parse_would_be_seen(planted):
     assert re.search(LOOKS_AT_HEADER, planted)
 
 
+BY_PATH = r"\b(chmod|l?chown|fchmodat)\s*\("
+
+
+def test_no_daemon_changes_owner_or_mode_by_path():
+    """Another user may own the folder and put a link in its place: umask(2) before, or an open descriptor of a file that was looked at."""
+    _none(_matches(BY_PATH, [f for f in _files(".c") if f.relative_to(ROOT).parts[0] in ("net", "conf", "ragent", "sslagent", "smtpproxy")]))
+
+
+@pytest.mark.parametrize("planted,seen", [("if (chmod(path, mode) < 0)", True), ("chown(path, user, group);", True),
+                                          ('fchownat(fd, "", user, group, AT_EMPTY_PATH)', False), ("fchown(fd, user, group)", False)])
+def test_a_planted_change_by_path_is_seen(planted, seen):
+    assert bool(re.search(BY_PATH, planted)) == seen
+
+
 def test_smtp_allocates_nothing():
     _none(_matches(r"\b(malloc|calloc|realloc|strdup|asprintf)\s*\(", [f for f in _files(".c") if f.parent == ROOT / "smtp"]))
 
