@@ -221,7 +221,8 @@ static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
 		return -1;
 	}
 	c->listeners++;
-	note_file(c);
+	if (fd <= 0) /* else the file belongs to the other process until control_resume() */
+		note_file(c);
 	return 0;
 }
 
@@ -357,7 +358,7 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 	int r = 0;
 	const int is_path = f->address->sa_family == AF_UNIX;
 	c->front_proxied = is_path ? CONF_ON : f->proxy_protocol;
-	c->front_names = is_path ? CONTROL_NAMES_BELIEVED : CONTROL_NAMES_DOUBTED;
+	c->front_names = control_names_of(f->address);
 	if (control_reload_tokens(c, f->tokens, error, error_cap) < 0)
 		return -1;
 	c->front = f->fd > 0 ? listener_create_fd(c->worker, f->fd, &front_ops, c, &r)

@@ -3,15 +3,53 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "net/address.h"
 #include "net/log_pace.h"
 #include "ragent/control/control_inside.h"
 #include "ragent/control/control_routes.h"
 
+static const char *header(const struct exchange *e, const char *name)
+{
+	return MHD_lookup_connection_value(exchange_connection(e), MHD_HEADER_KIND, name);
+}
+
+/* RFC 6454: the scheme, and then what Host has. */
+static int is_origin_of(const char *origin, const char *host)
+{
+	const char *name = strstr(origin, "://");
+
+	return name && host && strcasecmp(name + strlen("://"), host) == 0;
+}
+
+static int is_json(const char *type)
+{
+	const size_t len = strlen("application/json");
+
+	return type && strncasecmp(type, "application/json", len) == 0 && strchr(" ;", type[len]) != NULL;
+}
+
+/* A browser shows its user's certificate for pages of every site, but not a token. So without one, whatever changes
+ * something must be what only tools and our own page send: the type makes a browser ask us first (Fetch, CORS
+ * preflight), which we refuse, and the two headers say whose page it is. NULL, or what is wrong. */
+static const char *why_foreign(const struct exchange *e)
+{
+	const char *site = header(e, "Sec-Fetch-Site"), *origin = header(e, MHD_HTTP_HEADER_ORIGIN);
+
+	if (strcmp(exchange_method(e), MHD_HTTP_METHOD_GET) == 0)
+		return NULL;
+	if ((site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0) ||
+		(origin && !is_origin_of(origin, header(e, MHD_HTTP_HEADER_HOST))))
+		return "a page of another site sent this";
+	return is_json(header(e, MHD_HTTP_HEADER_CONTENT_TYPE))
+		       ? NULL
+		       : "with a certificate alone this needs the header `Content-Type: application/json`";
+}
+
 static const char *authorization(const struct exchange *e)
 {
-	return MHD_lookup_connection_value(exchange_connection(e), MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+	return header(e, MHD_HTTP_HEADER_AUTHORIZATION);
 }
 
 static void log_refusal(const struct exchange *e, const char *why)
@@ -87,14 +125,19 @@ static int token_grants(struct exchange *e, enum control_role need)
 /* A certificate is enough; a token beside it may allow more. */
 static int client_grants(struct exchange *e, enum control_role need)
 {
-	const char *name;
+	const char *name, *foreign = why_foreign(e);
 	const enum control_role has = certificate_role(exchange_client(e), &name);
 
-	if (has >= need)
+	if (has >= need && !foreign)
 		return 1;
 	if (has == CONTROL_ROLE_NONE || authorization(e))
 		return token_grants(e, need);
-	refuse_role(e, "certificate of", name, has);
+	if (has < need) {
+		refuse_role(e, "certificate of", name, has);
+		return 0;
+	}
+	log_refusal(e, foreign);
+	exchange_fail(e, MHD_HTTP_FORBIDDEN, "%s", foreign);
 	return 0;
 }
 

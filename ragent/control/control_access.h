@@ -1,6 +1,6 @@
 /* control_access.h: decides whether a client may make a request. On the UNIX socket the file's permission has decided
  * already. Over the network a token or a client certificate decides (control_tokens.h): role read for GET, operate for
- * the rest.
+ * the rest. A certificate alone changes nothing for a page of another site.
  */
 #ifndef CSSL_RAGENT_CONTROL_ACCESS_H
 #define CSSL_RAGENT_CONTROL_ACCESS_H

@@ -6,6 +6,7 @@
 #define CSSL_RAGENT_CONTROL_TOKENS_H
 
 #include <stddef.h>
+#include <sys/socket.h>
 
 #define CONTROL_TOKEN_NAME_MAX 63u
 #define CONTROL_TOKENS_MAX     256u
@@ -18,6 +19,8 @@ struct control_tokens;
 
 /* A certificate's name comes in a PROXY header. CONTROL_NAMES_BELIEVED: only agents can have sent that header. */
 enum control_names { CONTROL_NAMES_DOUBTED, CONTROL_NAMES_BELIEVED };
+
+enum control_names control_names_of(const struct sockaddr *control_address);
 
 /* NULL: @error names file, line, what was found and what was expected. It refuses a file that others can write. With
  * CONTROL_NAMES_DOUBTED it also refuses a line of a certificate. */

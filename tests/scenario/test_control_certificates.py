@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.lib.build import patience
+from tests.lib.build import binary, patience
 from tests.lib.csslctl import REFUSED, USAGE, csslctl
 from tests.lib.edits import edits
 from tests.lib.waiting import wait_until
@@ -49,7 +49,7 @@ def allow(cluster, *lines):
 
 
 def rotate(cluster, certificate, *options):
-    return ask(cluster, "/v1/keys/rotate", "-X", "POST", *options, certificate=certificate)
+    return ask(cluster, "/v1/keys/rotate", "-X", "POST", "-H", "Content-Type: application/json", *options, certificate=certificate)
 
 
 def test_a_certificate_has_the_role_of_its_name(cluster):
@@ -105,11 +105,38 @@ def test_a_new_ragent_serves_them_too(cluster):
     assert csslctl("--dir", cluster.dir, "status").code == 0
 
 
+def test_a_page_of_another_site_changes_nothing(cluster):
+    """The browser of an operator shows the certificate for it."""
+    allow(cluster, "night-shift operate cn=client")
+    for foreign in (["-H", "Content-Type: text/plain"], ["-H", "Content-Type: application/json", "-H", "Origin: https://evil.example"]):
+        status, answer = ask(cluster, "/v1/keys/rotate", "-X", "POST", *foreign, certificate="client")
+        assert status == 403 and ("Content-Type" in answer or "another site" in answer)
+
+
+def test_a_replacement_that_fails_leaves_everything_as_it_was(cluster):
+    """The control socket of the running process, too."""
+    allow(cluster, "night-shift operate cn=client")
+    tokens, pid = cluster.dir / "control.tokens", cluster.pid("r1")
+    good = tokens.read_text()
+    tokens.write_text("nonsense\n")
+    try:
+        done = subprocess.run([binary("ragent/ragent"), "--config", cluster.dir / "cluster.yaml", "--name", "r1", "--replace"], text=True,
+                              stderr=subprocess.PIPE, check=False, timeout=patience(20), env=cluster.env)
+        assert done.returncode == 1 and f"{tokens}:1" in done.stderr
+        reload = csslctl("--dir", cluster.dir, "reload")
+        assert reload.code == REFUSED and "control.tokens:1" in reload.out + reload.err and "a1" in reload.out
+    finally:
+        tokens.write_text(good)
+    assert cluster.pid("r1") == pid
+    assert csslctl("--dir", cluster.dir, "status").code == 0
+    assert rotate(cluster, "client")[0] == 200
+
+
 def test_names_of_certificates_are_refused_where_everybody_could_claim_one(start_cluster):
     """The control address of ./cssl up is a TCP port of this host."""
     cluster = start_cluster("--agents", "1")
     path = cluster.dir / "control.tokens"
     path.write_text(path.read_text() + "night-shift operate cn=client\n")
     reload = csslctl("--dir", cluster.dir, "reload")
-    assert reload.code != 0 and "control.tokens:2" in reload.err and "unix:PATH" in reload.err
+    assert reload.code != 0 and "r1" in reload.err and "control.tokens:2" in reload.out and "unix:PATH" in reload.out
     assert ask(cluster, "/v1/status", certificate="client")[0] == 401

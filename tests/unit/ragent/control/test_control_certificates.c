@@ -61,18 +61,26 @@ static int connect_with(enum proxy_command command, const struct shown *s)
 	return fd;
 }
 
-static unsigned status_of(const char *method, const char *path, const struct shown *s)
+#define JSON "Content-Type: application/json\r\n"
+
+static unsigned status_with(const char *method, const char *path, const struct shown *s, const char *headers)
 {
-	char text[256];
+	char text[512];
 	int fd = connect_with(PROXY_PROXIED, s);
 
-	snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", method, path);
+	snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: x:8443\r\nContent-Length: 0\r\n%s\r\n", method, path,
+		headers);
 	client_send(fd, text);
 	struct reply r = client_read(fd);
 	const unsigned status = r.status;
 	reply_free(&r);
 	close(fd);
 	return status;
+}
+
+static unsigned status_of(const char *method, const char *path, const struct shown *s)
+{
+	return status_with(method, path, s, JSON);
 }
 
 #define VERIFIED (PROXY_CERT_CONN | PROXY_CERT_SESS)
@@ -104,6 +112,36 @@ START_TEST(only_a_verified_certificate_has_a_role_and_only_that_of_its_name)
 	for (size_t i = 0; i < sizeof visits / sizeof visits[0]; i++)
 		ck_assert_msg(status_of(visits[i].method, visits[i].path, &visits[i].shown) == visits[i].status,
 			"visit %zu", i);
+}
+END_TEST
+
+static const struct {
+	const char *method, *headers;
+	unsigned status;
+} pages[] = {
+	{ "POST", "", 403 },
+	{ "POST", "Content-Type: text/plain\r\n", 403 },
+	{ "POST", "Content-Type: application/x-www-form-urlencoded\r\n", 403 },
+	{ "POST", "Content-Type: application/jsonp\r\n", 403 },
+	{ "POST", "Content-Type: Application/JSON; charset=utf-8\r\n", 200 },
+	{ "POST", JSON "Origin: https://evil.example\r\n", 403 },
+	{ "POST", JSON "Origin: https://x\r\n", 403 },
+	{ "POST", JSON "Origin: null\r\n", 403 },
+	{ "POST", JSON "Origin: https://x:8443\r\nSec-Fetch-Site: same-origin\r\n", 200 },
+	{ "POST", JSON "Sec-Fetch-Site: cross-site\r\n", 403 },
+	{ "POST", JSON "Sec-Fetch-Site: same-site\r\n", 403 },
+	{ "POST", JSON "Sec-Fetch-Site: none\r\n", 200 },
+	{ "GET", "Origin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\n", 200 },
+};
+
+START_TEST(a_page_of_another_site_changes_nothing_by_its_visitors_certificate)
+{
+	for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+		const char *path = strcmp(pages[i].method, "GET") == 0 ? "/v1" : "/v1/keys/rotate";
+		ck_assert_msg(status_with(pages[i].method, path, &(struct shown){ "bob", VERIFIED, 0 },
+				      pages[i].headers) == pages[i].status,
+			"page %zu", i);
+	}
 }
 END_TEST
 
@@ -155,6 +193,7 @@ static void setup_nothing(void)
 UNIT(control_certificates)
 {
 	const TTest *const path[] = { only_a_verified_certificate_has_a_role_and_only_that_of_its_name,
+		a_page_of_another_site_changes_nothing_by_its_visitors_certificate,
 		a_connection_without_a_client_is_not_the_owner_of_the_socket,
 		a_name_that_lost_its_line_has_no_role_any_more };
 	const TTest *const tcp[] = { on_a_tcp_address_no_certificate_can_have_a_role };
