@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conf/document.h"
+#include "conf/load.h"
 #include "conf/memory.h"
 #include "net/machine_memory.h"
 #include "proto/error.h"
@@ -55,11 +56,7 @@ void conf_destroy(struct conf *c)
 
 unsigned conf_line(const struct conf *c, const void *field)
 {
-	for (size_t i = 0; i < c->marks->count; i++) {
-		if (c->marks->at[i].field == field)
-			return c->marks->at[i].line;
-	}
-	return 0;
+	return marks_line(c->marks, field);
 }
 
 /* One shape for all five: an array of structs that have a name. */

@@ -113,6 +113,7 @@ struct conf_agent {
 	double weight;
 	struct sockaddr_storage link; /* where RAgents connect: TCP or UNIX */
 	char *link_group;             /* UNIX: this group may connect; NULL: the group of RAgent's user */
+	char *user;                   /* as root: become this user when the sockets are open; NULL: stay root */
 	enum link_protection link_protection;
 	enum link_bytes link_bytes;   /* of a UNIX link; TCP has no choice */
 	char *trusted_because;        /* the reason why a trusted link may leave this host; NULL: it may not */
@@ -253,7 +254,7 @@ struct conf {
 
 /* conf_load() derives limits from this machine's memory. conf_parse() leaves them at CONF_DERIVED, which is no limit.
  * 0, or CSSL_E_CONFIG with a message in @error, one line for each fault. Relative paths are relative to the file's
- * folder. conf_check_files() checks the files that the cluster file names. */
+ * folder. conf_check_files() and those below check the files that the cluster file names. */
 int conf_load(const char *path, struct conf **out, char *error, size_t error_cap);
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap);
 void conf_destroy(struct conf *c);
@@ -261,12 +262,19 @@ void conf_destroy(struct conf *c);
 /* The line of the value of a scalar field of @c, by the field's address; 0: the value is a default. */
 unsigned conf_line(const struct conf *c, const void *field);
 
-/* Check that the files exist that such a daemon needs, and that others cannot read the keys. The group may read the
- * private key of a certificate. ALL: for a cluster on one host; its users, the folders of its sockets and its PEM files
- * must exist too. An agent checks PEM files, and their content, by tls_contexts_create(). 0, or CSSL_E_CONFIG and
- * messages as above. */
-enum conf_reader { CONF_FOR_RAGENT, CONF_FOR_AGENT, CONF_FOR_ALL };
+/* Check what such a daemon needs on this host: that its key files and its log can be opened, and that others cannot
+ * read the keys. An agent checks PEM files, and their content, by tls_contexts_create(). The others check what one of
+ * them has for itself: the folders of its sockets, its user and group, a log of its own. For the user of this process,
+ * and nothing is made. 0, or CSSL_E_CONFIG and messages as above. */
+enum conf_reader { CONF_FOR_RAGENT, CONF_FOR_AGENT };
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap);
+int conf_check_ragent(const struct conf *c, const struct conf_ragent *r, char *error, size_t error_cap);
+int conf_check_agent(const struct conf *c, const struct conf_agent *a, char *error, size_t error_cap);
+/* Can this user read the PEM files, and others not read private keys? The group may read these. As above. */
+int conf_check_certificates(const struct conf *c, char *error, size_t error_cap);
+/* All of these, for a tool on any host: what this host does not have, or this user cannot read, is no fault. @unread
+ * gets one line for each ("": none). */
+int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, char *unread, size_t unread_cap);
 
 /* Read a key file (link.key, agents.key). A file that group or others can read or write is refused. The ring is
  * allocated with sodium_malloc; free it with sodium_free. NULL: @error names file, fault and remedy. */

@@ -1,34 +1,61 @@
-/* files.c: checks the files, folders and users that the cluster file names on this host. */
+/* files.c: checks the files, folders and users that a configuration file names on this host. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "conf/complaints.h"
 #include "conf/conf.h"
 #include "conf/key_file.h"
+#include "conf/load.h"
+#include "conf/smtpproxy.h"
 #include "proto/error.h"
 
 #define WHY_MAX 512u
 
 struct checker {
 	struct complaints complaints;
+	struct complaints *unread; /* what another host or user may have; NULL: all is of this host and user */
 	const struct conf *conf;
+	const struct marks *marks;
 };
 
-/* @field: the member of struct conf that has the path, for its line number. */
+static struct checker begin(const struct conf *c, char *error, size_t error_cap)
+{
+	struct checker k = { .conf = c, .marks = c->marks };
+	complaints_start(&k.complaints, c->path, error, error_cap);
+	return k;
+}
+
+static int end(const struct checker *k)
+{
+	return k->complaints.count > 0 ? CSSL_E_CONFIG : 0;
+}
+
+static int may(const char *path, int mode)
+{
+	return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
+}
+
+/* Where to complain of the file @path; of what only its own host can tell if @path is NULL. */
+static struct complaints *about(struct checker *k, const char *path)
+{
+	return k->unread && !(path && may(path, R_OK)) ? k->unread : &k->complaints;
+}
+
+/* @field: the member that has the path, for its line number. */
 static void check_ring(struct checker *k, const char *key, char *const *field)
 {
 	char why[WHY_MAX];
 	struct key_ring *ring = conf_read_key(*field, why, sizeof why);
 	if (!ring)
-		complain_plain(&k->complaints, conf_line(k->conf, field), "key '%s': %s", key, why);
+		complain_plain(about(k, *field), marks_line(k->marks, field), "key '%s': %s", key, why);
 	sodium_free(ring);
 }
 
@@ -39,22 +66,21 @@ static void check_opens(struct checker *k, const char *key, enum key_file_kind k
 	if (fd >= 0)
 		close(fd);
 	else
-		complain_plain(&k->complaints, conf_line(k->conf, field), "key '%s': %s", key, why);
+		complain_plain(about(k, *field), marks_line(k->marks, field), "key '%s': %s", key, why);
 }
 
-/* The file itself will be made: its folder must be there. */
+/* The file itself will be made in its folder. One in /run may be made by the service manager, at the start. */
 static void check_folder(struct checker *k, const char *key, const void *field, const char *path)
 {
-	struct stat st;
 	const char *slash = strrchr(path, '/');
-	char *folder = slash && slash != path ? strndup(path, (size_t)(slash - path)) : strdup(slash ? "/" : ".");
-	if (!folder)
+	char *folder;
+	if (asprintf(&folder, "%.*s/", slash ? (int)(slash - path) : 1, slash ? path : ".") < 0) {
 		complain_plain(&k->complaints, 0, "out of memory");
-	else if (stat(folder, &st) != 0)
-		complain_value(&k->complaints, conf_line(k->conf, field), key, path,
-			"a path in a folder that is there: %s", strerror(errno));
-	else if (!S_ISDIR(st.st_mode))
-		complain_value(&k->complaints, conf_line(k->conf, field), key, path, "a path in a folder");
+		return;
+	}
+	if (!may(folder, W_OK | X_OK) && (errno != ENOENT || strncmp(folder, "/run/", 5) != 0))
+		complain_value(about(k, NULL), marks_line(k->marks, field), key, path,
+			"a path in a folder that this user can write: %s", strerror(errno));
 	free(folder);
 }
 
@@ -64,27 +90,44 @@ static void check_socket(struct checker *k, const char *key, const struct sockad
 		check_folder(k, key, address, ((const struct sockaddr_un *)address)->sun_path);
 }
 
+/* As the daemon opens it, but it is not made. */
+static void check_log(struct checker *k, const char *key, char *const *field)
+{
+	const int r = *field ? log_try_file(*field) : 0;
+	if (r == -ENOENT)
+		check_folder(k, key, field, *field);
+	else if (r < 0)
+		complain_value(about(k, NULL), marks_line(k->marks, field), key, *field,
+			"a file to which lines can be appended, and no link: %s", strerror(-r));
+}
+
+/* Only root becomes another user. */
+static void check_user(struct checker *k, char *const *user)
+{
+	if (*user && (k->unread || geteuid() == 0) && !getpwnam(*user))
+		complain_value(about(k, NULL), marks_line(k->marks, user), "user", *user, "a user of this host");
+}
+
 static void check_ragent(struct checker *k, const struct conf_ragent *r)
 {
 	if (r->control)
 		check_folder(k, "control", &r->control, r->control);
-	if (r->access_log)
-		check_folder(k, "access_log", &r->access_log, r->access_log);
-	if (r->user && !getpwnam(r->user))
-		complain_value(&k->complaints, conf_line(k->conf, &r->user), "user", r->user, "a user of this host");
+	check_socket(k, "control_address", &r->control_address);
+	check_log(k, "access_log", &r->access_log);
+	check_user(k, &r->user);
 }
 
 static void check_agent(struct checker *k, const struct conf_agent *a)
 {
 	check_socket(k, "link", &a->link);
 	if (a->link_group && !getgrnam(a->link_group))
-		complain_value(&k->complaints, conf_line(k->conf, &a->link_group), "link_group", a->link_group,
+		complain_value(about(k, NULL), marks_line(k->marks, &a->link_group), "link_group", a->link_group,
 			"a group of this host");
 	if (a->peer_socket)
 		check_folder(k, "peer_socket", &a->peer_socket, a->peer_socket);
+	check_user(k, &a->user);
 }
 
-/* An agent judges their content, too (tls_contexts.h). */
 static void check_certificates(struct checker *k)
 {
 	const struct conf *c = k->conf;
@@ -100,27 +143,68 @@ static void check_certificates(struct checker *k)
 	}
 }
 
-/* Check the files of every node. This is right only if all nodes run on this host. */
-static void check_nodes(struct checker *k)
-{
-	for (size_t i = 0; i < k->conf->ragent_count; i++)
-		check_ragent(k, &k->conf->ragents[i]);
-	for (size_t i = 0; i < k->conf->agent_count; i++)
-		check_agent(k, &k->conf->agents[i]);
-}
-
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap)
 {
-	struct checker k = { .conf = c };
-	complaints_start(&k.complaints, c->path, error, error_cap);
+	struct checker k = begin(c, error, error_cap);
 	check_ring(&k, "link_key", &c->link_key);
-	if (c->log.path)
-		check_folder(&k, "path", &c->log.path, c->log.path);
-	if (who != CONF_FOR_RAGENT)
+	check_log(&k, "path", &c->log.path);
+	if (who == CONF_FOR_AGENT)
 		check_ring(&k, "agents_key", &c->agents_key);
-	if (who == CONF_FOR_ALL) {
-		check_certificates(&k);
-		check_nodes(&k);
+	return end(&k);
+}
+
+int conf_check_ragent(const struct conf *c, const struct conf_ragent *r, char *error, size_t error_cap)
+{
+	struct checker k = begin(c, error, error_cap);
+	check_ragent(&k, r);
+	return end(&k);
+}
+
+int conf_check_agent(const struct conf *c, const struct conf_agent *a, char *error, size_t error_cap)
+{
+	struct checker k = begin(c, error, error_cap);
+	check_agent(&k, a);
+	return end(&k);
+}
+
+int conf_check_certificates(const struct conf *c, char *error, size_t error_cap)
+{
+	struct checker k = begin(c, error, error_cap);
+	check_certificates(&k);
+	return end(&k);
+}
+
+int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, char *unread, size_t unread_cap)
+{
+	struct checker k = begin(c, error, error_cap);
+	struct complaints elsewhere;
+	complaints_start(&elsewhere, c->path, unread, unread_cap);
+	k.unread = &elsewhere;
+	check_ring(&k, "link_key", &c->link_key);
+	check_ring(&k, "agents_key", &c->agents_key);
+	check_log(&k, "path", &c->log.path);
+	check_certificates(&k);
+	for (size_t i = 0; i < c->ragent_count; i++)
+		check_ragent(&k, &c->ragents[i]);
+	for (size_t i = 0; i < c->agent_count; i++)
+		check_agent(&k, &c->agents[i]);
+	return end(&k);
+}
+
+int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size_t error_cap)
+{
+	const struct {
+		const char *key;
+		char *const *field;
+	} sockets[] = { { "control", &c->control }, { "status", &c->status }, { "handover", &c->handover } };
+	struct checker k = { .marks = c->marks };
+	complaints_start(&k.complaints, c->path, error, error_cap);
+	check_log(&k, "path", &c->log.path);
+	check_log(&k, "events", &c->events);
+	for (size_t i = 0; i < sizeof sockets / sizeof sockets[0]; i++) {
+		if (*sockets[i].field)
+			check_folder(&k, sockets[i].key, sockets[i].field, *sockets[i].field);
 	}
-	return k.complaints.count > 0 ? CSSL_E_CONFIG : 0;
+	check_user(&k, &c->user);
+	return end(&k);
 }

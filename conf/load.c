@@ -271,6 +271,15 @@ static void load_map(
 		map->check(l->complaints, node, object);
 }
 
+unsigned marks_line(const struct marks *m, const void *field)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->at[i].field == field)
+			return m->at[i].line;
+	}
+	return 0;
+}
+
 int load_object(struct complaints *c, const struct schema_map *map, const struct node *root, const char *folder,
 	void *object, struct marks *marks)
 {

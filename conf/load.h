@@ -13,6 +13,9 @@ struct marks {
 	size_t count, cap;
 };
 
+/* The line of the value of a field, by its address; 0: it is a default. */
+unsigned marks_line(const struct marks *m, const void *field);
+
 /* Fill the zeroed @object, described by @map, from @root. Relative paths are relative to @folder ("": stay). Each fault
  * makes a complaint, each scalar a mark. 0 or CSSL_E_NO_MEMORY; in both cases @object may hold values for
  * schema_free(). */

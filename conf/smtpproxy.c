@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conf/document.h"
+#include "conf/load.h"
 #include "conf/manual.h"
 #include "conf/schema_rows.h"
 #include "conf/value.h"
@@ -468,11 +469,8 @@ void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out)
 
 void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out)
 {
-	if (c->deliver != SMTPPROXY_QUEUE)
+	if (c->deliver != SMTPPROXY_QUEUE || marks_line(c->marks, &c->queue.role))
 		return;
-	for (size_t i = 0; i < c->marks->count; i++)
-		if (c->marks->at[i].field == &c->queue.role)
-			return;
 	fprintf(out, "queue.role: owner, by default: a start waits for each Redis server that may hold messages\n"
 		     "  if no other gateway has this queue, set it to alone\n");
 }

@@ -187,6 +187,9 @@ int conf_smtpproxy_parse(
 	const char *text, size_t len, const char *name, struct conf_smtpproxy **out, char *error, size_t error_cap);
 void conf_smtpproxy_destroy(struct conf_smtpproxy *c); /* NULL is legal */
 
+/* Check that its logs and its sockets can be made, and that its user exists, as conf_check_files() does. */
+int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size_t error_cap);
+
 /* The memory that mail may take: for --check. Nothing unless deliver is queue. */
 void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out);
 

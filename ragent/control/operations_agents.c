@@ -154,7 +154,9 @@ static void answer_nodes(struct agents_asked *a)
 	for (unsigned i = 0; i < a->count; i++)
 		at[i] = (struct control_node_result){ asked_name(a, i),
 			a->answers[i].error[0] ? a->answers[i].error : NULL };
-	control_answer_nodes(a->request, at, a->count);
+	if (a->own_error[0])
+		at[a->count] = (struct control_node_result){ a->operations->shared->self->name, a->own_error };
+	control_answer_nodes(a->request, at, a->count + (a->own_error[0] != '\0'));
 	free(at);
 }
 
@@ -173,15 +175,12 @@ void operations_rotate(void *ctx, struct control_request *r)
 void operations_reload(void *ctx, struct control_request *r)
 {
 	const struct operations *o = ctx;
-	char error[256];
-
-	if (o->reload(o->owner, error, sizeof error) < 0) {
-		control_fail(r, CONTROL_CONFLICT, "nothing was reloaded: %s", error);
-		return;
-	}
 	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
+
 	if (!a)
 		return;
+	if (o->reload(o->owner, a->own_error, sizeof a->own_error) == 0)
+		a->own_error[0] = '\0';
 	cssl__link_request__reload__init(&a->reload);
 	a->message.what_case = CSSL__LINK_REQUEST__WHAT_RELOAD;
 	a->message.reload = &a->reload;

@@ -14,8 +14,10 @@
 #include "net/daemon.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
+#include "proto/error.h"
 #include "ragent/connection/byte_log.h"
 #include "ragent/connection/connection_saved.h"
+#include "ragent/control/control_tokens.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_taker.h"
 #include "ragent/keeper/keeper.h"
@@ -91,15 +93,28 @@ static const struct conf_ragent *find_self(const struct conf *c, const char *nam
 	return c->ragent_count == 1 ? &c->ragents[0] : NULL;
 }
 
-static int open_logs(const struct conf *c, const struct conf_ragent *self)
+static int open_access_log(const struct conf_ragent *self, char *error)
 {
-	if (start_log(program.name, self->name, &c->log) < 0)
-		return -1;
-	if (self->access_log && log_open_access(self->access_log) < 0) {
-		fprintf(stderr, "ragent: cannot open the log %s\n", self->access_log);
-		return -1;
+	const int r = self->access_log ? log_open_access(self->access_log) : 0;
+
+	if (r < 0)
+		snprintf(error, ERROR_MAX, "%s: %s", self->access_log, strerror(-r));
+	return r;
+}
+
+/* Looks at all files before anything else happens: so does --check. Later ones can only fail in a race. */
+static int judge(const struct conf *c, const struct conf_ragent *self, char *error)
+{
+	const struct sockaddr *address = (const struct sockaddr *)&self->control_address;
+	struct control_tokens *tokens = NULL;
+	int r = conf_check_ragent(c, self, error, ERROR_MAX);
+
+	if (r == 0 && self->control_tokens) {
+		tokens = control_tokens_load(self->control_tokens, control_names_of(address), error, ERROR_MAX);
+		r = tokens ? 0 : CSSL_E_CONFIG;
 	}
-	return 0;
+	control_tokens_destroy(tokens);
+	return r;
 }
 
 static int not_started(const char *cause)
@@ -254,7 +269,7 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 {
 	static char error[ERROR_MAX];
 
-	if (open_logs(c, self) < 0)
+	if (start_log(program.name, self->name, &c->log) < 0)
 		return EXIT_FAILURE;
 #ifdef CSSL_TEST_POINTS
 	if (getenv("CSSL_HANDOVER_FORMAT"))
@@ -264,6 +279,8 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 		perror("ragent: cannot go into the background");
 		return EXIT_FAILURE;
 	}
+	if (judge(c, self, error) < 0 || open_access_log(self, error) < 0)
+		return not_started(error);
 	struct key_ring *link_key = conf_read_key(c->link_key, error, ERROR_MAX);
 	if (!link_key)
 		return not_started(error);
@@ -273,10 +290,25 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 	return status;
 }
 
+/* As root it becomes the user of @self, and sees what that user sees. @self NULL: there are several, or none. */
+static int check(const struct conf *c, const struct conf_ragent *self)
+{
+	static char error[ERROR_MAX];
+
+	if (!self || (judge(c, self, error) == 0 && privileges_settle(c, self, error, ERROR_MAX) == 0)) {
+		conf_check_print(c, stdout);
+		return EXIT_SUCCESS;
+	}
+	fprintf(stderr, "%s\n", error);
+	return EXIT_FAILURE;
+}
+
 static int run_as(const struct conf *c, const struct arguments *a)
 {
 	const struct conf_ragent *self = find_self(c, a->name);
 
+	if (a->action == ACTION_CHECK && (self || !a->name))
+		return check(c, self);
 	if (self)
 		return run(c, self, a);
 	fprintf(stderr, "%s: %s\n", a->config,
@@ -293,11 +325,7 @@ int main(int argc, char **argv)
 	struct conf *c = start_load(a.config, CONF_FOR_RAGENT);
 	if (!c)
 		return EXIT_FAILURE;
-	int result = EXIT_SUCCESS;
-	if (a.action == ACTION_CHECK)
-		conf_check_print(c, stdout);
-	else
-		result = run_as(c, &a);
+	int result = run_as(c, &a);
 	conf_destroy(c);
 	return result;
 }

@@ -50,3 +50,18 @@ int privileges_check_key(const char *agents_key, enum privileges p, char *error,
 		agents_key);
 	return CSSL_E_CONFIG;
 }
+
+int privileges_settle(const struct conf *c, const struct conf_ragent *self, char *error, size_t error_cap)
+{
+	enum privileges p;
+	int r = privileges_drop(self->user, &p, error, error_cap);
+
+	if (r == 0)
+		r = privileges_check_key(c->agents_key, p, error, error_cap);
+	if (r == 0 && self->control_tokens && access(self->control_tokens, R_OK) < 0)
+		log_event(LOG_WARNING, NULL, "control tokens cannot be read again",
+			"path=%s cause=%s effect=\"a reload keeps the old ones, and the next process after a death "
+			"does not serve control_address\" remedy=\"chmod 644: the file has only hashes\"",
+			self->control_tokens, strerror(errno));
+	return r;
+}

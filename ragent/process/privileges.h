@@ -24,4 +24,8 @@ int privileges_drop(const char *user, enum privileges *out, char *error, size_t 
  * ordinary user it is only a warning in the log. */
 int privileges_check_key(const char *agents_key, enum privileges p, char *error, size_t error_cap);
 
+/* Both for a RAgent of the cluster file, at a start and at --check; and warn if a reload could not read its
+ * control_tokens again. */
+int privileges_settle(const struct conf *c, const struct conf_ragent *self, char *error, size_t error_cap);
+
 #endif

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -68,12 +69,13 @@ static int reload(void *owner, char *error, size_t error_cap)
 {
 	struct ragent *r = owner;
 	const char *tokens = r->shared.self->control_tokens;
+	int result = tokens ? control_reload_tokens(r->control, tokens, error, error_cap) : 0;
+	const int of_logs = log_reopen();
 
-	if (log_reopen() < 0) {
-		snprintf(error, error_cap, "the log cannot be opened again");
-		return CSSL_E_SYSTEM;
-	}
-	return tokens ? control_reload_tokens(r->control, tokens, error, error_cap) : 0;
+	if (of_logs == 0)
+		return result;
+	snprintf(error, error_cap, "a log cannot be opened again: %s", strerror(-of_logs));
+	return CSSL_E_SYSTEM;
 }
 
 static void on_signal(void *ctx, int signum)
@@ -151,7 +153,6 @@ static int make_workers(struct ragent *r)
 static int bind_and_drop(struct ragent *r, struct passed_sockets *passed, char *error, size_t cap)
 {
 	const struct conf_ragent *self = r->shared.self;
-	enum privileges privileges;
 	int result = 0;
 
 	for (unsigned i = 0; result == 0 && i < r->worker_count; i++)
@@ -167,10 +168,7 @@ static int bind_and_drop(struct ragent *r, struct passed_sockets *passed, char *
 		snprintf(error, cap, "the listening sockets: %s", cssl_strerror(result));
 		return result;
 	}
-	result = privileges_drop(self->user, &privileges, error, cap);
-	if (result < 0)
-		return result;
-	return privileges_check_key(r->shared.conf->agents_key, privileges, error, cap);
+	return privileges_settle(r->shared.conf, self, error, cap);
 }
 
 static int start_in_thread(struct worker *w, void *arg)

@@ -37,7 +37,7 @@ static const struct program program = {
 				"take over the listening sockets of the process that runs; its sessions go on there",
 				'r' },
 			{ "background", NULL, "return when it runs, or has replaced the running process", 'B' },
-			{ "check", NULL, "check the configuration file, and exit", 'C' },
+			{ "check", NULL, "check the configuration file and the files that it names, and exit", 'C' },
 			PROGRAM_QUESTIONS("configuration file"),
 		},
 	.signals = "SIGTERM stops between transactions, a second one within them, a third one at once; SIGHUP reads "
@@ -112,28 +112,36 @@ static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static void check_print(const struct conf_smtpproxy *c)
+/* As root it becomes the configured user. */
+static int check(const struct conf_smtpproxy *c, char *error)
 {
+	struct proxy *p = proxy_create(c, PROXY_CHECKS, error, ERROR_MAX);
+
+	proxy_destroy(p);
+	if (!p) {
+		fprintf(stderr, "%s\n", error);
+		return EXIT_FAILURE;
+	}
 	printf("%s: good\n", c->path);
 	conf_smtpproxy_memory_print(c, stdout);
 	conf_smtpproxy_role_print(c, stdout);
+	return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
 {
 	static char error[ERROR_MAX];
-	struct conf_smtpproxy *c;
+	struct conf_smtpproxy *c = NULL;
+	int result = EXIT_FAILURE;
 	struct arguments a = parse(argc, argv);
 
 	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
-	if (conf_smtpproxy_load(a.config, &c, error, sizeof error) < 0) {
+	if (conf_smtpproxy_load(a.config, &c, error, sizeof error) == 0 &&
+		conf_smtpproxy_check_files(c, error, sizeof error) == 0)
+		result = a.action == ACTION_CHECK ? check(c, error) : run(c, &a, error);
+	else
 		fprintf(stderr, "%s\n", error);
-		return EXIT_FAILURE;
-	}
-	int result = a.action == ACTION_CHECK ? EXIT_SUCCESS : run(c, &a, error);
-	if (a.action == ACTION_CHECK)
-		check_print(c);
 	conf_smtpproxy_destroy(c);
 	return result;
 }

@@ -177,6 +177,14 @@ static const struct queue_side_ops queue_side_ops = {
 	.on_stopped = on_queue_stopped,
 };
 
+static int read_queue_files(struct proxy *p, char *error, size_t cap)
+{
+	if (p->conf->deliver != SMTPPROXY_QUEUE)
+		return 0;
+	p->queue_side = queue_side_create(&p->conf->queue, error, cap);
+	return p->queue_side ? 0 : CSSL_E_CONFIG;
+}
+
 static int open_queue(struct proxy *p, char *error, size_t cap)
 {
 	struct delivery_parts parts = { .worker = p->worker,
@@ -185,11 +193,9 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 		.outward = p->home.outward,
 		.rules = p->home.rules,
 		.resolver = p->outward_home.resolver };
-	if (p->conf->deliver != SMTPPROXY_QUEUE)
-		return 0;
-	p->queue_side = queue_side_create(&parts, &queue_side_ops, p, error, cap);
-	if (!p->queue_side)
-		return CSSL_E_CONFIG;
+	const int r = p->queue_side ? queue_side_open(p->queue_side, &parts, &queue_side_ops, p, error, cap) : 0;
+	if (!p->queue_side || r < 0)
+		return r;
 	p->home.queue = parts.queue;
 	body_room_begin(&p->home.room, p->conf->queue.memory, follow_queue, p);
 	return 0;
@@ -256,6 +262,16 @@ SSL_CTX *proxy_open_tls(const struct conf_smtpproxy *conf, char *error, size_t c
 		snprintf(error, cap, "outward.ca: %s cannot be used",
 			conf->outward.ca ? conf->outward.ca : "the system's authorities");
 	return tls;
+}
+
+static int open_doors(struct proxy *p, char *error, size_t cap)
+{
+	if (p->conf->deliver == SMTPPROXY_QUEUE)
+		doors_refuse(p->doors); /* until the queue is ready */
+	const int r = doors_open(p->doors, p->conf, p->inherits, error, cap);
+	if (r == 0)
+		doors_follow(p->doors, p->conf);
+	return r;
 }
 
 static int open_resolver(struct proxy *p, char *error, size_t cap)
@@ -325,8 +341,13 @@ int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t
 	return r < 0 ? CSSL_E_CONFIG : 0;
 }
 
+static int check_as_sender(struct proxy *p, char *error, size_t cap)
+{
+	return proxy_check_as_sender(p->conf, error, cap);
+}
+
 /* The event log is opened again as that user. */
-static int become_user(const struct proxy *p, char *error, size_t cap)
+static int become_user(struct proxy *p, char *error, size_t cap)
 {
 	const char *user = p->conf->user;
 	const struct passwd *known = user ? getpwnam(user) : NULL;
@@ -374,32 +395,33 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	return 0;
 }
 
-static int start(struct proxy *p, char *error, size_t cap)
+/* TO_SERVE: not at --check, which else does what a start does. */
+static const struct {
+	int (*take)(struct proxy *p, char *error, size_t cap);
+	enum { ALWAYS, TO_SERVE } when;
+} steps[] = {
+	{ create_parts, ALWAYS },
+	{ open_doors, TO_SERVE },
+	{ open_resolver, ALWAYS },
+	{ read_queue_files, ALWAYS },
+	{ open_queue, TO_SERVE },
+	{ open_events, TO_SERVE },
+	{ open_control, TO_SERVE },
+	{ open_status, TO_SERVE },
+	{ open_handover, TO_SERVE },
+	{ become_user, ALWAYS },
+	{ check_as_sender, TO_SERVE },
+};
+
+static int start(struct proxy *p, enum proxy_start how, char *error, size_t cap)
 {
-	int r = create_parts(p, error, cap);
-	if (r == CSSL_E_NO_MEMORY)
-		snprintf(error, cap, "out of memory");
-	if (r == 0 && p->conf->deliver == SMTPPROXY_QUEUE)
-		doors_refuse(p->doors); /* until the queue is ready */
-	if (r == 0)
-		r = doors_open(p->doors, p->conf, p->inherits, error, cap);
-	if (r == 0)
-		doors_follow(p->doors, p->conf);
-	if (r == 0)
-		r = open_resolver(p, error, cap);
-	if (r == 0)
-		r = open_queue(p, error, cap);
-	if (r == 0)
-		r = open_events(p, error, cap);
-	if (r == 0)
-		r = open_control(p, error, cap);
-	if (r == 0)
-		r = open_status(p, error, cap);
-	if (r == 0)
-		r = open_handover(p, error, cap);
-	if (r == 0)
-		r = become_user(p, error, cap);
-	return r == 0 ? proxy_check_as_sender(p->conf, error, cap) : r;
+	int r = 0;
+	snprintf(error, cap, "out of memory");
+	for (size_t i = 0; r == 0 && i < sizeof steps / sizeof steps[0]; i++) {
+		if (how != PROXY_CHECKS || steps[i].when == ALWAYS)
+			r = steps[i].take(p, error, cap);
+	}
+	return r;
 }
 
 /* 0, or CSSL_E_CONFIG. */
@@ -435,7 +457,7 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start h
 	p->stop.fn = on_stop_deadline;
 	int r = how == PROXY_REPLACES ? inherit(p, error, error_cap) : 0;
 	if (r == 0)
-		r = start(p, error, error_cap);
+		r = start(p, how, error, error_cap);
 	end_inheritance(p, r);
 	if (r == 0)
 		return p;
@@ -455,7 +477,7 @@ static void unwind(struct proxy *p)
 	p->state = PROXY_OVER;
 	if (p->doors)
 		doors_close(p->doors);
-	if (p->queue_side)
+	if (p->home.queue)
 		queue_side_stop(p->queue_side, 0);
 	signals_destroy(p->signals);
 	close_sockets(p);

@@ -11,9 +11,10 @@ struct proxy;
 enum proxy_start {
 	PROXY_STARTS,
 	PROXY_REPLACES, /* it takes over the listening sockets of the process that runs */
+	PROXY_CHECKS,   /* it reads all files that it would need, and neither binds nor connects; then destroy it */
 };
 
-/* Bind everything, and become the configured user. NULL with @error. @conf lives longer. */
+/* Read all files, bind everything, and become the configured user. NULL with @error. @conf lives longer. */
 struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start start, char *error, size_t error_cap);
 
 /* Runs until SIGTERM or SIGINT. Then it accepts no more connections, and sessions end between transactions. A second

@@ -10,6 +10,7 @@
 #include "conf/conf.h"
 #include "conf/key_file.h"
 #include "net/log.h"
+#include "proto/error.h"
 
 #define PASSWORD_MAX   512u
 #define FLUSH_LEAST_MS 2000u  /* for the Redis servers' answers when the deliveries have used all of the time */
@@ -47,17 +48,25 @@ static char *read_password(const char *path, char *error, size_t cap)
 	return NULL;
 }
 
-static int set_backup(struct queue_side *s, const struct smtpproxy_backup *from, unsigned at, struct backup_conf *to,
+static int read_passwords(struct queue_side *s, const struct smtpproxy_backup *from, size_t count, unsigned first,
 	char *error, size_t cap)
+{
+	for (size_t i = 0; i < count && first + i < SERVERS_MAX; i++) {
+		if (!from[i].password_file)
+			continue;
+		s->passwords[first + i] = read_password(from[i].password_file, error, cap);
+		if (!s->passwords[first + i])
+			return -1;
+	}
+	return 0;
+}
+
+static void set_backup(struct queue_side *s, const struct smtpproxy_backup *from, unsigned at, struct backup_conf *to)
 {
 	for (size_t i = 0; i < from->path_count && i < BACKUP_PATHS; i++)
 		to->paths[to->path_count++] = from->paths[i];
 	to->user = from->user;
-	if (!from->password_file)
-		return 0;
-	s->passwords[at] = read_password(from->password_file, error, cap);
 	to->password = s->passwords[at];
-	return to->password ? 0 : -1;
 }
 
 static void on_ready(void *user)
@@ -126,20 +135,16 @@ static const enum queue_role roles[] = {
 	[SMTPPROXY_ALONE] = QUEUE_ALONE,
 };
 
-static int set_servers(
-	struct queue_side *s, const struct smtpproxy_queue *from, struct queue_conf *to, char *error, size_t cap)
+static void set_servers(struct queue_side *s, const struct smtpproxy_queue *from, struct queue_conf *to)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (set_backup(s, &from->backups[i], i, &to->backups[i], error, cap))
-			return -1;
+		set_backup(s, &from->backups[i], i, &to->backups[i]);
 	for (unsigned i = 0; i < from->spare_count && i < SPARES_MAX; i++)
-		if (set_backup(s, &from->spares[i], BACKUPS + i, &to->spares[to->spare_count++], error, cap))
-			return -1;
+		set_backup(s, &from->spares[i], BACKUPS + i, &to->spares[to->spare_count++]);
 	to->replace_ms = from->replace_ms;
-	return 0;
 }
 
-static struct queue *make_queue(struct queue_side *s, const struct delivery_parts *parts, char *error, size_t cap)
+static struct queue *make_queue(struct queue_side *s, const struct delivery_parts *parts)
 {
 	const struct smtpproxy_queue *c = &parts->conf->queue;
 	struct queue_conf conf = { .name = c->name,
@@ -150,40 +155,44 @@ static struct queue *make_queue(struct queue_side *s, const struct delivery_part
 		.decided_max = c->decided,
 		.decided_s = c->decided_s };
 	const uint32_t waits_ms = c->retry_last_ms > c->retry_first_ms ? c->retry_last_ms : c->retry_first_ms;
-	struct queue *q;
 
 	conf.role = roles[c->role];
 	conf.source_of = delivery_source_of;
 	conf.defer_most_ms = waits_ms > DEFER_LEAST_MS ? waits_ms : DEFER_LEAST_MS;
-	if (set_servers(s, c, &conf, error, cap))
-		return NULL;
-	q = queue_create(parts->worker, &conf, &queue_ops, s);
-	if (!q)
-		snprintf(error, cap, "queue: out of memory");
-	return q;
+	set_servers(s, c, &conf);
+	return queue_create(parts->worker, &conf, &queue_ops, s);
 }
 
-struct queue_side *queue_side_create(
-	struct delivery_parts *parts, const struct queue_side_ops *ops, void *ctx, char *error, size_t cap)
+struct queue_side *queue_side_create(const struct smtpproxy_queue *conf, char *error, size_t cap)
 {
 	struct queue_side *s = calloc(1, sizeof *s);
 
 	snprintf(error, cap, "out of memory");
 	if (!s)
 		return NULL;
+	s->keys = conf_read_key(conf->keys, error, cap);
+	if (s->keys && read_passwords(s, conf->backups, conf->backup_count, 0, error, cap) == 0 &&
+		read_passwords(s, conf->spares, conf->spare_count, BACKUPS, error, cap) == 0)
+		return s;
+	queue_side_destroy(s);
+	return NULL;
+}
+
+int queue_side_open(struct queue_side *s, struct delivery_parts *parts, const struct queue_side_ops *ops, void *ctx,
+	char *error, size_t cap)
+{
 	s->ops = ops;
 	s->ctx = ctx;
 	s->worker = parts->worker;
-	s->keys = conf_read_key(parts->conf->queue.keys, error, cap);
-	s->delivery = s->keys ? delivery_create(parts) : NULL;
-	s->queue = s->delivery ? make_queue(s, parts, error, cap) : NULL;
+	s->delivery = delivery_create(parts);
+	s->queue = s->delivery ? make_queue(s, parts) : NULL;
 	parts->queue = s->queue;
-	if (s->queue) {
-		delivery_begin(s->delivery, s->queue);
-		return s;
+	if (!s->queue) {
+		snprintf(error, cap, "queue: out of memory");
+		return CSSL_E_NO_MEMORY;
 	}
-	queue_side_destroy(s);
-	return NULL;
+	delivery_begin(s->delivery, s->queue);
+	return 0;
 }
 
 static void on_delivered(void *ctx)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <sodium.h>
 
@@ -15,6 +16,7 @@
 #include "net/scheduling.h"
 #include "net/signals.h"
 #include "net/timer.h"
+#include "net/user.h"
 #include "proto/error.h"
 #include "sslagent/process/agent.h"
 #include "sslagent/cluster/cluster.h"
@@ -482,6 +484,30 @@ static void on_gauges(void *ctx)
 	count_gauge(COUNT_OWN_PROVIDER, tls_contexts_algorithms(a->conf) == TLS_ALGORITHMS_OWN);
 }
 
+int agent_become_user(const struct conf *conf, const struct conf_agent *self, char *error, size_t error_cap)
+{
+	if (geteuid() != 0)
+		return 0;
+	if (!self->user) {
+		log_event(
+			LOG_WARNING, NULL, "runs as root", "remedy=\"key 'user' of this agent, or User= of its unit\"");
+		return 0;
+	}
+	const int r = user_become(self->user, error, error_cap);
+	return r == 0 ? conf_check_certificates(conf, error, error_cap) : r;
+}
+
+/* Sockets are open, and everything that only root may read is read. */
+static int give_up_root(struct agent *a)
+{
+	char message[MESSAGE_MAX];
+	const int r = agent_become_user(a->conf, a->self, message, sizeof message);
+
+	if (r < 0)
+		fprintf(stderr, "sslagent: %s\n", message);
+	return r;
+}
+
 static struct link_acceptor *listen_for_links(struct agent *a)
 {
 	return link_acceptor_create(&(struct link_acceptor_home){ .main = a->main,
@@ -518,7 +544,7 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	a->acceptor = listen_for_links(a);
 	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], on_signal, a);
 	a->gauges = timer_start(a->main, on_gauges, a, GAUGES_MS, GAUGES_MS);
-	if (!a->acceptor || !a->signals || !a->gauges)
+	if (!a->acceptor || !a->signals || !a->gauges || give_up_root(a) < 0)
 		goto failed;
 	a->state = AGENT_SERVING;
 	log_event(

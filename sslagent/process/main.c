@@ -18,7 +18,7 @@ static const struct program program = {
 	.section = 8,
 	.version = CSSL_VERSION,
 	.summary = "agent of a CSSL cluster",
-	.synopsis = "--config FILE --name NAME",
+	.synopsis = "--config FILE --name NAME [--check]",
 	.description =
 		"Makes TLS handshakes, shares sessions and live connections with the cluster's other agents, and gives "
 		"plaintext to backends.",
@@ -63,18 +63,30 @@ static struct arguments parse(int argc, char **argv)
 	exit(EXIT_FAILURE);
 }
 
-/* Judges the PEM files as the start and a reload do. */
-static int check(const struct conf *c)
+/* Judges the PEM files as the start and a reload do. @self NULL: no agent was named. */
+static int check(const struct conf *c, const struct conf_agent *self)
 {
 	char faults[TLS_FAULTS_MAX];
 	struct tls_contexts *contexts = tls_contexts_create(c, NULL, faults, sizeof faults);
+	const int good = contexts && (!self || agent_become_user(c, self, faults, sizeof faults) == 0);
 
-	if (contexts)
+	if (good)
 		conf_check_print(c, stdout);
 	else
 		fprintf(stderr, "%s\n", faults);
 	tls_contexts_unref(contexts);
-	return contexts ? EXIT_SUCCESS : EXIT_FAILURE;
+	return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Both for a start and for --check: what this agent has for itself. */
+static int judge(const struct conf *c, const struct conf_agent *self)
+{
+	char faults[TLS_FAULTS_MAX];
+
+	if (conf_check_agent(c, self, faults, sizeof faults) == 0)
+		return 0;
+	fprintf(stderr, "%s\n", faults);
+	return -1;
 }
 
 /* Takes over @c. */
@@ -112,10 +124,12 @@ int main(int argc, char **argv)
 	struct conf *c = start_load(a.config, CONF_FOR_AGENT);
 	if (!c)
 		return EXIT_FAILURE;
-	if (a.what == CHECK) {
-		result = check(c);
-	} else if (!(self = conf_agent_find(c, a.name))) {
+	if (a.name && !(self = conf_agent_find(c, a.name))) {
 		fprintf(stderr, "%s: no agent is named '%s'\n", a.config, a.name);
+	} else if (self && judge(c, self) < 0) {
+		result = EXIT_FAILURE;
+	} else if (a.what == CHECK) {
+		result = check(c, self);
 	} else if (start_log(program.name, self->name, &c->log) == 0) {
 		return serve(c, self);
 	}

@@ -2,9 +2,9 @@
 
 import os
 import signal
+import subprocess
 
-from tests.lib.build import patience
-from tests.lib.csslctl import csslctl
+from tests.lib.build import binary, patience
 from tests.lib.edits import at_end, edits, instead
 from tests.lib.waiting import wait_until
 
@@ -62,5 +62,5 @@ def test_a_folder_that_is_not_there_is_told_by_key(start_cluster):
     cluster = start_cluster("--agents", "1")
     config = cluster.dir / "wrong.yaml"
     config.write_text((cluster.dir / "cluster.yaml").read_text().replace("access_log: access.log", "access_log: nowhere/access.log"))
-    run = csslctl("config", "check", config)
-    assert run.code != 0 and "access_log" in run.err + run.out
+    run = subprocess.run([binary("ragent/ragent"), "--config", config, "--check"], text=True, check=False, stderr=subprocess.PIPE)
+    assert run.returncode != 0 and "access_log" in run.stderr

@@ -4,6 +4,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import stat
 import subprocess
 import tempfile
 
@@ -28,11 +29,11 @@ def prepared():
     shutil.rmtree(folder)
 
 
-def start(folder, *as_user):
-    """Starts ragent of that cluster; its output is in the file ragent.out."""
+def start(folder, *as_user, program=None, name="r1", options=()):
+    """Starts ragent of that cluster, or that program; its output is in the file ragent.out."""
     with open(folder / "ragent.out", "w", encoding="utf-8") as out:
-        return subprocess.Popen([*as_user, folder / "ragent-program", "--config", folder / "cluster.yaml", "--name", "r1"],
-                                stdout=out, stderr=out)
+        return subprocess.Popen([*as_user, program or folder / "ragent-program", "--config", folder / "cluster.yaml", "--name", name,
+                                 *options], stdout=out, stderr=out)
 
 
 def said(folder):
@@ -54,6 +55,8 @@ def test_as_root_ragent_does_not_start_when_its_user_could_read_the_key(prepared
     ragent = start(prepared)
     assert ragent.wait(patience(10)) == 1
     assert f"{prepared}/agents.key" in said(prepared) and "must not" in said(prepared)
+    assert start(prepared, options=["--check"]).wait(patience(10)) == 1
+    assert said(prepared).strip() and said(prepared).strip().startswith(f"{prepared}/agents.key") and "must not" in said(prepared)
 
 
 @pytest.mark.root
@@ -72,6 +75,36 @@ def test_an_ordinary_users_ragent_warns_that_it_could_read_the_key(prepared):
     finally:
         ragent.terminate()
     assert ragent.wait(patience(10)) == 0
+
+
+def users_of(pid):
+    """Of all its threads."""
+    status = [path.read_text() for path in pathlib.Path(f"/proc/{pid}/task").glob("*/status")]
+    return {line for text in status for line in text.splitlines() if line.startswith(("Uid:", "Groups:"))}
+
+
+@pytest.mark.root
+def test_an_agent_that_root_starts_becomes_its_user(prepared):
+    """Who then cannot read what a reload reads is a fault. The link socket is for no stranger, although RAgent's group is unknown."""
+    nobody, agent = pwd.getpwnam("nobody"), {"program": binary("sslagent/sslagent"), "name": "a1"}
+    config = prepared / "cluster.yaml"
+    config.write_text(config.read_text().replace(f"user: {RAGENT_USER}", "user: no-such-user").replace(
+        "    peer_socket:", "    user: nobody\n    peer_socket:"))
+    for options in ([], ["--check"]):
+        assert start(prepared, **agent, options=options).wait(patience(10)) == 1
+        assert "ecdsa.key" in said(prepared) and "Permission denied" in said(prepared)
+    for path in prepared.glob("*.key"):
+        if path.name not in ("link.key", "agents.key"):
+            os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    serving = start(prepared, **agent)
+    try:
+        wait_until(lambda: ": serving" in said(prepared), patience(10))
+        assert users_of(serving.pid) == {"Uid:" + 4 * f"\t{nobody.pw_uid}", "Groups:\t "}
+        assert stat.S_IMODE((prepared / "links" / "a1.sock").stat().st_mode) == 0o660
+        assert "link socket only for" in said(prepared)
+    finally:
+        serving.terminate()
+    assert serving.wait(patience(10)) == 0
 
 
 def test_no_agent_starts_without_the_key(prepared):

@@ -47,6 +47,7 @@ static void make_all(void)
 	replace_all("/run/cssl-ragent/", "run/");
 	replace_all("/run/cssl/", "run/");
 	replace_all("user: cssl-ragent", "user: nobody");
+	replace_all("user: cssl-agent", "user: nobody");
 	replace_all("link_group: cssl-ragent", "link_group: root");
 	temp_file("cluster.yaml", example, 0644);
 	temp_file("link.key", KEY_TEXT, 0600);
@@ -70,11 +71,29 @@ static struct conf *load(void)
 	return c;
 }
 
-static void check_message(enum conf_reader who, const char *piece)
+static char unread[2048];
+
+/* Which of the checks; ITS_: of what the first one has for itself. */
+enum check { RAGENT, AGENT, PEM, ITS_RAGENT, ITS_AGENT, ANYWHERE };
+
+static int check(const struct conf *c, enum check which, char *error, size_t cap)
+{
+	switch (which) {
+	case RAGENT: return conf_check_files(c, CONF_FOR_RAGENT, error, cap);
+	case AGENT: return conf_check_files(c, CONF_FOR_AGENT, error, cap);
+	case PEM: return conf_check_certificates(c, error, cap);
+	case ITS_RAGENT: return conf_check_ragent(c, &c->ragents[0], error, cap);
+	case ITS_AGENT: return conf_check_agent(c, &c->agents[0], error, cap);
+	case ANYWHERE: return conf_check_anywhere(c, error, cap, unread, sizeof unread);
+	}
+	return CSSL_E_RANGE;
+}
+
+static void check_message(enum check which, const char *piece)
 {
 	char error[2048] = "";
 	struct conf *c = load();
-	const int r = conf_check_files(c, who, error, sizeof error);
+	const int r = check(c, which, error, sizeof error);
 	if (piece) {
 		ck_assert_int_eq(r, CSSL_E_CONFIG);
 		ck_assert_msg(strstr(error, piece) != NULL, "%s\nnot in\n%s", piece, error);
@@ -87,7 +106,9 @@ static void check_message(enum conf_reader who, const char *piece)
 
 START_TEST(the_example_with_its_files_is_good_for_all)
 {
-	check_message(CONF_FOR_ALL, NULL);
+	for (enum check which = RAGENT; which <= ANYWHERE; which++)
+		check_message(which, NULL);
+	ck_assert_str_eq(unread, "");
 }
 END_TEST
 
@@ -183,32 +204,35 @@ END_TEST
 static const struct {
 	const char *file;
 	mode_t mode; /* 0: removed */
-	enum conf_reader who;
-	const char *message; /* NULL: @who does not care */
+	enum check which;
+	const char *message; /* NULL: it does not care */
 } faults[] = {
-	{ "link.key", 0644, CONF_FOR_RAGENT, "cluster.yaml:13: key 'link_key': found '" },
-	{ "link.key", 0644, CONF_FOR_RAGENT, "with mode 0644, expected mode 0600, for its owner alone: chmod 600 " },
-	{ "link.key", 0, CONF_FOR_AGENT, "expected a file that can be read: No such file or directory" },
-	{ "agents.key", 0640, CONF_FOR_AGENT, "cluster.yaml:14: key 'agents_key': found '" },
-	{ "agents.key", 0, CONF_FOR_RAGENT, NULL },
-	{ "tls/shop-rsa.key", 0644, CONF_FOR_ALL,
-		"with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 " },
-	{ "tls/shop-rsa.key", 0660, CONF_FOR_ALL, "with mode 0660" },
-	{ "tls/shop-rsa.key", 0, CONF_FOR_ALL, "cluster.yaml:134: key 'key': found '" },
-	{ "tls/shop-rsa.key", 0, CONF_FOR_RAGENT, NULL },
-	{ "tls/shop-ecdsa.pem", 0, CONF_FOR_ALL, "cluster.yaml:130: key 'chain': found '" },
-	{ "tls/partners.pem", 0, CONF_FOR_ALL, "key 'client_ca': found '" },
-	{ "tls/partners-crl.pem", 0, CONF_FOR_ALL, "key 'client_crl': found '" },
-	{ "log", 0, CONF_FOR_RAGENT, "key 'path': found '" },
-	{ "tls/shop-rsa.key", 0, CONF_FOR_AGENT, NULL }, /* tls_contexts.h judges it */
-	{ "run", 0, CONF_FOR_AGENT, NULL },
+	{ "link.key", 0644, RAGENT, "cluster.yaml:13: key 'link_key': found '" },
+	{ "link.key", 0644, RAGENT, "with mode 0644, expected mode 0600, for its owner alone: chmod 600 " },
+	{ "link.key", 0, AGENT, "expected a file that can be read: No such file or directory" },
+	{ "agents.key", 0640, AGENT, "cluster.yaml:14: key 'agents_key': found '" },
+	{ "agents.key", 0, RAGENT, NULL },
+	{ "tls/shop-rsa.key", 0644, PEM, "with mode 0644, expected mode 0600 or 0640, not for others: chmod 600 " },
+	{ "tls/shop-rsa.key", 0660, PEM, "with mode 0660" },
+	{ "tls/shop-rsa.key", 0, PEM, "cluster.yaml:135: key 'key': found '" },
+	{ "tls/shop-rsa.key", 0, RAGENT, NULL },
+	{ "tls/shop-ecdsa.pem", 0, PEM, "cluster.yaml:131: key 'chain': found '" },
+	{ "tls/partners.pem", 0, PEM, "key 'client_ca': found '" },
+	{ "tls/partners-crl.pem", 0, PEM, "key 'client_crl': found '" },
+	{ "log", 0, RAGENT, "key 'path': found '" },
+	{ "tls/shop-rsa.key", 0, AGENT, NULL }, /* tls_contexts.h judges it */
+	{ "run", 0, AGENT, NULL },
+	{ "run", 0, ITS_RAGENT, "key 'control': found '" },
+	{ "run", 0, ANYWHERE, NULL },
+	{ "link.key", 0644, ANYWHERE, "with mode 0644" },
+	{ "tls/shop-rsa.key", 0644, ANYWHERE, "with mode 0644" },
 };
 
 START_TEST(a_file_that_is_missing_or_open_to_others_is_told)
 {
 	const char *path = temp_path(faults[_i].file);
 	ck_assert_int_eq(faults[_i].mode ? chmod(path, faults[_i].mode) : remove(path), 0);
-	check_message(faults[_i].who, faults[_i].message);
+	check_message(faults[_i].which, faults[_i].message);
 }
 END_TEST
 
@@ -216,7 +240,10 @@ START_TEST(an_unknown_user_is_told)
 {
 	replace_all("user: nobody", "user: no-such-user-here");
 	temp_file("cluster.yaml", example, 0644);
-	check_message(CONF_FOR_ALL, "key 'user': found 'no-such-user-here', expected a user of this host");
+	if (geteuid() == 0)
+		check_message(ITS_RAGENT, "key 'user': found 'no-such-user-here', expected a user of this host");
+	check_message(ANYWHERE, NULL);
+	ck_assert_ptr_nonnull(strstr(unread, "no-such-user-here"));
 }
 END_TEST
 
@@ -224,7 +251,31 @@ START_TEST(an_unknown_group_is_told)
 {
 	replace_all("link_group: root", "link_group: no-such-group-here");
 	temp_file("cluster.yaml", example, 0644);
-	check_message(CONF_FOR_ALL, "key 'link_group': found 'no-such-group-here', expected a group of this host");
+	check_message(ITS_AGENT, "key 'link_group': found 'no-such-group-here', expected a group of this host");
+}
+END_TEST
+
+/* On the host of RAgent alone there are no keys of agents, and no certificates. */
+START_TEST(what_another_host_has_is_no_fault)
+{
+	static const char *const theirs[] = { "agents.key", "tls/shop-rsa.key", "tls/shop-ecdsa.pem",
+		"tls/partners-crl.pem", "log" };
+	for (int i = 0; i < ROWS(theirs); i++)
+		ck_assert_int_eq(remove(temp_path(theirs[i])), 0);
+	check_message(ANYWHERE, NULL);
+	for (int i = 0; i < ROWS(theirs); i++)
+		ck_assert_msg(strstr(unread, theirs[i]) != NULL, "%s not in\n%s", theirs[i], unread);
+}
+END_TEST
+
+/* A log in the user's folder: the user must not choose what root appends to. */
+START_TEST(root_is_told_of_a_link_in_place_of_its_log)
+{
+	if (geteuid() != 0)
+		return;
+	temp_file("log/elsewhere", "", 0644);
+	ck_assert_int_eq(symlink(temp_path("log/elsewhere"), temp_path("log/cssl.log")), 0);
+	check_message(RAGENT, "no link: Too many levels of symbolic links");
 }
 END_TEST
 
@@ -307,6 +358,8 @@ UNIT(files)
 	tcase_add_loop_test(facts, a_file_that_is_missing_or_open_to_others_is_told, 0, ROWS(faults));
 	tcase_add_test(facts, an_unknown_user_is_told);
 	tcase_add_test(facts, an_unknown_group_is_told);
+	tcase_add_test(facts, what_another_host_has_is_no_fault);
+	tcase_add_test(facts, root_is_told_of_a_link_in_place_of_its_log);
 	tcase_add_test(facts, check_says_what_the_store_means);
 	tcase_add_test(facts, check_says_which_rate_the_memory_of_connections_covers);
 	tcase_add_test(facts, help_has_every_key_with_its_default);

@@ -507,14 +507,22 @@ START_TEST(without_agents_a_revocation_is_unavailable)
 }
 END_TEST
 
-START_TEST(a_failed_reload_of_ragent_is_told_and_no_agent_is_asked)
+START_TEST(a_failed_reload_of_ragent_is_told_beside_those_of_agents)
 {
+	Cssl__LinkResponse answer;
+
 	begin();
 	reload_result = -1;
 	operations_provider.reload(&o, request);
+	for (int agent = 0; agent < AGENTS; agent++) {
+		Cssl__LinkRequest *m = request_at(agent, &answer);
+		ck_assert_int_eq(m->what_case, CSSL__LINK_REQUEST__WHAT_RELOAD);
+		cssl__link_request__free_unpacked(m, NULL);
+		fake_agent_say(d.agents[agent], 0, FRAME_RESPONSE, &answer.base);
+	}
 	answered();
-	ck_assert_int_eq(got.failure, CONTROL_CONFLICT);
-	ck_assert_str_eq(got.reason, "nothing was reloaded: a bad file");
+	ck_assert_uint_eq(got.nodes, AGENTS + 1);
+	ck_assert_uint_eq(got.errors, 1);
 }
 END_TEST
 
@@ -536,7 +544,7 @@ UNIT(operations)
 		a_revocation_asks_one_agent_and_names_those_that_confirmed,
 		a_rotation_asks_every_agent_and_reports_each,
 		without_agents_a_revocation_is_unavailable,
-		a_failed_reload_of_ragent_is_told_and_no_agent_is_asked,
+		a_failed_reload_of_ragent_is_told_beside_those_of_agents,
 	};
 
 	return dispatcher_suite_run("operations", facts, sizeof facts / sizeof facts[0]);
