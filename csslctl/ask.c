@@ -49,7 +49,7 @@ enum exit_code misused(const struct invocation *in, const char *format, ...)
 
 void show_json(const struct invocation *in, const json_t *value)
 {
-	char *text = must(json_dumps(value, JSON_INDENT(2)));
+	char *text = must(json_dumps(value, JSON_INDENT(2) | JSON_ENSURE_ASCII));
 
 	fprintf(in->screen.out, "%s\n", text);
 	free(text);

@@ -120,7 +120,7 @@ static void show_hooks(const struct invocation *in, const json_t *answer)
 static void show_event(const struct invocation *in, const json_t *e)
 {
 	if (in->screen.form == SCREEN_JSON) {
-		char *text = must(json_dumps(e, JSON_COMPACT | JSON_PRESERVE_ORDER));
+		char *text = must(json_dumps(e, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII));
 		fprintf(in->screen.out, "%s\n", text);
 		free(text);
 		return;

@@ -13,6 +13,10 @@
 
 #define EVERY_MS 1000u
 
+/* A terminal below WIDE columns has no room for the last ones. */
+#define WIDE 104u
+enum { COLUMNS_BEFORE_RATES = 6, COLUMNS_NARROW = 9, COLUMNS_WIDE = 12 };
+
 /* One look at the cluster. */
 struct look {
 	json_t *status, *counters;
@@ -79,21 +83,25 @@ static void show_ragent(const struct invocation *in, const struct rates *r)
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const double rate = rate_of(r, NULL, rows[i].counter);
-		fprintf(in->screen.out, "%s%s %s/s", i > 0 ? "   " : "", rows[i].label,
-			rows[i].kind == AS_SIZE ? size_text(rate, text) : rate_text(rate, text));
+		fprintf(in->screen.out, "%s%s %s/s",
+			i == 0                             ? ""
+			: rows[i].kind != rows[i - 1].kind ? "\n"
+							   : "   ",
+			rows[i].label, rows[i].kind == AS_SIZE ? size_text(rate, text) : rate_text(rate, text));
 	}
 	fputs("\n\n", in->screen.out);
 }
 
 static void show_agents(const struct invocation *in, const struct look *now, const struct rates *r)
 {
-	static const struct column columns[] = { { "AGENT" }, { "STATE" }, { "CONNECTIONS", COLUMN_RIGHT },
+	static const struct column columns[] = { { "AGENT" }, { "STATE" }, { "OPEN", COLUMN_RIGHT },
+		{ "SENT/s", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT }, { "BUSY", COLUMN_RIGHT },
 		{ "FULL/s", COLUMN_RIGHT }, { "RESUMED/s", COLUMN_RIGHT }, { "FAILED/s", COLUMN_RIGHT },
-		{ "OFF/s", COLUMN_RIGHT }, { "ADOPTED/s", COLUMN_RIGHT }, { "RECORDS/s", COLUMN_RIGHT },
-		{ "SENT/s", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT }, { "BUSY", COLUMN_RIGHT } };
+		{ "OFF/s", COLUMN_RIGHT }, { "ADOPTED/s", COLUMN_RIGHT }, { "RECORDS/s", COLUMN_RIGHT } };
 	static const char *const counters[] = { "handshakes_full", "handshakes_resumed", "handshakes_failed",
 		"handed_off", "adopted", "records_sealed" };
-	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
+	const unsigned count = screen_width(&in->screen) < WIDE ? COLUMNS_NARROW : COLUMNS_WIDE;
+	struct table *t = table_create(columns, count);
 	char text[QUANTITY_TEXT_MAX];
 	size_t i;
 	json_t *agent;
@@ -104,11 +112,11 @@ static void show_agents(const struct invocation *in, const struct look *now, con
 		table_cell(t, STYLE_PLAIN, "%s", name);
 		agent_state_cell(t, agent);
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "connections"));
-		for (size_t c = 0; c < sizeof counters / sizeof counters[0]; c++)
-			table_cell(t, STYLE_PLAIN, "%s", rate_text(rate_of(r, name, counters[c]), text));
 		table_cell(t, STYLE_PLAIN, "%s", size_text(rate_of(r, name, "bytes_to_client"), text));
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
 		agent_busy_cell(t, agent);
+		for (size_t c = 0; c < count - COLUMNS_BEFORE_RATES; c++)
+			table_cell(t, STYLE_PLAIN, "%s", rate_text(rate_of(r, name, counters[c]), text));
 	}
 	table_print(t, &in->screen);
 	table_destroy(t);

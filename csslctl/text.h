@@ -8,7 +8,8 @@
 /* Set a locale with UTF-8, whatever the environment says, because the API uses UTF-8. Once in a process. */
 void text_locale(void);
 
-/* Replace control characters and bytes that are not UTF-8 by '?', in place. Returns the width of @text in columns. */
+/* Replace control characters, those that turn the direction of text (UAX #9), and bytes that are not UTF-8 by '?', in
+ * place. Returns the width of @text in columns. */
 unsigned text_clean(char *text);
 
 #endif

@@ -340,6 +340,8 @@ def test_top_shows_rates_until_q(cluster):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == DONE
     assert b"a1" in page and b"a2" in page and b"RESUMED/s" in page
     assert page.index(b"\033[?1049h") < page.index(b"\033[?1049l")
+    shown = re.sub(r"\033\[[?0-9;]*[A-Za-z]", "", page.decode())
+    assert max(map(len, shown.splitlines())) <= 80, "a terminal without a size has 80 columns"
 
 
 def test_top_needs_a_terminal(tool):
@@ -352,13 +354,26 @@ def test_top_needs_a_terminal(tool):
 def test_a_cluster_file_is_checked(cluster, tmp_path):
     good = csslctl("config", "check", cluster.dir / "cluster.yaml")
     assert good.code == DONE and "agents 2" in good.out
-    assert csslctl_json("config", "check", cluster.dir / "cluster.yaml") == {"good": True, "faults": []}
+    assert csslctl_json("config", "check", cluster.dir / "cluster.yaml") == {"good": True, "faults": [], "unread": []}
     bad = tmp_path / "bad.yaml"
     bad.write_text((cluster.dir / "cluster.yaml").read_text().replace("mode: sf", "mode: fs") + "frob: 1\n")
     run = csslctl("config", "check", bad)
     assert run.code == REFUSED and f"{bad}:" in run.err and "'frob'" in run.err and run.out == ""
     faults = csslctl("--json", "config", "check", bad)
     assert faults.code == REFUSED and len(json.loads(faults.out)["faults"]) >= 2
+
+
+def test_a_cluster_file_is_checked_where_nothing_of_it_is(cluster, tmp_path):
+    """As on RAgent's host, where there are no certificates and no keys of agents."""
+    alone = tmp_path / "cluster.yaml"
+    alone.write_text((cluster.dir / "cluster.yaml").read_text())
+    run = csslctl("config", "check", alone)
+    assert run.code == DONE and "not judged" in run.out and "agents.key" in run.out and "No such file" in run.out
+    answer = csslctl_json("config", "check", alone)
+    assert answer["good"] and not answer["faults"] and len(answer["unread"]) > 5
+    alone.with_name("link.key").write_text("k1 nonsense\n")
+    run = csslctl("config", "check", alone)
+    assert run.code == REFUSED and "link.key" in run.err
 
 
 def test_stored_objects_are_described_without_their_keys():

@@ -1,4 +1,5 @@
 /* test_table.c: facts of columns, widths and characters that a terminal must not get. */
+#include "csslctl/ask.h"
 #include "csslctl/table.h"
 #include "csslctl/text.h"
 #include "tests/unit/csslctl/printed.h"
@@ -78,6 +79,35 @@ START_TEST(control_characters_and_broken_utf_8_do_no_harm)
 }
 END_TEST
 
+/* A mail server or a client chooses names: "txt.exe" must not look like "exe.txt". */
+START_TEST(marks_that_turn_text_do_no_harm)
+{
+	static const char *const marks[] = { "\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8", "\xe2\x80\xaa",
+		"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa9" };
+	for (size_t i = 0; i < SUITE_LEN(marks); i++) {
+		char text[16];
+		snprintf(text, sizeof text, "a%sb", marks[i]);
+		ck_assert_uint_eq(text_clean(text), 2 + strlen(marks[i]));
+		ck_assert_str_eq(text, i == 0 ? "a??b" : "a???b");
+	}
+}
+END_TEST
+
+START_TEST(json_for_a_terminal_is_ascii)
+{
+	struct printed p;
+	struct invocation in = { 0 };
+	json_t *value = json_pack("[s]", "\xc2\x9b\xe2\x80\xae");
+	printed_begin(&p);
+	in.screen = p.screen;
+	show_json(&in, value);
+	json_decref(value);
+	char *text = printed_end(&p);
+	ck_assert_str_eq(text, "[\n  \"\\u009B\\u202E\"\n]\n");
+	free(text);
+}
+END_TEST
+
 START_TEST(colour_is_outside_of_the_width)
 {
 	struct table *t = table_create(two, 2);
@@ -110,6 +140,7 @@ UNIT(table)
 {
 	const TTest *facts[] = { columns_are_as_wide_as_the_widest, without_rows_only_the_head_stands_there,
 		no_line_ends_in_blanks, letters_count_not_bytes, control_characters_and_broken_utf_8_do_no_harm,
-		colour_is_outside_of_the_width, many_rows_are_no_problem };
+		marks_that_turn_text_do_no_harm, json_for_a_terminal_is_ascii, colour_is_outside_of_the_width,
+		many_rows_are_no_problem };
 	return suite_run_with("table", text_locale, facts, SUITE_LEN(facts));
 }
