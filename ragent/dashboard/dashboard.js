@@ -17,7 +17,7 @@ class Refused extends Error {
 }
 
 async function api(method, path, body) {
-  const headers = state.token ? { Authorization: `Bearer ${state.token}` } : {};
+  const headers = { "Content-Type": "application/json", ...(state.token ? { Authorization: `Bearer ${state.token}` } : {}) };
   const options = { method, headers, cache: "no-store" };
   if (body) options.body = JSON.stringify(body);
   const response = await fetch(path, options);
@@ -61,10 +61,17 @@ const mood = (s) => (s === "up" ? "good" : s === "lost" ? "bad" : "warn");
 
 function tell(text, kind = "") {
   const now = new Date();
-  const line = make("li", {}, make("time", { datetime: now.toISOString() }, now.toLocaleTimeString()),
+  const line = make("li", {}, make("time", { datetime: now.toISOString() }, now.toISOString().slice(11, 19) + "Z"),
     make("span", { class: kind }, text));
   at("events").prepend(line);
   while (at("events").children.length > EVENTS_MAX) at("events").lastChild.remove();
+}
+
+// A row of that table. On a phone, where a row is a card, each cell shows the title of its column.
+function tableRow(id, ...cells) {
+  const titles = at(id).tHead.rows[0].cells;
+  cells.forEach((cell, i) => { if (i) cell.dataset.title = titles[i].textContent; });
+  return make("tr", {}, ...cells);
 }
 
 // --- tiles with their last two minutes ---
@@ -151,7 +158,7 @@ function drawMail(now, r) {
 // The rows of a table as texts: the first is the name, the others are numbers unless `words` has their place.
 function drawTable(id, rows, words = []) {
   at(`${id}-part`).hidden = !rows.length;
-  at(id).tBodies[0].replaceChildren(...rows.map(([name, ...values]) => make("tr", {}, make("th", { scope: "row" }, name),
+  at(id).tBodies[0].replaceChildren(...rows.map(([name, ...values]) => tableRow(id, make("th", { scope: "row" }, name),
     ...values.map((value, i) => make("td", words.includes(i) ? {} : { class: "number" }, value)))));
 }
 
@@ -206,7 +213,7 @@ function drawProxy(now, seconds) {
 
 function listenerRow(name) {
   const row = { service: make("td"), numbers: Array.from({ length: 7 }, () => make("td", { class: "number" })) };
-  at("listeners").tBodies[0].append(make("tr", {}, make("th", { scope: "row" }, name), row.service, ...row.numbers));
+  at("listeners").tBodies[0].append(tableRow("listeners", make("th", { scope: "row" }, name), row.service, ...row.numbers));
   return row;
 }
 
@@ -277,7 +284,7 @@ function agentRow(name) {
     button: make("button", { type: "button" }), numbers: Array.from({ length: 6 }, () => cell("number")) };
   row.meter.setAttribute("aria-label", `${name}: share of a processor in use`);
   row.button.addEventListener("click", () => (row.drained ? undrain(name) : askDrain(name)));
-  row.element = make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, row.pill), ...row.numbers,
+  row.element = tableRow("agents", make("th", { scope: "row" }, name), make("td", {}, row.pill), ...row.numbers,
     make("td", {}, row.meter), make("td", {}, row.button));
   at("agents").tBodies[0].append(row.element);
   return row;
@@ -293,6 +300,7 @@ function drawAgent(a, rate) {
   values.forEach((value, i) => setText(row.numbers[i], value));
   row.meter.value = a.busy_permille;
   row.drained = Boolean(a.drain && a.drain.state !== "none");
+  row.button.hidden = !row.drained && a.state === "lost";
   setText(row.button, row.drained ? "Undrain" : "Drain");
   row.button.setAttribute("aria-label", `${row.drained ? "Undrain" : "Drain"} ${a.name}`);
 }
@@ -403,6 +411,12 @@ function link(text, kind) {
   at("link").className = `pill ${kind}`;
 }
 
+async function askAll(names) {
+  const answers = {};
+  for (const name of names) answers[name] = await api("GET", `/v1/${name}`);
+  return answers;
+}
+
 async function refresh() {
   if (!state.token) {
     link("token needed", "warn");
@@ -412,8 +426,8 @@ async function refresh() {
   if (state.busy) return;
   state.busy = true;
   try {
-    const [status, agents, counters, listeners, mail] = await Promise.all(
-      ["status", "agents", "counters", "listeners", "mail"].map((what) => api("GET", `/v1/${what}`)));
+    // One after the other, on one connection: RAgent keeps a bounded number for all its operators.
+    const { status, agents, counters, listeners, mail } = await askAll(["status", "agents", "counters", "listeners", "mail"]);
     draw({ time: performance.now(), status, agents: agents.agents || agents, counters, listeners: listeners.listeners,
       smtpproxy: mail.smtpproxy });
     link("live", "good");

@@ -73,7 +73,7 @@ def test_tokens_are_read_again_at_a_reload(cluster, ask):
     assert ask("/v1/reload", token="cssl_second", method="POST")[0] == 403
     path.write_text("nonsense\n")
     status, answer = ask("/v1/reload", method="POST")
-    assert status == 409 and "control.tokens:1" in answer
+    assert status == 503 and "control.tokens:1" in answer
     assert ask("/v1/status")[0] == 200
     path.write_text(before)
     assert ask("/v1/reload", method="POST")[0] == 200
@@ -165,6 +165,7 @@ def test_the_dashboard_shows_figures_that_live(cluster, dashboard):
             clients.enter_context(cluster.connect())
         wait_until(lambda: _held(page) >= before + 15, patience(10), "20 connections more in the picture")
         assert "Connections" in page.text("tiles") and "a2" in page.text("agents")
+        assert len(cluster.connections(listener="control")) <= 2  # the page's, and perhaps one that the browser keeps in reserve
     wait_until(lambda: _held(page) < before + 15, patience(10), "their end in the picture")
     assert not page.errors()
 
@@ -213,6 +214,8 @@ def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
         web.request("GET", "/5")
         assert web.getresponse().read()
         page.wait_text("events", "took over")
+        assert not page.find(f"[aria-label='Drain {owner}']").is_visible()
+        assert re.fullmatch(r"\d\d:\d\d:\d\dZ", page.find("#events time").first.text_content())  # as in the logs
     cluster.restart(owner)
     page.wait_text("events", "→ up")
     assert not page.errors()
@@ -229,5 +232,7 @@ def test_the_dashboard_fits_a_phone_and_the_time_of_day(dashboard):
         name = page.find("#tiers text").first
         box = wait_until(name.bounding_box, patience(5), "a picture that stays")  # it is drawn anew with each answer
         assert box["height"] >= 11  # pixels: it can be read
+        drain = page.find("[aria-label='Drain a1']").bounding_box()
+        assert drain["x"] + drain["width"] <= 390 and "Resumed/s" in page.find("#agents td").nth(3).get_attribute("data-title")
         assert not page.errors()
     assert len(grounds) == 2
