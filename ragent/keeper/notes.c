@@ -21,6 +21,8 @@
 /* Each part begins at a multiple of this. */
 #define ALIGNMENT 64u
 
+#define SECOND_STACK_LEN 32768u
+
 static size_t align(size_t end)
 {
 	return (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -170,17 +172,30 @@ static void watch_for_crashes(struct notes *n)
 		SIGSEGV, SIGBUS, SIGILL, SIGFPE
 #endif
 	};
-	const struct sigaction once = { .sa_handler = on_crash, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
+	const struct sigaction once = { .sa_handler = on_crash,
+		.sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_ONSTACK) };
 
 	crashing = n->shared;
 	for (unsigned i = 0; i < sizeof signums / sizeof signums[0]; i++)
 		sigaction(signums[i], &once, NULL);
 }
 
+/* A thread that crashes because its stack is full has no room there for on_crash(). */
+static void take_second_stack(void)
+{
+#ifndef CSSL_SANITIZED /* which have one */
+	static _Thread_local uint8_t room[SECOND_STACK_LEN];
+	const stack_t second = { .ss_sp = room, .ss_size = sizeof room };
+
+	sigaltstack(&second, NULL);
+#endif
+}
+
 void notes_enter_thread(struct notes *n, unsigned thread)
 {
 	if (!n)
 		return;
+	take_second_stack();
 	this_thread = thread;
 	if (!crashing)
 		watch_for_crashes(n);

@@ -20,6 +20,7 @@ SSL_CTX *onward_tls_context(const char *ca)
 	if (!c)
 		return NULL;
 	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
+	SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
 	if (SSL_CTX_dane_enable(c) != 1) {
 		SSL_CTX_free(c);

@@ -339,6 +339,33 @@ START_TEST(only_the_connection_of_the_thread_that_crashed_is_blamed)
 }
 END_TEST
 
+#ifndef CSSL_SANITIZED
+static int fill_the_stack(unsigned depth)
+{
+	volatile char room[4096];
+
+	room[depth % sizeof room] = 1;
+	return depth == 0 ? 0 : fill_the_stack(depth + 1) + room[0];
+}
+
+static int fill_the_stack_of_a_worker(void *ctx, enum keeper_life life)
+{
+	if (life == KEEPER_NEXT_LIFE) {
+		notes_set_stage(notes, NOTES_ENDING);
+		return notes->last_thread == 1 ? 9 : 1;
+	}
+	notes_set_stage(notes, NOTES_SERVING);
+	notes_enter_thread(notes, 1);
+	return fill_the_stack(1);
+}
+
+START_TEST(a_thread_whose_stack_is_full_is_known_too)
+{
+	keep_must_end(fill_the_stack_of_a_worker, 9);
+}
+END_TEST
+#endif
+
 static volatile sig_atomic_t got_signal;
 
 static void on_signal(int signum)
@@ -446,6 +473,9 @@ UNIT(keeper)
 		a_start_in_which_one_thread_works_is_no_hang,
 		a_child_that_scribbles_into_the_notes_does_the_keeper_no_harm,
 		only_the_connection_of_the_thread_that_crashed_is_blamed,
+#ifndef CSSL_SANITIZED
+		a_thread_whose_stack_is_full_is_known_too,
+#endif
 		a_signal_to_the_keeper_goes_to_its_child,
 		a_signal_waits_until_the_child_can_handle_it,
 		a_keeper_that_cannot_give_up_its_privileges_ends_with_its_child,

@@ -70,11 +70,20 @@ START_TEST(lack_of_memory_is_no_failure_of_tls)
 }
 END_TEST
 
+START_TEST(no_receiver_may_begin_another_handshake)
+{
+	SSL_CTX *context = onward_tls_context(NULL);
+	ck_assert(SSL_CTX_get_options(context) & SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_free(context);
+}
+END_TEST
+
 UNIT(onward_tls)
 {
 	const TTest *facts[] = {
 		an_alert_is_a_failure_of_tls,
 		lack_of_memory_is_no_failure_of_tls,
+		no_receiver_may_begin_another_handshake,
 	};
 	if (CRYPTO_set_mem_functions(scarce_malloc, scarce_realloc, plain_free) != 1)
 		return EXIT_FAILURE;
