@@ -6,14 +6,17 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "net/arena.h"
 #include "proto/error.h"
 
 #define POOL_LEN    512u
+#define PERIOD_S    10
 #define REQUEST_MAX 64u /* larger ones are worth a call of the kernel */
 
 struct pool {
+	uint32_t period;
 	uint32_t left; /* zero also in a process that was forked: the kernel has wiped the pool */
 	uint8_t bytes[POOL_LEN];
 };
@@ -49,13 +52,25 @@ static struct pool *make(void)
 
 static void take(struct pool *p, void *out, size_t len)
 {
-	if (p->left < len) {
+	const uint32_t period = random_period();
+
+	if (p->left < len || p->period != period) {
 		fetch(p->bytes, sizeof p->bytes);
+		p->period = period;
 		p->left = sizeof p->bytes;
 	}
 	p->left -= (uint32_t)len;
 	memcpy(out, p->bytes + p->left, len);
 	sodium_memzero(p->bytes + p->left, len);
+}
+
+/* By the machine's clock, which goes on while a copy of it lies on a disk. */
+uint32_t random_period(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	return (uint32_t)(t.tv_sec / PERIOD_S);
 }
 
 /* --- what libsodium calls --- */

@@ -5,7 +5,12 @@
 #ifndef CSSL_NET_RANDOM_POOL_H
 #define CSSL_NET_RANDOM_POOL_H
 
+#include <stdint.h>
+
 /* For all threads of the process. Call it before sodium_init() and before other threads begin. 0 or CSSL_E_STATE. */
 int random_pool_begin(void);
+
+/* The number of the present 10 s. What was drawn ahead in another period is not used any more. */
+uint32_t random_period(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "net/random_pool.h"
 #include "net/secret_heap.h"
 
 #define KEY_LEN OWN_X25519_KEY_LEN
@@ -20,6 +21,7 @@
 
 /* Made by one thread, for this thread. */
 struct stock {
+	uint32_t period;                                         /* random_period() when they were made */
 	unsigned left;                                           /* the first ones */
 	uint8_t scalars[PAIRS][KEY_LEN], points[PAIRS][KEY_LEN]; /* private and public parts */
 };
@@ -111,6 +113,7 @@ static int fill(struct stock *s)
 	struct numbers n = { .ctx = BN_CTX_new() };
 	int ok = n.ctx != NULL;
 
+	s->period = random_period();
 	randombytes_buf(s->scalars, sizeof s->scalars);
 	for (size_t i = 0; ok && i < PAIRS; i++)
 		ok = crypto_scalarmult_ed25519_base(s->points[i], s->scalars[i]) == 0;
@@ -137,7 +140,7 @@ int own_x25519_pair(uint8_t private[static KEY_LEN], uint8_t public[static KEY_L
 {
 	struct stock *s = stock_of_thread();
 
-	if (!s || (s->left == 0 && !fill(s)))
+	if (!s || ((s->left == 0 || s->period != random_period()) && !fill(s)))
 		return 0;
 	s->left--;
 	memcpy(private, s->scalars[s->left], KEY_LEN);
