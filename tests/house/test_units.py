@@ -33,6 +33,12 @@ def test_a_planted_right_is_found(line, planted):
     assert rights(SMTPPROXY.replace(line, planted))
 
 
+@pytest.mark.parametrize("unit", sorted(path.name for path in (ROOT / "conf/systemd").glob("*.service.in")))
+def test_files_of_a_daemon_are_its_own(unit):
+    """What else may connect to a socket or read a file, the daemon says by its mode."""
+    assert values_of((ROOT / "conf/systemd" / unit).read_text(), "UMask") == ["0077"]
+
+
 def test_who_needs_net_admin_finds_it_in_the_unit():
     """For `tproxy` and `as_sender`: both lines are there, and the empty set comes before them."""
     assert "CapabilityBoundingSet=\n#CapabilityBoundingSet=CAP_NET_ADMIN\n#AmbientCapabilities=CAP_NET_ADMIN\n" in SMTPPROXY
