@@ -3,6 +3,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -254,6 +255,40 @@ struct listener *listener_create_beside(struct worker *w, const struct sockaddr 
 	const struct listener_ops *ops, void *ctx, int *uv_error)
 {
 	return create(w, open_socket(address, backlog, 0, SOCKET_BESIDE), ops, ctx, uv_error);
+}
+
+/* The file of a UNIX socket */
+
+void listener_note_file(struct listener_file *f, const char *path)
+{
+	struct stat st;
+
+	*f = stat(path, &st) == 0 ? (struct listener_file){ st.st_dev, st.st_ino } : (struct listener_file){ 0 };
+}
+
+int listener_remove_file(const struct listener_file *f, const char *path)
+{
+	struct listener_file now;
+
+	listener_note_file(&now, path);
+	if (f->inode == 0 || now.inode != f->inode || now.device != f->device)
+		return 0;
+	return unlink(path) < 0 ? -errno : 0;
+}
+
+int listener_give_file(const char *path, uid_t user, gid_t group)
+{
+	struct stat st;
+	const int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : 0;
+
+	if (r == 0 && (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode) || st.st_nlink != 1 || st.st_uid != geteuid()))
+		r = -ENOTSOCK;
+	if (r == 0 && fchownat(fd, "", user, group, AT_EMPTY_PATH) < 0)
+		r = -errno;
+	if (fd >= 0)
+		close(fd);
+	return r;
 }
 
 /* Closing */

@@ -27,6 +27,20 @@ struct listener *listener_create(struct worker *w, const struct sockaddr *addres
 struct listener *listener_create_beside(struct worker *w, const struct sockaddr *address, int backlog,
 	const struct listener_ops *ops, void *ctx, int *uv_error);
 
+/* The file of a UNIX socket on which this process listens, so that it removes no other. Zeroed: it has none. */
+struct listener_file {
+	dev_t device;
+	ino_t inode;
+};
+/* From now on it is the file that is at @path; zeroed if there is none. */
+void listener_note_file(struct listener_file *f, const char *path);
+/* Remove the file, if it is still at @path. 0, or negative errno: it stays, as another user cannot remove it. */
+int listener_remove_file(const struct listener_file *f, const char *path);
+/* Give the socket that this process has bound to another user or group (-1: leave). Another user may own its folder: so
+ * only a socket of this user with no second name is given. 0, or negative errno (-ENOTSOCK: something else is there).
+ */
+int listener_give_file(const char *path, uid_t user, gid_t group);
+
 /* Take over a listening socket that another process passed. @fd is closed on failure. */
 struct listener *listener_create_fd(struct worker *w, int fd, const struct listener_ops *ops, void *ctx, int *uv_error);
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -193,16 +192,6 @@ static void on_listener_closed(void *ctx)
 static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
 static const struct listener_ops front_ops = { .on_accept = on_front_accept, .on_closed = on_listener_closed };
 
-static void note_file(struct control *c)
-{
-	struct stat st;
-
-	if (stat(c->path, &st) != 0)
-		return;
-	c->device = st.st_dev;
-	c->inode = st.st_ino;
-}
-
 static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -222,7 +211,7 @@ static int open_socket(struct control *c, int fd, char *error, size_t error_cap)
 	}
 	c->listeners++;
 	if (fd <= 0) /* else the file belongs to the other process until control_resume() */
-		note_file(c);
+		listener_note_file(&c->file, c->path);
 	return 0;
 }
 
@@ -261,7 +250,8 @@ static void init_places(struct control *c)
 	newcomers_init(&c->arrivals, &(struct newcomers_limits){ l->arrivals, l->arrivals, NEWCOMERS_NO_END });
 }
 
-static struct control *make(struct worker *w, const char *path, const struct control_limits *limits)
+static struct control *make(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
+	const struct control_limits *limits)
 {
 	struct control *c = calloc(1, sizeof *c);
 	if (!c || !(c->path = strdup(path))) {
@@ -269,6 +259,8 @@ static struct control *make(struct worker *w, const char *path, const struct con
 		return NULL;
 	}
 	c->worker = w;
+	c->provider = provider;
+	c->ctx = ctx;
 	c->limits = limits ? *limits : default_limits;
 	init_places(c);
 	c->arriving_fd = -1;
@@ -292,23 +284,13 @@ static struct control *start(struct control *c, int fd, const char *path, char *
 struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
 	const struct control_limits *limits, char *error, size_t error_cap)
 {
-	struct control *c = make(w, path, limits);
-	if (c) {
-		c->provider = provider;
-		c->ctx = ctx;
-	}
-	return start(c, -1, path, error, error_cap);
+	return start(make(w, path, provider, ctx, limits), -1, path, error, error_cap);
 }
 
 struct control *control_create_fd(struct worker *w, int fd, const char *path, const struct control_provider *provider,
 	void *ctx, char *error, size_t error_cap)
 {
-	struct control *c = make(w, path, NULL);
-	if (c) {
-		c->provider = provider;
-		c->ctx = ctx;
-	}
-	return start(c, fd, path, error, error_cap);
+	return start(make(w, path, provider, ctx, NULL), fd, path, error, error_cap);
 }
 
 int control_fd(const struct control *c)
@@ -325,8 +307,7 @@ void control_pause(struct control *c)
 {
 	if (!c)
 		return;
-	c->device = 0;
-	c->inode = 0;
+	c->file = (struct listener_file){ 0 };
 	listener_pause(c->listener);
 	if (c->front)
 		listener_pause(c->front);
@@ -336,7 +317,7 @@ void control_resume(struct control *c)
 {
 	if (!c)
 		return;
-	note_file(c);
+	listener_note_file(&c->file, c->path);
 	listener_resume(c->listener);
 	if (c->front)
 		listener_resume(c->front);
@@ -381,11 +362,9 @@ int control_serve_address(struct control *c, const struct control_front *f, char
 /* The file stays if this process has another user now, or if the file is a successor's socket. */
 static void remove_socket(const struct control *c)
 {
-	struct stat st;
-	if (stat(c->path, &st) != 0 || st.st_dev != c->device || st.st_ino != c->inode)
-		return;
-	if (unlink(c->path) != 0)
-		log_event(LOG_INFO, NULL, "control socket stays", "path=%s cause=%s", c->path, strerror(errno));
+	const int r = listener_remove_file(&c->file, c->path);
+	if (r < 0)
+		log_event(LOG_INFO, NULL, "control socket stays", "path=%s cause=%s", c->path, strerror(-r));
 }
 
 void control_destroy(struct control *c)

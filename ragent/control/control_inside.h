@@ -3,7 +3,6 @@
 #define CSSL_RAGENT_CONTROL_INSIDE_H
 
 #include <microhttpd.h>
-#include <sys/types.h>
 
 #include "net/http_loop.h"
 #include "net/listener.h"
@@ -35,8 +34,7 @@ struct control {
 	struct turn_end soon;       /* an answer came: libmicrohttpd does not notice it by itself */
 	struct exchange *exchanges; /* that wait for the provider */
 	char *path;
-	dev_t device; /* of the socket file: never remove another process's file */
-	ino_t inode;
+	struct listener_file file;
 };
 
 /* control.c: a client whose address is known. @cn: the common name of its verified certificate, "": none. */

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -59,8 +58,7 @@ struct handover_giver {
 	struct deadline hello_due; /* GREETED */
 	uint32_t greeted_turn;     /* the loop turn in which the process came */
 	char *path;
-	dev_t device; /* of the socket file; zero: the file belongs to another process */
-	ino_t inode;
+	struct listener_file file;
 	int fd; /* to the other process; -1: none */
 	enum giver_state state;
 	unsigned format;           /* the format that the other process reads */
@@ -365,8 +363,7 @@ static int in_done(struct handover_giver *g, struct handover_message *m)
 {
 	if (g->given < g->p.worker_count)
 		return CSSL_E_STATE;
-	g->device = 0;
-	g->inode = 0;
+	g->file = (struct listener_file){ 0 };
 	move(g, GIVER_REPLACED);
 	log_event(LOG_INFO, NULL, "replaced", "workers=%u", g->given);
 	g->p.on_replaced(g->p.ctx);
@@ -484,16 +481,6 @@ static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_cl
 
 /* --- life --- */
 
-static void note_file(struct handover_giver *g)
-{
-	struct stat st;
-
-	if (stat(g->path, &st) != 0)
-		return;
-	g->device = st.st_dev;
-	g->inode = st.st_ino;
-}
-
 static int open_socket(struct handover_giver *g, int fd)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -509,7 +496,7 @@ static int open_socket(struct handover_giver *g, int fd)
 	g->listener =
 		listener_create(g->p.main, (const struct sockaddr *)&un, BACKLOG, SOCKET_MODE, &listener_ops, g, &r);
 	if (g->listener)
-		note_file(g);
+		listener_note_file(&g->file, g->path);
 	return r;
 }
 
@@ -537,13 +524,12 @@ struct handover_giver *handover_giver_create(
 void handover_giver_pause(struct handover_giver *g)
 {
 	listener_pause(g->listener);
-	g->device = 0;
-	g->inode = 0;
+	g->file = (struct listener_file){ 0 };
 }
 
 void handover_giver_resume(struct handover_giver *g)
 {
-	note_file(g);
+	listener_note_file(&g->file, g->path);
 	listener_resume(g->listener);
 }
 
@@ -552,20 +538,12 @@ int handover_giver_fd(const struct handover_giver *g)
 	return listener_fd(g->listener);
 }
 
-static void remove_file(const struct handover_giver *g)
-{
-	struct stat st;
-
-	if (g->inode && stat(g->path, &st) == 0 && st.st_dev == g->device && st.st_ino == g->inode)
-		unlink(g->path); /* as another user unlink fails: the file stays, and the next process replaces it */
-}
-
 static void destroy_now(struct handover_giver *g)
 {
 	deadline_cancel(&g->later_due);
 	if (g->fd >= 0)
 		close_channel(g);
-	remove_file(g);
+	listener_remove_file(&g->file, g->path); /* if it stays, the next process replaces it */
 	listener_close(g->listener);
 }
 
