@@ -15,12 +15,12 @@ static const char *header(const struct exchange *e, const char *name)
 	return MHD_lookup_connection_value(exchange_connection(e), MHD_HEADER_KIND, name);
 }
 
-/* RFC 6454: the scheme, and then what Host has. */
+/* RFC 6454: the scheme, and then what Host has. Certificates come by TLS only. */
 static int is_origin_of(const char *origin, const char *host)
 {
-	const char *name = strstr(origin, "://");
+	const size_t scheme = strlen("https://");
 
-	return name && host && strcasecmp(name + strlen("://"), host) == 0;
+	return host && strncasecmp(origin, "https://", scheme) == 0 && strcasecmp(origin + scheme, host) == 0;
 }
 
 static int is_json(const char *type)

@@ -126,6 +126,7 @@ static const struct {
 	{ "POST", "Content-Type: Application/JSON; charset=utf-8\r\n", 200 },
 	{ "POST", JSON "Origin: https://evil.example\r\n", 403 },
 	{ "POST", JSON "Origin: https://x\r\n", 403 },
+	{ "POST", JSON "Origin: http://x:8443\r\n", 403 },
 	{ "POST", JSON "Origin: null\r\n", 403 },
 	{ "POST", JSON "Origin: https://x:8443\r\nSec-Fetch-Site: same-origin\r\n", 200 },
 	{ "POST", JSON "Sec-Fetch-Site: cross-site\r\n", 403 },
