@@ -270,9 +270,22 @@ static void check_captured_directly(
 			"none, as an agent has '%s' under 'direct', and only RAgents ask the kernel", l->name);
 }
 
+/* Law 14: RAgent must not be able to read what agents can. */
+static void check_users(struct complaints *c, const struct node *agent, const char *user, const struct conf *conf)
+{
+	for (size_t i = 0; user && i < conf->ragent_count; i++) {
+		const char *of_ragent = conf->ragents[i].user ? conf->ragents[i].user : CONF_RAGENT_USER_DEFAULT;
+		if (strcmp(user, of_ragent) == 0)
+			complain_value(c, node_line(agent, "user"), "user", user,
+				"another one than that of RAgent '%s'", conf->ragents[i].name);
+	}
+}
+
 void rules_cluster(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf *conf = object;
+	for (size_t i = 0; i < conf->agent_count; i++)
+		check_users(c, nth(map, "agents", i), conf->agents[i].user, conf);
 	for (size_t i = 0; i < conf->listener_count; i++) {
 		const struct conf_listener *l = &conf->listeners[i];
 		if (l->listen.count == 0 && !is_used_directly(conf, l))
