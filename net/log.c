@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -42,16 +43,30 @@ static struct {
 
 static _Atomic uint64_t dropped;
 
-/* Root may write in the folder of an ordinary user, who then must not choose the file by a link. */
-static int open_found(const char *path)
+/* Root may write in the folder of an ordinary user, who then must not choose the file by a link or a second name. As
+ * for fs.protected_symlinks, a name that only root can have made is good. */
+static int may_be_chosen_by_others(const char *path)
 {
-	const int is_root = geteuid() == 0;
-	const int fd = open(path, OPEN_FLAGS | (is_root ? O_NOFOLLOW : 0));
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX];
+	struct stat link, of_folder;
+
+	snprintf(folder, sizeof folder, "%.*s/", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	return geteuid() == 0 &&
+	       (stat(folder, &of_folder) < 0 || of_folder.st_uid != 0 || of_folder.st_mode & S_IWOTH ||
+		       (lstat(path, &link) == 0 && S_ISLNK(link.st_mode) && link.st_uid != 0));
+}
+
+/* @how: O_CREAT or 0. */
+static int open_found(const char *path, int how)
+{
+	const int is_doubtful = may_be_chosen_by_others(path);
+	const int fd = open(path, OPEN_FLAGS | (is_doubtful ? O_NOFOLLOW : how), 0640);
 	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	if (!is_root || (fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_nlink == 1)))
+	if (!is_doubtful || (fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_nlink == 1)))
 		return fd;
 	close(fd);
 	return -EMLINK;
@@ -59,20 +74,26 @@ static int open_found(const char *path)
 
 int log_open_file(const char *path, enum log_origin *origin)
 {
-	const int fd = open(path, OPEN_FLAGS | O_CREAT | O_EXCL, 0640);
+	const int is_root = geteuid() == 0, fd = is_root ? open(path, OPEN_FLAGS | O_CREAT | O_EXCL, 0640) : -1;
 
 	*origin = fd < 0 ? LOG_FILE_FOUND : LOG_FILE_MADE;
-	return fd < 0 && errno == EEXIST ? open_found(path) : fd < 0 ? -errno : fd;
+	if (fd < 0 && (!is_root || errno == EEXIST))
+		return open_found(path, O_CREAT);
+	return fd < 0 ? -errno : fd;
 }
 
 int log_try_file(const char *path)
 {
-	const int fd = open_found(path);
+	struct stat st;
+	const int r = may_be_chosen_by_others(path) ? lstat(path, &st) : stat(path, &st);
 
-	if (fd < 0)
-		return fd;
-	close(fd);
-	return 0;
+	/* the reader of a FIFO would see the end of its data */
+	if (r == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode))
+		return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) < 0 ? -errno : 0;
+	const int fd = open_found(path, 0);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
 }
 
 static void open_stderr(struct log_output *o)
@@ -132,12 +153,14 @@ static int reopen(struct log_output *o)
 {
 	if (!o->path[0])
 		return 0;
-	int fd = log_open_file(o->path, &o->origin);
-	if (fd < 0)
-		return fd;
+	const int fd = log_open_file(o->path, &o->origin);
 	/* in place: other threads may be writing to this number right now */
-	int r = dup3(fd, o->fd, O_CLOEXEC) < 0 ? -errno : 0;
-	close(fd);
+	const int r = fd < 0 ? fd : dup3(fd, o->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
+	if (r < 0)
+		log_event(LOG_ERROR, NULL, "log not opened again", "path=%s cause=%s effect=\"the old file goes on\"",
+			o->path, strerror(-r));
 	return r;
 }
 
@@ -148,25 +171,13 @@ int log_reopen(void)
 	return events < 0 ? events : access;
 }
 
-int log_give_file(int fd, enum log_origin origin, uid_t user, gid_t group)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
-		return 0; /* a device, or a file that another user shares with this process, stays whose it is */
-	if (origin == LOG_FILE_FOUND && user != geteuid())
-		return -EPERM;
-	return fchown(fd, user, group) < 0 ? -errno : 0;
-}
-
 int log_give(uid_t user, gid_t group)
 {
 	int r = 0;
 
 	for (unsigned i = 0; i < LOG_FILE_COUNT; i++) {
-		const struct log_output *o = &outputs[i];
-		const int given = o->path[0] ? log_give_file(o->fd, o->origin, user, group) : 0;
-		r = given < 0 ? given : r;
+		if (outputs[i].origin == LOG_FILE_MADE && fchown(outputs[i].fd, user, group) < 0)
+			r = -errno;
 	}
 	return r;
 }

@@ -25,21 +25,22 @@ int log_open(const char *component, const char *node, enum log_format format, en
 /* After log_open(): the access log is a file of its own from now on. Without it, its lines go with the other events. 0
  * or negative errno. */
 int log_open_access(const char *path);
-/* SIGHUP: the same paths again. 0, or negative errno: that file goes on as it was, the other one is opened again. */
+/* SIGHUP: the same paths again. 0, or negative errno (logged): that file goes on as it was, the other one is opened
+ * again. */
 int log_reopen(void);
 
 /* Did log_open_file() make the file? */
 enum log_origin { LOG_FILE_FOUND, LOG_FILE_MADE };
-/* Open a file to append lines to, non-blocking, and make it if it is not there. Root follows no symbolic link in its
+/* Open a file to append lines to, non-blocking, and make it if it is not there. Where another user can have chosen it
+ * (the folder, or a link, does not belong to root, or all may write the folder), root follows no symbolic link in its
  * place (-ELOOP), and takes no file that has a second name (-EMLINK). The descriptor, or negative errno. */
 int log_open_file(const char *path, enum log_origin *origin);
 /* Could log_open_file() open it now? 0 or negative errno; -ENOENT: it is not there, and is not made. */
 int log_try_file(const char *path);
 
-/* Before this process becomes that user, who could not open its files again: regular files that it made are given to
- * them. 0 or negative errno; -EPERM: one that it found, and that belongs to its old user, stays so. */
+/* Before root becomes that user, who could not open its files again: those that it made are given to them; those that
+ * it found stay whose they are. 0 or negative errno. */
 int log_give(uid_t user, gid_t group);
-int log_give_file(int fd, enum log_origin origin, uid_t user, gid_t group);
 void log_close(void);
 /* 1 when lines go to this descriptor, else 0. */
 int log_has(int fd);

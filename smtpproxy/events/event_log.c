@@ -93,7 +93,7 @@ int event_log_follow(struct event_log *l, const char *path)
 
 int event_log_give(const struct event_log *l, uid_t user, gid_t group)
 {
-	return l->fd >= 0 ? log_give_file(l->fd, l->origin, user, group) : 0;
+	return l->origin == LOG_FILE_MADE && fchown(l->fd, user, group) < 0 ? -errno : 0;
 }
 
 static void write_line(struct event_log *l, const json_t *record)

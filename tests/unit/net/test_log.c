@@ -318,44 +318,6 @@ START_TEST(files_are_given_only_where_they_are_its_own)
 }
 END_TEST
 
-static uid_t owner_of(const char *file)
-{
-	struct stat st;
-
-	ck_assert_int_eq(lstat(file, &st), 0);
-	return st.st_uid;
-}
-
-/* The folder of a log belongs to an ordinary user, who may put anything there. */
-START_TEST(root_gives_away_only_what_it_made_and_follows_no_link)
-{
-	char target[300];
-
-	if (geteuid() != 0)
-		return;
-	begin(LOG_TEXT, LOG_INFO);
-	ck_assert_int_eq(log_give(12345, 12345), 0);
-	ck_assert_uint_eq(owner_of(path), 12345);
-	log_close();
-	snprintf(target, sizeof target, "%s/precious", temp_dir());
-	close(open(target, O_WRONLY | O_CREAT | O_EXCL, 0600));
-	ck_assert_int_eq(log_open("x", "", LOG_TEXT, LOG_INFO, target), 0); /* it was there */
-	ck_assert_int_eq(log_give(12345, 12345), -EPERM);
-	ck_assert_uint_eq(owner_of(target), 0);
-	log_close();
-	unlink(path);
-	ck_assert_int_eq(symlink(target, path), 0);
-	ck_assert_int_eq(log_open("x", "", LOG_TEXT, LOG_INFO, path), -ELOOP);
-	ck_assert_int_eq(log_try_file(path), -ELOOP);
-	unlink(path);
-	ck_assert_int_eq(link(target, path), 0);
-	ck_assert_int_eq(log_open("x", "", LOG_TEXT, LOG_INFO, path), -EMLINK);
-	unlink(path);
-	ck_assert_int_eq(log_try_file(path), -ENOENT);
-	unlink(target);
-}
-END_TEST
-
 START_TEST(log_that_cannot_be_opened_is_an_error_and_changes_nothing)
 {
 	begin(LOG_TEXT, LOG_INFO);
@@ -476,7 +438,6 @@ UNIT(log)
 		an_access_log_takes_its_lines_whatever_the_level_of_events,
 		both_files_are_opened_again_though_one_cannot_be,
 		files_are_given_only_where_they_are_its_own,
-		root_gives_away_only_what_it_made_and_follows_no_link,
 		log_that_cannot_be_opened_is_an_error_and_changes_nothing,
 		stopped_reader_of_a_pipe_stops_nobody,
 		stopped_reader_of_a_socket_stops_nobody,
