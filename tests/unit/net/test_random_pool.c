@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "net/random_pool.h"
@@ -145,6 +148,47 @@ START_TEST(requests_of_all_lengths_are_served_whole)
 }
 END_TEST
 
+/* The machine's clock is what a fact says, if it says so. */
+static time_t clock_says;
+
+int clock_gettime(clockid_t id, struct timespec *out)
+{
+	if (id != CLOCK_REALTIME_COARSE || clock_says == 0)
+		return (int)syscall(SYS_clock_gettime, id, out);
+	*out = (struct timespec){ .tv_sec = clock_says };
+	return 0;
+}
+
+static unsigned fetches;
+
+static void count_fetch(void *const out, const size_t len)
+{
+	fetches++;
+	ck_assert_int_eq(getrandom(out, len, 0), (ssize_t)len);
+}
+
+/* A copy of this machine must not use what was fetched before it was made. */
+START_TEST(what_was_fetched_in_an_earlier_period_is_not_used)
+{
+	uint8_t drawn_now[LEN];
+
+	begin();
+	clock_says = 1000;
+	randombytes_buf(drawn_now, sizeof drawn_now);
+	randombytes_sysrandom_implementation.buf = count_fetch;
+	clock_says = 1009;
+	randombytes_buf(drawn_now, sizeof drawn_now);
+	ck_assert_uint_eq(fetches, 0);
+	clock_says = 1010;
+	randombytes_buf(drawn_now, sizeof drawn_now);
+	randombytes_buf(drawn_now, sizeof drawn_now);
+	ck_assert_uint_eq(fetches, 1);
+	clock_says = 990; /* a restored snapshot, before its clock is right */
+	randombytes_buf(drawn_now, sizeof drawn_now);
+	ck_assert_uint_eq(fetches, 2);
+}
+END_TEST
+
 UNIT(random_pool)
 {
 	const TTest *const facts[] = {
@@ -154,6 +198,7 @@ UNIT(random_pool)
 		what_was_handed_out_is_not_kept,
 #endif
 		requests_of_all_lengths_are_served_whole,
+		what_was_fetched_in_an_earlier_period_is_not_used,
 	};
 
 	return suite_run("random_pool", facts, sizeof facts / sizeof facts[0]);

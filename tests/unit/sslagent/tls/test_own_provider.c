@@ -7,13 +7,11 @@
 #include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <openssl/provider.h>
-#include <pthread.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "sslagent/tls/own_provider.h"
-#include "sslagent/tls/own_x25519_pairs.h"
 #include "sslagent/tls/tls12_prf.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
@@ -456,37 +454,6 @@ START_TEST(made_keys_agree_with_openssls)
 }
 END_TEST
 
-/* Several stocks of them, by two threads in turns. */
-#define PAIRS_MADE 50
-
-static void *make_pairs(void *keys)
-{
-	uint8_t(*pair)[2][32] = keys;
-
-	for (unsigned i = 0; i < PAIRS_MADE; i++)
-		ck_assert_int_eq(own_x25519_pair(pair[i][0], pair[i][1]), 1);
-	return NULL;
-}
-
-START_TEST(made_pairs_match_and_are_all_different)
-{
-	uint8_t pairs[2][PAIRS_MADE][2][32], public[32];
-	pthread_t threads[2];
-
-	for (unsigned i = 0; i < 2; i++)
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, make_pairs, pairs[i]), 0);
-	for (unsigned i = 0; i < 2; i++)
-		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-	for (unsigned i = 0; i < 2 * PAIRS_MADE; i++) {
-		uint8_t(*pair)[32] = pairs[i / PAIRS_MADE][i % PAIRS_MADE];
-		ck_assert_int_eq(crypto_scalarmult_base(public, pair[0]), 0);
-		ck_assert_mem_eq(pair[1], public, 32);
-		for (unsigned other = 0; other < i; other++)
-			ck_assert_mem_ne(pair[0], pairs[other / PAIRS_MADE][other % PAIRS_MADE][0], 32);
-	}
-}
-END_TEST
-
 /* Points of small order give all zeros, and two clients' secrets would be the same (RFC 7748 6.1, RFC 8446 7.4.2). */
 START_TEST(a_point_of_small_order_gives_no_secret)
 {
@@ -575,7 +542,6 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, x25519_is_that_of_rfc_7748, 0, (int)(sizeof rfc7748 / sizeof rfc7748[0]));
 	tcase_add_test(t, random_keys_agree_on_what_openssl_says);
 	tcase_add_test(t, made_keys_agree_with_openssls);
-	tcase_add_test(t, made_pairs_match_and_are_all_different);
 	tcase_add_test(t, a_point_of_small_order_gives_no_secret);
 	tcase_add_test(t, parameters_are_copied_into_a_key_without_type);
 	tcase_add_test(t, a_share_of_another_length_is_refused);
