@@ -82,18 +82,36 @@ def test_a_second_parse_would_be_seen(planted):
     assert re.search(LOOKS_AT_HEADER, planted)
 
 
-BY_PATH = r"\b(chmod|l?chown|fchmodat)\s*\("
+BY_PATH = r"\b(chmod|l?chown|fchmodat)\s*\(|\bfchownat\s*\((?!.*\bAT_EMPTY_PATH\b)"
+# Files are made by log_open_file(), which root may call for a folder of another user, and by the audit of test builds.
+MAKES_FILES = r"\bO_CREAT\b|\bfopen\s*\([^)]*\"[aw]|\bcreat\s*\("
+MAKERS_OF_FILES = {"net/log.c", "net/audit.c"}
+
+
+def _of_daemons():
+    return [f for f in _files(".c") if f.relative_to(ROOT).parts[0] in ("net", "conf", "ragent", "sslagent", "smtpproxy")]
 
 
 def test_no_daemon_changes_owner_or_mode_by_path():
     """Another user may own the folder and put a link in its place: umask(2) before, or an open descriptor of a file that was looked at."""
-    _none(_matches(BY_PATH, [f for f in _files(".c") if f.relative_to(ROOT).parts[0] in ("net", "conf", "ragent", "sslagent", "smtpproxy")]))
+    _none(_matches(BY_PATH, _of_daemons()))
+
+
+def test_daemons_make_files_in_one_place_only():
+    _none(_matches(MAKES_FILES, [f for f in _of_daemons() if str(f.relative_to(ROOT)) not in MAKERS_OF_FILES]))
 
 
 @pytest.mark.parametrize("planted,seen", [("if (chmod(path, mode) < 0)", True), ("chown(path, user, group);", True),
-                                          ('fchownat(fd, "", user, group, AT_EMPTY_PATH)', False), ("fchown(fd, user, group)", False)])
+                                          ('fchownat(fd, "", user, group, AT_EMPTY_PATH)', False), ("fchown(fd, user, group)", False),
+                                          ("fchownat(AT_FDCWD, path, user, group, AT_SYMLINK_NOFOLLOW)", True)])
 def test_a_planted_change_by_path_is_seen(planted, seen):
     assert bool(re.search(BY_PATH, planted)) == seen
+
+
+@pytest.mark.parametrize("planted,seen", [("open(path, O_WRONLY | O_CREAT, 0600)", True), ('fopen(path, "we")', True),
+                                          ('fopen(path, "re")', False)])
+def test_a_planted_maker_of_files_is_seen(planted, seen):
+    assert bool(re.search(MAKES_FILES, planted)) == seen
 
 
 def test_smtp_allocates_nothing():
