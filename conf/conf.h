@@ -263,15 +263,15 @@ void conf_destroy(struct conf *c);
 unsigned conf_line(const struct conf *c, const void *field);
 
 /* Check what such a daemon needs on this host: that its key files and its log can be opened, and that others cannot
- * read the keys. An agent checks PEM files, and their content, by tls_contexts_create(). The others check what one of
- * them has for itself: the folders of its sockets, its user and group, a log of its own. For the user of this process,
- * and nothing is made. 0, or CSSL_E_CONFIG and messages as above. */
-enum conf_reader { CONF_FOR_RAGENT, CONF_FOR_AGENT };
+ * read the keys. An agent checks PEM files, and their content, by tls_contexts_create(). FOR_RELOAD: that PEM files can
+ * be opened, and that others cannot read private keys; the group may. For the user of this process, and nothing is
+ * made. 0, or CSSL_E_CONFIG and messages as above. */
+enum conf_reader { CONF_FOR_RAGENT, CONF_FOR_AGENT, CONF_FOR_RELOAD };
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap);
-int conf_check_ragent(const struct conf *c, const struct conf_ragent *r, char *error, size_t error_cap);
-int conf_check_agent(const struct conf *c, const struct conf_agent *a, char *error, size_t error_cap);
-/* Can this user read the PEM files, and others not read private keys? The group may read these. As above. */
-int conf_check_certificates(const struct conf *c, char *error, size_t error_cap);
+/* The same for what one of them has for itself: the folders of its sockets, its user and group, a log of its own. NULL:
+ * there is none. */
+int conf_check_node(
+	const struct conf *c, const struct conf_ragent *r, const struct conf_agent *a, char *error, size_t error_cap);
 /* All of these, for a tool on any host: what this host does not have, or this user cannot read, is no fault. @unread
  * gets one line for each ("": none). */
 int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, char *unread, size_t unread_cap);

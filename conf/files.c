@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -72,16 +72,12 @@ static void check_opens(struct checker *k, const char *key, enum key_file_kind k
 /* The file itself will be made in its folder. One in /run may be made by the service manager, at the start. */
 static void check_folder(struct checker *k, const char *key, const void *field, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char *folder;
-	if (asprintf(&folder, "%.*s/", slash ? (int)(slash - path) : 1, slash ? path : ".") < 0) {
-		complain_plain(&k->complaints, 0, "out of memory");
-		return;
-	}
-	if (!may(folder, W_OK | X_OK) && (errno != ENOENT || strncmp(folder, "/run/", 5) != 0))
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	char folder[PATH_MAX];
+	snprintf(folder, sizeof folder, "%.*s/", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	if (path && !may(folder, W_OK | X_OK) && (errno != ENOENT || strncmp(folder, "/run/", 5) != 0))
 		complain_value(about(k, NULL), marks_line(k->marks, field), key, path,
 			"a path in a folder that this user can write: %s", strerror(errno));
-	free(folder);
 }
 
 static void check_socket(struct checker *k, const char *key, const struct sockaddr_storage *address)
@@ -110,21 +106,26 @@ static void check_user(struct checker *k, char *const *user)
 
 static void check_ragent(struct checker *k, const struct conf_ragent *r)
 {
-	if (r->control)
-		check_folder(k, "control", &r->control, r->control);
+	check_folder(k, "control", &r->control, r->control);
 	check_socket(k, "control_address", &r->control_address);
 	check_log(k, "access_log", &r->access_log);
 	check_user(k, &r->user);
 }
 
+/* Root gives sockets to every group, others to groups of theirs. */
+static int may_give_to(gid_t group)
+{
+	return geteuid() == 0 || group == getegid() || group_member(group);
+}
+
 static void check_agent(struct checker *k, const struct conf_agent *a)
 {
+	const struct group *g = a->link_group ? getgrnam(a->link_group) : NULL;
 	check_socket(k, "link", &a->link);
-	if (a->link_group && !getgrnam(a->link_group))
+	if (a->link_group && (!g || (!k->unread && !may_give_to(g->gr_gid))))
 		complain_value(about(k, NULL), marks_line(k->marks, &a->link_group), "link_group", a->link_group,
-			"a group of this host");
-	if (a->peer_socket)
-		check_folder(k, "peer_socket", &a->peer_socket, a->peer_socket);
+			"a group of this %s", g ? "user" : "host");
+	check_folder(k, "peer_socket", &a->peer_socket, a->peer_socket);
 	check_user(k, &a->user);
 }
 
@@ -143,34 +144,33 @@ static void check_certificates(struct checker *k)
 	}
 }
 
+static void check_keys_and_log(struct checker *k, enum conf_reader who)
+{
+	const struct conf *c = k->conf;
+	check_ring(k, "link_key", &c->link_key);
+	check_log(k, "path", &c->log.path);
+	if (who == CONF_FOR_AGENT)
+		check_ring(k, "agents_key", &c->agents_key);
+}
+
 int conf_check_files(const struct conf *c, enum conf_reader who, char *error, size_t error_cap)
 {
 	struct checker k = begin(c, error, error_cap);
-	check_ring(&k, "link_key", &c->link_key);
-	check_log(&k, "path", &c->log.path);
-	if (who == CONF_FOR_AGENT)
-		check_ring(&k, "agents_key", &c->agents_key);
+	if (who == CONF_FOR_RELOAD)
+		check_certificates(&k);
+	else
+		check_keys_and_log(&k, who);
 	return end(&k);
 }
 
-int conf_check_ragent(const struct conf *c, const struct conf_ragent *r, char *error, size_t error_cap)
+int conf_check_node(
+	const struct conf *c, const struct conf_ragent *r, const struct conf_agent *a, char *error, size_t error_cap)
 {
 	struct checker k = begin(c, error, error_cap);
-	check_ragent(&k, r);
-	return end(&k);
-}
-
-int conf_check_agent(const struct conf *c, const struct conf_agent *a, char *error, size_t error_cap)
-{
-	struct checker k = begin(c, error, error_cap);
-	check_agent(&k, a);
-	return end(&k);
-}
-
-int conf_check_certificates(const struct conf *c, char *error, size_t error_cap)
-{
-	struct checker k = begin(c, error, error_cap);
-	check_certificates(&k);
+	if (r)
+		check_ragent(&k, r);
+	if (a)
+		check_agent(&k, a);
 	return end(&k);
 }
 
@@ -180,9 +180,7 @@ int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, cha
 	struct complaints elsewhere;
 	complaints_start(&elsewhere, c->path, unread, unread_cap);
 	k.unread = &elsewhere;
-	check_ring(&k, "link_key", &c->link_key);
-	check_ring(&k, "agents_key", &c->agents_key);
-	check_log(&k, "path", &c->log.path);
+	check_keys_and_log(&k, CONF_FOR_AGENT);
 	check_certificates(&k);
 	for (size_t i = 0; i < c->ragent_count; i++)
 		check_ragent(&k, &c->ragents[i]);
@@ -193,18 +191,13 @@ int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, cha
 
 int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size_t error_cap)
 {
-	const struct {
-		const char *key;
-		char *const *field;
-	} sockets[] = { { "control", &c->control }, { "status", &c->status }, { "handover", &c->handover } };
 	struct checker k = { .marks = c->marks };
 	complaints_start(&k.complaints, c->path, error, error_cap);
 	check_log(&k, "path", &c->log.path);
 	check_log(&k, "events", &c->events);
-	for (size_t i = 0; i < sizeof sockets / sizeof sockets[0]; i++) {
-		if (*sockets[i].field)
-			check_folder(&k, sockets[i].key, sockets[i].field, *sockets[i].field);
-	}
+	check_folder(&k, "control", &c->control, c->control);
+	check_folder(&k, "status", &c->status, c->status);
+	check_folder(&k, "handover", &c->handover, c->handover);
 	check_user(&k, &c->user);
 	return end(&k);
 }

@@ -258,9 +258,10 @@ static const struct schema_row agent_rows[] = {
 		.help = "if `link` is a UNIX socket: the group that may connect to it, beside the agent's own user. "
 			"Without this key, the group of RAgents' user" },
 	{ "user", SCHEMA_NAME, FIELD(conf_agent, user),
-		.help = "a process started as root becomes this user, with its group and no others, when its sockets "
-			"are open. That user must be able to read what a reload reads: certificates, private keys, "
-			"CRLs. Without this key it stays root, and logs a warning" },
+		.help = "a process started as root becomes this user, with all its groups, when its sockets are open: "
+			"another one than RAgent's, one user for all agents of a host. That user must be able to "
+			"read what a reload reads: certificates, private keys, CRLs. Without this key it stays root, "
+			"and logs a warning" },
 	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection), .words = protection_words,
 		.fallback = "sealed",
 		.help = "sealed: encrypted; trusted: authenticated when it opens, but not encrypted, for links within "

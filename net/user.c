@@ -2,6 +2,7 @@
 #include "net/user.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
@@ -15,8 +16,6 @@
 #include "net/untraced.h"
 #include "proto/error.h"
 
-enum kept { KEPT_NOTHING, KEPT_NET_ADMIN };
-
 /* Behind setresuid(), which took the effective ones and, without PR_SET_KEEPCAPS, all others. */
 static int keep_net_admin(void)
 {
@@ -26,19 +25,23 @@ static int keep_net_admin(void)
 	return (int)syscall(SYS_capset, &head, sets);
 }
 
-static int become(const char *name, enum kept kept, char *error, size_t error_cap)
+static int set_groups(const struct passwd *p, enum user_keeps keeps)
 {
+	return keeps == USER_KEEPS_GROUPS ? initgroups(p->pw_name, p->pw_gid) : setgroups(0, NULL);
+}
+
+int user_become(const char *name, enum user_keeps keeps, char *error, size_t error_cap)
+{
+	const int is_admin = keeps == USER_KEEPS_NET_ADMIN;
 	const struct passwd *p = getpwnam(name);
 	if (!p || p->pw_uid == 0) {
 		snprintf(error, error_cap, "user %s: %s", name, p ? "is root" : "not known");
 		return CSSL_E_CONFIG;
 	}
-	if (log_give(p->pw_uid, p->pw_gid) < 0)
-		log_event(LOG_WARNING, NULL, "log file still belongs to root",
-			"user=%s effect=\"SIGHUP cannot open it again\" remedy=\"give the file to that user\"", name);
-	if ((kept == KEPT_NET_ADMIN && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) || setgroups(0, NULL) < 0 ||
+	log_give(p->pw_uid, p->pw_gid);
+	if ((is_admin && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0) || set_groups(p, keeps) < 0 ||
 		setresgid(p->pw_gid, p->pw_gid, p->pw_gid) < 0 || setresuid(p->pw_uid, p->pw_uid, p->pw_uid) < 0 ||
-		(kept == KEPT_NET_ADMIN && keep_net_admin() < 0)) {
+		(is_admin && keep_net_admin() < 0)) {
 		snprintf(error, error_cap, "cannot become user %s: %s", name, strerror(errno));
 		return CSSL_E_SYSTEM;
 	}
@@ -50,12 +53,9 @@ static int become(const char *name, enum kept kept, char *error, size_t error_ca
 	return 0;
 }
 
-int user_become(const char *name, char *error, size_t error_cap)
+void user_warn_of(const char *path, int mode, const char *effect)
 {
-	return become(name, KEPT_NOTHING, error, error_cap);
-}
-
-int user_become_net_admin(const char *name, char *error, size_t error_cap)
-{
-	return become(name, KEPT_NET_ADMIN, error, error_cap);
+	if (path && faccessat(AT_FDCWD, path, mode, AT_EACCESS) < 0 && errno != ENOENT)
+		log_event(LOG_WARNING, NULL, "file cannot be opened again", "path=%s cause=%s effect=%s", path,
+			strerror(errno), effect);
 }

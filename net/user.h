@@ -4,11 +4,15 @@
 
 #include <stddef.h>
 
-/* Become the user @name with its group and no others; log files are given to it, and the process stays untraced
- * (net/untraced.h). Only for root. 0, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
-int user_become(const char *name, char *error, size_t error_cap);
+/* GROUPS: all groups of the user; else only its own one. NET_ADMIN: the capability of that name; else none. */
+enum user_keeps { USER_KEEPS_NOTHING, USER_KEEPS_GROUPS, USER_KEEPS_NET_ADMIN };
+/* Become the user @name; log files are given to it, and the process stays untraced (net/untraced.h). Only for root. 0,
+ * or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
+int user_become(const char *name, enum user_keeps keeps, char *error, size_t error_cap);
 
-/* The same, but CAP_NET_ADMIN stays, and no other capability. */
-int user_become_net_admin(const char *name, char *error, size_t error_cap);
+/* Behind it: log a warning if the file @path (NULL: none) is there, and this user cannot open it again. @mode: R_OK or
+ * W_OK. @effect: a sentence. */
+void user_warn_of(const char *path, int mode, const char *effect);
+#define USER_SAME_LOG "SIGHUP cannot open it again, and lines go on in the old file"
 
 #endif

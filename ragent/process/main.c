@@ -107,7 +107,7 @@ static int judge(const struct conf *c, const struct conf_ragent *self, char *err
 {
 	const struct sockaddr *address = (const struct sockaddr *)&self->control_address;
 	struct control_tokens *tokens = NULL;
-	int r = conf_check_ragent(c, self, error, ERROR_MAX);
+	int r = conf_check_node(c, self, NULL, error, ERROR_MAX);
 
 	if (r == 0 && self->control_tokens) {
 		tokens = control_tokens_load(self->control_tokens, control_names_of(address), error, ERROR_MAX);
@@ -290,12 +290,12 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 	return status;
 }
 
-/* As root it becomes the user of @self, and sees what that user sees. @self NULL: there are several, or none. */
+/* As root it becomes the user of @self, and sees what that user sees. */
 static int check(const struct conf *c, const struct conf_ragent *self)
 {
 	static char error[ERROR_MAX];
 
-	if (!self || (judge(c, self, error) == 0 && privileges_settle(c, self, error, ERROR_MAX) == 0)) {
+	if (judge(c, self, error) == 0 && privileges_settle(c, self, error, ERROR_MAX) == 0) {
 		conf_check_print(c, stdout);
 		return EXIT_SUCCESS;
 	}
@@ -307,12 +307,10 @@ static int run_as(const struct conf *c, const struct arguments *a)
 {
 	const struct conf_ragent *self = find_self(c, a->name);
 
-	if (a->action == ACTION_CHECK && (self || !a->name))
-		return check(c, self);
 	if (self)
-		return run(c, self, a);
+		return a->action == ACTION_CHECK ? check(c, self) : run(c, self, a);
 	fprintf(stderr, "%s: %s\n", a->config,
-		a->name ? "no ragent has that name" : "there are several ragents: choose one by --name");
+		a->name ? "no ragent has that name" : "there are several ragents, or none: choose one by --name");
 	return EXIT_FAILURE;
 }
 

@@ -20,12 +20,12 @@ enum privileges {
  * nothing. 0 with *out, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
 int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap);
 
-/* Can this process read @agents_key? After PRIVILEGES_DROPPED that is an error (CSSL_E_CONFIG with @error). For an
- * ordinary user it is only a warning in the log. */
-int privileges_check_key(const char *agents_key, enum privileges p, char *error, size_t error_cap);
+/* Can this process read a key that is for agents alone? After PRIVILEGES_DROPPED that is an error (CSSL_E_CONFIG with
+ * @error). For an ordinary user it is only a warning in the log. */
+int privileges_check_key(const char *path, enum privileges p, char *error, size_t error_cap);
 
-/* Both for a RAgent of the cluster file, at a start and at --check; and warn if a reload could not read its
- * control_tokens again. */
+/* Both for a RAgent of the cluster file, at a start and at --check; as root, for private keys of certificates, too. And
+ * warn of files that a reload could not open again. */
 int privileges_settle(const struct conf *c, const struct conf_ragent *self, char *error, size_t error_cap);
 
 #endif

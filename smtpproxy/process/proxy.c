@@ -341,26 +341,27 @@ int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t
 	return r < 0 ? CSSL_E_CONFIG : 0;
 }
 
-static int check_as_sender(struct proxy *p, char *error, size_t cap)
-{
-	return proxy_check_as_sender(p->conf, error, cap);
-}
-
-/* The event log is opened again as that user. */
+/* The files are opened again as that user. At --check, a unit may have User= instead. */
 static int become_user(struct proxy *p, char *error, size_t cap)
 {
-	const char *user = p->conf->user;
-	const struct passwd *known = user ? getpwnam(user) : NULL;
+	const struct conf_smtpproxy *c = p->conf;
+	const struct passwd *known = c->user ? getpwnam(c->user) : NULL;
 	if (geteuid() != 0)
 		return 0;
-	if (known && event_log_give(p->home.events, known->pw_uid, known->pw_gid) < 0)
-		log_event(LOG_WARNING, NULL, "event log still belongs to root", "user=%s", user);
-	if (user && p->conf->outward.as_sender == CONF_ON)
-		return user_become_net_admin(user, error, cap);
-	if (user)
-		return user_become(user, error, cap);
-	snprintf(error, cap, "root started it: key 'user' is needed, to become that user");
-	return CSSL_E_CONFIG;
+	if (!c->user) {
+		snprintf(error, cap, "root started it: key 'user' is needed, to become that user");
+		log_event(LOG_WARNING, NULL, "no user to become", "effect=\"root does not start it\"");
+		return p->how == PROXY_CHECKS ? 0 : CSSL_E_CONFIG;
+	}
+	if (known)
+		event_log_give(p->home.events, known->pw_uid, known->pw_gid);
+	const int r = user_become(
+		c->user, c->outward.as_sender == CONF_ON ? USER_KEEPS_NET_ADMIN : USER_KEEPS_NOTHING, error, cap);
+	user_warn_of(c->log.path, W_OK, USER_SAME_LOG);
+	user_warn_of(c->events, W_OK, USER_SAME_LOG);
+	user_warn_of(c->path, R_OK, "SIGHUP cannot read it again, and changes nothing");
+	user_warn_of(c->outward.ca, R_OK, "SIGHUP cannot read it again, and changes nothing");
+	return r;
 }
 
 static int create_parts(struct proxy *p, char *error, size_t cap)
@@ -395,44 +396,47 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	return 0;
 }
 
-/* TO_SERVE: not at --check, which else does what a start does. */
-static const struct {
-	int (*take)(struct proxy *p, char *error, size_t cap);
-	enum { ALWAYS, TO_SERVE } when;
-} steps[] = {
-	{ create_parts, ALWAYS },
-	{ open_doors, TO_SERVE },
-	{ open_resolver, ALWAYS },
-	{ read_queue_files, ALWAYS },
-	{ open_queue, TO_SERVE },
-	{ open_events, TO_SERVE },
-	{ open_control, TO_SERVE },
-	{ open_status, TO_SERVE },
-	{ open_handover, TO_SERVE },
-	{ become_user, ALWAYS },
-	{ check_as_sender, TO_SERVE },
-};
-
-static int start(struct proxy *p, enum proxy_start how, char *error, size_t cap)
-{
-	int r = 0;
-	snprintf(error, cap, "out of memory");
-	for (size_t i = 0; r == 0 && i < sizeof steps / sizeof steps[0]; i++) {
-		if (how != PROXY_CHECKS || steps[i].when == ALWAYS)
-			r = steps[i].take(p, error, cap);
-	}
-	return r;
-}
-
 /* 0, or CSSL_E_CONFIG. */
 static int inherit(struct proxy *p, char *error, size_t cap)
 {
+	if (p->how != PROXY_REPLACES)
+		return 0;
 	if (!p->conf->handover) {
 		snprintf(error, cap, "--replace needs the key 'handover'");
 		return CSSL_E_CONFIG;
 	}
 	p->inherits = inheritance_take(p->conf->handover, error, cap);
 	return p->inherits ? 0 : CSSL_E_CONFIG;
+}
+
+/* TO_SERVE: not at --check, which else does what a start does. All that can fail for the sake of a file comes before
+ * the running process is asked. */
+static const struct {
+	int (*take)(struct proxy *p, char *error, size_t cap);
+	enum { ALWAYS, TO_SERVE } when;
+} steps[] = {
+	{ create_parts, ALWAYS },
+	{ open_resolver, ALWAYS },
+	{ read_queue_files, ALWAYS },
+	{ inherit, TO_SERVE },
+	{ open_doors, TO_SERVE },
+	{ open_queue, TO_SERVE },
+	{ open_events, TO_SERVE },
+	{ open_control, TO_SERVE },
+	{ open_status, TO_SERVE },
+	{ open_handover, TO_SERVE },
+	{ become_user, ALWAYS },
+};
+
+static int start(struct proxy *p, char *error, size_t cap)
+{
+	int r = 0;
+	snprintf(error, cap, "out of memory");
+	for (size_t i = 0; r == 0 && i < sizeof steps / sizeof steps[0]; i++) {
+		if (p->how != PROXY_CHECKS || steps[i].when == ALWAYS)
+			r = steps[i].take(p, error, cap);
+	}
+	return r == 0 && p->how != PROXY_CHECKS ? proxy_check_as_sender(p->conf, error, cap) : r;
 }
 
 /* The process before goes on, or accepts no more. */
@@ -455,9 +459,8 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start h
 	p->conf = conf;
 	SLIST_INIT(&p->files);
 	p->stop.fn = on_stop_deadline;
-	int r = how == PROXY_REPLACES ? inherit(p, error, error_cap) : 0;
-	if (r == 0)
-		r = start(p, how, error, error_cap);
+	p->how = how;
+	const int r = start(p, error, error_cap);
 	end_inheritance(p, r);
 	if (r == 0)
 		return p;

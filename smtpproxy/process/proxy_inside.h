@@ -40,6 +40,7 @@ struct proxy {
 	struct predecessor predecessor; /* open: this process has replaced one that still has sessions */
 	struct doors *doors;
 	struct queue_side *queue_side; /* NULL: deliver is relay */
+	enum proxy_start how;
 	enum proxy_state state;
 	int result;           /* of proxy_run() */
 	struct deadline stop; /* LINGERS, DRAINS, CUTS: for the sessions that are left */

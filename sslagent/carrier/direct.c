@@ -535,9 +535,16 @@ struct direct_listener *direct_listen(struct carrier_home *home, const struct co
 		free(l);
 		return NULL;
 	}
+	listener_pause(l->listener);
 	l->next = home->directs;
 	home->directs = l;
 	return l;
+}
+
+void direct_accept(struct carrier_home *home)
+{
+	for (struct direct_listener *l = home->directs; l; l = l->next)
+		listener_resume(l->listener);
 }
 
 void direct_stop_accepting(struct carrier_home *home)
@@ -560,30 +567,27 @@ static void finish(struct direct *d, enum direct_whom whom)
 
 void direct_finish(struct carrier_home *home, enum direct_whom whom)
 {
-	for (struct direct_listener *l = home->directs; l; l = l->next) {
+	for (struct direct_listener *l = home->directs; l; l = l->next)
 		for (struct direct *d = l->first; d; d = d->next)
 			finish(d, whom);
-	}
 }
 
 uint32_t direct_lingering(const struct carrier_home *home)
 {
 	uint32_t n = 0;
 
-	for (struct direct_listener *l = home->directs; l; l = l->next) {
+	for (struct direct_listener *l = home->directs; l; l = l->next)
 		for (struct direct *d = l->first; d; d = d->next)
 			n += d->state == DIRECT_LINGERING;
-	}
 	return n;
 }
 
 void direct_close_all(struct carrier_home *home)
 {
 	direct_stop_accepting(home);
-	for (struct direct_listener *l = home->directs; l; l = l->next) {
+	for (struct direct_listener *l = home->directs; l; l = l->next)
 		for (struct direct *d = l->first; d; d = d->next)
 			drop_connection(d, END_SHUTTING_DOWN);
-	}
 }
 
 void direct_release_all(struct carrier_home *home)

@@ -8,8 +8,9 @@
 
 struct direct_listener;
 
-/* NULL: the address cannot be bound (logged). The listener joins home->directs. */
+/* NULL: the address cannot be bound (logged). The listener joins home->directs; clients wait in its queue. */
 struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf);
+void direct_accept(struct carrier_home *home); /* from now on */
 /* Accept no new connections (a stop that waits for the others). */
 void direct_stop_accepting(struct carrier_home *home);
 /* Say goodbye to idle connections, or to all. */

@@ -9,9 +9,10 @@
 
 #define LINK_ACCESS_MODE 0660u /* of the socket, from its beginning on */
 
-/* Give the socket to the group of RAgents; for TCP there is nothing to do. Without `link_group`, if the group of
- * RAgent's user cannot be set (RAgents have several groups, or this process is not in the group), only the user and
- * the group of this process may connect, and a warning is logged. 0, or CSSL_E_CONFIG: logged. */
+/* Without `link_group`, the group of RAgent's user may not be known or settable (RAgents have several groups, or this
+ * process is not in the group). Then only the user and the group of this process may connect. Log a warning if so. */
+void link_access_warn(const struct conf *c, const struct conf_agent *self);
+/* Give the socket to the group of RAgents, or warn; for TCP there is nothing to do. 0, or CSSL_E_CONFIG: logged. */
 int link_access_grant(const struct conf *c, const struct conf_agent *self);
 
 #endif

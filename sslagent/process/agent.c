@@ -1,4 +1,5 @@
 /* agent.c: builds the process from the cluster file, runs the main loop, and takes all down in the reverse order. */
+#include <pwd.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "net/admission.h"
 #include "net/arena.h"
 #include "net/heap_tide.h"
+#include "net/listener.h"
 #include "net/log.h"
 #include "net/resident.h"
 #include "net/scheduling.h"
@@ -209,6 +211,7 @@ static int not_reloaded(char *faults)
 int agent_reload(struct agent *a)
 {
 	char faults[TLS_FAULTS_MAX];
+	const int of_log = log_reopen();
 	struct tls_contexts *contexts =
 		tls_contexts_create(a->conf, cluster_session_source(a->cluster), faults, sizeof faults);
 
@@ -227,7 +230,7 @@ int agent_reload(struct agent *a)
 	tls_contexts_unref(a->contexts);
 	a->contexts = contexts;
 	log_event(LOG_INFO, NULL, "certificates reloaded", NULL);
-	return 0;
+	return of_log;
 }
 
 /* --- stop --- */
@@ -363,12 +366,10 @@ static void on_signal(void *ctx, int signum)
 {
 	struct agent *a = ctx;
 
-	if (signum != SIGHUP) {
+	if (signum == SIGHUP)
+		agent_reload(a);
+	else
 		agent_leave(a);
-		return;
-	}
-	log_reopen();
-	agent_reload(a);
 }
 
 /* --- start --- */
@@ -412,6 +413,11 @@ static int start_workers(struct agent *a)
 			return r;
 	}
 	return 0;
+}
+
+static void on_serving(struct worker *w, void *arg)
+{
+	direct_accept(&((struct agent_worker *)arg)->carriers);
 }
 
 static int read_keys(struct agent *a)
@@ -486,25 +492,27 @@ static void on_gauges(void *ctx)
 
 int agent_become_user(const struct conf *conf, const struct conf_agent *self, char *error, size_t error_cap)
 {
-	if (geteuid() != 0)
+	if (geteuid() != 0 || !self->user)
 		return 0;
-	if (!self->user) {
-		log_event(
-			LOG_WARNING, NULL, "runs as root", "remedy=\"key 'user' of this agent, or User= of its unit\"");
-		return 0;
-	}
-	const int r = user_become(self->user, error, error_cap);
-	return r == 0 ? conf_check_certificates(conf, error, error_cap) : r;
+	const int r = user_become(self->user, USER_KEEPS_GROUPS, error, error_cap);
+	user_warn_of(conf->log.path, W_OK, USER_SAME_LOG);
+	return r == 0 ? conf_check_files(conf, CONF_FOR_RELOAD, error, error_cap) : r;
 }
 
-/* Sockets are open, and everything that only root may read is read. */
+/* Sockets are open, and everything that only root may read is read. Other agents reach the peer socket as that user. */
 static int give_up_root(struct agent *a)
 {
-	char message[MESSAGE_MAX];
-	const int r = agent_become_user(a->conf, a->self, message, sizeof message);
+	const char *name = a->self->user, *socket = a->self->peer_socket;
+	const struct passwd *user = geteuid() == 0 && name && socket ? getpwnam(name) : NULL;
+	char message[MESSAGE_MAX] = "peer_socket: something else is in its place";
+	int r = user ? listener_give_file(socket, user->pw_uid, user->pw_gid) : 0;
 
+	if (r == 0)
+		r = agent_become_user(a->conf, a->self, message, sizeof message);
 	if (r < 0)
 		fprintf(stderr, "sslagent: %s\n", message);
+	if (geteuid() == 0)
+		log_event(LOG_WARNING, NULL, "runs as root", "remedy=\"key 'user' of it, or User= of its unit\"");
 	return r;
 }
 
@@ -546,6 +554,9 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	a->gauges = timer_start(a->main, on_gauges, a, GAUGES_MS, GAUGES_MS);
 	if (!a->acceptor || !a->signals || !a->gauges || give_up_root(a) < 0)
 		goto failed;
+	for (unsigned i = 0; i < a->worker_count; i++)
+		if (worker_post(a->workers[i].worker, on_serving, &a->workers[i]) < 0)
+			goto failed;
 	a->state = AGENT_SERVING;
 	log_event(
 		LOG_INFO, NULL, "serving", "workers=%u listeners=%u", a->worker_count, (unsigned)conf->listener_count);

@@ -19,8 +19,8 @@ struct listings;
 #define AGENT_GRACE_MS      5000u
 #define AGENT_LAST_WORDS_MS 1000u
 
-/* As root: become the `user` of the agent for good, and check that this user can read what a reload reads; without
- * `user` a warning is logged. 0, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
+/* As root: become the `user` of the agent, if there is one, for good, and check that this user can read what a reload
+ * reads. 0, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
 int agent_become_user(const struct conf *conf, const struct conf_agent *self, char *error, size_t error_cap);
 
 /* Read keys, make TLS contexts, bind sockets, start workers. Takes over @conf. NULL: failed, and a message was
@@ -37,7 +37,8 @@ void agent_counters(
 	const struct agent *a, void (*visit)(void *ctx, const struct counter_row *row, uint64_t value), void *ctx);
 struct cluster *agent_cluster(const struct agent *a);
 struct listings *agent_listings(const struct agent *a);
-/* Read certificates and keys again, from the same cluster file. 0, or negative: the old ones stay (logged). */
+/* Open the log again, and read certificates and keys again, from the same cluster file. 0, or negative for
+ * error_text(): what could not be read again stays (logged). */
 int agent_reload(struct agent *a);
 
 #endif

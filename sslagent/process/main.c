@@ -9,6 +9,7 @@
 #include "net/log.h"
 #include "net/secret_heap.h"
 #include "proto/sess_obj.h"
+#include "sslagent/carrier/link_access.h"
 #include "sslagent/process/agent.h"
 #include "sslagent/tls/lean_provider.h"
 #include "sslagent/tls/tls_contexts.h"
@@ -68,11 +69,15 @@ static int check(const struct conf *c, const struct conf_agent *self)
 {
 	char faults[TLS_FAULTS_MAX];
 	struct tls_contexts *contexts = tls_contexts_create(c, NULL, faults, sizeof faults);
+	if (contexts && self)
+		link_access_warn(c, self);
 	const int good = contexts && (!self || agent_become_user(c, self, faults, sizeof faults) == 0);
 
 	if (good)
 		conf_check_print(c, stdout);
-	else
+	if (good && !self)
+		puts("not looked at, without --name: user, link_group and folders of sockets of an agent");
+	if (!good)
 		fprintf(stderr, "%s\n", faults);
 	tls_contexts_unref(contexts);
 	return good ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -83,7 +88,7 @@ static int judge(const struct conf *c, const struct conf_agent *self)
 {
 	char faults[TLS_FAULTS_MAX];
 
-	if (conf_check_agent(c, self, faults, sizeof faults) == 0)
+	if (conf_check_node(c, NULL, self, faults, sizeof faults) == 0)
 		return 0;
 	fprintf(stderr, "%s\n", faults);
 	return -1;
@@ -124,14 +129,12 @@ int main(int argc, char **argv)
 	struct conf *c = start_load(a.config, CONF_FOR_AGENT);
 	if (!c)
 		return EXIT_FAILURE;
-	if (a.name && !(self = conf_agent_find(c, a.name))) {
+	if (a.name && !(self = conf_agent_find(c, a.name)))
 		fprintf(stderr, "%s: no agent is named '%s'\n", a.config, a.name);
-	} else if (self && judge(c, self) < 0) {
-		result = EXIT_FAILURE;
-	} else if (a.what == CHECK) {
-		result = check(c, self);
-	} else if (start_log(program.name, self->name, &c->log) == 0) {
-		return serve(c, self);
+	else if (!self || judge(c, self) == 0) {
+		if (a.what == RUN && start_log(program.name, self->name, &c->log) == 0)
+			return serve(c, self);
+		result = a.what == CHECK ? check(c, self) : EXIT_FAILURE;
 	}
 	conf_destroy(c);
 	return result;

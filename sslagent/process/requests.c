@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/error_text.h"
 #include "net/log.h"
 #include "proto/error.h"
 #include "sslagent/process/agent.h"
@@ -109,7 +110,7 @@ static void answer(struct worker *w, void *arg)
 
 	response.token = q->request->token;
 	if (q->error < 0)
-		response.error = (char *)cssl_strerror(q->error);
+		response.error = (char *)error_text(q->error);
 	if (q->request->what_case == CSSL__LINK_REQUEST__WHAT_REVOKE && q->error == 0) {
 		revoked.sessions = q->revoked.sessions;
 		revoked.n_confirmed = q->revoked.confirmed_count;

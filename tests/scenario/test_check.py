@@ -6,6 +6,7 @@ import os
 import pathlib
 import pwd
 import re
+import select
 import shutil
 import subprocess
 import tempfile
@@ -52,17 +53,27 @@ def a_folder(path):
     path.mkdir()
 
 
+def link_of_another(path):
+    """To a file that nobody else can write."""
+    path.unlink()
+    path.symlink_to(path.with_name("of_another"))
+    path.with_name("of_another").touch()
+    of_another(path.with_name("of_another"))
+
+
 def of_another_pair(path):
     shutil.copyfile(path.with_name("rsa.key"), path)
 
 
 SECRETS = (missing, empty, of_another, nonsense, too_open)
+LOGS = (of_another, a_folder, link_of_another)
 BROKEN = {
-    "ragent": {"link.key": SECRETS, "control.tokens": (missing, of_another, nonsense, too_open), "access.log": (of_another, a_folder)},
+    "ragent": {"link.key": SECRETS, "control.tokens": (missing, of_another, nonsense, too_open), "access.log": LOGS, "daemon.log": LOGS},
     "sslagent": {"agents.key": SECRETS, "link.key": (missing,), "ecdsa.pem": (missing, empty, of_another, nonsense, cut_off),
-                 "ecdsa.key": (*SECRETS, of_another_pair)},
+                 "ecdsa.key": (*SECRETS, of_another_pair), "clients.pem": (missing, empty, of_another, nonsense),
+                 "clients.crl": (missing, empty, of_another, nonsense), "daemon.log": LOGS},
     "smtpproxy": {"queue.key": SECRETS, "redis.password": (missing, empty, of_another, too_open), "ca.pem": (missing, empty, of_another),
-                  "root.key": (missing, nonsense, of_another), "events.json": (of_another, a_folder), "own.log": (of_another, a_folder)},
+                  "root.key": (missing, nonsense, of_another), "events.json": LOGS, "own.log": LOGS},
 }
 
 
@@ -73,6 +84,21 @@ def smtpproxy_file(folder):
         "listeners": [{"address": f"127.0.0.1:{free_ports(1)[0]}", "original_destination": "proxy", "trusted": ["127.0.0.0/8"]}],
         "queue": {"role": "alone", "keys": str(folder / "queue.key"), "backups": backups, "next_hop": "127.0.0.1:25"},
         "outward": {"ca": str(folder / "ca.pem")}, "dns": {"trust_anchor": str(folder / "root.key"), "servers": ["127.0.0.1:53"]}})
+
+
+def cluster_file(text):
+    """It has a log, and asks for client certificates."""
+    asks = "      client_ca: clients.pem\n      client_crl: clients.crl\n      client_certificate: optional\n"
+    return text.replace("    tls:\n", "    tls:\n" + asks, 1) + "log: { path: daemon.log }\n"
+
+
+def write_authority(folder):
+    """clients.pem and clients.crl"""
+    shutil.copyfile(folder / "ecdsa-ca.pem", folder / "clients.pem")
+    (folder / "ca.index").touch()
+    (folder / "ca.cnf").write_text(f"[ca]\ndefault_ca = x\n[x]\ndatabase = {folder}/ca.index\ndefault_md = sha256\ndefault_crl_days = 2\n")
+    subprocess.run(["openssl", "ca", "-gencrl", "-config", folder / "ca.cnf", "-keyfile", folder / "ecdsa-ca.key", "-cert",
+                    folder / "ecdsa-ca.pem", "-out", folder / "clients.crl"], check=True, stderr=subprocess.DEVNULL)
 
 
 class Prepared:
@@ -87,7 +113,9 @@ class Prepared:
         (folder / "queue.key").write_text(f"k1 {os.urandom(32).hex()}\n")
         (folder / "redis.password").write_text("secret\n")
         (folder / "root.key").write_text(". 3600 IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\n")
-        for name in ("access.log", "events.json", "own.log"):
+        (folder / "cluster.yaml").write_text(cluster_file((folder / "cluster.yaml").read_text()))
+        write_authority(folder)
+        for name in ("access.log", "daemon.log", "events.json", "own.log"):
             (folder / name).touch()
         for name in ("queue.key", "redis.password"):
             (folder / name).chmod(0o600)
@@ -99,20 +127,29 @@ class Prepared:
             os.chown(path, user.pw_uid, user.pw_gid)
         return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
-    def command(self, program, *options):
-        """The program is where every user reaches it."""
+    def command(self, program, *options, within=None):
+        """The program is where every user reaches it. `within`: a command that runs it; by default, as an ordinary user."""
         own = self.folder / f"{program}-program"
         if not own.exists():
             shutil.copy(binary(f"{program}/{program}"), own)
         config = self.folder / ("smtpproxy.yaml" if program == "smtpproxy" else "cluster.yaml")
         name = {"ragent": ["--name", "r1"], "sslagent": ["--name", "a1"], "smtpproxy": []}[program]
-        return [*self._within, own, "--config", config, *name, *options]
+        return [*(self._within if within is None else within), own, "--config", config, *name, *options]
 
-    def run(self, program, *options):
+    def run(self, program, *options, within=None):
         """(exit status, what it said)"""
-        done = subprocess.run(self.command(program, *options), text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=patience(20))
+        done = subprocess.run(self.command(program, *options, within=within), text=True, check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=patience(20))
         return done.returncode, done.stderr
+
+    def serve(self, program, serves, within=None):
+        """Starts it, and stops it when its log has that line. Returns what it said."""
+        log, out = self.folder / ("own.log" if program == "smtpproxy" else "daemon.log"), self.folder / "out"
+        known = log.stat().st_size if log.is_file() else 0
+        with open(out, "w", encoding="utf-8") as file, subprocess.Popen(self.command(program, within=within), stderr=file) as daemon:
+            wait_until(lambda: (log.is_file() and serves in log.read_text()[known:]) or daemon.poll() is not None, patience(10), serves)
+            daemon.terminate()
+        return log.read_text()[known:] + out.read_text()
 
 
 @pytest.fixture(scope="module", name="prepared")
@@ -125,6 +162,8 @@ def make_prepared():
 def put_back(path, content, status):
     if path.is_dir():
         path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
     path.write_bytes(content)
     path.chmod(status.st_mode & 0o7777)
     if os.geteuid() == 0:
@@ -132,17 +171,20 @@ def put_back(path, content, status):
 
 
 def sentences(said):
-    """Its lines, those of the log without time and program."""
-    return [line.split(": ", 1)[1] if re.match(r"\d{4}-\d\d-\d\dT", line) else line for line in said.splitlines() if line]
+    """Its lines, those of the log without time and program; without the end of a start."""
+    lines = [line.split(": ", 1)[1] if re.match(r"\d{4}-\d\d-\d\dT", line) else line for line in said.splitlines() if line]
+    return [re.sub(r"^(ragent|sslagent|smtpproxy): (not started: )?", "", line) for line in lines if not line.startswith("not started")]
 
 
 def must_say_the_same(prepared, program, what):
+    """Both ways."""
     status, checked = prepared.run(program, "--check")
     assert status != 0 and checked, f"{what}: --check calls it good"
     status, started = prepared.run(program)
     assert status != 0, f"{what}: it starts"
-    for sentence in sentences(checked):
-        assert sentence in started, f"{what}: --check says\n{checked}\nand the start\n{started}"
+    for said, by_other in ((checked, started), (started, checked)):
+        for sentence in sentences(said):
+            assert sentence in by_other, f"{what}: --check says\n{checked}\nand the start\n{started}"
 
 
 @pytest.mark.parametrize("program", BROKEN)
@@ -167,13 +209,84 @@ def test_of_an_expired_certificate_both_say_the_same(prepared):
     old = subprocess.run(["openssl", "x509", "-req", "-signkey", key, "-days", "-1"], input=request, check=True, stdout=subprocess.PIPE,
                          stderr=subprocess.DEVNULL).stdout
     put_back(chain, old, status)
-    out = prepared.folder / "a1.out"
     try:
         code, checked = prepared.run("sslagent", "--check")
         assert code == 0 and "certificate has expired" in checked
-        with open(out, "w", encoding="utf-8") as file, subprocess.Popen(prepared.command("sslagent"), stderr=file) as agent:
-            wait_until(lambda: ": serving" in out.read_text() or agent.poll() is not None, patience(10), "the agent serves")
-            agent.terminate()
-        assert all(sentence in out.read_text() for sentence in sentences(checked))
+        said = prepared.serve("sslagent", ": serving")
+        assert all(sentence in said for sentence in sentences(checked))
     finally:
         put_back(chain, content, status)
+
+
+def test_a_link_to_nothing_is_a_good_log(prepared):
+    """Of an ordinary user: a rotation leaves one."""
+    log = prepared.folder / "daemon.log"
+    content, status = log.read_bytes(), log.stat()
+    log.unlink()
+    log.symlink_to("daemon.log.1")
+    try:
+        assert prepared.run("sslagent", "--check")[0] == 0
+        assert ": serving" in prepared.serve("sslagent", ": serving")
+    finally:
+        (prepared.folder / "daemon.log.1").unlink(missing_ok=True)
+        put_back(log, content, status)
+
+
+def test_a_reader_of_a_log_sees_no_end_before_its_first_line(prepared):
+    log = prepared.folder / "daemon.log"
+    content, status = log.read_bytes(), log.stat()
+    log.unlink()
+    os.mkfifo(log)
+    os.chown(log, status.st_uid, status.st_gid)
+    reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert prepared.run("sslagent", "--check")[0] == 0
+        poll = select.poll()
+        poll.register(reader, select.POLLIN)
+        assert not poll.poll(0), "somebody has opened and closed it"
+    finally:
+        os.close(reader)
+        put_back(log, content, status)
+
+
+def test_one_of_several_must_be_named(prepared):
+    config = prepared.folder / "several.yaml"
+    config.write_text((prepared.folder / "cluster.yaml").read_text().replace("ragents:\n", "ragents:\n  - name: r2\n", 1))
+    ragent = subprocess.run([*prepared.command("ragent")[:-4], "--config", config, "--check"], text=True, check=False, stderr=subprocess.PIPE)
+    assert ragent.returncode != 0 and "choose one by --name" in ragent.stderr
+    agent = subprocess.run([*prepared.command("sslagent")[:-2], "--check"], text=True, check=True, stdout=subprocess.PIPE)
+    assert "not looked at, without --name" in agent.stdout
+
+
+@pytest.mark.root
+def test_a_link_socket_that_ragent_cannot_reach_is_told(prepared):
+    """The agent is not in the group of RAgent's user."""
+    code, checked = prepared.run("sslagent", "--check")
+    assert code == 0 and "link socket only for this process's user and group" in checked
+
+
+@pytest.mark.root
+def test_root_without_a_user_to_become_is_told(prepared):
+    """At --check that is no fault, as a unit may have User=."""
+    for name in ("queue.key", "redis.password"):
+        os.chown(prepared.folder / name, 0, 0)
+    code, checked = prepared.run("smtpproxy", "--check", within=[])
+    assert code == 0 and "no user to become" in checked
+    code, started = prepared.run("smtpproxy", within=[])
+    assert code == 1 and "key 'user' is needed" in started
+    code, checked = prepared.run("sslagent", "--check", within=[])
+    assert code == 0 and "runs as root" not in checked
+
+
+@pytest.mark.root
+def test_what_the_user_cannot_open_again_is_told_by_both(prepared):
+    config = prepared.folder / "smtpproxy.yaml"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"user": "nobody"}))
+    config.chmod(0o600)
+    for name in ("smtpproxy.yaml", "own.log", "ca.pem"):
+        of_another(prepared.folder / name)
+    code, checked = prepared.run("smtpproxy", "--check", within=[])
+    said = prepared.serve("smtpproxy", " started", within=[])
+    for name in ("smtpproxy.yaml", "own.log", "ca.pem"):
+        line = f"file cannot be opened again path={prepared.folder / name}"
+        assert code == 0 and checked.count(line) == 1 and said.count(line) == 1, (checked, said)

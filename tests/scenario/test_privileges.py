@@ -1,8 +1,10 @@
 """RAgent must not be able to read agents.key: as root it gives that right up; as an ordinary user it logs that it could read it."""
 
+import contextlib
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import stat
 import subprocess
@@ -12,6 +14,7 @@ import pytest
 
 from tests.lib.build import BUILD, binary, patience
 from tests.lib.cluster import CSSL
+from tests.lib.edits import edits
 from tests.lib.waiting import wait_until
 
 RAGENT_USER = "cssl-ragent"
@@ -60,6 +63,22 @@ def test_as_root_ragent_does_not_start_when_its_user_could_read_the_key(prepared
 
 
 @pytest.mark.root
+def test_as_root_ragent_does_not_start_when_its_user_could_read_a_private_key(prepared):
+    (prepared / "rsa.key").chmod(0o640)
+    os.chown(prepared / "rsa.key", 0, pwd.getpwnam(RAGENT_USER).pw_gid)
+    for options in ([], ["--check"]):
+        assert start(prepared, options=options).wait(patience(10)) == 1
+        assert f"{prepared}/rsa.key: this process can read it" in said(prepared)
+
+
+@pytest.mark.root
+def test_tokens_that_ragents_user_cannot_read_again_are_told(prepared):
+    (prepared / "control.tokens").chmod(0o600)
+    assert start(prepared, options=["--check"]).wait(patience(10)) == 0
+    assert f"file cannot be opened again path={prepared}/control.tokens" in said(prepared) and "chmod 644" in said(prepared)
+
+
+@pytest.mark.root
 def test_as_root_ragent_does_not_start_for_a_user_who_is_root(prepared):
     config = (prepared / "cluster.yaml").read_text()
     (prepared / "cluster.yaml").write_text(config.replace(f"user: {RAGENT_USER}", "user: root"))
@@ -99,12 +118,33 @@ def test_an_agent_that_root_starts_becomes_its_user(prepared):
     serving = start(prepared, **agent)
     try:
         wait_until(lambda: ": serving" in said(prepared), patience(10))
-        assert users_of(serving.pid) == {"Uid:" + 4 * f"\t{nobody.pw_uid}", "Groups:\t "}
+        groups = "".join(f"{group} " for group in sorted(os.getgrouplist("nobody", nobody.pw_gid)))
+        assert users_of(serving.pid) == {"Uid:" + 4 * f"\t{nobody.pw_uid}", f"Groups:\t{groups}"}
         assert stat.S_IMODE((prepared / "links" / "a1.sock").stat().st_mode) == 0o660
         assert "link socket only for" in said(prepared)
     finally:
         serving.terminate()
     assert serving.wait(patience(10)) == 0
+
+
+def agents_of_nobody(text):
+    """Who can read the private keys, which are already there."""
+    folder = pathlib.Path(re.search(r"unix:(.*)/links/", text).group(1))
+    for name in ("ecdsa.key", "rsa.key"):
+        shutil.chown(folder / name, "nobody")
+    return text.replace("    peer_socket:", "    user: nobody\n    peer_socket:")
+
+
+@pytest.mark.root
+def test_agents_that_became_their_user_reach_each_other_by_their_sockets(start_cluster):
+    """So backend connections can move between them. Those of direct listeners are accepted as that user, too."""
+    cluster = start_cluster("--agents", "2", edit=edits(agents_of_nobody))
+    wait_until(lambda: "by=unix" in cluster.log("a1") + cluster.log("a2"), patience(10), "a link by UNIX socket")
+    assert "by=tcp" not in cluster.log("a1") + cluster.log("a2")
+    for address in cluster.direct.values():
+        with contextlib.closing(cluster.http(address)) as client:
+            client.request("GET", "/1k")
+            assert client.getresponse().status == 200
 
 
 def test_no_agent_starts_without_the_key(prepared):

@@ -13,6 +13,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import binary, patience, scaled
+from tests.lib.csslctl import DONE, REFUSED, csslctl
 from tests.lib.pattern import first_difference
 from tests.lib.storm import Storm
 from tests.lib.trouble import renew_certificate
@@ -97,6 +98,23 @@ def test_logs_go_on_in_a_new_file(start_cluster):
     cluster.control("PUT", "/v1/log-level", {"level": "configured"})  # RAgent logs who changes something
     wait_until(lambda: len(old.read_text().splitlines()) > lines)  # RAgent was not told
     assert all(json.loads(line) for line in log.read_text().splitlines())
+
+
+def test_csslctl_reload_opens_the_logs_of_all_again(start_cluster):
+    """And says who could not."""
+    cluster = start_cluster("--agents", "1", edit=log_to_a_file)
+    log, old, last = (cluster.dir / f"all.log{end}" for end in ("", ".1", ".2"))
+    log.rename(old)
+    log.touch()
+    log.chmod(0o666)
+    assert csslctl("--dir", cluster.dir, "reload").code == DONE
+    wait_until(lambda: '"node":"a1","event":"certificates reloaded"' in log.read_text(), patience(10), "a1 writes into the new file")
+    log.rename(last)
+    log.mkdir()
+    reload = csslctl("--dir", cluster.dir, "reload")
+    assert reload.code == REFUSED and "a1" in reload.out and "directory" in reload.out
+    log.rmdir()
+    assert last.read_text().count('"event":"log not opened again"') == 2
 
 
 # SIGTERM

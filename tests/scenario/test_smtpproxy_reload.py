@@ -1,6 +1,7 @@
 """smtpproxy reads its file again at SIGHUP: sessions go on, and what the file says counts from then on."""
 
 import contextlib
+import signal
 
 import pytest
 
@@ -41,6 +42,18 @@ def test_a_session_goes_on_and_the_next_one_is_of_the_new_file(open_folder):
         assert before.reply().startswith("250 ")
         assert counters(proxy)["reloads"] == 1
     assert sink.counts["mails"] == 2
+
+
+def test_a_log_that_cannot_be_opened_again_is_told_in_the_old_one(open_folder):
+    with proxied(open_folder) as (proxy, _):
+        log, old = open_folder / "smtpproxy.log", open_folder / "smtpproxy.log.1"
+        log.rename(old)
+        log.mkdir()
+        proxy.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "configuration read again" in old.read_text(), patience(10), "it is reloaded")
+        log.rmdir()
+        old.rename(log)
+        assert f"log not opened again path={log}" in proxy.log()
 
 
 def test_listeners_come_and_go_and_their_sessions_stay(open_folder):

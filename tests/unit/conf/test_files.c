@@ -1,4 +1,5 @@
 /* test_files.c: facts of the files a cluster file names; the example is complete and good. */
+#include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -39,7 +40,16 @@ static void replace_all(const char *from, const char *to)
 	strcpy(example, out);
 }
 
-/* The example in a folder with all it names; the user is one that every host has. */
+static const char *own_group(void)
+{
+	static char line[100];
+	const struct group *g = getgrgid(getegid());
+	ck_assert_ptr_nonnull(g);
+	snprintf(line, sizeof line, "link_group: %s", g->gr_name);
+	return line;
+}
+
+/* The example in a folder with all it names; the users are those that every host has. */
 static void make_all(void)
 {
 	temp_dir_make();
@@ -47,8 +57,8 @@ static void make_all(void)
 	replace_all("/run/cssl-ragent/", "run/");
 	replace_all("/run/cssl/", "run/");
 	replace_all("user: cssl-ragent", "user: nobody");
-	replace_all("user: cssl-agent", "user: nobody");
-	replace_all("link_group: cssl-ragent", "link_group: root");
+	replace_all("user: cssl-agent", "user: daemon");
+	replace_all("link_group: cssl-ragent", own_group());
 	temp_file("cluster.yaml", example, 0644);
 	temp_file("link.key", KEY_TEXT, 0600);
 	temp_file("agents.key", KEY_TEXT, 0600);
@@ -81,9 +91,9 @@ static int check(const struct conf *c, enum check which, char *error, size_t cap
 	switch (which) {
 	case RAGENT: return conf_check_files(c, CONF_FOR_RAGENT, error, cap);
 	case AGENT: return conf_check_files(c, CONF_FOR_AGENT, error, cap);
-	case PEM: return conf_check_certificates(c, error, cap);
-	case ITS_RAGENT: return conf_check_ragent(c, &c->ragents[0], error, cap);
-	case ITS_AGENT: return conf_check_agent(c, &c->agents[0], error, cap);
+	case PEM: return conf_check_files(c, CONF_FOR_RELOAD, error, cap);
+	case ITS_RAGENT: return conf_check_node(c, &c->ragents[0], NULL, error, cap);
+	case ITS_AGENT: return conf_check_node(c, NULL, &c->agents[0], error, cap);
 	case ANYWHERE: return conf_check_anywhere(c, error, cap, unread, sizeof unread);
 	}
 	return CSSL_E_RANGE;
@@ -249,9 +259,26 @@ END_TEST
 
 START_TEST(an_unknown_group_is_told)
 {
-	replace_all("link_group: root", "link_group: no-such-group-here");
+	replace_all(own_group(), "link_group: no-such-group-here");
 	temp_file("cluster.yaml", example, 0644);
 	check_message(ITS_AGENT, "key 'link_group': found 'no-such-group-here', expected a group of this host");
+}
+END_TEST
+
+/* Only root gives sockets to groups of others. */
+START_TEST(a_group_that_the_agent_is_not_in_is_told)
+{
+	char error[2048] = "";
+	replace_all(own_group(), "link_group: root");
+	temp_file("cluster.yaml", example, 0644);
+	struct conf *c = load();
+	if (geteuid() == 0)
+		ck_assert(setgroups(0, NULL) == 0 && setegid(12345) == 0 && seteuid(12345) == 0);
+	else if (getegid() == 0)
+		return;
+	ck_assert_int_eq(check(c, ITS_AGENT, error, sizeof error), CSSL_E_CONFIG);
+	ck_assert_msg(strstr(error, "found 'root', expected a group of this user") != NULL, "%s", error);
+	conf_destroy(c);
 }
 END_TEST
 
@@ -275,6 +302,8 @@ START_TEST(root_is_told_of_a_link_in_place_of_its_log)
 		return;
 	temp_file("log/elsewhere", "", 0644);
 	ck_assert_int_eq(symlink(temp_path("log/elsewhere"), temp_path("log/cssl.log")), 0);
+	check_message(RAGENT, NULL); /* both are of root */
+	ck_assert_int_eq(chown(temp_path("log"), 12345, 12345), 0);
 	check_message(RAGENT, "no link: Too many levels of symbolic links");
 }
 END_TEST
@@ -358,6 +387,7 @@ UNIT(files)
 	tcase_add_loop_test(facts, a_file_that_is_missing_or_open_to_others_is_told, 0, ROWS(faults));
 	tcase_add_test(facts, an_unknown_user_is_told);
 	tcase_add_test(facts, an_unknown_group_is_told);
+	tcase_add_test(facts, a_group_that_the_agent_is_not_in_is_told);
 	tcase_add_test(facts, what_another_host_has_is_no_fault);
 	tcase_add_test(facts, root_is_told_of_a_link_in_place_of_its_log);
 	tcase_add_test(facts, check_says_what_the_store_means);
