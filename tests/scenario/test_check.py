@@ -171,7 +171,9 @@ def put_back(path, content, status):
 
 
 def sentences(said):
-    """Its lines, those of the log without time and program; without the end of a start."""
+    """Its lines, those of the log without time and program; without the end of a start, which does not free what it has."""
+    assert "ERROR: AddressSanitizer" not in said
+    said = re.sub(r"=+\n==\d+==ERROR: LeakSanitizer.*", "", said, flags=re.S)
     lines = [line.split(": ", 1)[1] if re.match(r"\d{4}-\d\d-\d\dT", line) else line for line in said.splitlines() if line]
     return [re.sub(r"^(ragent|sslagent|smtpproxy): (not started: )?", "", line) for line in lines if not line.startswith("not started")]
 
