@@ -9,12 +9,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "net/log_inside.h"
@@ -41,7 +43,8 @@ static struct {
 	char component[32], node[64];
 } log_as = { .component = "cssl" };
 
-static _Atomic uint64_t dropped;
+static _Atomic uint64_t dropped, dropped_told;
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* of files: the kernel lets one line in at a time, too */
 
 /* Root may write in the folder of an ordinary user, who then must not choose the file by a link or a second name. As
  * for fs.protected_symlinks, a name that only root can have made is good. */
@@ -203,14 +206,33 @@ int log_has(int fd)
 	return 0;
 }
 
+int log_is_apart(enum log_file file)
+{
+	return file == LOG_ACCESS && outputs[file].path[0];
+}
+
 int log_takes(enum log_file to, enum log_level level)
 {
-	return log_enabled(level) || (to == LOG_ACCESS && outputs[to].path[0] && level >= LOG_INFO);
+	return log_enabled(level) || (log_is_apart(to) && level >= LOG_INFO);
 }
 
 uint64_t log_dropped(void)
 {
 	return atomic_load_explicit(&dropped, memory_order_relaxed);
+}
+
+/* A disk that fills up takes the beginning of a line, which is taken back: nobody else has written behind it. */
+static ssize_t write_whole(int fd, const char *line, size_t len)
+{
+	struct stat st;
+
+	pthread_mutex_lock(&writing);
+	ssize_t n = write(fd, line, len);
+	if (n > 0 && (size_t)n < len && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+		lseek(fd, 0, SEEK_CUR) == st.st_size && ftruncate(fd, st.st_size - n) == 0)
+		n = -1;
+	pthread_mutex_unlock(&writing);
+	return n;
 }
 
 static ssize_t put_line(const struct log_output *o, const char *line, size_t len)
@@ -223,9 +245,24 @@ static ssize_t put_line(const struct log_output *o, const char *line, size_t len
 		if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT))
 			return -1;
 		return write(o->fd, line, len);
-	case SINK_OWN: return write(o->fd, line, len);
+	case SINK_OWN: return write_whole(o->fd, line, len);
 	}
 	return -1;
+}
+
+/* A line that tells of lost ones, at most once a second. It may be lost, too; then a later one tells. */
+static void tell_dropped(void)
+{
+	static _Atomic uint64_t told_s;
+	const uint64_t sum = log_dropped();
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (atomic_exchange(&told_s, (uint64_t)now.tv_sec + 1) == (uint64_t)now.tv_sec + 1)
+		return;
+	log_write(LOG_EVENTS, LOG_WARNING, NULL, "log lines lost", "in_all=%llu", (unsigned long long)sum);
+	if (log_dropped() == sum)
+		atomic_store_explicit(&dropped_told, sum, memory_order_relaxed);
 }
 
 void log_write_va(enum log_file to, enum log_level level, const struct connection_id *connection, const char *event,
@@ -241,6 +278,8 @@ void log_write_va(enum log_file to, enum log_level level, const struct connectio
 	ssize_t n = put_line(&outputs[outputs[to].path[0] ? to : LOG_EVENTS], line, len);
 	if (n < 0 || (size_t)n < len)
 		atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
+	if (log_dropped() != atomic_load_explicit(&dropped_told, memory_order_relaxed))
+		tell_dropped();
 	errno = saved_errno;
 }
 

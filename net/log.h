@@ -3,8 +3,8 @@
  *   2026-01-02T03:04:05.678Z info ragent/front connection 4f2a...: handed off agent=a1 to=a2 epoch=2
  *   2026-01-02T03:04:05.678Z warning sslagent/a1: peer lost peer=a2
  *
- * The calling thread formats a line and writes it by one write(2) that never blocks: when the reader of the log is
- * stopped or the disk is full, lines are dropped and counted.
+ * The calling thread formats a line and writes it by one write(2) that waits for nothing but the line of another
+ * thread: when the reader of the log is stopped or the disk is full, lines are dropped and counted.
  */
 #ifndef CSSL_NET_LOG_H
 #define CSSL_NET_LOG_H
@@ -57,6 +57,10 @@ int log_level_takes(const char *word); /* 1 or 0 */
 int log_enabled(enum log_level level);
 /* The same for a line of that file: an access log of its own takes lines from LOG_INFO on, whatever the level. */
 int log_takes(enum log_file to, enum log_level level);
+/* 1 when the lines of that file do not stand among others, else 0. */
+int log_is_apart(enum log_file file);
+/* Lines that could not be written as a whole, because a disk or the pipe of a reader was full: nothing is left of them.
+ * As soon as a line can be written, an event tells how many. */
 uint64_t log_dropped(void);
 
 /* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: a printf format of

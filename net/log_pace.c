@@ -30,7 +30,7 @@ static int takes_line(struct log_pace *p, enum log_level level, const char *even
 {
 	uint64_t second = now_s();
 
-	if (log_enabled(LOG_DEBUG))
+	if (log_enabled(LOG_DEBUG) || log_is_apart(p->to))
 		return 1;
 	if (atomic_exchange(&p->second, second) != second) {
 		atomic_store(&p->written, 0);

@@ -20,7 +20,7 @@ struct log_pace {
 };
 
 /* Like log_event(), but at most LOG_PACE_PER_S times a second. Before the first line of a later second, a line tells
- * how many were left out. At level debug every line is written. */
+ * how many were left out. At level debug, and in a file of its own, every line is written. */
 void log_event_paced(struct log_pace *p, enum log_level level, const struct connection_id *connection,
 	const char *event, const char *fields, ...) __attribute__((format(printf, 5, 6)));
 

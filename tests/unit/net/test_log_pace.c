@@ -73,6 +73,23 @@ START_TEST(ten_a_second_are_written_and_the_rest_is_counted)
 }
 END_TEST
 
+START_TEST(a_file_of_its_own_has_all_lines)
+{
+	struct log_pace p = { .to = LOG_ACCESS };
+
+	begin(LOG_INFO);
+	many(&p, 100);
+	ck_assert_uint_eq(lines_with("ended number="), LOG_PACE_PER_S);
+	snprintf(path, sizeof path, "%s/access", temp_dir());
+	unlink(path);
+	ck_assert_int_eq(log_open_access(path), 0);
+	many(&p, 1000);
+	ck_assert_uint_eq(lines_with("ended number="), 1000);
+	ck_assert_uint_eq(lines_with("left_out"), 0);
+	log_close();
+}
+END_TEST
+
 START_TEST(a_timer_tells_of_what_nothing_comes_after)
 {
 	struct log_pace p = { 0 };
@@ -130,6 +147,7 @@ UNIT(log_pace)
 {
 	const TTest *facts[] = {
 		ten_a_second_are_written_and_the_rest_is_counted,
+		a_file_of_its_own_has_all_lines,
 		a_timer_tells_of_what_nothing_comes_after,
 		kinds_do_not_hide_each_other,
 		each_place_in_the_code_is_a_kind,
