@@ -120,6 +120,7 @@ struct conf_agent {
 	struct sockaddr_storage peer; /* UDP broadcast and TCP agent-agent links, one address */
 	char *peer_socket;            /* UNIX socket for agent-agent links on one host; NULL: none */
 	struct sockaddr_storage backend_source; /* ss_family 0: any */
+	char *access_log;                       /* of direct listeners; NULL: with the other events */
 	struct conf_direct *direct;
 	size_t direct_count;
 	unsigned line;
@@ -134,6 +135,7 @@ struct conf_backend {
 	char *name;
 	struct sockaddr_storage address;
 	enum conf_switch proxy_v2;
+	uint32_t proxy_v2_len;  /* the longest header that it takes */
 	enum conf_switch reuse; /* at checkpoints, by services that share connections */
 	unsigned line;
 };

@@ -126,6 +126,7 @@ static void check_agent(struct checker *k, const struct conf_agent *a)
 		complain_value(about(k, NULL), marks_line(k->marks, &a->link_group), "link_group", a->link_group,
 			"a group of this %s", g ? "user" : "host");
 	check_folder(k, "peer_socket", &a->peer_socket, a->peer_socket);
+	check_log(k, "access_log", &a->access_log);
 	check_user(k, &a->user);
 }
 

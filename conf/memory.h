@@ -17,7 +17,7 @@
 #define MEMORY_OF_AGENT_CONNECTION  (3u * 1024u)  /* with its backend's, and HTTP's state */
 #define MEMORY_OF_PREAMBLE          (8u * 1024u)  /* a dialogue before STARTTLS, with lines that wait */
 #define MEMORY_OF_SEEN_CONNECTION   64u           /* in an agent's memory of the cluster's connections */
-#define MEMORY_OF_CERTIFICATES      (9u * 1024u)  /* in addition, for clients with certificates: in two copies */
+#define MEMORY_OF_CERTIFICATES      (17u * 1024u) /* in addition, for clients with certificates: in two copies */
 #define MEMORY_OF_WAITING_RECORDS   (8u * 1024u)  /* of a connection, in RAgent, while their answer has not begun */
 #define MEMORY_RAGENT_SLAB_SIZES    88u           /* sizes of blocks that a worker of RAgent has slabs for */
 

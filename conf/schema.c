@@ -42,10 +42,11 @@ static const struct schema_row log_rows[] = {
 	LOG_ROWS,
 	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections), .words = log_connections_words,
 		.fallback = "sampled",
-		.help = "RAgent's lines about ended client connections, and those of agents about what cut-off clients "
-			"were told. all: each one, but those of clients that close before their handshake (level "
-			"debug); sampled: for each reason at most ten a second from each worker (of an agent: from "
-			"the process), and how many were left out; off: of RAgent's only those of refusals" },
+		.help = "lines about ended client connections, of RAgents and of `direct` listeners, and those of "
+			"agents about what cut-off clients were told. all: each one, but those of clients that close "
+			"before their handshake (level debug); sampled: among other events, for each reason at most "
+			"ten a second from each worker (of an agent: from the process), and how many were left out; in "
+			"an `access_log` all; off: of ended ones only those of refusals" },
 	{ NULL },
 };
 
@@ -212,8 +213,9 @@ static const struct schema_row ragent_rows[] = {
 		.help = "a process started as root becomes this user (nobody), who must not be able to read "
 			"agents_key" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),
-		.help = "file for the lines about ended connections (`log` tells which have one), opened again "
-			"at SIGHUP, so `user` must be able to create it; without this key they are among the other "
+		.help = "file for the lines about ended connections, all of them (`log` tells which have one), opened "
+			"again at SIGHUP, so `user` must be able to create it; without this key they are among the "
+			"other "
 			"events" },
 	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), .min = 1 * S, .max = 600 * S, .fallback = "5s",
 		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the "
@@ -279,6 +281,9 @@ static const struct schema_row agent_rows[] = {
 			"with its client's connection" },
 	{ "backend_source", SCHEMA_HOST, FIELD(conf_agent, backend_source),
 		.help = "local address for connections to backends" },
+	{ "access_log", SCHEMA_PATH, FIELD(conf_agent, access_log),
+		.help = "file for the lines about ended connections of `direct`, all of them (`log` tells which have "
+			"one), opened again at SIGHUP; without this key they are among the other events" },
 	{ "direct", SCHEMA_LIST, ARRAY(conf_agent, direct, direct_count), .max = ELEMENTS_MAX,
 		.map = &(const struct schema_map){ direct_rows, sizeof(struct conf_direct),
 			offsetof(struct conf_direct, line), rules_direct },
@@ -303,6 +308,11 @@ static const struct schema_row backend_rows[] = {
 		.help = "the address to which agents connect" },
 	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
 		.help = "on: agents tell it the client's address and TLS facts in a PROXY v2 header" },
+	{ "proxy_v2_max", SCHEMA_SIZE, FIELD(conf_backend, proxy_v2_len), .min = 256, .max = PROXY_V2_WRITE_MAX,
+		.fallback = "536B",
+		.help = "the longest PROXY v2 header that it takes; values that do not fit are left out, the client's "
+			"certificate first (proxy_values_left_out). Postfix takes 536 bytes, nginx as many as "
+			"`client_header_buffer_size` (1 KiB) and at most 4 KiB" },
 	{ "reuse", SCHEMA_WORD, FIELD(conf_backend, reuse), SWITCHES, .fallback = "off",
 		.help = "on: after an answer, another client's request may use the connection (service http, without "
 			"proxy_v2)" },

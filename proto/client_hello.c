@@ -146,7 +146,7 @@ static int read_extensions(struct wire_reader *list, struct client_hello *out)
 static int read_hello(const uint8_t *body, size_t len, struct client_hello *out)
 {
 	struct wire_reader r = wire_reader(body, len);
-	uint16_t legacy_version = wire_u16(&r);
+	out->version = wire_u16(&r);
 	wire_bytes(&r, RANDOM_LEN);
 	out->session_id_len = wire_u8(&r);
 	out->session_id = wire_bytes(&r, out->session_id_len);
@@ -154,15 +154,19 @@ static int read_hello(const uint8_t *body, size_t len, struct client_hello *out)
 	struct wire_reader compressions = wire_sub(&r, wire_u8(&r));
 	if (!r.at)
 		return CSSL_E_TRUNCATED;
-	if (legacy_version >> 8 != TLS12_VERSION_WIRE >> 8)
+	if (out->version >> 8 != TLS12_VERSION_WIRE >> 8)
 		return CSSL_E_VERSION;
 	if (out->session_id_len > LEGACY_SESSION_ID_MAX || !wire_left(&suites) || wire_left(&suites) % 2 ||
 		!wire_left(&compressions))
 		return CSSL_E_RANGE;
+	out->suites = suites.at;
+	out->suites_len = (uint16_t)wire_left(&suites);
 	if (!wire_left(&r))
 		return 0; /* TLS 1.2 may come without extensions (RFC 5246 7.4.1.2) */
 	struct wire_reader extensions = wire_sub(&r, wire_u16(&r));
 	int e = wire_reader_end(&r);
+	out->extensions = extensions.at;
+	out->extensions_len = (uint16_t)wire_left(&extensions);
 	return e < 0 ? e : read_extensions(&extensions, out);
 }
 
@@ -229,6 +233,19 @@ static int gather(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratc
 	return r;
 }
 
+int client_hello_read(const uint8_t *message, size_t len, struct client_hello *out)
+{
+	const struct message m = { .at = message, .have = len };
+
+	*out = (struct client_hello){ 0 };
+	int r = len == 0 ? CSSL_E_TRUNCATED : message_check(&m);
+	if (r == 0)
+		r = read_hello(message + HANDSHAKE_HEADER_LEN, len - HANDSHAKE_HEADER_LEN, out);
+	if (r != 0)
+		*out = (struct client_hello){ 0 };
+	return r == CLIENT_HELLO_INCOMPLETE ? CSSL_E_TRUNCATED : r;
+}
+
 int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratch_len, struct client_hello *out)
 {
 	struct tls_record_header first;
@@ -243,10 +260,7 @@ int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t sc
 		r = gather(in, len, scratch, scratch_len, &m);
 	if (r != 0)
 		return r;
-	r = read_hello(m.at + HANDSHAKE_HEADER_LEN, m.have - HANDSHAKE_HEADER_LEN, out);
-	if (r < 0)
-		*out = (struct client_hello){ 0 };
-	return r;
+	return client_hello_read(m.at, m.have, out);
 }
 
 /* --- the watch --- */

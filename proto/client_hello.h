@@ -1,5 +1,5 @@
 /* client_hello.h: reads from a ClientHello (RFC 8446 4.1.2, RFC 5246 7.4.1.2) whether it offers a resumption, and for
- * which server name. RAgent needs that to choose an agent; agents need it before OpenSSL sees the hello. */
+ * which server name: RAgent needs that to choose an agent. And the lists by which its client is known (ja4.h). */
 #ifndef CSSL_PROTO_CLIENT_HELLO_H
 #define CSSL_PROTO_CLIENT_HELLO_H
 
@@ -21,6 +21,11 @@ struct client_hello {
 	uint16_t psk_len;
 	const char *server_name; /* first host_name, not terminated; NULL without */
 	uint16_t server_name_len;
+
+	uint16_t version; /* legacy_version */
+	uint16_t suites_len, extensions_len;
+	const uint8_t *suites;     /* into the input; 2 bytes each */
+	const uint8_t *extensions; /* likewise; each is type (2), length (2), body. NULL without */
 };
 
 #define CLIENT_HELLO_INCOMPLETE 1
@@ -32,6 +37,9 @@ struct client_hello {
  */
 #define CLIENT_HELLO_MAX 32768u
 int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t scratch_len, struct client_hello *out);
+
+/* The same for a whole handshake message: its header (4) and the body. 0 or negative. */
+int client_hello_read(const uint8_t *message, size_t len, struct client_hello *out);
 
 /* Watches what a client's handshake records say before any of them is encrypted. OpenSSL makes room for a message as
  * soon as it knows the length that its header claims, 131396 bytes for nine. No real hello is longer than

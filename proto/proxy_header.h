@@ -7,6 +7,7 @@
 
 #define PROXY_V1_MAX        107u
 #define PROXY_V2_MAX        (16u + 4096u) /* a longer header is refused */
+#define PROXY_V2_WRITE_MAX  32768u        /* a longer one is not written; some readers take more than ours does */
 #define PROXY_UNIQUE_ID_MAX 128u
 
 enum proxy_command { PROXY_LOCAL, PROXY_PROXIED };
@@ -39,6 +40,14 @@ struct proxy_header {
 	const char *ssl_cn;
 	uint16_t ssl_cn_len;
 
+	/* These are written only: a balancer may give other meanings to such types. Of the client's certificate: */
+	const uint8_t *certificate; /* DER */
+	uint16_t certificate_len;
+	const char *fingerprint, *serial, *subject, *issuer; /* doc/services.md */
+	uint16_t fingerprint_len, serial_len, subject_len, issuer_len;
+	const char *ja4;
+	uint16_t ja4_len;
+
 	enum { PROXY_WITHOUT_CRC32C, PROXY_WITH_CRC32C } checksum; /* parsed: it was there; written: add it */
 };
 
@@ -49,6 +58,10 @@ struct proxy_header {
  * overruns, comes twice or is too long; an AUTHORITY with control characters. LOCAL, v1's UNKNOWN and families other
  * than TCP over IP give PROXY_UNSPEC: the addresses of the connection itself are valid. */
 int proxy_header_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken);
+
+/* Take so many TLVs out of @h that it is written with at most @max bytes, the least important ones first; each goes as
+ * a whole. Returns how many it took. */
+unsigned proxy_header_fit(struct proxy_header *h, size_t max);
 
 /* Write a header of version h->version. TLVs of length 0 are left out; for LOCAL, all TLVs and the addresses are. Bytes
  * written, or CSSL_E_VERSION, CSSL_E_TYPE, CSSL_E_TOO_LONG (a value, the header, or @cap). */

@@ -23,7 +23,46 @@ enum tlv { /* section 2.2 */
 	TLV_SSL_VERSION = 0x21,
 	TLV_SSL_CN = 0x22,
 	TLV_SSL_CIPHER = 0x23,
+	TLV_SSL_CLIENT_CERT = 0x28,
+	/* of the application's range; doc/services.md */
+	TLV_SUBJECT = 0xe0,
+	TLV_ISSUER = 0xe1,
+	TLV_SERIAL = 0xe2,
+	TLV_FINGERPRINT = 0xe3,
+	TLV_JA4 = 0xe4,
 };
+
+/* The values of TLVs, the most important first. In the header they stand in this order, those of the SSL TLV in it. */
+enum tlv_place { PLACE_HEADER, PLACE_SSL };
+#define VALUE(type, place, member)                                                                                     \
+	{                                                                                                              \
+		type, place, offsetof(struct proxy_header, member), offsetof(struct proxy_header, member##_len)        \
+	}
+static const struct value_row {
+	uint8_t type, place; /* enum tlv, enum tlv_place */
+	uint16_t value, len; /* where they are in struct proxy_header */
+} values[] = {
+	VALUE(TLV_ALPN, PLACE_HEADER, alpn),
+	VALUE(TLV_AUTHORITY, PLACE_HEADER, authority),
+	VALUE(TLV_UNIQUE_ID, PLACE_HEADER, unique_id),
+	VALUE(TLV_SSL_VERSION, PLACE_SSL, ssl_version),
+	VALUE(TLV_SSL_CIPHER, PLACE_SSL, ssl_cipher),
+	VALUE(TLV_SSL_CN, PLACE_SSL, ssl_cn),
+	/* those above are also read */
+	VALUE(TLV_FINGERPRINT, PLACE_HEADER, fingerprint),
+	VALUE(TLV_SUBJECT, PLACE_HEADER, subject),
+	VALUE(TLV_SERIAL, PLACE_HEADER, serial),
+	VALUE(TLV_ISSUER, PLACE_HEADER, issuer),
+	VALUE(TLV_JA4, PLACE_HEADER, ja4),
+	VALUE(TLV_SSL_CLIENT_CERT, PLACE_SSL, certificate),
+};
+#define VALUES      (sizeof values / sizeof values[0])
+#define VALUES_READ 6u
+
+static uint16_t *len_of(const struct proxy_header *h, size_t i)
+{
+	return (uint16_t *)((char *)h + values[i].len);
+}
 
 /* Family and protocol byte, and the form of its address block. Values of the specification that CSSL does not carry
  * (datagrams) count as unspecified, as section 2.2 asks. All other values are refused. */
@@ -101,14 +140,19 @@ static int first_of_type(struct walk *w, uint8_t type)
 	return 0;
 }
 
-static int read_text(struct walk *w, uint8_t type, struct wire_reader *value, const char **text, uint16_t *text_len)
+static int read_value(struct walk *w, enum tlv_place place, uint8_t type, struct wire_reader *value)
 {
-	size_t len = wire_left(value);
+	size_t len = wire_left(value), i = 0;
+	while (i < VALUES_READ && (values[i].type != type || values[i].place != place))
+		i++;
+	if (i == VALUES_READ)
+		return 0; /* section 2.2: receivers skip types that they do not know */
 	int r = first_of_type(w, type);
 	if (r < 0 || len == 0)
 		return r;
-	*text = (const char *)wire_bytes(value, len);
-	*text_len = (uint16_t)len;
+	const void *bytes = wire_bytes(value, len);
+	memcpy((char *)w->out + values[i].value, &bytes, sizeof bytes);
+	*len_of(w->out, i) = (uint16_t)len;
 	return 0;
 }
 
@@ -128,13 +172,7 @@ static int read_crc32c(struct walk *w, struct wire_reader *value)
 
 static int read_ssl_tlv(struct walk *w, uint8_t type, struct wire_reader *value)
 {
-	struct proxy_header *h = w->out;
-	switch (type) {
-	case TLV_SSL_VERSION: return read_text(w, type, value, &h->ssl_version, &h->ssl_version_len);
-	case TLV_SSL_CIPHER: return read_text(w, type, value, &h->ssl_cipher, &h->ssl_cipher_len);
-	case TLV_SSL_CN: return read_text(w, type, value, &h->ssl_cn, &h->ssl_cn_len);
-	default: return 0;
-	}
+	return read_value(w, PLACE_SSL, type, value);
 }
 
 static int read_ssl(struct walk *w, struct wire_reader *value)
@@ -155,20 +193,10 @@ static int read_ssl(struct walk *w, struct wire_reader *value)
 
 static int read_tlv(struct walk *w, uint8_t type, struct wire_reader *value)
 {
-	struct proxy_header *h = w->out;
-	const char *id = NULL;
-	int r;
-
 	switch (type) {
-	case TLV_ALPN: return read_text(w, type, value, &h->alpn, &h->alpn_len);
-	case TLV_AUTHORITY: return read_text(w, type, value, &h->authority, &h->authority_len);
 	case TLV_CRC32C: return read_crc32c(w, value);
-	case TLV_UNIQUE_ID:
-		r = read_text(w, type, value, &id, &h->unique_id_len);
-		h->unique_id = (const uint8_t *)id;
-		return r;
 	case TLV_SSL: return read_ssl(w, value);
-	default: return 0; /* section 2.2: receivers skip types that they do not know */
+	default: return read_value(w, PLACE_HEADER, type, value);
 	}
 }
 
@@ -250,10 +278,10 @@ int proxy_v2_parse(const uint8_t *in, size_t len, struct proxy_header *out, size
 	return out->command == PROXY_LOCAL ? 0 : parse_block(in, whole, row, out);
 }
 
-/* Bytes that put_tlv() writes. */
-static size_t tlv_len(size_t value_len)
+/* Bytes that a TLV takes. */
+static size_t tlv_len(size_t len)
 {
-	return value_len ? 3 + value_len : 0;
+	return len ? 3 + len : 0;
 }
 
 static void put_tlv(struct wire_writer *w, enum tlv type, const void *value, uint16_t len)
@@ -265,11 +293,27 @@ static void put_tlv(struct wire_writer *w, enum tlv type, const void *value, uin
 	wire_put_bytes(w, value, len);
 }
 
+static size_t values_len(const struct proxy_header *h, enum tlv_place place)
+{
+	size_t len = 0;
+	for (size_t i = 0; i < VALUES; i++)
+		len += values[i].place == place ? tlv_len(*len_of(h, i)) : 0;
+	return len;
+}
+
+static void put_values(struct wire_writer *w, const struct proxy_header *h, enum tlv_place place)
+{
+	const void *value;
+	for (size_t i = 0; i < VALUES; i++) {
+		memcpy(&value, (const char *)h + values[i].value, sizeof value);
+		if (values[i].place == place)
+			put_tlv(w, values[i].type, value, *len_of(h, i));
+	}
+}
+
 static size_t ssl_value_len(const struct proxy_header *h)
 {
-	if (!(h->ssl_flags & PROXY_SSL))
-		return 0;
-	return SSL_FIXED_LEN + tlv_len(h->ssl_version_len) + tlv_len(h->ssl_cipher_len) + tlv_len(h->ssl_cn_len);
+	return h->ssl_flags & PROXY_SSL ? SSL_FIXED_LEN + values_len(h, PLACE_SSL) : 0;
 }
 
 static void put_ssl(struct wire_writer *w, const struct proxy_header *h)
@@ -280,9 +324,7 @@ static void put_ssl(struct wire_writer *w, const struct proxy_header *h)
 	wire_put_u16(w, (uint16_t)ssl_value_len(h));
 	wire_put_u8(w, h->ssl_flags);
 	wire_put_u32(w, h->ssl_verify);
-	put_tlv(w, TLV_SSL_VERSION, h->ssl_version, h->ssl_version_len);
-	put_tlv(w, TLV_SSL_CIPHER, h->ssl_cipher, h->ssl_cipher_len);
-	put_tlv(w, TLV_SSL_CN, h->ssl_cn, h->ssl_cn_len);
+	put_values(w, h, PLACE_SSL);
 }
 
 static void put_block(struct wire_writer *w, const struct proxy_header *h, const struct family_row *row)
@@ -298,24 +340,39 @@ static void put_block(struct wire_writer *w, const struct proxy_header *h, const
 	wire_put_u16(w, h->destination_port);
 }
 
+static size_t whole_len(const struct proxy_header *h, const struct family_row *row)
+{
+	size_t crc_len = h->checksum == PROXY_WITH_CRC32C ? CRC32C_LEN : 0;
+	return FIXED_LEN + row->block_len + values_len(h, PLACE_HEADER) + tlv_len(ssl_value_len(h)) + tlv_len(crc_len);
+}
+
+unsigned proxy_header_fit(struct proxy_header *h, size_t max)
+{
+	const struct family_row *row = family_by_enum(h->family);
+	unsigned taken = 0;
+
+	for (size_t i = VALUES; row && i-- > 0 && whole_len(h, row) > max;) {
+		taken += *len_of(h, i) > 0;
+		*len_of(h, i) = 0;
+	}
+	return taken;
+}
+
 static ptrdiff_t write_all(const struct proxy_header *h, const struct family_row *row, uint8_t *out, size_t cap)
 {
 	static const uint8_t zero[CRC32C_LEN];
 	uint16_t crc_len = h->checksum == PROXY_WITH_CRC32C ? CRC32C_LEN : 0;
-	size_t body = row->block_len + tlv_len(h->alpn_len) + tlv_len(h->authority_len) + tlv_len(h->unique_id_len) +
-		      tlv_len(ssl_value_len(h)) + tlv_len(crc_len);
-	if (FIXED_LEN + body > PROXY_V2_MAX)
+	size_t whole = whole_len(h, row);
+	if (whole > PROXY_V2_WRITE_MAX)
 		return CSSL_E_TOO_LONG;
 
 	struct wire_writer w = wire_writer(out, cap);
 	wire_put_bytes(&w, PROXY_V2_SIGNATURE, PROXY_V2_SIGNATURE_LEN);
 	wire_put_u8(&w, (uint8_t)(VERSION << 4 | h->command));
 	wire_put_u8(&w, row->wire);
-	wire_put_u16(&w, (uint16_t)body);
+	wire_put_u16(&w, (uint16_t)(whole - FIXED_LEN));
 	put_block(&w, h, row);
-	put_tlv(&w, TLV_ALPN, h->alpn, h->alpn_len);
-	put_tlv(&w, TLV_AUTHORITY, h->authority, h->authority_len);
-	put_tlv(&w, TLV_UNIQUE_ID, h->unique_id, h->unique_id_len);
+	put_values(&w, h, PLACE_HEADER);
 	put_ssl(&w, h);
 	put_tlv(&w, TLV_CRC32C, zero, crc_len); /* last, so that its place is known */
 	ptrdiff_t len = wire_writer_len(&w);

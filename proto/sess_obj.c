@@ -85,6 +85,7 @@ static void form_facts(Cssl__SessObj *to, const struct session_facts *f)
 	to->verify_result = f->verify_result;
 	to->certificate_in_connection = f->certificate_seen == CERTIFICATE_IN_CONNECTION;
 	to->session_id_context = bytes_of(f->context, f->context_len);
+	to->ja4 = bytes_of(&f->ja4, f->ja4.kind[0] ? sizeof f->ja4 : 0);
 }
 
 static void form_keys(Cssl__Live__SessionKeys *to, const struct live_part *l)
@@ -236,6 +237,8 @@ static int take_facts(const Cssl__SessObj *m, struct session_facts *f)
 	f->verify_result = m->verify_result;
 	f->certificate_seen = m->certificate_in_connection ? CERTIFICATE_IN_CONNECTION : CERTIFICATE_IN_SESSION;
 	take_bytes(&r, &m->session_id_context, f->context, sizeof f->context, &f->context_len);
+	if (m->ja4.len > 0)
+		take_exactly(&r, &m->ja4, (uint8_t *)&f->ja4, sizeof f->ja4);
 	return r;
 }
 

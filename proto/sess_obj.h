@@ -10,14 +10,15 @@
 #include <stdint.h>
 
 #include "proto/cipher_suite.h"
+#include "proto/ja4.h"
 #include "proto/session_id.h"
 
-#define SESS_OBJ_FORMAT          2u
-#define SESS_OBJ_FORMAT_MAX_READ 3u /* format 3 only adds optional fields */
+#define SESS_OBJ_FORMAT          3u
+#define SESS_OBJ_FORMAT_MAX_READ 4u /* format 4 only adds optional fields */
 #define SESS_OBJ_FORMAT_DATED    2u /* from this format on, a live part has made_ms and exported */
 
 #ifdef CSSL_TEST_POINTS
-/* From now on this process writes like a next release: with format 3 and a field that this release does not know. */
+/* From now on this process writes like a next release: with format 4 and a field that this release does not know. */
 void sess_obj_write_next_format(void);
 #endif
 
@@ -94,6 +95,7 @@ struct session_facts {
 	int64_t verify_result;
 	/* where the client showed its certificate last: in the full handshake of the family, or in this connection */
 	enum { CERTIFICATE_IN_SESSION, CERTIFICATE_IN_CONNECTION } certificate_seen;
+	struct ja4 ja4;      /* of a connection; all zero in what only a resumption needs */
 	uint8_t context[32]; /* session id context */
 	uint8_t context_len;
 };

@@ -136,6 +136,7 @@ extern const struct time_bucket latency_buckets[], takeover_buckets[], drain_buc
 	X(links_lost, MONOTONIC, "links lost after they had been up")                                                  \
 	X(link_violations, MONOTONIC, "links closed because the agent broke the link protocol")                        \
 	X(openings_failed, MONOTONIC, "links that failed before they were up")                                         \
+	X(log_lines_lost, MONOTONIC, "lines of the logs that could not be written: a disk, or a pipe, was full")       \
 	X(control_no_room, MONOTONIC, "clients of the control API that showed no token and gave way, or had no room")  \
 	X(control_no_header, MONOTONIC, "connections to control_address without a PROXY header, or not in time")
 

@@ -105,6 +105,8 @@
 		"Connections ended because what passed broke the service's protocol (h2, smtp)")                       \
 	X(KEPT_ENDED, "kept_ended", MONOTONIC, "Connections ended because too much was kept, and they kept most")      \
 	X(BACKEND_CONNECTS, "backend_connects", MONOTONIC, "Connections made to backends")                             \
+	X(PROXY_VALUES_LEFT_OUT, "proxy_values_left_out", MONOTONIC,                                                   \
+		"Values left out of PROXY headers to backends, because of proxy_v2_max")                               \
 	X(BACKEND_ASKED_AGAIN, "backend_asked_again", MONOTONIC,                                                       \
 		"Requests asked once more on a new connection, because a kept one ended before their answer")          \
 	X(BACKEND_REUSED, "backend_reused", MONOTONIC, "Conversations begun on a kept backend connection")             \
@@ -258,6 +260,8 @@
 	X(SESSIONS, "sessions", GAUGE, "Sessions in the store")                                                        \
 	X(SESSION_BYTES, "session_bytes", GAUGE, "Bytes of the store in use")                                          \
 	X(RESIDENT_BYTES, "resident_bytes", GAUGE, "Memory of the process in RAM")                                     \
+	X(LOG_LINES_LOST, "log_lines_lost", MONOTONIC,                                                                 \
+		"Lines of the logs that could not be written: a disk, or the pipe of a reader, was full")              \
 	X(SECRETS_UNLOCKED_BYTES, "secrets_unlocked_bytes", GAUGE,                                                     \
 		"Memory for keys and secrets that is not locked, because of RLIMIT_MEMLOCK, and may be swapped out")   \
 	X(OWN_PROVIDER, "own_provider", GAUGE, "1: handshakes use HMAC and key schedules of the agent; 0: OpenSSL's")  \

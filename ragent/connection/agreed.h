@@ -16,6 +16,7 @@ struct agreed {
 	uint8_t session_id_len;
 	uint8_t session_id[SESSION_ID_LEN];
 	uint8_t family_id[FAMILY_ID_LEN];
+	struct ja4 ja4;
 	char names[]; /* the ALPN protocol, which frames ask for, and the server's name, each with a NUL */
 };
 

@@ -180,18 +180,18 @@ static void note_drain(struct connection *c, int agent, enum end_reason reason)
 int connection_in_end(struct connection *c, const struct frame *f)
 {
 	const int agent = link_agent(c->current.link);
-	uint8_t reason;
-	int r = frame_u8_read(f, &reason);
+	uint8_t reason = f->payload[0];
 
-	if (r < 0)
-		return r;
 	if (reason >= END_REASON_COUNT) /* a reason of a later release: it does not cost the link and all its streams */
 		reason = END_INTERNAL;
 	connection_release_current(c); /* the agent has forgotten the stream, so it needs no CLOSE */
 	if (c->state == CONNECTION_FINISHING && c->end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
 		reason = c->end_reason;
 	note_drain(c, agent, (enum end_reason)reason);
+	c->home->cause = (const char *)f->payload + 1;
+	c->home->cause_len = f->len - 1;
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
+	c->home->cause_len = 0;
 	return 0;
 }
 
@@ -201,7 +201,9 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 {
 	if (!h)
 		return 0;
-	if (c->agreed || h->session_id.len > SESSION_ID_LEN || (h->family_id.len && h->family_id.len != FAMILY_ID_LEN))
+	if (c->agreed || h->session_id.len > SESSION_ID_LEN ||
+		(h->family_id.len && h->family_id.len != FAMILY_ID_LEN) ||
+		(h->ja4.len && h->ja4.len != sizeof(struct ja4)))
 		return CSSL_E_RANGE;
 	struct agreed *a;
 	int r = agreed_create(
@@ -216,6 +218,8 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 		memcpy(a->session_id, h->session_id.data, h->session_id.len);
 	if (h->family_id.len)
 		memcpy(a->family_id, h->family_id.data, FAMILY_ID_LEN);
+	if (h->ja4.len)
+		memcpy(&a->ja4, h->ja4.data, sizeof a->ja4);
 	c->agreed = a;
 	counter_add(a->resumed ? &connection_counts(c)->handshakes_resumed : &connection_counts(c)->handshakes_full, 1);
 	return 0;

@@ -116,13 +116,32 @@ static int is_logged(const struct connection *c, enum log_level level)
 						       log_enabled(LOG_DEBUG) || is_refusal(c->end_reason));
 }
 
+/* The server's name, and the client's JA4. Where no handshake ended, RAgent reads the hello itself. */
+static void look_at_hello(const struct connection *c, struct client_hello *out, char ja4[static JA4_TEXT_MAX])
+{
+	const struct kept *k = c->busy ? &c->busy->kept : NULL;
+	struct ja4 made = { 0 };
+
+	*out = (struct client_hello){ 0 };
+	if (c->agreed) {
+		out->server_name = agreed_server_name(c->agreed);
+		out->server_name_len = (uint16_t)strlen(out->server_name);
+		made = c->agreed->ja4;
+	} else if (k && k->data && k->unit == KEPT_RECORDS &&
+		   client_hello_scan(
+			   k->data + k->start, k->end - k->start, c->home->hello_scratch, CLIENT_HELLO_MAX, out) == 0)
+		ja4_make(out, &made);
+	ja4_text(&made, ja4);
+}
+
 /* Each reason has a rate limit of its own, so that many lines of one reason hide no other. */
 static void log_end(const struct connection *c, enum connection_end_how how)
 {
 	const struct agents *agents = c->home->shared->agents;
 	const struct agreed *a = c->agreed;
 	struct log_pace *pace = &c->home->ended_lines[c->end_reason], unpaced = { .to = LOG_ACCESS };
-	char text[ADDRESS_TEXT_MAX];
+	char text[ADDRESS_TEXT_MAX], ja4[JA4_TEXT_MAX];
+	struct client_hello hello;
 
 	/* health checks of a balancer come and go often: log them at debug only */
 	enum log_level level =
@@ -131,17 +150,20 @@ static void log_end(const struct connection *c, enum connection_end_how how)
 
 	if (!is_logged(c, level))
 		return;
+	look_at_hello(c, &hello, ja4);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",
 		"reason=%s end=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
 		"suite=%04x "
-		"resumed=%d "
+		"resumed=%d server_name=%.*s alpn=%s ja4=%s cause=%.*s "
 		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
 		end_reason_text(c->end_reason), how_seen(c, how), c->front->conf->name, beginning(c),
 		connection_client_text(c, text), agents_name(agents, c->handshake_agent), agents_name(agents, c->owner),
 		c->epoch, c->moves, a ? a->protocol_version : 0, a ? a->cipher_suite : 0, a ? a->resumed : 0,
-		c->client_types[0], c->client_types[1], c->client_types[2], c->client_types[3], c->server_types[0],
-		c->server_types[1], c->server_types[2], c->server_types[3], (unsigned long long)c->client_bytes,
-		(unsigned long long)c->queued, (unsigned long long)(connection_now_ms(c) - c->accepted_ms));
+		hello.server_name_len, hello.server_name ? hello.server_name : "", a ? agreed_alpn(a) : "", ja4,
+		c->home->cause_len, c->home->cause, c->client_types[0], c->client_types[1], c->client_types[2],
+		c->client_types[3], c->server_types[0], c->server_types[1], c->server_types[2], c->server_types[3],
+		(unsigned long long)c->client_bytes, (unsigned long long)c->queued,
+		(unsigned long long)(connection_now_ms(c) - c->accepted_ms));
 }
 
 void connection_tell_left_out(struct connection_home *home)

@@ -113,6 +113,7 @@ const struct field agreed_rows[] = {
 	AGREED(4, FIELD_UINT, session_id_len, SESSION_ID_LEN),
 	AGREED(5, FIELD_BYTES, session_id, 0),
 	AGREED(6, FIELD_BYTES, family_id, 0),
+	AGREED(7, FIELD_BYTES, ja4, 0),
 };
 const size_t agreed_row_count = sizeof agreed_rows / sizeof agreed_rows[0];
 

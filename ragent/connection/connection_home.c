@@ -13,7 +13,7 @@
 #include "ragent/connection/connection_saved.h"
 
 _Static_assert(2 + FINE_SIZES + BLOCK_SIZES_SMALL <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
-_Static_assert(2 * (4096u + COARSE_STEP) <= MEMORY_OF_CERTIFICATES, "and for two copies with a certificate");
+_Static_assert(2 * (8192u + COARSE_STEP) <= MEMORY_OF_CERTIFICATES, "and for two copies with a certificate");
 _Static_assert(SLABS_BLOCK_MAX <= MEMORY_OF_WAITING_RECORDS, "and for the records that a connection may have in it");
 
 static struct slab_source *source(struct table_share *s)
@@ -50,6 +50,7 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
 		home->ended_lines[reason].to = LOG_ACCESS;
 	home->hello_scratch = malloc(CLIENT_HELLO_MAX);
+	home->cause = "";
 	home->ownerships = ownerships_create();
 	home->handshakes = handshake_limit_create(self->limits.handshakes, self->limits.handshakes_per_source);
 	home->preambles = handshake_limit_create(self->limits.preambles, self->limits.preambles_per_source);

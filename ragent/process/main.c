@@ -269,7 +269,7 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 {
 	static char error[ERROR_MAX];
 
-	if (start_log(program.name, self->name, &c->log) < 0)
+	if (start_log(program.name, self->name, &c->log, NULL) < 0)
 		return EXIT_FAILURE;
 #ifdef CSSL_TEST_POINTS
 	if (getenv("CSSL_HANDOVER_FORMAT"))

@@ -90,7 +90,7 @@ static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *
 		perror("smtpproxy: cannot go into the background");
 		return EXIT_FAILURE;
 	}
-	if (start_log(program.name, NULL, &c->log) < 0)
+	if (start_log(program.name, NULL, &c->log, NULL) < 0)
 		return EXIT_FAILURE;
 	fault_start(program.name);
 	raise_limits();

@@ -7,6 +7,7 @@
 #include "net/timer.h"
 #include "proto/error.h"
 #include "sslagent/backend/backend.h"
+#include "sslagent/counters.h"
 
 struct backend {
 	struct stream stream;
@@ -122,11 +123,13 @@ static struct backend *backend_create(
 
 static int write_proxy_header(struct backend *b, const struct proxy_header *proxy)
 {
-	uint8_t *room = stream_reserve(&b->stream, PROXY_V2_MAX);
+	struct proxy_header fitting = *proxy;
+	uint8_t *room = stream_reserve(&b->stream, b->conf->proxy_v2_len);
 
 	if (!room)
 		return CSSL_E_NO_MEMORY;
-	ptrdiff_t len = proxy_header_write(proxy, room, PROXY_V2_MAX);
+	count_by(COUNT_PROXY_VALUES_LEFT_OUT, proxy_header_fit(&fitting, b->conf->proxy_v2_len));
+	ptrdiff_t len = proxy_header_write(&fitting, room, b->conf->proxy_v2_len);
 	if (len < 0)
 		return (int)len;
 	stream_commit(&b->stream, (size_t)len);

@@ -7,6 +7,8 @@
 int carrier_home_open(struct carrier_home *home)
 {
 	slabs_init(&home->stream_blocks, sizeof(struct link_stream));
+	for (unsigned reason = 0; reason < END_REASON_COUNT; reason++)
+		home->ended_lines[reason].to = LOG_ACCESS;
 	home->preambles.worker = home->connections->worker;
 	home->preambles.conf = home->connections->conf;
 	home->preambles.backends = &home->connections->backend_home;

@@ -4,6 +4,7 @@
 #ifndef CSSL_SSLAGENT_CARRIER_HOME_H
 #define CSSL_SSLAGENT_CARRIER_HOME_H
 
+#include "net/log_pace.h"
 #include "net/slabs.h"
 #include "proto/link.pb-c.h"
 #include "sslagent/connection/connection_home.h"
@@ -36,7 +37,8 @@ struct carrier_home {
 	struct link *links;         /* list */
 	struct link *parked;        /* list of those that are over; their streams wait for RAgent's next process */
 	uint64_t links_begun;
-	struct direct_listener *directs; /* list */
+	struct direct_listener *directs;               /* list */
+	struct log_pace ended_lines[END_REASON_COUNT]; /* of their clients: each reason has a rate limit of its own */
 };
 
 /* On its thread, after connection_home_open(). 0 or CSSL_E_NO_MEMORY. */

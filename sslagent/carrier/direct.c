@@ -104,6 +104,7 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 {
 	struct direct *d = (struct direct *)c;
 
+	direct_log_end(d, reason, how == CARRIER_ABORT ? "reset" : "fin");
 	d->connection = NULL;
 	if (how == CARRIER_ABORT)
 		direct_abort(d);
@@ -128,17 +129,12 @@ static void note_refused(enum end_reason reason)
 	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
 }
 
-void direct_refuse(struct direct *d, enum end_reason reason)
-{
-	note_refused(reason);
-	direct_abort(d);
-}
-
 void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *words, size_t len)
 {
 	int told = len && stream_write(&d->stream, words, len) == 0;
 
-	note_refused(reason);
+	count(COUNT_DIRECT_REFUSED);
+	direct_log_end(d, reason, told ? "fin" : "reset");
 	if (told)
 		direct_linger(d, DISCARD_OF_STRANGER);
 	else
@@ -188,7 +184,8 @@ static void refuse_source(struct direct *d)
 {
 	uint8_t words[DIRECT_WORDS_MAX];
 
-	note_refused(END_LIMIT_SOURCE);
+	count(COUNT_DIRECT_REFUSED);
+	direct_log_end(d, END_LIMIT_SOURCE, "reset");
 	if (discard_behind_words(stream_fd(&d->stream), words, direct_preamble_full(d->listener, words)))
 		direct_close(d);
 	else
@@ -340,6 +337,8 @@ static void drop_connection(struct direct *d, enum end_reason reason)
 {
 	struct connection *c = d->connection;
 
+	if (c || d->state == DIRECT_PREAMBLE)
+		direct_log_end(d, reason, reason == END_CLIENT_RESET ? "reset" : "fin");
 	d->connection = NULL;
 	direct_preamble_forget(d);
 	if (c)
@@ -455,6 +454,7 @@ static struct direct *direct_create(struct direct_listener *l, int fd, const str
 	d->carrier.ops = &direct_carrier;
 	d->listener = l;
 	d->client = *peer;
+	d->accepted_ms = worker_now_ms(d->stream.worker);
 	stream_local(&d->stream, &d->server);
 	d->next = l->first;
 	d->prev = &l->first;

@@ -1,5 +1,5 @@
-/* direct_inside.h: shared by direct.c (TCP connections that carry TLS) and direct_preamble.c (the dialogue before
- * STARTTLS) only.
+/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_preamble.c (the dialogue before
+ * STARTTLS) and direct_log.c only.
  */
 #ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
 #define CSSL_SSLAGENT_DIRECT_INSIDE_H
@@ -42,6 +42,7 @@ struct direct {
 	struct deadline deadline;
 	struct sockaddr_storage client, server;
 	struct direct *next, **prev;
+	uint64_t accepted_ms;
 	uint64_t drained, clear_len;          /* bytes that the client took; and how many of them came before its TLS */
 	uint64_t discarded, lingers_since_ms; /* LINGERING */
 	uint8_t state;                        /* enum direct_state */
@@ -59,12 +60,18 @@ void direct_watch_silence(struct direct *d);
 void direct_abort(struct direct *d);
 /* Send FIN after all other output. Drop the rest of the client's bytes. */
 void direct_linger(struct direct *d, enum discard_of who);
-/* Count, log, and reset. */
-void direct_refuse(struct direct *d, enum end_reason reason);
 /* Count and log. Then send @words and FIN; with @len 0, reset. */
 void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *words, size_t len);
+/* Count, log, and reset. */
+static inline void direct_refuse(struct direct *d, enum end_reason reason)
+{
+	direct_refuse_saying(d, reason, NULL, 0);
+}
 /* From now on the time limit of the handshake applies. */
 void direct_await_handshake(struct direct *d);
+
+/* direct_log.c: the line in the access log. @end: what the client saw. */
+void direct_log_end(const struct direct *d, enum end_reason reason, const char *end);
 
 /* direct_preamble.c: the words for clients of a listener. */
 /* The listener whose settings it uses. */

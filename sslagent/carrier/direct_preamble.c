@@ -91,6 +91,7 @@ static void on_end(struct preamble_carrier *c, enum end_reason reason, enum prea
 	struct direct_preamble *p = of(c);
 	struct direct *d = p->direct;
 
+	direct_log_end(d, reason, how == PREAMBLE_ABORT ? "reset" : "fin");
 	p->preamble = NULL;
 	p->step = DIRECT_OVER;
 	leave_place(p);

@@ -128,7 +128,8 @@ static uint8_t flags_for(const struct link *l, enum frame_type type, uint8_t fla
 void link_stream_pass(struct link_stream *s, struct held_frame *f)
 {
 	const enum frame_type type = (enum frame_type)f->type;
-	int r = framed_pass(&s->link->framed, s->id, type, flags_for(s->link, type, f->flags), f->wire, f->len);
+	const size_t len = type == FRAME_END && s->link->causes == LINK_CAUSES_UNKNOWN ? 1 : f->len;
+	int r = framed_pass(&s->link->framed, s->id, type, flags_for(s->link, type, f->flags), f->wire, len);
 
 	if (r < 0 && r != CSSL_E_STATE)
 		link_fail(s->link, r);
@@ -275,9 +276,12 @@ int link_stream_after_end(struct link_stream *s, const struct frame *f)
 static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
 {
 	struct link_stream *s = stream_of(c);
-	uint8_t payload = (uint8_t)reason;
+	const char *cause = s->link->causes == LINK_CAUSES_KNOWN ? connection_cause(s->connection) : "";
+	uint8_t payload[1 + FRAME_CAUSE_MAX] = { (uint8_t)reason };
+	const size_t len = strnlen(cause, FRAME_CAUSE_MAX);
 
-	link_stream_say(s, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, &payload, 1);
+	memcpy(payload + 1, cause, len);
+	link_stream_say(s, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, payload, 1 + len);
 	link_stream_ended(s);
 }
 

@@ -527,6 +527,11 @@ int connection_is_handshaking(const struct connection *c)
 	return c->state == CONNECTION_HANDSHAKING || c->state == CONNECTION_PARKED;
 }
 
+const char *connection_cause(const struct connection *c)
+{
+	return c->handshake ? handshake_error(c->handshake) : "";
+}
+
 int connection_is_ending(const struct connection *c)
 {
 	return c->state == CONNECTION_ENDING;

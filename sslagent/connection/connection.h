@@ -96,7 +96,7 @@ struct consumed_mark {
 };
 
 /* enough for the facts of most sessions */
-#define CONNECTION_FACTS_BLOCK 144u
+#define CONNECTION_FACTS_BLOCK 176u
 
 /* Do the peers know the keys of our last KeyUpdate? NEVER: there was none. */
 enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
@@ -217,6 +217,17 @@ size_t connection_waiting(const struct connection *c);
 /* 1: there was a request, and all requests are answered. */
 int connection_is_idle(const struct connection *c);
 int connection_is_handshaking(const struct connection *c);
+/* Why its handshake failed; "": it did not, or is over. */
+const char *connection_cause(const struct connection *c);
+
+/* For the line in an access log. */
+struct connection_account {
+	const struct connection_id *id;
+	const char *cause;                   /* as connection_cause() has it */
+	struct session_facts facts;          /* of a handshake that is not over, only server name and JA4 */
+	uint64_t client_bytes, server_bytes; /* of TLS records */
+};
+void connection_account(const struct connection *c, struct connection_account *out);
 /* 1: it ends as soon as the client takes its last words. */
 int connection_is_ending(const struct connection *c);
 /* 1: it was handed off, and lasts until its successor has adopted it. */

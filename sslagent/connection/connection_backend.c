@@ -30,20 +30,34 @@ static void fill_unique_id(const struct connection *c, struct proxy_header *h)
 	h->unique_id_len = (uint16_t)(goes_on ? e->unique_id_len : sizeof c->id.bytes);
 }
 
-static void fill_tls(const struct sess_obj *o, struct proxy_header *h)
+#define SET(header, member, text)                                                                                      \
+	do {                                                                                                           \
+		(header)->member = (text);                                                                             \
+		(header)->member##_len = (uint16_t)strlen((header)->member);                                           \
+	} while (0)
+
+static void fill_certificate(const struct sess_obj *o, const struct certificate_words *w, struct proxy_header *h)
+{
+	h->certificate = o->certificate;
+	h->certificate_len = (uint16_t)o->certificate_len;
+	SET(h, ssl_cn, w->common_name);
+	SET(h, fingerprint, w->fingerprint);
+	SET(h, serial, w->serial);
+	SET(h, subject, w->subject);
+	SET(h, issuer, w->issuer);
+}
+
+static void fill_tls(const struct sess_obj *o, char ja4[static JA4_TEXT_MAX], struct proxy_header *h)
 {
 	const struct session_facts *f = &o->facts;
 	const struct cipher_suite *suite = cipher_suite_find(f->cipher_suite);
 
-	h->alpn = f->alpn;
-	h->alpn_len = (uint16_t)strlen(f->alpn);
-	h->authority = f->server_name;
-	h->authority_len = (uint16_t)strlen(f->server_name);
+	SET(h, alpn, f->alpn);
+	SET(h, authority, f->server_name);
 	h->ssl_flags = PROXY_SSL;
-	h->ssl_version = f->protocol_version == TLS13_VERSION_WIRE ? "TLSv1.3" : "TLSv1.2";
-	h->ssl_version_len = (uint16_t)strlen(h->ssl_version);
-	h->ssl_cipher = suite ? suite->name : "";
-	h->ssl_cipher_len = (uint16_t)strlen(h->ssl_cipher);
+	SET(h, ssl_version, f->protocol_version == TLS13_VERSION_WIRE ? "TLSv1.3" : "TLSv1.2");
+	SET(h, ssl_cipher, suite ? suite->name : "");
+	SET(h, ja4, ja4_text(&f->ja4, ja4));
 	h->ssl_verify = 1;
 	if (!o->certificate_len)
 		return;
@@ -56,18 +70,18 @@ static struct backend *connect_with_header(struct connection *c, const struct co
 {
 	struct proxy_header header = { 0 };
 	struct sess_obj facts;
-	char cn[NAME_MAX_LEN + 1];
+	struct certificate_words words;
+	char ja4[JA4_TEXT_MAX];
 
 	if (connection_facts(c, &facts) < 0)
 		return NULL;
 	endpoints_to_proxy(&c->endpoints, &header);
 	fill_unique_id(c, &header);
-	fill_tls(&facts, &header);
-	if (certificate_common_name(facts.certificate, facts.certificate_len, cn, sizeof cn) == 0) {
-		header.ssl_cn = cn;
-		header.ssl_cn_len = (uint16_t)strlen(cn);
-	}
+	fill_tls(&facts, ja4, &header);
+	if (certificate_words_read(facts.certificate, facts.certificate_len, &words) == 0)
+		fill_certificate(&facts, &words, &header);
 	struct backend *b = backend_connect(&c->home->backend_home, conf, &header, &connection_backend_ops, c);
+	certificate_words_clear(&words);
 	sess_obj_destroy(&facts);
 	return b;
 }

@@ -15,7 +15,7 @@
 
 #define LIVE_PART_LIFETIME_S (7u * 24u * 3600u)
 #define FACTS_CERTIFICATE_MAX                                                                                          \
-	4096u /* a larger one stays in the session: every owner would hold it, and every copy carry it */
+	8192u /* a larger one stays in the session: every owner would hold it, and every copy carry it */
 
 /* --- facts --- */
 
@@ -55,6 +55,21 @@ void connection_drop_facts(struct connection *c)
 int connection_facts(const struct connection *c, struct sess_obj *out)
 {
 	return sess_obj_decode(c->facts, c->facts_len, out);
+}
+
+void connection_account(const struct connection *c, struct connection_account *out)
+{
+	struct sess_obj o;
+
+	*out = (struct connection_account){
+		.id = &c->id, .cause = connection_cause(c), .client_bytes = c->record_bytes, .server_bytes = c->sent
+	};
+	if (c->handshake)
+		handshake_hello_facts(c->handshake, &out->facts);
+	else if (c->facts && connection_facts(c, &o) == 0) {
+		out->facts = o.facts;
+		sess_obj_destroy(&o);
+	}
 }
 
 static enum conf_service service_of(const struct connection *c, const char *alpn, const struct conf_alpn **row)
@@ -172,6 +187,7 @@ static void fill_handshake(const struct session_facts *f, const struct handshake
 	out->alpn = (char *)f->alpn;
 	out->session_id = (ProtobufCBinaryData){ f->session_id_len, (uint8_t *)f->session_id };
 	out->family_id = (ProtobufCBinaryData){ FAMILY_ID_LEN, (uint8_t *)f->family_id };
+	out->ja4 = (ProtobufCBinaryData){ f->ja4.kind[0] ? sizeof f->ja4 : 0, (uint8_t *)&f->ja4 };
 }
 
 /* Send KEPT or HANDED_OFF, with the copy if this connection can move at all. */

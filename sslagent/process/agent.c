@@ -485,6 +485,7 @@ static void on_gauges(void *ctx)
 	count_gauge(COUNT_SESSION_BYTES, bytes);
 	count_gauge(COUNT_PEER_LINK_QUEUED_BYTES, cluster_links_queued(a->cluster));
 	count_gauge(COUNT_RESIDENT_BYTES, resident_bytes());
+	count_gauge(COUNT_LOG_LINES_LOST, log_dropped());
 	count_gauge(COUNT_SECRETS_UNLOCKED_BYTES, secret_unlocked_bytes());
 	secret_warn_if_unlocked(); /* of OpenSSL's heap; while it is filled there may be no log */
 	count_gauge(COUNT_OWN_PROVIDER, tls_contexts_algorithms(a->conf) == TLS_ALGORITHMS_OWN);

@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 	if (a.name && !(self = conf_agent_find(c, a.name)))
 		fprintf(stderr, "%s: no agent is named '%s'\n", a.config, a.name);
 	else if (!self || judge(c, self) == 0) {
-		if (a.what == RUN && start_log(program.name, self->name, &c->log) == 0)
+		if (a.what == RUN && start_log(program.name, self->name, &c->log, self->access_log) == 0)
 			return serve(c, self);
 		result = a.what == CHECK ? check(c, self) : EXIT_FAILURE;
 	}

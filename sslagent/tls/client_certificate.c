@@ -4,6 +4,8 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -72,36 +74,56 @@ enum certificate_standing client_certificate_standing(const X509 *leaf, const ST
 	return crls && is_revoked(leaf, crls) ? CERTIFICATE_REVOKED : CERTIFICATE_STANDS;
 }
 
-static int copy_name(const X509_NAME *subject, char *out, size_t cap)
+static void copy_name(const X509_NAME *subject, char out[static NAME_MAX_LEN + 1])
 {
 	int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
 	unsigned char *text = NULL;
+	int len = at < 0 ? -1 : ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
 
-	if (at < 0)
-		return CSSL_E_NOT_FOUND;
-	int len = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-	if (len < 0)
-		return CSSL_E_NOT_FOUND;
-	int r = CSSL_E_NOT_FOUND;
-	if ((size_t)len < cap && !memchr(text, '\0', (size_t)len)) {
-		memcpy(out, text, (size_t)len);
-		out[len] = '\0';
-		r = 0;
-	}
+	if (len > 0 && len <= (int)NAME_MAX_LEN && !memchr(text, '\0', (size_t)len))
+		memcpy(out, text, (size_t)len); /* it was zero */
 	OPENSSL_free(text);
-	return r;
 }
 
-int certificate_common_name(const uint8_t *der, size_t len, char *out, size_t cap)
+char *certificate_name_text(const X509_NAME *name)
+{
+	BIO *text = BIO_new(BIO_s_mem());
+	char *at, *copy = NULL;
+
+	if (text && X509_NAME_print_ex(text, name, 0, XN_FLAG_RFC2253) >= 0) {
+		long len = BIO_get_mem_data(text, &at);
+		copy = strndup(at ? at : "", (size_t)len);
+	}
+	BIO_free(text);
+	return copy;
+}
+
+int certificate_words_read(const uint8_t *der, size_t len, struct certificate_words *out)
 {
 	const unsigned char *at = der;
+	uint8_t hash[32];
 
-	if (len == 0)
-		return CSSL_E_NOT_FOUND;
-	X509 *certificate = d2i_X509(NULL, &at, (long)len);
+	*out = (struct certificate_words){ 0 };
+	X509 *certificate = len ? d2i_X509(NULL, &at, (long)len) : NULL;
 	if (!certificate)
 		return CSSL_E_NOT_FOUND;
-	int r = copy_name(X509_get_subject_name(certificate), out, cap);
+	copy_name(X509_get_subject_name(certificate), out->common_name);
+	out->subject = certificate_name_text(X509_get_subject_name(certificate));
+	out->issuer = certificate_name_text(X509_get_issuer_name(certificate));
+	BIGNUM *serial = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), NULL);
+	out->serial = serial ? BN_bn2hex(serial) : NULL;
+	BN_free(serial);
 	X509_free(certificate);
-	return r;
+	if (!out->subject || !out->issuer || !out->serial)
+		return CSSL_E_NOT_FOUND;
+	crypto_hash_sha256(hash, der, len);
+	sodium_bin2hex(out->fingerprint, sizeof out->fingerprint, hash, sizeof hash);
+	return 0;
+}
+
+void certificate_words_clear(struct certificate_words *w)
+{
+	free(w->subject);
+	free(w->issuer);
+	OPENSSL_free(w->serial);
 }

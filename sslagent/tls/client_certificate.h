@@ -1,10 +1,12 @@
-/* client_certificate.h: checks a client certificate again after the handshake that verified it, and reads its name. */
+/* client_certificate.h: checks a client certificate again after the handshake that verified it, and reads its names. */
 #ifndef CSSL_SSLAGENT_CLIENT_CERTIFICATE_H
 #define CSSL_SSLAGENT_CLIENT_CERTIFICATE_H
 
 #include <openssl/x509.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "proto/sess_obj.h"
 
 /* All CRLs of a PEM file; free with sk_X509_CRL_pop_free(). NULL: the file is missing, has no CRL, or holds other
  * objects too; @why tells. */
@@ -21,8 +23,18 @@ enum certificate_standing { CERTIFICATE_STANDS, CERTIFICATE_OVER, CERTIFICATE_RE
 enum certificate_standing client_certificate_standing(
 	const X509 *leaf, const STACK_OF(X509_CRL) * crls, uint64_t now_s);
 
-/* The common name of a certificate in DER form, for the PROXY header towards a backend: UTF-8, terminated, of at most
- * @cap bytes. 0, or CSSL_E_NOT_FOUND: no certificate, no name, or one with a NUL in it. */
-int certificate_common_name(const uint8_t *der, size_t len, char *out, size_t cap);
+/* What a certificate in DER form says, for the PROXY header towards a backend. */
+struct certificate_words {
+	char common_name[NAME_MAX_LEN + 1]; /* UTF-8; "": there is none, it is longer, or has a NUL in it */
+	char *subject, *issuer, *serial;    /* owned; names as RFC 2253 has them, in ASCII; the serial number is hex */
+	char fingerprint[65];               /* SHA-256, hex */
+};
+
+/* 0, or CSSL_E_NOT_FOUND: there is no certificate, or no memory; @out is to be cleared in each case. */
+int certificate_words_read(const uint8_t *der, size_t len, struct certificate_words *out);
+void certificate_words_clear(struct certificate_words *w);
+
+/* Owned by the caller: free(). NULL: out of memory. */
+char *certificate_name_text(const X509_NAME *name);
 
 #endif

@@ -17,6 +17,7 @@
 #include "proto/error.h"
 #include "proto/tls_record.h"
 #include "sslagent/tls/key_schedule.h"
+#include "sslagent/tls/hello_callback.h"
 #include "sslagent/tls/live_internal.h"
 #include "sslagent/tls/tls12_prf.h"
 #include "sslagent/tls/tls13_kdf.h"
@@ -83,6 +84,8 @@ static void on_message(int write_p, int version, int content_type, const void *b
 {
 	if (write_p && content_type == SSL3_RT_HEADER)
 		handshake_of(ssl)->records_after_finished++;
+	if (!write_p && content_type == SSL3_RT_HANDSHAKE)
+		hello_read(handshake_of(ssl), buf, len);
 }
 
 void export_callbacks_set(SSL_CTX *ctx, enum tls_algorithms a)
@@ -212,31 +215,12 @@ static int export_part(struct handshake *h)
 	return r;
 }
 
-/* The subject's common name, if it is a plain string: a NUL inside would end it too early for its reader. */
-static const char *client_common_name(struct handshake *h)
-{
-	const X509 *leaf = SSL_get0_peer_certificate(h->ssl);
-	X509_NAME *subject = leaf ? X509_get_subject_name(leaf) : NULL;
-	int at = subject ? X509_NAME_get_index_by_NID(subject, NID_commonName, -1) : -1;
-	unsigned char *name = NULL;
-	int len = at < 0 ? -1 : ASN1_STRING_to_UTF8(&name, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-	int usable = len > 0 && (size_t)len < sizeof h->common_name && !memchr(name, '\0', (size_t)len);
-
-	if (usable) {
-		memcpy(h->common_name, name, (size_t)len);
-		h->common_name[len] = '\0';
-	}
-	OPENSSL_free(name);
-	return usable ? h->common_name : NULL;
-}
-
 static void fill_handshake_facts(struct handshake *h, struct handshake_facts *out)
 {
 	int resumed = SSL_session_reused(h->ssl);
 
 	*out = (struct handshake_facts){ .kind = resumed ? HANDSHAKE_RESUMED : HANDSHAKE_FULL,
 		.by = RESUMED_NOT,
-		.client_certificate_cn = client_common_name(h),
 		.early_data = SSL_get_early_data_status(h->ssl) == SSL_EARLY_DATA_REJECTED ? EARLY_DATA_SKIPPED
 											   : EARLY_DATA_NONE,
 		.sessions_refused = h->sessions_refused,
@@ -260,6 +244,7 @@ int handshake_export(struct handshake *h, struct sess_obj *out, struct handshake
 		r = handshake_fill_facts(h, SSL_get_session(h->ssl), &obj.facts);
 	if (r < 0)
 		return r;
+	obj.facts.ja4 = h->ja4;
 	obj.certificate = handshake_certificate(h, &obj.certificate_len);
 	fill_handshake_facts(h, facts);
 	*out = obj;

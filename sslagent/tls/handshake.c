@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "net/fault.h"
+#include "net/log_pace.h"
 #include "net/secret_heap.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
@@ -128,11 +129,27 @@ static int fail(struct handshake *h, const char *cause)
 
 	if (h->bio.out)
 		mend_alert(&h->bio);
-	snprintf(h->error, sizeof h->error, "%s", cause ? cause : reason ? reason : "failed");
+	if (cause || !h->error[0]) /* handshake_on_verify() knows more than OpenSSL's queue */
+		snprintf(h->error, sizeof h->error, "%s", cause ? cause : reason ? reason : "failed");
 	h->refusal = cause ? REFUSAL_OTHER : refusal_of_error(error);
 	ERR_clear_error();
 	handshake_move(h, HANDSHAKE_FAILED);
 	return CSSL_E_AUTH;
+}
+
+int handshake_on_verify(int ok, X509_STORE_CTX *store)
+{
+	struct handshake *h = handshake_of(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+	const char *cause = X509_verify_cert_error_string(X509_STORE_CTX_get_error(store));
+
+	if (ok)
+		return ok;
+	char *subject = certificate_name_text(X509_get_subject_name(X509_STORE_CTX_get0_cert(store)));
+	snprintf(h->error, sizeof h->error, "client certificate refused: %s", cause);
+	log_paced(LOG_INFO, &h->params.connection, "client certificate refused", "subject=%s cause=%s",
+		subject ? subject : "", cause);
+	free(subject);
+	return ok;
 }
 
 static int done(struct handshake *h)
@@ -274,6 +291,12 @@ const char *handshake_error(const struct handshake *h)
 enum refusal handshake_refusal(const struct handshake *h)
 {
 	return h->refusal;
+}
+
+void handshake_hello_facts(const struct handshake *h, struct session_facts *out)
+{
+	out->ja4 = h->ja4;
+	memcpy(out->server_name, h->hello.server_name, sizeof out->server_name);
 }
 
 enum certificate_standing handshake_offered_certificate(const struct handshake *h)

@@ -63,8 +63,10 @@ int handshake_continue(struct handshake *h);
 void handshake_rest(struct handshake *h);
 int handshake_is_parked(const struct handshake *h);
 const uint8_t *handshake_wanted_id(const struct handshake *h);
-const char *handshake_error(const struct handshake *h);
+const char *handshake_error(const struct handshake *h); /* "": it has not failed */
 enum refusal handshake_refusal(const struct handshake *h);
+/* Server name and JA4, as far as the hello has come. */
+void handshake_hello_facts(const struct handshake *h, struct session_facts *out);
 
 /* The standing of the client certificate of the last session that the client offered and that this agent has. Unless
  * the certificate stands, the handshake is a full one. */
@@ -85,7 +87,6 @@ int handshake_output_run(struct handshake *h, size_t max, const uint8_t **data, 
 struct handshake_facts {
 	enum { HANDSHAKE_FULL, HANDSHAKE_RESUMED } kind;
 	enum { RESUMED_NOT, RESUMED_BY_ID, RESUMED_BY_PSK, RESUMED_BY_TICKET } by;
-	const char *client_certificate_cn;                       /* NULL without; for PROXY v2; valid until destroy */
 	enum { EARLY_DATA_NONE, EARLY_DATA_SKIPPED } early_data; /* early data that the client offered */
 	unsigned sessions_refused;     /* made, but not shared: too large, or refused by the source */
 	unsigned sessions_without_ems; /* TLS 1.2: made without an extended master secret, and not shared */

@@ -52,6 +52,7 @@ struct handshake {
 	unsigned records; /* fed */
 	struct client_hello_watch watch;
 	struct hello hello;
+	struct ja4 ja4;
 
 	/* Resumption. */
 	struct sess_obj found; /* found at the hello, for OpenSSL's later question */
@@ -74,7 +75,6 @@ struct handshake {
 	uint8_t finished_nonce[8]; /* R */
 
 	struct live_part part; /* of the export */
-	char common_name[NAME_MAX_LEN + 1];
 	char error[160];
 	enum refusal refusal; /* FAILED */
 };
@@ -85,6 +85,10 @@ int handshake_join_family(struct handshake *h, SSL_SESSION *session);
 /* The facts of this handshake and @session; the certificate of the client (NULL without), DER. */
 int handshake_fill_facts(struct handshake *h, SSL_SESSION *session, struct session_facts *out);
 const uint8_t *handshake_certificate(struct handshake *h, size_t *len);
+
+/* For SSL_CTX_set_verify(): notes why a certificate is refused, and logs whose it is. RAgent is told the reason only:
+ * in TLS 1.3 it does not know whose connection it is. */
+int handshake_on_verify(int ok, X509_STORE_CTX *store);
 
 static inline struct handshake *handshake_of(const SSL *ssl)
 {

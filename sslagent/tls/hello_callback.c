@@ -21,33 +21,6 @@ static struct wire_reader extension(SSL *ssl, unsigned type)
 	return wire_reader(data, len);
 }
 
-/* RFC 6066 3: a list in which only host_name (0) was ever defined. OpenSSL refuses malformed ones afterwards. */
-static void read_server_name(SSL *ssl, struct hello *out)
-{
-	struct wire_reader r = extension(ssl, TLSEXT_TYPE_server_name);
-	struct wire_reader list = wire_sub(&r, wire_u16(&r));
-	uint8_t type = wire_u8(&list);
-	uint16_t len = wire_u16(&list);
-	const uint8_t *name = wire_bytes(&list, len);
-
-	out->server_name[0] = '\0';
-	if (name && type == TLSEXT_NAMETYPE_host_name)
-		host_name_normalize((const char *)name, len, out->server_name);
-}
-
-static void read_version(SSL *ssl, struct hello *out)
-{
-	struct wire_reader r = extension(ssl, TLSEXT_TYPE_supported_versions);
-	struct wire_reader list = wire_sub(&r, wire_u8(&r));
-
-	out->version = HELLO_TLS12;
-	if (SSL_get_max_proto_version(ssl) == TLS1_2_VERSION)
-		return;
-	while (wire_left(&list) >= 2)
-		if (wire_u16(&list) == TLS1_3_VERSION)
-			out->version = HELLO_TLS13;
-}
-
 static void read_extended_master_secret(SSL *ssl, struct hello *out)
 {
 	const unsigned char *data;
@@ -114,13 +87,26 @@ static int has_session(struct handshake *h)
 	return takes_ticket(h) || look_for_session_id(h);
 }
 
+/* OpenSSL has a whole message, and has not looked into it yet. One that is malformed it refuses afterwards. */
+void hello_read(struct handshake *h, const uint8_t *message, size_t len)
+{
+	struct client_hello read;
+
+	if (client_hello_read(message, len, &read) < 0)
+		return;
+	host_name_normalize(read.server_name ? read.server_name : "", read.server_name_len, h->hello.server_name);
+	h->hello.version = read.flags & CLIENT_HELLO_OFFERS_TLS13 && SSL_get_max_proto_version(h->ssl) != TLS1_2_VERSION
+				   ? HELLO_TLS13
+				   : HELLO_TLS12;
+	if (!h->ja4.kind[0]) /* that of the first one, if there is a HelloRetryRequest */
+		ja4_make(&read, &h->ja4);
+}
+
 static int on_client_hello(SSL *ssl, int *alert, void *arg)
 {
 	struct handshake *h = handshake_of(ssl);
 	SSL_CTX *chosen;
 
-	read_server_name(ssl, &h->hello);
-	read_version(ssl, &h->hello);
 	read_extended_master_secret(ssl, &h->hello);
 	chosen = tls_listener_choose(h->listener, h->hello.server_name);
 	if (SSL_get_SSL_CTX(ssl) != chosen && !SSL_set_SSL_CTX(ssl, chosen)) {

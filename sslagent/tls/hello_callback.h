@@ -5,6 +5,10 @@
 
 #include <openssl/ssl.h>
 
+struct handshake;
+/* A handshake message of the client, with its header: if it is a hello, its facts are noted. */
+void hello_read(struct handshake *h, const uint8_t *message, size_t len);
+
 void hello_callback_set(SSL_CTX *ctx);
 
 #endif

@@ -15,6 +15,7 @@
 #include "proto/error.h"
 #include "sslagent/tls/client_certificate.h"
 #include "sslagent/tls/export.h"
+#include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/hello_callback.h"
 #include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/session_callbacks.h"
@@ -150,7 +151,7 @@ static int set_client_certificates(const struct making *m, SSL_CTX *ctx)
 	SSL_CTX_set_verify(ctx,
 		SSL_VERIFY_PEER |
 			(tls->client_certificate == CONF_CLIENT_CERT_REQUIRED ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
-		NULL);
+		handshake_on_verify);
 	return 0;
 }
 
@@ -398,16 +399,15 @@ static int find_certificates(const struct making *m, struct tls_listener *l)
 		return CSSL_E_NO_MEMORY;
 	for (size_t i = 0; i < tls->certificate_count; i++) {
 		const struct conf_certificate *from = conf_certificate_find(m->conf, tls->certificates[i]);
+		const struct tls_certificate *found = from ? &m->certificates[from - m->conf->certificates] : NULL;
 		if (!from)
-			return complain_of(m, &tls->certificates[i],
+			complain_of(m, &tls->certificates[i],
 				"key 'certificates': found '%s', expected the name of a certificate",
 				tls->certificates[i]);
-		l->certificates[i] = &m->certificates[from - m->conf->certificates];
-		if (!l->certificates[i]->leaf)
-			return CSSL_E_CONFIG; /* told */
-		l->certificate_count++;
+		if (found && found->leaf) /* else its fault was told */
+			l->certificates[l->certificate_count++] = found;
 	}
-	return 0;
+	return l->certificate_count == tls->certificate_count ? 0 : CSSL_E_CONFIG;
 }
 
 static int load_crls(const struct making *m, struct tls_listener *l)
@@ -506,6 +506,12 @@ void tls_contexts_unref(struct tls_contexts *t)
 	free(t->certificates);
 	free(t->listeners);
 	free(t);
+}
+
+const struct tls_certificate *tls_contexts_certificates(const struct tls_contexts *t, size_t *count)
+{
+	*count = t->certificate_count;
+	return t->certificates;
 }
 
 const struct tls_listener *tls_listener_find(const struct tls_contexts *t, const char *name)

@@ -23,6 +23,10 @@ void tls_contexts_unref(struct tls_contexts *t);
 /* Which HMAC, TLS13-KDF and TLS1-PRF the handshakes of @conf's contexts use. */
 enum tls_algorithms tls_contexts_algorithms(const struct conf *conf);
 
+/* In the order of the cluster file (tls_certificate.h). */
+struct tls_certificate;
+const struct tls_certificate *tls_contexts_certificates(const struct tls_contexts *t, size_t *count);
+
 const struct tls_listener *tls_listener_find(const struct tls_contexts *t, const char *name);
 const struct conf_listener *tls_listener_conf(const struct tls_listener *l);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "proto/client_hello.h"
+#include "proto/ja4.h"
 #include "proto/tls_record.h"
 #include "tests/fuzz/must.h"
 
@@ -21,6 +22,20 @@ static void check_pointers(const struct client_hello *h, const uint8_t *area, si
 	check_inside(h->session_id, h->session_id_len, area, len);
 	check_inside(h->psk, h->psk_len, area, len);
 	check_inside(h->server_name, h->server_name_len, area, len);
+	check_inside(h->suites, h->suites_len, area, len);
+	check_inside(h->extensions, h->extensions_len, area, len);
+}
+
+/* The same for the same lists, wherever they are. */
+static void check_ja4(const struct client_hello *a, const struct client_hello *b)
+{
+	char text[JA4_TEXT_MAX];
+	struct ja4 one, other;
+
+	ja4_make(a, &one);
+	ja4_make(b, &other);
+	MUST(memcmp(&one, &other, sizeof(one)) == 0);
+	MUST(strlen(ja4_text(&one, text)) == (one.kind[0] ? JA4_TEXT_MAX - 1 : 0));
 }
 
 static void check_same(const struct client_hello *a, const struct client_hello *b)
@@ -29,6 +44,7 @@ static void check_same(const struct client_hello *a, const struct client_hello *
 	MUST((a->server_name != NULL) == (b->server_name != NULL) && a->server_name_len == b->server_name_len);
 	MUST(memcmp(a->session_id, b->session_id, a->session_id_len) == 0);
 	MUST(!a->psk || memcmp(a->psk, b->psk, a->psk_len) == 0);
+	check_ja4(a, b);
 	MUST(!a->server_name || memcmp(a->server_name, b->server_name, a->server_name_len) == 0);
 }
 

@@ -14,13 +14,14 @@ CONNECTION, HANDSHAKE, ANSWERS, AGENTS, SESSIONS = (
 # Position, Handshake and Session are parts of the others.
 FIELDS = {
     "Position": {CONNECTION: "client_records offset read_generation read_sequence server_records write_generation write_sequence"},
-    "Handshake": {HANDSHAKE: "protocol_version cipher_suite resumed server_name alpn session_id family_id"},
+    "Handshake": {HANDSHAKE: "protocol_version cipher_suite resumed server_name alpn session_id family_id ja4"},
     "LinkLive": {CONNECTION: "sealed_copy position backend read_closed write_closed", HANDSHAKE: "handshake", ANSWERS: "at_checkpoint"},
     "LinkAdopted": {CONNECTION: "epoch source"},
     "LinkRefused": {CONNECTION: "reason detail order"},
     "LinkCopy": {CONNECTION: "read_generation write_generation sealed_copy"},
     "LinkDownload": {CONNECTION: "sealed"},
-    "LinkResponse": {AGENTS: "token error counters level configured counter name value help gauge confirmed unconfirmed bytes log_level",
+    "LinkResponse": {AGENTS: "token error counters level configured counter name value help gauge confirmed unconfirmed bytes log_level "
+                             "certificate file host issuer not_after_s",
                      SESSIONS: "revoked session_count sessions counted session next"},
     "Session": {SESSIONS: "session_id family_id server_name alpn client_address listener origin protocol_version cipher_suite age_s "
                           "family_age_s expires_s hits client_certificate"},

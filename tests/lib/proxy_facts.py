@@ -6,12 +6,15 @@
 
 import dataclasses
 import socket
+import socketserver
 import struct
+import threading
 
 from tests.lib.smtp_talk import SIGNATURE
 
 ALPN, AUTHORITY, UNIQUE_ID, SSL = 0x01, 0x02, 0x05, 0x20
-SSL_VERSION, SSL_CN, SSL_CIPHER = 0x21, 0x22, 0x23
+SUBJECT, ISSUER, SERIAL, FINGERPRINT, JA4 = range(0xe0, 0xe5)
+SSL_VERSION, SSL_CN, SSL_CIPHER, SSL_CLIENT_CERT = 0x21, 0x22, 0x23, 0x28
 CLIENT_SSL, CLIENT_CERT_CONN, CLIENT_CERT_SESS = 1, 2, 4
 TCP4 = 0x11
 
@@ -46,3 +49,30 @@ def read_proxy_facts(stream):
     tlvs = _tlvs(body[addresses:])
     client, verify = struct.unpack_from("!BI", tlvs[SSL]) if SSL in tlvs else (0, None)
     return ProxyFacts(source, tlvs, client, verify, _tlvs(tlvs.get(SSL, b"")[5:]))
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        facts = read_proxy_facts(self.rfile)
+        while self.rfile.readline() not in (b"\r\n", b""):
+            pass
+        self.server.told.append(facts)
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+
+
+class ToldBackend(socketserver.ThreadingTCPServer):
+    """Answers one request on each connection, and keeps the facts of its header in `told`."""
+
+    allow_reuse_address, daemon_threads = True, True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.told, self.address = [], "127.0.0.1:%d" % self.server_address[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()

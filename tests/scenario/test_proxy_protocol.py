@@ -2,8 +2,12 @@
 also agents to which a connection has moved."""
 
 import contextlib
+import hashlib
+import re
 import socket
+import ssl
 import struct
+import subprocess
 
 import pytest
 
@@ -11,6 +15,7 @@ from tests.lib import edits
 from tests.lib.build import patience
 from tests.lib.haproxy import Haproxy
 from tests.lib.mover import push
+from tests.lib.proxy_facts import ALPN, FINGERPRINT, ISSUER, JA4, SERIAL, SSL_CLIENT_CERT, SSL_CN, SUBJECT, ToldBackend
 from tests.lib.waiting import wait_until
 
 TRUSTED = ('proxy_protocol: on', 'trusted: ["127.0.0.1/32", "::1/128"]')
@@ -64,13 +69,22 @@ FORGED = {
 
 
 @pytest.fixture(scope="module")
-def cluster(start_module_cluster):
-    """Every listener wants a header from 127.0.0.1, every agent tells the backend; client certificates are welcome."""
+def told_backend():
+    with ToldBackend() as backend:
+        yield backend
+
+
+@pytest.fixture(scope="module")
+def cluster(start_module_cluster, told_backend):
+    """Every listener wants a header from 127.0.0.1, every agent tells the backend; client certificates are welcome. By ALPN, there
+    is a backend that takes long headers, and one that takes those of most."""
     return start_module_cluster("--agents", "2", edit=edits.edits(
         edits.below("sf", *TRUSTED), edits.below("sl", *TRUSTED),
         edits.instead("        listener: sl\n", "        listener: sl\n        " + "\n        ".join(TRUSTED) + "\n"),
         edits.instead("- { name: main,", "- { proxy_v2: on, name: main,"),
-        edits.tls("client_ca: ca.pem", "client_certificate: optional"), edits.nobody_moves))
+        edits.tls("client_ca: ca.pem", "client_certificate: optional"), edits.nobody_moves,
+        edits.alpn("long", "http", "long"), edits.backend("long", told_backend.address, "proxy_v2: on", "proxy_v2_max: 4KiB"),
+        edits.alpn("short", "http", "short"), edits.backend("short", told_backend.address, "proxy_v2: on")))
 
 
 def connect(cluster, where, header, context=None, session=None):
@@ -246,3 +260,36 @@ def test_a_certificate_of_this_connection_is_told_from_one_of_the_session(cluste
     with contextlib.closing(connect(cluster, address(cluster, where), PLAIN, cluster.context(version))) as web:
         move(cluster, where)
         assert "certificate" not in headers_of(web)["X-CSSL-TLS"]
+
+
+def issued(cluster, what):
+    """Of the client's certificate, as `openssl x509` prints it."""
+    run = subprocess.run(["openssl", "x509", "-noout", f"-{what}", "-nameopt", "RFC2253", "-in", cluster.dir / "client.pem"],
+                         check=True, text=True, stdout=subprocess.PIPE)
+    return run.stdout.strip().split("=", 1)[1].encode()
+
+
+@pytest.mark.parametrize("where", AND_MOVED)
+def test_the_backend_learns_who_the_client_is(cluster, told_backend, where):
+    """From the agent of the handshake, and from one to which the connection moved."""
+    context = cluster.context(alpn=("long",))
+    context.load_cert_chain(cluster.dir / "client.pem", cluster.dir / "client.key")
+    with contextlib.closing(connect(cluster, address(cluster, where), PLAIN, context)) as web:
+        move(cluster, where)
+        headers_of(web)
+    facts, der = told_backend.told.pop(), ssl.PEM_cert_to_DER_cert((cluster.dir / "client.pem").read_text())
+    assert facts.ssl[SSL_CLIENT_CERT] == der and facts.ssl[SSL_CN] == b"client" and facts.tlvs[ALPN] == b"long"
+    assert facts.tlvs[FINGERPRINT] == hashlib.sha256(der).hexdigest().encode()
+    assert facts.tlvs[SUBJECT] == issued(cluster, "subject") == b"CN=client" and facts.tlvs[ISSUER] == issued(cluster, "issuer")
+    assert facts.tlvs[SERIAL] == issued(cluster, "serial")
+    assert re.fullmatch(rb"t13d[0-9]{4}lg_[0-9a-f]{12}_[0-9a-f]{12}", facts.tlvs[JA4])
+
+
+def test_what_a_backend_does_not_take_is_left_out(cluster, told_backend):
+    context, before = cluster.context(alpn=("short",)), cluster.counter("proxy_values_left_out")
+    context.load_cert_chain(cluster.dir / "client.pem", cluster.dir / "client.key")
+    with contextlib.closing(connect(cluster, cluster.sl, PLAIN, context)) as web:
+        headers_of(web)
+    facts = told_backend.told.pop()
+    assert SSL_CLIENT_CERT not in facts.ssl and facts.ssl[SSL_CN] == b"client" and facts.tlvs[SUBJECT] == b"CN=client"
+    assert cluster.counter("proxy_values_left_out") == before + 1

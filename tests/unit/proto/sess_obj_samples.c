@@ -25,6 +25,9 @@ static void fill_facts(struct session_facts *f, const struct cipher_suite *suite
 	f->client.len = 16;
 	f->verify_result = 19; /* X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN */
 	f->certificate_seen = CERTIFICATE_IN_CONNECTION;
+	memcpy(f->ja4.kind, "t13d1516h2", sizeof(f->ja4.kind));
+	count_up(f->ja4.ciphers, sizeof(f->ja4.ciphers), 16);
+	count_up(f->ja4.extensions, sizeof(f->ja4.extensions), 17);
 	count_up(f->context, sizeof(f->context), 4);
 	f->context_len = sizeof(f->context);
 }
@@ -74,8 +77,14 @@ static void fill_live(struct live_part *l, const struct cipher_suite *suite)
 	l->made_ms = INT64_C(1) << 40;
 }
 
+void sess_obj_sample_to_format_2(struct sess_obj_sample *s)
+{
+	memset(&s->object.facts.ja4, 0, sizeof(s->object.facts.ja4));
+}
+
 void sess_obj_sample_to_format_1(struct sess_obj_sample *s)
 {
+	sess_obj_sample_to_format_2(s);
 	memset(s->live.token, 0, sizeof(s->live.token));
 	s->live.exported = EXPORT_WHILE_OWNED;
 	s->live.made_ms = 0;
@@ -114,6 +123,7 @@ static int facts_equal(const struct session_facts *a, const struct session_facts
 	       strcmp(a->server_name, b->server_name) == 0 && strcmp(a->alpn, b->alpn) == 0 &&
 	       bytes_equal(a->client.bytes, a->client.len, b->client.bytes, b->client.len) &&
 	       a->verify_result == b->verify_result && a->certificate_seen == b->certificate_seen &&
+	       memcmp(&a->ja4, &b->ja4, sizeof(a->ja4)) == 0 &&
 	       bytes_equal(a->context, a->context_len, b->context, b->context_len);
 }
 

@@ -387,8 +387,8 @@ END_TEST
 
 START_TEST(the_longest_header_that_is_read_is_written)
 {
-	uint8_t out[PROXY_V2_MAX + 1];
-	static char cn[4096];
+	static uint8_t out[PROXY_V2_WRITE_MAX + 1];
+	static char cn[PROXY_V2_WRITE_MAX];
 	struct proxy_header h = full;
 	h.ssl_cn = cn;
 	h.ssl_cn_len = 0;
@@ -396,8 +396,91 @@ START_TEST(the_longest_header_that_is_read_is_written)
 	h.ssl_cn_len = (uint16_t)(PROXY_V2_MAX - (size_t)rest);
 	ck_assert_int_eq(proxy_header_write(&h, out, sizeof(out)), PROXY_V2_MAX);
 	ck_assert_int_eq(proxy_header_parse(out, PROXY_V2_MAX, &header, &taken), 0);
+	h.ssl_cn_len = (uint16_t)(PROXY_V2_WRITE_MAX - (size_t)rest);
+	ck_assert_int_eq(proxy_header_write(&h, out, sizeof(out)), PROXY_V2_WRITE_MAX);
 	h.ssl_cn_len++;
 	ck_assert_int_eq(proxy_header_write(&h, out, sizeof(out)), CSSL_E_TOO_LONG);
+}
+END_TEST
+
+/* With all that tells who the client is. */
+static struct proxy_header with_certificate(void)
+{
+	static const uint8_t der[600] = { 0x30, 0x82 };
+	struct proxy_header h = full;
+	h.checksum = PROXY_WITHOUT_CRC32C;
+	h.certificate = der;
+	h.certificate_len = sizeof(der);
+	h.subject = "CN=client";
+	h.subject_len = 9;
+	h.issuer = "CN=ca,O=x";
+	h.issuer_len = 9;
+	h.serial = "5E55";
+	h.serial_len = 4;
+	h.fingerprint = "ab";
+	h.fingerprint_len = 2;
+	h.ja4 = "t13d";
+	h.ja4_len = 4;
+	return h;
+}
+
+/* The value of a TLV behind the addresses of @out; NULL: there is none. @at: of the SSL TLV, 5 bytes in. */
+static const uint8_t *value_in(const uint8_t *at, const uint8_t *end, uint8_t type, size_t *len)
+{
+	for (; at + 3 <= end; at += 3 + *len) {
+		*len = (size_t)at[1] << 8 | at[2];
+		if (at[0] == type)
+			return at + 3;
+	}
+	return NULL;
+}
+
+START_TEST(a_header_tells_who_the_client_is)
+{
+	static const struct {
+		uint8_t type;
+		const char *value;
+	} rows[] = { { 0xe0, "CN=client" }, { 0xe1, "CN=ca,O=x" }, { 0xe2, "5E55" }, { 0xe3, "ab" }, { 0xe4, "t13d" } };
+	struct proxy_header h = with_certificate();
+	uint8_t out[PROXY_V2_MAX];
+	size_t len, ssl_len;
+	ptrdiff_t whole = proxy_header_write(&h, out, sizeof(out));
+	ck_assert_int_gt(whole, 0);
+	for (size_t i = 0; i < SUITE_LEN(rows); i++) {
+		const uint8_t *value = value_in(out + 28, out + whole, rows[i].type, &len);
+		ck_assert_ptr_nonnull(value);
+		ck_assert_uint_eq(len, strlen(rows[i].value));
+		ck_assert_mem_eq(value, rows[i].value, len);
+	}
+	const uint8_t *ssl = value_in(out + 28, out + whole, 0x20, &ssl_len);
+	const uint8_t *der = value_in(ssl + 5, ssl + ssl_len, 0x28, &len);
+	ck_assert_uint_eq(len, h.certificate_len);
+	ck_assert_mem_eq(der, h.certificate, len);
+	/* readers that know none of these read the rest */
+	ck_assert_int_eq(proxy_header_parse(out, (size_t)whole, &header, &taken), 0);
+	ck_assert_mem_eq(header.ssl_cn, "client", 6);
+	ck_assert_ptr_null(header.subject);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_left_out_as_a_whole)
+{
+	const size_t order[] = { 603, 7, 12, 7, 12, 5,
+		9 }; /* certificate, JA4, issuer, serial, subject, fingerprint, name */
+	uint8_t out[PROXY_V2_MAX];
+	struct proxy_header all = with_certificate(), h = all;
+	size_t max = (size_t)proxy_header_write(&all, out, sizeof(out));
+	ck_assert_uint_eq(proxy_header_fit(&h, max), 0);
+	ck_assert_int_eq(proxy_header_write(&h, out, max), (ptrdiff_t)max);
+	for (unsigned i = 0; i < SUITE_LEN(order); i++) {
+		h = all;
+		ck_assert_uint_eq(proxy_header_fit(&h, max - 1), i + 1);
+		max -= order[i];
+		ck_assert_int_eq(proxy_header_write(&h, out, sizeof(out)), (ptrdiff_t)max);
+	}
+	h = all;
+	proxy_header_fit(&h, 0); /* an address is never left out */
+	ck_assert_int_eq(proxy_header_write(&h, out, sizeof(out)), 28 + 3 + 5);
 }
 END_TEST
 
@@ -467,6 +550,8 @@ UNIT(proxy_v2)
 		a_full_header_is_written_byte_by_byte,
 		a_header_is_not_written_where_it_does_not_fit,
 		the_longest_header_that_is_read_is_written,
+		a_header_tells_who_the_client_is,
+		what_does_not_fit_is_left_out_as_a_whole,
 		a_local_header_is_written_without_anything,
 		a_header_that_no_reader_would_accept_is_not_written,
 	};

@@ -312,6 +312,59 @@ START_TEST(above_the_budget_a_stream_that_is_over_gives_way)
 }
 END_TEST
 
+/* --- the cause --- */
+
+static void fail_handshake(void)
+{
+	static const uint8_t hello[] = { 22, 3, 1, 0, 4, 1, 0, 0, 0 };
+
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	send_open(&p, 1, "http");
+	send_frame(&p, 1, FRAME_DATA, hello, sizeof hello);
+	peers_until(count_of(&p, FRAME_END) == 1);
+}
+
+static void check_end(const struct peer *x, const char *cause)
+{
+	const struct frame *end = last_of(x, FRAME_END);
+
+	ck_assert_uint_eq(end->payload[0], END_HANDSHAKE_FAILED);
+	ck_assert_uint_eq(end->len, 1 + strlen(cause));
+	ck_assert_mem_eq(end->payload + 1, cause, strlen(cause));
+}
+
+START_TEST(a_ragent_that_knows_causes_hears_why_a_handshake_failed)
+{
+	peer_causes = LINK_CAUSES_KNOWN;
+	fail_handshake();
+	check_end(&p, "length too short");
+	peer_causes = LINK_CAUSES_UNKNOWN; /* that of its next process, or of another release */
+	reattach_on_another_link();
+	peers_until(count_of(&q, FRAME_END) == 1);
+	check_end(&q, "");
+	close_ends();
+}
+END_TEST
+
+START_TEST(an_older_ragent_gets_no_cause)
+{
+	fail_handshake();
+	check_end(&p, "");
+	close_ends();
+}
+END_TEST
+
+START_TEST(an_end_without_a_failed_handshake_has_no_cause)
+{
+	peer_causes = LINK_CAUSES_KNOWN;
+	open_proven_peers(LINK_ENDS_ANSWERED);
+	end_stream(1);
+	ck_assert_uint_eq(last_of(&p, FRAME_END)->len, 1);
+	peer_causes = LINK_CAUSES_UNKNOWN;
+	close_ends();
+}
+END_TEST
+
 UNIT(link_ends)
 {
 	const struct connection_fact facts[] = {
@@ -327,6 +380,9 @@ UNIT(link_ends)
 		{ an_end_comes_again_on_the_next_link, 0 },
 		{ an_end_that_came_again_is_not_held_for_a_ragent_that_does_not_answer, 0 },
 		{ above_the_budget_a_stream_that_is_over_gives_way, 0 },
+		{ a_ragent_that_knows_causes_hears_why_a_handshake_failed, 0 },
+		{ an_older_ragent_gets_no_cause, 0 },
+		{ an_end_without_a_failed_handshake_has_no_cause, 0 },
 	};
 
 	return connection_suite_run("link_ends", facts, FACTS_LEN(facts));

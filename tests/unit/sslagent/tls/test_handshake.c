@@ -2,7 +2,9 @@
  */
 #include <malloc.h>
 #include <openssl/x509.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conf/memory.h"
 #include "proto/error.h"
@@ -216,9 +218,6 @@ START_TEST(client_certificates_follow_the_policy)
 		if (agent.state == AGENT_OWNS) {
 			int seen = policy_rows[_i].policy != CONF_CLIENT_CERT_NONE && config.certificate;
 			ck_assert_int_eq(agent.certificate_len > 0, seen);
-			ck_assert_int_eq(agent.handshake_facts.client_certificate_cn != NULL, seen);
-			if (seen)
-				ck_assert_str_eq(agent.handshake_facts.client_certificate_cn, "alice");
 			echo(100, 0);
 		}
 		disconnect();
@@ -258,9 +257,115 @@ START_TEST(client_certificates_of_many_records_are_taken)
 }
 END_TEST
 
+static char log_path[128];
+
+static const char *logged(void)
+{
+	static char text[8192];
+	FILE *f = fopen(log_path, "r");
+
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	return text;
+}
+
+START_TEST(a_refused_client_certificate_is_named_with_the_reason)
+{
+	struct test_pki strange_pki;
+	struct test_identity over, strange;
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_start(&strange_pki), 0);
+	ck_assert_int_eq(test_pki_issue(&strange_pki, "mallory", TEST_ECDSA, NULL, 0, &strange), 0);
+	test_pki_valid_for(-1);
+	ck_assert_int_eq(test_pki_issue(&pki, "o=x,y", TEST_ECDSA, NULL, 0, &over), 0);
+	test_pki_valid_for(0);
+	conf.listener.tls.client_ca = pki.ca_path;
+	conf.listener.tls.client_certificate = CONF_CLIENT_CERT_OPTIONAL;
+	cluster_start();
+	snprintf(log_path, sizeof(log_path), "%s/log", pki.dir);
+	ck_assert_int_eq(log_open("sslagent", "a1", LOG_TEXT, LOG_INFO, log_path), 0);
+	const struct {
+		const struct test_identity *of;
+		const char *cause, *line;
+	} rows[] = {
+		{ &over, "client certificate refused: certificate has expired",
+			"client certificate refused subject=\"CN=o=x\\\\,y\" cause=\"certificate has expired\"\n" },
+		{ &strange, "client certificate refused: unable to get local issuer certificate",
+			"client certificate refused subject=\"CN=mallory\" cause=\"unable to get local issuer "
+			"certificate\"\n" }
+	};
+	for (size_t i = 0; i < 4; i++) {
+		const struct test_identity *of = rows[i / 2].of;
+		connect_to(
+			contexts, &(struct memory_client_config){
+					  .version = versions[i % 2], .certificate = of->certificate, .key = of->key });
+		ck_assert_str_eq(handshake_error(agent.handshake), rows[i / 2].cause);
+		ck_assert_msg(strstr(logged(), rows[i / 2].line) != NULL, "%s", logged());
+		ck_assert_int_eq(handshake_refusal(agent.handshake), REFUSAL_CERTIFICATE);
+		disconnect();
+	}
+	log_close();
+	unlink(log_path);
+	test_identity_free(&over);
+	test_identity_free(&strange);
+	test_pki_stop(&strange_pki);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(the_hello_of_a_client_has_its_fingerprint)
+{
+	char text[JA4_TEXT_MAX], again[JA4_TEXT_MAX];
+
+	start();
+	connect_to(
+		contexts, &(struct memory_client_config){ .server_name = "www.example.org", .version = versions[_i] });
+	ck_assert_mem_eq(ja4_text(&agent.facts.ja4, text), versions[_i] == TLS1_3_VERSION ? "t13d" : "t12d", 4);
+	ck_assert_uint_eq(strlen(text), JA4_TEXT_MAX - 1);
+	disconnect();
+	connect_to(contexts, &(struct memory_client_config){ .version = versions[_i] });
+	ja4_text(&agent.facts.ja4, again);
+	ck_assert_mem_eq(again, versions[_i] == TLS1_3_VERSION ? "t13i" : "t12i", 4);
+	ck_assert_str_eq(again + 10, text + 10); /* the server's name is in the first part only */
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(a_certificate_is_told_in_words)
+{
+	struct test_identity alice;
+	struct certificate_words words;
+	unsigned char *der = NULL;
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_issue(&pki, "alice", TEST_ECDSA, NULL, 0, &alice), 0);
+	X509_NAME_add_entry_by_txt(X509_get_subject_name(alice.certificate), "O", MBSTRING_UTF8,
+		(const unsigned char *)"a\r\nb: \xc3\xbc", -1, -1, 0);
+	ASN1_INTEGER_set_int64(X509_get_serialNumber(alice.certificate), 0x5e550a);
+	ck_assert_int_gt(X509_sign(alice.certificate, pki.ca_key, EVP_sha256()), 0);
+	int len = i2d_X509(alice.certificate, &der);
+	ck_assert_int_eq(certificate_words_read(der, (size_t)len, &words), 0);
+	ck_assert_str_eq(words.common_name, "alice");
+	ck_assert_str_eq(words.subject, "O=a\\0D\\0Ab: \\C3\\BC,CN=alice"); /* no byte of it can end a line */
+	ck_assert_str_eq(words.serial, "5E550A");
+	ck_assert_ptr_nonnull(strstr(words.issuer, "CN="));
+	ck_assert_uint_eq(strlen(words.fingerprint), 64);
+	certificate_words_clear(&words);
+	ck_assert_int_lt(certificate_words_read(der, (size_t)len / 2, &words), 0);
+	certificate_words_clear(&words);
+	ck_assert_int_lt(certificate_words_read(NULL, 0, &words), 0);
+	certificate_words_clear(&words);
+	OPENSSL_free(der);
+	test_identity_free(&alice);
+	cluster_stop();
+}
+END_TEST
+
 START_TEST(a_common_name_with_a_nul_inside_is_none)
 {
 	struct test_identity sly;
+	struct certificate_words words;
 
 	cluster_prepare();
 	ck_assert_int_eq(test_pki_issue(&pki, "x", TEST_ECDSA, NULL, 0, &sly), 0);
@@ -273,7 +378,9 @@ START_TEST(a_common_name_with_a_nul_inside_is_none)
 	cluster_start();
 	connect_to(contexts, &(struct memory_client_config){ .certificate = sly.certificate, .key = sly.key });
 	ck_assert_int_eq(agent.state, AGENT_OWNS);
-	ck_assert_ptr_null(agent.handshake_facts.client_certificate_cn);
+	ck_assert_int_eq(certificate_words_read(agent.certificate, agent.certificate_len, &words), 0);
+	ck_assert_str_eq(words.common_name, "");
+	certificate_words_clear(&words);
 	test_identity_free(&sly);
 	cluster_stop();
 }
@@ -450,6 +557,9 @@ UNIT(handshake)
 	tcase_add_test(t, a_listener_of_tls12_only_ignores_offers_of_tls13);
 	tcase_add_loop_test(t, client_certificates_follow_the_policy, 0, sizeof(policy_rows) / sizeof(policy_rows[0]));
 	tcase_add_loop_test(t, client_certificates_of_many_records_are_taken, 0, 2);
+	tcase_add_test(t, a_refused_client_certificate_is_named_with_the_reason);
+	tcase_add_loop_test(t, the_hello_of_a_client_has_its_fingerprint, 0, 2);
+	tcase_add_test(t, a_certificate_is_told_in_words);
 	tcase_add_test(t, a_common_name_with_a_nul_inside_is_none);
 	tcase_add_test(t, garbage_fails_with_an_alert_and_a_cause);
 	tcase_add_test(t, a_hello_that_claims_too_much_fails_before_openssl_makes_room);
