@@ -74,6 +74,7 @@ enum exit_code command_drain(struct invocation *in);
 enum exit_code command_help(struct invocation *in);
 enum exit_code command_inspect(struct invocation *in);
 enum exit_code command_keys_rotate(struct invocation *in);
+enum exit_code command_certificates(struct invocation *in);
 enum exit_code command_listeners(struct invocation *in);
 enum exit_code command_log_level(struct invocation *in);
 enum exit_code command_mail_destinations(struct invocation *in);

@@ -26,6 +26,9 @@ static const struct command rows[] = {
 			"connections that RAgent ended before a handshake began: a limit, a PROXY header, not TLS. "
 			"--json also prints policies and addresses.",
 		.run = command_listeners },
+	{ "certificates", .help = "the certificates that the agents have loaded, and when they end",
+		.manual = "Of an agent with some hundreds of them, those that end first.", .remedy = LIST_AGENTS,
+		.run = command_certificates },
 	{ "starttls", .help = "mail behind STARTTLS, before it and in clear: what happens, and what was refused",
 		.manual = "Numbers of RAgent and of all agents together, since their starts.",
 		.run = command_starttls },

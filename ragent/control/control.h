@@ -17,6 +17,7 @@
 #include "conf/conf.h"
 #include "net/address.h"
 #include "net/worker.h"
+#include "proto/link.pb-c.h"
 #include "proto/sess_obj.h"
 #include "ragent/connection/connection_description.h"
 #include "ragent/dispatch/drain.h"
@@ -82,6 +83,7 @@ struct control_provider {
 	void (*listeners)(void *ctx, struct control_request *r);
 	void (*counters)(void *ctx, struct control_request *r);
 	void (*metrics)(void *ctx, struct control_request *r);
+	void (*certificates)(void *ctx, struct control_request *r);
 	void (*connections)(void *ctx, const struct control_query *q, struct control_request *r);
 	void (*connection)(void *ctx, const struct connection_id *id, struct control_request *r);
 	void (*move)(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
@@ -182,7 +184,11 @@ struct control_counters {
 	size_t count;
 	const struct control_counter *seen;
 	size_t seen_count;
+	Cssl__LinkResponse__Counters__Certificate *const *certificates; /* that the agent has loaded */
+	size_t certificate_count;
 };
+/* For certificates(): of agents only. */
+void control_answer_certificates(struct control_request *r, const struct control_counters *sets, size_t count);
 void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count);
 /* The same for Prometheus, with the state. RAgent's own set is the first. */
 void control_answer_metrics(

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <sodium.h>
 #include <string.h>
+#include <time.h>
 
 #include "proto/cipher_suite.h"
 #include "ragent/control/control_answers.h"
@@ -179,6 +180,36 @@ void control_answer_counters(struct control_request *r, const struct control_cou
 	}
 	request_answer(
 		r, MHD_HTTP_OK, json_pack("{s:o, s:o, s:o}", "ragent", ragent, "agents", agents, "of_agents", seen));
+}
+
+/* GET /v1/certificates */
+
+static json_t *certificate_json(const char *agent, const Cssl__LinkResponse__Counters__Certificate *c)
+{
+	json_t *hosts = json_array();
+	const time_t end = (time_t)c->not_after_s, left_s = end - time(NULL);
+	char text[32] = "";
+	struct tm utc;
+
+	if (gmtime_r(&end, &utc))
+		strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+	for (size_t i = 0; i < c->n_host; i++)
+		hosts = array_append(hosts, text_json(c->host[i]));
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:I}", "agent", agent, "name", text_json(c->name), "hosts",
+		hosts, "file", text_json(c->file), "issuer", text_json(c->issuer), "not_after", text, "days_left",
+		(json_int_t)(left_s / 86400 - (left_s % 86400 < 0)));
+}
+
+void control_answer_certificates(struct control_request *r, const struct control_counters *sets, size_t count)
+{
+	json_t *list = json_array(), *failed = json_object();
+	for (size_t i = 0; i < count; i++) {
+		if (sets[i].error)
+			json_object_set_new(failed, sets[i].agent, text_json(sets[i].error));
+		for (size_t c = 0; c < sets[i].certificate_count; c++)
+			list = array_append(list, certificate_json(sets[i].agent, sets[i].certificates[c]));
+	}
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o, s:o}", "certificates", list, "failed", failed));
 }
 
 /* GET /metrics */

@@ -13,8 +13,6 @@
 #define WEIGHT_MIN           0.01 /* as in the cluster file */
 #define WEIGHT_MAX           1000.0
 
-/* GET */
-
 void handle_page(struct exchange *e, const struct query *q, const char *id)
 {
 	exchange_header(e, "Content-Security-Policy", dashboard_policy);
@@ -26,50 +24,33 @@ void handle_openapi(struct exchange *e, const struct query *q, const char *id)
 	exchange_answer_text(e, "application/yaml", strdup(openapi_text));
 }
 
-void handle_status(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->status(ctx, r);
-}
+/* Those that read nothing of the request but the name in its path. @ask: NULL if the client got an error. */
+#define HANDLE(what, ask, call)                                                                                        \
+	void handle_##what(struct exchange *e, const struct query *q, const char *id)                                  \
+	{                                                                                                              \
+		void *ctx;                                                                                             \
+		const struct control_provider *p = exchange_provider(e, &ctx);                                         \
+		struct control_request *r = ask;                                                                       \
+		if (r)                                                                                                 \
+			p->call;                                                                                       \
+	}
+#define ASK(form)          exchange_ask(e, form)
+#define ASK_IF_EMPTY(form) (input_body_empty(e) ? exchange_ask(e, form) : NULL)
 
-void handle_listeners(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->listeners(ctx, r);
-}
+static const struct control_log_change no_change;
 
-void handle_counters(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->counters(ctx, r);
-}
-
-void handle_mail(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->mail(ctx, r);
-}
-
-void handle_metrics(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->metrics(ctx, r);
-}
+HANDLE(status, ASK(REQUEST_PLAIN), status(ctx, r))
+HANDLE(listeners, ASK(REQUEST_PLAIN), listeners(ctx, r))
+HANDLE(counters, ASK(REQUEST_PLAIN), counters(ctx, r))
+HANDLE(certificates, ASK(REQUEST_PLAIN), certificates(ctx, r))
+HANDLE(mail, ASK(REQUEST_PLAIN), mail(ctx, r))
+HANDLE(metrics, ASK(REQUEST_PLAIN), metrics(ctx, r))
+HANDLE(log_levels, ASK(REQUEST_PLAIN), log_level(ctx, &no_change, r))
+HANDLE(agents, ASK(REQUEST_PLAIN), agents(ctx, NULL, r))
+HANDLE(agent, ASK(REQUEST_OF_ONE), agents(ctx, id, r))
+HANDLE(undrain, ASK_IF_EMPTY(REQUEST_OF_ONE), undrain(ctx, id, r))
+HANDLE(rotate, ASK_IF_EMPTY(REQUEST_PLAIN), rotate(ctx, r))
+HANDLE(reload, ASK_IF_EMPTY(REQUEST_PLAIN), reload(ctx, r))
 
 void handle_connections(struct exchange *e, const struct query *q, const char *id)
 {
@@ -163,24 +144,6 @@ void handle_rest(struct exchange *e, const struct query *q, const char *id)
 
 /* Agents. The provider checks that an agent of that name exists. */
 
-void handle_agents(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->agents(ctx, NULL, r);
-}
-
-void handle_agent(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = exchange_ask(e, REQUEST_OF_ONE);
-	if (r)
-		p->agents(ctx, id, r);
-}
-
 /* 0: the body has no timeout. */
 static int timeout_parse(struct exchange *e, const json_t *body, void *out)
 {
@@ -211,15 +174,6 @@ void handle_drain(struct exchange *e, const struct query *q, const char *id)
 	json_decref(body);
 }
 
-void handle_undrain(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = input_body_empty(e) ? exchange_ask(e, REQUEST_OF_ONE) : NULL;
-	if (r)
-		p->undrain(ctx, id, r);
-}
-
 static int weight_parse(struct exchange *e, const json_t *body, void *out)
 {
 	const json_t *value = json_object_get(body, "weight");
@@ -243,34 +197,6 @@ void handle_weight(struct exchange *e, const struct query *q, const char *id)
 	if (r)
 		p->weight(ctx, id, weight, r);
 	json_decref(body);
-}
-
-void handle_rotate(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = input_body_empty(e) ? exchange_ask(e, REQUEST_PLAIN) : NULL;
-	if (r)
-		p->rotate(ctx, r);
-}
-
-void handle_reload(struct exchange *e, const struct query *q, const char *id)
-{
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = input_body_empty(e) ? exchange_ask(e, REQUEST_PLAIN) : NULL;
-	if (r)
-		p->reload(ctx, r);
-}
-
-void handle_log_levels(struct exchange *e, const struct query *q, const char *id)
-{
-	static const struct control_log_change nothing;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->log_level(ctx, &nothing, r);
 }
 
 static int log_change_parse(struct exchange *e, const json_t *body, void *out)

@@ -27,6 +27,7 @@ handler handle_openapi;
 handler handle_status;
 handler handle_listeners;
 handler handle_counters;
+handler handle_certificates;
 handler handle_mail;
 handler handle_metrics;
 handler handle_connections;

@@ -348,6 +348,19 @@ static void own_state(FILE *out, const struct control_status *s)
 	listeners_counters(out, s);
 }
 
+static void agents_certificates(FILE *out, const struct control_counters *sets, size_t count)
+{
+	static const struct family f = { "agent_", "certificate_not_after_seconds", "", "gauge",
+		"End of a certificate that it has loaded, in seconds since 1970" };
+
+	begin(out, &f);
+	for (size_t i = 0; i < count; i++) {
+		for (size_t c = 0; c < sets[i].certificate_count; c++)
+			fprintf(out, "cssl_%s%s{agent=\"%s\",certificate=\"%s\"} %" PRId64 "\n", f.whose, f.name,
+				sets[i].agent, sets[i].certificates[c]->name, sets[i].certificates[c]->not_after_s);
+	}
+}
+
 char *metrics_text(const struct control_status *status, const struct control_counters *sets, size_t count)
 {
 	char *text = NULL;
@@ -365,6 +378,7 @@ char *metrics_text(const struct control_status *status, const struct control_cou
 	changes_of_owner(out, sets + 1, count - 1); /* RAgent's own set is the first */
 	agents_counters(out, sets + 1, count - 1);
 	agents_refusals(out, sets + 1, count - 1);
+	agents_certificates(out, sets + 1, count - 1);
 	const int failed = ferror(out);
 	if (fclose(out) == 0 && !failed)
 		return text;

@@ -32,6 +32,8 @@ static const struct route routes[] = {
 		.help = "every listener: addresses, service, connections, handshakes, bytes, refusals" },
 	{ "GET", "/v1/mail", handle_mail, .help = "the counts of the smtpproxy that `mail_status` names" },
 	{ "GET", "/v1/counters", handle_counters, .help = "what RAgent and every agent counted since their start" },
+	{ "GET", "/v1/certificates", handle_certificates,
+		.help = "the certificates that each agent has loaded: names, file, issuer, end, days left" },
 	{ "GET", "/metrics", handle_metrics, .help = "the same and the state of agents and listeners, for Prometheus" },
 	{ "GET", "/v1/connections", handle_connections, { "limit", "after", "agent", "listener", "client" },
 		.help = "connections by id, a page at a time: `limit` of them after the id `after`; of one agent, one "

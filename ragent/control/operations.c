@@ -246,6 +246,7 @@ const struct control_provider operations_provider = {
 	.listeners = listeners,
 	.counters = operations_counters,
 	.metrics = operations_metrics,
+	.certificates = operations_certificates,
 	.connections = connections,
 	.connection = connection,
 	.move = operations_move,

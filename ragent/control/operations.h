@@ -42,6 +42,7 @@ void operations_weight(void *ctx, const char *agent, double weight, struct contr
 /* operations_agents.c: the part that asks agents. */
 void operations_counters(void *ctx, struct control_request *r);
 void operations_metrics(void *ctx, struct control_request *r);
+void operations_certificates(void *ctx, struct control_request *r);
 void operations_revoke(void *ctx, const struct control_revocation *what, struct control_request *r);
 void operations_rotate(void *ctx, struct control_request *r);
 void operations_reload(void *ctx, struct control_request *r);

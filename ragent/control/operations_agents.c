@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/log.h"
 #include "ragent/control/agents_asked.h"
 
 /* --- counters --- */
@@ -20,6 +21,7 @@ static size_t own_counters(const struct operations *o, struct control_counter *a
 {
 	size_t count = ragent_counter_count();
 
+	counter_set((counter *)&o->counters.log_lines_lost, log_dropped());
 	for (size_t i = 0; i < count; i++) {
 		at[i] = zero_of(ragent_counter_row(i));
 		at[i].value = ragent_counter_value(&o->counters, i);
@@ -41,7 +43,7 @@ static size_t counters_seen(const struct operations *o, unsigned agent, struct c
 	return count;
 }
 
-static size_t agent_counters(const struct agent_answer *from, struct control_counter *at)
+static void agent_counters(const struct agent_answer *from, struct control_counter *at, struct control_counters *out)
 {
 	const Cssl__LinkResponse__Counters *c = from->response->counters;
 
@@ -50,7 +52,9 @@ static size_t agent_counters(const struct agent_answer *from, struct control_cou
 		at[i] = (struct control_counter){ row->name, row->help, row->gauge ? CONTROL_GAUGE : CONTROL_COUNTER,
 			row->value };
 	}
-	return c->n_counter;
+	out->count = c->n_counter;
+	out->certificates = c->certificate;
+	out->certificate_count = c->n_certificate;
 }
 
 static int has_counters(const struct agent_answer *a)
@@ -66,6 +70,11 @@ struct counter_sets {
 static void tell_counters(struct agents_asked *a, const struct counter_sets *sets)
 {
 	control_answer_counters(a->request, sets->at, sets->count);
+}
+
+static void tell_certificates(struct agents_asked *a, const struct counter_sets *sets)
+{
+	control_answer_certificates(a->request, sets->at + 1, sets->count - 1);
 }
 
 static void tell_metrics_with(struct control_request *r, const struct control_status *s, void *ctx)
@@ -97,7 +106,7 @@ static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a,
 			const struct agent_answer *from = &a->answers[i];
 			sets[i + 1] = (struct control_counters){ .agent = asked_name(a, i), .at = next };
 			if (has_counters(from))
-				sets[i + 1].count = agent_counters(from, next);
+				agent_counters(from, next, &sets[i + 1]);
 			else
 				sets[i + 1].error = from->error[0] ? from->error : "a strange answer";
 			next += sets[i + 1].count;
@@ -111,16 +120,6 @@ static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a,
 	free(at);
 }
 
-static void answer_counters(struct agents_asked *a)
-{
-	collect(a, tell_counters);
-}
-
-static void answer_metrics(struct agents_asked *a)
-{
-	collect(a, tell_metrics);
-}
-
 static void ask_counters(struct agents_asked *a)
 {
 	if (!a)
@@ -131,15 +130,19 @@ static void ask_counters(struct agents_asked *a)
 	asked_start(a);
 }
 
-void operations_counters(void *ctx, struct control_request *r)
-{
-	ask_counters(asked_create(ctx, r, answer_counters));
-}
-
-void operations_metrics(void *ctx, struct control_request *r)
-{
-	ask_counters(asked_create(ctx, r, answer_metrics));
-}
+/* The same answers of the agents, told in several ways. */
+#define TELL(operations, answer, tell)                                                                                 \
+	static void answer(struct agents_asked *a)                                                                     \
+	{                                                                                                              \
+		collect(a, tell);                                                                                      \
+	}                                                                                                              \
+	void operations(void *ctx, struct control_request *r)                                                          \
+	{                                                                                                              \
+		ask_counters(asked_create(ctx, r, answer));                                                            \
+	}
+TELL(operations_counters, answer_counters, tell_counters)
+TELL(operations_metrics, answer_metrics, tell_metrics)
+TELL(operations_certificates, answer_certificates, tell_certificates)
 
 /* --- rotate, reload --- */
 

@@ -12,6 +12,8 @@
 #include "sslagent/process/requests.h"
 #include "sslagent/process/requests_sessions.h"
 #include "sslagent/sessions/session_filter.h"
+#include "sslagent/tls/tls_certificate.h"
+#include "sslagent/tls/tls_contexts.h"
 
 struct asked {
 	struct agent_worker *home;
@@ -68,6 +70,44 @@ static void add_counter(void *ctx, const struct counter_row *from, uint64_t valu
 	list->pointers[list->count++] = row;
 }
 
+#define CERTIFICATES_ROOM 24576u /* of a frame that has the counters, too */
+#define HOSTS_MAX         8u
+
+typedef Cssl__LinkResponse__Counters__Certificate certificate_row;
+
+static int ends_before(const void *a, const void *b)
+{
+	const int64_t l = (*(certificate_row *const *)a)->not_after_s, r = (*(certificate_row *const *)b)->not_after_s;
+
+	return l < r ? -1 : l > r;
+}
+
+/* Returns the memory of the rows. Without memory, nothing is listed. */
+static certificate_row *list_certificates(const struct tls_contexts *t, Cssl__LinkResponse__Counters *out)
+{
+	size_t count, len = 0;
+	const struct tls_certificate *from = tls_contexts_certificates(t, &count);
+	certificate_row *rows = calloc(count + 1, sizeof *rows), **sorted = calloc(count + 1, sizeof *sorted);
+
+	for (size_t i = 0; rows && sorted && i < count; i++) {
+		cssl__link_response__counters__certificate__init(&rows[i]);
+		rows[i].name = from[i].from->name;
+		rows[i].file = from[i].from->chain;
+		rows[i].n_host = from[i].name_count < HOSTS_MAX ? from[i].name_count : HOSTS_MAX;
+		rows[i].host = from[i].names;
+		rows[i].issuer = from[i].issuer;
+		rows[i].not_after_s = from[i].not_after_s;
+		sorted[i] = &rows[i];
+	}
+	out->certificate = sorted;
+	if (!rows || !sorted)
+		return rows;
+	qsort(sorted, count, sizeof *sorted, ends_before);
+	while (out->n_certificate < count && len < CERTIFICATES_ROOM)
+		len += 8 + protobuf_c_message_get_packed_size(&sorted[out->n_certificate++]->base);
+	return rows;
+}
+
 static void answer_counters(struct agent_worker *home, uint64_t link_number, uint64_t token)
 {
 	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
@@ -80,7 +120,10 @@ static void answer_counters(struct agent_worker *home, uint64_t link_number, uin
 	response.token = token;
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_COUNTERS;
 	response.counters = &counters;
+	certificate_row *rows = list_certificates(home->connections.contexts, &counters);
 	agent_respond(home, link_number, &response);
+	free(rows);
+	free(counters.certificate);
 }
 
 static void answer_log_level(struct agent_worker *home, uint64_t link_number, const Cssl__LinkRequest *request)

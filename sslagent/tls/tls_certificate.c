@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "net/log.h"
 #include "proto/error.h"
+#include "sslagent/tls/client_certificate.h"
 #include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/tls_library.h"
 
@@ -215,6 +217,20 @@ static int check_pair(const struct loading *l, struct tls_certificate *c)
 	return find_names(c);
 }
 
+/* A certificate that clients will refuse is no fault of the file: the agent serves with it, as nginx does. */
+static int find_times(struct tls_certificate *c)
+{
+	struct tm end;
+
+	if (X509_cmp_current_time(X509_get0_notAfter(c->leaf)) < 0)
+		log_event(LOG_WARNING, NULL, "certificate has expired", "certificate=%s file=%s", c->from->name,
+			c->from->chain);
+	if (ASN1_TIME_to_tm(X509_get0_notAfter(c->leaf), &end) == 1)
+		c->not_after_s = timegm(&end);
+	c->issuer = certificate_name_text(X509_get_issuer_name(c->leaf));
+	return c->issuer ? 0 : CSSL_E_NO_MEMORY;
+}
+
 int tls_certificate_load(const struct conf *conf, const struct conf_certificate *from, struct tls_certificate *out,
 	struct complaints *complaints)
 {
@@ -227,6 +243,8 @@ int tls_certificate_load(const struct conf *conf, const struct conf_certificate 
 	r = r ? r : r_of_key;
 	if (r == 0)
 		r = check_pair(&l, &c);
+	if (r == 0)
+		r = find_times(&c);
 	if (r < 0)
 		tls_certificate_unload(&c);
 	*out = c;
@@ -238,6 +256,7 @@ void tls_certificate_unload(struct tls_certificate *c)
 	for (size_t i = 0; i < c->name_count; i++)
 		free(c->names[i]);
 	free(c->names);
+	free(c->issuer);
 	X509_free(c->leaf);
 	sk_X509_pop_free(c->chain, X509_free);
 	EVP_PKEY_free(c->key);

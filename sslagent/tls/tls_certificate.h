@@ -25,6 +25,8 @@ struct tls_certificate {
 	enum certificate_type type;
 	char **names; /* dNSNames of subjectAltName, else the common name; lower case; "*.x" stands for one label */
 	size_t name_count;
+	char *issuer;
+	int64_t not_after_s; /* since 1970 */
 };
 
 /* 0, or CSSL_E_CONFIG with a complaint, or CSSL_E_NO_MEMORY. */

@@ -107,6 +107,7 @@ def test_metrics_are_as_prometheus_wants_them(ask):
     checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, check=False)
     assert checked.returncode == 0, checked.stdout
+    assert 'cssl_agent_certificate_not_after_seconds{agent="a1",certificate="rsa"} ' in text
     assert 'cssl_agent_up{agent="a1"} 1' in text
     assert 'cssl_agent_handshakes_full_total{agent="a2"}' in text
 

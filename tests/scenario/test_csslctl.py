@@ -1,5 +1,6 @@
 """The operator's tool on a cluster: every command for people and as JSON, refusals, exit codes, completion."""
 
+import calendar
 import hashlib
 import json
 import os
@@ -259,6 +260,17 @@ def test_the_log_level_is_changed_of_one_process_or_all(tool, tool_json, cluster
     assert tool_json("log-level")["levels"].keys() == {"r1", *cluster.agents}
     assert tool("log-level", "loud").code == USAGE
     assert tool("log-level", "--node", "a1").code == USAGE
+
+
+def test_certificates_of_every_agent_are_listed_with_their_ends(tool, tool_json, cluster):
+    rows = tool("certificates").table("DAYS")
+    assert {(row["AGENT"], row["CERTIFICATE"]) for row in rows} == {(a, c) for a in ("a1", "a2") for c in ("ecdsa", "rsa")}
+    row = next(row for row in rows if row["CERTIFICATE"] == "rsa")
+    assert row["FILE"] == str(cluster.dir / "rsa.pem") and row["NAMES"].startswith("localhost") and row["ISSUER"].startswith("CN=")
+    end = time.strptime(row["ENDS"], "%Y-%m-%dT%H:%M:%SZ")
+    assert int(row["DAYS"]) == (calendar.timegm(end) - time.time()) // 86400 > 0
+    answer = tool_json("certificates")
+    assert len(answer["certificates"]) == 4 and answer["failed"] == {} and "localhost" in answer["certificates"][0]["hosts"]
 
 
 def test_counters_are_side_by_side_and_chosen_by_pattern(tool, tool_json, cluster):

@@ -175,9 +175,14 @@ static void on_metrics(void *ctx, struct control_request *r)
 	note("metrics", r);
 }
 
-static const struct control_provider provider = { on_status, on_listeners, on_counters, on_metrics, on_connections,
-	on_connection, on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_sessions, on_session_count,
-	on_session, on_revoke, on_rotate, on_reload, on_log_level, on_mail };
+static void on_certificates(void *ctx, struct control_request *r)
+{
+	note("certificates", r);
+}
+
+static const struct control_provider provider = { on_status, on_listeners, on_counters, on_metrics, on_certificates,
+	on_connections, on_connection, on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_sessions,
+	on_session_count, on_session, on_revoke, on_rotate, on_reload, on_log_level, on_mail };
 
 static void setup(const struct control_limits *limits)
 {

@@ -166,6 +166,43 @@ START_TEST(counters_of_both_tiers_are_told)
 }
 END_TEST
 
+static time_t certificate_ends_s;
+
+static void answer_certificates(struct control_request *r)
+{
+	Cssl__LinkResponse__Counters__Certificate web = CSSL__LINK_RESPONSE__COUNTERS__CERTIFICATE__INIT,
+						  *rows[] = { &web };
+	char *hosts[] = { (char *)"www.example.org", (char *)"example.org" };
+	const struct control_counters sets[] = { { .agent = "a1", .certificates = rows, .certificate_count = 1 },
+		{ .agent = "a2", .error = "not up" } };
+	web.name = (char *)"web";
+	web.file = (char *)"/tls/web.pem";
+	web.host = hosts;
+	web.n_host = 2;
+	web.issuer = (char *)"CN=ca";
+	web.not_after_s = certificate_ends_s;
+	control_answer_certificates(r, sets, 2);
+}
+
+START_TEST(certificates_are_told_with_the_days_that_are_left)
+{
+	static const struct {
+		int left_s, days;
+	} rows[] = { { 86400 + 3600, 1 }, { 3600, 0 }, { -3600, -1 }, { -86400 - 3600, -2 } };
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		certificate_ends_s = time(NULL) + rows[i].left_s;
+		char text[400], end[32];
+		strftime(end, sizeof(end), "%Y-%m-%dT%H:%M:%SZ", gmtime(&certificate_ends_s));
+		snprintf(text, sizeof(text),
+			"{\"certificates\": [{\"agent\": \"a1\", \"name\": \"web\", \"hosts\": [\"www.example.org\","
+			" \"example.org\"], \"file\": \"/tls/web.pem\", \"issuer\": \"CN=ca\", \"not_after\": \"%s\","
+			" \"days_left\": %d}], \"failed\": {\"a2\": \"not up\"}}",
+			end, rows[i].days);
+		check_body("GET", "/v1/certificates", NULL, answer_certificates, 200, text);
+	}
+}
+END_TEST
+
 static struct connection_description example(void)
 {
 	struct connection_description c = { .listener = "sf",
@@ -442,6 +479,7 @@ UNIT(control_answers)
 		log_levels_are_told_of_all_who_answered,
 		a_log_level_that_somebody_did_not_take_is_an_error,
 		counters_of_both_tiers_are_told,
+		certificates_are_told_with_the_days_that_are_left,
 		a_page_says_where_the_next_begins,
 		one_connection_is_told_without_a_list_but_with_its_owners,
 		unknown_values_are_null,

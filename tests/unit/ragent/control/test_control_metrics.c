@@ -38,11 +38,13 @@ static const struct control_counter seen_of_a2[] = {
 	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 300 },
 	{ "latency_wake_1ms", "at most 1 ms", CONTROL_COUNTER, 1 },
 };
+static Cssl__LinkResponse__Counters__Certificate web = { .name = (char *)"web", .not_after_s = INT64_C(4102444800) };
+static Cssl__LinkResponse__Counters__Certificate *const certificates[] = { &web };
 static const struct control_counters sets[] = {
 	{ .at = own, .count = sizeof own / sizeof own[0] },
 	{ .agent = "a1", .at = first, .count = 2, .seen = seen_of_a1, .seen_count = 3 },
 	{ .agent = "a2", .error = "not up", .seen = seen_of_a2, .seen_count = 2 },
-	{ .agent = "a3", .at = third, .count = 2 },
+	{ .agent = "a3", .at = third, .count = 2, .certificates = certificates, .certificate_count = 1 },
 };
 static const struct control_agent agents[] = {
 	{ .name = "a1",
@@ -107,6 +109,15 @@ START_TEST(a_counter_of_ragent_is_a_family_of_its_own)
 	has("# HELP cssl_ragent_hellos_total first records\n# TYPE cssl_ragent_hellos_total counter\n"
 	    "cssl_ragent_hellos_total 7\n");
 	has("# TYPE cssl_ragent_connections_open gauge\ncssl_ragent_connections_open 3\n");
+	free(text);
+}
+END_TEST
+
+START_TEST(the_end_of_a_certificate_is_a_gauge)
+{
+	make();
+	has("# TYPE cssl_agent_certificate_not_after_seconds gauge\n"
+	    "cssl_agent_certificate_not_after_seconds{agent=\"a3\",certificate=\"web\"} 4102444800\n");
 	free(text);
 }
 END_TEST
@@ -221,8 +232,9 @@ END_TEST
 
 UNIT(control_metrics)
 {
-	const TTest *const facts[] = { a_counter_of_ragent_is_a_family_of_its_own, ends_are_one_family_with_a_label,
-		pauses_are_one_histogram, drains_are_one_histogram, refused_handshakes_are_one_family_with_a_label,
+	const TTest *const facts[] = { a_counter_of_ragent_is_a_family_of_its_own, the_end_of_a_certificate_is_a_gauge,
+		ends_are_one_family_with_a_label, pauses_are_one_histogram, drains_are_one_histogram,
+		refused_handshakes_are_one_family_with_a_label,
 		changes_of_ownership_are_one_histogram_by_agent_and_cause,
 		changes_of_ownership_are_told_of_an_agent_that_does_not_answer,
 		samples_of_all_agents_stand_together_whatever_their_release, the_state_of_agents_and_listeners_is_told,

@@ -14,7 +14,7 @@ static struct {
 	unsigned answers;
 	enum control_failure failure;
 	char reason[256];
-	unsigned listeners, agents, connections_count, counter_sets, errors;
+	unsigned listeners, agents, connections_count, counter_sets, certificates, errors;
 	char agent_state[16];
 	uint64_t connections, hellos, agent_counter;
 	struct connection_id id;
@@ -52,6 +52,16 @@ void control_answer_listeners(struct control_request *r, const struct control_li
 	got.listener = at[0];
 	for (size_t i = 0; i < at[0].counter_count && i < LISTENER_COUNTER_COUNT; i++)
 		got.listener_counts[i] = at[0].counters[i].value;
+}
+
+void control_answer_certificates(struct control_request *r, const struct control_counters *sets, size_t count)
+{
+	got.answers++;
+	for (size_t i = 0; i < count; i++) {
+		got.errors += sets[i].error != NULL;
+		for (size_t c = 0; c < sets[i].certificate_count; c++)
+			got.certificates += sets[i].certificates[c]->not_after_s == 99;
+	}
 }
 
 void control_answer_counters(struct control_request *r, const struct control_counters *sets, size_t count)
@@ -266,6 +276,31 @@ START_TEST(counters_come_from_every_process_and_say_which_did_not_answer)
 	ck_assert_uint_eq(got.agent_counter, 99);
 	ck_assert_uint_eq(got.errors, 1);
 	close(l.fd);
+}
+END_TEST
+
+START_TEST(certificates_come_from_every_agent_with_its_counters)
+{
+	Cssl__LinkResponse answer;
+	Cssl__LinkResponse__Counters counters = CSSL__LINK_RESPONSE__COUNTERS__INIT;
+	Cssl__LinkResponse__Counters__Certificate one = CSSL__LINK_RESPONSE__COUNTERS__CERTIFICATE__INIT,
+						  *rows[] = { &one, &one };
+
+	begin();
+	operations_provider.certificates(&o, request);
+	one.name = (char *)"web";
+	one.not_after_s = 99;
+	counters.certificate = rows;
+	for (int agent = 0; agent < AGENTS; agent++) {
+		cssl__link_request__free_unpacked(request_at(agent, &answer), NULL);
+		answer.what_case = CSSL__LINK_RESPONSE__WHAT_COUNTERS;
+		answer.counters = &counters;
+		counters.n_certificate = agent == 0 ? 2 : 1;
+		fake_agent_say(d.agents[agent], 0, FRAME_RESPONSE, &answer.base);
+	}
+	answered();
+	ck_assert_uint_eq(got.certificates, AGENTS + 1);
+	ck_assert_uint_eq(got.errors, 0);
 }
 END_TEST
 
@@ -532,6 +567,7 @@ UNIT(operations)
 		status_names_listeners_and_agents,
 		a_listener_is_told_with_what_its_connections_did,
 		counters_come_from_every_process_and_say_which_did_not_answer,
+		certificates_come_from_every_agent_with_its_counters,
 		a_connection_is_found_by_its_id_and_no_other,
 		connections_of_an_unknown_agent_or_listener_are_an_error,
 		a_move_is_answered_when_it_is_done,

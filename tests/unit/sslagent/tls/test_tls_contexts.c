@@ -282,6 +282,56 @@ START_TEST(all_faults_are_told_in_one_run)
 }
 END_TEST
 
+START_TEST(every_wrong_name_of_a_certificate_is_told)
+{
+	char *names[] = { (char *)"wrong", (char *)"worse" };
+
+	cluster_prepare();
+	conf.listener.tls.certificates = names;
+	conf.listener.tls.certificate_count = 2;
+	expect_error("key 'certificates': found 'wrong'");
+	expect_error("key 'certificates': found 'worse'");
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(an_expired_certificate_is_served_with_a_warning)
+{
+	struct test_identity over;
+	struct tls_contexts *t;
+	char path[128], text[4096];
+	size_t count, len;
+
+	cluster_prepare();
+	test_pki_valid_for(-60);
+	ck_assert_int_eq(test_pki_issue(&pki, "www.example.org", TEST_ECDSA, "www.example.org", 0, &over), 0);
+	test_pki_valid_for(0);
+	conf.certificates[0].chain = over.chain_path;
+	conf.certificates[0].key = over.key_path;
+	snprintf(path, sizeof(path), "%s/log", pki.dir);
+	ck_assert_int_eq(log_open("sslagent", "a1", LOG_TEXT, LOG_INFO, path), 0);
+	t = tls_contexts_create(&conf.conf, &source.source, error, sizeof(error));
+	ck_assert_msg(t != NULL, "%s", error);
+	log_close();
+	FILE *f = fopen(path, "r");
+	len = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	unlink(path);
+	text[len] = '\0';
+	ck_assert_msg(strstr(text, "warning sslagent/a1: certificate has expired certificate=") != NULL, "%s", text);
+	ck_assert_ptr_null(strchr(strchr(text, '\n') + 1, '\n')); /* the others are valid */
+
+	const struct tls_certificate *c = tls_contexts_certificates(t, &count);
+	ck_assert_uint_eq(count, conf.conf.certificate_count);
+	ck_assert_int_lt(c[0].not_after_s, time(NULL));
+	ck_assert_int_gt(c[1].not_after_s, time(NULL) + 86400);
+	ck_assert_ptr_nonnull(strstr(c[0].issuer, "CN="));
+	tls_contexts_unref(t);
+	test_identity_free(&over);
+	cluster_stop();
+}
+END_TEST
+
 START_TEST(settings_that_openssl_refuses_are_named)
 {
 	cluster_prepare();
@@ -469,6 +519,8 @@ UNIT(tls_contexts)
 	tcase_add_test(t, a_file_that_may_not_be_read_is_told_as_that);
 	tcase_add_test(t, a_weak_key_is_told_with_its_file);
 	tcase_add_test(t, all_faults_are_told_in_one_run);
+	tcase_add_test(t, every_wrong_name_of_a_certificate_is_told);
+	tcase_add_test(t, an_expired_certificate_is_served_with_a_warning);
 	tcase_add_test(t, settings_that_openssl_refuses_are_named);
 	tcase_add_loop_test(t, suites_the_record_layer_does_not_carry_are_refused, 0, 5);
 	tcase_add_test(t, the_server_chooses_the_group_and_the_hybrid_first_where_openssl_has_it);
