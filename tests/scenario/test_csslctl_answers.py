@@ -50,6 +50,18 @@ def test_one_agent_is_told_with_its_drain(tmp_path):
         assert run.facts["drain"] == "drained" and run.facts["moved"] == "5" and run.facts["longest pause"] == "2.5 ms"
 
 
+def test_certificates_are_told_though_an_agent_is_silent(tmp_path):
+    web = {"agent": "a1", "name": "web", "hosts": ["www.example.org", "example.org"], "file": "/tls/web.pem", "issuer": "CN=A CA",
+           "not_after": "2026-01-02T03:04:05Z", "days_left": -3}
+    answer = {"certificates": [web, dict(web, hosts=[], days_left=9)], "failed": {"a2": "not up"}}
+    with FakeControl(tmp_path, {("GET", "/v1/certificates"): answer}) as fake:
+        run = csslctl("--socket", fake.socket, "certificates")
+        assert run.code == DONE and "a2: not up" in run.err
+        first, second = run.table("DAYS")
+        assert (first["DAYS"], first["NAMES"], first["ENDS"], first["ISSUER"]) == ("-3", "www.example.org,...", web["not_after"], "CN=A CA")
+        assert (second["DAYS"], second["NAMES"]) == ("9", "-")
+
+
 def test_weight_and_undrain_are_said(tmp_path):
     with FakeControl(tmp_path, {("POST", "/v1/agents/a1/weight"): dict(agent(), weight=2.5),
                                 ("POST", "/v1/agents/a1/undrain"): agent()}) as fake:
