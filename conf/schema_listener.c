@@ -129,8 +129,7 @@ static const struct schema_row smtp_rows[] = {
 		.fallback = "10min",
 		.help = "while a client waits for the reply to the end of a mail, this limit replaces a shorter "
 			"`idle_timeout`. Less than the ten minutes of RFC 5321 4.5.3.2.6 makes senders send a mail "
-			"again "
-			"that a slow backend takes" },
+			"again that a slow backend takes" },
 	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
 		.fallback = "20",
 		.help = "after so many refused commands before STARTTLS the connection ends, and after so many that an "

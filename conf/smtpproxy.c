@@ -73,9 +73,8 @@ static const struct schema_row hook_rows[] = {
 		.help = "by which listeners, logs and csslctl call it" },
 	{ "type", SCHEMA_WORD, FIELD(smtpproxy_hook, type), .words = hook_words, .fallback = "milter",
 		.help = "milter: the protocol of sendmail's filters, up to version 6; it may refuse a sender, a "
-			"recipient "
-			"or a message, and change the header. The message is kept in memory meanwhile. http: a POST "
-			"with the envelope as JSON when DATA comes; the message passes as without hooks" },
+			"recipient or a message, and change the header. The message is kept in memory meanwhile. http: "
+			"a POST with the envelope as JSON when DATA comes; the message passes as without hooks" },
 	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(smtpproxy_hook, address),
 		.help = "where it listens, in clear" },
 	{ "path", SCHEMA_STRING, FIELD(smtpproxy_hook, path), .fallback = "/",
@@ -88,8 +87,7 @@ static const struct schema_row hook_rows[] = {
 			"90 seconds for DATA" },
 	{ "on_failure", SCHEMA_WORD, FIELD(smtpproxy_hook, on_failure), .words = failure_words, .fallback = "tempfail",
 		.help = "when it cannot be reached, is too slow, or breaks its protocol. tempfail: the sender gets "
-			"451; "
-			"accept: the mail goes on without it; reject: the sender gets 554" },
+			"451; accept: the mail goes on without it; reject: the sender gets 554" },
 	{ NULL },
 };
 
@@ -163,15 +161,14 @@ static const struct schema_row outward_rows[] = {
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = &schema_some_tls_words[SCHEMA_OUTWARD_TLS_WORDS],
 		.fallback = "may",
 		.help = "STARTTLS toward receivers, unless their row in `receivers` or `queue.domains` says otherwise. "
-			"none: never; may: where it is offered, with any "
-			"certificate, and in clear for half an hour where TLS has failed, or where three handshakes in "
-			"a row were lost, over at least five minutes; encrypt: always, with any "
-			"certificate; verify: always, with a certificate of a "
-			"known authority for the name of the receiver, so that only those in `receivers` get mail; "
-			"dane: as the TLSA records of the receiver's name say (RFC 7672), and as may where there are "
-			"none; dane-only: as dane, and no mail where there are none. With deliver: relay "
-			"a destination is an address, so only those in `receivers` have a name to ask for. "
-			"Under encrypt, verify and dane-only no mail is sent in clear" },
+			"none: never; may: where it is offered, with any certificate, and in clear for half an hour "
+			"where TLS has failed, or where three handshakes in a row were lost, over at least five "
+			"minutes; encrypt: always, with any certificate; verify: always, with a certificate of a known "
+			"authority for the name of the receiver, so that only those in `receivers` get mail; dane: as "
+			"the TLSA records of the receiver's name say (RFC 7672), and as may where there are none; "
+			"dane-only: as dane, and no mail where there are none. With deliver: relay a destination is an "
+			"address, so only those in `receivers` have a name to ask for. Under encrypt, verify and "
+			"dane-only no mail is sent in clear" },
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
 		.help = "a PEM file of the authorities for `verify`; without this key, those of the system" },
 	DURATION("keep_idle", idle_ms, 0, 5 * MINUTES, "2s",
@@ -255,9 +252,8 @@ static const struct schema_row limits_rows[] = {
 	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), .min = 65536, .max = TIB,
 		.fallback = "256MiB",
 		.help = "the most bytes of all messages together that are kept in memory for milters; above it, "
-			"messages get 452. While more than half is used, "
-			"a sender's address with several messages gets 452 above a quarter, and `lease_timeout` "
-			"holds" },
+			"messages get 452. While more than half is used, a sender's address with several messages gets "
+			"452 above a quarter, and `lease_timeout` holds" },
 	COUNT("hops", hops, 1, "100", "a message with more Received fields is in a loop, and gets 554"),
 	{ NULL },
 };
@@ -289,15 +285,12 @@ static const struct schema_row smtpproxy_rows[] = {
 		.help = "the UNIX socket of the control API, which csslctl asks" },
 	{ "status", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, status),
 		.help = "a UNIX socket for RAgent's dashboard (`mail_status` in the cluster file). Whoever may enter "
-			"its folder "
-			"and connects gets counts as one JSON object: sessions, receivers and their limits, the queue. "
-			"No "
-			"addresses of mail or of clients, and nothing can be changed by it" },
+			"its folder and connects gets counts as one JSON object: sessions, receivers and their limits, "
+			"the queue. No addresses of mail or of clients, and nothing can be changed by it" },
 	{ "handover", SCHEMA_SOCKET_PATH, FIELD(conf_smtpproxy, handover),
 		.help = "the UNIX socket through which `smtpproxy --replace`, a new release perhaps, takes over the "
 			"listening sockets; the sessions of the old process go on there to their end. Not with "
-			"deliver: "
-			"queue, where one process owns the queue: restart it instead" },
+			"deliver: queue, where one process owns the queue: restart it instead" },
 	{ "events", SCHEMA_PATH, FIELD(conf_smtpproxy, events),
 		.help = "a file that gets one JSON line for each transaction; opened again at SIGHUP" },
 	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), .map = &log_map, .help = "the log of the process" },
@@ -312,8 +305,7 @@ static const struct schema_row smtpproxy_rows[] = {
 	{ "limits", SCHEMA_MAP, FIELD(conf_smtpproxy, limits), .map = &limits_map, .help = "what senders may use" },
 	{ "fairness", SCHEMA_WORD, FIELD(conf_smtpproxy, fairness), SWITCHES, .fallback = "on",
 		.help = "on: senders to one destination take turns, transaction by transaction; off: a sender keeps "
-			"its "
-			"connection until it ends, for comparisons" },
+			"its connection until it ends, for comparisons" },
 	{ "deliver", SCHEMA_WORD, FIELD(conf_smtpproxy, deliver), .words = deliver_words, .fallback = "relay",
 		.help = "relay: each transaction goes to its receiver at once, which decides it; queue: a message is "
 			"stored and gets 250 when two servers have a copy of it, and is delivered behind that" },

@@ -53,8 +53,7 @@ static const struct schema_row domain_rows[] = {
 			"says" },
 	{ "name", SCHEMA_STRING, FIELD(smtpproxy_domain, name),
 		.help = "the name that certificates must have, and whose TLSA records count; without this key, that of "
-			"the "
-			"mail server in the MX record. With `verify` such a name is only as sure as the DNS" },
+			"the mail server in the MX record. With `verify` such a name is only as sure as the DNS" },
 	{ NULL },
 };
 
@@ -68,12 +67,10 @@ static const struct schema_row queue_rows[] = {
 			"seals what the backups hold, all of them open. Required with deliver: queue" },
 	{ "role", SCHEMA_WORD, FIELD(smtpproxy_queue, role), .words = role_words, .fallback = "owner",
 		.help = "owner: takes the queue over at its start; standby: takes it over when the owner is silent. "
-			"Both "
-			"need the answer of every Redis server that may hold messages, or an operator's order: "
+			"Both need the answer of every Redis server that may hold messages, or an operator's order: "
 			"`csslctl mail queue takeover`. alone: no other gateway ever has this `name`. It goes on "
-			"without "
-			"a server that does not come back, fills servers that came back empty, and while no server "
-			"answers it delivers what it has in memory" },
+			"without a server that does not come back, fills servers that came back empty, and while no "
+			"server answers it delivers what it has in memory" },
 	{ "backups", SCHEMA_LIST, ARRAY(smtpproxy_queue, backups, backup_count), .map = &backup_map, .max = 2,
 		.help = "two independent Redis or Valkey servers, none of them a replica of the other; they need "
 			"maxmemory-policy noeviction and no persistence. Required with deliver: queue" },
@@ -87,32 +84,26 @@ static const struct schema_row queue_rows[] = {
 			"gives its place to a spare, if the other backup is in sync" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop),
 		.help = "all mail goes there. Without this key, to the mail servers of each recipient's domain, by its "
-			"MX "
-			"records (RFC 5321 5.1): then whoever reaches a listener can send mail to anybody" },
+			"MX records (RFC 5321 5.1): then whoever reaches a listener can send mail to anybody" },
 	{ "domains", SCHEMA_LIST, ARRAY(smtpproxy_queue, domains, domain_count), .map = &domain_map, .max = DOMAINS_MAX,
 		.help = "what is known of some domains of recipients" },
 	{ "port", SCHEMA_COUNT, FIELD(smtpproxy_queue, port), .min = 1, .max = 65535, .fallback = "25",
 		.help = "the port of mail servers that are found by name; for tests" },
 	{ "xcssltx", SCHEMA_WORD, FIELD(smtpproxy_queue, xcssltx), SWITCHES, .fallback = "off",
 		.help = "on: the next hop takes PROXY headers from this gateway and speaks XCSSLTX, as another "
-			"smtpproxy "
-			"does. Then no message comes twice when the gateway dies. Each message has a connection of its "
-			"own" },
+			"smtpproxy does. Then no message comes twice when the gateway dies. Each message has a "
+			"connection of its own" },
 	{ "message_size", SCHEMA_SIZE, FIELD(smtpproxy_queue, message_size), .min = 65536, .max = 1 << 29,
 		.fallback = "32MiB", .help = "the largest message" },
 	{ "memory", SCHEMA_SIZE, FIELD(smtpproxy_queue, memory), .min = 1 << 20, .max = 1e12, .fallback = "256MiB",
 		.help = "the most bytes of messages that come in or wait for the backups, of all senders. While it is "
 			"used up, senders get 452 and the listening ports are closed, until half of it is free. While "
-			"more than "
-			"half is used, a sender's address with several messages gets 452 above a quarter" },
+			"more than half is used, a sender's address with several messages gets 452 above a quarter" },
 	{ "total", SCHEMA_SIZE, FIELD(smtpproxy_queue, total), .min = 16 << 20, .max = 1e13,
 		.help = "the most memory of stored mail and all else that the queue holds. Above it senders get 452 "
-			"and "
-			"the listening ports are closed, until a tenth of it is free. Mail that is read back at a "
-			"start "
-			"counts, and is never refused. Without this key, half of the memory that the process may use. "
-			"It "
-			"counts from the next start on" },
+			"and the listening ports are closed, until a tenth of it is free. Mail that is read back at a "
+			"start counts, and is never refused. Without this key, half of the memory that the process may "
+			"use. It counts from the next start on" },
 	{ "store_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, store_ms), .min = 1 * S, .max = 9 * MINUTES,
 		.fallback = "1min",
 		.help = "a message that the backups have not confirmed so long after its end gets 451 and is deleted "
@@ -127,12 +118,9 @@ static const struct schema_row queue_rows[] = {
 			"gets 452. It counts from the next start on" },
 	{ "decided", SCHEMA_COUNT, FIELD(smtpproxy_queue, decided), .min = 1000, .max = 1e8, .fallback = "1000000",
 		.help = "the most transactions whose end is remembered when agents of a cluster may ask for it "
-			"(XCSSLTX). "
-			"For each new one the oldest is forgotten; then the answer about others may be `unknown`, and "
-			"a "
-			"sender gets 421 where its mail could have been repeated. Each takes about 400 bytes here and "
-			"in "
-			"the Redis servers. It counts from the next start on" },
+			"(XCSSLTX). For each new one the oldest is forgotten; then the answer about others may be "
+			"`unknown`, and a sender gets 421 where its mail could have been repeated. Each takes about "
+			"400 bytes here and in the Redis servers. It counts from the next start on" },
 	{ "decided_time", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, decided_s), .min = 60, .max = 1 * D,
 		.fallback = "1h", .help = "how long they are remembered. It counts from the next start on" },
 	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), .min = 1, .max = 1000, .fallback = "20",

@@ -81,8 +81,7 @@ static void show_list(const struct invocation *in, const json_t *answer)
 		clock_cell(t, agent);
 		drain_cell(t, agent);
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void add_drain(struct table *t, const json_t *drain)
@@ -126,8 +125,7 @@ static void show_one(const struct invocation *in, const json_t *agent)
 	facts_add(t, "sessions", STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
 	facts_add(t, "busy", STYLE_PLAIN, "%u.%u%%", busy / 10, busy % 10);
 	add_drain(t, member(agent, "drain"));
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 enum exit_code command_agents(struct invocation *in)

@@ -19,16 +19,13 @@ static void add_row(struct table *t, const json_t *c)
 	const char *owner = member_text(c, "owner");
 
 	table_cell(t, STYLE_PLAIN, "%.*s", (int)ID_SHOWN, member_text(c, "id"));
-	table_cell(t, STYLE_PLAIN, "%s", member_text(c, "client"));
-	table_cell(t, STYLE_PLAIN, "%s", member_text(c, "listener"));
-	table_cell(t, STYLE_PLAIN, "%s", member_text(c, "state"));
+	TABLE_TEXTS(t, c, "client", "listener", "state");
 	table_cell(t, *owner == '-' ? STYLE_DIM : STYLE_PLAIN, "%s", owner);
 	table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(c, "moves"));
 	table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(c, "age_ms") * 1000, age));
 	table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(c, "idle_ms") * 1000, idle));
 	table_cell(t, STYLE_PLAIN, "%s", size_text((double)member_integer(c, "server_bytes"), bytes));
-	table_cell(t, STYLE_PLAIN, "%s", member_text(c, "tls.version"));
-	table_cell(t, STYLE_PLAIN, "%s", member_text(c, "tls.server_name"));
+	TABLE_TEXTS(t, c, "tls.version", "tls.server_name");
 }
 
 static void show_list(const struct invocation *in, const json_t *answer)
@@ -41,8 +38,7 @@ static void show_list(const struct invocation *in, const json_t *answer)
 	json_t *connection;
 
 	json_array_foreach(member(answer, "connections"), i, connection) add_row(t, connection);
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 enum exit_code command_connections(struct invocation *in)
@@ -147,15 +143,13 @@ static void show_history(const struct invocation *in, const json_t *history)
 
 	json_array_foreach(history, i, owner)
 	{
-		table_cell(t, STYLE_PLAIN, "%s", member_text(owner, "agent"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(owner, "cause"));
+		TABLE_TEXTS(t, owner, "agent", "cause");
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(owner, "epoch"));
 		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(owner, "ago_ms") * 1000, ago));
 		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(owner, "pause_us"), pause));
 	}
 	fputc('\n', in->screen.out);
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_one(const struct invocation *in, const json_t *c)
@@ -180,8 +174,7 @@ static void show_one(const struct invocation *in, const json_t *c)
 	facts_add(t, "generations", STYLE_PLAIN, "read %" PRIu64 ", write %" PRIu64,
 		member_integer(c, "read_generation"), member_integer(c, "write_generation"));
 	add_tls(t, member(c, "tls"));
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 	if (json_array_size(member(c, "history")) > 0)
 		show_history(in, member(c, "history"));
 }

@@ -80,8 +80,7 @@ static void show_sets(const struct invocation *in, const struct set *sets, unsig
 		json_object_foreach((json_t *)sets[i].counters, name,
 			value) if (json_is_integer(value) && is_wanted(pattern, name) && is_first(sets, i, name))
 			add_row(t, sets, count, name, pattern);
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 /* Show only the counters that PATTERN names, as the API gave them. */

@@ -115,8 +115,7 @@ static void show(const struct invocation *in, const json_t *found)
 	struct table *t = facts_create();
 
 	add_members(t, found, 0);
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 enum exit_code command_inspect(struct invocation *in)

@@ -34,12 +34,7 @@ static void show(const struct invocation *in, const json_t *answer)
 	{
 		const json_t *addresses = member(l, "addresses");
 		const char *first = json_string_value(json_array_get(addresses, 0));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "name"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "state"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "mode"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "service"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "backend"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(l, "original_destination"));
+		TABLE_TEXTS(t, l, "name", "state", "mode", "service", "backend", "original_destination");
 		count_cell(t, l, "connections", STYLE_PLAIN);
 		count_cell(t, l, "handshakes_full", STYLE_PLAIN);
 		count_cell(t, l, "handshakes_resumed", STYLE_PLAIN);
@@ -49,8 +44,7 @@ static void show(const struct invocation *in, const json_t *answer)
 		bytes_cell(t, l, "server_bytes");
 		table_cell(t, STYLE_PLAIN, "%s%s", first ? first : "-", json_array_size(addresses) > 1 ? " ..." : "");
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 enum exit_code command_listeners(struct invocation *in)

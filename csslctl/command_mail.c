@@ -45,8 +45,7 @@ static void show_rows(const struct invocation *in, const json_t *rows, const str
 		for (unsigned c = 0; c < count; c++)
 			value_cell(t, member(row, shown[c].member));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 #define COUNT_OF(array)       (sizeof array / sizeof *(array))
@@ -70,8 +69,7 @@ static void show_status(const struct invocation *in, const json_t *answer)
 		member_text(listener, "address"), member_text(listener, "original_destination"));
 	for (size_t c = 0; c < COUNT_OF(counts); c++)
 		facts_add(t, counts[c], STYLE_PLAIN, "%" PRIu64, member_integer(member(answer, "counters"), counts[c]));
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_sessions(const struct invocation *in, const json_t *answer)

@@ -23,8 +23,7 @@ static void show_backups(const struct invocation *in, const json_t *answer)
 	{
 		paths = member(backup, "paths");
 		table_cell(t, STYLE_PLAIN, "%zu", i);
-		table_cell(t, STYLE_PLAIN, "%s", member_text(backup, "address"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(backup, "state"));
+		TABLE_TEXTS(t, backup, "address", "state");
 		table_cell(t, STYLE_PLAIN, "%s%s%s", member_text(json_array_get(paths, 0), "state"),
 			json_array_size(paths) > 1 ? ", " : "",
 			json_array_size(paths) > 1 ? member_text(json_array_get(paths, 1), "state") : "");
@@ -32,8 +31,7 @@ static void show_backups(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(backup, "refused"));
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(backup, "given_up"));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 /* Servers of the file without a copy of the queue. */
@@ -54,8 +52,7 @@ static void show_spares(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%s", member_text(spare, "address"));
 		table_cell(t, STYLE_PLAIN, "%s", answers ? "answers" : member_text(spare, "state"));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_lines(const struct invocation *in, const json_t *answer)
@@ -75,8 +72,7 @@ static void show_lines(const struct invocation *in, const json_t *answer)
 			table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(line, counts[c]));
 		table_cell(t, STYLE_PLAIN, "%s", member_text(line, "flow"));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_state(const struct invocation *in, const json_t *answer)
@@ -92,8 +88,7 @@ static void show_state(const struct invocation *in, const json_t *answer)
 		size_text((double)member_integer(answer, "memory_max"), most));
 	for (size_t c = 0; c < COUNT_OF(counts); c++)
 		facts_add(t, counts[c], STYLE_PLAIN, "%" PRIu64, member_integer(answer, counts[c]));
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 	show_backups(in, answer);
 	show_spares(in, answer);
 	show_lines(in, answer);
@@ -111,14 +106,11 @@ static void show_list(const struct invocation *in, const json_t *answer)
 
 	json_array_foreach(member(answer, "messages"), i, one)
 	{
-		table_cell(t, STYLE_PLAIN, "%s", member_text(one, "id"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(one, "state"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(one, "destination"));
+		TABLE_TEXTS(t, one, "id", "state", "destination");
 		for (size_t c = 0; c < COUNT_OF(counts); c++)
 			table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(one, counts[c]));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_one(const struct invocation *in, const json_t *answer)
@@ -135,8 +127,7 @@ static void show_one(const struct invocation *in, const json_t *answer)
 		facts_add(t, counts[i], STYLE_PLAIN, "%" PRIu64, member_integer(answer, counts[i]));
 	json_array_foreach(member(answer, "recipients"), i, one) facts_add(t, "to", STYLE_PLAIN, "%s: %s %s",
 		member_text(one, "to"), member_text(one, "fate"), member_text(one, "reply"));
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_nothing(const struct invocation *in, const json_t *answer)

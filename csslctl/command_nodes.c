@@ -22,8 +22,7 @@ static void show_nodes(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%s", name);
 		table_cell(t, STYLE_BAD, "%s", json_string_value(node));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 /* If one process failed, show the others' results too. */
@@ -66,8 +65,7 @@ static void show_levels(const struct invocation *in, const json_t *answer)
 		table_cell(t, silent ? STYLE_BAD : STYLE_PLAIN, "%s", member_text(node, silent ? "error" : "level"));
 		table_cell(t, STYLE_DIM, "%s", silent ? "-" : member_text(node, "configured"));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static json_t *level_change(const struct invocation *in)

@@ -62,7 +62,6 @@ static void show_list(const struct invocation *in, const json_t *answer)
 	static const struct column columns[] = { { "CLIENT" }, { "SERVER NAME" }, { "TLS" }, { "CIPHER SUITE" },
 		{ "ORIGIN" }, { "AGE", COLUMN_RIGHT }, { "EXPIRES", COLUMN_RIGHT }, { "HITS", COLUMN_RIGHT },
 		{ "SESSION" } };
-	static const char *const words[] = { "client", "server_name", "version", "cipher_suite", "origin" };
 	char time[QUANTITY_TEXT_MAX];
 	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
 	size_t i;
@@ -70,15 +69,13 @@ static void show_list(const struct invocation *in, const json_t *answer)
 
 	json_array_foreach(member(answer, "sessions"), i, session)
 	{
-		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
-			table_cell(t, STYLE_PLAIN, "%s", member_text(session, words[w]));
+		TABLE_TEXTS(t, session, "client", "server_name", "version", "cipher_suite", "origin");
 		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(session, "age_s") * 1000000, time));
 		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(session, "expires_s") * 1000000, time));
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(session, "hits"));
 		table_cell(t, STYLE_PLAIN, "%s", member_text(session, "id"));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 enum exit_code command_sessions_list(struct invocation *in)
@@ -124,8 +121,7 @@ static void show_holders(const struct invocation *in, const json_t *session)
 		table_cell(t, STYLE_PLAIN, "-");
 	}
 	fputc('\n', in->screen.out);
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_one(const struct invocation *in, const json_t *s)
@@ -146,8 +142,7 @@ static void show_one(const struct invocation *in, const json_t *s)
 	facts_add(t, "expires in", STYLE_PLAIN, "%s", duration_text(member_integer(s, "expires_s") * 1000000, expires));
 	facts_add(t, "client certificate", STYLE_PLAIN, "%s", member_text(s, "client_certificate"));
 	facts_add(t, "hits", STYLE_PLAIN, "%" PRIu64, member_integer(s, "hits"));
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 	show_holders(in, s);
 }
 
@@ -181,8 +176,7 @@ static void show_count(const struct invocation *in, const json_t *count)
 		table_cell(t, STYLE_PLAIN, "%s", name);
 		table_cell(t, STYLE_BAD, "%s", json_string_value(n));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 enum exit_code command_sessions_count(struct invocation *in)

@@ -77,8 +77,7 @@ static void show(const struct invocation *in, const json_t *answer)
 		table_cell(t, value ? rows[i].unless_zero : STYLE_PLAIN, "%" PRIu64, value);
 		table_cell(t, STYLE_DIM, "%s", rows[i].meaning);
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 enum exit_code command_starttls(struct invocation *in)

@@ -66,8 +66,7 @@ static void show_self(const struct invocation *in, const json_t *status)
 	facts_add(t, "workers", STYLE_PLAIN, "%" PRIu64, member_integer(status, "workers"));
 	facts_add(t, "connections", STYLE_PLAIN, "%" PRIu64, member_integer(status, "connections"));
 	facts_add(t, "agents up", up == count ? STYLE_GOOD : up > 0 ? STYLE_WARN : STYLE_BAD, "%u of %u", up, count);
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_agents(const struct invocation *in, const json_t *agents)
@@ -91,8 +90,7 @@ static void show_agents(const struct invocation *in, const json_t *agents)
 		agent_busy_cell(t, agent);
 	}
 	fputc('\n', in->screen.out);
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void addresses_cell(struct table *t, const json_t *addresses)
@@ -110,21 +108,18 @@ static void show_listeners(const struct invocation *in, const json_t *listeners)
 {
 	static const struct column columns[] = { { "LISTENER" }, { "MODE" }, { "MIGRATION" }, { "HANDSHAKE" },
 		{ "RESUMPTION" }, { "CONNECTIONS", COLUMN_RIGHT }, { "ADDRESSES" } };
-	static const char *const words[] = { "name", "mode", "migration", "handshake", "resumption" };
 	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
 	size_t i;
 	json_t *listener;
 
 	json_array_foreach(listeners, i, listener)
 	{
-		for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
-			table_cell(t, STYLE_PLAIN, "%s", member_text(listener, words[w]));
+		TABLE_TEXTS(t, listener, "name", "mode", "migration", "handshake", "resumption");
 		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(listener, "connections"));
 		addresses_cell(t, member(listener, "addresses"));
 	}
 	fputc('\n', in->screen.out);
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show(const struct invocation *in, const json_t *status)

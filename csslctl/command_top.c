@@ -118,8 +118,7 @@ static void show_agents(const struct invocation *in, const struct look *now, con
 		for (size_t c = 0; c < count - COLUMNS_BEFORE_RATES; c++)
 			table_cell(t, STYLE_PLAIN, "%s", rate_text(rate_of(r, name, counters[c]), text));
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
+	table_show(t, &in->screen);
 }
 
 static void show_page(const struct invocation *in, const struct look *before, const struct look *now)

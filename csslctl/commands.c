@@ -90,9 +90,8 @@ static const struct command rows[] = {
 		.run = command_reload },
 	{ "log-level", { { "LEVEL", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_NODE },
 		.help = "show the log level of the processes, or change it at run time",
-		.manual = "LEVEL is debug, info, warning or error, or `configured` for the one of the cluster "
-			  "file. A process that starts, or replaces another one, uses the level of the cluster "
-			  "file.",
+		.manual = "LEVEL is debug, info, warning or error, or `configured` for the one of the cluster file. A "
+			  "process that starts, or replaces another one, uses the level of the cluster file.",
 		.remedy = "`csslctl status` lists the processes", .run = command_log_level },
 	{ "counters", { { "PATTERN", OPERAND_TEXT, OPERAND_OPTIONAL } }, { OPTION_AGENT },
 		.help = "the counters of RAgent and of all agents since their start",
@@ -119,13 +118,12 @@ static const struct command rows[] = {
 			{ "NUMBER", OPERAND_TEXT, OPERAND_OPTIONAL } },
 		.reach = ASKS_MAIL, .help = "the queue of a mail gateway, and orders for its messages and destinations",
 		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations. list: the "
-			  "messages, oldest first; show MESSAGE: its sender, its recipients and their last "
-			  "replies; retry MESSAGE: deliver it now; hold MESSAGE: until release MESSAGE; delete "
-			  "MESSAGE: without a notice to the sender; stop DESTINATION: deliver no more to it, until "
-			  "start DESTINATION; rate DESTINATION NUMBER: at most so many messages a minute, 0: no "
-			  "limit. The Redis servers keep these three, so they count after a restart and at the "
-			  "standby, too. takeover: own the queue although another "
-			  "gateway may have owned it meanwhile.",
+			  "messages, oldest first; show MESSAGE: its sender, its recipients and their last replies; "
+			  "retry MESSAGE: deliver it now; hold MESSAGE: until release MESSAGE; delete MESSAGE: without "
+			  "a notice to the sender; stop DESTINATION: deliver no more to it, until start DESTINATION; "
+			  "rate DESTINATION NUMBER: at most so many messages a minute, 0: no limit. The Redis servers "
+			  "keep these three, so they count after a restart and at the standby, too. takeover: own the "
+			  "queue although another gateway may have owned it meanwhile.",
 		.remedy = "`csslctl mail queue list` lists the messages", .run = command_mail_queue },
 	{ "mail events", .options = { OPTION_FOLLOW }, .reach = ASKS_MAIL,
 		.help = "the newest transactions and what became of them",
@@ -143,9 +141,8 @@ static const struct command rows[] = {
 		{ OPTION_CONFIG, OPTION_AGENTS_KEY, OPTION_CONNECTION, OPTION_LISTENER, OPTION_KEPT },
 		.reach = WORKS_OFFLINE,
 		.help = "describe a SESS_OBJ or a sealed copy, and whether an agent could import it",
-		.manual = "A sealed copy opens with the agents' key and the connection id and listener it "
-			  "belongs to. Key material is never shown, only that it is there. Exit code 1: no "
-			  "agent could import it.",
+		.manual = "A sealed copy opens with the agents' key and the connection id and listener it belongs to. "
+			  "Key material is never shown, only that it is there. Exit code 1: no agent could import it.",
 		.run = command_inspect },
 	{ "completion bash", .reach = WORKS_OFFLINE, .help = "a completion script for bash",
 		.manual = "source <(csslctl completion bash)", .run = command_completion_bash },

@@ -73,6 +73,12 @@ void table_cell(struct table *t, enum style style, const char *format, ...)
 	va_end(arguments);
 }
 
+void table_texts(struct table *t, const json_t *object, const char *const *paths)
+{
+	for (; *paths; paths++)
+		table_cell(t, STYLE_PLAIN, "%s", member_text(object, *paths));
+}
+
 /* Blanks are written only before more text, so that no line ends in one. */
 static unsigned print_cell(
 	const struct table *t, const struct screen *s, unsigned column, const struct cell *c, unsigned owed)
@@ -109,6 +115,12 @@ void table_print(const struct table *t, const struct screen *s)
 		print_row(t, s, head);
 	for (size_t i = 0; i < t->count; i += t->column_count)
 		print_row(t, s, &t->cells[i]);
+}
+
+void table_show(struct table *t, const struct screen *s)
+{
+	table_print(t, s);
+	table_destroy(t);
 }
 
 static const struct column fact_columns[] = { { NULL, COLUMN_LEFT }, { NULL, COLUMN_LEFT } };

@@ -2,6 +2,7 @@
 #ifndef CSSL_CSSLCTL_TABLE_H
 #define CSSL_CSSLCTL_TABLE_H
 
+#include "csslctl/member.h"
 #include "csslctl/screen.h"
 
 struct table;
@@ -18,8 +19,14 @@ void table_destroy(struct table *t);
 /* The next cell, from left to right; a full row begins the next. */
 void table_cell(struct table *t, enum style style, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Cells with the texts of @object by paths of member.h, the last of which is NULL. */
+void table_texts(struct table *t, const json_t *object, const char *const *paths);
+#define TABLE_TEXTS(t, object, ...) table_texts(t, object, (const char *const[]){ __VA_ARGS__, NULL })
+
 /* Without rows, only the head line. */
 void table_print(const struct table *t, const struct screen *s);
+/* The same, and table_destroy(). */
+void table_show(struct table *t, const struct screen *s);
 
 /* Names and values of one thing: lines "name    value". */
 struct table *facts_create(void);

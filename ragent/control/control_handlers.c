@@ -29,6 +29,7 @@ void handle_openapi(struct exchange *e, const struct query *q, const char *id)
 	void handle_##what(struct exchange *e, const struct query *q, const char *id)                                  \
 	{                                                                                                              \
 		void *ctx;                                                                                             \
+		struct connection_id of __attribute__((unused));                                                       \
 		const struct control_provider *p = exchange_provider(e, &ctx);                                         \
 		struct control_request *r = ask;                                                                       \
 		if (r)                                                                                                 \
@@ -51,6 +52,8 @@ HANDLE(agent, ASK(REQUEST_OF_ONE), agents(ctx, id, r))
 HANDLE(undrain, ASK_IF_EMPTY(REQUEST_OF_ONE), undrain(ctx, id, r))
 HANDLE(rotate, ASK_IF_EMPTY(REQUEST_PLAIN), rotate(ctx, r))
 HANDLE(reload, ASK_IF_EMPTY(REQUEST_PLAIN), reload(ctx, r))
+HANDLE(connection, input_id(e, "ID", id, &of) ? NULL : ASK(REQUEST_OF_ONE), connection(ctx, &of, r))
+HANDLE(rest, input_id(e, "ID", id, &of) ? NULL : ASK_IF_EMPTY(REQUEST_PLAIN), rest(ctx, &of, r))
 
 void handle_connections(struct exchange *e, const struct query *q, const char *id)
 {
@@ -71,18 +74,6 @@ void handle_connections(struct exchange *e, const struct query *q, const char *i
 	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
 	if (r)
 		p->connections(ctx, &query, r);
-}
-
-void handle_connection(struct exchange *e, const struct query *q, const char *id)
-{
-	struct connection_id connection;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (input_id(e, "ID", id, &connection))
-		return;
-	struct control_request *r = exchange_ask(e, REQUEST_OF_ONE);
-	if (r)
-		p->connection(ctx, &connection, r);
 }
 
 /* POST */
@@ -130,18 +121,6 @@ void handle_move(struct exchange *e, const struct query *q, const char *id)
 	json_decref(body);
 }
 
-void handle_rest(struct exchange *e, const struct query *q, const char *id)
-{
-	struct connection_id connection;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (input_id(e, "ID", id, &connection) || !input_body_empty(e))
-		return;
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->rest(ctx, &connection, r);
-}
-
 /* Agents. The provider checks that an agent of that name exists. */
 
 /* 0: the body has no timeout. */
@@ -161,19 +140,6 @@ static int timeout_parse(struct exchange *e, const json_t *body, void *out)
 	return -1;
 }
 
-void handle_drain(struct exchange *e, const struct query *q, const char *id)
-{
-	static const struct body_shape shape = { { "timeout_ms" }, 1, timeout_parse };
-	uint32_t timeout_ms;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	json_t *body = body_take(e, &shape, &timeout_ms);
-	struct control_request *r = body ? exchange_ask(e, REQUEST_TO_BEGIN) : NULL;
-	if (r)
-		p->drain(ctx, id, timeout_ms, r);
-	json_decref(body);
-}
-
 static int weight_parse(struct exchange *e, const json_t *body, void *out)
 {
 	const json_t *value = json_object_get(body, "weight");
@@ -184,19 +150,6 @@ static int weight_parse(struct exchange *e, const json_t *body, void *out)
 	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "expected the member 'weight', a number from %g to %g", WEIGHT_MIN,
 		WEIGHT_MAX);
 	return -1;
-}
-
-void handle_weight(struct exchange *e, const struct query *q, const char *id)
-{
-	static const struct body_shape shape = { { "weight" }, 1, weight_parse };
-	double weight;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	json_t *body = body_take(e, &shape, &weight);
-	struct control_request *r = body ? exchange_ask(e, REQUEST_OF_ONE) : NULL;
-	if (r)
-		p->weight(ctx, id, weight, r);
-	json_decref(body);
 }
 
 static int log_change_parse(struct exchange *e, const json_t *body, void *out)
@@ -215,15 +168,23 @@ static int log_change_parse(struct exchange *e, const json_t *body, void *out)
 	return -1;
 }
 
-void handle_log_level_change(struct exchange *e, const struct query *q, const char *id)
-{
-	static const struct body_shape shape = { { "level", "node" }, 2, log_change_parse };
-	struct control_log_change change;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	json_t *body = body_take(e, &shape, &change);
-	struct control_request *r = body ? exchange_ask(e, REQUEST_TO_CHANGE) : NULL;
-	if (r)
-		p->log_level(ctx, &change, r);
-	json_decref(body);
-}
+/* Those that read a body into @value. */
+#define HANDLE_BODY(what, type, parse, form, call, ...)                                                                \
+	void handle_##what(struct exchange *e, const struct query *q, const char *id)                                  \
+	{                                                                                                              \
+		static const struct body_shape shape = { { __VA_ARGS__ },                                              \
+			sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *), parse };                             \
+		type value;                                                                                            \
+		void *ctx;                                                                                             \
+		const struct control_provider *p = exchange_provider(e, &ctx);                                         \
+		json_t *body = body_take(e, &shape, &value);                                                           \
+		struct control_request *r = body ? exchange_ask(e, form) : NULL;                                       \
+		if (r)                                                                                                 \
+			p->call;                                                                                       \
+		json_decref(body);                                                                                     \
+	}
+
+HANDLE_BODY(drain, uint32_t, timeout_parse, REQUEST_TO_BEGIN, drain(ctx, id, value, r), "timeout_ms")
+HANDLE_BODY(weight, double, weight_parse, REQUEST_OF_ONE, weight(ctx, id, value, r), "weight")
+HANDLE_BODY(log_level_change, struct control_log_change, log_change_parse, REQUEST_TO_CHANGE, log_level(ctx, &value, r),
+	"level", "node")

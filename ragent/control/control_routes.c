@@ -37,8 +37,7 @@ static const struct route routes[] = {
 	{ "GET", "/metrics", handle_metrics, .help = "the same and the state of agents and listeners, for Prometheus" },
 	{ "GET", "/v1/connections", handle_connections, { "limit", "after", "agent", "listener", "client" },
 		.help = "connections by id, a page at a time: `limit` of them after the id `after`; of one agent, one "
-			"listener, one client "
-			"address or network" },
+			"listener, one client address or network" },
 	{ "GET", "/v1/connections/" ID, handle_connection, .help = "one connection" },
 	{ "POST", "/v1/connections/" ID "/move", handle_move, .body = "{\"agent\": NAME}",
 		.help = "give it to that agent; answers when the move ended" },
@@ -48,8 +47,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1/agents/" NAME, handle_agent, .help = "one agent" },
 	{ "POST", "/v1/agents/" NAME "/drain", handle_drain, .body = "{\"timeout_ms\": N}",
 		.help = "give it nothing new and take from it what it has; answers at once, GET tells the progress; "
-			"connections that "
-			"could not leave in time are ended" },
+			"connections that could not leave in time are ended" },
 	{ "POST", "/v1/agents/" NAME "/undrain", handle_undrain, .body = "{}", .help = "it takes its share again" },
 	{ "POST", "/v1/agents/" NAME "/weight", handle_weight, .body = "{\"weight\": X}",
 		.help = "its share of handshakes by weight, and of client addresses, until this process ends" },
@@ -58,8 +56,7 @@ static const struct route routes[] = {
 			"client_certificate" },
 		.help = "sessions that the agents can resume, a page at a time: at most `limit` of them after the id "
 			"`after`, with a server name, of a client address or network, of a TLS version, a cipher "
-			"suite, "
-			"an age, a family, a client certificate" },
+			"suite, an age, a family, a client certificate" },
 	{ "GET", "/v1/sessions/count", handle_session_count,
 		{ "server_name", "client", "version", "cipher", "min_age_s", "max_age_s", "family_id",
 			"client_certificate" },
@@ -67,9 +64,8 @@ static const struct route routes[] = {
 	{ "GET", "/v1/sessions/" ID, handle_session, .help = "one session, and which agents hold it" },
 	{ "POST", "/v1/sessions/revoke", handle_revoke,
 		.body = "{\"session_id\": HEX} or {\"all\": true} or criteria: {\"family_id\": HEX, \"server_name\": "
-			"NAME, "
-			"\"client\": ADDRESS or NETWORK, \"version\": VERSION, \"cipher\": SUITE, \"min_age_s\": N, "
-			"\"max_age_s\": N, \"client_certificate\": HEX}",
+			"NAME, \"client\": ADDRESS or NETWORK, \"version\": VERSION, \"cipher\": SUITE, \"min_age_s\": "
+			"N, \"max_age_s\": N, \"client_certificate\": HEX}",
 		.help = "no agent resumes these any more, nor what was resumed from them: a session goes with its "
 			"whole family, or all that meet every criterion; answers when every agent that is up has "
 			"confirmed or was given up on" },

@@ -350,8 +350,7 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 		"delivered to",
 		(int64_t)s.states_unconfirmed);
 	gauge(f, "orders_unstored",
-		"orders for destinations that not every Redis server has, so that a restart could "
-		"forget them",
+		"orders for destinations that not every Redis server has, so that a restart could forget them",
 		(int64_t)s.orders_unstored);
 	gauge(f, "decided", "transactions whose end is remembered for XCSSLTX", (int64_t)s.decided);
 	gauge(f, "decided_forgotten",
