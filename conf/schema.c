@@ -65,8 +65,7 @@ static const struct schema_row limits_rows[] = {
 	{ "handshakes_per_source", SCHEMA_COUNT, FIELD(conf_limits, handshakes_per_source), .max = 1e6, .off = "off",
 		DERIVED,
 		.help = "the most handshakes under way on one worker from one client address, or one IPv6 /64; a /48 "
-			"may "
-			"have eight times as many, but at most three quarters of `handshakes`. Derived: half of "
+			"may have eight times as many, but at most three quarters of `handshakes`. Derived: half of "
 			"`handshakes`" },
 	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), .max = 1e6, .off = "off", .fallback = "4096",
 		.help = "service smtp: the most clients on one worker that have neither sent STARTTLS yet nor begun a "
@@ -74,9 +73,8 @@ static const struct schema_row limits_rows[] = {
 	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), .max = 1e6, .off = "off",
 		.fallback = "1024",
 		.help = "service smtp: the most clients on one worker from one client address, or one IPv6 /64, that "
-			"have "
-			"neither sent STARTTLS yet nor begun a mail in clear; a /48 may have eight times as many, but "
-			"at most three quarters of `preambles`" },
+			"have neither sent STARTTLS yet nor begun a mail in clear; a /48 may have eight times as many, "
+			"but at most three quarters of `preambles`" },
 	{ "kept", SCHEMA_SIZE, FIELD(conf_limits, kept_len), .min = 1 * MIB, .max = 1 * TIB, .off = "off", DERIVED,
 		.help = "the most bytes that one process keeps for connections: bytes not consumed yet, bytes kept to "
 			"ask a backend again, and bytes that a client or a backend has not taken. Above that, the "
@@ -87,8 +85,7 @@ static const struct schema_row limits_rows[] = {
 	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms), .min = 100 * MS,
 		.max = 600 * S, .off = "off", .fallback = "20s",
 		.help = "services http and h2: a request whose head takes longer, from its first byte to its end, gets "
-			"408 or GOAWAY, "
-			"and the connection ends" },
+			"408 or GOAWAY, and the connection ends" },
 	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
 		.help = "how long a new client waits when no agent takes connections; then it gets a fatal "
@@ -96,8 +93,7 @@ static const struct schema_row limits_rows[] = {
 	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
 		.off = "off", .fallback = "5min",
 		.help = "a connection without a byte in either direction ends after this time; with service smtp "
-			"later, "
-			"if a client waits for the reply to the end of a mail (`end_timeout` of the listener)" },
+			"later, if a client waits for the reply to the end of a mail (`end_timeout` of the listener)" },
 	{ "doze_after", SCHEMA_DURATION_MS, FIELD(conf_limits, doze_after_ms), .min = 50 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
 		.help = "after this silence of a client, RAgent gives back the memory that only a busy connection "
@@ -207,16 +203,14 @@ static const struct schema_row ragent_rows[] = {
 			"NAME` for clients with a certificate that the listener in front has verified" },
 	{ "mail_status", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, mail_status),
 		.help = "the UNIX socket `status` of a smtpproxy on this host, which this process asks for the "
-			"dashboard and "
-			"GET /v1/mail; without this key they show no smtpproxy" },
+			"dashboard and GET /v1/mail; without this key they show no smtpproxy" },
 	{ "user", SCHEMA_NAME, FIELD(conf_ragent, user),
 		.help = "a process started as root becomes this user (nobody), who must not be able to read "
 			"agents_key" },
 	{ "access_log", SCHEMA_PATH, FIELD(conf_ragent, access_log),
 		.help = "file for the lines about ended connections, all of them (`log` tells which have one), opened "
 			"again at SIGHUP, so `user` must be able to create it; without this key they are among the "
-			"other "
-			"events" },
+			"other events" },
 	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), .min = 1 * S, .max = 600 * S, .fallback = "5s",
 		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the "
 			"next; agents on other hosts keep their part of its connections for so long when it is "
@@ -308,11 +302,12 @@ static const struct schema_row backend_rows[] = {
 		.help = "the address to which agents connect" },
 	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
 		.help = "on: agents tell it the client's address and TLS facts in a PROXY v2 header" },
-	{ "proxy_v2_max", SCHEMA_SIZE, FIELD(conf_backend, proxy_v2_len), .min = 256, .max = PROXY_V2_WRITE_MAX,
+	{ "proxy_v2_max", SCHEMA_SIZE, FIELD(conf_backend, proxy_v2_len), .min = 536, .max = PROXY_V2_WRITE_MAX,
 		.fallback = "536B",
 		.help = "the longest PROXY v2 header that it takes; values that do not fit are left out, the client's "
 			"certificate first (proxy_values_left_out). Postfix takes 536 bytes, nginx as many as "
-			"`client_header_buffer_size` (1 KiB) and at most 4 KiB" },
+			"`client_header_buffer_size` (1 KiB) and at most 4 KiB, RAgents, `direct` listeners and "
+			"smtpproxy 4,112 bytes" },
 	{ "reuse", SCHEMA_WORD, FIELD(conf_backend, reuse), SWITCHES, .fallback = "off",
 		.help = "on: after an answer, another client's request may use the connection (service http, without "
 			"proxy_v2)" },
@@ -327,8 +322,7 @@ static const struct schema_row cluster_rows[] = {
 		.help = "key file of the agents; RAgent must not be able to read it" },
 	{ "own_provider", SCHEMA_WORD, FIELD(conf, own_provider), SWITCHES, .fallback = "on",
 		.help = "on: handshakes use the agent's own HMAC, key schedules and X25519 (libsodium's); off: those "
-			"of "
-			"OpenSSL, which cost more" },
+			"of OpenSSL, which cost more" },
 	{ "log", SCHEMA_MAP, FIELD(conf, log),
 		.map = &(const struct schema_map){ log_rows, sizeof(struct conf_log), -1 },
 		.help = "of every process" },

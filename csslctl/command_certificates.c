@@ -8,33 +8,40 @@ static void show(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { "DAYS", COLUMN_RIGHT }, { "NAMES" }, { "AGENT" }, { "CERTIFICATE" },
 		{ "ENDS" }, { "FILE" }, { "ISSUER" } };
-	static const char *const texts[] = { "agent", "name", "not_after", "file", "issuer" };
+	static const enum style styles[] = { STYLE_PLAIN, STYLE_WARN, STYLE_BAD };
 	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
-	const char *agent;
 	size_t i;
-	json_t *c, *error;
+	json_t *c;
 
 	json_array_foreach(member(answer, "certificates"), i, c)
 	{
 		const json_int_t days = json_integer_value(member(c, "days_left"));
 		const char *host = json_string_value(json_array_get(member(c, "hosts"), 0));
-		table_cell(t,
-			days < 0    ? STYLE_BAD
-			: days < 14 ? STYLE_WARN
-				    : STYLE_PLAIN,
-			"%" JSON_INTEGER_FORMAT, days);
+		table_cell(t, styles[(days < 14) + (days < 0)], "%" JSON_INTEGER_FORMAT, days);
 		table_cell(t, STYLE_PLAIN, "%s%s", host ? host : "-",
 			json_array_size(member(c, "hosts")) > 1 ? ",..." : "");
-		for (unsigned m = 0; m < sizeof texts / sizeof texts[0]; m++)
-			table_cell(t, STYLE_PLAIN, "%s", member_text(c, texts[m]));
+		TABLE_TEXTS(t, c, "agent", "name", "not_after", "file", "issuer");
 	}
-	table_print(t, &in->screen);
-	table_destroy(t);
-	json_object_foreach((json_t *)member(answer, "failed"), agent, error)
-		complain_of(in, "`csslctl agents` shows who is up", "%s: %s", agent, json_string_value(error));
+	table_show(t, &in->screen);
 }
 
 enum exit_code command_certificates(struct invocation *in)
 {
-	return get_and_show(in, "/v1/certificates", show);
+	struct path path;
+	const char *agent;
+	json_t *answer, *error;
+
+	path_start(&path, "/v1/certificates");
+	enum exit_code code = ask(in, "GET", &path, NULL, &answer);
+	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
+		show_json(in, answer);
+	else if (code == EXIT_DONE)
+		show(in, answer);
+	json_object_foreach(json_object_get(answer, "failed"), agent, error)
+	{
+		complain_of(in, "`csslctl agents` shows who is up", "%s: %s", agent, json_string_value(error));
+		code = EXIT_REFUSED;
+	}
+	json_decref(answer);
+	return code;
 }

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "net/log_inside.h"
@@ -44,7 +43,8 @@ static struct {
 } log_as = { .component = "cssl" };
 
 static _Atomic uint64_t dropped, dropped_told;
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER; /* of files: the kernel lets one line in at a time, too */
+/* The kernel, too, lets one line at a time into a file. */
+static pthread_mutex_t writing[LOG_FILE_COUNT] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
 
 /* Root may write in the folder of an ordinary user, who then must not choose the file by a link or a second name. As
  * for fs.protected_symlinks, a name that only root can have made is good. */
@@ -221,17 +221,25 @@ uint64_t log_dropped(void)
 	return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
-/* A disk that fills up takes the beginning of a line, which is taken back: nobody else has written behind it. */
-static ssize_t write_whole(int fd, const char *line, size_t len)
+int log_take_back(int fd, size_t len)
 {
 	struct stat st;
 
-	pthread_mutex_lock(&writing);
-	ssize_t n = write(fd, line, len);
-	if (n > 0 && (size_t)n < len && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		lseek(fd, 0, SEEK_CUR) == st.st_size && ftruncate(fd, st.st_size - n) == 0)
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && lseek(fd, 0, SEEK_CUR) == st.st_size &&
+	       ftruncate(fd, st.st_size - (off_t)len) == 0;
+}
+
+/* RAgent and its keeper, which hardly ever writes, have one offset: a line of the other process that came between these
+ * two calls would be cut. */
+static ssize_t write_whole(const struct log_output *o, const char *line, size_t len)
+{
+	pthread_mutex_t *turn = &writing[o - outputs];
+
+	pthread_mutex_lock(turn);
+	ssize_t n = write(o->fd, line, len);
+	if (n > 0 && (size_t)n < len && log_take_back(o->fd, (size_t)n))
 		n = -1;
-	pthread_mutex_unlock(&writing);
+	pthread_mutex_unlock(turn);
 	return n;
 }
 
@@ -245,24 +253,18 @@ static ssize_t put_line(const struct log_output *o, const char *line, size_t len
 		if (poll(&room, 1, 0) != 1 || !(room.revents & POLLOUT))
 			return -1;
 		return write(o->fd, line, len);
-	case SINK_OWN: return write_whole(o->fd, line, len);
+	case SINK_OWN: return write_whole(o, line, len);
 	}
 	return -1;
 }
 
-/* A line that tells of lost ones, at most once a second. It may be lost, too; then a later one tells. */
+/* Behind an event that could be written. This line may be lost, too; then a later one tells. */
 static void tell_dropped(void)
 {
-	static _Atomic uint64_t told_s;
 	const uint64_t sum = log_dropped();
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	if (atomic_exchange(&told_s, (uint64_t)now.tv_sec + 1) == (uint64_t)now.tv_sec + 1)
-		return;
-	log_write(LOG_EVENTS, LOG_WARNING, NULL, "log lines lost", "in_all=%llu", (unsigned long long)sum);
-	if (log_dropped() == sum)
-		atomic_store_explicit(&dropped_told, sum, memory_order_relaxed);
+	if (atomic_exchange_explicit(&dropped_told, sum, memory_order_relaxed) != sum)
+		log_write(LOG_EVENTS, LOG_WARNING, NULL, "log lines lost", "in_all=%llu", (unsigned long long)sum);
 }
 
 void log_write_va(enum log_file to, enum log_level level, const struct connection_id *connection, const char *event,
@@ -275,10 +277,10 @@ void log_write_va(enum log_file to, enum log_level level, const struct connectio
 	log_line_begin(&l, level, log_as.component, log_as.node, connection ? connection->bytes : NULL, event);
 	log_line_fields(&l, fields, args);
 	size_t len = log_line_end(&l);
-	ssize_t n = put_line(&outputs[outputs[to].path[0] ? to : LOG_EVENTS], line, len);
-	if (n < 0 || (size_t)n < len)
+	const struct log_output *o = &outputs[outputs[to].path[0] ? to : LOG_EVENTS];
+	if (put_line(o, line, len) != (ssize_t)len)
 		atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
-	if (log_dropped() != atomic_load_explicit(&dropped_told, memory_order_relaxed))
+	else if (o == &outputs[LOG_EVENTS])
 		tell_dropped();
 	errno = saved_errno;
 }

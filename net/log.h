@@ -4,7 +4,7 @@
  *   2026-01-02T03:04:05.678Z warning sslagent/a1: peer lost peer=a2
  *
  * The calling thread formats a line and writes it by one write(2) that waits for nothing but the line of another
- * thread: when the reader of the log is stopped or the disk is full, lines are dropped and counted.
+ * thread to the same file: when the reader of the log is stopped or the disk is full, lines are dropped and counted.
  */
 #ifndef CSSL_NET_LOG_H
 #define CSSL_NET_LOG_H
@@ -60,8 +60,11 @@ int log_takes(enum log_file to, enum log_level level);
 /* 1 when the lines of that file do not stand among others, else 0. */
 int log_is_apart(enum log_file file);
 /* Lines that could not be written as a whole, because a disk or the pipe of a reader was full: nothing is left of them.
- * As soon as a line can be written, an event tells how many. */
+ * Behind the next event that can be written, a line tells how many. */
 uint64_t log_dropped(void);
+/* A disk that filled up took only the beginning of a line: take back its @len bytes, which this process has just
+ * appended to @fd. 1; 0: it is no file, or others have written behind them. */
+int log_take_back(int fd, size_t len);
 
 /* @connection may be NULL. @event: a few lower-case words without variables ("handed off"). @fields: a printf format of
  * `key=value` pairs with spaces between; NULL: none. A value may mix text and conversions (%s %d %u %x %c, with

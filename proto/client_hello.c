@@ -13,7 +13,6 @@
 #define HANDSHAKE_CLIENT_HELLO 1u
 #define RANDOM_LEN             32u
 #define LEGACY_SESSION_ID_MAX  32u
-#define HOST_NAME_MAX_LEN      255u
 #define BINDER_MIN             32u
 
 enum extension {
@@ -261,6 +260,18 @@ int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t sc
 	if (r != 0)
 		return r;
 	return client_hello_read(m.at, m.have, out);
+}
+
+void host_name_normalize(const char *name, size_t len, char out[static HOST_NAME_MAX_LEN + 1])
+{
+	out[0] = '\0';
+	if (len > 0 && name[len - 1] == '.')
+		len--;
+	if (len > HOST_NAME_MAX_LEN || memchr(name, '\0', len))
+		return;
+	for (size_t i = 0; i < len; i++)
+		out[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
+	out[len] = '\0';
 }
 
 /* --- the watch --- */

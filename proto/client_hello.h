@@ -28,6 +28,7 @@ struct client_hello {
 	const uint8_t *extensions; /* likewise; each is type (2), length (2), body. NULL without */
 };
 
+#define HOST_NAME_MAX_LEN       255u
 #define CLIENT_HELLO_INCOMPLETE 1
 
 /* Scan a ClientHello in the whole TLS records at the head of @in. 0: @out is filled. CLIENT_HELLO_INCOMPLETE: it needs
@@ -40,6 +41,11 @@ int client_hello_scan(const uint8_t *in, size_t len, uint8_t *scratch, size_t sc
 
 /* The same for a whole handshake message: its header (4) and the body. 0 or negative. */
 int client_hello_read(const uint8_t *message, size_t len, struct client_hello *out);
+
+/* Write a host name in the form for comparisons: lower case, no NUL inside, at most HOST_NAME_MAX_LEN bytes, without
+ * the dot of the root at its end (RFC 6066 3 has none; some clients send it). @out is terminated, empty when @name is
+ * no host name. */
+void host_name_normalize(const char *name, size_t len, char out[static HOST_NAME_MAX_LEN + 1]);
 
 /* Watches what a client's handshake records say before any of them is encrypted. OpenSSL makes room for a message as
  * soon as it knows the length that its header claims, 131396 bytes for nine. No real hello is longer than

@@ -56,5 +56,7 @@ enum end_reason {
 
 /* The text; "unknown" for a number outside the table. */
 const char *end_reason_text(unsigned reason);
+/* 1: the client was not let in: a limit, or its source is suspected. Else 0. */
+int end_reason_is_refusal(unsigned reason);
 
 #endif

@@ -48,9 +48,7 @@
 	X(REFUSED, 0x23, "LinkRefused: answer to OPEN, SSL_ID or MOVE; nothing has changed")                           \
 	X(CONSUMED, 0x24, "struct frame_consumed: records that the agent has used up; maybe a checkpoint")             \
 	X(COPY, 0x25, "LinkCopy: a new sealed copy; a later frame makes it current")                                   \
-	X(END, 0x26,                                                                                                   \
-		"u8 enum end_reason: the agent has forgotten the stream; a flag says how RAgent closes. Behind it "    \
-		"the cause of a failed handshake, if RAgent knows of that (link_hello.h)")                             \
+	X(END, 0x26, "u8 enum end_reason: the agent has forgotten the stream; a flag says how RAgent closes")          \
 	X(RESPONSE, 0x27, "LinkResponse (stream 0): answer to REQUEST")                                                \
 	X(LOAD, 0x28, "LinkLoad (stream 0): how busy the agent is, after each PONG")                                   \
 	X(LEAVING, 0x29,                                                                                               \
@@ -86,8 +84,6 @@ enum frame_flag {
 						     the next CONSUMED without the flag, the end of the ownership, or
 						     another link or process */
 };
-
-#define FRAME_CAUSE_MAX 159u /* of END: text for logs */
 
 /* A preamble stream has no owner and no epoch. On it a client and an agent speak in clear (RFC 3207), and RAgent passes
  * DATA frames flagged PLAINTEXT without looking into them. RAgent sends at most FRAME_PREAMBLE_WINDOW bytes beyond

@@ -10,30 +10,24 @@
 
 #include "proto/wire.h"
 
-#define LIST_MAX 256u /* a hello of 32 KiB could have 16,000 values */
+#define LIST_MAX (CLIENT_HELLO_MAX / 2) /* no hello has more values */
 
 enum extension { EXT_SERVER_NAME = 0, EXT_SIGNATURE_ALGORITHMS = 13, EXT_ALPN = 16, EXT_SUPPORTED_VERSIONS = 43 };
 
-/* HASHED: the extensions without the two that stand in the first part. */
-enum list_name { CIPHERS, EXTENSIONS, HASHED, SIGNATURES, VERSIONS, LISTS };
-
 struct list {
+	size_t count;
 	uint16_t values[LIST_MAX];
-	size_t count; /* above LIST_MAX: too many */
 };
+
+static int is_made_up(uint16_t value)
+{
+	return (value & 0x0f0f) == 0x0a0a && value >> 8 == (value & 0xff);
+}
 
 static void add(struct list *l, uint16_t value)
 {
-	if ((value & 0x0f0f) == 0x0a0a && value >> 8 == (value & 0xff))
-		return;
-	if (l->count++ < LIST_MAX)
-		l->values[l->count - 1] = value;
-}
-
-static void add_all(struct list *l, struct wire_reader r)
-{
-	while (wire_left(&r) >= 2)
-		add(l, wire_u16(&r));
+	if (!is_made_up(value) && l->count < LIST_MAX)
+		l->values[l->count++] = value;
 }
 
 static int compare(const void *a, const void *b)
@@ -41,77 +35,102 @@ static int compare(const void *a, const void *b)
 	return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-/* Of the list, sorted, and of another one as it is. Without values the result stays zero. */
-static void hash(struct list *l, const struct list *behind, uint8_t out[static 6])
+static void put(crypto_hash_sha256_state *s, const char *before, uint16_t value)
 {
-	char text[2 * LIST_MAX * sizeof ",0000"] = "";
+	char text[8];
+
+	crypto_hash_sha256_update(s, (const uint8_t *)text, (size_t)sprintf(text, "%s%04x", before, value));
+}
+
+/* Of the list, sorted, and of values behind it as they are. Without a list the result stays zero. */
+static void hash(struct list *l, struct wire_reader behind, uint8_t out[static 6])
+{
+	crypto_hash_sha256_state s;
 	uint8_t whole[crypto_hash_sha256_BYTES];
-	size_t len = 0;
+	const char *before = "_";
 
 	if (l->count == 0)
 		return;
 	qsort(l->values, l->count, sizeof l->values[0], compare);
+	crypto_hash_sha256_init(&s);
 	for (size_t i = 0; i < l->count; i++)
-		len += (size_t)sprintf(text + len, ",%04x", l->values[i]);
-	for (size_t i = 0; behind && i < behind->count; i++)
-		len += (size_t)sprintf(text + len, "%c%04x", i ? ',' : '_', behind->values[i]);
-	crypto_hash_sha256(whole, (const uint8_t *)text + 1, len - 1);
+		put(&s, i ? "," : "", l->values[i]);
+	while (wire_left(&behind) >= 2) {
+		const uint16_t value = wire_u16(&behind);
+		if (is_made_up(value))
+			continue;
+		put(&s, before, value);
+		before = ",";
+	}
+	crypto_hash_sha256_final(&s, whole);
 	memcpy(out, whole, 6);
 }
 
-/* Returns the first protocol of ALPN; NULL: there is none. */
-static const uint8_t *read_extensions(const struct client_hello *h, struct list lists[static LISTS], uint8_t *alpn_len)
+/* What the extensions say. */
+struct said {
+	unsigned count;
+	uint16_t version; /* the highest; 0: none */
+	const uint8_t *alpn;
+	uint8_t alpn_len;
+	struct wire_reader signatures;
+};
+
+/* @list: those without the two that stand in the first part. */
+static void read_extensions(const struct client_hello *h, struct list *list, struct said *out)
 {
 	struct wire_reader r = wire_reader(h->extensions, h->extensions_len);
-	const uint8_t *alpn = NULL;
 
 	while (wire_left(&r)) {
 		const uint16_t type = wire_u16(&r);
 		struct wire_reader body = wire_sub(&r, wire_u16(&r));
-		add(&lists[EXTENSIONS], type);
+		out->count += !is_made_up(type);
 		if (type != EXT_SERVER_NAME && type != EXT_ALPN)
-			add(&lists[HASHED], type);
+			add(list, type);
 		if (type == EXT_SIGNATURE_ALGORITHMS)
-			add_all(&lists[SIGNATURES], wire_sub(&body, wire_u16(&body)));
+			out->signatures = wire_sub(&body, wire_u16(&body));
 		if (type == EXT_SUPPORTED_VERSIONS)
-			add_all(&lists[VERSIONS], wire_sub(&body, wire_u8(&body)));
+			for (body = wire_sub(&body, wire_u8(&body)); wire_left(&body) >= 2;) {
+				const uint16_t version = wire_u16(&body);
+				if (!is_made_up(version) && version > out->version)
+					out->version = version;
+			}
 		if (type == EXT_ALPN) {
 			wire_u16(&body);
-			*alpn_len = wire_u8(&body);
-			alpn = wire_bytes(&body, *alpn_len);
+			out->alpn_len = wire_u8(&body);
+			out->alpn = wire_bytes(&body, out->alpn_len);
 		}
 	}
-	return *alpn_len ? alpn : NULL;
+}
+
+static unsigned shown(size_t count)
+{
+	return count < 99 ? (unsigned)count : 99;
 }
 
 void ja4_make(const struct client_hello *h, struct ja4 *out)
 {
 	static const char versions[][3] = { "s3", "10", "11", "12", "13" }, digits[] = "0123456789abcdef";
-	struct list lists[LISTS] = { 0 };
-	uint8_t alpn_len = 0;
-	unsigned shown[LISTS];
+	struct list list;
+	struct said said = { 0 };
 	char kind[sizeof out->kind + 1];
+	struct wire_reader r = wire_reader(h->suites, h->suites_len);
 
 	*out = (struct ja4){ 0 };
-	add_all(&lists[CIPHERS], wire_reader(h->suites, h->suites_len));
-	const uint8_t *alpn = read_extensions(h, lists, &alpn_len);
-	for (unsigned i = 0; i < LISTS; i++) {
-		if (lists[i].count > LIST_MAX)
-			return;
-		shown[i] = lists[i].count < 99 ? (unsigned)lists[i].count : 99;
-	}
-	uint16_t version = lists[VERSIONS].count ? 0 : h->version;
-	for (size_t i = 0; i < lists[VERSIONS].count; i++)
-		version = lists[VERSIONS].values[i] > version ? lists[VERSIONS].values[i] : version;
-	const uint8_t first = alpn ? alpn[0] : '0', last = alpn ? alpn[alpn_len - 1] : '0';
+	for (list.count = 0; wire_left(&r) >= 2;)
+		add(&list, wire_u16(&r));
+	const unsigned ciphers = shown(list.count);
+	hash(&list, (struct wire_reader){ 0 }, out->ciphers);
+	list.count = 0;
+	read_extensions(h, &list, &said);
+	hash(&list, said.signatures, out->extensions);
+	const uint16_t version = said.version ? said.version : h->version;
+	const int has_alpn = said.alpn && said.alpn_len;
+	const uint8_t first = has_alpn ? said.alpn[0] : '0', last = has_alpn ? said.alpn[said.alpn_len - 1] : '0';
 	const int plain = isalnum(first) && isalnum(last); /* else the name in hexadecimal counts */
 	snprintf(kind, sizeof kind, "t%s%c%02u%02u%c%c",
 		version >= 0x0300 && version <= 0x0304 ? versions[version & 0xff] : "00", h->server_name ? 'd' : 'i',
-		shown[CIPHERS], shown[EXTENSIONS], plain ? first : digits[first >> 4],
-		plain ? last : digits[last & 0xf]);
+		ciphers, shown(said.count), plain ? first : digits[first >> 4], plain ? last : digits[last & 0xf]);
 	memcpy(out->kind, kind, sizeof out->kind);
-	hash(&lists[CIPHERS], NULL, out->ciphers);
-	hash(&lists[HASHED], &lists[SIGNATURES], out->extensions);
 }
 
 const char *ja4_text(const struct ja4 *j, char out[static JA4_TEXT_MAX])

@@ -15,7 +15,6 @@ struct ja4 {
 	uint8_t ciphers[6], extensions[6]; /* the first bytes of two hashes */
 };
 
-/* None if a list of the hello has more than 256 values: clients have some twenty. */
 void ja4_make(const struct client_hello *h, struct ja4 *out);
 
 /* "t13d1516h2_8daaf6152771_e5627efa2ab1", or "" if there is none. Returns @out. */

@@ -1,6 +1,6 @@
 /* link_hello.c: the hello on the wire: version_min (2) | version_max (2) | role (1) | protection (1) | aead (1) |
  * boot id (8) | worker (2) | target worker (2) | workers (2) | id check key (16) | name length (1) | name | bytes
- * (1) | streams (1) | ends (1) | waits (1) | causes (1). Older sides do not send the last ones. */
+ * (1) | streams (1) | ends (1) | waits (1). Older sides do not send the last ones. */
 #include "proto/link_hello.h"
 
 #include <string.h>
@@ -59,7 +59,6 @@ ptrdiff_t link_hello_write(const struct link_hello *h, uint8_t out[static LINK_H
 	wire_put_u8(&w, (uint8_t)h->streams);
 	wire_put_u8(&w, (uint8_t)h->ends);
 	wire_put_u8(&w, (uint8_t)h->waits);
-	wire_put_u8(&w, (uint8_t)h->causes);
 	return wire_writer_len(&w);
 }
 
@@ -90,7 +89,6 @@ int link_hello_read(const uint8_t *in, size_t len, struct link_hello *out)
 	h.streams = wire_u8(&r) == LINK_STREAMS_OUTLIVE ? LINK_STREAMS_OUTLIVE : LINK_STREAMS_END;
 	h.ends = wire_u8(&r) == LINK_ENDS_ANSWERED ? LINK_ENDS_ANSWERED : LINK_ENDS_UNANSWERED;
 	h.waits = wire_u8(&r) == LINK_WAITS_KNOWN ? LINK_WAITS_KNOWN : LINK_WAITS_UNKNOWN;
-	h.causes = wire_u8(&r) == LINK_CAUSES_KNOWN ? LINK_CAUSES_KNOWN : LINK_CAUSES_UNKNOWN;
 	memcpy(h.id_check_key, key, sizeof h.id_check_key);
 	memcpy(h.name, name, name_len);
 	if (hello_check(&h) != 0)

@@ -9,7 +9,7 @@
 #include "proto/session_id.h"
 
 #define LINK_VERSION       1u
-#define LINK_HELLO_LEN_MAX 106u
+#define LINK_HELLO_LEN_MAX 105u
 
 enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
 enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
@@ -22,8 +22,6 @@ enum link_streams { LINK_STREAMS_END = 0, LINK_STREAMS_OUTLIVE = 1 };
 enum link_ends { LINK_ENDS_UNANSWERED = 0, LINK_ENDS_ANSWERED = 1 };
 /* Does RAgent know FRAME_CLIENT_WAITS? For an older one the flag would be a breach of the protocol. */
 enum link_waits { LINK_WAITS_UNKNOWN = 0, LINK_WAITS_KNOWN = 1 };
-/* Does RAgent know that END may have a cause? */
-enum link_causes { LINK_CAUSES_UNKNOWN = 0, LINK_CAUSES_KNOWN = 1 };
 
 struct link_hello {
 	uint16_t version_min, version_max; /* LINK_VERSION is the highest there is */
@@ -37,10 +35,9 @@ struct link_hello {
 	uint16_t workers;                               /* of the sender's process */
 	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* from a responding agent to RAgent; else zero */
 	enum link_streams streams;                      /* OUTLIVE: the sender can do that */
-	enum link_bytes bytes;   /* IN_MEMORY: the sender can. If both can, RAgent's last message brings the memory */
-	enum link_ends ends;     /* of RAgent; else UNANSWERED */
-	enum link_waits waits;   /* of RAgent; else UNKNOWN */
-	enum link_causes causes; /* likewise */
+	enum link_bytes bytes; /* IN_MEMORY: the sender can. If both can, RAgent's last message brings the memory */
+	enum link_ends ends;   /* of RAgent; else UNANSWERED */
+	enum link_waits waits; /* of RAgent; else UNKNOWN */
 };
 
 /* Bytes written, or CSSL_E_RANGE: a field breaks the rule in its comment above. */

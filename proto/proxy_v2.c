@@ -42,22 +42,20 @@ static const struct value_row {
 	uint8_t type, place; /* enum tlv, enum tlv_place */
 	uint16_t value, len; /* where they are in struct proxy_header */
 } values[] = {
-	VALUE(TLV_ALPN, PLACE_HEADER, alpn),
-	VALUE(TLV_AUTHORITY, PLACE_HEADER, authority),
 	VALUE(TLV_UNIQUE_ID, PLACE_HEADER, unique_id),
 	VALUE(TLV_SSL_VERSION, PLACE_SSL, ssl_version),
 	VALUE(TLV_SSL_CIPHER, PLACE_SSL, ssl_cipher),
 	VALUE(TLV_SSL_CN, PLACE_SSL, ssl_cn),
-	/* those above are also read */
 	VALUE(TLV_FINGERPRINT, PLACE_HEADER, fingerprint),
+	VALUE(TLV_ALPN, PLACE_HEADER, alpn),
+	VALUE(TLV_AUTHORITY, PLACE_HEADER, authority), /* the client chooses how long it is */
 	VALUE(TLV_SUBJECT, PLACE_HEADER, subject),
 	VALUE(TLV_SERIAL, PLACE_HEADER, serial),
 	VALUE(TLV_ISSUER, PLACE_HEADER, issuer),
 	VALUE(TLV_JA4, PLACE_HEADER, ja4),
 	VALUE(TLV_SSL_CLIENT_CERT, PLACE_SSL, certificate),
 };
-#define VALUES      (sizeof values / sizeof values[0])
-#define VALUES_READ 6u
+#define VALUES (sizeof values / sizeof values[0])
 
 static uint16_t *len_of(const struct proxy_header *h, size_t i)
 {
@@ -143,10 +141,10 @@ static int first_of_type(struct walk *w, uint8_t type)
 static int read_value(struct walk *w, enum tlv_place place, uint8_t type, struct wire_reader *value)
 {
 	size_t len = wire_left(value), i = 0;
-	while (i < VALUES_READ && (values[i].type != type || values[i].place != place))
+	while (i < VALUES && (values[i].type != type || values[i].place != place))
 		i++;
-	if (i == VALUES_READ)
-		return 0; /* section 2.2: receivers skip types that they do not know */
+	if (i == VALUES || type >= TLV_SSL_CLIENT_CERT) /* these are written only */
+		return 0;                               /* section 2.2: receivers skip types that they do not know */
 	int r = first_of_type(w, type);
 	if (r < 0 || len == 0)
 		return r;

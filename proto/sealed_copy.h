@@ -20,6 +20,12 @@ struct copy_binding {
 
 #define SEALED_COPY_VERSION 1u
 
+/* RAgents refuse a longer copy: it would fit no block of memory that outlives their process. */
+#define SEALED_COPY_MAX       8180u
+/* So this is the longest encoded SESS_OBJ, without a live part, from which copies may be made: there is room for every
+ * live part, for what grows with the time, and for the seal. */
+#define SEALED_COPY_FACTS_MAX (SEALED_COPY_MAX - 560u)
+
 /* The length of a copy of @obj in bytes, or negative. */
 ptrdiff_t sealed_copy_len(const struct key_ring *ring, const struct sess_obj *obj);
 

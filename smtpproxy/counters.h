@@ -38,6 +38,7 @@
 	X(hooks_changed, "messages whose header a hook changed")                                                       \
 	X(hooks_failed, "times that a hook did not answer, or broke its protocol")                                     \
 	X(reloads, "times that the configuration was read again")                                                      \
+	X(log_lines_lost, "lines of the log that could not be written: a disk, or the pipe of a reader, was full")     \
 	X(events_dropped, "event records that were not written")                                                       \
 	X(bytes, "bytes of content passed on or stored")                                                               \
 	X(no_room, "messages and commands that got 452 because too many bytes wait to be stored")                      \

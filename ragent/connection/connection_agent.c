@@ -184,14 +184,13 @@ int connection_in_end(struct connection *c, const struct frame *f)
 
 	if (reason >= END_REASON_COUNT) /* a reason of a later release: it does not cost the link and all its streams */
 		reason = END_INTERNAL;
+	c->home->cause = link_cause(c->current.link, c->current.stream);
 	connection_release_current(c); /* the agent has forgotten the stream, so it needs no CLOSE */
 	if (c->state == CONNECTION_FINISHING && c->end_reason != END_BACKEND_TIMEOUT) /* the client may be at fault */
 		reason = c->end_reason;
 	note_drain(c, agent, (enum end_reason)reason);
-	c->home->cause = (const char *)f->payload + 1;
-	c->home->cause_len = f->len - 1;
 	connection_end(c, (enum end_reason)reason, f->flags & FRAME_ABORT ? END_RESET : END_ORDERLY);
-	c->home->cause_len = 0;
+	c->home->cause = "";
 	return 0;
 }
 

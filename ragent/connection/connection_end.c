@@ -97,40 +97,30 @@ static const char *how_seen(const struct connection *c, enum connection_end_how 
 	return how == END_RESET ? "reset" : seen[c->server_side];
 }
 
-static int is_refusal(enum end_reason reason)
-{
-	switch (reason) {
-	case END_LIMIT_TOTAL:
-	case END_LIMIT_SOURCE:
-	case END_LIMIT_HANDSHAKES:
-	case END_LIMIT_PREAMBLES:
-	case END_SUSPECTED: return 1;
-	default: return 0;
-	}
-}
-
 /* `connections: off` leaves out no refusal. */
 static int is_logged(const struct connection *c, enum log_level level)
 {
 	return log_takes(LOG_ACCESS, level) && (c->home->shared->conf->log.connections != CONF_LOG_NONE ||
-						       log_enabled(LOG_DEBUG) || is_refusal(c->end_reason));
+						       log_enabled(LOG_DEBUG) || end_reason_is_refusal(c->end_reason));
 }
 
 /* The server's name, and the client's JA4. Where no handshake ended, RAgent reads the hello itself. */
-static void look_at_hello(const struct connection *c, struct client_hello *out, char ja4[static JA4_TEXT_MAX])
+static void look_at_hello(
+	const struct connection *c, char name[static HOST_NAME_MAX_LEN + 1], char ja4[static JA4_TEXT_MAX])
 {
 	const struct kept *k = c->busy ? &c->busy->kept : NULL;
+	struct client_hello h = { 0 };
 	struct ja4 made = { 0 };
 
-	*out = (struct client_hello){ 0 };
 	if (c->agreed) {
-		out->server_name = agreed_server_name(c->agreed);
-		out->server_name_len = (uint16_t)strlen(out->server_name);
+		h.server_name = agreed_server_name(c->agreed);
+		h.server_name_len = (uint16_t)strlen(h.server_name);
 		made = c->agreed->ja4;
 	} else if (k && k->data && k->unit == KEPT_RECORDS &&
 		   client_hello_scan(
-			   k->data + k->start, k->end - k->start, c->home->hello_scratch, CLIENT_HELLO_MAX, out) == 0)
-		ja4_make(out, &made);
+			   k->data + k->start, k->end - k->start, c->home->hello_scratch, CLIENT_HELLO_MAX, &h) == 0)
+		ja4_make(&h, &made);
+	host_name_normalize(h.server_name ? h.server_name : "", h.server_name_len, name);
 	ja4_text(&made, ja4);
 }
 
@@ -140,8 +130,7 @@ static void log_end(const struct connection *c, enum connection_end_how how)
 	const struct agents *agents = c->home->shared->agents;
 	const struct agreed *a = c->agreed;
 	struct log_pace *pace = &c->home->ended_lines[c->end_reason], unpaced = { .to = LOG_ACCESS };
-	char text[ADDRESS_TEXT_MAX], ja4[JA4_TEXT_MAX];
-	struct client_hello hello;
+	char text[ADDRESS_TEXT_MAX], ja4[JA4_TEXT_MAX], name[HOST_NAME_MAX_LEN + 1];
 
 	/* health checks of a balancer come and go often: log them at debug only */
 	enum log_level level =
@@ -150,20 +139,18 @@ static void log_end(const struct connection *c, enum connection_end_how how)
 
 	if (!is_logged(c, level))
 		return;
-	look_at_hello(c, &hello, ja4);
+	look_at_hello(c, name, ja4);
 	log_event_paced(which == CONF_LOG_ALL ? &unpaced : pace, level, &c->id, "ended",
 		"reason=%s end=%s listener=%s began=%s client=%s handshake=%s owner=%s epoch=%u moves=%u version=%04x "
-		"suite=%04x "
-		"resumed=%d server_name=%.*s alpn=%s ja4=%s cause=%.*s "
-		"client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u client_bytes=%llu server_bytes=%llu ms=%llu",
+		"suite=%04x resumed=%d alpn=%s ja4=%s cause=%s client_records=%u/%u/%u/%u server_records=%u/%u/%u/%u "
+		"client_bytes=%llu server_bytes=%llu ms=%llu server_name=%s",
 		end_reason_text(c->end_reason), how_seen(c, how), c->front->conf->name, beginning(c),
 		connection_client_text(c, text), agents_name(agents, c->handshake_agent), agents_name(agents, c->owner),
 		c->epoch, c->moves, a ? a->protocol_version : 0, a ? a->cipher_suite : 0, a ? a->resumed : 0,
-		hello.server_name_len, hello.server_name ? hello.server_name : "", a ? agreed_alpn(a) : "", ja4,
-		c->home->cause_len, c->home->cause, c->client_types[0], c->client_types[1], c->client_types[2],
-		c->client_types[3], c->server_types[0], c->server_types[1], c->server_types[2], c->server_types[3],
-		(unsigned long long)c->client_bytes, (unsigned long long)c->queued,
-		(unsigned long long)(connection_now_ms(c) - c->accepted_ms));
+		a ? agreed_alpn(a) : "", ja4, c->home->cause, c->client_types[0], c->client_types[1],
+		c->client_types[2], c->client_types[3], c->server_types[0], c->server_types[1], c->server_types[2],
+		c->server_types[3], (unsigned long long)c->client_bytes, (unsigned long long)c->queued,
+		(unsigned long long)(connection_now_ms(c) - c->accepted_ms), name);
 }
 
 void connection_tell_left_out(struct connection_home *home)

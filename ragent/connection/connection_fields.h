@@ -13,6 +13,7 @@ extern const struct field busy_rows[];
 extern const size_t busy_row_count;
 extern const struct field agreed_rows[];
 extern const size_t agreed_row_count;
+#define AGREED_ROWS_BEFORE_JA4 6u
 extern const struct field preamble_rows[];
 extern const size_t preamble_row_count;
 

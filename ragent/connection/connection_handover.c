@@ -15,9 +15,9 @@ static size_t blob_len(const struct sealed_blob *b)
 	return b ? FIELD_HEADER_LEN + COPY_HEADER_LEN + b->len : 0;
 }
 
-static size_t agreed_len(const struct agreed *a)
+static size_t agreed_len(const struct agreed *a, size_t rows)
 {
-	return fields_len(agreed_rows, agreed_row_count) + 2 * FIELD_HEADER_LEN + strlen(agreed_server_name(a)) +
+	return fields_len(agreed_rows, rows) + 2 * FIELD_HEADER_LEN + strlen(agreed_server_name(a)) +
 	       strlen(agreed_alpn(a));
 }
 
@@ -42,7 +42,7 @@ size_t connection_packed_len(const struct connection *c)
 	len += FIELD_HEADER_LEN + FRAMES_LEN;
 	len += FIELD_HEADER_LEN + c->endpoints.unique_id_len;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
-	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
+	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed, agreed_row_count) : 0;
 	return c->busy ? len + busy_len(c->busy) : len;
 }
 
@@ -72,12 +72,12 @@ static void put_copy(struct wire_writer *w, uint16_t tag, const struct sealed_bl
 	wire_put_bytes(w, b->data, b->len);
 }
 
-static void put_agreed(struct wire_writer *w, const struct agreed *a)
+static void put_agreed(struct wire_writer *w, const struct agreed *a, size_t rows)
 {
 	if (!a)
 		return;
-	field_begin(w, TAG_AGREED, agreed_len(a));
-	fields_write(w, a, agreed_rows, agreed_row_count);
+	field_begin(w, TAG_AGREED, agreed_len(a, rows));
+	fields_write(w, a, agreed_rows, rows);
 	field_write(w, TAG_SERVER_NAME, agreed_server_name(a), strlen(agreed_server_name(a)));
 	field_write(w, TAG_ALPN, agreed_alpn(a), strlen(agreed_alpn(a)));
 }
@@ -126,7 +126,7 @@ static void put_compact(struct wire_writer *w, const struct connection *c)
 	fields_write(w, &nothing, busy_rows, busy_row_count);
 }
 
-void connection_pack(const struct connection *c, struct wire_writer *w)
+void connection_pack(const struct connection *c, size_t agreed, struct wire_writer *w)
 {
 	fields_write(w, c, connection_rows, connection_row_count);
 	put_u32(w, TAG_LISTENER, front_index(c));
@@ -135,7 +135,7 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
 	put_copy(w, TAG_COPY, c->copies.current);
 	put_copy(w, TAG_COPY_PENDING, c->copies.pending);
-	put_agreed(w, c->agreed);
+	put_agreed(w, c->agreed, agreed);
 	if (c->busy)
 		put_busy(w, c->busy);
 	else

@@ -13,7 +13,7 @@
 #include "ragent/connection/connection_saved.h"
 
 _Static_assert(2 + FINE_SIZES + BLOCK_SIZES_SMALL <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
-_Static_assert(2 * (8192u + COARSE_STEP) <= MEMORY_OF_CERTIFICATES, "and for two copies with a certificate");
+_Static_assert(2 * FINE_BLOCK_MAX <= MEMORY_OF_CERTIFICATES, "and for two copies with a certificate");
 _Static_assert(SLABS_BLOCK_MAX <= MEMORY_OF_WAITING_RECORDS, "and for the records that a connection may have in it");
 
 static struct slab_source *source(struct table_share *s)

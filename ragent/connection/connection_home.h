@@ -83,8 +83,7 @@ struct connection_home {
 	struct log_pace ended_lines[END_REASON_COUNT];
 	struct ownerships *ownerships;
 	uint8_t *hello_scratch;
-	const char *cause; /* of the END at work: of a failed handshake, in the agent's words */
-	int cause_len;
+	const char *cause;                              /* of the END at work: link_cause() */
 	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* from the agents' opening; zero before it */
 	uint8_t state;                                  /* enum connection_home_state */
 	/* A connection is closed and freed. */

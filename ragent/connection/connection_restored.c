@@ -12,6 +12,7 @@
 #include "net/mutant.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_fields.h"
 #include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_restoring.h"
 #include "ragent/connection/restored.h"
@@ -281,7 +282,7 @@ static int unpack_image(
 		return CSSL_E_NO_MEMORY;
 	}
 	struct wire_writer w = wire_writer(packed, cap);
-	connection_pack(image, &w);
+	connection_pack(image, agreed_row_count, &w);
 	connection_pack_clear(image, &w);
 	int r = connection_unpack(home, map, fd, packed, (size_t)wire_writer_len(&w));
 	free(packed);

@@ -5,6 +5,7 @@
 #ifndef CSSL_RAGENT_COPIES_H
 #define CSSL_RAGENT_COPIES_H
 
+#include "proto/sealed_copy.h"
 #include "ragent/connection/fine_blocks.h"
 #include "ragent/connection/position.h"
 
@@ -14,9 +15,9 @@ struct sealed_blob {
 	uint8_t data[];
 };
 
-/* Live part and facts, with a client's certificate of at most 4 KiB; a longer one is not from an agent. Such a blob
- * fits a block that outlives the process. */
+/* Such a blob fits a block that outlives the process. */
 #define COPY_MAX_LEN (FINE_BLOCK_MAX - sizeof(struct sealed_blob))
+_Static_assert(SEALED_COPY_MAX <= COPY_MAX_LEN, "each copy from an agent fits");
 
 /* Embedded; zero means no copy. */
 struct copies {

@@ -187,7 +187,7 @@ void control_answer_counters(struct control_request *r, const struct control_cou
 static json_t *certificate_json(const char *agent, const Cssl__LinkResponse__Counters__Certificate *c)
 {
 	json_t *hosts = json_array();
-	const time_t end = (time_t)c->not_after_s, left_s = end - time(NULL);
+	const time_t end = c->not_after_s > 0 ? (time_t)c->not_after_s : 0, left_s = end - time(NULL);
 	char text[32] = "";
 	struct tm utc;
 

@@ -21,7 +21,6 @@ static size_t own_counters(const struct operations *o, struct control_counter *a
 {
 	size_t count = ragent_counter_count();
 
-	counter_set((counter *)&o->counters.log_lines_lost, log_dropped());
 	for (size_t i = 0; i < count; i++) {
 		at[i] = zero_of(ragent_counter_row(i));
 		at[i].value = ragent_counter_value(&o->counters, i);
@@ -131,14 +130,16 @@ static void ask_counters(struct agents_asked *a)
 }
 
 /* The same answers of the agents, told in several ways. */
-#define TELL(operations, answer, tell)                                                                                 \
+#define TELL(ask, answer, tell)                                                                                        \
 	static void answer(struct agents_asked *a)                                                                     \
 	{                                                                                                              \
 		collect(a, tell);                                                                                      \
 	}                                                                                                              \
-	void operations(void *ctx, struct control_request *r)                                                          \
+	void ask(void *ctx, struct control_request *r)                                                                 \
 	{                                                                                                              \
-		ask_counters(asked_create(ctx, r, answer));                                                            \
+		struct operations *o = ctx;                                                                            \
+		counter_set(&o->counters.log_lines_lost, log_dropped());                                               \
+		ask_counters(asked_create(o, r, answer));                                                              \
 	}
 TELL(operations_counters, answer_counters, tell_counters)
 TELL(operations_metrics, answer_metrics, tell_metrics)

@@ -11,8 +11,8 @@
  * holdings, connection_blocks, busy_parts, dormant, belongings, table, went_on, restoring, on_restored,
  * connection_share, belonging_share, trails, reattaching, working, nobody. The new process's own: shared, worker,
  * listening with its count, open_listeners, takeovers (its pace begins again), storm, mover (it searches again), tick,
- * drain_deadline, hello_scratch, cause, cause_len, state, on_left, on_closed, owner, ended_lines (the lines of this
- * second). Beside the rows: counters, of_agents, of_listeners, ownerships. */
+ * drain_deadline, hello_scratch, cause, state, on_left, on_closed, owner, ended_lines (the lines of this second).
+ * Beside the rows: counters, of_agents, of_listeners, ownerships. */
 static const struct field rows[] = {
 	FIELD_OF(struct ragent_worker, 1, FIELD_UINT, requests.next_token, FIELD_ANY),
 	FIELD_OF(struct ragent_worker, 2, FIELD_BYTES, home.id_check_key, 0),

@@ -10,6 +10,7 @@
 
 #include "net/log.h"
 #include "proto/error.h"
+#include "ragent/connection/connection_fields.h"
 #include "ragent/handover/handover_self.h"
 #include "ragent/link/link_handover.h"
 
@@ -97,7 +98,7 @@ static int pack_connection(const struct connection *c, unsigned format, struct h
 	if (!room)
 		return CSSL_E_NO_MEMORY;
 	struct wire_writer w = wire_writer(room + 4, cap - 4);
-	connection_pack(c, &w);
+	connection_pack(c, format < HANDOVER_TELLS_JA4 ? AGREED_ROWS_BEFORE_JA4 : agreed_row_count, &w);
 	if (format >= HANDOVER_TELLS_FRAMES)
 		connection_pack_frames(c, &w);
 	if (format >= HANDOVER_TELLS_CLEAR)

@@ -229,6 +229,7 @@ void link_is_up(struct link *l, const struct link_hello *peer)
 	l->backoff_ms = BACKOFF_FIRST_MS;
 	l->heard_ms = l->ticked_ms = worker_now_ms(l->p.worker);
 	l->ear = LINK_HEARD_NOTHING;
+	l->cause_stream = 0;
 	move(l, LINK_UP);
 }
 

@@ -122,6 +122,9 @@ int link_failure(const struct link *l);
 /* Frames can be sent: UP or SUSPECT. */
 int link_open(const struct link *l);
 
+/* Why the handshake of that stream failed, in the agent's words; "": it was not told. Valid until the next frame. */
+const char *link_cause(const struct link *l, uint32_t stream);
+
 /* A new stream for @holder. 0: out of memory or out of ids. */
 uint32_t link_stream_begin(struct link *l, void *holder);
 /* No more callbacks come for this stream. */

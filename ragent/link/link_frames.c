@@ -1,4 +1,5 @@
 /* link_frames.c: the frames of a link both ways, its streams, and the waiters for room in its output. */
+#include <stdio.h>
 #include <string.h>
 
 #include <sodium.h>
@@ -46,6 +47,10 @@ static int in_response(struct link *l, const struct frame *f)
 
 	if (!response)
 		return CSSL_E_TRUNCATED;
+	if (response->what_case == CSSL__LINK_RESPONSE__WHAT_CAUSE) {
+		l->cause_stream = response->cause->stream;
+		snprintf(l->cause, sizeof l->cause, "%s", response->cause->text);
+	}
 	l->p.ops->on_response(l->p.ctx, l, response);
 	return 0;
 }
@@ -160,6 +165,11 @@ const struct framed_ops link_framed_ops = {
 	.on_closed = on_framed_closed,
 	.payloads = FRAMED_DATA_STAYS_SHARED,
 };
+
+const char *link_cause(const struct link *l, uint32_t stream)
+{
+	return l->cause_stream == stream ? l->cause : "";
+}
 
 /* --- streams and frames out --- */
 

@@ -1,8 +1,8 @@
 /* link_handover.c: a link as tagged fields (proto/fields.h). Made new in the other process: p, the parameters; opening,
  * which is over; streams, because each connection names its own; waiters, because connections wait again when they
  * cannot send; the deadlines losing and connect; heard_ms, ticked_ms and backoff_ms, because a continued link counts as
- * just heard; death, death_due, failure, fate, state, wish, second, ear and handles, because only a link that is up
- * goes on.
+ * just heard; cause and cause_stream, whose END comes at once; death, death_due, failure, fate, state, wish, second,
+ * ear and handles, because only a link that is up goes on.
  */
 #include "ragent/link/link_handover.h"
 

@@ -36,6 +36,8 @@ struct link {
 	uint64_t heard_ms, ticked_ms;
 	uint32_t backoff_ms;
 	uint32_t next_stream;
+	uint32_t cause_stream; /* whose cause came last; 0: none */
+	char cause[160];
 	int failure;     /* why it will be lost at the end of this turn */
 	uint8_t state;   /* enum link_state */
 	uint8_t fate;    /* enum peer_fate of @process */

@@ -136,7 +136,6 @@ static int create_links(struct ragent_worker *rw, int agent)
 			.streams = s->notes ? LINK_STREAMS_OUTLIVE : LINK_STREAMS_END,
 			.ends = LINK_ENDS_ANSWERED,
 			.waits = LINK_WAITS_KNOWN,
-			.causes = LINK_CAUSES_KNOWN,
 			.worker = (uint16_t)worker_index(rw->home.worker),
 			.workers = (uint16_t)s->self->workers },
 		.health = s->self->health,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/log.h"
 #include "smtpproxy/control/answers_queue.h"
 
 #define EVENTS_MAX 500u
@@ -36,6 +37,7 @@ json_t *answers_counters(const struct sender_home *home)
 	const struct smtpproxy_counters *c = home->counters;
 	json_t *out = json_object();
 	event_log_count(home->events);
+	home->counters->log_lines_lost = log_dropped();
 #define X(name, help) json_object_set_new(out, #name, number(c->name));
 	SMTPPROXY_COUNTERS(X)
 #undef X
@@ -318,6 +320,7 @@ char *answers_metrics(const struct control_view *v)
 	if (!f)
 		return NULL;
 	event_log_count(v->home->events);
+	v->home->counters->log_lines_lost = log_dropped();
 #define X(name, help)                                                                                                  \
 	fprintf(f, "# HELP smtpproxy_" #name "_total %s\n# TYPE smtpproxy_" #name "_total counter\n", help);           \
 	fprintf(f, "smtpproxy_" #name "_total %" PRIu64 "\n", v->home->counters->name);

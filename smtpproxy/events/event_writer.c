@@ -68,7 +68,7 @@ static void use(struct event_writer *w, int fd)
 	w->last = LINE_WHOLE;
 }
 
-/* A file takes all of it, unless it is full; then behind a part of a line, the next one begins a new line. */
+/* A file takes all of it, unless it is full. Behind a part of a line that stays, the next one begins a new line. */
 static int write_line(struct event_writer *w, const char *text, size_t len)
 {
 	ssize_t n;
@@ -78,14 +78,15 @@ static int write_line(struct event_writer *w, const char *text, size_t len)
 	if (w->last == LINE_TORN && write(w->fd, "\n", 1) != 1)
 		return -errno;
 	w->last = LINE_WHOLE;
-	for (; len > 0; text += n, len -= (size_t)n) {
-		n = write(w->fd, text, len);
+	for (size_t done = 0; done < len; done += (size_t)n) {
+		n = write(w->fd, text + done, len - done);
 		if (n < 0 && errno == EINTR)
 			n = 0;
-		else if (n < 0)
-			return -errno;
-		else
-			w->last = (size_t)n < len ? LINE_TORN : LINE_WHOLE;
+		if (n < 0) {
+			const int r = -errno;
+			w->last = done == 0 || log_take_back(w->fd, done) ? LINE_WHOLE : LINE_TORN;
+			return r;
+		}
 	}
 	return 0;
 }

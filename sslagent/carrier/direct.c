@@ -427,8 +427,11 @@ static void on_deadline(struct deadline *deadline)
 		connection_give_up(d->connection, END_HANDSHAKE_TIMEOUT);
 	else if (d->state == DIRECT_PREAMBLE || d->state == DIRECT_SERVING)
 		silent_too_long(d);
-	else
+	else {
+		if (d->state != DIRECT_LINGERING) /* no hello came, or no PROXY header */
+			direct_log_end(d, END_HANDSHAKE_TIMEOUT, "fin");
 		direct_close(d);
+	}
 }
 
 /* --- accepting --- */

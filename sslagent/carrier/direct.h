@@ -18,6 +18,8 @@ enum direct_whom { DIRECT_IDLE, DIRECT_ALL };
 void direct_finish(struct carrier_home *home, enum direct_whom whom);
 /* The number of clients' TCP connections whose connection has ended. */
 uint32_t direct_lingering(const struct carrier_home *home);
+/* For log_pace_tell(), on any thread. */
+void direct_tell_left_out(struct carrier_home *home);
 /* Closes listeners and connections. */
 void direct_close_all(struct carrier_home *home);
 /* Frees the listeners' memory, when every handle is closed. */

@@ -546,7 +546,6 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 		l->peer_worker = a->peer.worker;
 		l->ends = a->peer.ends;
 		l->waits = a->peer.waits;
-		l->causes = a->peer.causes;
 		r = framed_open(
 			&l->framed, home->connections->worker, &link_ops, a->fd, &a->keys, a->early, a->early_len);
 	} else

@@ -52,7 +52,6 @@ struct link {
 	uint16_t peer_worker;
 	enum link_ends ends;            /* does RAgent answer END? */
 	enum link_waits waits;          /* may CONSUMED say that the client waits? */
-	enum link_causes causes;        /* may END say why a handshake failed? */
 	uint8_t proof[FRAME_PROOF_LEN]; /* PROVEN: what RAgent's next process will show */
 	struct streams streams;
 	struct turn_end doom;       /* of a link that failed: it is closed when nobody up the stack uses it */

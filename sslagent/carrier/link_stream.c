@@ -128,8 +128,7 @@ static uint8_t flags_for(const struct link *l, enum frame_type type, uint8_t fla
 void link_stream_pass(struct link_stream *s, struct held_frame *f)
 {
 	const enum frame_type type = (enum frame_type)f->type;
-	const size_t len = type == FRAME_END && s->link->causes == LINK_CAUSES_UNKNOWN ? 1 : f->len;
-	int r = framed_pass(&s->link->framed, s->id, type, flags_for(s->link, type, f->flags), f->wire, len);
+	int r = framed_pass(&s->link->framed, s->id, type, flags_for(s->link, type, f->flags), f->wire, f->len);
 
 	if (r < 0 && r != CSSL_E_STATE)
 		link_fail(s->link, r);
@@ -273,15 +272,27 @@ int link_stream_after_end(struct link_stream *s, const struct frame *f)
 	return r;
 }
 
+/* An older RAgent skips it like a late answer. It does not come again on another link. */
+static void say_cause(const struct link_stream *s)
+{
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__Cause cause = CSSL__LINK_RESPONSE__CAUSE__INIT;
+
+	cause.stream = s->id;
+	cause.text = (char *)(s->connection ? connection_cause(s->connection) : ""); /* it may end in its first call */
+	response.what_case = CSSL__LINK_RESPONSE__WHAT_CAUSE;
+	response.cause = &cause;
+	if (cause.text[0] && s->link->stage == LINK_OPEN)
+		link_respond(s->link, &response);
+}
+
 static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
 {
 	struct link_stream *s = stream_of(c);
-	const char *cause = s->link->causes == LINK_CAUSES_KNOWN ? connection_cause(s->connection) : "";
-	uint8_t payload[1 + FRAME_CAUSE_MAX] = { (uint8_t)reason };
-	const size_t len = strnlen(cause, FRAME_CAUSE_MAX);
+	uint8_t payload = (uint8_t)reason;
 
-	memcpy(payload + 1, cause, len);
-	link_stream_say(s, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, payload, 1 + len);
+	say_cause(s);
+	link_stream_say(s, FRAME_END, how == CARRIER_ABORT ? FRAME_ABORT : 0, &payload, 1);
 	link_stream_ended(s);
 }
 

@@ -14,25 +14,24 @@
 #include "sslagent/counters.h"
 
 #define LIVE_PART_LIFETIME_S (7u * 24u * 3600u)
-#define FACTS_CERTIFICATE_MAX                                                                                          \
-	8192u /* a larger one stays in the session: every owner would hold it, and every copy carry it */
 
 /* --- facts --- */
 
 /* Keep the facts of a session as an encoded SESS_OBJ without keys. It has a tenth of the struct's size, and copies
- * are made from it. */
-int connection_keep_facts(struct connection *c, const struct sess_obj *from)
+ * are made from it; a certificate that would make them too long is taken out of @from. */
+int connection_keep_facts(struct connection *c, struct sess_obj *from)
 {
 	struct sess_obj facts = *from;
 
 	facts.live = NULL;
 	facts.session = NULL;
 	facts.memory = NULL;
-	if (facts.certificate_len > FACTS_CERTIFICATE_MAX) {
-		facts.certificate = NULL;
-		facts.certificate_len = 0;
-	}
 	ptrdiff_t len = sess_obj_encoded_len(&facts);
+	if (len > (ptrdiff_t)SEALED_COPY_FACTS_MAX) { /* the session has it still */
+		facts.certificate = from->certificate = NULL;
+		facts.certificate_len = from->certificate_len = 0;
+		len = sess_obj_encoded_len(&facts);
+	}
 	if (len < 0)
 		return (int)len;
 	c->facts = len <= CONNECTION_FACTS_BLOCK ? slabs_take(&c->home->facts_blocks) : malloc((size_t)len);

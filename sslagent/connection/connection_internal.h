@@ -229,7 +229,7 @@ size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t le
 void connection_count_offered_certificate(const struct connection *c);
 int connection_export(struct connection *c); /* after the handshake: KEPT and owner, or HANDED_OFF and frozen */
 int connection_can_move(const struct connection *c);
-int connection_keep_facts(struct connection *c, const struct sess_obj *from);
+int connection_keep_facts(struct connection *c, struct sess_obj *from);
 void connection_drop_facts(struct connection *c);
 int connection_facts(const struct connection *c, struct sess_obj *out); /* what was kept; the caller destroys */
 void connection_choose_service(struct connection *c, const struct session_facts *facts);

@@ -480,7 +480,8 @@ static void on_gauges(void *ctx)
 	uint64_t bytes;
 
 	watch_tide(a);
-
+	for (unsigned i = 0; i < a->worker_count; i++)
+		direct_tell_left_out(&a->workers[i].carriers);
 	count_gauge(COUNT_SESSIONS, cluster_session_count(a->cluster, &bytes));
 	count_gauge(COUNT_SESSION_BYTES, bytes);
 	count_gauge(COUNT_PEER_LINK_QUEUED_BYTES, cluster_links_queued(a->cluster));

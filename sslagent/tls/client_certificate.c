@@ -88,14 +88,14 @@ static void copy_name(const X509_NAME *subject, char out[static NAME_MAX_LEN + 1
 char *certificate_name_text(const X509_NAME *name)
 {
 	BIO *text = BIO_new(BIO_s_mem());
-	char *at, *copy = NULL;
+	char *at = NULL;
+	long len = 0;
 
-	if (text && X509_NAME_print_ex(text, name, 0, XN_FLAG_RFC2253) >= 0) {
-		long len = BIO_get_mem_data(text, &at);
-		copy = strndup(at ? at : "", (size_t)len);
-	}
+	if (text && X509_NAME_print_ex(text, name, 0, XN_FLAG_RFC2253) >= 0)
+		len = BIO_get_mem_data(text, &at);
+	at = strndup(at ? at : "", (size_t)len);
 	BIO_free(text);
-	return copy;
+	return at;
 }
 
 int certificate_words_read(const uint8_t *der, size_t len, struct certificate_words *out)
@@ -115,7 +115,7 @@ int certificate_words_read(const uint8_t *der, size_t len, struct certificate_wo
 	BN_free(serial);
 	X509_free(certificate);
 	if (!out->subject || !out->issuer || !out->serial)
-		return CSSL_E_NOT_FOUND;
+		return CSSL_E_NO_MEMORY;
 	crypto_hash_sha256(hash, der, len);
 	sodium_bin2hex(out->fingerprint, sizeof out->fingerprint, hash, sizeof hash);
 	return 0;

@@ -30,11 +30,11 @@ struct certificate_words {
 	char fingerprint[65];               /* SHA-256, hex */
 };
 
-/* 0, or CSSL_E_NOT_FOUND: there is no certificate, or no memory; @out is to be cleared in each case. */
+/* 0, CSSL_E_NOT_FOUND or CSSL_E_NO_MEMORY; @out is to be cleared in each case. */
 int certificate_words_read(const uint8_t *der, size_t len, struct certificate_words *out);
 void certificate_words_clear(struct certificate_words *w);
 
-/* Owned by the caller: free(). NULL: out of memory. */
+/* "": it has none, or has text of no known form. Owned by the caller: free(). NULL: out of memory. */
 char *certificate_name_text(const X509_NAME *name);
 
 #endif

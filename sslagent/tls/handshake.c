@@ -146,8 +146,8 @@ int handshake_on_verify(int ok, X509_STORE_CTX *store)
 		return ok;
 	char *subject = certificate_name_text(X509_get_subject_name(X509_STORE_CTX_get0_cert(store)));
 	snprintf(h->error, sizeof h->error, "client certificate refused: %s", cause);
-	log_paced(LOG_INFO, &h->params.connection, "client certificate refused", "subject=%s cause=%s",
-		subject ? subject : "", cause);
+	log_paced(LOG_INFO, &h->params.connection, "client certificate refused", "cause=%s subject=%.300s%s", cause,
+		subject ? subject : "", subject && strlen(subject) > 300 ? "..." : "");
 	free(subject);
 	return ok;
 }

@@ -25,6 +25,7 @@ void handshake_move(struct handshake *h, enum handshake_state to);
 
 /* The facts of the client's hello that are needed before OpenSSL reads it. */
 struct hello {
+	int error;                          /* 0, or why it is refused; then the rest is not its own */
 	char server_name[NAME_MAX_LEN + 1]; /* normalized */
 	enum { HELLO_TLS12, HELLO_TLS13 } version;
 	enum { HELLO_WITHOUT_EMS, HELLO_WITH_EMS } ems; /* extended master secret (RFC 7627) */

@@ -2,8 +2,10 @@
  * HelloRetryRequest and after each parking, so each of its actions may run twice. */
 #include "sslagent/tls/hello_callback.h"
 
+#include <openssl/err.h>
 #include <string.h>
 
+#include "proto/error.h"
 #include "proto/wire.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/session_callbacks.h"
@@ -87,12 +89,13 @@ static int has_session(struct handshake *h)
 	return takes_ticket(h) || look_for_session_id(h);
 }
 
-/* OpenSSL has a whole message, and has not looked into it yet. One that is malformed it refuses afterwards. */
+/* OpenSSL has a whole message, and has not looked into it yet. */
 void hello_read(struct handshake *h, const uint8_t *message, size_t len)
 {
 	struct client_hello read;
 
-	if (client_hello_read(message, len, &read) < 0)
+	h->hello.error = client_hello_read(message, len, &read);
+	if (h->hello.error < 0)
 		return;
 	host_name_normalize(read.server_name ? read.server_name : "", read.server_name_len, h->hello.server_name);
 	h->hello.version = read.flags & CLIENT_HELLO_OFFERS_TLS13 && SSL_get_max_proto_version(h->ssl) != TLS1_2_VERSION
@@ -107,6 +110,12 @@ static int on_client_hello(SSL *ssl, int *alert, void *arg)
 	struct handshake *h = handshake_of(ssl);
 	SSL_CTX *chosen;
 
+	/* OpenSSL takes some malformed ones; what it says to one of a strange version is good. */
+	if (h->hello.error < 0 && h->hello.error != CSSL_E_VERSION) {
+		ERR_raise(ERR_LIB_SSL, SSL_R_BAD_EXTENSION);
+		*alert = SSL_AD_DECODE_ERROR;
+		return SSL_CLIENT_HELLO_ERROR;
+	}
 	read_extended_master_secret(ssl, &h->hello);
 	chosen = tls_listener_choose(h->listener, h->hello.server_name);
 	if (SSL_get_SSL_CTX(ssl) != chosen && !SSL_set_SSL_CTX(ssl, chosen)) {

@@ -11,24 +11,13 @@
 #include <time.h>
 
 #include "net/log.h"
+#include "proto/client_hello.h"
 #include "proto/error.h"
 #include "sslagent/tls/client_certificate.h"
 #include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/tls_library.h"
 
 #define WHY_MAX 1024u
-
-void host_name_normalize(const char *name, size_t len, char out[static NAME_MAX_LEN + 1])
-{
-	out[0] = '\0';
-	if (len > 0 && name[len - 1] == '.')
-		len--;
-	if (len > NAME_MAX_LEN || memchr(name, '\0', len))
-		return;
-	for (size_t i = 0; i < len; i++)
-		out[i] = name[i] >= 'A' && name[i] <= 'Z' ? (char)(name[i] - 'A' + 'a') : name[i];
-	out[len] = '\0';
-}
 
 void host_name_pattern(const char *name, char out[static NAME_MAX_LEN + 1])
 {
@@ -217,16 +206,29 @@ static int check_pair(const struct loading *l, struct tls_certificate *c)
 	return find_names(c);
 }
 
+static int64_t seconds(const ASN1_TIME *t)
+{
+	struct tm tm;
+
+	return ASN1_TIME_to_tm(t, &tm) == 1 ? timegm(&tm) : 0;
+}
+
 /* A certificate that clients will refuse is no fault of the file: the agent serves with it, as nginx does. */
 static int find_times(struct tls_certificate *c)
 {
-	struct tm end;
+	int64_t begin_s = 0, now_s = time(NULL);
 
-	if (X509_cmp_current_time(X509_get0_notAfter(c->leaf)) < 0)
-		log_event(LOG_WARNING, NULL, "certificate has expired", "certificate=%s file=%s", c->from->name,
-			c->from->chain);
-	if (ASN1_TIME_to_tm(X509_get0_notAfter(c->leaf), &end) == 1)
-		c->not_after_s = timegm(&end);
+	c->not_after_s = INT64_MAX;
+	for (int i = -1; i < sk_X509_num(c->chain); i++) {
+		const X509 *x = i < 0 ? c->leaf : sk_X509_value(c->chain, i);
+		const int64_t from_s = seconds(X509_get0_notBefore(x)), to_s = seconds(X509_get0_notAfter(x));
+		begin_s = from_s > begin_s ? from_s : begin_s;
+		c->not_after_s = to_s < c->not_after_s ? to_s : c->not_after_s;
+	}
+	if (c->not_after_s < now_s || begin_s > now_s)
+		log_event(LOG_WARNING, NULL,
+			c->not_after_s < now_s ? "certificate has expired" : "certificate not valid yet",
+			"certificate=%s file=%s effect=\"clients refuse it\"", c->from->name, c->from->chain);
 	c->issuer = certificate_name_text(X509_get_issuer_name(c->leaf));
 	return c->issuer ? 0 : CSSL_E_NO_MEMORY;
 }

@@ -26,7 +26,7 @@ struct tls_certificate {
 	char **names; /* dNSNames of subjectAltName, else the common name; lower case; "*.x" stands for one label */
 	size_t name_count;
 	char *issuer;
-	int64_t not_after_s; /* since 1970 */
+	int64_t not_after_s; /* since 1970; the earliest end of the chain */
 };
 
 /* 0, or CSSL_E_CONFIG with a complaint, or CSSL_E_NO_MEMORY. */
@@ -39,10 +39,6 @@ int tls_certificate_use(const struct tls_certificate *c, SSL_CTX *ctx); /* 0 or 
 /* 1 when the certificate has exactly that name (a pattern equals itself), else 0. */
 int tls_certificate_has_name(const struct tls_certificate *c, const char *name);
 
-/* Write a host name in the form for comparisons: lower case, no NUL inside, at most NAME_MAX_LEN bytes, without the dot
- * of the root at its end (RFC 6066 3 has none; some clients send it). @out is terminated, empty when @name is no host
- * name. */
-void host_name_normalize(const char *name, size_t len, char out[static NAME_MAX_LEN + 1]);
 /* "*.example.org" for "www.example.org"; empty when no pattern could match. */
 void host_name_pattern(const char *name, char out[static NAME_MAX_LEN + 1]);
 

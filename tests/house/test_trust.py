@@ -22,6 +22,7 @@ FIELDS = {
     "LinkDownload": {CONNECTION: "sealed"},
     "LinkResponse": {AGENTS: "token error counters level configured counter name value help gauge confirmed unconfirmed bytes log_level "
                              "certificate file host issuer not_after_s",
+                     HANDSHAKE: "cause stream text",
                      SESSIONS: "revoked session_count sessions counted session next"},
     "Session": {SESSIONS: "session_id family_id server_name alpn client_address listener origin protocol_version cipher_suite age_s "
                           "family_age_s expires_s hits client_certificate"},

@@ -42,3 +42,11 @@ def test_files_of_a_daemon_are_its_own(unit):
 def test_who_needs_net_admin_finds_it_in_the_unit():
     """For `tproxy` and `as_sender`: both lines are there, and the empty set comes before them."""
     assert "CapabilityBoundingSet=\n#CapabilityBoundingSet=CAP_NET_ADMIN\n#AmbientCapabilities=CAP_NET_ADMIN\n" in SMTPPROXY
+
+
+@pytest.mark.parametrize("name,folder", [("cssl-ragent", "/var/log/cssl-ragent"), ("cssl-sslagent@", "/var/log/cssl-agent")])
+def test_access_logs_have_a_folder_that_can_be_written(name, folder):
+    """Whoever reads the unit finds how it is made."""
+    unit = (ROOT / f"conf/systemd/{name}.service.in").read_text()
+    assert values_of(unit, "ProtectSystem") == ["strict"] and values_of(unit, "ReadWritePaths") == [f"-{folder}"]
+    assert f"-m 0750 {folder} " in unit

@@ -97,7 +97,7 @@ def test_an_agent_tells_whose_certificate_is_refused(cluster):
     context.load_cert_chain(cluster.dir / "mallory.pem", cluster.dir / "mallory.key")
     with pytest.raises((ssl.SSLError, ConnectionError)), cluster.connect(cluster.sl, context) as sock:
         assert sock.recv(1)
-    pattern = r'client certificate refused subject="CN=mallory,O=x y" cause="self.signed certificate"'
+    pattern = r'client certificate refused cause="self.signed certificate" subject="CN=mallory,O=x y"'
     wait_until(lambda: re.search(pattern, cluster.log("a1")), patience(5))
 
 

@@ -56,7 +56,7 @@ def test_certificates_are_told_though_an_agent_is_silent(tmp_path):
     answer = {"certificates": [web, dict(web, hosts=[], days_left=9)], "failed": {"a2": "not up"}}
     with FakeControl(tmp_path, {("GET", "/v1/certificates"): answer}) as fake:
         run = csslctl("--socket", fake.socket, "certificates")
-        assert run.code == DONE and "a2: not up" in run.err
+        assert run.code == REFUSED and "a2: not up" in run.err
         first, second = run.table("DAYS")
         assert (first["DAYS"], first["NAMES"], first["ENDS"], first["ISSUER"]) == ("-3", "www.example.org,...", web["not_after"], "CN=A CA")
         assert (second["DAYS"], second["NAMES"]) == ("9", "-")

@@ -3,6 +3,7 @@ that move have the same limits."""
 
 import contextlib
 import itertools
+import re
 import socket
 import ssl
 import time
@@ -131,16 +132,21 @@ def hasty(start_module_cluster):
 HELLO_BEGINNING = bytes.fromhex("1603010200010001fc0303")
 
 
+def direct_lines(cluster):
+    return len(re.findall(r'ended reason="handshake timed out" end=\w+ listener=sl client=', cluster.log("a1")))
+
+
 @pytest.mark.parametrize("said", [b"", HELLO_BEGINNING], ids=["nothing", "half a hello"])
 @pytest.mark.parametrize("listener", ["sf", "direct"])
 def test_a_handshake_that_does_not_end_is_ended(hasty, listener, said):
     where = hasty.sf if listener == "sf" else hasty.direct["a1"]
-    before, begun = ended(hasty, "handshake_timeout"), time.monotonic()
+    before, begun, lines = ended(hasty, "handshake_timeout"), time.monotonic(), direct_lines(hasty)
     with connect(where) as sock:
         sock.sendall(said)
         end_of(sock)
     assert 0.9 * HANDSHAKE_S < time.monotonic() - begun < HANDSHAKE_S + patience(2)
     assert ended(hasty, "handshake_timeout") == before + (listener == "sf")
+    wait_until(lambda: direct_lines(hasty) == lines + (listener == "direct"))
 
 
 def test_a_byte_now_and_then_does_not_prolong_a_handshake(hasty):

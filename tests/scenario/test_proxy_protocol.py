@@ -293,3 +293,29 @@ def test_what_a_backend_does_not_take_is_left_out(cluster, told_backend):
     facts = told_backend.told.pop()
     assert SSL_CLIENT_CERT not in facts.ssl and facts.ssl[SSL_CN] == b"client" and facts.tlvs[SUBJECT] == b"CN=client"
     assert cluster.counter("proxy_values_left_out") == before + 1
+
+
+@pytest.fixture(scope="module")
+def long_certificate(cluster):
+    """Longer than what moves with a connection may be, and shorter than the 8 KiB of it. Its SubjectAltName has many names."""
+    key, path, names = cluster.dir / "long.key", cluster.dir / "long.pem", cluster.dir / "long.names"
+    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=long",
+                    "-keyout", key, "-out", cluster.dir / "long.csr"], check=True, stderr=subprocess.DEVNULL)
+    names.write_text("subjectAltName=" + ",".join(f"DNS:{n:03d}.{'very-' * 8}long-name.example" for n in range(117)))
+    subprocess.run(["openssl", "x509", "-req", "-CA", cluster.dir / "rsa-ca.pem", "-CAkey", cluster.dir / "rsa-ca.key", "-set_serial", "1",
+                    "-sha256", "-days", "2", "-extfile", names, "-in", cluster.dir / "long.csr", "-out", path],
+                   check=True, stderr=subprocess.DEVNULL)
+    assert 7700 < len(ssl.PEM_cert_to_DER_cert(path.read_text())) < 8192
+    return path, key
+
+
+@pytest.mark.parametrize("where", ["sl", "sl, moved"])
+def test_a_certificate_that_is_too_long_to_move_is_not_told(cluster, told_backend, long_certificate, where):
+    context = cluster.context(alpn=("long",))
+    context.load_cert_chain(*long_certificate)
+    with contextlib.closing(connect(cluster, address(cluster, where), PLAIN, context)) as web:
+        move(cluster, where)
+        headers_of(web)
+    facts = told_backend.told.pop()
+    assert facts.tlvs[ALPN] == b"long" and JA4 in facts.tlvs and FINGERPRINT not in facts.tlvs and SSL_CN not in facts.ssl
+    assert cluster.counters()["ragent"]["link_violations"] == 0

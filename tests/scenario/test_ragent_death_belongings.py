@@ -27,8 +27,8 @@ LINKS = pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "se
 
 # --- copies with the certificates of clients ---
 
-NAMES = {"ordinary": 1, "long": 48}  # of a client in its certificate
-IN_COPIES_MAX = 4096  # bytes: sealed copies have no longer certificate
+NAMES = {"ordinary": 1, "long": 96}  # of a client in its certificate
+IN_COPIES_MAX = 7300  # bytes: sealed copies have no longer certificate
 
 
 @pytest.fixture(scope="module")

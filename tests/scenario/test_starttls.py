@@ -121,7 +121,7 @@ def test_what_is_injected_at_starttls_is_never_read(start_mail, pause_ms):
     assert mail.count("starttls_injections") == len(places)
     assert mail.agent_count("backend_connects") == 0
     assert re.search(r"connection \w+: bytes injected listener=mail client=127.0.0.1:\d+$", mail.cluster.log("r1"), re.M)
-    assert 'direct connection refused reason="bytes injected before TLS"' in mail.cluster.log("a1")
+    assert 'ended reason="bytes injected before TLS"' in mail.cluster.log("a1")
 
 
 def test_an_end_that_comes_with_starttls_injects_nothing(start_mail):

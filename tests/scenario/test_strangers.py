@@ -122,7 +122,7 @@ def test_the_same_holds_where_clients_come_without_ragent(narrow):
             check_served(narrow, 10, where)
         assert narrow.counter("handshakes_displaced") > 0
         wait_until(lambda: re.search("handshake gave way .*remedy=limits.handshakes", narrow.log("a1")))
-        assert 'direct connection refused reason="handshake limit"' in narrow.log("a1")
+        assert 'ended reason="handshake limit"' in narrow.log("a1")
         assert "internal error" not in narrow.log("a1")
 
 

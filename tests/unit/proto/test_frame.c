@@ -128,7 +128,7 @@ END_TEST
 START_TEST(a_fixed_payload_has_exactly_its_length)
 {
 	static const uint8_t fixed[] = { FRAME_FIN, FRAME_PING, FRAME_PONG, FRAME_CLOSE, FRAME_DETACH, FRAME_VIOLATION,
-		FRAME_CONSUMED, FRAME_LEAVING, FRAME_PROOF, FRAME_REATTACH, FRAME_REATTACHED };
+		FRAME_CONSUMED, FRAME_END, FRAME_LEAVING, FRAME_PROOF, FRAME_REATTACH, FRAME_REATTACHED };
 	struct frame f;
 	for (size_t i = 0; i < SUITE_LEN(types); i++) {
 		if (!memchr(fixed, types[i].type, sizeof(fixed)))
@@ -138,15 +138,6 @@ START_TEST(a_fixed_payload_has_exactly_its_length)
 		if (len > 0)
 			ck_assert_int_eq(parse(types[i].stream, types[i].type, 0, len - 1, &f), CSSL_E_TRUNCATED);
 	}
-}
-END_TEST
-
-START_TEST(an_end_has_room_for_a_cause)
-{
-	struct frame f;
-	ck_assert_int_eq(parse(1, FRAME_END, 0, 0, &f), CSSL_E_TRUNCATED);
-	ck_assert_int_eq(parse(1, FRAME_END, 0, 1 + FRAME_CAUSE_MAX, &f), 0);
-	ck_assert_int_eq(parse(1, FRAME_END, 0, 2 + FRAME_CAUSE_MAX, &f), CSSL_E_TOO_LONG);
 }
 END_TEST
 
@@ -307,7 +298,6 @@ UNIT(frame)
 		a_type_of_the_link_has_no_stream_and_the_reverse,
 		a_flag_that_a_type_does_not_have_ends_the_link,
 		a_fixed_payload_has_exactly_its_length,
-		an_end_has_room_for_a_cause,
 		data_is_never_empty,
 		a_payload_fits_a_batch,
 		a_frame_is_whole_with_its_last_byte,

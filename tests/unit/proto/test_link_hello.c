@@ -22,7 +22,6 @@ static const struct link_hello good = {
 	.streams = LINK_STREAMS_OUTLIVE,
 	.ends = LINK_ENDS_ANSWERED,
 	.waits = LINK_WAITS_KNOWN,
-	.causes = LINK_CAUSES_KNOWN,
 };
 
 static size_t written(const struct link_hello *h, uint8_t out[static LINK_HELLO_LEN_MAX])
@@ -50,7 +49,6 @@ static void check_same(const struct link_hello *a, const struct link_hello *b)
 	ck_assert_int_eq(a->streams, b->streams);
 	ck_assert_int_eq(a->ends, b->ends);
 	ck_assert_int_eq(a->waits, b->waits);
-	ck_assert_int_eq(a->causes, b->causes);
 }
 
 START_TEST(a_written_hello_is_read)
@@ -76,8 +74,7 @@ START_TEST(the_longest_name_fits)
 END_TEST
 
 /* The hello of an older side ends before the byte about waits, or about ends, or its streams, or its links. */
-#define CAUSES_LEN  1u
-#define WAITS_LEN   (1u + CAUSES_LEN)
+#define WAITS_LEN   1u
 #define ENDS_LEN    (1u + WAITS_LEN)
 #define STREAMS_LEN (1u + ENDS_LEN)
 #define BYTES_LEN   (1u + STREAMS_LEN)
@@ -102,7 +99,6 @@ START_TEST(a_hello_without_a_word_about_bytes_means_the_socket)
 	older.streams = LINK_STREAMS_END;
 	older.ends = LINK_ENDS_UNANSWERED;
 	older.waits = LINK_WAITS_UNKNOWN;
-	older.causes = LINK_CAUSES_UNKNOWN;
 	ck_assert_int_eq(link_hello_read(out, written(&good, out) - BYTES_LEN, &h), 0);
 	check_same(&older, &h);
 }
@@ -116,7 +112,6 @@ START_TEST(streams_of_an_older_side_end_with_their_link)
 	older.streams = LINK_STREAMS_END;
 	older.ends = LINK_ENDS_UNANSWERED;
 	older.waits = LINK_WAITS_UNKNOWN;
-	older.causes = LINK_CAUSES_UNKNOWN;
 	ck_assert_int_eq(link_hello_read(out, written(&good, out) - STREAMS_LEN, &h), 0);
 	check_same(&older, &h);
 }
@@ -129,7 +124,6 @@ START_TEST(an_older_ragent_does_not_answer_an_end)
 
 	older.ends = LINK_ENDS_UNANSWERED;
 	older.waits = LINK_WAITS_UNKNOWN;
-	older.causes = LINK_CAUSES_UNKNOWN;
 	ck_assert_int_eq(link_hello_read(out, written(&good, out) - ENDS_LEN, &h), 0);
 	check_same(&older, &h);
 }
@@ -142,25 +136,9 @@ START_TEST(an_older_ragent_does_not_know_that_a_client_may_wait)
 	size_t len = written(&good, out);
 
 	older.waits = LINK_WAITS_UNKNOWN;
-	older.causes = LINK_CAUSES_UNKNOWN;
 	ck_assert_int_eq(link_hello_read(out, len - WAITS_LEN, &h), 0);
 	check_same(&older, &h);
 	out[len - WAITS_LEN] = LINK_WAITS_KNOWN + 1;
-	ck_assert_int_eq(link_hello_read(out, len - CAUSES_LEN, &h), 0);
-	check_same(&older, &h);
-}
-END_TEST
-
-START_TEST(an_older_ragent_does_not_know_causes)
-{
-	uint8_t out[LINK_HELLO_LEN_MAX];
-	struct link_hello older = good, h;
-	size_t len = written(&good, out);
-
-	older.causes = LINK_CAUSES_UNKNOWN;
-	ck_assert_int_eq(link_hello_read(out, len - CAUSES_LEN, &h), 0);
-	check_same(&older, &h);
-	out[len - CAUSES_LEN] = LINK_CAUSES_KNOWN + 1;
 	ck_assert_int_eq(link_hello_read(out, len, &h), 0);
 	check_same(&older, &h);
 }
@@ -317,7 +295,6 @@ UNIT(link_hello)
 		streams_of_an_older_side_end_with_their_link,
 		an_older_ragent_does_not_answer_an_end,
 		an_older_ragent_does_not_know_that_a_client_may_wait,
-		an_older_ragent_does_not_know_causes,
 		bytes_on_the_socket_are_read_as_written,
 		a_way_of_bytes_not_known_here_is_on_the_socket,
 		fields_of_a_later_version_are_ignored,

@@ -365,9 +365,9 @@ START_TEST(a_full_header_is_written_byte_by_byte)
 {
 	uint8_t out[PROXY_V2_MAX];
 	sample_tcp4(&sample);
+	sample_add_tlv(&sample, 0x05, "0123456789abcdef", 16);
 	sample_add_tlv(&sample, 0x01, "h2", 2);
 	sample_add_tlv(&sample, 0x02, "host.example", 12);
-	sample_add_tlv(&sample, 0x05, "0123456789abcdef", 16);
 	sample_add_tlv(&sample, 0x20, "\7\0\0\0\x14" SSL_SUBS, 5 + sizeof(SSL_SUBS) - 1);
 	sample_seal(&sample);
 	ck_assert_int_eq(proxy_header_write(&full, out, sizeof(out)), (int)sample.len);
@@ -465,8 +465,8 @@ END_TEST
 
 START_TEST(what_does_not_fit_is_left_out_as_a_whole)
 {
-	const size_t order[] = { 603, 7, 12, 7, 12, 5,
-		9 }; /* certificate, JA4, issuer, serial, subject, fingerprint, name */
+	/* certificate, JA4, issuer, serial, subject, then what the client may choose, fingerprint, name */
+	const size_t order[] = { 603, 7, 12, 7, 12, 15, 5, 5, 9 };
 	uint8_t out[PROXY_V2_MAX];
 	struct proxy_header all = with_certificate(), h = all;
 	size_t max = (size_t)proxy_header_write(&all, out, sizeof(out));
@@ -481,6 +481,28 @@ START_TEST(what_does_not_fit_is_left_out_as_a_whole)
 	h = all;
 	proxy_header_fit(&h, 0); /* an address is never left out */
 	ck_assert_int_eq(proxy_header_write(&h, out, sizeof(out)), 28 + 3 + 5);
+}
+END_TEST
+
+START_TEST(a_long_server_name_leaves_out_nothing_that_tells_who_the_client_is)
+{
+	uint8_t out[536];
+	char name[255], words[64];
+	struct proxy_header h = with_certificate();
+	memset(name, 'n', sizeof(name));
+	memset(words, 'w', sizeof(words));
+	h.authority = name;
+	h.authority_len = sizeof(name);
+	h.ssl_cn = h.fingerprint = words;
+	h.ssl_cn_len = h.fingerprint_len = sizeof(words);
+	proxy_header_fit(&h, sizeof(out));
+	ck_assert_int_gt(proxy_header_write(&h, out, sizeof(out)), 0);
+	ck_assert(h.unique_id_len && h.ssl_version_len && h.ssl_cn_len && h.fingerprint_len);
+	h.authority_len = sizeof(name);
+	h.ssl_cn_len = 250; /* now only one of the two fits */
+	h.ssl_cn = name;
+	proxy_header_fit(&h, sizeof(out));
+	ck_assert(h.unique_id_len && h.ssl_version_len && h.ssl_cn_len && h.fingerprint_len && !h.authority_len);
 }
 END_TEST
 
@@ -552,6 +574,7 @@ UNIT(proxy_v2)
 		the_longest_header_that_is_read_is_written,
 		a_header_tells_who_the_client_is,
 		what_does_not_fit_is_left_out_as_a_whole,
+		a_long_server_name_leaves_out_nothing_that_tells_who_the_client_is,
 		a_local_header_is_written_without_anything,
 		a_header_that_no_reader_would_accept_is_not_written,
 	};

@@ -352,6 +352,50 @@ START_TEST(an_object_inside_that_is_not_the_bindings_is_refused)
 }
 END_TEST
 
+/* Whatever the suite, exporters, names, and how long the connection lives. */
+START_TEST(a_copy_of_the_longest_facts_is_one_that_ragent_takes)
+{
+	static uint8_t certificate[SEALED_COPY_FACTS_MAX];
+	unsigned count;
+	const struct cipher_suite *suites = cipher_suites(&count);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct copy c;
+		copy_prepare(&c, &suites[i]);
+		ring_make(&c.ring, "sixteen_letters1 " HEX_1 "\n");
+		struct sess_obj *o = &c.sample.object;
+		struct live_part *live = &c.sample.live;
+		const int is_12 = suites[i].protocol_version == 0x0303;
+		memset(o->facts.server_name, 'n', NAME_MAX_LEN);
+		memset(o->facts.alpn, 'a', NAME_MAX_LEN);
+		o->certificate = certificate;
+		o->live = NULL;
+		o->session = NULL;
+		o->session_len = 0;
+		o->session_remaining_s = 0;
+		o->certificate_len = 6500;
+		ck_assert_int_gt(sess_obj_encoded_len(o), 6500);
+		while (sess_obj_encoded_len(o) < (ptrdiff_t)SEALED_COPY_FACTS_MAX)
+			o->certificate_len++;
+		ck_assert_int_eq(sess_obj_encoded_len(o), SEALED_COPY_FACTS_MAX);
+		o->facts.family_age_s = UINT32_MAX;
+		o->live = live;
+		live->epoch = UINT16_MAX;
+		live->max_fragment = 16384;
+		live->remaining_s = UINT32_MAX;
+		live->read_generation = live->write_generation = is_12 ? 0 : UINT32_MAX;
+		live->read_sequence = live->write_sequence = is_12 ? (UINT64_C(1) << 48) - 1 : UINT64_MAX - 1;
+		live->key_update = is_12 ? KEY_UPDATE_NOT_OWED : KEY_UPDATE_OWED;
+		live->exported = EXPORT_AT_FREEZE;
+		live->made_ms = INT64_MAX;
+		live->randoms.len = RANDOM_LEN;
+		live->randoms.secret_len = is_12 ? 48 : suites[i].hash_len;
+		ck_assert_int_gt(sealed_copy_len(&c.ring, o), 0);
+		ck_assert_int_le(sealed_copy_len(&c.ring, o), SEALED_COPY_MAX);
+	}
+}
+END_TEST
+
 UNIT(sealed_copy)
 {
 	const TTest *const facts[] = {
@@ -373,6 +417,7 @@ UNIT(sealed_copy)
 		the_age_of_a_family_does_not_wrap,
 		an_object_is_not_sealed_for_another_connection_listener_or_epoch,
 		an_object_inside_that_is_not_the_bindings_is_refused,
+		a_copy_of_the_longest_facts_is_one_that_ragent_takes,
 	};
 	return suite_run("sealed_copy", facts, SUITE_LEN(facts));
 }

@@ -1,5 +1,6 @@
 /* test_connection_end.c: facts of how a connection ends, by whomever. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -155,6 +156,47 @@ START_TEST(an_end_for_a_reason_of_a_later_release_ends_that_connection_alone)
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.link_violations), 0);
 	close(l.fd);
 	wait_until(!d.rw->home.connections);
+}
+END_TEST
+
+static void say_cause(uint32_t stream, const char *text)
+{
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__Cause cause = CSSL__LINK_RESPONSE__CAUSE__INIT;
+
+	cause.stream = stream;
+	cause.text = (char *)text;
+	response.what_case = CSSL__LINK_RESPONSE__WHAT_CAUSE;
+	response.cause = &cause;
+	fake_agent_say(d.agents[l.agent], 0, FRAME_RESPONSE, &response.base);
+}
+
+START_TEST(the_line_of_a_failed_handshake_has_the_agents_cause)
+{
+	static const struct {
+		uint32_t of;
+		const char *field;
+	} rows[] = { { 0, " cause=\"no shared cipher\" " }, { 1, " cause=\"\" " } };
+	char path[] = "/tmp/ended.XXXXXX", text[2048];
+
+	close(mkstemp(path));
+	ck_assert_int_eq(log_open("ragent", "r1", LOG_TEXT, LOG_INFO, path), 0);
+	dispatcher_start(NULL);
+	for (size_t i = 0; i < FACTS_LEN(rows); i++) {
+		ck_assert_int_eq(truncate(path, 0), 0);
+		hello_send(&l, "sl", NULL);
+		say_cause(l.stream + rows[i].of, "no shared cipher");
+		fake_agent_end(d.agents[l.agent], l.stream, END_HANDSHAKE_FAILED, 0);
+		client_expect_fin(l.fd);
+		close(l.fd);
+		wait_until(!d.rw->home.connections);
+		int fd = open(path, O_RDONLY);
+		ssize_t len = read(fd, text, sizeof text - 1);
+		close(fd);
+		text[len > 0 ? len : 0] = '\0';
+		ck_assert_msg(strstr(text, rows[i].field) != NULL, "%s", text);
+	}
+	unlink(path);
 }
 END_TEST
 
@@ -459,6 +501,7 @@ UNIT(connection_end)
 		a_client_that_never_stops_sending_is_cut_off,
 		lingering_is_bounded_in_time,
 		an_end_for_a_reason_of_a_later_release_ends_that_connection_alone,
+		the_line_of_a_failed_handshake_has_the_agents_cause,
 		an_aborted_end_is_a_reset,
 		a_client_reset_is_told_to_the_owner,
 		half_a_close_from_the_client_leaves_the_other_half_open,

@@ -17,7 +17,7 @@ static size_t pack(const struct connection *c, uint8_t *out)
 {
 	struct wire_writer to = wire_writer(out, sizeof packed);
 
-	connection_pack(c, &to);
+	connection_pack(c, agreed_row_count, &to);
 	ptrdiff_t len = wire_writer_len(&to);
 	ck_assert_int_gt(len, 0);
 	ck_assert_uint_le((size_t)len, connection_packed_len(c));

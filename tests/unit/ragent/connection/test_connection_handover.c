@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "proto/fields.h"
+#include "ragent/connection/connection_fields.h"
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/unit.h"
 
@@ -360,6 +361,43 @@ START_TEST(a_process_of_the_format_before_gets_no_field_that_it_does_not_know)
 }
 END_TEST
 
+/* Its reader of agreed values has six rows, and refuses other tags. */
+static int successor_without_ja4_hears(void *ctx, const struct handover_message *m)
+{
+	struct wire_reader r = wire_reader(m->data, m->len);
+	struct field_item item, value;
+	unsigned agreed = 0;
+
+	if (m->type == HANDOVER_CONNECTIONS) {
+		for (wire_u32(&r); field_next(&r, &item) == 0;) {
+			struct wire_reader values = wire_reader(item.value, item.len);
+			while (item.tag == TAG_AGREED && field_next(&values, &value) == 0) {
+				ck_assert(value.tag <= 6 || value.tag == TAG_SERVER_NAME || value.tag == TAG_ALPN);
+				agreed++;
+			}
+		}
+		ck_assert_uint_eq(agreed, 6 + 2);
+	}
+	return successor_hears(ctx, m);
+}
+
+START_TEST(a_process_that_does_not_know_ja4_gets_none)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	memset(&connection_only()->agreed->ja4, 'j', sizeof(struct ja4));
+	successor_takes_over();
+	ck_assert_int_eq(connection_only()->agreed->ja4.kind[9], 'j');
+	struct successor *s = successor_create();
+	ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_TELLS_JA4 - 1, successor_without_ja4_hears, s), 0);
+	successor_commit(s);
+	d.rw = s->rw;
+	ck_assert_int_eq(connection_only()->agreed->ja4.kind[9], 0);
+	server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
+	close(l.fd);
+}
+END_TEST
+
 /* The successor breaks off at message @at. */
 static int breaks_off(unsigned at)
 {
@@ -415,6 +453,7 @@ UNIT(connection_handover)
 		counters_of_each_agent_go_on_there,
 		counters_of_each_listener_go_on_there,
 		a_process_of_the_format_before_gets_no_field_that_it_does_not_know,
+		a_process_that_does_not_know_ja4_gets_none,
 		half_a_hello_is_finished_there,
 		a_handshake_goes_on_with_its_agent,
 		an_owned_connection_goes_on_with_the_same_stream_both_ways,

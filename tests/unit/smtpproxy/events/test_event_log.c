@@ -2,10 +2,12 @@
 #include "smtpproxy/events/event_log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -95,6 +97,40 @@ START_TEST(a_record_that_cannot_be_written_is_dropped_and_counted)
 	l = event_log_create("/nowhere/at/all", &dropped);
 	ck_assert_int_lt(event_log_open(l), 0);
 	event_log_destroy(l);
+}
+END_TEST
+
+START_TEST(a_full_disk_keeps_no_half_of_a_record)
+{
+	char path[] = "/tmp/cssl-events-XXXXXX", text[256];
+	struct rlimit before, little;
+
+	close(mkstemp(path));
+	struct event_log *l = event_log_create(path, &dropped);
+	dropped = 0;
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	little = (struct rlimit){ 100, before.rlim_max };
+	ck_assert_int_eq(event_log_open(l), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &little), 0);
+	event_log_add(l, record(1));
+	event_log_add(l,
+		json_pack("{s:s}", "long", "a record of more bytes than there is room for, so that a part is written"));
+	for (unsigned i = 0; i < 5000 && dropped < 1; i++) {
+		usleep(1000);
+		event_log_count(l);
+	}
+	setrlimit(RLIMIT_FSIZE, &before);
+	event_log_add(l, record(3));
+	event_log_destroy(l);
+	FILE *f = fopen(path, "r");
+	size_t len = fread(text, 1, sizeof text - 1, f);
+	text[len] = '\0';
+	fclose(f);
+	unlink(path);
+	ck_assert_uint_eq(dropped, 1);
+	ck_assert_ptr_null(strstr(text, "long"));
+	ck_assert_ptr_eq(strstr(strchr(text, '\n'), "\n{\"x\":3,"), strchr(text, '\n'));
 }
 END_TEST
 
@@ -312,6 +348,7 @@ UNIT(event_log)
 		an_answer_tells_what_was_forgotten_and_of_which_process_it_is,
 		each_record_is_a_line_of_the_file,
 		a_record_that_cannot_be_written_is_dropped_and_counted,
+		a_full_disk_keeps_no_half_of_a_record,
 		no_record_is_lost_while_the_file_takes_nothing_for_a_time,
 		records_from_before_a_rotation_go_to_the_old_file,
 		records_are_dropped_and_counted_when_the_memory_for_them_is_full,

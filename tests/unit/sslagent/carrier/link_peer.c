@@ -31,7 +31,6 @@ struct carrier_home carriers = { .connections = &a1.worker, .ops = &process_ops 
 
 enum link_ends peer_ends;
 enum link_waits peer_waits;
-enum link_causes peer_causes;
 enum transport peer_over = OVER_UNIX;
 
 void peer_open(struct peer *x)
@@ -46,7 +45,6 @@ void peer_open(struct peer *x)
 	a->keys.protection = LINK_TRUSTED;
 	a->peer.ends = peer_ends;
 	a->peer.waits = peer_waits;
-	a->peer.causes = peer_causes;
 	snprintf(a->peer.name, sizeof a->peer.name, "r1");
 	x->fd = fds[1];
 	link_begin(&carriers, a);

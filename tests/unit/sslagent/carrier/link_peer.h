@@ -29,7 +29,6 @@ extern struct carrier_home carriers;
 extern int agent_leaves;                    /* 1: the agent's process says that it leaves */
 extern enum link_ends peer_ends;            /* what RAgent says of END when the next link opens */
 extern enum link_waits peer_waits;          /* may the next link say that a client waits? */
-extern enum link_causes peer_causes;        /* may the next link's END have a cause? */
 extern enum transport peer_over;            /* of the next link */
 extern uint8_t id_bytes[CONNECTION_ID_LEN]; /* of the connection that was opened last */
 

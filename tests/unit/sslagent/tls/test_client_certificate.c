@@ -201,6 +201,52 @@ START_TEST(a_resumption_that_drops_the_extended_master_secret_is_refused)
 }
 END_TEST
 
+/* --- its words --- */
+
+START_TEST(a_certificate_is_told_in_words)
+{
+	struct certificate_words words;
+	unsigned char *der = NULL;
+
+	cluster_prepare();
+	ck_assert_int_eq(test_pki_issue(&pki, "alice", TEST_ECDSA, NULL, 0, &alice), 0);
+	X509_NAME_add_entry_by_txt(X509_get_subject_name(alice.certificate), "O", MBSTRING_UTF8,
+		(const unsigned char *)"a\r\nb: \xc3\xbc", -1, -1, 0);
+	ASN1_INTEGER_set_int64(X509_get_serialNumber(alice.certificate), 0x5e550a);
+	ck_assert_int_gt(X509_sign(alice.certificate, pki.ca_key, EVP_sha256()), 0);
+	int len = i2d_X509(alice.certificate, &der);
+	ck_assert_int_eq(certificate_words_read(der, (size_t)len, &words), 0);
+	ck_assert_str_eq(words.common_name, "alice");
+	ck_assert_str_eq(words.subject, "O=a\\0D\\0Ab: \\C3\\BC,CN=alice"); /* no byte of it can end a line */
+	ck_assert_str_eq(words.serial, "5E550A");
+	ck_assert_ptr_nonnull(strstr(words.issuer, "CN="));
+	ck_assert_uint_eq(strlen(words.fingerprint), 64);
+	certificate_words_clear(&words);
+	ck_assert_int_lt(certificate_words_read(der, (size_t)len / 2, &words), 0);
+	certificate_words_clear(&words);
+	ck_assert_int_lt(certificate_words_read(NULL, 0, &words), 0);
+	certificate_words_clear(&words);
+	OPENSSL_free(der);
+	test_identity_free(&alice);
+	cluster_stop();
+}
+END_TEST
+
+START_TEST(a_name_of_no_known_form_is_empty)
+{
+	X509_NAME *name = X509_NAME_new();
+	char *text;
+
+	ck_assert_int_eq(
+		X509_NAME_add_entry_by_txt(name, "O", MBSTRING_ASC, (const unsigned char *)"abc", -1, -1, 0), 1);
+	X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, 0))->type = V_ASN1_BMPSTRING; /* of two bytes each */
+	text = certificate_name_text(name);
+	ck_assert_str_eq(text, "");
+	free(text);
+	X509_NAME_free(name);
+}
+END_TEST
+
 UNIT(client_certificate)
 {
 	Suite *s = suite_create("client_certificate");
@@ -213,6 +259,8 @@ UNIT(client_certificate)
 	tcase_add_loop_test(t, a_full_handshake_in_its_place_verifies_anew, 0, WAYS);
 	tcase_add_loop_test(t, a_session_ends_when_a_crl_names_its_client_certificate, 0, WAYS);
 	tcase_add_test(t, a_file_without_crls_is_named);
+	tcase_add_test(t, a_certificate_is_told_in_words);
+	tcase_add_test(t, a_name_of_no_known_form_is_empty);
 	tcase_add_loop_test(t, without_an_extended_master_secret_nothing_is_resumed, 0, 2);
 	tcase_add_loop_test(t, where_it_is_optional_clients_without_it_resume, 0, 2);
 	tcase_add_loop_test(t, a_resumption_that_drops_the_extended_master_secret_is_refused, 0, 2);

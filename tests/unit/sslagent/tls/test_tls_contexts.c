@@ -295,19 +295,43 @@ START_TEST(every_wrong_name_of_a_certificate_is_told)
 }
 END_TEST
 
-START_TEST(an_expired_certificate_is_served_with_a_warning)
+enum bad_time { OVER, CHAIN_OVER, NOT_YET };
+
+static void make_bad_time(enum bad_time what, struct test_pki *old, struct test_identity *out)
 {
-	struct test_identity over;
+	test_pki_valid_for(-60);
+	ck_assert_int_eq(test_pki_start(old), 0);
+	test_pki_valid_for(what == OVER ? -60 : 0);
+	ck_assert_int_eq(
+		test_pki_issue(what == CHAIN_OVER ? old : &pki, "www.example.org", TEST_ECDSA, NULL, 0, out), 0);
+	test_pki_valid_for(0);
+	if (what != NOT_YET)
+		return;
+	X509_gmtime_adj(X509_getm_notBefore(out->certificate), 3600);
+	ck_assert_int_gt(X509_sign(out->certificate, pki.ca_key, EVP_sha256()), 0);
+	FILE *f = fopen(out->chain_path, "w");
+	ck_assert_int_eq(PEM_write_X509(f, out->certificate), 1);
+	fclose(f);
+}
+
+static const char *const time_warnings[] = {
+	[OVER] = "certificate has expired certificate=",
+	[CHAIN_OVER] = "certificate has expired certificate=",
+	[NOT_YET] = "certificate not valid yet certificate=",
+};
+
+START_TEST(a_certificate_out_of_its_time_is_served_with_a_warning)
+{
+	struct test_identity bad;
+	struct test_pki old;
 	struct tls_contexts *t;
 	char path[128], text[4096];
 	size_t count, len;
 
 	cluster_prepare();
-	test_pki_valid_for(-60);
-	ck_assert_int_eq(test_pki_issue(&pki, "www.example.org", TEST_ECDSA, "www.example.org", 0, &over), 0);
-	test_pki_valid_for(0);
-	conf.certificates[0].chain = over.chain_path;
-	conf.certificates[0].key = over.key_path;
+	make_bad_time((enum bad_time)_i, &old, &bad);
+	conf.certificates[0].chain = bad.chain_path;
+	conf.certificates[0].key = bad.key_path;
 	snprintf(path, sizeof(path), "%s/log", pki.dir);
 	ck_assert_int_eq(log_open("sslagent", "a1", LOG_TEXT, LOG_INFO, path), 0);
 	t = tls_contexts_create(&conf.conf, &source.source, error, sizeof(error));
@@ -318,16 +342,17 @@ START_TEST(an_expired_certificate_is_served_with_a_warning)
 	fclose(f);
 	unlink(path);
 	text[len] = '\0';
-	ck_assert_msg(strstr(text, "warning sslagent/a1: certificate has expired certificate=") != NULL, "%s", text);
+	ck_assert_msg(strstr(text, time_warnings[_i]) != NULL, "%s", text);
 	ck_assert_ptr_null(strchr(strchr(text, '\n') + 1, '\n')); /* the others are valid */
 
 	const struct tls_certificate *c = tls_contexts_certificates(t, &count);
 	ck_assert_uint_eq(count, conf.conf.certificate_count);
-	ck_assert_int_lt(c[0].not_after_s, time(NULL));
+	ck_assert_int_eq(c[0].not_after_s < time(NULL), _i != NOT_YET);
 	ck_assert_int_gt(c[1].not_after_s, time(NULL) + 86400);
 	ck_assert_ptr_nonnull(strstr(c[0].issuer, "CN="));
 	tls_contexts_unref(t);
-	test_identity_free(&over);
+	test_identity_free(&bad);
+	test_pki_stop(&old);
 	cluster_stop();
 }
 END_TEST
@@ -520,7 +545,7 @@ UNIT(tls_contexts)
 	tcase_add_test(t, a_weak_key_is_told_with_its_file);
 	tcase_add_test(t, all_faults_are_told_in_one_run);
 	tcase_add_test(t, every_wrong_name_of_a_certificate_is_told);
-	tcase_add_test(t, an_expired_certificate_is_served_with_a_warning);
+	tcase_add_loop_test(t, a_certificate_out_of_its_time_is_served_with_a_warning, OVER, NOT_YET + 1);
 	tcase_add_test(t, settings_that_openssl_refuses_are_named);
 	tcase_add_loop_test(t, suites_the_record_layer_does_not_carry_are_refused, 0, 5);
 	tcase_add_test(t, the_server_chooses_the_group_and_the_hybrid_first_where_openssl_has_it);
