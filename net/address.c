@@ -205,11 +205,25 @@ int address_net_parse(const char *text, struct address_net *out)
 	return 0;
 }
 
+const char *address_net_format(const struct address_net *n, char out[static ADDRESS_TEXT_MAX])
+{
+	char host[INET6_ADDRSTRLEN] = "";
+
+	inet_ntop(n->len == 4 ? AF_INET : AF_INET6, n->bytes, host, sizeof host);
+	snprintf(out, ADDRESS_TEXT_MAX, "%s/%u", host, n->prefix);
+	return out;
+}
+
 int address_net_has(const struct address_net *n, const struct sockaddr *a)
 {
 	uint8_t bytes[16];
 
-	if (address_bytes(a, bytes) != n->len)
+	return address_net_has_bytes(n, bytes, address_bytes(a, bytes));
+}
+
+int address_net_has_bytes(const struct address_net *n, const uint8_t *bytes, size_t len)
+{
+	if (len != n->len || n->prefix > 8 * len)
 		return 0;
 	unsigned whole = n->prefix / 8, rest = n->prefix % 8;
 	if (memcmp(bytes, n->bytes, whole) != 0)

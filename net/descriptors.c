@@ -1,0 +1,24 @@
+/* descriptors.c: RLIMIT_NOFILE. */
+#include "net/descriptors.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "net/log.h"
+
+void descriptors_raise(uint64_t needed)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+		log_event(LOG_WARNING, NULL, "descriptor limit not raised", "cause=%s", strerror(errno));
+	if (files.rlim_cur < needed)
+		log_event(LOG_WARNING, NULL, "too few descriptors",
+			"allowed=%llu needed=%llu remedy=\"LimitNOFILE= of the unit, or less `connections` in "
+			"`limits`\"",
+			(unsigned long long)files.rlim_cur, (unsigned long long)needed);
+}

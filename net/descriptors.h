@@ -1,0 +1,10 @@
+/* descriptors.h: how many descriptors this process may have. */
+#ifndef CSSL_NET_DESCRIPTORS_H
+#define CSSL_NET_DESCRIPTORS_H
+
+#include <stdint.h>
+
+/* Raise the limit as far as it goes. If that is less than @needed, a warning tells so; 0: any number will do. */
+void descriptors_raise(uint64_t needed);
+
+#endif
