@@ -8,7 +8,7 @@
 #include "sslagent/service/h2/h2_streams.h"
 
 #define H2_NO_GOAWAY       (H2_STREAM_MAX + 1u)
-#define H2_WORDS_MAX       48u /* bytes: SETTINGS and GOAWAY, PING and GOAWAY, or three refusals */
+#define H2_WORDS_MAX       68u /* bytes: SETTINGS, three answers and GOAWAY; PING and GOAWAY; or three refusals */
 #define H2_PING_LEN        8u
 #define H2_SETTING_LEN     6u
 #define H2_PREFACE_LEN     24u /* RFC 9113 3.4 */

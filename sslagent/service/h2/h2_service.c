@@ -150,8 +150,9 @@ static const char *last_words(const struct service *s, enum service_parting why,
 	*len = 0;
 	if (!h)
 		return why == SERVICE_LEAVES ? "" : NULL;
-	if (streams_cut(h, why) > 0)
-		return NULL;
+	const uint8_t *answers = why == SERVICE_BACKEND_LOST ? h2_bad_gateway(h, len) : NULL;
+	if (answers || streams_cut(h, why) > 0)
+		return (const char *)answers;
 	return (const char *)h2_farewell(h, why == SERVICE_TRACK_LOST ? H2_PROTOCOL_ERROR : H2_NO_ERROR, len);
 }
 

@@ -17,7 +17,10 @@
 
 #define GOAWAY_LEN 8u
 #define RESET_LEN  4u
-#define RESETS_MAX 3u /* so many have room */
+#define RESETS_MAX 3u /* so many have room, and so many answers */
+
+/* A block of `:status: 502`: 8 is the number of `:status`, and the header tables stay as they are (RFC 7541 6.2.2). */
+static const uint8_t bad_gateway[] = { 8, 3, '5', '0', '2' };
 
 static void put_settings(struct wire_writer *w, uint8_t flags)
 {
@@ -179,4 +182,25 @@ const uint8_t *h2_farewell(struct h2_follower *h, enum h2_error error, size_t *l
 	put_goaway(&w, last, error);
 	*len = (size_t)wire_writer_len(&w);
 	return h->words;
+}
+
+/* The GOAWAY excludes the streams that find no room here, so the client asks for these again. */
+const uint8_t *h2_bad_gateway(struct h2_follower *h, size_t *len)
+{
+	struct wire_writer w = wire_writer(h->words, sizeof h->words);
+	struct h2_frame answer = {
+		.len = sizeof bad_gateway, .type = H2_HEADERS, .flags = H2_END_STREAM | H2_END_HEADERS
+	};
+
+	put_settings(&w, 0);
+	for (unsigned i = 0; i < RESETS_MAX && i < h2_streams_count(&h->streams); i++) {
+		if (h2_streams_id(&h->streams, i) > h->last)
+			break;
+		answer.stream = h2_streams_id(&h->streams, i);
+		h2_put_head(&w, &answer);
+		wire_put_bytes(&w, bad_gateway, sizeof bad_gateway);
+	}
+	put_goaway(&w, answer.stream, H2_NO_ERROR);
+	*len = (size_t)wire_writer_len(&w);
+	return h->phase == H2_FOLLOWS && h->greeting == H2_NOT_GREETED && answer.stream ? h->words : NULL;
 }

@@ -73,7 +73,7 @@ static inline void read_frames(const uint8_t *data, size_t len, char out[static 
 		uint32_t payload_len = wire_u24(&head);
 		uint8_t type = wire_u8(&head), flags = wire_u8(&head);
 		uint32_t stream = wire_u32(&head);
-		ck_assert_uint_eq(stream != 0, type == H2_RST_STREAM);
+		ck_assert_uint_eq(stream != 0, type == H2_RST_STREAM || type == H2_HEADERS);
 		const uint8_t *payload = wire_bytes(&head, payload_len);
 		ck_assert_ptr_nonnull(payload);
 		if (type == H2_GOAWAY)
@@ -81,6 +81,8 @@ static inline void read_frames(const uint8_t *data, size_t len, char out[static 
 				out + at, 64 - at, "G%u/%u ", wire_load_u32(payload), wire_load_u32(payload + 4));
 		else if (type == H2_RST_STREAM)
 			at += (size_t)snprintf(out + at, 64 - at, "R%u/%u ", stream, wire_load_u32(payload));
+		else if (type == H2_HEADERS)
+			at += (size_t)snprintf(out + at, 64 - at, "H%u/%.*s ", stream, 3, (const char *)payload + 2);
 		else
 			at += (size_t)snprintf(
 				out + at, 64 - at, "%c%s ", "DHTRSUpGWC"[type], flags & H2_ACK ? "a" : "");

@@ -294,6 +294,34 @@ START_TEST(a_goaway_with_an_error_ends_all_streams)
 }
 END_TEST
 
+static void must_answer(struct h2_follower *h, const char *expected)
+{
+	char said[64] = "";
+	size_t len;
+	const uint8_t *words = h2_bad_gateway(h, &len);
+
+	if (words)
+		read_frames(words, len, said);
+	ck_assert_str_eq(said, expected);
+}
+
+START_TEST(where_no_backend_said_anything_requests_get_502)
+{
+	static const char *const scripts[][2] = {
+		{ ">P >S >H1e", "S H1/502 G1/0 " },
+		{ ">P >S >H1 >D1 >H3e >H5ec", "S H1/502 H3/502 G3/0 " },
+		{ ">P >S >H1e >H3e >H5e >H7e", "S H1/502 H3/502 H5/502 G5/0 " }, /* the client asks for 7 again */
+		{ ">P >S >H1e >R1", "" },
+		{ BEGUN ">H1e", "" }, /* the client's alert: headers of the backend may be under way */
+		{ "=>H3e", "" },
+	};
+	struct h2_follower *h = followed(scripts[_i][0]);
+
+	must_answer(h, scripts[_i][1]);
+	h2_follower_destroy(&blocks, h);
+}
+END_TEST
+
 static void add(TCase *t)
 {
 	slabs_init(&blocks, h2_follower_len());
@@ -308,6 +336,7 @@ static void add(TCase *t)
 	tcase_add_test(t, an_acknowledgement_changes_nothing_and_a_piece_of_a_header_is_held);
 	tcase_add_test(t, the_backend_gets_no_acknowledgement_of_the_agents_ping);
 	tcase_add_test(t, a_goaway_with_an_error_ends_all_streams);
+	tcase_add_loop_test(t, where_no_backend_said_anything_requests_get_502, 0, 6);
 }
 
 UNIT(h2_words)
