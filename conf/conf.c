@@ -76,11 +76,11 @@ FIND(listener, listeners, listener_count)
 FIND(backend, backends, backend_count)
 FIND(certificate, certificates, certificate_count)
 
-static int is_control_address(const struct conf *c, const struct sockaddr_storage *a)
+int conf_is_control_backend(const struct conf *c, const struct conf_backend *b)
 {
 	for (size_t i = 0; i < c->ragent_count; i++) {
 		const struct sockaddr_storage *control = &c->ragents[i].control_address;
-		if (control->ss_family != AF_UNSPEC && memcmp(control, a, sizeof *a) == 0)
+		if (control->ss_family != AF_UNSPEC && memcmp(control, &b->address, sizeof *control) == 0)
 			return 1;
 	}
 	return 0;
@@ -90,7 +90,7 @@ int conf_is_control(const struct conf *c, const struct conf_listener *l)
 {
 	const struct conf_backend *b = l->backend ? conf_backend_find(c, l->backend) : NULL;
 
-	return b && is_control_address(c, &b->address);
+	return b && conf_is_control_backend(c, b);
 }
 
 /* A worker shows its progress at every ping. */

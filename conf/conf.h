@@ -302,6 +302,8 @@ uint32_t conf_smtp_hidden(const struct conf_smtp *smtp);
  * many of them may come above limits.connections: a crowd at other listeners does not keep operators out. */
 #define CONF_CONTROL_PLACES 64u
 int conf_is_control(const struct conf *c, const struct conf_listener *l);
+/* Is this backend a control_address? 1 or 0. */
+int conf_is_control_backend(const struct conf *c, const struct conf_backend *b);
 
 /* NULL: no such name. */
 const struct conf_agent *conf_agent_find(const struct conf *c, const char *name);

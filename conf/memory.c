@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "conf/value.h"
+#include "net/descriptors.h"
 #include "net/slabs.h"
 
 #define KIB UINT64_C(1024)
@@ -178,15 +179,21 @@ static uint64_t connections_of_agent(const struct conf *c, const struct conf_age
 	return sum + (a->direct_count ? c->limits.connections : 0);
 }
 
+static uint64_t links_of_agent(const struct conf *c, const struct conf_agent *a)
+{
+	uint64_t links = 0;
+
+	for (size_t i = 0; i < c->ragent_count; i++)
+		links += (uint64_t)c->ragents[i].workers * a->workers;
+	return links;
+}
+
 size_t memory_of_agent(
 	const struct conf *c, const struct conf_agent *a, struct memory_part out[static MEMORY_PARTS_MAX])
 {
 	const struct conf_limits *l = &c->limits;
-	uint64_t links = 0;
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->ragent_count; i++)
-		links += (uint64_t)c->ragents[i].workers * a->workers;
 	out[n++] = limited("half-open handshakes", (uint64_t)l->handshakes * a->workers, MEMORY_OF_HANDSHAKE);
 	if (has_preambles(c))
 		out[n++] = limited("preambles", (uint64_t)l->preambles * a->workers, MEMORY_OF_PREAMBLE);
@@ -199,11 +206,29 @@ size_t memory_of_agent(
 	out[n++] = (struct memory_part){ "broadcast's ring", (uint64_t)(a->workers + 1) * c->broadcast.ring,
 		OBJECT_BYTES };
 	out[n++] = (struct memory_part){ "tables", 1, AGENT_TABLES };
-	out[n++] = (struct memory_part){ "links and their rings", links, LINK_BYTES };
+	out[n++] = (struct memory_part){ "links and their rings", links_of_agent(c, a), LINK_BYTES };
 	out[n++] = (struct memory_part){ "links to other agents", c->agent_count - 1, PEER_LINK_BYTES };
 	out[n++] = (struct memory_part){ "spare blocks", a->workers, AGENT_WORKER_SPARE };
 	out[n++] = (struct memory_part){ "the process itself", 1, AGENT_ITSELF };
 	return n;
+}
+
+/* A link has a socket, memory, and a descriptor of the process at its other end. */
+uint64_t memory_descriptors_of_ragent(const struct conf *c, const struct conf_ragent *r, uint64_t connections)
+{
+	uint64_t links = 0;
+
+	for (size_t i = 0; i < c->agent_count; i++)
+		links += (uint64_t)r->workers * c->agents[i].workers;
+	return connections ? connections + 3 * links + DESCRIPTORS_BESIDE : 0;
+}
+
+/* Each connection has one to its backend; that of a direct listener has one to the client, too. */
+uint64_t memory_descriptors_of_agent(const struct conf *c, const struct conf_agent *a)
+{
+	const uint64_t connections = connections_of_agent(c, a), direct = a->direct_count ? c->limits.connections : 0;
+
+	return connections ? connections + direct + 3 * links_of_agent(c, a) + c->agent_count + DESCRIPTORS_BESIDE : 0;
 }
 
 uint64_t memory_for_seen(const struct conf *c)
@@ -306,8 +331,10 @@ static void print_table(const struct conf *c, size_t node, FILE *out)
 		memory_table_connections(r), size_text(memory_of_table(c, r), text));
 }
 
-static void print_nodes(const struct conf *c, const struct nodes *nodes, FILE *out)
+/* Returns the sum of all; UINT64_MAX: there is no bound. */
+static uint64_t print_nodes(const struct conf *c, const struct nodes *nodes, FILE *out)
 {
+	uint64_t sum = 0;
 	struct memory_part parts[MEMORY_PARTS_MAX], next[MEMORY_PARTS_MAX];
 	char whose[160];
 
@@ -326,7 +353,10 @@ static void print_nodes(const struct conf *c, const struct nodes *nodes, FILE *o
 		print_parts(whose, parts, count, out);
 		if (nodes->print_more)
 			nodes->print_more(c, i, out);
+		const uint64_t each = memory_sum(parts, count);
+		sum = each == UINT64_MAX || sum == UINT64_MAX ? UINT64_MAX : sum + (last + 1 - i) * each;
 	}
+	return sum;
 }
 
 void memory_print(const struct conf *c, FILE *out)
@@ -338,6 +368,7 @@ void memory_print(const struct conf *c, FILE *out)
 	if (c->memory)
 		fprintf(out, "limits that the file does not set follow from %s of memory\n",
 			size_text(c->memory, text));
-	print_nodes(c, &ragents, out);
-	print_nodes(c, &agents, out);
+	const uint64_t of_ragents = print_nodes(c, &ragents, out), of_agents = print_nodes(c, &agents, out);
+	fprintf(out, "memory of all of them, if they are on one host: at most %s\n",
+		size_text(of_ragents > UINT64_MAX - of_agents ? UINT64_MAX : of_ragents + of_agents, text));
 }

@@ -45,6 +45,10 @@ uint64_t memory_of_table(const struct conf *c, const struct conf_ragent *r);
 /* The connections that this is for: the limit, or 2^20 if there is none. */
 uint32_t memory_table_connections(const struct conf_ragent *r);
 
+/* Descriptors that a process may need with so many connections; at its limits. 0: there is no bound. */
+uint64_t memory_descriptors_of_ragent(const struct conf *c, const struct conf_ragent *r, uint64_t connections);
+uint64_t memory_descriptors_of_agent(const struct conf *c, const struct conf_agent *a);
+
 /* Bytes in which an agent remembers connections, open ones and ended ones. */
 uint64_t memory_for_seen(const struct conf *c);
 

@@ -9,15 +9,16 @@
 
 enum style agent_state_style(const char *state)
 {
-	if (strcmp(state, "up") == 0)
+	if (strcmp(state, "ready") == 0 || strcmp(state, "up") == 0) /* of the release before */
 		return STYLE_GOOD;
-	return strcmp(state, "lost") == 0 ? STYLE_BAD : STYLE_WARN;
+	return strcmp(state, "lost") == 0 || strcmp(state, "no backend") == 0 ? STYLE_BAD : STYLE_WARN;
 }
 
 void agent_state_cell(struct table *t, const json_t *agent)
 {
 	const char *state = member_text(agent, "state");
-	table_cell(t, agent_state_style(state), "%s", state);
+	const int fails = json_string_length(member(agent, "failing_backends")) > 0;
+	table_cell(t, fails ? STYLE_BAD : agent_state_style(state), fails ? "%s!" : "%s", state);
 }
 
 void agent_busy_cell(struct table *t, const json_t *agent)

@@ -205,7 +205,7 @@ static const char *status_remedy(long status)
 	case 403: return "this needs a token with the role `operate`";
 	case 404:
 	case 405: return "`csslctl status` shows whether RAgent is of another version";
-	case 503: return "`csslctl agents` shows who is up";
+	case 503: return "`csslctl agents` shows who is ready";
 	default: return NULL;
 	}
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "csslctl/api.h"
+#include "csslctl/member.h"
 #include "csslctl/memory.h"
 #include "csslctl/text.h"
 
@@ -83,16 +84,38 @@ enum exit_code ask(struct invocation *in, const char *method, const struct path 
 	return is_misused ? EXIT_USAGE : EXIT_REFUSED;
 }
 
+char *names_of(const json_t *names)
+{
+	char *text = text_format("%s", "");
+	size_t i;
+	json_t *name;
+
+	json_array_foreach(names, i, name)
+	{
+		char *longer = text_format("%s%s%s", text, i > 0 ? ", " : "", json_string_value(name));
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
 enum exit_code ask_and_show(
 	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show)
 {
 	json_t *answer;
-	const enum exit_code code = ask(in, method, path, body, &answer);
+	enum exit_code code = ask(in, method, path, body, &answer);
 
 	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
 		show_json(in, answer);
 	else if (code == EXIT_DONE)
 		show(in, answer);
+	if (code == EXIT_DONE && json_array_size(member(answer, "unconfirmed")) > 0) {
+		char *names = names_of(member(answer, "unconfirmed"));
+		complain_of(in, "they hear of it when they are back; `csslctl agents` shows who is ready",
+			"not confirmed by %s", names);
+		free(names);
+		code = EXIT_REFUSED;
+	}
 	json_decref(answer);
 	return code;
 }

@@ -64,6 +64,8 @@ int command_takes(const struct command *c, enum option option);
 
 enum exit_code command_agent(struct invocation *in);
 enum exit_code command_agents(struct invocation *in);
+enum exit_code command_block(struct invocation *in);
+enum exit_code command_blocks(struct invocation *in);
 enum exit_code command_completion_agents(struct invocation *in);
 enum exit_code command_completion_bash(struct invocation *in);
 enum exit_code command_config_check(struct invocation *in);
@@ -71,6 +73,8 @@ enum exit_code command_connection(struct invocation *in);
 enum exit_code command_connections(struct invocation *in);
 enum exit_code command_counters(struct invocation *in);
 enum exit_code command_drain(struct invocation *in);
+enum exit_code command_end(struct invocation *in);
+enum exit_code command_health(struct invocation *in);
 enum exit_code command_help(struct invocation *in);
 enum exit_code command_inspect(struct invocation *in);
 enum exit_code command_keys_rotate(struct invocation *in);

@@ -2,8 +2,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "csslctl/agent_words.h"
+#include "csslctl/api.h"
 #include "csslctl/ask.h"
 #include "csslctl/member.h"
 #include "csslctl/memory.h"
@@ -11,6 +13,8 @@
 #include "csslctl/table.h"
 
 #define CLOCK_WARN_MS  1000
+#define WAIT_MS        60000u
+#define LOOK_EVERY_MS  200u
 #define CLOCK_TEXT_MAX (QUANTITY_TEXT_MAX + 1)
 
 static void drain_cell(struct table *t, const json_t *agent)
@@ -115,6 +119,8 @@ static void show_one(const struct invocation *in, const json_t *agent)
 
 	facts_add(t, "agent", STYLE_HEAD, "%s", member_text(agent, "name"));
 	facts_add(t, "state", agent_state_style(state), "%s", state);
+	if (json_string_length(member(agent, "failing_backends")) > 0)
+		facts_add(t, "cannot reach", STYLE_BAD, "%s", member_text(agent, "failing_backends"));
 	facts_add(t, "version", STYLE_PLAIN, "%s", member_text(agent, "version"));
 	facts_add(t, "clock", clock_style(agent), "%s", clock_text(agent, clock));
 	facts_add(t, "weight", STYLE_PLAIN, "%g", member_real(agent, "weight"));
@@ -128,9 +134,38 @@ static void show_one(const struct invocation *in, const json_t *agent)
 	table_show(t, &in->screen);
 }
 
+/* RAgent may restart meanwhile, so who does not answer is asked again. */
+static int all_are_ready(const struct invocation *in)
+{
+	struct path path;
+	struct answer answer;
+	size_t i;
+	json_t *a;
+
+	path_start(&path, "/v1/agents");
+	api_ask(in->api, "GET", &path, NULL, &answer);
+	int ready = answer.error[0] == '\0';
+	json_array_foreach(member(answer.body, "agents"), i, a) ready =
+		ready && agent_state_style(member_text(a, "state")) == STYLE_GOOD &&
+		member_integer(a, "links.up") == member_integer(a, "links.total");
+	answer_clear(&answer);
+	return ready;
+}
+
 enum exit_code command_agents(struct invocation *in)
 {
-	return get_and_show(in, "/v1/agents", show_list);
+	const char *wait = in->options[OPTION_WAIT], *timeout = in->options[OPTION_TIMEOUT];
+	uint32_t left_ms = WAIT_MS;
+	int ready;
+
+	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &left_ms) < 0))
+		return misused(in, "--timeout: '%s' is no time up to 1d, such as 30s, or --wait is missing", timeout);
+	while (!(ready = !wait || all_are_ready(in)) && left_ms > LOOK_EVERY_MS) {
+		usleep(LOOK_EVERY_MS * 1000);
+		left_ms -= LOOK_EVERY_MS;
+	}
+	const enum exit_code code = get_and_show(in, "/v1/agents", show_list);
+	return code == EXIT_DONE && !ready ? EXIT_REFUSED : code;
 }
 
 enum exit_code command_agent(struct invocation *in)

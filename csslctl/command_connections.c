@@ -207,3 +207,28 @@ enum exit_code command_rest(struct invocation *in)
 {
 	return ask_of_one(in, "POST", "rest", must(json_object()), show_rested);
 }
+
+static void show_ended(const struct invocation *in, const json_t *answer)
+{
+	fprintf(in->screen.out, "%" PRIu64 " connections end\n", member_integer(answer, "ended"));
+}
+
+enum exit_code command_end(struct invocation *in)
+{
+	const char *id = in->operands[0], *agent = in->options[OPTION_AGENT], *listener = in->options[OPTION_LISTENER],
+		   *client = in->options[OPTION_CLIENT];
+	char whole[ID_DIGITS + 1];
+	struct path path;
+
+	if (!id == !(agent || listener || client))
+		return misused(in, "say which: ID alone, or any of --agent, --listener, --client");
+	const enum exit_code code = id ? whole_id(in, id, whole) : EXIT_DONE;
+	if (code != EXIT_DONE)
+		return code;
+	path_start(&path, "/v1/connections/end");
+	path_query(&path, "id", id ? whole : NULL);
+	path_query(&path, "agent", agent);
+	path_query(&path, "listener", listener);
+	path_query(&path, "client", client);
+	return ask_and_show(in, "POST", &path, must(json_object()), show_ended);
+}

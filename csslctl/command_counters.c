@@ -124,7 +124,7 @@ static enum exit_code complain_of_silent(const struct invocation *in, const stru
 		const char *error = json_string_value(json_object_get(sets[i].counters, "error"));
 		if (!error)
 			continue;
-		complain_of(in, "`csslctl agents` shows who is up", "%s: %s", sets[i].name, error);
+		complain_of(in, "`csslctl agents` shows who is ready", "%s: %s", sets[i].name, error);
 		code = EXIT_REFUSED;
 	}
 	return code;

@@ -109,7 +109,7 @@ static json_t *drain_body(const struct invocation *in)
 
 	if (!in->options[OPTION_TIMEOUT])
 		return must(json_object());
-	if (duration_parse(in->options[OPTION_TIMEOUT], &ms) < 0 || ms == 0)
+	if (duration_parse(in->options[OPTION_TIMEOUT], DURATION_MAX_MS, &ms) < 0 || ms == 0)
 		return NULL;
 	return must(json_pack("{s:I}", "timeout_ms", (json_int_t)ms));
 }

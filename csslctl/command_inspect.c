@@ -74,7 +74,7 @@ static enum exit_code read_bindings(const struct invocation *in, struct sources 
 								  strlen(id), NULL, NULL, NULL) != 0))
 		return misused(
 			in, "--connection: '%s' is no connection id: %u hexadecimal digits", id, 2 * CONNECTION_ID_LEN);
-	if (kept && duration_parse(kept, &kept_ms) < 0)
+	if (kept && duration_parse(kept, DURATION_MAX_MS, &kept_ms) < 0)
 		return misused(in, "--kept: '%s' is no time up to 1d, such as 30s", kept);
 	out->connection = id ? &s->connection : NULL;
 	out->listener = in->options[OPTION_LISTENER];

@@ -28,7 +28,7 @@ static int age_parse(const struct invocation *in, enum option option, char out[s
 	out[0] = '\0';
 	if (!text)
 		return 0;
-	if (duration_parse(text, &ms) < 0) {
+	if (duration_parse(text, DURATION_MAX_MS, &ms) < 0) {
 		misused(in, "--%s: '%s' is no time up to 1d, such as 10min", option_row(option)->name, text);
 		return -1;
 	}
@@ -249,21 +249,6 @@ static json_t *revocation_body(const struct invocation *in)
 	return NULL;
 }
 
-static char *names_of(const json_t *names)
-{
-	char *text = text_format("%s", "");
-	size_t i;
-	json_t *name;
-
-	json_array_foreach(names, i, name)
-	{
-		char *longer = text_format("%s%s%s", text, i > 0 ? ", " : "", json_string_value(name));
-		free(text);
-		text = longer;
-	}
-	return text;
-}
-
 static void show_revoked(const struct invocation *in, const json_t *answer)
 {
 	const uint64_t sessions = member_integer(answer, "sessions");
@@ -277,23 +262,10 @@ static void show_revoked(const struct invocation *in, const json_t *answer)
 enum exit_code command_sessions_revoke(struct invocation *in)
 {
 	struct path path;
-	json_t *answer, *body = revocation_body(in);
+	json_t *body = revocation_body(in);
 
 	if (!body)
 		return EXIT_USAGE;
 	path_start(&path, "/v1/sessions/revoke");
-	enum exit_code code = ask(in, "POST", &path, body, &answer);
-	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
-		show_json(in, answer);
-	else if (code == EXIT_DONE)
-		show_revoked(in, answer);
-	if (code == EXIT_DONE && json_array_size(member(answer, "unconfirmed")) > 0) {
-		char *names = names_of(member(answer, "unconfirmed"));
-		complain_of(in, "they hear of it when they are back; `csslctl agents` shows who is up",
-			"not confirmed by %s", names);
-		free(names);
-		code = EXIT_REFUSED;
-	}
-	json_decref(answer);
-	return code;
+	return ask_and_show(in, "POST", &path, body, show_revoked);
 }

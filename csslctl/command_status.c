@@ -8,7 +8,7 @@
 #include "csslctl/quantity.h"
 #include "csslctl/table.h"
 
-static unsigned agents_up(const json_t *agents)
+static unsigned agents_ready(const json_t *agents)
 {
 	unsigned up = 0;
 	size_t i;
@@ -54,7 +54,7 @@ static void show_self(const struct invocation *in, const json_t *status)
 {
 	char age[QUANTITY_TEXT_MAX];
 	const json_t *agents = member(status, "agents");
-	const unsigned up = agents_up(agents), count = (unsigned)json_array_size(agents);
+	const unsigned up = agents_ready(agents), count = (unsigned)json_array_size(agents);
 	struct table *t = facts_create();
 
 	facts_add(t, "ragent", STYLE_HEAD, "%s", member_text(status, "name"));
@@ -65,7 +65,7 @@ static void show_self(const struct invocation *in, const json_t *status)
 	add_fates(t, member(status, "at_deaths"));
 	facts_add(t, "workers", STYLE_PLAIN, "%" PRIu64, member_integer(status, "workers"));
 	facts_add(t, "connections", STYLE_PLAIN, "%" PRIu64, member_integer(status, "connections"));
-	facts_add(t, "agents up", up == count ? STYLE_GOOD : up > 0 ? STYLE_WARN : STYLE_BAD, "%u of %u", up, count);
+	facts_add(t, "agents ready", up == count ? STYLE_GOOD : up > 0 ? STYLE_WARN : STYLE_BAD, "%u of %u", up, count);
 	table_show(t, &in->screen);
 }
 
@@ -132,4 +132,14 @@ static void show(const struct invocation *in, const json_t *status)
 enum exit_code command_status(struct invocation *in)
 {
 	return get_and_show(in, "/v1/status", show);
+}
+
+static void show_ready(const struct invocation *in, const json_t *answer)
+{
+	fprintf(in->screen.out, "%" PRIu64 " agents are ready\n", member_integer(answer, "ready"));
+}
+
+enum exit_code command_health(struct invocation *in)
+{
+	return get_and_show(in, "/readyz", show_ready);
 }

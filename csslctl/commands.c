@@ -20,6 +20,8 @@
 
 static const struct command rows[] = {
 	{ "status", .help = "the cluster at a glance: RAgent, its agents, its listeners", .run = command_status },
+	{ "health", .help = "is RAgent ready: does an agent serve, and reach a backend? Exit code 0, 1 (no) or 3",
+		.run = command_health },
 	{ "listeners", .help = "all listeners: connections, handshakes, refusals, bytes",
 		.manual =
 			"The counts begin with RAgent's start, and go on when a new RAgent replaces it. REFUSED counts "
@@ -32,11 +34,29 @@ static const struct command rows[] = {
 	{ "starttls", .help = "mail behind STARTTLS, before it and in clear: what happens, and what was refused",
 		.manual = "Numbers of RAgent and of all agents together, since their starts.",
 		.run = command_starttls },
-	{ "agents", .help = "all agents: state, load, version, clock, drain",
-		.manual = "CLOCK is the agent's time of day minus RAgent's.", .run = command_agents },
+	{ "agents", .options = { OPTION_WAIT, OPTION_TIMEOUT },
+		.help = "all agents: state, load, version, clock, drain",
+		.manual = "A `ready` agent serves; `no backend`: none of its backends answers; `!`: one does not. "
+			  "CLOCK is its time of day "
+			  "minus RAgent's. With --wait: when all are ready; exit code 1: not within --timeout (1min).",
+		.run = command_agents },
 	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .run = command_agent },
 	{ "connections show", { CONNECTION_OPERAND }, .help = "one connection, and who owned it before",
 		.manual = "The same as `connection`.", .remedy = LIST_CONNECTIONS, .run = command_connection },
+	{ "connections end", { { "ID", OPERAND_TEXT, OPERAND_OPTIONAL } },
+		{ OPTION_AGENT, OPTION_LISTENER, OPTION_CLIENT }, .help = "end one connection, or those that match",
+		.manual = "As when they are idle for too long: in order at a checkpoint, else by an alert, in mail by "
+			  "421. One that moves, or is in its handshake, is reset; one that ends already does not "
+			  "count.",
+		.remedy = LIST_CONNECTIONS, .run = command_end },
+	{ "block", { { "NETWORK", OPERAND_TEXT, OPERAND_REQUIRED } }, { OPTION_FOR },
+		.help = "reset the clients of an address or network, and keep them out",
+		.manual = "At this RAgent and at agents' own listeners, also behind RAgent's death and `--replace`. "
+			  "Each RAgent has a list of its own. Exit code 1: agents that it names do not know yet.",
+		.run = command_block },
+	{ "unblock", { { "NETWORK", OPERAND_TEXT, OPERAND_REQUIRED } }, .help = "let these clients in again",
+		.remedy = "`csslctl blocks` lists them", .run = command_block },
+	{ "blocks", .help = "the blocked networks, and when each block ends", .run = command_blocks },
 	{ "connections", .options = { OPTION_AGENT, OPTION_LISTENER, OPTION_CLIENT, OPTION_LIMIT },
 		.help = "the client connections and their owners",
 		.remedy = "`csslctl status` lists agents and listeners", .run = command_connections },

@@ -8,7 +8,6 @@
 #define US_OF_MS 1000u
 #define US_OF_S  1000000u
 #define MS_OF_S  1000u
-#define DAY_MS   86400000
 
 static const char *scaled_text(double n, const char *unit, char out[static QUANTITY_TEXT_MAX])
 {
@@ -56,9 +55,9 @@ const char *rate_text(double per_s, char out[static QUANTITY_TEXT_MAX])
 	return out;
 }
 
-int duration_parse(const char *text, uint32_t *ms)
+int duration_parse(const char *text, uint32_t max_ms, uint32_t *ms)
 {
-	static const struct schema_row row = { .min = 0, .max = DAY_MS };
+	const struct schema_row row = { .min = 0, .max = max_ms };
 
 	return value_parse(&row, SCHEMA_DURATION_MS, text, "", ms, sizeof *ms);
 }

@@ -15,7 +15,8 @@ const char *size_text(double bytes, char out[static QUANTITY_TEXT_MAX]);
 /* "0", "0.4", "35", "12.3k", "1.2M" */
 const char *rate_text(double per_s, char out[static QUANTITY_TEXT_MAX]);
 
-/* "30s", "500ms", "2min": 0 and *ms, or CSSL_E_CONFIG. */
-int duration_parse(const char *text, uint32_t *ms);
+/* "30s", "500ms", "2min": 0 and *ms, or CSSL_E_CONFIG: it is none, or more than @max_ms. */
+#define DURATION_MAX_MS 86400000u
+int duration_parse(const char *text, uint32_t max_ms, uint32_t *ms);
 
 #endif

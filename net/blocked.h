@@ -14,7 +14,7 @@
 #define BLOCKED_FOR_GOOD UINT64_MAX
 
 struct blocked {
-	_Atomic uint64_t last_ms; /* from then on no entry counts */
+	uint64_t boot_id, made_ns; /* what blocked_unpack() read last */
 	struct {
 		struct address_net net;
 		_Atomic uint64_t until_ms; /* passed: the entry is free */
@@ -30,14 +30,15 @@ struct blocked_net {
 	struct address_net net;
 	uint64_t left_ms;
 };
-/* The next entry behind *i, which begins at 0: 1; 0: there is none. */
-int blocked_next(struct blocked *b, unsigned *i, struct blocked_net *out, uint64_t now_ms);
+/* Returns how many there are. */
+size_t blocked_list(struct blocked *b, uint64_t now_ms, struct blocked_net out[static BLOCKED_MAX]);
 
-/* A list as bytes, for another process: of each network its length, prefix, bytes (1, 1, 16), and the rest of its time
- * (8). Returns how many. */
-#define BLOCKED_PACKED_MAX (26u * BLOCKED_MAX)
+/* A list as bytes, for another process: when it was made, in ns (8); of each network its length, prefix, bytes
+ * (1, 1, 16), and the rest of its time (8). Returns how many. */
+#define BLOCKED_MADE_LEN   8u
+#define BLOCKED_PACKED_MAX (BLOCKED_MADE_LEN + 26u * BLOCKED_MAX)
 size_t blocked_pack(struct blocked *b, uint64_t now_ms, uint8_t out[static BLOCKED_PACKED_MAX]);
-/* In place of what was there. 0; CSSL_E_RANGE, CSSL_E_FULL: not all of it is in force. */
-int blocked_unpack(struct blocked *b, const uint8_t *packed, size_t len, uint64_t now_ms);
+/* In place of what was there, unless that was made later by the same process. 0; CSSL_E_RANGE: nothing changed. */
+int blocked_unpack(struct blocked *b, uint64_t boot_id, const uint8_t *packed, size_t len, uint64_t now_ms);
 
 #endif

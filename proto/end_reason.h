@@ -34,7 +34,7 @@
 	X(POISON, "its request met two losses")                                                                        \
 	X(OVERLOADED, "overloaded")                                                                                    \
 	X(SHUTTING_DOWN, "shutting down")                                                                              \
-	X(OPERATOR, "ended by operator")    /* not in use */                                                           \
+	X(OPERATOR, "ended by operator")                                                                               \
 	X(LINK_VIOLATION, "link violation") /* the other tier broke the link protocol */                               \
 	X(INTERNAL, "internal error")                                                                                  \
 	X(PLAIN_HTTP, "plain HTTP") /* HTTP without TLS at a TLS listener */                                           \

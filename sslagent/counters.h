@@ -236,6 +236,7 @@
 	X(PULLS_ANSWERED, "pulls_answered", MONOTONIC, "Questions of other agents answered")                           \
 	/* agent-agent links */                                                                                        \
 	X(PEERS_UP, "peers_up", GAUGE, "Agents with a link")                                                           \
+	X(PEERS_UNHEARD, "peers_unheard", GAUGE, "Agents with a link of which no datagram comes")                      \
 	X(PEER_LINKS_OPENED, "peer_links_opened", MONOTONIC, "Agent-agent links opened")                               \
 	X(PEER_LINKS_LOST, "peer_links_lost", MONOTONIC, "Agent-agent links lost")                                     \
 	X(PEER_LINKS_REFUSED, "peer_links_refused", MONOTONIC, "Agent-agent links refused: key, name, version")        \

@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "bench/command/command.h"
-#include "bench/command/descriptors.h"
 #include "bench/load/generator.h"
 #include "bench/load/load_options.h"
 #include "bench/load/load_report.h"
 #include "bench/load/load_result.h"
 #include "bench/server/pattern.h"
+#include "net/descriptors.h"
 #include "net/log.h"
 
 #define LOOK_NS     50000000 /* how often the parent checks for news */
@@ -245,7 +245,7 @@ int https_main(int argc, char **argv)
 	case LOAD_PARSED_BAD: return 2;
 	default: break;
 	}
-	descriptors_raise_limit();
+	descriptors_raise(0);
 	pattern_make();
 	log_open("cssl-bench", "https", LOG_TEXT, LOG_WARNING, NULL);
 	int r = run_shared(&options);

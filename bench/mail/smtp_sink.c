@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "bench/command/command.h"
-#include "bench/command/descriptors.h"
 #include "bench/mail/sink_options.h"
 #include "bench/mail/sink_result.h"
 #include "bench/mail/sink_server.h"
+#include "net/descriptors.h"
 #include "net/log.h"
 
 static int report(const struct sink_options *o, const struct sink_result *r)
@@ -44,7 +44,7 @@ int smtp_sink_main(int argc, char **argv)
 	}
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
-	descriptors_raise_limit();
+	descriptors_raise(0);
 	log_open("cssl-bench", "smtp-sink", LOG_TEXT, LOG_WARNING, NULL);
 	int status = serve(&options);
 	log_close();

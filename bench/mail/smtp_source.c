@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 #include "bench/command/command.h"
-#include "bench/command/descriptors.h"
 #include "bench/mail/source_load.h"
 #include "bench/mail/source_mail.h"
 #include "bench/mail/source_options.h"
 #include "bench/mail/source_result.h"
+#include "net/descriptors.h"
 #include "net/log.h"
 
 static int report(const struct source_options *o, const struct source_result *r)
@@ -51,7 +51,7 @@ int smtp_source_main(int argc, char **argv)
 	}
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
-	descriptors_raise_limit();
+	descriptors_raise(0);
 	log_open("cssl-bench", "smtp-source", LOG_TEXT, LOG_WARNING, NULL);
 	int status = send_all(&options);
 	log_close();

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "bench/command/command.h"
-#include "bench/command/descriptors.h"
 #include "bench/server/pattern.h"
 #include "bench/server/server.h"
 #include "net/address.h"
+#include "net/descriptors.h"
 #include "net/log.h"
 #include "net/signals.h"
 #include "net/worker.h"
@@ -192,7 +192,7 @@ int serve_main(int argc, char **argv)
 	}
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
-	descriptors_raise_limit();
+	descriptors_raise(0);
 	pattern_make();
 	log_open("cssl-bench", "serve", (enum log_format)setup.log_format, (enum log_level)setup.log_level, NULL);
 	int r = serve(&setup.server);

@@ -110,6 +110,10 @@ static void refuse_source(struct connection *c)
 
 void connection_known(struct connection *c)
 {
+	if (blocked_has(c->home->shared->blocked, &c->endpoints.client, connection_now_ms(c))) {
+		connection_end(c, END_OPERATOR, END_RESET);
+		return;
+	}
 	if (admission_enter_source(c->home->shared->admission, &c->endpoints.client) < 0) {
 		refuse_source(c);
 		return;

@@ -95,6 +95,10 @@ void connection_drain(struct connection *c);
 /* The time for connection_drain() is over: end it now. */
 void connection_kill(struct connection *c);
 
+/* An operator ends it: ORDERLY where that cuts nothing off, else as its owner may, and by RESET while it has none; or
+ * by RESET. 1; 0: it ends already. */
+int connection_end_by_operator(struct connection *c, enum connection_end_how how);
+
 /* Log how many lines about ended connections were left out. */
 void connection_tell_left_out(struct connection_home *home);
 

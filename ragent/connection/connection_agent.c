@@ -313,7 +313,7 @@ static void refused_in(struct connection *c, const Cssl__LinkRefused *refused)
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_REATTACHING: connection_reattach_refused(c); break;
 	case CONNECTION_ADOPTING: connection_adopt_refused(c, refused->reason); break;
-	case CONNECTION_HANDSHAKING: connection_open_refused(c); break;
+	case CONNECTION_HANDSHAKING: connection_open_refused(c, refused->reason); break;
 	default: connection_order_refused(c, refused->order, refused->detail); break;
 	}
 }

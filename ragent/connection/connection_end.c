@@ -337,10 +337,29 @@ void connection_drain_if_idle(struct connection *c)
 		connection_send_finish(c, END_SHUTTING_DOWN);
 }
 
-void connection_kill(struct connection *c)
+static void end_at_once(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_LINGERING)
 		connection_close_now(c);
 	else
-		connection_end(c, END_SHUTTING_DOWN, END_RESET);
+		connection_end(c, reason, END_RESET);
+}
+
+void connection_kill(struct connection *c)
+{
+	end_at_once(c, END_SHUTTING_DOWN);
+}
+
+int connection_end_by_operator(struct connection *c, enum connection_end_how how)
+{
+	const int is_over = c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
+
+	if (how == END_RESET)
+		end_at_once(c, END_OPERATOR);
+	else if (is_over || c->state == CONNECTION_FINISHING)
+		return 0;
+	else
+		connection_send_finish(c, END_OPERATOR);
+	connection_save_if_changed(c);
+	return !is_over;
 }

@@ -469,7 +469,7 @@ void connection_adopt_again(struct connection *c, struct link *l);
 struct agents *connection_agents(const struct connection *c);
 /* HANDED_OFF: the current owner froze it; find the next one. */
 void connection_hand_over(struct connection *c);
-void connection_open_refused(struct connection *c);
+void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 void connection_adopted(struct connection *c);
 

@@ -169,7 +169,7 @@ void connection_begin_anew(struct connection *c)
 	kept_return(&c->busy->kept);
 }
 
-void connection_open_refused(struct connection *c)
+void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
 	int refused_by = link_agent(c->current.link);
 
@@ -180,7 +180,10 @@ void connection_open_refused(struct connection *c)
 		return;
 	}
 	connection_begin_anew(c);
-	connection_send_open(c, refused_by);
+	if (reason == CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER && c->attempts >= ATTEMPTS_MAX)
+		connection_refuse(c, END_NO_AGENT, TLS_ALERT_INTERNAL_ERROR);
+	else
+		connection_send_open(c, refused_by);
 }
 
 /* --- adoption --- */

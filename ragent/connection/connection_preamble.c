@@ -44,15 +44,16 @@ void connection_preamble_end(struct connection *c, enum end_reason reason, enum 
 	connection_end_saying(c, reason, reply, (size_t)wire_writer_len(&w));
 }
 
-static int is_silence(enum end_reason reason)
+/* Not a stop, which waits for the end of a mail. */
+static int is_at_once(enum end_reason reason)
 {
-	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT;
+	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT || reason == END_OPERATOR;
 }
 
 /* A stop lets a mail go on, so a time limit is told behind it. */
 static int was_told(const struct preamble *p, enum end_reason reason)
 {
-	return p->finishing == PREAMBLE_FINISHING && (!is_silence(reason) || p->told == reason);
+	return p->finishing == PREAMBLE_FINISHING && (!is_at_once(reason) || p->told == reason);
 }
 
 /* The agent sends the last reply, because it knows which commands it has answered. */
@@ -66,7 +67,7 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 		return;
 	}
 	if (was_told(p, reason)) {
-		if (is_silence(reason))
+		if (is_at_once(reason))
 			connection_end(c, reason, END_RESET);
 		return;
 	}
@@ -75,7 +76,7 @@ void connection_preamble_finish(struct connection *c, enum end_reason reason)
 	link_send(c->current.link, c->current.stream, FRAME_FINISH, 0, &byte, 1);
 	if (c->state == CONNECTION_PREAMBLE)
 		connection_arm_deadline(c);
-	else if (is_silence(reason))
+	else if (is_at_once(reason))
 		connection_set_deadline(c, AGENTS_GRACE_MS);
 }
 

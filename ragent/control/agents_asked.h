@@ -28,12 +28,14 @@ struct agents_asked {
 		Cssl__LinkRequest__Sessions sessions;
 		Cssl__LinkRequest__SessionCount session_count;
 		Cssl__LinkRequest__LogLevel log_level;
+		uint8_t blocked[BLOCKED_PACKED_MAX];
 	};
 	Cssl__SessionFilter filter;
 	uint8_t id[SESSION_ID_LEN], after[SESSION_ID_LEN];
 	uint8_t family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN]; /* of the filter */
 	struct address_net client;
 	char *name;          /* owned */
+	uint64_t ended;      /* connections, by a block */
 	char own_error[256]; /* of a reload: why RAgent itself failed; "": it did not */
 	enum { ASK_ALL, ASK_ONE, ASK_THAT } whom;
 	unsigned first; /* for ASK_ONE: the first agent to ask; for ASK_THAT: the only one */

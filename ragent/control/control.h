@@ -16,21 +16,25 @@
 
 #include "conf/conf.h"
 #include "net/address.h"
+#include "net/blocked.h"
 #include "net/worker.h"
 #include "proto/link.pb-c.h"
 #include "proto/sess_obj.h"
 #include "ragent/connection/connection_description.h"
+#include "ragent/dispatch/agents.h"
 #include "ragent/dispatch/drain.h"
 #include "ragent/keeper/notes.h"
 
 #define CONTROL_LIMIT_DEFAULT 100u
 #define CONTROL_LIMIT_MAX     1000u
+#define CONTROL_BLOCK_MAX_S   2592000u
 
 struct control;
 struct control_request; /* one call that waits for its answer */
 
 /* Selects connections. Unset filters are NULL. Valid during the call only. */
 struct control_query {
+	const struct connection_id *id;    /* only this one */
 	const struct connection_id *after; /* only ids above this one (bytes compared); NULL: from the start */
 	unsigned limit;                    /* 1 to CONTROL_LIMIT_MAX */
 	const char *agent;                 /* owner */
@@ -84,6 +88,11 @@ struct control_provider {
 	void (*counters)(void *ctx, struct control_request *r);
 	void (*metrics)(void *ctx, struct control_request *r);
 	void (*certificates)(void *ctx, struct control_request *r);
+	void (*ready)(void *ctx, struct control_request *r);
+	void (*blocks)(void *ctx, struct control_request *r);
+	/* UINT32_MAX: for good. 0: not any more. */
+	void (*block)(void *ctx, const struct address_net *net, uint32_t for_s, struct control_request *r);
+	void (*end)(void *ctx, const struct control_query *q, struct control_request *r);
 	void (*connections)(void *ctx, const struct control_query *q, struct control_request *r);
 	void (*connection)(void *ctx, const struct connection_id *id, struct control_request *r);
 	void (*move)(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
@@ -111,7 +120,7 @@ struct control_provider {
 #define CONTROL_VERSION_MAX 32u
 
 struct control_agent {
-	const char *name, *state; /* "up", "suspect", ... the words of the agent table */
+	const char *name, *state; /* "ready", "suspect", ... the words of the agent table */
 	unsigned links_up, links;
 	uint64_t connections, handshakes, sessions;
 	unsigned busy_permille;
@@ -120,6 +129,7 @@ struct control_agent {
 	unsigned links_suspect;
 	struct drain_report drain;
 	char version[CONTROL_VERSION_MAX]; /* "": unknown */
+	char failing_backends[AGENT_FAILING_MAX];
 	enum { CONTROL_CLOCK_UNKNOWN, CONTROL_CLOCK_KNOWN } clock;
 	int64_t clock_offset_ms; /* its time of day minus RAgent's */
 };
@@ -206,6 +216,14 @@ struct control_moved {
 	uint64_t pause_us;
 };
 void control_answer_move(struct control_request *r, const struct control_moved *m);
+
+/* For ready(): "ready", the number of agents that are. For end(): "ended", the number of connections. */
+void control_answer_number(struct control_request *r, const char *name, uint64_t number);
+/* For block(): the connections that end; the agents with listeners of their own that have not confirmed. */
+void control_answer_block(
+	struct control_request *r, uint64_t ended, const char *const *unconfirmed, size_t unconfirmed_count);
+/* For blocks(): the whole list. */
+void control_answer_blocks(struct control_request *r, struct blocked *blocked, uint64_t now_ms);
 
 /* For rest(): no agent owns the connection now. */
 struct control_rested {

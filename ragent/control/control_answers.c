@@ -126,13 +126,13 @@ static json_t *drain_json(const struct drain_report *d)
 
 static json_t *agent_in_full_json(const struct control_agent *a)
 {
-	return json_pack("{s:s, s:s?, s:s?, s:o, s:f, s:{s:i, s:i, s:i}, s:o, s:o, s:o, s:i, s:i, s:o}", "name",
+	return json_pack("{s:s, s:s?, s:s?, s:o, s:f, s:{s:i, s:i, s:i}, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "name",
 		a->name, "state", a->state, "version", *a->version ? a->version : NULL, "clock_offset_ms",
 		a->clock == CONTROL_CLOCK_KNOWN ? json_integer(a->clock_offset_ms) : json_null(), "weight", a->weight,
 		"links", "up", (int)a->links_up, "suspect", (int)a->links_suspect, "total", (int)a->links,
 		"connections", integer_json(a->connections), "handshakes", integer_json(a->handshakes), "sessions",
 		integer_json(a->sessions), "busy_permille", (int)a->busy_permille, "handshake_us", (int)a->handshake_us,
-		"drain", drain_json(&a->drain));
+		"drain", drain_json(&a->drain), "failing_backends", text_json(a->failing_backends));
 }
 
 void control_answer_agents(struct control_request *r, const struct control_agent *at, size_t count)
@@ -307,6 +307,34 @@ void control_answer_move(struct control_request *r, const struct control_moved *
 void control_answer_rest(struct control_request *r, const struct control_rested *m)
 {
 	request_answer(r, MHD_HTTP_OK, json_pack("{s:s?, s:I}", "from", m->from, "epoch", (json_int_t)m->epoch));
+}
+
+void control_answer_number(struct control_request *r, const char *name, uint64_t number)
+{
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", name, integer_json(number)));
+}
+
+void control_answer_block(
+	struct control_request *r, uint64_t ended, const char *const *unconfirmed, size_t unconfirmed_count)
+{
+	request_answer(r, MHD_HTTP_OK,
+		json_pack("{s:o, s:o}", "ended", integer_json(ended), "unconfirmed",
+			strings_json(unconfirmed, unconfirmed_count)));
+}
+
+void control_answer_blocks(struct control_request *r, struct blocked *blocked, uint64_t now_ms)
+{
+	json_t *list = json_array();
+	struct blocked_net at[BLOCKED_MAX];
+	char text[ADDRESS_TEXT_MAX];
+	const size_t count = blocked_list(blocked, now_ms, at);
+
+	for (size_t i = 0; i < count; i++)
+		list = array_append(
+			list, json_pack("{s:s, s:o}", "network", address_net_format(&at[i].net, text), "ends_in_s",
+				      at[i].left_ms == BLOCKED_FOR_GOOD ? json_null()
+									: integer_json((at[i].left_ms + 999) / 1000)));
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "blocks", list));
 }
 
 void control_answer_revoke(struct control_request *r, const struct control_revoked *v)

@@ -24,138 +24,111 @@ void handle_openapi(struct exchange *e, const struct query *q, const char *id)
 	exchange_answer_text(e, "application/yaml", strdup(openapi_text));
 }
 
-/* Those that read nothing of the request but the name in its path. @ask: NULL if the client got an error. */
-#define HANDLE(what, ask, call)                                                                                        \
-	void handle_##what(struct exchange *e, const struct query *q, const char *id)                                  \
-	{                                                                                                              \
-		void *ctx;                                                                                             \
-		struct connection_id of __attribute__((unused));                                                       \
-		const struct control_provider *p = exchange_provider(e, &ctx);                                         \
-		struct control_request *r = ask;                                                                       \
-		if (r)                                                                                                 \
-			p->call;                                                                                       \
-	}
-#define ASK(form)          exchange_ask(e, form)
-#define ASK_IF_EMPTY(form) (input_body_empty(e) ? exchange_ask(e, form) : NULL)
-
-static const struct control_log_change no_change;
-
-HANDLE(status, ASK(REQUEST_PLAIN), status(ctx, r))
-HANDLE(listeners, ASK(REQUEST_PLAIN), listeners(ctx, r))
-HANDLE(counters, ASK(REQUEST_PLAIN), counters(ctx, r))
-HANDLE(certificates, ASK(REQUEST_PLAIN), certificates(ctx, r))
-HANDLE(mail, ASK(REQUEST_PLAIN), mail(ctx, r))
-HANDLE(metrics, ASK(REQUEST_PLAIN), metrics(ctx, r))
-HANDLE(log_levels, ASK(REQUEST_PLAIN), log_level(ctx, &no_change, r))
-HANDLE(agents, ASK(REQUEST_PLAIN), agents(ctx, NULL, r))
-HANDLE(agent, ASK(REQUEST_OF_ONE), agents(ctx, id, r))
-HANDLE(undrain, ASK_IF_EMPTY(REQUEST_OF_ONE), undrain(ctx, id, r))
-HANDLE(rotate, ASK_IF_EMPTY(REQUEST_PLAIN), rotate(ctx, r))
-HANDLE(reload, ASK_IF_EMPTY(REQUEST_PLAIN), reload(ctx, r))
-HANDLE(connection, input_id(e, "ID", id, &of) ? NULL : ASK(REQUEST_OF_ONE), connection(ctx, &of, r))
-HANDLE(rest, input_id(e, "ID", id, &of) ? NULL : ASK_IF_EMPTY(REQUEST_PLAIN), rest(ctx, &of, r))
-
-void handle_connections(struct exchange *e, const struct query *q, const char *id)
+void handle_health(struct exchange *e, const struct query *q, const char *id)
 {
-	struct control_query query = { .agent = query_value(q, "agent"), .listener = query_value(q, "listener") };
-	struct connection_id after;
-	struct address_net client;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	const char *after_text = query_value(q, "after"), *client_text = query_value(q, "client");
-	if (input_limit(e, query_value(q, "limit"), &query.limit))
-		return;
-	if (after_text && input_id(e, "after", after_text, &after))
-		return;
-	if (client_text && input_net(e, client_text, &client))
-		return;
-	query.after = after_text ? &after : NULL;
-	query.client = client_text ? &client : NULL;
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->connections(ctx, &query, r);
+	exchange_answer(e, MHD_HTTP_OK, json_pack("{s:b}", "lives", 1));
 }
 
-/* POST */
+/* What a request says besides its path. The functions that read it return 1, or 0 after they told the client. */
+struct input {
+	struct control_query query;
+	struct connection_id id, after;
+	struct address_net client;
+	uint32_t for_s, timeout_ms;
+	double weight;
+	const char *agent;
+	struct control_log_change change;
+	json_t *body; /* owned; the strings above may be its own */
+};
 
-/* The members of a body, and the function that reads them: 0, or -1 after it told the client. */
+static int read_id(struct exchange *e, const char *id, struct input *in)
+{
+	return input_id(e, "ID", id, &in->id) == 0;
+}
+
+/* Which connections, for those who list or end them. */
+static int read_selection(struct exchange *e, const struct query *q, struct input *in)
+{
+	const char *id = query_value(q, "id"), *after = query_value(q, "after"), *client = query_value(q, "client");
+	in->query = (struct control_query){ .agent = query_value(q, "agent"),
+		.listener = query_value(q, "listener"),
+		.id = id ? &in->id : NULL,
+		.after = after ? &in->after : NULL,
+		.client = client ? &in->client : NULL };
+	return !input_limit(e, query_value(q, "limit"), &in->query.limit) && (!id || !input_id(e, "id", id, &in->id)) &&
+	       (!after || !input_id(e, "after", after, &in->after)) &&
+	       (!client || !input_net(e, "client", client, &in->client));
+}
+
+static int read_end(struct exchange *e, const struct query *q, struct input *in)
+{
+	if (q->count > 0)
+		return read_selection(e, q, in) && input_body_empty(e);
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "say which: id, agent, listener or client");
+	return 0;
+}
+
+static int read_block(struct exchange *e, const struct query *q, struct input *in)
+{
+	const char *network = query_value(q, "network"), *seconds = query_value(q, "seconds");
+	in->for_s = UINT32_MAX;
+	return !input_net(e, "network", network ? network : "", &in->client) &&
+	       (!seconds || !input_seconds(e, "seconds", seconds, CONTROL_BLOCK_MAX_S, &in->for_s)) &&
+	       input_body_empty(e);
+}
+
+/* The members of a body, and the function that reads them. */
 struct body_shape {
 	const char *members[2];
 	unsigned count;
-	int (*parse)(struct exchange *e, const json_t *body, void *out);
+	int (*parse)(struct exchange *e, const json_t *body, struct input *in);
 };
 
-/* Read the body. *@out may point to its strings. NULL: the client got the error. */
-static json_t *body_take(struct exchange *e, const struct body_shape *shape, void *out)
+static int read_body(struct exchange *e, const struct body_shape *shape, struct input *in)
 {
-	json_t *body = exchange_body(e);
-	if (body && input_members(e, body, shape->members, shape->count) && shape->parse(e, body, out) == 0)
-		return body;
-	json_decref(body);
-	return NULL;
+	in->body = exchange_body(e);
+	return in->body && input_members(e, in->body, shape->members, shape->count) && shape->parse(e, in->body, in);
 }
 
-static int agent_parse(struct exchange *e, const json_t *body, void *out)
+static int agent_parse(struct exchange *e, const json_t *body, struct input *in)
 {
-	const char *agent = json_string_value(json_object_get(body, "agent"));
-	*(const char **)out = agent;
-	if (agent && *agent && strlen(agent) <= NAME_LEN_MAX)
-		return 0;
+	in->agent = json_string_value(json_object_get(body, "agent"));
+	if (in->agent && *in->agent && strlen(in->agent) <= NAME_LEN_MAX)
+		return 1;
 	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "expected the member 'agent', the name of an agent");
-	return -1;
+	return 0;
 }
 
-void handle_move(struct exchange *e, const struct query *q, const char *id)
-{
-	static const struct body_shape shape = { { "agent" }, 1, agent_parse };
-	struct connection_id connection;
-	const char *agent;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (input_id(e, "ID", id, &connection))
-		return;
-	json_t *body = body_take(e, &shape, &agent);
-	struct control_request *r = body ? exchange_ask(e, REQUEST_PLAIN) : NULL;
-	if (r)
-		p->move(ctx, &connection, agent, r);
-	json_decref(body);
-}
-
-/* Agents. The provider checks that an agent of that name exists. */
-
-/* 0: the body has no timeout. */
-static int timeout_parse(struct exchange *e, const json_t *body, void *out)
+/* 0 ms: the body has no timeout. */
+static int timeout_parse(struct exchange *e, const json_t *body, struct input *in)
 {
 	const json_t *value = json_object_get(body, "timeout_ms");
 	const double ms = json_number_value(value); /* JSON has one kind of number: 5.0 is 5 */
-	uint32_t *timeout_ms = out;
-	*timeout_ms = 0;
 	if (!value)
-		return 0;
+		return 1;
 	if (ms >= 1 && ms <= DRAIN_TIMEOUT_MAX_MS && ms == (uint32_t)ms) {
-		*timeout_ms = (uint32_t)ms;
-		return 0;
+		in->timeout_ms = (uint32_t)ms;
+		return 1;
 	}
 	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "timeout_ms: expected a number from 1 to %u", DRAIN_TIMEOUT_MAX_MS);
-	return -1;
+	return 0;
 }
 
-static int weight_parse(struct exchange *e, const json_t *body, void *out)
+static int weight_parse(struct exchange *e, const json_t *body, struct input *in)
 {
 	const json_t *value = json_object_get(body, "weight");
-	double *weight = out;
-	*weight = json_number_value(value);
-	if (json_is_number(value) && *weight >= WEIGHT_MIN && *weight <= WEIGHT_MAX)
-		return 0;
+	in->weight = json_number_value(value);
+	if (json_is_number(value) && in->weight >= WEIGHT_MIN && in->weight <= WEIGHT_MAX)
+		return 1;
 	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "expected the member 'weight', a number from %g to %g", WEIGHT_MIN,
 		WEIGHT_MAX);
-	return -1;
+	return 0;
 }
 
-static int log_change_parse(struct exchange *e, const json_t *body, void *out)
+static int log_change_parse(struct exchange *e, const json_t *body, struct input *in)
 {
 	const json_t *node = json_object_get(body, "node");
-	struct control_log_change *change = out;
+	struct control_log_change *change = &in->change;
 	change->node = json_string_value(node);
 	change->level = json_string_value(json_object_get(body, "level"));
 	if (!change->level || !log_level_takes(change->level))
@@ -164,27 +137,38 @@ static int log_change_parse(struct exchange *e, const json_t *body, void *out)
 	else if (node && (!change->node || *change->node == '\0'))
 		exchange_fail(e, MHD_HTTP_BAD_REQUEST, "node: expected the name of RAgent or of an agent");
 	else
-		return 0;
-	return -1;
+		return 1;
+	return 0;
 }
 
-/* Those that read a body into @value. */
-#define HANDLE_BODY(what, type, parse, form, call, ...)                                                                \
-	void handle_##what(struct exchange *e, const struct query *q, const char *id)                                  \
-	{                                                                                                              \
-		static const struct body_shape shape = { { __VA_ARGS__ },                                              \
-			sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *), parse };                             \
-		type value;                                                                                            \
-		void *ctx;                                                                                             \
-		const struct control_provider *p = exchange_provider(e, &ctx);                                         \
-		json_t *body = body_take(e, &shape, &value);                                                           \
-		struct control_request *r = body ? exchange_ask(e, form) : NULL;                                       \
-		if (r)                                                                                                 \
-			p->call;                                                                                       \
-		json_decref(body);                                                                                     \
-	}
+static const struct body_shape of_move = { { "agent" }, 1, agent_parse };
+static const struct body_shape of_drain = { { "timeout_ms" }, 1, timeout_parse };
+static const struct body_shape of_weight = { { "weight" }, 1, weight_parse };
+static const struct body_shape of_log_level = { { "level", "node" }, 2, log_change_parse };
 
-HANDLE_BODY(drain, uint32_t, timeout_parse, REQUEST_TO_BEGIN, drain(ctx, id, value, r), "timeout_ms")
-HANDLE_BODY(weight, double, weight_parse, REQUEST_OF_ONE, weight(ctx, id, value, r), "weight")
-HANDLE_BODY(log_level_change, struct control_log_change, log_change_parse, REQUEST_TO_CHANGE, log_level(ctx, &value, r),
-	"level", "node")
+HANDLE(certificates, 1, REQUEST_PLAIN, certificates(ctx, r))
+HANDLE(counters, 1, REQUEST_PLAIN, counters(ctx, r))
+HANDLE(listeners, 1, REQUEST_PLAIN, listeners(ctx, r))
+HANDLE(mail, 1, REQUEST_PLAIN, mail(ctx, r))
+HANDLE(metrics, 1, REQUEST_PLAIN, metrics(ctx, r))
+HANDLE(ready, 1, REQUEST_PLAIN, ready(ctx, r))
+HANDLE(status, 1, REQUEST_PLAIN, status(ctx, r))
+HANDLE(rotate, input_body_empty(e), REQUEST_PLAIN, rotate(ctx, r))
+HANDLE(reload, input_body_empty(e), REQUEST_PLAIN, reload(ctx, r))
+HANDLE(log_levels, 1, REQUEST_PLAIN, log_level(ctx, &in.change, r))
+HANDLE(log_level_change, read_body(e, &of_log_level, &in), REQUEST_TO_CHANGE, log_level(ctx, &in.change, r))
+
+HANDLE(connections, read_selection(e, q, &in), REQUEST_PLAIN, connections(ctx, &in.query, r))
+HANDLE(connection, read_id(e, id, &in), REQUEST_OF_ONE, connection(ctx, &in.id, r))
+HANDLE(end, read_end(e, q, &in), REQUEST_PLAIN, end(ctx, &in.query, r))
+HANDLE(blocks, 1, REQUEST_PLAIN, blocks(ctx, r))
+HANDLE(block, read_block(e, q, &in), REQUEST_PLAIN, block(ctx, &in.client, in.for_s, r))
+HANDLE(move, read_id(e, id, &in) && read_body(e, &of_move, &in), REQUEST_PLAIN, move(ctx, &in.id, in.agent, r))
+HANDLE(rest, read_id(e, id, &in) && input_body_empty(e), REQUEST_PLAIN, rest(ctx, &in.id, r))
+
+/* The provider checks that an agent of that name exists. */
+HANDLE(agents, 1, REQUEST_PLAIN, agents(ctx, NULL, r))
+HANDLE(agent, 1, REQUEST_OF_ONE, agents(ctx, id, r))
+HANDLE(drain, read_body(e, &of_drain, &in), REQUEST_TO_BEGIN, drain(ctx, id, in.timeout_ms, r))
+HANDLE(undrain, input_body_empty(e), REQUEST_OF_ONE, undrain(ctx, id, r))
+HANDLE(weight, read_body(e, &of_weight, &in), REQUEST_OF_ONE, weight(ctx, id, in.weight, r))

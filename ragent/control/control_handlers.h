@@ -22,6 +22,11 @@ const char *query_value(const struct query *q, const char *name);
  * placeholder. */
 typedef void handler(struct exchange *e, const struct query *q, const char *id);
 
+handler handle_health;
+handler handle_ready;
+handler handle_blocks;
+handler handle_block;
+handler handle_end;
 handler handle_page;
 handler handle_openapi;
 handler handle_status;

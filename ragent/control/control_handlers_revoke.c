@@ -7,9 +7,10 @@
 #include "ragent/control/control_input.h"
 
 /* The revocation, with the data that it points to. */
-struct reading {
+struct input {
 	struct control_revocation what;
 	uint8_t client_certificate[CONTROL_CERTIFICATE_LEN];
+	json_t *body;
 };
 
 /* Each reads one member: 0, or -1 when the value is wrong. It sets `which` as if it were the only member. */
@@ -20,20 +21,20 @@ static int read_hex(const json_t *value, uint8_t *out, size_t len)
 	return text ? input_hex(text, out, len) : -1;
 }
 
-static int read_session(const json_t *value, struct reading *r)
+static int read_session(const json_t *value, struct input *r)
 {
 	r->what.which = CONTROL_REVOKE_SESSION;
 	r->what.id_len = SESSION_ID_LEN;
 	return read_hex(value, r->what.id, SESSION_ID_LEN);
 }
 
-static int read_all(const json_t *value, struct reading *r)
+static int read_all(const json_t *value, struct input *r)
 {
 	r->what.which = CONTROL_REVOKE_ALL;
 	return json_is_true(value) ? 0 : -1;
 }
 
-static int read_family(const json_t *value, struct reading *r)
+static int read_family(const json_t *value, struct input *r)
 {
 	r->what.which = CONTROL_REVOKE_FAMILY;
 	r->what.id_len = FAMILY_ID_LEN;
@@ -41,7 +42,7 @@ static int read_family(const json_t *value, struct reading *r)
 	return read_hex(value, r->what.id, FAMILY_ID_LEN);
 }
 
-static int read_server_name(const json_t *value, struct reading *r)
+static int read_server_name(const json_t *value, struct input *r)
 {
 	const char *name = json_string_value(value);
 	r->what.which = CONTROL_REVOKE_SERVER_NAME;
@@ -50,12 +51,12 @@ static int read_server_name(const json_t *value, struct reading *r)
 }
 
 /* 1 when no other member has named the client yet: two members could contradict each other. */
-static int is_first(const struct reading *r)
+static int is_first(const struct input *r)
 {
 	return r->what.matching.client.len == 0;
 }
 
-static void is_one_client(struct reading *r)
+static void is_one_client(struct input *r)
 {
 	const struct address_net *net = &r->what.matching.client;
 	r->what.which = CONTROL_REVOKE_CLIENT;
@@ -63,7 +64,7 @@ static void is_one_client(struct reading *r)
 	memcpy(r->what.client.bytes, net->bytes, net->len);
 }
 
-static int read_client_address(const json_t *value, struct reading *r)
+static int read_client_address(const json_t *value, struct input *r)
 {
 	const char *text = json_string_value(value);
 	struct address_net *net = &r->what.matching.client;
@@ -76,7 +77,7 @@ static int read_client_address(const json_t *value, struct reading *r)
 	return 0;
 }
 
-static int read_client(const json_t *value, struct reading *r)
+static int read_client(const json_t *value, struct input *r)
 {
 	const char *text = json_string_value(value);
 	struct address_net net;
@@ -91,7 +92,7 @@ static int read_client(const json_t *value, struct reading *r)
 	return 0;
 }
 
-static int read_version(const json_t *value, struct reading *r)
+static int read_version(const json_t *value, struct input *r)
 {
 	const char *text = json_string_value(value);
 	r->what.which = CONTROL_REVOKE_MATCHING;
@@ -102,7 +103,7 @@ static int read_version(const json_t *value, struct reading *r)
 	return r->what.matching.protocol_version ? 0 : -1;
 }
 
-static int read_cipher(const json_t *value, struct reading *r)
+static int read_cipher(const json_t *value, struct input *r)
 {
 	unsigned count;
 	const struct cipher_suite *suites = cipher_suites(&count);
@@ -114,7 +115,7 @@ static int read_cipher(const json_t *value, struct reading *r)
 	return r->what.matching.cipher_suite ? 0 : -1;
 }
 
-static int read_seconds(const json_t *value, struct reading *r, uint32_t *out)
+static int read_seconds(const json_t *value, struct input *r, uint32_t *out)
 {
 	const double seconds = json_number_value(value); /* 0 if it is no number; 60.0 is an integer, too */
 	r->what.which = CONTROL_REVOKE_MATCHING;
@@ -124,17 +125,17 @@ static int read_seconds(const json_t *value, struct reading *r, uint32_t *out)
 	return seconds == (double)*out ? 0 : -1;
 }
 
-static int read_min_age(const json_t *value, struct reading *r)
+static int read_min_age(const json_t *value, struct input *r)
 {
 	return read_seconds(value, r, &r->what.matching.min_age_s);
 }
 
-static int read_max_age(const json_t *value, struct reading *r)
+static int read_max_age(const json_t *value, struct input *r)
 {
 	return read_seconds(value, r, &r->what.matching.max_age_s);
 }
 
-static int read_certificate(const json_t *value, struct reading *r)
+static int read_certificate(const json_t *value, struct input *r)
 {
 	r->what.which = CONTROL_REVOKE_MATCHING;
 	r->what.matching.client_certificate = r->client_certificate;
@@ -143,7 +144,7 @@ static int read_certificate(const json_t *value, struct reading *r)
 
 static const struct member {
 	const char *name;
-	int (*read)(const json_t *value, struct reading *r);
+	int (*read)(const json_t *value, struct input *r);
 	const char *expected;
 	enum { CRITERION, STANDS_ALONE } kind;
 } members[] = {
@@ -169,7 +170,7 @@ static const struct member *member_find(const char *name)
 	return NULL;
 }
 
-static int member_read(struct exchange *e, const char *name, const json_t *value, size_t count, struct reading *r)
+static int member_read(struct exchange *e, const char *name, const json_t *value, size_t count, struct input *r)
 {
 	const struct member *m = member_find(name);
 	if (!m) {
@@ -186,37 +187,24 @@ static int member_read(struct exchange *e, const char *name, const json_t *value
 	return -1;
 }
 
-static int body_read(struct exchange *e, json_t *body, struct reading *r)
+static int read_body(struct exchange *e, struct input *r)
 {
-	const size_t count = json_object_size(body);
 	const char *name;
 	json_t *value;
-	if (count == 0) {
+	r->body = exchange_body(e);
+	const size_t count = json_object_size(r->body);
+	if (r->body && count == 0)
 		exchange_fail(e, MHD_HTTP_BAD_REQUEST,
 			"expected session_id, all, or criteria: family_id, server_name, client, version, cipher, "
 			"min_age_s, max_age_s, client_certificate");
-		return -1;
-	}
-	json_object_foreach(body, name, value)
+	json_object_foreach(r->body, name, value)
 	{
 		if (member_read(e, name, value, count, r) < 0)
-			return -1;
+			return 0;
 	}
 	if (count > 1)
 		r->what.which = CONTROL_REVOKE_MATCHING;
-	return 0;
+	return count > 0;
 }
 
-void handle_revoke(struct exchange *e, const struct query *q, const char *id)
-{
-	struct reading reading = { .what.id_len = 0 };
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	json_t *body = exchange_body(e);
-	if (!body)
-		return;
-	struct control_request *r = body_read(e, body, &reading) == 0 ? exchange_ask(e, REQUEST_PLAIN) : NULL;
-	if (r)
-		p->revoke(ctx, &reading.what, r);
-	json_decref(body);
-}
+HANDLE(revoke, read_body(e, &in), REQUEST_PLAIN, revoke(ctx, &in.what, r))

@@ -49,65 +49,36 @@ static int hex_parse(
 	return -1;
 }
 
-/* The data that a query points to. */
-struct filter_bytes {
-	uint8_t family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN];
+/* The query, and the data that it points to. */
+struct input {
+	struct control_session_query query;
+	uint8_t family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN], session[SESSION_ID_LEN];
+	json_t *body; /* none */
 };
 
-static int filter_parse(
-	struct exchange *e, const struct query *q, struct filter_bytes *bytes, struct control_session_query *out)
+static int read_filter(struct exchange *e, const struct query *q, struct input *in)
 {
 	const char *client = query_value(q, "client");
-	if (server_name_parse(e, query_value(q, "server_name"), &out->server_name) ||
-		version_parse(e, query_value(q, "version"), &out->protocol_version) ||
-		cipher_parse(e, query_value(q, "cipher"), &out->cipher_suite) ||
-		input_seconds(e, "min_age_s", query_value(q, "min_age_s"), &out->min_age_s) ||
-		input_seconds(e, "max_age_s", query_value(q, "max_age_s"), &out->max_age_s) ||
-		hex_parse(e, "family_id", query_value(q, "family_id"), bytes->family_id, FAMILY_ID_LEN,
-			&out->family_id) ||
-		hex_parse(e, "client_certificate", query_value(q, "client_certificate"), bytes->client_certificate,
-			CONTROL_CERTIFICATE_LEN, &out->client_certificate))
-		return -1;
-	return client ? input_net(e, client, &out->client) : 0;
+	struct control_session_query *out = &in->query;
+	return !server_name_parse(e, query_value(q, "server_name"), &out->server_name) &&
+	       !version_parse(e, query_value(q, "version"), &out->protocol_version) &&
+	       !cipher_parse(e, query_value(q, "cipher"), &out->cipher_suite) &&
+	       !input_seconds(e, "min_age_s", query_value(q, "min_age_s"), SESSION_LIFETIME_MAX_S, &out->min_age_s) &&
+	       !input_seconds(e, "max_age_s", query_value(q, "max_age_s"), SESSION_LIFETIME_MAX_S, &out->max_age_s) &&
+	       !hex_parse(e, "family_id", query_value(q, "family_id"), in->family_id, FAMILY_ID_LEN, &out->family_id) &&
+	       !hex_parse(e, "client_certificate", query_value(q, "client_certificate"), in->client_certificate,
+		       CONTROL_CERTIFICATE_LEN, &out->client_certificate) &&
+	       (!client || !input_net(e, "client", client, &out->client));
 }
 
-void handle_sessions(struct exchange *e, const struct query *q, const char *id)
+static int read_page(struct exchange *e, const struct query *q, struct input *in)
 {
-	struct control_session_query query = { .limit = CONTROL_LIMIT_DEFAULT };
-	struct filter_bytes bytes;
-	uint8_t after[SESSION_ID_LEN];
-	const char *after_text = query_value(q, "after");
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (filter_parse(e, q, &bytes, &query) || input_limit(e, query_value(q, "limit"), &query.limit))
-		return;
-	if (after_text && input_session_id(e, "after", after_text, after))
-		return;
-	query.after = after_text ? after : NULL;
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->sessions(ctx, &query, r);
+	const char *after = query_value(q, "after");
+	in->query.after = after ? in->session : NULL;
+	return read_filter(e, q, in) && !input_limit(e, query_value(q, "limit"), &in->query.limit) &&
+	       (!after || !input_session_id(e, "after", after, in->session));
 }
 
-void handle_session_count(struct exchange *e, const struct query *q, const char *id)
-{
-	struct control_session_query query = { .limit = 0 };
-	struct filter_bytes bytes;
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	struct control_request *r = filter_parse(e, q, &bytes, &query) == 0 ? exchange_ask(e, REQUEST_PLAIN) : NULL;
-	if (r)
-		p->session_count(ctx, &query, r);
-}
-
-void handle_session(struct exchange *e, const struct query *q, const char *id)
-{
-	uint8_t session[SESSION_ID_LEN];
-	void *ctx;
-	const struct control_provider *p = exchange_provider(e, &ctx);
-	if (input_session_id(e, "ID", id, session))
-		return;
-	struct control_request *r = exchange_ask(e, REQUEST_PLAIN);
-	if (r)
-		p->session(ctx, session, r);
-}
+HANDLE(sessions, read_page(e, q, &in), REQUEST_PLAIN, sessions(ctx, &in.query, r))
+HANDLE(session_count, read_filter(e, q, &in), REQUEST_PLAIN, session_count(ctx, &in.query, r))
+HANDLE(session, !input_session_id(e, "ID", id, in.session), REQUEST_PLAIN, session(ctx, in.session, r))

@@ -47,7 +47,7 @@ int input_limit(struct exchange *e, const char *text, unsigned *out)
 	return -1;
 }
 
-int input_net(struct exchange *e, const char *text, struct address_net *out)
+int input_net(struct exchange *e, const char *what, const char *text, struct address_net *out)
 {
 	struct sockaddr_storage address;
 	memset(out, 0, sizeof *out);
@@ -58,8 +58,8 @@ int input_net(struct exchange *e, const char *text, struct address_net *out)
 		out->prefix = (uint8_t)(8 * out->len);
 		return 0;
 	}
-	exchange_fail(e, MHD_HTTP_BAD_REQUEST,
-		"client: found '%.80s', expected an address or a network such as 10.0.0.0/8", text);
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "%s: found '%.80s', expected an address or a network such as 10.0.0.0/8",
+		what, text);
 	return -1;
 }
 
@@ -97,7 +97,7 @@ int input_session_id(struct exchange *e, const char *what, const char *text, uin
 	return -1;
 }
 
-int input_seconds(struct exchange *e, const char *what, const char *text, uint32_t *out)
+int input_seconds(struct exchange *e, const char *what, const char *text, uint32_t max, uint32_t *out)
 {
 	const size_t len = text ? strlen(text) : 0;
 	uint64_t n = 0;
@@ -107,9 +107,8 @@ int input_seconds(struct exchange *e, const char *what, const char *text, uint32
 	for (size_t i = 0; i < len && len <= 9; i++)
 		n = text[i] >= '0' && text[i] <= '9' ? n * 10 + (uint64_t)(text[i] - '0') : UINT32_MAX;
 	*out = (uint32_t)n;
-	if (len <= 9 && n <= SESSION_LIFETIME_MAX_S)
+	if (len <= 9 && n <= max)
 		return 0;
-	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "%s: found '%.80s', expected seconds, at most %u", what, text,
-		SESSION_LIFETIME_MAX_S);
+	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "%s: found '%.80s', expected seconds, at most %u", what, text, max);
 	return -1;
 }

@@ -228,7 +228,7 @@ static void own_counters(FILE *out, const struct control_counters *own)
 
 static double is_up(const struct control_agent *a)
 {
-	return strcmp(a->state, "up") == 0;
+	return strcmp(a->state, "ready") == 0 || strcmp(a->state, "no backend") == 0;
 }
 
 static double links_up(const struct control_agent *a)
@@ -256,6 +256,11 @@ static double handshake_seconds(const struct control_agent *a)
 	return a->handshake_us / 1e6;
 }
 
+static double backends_failing(const struct control_agent *a)
+{
+	return *a->failing_backends != 0;
+}
+
 static double clock_offset(const struct control_agent *a)
 {
 	return a->clock == CONTROL_CLOCK_KNOWN ? (double)a->clock_offset_ms / 1e3 : (double)NAN;
@@ -269,6 +274,8 @@ static const struct {
 	{ "links_up", "Links of this RAgent to it that are up", links_up },
 	{ "connections", "Connections that it owns, by its own count", connections },
 	{ "handshakes", "Handshakes under way", handshakes },
+	{ "backends_failing", "1: it could not connect to a backend just now (`csslctl agent` has the error), else 0",
+		backends_failing },
 	{ "busy_ratio", "CPU time of its busiest loop over the last second", busy },
 	{ "clock_offset_seconds", "Its time of day less RAgent's; NaN: unknown", clock_offset },
 	{ "handshake_seconds", "Mean time of its last handshakes", handshake_seconds },

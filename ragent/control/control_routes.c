@@ -25,6 +25,10 @@ static handler on_index;
 
 static const struct route routes[] = {
 	{ "GET", "/", handle_page, .help = "the dashboard, a page for people", .access = ROUTE_FOR_ALL },
+	{ "GET", "/healthz", handle_health, .help = "this process lives", .access = ROUTE_FOR_ALL },
+	{ "GET", "/readyz", handle_ready,
+		.help = "an agent is ready, and one of its backends answers as far as it knows",
+		.access = ROUTE_FOR_ALL },
 	{ "GET", "/v1", on_index, .help = "this list" },
 	{ "GET", "/v1/openapi.yaml", handle_openapi, .help = "all of this in full, as an OpenAPI document" },
 	{ "GET", "/v1/status", handle_status, .help = "listeners, agents and their links, how many connections" },
@@ -43,6 +47,12 @@ static const struct route routes[] = {
 		.help = "give it to that agent; answers when the move ended" },
 	{ "POST", "/v1/connections/" ID "/rest", handle_rest, .body = "{}",
 		.help = "let no agent have it until its next record; answers when that is so" },
+	{ "POST", "/v1/connections/end", handle_end, { "id", "agent", "listener", "client" }, .body = "{}",
+		.help = "end these connections: in order where that cuts nothing off; answers when it is ordered" },
+	{ "GET", "/v1/blocks", handle_blocks, .help = "the blocked networks, and how long each of them is" },
+	{ "POST", "/v1/blocks", handle_block, { "network", "seconds" }, .body = "{}",
+		.help = "reset the clients of this network, and keep them out: so long, or for good; 0: let them in "
+			"again. Also at agents' own listeners" },
 	{ "GET", "/v1/agents", handle_agents, .help = "every agent: state, weight, links, load, drain" },
 	{ "GET", "/v1/agents/" NAME, handle_agent, .help = "one agent" },
 	{ "POST", "/v1/agents/" NAME "/drain", handle_drain, .body = "{\"timeout_ms\": N}",

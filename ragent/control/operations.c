@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "net/resident.h"
-#include "ragent/control/gather.h"
-#include "ragent/control/page.h"
 #include "ragent/dispatch/policy.h"
 
 /* --- status --- */
@@ -157,81 +155,53 @@ static void listeners(void *ctx, struct control_request *r)
 
 /* --- connections --- */
 
-struct listing {
-	const struct operations *operations;
-	struct control_request *request;
-	struct page_query query;
-};
-
 static void ask_page(struct gather_part *p)
 {
-	const struct listing *l = p->gather->ctx;
+	const struct selection *s = p->gather->ctx;
 
-	p->result = page_create(p->rw, &l->query);
+	p->result = page_create(p->rw, &s->query);
 	gather_answer(p);
 }
 
 static void answer_page(struct gather *g)
 {
-	struct listing *l = g->ctx;
-	struct page *all = page_merge(g, l->query.limit);
+	struct selection *s = g->ctx;
+	struct page *all = page_merge(g, s->query.limit);
 
 	if (!all)
-		control_fail(l->request, CONTROL_INTERNAL, "out of memory");
-	else if (l->query.exact && all->count == 0)
-		control_fail(l->request, CONTROL_NOT_FOUND, "no such connection");
+		control_fail(s->request, CONTROL_INTERNAL, "out of memory");
+	else if (s->query.exact && all->count == 0)
+		control_fail(s->request, CONTROL_NOT_FOUND, "no such connection");
 	else
-		control_answer_connections(l->request, all->rows, all->count, all->more);
+		control_answer_connections(s->request, all->rows, all->count, all->more);
 	page_destroy(all);
-	page_query_clear(&l->query);
-	free(l);
-}
-
-static void list(const struct operations *o, struct control_request *r, struct listing *l)
-{
-	if (l)
-		*l = (struct listing){ .operations = o, .request = r, .query = l->query };
-	if (l && gather_start(o->main, o->workers, o->worker_count, ask_page, answer_page, l))
-		return;
-	control_fail(r, CONTROL_INTERNAL, "out of memory");
-	if (l)
-		page_query_clear(&l->query);
-	free(l);
-}
-
-static int has_listener(const struct ragent_shared *s, const char *name)
-{
-	for (size_t f = 0; f < s->front_count; f++)
-		if (strcmp(s->fronts[f].conf->name, name) == 0)
-			return 1;
-	return 0;
+	selection_free(s);
 }
 
 static void connections(void *ctx, const struct control_query *q, struct control_request *r)
 {
-	const struct operations *o = ctx;
-	const char *nobody = q->agent && agents_find(o->shared->agents, q->agent) == NO_AGENT ? "no agent of that name"
-			     : q->listener && !has_listener(o->shared, q->listener) ? "no listener of that name"
-										    : NULL;
-	if (nobody) {
-		control_fail(r, CONTROL_NOT_FOUND, "%s", nobody);
-		return;
-	}
-	struct listing *l = calloc(1, sizeof *l);
-	if (l && page_query_set(&l->query, q) < 0) {
-		free(l);
-		l = NULL;
-	}
-	list(o, r, l);
+	operations_select(ctx, r, q, (struct selection){ .ask = ask_page, .answer = answer_page });
 }
 
 static void connection(void *ctx, const struct connection_id *id, struct control_request *r)
 {
-	struct listing *l = calloc(1, sizeof *l);
+	connections(ctx, &(const struct control_query){ .id = id }, r);
+}
 
-	if (l)
-		page_query_set_exact(&l->query, id);
-	list(ctx, r, l);
+static void ready(void *ctx, struct control_request *r)
+{
+	const struct operations *o = ctx;
+	struct agent_status s;
+	uint64_t count = 0;
+
+	for (int a = 0; o->state == OPERATIONS_RUNNING && a < (int)agents_count(o->shared->agents); a++) {
+		agents_status(o->shared->agents, a, &s);
+		count += strcmp(s.state, "ready") == 0;
+	}
+	if (count)
+		control_answer_number(r, "ready", count);
+	else
+		control_fail(r, CONTROL_UNAVAILABLE, "no agent is ready");
 }
 
 static void turned_away(void *ctx, enum control_turned_away why)
@@ -247,6 +217,10 @@ const struct control_provider operations_provider = {
 	.counters = operations_counters,
 	.metrics = operations_metrics,
 	.certificates = operations_certificates,
+	.ready = ready,
+	.blocks = operations_blocks,
+	.block = operations_block,
+	.end = operations_end,
 	.connections = connections,
 	.connection = connection,
 	.move = operations_move,

@@ -4,7 +4,8 @@
 #ifndef CSSL_RAGENT_OPERATIONS_H
 #define CSSL_RAGENT_OPERATIONS_H
 
-#include "ragent/control/control.h"
+#include "ragent/control/gather.h"
+#include "ragent/control/page.h"
 #include "ragent/worker/ragent_worker.h"
 
 /* Embedded; everything outlives it. */
@@ -24,9 +25,30 @@ struct operations {
 /* Its ctx is a struct operations. */
 extern const struct control_provider operations_provider;
 
+/* operations_ends.c: asks each worker about the connections that match. */
+struct selection {
+	const struct operations *operations;
+	struct control_request *request;
+	struct page_query query;
+	void (*ask)(struct gather_part *p);
+	void (*answer)(struct gather *g);             /* ends with selection_free() */
+	int target;                                   /* for operations_moves.c; NO_AGENT: to rest */
+	enum { ENDS_ORDERLY, BLOCKS, UNBLOCKS } what; /* for operations_ends.c */
+	_Atomic uint64_t ended;
+};
+void selection_free(struct selection *s);
+/* @selection: all but the first three. */
+void operations_select(const struct operations *o, struct control_request *r, const struct control_query *q,
+	struct selection selection);
+
 /* operations_moves.c */
 void operations_move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
 void operations_rest(void *ctx, const struct connection_id *id, struct control_request *r);
+
+/* operations_ends.c */
+void operations_end(void *ctx, const struct control_query *q, struct control_request *r);
+void operations_block(void *ctx, const struct address_net *net, uint32_t for_s, struct control_request *r);
+void operations_blocks(void *ctx, struct control_request *r);
 
 /* operations_drain.c */
 /* operations.c: makes the status and lets @tell answer @r with it. */

@@ -2,6 +2,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/log.h"
 #include "ragent/control/gather.h"
@@ -27,6 +28,7 @@ void operations_describe_agent(const struct operations *o, int agent, struct con
 		.clock = s.clock == AGENT_CLOCK_KNOWN ? CONTROL_CLOCK_KNOWN : CONTROL_CLOCK_UNKNOWN,
 		.clock_offset_ms = s.clock_offset_ms };
 	snprintf(out->version, sizeof out->version, "%s", s.version);
+	memcpy(out->failing_backends, s.failing_backends, sizeof out->failing_backends);
 	drain_describe(agents_drain_of(agents, agent), worker_now_ms(o->main),
 		agents_share(agents, agent, AGENT_OWNERSHIPS), &out->drain);
 }

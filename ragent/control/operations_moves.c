@@ -3,18 +3,9 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/container_of.h"
-#include "ragent/control/gather.h"
 #include "ragent/control/operations.h"
-
-struct moving {
-	const struct operations *operations;
-	struct control_request *request;
-	struct connection_id id;
-	int target; /* NO_AGENT: to rest */
-};
 
 /* The part of one worker, and its result. */
 struct moving_part {
@@ -36,11 +27,11 @@ static void on_moved(struct move_order *o, const struct move_result *r)
 
 static void ask(struct gather_part *p)
 {
-	const struct moving *m = p->gather->ctx;
+	const struct selection *s = p->gather->ctx;
 	struct connection *c = p->rw->home.connections;
-	const struct move_wish wish = { .target = m->target, .cause = CSSL__CAUSE__CAUSE_MOVE };
+	const struct move_wish wish = { .target = s->target, .cause = CSSL__CAUSE__CAUSE_MOVE };
 
-	while (c && memcmp(connection_identity(c), &m->id, sizeof m->id) != 0)
+	while (c && !page_matches(c, &s->query))
 		c = connection_next(c);
 	struct moving_part *part = c ? calloc(1, sizeof *part) : NULL;
 	if (!part) {
@@ -49,15 +40,15 @@ static void ask(struct gather_part *p)
 	}
 	part->order.done = on_moved;
 	part->part = p;
-	if (m->target == NO_AGENT)
+	if (s->target == NO_AGENT)
 		connection_order_rest(c, &part->order);
 	else
 		connection_order_move(c, &wish, &part->order);
 }
 
-static void answer_done(const struct moving *m, const struct move_result *r)
+static void answer_done(const struct selection *s, const struct move_result *r)
 {
-	const struct agents *agents = m->operations->shared->agents;
+	const struct agents *agents = s->operations->shared->agents;
 	const struct control_moved moved = {
 		.from = agents_name(agents, r->from),
 		.to = agents_name(agents, r->to),
@@ -67,42 +58,35 @@ static void answer_done(const struct moving *m, const struct move_result *r)
 	const struct control_rested rested = { .from = agents_name(agents, r->from), .epoch = r->epoch };
 
 	if (r->to == NO_AGENT)
-		control_answer_rest(m->request, &rested);
+		control_answer_rest(s->request, &rested);
 	else
-		control_answer_move(m->request, &moved);
+		control_answer_move(s->request, &moved);
 }
 
 static void answer(struct gather *g)
 {
-	struct moving *m = g->ctx;
+	struct selection *s = g->ctx;
 	struct moving_part *found = NULL;
 
 	for (unsigned i = 0; i < g->count; i++)
 		if (g->parts[i].result)
 			found = g->parts[i].result;
 	if (!found)
-		control_fail(m->request, CONTROL_NOT_FOUND, "no such connection");
+		control_fail(s->request, CONTROL_NOT_FOUND, "no such connection");
 	else if (found->result.outcome == MOVE_DONE)
-		answer_done(m, &found->result);
+		answer_done(s, &found->result);
 	else
-		control_fail(m->request,
+		control_fail(s->request,
 			found->result.outcome == MOVE_CONFLICT ? CONTROL_CONFLICT : CONTROL_UNAVAILABLE, "%s",
 			found->reason);
 	free(found);
-	free(m);
+	selection_free(s);
 }
 
 static void order(const struct operations *o, const struct connection_id *id, int target, struct control_request *r)
 {
-	struct moving *m = calloc(1, sizeof *m);
-
-	if (m) {
-		*m = (struct moving){ .operations = o, .request = r, .id = *id, .target = target };
-		if (gather_start(o->main, o->workers, o->worker_count, ask, answer, m))
-			return;
-	}
-	control_fail(r, CONTROL_INTERNAL, "out of memory");
-	free(m);
+	operations_select(o, r, &(const struct control_query){ .id = id },
+		(struct selection){ .ask = ask, .answer = answer, .target = target });
 }
 
 void operations_move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r)

@@ -15,7 +15,11 @@ int page_query_set(struct page_query *p, const struct control_query *q)
 	size_t agent_len = q->agent ? strlen(q->agent) + 1 : 0,
 	       listener_len = q->listener ? strlen(q->listener) + 1 : 0;
 
-	*p = (struct page_query){ .limit = q->limit };
+	*p = (struct page_query){ .limit = q->id ? 1 : q->limit };
+	if (q->id || q->after)
+		p->id = q->id ? *q->id : *q->after;
+	p->exact = q->id ? &p->id : NULL;
+	p->after = q->after && !q->id ? &p->id : NULL;
 	p->names = malloc(agent_len + listener_len + 1);
 	if (!p->names)
 		return CSSL_E_NO_MEMORY;
@@ -23,21 +27,11 @@ int page_query_set(struct page_query *p, const struct control_query *q)
 		p->agent = memcpy(p->names, q->agent, agent_len);
 	if (q->listener)
 		p->listener = memcpy(p->names + agent_len, q->listener, listener_len);
-	if (q->after) {
-		p->id = *q->after;
-		p->after = &p->id;
-	}
 	if (q->client) {
 		p->net = *q->client;
 		p->client = &p->net;
 	}
 	return 0;
-}
-
-void page_query_set_exact(struct page_query *p, const struct connection_id *id)
-{
-	*p = (struct page_query){ .limit = 1, .id = *id };
-	p->exact = &p->id;
 }
 
 void page_query_clear(struct page_query *p)
@@ -56,7 +50,7 @@ static int same(const char *a, const char *b)
 	return a && b && strcmp(a, b) == 0;
 }
 
-static int matches(const struct connection *c, const struct page_query *q)
+int page_matches(const struct connection *c, const struct page_query *q)
 {
 	struct connection_description d;
 
@@ -186,7 +180,7 @@ struct page *page_create(const struct ragent_worker *rw, const struct page_query
 	if (!h.at)
 		return NULL;
 	for (const struct connection *c = rw->home.connections; c; c = connection_next(c))
-		if (matches(c, q))
+		if (page_matches(c, q))
 			offer(&h, c);
 	struct page *p = page_of(&h, q->limit);
 	free(h.at);

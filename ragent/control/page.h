@@ -21,8 +21,8 @@ struct page_query {
 
 /* Copies the data that @q points to. 0 or CSSL_E_NO_MEMORY. */
 int page_query_set(struct page_query *p, const struct control_query *q);
-void page_query_set_exact(struct page_query *p, const struct connection_id *id);
 void page_query_clear(struct page_query *p);
+int page_matches(const struct connection *c, const struct page_query *q); /* 1 or 0 */
 
 struct page {
 	size_t count;

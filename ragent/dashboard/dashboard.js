@@ -57,7 +57,7 @@ function duration(seconds) {
   return days ? `${days} d ${hours} h` : hours ? `${hours} h ${minutes} min` : minutes ? `${minutes} min` : `${seconds} s`;
 }
 
-const mood = (s) => (s === "up" ? "good" : s === "lost" ? "bad" : "warn");
+const mood = (s) => (s === "ready" ? "good" : s === "lost" || s === "no backend" ? "bad" : "warn");
 
 function tell(text, kind = "") {
   const now = new Date();

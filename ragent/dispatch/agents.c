@@ -18,19 +18,18 @@ struct agent_row {
 	_Atomic double weight;
 	_Atomic uint32_t links_up, links_suspect;
 	_Atomic uint64_t boot_id;
-	_Atomic uint32_t ready, leaving;
+	_Atomic uint32_t ready, leaving, cut_off;
 	_Atomic uint64_t shares[AGENT_SHARE_COUNT];
 	_Atomic uint64_t sessions;
 	_Atomic uint32_t handshake_us, busy_permille, clock;
 	_Atomic int64_t clock_offset_ms;
-	char version[AGENT_VERSION_MAX]; /* under agents.versions */
+	char version[AGENT_VERSION_MAX], failing[AGENT_FAILING_MAX]; /* under agents.lock */
 	struct drain drain;
 };
 
 struct agents {
 	unsigned count;
-	pthread_mutex_t drains; /* begin and end */
-	pthread_mutex_t versions;
+	pthread_mutex_t lock; /* of texts, and of the begin and end of drains */
 	_Atomic uint64_t generation;
 	struct agent_row rows[];
 };
@@ -47,12 +46,7 @@ struct agents *agents_create(const struct conf *conf)
 	struct agents *a = calloc(1, sizeof *a + conf->agent_count * sizeof a->rows[0]);
 	if (!a)
 		return NULL;
-	if (pthread_mutex_init(&a->drains, NULL) != 0) {
-		free(a);
-		return NULL;
-	}
-	if (pthread_mutex_init(&a->versions, NULL) != 0) {
-		pthread_mutex_destroy(&a->drains);
+	if (pthread_mutex_init(&a->lock, NULL) != 0) {
 		free(a);
 		return NULL;
 	}
@@ -70,8 +64,7 @@ void agents_destroy(struct agents *a)
 {
 	if (!a)
 		return;
-	pthread_mutex_destroy(&a->drains);
-	pthread_mutex_destroy(&a->versions);
+	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
 
@@ -108,22 +101,32 @@ uint64_t agents_generation(const struct agents *a)
 	return GET(a->generation);
 }
 
-static void set_version(struct agents *a, struct agent_row *r, const char *version)
+/* It goes to people and other programs, and an agent may be hostile. */
+static void set_text(char *out, size_t cap, const char *text)
 {
-	pthread_mutex_lock(&a->versions);
-	snprintf(r->version, sizeof r->version, "%s", version ? version : "");
-	pthread_mutex_unlock(&a->versions);
+	snprintf(out, cap, "%s", text ? text : "");
+	for (; *out; out++)
+		if ((unsigned char)*out < ' ' || *out == '"' || *out == '\\' || *out == 127)
+			*out = '?';
+}
+
+static void set_texts(struct agents *a, struct agent_row *r, const char *version, const char *failing)
+{
+	pthread_mutex_lock(&a->lock);
+	set_text(r->version, sizeof r->version, version);
+	set_text(r->failing, sizeof r->failing, failing);
+	pthread_mutex_unlock(&a->lock);
 }
 
 /* --- links --- */
 
 static void forget_leaving(struct agents *a, struct agent_row *r)
 {
-	pthread_mutex_lock(&a->drains);
+	pthread_mutex_lock(&a->lock);
 	SET(r->leaving, 0);
 	if (GET(r->drain.reason) == DRAIN_LEAVING)
 		drain_end(&r->drain);
-	pthread_mutex_unlock(&a->drains);
+	pthread_mutex_unlock(&a->lock);
 }
 
 void agents_link_up(struct agents *a, int agent, uint64_t boot_id)
@@ -135,7 +138,7 @@ void agents_link_up(struct agents *a, int agent, uint64_t boot_id)
 		SET(r->ready, 0);
 		SET(r->handshake_us, 0);
 		SET(r->clock, AGENT_CLOCK_UNKNOWN);
-		set_version(a, r, "");
+		set_texts(a, r, "", "");
 		forget_leaving(a, r);
 		generation_changes(a);
 	}
@@ -162,11 +165,12 @@ void agents_set_load(struct agents *a, int agent, const struct agent_load *load)
 	struct agent_row *r = &a->rows[agent];
 
 	SET(r->sessions, load->sessions);
+	SET(r->cut_off, load->backends == AGENT_CUT_OFF);
 	SET(r->handshake_us, load->handshake_us);
 	SET(r->busy_permille, load->busy_permille);
 	SET(r->clock_offset_ms, load->clock_offset_ms);
 	SET(r->clock, load->clock);
-	set_version(a, r, load->version);
+	set_texts(a, r, load->version, load->failing_backends);
 	if (atomic_exchange_explicit(&r->ready, load->ready == AGENT_READY, memory_order_relaxed) !=
 		(load->ready == AGENT_READY))
 		generation_changes(a);
@@ -187,10 +191,10 @@ void agents_drain(struct agents *a, int agent, enum drain_reason reason, uint64_
 {
 	struct agent_row *r = &a->rows[agent];
 
-	pthread_mutex_lock(&a->drains);
+	pthread_mutex_lock(&a->lock);
 	if (is_news(r, reason))
 		drain_begin(&r->drain, reason, now_ms, timeout_ms, GET(r->shares[AGENT_OWNERSHIPS]));
-	pthread_mutex_unlock(&a->drains);
+	pthread_mutex_unlock(&a->lock);
 	generation_changes(a);
 }
 
@@ -199,14 +203,14 @@ int agents_undrain(struct agents *a, int agent)
 	struct agent_row *r = &a->rows[agent];
 	int result = 0;
 
-	pthread_mutex_lock(&a->drains);
+	pthread_mutex_lock(&a->lock);
 	if (drain_state(&r->drain) == DRAIN_NONE || GET(r->drain.reason) != DRAIN_BY_OPERATOR)
 		result = CSSL_E_STATE;
 	else if (GET(r->leaving))
 		SET(r->drain.reason, DRAIN_LEAVING); /* the drain goes on, and ends with the agent's next boot */
 	else
 		drain_end(&r->drain);
-	pthread_mutex_unlock(&a->drains);
+	pthread_mutex_unlock(&a->lock);
 	generation_changes(a);
 	return result;
 }
@@ -250,10 +254,10 @@ void agents_believe(struct agents *a, int agent, const struct agent_word *word)
 	SET(r->leaving, word->leaving);
 	if (word->weight > 0 && word->weight_in_file == r->conf->weight)
 		SET(r->weight, word->weight);
-	pthread_mutex_lock(&a->drains);
+	pthread_mutex_lock(&a->lock);
 	if (drain_state(&r->drain) == DRAIN_NONE) /* each worker brings this word; only the first counts */
 		drain_believe(&r->drain, &word->drain);
-	pthread_mutex_unlock(&a->drains);
+	pthread_mutex_unlock(&a->lock);
 	generation_changes(a);
 }
 
@@ -302,7 +306,9 @@ static const char *state_of(const struct agent_row *r)
 		return drain_state(&r->drain) == DRAIN_UNDER_WAY ? "draining" : "drained";
 	if (GET(r->links_suspect) >= GET(r->links_up))
 		return "suspect";
-	return GET(r->ready) ? "up" : "joining";
+	if (!GET(r->ready))
+		return "joining";
+	return GET(r->cut_off) ? "no backend" : "ready";
 }
 
 void agents_status(const struct agents *a, int agent, struct agent_status *out)
@@ -321,8 +327,9 @@ void agents_status(const struct agents *a, int agent, struct agent_status *out)
 	out->handshake_us = GET(r->handshake_us);
 	out->clock = GET(r->links_up) ? GET(r->clock) : AGENT_CLOCK_UNKNOWN;
 	out->clock_offset_ms = GET(r->clock_offset_ms);
-	pthread_mutex_t *versions = (pthread_mutex_t *)&a->versions; /* locking for a read does not change the table */
-	pthread_mutex_lock(versions);
+	pthread_mutex_t *lock = (pthread_mutex_t *)&a->lock; /* locking for a read does not change the table */
+	pthread_mutex_lock(lock);
 	memcpy(out->version, r->version, sizeof out->version);
-	pthread_mutex_unlock(versions);
+	snprintf(out->failing_backends, sizeof out->failing_backends, "%s", out->links_up ? r->failing : "");
+	pthread_mutex_unlock(lock);
 }

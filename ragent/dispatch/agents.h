@@ -14,6 +14,7 @@
 #define AGENTS_MAX        256u
 #define NO_AGENT          (-1)
 #define AGENT_VERSION_MAX 32u /* longer ones are cut; with the terminating zero */
+#define AGENT_FAILING_MAX 256u
 
 struct agents;
 
@@ -41,7 +42,9 @@ struct agent_load {
 	uint32_t handshake_us;
 	uint16_t busy_permille;
 	enum { AGENT_NOT_READY, AGENT_READY } ready;
-	const char *version; /* valid in the call only; "": the agent sent none */
+	enum { AGENT_HAS_BACKENDS, AGENT_CUT_OFF } backends; /* CUT_OFF: none answers */
+	const char *version;                                 /* valid in the call only; "": the agent sent none */
+	const char *failing_backends;                        /* likewise; name, address and error of each */
 	enum agent_clock { AGENT_CLOCK_UNKNOWN, AGENT_CLOCK_KNOWN } clock;
 	int64_t clock_offset_ms; /* its time of day minus ours, too low by the delay of its message */
 };
@@ -100,14 +103,15 @@ void agents_candidate(const struct agents *a, int agent, struct candidate *out);
 
 /* For the status. */
 struct agent_status {
-	const char *name, *state; /* up, suspect, lost, joining, draining, drained, leaving */
+	const char *name, *state; /* ready, no backend, suspect, lost, joining, draining, drained, leaving */
 	double weight;
 	unsigned links_up, links_suspect;
 	uint64_t connections, handshakes, sessions;
 	unsigned busy_permille;
 	uint32_t handshake_us;
 	char version[AGENT_VERSION_MAX]; /* the last one it sent; "": it sent none since its start */
-	enum agent_clock clock;          /* KNOWN only while a link is up */
+	char failing_backends[AGENT_FAILING_MAX];
+	enum agent_clock clock; /* KNOWN only while a link is up */
 	int64_t clock_offset_ms;
 };
 void agents_status(const struct agents *a, int agent, struct agent_status *out);

@@ -80,6 +80,7 @@ static void move(struct handover_giver *g, enum giver_state to)
 	assert(giver_may_go(g->state, to));
 	log_event(LOG_DEBUG, NULL, "handover", "from=%s to=%s", state_rows[g->state].name, state_rows[to].name);
 	g->state = to;
+	g->p.shared->is_given = to != GIVER_ALONE;
 }
 
 /* --- the end of a handover --- */

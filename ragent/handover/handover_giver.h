@@ -37,7 +37,7 @@ struct handover_giver;
 
 struct handover_giver_params {
 	struct worker *main;
-	const struct ragent_shared *shared;
+	struct ragent_shared *shared;
 	struct worker *const *threads;
 	struct ragent_worker *const *workers;
 	unsigned worker_count;

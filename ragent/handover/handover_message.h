@@ -33,7 +33,7 @@
  *     4   LINK may have a last descriptor, which proves the death of the agent's process
  *     5   CONNECTIONS has the numbers of the agents' frames
  *     6   CONNECTIONS has the bytes in clear that agents have not read, and numbers of the frames there
- *     7   CONNECTIONS has the clients' JA4
+ *     7   CONNECTIONS has the clients' JA4, and OFFER the blocked networks
  */
 #define HANDOVER_FORMAT        7u
 #define HANDOVER_FORMAT_MIN    1u
@@ -43,6 +43,7 @@
 #define HANDOVER_TELLS_FRAMES  5u
 #define HANDOVER_TELLS_CLEAR   6u
 #define HANDOVER_TELLS_JA4     7u
+#define HANDOVER_TELLS_BLOCKED 7u
 
 #define HANDOVER_FDS_MAX 250u                   /* the kernel passes 253 at once */
 #define HANDOVER_LEN_MAX (256u * 1024u * 1024u) /* one connection can hold tens of megabytes */

@@ -9,10 +9,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "conf/memory.h"
 #include "proto/error.h"
 #include "proto/fields.h"
-
-#define DESCRIPTORS_BESIDE 256u /* for listeners, loops, logs, the control API */
 
 enum { TAG_FORMAT_MIN = 1, TAG_FORMAT_MAX = 2 };
 
@@ -25,6 +24,7 @@ enum {
 	TAG_CONNECTIONS = 6,
 	TAG_AGENT = 7,    /* links up (2) | workers (2) | name; in the order of its index */
 	TAG_LISTENER = 8, /* name; likewise */
+	TAG_BLOCKED = 9,  /* net/blocked.h */
 };
 
 enum { TAG_SOCKET = 1 }; /* worker (2) | key */
@@ -82,6 +82,14 @@ static int put_agents(struct handover_message *m, const struct agents *agents)
 	return r;
 }
 
+static int put_blocked(struct handover_message *m, struct blocked *blocked)
+{
+	uint8_t packed[BLOCKED_PACKED_MAX];
+	const size_t len = blocked_pack(blocked, notes_now_ns() / 1000000, packed);
+
+	return len > BLOCKED_MADE_LEN ? put(m, TAG_BLOCKED, packed, len, NULL) : 0;
+}
+
 int handover_offer_pack(
 	struct handover_message *m, unsigned format, const struct ragent_shared *shared, unsigned workers)
 {
@@ -106,6 +114,8 @@ int handover_offer_pack(
 		r = put_agents(m, shared->agents);
 	for (size_t f = 0; r == 0 && f < shared->front_count; f++)
 		r = put(m, TAG_LISTENER, "", 0, shared->fronts[f].conf->name);
+	if (r == 0 && format >= HANDOVER_TELLS_BLOCKED)
+		r = put_blocked(m, shared->blocked);
 	return r;
 }
 
@@ -226,21 +236,18 @@ static int read_item(struct reading *o, const struct field_item *item)
 	case TAG_CONNECTIONS: return field_number(item, UINT64_MAX, &o->connections);
 	case TAG_AGENT: return read_agent(o, item);
 	case TAG_LISTENER: return read_listener(o, item);
+	case TAG_BLOCKED:
+		return blocked_unpack(o->shared->blocked, 0, item->value, item->len, notes_now_ns() / 1000000);
 	default: return refuse(o, CSSL_E_VERSION, "a newer release is running");
 	}
 }
 
 static int check_descriptors(const struct reading *o)
 {
+	const uint64_t needed = memory_descriptors_of_ragent(o->shared->conf, o->shared->self, o->connections);
 	struct rlimit files;
-	uint64_t links = 0; /* each link has a socket, memory and a pidfd */
 
-	for (int a = 0; a < (int)agents_count(o->shared->agents); a++)
-		links += 3 * o->workers * agents_conf(o->shared->agents, a)->workers;
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return 0;
-	uint64_t needed = o->connections + links + DESCRIPTORS_BESIDE;
-	if (needed <= files.rlim_cur)
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || needed <= files.rlim_cur)
 		return 0;
 	return refuse(o, CSSL_E_SYSTEM, "%llu descriptors may be needed, %llu are allowed here",
 		(unsigned long long)needed, (unsigned long long)files.rlim_cur);

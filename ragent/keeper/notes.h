@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "net/blocked.h"
 #include "ragent/keeper/suspects.h"
 #include "ragent/keeper/table.h"
 
@@ -64,6 +65,7 @@ struct shared_notes {
 	_Atomic uint32_t crashing_in; /* thread; NOTES_NO_THREAD */
 	struct fates fates;
 	struct suspects suspects;
+	struct blocked blocked; /* by an operator; changes at any time */
 	uint32_t socket_count;
 };
 

@@ -12,6 +12,7 @@
 #include "conf/program.h"
 #include "conf/start.h"
 #include "net/daemon.h"
+#include "net/descriptors.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
@@ -151,7 +152,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 	if (life == KEEPER_FIRST_LIFE)
 		return live(&p);
 	background_forget();
-	privileges_set_limits(); /* with more descriptors than the limit none could be listed */
+	descriptors_raise(0); /* with more descriptors than the limit none could be listed */
 	table_begin_life(p.notes->table, p.notes->life);
 	if (notes_forbid_restore(p.notes))
 		connection_forget_saved(p.notes);
@@ -257,8 +258,8 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 	if (!p->notes)
 		return not_started("out of memory");
 	make_table(p);
-	privileges_set_limits(); /* the keeper shares all descriptors of its child */
-	service_keep_socket();   /* and opens none, which could be in the way of those */
+	descriptors_raise(0);  /* the keeper shares all descriptors of its child */
+	service_keep_socket(); /* and opens none, which could be in the way of those */
 	int status = run_kept(p);
 	table_destroy(p->notes->table);
 	notes_destroy(p->notes);

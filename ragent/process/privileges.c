@@ -5,23 +5,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "net/log.h"
 #include "net/user.h"
 #include "proto/error.h"
-
-void privileges_set_limits(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	files.rlim_cur = files.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
-		log_event(LOG_WARNING, NULL, "descriptor limit not raised", "cause=%s", strerror(errno));
-}
 
 int privileges_drop(const char *user, enum privileges *out, char *error, size_t error_cap)
 {

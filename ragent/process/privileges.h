@@ -8,9 +8,6 @@
 
 #include "conf/conf.h"
 
-/* Raise the limit of descriptors to the hard limit. A failure is only logged. */
-void privileges_set_limits(void);
-
 enum privileges {
 	PRIVILEGES_DROPPED, /* it was root and no longer is */
 	PRIVILEGES_ORDINARY /* it never was root */

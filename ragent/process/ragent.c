@@ -12,7 +12,9 @@
 
 #include <sodium.h>
 
+#include "conf/memory.h"
 #include "net/daemon.h"
+#include "net/descriptors.h"
 #include "net/fault.h"
 #include "net/log.h"
 #include "net/scheduling.h"
@@ -105,11 +107,12 @@ static int make_shared(struct ragent *r, const struct ragent_params *p)
 	s->self = self;
 	s->link_key = p->link_key;
 	s->notes = p->notes;
+	s->blocked = p->notes ? &p->notes->shared->blocked : calloc(1, sizeof *s->blocked);
 	randombytes_buf(&s->boot_id, sizeof s->boot_id);
 	s->agents = agents_create(conf);
 	s->admission = admission_create(self->limits.connections, self->limits.connections_per_source);
 	s->fronts = calloc(conf->listener_count + 1, sizeof *s->fronts);
-	if (!s->agents || !s->admission || !s->fronts)
+	if (!s->agents || !s->admission || !s->fronts || !s->blocked)
 		return CSSL_E_NO_MEMORY;
 	for (; result == 0 && s->front_count < conf->listener_count; s->front_count++)
 		result = front_init(&s->fronts[s->front_count], s->front_count, conf);
@@ -291,7 +294,7 @@ struct ragent *ragent_create(const struct ragent_params *p, char *error, size_t 
 	if (!r)
 		return NULL;
 	r->leftovers = p->leftovers;
-	privileges_set_limits();
+	descriptors_raise(memory_descriptors_of_ragent(p->conf, p->self, p->self->limits.connections));
 	scheduling_take_turns();
 	r->main = worker_create(0, "main");
 	if (!r->main || make_shared(r, p) < 0 || make_workers(r) < 0)
@@ -359,6 +362,8 @@ void ragent_destroy(struct ragent *r)
 	free(r->shared.fronts);
 	admission_destroy(r->shared.admission);
 	agents_destroy(r->shared.agents);
+	if (!r->shared.notes)
+		free(r->shared.blocked);
 	fault_stop();
 	free(r);
 }

@@ -20,6 +20,30 @@
 
 /* --- links --- */
 
+/* @ctx NULL: it matters to nobody. */
+static void on_blocked_told(void *ctx, int agent, Cssl__LinkResponse *response, const char *error)
+{
+	const struct ragent_worker *rw = ctx;
+
+	if (rw && (error || response->error[0]))
+		log_event(LOG_WARNING, NULL, "agent does not block networks", "agent=%s cause=%s",
+			agents_name(rw->home.shared->agents, agent), error ? error : response->error);
+	if (response)
+		cssl__link_response__free_unpacked(response, NULL);
+}
+
+/* Nobody else sees the clients of its own listeners. */
+static void tell_blocked(struct ragent_worker *rw, struct link *l)
+{
+	Cssl__LinkRequest m = CSSL__LINK_REQUEST__INIT;
+	uint8_t packed[BLOCKED_PACKED_MAX];
+
+	m.what_case = CSSL__LINK_REQUEST__WHAT_BLOCKED;
+	m.blocked.data = packed;
+	m.blocked.len = blocked_pack(rw->home.shared->blocked, worker_now_ms(rw->home.worker), packed);
+	requests_send(&rw->requests, l, &m, on_blocked_told, m.blocked.len > BLOCKED_MADE_LEN ? rw : NULL);
+}
+
 static void link_came_up(struct ragent_worker *rw, struct link *l)
 {
 	const struct link_hello *peer = link_peer(l);
@@ -29,6 +53,8 @@ static void link_came_up(struct ragent_worker *rw, struct link *l)
 	agents_link_up(rw->home.shared->agents, link_agent(l), peer->boot_id);
 	counter_add(&rw->home.counters.links_up, 1);
 	connection_reattach_all(&rw->home, l);
+	if (worker_index(rw->home.worker) == 0 && agents_conf(rw->home.shared->agents, link_agent(l))->direct_count)
+		tell_blocked(rw, l);
 }
 
 static void link_went_down(struct ragent_worker *rw, struct link *l)
@@ -72,6 +98,8 @@ static void on_load(void *ctx, struct link *l, const Cssl__LinkLoad *load)
 		.busy_permille = (uint16_t)(load->busy_permille < UINT16_MAX ? load->busy_permille : UINT16_MAX),
 		.ready = load->ready ? AGENT_READY : AGENT_NOT_READY,
 		.version = load->version,
+		.backends = load->cut_off ? AGENT_CUT_OFF : AGENT_HAS_BACKENDS,
+		.failing_backends = load->failing_backends,
 		.clock = load->wall_ms ? AGENT_CLOCK_KNOWN : AGENT_CLOCK_UNKNOWN,
 		.clock_offset_ms = load->wall_ms - worker_wall_ms(),
 	};

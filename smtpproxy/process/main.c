@@ -2,13 +2,13 @@
 #include <getopt.h> /* optarg, optind */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "conf/program.h"
 #include "conf/smtpproxy.h"
 #include "conf/start.h"
 #include "net/daemon.h"
+#include "net/descriptors.h"
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
@@ -74,16 +74,6 @@ static struct arguments parse(int argc, char **argv)
 	return a;
 }
 
-/* Each session has up to two descriptors. */
-static void raise_limits(void)
-{
-	struct rlimit files;
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
-}
-
 static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *error)
 {
 	if (a->place == PLACE_BACKGROUND && background_begin() < 0) {
@@ -93,7 +83,8 @@ static int run(const struct conf_smtpproxy *c, const struct arguments *a, char *
 	if (start_log(program.name, NULL, &c->log, NULL) < 0)
 		return EXIT_FAILURE;
 	fault_start(program.name);
-	raise_limits();
+	/* each session has up to two */
+	descriptors_raise(c->limits.sessions ? 2 * (uint64_t)c->limits.sessions + DESCRIPTORS_BESIDE : 0);
 	int r = CSSL_E_CONFIG;
 	struct proxy *p = proxy_create(c, a->start, error, ERROR_MAX);
 	if (p) {

@@ -1,13 +1,20 @@
 /* backend.c: one backend connection on a stream. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/container_of.h"
+#include "net/address.h"
 #include "net/fault.h"
+#include "net/log_pace.h"
 #include "net/timer.h"
 #include "proto/error.h"
 #include "sslagent/backend/backend.h"
 #include "sslagent/counters.h"
+
+/* A client may send its request a little later than what made this agent connect (h2: the preface), and needs it to get
+ * an answer. */
+#define FAILS_AFTER_MS 50u
 
 struct backend {
 	struct stream stream;
@@ -16,13 +23,14 @@ struct backend {
 	const struct backend_user_ops *ops;
 	void *user;
 	struct deadline connect_deadline;
+	int failure;       /* it could not connect, and the user will be told */
 	size_t header_len; /* length of the PROXY header in the output; the user did not write these bytes */
 };
 
 void backend_home_open(struct backend_home *home, struct worker *worker, const struct conf *conf,
-	const struct sockaddr_storage *source)
+	const struct sockaddr_storage *source, struct backend_state *states)
 {
-	*home = (struct backend_home){ .worker = worker, .conf = conf, .source = source };
+	*home = (struct backend_home){ .worker = worker, .conf = conf, .source = source, .states = states };
 	slabs_init(&home->blocks, sizeof(struct backend));
 }
 
@@ -65,15 +73,72 @@ static void on_written(struct stream *s, size_t len)
 		b->ops->on_written(b->user, len - header);
 }
 
+int backend_is_own_lack(int uv_error)
+{
+	return uv_error == UV_EMFILE || uv_error == UV_ENFILE || uv_error == UV_ENOMEM || uv_error == UV_ENOBUFS ||
+	       uv_error == UV_EADDRNOTAVAIL;
+}
+
+static void tell_not_asked(const struct conf_backend *conf, int uv_error)
+{
+	log_paced(LOG_WARNING, NULL, "backend not asked", "backend=%s error=%s", conf->name, uv_strerror(uv_error));
+}
+
+/* @uv_error 0: it answers. A line tells each change. */
+static void note(const struct backend *b, int uv_error)
+{
+	struct backend_state *s = &b->home->states[b->conf - b->home->conf->backends];
+	char text[ADDRESS_TEXT_MAX];
+
+	if (backend_is_own_lack(uv_error)) {
+		tell_not_asked(b->conf, uv_error);
+		return;
+	}
+	if (uv_error)
+		atomic_store(&s->failed_ms, worker_now_ms(b->home->worker));
+	if (atomic_exchange(&s->failure, uv_error) == uv_error)
+		return;
+	address_format((const struct sockaddr *)&b->conf->address, text);
+	if (uv_error)
+		log_paced(LOG_WARNING, NULL, "backend unreachable", "backend=%s address=%s error=%s", b->conf->name,
+			text, uv_strerror(uv_error));
+	else
+		log_paced(LOG_INFO, NULL, "backend answers again", "backend=%s address=%s", b->conf->name, text);
+}
+
+int backends_failing(const struct backend_state *states, const struct conf *conf, uint64_t now_ms,
+	char out[static BACKENDS_TEXT_MAX])
+{
+	size_t len = 0, others = 0;
+	char text[ADDRESS_TEXT_MAX];
+
+	out[0] = '\0';
+	for (size_t i = 0; i < conf->backend_count; i++) {
+		const struct conf_backend *b = &conf->backends[i];
+		const int failure = atomic_load(&states[i].failure),
+			  is_recent = now_ms - atomic_load(&states[i].failed_ms) < BACKENDS_FAIL_FOR_MS;
+		if (conf_is_control_backend(conf, b))
+			continue;
+		others += !failure;
+		if (failure && is_recent && len < BACKENDS_TEXT_MAX)
+			len += (size_t)snprintf(out + len, BACKENDS_TEXT_MAX - len, "%s%s at %s: %s", len ? ", " : "",
+				b->name, address_format((const struct sockaddr *)&b->address, text),
+				uv_strerror(failure));
+	}
+	return len > 0 && others == 0;
+}
+
 static void on_connected(struct stream *s, int uv_error)
 {
 	struct backend *b = backend_of(s);
 
-	deadline_cancel(&b->connect_deadline);
+	note(b, uv_error);
 	if (uv_error < 0) {
-		b->ops->on_end(b->user, STREAM_ERROR, uv_error);
+		b->failure = uv_error;
+		deadline_set(b->home->worker, &b->connect_deadline, FAILS_AFTER_MS);
 		return;
 	}
+	deadline_cancel(&b->connect_deadline);
 	if (b->conf->address.ss_family != AF_UNIX)
 		stream_reset_on_close(&b->stream, 1);
 	stream_read_start(s);
@@ -105,7 +170,9 @@ static void on_connect_timeout(struct deadline *d)
 {
 	struct backend *b = container_of(d, struct backend, connect_deadline);
 
-	b->ops->on_end(b->user, STREAM_ERROR, UV_ETIMEDOUT);
+	if (!b->failure)
+		note(b, UV_ETIMEDOUT);
+	b->ops->on_end(b->user, STREAM_ERROR, b->failure ? b->failure : UV_ETIMEDOUT);
 }
 
 static struct backend *backend_create(
@@ -147,8 +214,11 @@ struct backend *backend_connect(struct backend_home *home, const struct conf_bac
 		return NULL;
 	if (home->source->ss_family == to->sa_family)
 		source = (const struct sockaddr *)home->source;
-	if (fault_at("backend.connect", conf->name, NULL) == FAULT_FAIL ||
-		stream_connect(&b->stream, home->worker, &backend_stream_ops, to, source) < 0) {
+	int r = fault_at("backend.connect", conf->name, NULL) == FAULT_FAIL
+			? UV_EMFILE
+			: stream_connect(&b->stream, home->worker, &backend_stream_ops, to, source);
+	if (r < 0) {
+		tell_not_asked(conf, r);
 		give_back(b);
 		return NULL;
 	}
@@ -186,7 +256,7 @@ void backend_bind(struct backend *b, const struct backend_user_ops *ops, void *u
 
 int backend_write(struct backend *b, const uint8_t *data, size_t len)
 {
-	return stream_write(&b->stream, data, len);
+	return b->failure || b->stream.failure ? 0 : stream_write(&b->stream, data, len);
 }
 
 size_t backend_pending(const struct backend *b)

@@ -5,6 +5,8 @@
 #ifndef CSSL_SSLAGENT_BACKEND_H
 #define CSSL_SSLAGENT_BACKEND_H
 
+#include <stdatomic.h>
+
 #include "conf/conf.h"
 #include "net/slabs.h"
 #include "net/stream.h"
@@ -12,16 +14,34 @@
 
 struct backend;
 
+/* What is known of a backend. All workers of a process share it. */
+struct backend_state {
+	_Atomic int failure; /* libuv error of the last attempt to connect; 0: it answered, or nobody asked */
+	_Atomic uint64_t failed_ms;
+};
+
+/* Writes name, address and error of each backend whose last attempt failed less than BACKENDS_FAIL_FOR_MS ago: after
+ * that it is not known. 1: the last attempt at each one failed, at some of them so recently. Else 0. Those of the
+ * control API do not count. */
+#define BACKENDS_TEXT_MAX    256u
+#define BACKENDS_FAIL_FOR_MS 30000u
+int backends_failing(const struct backend_state *states, const struct conf *conf, uint64_t now_ms,
+	char out[static BACKENDS_TEXT_MAX]);
+
+/* Did this process lack what a connection takes: descriptors, memory, a free port? Then it asked no backend. 1 or 0. */
+int backend_is_own_lack(int uv_error);
+
 /* All backend connections of one worker share this. It outlives them. */
 struct backend_home {
 	struct worker *worker;
 	const struct conf *conf;
 	const struct sockaddr_storage *source; /* the source address of connections; ss_family 0: any */
+	struct backend_state *states;          /* of each backend of the file */
 	struct slabs blocks;                   /* of the connections */
 };
 
 void backend_home_open(struct backend_home *home, struct worker *worker, const struct conf *conf,
-	const struct sockaddr_storage *source);
+	const struct sockaddr_storage *source, struct backend_state *states);
 void backend_home_release(struct backend_home *home); /* after the end of the worker's thread */
 
 /* The user of a backend connection. No call of a backend_ function makes one of these calls before it returns. */
@@ -37,8 +57,8 @@ struct backend_user_ops {
 	void (*foresee)(const void *user);
 };
 
-/* Connect. The user may write at once. @proxy NULL: send no PROXY header. Returns NULL when out of memory or
- * descriptors. */
+/* Connect. The user may write at once. @proxy NULL: send no PROXY header. Returns NULL (logged) when out of
+ * memory or descriptors, or without the source address. */
 struct backend *backend_connect(struct backend_home *home, const struct conf_backend *conf,
 	const struct proxy_header *proxy, const struct backend_user_ops *ops, void *user);
 /* Make a connection from a passed descriptor. */

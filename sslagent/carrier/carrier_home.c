@@ -1,6 +1,7 @@
 /* carrier_home.c: a worker's list of links. */
 #include "sslagent/carrier/carrier_home.h"
 
+#include "net/blocked.h"
 #include "sslagent/carrier/link.h"
 #include "sslagent/carrier/link_inside.h"
 
@@ -49,4 +50,20 @@ struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number)
 			return l;
 	}
 	return NULL;
+}
+
+const char *link_ragent(const struct link *l, uint64_t *boot_id)
+{
+	*boot_id = l->peer_boot_id;
+	return l->peer;
+}
+
+int carrier_home_blocks(const struct carrier_home *home, const struct client_address *client)
+{
+	const struct connection_home *c = home->connections;
+	int found = 0;
+
+	for (size_t i = 0; !found && i < c->conf->ragent_count; i++)
+		found = blocked_has(&home->blocked[i], client, worker_now_ms(c->worker));
+	return found;
 }

@@ -29,6 +29,7 @@ struct carrier_home {
 	/* Set before the first call. All of these outlive it. */
 	struct connection_home *connections;
 	struct admission *admission; /* for direct connections, shared by all workers */
+	struct blocked *blocked;     /* for them likewise: a list of each RAgent of the file */
 	const struct carrier_process_ops *ops;
 	void *process;
 
@@ -49,5 +50,8 @@ void carrier_home_release(struct carrier_home *home);
 uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l);       /* its number */
 void carrier_home_remove_link(struct carrier_home *home, struct link *l);        /* also a parked one */
 struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: it is gone */
+
+/* Does any RAgent keep this client of a direct listener out? 1 or 0. */
+int carrier_home_blocks(const struct carrier_home *home, const struct client_address *client);
 
 #endif

@@ -160,17 +160,10 @@ static void refuse_unless_tls(struct direct *d, enum first_bytes what)
 
 static void set_address(struct sockaddr_storage *out, const uint8_t *bytes, enum proxy_family family, uint16_t port)
 {
-	memset(out, 0, sizeof *out);
-	if (family == PROXY_TCP4) {
-		struct sockaddr_in *in = (struct sockaddr_in *)out;
-		in->sin_family = AF_INET;
-		memcpy(&in->sin_addr, bytes, sizeof in->sin_addr);
-	} else {
-		struct sockaddr_in6 *in = (struct sockaddr_in6 *)out;
-		in->sin6_family = AF_INET6;
-		memcpy(&in->sin6_addr, bytes, sizeof in->sin6_addr);
-	}
-	address_set_port((struct sockaddr *)out, port);
+	struct client_address a = { .len = family == PROXY_TCP4 ? 4 : 16 };
+
+	memcpy(a.bytes, bytes, a.len);
+	endpoint_sockaddr(&a, port, out);
 }
 
 void direct_await_handshake(struct direct *d)
@@ -196,6 +189,10 @@ static void refuse_source(struct direct *d)
 static void client_known(struct direct *d)
 {
 	d->source.len = (uint8_t)address_bytes((const struct sockaddr *)&d->client, d->source.bytes);
+	if (carrier_home_blocks(d->listener->home, &d->source)) {
+		direct_refuse(d, END_OPERATOR);
+		return;
+	}
 	if (admission_enter_source(d->listener->home->admission, &d->source) < 0) {
 		refuse_source(d);
 		return;
@@ -560,7 +557,12 @@ void direct_stop_accepting(struct carrier_home *home)
 
 static void finish(struct direct *d, enum direct_whom whom)
 {
-	if (d->state == DIRECT_SERVING && (whom == DIRECT_ALL || connection_is_idle(d->connection)))
+	if (whom == DIRECT_BLOCKED) {
+		if (carrier_home_blocks(d->listener->home, &d->source)) {
+			stream_reset_on_close(&d->stream, 1);
+			drop_connection(d, END_OPERATOR);
+		}
+	} else if (d->state == DIRECT_SERVING && (whom == DIRECT_ALL || connection_is_idle(d->connection)))
 		connection_give_up(d->connection, END_SHUTTING_DOWN);
 	else if (d->state == DIRECT_PREAMBLE)
 		direct_preamble_finish(d, END_SHUTTING_DOWN);

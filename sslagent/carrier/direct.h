@@ -13,8 +13,8 @@ struct direct_listener *direct_listen(struct carrier_home *home, const struct co
 void direct_accept(struct carrier_home *home); /* from now on */
 /* Accept no new connections (a stop that waits for the others). */
 void direct_stop_accepting(struct carrier_home *home);
-/* Say goodbye to idle connections, or to all. */
-enum direct_whom { DIRECT_IDLE, DIRECT_ALL };
+/* Say goodbye to idle connections, or to all; or reset those of blocked networks. */
+enum direct_whom { DIRECT_IDLE, DIRECT_ALL, DIRECT_BLOCKED };
 void direct_finish(struct carrier_home *home, enum direct_whom whom);
 /* The number of clients' TCP connections whose connection has ended. */
 uint32_t direct_lingering(const struct carrier_home *home);

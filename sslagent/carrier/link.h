@@ -33,6 +33,8 @@ void link_say_leaving(struct link *l);
 void link_close(struct link *l);
 /* Bytes that the network has not taken yet. */
 size_t link_queued(const struct link *l);
+/* The name of its RAgent. */
+const char *link_ragent(const struct link *l, uint64_t *boot_id);
 /* The pointer to the next link in the worker's list. */
 struct link **link_next(struct link *l);
 

@@ -407,6 +407,10 @@ void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason r
 {
 	struct link_stream s = { .carrier.ops = &link_carrier, .id = id, .link = l };
 
+	if (reason == CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER)
+		log_paced(LOG_WARNING, NULL, "unknown listener",
+			"listener=%s ragent=%s remedy=\"restart this agent with RAgent's cluster file\"", detail,
+			l->peer);
 	carrier_refused(&s.carrier, reason, detail);
 }
 

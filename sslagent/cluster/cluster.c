@@ -206,17 +206,35 @@ static void keep_keys_fresh(struct cluster *c, int64_t now_ms)
 		make_ticket_key(c, now_ms);
 }
 
+/* Once, until another agent is up again. */
+static void tell_if_alone(struct cluster *c, unsigned up)
+{
+	const uint64_t refused = counter_get(&counters_here->at[COUNT_PEER_LINKS_REFUSED]);
+
+	if (up > 0) {
+		c->refused_before = refused;
+	} else if (cluster_state(c) == CLUSTER_READY && refused > c->refused_before) {
+		c->refused_before = UINT64_MAX;
+		log_event(LOG_WARNING, NULL, "alone among others",
+			"cause=\"this agent or others refused the links between them\" remedy=\"the lines `peer "
+			"refused` of all agents have the reasons\"");
+	}
+}
+
 static void step_peers(struct cluster *c, int64_t now_ms)
 {
-	unsigned up = 0;
+	unsigned up = 0, unheard = 0;
 
 	for (unsigned i = 0; i < c->agent_count; i++) {
 		if (!c->peers[i])
 			continue;
 		peer_tick(c->peers[i], now_ms);
 		up += c->peers[i]->state == PEER_UP;
+		unheard += c->peers[i]->is_unheard;
 	}
 	count_gauge(COUNT_PEERS_UP, up);
+	count_gauge(COUNT_PEERS_UNHEARD, unheard);
+	tell_if_alone(c, up);
 	joining_tick(c, now_ms);
 	revocations_tick(c, now_ms);
 	if (sending_keys_step(c->sending, waits_for_peer, c, now_ms)) {

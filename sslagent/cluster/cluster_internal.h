@@ -105,6 +105,7 @@ struct cluster {
 	_Atomic int64_t tick_ms; /* between its ticks; every thread may read it */
 	struct listener *tcp, *unix_socket;
 	struct newcomers newcomers; /* links whose other side has no proof yet */
+	uint64_t refused_before;    /* links, while another agent was up; UINT64_MAX: it was told that none is */
 	int64_t heartbeat_at_ms, peers_at_ms, house_at_ms, tombstones_looked_at_ms, refused_logged_ms;
 	unsigned handles; /* sockets, listeners and links that are open or closing */
 	void (*on_closed)(void *ctx);

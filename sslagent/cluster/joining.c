@@ -3,7 +3,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <unistd.h>
 
+#include "net/daemon.h"
 #include "net/log.h"
 #include "sslagent/cluster/peer.h"
 
@@ -39,6 +41,7 @@ static void become_ready(struct cluster *c, const char *how, int64_t now_ms)
 	if (cluster_state(c) != CLUSTER_JOINING)
 		return;
 	atomic_store(&c->state, CLUSTER_READY);
+	service_notify_ready(getpid());
 	log_event(LOG_INFO, NULL, "ready", "how=%s sessions=%" PRIu64 " ms=%" PRId64, how, sessions,
 		now_ms - c->joining.started_ms);
 	for (unsigned agent = 0; agent < c->agent_count; agent++)

@@ -22,6 +22,7 @@
 #define LOG_EVERY_MS      10000 /* between log lines of the same refusal */
 #define HEARTBEATS_MISSED 5
 #define HEARD_WITHIN_MS   1000
+#define UNHEARD_MS        5000
 
 #define TO(state) (1u << (state))
 
@@ -249,6 +250,18 @@ static void update_flags(struct peer *p)
 		p->lost_ms = now_ms;
 }
 
+/* Their way is another one than that of the link. */
+static void look_for_datagrams(struct peer *p, int64_t now_ms)
+{
+	if (p->state != PEER_UP || is_heard(p, now_ms))
+		p->heard_ms = now_ms;
+	const int is_unheard = now_ms - p->heard_ms >= UNHEARD_MS;
+	if (is_unheard && !p->is_unheard)
+		log_event(LOG_WARNING, NULL, "no datagrams of a peer",
+			"peer=%s remedy=\"let UDP pass between the `peer` addresses, as TCP does\"", p->conf->name);
+	p->is_unheard = (uint8_t)is_unheard;
+}
+
 static void peer_up(struct peer *p)
 {
 	const struct link_hello *hello = peer_link_peer(p->link);
@@ -407,6 +420,7 @@ void peer_tick(struct peer *p, int64_t now_ms)
 	else if (p->state == PEER_UP)
 		tick_link(p, now_ms);
 	update_flags(p);
+	look_for_datagrams(p, now_ms);
 	if (p->lost_ms != 0 && p->lost_ms != LOST_FOR_GOOD && now_ms - p->lost_ms > keep_ms) {
 		p->lost_ms = LOST_FOR_GOOD;
 		live_table_drop_owner(p->cluster->live, p->index);

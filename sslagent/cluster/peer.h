@@ -30,9 +30,11 @@ struct peer {
 			  * parts
 			  */
 	int64_t refused_logged_ms;
+	int64_t heard_ms;   /* when it last had no link, or was heard by datagram */
 	int64_t alive_ms;   /* when it was last alive */
 	uint8_t source;     /* enum peer_source */
 	uint8_t own_due;    /* enum peer_own */
+	uint8_t is_unheard; /* it has a link, and no datagram came for UNHEARD_MS: 1 or 0 */
 	unsigned announced; /* large objects that it announced and sends over the link */
 	struct snapshot_giver giver;
 	struct snapshot_taker taker;

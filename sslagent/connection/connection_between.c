@@ -41,11 +41,14 @@ int connection_own_between(struct connection *c)
 
 /* --- both ways --- */
 
-static void lose_backend(struct connection *c)
+static void lose_backend(struct connection *c, int is_own_lack)
 {
 	connection_release_backend(c, END_BACKEND_UNREACHABLE);
 	count(COUNT_BACKEND_FAILURES);
-	service_backend_gone(&c->service);
+	if (is_own_lack)
+		service_end(&c->service, SERVICE_OVERLOADED);
+	else
+		service_backend_gone(&c->service);
 }
 
 /* All client bytes that the service used are at the backend. */
@@ -67,6 +70,7 @@ static int give_to_backend(struct connection *c)
 
 	if (!c->backend && service_wants_backend(&c->service))
 		r = connection_ensure_backend(c);
+	const int is_own_lack = r < 0;
 	const size_t len = service_for_backend(&c->service, &data);
 	if (r == 0 && len && c->backend) {
 		connection_leave_word(c);
@@ -75,7 +79,7 @@ static int give_to_backend(struct connection *c)
 	}
 	service_given_to_backend(&c->service);
 	if (r < 0)
-		lose_backend(c);
+		lose_backend(c, is_own_lack);
 	return r < 0 || len;
 }
 
@@ -177,13 +181,9 @@ size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t
 	return len;
 }
 
-void connection_backend_left_service(struct connection *c)
+void connection_backend_left_service(struct connection *c, int uv_error)
 {
-	if (c->backend)
-		backend_reset(c->backend);
-	c->backend = NULL;
-	count(COUNT_BACKEND_FAILURES);
-	service_backend_gone(&c->service);
+	lose_backend(c, backend_is_own_lack(uv_error));
 	connection_step_between(c);
 }
 

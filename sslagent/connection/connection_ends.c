@@ -238,7 +238,7 @@ void connection_close_towards_backend(struct connection *c)
 	if (service_stands_between(&c->service))
 		connection_step_between(c);
 	else if (c->head && !connection_only_blank_waits(c) && connection_ensure_backend(c) < 0)
-		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		connection_backend_unreachable(c);
 	else if (c->backend)
 		backend_shutdown(c->backend);
 	connection_finish_if_over(c);
@@ -317,10 +317,16 @@ void connection_close_towards_client(struct connection *c)
 		connection_end(c, END_INTERNAL, CARRIER_ABORT);
 }
 
-void connection_backend_unreachable(struct connection *c, enum end_reason reason)
+static void backend_lost(struct connection *c, enum end_reason reason)
 {
 	count(COUNT_BACKEND_FAILURES);
 	connection_finish(c, LAST_BACKEND_LOST, reason);
+}
+
+/* Without a connection that fails, this process lacks descriptors or memory for one. */
+void connection_backend_unreachable(struct connection *c)
+{
+	backend_lost(c, c->backend ? END_BACKEND_UNREACHABLE : END_OVERLOADED);
 }
 
 /* The answer is complete. Bytes of the request that the backend did not take count as taken. */
@@ -344,17 +350,18 @@ static void backend_ended_whole(struct connection *c)
 	conversation_over(c);
 }
 
-static void backend_failed(struct connection *c, enum stream_end end)
+static void backend_failed(struct connection *c, enum stream_end end, int uv_error)
 {
-	enum end_reason reason = end == STREAM_ERROR ? END_BACKEND_UNREACHABLE
-				 : end == STREAM_EOF ? END_BACKEND_CLOSED
-						     : END_BACKEND_RESET;
+	enum end_reason reason = end == STREAM_EOF               ? END_BACKEND_CLOSED
+				 : end == STREAM_RESET           ? END_BACKEND_RESET
+				 : backend_is_own_lack(uv_error) ? END_OVERLOADED
+								 : END_BACKEND_UNREACHABLE;
 
 	backend_reset(c->backend);
 	c->backend = NULL;
 	if (service_place(&c->service) != SERVICE_CHECKPOINT ||
 		service_traits_now(&c->service)->ends == SERVICE_HALVES_END) {
-		connection_backend_unreachable(c, reason);
+		backend_lost(c, reason);
 		return;
 	}
 	int tied = service_backend_reuse(&c->service) == SERVICE_BACKEND_TIED;
@@ -385,7 +392,7 @@ static int is_asked_again(struct connection *c)
 	backend_reset(c->backend);
 	c->backend = NULL;
 	if (connection_ask_anew(c) < 0)
-		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		connection_backend_unreachable(c);
 	return 1;
 }
 
@@ -402,7 +409,7 @@ void connection_lose_backend(struct connection *c, struct connection_event *e)
 		end == STREAM_ERROR ? uv_strerror(e->end.uv_error) : "none");
 	/* A reset does not end an answer, not even one that ends with the connection. */
 	if (service_stands_between(&c->service))
-		connection_backend_left_service(c);
+		connection_backend_left_service(c, end == STREAM_ERROR ? e->end.uv_error : 0);
 	else if (service_said_last(&c->service))
 		connection_backend_said_last(c, end);
 	else if (is_asked_again(c))
@@ -410,7 +417,7 @@ void connection_lose_backend(struct connection *c, struct connection_event *e)
 	else if (end == STREAM_EOF && service_backend_ended(&c->service) == SERVICE_END_WHOLE)
 		backend_ended_whole(c);
 	else
-		backend_failed(c, end);
+		backend_failed(c, end, e->end.uv_error);
 	connection_hand_off_if_settled(c);
 	connection_open_waiting(c); /* it may have waited for this backend */
 }

@@ -337,7 +337,7 @@ static void take_data(struct connection *c, const struct live_record *r, size_t 
 	ptrdiff_t taken = r->len ? connection_give_to_backend(c, r->data, r->len) : 0;
 
 	if (taken < 0)
-		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		connection_backend_unreachable(c);
 	else if ((size_t)taken < r->len)
 		connection_hold(c, r, (size_t)taken, record_len);
 }
@@ -470,7 +470,7 @@ void connection_start_owning(struct connection *c)
 		return;
 	}
 	if (service_traits_now(&c->service)->first == SERVICE_BACKEND_FIRST && connection_ensure_backend(c) < 0) {
-		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		connection_backend_unreachable(c);
 		return;
 	}
 	connection_pump(c);

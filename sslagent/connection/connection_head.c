@@ -157,7 +157,7 @@ void connection_watch_head(struct connection *c)
 	uint32_t limit_ms = c->home->conf->limits.request_head_timeout_ms;
 
 	if (has_to_go_on(c) && connection_ensure_backend(c) < 0) {
-		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		connection_backend_unreachable(c);
 		return;
 	}
 	uint32_t number = limit_ms && connection_serves(c) ? service_head_under_way(&c->service) : 0;

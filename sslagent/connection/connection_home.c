@@ -64,7 +64,8 @@ int connection_home_open(struct connection_home *home)
 		&home->handshake_share, home->worker, HANDSHAKES_SMALL_NS, HANDSHAKES_LARGE_NS, connection_take_turn);
 	home->live_pool = live_pool_create(tls_contexts_algorithms(home->conf));
 	home->frozen = arena_create(sizeof(struct live_part));
-	backend_home_open(&home->backend_home, home->worker, home->conf, &home->self->backend_source);
+	backend_home_open(
+		&home->backend_home, home->worker, home->conf, &home->self->backend_source, home->backend_states);
 	home->backends = backend_pool_create(home->worker, home->conf);
 	if (home->handshake_places && home->live_pool && home->frozen && home->backends)
 		return 0;

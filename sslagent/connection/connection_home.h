@@ -48,7 +48,8 @@ struct connection_home {
 	const struct conf_agent *self;
 	const struct key_ring *agents_key;
 	struct cluster *cluster;
-	struct tls_contexts *contexts; /* referenced; replaced on reload */
+	struct tls_contexts *contexts;        /* referenced; replaced on reload */
+	struct backend_state *backend_states; /* of each backend of the file, shared by all workers */
 
 	struct live_pool *live_pool;
 	struct arena *frozen; /* live parts of frozen connections */

@@ -113,7 +113,7 @@ void connection_close_towards_client(struct connection *c);  /* the backend's en
 void connection_violated(struct connection *c, enum tls_alert alert, enum end_reason reason);
 void connection_take_tail(struct connection *c); /* FIN or VIOLATION, when all records before are opened */
 void connection_backend_said_last(struct connection *c, enum stream_end end); /* whatever it says or does behind that */
-void connection_backend_unreachable(struct connection *c, enum end_reason reason);
+void connection_backend_unreachable(struct connection *c);
 
 /* connection_backend.c */
 
@@ -147,7 +147,7 @@ int connection_replies_wait(const struct connection *c); /* 1: the client has to
 void connection_read_between(struct connection *c);
 ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, size_t len); /* as to the backend */
 size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t len);
-void connection_backend_left_service(struct connection *c); /* it ended */
+void connection_backend_left_service(struct connection *c, int uv_error); /* it ended; 0: not by an error */
 /* SSL_ID without the backend's connection. CUT: what the lost owner got is to be heard first. */
 enum resumed { RESUMED, RESUMED_CUT, RESUMED_NOT_AT_ALL };
 enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id);

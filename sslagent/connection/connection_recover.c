@@ -74,7 +74,7 @@ static void ask_again(struct connection *c)
 	if (replay(c) == 0)
 		connection_recovered(c);
 	else
-		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		connection_backend_unreachable(c);
 }
 
 /* --- hearing --- */

@@ -59,7 +59,7 @@ static void release_held(struct connection *c, struct connection_settling *s)
 	c->record_bytes += s->record_len;
 	c->skip = 0;
 	if (connection_give_to_backend(c, s->held, s->held_len) < 0)
-		connection_backend_unreachable(c, END_BACKEND_UNREACHABLE);
+		connection_backend_unreachable(c);
 }
 
 static void settling_destroy(struct connection_settling *s)

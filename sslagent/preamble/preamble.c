@@ -219,17 +219,18 @@ static enum smtp_own words_for(enum end_reason reason)
 	}
 }
 
-static int is_time_limit(enum end_reason reason)
+static int is_at_once(enum end_reason reason)
 {
-	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT;
+	return reason == END_IDLE_TIMEOUT || reason == END_BACKEND_TIMEOUT || reason == END_OPERATOR;
 }
 
-/* Between two commands this cuts nothing off. In mail an end waits for a checkpoint, but a time limit is over. */
+/* Between two commands this cuts nothing off. In mail an end waits for a checkpoint, but not a time limit or an
+ * operator. */
 void preamble_finish(struct preamble *p, enum end_reason reason)
 {
 	if (p->state == PREAMBLE_TALKING) {
 		preamble_end_saying(p, reason, words_for(reason));
-	} else if (p->state == PREAMBLE_RELAYING && is_time_limit(reason)) {
+	} else if (p->state == PREAMBLE_RELAYING && is_at_once(reason)) {
 		preamble_relay_time_out(p, reason);
 	} else if (p->state == PREAMBLE_RELAYING) {
 		p->wish = PREAMBLE_FINISHING;

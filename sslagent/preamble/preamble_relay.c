@@ -64,6 +64,7 @@ static enum end_reason why_over(const struct preamble *p)
 	case SMTP_OWN_NONE:
 	case SMTP_OWN_RECEIVER_REFUSES: return END_DONE;
 	case SMTP_OWN_BACKEND_UNREACHABLE: return END_BACKEND_UNREACHABLE;
+	case SMTP_OWN_OVERLOADED: return END_OVERLOADED;
 	case SMTP_OWN_BACKEND_LOST:
 	case SMTP_OWN_BACKEND_BROKEN: return END_BACKEND_CLOSED;
 	case SMTP_OWN_TIMED_OUT: return (enum end_reason)p->reason;
@@ -240,7 +241,10 @@ static void on_backend_end(void *user, enum stream_end end, int uv_error)
 	count(COUNT_BACKEND_FAILURES);
 	backend_reset(p->relay->backend);
 	p->relay->backend = NULL;
-	smtp_relay_server_ended(&p->relay->relay);
+	if (end == STREAM_ERROR && backend_is_own_lack(uv_error))
+		smtp_relay_end(&p->relay->relay, SMTP_OWN_OVERLOADED);
+	else
+		smtp_relay_server_ended(&p->relay->relay);
 	preamble_relay_look(p);
 }
 
@@ -293,5 +297,5 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held)
 	smtp_relay_begin(&r->relay, &r->rules, &relay_ops, p, r->greeting);
 	r->backend = connect_backend(p);
 	if (!r->backend)
-		preamble_end_saying(p, END_BACKEND_UNREACHABLE, SMTP_OWN_BACKEND_UNREACHABLE);
+		preamble_end_saying(p, END_OVERLOADED, SMTP_OWN_OVERLOADED);
 }

@@ -9,8 +9,11 @@
 
 #include <sodium.h>
 
+#include "conf/memory.h"
 #include "net/admission.h"
 #include "net/arena.h"
+#include "net/blocked.h"
+#include "net/descriptors.h"
 #include "net/heap_tide.h"
 #include "net/listener.h"
 #include "net/log.h"
@@ -51,6 +54,8 @@ struct agent {
 	struct link_acceptor *acceptor;
 	struct admission *admission;
 	struct agent_counters *counters;
+	struct backend_state *backend_states;
+	struct blocked *blocked; /* of each RAgent */
 	struct agent_worker *workers;
 	unsigned worker_count; /* of running workers */
 	uint64_t leaving_since_ms;
@@ -164,6 +169,9 @@ static void on_load(void *process, Cssl__LinkLoad *out)
 	out->sessions = cluster_session_count(a->cluster, NULL);
 	out->version = (char *)CSSL_VERSION;
 	out->wall_ms = worker_wall_ms();
+	out->cut_off =
+		backends_failing(a->backend_states, a->conf, worker_now_ms(asking->worker), asking->failing_backends);
+	out->failing_backends = asking->failing_backends;
 	out->ready = cluster_state(a->cluster) == CLUSTER_READY && !is_leaving(a);
 }
 
@@ -183,6 +191,33 @@ void agent_counters(
 
 	for (unsigned i = 0; i < AGENT_COUNTER_COUNT; i++)
 		visit(ctx, &rows[i], agent_counters_sum(a->counters, (enum agent_counter)i));
+}
+
+static void on_blocked(struct worker *w, void *arg)
+{
+	struct agent_worker *home = arg;
+
+	direct_finish(&home->carriers, DIRECT_BLOCKED);
+}
+
+int agent_block(struct agent *a, const char *ragent, uint64_t boot_id, const ProtobufCBinaryData *packed)
+{
+	const struct conf_ragent *r = conf_ragent_find(a->conf, ragent);
+	const uint64_t now_ms = worker_now_ms(a->main);
+	struct blocked_net at[BLOCKED_MAX];
+	char first[ADDRESS_TEXT_MAX];
+
+	if (!r)
+		return CSSL_E_NOT_FOUND;
+	const int result =
+		blocked_unpack(&a->blocked[r - a->conf->ragents], boot_id, packed->data, packed->len, now_ms);
+	const size_t count = blocked_list(&a->blocked[r - a->conf->ragents], now_ms, at);
+	if (count > 0)
+		log_event(LOG_INFO, NULL, "networks blocked", "ragent=%s networks=%zu first=%s", ragent, count,
+			address_net_format(&at[0].net, first));
+	for (unsigned i = 0; i < a->worker_count; i++)
+		worker_post(a->workers[i].worker, on_blocked, &a->workers[i]);
+	return result;
 }
 
 /* --- reload --- */
@@ -400,9 +435,11 @@ static int start_workers(struct agent *a)
 			.self = a->self,
 			.agents_key = a->agents_key,
 			.cluster = a->cluster,
-			.contexts = tls_contexts_ref(a->contexts) };
+			.contexts = tls_contexts_ref(a->contexts),
+			.backend_states = a->backend_states };
 		home->carriers = (struct carrier_home){ .connections = &home->connections,
 			.admission = a->admission,
+			.blocked = a->blocked,
 			.ops = &carrier_ops,
 			.process = home };
 		if (!home->worker)
@@ -444,16 +481,6 @@ static int build_tls_and_cluster(struct agent *a)
 		return 0;
 	fprintf(stderr, "sslagent: %s\n", message);
 	return CSSL_E_CONFIG;
-}
-
-static void raise_limits(void)
-{
-	struct rlimit files;
-
-	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
 }
 
 /* After a burst of handshakes, give unused memory back to the system. */
@@ -540,13 +567,15 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	}
 	a->conf = conf;
 	a->self = self;
-	raise_limits();
+	descriptors_raise(memory_descriptors_of_agent(conf, self));
 	scheduling_take_turns();
 	a->counters = agent_counters_create(self->workers + 1);
 	a->admission = admission_create(conf->limits.connections, conf->limits.connections_per_source);
+	a->backend_states = calloc(conf->backend_count + 1, sizeof *a->backend_states);
+	a->blocked = calloc(conf->ragent_count + 1, sizeof *a->blocked);
 	a->main = worker_create(0, "main");
 	a->listings = a->main ? listings_create(a->main) : NULL;
-	if (!a->counters || !a->admission || !a->listings || read_keys(a) < 0)
+	if (!a->counters || !a->admission || !a->backend_states || !a->blocked || !a->listings || read_keys(a) < 0)
 		goto failed;
 	counters_use(counters_of(a->counters, 0));
 	if (build_tls_and_cluster(a) < 0 || start_workers(a) != 0)
@@ -585,6 +614,8 @@ void agent_destroy(struct agent *a)
 	tls_contexts_unref(a->contexts);
 	worker_destroy(a->main);
 	free(a->workers);
+	free(a->backend_states);
+	free(a->blocked);
 	agent_counters_destroy(a->counters);
 	sodium_free(a->link_key);
 	sodium_free(a->agents_key);

@@ -41,4 +41,8 @@ struct listings *agent_listings(const struct agent *a);
  * error_text(): what could not be read again stays (logged). */
 int agent_reload(struct agent *a);
 
+/* @ragent keeps these networks (net/blocked.h) out, and no others. 0; CSSL_E_NOT_FOUND: no RAgent of that name;
+ * CSSL_E_RANGE: nothing changed. */
+int agent_block(struct agent *a, const char *ragent, uint64_t boot_id, const ProtobufCBinaryData *packed);
+
 #endif

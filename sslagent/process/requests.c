@@ -19,6 +19,8 @@ struct asked {
 	struct agent_worker *home;
 	uint64_t link_number;
 	Cssl__LinkRequest *request;
+	char ragent[NAME_MAX_LEN + 1]; /* that asks */
+	uint64_t boot_id;              /* of it */
 	/* the answer */
 	int error;
 	struct revoke_result revoked; /* the names in it are copies */
@@ -244,6 +246,9 @@ static void on_main(struct worker *w, void *arg)
 		break;
 	case CSSL__LINK_REQUEST__WHAT_ROTATE: cluster_rotate(agent_cluster(a)); break;
 	case CSSL__LINK_REQUEST__WHAT_RELOAD: q->error = agent_reload(a); break;
+	case CSSL__LINK_REQUEST__WHAT_BLOCKED:
+		q->error = agent_block(a, q->ragent, q->boot_id, &q->request->blocked);
+		break;
 	default: q->error = CSSL_E_TYPE; break;
 	}
 	back_to_worker(q);
@@ -273,6 +278,8 @@ void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRe
 		return;
 	}
 	*q = (struct asked){ .home = home, .link_number = link_number, .request = request };
+	snprintf(q->ragent, sizeof q->ragent, "%s",
+		link_ragent(carrier_home_find_link(&home->carriers, link_number), &q->boot_id));
 	if (worker_post(agent_main(home->agent), on_main, q) < 0)
 		asked_destroy(q);
 }

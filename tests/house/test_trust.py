@@ -26,7 +26,8 @@ FIELDS = {
                      SESSIONS: "revoked session_count sessions counted session next"},
     "Session": {SESSIONS: "session_id family_id server_name alpn client_address listener origin protocol_version cipher_suite age_s "
                           "family_age_s expires_s hits client_certificate"},
-    "LinkLoad": {AGENTS: "connections handshakes busy_permille handshake_us sessions ready version wall_ms"},
+    "LinkLoad": {AGENTS: "connections handshakes busy_permille handshake_us sessions ready version wall_ms "
+                         "cut_off failing_backends"},
 }
 
 

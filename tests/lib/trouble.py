@@ -263,7 +263,7 @@ def wait_consistent(cluster, timeout=15):
     """Waits until every agent is up with all its links and has met every other, and each connection has at most one owner."""
     def consistent():
         agents = cluster.status()["agents"]
-        if any(a["state"] != "up" or a["links_up"] != a["links"] for a in agents):
+        if any(a["state"] != "ready" or a["links_up"] != a["links"] for a in agents):
             return False
         counters = cluster.counters()
         return all(counters[name].get("peers_up") == len(agents) - 1 for name in cluster.agents)

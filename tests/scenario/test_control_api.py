@@ -210,7 +210,7 @@ def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
         web.getresponse().read()
         owner = cluster.connection_of(web.sock)["owner"]
         cluster.kill(owner)
-        page.wait_text("events", f"{owner}: up →")
+        page.wait_text("events", f"{owner}: ready →")
         page.wait_text("events", "of a lost agent:")
         web.request("GET", "/5")
         assert web.getresponse().read()
@@ -218,7 +218,7 @@ def test_the_dashboard_sees_an_agent_die(cluster, dashboard):
         assert not page.find(f"[aria-label='Drain {owner}']").is_visible()
         assert re.fullmatch(r"\d\d:\d\d:\d\dZ", page.find("#events time").first.text_content())  # as in the logs
     cluster.restart(owner)
-    page.wait_text("events", "→ up")
+    page.wait_text("events", "→ ready")
     assert not page.errors()
 
 

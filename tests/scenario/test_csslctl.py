@@ -109,7 +109,7 @@ def test_a_certificate_that_is_not_believed_leads_to_cacert(cluster):
 
 def test_status_has_agents_and_listeners(tool, tool_json, cluster):
     run = tool("status")
-    assert run.code == DONE and run.facts["agents up"] == "2 of 2"
+    assert run.code == DONE and run.facts["agents ready"] == "2 of 2"
     assert [row["AGENT"] for row in run.table("AGENT")] == cluster.agents
     assert {"sf", "sl"} <= {row["LISTENER"] for row in run.table("LISTENER")}
     assert tool_json("status")["name"] == "r1"

@@ -16,7 +16,7 @@ from tests.lib.waiting import wait_until
 ID = "4f2a" + "0" * 28
 
 
-def agent(name="a1", state="up", drain="none", **figures):
+def agent(name="a1", state="ready", drain="none", **figures):
     return {"name": name, "state": state, "weight": 1.0, "links": {"up": 2, "suspect": 0, "total": 2}, "connections": 5,
             "handshakes": 1, "sessions": 70, "busy_permille": 123,
             "drain": {"state": drain, "reason": "operator", "elapsed_ms": 1500, "total": 5, "left": 0, "moved": 0, "rested": 0,
@@ -38,7 +38,7 @@ def test_agents_are_a_table(tmp_path):
         run = csslctl("--socket", fake.socket, "agents")
         assert run.code == DONE
         first, second = run.table("AGENT")
-        assert (first["AGENT"], first["STATE"], first["WEIGHT"], first["BUSY"], first["DRAIN"]) == ("a1", "up", "1", "12.3%", "-")
+        assert (first["AGENT"], first["STATE"], first["WEIGHT"], first["BUSY"], first["DRAIN"]) == ("a1", "ready", "1", "12.3%", "-")
         assert (second["STATE"], second["DRAIN"]) == ("lost", "draining, 2 of 5 left")
         assert len(csslctl_json("--socket", fake.socket, "agents")["agents"]) == 2
 
@@ -175,7 +175,7 @@ def on_terminal(*arguments, **env):
 
 def test_colour_is_for_terminals_that_want_it(tmp_path):
     with FakeControl(tmp_path, {("GET", "/v1/agents"): {"agents": [agent()]}}) as fake:
-        assert "\033[32mup" in on_terminal("--socket", fake.socket, "agents")
+        assert "\033[32mready" in on_terminal("--socket", fake.socket, "agents")
         assert "\033[" not in on_terminal("--socket", fake.socket, "agents", NO_COLOR="1")
         assert "\033[" not in csslctl("--socket", fake.socket, "agents").out
 

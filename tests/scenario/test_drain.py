@@ -223,7 +223,7 @@ def test_a_drained_agent_gets_nothing_until_undrain(undrained):
             assert settled(cluster, probe)["owner"] != "a2"
     assert cluster.counters()["a2"]["handshakes_full"] == made
     cluster.undrain("a2")
-    assert cluster.agent("a2")["state"] == "up"
+    assert cluster.agent("a2")["state"] == "ready"
 
     def comes():
         with Probe(cluster.sl) as probe:
@@ -252,7 +252,7 @@ def test_nobody_can_be_moved_to_a_draining_agent(undrained):
         with pytest.raises(ControlError, match="503"):
             cluster.move(connection["id"], target)
         cluster.undrain(target)
-        wait_until(lambda: cluster.agent(target)["state"] == "up", patience(5))
+        wait_until(lambda: cluster.agent(target)["state"] == "ready", patience(5))
         cluster.move(connection["id"], target)
 
 

@@ -164,7 +164,7 @@ def test_a_killed_agent_comes_back_with_a_new_pid(start_cluster):
     assert after["agents"][0]["pid"] != before["agents"][0]["pid"]
     assert after["agents"][0]["pid"] == cluster.pid("a1")
     assert after["agents"][1] == before["agents"][1]
-    assert {a["name"]: a["state"] for a in cluster.status()["agents"]} == {"a1": "up", "a2": "up"}
+    assert {a["name"]: a["state"] for a in cluster.status()["agents"]} == {"a1": "ready", "a2": "ready"}
 
 
 def test_an_agent_that_runs_is_not_started_twice(start_cluster):

@@ -130,7 +130,7 @@ def test_an_agent_behind_a_cut_cable(cluster, load, cable, ways, tmp_path):
         time.sleep(SECONDS)
         check_unharmed(load.ask("idle"))
         assert FAR not in {c["owner"] for c in cluster.connections()}
-        assert next(a for a in cluster.status()["agents"] if a["name"] == FAR)["state"] != "up"
+        assert next(a for a in cluster.status()["agents"] if a["name"] == FAR)["state"] != "ready"
     wait_consistent(cluster, 30)
     for name, path in ("post", ids), ("up", up_ids):
         report = check_honest(load.stop(name))

@@ -73,7 +73,8 @@ def test_a_service_manager_has_the_keeper_as_main_process(start_cluster):
         wait_until(lambda: "WATCHDOG=1" in manager.hear(), patience(10), "a sign of life while it hangs")
         os.kill(cluster.pid("r1"), signal.SIGCONT)
         manager.hear()
-        assert {line for line in manager.heard if line.startswith("MAINPID=")} == {f"MAINPID={keeper}"}
+        # the agent says for itself that it is ready
+        assert {line for line in manager.heard if line.startswith("MAINPID=")} == {f"MAINPID={keeper}", f"MAINPID={cluster.pid('a1')}"}
         assert "STOPPING=1" not in manager.heard and cluster.keeper_pid() == keeper
 
 
@@ -170,5 +171,5 @@ def test_in_a_container_an_idle_client_outlives_it(start_cluster):
 
 def served(cluster):
     with contextlib.suppress(OSError):
-        return all(agent["state"] == "up" for agent in cluster.status()["agents"])
+        return all(agent["state"] == "ready" for agent in cluster.status()["agents"])
     return False

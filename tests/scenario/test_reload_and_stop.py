@@ -156,7 +156,7 @@ def test_an_agent_that_leaves_gets_nothing_new_and_finishes_what_it_has(start_cl
         connection = wait_until(lambda: cluster.connection_of(slow.sock))
         owner = wait_until(lambda: cluster.connection(connection["id"])["owner"])
         cluster.send_signal(owner, signal.SIGTERM)
-        wait_until(lambda: next(a for a in cluster.status()["agents"] if a["name"] == owner)["state"] != "up")
+        wait_until(lambda: next(a for a in cluster.status()["agents"] if a["name"] == owner)["state"] != "ready")
         for _ in range(10):
             with contextlib.closing(cluster.http(where)) as web:
                 web.request("GET", "/5")

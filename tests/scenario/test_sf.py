@@ -105,7 +105,7 @@ def test_client_addresses_are_spread_over_the_agents_and_stay_there(start_cluste
     assert max(Counter(before.values()).values()) < 25
     # Only the clients of an agent that is lost go to others.
     cluster.kill("a2")
-    wait_until(lambda: {a["name"]: a["state"] for a in cluster.status()["agents"]}["a2"] != "up")
+    wait_until(lambda: {a["name"]: a["state"] for a in cluster.status()["agents"]}["a2"] != "ready")
     after = owners(cluster, sources)
     assert all(after[s] == before[s] for s in sources if before[s] != "a2")
     assert {after[s] for s in sources} == {"a1", "a3"}

@@ -96,7 +96,7 @@ def cut_off(cluster, name):
     """All links of RAgent to it, until it is lost."""
     with rules(cluster, *cut_off_from_ragent(name)):
         wait_until(lambda: cluster.agent(name)["state"] == "lost", patience(20), "it is lost to RAgent")
-    wait_until(lambda: cluster.agent(name)["state"] == "up", patience(20), "it is back")
+    wait_until(lambda: cluster.agent(name)["state"] == "ready", patience(20), "it is back")
 
 
 def owners(cluster):

@@ -147,4 +147,4 @@ def test_the_agent_that_is_killed_comes_back_as_the_readme_says(cluster, termina
     wait_until(lambda: cluster.agent(owner)["state"] == "lost", patience(5), "the agent is shown as lost")
     answered_by(client, owner, other=True)
     terminal.run(quoted("./cssl agent --dir $CSSL_DIR"))
-    assert cluster.agent(owner)["state"] == "up"
+    assert cluster.agent(owner)["state"] == "ready"

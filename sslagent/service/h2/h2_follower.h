@@ -93,7 +93,7 @@ enum h2_error { H2_NO_ERROR = 0, H2_PROTOCOL_ERROR = 1, H2_REFUSED_STREAM = 7 };
  * it was sent before. NULL: it may not stand here. */
 const uint8_t *h2_farewell(struct h2_follower *h, enum h2_error error, size_t *len);
 /* The last words where no backend has said anything: 502 for the requests, then GOAWAY. NULL: there are no requests, or
- * a backend has. */
+ * too many, or a backend has. */
 const uint8_t *h2_bad_gateway(struct h2_follower *h, size_t *len);
 
 /* --- for a move --- */

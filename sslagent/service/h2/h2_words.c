@@ -184,7 +184,7 @@ const uint8_t *h2_farewell(struct h2_follower *h, enum h2_error error, size_t *l
 	return h->words;
 }
 
-/* The GOAWAY excludes the streams that find no room here, so the client asks for these again. */
+/* A backend that ended before its SETTINGS may have read all that it was given: none of that is excluded (law 10). */
 const uint8_t *h2_bad_gateway(struct h2_follower *h, size_t *len)
 {
 	struct wire_writer w = wire_writer(h->words, sizeof h->words);
@@ -193,14 +193,14 @@ const uint8_t *h2_bad_gateway(struct h2_follower *h, size_t *len)
 	};
 
 	put_settings(&w, 0);
-	for (unsigned i = 0; i < RESETS_MAX && i < h2_streams_count(&h->streams); i++) {
-		if (h2_streams_id(&h->streams, i) > h->last)
-			break;
+	for (unsigned i = 0; i < h2_streams_count(&h->streams) && h2_streams_id(&h->streams, i) <= h->last; i++) {
+		if (i == RESETS_MAX)
+			return NULL;
 		answer.stream = h2_streams_id(&h->streams, i);
 		h2_put_head(&w, &answer);
 		wire_put_bytes(&w, bad_gateway, sizeof bad_gateway);
 	}
-	put_goaway(&w, answer.stream, H2_NO_ERROR);
+	put_goaway(&w, last_reached(h), H2_NO_ERROR);
 	*len = (size_t)wire_writer_len(&w);
 	return h->phase == H2_FOLLOWS && h->greeting == H2_NOT_GREETED && answer.stream ? h->words : NULL;
 }

@@ -44,11 +44,13 @@ END_TEST
 START_TEST(durations_are_typed_as_in_the_cluster_file)
 {
 	uint32_t ms = 0;
-	ck_assert_int_eq(duration_parse("30s", &ms), 0);
+	ck_assert_int_eq(duration_parse("30s", DURATION_MAX_MS, &ms), 0);
 	ck_assert_uint_eq(ms, 30000);
-	ck_assert_int_eq(duration_parse("500ms", &ms), 0);
+	ck_assert_int_eq(duration_parse("500ms", DURATION_MAX_MS, &ms), 0);
 	ck_assert_uint_eq(ms, 500);
-	ck_assert_int_eq(duration_parse("2min", &ms), 0);
+	ck_assert_int_eq(duration_parse("30d", 2592000000u, &ms), 0);
+	ck_assert_uint_eq(ms, 2592000000u);
+	ck_assert_int_eq(duration_parse("2min", DURATION_MAX_MS, &ms), 0);
 	ck_assert_uint_eq(ms, 120000);
 }
 END_TEST
@@ -58,7 +60,7 @@ START_TEST(a_malformed_duration_is_refused)
 	uint32_t ms;
 	static const char *const wrong[] = { "", "30", "s", "-1s", "1.5s", "30 s", "2d", "99999999999999999999s" };
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
-		ck_assert_msg(duration_parse(wrong[i], &ms) == CSSL_E_CONFIG, "'%s'", wrong[i]);
+		ck_assert_msg(duration_parse(wrong[i], DURATION_MAX_MS, &ms) == CSSL_E_CONFIG, "'%s'", wrong[i]);
 }
 END_TEST
 

@@ -55,14 +55,12 @@ END_TEST
 
 START_TEST(the_last_word_counts)
 {
-	struct blocked_net found;
-	unsigned i = 0;
+	struct blocked_net found[BLOCKED_MAX];
 
 	block("192.0.2.7", BLOCKED_FOR_GOOD, NOW);
 	ck_assert_int_eq(block("192.0.2.7", 500, NOW), 0);
-	ck_assert_int_eq(blocked_next(&list, &i, &found, NOW), 1);
-	ck_assert_uint_eq(found.left_ms, 500);
-	ck_assert_int_eq(blocked_next(&list, &i, &found, NOW), 0);
+	ck_assert_uint_eq(blocked_list(&list, NOW, found), 1);
+	ck_assert_uint_eq(found[0].left_ms, 500);
 	ck_assert_int_eq(block("192.0.2.7", 0, NOW), 0);
 	ck_assert(!has(&list, "192.0.2.7", NOW));
 	ck_assert_int_eq(block("192.0.2.7", 0, NOW), CSSL_E_NOT_FOUND);
@@ -96,34 +94,77 @@ START_TEST(another_process_gets_the_same_list)
 	block("2001:db8::7", BLOCKED_FOR_GOOD, NOW);
 	block("192.0.2.9", 1, NOW - 1);
 	const size_t len = blocked_pack(&list, NOW, packed);
-	ck_assert_int_eq(blocked_unpack(&other, packed, len, 70000), 0);
+	ck_assert_int_eq(blocked_unpack(&other, 0, packed, len, 70000), 0);
 	ck_assert(has(&other, "192.0.2.7", 70499));
 	ck_assert(!has(&other, "192.0.2.7", 70500));
 	ck_assert(has(&other, "2001:db8::7", 70500));
 	ck_assert(!has(&other, "198.51.100.1", 70000)); /* what was there is replaced */
-	for (size_t cut = 1; cut < len; cut++)
-		ck_assert_int_eq(blocked_unpack(&other, packed, cut, 0), cut % 26 ? CSSL_E_RANGE : 0);
-	ck_assert_int_eq(blocked_unpack(&other, packed, 0, 0), 0);
-	ck_assert(!has(&other, "2001:db8::7", 0));
+	for (size_t cut = 0; cut < len; cut++) {
+		const int is_whole = cut % 26 == BLOCKED_MADE_LEN;
+		ck_assert_int_eq(blocked_unpack(&other, 0, packed, cut, 70000), is_whole ? 0 : CSSL_E_RANGE);
+	}
+	ck_assert(has(&other, "192.0.2.7", 70499));
+	ck_assert(!has(&other, "2001:db8::7", 70000));
+	ck_assert_int_eq(blocked_unpack(&other, 0, packed, BLOCKED_MADE_LEN, 70000), 0);
+	ck_assert(!has(&other, "192.0.2.7", 70499));
 }
 END_TEST
 
-START_TEST(nonsense_blocks_nobody)
+/* Messages over different links may overtake each other. */
+START_TEST(a_list_that_was_made_earlier_never_wins)
 {
-	static uint8_t packed[26];
-	const uint8_t lengths[] = { 0, 3, 5, 17, 255 };
+	static struct blocked other;
+	static uint8_t earlier[BLOCKED_PACKED_MAX], later[BLOCKED_PACKED_MAX];
+	const size_t earlier_len = blocked_pack(&list, NOW, earlier);
 
-	for (size_t i = 0; i < sizeof lengths; i++) {
-		memset(packed, 1, sizeof packed);
-		packed[0] = lengths[i];
-		ck_assert_int_eq(blocked_unpack(&list, packed, sizeof packed, 0), CSSL_E_RANGE);
+	block("192.0.2.7", BLOCKED_FOR_GOOD, NOW);
+	const size_t later_len = blocked_pack(&list, NOW, later);
+	ck_assert_int_eq(blocked_unpack(&other, 1, later, later_len, NOW), 0);
+	ck_assert_int_eq(blocked_unpack(&other, 1, earlier, earlier_len, NOW), 0);
+	ck_assert(has(&other, "192.0.2.7", NOW));
+	ck_assert_int_eq(blocked_unpack(&other, 1, later, later_len, NOW), 0); /* once more */
+	ck_assert(has(&other, "192.0.2.7", NOW));
+	ck_assert_int_eq(
+		blocked_unpack(&other, 2, earlier, earlier_len, NOW), 0); /* of a new process, maybe after a boot */
+	ck_assert(!has(&other, "192.0.2.7", NOW));
+}
+END_TEST
+
+/* Law 16: all of a message, or nothing. */
+START_TEST(a_mistake_anywhere_changes_nothing)
+{
+	static uint8_t packed[BLOCKED_PACKED_MAX + 26];
+	const struct {
+		uint8_t len, prefix, left;
+	} wrong[] = { { 0, 0, 1 }, { 3, 8, 1 }, { 5, 8, 1 }, { 17, 8, 1 }, { 255, 8, 1 }, { 4, 33, 1 }, { 16, 129, 1 },
+		{ 4, 32, 0 } };
+
+	block("192.0.2.7", BLOCKED_FOR_GOOD, NOW);
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		uint8_t *second = packed + BLOCKED_MADE_LEN + 26;
+		memset(packed, 1, BLOCKED_MADE_LEN + 52);
+		packed[BLOCKED_MADE_LEN] = 4;
+		second[0] = wrong[i].len;
+		second[1] = wrong[i].prefix;
+		memset(second + 18, 0, 8);
+		second[25] = wrong[i].left;
+		ck_assert_int_eq(blocked_unpack(&list, 1, packed, BLOCKED_MADE_LEN + 52, NOW), CSSL_E_RANGE);
+		ck_assert(has(&list, "192.0.2.7", NOW));
+		ck_assert(!has(&list, "1.1.1.1", NOW));
 	}
-	packed[0] = 4;
-	packed[1] = 33;
-	ck_assert_int_eq(blocked_unpack(&list, packed, sizeof packed, 0), CSSL_E_RANGE);
-	/* memory that a process wrote which was attacked */
+	for (size_t i = 0; i <= BLOCKED_MAX; i++)
+		memcpy(packed + BLOCKED_MADE_LEN + 26 * i, "\4\10\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1", 26);
+	ck_assert_int_eq(blocked_unpack(&list, 1, packed, BLOCKED_PACKED_MAX + 26, NOW), CSSL_E_RANGE);
+	ck_assert(has(&list, "192.0.2.7", NOW));
+	ck_assert_int_eq(blocked_unpack(&list, 1, packed, BLOCKED_PACKED_MAX, NOW), 0);
+	ck_assert(has(&list, "1.1.1.1", NOW));
+}
+END_TEST
+
+START_TEST(what_an_attacked_process_left_blocks_nobody)
+{
 	list.at[3].net = (struct address_net){ .len = 4, .prefix = 200 };
-	list.at[3].until_ms = list.last_ms = UINT64_MAX;
+	list.at[3].until_ms = UINT64_MAX;
 	ck_assert(!has(&list, "192.0.2.7", NOW));
 	ck_assert(!has(NULL, "192.0.2.7", NOW));
 }
@@ -137,7 +178,9 @@ UNIT(blocked)
 		the_last_word_counts,
 		a_list_has_an_end_and_takes_others_in_the_place_of_what_is_over,
 		another_process_gets_the_same_list,
-		nonsense_blocks_nobody,
+		a_list_that_was_made_earlier_never_wins,
+		a_mistake_anywhere_changes_nothing,
+		what_an_attacked_process_left_blocks_nobody,
 	};
 
 	return suite_run("blocked", facts, SUITE_LEN(facts));

@@ -180,9 +180,60 @@ static void on_certificates(void *ctx, struct control_request *r)
 	note("certificates", r);
 }
 
-static const struct control_provider provider = { on_status, on_listeners, on_counters, on_metrics, on_certificates,
-	on_connections, on_connection, on_move, on_rest, on_agents, on_drain, on_undrain, on_weight, on_sessions,
-	on_session_count, on_session, on_revoke, on_rotate, on_reload, on_log_level, on_mail };
+static void on_ready(void *ctx, struct control_request *r)
+{
+	note("ready", r);
+}
+
+static void on_blocks(void *ctx, struct control_request *r)
+{
+	note("blocks", r);
+}
+
+static void on_block(void *ctx, const struct address_net *net, uint32_t for_s, struct control_request *r)
+{
+	note("block", r);
+	asked.client = *net;
+	asked.for_s = for_s;
+}
+
+static void on_end(void *ctx, const struct control_query *q, struct control_request *r)
+{
+	on_connections(ctx, q, r);
+	asked.what = "end";
+	if (q->id) {
+		asked.id = *q->id;
+		asked.query.id = &asked.id;
+	}
+}
+
+static const struct control_provider provider = {
+	.status = on_status,
+	.listeners = on_listeners,
+	.counters = on_counters,
+	.metrics = on_metrics,
+	.certificates = on_certificates,
+	.connections = on_connections,
+	.connection = on_connection,
+	.move = on_move,
+	.rest = on_rest,
+	.agents = on_agents,
+	.drain = on_drain,
+	.undrain = on_undrain,
+	.weight = on_weight,
+	.sessions = on_sessions,
+	.session_count = on_session_count,
+	.session = on_session,
+	.revoke = on_revoke,
+	.rotate = on_rotate,
+	.reload = on_reload,
+	.log_level = on_log_level,
+	.mail = on_mail,
+	.ready = on_ready,
+	.blocks = on_blocks,
+	.block = on_block,
+	.end = on_end,
+};
 
 static void setup(const struct control_limits *limits)
 {

@@ -28,7 +28,7 @@ extern struct asked {
 	struct control_revocation revocation;
 	uint8_t client_certificate[CONTROL_CERTIFICATE_LEN];
 	char server_name[256];
-	uint32_t timeout_ms;
+	uint32_t timeout_ms, for_s;
 	double weight;
 } asked;
 

@@ -35,7 +35,7 @@ static void answer_status(struct control_request *r)
 {
 	static const char *const addresses[] = { "127.0.0.1:443", "[::1]:443" };
 	const struct control_listener listener = { "sf", "sf", "on", "round-robin", "local", addresses, 2, 5 };
-	const struct control_agent agent = { "a1", "up", 2, 4, 5, 1, 1ull << 40, 250, 900 };
+	const struct control_agent agent = { "a1", "ready", 2, 4, 5, 1, 1ull << 40, 250, 900 };
 	control_answer_status(r, &(struct control_status){ "r1", "0.1.0", "serving", 60, 2, 5, &listener, 1, &agent, 1,
 					 0, { 3, 2, 1 }, { 40, 2, 5, 1, 2, 1, 1, 90000, 30000 } });
 }
@@ -52,7 +52,8 @@ START_TEST(the_status_is_told)
 		" \"connections\": 5, \"listeners\": [{\"name\": \"sf\", \"mode\": \"sf\", \"migration\": \"on\","
 		" \"handshake\": \"round-robin\", \"resumption\": \"local\", \"addresses\": [\"127.0.0.1:443\", "
 		"\"[::1]:443\"],"
-		" \"connections\": 5}], \"agents\": [{\"name\": \"a1\", \"state\": \"up\", \"links_up\": 2, \"links\": "
+		" \"connections\": 5}], \"agents\": [{\"name\": \"a1\", \"state\": \"ready\", \"links_up\": 2, "
+		"\"links\": "
 		"4,"
 		" \"connections\": 5, \"handshakes\": 1, \"sessions\": 1099511627776, \"busy_permille\": 250,"
 		" \"handshake_us\": 900}]}");
@@ -361,10 +362,11 @@ END_TEST
 	"\"total\": 4}, \"connections\": 5, \"handshakes\": 1, \"sessions\": 1099511627776, \"busy_permille\": 250, "  \
 	"\"handshake_us\": 900, \"drain\": {\"state\": \"draining\", \"reason\": \"operator\", \"elapsed_ms\": 1200, " \
 	"\"total\": 9, \"left\": 2, \"moved\": 3, \"rested\": 4, \"ended\": 1, \"longest_pause_us\": 1700, "           \
-	"\"summed_pause_us\": 2500}}"
+	"\"summed_pause_us\": 2500}, \"failing_backends\": \"web at 192.0.2.1:80: connection refused\"}"
 
 static const struct control_agent agent_example = {
 	.name = "a2",
+	.failing_backends = "web at 192.0.2.1:80: connection refused",
 	.state = "draining",
 	.links_up = 2,
 	.links = 4,
@@ -403,18 +405,62 @@ END_TEST
 
 static void answer_without_drain(struct control_request *r)
 {
-	control_answer_agents(r, &(struct control_agent){ .name = "a2", .state = "up", .drain.state = "none" }, 1);
+	control_answer_agents(r, &(struct control_agent){ .name = "a2", .state = "ready", .drain.state = "none" }, 1);
 }
 
 START_TEST(without_a_drain_there_is_no_reason)
 {
 	check_body("GET", AGENT, NULL, answer_without_drain, 200,
-		"{\"name\": \"a2\", \"state\": \"up\", \"version\": null, \"clock_offset_ms\": null, \"weight\": 0.0, "
+		"{\"name\": \"a2\", \"state\": \"ready\", \"version\": null, \"clock_offset_ms\": null, \"weight\": "
+		"0.0, "
 		"\"links\": {\"up\": 0, \"suspect\": 0, "
 		"\"total\": 0}, "
 		"\"connections\": 0, \"handshakes\": 0, \"sessions\": 0, \"busy_permille\": 0, \"handshake_us\": 0, "
 		"\"drain\": {\"state\": \"none\", \"reason\": null, \"elapsed_ms\": 0, \"total\": 0, \"left\": 0, "
-		"\"moved\": 0, \"rested\": 0, \"ended\": 0, \"longest_pause_us\": 0, \"summed_pause_us\": 0}}");
+		"\"moved\": 0, \"rested\": 0, \"ended\": 0, \"longest_pause_us\": 0, \"summed_pause_us\": 0}, "
+		"\"failing_backends\": \"\"}");
+}
+END_TEST
+
+static void answer_blocks(struct control_request *r)
+{
+	static struct blocked blocked;
+	struct address_net net;
+
+	blocked = (struct blocked){ 0 };
+	ck_assert_int_eq(address_net_parse("192.0.2.0/24", &net), 0);
+	blocked_set(&blocked, &net, 1500, 1000);
+	ck_assert_int_eq(address_net_parse("2001:db8::7", &net), 0);
+	blocked_set(&blocked, &net, BLOCKED_FOR_GOOD, 1000);
+	ck_assert_int_eq(address_net_parse("192.0.2.7", &net), 0);
+	blocked_set(&blocked, &net, 100, 500);
+	control_answer_blocks(r, &blocked, 1000);
+}
+
+START_TEST(blocks_are_listed_with_their_end)
+{
+	check_body("GET", "/v1/blocks", NULL, answer_blocks, 200,
+		"{\"blocks\": [{\"network\": \"192.0.2.0/24\", \"ends_in_s\": 2}, "
+		"{\"network\": \"2001:db8::7/128\", \"ends_in_s\": null}]}");
+}
+END_TEST
+
+static void answer_ended(struct control_request *r)
+{
+	control_answer_number(r, "ended", 3);
+}
+
+static void answer_block(struct control_request *r)
+{
+	static const char *const unconfirmed[] = { "a2" };
+	control_answer_block(r, 3, unconfirmed, 1);
+}
+
+START_TEST(ended_connections_are_counted)
+{
+	check_body("POST", "/v1/blocks?network=192.0.2.7", "{}", answer_block, 200,
+		"{\"ended\": 3, \"unconfirmed\": [\"a2\"]}");
+	check_body("POST", "/v1/connections/end?agent=a1", "{}", answer_ended, 200, "{\"ended\": 3}");
 }
 END_TEST
 
@@ -489,6 +535,8 @@ UNIT(control_answers)
 		agents_are_told_with_their_drains,
 		a_drain_that_began_is_accepted,
 		without_a_drain_there_is_no_reason,
+		blocks_are_listed_with_their_end,
+		ended_connections_are_counted,
 		a_revocation_names_who_confirmed,
 		a_node_that_did_not_reload_is_named,
 		failures_have_their_status_and_reason,

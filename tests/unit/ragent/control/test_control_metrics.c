@@ -48,7 +48,7 @@ static const struct control_counters sets[] = {
 };
 static const struct control_agent agents[] = {
 	{ .name = "a1",
-		.state = "up",
+		.state = "ready",
 		.links_up = 2,
 		.connections = 8,
 		.busy_permille = 125,
@@ -56,6 +56,7 @@ static const struct control_agent agents[] = {
 		.clock = CONTROL_CLOCK_KNOWN,
 		.clock_offset_ms = -1500 },
 	{ .name = "a2", .state = "lost" },
+	{ .name = "a3", .state = "no backend", .failing_backends = "web at unix:/run/web: no such file" },
 };
 static const struct control_counter of_sf[] = { { "accepted", "accepted", CONTROL_COUNTER, 9 } };
 static const struct control_counter of_sl[] = { { "accepted", "accepted", CONTROL_COUNTER, 4 } };
@@ -75,7 +76,7 @@ static const struct control_status status = { .name = "r1",
 		.starts_without_restore = 2,
 		.pause_us = 90000 },
 	.agents = agents,
-	.agent_count = 2,
+	.agent_count = 3,
 	.listeners = listeners,
 	.listener_count = 2 };
 
@@ -206,7 +207,9 @@ END_TEST
 START_TEST(the_state_of_agents_and_listeners_is_told)
 {
 	make();
-	has("cssl_agent_up{agent=\"a1\"} 1\ncssl_agent_up{agent=\"a2\"} 0\n");
+	has("cssl_agent_up{agent=\"a1\"} 1\ncssl_agent_up{agent=\"a2\"} 0\ncssl_agent_up{agent=\"a3\"} 1\n");
+	has("cssl_agent_backends_failing{agent=\"a1\"} 0\ncssl_agent_backends_failing{agent=\"a2\"} 0\n"
+	    "cssl_agent_backends_failing{agent=\"a3\"} 1\n");
 	has("cssl_agent_clock_offset_seconds{agent=\"a1\"} -1.5\ncssl_agent_clock_offset_seconds{agent=\"a2\"} nan\n");
 	has("cssl_agent_busy_ratio{agent=\"a1\"} 0.125\n");
 	has("cssl_agent_handshake_seconds{agent=\"a1\"} 0.0003\n");

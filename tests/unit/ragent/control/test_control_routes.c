@@ -51,6 +51,17 @@ static const struct {
 		"after: found '12', expected a connection id: 32 hexadecimal digits" },
 	{ "GET", "/v1/connections?client=me", NULL, 400,
 		"client: found 'me', expected an address or a network such as 10.0.0.0/8" },
+	{ "POST", "/v1/connections/end", "{}", 400, "say which: id, agent, listener or client" },
+	{ "POST", "/v1/connections/end?id=12", "{}", 400,
+		"id: found '12', expected a connection id: 32 hexadecimal digits" },
+	{ "POST", "/v1/connections/end?limit=1", "{}", 400, "'limit': unknown in the query" },
+	{ "POST", "/v1/connections/end?agent=a1", "{\"agent\": \"a2\"}", 400, "unknown member 'agent'" },
+	{ "GET", "/v1/connections/end", NULL, 405, "GET is not for /v1/connections/end, but POST is" },
+	{ "POST", "/v1/blocks", "{}", 400, "network: found '', expected an address or a network such as 10.0.0.0/8" },
+	{ "POST", "/v1/blocks?network=10.0.0.1/8", "{}", 400,
+		"network: found '10.0.0.1/8', expected an address or a network such as 10.0.0.0/8" },
+	{ "POST", "/v1/blocks?network=10.0.0.0/8&seconds=-1", "{}", 400,
+		"seconds: found '-1', expected seconds, at most 2592000" },
 	{ "GET", "/v1/connections/xyz", NULL, 400, "ID: found 'xyz', expected a connection id: 32 hexadecimal digits" },
 	{ "GET", ID_PATH "0", NULL, 400, "ID: found '" ID_TEXT "0', expected a connection id: 32 hexadecimal digits" },
 	{ "POST", "/v1/connections/xyz/move", "{\"agent\": \"a2\"}", 400,
@@ -169,6 +180,8 @@ START_TEST(each_route_asks_its_question)
 	ask("GET", ID_PATH, NULL, "connection");
 	ask("POST", MOVE_PATH, "{\"agent\": \"a2\"}", "move");
 	ask("POST", REST_PATH, NULL, "rest");
+	ask("GET", "/readyz", NULL, "ready");
+	ask("GET", "/v1/blocks", NULL, "blocks");
 	ask("GET", "/v1/agents", NULL, "agents");
 	ask("GET", AGENT, NULL, "agent");
 	ask("POST", AGENT "/drain", NULL, "drain");
@@ -212,6 +225,48 @@ START_TEST(one_address_is_a_network_of_one)
 	ck_assert_uint_eq(asked.client.prefix, 128);
 	ck_assert_int_eq(address_net_has(&asked.client, (struct sockaddr *)&same), 1);
 	ck_assert_int_eq(address_net_has(&asked.client, (struct sockaddr *)&other), 0);
+}
+END_TEST
+
+START_TEST(who_ends_connections_says_which)
+{
+	ask("POST", "/v1/connections/end?id=" ID_TEXT, "{}", "end");
+	ask("POST", "/v1/connections/end?agent=a1&listener=sf&client=10.0.0.0/8", NULL, "end");
+	int fd = client_ask("POST", "/v1/connections/end?agent=a1&client=10.0.0.0/8", "{}");
+	ck_assert_str_eq(asked.query.agent, "a1");
+	ck_assert_ptr_null(asked.query.listener);
+	ck_assert_ptr_null(asked.query.id);
+	ck_assert_uint_eq(asked.query.client->prefix, 8);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_block_has_an_end_or_none)
+{
+	static const struct {
+		const char *path;
+		unsigned prefix;
+		uint32_t for_s;
+	} orders[] = { { "/v1/blocks?network=192.0.2.7&seconds=60", 32, 60 },
+		{ "/v1/blocks?network=2001:db8::/32&seconds=0", 32, 0 },
+		{ "/v1/blocks?network=192.0.2.0/24", 24, UINT32_MAX } };
+
+	for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
+		int fd = client_ask("POST", orders[i].path, "{}");
+		ck_assert_str_eq(asked.what, "block");
+		ck_assert_uint_eq(asked.client.prefix, orders[i].prefix);
+		ck_assert_uint_eq(asked.for_s, orders[i].for_s);
+		close(fd);
+	}
+}
+END_TEST
+
+START_TEST(a_process_that_answers_lives)
+{
+	struct reply r = client_get("GET", "/healthz", NULL);
+	ck_assert_uint_eq(r.status, 200);
+	ck_assert_uint_eq(asked.calls, 0);
+	reply_free(&r);
 }
 END_TEST
 
@@ -307,7 +362,7 @@ START_TEST(the_index_has_every_route_of_the_manual)
 	struct reply r = client_get("GET", "/v1", NULL);
 	json_t *routes = json_object_get(r.body, "routes"), *route;
 	size_t i, lines = 0;
-	ck_assert_uint_eq(json_array_size(routes), 26);
+	ck_assert_uint_eq(json_array_size(routes), 31);
 	json_array_foreach(routes, i, route)
 	{
 		ck_assert_ptr_nonnull(strstr(manual, json_string_value(json_object_get(route, "path"))));
@@ -329,6 +384,9 @@ UNIT(control_routes)
 		a_listing_without_query_is_the_first_page,
 		a_listings_query_arrives,
 		one_address_is_a_network_of_one,
+		who_ends_connections_says_which,
+		a_block_has_an_end_or_none,
+		a_process_that_answers_lives,
 		a_move_arrives,
 		orders_for_an_agent_arrive,
 		revocations_arrive,

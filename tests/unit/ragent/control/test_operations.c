@@ -23,6 +23,7 @@ static struct {
 	uint64_t sessions;
 	unsigned confirmed, unconfirmed;
 	unsigned nodes;
+	uint64_t number;
 	struct control_agent agent;
 	struct control_listener listener;
 	uint64_t listener_counts[LISTENER_COUNTER_COUNT];
@@ -152,6 +153,23 @@ void control_answer_mail(struct control_request *r, const char *error, const cha
 	ck_abort_msg("test_operations_mail.c has these");
 }
 
+void control_answer_number(struct control_request *r, const char *name, uint64_t number)
+{
+	got.answers++;
+	snprintf(got.to, sizeof got.to, "%s", name);
+	got.number = number;
+}
+
+void control_answer_block(struct control_request *r, uint64_t ended, const char *const *unconfirmed, size_t count)
+{
+	ck_abort_msg("test_operations_ends.c has these");
+}
+
+void control_answer_blocks(struct control_request *r, struct blocked *blocked, uint64_t now_ms)
+{
+	ck_abort_msg("test_operations_ends.c has these");
+}
+
 void control_answer_nodes(struct control_request *r, const struct control_node_result *at, size_t count)
 {
 	got.answers++;
@@ -217,7 +235,7 @@ START_TEST(status_names_listeners_and_agents)
 	ck_assert_uint_eq(got.listeners, 5);
 	ck_assert_uint_eq(got.agents, AGENTS);
 	ck_assert_uint_eq(got.connections, 1);
-	ck_assert_str_eq(got.agent_state, "up");
+	ck_assert_str_eq(got.agent_state, "ready");
 	close(l.fd);
 }
 END_TEST
@@ -396,6 +414,28 @@ START_TEST(a_rest_is_answered_when_no_agent_has_it)
 }
 END_TEST
 
+START_TEST(ragent_is_ready_as_long_as_an_agent_is)
+{
+	begin();
+	operations_provider.ready(&o, request);
+	answered();
+	ck_assert_uint_eq(got.number, AGENTS);
+	ck_assert_str_eq(got.to, "ready");
+	got.answers = 0;
+	for (int agent = 0; agent < AGENTS; agent++)
+		agents_drain(d.shared.agents, agent, DRAIN_BY_OPERATOR, worker_now_ms(w), 1000);
+	operations_provider.ready(&o, request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_UNAVAILABLE);
+	got.answers = 0;
+	agents_undrain(d.shared.agents, 0);
+	o.state = OPERATIONS_STOPPING;
+	operations_provider.ready(&o, request);
+	answered();
+	ck_assert_int_eq(got.failure, CONTROL_UNAVAILABLE);
+}
+END_TEST
+
 START_TEST(agents_are_listed_or_told_one_by_one)
 {
 	begin();
@@ -425,7 +465,7 @@ START_TEST(a_drain_takes_an_agent_out_until_it_is_taken_back)
 	got.answers = 0;
 	operations_provider.undrain(&o, "a1", request);
 	answered();
-	ck_assert_str_eq(got.agent.state, "up");
+	ck_assert_str_eq(got.agent.state, "ready");
 	ck_assert_str_eq(got.agent.drain.state, "none");
 	ck_assert_uint_eq(agents_up(), AGENTS);
 	got.answers = 0;
@@ -573,6 +613,7 @@ UNIT(operations)
 		a_move_is_answered_when_it_is_done,
 		a_move_that_cannot_be_says_why,
 		a_rest_is_answered_when_no_agent_has_it,
+		ragent_is_ready_as_long_as_an_agent_is,
 		agents_are_listed_or_told_one_by_one,
 		a_drain_takes_an_agent_out_until_it_is_taken_back,
 		a_weight_holds_at_once,

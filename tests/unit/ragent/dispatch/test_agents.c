@@ -29,7 +29,7 @@ START_TEST(an_agent_takes_something_new_once_it_said_that_it_is_ready)
 	ck_assert_str_eq(state(0), "joining");
 	ck_assert(!agents_take_new(a, 0));
 	agents_set_load(a, 0, &ready);
-	ck_assert_str_eq(state(0), "up");
+	ck_assert_str_eq(state(0), "ready");
 	ck_assert(agents_take_new(a, 0));
 	ck_assert(!agents_take_new(a, 1));
 	agents_destroy(a);
@@ -148,6 +148,37 @@ START_TEST(the_generation_changes_with_who_takes_new_work_and_with_weights)
 }
 END_TEST
 
+START_TEST(an_agent_without_a_backend_takes_its_share_and_is_not_called_ready)
+{
+	struct agent_load cut_off = ready;
+	struct agent_status s;
+
+	cut_off.backends = AGENT_CUT_OFF;
+	cut_off.failing_backends = "web at 192.0.2.1:80: connection refused";
+	a = agents_create(&conf);
+	agents_link_up(a, 0, 1);
+	agents_set_load(a, 0, &cut_off);
+	ck_assert_str_eq(state(0), "no backend");
+	ck_assert(agents_take_new(a, 0));
+	agents_status(a, 0, &s);
+	ck_assert_str_eq(s.failing_backends, cut_off.failing_backends);
+	agents_set_load(a, 0, &ready);
+	ck_assert_str_eq(state(0), "ready");
+	agents_set_load(a, 0, &cut_off);
+	agents_link_down(a, 0);
+	agents_status(a, 0, &s);
+	ck_assert_str_eq(s.failing_backends, ""); /* nobody knows */
+	agents_link_up(a, 0, 2);
+	agents_status(a, 0, &s);
+	ck_assert_str_eq(s.failing_backends, "");
+	cut_off.failing_backends = "a\"b\\c\nd\177e\033";
+	agents_set_load(a, 0, &cut_off);
+	agents_status(a, 0, &s);
+	ck_assert_str_eq(s.failing_backends, "a?b?c?d?e?"); /* an agent may be hostile */
+	agents_destroy(a);
+}
+END_TEST
+
 START_TEST(an_agent_is_lost_when_all_its_links_are)
 {
 	a = agents_create(&conf);
@@ -155,7 +186,7 @@ START_TEST(an_agent_is_lost_when_all_its_links_are)
 	agents_link_up(a, 0, 1);
 	agents_set_load(a, 0, &ready);
 	agents_link_down(a, 0);
-	ck_assert_str_eq(state(0), "up");
+	ck_assert_str_eq(state(0), "ready");
 	agents_link_down(a, 0);
 	ck_assert_str_eq(state(0), "lost");
 	agents_link_up(a, 0, 1);
@@ -171,11 +202,11 @@ START_TEST(an_agent_is_suspect_when_every_link_is_silent)
 	agents_link_up(a, 0, 1);
 	agents_set_load(a, 0, &ready);
 	agents_link_suspect(a, 0);
-	ck_assert_str_eq(state(0), "up");
+	ck_assert_str_eq(state(0), "ready");
 	agents_link_suspect(a, 0);
 	ck_assert_str_eq(state(0), "suspect");
 	agents_link_recovered(a, 0);
-	ck_assert_str_eq(state(0), "up");
+	ck_assert_str_eq(state(0), "ready");
 	agents_destroy(a);
 }
 END_TEST
@@ -245,6 +276,7 @@ UNIT(agents)
 		an_agent_that_leaves_while_an_operator_drains_it_is_free_with_its_next_boot,
 		a_leaving_agents_drain_has_one_deadline_however_many_links_say_so,
 		the_generation_changes_with_who_takes_new_work_and_with_weights,
+		an_agent_without_a_backend_takes_its_share_and_is_not_called_ready,
 		an_agent_is_lost_when_all_its_links_are,
 		an_agent_is_suspect_when_every_link_is_silent,
 		shares_are_counted_per_agent,

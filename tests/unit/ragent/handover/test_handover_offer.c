@@ -168,6 +168,29 @@ START_TEST(every_format_that_this_release_reads_is_taken)
 }
 END_TEST
 
+START_TEST(what_an_operator_blocked_stays_blocked)
+{
+	static struct blocked ours, other;
+	const struct client_address client = { .bytes = { 192, 0, 2, 7 }, .len = 4 };
+	const uint64_t now_ms = notes_now_ns() / 1000000;
+	struct address_net net;
+
+	begin();
+	theirs.blocked = &other;
+	d.shared.blocked = &ours;
+	ck_assert_int_eq(address_net_parse("192.0.2.0/24", &net), 0);
+	ck_assert_int_eq(blocked_set(&ours, &net, 60000, now_ms), 0);
+	for (unsigned format = HANDOVER_FORMAT; format >= HANDOVER_TELLS_BLOCKED - 1; format--) {
+		memset(&other, 0, sizeof other);
+		ck_assert_int_eq(handover_offer_pack(&m, format, &d.shared, d.shared.self->workers), 0);
+		ck_assert_msg(read_offer() == 0, "%u: %s", format, error);
+		ck_assert_int_eq(blocked_has(&other, &client, now_ms), format >= HANDOVER_TELLS_BLOCKED);
+		ck_assert(!blocked_has(&other, &client, now_ms + 70000));
+	}
+	finish();
+}
+END_TEST
+
 START_TEST(a_release_before_this_one_knows_its_format_only)
 {
 	begin();
@@ -215,6 +238,7 @@ UNIT(handover_offer)
 		an_offer_cut_within_a_field_is_refused,
 		both_agree_on_the_latest_format_that_both_know_or_part,
 		every_format_that_this_release_reads_is_taken,
+		what_an_operator_blocked_stays_blocked,
 		a_release_before_this_one_knows_its_format_only,
 		sockets_are_found_by_what_they_are_for,
 	};

@@ -101,7 +101,8 @@ static void home_start(struct home *h, const char *name, struct home *other)
 		.conf = conf,
 		.self = conf_agent_find(conf, name),
 		.agents_key = &agents_key,
-		.cluster = &h->cluster };
+		.cluster = &h->cluster,
+		.backend_states = h->backend_states };
 	h->worker.contexts = tls_contexts_create(conf, &h->cluster.source.source, error, sizeof error);
 	ck_assert_msg(h->worker.contexts != NULL, "%s", error);
 	ck_assert_int_eq(connection_home_open(&h->worker), 0);

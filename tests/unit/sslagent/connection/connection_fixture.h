@@ -27,6 +27,7 @@ extern uint8_t lots[2u << 20];
 struct home {
 	struct connection_home worker;
 	struct cluster cluster;
+	struct backend_state backend_states[16];
 };
 
 extern struct home a1, a2;

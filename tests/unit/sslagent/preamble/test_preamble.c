@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "net/log.h"
@@ -17,6 +18,7 @@
 static char host[] = "mx.example", backend_name[] = "mail";
 static struct conf_listener listeners[2]; /* STARTTLS required; offered */
 static struct conf_backend server_conf;
+static struct backend_state server_state;
 static struct conf conf;
 static struct sockaddr_storage anywhere;
 static struct backend_home backends;
@@ -87,6 +89,7 @@ static void setup(void)
 	counters = agent_counters_create(1);
 	counters_use(counters_of(counters, 0));
 	server_conf = (struct conf_backend){ .name = backend_name };
+	server_state = (struct backend_state){ 0 };
 	listening = socket_listen(OVER_TCP4, &server_conf.address);
 	for (unsigned i = 0; i < 2; i++)
 		listeners[i] = (struct conf_listener){ .name = host,
@@ -102,7 +105,7 @@ static void setup(void)
 	conf.limits.window_len = 65536;
 	conf.limits.preambles = 2;
 	conf.limits.backend_connect_timeout_ms = WAIT_LIMIT_MS;
-	backend_home_open(&backends, w, &conf, &anywhere);
+	backend_home_open(&backends, w, &conf, &anywhere, &server_state);
 	home = (struct preamble_home){ .worker = w, .conf = &conf, .backends = &backends };
 	ck_assert_int_eq(preamble_home_open(&home), 0);
 	heard = (struct heard){ .carrier = { &ops } };
@@ -390,6 +393,33 @@ START_TEST(silence_in_the_midst_of_a_mail_is_told_421)
 }
 END_TEST
 
+START_TEST(an_operator_ends_a_mail_at_once)
+{
+	mail_began();
+	preamble_finish(p, END_OPERATOR);
+	ck_assert_int_eq(heard.ends, 1);
+	ck_assert_int_eq(heard.reason, END_OPERATOR);
+	ck_assert_int_eq(heard.how, PREAMBLE_ORDERLY);
+	ck_assert_int_eq(read_to_end(server), -1);
+}
+END_TEST
+
+START_TEST(an_agent_without_descriptors_does_not_blame_the_server)
+{
+	struct rlimit files;
+
+	greeted(1);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	files.rlim_cur = 3;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+	client_says("MAIL FROM:<a@x.example>\r\n");
+	wait_until(heard.ends);
+	ck_assert_int_eq(heard.reason, END_OVERLOADED);
+	ck_assert_int_eq(server_state.failure, 0);
+	ck_assert_int_eq(strncmp(heard.words, "421 4.3.2 Service is overloaded", 31), 0);
+}
+END_TEST
+
 START_TEST(silence_in_the_midst_of_a_reply_is_a_reset)
 {
 	mail_began();
@@ -493,6 +523,8 @@ UNIT(preamble)
 		a_finish_waits_for_the_end_of_the_mail,
 		mail_in_clear_that_is_paused_reads_no_server_and_tells_it_nothing,
 		a_server_that_is_lost_meanwhile_is_told_when_it_goes_on,
+		an_operator_ends_a_mail_at_once,
+		an_agent_without_descriptors_does_not_blame_the_server,
 		silence_in_the_midst_of_a_reply_is_a_reset,
 		a_server_that_is_lost_in_the_midst_is_told,
 		a_client_that_is_lost_in_the_midst_resets_the_server,
