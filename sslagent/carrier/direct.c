@@ -10,8 +10,6 @@
 #include "net/container_of.h"
 #include "net/discard.h"
 #include "net/endpoints.h"
-#include "net/listener.h"
-#include "net/log_pace.h"
 #include "net/stream.h"
 #include "net/timer.h"
 #include "proto/error.h"
@@ -122,12 +120,6 @@ static const struct carrier_ops direct_carrier = {
 };
 
 /* --- from the client --- */
-
-static void note_refused(enum end_reason reason)
-{
-	count(COUNT_DIRECT_REFUSED);
-	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
-}
 
 void direct_refuse_saying(struct direct *d, enum end_reason reason, const void *words, size_t len)
 {
@@ -330,7 +322,7 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return used;
 }
 
-static void drop_connection(struct direct *d, enum end_reason reason)
+void direct_drop(struct direct *d, enum end_reason reason)
 {
 	struct connection *c = d->connection;
 
@@ -355,7 +347,7 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 		connection_fin(d->connection);
 		return;
 	}
-	drop_connection(d, END_CLIENT_RESET);
+	direct_drop(d, END_CLIENT_RESET);
 }
 
 static void on_written(struct stream *s, size_t len)
@@ -431,8 +423,6 @@ static void on_deadline(struct deadline *deadline)
 	}
 }
 
-/* --- accepting --- */
-
 static int is_trusted(const struct conf_direct *conf, const struct sockaddr *peer)
 {
 	for (size_t i = 0; i < conf->trusted_count; i++) {
@@ -442,7 +432,7 @@ static int is_trusted(const struct conf_direct *conf, const struct sockaddr *pee
 	return 0;
 }
 
-static struct direct *direct_create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
+static struct direct *create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
 {
 	struct direct *d = calloc(1, sizeof *d);
 
@@ -466,101 +456,29 @@ static struct direct *direct_create(struct direct_listener *l, int fd, const str
 	return d;
 }
 
-static void begin(struct direct *d)
+int direct_begin(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
 {
-	const struct conf_direct *conf = d->listener->conf;
+	struct direct *d = create(l, fd, peer);
 
-	deadline_set(d->stream.worker, &d->deadline, d->listener->home->connections->conf->limits.handshake_timeout_ms);
+	if (!d)
+		return -1;
+	deadline_set(d->stream.worker, &d->deadline, l->home->connections->conf->limits.handshake_timeout_ms);
 	d->state = DIRECT_PROXY_HEADER;
-	if (conf->proxy_protocol == CONF_OFF)
+	if (l->conf->proxy_protocol == CONF_OFF)
 		client_known(d);
-	else if (!is_trusted(conf, (const struct sockaddr *)&d->client))
+	else if (!is_trusted(l->conf, (const struct sockaddr *)peer))
 		direct_refuse(d, END_PROXY_HEADER_BAD);
 	if (d->state != DIRECT_CLOSED)
 		stream_read_start(&d->stream);
+	return 0;
 }
 
-static void refuse_socket(const struct direct_listener *l, int fd)
-{
-	uint8_t words[DIRECT_WORDS_MAX];
-
-	note_refused(END_LIMIT_TOTAL);
-	listener_refuse_accepted(fd, words, direct_preamble_full(l, words));
-}
-
-static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
-{
-	struct direct_listener *l = ctx;
-
-	count(COUNT_DIRECT_ACCEPTED);
-	if (admission_enter(l->home->admission) < 0) {
-		refuse_socket(l, fd);
-		return;
-	}
-	struct direct *d = direct_create(l, fd, peer);
-	if (d) {
-		begin(d);
-		return;
-	}
-	admission_leave(l->home->admission);
-	note_refused(END_INTERNAL);
-}
-
-static void on_listener_closed(void *ctx)
-{
-	/* freed with the worker, because connections still point to it */
-}
-
-static const struct listener_ops direct_listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
-
-struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf)
-{
-	const struct sockaddr *address = (const struct sockaddr *)&conf->address;
-	struct direct_listener *l = calloc(1, sizeof *l);
-	char text[ADDRESS_TEXT_MAX];
-	int uv_error = UV_ENOMEM;
-
-	if (l) {
-		l->home = home;
-		l->conf = conf;
-		l->listener = worker_index(home->connections->worker) == 0
-				      ? listener_create(home->connections->worker, address, SOMAXCONN, 0,
-						&direct_listener_ops, l, &uv_error)
-				      : listener_create_beside(home->connections->worker, address, SOMAXCONN,
-						&direct_listener_ops, l, &uv_error);
-	}
-	if (!l || !l->listener) {
-		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s", address_format(address, text),
-			uv_strerror(uv_error));
-		free(l);
-		return NULL;
-	}
-	listener_pause(l->listener);
-	l->next = home->directs;
-	home->directs = l;
-	return l;
-}
-
-void direct_accept(struct carrier_home *home)
-{
-	for (struct direct_listener *l = home->directs; l; l = l->next)
-		listener_resume(l->listener);
-}
-
-void direct_stop_accepting(struct carrier_home *home)
-{
-	for (struct direct_listener *l = home->directs; l; l = l->next) {
-		listener_close(l->listener);
-		l->listener = NULL;
-	}
-}
-
-static void finish(struct direct *d, enum direct_whom whom)
+void direct_finish_one(struct direct *d, enum direct_whom whom)
 {
 	if (whom == DIRECT_BLOCKED) {
 		if (carrier_home_blocks(d->listener->home, &d->source)) {
 			stream_reset_on_close(&d->stream, 1);
-			drop_connection(d, END_OPERATOR);
+			direct_drop(d, END_OPERATOR);
 		}
 	} else if (d->state == DIRECT_SERVING && (whom == DIRECT_ALL || connection_is_idle(d->connection)))
 		connection_give_up(d->connection, END_SHUTTING_DOWN);
@@ -568,38 +486,4 @@ static void finish(struct direct *d, enum direct_whom whom)
 		direct_preamble_finish(d, END_SHUTTING_DOWN);
 	else if (d->state == DIRECT_PROXY_HEADER || d->state == DIRECT_FIRST_RECORD)
 		direct_close(d);
-}
-
-void direct_finish(struct carrier_home *home, enum direct_whom whom)
-{
-	for (struct direct_listener *l = home->directs; l; l = l->next)
-		for (struct direct *d = l->first; d; d = d->next)
-			finish(d, whom);
-}
-
-uint32_t direct_lingering(const struct carrier_home *home)
-{
-	uint32_t n = 0;
-
-	for (struct direct_listener *l = home->directs; l; l = l->next)
-		for (struct direct *d = l->first; d; d = d->next)
-			n += d->state == DIRECT_LINGERING;
-	return n;
-}
-
-void direct_close_all(struct carrier_home *home)
-{
-	direct_stop_accepting(home);
-	for (struct direct_listener *l = home->directs; l; l = l->next)
-		for (struct direct *d = l->first; d; d = d->next)
-			drop_connection(d, END_SHUTTING_DOWN);
-}
-
-void direct_release_all(struct carrier_home *home)
-{
-	while (home->directs) {
-		struct direct_listener *l = home->directs;
-		home->directs = l->next;
-		free(l);
-	}
 }

@@ -1,5 +1,5 @@
-/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_preamble.c (the dialogue before
- * STARTTLS) and direct_log.c only.
+/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c, direct_preamble.c (the
+ * dialogue before STARTTLS) and direct_log.c only.
  */
 #ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
 #define CSSL_SSLAGENT_DIRECT_INSIDE_H
@@ -55,6 +55,12 @@ struct direct {
 enum direct_silence { DIRECT_NOT_SILENT, DIRECT_ASKED };
 
 /* direct.c */
+/* Takes over @fd, which joins @l. 0, or -1: no memory, and it is closed. */
+int direct_begin(struct direct_listener *l, int fd, const struct sockaddr_storage *peer);
+/* direct_finish() for one of them. */
+void direct_finish_one(struct direct *d, enum direct_whom whom);
+/* Without a goodbye: the client is gone, or has to go now. */
+void direct_drop(struct direct *d, enum end_reason reason);
 /* A byte came or went: the idle time-out begins again. */
 void direct_watch_silence(struct direct *d);
 void direct_abort(struct direct *d);

@@ -1,10 +1,8 @@
 /* agent.c: builds the process from the cluster file, runs the main loop, and takes all down in the reverse order. */
-#include <pwd.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -15,15 +13,14 @@
 #include "net/blocked.h"
 #include "net/descriptors.h"
 #include "net/heap_tide.h"
-#include "net/listener.h"
 #include "net/log.h"
 #include "net/resident.h"
 #include "net/scheduling.h"
 #include "net/signals.h"
 #include "net/timer.h"
-#include "net/user.h"
 #include "proto/error.h"
 #include "sslagent/process/agent.h"
+#include "sslagent/process/agent_user.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/counters.h"
@@ -519,32 +516,6 @@ static void on_gauges(void *ctx)
 	count_gauge(COUNT_OWN_PROVIDER, tls_contexts_algorithms(a->conf) == TLS_ALGORITHMS_OWN);
 }
 
-int agent_become_user(const struct conf *conf, const struct conf_agent *self, char *error, size_t error_cap)
-{
-	if (geteuid() != 0 || !self->user)
-		return 0;
-	const int r = user_become(self->user, USER_KEEPS_GROUPS, error, error_cap);
-	user_warn_of(conf->log.path, W_OK, USER_SAME_LOG);
-	return r == 0 ? conf_check_files(conf, CONF_FOR_RELOAD, error, error_cap) : r;
-}
-
-/* Sockets are open, and everything that only root may read is read. Other agents reach the peer socket as that user. */
-static int give_up_root(struct agent *a)
-{
-	const char *name = a->self->user, *socket = a->self->peer_socket;
-	const struct passwd *user = geteuid() == 0 && name && socket ? getpwnam(name) : NULL;
-	char message[MESSAGE_MAX] = "peer_socket: something else is in its place";
-	int r = user ? listener_give_file(socket, user->pw_uid, user->pw_gid) : 0;
-
-	if (r == 0)
-		r = agent_become_user(a->conf, a->self, message, sizeof message);
-	if (r < 0)
-		fprintf(stderr, "sslagent: %s\n", message);
-	if (geteuid() == 0)
-		log_event(LOG_WARNING, NULL, "runs as root", "remedy=\"key 'user' of it, or User= of its unit\"");
-	return r;
-}
-
 static struct link_acceptor *listen_for_links(struct agent *a)
 {
 	return link_acceptor_create(&(struct link_acceptor_home){ .main = a->main,
@@ -583,7 +554,7 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	a->acceptor = listen_for_links(a);
 	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], on_signal, a);
 	a->gauges = timer_start(a->main, on_gauges, a, GAUGES_MS, GAUGES_MS);
-	if (!a->acceptor || !a->signals || !a->gauges || give_up_root(a) < 0)
+	if (!a->acceptor || !a->signals || !a->gauges || agent_give_up_root(conf, self) < 0)
 		goto failed;
 	for (unsigned i = 0; i < a->worker_count; i++)
 		if (worker_post(a->workers[i].worker, on_serving, &a->workers[i]) < 0)

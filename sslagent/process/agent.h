@@ -19,10 +19,6 @@ struct listings;
 #define AGENT_GRACE_MS      5000u
 #define AGENT_LAST_WORDS_MS 1000u
 
-/* As root: become the `user` of the agent, if there is one, for good, and check that this user can read what a reload
- * reads. 0, or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */
-int agent_become_user(const struct conf *conf, const struct conf_agent *self, char *error, size_t error_cap);
-
 /* Read keys, make TLS contexts, bind sockets, start workers. Takes over @conf. NULL: failed, and a message was
  * printed. */
 struct agent *agent_create(struct conf *conf, const struct conf_agent *self);

@@ -11,6 +11,7 @@
 #include "proto/sess_obj.h"
 #include "sslagent/carrier/link_access.h"
 #include "sslagent/process/agent.h"
+#include "sslagent/process/agent_user.h"
 #include "sslagent/tls/lean_provider.h"
 #include "sslagent/tls/tls_contexts.h"
 

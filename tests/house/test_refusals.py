@@ -20,7 +20,7 @@ LOGGED = {
         "adopts_refused": ("connection/connection_adopt.c", '"adopt refused"'),
         "downloads_refused": ("connection/connection_note.c", '"download ended"'),
         "kept_ended": ("connection/connection_holding.c", '"connection ended to free memory"'),
-        "direct_refused": ("carrier/direct.c", '"direct connection refused"'),
+        "direct_refused": ("carrier/direct_listen.c", '"direct connection refused"'),
         "preambles_refused": ("carrier/direct_preamble.c", '"preamble refused"'),
         "reattaches_refused": ("carrier/link_parked.c", '"stream does not go on"'),
         "held_given_up": ("carrier/link_stream.c", '"cannot outlive its link"'),

@@ -1,0 +1,120 @@
+/* direct_listen.c: an agent's own listeners: which clients it accepts, and all of them at once. */
+#include <stdlib.h>
+
+#include "net/admission.h"
+#include "net/listener.h"
+#include "net/log_pace.h"
+#include "sslagent/carrier/direct_inside.h"
+#include "sslagent/counters.h"
+
+static void note_refused(enum end_reason reason)
+{
+	count(COUNT_DIRECT_REFUSED);
+	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
+}
+
+static void refuse_socket(const struct direct_listener *l, int fd)
+{
+	uint8_t words[DIRECT_WORDS_MAX];
+
+	note_refused(END_LIMIT_TOTAL);
+	listener_refuse_accepted(fd, words, direct_preamble_full(l, words));
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct direct_listener *l = ctx;
+
+	count(COUNT_DIRECT_ACCEPTED);
+	if (admission_enter(l->home->admission) < 0) {
+		refuse_socket(l, fd);
+		return;
+	}
+	if (direct_begin(l, fd, peer) == 0)
+		return;
+	admission_leave(l->home->admission);
+	note_refused(END_INTERNAL);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	/* freed with the worker, because connections still point to it */
+}
+
+static const struct listener_ops direct_listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf)
+{
+	const struct sockaddr *address = (const struct sockaddr *)&conf->address;
+	struct direct_listener *l = calloc(1, sizeof *l);
+	char text[ADDRESS_TEXT_MAX];
+	int uv_error = UV_ENOMEM;
+
+	if (l) {
+		l->home = home;
+		l->conf = conf;
+		l->listener = worker_index(home->connections->worker) == 0
+				      ? listener_create(home->connections->worker, address, SOMAXCONN, 0,
+						&direct_listener_ops, l, &uv_error)
+				      : listener_create_beside(home->connections->worker, address, SOMAXCONN,
+						&direct_listener_ops, l, &uv_error);
+	}
+	if (!l || !l->listener) {
+		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s", address_format(address, text),
+			uv_strerror(uv_error));
+		free(l);
+		return NULL;
+	}
+	listener_pause(l->listener);
+	l->next = home->directs;
+	home->directs = l;
+	return l;
+}
+
+void direct_accept(struct carrier_home *home)
+{
+	for (struct direct_listener *l = home->directs; l; l = l->next)
+		listener_resume(l->listener);
+}
+
+void direct_stop_accepting(struct carrier_home *home)
+{
+	for (struct direct_listener *l = home->directs; l; l = l->next) {
+		listener_close(l->listener);
+		l->listener = NULL;
+	}
+}
+
+void direct_finish(struct carrier_home *home, enum direct_whom whom)
+{
+	for (struct direct_listener *l = home->directs; l; l = l->next)
+		for (struct direct *d = l->first; d; d = d->next)
+			direct_finish_one(d, whom);
+}
+
+uint32_t direct_lingering(const struct carrier_home *home)
+{
+	uint32_t n = 0;
+
+	for (struct direct_listener *l = home->directs; l; l = l->next)
+		for (struct direct *d = l->first; d; d = d->next)
+			n += d->state == DIRECT_LINGERING;
+	return n;
+}
+
+void direct_close_all(struct carrier_home *home)
+{
+	direct_stop_accepting(home);
+	for (struct direct_listener *l = home->directs; l; l = l->next)
+		for (struct direct *d = l->first; d; d = d->next)
+			direct_drop(d, END_SHUTTING_DOWN);
+}
+
+void direct_release_all(struct carrier_home *home)
+{
+	while (home->directs) {
+		struct direct_listener *l = home->directs;
+		home->directs = l->next;
+		free(l);
+	}
+}
