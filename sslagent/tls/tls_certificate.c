@@ -187,14 +187,6 @@ static int load_key(const struct loading *l, struct tls_certificate *c)
 	return r;
 }
 
-/* Clients that look at it will refuse it; it may be meant so, in a test. */
-static void warn_if_expired(const struct tls_certificate *c)
-{
-	if (X509_cmp_current_time(X509_get0_notAfter(c->leaf)) < 0)
-		log_event(LOG_WARNING, NULL, "certificate has expired", "path=%s effect=\"clients refuse it\"",
-			c->from->chain);
-}
-
 static int check_pair(const struct loading *l, struct tls_certificate *c)
 {
 	if (X509_check_private_key(c->leaf, c->key) != 1)
@@ -202,7 +194,6 @@ static int check_pair(const struct loading *l, struct tls_certificate *c)
 			"found '%s', expected the key of the first certificate in '%s': name the files of one "
 			"certificate, and put it first",
 			l->from->key, l->from->chain);
-	warn_if_expired(c);
 	return find_names(c);
 }
 
