@@ -89,11 +89,10 @@ char *certificate_name_text(const X509_NAME *name)
 {
 	BIO *text = BIO_new(BIO_s_mem());
 	char *at = NULL;
-	long len = 0;
 
-	if (text && X509_NAME_print_ex(text, name, 0, XN_FLAG_RFC2253) >= 0)
-		len = BIO_get_mem_data(text, &at);
-	at = strndup(at ? at : "", (size_t)len);
+	if (text && X509_NAME_print_ex(text, name, 0, XN_FLAG_RFC2253) >= 0 && BIO_write(text, "", 1) == 1)
+		BIO_get_mem_data(text, &at);
+	at = strdup(at ? at : "");
 	BIO_free(text);
 	return at;
 }

@@ -40,7 +40,9 @@ def _spare_ourselves(made, known):
     parameters = made["components"]["parameters"]
     parameters["BlockedNetwork"]["schema"] = {"type": "string", "pattern": r"^198\.51\.100\.([1-9]|[1-9][0-9])$"}
     parameters["Id"].update(required=True, examples={f"e{i}": {"value": one} for i, one in enumerate(known["connection"])})
-    made["paths"]["/v1/connections/end"]["post"]["parameters"] = [{"$ref": "#/components/parameters/Id"}]
+    end = made["paths"].pop("/v1/connections/end")
+    end["post"]["parameters"] = [{"$ref": "#/components/parameters/Id"}]
+    made["paths"]["/v1/connections/end"] = end  # last, because then there is none for the others
 
 
 def _answers(report):

@@ -199,7 +199,7 @@ END_TEST
 
 static const char *list_of(size_t count)
 {
-	static char list[5 * 1000];
+	static char list[5 * 1000 + 1];
 
 	for (size_t i = 0; i < count; i++)
 		sprintf(list + 5 * i, "%04zx,", 0x1300 + i);

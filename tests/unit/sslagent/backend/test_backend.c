@@ -18,9 +18,10 @@ START_TEST(a_process_without_descriptors_does_not_blame_the_backend)
 	} rows[] = { { "http", "main", "HTTP/1.1 502 Bad Gateway\r\n" },
 		{ "unreachable", "nowhere", "HTTP/1.1 502 Bad Gateway\r\n" },
 		{ "smtp", "main", "421 4.3.2 Service is overloaded" } };
-	struct rlimit files;
+	struct rlimit before, files;
 
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	files = before;
 	files.rlim_cur = 3;
 	if (_i < 2)
 		keep(rows[_i].listener, &a1, TLS13);
@@ -33,6 +34,7 @@ START_TEST(a_process_without_descriptors_does_not_blame_the_backend)
 	expect_close_notify();
 	ck_assert_int_eq(strncmp((char *)got, rows[_i].told, strlen(rows[_i].told)), 0);
 	ck_assert_int_eq(state_of(rows[_i].backend)->failure, 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0); /* a search for leaks needs some */
 }
 END_TEST
 
