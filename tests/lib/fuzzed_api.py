@@ -39,10 +39,8 @@ def _spare_ourselves(made, known):
     """The requests come over connections of the cluster, from addresses that others need."""
     parameters = made["components"]["parameters"]
     parameters["BlockedNetwork"]["schema"] = {"type": "string", "pattern": r"^198\.51\.100\.([1-9]|[1-9][0-9])$"}
-    parameters["Id"].update(required=True, examples={f"e{i}": {"value": one} for i, one in enumerate(known["connection"])})
-    end = made["paths"].pop("/v1/connections/end")
-    end["post"]["parameters"] = [{"$ref": "#/components/parameters/Id"}]
-    made["paths"]["/v1/connections/end"] = end  # last, because then there is none for the others
+    parameters["Id"].update(required=True, examples={f"e{i}": {"value": one} for i, one in enumerate(known["to end"])})
+    made["paths"]["/v1/connections/end"]["post"]["parameters"] = [{"$ref": "#/components/parameters/Id"}]
 
 
 def _answers(report):
