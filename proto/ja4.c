@@ -10,7 +10,7 @@
 
 #include "proto/wire.h"
 
-#define LIST_MAX (CLIENT_HELLO_MAX / 2) /* no hello has more values */
+#define LIST_MAX 512u /* no client has more values, and who makes them up shall not cost more */
 
 enum extension { EXT_SERVER_NAME = 0, EXT_SIGNATURE_ALGORITHMS = 13, EXT_ALPN = 16, EXT_SUPPORTED_VERSIONS = 43 };
 
@@ -26,8 +26,8 @@ static int is_made_up(uint16_t value)
 
 static void add(struct list *l, uint16_t value)
 {
-	if (!is_made_up(value) && l->count < LIST_MAX)
-		l->values[l->count++] = value;
+	if (!is_made_up(value) && l->count++ < LIST_MAX)
+		l->values[l->count - 1] = value;
 }
 
 static int compare(const void *a, const void *b)
@@ -118,10 +118,16 @@ void ja4_make(const struct client_hello *h, struct ja4 *out)
 	*out = (struct ja4){ 0 };
 	for (list.count = 0; wire_left(&r) >= 2;)
 		add(&list, wire_u16(&r));
+	if (list.count > LIST_MAX)
+		return;
 	const unsigned ciphers = shown(list.count);
 	hash(&list, (struct wire_reader){ 0 }, out->ciphers);
 	list.count = 0;
 	read_extensions(h, &list, &said);
+	if (list.count > LIST_MAX || wire_left(&said.signatures) > 2 * LIST_MAX) {
+		*out = (struct ja4){ 0 };
+		return;
+	}
 	hash(&list, said.signatures, out->extensions);
 	const uint16_t version = said.version ? said.version : h->version;
 	const int has_alpn = said.alpn && said.alpn_len;

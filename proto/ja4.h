@@ -15,6 +15,7 @@ struct ja4 {
 	uint8_t ciphers[6], extensions[6]; /* the first bytes of two hashes */
 };
 
+/* There is none for a hello with more than 512 cipher suites, extensions or signature algorithms. */
 void ja4_make(const struct client_hello *h, struct ja4 *out);
 
 /* "t13d1516h2_8daaf6152771_e5627efa2ab1", or "" if there is none. Returns @out. */

@@ -25,6 +25,13 @@ void connection_close_now(struct connection *c)
 		connection_close_compact(c);
 }
 
+void connection_end_lingering(struct connection *c)
+{
+	if (c->busy && stream_pending(&c->busy->client) > 0)
+		stream_reset_on_close(&c->busy->client, 1);
+	connection_close_now(c);
+}
+
 int connection_lacks_bytes(const struct connection *c)
 {
 	return c->queued != c->account.base + c->account.received;
@@ -62,7 +69,7 @@ void connection_discards(struct connection *c, size_t len)
 	if (discard_goes_on(who, c->discarded, now_ms - c->busy->discard_began_ms))
 		connection_linger(c);
 	else
-		connection_close_now(c);
+		connection_end_lingering(c);
 }
 
 static void tell_agents(struct connection *c, enum end_reason reason)
@@ -340,7 +347,7 @@ void connection_drain_if_idle(struct connection *c)
 static void end_at_once(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_LINGERING)
-		connection_close_now(c);
+		connection_end_lingering(c);
 	else
 		connection_end(c, reason, END_RESET);
 }

@@ -263,7 +263,8 @@ static void check_silence(struct connection *c)
 /* A request that crossed the goodbye of its owner (RFC 9113 6.8) has as much time as any other. */
 static int is_still_served(const struct connection *c)
 {
-	const int is_parting = c->end_reason == END_IDLE_TIMEOUT || c->end_reason == END_SHUTTING_DOWN;
+	const int is_parting = c->end_reason == END_IDLE_TIMEOUT || c->end_reason == END_SHUTTING_DOWN ||
+			       c->end_reason == END_OPERATOR;
 
 	return is_parting && !connection_is_answered(c) && !is_silent_too_long(c);
 }
@@ -296,7 +297,7 @@ static void act_on_deadline(struct connection *c)
 	case CONNECTION_MOVING: connection_move_overdue(c); break;
 	case CONNECTION_REATTACHING: connection_reattach_overdue(c); break;
 	case CONNECTION_FINISHING: check_goodbye(c); break;
-	case CONNECTION_LINGERING: connection_close_now(c); break;
+	case CONNECTION_LINGERING: connection_end_lingering(c); break;
 	case CONNECTION_CLOSING: break;
 	}
 }

@@ -116,7 +116,7 @@ int backends_failing(const struct backend_state *states, const struct conf *conf
 	for (size_t i = 0; i < conf->backend_count; i++) {
 		const struct conf_backend *b = &conf->backends[i];
 		const int failure = atomic_load(&states[i].failure),
-			  is_recent = now_ms - atomic_load(&states[i].failed_ms) < BACKENDS_FAIL_FOR_MS;
+			  is_recent = now_ms < atomic_load(&states[i].failed_ms) + BACKENDS_FAIL_FOR_MS;
 		if (conf_is_control_backend(conf, b))
 			continue;
 		others += !failure;

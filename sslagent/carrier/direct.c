@@ -31,6 +31,8 @@ static void direct_close(struct direct *d)
 {
 	d->state = DIRECT_CLOSED;
 	deadline_cancel(&d->deadline);
+	if (stream_pending(&d->stream) > 0) /* a FIN would say that the client has all */
+		stream_reset_on_close(&d->stream, 1);
 	stream_close(&d->stream);
 }
 
@@ -327,7 +329,7 @@ void direct_drop(struct direct *d, enum end_reason reason)
 	struct connection *c = d->connection;
 
 	if (c || d->state == DIRECT_PREAMBLE)
-		direct_log_end(d, reason, reason == END_CLIENT_RESET ? "reset" : "fin");
+		direct_log_end(d, reason, reason == END_CLIENT_RESET || reason == END_OPERATOR ? "reset" : "fin");
 	d->connection = NULL;
 	direct_preamble_forget(d);
 	if (c)

@@ -17,6 +17,7 @@ int agent_become_user(const struct conf *conf, const struct conf_agent *self, ch
 		return 0;
 	const int r = user_become(self->user, USER_KEEPS_GROUPS, error, error_cap);
 	user_warn_of(conf->log.path, W_OK, USER_SAME_LOG);
+	user_warn_of(self->access_log, W_OK, USER_SAME_LOG);
 	return r == 0 ? conf_check_files(conf, CONF_FOR_RELOAD, error, error_cap) : r;
 }
 

@@ -146,6 +146,35 @@ START_TEST(lingering_is_bounded_in_time)
 }
 END_TEST
 
+/* A FIN behind half an answer would look like its end (law 8). */
+START_TEST(a_lingering_client_that_has_not_taken_all_is_reset)
+{
+	static uint8_t record[RECORD_OF(16000)];
+	static char got[64 * 1024];
+	const int small = 4096;
+	ssize_t n;
+
+	dispatcher_start(NULL);
+	connection_keep(&l, "sl", 1);
+	struct stream *client = &connection_only()->busy->client;
+	setsockopt(l.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+	setsockopt(stream_fileno(client), SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	record_make(record, TLS_APPLICATION_DATA, 16000, 7);
+	for (int i = 0; i < 3; i++)
+		fake_agent_send(d.agents[l.agent], l.stream, FRAME_DATA, 0, record, sizeof record);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	wait_until(connection_only()->state == CONNECTION_LINGERING);
+	ck_assert_uint_gt(stream_pending(client), 0);
+	connection_end_by_operator(connection_only(), END_RESET);
+	wait_until(!d.rw->home.connections);
+	while ((n = read(l.fd, got, sizeof got)) > 0) {
+	}
+	ck_assert_int_lt(n, 0);
+	ck_assert_int_eq(errno, ECONNRESET);
+	close(l.fd);
+}
+END_TEST
+
 START_TEST(an_end_for_a_reason_of_a_later_release_ends_that_connection_alone)
 {
 	dispatcher_start(NULL);
@@ -500,6 +529,7 @@ UNIT(connection_end)
 		a_client_that_never_began_a_handshake_has_less_time,
 		a_client_that_never_stops_sending_is_cut_off,
 		lingering_is_bounded_in_time,
+		a_lingering_client_that_has_not_taken_all_is_reset,
 		an_end_for_a_reason_of_a_later_release_ends_that_connection_alone,
 		the_line_of_a_failed_handshake_has_the_agents_cause,
 		an_aborted_end_is_a_reset,

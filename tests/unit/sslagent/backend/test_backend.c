@@ -56,7 +56,9 @@ START_TEST(what_no_backend_answered_is_known_for_a_while)
 		a1.backend_states[i].failure = UV_ETIMEDOUT;
 		a1.backend_states[i].failed_ms = now;
 	}
-	state_of("main")->failed_ms = now + 1;
+	state_of("main")->failed_ms = now + 1; /* by a worker that looked at the clock later */
+	ck_assert_int_eq(backends_failing(a1.backend_states, a1.worker.conf, now, text), 1);
+	ck_assert_ptr_nonnull(strstr(text, "main at "));
 	const uint64_t over = now + BACKENDS_FAIL_FOR_MS;
 	ck_assert_int_eq(backends_failing(a1.backend_states, a1.worker.conf, over - 1, text), 1);
 	ck_assert_ptr_nonnull(strstr(text, "nowhere at unix:/nonexistent/backend: connection timed out"));
