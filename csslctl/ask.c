@@ -99,25 +99,51 @@ char *names_of(const json_t *names)
 	return text;
 }
 
+/* Of agents without which the rest was done. */
+static enum exit_code complain_of_missing(const struct invocation *in, const json_t *answer)
+{
+	char *names = names_of(member(answer, "unconfirmed"));
+	enum exit_code code = *names ? EXIT_REFUSED : EXIT_DONE;
+	const char *agent;
+	json_t *error;
+
+	if (*names)
+		complain_of(in, "they hear of it when they are back; `csslctl agents` shows who is ready",
+			"not confirmed by %s", names);
+	free(names);
+	json_object_foreach(member(answer, "failed"), agent, error)
+	{
+		complain_of(in, "`csslctl agents` shows who is ready", "%s: %s", agent, json_string_value(error));
+		code = EXIT_REFUSED;
+	}
+	return code;
+}
+
 enum exit_code ask_and_show(
 	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show)
 {
 	json_t *answer;
 	enum exit_code code = ask(in, method, path, body, &answer);
+	const int is_more_than_a_reason = json_object_size(answer) > 1;
 
-	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
-		show_json(in, answer);
-	else if (code == EXIT_DONE)
+	if (in->screen.form == SCREEN_HUMAN && (code == EXIT_DONE || is_more_than_a_reason))
 		show(in, answer);
-	if (code == EXIT_DONE && json_array_size(member(answer, "unconfirmed")) > 0) {
-		char *names = names_of(member(answer, "unconfirmed"));
-		complain_of(in, "they hear of it when they are back; `csslctl agents` shows who is ready",
-			"not confirmed by %s", names);
-		free(names);
-		code = EXIT_REFUSED;
-	}
+	else if (code == EXIT_DONE)
+		show_json(in, answer);
+	if (code == EXIT_DONE)
+		code = complain_of_missing(in, answer);
 	json_decref(answer);
 	return code;
+}
+
+enum exit_code ask_and_show_row(struct invocation *in)
+{
+	const struct command *c = in->command;
+	struct path path;
+
+	path_start(&path, c->path);
+	return ask_and_show(in, c->method == ORDERS ? "POST" : "GET", &path,
+		c->method == ORDERS ? must(json_object()) : NULL, c->show);
 }
 
 enum exit_code get_and_show(struct invocation *in, const char *fixed_path, show_answer *show)

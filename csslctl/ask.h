@@ -12,13 +12,14 @@
  * its reason, or is NULL. @body: owned from now on; NULL for none. The caller owns *@answer. */
 enum exit_code ask(struct invocation *in, const char *method, const struct path *path, json_t *body, json_t **answer);
 
-/* The same, and on success it shows the answer: as it came with --json, else by @show. EXIT_REFUSED also if agents have
- * not confirmed an order. */
-typedef void show_answer(const struct invocation *in, const json_t *answer);
+/* The same, and it shows the answer: as it came with --json, else by @show. A refusal, too, is shown if it says what
+ * others have done. EXIT_REFUSED also if agents have not answered, or not confirmed an order. */
 enum exit_code ask_and_show(
 	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show);
 char *names_of(const json_t *names); /* "a1, a2"; for free() */
 enum exit_code get_and_show(struct invocation *in, const char *fixed_path, show_answer *show);
+/* What the row of the command names. */
+enum exit_code ask_and_show_row(struct invocation *in);
 
 /* On standard output. */
 void show_json(const struct invocation *in, const json_t *value);

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include <jansson.h>
+
 #include "csslctl/options.h"
 #include "csslctl/screen.h"
 
@@ -42,6 +44,9 @@ struct invocation {
 	struct api *api; /* NULL for commands that ask no cluster */
 };
 
+/* Shows an answer to people. */
+typedef void show_answer(const struct invocation *in, const json_t *answer);
+
 struct command {
 	const char *name; /* one or two words */
 	struct operand operands[OPERANDS_MAX];
@@ -50,7 +55,10 @@ struct command {
 	const char *manual;                       /* further sentences, or NULL */
 	const char *remedy;                       /* where to look after a refusal, or NULL */
 	enum { ASKS_CLUSTER, ASKS_MAIL, WORKS_OFFLINE } reach;
-	enum exit_code (*run)(struct invocation *in);
+	enum exit_code (*run)(struct invocation *in); /* NULL: it shows the answer at @path, which needs no arguments */
+	const char *path;
+	enum { GETS, ORDERS } method;
+	show_answer *show;
 };
 
 /* The table, and the row of that name or NULL. */
@@ -65,8 +73,6 @@ int command_takes(const struct command *c, enum option option);
 enum exit_code command_agent(struct invocation *in);
 enum exit_code command_agents(struct invocation *in);
 enum exit_code command_block(struct invocation *in);
-enum exit_code command_blocks(struct invocation *in);
-enum exit_code command_completion_agents(struct invocation *in);
 enum exit_code command_completion_bash(struct invocation *in);
 enum exit_code command_config_check(struct invocation *in);
 enum exit_code command_connection(struct invocation *in);
@@ -74,33 +80,35 @@ enum exit_code command_connections(struct invocation *in);
 enum exit_code command_counters(struct invocation *in);
 enum exit_code command_drain(struct invocation *in);
 enum exit_code command_end(struct invocation *in);
-enum exit_code command_health(struct invocation *in);
 enum exit_code command_help(struct invocation *in);
 enum exit_code command_inspect(struct invocation *in);
-enum exit_code command_keys_rotate(struct invocation *in);
-enum exit_code command_certificates(struct invocation *in);
-enum exit_code command_listeners(struct invocation *in);
 enum exit_code command_log_level(struct invocation *in);
-enum exit_code command_mail_destinations(struct invocation *in);
 enum exit_code command_mail_events(struct invocation *in);
-enum exit_code command_mail_hooks(struct invocation *in);
-enum exit_code command_mail_pools(struct invocation *in);
-enum exit_code command_mail_senders(struct invocation *in);
 enum exit_code command_mail_queue(struct invocation *in);
-enum exit_code command_mail_sessions(struct invocation *in);
-enum exit_code command_mail_status(struct invocation *in);
 enum exit_code command_move(struct invocation *in);
-enum exit_code command_reload(struct invocation *in);
 enum exit_code command_rest(struct invocation *in);
 enum exit_code command_sessions_count(struct invocation *in);
 enum exit_code command_sessions_list(struct invocation *in);
 enum exit_code command_sessions_show(struct invocation *in);
 enum exit_code command_sessions_revoke(struct invocation *in);
-enum exit_code command_starttls(struct invocation *in);
-enum exit_code command_status(struct invocation *in);
 enum exit_code command_token_make(struct invocation *in);
 enum exit_code command_top(struct invocation *in);
 enum exit_code command_undrain(struct invocation *in);
 enum exit_code command_weight(struct invocation *in);
+
+show_answer show_agent_names;
+show_answer show_blocks;
+show_answer show_certificates;
+show_answer show_listeners;
+show_answer show_mail_destinations;
+show_answer show_mail_hooks;
+show_answer show_mail_pools;
+show_answer show_mail_senders;
+show_answer show_mail_sessions;
+show_answer show_mail_status;
+show_answer show_nodes;
+show_answer show_ready;
+show_answer show_starttls;
+show_answer show_status;
 
 #endif

@@ -32,7 +32,7 @@ enum exit_code command_block(struct invocation *in)
 	return ask_and_show(in, "POST", &path, must(json_object()), show_done);
 }
 
-static void show_list(const struct invocation *in, const json_t *answer)
+void show_blocks(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { "NETWORK" }, { "ENDS IN", COLUMN_RIGHT }, { "ENDS" } };
 	struct table *t = table_create(columns, 3);
@@ -50,9 +50,4 @@ static void show_list(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%s", s ? end : "when it is unblocked");
 	}
 	table_show(t, &in->screen);
-}
-
-enum exit_code command_blocks(struct invocation *in)
-{
-	return get_and_show(in, "/v1/blocks", show_list);
 }

@@ -1,10 +1,10 @@
 /* command_certificates.c: the certificates of all agents, with their ends. Two weeks before, as the alert of
  * conf/prometheus/rules.yaml, they stand out. */
-#include "csslctl/ask.h"
+#include "csslctl/command.h"
 #include "csslctl/member.h"
 #include "csslctl/table.h"
 
-static void show(const struct invocation *in, const json_t *answer)
+void show_certificates(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { "DAYS", COLUMN_RIGHT }, { "NAMES" }, { "AGENT" }, { "CERTIFICATE" },
 		{ "ENDS" }, { "FILE" }, { "ISSUER" } };
@@ -23,25 +23,4 @@ static void show(const struct invocation *in, const json_t *answer)
 		TABLE_TEXTS(t, c, "agent", "name", "not_after", "file", "issuer");
 	}
 	table_show(t, &in->screen);
-}
-
-enum exit_code command_certificates(struct invocation *in)
-{
-	struct path path;
-	const char *agent;
-	json_t *answer, *error;
-
-	path_start(&path, "/v1/certificates");
-	enum exit_code code = ask(in, "GET", &path, NULL, &answer);
-	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
-		show_json(in, answer);
-	else if (code == EXIT_DONE)
-		show(in, answer);
-	json_object_foreach(json_object_get(answer, "failed"), agent, error)
-	{
-		complain_of(in, "`csslctl agents` shows who is up", "%s: %s", agent, json_string_value(error));
-		code = EXIT_REFUSED;
-	}
-	json_decref(answer);
-	return code;
 }

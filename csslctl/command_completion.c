@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "csslctl/api.h"
-#include "csslctl/ask.h"
+#include "csslctl/command.h"
 #include "csslctl/member.h"
 #include "csslctl/place.h"
 
@@ -165,16 +165,11 @@ enum exit_code command_completion_bash(struct invocation *in)
 	return EXIT_DONE;
 }
 
-static void show_names(const struct invocation *in, const json_t *status)
+void show_agent_names(const struct invocation *in, const json_t *status)
 {
 	size_t i;
 	json_t *agent;
 
 	json_array_foreach(member(status, "agents"), i, agent)
 		fprintf(in->screen.out, "%s\n", member_text(agent, "name"));
-}
-
-enum exit_code command_completion_agents(struct invocation *in)
-{
-	return get_and_show(in, "/v1/status", show_names);
 }

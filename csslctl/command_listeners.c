@@ -1,7 +1,7 @@
 /* command_listeners.c: the listeners of RAgent, each with its counters. */
 #include <inttypes.h>
 
-#include "csslctl/ask.h"
+#include "csslctl/command.h"
 #include "csslctl/member.h"
 #include "csslctl/quantity.h"
 #include "csslctl/table.h"
@@ -20,7 +20,7 @@ static void bytes_cell(struct table *t, const json_t *listener, const char *name
 	table_cell(t, STYLE_PLAIN, "%s", size_text((double)member_integer(listener, name), text));
 }
 
-static void show(const struct invocation *in, const json_t *answer)
+void show_listeners(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { "LISTENER" }, { "STATE" }, { "MODE" }, { "SERVICE" }, { "BACKEND" },
 		{ "CAPTURE" }, { "CONNECTIONS", COLUMN_RIGHT }, { "FULL", COLUMN_RIGHT }, { "RESUMED", COLUMN_RIGHT },
@@ -45,9 +45,4 @@ static void show(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_PLAIN, "%s%s", first ? first : "-", json_array_size(addresses) > 1 ? " ..." : "");
 	}
 	table_show(t, &in->screen);
-}
-
-enum exit_code command_listeners(struct invocation *in)
-{
-	return get_and_show(in, "/v1/listeners", show);
 }

@@ -51,7 +51,7 @@ static void show_rows(const struct invocation *in, const json_t *rows, const str
 #define COUNT_OF(array)       (sizeof array / sizeof *(array))
 #define SHOW(in, rows, shown) show_rows(in, rows, shown, COUNT_OF(shown))
 
-static void show_status(const struct invocation *in, const json_t *answer)
+void show_mail_status(const struct invocation *in, const json_t *answer)
 {
 	static const char *const counts[] = { "transactions", "accepted", "refused", "aborted", "in_doubt",
 		"turns_expired", "connections_refused", "connections_failed" };
@@ -72,7 +72,7 @@ static void show_status(const struct invocation *in, const json_t *answer)
 	table_show(t, &in->screen);
 }
 
-static void show_sessions(const struct invocation *in, const json_t *answer)
+void show_mail_sessions(const struct invocation *in, const json_t *answer)
 {
 	static const struct shown shown[] = { { { "SESSION", COLUMN_RIGHT }, "connection" }, { { "CLIENT" }, "client" },
 		{ { "STATE" }, "state" }, { { "DESTINATION" }, "destination" },
@@ -80,7 +80,7 @@ static void show_sessions(const struct invocation *in, const json_t *answer)
 	SHOW(in, member(answer, "sessions"), shown);
 }
 
-static void show_senders(const struct invocation *in, const json_t *answer)
+void show_mail_senders(const struct invocation *in, const json_t *answer)
 {
 	static const struct shown shown[] = { { { "CLIENT" }, "client" }, { { "SESSIONS", COLUMN_RIGHT }, "sessions" },
 		{ { "WAITING", COLUMN_RIGHT }, "waiting" }, { { "SENDING", COLUMN_RIGHT }, "sending" },
@@ -88,7 +88,7 @@ static void show_senders(const struct invocation *in, const json_t *answer)
 	SHOW(in, member(answer, "senders"), shown);
 }
 
-static void show_destinations(const struct invocation *in, const json_t *answer)
+void show_mail_destinations(const struct invocation *in, const json_t *answer)
 {
 	static const struct shown shown[] = { { { "DESTINATION" }, "address" }, { { "TLS" }, "tls" },
 		{ { "SESSIONS", COLUMN_RIGHT }, "sessions" }, { { "SENDING", COLUMN_RIGHT }, "sending" },
@@ -99,13 +99,13 @@ static void show_destinations(const struct invocation *in, const json_t *answer)
 	SHOW(in, member(answer, "destinations"), shown);
 }
 
-static void show_pools(const struct invocation *in, const json_t *answer)
+void show_mail_pools(const struct invocation *in, const json_t *answer)
 {
 	static const struct shown shown[] = { { { "SOURCE" }, "address" }, { { "WEIGHT", COLUMN_RIGHT }, "weight" } };
 	SHOW(in, member(answer, "sources"), shown);
 }
 
-static void show_hooks(const struct invocation *in, const json_t *answer)
+void show_mail_hooks(const struct invocation *in, const json_t *answer)
 {
 	static const struct shown shown[] = { { { "HOOK" }, "name" }, { { "TYPE" }, "type" },
 		{ { "ADDRESS" }, "address" }, { { "STATE" }, "state" }, { { "ASKED", COLUMN_RIGHT }, "asked" },
@@ -211,34 +211,4 @@ enum exit_code command_mail_events(struct invocation *in)
 			code = show_events(in, &f);
 	}
 	return code;
-}
-
-enum exit_code command_mail_status(struct invocation *in)
-{
-	return get_and_show(in, "/v1/status", show_status);
-}
-
-enum exit_code command_mail_sessions(struct invocation *in)
-{
-	return get_and_show(in, "/v1/sessions", show_sessions);
-}
-
-enum exit_code command_mail_senders(struct invocation *in)
-{
-	return get_and_show(in, "/v1/senders", show_senders);
-}
-
-enum exit_code command_mail_destinations(struct invocation *in)
-{
-	return get_and_show(in, "/v1/destinations", show_destinations);
-}
-
-enum exit_code command_mail_hooks(struct invocation *in)
-{
-	return get_and_show(in, "/v1/hooks", show_hooks);
-}
-
-enum exit_code command_mail_pools(struct invocation *in)
-{
-	return get_and_show(in, "/v1/pools", show_pools);
 }

@@ -4,7 +4,7 @@
 #include "csslctl/memory.h"
 #include "csslctl/table.h"
 
-static void show_nodes(const struct invocation *in, const json_t *answer)
+void show_nodes(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { "NODE" }, { "RESULT" } };
 	struct table *t = table_create(columns, 2);
@@ -23,32 +23,6 @@ static void show_nodes(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_BAD, "%s", json_string_value(node));
 	}
 	table_show(t, &in->screen);
-}
-
-/* If one process failed, show the others' results too. */
-static enum exit_code ask_all(struct invocation *in, const char *fixed_path)
-{
-	struct path path;
-	json_t *answer;
-
-	path_start(&path, fixed_path);
-	const enum exit_code code = ask(in, "POST", &path, must(json_object()), &answer);
-	if (in->screen.form == SCREEN_HUMAN && member(answer, "done"))
-		show_nodes(in, answer);
-	else if (in->screen.form == SCREEN_JSON && code == EXIT_DONE)
-		show_json(in, answer);
-	json_decref(answer);
-	return code;
-}
-
-enum exit_code command_keys_rotate(struct invocation *in)
-{
-	return ask_all(in, "/v1/keys/rotate");
-}
-
-enum exit_code command_reload(struct invocation *in)
-{
-	return ask_all(in, "/v1/reload");
 }
 
 static void show_levels(const struct invocation *in, const json_t *answer)
@@ -80,18 +54,11 @@ static json_t *level_change(const struct invocation *in)
 enum exit_code command_log_level(struct invocation *in)
 {
 	struct path path;
-	json_t *answer;
 
-	if (!in->operands[0] && in->options[OPTION_NODE])
-		return misused(in, "--node goes with a level");
 	path_start(&path, "/v1/log-level");
-	if (!in->operands[0])
-		return ask_and_show(in, "GET", &path, NULL, show_levels);
-	const enum exit_code code = ask(in, "PUT", &path, level_change(in), &answer);
-	if (in->screen.form == SCREEN_HUMAN && member(answer, "levels"))
-		show_levels(in, answer);
-	else if (in->screen.form == SCREEN_JSON && code == EXIT_DONE)
-		show_json(in, answer);
-	json_decref(answer);
-	return code;
+	if (in->operands[0])
+		return ask_and_show(in, "PUT", &path, level_change(in), show_levels);
+	if (in->options[OPTION_NODE])
+		return misused(in, "--node goes with a level");
+	return ask_and_show(in, "GET", &path, NULL, show_levels);
 }

@@ -2,7 +2,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 
-#include "csslctl/ask.h"
+#include "csslctl/command.h"
 #include "csslctl/member.h"
 #include "csslctl/table.h"
 
@@ -66,7 +66,7 @@ static uint64_t value_of(const json_t *answer, const struct row *row)
 	return sum;
 }
 
-static void show(const struct invocation *in, const json_t *answer)
+void show_starttls(const struct invocation *in, const json_t *answer)
 {
 	static const struct column columns[] = { { NULL }, { NULL, COLUMN_RIGHT }, { NULL } };
 	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
@@ -78,9 +78,4 @@ static void show(const struct invocation *in, const json_t *answer)
 		table_cell(t, STYLE_DIM, "%s", rows[i].meaning);
 	}
 	table_show(t, &in->screen);
-}
-
-enum exit_code command_starttls(struct invocation *in)
-{
-	return get_and_show(in, "/v1/counters", show);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "csslctl/agent_words.h"
-#include "csslctl/ask.h"
+#include "csslctl/command.h"
 #include "csslctl/member.h"
 #include "csslctl/quantity.h"
 #include "csslctl/table.h"
@@ -69,7 +69,7 @@ static void show_self(const struct invocation *in, const json_t *status)
 	table_show(t, &in->screen);
 }
 
-static void show_agents(const struct invocation *in, const json_t *agents)
+static void list_agents(const struct invocation *in, const json_t *agents)
 {
 	static const struct column columns[] = { { "AGENT" }, { "STATE" }, { "LINKS", COLUMN_RIGHT },
 		{ "CONNECTIONS", COLUMN_RIGHT }, { "HANDSHAKES", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT },
@@ -104,7 +104,7 @@ static void addresses_cell(struct table *t, const json_t *addresses)
 	table_cell(t, STYLE_PLAIN, "%s", len ? text : "-");
 }
 
-static void show_listeners(const struct invocation *in, const json_t *listeners)
+static void list_listeners(const struct invocation *in, const json_t *listeners)
 {
 	static const struct column columns[] = { { "LISTENER" }, { "MODE" }, { "MIGRATION" }, { "HANDSHAKE" },
 		{ "RESUMPTION" }, { "CONNECTIONS", COLUMN_RIGHT }, { "ADDRESSES" } };
@@ -122,24 +122,14 @@ static void show_listeners(const struct invocation *in, const json_t *listeners)
 	table_show(t, &in->screen);
 }
 
-static void show(const struct invocation *in, const json_t *status)
+void show_status(const struct invocation *in, const json_t *status)
 {
 	show_self(in, status);
-	show_agents(in, member(status, "agents"));
-	show_listeners(in, member(status, "listeners"));
+	list_agents(in, member(status, "agents"));
+	list_listeners(in, member(status, "listeners"));
 }
 
-enum exit_code command_status(struct invocation *in)
-{
-	return get_and_show(in, "/v1/status", show);
-}
-
-static void show_ready(const struct invocation *in, const json_t *answer)
+void show_ready(const struct invocation *in, const json_t *answer)
 {
 	fprintf(in->screen.out, "%" PRIu64 " agents are ready\n", member_integer(answer, "ready"));
-}
-
-enum exit_code command_health(struct invocation *in)
-{
-	return get_and_show(in, "/readyz", show_ready);
 }

@@ -6,6 +6,7 @@
 
 #include "csslctl/api.h"
 #include "csslctl/arguments.h"
+#include "csslctl/ask.h"
 #include "csslctl/place.h"
 #include "csslctl/text.h"
 #include "csslctl/usage.h"
@@ -39,7 +40,7 @@ static enum exit_code run(struct invocation *in)
 	if (in->command->reach != WORKS_OFFLINE)
 		code = reach_cluster(in);
 	if (code == EXIT_DONE)
-		code = in->command->run(in);
+		code = in->command->run ? in->command->run(in) : ask_and_show_row(in);
 	api_destroy(in->api);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return told(EXIT_REFUSED, "standard output cannot be written");
