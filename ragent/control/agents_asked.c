@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void asked_free(struct agents_asked *a)
+static void asked_free(struct agents_asked *a)
 {
 	for (unsigned i = 0; i < a->count; i++)
 		if (a->answers[i].response)
 			cssl__link_response__free_unpacked(a->answers[i].response, NULL);
-	free(a->name);
 	free(a);
 }
 
@@ -22,16 +21,13 @@ static ProtobufCBinaryData copy_of(uint8_t *to, const uint8_t *from, size_t len)
 	return (ProtobufCBinaryData){ from ? len : 0, to };
 }
 
-int asked_filter(struct agents_asked *a, const struct control_session_query *q)
+void asked_filter(struct agents_asked *a, const struct control_session_query *q)
 {
 	Cssl__SessionFilter *f = &a->filter;
 
 	a->client = q->client;
-	a->name = q->server_name ? strdup(q->server_name) : NULL;
-	if (q->server_name && !a->name)
-		return -1;
-	if (a->name)
-		f->server_name = a->name;
+	snprintf(a->name, sizeof a->name, "%s", q->server_name ? q->server_name : "");
+	f->server_name = a->name;
 	f->client_address = (ProtobufCBinaryData){ a->client.len, a->client.bytes };
 	f->client_prefix = a->client.prefix;
 	f->protocol_version = q->protocol_version;
@@ -40,7 +36,6 @@ int asked_filter(struct agents_asked *a, const struct control_session_query *q)
 	f->max_age_s = q->max_age_s;
 	f->family_id = copy_of(a->family_id, q->family_id, FAMILY_ID_LEN);
 	f->client_certificate = copy_of(a->client_certificate, q->client_certificate, CONTROL_CERTIFICATE_LEN);
-	return 0;
 }
 
 /* --- on the first worker --- */
@@ -114,8 +109,22 @@ static void on_all_in(struct gather *g)
 	asked_free(a);
 }
 
-struct agents_asked *asked_create(
-	const struct operations *o, struct control_request *r, void (*answer)(struct agents_asked *a))
+/* The number of a case is that of its field, and all that are messages have their pointer in one place. */
+static void init_message(struct agents_asked *a, Cssl__LinkRequest__WhatCase what)
+{
+	const ProtobufCFieldDescriptor *field =
+		protobuf_c_message_descriptor_get_field(&cssl__link_request__descriptor, what);
+
+	cssl__link_request__init(&a->message);
+	a->message.what_case = what;
+	if (field->type == PROTOBUF_C_TYPE_MESSAGE) {
+		protobuf_c_message_init(field->descriptor, &a->counters);
+		a->message.counters = &a->counters;
+	}
+}
+
+struct agents_asked *asked_create(const struct operations *o, struct control_request *r,
+	Cssl__LinkRequest__WhatCase what, void (*answer)(struct agents_asked *a))
 {
 	unsigned count = agents_count(o->shared->agents);
 	struct agents_asked *a = calloc(1, sizeof *a + count * sizeof a->answers[0]);
@@ -128,16 +137,16 @@ struct agents_asked *asked_create(
 	a->request = r;
 	a->answer = answer;
 	a->count = count;
-	cssl__link_request__init(&a->message);
+	init_message(a, what);
 	cssl__session_filter__init(&a->filter);
 	return a;
 }
 
 void asked_start(struct agents_asked *a)
 {
-	const struct operations *o = a->operations;
+	const struct operations *o = a ? a->operations : NULL;
 
-	if (gather_start(o->main, o->workers, 1, ask_agents, on_all_in, a))
+	if (!a || gather_start(o->main, o->workers, 1, ask_agents, on_all_in, a))
 		return;
 	control_fail(a->request, CONTROL_INTERNAL, "out of memory");
 	asked_free(a);
@@ -146,6 +155,13 @@ void asked_start(struct agents_asked *a)
 const char *asked_name(const struct agents_asked *a, unsigned agent)
 {
 	return agents_name(a->operations->shared->agents, (int)agent);
+}
+
+const char *asked_fault(const struct agent_answer *a, Cssl__LinkResponse__WhatCase expected)
+{
+	if (!a || a->error[0])
+		return a ? a->error : "no agent answered";
+	return a->response && a->response->what_case == expected ? NULL : "a strange answer";
 }
 
 const struct agent_answer *asked_last(const struct agents_asked *a)

@@ -34,25 +34,26 @@ struct agents_asked {
 	uint8_t id[SESSION_ID_LEN], after[SESSION_ID_LEN];
 	uint8_t family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN]; /* of the filter */
 	struct address_net client;
-	char *name;          /* owned */
-	uint64_t ended;      /* connections, by a block */
-	char own_error[256]; /* of a reload: why RAgent itself failed; "": it did not */
+	char name[NAME_MAX_LEN + 1]; /* of the filter or the revocation: a server; or a log level */
+	uint64_t ended;              /* connections, by a block */
+	char own_error[256];         /* of a reload: why RAgent itself failed; "": it did not */
 	enum { ASK_ALL, ASK_ONE, ASK_THAT } whom;
 	unsigned first; /* for ASK_ONE: the first agent to ask; for ASK_THAT: the only one */
 	unsigned count, next, waiting;
 	struct agent_answer answers[];
 };
 
-/* On the main loop. NULL: out of memory, @r is answered. The caller fills in the message, then starts or frees it. */
-struct agents_asked *asked_create(
-	const struct operations *o, struct control_request *r, void (*answer)(struct agents_asked *a));
-void asked_start(struct agents_asked *a);
-void asked_free(struct agents_asked *a);
+/* On the main loop. NULL: out of memory, @r is answered. The caller fills in the message @what, then starts it. */
+struct agents_asked *asked_create(const struct operations *o, struct control_request *r,
+	Cssl__LinkRequest__WhatCase what, void (*answer)(struct agents_asked *a));
+void asked_start(struct agents_asked *a); /* NULL is legal */
 
-/* Set the filter of @a, with copies of the data that @q points to. 0 or -1: out of memory. */
-int asked_filter(struct agents_asked *a, const struct control_session_query *q);
+/* Set the filter of @a, with copies of the data that @q points to. */
+void asked_filter(struct agents_asked *a, const struct control_session_query *q);
 
 const char *asked_name(const struct agents_asked *a, unsigned agent);
+/* Why it is not the answer that was expected; NULL: it is. @a NULL: nobody answered. */
+const char *asked_fault(const struct agent_answer *a, Cssl__LinkResponse__WhatCase expected);
 /* ASK_ONE: the last answer, or NULL. */
 const struct agent_answer *asked_last(const struct agents_asked *a);
 

@@ -56,9 +56,9 @@ static void agent_counters(const struct agent_answer *from, struct control_count
 	out->certificate_count = c->n_certificate;
 }
 
-static int has_counters(const struct agent_answer *a)
+static const char *fault_of(const struct agent_answer *a)
 {
-	return a->response && a->response->what_case == CSSL__LINK_RESPONSE__WHAT_COUNTERS;
+	return asked_fault(a, CSSL__LINK_RESPONSE__WHAT_COUNTERS);
 }
 
 struct counter_sets {
@@ -93,7 +93,7 @@ static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a,
 	size_t rows = ragent_counter_count() + a->count * ownership_counter_count();
 
 	for (unsigned i = 0; i < a->count; i++)
-		rows += has_counters(&a->answers[i]) ? a->answers[i].response->counters->n_counter : 0;
+		rows += fault_of(&a->answers[i]) ? 0 : a->answers[i].response->counters->n_counter;
 	struct control_counters *sets = calloc(a->count + 1, sizeof *sets);
 	struct control_counter *at = calloc(rows, sizeof *at), *next = at;
 	if (!sets || !at) {
@@ -103,11 +103,11 @@ static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a,
 		next += sets[0].count;
 		for (unsigned i = 0; i < a->count; i++) {
 			const struct agent_answer *from = &a->answers[i];
-			sets[i + 1] = (struct control_counters){ .agent = asked_name(a, i), .at = next };
-			if (has_counters(from))
+			sets[i + 1] = (struct control_counters){
+				.agent = asked_name(a, i), .at = next, .error = fault_of(from)
+			};
+			if (!sets[i + 1].error)
 				agent_counters(from, next, &sets[i + 1]);
-			else
-				sets[i + 1].error = from->error[0] ? from->error : "a strange answer";
 			next += sets[i + 1].count;
 			sets[i + 1].seen = next;
 			sets[i + 1].seen_count = counters_seen(a->operations, i, next);
@@ -117,16 +117,6 @@ static void collect(struct agents_asked *a, void (*tell)(struct agents_asked *a,
 	}
 	free(sets);
 	free(at);
-}
-
-static void ask_counters(struct agents_asked *a)
-{
-	if (!a)
-		return;
-	cssl__link_request__counters__init(&a->counters);
-	a->message.what_case = CSSL__LINK_REQUEST__WHAT_COUNTERS;
-	a->message.counters = &a->counters;
-	asked_start(a);
 }
 
 /* The same answers of the agents, told in several ways. */
@@ -139,7 +129,7 @@ static void ask_counters(struct agents_asked *a)
 	{                                                                                                              \
 		struct operations *o = ctx;                                                                            \
 		counter_set(&o->counters.log_lines_lost, log_dropped());                                               \
-		ask_counters(asked_create(o, r, answer));                                                              \
+		asked_start(asked_create(o, r, CSSL__LINK_REQUEST__WHAT_COUNTERS, answer));                            \
 	}
 TELL(operations_counters, answer_counters, tell_counters)
 TELL(operations_metrics, answer_metrics, tell_metrics)
@@ -149,45 +139,28 @@ TELL(operations_certificates, answer_certificates, tell_certificates)
 
 static void answer_nodes(struct agents_asked *a)
 {
-	struct control_node_result *at = calloc(a->count + 1, sizeof *at);
+	struct control_node_result at[AGENTS_MAX + 1];
 
-	if (!at) {
-		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
-		return;
-	}
 	for (unsigned i = 0; i < a->count; i++)
 		at[i] = (struct control_node_result){ asked_name(a, i),
 			a->answers[i].error[0] ? a->answers[i].error : NULL };
 	if (a->own_error[0])
 		at[a->count] = (struct control_node_result){ a->operations->shared->self->name, a->own_error };
 	control_answer_nodes(a->request, at, a->count + (a->own_error[0] != '\0'));
-	free(at);
 }
 
 void operations_rotate(void *ctx, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
-
-	if (!a)
-		return;
-	cssl__link_request__rotate__init(&a->rotate);
-	a->message.what_case = CSSL__LINK_REQUEST__WHAT_ROTATE;
-	a->message.rotate = &a->rotate;
-	asked_start(a);
+	asked_start(asked_create(ctx, r, CSSL__LINK_REQUEST__WHAT_ROTATE, answer_nodes));
 }
 
 void operations_reload(void *ctx, struct control_request *r)
 {
 	const struct operations *o = ctx;
-	struct agents_asked *a = asked_create(ctx, r, answer_nodes);
+	struct agents_asked *a = asked_create(ctx, r, CSSL__LINK_REQUEST__WHAT_RELOAD, answer_nodes);
 
-	if (!a)
-		return;
-	if (o->reload(o->owner, a->own_error, sizeof a->own_error) == 0)
+	if (a && o->reload(o->owner, a->own_error, sizeof a->own_error) == 0)
 		a->own_error[0] = '\0';
-	cssl__link_request__reload__init(&a->reload);
-	a->message.what_case = CSSL__LINK_REQUEST__WHAT_RELOAD;
-	a->message.reload = &a->reload;
 	asked_start(a);
 }
 
@@ -234,13 +207,12 @@ static void tell_revoked(struct agents_asked *a, const Cssl__LinkResponse__Revok
 static void answer_revoke(struct agents_asked *a)
 {
 	const struct agent_answer *from = asked_last(a);
+	const char *fault = asked_fault(from, CSSL__LINK_RESPONSE__WHAT_REVOKED);
 
-	if (!from || from->error[0] || from->response->what_case != CSSL__LINK_RESPONSE__WHAT_REVOKED) {
-		control_fail(a->request, CONTROL_UNAVAILABLE, "%s",
-			from && from->error[0] ? from->error : "no agent answered");
-		return;
-	}
-	tell_revoked(a, from->response->revoked);
+	if (fault)
+		control_fail(a->request, CONTROL_UNAVAILABLE, "%s", fault);
+	else
+		tell_revoked(a, from->response->revoked);
 }
 
 static ProtobufCBinaryData revoked_bytes(struct agents_asked *a, const uint8_t *bytes, size_t len)
@@ -249,12 +221,10 @@ static ProtobufCBinaryData revoked_bytes(struct agents_asked *a, const uint8_t *
 	return (ProtobufCBinaryData){ len, a->id };
 }
 
-/* 0 or -1: out of memory. */
-static int fill_revoke(struct agents_asked *a, const struct control_revocation *what)
+static void fill_revoke(struct agents_asked *a, const struct control_revocation *what)
 {
 	Cssl__LinkRequest__Revoke *m = &a->revoke;
 
-	cssl__link_request__revoke__init(m);
 	switch (what->which) {
 	case CONTROL_REVOKE_SESSION:
 		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID;
@@ -266,8 +236,9 @@ static int fill_revoke(struct agents_asked *a, const struct control_revocation *
 		break;
 	case CONTROL_REVOKE_SERVER_NAME:
 		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME;
-		m->server_name = a->name = strdup(what->server_name);
-		return a->name ? 0 : -1;
+		snprintf(a->name, sizeof a->name, "%s", what->server_name);
+		m->server_name = a->name;
+		break;
 	case CONTROL_REVOKE_CLIENT:
 		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS;
 		m->client_address = revoked_bytes(a, what->client.bytes, what->client.len);
@@ -279,24 +250,17 @@ static int fill_revoke(struct agents_asked *a, const struct control_revocation *
 	case CONTROL_REVOKE_MATCHING:
 		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING;
 		m->matching = &a->filter;
-		return asked_filter(a, &what->matching);
+		asked_filter(a, &what->matching);
 	}
-	return 0;
 }
 
 void operations_revoke(void *ctx, const struct control_revocation *what, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(ctx, r, answer_revoke);
+	struct agents_asked *a = asked_create(ctx, r, CSSL__LINK_REQUEST__WHAT_REVOKE, answer_revoke);
 
 	if (!a)
 		return;
-	if (fill_revoke(a, what) < 0) {
-		control_fail(r, CONTROL_INTERNAL, "out of memory");
-		asked_free(a);
-		return;
-	}
+	fill_revoke(a, what);
 	a->whom = ASK_ONE;
-	a->message.what_case = CSSL__LINK_REQUEST__WHAT_REVOKE;
-	a->message.revoke = &a->revoke;
 	asked_start(a);
 }

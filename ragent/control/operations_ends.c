@@ -76,12 +76,11 @@ static void answer_blocked(struct agents_asked *a)
 static void tell_agents(const struct selection *s)
 {
 	const struct operations *o = s->operations;
-	struct agents_asked *a = asked_create(o, s->request, answer_blocked);
+	struct agents_asked *a = asked_create(o, s->request, CSSL__LINK_REQUEST__WHAT_BLOCKED, answer_blocked);
 
 	if (!a)
 		return;
 	a->ended = s->ended;
-	a->message.what_case = CSSL__LINK_REQUEST__WHAT_BLOCKED;
 	a->message.blocked.data = a->blocked;
 	a->message.blocked.len = blocked_pack(o->shared->blocked, worker_now_ms(o->main), a->blocked);
 	asked_start(a);

@@ -1,5 +1,5 @@
 /* operations_log_level.c: changes RAgent's own level at once, and asks the agents to change theirs. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "net/log.h"
@@ -15,13 +15,10 @@ static struct control_log_level own_level(const struct operations *o)
 static struct control_log_level level_of(const struct agents_asked *a, unsigned agent)
 {
 	const struct agent_answer *from = &a->answers[agent];
-	struct control_log_level out = { .node = asked_name(a, agent) };
+	struct control_log_level out = { .node = asked_name(a, agent),
+		.error = asked_fault(from, CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL) };
 
-	if (from->error[0]) {
-		out.error = from->error;
-	} else if (!from->response || from->response->what_case != CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL) {
-		out.error = "a strange answer";
-	} else {
+	if (!out.error) {
 		out.level = from->response->log_level->level;
 		out.configured = from->response->log_level->configured;
 	}
@@ -30,20 +27,15 @@ static struct control_log_level level_of(const struct agents_asked *a, unsigned 
 
 static void answer(struct agents_asked *a)
 {
-	struct control_log_level *at = calloc(a->count + 1, sizeof *at);
+	struct control_log_level at[AGENTS_MAX + 1];
 	size_t count = 0;
 
-	if (!at) {
-		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
-		return;
-	}
 	if (a->whom == ASK_ALL)
 		at[count++] = own_level(a->operations);
 	for (unsigned i = 0; i < a->count; i++)
 		if (a->whom == ASK_ALL || i == a->first)
 			at[count++] = level_of(a, i);
 	control_answer_log_levels(a->request, at, count);
-	free(at);
 }
 
 void operations_log_level(void *ctx, const struct control_log_change *change, struct control_request *r)
@@ -64,20 +56,11 @@ void operations_log_level(void *ctx, const struct control_log_change *change, st
 		control_answer_log_levels(r, &own, 1);
 		return;
 	}
-	a = asked_create(o, r, answer);
+	a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_LOG_LEVEL, answer);
 	if (!a)
 		return;
-	a->name = change->level ? strdup(change->level) : NULL;
-	if (change->level && !a->name) {
-		control_fail(r, CONTROL_INTERNAL, "out of memory");
-		asked_free(a);
-		return;
-	}
-	cssl__link_request__log_level__init(&a->log_level);
-	if (a->name)
-		a->log_level.level = a->name;
-	a->message.what_case = CSSL__LINK_REQUEST__WHAT_LOG_LEVEL;
-	a->message.log_level = &a->log_level;
+	snprintf(a->name, sizeof a->name, "%s", change->level ? change->level : "");
+	a->log_level.level = a->name;
 	a->whom = agent == NO_AGENT ? ASK_ALL : ASK_THAT;
 	a->first = agent == NO_AGENT ? 0 : (unsigned)agent;
 	asked_start(a);

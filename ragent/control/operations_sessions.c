@@ -22,9 +22,6 @@ static int says_nothing(const struct control_session_query *q)
 
 static void fill_sessions(struct agents_asked *a, unsigned limit)
 {
-	cssl__link_request__sessions__init(&a->sessions);
-	a->message.what_case = CSSL__LINK_REQUEST__WHAT_SESSIONS;
-	a->message.sessions = &a->sessions;
 	a->sessions.filter = &a->filter;
 	a->sessions.limit = limit;
 }
@@ -76,8 +73,7 @@ static int take_session(const Cssl__Session *from, char (*names)[NAME_MAX_LEN + 
 
 static const Cssl__LinkResponse__Sessions *page_of(const struct agent_answer *a)
 {
-	const Cssl__LinkResponse *m = a->response;
-	return m && !a->error[0] && m->what_case == CSSL__LINK_RESPONSE__WHAT_SESSIONS ? m->sessions : NULL;
+	return asked_fault(a, CSSL__LINK_RESPONSE__WHAT_SESSIONS) ? NULL : a->response->sessions;
 }
 
 static int are_spread(const struct operations *o)
@@ -132,13 +128,6 @@ static void rows_merge(struct rows *r, const struct agents_asked *a)
 	}
 }
 
-static const char *why_none(const struct agents_asked *a)
-{
-	const struct agent_answer *last = asked_last(a);
-
-	return last && last->error[0] ? last->error : "no agent answered";
-}
-
 static void answer_page(struct agents_asked *a)
 {
 	struct rows rows;
@@ -150,7 +139,8 @@ static void answer_page(struct agents_asked *a)
 	}
 	rows_merge(&rows, a);
 	if (rows.page_count == 0)
-		control_fail(a->request, CONTROL_UNAVAILABLE, "%s", why_none(a));
+		control_fail(a->request, CONTROL_UNAVAILABLE, "%s",
+			asked_fault(asked_last(a), CSSL__LINK_RESPONSE__WHAT_SESSIONS));
 	else
 		control_answer_sessions(a->request, rows.at, rows.count,
 			rows.more == MERGED_GOES_ON ? CONTROL_MORE : CONTROL_LAST_PAGE);
@@ -176,15 +166,11 @@ static unsigned holds_most(const struct agents *agents)
 void operations_sessions(void *ctx, const struct control_session_query *q, struct control_request *r)
 {
 	const struct operations *o = ctx;
-	struct agents_asked *a = asked_create(o, r, answer_page);
+	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, answer_page);
 
 	if (!a)
 		return;
-	if (asked_filter(a, q) < 0) {
-		control_fail(r, CONTROL_INTERNAL, "out of memory");
-		asked_free(a);
-		return;
-	}
+	asked_filter(a, q);
 	fill_sessions(a, q->limit);
 	if (q->after) {
 		memcpy(a->after, q->after, SESSION_ID_LEN);
@@ -197,13 +183,6 @@ void operations_sessions(void *ctx, const struct control_session_query *q, struc
 
 /* --- a count --- */
 
-static const char *fault_of(const struct agent_answer *a, Cssl__LinkResponse__WhatCase expected)
-{
-	if (a->error[0])
-		return a->error;
-	return a->response && a->response->what_case == expected ? NULL : "a strange answer";
-}
-
 /* With replicas one holder counts each session: add the counts. Else all agents hold the same sessions, except new
  * ones: take the highest count. */
 static uint64_t add_count(const struct agents_asked *a, uint64_t total, const Cssl__LinkResponse__SessionCount *one)
@@ -215,12 +194,12 @@ static uint64_t add_count(const struct agents_asked *a, uint64_t total, const Cs
 
 static void answer_count(struct agents_asked *a)
 {
-	struct control_holder *at = calloc(a->count + 1, sizeof *at);
+	struct control_holder at[AGENTS_MAX];
 	uint64_t total = 0;
 	unsigned answered = 0;
 
-	for (unsigned i = 0; at && i < a->count; i++) {
-		const char *fault = fault_of(&a->answers[i], CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT);
+	for (unsigned i = 0; i < a->count; i++) {
+		const char *fault = asked_fault(&a->answers[i], CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT);
 		at[i] = (struct control_holder){ .agent = asked_name(a, i), .error = fault };
 		if (fault)
 			continue;
@@ -228,29 +207,19 @@ static void answer_count(struct agents_asked *a)
 		at[i].sessions = a->answers[i].response->session_count->sessions;
 		total = add_count(a, total, a->answers[i].response->session_count);
 	}
-	if (!at)
-		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
-	else if (answered == 0)
+	if (answered == 0)
 		control_fail(a->request, CONTROL_UNAVAILABLE, "no agent answered");
 	else
 		control_answer_session_count(a->request, total, at, a->count);
-	free(at);
 }
 
 void operations_session_count(void *ctx, const struct control_session_query *q, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(ctx, r, answer_count);
+	struct agents_asked *a = asked_create(ctx, r, CSSL__LINK_REQUEST__WHAT_SESSION_COUNT, answer_count);
 
 	if (!a)
 		return;
-	if (asked_filter(a, q) < 0) {
-		control_fail(r, CONTROL_INTERNAL, "out of memory");
-		asked_free(a);
-		return;
-	}
-	cssl__link_request__session_count__init(&a->session_count);
-	a->message.what_case = CSSL__LINK_REQUEST__WHAT_SESSION_COUNT;
-	a->message.session_count = &a->session_count;
+	asked_filter(a, q);
 	a->session_count.filter = says_nothing(q) ? NULL : &a->filter;
 	asked_start(a);
 }
@@ -263,7 +232,7 @@ static void take_holder(struct agents_asked *a, unsigned agent, struct control_h
 	const Cssl__LinkResponse__Sessions *page = page_of(from);
 
 	*out = (struct control_holder){ .agent = asked_name(a, agent),
-		.error = fault_of(from, CSSL__LINK_RESPONSE__WHAT_SESSIONS) };
+		.error = asked_fault(from, CSSL__LINK_RESPONSE__WHAT_SESSIONS) };
 	if (!page || page->n_session == 0)
 		return;
 	out->sessions = 1;
@@ -275,30 +244,27 @@ static void take_holder(struct agents_asked *a, unsigned agent, struct control_h
 /* Each agent counts its own hits: add them. */
 static void answer_session(struct agents_asked *a)
 {
-	struct control_holder *at = calloc(a->count + 1, sizeof *at);
+	struct control_holder at[AGENTS_MAX];
 	const Cssl__Session *found = NULL;
 	struct control_session session;
 	char names[2][NAME_MAX_LEN + 1];
 	uint32_t hits = 0;
 
-	for (unsigned i = 0; at && i < a->count; i++) {
+	for (unsigned i = 0; i < a->count; i++) {
 		take_holder(a, i, &at[i], &found);
 		hits += at[i].hits;
 	}
-	if (!at) {
-		control_fail(a->request, CONTROL_INTERNAL, "out of memory");
-	} else if (!found || take_session(found, names, &session) < 0) {
+	if (!found || take_session(found, names, &session) < 0) {
 		control_fail(a->request, CONTROL_NOT_FOUND, "no agent that answered holds such a session");
 	} else {
 		session.hits = hits;
 		control_answer_session(a->request, &session, at, a->count);
 	}
-	free(at);
 }
 
 void operations_session(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r)
 {
-	struct agents_asked *a = asked_create(ctx, r, answer_session);
+	struct agents_asked *a = asked_create(ctx, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, answer_session);
 
 	if (!a)
 		return;
