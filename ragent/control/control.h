@@ -225,12 +225,8 @@ void control_answer_block(
 /* For blocks(): the whole list. */
 void control_answer_blocks(struct control_request *r, struct blocked *blocked, uint64_t now_ms);
 
-/* For rest(): no agent owns the connection now. */
-struct control_rested {
-	const char *from;
-	uint32_t epoch;
-};
-void control_answer_rest(struct control_request *r, const struct control_rested *m);
+/* For rest(): no agent owns the connection now, so only @from and @epoch count. */
+void control_answer_rest(struct control_request *r, const struct control_moved *m);
 
 struct control_session {
 	uint8_t id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN];

@@ -38,6 +38,17 @@ json_t *hex_json(const uint8_t *bytes, size_t len)
 	return json_string(sodium_bin2hex(text, sizeof text, bytes, len));
 }
 
+/* All members of both, which it takes over. */
+static json_t *joined(json_t *out, json_t *more)
+{
+	const int failed = !more || json_object_update(out, more) != 0;
+	json_decref(more);
+	if (!failed)
+		return out;
+	json_decref(out);
+	return NULL;
+}
+
 /* GET /v1/status */
 
 static json_t *listener_json(const struct control_listener *l)
@@ -65,12 +76,7 @@ static json_t *listener_in_full_json(const struct control_listener *l)
 		       l->backend, "state", l->state);
 	for (size_t i = 0; i < l->counter_count; i++)
 		json_object_set_new(more, l->counters[i].name, integer_json(l->counters[i].value));
-	if (!out || !more || json_object_update(out, more) != 0) {
-		json_decref(out);
-		out = NULL;
-	}
-	json_decref(more);
-	return out;
+	return joined(out, more);
 }
 
 void control_answer_listeners(struct control_request *r, const struct control_listener *at, size_t count)
@@ -253,12 +259,7 @@ static json_t *connection_json(const struct connection_description *c)
 		integer_json(c->client_bytes), "server_records", integer_json(c->server_records), "server_bytes",
 		integer_json(c->server_bytes), "read_generation", (json_int_t)c->read_generation, "write_generation",
 		(json_int_t)c->write_generation, "tls", tls_json(c));
-	if (!out || !more || json_object_update(out, more) != 0) {
-		json_decref(out);
-		out = NULL;
-	}
-	json_decref(more);
-	return out;
+	return joined(out, more);
 }
 
 static json_t *detail_json(const struct connection_description *c)
@@ -304,7 +305,7 @@ void control_answer_move(struct control_request *r, const struct control_moved *
 			"pause_us", integer_json(m->pause_us)));
 }
 
-void control_answer_rest(struct control_request *r, const struct control_rested *m)
+void control_answer_rest(struct control_request *r, const struct control_moved *m)
 {
 	request_answer(r, MHD_HTTP_OK, json_pack("{s:s?, s:I}", "from", m->from, "epoch", (json_int_t)m->epoch));
 }

@@ -1,6 +1,5 @@
 /* control_handlers_revoke.c: the body of a revocation: either one member alone, or criteria; a session has to meet all
  * criteria. */
-#include <netinet/in.h>
 #include <string.h>
 
 #include "proto/cipher_suite.h"
@@ -50,46 +49,24 @@ static int read_server_name(const json_t *value, struct input *r)
 	return name && *name != '\0' && strlen(name) <= NAME_MAX_LEN ? 0 : -1;
 }
 
-/* 1 when no other member has named the client yet: two members could contradict each other. */
-static int is_first(const struct input *r)
+/* Two members could contradict each other, so only one names the client. */
+static int read_client(const json_t *value, struct input *r)
 {
-	return r->what.matching.client.len == 0;
-}
-
-static void is_one_client(struct input *r)
-{
-	const struct address_net *net = &r->what.matching.client;
-	r->what.which = CONTROL_REVOKE_CLIENT;
+	const char *text = json_string_value(value);
+	struct address_net *net = &r->what.matching.client;
+	if (!text || net->len > 0 || input_net_read(text, net) != 0)
+		return -1;
+	r->what.which = net->prefix == 8 * net->len ? CONTROL_REVOKE_CLIENT : CONTROL_REVOKE_MATCHING;
 	r->what.client.len = net->len;
 	memcpy(r->what.client.bytes, net->bytes, net->len);
+	return 0;
 }
 
 static int read_client_address(const json_t *value, struct input *r)
 {
 	const char *text = json_string_value(value);
-	struct address_net *net = &r->what.matching.client;
 	struct sockaddr_storage address;
-	if (!text || !is_first(r) || address_parse_host(text, &address))
-		return -1;
-	net->len = (uint8_t)address_bytes((const struct sockaddr *)&address, net->bytes);
-	net->prefix = (uint8_t)(8 * net->len);
-	is_one_client(r);
-	return 0;
-}
-
-static int read_client(const json_t *value, struct input *r)
-{
-	const char *text = json_string_value(value);
-	struct address_net net;
-	if (!text || !is_first(r))
-		return -1;
-	if (address_net_parse(text, &net) != 0)
-		return read_client_address(value, r);
-	r->what.matching.client = net;
-	r->what.which = CONTROL_REVOKE_MATCHING;
-	if (net.prefix == 8 * net.len)
-		is_one_client(r);
-	return 0;
+	return text && address_parse_host(text, &address) == 0 ? read_client(value, r) : -1;
 }
 
 static int read_version(const json_t *value, struct input *r)

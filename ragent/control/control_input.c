@@ -47,17 +47,23 @@ int input_limit(struct exchange *e, const char *text, unsigned *out)
 	return -1;
 }
 
-int input_net(struct exchange *e, const char *what, const char *text, struct address_net *out)
+int input_net_read(const char *text, struct address_net *out)
 {
 	struct sockaddr_storage address;
 	memset(out, 0, sizeof *out);
 	if (address_net_parse(text, out) == 0)
 		return 0;
-	if (address_parse_host(text, &address) == 0) {
-		out->len = (uint8_t)address_bytes((const struct sockaddr *)&address, out->bytes);
-		out->prefix = (uint8_t)(8 * out->len);
+	if (address_parse_host(text, &address) != 0)
+		return -1;
+	out->len = (uint8_t)address_bytes((const struct sockaddr *)&address, out->bytes);
+	out->prefix = (uint8_t)(8 * out->len);
+	return 0;
+}
+
+int input_net(struct exchange *e, const char *what, const char *text, struct address_net *out)
+{
+	if (input_net_read(text, out) == 0)
 		return 0;
-	}
 	exchange_fail(e, MHD_HTTP_BAD_REQUEST, "%s: found '%.80s', expected an address or a network such as 10.0.0.0/8",
 		what, text);
 	return -1;

@@ -18,8 +18,9 @@
 		json_decref(in.body);                                                                                  \
 	}
 
-/* 0 or -1; it does not tell the client. */
+/* 0 or -1; these do not tell the client. */
 int input_hex(const char *text, uint8_t *out, size_t len);
+int input_net_read(const char *text, struct address_net *out); /* as input_net() */
 
 /* 0, or -1 after it told the client that @what is wrong. */
 int input_id(struct exchange *e, const char *what, const char *text, struct connection_id *out);

@@ -55,10 +55,9 @@ static void answer_done(const struct selection *s, const struct move_result *r)
 		.epoch = r->epoch,
 		.pause_us = r->pause_us,
 	};
-	const struct control_rested rested = { .from = agents_name(agents, r->from), .epoch = r->epoch };
 
 	if (r->to == NO_AGENT)
-		control_answer_rest(s->request, &rested);
+		control_answer_rest(s->request, &moved);
 	else
 		control_answer_move(s->request, &moved);
 }

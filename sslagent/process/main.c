@@ -84,17 +84,6 @@ static int check(const struct conf *c, const struct conf_agent *self)
 	return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Both for a start and for --check: what this agent has for itself. */
-static int judge(const struct conf *c, const struct conf_agent *self)
-{
-	char faults[TLS_FAULTS_MAX];
-
-	if (conf_check_node(c, NULL, self, faults, sizeof faults) == 0)
-		return 0;
-	fprintf(stderr, "%s\n", faults);
-	return -1;
-}
-
 /* Takes over @c. */
 static int serve(struct conf *c, const struct conf_agent *self)
 {
@@ -118,6 +107,7 @@ static int serve(struct conf *c, const struct conf_agent *self)
 int main(int argc, char **argv)
 {
 	const struct conf_agent *self = NULL;
+	char faults[TLS_FAULTS_MAX];
 	int result = EXIT_FAILURE;
 
 	if (start_protected(program.name) < 0)
@@ -132,11 +122,12 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	if (a.name && !(self = conf_agent_find(c, a.name)))
 		fprintf(stderr, "%s: no agent is named '%s'\n", a.config, a.name);
-	else if (!self || judge(c, self) == 0) {
-		if (a.what == RUN && start_log(program.name, self->name, &c->log, self->access_log) == 0)
-			return serve(c, self);
-		result = a.what == CHECK ? check(c, self) : EXIT_FAILURE;
-	}
+	else if (conf_check_node(c, NULL, self, faults, sizeof faults) < 0)
+		fprintf(stderr, "%s\n", faults);
+	else if (a.what == CHECK)
+		result = check(c, self);
+	else if (start_log(program.name, self->name, &c->log, self->access_log) == 0)
+		return serve(c, self);
 	conf_destroy(c);
 	return result;
 }

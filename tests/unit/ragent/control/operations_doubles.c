@@ -70,7 +70,7 @@ void control_answer_move(struct control_request *r, const struct control_moved *
 	got.epoch = m->epoch;
 }
 
-void control_answer_rest(struct control_request *r, const struct control_rested *m)
+void control_answer_rest(struct control_request *r, const struct control_moved *m)
 {
 	got.answers++;
 	snprintf(got.to, sizeof got.to, "rest");

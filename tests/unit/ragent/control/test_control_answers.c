@@ -347,7 +347,7 @@ END_TEST
 
 static void answer_rest(struct control_request *r)
 {
-	control_answer_rest(r, &(struct control_rested){ "a1", 3 });
+	control_answer_rest(r, &(struct control_moved){ .from = "a1", .epoch = 3 });
 }
 
 START_TEST(a_rest_is_told)
