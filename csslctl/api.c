@@ -132,6 +132,11 @@ static void settings_make(struct api *a, const struct place *p)
 	}
 }
 
+void api_wait_at_most(struct api *a, long ms)
+{
+	curl_easy_setopt(a->curl, CURLOPT_TIMEOUT_MS, ms < ANSWER_MS ? ms : ANSWER_MS);
+}
+
 struct api *api_create(const struct place *p, char error[static API_ERROR_MAX])
 {
 	struct api *a = must(calloc(1, sizeof *a));

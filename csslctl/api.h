@@ -24,6 +24,8 @@ struct answer {
 
 /* @body: owned from now on; NULL for none. */
 void api_ask(struct api *a, const char *method, const struct path *path, json_t *body, struct answer *out);
+/* For an answer to each of the next questions. It is 30 s at first, and never longer. */
+void api_wait_at_most(struct api *a, long ms);
 void answer_clear(struct answer *a);
 
 #endif

@@ -4,11 +4,20 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "csslctl/api.h"
 #include "csslctl/member.h"
 #include "csslctl/memory.h"
 #include "csslctl/text.h"
+
+uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
 
 static void complain_with(const struct invocation *in, const char *remedy, const char *format, va_list arguments)
 {

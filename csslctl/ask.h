@@ -3,6 +3,8 @@
 #ifndef CSSL_CSSLCTL_ASK_H
 #define CSSL_CSSLCTL_ASK_H
 
+#include <stdint.h>
+
 #include <jansson.h>
 
 #include "csslctl/command.h"
@@ -20,6 +22,8 @@ char *names_of(const json_t *names); /* "a1, a2"; for free() */
 enum exit_code get_and_show(struct invocation *in, const char *fixed_path, show_answer *show);
 /* What the row of the command names. */
 enum exit_code ask_and_show_row(struct invocation *in);
+
+uint64_t now_ms(void); /* CLOCK_MONOTONIC */
 
 /* On standard output. */
 void show_json(const struct invocation *in, const json_t *value);

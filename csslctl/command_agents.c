@@ -15,6 +15,7 @@
 #define CLOCK_WARN_MS  1000
 #define WAIT_MS        60000u
 #define LOOK_EVERY_MS  200u
+#define LAST_LOOK_MS   1000
 #define CLOCK_TEXT_MAX (QUANTITY_TEXT_MAX + 1)
 
 static void drain_cell(struct table *t, const json_t *agent)
@@ -155,15 +156,19 @@ static int all_are_ready(const struct invocation *in)
 enum exit_code command_agents(struct invocation *in)
 {
 	const char *wait = in->options[OPTION_WAIT], *timeout = in->options[OPTION_TIMEOUT];
-	uint32_t left_ms = WAIT_MS;
-	int ready;
+	uint32_t wait_ms = WAIT_MS;
+	int ready = !wait;
 
-	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &left_ms) < 0))
+	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &wait_ms) < 0))
 		return misused(in, "--timeout: '%s' is no time up to 1d, such as 30s, or --wait is missing", timeout);
-	while (!(ready = !wait || all_are_ready(in)) && left_ms > LOOK_EVERY_MS) {
-		usleep(LOOK_EVERY_MS * 1000);
-		left_ms -= LOOK_EVERY_MS;
+	const uint64_t end_ms = now_ms() + wait_ms;
+	for (uint64_t at_ms; !ready && (at_ms = now_ms()) < end_ms;) {
+		api_wait_at_most(in->api, (long)(end_ms - at_ms));
+		ready = all_are_ready(in);
+		if (!ready)
+			usleep(LOOK_EVERY_MS * 1000);
 	}
+	api_wait_at_most(in->api, ready ? LONG_MAX : LAST_LOOK_MS);
 	const enum exit_code code = get_and_show(in, "/v1/agents", show_list);
 	return code == EXIT_DONE && !ready ? EXIT_REFUSED : code;
 }

@@ -13,14 +13,6 @@
 
 #define LOOK_EVERY_MS 200u
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void say(struct progress *p, const json_t *drain)
 {
 	char words[160], elapsed[QUANTITY_TEXT_MAX];

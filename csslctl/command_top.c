@@ -23,14 +23,6 @@ struct look {
 	uint64_t at_ms;
 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 static void look_clear(struct look *l)
 {
 	json_decref(l->status);

@@ -102,11 +102,6 @@ static void read_extensions(const struct client_hello *h, struct list *list, str
 	}
 }
 
-static unsigned shown(size_t count)
-{
-	return count < 99 ? (unsigned)count : 99;
-}
-
 void ja4_make(const struct client_hello *h, struct ja4 *out)
 {
 	static const char versions[][3] = { "s3", "10", "11", "12", "13" }, digits[] = "0123456789abcdef";
@@ -120,7 +115,7 @@ void ja4_make(const struct client_hello *h, struct ja4 *out)
 		add(&list, wire_u16(&r));
 	if (list.count > LIST_MAX)
 		return;
-	const unsigned ciphers = shown(list.count);
+	const size_t ciphers = list.count;
 	hash(&list, (struct wire_reader){ 0 }, out->ciphers);
 	list.count = 0;
 	read_extensions(h, &list, &said);
@@ -133,9 +128,10 @@ void ja4_make(const struct client_hello *h, struct ja4 *out)
 	const int has_alpn = said.alpn && said.alpn_len;
 	const uint8_t first = has_alpn ? said.alpn[0] : '0', last = has_alpn ? said.alpn[said.alpn_len - 1] : '0';
 	const int plain = isalnum(first) && isalnum(last); /* else the name in hexadecimal counts */
-	snprintf(kind, sizeof kind, "t%s%c%02u%02u%c%c",
+	snprintf(kind, sizeof kind, "t%s%c%02zu%02u%c%c",
 		version >= 0x0300 && version <= 0x0304 ? versions[version & 0xff] : "00", h->server_name ? 'd' : 'i',
-		ciphers, shown(said.count), plain ? first : digits[first >> 4], plain ? last : digits[last & 0xf]);
+		ciphers < 99 ? ciphers : 99, said.count < 99 ? said.count : 99, plain ? first : digits[first >> 4],
+		plain ? last : digits[last & 0xf]);
 	memcpy(out->kind, kind, sizeof out->kind);
 }
 

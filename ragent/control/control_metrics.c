@@ -1,5 +1,5 @@
 /* control_metrics.c: samples of one family stand together, so each counter is looked for in every set. Label values
- * need no escapes: they are names of the cluster file, or texts of this program.
+ * need no escapes: they are names of the cluster file, texts of this program, or texts of agents that were cleaned.
  */
 #include "ragent/control/control_metrics.h"
 

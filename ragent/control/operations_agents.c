@@ -48,9 +48,13 @@ static void agent_counters(const struct agent_answer *from, struct control_count
 
 	for (size_t i = 0; i < c->n_counter; i++) {
 		const Cssl__LinkResponse__Counters__Counter *row = c->counter[i];
+		agents_clean_text(row->name);
+		agents_clean_text(row->help);
 		at[i] = (struct control_counter){ row->name, row->help, row->gauge ? CONTROL_GAUGE : CONTROL_COUNTER,
 			row->value };
 	}
+	for (size_t i = 0; i < c->n_certificate; i++)
+		agents_clean_text(c->certificate[i]->name);
 	out->count = c->n_counter;
 	out->certificates = c->certificate;
 	out->certificate_count = c->n_certificate;

@@ -101,20 +101,20 @@ uint64_t agents_generation(const struct agents *a)
 	return GET(a->generation);
 }
 
-/* It goes to people and other programs, and an agent may be hostile. */
-static void set_text(char *out, size_t cap, const char *text)
+void agents_clean_text(char *text)
 {
-	snprintf(out, cap, "%s", text ? text : "");
-	for (; *out; out++)
-		if ((unsigned char)*out < ' ' || *out == '"' || *out == '\\' || *out == 127)
-			*out = '?';
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == '"' || *text == '\\' || *text == 127)
+			*text = '?';
 }
 
 static void set_texts(struct agents *a, struct agent_row *r, const char *version, const char *failing)
 {
 	pthread_mutex_lock(&a->lock);
-	set_text(r->version, sizeof r->version, version);
-	set_text(r->failing, sizeof r->failing, failing);
+	snprintf(r->version, sizeof r->version, "%s", version ? version : "");
+	snprintf(r->failing, sizeof r->failing, "%s", failing ? failing : "");
+	agents_clean_text(r->version);
+	agents_clean_text(r->failing);
 	pthread_mutex_unlock(&a->lock);
 }
 

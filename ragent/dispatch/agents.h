@@ -29,6 +29,10 @@ const char *agents_name(const struct agents *a, int agent);
 /* NO_AGENT: no agent of that name. */
 int agents_find(const struct agents *a, const char *name);
 
+/* What an agent says goes to people and other programs, and an agent may be hostile: quotes, backslashes and control
+ * characters become '?'. */
+void agents_clean_text(char *text);
+
 /* A link to the agent came up, or is lost. The first link that is up, or a new boot, deletes the agent's own words,
  * LEAVING too. An operator's words stay. */
 void agents_link_up(struct agents *a, int agent, uint64_t boot_id);

@@ -94,15 +94,6 @@ static const struct conf_ragent *find_self(const struct conf *c, const char *nam
 	return c->ragent_count == 1 ? &c->ragents[0] : NULL;
 }
 
-static int open_access_log(const struct conf_ragent *self, char *error)
-{
-	const int r = self->access_log ? log_open_access(self->access_log) : 0;
-
-	if (r < 0)
-		snprintf(error, ERROR_MAX, "%s: %s", self->access_log, strerror(-r));
-	return r;
-}
-
 /* Looks at all files before anything else happens: so does --check. Later ones can only fail in a race. */
 static int judge(const struct conf *c, const struct conf_ragent *self, char *error)
 {
@@ -268,7 +259,7 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 
 static int run(const struct conf *c, const struct conf_ragent *self, const struct arguments *a)
 {
-	static char error[ERROR_MAX];
+	static char error[ERROR_MAX] = "the access log cannot be opened"; /* judge() could, just before */
 
 	if (start_log(program.name, self->name, &c->log, NULL) < 0)
 		return EXIT_FAILURE;
@@ -280,7 +271,7 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 		perror("ragent: cannot go into the background");
 		return EXIT_FAILURE;
 	}
-	if (judge(c, self, error) < 0 || open_access_log(self, error) < 0)
+	if (judge(c, self, error) < 0 || (self->access_log && log_open_access(self->access_log) < 0))
 		return not_started(error);
 	struct key_ring *link_key = conf_read_key(c->link_key, error, ERROR_MAX);
 	if (!link_key)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "net/discard.h"
+#include "net/stream_inside.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
 
