@@ -62,10 +62,10 @@ static void check_ring(struct checker *k, const char *key, char *const *field)
 static void check_opens(struct checker *k, const char *key, enum key_file_kind kind, char *const *field)
 {
 	char why[WHY_MAX];
-	int fd = key_file_open(*field, kind, why, sizeof why);
+	int fd = *field ? key_file_open(*field, kind, why, sizeof why) : -1;
 	if (fd >= 0)
 		close(fd);
-	else
+	else if (*field)
 		complain_plain(about(k, *field), marks_line(k->marks, field), "key '%s': %s", key, why);
 }
 
@@ -138,10 +138,8 @@ static void check_certificates(struct checker *k)
 		check_opens(k, "key", KEY_FILE_PEM, &c->certificates[i].key);
 	}
 	for (size_t i = 0; i < c->listener_count; i++) {
-		if (c->listeners[i].tls.client_ca)
-			check_opens(k, "client_ca", KEY_FILE_PUBLIC, &c->listeners[i].tls.client_ca);
-		if (c->listeners[i].tls.client_crl)
-			check_opens(k, "client_crl", KEY_FILE_PUBLIC, &c->listeners[i].tls.client_crl);
+		check_opens(k, "client_ca", KEY_FILE_PUBLIC, &c->listeners[i].tls.client_ca);
+		check_opens(k, "client_crl", KEY_FILE_PUBLIC, &c->listeners[i].tls.client_crl);
 	}
 }
 

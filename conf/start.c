@@ -38,13 +38,9 @@ struct conf *start_load(const char *path, enum conf_reader tier)
 
 int start_log(const char *program, const char *node, const struct conf_log *log, const char *access)
 {
-	const char *path = log->path;
-
-	if (log_open(program, node, log->format, log->level, path) == 0) {
-		path = access;
-		if (!path || log_open_access(path) == 0)
-			return 0;
-	}
-	fprintf(stderr, "%s: cannot open the log %s\n", program, path);
+	if (log_open(program, node, log->format, log->level, log->path) == 0 &&
+		(!access || log_open_access(access) == 0))
+		return 0;
+	fprintf(stderr, "%s: cannot open the log %s %s\n", program, log->path ? log->path : "", access ? access : "");
 	return -1;
 }

@@ -95,17 +95,14 @@ enum exit_code ask(struct invocation *in, const char *method, const struct path 
 
 char *names_of(const json_t *names)
 {
-	char *text = text_format("%s", "");
-	size_t i;
+	char *text;
+	size_t i, len;
 	json_t *name;
+	FILE *out = must(open_memstream(&text, &len));
 
-	json_array_foreach(names, i, name)
-	{
-		char *longer = text_format("%s%s%s", text, i > 0 ? ", " : "", json_string_value(name));
-		free(text);
-		text = longer;
-	}
-	return text;
+	json_array_foreach(names, i, name) fprintf(out, "%s%s", i > 0 ? ", " : "", json_string_value(name));
+	fclose(out);
+	return must(text);
 }
 
 /* Of agents without which the rest was done. */

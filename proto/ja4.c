@@ -49,7 +49,7 @@ static void hash(struct list *l, struct wire_reader behind, uint8_t out[static 6
 	uint8_t whole[crypto_hash_sha256_BYTES];
 	const char *before = "_";
 
-	if (l->count == 0)
+	if (l->count == 0 || l->count > LIST_MAX || wire_left(&behind) > 2 * LIST_MAX)
 		return;
 	qsort(l->values, l->count, sizeof l->values[0], compare);
 	crypto_hash_sha256_init(&s);
@@ -113,16 +113,10 @@ void ja4_make(const struct client_hello *h, struct ja4 *out)
 	*out = (struct ja4){ 0 };
 	for (list.count = 0; wire_left(&r) >= 2;)
 		add(&list, wire_u16(&r));
-	if (list.count > LIST_MAX)
-		return;
 	const size_t ciphers = list.count;
 	hash(&list, (struct wire_reader){ 0 }, out->ciphers);
 	list.count = 0;
 	read_extensions(h, &list, &said);
-	if (list.count > LIST_MAX || wire_left(&said.signatures) > 2 * LIST_MAX) {
-		*out = (struct ja4){ 0 };
-		return;
-	}
 	hash(&list, said.signatures, out->extensions);
 	const uint16_t version = said.version ? said.version : h->version;
 	const int has_alpn = said.alpn && said.alpn_len;
@@ -133,6 +127,8 @@ void ja4_make(const struct client_hello *h, struct ja4 *out)
 		ciphers < 99 ? ciphers : 99, said.count < 99 ? said.count : 99, plain ? first : digits[first >> 4],
 		plain ? last : digits[last & 0xf]);
 	memcpy(out->kind, kind, sizeof out->kind);
+	if (ciphers > LIST_MAX || list.count > LIST_MAX || wire_left(&said.signatures) > 2 * LIST_MAX)
+		*out = (struct ja4){ 0 };
 }
 
 const char *ja4_text(const struct ja4 *j, char out[static JA4_TEXT_MAX])

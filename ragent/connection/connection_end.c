@@ -344,7 +344,7 @@ void connection_drain_if_idle(struct connection *c)
 		connection_send_finish(c, END_SHUTTING_DOWN);
 }
 
-static void end_at_once(struct connection *c, enum end_reason reason)
+void connection_end_at_once(struct connection *c, enum end_reason reason)
 {
 	if (c->state == CONNECTION_LINGERING)
 		connection_end_lingering(c);
@@ -354,7 +354,7 @@ static void end_at_once(struct connection *c, enum end_reason reason)
 
 void connection_kill(struct connection *c)
 {
-	end_at_once(c, END_SHUTTING_DOWN);
+	connection_end_at_once(c, END_SHUTTING_DOWN);
 }
 
 int connection_end_by_operator(struct connection *c, enum connection_end_how how)
@@ -362,7 +362,7 @@ int connection_end_by_operator(struct connection *c, enum connection_end_how how
 	const int is_over = c->state == CONNECTION_LINGERING || c->state == CONNECTION_CLOSING;
 
 	if (how == END_RESET)
-		end_at_once(c, END_OPERATOR);
+		connection_end_at_once(c, END_OPERATOR);
 	else if (is_over || c->state == CONNECTION_FINISHING)
 		return 0;
 	else

@@ -75,10 +75,7 @@ void connection_relieve(struct connection_home *home)
 		counter_add(&home->counters.kept_ended, 1);
 		log_paced(LOG_WARNING, &c->id, "connection ended to free memory", "bytes=%u of=%llu limit=%llu", before,
 			(unsigned long long)home->holdings.len, (unsigned long long)home->holdings.limit);
-		if (c->state == CONNECTION_LINGERING)
-			connection_end_lingering(c);
-		else
-			connection_end(c, END_OVERLOADED, END_RESET);
+		connection_end_at_once(c, END_OVERLOADED);
 		holdings_set(&home->holdings, h, 0);
 	}
 }

@@ -389,6 +389,8 @@ void connection_drain_if_idle(struct connection *c);
 void connection_end_silence(struct connection *c, uint64_t silent_ms);
 /* CLOSING: give up the client's descriptor. */
 void connection_close_now(struct connection *c);
+/* By a reset, or as the next one says. */
+void connection_end_at_once(struct connection *c, enum end_reason reason);
 /* A LINGERING one. If the client has not taken all, it is reset, because a FIN would say that it has. */
 void connection_end_lingering(struct connection *c);
 /* Frees its records, copies and download. */
