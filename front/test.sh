@@ -33,8 +33,7 @@ test_steps=(
 	"asan_units       units and fuzzers (each for a moment), sanitized, beside the build without sanitizers"
 	"house            house rules"
 	"plain_units      units that a sanitizer changes"
-	"plain_alone      scenarios that measure, one at a time"
-	"asan_scenarios   scenarios, sanitized"
+	"alone_and_asan   scenarios that measure, one at a time, and all scenarios sanitized, in the time that those leave"
 	"plain_scenarios  scenarios that a sanitizer changes, and one variant of each"
 )
 
@@ -125,18 +124,21 @@ test_again() {
 	test_results+=(--again "$results")
 }
 
-# test_scenarios FOLDER WHICH PYTEST-OPTION...: those that tests/lib/selection.py selects; failed ones get a second look
-test_scenarios() {
+# run_scenarios FOLDER WHICH PYTEST-OPTION...: those that tests/lib/selection.py selects
+run_scenarios() {
 	local folder=$1 which=$2
 	shift 2
 	CSSL_TESTS=$which CSSL_SECOND_LOOK=follows test_python "$folder" "scenario-$which" --tb=no "$@" "$root/tests/scenario"
-	test_again "$folder" "scenario-$which"
+}
+
+# test_scenarios FOLDER WHICH PYTEST-OPTION...: failed ones get a second look
+test_scenarios() {
+	run_scenarios "$@"
+	test_again "$1" "scenario-$2"
 }
 
 # Several at a time, because they wait much: eight processes left a fifth of two processors idle, twelve leave nothing
-test_beside_others() {
-	test_scenarios "$@" -n "$((6 * $(nproc)))" --dist loadgroup
-}
+beside_others=(-n "$((6 * $(nproc)))" --dist loadgroup)
 
 test_download() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
@@ -183,16 +185,39 @@ test_plain_units() {
 	test_units build-test plain
 }
 
-test_asan_scenarios() {
-	sanitized test_beside_others build-asan sanitized # what measures has patience here
+# lowest_group: a control group whose processes run only when no other wants to, of either kind (cgroups(7)). Fails where there is none:
+# a nice value would count only within the session of a process.
+lowest_group() {
+	local base group
+	for base in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
+		group=$base/cssl-test.$$
+		mkdir "$group" 2>/dev/null || continue
+		(echo 1 >"$group/cpu.idle" && echo "$BASHPID" >"$group/cgroup.procs") 2>/dev/null && echo "$group" && return
+		rmdir "$group"
+	done
+	return 1
+}
+
+# Those that measure leave three quarters of the processors. What measures has patience when it is sanitized.
+test_alone_and_asan() {
+	local group=
+	if test_is_built build-asan && group=$(lowest_group); then
+		(echo "$BASHPID" >"$group/cgroup.procs"; sanitized run_scenarios build-asan sanitized "${beside_others[@]}") &
+	fi
+	test_scenarios build-test alone
+	if [[ $group ]]; then
+		echo 0 >"$group/cpu.idle"
+		wait $! || true
+		rmdir "$group" || true
+		test_results+=(--junit "$root/build-asan/scenario-sanitized.xml")
+	else
+		sanitized run_scenarios build-asan sanitized "${beside_others[@]}"
+	fi
+	sanitized test_again build-asan scenario-sanitized
 }
 
 test_plain_scenarios() {
-	test_beside_others build-test plain
-}
-
-test_plain_alone() {
-	test_scenarios build-test alone
+	test_scenarios build-test plain "${beside_others[@]}"
 }
 
 # Test builds can make mistakes on purpose: the nonce audit has to notice each of them.
