@@ -1,20 +1,23 @@
 # shellcheck shell=bash
 # demo: builds, and starts a cluster that answers a request and takes three mails.
 
-for part in up agent demo_folder; do
-	# shellcheck source=/dev/null
-	. "$root/front/$part.sh"
-done
+# shellcheck source=front/demo_folder.sh
+. "$root/front/demo_folder.sh"
+
+# plan_value DIR KEY
+plan_value() {
+	sed -n "s/^$2 //p" "$1/plan"
+}
 
 demo_request() {
 	local dir=$1
 	curl -sS --cacert "$dir/ca.pem" -D "$dir/demo.head" -o "$dir/demo.body" -w '%{ssl_verify_result}\n' \
-		"https://localhost:${plan[sf]:-}/slow?bytes=100000&ms=1000"
+		"https://localhost:$(plan_value "$dir" sf)/slow?bytes=100000&ms=1000"
 }
 
 # The one connection of the demo, once it belongs to an agent, as "HANDSHAKE OWNER VERSION SUITE"
 demo_connection() {
-	control "$1" /v1/connections 2>/dev/null | /usr/bin/python3 -c '
+	curl -sS --fail --max-time 10 --unix-socket "$1/ragent/control.sock" http://ragent/v1/connections 2>/dev/null | /usr/bin/python3 -c '
 import json, sys
 c = json.load(sys.stdin)["connections"][0]
 print(c["handshake_agent"], c["owner"], c["tls"]["version"], c["tls"]["cipher_suite"])
@@ -68,21 +71,23 @@ demo_show_mail() {
 # The agent that demo_mail killed.
 demo_revive() {
 	local dir=$1 name
-	for name in ${plan[agents]}; do
-		daemon_runs "$dir" "$name" || { wait_for 5 test -e "$dir/$name.exit" && command_agent --dir "$dir" "$name"; }
+	for _ in {1..100}; do
+		name=$(basename "$dir"/a*.exit .exit)
+		[[ $name == "a*" ]] || { "$root/cssl" agent --dir "$dir" "$name"; return; }
+		sleep 0.05
 	done
 }
 
 demo_farewell() {
 	local dir=$1
 	cat <<-TEXT
-		  SF   https://localhost:${plan[sf]:-}/       bulk goes to the client's affinity agent
-		  SL   https://localhost:${plan[sl]:-}/       bulk stays where the handshake was
-		  mail localhost:${plan[smtp]:-}            STARTTLS; the mail server behind it counts mails and drops them
-		  page https://localhost:${plan[control]:-}/     the dashboard; its token: cat $dir/control.token
+		  SF   https://localhost:$(plan_value "$dir" sf)/       bulk goes to the client's affinity agent
+		  SL   https://localhost:$(plan_value "$dir" sl)/       bulk stays where the handshake was
+		  mail localhost:$(plan_value "$dir" smtp)            STARTTLS; the mail server behind it counts mails and drops them
+		  page https://localhost:$(plan_value "$dir" control)/     the dashboard; its token: cat $dir/control.token
 		  CA   $dir/ca.pem      (curl --cacert; or curl -k)
 		  logs $dir/*.log
-		  try  curl --cacert $dir/ca.pem -i https://localhost:${plan[sf]:-}/1k -o /dev/null -D -
+		  try  curl --cacert $dir/ca.pem -i https://localhost:$(plan_value "$dir" sf)/1k -o /dev/null -D -
 		  see  CSSL_DIR=$dir ${CSSL_BUILD_DIR:-$root/build}/csslctl/csslctl status      (README.md has a tour)
 		  stop $root/cssl down
 
@@ -97,10 +102,9 @@ command_demo() {
 	demo_folder_make
 	if [[ -e $dir/r1.pid ]]; then
 		say "stopping the earlier demo"
-		plan_read "$dir"
-		daemons_stop "$dir" || say "the earlier demo did not stop in order; going on"
+		"$root/cssl" down --dir "$dir" || say "the earlier demo did not stop in order; going on"
 	fi
-	command_up --dir "$dir" --smtp-sink
+	"$root/cssl" up --dir "$dir" --smtp-sink
 	demo_show "$dir"
 	demo_show_mail "$dir"
 	demo_farewell "$dir"

@@ -19,9 +19,13 @@ import shutil
 import signal
 import socket
 import ssl
-import subprocess
+import sys
 import tempfile
 
+from bench.experiments.ports import free_ports
+from front.cluster import commands, daemons
+from front.cluster.plan import Cluster as FrontCluster, read_plan
+from front.cluster.supervisor import Supervisor
 from tests.lib import nonce_audit
 from tests.lib.build import BUILD, ROOT, TEST_POINTS, patience
 from tests.lib.reports import check_log
@@ -87,9 +91,10 @@ class Cluster:
     # up and down
 
     def _run(self, command, *arguments):
-        done = subprocess.run([CSSL, command, "--dir", str(self.dir), *arguments], env=self.env, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        return done.returncode, done.stdout
+        """What ./cssl does, without its start."""
+        said = []
+        status = commands.run(command, ["--dir", str(self.dir), *arguments], self.env, said.append, free_ports)
+        return status, "".join(said)
 
     def _must(self, command, *arguments):
         status, output = self._run(command, *arguments)
@@ -212,12 +217,10 @@ class Cluster:
 
     def start_again(self, name, command):
         """Starts an ended daemon again, by its command line. For daemons that ./cssl agent does not start."""
-        for kind in ("exit", "pid"):
-            (self.dir / f"{name}.{kind}").unlink(missing_ok=True)
-        with (self.dir / f"{name}.log").open("a") as log:
-            subprocess.Popen([ROOT / "front" / "supervise", self.dir, name, *command], env=self.env, stdin=subprocess.DEVNULL,
-                             stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
-        wait_until((self.dir / f"{name}.pid").exists, patience(5), f"a new {name}")
+        front = FrontCluster(str(self.dir), self.env, sys.stderr.write)
+        read_plan(front)
+        with Supervisor(front) as supervisor:
+            daemons.start(front, supervisor, name, [str(word) for word in command])
 
     def replace(self):
         """A new ragent takes over from the running one."""

@@ -15,6 +15,8 @@ import time
 import pytest
 
 from bench.experiments.ports import free_ports
+from front.cluster import commands, daemons
+from front.cluster.plan import Cluster as FrontCluster
 from tests.lib.backend import Backend
 from tests.lib.build import BUILD, ROOT, patience
 from tests.lib.cluster import CSSL
@@ -80,8 +82,8 @@ def test_down_without_a_cluster_is_an_error(tmp_path):
 
 
 def given_ports(folder, count, *user, root=ROOT):
-    """Ports of front/free_ports, whose note is in `folder`."""
-    done = subprocess.run([*user, root / "front" / "free_ports", str(count)], env={"TMPDIR": str(folder)}, text=True, check=True,
+    """Ports of front/cluster/ports.py, whose note is in `folder`."""
+    done = subprocess.run([*user, root / "front" / "cluster" / "ports.py", str(count)], env={"TMPDIR": str(folder)}, text=True, check=True,
                           stdout=subprocess.PIPE)
     return [int(port) for port in done.stdout.split()]
 
@@ -111,6 +113,26 @@ def test_a_free_port_is_in_no_table_of_the_kernel(folder):
     assert not any(first <= port <= last for port in again)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("No space left on device")])
+def test_a_start_that_does_not_come_to_its_end_leaves_no_process(monkeypatch, folder, error):
+    def fail(_):
+        raise error
+
+    said, env = [], {**os.environ, "CSSL_BUILD_DIR": str(BUILD), "CSSL_READY_SECONDS": str(patience(15)), "CSSL_STOP_SECONDS": str(patience(15))}
+    monkeypatch.setattr(commands, "write_description", fail)
+    assert commands.run("up", ["--dir", str(folder), "--agents", "1"], env, said.append) == 1
+    assert said[-1] == "cssl: the cluster did not start\n"
+    assert {path.stem for path in folder.glob("*.exit")} == {"r1", "a1", "backend"} and not list(folder.glob("*.pid"))
+
+
+@pytest.mark.parametrize("other,runs", [("", True), ("2", False)])
+def test_a_process_of_another_cluster_that_has_the_number_is_no_daemon_of_this_one(folder, other, runs):
+    with subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], "CSSL_CLUSTER": f"{folder}{other}"}) as process:
+        (folder / "a1.pid").write_text(f"{process.pid}\n")
+        assert daemons.running(FrontCluster(str(folder), {}, None), "a1") == process.pid * runs
+        process.kill()
+
+
 def test_up_describes_the_cluster(start_cluster):
     cluster = start_cluster("--agents", "2")
     description = cluster.description()
@@ -128,11 +150,17 @@ def test_up_describes_the_cluster(start_cluster):
 
 
 def test_the_description_follows_ragent(start_cluster):
-    """Its keeper starts the next one, and nobody runs a command of the front."""
+    """Its keeper starts the next one, and nobody runs a command of the front. A disk that was full is no reason to give up."""
     cluster = start_cluster("--agents", "1")
-    for _ in range(3):
+    full = cluster.dir / "cluster.json.new"
+    for turn in range(3):
         before = cluster.description()
-        os.kill(before["ragent"]["pid"], signal.SIGKILL)
+        if turn == 2:
+            full.mkdir()  # in place of the file
+            cluster.kill_ragent()
+            full.rmdir()
+        else:
+            os.kill(before["ragent"]["pid"], signal.SIGKILL)
         wait_until(lambda: cluster.description()["ragent"]["pid"] not in before["ragent"].values(), patience(10), "the next one")
         os.kill(cluster.description()["ragent"]["pid"], 0)
         assert cluster.description() == {**before, "ragent": {"pid": cluster.pid("r1"), "keeper": cluster.keeper_pid()}}
@@ -204,6 +232,18 @@ def test_a_process_that_does_not_stop_is_killed_and_told(start_cluster):
     done = cssl("down", "--dir", str(cluster.dir), CSSL_STOP_SECONDS="1")
     assert done.returncode == 1
     assert "a1 did not stop within 1 s" in done.stderr
+
+
+def test_down_does_not_wait_for_a_supervisor_that_was_killed(start_cluster):
+    """`ps` tells which one it is."""
+    cluster = start_cluster("--agents", "1", clean_exit=False)
+    supervisor = subprocess.run(["ps", "-o", "ppid=", str(cluster.pid("a1"))], text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
+    told = subprocess.run(["ps", "-ww", "-o", "args=", supervisor], text=True, check=True, stdout=subprocess.PIPE).stdout
+    assert told.endswith(f"supervise {cluster.dir}\n")
+    os.kill(int(supervisor), signal.SIGKILL)
+    done = cssl("down", "--dir", str(cluster.dir))
+    assert done.returncode == 1
+    assert "a1 ended without an exit status" in done.stderr and "did not stop" not in done.stderr, done.stderr
 
 
 def test_down_leaves_no_process(start_cluster):

@@ -1,14 +1,15 @@
 """Two commands of the front door at once: none builds over the other, and a user that both make is made once."""
 
 import os
-import pathlib
 import subprocess
 
 import pytest
 
+from front.cluster import keys
+from front.cluster.plan import Failure
 from tests.lib.build import ROOT, patience
 
-PARTS = "root={root}; command_line={name}; for part in say build daemons ragent_user; do . \"$root/front/$part.sh\"; done; "
+PARTS = "root={root}; command_line={name}; for part in say build; do . \"$root/front/$part.sh\"; done; "
 
 
 def script(name, text, **more):
@@ -59,16 +60,27 @@ def test_a_turn_ends_before_its_command(tmp_path):
         end(first, "\n")
 
 
-MADE_BY_ANOTHER = "id() { [[ -e made ]]; }; useradd() { touch made; echo \"useradd: user already exists\" >&2; return 9; }; "
-REFUSED = "id() { return 1; }; useradd() { echo \"useradd: cannot open /etc/passwd\" >&2; return 1; }; wait_for() { return 1; }; "
+def fail_to_add(monkeypatch, *made):
+    """In place of `useradd`. `made`: users that another command makes meanwhile."""
+    users = []
+
+    def useradd(*_):
+        users.extend(made)
+        raise Failure("useradd: cannot open /etc/passwd")
+
+    monkeypatch.setattr(keys, "ragent_user", lambda: users)
+    monkeypatch.setattr(keys, "output_of", useradd)
+    monkeypatch.setattr(keys, "wait_for", lambda _, condition: condition())
 
 
 @pytest.mark.root
-def test_a_user_that_another_command_makes_at_this_moment_is_no_failure(tmp_path):
-    assert end(script("up", MADE_BY_ANOTHER + "ragent_user_make", cwd=tmp_path)) == (0, "", "")
-    assert (pathlib.Path(tmp_path) / "made").exists()
+def test_a_user_that_another_command_makes_at_this_moment_is_no_failure(monkeypatch):
+    fail_to_add(monkeypatch, "ragent")
+    keys.make_ragent_user(None)
 
 
 @pytest.mark.root
-def test_a_user_that_cannot_be_made_is_a_failure_with_its_reason(tmp_path):
-    assert end(script("up", REFUSED + "ragent_user_make", cwd=tmp_path)) == (1, "", "cssl: useradd: cannot open /etc/passwd\n")
+def test_a_user_that_cannot_be_made_is_a_failure_with_its_reason(monkeypatch):
+    fail_to_add(monkeypatch)
+    with pytest.raises(Failure, match="cannot open /etc/passwd"):
+        keys.make_ragent_user(None)

@@ -12,6 +12,7 @@ import tempfile
 import pytest
 
 from bench.experiments.ports import free_ports
+from front.cluster.control_api import agents_are_ready
 from tests.lib.build import ROOT, binary, patience
 from tests.lib.mail import Sink, source
 from tests.lib.reports import check_log
@@ -96,7 +97,7 @@ def running(folder, program, name, config):
 
 
 def is_ready(folder, name):
-    return subprocess.run([ROOT / "front" / "agents_ready", folder / "run" / f"{name}.sock", *AGENTS], check=False).returncode == 0
+    return agents_are_ready(str(folder / "run" / f"{name}.sock"), AGENTS)
 
 
 @pytest.fixture(name="doors")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -IS
-"""free_ports COUNT: so many ports, one a line, that no process uses for TCP or UDP, on any address of this machine.
+"""Ports that no process uses for TCP or UDP, on any address of this machine. As a program, with a COUNT: so many, one a line.
 
 Outgoing connections cannot take one before its use, because all are outside the range from which the kernel takes the ports of those.
 Other callers, of any user, do not get it either: the ports are given in a circle, so that one is given again only after all the
@@ -12,7 +12,7 @@ import sys
 import time
 
 LOWEST, HIGHEST = 10081, 65535  # browsers refuse 10080
-WAITS_S = 10  # a search takes a few ms
+WAITS_S = 60  # the other one needs a few ms, but may wait for a processor
 
 
 def ports():
@@ -38,17 +38,19 @@ def used():
 def open_note(path):
     """The note has the port that was given last. It is for all users, and in a folder like /tmp the kernel lets nobody create what
     another user has (fs.protected_regular)."""
-    os.umask(0)
     for flags in (0, os.O_CREAT | os.O_EXCL, 0):
+        mask = os.umask(0)
         try:
             note = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o666)
             break
         except (FileNotFoundError, FileExistsError):
             pass
+        finally:
+            os.umask(mask)
     else:
-        sys.exit(f"{path} comes and goes")
+        raise OSError(f"{path} comes and goes")
     if not stat.S_ISREG(os.fstat(note).st_mode):
-        sys.exit(f"{path} is no file")
+        raise OSError(f"{path} is no file")
     return note
 
 
@@ -59,29 +61,29 @@ def lock(note, path):
             return fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > end:
-                sys.exit(f"{path} is locked by another process")
+                raise OSError(f"{path} is locked by another process")
             time.sleep(0.005)
 
 
-def choose(count, last):
-    """So many, beginning behind the one that was given last."""
-    order, taken = ports(), used()
-    begin = next((i for i, port in enumerate(order) if port > last), 0)
-    chosen = [port for port in order[begin:] + order[:begin] if port not in taken][:count]
-    if len(chosen) < count:
-        sys.exit("no free ports")
-    return chosen
-
-
-def main():
+def free_ports(count):
+    """So many, which nobody else gets before all the others."""
     path = os.path.join(os.environ.get("TMPDIR", "/tmp"), "cssl-ports")
+    taken = used()  # before others have to wait
+    order = [port for port in ports() if port not in taken]
+    if len(order) < count:
+        raise OSError("no free ports")
     note = open_note(path)
-    lock(note, path)
-    text = os.pread(note, 16, 0).strip()
-    chosen = choose(int(sys.argv[1]), int(text) if text.isdigit() else 0)
-    os.pwrite(note, b"%-6d\n" % chosen[-1], 0)
-    print(*chosen, sep="\n")
+    try:
+        lock(note, path)
+        text = os.pread(note, 16, 0).strip()
+        last = int(text) if text.isdigit() else 0
+        begin = next((i for i, port in enumerate(order) if port > last), 0)  # behind the one that was given last
+        chosen = (order[begin:] + order[:begin])[:count]
+        os.pwrite(note, b"%-6d\n" % chosen[-1], 0)
+        return chosen
+    finally:
+        os.close(note)
 
 
 if __name__ == "__main__":
-    main()
+    print(*free_ports(int(sys.argv[1])), sep="\n")

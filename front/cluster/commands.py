@@ -1,0 +1,338 @@
+"""The commands up, down, agent, mail, reload and rolling."""
+
+import os
+import re
+import time
+
+from . import daemons
+from .config import write_cluster_file, write_mail_file
+from .control_api import agents_are_ready
+from .description import write_description
+from .keys import RAGENT_USER, make_certificates, make_keys, make_ragent_folder, make_ragent_user, ragent_user_reaches
+from .plan import (ROOT, SETTINGS, Cluster, Failure, output_of, read_lines, read_plan, remove, replace_file, wait_for, write_plan)
+from .ports import free_ports as ports_of_all
+from .supervisor import Supervisor
+
+UP_HELP = """\
+./cssl up --dir DIR [OPTIONS]: start a cluster in the background and write DIR/cluster.json
+
+  --agents N              SSLAgents (3)
+  --workers N             worker threads of each daemon (1)
+  --backend ADDR:PORT     your backend, or unix:/path; without it cssl-bench serve is started
+  --smtp-backend ADDR:PORT
+                          your mail server, or unix:/path; an IPv6 address in brackets. Adds three listeners for it:
+                          smtp (STARTTLS offered), submission (STARTTLS required), smtps (TLS from the first byte)
+  --smtp-sink             start cssl-bench smtp-sink as that mail server, which counts mails and drops them
+  --smtp-proxy-v2         tell the mail server the addresses of clients by PROXY protocol v2, which it must expect
+  --mail                  start smtpproxy as that mail server. Its port `relay` in cluster.json takes PROXY v2 and connects
+                          to the header's destination
+  --mail-to ADDR:PORT     with --mail: all mail of the listeners goes there
+  --mail-queue            start smtpproxy as a mail gateway instead: it stores each mail on two Redis servers, which are
+                          started, too, says 250, and delivers it to --mail-to, which is needed
+  --link trusted|sealed   protection of the links, which are UNIX sockets (trusted)
+  --handshake POLICY      round-robin (default), weighted, least-connections, shortest-response, local
+  --resumption POLICY     the same for resumptions (round-robin)
+  --affinity-bound X      an agent takes at most X times the mean by affinity (off)
+  --no-migration          connections stay at the agent of their handshake
+  --tls12-tickets         tickets for TLS 1.2 clients that resume by nothing else
+  --no-keeper             nothing starts RAgent again when it dies, and no connection outlives it
+  --prepare               write all files of DIR, start nothing
+  --prepared              start from the files of DIR as they are
+
+The programs come from build/, which is brought up to date first, or from $CSSL_BUILD_DIR as it is.
+"""
+ROLLING_HELP = """\
+./cssl rolling --dir DIR [NAME...]: restart the agents of the cluster in DIR one after another
+
+Sends SIGTERM to one agent. The agent ends when its connections are at other agents or resting. Then the agent is started
+again. When it is up and has met its peers, the next one follows. Without names: all agents. Stops at the first that fails.
+"""
+HELP = {
+    "up": UP_HELP,
+    "down": "./cssl down [--dir DIR]: stop the cluster in DIR (without it: the demo's)\n",
+    "agent": "./cssl agent --dir DIR NAME: start the agent NAME of the cluster in DIR again\n",
+    "mail": "./cssl mail --dir DIR: start smtpproxy of the cluster in DIR again, or its Redis servers\n",
+    "reload": "./cssl reload --dir DIR: replace the ragent of the cluster in DIR; no connection is closed\n",
+    "rolling": ROLLING_HELP,
+}
+FOLDER_MAX = 70  # bytes: UNIX sockets are in it
+VALUES = ("--dir", "--agents", "--workers", "--backend", "--smtp-backend", "--mail-to", "--link", "--handshake", "--resumption",
+          "--affinity-bound")
+FLAGS = {
+    "--no-migration": {"migration": "off"}, "--tls12-tickets": {"tls12_tickets": "on"}, "--no-keeper": {"keeper": "off"},
+    "--smtp-proxy-v2": {"smtp_proxy_v2": "on"}, "--mail": {"mail": "yes", "smtp_proxy_v2": "on"},
+    "--mail-queue": {"mail": "yes", "mail_queue": "yes", "smtp_proxy_v2": "on"},
+    "--smtp-sink": {"smtp_sink": "yes", "smtp_proxy_v2": "on"},
+    "--prepare": {"stage": "prepare"}, "--prepared": {"stage": "prepared"},
+}
+NUMBER, LINK, ADDRESS = "[1-9][0-9]?", "trusted|sealed", r"[0-9.]+:[0-9]+|\[[0-9A-Fa-f:.]+\]:[0-9]+"
+
+
+def _usage(command, message):
+    return Failure(f"{command}: {message} (./cssl {command} --help)", 2)
+
+
+def _parse(command, arguments, values=("--dir",), flags=(), words=False):
+    """({setting: value}, [word])"""
+    settings, names, rest = {}, [], list(arguments)
+    while rest:
+        option = rest.pop(0)
+        if option in values:
+            if not rest or not rest[0]:
+                raise Failure(f"{option} needs a value", 2)
+            settings[option[2:].replace("-", "_")] = rest.pop(0)
+        elif option in flags:
+            settings.update(flags[option])
+        elif words and not option.startswith("-"):
+            names.append(option)
+        else:
+            raise _usage(command, f"unknown option '{option}'")
+    return settings, names
+
+
+def _check(settings, env):
+    """This checks only the form; the reader of the cluster file checks the numbers."""
+    address, to, sink, mail, queue = (settings[key] for key in ("smtp_backend", "mail_to", "smtp_sink", "mail", "mail_queue"))
+    for wrong, message in (
+            (not settings["dir"], "--dir is needed"),
+            (not re.fullmatch(NUMBER, settings["agents"]), "--agents is a number from 1 to 99"),
+            (not re.fullmatch(NUMBER, settings["workers"]), "--workers is a number from 1 to 99"),
+            (not re.fullmatch(LINK, settings["link"]), "--link is trusted or sealed"),
+            (address and sink, "--smtp-sink and --smtp-backend cannot be combined: each is the mail server"),
+            (mail and (address or sink), "--mail cannot be combined with --smtp-backend or --smtp-sink: it starts a mail server of its own"),
+            (to and not mail, "--mail-to needs --mail"),
+            (queue and not to, "--mail-queue needs --mail-to"),
+            (to and not re.fullmatch(ADDRESS, to), f"--mail-to is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, not '{to}'"),
+            (settings["smtp_proxy_v2"] == "on" and not (mail or address or sink), "--smtp-proxy-v2 needs --smtp-backend"),
+            (address and not re.fullmatch(ADDRESS + r'|unix:/[^"\\]+', address),
+             f"--smtp-backend is ADDR:PORT, as 192.0.2.1:25 or [2001:db8::1]:25, or unix:/path, not '{address}'")):
+        if wrong:
+            raise _usage("up", message)
+    folders = env.get("PATH", "").split(":") + ["/usr/sbin", "/sbin"]
+    if queue and not any(os.access(os.path.join(folder, "redis-server"), os.X_OK) for folder in folders):
+        raise Failure("--mail-queue needs redis-server (apt-get install redis-server)")
+
+
+def _build(arguments):
+    """Brings build/ up to date, and ends if it cannot: the reason has been said."""
+    import subprocess  # pylint: disable=import-outside-toplevel  # slow to import
+    script = 'root=$0 command_line=$1; for part in say build; do . "$root/front/$part.sh"; done; build_release'
+    status = subprocess.call(["bash", "-euo", "pipefail", "-c", script, ROOT, " ".join(["./cssl", "up", *arguments])])
+    if status != 0:
+        raise SystemExit(status)
+
+
+def _check_folder(cluster):
+    if len(os.fsencode(cluster.dir)) > FOLDER_MAX:
+        raise Failure(f"{cluster.dir}: too long for the UNIX sockets in it")
+    make_ragent_user(cluster)
+    if not ragent_user_reaches(cluster):
+        raise Failure(f"{cluster.dir}: ragent, which runs as {RAGENT_USER}, cannot get there; take another folder")
+    if os.path.exists(cluster.path("r1.pid")):
+        raise Failure(f"a cluster runs in {cluster.dir} (./cssl down --dir {cluster.dir})")
+
+
+def _prepare(cluster, settings, free_ports):
+    """Makes all files of the folder, and starts nothing."""
+    for name in ("links", "peers"):
+        os.makedirs(cluster.path(name), exist_ok=True)
+    make_ragent_folder(cluster)
+    make_certificates(cluster)
+    make_keys(cluster, settings)
+    write_plan(cluster, settings, free_ports)
+    write_cluster_file(cluster, settings)
+    write_mail_file(cluster, settings)
+    if settings["smtp_backend"] and settings["smtp_proxy_v2"] == "off":
+        cluster.say("warning: the mail server is not told the clients' addresses, and takes every client for this host."
+                    " If it relays for this host, it is an open relay now (--smtp-proxy-v2 tells it the addresses)")
+
+
+def _check_file(cluster):
+    """What is wrong with the options is said by a reader of the configuration, before anything runs."""
+    file = cluster.path("cluster.yaml")
+    try:
+        output_of(cluster, os.path.join(cluster.plan["build"], "sslagent/sslagent"), "--config", file, "--name", "a1", "--check")
+    except Failure as e:
+        cluster.write(f"{e}\n")
+        raise Failure(f"{file} is refused") from e
+
+
+def _are_ready(cluster, names):
+    return agents_are_ready(cluster.path("ragent/control.sock"), names)
+
+
+def _start(cluster, supervisor):
+    names, seconds = cluster.plan["agents"], cluster.seconds("CSSL_READY_SECONDS")
+    remove(cluster.path("cluster.json"), cluster.path("unclean"), *(cluster.path(f) for f in os.listdir(cluster.dir) if f.endswith(".exit")))
+    daemons.start_backend(cluster, supervisor)
+    daemons.start_sink(cluster, supervisor)
+    daemons.start_mail(cluster, supervisor)
+    for name in names:
+        daemons.launch_agent(cluster, supervisor, name)
+    daemons.have_started(cluster, *names)
+    daemons.start_ragent(cluster, supervisor)
+    if not wait_for(seconds, lambda: daemons.any_ended(cluster) or _are_ready(cluster, names)):
+        raise Failure(f"not ready within {seconds} s")
+    if daemons.any_ended(cluster):
+        raise Failure("a daemon ended at once")
+    write_description(cluster)
+
+
+def _start_or_stop(cluster):
+    """All of it, or nothing that runs; also if somebody does not wait for the end."""
+    supervisor = Supervisor(cluster)
+    try:
+        with supervisor:
+            _start(cluster, supervisor)
+    except BaseException as e:
+        cluster.say(str(e) or "interrupted")
+        daemons.have_started(cluster, *supervisor.launched)  # those that the supervisor was just about to start
+        daemons.show_last_lines(cluster)
+        daemons.stop_all(cluster)
+        raise Failure("the cluster did not start") from e
+
+
+def _up(arguments, env, write, free_ports):
+    given, _ = _parse("up", arguments, VALUES, FLAGS)
+    settings = {**SETTINGS, "build": env.get("CSSL_BUILD_DIR") or os.path.join(ROOT, "build"), **given}
+    _check(settings, env)
+    if not env.get("CSSL_BUILD_DIR"):
+        _build(arguments)
+    os.makedirs(settings["dir"], exist_ok=True)
+    cluster = Cluster(os.path.realpath(settings["dir"]), env, write)
+    _check_folder(cluster)
+    if settings["stage"] == "prepared":
+        read_plan(cluster)
+    else:
+        _prepare(cluster, settings, free_ports)
+    if settings["stage"] == "all":
+        _check_file(cluster)
+    if settings["stage"] == "prepare":
+        return
+    _start_or_stop(cluster)
+    plan = cluster.plan
+    if "smtp_backend" in plan:
+        cluster.say(f"mail: localhost:{plan['smtp']} (STARTTLS offered), localhost:{plan['submission']} (STARTTLS required),"
+                    f" localhost:{plan['smtps']} (TLS at once)")
+    cluster.say(f"up: https://localhost:{plan['sf']} (SF) https://localhost:{plan['sl']} (SL), CA {cluster.path('ca.pem')}")
+
+
+def _existing(command, arguments, env, write):
+    """The cluster of --dir, and the words."""
+    given, names = _parse(command, arguments, words=command in ("agent", "rolling"))
+    demo = f"{env.get('TMPDIR') or '/tmp'}/cssl-demo-{os.geteuid()}" if command == "down" else ""
+    folder = given.get("dir", demo)
+    if not folder or not os.path.exists(os.path.join(folder, "plan")):
+        raise Failure(f"there is no cluster in {folder}") if demo else _usage(command, "--dir names the folder of a cluster")
+    cluster = Cluster(os.path.realpath(folder), env, write)
+    read_plan(cluster)
+    for name in names or [""] * (command == "agent"):
+        if name not in cluster.plan["agents"]:
+            raise _usage(command, f"'{name}' is no agent of this cluster")
+    return cluster, names
+
+
+def _down(cluster, _):
+    if not daemons.stop_all(cluster):
+        raise Failure(f"not all daemons stopped in order; their logs are in {cluster.dir}")
+    remove(cluster.path("cluster.json"))
+
+
+def _start_agent(cluster, name, needed):
+    """Until the `needed` agents are ready."""
+    with Supervisor(cluster) as supervisor:
+        daemons.launch_agent(cluster, supervisor, name)
+        daemons.have_started(cluster, name)
+    if not wait_for(cluster.seconds("CSSL_READY_SECONDS"), _are_ready, cluster, needed):
+        daemons.show_last_lines(cluster)
+        raise Failure(f"{name} did not become ready")
+
+
+def _agent(cluster, names):
+    name = names[-1]
+    if daemons.running(cluster, name):
+        raise Failure(f"{name} is running")
+    daemons.note_end(cluster, name)
+    _start_agent(cluster, name, [name])
+    write_description(cluster)
+
+
+def _mail(cluster, _):
+    if not cluster.mail_port():
+        raise _usage("mail", "this cluster has no smtpproxy: it was not started with --mail")
+    mail_runs = daemons.running(cluster, "mail")
+    if mail_runs and all(daemons.running(cluster, name) for name in cluster.stores()):
+        raise Failure("smtpproxy is running")
+    with Supervisor(cluster) as supervisor:
+        if mail_runs:  # with a queue: those of its Redis servers that ended
+            daemons.start_redis(cluster, supervisor)
+        else:
+            daemons.note_end(cluster, "mail")
+            daemons.start_mail(cluster, supervisor)
+    write_description(cluster)
+
+
+def _undo_reload(cluster, old):
+    """The old process goes on: writes its process id back. The whole log is read: under load, other lines come after a complaint."""
+    replace_file(cluster.path("r1.pid"), f"{old}\n")
+    remove(cluster.path("r1.exit"))
+    daemons.show_last_lines(cluster)
+    cluster.write("".join([line for line in read_lines(cluster.path("r1.log")) if re.search(" (warning|error) ", line)][-5:]))
+    raise Failure("ragent was not replaced; the old process goes on serving")
+
+
+def _reload(cluster, _):
+    old = daemons.running(cluster, "r1")
+    if not old:
+        raise Failure(f"no ragent runs in {cluster.dir}")
+    with Supervisor(cluster) as supervisor:
+        daemons.replace_ragent(cluster, supervisor, old)
+    if not wait_for(cluster.seconds("CSSL_READY_SECONDS"), lambda: daemons.has_ended(cluster, "r1") or not daemons.process_runs(old)):
+        cluster.say("the old ragent is still running")
+    if daemons.process_runs(old):
+        _undo_reload(cluster, old)
+    if daemons.has_ended(cluster, "r1"):
+        daemons.show_last_lines(cluster)
+        raise Failure("ragent was replaced, and then the new process ended")
+    write_description(cluster)
+    cluster.say(f"ragent {daemons.running(cluster, 'r1')} has replaced {old}")
+
+
+def _roll_one(cluster, name):
+    pid, seconds, began = daemons.running(cluster, name), cluster.seconds("CSSL_LEAVE_SECONDS"), time.monotonic()
+    if not pid:
+        raise Failure(f"{name} is not running")
+    if not daemons.end(cluster, name, pid, seconds):
+        raise Failure(f"{name} did not leave within {seconds} s")
+    if not daemons.ended_in_order(cluster, name, cluster.write):
+        raise Failure(f"{name} did not leave in order")
+    left = time.monotonic()
+    _start_agent(cluster, name, cluster.plan["agents"])
+    cluster.say(f"{name}: left in {(left - began) * 1000:.0f} ms, ready again after {(time.monotonic() - left) * 1000:.0f} ms")
+
+
+def _rolling(cluster, names):
+    if not wait_for(2, _are_ready, cluster, cluster.plan["agents"]):
+        raise Failure("not every agent is up, so no other one may be stopped now")
+    for name in names or cluster.plan["agents"]:
+        _roll_one(cluster, name)
+    write_description(cluster)
+
+
+COMMANDS = {"down": _down, "agent": _agent, "mail": _mail, "reload": _reload, "rolling": _rolling}
+
+
+def run(command, arguments, env, write, free_ports=ports_of_all):
+    """Runs a command. `env`: for it and its daemons; `write` takes text for people. Returns the exit status."""
+    if "--help" in arguments:
+        print(HELP[command], end="")
+        return 0
+    try:
+        if command == "up":
+            _up(arguments, env, write, free_ports)
+        else:
+            COMMANDS[command](*_existing(command, arguments, env, write))
+        return 0
+    except (Failure, OSError, ValueError) as e:
+        write(f"cssl: {e}\n")
+        return getattr(e, "status", 1)
