@@ -3,7 +3,7 @@
 import json
 import socket
 
-READY = ("up", "ready", "no backend", "draining", "drained")  # states of an agent that has its links; one that an operator drains may be ready
+READY = ("up", "ready", "no backend", "draining", "drained")  # with all its links; "up": by a RAgent of the release before
 
 
 def ask(path, what):
