@@ -36,6 +36,13 @@ static size_t room(const struct connection *c)
 	return (size_t)(window(c) - under_way);
 }
 
+/* No read brings more than has room. Before the banner nothing has. */
+static void bound_reads(struct connection *c)
+{
+	if (room(c))
+		stream_set_read_max(&c->busy->client, (uint32_t)room(c));
+}
+
 static void stop_reading(struct connection *c)
 {
 	c->reading = CLIENT_PAUSED;
@@ -76,9 +83,10 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 	}
 	preamble_of(c)->passed += n;
 	c->client_bytes += n;
-	send_kept(c);
-	if (n < len)
+	if (room(c) == 0)
 		stop_reading(c);
+	bound_reads(c);
+	send_kept(c);
 	return n;
 }
 
@@ -97,6 +105,7 @@ void connection_clear_pump(struct connection *c)
 	send_kept(c);
 	if (!room(c))
 		return;
+	bound_reads(c);
 	if (c->tail == TAIL_FIN) {
 		if (stream_kept(&c->busy->client))
 			stream_read_again(&c->busy->client);

@@ -104,25 +104,50 @@ int connection_is_unheard(const struct connection *c)
 	return c->busy && c->busy->pace != CLIENT_GOES_ON;
 }
 
+/* A handshake that begins again may keep more than a window. */
+size_t connection_room(const struct connection *c)
+{
+	const size_t len = kept_len(&c->busy->kept);
+
+	return len < connection_window(c) ? connection_window(c) - len : 0;
+}
+
 static int may_read(const struct connection *c)
 {
-	return !connection_client_waits(c) && kept_len(&c->busy->kept) + TLS_RECORD_MAX <= connection_window(c);
+	return !connection_client_waits(c) && connection_room(c) >= TLS_RECORD_MAX;
+}
+
+/* The next read brings what has room beside the @unused bytes. A read of 0 bytes would look like the client's end. */
+static void bound_reads(struct connection *c, size_t unused)
+{
+	const size_t room = connection_room(c);
+
+	stream_set_read_max(&c->busy->client, (uint32_t)(room > unused ? room - unused : TLS_RECORD_MAX));
 }
 
 void connection_resume_reading(struct connection *c)
 {
-	if (c->reading == CLIENT_READING || !may_read(c))
+	if (!may_read(c))
+		return;
+	bound_reads(c, stream_kept(&c->busy->client));
+	if (c->reading == CLIENT_READING)
 		return;
 	c->reading = CLIENT_READING;
 	stream_read_start(&c->busy->client);
 }
 
-void connection_pause_reading(struct connection *c)
+static void pause_reading(struct connection *c)
 {
 	if (may_read(c) || c->reading == CLIENT_PAUSED)
 		return;
 	c->reading = CLIENT_PAUSED;
 	stream_read_stop(&c->busy->client);
+}
+
+void connection_read_less(struct connection *c, size_t unused)
+{
+	bound_reads(c, unused);
+	pause_reading(c);
 }
 
 /* Behind the client's FIN nothing is read anyway. */
@@ -138,7 +163,7 @@ void connection_set_pace(struct connection *c, enum client_pace pace)
 	c->busy->pace = (uint8_t)pace_now(c, pace);
 	if (connection_client_waits(c))
 		connection_forget_partial(c); /* it cannot finish that record now */
-	connection_pause_reading(c);
+	pause_reading(c);
 	connection_resume_reading(c);
 }
 

@@ -16,7 +16,8 @@ static size_t weight(const struct connection *c)
 {
 	const struct busy_part *a = c->busy;
 
-	return a->kept.cap + connection_log_len(c) + connection_note_len(c) + (c->queued - c->slot.bytes_written);
+	return a->kept.cap + a->unused + connection_log_len(c) + connection_note_len(c) +
+	       (c->queued - c->slot.bytes_written);
 }
 
 void connection_weigh(struct connection *c)

@@ -2,7 +2,8 @@
  * state, and records that are not whole.
  *
  * Client records go into the kept queue, and from there into the link's output (connection_client.c). Reading stops
- * when the queue has no room for one more record of maximal length, and goes on when the owner has consumed some.
+ * when the queue has no room for one more record of maximal length, and goes on when the owner has consumed some. No
+ * read brings more than has room there, so a part of a record is all that waits in the client's stream.
  */
 #include <stdlib.h>
 
@@ -32,9 +33,9 @@ static void client_violated(struct connection *c, const struct tls_record_header
 }
 
 /* While the client has received no record, the handshake can begin again with its first record. Later, the successor
- * of a lost owner asks again from the checkpoint on. All records together must fit into a window, because an agent
- * takes no more. */
-static int may_replay(const struct connection *c)
+ * of a lost owner asks again from the checkpoint on. All records, with @more bytes of them that just came, must fit
+ * into a window, because an agent takes no more. */
+static int may_replay(const struct connection *c, size_t more)
 {
 	const struct position *p = &c->position;
 
@@ -42,13 +43,18 @@ static int may_replay(const struct connection *c)
 		return p->server_records == 0;
 	return p->response != POSITION_AT_CHECKPOINT && position_replays_from(p, c->busy->kept.first_record) &&
 	       kept_replay_len(&c->busy->kept) <= connection_limits(c)->replay_len &&
-	       kept_replay_len(&c->busy->kept) + kept_len(&c->busy->kept) <= connection_window(c);
+	       kept_replay_len(&c->busy->kept) + kept_len(&c->busy->kept) + more <= connection_window(c);
+}
+
+static void trim_replay(struct connection *c, size_t more)
+{
+	if (kept_replay_len(&c->busy->kept) > 0 && !may_replay(c, more))
+		kept_forget_consumed(&c->busy->kept, &c->home->blocks);
 }
 
 void connection_trim_replay(struct connection *c)
 {
-	if (kept_replay_len(&c->busy->kept) > 0 && !may_replay(c))
-		kept_forget_consumed(&c->busy->kept, &c->home->blocks);
+	trim_replay(c, 0);
 }
 
 /* Keep whole records while there is room. Returns the bytes used; all of them once the client's records are over. */
@@ -59,13 +65,12 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 	while (used < len && c->tail == TAIL_NONE) {
 		struct tls_record_run run;
 		struct tls_record_header bad;
-		size_t room = connection_window(c) - kept_len(&c->busy->kept);
-		int r = tls_record_scan_run(data + used, len - used, room, &run, &bad);
+		int r = tls_record_scan_run(data + used, len - used, connection_room(c), &run, &bad);
+		trim_replay(c, run.len);
 		if (run.len && kept_append(&c->busy->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
 			connection_end(c, END_INTERNAL, END_RESET);
 			return len;
 		}
-		connection_trim_replay(c);
 		connection_count_records(c, RECORDS_OF_CLIENT, &run);
 		c->client_bytes += run.len;
 		used += run.len;
@@ -112,7 +117,7 @@ static size_t take_records(struct connection *c, uint8_t *data, size_t len)
 
 	if (c->state == CONNECTION_CLOSING)
 		return len;
-	connection_pause_reading(c);
+	connection_read_less(c, len - used);
 	connection_send_records(c);
 	return used;
 }
@@ -188,7 +193,7 @@ static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
 
 	if (c->state == CONNECTION_CLOSING)
 		return len;
-	connection_pause_reading(c);
+	connection_read_less(c, len - used);
 	return used;
 }
 
@@ -296,6 +301,7 @@ size_t connection_client_said(struct connection *c, uint8_t *data, size_t len)
 	} while (n && used < len);
 	connection_save_amid_input(c, data + used, len - used);
 	note_partial(c, len - used, used);
+	c->busy->unused = (uint32_t)(len - used);
 	connection_weigh(c);
 	connection_relieve(c->home);
 	connection_work_ends(home);

@@ -99,6 +99,7 @@ struct busy_part {
 	struct link_waiter waiter;
 	struct kept kept;
 	struct partial partial;       /* of the client's next record */
+	uint32_t unused;              /* bytes of the client that wait in its stream */
 	struct holding holding;       /* its share of its worker's budget */
 	struct handshake_place place; /* from its hello to the end of its handshake */
 	struct exposure exposure;
@@ -414,10 +415,12 @@ void connection_begin_reading(struct connection *c);
 /* Send all that the current stream has not got: records, then the end. */
 void connection_send_records(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
+/* So many bytes of records may still be kept. */
+size_t connection_room(const struct connection *c);
 /* The client may send again if there is room, and its owner lets it. */
 void connection_resume_reading(struct connection *c);
-/* If not, it is not read any more. */
-void connection_pause_reading(struct connection *c);
+/* More records are kept, and @unused bytes wait behind them: read no more than has room, or nothing. */
+void connection_read_less(struct connection *c, size_t unused);
 /* Its owner lets it wait, or go on: GOES_ON. It must have a busy part. */
 void connection_set_pace(struct connection *c, enum client_pace pace);
 /* 1 if it waits. Else 0. */

@@ -167,6 +167,7 @@ void connection_begin_anew(struct connection *c)
 {
 	position_init(&c->position);
 	kept_return(&c->busy->kept);
+	connection_read_less(c, stream_kept(&c->busy->client));
 }
 
 void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason reason)

@@ -203,7 +203,6 @@ void connection_preamble_over(struct connection *c)
 	kept_clear(&c->busy->kept, &c->home->blocks);
 	c->busy->kept = (struct kept){ 0 };
 	handshake_limit_leave(c->home->preambles, &p->place);
-	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
 	connection_resume_reading(c);
 }
 
@@ -213,7 +212,6 @@ void connection_preamble_relayed(struct connection *c)
 	connection_to(c, CONNECTION_RELAYED);
 	connection_assign(c, link_agent(c->current.link));
 	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
-	stream_set_read_max(&c->busy->client, (uint32_t)connection_window(c));
 }
 
 uint64_t connection_preamble_hello_ms(const struct connection *c)

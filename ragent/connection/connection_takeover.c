@@ -194,6 +194,7 @@ static void go_back_to_checkpoint(struct connection *c)
 	counter_add(&c->home->counters.records_replayed, c->busy->kept.consumed_record - c->busy->kept.first_record);
 	position_return(&c->position);
 	kept_return(&c->busy->kept);
+	connection_read_less(c, stream_kept(&c->busy->client));
 }
 
 /* Until another agent adopts it, or until the client's next record. */

@@ -100,6 +100,7 @@ START_TEST(an_agent_gets_a_window_and_no_more)
 	wait_until(heard_len() == FRAME_PREAMBLE_WINDOW);
 	turns(20);
 	ck_assert_uint_eq(heard_len(), FRAME_PREAMBLE_WINDOW);
+	ck_assert_uint_eq(stream_kept(&connection_only()->busy->client), 0);
 	agent_took(100);
 	wait_until(heard_len() == FRAME_PREAMBLE_WINDOW + 100);
 	agent_took(FRAME_PREAMBLE_WINDOW + 100);

@@ -244,6 +244,25 @@ START_TEST(more_than_a_window_is_never_kept)
 	request(16000);
 	ck_assert_uint_eq(kept_replay_len(&connection_only()->busy->kept), 0);
 	ck_assert_uint_eq(kept_len(&connection_only()->busy->kept), 2 * RECORD_OF(16000));
+	ck_assert_uint_le(connection_only()->busy->kept.cap, 2 * 64 * 1024);
+	close(l.fd);
+}
+END_TEST
+
+START_TEST(what_is_sent_again_takes_the_room_of_what_comes)
+{
+	begin_owned();
+	for (uint64_t i = 0; i < 4; i++) {
+		request(16000);
+		consumed(3 + i, 0, 0);
+	}
+	ck_assert_int_eq(connection_only()->reading, CLIENT_READING);
+	forget(lose_owner());
+	ck_assert_int_eq(connection_only()->reading, CLIENT_PAUSED);
+	wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == 4 * RECORD_OF(16000));
+	adopted_say(&l, 3);
+	consumed(6, 0, 0);
+	ck_assert_int_eq(connection_only()->reading, CLIENT_READING);
 	close(l.fd);
 }
 END_TEST
@@ -350,6 +369,7 @@ UNIT(connection_replay)
 		a_request_longer_than_what_is_kept_is_not_replayable,
 		a_request_across_a_key_update_is_not_replayable,
 		more_than_a_window_is_never_kept,
+		what_is_sent_again_takes_the_room_of_what_comes,
 		a_request_that_meets_two_losses_is_named_poison_and_a_third_ends_it,
 		agents_that_die_before_they_adopt_prove_nothing,
 		behind_close_notify_a_lost_owner_leaves_a_fin,
