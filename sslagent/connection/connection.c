@@ -456,6 +456,7 @@ void connection_unpark(struct connection *c, struct connection_event *e)
 	c->home->parked--;
 	if (e->answer != SESSION_FOUND)
 		count(COUNT_PULLS_MISSED);
+	handshake_pulled(c->handshake, e->answer);
 	connection_to(c, CONNECTION_HANDSHAKING);
 	if (!waits_for_its_turn(c))
 		continue_parked(c);

@@ -15,6 +15,7 @@
 #include "sslagent/tls/export.h"
 
 #define ALERTS_END (SSL_AD_REASON_OFFSET + 256) /* reasons from SSL_AD_REASON_OFFSET on are received alerts */
+#define PULLS_MAX  2u                           /* of one handshake */
 
 #define TO(s) (1u << (s))
 static const unsigned may_move_to[] = {
@@ -263,12 +264,18 @@ int handshake_violation(struct handshake *h, const struct tls_record_header *bad
 	return r > 0 ? fail(h, "what came is no record") : r;
 }
 
+void handshake_pulled(struct handshake *h, enum session_answer answer)
+{
+	h->pull = answer == SESSION_FOUND && h->pulls < PULLS_MAX ? PULL_NOT_NEEDED : PULL_ENDED;
+}
+
 int handshake_continue(struct handshake *h)
 {
 	if (h->state != HANDSHAKE_IS_PARKED)
 		return CSSL_E_STATE;
 	handshake_move(h, HANDSHAKE_FEEDING);
-	h->pull = PULL_ENDED;
+	if (h->pull == PULL_WAITS)
+		h->pull = PULL_ENDED;
 	return step(h);
 }
 

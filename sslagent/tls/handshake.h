@@ -57,7 +57,11 @@ int handshake_feed(struct handshake *h, const uint8_t *record, size_t len);
 /* The next bytes are no record; @bad is what was read as a header. Returns negative, as when a record makes the
  * handshake fail. */
 int handshake_violation(struct handshake *h, const struct tls_record_header *bad);
-/* Call it after a pull ended, with any result. If the session is still absent, the handshake becomes a full one. */
+/* The pull has ended so. A session that came may be gone again when the handshake goes on, because others hold it: then
+ * it parks once more. */
+void handshake_pulled(struct handshake *h, enum session_answer answer);
+/* Call it after a pull ended, or when there can be none. If the session is absent, the handshake becomes a full one.
+ */
 int handshake_continue(struct handshake *h);
 /* No record has come for now: between two it needs no buffers for records (33 KB). */
 void handshake_rest(struct handshake *h);

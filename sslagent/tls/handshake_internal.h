@@ -58,6 +58,7 @@ struct handshake {
 	/* Resumption. */
 	struct sess_obj found; /* found at the hello, for OpenSSL's later question */
 	enum { PULL_NOT_NEEDED, PULL_WAITS, PULL_ENDED } pull;
+	unsigned pulls; /* begun */
 	uint8_t wanted[SESSION_ID_LEN];
 	enum { OFFER_NONE, OFFER_ID, OFFER_PSK, OFFER_TICKET } accepted; /* the last session that OpenSSL was given */
 	enum certificate_standing offered_certificate;

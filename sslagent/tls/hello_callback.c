@@ -32,7 +32,8 @@ static void read_extended_master_secret(SSL *ssl, struct hello *out)
 	out->ems = offered ? HELLO_WITH_EMS : HELLO_WITHOUT_EMS;
 }
 
-/* 1: this agent has the session; 0: look further. Notes a session that is elsewhere, once per handshake. */
+/* 1: this agent has the session; 0: look further. Notes a session that is elsewhere, unless a pull has ended in vain.
+ */
 static int look_for(struct handshake *h, const uint8_t *id, size_t len)
 {
 	if (len != SESSION_ID_LEN)
@@ -41,6 +42,7 @@ static int look_for(struct handshake *h, const uint8_t *id, size_t len)
 	if (answer == SESSION_ELSEWHERE && h->pull == PULL_NOT_NEEDED) {
 		memcpy(h->wanted, id, SESSION_ID_LEN);
 		h->pull = PULL_WAITS;
+		h->pulls++;
 	}
 	return answer == SESSION_FOUND;
 }

@@ -195,9 +195,10 @@ void memory_agent_feed(struct memory_agent *a, const uint8_t *bytes, size_t len)
 	}
 }
 
-void memory_agent_continue(struct memory_agent *a)
+void memory_agent_continue(struct memory_agent *a, enum session_answer answer)
 {
 	a->state = AGENT_SHAKES;
+	handshake_pulled(a->handshake, answer);
 	after_step(a, handshake_continue(a->handshake));
 }
 

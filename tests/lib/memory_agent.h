@@ -49,8 +49,8 @@ void memory_agent_stop(struct memory_agent *a);
 /* From the client: handshake records, then data, which comes back as it is (in records of at most live_fragment_max).
  */
 void memory_agent_feed(struct memory_agent *a, const uint8_t *bytes, size_t len);
-/* A parked handshake goes on. */
-void memory_agent_continue(struct memory_agent *a);
+/* A parked handshake goes on: its pull has ended so. */
+void memory_agent_continue(struct memory_agent *a, enum session_answer answer);
 /* Freeze, encode, decode, continue in @pool under the next epoch. */
 void memory_agent_move(struct memory_agent *a, struct live_pool *pool, enum live_start start);
 void memory_agent_update_keys(struct memory_agent *a);

@@ -3,10 +3,11 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "sslagent/cluster/cluster_internal.h"
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
 #include "tests/unit/unit.h"
-#include "proto/placement.h"
 
 #define AGENTS   4u
 #define REPLICAS 2u
@@ -160,6 +161,84 @@ START_TEST(who_holds_it_not_pulls_it)
 }
 END_TEST
 
+struct displacement {
+	const uint8_t *id;
+	struct test_agent *at;
+	_Atomic int walked, over;
+	enum session_answer answer, then;
+};
+
+static enum session_answer look(struct test_agent *a, const uint8_t *id)
+{
+	struct sess_obj obj;
+	enum session_answer answer = a->source->find(a->source, id, SESSION_ID_LEN, &obj);
+
+	if (answer == SESSION_FOUND)
+		sess_obj_destroy(&obj);
+	return answer;
+}
+
+/* As two seconds after a member came or left. */
+static void resettle(struct worker *w, void *arg)
+{
+	struct displacement *d = arg;
+	struct resettling *r = &d->at->cluster->resettling;
+
+	placement_copy(r->after, d->at->cluster->placement);
+	r->cursor = 0;
+	r->state = RESETTLING;
+	while (r->state == RESETTLING)
+		resettling_tick(d->at->cluster, cluster_now_ms());
+	d->walked = 1;
+}
+
+static void on_pulled(void *ctx, enum session_answer answer)
+{
+	struct displacement *d = ctx;
+
+	d->answer = answer;
+	d->then = look(d->at, d->id);
+	d->over = 1;
+}
+
+/* The worker is busy until the session has come and was displaced. */
+static void pull_and_displace(struct test_agent *a, void *arg)
+{
+	struct displacement *d = arg;
+
+	d->at = a;
+	ck_assert_ptr_nonnull(a->source->pull(a->source, a->worker, d->id, on_pulled, d));
+	while (look(a, d->id) != SESSION_FOUND)
+		usleep(1000);
+	worker_post(a->main, resettle, d);
+	while (!d->walked)
+		usleep(1000);
+}
+
+static int is_over(void *ctx)
+{
+	return ((struct displacement *)ctx)->over;
+}
+
+/* So its handshake asks for it once more. */
+START_TEST(a_session_that_came_may_go_before_its_handshake_looks)
+{
+	struct displacement d = { 0 };
+	unsigned i = 0;
+
+	share_all(0);
+	wait_standing(0);
+	while (expected(0, ids[0][i]) & 1u << 1)
+		i++;
+	d.id = ids[0][i];
+	cluster_call(&t.agents[1], ON_WORKER, pull_and_displace, &d);
+	wait_until(is_over, &d, "the end of a pull");
+	ck_assert_int_eq(d.answer, SESSION_FOUND);
+	ck_assert_int_eq(d.then, SESSION_ELSEWHERE);
+	ck_assert_int_eq(cluster_pull(&t, 1, d.id, NULL), SESSION_FOUND);
+}
+END_TEST
+
 START_TEST(what_its_holders_have_not_is_pulled_from_its_origin)
 {
 	uint8_t id[SESSION_ID_LEN];
@@ -258,6 +337,7 @@ UNIT(replicas)
 	tcase_add_test(all, a_session_stands_at_its_holders_and_where_it_was_made);
 	tcase_add_test(all, what_others_hold_is_no_gap);
 	tcase_add_test(all, who_holds_it_not_pulls_it);
+	tcase_add_test(all, a_session_that_came_may_go_before_its_handshake_looks);
 	tcase_add_test(all, what_its_holders_have_not_is_pulled_from_its_origin);
 	tcase_add_test(all, a_session_of_a_lost_agent_is_pulled_from_a_holder);
 	tcase_add_test(all, what_nobody_has_is_absent_and_remembered_to_be);

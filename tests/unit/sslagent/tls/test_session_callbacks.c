@@ -309,9 +309,9 @@ START_TEST(an_answer_with_another_id_is_never_believed)
 }
 END_TEST
 
-static void continue_parked(void)
+static void continue_parked(enum session_answer answer)
 {
-	memory_agent_continue(&agent);
+	memory_agent_continue(&agent, answer);
 	memory_exchange(client, &agent, 0, got, sizeof(got));
 }
 
@@ -324,7 +324,7 @@ START_TEST(a_session_that_is_elsewhere_parks_the_handshake)
 	ck_assert_uint_eq(agent.output_len, 0);
 	ck_assert_mem_eq(handshake_wanted_id(agent.handshake), other_source.sessions[0].id, SESSION_ID_LEN);
 	memory_source_place(&other_source, MEMORY_HERE);
-	continue_parked();
+	continue_parked(SESSION_FOUND);
 	echo(1000, 0);
 	ck_assert_int_eq(SSL_session_reused(memory_client_ssl(client)), 1);
 	finish();
@@ -337,7 +337,38 @@ START_TEST(a_parked_handshake_goes_on_as_a_full_one_and_parks_once)
 	memory_source_place(&other_source, MEMORY_ELSEWHERE);
 	connect_to(other_contexts, &config);
 	ck_assert_int_eq(agent.state, AGENT_IS_PARKED);
-	continue_parked(); /* still elsewhere */
+	continue_parked(SESSION_ABSENT);
+	echo(1000, 0);
+	ck_assert_int_eq(agent.state, AGENT_OWNS);
+	ck_assert_int_eq(SSL_session_reused(memory_client_ssl(client)), 0);
+	finish();
+}
+END_TEST
+
+/* Between the end of the pull and its handshake, other agents became its only holders. */
+START_TEST(a_session_that_came_and_is_gone_parks_it_once_more)
+{
+	start(versions[_i]);
+	memory_source_place(&other_source, MEMORY_ELSEWHERE);
+	connect_to(other_contexts, &config);
+	continue_parked(SESSION_FOUND);
+	ck_assert_int_eq(agent.state, AGENT_IS_PARKED);
+	ck_assert_mem_eq(handshake_wanted_id(agent.handshake), other_source.sessions[0].id, SESSION_ID_LEN);
+	memory_source_place(&other_source, MEMORY_HERE);
+	continue_parked(SESSION_FOUND);
+	echo(1000, 0);
+	ck_assert_int_eq(SSL_session_reused(memory_client_ssl(client)), 1);
+	finish();
+}
+END_TEST
+
+START_TEST(a_session_that_is_gone_each_time_makes_a_full_handshake)
+{
+	start(versions[_i]);
+	memory_source_place(&other_source, MEMORY_ELSEWHERE);
+	connect_to(other_contexts, &config);
+	for (unsigned pulls = 0; pulls < 2; pulls++)
+		continue_parked(SESSION_FOUND);
 	echo(1000, 0);
 	ck_assert_int_eq(agent.state, AGENT_OWNS);
 	ck_assert_int_eq(SSL_session_reused(memory_client_ssl(client)), 0);
@@ -356,7 +387,7 @@ START_TEST(parking_survives_a_hello_retry_request)
 	connect_to(other_contexts, &config);
 	ck_assert_int_eq(agent.state, AGENT_IS_PARKED);
 	memory_source_place(&other_source, MEMORY_HERE);
-	continue_parked();
+	continue_parked(SESSION_FOUND);
 	echo(1000, 0);
 	ck_assert_int_eq(SSL_session_reused(memory_client_ssl(client)), 1);
 	finish();
@@ -491,6 +522,8 @@ UNIT(session_callbacks)
 	tcase_add_loop_test(t, an_answer_with_another_id_is_never_believed, 0, 2);
 	tcase_add_loop_test(t, a_session_that_is_elsewhere_parks_the_handshake, 0, 2);
 	tcase_add_loop_test(t, a_parked_handshake_goes_on_as_a_full_one_and_parks_once, 0, 2);
+	tcase_add_loop_test(t, a_session_that_came_and_is_gone_parks_it_once_more, 0, 2);
+	tcase_add_loop_test(t, a_session_that_is_gone_each_time_makes_a_full_handshake, 0, 2);
 	tcase_add_test(t, parking_survives_a_hello_retry_request);
 	tcase_add_loop_test(t, a_parked_handshake_can_be_dropped, 0, 2);
 	tcase_add_test(t, a_fresh_tls13_hello_asks_for_nothing);
