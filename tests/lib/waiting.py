@@ -2,6 +2,9 @@
 
 import time
 
+from tests.lib.build import patience
+
+WAIT_S = 10
 POLL_S = 0.01
 POLL_MAX_S = 0.05
 
@@ -10,9 +13,10 @@ class NotWithin(TimeoutError):
     """The time of wait_until() is over; not that of a whole test."""
 
 
-def wait_until(condition, timeout=10.0, what=None):
+def wait_until(condition, timeout=None, what=None):
     """Calls condition() until it returns something true, and returns that. OSError counts as "not yet". It calls less often after a
-    while, because many conditions ask a whole cluster, and other tests need the processors."""
+    while, because many conditions ask a whole cluster, and other tests need the processors. @timeout None: WAIT_S, with patience."""
+    timeout = patience(WAIT_S) if timeout is None else timeout
     begin = time.monotonic()
     end = begin + timeout
     error = None
