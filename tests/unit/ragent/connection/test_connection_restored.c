@@ -43,6 +43,23 @@ static void begin_answer(void)
 	server_send(&l, TLS_APPLICATION_DATA, 80, 7, FRAME_RESPONSE_BYTES);
 }
 
+/* By members: bytes between them may differ. */
+static void check_position(const struct position *was)
+{
+	const struct position *is = &c()->position;
+
+	ck_assert_uint_eq(is->client_records, was->client_records);
+	ck_assert_uint_eq(is->read_sequence, was->read_sequence);
+	ck_assert_uint_eq(is->checkpoint.client_records, was->checkpoint.client_records);
+	ck_assert_uint_eq(is->checkpoint.read_sequence, was->checkpoint.read_sequence);
+	ck_assert_uint_eq(is->server_records, was->server_records);
+	ck_assert_uint_eq(is->write_sequence, was->write_sequence);
+	ck_assert_uint_eq(is->stage, was->stage);
+	ck_assert_uint_eq(is->response, was->response);
+	ck_assert_uint_eq(is->response_records, was->response_records);
+	ck_assert_uint_eq(is->response_bytes, was->response_bytes);
+}
+
 START_TEST(an_owner_goes_on_with_its_answer)
 {
 	begin_answer();
@@ -50,7 +67,7 @@ START_TEST(an_owner_goes_on_with_its_answer)
 	die();
 	owner_goes_on(&l, 3, CONNECTION_OWNED);
 	ck_assert_uint_eq(c()->epoch, was.epoch);
-	ck_assert_mem_eq(&c()->position, &was.position, sizeof was.position);
+	check_position(&was.position);
 	ck_assert_mem_eq(c()->id.bytes, was.id.bytes, CONNECTION_ID_LEN);
 	ck_assert_str_eq(c()->front->conf->name, "sf");
 	server_send(&l, TLS_APPLICATION_DATA, 90, 8, FRAME_RESPONSE_BYTES);
