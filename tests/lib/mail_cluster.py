@@ -7,7 +7,9 @@ them.
 
 from bench.experiments.ports import free_ports
 from tests.lib import edits
+from tests.lib.build import patience
 from tests.lib.mail import Sink
+from tests.lib.waiting import wait_until
 
 HOST = "mx.cluster.example"
 
@@ -66,6 +68,41 @@ class Mail:
         with self.sink:
             pass
         return self.sink.counts
+
+
+def left(mail):
+    """What clients have left behind: connections, handshakes, preambles and kept bytes."""
+    counters = mail.cluster.counters()
+    gauges = [(node, name, counts.get(name, 0)) for node, counts in counters.items()
+              for name in ("handshakes_under_way", "preambles_under_way", "kept_bytes")]
+    return [*mail.cluster.connections(), *filter(lambda gauge: gauge[2], gauges)]
+
+
+class SharedMail(Mail):
+    """The same for the tests of a module that leave the cluster as it was. Each begins with again()."""
+
+    def again(self, *sink):
+        """Another sink, and counters and logs that begin now: when nothing of the test before is left."""
+        self.end()
+        wait_until(lambda: not left(self), patience(10), "the ends of all connections of the test before")
+        self.sink = Sink("--proxy", *sink, listen="{}:{}".format(*self.sink.address))
+        self._ragent, self._counted, self._fates = self.cluster.pid("r1"), self.cluster.counters(), self.cluster.status()["at_deaths"]
+        self._logged = {name: len(self.cluster.log(name)) for name in ("r1", *self.cluster.agents)}
+        return self
+
+    def count(self, name):
+        """A RAgent that follows another one begins at 0."""
+        return super().count(name) - (self._counted["ragent"][name] if self.cluster.pid("r1") == self._ragent else 0)
+
+    def fates(self):
+        """What became of connections at the deaths of RAgent."""
+        return {name: number - self._fates[name] for name, number in self.cluster.status()["at_deaths"].items()}
+
+    def agent_count(self, name):
+        return super().agent_count(name) - sum(self._counted[agent][name] for agent in self.cluster.agents)
+
+    def log(self, name):
+        return self.cluster.log(name)[self._logged[name]:]
 
 
 class CountsOfAllLives:

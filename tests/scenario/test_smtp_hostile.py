@@ -15,7 +15,7 @@ from tests.lib import edits
 from tests.lib.build import patience
 from tests.lib.cut_records import CutRecords
 from tests.lib.mail import Sink
-from tests.lib.mail_cluster import HOST, direct_listener, mail_backend, mail_listener
+from tests.lib.mail_cluster import HOST, direct_listener, left, mail_backend, mail_listener
 from tests.lib.mover import settled
 from tests.lib.odd_replies import COUNT, odd_receiver, subjects
 from tests.lib.probe import Probe
@@ -101,14 +101,6 @@ class Mail:
 @pytest.fixture(scope="module", name="mail")
 def _mail(start_module_cluster):
     return Mail(start_module_cluster)
-
-
-def left(mail):
-    """What clients have left behind: connections, handshakes, preambles and kept bytes."""
-    counters = mail.cluster.counters()
-    gauges = [(node, name, counts.get(name, 0)) for node, counts in counters.items()
-              for name in ("handshakes_under_way", "preambles_under_way", "kept_bytes")]
-    return [*mail.cluster.connections(), *filter(lambda gauge: gauge[2], gauges)]
 
 
 @pytest.fixture(autouse=True)
