@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import functools
 import os
 import signal
 import ssl
@@ -11,7 +12,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import patience
-from tests.lib.mail_cluster import HOST
+from tests.lib.mail_cluster import HOST, SharedMail
 from tests.lib.processes import has_stopped
 from tests.lib.smtp_client import Client
 from tests.lib.stepwise_tls import StepwiseTls
@@ -30,6 +31,24 @@ def start(start_mail, options=(), edit=None, **more):
     mail = start_mail("--agents", "2", *options, edit=(edit,) if edit else (), **more)
     mail.versions = {version: mail.cluster.context(version, alpn=()) for version in ("1.2", "1.3")}
     return mail
+
+
+@pytest.fixture(scope="module")
+def shared(start_module_cluster):
+    """One for each kind of links, in which only RAgent dies. It has served for a while, as a short life may be followed by a pause."""
+    made = {}
+
+    def again(options=(), edit=None, sink=()):
+        key = options, edit
+        if key not in made:
+            made[key] = start(functools.partial(SharedMail, start_module_cluster), options, edit)
+        mail = made[key]
+        wait_until(lambda: "ragent died" not in mail.cluster.log("r1") or mail.cluster.status()["uptime_s"] >= 2, patience(10), "two seconds of service")
+        return mail.again(*sink)
+
+    yield again
+    for mail in made.values():
+        mail.end()
 
 
 def states(mail):
@@ -124,9 +143,9 @@ def has_had_220(stage):
 
 @EACH_LINK
 @pytest.mark.parametrize("deaths", [1, 2])
-def test_clients_before_starttls_go_on(start_mail, options, edit, deaths):
+def test_clients_before_starttls_go_on(shared, options, edit, deaths):
     """Each says its next words behind each death. Then TLS begins, of both versions."""
-    mail = start(start_mail, options, edit)
+    mail = shared(options, edit)
     with contextlib.ExitStack() as stack:
         clients = []
         for version in mail.versions:
@@ -146,14 +165,14 @@ def test_clients_before_starttls_go_on(start_mail, options, edit, deaths):
             if not has_had_220(stage):
                 assert client.ask("STARTTLS")[0].startswith("220"), stage
             shake_hands(client, mail.versions[version])
-    fates = mail.cluster.status()["at_deaths"]
+    fates = mail.fates()
     assert (fates["reset"], fates["went_on"]) == (0, deaths * len(clients))
     assert mail.count("starttls_injections") == mail.count("preambles_lost") == mail.count("preambles_restarted") == 0
 
 
 @EACH_LINK
-def test_a_client_amid_its_hello_goes_on(start_mail, options, edit):
-    mail = start(start_mail, options, edit)
+def test_a_client_amid_its_hello_goes_on(shared, options, edit):
+    mail = shared(options, edit)
     with contextlib.ExitStack() as stack:
         shaking = []
         for context in mail.versions.values():
@@ -169,14 +188,14 @@ def test_a_client_amid_its_hello_goes_on(start_mail, options, edit):
         for tls in shaking:
             tls.shake_hands()
             assert tls.talk(b"EHLO client.example\r\n").startswith(b"250-")
-    assert mail.cluster.status()["at_deaths"]["reset"] == 0
+    assert mail.fates()["reset"] == 0
 
 
 @EACH_LINK
 @pytest.mark.parametrize("words", ["NOOP\r\n", "STARTTLS\r\n"])
-def test_words_that_no_agent_has_answered_are_answered_once(start_mail, options, edit, words):
+def test_words_that_no_agent_has_answered_are_answered_once(shared, options, edit, words):
     """The agents stand while they come and while RAgent dies: RAgent has them, its links, or its agent."""
-    mail = start(start_mail, options, edit)
+    mail = shared(options, edit)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(Client(mail.mail)) for _ in range(6)]
         for client in clients:
@@ -191,12 +210,12 @@ def test_words_that_no_agent_has_answered_are_answered_once(start_mail, options,
             if "TLS" not in words:
                 assert client.ask("STARTTLS")[0].startswith("220")
             shake_hands(client, context)
-    assert mail.cluster.status()["at_deaths"]["reset"] == 0
+    assert mail.fates()["reset"] == 0
     assert mail.count("starttls_done") == len(clients)
 
 
-def test_a_client_that_waits_for_its_banner_gets_it(start_mail):
-    mail = start(start_mail)
+def test_a_client_that_waits_for_its_banner_gets_it(shared):
+    mail = shared()
     with contextlib.ExitStack() as stack:
         with stopped(*agents(mail)):
             clients = [stack.enter_context(Client(mail.mail)) for _ in range(4)]
@@ -211,14 +230,14 @@ def test_a_client_that_waits_for_its_banner_gets_it(start_mail):
         for client in clients:
             assert client.ask("STARTTLS")[0].startswith("220")
             shake_hands(client, mail.context)
-    assert mail.cluster.status()["at_deaths"]["reset"] == 0
+    assert mail.fates()["reset"] == 0
 
 
 # --- injection ---
 
-def test_what_was_injected_is_not_read_by_the_next_process(start_mail):
+def test_what_was_injected_is_not_read_by_the_next_process(shared):
     """It came with STARTTLS, and the agent has not answered that yet."""
-    mail = start(start_mail)
+    mail = shared()
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(Client(mail.mail)) for _ in range(4)]
         for client in clients:
@@ -232,13 +251,13 @@ def test_what_was_injected_is_not_read_by_the_next_process(start_mail):
         for client in clients:
             assert client.ends() == ("reset", b"")
     assert mail.count("starttls_injections") == len(clients)
-    assert mail.cluster.status()["at_deaths"]["reset"] == 0
+    assert mail.fates()["reset"] == 0
     assert mail.agent_count("backend_connects") == 0
 
 
-def test_what_comes_between_the_death_and_the_answer_is_injected(start_mail):
+def test_what_comes_between_the_death_and_the_answer_is_injected(shared):
     """The agent's answer was lost with RAgent, and goes out again. The client cannot know of it, and sends something."""
-    mail = start(start_mail)
+    mail = shared()
     with Client(mail.mail) as text, Client(mail.mail) as hello:
         shaking = StepwiseTls(mail.context, hello.sock)
         for client in text, hello:
@@ -259,9 +278,9 @@ def test_what_comes_between_the_death_and_the_answer_is_injected(start_mail):
 
 @pytest.mark.usefixtures("test_points")
 @pytest.mark.parametrize("says", ["text", "a hello", "nothing"])
-def test_a_hello_that_comes_before_the_answer_is_out_is_injected(start_mail, says):
+def test_a_hello_that_comes_before_the_answer_is_out_is_injected(shared, says):
     """RAgent has the answer, and has not written it when it dies. Its next process does, unless the client has said something."""
-    mail = start(start_mail)
+    mail = shared()
     with Client(mail.mail) as client:
         client.greet()
         shaking = StepwiseTls(mail.context, client.sock)
@@ -285,8 +304,8 @@ def test_a_hello_that_comes_before_the_answer_is_out_is_injected(start_mail, say
     assert mail.count("starttls_injections") == (0 if says == "nothing" else 1)
 
 
-def test_text_behind_a_death_in_the_place_of_the_hello_is_injected(start_mail):
-    mail = start(start_mail)
+def test_text_behind_a_death_in_the_place_of_the_hello_is_injected(shared):
+    mail = shared()
     with Client(mail.mail) as client:
         client.greet()
         assert client.ask("STARTTLS")[0].startswith("220")
@@ -348,8 +367,8 @@ MAIL_STAGES = (before_mail, behind_mail, amid_rcpt, behind_data, amid_content, s
 
 
 @EACH_LINK
-def test_mail_in_clear_goes_on(start_mail, options, edit):
-    mail = start(start_mail, options, edit)
+def test_mail_in_clear_goes_on(shared, options, edit):
+    mail = shared(options, edit)
     with contextlib.ExitStack() as stack:
         clients = []
         for stage in MAIL_STAGES:
@@ -366,16 +385,16 @@ def test_mail_in_clear_goes_on(start_mail, options, edit):
             assert client.reply()[0].startswith("250"), stage
             assert client.ask("QUIT")[0].startswith("221")
             assert client.ends() == ("fin", b"")
-    fates = mail.cluster.status()["at_deaths"]
+    fates = mail.fates()
     assert (fates["reset"], fates["went_on"]) == (0, len(clients))
     counts = mail.end()
     assert counts["mails"] == len(clients) + 1
 
 
 @EACH_LINK
-def test_a_mail_in_clear_whose_end_is_not_answered_arrives_once(start_mail, options, edit):
+def test_a_mail_in_clear_whose_end_is_not_answered_arrives_once(shared, options, edit):
     """The mail server stands while RAgent dies."""
-    mail = start(start_mail, options, edit)
+    mail = shared(options, edit)
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(Client(mail.offer)) for _ in range(4)]
         for client in clients:
@@ -388,14 +407,14 @@ def test_a_mail_in_clear_whose_end_is_not_answered_arrives_once(start_mail, opti
             mail.cluster.kill_ragent()
         for client in clients:
             assert client.reply()[0].startswith("250")
-    assert mail.cluster.status()["at_deaths"]["reset"] == 0
+    assert mail.fates()["reset"] == 0
     counts = mail.end()
     assert counts["mails"] == len(clients)
 
 
-def test_a_large_mail_in_clear_arrives_whole(start_mail, tmp_path):
+def test_a_large_mail_in_clear_arrives_whole(shared, tmp_path):
     """RAgent dies twice while its bytes are on their way both ways."""
-    mail = start(start_mail, sink=("--dump", str(tmp_path / "mails")))
+    mail = shared(sink=("--dump", str(tmp_path / "mails")))
     lines = b"".join(b"line %07d of a large mail\r\n" % n for n in range(200_000))
     with Client(mail.offer) as client, concurrent.futures.ThreadPoolExecutor(1) as pool:
         client.greet()
@@ -410,7 +429,7 @@ def test_a_large_mail_in_clear_arrives_whole(start_mail, tmp_path):
     counts = mail.end()
     assert counts["mails"] == 1
     assert (tmp_path / "mails").read_bytes().replace(b"\r\n", b"\n").count(b" of a large mail\n") == 200_000
-    assert mail.cluster.status()["at_deaths"]["reset"] == 0
+    assert mail.fates()["reset"] == 0
 
 
 # --- agents that do not go on ---
@@ -546,9 +565,9 @@ def one_session(mail, context):
 
 @pytest.mark.usefixtures("test_points")
 @pytest.mark.parametrize("point,link", [(point, list(LINKS)[n % 2]) for n, point in enumerate(POINTS)])
-def test_a_death_at_a_named_point_costs_one_client_at_most(start_mail, point, link):
+def test_a_death_at_a_named_point_costs_one_client_at_most(shared, point, link):
     options, edit = LINKS[link]
-    mail, deaths = start(start_mail, tuple(o for o in options if o not in ("--workers", "2")), edit), 2
+    mail, deaths = shared(tuple(o for o in options if o not in ("--workers", "2")), edit), 2
     over = threading.Event()
 
     def sessions(context):
@@ -561,10 +580,10 @@ def test_a_death_at_a_named_point_costs_one_client_at_most(start_mail, point, li
         running = [pool.submit(sessions, context) for context in 2 * list(mail.versions.values())]
         for n in range(deaths):
             mail.cluster.faults(f"{point} kill on r1 after 50 times 1")
-            wait_until(lambda n=n: mail.cluster.log("r1").count("ragent died") > n, patience(20), "a death")
+            wait_until(lambda n=n: mail.log("r1").count("ragent died") > n, patience(20), "a death")
             mail.cluster.clear_faults()
             mail.cluster.settle_faults()
-            wait_until(lambda n=n: mail.cluster.log("r1").count("running again") > n, patience(20), "the next RAgent")
+            wait_until(lambda n=n: mail.log("r1").count("running again") > n, patience(20), "the next RAgent")
         over.set()
         ends = [end for each in running for end in each.result()]
     harmed = [end for end in ends if end]
