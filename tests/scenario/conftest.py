@@ -23,6 +23,7 @@ from tests.lib.mover import Mover  # noqa: E402
 from tests.lib.queue_room import Room  # noqa: E402
 from tests.lib.queued_proxy import Stores  # noqa: E402
 from tests.lib.tlsload import Load  # noqa: E402
+from tests.lib.waiting import wait_until  # noqa: E402
 from tests.lib.selection import selected  # noqa: E402
 from tests.lib.work_order import UNKNOWN_S, function_of, group_of, known_seconds, longest_first  # noqa: E402
 
@@ -197,6 +198,24 @@ def start_module_cluster(request):
 
     yield start
     _stop_all(clusters, failed=False)
+
+
+@pytest.fixture(scope="module")
+def kept_cluster(start_module_cluster):
+    """kept_cluster("--agents", "2", edit=edit) for tests in which nothing but RAgent dies: one cluster for each configuration, at rest. Its
+    RAgent has served for a while, because a short life may be followed by a pause."""
+    kept = {}
+
+    def cluster_of(*options, **settings):
+        key = options, tuple(settings.items())
+        if key not in kept:
+            kept[key] = start_module_cluster(*options, **settings)
+        else:
+            kept[key].clear_faults()
+            wait_until(lambda: not kept[key].connections() and kept[key].status()["uptime_s"] >= 2, patience(20), "a cluster at rest")
+        return kept[key]
+
+    return cluster_of
 
 
 @pytest.fixture(scope="module")

@@ -45,9 +45,9 @@ def read_to_the_end(sock):
 
 
 @VERSIONS
-def test_the_end_of_a_handshake_that_another_agent_goes_on_with(start_cluster, version):
+def test_the_end_of_a_handshake_that_another_agent_goes_on_with(kept_cluster, version):
     """The client has not got the last records of the agent that made the handshake."""
-    cluster = start_cluster("--agents", "2")
+    cluster = kept_cluster("--agents", "2")
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(StepwiseTls(cluster.context(version), socket.create_connection(cluster.sf, patience(20)))) for _ in range(4)]
         for client in clients:
@@ -66,8 +66,8 @@ def test_the_end_of_a_handshake_that_another_agent_goes_on_with(start_cluster, v
 
 
 @VERSIONS
-def test_an_answer_of_the_owner_before(start_cluster, version):
-    cluster = start_cluster("--agents", "2", edit=edits.nobody_moves)
+def test_an_answer_of_the_owner_before(kept_cluster, version):
+    cluster = kept_cluster("--agents", "2", edit=edits.nobody_moves)
     with contextlib.closing(cluster.http(context=cluster.context(version))) as web:
         web.request("GET", "/1k")
         web.getresponse().read()
@@ -82,9 +82,9 @@ def test_an_answer_of_the_owner_before(start_cluster, version):
 
 
 @VERSIONS
-def test_answers_of_two_owners_before(start_cluster, version):
+def test_answers_of_two_owners_before(kept_cluster, version):
     """To the bytes of the first owner those of the second are added."""
-    cluster = start_cluster("--agents", "2", edit=edits.nobody_moves)
+    cluster = kept_cluster("--agents", "2", edit=edits.nobody_moves)
     with contextlib.closing(cluster.connect(context=cluster.context(version))) as sock:
         with held(cluster, "client.write drop on r1"):
             for answers in (1, 2):
@@ -99,8 +99,8 @@ def test_answers_of_two_owners_before(start_cluster, version):
 
 @VERSIONS
 @pytest.mark.parametrize("deaths", [1, 3])
-def test_the_last_answer_of_a_connection_that_its_server_ends(start_cluster, version, deaths):
-    cluster = start_cluster("--agents", "1")
+def test_the_last_answer_of_a_connection_that_its_server_ends(kept_cluster, version, deaths):
+    cluster = kept_cluster("--agents", "1")
     with contextlib.closing(cluster.connect(context=cluster.context(version))) as sock:
         with held(cluster, "client.write drop on r1"):
             sock.sendall(request("/32k"))
@@ -112,8 +112,8 @@ def test_the_last_answer_of_a_connection_that_its_server_ends(start_cluster, ver
 
 
 @VERSIONS
-def test_the_last_answer_of_a_client_that_breaks_the_record_layer(start_cluster, version):
-    cluster = start_cluster("--agents", "1")
+def test_the_last_answer_of_a_client_that_breaks_the_record_layer(kept_cluster, version):
+    cluster = kept_cluster("--agents", "1")
     with contextlib.closing(cluster.connect(context=cluster.context(version))) as sock:
         with held(cluster, "client.write drop on r1"):
             sock.sendall(request("/32k", "keep-alive"))
