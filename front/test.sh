@@ -198,11 +198,16 @@ lowest_group() {
 	return 1
 }
 
-# Those that measure leave three quarters of the processors. What measures has patience when it is sanitized.
+# What measures has patience here. Its clients have no sanitizers: the daemons are tested.
+asan_scenarios() {
+	CSSL_PLAIN_TOOLS=$root/build-test sanitized "$@"
+}
+
+# Those that measure leave three quarters of the processors.
 test_alone_and_asan() {
 	local group=
 	if test_is_built build-asan && group=$(lowest_group); then
-		(echo "$BASHPID" >"$group/cgroup.procs"; sanitized run_scenarios build-asan sanitized "${beside_others[@]}") &
+		(echo "$BASHPID" >"$group/cgroup.procs"; asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}") &
 	fi
 	test_scenarios build-test alone
 	if [[ $group ]]; then
@@ -211,9 +216,9 @@ test_alone_and_asan() {
 		rmdir "$group" || true
 		test_results+=(--junit "$root/build-asan/scenario-sanitized.xml")
 	else
-		sanitized run_scenarios build-asan sanitized "${beside_others[@]}"
+		asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}"
 	fi
-	sanitized test_again build-asan scenario-sanitized
+	asan_scenarios test_again build-asan scenario-sanitized
 }
 
 test_plain_scenarios() {

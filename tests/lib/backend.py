@@ -5,7 +5,7 @@ import signal
 import subprocess
 import threading
 
-from tests.lib.build import binary, patience
+from tests.lib.build import patience, tool
 from tests.lib.reports import check_log
 
 
@@ -13,7 +13,7 @@ class Backend:
     """Starts when constructed, on a free loopback port unless told otherwise; use as a context."""
 
     def __init__(self, *options, listen=("127.0.0.1:0",)):
-        command = [binary("bench/cssl-bench"), "serve"]
+        command = [tool("bench/cssl-bench"), "serve"]
         for address in listen:
             command += ["--listen", address]
         self.process = subprocess.Popen(command + list(options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

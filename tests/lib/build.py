@@ -50,5 +50,16 @@ def patience(seconds):
 
 
 def binary(path):
-    """A program of the build: "bench/cssl-bench"."""
+    """A program of the build: "sslagent/sslagent"."""
     return str(BUILD / path)
+
+
+# Where a whole run has clients and backends without sanitizers for scenarios that are sanitized
+PLAIN_TOOLS = pathlib.Path(os.environ.get("CSSL_PLAIN_TOOLS") or BUILD).resolve()
+plain_tools = True  # not in the scenarios marked `sanitized_tools` (tests/scenario/conftest.py)
+
+
+def tool(path):
+    """A program that only speaks to the product: "bench/cssl-bench"."""
+    plain = PLAIN_TOOLS / path
+    return str(plain if plain_tools and plain.exists() else BUILD / path)

@@ -8,13 +8,13 @@ import json
 import signal
 import subprocess
 
-from tests.lib.build import binary, patience
+from tests.lib.build import patience, tool
 
 
 def command(to, *options):
     """`to`: a (host, port) or a list of them."""
     targets = [to] if isinstance(to, tuple) else to
-    return [binary("bench/cssl-bench"), "https", *(word for host, port in targets for word in ("--connect", f"{host}:{port}")),
+    return [tool("bench/cssl-bench"), "https", *(word for host, port in targets for word in ("--connect", f"{host}:{port}")),
             "--timeout-ms", str(patience(20) * 1000), *options]
 
 

@@ -9,7 +9,7 @@ import json
 import signal
 import subprocess
 
-from tests.lib.build import binary, patience
+from tests.lib.build import patience, tool
 
 CLEAN = ("Sanitizer", "runtime error")
 
@@ -28,7 +28,7 @@ class Result:
 
 
 def source_command(address, *options):
-    return [binary("bench/cssl-bench"), "smtp-source", "--json", "--quiet", "--timeout", str(patience(20)), *options,
+    return [tool("bench/cssl-bench"), "smtp-source", "--json", "--quiet", "--timeout", str(patience(20)), *options,
             "{}:{}".format(*address)]
 
 
@@ -43,7 +43,7 @@ class Sink:
     """Listens inside `with`; after that, `result` and `counts` have its report."""
 
     def __init__(self, *options, listen="127.0.0.1:0"):
-        self._process = subprocess.Popen([binary("bench/cssl-bench"), "smtp-sink", "--json", *options, listen], text=True,
+        self._process = subprocess.Popen([tool("bench/cssl-bench"), "smtp-sink", "--json", *options, listen], text=True,
                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self._process.stdout.readline()
         assert line.startswith("listening on "), line + self._process.stderr.read()

@@ -11,7 +11,7 @@ Each call waits for the command's end and returns its answer, a dict; ProbeError
 import json
 import subprocess
 
-from tests.lib.build import binary, patience
+from tests.lib.build import patience, tool
 
 
 class ProbeError(Exception):
@@ -30,7 +30,7 @@ def _value(value):
 class Probe:
     def __init__(self, to=None, **connect):
         """Connected to `to`, a (host, port), unless it is None."""
-        self._process = subprocess.Popen([binary("tests/lib/tlsprobe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen([tool("tests/lib/tlsprobe")], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if to:
             host, port = to
             self._local = self("connect", to=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", **connect)["local"]

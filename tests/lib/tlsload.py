@@ -11,7 +11,7 @@
 import json
 import subprocess
 
-from tests.lib.build import binary, patience
+from tests.lib.build import patience, tool
 
 BY_CHOICE = {"ours"}
 
@@ -23,7 +23,7 @@ class LoadError(Exception):
 class Load:
     def __init__(self, cluster):
         self._cluster, self._commands, self._answers = cluster, 0, {}
-        self._process = subprocess.Popen([binary("tests/lib/tlsload"), "--ca", cluster.ca], stdin=subprocess.PIPE,
+        self._process = subprocess.Popen([tool("tests/lib/tlsload"), "--ca", cluster.ca], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, text=True)
 
     def start(self, verb, **args):

@@ -48,6 +48,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "plain: asserts what a sanitizer changes, and runs nothing else: not in a sanitized build")
     config.addinivalue_line("markers", "sanitized_with(why, name=value): in a sanitized build only this value of the parameter runs, because the "
                             "others take other ways only through code that other scenarios run sanitized")
+    config.addinivalue_line("markers", "sanitized_tools: in a sanitized build, clients and backends are sanitized, too: it is about them")
     config.addinivalue_line("markers", "wide(why): it may run in many variants (tests/lib/selection.py)")
     config.addinivalue_line("markers", "every_combination(why): all combinations of its parameters run, where others run each pair of values")
     config.addinivalue_line("markers", "cluster_of(parameter, ...): tests with the same values of these use one cluster of the module")
@@ -72,6 +73,7 @@ def pytest_collection_modifyitems(items):
 @pytest.hookimpl(tryfirst=True)  # before the fixtures start anything
 def pytest_runtest_setup(item):
     profiles.write_to(item.module.__name__.rpartition(".")[2])
+    build.plain_tools = not item.get_closest_marker("sanitized_tools")
     if item.get_closest_marker("root") and os.geteuid() != 0:
         pytest.skip("needs root")
     for marker in item.iter_markers("tool"):

@@ -14,6 +14,8 @@ from tests.lib.backend import Backend
 from tests.lib.build import SANITIZED, patience, scaled
 from tests.lib.pattern import first_difference, pattern
 
+pytestmark = pytest.mark.sanitized_tools
+
 
 # What a connection may cost beyond noise. AddressSanitizer keeps freed memory for a while.
 MEMORY_MARGIN = (64 if SANITIZED else 8) << 20

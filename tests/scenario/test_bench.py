@@ -17,6 +17,8 @@ from tests.lib.pattern import pattern
 from tests.lib.tls_server import TlsServer, plain_answer
 from tests.lib.waiting import wait_until
 
+pytestmark = pytest.mark.sanitized_tools
+
 FAILURES = ("handshake_failed", "other_status", "wrong_length", "wrong_bytes", "malformed", "cut", "unanswered", "timeouts",
             "alerts")
 

@@ -1,10 +1,14 @@
 """Mail through two hops that both speak the PROXY protocol: each names its transactions by ids of its own (doc/xcssltx.md)."""
 
+import pytest
+
 from bench.experiments.ports import free_ports
 from tests.lib import edits
 from tests.lib.mail import Sink
 from tests.lib.mail_cluster import mail_backend, mail_listener
 from tests.lib.smtp_talk import Talk
+
+pytestmark = pytest.mark.sanitized_tools
 
 
 def test_connections_that_share_an_outer_id_share_no_names(start_cluster):

@@ -21,6 +21,8 @@ from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
 
+pytestmark = pytest.mark.sanitized_tools
+
 MAIL = "From: <a@b>\r\nSubject: x\r\n\r\n.one\r\n..\r\n.\r\nlast\r\n"
 
 

@@ -16,6 +16,8 @@ from tests.lib.build import patience
 from tests.lib.pattern import pattern
 from tests.lib.tlsload import Load, check_honest, check_unharmed, lost, refused
 
+pytestmark = pytest.mark.sanitized_tools
+
 SIZE = 100000
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % SIZE
 BODY = pattern(SIZE)

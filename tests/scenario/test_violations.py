@@ -12,6 +12,8 @@ from tests.lib.edits import nobody_moves
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
 
+pytestmark = pytest.mark.sanitized_tools
+
 ALERT, HANDSHAKE, DATA, HEARTBEAT, UNKNOWN = 21, 22, 23, 24, 99
 
 UNEXPECTED, BAD_MAC, OVERFLOW = "unexpected message", "bad record mac", "record overflow"
