@@ -60,9 +60,9 @@ def test_service_is_back_after_each_of_many_deaths(start_cluster, options):
     assert max(held) <= held[0] + 2 * DEATHS, held
 
 
-def test_a_client_that_connects_during_the_death_is_served(start_cluster):
+def test_a_client_that_connects_during_the_death_is_served(kept_cluster):
     """A client waits in the accept queue; another was accepted and has sent nothing."""
-    cluster = start_cluster("--agents", "1", takeover=True)
+    cluster = kept_cluster("--agents", "1", takeover=True)
     silent = socket.create_connection(cluster.sf, patience(20))
     wait_until(lambda: cluster.connection_of(silent), patience(10), "accepted")
     os.kill(cluster.pid("r1"), signal.SIGSTOP)
@@ -85,9 +85,9 @@ def test_a_process_that_hangs_is_killed_and_followed(start_cluster):
 
 @pytest.mark.parametrize("version,ciphers", [("1.3", None), ("1.2", "ECDHE-ECDSA-AES128-GCM-SHA256")], ids=["1.3", "1.2"])
 @pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
-def test_idle_connections_go_on(start_cluster, options, version, ciphers):
+def test_idle_connections_go_on(kept_cluster, options, version, ciphers):
     """Several deaths in a row, on SF and SL, and a request on each connection after each but the first two."""
-    cluster = start_cluster("--agents", "2", *options, takeover=True)
+    cluster = kept_cluster("--agents", "2", *options, takeover=True)
     context = cluster.context(version, ciphers)
     webs = [cluster.http(where, context) for where in (cluster.sf, cluster.sl) for _ in range(20)]
     for web in webs:
@@ -555,8 +555,8 @@ def test_a_death_before_anything_was_given_is_followed(start_cluster):
 
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 @pytest.mark.parametrize("options", [(), ("--workers", "2", "--link", "sealed")], ids=["trusted", "sealed, 2 workers"])
-def test_a_request_without_an_answer_is_asked_again(start_cluster, options, version):
-    cluster = start_cluster("--agents", "2", *options, takeover=True)
+def test_a_request_without_an_answer_is_asked_again(kept_cluster, options, version):
+    cluster = kept_cluster("--agents", "2", *options, takeover=True)
     webs = [cluster.http(context=cluster.context(version)) for _ in range(10)]
     for web in webs:
         assert ask(cluster, web) == 1024
@@ -587,9 +587,9 @@ def test_half_a_post_goes_on(start_cluster):
         assert json.loads(other.getresponse().read()) == {"executions": 1}
 
 
-def test_a_client_that_ended_right_before_the_death_keeps_no_place(start_cluster):
+def test_a_client_that_ended_right_before_the_death_keeps_no_place(kept_cluster):
     """RAgent had read its end, and the owner had not answered it."""
-    cluster = start_cluster("--agents", "1", takeover=True)
+    cluster = kept_cluster("--agents", "1", takeover=True)
     with contextlib.closing(cluster.http()) as web, contextlib.ExitStack() as later:
         assert ask(cluster, web) == 1024
         owner = cluster.pid("a1")

@@ -94,9 +94,9 @@ def kill_at(cluster, point, passed):
 
 
 @pytest.mark.parametrize("point,link", [(point, link) for n, point in enumerate(POINTS) for link in (LINKS if FULL else [list(LINKS)[n % 2]])])
-def test_a_death_at_a_named_point(start_cluster, dice, point, link):
+def test_a_death_at_a_named_point(kept_cluster, dice, point, link):
     options, edit = LINKS[link]
-    cluster = start_cluster("--agents", "2", *options, takeover=True, edit=edit)
+    cluster = kept_cluster("--agents", "2", *options, takeover=True, edit=edit)
     with Load(cluster) as load:
         clients = Clients(load)
         for _ in range(scaled(2)):
@@ -107,10 +107,10 @@ def test_a_death_at_a_named_point(start_cluster, dice, point, link):
 
 @pytest.mark.parametrize("point,link", [(point, list(LINKS)[n % 2]) for n, point in enumerate(
     ("client.accepted", "records.came", "records.received", "slot.saving", "slot.saved", "slot.telling", "link.write", "ssl_id.written"))])
-def test_a_death_amid_a_handshake(start_cluster, dice, point, link):
+def test_a_death_amid_a_handshake(kept_cluster, dice, point, link):
     """Nearly every event is a step of a handshake, or of the way to the agent of the client's address."""
     options, edit = LINKS[link]
-    cluster = start_cluster("--agents", "3", *options, takeover=True, edit=edit)
+    cluster = kept_cluster("--agents", "3", *options, takeover=True, edit=edit)
     with Load(cluster) as load:
         load.add("new", count=8, again="always", every_ms=1, times=1)
         for _ in range(sized(8, 40)):
