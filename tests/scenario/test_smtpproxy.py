@@ -425,9 +425,12 @@ def test_senders_get_equal_turns_whatever_their_number_of_sessions(tmp_path):
     fair, all_fair, sent = contest(tmp_path / "fair", "on", mails)
     assert sent == 3 * mails
     assert max(fair) / min(fair) <= 1.1, fair
-    without = [contest(tmp_path / f"unfair{n}", "off", mails) for n in range(3)]  # by luck, one of them may be fair
-    assert max(max(unfair) / min(unfair) for unfair, _, _ in without) > 1.1, without
-    assert all_fair <= 1.1 * max(all_unfair for _, all_unfair, _ in without), (all_fair, without)
+    ratio, longest, without = 0, 0, []
+    while len(without) < 3 and not (ratio > 1.1 and all_fair <= 1.1 * longest):  # by luck, one of them may be fair
+        without.append(contest(tmp_path / f"unfair{len(without)}", "off", mails))
+        unfair, all_unfair, _ = without[-1]
+        ratio, longest = max(ratio, max(unfair) / min(unfair)), max(longest, all_unfair)
+    assert ratio > 1.1 and all_fair <= 1.1 * longest, (all_fair, without)
 
 
 # What a sender may see of a proxy that is killed: the end of the connection, a reset, also behind the end, or a 421.
