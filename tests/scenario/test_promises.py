@@ -111,7 +111,8 @@ def test_each_operation_sees_what_is_promised(cluster, load, tmp_path):
         count = 6 if name in CAN_END else scaled(6, 2)
         load.add(group, count=count, version=version, to=cluster.ports.get(name), **{"again": "lost", **ids, **settings})
     each_in_turn(cluster, lambda agent: kill_and_return(cluster, agent, load))
-    reports = {group: load.stop(group) for group, *_ in groups}
+    stopping = {group: load.start("stop", name=group) for group, *_ in groups}
+    reports = {group: load.finish(number) for group, number in stopping.items()}
     for group, _, allowed, _ in groups:
         check_promise(group, reports[group], allowed)
         print(f"{group}: {reports[group]['requests']} requests, lost {lost(reports[group])} {refused(reports[group])},"
