@@ -119,7 +119,7 @@ static enum exit_code complain_of_missing(const struct invocation *in, const jso
 	free(names);
 	json_object_foreach(member(answer, "failed"), agent, error)
 	{
-		complain_of(in, "`csslctl agents` shows who is ready", "%s: %s", agent, json_string_value(error));
+		complain_of(in, "see its log, and `csslctl agents`", "%s: %s", agent, json_string_value(error));
 		code = EXIT_REFUSED;
 	}
 	return code;

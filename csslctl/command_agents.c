@@ -15,7 +15,6 @@
 #define CLOCK_WARN_MS  1000
 #define WAIT_MS        60000u
 #define LOOK_EVERY_MS  200u
-#define LAST_LOOK_MS   1000
 #define CLOCK_TEXT_MAX (QUANTITY_TEXT_MAX + 1)
 
 static void drain_cell(struct table *t, const json_t *agent)
@@ -168,7 +167,7 @@ enum exit_code command_agents(struct invocation *in)
 		if (!ready)
 			usleep(LOOK_EVERY_MS * 1000);
 	}
-	api_wait_at_most(in->api, ready ? LONG_MAX : LAST_LOOK_MS);
+	api_wait_at_most(in->api, ready ? LONG_MAX : 5 * LOOK_EVERY_MS);
 	const enum exit_code code = get_and_show(in, "/v1/agents", show_list);
 	return code == EXIT_DONE && !ready ? EXIT_REFUSED : code;
 }

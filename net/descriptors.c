@@ -18,7 +18,7 @@ void descriptors_raise(uint64_t needed)
 		log_event(LOG_WARNING, NULL, "descriptor limit not raised", "cause=%s", strerror(errno));
 	if (files.rlim_cur < needed)
 		log_event(LOG_WARNING, NULL, "too few descriptors",
-			"allowed=%llu needed=%llu remedy=\"LimitNOFILE= of the unit, or less `connections` in "
-			"`limits`\"",
+			"allowed=%llu needed=%llu remedy=\"LimitNOFILE= of the unit, or less of "
+			"`connections` (smtpproxy: `sessions`) in `limits`\"",
 			(unsigned long long)files.rlim_cur, (unsigned long long)needed);
 }

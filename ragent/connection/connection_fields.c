@@ -12,8 +12,8 @@
  * holding (counted again); later, fin (waiting messages are sent at once); discard_began_ms (that time begins
  * again); order (its sender was told that the connection left); slot (the kernel tells its numbers); owed_end (all
  * output counts as owed); asked_ms, told (the agent is told again); kept.unit (by the state); again, resumes, asked,
- * log_again_ms, pace, account.frames_saved, account.stream, download_former (of this process only; account.frames and
- * account.frames_told have TAG_FRAMES). */
+ * log_again_ms, pace, unused (the stream gives these bytes again), account.frames_saved, account.stream,
+ * download_former (of this process only; account.frames and account.frames_told have TAG_FRAMES). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
 

@@ -259,6 +259,8 @@ static void look_for_datagrams(struct peer *p, int64_t now_ms)
 	if (is_unheard && !p->is_unheard)
 		log_event(LOG_WARNING, NULL, "no datagrams of a peer",
 			"peer=%s remedy=\"let UDP pass between the `peer` addresses, as TCP does\"", p->conf->name);
+	if (p->is_unheard && !is_unheard)
+		log_event(LOG_INFO, NULL, "datagrams of a peer again", "peer=%s", p->conf->name);
 	p->is_unheard = (uint8_t)is_unheard;
 }
 

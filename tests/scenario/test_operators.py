@@ -238,3 +238,4 @@ def test_an_agent_that_hears_no_datagrams_says_so(cluster):
     cluster.clear_faults()
     cluster.settle_faults()
     wait_until(lambda: cluster.counters()["a1"]["peers_unheard"] == 0, patience(10), "its datagrams")
+    assert "datagrams of a peer again peer=a2" in cluster.log("a1")
