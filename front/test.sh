@@ -205,15 +205,16 @@ asan_scenarios() {
 
 # Those that measure leave three quarters of the processors.
 test_alone_and_asan() {
-	local group=
+	local group='' beside
 	if test_is_built build-asan && group=$(lowest_group); then
 		(echo "$BASHPID" >"$group/cgroup.procs"; asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}") &
+		beside=$!
 	fi
 	test_scenarios build-test alone
 	if [[ $group ]]; then
 		echo 0 >"$group/cpu.idle"
-		wait $! || true
-		rmdir "$group" || true
+		wait "$beside" || true
+		rmdir "$group" || say "processes are left in $group"
 		test_results+=(--junit "$root/build-asan/scenario-sanitized.xml")
 	else
 		asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}"

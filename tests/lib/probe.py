@@ -12,6 +12,7 @@ import json
 import subprocess
 
 from tests.lib.build import patience, tool
+from tests.lib.waiting import wait_until
 
 
 class ProbeError(Exception):
@@ -70,3 +71,16 @@ class Probe:
 
     def __exit__(self, *_):
         self.close()
+
+
+def wait_for_tickets(cluster):
+    """An agent that has just started has no key for tickets of TLS 1.2 yet."""
+    def makes_one(where):
+        with Probe(where) as probe:
+            probe("handshake", version="1.2", sni="localhost")
+            try:
+                return probe("save_session", file="/dev/null", timeout_ms=100)
+            except ProbeError:
+                return None
+    for where in cluster.direct.values():
+        wait_until(lambda where=where: makes_one(where), patience(10), "a ticket")

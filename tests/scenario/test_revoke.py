@@ -11,7 +11,7 @@ import pytest
 
 from tests.lib.build import patience
 from tests.lib.edits import edits, parks_long, tls
-from tests.lib.probe import Probe
+from tests.lib.probe import Probe, wait_for_tickets
 from tests.lib.waiting import wait_until
 
 KINDS = {
@@ -24,8 +24,10 @@ NUMBERS = itertools.count(10)
 
 @pytest.fixture(scope="module")
 def cluster(start_module_cluster):
-    return start_module_cluster("--agents", "3", "--tls12-tickets",
-                                edit=edits(parks_long, tls("client_ca: ecdsa-ca.pem", "client_certificate: optional")))
+    cluster = start_module_cluster("--agents", "3", "--tls12-tickets",
+                                   edit=edits(parks_long, tls("client_ca: ecdsa-ca.pem", "client_certificate: optional")))
+    wait_for_tickets(cluster)
+    return cluster
 
 
 class Family:
@@ -139,6 +141,7 @@ def test_what_meets_every_criterion_resumes_nowhere(cluster, tmp_path, kind, by)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_agent_that_joins_later_knows_what_criteria_revoked(start_cluster, tmp_path, kind):
     cluster = start_cluster("--agents", "2", "--tls12-tickets", edit=parks_long)
+    wait_for_tickets(cluster)
     family, other = Family(cluster, tmp_path, kind), Family(cluster, tmp_path, kind)
     cluster.kill("a2")
     answer = revoke(cluster, server_name=family.server_name, version=kind[:3])
