@@ -185,15 +185,16 @@ test_plain_units() {
 	test_units build-test plain
 }
 
-# lowest_group: a control group whose processes run only when no other wants to, of either kind (cgroups(7)). Fails where there is none:
-# a nice value would count only within the session of a process.
-lowest_group() {
-	local base group
-	for base in /sys/fs/cgroup/cpu /sys/fs/cgroup; do
-		group=$base/cssl-test.$$
-		mkdir "$group" 2>/dev/null || continue
-		(echo 1 >"$group/cpu.idle" && echo "$BASHPID" >"$group/cgroup.procs") 2>/dev/null && echo "$group" && return
-		rmdir "$group"
+# small_share: a control group whose processes get a tenth of what others get, of either kind (cgroups(7)): the file that says so.
+# Fails where there is none; a nice value would count only within the session of a process.
+small_share() {
+	local row base file tenth
+	for row in "/sys/fs/cgroup/cpu cpu.shares 100" "/sys/fs/cgroup cpu.weight 10"; do
+		read -r base file tenth <<<"$row"
+		base+=/cssl-test.$$
+		mkdir "$base" 2>/dev/null || continue
+		(echo "$tenth" >"$base/$file" && echo "$BASHPID" >"$base/cgroup.procs") 2>/dev/null && echo "$base/$file" && return
+		rmdir "$base"
 	done
 	return 1
 }
@@ -205,16 +206,16 @@ asan_scenarios() {
 
 # Those that measure leave three quarters of the processors.
 test_alone_and_asan() {
-	local group='' beside
-	if test_is_built build-asan && group=$(lowest_group); then
-		(echo "$BASHPID" >"$group/cgroup.procs"; asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}") &
+	local share='' beside
+	if test_is_built build-asan && share=$(small_share); then
+		(echo "$BASHPID" >"${share%/*}/cgroup.procs"; asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}") &
 		beside=$!
 	fi
 	test_scenarios build-test alone
-	if [[ $group ]]; then
-		echo 0 >"$group/cpu.idle"
+	if [[ $share ]]; then
+		echo $(($(cat "$share") * 10)) >"$share"
 		wait "$beside" || true
-		rmdir "$group" || say "processes are left in $group"
+		rmdir "${share%/*}" || say "processes are left in ${share%/*}"
 		test_results+=(--junit "$root/build-asan/scenario-sanitized.xml")
 	else
 		asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}"

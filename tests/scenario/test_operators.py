@@ -228,6 +228,18 @@ def test_an_agent_says_why_it_is_alone_and_that_it_lacks_descriptors(cluster):
     cluster.restart("a2")
 
 
+def test_an_agent_tells_the_service_manager_when_it_is_ready(cluster):
+    """`systemctl start` of a unit with Type=notify returns then."""
+    cluster.kill("a2")
+    before = cluster.log("a2").count("ready how=")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(cluster.dir / "notify"))
+        manager.settimeout(patience(20))
+        agent_again(cluster, "a2", "env", f"NOTIFY_SOCKET={cluster.dir}/notify")
+        assert "READY=1" in manager.recv(4096).decode().split()
+    assert cluster.log("a2").count("ready how=") == before + 1
+
+
 def test_an_agent_that_hears_no_datagrams_says_so(cluster):
     """TCP comes through."""
     before = cluster.log("a1").count("no datagrams of a peer peer=a2")
