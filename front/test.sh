@@ -20,7 +20,7 @@
 export PYTHONPYCACHEPREFIX=$root/build-test/pycache
 unset PYTHONDONTWRITEBYTECODE
 
-test_minutes=30
+test_minutes=25
 test_results=()
 test_broken=()
 test_times=()
