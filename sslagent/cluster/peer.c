@@ -281,6 +281,7 @@ static void peer_up(struct peer *p)
 	p->retry_every_ms = RETRY_FIRST_MS;
 	p->readiness = PEER_NOT_READY;
 	p->ping_sent_ms = 0;
+	peer_way_proved(&p->way);
 	count(COUNT_PEER_LINKS_OPENED);
 	log_event(LOG_INFO, NULL, "peer up", "peer=%s by=%s boot=%016" PRIx64, p->conf->name,
 		peer_link_passes_fds(p->link) ? "unix" : "tcp", hello->boot_id);

@@ -41,8 +41,10 @@ void peer_way_address(
 		now = no_socket;
 	if (w->kind == PEER_BY_TCP && is_another(w->seen, now))
 		w->kind = PEER_BY_UNIX;
-	if (w->kind == PEER_BY_UNIX)
+	if (w->kind == PEER_BY_UNIX) {
+		w->is_proved = w->is_proved && !is_another(w->seen, now);
 		w->seen = now;
+	}
 	if (w->kind == PEER_BY_TCP || now.inode == 0) {
 		w->kind = PEER_BY_TCP;
 		*out = peer->peer;
@@ -52,10 +54,18 @@ void peer_way_address(
 	strcpy(un->sun_path, peer->peer_socket);
 }
 
-/* After a timeout keep to the UNIX socket: TCP would reach the same agent. */
+void peer_way_proved(struct peer_way *w)
+{
+	w->is_proved = w->kind == PEER_BY_UNIX;
+}
+
+/* Keep to the UNIX socket after a timeout, and while the agent that has answered there listens: TCP would reach the
+ * same agent, which is busy, and the link by TCP would stay. */
 int peer_way_failed(struct peer_way *w, int uv_error)
 {
-	if (w->kind == PEER_BY_UNIX && uv_error != UV_ETIMEDOUT) {
+	const int listens = w->is_proved && uv_error != UV_ECONNREFUSED && uv_error != UV_ENOENT;
+
+	if (w->kind == PEER_BY_UNIX && uv_error != UV_ETIMEDOUT && !listens) {
 		w->kind = PEER_BY_TCP;
 		return 1;
 	}

@@ -18,12 +18,16 @@ struct socket_seen {
 
 struct peer_way {
 	uint8_t kind;            /* enum peer_way_kind of the next or current attempt */
+	uint8_t is_proved;       /* the agent has answered behind the file that was @seen */
 	struct socket_seen seen; /* at the last try of the UNIX socket */
 };
 
 /* Where to connect now. */
 void peer_way_address(
 	struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer, struct sockaddr_storage *out);
+
+/* The agent has proved its name on this way. */
+void peer_way_proved(struct peer_way *w);
 
 /* That attempt failed. 1 when the other way is worth a try at once, 0 when both were tried. */
 int peer_way_failed(struct peer_way *w, int uv_error);

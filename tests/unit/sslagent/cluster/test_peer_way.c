@@ -147,6 +147,28 @@ START_TEST(one_that_is_slow_to_answer_is_waited_for)
 }
 END_TEST
 
+START_TEST(one_that_has_answered_there_is_only_busy)
+{
+	static const int ends[] = { 0, UV_ECONNRESET, UV_EAGAIN }; /* 0: it closed before its name was proved */
+	struct host h;
+
+	host_make(&h);
+	host_bind(&h);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	peer_way_proved(&h.way);
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		ck_assert_int_eq(family_now(&h), AF_UNIX);
+		ck_assert_int_eq(peer_way_failed(&h.way, ends[i]), 0);
+	}
+	ck_assert_int_eq(peer_way_failed(&h.way, UV_ECONNREFUSED), 1); /* it is gone */
+	ck_assert_int_eq(family_now(&h), AF_INET);
+	host_bind(&h);
+	ck_assert_int_eq(family_now(&h), AF_UNIX);
+	ck_assert_int_eq(peer_way_failed(&h.way, 0), 1); /* another file proves itself anew */
+	host_remove(&h);
+}
+END_TEST
+
 static void add(TCase *tcase)
 {
 	tcase_add_test(tcase, a_socket_that_stands_is_the_way);
@@ -156,6 +178,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, a_socket_bound_anew_is_tried_before_tcp);
 	tcase_add_test(tcase, a_socket_bound_while_tcp_was_asked_is_the_shorter_way);
 	tcase_add_test(tcase, one_that_is_slow_to_answer_is_waited_for);
+	tcase_add_test(tcase, one_that_has_answered_there_is_only_busy);
 }
 
 UNIT(peer_way)
