@@ -33,7 +33,8 @@ test_steps=(
 	"asan_units       units and fuzzers (each for a moment), sanitized, beside the build without sanitizers"
 	"house            house rules"
 	"plain_units      units that a sanitizer changes"
-	"alone_and_asan   scenarios that measure, one at a time, and all scenarios sanitized, in the time that those leave"
+	"plain_alone      scenarios that measure, one at a time"
+	"asan_scenarios   scenarios, sanitized"
 	"plain_scenarios  scenarios that a sanitizer changes, and one variant of each"
 )
 
@@ -124,21 +125,18 @@ test_again() {
 	test_results+=(--again "$results")
 }
 
-# run_scenarios FOLDER WHICH PYTEST-OPTION...: those that tests/lib/selection.py selects
-run_scenarios() {
+# test_scenarios FOLDER WHICH PYTEST-OPTION...: those that tests/lib/selection.py selects; failed ones get a second look
+test_scenarios() {
 	local folder=$1 which=$2
 	shift 2
 	CSSL_TESTS=$which CSSL_SECOND_LOOK=follows test_python "$folder" "scenario-$which" --tb=no "$@" "$root/tests/scenario"
-}
-
-# test_scenarios FOLDER WHICH PYTEST-OPTION...: failed ones get a second look
-test_scenarios() {
-	run_scenarios "$@"
-	test_again "$1" "scenario-$2"
+	test_again "$folder" "scenario-$which"
 }
 
 # Several at a time, because they wait much: eight processes left a fifth of two processors idle, twelve leave nothing
-beside_others=(-n "$((6 * $(nproc)))" --dist loadgroup)
+test_beside_others() {
+	test_scenarios "$@" -n "$((6 * $(nproc)))" --dist loadgroup
+}
 
 test_download() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
@@ -185,46 +183,17 @@ test_plain_units() {
 	test_units build-test plain
 }
 
-# small_share: a control group whose processes get a tenth of what others get, of either kind (cgroups(7)): the file that says so.
-# Fails where there is none; a nice value would count only within the session of a process.
-small_share() {
-	local row base file tenth
-	for row in "/sys/fs/cgroup/cpu cpu.shares 100" "/sys/fs/cgroup cpu.weight 10"; do
-		read -r base file tenth <<<"$row"
-		base+=/cssl-test.$$
-		mkdir "$base" 2>/dev/null || continue
-		(echo "$tenth" >"$base/$file" && echo "$BASHPID" >"$base/cgroup.procs") 2>/dev/null && echo "$base/$file" && return
-		rmdir "$base"
-	done
-	return 1
-}
-
-# What measures has patience here. Its clients have no sanitizers: the daemons are tested.
-asan_scenarios() {
-	CSSL_PLAIN_TOOLS=$root/build-test sanitized "$@"
-}
-
-# Those that measure leave three quarters of the processors.
-test_alone_and_asan() {
-	local share='' beside
-	if test_is_built build-asan && share=$(small_share); then
-		(echo "$BASHPID" >"${share%/*}/cgroup.procs"; asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}") &
-		beside=$!
-	fi
+test_plain_alone() {
 	test_scenarios build-test alone
-	if [[ $share ]]; then
-		echo $(($(cat "$share") * 10)) >"$share"
-		wait "$beside" || true
-		rmdir "${share%/*}" || say "processes are left in ${share%/*}"
-		test_results+=(--junit "$root/build-asan/scenario-sanitized.xml")
-	else
-		asan_scenarios run_scenarios build-asan sanitized "${beside_others[@]}"
-	fi
-	asan_scenarios test_again build-asan scenario-sanitized
+}
+
+# What measures has patience here. Clients have no sanitizers: the daemons are tested.
+test_asan_scenarios() {
+	CSSL_PLAIN_TOOLS=$root/build-test sanitized test_beside_others build-asan sanitized
 }
 
 test_plain_scenarios() {
-	test_scenarios build-test plain "${beside_others[@]}"
+	test_beside_others build-test plain
 }
 
 # Test builds can make mistakes on purpose: the nonce audit has to notice each of them.

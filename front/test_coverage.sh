@@ -20,7 +20,7 @@ test_coverage() {
 	test_is_built build-coverage || die "the programs of build-coverage cannot be built"
 	mkdir "$CSSL_PROFILES/units"
 	LLVM_PROFILE_FILE=$CSSL_PROFILES/units/%m%c.profraw test_units build-coverage unit fuzz
-	test_scenarios build-coverage once -m "not alone" "${beside_others[@]}"
+	test_beside_others build-coverage once -m "not alone"
 	test_scenarios build-coverage alone
 	/usr/bin/python3 "$root/tests/lib/tally.py" "${test_results[@]}" || say "what failed may have run less than it does otherwise"
 	/usr/bin/python3 "$root/tests/lib/coverage_page.py" "$folder" "$root/bench/results"

