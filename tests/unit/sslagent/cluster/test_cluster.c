@@ -7,10 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <uv.h>
+
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
 #include "tests/unit/unit.h"
 #include "net/log.h"
 #include "proto/error.h"
+#include "sslagent/cluster/sending_keys.h"
 #include "sslagent/sessions/session_filter.h"
 
 static struct test_cluster t;
@@ -368,6 +371,7 @@ static void rotate(struct test_agent *a, void *arg)
 START_TEST(sessions_go_on_being_shared_while_keys_are_rolled)
 {
 	uint8_t ids[300][SESSION_ID_LEN];
+	const uint64_t began_ms = uv_hrtime() / 1000000;
 
 	for (unsigned i = 0; i < 300; i++) {
 		if (i % 30 == 0)
@@ -378,7 +382,9 @@ START_TEST(sessions_go_on_being_shared_while_keys_are_rolled)
 		for (unsigned at = 0; at < 3; at++)
 			cluster_wait_found(&t, at, ids[i]);
 	cluster_wait_counted(&t, 0, COUNT_SENDING_KEYS_ROLLED, 1);
-	ck_assert_uint_eq(cluster_counted(&t, 1, COUNT_DATAGRAMS_KEY_UNKNOWN), 0);
+	/* on a busy machine it may have been too long for a peer that had not confirmed a key */
+	if (uv_hrtime() / 1000000 - began_ms < SENDING_KEY_PATIENCE_MS)
+		ck_assert_uint_eq(cluster_counted(&t, 1, COUNT_DATAGRAMS_KEY_UNKNOWN), 0);
 }
 END_TEST
 
