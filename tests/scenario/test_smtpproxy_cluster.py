@@ -50,7 +50,7 @@ def test_the_relay_goes_where_the_header_says_and_starts_again(start_cluster):
         for killed in (False, True):
             if killed:
                 os.kill(mail["pid"], signal.SIGKILL)
-                wait_until(lambda: not os.path.exists(f"/proc/{mail['pid']}/exe"))
+                wait_until((cluster.dir / "mail.exit").exists)  # its sockets are closed
                 cluster.restart_mail()
                 assert cluster.description()["mail"]["pid"] != mail["pid"]
             with Talk((mail["relay"]["host"], mail["relay"]["port"]), header=header_to(sink.address)) as client:
