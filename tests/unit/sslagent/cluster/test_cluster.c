@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
 #include <uv.h>
 
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
@@ -358,8 +357,7 @@ START_TEST(a_malformed_revocation_revokes_nothing)
 	struct revoke_what what = { .by = REVOKE_FAMILY, .len = 3 };
 	struct test_revocation r = cluster_revoke_and_wait(&t, 0, &what);
 
-	ck_assert_uint_eq(r.sessions, 0);
-	ck_assert_uint_eq(r.confirmed, 0);
+	ck_assert(r.sessions == 0 && r.confirmed == 0);
 }
 END_TEST
 
@@ -382,8 +380,7 @@ START_TEST(sessions_go_on_being_shared_while_keys_are_rolled)
 		for (unsigned at = 0; at < 3; at++)
 			cluster_wait_found(&t, at, ids[i]);
 	cluster_wait_counted(&t, 0, COUNT_SENDING_KEYS_ROLLED, 1);
-	/* on a busy machine it may have been too long for a peer that had not confirmed a key */
-	if (uv_hrtime() / 1000000 - began_ms < SENDING_KEY_PATIENCE_MS)
+	if (uv_hrtime() / 1000000 < began_ms + SENDING_KEY_PATIENCE_MS) /* later ones are not waited for */
 		ck_assert_uint_eq(cluster_counted(&t, 1, COUNT_DATAGRAMS_KEY_UNKNOWN), 0);
 }
 END_TEST
