@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "conf/conf.h"
+#include "conf/memory.h"
 #include "conf/schema.h"
 #include "proto/error.h"
 #include "tests/unit/conf/facts.h"
@@ -352,6 +353,21 @@ START_TEST(check_says_which_rate_the_memory_of_connections_covers)
 }
 END_TEST
 
+START_TEST(check_adds_up_the_memory_of_all_daemons)
+{
+	struct conf *c = load();
+	struct memory_part parts[MEMORY_PARTS_MAX];
+	static const char last[] = "memory of all of them, if they are on one host: at most ";
+	uint64_t sum = memory_sum(parts, memory_of_ragent(c, &c->ragents[0], parts));
+	for (size_t i = 0; i < c->agent_count; i++)
+		sum += memory_sum(parts, memory_of_agent(c, &c->agents[i], parts));
+	const char *text = printed(conf_check_print, c), *at = strstr(text, last);
+	ck_assert_msg(at != NULL, "%s", text);
+	ck_assert_uint_eq(strtoull(at + strlen(last), NULL, 10), (sum + (1u << 20) - 1) >> 20); /* MiB, rounded up */
+	conf_destroy(c);
+}
+END_TEST
+
 static void print_help(const struct conf *c, FILE *out)
 {
 	conf_help_print(out);
@@ -393,6 +409,7 @@ UNIT(files)
 	tcase_add_test(facts, root_is_told_of_a_link_in_place_of_its_log);
 	tcase_add_test(facts, check_says_what_the_store_means);
 	tcase_add_test(facts, check_says_which_rate_the_memory_of_connections_covers);
+	tcase_add_test(facts, check_adds_up_the_memory_of_all_daemons);
 	tcase_add_test(facts, help_has_every_key_with_its_default);
 	return facts_run(facts);
 }
