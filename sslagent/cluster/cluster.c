@@ -151,7 +151,7 @@ static void roll_sending_key(struct cluster *c, int64_t now_ms)
 			peer_send_next_key(c->peers[i]);
 }
 
-static void make_ticket_key(struct cluster *c, int64_t now_ms)
+void cluster_make_ticket_key(struct cluster *c, int64_t now_ms)
 {
 	ticket_keys_make(c->tickets, now_ms);
 	for (unsigned i = 0; i < c->agent_count; i++)
@@ -165,7 +165,7 @@ void cluster_rotate(struct cluster *c)
 
 	roll_sending_key(c, now_ms);
 	if (c->ticket_use == TICKETS_USED)
-		make_ticket_key(c, now_ms);
+		cluster_make_ticket_key(c, now_ms);
 }
 
 static int is_worn(const struct cluster *c)
@@ -200,10 +200,8 @@ static void keep_keys_fresh(struct cluster *c, int64_t now_ms)
 	ticket_keys_expire(c->tickets, now_ms);
 	if (c->ticket_use == TICKETS_UNUSED || cluster_state(c) != CLUSTER_READY)
 		return;
-	if (ticket_age_ms == INT64_MAX) /* no agent has made a key */
-		ticket_age_ms = now_ms - c->joining.since_ms + life_ms;
 	if (ticket_age_ms > life_ms + key_maker_turn_ms(c))
-		make_ticket_key(c, now_ms);
+		cluster_make_ticket_key(c, now_ms);
 }
 
 /* Once, until another agent is up again. */

@@ -127,6 +127,9 @@ static inline struct cluster_thread *cluster_main_thread(struct cluster *c)
 void cluster_tick_as_needed(struct cluster *c);
 void cluster_tick_sooner(struct cluster *c);
 
+/* On the main thread: makes a key and gives it to all peers. */
+void cluster_make_ticket_key(struct cluster *c, int64_t now_ms);
+
 /* NULL: @w is no worker of this agent, or has not joined. */
 struct cluster_thread *cluster_thread_of(struct cluster *c, const struct worker *w);
 

@@ -8,6 +8,7 @@
 #include "net/daemon.h"
 #include "net/log.h"
 #include "sslagent/cluster/peer.h"
+#include "sslagent/sessions/ticket_keys.h"
 
 #define SILENT_MS        10000 /* a snapshot that is silent for so long has failed */
 #define REPAIR_WITHIN_MS 2000  /* then ready, even with numbers missing */
@@ -34,12 +35,15 @@ void joining_start(struct cluster *c, int64_t now_ms)
 	broadcast_receiver_repair(c->receiver, REPAIR_HELD);
 }
 
+/* An agent that is ready has a ticket key: the cluster's, or the first. */
 static void become_ready(struct cluster *c, const char *how, int64_t now_ms)
 {
 	uint64_t bytes, sessions = store_count(c->store, &bytes);
 
 	if (cluster_state(c) != CLUSTER_JOINING)
 		return;
+	if (c->ticket_use == TICKETS_USED && ticket_keys_newest_age_ms(c->tickets, now_ms) == INT64_MAX)
+		cluster_make_ticket_key(c, now_ms);
 	atomic_store(&c->state, CLUSTER_READY);
 	service_notify_ready(getpid());
 	log_event(LOG_INFO, NULL, "ready", "how=%s sessions=%" PRIu64 " ms=%" PRId64, how, sessions,
