@@ -79,6 +79,7 @@ static const char *const points[] = {
 	"handover.take",      /* the same RAgent: before it looks at each message of a worker */
 	"handover.committed", /* the new RAgent has the worker, and has done nothing with it */
 	"handover.taken",     /* the new RAgent has all workers, and the old one does not know yet */
+	"handover.done",      /* ... and the old one may know it */
 	"ssl_id.written",     /* SSL_ID is written and has not left */
 	"ssl_id.listener",    /* SSL_ID is written; failing, RAgent names another listener in it */
 	"ssl_id.copy",        /* the same; failing, RAgent shows no copy */

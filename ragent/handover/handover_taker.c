@@ -157,14 +157,18 @@ static void unpark(struct worker *w, void *arg)
 	ragent_worker_unpark(arg);
 }
 
-/* The old process closes when it serves no more. From then on this process answers all clients. */
+/* The old process closes when it serves no more. From then on this process answers all clients. Once the old one can
+ * read that this one is done, it ends, whatever happens here: then the next life has to go on. */
 static void let_go(struct handover_taker *t)
 {
 	struct handover_message m = { 0 };
 
 	fault_at("handover.taken", NULL, NULL);
 	/* if this fails the old process has ended already; clients go on meanwhile, only the control API waits */
-	if (handover_channel_say(t->fd, HANDOVER_DONE, "", ANSWER_LIMIT_MS) == 0)
+	int r = handover_channel_say(t->fd, HANDOVER_DONE, "", ANSWER_LIMIT_MS);
+	notes_set_stage(t->p.workers[0]->home.shared->notes, NOTES_SERVING);
+	fault_at("handover.done", NULL, NULL);
+	if (r == 0)
 		handover_channel_receive(t->fd, &m, ANSWER_LIMIT_MS);
 	handover_message_clear(&m);
 }

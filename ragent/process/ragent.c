@@ -260,10 +260,10 @@ void ragent_serve(struct ragent *r)
 	const struct notes *n = r->shared.notes;
 
 	notes_set_stage(r->shared.notes, NOTES_SERVING);
+	/* in each life: the one before may have ended first */
+	service_notify_ready(n ? (pid_t)atomic_load(&n->shared->keeper) : getpid());
 	if (r->leftovers)
 		ragent_say_running_again(r);
-	else
-		service_notify_ready(n ? (pid_t)atomic_load(&n->shared->keeper) : getpid());
 }
 
 static int prepare(struct ragent *r, const struct ragent_params *p, char *error, size_t cap)

@@ -310,6 +310,25 @@ def test_a_new_process_that_dies_with_some_workers_leaves_a_service(start_cluste
 
 
 @pytest.mark.usefixtures("test_points")
+def test_a_new_process_that_dies_as_the_old_one_ends_has_a_next_life(start_cluster):
+    """The old one has read that it may end, and nobody else has the connections."""
+    cluster = start_cluster("--agents", "1")
+    webs = [cluster.http() for _ in range(6)]
+    for web in webs:
+        web.request("GET", "/1k")
+        assert len(web.getresponse().read()) == 1024
+    cluster.faults("handover.done kill")
+    cluster.settle_faults()
+    cluster.replace()
+    wait_until(lambda: "running again" in cluster.log("r1"), patience(20), "the next life")
+    for web in webs:
+        web.request("GET", "/1k")
+        assert len(web.getresponse().read()) == 1024
+        web.close()
+    assert cluster.status()["at_deaths"]["reset"] == 0
+
+
+@pytest.mark.usefixtures("test_points")
 @pytest.mark.parametrize("point", ["waits", "came"], ids=["not seen", "seen"])
 def test_a_new_process_that_dies_before_it_reads_commit_forges_no_end(start_cluster, point):
     """The old process lets go of the clients as soon as it has sent COMMIT, so they are reset."""
