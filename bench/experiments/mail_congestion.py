@@ -33,7 +33,7 @@ class Plan:
 
 # for a long run, for a short one
 FULL = Plan(60, 10, (10, 1000, 10), 200, 60, 60), Plan(6, 10, (10, 1000, 10), 200, 60, 60)
-QUICK = Plan(3, 0.5, (2, 20, 10), 15, 60, 3), Plan(3, 0.5, (2, 20, 10), 15, 60, 3)
+QUICK = Plan(3, 0.5, (2, 20, 20), 15, 60, 3), Plan(3, 0.5, (2, 20, 20), 15, 60, 3)
 
 
 def aggregator(bed, name, plan):

@@ -30,7 +30,7 @@ def test_a_tarpit_holds_up_the_relay_and_not_the_proxy(tmp_path):
     runs = {(run["kind"], run["aggregator"], run["third"], run["mx"]): run for run in report["runs"]}
     assert len(runs) == len(report["runs"]) == (2 + 1 + 2) * 2
     assert all(run["missing"] == 0 for (_, name, third, _), run in runs.items() if name == "smtpproxy" or third == "healthy"), runs
-    # The relay's scheduler looks at 15 messages; after the second wave all of them are for the tarpit.
+    # The relay's scheduler looks at 15 messages; after the first wave all of them are for the tarpit.
     assert runs["course", "Postfix relay", "tarpit", 2]["missing"] > 0
     queues = [row for row in report["queues"] if row["third"] == "tarpit"]
     assert max(row["incoming"] for row in queues if row["aggregator"] == "Postfix relay") > 0
