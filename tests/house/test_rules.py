@@ -251,7 +251,7 @@ def has_no_wish(*command):
 
 def test_the_formatter_has_no_wish():
     """Of one version, because others break lines elsewhere."""
-    has_no_wish(pinned_program("clang-format"), "--dry-run", "--Werror", *map(str, _files(".c", ".h")))
+    has_no_wish(*pinned_program("clang-format"), "--dry-run", "--Werror", *map(str, _files(".c", ".h")))
 
 
 def test_the_linter_of_shell_has_no_wish():

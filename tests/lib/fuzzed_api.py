@@ -63,7 +63,7 @@ def fuzz_api(url, token, folder, known, ca=None):
     parameter."""
     described, report = folder / "openapi.json", folder / "report.ndjson"
     described.write_text(json.dumps(_with_examples(known)))
-    command = [pinned_program("st"), "run", str(described), "--url", url, "--header", f"Authorization: Bearer {token}",
+    command = [*pinned_program("st"), "run", str(described), "--url", url, "--header", f"Authorization: Bearer {token}",
                "--checks", "all", "--exclude-checks", "ignored_auth",  # who guesses tokens is locked out
                "--generation-deterministic", "--max-examples", str(EXAMPLES), "--continue-on-failure", "--no-color",
                "--request-timeout", str(patience(20)), "--report", "ndjson", "--report-ndjson-path", str(report)]

@@ -10,11 +10,11 @@ VENV = ROOT / "build-tools/python"
 
 
 def pinned_program(name):
-    """The path of one of their programs, or a skip with the remedy."""
+    """The first words of a command with one of their programs, or a skip with the remedy. Its first line cannot name every path."""
     path = VENV / "bin" / name
     if not path.exists():
         pytest.skip(f"needs {name} of tests/requirements.txt: `./cssl test` gets it")
-    return str(path)
+    return [str(VENV / "bin/python3"), str(path)]
 
 
 def pinned_import():

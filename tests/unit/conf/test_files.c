@@ -7,6 +7,7 @@
 #include "conf/memory.h"
 #include "conf/schema.h"
 #include "proto/error.h"
+#include "tests/source_root.h"
 #include "tests/unit/conf/facts.h"
 #include "tests/unit/conf/temp_dir.h"
 #include "tests/unit/unit.h"
@@ -54,7 +55,7 @@ static const char *own_group(void)
 static void make_all(void)
 {
 	temp_dir_make();
-	read_file(EXAMPLE_YAML);
+	read_file(SOURCE_ROOT "/conf/example.yaml");
 	replace_all("/run/cssl-ragent/", "run/");
 	replace_all("/run/cssl/", "run/");
 	replace_all("user: cssl-ragent", "user: nobody");
@@ -195,7 +196,7 @@ START_TEST(the_seed_has_every_key_and_is_good)
 {
 	char error[2048] = "";
 	struct conf *c = NULL;
-	read_file(EVERY_KEY_YAML);
+	read_file(SOURCE_ROOT "/tests/fuzz/seeds/conf/every_key.yaml");
 	ck_assert_str_eq(missing_in(example), "");
 	ck_assert_msg(conf_parse(example, strlen(example), "f.yaml", &c, error, sizeof error) == 0, "%s", error);
 	conf_destroy(c);

@@ -7,6 +7,7 @@
 
 #include "conf/schema.h"
 #include "proto/error.h"
+#include "tests/source_root.h"
 #include "tests/unit/conf/facts.h"
 #include "tests/unit/unit.h"
 
@@ -151,8 +152,8 @@ static void read_example(const char *path)
 
 START_TEST(the_examples_are_good_and_have_every_key)
 {
-	read_example(SMTPPROXY_YAML);
-	read_example(QUEUE_YAML);
+	read_example(SOURCE_ROOT "/conf/smtpproxy.yaml");
+	read_example(SOURCE_ROOT "/conf/mail-gateway-queue.yaml");
 	key_is_in_example(&schema_smtpproxy);
 }
 END_TEST

@@ -5,6 +5,7 @@
 
 #include "proto/error.h"
 #include "proto/sess_obj.pb-c.h"
+#include "tests/source_root.h"
 #include "tests/unit/proto/sess_obj_bytes.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
@@ -77,7 +78,7 @@ static size_t read_blob(unsigned format, const char *name, uint8_t out[static BL
 	char path[4096];
 	FILE *file;
 
-	snprintf(path, sizeof(path), TEST_DATA "/sess_obj_format%u_%s", format, name);
+	snprintf(path, sizeof(path), "%s/sess_obj_format%u_%s", SOURCE_ROOT "/tests/unit/proto/data", format, name);
 	file = fopen(path, "rb");
 	ck_assert_msg(file != NULL, "%s", path);
 	size_t len = fread(out, 1, BLOB_MAX, file);

@@ -14,6 +14,7 @@
 #include "sslagent/tls/own_provider.h"
 #include "sslagent/tls/record_aead.h"
 #include "sslagent/tls/tls_library.h"
+#include "tests/source_root.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 
@@ -67,7 +68,7 @@ static void each_vector(const char *file, check_fn *check, const void *how, size
 	char path[512];
 	size_t all = 0;
 
-	snprintf(path, sizeof path, "%s/%s", VECTORS, file);
+	snprintf(path, sizeof path, "%s/%s", SOURCE_ROOT "/tests/unit/sslagent/tls/data/wycheproof", file);
 	json_t *root = json_load_file(path, 0, NULL);
 	ck_assert_ptr_nonnull(root);
 	const json_t *groups = json_object_get(root, "testGroups");
