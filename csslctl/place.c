@@ -41,8 +41,8 @@ static int find_in(const struct invocation *in, const char *folder, struct place
 	int result = 0;
 
 	if (!description)
-		result = fail(error, CSSL_E_NOT_FOUND, "%s: %s\nno cluster is up there; start one: ./cssl up --dir %s",
-			path, fault.text, folder);
+		result = fail(error, CSSL_E_NOT_FOUND, "%s: %s\nno cluster is up there; ./cssl up --dir starts one",
+			path, fault.text);
 	else if (!socket)
 		result = fail(error, CSSL_E_NOT_FOUND, sockets[reach].none, path);
 	else

@@ -5,11 +5,11 @@
 . "$root/front/build.sh"
 
 command_bench() {
-	if [[ " $* " != *" --help "* && $# -gt 0 ]]; then
-		packages_need "${packages_bench[@]}"
-		[[ ${CSSL_BUILD_DIR:-} ]] || build_release
-		[[ $1 != mail && $1 != mail_queue ]] || { mail_get "$tools" && postfix_get "$tools"; }
-	fi
 	[[ $# -gt 0 ]] || set -- --help
-	PYTHONPATH=$root /usr/bin/python3 -m bench.experiments "$@"
+	export PYTHONPATH=$root
+	understand -c 'from bench.experiments.__main__ import parse; parse()' "$@"
+	packages_need "${packages_bench[@]}"
+	[[ ${CSSL_BUILD_DIR:-} ]] || build_release
+	[[ $1 != mail && $1 != mail_queue ]] || { mail_get "$tools" && postfix_get "$tools"; }
+	/usr/bin/python3 -m bench.experiments "$@"
 }

@@ -43,13 +43,30 @@ without_turns() {
 	)
 }
 
-# build_configure FOLDER MESON-OPTION...: once
+# build_configure FOLDER MESON-OPTION...: once, and again with other options, or when there is Go, without which tests are left out
 build_configure() {
-	local folder=$1
+	local folder=$1 wanted again=()
 	shift
-	[[ ! -f $folder/build.ninja ]] || return 0
-	llhttp_get "$root/build/llhttp"
-	quietly meson setup "$folder" "$root" "$@"
+	wanted="$*$([[ ! -x /usr/lib/go/bin/go ]] || echo " with Go")"
+	if [[ -f $folder/build.ninja ]]; then
+		[[ $(cat "$folder/configured" 2>/dev/null) != "$wanted" && -w $folder ]] || return 0
+		again=(--reconfigure)
+	fi
+	llhttp_get "$root/build/llhttp" && quietly meson setup "${again[@]}" "$folder" "$root" "$@" && echo "$wanted" >"$folder/configured"
+}
+
+# test_configure FOLDER MESON-OPTION...: a second build of unchanged files takes what ccache kept of the first, also in another clone
+test_configure() {
+	local folder=$root/$1
+	shift
+	export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root CCACHE_DEPEND=1
+	build_turn "$folder"
+	CC="ccache ${CC:-gcc}" build_configure "$folder" -Dtests=true -Dtest_points=true -Dwerror=true "$@"
+}
+
+# The units that run only sanitized are compiled when somebody asks for one.
+configure_build_test() {
+	test_configure build-test -Dunits=plain
 }
 
 # build_progress NAME: from ninja's output, shows the progress from time to time, and all errors
@@ -81,7 +98,7 @@ build_release() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}"
 	local status=0
 	build_turn "$root/build"
-	{ build_configure "$root/build" -Dbuildtype=release -Dtests=false -Db_lto=true -Db_lto_threads="$(nproc)" &&
+	{ build_configure "$root/build" -Dbuildtype=release -Db_lto=true -Db_lto_threads="$(nproc)" &&
 		build_run "$root/build" "${programs[@]}" "$@"; } || status=$?
 	build_turn_over "$root/build"
 	return $status
@@ -90,5 +107,5 @@ build_release() {
 command_build() {
 	[[ $# -eq 0 ]] || usage_error build "takes no options"
 	build_release "${manuals[@]}"
-	say "built in $root/build, with manual pages: man -l $root/build/ragent/ragent.8"
+	say "built in $root/build, with manual pages: man -l $(printf %q "$root")/build/ragent/ragent.8"
 }

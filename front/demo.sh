@@ -1,8 +1,20 @@
 # shellcheck shell=bash
 # demo: builds, and starts a cluster that answers a request and takes three mails.
 
-# shellcheck source=front/demo_folder.sh
-. "$root/front/demo_folder.sh"
+# shellcheck source=front/packages.sh
+. "$root/front/packages.sh"
+
+# One folder for each user, which the user must own. Not in the clone: RAgent's own user could not reach a clone in root's home.
+demo_folder() {
+	echo "${TMPDIR:-/tmp}/cssl-demo-$EUID"
+}
+
+# demo_folder_make DIR
+demo_folder_make() {
+	local why
+	why=$(mkdir -m 0755 "$1" 2>&1) || [[ -d $1 ]] || die "$why"
+	[[ -O $1 && ! -L $1 ]] || die "$1 belongs to another user"
+}
 
 # plan_value DIR KEY
 plan_value() {
@@ -66,6 +78,7 @@ demo_show_mail() {
 	"$root/front/demo_mail" "$dir" || die "the mails failed"
 	echo
 	demo_revive "$dir"
+	echo
 }
 
 # The agent that demo_mail killed.
@@ -80,27 +93,29 @@ demo_revive() {
 
 demo_farewell() {
 	local dir=$1
+	local here
+	here=$(printf %q "$dir")
 	cat <<-TEXT
 		  SF   https://localhost:$(plan_value "$dir" sf)/       bulk goes to the client's affinity agent
 		  SL   https://localhost:$(plan_value "$dir" sl)/       bulk stays where the handshake was
 		  mail localhost:$(plan_value "$dir" smtp)            STARTTLS; the mail server behind it counts mails and drops them
-		  page https://localhost:$(plan_value "$dir" control)/     the dashboard; its token: cat $dir/control.token
+		  page https://localhost:$(plan_value "$dir" control)/     the dashboard; its token: cat $here/control.token
 		  CA   $dir/ca.pem      (curl --cacert; or curl -k)
-		  logs $dir/*.log
-		  try  curl --cacert $dir/ca.pem -i https://localhost:$(plan_value "$dir" sf)/1k -o /dev/null -D -
-		  see  CSSL_DIR=$dir ${CSSL_BUILD_DIR:-$root/build}/csslctl/csslctl status      (README.md has a tour)
-		  stop $root/cssl down
+		  logs $here/*.log
+		  try  curl --cacert $here/ca.pem -i https://localhost:$(plan_value "$dir" sf)/1k -o /dev/null -D -
+		  see  CSSL_DIR=$here $(printf %q "${CSSL_BUILD_DIR:-$root/build}")/csslctl/csslctl status      (README.md has a tour)
+		  stop $(printf %q "$root/cssl") down --dir $here
 
 	TEXT
 }
 
 command_demo() {
-	[[ ${1:-} != --help ]] || { echo "./cssl demo: build, start a cluster in $(demo_folder), send a request and three mails"; return; }
 	[[ $# -eq 0 ]] || usage_error demo "takes no options; ./cssl up does"
 	local dir
 	dir=$(demo_folder)
-	demo_folder_make
-	if [[ -e $dir/r1.pid ]]; then
+	demo_folder_make "$dir"
+	[[ ${CSSL_BUILD_DIR:-} ]] || packages_need "${packages_build[@]}" "${packages_run[@]}"
+	if compgen -G "$dir/*.pid" >/dev/null; then
 		say "stopping the earlier demo"
 		"$root/cssl" down --dir "$dir" || say "the earlier demo did not stop in order; going on"
 	fi

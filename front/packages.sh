@@ -1,14 +1,16 @@
 # shellcheck shell=bash
-# Debian packages: as root, installs the missing ones; as another user, names them. Debian 12 and 13 differ in a few.
+# packages: of Debian. As root, installs the missing ones; as another user, tells how. Debian 12 and 13 differ in a few.
 
 debian_release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
 case ${debian_release%%.*} in
 13)
-	packages_llhttp=(libllhttp-dev) clang_runtime=libclang-rt-19-dev package_promtool=promtool packages_postfix=(postfix libnsl2 libicu76)
+	packages_release=(libllhttp-dev protobuf-compiler)
+	clang_runtime=libclang-rt-19-dev package_promtool=promtool packages_postfix=(postfix libnsl2 libicu76)
 	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0 libspf2-2t64)
 	;;
 *)
-	packages_llhttp=() clang_runtime=libclang-rt-14-dev package_promtool=prometheus packages_postfix=(postfix) # llhttp: llhttp_get() below
+	packages_release=() # llhttp: llhttp_get() below
+	clang_runtime=libclang-rt-14-dev package_promtool=prometheus packages_postfix=(postfix)
 	packages_mail_libraries=(libmemcached11 libhashkit2 libopendbx1 libspf2-2)
 	;;
 esac
@@ -16,14 +18,15 @@ esac
 tools=$root/build-tools # what is unpacked and not installed, for tests and experiments
 
 packages_build=(
-	gcc libc6-dev meson ninja-build pkgconf python3
+	gcc libc6-dev make meson ninja-build pkgconf python3 # make: gcc links by several processes at a time
 	libssl-dev libsodium-dev libuv1-dev libyaml-dev libmicrohttpd-dev libjansson-dev libcurl4-openssl-dev
 	libprotobuf-c-dev protobuf-c-compiler libhiredis-dev libunbound-dev
-	"${packages_llhttp[@]}"
+	"${packages_release[@]}"
 )
 packages_run=(openssl curl)
+packages_test_build=(check ccache python3-pytest)
 packages_test=(
-	check clang "$clang_runtime" llvm ccache shellcheck git python3-pytest python3-pytest-xdist golang-go
+	"${packages_test_build[@]}" clang "$clang_runtime" llvm shellcheck git python3-pytest-xdist golang-go
 	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch iproute2 nftables tcpdump
 	chromium python3-venv groff-base gdb redis-server redis-tools unbound ldnsutils
 	testssl.sh sslscan
@@ -51,12 +54,37 @@ packages_need() {
 	mapfile -t missing < <(packages_missing "$@")
 	[[ ${#missing[@]} -eq 0 ]] && return
 	if [[ $EUID -ne 0 ]]; then
-		say "missing packages: ${missing[*]}"
-		die "install them with: sudo apt-get install --no-install-recommends ${missing[*]}"
+		say "${#missing[@]} packages are missing. Only root can install them:"
+		printf '  %s\n' "$(as_root "$(front_door) packages ${missing[*]}")" >&2
+		exit 1
 	fi
 	say "installing ${#missing[@]} packages: ${missing[*]}"
-	with_progress "lists of packages" apt-get update -qq
+	with_progress "lists of packages" packages_lists || say "not all lists of packages are fresh; going on with those that are there"
 	packages_install "${missing[@]}"
+}
+
+# A list that cannot be had is an error, which apt-get does not tell by itself.
+packages_lists() {
+	apt-get update -qq -o APT::Update::Error-Mode=any
+}
+
+# python_need ARGUMENT...: of a command whose help and options are Python's. A bare machine has none yet.
+python_need() {
+	[[ ! -x /usr/bin/python3 ]] || return 0
+	! asks_help "$@" || die "this help needs Python: $(as_root "$(front_door) packages python3")"
+	packages_need python3
+}
+
+# understand SCRIPT ARGUMENT...: gives help, or refuses wrong arguments, before anything is installed or built
+understand() {
+	python_need "$@"
+	/usr/bin/python3 "$@" || exit
+	! asks_help "$@" || exit 0
+}
+
+command_packages() {
+	[[ $# -gt 0 ]] || usage_error packages "no package is named"
+	packages_need "$@"
 }
 
 # packages_install NAME...: services are neither started nor enabled for the next boot
@@ -86,14 +114,17 @@ services_disabled() {
 packages_fetch() {
 	local fetch=(apt-get download -qq -o APT::Status-Fd=9 "${@:2}")
 	cd "$1" || return
-	"${fetch[@]}" || { apt-get update -qq && "${fetch[@]}"; }
+	"${fetch[@]}" && return
+	[[ $EUID -eq 0 ]] || say "if the lists of packages are missing: $(as_root "apt-get update")"
+	packages_lists
+	"${fetch[@]}"
 }
 
 # packages_unpack WHAT FOLDER NAME...: unpacks their files, without dependencies and without installing them
 packages_unpack() {
 	local what=$1 folder=$2 place package status=0
 	shift 2
-	place=$(mktemp -d)
+	place=$(mktemp -d) || return
 	{ with_progress "$what" packages_fetch "$place" "$@" && mkdir -p "$folder"; } || status=$?
 	for package in "$place"/*.deb; do
 		[[ $status -ne 0 ]] || dpkg -x "$package" "$folder" || status=$?
@@ -104,7 +135,7 @@ packages_unpack() {
 
 # llhttp_get FOLDER: the sources of llhttp, which Debian 12 has in a package that depends on Node.js
 llhttp_get() {
-	[[ ${#packages_llhttp[@]} -eq 0 && ! -e /usr/share/llhttp/llhttp.c && ! -e $1/usr/share/llhttp/llhttp.c ]] || return 0
+	[[ " ${packages_release[*]} " != *" libllhttp-dev "* && ! -e /usr/share/llhttp/llhttp.c && ! -e $1/usr/share/llhttp/llhttp.c ]] || return 0
 	packages_unpack "llhttp" "$1" node-llhttp
 }
 
@@ -112,7 +143,7 @@ llhttp_get() {
 promtool_get() {
 	[[ ! -x $1/promtool ]] || return 0
 	local package status=0
-	package=$(mktemp -d)
+	package=$(mktemp -d) || return
 	{ packages_unpack "promtool" "$package" "$package_promtool" && install -D -t "$1" "$package/usr/bin/promtool"; } || status=$?
 	rm -rf "$package"
 	return $status
@@ -122,7 +153,7 @@ promtool_get() {
 postfix_get() {
 	[[ ! -x $1/smtp-sink ]] || return 0
 	local package name status=0
-	package=$(mktemp -d)
+	package=$(mktemp -d) || return
 	{
 		packages_unpack "smtp-source and smtp-sink" "$package" "${packages_postfix[@]}" &&
 			find "$package/usr" ! -type d \( -name smtp-source -o -name smtp-sink -o -name 'lib*.so*' \) \
@@ -140,7 +171,7 @@ postfix_get() {
 # exim_heavy_get TREE: the Exim that reads PROXY headers, as usr/sbin/exim4-heavy beside the light one. Its libraries are in packages_mail.
 exim_heavy_get() {
 	local package status=0
-	package=$(mktemp -d)
+	package=$(mktemp -d) || return
 	{ packages_unpack "Exim" "$package" exim4-daemon-heavy && install -D -m 4755 "$package/usr/sbin/exim4" "$1/usr/sbin/exim4-heavy"; } || status=$?
 	rm -rf "$package"
 	return $status
@@ -163,6 +194,6 @@ python_get() {
 	rm -rf "$1"
 	/usr/bin/python3 -m venv "$1" &&
 		with_progress "packages of tests/requirements.txt" \
-			"$1/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$wanted" &&
+			"$1/bin/python3" -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r "$wanted" &&
 		cp "$wanted" "$1/requirements.txt"
 }

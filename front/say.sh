@@ -10,10 +10,31 @@ die() {
 	exit 1
 }
 
+# The front door, as it can be pasted here
+front_door() {
+	[[ $PWD -ef $root ]] && echo ./cssl || printf '%q\n' "$root/cssl"
+}
+
+# as_root COMMAND-LINE: as who reads it can paste it
+as_root() {
+	if [[ $EUID -eq 0 ]]; then
+		echo "$1"
+	elif command -v sudo >/dev/null; then
+		echo "sudo $1"
+	else
+		echo "su -c ${1@Q}"
+	fi
+}
+
 # usage_error COMMAND MESSAGE
 usage_error() {
-	say "$1: $2 (./cssl $1 --help)"
+	say "$1: $2 ($(front_door) $1 --help)"
 	exit 2
+}
+
+# asks_help ARGUMENT...
+asks_help() {
+	[[ " $* " == *" --help "* || " $* " == *" -h "* ]]
 }
 
 # need_value OPTION VALUE...: the option has a value

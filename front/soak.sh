@@ -6,13 +6,12 @@
 
 # Uses the build for tests, which has fault points and the nonce audit.
 soak_build() {
-	packages_need "${packages_build[@]}" "${packages_run[@]}" check tcpdump
-	build_turn "$root/build-test"
-	build_configure "$root/build-test" -Dtest_points=true
-	build_run "$root/build-test"
+	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test_build[@]}" tcpdump
+	configure_build_test && build_run "$root/build-test" "${programs[@]}" tests/lib/tlsload tests/lib/tlsprobe
 }
 
 command_soak() {
+	understand "$root/tests/soak/options.py" "$@"
 	if [[ -z ${CSSL_BUILD_DIR:-} ]]; then
 		soak_build
 		export CSSL_BUILD_DIR=$root/build-test

@@ -38,22 +38,8 @@ test_steps=(
 	"plain_scenarios  scenarios that a sanitizer changes, and one variant of each"
 )
 
-# test_configure FOLDER MESON-OPTION...: a second build of unchanged files takes what ccache kept of the first, also in another clone
-test_configure() {
-	local folder=$root/$1
-	shift
-	export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=$root CCACHE_DEPEND=1
-	build_turn "$folder"
-	CC="ccache ${CC:-gcc}" build_configure "$folder" -Dtest_points=true -Dwerror=true "$@"
-}
-
 configure_build_asan() {
 	CC=clang test_configure build-asan -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false "$@"
-}
-
-# The units that run only sanitized are compiled when somebody asks for one.
-configure_build_test() {
-	test_configure build-test -Dunits=plain
 }
 
 # test_build FOLDER: what is built by default there. Meson's own default has the programs of all tests besides.
@@ -205,26 +191,6 @@ test_mutants() {
 	test_sum
 }
 
-test_help() {
-	cat <<-HELP
-		./cssl test             units, fuzzers and scenarios, sanitized; those that a sanitizer changes, without; some $test_minutes minutes
-		./cssl test FILE|PATTERN...
-		                        only these units, scenarios or house rules, in a build without sanitizers (--sanitized: with them): a file, a
-		                        pytest name (test_drain.py::test_a_drain), or a part of a name
-		./cssl test --mutants   only one check: the nonce audit has to notice each mistake that breaks a law
-		./cssl test --full [FILE...]
-		                        only the scenarios (all, or these files) at full length, which takes hours; bench/results/full.md
-		                        keeps the last result of each file
-		./cssl test --coverage  only a page, bench/results/coverage.md: the lines and branches that no unit, seed or scenario runs
-		./cssl test --faults [N...]
-		                        only faults of one line, drawn by chance: which test finds each; takes hours, after --coverage
-		./cssl test --distributions [--demo] [SUITE...]
-		                        only README's two commands, on bare roots of Debian 12 (bookworm) and 13 (trixie); as root
-
-		Times of each step and test are kept in build-test/times, a file for each run.
-	HELP
-}
-
 # What the parts took, and the sum of their results
 test_sum() {
 	/usr/bin/python3 "$root/tests/lib/times.py" "$root/build-test/times" "${test_times[@]/#/--step=}" "${test_results[@]}" >&2
@@ -252,7 +218,6 @@ command_test() {
 	--coverage) test_coverage ;;
 	--faults) test_faults "${@:2}" ;;
 	--distributions) test_distributions "${@:2}" ;;
-	--help | -h) test_help ;;
 	--sanitized) [[ $# -gt 1 ]] || usage_error test "--sanitized needs a FILE or PATTERN" && sanitized test_part build-asan "${@:2}" ;;
 	-*) usage_error test "unknown option '$1'" ;;
 	*) test_part build-test "$@" ;;

@@ -7,17 +7,6 @@ distributions=(bookworm trixie)
 distribution_demo_seconds=1800 # at most, of ./cssl demo
 distribution_test_seconds=7200
 
-distributions_help() {
-	cat <<-'HELP'
-		./cssl test --distributions [--demo] [SUITE...]
-
-		  SUITE    bookworm or trixie; without one, both
-		  --demo   only ./cssl demo, as root and as another user, not ./cssl test
-
-		Takes some 45 minutes and 3 GB for each. bench/results/distributions.md keeps the last results. A failed root stays in build/distributions/SUITE, with its log beside it.
-	HELP
-}
-
 # Within namespaces of its own: what it mounts is gone with the last process.
 # shellcheck disable=SC2016 # the inner shell expands it
 distribution_shell='
@@ -75,8 +64,10 @@ distribution_try() {
 	local suite=$1 what=$2 tree=$3
 	say "$suite: a bare root in $tree"
 	distribution_make "$suite" "$tree" || return
-	distribution_command "$tree" $distribution_demo_seconds "./cssl demo" "cd /root/cssl && ./cssl demo" || return
+	distribution_command "$tree" $distribution_demo_seconds "./cssl demo" \
+		"cd /root/cssl && set -o pipefail && ./cssl demo 2>&1 | tee /root/said && ! grep -iE 'warning|deprecated' /root/said" || return
 	distribution_command "$tree" $distribution_demo_seconds "./cssl demo, as a user" "$distribution_as_guest ./cssl demo" || return
+	distribution_command "$tree" $distribution_demo_seconds "./cssl soak" "cd /root/cssl && ./cssl soak --minutes 1" || return
 	[[ $what == all ]] || return 0
 	distribution_command "$tree" $distribution_test_seconds "./cssl test" "cd /root/cssl && ./cssl test"
 }
@@ -98,7 +89,6 @@ test_distributions() {
 	while [[ $# -gt 0 ]]; do
 		case $1 in
 		--demo) what=demo ;;
-		--help) distributions_help && return ;;
 		*)
 			distribution_known "$1" || usage_error "test --distributions" "'$1' is none of ${distributions[*]}"
 			suites+=("$1")

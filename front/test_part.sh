@@ -20,6 +20,11 @@ part_file() {
 	done
 }
 
+# part_is_known FILE|PATTERN: what nobody's name has is refused before anything is installed; an expression of pytest's is only tried
+part_is_known() {
+	[[ $1 == *" "* || $(part_file "$1") ]] || grep -rqF -e "${1%%::*}" "$root/tests" || [[ $(find "$root/tests" -path "*$1*" -print -quit) ]]
+}
+
 # part_say WHAT NAME...
 part_say() {
 	[[ $# -eq 1 ]] || say "$1 ($(($# - 1))): ${*:2:8}$([[ $# -le 9 ]] || echo " ...")"
@@ -29,6 +34,9 @@ part_say() {
 test_part() {
 	local build=$1 PATH=$tools:$PATH asked units=() tests=() path
 	shift
+	for asked; do
+		part_is_known "$asked" || usage_error test "no unit, scenario or house rule has '$asked' in its name"
+	done
 	test_download
 	"configure_${build//-/_}" || die "$build cannot be configured"
 	for asked; do

@@ -101,4 +101,5 @@ def main():
         experiment.main(options)
 
 
-main()
+if __name__ == "__main__":
+    main()

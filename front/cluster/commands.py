@@ -1,4 +1,4 @@
-"""The commands up, down, agent, mail, reload and rolling."""
+"""The commands up, down, agent, mail, reload and rolling. front/help says what they do."""
 
 import os
 import re
@@ -9,52 +9,11 @@ from .config import write_cluster_file, write_mail_file
 from .control_api import agents_are_ready
 from .description import write_description
 from .keys import RAGENT_USER, make_certificates, make_keys, make_ragent_folder, make_ragent_user, ragent_user_reaches
-from .plan import (ROOT, SETTINGS, Cluster, Failure, output_of, read_lines, read_plan, remove, replace_file, wait_for, write_plan)
+from .plan import (ROOT, SETTINGS, Cluster, Failure, front_door, output_of, read_lines, read_plan, remove, replace_file, wait_for,
+                   write_plan)
 from .ports import free_ports as ports_of_all
 from .supervisor import Supervisor
 
-UP_HELP = """\
-./cssl up --dir DIR [OPTIONS]: start a cluster in the background and write DIR/cluster.json
-
-  --agents N              SSLAgents (3)
-  --workers N             worker threads of each daemon (1)
-  --backend ADDR:PORT     your backend, or unix:/path; without it cssl-bench serve is started
-  --smtp-backend ADDR:PORT
-                          your mail server, or unix:/path; an IPv6 address in brackets. Adds three listeners for it:
-                          smtp (STARTTLS offered), submission (STARTTLS required), smtps (TLS from the first byte)
-  --smtp-sink             start cssl-bench smtp-sink as that mail server, which counts mails and drops them
-  --smtp-proxy-v2         tell the mail server the addresses of clients by PROXY protocol v2, which it must expect
-  --mail                  start smtpproxy as that mail server. Its port `relay` in cluster.json takes PROXY v2 and connects
-                          to the header's destination
-  --mail-to ADDR:PORT     with --mail: all mail of the listeners goes there
-  --mail-queue            start smtpproxy as a mail gateway instead: it stores each mail on two Redis servers, which are
-                          started, too, says 250, and delivers it to --mail-to, which is needed
-  --link trusted|sealed   protection of the links, which are UNIX sockets (trusted)
-  --handshake POLICY      round-robin (default), weighted, least-connections, shortest-response, local
-  --resumption POLICY     the same for resumptions (round-robin)
-  --affinity-bound X      an agent takes at most X times the mean by affinity (off)
-  --no-migration          connections stay at the agent of their handshake
-  --tls12-tickets         tickets for TLS 1.2 clients that resume by nothing else
-  --no-keeper             nothing starts RAgent again when it dies, and no connection outlives it
-  --prepare               write all files of DIR, start nothing
-  --prepared              start from the files of DIR as they are
-
-The programs come from build/, which is brought up to date first, or from $CSSL_BUILD_DIR as it is.
-"""
-ROLLING_HELP = """\
-./cssl rolling --dir DIR [NAME...]: restart the agents of the cluster in DIR one after another
-
-Sends SIGTERM to one agent. The agent ends when its connections are at other agents or resting. Then the agent is started
-again. When it is up and has met its peers, the next one follows. Without names: all agents. Stops at the first that fails.
-"""
-HELP = {
-    "up": UP_HELP,
-    "down": "./cssl down [--dir DIR]: stop the cluster in DIR (without it: the demo's)\n",
-    "agent": "./cssl agent --dir DIR NAME: start the agent NAME of the cluster in DIR again\n",
-    "mail": "./cssl mail --dir DIR: start smtpproxy of the cluster in DIR again, or its Redis servers\n",
-    "reload": "./cssl reload --dir DIR: replace the ragent of the cluster in DIR; no connection is closed\n",
-    "rolling": ROLLING_HELP,
-}
 FOLDER_MAX = 70  # bytes: UNIX sockets are in it
 VALUES = ("--dir", "--agents", "--workers", "--backend", "--smtp-backend", "--mail-to", "--link", "--handshake", "--resumption",
           "--affinity-bound")
@@ -69,7 +28,7 @@ NUMBER, LINK, ADDRESS = "[1-9][0-9]?", "trusted|sealed", r"[0-9.]+:[0-9]+|\[[0-9
 
 
 def _usage(command, message):
-    return Failure(f"{command}: {message} (./cssl {command} --help)", 2)
+    return Failure(f"{command}: {message} ({front_door(command, '--help')})", 2)
 
 
 def _parse(command, arguments, values=("--dir",), flags=(), words=False):
@@ -110,7 +69,7 @@ def _check(settings, env):
             raise _usage("up", message)
     folders = env.get("PATH", "").split(":") + ["/usr/sbin", "/sbin"]
     if queue and not any(os.access(os.path.join(folder, "redis-server"), os.X_OK) for folder in folders):
-        raise Failure("--mail-queue needs redis-server (apt-get install redis-server)")
+        raise Failure(f"--mail-queue needs redis-server, which root can install: {front_door('packages', 'redis-server')}")
 
 
 def _build(arguments):
@@ -129,7 +88,7 @@ def _check_folder(cluster):
     if not ragent_user_reaches(cluster):
         raise Failure(f"{cluster.dir}: ragent, which runs as {RAGENT_USER}, cannot get there; take another folder")
     if os.path.exists(cluster.path("r1.pid")):
-        raise Failure(f"a cluster runs in {cluster.dir} (./cssl down --dir {cluster.dir})")
+        raise Failure(f"a cluster runs in {cluster.dir} ({front_door('down', '--dir', cluster.dir)})")
 
 
 def _prepare(cluster, settings, free_ports):
@@ -324,9 +283,6 @@ COMMANDS = {"down": _down, "agent": _agent, "mail": _mail, "reload": _reload, "r
 
 def run(command, arguments, env, write, free_ports=ports_of_all):
     """Runs a command. `env`: for it and its daemons; `write` takes text for people. Returns the exit status."""
-    if "--help" in arguments:
-        print(HELP[command], end="")
-        return 0
     try:
         if command == "up":
             _up(arguments, env, write, free_ports)

@@ -11,6 +11,12 @@ SETTINGS = {"dir": "", "agents": "3", "workers": "1", "backend": "", "link": "tr
             "smtp_sink": "", "smtp_proxy_v2": "off", "mail": "", "mail_to": "", "mail_queue": "", "stage": "all"}
 
 
+def front_door(*words):
+    """A command of the front door, as it can be pasted where this one was given."""
+    import shlex  # pylint: disable=import-outside-toplevel  # only messages need it
+    return shlex.join(["./cssl" if os.environ.get("PWD") == ROOT else os.path.join(ROOT, "cssl"), *words])
+
+
 class Failure(Exception):
     """A command ends with this message and exit status."""
 
@@ -62,13 +68,17 @@ def wait_for(seconds, condition, *arguments):
 
 def write_file(path, text, mode=0o666):
     """Writes a file anew."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+    except OSError as e:
+        e.filename = path  # a full disk does not tell
+        raise
 
 
-def replace_file(path, text):
+def replace_file(path, text, mode=0o666):
     """Writes a file complete or not at all."""
-    write_file(f"{path}.new", text)
+    write_file(f"{path}.new", text, mode)
     os.rename(f"{path}.new", path)
 
 

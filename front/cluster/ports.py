@@ -48,6 +48,7 @@ def open_note(path):
         finally:
             os.umask(mask)
     else:
+        os.stat(os.path.dirname(path))
         raise OSError(f"{path} comes and goes")
     if not stat.S_ISREG(os.fstat(note).st_mode):
         raise OSError(f"{path} is no file")
@@ -81,6 +82,9 @@ def free_ports(count):
         chosen = (order[begin:] + order[:begin])[:count]
         os.pwrite(note, b"%-6d\n" % chosen[-1], 0)
         return chosen
+    except OSError as e:
+        e.filename = e.filename or path  # a full disk does not tell
+        raise
     finally:
         os.close(note)
 

@@ -13,8 +13,8 @@ HEAD = """\
 # README's two commands on bare Debian releases
 
 `./cssl test --distributions` makes a root of each release with debootstrap, clones the last commit into it, and runs the two commands
-there as root, with the packages that they install, and the demo also as another user. This page has the last result of each, with its
-commit.
+there as root, with the packages that they install, and a soak of a minute; the demo also as another user. This page has the last result
+of each, with its commit.
 
 | release | command | result | date | commit | time | machine |
 | --- | --- | --- | --- | --- | ---: | --- |

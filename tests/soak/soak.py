@@ -1,14 +1,9 @@
 #!/usr/bin/python3
-"""A cluster under a standing load of every kind, to which one fault after another happens at random for a long time.
+"""./cssl soak; its --help says what it does."""
 
-Says what each cost and ends with one line of sums; fails when a client was lied to, when anything was lost that the fault does
-not excuse, when the cluster did not heal, when memory or descriptors grow, when a process crashed or the nonce audit finds a
-reuse. The seed is printed; --seed repeats the order of faults and victims.
-"""
-
-import argparse
 import collections
 import contextlib
+import os
 import pathlib
 import random
 import shutil
@@ -27,6 +22,7 @@ from tests.lib.edits import at_end  # noqa: E402
 from tests.lib.tlsload import Load, check_honest, lost, refused  # noqa: E402
 from tests.lib.waiting import wait_until  # noqa: E402
 from tests.soak.faults import FAULTS  # noqa: E402
+from tests.soak.options import parse  # noqa: E402
 
 MEGABYTE = 1 << 20
 HEALS_WITHIN_S = 20
@@ -46,6 +42,11 @@ def start_load(load):
     load.add("resuming", count=5, every_ms=200, times=1, again="always", resume=1)
 
 
+def is_possible(fault):
+    """What needs a tool needs root, too: it is on the network."""
+    return not fault.needs or (os.geteuid() == 0 and shutil.which(fault.needs))
+
+
 def since(before, now):
     """The losses of a group between two reports."""
     return {what: count - before.get(what, 0) for what, count in now.items() if count > before.get(what, 0)}
@@ -57,7 +58,8 @@ class Soak:
         # The store is full soon, so that memory that grows on is memory lost.
         self.workers = options.workers
         self.cluster = Cluster("--agents", str(options.agents), "--workers", str(options.workers), takeover=True,
-                               edit=at_end("store: { size: 2MiB }"))
+                               edit=at_end("store: { size: 2MiB }"),
+                               env={"CSSL_TRACEABLE": "1"} if os.geteuid() else {})  # only root may look at the descriptors of others
         self.heard = []          # datagrams of earlier
         self.posts = 0           # groups of clients that post, one for each life of the backend
         self.failures = []
@@ -213,7 +215,7 @@ class Soak:
     # the whole
 
     def run(self, minutes, only):
-        faults = [f for f in FAULTS if (not only or f.number in only) and (not f.needs or shutil.which(f.needs))]
+        faults = [f for f in FAULTS if (not only or f.number in only) and is_possible(f)]
         deck = []
         self.cluster.start()
         self.begin = time.monotonic()
@@ -285,15 +287,7 @@ class Soak:
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="./cssl soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
-    parser.add_argument("--agents", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=1, help="of each daemon")
-    parser.add_argument("--fault-seconds", type=float, default=12, help="how long a fault lasts; it heals, and others follow")
-    parser.add_argument("--only", type=lambda text: {int(n) for n in text.split(",")}, default=None, metavar="N,N",
-                        help="of the list of faults")
-    options = parser.parse_args()
+    options = parse()
     print(f"seed {options.seed}", flush=True)
     soak = Soak(options)
     soak.run(options.minutes, options.only)
