@@ -1,5 +1,7 @@
 """The commands up, down, agent, mail, reload and rolling. front/help says what they do."""
 
+import contextlib
+import fcntl
 import os
 import re
 import time
@@ -9,8 +11,8 @@ from .config import write_cluster_file, write_mail_file
 from .control_api import agents_are_ready
 from .description import write_description
 from .keys import RAGENT_USER, make_certificates, make_keys, make_ragent_folder, make_ragent_user, ragent_user_reaches
-from .plan import (ROOT, SETTINGS, Cluster, Failure, front_door, output_of, read_lines, read_plan, remove, replace_file, wait_for,
-                   write_plan)
+from .plan import (ROOT, SETTINGS, Cluster, Failure, front_door, output_of, read_lines, read_plan, read_word, remove, replace_file, wait_for,
+                   write_file, write_plan)
 from .ports import free_ports as ports_of_all
 from .supervisor import Supervisor
 
@@ -81,13 +83,31 @@ def _build(arguments):
         raise SystemExit(status)
 
 
+@contextlib.contextmanager
+def _turn(cluster, words):
+    """One command at a time: what it finds in the folder stays so until its end. Daemons do not inherit it."""
+    path = cluster.path("turn")
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            cluster.say(f"waiting for {read_word(path)}, which uses {cluster.dir}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # a full disk keeps nobody from stopping a cluster
+            write_file(path, f"`{front_door(*words)}` (process {os.getpid()})\n")
+        yield
+    finally:
+        os.close(lock)
+
+
 def _check_folder(cluster):
     if len(os.fsencode(cluster.dir)) > FOLDER_MAX:
         raise Failure(f"{cluster.dir}: too long for the UNIX sockets in it")
     make_ragent_user(cluster)
     if not ragent_user_reaches(cluster):
         raise Failure(f"{cluster.dir}: ragent, which runs as {RAGENT_USER}, cannot get there; take another folder")
-    if os.path.exists(cluster.path("r1.pid")):
+    if any(name.endswith(".pid") for name in os.listdir(cluster.dir)):
         raise Failure(f"a cluster runs in {cluster.dir} ({front_door('down', '--dir', cluster.dir)})")
 
 
@@ -159,6 +179,11 @@ def _up(arguments, env, write, free_ports):
         _build(arguments)
     os.makedirs(settings["dir"], exist_ok=True)
     cluster = Cluster(os.path.realpath(settings["dir"]), env, write)
+    with _turn(cluster, ["up", *arguments]):
+        _up_there(cluster, settings, free_ports)
+
+
+def _up_there(cluster, settings, free_ports):
     _check_folder(cluster)
     if settings["stage"] == "prepared":
         read_plan(cluster)
@@ -195,6 +220,7 @@ def _down(cluster, _):
     if not daemons.stop_all(cluster):
         raise Failure(f"not all daemons stopped in order; their logs are in {cluster.dir}")
     remove(cluster.path("cluster.json"))
+    cluster.say(f"the cluster in {cluster.dir} is down")
 
 
 def _start_agent(cluster, name, needed):
@@ -214,6 +240,7 @@ def _agent(cluster, names):
     daemons.note_end(cluster, name)
     _start_agent(cluster, name, [name])
     write_description(cluster)
+    cluster.say(f"{name} is up again, process {daemons.running(cluster, name)}")
 
 
 def _mail(cluster, _):
@@ -229,6 +256,7 @@ def _mail(cluster, _):
             daemons.note_end(cluster, "mail")
             daemons.start_mail(cluster, supervisor)
     write_description(cluster)
+    cluster.say(f"smtpproxy is up, process {daemons.running(cluster, 'mail')}")
 
 
 def _undo_reload(cluster, old):
@@ -244,6 +272,8 @@ def _reload(cluster, _):
     old = daemons.running(cluster, "r1")
     if not old:
         raise Failure(f"no ragent runs in {cluster.dir}")
+    daemons.note_end(cluster, "r1")  # of a keeper that was killed
+    remove(cluster.path("r1.exit"))
     with Supervisor(cluster) as supervisor:
         daemons.replace_ragent(cluster, supervisor, old)
     if not wait_for(cluster.seconds("CSSL_READY_SECONDS"), lambda: daemons.has_ended(cluster, "r1") or not daemons.process_runs(old)):
@@ -287,7 +317,9 @@ def run(command, arguments, env, write, free_ports=ports_of_all):
         if command == "up":
             _up(arguments, env, write, free_ports)
         else:
-            COMMANDS[command](*_existing(command, arguments, env, write))
+            cluster, names = _existing(command, arguments, env, write)
+            with _turn(cluster, [command, *arguments]):
+                COMMANDS[command](cluster, names)
         return 0
     except (Failure, OSError, ValueError) as e:
         write(f"cssl: {e}\n")

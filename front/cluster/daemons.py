@@ -19,11 +19,29 @@ def any_ended(cluster):
 
 
 def running(cluster, name):
-    """Its process id, or 0. A pid file alone proves nothing: another process may have the number by now."""
+    """Its process id, or 0."""
+    return _noted(cluster, name) or _stray(cluster, name)
+
+
+def _noted(cluster, name):
+    """A pid file alone proves nothing: another process may have the number by now."""
     pid = 0 if has_ended(cluster, name) else daemon_pid(cluster, name)
     folder = os.fsencode(cluster.dir)
     words = [word for what in ("environ", "cmdline") for word in _said_of(pid, what).split(b"\0")]
     return pid if any(word in (folder, b"CSSL_CLUSTER=" + folder) or word.startswith(folder + b"/") for word in words) else 0
+
+
+def _stray(cluster, name):
+    """Of a process that runs, whatever its pid file says: RAgent proper, after its keeper was killed."""
+    if name in ("backend", "smtp-sink", *cluster.stores()):
+        return 0
+    program, file = {"r1": (b"ragent", "cluster.yaml"), "mail": (b"smtpproxy", "smtpproxy.yaml")}.get(name, (b"sslagent", "cluster.yaml"))
+    wanted = {os.fsencode(cluster.path(file)), *([] if name == "mail" else [name.encode()])}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        first, *words = _said_of(pid, "cmdline").split(b"\0")
+        if first.endswith(b"/" + program) and wanted <= set(words) and b"--check" not in words and process_runs(pid):
+            return int(pid)
+    return 0
 
 
 def _said_of(pid, what):
@@ -176,7 +194,7 @@ def end(cluster, name, pid, seconds):
     """Asks this process of a daemon to end. Whether it did within this time. A supervisor that was killed notes no end."""
     supervisor = _supervisor(pid)
     _signal(pid, signal.SIGTERM)
-    if not wait_for(seconds, lambda: has_ended(cluster, name) or not process_runs(pid)):
+    if not wait_for(seconds, lambda: not process_runs(pid)):
         return False
     wait_for(seconds, lambda: has_ended(cluster, name) or not process_runs(supervisor))
     return True
@@ -185,7 +203,7 @@ def end(cluster, name, pid, seconds):
 def _stop(cluster, name):
     """Whether the daemon stopped in order."""
     note, pid, seconds = cluster.path(f"{name}.pid"), running(cluster, name), cluster.seconds("CSSL_STOP_SECONDS")
-    if not os.path.exists(note):
+    if not pid and not os.path.exists(note):
         return True
     in_time = not pid or end(cluster, name, pid, seconds)
     if not in_time:

@@ -73,7 +73,7 @@ def test_certificates_are_made_once_and_again_when_their_time_is_over(folder):
 
     first, until = made(), folder / "certificates.until"
     assert made() == first
-    assert 28 * 86400 < int(until.read_text()) - time.time() < 30 * 86400
+    assert 300 * 86400 < int(until.read_text()) - time.time() < (397 - 60) * 86400  # so they are good for 60 days more
     until.write_text("1\n")
     assert made() != first
 
@@ -184,12 +184,21 @@ def test_a_second_up_in_the_same_folder_is_refused(start_cluster):
     assert cluster.status()
 
 
+def test_what_an_up_that_was_killed_has_started_is_not_started_again(folder):
+    """RAgent comes last."""
+    (folder / "a1.pid").write_text("1\n")
+    said = []
+    assert commands.run("up", ["--dir", str(folder)], {**os.environ, "CSSL_BUILD_DIR": str(BUILD)}, said.append) == 1
+    assert "a cluster runs in" in said[0] and not (folder / "plan").exists()
+
+
 def test_a_killed_agent_comes_back_with_a_new_pid(start_cluster):
     cluster = start_cluster("--agents", "2")
     before = cluster.description()
     cluster.kill("a1")
-    cluster.restart("a1")
+    done = cssl("agent", "--dir", str(cluster.dir), "a1")
     after = cluster.description()
+    assert done.returncode == 0 and done.stderr == f"cssl: a1 is up again, process {cluster.pid('a1')}\n"
     assert after["agents"][0]["pid"] != before["agents"][0]["pid"]
     assert after["agents"][0]["pid"] == cluster.pid("a1")
     assert after["agents"][1] == before["agents"][1]
@@ -225,6 +234,26 @@ def test_a_kill_by_hand_is_no_fault(start_cluster):
     done = cssl("down", "--dir", str(cluster.dir))
     assert done.returncode == 0, done.stderr
     assert "a2 was killed (SIGKILL) before" in done.stderr
+    assert done.stderr.endswith(f"cssl: the cluster in {cluster.dir} is down\n")
+
+
+def test_ragent_that_has_lost_its_keeper_is_found(start_cluster):
+    """By `reload`, which gives it a keeper again, and by `down`. Only the keeper's process id is in a file."""
+    cluster = start_cluster("--agents", "1")
+
+    def kill_keeper():
+        proper = cluster.pid("r1")
+        os.kill(cluster.keeper_pid(), signal.SIGKILL)
+        cluster.wait_gone("r1")
+        os.kill(proper, 0)
+        return proper
+
+    kill_keeper()
+    cluster.replace()
+    proper = kill_keeper()
+    done = cssl("down", "--dir", str(cluster.dir))
+    assert done.returncode == 0 and "r1 was killed (SIGKILL) before" in done.stderr, done.stderr
+    assert not daemons.process_runs(proper)
 
 
 def test_a_process_that_does_not_stop_is_killed_and_told(start_cluster):

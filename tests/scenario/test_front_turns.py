@@ -1,13 +1,16 @@
 """Two commands of the front door at once: none builds over the other, and a user that both make is made once."""
 
+import fcntl
 import os
 import subprocess
+import threading
 
 import pytest
 
-from front.cluster import keys
+from front.cluster import commands, keys
 from front.cluster.plan import Failure
 from tests.lib.build import ROOT, patience
+from tests.lib.waiting import wait_until
 
 PARTS = "root={root}; command_line={name}; for part in say build; do . \"$root/front/$part.sh\"; done; "
 
@@ -58,6 +61,25 @@ def test_a_turn_ends_before_its_command(tmp_path):
         assert first.stdout.readline() == "had\n"
         assert end(script("second", f"build_turn {tmp_path}/b")) == (0, "", "")
         end(first, "\n")
+
+
+@pytest.mark.parametrize("command,words,named", [("agent", ["a1"], "a1"), ("mail", [], "smtpproxy")])
+def test_of_two_commands_in_one_cluster_the_second_waits_and_then_looks(tmp_path, command, words, named):
+    """Else both would find that a daemon does not run, and start it."""
+    said, name = [], words[0] if words else "mail"
+    (tmp_path / "plan").write_text("build /nonexistent\nagent a1\nmail_relay 1\n")
+    with open(tmp_path / "turn", "w", encoding="utf-8") as turn, subprocess.Popen(["sleep", "600"], env={"CSSL_CLUSTER": str(tmp_path)}) as daemon:
+        turn.write("`first` (process 1)\n")
+        turn.flush()
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        second = threading.Thread(target=commands.run, args=(command, ["--dir", str(tmp_path), *words], dict(os.environ), said.append), daemon=True)
+        second.start()
+        wait_until(lambda: said, patience(10), "the second says that it waits")
+        (tmp_path / f"{name}.pid").write_text(f"{daemon.pid}\n")  # the first has started it
+        turn.close()
+        second.join(patience(10))
+        daemon.kill()
+    assert said == [f"cssl: waiting for `first` (process 1), which uses {tmp_path}\n", f"cssl: {named} is running\n"]
 
 
 def fail_to_add(monkeypatch, *made):
