@@ -8,10 +8,10 @@ import os
 import pwd
 import time
 
-from .plan import Failure, output_of, read_lines, read_word, wait_for, write_file
+from .plan import Failure, output_of, read_lines, read_word, remove, replace_file, wait_for, write_file
 
 RAGENT_USER = "cssl-ragent"
-CERTIFICATE_DAYS = 30
+CERTIFICATE_DAYS, CERTIFICATE_DAYS_LEFT = 397, 61  # the most that browsers take; with fewer days left, scanners warn
 SERVER_NAMES = "DNS:localhost,DNS:cssl.test,DNS:*.cssl.test,IP:127.0.0.1,IP:::1"
 KINDS = {"ecdsa": ("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"),
          "rsa": ("-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048")}
@@ -19,7 +19,7 @@ KINDS = {"ecdsa": ("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"),
 
 def _make_key(path):
     if not os.path.isfile(path):
-        write_file(path, f"{time.strftime('%Y%m%d')} {os.urandom(32).hex()}\n", 0o600)
+        replace_file(path, f"{time.strftime('%Y%m%d')} {os.urandom(32).hex()}\n", 0o600)
 
 
 def _make_token(cluster):
@@ -27,10 +27,10 @@ def _make_token(cluster):
     if os.path.isfile(cluster.path("control.token")):
         return
     token = "cssl_" + base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
-    write_file(cluster.path("control.token"), token + "\n", 0o600)
     digest = hashlib.blake2b(token.encode(), digest_size=32).hexdigest()
     write_file(cluster.path("control.tokens"), f"operator operate {digest}\n")
     os.chmod(cluster.path("control.tokens"), 0o644)
+    replace_file(cluster.path("control.token"), token + "\n", 0o600)  # last: with it, both are there
 
 
 def make_keys(cluster, settings):
@@ -49,6 +49,11 @@ def _make_ca(cluster, kind):
     _make_private_key(cluster, name, kind)
     output_of(cluster, "openssl", "req", "-x509", "-new", "-key", f"{name}.key", "-sha256", "-days", str(CERTIFICATE_DAYS), "-subj",
               f"/CN=CSSL throw-away {kind.upper()} CA", "-addext", "keyUsage=critical,keyCertSign,cRLSign", "-out", f"{name}.pem")
+    write_file(cluster.path("revoked"), "")
+    write_file(cluster.path("crl.conf"), "[ca]\ndefault_ca = this\n[this]\ndatabase = revoked\n")
+    output_of(cluster, "openssl", "ca", "-gencrl", "-config", "crl.conf", "-cert", f"{name}.pem", "-keyfile", f"{name}.key", "-md", "sha256",
+              "-crldays", str(CERTIFICATE_DAYS), "-out", f"{name}.crl")
+    remove(cluster.path("crl.conf"), cluster.path("revoked"))
 
 
 def _make_certificate(cluster, name, kind, subject, extensions):
@@ -63,17 +68,19 @@ def _make_certificate(cluster, name, kind, subject, extensions):
 
 def make_certificates(cluster):
     """Each kind has a CA of its own, so that a client that knows only RSA, or only ECDSA, can verify every signature of its chain.
-    ca.pem has both CAs. And a certificate of a client."""
+    ca.pem has both CAs. And a certificate of a client. The lists of revoked certificates are empty; scanners want to see where they are."""
     until = cluster.path("certificates.until")
     if time.time() < int(read_word(until) or 0) and os.path.isfile(cluster.path("client.pem")):
         return
+    from urllib.parse import quote  # pylint: disable=import-outside-toplevel  # slow to import
     for kind in KINDS:
         _make_ca(cluster, kind)
     write_file(cluster.path("ca.pem"), "".join(line for kind in KINDS for line in read_lines(cluster.path(f"{kind}-ca.pem"))))
     for kind in KINDS:
-        _make_certificate(cluster, kind, kind, "/CN=localhost", f"subjectAltName={SERVER_NAMES}")
+        revoked = "file://" + quote(cluster.path(f"{kind}-ca.crl"))
+        _make_certificate(cluster, kind, kind, "/CN=localhost", f"subjectAltName={SERVER_NAMES}\ncrlDistributionPoints=URI:{revoked}")
     _make_certificate(cluster, "client", "ecdsa", "/CN=client", "extendedKeyUsage=clientAuth")
-    write_file(until, f"{int(time.time()) + (CERTIFICATE_DAYS - 1) * 86400}\n")  # last: with it, all are there
+    write_file(until, f"{int(time.time()) + (CERTIFICATE_DAYS - CERTIFICATE_DAYS_LEFT) * 86400}\n")  # last: with it, all are there
 
 
 def ragent_user():
