@@ -180,7 +180,7 @@ def test_plain_meson_builds_the_programs(tmp_path):
         rules = (place / "build.ninja").read_text()
         assert "build ragent/ragent:" in rules and "tests/" not in rules
         assert ("build ragent/ragent.8:" in rules) == (build == "here")
-        assert f"{tmp_path}/protoc --proto_path" in rules
+        assert f"{tmp_path}/protoc" in rules
 
 
 def test_no_path_of_the_clone_is_text_in_an_option_of_the_compiler():

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import subprocess
 import threading
 
@@ -16,7 +17,7 @@ PARTS = "root={root}; command_line={name}; for part in say build; do . \"$root/f
 
 
 def script(name, text, **more):
-    return subprocess.Popen(["bash", "-euo", "pipefail", "-c", PARTS.format(root=ROOT, name=name) + text], text=True,
+    return subprocess.Popen(["bash", "-euo", "pipefail", "-c", PARTS.format(root=shlex.quote(str(ROOT)), name=name) + text], text=True,
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 
