@@ -10,5 +10,6 @@ int simulate_main(int argc, char **argv);
 int delay_main(int argc, char **argv);
 int smtp_source_main(int argc, char **argv);
 int smtp_sink_main(int argc, char **argv);
+int queue_load_main(int argc, char **argv);
 
 #endif
