@@ -30,27 +30,29 @@ PARTS = {
     },
 }
 
-ROUNDS = {"compare": 9, "paper": 5, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 9, "mail-resources": 3,
+ROUNDS = {"compare": 9, "paper": 9, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 9, "mail-resources": 3,
           "mail-fairness": 15, "mail-parallel": 5, "mail_queue": 5, "change": 5}
+QUICK_ROUNDS = 1
 
 
-def parse():
+def parse(words=None):
     parser = argparse.ArgumentParser(prog="./cssl bench")
     names = parser.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for name, text in EXPERIMENTS.items():
         sub = names.add_parser(name, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
         if name in PARTS:
             add_parts(sub, PARTS[name])
-        sub.add_argument("--rounds", type=int, help=f"interleaved repetitions ({rounds_text(name)})")
+        sub.add_argument("--rounds", type=int, help=f"interleaved repetitions ({rounds_text(name)}; with --quick {QUICK_ROUNDS})")
         sub.add_argument("--quick", action="store_true", help="tiny counts: does everything run? The figures mean nothing")
         sub.add_argument("--out", help="where results go (build/results/ and the name of the experiment)")
         if name == "paper":
             add_paper(sub)
         if name == "change":
             add_change(sub)
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     options.name = full_name(options.name, getattr(options, "part", None))
-    options.rounds = ROUNDS[options.name] if options.rounds is None else options.rounds
+    if options.rounds is None:
+        options.rounds = QUICK_ROUNDS if options.quick else ROUNDS[options.name]
     options.out = options.out or build_folder() / "results" / options.name
     if options.rounds < 1:
         parser.error("--rounds is a number from 1")

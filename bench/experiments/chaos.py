@@ -173,6 +173,8 @@ def measure(kind, event, work, folder, is_quick):
         time.sleep(after)
         result = running.result()
     counts = result["counts"]
+    if counts["connected"] < clients or counts["answers"] == 0:
+        raise load.LoadError(f"{kind.name}, {work.name}: {counts['connected']} connections and {counts['answers']} answers of {clients} clients")
     refused = counts["handshake_failed"] + counts["connections"] - counts["connected"]  # attempts, and not in use yet
     return {"system": kind.name, "event": event, "load": work.name, "clients": clients, "counts": counts,
             "errors": result["errors"], "lost": counts["connections"] - refused - clients, "refused": refused, "latency": result["latency"],

@@ -10,7 +10,7 @@ import pathlib
 from bench.experiments import machine
 from bench.experiments.cluster import ROOT
 from bench.experiments.compare_works import TLS12, TLS13
-from bench.experiments.load import LoadError
+from bench.experiments.load import LoadError, same
 from bench.experiments.mail_page import DIRECT, OURS, OURS_ROUND_ROBIN, STARTTLS, is_judged, is_timed, markdown
 from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, postfix_tool, source, timed,
                                           used_ns)
@@ -40,19 +40,44 @@ class System:
 
 # The pairs
 
+def pair_options(sessions, keep, mails):
+    return ["-s", sessions, "-m", mails, "-f", "from@example.com", "-t", "to@example.com", *(["-d"] if keep else [])]
+
+
+def check_connections(counts, sessions, keep, mails):
+    """LoadError: there were other connections than this kind of a run has. Sessions that find no mail left make none."""
+    most, made = sessions if keep else mails, counts["connections"] - 1  # without ours, which asked whether the sink listens
+    same(f"{sessions} sessions", {"connections": made}, {"connections": min(made, most) if keep else most})
+
+
+def check_source_of_postfix(place, sessions, keep, mails):
+    """Postfix's sink tells no counts, so before it is timed its source shows to our sink that it does what ours does."""
+    port, pids = place.sink("sink-of-pair")
+    timed(postfix_tool("smtp-source"), *pair_options(sessions, keep, mails), f"{place.host}:{port}")
+    place.end(pids)
+    counts = place.counts("sink-of-pair")
+    same("Postfix's smtp-source", counts, {"mails": mails})
+    check_connections(counts, sessions, keep, mails)
+
+
 def measure_pair(place, name, sessions, keep, mails):
     port, pids = place.sink("sink-of-pair") if name == "cssl-bench" else place.postfix_sink()
     command = own_source() if name == "cssl-bench" else [postfix_tool("smtp-source")]
-    seconds, source_kb = timed(*command, "-s", sessions, "-m", mails, "-f", "from@example.com", "-t", "to@example.com",
-                               *(["-d"] if keep else []), f"{place.host}:{port}")
+    seconds, source_kb = timed(*command, *pair_options(sessions, keep, mails), f"{place.host}:{port}")
     sink_kb = peak_kb(pids[0])
-    place.end(pids)
+    if name == "cssl-bench":
+        check_connections(place.end_sink("sink-of-pair", pids, mails), sessions, keep, mails)
+    else:
+        place.end(pids)
     return {"pair": name, "sessions": sessions, "keep": keep, "mails": mails, "seconds": seconds, "source_kb": source_kb,
             "sink_kb": sink_kb}
 
 
 def measure_pairs(place, rounds, mails):
     runs = []
+    for keep in (False, True):
+        for sessions in SESSIONS:
+            check_source_of_postfix(place, sessions, keep, mails)
     for number in range(rounds * PAIR_TURNS):
         for keep in (False, True):
             for sessions in SESSIONS:
@@ -110,8 +135,9 @@ class Work:
 WORKS = [Work(kind, tls, resumed) for kind in ("starttls", "implicit") for tls in (TLS13, TLS12) for resumed in (False, True)]
 
 
-def _check(work, system, result, sessions):
+def _check(work, system, result, sessions, mails):
     full, resumed = result["counts"]["full"], result["counts"]["resumed"]
+    same(f"{work.name}, {system.name}", {"handshakes": full + resumed}, {"handshakes": mails})
     if list(result["suites"]) != [work.tls.text()]:
         raise LoadError(f"{work.name}, {system.name}: {result['suites']} instead of {work.tls.text()}")
     if not work.resumed and resumed:
@@ -121,10 +147,10 @@ def _check(work, system, result, sessions):
 
 def measure(work, system, sessions, mails):
     before = [used_ns(pids) for pids in (system.front, system.mail_server)]
-    result = source(system.ports[work.kind], "-s", sessions, "-m", mails, "-l", MAIL_BYTES, *work.options())
+    result = source(system.ports[work.kind], mails, "-s", sessions, "-l", MAIL_BYTES, *work.options())
     after = [used_ns(pids) for pids in (system.front, system.mail_server)]
     front_us, mail_server_us = ((b - a) / mails / 1000 for a, b in zip(before, after))
-    resumes = _check(work, system, result, sessions)
+    resumes = _check(work, system, result, sessions, mails)
     message = result["latency"]["message"]
     return {"work": work.name, "system": system.name, "sessions": sessions, "mails": mails, "front_us": front_us,
             "mail_server_us": mail_server_us, "full": result["counts"]["full"], "resumed": result["counts"]["resumed"],

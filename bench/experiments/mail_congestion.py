@@ -1,4 +1,4 @@
-"""./cssl bench mail congestion: does a receiver that hardly takes mail delay the mail for others? Experiment A1 of the paper on Warp:
+"""./cssl bench mail congestion: does a receiver that hardly takes mail delay the mail for others? The paper on Warp asks it, too:
 three senders give mail to an aggregator, each for a receiver of its own, in waves; the third receiver is a tarpit. What that costs is
 the latency in a short run, to that in another one just before or after it, in which the third receiver is healthy. The course of it is
 seen in long runs."""
@@ -14,6 +14,7 @@ from bench.experiments.mail_bed import NUMBERS, RECEIVERS, SENDERS, Bed
 from bench.experiments.mail_congestion_page import figures, markdown
 from bench.experiments.mail_hosts import Exim, LogReader, Proxy, Sink, facts, msa, mx, relay, running, send, sent, stop_all, to_mx
 from bench.experiments.report import save, say
+from bench.experiments.waiting import wait_for
 
 TARPIT_S = 1  # between two bytes of a reply
 HEALTH = ("healthy", "tarpit")
@@ -61,6 +62,11 @@ class Watch:
     def received(self):
         return [log.look() for log in self.logs]
 
+    def left(self):
+        """Mails that are in a queue now."""
+        hosts = [*self._senders, self._through] if self._name != "smtpproxy" else self._senders
+        return sum(host.queue("incoming", "active", "deferred") for host in hosts)
+
 
 def send_waves(bed, plan, watch, begin):
     """When each wave began: seconds since 1970. Looks once a second, or once a wave if that is shorter."""
@@ -74,7 +80,7 @@ def send_waves(bed, plan, watch, begin):
                 break
             if part == 0:
                 begun.append(time.time())
-                sources += [send(bed, SENDERS.format(n), "-s", min(count, MANY_AT_ONCE), "-m", count, "-d", "-f",
+                sources += [send(bed, SENDERS.format(n), count, "-s", min(count, MANY_AT_ONCE), "-d", "-f",
                                  f"w{int(wave)}@msa{n}.example", "-t", f"to@mx{n}.example") for n, count in enumerate(plan.mails, 1)]
             watch.look(begin)
         for source in sources:
@@ -91,6 +97,17 @@ def rest(plan, watch, begin, rest_s):
     while [len(seen) for seen in watch.received()] != wanted and time.time() < end:
         time.sleep(min(1, plan.gap_s))
         watch.look(begin)
+
+
+def check_health(watch, health, seconds):
+    """LoadError: the third receiver was not what its name says. A tarpit leaves mails behind, a healthy one takes all."""
+    if health == "tarpit" and watch.left() == 0:
+        raise LoadError("the tarpit took all mails")
+    if health == "healthy":
+        try:
+            wait_for(lambda: watch.left() == 0, seconds, "the healthy receiver takes all mails", 0.1)
+        except TimeoutError as late:
+            raise LoadError(str(late)) from late
 
 
 def results(plan, seen, begun, number, end):
@@ -135,6 +152,7 @@ def measure(bed, kind, name, health, plan):
         end, waits = time.time(), turn_waits(name, through)
         rows = [{**which, "wait_ms": waits.get(number), **results(plan, seen, begun, number, end)}
                 for number, seen in enumerate(watch.received(), 1)]
+        check_health(watch, health, plan.rest_s)
     return rows, [{**which, **row} for row in watch.queues]
 
 

@@ -14,9 +14,9 @@ import time
 
 from bench.experiments import machine
 from bench.experiments.cluster import ROOT, build_folder
-from bench.experiments.load import BENCH, LoadError
+from bench.experiments.load import BENCH, LoadError, ended
 from bench.experiments.mail_bed import CAPTURED, RECEIVERS, SENDERS
-from bench.experiments.mail_peers import debian_version
+from bench.experiments.mail_peers import debian_version, result_of
 from bench.experiments.mail_room import Room
 from bench.experiments.waiting import wait_for
 
@@ -106,17 +106,22 @@ def queue_id_time(queue_id):
 
 
 class Host:
-    """A program in one of the namespaces of the bed; `process` is the root of its processes."""
+    """A program in one of the namespaces of the bed; `process` is the root of its processes. What it says on its standard output and
+    error is in the file `output`."""
 
-    def __init__(self, space, address, port):
-        self.space, self.address, self.port, self.process = space, address, port, None
+    def __init__(self, space, address, port, output):
+        self.space, self.address, self.port, self.output, self.process = space, address, port, output, None
 
-    def _start(self):
+    def _start(self, output):
         raise NotImplementedError
 
     def log(self):
-        """Bytes: why it ended, perhaps."""
-        raise NotImplementedError
+        """Bytes of its log: why it ended, perhaps."""
+        return b""
+
+    def reason(self):
+        """Why it ended without a word."""
+        return b""
 
     def _connects(self):
         with self.space.entered(), socket.socket() as s:
@@ -124,12 +129,14 @@ class Host:
             return s.connect_ex((self.address, self.port)) == 0
 
     def begin(self):
-        self.process = self._start()
+        with open(self.output, "wb") as output:
+            self.process = self._start(output)
 
     def wait_for_begin(self):
         wait_for(lambda: self._connects() or self.process.poll() is not None, START_S, f"{self.address} port {self.port}")
         if self.process.poll() is not None:
-            raise LoadError(f"a server ended: {self.log()[-2000:].decode(errors='replace')}")
+            raise ended(f"{type(self).__name__} of {self.address} port {self.port}", self.process.returncode,
+                        self.log() + self.output.read_bytes() or self.reason())
 
     def end(self):
         self.process.terminate()
@@ -167,8 +174,8 @@ class RoomHost(Host):
     command = ()
 
     def __init__(self, bed, space, name, address, port=25, on_disk=False):
-        super().__init__(space, address, port)
         self.folder = bed.new_folder(name, bed.folder if on_disk else bed.memory)
+        super().__init__(space, address, port, self.folder / "output")
         self.name, self.room = name, Room(self.folder / "room")
         self.log_file = self.room.spool / "log" / "mainlog"
         self.room.make("spool/log", mode=0o777)
@@ -176,8 +183,8 @@ class RoomHost(Host):
         self.room.etc("hosts", "127.0.0.1 localhost\n")
         self.room.etc("mailname", f"{name}.example\n")
 
-    def _start(self):
-        with self.space.entered(), open(self.room.spool / "log" / "output", "wb") as output:
+    def _start(self, output):
+        with self.space.entered():
             return self.room.start(*self.command, stdout=output, stderr=output)
 
     def log(self):
@@ -212,6 +219,10 @@ class Postfix(RoomHost):
             self.room.make(f"spool/postfix/{queue}", "postfix", group, mode)
         self.room.make("lib/postfix", "postfix", "postfix")
         self._release = None
+
+    def reason(self):
+        with self.space.entered():
+            return self.room.reason_of_postfix().encode()
 
     def queue(self, *names):
         """How many messages are in these of its queues."""
@@ -269,15 +280,12 @@ class Sink(Host):
     """cssl-bench smtp-sink. With --mails it ends by itself, and result() waits for that."""
 
     def __init__(self, bed, address, *options):
-        super().__init__(bed.receivers, address, 25)
+        super().__init__(bed.receivers, address, 25, bed.new_folder("sink", bed.memory) / "output")
         self._options = options
 
-    def _start(self):
+    def _start(self, output):
         command = [*self.space.within, str(build_folder() / BENCH), "smtp-sink", "--json", *map(str, self._options), f"{self.address}:25"]
-        return subprocess.Popen(command, text=True, stdout=subprocess.PIPE)
-
-    def log(self):
-        return b""
+        return subprocess.Popen(command, stdout=output, stderr=output)
 
     def _connects(self):
         return self.process.poll() is None and super()._connects()
@@ -285,28 +293,31 @@ class Sink(Host):
     def result(self, seconds):
         """LoadError: its mails were not there in time."""
         try:
-            output, _ = self.process.communicate(timeout=seconds)
+            self.process.wait(seconds)
         except subprocess.TimeoutExpired as late:
             raise LoadError(f"{self.address} did not get its mails within {seconds} s") from late
-        return json.loads(output.splitlines()[-1])
+        if self.process.returncode != 0:
+            raise ended(f"smtp-sink of {self.address}", self.process.returncode, self.output.read_bytes())
+        return json.loads(self.output.read_text().splitlines()[-1])
 
 
 class Proxy(Host):
     """smtpproxy as the aggregator."""
 
     def __init__(self, bed, fairness="on", **limits):
-        super().__init__(bed.router, RECEIVERS.format(254), CAPTURED)
         self.folder = bed.new_folder("smtpproxy", bed.folder)
+        super().__init__(bed.router, RECEIVERS.format(254), CAPTURED, self.folder / "output")
         self.control = self.folder / "control"
         self._config = {"name": "aggregator.example", "user": "nobody", "control": str(self.control),
                         "events": str(self.folder / "events"), "log": {"level": "info", "path": str(self.folder / "log")},
                         "listeners": [{"address": f"0.0.0.0:{CAPTURED}", "original_destination": "redirect"}],
                         "limits": limits, "fairness": fairness}
 
-    def _start(self):
+    def _start(self, output):
         config = self.folder / "smtpproxy.yaml"
         config.write_text(json.dumps(self._config))  # YAML has all of JSON
-        return subprocess.Popen([*self.space.within, str(build_folder() / "smtpproxy" / "smtpproxy"), "--config", str(config)])
+        return subprocess.Popen([*self.space.within, str(build_folder() / "smtpproxy" / "smtpproxy"), "--config", str(config)],
+                                stdout=output, stderr=output)
 
     def log(self):
         path = self.folder / "log"
@@ -345,23 +356,24 @@ def to_mx(number):
     return f"relayhost = [{RECEIVERS.format(number)}]:25\n"
 
 
-def send(bed, to, *options):
+def send(bed, to, mails, *options):
     """Starts smtp-source on the senders' machine."""
-    command = [*bed.senders.within, str(build_folder() / BENCH), "smtp-source", "--quiet", "--json", *map(str, options), f"{to}:25"]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [*bed.senders.within, str(build_folder() / BENCH), "smtp-source", "--quiet", "--json", "-m", str(mails), *map(str, options),
+               f"{to}:25"]
+    process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.mails = mails
+    return process
 
 
 def sent(process, seconds=900):
-    """The result of send(). LoadError: a mail failed, so it is not a measurement."""
+    """The result of send(). LoadError: a mail failed, or other mails were sent, so it is not a measurement."""
     try:
         output, complaints = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired as late:
         process.kill()
         process.communicate()
-        raise LoadError(f"not sent within {seconds} s") from late
-    if process.returncode != 0:
-        raise LoadError(f"status {process.returncode}: {complaints}{output[:600]}")
-    return json.loads(output)
+        raise LoadError(f"{process.mails} mails were not sent within {seconds} s") from late
+    return result_of("smtp-source", process.mails, process.returncode, output, complaints)
 
 
 def facts(*packages):

@@ -4,7 +4,7 @@ each session connects, sends one mail, and quits."""
 import pathlib
 import time
 
-from bench.experiments.load import LoadError
+from bench.experiments.load import same
 from bench.experiments.mail_bed import RECEIVERS, Bed
 from bench.experiments.mail_hosts import Proxy, Sink, facts, relay, running, send, sent, stop_all
 from bench.experiments.mail_parallel_page import figures, markdown
@@ -33,7 +33,7 @@ def measure(bed, name, sessions, length, mails):
         else:
             bed.let_pass()
         begin = time.time()
-        source = send(bed, RECEIVERS.format(1), "-s", sessions, "-m", mails, "-l", length, "-f", "from@msa1.example", "-t",
+        source = send(bed, RECEIVERS.format(1), mails, "-s", sessions, "-l", length, "-f", "from@msa1.example", "-t",
                       "to@mx1.example")
         try:
             taken = sent(source)
@@ -41,9 +41,7 @@ def measure(bed, name, sessions, length, mails):
         finally:
             stop_all([source])
         seconds = time.time() - begin
-    right, duplicates = (result["counts"][key] for key in ("right", "duplicates"))
-    if (right, duplicates) != (mails, 0):
-        raise LoadError(f"{name}: of {mails} mails {right} came whole, and {duplicates} twice")
+    same(name, result["counts"], {"mails": mails, "right": mails, "duplicates": 0})
     return {"system": name, "sessions": sessions, "bytes": length, "mails": mails, "seconds": seconds, "taken_s": taken["seconds"]}
 
 

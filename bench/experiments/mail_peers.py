@@ -6,10 +6,11 @@ import gzip
 import json
 import os
 import subprocess
+import tempfile
 import time
 
 from bench.experiments.cluster import Cluster, build_folder
-from bench.experiments.load import BENCH, LoadError
+from bench.experiments.load import BENCH, ended, read, same
 from bench.experiments.mail_room import tools
 from bench.experiments.peers import Place
 from bench.experiments.ports import free_ports
@@ -109,7 +110,18 @@ class MailPlace(Place):
     def sink(self, name, *options):
         """(port, pids) of smtp-sink."""
         port, = free_ports(1)
-        return port, self._start(name, port, str(build_folder() / BENCH), "smtp-sink", *options, f"{self.host}:{port}")
+        return port, self._start(name, port, str(build_folder() / BENCH), "smtp-sink", "--json", *options, f"{self.host}:{port}")
+
+    def end_sink(self, name, pids, mails):
+        """The counts of smtp-sink, which ends. LoadError: it did not get so many mails, each once and whole."""
+        self.end(pids)
+        counts = self.counts(name)
+        same(name, counts, {"mails": mails, "right": mails, "duplicates": 0})
+        return counts
+
+    def counts(self, name):
+        """Of an smtp-sink that has ended."""
+        return json.loads((self.folder / f"{name}.log").read_text().splitlines()[-1])["counts"]
 
     def postfix_sink(self):
         port, = free_ports(1)
@@ -143,13 +155,20 @@ def postfix_tool(name):
     return str(tools().parent / name)
 
 
-def source(port, *options, host="127.0.0.1"):
-    """The result of smtp-source. If anything went wrong in a run, it is not a measurement, and this raises."""
-    command = [*own_source(), "--json", *map(str, options), f"{host}:{port}"]
+def result_of(what, mails, status, output, complaints):
+    """The result of smtp-source with --json. LoadError: it did not send so many mails, so it is not a measurement."""
+    if status != 0:
+        raise ended(what, status, output[:600], complaints)
+    result = json.loads(output)
+    same(what, result["counts"], {"sent": mails, "failed": 0, "undecided": 0})
+    return result
+
+
+def source(port, mails, *options, host="127.0.0.1"):
+    """The result of smtp-source, which sends so many mails."""
+    command = [*own_source(), "--json", "-m", str(mails), *map(str, options), f"{host}:{port}"]
     done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=RUN_SECONDS)
-    if done.returncode != 0:
-        raise LoadError(f"{' '.join(map(str, options))}: status {done.returncode}: {done.stderr}{done.stdout[:600]}")
-    return json.loads(done.stdout)
+    return result_of(" ".join(map(str, options)), mails, done.returncode, done.stdout, done.stderr)
 
 
 def peak_kb(pid):
@@ -163,7 +182,7 @@ def peak_kb(pid):
 def timed(*command):
     """(seconds, greatest resident memory in KB) of a command until its end. The memory is read from time to time."""
     begin, peak = time.monotonic(), 0
-    with subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL) as process:
+    with tempfile.TemporaryFile() as said, subprocess.Popen(list(map(str, command)), stdout=said, stderr=said) as process:
         while True:
             try:
                 process.wait(LOOK_S)
@@ -171,8 +190,8 @@ def timed(*command):
             except subprocess.TimeoutExpired:
                 peak = max(peak, peak_kb(process.pid))
         seconds = time.monotonic() - begin
-    if process.returncode != 0:
-        raise LoadError(f"{' '.join(map(str, command))}: status {process.returncode}")
+        if process.returncode != 0:
+            raise ended(" ".join(map(str, command)), process.returncode, read(said))
     return seconds, peak
 
 

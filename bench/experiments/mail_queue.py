@@ -1,9 +1,9 @@
 """./cssl bench mail_queue: the mail gateway of deliver: queue, by the measures of the paper whose system it is (a gateway on replicated
-queues in memory): the queue alone, the gateway beside Postfix as a relay, its reply time at half load, its recovery and its memory. In
-each round all systems work one after the other, in turning order. A run that lost a mail raises an error."""
+queues in memory): the queue alone, the gateway beside Postfix as a relay, its reply time at half and at full rate, its recovery and its
+memory. In each round all systems work one after the other, in turning order. A run that lost a mail, or had another load than it should,
+raises an error."""
 
 import contextlib
-import json
 import pathlib
 import re
 import shutil
@@ -13,10 +13,10 @@ import time
 
 from bench.experiments import machine, mail_room
 from bench.experiments.cluster import ROOT, build_folder
-from bench.experiments.load import BENCH, LoadError
-from bench.experiments.mail_peers import MailPlace, debian_version
+from bench.experiments.load import BENCH, RATE_LEAST, LoadError
+from bench.experiments.mail_peers import MailPlace, debian_version, result_of
 from bench.experiments.mail_queue_page import markdown
-from bench.experiments.mail_queue_systems import Gateway, Postfix, Queue, driver
+from bench.experiments.mail_queue_systems import Gateway, Postfix, store
 from bench.experiments.ports import free_ports
 from bench.experiments.report import save, say
 
@@ -27,53 +27,71 @@ RUN_SECONDS = 900
 
 
 def _sources(system, mails, *options):
-    """The results of two sources at the same time, one for each size; mails None: their options limit them."""
+    """The results of two sources at the same time, one for each size, that send so many mails together. An option may be a function of
+    the source's share."""
     running = []
     for size, share in ((SMALL, SMALL_SHARE), (LARGE, 1 - SMALL_SHARE)):
-        count = ["-m", str(round(mails * share))] if mails else []
         chosen = [o(share) if callable(o) else str(o) for o in options]
+        count = round(mails * share)
         command = [str(build_folder() / BENCH), "smtp-source", "--quiet", "--json", "-d", "-s", str(round(SESSIONS * share)), "-l", str(size),
-                   *count, *chosen, *system.source_options(), f"127.0.0.1:{system.port}"]
-        running.append(subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+                   "-m", str(count), *chosen, *system.source_options(), f"127.0.0.1:{system.port}"]
+        running.append((count, subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)))
     results = []
-    for process in running:
+    for count, process in running:
         output, complaints = process.communicate(timeout=RUN_SECONDS)
-        if process.returncode != 0:
-            raise LoadError(f"{system.name}: status {process.returncode}: {complaints}{output[:600]}")
-        results.append(json.loads(output))
+        results.append(result_of(system.name, count, process.returncode, output, complaints))
+    system.sent += sum(result["counts"]["sent"] for result in results)
     return results
 
 
+def reply(results):
+    """Latencies of the reply to the end of the content."""
+    ends = [result["latency"]["end"] for result in results]
+    count = sum(end["count"] for end in ends)
+    return {"replies": count, "mean_ms": sum(end["mean_us"] * end["count"] for end in ends) / count / 1000,
+            "p99_ms": max(end["p99_us"] for end in ends) / 1000}
+
+
 def measure_rate(system, mails):
+    """As fast as it goes: the rate, and the replies at that rate."""
     begin = time.monotonic()
     results = _sources(system, mails)
     accepted = time.monotonic() - begin
     system.wait_empty()
     sent = sum(result["counts"]["sent"] for result in results)
-    return {"system": system.name, "mails": sent, "accepted_per_s": sent / accepted, "delivered_per_s": sent / (time.monotonic() - begin)}
+    return ({"system": system.name, "mails": sent, "accepted_per_s": sent / accepted, "delivered_per_s": sent / (time.monotonic() - begin)},
+            {"system": system.name, "load": "full", "asked_per_s": None, "per_s": sent / accepted, "is_reached": True, "sent": sent,
+             **reply(results)})
 
 
 def measure_reply(system, rate, seconds):
-    """Latencies of the reply to the end of the content, in an open loop of that rate."""
-    results = _sources(system, None, "--duration", seconds, "--rate", lambda share: f"{rate * share:.1f}", "--connects", 10)
+    """The replies in an open loop of that rate, if it was reached."""
+    results = _sources(system, rate * seconds, "--rate", lambda share: f"{rate * share:.1f}", "--connects", 10)
     system.wait_empty()
     sent = sum(result["counts"]["sent"] for result in results)
-    mean_us = sum(result["latency"]["end"]["mean_us"] * result["latency"]["end"]["count"] for result in results) / sent
-    return {"system": system.name, "rate": rate, "sent": sent, "mean_ms": mean_us / 1000,
-            "p99_ms": max(result["latency"]["end"]["p99_us"] for result in results) / 1000}
+    per_s = sent / max(result["seconds"] for result in results)
+    return {"system": system.name, "load": "half", "asked_per_s": rate, "per_s": per_s, "is_reached": per_s >= RATE_LEAST * rate, "sent": sent,
+            **reply(results)}
 
 
 @contextlib.contextmanager
 def systems(folder, memory):
-    """The gateway and both kinds of Postfix (where root can make a room); each with a sink of its own."""
+    """The gateway and both kinds of Postfix (where root can make a room); each with a sink of its own, which in the end must have got
+    all mails, each once."""
+    kinds = {"CSSL": lambda sink: Gateway(folder / "gateway", sink)}
+    if mail_room.obstacle() is None:
+        kinds |= {name: lambda sink, name=name, where=where: Postfix(name, where / "postfix", sink)
+                  for name, where in (("Postfix on disk", folder), ("Postfix in tmpfs", memory))}
     with MailPlace(folder / "sinks") as place, contextlib.ExitStack() as stack:
-        found = [Gateway(folder / "gateway", place.sink("sink-gateway")[0])]
-        stack.callback(found[0].end)
-        if mail_room.obstacle() is None:
-            for name, where in (("Postfix on disk", folder), ("Postfix in tmpfs", memory)):
-                found.append(Postfix(name, where / "postfix", place.sink(f"sink-{len(found)}")[0]))
-                stack.callback(found[-1].end)
+        found, sinks = [], []
+        for name, start in kinds.items():
+            port, pids = place.sink(name)
+            found.append(start(port))
+            sinks.append(pids)
+            stack.callback(found[-1].end)
         yield found
+        for system, pids in zip(found, sinks):
+            place.end_sink(system.name, pids, system.sent)
 
 
 def measure_beside(folder, memory, options, mails, seconds):
@@ -82,9 +100,10 @@ def measure_beside(folder, memory, options, mails, seconds):
         for number in range(options.rounds):
             at = number % len(found)
             for system in found[at:] + found[:at]:
-                run = measure_rate(system, mails)
-                rates.append({"round": number, **run})
-                replies.append({"round": number, **measure_reply(system, run["accepted_per_s"] / 2, seconds)})
+                rate, full = measure_rate(system, mails)
+                half = measure_reply(system, rate["accepted_per_s"] / 2, seconds)
+                rates.append({"round": number, **rate})
+                replies += [{"round": number, **half}, {"round": number, **full}]
             say(f"round {number + 1} of {options.rounds}: gateways")
     return rates, replies
 
@@ -93,12 +112,9 @@ def measure_queue(folder, rounds, count):
     runs = []
     for number in range(rounds):
         for size, window in ((SMALL, 1), (SMALL, 100), (SMALL, 1000), (LARGE, 1000)):
-            queue = Queue(folder / f"queue-{number}-{size}-{window}")
-            try:
-                messages = max(100, count // 10) if window == 1 or size == LARGE else count
-                runs.append({"round": number, "bytes": size, "window": window, "per_s": messages / queue.store(messages, size, window)})
-            finally:
-                queue.end()
+            messages = max(100, count // 10) if window == 1 or size == LARGE else count
+            seconds = store(folder / f"queue-{number}-{size}-{window}", messages, size, window)
+            runs.append({"round": number, "bytes": size, "window": window, "per_s": messages / seconds})
         say(f"round {number + 1} of {rounds}: the queue alone")
     return runs
 
@@ -109,8 +125,7 @@ def _fill(gateway, mails):
     command = [str(build_folder() / BENCH), "smtp-source", "--quiet", "--json", "-d", "-s", str(SESSIONS), "-m", str(mails), "-l", str(SMALL),
                *gateway.source_options(), f"127.0.0.1:{gateway.port}"]
     done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=RUN_SECONDS)
-    if done.returncode != 0:
-        raise LoadError(f"filling the queue: status {done.returncode}: {done.stderr}{done.stdout[:600]}")
+    result_of("filling the queue", mails, done.returncode, done.stdout, done.stderr)
     return (gateway.resident_kb() - empty_kb) * 1024 / mails
 
 
@@ -147,13 +162,15 @@ def facts(folder, memory):
 
 def main(options):
     """`options`: name, folder (for the running processes), out, rounds, quick."""
+    if not shutil.which("redis-server"):
+        raise SystemExit("bench: mail_queue needs redis-server: apt-get install --no-install-recommends redis-server")
     folder = pathlib.Path(options.folder)
     memory = pathlib.Path(tempfile.mkdtemp(prefix="cssl-bench-", dir="/dev/shm"))
     memory.chmod(0o755)
-    mails, seconds, stored, kept = (400, 1, 2000, 2000) if options.quick else (30000, 20, 500000, 500000)
+    mails, seconds, stored, kept = (400, 1, 2000, 2000) if options.quick else (30000, 10, 500000, 500000)
     try:
         where = facts(folder, memory)
-        alone = measure_queue(folder, options.rounds, stored) if driver() else []
+        alone = measure_queue(folder, options.rounds, stored)
         rates, replies = measure_beside(folder, memory, options, mails, seconds)
         recoveries = measure_recovery(folder, options.rounds, kept)
     finally:

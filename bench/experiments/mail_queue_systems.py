@@ -1,5 +1,5 @@
 """The systems of ./cssl bench mail_queue: smtpproxy with a queue and its two Redis servers, Postfix as a relay whose queue is on disk
-or in memory, and the queue without SMTP (queue_driver, of a build with tests)."""
+or in memory, and the queue without SMTP (cssl-bench queue)."""
 
 import contextlib
 import http.client
@@ -11,8 +11,8 @@ import socket
 import subprocess
 import time
 
-from bench.experiments.cluster import ROOT, build_folder
-from bench.experiments.load import LoadError
+from bench.experiments.cluster import build_folder
+from bench.experiments.load import BENCH, LoadError, ended, same
 from bench.experiments.mail_peers import peak_kb
 from bench.experiments.mail_room import Room
 from bench.experiments.ports import free_ports
@@ -61,11 +61,14 @@ postlog unix-dgram n - n - 1 postlogd
 """
 
 
-def wait_for(condition, seconds, what):
+def wait_for(condition, seconds, what, process=None, said=None):
+    """`process`: of which the condition is, and `said`: a function that gives the text of its output and log."""
     end = time.monotonic() + seconds
     while not (value := condition()):
+        if process and process.poll() is not None:
+            raise ended(what, process.returncode, said())
         if time.monotonic() > end:
-            raise LoadError(f"not within {seconds} s: {what}")
+            raise LoadError(f"not within {seconds} s: {what}" + (f": {said()[-800:] or 'it said nothing'}" if said else ""))
         time.sleep(LOOK_S)
     return value
 
@@ -81,11 +84,12 @@ class Redis:
 
     def __init__(self, folder):
         self.port, = free_ports(1)
-        with (folder / f"redis-{self.port}.log").open("w") as log:
+        path = folder / f"redis-{self.port}.log"
+        with path.open("w") as log:
             self.process = subprocess.Popen(
                 ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--appendonly", "no", "--dir", str(folder),
                  "--maxmemory-policy", "noeviction"], stdout=log, stderr=log)
-        wait_for(lambda: listens(self.port), START_SECONDS, "redis-server")
+        wait_for(lambda: listens(self.port), START_SECONDS, "redis-server", self.process, path.read_text)
 
     def end(self):
         self.process.kill()
@@ -107,6 +111,7 @@ class Gateway:
     name = "CSSL"
 
     def __init__(self, folder, sink):
+        self.sent = 0
         self.folder = pathlib.Path(folder)
         self.folder.mkdir()
         self.folder.chmod(0o755)
@@ -131,9 +136,11 @@ class Gateway:
         (self.folder / "conf.yaml").write_text(json.dumps(config))
 
     def start(self):
-        self.process = subprocess.Popen([str(build_folder() / "smtpproxy/smtpproxy"), "--config", str(self.folder / "conf.yaml")],
-                                        stderr=subprocess.DEVNULL)
-        wait_for(self._accepts, START_SECONDS, "a gateway that accepts")
+        with (self.folder / "output").open("w") as output:
+            self.process = subprocess.Popen([str(build_folder() / "smtpproxy/smtpproxy"), "--config", str(self.folder / "conf.yaml")],
+                                            stdout=output, stderr=output)
+        wait_for(self._accepts, START_SECONDS, "a gateway that accepts", self.process,
+                 lambda: self.log() + (self.folder / "output").read_text())
 
     def _accepts(self):
         with contextlib.suppress(OSError):
@@ -186,7 +193,7 @@ class Postfix:
     """A relay that stores and forwards all mail to `sink`; its queue is in `folder`."""
 
     def __init__(self, name, folder, sink):
-        self.name = name
+        self.name, self.sent = name, 0
         self.port, = free_ports(1)
         self.room = Room(folder)
         self.room.etc("postfix/main.cf", POSTFIX_MAIN.format(sink=sink))
@@ -196,7 +203,11 @@ class Postfix:
         self.room.make("lib/postfix", "postfix", "postfix")
         with (self.room.folder / "output").open("w") as output:
             self.process = self.room.start("postfix", "start-fg", stdout=output, stderr=output)
-        wait_for(lambda: listens(self.port), START_SECONDS, f"Postfix: {(self.room.folder / 'output').read_text()[-800:]}")
+        wait_for(lambda: listens(self.port), START_SECONDS, name, self.process, self._said)
+
+    def _said(self):
+        files = (*(self.room.spool / "log").iterdir(), self.room.folder / "output")
+        return "".join(path.read_text(errors="replace") for path in files) or self.room.reason_of_postfix()
 
     def source_options(self):
         return []
@@ -213,47 +224,19 @@ class Postfix:
         self.process.wait()
 
 
-class Queue:
-    """The queue without SMTP, by queue_driver: two Redis servers on loopback ports."""
-
-    def __init__(self, folder):
-        folder = pathlib.Path(folder)
-        folder.mkdir()
-        self.backups = [Redis(folder) for _ in range(2)]
-        words = [f"backup{n}=127.0.0.1:{redis.port}" for n, redis in enumerate(self.backups)]
-        self.socket, theirs = socket.socketpair()
-        with (folder / "log").open("w") as log:
-            self.process = subprocess.Popen([driver(), f"key=k1 {secrets.token_hex(32)}", *words], stdin=theirs, stdout=log, stderr=log)
-        theirs.close()
-        self.lines = self.socket.makefile("rw")
-        self.wait("ready")
-
-    def wait(self, event):
-        """The next event of that name."""
-        for line in self.lines:
-            answer = json.loads(line)
-            if answer.get("event") == event:
-                return answer
-        raise LoadError(f"queue_driver ended before {event}")
-
-    def store(self, count, size, window):
-        """Seconds until all are stored."""
-        self.lines.write(f"load {count} {size} a.example {window}\n")
-        self.lines.flush()
-        answer = self.wait("loaded")
-        if answer["count"] != count:
-            raise LoadError(f"{answer['count']} of {count} messages were stored")
-        return answer["ms"] / 1000
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-        self.socket.close()
-        for redis in self.backups:
+def store(folder, count, size, window):
+    """Seconds in which the queue without SMTP stores so many messages, of which `window` may be unanswered, in two Redis servers."""
+    folder.mkdir()
+    backups = [Redis(folder) for _ in range(2)]
+    try:
+        command = [str(build_folder() / BENCH), "queue", "--json", "-m", str(count), "-l", str(size), "-w", str(window),
+                   *(f"127.0.0.1:{redis.port}" for redis in backups)]
+        done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=EMPTY_SECONDS)
+    finally:
+        for redis in backups:
             redis.end()
-
-
-def driver():
-    """queue_driver, or None where no build has it."""
-    builds = build_folder(), ROOT / "build-test"
-    return next((str(path) for path in (pathlib.Path(build) / "tests/lib/queue_driver" for build in builds) if path.exists()), None)
+    if done.returncode != 0:
+        raise ended(f"the queue alone, {size} bytes", done.returncode, done.stdout, done.stderr)
+    result = json.loads(done.stdout)
+    same("the queue alone", result, {"stored": count})
+    return result["seconds"]

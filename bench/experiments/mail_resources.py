@@ -1,10 +1,11 @@
-"""./cssl bench mail resources: CPU, disk and memory of an aggregator. Experiment A2 of the paper on Warp, smaller by a factor: three
+"""./cssl bench mail resources: CPU, disk and memory of an aggregator. As in the paper on Warp, smaller by a factor: three
 senders send bursts that grow tenfold, each to a receiver of its own."""
 
 import pathlib
 import time
 
 from bench.experiments import mail_cost
+from bench.experiments.load import same
 from bench.experiments.mail_bed import NUMBERS, RECEIVERS, SENDERS, Bed
 from bench.experiments.mail_hosts import Proxy, Sink, facts, msa, relay, running, send, sent, stop_all, to_mx
 from bench.experiments.mail_resources_page import figures, markdown
@@ -49,7 +50,7 @@ def work(bed, use, counts, gap_s):
     try:
         for count in counts:
             begin = time.time()
-            sources += [send(bed, SENDERS.format(n), "-s", min(count, 20), "-m", count, "-d", "-f", f"from@msa{n}.example", "-t",
+            sources += [send(bed, SENDERS.format(n), count, "-s", min(count, 20), "-d", "-f", f"from@msa{n}.example", "-t",
                              f"to@mx{n}.example") for n in NUMBERS]
             while time.time() < begin + gap_s:
                 time.sleep(min(1, gap_s))
@@ -73,7 +74,9 @@ def measure(bed, name, factor):
         results = [sink.result(1) for sink in sinks]
         wait_for(lambda: use.idle_since(use.rows[-1]["cpu_s"]), 60, f"{name} is idle", 1)
         logs = through.log_bytes()
-    mails = sum(result["counts"]["mails"] for result in results)
+    for result in results:
+        same(name, result["counts"], {"mails": sum(counts), "right": sum(counts)})
+    mails = len(results) * sum(counts)
     last = use.rows[-1]
     return {"system": name, "mails": mails, "seconds": seconds, "cpu_us": last["cpu_s"] / mails * 1e6, "written": last["written"],
             "disk": last["disk"], "logs": logs, "memory": max(row["memory"] for row in use.rows),

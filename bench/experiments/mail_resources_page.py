@@ -9,8 +9,8 @@ OURS, ITS = "smtpproxy", "Postfix relay"
 CPU, DISK = 1.00, 1.05  # to the relay's CPU; bytes on a disk, to those of the logs
 
 INTRODUCTION = """\
-What does an aggregator of mail use? This is experiment A2 of T. Oda et al., "Quantitative Evaluation of Transparent SMTP Proxy in Email
-Sending Server Aggregation" (IOTS 2024), whose proxy is Warp, smaller by a factor of {factor:,}.
+What does an aggregator of mail use? This is the experiment on resources of T. Oda et al., "Quantitative Evaluation of Transparent
+SMTP Proxy in Email Sending Server Aggregation" (IOTS 2024), whose proxy is Warp, smaller by a factor of {factor:,}.
 
 Three senders (Postfix) each send {bursts} mails through one aggregator, each to a receiver of its own (cssl-bench smtp-sink). A burst
 begins 10 s after the one before. The aggregator is **smtpproxy**, or **Postfix relay**, which stores each mail and

@@ -13,7 +13,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# name: (user id, group id), beside the users of this machine. None of them exists outside.
+# name: (user id, group id), beside the users of this machine. Where this machine has a user of one of these names, or of these numbers,
+# the room does not.
 USERS = {"postfix": (64981, 64981), "postdrop": (64982, 64982), "Debian-exim": (64983, 64983), "opensmtpd": (64984, 64984),
          "opensmtpq": (64985, 64985)}
 
@@ -46,6 +47,17 @@ def obstacle():
     return None if can.returncode == 0 else "needs leave to make mount and PID namespaces, and overlays in them"
 
 
+def with_rows(text, rows):
+    """The text of /etc/passwd or /etc/group with these rows in the place of others with the same name or number: of two with the same
+    name the first would count. `rows`: {name: (number, row)}."""
+    numbers = {str(number) for number, _ in rows.values()}
+
+    def is_other(line):
+        name, *fields = line.split(":")
+        return name not in rows and (len(fields) < 2 or fields[1] not in numbers)
+    return "\n".join([*filter(is_other, text.splitlines()), *(row for _, row in rows.values()), ""])
+
+
 class Room:
     """Made once, entered by each command. Its folder's `spool` is /var/spool within, `lib` is /var/lib."""
 
@@ -63,11 +75,10 @@ class Room:
         return path
 
     def _add_users(self):
-        passwd = pathlib.Path("/etc/passwd").read_text() + "".join(
-            f"{name}:x:{uid}:{gid}::/nonexistent:/usr/sbin/nologin\n" for name, (uid, gid) in USERS.items())
-        group = pathlib.Path("/etc/group").read_text() + "".join(f"{name}:x:{gid}:\n" for name, (_, gid) in USERS.items())
-        self.etc("passwd", passwd)
-        self.etc("group", group)
+        users = {name: (uid, f"{name}:x:{uid}:{gid}::/nonexistent:/usr/sbin/nologin") for name, (uid, gid) in USERS.items()}
+        groups = {name: (gid, f"{name}:x:{gid}:") for name, (_, gid) in USERS.items()}
+        self.etc("passwd", with_rows(pathlib.Path("/etc/passwd").read_text(), users))
+        self.etc("group", with_rows(pathlib.Path("/etc/group").read_text(), groups))
 
     def etc(self, name, text, mode=0o644):
         """A file of /etc in the room."""
@@ -92,6 +103,10 @@ class Room:
     def own(self, name, owner):
         """Give a file of /etc in the room to one of USERS."""
         os.chown(self.folder / "etc" / name, *USERS[owner])
+
+    def reason_of_postfix(self):
+        """Why Postfix ended and logged nothing: what is wrong in its configuration, its servers tell syslog only, and its commands us."""
+        return self.run("postqueue", "-p")[1]
 
     def start(self, *command, prefix=(), **options):
         """Returns a Popen. Its kill() ends all processes of the command, a little later."""

@@ -21,6 +21,7 @@ from bench.experiments.report import save, say
 from bench.experiments.wire import Wire, delayed
 
 ROUND_TRIP_MS = 30
+WIRE_LEAST = 0.9  # of the round trip; a histogram is not exact
 SAMPLE_S = 0.25
 
 
@@ -98,6 +99,13 @@ def _load(scenario, system, wire, sources, options):
     return results[0] if len(results) == 1 else together(results)
 
 
+def check_wire(name, wire, latency):
+    """LoadError: connects took less time than the wire has. `latency`: of a generator, or a list of several."""
+    for one in latency if isinstance(latency, list) else [latency]:
+        if one["connect"]["p50_us"] < WIRE_LEAST * wire.round_trip_ms * 1000:
+            raise load.LoadError(f"{name}: a connect takes {one['connect']['p50_us']} us on a wire of {wire.round_trip_ms} ms")
+
+
 def measure(scenario, system, wire, sources, options):
     """One run: a dict of figures."""
     before = system.cpu_ns_of_servers()
@@ -106,6 +114,7 @@ def measure(scenario, system, wire, sources, options):
         result = _load(scenario, system, wire, sources, options)
     used = {name: ns - before[name] for name, ns in system.cpu_ns_of_servers().items()}
     counts = result["counts"]
+    check_wire(system.name, wire, result["latency"])
     return {"scenario": scenario, "system": system.name, "wire": wire.text, "per_s": result["answers_per_s"],
             "full": counts["full"], "resumed": counts["resumed"], "cpu_us": (cpu_ns(system.pids()) - all_before) / 1e3
             / counts["answers"], "shares": {name: ns / sum(used.values()) for name, ns in used.items()},
@@ -126,8 +135,10 @@ def run_all(folder, wire, quotas, options):
         sources = {name: _sources(name, s, wire) for name, s in named.items()}
         for number in range(options.rounds):
             for scenario, all_systems in named.items():
-                for name, system in all_systems.items():
-                    run = measure(scenario, system, wire, sources[scenario][name], options)
+                names = list(all_systems)
+                first = number % len(names)
+                for name in names[first:] + names[:first]:
+                    run = measure(scenario, all_systems[name], wire, sources[scenario][name], options)
                     runs.append({"round": number, **run})
                     say(f"{wire.text}, round {number + 1} of {options.rounds}, {scenario}, {name}: {run['per_s']:.0f}/s")
     return runs

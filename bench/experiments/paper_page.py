@@ -2,7 +2,7 @@
 
 import statistics
 
-from bench.experiments import paper_unequal, plot
+from bench.experiments import paper_unequal, plot, ratios
 from bench.experiments.compare_systems import LINKS, MEMORY
 from bench.experiments.report import machine_lines, terms_line
 
@@ -29,8 +29,12 @@ PAPER = {
     },
 }
 
+OF_THE_PAPER = 5  # runs, of which its figures are means
+
 # The paper's figures 11 to 14, in pairs: without CSSL, and with it.
 FIGURES = [("A", "LB-IP", "11"), ("A", "CSSL-SF, migration on", "12"), ("B", "LB-RR", "13"), ("B", "CSSL-SL, migration on", "14")]
+BESIDE = [("A", "CSSL-SF, migration on", "LB-IP"), ("A", "CSSL-SF, migration on", "CSSL-SF, migration off"),
+          ("B", "CSSL-SL, migration on", "LB-RR"), ("B", "CSSL-SL, migration on", "CSSL-SL, migration off")]
 EVEN = 0.05  # so much may the agents' shares of the work differ
 
 INTRODUCTION = """\
@@ -38,6 +42,7 @@ R. Hatsugai and T. Saito, "Load-balancing SSL Cluster by Using Session Migration
 when a session made by one server can be used by another. This page is their experiment with this software and today's servers;
 the paper's figures stand beside ours. Its machines were others, so only proportions can be compared: how many times the requests
 of **one server** each system makes, how many handshakes were full, and how evenly two servers share the work.
+In the paper, PHP made the file of each answer. Here it is a static file, which takes the servers less work beside their handshakes.
 
 | here | what it is | in the paper |
 | --- | --- | --- |
@@ -57,12 +62,16 @@ With DNS round robin an address keeps its server because resolvers cache the ans
 badly, and if a server dies, its clients come to it until the answer is too old.
 """
 
+BESIDE_NOTE = """\
+*times its requests*: the ratio of the two systems in the same round. *by means*: the mean of the one, to the mean of the other, as the
+paper's figures are."""
+
 SETTING = """\
 - servers: {servers}
 - TLS: {tls} (the paper: RSA 1024, RC4)
 - clients: 99 at a time, with DNS round robin in scenario B 50 for each server, one request a connection (the paper: at most 100)
 - wire: {wires} (the paper: 30 ms by a NIST Net router)
-- rounds: {rounds}, medians, and beside them means (the paper: means of 5)"""
+- rounds: {rounds}, in which all systems take turns: medians, and beside them means of the first {means} rounds (the paper: means of 5)"""
 
 QUOTA = "each web server, reverse proxy or agent has {percent:.0f} % of a core, by a cgroup quota, in the place of a machine of its own"
 NO_QUOTA = "they share the cores of this host without a quota, so that an uneven split costs little"
@@ -98,9 +107,9 @@ not what its balancer costs; *CPU us* has all processes. Web servers read their 
 but they pay for the connection to the file server."""
 
 COLUMNS = """\
-*mean*: of the rounds, as in the paper. *split*: CPU of the one server and of the other; a mean, too. All else is of medians. *x one
-server*: how many times the requests of one server. *full*: full handshakes really made. *CPU us*: of all that runs on the server side,
-for each request."""
+*mean*: of the first {means} rounds, as in the paper. *split*: CPU of the one server and of the other; a mean, too. All else is of medians.
+*x one server*: how many times the requests of one server, the median of the ratios of the rounds. *full*: full handshakes really made.
+*CPU us*: of all that runs on the server side, for each request."""
 
 
 def _of(runs, wire, scenario, system):
@@ -125,8 +134,21 @@ def _split_text(rows):
     return " : ".join(f"{100 * share:.0f}" for share in shares) if len(shares) > 1 else ""
 
 
+def _pairs(runs, wire, scenario, name, reference):
+    """How many times the requests of the other system, in each round."""
+    rates = ({run["round"]: run["per_s"] for run in _of(runs, wire, scenario, system)} for system in (name, reference))
+    ours, its = rates
+    return [ours[number] / its[number] for number in sorted(ours)]
+
+
 def _times(runs, wire, scenario, name, reference="one server"):
-    return _median(_of(runs, wire, scenario, name), "per_s") / _median(_of(runs, wire, scenario, reference), "per_s")
+    return statistics.median(_pairs(runs, wire, scenario, name, reference))
+
+
+def mean(runs, wire, scenario, name):
+    """As the paper has it."""
+    rows = sorted(_of(runs, wire, scenario, name), key=lambda run: run["round"])[:OF_THE_PAPER]
+    return statistics.mean(run["per_s"] for run in rows)
 
 
 def _paper_times(scenario, name, reference="one server"):
@@ -142,28 +164,33 @@ def _table(runs, wire, scenario):
         rows = _of(runs, wire, scenario, name)
         rate = [r["per_s"] for r in rows]
         said = f"{paper[0]} | {paper[1]} | {_paper_times(scenario, name):.2f} | {paper[2] or ''}" if paper else "| | |"
-        yield (f"| {name} | {_median(rows, 'per_s'):.0f} | {statistics.mean(rate):.0f} | {min(rate):.0f}-{max(rate):.0f} | "
+        yield (f"| {name} | {_median(rows, 'per_s'):.0f} | {mean(runs, wire, scenario, name):.0f} | {min(rate):.0f}-{max(rate):.0f} | "
                f"**{_times(runs, wire, scenario, name):.2f}** | {_median(rows, 'full'):.0f} | {_split_text(rows)} | "
                f"{_median(rows, 'cpu_us'):.0f} | {said} |")
 
 
-def _beside(runs, wire, scenario, name, reference):
-    return (f"**{_times(runs, wire, scenario, name, reference):.2f}** times the requests of {reference} "
-            f"(the paper: {_paper_times(scenario, name, reference):.2f})")
+def beside_table(runs, wire):
+    """The systems that the paper is about, beside those that it holds them against."""
+    yield "| | beside | times its requests, median | interval | by means | the paper, by means |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for scenario, name, reference in BESIDE:
+        pairs = _pairs(runs, wire, scenario, name, reference)
+        low, high = ratios.interval(pairs)
+        by_means = mean(runs, wire, scenario, name) / mean(runs, wire, scenario, reference)
+        yield (f"| {scenario}: {name} | {reference} | **{statistics.median(pairs):.2f}** | {low:.2f}-{high:.2f} | {by_means:.2f} | "
+               f"{_paper_times(scenario, name, reference):.2f} |")
 
 
 def _findings(runs, wire):
     on, by_ip = "CSSL-SF, migration on", "LB-IP"
     apart = abs(_split(_of(runs, wire, "A", on))[0] - 0.5) * 2
-    yield (f"- A: {on}, makes {_beside(runs, wire, 'A', on, by_ip)} and {_beside(runs, wire, 'A', on, 'CSSL-SF, migration off')}. Its "
-           f"agents split the work {_split_text(_of(runs, wire, 'A', on))}, {100 * apart:.1f} % apart (wanted: within "
+    yield (f"- A: the agents of {on}, split the work {_split_text(_of(runs, wire, 'A', on))}, {100 * apart:.1f} % apart (wanted: within "
            f"{100 * EVEN:.0f} %, {'met' if apart <= EVEN else 'missed'}); LB-IP splits it {_split_text(_of(runs, wire, 'A', by_ip))}.")
     on = "CSSL-SL, migration on"
     full = {name: _median(_of(runs, wire, "B", name), "full") for name in (on, "LB-RR")}
     asked = _median(_of(runs, wire, "B", "one server"), "full")
     yield (f"- B: {on}, makes {full[on]:,.0f} full handshakes where {asked:,.0f} were to be full (the paper: 1,124 of 1,000), LB-RR "
-           f"{full['LB-RR']:,.0f} (1,893). It makes {_beside(runs, wire, 'B', on, 'LB-RR')} and "
-           f"{_beside(runs, wire, 'B', on, 'CSSL-SL, migration off')}.")
+           f"{full['LB-RR']:,.0f} (1,893).")
 
 
 def _figure_name(number):
@@ -175,13 +202,16 @@ def markdown(report):
     servers = QUOTA.format(percent=100 * report["part"]) if report["part"] < 1 else NO_QUOTA
     lines = ["# The experiments of the paper", "", INTRODUCTION]
     lines += ["## What came out", "", f"Over the wire with the {wires[-1]}:" if len(wires) > 1 else f"{wires[0]}:", ""]
-    lines += [*_findings(runs, wires[-1]), "", "Over loopback:", "", paper_unequal.finding(report["unequal"]), "", "## How to read it", "", READING, ""]
+    lines += [*beside_table(runs, wires[-1]), "", *_findings(runs, wires[-1]), "", BESIDE_NOTE, ratios.NOTE, ""]
+    lines += ["Over loopback:", "", paper_unequal.finding(report["unequal"]), "", "## How to read it", "", READING, ""]
     lines += ["## Where and with what", "", *machine_lines(report["machine"])]
-    lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"]),
+    lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"],
+                             means=min(OF_THE_PAPER, report["rounds"])),
               terms_line(LINKS[MEMORY]), ""]
     for scenario, (title, text) in TEXT.items():
         first = _of(runs, wires[0], scenario, "one server")[0]
-        lines += [f"## {title}", "", text.format(count=f"{first['full'] + first['resumed']:,}"), "", COLUMNS, ""]
+        lines += [f"## {title}", "", text.format(count=f"{first['full'] + first['resumed']:,}"), "",
+                  COLUMNS.format(means=min(OF_THE_PAPER, report["rounds"])), ""]
         for wire in wires:
             lines += [f"### {scenario}, {wire}", "", *_table(runs, wire, scenario), ""]
         lines += [f"![{title}](paper-{scenario.lower()}.svg)", ""]

@@ -4,7 +4,7 @@ servers as the reason for other policies than round robin, and has no figures of
 import contextlib
 import statistics
 
-from bench.experiments import load
+from bench.experiments import load, ratios
 from bench.experiments.cluster import Cluster
 from bench.experiments.paper_systems import System
 from bench.experiments.peers import Place
@@ -97,8 +97,9 @@ addresses over loopback. The agents' weights are {TIMES} and 1. They decide whic
 which agent gets a handshake. The other policies look at something else: *least-connections* at connections and handshakes under way,
 *shortest-response* at how long handshakes took, *local* at the address. In turn (*round-robin*), the weak server gets half of the
 handshakes, and the strong one waits for it. *handshakes*: of the strong server and of the weak one, in %. *strong busy*, *weak busy*:
-how much of its power each server used. *x in turn*: how many times the requests of the same system in turn. A server gets its share in
-each 10 ms; if that would be less than 1 ms, in a longer period. So the weak one also waits longer at a time."""
+how much of its power each server used. *x in turn*: how many times the requests of the same system in turn, the median of the ratios of
+the rounds, and its *interval*. A server gets its share in each 10 ms; if that would be less than 1 ms, in a longer period. So the weak one
+also waits longer at a time."""
 
 
 def _of(runs, name):
@@ -109,26 +110,30 @@ def _median(rows, value):
     return statistics.median(value(run) for run in rows)
 
 
-def _rate(runs, name):
-    return _median(_of(runs, name), lambda run: run["per_s"])
+def in_turn(runs, name):
+    """How many times the requests of the same system in turn, in each round."""
+    rates = {system: {run["round"]: run["per_s"] for run in _of(runs, system)}
+             for system in (name, "LB, round robin" if name.startswith("LB") else "CSSL-SF, round-robin")}
+    ours, its = rates[name], list(rates.values())[-1]
+    return [ours[number] / its[number] for number in sorted(ours)]
 
 
 def times_in_turn(runs, name):
-    """How many times the requests of the same system in turn."""
-    return _rate(runs, name) / _rate(runs, "LB, round robin" if name.startswith("LB") else "CSSL-SF, round-robin")
+    return statistics.median(in_turn(runs, name))
 
 
 def table(runs):
-    yield "| system | requests/s | mean | least-most | x in turn | handshakes | strong busy | weak busy | p50 ms | p99 ms |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| system | requests/s | mean | least-most | x in turn | interval | handshakes | strong busy | weak busy | p50 ms | p99 ms |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for name in dict.fromkeys(run["system"] for run in runs):
         rows = _of(runs, name)
         rates = [run["per_s"] for run in rows]
         part = 100 * _median(rows, lambda run: run["made"][STRONG] / run["full"])
         busy = [f"{100 * _median(rows, lambda run, s=server: run['used'][s]):.0f} %" for server in (STRONG, WEAK)]
         waits = [f"{_median(rows, lambda run, k=key: run[k]) / 1000:.0f}" for key in ("p50_us", "p99_us")]
-        yield (f"| {name} | {_rate(runs, name):.0f} | {statistics.mean(rates):.0f} | {min(rates):.0f}-{max(rates):.0f} | "
-               f"**{times_in_turn(runs, name):.2f}** | {part:.0f} : {100 - part:.0f} | {' | '.join(busy + waits)} |")
+        low, high = ratios.interval(in_turn(runs, name))
+        yield (f"| {name} | {statistics.median(rates):.0f} | {statistics.mean(rates):.0f} | {min(rates):.0f}-{max(rates):.0f} | "
+               f"**{times_in_turn(runs, name):.2f}** | {low:.2f}-{high:.2f} | {part:.0f} : {100 - part:.0f} | {' | '.join(busy + waits)} |")
 
 
 def finding(runs):

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-from bench.experiments.load import BENCH, build_folder
+from bench.experiments.load import BENCH, build_folder, ended
 from bench.experiments.ports import free_ports
 from bench.experiments.processes import tree
 
@@ -108,8 +108,10 @@ class Place:
         self._processes.append(process)
         end = time.monotonic() + START_SECONDS
         while not _answers(self.host, port) or len(tree(process.pid)) < wanted:
-            if process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"{name} does not listen: {(self.folder / f'{name}.log').read_text()[-500:]}")
+            if process.poll() is not None:
+                raise ended(f"{name} does not listen", process.returncode, (self.folder / f"{name}.log").read_bytes())
+            if time.monotonic() > end:
+                raise RuntimeError(f"{name} does not listen within {START_SECONDS} s: {(self.folder / f'{name}.log').read_text()[-500:]}")
             time.sleep(0.05)
         return tree(process.pid)
 
@@ -154,8 +156,10 @@ class Place:
     def certificate(self):
         """(certificate, key), ECDSA, signed by itself."""
         pair = str(self.folder / "server.pem"), str(self.folder / "server.key")
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
-                        "-subj", "/CN=localhost", "-keyout", pair[1], "-out", pair[0]], check=True, stderr=subprocess.DEVNULL)
+        done = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                               "-subj", "/CN=localhost", "-keyout", pair[1], "-out", pair[0]], check=False, stderr=subprocess.PIPE)
+        if done.returncode != 0:
+            raise ended("openssl req", done.returncode, done.stderr)
         return pair
 
     def ticket_key(self):

@@ -25,6 +25,15 @@ def terms_line(links):
             "scheduling")
 
 
+def marked(report, page):
+    """The page; behind its title it says what a quick run is."""
+    if not report["quick"]:
+        return page
+    title, rest = page.split("\n", 1)
+    rounds = f"{report['rounds']} round{'s' * (report['rounds'] > 1)}"
+    return f"{title}\n\n**A quick run of {rounds} with tiny counts: the figures mean nothing.**\n{rest}"
+
+
 def _json(report):
     """One line for each row of a list, because results are kept with the sources and compared as differences."""
     def value(x):
@@ -34,7 +43,7 @@ def _json(report):
 
 def save(options, report, page, figures=None):
     """`page`: Markdown; `figures`: {file name: SVG text}, which the page shows. This also prints the page."""
-    out = pathlib.Path(options.out)
+    out, page = pathlib.Path(options.out), marked(report, page)
     out.mkdir(parents=True, exist_ok=True)
     for name, svg in (figures or {}).items():
         (out / name).write_text(svg)

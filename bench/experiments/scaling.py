@@ -266,7 +266,7 @@ def main(options):
     say("cost of sessions and live parts")
     cost, measured = measure_cost(options.rounds, options.quick)
     simulate = Simulator(cost, measured[0]["live_bytes"])
-    report = {"machine": facts, "quick": options.quick, "cost": cost, "measured": measured}
+    report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "cost": cost, "measured": measured}
     for name, part in (("silence", silence), ("sizes", sizes), ("carried", carried), ("losses", losses), ("churns", churns)):
         say(name)
         report[name] = part(simulate, options.quick)

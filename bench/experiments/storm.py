@@ -78,6 +78,8 @@ def amid(system, seconds):
         result = served(system, seconds)
         took, after = time.monotonic() - begun, system.cpu_ns()[0]
         counts = storm()
+    if seconds >= load.SHORT_S and counts["full"] == 0:
+        raise load.LoadError(f"{system.name}: the storm made no handshake")
     return {**result, "handshakes": counts["full"], "handshakes_per_s": counts["full"] / (seconds - BEFORE_S),
             "cores": {tier: (after[tier] - before[tier]) / 1e9 / took for tier in after}}
 

@@ -22,12 +22,13 @@ class Wire:
         self.server = "127.0.0.1"
         self.prefix = []  # prefix of a command that runs in the clients' namespace
         self.sources = [f"127.0.9.{n}" for n in range(2, 2 + CLIENTS)]
+        self.round_trip_ms = 0
         self.text = "loopback, no delay"
 
 
 def _ip(*arguments, netns=None):
-    subprocess.run(["ip", *(["-n", netns] if netns else []), *arguments], check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.PIPE)
+    """What is wrong, ip says on standard error."""
+    subprocess.run(["ip", *(["-n", netns] if netns else []), *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def _address(device, addresses, netns=None):
@@ -63,7 +64,7 @@ def _relay(here, there, netns, ms):
                                 "--ms", str(ms)], stdout=subprocess.PIPE, text=True)
     try:
         if process.stdout.readline() != "relaying\n":
-            raise RuntimeError("the relay did not start")
+            raise RuntimeError(f"the relay did not start, status {process.wait()}: its reason is above")
         yield
     finally:
         process.terminate()
@@ -78,6 +79,7 @@ def delayed(round_trip_ms):
     netns = f"cssl-bench-{os.getpid()}"
     here, there = f"csslh{os.getpid() % 100000}", f"csslt{os.getpid() % 100000}"
     wire = Wire()
+    wire.round_trip_ms = round_trip_ms
     wire.server, wire.prefix = SERVER, ["ip", "netns", "exec", netns]
     wire.sources = [f"{NETWORK}.{n}" for n in range(2, 2 + CLIENTS)]
     with contextlib.ExitStack() as stack:

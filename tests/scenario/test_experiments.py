@@ -84,6 +84,11 @@ def test_the_mail_gateway_is_measured_beside_postfix(tmp_path):
     systems = {"CSSL", "Postfix on disk", "Postfix in tmpfs"}
     assert {run["system"] for run in report["rates"]} == {run["system"] for run in report["replies"]} == systems
     assert all(run["mails"] == 400 for run in report["rates"])
+    loads = {(run["system"], run["load"]): run for run in report["replies"]}
+    assert set(loads) == {(system, load) for system in systems for load in ("half", "full")}
+    for (_, load), run in loads.items():
+        wanted = 400 if load == "full" else run["asked_per_s"] * 1
+        assert abs(run["sent"] - wanted) <= 1 and run["replies"] == run["sent"] and run["mean_ms"] > 0, run
     assert {(run["bytes"], run["window"]) for run in report["alone"]} == {(1024, 1), (1024, 100), (1024, 1000), (10240, 1000)}
     assert [run["mails"] for run in report["recoveries"]] == [2000]
     assert "| Postfix in tmpfs |" in text and "resident bytes of the gateway for each" in text

@@ -7,7 +7,9 @@ import subprocess
 import pytest
 
 from bench.experiments import mail_room
-from bench.experiments.mail_hosts import queue_id_time
+from bench.experiments.load import LoadError
+from bench.experiments.mail_bed import Bed
+from bench.experiments.mail_hosts import mx, queue_id_time, running
 from tests.lib.build import BUILD, ROOT, patience
 
 pytestmark = [pytest.mark.root, pytest.mark.tool("ip", "nft"), pytest.mark.limit(120), pytest.mark.plain,
@@ -58,6 +60,14 @@ def test_parallel_sessions_pass_the_aggregator(tmp_path):
     assert {(run["system"], run["sessions"], run["bytes"]) for run in runs} == {
         (system, *shape) for system in ("direct", "smtpproxy", "Postfix relay") for shape in ((30, 21377), (30, 603), (50, 603))}
     assert all(run["mails"] == 50 and run["seconds"] >= run["taken_s"] > 0 for run in runs)
+
+
+def test_a_mail_server_that_does_not_start_tells_why(tmp_path):
+    """Postfix says it to syslog, which is not there."""
+    tmp_path.chmod(0o755)
+    with Bed(tmp_path) as bed, pytest.raises(LoadError, match="Postfix of 203.0.113.1 port 25: status 1: .*unknown user name value: nosuch"):
+        with running(mx(bed, 1, "mail_owner = nosuch\n")):
+            pass
 
 
 def test_the_time_in_a_queue_id_of_postfix():
