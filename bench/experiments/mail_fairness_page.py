@@ -24,7 +24,8 @@ there, and are then released together. Between them and mx1 is one aggregator:
 Sender, aggregator and receiver have a network namespace each, and share the cores of this machine. Times count from the release to the
 last mail at mx1. *spread*: the time of the slowest sender, to that of the fastest one. *refused*: mails that a sender got back for good.
 *deferred*: deliveries that a sender, or the relay, had to try again. *missing*: mails that were not at mx1 when the run was ended; such a
-run has no times, and the table says after how long it was ended.
+run has no times, and the table says after how long it was ended. (The page of 26 November 2026 had 600.1 s and a spread of 1.00 for the
+relay, and 0.04 for the time of smtpproxy to its time: that was the limit of its run, at which 1,667 mails were missing.)
 """ + ratios.NOTE + "\n"
 
 PAPER = """\
