@@ -31,7 +31,7 @@ packages_test=(
 	chromium python3-venv groff-base gdb redis-server redis-tools unbound ldnsutils
 	testssl.sh sslscan
 )
-packages_bench=(haproxy nginx-light hitch curl git iproute2 nftables)
+packages_bench=(haproxy nginx-light hitch curl git iproute2 nftables redis-server)
 # Mail servers and clients, with the libraries that only they need. Tests and experiments unpack them and never install them:
 # installed, the servers would start and become this machine's mail server.
 packages_mail=(
