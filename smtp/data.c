@@ -119,16 +119,21 @@ static int has_cr(const struct smtp_data *d)
 /* One byte; @at is the offset behind it. */
 static void take(struct smtp_data *d, char c, uint64_t at)
 {
+	const uint8_t held = d->held;
+	d->held = 0;
 	if (c == '\n') {
 		end(d, has_cr(d) ? BY_CRLF : BY_LF, at);
 		return;
 	}
 	if (has_cr(d))
 		end(d, BY_CR, at - 1);
-	if (c == '\r')
+	if (c == '\r') {
 		d->state = pending_cr[d->state];
-	else
+		d->held = d->state == DOT_CR ? held + 1 : 0;
+	} else {
 		take_inner(d, c);
+		d->held = d->state == DOT && c == '.';
+	}
 }
 
 /* The length of the bytes of @in that change nothing but the length: up to the next CR or LF. */

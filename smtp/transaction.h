@@ -94,6 +94,7 @@ struct smtp_tx {
 	struct smtp_line_reader client;
 	struct smtp_reply_reader server;
 	struct smtp_data data;
+	char head[3]; /* of a line: bytes that were held back, and the next one */
 	struct smtp_bdat bdat;
 };
 
@@ -110,9 +111,10 @@ enum smtp_client_kind {
 	SMTP_CLIENT_WAIT,    /* the meaning of the next bytes depends on the server's reply: give them again after it */
 	SMTP_CLIENT_COMMAND, /* one line; smtp_tx_pass() or smtp_tx_answer() comes next */
 	SMTP_CLIENT_AUTH_LINE,   /* one line of an AUTH exchange */
-	SMTP_CLIENT_CONTENT,     /* a piece of the message in its wire form, or of a chunk */
+	SMTP_CLIENT_CONTENT,     /* a piece of the message in its wire form, or of a chunk. A dot at the head of a line,
+				    and a CR behind it, wait for the next byte: a server could take them for an end */
 	SMTP_CLIENT_CONTENT_END, /* the last piece, with the end; of BDAT: of this chunk */
-	SMTP_CLIENT_FLAW,        /* a piece whose last byte showed a flaw that the rules refuse; tx->data.flaws */
+	SMTP_CLIENT_FLAW,        /* not to be passed: its last byte showed a flaw that the rules refuse; tx->data.flaws */
 };
 
 struct smtp_client_event {

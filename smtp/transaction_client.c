@@ -192,8 +192,21 @@ static void read_line(struct smtp_tx *t, const char *in, size_t len, size_t *tak
 	t->waits = 1;
 }
 
+/* @held bytes that were held back, and @in behind them, without those that are held back now. */
+static struct smtp_span release(struct smtp_tx *t, size_t held, struct smtp_span in)
+{
+	if (held > 0) {
+		memcpy(t->head, ".\r", held);
+		t->head[held] = in.at[0];
+		in = (struct smtp_span){ t->head, held + 1 };
+	}
+	in.len -= t->data.held;
+	return in;
+}
+
 static void read_content(struct smtp_tx *t, const char *in, size_t len, size_t *taken, struct smtp_client_event *out)
 {
+	const size_t held = t->data.held;
 	static const enum smtp_client_kind kinds[] = {
 		[SMTP_DATA_MORE] = SMTP_CLIENT_CONTENT,
 		[SMTP_DATA_END] = SMTP_CLIENT_CONTENT_END,
@@ -203,8 +216,8 @@ static void read_content(struct smtp_tx *t, const char *in, size_t len, size_t *
 		out->kind = SMTP_CLIENT_WAIT;
 		return;
 	}
-	out->kind = kinds[smtp_data_follow(&t->data, in, len, taken)];
-	out->wire = (struct smtp_span){ in, *taken };
+	out->kind = kinds[smtp_data_follow(&t->data, in, held ? 1 : len, taken)];
+	out->wire = release(t, held, (struct smtp_span){ in, *taken });
 	t->message_len = smtp_data_message_len(&t->data);
 	keep(t, out->wire);
 	if (out->kind != SMTP_CLIENT_CONTENT_END)

@@ -1,7 +1,7 @@
 /* fuzz_smtp_relay.c: a session of both sides through a relay. The input is lines; one that begins with '<' is the
  * server's, any other the client's. However their bytes are cut, each side hears the same, except the server in front
- * of an end of a mail that is refused: how much of that mail it has is by chance. And the server never hears a line
- * that begins with what it must not hear outside of a message. */
+ * of an end of a mail that is refused: how much of that mail it has is by chance, and it is never what a careless server
+ * takes for an end. And the server never hears a line that begins with what it must not hear outside of a message. */
 #include <string.h>
 
 #include "smtp/relay.h"
@@ -21,6 +21,7 @@ struct run {
 	uint8_t waiting[8192];
 	size_t waiting_len;
 	uint64_t client, server;
+	char last[3]; /* that the server heard */
 	int over;
 };
 
@@ -37,6 +38,21 @@ static void to_server(void *ctx, const char *words, size_t len)
 			 smtp_ehlo_has(&r->relay.offers, SMTP_CAP_CHUNKING);
 	MUST(in_message || len < 7 || strncasecmp(words, "XCLIENT", 7) != 0);
 	r->server = smtp_sum(r->server, words, len);
+	for (size_t i = 0; i < len; i++) {
+		memmove(r->last, r->last + 1, sizeof r->last - 1);
+		r->last[sizeof r->last - 1] = words[i];
+	}
+}
+
+static int ends_line(char c)
+{
+	return c == '\r' || c == '\n';
+}
+
+static int has_heard_an_end(const struct run *r)
+{
+	const char *at = r->last;
+	return (ends_line(at[0]) && at[1] == '.' && ends_line(at[2])) || (ends_line(at[1]) && at[2] == '.');
 }
 
 static const struct smtp_relay_ops ops = { .to_client = to_client, .to_server = to_server };
@@ -81,7 +97,9 @@ static uint64_t account(const uint8_t *in, size_t len, size_t step)
 		say_line(&r, in + at, line, step);
 		at += line;
 	}
-	const uint64_t server = r.relay.tx.data.flaws & SMTP_DATA_SMUGGLING ? 0 : r.server;
+	const int is_refused = (r.relay.tx.data.flaws & SMTP_DATA_SMUGGLING) != 0;
+	const uint64_t server = is_refused ? 0 : r.server;
+	MUST(!is_refused || !has_heard_an_end(&r));
 	return r.over ? 0 : r.client * 31 + server + r.relay.state;
 }
 

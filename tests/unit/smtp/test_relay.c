@@ -269,6 +269,33 @@ START_TEST(a_second_mail_is_not_smuggled)
 }
 END_TEST
 
+/* Cut anywhere: a careless server takes a lone dot for an end, and perhaps one without the end of its line. A mail with
+ * such a dot is refused, so it never has one. An end that is none, and dots that were added, pass as they are. */
+START_TEST(a_server_never_has_a_dot_that_may_be_refused)
+{
+	static const struct {
+		const char *content, *heard;
+	} rows[] = {
+		{ "hi\n.\n.\r\n", "hi\n" },
+		{ "hi\r\n.\rx\r\n.\r\n", "hi\r\n" },
+		{ "hi\r.\r.\r\n", "hi\r" },
+		{ ".\n", "" },
+		{ "..\r\n.x\r\n.\r\n", "..\r\n.x\r\n.\r\n" },
+		{ ".\r\n", ".\r\n" },
+	};
+
+	for (unsigned i = 0; i < SUITE_LEN(rows); i++) {
+		opened();
+		client_says("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
+		server_says("250 m\r\n250 r\r\n354 go\r\n");
+		server_heard("MAIL FROM:<a@x.example>\r\nRCPT TO:<b@x.example>\r\nDATA\r\n");
+		for (const char *at = rows[i].content; *at && s.relay.state == SMTP_RELAY_OPEN; at++)
+			ck_assert_uint_eq(smtp_relay_client(&s.relay, at, 1), 1);
+		server_heard(rows[i].heard);
+	}
+}
+END_TEST
+
 /* As mail servers of the world write it: the first digit decides, and the client hears it once, as RFC 5321 has it. */
 START_TEST(a_reply_is_understood_however_it_is_written)
 {
@@ -490,6 +517,7 @@ UNIT(relay)
 		mail_goes_byte_for_byte,
 		commands_behind_data_wait_for_its_reply,
 		a_second_mail_is_not_smuggled,
+		a_server_never_has_a_dot_that_may_be_refused,
 		a_reply_is_understood_however_it_is_written,
 		a_line_that_is_too_long_is_cut,
 		quit_ends_the_dialogue_behind_its_reply,
