@@ -6,7 +6,7 @@ case ${debian_release%%.*} in
 13)
 	packages_release=(libllhttp-dev protobuf-compiler)
 	clang_runtime=libclang-rt-19-dev package_promtool=promtool packages_postfix=(postfix libnsl2 libicu76)
-	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0 libspf2-2t64)
+	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0 libspf2-2t64 libarchive13t64)
 	;;
 *)
 	packages_release=() # llhttp: llhttp_get() below
@@ -37,7 +37,8 @@ packages_bench=(haproxy nginx-light hitch curl git iproute2 nftables redis-serve
 packages_mail=(
 	postfix exim4-daemon-light libidn12 libmariadb3 libpq5 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
 	libnginx-mod-mail stunnel4 libwrap0
-	opendkim libopendkim11 libmilter1.0.1 librbl1 libvbr2 liblua5.3-0 "${packages_mail_libraries[@]}"
+	opendkim libopendkim11 libmilter1.0.1 librbl1 libvbr2 liblua5.3-0
+	rspamd libhyperscan5 libluajit-5.1-2 libunwind8 "${packages_mail_libraries[@]}"
 )
 services=(nginx haproxy hitch redis-server unbound unbound-resolvconf) # services of these packages; tests and experiments start their own
 

@@ -39,8 +39,7 @@ struct smtp_data {
 	uint64_t len;    /* bytes taken, all of them */
 	uint64_t dots;   /* of these, the dots that a receiver removes (RFC 5321 4.5.2) */
 	uint64_t lines;  /* that CR LF ended, without the line of the last dot */
-	uint8_t held;    /* of the bytes taken, the last 0 to 2: a dot at the head of its line, and a CR. What follows tells
-			    if they are a flaw */
+	uint8_t held;    /* bytes at the end of these: a dot at the head of its line, and a CR, which may be a flaw */
 	/* The machine's own. */
 	uint64_t line_from;
 	uint8_t state, before, nul, refused;

@@ -114,7 +114,7 @@ enum smtp_client_kind {
 	SMTP_CLIENT_CONTENT,     /* a piece of the message in its wire form, or of a chunk. A dot at the head of a line,
 				    and a CR behind it, wait for the next byte: a server could take them for an end */
 	SMTP_CLIENT_CONTENT_END, /* the last piece, with the end; of BDAT: of this chunk */
-	SMTP_CLIENT_FLAW,        /* not to be passed: its last byte showed a flaw that the rules refuse; tx->data.flaws */
+	SMTP_CLIENT_FLAW, /* not to be passed: its last byte showed a flaw that the rules refuse; tx->data.flaws */
 };
 
 struct smtp_client_event {

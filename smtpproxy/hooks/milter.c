@@ -345,7 +345,7 @@ static void on_options(struct call *c, uint8_t letter, struct wire_reader reader
 	const int r = milter_read_options(reader, &options);
 
 	if (r < 0 || m->part != MILTER_PART_OPTIONS) {
-		call_fails(c, r == CSSL_E_RANGE ? "it wants what is not offered" : "its options cannot be read");
+		call_fails(c, r == CSSL_E_VERSION ? "its version is not known" : "its options cannot be read");
 		return;
 	}
 	m->options = options;
@@ -410,6 +410,13 @@ static void on_reply_code(struct call *c, uint8_t letter, struct wire_reader r)
 		call_refuses(c, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) });
 }
 
+/* Its other changes may depend on this one, so none of them is made. */
+static void on_too_much(struct call *c, uint8_t letter, struct wire_reader r)
+{
+	call_fails(c, letter == MILTER_REPLACE_BODY ? "it wants to change the body"
+						    : "it wants to change the sender or recipients");
+}
+
 static void on_progress(struct call *c, uint8_t letter, struct wire_reader r)
 {
 	/* on_answer() has done it */
@@ -431,6 +438,11 @@ static void (*const ons[256])(struct call *c, uint8_t letter, struct wire_reader
 	[MILTER_INSERT_HEADER] = on_change,
 	[MILTER_CHANGE_HEADER] = on_change,
 	[MILTER_QUARANTINE] = on_defer, /* there is no place to keep it: the sender does */
+	[MILTER_REPLACE_BODY] = on_too_much,
+	[MILTER_CHANGE_SENDER] = on_too_much,
+	[MILTER_ADD_RECIPIENT] = on_too_much,
+	[MILTER_ADD_RECIPIENT_PARAMS] = on_too_much,
+	[MILTER_DELETE_RECIPIENT] = on_too_much,
 };
 
 /* Its time-out is for each answer, and a message has many parts. */

@@ -58,20 +58,19 @@ int milter_take(const uint8_t *in, size_t len, size_t *taken, uint8_t *letter, s
 	return 1;
 }
 
-/* Behind the three numbers, a milter may list the macros that it wants. It gets ours. */
+/* Behind the three numbers, a milter may list the macros that it wants. It gets ours. It may also wish for more than
+ * was offered, as rspamd always does: what it does is judged when it does it (Postfix). */
 int milter_read_options(struct wire_reader r, struct milter_options *out)
 {
 	struct milter_options o;
 
 	o.version = wire_u32(&r);
 	o.actions = wire_u32(&r);
-	o.flags = wire_u32(&r);
+	o.flags = wire_u32(&r) & MILTER_FLAGS;
 	if (!r.at)
 		return CSSL_E_TRUNCATED;
 	if (o.version < MILTER_LEAST || o.version > MILTER_VERSION)
 		return CSSL_E_VERSION;
-	if (o.actions & ~MILTER_ACTIONS || o.flags & ~MILTER_FLAGS)
-		return CSSL_E_RANGE;
 	*out = o;
 	return 0;
 }

@@ -43,6 +43,12 @@ enum milter_reply {
 	MILTER_INSERT_HEADER = 'i',
 	MILTER_CHANGE_HEADER = 'm',
 	MILTER_QUARANTINE = 'q',
+	/* None of these is possible here. */
+	MILTER_REPLACE_BODY = 'b',
+	MILTER_CHANGE_SENDER = 'e',
+	MILTER_ADD_RECIPIENT = '+',
+	MILTER_ADD_RECIPIENT_PARAMS = '2',
+	MILTER_DELETE_RECIPIENT = '-',
 };
 
 /* The changes that a milter may make here. */
@@ -89,8 +95,8 @@ void milter_put_options(struct wire_writer *w);
  * CSSL_E_RANGE: it is empty or too long. */
 int milter_take(const uint8_t *in, size_t len, size_t *taken, uint8_t *letter, struct wire_reader *rest);
 
-/* 0; CSSL_E_VERSION: a version that is not known; CSSL_E_RANGE: it wants to do, or to leave out, something that was not
- * offered; CSSL_E_TRUNCATED. */
+/* 0; CSSL_E_VERSION: a version that is not known; CSSL_E_TRUNCATED. @out->flags has only what was offered;
+ * @out->actions all that it may do. */
 int milter_read_options(struct wire_reader r, struct milter_options *out);
 
 /* A text up to its NUL. 0 or CSSL_E_TRUNCATED. */

@@ -1,7 +1,8 @@
 /* fuzz_smtp_relay.c: a session of both sides through a relay. The input is lines; one that begins with '<' is the
  * server's, any other the client's. However their bytes are cut, each side hears the same, except the server in front
- * of an end of a mail that is refused: how much of that mail it has is by chance, and it is never what a careless server
- * takes for an end. And the server never hears a line that begins with what it must not hear outside of a message. */
+ * of an end of a mail that is refused: how much of that mail it has is by chance, and it is never what a careless
+ * server takes for an end. And the server never hears a line that begins with what it must not hear outside of a
+ * message. */
 #include <string.h>
 
 #include "smtp/relay.h"

@@ -170,7 +170,7 @@ def test_a_milter_that_hangs_is_bounded_by_its_policy(start, letter, policy):
         assert counters(proxy)["hooks_failed"] == 1
 
 
-@pytest.mark.parametrize("fault", [b"", b"?", b"O\0\0", b"O" + bytes(12), b"O\0\0\0\6\0\0\0\2\0\0\0\0", b"a"])
+@pytest.mark.parametrize("fault", [b"", b"?", b"O\0\0", b"O" + bytes(12), b"a"])
 def test_a_milter_that_breaks_its_protocol_has_failed(start, fault):
     with ScriptedReceiver() as receiver, ScriptedMilter({"O": fault}) as milter, start(receiver, milter) as proxy, \
             Talk(proxy.address, source="192.0.2.1") as client:

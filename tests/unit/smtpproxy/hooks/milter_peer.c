@@ -98,7 +98,7 @@ static void agree_until(unsigned part)
 		if (i == part)
 			return;
 		if (i == 0)
-			peer_says_options(0, 6, MILTER_ACTIONS, milter_flags);
+			peer_says_options(0, 6, 0x1ff, 0x02000000 | milter_flags); /* more than it was offered */
 		else if (!(milter_flags & (milter_parts[i].no | milter_parts[i].silent)))
 			peer_says(0, 'c', NULL, 0);
 		if (milter_parts[i].step != milter_parts[i + 1].step)

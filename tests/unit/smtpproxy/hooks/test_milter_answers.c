@@ -294,9 +294,9 @@ START_TEST(one_that_sends_nonsense_fails_at_each_part)
 }
 END_TEST
 
-START_TEST(its_options_have_to_be_a_part_of_the_offer)
+START_TEST(its_options_have_to_be_of_a_known_version)
 {
-	static const uint32_t bad[][3] = { { 1, 0, 0 }, { 7, 0, 0 }, { 6, 0x02, 0 }, { 6, 0, 0x02000000 } };
+	static const uint32_t bad[][3] = { { 1, 0, 0 }, { 7, 0, 0 } };
 
 	for (size_t i = 0; i < FACTS_LEN(bad); i++) {
 		begin_until(MILTER_PART_OPTIONS);
@@ -306,6 +306,23 @@ START_TEST(its_options_have_to_be_a_part_of_the_offer)
 	begin_until(MILTER_PART_OPTIONS);
 	peer_says(0, 'O', "\0\0\0\6", 4);
 	fails();
+}
+END_TEST
+
+/* It may wish for everything, and is judged by what it does. Another change before leaves nothing. */
+START_TEST(a_change_that_is_not_possible_here_is_a_failure)
+{
+	static const char letters[] = { MILTER_REPLACE_BODY, MILTER_CHANGE_SENDER, MILTER_ADD_RECIPIENT,
+		MILTER_ADD_RECIPIENT_PARAMS, MILTER_DELETE_RECIPIENT };
+
+	milter_flags = HEARS_END_ONLY;
+	for (size_t i = 0; i < sizeof letters; i++) {
+		begin_until(MILTER_PART_END);
+		peer_says(0, 'h', "B\0002\0", 4);
+		peer_says(0, letters[i], "<x@y>\0", 6);
+		fails();
+		ck_assert_str_eq(message_text(), "A: 1\r\n\r\nbody\r\n");
+	}
 }
 END_TEST
 
@@ -443,7 +460,8 @@ UNIT(milter_answers)
 		there_is_room_for_no_more_than_256_changes,
 		one_that_ends_the_connection_fails_at_each_part,
 		one_that_sends_nonsense_fails_at_each_part,
-		its_options_have_to_be_a_part_of_the_offer,
+		its_options_have_to_be_of_a_known_version,
+		a_change_that_is_not_possible_here_is_a_failure,
 		a_verdict_before_its_options_and_options_again_are_failures,
 		a_reply_that_nobody_asked_for_is_a_failure,
 		a_reply_for_the_sender_has_to_refuse,
