@@ -119,6 +119,9 @@ struct smtpproxy_backup {
 	struct sockaddr_storage *paths; /* of the same server, on different networks */
 	size_t path_count;
 	char *user, *password_file; /* NULL: the default user; no password */
+	char *ca;                   /* NULL: without TLS */
+	char *name;                 /* that its certificate must have; NULL: the address */
+	char *certificate, *key;    /* of this gateway; NULL: it shows none */
 };
 
 /* A row of `queue.domains`: facts about the mail servers of a domain. */

@@ -31,10 +31,33 @@ static const struct schema_row backup_rows[] = {
 	{ "password_file", SCHEMA_PATH, FIELD(smtpproxy_backup, password_file),
 		.help = "a file with the password in its first line, which only its owner may read; without this key, "
 			"none is sent" },
+	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_backup, ca),
+		.help = "TLS to this server: a PEM file of the authorities that its certificate has to come from; "
+			"without this key, in clear" },
+	{ "name", SCHEMA_STRING, FIELD(smtpproxy_backup, name),
+		.help = "the name that its certificate must have; without this key, the address of each path" },
+	{ "certificate", SCHEMA_PATH, FIELD(smtpproxy_backup, certificate),
+		.help = "a PEM file: what this gateway shows to a server with `tls-auth-clients`, as is its default" },
+	{ "key", SCHEMA_PATH, FIELD(smtpproxy_backup, key), .help = "a PEM file: the key of that certificate" },
 	{ NULL },
 };
 
-static const struct schema_map backup_map = { backup_rows, sizeof(struct smtpproxy_backup), -1, NULL };
+static void check_backup(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct smtpproxy_backup *b = object;
+	const char *of_tls = b->name ? "name" : b->certificate ? "certificate" : b->key ? "key" : NULL;
+
+	if (!b->ca && of_tls)
+		complain(c, node_line(map, of_tls), of_tls, "it", "none without `ca`, which makes TLS");
+	if (!b->certificate != !b->key)
+		complain(c, node_line(map, b->key ? "key" : "certificate"), b->key ? "certificate" : "key", "nothing",
+			"both or neither");
+	for (size_t i = 0; i < b->path_count; i++)
+		if (b->ca && !b->name && b->paths[i].ss_family == AF_UNIX)
+			complain(c, node_line(map, "paths"), "name", "nothing", "one, because a socket has no address");
+}
+
+static const struct schema_map backup_map = { backup_rows, sizeof(struct smtpproxy_backup), -1, check_backup };
 
 static const struct schema_word role_words[] = {
 	{ "owner", SMTPPROXY_OWNER },

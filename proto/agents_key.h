@@ -39,6 +39,7 @@ enum subkey {
 	SUBKEY_ID_CHECK = 3,
 	SUBKEY_SEALED_DOWNLOAD = 4,
 	SUBKEY_SEALED_MAIL = 5, /* messages in the backups of a mail queue */
+	SUBKEY_MAIL_PRINT = 6,  /* public: the fingerprint of a key that seals messages */
 };
 
 /* @len: 16..64. The caller wipes @out. */

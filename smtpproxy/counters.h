@@ -40,9 +40,11 @@
 	X(reloads, "times that the configuration was read again")                                                      \
 	X(log_lines_lost, "lines of the log that could not be written: a disk, or the pipe of a reader, was full")     \
 	X(events_dropped, "event records that were not written")                                                       \
+	X(events_left_out, "transactions without content that have no record, because there were too many in a row")   \
 	X(bytes, "bytes of content passed on or stored")                                                               \
 	X(no_room, "messages and commands that got 452 because too many bytes wait to be stored")                      \
 	X(queue_full, "messages and commands that got 452 because the queue holds as much as it may")                  \
+	X(backups_full, "messages that got 452 because the memory of a Redis server is full")                          \
 	X(no_place, "attempts to deliver that found as many receivers as limits.destinations, so the mail waits")      \
 	X(stores_expired, "messages that were not stored in time and got 451")                                         \
 	X(delivered, "messages of the queue that all their recipients' receiver took")                                 \

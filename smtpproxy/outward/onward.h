@@ -20,7 +20,7 @@
 #include "net/timer.h"
 #include "smtpproxy/counters.h"
 #include "smtpproxy/outward/greeting.h"
-#include "smtpproxy/outward/onward_tls.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 struct onward;
 struct want;

@@ -21,6 +21,7 @@ struct queue_side {
 	void *ctx;
 	struct key_ring *keys;
 	char *passwords[SERVERS_MAX];
+	SSL_CTX *tls[SERVERS_MAX];
 	struct queue *queue;
 	struct delivery *delivery;
 	struct worker *worker;
@@ -48,14 +49,28 @@ static char *read_password(const char *path, char *error, size_t cap)
 	return NULL;
 }
 
-static int read_passwords(struct queue_side *s, const struct smtpproxy_backup *from, size_t count, unsigned first,
+static SSL_CTX *make_tls(const struct smtpproxy_backup *from, char *error, size_t cap)
+{
+	SSL_CTX *tls = onward_tls_context(from->ca);
+
+	if (!tls) {
+		snprintf(error, cap, "%s: no authorities can be read", from->ca);
+	} else if (from->certificate && onward_tls_identify(tls, from->certificate, from->key)) {
+		snprintf(error, cap, "%s: no certificate for the key in %s", from->certificate, from->key);
+		SSL_CTX_free(tls);
+		tls = NULL;
+	}
+	return tls;
+}
+
+/* What the files of a start say: passwords and TLS. */
+static int read_secrets(struct queue_side *s, const struct smtpproxy_backup *from, size_t count, unsigned first,
 	char *error, size_t cap)
 {
 	for (size_t i = 0; i < count && first + i < SERVERS_MAX; i++) {
-		if (!from[i].password_file)
-			continue;
-		s->passwords[first + i] = read_password(from[i].password_file, error, cap);
-		if (!s->passwords[first + i])
+		if (from[i].ca && !(s->tls[first + i] = make_tls(&from[i], error, cap)))
+			return -1;
+		if (from[i].password_file && !(s->passwords[first + i] = read_password(from[i].password_file, error, cap)))
 			return -1;
 	}
 	return 0;
@@ -66,6 +81,8 @@ static void set_backup(struct queue_side *s, const struct smtpproxy_backup *from
 	for (size_t i = 0; i < from->path_count && i < BACKUP_PATHS; i++)
 		to->paths[to->path_count++] = from->paths[i];
 	to->user = from->user;
+	to->name = from->name;
+	to->tls = s->tls[at];
 	to->password = s->passwords[at];
 }
 
@@ -171,8 +188,8 @@ struct queue_side *queue_side_create(const struct smtpproxy_queue *conf, char *e
 	if (!s)
 		return NULL;
 	s->keys = conf_read_key(conf->keys, error, cap);
-	if (s->keys && read_passwords(s, conf->backups, conf->backup_count, 0, error, cap) == 0 &&
-		read_passwords(s, conf->spares, conf->spare_count, BACKUPS, error, cap) == 0)
+	if (s->keys && read_secrets(s, conf->backups, conf->backup_count, 0, error, cap) == 0 &&
+		read_secrets(s, conf->spares, conf->spare_count, BACKUPS, error, cap) == 0)
 		return s;
 	queue_side_destroy(s);
 	return NULL;
@@ -221,7 +238,9 @@ void queue_side_destroy(struct queue_side *s)
 	delivery_destroy(s->delivery);
 	queue_destroy(s->queue);
 	sodium_free(s->keys);
-	for (unsigned i = 0; i < SERVERS_MAX; i++)
+	for (unsigned i = 0; i < SERVERS_MAX; i++) {
 		sodium_free(s->passwords[i]);
+		SSL_CTX_free(s->tls[i]);
+	}
 	free(s);
 }

@@ -11,6 +11,7 @@
 
 #define RETRY_MS         250
 #define REFUSED_RETRY_MS 2000 /* the server may log each attempt */
+#define CHECK_MS         10000
 
 #define TO(state) (1u << BACKUP_##state)
 
@@ -52,6 +53,8 @@ static void set_conf(struct backup *b, const struct backup_conf *conf)
 			.address = (const struct sockaddr *)&conf->paths[i],
 			.user = conf->user,
 			.password = conf->password,
+			.tls = conf->tls,
+			.name = conf->name,
 		};
 	}
 }
@@ -118,6 +121,7 @@ static void change_server(struct backup *b, int64_t now_ms)
 		backup_move(b, BACKUP_AWAY);
 	b->sight = b->judged = b->replaced = (struct sight){ .state = SIGHT_AWAY };
 	b->run_id[0] = '\0';
+	b->saves_told = 0;
 	backup_let_in(b, REFUSAL_AT_CALL);
 	b->looks = b->generation = 0;
 	b->asked_ms = b->fill_after_ms = 0;
@@ -146,6 +150,14 @@ static const struct {
 	{ NOT_SHOWN, "it does not take AUTH", "look at its answer to AUTH with redis-cli" },
 	{ "ERR max number of clients", "it has as many clients as it takes", "raise its maxclients" },
 	{ "LOADING", "it reads its file", "wait" },
+	{ "TLS ", "no TLS with it comes about", "compare ca, name, certificate and key with its own; restart" },
+	{ "maxmemory_policy:", "it may evict messages", "set its maxmemory-policy to noeviction" },
+	{ "role:slave", "it is a replica", "name a primary, each on a host of its own" },
+	{ "READONLY", "it is a replica", "name a primary, each on a host of its own" },
+	{ "cluster_enabled:", "it is a part of a Redis Cluster", "name a server that is alone" },
+	{ "MISCONF", "it cannot write its snapshot, and takes no changes", "set its save to an empty text" },
+	{ OTHER_KEY, "its marker is of a gateway with another key, whose mail this one cannot read",
+		"give both the same key file (queue.keys)" },
 	{ "", "it cannot be used", "see the answer" },
 };
 
@@ -200,6 +212,7 @@ static void activate(struct backup *b, struct backup_path *p)
 	p->stats.state = PATH_ACTIVE;
 	p->stats.switches += backup_is_live(b);
 	b->stats.repeated += change_unsend(&b->line);
+	b->check_ms = redis_link_clock_ms() + CHECK_MS;
 	backup_look(b);
 }
 
@@ -263,6 +276,8 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 	case ASKED_OWNER: b->asked_ms = sent_ms; /* fall through */
 	case ASKED_LIBRARY:
 	case ASKED_LOAD: backup_look_answered(b, tag, reply); break;
+	case ASKED_SAVE:
+	case ASKED_CHECK: backup_check_answered(b, tag, reply); break;
 	case ASKED_CLAIM: backup_claim_answered(b, reply); break;
 	case ASKED_SCAN: backup_scan_answered(b, reply); break;
 	case ASKED_MESSAGES: backup_fetch_answered(b, reply); break;
@@ -272,9 +287,11 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 	}
 }
 
+/* READY: only now it tells that it wants another certificate (TLS 1.3). */
 static void on_refused(struct redis_link *l, const char *answer)
 {
-	backup_refused(path_of(l)->backup, REFUSAL_AT_LOGIN, refusals[row_of(answer)].answer[0] ? answer : NOT_SHOWN);
+	backup_refused(path_of(l)->backup, l->state == REDIS_LINK_READY ? REFUSAL_AT_LOOK : REFUSAL_AT_LOGIN,
+		refusals[row_of(answer)].answer[0] ? answer : NOT_SHOWN);
 }
 
 static const struct redis_link_ops link_ops = {
@@ -308,6 +325,10 @@ static void beat(struct backup_path *p, int64_t now_ms)
 	if (now_ms < p->beat_ms)
 		return;
 	p->beat_ms = now_ms + b->shared->heartbeat_ms;
+	if (p == b->active && !b->looks && now_ms >= b->check_ms) {
+		b->check_ms = now_ms + CHECK_MS;
+		backup_check(b);
+	}
 	if (p == b->active && !b->looks && (backup_is_live(b) || b->state == BACKUP_CLAIMED)) {
 		backup_call_begin(b, FUNCTION_RENEW, 0);
 		redis_link_end(&p->link, ASKED_RENEW);

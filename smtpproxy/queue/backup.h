@@ -29,6 +29,8 @@ struct backup_conf {
 	struct sockaddr_storage paths[BACKUP_PATHS];
 	unsigned path_count;         /* 1 or 2 */
 	const char *user, *password; /* NULL: the default user; no password */
+	SSL_CTX *tls;                /* NULL: in clear */
+	const char *name;            /* as of struct redis_login */
 };
 
 /* The loop makes all callbacks. Each may call every function of this header. */
@@ -71,6 +73,7 @@ struct backup_shared {
 	struct worker *worker;
 	const struct backup_ops *ops;
 	void *user;
+	const struct seal *seal;
 	const char *owner_key, *items_key;
 	char nonce[NONCE_LEN + 1]; /* of this process */
 	uint64_t epoch;            /* 0: none yet */
@@ -131,6 +134,9 @@ struct backup {
 	enum backup_refusal refusal;
 	char refused[96];     /* its answer then */
 	int64_t refused_ms;   /* the last time; 0: it does not refuse */
+	int64_t check_ms;     /* its policies are looked at again then */
+	uint8_t has_saved;    /* this process of the server has written a snapshot, */
+	uint8_t saves_told;   /* and the log says so, or that it will */
 	const char *not_used; /* why it is not claimed, or does not count, as it was told; NULL: it was not */
 };
 

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/log.h"
+
 #define LOOK_RESTARTED 1 /* the server process is another one than before */
+#define LOOK_REFUSED   2 /* it cannot hold a queue, as it is */
 
 static void ask_owner(struct backup *b)
 {
@@ -31,15 +34,34 @@ static void load(struct backup *b)
 	b->looks++;
 }
 
+/* The sections of INFO that judge() and take_run_id() read, and CONFIG, which the user may have no right to. */
+static void ask_policies(struct backup *b, enum backup_tag tag)
+{
+	static const char *const words[] = { "INFO", "server", "memory", "persistence", "replication", "cluster" };
+	struct redis_link *l = &b->active->link;
+
+	redis_link_begin(l, sizeof words / sizeof *words);
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		redis_link_text(l, words[i]);
+	redis_link_end(l, tag);
+	redis_link_begin(l, 3);
+	redis_link_text(l, "CONFIG");
+	redis_link_text(l, "GET");
+	redis_link_text(l, "save");
+	redis_link_end(l, ASKED_SAVE);
+}
+
+void backup_check(struct backup *b)
+{
+	ask_policies(b, ASKED_CHECK);
+}
+
 void backup_look(struct backup *b)
 {
 	struct redis_link *l = &b->active->link;
 
 	b->looks = 0;
-	redis_link_begin(l, 2);
-	redis_link_text(l, "INFO");
-	redis_link_text(l, "server");
-	redis_link_end(l, ASKED_INFO);
+	ask_policies(b, ASKED_INFO);
 	redis_link_begin(l, 4);
 	redis_link_text(l, "FUNCTION");
 	redis_link_text(l, "LIST");
@@ -102,6 +124,7 @@ static const struct owner_field {
 	{ "by", TEXT(by) },
 	{ "owners", TEXT(owners) },
 	{ "replaced", TEXT(replaced) },
+	{ "key", TEXT(key) },
 };
 
 static void take_field(struct marker *m, const char *name, const char *value)
@@ -176,6 +199,11 @@ static void looked(struct backup *b)
 	}
 	if (b->state == BACKUP_CLAIMING || b->state == BACKUP_CLAIMED)
 		return; /* it was asked again before the claim was sent */
+	if (b->sight.marker.key[0] && !seal_has(b->shared->seal, b->sight.marker.key)) {
+		backup_refused(b, REFUSAL_AT_LOOK, OTHER_KEY);
+		backup_give_up(b, "the server is not usable");
+		return;
+	}
 	backup_let_in(b, REFUSAL_AT_LOOK);
 	b->sight.state = marker_judge(&b->sight.marker, b->run_id);
 	backup_move(b, BACKUP_SEEN);
@@ -197,6 +225,51 @@ static int take_loaded(const redisReply *reply)
 	return reply->type == REDIS_REPLY_ERROR && !strstr(reply->str, "already exists") ? -1 : 0;
 }
 
+/* Lines of INFO by which a server cannot hold a queue; backup.c has the words for the log. Policies with `volatile`
+ * evict none of our keys, which have no time to live. */
+static const char *const unfit[] = { "maxmemory_policy:allkeys", "role:slave", "cluster_enabled:1" };
+
+/* 0 or LOOK_REFUSED. */
+static int judge(struct backup *b, const char *info)
+{
+	const char *saves = strstr(info, "rdb_saves:"), *at;
+	char line[64];
+
+	b->has_saved = saves && strtoull(saves + strlen("rdb_saves:"), NULL, 10) > 0;
+	for (size_t i = 0; i < sizeof unfit / sizeof *unfit; i++) {
+		at = strstr(info, unfit[i]);
+		if (!at)
+			continue;
+		snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\r\n"), at);
+		backup_refused(b, REFUSAL_AT_LOOK, line);
+		return LOOK_REFUSED;
+	}
+	return 0;
+}
+
+/* Of a server that tells nothing of its configuration, only a snapshot that was written shows that it saves. */
+static void take_save(struct backup *b, const redisReply *reply)
+{
+	const int told = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+			 reply->element[1]->type == REDIS_REPLY_STRING;
+	const int saves = told ? reply->element[1]->len > 0 : b->has_saved;
+
+	if (saves && !b->saves_told && b->shared->ops->on_claimed) /* else the server is only looked at */
+		log_event(LOG_WARNING, NULL, "backup saves snapshots", "backup=%u effect=\"%s\" remedy=\"%s\"",
+			b->index,
+			"an operator's order may deliver mail of an old one again; a full disk stops the queue",
+			"set its save to an empty text");
+	b->saves_told = (uint8_t)saves;
+}
+
+void backup_check_answered(struct backup *b, enum backup_tag tag, const redisReply *reply)
+{
+	if (tag == ASKED_SAVE)
+		take_save(b, reply);
+	else if (reply->type == REDIS_REPLY_STRING && judge(b, reply->str))
+		backup_give_up(b, "the server is not usable");
+}
+
 static int take_info(struct backup *b, const redisReply *reply)
 {
 	char run_id[RUN_ID_LEN + 1];
@@ -205,6 +278,10 @@ static int take_info(struct backup *b, const redisReply *reply)
 		return -1;
 	if (backup_is_live(b) && strcmp(run_id, b->run_id))
 		return LOOK_RESTARTED;
+	if (judge(b, reply->str))
+		return LOOK_REFUSED;
+	if (strcmp(run_id, b->run_id))
+		b->saves_told = 0;
 	memcpy(b->run_id, run_id, sizeof run_id);
 	return 0;
 }
@@ -228,7 +305,9 @@ void backup_look_answered(struct backup *b, enum backup_tag tag, const redisRepl
 		return;
 	}
 	if (r) {
-		backup_refused(b, REFUSAL_AT_LOOK, reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+		if (r != LOOK_REFUSED)
+			backup_refused(
+				b, REFUSAL_AT_LOOK, reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
 		backup_give_up(b, "the server is not usable");
 		return;
 	}

@@ -8,6 +8,7 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 
 #define LINE_SLOW  (1u << 20) /* for a backup that does not count yet */
@@ -41,7 +42,7 @@ static unsigned arguments_of(const struct change *c)
 	case CHANGE_PUT: return c->item->note ? 4 : 2;
 	case CHANGE_REPLACE: return 2;
 	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
-	case CHANGE_MARK: return 6 + 6 * BACKUPS;
+	case CHANGE_MARK: return 7 + 6 * BACKUPS;
 	}
 	return 0;
 }
@@ -108,6 +109,7 @@ static void mark_out(struct backup *b)
 	redis_link_number(l, b->shared->unread);
 	redis_link_text(l, b->shared->owners);
 	redis_link_text(l, b->shared->replaced);
+	redis_link_text(l, seal_print(b->shared->seal));
 }
 
 static void change_out(struct backup *b, const struct change *c)
@@ -227,6 +229,9 @@ static void call_refused(struct backup *b, const struct change_call *call)
 {
 	const int counts = backup_counts(b);
 
+	if (counts)
+		log_paced(LOG_WARNING, NULL, "backup is full", "backup=%u changes=%u effect=\"%s\" remedy=\"%s\"",
+			b->index, call->changes, "senders get 452 until deliveries make room", "raise its maxmemory");
 	for (uint32_t n = 0; n < call->changes && backup_is_live(b); n++) {
 		struct change c = change_pop(&b->line);
 

@@ -37,6 +37,8 @@
 
 #include <stdint.h>
 
+#include "smtpproxy/queue/seal.h"
+
 #define BACKUPS    2u
 #define RUN_ID_LEN 40u
 #define NONCE_LEN  32u
@@ -80,6 +82,7 @@ struct marker {
 	uint64_t by_version;    /* and under which version: an earlier release marks it without both */
 	char owners[OWNERS_LEN + 1];
 	char replaced[REPLACED_MAX + 1]; /* "": none, or it is of an earlier release */
+	char key[SEAL_PRINT_LEN + 1];    /* the fingerprint of the key that sealed; "": as @replaced */
 };
 
 enum sight_state {

@@ -289,8 +289,9 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	share(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);
-	q->seal = queue_spares_create(q) ? NULL : seal_create(conf->keys, conf->name);
-	q->timer = q->seal ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
+	q->seal = seal_create(conf->keys, conf->name);
+	q->shared.seal = q->seal;
+	q->timer = q->seal && !queue_spares_create(q) ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
 	if (q->timer)
 		return q;
 	seal_destroy(q->seal);

@@ -30,6 +30,7 @@ int queue_spares_create(struct queue *q)
 	s->shared = (struct backup_shared){ .worker = q->worker,
 		.ops = &probe_ops,
 		.user = q,
+		.seal = q->seal,
 		.owner_key = q->owner_key,
 		.items_key = q->items_key,
 		.heartbeat_ms = q->conf.heartbeat_ms,

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +14,14 @@
 
 #include <linux/sockios.h>
 
+#include "net/address.h"
 #include "net/container_of.h"
 #include "net/error_text.h"
 #include "proto/error.h"
 
 #define TAG_AUTH    UINT32_MAX
 #define ASKED_FIRST 64u
+#define PLAIN_MAX   16384u /* of a record (RFC 8446 5.1) */
 
 int64_t redis_link_clock_ms(void)
 {
@@ -101,12 +105,10 @@ static void take_reply(struct redis_link *l, const redisReply *reply)
 		l->ops->on_reply(l, asked.tag, asked.sent_ms, reply);
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+static void take(struct redis_link *l, const uint8_t *data, size_t len)
 {
-	struct redis_link *l = link_of(s);
 	void *reply;
 
-	l->progress_ms = redis_link_clock_ms();
 	if (redisReaderFeed(l->reader, (const char *)data, len) != REDIS_OK)
 		redis_link_close(l, "out of memory for replies");
 	while (l->state != REDIS_LINK_CLOSING) {
@@ -119,7 +121,6 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		take_reply(l, reply);
 		reply_room_reuse(&l->room);
 	}
-	return len;
 }
 
 static void on_end(struct stream *s, enum stream_end end, int uv_error)
@@ -127,16 +128,10 @@ static void on_end(struct stream *s, enum stream_end end, int uv_error)
 	redis_link_close(link_of(s), uv_error ? error_text(uv_error) : "the server closed the connection");
 }
 
-static void on_connected(struct stream *s, int uv_error)
+static void greet(struct redis_link *l)
 {
-	struct redis_link *l = link_of(s);
 	const struct redis_login *login = l->login;
 
-	if (uv_error < 0) {
-		redis_link_close(l, error_text(uv_error));
-		return;
-	}
-	stream_read_start(s);
 	if (!login->password) {
 		ready(l);
 		return;
@@ -150,13 +145,115 @@ static void on_connected(struct stream *s, int uv_error)
 	redis_link_end(l, TAG_AUTH);
 }
 
+/* TLS */
+
+static void fail_tls(struct redis_link *l)
+{
+	const enum onward_tls_state state = onward_tls_state(l->tls);
+	char text[128];
+
+	if (state == ONWARD_TLS_FAILED) {
+		snprintf(text, sizeof text, "TLS %s", onward_tls_failure(l->tls));
+		l->ops->on_refused(l, text);
+	}
+	redis_link_close(l, state == ONWARD_TLS_ENDED ? "the server closed the connection" : "TLS failed");
+}
+
+static void begin_tls(struct redis_link *l)
+{
+	const struct redis_login *login = l->login;
+	char host[INET6_ADDRSTRLEN] = "";
+
+	getnameinfo(login->address, address_len(login->address), host, sizeof host, NULL, 0, NI_NUMERICHOST);
+	l->plain = malloc(PLAIN_MAX);
+	l->tls = onward_tls_create(login->tls, login->name ? login->name : host, NULL);
+	if (!l->plain || !l->tls || onward_tls_flush(l->tls, &l->stream) < 0)
+		redis_link_close(l, "out of memory for TLS");
+}
+
+static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
+{
+	uint8_t plain[PLAIN_MAX];
+	size_t n;
+
+	onward_tls_take(l->tls, data, len);
+	if (onward_tls_flush(l->tls, &l->stream) < 0)
+		redis_link_close(l, "out of memory for TLS");
+	if (l->state == REDIS_LINK_CONNECTING && onward_tls_state(l->tls) == ONWARD_TLS_OPEN)
+		greet(l);
+	while (l->state != REDIS_LINK_CLOSING && (n = onward_tls_read(l->tls, plain, sizeof plain)) > 0)
+		take(l, plain, n);
+	if (l->state != REDIS_LINK_CLOSING && onward_tls_state(l->tls) >= ONWARD_TLS_ENDED)
+		fail_tls(l);
+}
+
+static int seal_plain(struct redis_link *l)
+{
+	const size_t len = l->plain_len;
+
+	l->plain_len = 0;
+	return onward_tls_write(l->tls, l->plain, len) < 0 ? -1 : onward_tls_flush(l->tls, &l->stream);
+}
+
+/* Requests gather in @plain, so that their records are as long as they can be. */
+static int seal(struct redis_link *l, const uint8_t *data, size_t len)
+{
+	while (len > 0) {
+		const size_t room = PLAIN_MAX - l->plain_len, n = len < room ? len : room;
+
+		memcpy(l->plain + l->plain_len, data, n);
+		l->plain_len += n;
+		data += n;
+		len -= n;
+		if (l->plain_len == PLAIN_MAX && seal_plain(l) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* The stream */
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct redis_link *l = link_of(s);
+
+	l->progress_ms = redis_link_clock_ms();
+	if (l->tls)
+		take_sealed(l, data, len);
+	else
+		take(l, data, len);
+	return len;
+}
+
+static void on_connected(struct stream *s, int uv_error)
+{
+	struct redis_link *l = link_of(s);
+
+	if (uv_error < 0) {
+		redis_link_close(l, error_text(uv_error));
+		return;
+	}
+	stream_read_start(s);
+	if (l->login->tls)
+		begin_tls(l);
+	else
+		greet(l);
+}
+
 static void on_closed(struct stream *s)
 {
 	struct redis_link *l = link_of(s);
 
 	redisReaderFree(l->reader);
 	reply_room_clear(&l->room);
+	onward_tls_destroy(l->tls);
+	if (l->plain) /* it had the password */
+		explicit_bzero(l->plain, PLAIN_MAX);
+	free(l->plain);
 	free(l->asked);
+	l->tls = NULL;
+	l->plain = NULL;
+	l->plain_len = 0;
 	l->reader = NULL;
 	l->asked = NULL;
 	l->asked_first = l->asked_count = l->asked_cap = 0;
@@ -195,14 +292,21 @@ int redis_link_open(
 	return 0;
 }
 
+static void put(struct redis_link *l, const void *data, size_t len)
+{
+	l->said += len;
+	if (l->state == REDIS_LINK_CLOSING)
+		return;
+	if (l->tls ? seal(l, data, len) : stream_write(&l->stream, data, len))
+		redis_link_close(l, "out of memory for requests");
+}
+
 static void head(struct redis_link *l, char mark, size_t number)
 {
 	char text[32];
 	int len = snprintf(text, sizeof text, "%c%zu\r\n", mark, number);
 
-	if (l->state != REDIS_LINK_CLOSING && stream_write(&l->stream, text, (size_t)len))
-		redis_link_close(l, "out of memory for requests");
-	l->said += (size_t)len;
+	put(l, text, (size_t)len);
 }
 
 void redis_link_begin(struct redis_link *l, unsigned arguments)
@@ -212,20 +316,9 @@ void redis_link_begin(struct redis_link *l, unsigned arguments)
 
 void redis_link_argument(struct redis_link *l, const void *data, size_t len)
 {
-	uint8_t *room;
-
 	head(l, '$', len);
-	if (l->state == REDIS_LINK_CLOSING)
-		return;
-	room = stream_reserve(&l->stream, len + 2);
-	if (!room) {
-		redis_link_close(l, "out of memory for requests");
-		return;
-	}
-	memcpy(room, data, len);
-	memcpy(room + len, "\r\n", 2);
-	stream_commit(&l->stream, len + 2);
-	l->said += len + 2;
+	put(l, data, len);
+	put(l, "\r\n", 2);
 }
 
 void redis_link_text(struct redis_link *l, const char *text)
@@ -243,7 +336,7 @@ void redis_link_number(struct redis_link *l, uint64_t number)
 
 void redis_link_end(struct redis_link *l, uint32_t tag)
 {
-	if (l->state != REDIS_LINK_CLOSING && asked_push(l, tag))
+	if (l->state != REDIS_LINK_CLOSING && ((l->plain_len > 0 && seal_plain(l) < 0) || asked_push(l, tag)))
 		redis_link_close(l, "out of memory for requests");
 }
 

@@ -1,5 +1,6 @@
 /* redis_link.h: one connection to a Redis (7.0 or later) or Valkey server: connect, AUTH, pipelined requests. Replies
- * come in the order of the requests (RESP2). libhiredis parses them; net/stream.h moves the bytes.
+ * come in the order of the requests (RESP2). libhiredis parses them; net/stream.h moves the bytes, within TLS if the
+ * login has a context for it.
  *
  * Embedded in its owner. All zero before redis_link_open(). Each open ends with exactly one on_lost; after it the owner
  * may open again or free.
@@ -13,13 +14,14 @@
 
 #include "net/stream.h"
 #include "smtpproxy/queue/reply_room.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 struct redis_link;
 
 struct redis_link_ops {
-	/* Connected, and AUTH was accepted if there is a password. */
+	/* Connected, within TLS if that is wanted, and AUTH was accepted if there is a password. */
 	void (*on_ready)(struct redis_link *l);
-	/* That was the answer to AUTH; on_lost follows. */
+	/* That was the answer to AUTH, or "TLS" and why it failed; on_lost follows. */
 	void (*on_refused)(struct redis_link *l, const char *answer);
 	/* The reply to the request of that @tag, which was sent at @sent_ms (CLOCK_BOOTTIME). @reply is gone after the
 	 * call. redis_link_close() is legal inside. */
@@ -32,12 +34,14 @@ struct redis_link_ops {
 struct redis_login {
 	const struct sockaddr *address; /* AF_INET, AF_INET6, AF_UNIX */
 	const char *user, *password;
+	SSL_CTX *tls;     /* NULL: in clear */
+	const char *name; /* that its certificate must have; NULL: the address */
 };
 
 enum redis_link_state {
 	REDIS_LINK_IDLE,
-	REDIS_LINK_CONNECTING,
-	REDIS_LINK_GREETING, /* AUTH was sent */
+	REDIS_LINK_CONNECTING, /* and the TLS handshake */
+	REDIS_LINK_GREETING,   /* AUTH was sent */
 	REDIS_LINK_READY,
 	REDIS_LINK_CLOSING,
 };
@@ -52,13 +56,16 @@ struct redis_link {
 	struct stream stream;
 	const struct redis_link_ops *ops;
 	const struct redis_login *login;
+	struct onward_tls *tls; /* NULL: in clear, or not connected */
+	uint8_t *plain;         /* bytes of requests for the next record; NULL: in clear */
+	size_t plain_len;
 	redisReader *reader;
 	struct reply_room room;      /* of the reply that comes */
 	struct redis_request *asked; /* ring of @asked_cap, a power of two */
 	uint32_t asked_first, asked_count, asked_cap;
 	int64_t opened_ms;
 	int64_t progress_ms; /* when bytes last came, or when a part of the oldest request left */
-	uint64_t said, left; /* bytes written; of these, bytes that the peer's kernel has */
+	uint64_t said, left; /* bytes of requests; of these, bytes that the peer's kernel has */
 	enum redis_link_state state;
 	const char *why;
 };

@@ -21,7 +21,7 @@ struct seal {
 	unsigned count;
 	char name[GATEWAY_NAME_MAX + 1];
 	struct {
-		char id[KEY_ID_MAX + 1];
+		char id[KEY_ID_MAX + 1], print[SEAL_PRINT_LEN + 1];
 		uint8_t key[KEY_LEN];
 	} keys[KEY_RING_MAX];
 };
@@ -36,6 +36,10 @@ struct seal *seal_create(const struct key_ring *ring, const char *name)
 	snprintf(s->name, sizeof s->name, "%s", name);
 	s->count = ring->count;
 	for (unsigned i = 0; i < ring->count; i++) {
+		uint8_t print[SEAL_PRINT_LEN / 2];
+
+		key_ring_subkey(ring, i, SUBKEY_MAIL_PRINT, print, sizeof print);
+		sodium_bin2hex(s->keys[i].print, sizeof s->keys[i].print, print, sizeof print);
 		memcpy(s->keys[i].id, ring->keys[i].id, sizeof s->keys[i].id);
 		key_ring_subkey(ring, i, SUBKEY_SEALED_MAIL, s->keys[i].key, KEY_LEN);
 	}
@@ -45,6 +49,19 @@ struct seal *seal_create(const struct key_ring *ring, const char *name)
 void seal_destroy(struct seal *s)
 {
 	sodium_free(s);
+}
+
+const char *seal_print(const struct seal *s)
+{
+	return s->keys[0].print;
+}
+
+int seal_has(const struct seal *s, const char *print)
+{
+	for (unsigned i = 0; i < s->count; i++)
+		if (!strcmp(s->keys[i].print, print))
+			return 1;
+	return 0;
 }
 
 static size_t bind(const struct seal *s, char kind, uint64_t id, uint8_t out[static BOUND_MAX])

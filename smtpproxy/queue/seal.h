@@ -14,11 +14,18 @@
 
 #define SEAL_OVERHEAD (16u + 24u + 16u)
 
+#define SEAL_PRINT_LEN 32u /* characters of a key's fingerprint */
+
 struct seal;
 
 /* Derives the subkeys; @ring is not kept. @name: the gateway's, at most 64 characters. NULL: out of memory. */
 struct seal *seal_create(const struct key_ring *ring, const char *name);
 void seal_destroy(struct seal *s); /* wipes; NULL is legal */
+
+/* The fingerprint of the key that seals. */
+const char *seal_print(const struct seal *s);
+/* 1: the key of that fingerprint is in the ring. 0: what it sealed cannot be opened. */
+int seal_has(const struct seal *s, const char *print);
 
 /* @out has room for @len + SEAL_OVERHEAD bytes. It may overlap @plain only at @plain == @out + 40. */
 void seal_seal(const struct seal *s, char kind, uint64_t id, const uint8_t *plain, size_t len, uint8_t *out);

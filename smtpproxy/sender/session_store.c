@@ -451,7 +451,10 @@ static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 	write_queued(m, queued);
 	switch (outcome) {
 	case QUEUE_STORED: decide(m->session, queued); break;
-	case QUEUE_REFUSED: decide(m->session, "452 4.3.1 No room for the message, try again later\r\n"); break;
+	case QUEUE_REFUSED:
+		m->session->home->counters->backups_full++;
+		decide(m->session, "452 4.3.1 No room for the message, try again later\r\n");
+		break;
 	case QUEUE_LOST: decide(m->session, "421 4.3.2 Another server took over, try again\r\n"); break;
 	}
 }

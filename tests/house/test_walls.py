@@ -39,17 +39,18 @@ WALLS = {
     "smtpproxy": {
         "": set(),  # counters.h
         "dns": set(),  # no SMTP
-        "queue": set(),  # no sockets of SMTP
+        "tls": {"dns"},
+        "queue": {"tls"},  # no sockets of SMTP
         "events": {""},
         "ledger": {""},
         "policy": {""},
-        "outward": {"", "dns", "policy"},
+        "outward": {"", "dns", "tls", "policy"},
         "hooks": {""},
         "envelope": {""},
         "delivery": {"", "dns", "policy", "outward", "envelope", "queue"},
         "sender": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "envelope", "queue"},
         "control": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "delivery", "envelope", "queue", "sender"},
-        "process": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "delivery", "queue", "sender", "control"},
+        "process": {"", "dns", "tls", "events", "ledger", "policy", "outward", "hooks", "delivery", "queue", "sender", "control"},
     },
     "bench": {
         "": {"command"},  # main.c

@@ -16,12 +16,12 @@ from tests.lib.waiting import wait_until
 
 
 class Stores:
-    """Two Redis servers on loopback ports, which the user of smtpproxy can reach."""
+    """Two Redis servers on loopback ports, which the user of smtpproxy can reach. `port`: the option for it."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *options, port="--port"):
         self.ports = free_ports(2)
-        self.servers = [Redis(folder, name, "--port", str(port), "--bind", "127.0.0.1")
-                        for name, port in zip("ab", self.ports)]
+        self.servers = [Redis(folder, name, port, str(number), "--bind", "127.0.0.1", *options)
+                        for name, number in zip("ab", self.ports)]
 
     def items(self):
         return [int(server.call("HLEN", "cssl:{mail}:items") or 0) for server in self.servers]

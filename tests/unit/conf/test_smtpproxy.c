@@ -86,6 +86,12 @@ static const struct {
 		"smtpproxy.yaml:5: key 'queue.spares': found '192.0.2.1:1', expected a server that is not in "
 		"queue.backups: "
 		"each holds one copy" },
+	{ LEAST "queue: { backups: [ { paths: [ '192.0.2.1:1' ], name: a } ] }\n",
+		"key 'name': found it, expected none without `ca`, which makes TLS" },
+	{ LEAST "queue: { spares: [ { paths: [ '192.0.2.1:1' ], ca: /c, certificate: /d } ] }\n",
+		"key 'key': found nothing, expected both or neither" },
+	{ LEAST "queue: { backups: [ { paths: [ 'unix:/s' ], ca: /c } ] }\n",
+		"key 'name': found nothing, expected one, because a socket has no address" },
 	{ LEAST "queue: { spares: [ { paths: [ '192.0.2.2:1' ] }, { paths: [ '192.0.2.2:1' ] } ] }\n",
 		"key 'queue.spares': found '192.0.2.2:1', expected a server that is not in an earlier one of "
 		"queue.spares" },
@@ -112,6 +118,21 @@ START_TEST(spares_of_a_queue_are_read)
 	ck_assert_uint_eq(c->queue.spare_count, 1);
 	ck_assert_uint_eq(c->queue.spares[0].path_count, 2);
 	ck_assert_uint_eq(c->queue.replace_ms, 5000);
+	conf_smtpproxy_destroy(c);
+}
+END_TEST
+
+START_TEST(tls_of_a_redis_server_is_read)
+{
+	struct conf_smtpproxy *c =
+		parse(LEAST "queue: { backups: [ { paths: [ '192.0.2.1:1' ], ca: /ca, name: r.example, "
+			    "certificate: /c, key: /k }, { paths: [ '192.0.2.2:1' ] } ] }\n");
+	ck_assert_msg(c != NULL, "%s", error);
+	ck_assert_str_eq(c->queue.backups[0].ca, "/ca");
+	ck_assert_str_eq(c->queue.backups[0].name, "r.example");
+	ck_assert_str_eq(c->queue.backups[0].certificate, "/c");
+	ck_assert_str_eq(c->queue.backups[0].key, "/k");
+	ck_assert_ptr_null(c->queue.backups[1].ca);
 	conf_smtpproxy_destroy(c);
 }
 END_TEST
@@ -221,6 +242,7 @@ UNIT(smtpproxy)
 	tcase_add_test(facts, two_keys_are_enough);
 	tcase_add_test(facts, a_queue_may_have_hooks);
 	tcase_add_test(facts, spares_of_a_queue_are_read);
+	tcase_add_test(facts, tls_of_a_redis_server_is_read);
 	tcase_add_loop_test(facts, a_fault_names_file_line_key_and_remedy, 0, ROWS(faults));
 	tcase_add_test(facts, a_file_that_is_not_there_is_a_fault);
 	tcase_add_test(facts, check_prints_the_memory_that_mail_may_take);

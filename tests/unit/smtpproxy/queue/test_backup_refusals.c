@@ -68,6 +68,23 @@ START_TEST(answer_to_auth_that_may_have_the_password_is_not_told)
 }
 END_TEST
 
+/* In TLS 1.3, it does so behind the handshake. */
+START_TEST(server_that_wants_a_certificate_is_told_once)
+{
+	goes_away(b);
+	for (unsigned n = 0; n < 3; n++) {
+		b->paths[0].retry_ms = 0;
+		backup_tick(b, now_ms);
+		b->paths[0].link.state = REDIS_LINK_READY;
+		link_ops->on_ready(&b->paths[0].link);
+		link_ops->on_refused(&b->paths[0].link, "TLS tlsv13 alert certificate required");
+		goes_away(b);
+	}
+	ck_assert_uint_eq(times("warning test: backup refuses"), 1);
+	ck_assert_uint_eq(times("cause=\"no TLS with it comes about\""), 3);
+}
+END_TEST
+
 START_TEST(server_with_too_many_clients_is_told_as_that)
 {
 	goes_away(b);
@@ -180,6 +197,131 @@ START_TEST(backup_that_is_given_up_is_told_although_another_one_refuses)
 }
 END_TEST
 
+/* INFO, of a server that has no owner. */
+static void looks_and_hears(struct backup *s, const char *info)
+{
+	redisReply said = { .type = REDIS_REPLY_STRING, .str = (char *)info, .len = strlen(info) };
+	redisReply one = { .type = REDIS_REPLY_NIL }, *library[] = { &one };
+	const redisReply functions = { .type = REDIS_REPLY_ARRAY, .elements = 1, .element = library };
+	const redisReply owner = { .type = REDIS_REPLY_ARRAY };
+
+	connected(s, RUN_B);
+	s->state = BACKUP_AWAY;
+	s->looks = 3;
+	backup_look_answered(s, ASKED_INFO, &said);
+	backup_look_answered(s, ASKED_LIBRARY, &functions);
+	backup_look_answered(s, ASKED_OWNER, &owner);
+}
+
+static const struct {
+	const char *line, *cause;
+} unfit_servers[] = {
+	{ "maxmemory_policy:allkeys-lru", "it may evict messages" },
+	{ "maxmemory_policy:allkeys-random", "it may evict messages" },
+	{ "role:slave", "it is a replica" },
+	{ "cluster_enabled:1", "it is a part of a Redis Cluster" },
+	{ "maxmemory_policy:volatile-lru", NULL },
+	{ "maxmemory_policy:noeviction\r\nrole:master\r\ncluster_enabled:0", NULL },
+};
+
+START_TEST(server_that_may_lose_messages_is_not_used)
+{
+	char info[256], cause[128];
+
+	for (size_t n = 0; n < SUITE_LEN(unfit_servers); n++) {
+		snprintf(info, sizeof info, "run_id:%s\r\n%s\r\n", RUN_B, unfit_servers[n].line);
+		goes_away(b);
+		b->refused_ms = b->refusal = 0;
+		looks_and_hears(b, info);
+		ck_assert_int_eq(backup_refuses(b), unfit_servers[n].cause != NULL);
+		ck_assert_int_eq(b->state == BACKUP_AWAY, unfit_servers[n].cause != NULL);
+		snprintf(cause, sizeof cause, "cause=\"%s\"", unfit_servers[n].cause ? unfit_servers[n].cause : "");
+		ck_assert(!unfit_servers[n].cause || times(cause) > 0);
+	}
+}
+END_TEST
+
+START_TEST(backup_whose_server_begins_to_evict_is_given_up)
+{
+	redisReply evicts = { .type = REDIS_REPLY_STRING, .str = (char *)"maxmemory_policy:allkeys-lfu\r\n" };
+
+	backup_check_answered(a, ASKED_CHECK, &evicts);
+	ck_assert_int_eq(a->state, BACKUP_AWAY);
+	ck_assert_uint_eq(times("backup given up"), 1);
+	ck_assert_uint_eq(times("answer=maxmemory_policy:allkeys-lfu"), 1);
+}
+END_TEST
+
+static void says_that_it_saves(const char *when)
+{
+	redisReply name = { .type = REDIS_REPLY_STRING, .str = (char *)"save" },
+		   value = { .type = REDIS_REPLY_STRING, .str = (char *)when, .len = strlen(when) };
+	redisReply *both[] = { &name, &value };
+	const redisReply pair = { .type = REDIS_REPLY_ARRAY, .elements = 2, .element = both };
+
+	backup_check_answered(b, ASKED_SAVE, &pair);
+}
+
+START_TEST(server_that_saves_is_told_once)
+{
+	says_that_it_saves("");
+	ck_assert_uint_eq(times("backup saves snapshots"), 0);
+	says_that_it_saves("3600 1");
+	says_that_it_saves("3600 1");
+	ck_assert_uint_eq(times("backup saves snapshots"), 1);
+}
+END_TEST
+
+/* Its user may not read the configuration. */
+START_TEST(server_that_has_saved_is_told)
+{
+	const redisReply denied = { .type = REDIS_REPLY_ERROR, .str = (char *)NOPERM };
+	redisReply info = { .type = REDIS_REPLY_STRING, .str = (char *)"rdb_saves:0\r\n" };
+
+	backup_check_answered(b, ASKED_CHECK, &info);
+	backup_check_answered(b, ASKED_SAVE, &denied);
+	ck_assert_uint_eq(times("backup saves snapshots"), 0);
+	info.str = (char *)"rdb_saves:2\r\n";
+	backup_check_answered(b, ASKED_CHECK, &info);
+	backup_check_answered(b, ASKED_SAVE, &denied);
+	ck_assert_uint_eq(times("backup saves snapshots"), 1);
+}
+END_TEST
+
+START_TEST(call_that_a_server_refuses_for_its_state_is_told_with_the_remedy)
+{
+	connected(b, RUN_B);
+	b->state = BACKUP_CLAIMED;
+	backup_call_failed(b, "READONLY You can't write against a read only replica.");
+	ck_assert_uint_eq(times("cause=\"it is a replica\""), 1);
+	connected(b, RUN_B);
+	b->state = BACKUP_CLAIMED;
+	backup_call_failed(b, "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to");
+	ck_assert_uint_eq(times("cause=\"it cannot write its snapshot, and takes no changes\""), 1);
+}
+END_TEST
+
+/* The sealing key of the gateway that marked it: another one; ours; or not told, by an earlier release. */
+START_TEST(server_of_a_gateway_with_another_key_is_not_used)
+{
+	const char *const keys[] = { "00112233445566778899aabbccddeeff", seal_print(q->seal), "" };
+	redisReply name = { .type = REDIS_REPLY_STRING, .str = (char *)"key" }, value = { .type = REDIS_REPLY_STRING };
+	redisReply *both[] = { &name, &value };
+	const redisReply owner = { .type = REDIS_REPLY_ARRAY, .elements = 2, .element = both };
+
+	for (unsigned n = 0; n < SUITE_LEN(keys); n++) {
+		goes_away(b);
+		connected(b, RUN_B);
+		b->state = BACKUP_AWAY;
+		b->looks = 1;
+		value.str = (char *)keys[n];
+		backup_look_answered(b, ASKED_OWNER, &owner);
+		ck_assert_int_eq(b->state == BACKUP_AWAY, n == 0);
+		ck_assert_uint_eq(times("answer=\"another key\""), 1);
+	}
+}
+END_TEST
+
 static const char *const passing[] = {
 	"OOM command not allowed when used memory > 'maxmemory'.",
 	"STALE 1",
@@ -206,6 +348,7 @@ UNIT(backup_refusals)
 	const TTest *facts[] = {
 		answer_to_auth_that_may_have_the_password_is_not_told,
 		server_with_too_many_clients_is_told_as_that,
+		server_that_wants_a_certificate_is_told_once,
 		server_that_loads_for_long_is_not_told_as_silent,
 		server_that_has_just_let_the_gateway_in_is_not_told_as_silent,
 		lost_member_is_told_once_although_another_server_refused,
@@ -213,6 +356,12 @@ UNIT(backup_refusals)
 		server_that_refuses_is_told_as_lost_when_it_is,
 		backup_that_is_given_up_is_told_although_another_one_refuses,
 		server_that_is_full_does_not_refuse,
+		server_that_may_lose_messages_is_not_used,
+		backup_whose_server_begins_to_evict_is_given_up,
+		server_that_saves_is_told_once,
+		server_that_has_saved_is_told,
+		call_that_a_server_refuses_for_its_state_is_told_with_the_remedy,
+		server_of_a_gateway_with_another_key_is_not_used,
 	};
 	TCase *all = tcase_create("backup_refusals");
 

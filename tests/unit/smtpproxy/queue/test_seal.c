@@ -25,6 +25,19 @@ static struct seal *seal_of(const char *keys, const char *name)
 #define KEY_1 "k1 1111111111111111111111111111111111111111111111111111111111111111\n"
 #define KEY_2 "k2 2222222222222222222222222222222222222222222222222222222222222222\n"
 
+START_TEST(fingerprint_tells_which_keys_a_ring_has)
+{
+	struct seal *both = seal_of(KEY_2 KEY_1, "one"), *one = seal_of(KEY_1, "two");
+
+	ck_assert_uint_eq(strlen(seal_print(one)), SEAL_PRINT_LEN);
+	ck_assert_str_ne(seal_print(both), seal_print(one));
+	ck_assert(seal_has(both, seal_print(one)) && seal_has(both, seal_print(both)));
+	ck_assert(!seal_has(one, seal_print(both)) && !seal_has(one, ""));
+	seal_destroy(both);
+	seal_destroy(one);
+}
+END_TEST
+
 static int open_it(const struct seal *s, char kind, uint64_t id)
 {
 	return seal_open(s, kind, id, sealed, sizeof sealed, opened);
@@ -94,6 +107,7 @@ END_TEST
 UNIT(seal)
 {
 	const TTest *facts[] = {
+		fingerprint_tells_which_keys_a_ring_has,
 		sealed_bytes_open_for_their_kind_id_and_gateway_only,
 		changed_or_cut_bytes_do_not_open,
 		older_key_still_opens,

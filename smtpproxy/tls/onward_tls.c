@@ -1,5 +1,5 @@
 /* onward_tls.c: OpenSSL between two memory BIOs. */
-#include "smtpproxy/outward/onward_tls.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
@@ -33,10 +33,22 @@ SSL_CTX *onward_tls_context(const char *ca)
 	return NULL;
 }
 
+int onward_tls_identify(SSL_CTX *context, const char *certificate, const char *key)
+{
+	const int fits = SSL_CTX_use_certificate_chain_file(context, certificate) == 1 &&
+			 SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1;
+	ERR_clear_error();
+	return fits ? 0 : CSSL_E_CRYPTO;
+}
+
+/* SNI has no addresses (RFC 6066 3). */
 static int expect_name(SSL *ssl, const char *name)
 {
 	SSL_set_verify(ssl, SSL_VERIFY_PEER, NULL);
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1)
+		return 1;
+	ERR_clear_error();
 	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
@@ -203,6 +215,17 @@ size_t onward_tls_output(struct onward_tls *t, uint8_t *out, size_t cap)
 {
 	const int r = BIO_read(t->out, out, (int)cap);
 	return r > 0 ? (size_t)r : 0;
+}
+
+int onward_tls_flush(struct onward_tls *t, struct stream *s)
+{
+	const size_t len = onward_tls_output_len(t);
+	uint8_t *room = len > 0 ? stream_reserve(s, len) : NULL;
+	if (len > 0 && !room)
+		return -1;
+	if (len > 0)
+		stream_commit(s, onward_tls_output(t, room, len));
+	return 0;
 }
 
 const char *onward_tls_version(const struct onward_tls *t)

@@ -1,4 +1,4 @@
-/* onward_tls.h: TLS toward a receiver. Bytes in, bytes out: no sockets. */
+/* onward_tls.h: TLS toward a receiver, or a Redis server. Bytes in, bytes out: no sockets. */
 #ifndef CSSL_SMTPPROXY_ONWARD_TLS_H
 #define CSSL_SMTPPROXY_ONWARD_TLS_H
 
@@ -6,16 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/stream.h"
 #include "smtpproxy/dns/tlsa.h"
 
 /* For all connections of the process. @ca: a PEM file; NULL: the system's authorities. NULL: it cannot be used. */
 SSL_CTX *onward_tls_context(const char *ca);
+/* What this process shows to a server that asks for a certificate: PEM files. 0, or CSSL_E_CRYPTO. */
+int onward_tls_identify(SSL_CTX *context, const char *certificate, const char *key);
 
 struct onward_tls;
 
 /* @set: the certificate must match one of its records (RFC 7672 3), whatever the authorities. Otherwise @name: it must
- * come from a known authority, and be for this name. Both NULL: any certificate is accepted. The first bytes to send
- * are ready at once. NULL: out of memory, or no record of @set can be used. */
+ * come from a known authority, and be for this name or address. Both NULL: any certificate is accepted. The first bytes
+ * to send are ready at once. NULL: out of memory, or no record of @set can be used. */
 struct onward_tls *onward_tls_create(SSL_CTX *context, const char *name, const struct tlsa_set *set);
 void onward_tls_destroy(struct onward_tls *t); /* NULL is legal */
 
@@ -40,6 +43,8 @@ int onward_tls_write(struct onward_tls *t, const void *plain, size_t len);
 /* Move output into @out. Returns the bytes moved. */
 size_t onward_tls_output(struct onward_tls *t, uint8_t *out, size_t cap);
 size_t onward_tls_output_len(const struct onward_tls *t);
+/* The same, into the output of @s. 0 or -1: out of memory. */
+int onward_tls_flush(struct onward_tls *t, struct stream *s);
 
 /* For events. */
 const char *onward_tls_version(const struct onward_tls *t);

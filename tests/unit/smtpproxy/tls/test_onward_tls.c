@@ -1,5 +1,5 @@
 /* test_onward_tls.c: facts of TLS toward a receiver: how a handshake fails, and what our own lack of memory is. */
-#include "smtpproxy/outward/onward_tls.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
