@@ -93,4 +93,9 @@ const struct smtp_own_reply *smtp_own_reply(enum smtp_own which);
 /* Append the reply with its CRLF; nothing for NONE. */
 void smtp_own_write(struct wire_writer *w, enum smtp_own which);
 
+#define SMTP_OWN_TEXT_MAX 400u
+
+/* The text of the reply, and behind it a server's words @said, without CRLF, that are its cause ("": none). */
+const char *smtp_own_text(enum smtp_own which, const char *said, char out[static SMTP_OWN_TEXT_MAX]);
+
 #endif

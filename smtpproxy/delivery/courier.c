@@ -504,7 +504,7 @@ static void give_up(struct courier *c)
 {
 	const struct smtp_own_reply *own = smtp_own_reply(c->why ? c->why : c->way.why);
 	enum fate fate = !c->why && own->code / 100 == 5 ? FATE_FAILED : FATE_OPEN;
-	char text[FATE_REPLY_MAX];
+	char reason[SMTP_OWN_TEXT_MAX], text[SMTP_OWN_TEXT_MAX + 16];
 	const int r = open_mail(c);
 
 	c->state = COURIER_MAIL; /* it waits no more */
@@ -512,7 +512,8 @@ static void give_up(struct courier *c)
 		end_unopened(c, r);
 		return;
 	}
-	snprintf(text, sizeof text, "%u %s %s", own->code, own->enhanced, own->text);
+	snprintf(text, sizeof text, "%u %s %s", own->code, own->enhanced,
+		smtp_own_text(c->why ? c->why : c->way.why, c->why ? c->said : "", reason));
 	fates_set_open(&c->fates, fate, smtp_span_of(text));
 	courier_settle(c);
 	end(c);
@@ -549,6 +550,7 @@ static void on_failed(struct want *w, enum smtp_own why)
 	struct courier *c = container_of(w, struct courier, want);
 
 	c->why = why;
+	snprintf(c->said, sizeof c->said, "%s", want_said(w, why));
 	try_next(c);
 }
 

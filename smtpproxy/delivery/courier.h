@@ -70,6 +70,7 @@ struct courier {
 	LIST_ENTRY(courier) next;
 	struct way way;
 	enum smtp_own why; /* the last receiver that was tried gave no connection, because of this; or NONE */
+	char said[GREETING_SAID_MAX];    /* its words then, or "" */
 	struct destination *destination; /* NULL: none is tried */
 	struct onward *onward;           /* leased, or NULL */
 	struct queue_taken mail;         /* opened with its turn: until then it waits sealed */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "net/log_pace.h"
 #include "smtp/reply_write.h"
 
 #define TEXT_MAX 512u
@@ -86,13 +87,13 @@ void record_reply(struct record *r, const struct smtp_reply_line *line)
 	set_reply(r->fields, line);
 }
 
-void record_own_reply(struct record *r, enum smtp_own which)
+void record_own_reply(struct record *r, enum smtp_own which, const char *said)
 {
 	const struct smtp_own_reply *own = smtp_own_reply(which);
-	char line[SMTP_REPLY_LINE_MAX];
+	char line[SMTP_REPLY_LINE_MAX], text[SMTP_OWN_TEXT_MAX];
 	struct smtp_reply_line parsed;
-	int len = snprintf(
-		line, sizeof line, "%u %s%s%s", own->code, own->enhanced, *own->enhanced ? " " : "", own->text);
+	int len = snprintf(line, sizeof line, "%u %s%s%s", own->code, own->enhanced, *own->enhanced ? " " : "",
+		smtp_own_text(which, said, text));
 
 	if (smtp_reply_line_parse((struct smtp_span){ line, (size_t)len }, &parsed) == 0)
 		record_reply(r, &parsed);
@@ -134,4 +135,20 @@ json_t *record_end(struct record *r, enum record_outcome outcome, uint64_t size,
 	json_object_set_new(out, "ms", json_integer((json_int_t)(now_ms - r->began_ms)));
 	*r = (struct record){ 0 };
 	return out;
+}
+
+static const char *text_in(const json_t *record, const char *key)
+{
+	const char *text = json_string_value(json_object_get(record, key));
+	return text ? text : "";
+}
+
+void record_tell(const json_t *record)
+{
+	const json_int_t more = json_integer_value(json_object_get(record, "more"));
+	log_paced(LOG_INFO, NULL, "mail not accepted",
+		"client=%s from=%s recipients=%zu to=%s outcome=%s code=%d text=%s", text_in(record, "client"),
+		text_in(record, "from"), json_array_size(json_object_get(record, "recipients")) + (size_t)more,
+		text_in(record, "destination"), text_in(record, "outcome"),
+		(int)json_integer_value(json_object_get(record, "code")), text_in(record, "text"));
 }

@@ -51,8 +51,8 @@ void record_recipient(struct record *r, struct smtp_span to);
 void record_recipient_reply(struct record *r, const struct smtp_reply_line *line);
 /* A reply that decides, if none does later; or the reply to the end. */
 void record_reply(struct record *r, const struct smtp_reply_line *line);
-/* The reply that smtpproxy gave itself; not NONE. */
-void record_own_reply(struct record *r, enum smtp_own which);
+/* The reply that smtpproxy gave itself, not NONE; @said: the words of the receiver that it quotes, or "". */
+void record_own_reply(struct record *r, enum smtp_own which, const char *said);
 void record_text(struct record *r, const char *key, const char *value);
 /* Toward the receiver. */
 void record_tls(struct record *r, const char *version, const char *cipher);
@@ -61,6 +61,8 @@ void record_sender_tls(struct record *r, struct smtp_span version, struct smtp_s
 
 /* The finished record, which the caller owns; @r is empty. */
 json_t *record_end(struct record *r, enum record_outcome outcome, uint64_t size, uint64_t now_ms);
+/* A log line about a finished one, for mail that was not accepted. NULL is legal. */
+void record_tell(const json_t *record);
 
 static inline int record_is_open(const struct record *r)
 {

@@ -160,10 +160,16 @@ static void note_handshake(struct destination *d, const struct onward *o)
 		fallback_note(&d->share->fallback, o, d->host, now_of(d));
 }
 
+static void note_said(struct destination *d, const struct onward *o)
+{
+	snprintf(d->said, sizeof d->said, "%s", greeting_said(&o->greeting));
+}
+
 static void on_ready(struct onward *o)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
+	d->said[0] = '\0';
 	note_handshake(d, o);
 	if (o->age != d->age) {
 		retire(o);
@@ -185,6 +191,7 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
 	struct destination *d = o->destination;
 	leave(o);
 	note_handshake(d, o);
+	note_said(d, o);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_fail(d, SMTP_OWN_BACKEND_UNREACHABLE);
@@ -197,6 +204,7 @@ static void on_over(struct onward *o, enum smtp_own why)
 	struct destination *d = o->destination;
 	leave(o);
 	note_handshake(d, o);
+	note_said(d, o);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_fail(d, why);
@@ -209,6 +217,7 @@ static void on_name_refused(struct onward *o, enum smtp_own why)
 	struct want *w = o->promised;
 	place(o, DESTINATION_LEAVING);
 	note_handshake(d, o);
+	note_said(d, o);
 	if (w)
 		want_fail(w, why);
 	while ((w = wants_find_named(d, o->greeting.name)))

@@ -17,7 +17,7 @@ struct want_ops {
 	void (*on_offers)(struct want *w);
 	/* It is the turn of this want. The caller leases @o at once. */
 	void (*on_turn)(struct want *w, struct onward *o);
-	/* It gets no connection, because of @why. */
+	/* It gets no connection, because of @why; want_said() has the receiver's words. */
 	void (*on_failed)(struct want *w, enum smtp_own why);
 };
 
@@ -110,6 +110,7 @@ struct destination {
 	uint32_t age; /* a new file, or a demand for TLS, adds one: connections of an earlier age end */
 	uint64_t transactions, accepted, turn_ms; /* that ended; and how long they waited, together */
 	enum destination_state state;
+	char said[GREETING_SAID_MAX]; /* by the receiver, when it refused the last connection; else "" */
 };
 
 /* Call these when a session of this destination begins and ends. */
@@ -141,6 +142,8 @@ void want_fail(struct want *w, enum smtp_own why);
 void wants_fail(struct destination *d, enum smtp_own why);
 /* Those that have another receiver to go to. */
 void wants_send_elsewhere(struct destination *d);
+/* The words of the receiver that are the cause of @why, until a connection of its changes; "": there are none. */
+const char *want_said(const struct want *w, enum smtp_own why);
 /* The first one with that name, or NULL. */
 struct want *wants_find_named(const struct destination *d, const char *name);
 /* The name of the first one. */

@@ -133,6 +133,22 @@ static enum greeting_event (*const ons[])(struct greeting *g, unsigned code, str
 	[GREETING_STARTTLS] = on_starttls,
 };
 
+static void note_said(struct greeting *g, const struct smtp_reply_line *line)
+{
+	struct wire_writer w = wire_writer((uint8_t *)g->words->said, GREETING_SAID_MAX - 1);
+	struct smtp_span wire = { line->wire.at, line->wire.len - strlen("\r\n") };
+	if (wire.len > GREETING_SAID_MAX - 1)
+		wire.len = GREETING_SAID_MAX - 1;
+	if (line->code >= 400)
+		smtp_text_write(&w, wire);
+	g->words->said[wire_writer_len(&w)] = '\0';
+}
+
+const char *greeting_said(const struct greeting *g)
+{
+	return g->words ? g->words->said : "";
+}
+
 enum greeting_event greeting_read(
 	struct greeting *g, const char *in, size_t len, size_t *taken, struct wire_writer *out)
 {
@@ -146,6 +162,7 @@ enum greeting_event greeting_read(
 	if (r != SMTP_REPLY_DONE)
 		return GREETING_ON_MORE;
 	g->code = line.code;
+	note_said(g, &line);
 	return ons[g->state](g, line.code, out);
 }
 

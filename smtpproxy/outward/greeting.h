@@ -17,6 +17,7 @@
 
 #define GREETING_LINE_MAX 1024u /* of a reply; RFC 5321 4.5.3.1.5 has 512 */
 #define GREETING_OUT_MAX  (SMTP_DOMAIN_MAX + 16u)
+#define GREETING_SAID_MAX 256u
 
 enum greeting_state { GREETING_BANNER, GREETING_HELLO, GREETING_STARTTLS, GREETING_TLS, GREETING_READY, GREETING_OVER };
 
@@ -37,6 +38,7 @@ enum greeting_event {
 struct greeting_words {
 	struct smtp_ehlo offers; /* of the last EHLO */
 	char line[GREETING_LINE_MAX];
+	char said[GREETING_SAID_MAX]; /* the last line of the last reply, if that refused; else "" */
 };
 
 /* Embedded; zero before greeting_begin(). */
@@ -62,6 +64,9 @@ void greeting_end(struct greeting *g);
  * has room for GREETING_OUT_MAX. Not in READY, TLS and OVER. */
 enum greeting_event greeting_read(
 	struct greeting *g, const char *in, size_t len, size_t *taken, struct wire_writer *out);
+
+/* The words with which the receiver refused last; "": it did not, or @words are given back. */
+const char *greeting_said(const struct greeting *g);
 
 /* READY: the caller has read @words, and gives their memory back. @has stays. With XCSSLTX @words stay, because each
  * transaction needs the receiver's key. */

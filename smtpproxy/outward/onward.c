@@ -38,9 +38,10 @@ static void move(struct onward *o, enum onward_state to)
 
 static void log_end(const struct onward *o, const char *event, const char *cause)
 {
+	const char *said = greeting_said(&o->greeting);
 	char text[ADDRESS_TEXT_MAX];
-	log_event(LOG_INFO, NULL, event, "to=%s cause=%s", address_format((const struct sockaddr *)&o->route->to, text),
-		cause);
+	log_event(LOG_INFO, NULL, event, said[0] ? "to=%s cause=%s said=%s" : "to=%s cause=%s",
+		address_format((const struct sockaddr *)&o->route->to, text), cause, said);
 }
 
 /* If the receiver cannot mistake a part for a whole, it gets a FIN. */
@@ -123,13 +124,7 @@ void onward_expect(struct onward *o, uint32_t ms)
 
 static int flush_tls(struct onward *o)
 {
-	size_t len = onward_tls_output_len(o->tls);
-	uint8_t *room = len > 0 ? stream_reserve(&o->stream, len) : NULL;
-	if (len > 0 && !room)
-		return -1;
-	if (len > 0)
-		stream_commit(&o->stream, onward_tls_output(o->tls, room, len));
-	return 0;
+	return onward_tls_flush(o->tls, &o->stream);
 }
 
 static int say(struct onward *o, const void *data, size_t len)

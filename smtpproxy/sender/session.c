@@ -97,18 +97,26 @@ void session_reset(struct session *s)
 	close_now(s, stream_abort);
 }
 
-void session_end(struct session *s, enum smtp_own why)
+/* Our reply, with the receiver's words if it was the receiver that refused. */
+static void write_own(struct session *s, enum smtp_own own)
 {
+	const struct smtp_own_reply *row = smtp_own_reply(own);
 	uint8_t out[SMTP_REPLY_LINE_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
+	char text[SMTP_OWN_TEXT_MAX];
+	smtp_reply_write(&w, row->code, row->enhanced, smtp_span_of(smtp_own_text(own, s->said, text)));
+	session_write(s, (const char *)out, (size_t)wire_writer_len(&w));
+}
+
+void session_end(struct session *s, enum smtp_own why)
+{
 	if (s->state >= SESSION_ALONE)
 		return;
 	if (s->tx.server.lines > 0) {
 		session_reset(s);
 		return;
 	}
-	smtp_own_write(&w, why);
-	session_write(s, (const char *)out, (size_t)wire_writer_len(&w));
+	write_own(s, why);
 	session_leave(s);
 }
 
@@ -238,14 +246,11 @@ static void on_written(struct stream *stream, size_t len)
 void session_say_own(struct session *s, enum smtp_own own)
 {
 	const unsigned code = smtp_own_reply(own)->code;
-	uint8_t out[SMTP_REPLY_LINE_MAX];
-	struct wire_writer w = wire_writer(out, sizeof out);
 	if (code == 421) {
 		session_end(s, own);
 		return;
 	}
-	smtp_own_write(&w, own);
-	session_write(s, (const char *)out, (size_t)wire_writer_len(&w));
+	write_own(s, own);
 	if (code == 221 && s->state < SESSION_ALONE)
 		session_leave(s);
 }
@@ -574,6 +579,7 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	s->deadline.fn = on_deadline;
 	s->again.fn = on_again;
 	s->want.ops = &session_want_ops;
+	s->said = "";
 	if (admit(s) < 0) {
 		home->counters->sessions_refused++;
 		refuse_fd(fd);

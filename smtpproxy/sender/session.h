@@ -84,7 +84,11 @@ struct sender_home {
 	struct event_log *events;
 	LIST_HEAD(, session) sessions;
 	unsigned count;
-	uint64_t numbered;                         /* sessions so far */
+	uint64_t numbered; /* sessions so far */
+	struct {
+		uint64_t second;
+		uint32_t told; /* in it: transactions without content */
+	} empty;
 	void (*on_gone)(struct sender_home *home); /* a session was freed */
 };
 
@@ -121,11 +125,13 @@ struct session {
 	struct client_address counted; /* as admission counted it */
 	struct client_address source;
 	uint16_t source_port, held_len, errors;
+	uint16_t empty; /* transactions without content, since the last one with some */
 	uint8_t state;  /* enum session_state */
 	uint8_t drains; /* whether it ends between transactions */
 	uint8_t ended;  /* whether the sender has sent FIN; Exim does that, and still wants its replies */
 	struct session_tx named;
 	struct pace pace; /* LEASES: of the transaction, toward others who wait */
+	const char *said; /* what a reply of ours quotes: of the destination; "": nothing */
 	uint64_t waits_till_ms;
 	uint64_t heard_ms;    /* since then it is the sender that is expected to speak */
 	struct hops hops;     /* of the message */

@@ -136,6 +136,8 @@ static void answer_held(struct session *s, enum smtp_own why)
 {
 	const struct smtp_client_event e = session_held_event(s);
 	smtp_tx_answer(&s->tx, &e, why);
+	if (e.command.verb != SMTP_VERB_MAIL) /* the receiver's extensions are not known */
+		session_record_greeting(s);
 	session_record_not_served(s, why);
 	session_filter_drop(s);
 	session_tx_forget(s);
@@ -156,7 +158,9 @@ static void on_failed(struct want *w, enum smtp_own why)
 {
 	struct session *s = container_of(w, struct session, want);
 	session_move(s, SESSION_TALKS);
+	s->said = want_said(w, why);
 	answer_held(s, told(why));
+	s->said = "";
 }
 
 static void on_turn(struct want *w, struct onward *o)
@@ -292,6 +296,10 @@ static void on_mail(struct session *s, const struct smtp_client_event *e)
 	struct wire_writer w = wire_writer(without, sizeof without);
 	struct smtp_client_event unnamed = *e;
 	enum smtp_own own = s->drains ? SMTP_OWN_SHUTTING_DOWN : read_mail(s, &e->command, &name);
+	if (s->empty >= SESSION_EMPTY_MAX) {
+		session_end(s, SMTP_OWN_TOO_MANY_COMMANDS);
+		return;
+	}
 	if (own) {
 		session_answer_own(s, e, own);
 		return;

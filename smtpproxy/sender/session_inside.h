@@ -9,6 +9,7 @@
 #include "smtpproxy/hooks/filter.h"
 #include "smtpproxy/sender/session.h"
 
+#define SESSION_EMPTY_MAX   100u   /* transactions without content, one after the other: then the session ends */
 #define SESSION_PENDING_MAX 65536u /* bytes that one side has not taken; above this, the other side is not read */
 
 /* session.c */
@@ -186,8 +187,10 @@ void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_M
 /* A PROXY header came; it tells of the sender's TLS. */
 void session_record_header(struct session *s, const struct proxy_header *h);
 
-/* Each of these does nothing without an open record, but the first. */
+/* Each of these does nothing without an open record, but the first two. */
 
+/* A failure before MAIL: a record without a sender. */
+void session_record_greeting(struct session *s);
 void session_record_begin(struct session *s, struct smtp_span from);
 void session_record_turn(struct session *s);
 void session_record_recipient(struct session *s, const struct smtp_command *c);

@@ -7,6 +7,10 @@
 #include "net/address.h"
 #include "smtpproxy/sender/session_inside.h"
 
+/* Transactions without content that have a record: of one session, in a row; and of all, in a second. */
+#define EMPTY_OF_SESSION 20u
+#define EMPTY_PER_S      100u
+
 static uint64_t now_of(const struct session *s)
 {
 	return worker_now_ms(s->home->worker);
@@ -66,6 +70,12 @@ void session_record_begin(struct session *s, struct smtp_span from)
 	record_text(&s->record, "transaction", name);
 }
 
+void session_record_greeting(struct session *s)
+{
+	session_record_begin(s, (struct smtp_span){ 0 });
+	json_object_del(s->record.fields, "from");
+}
+
 void session_record_turn(struct session *s)
 {
 	if (!record_is_open(&s->record))
@@ -96,15 +106,42 @@ void session_record_reply(struct session *s, const struct smtp_server_event *e)
 		session_record_end(s, e->line.code / 100 == 2 ? RECORD_ACCEPTED : RECORD_REFUSED);
 }
 
+/* MAIL and RSET cost a sender nothing, and each record takes room on the disk. */
+static int is_told(struct session *s, enum record_outcome outcome)
+{
+	struct sender_home *h = s->home;
+	const uint64_t second = now_of(s) / 1000;
+
+	if (outcome == RECORD_ACCEPTED || s->tx.message_len > 0) {
+		s->empty = 0;
+		return 1;
+	}
+	if (h->empty.second != second)
+		h->empty.told = 0;
+	h->empty.second = second;
+	return ++s->empty <= EMPTY_OF_SESSION && ++h->empty.told <= EMPTY_PER_S;
+}
+
 void session_record_end(struct session *s, enum record_outcome outcome)
 {
-	if (record_is_open(&s->record))
-		event_log_add(s->home->events, record_end(&s->record, outcome, s->tx.message_len, now_of(s)));
+	json_t *ended;
+
+	if (!record_is_open(&s->record))
+		return;
+	ended = record_end(&s->record, outcome, s->tx.message_len, now_of(s));
+	if (!is_told(s, outcome)) {
+		s->home->counters->events_left_out++;
+		json_decref(ended);
+		return;
+	}
+	if (outcome != RECORD_ACCEPTED)
+		record_tell(ended);
+	event_log_add(s->home->events, ended);
 }
 
 void session_record_not_served(struct session *s, enum smtp_own why)
 {
 	if (record_is_open(&s->record))
-		record_own_reply(&s->record, why);
+		record_own_reply(&s->record, why, s->said);
 	session_record_end(s, RECORD_NOT_SERVED);
 }

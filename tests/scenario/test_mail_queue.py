@@ -19,6 +19,7 @@ from tests.lib.csslctl import DONE, REFUSED, USAGE, csslctl
 from tests.lib.mail import Sink, source
 from tests.lib.picky_receiver import PickyReceiver
 from tests.lib.queued_proxy import QueuedProxy
+from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.smtp_proxy import Control
 from tests.lib.smtp_talk import Talk
 from tests.lib.waiting import wait_until
@@ -669,6 +670,17 @@ def test_a_message_that_is_always_put_off_expires_and_its_sender_is_told(tmp_pat
             stores.wait_empty()
     (sender, recipients, body), = receiver.mails
     assert (sender, recipients) == ("", ["sender@a.example"]) and "Status: 4.7.1" in body
+
+
+def test_the_words_of_a_receiver_that_takes_no_connection_are_in_the_notice(tmp_path, stores):
+    """It refuses the first four, in which time the message expires."""
+    with ScriptedReceiver({"banner": ["554 5.7.1 Your IP is blocked"] * 4 + ["220 welcome"]}) as receiver, \
+            QueuedProxy(tmp_path, stores, receiver.address, queue={"expire": "1s"}).wait_open() as proxy:
+        _sent(proxy, "<c@b.example>")
+        wait_until(lambda: "notices_total 1" in _metrics(proxy), patience(20))
+        stores.wait_empty()
+    notice, = receiver.contents
+    assert b"it said: 554 5.7.1 Your IP is blocked" in notice.replace(b"\r\n ", b" ")
 
 
 def _order(proxy, *words):

@@ -12,6 +12,8 @@ import pytest
 
 from tests.lib.build import patience
 from tests.lib.mail import Sink
+from tests.lib.scripted_receiver import ScriptedReceiver
+from tests.lib.smtp_control import counters
 from tests.lib.smtp_proxy import Proxy
 from tests.lib.smtp_talk import SIGNATURE, Talk
 from tests.lib.tls_server import self_signed
@@ -88,6 +90,32 @@ def test_a_moved_event_log_is_opened_again(tmp_path, open_folder):
                     proxy.process.send_signal(signal.SIGHUP)
                     wait_until(path.exists, patience(10), "the log is open again")
     assert len(records(open_folder / "old.json")) == len(records(path)) == 1
+
+
+def test_mail_without_content_fills_no_log_and_ends_the_session(tmp_path):
+    """MAIL and RSET, again and again. Mail with content has its records meanwhile, and begins the count anew."""
+    with ScriptedReceiver({"RCPT TO:<no@d>": "550 5.1.1 No"}) as receiver, Proxy(tmp_path, next_hop=receiver.address) as proxy, \
+            Talk(proxy.address, source="192.0.2.1") as client:
+        client.ehlo()
+        for number in range(100):
+            assert client.say(f"MAIL FROM:<{number}@b>").startswith("250 ")
+            if number == 0:
+                client.say("RCPT TO:<no@d>")
+            client.say("RSET")
+        assert client.say("MAIL FROM:<a@b>") == "421 4.7.0 Too many commands without mail" and client.is_closed()
+        assert [event["from"] for event in proxy.events()] == [f"{number}@b" for number in range(20)]
+        assert counters(proxy)["events_left_out"] == 80
+        assert "from=0@b recipients=1 to={}:{} outcome=aborted code=550 text=\"5.1.1 No\"".format(*receiver.address) in proxy.log()
+        with Talk(proxy.address, source="192.0.2.1") as other:
+            other.ehlo()
+            for _ in range(3):
+                for _ in range(40):
+                    other.say("MAIL FROM:<a@b>")
+                    other.say("RSET")
+                other.mail()
+                other.send(BODY)
+                assert other.reply().startswith("250 ")
+            assert other.say("NOOP").startswith("250 ")
 
 
 @pytest.fixture

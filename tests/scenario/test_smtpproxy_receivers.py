@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import re
 import socket
 import threading
 import time
@@ -47,15 +48,32 @@ def test_a_refused_name_is_no_refusal_of_the_senders_beside_it(tmp_path):
 
 @pytest.mark.parametrize("command", ["EHLO client.example", "MAIL FROM:<a@b>"])
 def test_a_receiver_that_is_closed_does_not_end_the_mail(tmp_path, command):
-    """Its banner is 5xx, from the first connection on or later. The domain may have another server."""
+    """Its banner is 5xx, from the first connection on or later. The domain may have another server. Sender, event and log have its words."""
     banners = [] if command.startswith("EHLO") else ["220 open"]
-    with proxied(tmp_path, {"banner": [*banners, "554 5.3.2 Closed"]}, outward={"keep_idle": "100ms"}) as (proxy, _):
+    blocked = "554 5.7.1 Your IP is blocked"
+    with proxied(tmp_path, {"banner": [*banners, blocked]}, outward={"keep_idle": "100ms"}) as (proxy, _):
         with Talk(proxy.address, source="192.0.2.1") as client:
             if banners:
                 client.ehlo()
                 wait_until(lambda: destination(proxy)["idle"] == 0, patience(10), "the connection is gone")
-            assert client.say(command).startswith("421 4.3.2 ")
+            reply = f"421 4.3.2 The receiver takes no mail now, try again later; it said: {blocked}"
+            assert client.say(command) == reply
             assert client.is_closed()
+        event, = proxy.events()
+        assert (event["outcome"], event["code"], event["enhanced"]) == ("not served", 421, "4.3.2") and reply.endswith(event["text"])
+        assert (event["ehlo"], event.get("from")) == ("client.example", "a@b" if banners else None)
+        assert f'cause="The receiver takes no mail" said="{blocked}"' in proxy.log()
+        assert re.search(f'mail not accepted client=192.0.2.1:1000 from={event.get("from", "")} recipients=0 .*it said: {blocked}"', proxy.log())
+
+
+def test_a_receiver_that_puts_connections_off_is_quoted_when_the_time_is_over(tmp_path):
+    with proxied(tmp_path, {"banner": ["220 open", "421 4.7.0 Too many from you"]}, outward={"keep_idle": "100ms"},
+                 limits={"turn_timeout": "300ms"}) as (proxy, _):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            wait_until(lambda: destination(proxy)["idle"] == 0, patience(10), "the connection is gone")
+            assert client.say("MAIL FROM:<a@b>") == \
+                "451 4.4.5 The destination is busy, try again later; it said: 421 4.7.0 Too many from you"
 
 
 RICH = "250-rich\r\n250-PIPELINING\r\n250-CHUNKING\r\n250-SMTPUTF8\r\n250 SIZE 1000"

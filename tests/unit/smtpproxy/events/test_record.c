@@ -57,7 +57,7 @@ START_TEST(a_transaction_that_was_not_served_has_our_reply_and_waited_to_the_end
 {
 	struct record r;
 	record_begin(&r, &origin, smtp_span_of("a@b"));
-	record_own_reply(&r, SMTP_OWN_BACKEND_UNREACHABLE);
+	record_own_reply(&r, SMTP_OWN_BACKEND_UNREACHABLE, "");
 	json_t *out = record_end(&r, RECORD_NOT_SERVED, 0, 50);
 	ck_assert_int_eq(json_integer_value(json_object_get(out, "wait_ms")), 40);
 	ck_assert_int_eq(json_integer_value(json_object_get(out, "code")), 421);
