@@ -143,12 +143,23 @@ static const char *text_in(const json_t *record, const char *key)
 	return text ? text : "";
 }
 
+/* Of the record, or of the last recipient that was refused. */
+static const json_t *reply_in(const json_t *record)
+{
+	const json_t *recipients = json_object_get(record, "recipients"), *reply = record;
+	for (size_t i = 0; !json_object_get(record, "code") && i < json_array_size(recipients); i++)
+		if (json_integer_value(json_object_get(json_array_get(recipients, i), "code")) >= 400)
+			reply = json_array_get(recipients, i);
+	return reply;
+}
+
 void record_tell(const json_t *record)
 {
 	const json_int_t more = json_integer_value(json_object_get(record, "more"));
+	const json_t *reply = reply_in(record);
 	log_paced(LOG_INFO, NULL, "mail not accepted",
 		"client=%s from=%s recipients=%zu to=%s outcome=%s code=%d text=%s", text_in(record, "client"),
 		text_in(record, "from"), json_array_size(json_object_get(record, "recipients")) + (size_t)more,
 		text_in(record, "destination"), text_in(record, "outcome"),
-		(int)json_integer_value(json_object_get(record, "code")), text_in(record, "text"));
+		(int)json_integer_value(json_object_get(reply, "code")), text_in(reply, "text"));
 }

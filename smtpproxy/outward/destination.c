@@ -358,6 +358,7 @@ static void open_missing(struct destination *d)
 		if (!why && open_one(d, &demand) < 0)
 			why = SMTP_OWN_BACKEND_UNREACHABLE;
 		if (why) {
+			d->said[0] = '\0';
 			if (destination_connections(d) == 0)
 				wants_fail(d, why);
 			return;

@@ -60,19 +60,10 @@ void wants_fail(struct destination *d, enum smtp_own why)
 		want_fail(container_of(t, struct want, turn), why);
 }
 
-/* Others are reasons of ours, or of the network. */
+/* Without memory it may never have waited at a destination. */
 const char *want_said(const struct want *w, enum smtp_own why)
 {
-	switch (why) {
-	case SMTP_OWN_RECEIVER_REFUSES:
-	case SMTP_OWN_RECEIVER_CLOSED:
-	case SMTP_OWN_BACKEND_UNREACHABLE:
-	case SMTP_OWN_BACKEND_NO_TLS:
-	case SMTP_OWN_NAME_REFUSED:
-	case SMTP_OWN_NAME_REFUSED_NOW:
-	case SMTP_OWN_CONGESTED: return w->destination->said;
-	default: return "";
-	}
+	return why == SMTP_OWN_OVERLOADED ? "" : w->destination->said;
 }
 
 static int has_name(const struct turn *turn, const void *name)
