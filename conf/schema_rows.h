@@ -44,4 +44,7 @@ extern const struct schema_map schema_smtpproxy_queue;
 extern const struct schema_word schema_some_tls_words[];
 #define SCHEMA_OUTWARD_TLS_WORDS 1
 
+/* Expected of a pattern of domains. */
+#define SCHEMA_DOMAIN "a domain, as example.org, or *.example.org for its subdomains"
+
 #endif

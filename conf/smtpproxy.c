@@ -61,6 +61,15 @@ static const struct schema_row listener_rows[] = {
 		.item_size = sizeof(struct address_net), .max = NETS_MAX,
 		.help = "networks whose PROXY headers are believed, and which may use XCSSLTX; others are closed at "
 			"once" },
+	{ "clients", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, clients, client_count), .item = SCHEMA_NET,
+		.item_size = sizeof(struct address_net), .max = NETS_MAX,
+		.help = "deliver: queue: networks of the organisation's own senders, which may send mail to anybody; "
+			"behind PROXY, the address in the header counts" },
+	{ "accept", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, accept, accept_count), .item = SCHEMA_STRING,
+		.item_size = sizeof(char *), .max = NETS_MAX, .unique = SCHEMA_ONCE_IN_LIST,
+		.help = "deliver: queue: domains of recipients to which everybody may send mail, as `example.org`, or "
+			"`*.example.org` for its subdomains. A recipient whom its mail server refuses is refused here, "
+			"too; all others get 550. A listener has `clients`, or `accept`, or both" },
 	{ "hooks", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, hooks, hook_count), .item = SCHEMA_NAME,
 		.item_size = sizeof(char *), .max = HOOKS_MAX, .refers_to = "hooks", .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "names of `hooks` that judge the mail of this listener, in this order, with deliver: queue "
@@ -93,7 +102,19 @@ static const struct schema_row hook_rows[] = {
 
 static const struct schema_map hook_map = { hook_rows, sizeof(struct smtpproxy_hook), -1, NULL };
 
-static const struct schema_map listener_map = { listener_rows, sizeof(struct smtpproxy_listener), -1, NULL };
+static void check_listener(struct complaints *c, const struct node *map, const void *object)
+{
+	const struct smtpproxy_listener *l = object;
+	for (size_t i = 0; i < l->accept_count; i++) {
+		if (!smtp_domain_pattern_is_good(l->accept[i]))
+			complain_value(c, node_line(map, "accept"), "accept", l->accept[i], SCHEMA_DOMAIN);
+	}
+	if (l->capture == CAPTURE_NONE && l->trusted_count == 0)
+		complain(c, node_line(map, "address"), "trusted", "nothing",
+			"the networks that send PROXY headers, because original_destination is proxy");
+}
+
+static const struct schema_map listener_map = { listener_rows, sizeof(struct smtpproxy_listener), -1, check_listener };
 
 static const struct schema_row source_rows[] = {
 	{ "address", SCHEMA_HOST, SCHEMA_REQUIRED, FIELD(smtpproxy_source, address), .unique = SCHEMA_ONCE_IN_LIST,
@@ -169,6 +190,12 @@ static const struct schema_row outward_rows[] = {
 			"dane-only: as dane, and no mail where there are none. With deliver: relay a destination is an "
 			"address, so only those in `receivers` have a name to ask for. Under encrypt, verify and "
 			"dane-only no mail is sent in clear" },
+	{ "keep_tls", SCHEMA_WORD, FIELD(smtpproxy_outward, keep_tls), SWITCHES, .fallback = "off",
+		.help = "on: mail that came with TLS, as the PROXY header of the cluster says, goes on with TLS only. "
+			"If a receiver has none, the sender gets 421, or with deliver: queue the mail waits; "
+			"receivers whose row says `tls: none` get it in clear. off: it may go on in clear, as `tls` "
+			"says. Without this key off, with a warning: senders that demand TLS do not know what "
+			"follows" },
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
 		.help = "a PEM file of the authorities for `verify`; without this key, those of the system" },
 	DURATION("keep_idle", idle_ms, 0, 5 * MINUTES, "2s",
@@ -270,6 +297,8 @@ static void check_outward(struct complaints *c, const struct node *map, const vo
 	const struct smtpproxy_outward *o = object;
 	if (o->as_sender == CONF_ON && o->source_count > 0)
 		complain(c, node_line(map, "sources"), "sources", "addresses", "none, because as_sender is on");
+	if (o->keep_tls == CONF_ON && o->tls == SMTPPROXY_TLS_NONE)
+		complain(c, node_line(map, "keep_tls"), "keep_tls", "on", "off, because tls is none");
 }
 
 static const struct schema_map outward_map = { outward_rows, sizeof(struct smtpproxy_outward), -1, check_outward };
@@ -327,8 +356,11 @@ static int has_port(const struct smtpproxy_outward *o, uint32_t port)
 
 static void check_queue(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p)
 {
-	if (p->deliver != SMTPPROXY_QUEUE)
+	if (p->deliver != SMTPPROXY_QUEUE) {
+		if (node_child(map, "queue"))
+			complain(c, node_line(map, "queue"), "queue", "a map", "none, or the key 'deliver: queue'");
 		return;
+	}
 	if (p->queue.backup_count != 2)
 		complain(c, node_line(map, "deliver"), "queue.backups", "another number",
 			"two servers, because deliver is queue");
@@ -362,6 +394,22 @@ static void check_hooks(struct complaints *c, const struct node *map, const stru
 		complain(c, node_line(map, "fairness"), "fairness", "off", "on, because a listener has hooks");
 }
 
+/* Whose mail does it take? */
+static void check_door(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
+	const struct smtpproxy_listener *l)
+{
+	const int queues = p->deliver == SMTPPROXY_QUEUE, has_either = l->accept_count + l->client_count > 0;
+	if (queues && !has_either)
+		complain(c, node_line(map, "address"), "accept", "nothing",
+			"domains of recipients, or networks of senders in 'clients', because deliver is queue");
+	if (!queues && has_either)
+		complain(c, node_line(map, l->accept_count ? "accept" : "clients"),
+			l->accept_count ? "accept" : "clients", "a list", "none, because deliver is relay");
+	if (queues && l->next_hop.ss_family != AF_UNSPEC)
+		complain(c, node_line(map, "next_hop"), "next_hop", "an address",
+			"none, but one in 'queue' or 'queue.domains', because deliver is queue");
+}
+
 static void check_smtpproxy(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf_smtpproxy *p = object;
@@ -371,12 +419,10 @@ static void check_smtpproxy(struct complaints *c, const struct node *map, const 
 	if (uses_dane(p) && !p->dns.trust_anchor)
 		complain(c, node_line(map, "outward"), "dns.trust_anchor", "nothing",
 			"a file of the root's keys, because tls is dane or dane-only");
-	for (size_t i = 0; i < p->listener_count; i++) {
-		const struct smtpproxy_listener *l = &p->listeners[i];
-		check_hooks(c, map, p, l);
-		if (l->capture == CAPTURE_NONE && l->trusted_count == 0)
-			complain(c, node_line(map, "listeners"), "trusted", "nothing",
-				"the networks that send PROXY headers, because original_destination is proxy");
+	const struct node *n = node_child(map, "listeners")->first;
+	for (size_t i = 0; i < p->listener_count; i++, n = n->next) {
+		check_hooks(c, map, p, &p->listeners[i]);
+		check_door(c, n, p, &p->listeners[i]);
 	}
 }
 
@@ -465,6 +511,18 @@ void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out)
 		return;
 	fprintf(out, "queue.role: owner, by default: a start waits for each Redis server that may hold messages\n"
 		     "  if no other gateway has this queue, set it to alone\n");
+}
+
+const char *conf_smtpproxy_tls_gap(const struct conf_smtpproxy *c)
+{
+	const struct smtpproxy_outward *o = &c->outward;
+	int is_told = 0; /* which mail came with TLS */
+	for (size_t i = 0; i < c->listener_count; i++)
+		is_told |= c->listeners[i].capture == CAPTURE_NONE;
+	if (!is_told || marks_line(c->marks, &o->keep_tls) ||
+		(o->tls != SMTPPROXY_TLS_MAY && o->tls != SMTPPROXY_TLS_DANE))
+		return NULL;
+	return "outward.keep_tls: off, by default: mail that came with TLS may go on in clear";
 }
 
 void conf_smtpproxy_help_print(FILE *out)

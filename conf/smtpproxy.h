@@ -42,6 +42,10 @@ struct smtpproxy_listener {
 	struct sockaddr_storage next_hop; /* family 0: the destination that the sender wanted */
 	struct address_net *trusted;      /* who may send PROXY headers */
 	size_t trusted_count;
+	struct address_net *clients; /* deliver: queue: who may send mail to anybody */
+	size_t client_count;
+	char **accept; /* the same: domains to which everybody may send mail (smtp_domain_is_in()) */
+	size_t accept_count;
 	char **hooks; /* names, in the order in which they are asked */
 	size_t hook_count;
 };
@@ -72,16 +76,17 @@ struct smtpproxy_outward {
 	size_t source_count;
 	struct smtpproxy_receiver *receivers; /* the first that has the address counts */
 	size_t receiver_count;
-	enum smtpproxy_tls tls; /* where no row says more */
-	char *ca;               /* NULL: those of the system */
-	uint32_t idle_ms;       /* a connection without a transaction is kept so long */
-	uint32_t connect_ms;    /* for the connection itself */
-	uint32_t banner_ms;     /* for the banner */
-	uint32_t command_ms;    /* for a reply to EHLO, MAIL, RCPT, STARTTLS and QUIT */
-	uint32_t data_ms;       /* for a reply to DATA */
-	uint32_t block_ms;      /* for the receiver to take more of the content */
-	uint32_t end_ms;        /* for the reply to the end of the content */
-	uint32_t most_messages; /* of one connection */
+	enum smtpproxy_tls tls;    /* where no row says more */
+	enum conf_switch keep_tls; /* mail that came with TLS goes on with TLS only */
+	char *ca;                  /* NULL: those of the system */
+	uint32_t idle_ms;          /* a connection without a transaction is kept so long */
+	uint32_t connect_ms;       /* for the connection itself */
+	uint32_t banner_ms;        /* for the banner */
+	uint32_t command_ms;       /* for a reply to EHLO, MAIL, RCPT, STARTTLS and QUIT */
+	uint32_t data_ms;          /* for a reply to DATA */
+	uint32_t block_ms;         /* for the receiver to take more of the content */
+	uint32_t end_ms;           /* for the reply to the end of the content */
+	uint32_t most_messages;    /* of one connection */
 };
 
 struct smtpproxy_limits {
@@ -126,8 +131,8 @@ struct smtpproxy_backup {
 
 /* A row of `queue.domains`: facts about the mail servers of a domain. */
 struct smtpproxy_domain {
-	char *domain;
-	struct sockaddr_storage next_hop; /* family 0: as its MX records say */
+	char *domain;                     /* a pattern: smtp_domain_is_in() */
+	struct sockaddr_storage next_hop; /* family 0: that of the queue, or as the domain's MX records say */
 	enum smtpproxy_tls tls;
 	char *name; /* that certificates must have; NULL: that of the mail server */
 };
@@ -141,7 +146,7 @@ struct smtpproxy_queue {
 	struct smtpproxy_backup *spares; /* take the place of a lost one */
 	size_t spare_count;
 	uint32_t replace_ms;              /* when it is lost for so long */
-	struct sockaddr_storage next_hop; /* family 0: the receivers of the recipients' domains */
+	struct sockaddr_storage next_hop; /* where no row of @domains has one; family 0: as MX records say */
 	struct smtpproxy_domain *domains;
 	size_t domain_count;
 	enum conf_switch xcssltx; /* the next hop knows names of transactions */
@@ -195,6 +200,13 @@ int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size
 
 /* The memory that mail may take: for --check. Nothing unless deliver is queue. */
 void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out);
+
+/* The addresses of this host that the file names (`sources`, `listeners`) are there. 0, or CSSL_E_CONFIG as above. */
+int conf_smtpproxy_check_host(const struct conf_smtpproxy *c, char *error, size_t error_cap);
+
+/* Mail that came with TLS may go on in clear, and the file does not say that this is meant: the sentence for the
+ * operator. Else NULL. */
+const char *conf_smtpproxy_tls_gap(const struct conf_smtpproxy *c);
 
 /* For --check: prints the default role of the queue, and its effect, if the file has none. */
 void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out);

@@ -5,6 +5,7 @@
 #include "conf/schema_rows.h"
 #include "conf/smtpproxy.h"
 #include "net/address.h"
+#include "smtp/domain.h"
 
 #define DOMAINS_MAX 256
 #define SPARES_MAX  4
@@ -68,9 +69,10 @@ static const struct schema_word role_words[] = {
 
 static const struct schema_row domain_rows[] = {
 	{ "domain", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(smtpproxy_domain, domain), .unique = SCHEMA_ONCE_IN_LIST,
-		.help = "the domain of recipients, as it is behind the `@`; without its subdomains" },
+		.help = "the domain of recipients, as it is behind the `@`; without its subdomains: these are "
+			"`*.example.org`. The first row that fits counts" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_domain, next_hop),
-		.help = "its mail goes there, instead of to its mail servers" },
+		.help = "its mail goes there, instead of to `next_hop` of `queue` or to its mail servers" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_domain, tls), .words = schema_some_tls_words, .fallback = "outward",
 		.help = "as `tls` of `outward`, for its mail servers, whatever their addresses; outward: as `outward` "
 			"says" },
@@ -106,8 +108,8 @@ static const struct schema_row queue_rows[] = {
 		.help = "a backup that did not answer on any path for so long, or had no memory for what it lacks, "
 			"gives its place to a spare, if the other backup is in sync" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop),
-		.help = "all mail goes there. Without this key, to the mail servers of each recipient's domain, by its "
-			"MX records (RFC 5321 5.1): then whoever reaches a listener can send mail to anybody" },
+		.help = "mail goes there, unless a row of `domains` says otherwise. Without this key, to the mail "
+			"servers of each recipient's domain, by its MX records (RFC 5321 5.1)" },
 	{ "domains", SCHEMA_LIST, ARRAY(smtpproxy_queue, domains, domain_count), .map = &domain_map, .max = DOMAINS_MAX,
 		.help = "what is known of some domains of recipients" },
 	{ "port", SCHEMA_COUNT, FIELD(smtpproxy_queue, port), .min = 1, .max = 65535, .fallback = "25",
@@ -196,14 +198,37 @@ static void check_spare(struct complaints *c, const struct node *n, const struct
 	}
 }
 
+/* An address has no name that a certificate could have. */
+static void check_name(
+	struct complaints *c, const struct node *n, const struct smtpproxy_queue *q, const struct smtpproxy_domain *d)
+{
+	const int by_dns = d->next_hop.ss_family == AF_UNSPEC && q->next_hop.ss_family == AF_UNSPEC;
+
+	if (!by_dns && d->tls >= SMTPPROXY_TLS_VERIFY && !d->name)
+		complain(c, node_line(n, "tls"), "name", "nothing",
+			"the name of the certificate, because its mail goes to an address, and tls is verify, dane "
+			"or dane-only");
+	if (!smtp_domain_pattern_is_good(d->domain))
+		complain_value(c, node_line(n, "domain"), "domain", d->domain, SCHEMA_DOMAIN);
+}
+
+static const struct node *first_of(const struct node *map, const char *key)
+{
+	const struct node *list = node_child(map, key);
+
+	return list ? list->first : NULL;
+}
+
 static void check_queue(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct smtpproxy_queue *q = object;
-	const struct node *list = node_child(map, "spares");
-	const struct node *n = list ? list->first : NULL;
+	const struct node *n = first_of(map, "spares");
 
 	for (size_t i = 0; n && i < q->spare_count; i++, n = n->next)
 		check_spare(c, n, q, i);
+	n = first_of(map, "domains");
+	for (size_t i = 0; n && i < q->domain_count; i++, n = n->next)
+		check_name(c, n, q, &q->domains[i]);
 }
 
 const struct schema_map schema_smtpproxy_queue = { queue_rows, sizeof(struct smtpproxy_queue), -1, check_queue };

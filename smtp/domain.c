@@ -82,6 +82,19 @@ enum smtp_domain_kind smtp_domain_kind(struct smtp_span text, unsigned flags)
 	return literal_kind((struct smtp_span){ text.at + 1, text.len - 2 });
 }
 
+int smtp_domain_pattern_is_good(const char *pattern)
+{
+	return smtp_domain_kind(smtp_span_of(pattern + (strncmp(pattern, "*.", 2) == 0 ? 2 : 0)), 0) != SMTP_DOMAIN_BAD;
+}
+
+int smtp_domain_is_in(struct smtp_span domain, const char *pattern)
+{
+	const struct smtp_span behind = smtp_span_of(pattern + (*pattern == '*'));
+	if (*pattern == '*' && domain.len > behind.len)
+		domain = (struct smtp_span){ domain.at + domain.len - behind.len, behind.len };
+	return smtp_span_equal(domain, behind);
+}
+
 int smtp_domain_is_greeting(struct smtp_span text, unsigned flags)
 {
 	if (smtp_domain_kind(text, flags) != SMTP_DOMAIN_BAD)

@@ -20,6 +20,10 @@ enum smtp_domain_kind { SMTP_DOMAIN_BAD, SMTP_DOMAIN_NAME, SMTP_DOMAIN_IPV4, SMT
  * with a hyphen, and a dot behind the last one. */
 enum smtp_domain_kind smtp_domain_kind(struct smtp_span text, unsigned flags);
 
+/* A pattern of an operator's: "example.org", or "*.example.org" for its subdomains, of any depth, without itself. */
+int smtp_domain_pattern_is_good(const char *pattern);
+int smtp_domain_is_in(struct smtp_span domain, const char *pattern);
+
 /* The argument of HELO and EHLO (RFC 5321 4.1.1.1). True when it is a domain or a literal; lenient: any text in
  * UTF-8 of at most 255 bytes without control characters (many clients send a bare address, or the name of a
  * workstation or of its user). */

@@ -63,6 +63,7 @@
 	X(TLS_REQUIRED_FOR_AUTH, 538, "5.7.11", "Encryption is required for authentication")                           \
 	X(REQUIRETLS_IMPOSSIBLE, 530, "5.7.30", "REQUIRETLS support is required")                                      \
 	X(NOT_TRUSTED, 550, "5.7.0", "Not authorized")                                                                 \
+	X(RELAY_DENIED, 550, "5.7.1", "No mail for this recipient is taken from you")                                  \
 	X(NAME_REFUSED, 550, "5.7.1", "The receiver refuses the name in EHLO")                                         \
 	X(SMUGGLING, 550, "5.6.0", "Message has line ends that are not allowed")                                       \
 	X(NO_DOMAIN, 550, "5.1.2", "The recipient's domain does not exist")                                            \

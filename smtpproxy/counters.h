@@ -29,6 +29,9 @@
 	X(handshakes_failed, "TLS handshakes with receivers that failed")                                              \
 	X(tls_given_up,                                                                                                \
 		"handshakes that failed where TLS is not demanded, so that mail goes in clear for half an hour")       \
+	X(sent_in_clear, "transactions that came with TLS and went on without")                                        \
+	X(recipients_denied, "recipients of strangers that are none of the file's")                                    \
+	X(recipients_unknown, "recipients of strangers that their mail servers refuse")                                \
 	X(tlsa_failed, "searches for TLSA records without a result, so that a receiver got no mail")                   \
 	X(smuggling, "messages with line ends that could hide another message")                                        \
 	X(loops, "messages and connections that would have come back")                                                 \

@@ -126,7 +126,8 @@ class Gateway:
         key.touch(0o600)
         key.write_text(f"k1 {secrets.token_hex(32)}\n")
         config = {"name": "gateway.example", "control": str(self.folder / "control"), "deliver": "queue",
-                  "listeners": [{"address": f"127.0.0.1:{self.port}", "original_destination": "proxy", "trusted": ["127.0.0.0/8"]}],
+                  "listeners": [{"address": f"127.0.0.1:{self.port}", "original_destination": "proxy", "trusted": ["127.0.0.0/8"],
+                                 "clients": ["0.0.0.0/0", "::/0"]}],
                   "queue": {"keys": str(key), "next_hop": f"127.0.0.1:{self.sink}", "deliveries": 50,
                             "role": "alone", "backups": [{"paths": [f"127.0.0.1:{redis.port}"]} for redis in self.backups]},
                   "outward": {"ports": [self.sink], "local": ["127.0.0.0/8"], "tls": "none"},

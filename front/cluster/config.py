@@ -94,8 +94,14 @@ MAIL_LISTENER = """\
     trusted: [127.0.0.0/8]
 """
 
+# With a queue, whoever reaches the cluster's listeners on this host may send to anybody.
+LOCAL_CLIENTS = """\
+    clients: [127.0.0.0/8, "::1/128"]
+"""
+
 OUTWARD = """\
 outward:
+  keep_tls: off
   any_port: on
   local: [127.0.0.0/8, "::1/128"]
   never:
@@ -174,6 +180,7 @@ def write_mail_file(cluster, settings):
         if name in plan:
             text += MAIL_LISTENER.format(plan[name])
             text += f'    next_hop: "{settings["mail_to"]}"\n' if name == "mail_gateway" else ""
+            text += LOCAL_CLIENTS if name == "mail_queue" else ""
     text += OUTWARD + "".join(f"    - 127.0.0.1:{plan[name]}\n" for name in MAIL_LISTENERS)
     if "mail_queue" in plan:
         text += QUEUE.format(mail_to=settings["mail_to"], redis1=plan["redis1"], redis2=plan["redis2"])

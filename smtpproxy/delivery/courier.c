@@ -73,7 +73,7 @@ static void finish_with_reset(struct courier *c)
 void courier_end(struct courier *c, enum courier_end how)
 {
 	leave_receiver(c);
-	if (how == COURIER_PUT_BACK)
+	if (how == COURIER_PUT_BACK && !c->probe)
 		queue_put_back(c->parts->queue, c->mail.id, 0);
 	end(c);
 }
@@ -151,7 +151,9 @@ static void say_next(struct courier *c)
 		courier_say(c, COURIER_RCPT, line, len);
 		return;
 	}
-	if (c->naming == COURIER_NAMED && c->refused && fates_count(&c->fates, FATE_SENT))
+	if (c->probe)
+		courier_say(c, COURIER_RESET, "RSET\r\n", 6);
+	else if (c->naming == COURIER_NAMED && c->refused && fates_count(&c->fates, FATE_SENT))
 		courier_say(c, COURIER_REPEAT, "RSET\r\n", 6);
 	else if (fates_count(&c->fates, FATE_SENT))
 		courier_say(c, COURIER_DATA, "DATA\r\n", 6);
@@ -435,13 +437,14 @@ static const struct onward_user user = { .on_reply = on_reply, .on_room = on_roo
 
 /* The turn */
 
-/* 0, or as queue_open(). */
+/* 0, or as queue_open(). It may be open already. */
 static int open_mail(struct courier *c)
 {
-	int r = queue_open(c->parts->queue, &c->mail);
+	int r = c->mail.memory ? 0 : queue_open(c->parts->queue, &c->mail);
 	struct smtp_span note = { (const char *)c->mail.note.data, c->mail.note.len };
 
 	r = r ? r : envelope_read(&c->envelope, (const char *)c->mail.envelope.data, c->mail.envelope.len);
+	fates_free(&c->fates);
 	r = r ? r : fates_begin(&c->fates, c->envelope.recipients, note);
 	c->rest = c->envelope.rest;
 	return r;
@@ -452,10 +455,12 @@ static void end_unopened(struct courier *c, int why)
 {
 	log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%" PRIx64 " cause=%s", c->mail.id,
 		why < 0 ? error_text(why) : "it is held");
-	if (why != QUEUE_NONE)
+	if (why != QUEUE_NONE && !c->probe)
 		queue_put_back(c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + COURIER_LATER_MS);
 	end(c);
 }
+
+static void on_failed(struct want *w, enum smtp_own why);
 
 static void on_turn(struct want *w, struct onward *o)
 {
@@ -469,6 +474,12 @@ static void on_turn(struct want *w, struct onward *o)
 		end_unopened(c, r);
 		return;
 	}
+	if (envelope_is_secured(&c->envelope) && onward_is_too_clear(o)) {
+		return_receiver(c);
+		on_failed(w, SMTP_OWN_BACKEND_NO_TLS);
+		return;
+	}
+	c->parts->counters->sent_in_clear += !c->probe && envelope_is_secured(&c->envelope) && !o->tls;
 	go_on(c, courier_name_begins(c));
 }
 
@@ -522,7 +533,8 @@ static void give_up(struct courier *c)
 /* No receiver was tried, so this is no failure of the message. It waits for a place, or for memory. */
 static void wait_for_place(struct courier *c)
 {
-	queue_put_back(c->parts->queue, c->mail.id, 0);
+	if (!c->probe)
+		queue_put_back(c->parts->queue, c->mail.id, 0);
 	end_and_look(c, COURIER_LINE_LATER);
 }
 
@@ -575,9 +587,9 @@ struct courier *courier_create(
 	return c;
 }
 
-void courier_start(struct courier *c)
+void courier_start(struct courier *c, const char *name)
 {
-	const int r = way_begin(&c->way, c->parts, c->line->name);
+	const int r = way_begin(&c->way, c->parts, name);
 
 	if (r == WAY_KNOWN)
 		try_next(c);

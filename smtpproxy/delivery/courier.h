@@ -66,7 +66,8 @@ struct courier {
 	struct want want;
 	const struct delivery_parts *parts;
 	struct delivery *delivery;
-	struct delivery_line *line;
+	struct delivery_line *line; /* NULL: of a probe */
+	struct probe *probe;        /* NULL: it has a message of the queue */
 	LIST_ENTRY(courier) next;
 	struct way way;
 	enum smtp_own why; /* the last receiver that was tried gave no connection, because of this; or NONE */
@@ -95,8 +96,9 @@ struct courier {
  * caller's. */
 struct courier *courier_create(
 	struct delivery *d, const struct delivery_parts *parts, struct delivery_line *line, struct queue_taken *mail);
-/* It goes to its receiver. When it ends, it calls courier_over(), which may come before this returns. */
-void courier_start(struct courier *c);
+/* It goes to the receiver of the queue's line @name, which lives as long. When it ends, it calls courier_over(), which
+ * may come before this returns. */
+void courier_start(struct courier *c, const char *name);
 
 /* The place of the message when its delivery is ended from outside. */
 enum courier_end {
@@ -111,6 +113,8 @@ void courier_cut(struct courier *c);
 /* When its line is looked at again. LATER: it found no place, and the next one would not, either. */
 enum courier_line { COURIER_LINE_NOW, COURIER_LINE_LATER };
 
+/* In delivery.c: it counts from now on. */
+void delivery_add(struct delivery *d, struct courier *c);
 /* In delivery.c: the message of this courier is settled. The courier frees itself after this call. */
 void courier_over(struct courier *c, enum courier_line line);
 

@@ -20,12 +20,16 @@ void courier_name_begin(struct courier *c, struct destination_goal *goal)
 	struct wire_writer w = wire_writer(c->unique_id, sizeof c->unique_id);
 	uint8_t hash[crypto_generichash_BYTES_MIN];
 
-	if (q->xcssltx == CONF_OFF || q->next_hop.ss_family == AF_UNSPEC)
+	if (q->xcssltx == CONF_OFF || c->way.hop != WAY_HOP_OF_QUEUE)
 		return;
+	goal->unique_id = c->unique_id;
+	if (c->probe) {
+		randombytes_buf(c->unique_id, sizeof c->unique_id);
+		return;
+	}
 	crypto_generichash(hash, sizeof hash, (const uint8_t *)q->name, strlen(q->name), NULL, 0);
 	wire_put_bytes(&w, hash, sizeof c->unique_id - sizeof(uint64_t));
 	wire_put_u64(&w, c->mail.id);
-	goal->unique_id = c->unique_id;
 	c->naming = c->mail.past == QUEUE_IN_DOUBT ? COURIER_ASKS_FIRST : COURIER_NAMED;
 }
 

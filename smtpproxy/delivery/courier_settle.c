@@ -87,6 +87,8 @@ static void conclude(struct courier *c)
 
 void courier_settle(struct courier *c)
 {
+	if (c->probe)
+		return;
 	fates_unsend(&c->fates);
 	if (courier_has_expired(c))
 		expire(c);

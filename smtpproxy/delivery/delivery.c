@@ -12,6 +12,7 @@
 #include "net/log_pace.h"
 #include "net/timer.h"
 #include "smtpproxy/delivery/courier.h"
+#include "smtpproxy/delivery/probe.h"
 
 #define LOOK_MS 250u
 #define BUCKETS 8192u /* of lines by name */
@@ -32,6 +33,7 @@ TAILQ_HEAD(delivery_looks, delivery_line);
 
 struct delivery {
 	struct delivery_parts parts;
+	struct probes *probes;
 	struct timer *timer;
 	struct turn_end turn;
 	struct deadline deadline;
@@ -136,6 +138,12 @@ static int has_to_wait(const struct delivery *d, const struct delivery_line *l)
 	       outward_is_full(d->parts.outward);
 }
 
+void delivery_add(struct delivery *d, struct courier *c)
+{
+	LIST_INSERT_HEAD(&d->couriers, c, next);
+	d->under_way++;
+}
+
 /* 0: it took a message, which is under way. Else why not, as queue_take(). LATER: its receiver has no place, or the
  * message's delivery is over already. A line with couriers has its place. */
 static int start_one(struct delivery *d, struct delivery_line *l)
@@ -157,10 +165,9 @@ static int start_one(struct delivery *d, struct delivery_line *l)
 		queue_put_back(d->parts.queue, mail.id, 0);
 		return QUEUE_LATER;
 	}
-	LIST_INSERT_HEAD(&d->couriers, c, next);
 	l->under_way++;
-	d->under_way++;
-	courier_start(c);
+	delivery_add(d, c);
+	courier_start(c, l->name);
 	return l->under_way > before ? 0 : QUEUE_LATER;
 }
 
@@ -271,8 +278,13 @@ void courier_over(struct courier *c, enum courier_line line)
 	struct delivery *d = c->delivery;
 
 	LIST_REMOVE(c, next);
-	c->line->under_way--;
 	d->under_way--;
+	if (c->probe) {
+		probe_over(c);
+		delivery_look(d);
+		return;
+	}
+	c->line->under_way--;
 	if (line == COURIER_LINE_NOW)
 		hope_for_place(d, c->line);
 	else
@@ -361,9 +373,10 @@ struct delivery *delivery_create(const struct delivery_parts *parts)
 	TAILQ_INIT(&d->now);
 	TAILQ_INIT(&d->later);
 	d->timer = timer_start(parts->worker, on_timer, d, LOOK_MS, LOOK_MS);
-	if (d->timer)
+	d->probes = probes_create(d, &d->parts);
+	if (d->timer && d->probes)
 		return d;
-	free(d);
+	delivery_destroy(d);
 	return NULL;
 }
 
@@ -374,6 +387,7 @@ void delivery_destroy(struct delivery *d)
 	if (!d)
 		return;
 	timer_stop(d->timer);
+	probes_destroy(d->probes);
 	turn_end_cancel(&d->turn);
 	deadline_cancel(&d->deadline);
 	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
@@ -386,5 +400,11 @@ void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf)
 {
 	d->parts.conf = conf;
 	d->scope = DELIVERY_ALL_LINES;
+	probes_forget(d->probes);
 	delivery_look(d);
+}
+
+struct probes *delivery_probes(const struct delivery *d)
+{
+	return d->probes;
 }

@@ -25,6 +25,8 @@ struct delivery_parts {
 struct delivery *delivery_create(const struct delivery_parts *parts);
 void delivery_begin(struct delivery *d, struct queue *q);
 
+struct probes *delivery_probes(const struct delivery *d);
+
 /* The line of @to is not empty any more: look at it at the end of the turn. */
 void delivery_note_due(struct delivery *d, const struct queue_destination *to);
 /* Something else changed: look again at the lines that could not go on. */

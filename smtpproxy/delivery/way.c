@@ -25,15 +25,19 @@ static void on_found(struct exchangers *x)
 	w->on_found(w);
 }
 
-/* The file's next hops come first, then an address that the line was named after. */
+/* The file's next hops come first, that of the domain before that of all; then an address that the line was named
+ * after. */
 static int has_fixed(struct way *w, const struct smtpproxy_queue *conf)
 {
-	if (conf->next_hop.ss_family != AF_UNSPEC)
-		w->fixed = conf->next_hop;
-	else if (w->known && w->known->next_hop.ss_family != AF_UNSPEC)
+	w->hop = WAY_HOP_OF_DOMAIN;
+	if (w->known && w->known->next_hop.ss_family != AF_UNSPEC) {
 		w->fixed = w->known->next_hop;
-	else if (line_name_address(w->name, &w->fixed) != 0)
+	} else if (conf->next_hop.ss_family != AF_UNSPEC) {
+		w->hop = WAY_HOP_OF_QUEUE;
+		w->fixed = conf->next_hop;
+	} else if (line_name_address(w->name, &w->fixed) != 0) {
 		w->fixed.ss_family = AF_UNSPEC;
+	}
 	return w->fixed.ss_family != AF_UNSPEC;
 }
 

@@ -12,9 +12,10 @@ struct way {
 	void (*on_found)(struct way *w);
 	enum smtp_own why; /* no address is left, and none was good: the reason. A 5xx is for good */
 	const struct delivery_parts *parts;
-	const char *name;                     /* of the queue's line */
-	const struct smtpproxy_domain *known; /* its row of the file, or NULL */
-	struct sockaddr_storage fixed;        /* one address, without the DNS; family 0: none */
+	const char *name;                                         /* of the queue's line */
+	const struct smtpproxy_domain *known;                     /* its row of the file, or NULL */
+	enum way_hop { WAY_HOP_OF_DOMAIN, WAY_HOP_OF_QUEUE } hop; /* QUEUE: @fixed is queue.next_hop */
+	struct sockaddr_storage fixed;                            /* one address, without the DNS; family 0: none */
 	struct exchangers exchangers;
 	unsigned next; /* of the exchangers */
 };

@@ -106,6 +106,13 @@ int envelope_read(struct envelope *out, const char *text, size_t len)
 	return rest.len || !out->recipients ? CSSL_E_TRUNCATED : 0;
 }
 
+int envelope_is_secured(const struct envelope *e)
+{
+	const size_t len = sizeof ENVELOPE_SECURED - 1;
+
+	return e->params.len >= len && memcmp(e->params.at + e->params.len - len, ENVELOPE_SECURED, len) == 0;
+}
+
 struct smtp_span envelope_domain(struct smtp_span mailbox)
 {
 	for (size_t i = mailbox.len; i > 0; i--)

@@ -12,6 +12,9 @@
 
 #include "smtp/span.h"
 
+/* At the end of the parameters of MAIL: the message came with TLS. No sender's own REQUIRETLS is taken. */
+#define ENVELOPE_SECURED " REQUIRETLS"
+
 /* An envelope that is written. Embedded in its owner; all zero is an empty one. */
 struct envelope_text {
 	char *at;
@@ -42,6 +45,9 @@ struct envelope_recipient {
 int envelope_read(struct envelope *out, const char *text, size_t len);
 /* Take the next recipient from @rest, which begins as a copy of envelope.rest. 1, or 0 when there is none. */
 int envelope_next(struct smtp_span *rest, struct envelope_recipient *out);
+
+/* 1: it came with TLS. */
+int envelope_is_secured(const struct envelope *e);
 
 /* The domain of a mailbox: the text behind its last '@'. Empty if there is no '@'. */
 struct smtp_span envelope_domain(struct smtp_span mailbox);

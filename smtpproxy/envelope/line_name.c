@@ -2,10 +2,9 @@
 #include "smtpproxy/envelope/line_name.h"
 
 #include <stdio.h>
-#include <strings.h>
-
 #include "net/address.h"
 #include "proto/error.h"
+#include "smtp/domain.h"
 #include "smtpproxy/envelope/envelope.h"
 
 static char lower(char c)
@@ -17,17 +16,15 @@ int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, c
 {
 	const struct smtp_span domain = envelope_domain(mailbox);
 	char address[ADDRESS_TEXT_MAX];
-	if (conf->next_hop.ss_family != AF_UNSPEC) {
+	const int r = smtp_span_copy(domain, out, LINE_NAME_MAX + 1);
+	for (char *c = out; *c; c++)
+		*c = lower(*c);
+	if (conf->next_hop.ss_family != AF_UNSPEC && !line_name_domain(conf, out)) {
 		snprintf(out, LINE_NAME_MAX + 1, "%s",
 			address_format((const struct sockaddr *)&conf->next_hop, address));
 		return 0;
 	}
-	if (domain.len == 0)
-		return CSSL_E_NOT_FOUND;
-	const int r = smtp_span_copy(domain, out, LINE_NAME_MAX + 1);
-	for (; *out; out++)
-		*out = lower(*out);
-	return r;
+	return domain.len == 0 ? CSSL_E_NOT_FOUND : r;
 }
 
 int line_name_address(const char *name, struct sockaddr_storage *out)
@@ -40,7 +37,7 @@ int line_name_address(const char *name, struct sockaddr_storage *out)
 const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *conf, const char *name)
 {
 	for (size_t i = 0; i < conf->domain_count; i++) {
-		if (strcasecmp(conf->domains[i].domain, name) == 0)
+		if (smtp_domain_is_in(smtp_span_of(name), conf->domains[i].domain))
 			return &conf->domains[i];
 	}
 	return NULL;

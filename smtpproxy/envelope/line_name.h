@@ -1,5 +1,5 @@
 /* line_name.h: the destination of the queue at which a message for a mailbox waits: the domain of the mailbox in lower
- * case, or an address if all mail goes there.
+ * case, or the next hop of the file, unless the file has a row for the domain.
  */
 #ifndef CSSL_SMTPPROXY_LINE_NAME_H
 #define CSSL_SMTPPROXY_LINE_NAME_H
@@ -16,7 +16,7 @@ int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, c
  * literal. An address is the next hop of an earlier file. */
 int line_name_address(const char *name, struct sockaddr_storage *out);
 
-/* The row of the file for that domain; NULL: it has none. */
+/* The first row of the file for that domain; NULL: it has none. */
 const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *conf, const char *name);
 
 #endif

@@ -11,6 +11,7 @@
 #include "net/container_of.h"
 #include "net/error_text.h"
 #include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/outward/sources.h"
@@ -261,7 +262,11 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 	int r = onward_open(o, home, &host_ops, d, &d->route, source ? (const struct sockaddr *)&source->address : NULL,
 		wants_first_name(d));
 	if (r < 0) {
-		log_event(LOG_WARNING, NULL, "no connection to a receiver", "cause=%s", error_text(r));
+		char to[ADDRESS_TEXT_MAX], from[ADDRESS_TEXT_MAX] = "any";
+		if (source)
+			address_format((const struct sockaddr *)&source->address, from);
+		log_paced(LOG_WARNING, NULL, "no connection to a receiver", "to=%s from=%s cause=%s",
+			address_format((const struct sockaddr *)&d->route.to, to), from, error_text(r));
 		home->counters->connections_failed++;
 		receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 		tlsa_set_drop(demand->set);

@@ -373,6 +373,11 @@ static enum greeting_tls greeting_tls_of(enum smtpproxy_tls tls)
 	return as[tls];
 }
 
+int onward_is_too_clear(const struct onward *o)
+{
+	return o->home->conf->outward.keep_tls == CONF_ON && !o->tls && o->route->tls != SMTPPROXY_TLS_NONE;
+}
+
 int onward_open(struct onward *o, const struct outward_home *home, const struct onward_host_ops *host,
 	void *destination, const struct onward_route *route, const struct sockaddr *source, struct smtp_span name)
 {

@@ -116,6 +116,8 @@ static int check(const struct conf_smtpproxy *c, char *error)
 	printf("%s: good\n", c->path);
 	conf_smtpproxy_memory_print(c, stdout);
 	conf_smtpproxy_role_print(c, stdout);
+	if (conf_smtpproxy_tls_gap(c))
+		printf("%s\n", conf_smtpproxy_tls_gap(c));
 	return EXIT_SUCCESS;
 }
 
@@ -129,7 +131,8 @@ int main(int argc, char **argv)
 	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
 	if (conf_smtpproxy_load(a.config, &c, error, sizeof error) == 0 &&
-		conf_smtpproxy_check_files(c, error, sizeof error) == 0)
+		conf_smtpproxy_check_files(c, error, sizeof error) == 0 &&
+		conf_smtpproxy_check_host(c, error, sizeof error) == 0)
 		result = a.action == ACTION_CHECK ? check(c, error) : run(c, &a, error);
 	else
 		fprintf(stderr, "%s\n", error);

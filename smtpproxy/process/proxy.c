@@ -197,6 +197,7 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 	if (!p->queue_side || r < 0)
 		return r;
 	p->home.queue = parts.queue;
+	p->home.probes = queue_side_probes(p->queue_side);
 	body_room_begin(&p->home.room, p->conf->queue.memory, follow_queue, p);
 	return 0;
 }
@@ -468,8 +469,16 @@ struct proxy *proxy_create(const struct conf_smtpproxy *conf, enum proxy_start h
 	return NULL;
 }
 
+void proxy_warn(const struct conf_smtpproxy *conf)
+{
+	const char *gap = conf_smtpproxy_tls_gap(conf);
+	if (gap)
+		log_event(LOG_WARNING, NULL, "TLS may end here", "cause=%s", gap);
+}
+
 int proxy_run(struct proxy *p)
 {
+	proxy_warn(p->conf);
 	worker_run(p->worker);
 	return p->result;
 }

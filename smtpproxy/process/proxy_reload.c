@@ -124,6 +124,7 @@ static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *
 	p->home.held.most = limits->held_total;
 	outward_reload(p->home.outward);
 	p->counters.reloads++;
+	proxy_warn(conf);
 	log_event(LOG_INFO, NULL, "configuration read again", "path=%s", conf->path);
 }
 
@@ -131,6 +132,7 @@ static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *
 static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t cap)
 {
 	int r = conf_smtpproxy_load(p->conf->path, &f->conf, error, cap);
+	r = r ? r : conf_smtpproxy_check_host(f->conf, error, cap);
 	if (r < 0)
 		return r;
 	if (f->conf->deliver != p->conf->deliver) {

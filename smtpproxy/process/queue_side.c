@@ -212,6 +212,11 @@ int queue_side_open(struct queue_side *s, struct delivery_parts *parts, const st
 	return 0;
 }
 
+struct probes *queue_side_probes(const struct queue_side *s)
+{
+	return delivery_probes(s->delivery);
+}
+
 static void on_delivered(void *ctx)
 {
 	struct queue_side *s = ctx;

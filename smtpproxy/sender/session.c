@@ -23,10 +23,11 @@ static const uint16_t may_move_to[] = {
 	[SESSION_TALKS] = TO(WAITS) | TO(LEASES) | TO(ASKS) | TO(FILTERS) | ANY_END,
 	[SESSION_WAITS] = TO(TALKS) | TO(TRIES) | TO(LEASES) | ANY_END,
 	[SESSION_TRIES] = TO(TALKS) | TO(WAITS) | TO(LEASES) | ANY_END,
-	[SESSION_LEASES] = TO(TALKS) | TO(DECIDES) | TO(FILTERS) | ANY_END,
+	[SESSION_LEASES] = TO(TALKS) | TO(DECIDES) | TO(FILTERS) | TO(PROBES) | ANY_END,
 	[SESSION_DECIDES] = TO(LEASES) | TO(ALONE) | ANY_END,
 	[SESSION_ASKS] = TO(TALKS) | ANY_END,
 	[SESSION_FILTERS] = TO(TALKS) | TO(LEASES) | ANY_END,
+	[SESSION_PROBES] = TO(LEASES) | ANY_END,
 	[SESSION_ALONE] = TO(OVER),
 	[SESSION_LEAVES] = TO(OVER),
 	[SESSION_OVER] = 0,
@@ -41,6 +42,7 @@ static const char *const state_names[] = {
 	[SESSION_DECIDES] = "decides",
 	[SESSION_ASKS] = "asks",
 	[SESSION_FILTERS] = "filters",
+	[SESSION_PROBES] = "probes",
 	[SESSION_ALONE] = "alone",
 	[SESSION_LEAVES] = "leaves",
 	[SESSION_OVER] = "over",
@@ -71,6 +73,7 @@ static void drop_work(struct session *s)
 {
 	if (s->state == SESSION_WAITS)
 		want_nothing(&s->want);
+	probe_forget(&s->probe);
 	session_abort(s);
 	session_record_end(s, RECORD_ABORTED);
 	session_tx_leave(s);
@@ -298,7 +301,7 @@ void session_expect_sender(struct session *s)
 		session_expect_pace(s);
 	else if (s->state == SESSION_DECIDES && s->store && !session_is_judged(s))
 		deadline_set(s->home->worker, &s->deadline, s->home->conf->queue.store_ms);
-	else if (s->state == SESSION_DECIDES || s->state == SESSION_ASKS || s->state == SESSION_FILTERS)
+	else if (s->state >= SESSION_DECIDES && s->state <= SESSION_PROBES) /* others have to act */
 		deadline_cancel(&s->deadline);
 }
 
@@ -370,8 +373,10 @@ static void enter_queue(struct session *s)
 	session_greet(s);
 }
 
+/* @from is who sends the mail. */
 static void set_source(struct session *s, const struct sockaddr *from)
 {
+	s->sends_as = (uint8_t)recipient_rules_sender(s->listener, from);
 	s->source.len = (uint8_t)address_bytes(from, s->source.bytes);
 	s->source_port = address_port(from);
 }
@@ -399,7 +404,8 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 		return len;
 	}
 	r = capture_of_header(&h, &from, &to);
-	set_source(s, r == 0 ? (const struct sockaddr *)&from : (const struct sockaddr *)&s->peer);
+	if (r == 0)
+		set_source(s, (const struct sockaddr *)&from);
 	session_tx_enter(s, &h);
 	session_record_header(s, &h);
 	if (r == 0 && admit_source(s) < 0)
@@ -541,19 +547,18 @@ static void begin(struct session *s)
 	const struct sockaddr *local = (const struct sockaddr *)&s->listener->address;
 	set_source(s, (const struct sockaddr *)&s->peer);
 	if (s->listener->capture == CAPTURE_NONE) {
+		s->sends_as = RECIPIENT_OF_STRANGER; /* the peer is the cluster, also if its header names nobody */
 		deadline_set(s->home->worker, &s->deadline, HEADER_MS);
 		if (!is_trusted(s->listener, (const struct sockaddr *)&s->peer)) {
 			s->home->counters->not_captured++;
 			lose_sender(s);
 		}
+	} else if (capture_destination(stream_fd(&s->stream), s->listener->capture, local, &to) < 0) {
+		refuse_destination(s, "the sender connected to smtpproxy itself");
 	} else if (s->home->queue) {
 		enter_queue(s);
-	} else if (next_hop(s)) {
-		enter(s, next_hop(s));
-	} else if (capture_destination(stream_fd(&s->stream), s->listener->capture, local, &to) == 0) {
-		enter(s, (const struct sockaddr *)&to);
 	} else {
-		refuse_destination(s, "the sender connected to smtpproxy itself");
+		enter(s, next_hop(s) ? next_hop(s) : (const struct sockaddr *)&to);
 	}
 }
 

@@ -11,6 +11,7 @@
  *   WAITS --MAIL, over a connection that others have used--> TRIES --reply--> LEASES
  *     '<----------- 421, or the connection is lost -----------'
  *   TALKS, LEASES --a command that hooks judge--> FILTERS --verdict--> TALKS, LEASES
+ *   LEASES --RCPT for which the receiver is asked--> PROBES --its answer--> LEASES
  *   TALKS --XCSSLTX about a message that is not decided--> ASKS --decided--> TALKS
  *   LEAVES: our last words are said, the sender's FIN is to come. OVER: the connection is closing.
  */
@@ -21,6 +22,7 @@
 
 #include "net/admission.h"
 #include "smtp/transaction.h"
+#include "smtpproxy/delivery/probe.h"
 #include "smtpproxy/events/event_log.h"
 #include "smtpproxy/events/record.h"
 #include "smtpproxy/hooks/hooks.h"
@@ -28,6 +30,7 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/policy/hops.h"
+#include "smtpproxy/policy/recipient_rules.h"
 #include "smtpproxy/sender/body_room.h"
 #include "smtpproxy/sender/pace.h"
 
@@ -73,6 +76,7 @@ struct sender_home {
 	struct smtpproxy_counters *counters;
 	struct outward *outward;
 	struct queue *queue;   /* NULL: deliver is relay */
+	struct probes *probes; /* the same */
 	struct body_room room; /* of messages that the queue has not stored yet */
 	struct body_room held; /* of messages that are kept for hooks */
 	struct destination_rules *rules;
@@ -101,6 +105,7 @@ enum session_state {
 	SESSION_DECIDES,
 	SESSION_ASKS,
 	SESSION_FILTERS,
+	SESSION_PROBES,
 	SESSION_ALONE,
 	SESSION_LEAVES,
 	SESSION_OVER,
@@ -120,7 +125,8 @@ struct session {
 	uint32_t told;             /* SMTP_CAP_BIT()s that EHLO's reply offered */
 	struct store *store;       /* deliver: queue: the message that comes, or NULL */
 	struct filtered *filtered; /* a transaction that hooks judge, or NULL */
-	char *held;                /* WAITS, TRIES, FILTERS: the command that waits, with its end */
+	struct probe_wait probe;   /* PROBES */
+	char *held;                /* WAITS, TRIES, FILTERS, PROBES: the command that waits, with its end */
 	struct sockaddr_storage peer;
 	struct client_address counted; /* as admission counted it */
 	struct client_address source;
@@ -128,6 +134,7 @@ struct session {
 	uint16_t empty; /* transactions without content, since the last one with some */
 	uint8_t state;  /* enum session_state */
 	uint8_t drains; /* whether it ends between transactions */
+	uint8_t sends_as; /* enum recipient_sender */
 	uint8_t ended;  /* whether the sender has sent FIN; Exim does that, and still wants its replies */
 	struct session_tx named;
 	struct pace pace; /* LEASES: of the transaction, toward others who wait */

@@ -9,15 +9,19 @@
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_inside.h"
 
+int session_errs(struct session *s)
+{
+	if (++s->errors <= s->home->conf->limits.errors)
+		return 0;
+	session_end(s, SMTP_OWN_TOO_MANY_ERRORS);
+	return 1;
+}
+
 void session_answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own)
 {
-	const unsigned code = smtp_own_reply(own)->code;
 	smtp_tx_answer(&s->tx, e, own);
-	if (code >= 500 && ++s->errors > s->home->conf->limits.errors) {
-		session_end(s, SMTP_OWN_TOO_MANY_ERRORS);
-		return;
-	}
-	session_say_due(s);
+	if (smtp_own_reply(own)->code < 500 || !session_errs(s))
+		session_say_due(s);
 }
 
 /* EHLO and HELO */
@@ -358,7 +362,7 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 	const enum smtp_own own = session_lack(s, &e->command);
 	if (own)
 		session_answer_own(s, e, own);
-	else if (!session_filter(s, e))
+	else if (!session_denies(s, e) && !session_filter(s, e))
 		pass_on(s, e);
 }
 

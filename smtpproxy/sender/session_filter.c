@@ -81,18 +81,6 @@ static void on_verdict(void *ctx, enum filter_verdict verdict, struct smtp_span 
 
 /* The question */
 
-static struct sockaddr_storage client_of(const struct session *s)
-{
-	struct sockaddr_storage a = { .ss_family = s->source.len == 16 ? AF_INET6 : AF_INET };
-
-	if (s->source.len == 16)
-		memcpy(&((struct sockaddr_in6 *)&a)->sin6_addr, s->source.bytes, 16);
-	else
-		memcpy(&((struct sockaddr_in *)&a)->sin_addr, s->source.bytes, 4);
-	address_set_port((struct sockaddr *)&a, s->source_port);
-	return a;
-}
-
 /* deliver: queue: the receivers are chosen later. */
 static const char *destination_of(const struct session *s, char text[static ADDRESS_TEXT_MAX])
 {
@@ -120,7 +108,7 @@ static int begin(struct session *s)
 	struct filter_facts facts = {
 		.listener = s->home->conf->name,
 		.hello = s->tx.name,
-		.client = client_of(s),
+		.client = session_client(s),
 		.destination = destination_of(s, destination),
 		.connection = s->number,
 	};

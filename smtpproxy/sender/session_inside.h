@@ -1,6 +1,6 @@
 /* session_inside.h: shared by the files of a session: session.c (the connection), session_commands.c (the sender's
  * commands), session_pace.c (its speed), session_lease.c (the receiver's side), session_filter.c and session_held.c
- * (hooks), session_tx.c (XCSSLTX), session_record.c (the event log). */
+ * (hooks), session_probe.c (recipients), session_tx.c (XCSSLTX), session_record.c (the event log). */
 #ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
 #define CSSL_SMTPPROXY_SESSION_INSIDE_H
 
@@ -70,12 +70,14 @@ void session_say_offers(struct session *s);
 void session_answer_offers(struct session *s);
 /* Compares the extensions that @c uses with those of the leased connection, or of the queue. NONE: pass @c on. The
  * connection has them, or the sender uses one that we never offered, and the receiver may refuse it. Otherwise: our own
- * reply, which asks the sender to come again. */
+ * reply, which asks the sender to come again; also if the sender's TLS would end here, and the file forbids that. */
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c);
 
 /* Bytes of the largest message that is taken here; UINT64_MAX: the receiver judges alone. */
 uint64_t session_size_max(const struct session *s);
 
+/* A command was refused for good. 1: there were too many of them, and the session has ended. */
+int session_errs(struct session *s);
 /* Answers a command in its turn; too many 5xx end the session. */
 void session_answer_own(struct session *s, const struct smtp_client_event *e, enum smtp_own own);
 
@@ -140,6 +142,8 @@ void session_store_offers(const struct session *s, struct smtp_ehlo *set);
 void session_store_mail(struct session *s, const struct smtp_client_event *e);
 /* RCPT, DATA, BDAT and RSET of its transaction. */
 void session_store_command(struct session *s, const struct smtp_client_event *e);
+/* RCPT that nobody refuses. */
+void session_store_recipient(struct session *s, const struct smtp_client_event *e);
 void session_store_content(struct session *s, const struct smtp_client_event *e);
 /* DECIDES or ALONE: hooks have judged the message, and may have changed it. It is stored as it is now, and copied. */
 void session_store_judged(struct session *s, const struct message *judged);
@@ -151,6 +155,14 @@ void session_store_drop(struct session *s);
 uint64_t session_store_taken(const struct session *s);
 /* The backups have not answered in time: the message is taken back, and the sender is asked to come again. */
 void session_store_expire(struct session *s);
+
+/* session_probe.c: recipients of strangers, with deliver: queue */
+
+/* 1: it is RCPT, and the listener takes no such recipient from this sender; it was refused. */
+int session_denies(struct session *s, const struct smtp_client_event *e);
+/* RCPT, @line: of the queue. 1: it was refused, or waits for the answer of its receiver; session_store_recipient() may
+ * follow. 0: it goes on. */
+int session_probe(struct session *s, const struct smtp_client_event *e, const char *line, struct smtp_span mailbox);
 
 /* session_tx.c */
 
@@ -180,6 +192,7 @@ int session_tx_fence(struct tx_entry *e, const struct session *asker, uint64_t n
 void session_tx_tell_remote(struct sender_home *home, struct tx_entry *e, uint64_t number);
 
 /* The client's address, or the peer's. */
+struct sockaddr_storage session_client(const struct session *s);
 void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_MAX]);
 
 /* session_record.c */

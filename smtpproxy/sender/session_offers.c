@@ -102,6 +102,8 @@ enum smtp_own session_lack(const struct session *s, const struct smtp_command *c
 	const uint32_t hidden = session_is_filtered(s) ? CHUNKS : 0;
 	const uint32_t offered = s->onward ? s->onward->greeting.has : UINT32_MAX; /* the queue takes all */
 	const uint32_t lacking = used_by(c) & OFFERED & (~offered | hidden);
+	if (s->onward && s->sender_tls.version[0] && onward_is_too_clear(s->onward))
+		return SMTP_OWN_BACKEND_NO_TLS;
 	if (lacking & s->told)
 		return SMTP_OWN_BACKEND_CHANGED;
 	return lacking & SMTP_CAP_BIT(SMTP_CAP_CHUNKING) ? SMTP_OWN_NOT_IMPLEMENTED : SMTP_OWN_NONE;

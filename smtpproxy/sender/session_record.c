@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "net/address.h"
+#include "net/endpoints.h"
 #include "smtpproxy/sender/session_inside.h"
 
 /* Transactions without content that have a record: of one session, in a row; and of all, in a second. */
@@ -17,17 +18,17 @@ static uint64_t now_of(const struct session *s)
 }
 
 /* The client of the header, or the peer. */
+struct sockaddr_storage session_client(const struct session *s)
+{
+	struct sockaddr_storage a = { .ss_family = AF_INET }; /* of a UNIX socket: 0.0.0.0 */
+	if (s->source.len > 0)
+		endpoint_sockaddr(&s->source, s->source_port, &a);
+	return a;
+}
+
 void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_MAX])
 {
-	struct sockaddr_storage a = { 0 };
-	if (s->source.len == 16) {
-		((struct sockaddr_in6 *)&a)->sin6_family = AF_INET6;
-		memcpy(&((struct sockaddr_in6 *)&a)->sin6_addr, s->source.bytes, 16);
-	} else {
-		((struct sockaddr_in *)&a)->sin_family = AF_INET;
-		memcpy(&((struct sockaddr_in *)&a)->sin_addr, s->source.bytes, 4);
-	}
-	address_set_port((struct sockaddr *)&a, s->source_port);
+	const struct sockaddr_storage a = session_client(s);
 	address_format((const struct sockaddr *)&a, out);
 }
 
@@ -44,6 +45,8 @@ void session_record_header(struct session *s, const struct proxy_header *h)
 	if (!(h->ssl_flags & PROXY_SSL))
 		return;
 	copy_text(s->sender_tls.version, sizeof s->sender_tls.version, h->ssl_version, h->ssl_version_len);
+	if (h->ssl_version_len == 0)
+		copy_text(s->sender_tls.version, sizeof s->sender_tls.version, "TLS", 3);
 	copy_text(s->sender_tls.cipher, sizeof s->sender_tls.cipher, h->ssl_cipher, h->ssl_cipher_len);
 }
 
@@ -78,6 +81,7 @@ void session_record_greeting(struct session *s)
 
 void session_record_turn(struct session *s)
 {
+	s->home->counters->sent_in_clear += s->sender_tls.version[0] && !s->onward->tls;
 	if (!record_is_open(&s->record))
 		return;
 	record_turn(&s->record, now_of(s));

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "net/address.h"
 #include "net/container_of.h"
@@ -15,14 +14,14 @@
 #include "smtp/dots.h"
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
+#include "smtpproxy/envelope/received.h"
 #include "smtpproxy/sender/session_inside.h"
 #include "smtpproxy/sender/store_parts.h"
 
-#define BODY_FIRST   16384u
-#define RECEIVED_MAX 1024u
-#define ID_BYTES     8u
-#define STORING_MAX  540000u /* ms for all parts; a sender waits 10 minutes (RFC 5321 4.5.3.2.6) */
-#define ID_LEN       (2 * ID_BYTES + 1)
+#define BODY_FIRST  16384u
+#define ID_BYTES    8u
+#define STORING_MAX 540000u /* ms for all parts; a sender waits 10 minutes (RFC 5321 4.5.3.2.6) */
+#define ID_LEN      (2 * ID_BYTES + 1)
 
 /* What a parameter of MAIL and RCPT may belong to: session_tx_name() has judged XCSSLTX. */
 #define TAKEN                                                                                                          \
@@ -130,7 +129,7 @@ static const struct store_parts_ops parts_ops;
 
 static struct store *begin(struct session *s, const struct smtp_command *c)
 {
-	char client[ADDRESS_TEXT_MAX];
+	char client[ADDRESS_TEXT_MAX], params[SESSION_LINE_MAX + sizeof ENVELOPE_SECURED];
 	uint8_t id[ID_BYTES];
 	struct store *m = calloc(1, sizeof *m);
 
@@ -140,9 +139,11 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	store_parts_begin(&m->parts, s->home->queue, &parts_ops);
 	randombytes_buf(id, sizeof id);
 	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
+	snprintf(params, sizeof params, "%.*s%s", (int)c->params.len, c->params.len ? c->params.at : "",
+		s->sender_tls.version[0] ? ENVELOPE_SECURED : "");
 	if (!body_share_begin(&s->home->room, &m->share, &s->source) &&
-		!envelope_begin(
-			&m->opening, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox, c->params))
+		!envelope_begin(&m->opening, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox,
+			smtp_span_of(params)))
 		return m;
 	body_share_end(&s->home->room, &m->share);
 	envelope_free(&m->opening);
@@ -220,10 +221,19 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_TOO_MANY_RECIPIENTS);
 		return;
 	}
-	if (line_name_of(&s->home->conf->queue, mailbox, destination)) {
+	if (line_name_of(&s->home->conf->queue, mailbox, destination))
 		session_answer_own(s, e, SMTP_OWN_BAD_RECIPIENT);
-		return;
-	}
+	else if (!session_probe(s, e, destination, mailbox))
+		session_store_recipient(s, e);
+}
+
+void session_store_recipient(struct session *s, const struct smtp_client_event *e)
+{
+	char destination[LINE_NAME_MAX + 1], own[SMTP_DOMAIN_MAX + sizeof "postmaster@"];
+	struct store *m = s->store;
+	const struct smtp_span mailbox = mailbox_of(s, &e->command.path, own, sizeof own);
+
+	line_name_of(&s->home->conf->queue, mailbox, destination);
 	if (take_room(m, m->share.taken + cost_of(m, destination, &e->command))) {
 		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
 		return;
@@ -311,22 +321,20 @@ static void follow_chunk(struct store *m, const char *at, size_t len)
 	}
 }
 
-/* RFC 5321 4.4. The sender's name for itself may be any text, so it must not part the field (Postfix: '?'). */
 static void write_received(struct session *s, struct store *m)
 {
-	char client[ADDRESS_TEXT_MAX], date[64], out[RECEIVED_MAX], hello[SMTP_DOMAIN_MAX + 1];
-	time_t now = (time_t)(worker_wall_ms() / 1000);
-	struct tm tm;
-	int len;
+	const struct sockaddr_storage client = session_client(s);
+	struct received r = { .hello = s->tx.name,
+		.client = (const struct sockaddr *)&client,
+		.by = s->home->conf->name,
+		.id = m->id,
+		.with = s->sender_tls.version[0] ? RECEIVED_ESMTPS : RECEIVED_ESMTP,
+		.time = (time_t)(worker_wall_ms() / 1000) };
+	char out[RECEIVED_MAX];
 
-	client_of(s, client);
-	snprintf(hello, sizeof hello, "%s", s->tx.name);
-	for (char *c = hello; *c; c++)
-		*c = *c > ' ' && *c <= '~' && !strchr("<>()\\\";@", *c) ? *c : '?';
-	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", gmtime_r(&now, &tm));
-	len = snprintf(out, sizeof out, "Received: from %s ([%s])\r\n\tby %s with %s id %s;\r\n\t%s\r\n", hello, client,
-		s->home->conf->name, s->tx.greeting == SMTP_VERB_HELO ? "SMTP" : "ESMTP", m->id, date);
-	append(m, out, len < (int)sizeof out ? (size_t)len : 0, s->home->conf->queue.message_size);
+	if (s->tx.greeting == SMTP_VERB_HELO)
+		r.with = RECEIVED_SMTP;
+	append(m, out, received_write(&r, out), s->home->conf->queue.message_size);
 	m->head = m->len;
 }
 

@@ -48,7 +48,7 @@ WALLS = {
         "hooks": {""},
         "envelope": {""},
         "delivery": {"", "dns", "policy", "outward", "envelope", "queue"},
-        "sender": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "envelope", "queue"},
+        "sender": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "envelope", "queue", "delivery"},
         "control": {"", "dns", "events", "ledger", "policy", "outward", "hooks", "delivery", "envelope", "queue", "sender"},
         "process": {"", "dns", "tls", "events", "ledger", "policy", "outward", "hooks", "delivery", "queue", "sender", "control"},
     },

@@ -50,13 +50,10 @@ def example_rules(hook, example="smtpproxy.yaml"):
     return found
 
 
-def use_example(router, hook, family=0):
-    """These rules instead of TPROXY, and the router forwards. `family` 0: of IPv4, 1: of IPv6."""
+def use_example(router, hook, example="smtpproxy.yaml"):
+    """These rules instead of TPROXY, and the router forwards."""
     run(*router.within, "nft", "delete", "table", "inet", "cssl")
-    text = example_rules(hook)
-    if family:
-        text = text.replace("meta nfproto ipv4 iifname", "meta nfproto ipv6 iifname").replace("tproxy ip to", "tproxy ip6 to")
-    router.rules(text)
+    router.rules(example_rules(hook, example))
     run(*router.within, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding")
 
 

@@ -40,7 +40,8 @@ class Stores:
 
 class QueuedProxy(Proxy):
     def __init__(self, folder, stores, next_hop, queue=None, ports=(), **keys):
-        """`next_hop` None: as the DNS says; then `ports` are those of receivers."""
+        """`next_hop` None: as the DNS says; then `ports` are those of receivers. Everybody may send to anybody, unless `listener` says
+        otherwise."""
         key = folder / "queue.key"
         if not key.exists():
             key.write_text(KEY + "\n")
@@ -49,7 +50,8 @@ class QueuedProxy(Proxy):
                  "retry_first": "200ms", "retry_last": "1s", **(queue or {})}
         if next_hop:
             queue["next_hop"], ports = text_of(next_hop), (next_hop[1],)
-        super().__init__(folder, ports=ports, deliver="queue", queue=queue, **keys)
+        listener = {"clients": ["0.0.0.0/0", "::/0"], **keys.pop("listener", {})}
+        super().__init__(folder, ports=ports, deliver="queue", queue=queue, listener=listener, **keys)
 
     def is_open(self):
         with contextlib.suppress(OSError):

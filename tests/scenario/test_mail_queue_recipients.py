@@ -88,7 +88,7 @@ def test_an_mbox_line_and_an_odd_name_break_no_header(tmp_path, stores, first):
     assert receiver.mails[0][1] == ["c@b.example"]
     report = email.message_from_string(receiver.mails[0][2])
     assert report["X-Mailbox-Line"] == line and report["Subject"] == "report" and report.get_payload() == "body\r\n"
-    assert report["Received"].startswith("from my?pc??m?? (")
+    assert report["Received"].startswith("from [192.0.2.1] ([192.0.2.1]) (EHLO my?pc??m??)")
 
 
 @pytest.mark.parametrize("reply", ["552 5.2.2 Mailbox is full", "552 Mailbox is full", "552 5.5.3 Too many"])

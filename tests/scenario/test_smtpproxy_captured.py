@@ -106,7 +106,7 @@ def test_who_is_in_the_sets_of_the_example_passes_untouched(tmp_path, how, hook,
     sender, receiver = SENDERS[family].format(7), RECEIVERS[family].format(25)
     name = ("untouched4", "untouched6")[family]
     with routed() as (senders, router, receivers), contextlib.ExitStack() as stack:
-        use_example(router, hook, family)
+        use_example(router, hook)
         with receivers.entered():
             stack.enter_context(ScriptedReceiver(listen=(receiver, 25)))
         listener = {"address": f"[::]:{port}" if family else f"0.0.0.0:{port}", "original_destination": how}

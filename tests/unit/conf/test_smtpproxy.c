@@ -13,9 +13,16 @@
 
 #define LEAST "name: mail.example\nlisteners: [ { address: '0.0.0.0:2525', original_destination: redirect } ]\n"
 
-#define HOOKED                                                                                                         \
+/* A queue that is complete but for its listener. */
+#define QUEUED                                                                                                         \
+	"deliver: queue\nqueue: { keys: /k, backups: [ { paths: [ '192.0.2.1:1' ] }, { paths: [ '192.0.2.2:1' ] } ] "  \
+	"}\n"
+#define DOOR(keys) "name: m\nlisteners:\n  - address: 0.0.0.0:25\n    original_destination: redirect\n" keys
+
+#define HOOKED_FOR(keys)                                                                                               \
 	"name: mail.example\nhooks: [ { name: a, address: 'unix:/a' } ]\n"                                             \
-	"listeners: [ { address: '0.0.0.0:25', original_destination: tproxy, hooks: [ a ] } ]\n"
+	"listeners: [ { address: '0.0.0.0:25', original_destination: tproxy, " keys " } ]\n"
+#define HOOKED HOOKED_FOR("hooks: [ a ]")
 
 static char error[4096];
 
@@ -43,8 +50,7 @@ END_TEST
 
 START_TEST(a_queue_may_have_hooks)
 {
-	struct conf_smtpproxy *c = parse(HOOKED "deliver: queue\nqueue: { keys: /k, backups: [ { paths: [ "
-						"'192.0.2.1:1' ] }, { paths: [ '192.0.2.2:1' ] } ] }\n");
+	struct conf_smtpproxy *c = parse(HOOKED_FOR("hooks: [ a ], clients: [ 10.0.0.0/8 ]") QUEUED);
 	ck_assert_msg(c != NULL, "%s", error);
 	ck_assert_uint_eq(c->listeners[0].hook_count, 1);
 	conf_smtpproxy_destroy(c);
@@ -56,6 +62,34 @@ static const struct {
 } faults[] = {
 	{ "name: m\n", "smtpproxy.yaml:1: key 'listeners': found nothing, expected" },
 	{ LEAST "outwards: {}\n", "smtpproxy.yaml:3: key 'outwards': found an unknown key, expected 'outward'?" },
+	{ DOOR("") QUEUED,
+		"smtpproxy.yaml:3: key 'accept': found nothing, expected domains of recipients, or networks of "
+		"senders in 'clients', because deliver is queue" },
+	{ DOOR("    accept: [ b.example ]\n"),
+		"smtpproxy.yaml:5: key 'accept': found a list, expected none, because deliver is relay" },
+	{ DOOR("    clients: [ 10.0.0.0/8 ]\n"),
+		"smtpproxy.yaml:5: key 'clients': found a list, expected none, because deliver is relay" },
+	{ DOOR("    accept: [ b.example ]\n    next_hop: 192.0.2.3:25\n") QUEUED,
+		"smtpproxy.yaml:6: key 'next_hop': found an address, expected none, but one in 'queue' or "
+		"'queue.domains'" },
+	{ DOOR("    accept: [ b.example, 'x@b.example' ]\n") QUEUED,
+		"smtpproxy.yaml:5: key 'accept': found 'x@b.example', expected a domain, as example.org, or "
+		"*.example.org" },
+	{ DOOR("    accept: [ '*' ]\n") QUEUED, "key 'accept': found '*', expected a domain" },
+	{ DOOR("    accept: [ b.example, b.example ]\n") QUEUED,
+		"key 'accept': found 'b.example', expected one that line 5 does not have already" },
+	{ LEAST "queue: { domains: [ { domain: b.example., tls: may } ] }\n",
+		"smtpproxy.yaml:3: key 'domain': found 'b.example.', expected a domain" },
+	{ LEAST "queue: { next_hop: '192.0.2.3:25', domains: [ { domain: b.example, tls: verify } ] }\n",
+		"smtpproxy.yaml:3: key 'name': found nothing, expected the name of the certificate, because its mail "
+		"goes to "
+		"an address" },
+	{ LEAST "queue: { domains: [ { domain: b.example, tls: verify, next_hop: '192.0.2.3:25' } ] }\n",
+		"key 'name': found nothing, expected the name of the certificate" },
+	{ LEAST "queue: { name: a }\n",
+		"smtpproxy.yaml:3: key 'queue': found a map, expected none, or the key 'deliver: queue'" },
+	{ LEAST "outward: { tls: none, keep_tls: on }\n",
+		"smtpproxy.yaml:3: key 'keep_tls': found on, expected off, because tls is none" },
 	{ "name: m\nlisteners: [ { address: '0.0.0.0:25' } ]\n",
 		"key 'trusted': found nothing, expected the networks that send PROXY headers" },
 	{ "name: 'a b'\nlisteners: [ { address: '0.0.0.0:25', original_destination: tproxy } ]\n",
@@ -112,8 +146,11 @@ END_TEST
 
 START_TEST(spares_of_a_queue_are_read)
 {
-	struct conf_smtpproxy *c = parse(LEAST "queue: { backups: [ { paths: [ '192.0.2.1:1' ] } ], replace_after: 5s, "
-					       "spares: [ { paths: [ '192.0.2.2:1', '10.0.0.2:1' ], user: u } ] }\n");
+	struct conf_smtpproxy *c = parse(DOOR(
+		"    clients: [ 10.0.0.0/8 ]\n") "deliver: queue\n"
+						 "queue: { keys: /k, backups: [ { paths: [ '192.0.2.1:1' ] }, { paths: "
+						 "[ '192.0.2.3:1' ] } ], replace_after: 5s, "
+						 "spares: [ { paths: [ '192.0.2.2:1', '10.0.0.2:1' ], user: u } ] }\n");
 	ck_assert_msg(c != NULL, "%s", error);
 	ck_assert_uint_eq(c->queue.spare_count, 1);
 	ck_assert_uint_eq(c->queue.spares[0].path_count, 2);
@@ -181,9 +218,10 @@ END_TEST
 
 START_TEST(check_prints_the_memory_that_mail_may_take)
 {
-	static const char text[] =
-		LEAST "deliver: queue\nqueue: { keys: /k, total: 3GiB, memory: 64MiB, deliveries: 2, "
-		      "backups: [ { paths: [ '192.0.2.1:1' ] }, { paths: [ '192.0.2.2:1' ] } ] }\n";
+	static const char text[] = DOOR("    clients: [ 10.0.0.0/8 ]\n") "deliver: queue\nqueue: { keys: /k, total: "
+									 "3GiB, memory: 64MiB, deliveries: 2, "
+									 "backups: [ { paths: [ '192.0.2.1:1' ] }, { "
+									 "paths: [ '192.0.2.2:1' ] } ] }\n";
 	struct conf_smtpproxy *c = parse(text);
 	char *out = NULL;
 	size_t len;
@@ -210,8 +248,9 @@ static char *said_of_role(const char *role)
 	struct conf_smtpproxy *c;
 
 	snprintf(text, sizeof text,
-		LEAST "deliver: queue\nqueue: { keys: /k, %s"
-		      "backups: [ { paths: [ '192.0.2.1:1' ] }, { paths: [ '192.0.2.2:1' ] } ] }\n",
+		DOOR("    clients: [ 10.0.0.0/8 ]\n") "deliver: queue\nqueue: { keys: /k, %s"
+						      "backups: [ { paths: [ '192.0.2.1:1' ] }, { paths: [ "
+						      "'192.0.2.2:1' ] } ] }\n",
 		role);
 	c = parse(text);
 	ck_assert_msg(c != NULL, "%s", error);
@@ -236,6 +275,32 @@ START_TEST(check_says_what_a_role_means_that_is_not_in_the_file)
 }
 END_TEST
 
+/* Of the file, and its mail may come with TLS. */
+static const char *gap_of(const char *keys)
+{
+	static char text[512];
+	snprintf(text, sizeof text, "name: m\nlisteners: [ { address: '0.0.0.0:25', trusted: [ 10.0.0.0/8 ] } ]\n%s",
+		keys);
+	struct conf_smtpproxy *c = parse(text);
+	ck_assert_msg(c != NULL, "%s", error);
+	const char *gap = conf_smtpproxy_tls_gap(c);
+	conf_smtpproxy_destroy(c);
+	return gap;
+}
+
+START_TEST(who_has_not_said_whether_tls_may_end_here_is_told)
+{
+	ck_assert_str_eq(gap_of(""), "outward.keep_tls: off, by default: mail that came with TLS may go on in clear");
+	ck_assert_ptr_nonnull(gap_of("outward: { tls: may }\n"));
+	ck_assert_ptr_null(gap_of("outward: { keep_tls: off }\n"));
+	ck_assert_ptr_null(gap_of("outward: { keep_tls: on }\n"));
+	ck_assert_ptr_null(gap_of("outward: { tls: encrypt }\n"));
+	struct conf_smtpproxy *c = parse(LEAST); /* nobody tells it of TLS */
+	ck_assert_ptr_null(conf_smtpproxy_tls_gap(c));
+	conf_smtpproxy_destroy(c);
+}
+END_TEST
+
 UNIT(smtpproxy)
 {
 	TCase *facts = tcase_create("smtpproxy");
@@ -248,5 +313,6 @@ UNIT(smtpproxy)
 	tcase_add_test(facts, check_prints_the_memory_that_mail_may_take);
 	tcase_add_test(facts, check_says_what_a_role_means_that_is_not_in_the_file);
 	tcase_add_test(facts, the_examples_are_good_and_have_every_key);
+	tcase_add_test(facts, who_has_not_said_whether_tls_may_end_here_is_told);
 	return facts_run(facts);
 }

@@ -87,12 +87,39 @@ START_TEST(a_greeting_may_be_any_text_when_lenient)
 }
 END_TEST
 
+static int is_in(const char *domain, const char *pattern)
+{
+	return smtp_domain_is_in(smtp_span_of(domain), pattern);
+}
+
+START_TEST(a_pattern_is_a_domain_or_its_subdomains)
+{
+	ck_assert(is_in("A.example", "a.Example"));
+	ck_assert(!is_in("x.a.example", "a.example"));
+	ck_assert(is_in("x.A.example", "*.a.example"));
+	ck_assert(is_in("y.x.a.example", "*.a.example"));
+	ck_assert(!is_in("a.example", "*.a.example"));
+	ck_assert(!is_in("ba.example", "*.a.example"));
+	ck_assert(!is_in("", "a.example"));
+	ck_assert(!is_in("", "*.a.example"));
+	ck_assert(smtp_domain_pattern_is_good("a.example"));
+	ck_assert(smtp_domain_pattern_is_good("*.example"));
+	ck_assert(smtp_domain_pattern_is_good("[192.0.2.1]"));
+	ck_assert(!smtp_domain_pattern_is_good("*"));
+	ck_assert(!smtp_domain_pattern_is_good("*."));
+	ck_assert(!smtp_domain_pattern_is_good("x.*.example"));
+	ck_assert(!smtp_domain_pattern_is_good(".example"));
+	ck_assert(!smtp_domain_pattern_is_good("a.example."));
+}
+END_TEST
+
 UNIT(domain)
 {
 	const TTest *facts[] = {
 		names_and_literals_are_told_apart,
 		labels_and_names_have_their_bounds,
 		a_greeting_may_be_any_text_when_lenient,
+		a_pattern_is_a_domain_or_its_subdomains,
 	};
 	return suite_run("domain", facts, SUITE_LEN(facts));
 }

@@ -90,6 +90,23 @@ START_TEST(domain_is_behind_the_last_at)
 }
 END_TEST
 
+static int is_secured(const char *params)
+{
+	const struct envelope e = { .params = smtp_span_of(params) };
+
+	return envelope_is_secured(&e);
+}
+
+START_TEST(the_last_parameter_tells_that_it_came_with_tls)
+{
+	ck_assert(is_secured(ENVELOPE_SECURED));
+	ck_assert(is_secured("BODY=8BITMIME" ENVELOPE_SECURED));
+	ck_assert(!is_secured(""));
+	ck_assert(!is_secured("ENVID=REQUIRETLS"));
+	ck_assert(!is_secured("BODY=8BITMIME"));
+}
+END_TEST
+
 UNIT(envelope)
 {
 	const TTest *facts[] = {
@@ -98,6 +115,7 @@ UNIT(envelope)
 		cut_text_is_refused,
 		many_recipients_have_room,
 		domain_is_behind_the_last_at,
+		the_last_parameter_tells_that_it_came_with_tls,
 	};
 	return suite_run("envelope", facts, SUITE_LEN(facts));
 }

@@ -54,14 +54,38 @@ START_TEST(only_an_address_with_a_port_is_a_next_hop)
 }
 END_TEST
 
+static char domain[] = "B.example", below[] = "*.b.example";
+static struct smtpproxy_domain known[] = { { .domain = domain }, { .domain = below } };
+
+static void know(size_t count)
+{
+	conf.domains = known;
+	conf.domain_count = count;
+}
+
 START_TEST(the_file_knows_domains_without_their_subdomains)
 {
-	char domain[] = "B.example";
-	struct smtpproxy_domain known = { .domain = domain };
-	conf.domains = &known;
-	conf.domain_count = 1;
-	ck_assert_ptr_eq(line_name_domain(&conf, "b.example"), &known);
+	know(1);
+	ck_assert_ptr_eq(line_name_domain(&conf, "b.example"), &known[0]);
 	ck_assert_ptr_null(line_name_domain(&conf, "x.b.example"));
+	know(2);
+	ck_assert_ptr_eq(line_name_domain(&conf, "b.example"), &known[0]);
+	ck_assert_ptr_eq(line_name_domain(&conf, "y.x.b.example"), &known[1]);
+}
+END_TEST
+
+START_TEST(beside_a_next_hop_a_domain_of_the_file_has_its_own_line)
+{
+	know(2);
+	ck_assert_int_eq(address_parse("192.0.2.1:25", &conf.next_hop), 0);
+	ck_assert_int_eq(line_name_of(&conf, smtp_span_of("a@B.example"), name), 0);
+	ck_assert_str_eq(name, "b.example");
+	ck_assert_int_eq(line_name_of(&conf, smtp_span_of("a@x.b.example"), name), 0);
+	ck_assert_str_eq(name, "x.b.example");
+	ck_assert_int_eq(line_name_of(&conf, smtp_span_of("a@c.example"), name), 0);
+	ck_assert_str_eq(name, "192.0.2.1:25");
+	ck_assert_int_eq(line_name_of(&conf, smtp_span_of("postmaster"), name), 0);
+	ck_assert_str_eq(name, "192.0.2.1:25");
 }
 END_TEST
 
@@ -73,6 +97,7 @@ UNIT(line_name)
 		with_a_next_hop_all_mail_has_one_line,
 		only_an_address_with_a_port_is_a_next_hop,
 		the_file_knows_domains_without_their_subdomains,
+		beside_a_next_hop_a_domain_of_the_file_has_its_own_line,
 	};
 	return suite_run_with("line_name", begin, facts, SUITE_LEN(facts));
 }

@@ -117,6 +117,39 @@ START_TEST(a_destination_that_is_not_allowed_is_refused)
 }
 END_TEST
 
+START_TEST(who_was_not_captured_is_refused_also_where_all_mail_goes_to_one_receiver)
+{
+	session_conf->listeners[DOOR_RELAYS].capture = CAPTURE_REDIRECT;
+	sender_connects(0, DOOR_RELAYS);
+	sender_hears(0, "421 4.3.5 ");
+	sender_hears_end(0);
+	is_over(0);
+	ck_assert_uint_eq(session_counters->not_captured, 1);
+	ck_assert_int_eq(receiver_is_asked(), 0);
+}
+END_TEST
+
+START_TEST(the_clients_are_those_that_the_header_names)
+{
+	struct address_net clients[2];
+
+	ck_assert_int_eq(address_net_parse("192.0.2.0/24", &clients[0]), 0);
+	ck_assert_int_eq(address_net_parse("127.0.0.0/8", &clients[1]), 0);
+	session_conf->listeners[DOOR_RELAYS].clients = clients;
+	session_conf->listeners[DOOR_RELAYS].client_count = 2;
+	sender_comes_from(0, DOOR_RELAYS, "192.0.2.1");
+	ck_assert_int_eq(session_of(0)->sends_as, RECIPIENT_OF_CLIENT);
+	sender_comes_from(1, DOOR_RELAYS, "198.51.100.1");
+	ck_assert_int_eq(session_of(1)->sends_as, RECIPIENT_OF_STRANGER);
+	sender_connects(2, DOOR_RELAYS); /* the cluster's own address is none of theirs */
+	sender_says(2, "PROXY UNKNOWN\r\n");
+	sender_hears(2, "220 ");
+	ck_assert_int_eq(session_of(2)->sends_as, RECIPIENT_OF_STRANGER);
+	session_conf->listeners[DOOR_RELAYS].clients = NULL;
+	session_conf->listeners[DOOR_RELAYS].client_count = 0;
+}
+END_TEST
+
 START_TEST(one_source_cannot_have_all_places)
 {
 	for (unsigned i = 0; i < 3; i++)
@@ -393,6 +426,8 @@ UNIT(session)
 		who_is_not_trusted_or_sends_no_header_gets_no_word,
 		who_sends_no_header_in_time_is_closed_without_a_word,
 		a_destination_that_is_not_allowed_is_refused,
+		who_was_not_captured_is_refused_also_where_all_mail_goes_to_one_receiver,
+		the_clients_are_those_that_the_header_names,
 		one_source_cannot_have_all_places,
 		a_full_proxy_refuses_in_words,
 		quit_gets_its_reply_and_then_fin,

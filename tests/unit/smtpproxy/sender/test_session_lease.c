@@ -191,6 +191,56 @@ START_TEST(an_extension_that_was_offered_and_is_gone_ends_the_session)
 }
 END_TEST
 
+/* The receiver offers no TLS. */
+static void mail_comes_with_tls(enum smtpproxy_tls tls)
+{
+	session_conf->outward.tls = tls;
+	sender_comes(0, DOOR_RELAYS);
+	strcpy(session_of(0)->sender_tls.version, "TLSv1.3");
+	sender_greets(0, PIPELINING);
+	sender_says(0, MAIL);
+}
+
+START_TEST(mail_that_came_with_tls_does_not_go_on_in_clear)
+{
+	session_conf->outward.keep_tls = CONF_ON;
+	mail_comes_with_tls(SMTPPROXY_TLS_MAY);
+	sender_hears(0, "421 4.7.4 ");
+	sender_hears_end(0);
+	receiver_hears_nothing(0);
+	ck_assert_uint_eq(session_counters->sent_in_clear, 0);
+}
+END_TEST
+
+START_TEST(mail_that_came_with_tls_goes_on_in_clear_where_the_file_says_so)
+{
+	session_conf->outward.keep_tls = CONF_ON;
+	mail_comes_with_tls(SMTPPROXY_TLS_NONE);
+	receiver_hears(0, MAIL);
+	ck_assert_uint_eq(session_counters->sent_in_clear, 1);
+}
+END_TEST
+
+START_TEST(mail_that_came_with_tls_and_went_on_in_clear_is_counted)
+{
+	mail_comes_with_tls(SMTPPROXY_TLS_MAY);
+	receiver_hears(0, MAIL);
+	ck_assert_uint_eq(session_counters->sent_in_clear, 1);
+}
+END_TEST
+
+START_TEST(mail_that_came_in_clear_goes_on_in_clear)
+{
+	session_conf->outward.keep_tls = CONF_ON;
+	session_conf->outward.tls = SMTPPROXY_TLS_MAY;
+	sender_comes(0, DOOR_RELAYS);
+	sender_greets(0, PIPELINING);
+	sender_says(0, MAIL);
+	receiver_hears(0, MAIL);
+	ck_assert_uint_eq(session_counters->sent_in_clear, 0);
+}
+END_TEST
+
 START_TEST(a_reply_that_is_none_ends_the_session)
 {
 	sender_comes(0, DOOR_RELAYS);
@@ -343,6 +393,10 @@ UNIT(session_lease)
 		without_fairness_a_sender_keeps_its_connection,
 		a_receiver_that_takes_no_mail_is_not_the_end_of_the_mail,
 		an_extension_that_was_offered_and_is_gone_ends_the_session,
+		mail_that_came_with_tls_does_not_go_on_in_clear,
+		mail_that_came_with_tls_goes_on_in_clear_where_the_file_says_so,
+		mail_that_came_with_tls_and_went_on_in_clear_is_counted,
+		mail_that_came_in_clear_goes_on_in_clear,
 		a_reply_that_is_none_ends_the_session,
 		a_receiver_that_says_421_ends_the_session_in_its_own_words,
 		no_word_of_ours_follows_a_part_of_a_reply,

@@ -1,0 +1,39 @@
+/* probe.h: asks the receiver of a recipient by MAIL FROM:<> and RCPT whether it takes mail for the recipient, before a
+ * message for it is accepted (Postfix: reject_unverified_recipient). So nobody gets a notice about an address that does
+ * not exist. A courier without a message asks. Answers are remembered for some time. A receiver that gives no clear
+ * answer within 10 s says nothing against a recipient: a queue takes mail while the receiver is away.
+ */
+#ifndef CSSL_SMTPPROXY_PROBE_H
+#define CSSL_SMTPPROXY_PROBE_H
+
+#include "smtpproxy/delivery/delivery.h"
+
+struct courier;
+struct probe;
+struct probes;
+
+/* Embedded in who waits for an answer; all zero but for on_known before use. */
+struct probe_wait {
+	struct probe *of; /* NULL: it waits for none */
+	/* @reply: NULL: it takes the recipient; else its reply with CRLF, valid within this call. */
+	void (*on_known)(struct probe_wait *w, const char *reply);
+};
+
+/* @parts live longer. NULL: out of memory. */
+struct probes *probes_create(struct delivery *d, const struct delivery_parts *parts);
+/* Remembered answers are forgotten. */
+void probes_forget(struct probes *p);
+void probes_destroy(struct probes *p); /* NULL is legal; no probe is under way */
+
+enum probe_answer { PROBE_TAKES, PROBE_REFUSES, PROBE_ASKS };
+/* @line: of the queue, that of @mailbox. REFUSES: *reply as in on_known. ASKS: on_known comes, and not before this
+ * returns. */
+enum probe_answer probes_ask(
+	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply);
+/* on_known does not come. In any state. */
+void probe_forget(struct probe_wait *w);
+
+/* For delivery.c: the courier of a probe is over. */
+void probe_over(struct courier *c);
+
+#endif

@@ -1,0 +1,79 @@
+/* session_probe.c: deliver: queue: which recipients are taken from whom. Of a stranger's, the receiver is asked. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/container_of.h"
+#include "smtp/reply_write.h"
+#include "smtpproxy/sender/session_inside.h"
+
+/* As if its receiver had refused it: the record has it. */
+static void refuse(struct session *s, const struct smtp_client_event *e, struct smtp_span reply)
+{
+	session_record_recipient(s, &e->command);
+	smtp_tx_pass(&s->tx, e);
+	if (session_errs(s))
+		return;
+	session_answer(s, reply.at, reply.len);
+	if (s->state == SESSION_LEASES)
+		session_check_end(s);
+}
+
+int session_denies(struct session *s, const struct smtp_client_event *e)
+{
+	const enum smtp_own own =
+		recipient_rules_judge(s->listener, (enum recipient_sender)s->sends_as, &e->command.path);
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+
+	if (!s->home->queue || e->command.verb != SMTP_VERB_RCPT || !own)
+		return 0;
+	s->home->counters->recipients_denied++;
+	smtp_own_write(&w, own);
+	refuse(s, e, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) });
+	return 1;
+}
+
+static void refuse_unknown(struct session *s, const struct smtp_client_event *e, const char *reply)
+{
+	s->home->counters->recipients_unknown++;
+	refuse(s, e, smtp_span_of(reply));
+}
+
+static void on_known(struct probe_wait *w, const char *reply)
+{
+	struct session *s = container_of(w, struct session, probe);
+	const struct smtp_client_event e = session_held_event(s);
+	char *held = s->held;
+
+	s->held = NULL;
+	session_move(s, SESSION_LEASES);
+	if (reply)
+		refuse_unknown(s, &e, reply);
+	else
+		session_store_recipient(s, &e);
+	free(held);
+	session_go_on(s);
+}
+
+int session_probe(struct session *s, const struct smtp_client_event *e, const char *line, struct smtp_span mailbox)
+{
+	const char *reply = NULL;
+	enum probe_answer answer;
+
+	if (s->sends_as == RECIPIENT_OF_CLIENT || e->command.path.kind == SMTP_PATH_POSTMASTER)
+		return 0;
+	s->probe.on_known = on_known;
+	answer = probes_ask(s->home->probes, line, mailbox, &s->probe, &reply);
+	if (answer == PROBE_REFUSES)
+		refuse_unknown(s, e, reply);
+	if (answer != PROBE_ASKS)
+		return answer == PROBE_REFUSES;
+	if (session_hold(s, e) < 0) {
+		probe_forget(&s->probe);
+		return 0;
+	}
+	session_move(s, SESSION_PROBES);
+	pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
+	session_expect_sender(s);
+	return 1;
+}
