@@ -269,6 +269,24 @@ def test_a_next_hop_with_names_of_transactions_is_asked_with_its_header(tmp_path
         assert len(hop.facts) == 1
 
 
+@pytest.mark.tool("redis-server", "redis-cli")
+def test_the_answer_for_who_has_left_counts_for_the_next_one(tmp_path, stores):
+    with ScriptedReceiver({"RCPT TO:<unknown": "{gate}550 5.1.1 Nobody"}) as hop:
+        with QueuedProxy(tmp_path, stores, hop.address, listener=DOOR) as proxy:
+            proxy.wait_open()
+            client = Talk(proxy.address, source=STRANGER)
+            client.ehlo()
+            client.say("MAIL FROM:<a@sender.example>")
+            client.send(f"RCPT TO:<{UNKNOWN}>\r\n")
+            wait_until(lambda: f"RCPT TO:<{UNKNOWN}>" in [line for _, line in hop.heard], patience(20), "the question")
+            client.reset()
+            wait_until(lambda: "smtpproxy_sessions_now 0\n" in ask(proxy, "/metrics").decode(), patience(20), "nobody is left")
+            hop.open_gate()
+            wait_until(lambda: "RSET" in [line for _, line in hop.heard], patience(20), "the answer was taken")
+            assert envelope(proxy, UNKNOWN) == ["550 5.1.1 Nobody"]
+        assert [line for _, line in hop.heard].count(f"RCPT TO:<{UNKNOWN}>") == 1
+
+
 # --- domains beside a next hop ---
 
 @pytest.mark.tool("redis-server", "redis-cli")
