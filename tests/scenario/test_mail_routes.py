@@ -105,6 +105,24 @@ def test_the_next_server_gets_the_mail_if_a_better_one_takes_no_connection(tmp_p
     assert got(second) == [("sender@a.example", ["x@b.example"])]
 
 
+def test_a_strangers_recipient_is_asked_for_at_the_servers_of_its_domain(tmp_path):
+    """The best one is away. A domain that does not exist needs no question."""
+    port = free_ports(1)[0]
+    zone = Zone(tmp_path, "b.example", ["@ MX 10 first", "@ MX 20 second", "first A 127.0.0.2", "second A 127.0.0.3"], signed=False)
+    stack, (second,) = receivers(port, 3, replies=lambda line: "550 5.1.1 Nobody" if "unknown@" in line else None)
+    with stack, gateway(tmp_path, port, zone, listener={"accept": ["b.example", "*.b.example"], "clients": []}) as (proxy, stores):
+        with Talk(proxy.address, source="192.0.2.1") as client:
+            client.ehlo()
+            assert client.say("MAIL FROM:<sender@a.example>").startswith("250 ")
+            assert client.say("RCPT TO:<unknown@b.example>") == "550 5.1.1 Nobody"
+            assert client.say("RCPT TO:<x@nobody.b.example>") == "550 5.1.2 The recipient's domain does not exist"
+            assert client.say("RCPT TO:<x@b.example>").startswith("250 ")
+            assert client.say("DATA").startswith("354 ")
+            assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+        is_empty(stores)
+    assert got(second) == [("sender@a.example", ["x@b.example"])]
+
+
 FAILS = {
     "a null MX": (["@ MX 0 ."], "556 5.1.10 The recipient's domain takes no mail"),
     "no such domain": (None, "550 5.1.2 The recipient's domain does not exist"),
