@@ -139,8 +139,8 @@ def test_a_scan_of_all_ports_finds_what_the_pages_say(tmp_path):
             scan(router, senders, receivers, own, row, (where[0], port, where[2]))
 
 
-# What is said to a client of a RAgent listener that says EHLO at once ("": it is closed), and to its recipients in clear. The cluster of `./cssl up --mail-queue`
-# has clients on its own host only.
+# What is said to a client of a RAgent listener that says EHLO at once ("": it is closed), and to its recipients in clear. The cluster of
+# `./cssl up --mail-queue` has clients on its own host only.
 FRONTS = {"smtp": ("220 ", (DENIED,) * 3), "submission": ("220 ", None), "smtps": ("", None), "captured": ("421 4.3.5 ", None)}
 
 
@@ -292,9 +292,8 @@ def test_the_answer_for_who_has_left_counts_for_the_next_one(tmp_path, stores):
 @pytest.mark.tool("redis-server", "redis-cli")
 def test_a_domain_of_the_file_has_its_own_next_hop_beside_that_of_all_others(tmp_path, stores):
     with Hop() as all_others, Hop() as own:
-        domains = [{"domain": "ours.example", "next_hop": text_of(own.address)}, {"domain": "*.ours.example", "next_hop": text_of(own.address)},
-                   {"domain": "partner.example", "tls": "none"}]
-        queue = {"domains": domains}
+        domains = [{"domain": domain, "next_hop": text_of(own.address)} for domain in ("ours.example", "*.ours.example")]
+        queue = {"domains": [*domains, {"domain": "partner.example", "tls": "none"}]}
         with QueuedProxy(tmp_path, stores, all_others.address, ports=(own.address[1],), queue=queue) as proxy:
             envelope(proxy, OURS, "a@x.ours.example", "a@partner.example", OTHERS)
             stores.wait_empty()
@@ -342,8 +341,8 @@ def judged(folder, **keys):
     config = folder / "smtpproxy.yaml"
     config.write_text(json.dumps({"name": "m.example", "user": "nobody", **keys}))
     program = binary("smtpproxy/smtpproxy")
-    check, start = (subprocess.run([program, "--config", config, *option], text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   timeout=patience(20)) for option in (["--check"], []))
+    check, start = (subprocess.run([program, "--config", config, *option], text=True, check=False, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, timeout=patience(20)) for option in (["--check"], []))
     assert check.returncode == start.returncode == 1 and check.stderr.strip() in start.stderr, (check, start)
     return check.stderr
 
@@ -367,7 +366,8 @@ def test_a_source_that_has_left_the_host_is_named(open_folder):
     with Space() as space, space.entered(), Sink() as sink:
         for address in ("192.0.2.8", "192.0.2.9"):
             space.address(address, "lo")
-        with Proxy(open_folder, next_hop=sink.address, outward={"messages": 1, "sources": [{"address": "192.0.2.8"}, {"address": "192.0.2.9"}]}) as proxy:
+        pool = [{"address": "192.0.2.8"}, {"address": "192.0.2.9"}]
+        with Proxy(open_folder, next_hop=sink.address, outward={"messages": 1, "sources": pool}) as proxy:
             assert "TLS may end here cause=\"outward.keep_tls: off, by default" in proxy.log()
             space.ip("address", "del", "192.0.2.9", "dev", "lo")
             source(proxy.address, "-m", "4", "-d", "--proxy", "v2")

@@ -15,7 +15,8 @@ from tests.lib.smtp_proxy import Proxy
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
 
-pytestmark = [pytest.mark.root, pytest.mark.tool("ip", "nft"), pytest.mark.skipif(obstacle() is not None, reason=str(obstacle())), pytest.mark.limit(120)]
+pytestmark = [pytest.mark.root, pytest.mark.tool("ip", "nft"), pytest.mark.limit(120),
+              pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))]
 
 MAILS = 20
 PAIRS = [*((sender, Postfix) for sender in SERVERS.values()), (Postfix, Exim)]
@@ -26,7 +27,8 @@ def captured():
     """This thread is in a network of its own. It gives the address at which the senders of a proxy are redirected to it."""
     def lead_to(proxy):
         port, = free_ports(1)
-        space.rules(f"table inet cssl {{ chain output {{ type nat hook output priority -100; tcp dport {port} redirect to :{proxy.address[1]}; }}; }}")
+        rule = f"tcp dport {port} redirect to :{proxy.address[1]}"
+        space.rules(f"table inet cssl {{ chain output {{ type nat hook output priority -100; {rule}; }}; }}")
         return "127.0.0.1", port
 
     with Space() as space, space.entered():
