@@ -221,6 +221,14 @@ int address_net_has(const struct address_net *n, const struct sockaddr *a)
 	return address_net_has_bytes(n, bytes, address_bytes(a, bytes));
 }
 
+int address_nets_have(const struct address_net *nets, size_t count, const struct sockaddr *a)
+{
+	for (size_t i = 0; i < count; i++)
+		if (address_net_has(&nets[i], a))
+			return 1;
+	return 0;
+}
+
 int address_net_has_bytes(const struct address_net *n, const uint8_t *bytes, size_t len)
 {
 	if (len != n->len || n->prefix > 8 * len)

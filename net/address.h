@@ -35,6 +35,7 @@ int address_net_parse(const char *text, struct address_net *out);
 int address_net_has(const struct address_net *n, const struct sockaddr *a); /* 1 or 0 */
 /* The same for address_bytes(). @n may be malformed: 0. */
 int address_net_has_bytes(const struct address_net *n, const uint8_t *bytes, size_t len);
+int address_nets_have(const struct address_net *nets, size_t count, const struct sockaddr *a); /* one of them: 1 or 0 */
 const char *address_net_format(const struct address_net *n, char out[static ADDRESS_TEXT_MAX]);
 
 #endif

@@ -15,11 +15,7 @@
 static int is_trusted(const struct sink_session *s)
 {
 	const struct sink_options *o = s->host->options;
-	for (unsigned i = 0; i < o->trusted_count; i++) {
-		if (address_net_has(&o->trusted[i], (const struct sockaddr *)&s->peer))
-			return 1;
-	}
-	return 0;
+	return address_nets_have(o->trusted, o->trusted_count, (const struct sockaddr *)&s->peer);
 }
 
 void sink_tx_enter(struct sink_session *s, const struct proxy_header *header)

@@ -82,14 +82,6 @@ void connection_turn_away(struct connection_home *home, const struct front *fron
 	listener_refuse_accepted(fd, words, refusing_words(front, reason, words));
 }
 
-static int is_trusted(const struct conf_listener *l, const struct sockaddr *peer)
-{
-	for (size_t i = 0; i < l->trusted_count; i++)
-		if (address_net_has(&l->trusted[i], peer))
-			return 1;
-	return 0;
-}
-
 /* Did clients of its source crash earlier processes? */
 static int is_refused(const struct connection *c)
 {
@@ -161,7 +153,8 @@ static void begin(struct connection *c, const struct sockaddr_storage *peer, con
 	connection_begin_reading(c);
 	if (c->front->conf->proxy_protocol == CONF_OFF) {
 		connection_known(c);
-	} else if (!is_trusted(c->front->conf, (const struct sockaddr *)peer)) {
+	} else if (!address_nets_have(
+			   c->front->conf->trusted, c->front->conf->trusted_count, (const struct sockaddr *)peer)) {
 		counter_add(&c->home->counters.proxy_untrusted, 1);
 		connection_end(c, END_PROXY_HEADER_BAD, END_RESET);
 	}

@@ -95,15 +95,6 @@ static int is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to
 	return 0;
 }
 
-static int is_allowed_local(const struct conf_smtpproxy *c, const struct sockaddr *to)
-{
-	for (size_t i = 0; i < c->outward.local_count; i++) {
-		if (address_net_has(&c->outward.local[i], to))
-			return 1;
-	}
-	return 0;
-}
-
 static int is_multicast(const struct sockaddr *to)
 {
 	uint8_t bytes[16];
@@ -123,7 +114,7 @@ enum destination_verdict destination_rules_judge(
 		return DESTINATION_OURSELVES;
 	if (!has_port(r->conf, address_port(to)))
 		return DESTINATION_BAD_PORT;
-	if (own && !is_allowed_local(r->conf, to))
+	if (own && !address_nets_have(r->conf->outward.local, r->conf->outward.local_count, to))
 		return DESTINATION_LOCAL;
 	return DESTINATION_ALLOWED;
 }

@@ -5,11 +5,7 @@
 
 enum recipient_sender recipient_rules_sender(const struct smtpproxy_listener *l, const struct sockaddr *from)
 {
-	for (size_t i = 0; i < l->client_count; i++) {
-		if (address_net_has(&l->clients[i], from))
-			return RECIPIENT_OF_CLIENT;
-	}
-	return RECIPIENT_OF_STRANGER;
+	return address_nets_have(l->clients, l->client_count, from) ? RECIPIENT_OF_CLIENT : RECIPIENT_OF_STRANGER;
 }
 
 /* "user%other.example@ours.example": the server behind, which trusts us, may pass it on (Postfix refuses it from

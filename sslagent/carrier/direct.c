@@ -425,15 +425,6 @@ static void on_deadline(struct deadline *deadline)
 	}
 }
 
-static int is_trusted(const struct conf_direct *conf, const struct sockaddr *peer)
-{
-	for (size_t i = 0; i < conf->trusted_count; i++) {
-		if (address_net_has(&conf->trusted[i], peer))
-			return 1;
-	}
-	return 0;
-}
-
 static struct direct *create(struct direct_listener *l, int fd, const struct sockaddr_storage *peer)
 {
 	struct direct *d = calloc(1, sizeof *d);
@@ -468,7 +459,7 @@ int direct_begin(struct direct_listener *l, int fd, const struct sockaddr_storag
 	d->state = DIRECT_PROXY_HEADER;
 	if (l->conf->proxy_protocol == CONF_OFF)
 		client_known(d);
-	else if (!is_trusted(l->conf, (const struct sockaddr *)peer))
+	else if (!address_nets_have(l->conf->trusted, l->conf->trusted_count, (const struct sockaddr *)peer))
 		direct_refuse(d, END_PROXY_HEADER_BAD);
 	if (d->state != DIRECT_CLOSED)
 		stream_read_start(&d->stream);
