@@ -275,9 +275,9 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 	case ASKED_INFO:
 	case ASKED_OWNER: b->asked_ms = sent_ms; /* fall through */
 	case ASKED_LIBRARY:
-	case ASKED_LOAD: backup_look_answered(b, tag, reply); break;
+	case ASKED_LOAD:
 	case ASKED_SAVE:
-	case ASKED_CHECK: backup_check_answered(b, tag, reply); break;
+	case ASKED_CHECK: backup_look_answered(b, tag, reply); break;
 	case ASKED_CLAIM: backup_claim_answered(b, reply); break;
 	case ASKED_SCAN: backup_scan_answered(b, reply); break;
 	case ASKED_MESSAGES: backup_fetch_answered(b, reply); break;
@@ -327,16 +327,14 @@ static void beat(struct backup_path *p, int64_t now_ms)
 	p->beat_ms = now_ms + b->shared->heartbeat_ms;
 	if (p == b->active && !b->looks && now_ms >= b->check_ms) {
 		b->check_ms = now_ms + CHECK_MS;
-		backup_check(b);
+		backup_ask_policies(b, ASKED_CHECK);
 	}
 	if (p == b->active && !b->looks && (backup_is_live(b) || b->state == BACKUP_CLAIMED)) {
 		backup_call_begin(b, FUNCTION_RENEW, 0);
 		redis_link_end(&p->link, ASKED_RENEW);
 		return;
 	}
-	redis_link_begin(&p->link, 1);
-	redis_link_text(&p->link, "PING");
-	redis_link_end(&p->link, ASKED_PING);
+	redis_link_ask(&p->link, ASKED_PING, (const char *const[]){ "PING", NULL });
 }
 
 static void tick_path(struct backup_path *p, int64_t now_ms)

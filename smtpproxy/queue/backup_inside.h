@@ -8,7 +8,7 @@
 /* Told as a server's answer: the marker of the server is of a gateway with another key. */
 #define OTHER_KEY "another key"
 
-/* The kind of a request, for its reply. */
+/* The kind of a request, for its reply. Those before SAVE are questions of a look. */
 enum backup_tag {
 	ASKED_INFO,
 	ASKED_OWNER,
@@ -43,9 +43,8 @@ void backup_let_in(struct backup *b, enum backup_refusal at);
 /* The active path is ready: ask for the identity and the owner of the server. */
 void backup_look(struct backup *b);
 void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);
-/* Ask again for the policies that an operator may change while the server runs. */
-void backup_check(struct backup *b);
-void backup_check_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);
+/* CHECK: ask again for the policies that an operator may change while the server runs. */
+void backup_ask_policies(struct backup *b, enum backup_tag tag);
 void backup_claim_answered(struct backup *b, const redisReply *reply);
 void backup_scan_answered(struct backup *b, const redisReply *reply);
 void backup_fetch_answered(struct backup *b, const redisReply *reply);

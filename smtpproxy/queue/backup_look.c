@@ -13,61 +13,32 @@
 
 static void ask_owner(struct backup *b)
 {
-	struct redis_link *l = &b->active->link;
-
-	redis_link_begin(l, 2);
-	redis_link_text(l, "HGETALL");
-	redis_link_text(l, b->shared->owner_key);
-	redis_link_end(l, ASKED_OWNER);
+	redis_link_ask(&b->active->link, ASKED_OWNER, (const char *const[]){ "HGETALL", b->shared->owner_key, NULL });
 	b->looks++;
 }
 
 static void load(struct backup *b)
 {
-	struct redis_link *l = &b->active->link;
-
-	redis_link_begin(l, 3);
-	redis_link_text(l, "FUNCTION");
-	redis_link_text(l, "LOAD");
-	redis_link_text(l, functions_text);
-	redis_link_end(l, ASKED_LOAD);
+	redis_link_ask(&b->active->link, ASKED_LOAD, (const char *const[]){ "FUNCTION", "LOAD", functions_text, NULL });
 	b->looks++;
 }
 
 /* The sections of INFO that judge() and take_run_id() read, and CONFIG, which the user may have no right to. */
-static void ask_policies(struct backup *b, enum backup_tag tag)
+void backup_ask_policies(struct backup *b, enum backup_tag tag)
 {
-	static const char *const words[] = { "INFO", "server", "memory", "persistence", "replication", "cluster" };
-	struct redis_link *l = &b->active->link;
+	static const char *const info[] = { "INFO", "server", "memory", "persistence", "replication", "cluster", NULL };
+	static const char *const save[] = { "CONFIG", "GET", "save", NULL };
 
-	redis_link_begin(l, sizeof words / sizeof *words);
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		redis_link_text(l, words[i]);
-	redis_link_end(l, tag);
-	redis_link_begin(l, 3);
-	redis_link_text(l, "CONFIG");
-	redis_link_text(l, "GET");
-	redis_link_text(l, "save");
-	redis_link_end(l, ASKED_SAVE);
-}
-
-void backup_check(struct backup *b)
-{
-	ask_policies(b, ASKED_CHECK);
+	redis_link_ask(&b->active->link, tag, info);
+	redis_link_ask(&b->active->link, ASKED_SAVE, save);
 }
 
 void backup_look(struct backup *b)
 {
-	struct redis_link *l = &b->active->link;
+	static const char *const library[] = { "FUNCTION", "LIST", "LIBRARYNAME", FUNCTIONS_LIBRARY, NULL };
 
-	b->looks = 0;
-	ask_policies(b, ASKED_INFO);
-	redis_link_begin(l, 4);
-	redis_link_text(l, "FUNCTION");
-	redis_link_text(l, "LIST");
-	redis_link_text(l, "LIBRARYNAME");
-	redis_link_text(l, FUNCTIONS_LIBRARY);
-	redis_link_end(l, ASKED_LIBRARY);
+	backup_ask_policies(b, ASKED_INFO);
+	redis_link_ask(&b->active->link, ASKED_LIBRARY, library);
 	b->looks = 2;
 	ask_owner(b);
 }
@@ -248,7 +219,7 @@ static int judge(struct backup *b, const char *info)
 }
 
 /* Of a server that tells nothing of its configuration, only a snapshot that was written shows that it saves. */
-static void take_save(struct backup *b, const redisReply *reply)
+static int take_save(struct backup *b, const redisReply *reply)
 {
 	const int told = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
 			 reply->element[1]->type == REDIS_REPLY_STRING;
@@ -260,14 +231,7 @@ static void take_save(struct backup *b, const redisReply *reply)
 			"an operator's order may deliver mail of an old one again; a full disk stops the queue",
 			"set its save to an empty text");
 	b->saves_told = (uint8_t)saves;
-}
-
-void backup_check_answered(struct backup *b, enum backup_tag tag, const redisReply *reply)
-{
-	if (tag == ASKED_SAVE)
-		take_save(b, reply);
-	else if (reply->type == REDIS_REPLY_STRING && judge(b, reply->str))
-		backup_give_up(b, "the server is not usable");
+	return 0;
 }
 
 static int take_info(struct backup *b, const redisReply *reply)
@@ -292,6 +256,8 @@ static int take_look(struct backup *b, enum backup_tag tag, const redisReply *re
 	case ASKED_OWNER: return take_owner(&b->sight.marker, reply);
 	case ASKED_LIBRARY: return take_library(b, reply);
 	case ASKED_LOAD: return take_loaded(reply);
+	case ASKED_SAVE: return take_save(b, reply);
+	case ASKED_CHECK: return reply->type == REDIS_REPLY_STRING ? judge(b, reply->str) : 0;
 	default: return take_info(b, reply);
 	}
 }
@@ -311,7 +277,7 @@ void backup_look_answered(struct backup *b, enum backup_tag tag, const redisRepl
 		backup_give_up(b, "the server is not usable");
 		return;
 	}
-	if (b->looks && !--b->looks)
+	if (tag < ASKED_SAVE && b->looks && !--b->looks)
 		looked(b);
 }
 

@@ -137,12 +137,10 @@ static void greet(struct redis_link *l)
 		return;
 	}
 	l->state = REDIS_LINK_GREETING;
-	redis_link_begin(l, login->user ? 3 : 2);
-	redis_link_text(l, "AUTH");
 	if (login->user)
-		redis_link_text(l, login->user);
-	redis_link_text(l, login->password);
-	redis_link_end(l, TAG_AUTH);
+		redis_link_ask(l, TAG_AUTH, (const char *const[]){ "AUTH", login->user, login->password, NULL });
+	else
+		redis_link_ask(l, TAG_AUTH, (const char *const[]){ "AUTH", login->password, NULL });
 }
 
 /* TLS */
@@ -251,16 +249,7 @@ static void on_closed(struct stream *s)
 		explicit_bzero(l->plain, PLAIN_MAX);
 	free(l->plain);
 	free(l->asked);
-	l->tls = NULL;
-	l->plain = NULL;
-	l->plain_len = 0;
-	l->reader = NULL;
-	l->asked = NULL;
-	l->asked_first = l->asked_count = l->asked_cap = 0;
-	l->said = l->left = 0;
-	l->progress_ms = 0;
-	memset(&l->stream, 0, sizeof l->stream);
-	l->state = REDIS_LINK_IDLE;
+	*l = (struct redis_link){ .ops = l->ops, .login = l->login, .why = l->why };
 	l->ops->on_lost(l, l->why);
 }
 
@@ -338,6 +327,18 @@ void redis_link_end(struct redis_link *l, uint32_t tag)
 {
 	if (l->state != REDIS_LINK_CLOSING && ((l->plain_len > 0 && seal_plain(l) < 0) || asked_push(l, tag)))
 		redis_link_close(l, "out of memory for requests");
+}
+
+void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words)
+{
+	unsigned count = 0;
+
+	while (words[count])
+		count++;
+	redis_link_begin(l, count);
+	for (; *words; words++)
+		redis_link_text(l, *words);
+	redis_link_end(l, tag);
 }
 
 /* Bytes that have left this host. The kernel's queue is counted with its bookkeeping for UNIX sockets: too much, until

@@ -87,6 +87,8 @@ void redis_link_argument(struct redis_link *l, const void *data, size_t len);
 void redis_link_text(struct redis_link *l, const char *text);
 void redis_link_number(struct redis_link *l, uint64_t number);
 void redis_link_end(struct redis_link *l, uint32_t tag);
+/* The same, with @words, which end with NULL. */
+void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words);
 
 /* For how long the oldest request (or the connect) has waited without progress, in ms; 0: nothing waits. A large
  * request on a slow network makes progress as long as its bytes leave; bytes of later ones, as heartbeats, do not

@@ -50,6 +50,10 @@ void redis_link_end(struct redis_link *l, uint32_t tag)
 {
 }
 
+void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words)
+{
+}
+
 int redis_link_open(
 	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login)
 {

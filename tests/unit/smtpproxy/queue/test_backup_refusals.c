@@ -245,7 +245,7 @@ START_TEST(backup_whose_server_begins_to_evict_is_given_up)
 {
 	redisReply evicts = { .type = REDIS_REPLY_STRING, .str = (char *)"maxmemory_policy:allkeys-lfu\r\n" };
 
-	backup_check_answered(a, ASKED_CHECK, &evicts);
+	backup_look_answered(a, ASKED_CHECK, &evicts);
 	ck_assert_int_eq(a->state, BACKUP_AWAY);
 	ck_assert_uint_eq(times("backup given up"), 1);
 	ck_assert_uint_eq(times("answer=maxmemory_policy:allkeys-lfu"), 1);
@@ -259,7 +259,7 @@ static void says_that_it_saves(const char *when)
 	redisReply *both[] = { &name, &value };
 	const redisReply pair = { .type = REDIS_REPLY_ARRAY, .elements = 2, .element = both };
 
-	backup_check_answered(b, ASKED_SAVE, &pair);
+	backup_look_answered(b, ASKED_SAVE, &pair);
 }
 
 START_TEST(server_that_saves_is_told_once)
@@ -278,12 +278,12 @@ START_TEST(server_that_has_saved_is_told)
 	const redisReply denied = { .type = REDIS_REPLY_ERROR, .str = (char *)NOPERM };
 	redisReply info = { .type = REDIS_REPLY_STRING, .str = (char *)"rdb_saves:0\r\n" };
 
-	backup_check_answered(b, ASKED_CHECK, &info);
-	backup_check_answered(b, ASKED_SAVE, &denied);
+	backup_look_answered(b, ASKED_CHECK, &info);
+	backup_look_answered(b, ASKED_SAVE, &denied);
 	ck_assert_uint_eq(times("backup saves snapshots"), 0);
 	info.str = (char *)"rdb_saves:2\r\n";
-	backup_check_answered(b, ASKED_CHECK, &info);
-	backup_check_answered(b, ASKED_SAVE, &denied);
+	backup_look_answered(b, ASKED_CHECK, &info);
+	backup_look_answered(b, ASKED_SAVE, &denied);
 	ck_assert_uint_eq(times("backup saves snapshots"), 1);
 }
 END_TEST
