@@ -212,21 +212,15 @@ static void check_name(
 		complain_value(c, node_line(n, "domain"), "domain", d->domain, SCHEMA_DOMAIN);
 }
 
-static const struct node *first_of(const struct node *map, const char *key)
-{
-	const struct node *list = node_child(map, key);
-
-	return list ? list->first : NULL;
-}
-
 static void check_queue(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct smtpproxy_queue *q = object;
-	const struct node *n = first_of(map, "spares");
+	const struct node *spares = node_child(map, "spares"), *domains = node_child(map, "domains");
+	const struct node *n = spares ? spares->first : NULL;
 
 	for (size_t i = 0; n && i < q->spare_count; i++, n = n->next)
 		check_spare(c, n, q, i);
-	n = first_of(map, "domains");
+	n = domains ? domains->first : NULL;
 	for (size_t i = 0; n && i < q->domain_count; i++, n = n->next)
 		check_name(c, n, q, &q->domains[i]);
 }

@@ -2,6 +2,7 @@
 #include "smtp/domain.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 #define IPV6_TAG "IPv6:"
@@ -80,6 +81,13 @@ enum smtp_domain_kind smtp_domain_kind(struct smtp_span text, unsigned flags)
 	if (text.len < 3 || text.at[text.len - 1] != ']')
 		return SMTP_DOMAIN_BAD;
 	return literal_kind((struct smtp_span){ text.at + 1, text.len - 2 });
+}
+
+void smtp_domain_literal(const uint8_t *bytes, size_t len, char out[static SMTP_LITERAL_MAX])
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	inet_ntop(len == 16 ? AF_INET6 : AF_INET, bytes, text, sizeof text);
+	snprintf(out, SMTP_LITERAL_MAX, "[%s%s]", len == 16 ? IPV6_TAG : "", text);
 }
 
 int smtp_domain_pattern_is_good(const char *pattern)

@@ -20,6 +20,11 @@ enum smtp_domain_kind { SMTP_DOMAIN_BAD, SMTP_DOMAIN_NAME, SMTP_DOMAIN_IPV4, SMT
  * with a hyphen, and a dot behind the last one. */
 enum smtp_domain_kind smtp_domain_kind(struct smtp_span text, unsigned flags);
 
+#define SMTP_LITERAL_MAX 64u
+
+/* Of an IPv4 or IPv6 address, of 4 or 16 bytes: "[192.0.2.1]", "[IPv6:2001:db8::1]". */
+void smtp_domain_literal(const uint8_t *bytes, size_t len, char out[static SMTP_LITERAL_MAX]);
+
 /* A pattern of an operator's: "example.org", or "*.example.org" for its subdomains, of any depth, without itself. */
 int smtp_domain_pattern_is_good(const char *pattern);
 int smtp_domain_is_in(struct smtp_span domain, const char *pattern);

@@ -2,8 +2,7 @@
 #include "smtp/own_reply.h"
 
 #include <stdio.h>
-
-#include "smtp/reply_write.h"
+#include <string.h>
 
 static const struct smtp_own_reply rows[SMTP_OWN_COUNT] = { [SMTP_OWN_NONE] = { "none", "", "", 0 },
 #define X(name, code, enhanced, text) [SMTP_OWN_##name] = { #name, enhanced, text, code },
@@ -23,9 +22,10 @@ void smtp_own_write(struct wire_writer *w, enum smtp_own which)
 		smtp_reply_write(w, row->code, row->enhanced, smtp_span_of(row->text));
 }
 
-const char *smtp_own_text(enum smtp_own which, const char *said, char out[static SMTP_OWN_TEXT_MAX])
+size_t smtp_own_line(enum smtp_own which, const char *said, char out[static SMTP_REPLY_LINE_MAX])
 {
-	const char *text = smtp_own_reply(which)->text;
-	snprintf(out, SMTP_OWN_TEXT_MAX, said[0] ? "%s; it said: %s" : "%s", text, said);
-	return out;
+	const struct smtp_own_reply *row = smtp_own_reply(which);
+	const char *gap = row->enhanced[0] ? " " : "", *cause = said[0] ? "; it said: " : "";
+	snprintf(out, SMTP_REPLY_LINE_MAX, "%u %s%s%s%s%s", row->code, row->enhanced, gap, row->text, cause, said);
+	return strlen(out);
 }

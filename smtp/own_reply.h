@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "proto/wire.h"
+#include "smtp/reply_write.h"
 
 /* X(name, code, enhanced code or "", text). A 421 ends the connection (RFC 5321 3.8). */
 #define SMTP_OWN_REPLIES(X)                                                                                            \
@@ -94,9 +94,8 @@ const struct smtp_own_reply *smtp_own_reply(enum smtp_own which);
 /* Append the reply with its CRLF; nothing for NONE. */
 void smtp_own_write(struct wire_writer *w, enum smtp_own which);
 
-#define SMTP_OWN_TEXT_MAX 400u
-
-/* The text of the reply, and behind it a server's words @said, without CRLF, that are its cause ("": none). */
-const char *smtp_own_text(enum smtp_own which, const char *said, char out[static SMTP_OWN_TEXT_MAX]);
+/* The reply without its CRLF; behind its text the words of a server that are its cause (@said, one line; "": none).
+ * Returns the length. */
+size_t smtp_own_line(enum smtp_own which, const char *said, char out[static SMTP_REPLY_LINE_MAX]);
 
 #endif

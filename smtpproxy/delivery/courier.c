@@ -151,14 +151,12 @@ static void say_next(struct courier *c)
 		courier_say(c, COURIER_RCPT, line, len);
 		return;
 	}
-	if (c->probe)
+	if (c->probe || !fates_count(&c->fates, FATE_SENT))
 		courier_say(c, COURIER_RESET, "RSET\r\n", 6);
-	else if (c->naming == COURIER_NAMED && c->refused && fates_count(&c->fates, FATE_SENT))
+	else if (c->naming == COURIER_NAMED && c->refused)
 		courier_say(c, COURIER_REPEAT, "RSET\r\n", 6);
-	else if (fates_count(&c->fates, FATE_SENT))
-		courier_say(c, COURIER_DATA, "DATA\r\n", 6);
 	else
-		courier_say(c, COURIER_RESET, "RSET\r\n", 6);
+		courier_say(c, COURIER_DATA, "DATA\r\n", 6);
 }
 
 /* A gateway that was replaced can write nothing to Redis, but it could still send mail. So ask right before the final
@@ -513,9 +511,9 @@ static int go_to_next(struct courier *c)
  * may have made a mistake. It is tried again until it expires. Only the DNS can say that there is no receiver. */
 static void give_up(struct courier *c)
 {
-	const struct smtp_own_reply *own = smtp_own_reply(c->why ? c->why : c->way.why);
-	enum fate fate = !c->why && own->code / 100 == 5 ? FATE_FAILED : FATE_OPEN;
-	char reason[SMTP_OWN_TEXT_MAX], text[SMTP_OWN_TEXT_MAX + 16];
+	const enum smtp_own why = c->why ? c->why : c->way.why;
+	enum fate fate = !c->why && smtp_own_reply(why)->code / 100 == 5 ? FATE_FAILED : FATE_OPEN;
+	char line[SMTP_REPLY_LINE_MAX];
 	const int r = open_mail(c);
 
 	c->state = COURIER_MAIL; /* it waits no more */
@@ -523,9 +521,8 @@ static void give_up(struct courier *c)
 		end_unopened(c, r);
 		return;
 	}
-	snprintf(text, sizeof text, "%u %s %s", own->code, own->enhanced,
-		smtp_own_text(c->why ? c->why : c->way.why, c->why ? c->said : "", reason));
-	fates_set_open(&c->fates, fate, smtp_span_of(text));
+	smtp_own_line(why, c->why ? c->said : "", line);
+	fates_set_open(&c->fates, fate, smtp_span_of(line));
 	courier_settle(c);
 	end(c);
 }

@@ -1,10 +1,10 @@
 /* courier_settle.c: the end of a delivery. The queue deletes the message or tries it again later, or tells its sender
  * which recipients failed. */
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "net/address.h"
+#include "smtp/domain.h"
 #include "smtpproxy/delivery/courier.h"
 
 static uint32_t backoff_ms(const struct courier *c)
@@ -102,27 +102,18 @@ void courier_settle(struct courier *c)
 		retry(c, backoff_ms(c));
 }
 
-/* Of a receiver that was not found by name, as an address literal (RFC 5321 4.1.3). */
-static void write_literal(const struct sockaddr *to, char *out, size_t cap)
-{
-	char text[INET6_ADDRSTRLEN];
-	uint8_t bytes[16];
-	const size_t len = address_bytes(to, bytes);
-
-	if (len && inet_ntop(len == 4 ? AF_INET : AF_INET6, bytes, text, sizeof text))
-		snprintf(out, cap, "[%s%s]", len == 4 ? "" : "IPv6:", text);
-}
-
 void courier_set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply)
 {
 	const struct destination *d = c->destination;
 	const unsigned knows = c->onward->greeting.has & SMTP_CAP_BIT(SMTP_CAP_DSN);
 	char from[FATE_FROM_MAX + 1] = "unknown";
+	uint8_t bytes[16];
+	const size_t len = address_bytes((const struct sockaddr *)&d->route.to, bytes);
 
 	if (d->host[0])
 		snprintf(from, sizeof from, "%s", d->host);
-	else
-		write_literal((const struct sockaddr *)&d->route.to, from, sizeof from);
+	else if (len)
+		smtp_domain_literal(bytes, len, from); /* it was not found by name (RFC 5321 4.1.3) */
 	fates_set(&c->fates, at, fate, smtp_span_of(reply));
 	fates_set_from(&c->fates, at, smtp_span_of(from), knows ? FATE_REPORTS : FATE_REPORTS_NONE);
 }

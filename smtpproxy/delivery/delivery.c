@@ -33,7 +33,6 @@ TAILQ_HEAD(delivery_looks, delivery_line);
 
 struct delivery {
 	struct delivery_parts parts;
-	struct probes *probes;
 	struct timer *timer;
 	struct turn_end turn;
 	struct deadline deadline;
@@ -359,7 +358,7 @@ uint32_t delivery_source_of(struct content_bytes text)
 	return source;
 }
 
-struct delivery *delivery_create(const struct delivery_parts *parts)
+struct delivery *delivery_create(struct delivery_parts *parts)
 {
 	struct delivery *d = calloc(1, sizeof *d);
 
@@ -373,8 +372,8 @@ struct delivery *delivery_create(const struct delivery_parts *parts)
 	TAILQ_INIT(&d->now);
 	TAILQ_INIT(&d->later);
 	d->timer = timer_start(parts->worker, on_timer, d, LOOK_MS, LOOK_MS);
-	d->probes = probes_create(d, &d->parts);
-	if (d->timer && d->probes)
+	d->parts.probes = parts->probes = probes_create(d, &d->parts);
+	if (d->timer && parts->probes)
 		return d;
 	delivery_destroy(d);
 	return NULL;
@@ -387,7 +386,7 @@ void delivery_destroy(struct delivery *d)
 	if (!d)
 		return;
 	timer_stop(d->timer);
-	probes_destroy(d->probes);
+	probes_destroy(d->parts.probes);
 	turn_end_cancel(&d->turn);
 	deadline_cancel(&d->deadline);
 	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
@@ -400,11 +399,6 @@ void delivery_follow(struct delivery *d, const struct conf_smtpproxy *conf)
 {
 	d->parts.conf = conf;
 	d->scope = DELIVERY_ALL_LINES;
-	probes_forget(d->probes);
+	probes_forget(d->parts.probes);
 	delivery_look(d);
-}
-
-struct probes *delivery_probes(const struct delivery *d)
-{
-	return d->probes;
 }

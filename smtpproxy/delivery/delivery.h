@@ -19,13 +19,12 @@ struct delivery_parts {
 	struct destination_rules *rules;
 	struct resolver *resolver;
 	struct queue *queue;
+	struct probes *probes; /* of delivery_create() */
 };
 
-/* Delivers nothing before delivery_begin(). NULL: out of memory. */
-struct delivery *delivery_create(const struct delivery_parts *parts);
+/* Delivers nothing before delivery_begin(). It sets @parts->probes. NULL: out of memory. */
+struct delivery *delivery_create(struct delivery_parts *parts);
 void delivery_begin(struct delivery *d, struct queue *q);
-
-struct probes *delivery_probes(const struct delivery *d);
 
 /* The line of @to is not empty any more: look at it at the end of the turn. */
 void delivery_note_due(struct delivery *d, const struct queue_destination *to);

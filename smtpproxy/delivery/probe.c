@@ -92,6 +92,7 @@ void probe_over(struct courier *c)
 {
 	struct probe *b = c->probe;
 	struct probe_wait *w = b->wait;
+	const int starts = b->probes->starting == b;
 	char reply[FATE_REPLY_MAX + sizeof "\r\n"];
 	const char *refusal = NULL;
 	uint32_t for_ms = SILENT_MS;
@@ -106,13 +107,12 @@ void probe_over(struct courier *c)
 	}
 	remember(b->probes, b->mailbox, refusal, for_ms);
 	deadline_cancel(&b->deadline);
-	if (b->probes->starting == b)
-		b->probes->starting = NULL;
 	free(b);
 	if (!w)
 		return;
 	w->of = NULL;
-	w->on_known(w, refusal);
+	if (!starts)
+		w->on_known(w);
 }
 
 static void on_deadline(struct deadline *d)
@@ -146,19 +146,21 @@ static struct courier *create_courier(struct probes *p, const struct probe *b)
 	return c;
 }
 
-/* NULL: it is over, or could not begin. */
-static struct probe *begin(struct probes *p, const char *line, struct smtp_span mailbox)
+/* @w waits for nothing if it is over at once, or could not begin. */
+static void begin(struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w)
 {
 	struct probe *b = calloc(1, sizeof *b + mailbox.len + 1);
 	if (!b)
-		return NULL;
+		return;
 	memcpy(b->mailbox, mailbox.at, mailbox.len);
 	snprintf(b->line, sizeof b->line, "%s", line);
 	b->courier = create_courier(p, b);
 	if (!b->courier) {
 		free(b);
-		return NULL;
+		return;
 	}
+	w->of = b;
+	b->wait = w;
 	b->probes = p;
 	b->deadline.fn = on_deadline;
 	deadline_set(p->parts->worker, &b->deadline, ANSWER_MS);
@@ -167,10 +169,7 @@ static struct probe *begin(struct probes *p, const char *line, struct smtp_span 
 	delivery_add(p->delivery, b->courier);
 	p->starting = b;
 	courier_start(b->courier, b->line);
-	if (p->starting != b)
-		return NULL;
 	p->starting = NULL;
-	return b;
 }
 
 enum probe_answer probes_ask(
@@ -181,11 +180,9 @@ enum probe_answer probes_ask(
 		*reply = k->reply;
 		return k->reply ? PROBE_REFUSES : PROBE_TAKES;
 	}
-	w->of = find(p, smtp_span_of(line)) ? NULL : begin(p, line, mailbox);
-	if (!w->of)
-		return PROBE_TAKES;
-	w->of->wait = w;
-	return PROBE_ASKS;
+	if (!find(p, smtp_span_of(line)))
+		begin(p, line, mailbox, w);
+	return w->of ? PROBE_ASKS : PROBE_TAKES;
 }
 
 /* Life */

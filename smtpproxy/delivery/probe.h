@@ -14,9 +14,8 @@ struct probes;
 
 /* Embedded in who waits for an answer; all zero but for on_known before use. */
 struct probe_wait {
-	struct probe *of; /* NULL: it waits for none */
-	/* @reply: NULL: it takes the recipient; else its reply with CRLF, valid within this call. */
-	void (*on_known)(struct probe_wait *w, const char *reply);
+	struct probe *of;                       /* NULL: it waits for none */
+	void (*on_known)(struct probe_wait *w); /* ask again: the answer is known now */
 };
 
 /* @parts live longer. NULL: out of memory. */
@@ -26,8 +25,8 @@ void probes_forget(struct probes *p);
 void probes_destroy(struct probes *p); /* NULL is legal; no probe is under way */
 
 enum probe_answer { PROBE_TAKES, PROBE_REFUSES, PROBE_ASKS };
-/* @line: of the queue, that of @mailbox. REFUSES: *reply as in on_known. ASKS: on_known comes, and not before this
- * returns. */
+/* @line: of the queue, that of @mailbox. REFUSES: *reply is the receiver's, with CRLF, valid until the next call. ASKS:
+ * on_known comes, and not before this returns. */
 enum probe_answer probes_ask(
 	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply);
 /* on_known does not come. In any state. */

@@ -2,6 +2,7 @@
 #include "smtpproxy/envelope/line_name.h"
 
 #include <stdio.h>
+
 #include "net/address.h"
 #include "proto/error.h"
 #include "smtp/domain.h"

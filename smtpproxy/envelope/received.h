@@ -12,7 +12,7 @@ struct received {
 	const char *hello;             /* the sender's name for itself; any text */
 	const struct sockaddr *client; /* an IP address */
 	const char *by, *id;           /* this host; a word that names the message */
-	enum received_with { RECEIVED_SMTP, RECEIVED_ESMTP, RECEIVED_ESMTPS } with;
+	const char *with;              /* the protocol, as "ESMTPS" */
 	time_t time;
 };
 

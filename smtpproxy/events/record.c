@@ -89,13 +89,11 @@ void record_reply(struct record *r, const struct smtp_reply_line *line)
 
 void record_own_reply(struct record *r, enum smtp_own which, const char *said)
 {
-	const struct smtp_own_reply *own = smtp_own_reply(which);
-	char line[SMTP_REPLY_LINE_MAX], text[SMTP_OWN_TEXT_MAX];
+	char line[SMTP_REPLY_LINE_MAX];
 	struct smtp_reply_line parsed;
-	int len = snprintf(line, sizeof line, "%u %s%s%s", own->code, own->enhanced, *own->enhanced ? " " : "",
-		smtp_own_text(which, said, text));
+	const size_t len = smtp_own_line(which, said, line);
 
-	if (smtp_reply_line_parse((struct smtp_span){ line, (size_t)len }, &parsed) == 0)
+	if (smtp_reply_line_parse((struct smtp_span){ line, len }, &parsed) == 0)
 		record_reply(r, &parsed);
 }
 

@@ -157,21 +157,17 @@ static void retire(struct onward *o)
 /* While a connection can be used, those that fail beside it say nothing about all of the receiver. */
 static void note_handshake(struct destination *d, const struct onward *o)
 {
+	snprintf(d->said, sizeof d->said, "%s", greeting_said(&o->greeting));
 	if (o->shake == ONWARD_SHAKE_WORKED || usable_of(d->share->in) == 0)
 		fallback_note(&d->share->fallback, o, d->host, now_of(d));
-}
-
-static void note_said(struct destination *d, const struct onward *o)
-{
-	snprintf(d->said, sizeof d->said, "%s", greeting_said(&o->greeting));
 }
 
 static void on_ready(struct onward *o)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
-	d->said[0] = '\0';
 	note_handshake(d, o);
+	d->said[0] = '\0';
 	if (o->age != d->age) {
 		retire(o);
 		return;
@@ -187,13 +183,18 @@ static void on_ready(struct onward *o)
 	destination_ask_for_step(d);
 }
 
-static void on_refused(struct onward *o, enum onward_refusal refusal)
+static struct destination *lose(struct onward *o)
 {
 	struct destination *d = o->destination;
 	leave(o);
 	note_handshake(d, o);
-	note_said(d, o);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
+	return d;
+}
+
+static void on_refused(struct onward *o, enum onward_refusal refusal)
+{
+	struct destination *d = lose(o);
 	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_fail(d, SMTP_OWN_BACKEND_UNREACHABLE);
 }
@@ -202,11 +203,7 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
  * as a refusal, or else a new connection would follow at once, as long as a session waits. */
 static void on_over(struct onward *o, enum smtp_own why)
 {
-	struct destination *d = o->destination;
-	leave(o);
-	note_handshake(d, o);
-	note_said(d, o);
-	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
+	struct destination *d = lose(o);
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
 		wants_fail(d, why);
 }
@@ -218,7 +215,6 @@ static void on_name_refused(struct onward *o, enum smtp_own why)
 	struct want *w = o->promised;
 	place(o, DESTINATION_LEAVING);
 	note_handshake(d, o);
-	note_said(d, o);
 	if (w)
 		want_fail(w, why);
 	while ((w = wants_find_named(d, o->greeting.name)))

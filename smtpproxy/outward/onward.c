@@ -122,16 +122,11 @@ void onward_expect(struct onward *o, uint32_t ms)
 
 /* Output */
 
-static int flush_tls(struct onward *o)
-{
-	return onward_tls_flush(o->tls, &o->stream);
-}
-
 static int say(struct onward *o, const void *data, size_t len)
 {
 	if (!o->tls)
 		return stream_write(&o->stream, data, len);
-	return onward_tls_write(o->tls, data, len) < 0 ? -1 : flush_tls(o);
+	return onward_tls_write(o->tls, data, len) < 0 ? -1 : onward_tls_flush(o->tls, &o->stream);
 }
 
 int onward_write(struct onward *o, const void *data, size_t len)
@@ -187,7 +182,7 @@ static void start_tls(struct onward *o)
 		return;
 	}
 	o->tls = onward_tls_create(o->home->tls, name, demand->set);
-	if (!o->tls || flush_tls(o) < 0)
+	if (!o->tls || onward_tls_flush(o->tls, &o->stream) < 0)
 		give_up(o, SMTP_OWN_BACKEND_NO_TLS);
 	else
 		note_shake(o, onward_tls_state(o->tls));
@@ -274,7 +269,7 @@ static void take_sealed(struct onward *o, const uint8_t *in, size_t len)
 	size_t plain_len;
 	const enum onward_tls_state state = onward_tls_take(o->tls, in, len);
 	note_shake(o, state);
-	flush_tls(o);
+	onward_tls_flush(o->tls, &o->stream);
 	if (state == ONWARD_TLS_OPEN && o->state == ONWARD_SHAKING)
 		shaken(o);
 	while (o->state != ONWARD_CLOSING && (plain_len = onward_tls_read(o->tls, plain, sizeof plain)) > 0)

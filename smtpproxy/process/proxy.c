@@ -197,7 +197,7 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 	if (!p->queue_side || r < 0)
 		return r;
 	p->home.queue = parts.queue;
-	p->home.probes = queue_side_probes(p->queue_side);
+	p->home.probes = parts.probes;
 	body_room_begin(&p->home.room, p->conf->queue.memory, follow_queue, p);
 	return 0;
 }

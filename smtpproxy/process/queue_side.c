@@ -70,7 +70,8 @@ static int read_secrets(struct queue_side *s, const struct smtpproxy_backup *fro
 	for (size_t i = 0; i < count && first + i < SERVERS_MAX; i++) {
 		if (from[i].ca && !(s->tls[first + i] = make_tls(&from[i], error, cap)))
 			return -1;
-		if (from[i].password_file && !(s->passwords[first + i] = read_password(from[i].password_file, error, cap)))
+		if (from[i].password_file &&
+			!(s->passwords[first + i] = read_password(from[i].password_file, error, cap)))
 			return -1;
 	}
 	return 0;
@@ -210,11 +211,6 @@ int queue_side_open(struct queue_side *s, struct delivery_parts *parts, const st
 	}
 	delivery_begin(s->delivery, s->queue);
 	return 0;
-}
-
-struct probes *queue_side_probes(const struct queue_side *s)
-{
-	return delivery_probes(s->delivery);
 }
 
 static void on_delivered(void *ctx)

@@ -19,10 +19,10 @@ struct queue_side_ops {
 
 /* Read the key file and the passwords. NULL with @error. */
 struct queue_side *queue_side_create(const struct smtpproxy_queue *conf, char *error, size_t cap);
-/* Make the queue, and connect to the Redis servers. @parts->queue is set by it. 0, or negative with @error. */
+/* Make the queue, and connect to the Redis servers. It sets @parts->queue and @parts->probes. 0, or negative with
+ * @error. */
 int queue_side_open(struct queue_side *s, struct delivery_parts *parts, const struct queue_side_ops *ops, void *ctx,
 	char *error, size_t cap);
-struct probes *queue_side_probes(const struct queue_side *s);
 /* No sender is left: deliveries end within that time, and the Redis servers answer within the rest of it (or 2 s). */
 void queue_side_stop(struct queue_side *s, uint32_t within_ms);
 /* The file was read again: deliveries follow it; the queue and its backups stay. */

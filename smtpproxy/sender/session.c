@@ -103,12 +103,9 @@ void session_reset(struct session *s)
 /* Our reply, with the receiver's words if it was the receiver that refused. */
 static void write_own(struct session *s, enum smtp_own own)
 {
-	const struct smtp_own_reply *row = smtp_own_reply(own);
-	uint8_t out[SMTP_REPLY_LINE_MAX];
-	struct wire_writer w = wire_writer(out, sizeof out);
-	char text[SMTP_OWN_TEXT_MAX];
-	smtp_reply_write(&w, row->code, row->enhanced, smtp_span_of(smtp_own_text(own, s->said, text)));
-	session_write(s, (const char *)out, (size_t)wire_writer_len(&w));
+	char line[SMTP_REPLY_LINE_MAX];
+	session_write(s, line, smtp_own_line(own, s->said, line));
+	session_write(s, "\r\n", 2);
 }
 
 void session_end(struct session *s, enum smtp_own why)
@@ -532,15 +529,6 @@ static int admit(struct session *s)
 	return 0;
 }
 
-static int is_trusted(const struct smtpproxy_listener *l, const struct sockaddr *peer)
-{
-	for (size_t i = 0; i < l->trusted_count; i++) {
-		if (address_net_has(&l->trusted[i], peer))
-			return 1;
-	}
-	return 0;
-}
-
 static void begin(struct session *s)
 {
 	struct sockaddr_storage to;
@@ -549,7 +537,8 @@ static void begin(struct session *s)
 	if (s->listener->capture == CAPTURE_NONE) {
 		s->sends_as = RECIPIENT_OF_STRANGER; /* the peer is the cluster, also if its header names nobody */
 		deadline_set(s->home->worker, &s->deadline, HEADER_MS);
-		if (!is_trusted(s->listener, (const struct sockaddr *)&s->peer)) {
+		if (!address_nets_have(
+			    s->listener->trusted, s->listener->trusted_count, (const struct sockaddr *)&s->peer)) {
 			s->home->counters->not_captured++;
 			lose_sender(s);
 		}

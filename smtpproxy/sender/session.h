@@ -131,11 +131,11 @@ struct session {
 	struct client_address counted; /* as admission counted it */
 	struct client_address source;
 	uint16_t source_port, held_len, errors;
-	uint16_t empty; /* transactions without content, since the last one with some */
-	uint8_t state;  /* enum session_state */
-	uint8_t drains; /* whether it ends between transactions */
+	uint16_t empty;   /* transactions without content, since the last one with some */
+	uint8_t state;    /* enum session_state */
+	uint8_t drains;   /* whether it ends between transactions */
 	uint8_t sends_as; /* enum recipient_sender */
-	uint8_t ended;  /* whether the sender has sent FIN; Exim does that, and still wants its replies */
+	uint8_t ended;    /* whether the sender has sent FIN; Exim does that, and still wants its replies */
 	struct session_tx named;
 	struct pace pace; /* LEASES: of the transaction, toward others who wait */
 	const char *said; /* what a reply of ours quotes: of the destination; "": nothing */

@@ -142,8 +142,6 @@ void session_store_offers(const struct session *s, struct smtp_ehlo *set);
 void session_store_mail(struct session *s, const struct smtp_client_event *e);
 /* RCPT, DATA, BDAT and RSET of its transaction. */
 void session_store_command(struct session *s, const struct smtp_client_event *e);
-/* RCPT that nobody refuses. */
-void session_store_recipient(struct session *s, const struct smtp_client_event *e);
 void session_store_content(struct session *s, const struct smtp_client_event *e);
 /* DECIDES or ALONE: hooks have judged the message, and may have changed it. It is stored as it is now, and copied. */
 void session_store_judged(struct session *s, const struct message *judged);
@@ -160,8 +158,8 @@ void session_store_expire(struct session *s);
 
 /* 1: it is RCPT, and the listener takes no such recipient from this sender; it was refused. */
 int session_denies(struct session *s, const struct smtp_client_event *e);
-/* RCPT, @line: of the queue. 1: it was refused, or waits for the answer of its receiver; session_store_recipient() may
- * follow. 0: it goes on. */
+/* RCPT, @line: of the queue. 1: it was refused, or waits for the answer of its receiver, and is judged again then. 0:
+ * it goes on. */
 int session_probe(struct session *s, const struct smtp_client_event *e, const char *line, struct smtp_span mailbox);
 
 /* session_tx.c */

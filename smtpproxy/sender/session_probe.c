@@ -1,6 +1,5 @@
 /* session_probe.c: deliver: queue: which recipients are taken from whom. Of a stranger's, the receiver is asked. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/container_of.h"
 #include "smtp/reply_write.h"
@@ -33,13 +32,7 @@ int session_denies(struct session *s, const struct smtp_client_event *e)
 	return 1;
 }
 
-static void refuse_unknown(struct session *s, const struct smtp_client_event *e, const char *reply)
-{
-	s->home->counters->recipients_unknown++;
-	refuse(s, e, smtp_span_of(reply));
-}
-
-static void on_known(struct probe_wait *w, const char *reply)
+static void on_known(struct probe_wait *w)
 {
 	struct session *s = container_of(w, struct session, probe);
 	const struct smtp_client_event e = session_held_event(s);
@@ -47,10 +40,7 @@ static void on_known(struct probe_wait *w, const char *reply)
 
 	s->held = NULL;
 	session_move(s, SESSION_LEASES);
-	if (reply)
-		refuse_unknown(s, &e, reply);
-	else
-		session_store_recipient(s, &e);
+	session_store_command(s, &e);
 	free(held);
 	session_go_on(s);
 }
@@ -64,10 +54,13 @@ int session_probe(struct session *s, const struct smtp_client_event *e, const ch
 		return 0;
 	s->probe.on_known = on_known;
 	answer = probes_ask(s->home->probes, line, mailbox, &s->probe, &reply);
-	if (answer == PROBE_REFUSES)
-		refuse_unknown(s, e, reply);
-	if (answer != PROBE_ASKS)
-		return answer == PROBE_REFUSES;
+	if (answer == PROBE_TAKES)
+		return 0;
+	if (answer == PROBE_REFUSES) {
+		s->home->counters->recipients_unknown++;
+		refuse(s, e, smtp_span_of(reply));
+		return 1;
+	}
 	if (session_hold(s, e) < 0) {
 		probe_forget(&s->probe);
 		return 0;

@@ -107,12 +107,6 @@ void session_store_offers(const struct session *s, struct smtp_ehlo *set)
 
 /* MAIL and RCPT */
 
-static struct smtp_span client_of(const struct session *s, char text[static ADDRESS_TEXT_MAX])
-{
-	session_client_text(s, text);
-	return smtp_span_of(text);
-}
-
 /* Here it is, not at a receiver, that a mail with more than we offer has to end. */
 static enum smtp_own refusal_of(const struct smtp_command *c)
 {
@@ -141,8 +135,9 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
 	snprintf(params, sizeof params, "%.*s%s", (int)c->params.len, c->params.len ? c->params.at : "",
 		s->sender_tls.version[0] ? ENVELOPE_SECURED : "");
+	session_client_text(s, client);
 	if (!body_share_begin(&s->home->room, &m->share, &s->source) &&
-		!envelope_begin(&m->opening, smtp_span_of(s->tx.name), client_of(s, client), c->path.mailbox,
+		!envelope_begin(&m->opening, smtp_span_of(s->tx.name), smtp_span_of(client), c->path.mailbox,
 			smtp_span_of(params)))
 		return m;
 	body_share_end(&s->home->room, &m->share);
@@ -221,19 +216,12 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 		session_answer_own(s, e, SMTP_OWN_TOO_MANY_RECIPIENTS);
 		return;
 	}
-	if (line_name_of(&s->home->conf->queue, mailbox, destination))
+	if (line_name_of(&s->home->conf->queue, mailbox, destination)) {
 		session_answer_own(s, e, SMTP_OWN_BAD_RECIPIENT);
-	else if (!session_probe(s, e, destination, mailbox))
-		session_store_recipient(s, e);
-}
-
-void session_store_recipient(struct session *s, const struct smtp_client_event *e)
-{
-	char destination[LINE_NAME_MAX + 1], own[SMTP_DOMAIN_MAX + sizeof "postmaster@"];
-	struct store *m = s->store;
-	const struct smtp_span mailbox = mailbox_of(s, &e->command.path, own, sizeof own);
-
-	line_name_of(&s->home->conf->queue, mailbox, destination);
+		return;
+	}
+	if (session_probe(s, e, destination, mailbox))
+		return;
 	if (take_room(m, m->share.taken + cost_of(m, destination, &e->command))) {
 		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
 		return;
@@ -328,12 +316,12 @@ static void write_received(struct session *s, struct store *m)
 		.client = (const struct sockaddr *)&client,
 		.by = s->home->conf->name,
 		.id = m->id,
-		.with = s->sender_tls.version[0] ? RECEIVED_ESMTPS : RECEIVED_ESMTP,
+		.with = s->sender_tls.version[0] ? "ESMTPS" : "ESMTP",
 		.time = (time_t)(worker_wall_ms() / 1000) };
 	char out[RECEIVED_MAX];
 
 	if (s->tx.greeting == SMTP_VERB_HELO)
-		r.with = RECEIVED_SMTP;
+		r.with = "SMTP";
 	append(m, out, received_write(&r, out), s->home->conf->queue.message_size);
 	m->head = m->len;
 }

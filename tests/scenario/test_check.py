@@ -81,7 +81,8 @@ def smtpproxy_file(folder):
     backups = [{"paths": ["127.0.0.1:1"], "password_file": str(folder / "redis.password")}, {"paths": ["127.0.0.2:1"]}]
     return json.dumps({
         "name": "proxy.example", "deliver": "queue", "events": str(folder / "events.json"), "log": {"path": str(folder / "own.log")},
-        "listeners": [{"address": f"127.0.0.1:{free_ports(1)[0]}", "original_destination": "proxy", "trusted": ["127.0.0.0/8"]}],
+        "listeners": [{"address": f"127.0.0.1:{free_ports(1)[0]}", "original_destination": "proxy", "trusted": ["127.0.0.0/8"],
+                       "clients": ["127.0.0.0/8"]}],
         "queue": {"role": "alone", "keys": str(folder / "queue.key"), "backups": backups, "next_hop": "127.0.0.1:25"},
         "outward": {"ca": str(folder / "ca.pem")}, "dns": {"trust_anchor": str(folder / "root.key"), "servers": ["127.0.0.1:53"]}})
 
