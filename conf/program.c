@@ -34,7 +34,7 @@ int program_next_option(const struct program *p, int argc, char **argv)
 	return getopt_long(argc, argv, shorts, longs, NULL);
 }
 
-void program_print_help(const struct program *p, FILE *out)
+static void print_help(const struct program *p, FILE *out)
 {
 	fprintf(out, "usage: %s %s\n\n%s\n\n", p->name, p->synopsis, p->description);
 	for (const struct program_option *o = p->options; o->name; o++) {
@@ -59,7 +59,7 @@ static void print_option(const struct program_option *o, FILE *out)
 	roff_line(o->help, out);
 }
 
-void program_print_manual(const struct program *p, FILE *out)
+static void print_manual(const struct program *p, FILE *out)
 {
 	roff_page(p->name, p->section, p->version, p->summary, out);
 	fputs(".SH SYNOPSIS\n\\fB", out);
@@ -81,9 +81,9 @@ _Noreturn void program_answer(const struct program *p, int key)
 {
 	switch (key) {
 	case 'H': p->help_config(stdout); exit(EXIT_SUCCESS);
-	case 'M': program_print_manual(p, stdout); exit(EXIT_SUCCESS);
-	case 'h': program_print_help(p, stdout); exit(EXIT_SUCCESS);
+	case 'M': print_manual(p, stdout); exit(EXIT_SUCCESS);
+	case 'h': print_help(p, stdout); exit(EXIT_SUCCESS);
 	case 'V': printf("%s %s\n", p->name, p->version); exit(EXIT_SUCCESS);
-	default: program_print_help(p, stderr); exit(EXIT_FAILURE);
+	default: print_help(p, stderr); exit(EXIT_FAILURE);
 	}
 }

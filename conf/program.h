@@ -41,7 +41,5 @@ int program_next_option(const struct program *p, int argc, char **argv);
 /* For the key of a PROGRAM_QUESTIONS: prints the answer and exits the process in order. Any other key is a mistake:
  * prints the help to standard error and exits with a failure. */
 _Noreturn void program_answer(const struct program *p, int key);
-void program_print_help(const struct program *p, FILE *out);
-void program_print_manual(const struct program *p, FILE *out);
 
 #endif

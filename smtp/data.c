@@ -15,23 +15,12 @@ enum state { BEGIN, BEGIN_CR, DOT, DOT_CR, INSIDE, INSIDE_CR, OVER };
 enum ending { BY_LF, BY_CR, BY_CRLF };
 enum nul { NUL_NONE, NUL_FIRST, NUL_BEHIND_DOT }; /* at the head of the line, which has at most a dot beside it */
 
-static const char *const texts[SMTP_DATA_FLAW_COUNT] = {
-#define X(name, text) [SMTP_DATA_##name] = text,
-	SMTP_DATA_FLAWS(X)
-#undef X
-};
-
 /* A line with only a dot, by the line ends before and after it. The combination that ends the mail has no row. */
 static const enum smtp_data_flaw lone_dots[3][3] = {
 	[BY_LF] = { [BY_LF] = SMTP_DATA_LF_DOT_LF, [BY_CR] = SMTP_DATA_LF_DOT_CR, [BY_CRLF] = SMTP_DATA_LF_DOT_CRLF },
 	[BY_CR] = { [BY_LF] = SMTP_DATA_CR_DOT_LF, [BY_CR] = SMTP_DATA_CR_DOT_CR, [BY_CRLF] = SMTP_DATA_CR_DOT_CRLF },
 	[BY_CRLF] = { [BY_LF] = SMTP_DATA_CRLF_DOT_LF, [BY_CR] = SMTP_DATA_CRLF_DOT_CR },
 };
-
-const char *smtp_data_flaw_text(enum smtp_data_flaw flaw)
-{
-	return flaw < SMTP_DATA_FLAW_COUNT ? texts[flaw] : "";
-}
 
 void smtp_data_begin(struct smtp_data *d, uint32_t refuse)
 {

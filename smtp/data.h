@@ -7,26 +7,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(name, what was seen). DOT: a dot alone between two ends of lines of which at least one is no CR LF. */
-#define SMTP_DATA_FLAWS(X)                                                                                             \
-	X(LF_DOT_LF, "<LF>.<LF>")                                                                                      \
-	X(LF_DOT_CR, "<LF>.<CR>")                                                                                      \
-	X(LF_DOT_CRLF, "<LF>.<CR><LF>")                                                                                \
-	X(CR_DOT_LF, "<CR>.<LF>")                                                                                      \
-	X(CR_DOT_CR, "<CR>.<CR>")                                                                                      \
-	X(CR_DOT_CRLF, "<CR>.<CR><LF>")                                                                                \
-	X(CRLF_DOT_LF, "<CR><LF>.<LF>")                                                                                \
-	X(CRLF_DOT_CR, "<CR><LF>.<CR>")                                                                                \
-	X(DOT_NUL, "a dot alone with <NUL> in its line")                                                               \
-	X(BARE_LF, "<LF> without <CR>")                                                                                \
-	X(BARE_CR, "<CR> without <LF>")                                                                                \
-	X(NUL, "<NUL>")                                                                                                \
-	X(LONG_LINE, "a line of more than 1000 bytes")
-
+/* DOT: a dot alone between two ends of lines of which at least one is no CR LF. */
 enum smtp_data_flaw {
-#define X(name, text) SMTP_DATA_##name,
-	SMTP_DATA_FLAWS(X) SMTP_DATA_FLAW_COUNT
-#undef X
+	SMTP_DATA_LF_DOT_LF,
+	SMTP_DATA_LF_DOT_CR,
+	SMTP_DATA_LF_DOT_CRLF,
+	SMTP_DATA_CR_DOT_LF,
+	SMTP_DATA_CR_DOT_CR,
+	SMTP_DATA_CR_DOT_CRLF,
+	SMTP_DATA_CRLF_DOT_LF,
+	SMTP_DATA_CRLF_DOT_CR,
+	SMTP_DATA_DOT_NUL, /* a dot alone with NUL in its line */
+	SMTP_DATA_BARE_LF, /* without CR */
+	SMTP_DATA_BARE_CR, /* without LF */
+	SMTP_DATA_NUL,
+	SMTP_DATA_LONG_LINE, /* of more than 1000 bytes */
 };
 
 #define SMTP_DATA_BIT(flaw) (1u << (flaw))
@@ -60,7 +55,5 @@ enum smtp_data_event smtp_data_follow(struct smtp_data *d, const char *in, size_
 
 /* The length of the message itself (RFC 1870 3: without the end and without added dots); after SMTP_DATA_END. */
 uint64_t smtp_data_message_len(const struct smtp_data *d);
-
-const char *smtp_data_flaw_text(enum smtp_data_flaw flaw);
 
 #endif

@@ -55,11 +55,6 @@ static enum smtp_preamble_event end(struct smtp_preamble *p, enum smtp_own why, 
 	return SMTP_PREAMBLE_ON_END;
 }
 
-void smtp_preamble_end(struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out)
-{
-	end(p, why, out);
-}
-
 static enum smtp_preamble_event refuse(struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out)
 {
 	p->errors++;

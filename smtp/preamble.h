@@ -74,7 +74,4 @@ void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rul
 enum smtp_preamble_event smtp_preamble_read(
 	struct smtp_preamble *p, const char *in, size_t len, size_t *taken, struct wire_writer *out);
 
-/* Ends it between two commands, with a 421 of CSSL's own. */
-void smtp_preamble_end(struct smtp_preamble *p, enum smtp_own why, struct wire_writer *out);
-
 #endif

@@ -18,14 +18,6 @@ static const unsigned may_move_to[] = {
 	[SMTP_TX_DOT] = TO(NONE) | TO(MAIL),
 };
 
-static const char *const turn_names[] = {
-	[SMTP_TURN_BANNER - SMTP_VERB_COUNT] = "banner",
-	[SMTP_TURN_DOT - SMTP_VERB_COUNT] = "end of data",
-	[SMTP_TURN_BDAT_LAST - SMTP_VERB_COUNT] = "BDAT LAST",
-	[SMTP_TURN_AUTH_LINE - SMTP_VERB_COUNT] = "AUTH line",
-	[SMTP_TURN_NOTHING - SMTP_VERB_COUNT] = "nothing",
-};
-
 void smtp_tx_move(struct smtp_tx *t, enum smtp_tx_state to)
 {
 	assert(may_move_to[t->state] & 1u << to);
@@ -38,7 +30,6 @@ void smtp_tx_open(struct smtp_tx *t)
 	t->number++;
 	t->rcpts = t->rcpts_accepted = t->rcpts_refused = 0;
 	t->mail_code = t->classes_len = 0;
-	t->kept_len = t->kept_over = 0;
 	t->message_len = 0;
 	t->early = SMTP_TX_NOT_ANSWERED;
 	t->bdat = (struct smtp_bdat){ 0 };
@@ -94,23 +85,10 @@ int smtp_tx_end_is_due(const struct smtp_tx *t)
 	return 0;
 }
 
-int smtp_tx_is_repeatable(const struct smtp_tx *t)
-{
-	int open = t->state == SMTP_TX_MAIL || t->state == SMTP_TX_DATA || t->state == SMTP_TX_CONTENT;
-	return open && t->memory.kept && !t->kept_over;
-}
-
 int smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code)
 {
 	if (turn != SMTP_TURN_DOT && turn != SMTP_TURN_BDAT_LAST)
 		return 0;
 	int no_chunk_was_taken = code / 100 != 2 && (code == 503 || t->rcpts_accepted == 0);
 	return turn == SMTP_TURN_DOT || !no_chunk_was_taken || t->mail_code / 100 != 2;
-}
-
-const char *smtp_turn_name(unsigned turn)
-{
-	if (turn < SMTP_VERB_COUNT)
-		return smtp_verb_name((enum smtp_verb)turn);
-	return turn < SMTP_TURN_COUNT ? turn_names[turn - SMTP_VERB_COUNT] : "?";
 }

@@ -58,9 +58,7 @@ struct smtp_tx_rules {
 /* The caller's memory, for the life of the follower. */
 struct smtp_tx_memory {
 	char *client_line, *reply_line; /* of the sizes above */
-	char *kept;                     /* the client's bytes of the transaction, to repeat them; NULL: none are kept */
-	size_t kept_cap;
-	struct smtp_ehlo *ehlo; /* gets the server's last offers; NULL: not wanted */
+	struct smtp_ehlo *ehlo;         /* gets the server's last offers; NULL: not wanted */
 };
 
 /* Embedded; read by the caller, changed only by the functions below. */
@@ -81,8 +79,6 @@ struct smtp_tx {
 	char name[SMTP_DOMAIN_MAX + 1]; /* what the client called itself */
 
 	uint64_t message_len; /* of the content so far, or of the last message */
-	size_t kept_len;
-	uint8_t kept_over; /* more bytes came than memory.kept can hold: nothing is kept */
 	uint16_t classes_len;
 	char classes[SMTP_TX_CLASSES_MAX]; /* first digits of the replies to this transaction's commands, in order */
 
@@ -165,16 +161,10 @@ int smtp_tx_is_checkpoint(const struct smtp_tx *t);
 /* True when the end of a message was passed on and is not answered. */
 int smtp_tx_end_is_due(const struct smtp_tx *t);
 
-/* True when the transaction can be repeated from memory.kept: it is open, its end has not been sent, no byte is
- * missing. */
-int smtp_tx_is_repeatable(const struct smtp_tx *t);
-
 /* True when @code, as the reply to the end @turn of the current message, ends the transaction. A last chunk out of
  * sequence, or without recipients, is refused and leaves the transaction open (RFC 3030 2). May also be called after
  * the reply.
  */
 int smtp_tx_ends(const struct smtp_tx *t, unsigned turn, unsigned code);
-
-const char *smtp_turn_name(unsigned turn);
 
 #endif

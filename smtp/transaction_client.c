@@ -7,19 +7,6 @@
 #include "smtp/transaction.h"
 #include "smtp/transaction_inside.h"
 
-static void keep(struct smtp_tx *t, struct smtp_span wire)
-{
-	if (!t->memory.kept || t->kept_over || t->state == SMTP_TX_NONE)
-		return;
-	if (wire.len > t->memory.kept_cap - t->kept_len) {
-		t->kept_over = 1;
-		t->kept_len = 0;
-		return;
-	}
-	memcpy(t->memory.kept + t->kept_len, wire.at, wire.len);
-	t->kept_len += wire.len;
-}
-
 /* After these commands, nothing is read before their reply. It decides how the next bytes are read, or whether a
  * transaction is open; or nobody knows what it decides. */
 static int decides(enum smtp_verb verb)
@@ -117,7 +104,6 @@ void smtp_tx_pass(struct smtp_tx *t, const struct smtp_client_event *event)
 	smtp_tx_enqueue(t, turn, SMTP_OWN_NONE, mark_of(t, verb, number_before));
 	if (decides(verb) || t->rules.one_by_one)
 		t->waits = 1;
-	keep(t, event->wire);
 	if (verb == SMTP_VERB_BDAT)
 		end_chunk(t);
 }
@@ -219,7 +205,6 @@ static void read_content(struct smtp_tx *t, const char *in, size_t len, size_t *
 	out->kind = kinds[smtp_data_follow(&t->data, in, held ? 1 : len, taken)];
 	out->wire = release(t, held, (struct smtp_span){ in, *taken });
 	t->message_len = smtp_data_message_len(&t->data);
-	keep(t, out->wire);
 	if (out->kind != SMTP_CLIENT_CONTENT_END)
 		return;
 	t->mode = SMTP_TX_COMMANDS;
@@ -235,8 +220,6 @@ static void read_chunk(struct smtp_tx *t, const char *in, size_t len, size_t *ta
 	*taken = smtp_bdat_follow(&t->bdat, len);
 	out->wire = (struct smtp_span){ in, *taken };
 	out->kind = smtp_bdat_is_inside(&t->bdat) ? SMTP_CLIENT_CONTENT : SMTP_CLIENT_CONTENT_END;
-	if (!out->discard)
-		keep(t, out->wire);
 	end_chunk(t);
 }
 

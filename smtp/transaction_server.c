@@ -37,10 +37,8 @@ static void on_xclient(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsig
 static void on_mail(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
 	int accepted = code / 100 == 2;
-	if (turn->tx == 0 && accepted) { /* inside a transaction, or after one that failed meanwhile */
+	if (turn->tx == 0 && accepted) /* inside a transaction, or after one that failed meanwhile */
 		smtp_tx_open(t);
-		t->kept_over = 1; /* its first line is missing */
-	}
 	if (turn->tx != 0 && !is_current(t, turn))
 		return;
 	if (turn->tx != 0 || accepted)

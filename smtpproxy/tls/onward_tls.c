@@ -206,25 +206,14 @@ int onward_tls_write(struct onward_tls *t, const void *plain, size_t len)
 	return 0;
 }
 
-size_t onward_tls_output_len(const struct onward_tls *t)
-{
-	return BIO_ctrl_pending(t->out);
-}
-
-size_t onward_tls_output(struct onward_tls *t, uint8_t *out, size_t cap)
-{
-	const int r = BIO_read(t->out, out, (int)cap);
-	return r > 0 ? (size_t)r : 0;
-}
-
 int onward_tls_flush(struct onward_tls *t, struct stream *s)
 {
-	const size_t len = onward_tls_output_len(t);
+	const size_t len = BIO_ctrl_pending(t->out);
 	uint8_t *room = len > 0 ? stream_reserve(s, len) : NULL;
 	if (len > 0 && !room)
 		return -1;
 	if (len > 0)
-		stream_commit(s, onward_tls_output(t, room, len));
+		stream_commit(s, BIO_read(t->out, room, (int)len) > 0 ? len : 0);
 	return 0;
 }
 

@@ -40,10 +40,7 @@ enum onward_tls_state onward_tls_state(const struct onward_tls *t);
 /* 0, or CSSL_E_CRYPTO. */
 int onward_tls_write(struct onward_tls *t, const void *plain, size_t len);
 
-/* Move output into @out. Returns the bytes moved. */
-size_t onward_tls_output(struct onward_tls *t, uint8_t *out, size_t cap);
-size_t onward_tls_output_len(const struct onward_tls *t);
-/* The same, into the output of @s. 0 or -1: out of memory. */
+/* Move output into that of @s. 0 or -1: out of memory. */
 int onward_tls_flush(struct onward_tls *t, struct stream *s);
 
 /* For events. */

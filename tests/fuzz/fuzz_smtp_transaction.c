@@ -8,7 +8,7 @@
 
 struct run {
 	struct smtp_tx t;
-	char client_line[128], reply_line[128], kept[64];
+	char client_line[128], reply_line[128];
 	struct smtp_ehlo ehlo;
 	uint8_t waiting[8192];
 	size_t waiting_len;
@@ -89,7 +89,7 @@ static uint64_t account(const uint8_t *in, size_t len, size_t step)
 	static struct run r;
 	struct smtp_tx_rules rules = { .client_max = 128, .reply_max = 128, .parse = SMTP_PARSE_LENIENT };
 	memset(&r, 0, sizeof r);
-	struct smtp_tx_memory memory = { r.client_line, r.reply_line, r.kept, sizeof r.kept, &r.ehlo };
+	struct smtp_tx_memory memory = { r.client_line, r.reply_line, &r.ehlo };
 	smtp_tx_begin(&r.t, &rules, &memory, SMTP_TX_BEHIND_BANNER);
 	for (size_t at = 0; at < len && !r.over;) {
 		const uint8_t *lf = memchr(in + at, '\n', len - at);
@@ -100,7 +100,7 @@ static uint64_t account(const uint8_t *in, size_t len, size_t step)
 	if (r.over)
 		return 0;
 	MUST(r.answered <= r.sent);
-	uint64_t sum = smtp_sum(smtp_sum(r.passed, &r.given, sizeof r.given), r.kept, r.t.kept_len);
+	uint64_t sum = smtp_sum(r.passed, &r.given, sizeof r.given);
 	return smtp_sum(sum, r.t.classes, r.t.classes_len) + (uint64_t)r.t.state + r.t.number * 8 + r.t.done * 64;
 }
 

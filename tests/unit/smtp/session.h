@@ -12,7 +12,7 @@
 
 struct session {
 	struct smtp_tx t;
-	char client_line[512], reply_line[512], kept[256];
+	char client_line[512], reply_line[512];
 	struct smtp_ehlo ehlo;
 	char trace[8192]; /* one word per event */
 	size_t trace_len;
@@ -25,7 +25,7 @@ struct session {
 
 static inline void session_begin(struct session *s, const struct smtp_tx_rules *rules, enum smtp_tx_start start)
 {
-	struct smtp_tx_memory memory = { s->client_line, s->reply_line, s->kept, sizeof s->kept, &s->ehlo };
+	struct smtp_tx_memory memory = { s->client_line, s->reply_line, &s->ehlo };
 	memset(s, 0, sizeof *s);
 	smtp_ehlo_clear(&s->ehlo);
 	smtp_tx_begin(&s->t, rules, &memory, start);
@@ -81,6 +81,21 @@ static inline void session_client(struct session *s, const char *in, size_t len)
 	memmove(s->waiting, s->waiting + at, s->waiting_len);
 }
 
+static inline const char *turn_name(unsigned turn)
+{
+	static const char *const names[] = {
+		[SMTP_TURN_BANNER - SMTP_VERB_COUNT] = "banner",
+		[SMTP_TURN_DOT - SMTP_VERB_COUNT] = "end of data",
+		[SMTP_TURN_BDAT_LAST - SMTP_VERB_COUNT] = "BDAT LAST",
+		[SMTP_TURN_AUTH_LINE - SMTP_VERB_COUNT] = "AUTH line",
+		[SMTP_TURN_NOTHING - SMTP_VERB_COUNT] = "nothing",
+	};
+
+	if (turn < SMTP_VERB_COUNT)
+		return smtp_verb_name((enum smtp_verb)turn);
+	return turn < SMTP_TURN_COUNT ? names[turn - SMTP_VERB_COUNT] : "?";
+}
+
 /* Gives server bytes. Returns 0 when they broke the protocol. */
 static inline int session_server(struct session *s, const char *in, size_t len)
 {
@@ -101,7 +116,7 @@ static inline int session_server(struct session *s, const char *in, size_t len)
 		memcpy(s->to_client + s->to_client_len, e.line.wire.at, e.line.wire.len);
 		s->to_client_len += e.line.wire.len;
 		if (e.line.is_last)
-			session_note(s, "answered", smtp_turn_name(e.turn));
+			session_note(s, "answered", turn_name(e.turn));
 	}
 	session_client(s, "", 0);
 	return 1;

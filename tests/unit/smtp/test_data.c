@@ -201,14 +201,6 @@ START_TEST(the_end_is_where_a_search_finds_it)
 }
 END_TEST
 
-START_TEST(every_flaw_has_a_text)
-{
-	for (unsigned i = 0; i < SMTP_DATA_FLAW_COUNT; i++)
-		ck_assert_str_ne(smtp_data_flaw_text((enum smtp_data_flaw)i), "");
-	ck_assert_str_eq(smtp_data_flaw_text(SMTP_DATA_FLAW_COUNT), "");
-}
-END_TEST
-
 UNIT(data)
 {
 	const TTest *facts[] = {
@@ -222,7 +214,6 @@ UNIT(data)
 		nul_is_told,
 		a_long_line_is_told_at_its_end,
 		the_end_is_where_a_search_finds_it,
-		every_flaw_has_a_text,
 	};
 	return suite_run("data", facts, SUITE_LEN(facts));
 }

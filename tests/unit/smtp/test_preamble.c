@@ -211,19 +211,6 @@ START_TEST(other_protocols_are_sent_away)
 }
 END_TEST
 
-START_TEST(the_dialogue_can_be_ended_between_commands)
-{
-	struct smtp_preamble p;
-	struct written out;
-	size_t taken;
-	smtp_preamble_begin(&p, &rules, written_begin(&out));
-	smtp_preamble_read(&p, "EHLO a\r\nSTAR", 12, &taken, &out.w);
-	smtp_preamble_end(&p, SMTP_OWN_SHUTTING_DOWN, written_begin(&out));
-	ck_assert_str_eq(written_text(&out), "421 4.3.2 Service is shutting down, try again\r\n");
-	ck_assert_int_eq(p.state, SMTP_PREAMBLE_ENDED);
-}
-END_TEST
-
 START_TEST(no_reply_is_longer_than_its_bound)
 {
 	struct talk t;
@@ -259,7 +246,6 @@ UNIT(preamble)
 		a_line_that_is_too_long_ends_the_session,
 		errors_and_commands_are_bounded,
 		other_protocols_are_sent_away,
-		the_dialogue_can_be_ended_between_commands,
 		no_reply_is_longer_than_its_bound,
 	};
 	return suite_run_with("preamble", set_up, facts, SUITE_LEN(facts));

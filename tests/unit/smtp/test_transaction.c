@@ -24,7 +24,6 @@ static struct session *says_deciding(
 		ck_assert_uint_eq(other.to_server_len, s.to_server_len);
 		ck_assert_mem_eq(other.to_server, s.to_server, s.to_server_len);
 		ck_assert_mem_eq(other.to_client, s.to_client, s.to_client_len);
-		ck_assert_uint_eq(other.t.kept_len, s.t.kept_len);
 	}
 	return &s;
 }
@@ -55,37 +54,6 @@ START_TEST(a_mail_goes_through_its_states)
 	ck_assert(smtp_ehlo_has(&s->ehlo, SMTP_CAP_DSN));
 	ck_assert_uint_eq(s->t.classes_len, 5);
 	ck_assert_mem_eq(s->t.classes, "22532", 5);
-}
-END_TEST
-
-START_TEST(the_bytes_of_a_transaction_can_be_said_again)
-{
-	struct session *s =
-		says("C: NOOP\nS: 250 ok\nC: MAIL FROM:<a@b>\nC: RCPT TO:<c@d>\nC: DATA\nS: 250 ok\nS: 250 ok\n"
-		     "S: 354 go\nC: hi\n",
-			"passed:NOOP answered:NOOP passed:MAIL passed:RCPT passed:DATA answered:MAIL answered:RCPT "
-			"answered:DATA ");
-	const char *kept = "MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\nhi\r\n";
-	ck_assert(smtp_tx_is_repeatable(&s->t));
-	ck_assert_uint_eq(s->t.kept_len, strlen(kept));
-	ck_assert_mem_eq(s->kept, kept, s->t.kept_len);
-	session_say(s, "C: .\n", 1000);
-	ck_assert(!smtp_tx_is_repeatable(&s->t));
-}
-END_TEST
-
-START_TEST(more_than_fits_cannot_be_said_again)
-{
-	struct session s;
-	char line[300] = "C: ";
-	session_begin(&s, &rules, SMTP_TX_BEHIND_BANNER);
-	session_say(&s, "C: MAIL FROM:<>\nS: 250 ok\nC: RCPT TO:<a@b>\nS: 250 ok\nC: DATA\nS: 354 go\n", 1000);
-	ck_assert(smtp_tx_is_repeatable(&s.t));
-	memset(line + 3, 'a', 290);
-	session_say(&s, line, 1000);
-	ck_assert(!smtp_tx_is_repeatable(&s.t));
-	session_say(&s, "C: .\nS: 250 ok\nC: MAIL FROM:<>\n", 1000);
-	ck_assert(smtp_tx_is_repeatable(&s.t));
 }
 END_TEST
 
@@ -161,7 +129,6 @@ START_TEST(the_server_decides_about_a_second_mail)
 	struct session *s = says("C: MAIL FROM:<a@b>\nC: MAIL FROM:<c@b>\nS: 451 no\nS: 250 ok\n?\n",
 		"passed:MAIL passed:MAIL answered:MAIL answered:MAIL busy:mail ");
 	ck_assert_uint_eq(s->t.number, 2);
-	ck_assert(!smtp_tx_is_repeatable(&s->t));
 }
 END_TEST
 
@@ -303,8 +270,6 @@ UNIT(transaction)
 {
 	const TTest *facts[] = {
 		a_mail_goes_through_its_states,
-		the_bytes_of_a_transaction_can_be_said_again,
-		more_than_fits_cannot_be_said_again,
 		content_waits_for_354,
 		behind_a_refused_data_come_commands,
 		a_refused_mail_opens_nothing,
