@@ -156,8 +156,8 @@ def test_a_slow_sender_that_is_in_nobodys_way_is_served(tmp_path):
 
 
 def test_a_receiver_to_which_no_connection_can_begin_rests_as_one_that_refuses(tmp_path):
-    """This host does not have the source address, so each attempt fails at once. The next sender waits for the next attempt."""
-    with Proxy(tmp_path, next_hop=("127.0.0.1", 25), outward={"sources": [{"address": "192.0.2.77"}]}) as proxy:
+    """Nothing goes out from an address of the loopback, so each attempt fails at once. The next sender waits for the next attempt."""
+    with Proxy(tmp_path, next_hop=("192.0.2.1", 25), outward={"sources": [{"address": "127.0.0.2"}]}) as proxy:
         with Talk(proxy.address, source="192.0.2.1") as first, Talk(proxy.address, source="192.0.2.1") as second:
             assert first.say("EHLO client.example").startswith("421 4.4.1 ")
             rests = time.monotonic()

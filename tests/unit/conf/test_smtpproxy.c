@@ -161,9 +161,11 @@ END_TEST
 
 START_TEST(tls_of_a_redis_server_is_read)
 {
-	struct conf_smtpproxy *c =
-		parse(LEAST "queue: { backups: [ { paths: [ '192.0.2.1:1' ], ca: /ca, name: r.example, "
-			    "certificate: /c, key: /k }, { paths: [ '192.0.2.2:1' ] } ] }\n");
+	struct conf_smtpproxy *c = parse(
+		DOOR("    clients: [ 10.0.0.0/8 ]\n") "deliver: queue\n"
+						      "queue: { keys: /k, backups: [ { paths: [ '192.0.2.1:1' ], ca: "
+						      "/ca, name: r.example, "
+						      "certificate: /c, key: /k }, { paths: [ '192.0.2.2:1' ] } ] }\n");
 	ck_assert_msg(c != NULL, "%s", error);
 	ck_assert_str_eq(c->queue.backups[0].ca, "/ca");
 	ck_assert_str_eq(c->queue.backups[0].name, "r.example");
