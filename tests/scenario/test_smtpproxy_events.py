@@ -108,13 +108,18 @@ def test_mail_without_content_fills_no_log_and_ends_the_session(tmp_path):
         assert "from=0@b recipients=1 to={}:{} outcome=aborted code=550 text=\"5.1.1 No\"".format(*receiver.address) in proxy.log()
         with Talk(proxy.address, source="192.0.2.1") as other:
             other.ehlo()
-            for _ in range(3):
+            for content in [BODY], [BODY], ["BDAT 3\r\nx\r\n", "BDAT 0 LAST\r\n"], ["BDAT 3\r\nx\r\n", "RSET\r\n"], [BODY]:
                 for _ in range(40):
                     other.say("MAIL FROM:<a@b>")
                     other.say("RSET")
-                other.mail()
-                other.send(BODY)
-                assert other.reply().startswith("250 ")
+                if content[0] == BODY:
+                    other.mail()
+                else:
+                    other.say("MAIL FROM:<a@b>")
+                    other.say("RCPT TO:<c@d>")
+                for part in content:
+                    other.send(part)
+                    assert other.reply().startswith("250 ")
             assert other.say("NOOP").startswith("250 ")
 
 
