@@ -271,7 +271,9 @@ static const struct schema_row limits_rows[] = {
 	{ "replaced_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, replaced_ms), .min = 100,
 		.max = 24 * 60 * MINUTES, .fallback = "15min",
 		.help = "a process that was replaced stops as after SIGTERM when its last sessions take so long" },
-	COUNT("errors", errors, 1, "20", "a sender is closed after so many commands that smtpproxy refused"),
+	COUNT("errors", errors, 1, "20",
+		"a sender is closed after so many commands that smtpproxy refused since the last message that was "
+		"taken"),
 	{ "held_message", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_message), .min = 65536, .max = 1 << 29,
 		.fallback = "32MiB",
 		.help = "the largest message of a listener with a milter, which keeps it in memory; a larger one gets "

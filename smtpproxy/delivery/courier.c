@@ -12,6 +12,7 @@
 #include "net/log_pace.h"
 #include "proto/error.h"
 #include "smtp/params.h"
+#include "smtpproxy/delivery/probe.h"
 
 #define PENDING_MAX  65536u
 #define PIECE        16384u
@@ -65,7 +66,11 @@ static void finish(struct courier *c)
 
 static void finish_with_reset(struct courier *c)
 {
+	const unsigned messages = c->onward ? c->onward->messages : 0;
+
 	leave_receiver(c);
+	if (probe_asks_again(c, messages))
+		return;
 	courier_settle(c);
 	end(c);
 }
@@ -199,25 +204,6 @@ static void note_demand(struct courier *c, const struct smtp_reply_line *line)
 		c->demand = COURIER_DEMANDS_TLS;
 }
 
-/* The reply with that code decides the fate of all recipients in state @from. */
-static void note_reply(struct courier *c, const struct smtp_reply_line *line)
-{
-	char text[FATE_REPLY_MAX + 1];
-	int takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
-	enum fate fate = line->code / 100 == 5 && c->demand != COURIER_DEMANDS_TLS ? FATE_FAILED : FATE_OPEN;
-
-	if (line->code / 100 == 2 && takes)
-		fate = FATE_DELIVERED;
-	snprintf(text, sizeof text, "%u %.*s", line->code, (int)line->text.len, line->text.at);
-	if (c->state == COURIER_RCPT) {
-		courier_set_fate(c, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, text);
-		return;
-	}
-	for (unsigned i = 0; i < c->fates.count; i++)
-		if (c->fates.at[i].fate == (c->state == COURIER_MAIL ? FATE_OPEN : FATE_SENT))
-			courier_set_fate(c, i, fate, text);
-}
-
 static void go_on(struct courier *c, enum courier_next next)
 {
 	if (next == COURIER_NEXT_ASK)
@@ -238,7 +224,7 @@ static void on_mail_reply(struct courier *c, const struct smtp_reply_line *line)
 	}
 	if (c->demand == COURIER_DEMANDS_TLS)
 		destination_give_up_clear(c->destination, c->onward);
-	note_reply(c, line);
+	courier_note_reply(c, line);
 	finish(c);
 }
 
@@ -265,7 +251,7 @@ static void leave_for_next(struct courier *c, struct smtp_enhanced enhanced)
 static void on_rcpt_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	c->refused += line->code / 100 != 2;
-	note_reply(c, line);
+	courier_note_reply(c, line);
 	if (has_too_many(c, line))
 		leave_for_next(c, line->enhanced);
 	say_next(c);
@@ -297,14 +283,14 @@ static void on_ask_reply(struct courier *c, const struct smtp_reply_line *line)
 	c->naming = COURIER_NAMED;
 	c->state = COURIER_DOT;
 	fates_set_open(&c->fates, FATE_SENT, (struct smtp_span){ 0 });
-	note_reply(c, &c->decided);
+	courier_note_reply(c, &c->decided);
 	finish(c);
 }
 
 static void on_data_reply(struct courier *c, const struct smtp_reply_line *line)
 {
 	if (line->code / 100 != 3) {
-		note_reply(c, line);
+		courier_note_reply(c, line);
 		courier_say(c, COURIER_RESET, "RSET\r\n", 6);
 		return;
 	}
@@ -314,7 +300,7 @@ static void on_data_reply(struct courier *c, const struct smtp_reply_line *line)
 
 static void on_dot_reply(struct courier *c, const struct smtp_reply_line *line)
 {
-	note_reply(c, line);
+	courier_note_reply(c, line);
 	if (c->left == COURIER_REST_LEFT && line->code / 100 == 2)
 		c->left = COURIER_REST_NEXT;
 	finish(c);
@@ -346,14 +332,25 @@ static void (*const ons[])(struct courier *c, const struct smtp_reply_line *line
 	[COURIER_REPEAT] = on_repeat_reply,
 };
 
+/* The receiver counts them, too. */
+static void count_refusal(struct courier *c, unsigned code)
+{
+	if (code >= 400)
+		c->onward->refusals++;
+	else if (c->state == COURIER_DOT)
+		c->onward->refusals = 0;
+}
+
 /* A 421 ends the connection. The command that it answers is put off. */
 static void on_answer(struct courier *c, const struct smtp_reply_line *line)
 {
+	count_refusal(c, line->code);
 	if (line->code != 421) {
 		ons[c->state](c, line);
 		return;
 	}
-	note_reply(c, line);
+	if (c->state != COURIER_RESET)
+		courier_note_reply(c, line);
 	finish_with_reset(c);
 }
 
@@ -375,11 +372,11 @@ void courier_cut(struct courier *c)
 }
 
 /* More bytes came behind the reply, so nothing tells which command the next one would answer. But a reply to the final
- * dot has decided the message. */
+ * dot has decided the message, and one to RCPT its recipient: behind the refusal of one too many, Postfix says 421. */
 static void on_crowded_answer(struct courier *c, const struct smtp_reply_line *line)
 {
-	if (c->state == COURIER_DOT)
-		note_reply(c, line);
+	if (c->state == COURIER_DOT || c->state == COURIER_RCPT)
+		courier_note_reply(c, line);
 	finish_with_reset(c);
 }
 
@@ -423,10 +420,13 @@ static void on_lost(void *ctx, enum smtp_own why)
 {
 	struct courier *c = ctx;
 	struct onward *o = c->onward;
+	const unsigned messages = o->messages;
 
 	c->onward = NULL;
 	destination_note_lost(c->destination, o);
 	note_doubt(c, smtp_own_reply(why)->text);
+	if (probe_asks_again(c, messages))
+		return;
 	courier_settle(c);
 	end(c);
 }
@@ -477,7 +477,7 @@ static void on_turn(struct want *w, struct onward *o)
 		on_failed(w, SMTP_OWN_BACKEND_NO_TLS);
 		return;
 	}
-	c->parts->counters->sent_in_clear += !c->probe && envelope_is_secured(&c->envelope) && !o->tls;
+	c->parts->counters->sent_in_clear += envelope_is_secured(&c->envelope) && !o->tls;
 	go_on(c, courier_name_begins(c));
 }
 

@@ -117,3 +117,21 @@ void courier_set_fate(struct courier *c, unsigned at, enum fate fate, const char
 	fates_set(&c->fates, at, fate, smtp_span_of(reply));
 	fates_set_from(&c->fates, at, smtp_span_of(from), knows ? FATE_REPORTS : FATE_REPORTS_NONE);
 }
+
+void courier_note_reply(struct courier *c, const struct smtp_reply_line *line)
+{
+	char text[FATE_REPLY_MAX + 1];
+	int takes = c->state == COURIER_RCPT || c->state == COURIER_DOT;
+	enum fate fate = line->code / 100 == 5 && c->demand != COURIER_DEMANDS_TLS ? FATE_FAILED : FATE_OPEN;
+
+	if (line->code / 100 == 2 && takes)
+		fate = FATE_DELIVERED;
+	snprintf(text, sizeof text, "%u %.*s", line->code, (int)line->text.len, line->text.at);
+	if (c->state == COURIER_RCPT) {
+		courier_set_fate(c, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, text);
+		return;
+	}
+	for (unsigned i = 0; i < c->fates.count; i++)
+		if (c->fates.at[i].fate == (c->state == COURIER_MAIL ? FATE_OPEN : FATE_SENT))
+			courier_set_fate(c, i, fate, text);
+}

@@ -1,4 +1,5 @@
-/* probe.c: remembers the answers of receivers, in a table in which a new one may take the place of another. */
+/* probe.c: remembers the answers of receivers, in a table in which a new one may take the place of another. Whoever
+ * asks about a recipient while a probe is under way waits for that one. */
 #include "smtpproxy/delivery/probe.h"
 
 #include <sodium.h>
@@ -8,14 +9,17 @@
 
 #include "net/container_of.h"
 #include "net/log_pace.h"
+#include "proto/error.h"
+#include "smtp/domain.h"
 #include "smtpproxy/delivery/courier.h"
 #include "smtpproxy/envelope/line_name.h"
 
-#define SLOTS      4096u
-#define ANSWER_MS  10000u   /* a sender waits so long */
-#define TAKEN_MS   3600000u /* how long an answer counts */
-#define REFUSED_MS 300000u
-#define SILENT_MS  30000u /* so long a receiver without an answer is not asked again */
+#define PROBE_SENDER "double-bounce" /* at our name, as Postfix probes (address_verify_sender) */
+#define SLOTS        4096u
+#define ANSWER_MS    10000u   /* a sender waits so long */
+#define TAKEN_MS     3600000u /* how long an answer counts */
+#define REFUSED_MS   300000u
+#define SILENT_MS    30000u /* so long a receiver without an answer is not asked again */
 
 /* Of a recipient; or a line of the queue whose receiver is silent. */
 struct known {
@@ -27,7 +31,8 @@ struct known {
 struct probes {
 	struct delivery *delivery;
 	const struct delivery_parts *parts;
-	const struct probe *starting;
+	LIST_HEAD(, probe) under_way;
+	uint32_t count;
 	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* strangers choose the names */
 	struct known known[SLOTS];
 };
@@ -35,7 +40,8 @@ struct probes {
 struct probe {
 	struct probes *probes;
 	struct courier *courier;
-	struct probe_wait *wait; /* NULL: nobody waits any more */
+	LIST_ENTRY(probe) next;
+	LIST_HEAD(, probe_wait) waits;
 	struct deadline deadline;
 	char line[LINE_NAME_MAX + 1]; /* of the queue */
 	char mailbox[];
@@ -81,24 +87,41 @@ static void note_silence(const struct probe *b, const char *cause)
 		b->line, cause);
 }
 
-/* RESET: the receiver has answered RCPT. Without any receiver, the DNS has answered. */
+/* A reply to RCPT, which is behind MAIL. Without any receiver, the DNS has answered. A 421 is about the connection. */
 static int is_answered(const struct courier *c)
 {
-	return c->state == COURIER_RESET || (c->fates.at && c->fates.at->fate == FATE_FAILED && !c->destination);
+	const struct fate_one *f = c->fates.at;
+
+	return f && (c->at ? f->reply[0] && strncmp(f->reply, "421", 3) : f->fate == FATE_FAILED && !c->destination);
+}
+
+int probe_asks_again(struct courier *c, unsigned messages)
+{
+	if (!c->probe || messages < 2 || is_answered(c))
+		return 0;
+	c->at = 0;
+	c->state = COURIER_WAITS;
+	smtp_reply_begin(&c->reader, c->buffer, sizeof c->buffer);
+	return want_turn(&c->want, c->destination) == 0;
+}
+
+/* The receiver refuses our sender, by an enhanced code for that (RFC 3463 3.2). */
+static int is_about_sender(const char *reply)
+{
+	return strstr(reply, " 5.1.7 ") == reply + 3 || strstr(reply, " 5.1.8 ") == reply + 3;
 }
 
 /* A receiver that puts the recipient off says nothing against it. */
 void probe_over(struct courier *c)
 {
 	struct probe *b = c->probe;
-	struct probe_wait *w = b->wait;
-	const int starts = b->probes->starting == b;
+	struct probe_wait *w;
 	char reply[FATE_REPLY_MAX + sizeof "\r\n"];
 	const char *refusal = NULL;
 	uint32_t for_ms = SILENT_MS;
 	if (!is_answered(c)) {
 		note_silence(b, c->fates.at && c->fates.at->reply[0] ? c->fates.at->reply : "no answer in time");
-	} else if (c->fates.at->fate == FATE_FAILED) {
+	} else if (c->fates.at->fate == FATE_FAILED && !is_about_sender(c->fates.at->reply)) {
 		snprintf(reply, sizeof reply, "%s\r\n", c->fates.at->reply);
 		refusal = reply;
 		for_ms = REFUSED_MS;
@@ -107,12 +130,13 @@ void probe_over(struct courier *c)
 	}
 	remember(b->probes, b->mailbox, refusal, for_ms);
 	deadline_cancel(&b->deadline);
-	free(b);
-	if (!w)
-		return;
-	w->of = NULL;
-	if (!starts)
+	LIST_REMOVE(b, next);
+	b->probes->count--;
+	while ((w = LIST_FIRST(&b->waits))) {
+		probe_forget(w);
 		w->on_known(w);
+	}
+	free(b);
 }
 
 static void on_deadline(struct deadline *d)
@@ -123,20 +147,22 @@ static void on_deadline(struct deadline *d)
 void probe_forget(struct probe_wait *w)
 {
 	if (w->of)
-		w->of->wait = NULL;
+		LIST_REMOVE(w, next);
 	w->of = NULL;
 }
 
 /* The beginning */
 
-/* The envelope of a message that does not exist. It is told as if it had come with TLS, as some have. NULL: out of
- * memory. */
+/* The envelope of a message that does not exist. NULL: out of memory. */
 static struct courier *create_courier(struct probes *p, const struct probe *b)
 {
 	const struct smtp_span none = { 0 };
 	struct envelope_text text = { 0 };
 	struct courier *c = NULL;
-	if (!envelope_begin(&text, none, none, none, smtp_span_of(ENVELOPE_SECURED)) &&
+	char sender[SMTP_DOMAIN_MAX + sizeof PROBE_SENDER "@"];
+
+	snprintf(sender, sizeof sender, PROBE_SENDER "@%s", p->parts->conf->name);
+	if (!envelope_begin(&text, none, none, smtp_span_of(sender), none) &&
 		!envelope_add(&text, smtp_span_of(b->mailbox), none)) {
 		struct queue_taken mail = { .memory = text.at, .envelope = { (const uint8_t *)text.at, text.len } };
 		c = courier_create(p->delivery, p->parts, NULL, &mail);
@@ -146,43 +172,58 @@ static struct courier *create_courier(struct probes *p, const struct probe *b)
 	return c;
 }
 
-/* @w waits for nothing if it is over at once, or could not begin. */
-static void begin(struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w)
+/* 0 or CSSL_E_NO_MEMORY. It may be over at once. */
+static int begin(struct probes *p, const char *line, struct smtp_span mailbox)
 {
 	struct probe *b = calloc(1, sizeof *b + mailbox.len + 1);
 	if (!b)
-		return;
+		return CSSL_E_NO_MEMORY;
 	memcpy(b->mailbox, mailbox.at, mailbox.len);
 	snprintf(b->line, sizeof b->line, "%s", line);
 	b->courier = create_courier(p, b);
 	if (!b->courier) {
 		free(b);
-		return;
+		return CSSL_E_NO_MEMORY;
 	}
-	w->of = b;
-	b->wait = w;
 	b->probes = p;
+	LIST_INSERT_HEAD(&p->under_way, b, next);
+	p->count++;
 	b->deadline.fn = on_deadline;
 	deadline_set(p->parts->worker, &b->deadline, ANSWER_MS);
 	b->courier->probe = b;
 	b->courier->want.sender = (struct client_address){ .len = 1 }; /* all probes take turns as one sender */
 	delivery_add(p->delivery, b->courier);
-	p->starting = b;
 	courier_start(b->courier, b->line);
-	p->starting = NULL;
+	return 0;
+}
+
+static struct probe *find_under_way(struct probes *p, struct smtp_span mailbox)
+{
+	struct probe *b;
+	LIST_FOREACH(b, &p->under_way, next)
+	{
+		if (smtp_span_is(mailbox, b->mailbox))
+			break;
+	}
+	return b;
 }
 
 enum probe_answer probes_ask(
 	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply)
 {
 	const struct known *k = find(p, mailbox);
-	if (k) {
-		*reply = k->reply;
-		return k->reply ? PROBE_REFUSES : PROBE_TAKES;
+	if (!k && find(p, smtp_span_of(line)))
+		return PROBE_TAKES;
+	if (!k && !find_under_way(p, mailbox) &&
+		(p->count >= p->parts->conf->limits.sessions || begin(p, line, mailbox)))
+		return PROBE_PUTS_OFF;
+	w->of = k ? NULL : find_under_way(p, mailbox);
+	if (w->of) {
+		LIST_INSERT_HEAD(&w->of->waits, w, next);
+		return PROBE_ASKS;
 	}
-	if (!find(p, smtp_span_of(line)))
-		begin(p, line, mailbox, w);
-	return w->of ? PROBE_ASKS : PROBE_TAKES;
+	*reply = k ? k->reply : NULL;
+	return *reply ? PROBE_REFUSES : PROBE_TAKES;
 }
 
 /* Life */

@@ -1,7 +1,10 @@
-/* probe.h: asks the receiver of a recipient by MAIL FROM:<> and RCPT whether it takes mail for the recipient, before a
- * message for it is accepted (Postfix: reject_unverified_recipient). So nobody gets a notice about an address that does
- * not exist. A courier without a message asks. Answers are remembered for some time. A receiver that gives no clear
- * answer within 10 s says nothing against a recipient: a queue takes mail while the receiver is away.
+/* probe.h: asks the receiver of a recipient by MAIL and RCPT whether it takes mail for the recipient, before a message
+ * for it is accepted (Postfix: reject_unverified_recipient). So nobody gets a notice about an address that does not
+ * exist. A courier without a message asks. Answers are remembered for some time. A receiver that gives no clear answer
+ * within 10 s says nothing against a recipient: a queue takes mail while the receiver is away.
+ *
+ * The sender of the mail is not named: what is remembered has to be true for the next one, too. The empty sender would
+ * be refused by hosts that take notices only about mail which they sent.
  */
 #ifndef CSSL_SMTPPROXY_PROBE_H
 #define CSSL_SMTPPROXY_PROBE_H
@@ -14,7 +17,8 @@ struct probes;
 
 /* Embedded in who waits for an answer; all zero but for on_known before use. */
 struct probe_wait {
-	struct probe *of;                       /* NULL: it waits for none */
+	struct probe *of; /* NULL: it waits for none */
+	LIST_ENTRY(probe_wait) next;
 	void (*on_known)(struct probe_wait *w); /* ask again: the answer is known now */
 };
 
@@ -24,14 +28,18 @@ struct probes *probes_create(struct delivery *d, const struct delivery_parts *pa
 void probes_forget(struct probes *p);
 void probes_destroy(struct probes *p); /* NULL is legal; no probe is under way */
 
-enum probe_answer { PROBE_TAKES, PROBE_REFUSES, PROBE_ASKS };
+enum probe_answer { PROBE_TAKES, PROBE_REFUSES, PROBE_PUTS_OFF, PROBE_ASKS };
 /* @line: of the queue, that of @mailbox. REFUSES: *reply is the receiver's, with CRLF, valid until the next call. ASKS:
- * on_known comes, and not before this returns. */
+ * on_known comes, and not before this returns. PUTS_OFF: no memory, or as many probes are under way as there may be
+ * sessions: some are for senders who have left. */
 enum probe_answer probes_ask(
 	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply);
 /* on_known does not come. In any state. */
 void probe_forget(struct probe_wait *w);
 
+/* For courier.c: its connection, which was leased @messages times, is gone. 1: the probe has no answer, and waits for
+ * another one, because the receiver may have had enough of that for what others did. At last it has a new one. */
+int probe_asks_again(struct courier *c, unsigned messages);
 /* For delivery.c: the courier of a probe is over. */
 void probe_over(struct courier *c);
 

@@ -103,9 +103,10 @@ void session_reset(struct session *s)
 /* Our reply, with the receiver's words if it was the receiver that refused. */
 static void write_own(struct session *s, enum smtp_own own)
 {
-	char line[SMTP_REPLY_LINE_MAX];
-	session_write(s, line, smtp_own_line(own, s->said, line));
-	session_write(s, "\r\n", 2);
+	char line[SMTP_REPLY_LINE_MAX + 2];
+	const size_t len = smtp_own_line(own, s->said, line);
+	memcpy(line + len, "\r\n", 2);
+	session_write(s, line, len + 2);
 }
 
 void session_end(struct session *s, enum smtp_own why)

@@ -352,7 +352,7 @@ static void pass_on(struct session *s, const struct smtp_client_event *e)
 }
 
 /* RCPT, DATA, BDAT, RSET, in a transaction. */
-static void on_transaction(struct session *s, const struct smtp_client_event *e)
+void session_transact(struct session *s, const struct smtp_client_event *e)
 {
 	/* If every MAIL was refused, a receiver that takes content would have no sender for it. */
 	if (s->state != SESSION_LEASES || (s->tx.state == SMTP_TX_NONE && e->command.verb != SMTP_VERB_RSET)) {
@@ -362,7 +362,7 @@ static void on_transaction(struct session *s, const struct smtp_client_event *e)
 	const enum smtp_own own = session_lack(s, &e->command);
 	if (own)
 		session_answer_own(s, e, own);
-	else if (!session_denies(s, e) && !session_filter(s, e))
+	else if (!session_judge_recipient(s, e) && !session_filter(s, e))
 		pass_on(s, e);
 }
 
@@ -401,10 +401,10 @@ static void (*const ons[SMTP_VERB_COUNT])(struct session *s, const struct smtp_c
 	[SMTP_VERB_EHLO] = on_hello,
 	[SMTP_VERB_HELO] = on_hello,
 	[SMTP_VERB_MAIL] = on_mail,
-	[SMTP_VERB_RCPT] = on_transaction,
-	[SMTP_VERB_DATA] = on_transaction,
-	[SMTP_VERB_BDAT] = on_transaction,
-	[SMTP_VERB_RSET] = on_transaction,
+	[SMTP_VERB_RCPT] = session_transact,
+	[SMTP_VERB_DATA] = session_transact,
+	[SMTP_VERB_BDAT] = session_transact,
+	[SMTP_VERB_RSET] = session_transact,
 	[SMTP_VERB_XCSSLTX] = on_question,
 };
 

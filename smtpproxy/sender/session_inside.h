@@ -6,6 +6,7 @@
 
 #include "net/address.h"
 #include "proto/proxy_header.h"
+#include "smtpproxy/envelope/line_name.h"
 #include "smtpproxy/hooks/filter.h"
 #include "smtpproxy/sender/session.h"
 
@@ -58,6 +59,8 @@ struct smtp_client_event session_held_event(const struct session *s);
 void session_release_held(struct session *s);
 /* TRIES: the kept MAIL waits for another connection, with the time that it had left. */
 void session_wait_again(struct session *s);
+/* A command of a transaction: recipients are judged, and hooks asked, before it goes on. */
+void session_transact(struct session *s, const struct smtp_client_event *e);
 /* A command that hooks have agreed to goes on. */
 void session_resume(struct session *s, const struct smtp_client_event *e);
 extern const struct want_ops session_want_ops;
@@ -140,6 +143,14 @@ int session_is_unsent(const struct session *s);
 
 void session_store_offers(const struct session *s, struct smtp_ehlo *set);
 void session_store_mail(struct session *s, const struct smtp_client_event *e);
+/* A recipient as the queue takes it. */
+struct store_recipient {
+	struct smtp_span mailbox; /* in the command, or in @own */
+	char line[LINE_NAME_MAX + 1], own[SMTP_DOMAIN_MAX + sizeof "postmaster@"];
+};
+/* RCPT: NONE, or why it is none. */
+enum smtp_own session_store_recipient(
+	const struct session *s, const struct smtp_command *c, struct store_recipient *to);
 /* RCPT, DATA, BDAT and RSET of its transaction. */
 void session_store_command(struct session *s, const struct smtp_client_event *e);
 void session_store_content(struct session *s, const struct smtp_client_event *e);
@@ -156,11 +167,9 @@ void session_store_expire(struct session *s);
 
 /* session_probe.c: recipients of strangers, with deliver: queue */
 
-/* 1: it is RCPT, and the listener takes no such recipient from this sender; it was refused. */
-int session_denies(struct session *s, const struct smtp_client_event *e);
-/* RCPT, @line: of the queue. 1: it was refused, or waits for the answer of its receiver, and is judged again then. 0:
- * it goes on. */
-int session_probe(struct session *s, const struct smtp_client_event *e, const char *line, struct smtp_span mailbox);
+/* RCPT of a stranger. 1: it was refused, or waits for the answer of its receiver, and comes to session_transact() again
+ * then. 0: it goes on. */
+int session_judge_recipient(struct session *s, const struct smtp_client_event *e);
 
 /* session_tx.c */
 

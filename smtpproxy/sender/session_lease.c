@@ -204,6 +204,8 @@ static void note_decision(struct session *s, const struct smtp_server_event *e)
 	c->accepted += code / 100 == 2;
 	c->refused += code / 100 != 2;
 	c->decided_alone += s->state == SESSION_ALONE;
+	if (code / 100 == 2)
+		s->errors = 0; /* as Postfix does */
 	if (s->destination) {
 		s->destination->transactions++;
 		s->destination->accepted += code / 100 == 2;

@@ -17,21 +17,6 @@ static void refuse(struct session *s, const struct smtp_client_event *e, struct 
 		session_check_end(s);
 }
 
-int session_denies(struct session *s, const struct smtp_client_event *e)
-{
-	const enum smtp_own own =
-		recipient_rules_judge(s->listener, (enum recipient_sender)s->sends_as, &e->command.path);
-	uint8_t out[SMTP_REPLY_LINE_MAX];
-	struct wire_writer w = wire_writer(out, sizeof out);
-
-	if (!s->home->queue || e->command.verb != SMTP_VERB_RCPT || !own)
-		return 0;
-	s->home->counters->recipients_denied++;
-	smtp_own_write(&w, own);
-	refuse(s, e, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) });
-	return 1;
-}
-
 static void on_known(struct probe_wait *w)
 {
 	struct session *s = container_of(w, struct session, probe);
@@ -40,27 +25,14 @@ static void on_known(struct probe_wait *w)
 
 	s->held = NULL;
 	session_move(s, SESSION_LEASES);
-	session_store_command(s, &e);
+	session_transact(s, &e);
 	free(held);
 	session_go_on(s);
 }
 
-int session_probe(struct session *s, const struct smtp_client_event *e, const char *line, struct smtp_span mailbox)
+/* The receiver is asked. 1: it waits for the answer. */
+static int waits(struct session *s, const struct smtp_client_event *e)
 {
-	const char *reply = NULL;
-	enum probe_answer answer;
-
-	if (s->sends_as == RECIPIENT_OF_CLIENT || e->command.path.kind == SMTP_PATH_POSTMASTER)
-		return 0;
-	s->probe.on_known = on_known;
-	answer = probes_ask(s->home->probes, line, mailbox, &s->probe, &reply);
-	if (answer == PROBE_TAKES)
-		return 0;
-	if (answer == PROBE_REFUSES) {
-		s->home->counters->recipients_unknown++;
-		refuse(s, e, smtp_span_of(reply));
-		return 1;
-	}
 	if (session_hold(s, e) < 0) {
 		probe_forget(&s->probe);
 		return 0;
@@ -68,5 +40,43 @@ int session_probe(struct session *s, const struct smtp_client_event *e, const ch
 	session_move(s, SESSION_PROBES);
 	pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
 	session_expect_sender(s);
+	return 1;
+}
+
+static int probe(struct session *s, const struct smtp_client_event *e)
+{
+	struct store_recipient to;
+	const char *reply = NULL;
+	enum probe_answer answer;
+
+	if (session_store_recipient(s, &e->command, &to)) /* it is refused */
+		return 0;
+	s->probe.on_known = on_known;
+	answer = probes_ask(s->home->probes, to.line, to.mailbox, &s->probe, &reply);
+	if (answer == PROBE_TAKES)
+		return 0;
+	if (answer == PROBE_REFUSES) {
+		s->home->counters->recipients_unknown++;
+		refuse(s, e, smtp_span_of(reply));
+	} else if (answer == PROBE_PUTS_OFF || !waits(s, e)) {
+		session_answer_own(s, e, SMTP_OWN_CONGESTED);
+	}
+	return 1;
+}
+
+int session_judge_recipient(struct session *s, const struct smtp_client_event *e)
+{
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
+	enum smtp_own own;
+
+	if (!s->home->queue || e->command.verb != SMTP_VERB_RCPT || s->sends_as == RECIPIENT_OF_CLIENT)
+		return 0;
+	own = recipient_rules_judge(s->listener, RECIPIENT_OF_STRANGER, &e->command.path);
+	if (!own)
+		return probe(s, e);
+	s->home->counters->recipients_denied++;
+	smtp_own_write(&w, own);
+	refuse(s, e, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) });
 	return 1;
 }

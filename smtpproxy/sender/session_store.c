@@ -201,32 +201,33 @@ static struct smtp_span mailbox_of(const struct session *s, const struct smtp_pa
 	return smtp_span_of(own);
 }
 
+enum smtp_own session_store_recipient(const struct session *s, const struct smtp_command *c, struct store_recipient *to)
+{
+	const enum smtp_own refusal = refusal_of(c);
+
+	if (refusal)
+		return refusal;
+	if (s->store->recipients >= s->home->conf->queue.recipients)
+		return SMTP_OWN_TOO_MANY_RECIPIENTS;
+	to->mailbox = mailbox_of(s, &c->path, to->own, sizeof to->own);
+	return line_name_of(&s->home->conf->queue, to->mailbox, to->line) ? SMTP_OWN_BAD_RECIPIENT : SMTP_OWN_NONE;
+}
+
 static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 {
-	char destination[LINE_NAME_MAX + 1], own[SMTP_DOMAIN_MAX + sizeof "postmaster@"];
 	struct store *m = s->store;
-	const struct smtp_span mailbox = mailbox_of(s, &e->command.path, own, sizeof own);
-	const enum smtp_own refusal = refusal_of(&e->command);
+	struct store_recipient to;
+	const enum smtp_own refusal = session_store_recipient(s, &e->command, &to);
 
 	if (refusal) {
 		session_answer_own(s, e, refusal);
 		return;
 	}
-	if (m->recipients >= s->home->conf->queue.recipients) {
-		session_answer_own(s, e, SMTP_OWN_TOO_MANY_RECIPIENTS);
-		return;
-	}
-	if (line_name_of(&s->home->conf->queue, mailbox, destination)) {
-		session_answer_own(s, e, SMTP_OWN_BAD_RECIPIENT);
-		return;
-	}
-	if (session_probe(s, e, destination, mailbox))
-		return;
-	if (take_room(m, m->share.taken + cost_of(m, destination, &e->command))) {
+	if (take_room(m, m->share.taken + cost_of(m, to.line, &e->command))) {
 		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
 		return;
 	}
-	if (store_parts_add(&m->parts, destination, &m->opening, mailbox, e->command.params)) {
+	if (store_parts_add(&m->parts, to.line, &m->opening, to.mailbox, e->command.params)) {
 		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
 		return;
 	}

@@ -132,6 +132,28 @@ START_TEST(too_many_errors_end_the_session)
 }
 END_TEST
 
+START_TEST(a_message_that_is_taken_settles_the_errors_before)
+{
+	session_conf->limits.errors = 3;
+	greets_with(PIPELINING);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 3; i++) {
+			sender_says(0, "BOGUS\r\n");
+			sender_hears(0, "500 ");
+		}
+		if (round == 0) {
+			sender_begins_message(0, 0);
+			sender_says(0, ".\r\n");
+			receiver_hears(0, ".\r\n");
+			receiver_says(0, "250 taken\r\n");
+			sender_hears(0, "250 taken\r\n");
+		}
+	}
+	sender_says(0, "BOGUS\r\n");
+	sender_hears(0, "421 4.7.0 Too many errors");
+}
+END_TEST
+
 START_TEST(a_line_that_is_too_long_is_no_command)
 {
 	char line[3000];
@@ -333,6 +355,7 @@ UNIT(session_commands)
 		a_sender_hears_only_of_extensions_that_it_can_use_here,
 		a_second_greeting_is_answered_from_memory,
 		too_many_errors_end_the_session,
+		a_message_that_is_taken_settles_the_errors_before,
 		a_line_that_is_too_long_is_no_command,
 		parameters_that_cannot_be_kept_are_refused,
 		commands_and_replies_of_a_transaction_pass_unchanged,
