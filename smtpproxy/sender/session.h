@@ -131,7 +131,7 @@ struct session {
 	struct client_address counted; /* as admission counted it */
 	struct client_address source;
 	uint16_t source_port, held_len, errors;
-	uint16_t empty;   /* transactions without content, since the last one with some */
+	uint16_t empty;   /* transactions whose content had no end, since the last one that had */
 	uint8_t state;    /* enum session_state */
 	uint8_t drains;   /* whether it ends between transactions */
 	uint8_t sends_as; /* enum recipient_sender */

@@ -8,7 +8,7 @@
 #include "net/endpoints.h"
 #include "smtpproxy/sender/session_inside.h"
 
-/* Transactions without content that have a record: of one session, in a row; and of all, in a second. */
+/* Transactions without an end that have a record: of one session, in a row; and of all, in a second. */
 #define EMPTY_OF_SESSION 20u
 #define EMPTY_PER_S      100u
 
@@ -116,7 +116,8 @@ static int is_told(struct session *s, enum record_outcome outcome)
 	struct sender_home *h = s->home;
 	const uint64_t second = now_of(s) / 1000;
 
-	if (outcome == RECORD_ACCEPTED || s->tx.message_len > 0) {
+	/* All of the content came: a part costs no more than MAIL does (BDAT 1, RSET). */
+	if (outcome != RECORD_ABORTED && outcome != RECORD_NOT_SERVED && s->tx.mail_code / 100 == 2) {
 		s->empty = 0;
 		return 1;
 	}

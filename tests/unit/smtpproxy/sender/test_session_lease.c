@@ -241,6 +241,47 @@ START_TEST(mail_that_came_in_clear_goes_on_in_clear)
 }
 END_TEST
 
+/* So many transactions of the sender had no content. */
+static void has_sent_none(uint16_t count, const char *offers)
+{
+	sender_comes(0, DOOR_RELAYS);
+	sender_greets(0, offers);
+	session_of(0)->empty = count;
+}
+
+START_TEST(a_part_of_a_message_is_no_message)
+{
+	static const char *const lines[] = { MAIL, RCPT, "BDAT 3\r\n", "RSET\r\n" };
+
+	has_sent_none(99, "250-PIPELINING\r\n250 CHUNKING\r\n");
+	for (unsigned i = 0; i < FACTS_LEN(lines); i++) {
+		sender_says(0, lines[i]);
+		receiver_hears(0, lines[i]);
+		if (i == 2) {
+			sender_says(0, "x\r\n");
+			receiver_hears(0, "x\r\n");
+		}
+		receiver_says(0, "250 ok\r\n");
+		sender_hears(0, "250 ok\r\n");
+	}
+	sender_says(0, MAIL);
+	sender_hears(0, "421 4.7.0 Too many commands without mail");
+}
+END_TEST
+
+START_TEST(a_message_that_is_refused_is_one)
+{
+	has_sent_none(99, PIPELINING);
+	sender_begins_message(0, 0);
+	sender_says(0, "A: 1\r\n.\r\n");
+	receiver_hears(0, "A: 1\r\n");
+	receiver_hears(0, ".\r\n");
+	receiver_says(0, "554 no\r\n");
+	sender_hears(0, "554 no\r\n");
+	sender_begins_message(0, 0);
+}
+END_TEST
+
 START_TEST(a_reply_that_is_none_ends_the_session)
 {
 	sender_comes(0, DOOR_RELAYS);
@@ -397,6 +438,8 @@ UNIT(session_lease)
 		mail_that_came_with_tls_goes_on_in_clear_where_the_file_says_so,
 		mail_that_came_with_tls_and_went_on_in_clear_is_counted,
 		mail_that_came_in_clear_goes_on_in_clear,
+		a_part_of_a_message_is_no_message,
+		a_message_that_is_refused_is_one,
 		a_reply_that_is_none_ends_the_session,
 		a_receiver_that_says_421_ends_the_session_in_its_own_words,
 		no_word_of_ours_follows_a_part_of_a_reply,
