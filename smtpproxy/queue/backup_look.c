@@ -164,19 +164,23 @@ static void resume(struct backup *b)
 
 static void looked(struct backup *b)
 {
+	const struct marker *m = &b->sight.marker;
+
 	if (backup_is_live(b)) {
 		resume(b);
 		return;
 	}
 	if (b->state == BACKUP_CLAIMING || b->state == BACKUP_CLAIMED)
 		return; /* it was asked again before the claim was sent */
-	if (b->sight.marker.key[0] && !seal_has(b->shared->seal, b->sight.marker.key)) {
+	/* Of an epoch before our own, no other owner is left: the server was away while the keys changed, and what
+	 * nobody can read there is kept. */
+	if (m->key[0] && m->epoch >= b->shared->epoch && !seal_has(b->shared->seal, m->key)) {
 		backup_refused(b, REFUSAL_AT_LOOK, OTHER_KEY);
 		backup_give_up(b, "the server is not usable");
 		return;
 	}
 	backup_let_in(b, REFUSAL_AT_LOOK);
-	b->sight.state = marker_judge(&b->sight.marker, b->run_id);
+	b->sight.state = marker_judge(m, b->run_id);
 	backup_move(b, BACKUP_SEEN);
 	b->shared->ops->on_seen(b);
 }

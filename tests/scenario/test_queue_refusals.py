@@ -128,6 +128,24 @@ def test_a_gateway_with_another_key_leaves_alone_what_it_cannot_read(room):
     wait_until(lambda: refuses(late), patience(10), "two refusals")
 
 
+def test_a_server_that_was_away_while_the_keys_changed_is_used_again(room):
+    """Its marker has the fingerprint of a key that no gateway has any more."""
+    alone = {"role": "alone", "absent_ms": 1500 * SLOWER}
+    _, b, gateway = started(room, **alone)
+    b.pause()
+    gateway.in_sync(1)
+    gateway.kill()
+    gateway = room.gateway(key=f"{OTHER_KEY}\n{KEY}", **alone)
+    gateway.in_sync(1)
+    gateway.kill()
+    gateway = room.gateway(key=OTHER_KEY, **alone)
+    gateway.in_sync(1)
+    gateway.stored("one")
+    b.go_on()
+    gateway.in_sync(2)
+    assert gateway.drain() == ["one"]
+
+
 @pytest.fixture(name="secured")
 def _secured(tmp_path):
     """Two servers with TLS that demand a certificate, and the keys of a backup for them."""
