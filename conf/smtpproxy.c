@@ -299,8 +299,6 @@ static void check_outward(struct complaints *c, const struct node *map, const vo
 	const struct smtpproxy_outward *o = object;
 	if (o->as_sender == CONF_ON && o->source_count > 0)
 		complain(c, node_line(map, "sources"), "sources", "addresses", "none, because as_sender is on");
-	if (o->keep_tls == CONF_ON && o->tls == SMTPPROXY_TLS_NONE)
-		complain(c, node_line(map, "keep_tls"), "keep_tls", "on", "off, because tls is none");
 }
 
 static const struct schema_map outward_map = { outward_rows, sizeof(struct smtpproxy_outward), -1, check_outward };
@@ -379,14 +377,17 @@ static void check_queue(struct complaints *c, const struct node *map, const stru
 			"none, because deliver is queue: restart smtpproxy instead; senders wait meanwhile");
 }
 
-static int uses_dane(const struct conf_smtpproxy *p)
+#define BIT(tls) (1u << SMTPPROXY_TLS_##tls)
+
+/* The values that `tls` has in the file: a bit for each. */
+static unsigned tls_values(const struct conf_smtpproxy *p)
 {
-	int uses = p->outward.tls >= SMTPPROXY_TLS_DANE;
+	unsigned values = 1u << p->outward.tls;
 	for (size_t i = 0; i < p->outward.receiver_count; i++)
-		uses |= p->outward.receivers[i].tls >= SMTPPROXY_TLS_DANE;
+		values |= 1u << p->outward.receivers[i].tls;
 	for (size_t i = 0; i < p->queue.domain_count; i++)
-		uses |= p->queue.domains[i].tls >= SMTPPROXY_TLS_DANE;
-	return uses;
+		values |= 1u << p->queue.domains[i].tls;
+	return values;
 }
 
 static void check_hooks(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
@@ -418,7 +419,10 @@ static void check_smtpproxy(struct complaints *c, const struct node *map, const 
 	if (!smtp_domain_is_greeting(smtp_span_of(p->name), 0))
 		complain_value(c, node_line(map, "name"), "name", p->name, "a host name, as mail.example.org");
 	check_queue(c, map, p);
-	if (uses_dane(p) && !p->dns.trust_anchor)
+	if (p->outward.keep_tls == CONF_ON && !(tls_values(p) & ~(BIT(NONE) | BIT(BY_ADDRESS))))
+		complain(c, node_line(node_child(map, "outward"), "keep_tls"), "keep_tls", "on",
+			"off, because tls is none");
+	if (tls_values(p) & (BIT(DANE) | BIT(DANE_ONLY)) && !p->dns.trust_anchor)
 		complain(c, node_line(map, "outward"), "dns.trust_anchor", "nothing",
 			"a file of the root's keys, because tls is dane or dane-only");
 	const struct node *n = node_child(map, "listeners")->first;
@@ -517,12 +521,10 @@ void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out)
 
 const char *conf_smtpproxy_tls_gap(const struct conf_smtpproxy *c)
 {
-	const struct smtpproxy_outward *o = &c->outward;
 	int is_told = 0; /* which mail came with TLS */
 	for (size_t i = 0; i < c->listener_count; i++)
 		is_told |= c->listeners[i].capture == CAPTURE_NONE;
-	if (!is_told || marks_line(c->marks, &o->keep_tls) ||
-		(o->tls != SMTPPROXY_TLS_MAY && o->tls != SMTPPROXY_TLS_DANE))
+	if (!is_told || marks_line(c->marks, &c->outward.keep_tls) || !(tls_values(c) & (BIT(MAY) | BIT(DANE))))
 		return NULL;
 	return "outward.keep_tls: off, by default: mail that came with TLS may go on in clear";
 }

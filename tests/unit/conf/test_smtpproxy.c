@@ -161,11 +161,11 @@ END_TEST
 
 START_TEST(tls_of_a_redis_server_is_read)
 {
-	struct conf_smtpproxy *c = parse(
-		DOOR("    clients: [ 10.0.0.0/8 ]\n") "deliver: queue\n"
-						      "queue: { keys: /k, backups: [ { paths: [ '192.0.2.1:1' ], ca: "
-						      "/ca, name: r.example, "
-						      "certificate: /c, key: /k }, { paths: [ '192.0.2.2:1' ] } ] }\n");
+	struct conf_smtpproxy *c =
+		parse(DOOR("    clients: [ 10.0.0.0/8 ]\n") "deliver: queue\nqueue: { keys: /k, backups: [ "
+							    "{ paths: [ '192.0.2.1:1' ], ca: /ca, name: r.example, "
+							    "certificate: /c, key: /k }, "
+							    "{ paths: [ '192.0.2.2:1' ] } ] }\n");
 	ck_assert_msg(c != NULL, "%s", error);
 	ck_assert_str_eq(c->queue.backups[0].ca, "/ca");
 	ck_assert_str_eq(c->queue.backups[0].name, "r.example");
@@ -277,6 +277,10 @@ START_TEST(check_says_what_a_role_means_that_is_not_in_the_file)
 }
 END_TEST
 
+#define ROW(tls, of_a_receiver)                                                                                        \
+	"outward: { tls: " tls ", receivers: [ { network: 192.0.2.0/24, name: a.example, tls: " of_a_receiver " } ] "  \
+	"}\n"
+
 /* Of the file, and its mail may come with TLS. */
 static const char *gap_of(const char *keys)
 {
@@ -297,6 +301,11 @@ START_TEST(who_has_not_said_whether_tls_may_end_here_is_told)
 	ck_assert_ptr_null(gap_of("outward: { keep_tls: off }\n"));
 	ck_assert_ptr_null(gap_of("outward: { keep_tls: on }\n"));
 	ck_assert_ptr_null(gap_of("outward: { tls: encrypt }\n"));
+	ck_assert_ptr_nonnull(gap_of(ROW("encrypt", "may")));
+	ck_assert_ptr_null(gap_of(ROW("encrypt", "verify")));
+	ck_assert_ptr_null(gap_of("outward: { tls: none }\n"));
+	ck_assert_ptr_nonnull(gap_of(ROW("none", "may")));
+	ck_assert_ptr_null(gap_of(ROW("none, keep_tls: on", "may")));
 	struct conf_smtpproxy *c = parse(LEAST); /* nobody tells it of TLS */
 	ck_assert_ptr_null(conf_smtpproxy_tls_gap(c));
 	conf_smtpproxy_destroy(c);
