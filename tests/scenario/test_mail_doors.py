@@ -141,16 +141,35 @@ def test_a_scan_of_all_ports_finds_what_the_pages_say(tmp_path):
 
 # What is said to a client of a RAgent listener that says EHLO at once ("": it is closed), and to its recipients in clear. The cluster of
 # `./cssl up --mail-queue` has clients on its own host only.
-FRONTS = {"smtp": ("220 ", (DENIED,) * 3), "submission": ("220 ", None), "smtps": ("", None), "captured": ("421 4.3.5 ", None)}
+FRONTS = {"smtp": ("220 ", (DENIED,) * 3), "submission": ("220 ", None), "smtps": ("", None), "redirect": ("421 4.3.5 ", None),
+          "tproxy": ("421 4.3.5 ", None), "balanced": ("", None)}
+STARTS = {"offer": "smtp", "require": "submission", "implicit": "smtps"}
+# (example of conf/, listener): the row above that tells of it
+EXAMPLES = {("mail-outbound.yaml", "redirected"): "redirect", ("mail-outbound.yaml", "delivered"): "tproxy",
+            ("mail-gateways.yaml", "smtp"): "smtp", ("mail-gateways.yaml", "submission"): "submission",
+            ("mail-gateways.yaml", "submissions"): "smtps", ("example.yaml", "submission"): "balanced"}
+
+
+def fronts_of(example):
+    """The listeners for mail of a cluster file, each with its row."""
+    rows = {}
+    for text in re.split(r"^  - name: ", (ROOT / "conf" / example).read_text(encoding="utf-8"), flags=re.M):
+        if "\n    service: smtp\n" in text:
+            captured = re.search(r"^    original_destination: (\w+)", text, re.M)
+            rows[example, text.split()[0]] = captured.group(1) if captured else "balanced" if "\n    proxy_protocol: on" in text else \
+                STARTS[re.search(r"^      starttls: (\w+)", text, re.M).group(1)]
+    return rows
 
 
 @pytest.mark.root
 @pytest.mark.tool("ip", "nft", "redis-server", "redis-cli")
 def test_a_scan_of_a_clusters_ports_finds_what_the_pages_say(start_cluster):
     """From outside of its host, and from its own address, where its clients are."""
-    port, = free_ports(1)
-    above = f"listen: [0.0.0.0:{port}]", "original_destination: redirect"
-    captured = mail_listener("captured", None, policy="offer", above=above)
+    assert {key: row for path in (ROOT / "conf").glob("*.yaml") for key, row in fronts_of(path.name).items()} == EXAMPLES
+    keys = {"redirect": ["original_destination: redirect"], "tproxy": ["original_destination: tproxy"],
+            "balanced": ["proxy_protocol: on", "trusted: [192.0.2.0/28]"]}
+    ports = dict(zip(keys, free_ports(len(keys))))
+    more = [mail_listener(name, None, policy="offer", above=(f"listen: [0.0.0.0:{ports[name]}]", *keys[name])) for name in keys]
 
     def on_all_addresses(text):
         head, mail = text.split("  - name: smtp\n")
@@ -160,10 +179,10 @@ def test_a_scan_of_a_clusters_ports_finds_what_the_pages_say(start_cluster):
         with receivers.entered():
             stack.enter_context(PickyReceiver(replies, port=25, host=OUTSIDE))
         with router.entered():
-            cluster = start_cluster("--agents", "1", "--mail-queue", "--mail-to", f"{OUTSIDE}:25", edit=edits(on_all_addresses, captured))
+            cluster = start_cluster("--agents", "1", "--mail-queue", "--mail-to", f"{OUTSIDE}:25", edit=edits(on_all_addresses, *more))
         listeners = cluster.description()["listeners"]
         for name, (word, recipients) in FRONTS.items():
-            own = port if name == "captured" else listeners[name]["port"]
+            own = ports.get(name) or listeners[name]["port"]
             for space, host in (senders, SENDERS[0].format(GATEWAY)), (receivers, RECEIVERS[0].format(GATEWAY)), (router, "127.0.0.1"):
                 said = said_to(space, (host, own))
                 assert said.startswith(word) and bool(said) == bool(word), (name, host, said)
