@@ -13,6 +13,7 @@
 #include "net/user.h"
 #include "proto/error.h"
 #include "smtpproxy/process/proxy_inside.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 /* The end */
 
@@ -256,15 +257,6 @@ static const struct handover_ops handover_ops = {
 
 /* The start */
 
-SSL_CTX *proxy_open_tls(const struct conf_smtpproxy *conf, char *error, size_t cap)
-{
-	SSL_CTX *tls = onward_tls_context(conf->outward.ca);
-	if (!tls)
-		snprintf(error, cap, "outward.ca: %s cannot be used",
-			conf->outward.ca ? conf->outward.ca : "the system's authorities");
-	return tls;
-}
-
 static int open_doors(struct proxy *p, char *error, size_t cap)
 {
 	if (p->conf->deliver == SMTPPROXY_QUEUE)
@@ -390,7 +382,7 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	if (!p->doors || !p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.before ||
 		!p->home.events || !p->home.outward || hooks_prepare(&p->home.hooks, p->conf) < 0)
 		return CSSL_E_NO_MEMORY;
-	p->outward_home.tls = proxy_open_tls(p->conf, error, cap);
+	p->outward_home.tls = onward_tls_context(p->conf->outward.ca, error, cap);
 	if (!p->outward_home.tls)
 		return CSSL_E_CONFIG;
 	hooks_follow(&p->home.hooks, p->conf);

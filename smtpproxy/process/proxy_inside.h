@@ -53,7 +53,4 @@ void proxy_reload(struct proxy *p);
 /* outward.as_sender needs CAP_NET_ADMIN. 0, or CSSL_E_CONFIG with @error. */
 int proxy_check_as_sender(const struct conf_smtpproxy *conf, char *error, size_t cap);
 
-/* NULL with @error. */
-SSL_CTX *proxy_open_tls(const struct conf_smtpproxy *conf, char *error, size_t cap);
-
 #endif

@@ -8,6 +8,7 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "smtpproxy/process/proxy_inside.h"
+#include "smtpproxy/tls/onward_tls.h"
 
 #define ERROR_MAX 8192u
 
@@ -142,7 +143,7 @@ static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t
 	r = proxy_check_as_sender(f->conf, error, cap);
 	if (r < 0)
 		return r;
-	SSL_CTX *tls = proxy_open_tls(f->conf, error, cap);
+	SSL_CTX *tls = onward_tls_context(f->conf->outward.ca, error, cap);
 	if (tls && hooks_prepare(&p->home.hooks, f->conf) < 0) {
 		snprintf(error, cap, "out of memory");
 		SSL_CTX_free(tls);

@@ -51,12 +51,9 @@ static char *read_password(const char *path, char *error, size_t cap)
 
 static SSL_CTX *make_tls(const struct smtpproxy_backup *from, char *error, size_t cap)
 {
-	SSL_CTX *tls = onward_tls_context(from->ca);
+	SSL_CTX *tls = onward_tls_context(from->ca, error, cap);
 
-	if (!tls) {
-		snprintf(error, cap, "%s: no authorities can be read", from->ca);
-	} else if (from->certificate && onward_tls_identify(tls, from->certificate, from->key)) {
-		snprintf(error, cap, "%s: no certificate for the key in %s", from->certificate, from->key);
+	if (tls && from->certificate && onward_tls_identify(tls, from->certificate, from->key, error, cap)) {
 		SSL_CTX_free(tls);
 		tls = NULL;
 	}

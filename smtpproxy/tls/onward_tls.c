@@ -3,8 +3,10 @@
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "conf/pem_file.h"
 #include "proto/error.h"
 
 struct onward_tls {
@@ -14,31 +16,41 @@ struct onward_tls {
 	const char *failure;
 };
 
-SSL_CTX *onward_tls_context(const char *ca)
+/* A daemon cannot ask for one. */
+static int on_passphrase(char *buf, int size, int writing, void *arg)
+{
+	return -1;
+}
+
+SSL_CTX *onward_tls_context(const char *ca, char *why, size_t cap)
 {
 	SSL_CTX *c = SSL_CTX_new(TLS_client_method());
+	snprintf(why, cap, "the system's authorities cannot be read");
 	if (!c)
 		return NULL;
 	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
 	SSL_CTX_set_options(c, SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
-	if (SSL_CTX_dane_enable(c) != 1) {
-		SSL_CTX_free(c);
-		return NULL;
-	}
-	const int known = ca ? SSL_CTX_load_verify_locations(c, ca, NULL) : SSL_CTX_set_default_verify_paths(c);
-	if (known == 1)
+	SSL_CTX_set_default_passwd_cb(c, on_passphrase);
+	if (SSL_CTX_dane_enable(c) == 1 &&
+		(ca ? pem_file_use(c, ca, PEM_AUTHORITIES, SSL_CTX_load_verify_file, why, cap) == 0
+		    : SSL_CTX_set_default_verify_paths(c) == 1))
 		return c;
 	SSL_CTX_free(c);
 	return NULL;
 }
 
-int onward_tls_identify(SSL_CTX *context, const char *certificate, const char *key)
+/* Of the certificate that was used last. */
+static int use_key(SSL_CTX *context, const char *path)
 {
-	const int fits = SSL_CTX_use_certificate_chain_file(context, certificate) == 1 &&
-			 SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1;
-	ERR_clear_error();
-	return fits ? 0 : CSSL_E_CRYPTO;
+	return SSL_CTX_use_PrivateKey_file(context, path, SSL_FILETYPE_PEM) == 1 &&
+	       SSL_CTX_check_private_key(context) == 1;
+}
+
+int onward_tls_identify(SSL_CTX *context, const char *certificate, const char *key, char *why, size_t cap)
+{
+	const int r = pem_file_use(context, certificate, PEM_CHAIN, SSL_CTX_use_certificate_chain_file, why, cap);
+	return r ? r : pem_file_use(context, key, PEM_KEY, use_key, why, cap);
 }
 
 /* SNI has no addresses (RFC 6066 3). */

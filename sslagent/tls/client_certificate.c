@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "conf/pem_file.h"
 #include "proto/error.h"
-#include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/tls_library.h"
 
 STACK_OF(X509_CRL) * client_crls_load(const char *path, char *why, size_t why_cap)

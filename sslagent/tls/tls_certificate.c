@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "conf/pem_file.h"
 #include "net/log.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
 #include "sslagent/tls/client_certificate.h"
-#include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/tls_library.h"
 
 #define WHY_MAX 1024u

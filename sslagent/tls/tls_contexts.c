@@ -1,6 +1,7 @@
 /* tls_contexts.c: from the cluster file to SSL_CTXs. Each host name of a listener selects its valid certificates, the
  * best of each key type. Names that select the same certificates share a context. All other settings are equal in all
  * contexts of a listener, so a handshake may begin with any of them. */
+#include "conf/pem_file.h"
 #include "sslagent/tls/tls_contexts_internal.h"
 
 #include <openssl/err.h>
@@ -17,7 +18,6 @@
 #include "sslagent/tls/export.h"
 #include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/hello_callback.h"
-#include "sslagent/tls/pem_file.h"
 #include "sslagent/tls/session_callbacks.h"
 #include "sslagent/tls/ticket_callbacks.h"
 #include "sslagent/tls/tls_library.h"
@@ -123,19 +123,23 @@ static int set_algorithms(const struct making *m, SSL_CTX *ctx)
 	return check_suites(m, ctx);
 }
 
+/* 1: it was read. */
+static int trust(SSL_CTX *ctx, const char *path)
+{
+	STACK_OF(X509_NAME) *names = SSL_load_client_CA_file_ex(path, tls_library(), NULL);
+
+	SSL_CTX_set_client_CA_list(ctx, names);
+	return names && SSL_CTX_load_verify_file(ctx, path) == 1;
+}
+
 static int load_authorities(const struct making *m, SSL_CTX *ctx)
 {
 	const struct conf_tls *tls = &m->listener->conf->tls;
 	char why[WHY_MAX];
-	BIO *in = pem_file_open(tls->client_ca, PEM_AUTHORITIES, why, sizeof why);
-	STACK_OF(X509_NAME) *names = in ? SSL_load_client_CA_file_ex(tls->client_ca, tls_library(), NULL) : NULL;
-	const int ok = names && SSL_CTX_load_verify_file(ctx, tls->client_ca) == 1;
 
-	SSL_CTX_set_client_CA_list(ctx, names);
-	if (in && !ok)
-		pem_file_explain(in, tls->client_ca, PEM_AUTHORITIES, why, sizeof why);
-	BIO_free(in);
-	return ok ? 0 : complain_of(m, &tls->client_ca, "key 'client_ca': %s", why);
+	return pem_file_use(ctx, tls->client_ca, PEM_AUTHORITIES, trust, why, sizeof why)
+		       ? complain_of(m, &tls->client_ca, "key 'client_ca': %s", why)
+		       : 0;
 }
 
 static int set_client_certificates(const struct making *m, SSL_CTX *ctx)

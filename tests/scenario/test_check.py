@@ -65,20 +65,33 @@ def of_another_pair(path):
     shutil.copyfile(path.with_name("rsa.key"), path)
 
 
+def encrypted(path):
+    path.write_bytes(subprocess.run(["openssl", "pkey", "-in", path, "-aes256", "-passout", "pass:word"], check=True,
+                                    stdout=subprocess.PIPE).stdout)
+
+
+# What is told of the PEM files of any daemon.
+CAUSES = {missing: "No such file", empty: "which is empty", of_another: "Permission denied", nonsense: "without one", cut_off: "cut off",
+          too_open: "with mode 0666", encrypted: "which is encrypted", of_another_pair: "certificate"}
+PEM = {"ca.pem", "redis-ca.pem", "ecdsa.pem", "ecdsa.key", "clients.pem", "clients.crl"}
+
 SECRETS = (missing, empty, of_another, nonsense, too_open)
 LOGS = (of_another, a_folder, link_of_another)
 BROKEN = {
     "ragent": {"link.key": SECRETS, "control.tokens": (missing, of_another, nonsense, too_open), "access.log": LOGS, "daemon.log": LOGS},
     "sslagent": {"agents.key": SECRETS, "link.key": (missing,), "ecdsa.pem": (missing, empty, of_another, nonsense, cut_off),
-                 "ecdsa.key": (*SECRETS, of_another_pair), "clients.pem": (missing, empty, of_another, nonsense),
+                 "ecdsa.key": (*SECRETS, encrypted, of_another_pair), "clients.pem": (missing, empty, of_another, nonsense),
                  "clients.crl": (missing, empty, of_another, nonsense), "daemon.log": LOGS},
-    "smtpproxy": {"queue.key": SECRETS, "redis.password": (missing, empty, of_another, too_open), "ca.pem": (missing, empty, of_another),
+    "smtpproxy": {"queue.key": SECRETS, "redis.password": (missing, empty, of_another, too_open),
+                  "ca.pem": (missing, empty, of_another, nonsense), "redis-ca.pem": (missing, nonsense), "ecdsa.pem": (missing, empty, cut_off),
+                  "ecdsa.key": (*SECRETS, encrypted, of_another_pair),
                   "root.key": (missing, nonsense, of_another), "events.json": LOGS, "own.log": LOGS},
 }
 
 
 def smtpproxy_file(folder):
-    backups = [{"paths": ["127.0.0.1:1"], "password_file": str(folder / "redis.password")}, {"paths": ["127.0.0.2:1"]}]
+    tls = {key: str(folder / name) for key, name in (("ca", "redis-ca.pem"), ("certificate", "ecdsa.pem"), ("key", "ecdsa.key"))}
+    backups = [{"paths": ["127.0.0.1:1"], "password_file": str(folder / "redis.password")}, {"paths": ["127.0.0.2:1"], **tls}]
     return json.dumps({
         "name": "proxy.example", "deliver": "queue", "events": str(folder / "events.json"), "log": {"path": str(folder / "own.log")},
         "listeners": [{"address": f"127.0.0.1:{free_ports(1)[0]}", "original_destination": "proxy", "trusted": ["127.0.0.0/8"],
@@ -94,8 +107,9 @@ def cluster_file(text):
 
 
 def write_authority(folder):
-    """clients.pem and clients.crl"""
-    shutil.copyfile(folder / "ecdsa-ca.pem", folder / "clients.pem")
+    """clients.pem and clients.crl, redis-ca.pem"""
+    for name in ("clients.pem", "redis-ca.pem"):
+        shutil.copyfile(folder / "ecdsa-ca.pem", folder / name)
     (folder / "ca.index").touch()
     (folder / "ca.cnf").write_text(f"[ca]\ndefault_ca = x\n[x]\ndatabase = {folder}/ca.index\ndefault_md = sha256\ndefault_crl_days = 2\n")
     subprocess.run(["openssl", "ca", "-gencrl", "-config", folder / "ca.cnf", "-keyfile", folder / "ecdsa-ca.key", "-cert",
@@ -188,6 +202,7 @@ def must_say_the_same(prepared, program, what):
     for said, by_other in ((checked, started), (started, checked)):
         for sentence in sentences(said):
             assert sentence in by_other, f"{what}: --check says\n{checked}\nand the start\n{started}"
+    return checked
 
 
 @pytest.mark.parametrize("program", BROKEN)
@@ -199,7 +214,8 @@ def test_of_a_broken_file_both_say_the_same(prepared, program):
         for kind in kinds:
             kind(path)
             try:
-                must_say_the_same(prepared, program, f"{name}, {kind.__name__}")
+                checked = must_say_the_same(prepared, program, f"{name}, {kind.__name__}")
+                assert name not in PEM or CAUSES[kind] in checked, checked
             finally:
                 put_back(path, content, status)
 

@@ -1,9 +1,9 @@
 /* pem_file.h: opens PEM files (RFC 7468), and says why one is of no use: what was found, what was expected, and the
  * remedy. Texts never quote a file. */
-#ifndef CSSL_SSLAGENT_PEM_FILE_H
-#define CSSL_SSLAGENT_PEM_FILE_H
+#ifndef CSSL_CONF_PEM_FILE_H
+#define CSSL_CONF_PEM_FILE_H
 
-#include <openssl/bio.h>
+#include <openssl/ssl.h>
 #include <stddef.h>
 
 enum pem_kind { PEM_CHAIN, PEM_KEY, PEM_AUTHORITIES, PEM_CRLS };
@@ -13,5 +13,9 @@ BIO *pem_file_open(const char *path, enum pem_kind kind, char *why, size_t why_c
 
 /* OpenSSL did not take the objects of @in (its error queue may have a reason, and is emptied). Reads it again. */
 void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, size_t why_cap);
+
+/* Has @use, which returns 1 when OpenSSL took the file, use it for @tls. 0, or CSSL_E_CONFIG with @why, as above. */
+int pem_file_use(SSL_CTX *tls, const char *path, enum pem_kind kind, int (*use)(SSL_CTX *tls, const char *path),
+	char *why, size_t why_cap);
 
 #endif

@@ -1,5 +1,5 @@
 /* pem_file.c: OpenSSL's reasons tell what its parser met ("no start line"), so the file is read again for the cause. */
-#include "sslagent/tls/pem_file.h"
+#include "conf/pem_file.h"
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "conf/key_file.h"
+#include "proto/error.h"
 
 #define DER_SEQUENCE 0x30
 #define BEGIN        "-----BEGIN "
@@ -69,7 +70,7 @@ static struct look look_at(BIO *in, enum pem_kind kind)
 void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, size_t why_cap)
 {
 	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-	const char *found = "", *remedy = "write it again";
+	const char *found = "", *remedy = "write it again, or name the right file";
 	const struct look l = look_at(in, kind);
 
 	if (l.first < 0) {
@@ -86,4 +87,16 @@ void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, 
 	snprintf(why, why_cap, "found '%s'%s, expected %s: %s (%s)", path, found, kinds[kind].expected, remedy,
 		reason ? reason : "no reason");
 	ERR_clear_error();
+}
+
+int pem_file_use(SSL_CTX *tls, const char *path, enum pem_kind kind, int (*use)(SSL_CTX *tls, const char *path),
+	char *why, size_t why_cap)
+{
+	BIO *in = pem_file_open(path, kind, why, why_cap);
+	const int is_used = in && use(tls, path) == 1;
+
+	if (in && !is_used)
+		pem_file_explain(in, path, kind, why, why_cap);
+	BIO_free(in);
+	return is_used ? 0 : CSSL_E_CONFIG;
 }
