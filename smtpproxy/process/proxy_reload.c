@@ -17,10 +17,17 @@ static int is_same(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+static int are_same_addresses(
+	const struct sockaddr_storage *a, size_t a_count, const struct sockaddr_storage *b, size_t b_count)
+{
+	return a_count == b_count && (!a_count || !memcmp(a, b, a_count * sizeof *a));
+}
+
 static int is_same_backup(const struct smtpproxy_backup *a, const struct smtpproxy_backup *b)
 {
-	return a->path_count == b->path_count && !memcmp(a->paths, b->paths, a->path_count * sizeof *a->paths) &&
-	       is_same(a->user, b->user) && is_same(a->password_file, b->password_file);
+	return are_same_addresses(a->paths, a->path_count, b->paths, b->path_count) && is_same(a->user, b->user) &&
+	       is_same(a->password_file, b->password_file) && is_same(a->ca, b->ca) && is_same(a->name, b->name) &&
+	       is_same(a->certificate, b->certificate) && is_same(a->key, b->key);
 }
 
 static int are_same_backups(
@@ -33,59 +40,41 @@ static int are_same_backups(
 	return i == a_count && i == b_count;
 }
 
-static void warn_of_fixed_key(const char *key)
-{
-	log_event(LOG_WARNING, NULL, "changed key takes effect at the next start", "key=%s", key);
-}
-
-static void warn_of_fixed_numbers(const struct smtpproxy_queue *before, const struct smtpproxy_queue *after)
-{
-	const struct {
-		const char *key;
-		uint64_t before, after;
-	} rows[] = {
-		{ "queue.role", before->role, after->role },
-		{ "queue.total", before->total, after->total },
-		{ "queue.destinations", before->destinations, after->destinations },
-		{ "queue.decided", before->decided, after->decided },
-		{ "queue.decided_time", before->decided_s, after->decided_s },
-		{ "queue.replace_after", before->replace_ms, after->replace_ms },
-	};
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		if (rows[i].before != rows[i].after)
-			warn_of_fixed_key(rows[i].key);
-	}
-}
-
-static void warn_of_fixed_servers(const struct smtpproxy_queue *before, const struct smtpproxy_queue *after)
-{
-	if (!are_same_backups(before->backups, before->backup_count, after->backups, after->backup_count))
-		warn_of_fixed_key("queue.backups");
-	if (!are_same_backups(before->spares, before->spare_count, after->spares, after->spare_count))
-		warn_of_fixed_key("queue.spares");
-}
+#define TEXT(member)        #member, is_same(before->member, after->member)
+#define NUMBER(key, member) key, before->member == after->member
 
 /* Warns of changed keys that have an effect only at a start. */
 static void warn_of_fixed_keys(const struct conf_smtpproxy *before, const struct conf_smtpproxy *after)
 {
+	const struct smtpproxy_queue *b = &before->queue, *a = &after->queue;
 	const struct {
-		const char *key, *before, *after;
+		const char *key;
+		int is_same;
 	} rows[] = {
-		{ "user", before->user, after->user },
-		{ "control", before->control, after->control },
-		{ "status", before->status, after->status },
-		{ "handover", before->handover, after->handover },
-		{ "log.path", before->log.path, after->log.path },
-		{ "dns.trust_anchor", before->dns.trust_anchor, after->dns.trust_anchor },
-		{ "queue.name", before->queue.name, after->queue.name },
-		{ "queue.keys", before->queue.keys, after->queue.keys },
+		{ TEXT(user) },
+		{ TEXT(control) },
+		{ TEXT(status) },
+		{ TEXT(handover) },
+		{ TEXT(log.path) },
+		{ "dns.servers", are_same_addresses(before->dns.servers, before->dns.server_count, after->dns.servers,
+					 after->dns.server_count) },
+		{ TEXT(dns.trust_anchor) },
+		{ NUMBER("dns.timeout", dns.timeout_ms) },
+		{ TEXT(queue.name) },
+		{ TEXT(queue.keys) },
+		{ NUMBER("queue.role", queue.role) },
+		{ NUMBER("queue.total", queue.total) },
+		{ NUMBER("queue.destinations", queue.destinations) },
+		{ NUMBER("queue.decided", queue.decided) },
+		{ NUMBER("queue.decided_time", queue.decided_s) },
+		{ NUMBER("queue.replace_after", queue.replace_ms) },
+		{ "queue.backups", are_same_backups(b->backups, b->backup_count, a->backups, a->backup_count) },
+		{ "queue.spares", are_same_backups(b->spares, b->spare_count, a->spares, a->spare_count) },
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		if (!is_same(rows[i].before, rows[i].after))
-			warn_of_fixed_key(rows[i].key);
-	}
-	warn_of_fixed_numbers(&before->queue, &after->queue);
-	warn_of_fixed_servers(&before->queue, &after->queue);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (!rows[i].is_same)
+			log_event(
+				LOG_WARNING, NULL, "changed key takes effect at the next start", "key=%s", rows[i].key);
 }
 
 static void reopen_logs(struct proxy *p)

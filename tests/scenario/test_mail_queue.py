@@ -115,6 +115,16 @@ def test_a_reload_tells_which_keys_of_the_queue_need_a_restart(open_folder, stor
         proxy.wait_open()
         proxy.reload()
         assert "changed key takes effect at the next start" not in proxy.log()
+        first, second = proxy.settings["queue"]["backups"]
+        tls = {"ca": "/ca", "name": "redis.example", "certificate": "/certificate", "key": "/key"}
+        for times, changed in enumerate((None, *tls), 1):
+            tls |= {changed: "/other"} if changed else {}
+            proxy.settings["queue"] = {**proxy.settings["queue"], "backups": [first, {**second, **tls}]}
+            proxy.settings["dns"] = {"servers": [f"127.0.0.1:{times}"], "timeout": f"{times}s"}
+            proxy.write_config()
+            proxy.reload()
+            for key in ("queue.backups", "dns.servers", "dns.timeout"):
+                assert proxy.log().count(f"changed key takes effect at the next start key={key}") == times, (key, changed)
         proxy.settings["queue"] = {**proxy.settings["queue"], "role": "standby", "destinations": 5, "decided": 5000, "total": "1GiB", "backups": proxy.settings["queue"]["backups"][::-1],
                                    "spares": [{"paths": ["127.0.0.1:1"]}], "replace_after": "10s"}
         proxy.write_config()
