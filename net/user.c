@@ -27,7 +27,7 @@ static int keep_net_admin(void)
 
 static int set_groups(const struct passwd *p, enum user_keeps keeps)
 {
-	return keeps == USER_KEEPS_GROUPS ? initgroups(p->pw_name, p->pw_gid) : setgroups(0, NULL);
+	return keeps == USER_KEEPS_NOTHING ? setgroups(0, NULL) : initgroups(p->pw_name, p->pw_gid);
 }
 
 int user_become(const char *name, enum user_keeps keeps, char *error, size_t error_cap)

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* GROUPS: all groups of the user; else only its own one. NET_ADMIN: the capability of that name; else none. */
+/* NOTHING: the user's own group only. GROUPS: all groups of the user. NET_ADMIN: these, and the capability of that
+ * name. */
 enum user_keeps { USER_KEEPS_NOTHING, USER_KEEPS_GROUPS, USER_KEEPS_NET_ADMIN };
 /* Become the user @name; log files are given to it, and the process stays untraced (net/untraced.h). Only for root. 0,
  * or CSSL_E_CONFIG or CSSL_E_SYSTEM with @error. */

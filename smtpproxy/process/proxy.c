@@ -349,7 +349,7 @@ static int become_user(struct proxy *p, char *error, size_t cap)
 	if (known)
 		event_log_give(p->home.events, known->pw_uid, known->pw_gid);
 	const int r = user_become(
-		c->user, c->outward.as_sender == CONF_ON ? USER_KEEPS_NET_ADMIN : USER_KEEPS_NOTHING, error, cap);
+		c->user, c->outward.as_sender == CONF_ON ? USER_KEEPS_NET_ADMIN : USER_KEEPS_GROUPS, error, cap);
 	user_warn_of(c->log.path, W_OK, USER_SAME_LOG);
 	user_warn_of(c->events, W_OK, USER_SAME_LOG);
 	user_warn_of(c->path, R_OK, "SIGHUP cannot read it again, and changes nothing");

@@ -15,6 +15,7 @@ import pytest
 from tests.lib.build import BUILD, binary, patience
 from tests.lib.cluster import CSSL
 from tests.lib.edits import edits
+from tests.lib.smtp_proxy import Proxy
 from tests.lib.waiting import wait_until
 
 RAGENT_USER = "cssl-ragent"
@@ -125,6 +126,16 @@ def test_an_agent_that_root_starts_becomes_its_user(prepared):
     finally:
         serving.terminate()
     assert serving.wait(patience(10)) == 0
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("as_sender", ["off", "on"])
+def test_smtpproxy_keeps_the_groups_of_its_user(tmp_path, as_sender):
+    """One of them may be that of a milter's socket."""
+    nobody = pwd.getpwnam("nobody")
+    with Proxy(tmp_path, next_hop=("127.0.0.1", 25), outward={"as_sender": as_sender}) as proxy:
+        groups = "".join(f"{group} " for group in sorted(os.getgrouplist("nobody", nobody.pw_gid)))
+        assert users_of(proxy.process.pid) == {"Uid:" + 4 * f"\t{nobody.pw_uid}", f"Groups:\t{groups}"}
 
 
 def agents_of_nobody(text):
