@@ -382,7 +382,7 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	if (!p->doors || !p->signals || !p->home.rules || !p->home.admission || !p->home.ledger || !p->home.before ||
 		!p->home.events || !p->home.outward || hooks_prepare(&p->home.hooks, p->conf) < 0)
 		return CSSL_E_NO_MEMORY;
-	p->outward_home.tls = onward_tls_context(p->conf->outward.ca, error, cap);
+	p->outward_home.tls = onward_tls_context("outward.ca", p->conf->outward.ca, error, cap);
 	if (!p->outward_home.tls)
 		return CSSL_E_CONFIG;
 	hooks_follow(&p->home.hooks, p->conf);

@@ -132,7 +132,7 @@ static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t
 	r = proxy_check_as_sender(f->conf, error, cap);
 	if (r < 0)
 		return r;
-	SSL_CTX *tls = onward_tls_context(f->conf->outward.ca, error, cap);
+	SSL_CTX *tls = onward_tls_context("outward.ca", f->conf->outward.ca, error, cap);
 	if (tls && hooks_prepare(&p->home.hooks, f->conf) < 0) {
 		snprintf(error, cap, "out of memory");
 		SSL_CTX_free(tls);

@@ -51,7 +51,7 @@ static char *read_password(const char *path, char *error, size_t cap)
 
 static SSL_CTX *make_tls(const struct smtpproxy_backup *from, char *error, size_t cap)
 {
-	SSL_CTX *tls = onward_tls_context(from->ca, error, cap);
+	SSL_CTX *tls = onward_tls_context("ca", from->ca, error, cap);
 
 	if (tls && from->certificate && onward_tls_identify(tls, from->certificate, from->key, error, cap)) {
 		SSL_CTX_free(tls);

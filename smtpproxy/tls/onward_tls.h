@@ -9,8 +9,9 @@
 #include "net/stream.h"
 #include "smtpproxy/dns/tlsa.h"
 
-/* For all connections of the process. @ca: a PEM file; NULL: the system's authorities. NULL: @why tells. */
-SSL_CTX *onward_tls_context(const char *ca, char *why, size_t cap);
+/* For all connections of the process. @ca: a PEM file, which the key @key of the configuration names; NULL: the
+ * system's authorities. NULL: @why tells. */
+SSL_CTX *onward_tls_context(const char *key, const char *ca, char *why, size_t cap);
 /* What this process shows to a server that asks for a certificate: PEM files. 0, or CSSL_E_CONFIG with @why; so for a
  * key that others can read, or with a passphrase. */
 int onward_tls_identify(SSL_CTX *context, const char *certificate, const char *key, char *why, size_t cap);

@@ -76,7 +76,7 @@ def test_without_a_cluster_the_remedy_is_named(tmp_path):
     nowhere = csslctl("status")
     assert nowhere.code == USAGE and "--dir" in nowhere.err and "CSSL_DIR" in nowhere.err
     empty = csslctl("--dir", tmp_path, "status")
-    assert empty.code == UNREACHABLE and f"./cssl up --dir {tmp_path}" in empty.err
+    assert empty.code == UNREACHABLE and "./cssl up --dir starts one" in empty.err
     gone = csslctl("--socket", tmp_path / "none.sock", "status")
     assert gone.code == UNREACHABLE and gone.err.startswith("csslctl status: ") and "RAgent" in gone.err
     assert csslctl("--socket", "s", "--dir", "d", "status").code == USAGE

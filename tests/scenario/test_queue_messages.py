@@ -159,6 +159,10 @@ def test_messages_whose_key_is_missing_are_kept_until_it_is_there(room):
     gateway.until(lambda s: all(b["unanswered"] == 0 for b in s["backups"]))
     gateway.kill()
 
+    gateway = room.gateway(key=f"{OTHER_KEY}\n{KEY}")  # the servers are marked by the first key
+    gateway.in_sync(2)
+    gateway.kill()
+
     gateway = room.gateway(key=OTHER_KEY)
     stats = gateway.until(lambda s: s["in_sync"] == 2)
     assert (stats["unreadable"], stats["opaque"], stats["messages"]) == (2, 2, 0)

@@ -54,7 +54,7 @@ static enum onward_tls_state take_alert(SSL_CTX *context, unsigned count)
 
 START_TEST(an_alert_is_a_failure_of_tls)
 {
-	SSL_CTX *context = onward_tls_context(NULL, (char[64]){ 0 }, 64);
+	SSL_CTX *context = onward_tls_context("outward.ca", NULL, (char[64]){ 0 }, 64);
 	ck_assert_int_eq(take_alert(context, NEVER), ONWARD_TLS_FAILED);
 	SSL_CTX_free(context);
 }
@@ -63,7 +63,7 @@ END_TEST
 /* 0: there is none for the bytes that came. 1: there is none for OpenSSL to read them. */
 START_TEST(lack_of_memory_is_no_failure_of_tls)
 {
-	SSL_CTX *context = onward_tls_context(NULL, (char[64]){ 0 }, 64);
+	SSL_CTX *context = onward_tls_context("outward.ca", NULL, (char[64]){ 0 }, 64);
 	for (unsigned count = 0; count < 2; count++)
 		ck_assert_int_eq(take_alert(context, count), ONWARD_TLS_STARVED);
 	SSL_CTX_free(context);
@@ -72,7 +72,7 @@ END_TEST
 
 START_TEST(no_receiver_may_begin_another_handshake)
 {
-	SSL_CTX *context = onward_tls_context(NULL, (char[64]){ 0 }, 64);
+	SSL_CTX *context = onward_tls_context("outward.ca", NULL, (char[64]){ 0 }, 64);
 	ck_assert(SSL_CTX_get_options(context) & SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_free(context);
 }
