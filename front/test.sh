@@ -33,7 +33,7 @@ test_steps=(
 	"asan_units       units and fuzzers (each for a moment), sanitized, beside the build without sanitizers"
 	"house            house rules"
 	"plain_units      units that a sanitizer changes"
-	"plain_alone      scenarios that measure, one at a time"
+	"plain_alone      scenarios that measure, one or two at a time"
 	"asan_scenarios   scenarios, sanitized"
 	"plain_scenarios  scenarios that a sanitizer changes, and one variant of each"
 )
@@ -170,7 +170,8 @@ test_plain_units() {
 }
 
 test_plain_alone() {
-	test_scenarios build-test alone
+	test_scenarios build-test alone -m "not quiet"
+	test_scenarios build-test quiet -n 2 --dist loadgroup
 }
 
 # What measures has patience here. Clients have no sanitizers: the daemons are tested.

@@ -89,6 +89,11 @@ def test_plain_runs_one_of_each_and_what_does_not_run_sanitized():
     assert names(items, "alone") == ["test_c[1]"]
 
 
+def test_of_what_measures_the_quiet_ones_are_a_part():
+    items = [*product("test_a", Mark("alone"), size=[1, 2]), *product("test_b", Mark("alone"), Mark("quiet"), size=[1, 2])]
+    assert names(items, "alone") == ["test_a[1]", "test_b[1]"] and names(items, "quiet") == ["test_b[1]"]
+
+
 def test_a_wide_product_needs_a_reason():
     values = {"a": range(9), "b": range(9)}
     with pytest.raises(ValueError, match="test_a runs in 81 variants"):

@@ -4,6 +4,7 @@
     plain       what does not run sanitized, and one variant of each function
     once        all of these, each once
     alone       the same of what measures: those marked `alone`, which run sanitized beside all others
+    quiet       of these only those marked `quiet`, too, of which two may run beside each other
 
 A function with several parameters runs for each pair of their values (pairwise), and for each combination only with the mark
 `every_combination` or at full length: most faults need one value, or two together."""
@@ -92,4 +93,5 @@ def selected(items, which=WHICH, full=False):
     if which == "sanitized":
         return [item for item in items if _runs_sanitized(item)]
     wanted = {*_one_of_each(items), *(item for item in items if not _runs_sanitized(item))}
-    return [item for item in items if item in wanted and bool(item.get_closest_marker("alone")) == (which == "alone")]
+    items = [item for item in items if item in wanted and bool(item.get_closest_marker("alone")) == (which != "plain")]
+    return [item for item in items if item.get_closest_marker("quiet")] if which == "quiet" else items

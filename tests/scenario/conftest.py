@@ -45,6 +45,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "tool(name, ...): needs these programs")
     config.addinivalue_line("markers", "alone: asserts a figure that load on the machine changes: no other scenario runs beside it, but "
                             "in a sanitized build, whose figures say nothing")
+    config.addinivalue_line("markers", "quiet: beside `alone`: it needs a small part of the processors, and its limits allow for another such test "
+                            "beside it")
     config.addinivalue_line("markers", "plain: asserts what a sanitizer changes, and runs nothing else: not in a sanitized build")
     config.addinivalue_line("markers", "sanitized_with(why, name=value): in a sanitized build only this value of the parameter runs, because the "
                             "others take other ways only through code that other scenarios run sanitized")

@@ -39,6 +39,7 @@ def kill_amid_answers(cluster, load, dice):
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.parametrize("path", ["/1k", "/64k", "/1m"])
 def test_requests_go_on_while_agents_are_killed(cluster, load, dice, path):
     """At half load, so that the test measures the pause and not a queue."""

@@ -210,6 +210,7 @@ class Staller:
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 def test_an_open_loop_keeps_its_rate():
     with TlsServer(lambda c, _: c.sendall(plain_answer(b"x")) or True) as server:
         result = load(server.address, "--rate", "200", "--duration", "2", "--ramp", "1", "--requests", "0", "--clients", "10",
@@ -219,6 +220,7 @@ def test_an_open_loop_keeps_its_rate():
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 def test_every_request_that_was_due_in_a_stall_has_waited_for_its_end():
     """100 requests a second, 0.5 s of silence: an open loop knows of 50 that had to wait, half of them for 250 ms and more. A
     closed loop of 4 clients sees 4."""

@@ -12,7 +12,7 @@ from tests.lib.build import FULL, patience
 from tests.lib.edits import at_end
 from tests.lib.tlsload import Load, check_unharmed, say
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.quiet]
 
 PIPE_LEN = 4096           # the least there is: it is full at once
 F_SETPIPE_SZ = 1031

@@ -24,6 +24,7 @@ def cluster(start_cluster):
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 def test_idle_connections_answer_after_their_agent_was_killed(cluster, load):
     load.add("idle", count=sized(400, 2000), run="waits")
     load.ask("idle")
@@ -60,6 +61,7 @@ def test_uploads_are_whole_or_end_in_an_error(cluster, load, tmp_path):
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 def test_new_connections_come_through(cluster, load, dice):
     """A hello without an answer goes to another agent. Other clients get their end soon, and connect again."""
     load.add("new", count=16, every_ms=20, times=1, again="always")

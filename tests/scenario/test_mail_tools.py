@@ -499,6 +499,7 @@ def test_openssl_speaks_starttls_to_the_sink(certificate, version):
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.plain
 def test_a_thousand_sessions_need_little_memory():
     """The memory at 1,000 sessions compared with that at one, for both programs."""

@@ -102,6 +102,7 @@ def check_promise(name, report, allowed):
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.tool("nginx")
 def test_each_operation_sees_what_is_promised(cluster, load, tmp_path):
     groups = [(f"{name}{version}", version, *promise) for name, promise in PROMISES.items() for version in VERSIONS]

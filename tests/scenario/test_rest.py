@@ -225,6 +225,7 @@ def allocated_memory(cluster, name):
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 def test_resting_connections_outlive_all_agents(start_cluster):
     count = sized(3000, 8000)
     cluster = start_cluster("--agents", "3", edit=edits(below("sf", SOON)))
@@ -246,6 +247,7 @@ def test_resting_connections_outlive_all_agents(start_cluster):
 
 
 @pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.plain  # sanitizers have an allocator of their own
 @pytest.mark.tool("gdb")
 def test_resting_connections_cost_the_agents_no_more_than_closed_ones(start_cluster):

@@ -25,7 +25,7 @@ from tests.lib.tlsload import Load, check_unharmed, lost, refused
 from tests.lib.waiting import wait_until
 from tests.scenario.test_silence import comes_back, control_address, links_up, operators_get_through, soon, took
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.quiet]
 
 STRANGERS = sized(2000, 20000)
 UPDATING = 1000 if FULL else 100
