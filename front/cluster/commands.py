@@ -87,12 +87,17 @@ def _build(arguments):
 def _turn(cluster, words):
     """One command at a time: what it finds in the folder stays so until its end. Daemons do not inherit it."""
     path = cluster.path("turn")
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError:  # of another user: the command tells what it may not do
+        if not os.path.exists(path):
+            raise
+        lock = os.open(path, os.O_RDONLY)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            cluster.say(f"waiting for {read_word(path)}, which uses {cluster.dir}")
+            cluster.say(f"waiting for {read_word(path) or 'another command'}, which uses {cluster.dir}")
             fcntl.flock(lock, fcntl.LOCK_EX)
         with contextlib.suppress(OSError):  # a full disk keeps nobody from stopping a cluster
             write_file(path, f"`{front_door(*words)}` (process {os.getpid()})\n")
@@ -259,10 +264,14 @@ def _mail(cluster, _):
     cluster.say(f"smtpproxy is up, process {daemons.running(cluster, 'mail')}")
 
 
-def _undo_reload(cluster, old):
-    """The old process goes on: writes its process id back. The whole log is read: under load, other lines come after a complaint."""
-    replace_file(cluster.path("r1.pid"), f"{old}\n")
-    remove(cluster.path("r1.exit"))
+def _undo_reload(cluster, notes):
+    """The old process goes on, so the files say what they said before. The whole log is read: under load, other lines come after a
+    complaint."""
+    for path, lines in notes.items():
+        if lines:
+            replace_file(path, "".join(lines))
+        else:
+            remove(path)
     daemons.show_last_lines(cluster)
     cluster.write("".join([line for line in read_lines(cluster.path("r1.log")) if re.search(" (warning|error) ", line)][-5:]))
     raise Failure("ragent was not replaced; the old process goes on serving")
@@ -272,14 +281,15 @@ def _reload(cluster, _):
     old = daemons.running(cluster, "r1")
     if not old:
         raise Failure(f"no ragent runs in {cluster.dir}")
+    notes = {path: read_lines(path) for path in map(cluster.path, ("r1.pid", "r1.exit", "unclean"))}
     daemons.note_end(cluster, "r1")  # of a keeper that was killed
     remove(cluster.path("r1.exit"))
     with Supervisor(cluster) as supervisor:
-        daemons.replace_ragent(cluster, supervisor, old)
+        daemons.replace_ragent(cluster, supervisor)
     if not wait_for(cluster.seconds("CSSL_READY_SECONDS"), lambda: daemons.has_ended(cluster, "r1") or not daemons.process_runs(old)):
         cluster.say("the old ragent is still running")
     if daemons.process_runs(old):
-        _undo_reload(cluster, old)
+        _undo_reload(cluster, notes)
     if daemons.has_ended(cluster, "r1"):
         daemons.show_last_lines(cluster)
         raise Failure("ragent was replaced, and then the new process ended")

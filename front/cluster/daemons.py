@@ -1,9 +1,11 @@
 """The daemons of a cluster in the background. Each has DIR/NAME.pid, DIR/NAME.log, and after its end DIR/NAME.exit with its status."""
 
 import os
+import re
 import signal
 
 from .description import child_of, daemon_pid
+from .keys import ragent_user
 from .plan import Failure, read_lines, read_word, remove, wait_for
 
 KILLED = "was killed (SIGKILL) before"
@@ -20,7 +22,15 @@ def any_ended(cluster):
 
 def running(cluster, name):
     """Its process id, or 0."""
-    return _noted(cluster, name) or _stray(cluster, name)
+    return next(_processes(cluster, name), 0)
+
+
+def _processes(cluster, name):
+    """The process ids of a daemon. More than one, if somebody has started another one past these commands."""
+    noted = _noted(cluster, name)
+    if noted:
+        yield noted
+    yield from _strays(cluster, name)
 
 
 def _noted(cluster, name):
@@ -31,17 +41,26 @@ def _noted(cluster, name):
     return pid if any(word in (folder, b"CSSL_CLUSTER=" + folder) or word.startswith(folder + b"/") for word in words) else 0
 
 
-def _stray(cluster, name):
-    """Of a process that runs, whatever its pid file says: RAgent proper, after its keeper was killed."""
+def _strays(cluster, name):
+    """Those that run, whatever the pid file says: RAgent proper, after its keeper was killed."""
     if name in ("backend", "smtp-sink", *cluster.stores()):
-        return 0
+        return
     program, file = {"r1": (b"ragent", "cluster.yaml"), "mail": (b"smtpproxy", "smtpproxy.yaml")}.get(name, (b"sslagent", "cluster.yaml"))
     wanted = {os.fsencode(cluster.path(file)), *([] if name == "mail" else [name.encode()])}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         first, *words = _said_of(pid, "cmdline").split(b"\0")
-        if first.endswith(b"/" + program) and wanted <= set(words) and b"--check" not in words and process_runs(pid):
-            return int(pid)
-    return 0
+        if first.endswith(b"/" + program) and wanted <= set(words) and b"--check" not in words and process_runs(pid) and _may_be_ours(cluster, pid):
+            yield int(pid)
+
+
+def _may_be_ours(cluster, pid):
+    """Anybody can give a process the words of a daemon, and the folder may be another one for a process with another root directory."""
+    users = re.findall(rb"\d+", _said_of(pid, "status").partition(b"\nUid:")[2].partition(b"\n")[0])
+    ours = {os.geteuid()} if os.geteuid() else {0, os.stat(cluster.dir).st_uid, getattr(ragent_user(), "pw_uid", 0)}
+    try:
+        return bool(users) and ours >= set(map(int, users)) and os.path.samefile(f"/proc/{pid}/root", "/")
+    except OSError as e:  # only root sees the root directory of every process
+        return isinstance(e, PermissionError)
 
 
 def _said_of(pid, what):
@@ -149,11 +168,9 @@ def start_ragent(cluster, supervisor):
     start(cluster, supervisor, "r1", _ragent_command(cluster))
 
 
-def replace_ragent(cluster, supervisor, old):
+def replace_ragent(cluster, supervisor):
     """The supervisor of the one before then reports no end."""
     supervisor.launch("r1", [*_ragent_command(cluster), "--replace"])
-    if not wait_for(cluster.seconds("CSSL_READY_SECONDS"), lambda: daemon_pid(cluster, "r1") != old):
-        raise Failure("the new ragent did not start")
 
 
 def show_last_lines(cluster):
@@ -200,19 +217,30 @@ def end(cluster, name, pid, seconds):
     return True
 
 
-def _stop(cluster, name):
-    """Whether the daemon stopped in order."""
-    note, pid, seconds = cluster.path(f"{name}.pid"), running(cluster, name), cluster.seconds("CSSL_STOP_SECONDS")
-    if not pid and not os.path.exists(note):
+def _stop_process(cluster, name, pid):
+    """Whether it stopped in time."""
+    seconds = cluster.seconds("CSSL_STOP_SECONDS")
+    if end(cluster, name, pid, seconds):
         return True
-    in_time = not pid or end(cluster, name, pid, seconds)
-    if not in_time:
-        cluster.say(f"{name} did not stop within {seconds} s, so it was killed")
-        _signal(child_of(pid) or pid, signal.SIGKILL)  # first that of ragent
-        _signal(pid, signal.SIGKILL)
-        wait_for(5, has_ended, cluster, name)
-    remove(note)
-    return in_time and ended_in_order(cluster, name, cluster.write)
+    cluster.say(f"{name} did not stop within {seconds} s, so it was killed")
+    _signal(child_of(pid) or pid, signal.SIGKILL)  # first that of ragent
+    _signal(pid, signal.SIGKILL)
+    wait_for(5, has_ended, cluster, name)
+    return False
+
+
+def _stop(cluster, name):
+    """Whether the daemon stopped in order. The others have to stop, whatever keeps this one from it."""
+    note = cluster.path(f"{name}.pid")
+    try:
+        in_time = [_stop_process(cluster, name, pid) for pid in _processes(cluster, name)]
+        if not in_time and not os.path.exists(note):
+            return True
+        remove(note)
+        return all(in_time) and ended_in_order(cluster, name, cluster.write)
+    except (OSError, ValueError) as e:
+        cluster.say(f"{name}: {e}")
+        return False
 
 
 def stop_all(cluster):

@@ -83,7 +83,8 @@ def free_ports(count):
         os.pwrite(note, b"%-6d\n" % chosen[-1], 0)
         return chosen
     except OSError as e:
-        e.filename = e.filename or path  # a full disk does not tell
+        if e.errno:  # a full disk does not tell the file
+            e.filename = path
         raise
     finally:
         os.close(note)

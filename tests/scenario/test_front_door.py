@@ -249,10 +249,16 @@ def test_ragent_that_has_lost_its_keeper_is_found(start_cluster):
         return proper
 
     kill_keeper()
+    plan = (cluster.dir / "plan").read_text()
+    (cluster.dir / "plan").write_text(re.sub("^build .*", "build /nonexistent", plan))
+    done = cssl("reload", "--dir", str(cluster.dir))
+    assert done.returncode == 1 and "the old process goes on serving" in done.stderr, done.stderr
+    assert (cluster.dir / "r1.exit").read_text() == "137\n"
+    (cluster.dir / "plan").write_text(plan)
     cluster.replace()
     proper = kill_keeper()
     done = cssl("down", "--dir", str(cluster.dir))
-    assert done.returncode == 0 and "r1 was killed (SIGKILL) before" in done.stderr, done.stderr
+    assert done.returncode == 0 and done.stderr.count("r1 was killed (SIGKILL) before") == 1, done.stderr
     assert not daemons.process_runs(proper)
 
 
@@ -376,7 +382,7 @@ def run_as_printed(command):
 @pytest.mark.limit(300)
 def test_the_demo_works_and_works_again(folder):
     """Then its last lines, word for word: a request, a look, and the end. In a folder whose name a shell has to be told with care."""
-    place = folder / "it's odd"
+    place = folder / "it's [odd]"
     place.mkdir()
     stop = shlex.join([CSSL, "down", "--dir", f"{place}/cssl-demo-{os.geteuid()}"])
     try:
