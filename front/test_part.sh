@@ -6,10 +6,13 @@ part_units() {
 	meson test -C "$1" --list 2>/dev/null | sed -n 's|^.* / ||p' | grep -F -- "$2" || true
 }
 
-# part_python FOLDER PATTERN: pytest's names of the scenarios and house rules that have PATTERN in theirs, one a line
+# part_python FOLDER PATTERN: pytest's names of the scenarios and house rules that have PATTERN in theirs, one a line. In an expression
+# of pytest's, not every character of a parameter may stand.
 part_python() {
-	(cd "$root" && CSSL_BUILD_DIR=$1 /usr/bin/python3 -m pytest -q --collect-only -p no:cacheprovider -k "$2" tests/house tests/scenario 2>/dev/null) |
-		grep '^tests/.*::' || true
+	local expression=$2 name=tests/
+	[[ $2 =~ \]\ (and|or)\  || ! $2 =~ ^([a-z0-9_]+)\[ ]] || { expression=${BASH_REMATCH[1]} && name=$2; }
+	(cd "$root" && CSSL_BUILD_DIR=$1 /usr/bin/python3 -m pytest -q --collect-only -p no:cacheprovider -k "$expression" tests/house tests/scenario 2>/dev/null) |
+		grep '^tests/.*::' | grep -F -- "$name" || true
 }
 
 # part_file NAME: where a file of Python tests is, with pytest's names behind it as they are
@@ -20,9 +23,19 @@ part_file() {
 	done
 }
 
-# part_is_known FILE|PATTERN: what nobody's name has is refused before anything is installed; an expression of pytest's is only tried
+# part_name FILE|PATTERN: what a failed run printed, as meson or pytest want it
+part_name() {
+	local name=${1##*cssl:* / } # meson puts the suites before it, pytest-xdist the group behind it, and tests/lib/tally.py names the module
+	[[ ! $name =~ ^(.*::[^@[]*(\[.*\])?)@ ]] || name=${BASH_REMATCH[1]}
+	[[ ! $name =~ ^(tests\.[a-z0-9_.]+)::(.*) ]] || name=${BASH_REMATCH[1]//.//}.py::${BASH_REMATCH[2]}
+	echo "$name"
+}
+
+# part_is_known FILE|PATTERN: what nobody's name can have is refused before anything is installed. Names of units are of a word and of
+# their file's name. Only a build knows the values of parameters, so they are only tried, as an expression of pytest's is.
 part_is_known() {
-	[[ $1 == *" "* || $(part_file "$1") ]] || grep -rqF -e "${1%%::*}" "$root/tests" || [[ $(find "$root/tests" -path "*$1*" -print -quit) ]]
+	local name=${1%%\[*}
+	[[ $1 == *[\ -]* || $(part_file "$1") ]] || grep -rqF -e "$name" "$root/tests" || [[ $(find "$root/tests" -path "*${name#*_}*" -print -quit) ]]
 }
 
 # part_say WHAT NAME...
@@ -34,6 +47,9 @@ part_say() {
 test_part() {
 	local build=$1 PATH=$tools:$PATH asked units=() tests=() path
 	shift
+	for asked; do
+		set -- "${@:2}" "$(part_name "$asked")"
+	done
 	for asked; do
 		part_is_known "$asked" || usage_error test "no unit, scenario or house rule has '$asked' in its name"
 	done

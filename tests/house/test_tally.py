@@ -36,15 +36,15 @@ def junit(folder, *cases, name="results.xml"):
     return path
 
 
-def test_a_test_of_a_group_is_looked_at_by_its_own_name(tmp_path):
-    def results(name, case):
-        path = tmp_path / name
-        path.write_text(f'<testsuites><testsuite><testcase classname="tests.scenario.test_a" name="b[1]@test_a">{case}</testcase></testsuite></testsuites>')
+@pytest.mark.parametrize("name,in_a_run", [("b[1]", "b[1]@test_a"), ("b", "b@test_a"), ("b[c@d/e]", "b[c@d/e]"), ("b[c@d/e]", "b[c@d/e]@test_a")])
+def test_a_test_of_a_group_is_looked_at_by_its_own_name(tmp_path, name, in_a_run):
+    def results(file, name, case):
+        path = tmp_path / file
+        path.write_text(f'<testsuites><testsuite><testcase classname="tests.scenario.test_a" name="{name}">{case}</testcase></testsuite></testsuites>')
         return path
-    first = results("first.xml", "<failure message='m'/>")
-    assert looked_at(first) == ["tests/scenario/test_a.py::b[1]"]
-    again = tmp_path / "first-again.xml"
-    again.write_text('<testsuites><testsuite><testcase classname="tests.scenario.test_a" name="b[1]"></testcase></testsuite></testsuites>')
+    first = results("first.xml", in_a_run, "<failure message='m'/>")
+    assert looked_at(first) == [f"tests/scenario/test_a.py::{name}"]
+    again = results("first-again.xml", name, "")
     status, lines = tally("--junit", first, "--again", again)
     assert status == 0 and lines[-1] == "1 passed, 0 failed, 0 skipped", lines
 

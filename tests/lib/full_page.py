@@ -13,6 +13,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
+from second_look import test_of
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 HEAD = """\
@@ -57,10 +59,9 @@ def read(paths):
                                                                          "figures": {}})
             row[outcome(case)] += 1
             row["seconds"] += float(case.get("time") or 0)
-            name = case.get("name").rpartition("@")[0] or case.get("name")
             figures = [p.get("value") for p in case.iter("property") if p.get("name") == "figure"]
             if figures:
-                row["figures"][name] = "; ".join(figures)
+                row["figures"][test_of(case)] = "; ".join(figures)
     return rows
 
 

@@ -8,6 +8,7 @@ of the test; in a unit what a sanitizer said."""
 
 import json
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree
 
@@ -15,9 +16,13 @@ MOST = 20
 OF_A_SANITIZER = ("Sanitizer", ": runtime error: ")
 
 
+def test_of(case):
+    """Without the group, which pytest-xdist puts behind it. A parameter may have an @, too."""
+    return re.sub(r"^([^@[]*(\[.*\])?)@.*$", r"\1", case.get("name"))
+
+
 def name_of(case):
-    test = case.get("name").rpartition("@")[0] or case.get("name")  # pytest-xdist puts the group behind it
-    return f"{case.get('classname').replace('.', '/')}.py::{test}"
+    return f"{case.get('classname').replace('.', '/')}.py::{test_of(case)}"
 
 
 def is_of_the_end(error):

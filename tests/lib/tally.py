@@ -7,6 +7,8 @@ import pathlib
 import sys
 import xml.etree.ElementTree
 
+from second_look import test_of
+
 PASSED, FAILED, SKIPPED, UNSTEADY = "passed", "failed", "skipped", "unsteady"
 TRACES = 5  # of so many failures are shown,
 TRACE_LINES = 30  # and so much of each: its end
@@ -23,8 +25,7 @@ def meson_results(path):
 
 def junit_results(path):
     for case in xml.etree.ElementTree.parse(path).iter("testcase"):
-        test = case.get("name").rpartition("@")[0] or case.get("name")  # pytest-xdist puts the group behind it
-        name = f"{case.get('classname')}::{test}"
+        name = f"{case.get('classname')}::{test_of(case)}"
         bad = [child for child in case if child.tag in ("failure", "error")]
         skipped = case.find("skipped")
         if bad:

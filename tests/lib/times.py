@@ -13,6 +13,8 @@ import pathlib
 import subprocess
 import xml.etree.ElementTree
 
+from second_look import name_of
+
 SLOWEST = 10
 RUNS = 20  # so many are kept
 LONG_S = 3
@@ -22,8 +24,7 @@ def of_scenarios(path):
     """{test: seconds}, with the names that pytest takes."""
     found = {}
     for case in xml.etree.ElementTree.parse(path).iter("testcase"):
-        name = case.get("name").rpartition("@")[0] or case.get("name")
-        found[f"{case.get('classname').replace('.', '/')}.py::{name}"] = float(case.get("time") or 0)
+        found[name_of(case)] = float(case.get("time") or 0)
     return found
 
 
