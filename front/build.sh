@@ -18,7 +18,7 @@ build_turn() {
 	mkdir -p "$folder"
 	{ exec {turn}>>"$folder/turn"; } 2>/dev/null || return 0 # who cannot write there cannot build there, and ninja says so
 	if ! flock --nonblock "$turn"; then
-		say "waiting for $(cat "$folder/turn"), which uses $folder"
+		say "waiting for $(grep . "$folder/turn" || echo "another command"), which uses $folder"
 		flock "$turn"
 	fi
 	echo "\`$command_line\` (process $$)" >"$folder/turn"
@@ -43,16 +43,19 @@ without_turns() {
 	)
 }
 
-# build_configure FOLDER MESON-OPTION...: once, and again with other options, or when there is Go, without which tests are left out
+# build_configure FOLDER MESON-OPTION...: once, and anew with other options; with tests also for another compiler, or when there is Go,
+# without which some are left out. Meson takes another compiler only where nothing is configured; what ninja has built stays.
 build_configure() {
-	local folder=$1 wanted again=()
+	local folder=$1 wanted="${*:2}"
 	shift
-	wanted="$*$([[ ! -x /usr/lib/go/bin/go ]] || echo " with Go")"
+	wanted=${wanted%% -Db_lto_threads=*} # as many as this machine has processors today
+	[[ $wanted != *-Dtests=true* ]] || wanted+=" with $CC$([[ ! -x /usr/lib/go/bin/go ]] || echo ", Go")"
 	if [[ -f $folder/build.ninja ]]; then
 		[[ $(cat "$folder/configured" 2>/dev/null) != "$wanted" && -w $folder ]] || return 0
-		again=(--reconfigure)
+		[[ -f $folder/configured ]] || say "$folder was not configured by this command, and is configured anew: $wanted"
+		rm -rf "$folder"/{build.ninja,configured,meson-private}
 	fi
-	llhttp_get "$root/build/llhttp" && quietly meson setup "${again[@]}" "$folder" "$root" "$@" && echo "$wanted" >"$folder/configured"
+	llhttp_get "$root/build/llhttp" && quietly meson setup "$folder" "$root" "$@" && echo "$wanted" >"$folder/configured"
 }
 
 # test_configure FOLDER MESON-OPTION...: a second build of unchanged files takes what ccache kept of the first, also in another clone

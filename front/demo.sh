@@ -115,7 +115,7 @@ command_demo() {
 	dir=$(demo_folder)
 	demo_folder_make "$dir"
 	[[ ${CSSL_BUILD_DIR:-} ]] || packages_need "${packages_build[@]}" "${packages_run[@]}"
-	if compgen -G "$dir/*.pid" >/dev/null; then
+	if [[ $(find "$dir" -name '*.pid' -print -quit) ]]; then
 		say "stopping the earlier demo"
 		"$root/cssl" down --dir "$dir" || say "the earlier demo did not stop in order; going on"
 	fi

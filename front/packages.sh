@@ -85,10 +85,11 @@ understand() {
 
 command_packages() {
 	[[ $# -gt 0 ]] || usage_error packages "no package is named"
+	[[ " $*" != *" -"* ]] || usage_error packages "takes no options"
 	packages_need "$@"
 }
 
-# packages_install NAME...: services are neither started nor enabled for the next boot
+# packages_install NAME...: no service is started, and those of `services` not at the next boot either
 packages_install() {
 	local policy=/usr/sbin/policy-rc.d new=() status=0 name
 	mapfile -t new < <(services_disabled)

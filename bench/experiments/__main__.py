@@ -36,10 +36,11 @@ QUICK_ROUNDS = 1
 
 
 def parse(words=None):
-    parser = argparse.ArgumentParser(prog="./cssl bench")
+    parser = argparse.ArgumentParser(prog="./cssl bench", allow_abbrev=False)
     names = parser.add_subparsers(dest="name", required=True, metavar="EXPERIMENT")
     for name, text in EXPERIMENTS.items():
-        sub = names.add_parser(name, help=text, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+        sub = names.add_parser(name, help=text, description=text, allow_abbrev=False,
+                               formatter_class=argparse.RawDescriptionHelpFormatter)
         if name in PARTS:
             add_parts(sub, PARTS[name])
         sub.add_argument("--rounds", type=int, help=f"interleaved repetitions ({rounds_text(name)}; with --quick {QUICK_ROUNDS})")

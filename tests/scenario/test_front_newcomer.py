@@ -1,6 +1,7 @@
 """./cssl on a machine where nothing is installed yet: what it says can be pasted, and what is wrong is refused before anything is installed."""
 
 import argparse
+import json
 import os
 import re
 import shlex
@@ -10,7 +11,7 @@ import subprocess
 import pytest
 
 from front.cluster.plan import front_door, write_file
-from tests.lib.build import ROOT, binary
+from tests.lib.build import BUILD, ROOT, binary
 from tests.lib.reachable import reachable_copy
 from tests.scenario.test_front_door import NOBODY, cssl, folder
 from tests.soak.faults import FAULTS
@@ -60,8 +61,9 @@ def test_a_full_disk_is_told_with_the_file():
         write_file("/dev/full", "text")
 
 
-@pytest.mark.parametrize("arguments", ["bench nope", "bench compare --bogus", "bench mail bogus", "soak --bogus", "soak --minutes x",
-                                       "build now", "demo --bogus", "packages", "test " + "no_such" + "_pattern", "up --bogus", "agent --bogus"])
+@pytest.mark.parametrize("arguments", ["bench nope", "bench compare --bogus", "bench mail bogus", "bench storm --qui", "soak --bogus", "soak --min 5",
+                                       "soak --minutes x", "build now", "demo --bogus", "packages", "packages -y nginx",
+                                       "test " + "no_such" + "_pattern", "up --bogus", "agent --bogus"])
 def test_wrong_use_is_refused_before_anything_is_installed(bare, arguments):
     done = cssl(*arguments.split(), **bare)
     assert done.returncode == 2 and "--help" in done.stderr or "usage:" in done.stderr, done
@@ -119,6 +121,30 @@ def test_a_folder_for_temporary_files_that_is_missing_is_told(folder, command):
     assert done.returncode == 1 and "No such file or directory" in done.stderr and "nowhere" in done.stderr, done.stderr
 
 
+# Parts of the tests
+
+PART = '. "$root/front/test_part.sh"; while IFS= read -r name; do name=$(part_name "$name"); part_is_known "$name" && echo "$name" || echo; done <<<"$1"'
+
+
+def test_every_unit_is_known():
+    """Of those that begin with the same word, one stands for all."""
+    names = {test["name"].partition("_")[0]: test["name"] for test in json.loads((BUILD / "meson-info/intro-tests.json").read_text())}
+    assert {"agent", "cluster", "fuzz", "ragent", "smtpproxy"} < set(names)
+    assert bash(PART, "\n".join(names.values())).stdout.split() == list(names.values())
+
+
+@pytest.mark.parametrize("printed,name", [
+    ("cssl:unit+smtpproxy / smtpproxy_tx_ledger", "smtpproxy_tx_ledger"), ("proxy_tx_led", ""), ("nonce_audit", ""), ("fuzz_tx_message", ""),
+    ("tests.house.test_ratios::test_of_few[1]", "tests/house/test_ratios.py::test_of_few[1]"), ("test_ratios.py::test_of_few[1]", ""),
+    ("tests/house/test_ratios.py::test_of_few[a@b / c]@test_ratios x=[1]", "tests/house/test_ratios.py::test_of_few[a@b / c]"),
+    ("tests/house/test_ratios.py::test_of_few@host_network", "tests/house/test_ratios.py::test_of_few"),
+    ("test_every_unit_is_known[1.3-sealed]", ""), ("1.3-sealed", ""), ("drain and not slow", ""),
+    ("no_such" + "_pattern", None), ("test_dri" + "an.py", None), ("no_such" + "_test[1.3]", None)])
+def test_what_a_failed_run_prints_is_known(printed, name):
+    done = bash(PART, printed)
+    assert (done.returncode, done.stdout.strip()) == (0, "" if name is None else name or printed), done
+
+
 # What is built
 
 
@@ -138,11 +164,19 @@ def test_a_soak_of_another_user_may_look_at_its_daemons_and_does_nothing_to_the_
 
 
 def test_a_folder_is_configured_again_when_its_options_have_changed(tmp_path):
-    """Such as that of an earlier release, or of a soak."""
-    text = (f'. "$root/front/build.sh"; {NEEDS} quietly() {{ echo "$*"; touch "$folder/build.ninja"; }}; '
-            f'for option in -Done=1 -Done=1 -Dtwo=2; do build_configure {tmp_path} $option; done')
-    (tmp_path / "build.ninja").touch()
-    assert [line.split()[2] + line.split()[-1] for line in bash(text).stdout.splitlines()] == ["--reconfigure-Done=1", "--reconfigure-Dtwo=2"]
+    """Such as that of an earlier release, or of a soak; with tests also for another compiler, which takes a folder without meson's files. Not
+    for a machine with more processors. A folder that somebody else has configured is not taken without a word."""
+    for name in ("build.ninja", "turn"):
+        (tmp_path / name).touch()
+    (tmp_path / "meson-private").mkdir()
+    threads = "-Db_lto_threads="
+    text = (f'. "$root/front/build.sh"; {NEEDS} quietly() {{ echo "$CC ${{*:5}}"; [[ ! -e $folder/build.ninja ]]; mkdir "$folder/meson-private"; '
+            'touch "$folder/build.ninja"; }; while read -r CC options; do build_configure "$1" $options; done <<<"$2"')
+    asked = [f"gcc -Done=1 {threads}2", f"gcc -Done=1 {threads}4", f"clang -Done=1 {threads}4", "gcc -Dtwo=2", "gcc -Dtests=true",
+             "gcc -Dtests=true", "clang -Dtests=true"]
+    done = bash(text, str(tmp_path), "\n".join(asked))
+    assert done.stdout.splitlines() == [asked[number] for number in (0, 3, 4, 6)] and (tmp_path / "turn").exists(), done
+    assert done.stderr == f"cssl: {tmp_path} was not configured by this command, and is configured anew: -Done=1\n"
 
 
 def test_everything_that_the_release_build_calls_is_installed():

@@ -13,7 +13,8 @@ reuse. The seed is printed; --seed repeats the order of faults and victims.
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="./cssl soak", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="./cssl soak", description=ABOUT, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--agents", type=int, default=3)
