@@ -28,6 +28,10 @@ From the end of the content to its reply. *full*: the closed loop above, as fast
 The page of 26 November 2026 had other figures under "reply time at half load": 0.30 ms for CSSL, 1.90 ms for Postfix on disk and 0.32 ms for
 Postfix in tmpfs. They were wrong: each of those runs sent two mails, and no load."""
 
+# Of that page, whose file has no replies any more:
+REPLIES_GONE = "Not measured again since. They were taken out of `mail_queue.json`, too."
+ALONE_NOTE = "These runs are of `queue_driver`, a program of builds with tests, in whose place `cssl-bench queue` is now."
+
 PAPER_REPLY = "| the gateway of the paper | full | | 3,600 | **14** | | | | |"
 
 
@@ -111,11 +115,11 @@ def recovery_table(runs):
 def markdown(report):
     lines = ["# A mail gateway with a queue", "", INTRODUCTION.format(sessions=report["sessions"])]
     lines += ["## The queue alone", "", "Messages stored in both Redis servers, so many at a time without an answer (*window*).", "",
-              *alone_table(report["alone"]), "",
+              *alone_table(report["alone"]), "", *([] if report["replies"] else [ALONE_NOTE, ""]),
               "## The gateway beside Postfix as a relay", "",
               "Closed loop. *Ours beside it*: the median of the ratios of pairs in the same round.", "", *rate_table(report["rates"]), "",
               "### Reply time at half and at full rate", "", REPLY_NOTE, "",
-              *(reply_table(report["replies"]) if report["replies"] else ["Not measured again since."]), "",
+              *(reply_table(report["replies"]) if report["replies"] else [REPLIES_GONE]), "",
               "## Recovery and memory", "", "The gateway is killed with all mails in its queue, and started again.", "",
               *recovery_table(report["recoveries"]), "", "## Machine", "", *machine_lines(report["machine"]), TERMS_OF_GATEWAYS, ""]
     return "\n".join(lines)

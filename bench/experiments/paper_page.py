@@ -73,7 +73,7 @@ SETTING = """\
 - TLS: {tls} (the paper: RSA 1024, RC4)
 - clients: 99 at a time, with DNS round robin in scenario B 50 for each server, one request a connection (the paper: at most 100)
 - wire: {wires} (the paper: 30 ms by a NIST Net router)
-- rounds: {rounds}, in which all systems take turns: medians, and beside them means of the first {means} rounds (the paper: means of 5)"""
+- rounds: {rounds}, in each all systems one after the other, {order}: medians, and beside them means of the first {means} rounds (the paper: means of 5)"""
 
 QUOTA = "each web server, reverse proxy or agent has {percent:.0f} % of a core, by a cgroup quota, in the place of a machine of its own"
 NO_QUOTA = "they share the cores of this host without a quota, so that an uneven split costs little"
@@ -124,6 +124,13 @@ def _median(rows, key):
 
 def _wires(report):
     return list(dict.fromkeys(r["wire"] for r in report["runs"]))
+
+
+def _order(runs):
+    first = {}
+    for run in runs:
+        first.setdefault((run["wire"], run["scenario"], run["round"]), run["system"])
+    return "beginning with another one each time" if len(set(first.values())) > len({run["scenario"] for run in runs}) else "always in the same order"
 
 
 def _split(rows):
@@ -207,7 +214,7 @@ def markdown(report):
     lines += [*beside_table(runs, wires[-1]), "", *_findings(runs, wires[-1]), "", BESIDE_NOTE, ratios.NOTE, ""]
     lines += ["Over loopback:", "", paper_unequal.finding(report["unequal"]), "", "## How to read it", "", READING, ""]
     lines += ["## Where and with what", "", *machine_lines(report["machine"])]
-    lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"],
+    lines += [SETTING.format(servers=servers, tls=report["tls"], wires="; ".join(wires), rounds=report["rounds"], order=_order(runs),
                              means=min(OF_THE_PAPER, report["rounds"])),
               terms_line(LINKS[MEMORY]), ""]
     for scenario, (title, text) in TEXT.items():

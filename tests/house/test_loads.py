@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from bench.experiments import load, mail_hosts, mail_peers, mail_queue, mail_queue_page, mail_room, paper
+from bench.experiments import load, mail_congestion, mail_hosts, mail_peers, mail_queue, mail_queue_page, mail_room, paper
 from test_rules import ROOT
 
 FAKE = """\
@@ -113,6 +113,15 @@ def test_a_rate_that_was_not_reached_has_no_reply_time(fake_bench, monkeypatch):
     rows = [mail_queue.measure_reply(gateway(), 1000, 10), mail_queue.measure_rate(gateway(), 10000)[1]]
     table = list(mail_queue_page.reply_table(rows))
     assert "| gateway | half | 1,000 | 833 | not reached | |" in table[2] and "| **2.00** | 2.00-2.00 | 9.00 |" in table[3]
+
+
+@pytest.mark.parametrize("health,left,is_right", [("healthy", 0, True), ("healthy", 1, False), ("tarpit", 1, True), ("tarpit", 0, False)])
+def test_the_third_receiver_is_what_its_name_says(monkeypatch, health, left, is_right):
+    """A mail that one sender has deferred is tried again after twice 300 s at the latest."""
+    assert mail_congestion.BACKOFF_S > 600
+    monkeypatch.setattr(mail_congestion, "BACKOFF_S", 0)
+    with contextlib.nullcontext() if is_right else pytest.raises(load.LoadError):
+        mail_congestion.check_health(types.SimpleNamespace(left=lambda: left), health)
 
 
 # reasons

@@ -77,6 +77,12 @@ def test_the_page_of_the_paper_has_intervals_and_names_its_file(paper):
     assert "PHP" in text.split("\n## ", 1)[0]
 
 
+def test_the_page_of_the_paper_tells_the_order_of_the_runs(paper):
+    assert "always in the same order" in paper_page.markdown(paper) == (ROOT / "bench/results/paper.md").read_text()
+    turned = [run for run in paper["runs"] if run["round"] != 1] + [run for run in reversed(paper["runs"]) if run["round"] == 1]
+    assert "beginning with another one each time" in paper_page.markdown({**paper, "runs": turned})
+
+
 def test_a_target_beside_postfix_is_of_pairs_with_an_interval():
     runs = [{"round": number, "system": system, "accepted_per_s": rate, "delivered_per_s": rate}
             for system, rates in (("CSSL", (9, 9, 9)), ("Postfix on disk", (2, 3, 4))) for number, rate in enumerate(rates)]
