@@ -35,6 +35,8 @@ struct backup_conf {
 
 /* The loop makes all callbacks. Each may call every function of this header. */
 struct backup_ops {
+	/* 1: a marker that was read leaves the server of @b behind, as its own marker has it. */
+	int (*is_behind)(const struct backup *b);
 	/* The state is SEEN: @b->sight is fresh. */
 	void (*on_seen)(struct backup *b);
 	/* The server is ours under the epoch of backup_claim(). */

@@ -172,9 +172,8 @@ static void looked(struct backup *b)
 	}
 	if (b->state == BACKUP_CLAIMING || b->state == BACKUP_CLAIMED)
 		return; /* it was asked again before the claim was sent */
-	/* Of an epoch before our own, no other owner is left: the server was away while the keys changed, and what
-	 * nobody can read there is kept. */
-	if (m->key[0] && m->epoch >= b->shared->epoch && !seal_has(b->shared->seal, m->key)) {
+	/* One that was left behind was away while the keys changed, and what nobody can read there is kept. */
+	if (m->key[0] && !seal_has(b->shared->seal, m->key) && !b->shared->ops->is_behind(b)) {
 		backup_refused(b, REFUSAL_AT_LOOK, OTHER_KEY);
 		backup_give_up(b, "the server is not usable");
 		return;

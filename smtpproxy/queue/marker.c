@@ -146,12 +146,12 @@ void marker_merge_replaced(char replaced[static REPLACED_MAX + 1], const char *o
 	}
 }
 
-int marker_is_behind(const struct marker *m, unsigned at, const struct marker read[static BACKUPS])
+int marker_is_behind(const struct marker *m, const struct marker read[static BACKUPS])
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (read[i].run_id[0] &&
-			(!strcmp(m->members[i], read[i].run_id) || leaves_behind(&read[i].left[at], m) ||
-				marker_is_replaced(read[i].replaced, m)))
+			(!strcmp(m->members[i], read[i].run_id) || leaves_behind(&read[i].left[0], m) ||
+				leaves_behind(&read[i].left[1], m) || marker_is_replaced(read[i].replaced, m)))
 			return 1;
 	return 0;
 }
@@ -235,7 +235,7 @@ static unsigned branches_of(const struct sight *sights, unsigned mask)
 		if (mask & 1u << i)
 			read[i] = sights[i].marker;
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (sights[i].state == SIGHT_MARKED && !marker_is_behind(&sights[i].marker, i, read))
+		if (sights[i].state == SIGHT_MARKED && !marker_is_behind(&sights[i].marker, read))
 			branches |= 1u << i;
 	return branches;
 }

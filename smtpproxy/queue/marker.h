@@ -104,9 +104,9 @@ int marker_changed(const struct sight *before, const struct sight *now);
  * index. */
 int marker_is_apart(const struct marker *m, const struct sight *other, unsigned at);
 
-/* 1: the server of @m, which has the index @at, was only left behind by one of those that were read. None of these has
- * a lower version. @read: their markers; all zero: not read. */
-int marker_is_behind(const struct marker *m, unsigned at, const struct marker read[static BACKUPS]);
+/* 1: the server of @m was only left behind by one of those that were read. None of these has a lower version. @read:
+ * their markers; all zero: not read. */
+int marker_is_behind(const struct marker *m, const struct marker read[static BACKUPS]);
 
 /* Makes @l that of the process @run_id: of an earlier one nothing is kept. */
 void marker_left_of(struct marker_left *l, const char run_id[static RUN_ID_LEN + 1]);

@@ -47,23 +47,23 @@ static int has_to_be_united(const struct queue *q, const struct backup *b)
 	return marker_is_apart(&m, &b->sight, b->index);
 }
 
-static int is_ours(const struct queue *q, const struct marker *m)
-{
-	return m->epoch >= q->from_epoch && !strcmp(m->nonce, q->shared.nonce);
-}
-
 int queue_is_ours(const struct queue *q, const struct backup *b)
 {
-	return is_ours(q, &b->sight.marker);
+	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
 }
 
-int queue_is_branch(const struct queue *q, const struct sight *s, unsigned at)
+int queue_is_behind(const struct backup *b)
 {
-	const struct marker *m = &s->marker;
+	const struct queue *q = queue_of(b);
+	const struct marker *m = &b->sight.marker;
 
-	if (s->state != SIGHT_MARKED || is_ours(q, m) || marker_is_replaced(q->shared.replaced, m))
-		return 0;
-	return m->version > q->from_version || !marker_is_behind(m, at, q->from_markers);
+	return marker_is_replaced(q->shared.replaced, m) ||
+	       (m->version <= q->from_version && marker_is_behind(m, q->from_markers));
+}
+
+int queue_is_branch(const struct queue *q, const struct backup *b)
+{
+	return b->sight.state == SIGHT_MARKED && !queue_is_ours(q, b) && !queue_is_behind(b);
 }
 
 /* A server that came back empty does not know its former owner. While the lease lasts, no other gateway has claimed
@@ -92,7 +92,7 @@ static void note_branch(struct queue *q, const struct backup *b)
 {
 	const struct marker *m = &b->sight.marker;
 
-	if (!queue_is_branch(q, &b->sight, b->index))
+	if (!queue_is_branch(q, b))
 		return;
 	if (!queue_any_apart(q) || m->version < q->shared.apart_version)
 		q->shared.apart_version = m->version;
@@ -337,6 +337,7 @@ static void on_deposed(struct backup *b, uint64_t epoch)
 }
 
 const struct backup_ops queue_backup_ops = {
+	.is_behind = queue_is_behind,
 	.on_seen = on_seen,
 	.on_claimed = on_claimed,
 	.on_item = on_item,

@@ -168,9 +168,11 @@ void queue_consider(struct queue *q);
 /* The server's own record shows that no other gateway has claimed it since. An order may have raised the epoch, but
  * what was claimed before this queue was read back may have more. */
 int queue_is_ours(const struct queue *q, const struct backup *b);
-/* 1: a server with that sight, at that place, went on under a marker that nobody knew when this queue was read back, or
- * without the servers that were read: it has messages that no other server has. */
-int queue_is_branch(const struct queue *q, const struct sight *s, unsigned at);
+/* 1: the server went on under a marker that nobody knew when this queue was read back, or without the servers that were
+ * read: it has messages that no other server has. */
+int queue_is_branch(const struct queue *q, const struct backup *b);
+/* As in struct backup_ops. */
+int queue_is_behind(const struct backup *b);
 
 /* queue_rivals.c */
 /* 1: a backup is in sync, so it has all that is in memory. */

@@ -16,7 +16,7 @@ static void ignore_sight(struct backup *b)
 }
 
 /* A probe claims nothing, so nothing else can come. */
-static const struct backup_ops probe_ops = { .on_seen = ignore_sight };
+static const struct backup_ops probe_ops = { .on_seen = ignore_sight, .is_behind = queue_is_behind };
 
 int queue_spares_create(struct queue *q)
 {
@@ -213,9 +213,7 @@ static unsigned home_of(const struct queue *q, unsigned server)
 {
 	const struct backup *b = queue_server(q, server);
 
-	if (server < BACKUPS)
-		return server;
-	return !strcmp(b->sight.marker.members[1], b->run_id);
+	return server < BACKUPS ? server : !strcmp(b->sight.marker.members[1], b->run_id);
 }
 
 static void note_owed(struct queue *q, unsigned server)
@@ -226,7 +224,7 @@ static void note_owed(struct queue *q, unsigned server)
 
 	if (place_of(q->spares, server) < BACKUPS)
 		q->spares->owed &= ~bit;
-	else if (p->state == BACKUP_SEEN && queue_is_branch(q, &p->sight, home_of(q, server)))
+	else if (p->state == BACKUP_SEEN && queue_is_branch(q, p))
 		q->spares->owed |= bit;
 	else if (p->state == BACKUP_SEEN)
 		q->spares->owed &= ~bit;

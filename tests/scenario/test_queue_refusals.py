@@ -128,6 +128,27 @@ def test_a_gateway_with_another_key_leaves_alone_what_it_cannot_read(room):
     wait_until(lambda: refuses(late), patience(10), "two refusals")
 
 
+def test_an_order_claims_no_server_whose_mail_cannot_be_read(room):
+    """The other one came back empty, and gets an epoch above it."""
+    a, b, owner = started(room, role="owner")
+    tokens = stored(owner, burst(owner, "m", 20))
+    owner.kill()
+    b.kill()
+    b.start()
+    epoch = a.owner("epoch")
+    stranger = room.gateway(key=OTHER_KEY, role="owner", absent_ms=1500 * SLOWER)
+
+    def refused():
+        return stranger.log.read_text().count('backup refuses backup=0 answer="another key"')
+
+    wait_until(refused, patience(10), "a refusal")
+    stranger.ask("takeover")
+    stranger.in_sync(1)
+    before = refused()
+    wait_until(lambda: refused() >= before + 2, patience(20), "refusals behind the order")
+    assert a.owner("epoch") == epoch and a.items() == len(tokens)
+
+
 def test_a_server_that_was_away_while_the_keys_changed_is_used_again(room):
     """Its marker has the fingerprint of a key that no gateway has any more."""
     alone = {"role": "alone", "absent_ms": 1500 * SLOWER}

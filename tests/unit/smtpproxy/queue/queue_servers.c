@@ -96,6 +96,21 @@ void connected(struct backup *s, const char *run_id)
 	memcpy(s->run_id, run_id, sizeof s->run_id);
 }
 
+void shows_another_key(struct backup *s, const char *run_id, const char *version)
+{
+	const char *const words[] = { "epoch", "2", "key", "00112233445566778899aabbccddeeff", "run_id", run_id,
+		"version", version };
+	redisReply texts[SUITE_LEN(words)], *all[SUITE_LEN(words)];
+	const redisReply owner = { .type = REDIS_REPLY_ARRAY, .elements = SUITE_LEN(words), .element = all };
+
+	for (unsigned n = 0; n < SUITE_LEN(words); n++) {
+		texts[n] = (redisReply){ .type = REDIS_REPLY_STRING, .str = (char *)words[n] };
+		all[n] = &texts[n];
+	}
+	s->looks = 1;
+	backup_look_answered(s, ASKED_OWNER, &owner);
+}
+
 void begin(void)
 {
 	static struct key_ring keys;

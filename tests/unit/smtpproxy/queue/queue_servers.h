@@ -20,6 +20,9 @@ extern const struct redis_link_ops *link_ops; /* as it asked for a link last */
 /* a is in sync and alone, and b was read for what it holds. */
 void begin(void);
 void connected(struct backup *s, const char *run_id);
+/* It shows the record of an owner of a lower epoch, which seals with another key, and marked the process @run_id under
+ * @version, alone. */
+void shows_another_key(struct backup *s, const char *run_id, const char *version);
 /* A message of that id. */
 struct item *comes(uint64_t id);
 /* It answers all that it is asked. */

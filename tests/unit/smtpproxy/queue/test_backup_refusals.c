@@ -301,41 +301,44 @@ START_TEST(call_that_a_server_refuses_for_its_state_is_told_with_the_remedy)
 }
 END_TEST
 
-/* The sealing key of the gateway that marked it: another one; ours; or not told, by an earlier release. With another
- * one it is used if no later gateway than this one owned it: it was away while the keys changed. */
-START_TEST(server_of_a_gateway_with_another_key_is_not_used)
-{
-	static const char another[] = "00112233445566778899aabbccddeeff";
-	const struct {
-		const char *key;
-		uint64_t epoch;
-		int is_refused;
-	} rows[] = {
-		{ another, EPOCH, 1 },
-		{ another, EPOCH + 1, 1 },
-		{ another, EPOCH - 1, 0 },
-		{ seal_print(q->seal), EPOCH, 0 },
-		{ "", EPOCH, 0 },
-	};
-	char epoch[24];
-	redisReply texts[] = { { .str = (char *)"epoch" }, { .str = epoch }, { .str = (char *)"key" }, { 0 } };
-	redisReply *all[SUITE_LEN(texts)];
-	const redisReply owner = { .type = REDIS_REPLY_ARRAY, .elements = SUITE_LEN(texts), .element = all };
+/* By whom the server was left behind, and under which version of its marker. */
+static const struct {
+	const char *left;
+	uint64_t version;
+	const char *marked;
+	int is_refused;
+} left_behind[] = {
+	{ "", 0, "4", 1 },
+	{ RUN_A, 4, "4", 1 },
+	{ RUN_B, 4, "4", 0 },
+	{ RUN_B, 4, "5", 1 },
+};
 
-	for (unsigned n = 0; n < SUITE_LEN(texts); n++) {
-		texts[n].type = REDIS_REPLY_STRING;
-		all[n] = &texts[n];
-	}
-	for (unsigned n = 0; n < SUITE_LEN(rows); n++) {
-		goes_away(b);
-		connected(b, RUN_B);
-		b->state = BACKUP_AWAY;
-		b->looks = 1;
-		snprintf(epoch, sizeof epoch, "%llu", (unsigned long long)rows[n].epoch);
-		texts[3].str = (char *)rows[n].key;
-		backup_look_answered(b, ASKED_OWNER, &owner);
-		ck_assert_int_eq(b->refusal == REFUSAL_AT_LOOK, rows[n].is_refused);
-	}
+START_TEST(server_of_a_gateway_with_another_key_is_used_only_if_the_markers_leave_it_behind)
+{
+	struct marker *read = &q->from_markers[0];
+
+	memcpy(read->run_id, RUN_A, sizeof RUN_A);
+	snprintf(read->left[1].run_id, sizeof read->left[1].run_id, "%s", left_behind[_i].left);
+	read->left[1].version = left_behind[_i].version;
+	q->shared.epoch = 1003; /* of an order */
+	goes_away(b);
+	connected(b, RUN_B);
+	shows_another_key(b, RUN_B, left_behind[_i].marked);
+	ck_assert_int_eq(b->refusal == REFUSAL_AT_LOOK, left_behind[_i].is_refused);
+	ck_assert_int_eq(b->state == BACKUP_AWAY, left_behind[_i].is_refused);
+}
+END_TEST
+
+START_TEST(server_that_was_replaced_is_used_with_another_key)
+{
+	const struct marker_left l = { .version = 4, .run_id = RUN_B };
+
+	marker_note_replaced(q->shared.replaced, &l);
+	goes_away(b);
+	connected(b, RUN_B);
+	shows_another_key(b, RUN_B, "4");
+	ck_assert_int_eq(b->refusal, REFUSAL_NONE);
 }
 END_TEST
 
@@ -378,10 +381,12 @@ UNIT(backup_refusals)
 		server_that_saves_is_told_once,
 		server_that_has_saved_is_told,
 		call_that_a_server_refuses_for_its_state_is_told_with_the_remedy,
-		server_of_a_gateway_with_another_key_is_not_used,
+		server_that_was_replaced_is_used_with_another_key,
 	};
 	TCase *all = tcase_create("backup_refusals");
 
 	tcase_add_checked_fixture(all, begin_with_a_log, end_with_a_log);
+	tcase_add_loop_test(all, server_of_a_gateway_with_another_key_is_used_only_if_the_markers_leave_it_behind, 0,
+		SUITE_LEN(left_behind));
 	return suite_run_case("backup_refusals", all, facts, SUITE_LEN(facts));
 }

@@ -326,6 +326,22 @@ START_TEST(starting_gateway_gives_the_place_to_the_server_that_the_marker_names)
 }
 END_TEST
 
+/* It was replaced, and was away while the keys changed. */
+START_TEST(server_without_a_place_that_was_left_behind_is_seen_with_another_key)
+{
+	struct backup *p = &q->spares->probes[FIRST];
+	const struct marker_left l = { .version = 4, .run_id = RUN_C };
+
+	connected(p, RUN_C);
+	shows_another_key(p, RUN_C, "4");
+	ck_assert_int_eq(p->state, BACKUP_AWAY);
+	marker_note_replaced(q->shared.replaced, &l);
+	connected(p, RUN_C);
+	shows_another_key(p, RUN_C, "4");
+	ck_assert_int_eq(p->state, BACKUP_SEEN);
+}
+END_TEST
+
 UNIT(queue_spares)
 {
 	const TTest *facts[] = {
@@ -348,6 +364,7 @@ UNIT(queue_spares)
 		gateway_ends_if_another_one_goes_on_with_servers_that_have_no_place_here,
 		gateway_stays_if_the_other_one_has_not_read_all_that_was_marked,
 		server_of_the_queue_itself_is_not_owed_a_place,
+		server_without_a_place_that_was_left_behind_is_seen_with_another_key,
 		queue_without_spares_never_replaces,
 		starting_gateway_gives_the_place_to_the_server_that_the_marker_names,
 	};
