@@ -8,7 +8,8 @@
 #include "net/endpoints.h"
 #include "smtpproxy/sender/session_inside.h"
 
-/* Transactions without an end that have a record: of one session, in a row; and of all, in a second. */
+/* Transactions without an end that have a record: of one session, in a row; and of all, in a second, but for those that
+ * were not served: they tell of a receiver, and each has cost its sender a turn. */
 #define EMPTY_OF_SESSION 20u
 #define EMPTY_PER_S      100u
 
@@ -124,7 +125,7 @@ static int is_told(struct session *s, enum record_outcome outcome)
 	if (h->empty.second != second)
 		h->empty.told = 0;
 	h->empty.second = second;
-	return ++s->empty <= EMPTY_OF_SESSION && ++h->empty.told <= EMPTY_PER_S;
+	return ++s->empty <= EMPTY_OF_SESSION && (outcome == RECORD_NOT_SERVED || ++h->empty.told <= EMPTY_PER_S);
 }
 
 void session_record_end(struct session *s, enum record_outcome outcome)

@@ -241,6 +241,21 @@ START_TEST(mail_that_came_in_clear_goes_on_in_clear)
 }
 END_TEST
 
+/* Senders in a loop have used the records of this second. */
+START_TEST(mail_that_is_not_served_has_a_record_whatever_others_do)
+{
+	two_senders_and_one_connection();
+	sender_begins_message(0, 0);
+	sender_says(1, MAIL);
+	wait_until(session_of(1)->state == SESSION_WAITS);
+	home.empty.second = (worker_now_ms(w) + 1) / 1000;
+	home.empty.told = 100;
+	is_late(1);
+	sender_hears(1, "451 4.4.5 ");
+	ck_assert_uint_eq(session_counters->events_left_out, 0);
+}
+END_TEST
+
 /* So many transactions of the sender had no content. */
 static void has_sent_none(uint16_t count, const char *offers)
 {
@@ -438,6 +453,7 @@ UNIT(session_lease)
 		mail_that_came_with_tls_goes_on_in_clear_where_the_file_says_so,
 		mail_that_came_with_tls_and_went_on_in_clear_is_counted,
 		mail_that_came_in_clear_goes_on_in_clear,
+		mail_that_is_not_served_has_a_record_whatever_others_do,
 		a_part_of_a_message_is_no_message,
 		a_message_that_is_refused_is_one,
 		a_reply_that_is_none_ends_the_session,
