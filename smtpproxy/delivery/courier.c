@@ -377,6 +377,8 @@ static void on_crowded_answer(struct courier *c, const struct smtp_reply_line *l
 {
 	if (c->state == COURIER_DOT || c->state == COURIER_RCPT)
 		courier_note_reply(c, line);
+	if (c->state == COURIER_RCPT && has_too_many(c, line))
+		leave_for_next(c, line->enhanced);
 	finish_with_reset(c);
 }
 
@@ -458,7 +460,7 @@ static void end_unopened(struct courier *c, int why)
 	end(c);
 }
 
-static void on_failed(struct want *w, enum smtp_own why);
+static void try_next(struct courier *c);
 
 static void on_turn(struct want *w, struct onward *o)
 {
@@ -474,7 +476,9 @@ static void on_turn(struct want *w, struct onward *o)
 	}
 	if (envelope_is_secured(&c->envelope) && onward_is_too_clear(o)) {
 		return_receiver(c);
-		on_failed(w, SMTP_OWN_BACKEND_NO_TLS);
+		c->why = SMTP_OWN_BACKEND_NO_TLS;
+		c->said[0] = '\0'; /* what the receiver said is about another connection */
+		try_next(c);
 		return;
 	}
 	c->parts->counters->sent_in_clear += envelope_is_secured(&c->envelope) && !o->tls;
@@ -532,6 +536,7 @@ static void wait_for_place(struct courier *c)
 {
 	if (!c->probe)
 		queue_put_back(c->parts->queue, c->mail.id, 0);
+	c->state = COURIER_WAITS;
 	end_and_look(c, COURIER_LINE_LATER);
 }
 

@@ -52,6 +52,16 @@ def test_a_receiver_of_few_recipients_at_a_time_gets_the_others_at_once(tmp_path
     assert [mail[1] for mail in receiver.mails] == [names[0:2], names[2:4], names[4:6], names[6:]]
 
 
+def test_too_many_recipients_is_no_failure_if_the_connection_ends_with_it(tmp_path, stores):
+    """Both replies come in one segment. The next connection takes all."""
+    crowded = ["552 Too many recipients\r\n421 4.7.0 Too many errors"]
+    with PickyReceiver(lambda line: crowded.pop() if crowded and line.startswith("RCPT TO:<d@") else None) as receiver:
+        with QueuedProxy(tmp_path, stores, receiver.address, queue={"retry_first": "1s", "retry_last": "1s"}) as proxy:
+            _sent(proxy, "<c@b.example>", "<d@b.example>")
+            stores.wait_empty()
+    assert [mail[:2] for mail in receiver.mails] == [("sender@a.example", ["c@b.example", "d@b.example"])]
+
+
 def test_what_is_not_offered_is_refused(tmp_path, stores):
     """RFC 5321 4.1.1.11, RFC 6531 3.1. A notice of failure, days later, would be no answer."""
     with PickyReceiver() as receiver, QueuedProxy(tmp_path, stores, receiver.address) as proxy:
