@@ -39,7 +39,7 @@ struct probes {
 
 struct probe {
 	struct probes *probes;
-	struct courier *courier;
+	struct courier *courier; /* NULL: it is over */
 	LIST_ENTRY(probe) next;
 	LIST_HEAD(, probe_wait) waits;
 	struct deadline deadline;
@@ -49,10 +49,14 @@ struct probe {
 
 /* What is known */
 
+/* Names are compared without regard to case. */
 static struct known *slot_of(struct probes *p, struct smtp_span name)
 {
-	uint8_t hash[crypto_shorthash_BYTES];
-	crypto_shorthash(hash, (const uint8_t *)name.at, name.len, p->hash_key);
+	uint8_t hash[crypto_shorthash_BYTES], text[512];
+	size_t len = 0;
+	for (; len < name.len && len < sizeof text; len++)
+		text[len] = (uint8_t)(name.at[len] | 0x20);
+	crypto_shorthash(hash, text, len, p->hash_key);
 	return &p->known[(hash[0] | hash[1] << 8) % SLOTS];
 }
 
@@ -60,8 +64,7 @@ static struct known *slot_of(struct probes *p, struct smtp_span name)
 static const struct known *find(struct probes *p, struct smtp_span name)
 {
 	const struct known *k = slot_of(p, name);
-	const int is_it = k->name && smtp_span_is(name, k->name) && worker_now_ms(p->parts->worker) < k->till_ms;
-	return is_it ? k : NULL;
+	return k->name && smtp_span_is(name, k->name) && worker_now_ms(p->parts->worker) < k->till_ms ? k : NULL;
 }
 
 static void forget(struct known *k)
@@ -79,13 +82,6 @@ static void remember(struct probes *p, const char *name, const char *reply, uint
 }
 
 /* The end */
-
-static void note_silence(const struct probe *b, const char *cause)
-{
-	remember(b->probes, b->line, NULL, SILENT_MS);
-	log_paced(LOG_WARNING, NULL, "recipients not verified", "line=%s cause=%s effect=\"they are accepted\"",
-		b->line, cause);
-}
 
 /* A reply to RCPT, which is behind MAIL. Without any receiver, the DNS has answered. A 421 is about the connection. */
 static int is_answered(const struct courier *c)
@@ -105,37 +101,48 @@ int probe_asks_again(struct courier *c, unsigned messages)
 	return want_turn(&c->want, c->destination) == 0;
 }
 
-/* The receiver refuses our sender, by an enhanced code for that (RFC 3463 3.2). */
-static int is_about_sender(const char *reply)
+/* By its enhanced code, if it has one (RFC 3463 3.2 and 3.3): others are about our sender, or policy. Exchange says
+ * 5.1.10 of a name that does not exist, and as a service 5.4.1. */
+static int is_about_recipient(const char *reply)
 {
-	return strstr(reply, " 5.1.7 ") == reply + 3 || strstr(reply, " 5.1.8 ") == reply + 3;
+	unsigned subject = 2, detail = 0;
+	sscanf(reply, "%*3u 5.%u.%u", &subject, &detail);
+	return subject == 2 || (subject == 4 && detail == 1) ||
+	       (subject == 1 && ((detail >= 1 && detail <= 6) || detail == 10));
 }
 
-/* A receiver that puts the recipient off says nothing against it. */
+/* A receiver that puts the recipient off says nothing against it, and one that was not asked says nothing at all. */
 void probe_over(struct courier *c)
 {
 	struct probe *b = c->probe;
+	const struct fate_one *f = c->fates.at;
 	struct probe_wait *w;
 	char reply[FATE_REPLY_MAX + sizeof "\r\n"];
 	const char *refusal = NULL;
 	uint32_t for_ms = SILENT_MS;
-	if (!is_answered(c)) {
-		note_silence(b, c->fates.at && c->fates.at->reply[0] ? c->fates.at->reply : "no answer in time");
-	} else if (c->fates.at->fate == FATE_FAILED && !is_about_sender(c->fates.at->reply)) {
-		snprintf(reply, sizeof reply, "%s\r\n", c->fates.at->reply);
+	/* It waits, and others have the connections of the receiver, or its place. */
+	if (c->state == COURIER_WAITS && (!c->destination || c->destination->share->in[DESTINATION_LEASED])) {
+		for_ms = 0;
+	} else if (!is_answered(c)) {
+		remember(b->probes, b->line, NULL, SILENT_MS);
+		log_paced(LOG_WARNING, NULL, "recipients not verified", "line=%s cause=%s effect=\"they are accepted\"",
+			b->line, f && f->reply[0] ? f->reply : "no answer in time");
+	} else if (f->fate == FATE_FAILED && (!c->at || is_about_recipient(f->reply))) {
+		snprintf(reply, sizeof reply, "%s\r\n", f->reply);
 		refusal = reply;
 		for_ms = REFUSED_MS;
-	} else if (c->fates.at->fate == FATE_SENT) {
+	} else if (f->fate == FATE_SENT) {
 		for_ms = TAKEN_MS;
 	}
 	remember(b->probes, b->mailbox, refusal, for_ms);
 	deadline_cancel(&b->deadline);
-	LIST_REMOVE(b, next);
-	b->probes->count--;
+	b->courier = NULL;
 	while ((w = LIST_FIRST(&b->waits))) {
 		probe_forget(w);
 		w->on_known(w);
 	}
+	LIST_REMOVE(b, next);
+	b->probes->count--;
 	free(b);
 }
 
@@ -201,10 +208,8 @@ static struct probe *find_under_way(struct probes *p, struct smtp_span mailbox)
 {
 	struct probe *b;
 	LIST_FOREACH(b, &p->under_way, next)
-	{
-		if (smtp_span_is(mailbox, b->mailbox))
-			break;
-	}
+	if (smtp_span_is(mailbox, b->mailbox))
+		break;
 	return b;
 }
 
@@ -212,18 +217,17 @@ enum probe_answer probes_ask(
 	struct probes *p, const char *line, struct smtp_span mailbox, struct probe_wait *w, const char **reply)
 {
 	const struct known *k = find(p, mailbox);
-	if (!k && find(p, smtp_span_of(line)))
-		return PROBE_TAKES;
-	if (!k && !find_under_way(p, mailbox) &&
-		(p->count >= p->parts->conf->limits.sessions || begin(p, line, mailbox)))
-		return PROBE_PUTS_OFF;
-	w->of = k ? NULL : find_under_way(p, mailbox);
-	if (w->of) {
-		LIST_INSERT_HEAD(&w->of->waits, w, next);
-		return PROBE_ASKS;
-	}
+	struct probe *b = find_under_way(p, mailbox);
 	*reply = k ? k->reply : NULL;
-	return *reply ? PROBE_REFUSES : PROBE_TAKES;
+	if (k || find(p, smtp_span_of(line)))
+		return *reply ? PROBE_REFUSES : PROBE_TAKES;
+	if (!b && p->count < p->parts->conf->limits.sessions && !begin(p, line, mailbox))
+		b = find_under_way(p, mailbox);
+	if (!b || !b->courier)
+		return PROBE_PUTS_OFF;
+	w->of = b;
+	LIST_INSERT_HEAD(&b->waits, w, next);
+	return PROBE_ASKS;
 }
 
 /* Life */

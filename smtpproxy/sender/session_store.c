@@ -207,6 +207,8 @@ enum smtp_own session_store_recipient(const struct session *s, const struct smtp
 
 	if (refusal)
 		return refusal;
+	if (s->store->content != STORE_NOTHING) /* its receiver is not asked, either */
+		return SMTP_OWN_BAD_SEQUENCE;
 	if (s->store->recipients >= s->home->conf->queue.recipients)
 		return SMTP_OWN_TOO_MANY_RECIPIENTS;
 	to->mailbox = mailbox_of(s, &c->path, to->own, sizeof to->own);

@@ -24,6 +24,7 @@ STRANGER, CLIENT = "203.0.113.9", "198.51.100.9"
 DOOR = {"accept": ["ours.example"], "clients": ["198.51.100.0/24"]}
 UNKNOWN = "unknown@ours.example"
 ENOUGH = "421 4.7.0 Too many errors"
+KEPT = {"keep_idle": "1min"}
 
 
 @pytest.fixture(scope="module", name="stores")
@@ -60,12 +61,13 @@ def asked(hop, of=""):
 ANSWERS = {
     "the last refusal of a connection": ({"RCPT TO:<unknown": f"550 5.1.1 Nobody\r\n{ENOUGH}\r\n"}, {UNKNOWN: "550 5.1.1 Nobody"}, {}),
     "a used connection that has enough": ({"MAIL": ("250 ok", ENOUGH, "250 ok"), "RCPT TO:<unknown": "550 5.1.1 Nobody"},
-                                          {"k@ours.example": "250 ", UNKNOWN: "550 5.1.1 Nobody"}, {}),
+                                          {"k@ours.example": "250 ", UNKNOWN: "550 5.1.1 Nobody"}, KEPT),
     "a used connection that has enough at RCPT": ({"RCPT TO:<unknown": (ENOUGH, "550 5.1.1 Nobody")},
-                                                  {"k@ours.example": "250 ", UNKNOWN: "550 5.1.1 Nobody"}, {}),
+                                                  {"k@ours.example": "250 ", UNKNOWN: "550 5.1.1 Nobody"}, KEPT),
     "no mail without a sender": ({"MAIL FROM:<>": "550 5.7.1 No notices", "RCPT TO:<unknown": "550 5.1.1 Nobody"},
                                  {UNKNOWN: "550 5.1.1 Nobody"}, {}),
     "no mail from our sender": ({"RCPT": "550 5.1.8 <double-bounce@proxy.example>: no such sender"}, {"k@ours.example": "250 "}, {}),
+    "not from our host": ({"RCPT": "550 5.7.1 Access denied"}, {"k@ours.example": "250 "}, {}),
     "no postmaster": ({"RCPT TO:<postmaster": "550 5.1.1 Nobody"}, {"postmaster": "550 5.1.1 Nobody"}, {}),
     "in clear for mail with TLS": ({"RCPT TO:<unknown": "550 5.1.1 Nobody"}, {UNKNOWN: "550 5.1.1 Nobody"}, {"keep_tls": "on"}),
 }
@@ -80,7 +82,7 @@ def test_the_receivers_answer_is_what_a_stranger_hears(tmp_path, stores, script,
 
 
 def test_a_connection_with_many_refusals_is_used_no_more(tmp_path, stores):
-    with ScriptedReceiver({"RCPT": "550 5.1.1 Nobody"}) as hop, gateway(tmp_path, stores, hop.address) as proxy:
+    with ScriptedReceiver({"RCPT": "550 5.1.1 Nobody"}) as hop, gateway(tmp_path, stores, hop.address, outward=KEPT) as proxy:
         assert set(said(proxy, *(f"{n}@ours.example" for n in range(11)))) == {"550 5.1.1 Nobody"}
         assert [number for number, line in hop.heard if line.startswith("RCPT")] == [0] * 5 + [1] * 5 + [2]
 
@@ -92,23 +94,46 @@ def test_who_asks_about_the_same_recipient_shares_one_question_and_there_are_no_
         def waits(number):
             wait_until(lambda: f"smtpproxy_sessions_now {number}\n" in ask(proxy, "/metrics").decode(), patience(10), f"{number} sessions")
 
-        def asks(name, is_first=True):
-            client = stack.enter_context(comes(proxy))
-            client.send(f"RCPT TO:<{name}@ours.example>\r\n")
-            if is_first:
-                wait_until(lambda: asked(hop, name), patience(10), f"a question about {name}")
-            return client
-
         waits(0)
-        for name, is_first in ("one", True), ("two", True), ("two", False):
-            asks(name, is_first).reset()
-            waits(0)
-        clients = [asks("three"), asks("two", is_first=False)]
+        clients = [stack.enter_context(comes(proxy)) for _ in range(3)]
+        for client, name in zip(clients, ("one", "two", "three")):  # each waits for 10 s at most
+            client.send(f"RCPT TO:<{name}@ours.example>\r\n")
+        wait_until(lambda: len(asked(hop)) == 3, patience(10), "three questions")
+        for client in clients[:2]:
+            client.reset()
+        waits(1)
+        late = stack.enter_context(comes(proxy))
+        late.send("RCPT TO:<Two@ours.example>\r\n")
         with comes(proxy) as other:
             assert other.say("RCPT TO:<four@ours.example>").startswith("451 4.4.5 ")
             hop.open_gate()
-            assert [client.reply() for client in clients] == ["550 5.1.1 Nobody"] * 2
+            assert [client.reply() for client in (clients[2], late)] == ["550 5.1.1 Nobody"] * 2
         assert len(asked(hop)) == 3
+
+
+def test_strangers_are_put_off_while_mail_has_all_connections(tmp_path, stores):
+    """And nothing is remembered of a mail server that was not asked."""
+    with ScriptedReceiver({"content": "{gate}250 taken", "RCPT TO:<unknown": "550 5.1.1 Nobody"}) as hop, \
+            gateway(tmp_path, stores, hop.address, limits={"connections_per_destination": 1}) as proxy:
+        with comes(proxy, source=CLIENT) as client:
+            assert client.say("RCPT TO:<k@ours.example>").startswith("250 ")
+            assert client.say("DATA").startswith("354 ")
+            assert client.say("Subject: x\r\n\r\nx\r\n.").startswith("250 ")
+        wait_until(lambda: hop.contents, patience(10), "mail under way")
+        with comes(proxy) as stranger:
+            assert stranger.say(f"RCPT TO:<{UNKNOWN}>").startswith("451 4.4.5 ")
+            hop.open_gate()
+            assert stranger.say(f"RCPT TO:<{UNKNOWN}>") == "550 5.1.1 Nobody"
+        assert "recipients not verified" not in proxy.log()
+
+
+def test_nobody_is_asked_about_a_recipient_between_chunks(tmp_path, stores):
+    with ScriptedReceiver({"RCPT TO:<unknown": "550 5.1.1 Nobody"}) as hop, gateway(tmp_path, stores, hop.address) as proxy:
+        with comes(proxy) as client:
+            assert client.say("RCPT TO:<k@ours.example>").startswith("250 ")
+            assert client.say("BDAT 3\r\nx").startswith("250 ")
+            assert client.say(f"RCPT TO:<{UNKNOWN}>").startswith("503 ")
+        assert not asked(hop, "unknown")
 
 
 def test_hooks_hear_nothing_of_an_unknown_recipient(tmp_path, stores):
