@@ -157,7 +157,6 @@ WITHOUT_UNIT_TESTS = {
     "sslagent/process": "starts, reloads and stops threads of a whole process (test_reload_and_stop.py, test_join.py)",
     "smtpproxy/process": "starts, reloads, replaces and stops a whole process (test_smtpproxy_reload.py, test_smtpproxy_replace.py)",
     "smtpproxy/control": "answers about a whole process, by HTTP (test_smtpproxy_control.py, test_csslctl_answers.py)",
-    "smtpproxy/delivery": "needs a queue on Redis and a receiver (test_mail_queue*.py); what it decides is in `queue` and `outward`",
 }
 
 
