@@ -89,14 +89,15 @@ void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, 
 	ERR_clear_error();
 }
 
-int pem_file_use(SSL_CTX *tls, const char *path, enum pem_kind kind, int (*use)(SSL_CTX *tls, const char *path),
-	char *why, size_t why_cap)
+int pem_file_use(SSL_CTX *tls, const char *key, const char *path, enum pem_kind kind,
+	int (*use)(SSL_CTX *tls, const char *path), char *why, size_t why_cap)
 {
-	BIO *in = pem_file_open(path, kind, why, why_cap);
+	const size_t len = (size_t)snprintf(why, why_cap, "key '%s': ", key);
+	BIO *in = pem_file_open(path, kind, why + len, why_cap - len);
 	const int is_used = in && use(tls, path) == 1;
 
 	if (in && !is_used)
-		pem_file_explain(in, path, kind, why, why_cap);
+		pem_file_explain(in, path, kind, why + len, why_cap - len);
 	BIO_free(in);
 	return is_used ? 0 : CSSL_E_CONFIG;
 }

@@ -14,8 +14,9 @@ BIO *pem_file_open(const char *path, enum pem_kind kind, char *why, size_t why_c
 /* OpenSSL did not take the objects of @in (its error queue may have a reason, and is emptied). Reads it again. */
 void pem_file_explain(BIO *in, const char *path, enum pem_kind kind, char *why, size_t why_cap);
 
-/* Has @use, which returns 1 when OpenSSL took the file, use it for @tls. 0, or CSSL_E_CONFIG with @why, as above. */
-int pem_file_use(SSL_CTX *tls, const char *path, enum pem_kind kind, int (*use)(SSL_CTX *tls, const char *path),
-	char *why, size_t why_cap);
+/* Has @use, which returns 1 when OpenSSL took the file, use it for @tls. 0, or CSSL_E_CONFIG with @why, as above,
+ * behind the name of the configuration's key. */
+int pem_file_use(SSL_CTX *tls, const char *key, const char *path, enum pem_kind kind,
+	int (*use)(SSL_CTX *tls, const char *path), char *why, size_t why_cap);
 
 #endif

@@ -22,14 +22,6 @@ static int on_passphrase(char *buf, int size, int writing, void *arg)
 	return -1;
 }
 
-/* Of the key @key of the configuration, which @why names. */
-static int use_file(SSL_CTX *c, const char *key, const char *path, enum pem_kind kind,
-	int (*use)(SSL_CTX *tls, const char *path), char *why, size_t cap)
-{
-	const int len = snprintf(why, cap, "key '%s': ", key);
-	return pem_file_use(c, path, kind, use, why + len, cap - (size_t)len);
-}
-
 SSL_CTX *onward_tls_context(const char *key, const char *ca, char *why, size_t cap)
 {
 	SSL_CTX *c = SSL_CTX_new(TLS_client_method());
@@ -41,7 +33,7 @@ SSL_CTX *onward_tls_context(const char *key, const char *ca, char *why, size_t c
 	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_default_passwd_cb(c, on_passphrase);
 	if (SSL_CTX_dane_enable(c) == 1 &&
-		(ca ? use_file(c, key, ca, PEM_AUTHORITIES, SSL_CTX_load_verify_file, why, cap) == 0
+		(ca ? pem_file_use(c, key, ca, PEM_AUTHORITIES, SSL_CTX_load_verify_file, why, cap) == 0
 		    : SSL_CTX_set_default_verify_paths(c) == 1))
 		return c;
 	SSL_CTX_free(c);
@@ -57,9 +49,9 @@ static int use_key(SSL_CTX *context, const char *path)
 
 int onward_tls_identify(SSL_CTX *context, const char *certificate, const char *key, char *why, size_t cap)
 {
-	const int r =
-		use_file(context, "certificate", certificate, PEM_CHAIN, SSL_CTX_use_certificate_chain_file, why, cap);
-	return r ? r : use_file(context, "key", key, PEM_KEY, use_key, why, cap);
+	const int r = pem_file_use(
+		context, "certificate", certificate, PEM_CHAIN, SSL_CTX_use_certificate_chain_file, why, cap);
+	return r ? r : pem_file_use(context, "key", key, PEM_KEY, use_key, why, cap);
 }
 
 /* SNI has no addresses (RFC 6066 3). */

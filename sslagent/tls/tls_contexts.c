@@ -137,8 +137,8 @@ static int load_authorities(const struct making *m, SSL_CTX *ctx)
 	const struct conf_tls *tls = &m->listener->conf->tls;
 	char why[WHY_MAX];
 
-	return pem_file_use(ctx, tls->client_ca, PEM_AUTHORITIES, trust, why, sizeof why)
-		       ? complain_of(m, &tls->client_ca, "key 'client_ca': %s", why)
+	return pem_file_use(ctx, "client_ca", tls->client_ca, PEM_AUTHORITIES, trust, why, sizeof why)
+		       ? complain_of(m, &tls->client_ca, "%s", why)
 		       : 0;
 }
 
