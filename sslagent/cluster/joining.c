@@ -45,9 +45,9 @@ static void become_ready(struct cluster *c, const char *how, int64_t now_ms)
 	if (c->ticket_use == TICKETS_USED && ticket_keys_newest_age_ms(c->tickets, now_ms) == INT64_MAX)
 		cluster_make_ticket_key(c, now_ms);
 	atomic_store(&c->state, CLUSTER_READY);
-	service_notify_ready(getpid());
 	log_event(LOG_INFO, NULL, "ready", "how=%s sessions=%" PRIu64 " ms=%" PRId64, how, sessions,
 		now_ms - c->joining.started_ms);
+	service_notify_ready(getpid());
 	for (unsigned agent = 0; agent < c->agent_count; agent++)
 		if (c->peers[agent])
 			peer_send_status(c->peers[agent]);
