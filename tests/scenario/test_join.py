@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.lib.build import scaled
+from tests.lib.build import patience, scaled
 from tests.lib.edits import parks_long
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
@@ -32,8 +32,7 @@ def test_a_restarted_agent_resumes_every_session(cluster, killed, version):
         meanwhile.start("full")
         cluster.restart(killed)
         assert meanwhile.finish()["full"] == CLIENTS
-        for name in cluster.agents:
-            assert cluster.counters()[name]["peers_up"] == 2
+        wait_until(lambda: all(cluster.counters()[name]["peers_up"] == 2 for name in cluster.agents), patience(10), "all peers")
         assert cluster.counters()[killed]["snapshots_taken"] >= 1
         # All of them there, also those that it had made itself.
         for clients in (before, away, meanwhile, own):
