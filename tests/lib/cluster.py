@@ -28,6 +28,7 @@ from front.cluster.plan import Cluster as FrontCluster, read_plan
 from front.cluster.supervisor import Supervisor
 from tests.lib import nonce_audit
 from tests.lib.build import BUILD, ROOT, TEST_POINTS, patience
+from tests.lib.processes import wake
 from tests.lib.reports import check_log
 from tests.lib.waiting import wait_until
 
@@ -131,7 +132,7 @@ class Cluster:
         self.clear_faults()
         for name in self._daemons():
             with contextlib.suppress(ProcessLookupError, FileNotFoundError):
-                os.kill(self.pid(name), signal.SIGCONT)
+                wake(self.pid(name))
         status, output = self._run("down")
         assert status == 0 or not self._clean_exit, f"./cssl down failed with {status}:\n{output}"
         for path in self.dir.glob("*.log"):

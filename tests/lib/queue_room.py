@@ -1,9 +1,8 @@
 """A room of the mail queue: two Redis servers, and the gateways of one test."""
 
-import signal
-
 from tests.lib.build import patience, scaled
 from tests.lib.mail_queue import Gateway, Path, Redis
+from tests.lib.processes import wake
 from tests.lib.waiting import wait_until
 
 BURST = scaled(2000, 200)
@@ -31,7 +30,7 @@ class Room:
     def close(self):
         for gateway in self.gateways:
             if gateway.process.poll() is None:
-                gateway.process.send_signal(signal.SIGCONT)
+                wake(gateway.process.pid)
                 gateway.stop()
         for server in self.servers:
             server.kill()
