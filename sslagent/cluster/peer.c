@@ -58,7 +58,7 @@ void peer_destroy(struct peer *p)
 {
 	if (!p)
 		return;
-	assert(!p->link);
+	assert(!p->link && !p->shorter);
 	snapshot_stop(p);
 	free(p);
 }
@@ -203,19 +203,43 @@ static void retry_later(struct peer *p, int64_t now_ms, int error)
 	p->retry_every_ms = p->retry_every_ms * 2 < RETRY_SLOWEST_MS ? p->retry_every_ms * 2 : RETRY_SLOWEST_MS;
 }
 
-static void connect_link(struct peer *p, int64_t now_ms)
+static struct peer_link *connect_to(struct peer *p, const struct sockaddr_storage *to)
 {
 	struct peer_link_conf conf = peer_link_conf_of(p->cluster, &link_ops, p);
+	struct peer_link *l = peer_link_connect(&conf, (const struct sockaddr *)to, p->conf->name);
+
+	if (l)
+		p->cluster->handles++;
+	return l;
+}
+
+static void connect_link(struct peer *p, int64_t now_ms)
+{
 	struct sockaddr_storage to;
 
 	peer_way_address(&p->way, p->cluster->self, p->conf, &to);
-	p->link = peer_link_connect(&conf, (const struct sockaddr *)&to, p->conf->name);
-	if (!p->link) {
+	p->link = connect_to(p, &to);
+	if (p->link)
+		move(p, PEER_CONNECTING);
+	else
 		retry_later(p, now_ms, 0);
+}
+
+/* A link by TCP does not stay where the UNIX socket is a way after all. It goes while nothing is on its way, and what
+ * the other side sends meanwhile comes again, as after each loss. */
+static void look_for_shorter(struct peer *p, int64_t now_ms)
+{
+	struct sockaddr_storage to;
+
+	if (p->shorter || now_ms < p->retry_at_ms || !connects(p) || peer_link_passes_fds(p->link) ||
+		!peer_is_settled(p) || p->announced > 0 || revocations_wait(p->cluster->revocations))
 		return;
-	}
-	p->cluster->handles++;
-	move(p, PEER_CONNECTING);
+	p->retry_at_ms = now_ms + p->retry_every_ms;
+	p->retry_every_ms *= 2; /* another cluster's agent may listen there for good */
+	p->way.kind = PEER_BY_UNIX;
+	peer_way_address(&p->way, p->cluster->self, p->conf, &to);
+	if (to.ss_family == AF_UNIX)
+		p->shorter = connect_to(p, &to);
 }
 
 /* Heard by datagram, without a link. Up to HEARTBEATS_MISSED heartbeats may be lost. */
@@ -344,6 +368,8 @@ static void on_open(struct peer_link *l)
 
 	if (strcmp(peer_link_peer(l)->name, p->conf->name) != 0)
 		peer_link_end(l, CSSL_E_MISMATCH);
+	else if (l == p->shorter)
+		peer_take_link(p, l);
 	else if (peer_way_is_longer(&p->way, p->cluster->self, p->conf))
 		peer_link_end(l, UV_EAGAIN);
 	else
@@ -366,8 +392,13 @@ static void on_end(struct peer_link *l, int error)
 {
 	struct peer *p = peer_link_ctx(l);
 
-	peer_down(p, error);
-	p->link = NULL;
+	if (l == p->shorter) {
+		peer_way_failed(&p->way, error);
+		p->shorter = NULL;
+	} else {
+		peer_down(p, error);
+		p->link = NULL;
+	}
 	peer_link_close(l);
 }
 
@@ -388,6 +419,8 @@ void peer_close(struct peer *p)
 {
 	struct peer_link *l = p->link;
 
+	peer_link_close(p->shorter);
+	p->shorter = NULL;
 	if (!l)
 		return;
 	peer_down(p, 0);
@@ -397,7 +430,9 @@ void peer_close(struct peer *p)
 
 void peer_take_link(struct peer *p, struct peer_link *l)
 {
-	peer_close(p); /* a new connection means that the other side lost the old link */
+	if (p->shorter == l)
+		p->shorter = NULL;
+	peer_close(p); /* a new connection means that the other side lost the old link, or has found a shorter way */
 	p->link = l;
 	peer_link_set_ctx(l, p, &link_ops);
 	peer_up(p);
@@ -412,13 +447,14 @@ static void tick_link(struct peer *p, int64_t now_ms)
 	if (now_ms >= p->ping_at_ms)
 		ping(p, now_ms);
 	snapshot_go_on(p);
+	look_for_shorter(p, now_ms);
 }
 
 void peer_tick(struct peer *p, int64_t now_ms)
 {
 	int64_t keep_ms = (int64_t)p->cluster->conf->broadcast.live_keep_s * 1000;
 
-	if (p->state == PEER_AWAY && connects(p) && now_ms >= p->retry_at_ms)
+	if (p->state == PEER_AWAY && !p->shorter && connects(p) && now_ms >= p->retry_at_ms)
 		connect_link(p, now_ms);
 	else if (p->state == PEER_UP)
 		tick_link(p, now_ms);

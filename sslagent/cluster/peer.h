@@ -23,6 +23,7 @@ struct peer {
 	uint8_t readiness; /* enum peer_readiness */
 	struct peer_way way;
 	struct peer_link *link;
+	struct peer_link *shorter; /* by the UNIX socket, not open yet; replaces @link, which is by TCP or lost */
 	int64_t retry_at_ms, retry_every_ms;
 	int64_t ping_at_ms, ping_sent_ms; /* of the ping without an answer; 0: none */
 	uint64_t ping_token;

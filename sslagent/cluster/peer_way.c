@@ -9,6 +9,7 @@
 #include "net/fault.h"
 
 #define NANOSECONDS 1000000000
+#define DOUBTS_MAX  8 /* in 1.5 seconds: a busy agent has answered by then */
 
 static const struct socket_seen no_socket = { 0 };
 
@@ -18,6 +19,8 @@ static struct socket_seen look(const struct conf_agent *self, const struct conf_
 	struct stat st;
 
 	if (!path || strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path) || stat(path, &st) != 0)
+		return no_socket;
+	if (fault_at("peer.socket", peer->name, NULL) == FAULT_FAIL)
 		return no_socket;
 	if (self->peer_socket && strcmp(self->peer_socket, path) == 0)
 		return no_socket; /* the socket of another host with the same path */
@@ -37,12 +40,11 @@ void peer_way_address(
 	struct sockaddr_un *un = (struct sockaddr_un *)out;
 	struct socket_seen now = look(self, peer);
 
-	if (fault_at("peer.socket", peer->name, NULL) == FAULT_FAIL)
-		now = no_socket;
 	if (w->kind == PEER_BY_TCP && is_another(w->seen, now))
 		w->kind = PEER_BY_UNIX;
 	if (w->kind == PEER_BY_UNIX) {
-		w->is_proved = w->is_proved && !is_another(w->seen, now);
+		if (is_another(w->seen, now))
+			w->doubts = w->is_proved = w->is_asked_again = 0;
 		w->seen = now;
 	}
 	if (w->kind == PEER_BY_TCP || now.inode == 0) {
@@ -59,13 +61,15 @@ void peer_way_proved(struct peer_way *w)
 	w->is_proved = w->kind == PEER_BY_UNIX;
 }
 
-/* Keep to the UNIX socket after a timeout, and while the agent that has answered there listens: TCP would reach the
- * same agent, which is busy, and the link by TCP would stay. */
+/* Keep to the UNIX socket while somebody listens there: TCP would reach the same agent, which is busy. Only if all
+ * attempts end, and it has never answered there, it may be another cluster's. */
 int peer_way_failed(struct peer_way *w, int uv_error)
 {
-	const int listens = w->is_proved && uv_error != UV_ECONNREFUSED && uv_error != UV_ENOENT;
+	const int is_nobody = uv_error == UV_ECONNREFUSED || uv_error == UV_ENOENT || uv_error == UV_EACCES;
 
-	if (w->kind == PEER_BY_UNIX && uv_error != UV_ETIMEDOUT && !listens) {
+	const int is_doubtful = uv_error != UV_ETIMEDOUT && !w->is_proved;
+
+	if (w->kind == PEER_BY_UNIX && (is_nobody || (is_doubtful && ++w->doubts >= DOUBTS_MAX))) {
 		w->kind = PEER_BY_TCP;
 		return 1;
 	}
@@ -73,7 +77,11 @@ int peer_way_failed(struct peer_way *w, int uv_error)
 	return 0;
 }
 
-int peer_way_is_longer(const struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer)
+int peer_way_is_longer(struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer)
 {
-	return w->kind == PEER_BY_TCP && is_another(w->seen, look(self, peer));
+	const struct socket_seen now = look(self, peer);
+	const int is_first = !w->is_asked_again;
+
+	w->is_asked_again = 1;
+	return w->kind == PEER_BY_TCP && (is_another(w->seen, now) || (is_first && now.inode != 0));
 }

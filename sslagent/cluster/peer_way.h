@@ -19,6 +19,8 @@ struct socket_seen {
 struct peer_way {
 	uint8_t kind;            /* enum peer_way_kind of the next or current attempt */
 	uint8_t is_proved;       /* the agent has answered behind the file that was @seen */
+	uint8_t is_asked_again;  /* TCP has answered since that file was seen */
+	unsigned doubts;         /* attempts at that file that ended, and proved nothing */
 	struct socket_seen seen; /* at the last try of the UNIX socket */
 };
 
@@ -32,8 +34,9 @@ void peer_way_proved(struct peer_way *w);
 /* That attempt failed. 1 when the other way is worth a try at once, 0 when both were tried. */
 int peer_way_failed(struct peer_way *w, int uv_error);
 
-/* 1 when TCP answered, but the UNIX socket was bound meanwhile. A starting agent binds the UNIX socket first; without
- * this check the link by TCP would stay. */
-int peer_way_is_longer(const struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer);
+/* TCP answered. 1 when the UNIX socket is to be tried now: it was bound meanwhile, or, once for each file, it may have
+ * been bound and did not listen yet. A starting agent listens there first; without this check the link by TCP would
+ * stay. */
+int peer_way_is_longer(struct peer_way *w, const struct conf_agent *self, const struct conf_agent *peer);
 
 #endif

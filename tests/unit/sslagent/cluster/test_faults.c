@@ -150,16 +150,56 @@ static int backends_pass(void *ctx)
 	return cluster_can_pass_to(t.agents[0].cluster, "b") && cluster_can_pass_to(t.agents[0].cluster, "c");
 }
 
-START_TEST(a_link_by_tcp_does_not_stay_where_a_socket_was_bound_meanwhile)
+START_TEST(a_link_by_tcp_gives_way_to_the_socket)
 {
 	wait_until(backends_pass, NULL, "links by UNIX sockets");
-	set_rules("peer.socket fail\n"); /* not bound yet, whenever they look before connecting */
+	set_rules("peer.socket fail\n"); /* whenever they look */
 	cluster_stop(&t, 2);
 	cluster_start(&t, 2);
-	cluster_wait_counted(&t, 2, COUNT_PEER_LINKS_LOST, 2); /* TCP answered, and it stood there */
-	set_rules("");
 	cluster_wait_joined(&t);
+	ck_assert_int_eq(cluster_can_pass_to(t.agents[0].cluster, "c"), 0);
+	set_rules("");
 	wait_until(backends_pass, NULL, "links by UNIX sockets again");
+	cluster_wait_joined(&t);
+}
+END_TEST
+
+static int backends_pass_to_c(void *ctx)
+{
+	(void)ctx;
+	return cluster_can_pass_to(t.agents[0].cluster, "c");
+}
+
+/* a's first @attempts to reach c end in the opening. b is not there. */
+static void meet_after(const char *attempts)
+{
+	char rules[64];
+
+	snprintf(rules, sizeof(rules), "peer.write cut peer c times %s\n", attempts);
+	cluster_stop(&t, 1);
+	cluster_stop(&t, 2);
+	set_rules(rules);
+	cluster_start(&t, 2);
+	cluster_wait_joined(&t);
+}
+
+START_TEST(an_opening_that_ends_does_not_lead_to_tcp)
+{
+	uint64_t opened = cluster_counted(&t, 0, COUNT_PEER_LINKS_OPENED);
+
+	meet_after("1");
+	ck_assert_int_eq(backends_pass_to_c(NULL), 1);
+	ck_assert_uint_eq(cluster_counted(&t, 0, COUNT_PEER_LINKS_OPENED), opened + 1);
+}
+END_TEST
+
+START_TEST(tcp_that_answers_sends_back_to_the_socket)
+{
+	uint64_t opened = cluster_counted(&t, 0, COUNT_PEER_LINKS_OPENED);
+
+	meet_after("8"); /* then TCP is tried */
+	wait_until(backends_pass_to_c, NULL, "a link by the UNIX socket");
+	ck_assert_uint_eq(cluster_counted(&t, 0, COUNT_PEER_LINKS_OPENED), opened + 1);
 }
 END_TEST
 
@@ -201,7 +241,9 @@ UNIT(faults)
 	tcase_add_test(faults, sessions_are_pulled_by_datagram_while_links_are_stuck);
 	tcase_add_test(faults, sessions_beyond_the_ring_come_by_snapshot);
 	tcase_add_test(faults, links_that_are_cut_come_back);
-	tcase_add_test(faults, a_link_by_tcp_does_not_stay_where_a_socket_was_bound_meanwhile);
+	tcase_add_test(faults, an_opening_that_ends_does_not_lead_to_tcp);
+	tcase_add_test(faults, tcp_that_answers_sends_back_to_the_socket);
+	tcase_add_test(faults, a_link_by_tcp_gives_way_to_the_socket);
 	tcase_add_test(faults, a_revocation_reaches_an_agent_that_could_not_be_told);
 	tcase_set_timeout(faults, 60);
 	suite_add_tcase(suite, faults);
