@@ -295,7 +295,7 @@ def test_an_owner_lost_while_it_asks(start_mail):
 
 @VERSIONS
 def test_a_planned_move_takes_the_servers_connection_along(start_mail, version):
-    mail = start_mail()
+    mail = start_mail(edit=[edits.nobody_moves])
     with mail.client(version) as client:
         connects = mail.count("backend_connects")
         for _ in range(3):
@@ -311,7 +311,7 @@ def test_a_planned_move_takes_the_servers_connection_along(start_mail, version):
 @VERSIONS
 def test_a_session_that_has_moved_resumes(start_mail, version):
     """Its ticket, or its id, is good for other connections, which move as well."""
-    mail = start_mail()
+    mail = start_mail(edit=[edits.nobody_moves])
     context, first = mail.cluster.context(version=version, alpn=()), None
     for _ in range(3):
         with Client(mail.mail) as client:
