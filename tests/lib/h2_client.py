@@ -73,13 +73,16 @@ class H2Client:
         while not (self._has(SETTINGS, 0) and self._has(SETTINGS, ACK)):
             assert self._read(), self.frames
 
-    def request(self, stream, path, method="GET", body=None, flags=None, more=b""):
-        """@more: further fields of the header block."""
+    @staticmethod
+    def head(stream, path, method="GET", flags=END_HEADERS | END_STREAM, more=b""):
+        """The frame of a request's head. @more: further fields of the header block."""
         methods = {"GET": b"\x82", "POST": b"\x83"}
-        block = methods[method] + b"\x87" + _literal(4, path) + _literal(1, "localhost") + more
+        return frame(HEADERS, flags, stream, methods[method] + b"\x87" + _literal(4, path) + _literal(1, "localhost") + more)
+
+    def request(self, stream, path, method="GET", body=None, flags=None, more=b""):
         if flags is None:
             flags = END_HEADERS | (END_STREAM if body is None else 0)
-        self.say(frame(HEADERS, flags, stream, block))
+        self.say(self.head(stream, path, method, flags, more))
         if body:
             self.say(frame(DATA, END_STREAM, stream, body))
 

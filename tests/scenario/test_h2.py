@@ -453,9 +453,9 @@ def test_a_stream_above_the_agents_limit_alone_is_refused(start_cluster, folder,
         cluster = start_cluster("--agents", "1", edit=h2_of(served_))
         with H2Client(cluster) as client:
             assert told_of_streams(client) == 256
-            for stream in range(1, 513, 2):
-                client.request(stream, "/1k", "POST", flags=END_HEADERS)
-            client.request(513, "/1k", more=b"\x40\1a\1b")
+            # In one record, because nginx does not wait for the bodies.
+            client.say(*(client.head(stream, "/1k", "POST", END_HEADERS) for stream in range(1, 513, 2)),
+                       client.head(513, "/1k", more=b"\x40\1a\1b"))
             assert refused(client) == 513
             for stream in range(1, 513, 2):
                 client.say(frame(DATA, END_STREAM, stream))
