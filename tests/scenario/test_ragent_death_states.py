@@ -21,6 +21,8 @@ from tests.lib.waiting import wait_until
 pytestmark = pytest.mark.limit(180)
 
 LINKS = {"memory": (), "sealed, 2 workers": ("--workers", "2", "--link", "sealed")}
+# A handshake is under way through all that happens, on a busy machine, too.
+handshakes_have_time = edits.at_end("limits: { handshake_timeout: 5min }")
 
 
 def client_of(cluster, where, version=None):
@@ -45,7 +47,7 @@ def states(cluster):
 @pytest.mark.parametrize("options", LINKS.values(), ids=LINKS.keys())
 def test_handshakes_under_way_go_on(start_cluster, options):
     """On SF and SL, of both versions; two deaths, the second right after the first."""
-    cluster = start_cluster("--agents", "2", *options)
+    cluster = start_cluster("--agents", "2", *options, edit=handshakes_have_time)
     with contextlib.ExitStack() as stack:
         clients = []
         for stage in STAGES:
@@ -176,7 +178,7 @@ def test_a_goodbye_under_way_is_said(start_cluster):
     web = cluster.http()
     web.request("GET", "/1k")
     web.getresponse().read()
-    wait_until(lambda: cluster.connections()[0]["idle_ms"] > 1000 * idle_s - 700, patience(10), "its time is nearly over")
+    wait_until(lambda: cluster.connections()[0]["idle_ms"] > 300 * idle_s, patience(10), "its time goes")
     with stopped(cluster, "a1"):
         wait_until(lambda: states(cluster) == ["finishing"], patience(10), "the owner is told")
         cluster.kill_ragent()
@@ -189,7 +191,7 @@ def test_a_goodbye_under_way_is_said(start_cluster):
 def test_what_was_taken_over_goes_on_after_a_death(start_cluster, options):
     """The new process of --replace dies: all goes on at its owners, in its epochs, over links that the old process opened. Then
     the next one is replaced, and its successor dies."""
-    cluster = start_cluster("--agents", "2", *options, edit=edits.nobody_moves)
+    cluster = start_cluster("--agents", "2", *options, edit=edits.edits(edits.nobody_moves, handshakes_have_time))
     busy = {"down": {"count": scaled(8, 2), "path": "/20m", "rate": 4 << 20},
             "up": {"count": scaled(8, 2), "method": "POST", "path": "/sha256", "body": 4 << 20}}
     with contextlib.ExitStack() as stack, Load(cluster) as load:
@@ -217,11 +219,12 @@ def test_what_was_taken_over_goes_on_after_a_death(start_cluster, options):
 def test_a_goodbye_under_way_is_said_behind_a_replacement(start_cluster):
     """The owner has not yet sent close_notify to an idle client when a new process takes over."""
     idle_s = patience(1)
-    cluster = start_cluster("--agents", "1", edit=edits.edits(edits.at_end(f"limits: {{ idle_timeout: {idle_s}s }}"), edits.nobody_moves))
+    cluster = start_cluster("--agents", "1", edit=edits.edits(edits.at_end(f"limits: {{ idle_timeout: {idle_s}s }}"),
+                                                              edits.nobody_moves, is_not_given_up))
     with contextlib.closing(cluster.http()) as web:
         web.request("GET", "/1k")
         web.getresponse().read()
-        wait_until(lambda: cluster.connections()[0]["idle_ms"] > 1000 * idle_s - 700, patience(10), "its time is nearly over")
+        wait_until(lambda: cluster.connections()[0]["idle_ms"] > 300 * idle_s, patience(10), "its time goes")
         with stopped(cluster, "a1"):
             wait_until(lambda: states(cluster) == ["finishing"], patience(10), "the owner is told")
             cluster.replace()

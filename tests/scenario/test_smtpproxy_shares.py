@@ -92,7 +92,8 @@ def test_a_sender_with_all_connections_gives_one_back_though_it_goes_on_sending(
 
 def test_a_sender_within_its_share_may_take_its_time(tmp_path):
     """Its message lasts longer than any sender may keep more than its share, and the other sender waits all that time."""
-    limits = {"connections_per_destination": 2, "lease_timeout": "300ms", "turn_timeout": "20s"}
+    lease_s = patience(0.3)
+    limits = {"connections_per_destination": 2, "lease_timeout": f"{1000 * lease_s:.0f}ms", "turn_timeout": f"{patience(20)}s"}
     with proxied(tmp_path, Sink(), limits=limits) as (proxy, _), contextlib.ExitStack() as stack:
         one, other = (stack.enter_context(Talk(proxy.address, source=f"192.0.2.{n}")) for n in (1, 2))
         third = stack.enter_context(Talk(proxy.address, source="192.0.2.2"))
@@ -102,7 +103,7 @@ def test_a_sender_within_its_share_may_take_its_time(tmp_path):
         third.ehlo()
         third.send("MAIL FROM:<a@b>\r\n")
         wait_until(lambda: "waits" in states(proxy), patience(5), "a session waits")
-        until = time.monotonic() + 2
+        until = time.monotonic() + 3 * lease_s
         while time.monotonic() < until:
             one.send(LINE)
             other.send(LINE)
