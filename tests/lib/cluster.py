@@ -28,7 +28,7 @@ from front.cluster.plan import Cluster as FrontCluster, read_plan
 from front.cluster.supervisor import Supervisor
 from tests.lib import nonce_audit
 from tests.lib.build import BUILD, ROOT, TEST_POINTS, patience
-from tests.lib.processes import wake
+from tests.lib.processes import stop, wake
 from tests.lib.reports import check_log
 from tests.lib.waiting import wait_until
 
@@ -188,7 +188,10 @@ class Cluster:
         return pid
 
     def send_signal(self, name, number):
-        os.kill(self.pid(name), number)
+        if number == signal.SIGSTOP:
+            stop(self.pid(name))
+        else:
+            os.kill(self.pid(name), number)
 
     def allow_takeover(self):
         """From now on agents may be lost."""

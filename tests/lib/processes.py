@@ -4,6 +4,9 @@ import os
 import pathlib
 import signal
 
+from tests.lib.build import patience
+from tests.lib.waiting import wait_until
+
 
 def has_stopped(pid):
     """All its threads stand: by SIGSTOP, or at a fault point."""
@@ -15,3 +18,9 @@ def wake(pid):
     them by SIGSTOP. A SIGCONT at that moment takes the SIGSTOP away, and the process waits for it without end."""
     if " T " in pathlib.Path(f"/proc/{pid}/stat").read_text():
         os.kill(pid, signal.SIGCONT)
+
+
+def stop(pid):
+    """Returns when it stands: a thread that runs goes on for a while after kill() has returned."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: has_stopped(pid), patience(10), "all threads stand")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import SANITIZED, TEST_POINTS, binary, patience, scaled, sized
-from tests.lib.processes import has_stopped
+from tests.lib.processes import has_stopped, stop
 from tests.lib.trouble import stopped
 from tests.lib.waiting import wait_until
 
@@ -76,8 +76,7 @@ def test_a_client_that_connects_during_the_death_is_served(kept_cluster):
 def test_a_process_that_hangs_is_killed_and_followed(start_cluster):
     cluster = start_cluster("--agents", "1", takeover=True, edit=lambda text: text.replace("    workers: 1\n", "    workers: 1\n    hang: 3s\n", 1))
     hung = cluster.pid("r1")
-    os.kill(hung, signal.SIGSTOP)
-    wait_until(lambda: has_stopped(hung), patience(10), "all threads stand")
+    stop(hung)
     assert ask(cluster) == 1024
     assert cluster.pid("r1") != hung
     assert "ragent hangs" in cluster.log("r1") and "cause=hung" in cluster.log("r1")

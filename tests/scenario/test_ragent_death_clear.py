@@ -13,7 +13,7 @@ import pytest
 from tests.lib import edits
 from tests.lib.build import patience
 from tests.lib.mail_cluster import HOST, SharedMail
-from tests.lib.processes import has_stopped
+from tests.lib.processes import stop
 from tests.lib.smtp_client import Client
 from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.waiting import wait_until
@@ -53,11 +53,6 @@ def shared(start_module_cluster):
 
 def states(mail):
     return sorted(c["state"] for c in mail.cluster.connections())
-
-
-def stop(pid):
-    os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: has_stopped(pid), patience(5), "it stands still")
 
 
 @contextlib.contextmanager

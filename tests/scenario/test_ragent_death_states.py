@@ -13,7 +13,7 @@ import pytest
 from tests.lib import edits
 from tests.lib.build import patience, scaled, sized
 from tests.lib.pattern import first_difference, pattern
-from tests.lib.processes import has_stopped
+from tests.lib.processes import has_stopped, stop
 from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.tlsload import Load, check_honest, check_unharmed, lost
 from tests.lib.waiting import wait_until
@@ -104,7 +104,7 @@ def window_fills(cluster):
 @contextlib.contextmanager
 def stopped(cluster, name):
     pid = cluster.pid(name)
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     try:
         yield
     finally:
