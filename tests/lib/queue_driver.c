@@ -220,8 +220,8 @@ static void command_drain(int argc, char **argv)
 		queue_taken_free(&t);
 		queue_done(driver.queue, id);
 	}
-	say(json_pack(
-		"{s:o,s:I,s:b}", "drained", tokens, "bad", (json_int_t)bad, "may_take", queue_may_take(driver.queue)));
+	say(json_pack("{s:o,s:I,s:b}", "drained", tokens, "bad", (json_int_t)bad, "may_take",
+		queue_may_take(driver.queue) && queue_may_deliver(driver.queue)));
 }
 
 static void answer(int result)
