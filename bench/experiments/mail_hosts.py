@@ -212,7 +212,7 @@ class Postfix(RoomHost):
 
     def __init__(self, bed, space, name, address, options, port=25, on_disk=False):
         super().__init__(bed, space, name, address, port, on_disk)
-        self.room.etc("postfix/main.cf", POSTFIX_MAIN.format(name=name, address=address, options=options))
+        self.room.postfix_main(POSTFIX_MAIN.format(name=name, address=address, options=options))
         self.room.etc("postfix/master.cf", POSTFIX_MASTER.format(port=port))
         self.room.make("spool/postfix/pid")
         for queue, (group, mode) in QUEUES.items():

@@ -197,7 +197,7 @@ class Postfix:
         self.name, self.sent = name, 0
         self.port, = free_ports(1)
         self.room = Room(folder)
-        self.room.etc("postfix/main.cf", POSTFIX_MAIN.format(sink=sink))
+        self.room.postfix_main(POSTFIX_MAIN.format(sink=sink))
         self.room.etc("postfix/master.cf", POSTFIX_MASTER.format(port=self.port))
         self.room.make("spool/postfix")
         self.room.make("spool/log")

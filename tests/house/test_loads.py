@@ -166,6 +166,13 @@ def test_a_room_has_its_own_mail_users_where_debian_s_are_installed(tmp_path, mo
         assert "root" in {row[0] for row in rows}
 
 
+def test_postfix_has_one_row_of_each_name(tmp_path):
+    """Of two it warns, and the warning of its postlogd can stop it for ever."""
+    room = mail_room.Room(tmp_path / "room")
+    room.postfix_main("name = a\nother = b\n\nname =c = d")
+    assert [row for row in (room.folder / "etc/postfix/main.cf").read_text().split("\n") if row] == ["name =c = d", "other = b"]
+
+
 def test_experiments_need_no_build_with_tests():
     """A clean clone has the programs of ./cssl build only."""
     texts = {path.name: path.read_text() for path in (ROOT / "bench" / "experiments").glob("*.py")}

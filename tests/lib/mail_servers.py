@@ -177,7 +177,7 @@ class Postfix(MailServer):
 
     def configure(self):
         proxied = "smtpd_upstream_proxy_protocol = haproxy\n" if self.proxied else ""
-        self.room.etc("postfix/main.cf", POSTFIX_MAIN.format(relay=self.relay, size=MAIL_MAX, tls=self._tls(),
+        self.room.postfix_main(POSTFIX_MAIN.format(relay=self.relay, size=MAIL_MAX, tls=self._tls(),
                                                              options=proxied + self.options))
         self.room.etc("postfix/master.cf", POSTFIX_MASTER.format(port=self.address[1]))
         self.room.make("spool/postfix")
