@@ -94,6 +94,13 @@ def test_a_test_that_passes_at_a_second_look_is_named_as_unsteady(tmp_path):
     assert lines[0].startswith("unsteady: ") and lines[0].endswith("c::t1: late")
 
 
+def test_the_trace_of_an_unsteady_test_is_shown_behind_those_of_failures(tmp_path):
+    bad = '<failure message="no">trace of {}</failure>'
+    first = junit(tmp_path, bad.format("unsteady"), bad.format("failed"))
+    _, lines = tally("--junit", first, "--again", junit(tmp_path, "", bad.format("failed"), name="again.xml"))
+    assert [line for line in lines if line.startswith("trace")] == ["trace of failed", "trace of unsteady"]
+
+
 def test_a_test_that_fails_twice_has_failed(tmp_path):
     status, lines = tally("--junit", junit(tmp_path, "", FAILURE), "--again", junit(tmp_path, None, FAILURE, name="again.xml"))
     assert (status, lines[-1]) == (1, "1 passed, 1 failed, 0 skipped")

@@ -1,5 +1,5 @@
 """Sums up the results of meson's tests and of pytest: names what failed, was skipped, or passed only at a second look
-(second_look.py), with the traces of the failures, then one line `N passed, N failed, N skipped`. A result file that is missing, empty or unreadable is a failure."""
+(second_look.py), with the traces of both, then one line `N passed, N failed, N skipped`. A result file that is missing, empty or unreadable is a failure."""
 
 import argparse
 import json
@@ -56,7 +56,7 @@ def of_builds(paths, reader, build_of):
 
 
 def show_traces(results):
-    shown = [(name, trace) for name, outcome, _, trace in results if outcome == FAILED and trace]
+    shown = [(name, trace) for wanted in (FAILED, UNSTEADY) for name, outcome, _, trace in results if outcome == wanted and trace]
     for name, trace in shown[:TRACES]:
         print(f"--- {name}", *trace.splitlines()[-TRACE_LINES:], sep="\n")
 
