@@ -13,6 +13,7 @@ import time
 import pytest
 
 from tests.lib.build import BUILD, patience
+from tests.lib.processes import stop
 from tests.lib.waiting import wait_until
 
 KEY = "k1 " + "5a" * 32
@@ -82,7 +83,7 @@ class Redis:
         self.process.wait()
 
     def pause(self):
-        self.process.send_signal(signal.SIGSTOP)
+        stop(self.process.pid)
 
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)

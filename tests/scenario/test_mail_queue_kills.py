@@ -19,6 +19,7 @@ from tests.lib.build import FULL, patience, sized
 from tests.lib.csslctl import csslctl, csslctl_json
 from tests.lib.mail import Sink
 from tests.lib.mail_queue import PathOfPorts
+from tests.lib.processes import stop
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.tool("redis-server", "redis-cli")
@@ -106,7 +107,7 @@ def _restart_mail(cluster, ended):
 def _kill_gateway_and(cluster, *others):
     """What comes twice then is among what was under way, and what not every server has confirmed: added to cluster.may_repeat. The sink
     stands still meanwhile, so that none is added behind the reading: it gives no content its 354."""
-    os.kill(cluster.sink.pid, signal.SIGSTOP)
+    stop(cluster.sink.pid)
     try:
         queue = _queue(cluster)
         gateway = cluster.description()["mail"]["pid"]
@@ -137,7 +138,7 @@ def _backup(cluster, chance):
 
 
 def _stop(pid, seconds):
-    os.kill(pid, signal.SIGSTOP)
+    stop(pid)
     time.sleep(seconds)  # the fault itself
     os.kill(pid, signal.SIGCONT)
 

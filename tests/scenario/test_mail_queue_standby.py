@@ -12,6 +12,7 @@ import pytest
 from tests.lib.build import patience, scaled, sized
 from tests.lib.mail import CLEAN, Result, Sink, source_command
 from tests.lib.picky_receiver import PickyReceiver
+from tests.lib.processes import stop
 from tests.lib.queued_proxy import QueuedProxy
 from tests.lib.smtp_proxy import Control
 from tests.lib.smtp_talk import Talk
@@ -106,7 +107,7 @@ def test_a_final_dot_that_waits_for_its_receiver_does_not_outlive_the_lease(tmp_
                 assert client.say("Subject: x\r\n\r\n" + ("y" * 98 + "\r\n") * (size // 100) + ".").startswith("250 ")
             assert receiver.begun.wait(patience(20))
             time.sleep(0.5)  # what goes into the kernel has gone
-            pair.owner.process.send_signal(signal.SIGSTOP)
+            stop(pair.owner.process.pid)
             pair.wait_taken_over()
             pair.wait_empty()
             assert len(receiver.mails) == 1
@@ -141,7 +142,7 @@ def test_a_paused_owner_delivers_and_accepts_nothing_more(tmp_path, stores):
                     assert client.say(f"Subject: m{n}\r\n\r\nx\r\n.").startswith("250 ")
                 wait_until(lambda: len(begun) == mails, patience(20), "deliveries before their content")
                 client.mail()
-                pair.owner.process.send_signal(signal.SIGSTOP)
+                stop(pair.owner.process.pid)
                 client.send("Subject: late\r\n\r\nx\r\n.\r\n")
                 held.set()
                 pair.wait_taken_over()

@@ -17,6 +17,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
 from tests.lib.mail import Result, Sink, source, source_command
+from tests.lib.processes import stop
 from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.tls_server import self_signed
 from tests.lib.waiting import wait_until
@@ -318,7 +319,7 @@ def test_a_backlog_bounds_connections_that_wait():
     """Of a sink that accepts none. Linux keeps one more than the backlog."""
     def connected(*options):
         with Sink(*options) as sink, contextlib.ExitStack() as clients:
-            os.kill(sink.pid, signal.SIGSTOP)
+            stop(sink.pid)
             try:
                 sockets = [clients.enter_context(socket.socket()) for _ in range(10)]
                 for client in sockets:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.lib.build import scaled
 from tests.lib.edits import below, edits
+from tests.lib.processes import stop
 from tests.lib.storm import Storm
 from tests.lib.waiting import wait_until
 
@@ -40,7 +41,7 @@ def mostly_stopped(pid):
 
     def work():
         while not over.is_set():
-            os.kill(pid, signal.SIGSTOP)
+            stop(pid)
             over.wait(0.04)
             os.kill(pid, signal.SIGCONT)
             over.wait(0.01)

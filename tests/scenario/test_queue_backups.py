@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tests.lib.build import patience
+from tests.lib.processes import stop
 from tests.lib.queue_room import burst, started, stored
 from tests.lib.waiting import wait_until
 
@@ -202,7 +203,7 @@ def test_no_copy_is_dropped_after_a_stall_of_everything(room, stalled):
     before = [server.emptied() for server in servers]
     processes = [gateway.process] if stalled == "gateway" else [server.process for server in servers]
     for process in processes:
-        process.send_signal(signal.SIGSTOP)
+        stop(process.pid)
     if stalled == "gateway":
         renewals = servers[0].owner("renewals")
         time.sleep(2.2)  # the fault itself: longer than give_up_ms, shorter than the lease

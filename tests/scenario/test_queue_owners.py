@@ -7,6 +7,7 @@ import pytest
 
 from tests.lib.build import patience
 from tests.lib.mail_queue import Path
+from tests.lib.processes import stop
 from tests.lib.queue_room import burst, started, stored
 from tests.lib.waiting import wait_until
 
@@ -33,7 +34,7 @@ def test_a_gateway_that_was_paused_itself_leaves_a_living_owner_alone(room, role
     other.until(lambda s: s["state"] == "watching")
     renewals = int(a.owner("renewals") or 0)
     wait_until(lambda: int(a.owner("renewals") or 0) > renewals + 2, patience(10))
-    other.process.send_signal(signal.SIGSTOP)
+    stop(other.process.pid)
     renewals = int(a.owner("renewals"))
     wait_until(lambda: int(a.owner("renewals")) > renewals + 30, patience(40))  # four a second
     other.process.send_signal(signal.SIGCONT)
@@ -70,7 +71,7 @@ def test_a_paused_owner_that_was_replaced_writes_and_delivers_nothing_more(room)
     tokens = stored(old, burst(old, "m", 100))
     standby = room.gateway(role="standby")
     wait_until(lambda: old.ask("may")["result"], patience(5))
-    old.process.send_signal(signal.SIGSTOP)
+    stop(old.process.pid)
     standby.in_sync(2)
     assert standby.drain() == tokens
     wait_until(lambda: a.items() == 0, patience(5))
@@ -87,7 +88,7 @@ def test_a_paused_owner_that_was_replaced_writes_and_delivers_nothing_more(room)
 def test_a_paused_owner_does_not_claim_servers_that_came_back_empty(room):
     a, b, gateway = started(room, role="owner")
     gateway.stored("one")
-    gateway.process.send_signal(signal.SIGSTOP)
+    stop(gateway.process.pid)
     for server in (a, b):
         server.kill()
         server.start()
@@ -184,7 +185,7 @@ def test_a_gateway_that_is_alone_and_was_paused_delivers_nothing_after_its_succe
     b.pause()
     old.until(lambda s: [b["state"] for b in s["backups"]] == ["away", "away"] and s["lease_left_ms"] < 0)
     assert old.ask("may")["result"] == 1
-    old.process.send_signal(signal.SIGSTOP)
+    stop(old.process.pid)
     a.go_on()
     b.go_on()
     new = room.gateway()
@@ -520,7 +521,7 @@ def test_servers_that_another_gateway_began_anew_are_united_when_an_operator_ord
     a.kill()
     b.kill()
     old.until(lambda s: s["lease_left_ms"] < 0)
-    old.process.send_signal(signal.SIGSTOP)
+    stop(old.process.pid)
     a.start()
     b.start()
     new = room.gateway()

@@ -13,6 +13,7 @@ from tests.lib.build import patience
 from tests.lib.csslctl import csslctl
 from tests.lib.mail import Sink, source
 from tests.lib.mail_queue import Redis
+from tests.lib.processes import stop
 from tests.lib.queue_room import burst, stored
 from tests.lib.queued_proxy import QueuedProxy
 from tests.lib.smtp_proxy import Control
@@ -264,7 +265,7 @@ def test_an_owner_that_was_cut_off_ends_although_its_successor_replaced_both_ser
     for server in (spares.a, spares.b):
         server.pause()
     old.until(lambda s: [b["state"] for b in s["backups"]] == ["away", "away"])
-    old.process.send_signal(signal.SIGSTOP)
+    stop(old.process.pid)
     for server in (spares.a, spares.b):
         server.go_on()
     new.in_sync(2, 40)

@@ -65,7 +65,7 @@ def test_a_client_that_connects_during_the_death_is_served(kept_cluster):
     cluster = kept_cluster("--agents", "1", takeover=True)
     silent = socket.create_connection(cluster.sf, patience(20))
     wait_until(lambda: cluster.connection_of(silent), patience(10), "accepted")
-    os.kill(cluster.pid("r1"), signal.SIGSTOP)
+    stop(cluster.pid("r1"))
     waiting = [socket.create_connection(cluster.sf, patience(20)) for _ in range(10)]
     os.kill(cluster.pid("r1"), signal.SIGKILL)
     for sock in [silent, *waiting]:
@@ -155,7 +155,7 @@ def test_a_hang_with_tcp_links_harms_nobody(start_cluster, seconds):
         load.ask("idle")
         load.add("down", count=64, path="/4m", timeout_ms=patience(60) * 1000)
         wait_until(lambda: load.report()["down"]["answers"] > 16, patience(20), "load goes on")
-        os.kill(cluster.pid("r1"), signal.SIGSTOP)
+        stop(cluster.pid("r1"))
         wait_until(lambda: "running again" in cluster.log("r1"), patience(30), "the next RAgent")
         # the kernel looks when it probes, 3 s or 6 s after the first unread byte
         assert seconds == 5 or "connection timed out" in cluster.log("a1") + cluster.log("a2")
@@ -592,7 +592,7 @@ def test_a_client_that_ended_right_before_the_death_keeps_no_place(kept_cluster)
     with contextlib.closing(cluster.http()) as web, contextlib.ExitStack() as later:
         assert ask(cluster, web) == 1024
         owner = cluster.pid("a1")
-        os.kill(owner, signal.SIGSTOP)
+        stop(owner)
         later.callback(os.kill, owner, signal.SIGCONT)
         web.sock.shutdown(socket.SHUT_WR)  # without a close_notify
         with socket.create_connection(cluster.sf, patience(20)) as other:  # its worker has turned since

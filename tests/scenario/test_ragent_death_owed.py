@@ -3,7 +3,6 @@
 import concurrent.futures
 import contextlib
 import os
-import signal
 import socket
 import ssl
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.lib import edits
 from tests.lib.build import patience
+from tests.lib.processes import stop
 from tests.lib.stepwise_tls import StepwiseTls
 from tests.lib.waiting import wait_until
 
@@ -26,7 +26,7 @@ def held(cluster, rule):
     cluster.faults(rule)
     cluster.settle_faults()
     yield
-    os.kill(cluster.pid("r1"), signal.SIGSTOP) # or it would write them before it dies
+    stop(cluster.pid("r1")) # or it would write them before it dies
     cluster.clear_faults() # the next process reads no rule
     cluster.kill_ragent()
 

@@ -16,6 +16,7 @@ import pytest
 from tests.lib.build import binary, patience
 from tests.lib.csslctl import csslctl
 from tests.lib.dashboard import Dashboard
+from tests.lib.processes import stop
 from tests.lib.waiting import wait_until
 
 pytestmark = pytest.mark.limit(180)
@@ -68,7 +69,7 @@ def test_a_service_manager_has_the_keeper_as_main_process(start_cluster):
             cluster.kill_ragent(number)
             manager.hear()
             wait_until(lambda: "WATCHDOG=1" in manager.hear(), patience(10), "a sign of life after the death")
-        os.kill(cluster.pid("r1"), signal.SIGSTOP)
+        stop(cluster.pid("r1"))
         manager.hear()
         wait_until(lambda: "WATCHDOG=1" in manager.hear(), patience(10), "a sign of life while it hangs")
         os.kill(cluster.pid("r1"), signal.SIGCONT)

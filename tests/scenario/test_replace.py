@@ -16,7 +16,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import FULL, TEST_POINTS, binary, patience, sized
 from tests.lib.edits import at_end, below, edits, nobody_moves
-from tests.lib.processes import has_stopped
+from tests.lib.processes import has_stopped, stop
 from tests.lib.tlsload import check_unharmed, say
 from tests.lib.waiting import wait_until
 
@@ -145,7 +145,7 @@ def test_the_accept_queue_waits(start_cluster):
     """Clients that the old process had not accepted yet are accepted by the new one."""
     cluster = start_cluster("--agents", "1")
     old = cluster.pid("r1")
-    os.kill(old, signal.SIGSTOP)
+    stop(old)
     clients = [SlowClient(cluster) for _ in range(20)]
     for client in clients:
         client.send_part_of_hello(100)
