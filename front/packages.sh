@@ -164,7 +164,8 @@ postfix_get() {
 	rm -rf "$package"
 	for name in smtp-source smtp-sink; do
 		[[ $status -eq 0 ]] || break
-		printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$1/postfix" "$1/postfix/$name" >"$1/$name"
+		# shellcheck disable=SC2016 # the script expands it
+		printf '#!/bin/sh\nhere=$(dirname "$0")/postfix\nLD_LIBRARY_PATH=$here exec "$here/%s" "$@"\n' "$name" >"$1/$name"
 		chmod +x "$1/$name"
 	done
 	return $status

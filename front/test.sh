@@ -115,7 +115,7 @@ test_again() {
 test_scenarios() {
 	local folder=$1 which=$2
 	shift 2
-	CSSL_TESTS=$which CSSL_SECOND_LOOK=follows test_python "$folder" "scenario-$which" --tb=no "$@" "$root/tests/scenario"
+	CSSL_TESTS=$which CSSL_SECOND_LOOK=follows test_python "$folder" "scenario-$which" --tb=short "$@" "$root/tests/scenario"
 	test_again "$folder" "scenario-$which"
 }
 

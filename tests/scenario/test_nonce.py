@@ -9,6 +9,7 @@ from collections import namedtuple
 import pytest
 
 from tests.lib import nonce_audit
+from tests.lib.build import patience
 from tests.lib.pattern import first_difference
 from tests.lib.probe import Probe
 from tests.lib.waiting import wait_until
@@ -48,6 +49,7 @@ def test_a_planted_reuse_turns_the_audit_red_and_the_client_away(start_cluster, 
         answer = probe("get", path="/1m")
         assert answer["outcome"] != "complete" and answer["length"] < 1 << 20
         assert probe("end", until="tls")["tls"] == "failed"
+    wait_until(lambda: not cluster.connections(), patience(10), "the row of the last record, which RAgent writes when the client has it")
     report = cluster.check_nonces()
     assert "2 ciphertexts in epoch 1" in report and "2 different ciphertexts were accepted" in report
     assert "errors: 2\n" in report

@@ -23,6 +23,7 @@ def _parted_while_a_server_joins(room, silence):
     standby.until(lambda s: s["state"] == "watching")
     b.kill()
     owner.in_sync(1)
+    tokens += stored(owner, burst(owner, "without", 1))  # a has the marker that counts b no more, which came before it
     theirs.hush()
     silence(ours)
     b.start()
