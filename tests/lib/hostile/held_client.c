@@ -151,7 +151,7 @@ static void on_frame(struct hearer *h, struct agent_link *l, const struct frame 
 	case FRAME_FIN: stream_shutdown(&c->stream); return;
 	case FRAME_REFUSED:
 	case FRAME_END:
-		if (l != c->link || f->stream != c->at)
+		if (l != c->link || f->stream != c->at || c->state == HELD_GIVEN)
 			return; /* of a former owner */
 		c->state = HELD_OVER;
 		stream_shutdown(&c->stream);
@@ -167,6 +167,12 @@ static void on_lost(struct hearer *h)
 	if (c->state != HELD_OVER)
 		stream_shutdown(&c->stream);
 	c->state = HELD_OVER;
+}
+
+void held_client_is_given(struct held_client *c)
+{
+	if (c->state != HELD_OVER)
+		c->state = HELD_GIVEN;
 }
 
 void held_client_goes_on(struct held_client *c, struct agent_link *link, uint32_t stream, uint32_t epoch)

@@ -13,7 +13,7 @@
 #define RECORDS_MAX  512u
 #define RECORD_BYTES (256u * 1024u)
 
-enum held_state { HELD_HANDSHAKING, HELD_OWNED, HELD_FROZEN, HELD_OVER };
+enum held_state { HELD_HANDSHAKING, HELD_OWNED, HELD_FROZEN, HELD_GIVEN, HELD_OVER };
 
 struct held_client {
 	struct hearer hearer;
@@ -43,6 +43,8 @@ struct held_client *held_client_create(struct worker *w, int fd, const char *lis
 	int hand_off, unsigned number, const uint8_t *id);
 /* Give to @stream of @link what the client said from record @first on. The number of records. */
 unsigned held_client_replay(const struct held_client *c, struct agent_link *link, uint32_t stream, uint64_t first);
+/* Another agent is asked to adopt it. If its owner ends before the answer comes, that is no end of it. */
+void held_client_is_given(struct held_client *c);
 /* From now on @stream of @link, adopted under @epoch, is its owner. */
 void held_client_goes_on(struct held_client *c, struct agent_link *link, uint32_t stream, uint32_t epoch);
 #endif

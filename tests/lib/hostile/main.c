@@ -103,7 +103,7 @@ static void do_links(const json_t *command)
 
 static json_t *describe(const struct held_client *c)
 {
-	static const char *const states[] = { "handshaking", "owned", "frozen", "over" };
+	static const char *const states[] = { "handshaking", "owned", "frozen", "given", "over" };
 	char id[2 * sizeof c->id + 1], copy[2 * COPY_MAX + 1];
 	const struct position *p = &c->position;
 

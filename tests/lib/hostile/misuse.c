@@ -227,6 +227,8 @@ void misuse_begin(
 	m->epoch = (uint32_t)number(how, "epoch", c ? c->epoch + 1 : 2);
 	m->replays = json_is_true(json_object_get(how, "replay"));
 	m->takes = json_is_true(json_object_get(how, "take"));
+	if (m->takes && c)
+		held_client_is_given(c);
 	choose_position(c, how, &p);
 	m->first = p.client_records;
 	e.client_address = e.server_address = (ProtobufCBinaryData){ sizeof nowhere, (uint8_t *)nowhere };
