@@ -92,9 +92,17 @@ def each_in_turn(cluster, kill):
         time.sleep(max(0.0, begin + EVERY_S - time.monotonic()))
 
 
+def may_be_lost(report, allowed):
+    """Whoever lost a connection makes another one, and that may be in its handshake at the next kill: no answer came over it yet."""
+    in_handshake = sum(count for kind, count in lost(report).items() if kind in IN_HANDSHAKE)
+    unanswered = sum("last answered by ''" in note for note in report["notes"])
+    is_another = allowed is not NOTHING and report["connected"] > report["clients"] and in_handshake <= unanswered
+    return allowed | IN_HANDSHAKE if is_another else allowed
+
+
 def check_promise(name, report, allowed):
     check_honest(report)
-    assert set(lost(report)) <= allowed, f"{name}: {say(report)}"
+    assert set(lost(report)) <= may_be_lost(report, allowed), f"{name}: {say(report)}"
     assert set(refused(report)) <= ({"502"} if allowed is TOLD_BY_502 else set()), f"{name}: {say(report)}"
     assert set(report["alerts"]) <= {"internal error"}, f"{name}: {say(report)}"
     if allowed is NOTHING:
