@@ -61,10 +61,9 @@ def listeners_of(example):
 
 def said_to(space, address):
     """The first line that a client hears there which says EHLO at once; nothing if it is closed."""
-    with space.entered(), socket.create_connection(address, patience(10)) as client:
+    with space.entered(), contextlib.suppress(ConnectionResetError), socket.create_connection(address, patience(10)) as client:
         client.sendall(b"EHLO client.example\r\n")
-        with contextlib.suppress(ConnectionResetError):
-            return client.makefile("rb").readline().decode("latin-1")
+        return client.makefile("rb").readline().decode("latin-1")
     return ""
 
 
