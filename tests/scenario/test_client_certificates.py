@@ -49,7 +49,7 @@ class Authority:
 
     def issue(self, name, life_s):
         """NAME.pem and NAME.key, valid for so long. When it ends."""
-        end = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=life_s)
+        end = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0) + datetime.timedelta(seconds=life_s)
         path = self.dir / name
         subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
                         f"{path}.key", "-subj", f"/CN={name}", "-out", f"{path}.csr"], check=True, stderr=subprocess.DEVNULL)
