@@ -66,7 +66,6 @@ void peer_way_proved(struct peer_way *w)
 int peer_way_failed(struct peer_way *w, int uv_error)
 {
 	const int is_nobody = uv_error == UV_ECONNREFUSED || uv_error == UV_ENOENT || uv_error == UV_EACCES;
-
 	const int is_doubtful = uv_error != UV_ETIMEDOUT && !w->is_proved;
 
 	if (w->kind == PEER_BY_UNIX && (is_nobody || (is_doubtful && ++w->doubts >= DOUBTS_MAX))) {

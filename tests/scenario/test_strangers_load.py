@@ -142,7 +142,7 @@ def judge(record_property, what, quiets, during, memory):
     figures = "; ".join(f"p99 of {kind} {during[kind]} us, quiet {' and '.join(str(q[kind]) for q in quiets)} us" for kind in during)
     record_property("figure", f"{what}: {figures}; {memory}")
     floor = {kind: us if FULL else patience(us) for kind, us in FLOOR_US.items()}
-    assert SANITIZED or all(during[kind] < 2 * max(floor[kind], *(q[kind] for q in quiets)) for kind in floor), (what, quiets, during)
+    assert all(during[kind] < 2 * max(floor[kind], *(q[kind] for q in quiets)) for kind in floor), (what, quiets, during)
 
 
 # Memory
