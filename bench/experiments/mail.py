@@ -12,7 +12,7 @@ from bench.experiments.cluster import ROOT
 from bench.experiments.compare_works import TLS12, TLS13
 from bench.experiments.load import LoadError, same
 from bench.experiments.mail_page import DIRECT, OURS, OURS_ROUND_ROBIN, STARTTLS, is_judged, is_timed, markdown
-from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, postfix_tool, source, timed,
+from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, unpacked, source, timed,
                                           used_ns)
 from bench.experiments.report import save, say
 
@@ -53,7 +53,7 @@ def check_connections(counts, sessions, keep, mails):
 def check_source_of_postfix(place, sessions, keep, mails):
     """Postfix's sink tells no counts, so before it is timed its source shows to our sink that it does what ours does."""
     port, pids = place.sink("sink-of-pair")
-    timed(postfix_tool("smtp-source"), *pair_options(sessions, keep, mails), f"{place.host}:{port}")
+    timed(unpacked("smtp-source"), *pair_options(sessions, keep, mails), f"{place.host}:{port}")
     place.end(pids)
     counts = place.counts("sink-of-pair")
     same("Postfix's smtp-source", counts, {"mails": mails})
@@ -62,7 +62,7 @@ def check_source_of_postfix(place, sessions, keep, mails):
 
 def measure_pair(place, name, sessions, keep, mails):
     port, pids = place.sink("sink-of-pair") if name == "cssl-bench" else place.postfix_sink()
-    command = own_source() if name == "cssl-bench" else [postfix_tool("smtp-source")]
+    command = own_source() if name == "cssl-bench" else [unpacked("smtp-source")]
     seconds, source_kb = timed(*command, *pair_options(sessions, keep, mails), f"{place.host}:{port}")
     sink_kb = peak_kb(pids[0])
     if name == "cssl-bench":

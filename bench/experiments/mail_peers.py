@@ -104,8 +104,7 @@ class MailPlace(Place):
 
     def stunnel(self, name, tls, sink):
         ports, config = self._config(name, STUNNEL, certificate=tls[0], key=tls[1], sink=sink)
-        library = next((tools() / "usr/lib").glob("*/libwrap.so.0")).parent
-        return ports, self._start(name, ports["starttls"], "env", f"LD_LIBRARY_PATH={library}", str(tools() / "usr/bin/stunnel4"), config)
+        return ports, self._start(name, ports["starttls"], unpacked("stunnel4"), config)
 
     def sink(self, name, *options):
         """(port, pids) of smtp-sink."""
@@ -125,7 +124,7 @@ class MailPlace(Place):
 
     def postfix_sink(self):
         port, = free_ports(1)
-        return port, self._start("postfix-sink", port, postfix_tool("smtp-sink"), "-u", "nobody", "-m", "2000", f"{self.host}:{port}", "1100")
+        return port, self._start("postfix-sink", port, unpacked("smtp-sink"), "-u", "nobody", "-m", "2000", f"{self.host}:{port}", "1100")
 
     def end(self, pids):
         """Ends one of its servers now."""
@@ -151,7 +150,8 @@ def own_source():
     return [str(build_folder() / BENCH), "smtp-source", "--quiet"]
 
 
-def postfix_tool(name):
+def unpacked(name):
+    """A program of a package that is not installed (programs_mail in front/packages.sh)."""
     return str(tools().parent / name)
 
 
