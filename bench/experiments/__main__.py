@@ -1,6 +1,7 @@
 """python3 -m bench.experiments NAME [OPTIONS]; ./cssl bench runs this."""
 
 import argparse
+import dataclasses
 import importlib
 import pathlib
 import signal
@@ -8,6 +9,8 @@ import sys
 import tempfile
 
 from bench.experiments.cluster import build_folder
+from bench.experiments.course import Course, duration
+from bench.experiments.report import say
 
 EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
@@ -30,8 +33,27 @@ PARTS = {
     },
 }
 
-ROUNDS = {"compare": 9, "paper": 9, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 9, "mail-resources": 3,
-          "mail-fairness": 15, "mail-parallel": 5, "mail_queue": 5, "change": 5}
+@dataclasses.dataclass(frozen=True)
+class Size:
+    rounds: int
+    minutes: float        # on two cores that do nothing else
+    quick_minutes: float  # with QUICK_ROUNDS
+
+
+SIZES = {
+    "compare": Size(9, 38, 2),
+    "paper": Size(9, 52, 2),
+    "scaling": Size(5, 7, 0.2),
+    "chaos": Size(2, 8, 2),
+    "storm": Size(9, 8, 0.4),
+    "mail": Size(9, 38, 1),
+    "mail-congestion": Size(9, 45, 2),
+    "mail-resources": Size(3, 15, 1),
+    "mail-fairness": Size(15, 55, 1),
+    "mail-parallel": Size(5, 15, 1),
+    "mail_queue": Size(5, 25, 1),
+    "change": Size(5, 4, 0.5),
+}
 QUICK_ROUNDS = 1
 
 
@@ -53,7 +75,7 @@ def parse(words=None):
     options = parser.parse_args(words)
     options.name = full_name(options.name, getattr(options, "part", None))
     if options.rounds is None:
-        options.rounds = QUICK_ROUNDS if options.quick else ROUNDS[options.name]
+        options.rounds = QUICK_ROUNDS if options.quick else SIZES[options.name].rounds
     options.out = options.out or build_folder() / "results" / options.name
     if options.rounds < 1:
         parser.error("--rounds is a number from 1")
@@ -67,8 +89,19 @@ def full_name(name, part):
 
 def rounds_text(name):
     if name not in PARTS:
-        return ROUNDS[name]
-    return ", ".join(f"{part}: {ROUNDS[full_name(name, part)]}" for part in PARTS[name])
+        return SIZES[name].rounds
+    return ", ".join(f"{part}: {SIZES[full_name(name, part)].rounds}" for part in PARTS[name])
+
+
+def announcement(options):
+    """How long it will take, and how long it would take otherwise."""
+    size, command = SIZES[options.name], "./cssl bench " + options.name.replace("-", " ")
+    full, quick = f"about {duration(60 * size.minutes)}", f"about {duration(60 * size.quick_minutes)}"
+    if options.quick:
+        return f"{command} --quick takes {quick} for a round; without --quick {full}"
+    if options.rounds != size.rounds:
+        full = f"about {duration(60 * size.minutes * options.rounds / size.rounds)}"
+    return f"{command} takes {full}, if this machine does nothing else; with --quick {quick}"
 
 
 def add_parts(sub, parts):
@@ -96,12 +129,14 @@ def add_paper(sub):
 def main():
     options = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that servers and namespaces end, too
+    say(announcement(options))
     experiment = importlib.import_module(f"bench.experiments.{options.name.replace('-', '_')}")
     # Short, because UNIX sockets lie in it, and open to the users as whom the servers run.
     with tempfile.TemporaryDirectory(prefix="cssl-bench-", dir="/tmp") as folder:
         pathlib.Path(folder).chmod(0o755)
-        options.folder = folder
+        options.folder, options.course = folder, Course()
         experiment.main(options)
+        options.course.check_end()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from bench.experiments.load import LoadError
 from bench.experiments.mail_bed import NUMBERS, RECEIVERS, SENDERS, Bed
 from bench.experiments.mail_congestion_page import figures, markdown
 from bench.experiments.mail_hosts import Exim, LogReader, Proxy, Sink, facts, msa, mx, relay, running, send, sent, stop_all, to_mx
-from bench.experiments.report import save, say
+from bench.experiments.report import save
 from bench.experiments.waiting import wait_for
 
 TARPIT_S = 1  # between two bytes of a reply
@@ -176,11 +176,12 @@ def main(options):
     runs, queues = [], []
     with Bed(pathlib.Path(options.folder)) as bed:
         bed.capture()
+        options.course.plan(*((1, work[-1].waves) for work in works(plans, options.rounds)))
         for number, kind, name, health, plan in works(plans, options.rounds):
             rows, lengths = measure(bed, kind, name, health, plan)
             runs += [{"round": number, **row} for row in rows]
             queues += [{"round": number, **row} for row in lengths if kind == "course"]
-            say(f"{kind}, round {number + 1} of {options.rounds if kind == 'pair' else 1}: {name}, third receiver: {health}")
+            options.course.done(f"{kind}: {name}, third receiver: {health}")
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "plan": dataclasses.asdict(plans[0]),
               "pair_waves": plans[1].waves, "tarpit_s": TARPIT_S, "runs": runs, "queues": queues}
     save(options, report, markdown(report, options.name), figures(report, options.name))

@@ -9,7 +9,7 @@ from bench.experiments.load import LoadError
 from bench.experiments.mail_bed import NUMBERS, SENDERS, Bed
 from bench.experiments.mail_fairness_page import figures, markdown
 from bench.experiments.mail_hosts import LogReader, Proxy, facts, msa, mx, relay, running, send, sent, stop_all, to_mx
-from bench.experiments.report import save, say
+from bench.experiments.report import save
 from bench.experiments.waiting import wait_for
 
 CONNECTIONS = 10  # that the receiver takes from one address
@@ -87,11 +87,12 @@ def main(options):
     where, runs = facts("postfix"), []
     with Bed(pathlib.Path(options.folder)) as bed:
         bed.capture()
+        options.course.plan(len(SYSTEMS) + (options.rounds - 1) * len(SYSTEMS[:2]))
         for number in range(options.rounds):
             names = SYSTEMS if number == 0 else SYSTEMS[:2]
             for name in names if number % 2 == 0 else reversed(names):
                 runs.append({"round": number, **measure(bed, name, options.quick)})
-                say(f"round {number + 1} of {options.rounds}: {name}: {runs[-1]['missing']} mails missing after "
+                options.course.done(f"{name}: {runs[-1]['missing']} mails missing after "
                     f"{runs[-1]['ended_s']:.1f} s")
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "mails": runs[0]["mails"], "connections": CONNECTIONS,
               "runs": runs}

@@ -18,7 +18,7 @@ from bench.experiments.mail_peers import MailPlace, debian_version, result_of
 from bench.experiments.mail_queue_page import markdown
 from bench.experiments.mail_queue_systems import Gateway, Postfix, store
 from bench.experiments.ports import free_ports
-from bench.experiments.report import save, say
+from bench.experiments.report import save
 
 SMALL, LARGE = 1024, 10240  # bytes of a body
 SMALL_SHARE = 0.7           # of the mails, as in the paper
@@ -104,18 +104,18 @@ def measure_beside(folder, memory, options, mails, seconds):
                 half = measure_reply(system, rate["accepted_per_s"] / 2, seconds)
                 rates.append({"round": number, **rate})
                 replies += [{"round": number, **half}, {"round": number, **full}]
-            say(f"round {number + 1} of {options.rounds}: gateways")
+            options.course.done("gateways")
     return rates, replies
 
 
-def measure_queue(folder, rounds, count):
+def measure_queue(folder, rounds, count, course):
     runs = []
     for number in range(rounds):
         for size, window in ((SMALL, 1), (SMALL, 100), (SMALL, 1000), (LARGE, 1000)):
             messages = max(100, count // 10) if window == 1 or size == LARGE else count
             seconds = store(folder / f"queue-{number}-{size}-{window}", messages, size, window)
             runs.append({"round": number, "bytes": size, "window": window, "per_s": messages / seconds})
-        say(f"round {number + 1} of {rounds}: the queue alone")
+        course.done("the queue alone")
     return runs
 
 
@@ -129,7 +129,7 @@ def _fill(gateway, mails):
     return (gateway.resident_kb() - empty_kb) * 1024 / mails
 
 
-def measure_recovery(folder, rounds, mails):
+def measure_recovery(folder, rounds, mails, course):
     """Deliveries are stopped, so that all mails stay. Then the gateway is killed and reads them back."""
     runs = []
     for number in range(rounds):
@@ -146,7 +146,7 @@ def measure_recovery(folder, rounds, mails):
             runs.append({"round": number, "mails": mails, "read_s": int(found[1]) / 1000, "open_s": open_s, "bytes_each": each})
         finally:
             gateway.end()
-        say(f"round {number + 1} of {rounds}: recovery")
+        course.done("recovery")
     return runs
 
 
@@ -166,11 +166,12 @@ def main(options):
     memory = pathlib.Path(tempfile.mkdtemp(prefix="cssl-bench-", dir="/dev/shm"))
     memory.chmod(0o755)
     mails, seconds, stored, kept = (400, 1, 2000, 2000) if options.quick else (30000, 10, 500000, 500000)
+    options.course.plan(options.rounds, (options.rounds, 8), (options.rounds, 4))
     try:
         where = facts(folder, memory)
-        alone = measure_queue(folder, options.rounds, stored)
+        alone = measure_queue(folder, options.rounds, stored, options.course)
         rates, replies = measure_beside(folder, memory, options, mails, seconds)
-        recoveries = measure_recovery(folder, options.rounds, kept)
+        recoveries = measure_recovery(folder, options.rounds, kept, options.course)
     finally:
         shutil.rmtree(memory, ignore_errors=True)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "sessions": SESSIONS, "alone": alone, "rates": rates,

@@ -9,7 +9,7 @@ from bench.experiments.load import same
 from bench.experiments.mail_bed import NUMBERS, RECEIVERS, SENDERS, Bed
 from bench.experiments.mail_hosts import Proxy, Sink, facts, msa, relay, running, send, sent, stop_all, to_mx
 from bench.experiments.mail_resources_page import figures, markdown
-from bench.experiments.report import save, say
+from bench.experiments.report import save
 from bench.experiments.waiting import wait_for
 
 PAPER_BURSTS = (1000, 10000, 100000, 1000000)  # of each sender, 10 s between
@@ -89,12 +89,13 @@ def main(options):
     where, runs, courses, names = facts("postfix"), [], [], list(SYSTEMS)
     with Bed(pathlib.Path(options.folder)) as bed:
         bed.capture()
+        options.course.plan(options.rounds * len(names))
         for number in range(options.rounds):
             for name in names if number % 2 == 0 else reversed(names):
                 run, rows = measure(bed, name, factor)
                 runs.append({"round": number, **run})
                 courses += [{"round": number, "system": name, **row} for row in rows]
-                say(f"round {number + 1} of {options.rounds}: {name}: {run['cpu_us']:.0f} us for a mail")
+                options.course.done(f"{name}: {run['cpu_us']:.0f} us for a mail")
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "factor": factor, "bursts": bursts(factor),
               "runs": runs, "courses": courses}
     save(options, report, markdown(report, options.name), figures(report, options.name))

@@ -19,6 +19,7 @@ def experiment(name, out, rounds, *options):
                           env=dict(os.environ, CSSL_BUILD_DIR=str(BUILD)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           check=False, timeout=patience(300))
     assert done.returncode == 0, done.stdout[-3000:]
+    assert f"bench {name} --quick takes about" in done.stdout and re.search(r"step (\d+) of \1, 0 s left", done.stdout), done.stdout[-3000:]
     return json.loads((out / f"{name}.json").read_text()), (out / f"{name}.md").read_text()
 
 
