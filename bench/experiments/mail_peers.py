@@ -164,10 +164,10 @@ def result_of(what, mails, status, output, complaints):
     return result
 
 
-def source(port, mails, *options, host="127.0.0.1"):
+def source(port, mails, *options, host="127.0.0.1", seconds=RUN_SECONDS):
     """The result of smtp-source, which sends so many mails."""
     command = [*own_source(), "--json", "-m", str(mails), *map(str, options), f"{host}:{port}"]
-    done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=RUN_SECONDS)
+    done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=seconds)
     return result_of(" ".join(map(str, options)), mails, done.returncode, done.stdout, done.stderr)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -22,6 +23,7 @@ def part(name, out):
                           env=dict(os.environ, CSSL_BUILD_DIR=str(BUILD)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           check=False, timeout=patience(100))
     assert done.returncode == 0, done.stdout[-3000:]
+    assert f"bench mail {name} --quick takes about" in done.stdout and re.search(r"step (\d+) of \1, 0 s left", done.stdout), done.stdout[-3000:]
     page, pictures = (out / f"mail-{name}.md").read_text(), list(out.glob("*.svg"))
     assert pictures and all(f"({picture.name})" in page and picture.read_text().startswith("<svg ") for picture in pictures)
     return json.loads((out / f"mail-{name}.json").read_text())
@@ -55,11 +57,17 @@ def test_the_use_of_an_aggregator_is_measured(tmp_path):
     assert runs["smtpproxy"]["logs"] > 0 and runs["smtpproxy"]["written"] <= runs["Postfix relay"]["written"]
 
 
-def test_parallel_sessions_pass_the_aggregator(tmp_path):
+@pytest.mark.tool("redis-server", "tc")
+def test_the_mails_of_a_serial_sender_pass_each_queue(tmp_path):
     runs = part("parallel", tmp_path)["runs"]
-    assert {(run["system"], run["sessions"], run["bytes"]) for run in runs} == {
-        (system, *shape) for system in ("direct", "smtpproxy", "Postfix relay") for shape in ((30, 21377), (30, 603), (50, 603))}
-    assert all(run["mails"] == 50 and run["seconds"] >= run["taken_s"] > 0 for run in runs)
+    assert {(run["system"], run["receiver"], run["deliveries"], run["bytes"]) for run in runs} == {
+        (system, receiver, *shape) for system in ("smtpproxy", "Postfix on disk", "Postfix in tmpfs") for receiver in ("fast", "slow")
+        for shape in ((30, 21377), (30, 603), (50, 603))}
+    assert all(run["server_cpu_s"] > 0 and (run["redis_cpu_s"] > 0) == (run["system"] == "smtpproxy") for run in runs)
+    assert [run["mails"] for run in runs] == 18 * [50] + [250]
+    # A late reply of the receiver makes more deliveries at a time.
+    most = {run["receiver"]: run["most_open"] for run in runs if run["system"] == "smtpproxy" and (run["deliveries"], run["bytes"]) == (50, 603)}
+    assert most["slow"] > most["fast"]
 
 
 def test_a_mail_server_that_does_not_start_tells_why(tmp_path):
