@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 
+from bench.experiments import papers, papers_table
 from bench.experiments.cluster import build_folder
 from bench.experiments.course import Course, duration
 from bench.experiments.report import say
@@ -137,6 +138,8 @@ def main():
         options.folder, options.course = folder, Course()
         experiment.main(options)
         options.course.check_end()
+    if pathlib.Path(options.out).resolve() == papers_table.RESULTS:
+        papers.write()
 
 
 if __name__ == "__main__":
