@@ -6,11 +6,13 @@ case ${debian_release%%.*} in
 13)
 	packages_release=(libllhttp-dev protobuf-compiler)
 	clang_runtime=libclang-rt-19-dev package_promtool=promtool packages_postfix=(postfix libnsl2 libicu76)
+	packages_memcached=(memcached libevent-2.1-7t64 libsasl2-2)
 	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0 libspf2-2t64 libarchive13t64)
 	;;
 *)
 	packages_release=() # llhttp: llhttp_get() below
 	clang_runtime=libclang-rt-14-dev package_promtool=prometheus packages_postfix=(postfix)
+	packages_memcached=(memcached libevent-2.1-7 libsasl2-2)
 	packages_mail_libraries=(libmemcached11 libhashkit2 libopendbx1 libspf2-2)
 	;;
 esac
@@ -151,23 +153,36 @@ promtool_get() {
 	return $status
 }
 
-# postfix_get FOLDER: Postfix's smtp-source and smtp-sink with their libraries, out of a package that would start a mail server
-postfix_get() {
-	[[ ! -x $1/smtp-sink ]] || return 0
-	local package name status=0
+# programs_get FOLDER NAME "PROGRAM..." PACKAGE...: programs with their libraries in FOLDER/NAME, out of packages that would start a server
+programs_get() {
+	local folder=$1 place=$1/$2 programs package name status=0 patterns=(-name 'lib*.so*')
+	read -ra programs <<<"$3"
+	[[ ! -x $folder/${programs[-1]} ]] || return 0
+	for name in "${programs[@]}"; do
+		patterns+=(-o -name "$name")
+	done
 	package=$(mktemp -d) || return
 	{
-		packages_unpack "smtp-source and smtp-sink" "$package" "${packages_postfix[@]}" &&
-			find "$package/usr" ! -type d \( -name smtp-source -o -name smtp-sink -o -name 'lib*.so*' \) \
-				-exec install -D -t "$1/postfix" {} +
+		packages_unpack "${programs[*]}" "$package" "${@:4}" &&
+			find "$package/usr" ! -type d \( "${patterns[@]}" \) -exec install -D -t "$place" {} +
 	} || status=$?
 	rm -rf "$package"
-	for name in smtp-source smtp-sink; do
+	for name in "${programs[@]}"; do
 		[[ $status -eq 0 ]] || break
-		printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$1/postfix" "$1/postfix/$name" >"$1/$name"
-		chmod +x "$1/$name"
+		printf '#!/bin/sh\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$place" "$place/$name" >"$folder/$name"
+		chmod +x "$folder/$name"
 	done
 	return $status
+}
+
+# postfix_get FOLDER
+postfix_get() {
+	programs_get "$1" postfix "smtp-source smtp-sink" "${packages_postfix[@]}"
+}
+
+# memcached_get FOLDER
+memcached_get() {
+	programs_get "$1" memcached.d memcached "${packages_memcached[@]}"
 }
 
 # exim_heavy_get TREE: the Exim that reads PROXY headers, as usr/sbin/exim4-heavy beside the light one. Its libraries are in packages_mail.

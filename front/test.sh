@@ -129,6 +129,7 @@ test_download() {
 	build_turn "$tools"
 	promtool_get "$tools" || test_broken+=("promtool")
 	postfix_get "$tools" || test_broken+=("smtp-source and smtp-sink")
+	memcached_get "$tools" || test_broken+=("memcached")
 	mail_get "$tools" || test_broken+=("mail servers")
 	python_get "$tools/python" || test_broken+=("packages of tests/requirements.txt")
 }

@@ -3,10 +3,24 @@
 import json
 import pathlib
 import sys
+import time
 
 
 def say(text):
     print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+class Steps:
+    """Tells how long an experiment takes, and how far it is. `seconds`: of all its steps, as a run took before."""
+
+    def __init__(self, count, seconds):
+        self.count, self.seconds, self.number, self.begin = count, seconds, 0, time.monotonic()
+        say(f"{count} steps, about {max(1, round(seconds / 60))} min on 2 cores")
+
+    def done(self, what):
+        self.number += 1
+        minutes = (time.monotonic() - self.begin) / 60
+        say(f"step {self.number} of {self.count} is done ({what}), {minutes:.0f} min")
 
 
 def machine_lines(facts, *without):
