@@ -37,7 +37,8 @@ paper's are not.
 FIGURE_4 = """\
 One backup, and one connection to it. A transaction stores a message and deletes it again; at most {window:,} messages are not stored yet.
 Ours is `cssl-bench queue --delete`: the queue itself, which also keeps and seals all messages, into one Redis server that executes a
-function for each call. The other one is `cssl-bench memcached`, with as many transactions at a time, and values that are not sealed."""
+function for each call. The other one is `cssl-bench memcached`, with as many transactions at a time, and values that are not sealed.
+memcached may work on 1,000 requests of its one connection at a time (`-R`; by default 20, so that others have their turn)."""
 
 FIGURE_5 = """\
 Two backups, and two paths to each. The mails are 70 % of 1 KB and 30 % of 10 KB, of {sessions} sessions that stay connected; a closed loop.

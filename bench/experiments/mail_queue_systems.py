@@ -22,6 +22,7 @@ EMPTY_SECONDS = 600
 LOOK_S = 0.02
 HOSTS = "127.0.0.1", "127.0.0.2"  # of the two paths to a Redis server
 MEMCACHED_MB = 1024
+MEMCACHED_REQUESTS = 1000  # of one connection at a time; by default 20, so that others have their turn
 FIRST_BLOCKS = 5  # of a reading: 1, 8, 64, 512 messages, and the rest
 
 POSTFIX_MAIN = """\
@@ -110,7 +111,7 @@ class Redis(_Store):
 
 class Memcached(_Store):
     def _command(self, folder):
-        return ["memcached", "-u", "nobody", "-l", HOSTS[0], "-p", str(self.port), "-m", str(MEMCACHED_MB), "-M"]
+        return ["memcached", "-u", "nobody", "-l", HOSTS[0], "-p", str(self.port), "-m", str(MEMCACHED_MB), "-M", "-R", str(MEMCACHED_REQUESTS)]
 
 
 class _Control(http.client.HTTPConnection):
