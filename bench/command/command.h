@@ -11,5 +11,6 @@ int delay_main(int argc, char **argv);
 int smtp_source_main(int argc, char **argv);
 int smtp_sink_main(int argc, char **argv);
 int queue_load_main(int argc, char **argv);
+int memcached_load_main(int argc, char **argv);
 
 #endif

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from bench.experiments import load, mail_congestion, mail_hosts, mail_peers, mail_queue, mail_queue_page, mail_room, paper
+from bench.experiments import load, mail_congestion, mail_hosts, mail_peers, mail_queue, mail_queue_page, mail_queue_systems, mail_room, paper
 from test_rules import ROOT
 
 FAKE = """\
@@ -90,13 +90,13 @@ def test_a_source_that_sent_other_mails_is_an_error(fake_bench):
 
 
 def gateway():
-    return types.SimpleNamespace(name="gateway", port=1, sent=0, source_options=lambda: [], wait_empty=lambda: None)
+    return types.SimpleNamespace(name="gateway", port=1, sent=0, source_options=lambda: [], wait_empty=lambda: None, changes=lambda: 0)
 
 
 def test_a_reply_time_is_of_a_whole_load(fake_bench, monkeypatch):
     monkeypatch.setattr(mail_queue, "SMALL_SHARE", 0.5)  # so that both sources have as many
     fake_bench(sent(5000, 10.0))
-    row = mail_queue.measure_reply(gateway(), 1000, 10)
+    row = mail_queue.measure_reply(gateway(), "half", 1000, 10)
     assert (row["sent"], row["per_s"], row["mean_ms"]) == (10000, 1000, 2)
     assert all("-m 5000 " in words and "--rate 500.0 " in words for words in fake_bench.arguments())
 
@@ -104,15 +104,46 @@ def test_a_reply_time_is_of_a_whole_load(fake_bench, monkeypatch):
 def test_a_reply_time_of_two_mails_is_none(fake_bench):
     fake_bench(sent(1))
     with pytest.raises(load.LoadError):
-        mail_queue.measure_reply(gateway(), 1000, 10)
+        mail_queue.measure_reply(gateway(), "half", 1000, 10)
 
 
 def test_a_rate_that_was_not_reached_has_no_reply_time(fake_bench, monkeypatch):
     monkeypatch.setattr(mail_queue, "SMALL_SHARE", 0.5)
     fake_bench(sent(5000, 12.0))
-    rows = [mail_queue.measure_reply(gateway(), 1000, 10), mail_queue.measure_rate(gateway(), 10000)[1]]
-    table = list(mail_queue_page.reply_table(rows))
+    slow = mail_queue.measure_reply(gateway(), "half", 1000, 10)
+    fake_bench(sent(5000, 10.0))
+    table = list(mail_queue_page.reply_table([slow, mail_queue.measure_reply(gateway(), "the paper's", 1000, 10)]))
     assert "| gateway | half | 1,000 | 833 | not reached | |" in table[2] and "| **2.00** | 2.00-2.00 | 9.00 |" in table[3]
+
+
+def test_a_queue_that_stored_and_did_not_delete_is_no_transaction(fake_bench):
+    done = {"stored": 50, "deleted": 50, "seconds": 2.0}
+    fake_bench(done)
+    assert mail_queue_systems.bench_load("it", {"stored": 50, "deleted": 50}, "queue", "--delete")["seconds"] == 2.0
+    assert fake_bench.arguments() == ["queue --json --delete"]
+    fake_bench({**done, "deleted": 49})
+    with pytest.raises(load.LoadError, match="'deleted': 49"):
+        mail_queue_systems.bench_load("it", {"stored": 50, "deleted": 50}, "queue", "--delete")
+
+
+@pytest.mark.parametrize("block,read,blocks,is_right", [
+    (1, 5000, 3700, True), (1, 5000, 500, False), (10, 5000, 480, True), (10, 5000, 5000, False), (10, 5000, 5, False),
+    (1000, 5000, 9, True), (1000, 5000, 50, False), (10, 4999, 480, False)])
+def test_blocks_of_a_reading_have_the_size_that_the_page_names(fake_bench, block, read, blocks, is_right):
+    fake_bench({"read": read, "blocks": blocks, "in_sync": 1, "seconds": 1.0})
+    with contextlib.nullcontext() if is_right else pytest.raises(load.LoadError):
+        mail_queue_systems.read_back(["127.0.0.1:1"], 5000, block)
+
+
+def test_copies_of_a_queue_are_complete(monkeypatch):
+    row = {"destination": "x", "backup": 0, "paths": ["active", "standby"], "in_sync": True, "answered": 11, "unanswered": 0}
+
+    def copies(*rows):
+        return mail_queue._copies(types.SimpleNamespace(copies=lambda: list(rows)), 10)
+    assert copies(row, {**row, "backup": 1})[1]["backup"] == 1
+    for wrong in ([row], [row, {**row, "answered": 10}], [row, {**row, "in_sync": False}], [row, {**row, "unanswered": 1}]):
+        with pytest.raises(load.LoadError):
+            copies(*wrong)
 
 
 @pytest.mark.parametrize("health,left,is_right", [("healthy", 0, True), ("healthy", 1, False), ("tarpit", 1, True), ("tarpit", 0, False)])
