@@ -30,8 +30,8 @@ PARTS = {
     },
 }
 
-ROUNDS = {"compare": 9, "paper": 9, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 9, "mail-resources": 3,
-          "mail-fairness": 15, "mail-parallel": 5, "mail_queue": 5, "change": 5}
+ROUNDS = {"compare": 9, "paper": 9, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 2, "mail-resources": 3,
+          "mail-fairness": 6, "mail-parallel": 5, "mail_queue": 5, "change": 5}
 QUICK_ROUNDS = 1
 
 
