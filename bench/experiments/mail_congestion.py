@@ -48,7 +48,7 @@ START_S = 20  # for the servers of a run, and for their end
 def aggregator(bed, name, plan):
     if name == "smtpproxy":
         return Proxy(bed, stop_timeout="1s")
-    return relay(bed, f"qmgr_message_active_limit = {plan.active}\nqmgr_message_recipient_limit = {plan.active}\n")
+    return relay(bed, f"qmgr_message_active_limit = {plan.active}\n")
 
 
 class Watch:
