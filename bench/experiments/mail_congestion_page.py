@@ -172,6 +172,9 @@ def queue_table(runs, queues):
             most = [statistics.median(max(row[host][place] for row in one) for one in rounds) for place in range(3)]
             is_it = host == ("relay" if name == ITS else "msa3")
             yield f"| {name} | {host} | {' | '.join(f'{count:,.0f}' for count in most)} | {whose if is_it else ''} |"
+        if name == OURS:
+            waited = statistics.median(max(row["waiting"] for row in one) for one in rounds)
+            yield f"| {name} | itself | none: at most {waited:.0f} transactions waited for a connection | | | |"
 
 
 # --- pictures
