@@ -77,6 +77,7 @@ struct source_session {
 	uint32_t head_len, has_mail;
 	uint64_t intended_ns;             /* when the mail should have begun */
 	uint64_t step_ns;                 /* when this step began */
+	uint64_t made_us;                 /* when the mail under way was made, since 1970 */
 	TAILQ_ENTRY(source_session) next; /* the host's */
 };
 

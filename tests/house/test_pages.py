@@ -6,45 +6,81 @@ import types
 
 import pytest
 
-from bench.experiments import mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, paper_page, report
+from bench.experiments import (mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, mail_resources_page, paper_page,
+                               report)
 from test_rules import ROOT
 
 
-# a limit is no result
+# the experiments of the paper on Warp
 
-def fairness(name, seen_s, end_s):
-    """A run in which each sender had as many mails as moments, some of which did not come."""
-    seen = {(n, i): (f"from@msa{n}.example", 100 + s) for n in (1, 2, 3) for i, s in enumerate(seen_s)}
-    return {"round": 0, "system": name, "refused": 0, "deferred": 7, **mail_fairness.result(seen, 100, 3, end_s)}
+ITS = "Postfix relay"
 
 
-RUNS = [fairness("smtpproxy", (1, 2, 4), 4.2), fairness("fairness off", (1, 2, 5), 5.2), fairness("Postfix relay", (1, 2), 600.1)]
+def fairness(name, seen_s, number=0, **more):
+    """A run in which each sender had as many mails as moments."""
+    seen = {(n, i): (f"from@msa{n}.example", 100 + s + n / 10) for n in (1, 2, 3) for i, s in enumerate(seen_s)}
+    return {"round": number, "system": name, "refused": 0, "deferred": 7, "too_many": 3, "connections": {"203.0.113.254": 20}, **more,
+            **mail_fairness.result(seen, 100, len(seen_s))}
 
 
-def test_a_run_that_was_ended_has_no_time():
-    row = RUNS[-1]
-    assert (row["all_s"], row["spread"], row["missing"]) == (None, None, 3)
-    table = "\n".join(mail_fairness_page.result_table(RUNS))
-    assert "| Postfix relay | | | not done after 600 s | 0 | 7 | 3 |" in table and "600.1" not in table
-    assert "| smtpproxy | 4.0 | 4.0 | **4.0** |" in table
-    targets = "\n".join(mail_fairness_page.target_table(RUNS))
-    assert "Postfix relay" not in targets and "| time of smtpproxy, to that of fairness off | **0.80** |" in targets
+def test_the_page_on_fairness_compares_runs_of_the_same_round():
+    runs = [fairness("smtpproxy", (1, 2)), fairness("smtpproxy", (1, 4), 1), fairness("fairness off", (1, 4)), fairness("fairness off", (1, 8), 1),
+            fairness("smtpproxy, 6 addresses", (1, 1.5), connections={"203.0.113.101": 2, "203.0.113.102": 5}), fairness(ITS, (1, 22.7))]
+    table, targets = ("\n".join(rows(runs)) for rows in (mail_fairness_page.result_table, mail_fairness_page.target_table))
+    assert "| smtpproxy | 2 | 3.1 | **3.3** | 1.07 | 0 | 7 | 3 | 20 to 20 |" in table
+    assert "| smtpproxy, 6 addresses | 1 | 1.6 | **1.8** | 1.13 | 0 | 7 | 3 | 2 to 5 |" in table
+    assert f"| time of smtpproxy, to that of {ITS} | **0.10** | 0.10-0.10 | |  |" in targets
+    assert "| time of smtpproxy, to that of fairness off | **0.53** | 0.52-0.53 | <= 1.00 | met |" in targets
 
 
-def congestion(name, kind, third, mean, missing=0):
-    return [{"kind": kind, "aggregator": name, "third": third, "mx": mx, "waves": 6, "round": 0, "missing": missing, "wait_ms": 1,
-             **dict.fromkeys(("mean_s", "p50_s", "p99_s"), mean)} for mx in (1, 2)]
+def congestion(name, third, means, number=0, missing=0):
+    """Two receivers with ten waves of ten mails, one each second, of which the last do not come."""
+    came = [min(10 * second, 100 - missing) for second in range(12)]
+    times = {f"{prefix}{key}": means[0] for prefix in ("", "relay_") for key in ("mean_s", "p50_s", "p99_s")}
+    return [{"aggregator": name, "third": third, "mx": mx, "waves": 10, "round": number, "sent": 100, "missing": missing, **times,
+             "course": [[second, 10, mean, mean / 2] for second, mean in enumerate(means)], "received": came,
+             "deferred": {"mx1": 0, "mx2": 0, "mx3": 5},
+             "histograms": {"end_to_end": [[-1, 60], [2, 40 - missing]], "relay": [[-2, 100 - missing]]}} for mx in (1, 2)]
+
+
+CONGESTION = [*congestion("smtpproxy", "healthy", [9] + [1] * 9), *congestion("smtpproxy", "tarpit", [9] + [1.05] * 9),
+              *congestion("smtpproxy", "healthy", [9] + [1] * 9, 1), *congestion("smtpproxy", "tarpit", [1] * 7 + [1.2] * 3, 1),
+              *congestion(ITS, "tarpit", [1] * 4 + [20, 2] + [20] * 4, missing=40), *congestion(ITS, "tarpit", [1] * 7 + [20] * 3, 1, 40)]
 
 
 def test_the_latency_of_mails_that_never_came_is_a_least_one():
-    ours, its = "smtpproxy", "Postfix relay"
-    runs = [*congestion(ours, "pair", "healthy", 1.0), *congestion(ours, "pair", "tarpit", 1.05), *congestion(its, "pair", "healthy", 0.5),
-            *congestion(its, "course", "tarpit", 180, missing=378)]
-    rows = list(mail_congestion_page.latency_table(runs))
+    rows = list(mail_congestion_page.latency_table(CONGESTION))
     late = [row for row in rows if ">" in row]
-    assert len(late) == 2 and all("| Postfix relay |" in row and "| > 180.00 | > 180.00 | > 180.00 | 378 |" in row for row in late)
-    told = list(mail_congestion_page.ratio_table(runs))[2:]
-    assert "| **> 360.00** | |" in told[2] and "| **1.05** | 1.05-1.05 | <= 1.10 | met |" in told[0]
+    assert len(late) == 4 and all(f"| {ITS} |" in row and "| > 1.00 (1.00-1.00) | > 1.00 (1.00-1.00) |" in row for row in late)
+
+
+def test_growth_is_of_the_last_third_to_the_first():
+    told = list(mail_congestion_page.ratio_table(CONGESTION, 1))[2:]
+    assert told[0] == "| growth | smtpproxy | mx1 | **1.10** | 1.00-1.20 | <= 1.10 | undecided |"
+    assert told[2] == f"| growth | {ITS} | mx1 | **20.00** | 20.00-20.00 | |  |"
+    assert told[4] == "| beside a healthy one | smtpproxy | mx1 | **1.06** | 1.05-1.07 | <= 1.10 | met |"
+    assert list(mail_congestion_page.ratio_table(congestion("smtpproxy", "tarpit", [1]), 1))[2] == "| growth | smtpproxy | mx1 | | | |  |"
+
+
+def test_grown_latency_and_fewer_receptions_are_those_of_some_waves_in_a_row():
+    row = next(row for row in mail_congestion_page.course_table(CONGESTION, 1) if row.startswith(f"| {ITS} | mx1"))
+    assert row == f"| {ITS} | mx1 | 6 s/7 s | 6 s/6 s | > 1.00 s | 30, 30, 0 |"
+    assert list(mail_congestion_page.course_table(CONGESTION, 1))[4].startswith("| smtpproxy | mx1 | never | never | 5.00 s |")
+
+
+def test_the_histogram_has_all_mails():
+    for rows in (mail_congestion_page._bars_of(CONGESTION, kind) for kind in mail_congestion_page.KINDS):
+        assert [sum(row[name] for row in rows.values()) for name in ("smtpproxy", ITS)] == [100, 100]
+    assert rows == {"250 ms to 500 ms": {"smtpproxy": 100, ITS: 60}, "missing": {"smtpproxy": 0, ITS: 40}}
+
+
+def test_the_page_on_resources_has_both_sizes():
+    runs = [{"round": number, "system": system, "factor": factor, "mails": 3000, "seconds": seconds, "cpu_us": seconds, "memory": 1 << 20,
+             **dict.fromkeys(("written", "read", "disk_written", "disk_read", "logs"), 1 << 20)}
+            for factor, numbers in ((100, (0, 1)), (10, (0,))) for number in numbers for system, seconds in (("smtpproxy", 50), (ITS, 100))]
+    table, targets = (list(rows(runs, [100, 10])) for rows in (mail_resources_page.use_table, mail_resources_page.target_table))
+    assert table[4] == "| smtpproxy | 1/10 | 1 | 3,000 | 50.0 | 60 | **50** | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 |"
+    assert targets[2] == "| CPU, to that of the relay | 1/100 | **0.50** | 0.50-0.50 | <= 1.00 | met |" and len(targets) == 2 + 2 * 4
 
 
 @pytest.fixture(scope="module")
