@@ -11,5 +11,6 @@ command_bench() {
 	packages_need "${packages_bench[@]}"
 	[[ ${CSSL_BUILD_DIR:-} ]] || build_release
 	[[ $1 != mail && $1 != mail_queue ]] || { mail_get "$tools" && postfix_get "$tools"; }
+	[[ "${*:1:2}" != "mail sources" ]] || go_source_get "$tools"
 	/usr/bin/python3 -m bench.experiments "$@"
 }
