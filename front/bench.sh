@@ -4,11 +4,12 @@
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
 
-# bench_tools EXPERIMENT: who has a build of his own, such as a test, has these, too
+# bench_tools EXPERIMENT [PART]: who has a build of his own, such as a test, has these, too
 bench_tools() {
 	build_turn "$tools"
 	peers_get "$tools"
 	[[ $1 != mail* ]] || mail_get "$tools"
+	[[ "$*" != "mail sources" ]] || go_source_get "$tools"
 	build_turn_over "$tools"
 }
 
@@ -17,6 +18,6 @@ command_bench() {
 	export PYTHONPATH=$root
 	understand -c 'from bench.experiments.__main__ import parse; parse()' "$@"
 	packages_need "${packages_bench[@]}"
-	[[ ${CSSL_BUILD_DIR:-} ]] || { build_release && bench_tools "$1"; }
+	[[ ${CSSL_BUILD_DIR:-} ]] || { build_release && bench_tools "${@:1:2}"; }
 	PATH=$tools:$PATH /usr/bin/python3 -m bench.experiments "$@"
 }

@@ -30,6 +30,7 @@ PARTS = {
         "congestion": "smtpproxy and Postfix as relay while one receiver is a tarpit",
         "resources": "CPU, disk and memory of smtpproxy and of Postfix as relay",
         "fairness": "three senders that share one receiver, through smtpproxy and through Postfix as relay",
+        "sources": "smtp-source beside Postfix's and go-smtp-source: CPU, time and memory of 10,000 mails, as in the article on the latter",
         "parallel": "mails of a serial sender through a queue with 30 and 50 deliveries at a time, as PMailServer2's developers measured",
     },
 }
@@ -52,6 +53,7 @@ SIZES = {
     "mail-resources": Size(3, 28, 1),
     "mail-fairness": Size(6, 40, 1),
     "mail-parallel": Size(3, 20, 1),
+    "mail-sources": Size(9, 10, 0.5),
     "mail_queue": Size(6, 29, 1),
     "change": Size(5, 4, 0.5),
 }

@@ -63,14 +63,14 @@ def check_source_of_postfix(place, sessions, keep, mails):
 def measure_pair(place, name, sessions, keep, mails):
     port, pids = place.sink("sink-of-pair") if name == "cssl-bench" else place.postfix_sink()
     command = own_source() if name == "cssl-bench" else [unpacked("smtp-source")]
-    seconds, source_kb = timed(*command, *pair_options(sessions, keep, mails), f"{place.host}:{port}")
+    cost = timed(*command, *pair_options(sessions, keep, mails), f"{place.host}:{port}")
     sink_kb = peak_kb(pids[0])
     if name == "cssl-bench":
         check_connections(place.end_sink("sink-of-pair", pids, mails), sessions, keep, mails)
     else:
         place.end(pids)
-    return {"pair": name, "sessions": sessions, "keep": keep, "mails": mails, "seconds": seconds, "source_kb": source_kb,
-            "sink_kb": sink_kb}
+    return {"pair": name, "sessions": sessions, "keep": keep, "mails": mails, "seconds": cost["seconds"],
+            "source_kb": cost["peak_kb"], "sink_kb": sink_kb}
 
 
 def measure_pairs(place, rounds, mails, course):

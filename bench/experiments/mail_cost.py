@@ -4,20 +4,9 @@ import contextlib
 import os
 
 from bench.experiments.mail_peers import TICK_NS
-from bench.experiments.processes import cpu_ns
+from bench.experiments.processes import cpu_ns, living
 
 SECTOR = 512  # bytes, whatever the disk has
-
-
-def living(pid):
-    """A process and its descendants. Some may end while this looks."""
-    found = [pid]
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as f:
-                for child in f.read().split():
-                    found += living(int(child))
-    return found
 
 
 def _cpu_ns(pid):

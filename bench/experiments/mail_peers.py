@@ -5,6 +5,8 @@ import contextlib
 import gzip
 import json
 import os
+import resource
+import select
 import subprocess
 import tempfile
 import time
@@ -14,10 +16,10 @@ from bench.experiments.load import BENCH, ended, read, same
 from bench.experiments.mail_room import tools
 from bench.experiments.peers import Place
 from bench.experiments.ports import free_ports
-from bench.experiments.processes import cpu_ns
+from bench.experiments.processes import cpu_ns, living
 
 RUN_SECONDS = 300
-LOOK_S = 0.02
+LOOK_MS = 20
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 
 NGINX = """\
@@ -180,19 +182,20 @@ def peak_kb(pid):
 
 
 def timed(*command):
-    """(seconds, greatest resident memory in KB) of a command until its end. The memory is read from time to time."""
-    begin, peak = time.monotonic(), 0
+    """The cost of a command until its end, with the processes that it begins. Their memory is read from time to time, and added up."""
+    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryFile() as said, subprocess.Popen(list(map(str, command)), stdout=said, stderr=said) as process:
-        while True:
-            try:
-                process.wait(LOOK_S)
-                break
-            except subprocess.TimeoutExpired:
-                peak = max(peak, peak_kb(process.pid))
+        peak, end = peak_kb(process.pid), select.poll()
+        with open(os.pidfd_open(process.pid), "rb", buffering=0) as alive:
+            end.register(alive, select.POLLIN)
+            while not end.poll(LOOK_MS):
+                peak = max(peak, sum(map(peak_kb, living(process.pid))))
         seconds = time.monotonic() - begin
+        process.wait()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if process.returncode != 0:
             raise ended(" ".join(map(str, command)), process.returncode, read(said))
-    return seconds, peak
+    return {"seconds": seconds, "user_s": after.ru_utime - before.ru_utime, "system_s": after.ru_stime - before.ru_stime, "peak_kb": peak}
 
 
 def debian_version(package):

@@ -71,6 +71,7 @@ struct source_session {
 	uint32_t tries;          /* to connect, for this mail */
 	uint64_t number;         /* among the sessions */
 	uint64_t connections;
+	unsigned target;      /* of the connection, in the options */
 	uint64_t mails;       /* on this connection */
 	uint64_t mail_number; /* of the mail under way; has_mail */
 	uint64_t content_at;  /* bytes of the content that were written */

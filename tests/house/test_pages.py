@@ -6,8 +6,8 @@ import types
 
 import pytest
 
-from bench.experiments import (mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, mail_resources_page, paper_page,
-                               report)
+from bench.experiments import (mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, mail_resources_page, mail_sources_page,
+                               paper_page, report)
 from test_rules import ROOT
 
 
@@ -167,6 +167,29 @@ def test_a_target_beside_postfix_is_of_pairs_with_an_interval():
     runs = [{"round": number, "system": system, "accepted_per_s": rate, "delivered_per_s": rate, "load": "full", "mean_ms": 1}
             for system, rates in (("CSSL", (9, 9, 9)), ("Postfix on disk", (2, 3, 4))) for number, rate in enumerate(rates)]
     assert "| Postfix on disk | **3.00** | 2.25-4.50 | >= 3 | undecided |" in list(mail_queue_page.beside_table(runs, runs))[2]
+
+
+# go-smtp-source
+
+def sending(name, seconds, cpu_s, peak_kb):
+    """Runs of all kinds of a source, in as many rounds as there are seconds."""
+    return [{"round": number, "source": name, "sink": sink, "sessions": sessions, "keep": keep, "mails": 10, "seconds": s, "user_s": cpu_s / 4,
+             "system_s": cpu_s * 3 / 4, "peak_kb": peak_kb}
+            for number, s in enumerate(seconds) for sink in mail_sources_page.SINKS for sessions in (1, 1000) for keep in (False, True)]
+
+
+def test_the_page_of_the_article_has_pairs_and_says_who_is_not_there():
+    runs = [*sending("cssl-bench", (1, 3, 1), 0.5, 6000), *sending("cssl-bench --processes 2", (1, 1, 1), 0.5, 9000),
+            *sending("Postfix", (2, 3, 4), 2, 3000)]
+    table = list(mail_sources_page.ratio_table(runs))
+    assert "| Postfix | cssl-bench | Postfix | **0.50** | 0.25-1.00 | <= 1.00 | met | **0.25** | 0.25-0.25 | **2.00** | 2.00-2.00 |" in table
+    assert "| cssl-bench | cssl-bench --processes 2 | cssl-bench | **1.00** | 0.33-1.00 | |  | **1.00** | 1.00-1.00 | **1.50** | 1.50-1.50 |" in table
+    assert not any("go-smtp-source" in row for row in table)
+    report = {"machine": {"go-smtp-source": "not there"}, "rounds": 3, "quick": False, "mails": 10, "runs": runs}
+    assert "- go-smtp-source: not there\n" in mail_sources_page.markdown(report, "mail-sources")
+    runs += sending("go-smtp-source", (3, 6, 6), 4, 12000)
+    assert any(row.startswith("| Postfix | go-smtp-source | Postfix | **1.50** | 1.50-2.00 | |  |") for row in mail_sources_page.ratio_table(runs))
+    assert "| Postfix | go-smtp-source | 1.00 | 3.00 | **6.00** | 12,000 |" in list(mail_sources_page.cost_table(runs))
 
 
 # quick runs

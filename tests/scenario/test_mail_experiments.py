@@ -75,6 +75,15 @@ def test_the_mails_of_a_serial_sender_pass_each_queue(tmp_path):
     assert most["slow"] > most["fast"]
 
 
+@pytest.mark.tool("smtp-source", "smtp-sink")
+def test_sources_of_mail_stand_beside_each_other(tmp_path):
+    runs = part("sources", tmp_path)["runs"]
+    seen = {(run["source"], run["sink"], run["sessions"], run["keep"]) for run in runs}
+    assert len(seen) == len(runs)
+    assert seen >= {(source, sink, 1000, False) for source in ("cssl-bench", "cssl-bench --processes 2", "Postfix") for sink in ("cssl-bench", "Postfix")}
+    assert all(run["mails"] == 100 and run["user_s"] + run["system_s"] > 0 and run["peak_kb"] > 0 for run in runs)
+
+
 def test_a_mail_server_that_does_not_start_tells_why(tmp_path):
     """Postfix says it to syslog, which is not there."""
     tmp_path.chmod(0o755)
