@@ -1,11 +1,14 @@
 """What the pages of ./cssl bench say of figures that are none, of pairs, and of quick runs."""
 
+import importlib
+import inspect
 import json
 import sys
 import types
 
 import pytest
 
+from bench.experiments import __main__ as command
 from bench.experiments import mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, paper_page, report
 from test_rules import ROOT
 
@@ -89,11 +92,34 @@ def test_a_target_beside_postfix_is_of_pairs_with_an_interval():
     assert list(mail_queue_page.rate_table(runs))[3].endswith("| **3.00** times | 2.25-4.50 | >= 3 | undecided |")
 
 
+# pages and their files
+
+WAITING = ()  # pages that an earlier form of their experiment wrote
+EXPERIMENTS = [path.stem for path in (ROOT / "bench/results").glob("*.json") if path.stem in command.SIZES]
+
+
+def made_of(name):
+    """(page, {name of a picture: its text}), of the file of an experiment."""
+    module = importlib.import_module(f"bench.experiments.{name.replace('-', '_')}")
+    measured = json.loads((ROOT / f"bench/results/{name}.json").read_text())
+
+    def call(function):
+        return function(*(measured, name)[:len(inspect.signature(function).parameters)])
+    return report.marked(measured, call(module.markdown)), call(module.figures) if hasattr(module, "figures") else {}
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "change" and name not in WAITING])  # that of change also has its options
+def test_a_page_and_its_pictures_are_those_of_its_file(name):
+    page, pictures = made_of(name)
+    assert (ROOT / f"bench/results/{name}.md").read_text() == page
+    for file, picture in pictures.items():
+        assert (ROOT / "bench/results" / file).read_text() == picture, file
+
+
 # quick runs
 
 def parsed(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["bench", *words])
-    from bench.experiments import __main__ as command
     return command.parse()
 
 
