@@ -18,6 +18,9 @@ command_bench() {
 	export PYTHONPATH=$root
 	understand -c 'from bench.experiments.__main__ import parse; parse()' "$@"
 	packages_need "${packages_bench[@]}"
-	[[ ${CSSL_BUILD_DIR:-} ]] || { build_release && bench_tools "${@:1:2}"; }
+	if [[ -z ${CSSL_BUILD_DIR:-} ]]; then
+		build_release
+		bench_tools "${@:1:2}"
+	fi
 	PATH=$tools:$PATH /usr/bin/python3 -m bench.experiments "$@"
 }

@@ -36,7 +36,7 @@ packages_mail=(postfix exim4-daemon-light opensmtpd swaks libnginx-mod-mail stun
 packages_peers=(haproxy nginx hitch redis-server redis-tools memcached)
 programs_mail=(smtp-source smtp-sink stunnel4)
 programs_peers=(haproxy nginx hitch redis-server redis-cli redis-benchmark memcached)
-services=(nginx haproxy hitch redis-server unbound unbound-resolvconf) # services of these packages; tests and experiments start their own
+services=(nginx haproxy hitch redis-server unbound unbound-resolvconf) # of packages that are installed here; tests start their own
 
 # packages_missing NAME...: those not installed, one a line
 packages_missing() {
@@ -108,13 +108,17 @@ services_disabled() {
 	done
 }
 
+packages_lists_or_hint() {
+	[[ $EUID -eq 0 ]] || say "if the lists of packages are missing: $(as_root "apt-get update")"
+	packages_lists
+}
+
 # packages_fetch FOLDER NAME...: for with_progress
 packages_fetch() {
 	local fetch=(apt-get download -qq -o APT::Status-Fd=9 "${@:2}")
 	cd "$1" || return
 	"${fetch[@]}" && return
-	[[ $EUID -eq 0 ]] || say "if the lists of packages are missing: $(as_root "apt-get update")"
-	packages_lists
+	packages_lists_or_hint
 	"${fetch[@]}"
 }
 
@@ -158,12 +162,15 @@ packages_with_needs() {
 	done | sort -u
 }
 
-# packages_unpack_needs WHAT FOLDER NAME...
+# packages_unpack_needs WHAT FOLDER NAME...: all under usr/, as it is where they are installed
 packages_unpack_needs() {
-	local all
-	all=$(packages_with_needs "${@:3}" 2>/dev/null) || { packages_lists && all=$(packages_with_needs "${@:3}"); } || return
+	local all part
+	all=$(packages_with_needs "${@:3}" 2>/dev/null) || { packages_lists_or_hint && all=$(packages_with_needs "${@:3}"); } || return
 	mapfile -t all <<<"$all"
-	packages_unpack "$1" "$2" "${all[@]}"
+	packages_unpack "$1" "$2" "${all[@]}" || return
+	for part in "$2"/{bin,lib,sbin}; do
+		[[ ! -d $part ]] || { cp -a "$part" "$2/usr" && rm -rf "$part"; } || return
+	done
 }
 
 # tree_get WHAT TREE PROGRAMS NAME...: packages with what they need, unpacked once as a tree of usr/ and etc/; and its programs
@@ -181,9 +188,9 @@ tree_get() {
 tree_programs() {
 	local tree=$1 name path libraries
 	shift
-	libraries=$(cd "$tree" && find usr/lib -maxdepth 1 \( -name '*-linux-gnu*' -o -name postfix \) -printf '$tree/%p:')
+	libraries=$(cd "$tree" && find usr/lib -maxdepth 1 \( -name lib -o -name '*-linux-gnu*' -o -name postfix \) -printf '$tree/%p:')
 	for name; do
-		path=$(cd "$tree" && find usr/bin usr/sbin -name "$name" -print -quit)
+		path=$(cd "$tree" && find usr -path "usr/*bin/$name" -print -quit)
 		[[ $path ]] || { say "no $name was unpacked in $tree" && return 1; }
 		printf '#!/bin/sh\ntree=${0%%/*}/%s\nLD_LIBRARY_PATH=%s exec "$tree/%s" "$@"\n' "${tree##*/}" "${libraries%:}" "$path" >"$tree/../$name"
 		chmod +x "$tree/../$name"

@@ -152,7 +152,7 @@ def main(options):
     """`options`: name, folder (for the running processes), out, rounds, quick, course."""
     where = {**facts("postfix"), "redis": machine.redis()}
     all_works, runs = list(works(options.rounds)), []
-    options.course.plan(len(all_works))
+    options.course.plan(*((1, shape.mails) for *_, shape in all_works))
     with Bed(pathlib.Path(options.folder)) as bed:
         bed.router.pace("outside", f"{WIRE_MBIT}mbit")
         bed.receivers.pace("out", f"{WIRE_MBIT}mbit")

@@ -18,7 +18,8 @@ recipient, and quits. The mail server of MTA1 puts the mails in a queue and deli
 
 - **smtpproxy** with `deliver: queue`, whose queue is in two Redis servers; the deliveries are `queue.deliveries` and
   `limits.connections_per_destination`;
-- **Postfix on disk**, **Postfix in tmpfs**: with its queue there; the deliveries are `default_destination_concurrency_limit`.
+- **Postfix on disk**, **Postfix in tmpfs**: with its queue there; the deliveries are `default_destination_concurrency_limit`, and
+  `in_flow_delay` is 0, so that it does not slow the sender down.
 
 MTA1 (sender, server, Redis) and MTA2 (cssl-bench smtp-sink) are network namespaces of one machine and share its cores. The cable between
 them is as slow as 100BASE, {wire_mbit} Mbit/s in each direction, by the kernel's token bucket.
