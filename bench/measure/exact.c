@@ -1,6 +1,9 @@
 /* exact.c: what stands for a bucket of a histogram is its largest value, so the bucket is found again. */
 #include "bench/measure/exact.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,23 +29,31 @@ json_int_t exact_wall_ns(uint64_t epoch_ns, uint64_t at_ns)
 	return at_ns ? (json_int_t)(epoch_ns + at_ns) : 0;
 }
 
-static json_t *number(uint64_t n)
+/* One text, because each number of its own would take the memory of an object. */
+static char *values_text(const struct histogram *h)
 {
-	return json_integer((json_int_t)n);
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	for (unsigned i = 0; f && i < HISTOGRAM_BUCKETS; i++) {
+		if (h->buckets[i] > 0)
+			fprintf(f, "%" PRIu64 ":%" PRIu64 " ", histogram_bucket_end(i), h->buckets[i]);
+	}
+	if (f)
+		fclose(f);
+	return text;
 }
 
 static json_t *histogram_json(const struct histogram *h)
 {
-	json_t *values = json_array();
+	char *values = values_text(h);
+	json_t *out = values ? json_pack("{s:I, s:I, s:I, s:s}", "sum_ns", (json_int_t)h->sum, "min_ns",
+				       (json_int_t)h->min, "max_ns", (json_int_t)h->max, "values", values)
+			     : NULL;
 
-	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
-		if (h->buckets[i] == 0)
-			continue;
-		json_array_append_new(values, number(histogram_bucket_end(i)));
-		json_array_append_new(values, number(h->buckets[i]));
-	}
-	return json_pack("{s:I, s:I, s:I, s:o}", "sum_ns", (json_int_t)h->sum, "min_ns", (json_int_t)h->min, "max_ns",
-		(json_int_t)h->max, "values", values);
+	free(values);
+	return out;
 }
 
 json_t *exact_histograms_json(const struct report_name *names, const struct histogram *all, unsigned len)
@@ -71,14 +82,24 @@ int exact_number(const json_t *from, const char *key, uint64_t *out)
 	return value_of(json_object_get(from, key), out);
 }
 
+static int read_number(const char **at, char behind, uint64_t *out)
+{
+	char *end;
+
+	*out = strtoull(*at, &end, 10);
+	if (**at < '0' || **at > '9' || *end != behind)
+		return CSSL_E_RANGE;
+	*at = end + 1;
+	return 0;
+}
+
 static int read_histogram(const json_t *from, struct histogram *h)
 {
-	const json_t *values = json_object_get(from, "values");
-	const size_t len = json_array_size(values);
+	const char *values = json_string_value(json_object_get(from, "values"));
 	uint64_t value, times;
 
-	for (size_t i = 0; i + 1 < len; i += 2) {
-		if (value_of(json_array_get(values, i), &value) || value_of(json_array_get(values, i + 1), &times))
+	while (values && *values) {
+		if (read_number(&values, ':', &value) || read_number(&values, ' ', &times))
 			return CSSL_E_RANGE;
 		histogram_record_times(h, value, times);
 	}

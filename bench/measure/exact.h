@@ -11,7 +11,7 @@ uint64_t exact_epoch_ns(void);
 /* @at by the wall clock, for "I" of json_pack(); 0 stays 0. */
 json_int_t exact_wall_ns(uint64_t epoch_ns, uint64_t at_ns);
 
-/* {key: {"sum_ns", "min_ns", "max_ns", "values": [nanoseconds, how often, ...]}}, without empty ones. A new reference,
+/* {key: {"sum_ns", "min_ns", "max_ns", "values": "nanoseconds:how often ..."}}, without empty ones. A new reference,
  * or NULL. */
 json_t *exact_histograms_json(const struct report_name *names, const struct histogram *all, unsigned len);
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* RFC 5321 4.2.3, RFC 3207, RFC 4954 and RFC 7504; then all others, by their first digit. */
+/* RFC 5321 4.2.3, RFC 3207 4 and RFC 7504; then all others, by their first digit. */
 static const char codes[REPLIES_CODES][4] = { "211", "214", "220", "221", "250", "251", "252", "354", "421", "450",
 	"451", "452", "454", "455", "500", "501", "502", "503", "504", "521", "530", "550", "551", "552", "553", "554",
 	"555", "556", "2xx", "3xx", "4xx", "5xx" };

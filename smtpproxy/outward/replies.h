@@ -1,6 +1,6 @@
 /* replies.h: replies of receivers, counted by receiver and code for /metrics. Strangers choose both, so there are only
- * so many rows: the replies of further receivers count for "others", and codes that no RFC has for "4xx"
- * and the like. The sum of all counts is that of all replies.
+ * so many rows: the replies of further receivers count for "others", and codes that no RFC of SMTP has for "4xx" and
+ * the like. The sum of all counts is that of all replies.
  */
 #ifndef CSSL_SMTPPROXY_REPLIES_H
 #define CSSL_SMTPPROXY_REPLIES_H

@@ -1,6 +1,7 @@
 /* test_exact.c: facts of results that are read again. */
 #include "bench/measure/exact.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/proto/suite.h"
@@ -54,12 +55,16 @@ START_TEST(what_is_no_histogram_is_refused)
 	ck_assert_int_lt(read_text("{}"), 0);
 	ck_assert_int_lt(read_text("{\"latency\":[]}"), 0);
 	ck_assert_int_lt(read_text("{\"latency\":{\"first\":{}}}"), 0);
-	ck_assert_int_lt(read_text("{\"latency\":{\"first\":{\"values\":[1,1],\"sum_ns\":1,\"min_ns\":1}}}"), 0);
-	ck_assert_int_lt(
-		read_text("{\"latency\":{\"first\":{\"values\":[1,-1],\"sum_ns\":1,\"min_ns\":1,\"max_ns\":1}}}"), 0);
-	ck_assert_int_lt(
-		read_text("{\"latency\":{\"first\":{\"values\":[1,\"1\"],\"sum_ns\":1,\"min_ns\":1,\"max_ns\":1}}}"),
-		0);
+	ck_assert_int_lt(read_text("{\"latency\":{\"first\":{\"values\":\"1:1 \",\"sum_ns\":1,\"min_ns\":1}}}"), 0);
+	static const char *const bad[] = { "", "1", "1:", "1:1", "1 1 ", ":1 ", "1:-1 ", "-1:1 ", "x:1 ", "1:1 2",
+		"1:1  2:1 " };
+	char text[200];
+	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		memset(read, 0, sizeof read);
+		snprintf(text, sizeof text,
+			"{\"latency\":{\"first\":{\"values\":\"%s\",\"sum_ns\":1,\"min_ns\":1,\"max_ns\":1}}}", bad[i]);
+		ck_assert_msg(read_text(text) < 0, "%s", bad[i]);
+	}
 }
 END_TEST
 
