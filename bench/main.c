@@ -16,7 +16,10 @@ static const struct command {
 	{ "delay", "a slow wire: delays packets between two TUN devices", delay_main },
 	{ "smtp-source", "many mails over SMTP: load, counts and latencies", smtp_source_main },
 	{ "smtp-sink", "a mail server that takes all mails, or misbehaves as asked", smtp_sink_main },
-	{ "queue", "the mail queue without SMTP: stores messages in two Redis servers", queue_load_main },
+	{ "merge", "the results of several hosts as one: https, smtp-source", merge_main },
+	{ "queue", "the mail queue without SMTP: stores messages in Redis servers, and reads them back",
+		queue_load_main },
+	{ "memcached", "stores values in memcached and deletes them, beside the mail queue", memcached_load_main },
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

@@ -75,6 +75,33 @@ static void show_lines(const struct invocation *in, const json_t *answer)
 	table_show(t, &in->screen);
 }
 
+static void copy_cells(struct table *t, const json_t *line, size_t at, const json_t *backup)
+{
+	const json_t *paths = member(backup, "paths"), *changes = json_array_get(member(line, "changes"), at);
+
+	table_cell(t, STYLE_PLAIN, "%s", member_text(line, "destination"));
+	table_cell(t, STYLE_PLAIN, "%zu", at);
+	for (size_t p = 0; p < 2; p++)
+		table_cell(t, STYLE_PLAIN, "%s", member_text(json_array_get(paths, p), "state"));
+	table_cell(t, STYLE_PLAIN, "%s", json_is_true(member(backup, "in_sync")) ? "yes" : "no");
+	table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(changes, "answered"));
+	table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(changes, "unanswered"));
+}
+
+/* A backup holds all destinations, so its paths and "in sync" are the same for each; the changes are not. */
+static void show_copies(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "DESTINATION" }, { "BACKUP", COLUMN_RIGHT }, { "PATH 1" },
+		{ "PATH 2" }, { "IN SYNC" }, { "CHANGES", COLUMN_RIGHT }, { "UNANSWERED", COLUMN_RIGHT } };
+	struct table *t = table_create(columns, COUNT_OF(columns));
+	json_t *line, *backup;
+	size_t i, at;
+
+	json_array_foreach(member(answer, "destinations"), i, line)
+		json_array_foreach(member(answer, "backups"), at, backup) copy_cells(t, line, at, backup);
+	table_show(t, &in->screen);
+}
+
 static void show_state(const struct invocation *in, const json_t *answer)
 {
 	static const char *const counts[] = { "epoch", "in_sync", "messages", "unstored", "stored", "recovered",
@@ -92,6 +119,7 @@ static void show_state(const struct invocation *in, const json_t *answer)
 	show_backups(in, answer);
 	show_spares(in, answer);
 	show_lines(in, answer);
+	show_copies(in, answer);
 }
 
 static void show_list(const struct invocation *in, const json_t *answer)

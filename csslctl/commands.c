@@ -141,8 +141,11 @@ static const struct command rows[] = {
 		{ { "ACTION", OPERAND_TEXT, OPERAND_OPTIONAL }, { "OF", OPERAND_TEXT, OPERAND_OPTIONAL },
 			{ "NUMBER", OPERAND_TEXT, OPERAND_OPTIONAL } },
 		.reach = ASKS_MAIL, .help = "the queue of a mail gateway, and orders for its messages and destinations",
-		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations. list: the "
-			  "messages, oldest first; show MESSAGE: its sender, its recipients and their last replies; "
+		.manual = "Without ACTION: the state of the queue, its Redis servers and destinations; and for each "
+			  "destination and backup the backup's paths, whether it is in sync, and how many changes "
+			  "(stores, new states, deletes) of that destination it has made, as long as the queue knows "
+			  "the destination. list: the messages, oldest first; show MESSAGE: its sender, its recipients "
+			  "and their last replies; "
 			  "retry MESSAGE: deliver it now; hold MESSAGE: until release MESSAGE; delete MESSAGE: without "
 			  "a notice to the sender; stop DESTINATION: deliver no more to it, until start DESTINATION; "
 			  "rate DESTINATION NUMBER: at most so many messages a minute, 0: no limit. The Redis servers "

@@ -4,12 +4,23 @@
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
 
+# bench_tools EXPERIMENT [PART]: who has a build of his own, such as a test, has these, too
+bench_tools() {
+	build_turn "$tools"
+	peers_get "$tools"
+	[[ $1 != mail* ]] || mail_get "$tools"
+	[[ "$*" != "mail sources" ]] || go_source_get "$tools"
+	build_turn_over "$tools"
+}
+
 command_bench() {
 	[[ $# -gt 0 ]] || set -- --help
 	export PYTHONPATH=$root
 	understand -c 'from bench.experiments.__main__ import parse; parse()' "$@"
 	packages_need "${packages_bench[@]}"
-	[[ ${CSSL_BUILD_DIR:-} ]] || build_release
-	[[ $1 != mail && $1 != mail_queue ]] || { mail_get "$tools" && postfix_get "$tools"; }
-	/usr/bin/python3 -m bench.experiments "$@"
+	if [[ -z ${CSSL_BUILD_DIR:-} ]]; then
+		build_release
+		bench_tools "${@:1:2}"
+	fi
+	PATH=$tools:$PATH /usr/bin/python3 -m bench.experiments "$@"
 }

@@ -5,13 +5,11 @@ debian_release=$(. /etc/os-release 2>/dev/null && echo "${VERSION_ID:-}")
 case ${debian_release%%.*} in
 13)
 	packages_release=(libllhttp-dev protobuf-compiler)
-	clang_runtime=libclang-rt-19-dev package_promtool=promtool packages_postfix=(postfix libnsl2 libicu76)
-	packages_mail_libraries=(libmemcached11t64 libhashkit2t64 libopendbx1t64 libicu76 libnsl2 libtlsrpt0 libspf2-2t64 libarchive13t64)
+	clang_runtime=libclang-rt-19-dev package_promtool=promtool
 	;;
 *)
 	packages_release=() # llhttp: llhttp_get() below
-	clang_runtime=libclang-rt-14-dev package_promtool=prometheus packages_postfix=(postfix)
-	packages_mail_libraries=(libmemcached11 libhashkit2 libopendbx1 libspf2-2)
+	clang_runtime=libclang-rt-14-dev package_promtool=prometheus
 	;;
 esac
 
@@ -27,20 +25,18 @@ packages_run=(openssl curl)
 packages_test_build=(check ccache python3-pytest)
 packages_test=(
 	"${packages_test_build[@]}" clang "$clang_runtime" llvm shellcheck git python3-pytest-xdist golang-go
-	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server haproxy nginx-light hitch iproute2 nftables tcpdump
-	chromium python3-venv groff-base gdb redis-server redis-tools unbound ldnsutils
+	gnutls-bin wrk apache2-utils nghttp2-client nghttp2-server iproute2 nftables tcpdump
+	chromium python3-venv groff-base gdb unbound ldnsutils
 	testssl.sh sslscan
 )
-packages_bench=(haproxy nginx-light hitch curl git iproute2 nftables redis-server)
-# Mail servers and clients, with the libraries that only they need. Tests and experiments unpack them and never install them:
-# installed, the servers would start and become this machine's mail server.
-packages_mail=(
-	postfix exim4-daemon-light libidn12 libmariadb3 libpq5 opensmtpd swaks libnet-ssleay-perl perl-openssl-defaults
-	libnginx-mod-mail stunnel4 libwrap0
-	opendkim libopendkim11 libmilter1.0.1 librbl1 libvbr2 liblua5.3-0
-	rspamd libhyperscan5 libluajit-5.1-2 libunwind8 "${packages_mail_libraries[@]}"
-)
-services=(nginx haproxy hitch redis-server unbound unbound-resolvconf) # services of these packages; tests and experiments start their own
+packages_bench=(curl git iproute2 nftables)
+# Servers and clients that tests and experiments unpack and never install: installed, they would start and become this machine's own.
+# What a mail room (bench/experiments/mail_room.py) has, and what runs beside it.
+packages_mail=(postfix exim4-daemon-light opensmtpd swaks libnginx-mod-mail stunnel4 opendkim rspamd)
+packages_peers=(haproxy nginx hitch redis-server redis-tools memcached)
+programs_mail=(smtp-source smtp-sink stunnel4)
+programs_peers=(haproxy nginx hitch redis-server redis-cli redis-benchmark memcached)
+services=(nginx haproxy hitch redis-server unbound unbound-resolvconf) # of packages that are installed here; tests start their own
 
 # packages_missing NAME...: those not installed, one a line
 packages_missing() {
@@ -112,13 +108,17 @@ services_disabled() {
 	done
 }
 
+packages_lists_or_hint() {
+	[[ $EUID -eq 0 ]] || say "if the lists of packages are missing: $(as_root "apt-get update")"
+	packages_lists
+}
+
 # packages_fetch FOLDER NAME...: for with_progress
 packages_fetch() {
 	local fetch=(apt-get download -qq -o APT::Status-Fd=9 "${@:2}")
 	cd "$1" || return
 	"${fetch[@]}" && return
-	[[ $EUID -eq 0 ]] || say "if the lists of packages are missing: $(as_root "apt-get update")"
-	packages_lists
+	packages_lists_or_hint
 	"${fetch[@]}"
 }
 
@@ -151,43 +151,87 @@ promtool_get() {
 	return $status
 }
 
-# postfix_get FOLDER: Postfix's smtp-source and smtp-sink with their libraries, out of a package that would start a mail server
-postfix_get() {
-	[[ ! -x $1/smtp-sink ]] || return 0
-	local package name status=0
-	package=$(mktemp -d) || return
-	{
-		packages_unpack "smtp-source and smtp-sink" "$package" "${packages_postfix[@]}" &&
-			find "$package/usr" ! -type d \( -name smtp-source -o -name smtp-sink -o -name 'lib*.so*' \) \
-				-exec install -D -t "$1/postfix" {} +
-	} || status=$?
-	rm -rf "$package"
-	for name in smtp-source smtp-sink; do
-		[[ $status -eq 0 ]] || break
-		# shellcheck disable=SC2016 # the script expands it
-		printf '#!/bin/sh\nhere=$(dirname "$0")/postfix\nLD_LIBRARY_PATH=$here exec "$here/%s" "$@"\n' "$name" >"$1/$name"
-		chmod +x "$1/$name"
-	done
-	return $status
+# packages_with_needs NAME...: these, and what apt would install besides for each of them on this machine, one a line. Each is asked for
+# alone, because mail servers refuse each other; a package that would become newer is none that is missing.
+packages_with_needs() {
+	local name said
+	for name; do
+		said=$(apt-get install --simulate --no-install-recommends "$name" 2>&1) || { echo "$said" >&2 && return 1; }
+		echo "$name"
+		sed -n 's/^Inst \([^ ]*\) (.*/\1/p' <<<"$said"
+	done | sort -u
 }
 
-# exim_heavy_get TREE: the Exim that reads PROXY headers, as usr/sbin/exim4-heavy beside the light one. Its libraries are in packages_mail.
+# packages_unpack_needs WHAT FOLDER NAME...: all under usr/, as it is where they are installed
+packages_unpack_needs() {
+	local all part
+	all=$(packages_with_needs "${@:3}" 2>/dev/null) || { packages_lists_or_hint && all=$(packages_with_needs "${@:3}"); } || return
+	mapfile -t all <<<"$all"
+	packages_unpack "$1" "$2" "${all[@]}" || return
+	for part in "$2"/{bin,lib,sbin}; do
+		[[ ! -d $part ]] || { cp -a "$part" "$2/usr" && rm -rf "$part"; } || return
+	done
+}
+
+# tree_get WHAT TREE PROGRAMS NAME...: packages with what they need, unpacked once as a tree of usr/ and etc/; and its programs
+tree_get() {
+	local what=$1 tree=$2 programs=$3 wanted="${*:3}"
+	shift 3
+	[[ $(cat "$tree/packages" 2>/dev/null) != "$wanted" ]] || return 0
+	rm -rf "$tree"
+	# shellcheck disable=SC2086 # words
+	packages_unpack_needs "$what" "$tree" "$@" && tree_programs "$tree" $programs && echo "$wanted" >"$tree/packages"
+}
+
+# tree_programs TREE NAME...: programs of a tree in the folder beside it, which find the libraries that are unpacked with them
+# shellcheck disable=SC2016 # their shell expands it
+tree_programs() {
+	local tree=$1 name path libraries
+	shift
+	libraries=$(cd "$tree" && find usr/lib -maxdepth 1 \( -name lib -o -name '*-linux-gnu*' -o -name postfix \) -printf '$tree/%p:')
+	for name; do
+		path=$(cd "$tree" && find usr -path "usr/*bin/$name" -print -quit)
+		[[ $path ]] || { say "no $name was unpacked in $tree" && return 1; }
+		printf '#!/bin/sh\ntree=${0%%/*}/%s\nLD_LIBRARY_PATH=%s exec "$tree/%s" "$@"\n' "${tree##*/}" "${libraries%:}" "$path" >"$tree/../$name"
+		chmod +x "$tree/../$name"
+	done
+}
+
+# go_source_get FOLDER: go-smtp-source, which Debian does not have, and the two states of it that its article compares, if this machine has
+# a Go that can get and build them. Their experiment does without them, and says so.
+go_source_get() {
+	local row place
+	place=$(mktemp -d) || return
+	for row in go-smtp-source=v0.7.7 go-smtp-source-2015=d966e1f go-smtp-source-2015-pool=a64ab9f; do
+		[[ ! -x $1/${row%=*} ]] || continue
+		GOBIN=$place GOTOOLCHAIN=local timeout 300 go install "github.com/nabeken/go-smtp-source@${row#*=}" >/dev/null 2>&1 &&
+			mv "$place/go-smtp-source" "$1/${row%=*}" && continue
+		say "${row%=*} cannot be had here; going on without it"
+	done
+	rm -rf "$place"
+}
+
+# exim_heavy_get TREE: the Exim that reads PROXY headers, as usr/sbin/exim4-heavy beside the light one, and its libraries
 exim_heavy_get() {
 	local package status=0
+	[[ ! -x $1/usr/sbin/exim4-heavy ]] || return 0
 	package=$(mktemp -d) || return
-	{ packages_unpack "Exim" "$package" exim4-daemon-heavy && install -D -m 4755 "$package/usr/sbin/exim4" "$1/usr/sbin/exim4-heavy"; } || status=$?
+	{
+		packages_unpack_needs "Exim" "$package" exim4-daemon-heavy && cp -a "$package/usr/lib" "$1/usr" &&
+			install -m 4755 "$package/usr/sbin/exim4" "$1/usr/sbin/exim4-heavy"
+	} || status=$?
 	rm -rf "$package"
 	return $status
 }
 
-# mail_get FOLDER: mail servers as a tree of usr/ and etc/ in FOLDER/mail, which tests/lib/mail_room.py lays over this machine's own
+# mail_get FOLDER: mail servers in FOLDER/mail, which a room (bench/experiments/mail_room.py) lays over this machine's own
 mail_get() {
-	local wanted="${packages_mail[*]} exim4-daemon-heavy"
-	[[ $(cat "$1/mail/packages" 2>/dev/null) != "$wanted" ]] || return 0
-	rm -rf "$1/mail"
-	packages_unpack "mail servers" "$1/mail" "${packages_mail[@]}" || return
-	exim_heavy_get "$1/mail" || return
-	echo "$wanted" >"$1/mail/packages"
+	tree_get "mail servers" "$1/mail" "${programs_mail[*]}" "${packages_mail[@]}" && exim_heavy_get "$1/mail"
+}
+
+# peers_get FOLDER: servers beside which tests and experiments hold ours, in FOLDER/peers
+peers_get() {
+	tree_get "other servers" "$1/peers" "${programs_peers[*]}" "${packages_peers[@]}"
 }
 
 # python_get FOLDER: a venv with the Python packages that Debian does not have, each of one version and one hash

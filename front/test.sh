@@ -128,7 +128,7 @@ test_download() {
 	packages_need "${packages_build[@]}" "${packages_run[@]}" "${packages_test[@]}"
 	build_turn "$tools"
 	promtool_get "$tools" || test_broken+=("promtool")
-	postfix_get "$tools" || test_broken+=("smtp-source and smtp-sink")
+	peers_get "$tools" || test_broken+=("other servers")
 	mail_get "$tools" || test_broken+=("mail servers")
 	python_get "$tools/python" || test_broken+=("packages of tests/requirements.txt")
 }

@@ -9,7 +9,9 @@ int broadcast_main(int argc, char **argv);
 int simulate_main(int argc, char **argv);
 int delay_main(int argc, char **argv);
 int smtp_source_main(int argc, char **argv);
+int merge_main(int argc, char **argv);
 int smtp_sink_main(int argc, char **argv);
 int queue_load_main(int argc, char **argv);
+int memcached_load_main(int argc, char **argv);
 
 #endif

@@ -1,13 +1,17 @@
 """python3 -m bench.experiments NAME [OPTIONS]; ./cssl bench runs this."""
 
 import argparse
+import dataclasses
 import importlib
 import pathlib
 import signal
 import sys
 import tempfile
 
+from bench.experiments import papers, papers_table
 from bench.experiments.cluster import build_folder
+from bench.experiments.course import Course, duration
+from bench.experiments.report import say
 
 EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
@@ -16,7 +20,7 @@ EXPERIMENTS = {
     "chaos": "what clients notice when a server is killed or stopped, or the dispatcher killed",
     "storm": "how long established clients wait while more handshakes come than can be made",
     "mail": "sending mail: our tools, STARTTLS beside other servers, and smtpproxy beside Postfix as a relay",
-    "mail_queue": "a mail gateway with a queue, beside Postfix as a relay: throughput, reply time, recovery, memory",
+    "mail_queue": "a mail gateway with a queue, by the figures of its paper: beside memcached, beside Postfix as a relay, recovery, memory",
     "change": "what a change costs: this checkout beside another one of this project, or beside itself without a keeper of RAgent",
 }
 
@@ -26,12 +30,33 @@ PARTS = {
         "congestion": "smtpproxy and Postfix as relay while one receiver is a tarpit",
         "resources": "CPU, disk and memory of smtpproxy and of Postfix as relay",
         "fairness": "three senders that share one receiver, through smtpproxy and through Postfix as relay",
-        "parallel": "mails a second with 30 and 50 sessions at a time, as PMailServer2's developers measured",
+        "sources": "smtp-source beside Postfix's and go-smtp-source: CPU, time and memory of 10,000 mails, as in the article on the latter",
+        "parallel": "mails of a serial sender through a queue with 30 and 50 deliveries at a time, as PMailServer2's developers measured",
     },
 }
 
-ROUNDS = {"compare": 9, "paper": 9, "scaling": 5, "chaos": 2, "storm": 9, "mail": 9, "mail-congestion": 9, "mail-resources": 3,
-          "mail-fairness": 15, "mail-parallel": 5, "mail_queue": 5, "change": 5}
+@dataclasses.dataclass(frozen=True)
+class Size:
+    rounds: int
+    minutes: float        # on two cores that do nothing else
+    quick_minutes: float  # with QUICK_ROUNDS
+
+
+SIZES = {
+    "compare": Size(9, 38, 2),
+    "paper": Size(9, 52, 2),
+    "scaling": Size(5, 7, 0.2),
+    "chaos": Size(2, 8, 2),
+    "storm": Size(9, 8, 0.4),
+    "mail": Size(9, 38, 1),
+    "mail-congestion": Size(2, 45, 2),
+    "mail-resources": Size(3, 28, 1),
+    "mail-fairness": Size(6, 40, 1),
+    "mail-parallel": Size(3, 20, 1),
+    "mail-sources": Size(9, 10, 0.5),
+    "mail_queue": Size(6, 29, 1),
+    "change": Size(5, 4, 0.5),
+}
 QUICK_ROUNDS = 1
 
 
@@ -53,7 +78,7 @@ def parse(words=None):
     options = parser.parse_args(words)
     options.name = full_name(options.name, getattr(options, "part", None))
     if options.rounds is None:
-        options.rounds = QUICK_ROUNDS if options.quick else ROUNDS[options.name]
+        options.rounds = QUICK_ROUNDS if options.quick else SIZES[options.name].rounds
     options.out = options.out or build_folder() / "results" / options.name
     if options.rounds < 1:
         parser.error("--rounds is a number from 1")
@@ -67,8 +92,19 @@ def full_name(name, part):
 
 def rounds_text(name):
     if name not in PARTS:
-        return ROUNDS[name]
-    return ", ".join(f"{part}: {ROUNDS[full_name(name, part)]}" for part in PARTS[name])
+        return SIZES[name].rounds
+    return ", ".join(f"{part}: {SIZES[full_name(name, part)].rounds}" for part in PARTS[name])
+
+
+def announcement(options):
+    """How long it will take, and how long it would take otherwise."""
+    size, command = SIZES[options.name], "./cssl bench " + options.name.replace("-", " ")
+    full, quick = f"about {duration(60 * size.minutes)}", f"about {duration(60 * size.quick_minutes)}"
+    if options.quick:
+        return f"{command} --quick takes {quick} for a round; without --quick {full}"
+    if options.rounds != size.rounds:
+        full = f"about {duration(60 * size.minutes * options.rounds / size.rounds)}"
+    return f"{command} takes {full}, if this machine does nothing else; with --quick {quick}"
 
 
 def add_parts(sub, parts):
@@ -96,12 +132,16 @@ def add_paper(sub):
 def main():
     options = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # so that servers and namespaces end, too
+    say(announcement(options))
     experiment = importlib.import_module(f"bench.experiments.{options.name.replace('-', '_')}")
     # Short, because UNIX sockets lie in it, and open to the users as whom the servers run.
     with tempfile.TemporaryDirectory(prefix="cssl-bench-", dir="/tmp") as folder:
         pathlib.Path(folder).chmod(0o755)
-        options.folder = folder
+        options.folder, options.course = folder, Course()
         experiment.main(options)
+        options.course.check_end()
+    if pathlib.Path(options.out).resolve() == papers_table.RESULTS:
+        papers.write()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from bench.experiments.compare_memory import Crowd, measure_memory
 from bench.experiments.compare_systems import of_cluster
 from bench.experiments.compare_works import WORKS
 from bench.experiments.peers import Place
-from bench.experiments.report import machine_lines, save, say, terms_line
+from bench.experiments.report import machine_lines, save, terms_line
 
 LIMIT = 1.02
 ANEW = 3  # the programs serve so many rounds
@@ -81,14 +81,14 @@ def _round(systems, number, is_quick):
             yield {"round": number, "side": side, **measure(work, systems[side][row], is_quick)}
 
 
-def measure_rounds(folder, sides, rounds, is_quick):
+def measure_rounds(folder, sides, rounds, is_quick, course):
     runs = []
     for first in range(0, rounds, ANEW):
         sides = dict(reversed(sides.items()))  # neither side is always the one that starts first
         with both(folder / str(first), sides) as systems:
             for number in range(first, min(first + ANEW, rounds)):
                 runs += _round(systems, number, is_quick)
-                say(f"round {number + 1} of {rounds}")
+                course.done("both sides")
     return runs
 
 
@@ -141,11 +141,14 @@ def page(report, comparison):
 
 
 def main(options):
-    """`options`: name, folder (for the running processes), out, rounds, quick; before (a checkout that is built), or no_keeper."""
+    """`options`: name, folder (for the running processes), out, rounds, quick, course; before (a checkout that is built), or no_keeper."""
     comparison, folder = _comparison(options), pathlib.Path(options.folder)
     facts, commit = machine.facts(ROOT), machine.facts(comparison.before.root)["cssl"]
-    runs = measure_rounds(folder, comparison.sides(), options.rounds, options.quick)
-    say("memory")
-    memory = list(_memory(folder, comparison.sides(), Crowd(60, 1) if options.quick else Crowd(4000, 7)))
+    options.course.plan(options.rounds, len(comparison.sides()))
+    runs = measure_rounds(folder, comparison.sides(), options.rounds, options.quick, options.course)
+    memory = []
+    for row in _memory(folder, comparison.sides(), Crowd(60, 1) if options.quick else Crowd(4000, 7)):
+        memory.append(row)
+        options.course.done(f"memory, {row['side']}")
     report = {"machine": facts, "before": commit, "rounds": options.rounds, "quick": options.quick, "runs": runs, "memory": memory}
     save(options, report, page(report, comparison))

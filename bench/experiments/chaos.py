@@ -14,7 +14,7 @@ from bench.experiments import load, machine, plot
 from bench.experiments.cluster import ROOT, Cluster
 from bench.experiments.compare_systems import LINKS, MEMORY
 from bench.experiments.peers import Place
-from bench.experiments.report import machine_lines, save, say, terms_line
+from bench.experiments.report import machine_lines, save, terms_line
 
 RAMP_S = 0.5
 BEFORE_S = 0.5
@@ -265,14 +265,14 @@ def figures(report):
 
 
 def main(options):
-    """`options`: name, folder (for the running processes), out, rounds, quick."""
+    """`options`: name, folder (for the running processes), out, rounds, quick, course."""
     facts, runs = machine.facts(ROOT), []
+    works = [(event, work, kind) for event, what in EVENTS.items() for work in what.loads() for kind in what.kinds_of(work)]
+    options.course.plan(options.rounds * len(works))
     for number in range(options.rounds):
-        for event, what in EVENTS.items():
-            for work in what.loads():
-                for kind in what.kinds_of(work):
-                    folder = pathlib.Path(options.folder) / str(len(runs))
-                    runs.append({"round": number, **measure(kind, event, work, folder, options.quick)})
-                    say(f"round {number + 1} of {options.rounds}: {event}, {work.name}, {kind.name}: {runs[-1]['lost']} lost")
+        for event, work, kind in works:
+            folder = pathlib.Path(options.folder) / str(len(runs))
+            runs.append({"round": number, **measure(kind, event, work, folder, options.quick)})
+            options.course.done(f"{event}, {work.name}, {kind.name}: {runs[-1]['lost']} lost")
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "runs": runs}
     save(options, report, markdown(report), figures(report))

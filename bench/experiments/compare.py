@@ -11,7 +11,10 @@ from bench.experiments.compare_memory import Crowd, measure_memories
 from bench.experiments.compare_page import figures, markdown
 from bench.experiments.compare_systems import systems
 from bench.experiments.compare_works import WORKS
-from bench.experiments.report import save, say
+from bench.experiments.report import save
+
+
+MEMORY_STEPS = 5, 5  # so many, each as long as so many of the others
 
 
 def _check(work, system, result):
@@ -41,25 +44,28 @@ def measure(work, system, is_quick):
             "generator_us": generators_s * 1e6 / units, "generators": result["generators"]}
 
 
-def measure_rounds(all_systems, rounds, is_quick):
+def measure_rounds(all_systems, rounds, is_quick, course):
     runs = []
     for number in range(rounds):
         for work in WORKS.values():
             first = number % len(work.systems)
             for name in work.systems[first:] + work.systems[:first]:
                 runs.append({"round": number, **measure(work, all_systems[name], is_quick)})
-            say(f"round {number + 1} of {rounds}: {work.name}")
+            course.done(work.name)
     return runs
 
 
 def main(options):
-    """`options`: name, folder (for the running processes), out, rounds, quick."""
+    """`options`: name, folder (for the running processes), out, rounds, quick, course."""
     facts = machine.facts(ROOT)
+    options.course.plan(options.rounds * len(WORKS), MEMORY_STEPS)
     folder = pathlib.Path(options.folder)
     with systems(folder) as all_systems:
         shown = [{"system": s.name, "tiers": list(s.tiers), "links": s.links, "scheduling": s.scheduling} for s in all_systems.values()]
-        runs = measure_rounds(all_systems, options.rounds, options.quick)
-    say("memory")
-    memory = list(measure_memories(folder, Crowd(60, 1) if options.quick else Crowd(4000, 7)))
+        runs = measure_rounds(all_systems, options.rounds, options.quick, options.course)
+    memory = []
+    for row in measure_memories(folder, Crowd(60, 1) if options.quick else Crowd(4000, 7)):
+        memory.append(row)
+        options.course.done(f"memory of {row['system']}")
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "systems": shown, "runs": runs, "memory": memory}
     save(options, report, markdown(report), figures(report))

@@ -39,6 +39,10 @@ def steadiness():
     return min(times), max(times)
 
 
+def redis():
+    return _first_line("redis-server", "--version").split()[2]
+
+
 def facts(root):
     """A dict of strings."""
     least, most = steadiness()

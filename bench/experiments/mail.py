@@ -12,9 +12,9 @@ from bench.experiments.cluster import ROOT
 from bench.experiments.compare_works import TLS12, TLS13
 from bench.experiments.load import LoadError, same
 from bench.experiments.mail_page import DIRECT, OURS, OURS_ROUND_ROBIN, STARTTLS, is_judged, is_timed, markdown
-from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, postfix_tool, source, timed,
+from bench.experiments.mail_peers import (MailCluster, MailPlace, debian_version, own_source, peak_kb, unpacked, source, timed,
                                           used_ns)
-from bench.experiments.report import save, say
+from bench.experiments.report import save
 
 AT_ONCE = 200
 MAILS = 1000     # of a run; many short runs give a narrower interval than a few long ones
@@ -53,7 +53,7 @@ def check_connections(counts, sessions, keep, mails):
 def check_source_of_postfix(place, sessions, keep, mails):
     """Postfix's sink tells no counts, so before it is timed its source shows to our sink that it does what ours does."""
     port, pids = place.sink("sink-of-pair")
-    timed(postfix_tool("smtp-source"), *pair_options(sessions, keep, mails), f"{place.host}:{port}")
+    timed(unpacked("smtp-source"), *pair_options(sessions, keep, mails), f"{place.host}:{port}")
     place.end(pids)
     counts = place.counts("sink-of-pair")
     same("Postfix's smtp-source", counts, {"mails": mails})
@@ -62,18 +62,18 @@ def check_source_of_postfix(place, sessions, keep, mails):
 
 def measure_pair(place, name, sessions, keep, mails):
     port, pids = place.sink("sink-of-pair") if name == "cssl-bench" else place.postfix_sink()
-    command = own_source() if name == "cssl-bench" else [postfix_tool("smtp-source")]
-    seconds, source_kb = timed(*command, *pair_options(sessions, keep, mails), f"{place.host}:{port}")
+    command = own_source() if name == "cssl-bench" else [unpacked("smtp-source")]
+    cost = timed(*command, *pair_options(sessions, keep, mails), f"{place.host}:{port}")
     sink_kb = peak_kb(pids[0])
     if name == "cssl-bench":
         check_connections(place.end_sink("sink-of-pair", pids, mails), sessions, keep, mails)
     else:
         place.end(pids)
-    return {"pair": name, "sessions": sessions, "keep": keep, "mails": mails, "seconds": seconds, "source_kb": source_kb,
-            "sink_kb": sink_kb}
+    return {"pair": name, "sessions": sessions, "keep": keep, "mails": mails, "seconds": cost["seconds"],
+            "source_kb": cost["peak_kb"], "sink_kb": sink_kb}
 
 
-def measure_pairs(place, rounds, mails):
+def measure_pairs(place, rounds, mails, course):
     runs = []
     for keep in (False, True):
         for sessions in SESSIONS:
@@ -83,7 +83,7 @@ def measure_pairs(place, rounds, mails):
             for sessions in SESSIONS:
                 names = PAIRS[number % 2:] + PAIRS[:number % 2]
                 runs += [{"round": number, **measure_pair(place, name, sessions, keep, mails)} for name in names]
-        say(f"round {number + 1} of {rounds * PAIR_TURNS}: pairs")
+        course.done("pairs of tools")
     return runs
 
 
@@ -173,14 +173,14 @@ def measure_work(work, found, number, turn, sessions, mails):
             yield {**where, **measure(work, system, 1, min(mails, MAILS_ALONE))}
 
 
-def measure_termination(found, rounds, turns, sessions, mails):
+def measure_termination(found, rounds, turns, sessions, mails, course):
     """Between two turns of a work are all other works: else their ratios would share what disturbs the host for a minute."""
     runs = []
     for number in range(rounds):
         for turn in range(turns):
             for work in WORKS:
                 runs += measure_work(work, found, number, turn, sessions, mails)
-            say(f"round {number + 1} of {rounds}, turn {turn + 1} of {turns}")
+            course.done("TLS")
     return runs
 
 
@@ -194,11 +194,12 @@ def main(options):
     """`options`: name, folder (for the running processes), out, rounds, quick."""
     where = facts()
     folder = pathlib.Path(options.folder)
-    with MailPlace(folder / "pairs") as place:
-        pairs = measure_pairs(place, options.rounds, 100 if options.quick else 10000)
     turns, sessions, mails = (TURNS_QUICK, 10, 40) if options.quick else (TURNS, AT_ONCE, MAILS)
+    options.course.plan(options.rounds * PAIR_TURNS, options.rounds * turns)
+    with MailPlace(folder / "pairs") as place:
+        pairs = measure_pairs(place, options.rounds, 100 if options.quick else 10000, options.course)
     with systems(folder) as found:
-        runs = measure_termination(found, options.rounds, turns, sessions, mails)
+        runs = measure_termination(found, options.rounds, turns, sessions, mails, options.course)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "at_once": sessions, "mail_bytes": MAIL_BYTES,
               "pairs": pairs, "runs": runs}
     save(options, report, markdown(report))

@@ -15,6 +15,7 @@ from bench.experiments.network_space import Space, cable
 SENDERS, RECEIVERS = "198.51.100.{}", "203.0.113.{}"
 NUMBERS = (1, 2, 3)
 CAPTURED = 2525  # the port of the aggregator
+SOURCES = tuple(RECEIVERS.format(n) for n in range(101, 107))  # further addresses of the aggregator's machine
 
 # The same rule for every aggregator. smtpproxy asks the kernel where a connection wanted to go.
 RULES = """
@@ -41,6 +42,8 @@ class Bed:
             self.senders, self.router, self.receivers = (self._stack.enter_context(Space()) for _ in range(3))
             cable(self.router, "inside", self.senders, [SENDERS], NUMBERS)
             cable(self.router, "outside", self.receivers, [RECEIVERS], NUMBERS)
+            for address in SOURCES:
+                self.router.address(f"{address}/24", "outside")
             with self.router.entered():
                 pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
             for folder in (self.folder, self.memory):

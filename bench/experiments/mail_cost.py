@@ -4,20 +4,9 @@ import contextlib
 import os
 
 from bench.experiments.mail_peers import TICK_NS
-from bench.experiments.processes import cpu_ns
+from bench.experiments.processes import cpu_ns, living
 
 SECTOR = 512  # bytes, whatever the disk has
-
-
-def living(pid):
-    """A process and its descendants. Some may end while this looks."""
-    found = [pid]
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as f:
-                for child in f.read().split():
-                    found += living(int(child))
-    return found
 
 
 def _cpu_ns(pid):
@@ -27,9 +16,9 @@ def _cpu_ns(pid):
     return cpu_ns([pid]) + (int(fields[13]) + int(fields[14])) * TICK_NS
 
 
-def _written(pid):
+def _io(pid, key):
     with open(f"/proc/{pid}/io", encoding="ascii") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("write_bytes"))
+        return next(int(line.split()[1]) for line in f if line.startswith(key))
 
 
 def _memory(pid):
@@ -52,7 +41,12 @@ def cpu_s(pid):
 
 def written_bytes(pid):
     """Bytes that it made the kernel write to a disk; those to a file system in memory are not counted."""
-    return _sum(_written, pid)
+    return _sum(lambda one: _io(one, "write_bytes"), pid)
+
+
+def read_bytes(pid):
+    """Bytes that it made the kernel read from a disk; what was in memory still is not counted."""
+    return _sum(lambda one: _io(one, "read_bytes"), pid)
 
 
 def memory_bytes(pid):
@@ -60,11 +54,12 @@ def memory_bytes(pid):
 
 
 def disk_bytes(folder):
-    """Bytes that were written to the disk of this folder, by whomever, the journal of its file system included. None: this machine
+    """(bytes read, bytes written) of the disk of this folder, by whomever, the journal of its file system included. None: this machine
     does not say."""
     device = os.stat(folder).st_dev
     try:
         with open(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat", encoding="ascii") as f:
-            return int(f.read().split()[6]) * SECTOR
+            fields = f.read().split()
+            return int(fields[2]) * SECTOR, int(fields[6]) * SECTOR
     except OSError:
         return None

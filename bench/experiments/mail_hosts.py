@@ -5,12 +5,10 @@ Postfix and Exim run in rooms (mail_room.py). They have their default limits, un
 
 import contextlib
 import json
-import re
 import shutil
 import signal
 import socket
 import subprocess
-import time
 
 from bench.experiments import machine
 from bench.experiments.cluster import ROOT, build_folder
@@ -88,21 +86,7 @@ nowhere:
   data = :blackhole:
 """
 
-# The alphabet of Postfix's long queue ids: six digits of seconds, four of microseconds.
-DIGITS = {c: value for value, c in enumerate("0123456789BCDFGHJKLMNPQRSTVWXYZbcdfghjklmnpqrstvwxyz")}
-QUEUED = re.compile(rb"postfix/qmgr\[\d+\]: (\w{11,}): from=<([^>]*)>", re.A)
-TOOK = re.compile(rb"^(\S+ \S+)(\.\d+) \S+ <= (\S+)", re.A | re.M)
-
-
-def queue_id_time(queue_id):
-    """When Postfix made the file of this message: seconds since 1970."""
-    def number(text):
-        value = 0
-        for c in text:
-            value = 52 * value + DIGITS[c]
-        return value
-    time_part = queue_id[:queue_id.rindex("z")]
-    return number(time_part[:-4]) + number(time_part[-4:]) / 1e6
+STAGES = "incoming", "active", "deferred"  # in which Postfix has a message that is not on hold
 
 
 class Host:
@@ -244,12 +228,6 @@ class Postfix(RoomHost):
             self._release.kill()
             self._release.wait()
 
-    @staticmethod
-    def receptions(lines):
-        """[(queue id, sender, seconds since 1970)] of new lines of its log. An id may come several times."""
-        found = ((m[1].decode(), m[2].decode()) for m in QUEUED.finditer(lines))
-        return [(queue_id, sender, queue_id_time(queue_id)) for queue_id, sender in found]
-
 
 def _files(folder):
     """In a folder and its folders, which have names of one digit."""
@@ -269,15 +247,9 @@ class Exim(RoomHost):
         for folder in ("", "/db", "/input", "/msglog"):
             self.room.make(f"spool/exim4{folder}", "Debian-exim")
 
-    @staticmethod
-    def receptions(lines):
-        """As Postfix's. The place in the log stands for the id."""
-        return [(m[0], m[3].decode(), time.mktime(time.strptime(m[1].decode(), "%Y-%m-%d %H:%M:%S")) + float(m[2]))
-                for m in TOOK.finditer(lines)]
-
 
 class Sink(Host):
-    """cssl-bench smtp-sink. With --mails it ends by itself, and result() waits for that."""
+    """cssl-bench smtp-sink. With --mails it ends by itself, and result() waits for that; else it has counts() when it has ended."""
 
     def __init__(self, bed, address, *options):
         super().__init__(bed.receivers, address, 25, bed.new_folder("sink", bed.memory) / "output")
@@ -298,13 +270,19 @@ class Sink(Host):
             raise LoadError(f"{self.address} did not get its mails within {seconds} s") from late
         if self.process.returncode != 0:
             raise ended(f"smtp-sink of {self.address}", self.process.returncode, self.output.read_bytes())
+        return self._told()
+
+    def _told(self):
         return json.loads(self.output.read_text().splitlines()[-1])
+
+    def counts(self):
+        return self._told()["counts"]
 
 
 class Proxy(Host):
-    """smtpproxy as the aggregator."""
+    """smtpproxy as the aggregator. `sources`: addresses of its host from which it connects in turn."""
 
-    def __init__(self, bed, fairness="on", **limits):
+    def __init__(self, bed, fairness="on", sources=(), **limits):
         self.folder = bed.new_folder("smtpproxy", bed.folder)
         super().__init__(bed.router, RECEIVERS.format(254), CAPTURED, self.folder / "output")
         self.control = self.folder / "control"
@@ -312,6 +290,8 @@ class Proxy(Host):
                         "events": str(self.folder / "events"), "log": {"level": "info", "path": str(self.folder / "log")},
                         "listeners": [{"address": f"0.0.0.0:{CAPTURED}", "original_destination": "redirect"}],
                         "limits": limits, "fairness": fairness}
+        if sources:
+            self._config["outward"] = {"sources": [{"address": address} for address in sources]}
 
     def _start(self, output):
         config = self.folder / "smtpproxy.yaml"
@@ -388,22 +368,3 @@ def stop_all(processes):
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             process.communicate()
-
-
-class LogReader:
-    """What a server received, from the lines that its log got since the last look."""
-
-    def __init__(self, host):
-        self._host, self._at, self._seen = host, 0, {}
-
-    def look(self):
-        """{id: (sender, seconds since 1970)} of all so far."""
-        new = b""
-        with contextlib.suppress(FileNotFoundError), open(self._host.log_file, "rb") as log:  # it comes with the first line
-            log.seek(self._at)
-            new = log.read()
-        whole = new[:new.rfind(b"\n") + 1]
-        self._at += len(whole)
-        for key, sender, when in self._host.receptions(whole):
-            self._seen.setdefault(key, (sender, when))
-        return self._seen

@@ -5,6 +5,8 @@ import contextlib
 import gzip
 import json
 import os
+import resource
+import select
 import subprocess
 import tempfile
 import time
@@ -14,10 +16,10 @@ from bench.experiments.load import BENCH, ended, read, same
 from bench.experiments.mail_room import tools
 from bench.experiments.peers import Place
 from bench.experiments.ports import free_ports
-from bench.experiments.processes import cpu_ns
+from bench.experiments.processes import cpu_ns, living
 
 RUN_SECONDS = 300
-LOOK_S = 0.02
+LOOK_MS = 20
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 
 NGINX = """\
@@ -104,8 +106,7 @@ class MailPlace(Place):
 
     def stunnel(self, name, tls, sink):
         ports, config = self._config(name, STUNNEL, certificate=tls[0], key=tls[1], sink=sink)
-        library = next((tools() / "usr/lib").glob("*/libwrap.so.0")).parent
-        return ports, self._start(name, ports["starttls"], "env", f"LD_LIBRARY_PATH={library}", str(tools() / "usr/bin/stunnel4"), config)
+        return ports, self._start(name, ports["starttls"], unpacked("stunnel4"), config)
 
     def sink(self, name, *options):
         """(port, pids) of smtp-sink."""
@@ -125,7 +126,7 @@ class MailPlace(Place):
 
     def postfix_sink(self):
         port, = free_ports(1)
-        return port, self._start("postfix-sink", port, postfix_tool("smtp-sink"), "-u", "nobody", "-m", "2000", f"{self.host}:{port}", "1100")
+        return port, self._start("postfix-sink", port, unpacked("smtp-sink"), "-u", "nobody", "-m", "2000", f"{self.host}:{port}", "1100")
 
     def end(self, pids):
         """Ends one of its servers now."""
@@ -151,7 +152,8 @@ def own_source():
     return [str(build_folder() / BENCH), "smtp-source", "--quiet"]
 
 
-def postfix_tool(name):
+def unpacked(name):
+    """A program of a package that is not installed (programs_mail in front/packages.sh)."""
     return str(tools().parent / name)
 
 
@@ -164,10 +166,10 @@ def result_of(what, mails, status, output, complaints):
     return result
 
 
-def source(port, mails, *options, host="127.0.0.1"):
+def source(port, mails, *options, host="127.0.0.1", seconds=RUN_SECONDS):
     """The result of smtp-source, which sends so many mails."""
     command = [*own_source(), "--json", "-m", str(mails), *map(str, options), f"{host}:{port}"]
-    done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=RUN_SECONDS)
+    done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=seconds)
     return result_of(" ".join(map(str, options)), mails, done.returncode, done.stdout, done.stderr)
 
 
@@ -180,19 +182,20 @@ def peak_kb(pid):
 
 
 def timed(*command):
-    """(seconds, greatest resident memory in KB) of a command until its end. The memory is read from time to time."""
-    begin, peak = time.monotonic(), 0
+    """The cost of a command until its end, with the processes that it begins. Their memory is read from time to time, and added up."""
+    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryFile() as said, subprocess.Popen(list(map(str, command)), stdout=said, stderr=said) as process:
-        while True:
-            try:
-                process.wait(LOOK_S)
-                break
-            except subprocess.TimeoutExpired:
-                peak = max(peak, peak_kb(process.pid))
+        peak, end = peak_kb(process.pid), select.poll()
+        with open(os.pidfd_open(process.pid), "rb", buffering=0) as alive:
+            end.register(alive, select.POLLIN)
+            while not end.poll(LOOK_MS):
+                peak = max(peak, sum(map(peak_kb, living(process.pid))))
         seconds = time.monotonic() - begin
+        process.wait()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if process.returncode != 0:
             raise ended(" ".join(map(str, command)), process.returncode, read(said))
-    return seconds, peak
+    return {"seconds": seconds, "user_s": after.ru_utime - before.ru_utime, "system_s": after.ru_stime - before.ru_stime, "peak_kb": peak}
 
 
 def debian_version(package):

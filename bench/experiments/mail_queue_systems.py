@@ -1,5 +1,5 @@
 """The systems of ./cssl bench mail_queue: smtpproxy with a queue and its two Redis servers, Postfix as a relay whose queue is on disk
-or in memory, and the queue without SMTP (cssl-bench queue)."""
+or in memory, and without SMTP: the queue (cssl-bench queue) and memcached."""
 
 import contextlib
 import http.client
@@ -20,6 +20,10 @@ from bench.experiments.ports import free_ports
 START_SECONDS = 60
 EMPTY_SECONDS = 600
 LOOK_S = 0.02
+HOSTS = "127.0.0.1", "127.0.0.2"  # of the two paths to a Redis server
+MEMCACHED_MB = 1024
+MEMCACHED_REQUESTS = 1000  # of one connection at a time; by default 20, so that others have their turn
+FIRST_BLOCKS = 5  # of a reading: 1, 8, 64, 512 messages, and the rest
 
 POSTFIX_MAIN = """\
 compatibility_level = 3.6
@@ -79,21 +83,35 @@ def listens(port):
         return s.connect_ex(("127.0.0.1", port)) == 0
 
 
-class Redis:
-    """A server without a disk, which evicts nothing."""
+class _Store:
+    """A server that keeps what it gets in memory, and evicts nothing."""
 
     def __init__(self, folder):
         self.port, = free_ports(1)
-        path = folder / f"redis-{self.port}.log"
+        self.paths = [f"{host}:{self.port}" for host in HOSTS]
+        command = self._command(folder)
+        path = folder / f"{command[0]}-{self.port}.log"
         with path.open("w") as log:
-            self.process = subprocess.Popen(
-                ["redis-server", "--bind", "127.0.0.1", "--port", str(self.port), "--save", "", "--appendonly", "no", "--dir", str(folder),
-                 "--maxmemory-policy", "noeviction"], stdout=log, stderr=log)
-        wait_for(lambda: listens(self.port), START_SECONDS, "redis-server", self.process, path.read_text)
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        wait_for(lambda: listens(self.port), START_SECONDS, command[0], self.process, path.read_text)
+
+    def _command(self, folder):
+        raise NotImplementedError
 
     def end(self):
         self.process.kill()
         self.process.wait()
+
+
+class Redis(_Store):
+    def _command(self, folder):
+        return ["redis-server", "--bind", *HOSTS, "--port", str(self.port), "--save", "", "--appendonly", "no", "--dir", str(folder),
+                "--maxmemory-policy", "noeviction"]
+
+
+class Memcached(_Store):
+    def _command(self, folder):
+        return ["memcached", "-u", "nobody", "-l", HOSTS[0], "-p", str(self.port), "-m", str(MEMCACHED_MB), "-M", "-R", str(MEMCACHED_REQUESTS)]
 
 
 class _Control(http.client.HTTPConnection):
@@ -107,7 +125,8 @@ class _Control(http.client.HTTPConnection):
 
 
 class Gateway:
-    """smtpproxy with deliver: queue, two Redis servers, and `sink` as the next hop. It accepts when this returns."""
+    """smtpproxy with deliver: queue, two Redis servers with two paths to each, and `sink` as the next hop. It accepts when this
+    returns."""
     name = "CSSL"
 
     def __init__(self, folder, sink):
@@ -129,7 +148,7 @@ class Gateway:
                   "listeners": [{"address": f"127.0.0.1:{self.port}", "original_destination": "proxy", "trusted": ["127.0.0.0/8"],
                                  "clients": ["0.0.0.0/0", "::/0"]}],
                   "queue": {"keys": str(key), "next_hop": f"127.0.0.1:{self.sink}", "deliveries": 50,
-                            "role": "alone", "backups": [{"paths": [f"127.0.0.1:{redis.port}"]} for redis in self.backups]},
+                            "role": "alone", "backups": [{"paths": redis.paths} for redis in self.backups]},
                   "outward": {"ports": [self.sink], "local": ["127.0.0.0/8"], "tls": "none"},
                   "limits": {"connections_per_destination": 50}, "log": {"path": str(self.folder / "log")}}
         if os.geteuid() == 0:
@@ -162,6 +181,17 @@ class Gateway:
         control.request("POST", f"/v1/queue/destinations/127.0.0.1:{self.sink}/stop")
         if control.getresponse().status != 200:
             raise LoadError("the gateway does not stop its deliveries")
+
+    def changes(self):
+        """How many changes the first backup has made."""
+        return sum(self.state()["backups"][0][kind] for kind in ("puts", "replaces", "deletes"))
+
+    def copies(self):
+        """The paper's table I: a dict for each destination and backup."""
+        state = self.state()
+        return [{"destination": line["destination"], "backup": number, "paths": [path["state"] for path in backup["paths"]],
+                 "in_sync": backup["in_sync"], **line["changes"][number]}
+                for line in state["destinations"] for number, backup in enumerate(state["backups"])]
 
     def source_options(self):
         return ["--proxy", "v2"]
@@ -213,6 +243,9 @@ class Postfix:
     def source_options(self):
         return []
 
+    def changes(self):
+        return 0  # it has no backup
+
     def is_empty(self):
         queues = [self.room.spool / "postfix" / name for name in ("incoming", "active", "deferred")]
         return not any(path.is_file() for queue in queues for path in queue.rglob("*"))
@@ -225,19 +258,49 @@ class Postfix:
         self.process.wait()
 
 
-def store(folder, count, size, window):
-    """Seconds in which the queue without SMTP stores so many messages, of which `window` may be unanswered, in two Redis servers."""
+@contextlib.contextmanager
+def stores(folder, kind, count=1):
+    """So many servers of that kind; their addresses."""
     folder.mkdir()
-    backups = [Redis(folder) for _ in range(2)]
-    try:
-        command = [str(build_folder() / BENCH), "queue", "--json", "-m", str(count), "-l", str(size), "-w", str(window),
-                   *(f"127.0.0.1:{redis.port}" for redis in backups)]
-        done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=EMPTY_SECONDS)
-    finally:
-        for redis in backups:
-            redis.end()
+    with contextlib.ExitStack() as stack:
+        found = []
+        for _ in range(count):
+            found.append(kind(folder))
+            stack.callback(found[-1].end)
+        yield [store.paths[0] for store in found]
+
+
+def bench_load(what, wanted, *words):
+    """The result of cssl-bench. LoadError: it is not as wanted."""
+    command = [str(build_folder() / BENCH), words[0], "--json", *map(str, words[1:])]
+    done = subprocess.run(command, text=True, check=False, capture_output=True, timeout=EMPTY_SECONDS)
     if done.returncode != 0:
-        raise ended(f"the queue alone, {size} bytes", done.returncode, done.stdout, done.stderr)
+        raise ended(what, done.returncode, done.stdout, done.stderr)
     result = json.loads(done.stdout)
-    same("the queue alone", result, {"stored": count})
-    return result["seconds"]
+    same(what, result, wanted)
+    return result
+
+
+def store_and_delete(name, folder, mails, size, window):
+    """Seconds in which one server of that name stores and deletes so many messages, over one connection."""
+    kind, *words = STORES_AND_DELETES[name]
+    with stores(folder, kind) as addresses:
+        return bench_load(f"{name}: store and delete", {"stored": mails, "deleted": mails}, *words, "-m", mails, "-l", size, "-w", window,
+                          *addresses)["seconds"]
+
+
+STORES_AND_DELETES = {"CSSL": (Redis, "queue", "--delete"), "memcached": (Memcached, "memcached")}
+
+
+def store(addresses, mails, size):
+    bench_load("storing the queue", {"stored": mails, "in_sync": len(addresses)}, "queue", "-m", mails, "-l", size, *addresses)
+
+
+def read_back(addresses, mails, block):
+    """The result of a queue that reads so many stored messages back, in blocks of that many."""
+    result = bench_load(f"reading blocks of {block}", {"read": mails, "in_sync": len(addresses)}, "queue", "--read", "-m", mails, "-b", block,
+                        *addresses)
+    # A block of a hash has at least as many as asked for, and at most those that share its last bucket more. The first blocks are smaller.
+    if not mails / (2 * block + 2) <= result["blocks"] <= mails / block + FIRST_BLOCKS:
+        raise LoadError(f"reading blocks of {block}: {mails} messages came in {result['blocks']} blocks")
+    return result

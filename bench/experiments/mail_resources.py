@@ -1,5 +1,6 @@
 """./cssl bench mail resources: CPU, disk and memory of an aggregator. As in the paper on Warp, smaller by a factor: three
-senders send bursts that grow tenfold, each to a receiver of its own."""
+senders send bursts that grow tenfold, each to a receiver of its own. Several times with a hundredth of the paper's mails, so that ratios
+have an interval, and once with a tenth."""
 
 import pathlib
 import time
@@ -9,12 +10,15 @@ from bench.experiments.load import same
 from bench.experiments.mail_bed import NUMBERS, RECEIVERS, SENDERS, Bed
 from bench.experiments.mail_hosts import Proxy, Sink, facts, msa, relay, running, send, sent, stop_all, to_mx
 from bench.experiments.mail_resources_page import figures, markdown
-from bench.experiments.report import save, say
+from bench.experiments.report import save
 from bench.experiments.waiting import wait_for
 
 PAPER_BURSTS = (1000, 10000, 100000, 1000000)  # of each sender, 10 s between
-FACTOR, QUICK_FACTOR = 100, 50000
+FACTOR, LARGE_FACTOR = 100, 10
+QUICK_FACTOR, QUICK_LARGE_FACTOR = 50000, 20000
+GAP_S, QUICK_GAP_S = 10, 0.5
 LONGEST_S = 1800
+ABOUT = {"smtpproxy": 1300, "Postfix relay": 420}  # mails a second, on two cores
 SYSTEMS = {"smtpproxy": lambda bed: Proxy(bed, stop_timeout="1s"), "Postfix relay": relay}
 
 
@@ -27,8 +31,9 @@ class Use:
         self.rows = []
 
     def _now(self):
+        disk_read, disk_written = mail_cost.disk_bytes(self._folder) or (0, 0)
         return {"cpu_s": mail_cost.cpu_s(self._pid), "written": mail_cost.written_bytes(self._pid),
-                "disk": mail_cost.disk_bytes(self._folder) or 0}
+                "read": mail_cost.read_bytes(self._pid), "disk_written": disk_written, "disk_read": disk_read}
 
     def look(self):
         used = {key: value - self._before[key] for key, value in self._now().items()}
@@ -62,39 +67,54 @@ def work(bed, use, counts, gap_s):
         stop_all(sources)
 
 
-def measure(bed, name, factor):
+def measure(bed, name, factor, gap_s):
     counts = bursts(factor)
     sinks = [Sink(bed, RECEIVERS.format(n), "--mails", sum(counts)) for n in NUMBERS]
     through = SYSTEMS[name](bed)
     with running(*sinks, through, *(msa(bed, n, to_mx(n)) for n in NUMBERS)):
         use, begin = Use(through, bed.folder), time.time()
-        work(bed, use, counts, 0.5 if factor == QUICK_FACTOR else 10)
+        work(bed, use, counts, gap_s)
         wait_for(lambda: use.look() and all(sink.process.poll() is not None for sink in sinks), LONGEST_S, "all mails are there", 0.5)
         seconds = time.time() - begin
         results = [sink.result(1) for sink in sinks]
         wait_for(lambda: use.idle_since(use.rows[-1]["cpu_s"]), 60, f"{name} is idle", 1)
         logs = through.log_bytes()
     for result in results:
-        same(name, result["counts"], {"mails": sum(counts), "right": sum(counts)})
+        same(name, result["counts"], {"mails": sum(counts), "right": sum(counts), "duplicates": 0})
     mails = len(results) * sum(counts)
     last = use.rows[-1]
-    return {"system": name, "mails": mails, "seconds": seconds, "cpu_us": last["cpu_s"] / mails * 1e6, "written": last["written"],
-            "disk": last["disk"], "logs": logs, "memory": max(row["memory"] for row in use.rows),
-            "duplicates": sum(result["counts"]["duplicates"] for result in results)}, use.rows
+    return {"system": name, "factor": factor, "mails": mails, "seconds": seconds, "cpu_us": last["cpu_s"] / mails * 1e6, **{
+        key: last[key] for key in ("written", "read", "disk_written", "disk_read")}, "logs": logs,
+        "memory": max(row["memory"] for row in use.rows)}, use.rows
+
+
+def works(factors, rounds):
+    """For each run: its round, the system, the factor. The large size comes last, once."""
+    small, large = factors
+    for number in range(rounds):
+        for name in SYSTEMS if number % 2 == 0 else reversed(SYSTEMS):
+            yield number, name, small
+    for name in SYSTEMS:
+        yield 0, name, large
+
+
+def about_seconds(name, factor, gap_s):
+    return 20 + gap_s * 3 + 3 * bursts(factor)[-1] / ABOUT[name]
 
 
 def main(options):
-    """`options`: name, folder (for the running processes), out, rounds, quick."""
-    factor = QUICK_FACTOR if options.quick else FACTOR
-    where, runs, courses, names = facts("postfix"), [], [], list(SYSTEMS)
+    """`options`: name, folder (for the running processes), out, rounds, quick, course."""
+    factors = (QUICK_FACTOR, QUICK_LARGE_FACTOR) if options.quick else (FACTOR, LARGE_FACTOR)
+    gap_s = QUICK_GAP_S if options.quick else GAP_S
+    where, runs, courses = facts("postfix"), [], []
+    options.course.plan(*((1, about_seconds(name, factor, gap_s)) for _, name, factor in works(factors, options.rounds)))
     with Bed(pathlib.Path(options.folder)) as bed:
         bed.capture()
-        for number in range(options.rounds):
-            for name in names if number % 2 == 0 else reversed(names):
-                run, rows = measure(bed, name, factor)
-                runs.append({"round": number, **run})
-                courses += [{"round": number, "system": name, **row} for row in rows]
-                say(f"round {number + 1} of {options.rounds}: {name}: {run['cpu_us']:.0f} us for a mail")
-    report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "factor": factor, "bursts": bursts(factor),
-              "runs": runs, "courses": courses}
+        for number, name, factor in works(factors, options.rounds):
+            run, rows = measure(bed, name, factor, gap_s)
+            runs.append({"round": number, **run})
+            courses += [{"round": number, "system": name, "factor": factor, **row} for row in rows]
+            options.course.done(f"1/{factor} of the paper's mails: {name}: {run['seconds']:.0f} s, {run['cpu_us']:.0f} us for a mail")
+    report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "factors": list(factors), "gap_s": gap_s,
+              "bursts": {str(factor): bursts(factor) for factor in factors}, "runs": runs, "courses": courses}
     save(options, report, markdown(report, options.name), figures(report, options.name))

@@ -61,6 +61,10 @@ class Space:
     def address(self, address, device):
         self.ip("address", "add", address, "dev", device, *(["nodad"] if ":" in address else []))
 
+    def pace(self, device, rate):
+        """What the device sends goes at this rate, as on a slower cable."""
+        run(*self.within, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "128kb", "latency", "50ms")
+
     def rules(self, text):
         run(*self.within, "nft", "-f", "-", input=text)
 

@@ -17,12 +17,13 @@ from bench.experiments.paper_page import figures, markdown
 from bench.experiments.paper_systems import colliding, systems
 from bench.experiments.processes import cpu_ns
 from bench.experiments.quota import Quotas
-from bench.experiments.report import save, say
+from bench.experiments.report import save
 from bench.experiments.wire import Wire, delayed
 
 ROUND_TRIP_MS = 30
 WIRE_LEAST = 0.9  # of the round trip; a histogram is not exact
 SAMPLE_S = 0.25
+SYSTEMS = 6 + 9  # of scenario A and of B
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,13 +141,14 @@ def run_all(folder, wire, quotas, options):
                 for name in names[first:] + names[:first]:
                     run = measure(scenario, all_systems[name], wire, sources[scenario][name], options)
                     runs.append({"round": number, **run})
-                    say(f"{wire.text}, round {number + 1} of {options.rounds}, {scenario}, {name}: {run['per_s']:.0f}/s")
+                    options.course.done(f"{wire.text}, scenario {scenario}, {name}: {run['per_s']:.0f}/s")
     return runs
 
 
 def main(options):
-    """`options`: name, folder (for what runs), out, rounds, quick, tls, machine (1: no quota), wires."""
+    """`options`: name, folder (for what runs), out, rounds, quick, course, tls, machine (1: no quota), wires."""
     facts, runs = machine.facts(ROOT), []
+    options.course.plan(len(options.wires) * options.rounds * SYSTEMS, options.rounds * paper_unequal.SYSTEMS)
     with Quotas() as quotas:
         if options.machine < 1 and not quotas.is_allowed():
             raise SystemExit("bench: this host lets nobody make a cgroup, by which each server gets a part of a core; without: --machine 1")

@@ -8,7 +8,6 @@ from bench.experiments import load, ratios
 from bench.experiments.cluster import Cluster
 from bench.experiments.paper_systems import System
 from bench.experiments.peers import Place
-from bench.experiments.report import say
 from bench.experiments.wire import Wire
 
 POLICIES = ("round-robin", "weighted", "least-connections", "shortest-response", "local")
@@ -16,6 +15,7 @@ STRONG, WEAK = "strong", "weak"
 TIMES = 3  # the strong server has so many times the power of the weak one
 COUNT, CLIENTS, QUICK_COUNT, QUICK_CLIENTS = 1050, 99, 60, 12
 ADDRESSES = 30
+SYSTEMS = 2 + len(POLICIES)
 
 
 def made_by_webs(result):
@@ -85,7 +85,7 @@ def measure_all(folder, quotas, tls, options):
         for number in range(options.rounds):
             for at in range(len(found)):
                 run = measure(*found[(at + number) % len(found)], tls, options.machine, options.quick)
-                say(f"unequal servers, round {number + 1} of {options.rounds}, {run['system']}: {run['per_s']:.0f}/s")
+                options.course.done(f"unequal servers, {run['system']}: {run['per_s']:.0f}/s")
                 yield {"round": number, **run}
 
 

@@ -1,5 +1,6 @@
 """Pictures as SVG, which is text, so results can be kept with the sources."""
 
+import math
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 640, 320
@@ -34,18 +35,31 @@ def _legend(names, left, mark):
         yield mark(x, COLOURS[i % len(COLOURS)]) + f'<text x="{x + 26}" y="42">{escape(name)}</text>'
 
 
-def lines(title, x_title, y_title, series, y_top=None, x_top=None, x_names=None):
-    """SVG text. `series`: {name: [(x, y), ...]}. `x_names`: what stands below x = 0, 1, 2, ... in place of the numbers."""
+def _axis(values, top, is_log):
+    """(the ticks of an axis, the function that tells the part of it below a value). A logarithmic one has powers of ten, and what is not
+    above 0 is at its foot."""
+    if not is_log:
+        top = top or max(values, default=1) or 1
+        return _ticks(top), lambda value: min(value / top, 1)
+    logs = [math.log10(value) for value in values if value > 0] or [0]
+    first, last = math.floor(min(logs)), max(math.ceil(max(logs)), math.floor(min(logs)) + 1)
+    return ([10.0**power for power in range(first, last + 1)],
+            lambda value: max(math.log10(value) - first, 0) / (last - first) if value > 0 else 0)
+
+
+def lines(title, x_title, y_title, series, y_top=None, x_top=None, x_names=None, y_log=False):
+    """SVG text. `series`: {name: [(x, y), ...]}. `x_names`: what stands below x = 0, 1, 2, ... in place of the numbers. `y_log`: the y axis
+    is logarithmic."""
     points = [p for s in series.values() for p in s]
     x_top = x_top or max((x for x, _ in points), default=1) or 1
-    y_top = y_top or max((y for _, y in points), default=1) or 1
+    y_ticks, share = _axis([y for _, y in points], y_top, y_log)
 
     def at(x, y):
-        return (LEFT + (WIDTH - LEFT - RIGHT) * x / x_top, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * min(y / y_top, 1))
+        return (LEFT + (WIDTH - LEFT - RIGHT) * x / x_top, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share(y))
 
     out = [*_frame(WIDTH, HEIGHT, title, x_title, LEFT),
            f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" text-anchor="middle">{escape(y_title)}</text>']
-    for tick in _ticks(y_top):
+    for tick in y_ticks:
         x, y = at(0, tick)
         out.append(f'<path d="M{x:.1f} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>'
                    f'<text x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{_number(tick)}</text>')

@@ -1,5 +1,6 @@
 """The cost of processes, from /proc: CPU time in nanoseconds and private memory in bytes, summed over process trees."""
 
+import contextlib
 import os
 
 
@@ -14,6 +15,16 @@ def tree(pid):
     for task in os.listdir(f"/proc/{pid}/task"):
         for child in _read(f"/proc/{pid}/task/{task}/children").split():
             found += tree(int(child))
+    return found
+
+
+def living(pid):
+    """The same. Some may end while this looks."""
+    found = [pid]
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            for child in _read(f"/proc/{pid}/task/{task}/children").split():
+                found += living(int(child))
     return found
 
 

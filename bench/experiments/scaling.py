@@ -10,7 +10,7 @@ import subprocess
 
 from bench.experiments import machine, plot
 from bench.experiments.cluster import ROOT, build_folder
-from bench.experiments.report import machine_lines, save, say
+from bench.experiments.report import machine_lines, save
 
 CARRIED_REPLICAS = ("all", "1", "2", "3")
 AGENTS = (3, 10, 30, 100, 300, 1000)
@@ -42,12 +42,15 @@ def measure_cost(rounds, quick):
 class Simulator:
     """Simulates with the measured cost and the measured length of objects."""
 
-    def __init__(self, cost, live_bytes):
+    def __init__(self, cost, live_bytes, course):
+        self._course = course
         self._fixed = ("--cost", ",".join(f"{cost[part]:.0f}" for part in COST_PARTS), "--live-bytes", live_bytes)
 
     def __call__(self, live="broadcast", **options):
         arguments = [x for name, value in options.items() for x in (f"--{name}", value)]
-        return bench("simulate", *self._fixed, "--live", live, *arguments)
+        rows = bench("simulate", *self._fixed, "--live", live, *arguments)
+        self._course.done(f"simulated: live: {live}, {options['agents']} agents, {options['rate']:,} handshakes/s")
+        return rows
 
 
 def sizes(simulate, quick):
@@ -57,7 +60,6 @@ def sizes(simulate, quick):
         for rate in RATES[:1] if quick else RATES:
             if rate / agents > PER_AGENT_MAX:
                 continue
-            say(f"{agents} agents, {rate} handshakes/s")
             rows += simulate(agents=agents, rate=rate, loss=0.1)
     return rows
 
@@ -67,7 +69,6 @@ def carried(simulate, quick):
     rows = []
     for agents in AGENTS[:2] if quick else AGENTS:
         rate = RATES[0] if quick else min(CARRIED_RATE, agents * PER_AGENT_MAX // 3)
-        say(f"live: carried, {agents} agents, {rate} handshakes/s")
         replicas = [r for r in CARRIED_REPLICAS if r == "all" or int(r) < agents]
         rows += simulate("broadcast", agents=agents, rate=rate, loss=0.1)
         rows += simulate("carried", agents=agents, rate=rate, replicas=",".join(replicas), loss=0.1)
@@ -89,6 +90,22 @@ def churns(simulate, quick):
         same = {"agents": 30, "rate": 100 if quick else 5000, "churn": churn, "seconds": 5 if quick else 30, "left": 3000, "away": 5000}
         rows += simulate(**same) + simulate("carried", replicas="1,2", **same)
     return rows
+
+
+SIMULATED = {"silence": silence, "sizes": sizes, "carried": carried, "losses": losses, "churns": churns}
+
+
+def simulations(quick):
+    """A step for each simulation. Its weight is, roughly, the seconds that it takes."""
+    steps = []
+
+    def note(live="broadcast", **simulated):
+        runs = max(len(str(simulated.get(name, "")).split(",")) for name in ("replicas", "loss"))
+        steps.append((1, runs * (0.1 + simulated["rate"] / 1e5 * (0.8 + simulated["agents"] / 400))))
+        return []
+    for part in SIMULATED.values():
+        part(note, quick)
+    return steps
 
 
 def name_of(row):
@@ -261,14 +278,14 @@ def markdown(report):
 
 
 def main(options):
-    """`options`: name, out, rounds, quick."""
+    """`options`: name, out, rounds, quick, course."""
     facts = machine.facts(ROOT)
-    say("cost of sessions and live parts")
+    options.course.plan((1, 2 * options.rounds), *simulations(options.quick))
     cost, measured = measure_cost(options.rounds, options.quick)
-    simulate = Simulator(cost, measured[0]["live_bytes"])
+    options.course.done("cost of sessions and live parts, measured")
+    simulate = Simulator(cost, measured[0]["live_bytes"], options.course)
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "cost": cost, "measured": measured}
-    for name, part in (("silence", silence), ("sizes", sizes), ("carried", carried), ("losses", losses), ("churns", churns)):
-        say(name)
+    for name, part in SIMULATED.items():
         report[name] = part(simulate, options.quick)
     report["rule"] = rule(report["sizes"], report["silence"])
     save(options, report, markdown(report), {

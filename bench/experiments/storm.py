@@ -11,7 +11,7 @@ from bench.experiments import compare_systems, load, machine
 from bench.experiments.cluster import ROOT, Cluster
 from bench.experiments.peers import Place
 from bench.experiments.ratios import columns
-from bench.experiments.report import machine_lines, save, say
+from bench.experiments.report import machine_lines, save
 
 TARGET = 1.5  # p99 with a storm / p99 without
 SECONDS, QUICK_SECONDS = 6, 1.5
@@ -139,15 +139,16 @@ def markdown(report):
 
 
 def main(options):
-    """`options`: name, folder (for the running processes), out, rounds, quick."""
+    """`options`: name, folder (for the running processes), out, rounds, quick, course."""
     facts, runs = machine.facts(ROOT), []
     seconds = QUICK_SECONDS if options.quick else SECONDS
     with systems(pathlib.Path(options.folder)) as found, apart(found):
+        options.course.plan(options.rounds * len(found))
         for number in range(options.rounds):
             for at in range(len(found)):
                 system = found[(at + number) % len(found)]
                 runs.append({"round": number, **measure(system, seconds)})
                 quiet, storm = (runs[-1][kind]["p99_us"] for kind in ("quiet", "storm"))
-                say(f"round {number + 1} of {options.rounds}: {system.name}: p99 {quiet:.0f} us, in the storm {storm:.0f} us")
+                options.course.done(f"{system.name}: p99 {quiet:.0f} us, in the storm {storm:.0f} us")
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "runs": runs}
     save(options, report, markdown(report))

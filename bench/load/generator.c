@@ -14,6 +14,7 @@
 
 #include "bench/load/client.h"
 #include "bench/load/due_timer.h"
+#include "bench/measure/exact.h"
 #include "net/container_of.h"
 #include "net/signals.h"
 
@@ -271,6 +272,7 @@ static void on_start(struct deadline *d)
 	g->state = GENERATOR_RUNS;
 	g->begin_ns = uv_hrtime();
 	g->host.result->begin_ns = g->begin_ns;
+	g->host.result->epoch_ns = exact_epoch_ns();
 	g->cpu_begin_ns = cpu_ns();
 	g->waiting_begin_ns = waiting_ns();
 	if (o->duration_ms > 0)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/load/processes.h"
 #include "bench/server/resource.h"
 #include "net/address.h"
 #include "proto/error.h"
@@ -161,7 +162,7 @@ static const struct option_row rows[] = {
 	NUMBER("think-ms", think_ms, 0, 1e7),
 	FLAG("equal", parts, LOAD_PARTS_EQUAL),
 	FLAG("hold", at_end, LOAD_HOLDS),
-	NUMBER("processes", processes, 1, LOAD_PROCESSES_MAX),
+	NUMBER("processes", processes, 1, PROCESSES_MAX),
 	NUMBER("timeout-ms", timeout_ms, 1, 1e7),
 	{ "path", add_path },
 	NUMBER("length", length, 0, NUMBER_MAX),

@@ -10,11 +10,10 @@
 #include "bench/load/schedule.h"
 #include "bench/load/source_range.h"
 
-#define LOAD_TARGETS_MAX   16u
-#define LOAD_PATHS_MAX     16u
-#define LOAD_PROCESSES_MAX 64u
-#define LOAD_REQUEST_MAX   1024u
-#define LOAD_LENGTH_ANY    UINT64_MAX
+#define LOAD_TARGETS_MAX 16u
+#define LOAD_PATHS_MAX   16u
+#define LOAD_REQUEST_MAX 1024u
+#define LOAD_LENGTH_ANY  UINT64_MAX
 
 /* A path and the whole request for it. */
 struct load_path {

@@ -2,10 +2,11 @@
 #include "bench/load/load_report.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-#include "bench/measure/report.h"
+#include "bench/measure/exact.h"
+#include "proto/error.h"
 
 /* A generator that was busy all the time measures itself. */
 #define BUSY_SHARE 0.9
@@ -53,7 +54,7 @@ static void print_generator(FILE *to, unsigned number, const struct load_result 
 		100 * share(r->waiting_ns, r), words[load_effort_of(r)]);
 }
 
-void load_report_text(const struct load_options *o, const struct load_result *sum, const struct load_result *each)
+void load_report_text(const struct load_result *sum, const struct load_result *each, unsigned count)
 {
 	const uint64_t *n = sum->counts;
 
@@ -68,7 +69,7 @@ void load_report_text(const struct load_options *o, const struct load_result *su
 			per_second(n[LOAD_BYTES], sum) / (1 << 20));
 	report_latencies(phases, sum->phases, LOAD_PHASE_COUNT);
 	printf("\n");
-	for (unsigned i = 0; i < o->processes; i++)
+	for (unsigned i = 0; i < count; i++)
 		print_generator(stdout, i, &each[i]);
 }
 
@@ -108,35 +109,77 @@ static json_t *alerts_json(const struct load_result *r)
 	return out;
 }
 
-static json_t *generators_json(const struct load_options *o, const struct load_result *each)
+static json_t *generators_json(const struct load_result *each, unsigned count)
 {
 	static const char *const words[] = {
 		[LOAD_AT_EASE] = "at ease", [LOAD_SATURATED] = "saturated", [LOAD_STARVED] = "starved"
 	};
 	json_t *out = json_array();
 
-	for (unsigned i = 0; i < o->processes; i++)
+	for (unsigned i = 0; i < count; i++)
 		json_array_append_new(
 			out, json_pack("{s:f, s:f, s:s}", "cpu", share(each[i].cpu_ns, &each[i]), "waiting",
 				     share(each[i].waiting_ns, &each[i]), "effort", words[load_effort_of(&each[i])]));
 	return out;
 }
 
-int load_report_json(const struct load_options *o, const struct load_result *sum, const struct load_result *each)
+static json_t *exact_json(const struct load_result *r)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "begin_ns", exact_wall_ns(r->epoch_ns, r->begin_ns),
+		"end_ns", exact_wall_ns(r->epoch_ns, r->end_ns), "cpu_ns", (json_int_t)r->cpu_ns, "waiting_ns",
+		(json_int_t)r->waiting_ns, "wall_ns", (json_int_t)r->wall_ns, "latency",
+		exact_histograms_json(phases, r->phases, LOAD_PHASE_COUNT));
+}
+
+int load_report_json(const struct load_result *sum, const struct load_result *each, unsigned count)
 {
 	const uint64_t *n = sum->counts;
-	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds",
-		report_seconds(sum->begin_ns, sum->end_ns), "counts", report_counts_json(counts, n, LOAD_COUNT_COUNT),
-		"alerts", alerts_json(sum), "errors", report_tally_json(sum->errors, LOAD_ERRORS_MAX), "agents",
+	json_t *out = json_pack("{s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o}", "load", "https",
+		"seconds", report_seconds(sum->begin_ns, sum->end_ns), "counts",
+		report_counts_json(counts, n, LOAD_COUNT_COUNT), "alerts", alerts_json(sum), "errors",
+		report_tally_json(sum->errors, LOAD_ERRORS_MAX), "agents",
 		report_tally_json(sum->agents, LOAD_AGENTS_MAX), "suites",
 		report_tally_json(sum->suites, TALLY_SUITES_MAX), "handshakes_per_s",
 		per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum), "answers_per_s", per_second(n[LOAD_ANSWERS], sum),
 		"bytes_per_s", per_second(n[LOAD_BYTES], sum), "latency",
-		report_latencies_json(phases, sum->phases, LOAD_PHASE_COUNT), "generators", generators_json(o, each));
+		report_latencies_json(phases, sum->phases, LOAD_PHASE_COUNT), "generators",
+		generators_json(each, count), "exact", exact_json(sum));
 
-	for (unsigned i = 0; i < o->processes; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		if (load_effort_of(&each[i]) != LOAD_AT_EASE)
 			print_generator(stderr, i, &each[i]);
 	}
 	return report_print_json(out);
+}
+
+static int read_alerts(const json_t *from, struct load_result *out)
+{
+	json_t *alerts = json_object_get(from, "alerts"), *count;
+	const char *number;
+
+	json_object_foreach(alerts, number, count)
+	{
+		const unsigned long n = strtoul(number, NULL, 10);
+		if (n >= LOAD_ALERTS_MAX || exact_number(alerts, number, &out->alerts[n]))
+			return CSSL_E_RANGE;
+	}
+	return json_is_object(alerts) ? 0 : CSSL_E_RANGE;
+}
+
+int load_report_read(const json_t *from, struct load_result *out)
+{
+	const json_t *exact = json_object_get(from, "exact");
+
+	return exact_counts(from, "counts", counts, out->counts, LOAD_COUNT_COUNT) || read_alerts(from, out) ||
+			       exact_tally(from, "errors", out->errors, LOAD_ERRORS_MAX) ||
+			       exact_tally(from, "agents", out->agents, LOAD_AGENTS_MAX) ||
+			       exact_tally(from, "suites", out->suites, TALLY_SUITES_MAX) ||
+			       exact_number(exact, "begin_ns", &out->begin_ns) ||
+			       exact_number(exact, "end_ns", &out->end_ns) ||
+			       exact_number(exact, "cpu_ns", &out->cpu_ns) ||
+			       exact_number(exact, "waiting_ns", &out->waiting_ns) ||
+			       exact_number(exact, "wall_ns", &out->wall_ns) ||
+			       exact_histograms(exact, "latency", phases, out->phases, LOAD_PHASE_COUNT)
+		       ? CSSL_E_RANGE
+		       : 0;
 }

@@ -14,6 +14,7 @@ void load_result_add(struct load_result *sum, const struct load_result *r)
 		sum->begin_ns = r->begin_ns;
 	if (r->end_ns > sum->end_ns)
 		sum->end_ns = r->end_ns;
+	sum->epoch_ns = r->epoch_ns;
 	sum->cpu_ns += r->cpu_ns;
 	sum->waiting_ns += r->waiting_ns;
 	sum->wall_ns += r->wall_ns;

@@ -67,7 +67,8 @@ struct load_result {
 	struct tally agents[LOAD_AGENTS_MAX];
 	struct tally suites[TALLY_SUITES_MAX]; /* versions and suites of handshakes */
 	struct tally errors[LOAD_ERRORS_MAX];
-	uint64_t begin_ns, end_ns;          /* the first start and the last counted event; CLOCK_MONOTONIC */
+	uint64_t begin_ns, end_ns;          /* the first start and the last counted event */
+	uint64_t epoch_ns;                  /* of these two: the wall clock when they are 0 */
 	uint64_t cpu_ns, waiting_ns;        /* of this process in that time: on a CPU, and waiting for a CPU */
 	uint64_t wall_ns;                   /* that time; the sum for several processes */
 	uint32_t clients, resting, retired; /* all; with a connection and no more requests; finished */

@@ -1,4 +1,5 @@
-/* queue_load.c: `cssl-bench queue`: stores messages as `deliver: queue` does, without SMTP, in two Redis servers. */
+/* queue_load.c: `cssl-bench queue`: stores messages as `deliver: queue` does, without SMTP, in one Redis server or two;
+ * and deletes each again, or reads them back. */
 #include <inttypes.h>
 #include <signal.h>
 #include <sodium.h>
@@ -15,19 +16,26 @@
 #include "bench/measure/report.h"
 #include "net/address.h"
 #include "net/log.h"
+#include "net/timer.h"
 #include "net/worker.h"
 #include "proto/error.h"
 #include "smtpproxy/queue/queue.h"
 
 #define STOP_MS     5000u
-#define NUMBER_MAX  1e12
+#define LOOK_MS     1u
+#define ABSENT_MS   1u /* for a second server, which is not there */
+#define NUMBER_MAX  1e9
 #define DESTINATION "a.example"
 #define ENVELOPE    "load"
+/* Nobody's: another run reads back what this one stored. */
+#define KEY         "k1 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n"
 
 enum queue_output { QUEUE_TEXT, QUEUE_JSON };
+enum queue_work { WORK_STORE, WORK_STORE_AND_DELETE, WORK_READ };
 
 struct queue_options {
-	uint64_t messages, length, window;
+	uint64_t messages, length, window, block;
+	enum queue_work work;
 	enum queue_output output;
 };
 
@@ -35,11 +43,14 @@ struct queue_load {
 	const struct queue_options *options;
 	struct worker *worker;
 	struct queue *queue;
+	struct timer *timer; /* calls look(); NULL: not yet, or not any more */
 	struct key_ring keys;
 	struct queue_conf conf;
+	struct queue_stats stats; /* of the end */
 	uint8_t *body;
-	uint64_t added, waiting, stored; /* messages */
-	uint64_t begin_ns, end_ns;       /* uv_hrtime() */
+	unsigned servers;
+	uint64_t added, waiting, stored, taken; /* messages */
+	uint64_t begin_ns, end_ns;              /* uv_hrtime() */
 };
 
 struct load_receipt {
@@ -53,7 +64,12 @@ struct load_receipt {
 static const struct option_row rows[] = {
 	NUMBER('m', "messages", messages, "messages in all (default 1000)"),
 	NUMBER('l', "length", length, "bytes of each (default 1024)"),
-	NUMBER('w', "window", window, "messages at a time without an answer (default 1000)"),
+	NUMBER('w', "window", window, "messages at a time that are not stored yet (default 1000)"),
+	OPTION_FLAG(0, "delete", struct queue_options, work, WORK_STORE_AND_DELETE,
+		"delete each as soon as it is stored, as after its delivery"),
+	OPTION_FLAG(0, "read", struct queue_options, work, WORK_READ,
+		"store none: read back those that another run has left there"),
+	NUMBER('b', "block", block, "the most items of a block that is read back (default 1000)"),
 	OPTION_FLAG(0, "json", struct queue_options, output, QUEUE_JSON, "the result as JSON on standard output"),
 };
 
@@ -61,11 +77,22 @@ static const struct option_row rows[] = {
 
 static void help(FILE *to)
 {
-	fputs("cssl-bench queue [OPTIONS] ADDRESS ADDRESS: stores messages in two empty Redis servers as a gateway "
-	      "with\n`deliver: queue` does, and tells how long that took. They stay there.\n",
+	fputs("cssl-bench queue [OPTIONS] ADDRESS [ADDRESS]: stores messages in one or two empty Redis servers as a "
+	      "gateway\nwith `deliver: queue` does, and tells how long that took. They stay there.\n",
 		to);
 	option_table_help(to, rows, ROWS);
-	fputs("\nExit status: 0; 1: a message was not stored; 2: bad options.\n", to);
+	fputs("\nExit status: 0; 1: it did not do all of that; 2: bad options.\n", to);
+}
+
+static void finish(struct queue_load *l)
+{
+	if (l->end_ns)
+		return;
+	l->end_ns = uv_hrtime();
+	queue_get_stats(l->queue, &l->stats);
+	timer_stop(l->timer);
+	l->timer = NULL;
+	queue_stop(l->queue, STOP_MS);
 }
 
 static void add_more(struct queue_load *l);
@@ -106,17 +133,48 @@ static void add_more(struct queue_load *l)
 		l->added++;
 		l->waiting++;
 	}
-	if (l->added == l->options->messages && l->waiting == 0 && l->end_ns == 0) {
-		l->end_ns = uv_hrtime();
-		queue_stop(l->queue, STOP_MS);
-	}
+	if (l->options->work == WORK_STORE && l->added == l->options->messages && l->waiting == 0)
+		finish(l);
+}
+
+/* All is deleted, or all servers that were read are in sync. */
+static void look(void *ctx)
+{
+	struct queue_load *l = ctx;
+	struct queue_stats now;
+
+	queue_get_stats(l->queue, &now);
+	if (l->options->work == WORK_READ ? now.in_sync == l->servers : now.messages + now.deletes_unconfirmed == 0)
+		finish(l);
+}
+
+static void look_from_now_on(struct queue_load *l)
+{
+	if (!l->timer)
+		l->timer = timer_start(l->worker, look, l, LOOK_MS, LOOK_MS);
+}
+
+/* As after a delivery. */
+static void delete_stored(struct queue_load *l)
+{
+	const struct content_bytes to = { .data = (const uint8_t *)DESTINATION, .len = strlen(DESTINATION) };
+	struct queue_taken t;
+
+	while (queue_take(l->queue, to, &t) == 0 && queue_done(l->queue, t.id) == 0)
+		l->taken++;
+	if (l->taken == l->options->messages)
+		look_from_now_on(l);
 }
 
 static void on_ready(void *user)
 {
 	struct queue_load *l = user;
+
 	l->begin_ns = l->begin_ns ? l->begin_ns : uv_hrtime();
-	add_more(l);
+	if (l->options->work == WORK_READ)
+		look_from_now_on(l);
+	else
+		add_more(l);
 }
 
 static void on_room(void *user)
@@ -130,6 +188,15 @@ static void on_nothing(void *user)
 
 static void on_due(void *user, const struct queue_destination *d)
 {
+	struct queue_load *l = user;
+
+	if (l->options->work == WORK_STORE_AND_DELETE)
+		delete_stored(l);
+}
+
+static void on_may_take(void *user)
+{
+	on_due(user, NULL);
 }
 
 static void on_stopped(void *user)
@@ -144,58 +211,97 @@ static const struct queue_ops ops = {
 	.on_unready = on_nothing,
 	.on_due = on_due,
 	.on_room = on_room,
-	.on_may_take = on_nothing,
+	.on_may_take = on_may_take,
 	.on_deposed = on_nothing,
 	.on_stopped = on_stopped,
 };
 
-static int make_key(struct key_ring *keys)
-{
-	uint8_t key[KEY_LEN];
-	char hex[2 * KEY_LEN + 1], text[sizeof hex + 8];
-	unsigned line;
-
-	randombytes_buf(key, sizeof key);
-	int len = snprintf(text, sizeof text, "k1 %s\n", sodium_bin2hex(hex, sizeof hex, key, sizeof key));
-	return key_ring_parse(text, (size_t)len, keys, &line);
-}
-
 static int run(struct queue_load *l)
 {
+	unsigned line;
+
 	l->body = malloc(l->options->length);
 	l->worker = worker_create(0, "queue");
-	if (!l->body || !l->worker || make_key(&l->keys))
+	if (!l->body || !l->worker || key_ring_parse(KEY, strlen(KEY), &l->keys, &line))
 		return CSSL_E_NO_MEMORY;
 	memset(l->body, 'x', l->options->length);
 	l->conf.name = "bench";
 	l->conf.keys = &l->keys;
+	l->conf.block_items = (uint32_t)l->options->block;
+	l->conf.absent_ms = ABSENT_MS;
 	l->queue = queue_create(l->worker, &l->conf, &ops, l);
 	if (!l->queue)
 		return CSSL_E_NO_MEMORY;
+	if (l->servers < BACKUPS) /* without an order, a queue waits for the second one */
+		queue_take_over(l->queue);
 	worker_run(l->worker);
 	return 0;
 }
 
+/* What all servers did at the least. */
+static uint64_t least(const struct queue_load *l, uint64_t first, uint64_t second)
+{
+	return l->servers == BACKUPS && second < first ? second : first;
+}
+
+static const char *const count_names[] = { "stored", "deleted", "read", "blocks", "in_sync" };
+#define COUNTS (sizeof count_names / sizeof *count_names)
+
+static void get_counts(const struct queue_load *l, uint64_t out[static COUNTS])
+{
+	const struct queue_backup_stats *b = l->stats.backups;
+
+	out[0] = least(l, b[0].puts, b[1].puts);
+	out[1] = least(l, b[0].deletes, b[1].deletes);
+	out[2] = l->stats.recovered;
+	out[3] = b[0].blocks; /* that were read from the first server */
+	out[4] = l->stats.in_sync;
+}
+
+/* 1: it did exactly what was asked for. */
+static int is_done(const struct queue_load *l)
+{
+	const uint64_t wanted[][3] = {
+		[WORK_STORE] = { l->options->messages, 0, 0 },
+		[WORK_STORE_AND_DELETE] = { l->options->messages, l->options->messages, 0 },
+		[WORK_READ] = { 0, 0, l->options->messages },
+	};
+	uint64_t counts[COUNTS];
+
+	get_counts(l, counts);
+	return memcmp(counts, wanted[l->options->work], sizeof *wanted) == 0 && l->stats.in_sync == l->servers;
+}
+
 static int report(const struct queue_load *l)
 {
-	double seconds = report_seconds(l->begin_ns, l->end_ns), per_s = report_rate(l->stored, seconds);
+	const int reads = l->options->work == WORK_READ; /* then the time is the queue's own: from its claim on */
+	double seconds = reads ? (double)l->stats.recovery_ms / 1000 : report_seconds(l->begin_ns, l->end_ns);
+	double per_s = report_rate(l->options->messages, seconds);
+	uint64_t counts[COUNTS];
+	json_t *out;
 
-	if (l->options->output == QUEUE_JSON)
-		return report_print_json(json_pack(
-			"{s:f, s:I, s:f}", "seconds", seconds, "stored", (json_int_t)l->stored, "per_s", per_s));
-	printf("%-18s %10.2f\n%-18s %10" PRIu64 "\n%-18s %10.1f\n", "seconds", seconds, "stored", l->stored, "stored/s",
-		per_s);
+	get_counts(l, counts);
+	if (l->options->output == QUEUE_JSON) {
+		out = json_pack("{s:f, s:f}", "seconds", seconds, "per_s", per_s);
+		for (size_t i = 0; i < COUNTS; i++)
+			json_object_set_new(out, count_names[i], json_integer((json_int_t)counts[i]));
+		return report_print_json(out);
+	}
+	printf("%-18s %10.3f\n%-18s %10.1f\n", "seconds", seconds, "messages/s", per_s);
+	for (size_t i = 0; i < COUNTS; i++)
+		printf("%-18s %10" PRIu64 "\n", count_names[i], counts[i]);
 	return 0;
 }
 
-/* 0, or -1: they are not two addresses. */
-static int take_addresses(struct queue_conf *conf, int argc, char **argv)
+/* 0, or -1: they are not one or two addresses. */
+static int take_addresses(struct queue_load *l, int argc, char **argv)
 {
-	if (argc - optind != (int)BACKUPS)
+	l->servers = (unsigned)(argc - optind);
+	if (l->servers < 1 || l->servers > BACKUPS)
 		return -1;
-	for (unsigned i = 0; i < BACKUPS; i++) {
-		conf->backups[i].path_count = 1;
-		if (address_parse(argv[optind + (int)i], &conf->backups[i].paths[0]))
+	for (unsigned i = 0; i < l->servers; i++) {
+		l->conf.backups[i].path_count = 1;
+		if (address_parse(argv[optind + (int)i], &l->conf.backups[i].paths[0]))
 			return -1;
 	}
 	return 0;
@@ -203,7 +309,7 @@ static int take_addresses(struct queue_conf *conf, int argc, char **argv)
 
 int queue_load_main(int argc, char **argv)
 {
-	static struct queue_options options = { .messages = 1000, .length = 1024, .window = 1000 };
+	static struct queue_options options = { .messages = 1000, .length = 1024, .window = 1000, .block = 1000 };
 	static struct queue_load load = { .options = &options };
 
 	switch (option_table_parse("queue", rows, ROWS, argc, argv, &options)) {
@@ -211,22 +317,21 @@ int queue_load_main(int argc, char **argv)
 	case OPTIONS_BAD: return 2;
 	default: break;
 	}
-	if (take_addresses(&load.conf, argc, argv)) {
-		fputs("queue: two ADDRESSes are needed\n", stderr);
+	if (take_addresses(&load, argc, argv)) {
+		fputs("queue: one or two ADDRESSes are needed\n", stderr);
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
-	log_open("cssl-bench", "queue", LOG_TEXT, LOG_WARNING, NULL);
+	log_open("cssl-bench", "queue", LOG_TEXT, LOG_ERROR, NULL);
 	int r = run(&load);
 	if (r == 0)
 		r = report(&load);
 	worker_destroy(load.worker);
 	free(load.body);
 	log_close();
-	if (load.stored < options.messages)
-		fprintf(stderr, "queue: %" PRIu64 " of %" PRIu64 " messages were stored\n", load.stored,
-			options.messages);
-	return r == 0 && load.stored == options.messages ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (!is_done(&load))
+		fputs("queue: not all messages were stored, deleted or read in all servers\n", stderr);
+	return r == 0 && is_done(&load) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "bench/mail/mail_mark.h"
+#include "bench/mail/reply_codes.h"
 #include "bench/measure/tally.h"
 #include "smtp/span.h"
 
@@ -58,6 +59,7 @@ struct sink_sender {
 struct sink_result {
 	uint64_t counts[SINK_COUNT_COUNT];
 	struct tally suites[TALLY_SUITES_MAX];
+	struct reply_codes replies;           /* that were written whole */
 	uint64_t begin_ns, first_ns, last_ns; /* of mails */
 	uint64_t open, most_open;             /* connections */
 	unsigned sender_count;

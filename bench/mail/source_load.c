@@ -14,6 +14,7 @@
 
 #include "bench/load/due_timer.h"
 #include "bench/mail/source_session.h"
+#include "bench/measure/exact.h"
 #include "net/container_of.h"
 #include "net/signals.h"
 
@@ -29,6 +30,8 @@ TAILQ_HEAD(session_list, source_session);
 struct source_load {
 	struct source_host host; /* first: callbacks compute the load's address from it */
 	enum load_state state;
+	unsigned index;                     /* of the process */
+	uint64_t session_count, mail_count; /* its part of them */
 	struct source_session *sessions;
 	struct session_list free, to_connect;
 	uint64_t connecting, retired;
@@ -89,13 +92,13 @@ static void retire(struct source_load *l, struct source_session *s)
 {
 	unlist_one(l, s);
 	source_session_retire(s);
-	if (++l->retired == l->host.options->sessions)
+	if (++l->retired == l->session_count)
 		finish(l);
 }
 
 static void abort_all(struct source_load *l)
 {
-	for (uint64_t i = 0; i < l->host.options->sessions; i++)
+	for (uint64_t i = 0; i < l->session_count; i++)
 		source_session_abort(&l->sessions[i]);
 }
 
@@ -106,7 +109,7 @@ static void stop(struct source_load *l)
 		return;
 	l->state = LOAD_STOPS;
 	deadline_set(l->host.worker, &l->end, GRACE_MS);
-	for (uint64_t i = 0; i < l->host.options->sessions; i++) {
+	for (uint64_t i = 0; i < l->session_count; i++) {
 		struct source_session *s = &l->sessions[i];
 		if (s->state == SOURCE_IS_READY && !s->has_mail)
 			source_session_quit(s);
@@ -160,14 +163,21 @@ static void on_connect_over(struct source_host *host)
 
 /* Work */
 
+/* The number of its next mail among those of all processes. */
+static uint64_t next_number(const struct source_load *l)
+{
+	return l->index + l->given * l->host.options->processes;
+}
+
 static uint64_t due_ns(const struct source_load *l)
 {
-	return l->host.result->begin_ns + schedule_due_ns(&l->host.options->schedule, l->given);
+	return l->host.result->begin_ns + schedule_due_ns(&l->host.options->schedule, next_number(l));
 }
 
 static void give(struct source_load *l, struct source_session *s, uint64_t intended_ns)
 {
-	source_session_take(s, l->given++, intended_ns);
+	source_session_take(s, next_number(l), intended_ns);
+	l->given++;
 	if (s->state == SOURCE_IS_AWAY) {
 		list(&l->to_connect, s, LISTED_TO_CONNECT);
 		connect_next(l);
@@ -176,7 +186,7 @@ static void give(struct source_load *l, struct source_session *s, uint64_t inten
 
 static int has_more(const struct source_load *l)
 {
-	return l->state == LOAD_RUNS && l->given < l->host.options->messages;
+	return l->state == LOAD_RUNS && l->given < l->mail_count;
 }
 
 static void give_when_due(struct source_load *l, struct source_session *s)
@@ -250,7 +260,7 @@ static void on_free(struct source_host *host, struct source_session *s)
 static void on_progress(void *ctx)
 {
 	struct source_load *l = ctx;
-	source_result_progress(l->host.result, l->host.options->messages, uv_hrtime(), l->is_terminal);
+	source_result_progress(l->host.result, l->mail_count, uv_hrtime(), l->is_terminal);
 }
 
 static void on_start(struct deadline *d)
@@ -259,9 +269,10 @@ static void on_start(struct deadline *d)
 	const struct source_options *o = l->host.options;
 	l->state = LOAD_RUNS;
 	l->host.result->begin_ns = uv_hrtime();
+	l->host.result->epoch_ns = exact_epoch_ns();
 	if (o->duration_ms > 0)
 		deadline_set(l->host.worker, &l->end, o->duration_ms);
-	for (uint64_t i = 0; i < o->sessions && l->state != LOAD_IS_DONE; i++) {
+	for (uint64_t i = 0; i < l->session_count && l->state != LOAD_IS_DONE; i++) {
 		if (l->sessions[i].state == SOURCE_IS_AWAY)
 			go_on(&l->host, &l->sessions[i]);
 	}
@@ -273,7 +284,7 @@ static int prepare(struct source_load *l)
 	const struct source_options *o = l->host.options;
 	if (o->tls != SOURCE_CLEAR && client_tls_open(&l->host.tls, &o->tls_options))
 		return -1;
-	l->sessions = calloc(o->sessions, sizeof *l->sessions);
+	l->sessions = calloc(l->session_count, sizeof *l->sessions);
 	l->host.worker = worker_create(0, "smtp-source");
 	if (!l->sessions || !l->host.worker)
 		return -1;
@@ -281,20 +292,31 @@ static int prepare(struct source_load *l)
 	l->signals = signals_create(l->host.worker, stop_signals, 2, on_signal, l);
 	if (!l->due_timer || !l->signals)
 		return -1;
-	l->is_terminal = isatty(STDERR_FILENO);
-	if (o->progress == SOURCE_PROGRESS_ALWAYS || (o->progress == SOURCE_PROGRESS_ON_TERMINALS && l->is_terminal))
+	l->is_terminal = isatty(STDERR_FILENO) && o->processes == 1; /* of several, the parent shows it */
+	if (l->is_terminal ? o->progress != SOURCE_PROGRESS_NEVER
+			   : o->progress == SOURCE_PROGRESS_ALWAYS && o->processes == 1)
 		l->progress = timer_start(l->host.worker, on_progress, l, PROGRESS_MS, PROGRESS_MS);
-	for (uint64_t i = 0; i < o->sessions; i++)
-		source_session_init(&l->sessions[i], &l->host, i);
+	for (uint64_t i = 0; i < l->session_count; i++)
+		source_session_init(&l->sessions[i], &l->host, l->index + i * o->processes);
 	return 0;
 }
 
+static void name_receivers(const struct source_options *o, struct source_result *result)
+{
+	for (unsigned i = 0; i < o->target_count; i++)
+		address_format((const struct sockaddr *)&o->targets[i], result->receivers[i].address);
+}
+
 struct source_load *source_load_create(
-	const struct source_options *o, struct source_mail *mail, struct source_result *result)
+	const struct source_options *o, unsigned index, struct source_mail *mail, struct source_result *result)
 {
 	struct source_load *l = calloc(1, sizeof *l);
 	if (!l)
 		return NULL;
+	l->index = index;
+	l->session_count = share_of(o->sessions, index, o->processes);
+	l->mail_count = share_of(o->messages, index, o->processes);
+	name_receivers(o, result);
 	l->host.options = o;
 	l->host.mail = mail;
 	l->host.result = result;
@@ -329,7 +351,7 @@ void source_load_destroy(struct source_load *l)
 		finish(l);
 		worker_run(l->host.worker);
 	}
-	for (uint64_t i = 0; l->sessions && i < l->host.options->sessions; i++)
+	for (uint64_t i = 0; l->sessions && i < l->session_count; i++)
 		source_session_wipe(&l->sessions[i]);
 	worker_destroy(l->host.worker);
 	client_tls_close(&l->host.tls);

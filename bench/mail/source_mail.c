@@ -142,28 +142,27 @@ void source_mail_free(struct source_mail *mail)
 	free(mail->to_local);
 }
 
-static size_t date(char *out, size_t cap)
+static size_t date(time_t when, char *out, size_t cap)
 {
-	time_t now = time(NULL);
 	struct tm tm;
-	gmtime_r(&now, &tm);
+	gmtime_r(&when, &tm);
 	return strftime(out, cap, "%a, %d %b %Y %H:%M:%S +0000", &tm);
 }
 
-size_t source_mail_head(
-	struct source_mail *mail, const struct source_options *o, uint64_t number, char out[static SOURCE_HEAD_MAX])
+size_t source_mail_head(struct source_mail *mail, const struct source_options *o, uint64_t number, uint64_t made_us,
+	char out[static SOURCE_HEAD_MAX])
 {
 	char when[64];
 	snprintf(mail->mark.id, sizeof mail->mark.id, "%s-%" PRIu64, mail->run, number);
 	size_t len = mail_mark_write(&mail->mark, out);
 	if (mail->has_own_head)
 		return len;
-	date(when, sizeof when);
+	date((time_t)(made_us / 1000000), when, sizeof when);
 	int more = snprintf(out + len, SOURCE_HEAD_MAX - len,
-		"From: <%.300s>\r\nTo: <%.300s%s%.255s>\r\nDate: %s\r\nMessage-Id: <%s@%.255s>\r\nSubject: "
-		"%.300s\r\n\r\n",
+		"From: <%.300s>\r\nTo: <%.300s%s%.255s>\r\nDate: %s\r\nMessage-Id: <%s.%" PRIu64
+		"@%.255s>\r\nSubject: %.300s\r\n\r\n",
 		mail->from, mail->to_local, mail->to_domain ? "@" : "", mail->to_domain ? mail->to_domain : "", when,
-		mail->mark.id, o->name, o->subject ? o->subject : mail->mark.id);
+		mail->mark.id, made_us, o->name, o->subject ? o->subject : mail->mark.id);
 	return len + (size_t)more;
 }
 

@@ -26,9 +26,10 @@ struct source_mail {
 int source_mail_make(struct source_mail *mail, const struct source_options *o);
 void source_mail_free(struct source_mail *mail);
 
-/* The head of mail @number, with the empty line unless the body brings it; its length. */
-size_t source_mail_head(
-	struct source_mail *mail, const struct source_options *o, uint64_t number, char out[static SOURCE_HEAD_MAX]);
+/* The head of mail @number, with the empty line unless the body brings it; its length. @made_us: since 1970, for Date;
+ * Message-Id, which servers log, has it with its microseconds: <RUN-NUMBER.MICROSECONDS@NAME>. */
+size_t source_mail_head(struct source_mail *mail, const struct source_options *o, uint64_t number, uint64_t made_us,
+	char out[static SOURCE_HEAD_MAX]);
 
 /* "RCPT TO:<...>" of recipient @index of mail @number, as -r and -N want it; its length with CRLF. */
 #define SOURCE_COMMAND_MAX 400u

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/load/processes.h"
 #include "net/address.h"
 #include "proto/error.h"
 #include "smtp/command.h"
@@ -121,6 +122,8 @@ static const struct option_row rows[] = {
 	{ .help = "How much" },
 	NUMBER('s', "sessions", "N", sessions, 1, 1e6, 1, "sessions at a time (default 1)"),
 	NUMBER('m', "messages", "N", messages, 1, NUMBER_MAX, 1, "mails in all (default 1)"),
+	NUMBER(0, "processes", "N", processes, 1, PROCESSES_MAX, 1,
+		"generator processes, each with its part of the sessions and mails (default 1)"),
 	NUMBER(0, "duration", "S", duration_ms, 0.001, 1e6, 1e3, "end after so many seconds"),
 	FLAG('d', "stay", after, SOURCE_STAYS, "one connection for all mails of a session"),
 	NUMBER(0, "per-connection", "N", per_connection, 1, NUMBER_MAX, 1, "mails on each connection (default 1)"),
@@ -129,7 +132,7 @@ static const struct option_row rows[] = {
 	NUMBER(0, "ramp", "S", schedule.ramp_ns, 0, 1e5, 1e9, "let the rate rise evenly for so many seconds"),
 	NUMBER('w', "wait", "S", pause_ms, 0, 1e5, 1e3, "pause between the mails of a session"),
 	NUMBER('R', "random-wait", "S", random_pause_ms, 0, 1e5, 1e3, "random pause of at most so many seconds"),
-	NUMBER(0, "connects", "N", connects, 1, 1e6, 1, "connects under way at a time (default 1)"),
+	NUMBER(0, "connects", "N", connects, 1, 1e6, 1, "connects under way at a time, in each process (default 1)"),
 	NUMBER('C', "connect-tries", "N", connect_tries, 1, 1e6, 1,
 		"connects before a mail counts as failed (default 1)"),
 	NUMBER(0, "timeout", "S", timeout_ms, 0.001, 1e5, 1e3,
@@ -188,19 +191,25 @@ static const struct option_row rows[] = {
 
 void source_options_help(FILE *to)
 {
-	fputs("cssl-bench smtp-source [OPTIONS] ADDRESS: many mails over SMTP, and how they were taken.\n"
-	      "ADDRESS is HOST[:PORT], as 127.0.0.1:25, [::1]:25 or mx.example (port 25), or unix:PATH.\nEach mail has "
-	      "a header X-CSSL-Mail by which smtp-sink checks it.\n",
+	fputs("cssl-bench smtp-source [OPTIONS] ADDRESS...: many mails over SMTP, and how they were taken.\n"
+	      "ADDRESS is HOST[:PORT], as 127.0.0.1:25, [::1]:25 or mx.example (port 25), or unix:PATH; up to 16: "
+	      "each\n"
+	      "connection of a session goes to the next. Each mail has a header X-CSSL-Mail by which smtp-sink checks "
+	      "it.\n",
 		to);
 	option_table_help(to, rows, ROWS);
-	fputs("\nExit status: 0; 1: something failed; 2: bad options.\n", to);
+	fputs("\ncssl-bench merge adds up the results (--json) of several hosts.\nExit status: 0; 1: something failed; "
+	      "2: bad options.\n",
+		to);
 }
 
 /* A sentence about a contradiction between the options, or NULL. */
 static const char *contradiction(const struct source_options *o)
 {
-	if (o->target.ss_family == AF_UNSPEC)
+	if (o->target_count == 0)
 		return "an ADDRESS is needed";
+	if (o->processes > o->sessions || o->processes > o->messages)
+		return "more --processes than --sessions or --messages";
 	if (o->schedule.rate > 0 && (o->pause_ms > 0 || o->random_pause_ms > 0))
 		return "--wait and --random-wait are for a closed loop";
 	if (o->greeting != SOURCE_EHLO && o->greeting != SOURCE_LHLO &&
@@ -210,22 +219,28 @@ static const char *contradiction(const struct source_options *o)
 		return "--length or --file";
 	if (source_ranges_count(&o->claimed) > 0 && o->proxy_version == 0)
 		return "--proxy-source needs --proxy";
-	if (o->target.ss_family == AF_UNIX && source_ranges_count(&o->sources) > 0)
-		return "--source is for TCP";
+	for (unsigned i = 0; i < o->target_count; i++) {
+		if (o->targets[i].ss_family == AF_UNIX && source_ranges_count(&o->sources) > 0)
+			return "--source is for TCP";
+		for (unsigned j = 0; j < i; j++) {
+			if (memcmp(&o->targets[i], &o->targets[j], sizeof o->targets[i]) == 0)
+				return "the same ADDRESS twice";
+		}
+	}
 	return NULL;
 }
 
 static enum option_parse complete(struct source_options *o, int argc, char **argv)
 {
-	const char *target = argc > optind ? argv[optind] : "";
-	if (argc > optind + 1) {
-		fprintf(stderr, "smtp-source: unexpected '%s'\n", argv[optind + 1]);
-		return OPTIONS_BAD;
-	}
-	if (*target && find_target(target, (int)o->family, &o->target) < 0) {
-		fprintf(stderr, "smtp-source: bad address '%s': expected HOST[:PORT] of this family, or unix:PATH\n",
-			target);
-		return OPTIONS_BAD;
+	for (int i = optind; i < argc; i++) {
+		if (o->target_count == SOURCE_TARGETS_MAX ||
+			find_target(argv[i], (int)o->family, &o->targets[o->target_count]) < 0) {
+			fprintf(stderr,
+				"smtp-source: bad address '%s': expected HOST[:PORT] of this family, or unix:PATH\n",
+				argv[i]);
+			return OPTIONS_BAD;
+		}
+		o->target_count++;
 	}
 	if (o->after == SOURCE_STAYS)
 		o->per_connection = 0;
@@ -240,6 +255,7 @@ enum option_parse source_options_parse(int argc, char **argv, struct source_opti
 	*out = (struct source_options){ .mix = { 1, 0 },
 		.sessions = 1,
 		.messages = 1,
+		.processes = 1,
 		.per_connection = 1,
 		.recipients = 1,
 		.connects = 1,

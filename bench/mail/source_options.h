@@ -22,19 +22,23 @@ enum source_output { SOURCE_TEXT, SOURCE_JSON };
 enum source_progress { SOURCE_PROGRESS_ON_TERMINALS, SOURCE_PROGRESS_ALWAYS, SOURCE_PROGRESS_NEVER };
 enum source_verbosity { SOURCE_SILENT, SOURCE_SAYS_DIALOGUE };
 
+#define SOURCE_TARGETS_MAX 16u
+
 struct source_options {
-	struct sockaddr_storage target;
+	struct sockaddr_storage targets[SOURCE_TARGETS_MAX]; /* each connection of a session goes to the next */
+	unsigned target_count;
 	struct source_ranges sources, claimed; /* claimed: in PROXY headers */
 	struct schedule schedule;              /* rate 0: closed loop */
 	struct mix mix;
 	struct client_tls_options tls_options;
 	uint64_t sessions, messages, per_connection; /* per_connection 0: no limit */
+	uint64_t processes;
 	uint64_t recipients, length, chunk_len;
 	uint64_t pause_ms, random_pause_ms;
 	uint64_t timeout_ms, duration_ms, connect_tries, connects, window;
 	uint64_t proxy_version; /* 0: no header */
 	unsigned tls, greeting, after, names, grouping, content, on_failure, output, progress, verbosity; /* above */
-	unsigned family;                               /* of the target: AF_INET, AF_INET6 or AF_UNSPEC */
+	unsigned family;                               /* of targets: AF_INET, AF_INET6 or AF_UNSPEC */
 	const char *from, *to, *name, *subject, *file; /* file NULL: a generated mail */
 };
 

@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
+#include "bench/mail/reply_codes.h"
 #include "bench/mail/source_options.h"
+#include "net/address.h"
 #include "bench/measure/histogram.h"
 #include "bench/measure/tally.h"
 
@@ -61,22 +63,35 @@ enum source_phase {
 
 #define SOURCE_ERRORS_MAX 64u
 
+struct source_receiver {
+	char address[ADDRESS_TEXT_MAX]; /* empty: there is none */
+	struct reply_codes replies;
+};
+
+/* Plain memory without pointers: generator processes share it. */
 struct source_result {
 	uint64_t counts[SOURCE_COUNT_COUNT];
 	struct tally errors[SOURCE_ERRORS_MAX]; /* where and what */
 	struct tally suites[TALLY_SUITES_MAX];
-	uint64_t begin_ns, end_ns;
+	struct source_receiver receivers[SOURCE_TARGETS_MAX];
+	uint64_t begin_ns, end_ns; /* the start, and the last counted event */
+	uint64_t epoch_ns;         /* of these two: the wall clock when they are 0 */
 	struct histogram phases[SOURCE_PHASE_COUNT];
 };
 
 /* "where: what", and how often. */
 void source_result_note(struct source_result *r, const char *where, const char *what);
 
+/* Those of more than SOURCE_TARGETS_MAX receivers go to the last one. */
+void source_result_add(struct source_result *sum, const struct source_result *r);
+
 int source_result_has_failures(const struct source_result *r);
 void source_result_text(const struct source_result *r);
 
 /* 0 or CSSL_E_NO_MEMORY. */
 int source_result_json(const struct source_result *r);
+/* Reads what that wrote. @out is all zero before. 0, or CSSL_E_RANGE: it is something else. */
+int source_result_read(const json_t *from, struct source_result *out);
 
 /* One line on standard error; @is_terminal: over the line before. */
 void source_result_progress(const struct source_result *r, uint64_t messages, uint64_t now_ns, int is_terminal);

@@ -314,6 +314,7 @@ static void on_line(struct source_session *s, const struct smtp_line *line)
 	s->lines++;
 	if (!parts.is_last)
 		return;
+	reply_codes_count(&s->host->result->receivers[s->target].replies, s->code);
 	if (s->code / 100 >= 4) /* only then anybody looks at it */
 		snprintf(text, sizeof text, "%.*s", (int)line->text.len, line->text.at);
 	else
@@ -423,11 +424,12 @@ void source_session_connect(struct source_session *s)
 	s->step_ns = uv_hrtime();
 	s->mails = 0;
 	s->after = SOURCE_FREE;
-	s->connections++;
+	s->target = (unsigned)((s->number + s->connections++) % o->target_count);
 	s->lines = 0;
 	smtp_line_begin(&s->reader, (struct smtp_line_rules){ .max = SMTP_TEXT_MAX }, NULL);
 	source_session_count(s, SOURCE_CONNECTIONS);
-	int r = smtp_wire_connect(&s->wire, s->host->worker, &ops, (const struct sockaddr *)&o->target, from);
+	int r = smtp_wire_connect(
+		&s->wire, s->host->worker, &ops, (const struct sockaddr *)&o->targets[s->target], from);
 	if (r < 0) {
 		on_connect_failed(s, uv_strerror(r));
 		source_session_pause(s, PAUSE_AFTER_FAILURE_MS);

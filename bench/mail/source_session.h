@@ -71,12 +71,14 @@ struct source_session {
 	uint32_t tries;          /* to connect, for this mail */
 	uint64_t number;         /* among the sessions */
 	uint64_t connections;
+	unsigned target;      /* of the connection, in the options */
 	uint64_t mails;       /* on this connection */
 	uint64_t mail_number; /* of the mail under way; has_mail */
 	uint64_t content_at;  /* bytes of the content that were written */
 	uint32_t head_len, has_mail;
 	uint64_t intended_ns;             /* when the mail should have begun */
 	uint64_t step_ns;                 /* when this step began */
+	uint64_t made_us;                 /* when the mail under way was made, since 1970 */
 	TAILQ_ENTRY(source_session) next; /* the host's */
 };
 

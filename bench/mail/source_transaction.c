@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #define PENDING_MAX (64u * 1024u) /* of the content, in the stream's output */
 
@@ -108,7 +109,7 @@ static int content_write(struct source_session *s, const char *data, size_t len)
 static int write_head(struct source_session *s, uint64_t end)
 {
 	char head[SOURCE_HEAD_MAX];
-	source_mail_head(s->host->mail, s->host->options, s->mail_number, head);
+	source_mail_head(s->host->mail, s->host->options, s->mail_number, s->made_us, head);
 	return content_write(s, head + s->content_at, (end < s->head_len ? end : s->head_len) - s->content_at);
 }
 
@@ -191,10 +192,13 @@ void source_transaction_write_on(struct source_session *s)
 void source_transaction_begin(struct source_session *s)
 {
 	char head[SOURCE_HEAD_MAX];
+	struct timespec now;
 	source_session_move(s, SOURCE_IN_MAIL);
 	s->said = s->answered = s->accepted = s->refused = s->ends_due = 0;
 	s->content_at = 0;
-	s->head_len = (uint32_t)source_mail_head(s->host->mail, s->host->options, s->mail_number, head);
+	clock_gettime(CLOCK_REALTIME, &now);
+	s->made_us = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+	s->head_len = (uint32_t)source_mail_head(s->host->mail, s->host->options, s->mail_number, s->made_us, head);
 	s->step_ns = uv_hrtime();
 	say_on(s);
 }

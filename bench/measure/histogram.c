@@ -22,8 +22,7 @@ static unsigned bucket_of(uint64_t value)
 	return (shift << HISTOGRAM_SUB_BITS) + (unsigned)(value >> shift);
 }
 
-/* The largest value of a bucket. */
-static uint64_t end_of(unsigned bucket)
+uint64_t histogram_bucket_end(unsigned bucket)
 {
 	unsigned power = bucket >> HISTOGRAM_SUB_BITS;
 	unsigned shift = power > 1 ? power - 1 : 0;
@@ -32,7 +31,7 @@ static uint64_t end_of(unsigned bucket)
 	return ((leading + 1) << shift) - 1;
 }
 
-void histogram_record(struct histogram *h, uint64_t value)
+void histogram_record_times(struct histogram *h, uint64_t value, uint64_t times)
 {
 	if (value > VALUE_MAX)
 		value = VALUE_MAX;
@@ -40,9 +39,14 @@ void histogram_record(struct histogram *h, uint64_t value)
 		h->min = value;
 	if (value > h->max)
 		h->max = value;
-	h->count++;
-	h->sum += value;
-	h->buckets[bucket_of(value)]++;
+	h->count += times;
+	h->sum += value * times;
+	h->buckets[bucket_of(value)] += times;
+}
+
+void histogram_record(struct histogram *h, uint64_t value)
+{
+	histogram_record_times(h, value, 1);
 }
 
 void histogram_add(struct histogram *h, const struct histogram *other)
@@ -73,7 +77,7 @@ uint64_t histogram_percentile(const struct histogram *h, double percent)
 		rank = h->count;
 	while ((seen += h->buckets[i]) < rank)
 		i++;
-	return end_of(i) < h->max ? end_of(i) : h->max;
+	return histogram_bucket_end(i) < h->max ? histogram_bucket_end(i) : h->max;
 }
 
 double histogram_mean(const struct histogram *h)

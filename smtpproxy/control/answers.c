@@ -326,6 +326,7 @@ char *answers_metrics(const struct control_view *v)
 	fprintf(f, "smtpproxy_" #name "_total %" PRIu64 "\n", v->home->counters->name);
 	SMTPPROXY_COUNTERS(X)
 #undef X
+	replies_write(outward_home(v->home->outward)->replies, f);
 	outward_each(v->home->outward, count_waiting, &waiting);
 	gauge(f, "sessions_now", "senders' connections now", v->home->count);
 	gauge(f, "destinations_now", "receivers that are known now", outward_count(v->home->outward));

@@ -40,10 +40,10 @@ static json_t *backup_json(const struct queue_backup_stats *b)
 
 	for (size_t i = 0; i < b->path_count && i < BACKUP_PATHS; i++)
 		json_array_append_new(paths, path_json(&b->paths[i]));
-	return json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "address", b->address, "state",
-		backup_state_name(b->state), "puts", (json_int_t)b->puts, "replaces", (json_int_t)b->replaces,
-		"deletes", (json_int_t)b->deletes, "refused", (json_int_t)b->refused, "repeated",
-		(json_int_t)b->repeated, "fills", (json_int_t)b->fills, "given_up", (json_int_t)b->given_up,
+	return json_pack("{s:s,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "address", b->address, "state",
+		backup_state_name(b->state), "in_sync", b->has_all, "puts", (json_int_t)b->puts, "replaces",
+		(json_int_t)b->replaces, "deletes", (json_int_t)b->deletes, "refused", (json_int_t)b->refused,
+		"repeated", (json_int_t)b->repeated, "fills", (json_int_t)b->fills, "given_up", (json_int_t)b->given_up,
 		"unanswered", (json_int_t)b->unanswered, "paths", paths);
 }
 
@@ -57,15 +57,27 @@ static json_t *spares_json(const struct queue_stats *s)
 	return rows;
 }
 
+/* One for each backup. */
+static json_t *changes_json(const struct queue_destination *d)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < BACKUPS; i++)
+		json_array_append_new(rows, json_pack("{s:I,s:I}", "answered", (json_int_t)d->changes[i].answered,
+						    "unanswered", (json_int_t)d->changes[i].unanswered));
+	return rows;
+}
+
 static int add_destination(void *ctx, const struct queue_destination *d)
 {
 	json_t *rows = ctx;
 
-	json_array_append_new(rows,
-		json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "destination", d->name, "flow",
-			destination_flow_name(d->flow), "rate_per_minute", (json_int_t)d->rate, "messages",
-			(json_int_t)d->count, "ready", (json_int_t)d->ready, "deferred", (json_int_t)d->deferred,
-			"taken", (json_int_t)d->taken, "held", (json_int_t)d->held, "bytes", (json_int_t)d->bytes));
+	json_array_append_new(
+		rows, json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "destination", d->name, "flow",
+			      destination_flow_name(d->flow), "rate_per_minute", (json_int_t)d->rate, "messages",
+			      (json_int_t)d->count, "ready", (json_int_t)d->ready, "deferred", (json_int_t)d->deferred,
+			      "taken", (json_int_t)d->taken, "held", (json_int_t)d->held, "bytes", (json_int_t)d->bytes,
+			      "changes", changes_json(d)));
 	return json_array_size(rows) >= ANSWERS_ROWS_MAX;
 }
 

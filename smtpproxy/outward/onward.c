@@ -236,10 +236,23 @@ static int is_greeting(const struct onward *o)
 	return o->state == ONWARD_GREETING || o->state == ONWARD_RENEWING;
 }
 
+/* Whoever the reply is for. It is counted even if nobody waits for it. */
+static void hear(struct onward *o, const char *in, size_t len)
+{
+	struct smtp_reply_line line;
+	size_t used = 0, taken;
+	for (int r = SMTP_REPLY_NONE; used < len && r >= 0; used += taken) {
+		r = smtp_reply_read(&o->heard, in + used, len - used, &taken, &line);
+		if (r == SMTP_REPLY_DONE)
+			replies_count(o->home->replies, o->receiver, line.code, worker_now_ms(o->home->worker));
+	}
+}
+
 /* Bytes of an idle receiver are a 421 before it closes. */
 static void take_plain(struct onward *o, const char *in, size_t len)
 {
 	size_t used = 0;
+	hear(o, in, len);
 	while (used < len && is_greeting(o))
 		used += greet(o, in + used, len - used);
 	if (used == len || o->state == ONWARD_CLOSING || o->state == ONWARD_QUITTING)
@@ -376,14 +389,17 @@ int onward_is_too_clear(const struct onward *o)
 int onward_open(struct onward *o, const struct outward_home *home, const struct onward_host_ops *host,
 	void *destination, const struct onward_route *route, const struct sockaddr *source, struct smtp_span name)
 {
+	char text[ADDRESS_TEXT_MAX];
 	o->home = home;
 	o->host = host;
 	o->destination = destination;
 	o->route = route;
 	o->deadline.fn = on_deadline;
+	smtp_reply_begin(&o->heard, o->heard_line, sizeof o->heard_line);
 	if (greeting_begin(&o->greeting, greeting_tls_of(o->demand.tls), name) < 0)
 		return UV_ENOMEM;
 	const struct sockaddr *to = (const struct sockaddr *)&route->to;
+	replies_name(route->name ? route->name : address_format(to, text), o->receiver);
 	int r = route->as.ss_family == AF_UNSPEC ? stream_connect(&o->stream, home->worker, &stream_ops, to, source)
 						 : stream_connect_as(&o->stream, home->worker, &stream_ops, to,
 							   (const struct sockaddr *)&route->as);

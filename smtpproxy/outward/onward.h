@@ -20,6 +20,7 @@
 #include "net/timer.h"
 #include "smtpproxy/counters.h"
 #include "smtpproxy/outward/greeting.h"
+#include "smtpproxy/outward/replies.h"
 #include "smtpproxy/tls/onward_tls.h"
 
 struct onward;
@@ -31,6 +32,7 @@ struct outward_home {
 	struct worker *worker;
 	const struct conf_smtpproxy *conf;
 	struct smtpproxy_counters *counters;
+	struct replies *replies;
 	SSL_CTX *tls; /* NULL: TLS is used with no receiver */
 	struct resolver *resolver;
 };
@@ -128,6 +130,9 @@ struct onward {
 	uint8_t shake;     /* enum onward_shake; SHAKING: what it says if it ends now */
 	uint8_t taken;     /* the receiver has greeted it */
 	struct greeting greeting;
+	char receiver[DNS_NAME_TEXT];   /* its name, or its address, for replies_count() */
+	struct smtp_reply_reader heard; /* follows all replies, to count them */
+	char heard_line[64];            /* of one: enough to count it */
 };
 
 /* Connect to @route->to, from @route->as, or from @source if that is not NULL, and greet as @name. 0, or a libuv error:

@@ -25,8 +25,9 @@ unsigned outward_count(const struct outward *o);
 /* limits.destinations are in use, so outward_find() makes no further one. 1 or 0. */
 int outward_is_full(const struct outward *o);
 
-/* For destination.c. */
 const struct outward_home *outward_home(const struct outward *o);
+
+/* For destination.c. */
 void outward_forget(struct outward *o, struct destination *d);
 void outward_note_step(struct outward *o);
 /* Applies the configuration for the receiver of @d. Returns the most connections to it. */

@@ -365,6 +365,7 @@ static int create_parts(struct proxy *p, char *error, size_t cap)
 	if (!p->worker)
 		return CSSL_E_NO_MEMORY;
 	p->outward_home = (struct outward_home){ .worker = p->worker, .conf = p->conf, .counters = &p->counters };
+	p->outward_home.replies = &p->replies;
 	p->home = (struct sender_home){ .worker = p->worker, .conf = p->conf, .counters = &p->counters };
 	p->home.on_gone = on_gone;
 	LIST_INIT(&p->home.sessions);

@@ -30,6 +30,7 @@ struct proxy {
 	struct worker *worker;
 	struct signals *signals;
 	struct smtpproxy_counters counters;
+	struct replies replies;
 	struct outward_home outward_home;
 	struct sender_home home;
 	struct control_view view;

@@ -62,7 +62,7 @@ static void set_conf(struct backup *b, const struct backup_conf *conf)
 void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared)
 {
 	memset(b, 0, sizeof *b);
-	b->index = index;
+	b->index = b->line.backup = index;
 	b->shared = shared;
 	b->turn.fn = backup_send_at_turn_end;
 	set_conf(b, conf);

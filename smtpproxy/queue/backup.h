@@ -88,6 +88,7 @@ struct backup_shared {
 	char replaced[REPLACED_MAX + 1];
 	struct marker_left left[BACKUPS]; /* of each server: what a marker says if it leaves that one behind */
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
+	uint32_t block_items; /* of a block that is read, at most */
 };
 
 /* How far a server lets this gateway go. */

@@ -35,6 +35,7 @@ struct change_line {
 	struct change_call calls[WINDOW_CALLS_MAX];
 	uint32_t calls_first, calls_count;
 	uint64_t bytes; /* of the calls */
+	unsigned backup;
 };
 
 /* 0 or CSSL_E_NO_MEMORY. Takes a reference of @i, which may be NULL. */
@@ -48,7 +49,7 @@ uint32_t change_next_call(struct change_line *l, struct change_call *call);
 void change_call_sent(struct change_line *l, const struct change_call *call);
 /* The oldest call was answered: it leaves the window. The caller then pops its changes. */
 struct change_call change_call_answered(struct change_line *l);
-/* The first change leaves the line; the caller gets its reference. */
+/* The first change leaves the line; the caller gets its reference. Its destination may be gone then. */
 struct change change_pop(struct change_line *l);
 /* The connection was lost: all calls have to be sent again. Returns the number of their changes. */
 uint32_t change_unsend(struct change_line *l);

@@ -1,11 +1,10 @@
-/* backup_read.c: reads what a server holds, in blocks of up to 1,000 items. */
+/* backup_read.c: reads what a server holds, in blocks of items. */
 #include "smtpproxy/queue/backup_inside.h"
 
 #include <string.h>
 
 #define BLOCK_ITEMS_FIRST 1u /* until the size of items is known */
 #define BLOCK_GROWTH      8u /* of the next block, because its items may be larger */
-#define BLOCK_ITEMS_MAX   1000u
 #define BLOCK_BYTES       (4u << 20)
 
 /* HSCAN */
@@ -55,9 +54,10 @@ void backup_compare(struct backup *b)
 
 /* How many items of this mean size make a block. The server handles a whole block at once, and messages may have
  * megabytes. */
-static uint32_t block_of(uint64_t count, uint64_t bytes)
+static uint32_t block_of(const struct backup *b, uint64_t count, uint64_t bytes)
 {
-	const uint64_t most = count * BLOCK_GROWTH < BLOCK_ITEMS_MAX ? count * BLOCK_GROWTH : BLOCK_ITEMS_MAX;
+	const uint64_t allowed = b->shared->block_items;
+	const uint64_t most = count * BLOCK_GROWTH < allowed ? count * BLOCK_GROWTH : allowed;
 	const uint64_t fit = count * BLOCK_BYTES / (bytes + 1);
 
 	return (uint32_t)(fit > most ? most : fit ? fit : 1);
@@ -124,8 +124,9 @@ void backup_scan_answered(struct backup *b, const redisReply *reply)
 		return;
 	}
 	items = reply->element[1];
+	b->stats.blocks++;
 	if (items->elements)
-		b->block = block_of(items->elements / 2,
+		b->block = block_of(b, items->elements / 2,
 			b->reads == BACKUP_READS_NAMES ? (uint64_t)reply->element[2]->integer : bytes_of(items, 1, 2));
 	if (strcmp(reply->element[0]->str, "0"))
 		scan(b, reply->element[0]->str); /* the server works on it while we handle these */
@@ -189,7 +190,8 @@ void backup_fetch_answered(struct backup *b, const redisReply *reply)
 		return;
 	}
 	b->fetched += reply->elements;
-	b->block = block_of(reply->elements, bytes_of(reply, 0, 1));
+	b->stats.blocks++;
+	b->block = block_of(b, reply->elements, bytes_of(reply, 0, 1));
 	if (b->fetched < b->fetch_count)
 		fetch_block(b);
 	for (size_t n = 0; n < reply->elements && is_reading(b); n++)

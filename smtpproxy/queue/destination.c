@@ -54,6 +54,7 @@ static struct queue_destination *destination_make(struct destination_table *t, c
 		return NULL;
 	memcpy(d->name, name, len);
 	d->table = t;
+	d->refs = 1;
 	TAILQ_INIT(&d->turns);
 	if (t->count == t->cap)
 		grow(t);
@@ -97,6 +98,24 @@ void destination_note_unused(struct destination_table *t, struct queue_destinati
 	STAILQ_INSERT_TAIL(&t->idle, d, idle_next);
 }
 
+static void drop(struct queue_destination *d)
+{
+	if (--d->refs == 0)
+		free(d);
+}
+
+void destination_owes(struct queue_destination *d, unsigned backup)
+{
+	d->refs++;
+	d->changes[backup].unanswered++;
+}
+
+void destination_owes_no_more(struct queue_destination *d, unsigned backup)
+{
+	d->changes[backup].unanswered--;
+	drop(d);
+}
+
 static void forget(struct destination_table *t, struct queue_destination *d)
 {
 	struct queue_destination **at = bucket_of(t, d->name, strlen(d->name));
@@ -104,7 +123,7 @@ static void forget(struct destination_table *t, struct queue_destination *d)
 	while (*at != d)
 		at = &(*at)->next;
 	*at = d->next;
-	free(d);
+	drop(d);
 	t->count--;
 }
 
@@ -144,7 +163,7 @@ void destination_table_clear(struct destination_table *t)
 	for (size_t b = 0; b < t->cap; b++)
 		for (struct queue_destination *d = t->buckets[b], *next; d; d = next) {
 			next = d->next;
-			free(d);
+			drop(d);
 		}
 	for (size_t b = 0; t->shares && b < LINE_SHARE_BUCKETS; b++)
 		clear_shares(&t->shares[b]);

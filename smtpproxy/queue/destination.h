@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "smtpproxy/queue/item.h"
+#include "smtpproxy/queue/marker.h"
 
 #define LINE_SHARE_BUCKETS   16384u
 #define DESTINATION_NAME_MAX 255u /* a domain (RFC 5321 4.5.3.1.2), or an address literal */
@@ -23,6 +24,11 @@ enum destination_use { DESTINATION_USED, DESTINATION_UNUSED };
 enum destination_flow { DESTINATION_FLOWS, DESTINATION_STOPPED };
 
 struct destination_table;
+
+/* The changes of a destination's messages and orders that a backup was given. */
+struct destination_changes {
+	uint64_t answered, unanswered;
+};
 
 /* The messages of one source in a line. */
 struct line_share {
@@ -49,6 +55,8 @@ struct queue_destination {
 	uint32_t rate;      /* messages a minute; 0: no limit */
 	int64_t next_us;    /* with a rate: no message is taken before */
 	struct item *order; /* that set them and is kept in the backups; NULL: none */
+	struct destination_changes changes[BACKUPS];
+	unsigned refs; /* of the table, and of each unanswered change */
 	char name[];
 };
 
@@ -72,6 +80,10 @@ void destination_note_unused(struct destination_table *t, struct queue_destinati
 /* Frees those that have neither a message nor an order, and no untold line. */
 void destination_sweep(struct destination_table *t);
 void destination_table_clear(struct destination_table *t);
+/* A change of it is in the line of that backup: until it has left the line, the memory of @d stays, whatever the table
+ * forgets. */
+void destination_owes(struct queue_destination *d, unsigned backup);
+void destination_owes_no_more(struct queue_destination *d, unsigned backup);
 
 /* Behind the other messages of its source. The item becomes READY. */
 void destination_append(struct queue_destination *d, struct item *i);

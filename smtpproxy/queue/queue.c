@@ -220,6 +220,7 @@ static void use_defaults(struct queue_conf *c)
 		{ offsetof(struct queue_conf, decided_s), 3600 },
 		{ offsetof(struct queue_conf, decided_max), 1000000 },
 		{ offsetof(struct queue_conf, destinations_max), 1000 },
+		{ offsetof(struct queue_conf, block_items), 1000 },
 		{ offsetof(struct queue_conf, defer_most_ms), 14400000 },
 		{ offsetof(struct queue_conf, messages_max), 1000000 },
 	};
@@ -253,6 +254,7 @@ static void share(struct queue *q)
 	s->heartbeat_ms = q->conf.heartbeat_ms;
 	s->path_timeout_ms = q->conf.path_timeout_ms;
 	s->give_up_ms = q->conf.give_up_ms;
+	s->block_items = q->conf.block_items;
 }
 
 /* The lease has to be longer than the loss of a backup takes, and a standby has to wait longer than the lease. */

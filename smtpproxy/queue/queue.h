@@ -56,6 +56,7 @@ struct queue_conf {
 	uint32_t decided_max;        /* 1000000 decided transactions; then the oldest is forgotten for each new one */
 	uint32_t destinations_max;   /* 1000 with messages; then QUEUE_FULL */
 	uint32_t messages_max;       /* of one destination */
+	uint32_t block_items;        /* 1000: items of a block when a server is read, at most */
 	uint32_t defer_most_ms;      /* 14400000: no message that is read back waits longer */
 	uint64_t unstored_bytes_max; /* of messages whose senders wait for the backups */
 	/* A number of the source of a message, by its envelope: in each line, sources take turns. NULL: all are one. */

@@ -42,6 +42,7 @@ struct queue_backup_stats {
 	uint64_t calls;                   /* requests that carried them */
 	uint64_t repeated;                /* sent again after a switch of paths */
 	uint64_t fills, given_up;
+	uint64_t blocks;     /* that were read */
 	uint64_t unanswered; /* changes that are sent or wait */
 	unsigned path_count;
 	char address[QUEUE_ADDRESS_MAX]; /* of its first path */

@@ -38,6 +38,7 @@ static struct worker *loop;
 static struct conf_smtpproxy *conf;
 static struct smtpproxy_counters counters;
 static struct outward_home receivers_home;
+static struct replies replies;
 static struct sender_home home;
 static int listening = -1;
 
@@ -71,7 +72,8 @@ static void set_up(void)
 	MUST(getsockname(listening, (struct sockaddr *)hop, &len) == 0);
 	loop = worker_create(0, "fuzz");
 	MUST(loop);
-	receivers_home = (struct outward_home){ .worker = loop, .conf = conf, .counters = &counters };
+	receivers_home =
+		(struct outward_home){ .worker = loop, .conf = conf, .counters = &counters, .replies = &replies };
 	home = (struct sender_home){ .worker = loop, .conf = conf, .counters = &counters, .on_gone = on_gone };
 	home.rules = destination_rules_create(conf);
 	home.admission = admission_create(conf->limits.sessions, conf->limits.sessions_per_source);

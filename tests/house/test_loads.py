@@ -8,7 +8,8 @@ import types
 
 import pytest
 
-from bench.experiments import load, mail_congestion, mail_hosts, mail_peers, mail_queue, mail_queue_page, mail_room, paper
+from bench.experiments import (load, mail_congestion, mail_fairness, mail_hosts, mail_latency, mail_logs, mail_peers, mail_queue,
+                               mail_queue_page, mail_queue_systems, mail_resources, mail_room, paper)
 from test_rules import ROOT
 
 FAKE = """\
@@ -90,13 +91,13 @@ def test_a_source_that_sent_other_mails_is_an_error(fake_bench):
 
 
 def gateway():
-    return types.SimpleNamespace(name="gateway", port=1, sent=0, source_options=lambda: [], wait_empty=lambda: None)
+    return types.SimpleNamespace(name="gateway", port=1, sent=0, source_options=lambda: [], wait_empty=lambda: None, changes=lambda: 0)
 
 
 def test_a_reply_time_is_of_a_whole_load(fake_bench, monkeypatch):
     monkeypatch.setattr(mail_queue, "SMALL_SHARE", 0.5)  # so that both sources have as many
     fake_bench(sent(5000, 10.0))
-    row = mail_queue.measure_reply(gateway(), 1000, 10)
+    row = mail_queue.measure_reply(gateway(), "half", 1000, 10)
     assert (row["sent"], row["per_s"], row["mean_ms"]) == (10000, 1000, 2)
     assert all("-m 5000 " in words and "--rate 500.0 " in words for words in fake_bench.arguments())
 
@@ -104,24 +105,144 @@ def test_a_reply_time_is_of_a_whole_load(fake_bench, monkeypatch):
 def test_a_reply_time_of_two_mails_is_none(fake_bench):
     fake_bench(sent(1))
     with pytest.raises(load.LoadError):
-        mail_queue.measure_reply(gateway(), 1000, 10)
+        mail_queue.measure_reply(gateway(), "half", 1000, 10)
 
 
 def test_a_rate_that_was_not_reached_has_no_reply_time(fake_bench, monkeypatch):
     monkeypatch.setattr(mail_queue, "SMALL_SHARE", 0.5)
     fake_bench(sent(5000, 12.0))
-    rows = [mail_queue.measure_reply(gateway(), 1000, 10), mail_queue.measure_rate(gateway(), 10000)[1]]
-    table = list(mail_queue_page.reply_table(rows))
+    slow = mail_queue.measure_reply(gateway(), "half", 1000, 10)
+    fake_bench(sent(5000, 10.0))
+    table = list(mail_queue_page.reply_table([slow, mail_queue.measure_reply(gateway(), "the paper's", 1000, 10)]))
     assert "| gateway | half | 1,000 | 833 | not reached | |" in table[2] and "| **2.00** | 2.00-2.00 | 9.00 |" in table[3]
 
 
-@pytest.mark.parametrize("health,left,is_right", [("healthy", 0, True), ("healthy", 1, False), ("tarpit", 1, True), ("tarpit", 0, False)])
-def test_the_third_receiver_is_what_its_name_says(monkeypatch, health, left, is_right):
+def test_a_queue_that_stored_and_did_not_delete_is_no_transaction(fake_bench):
+    done = {"stored": 50, "deleted": 50, "seconds": 2.0}
+    fake_bench(done)
+    assert mail_queue_systems.bench_load("it", {"stored": 50, "deleted": 50}, "queue", "--delete")["seconds"] == 2.0
+    assert fake_bench.arguments() == ["queue --json --delete"]
+    fake_bench({**done, "deleted": 49})
+    with pytest.raises(load.LoadError, match="'deleted': 49"):
+        mail_queue_systems.bench_load("it", {"stored": 50, "deleted": 50}, "queue", "--delete")
+
+
+@pytest.mark.parametrize("block,read,blocks,is_right", [
+    (1, 5000, 3700, True), (1, 5000, 500, False), (10, 5000, 480, True), (10, 5000, 5000, False), (10, 5000, 5, False),
+    (1000, 5000, 9, True), (1000, 5000, 50, False), (10, 4999, 480, False)])
+def test_blocks_of_a_reading_have_the_size_that_the_page_names(fake_bench, block, read, blocks, is_right):
+    fake_bench({"read": read, "blocks": blocks, "in_sync": 1, "seconds": 1.0})
+    with contextlib.nullcontext() if is_right else pytest.raises(load.LoadError):
+        mail_queue_systems.read_back(["127.0.0.1:1"], 5000, block)
+
+
+def test_copies_of_a_queue_are_complete(monkeypatch):
+    row = {"destination": "x", "backup": 0, "paths": ["active", "standby"], "in_sync": True, "answered": 11, "unanswered": 0}
+
+    def copies(*rows):
+        return mail_queue._copies(types.SimpleNamespace(copies=lambda: list(rows)), 10)
+    assert copies(row, {**row, "backup": 1})[1]["backup"] == 1
+    for wrong in ([row], [row, {**row, "answered": 10}], [row, {**row, "in_sync": False}], [row, {**row, "unanswered": 1}]):
+        with pytest.raises(load.LoadError):
+            copies(*wrong)
+
+
+def is_error(it):
+    return pytest.raises(load.LoadError) if it else contextlib.nullcontext()
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_healthy_receiver_leaves_no_mail_behind(monkeypatch, left):
     """A mail that one sender has deferred is tried again after twice 300 s at the latest."""
     assert mail_congestion.BACKOFF_S > 600
     monkeypatch.setattr(mail_congestion, "BACKOFF_S", 0)
-    with contextlib.nullcontext() if is_right else pytest.raises(load.LoadError):
-        mail_congestion.check_health(types.SimpleNamespace(left=lambda: left), health)
+    with is_error(left):
+        mail_congestion.wait_for_health(types.SimpleNamespace(left=lambda: left))
+
+
+@pytest.mark.parametrize("health,counts,deferred,is_right", [
+    ("healthy", {"mails": 9, "right": 9, "duplicates": 0}, 0, True), ("healthy", {"mails": 8, "right": 8, "duplicates": 0}, 0, False),
+    ("healthy", {"mails": 9, "right": 8, "duplicates": 0}, 0, False), ("tarpit", {"mails": 0, "refused": 3}, 2, True),
+    ("tarpit", {"mails": 1, "refused": 3}, 2, False), ("tarpit", {"mails": 0, "refused": 0}, 0, False),
+    ("tarpit", {"mails": 0, "refused": 3}, 0, False),
+])
+def test_the_third_receiver_is_what_its_name_says(health, counts, deferred, is_right):
+    """The relay that deferred nothing in 600 s stood beside another tarpit than that of the paper."""
+    with is_error(not is_right):
+        mail_congestion.check_third(health, counts, deferred, 9)
+
+
+# times of mails
+
+def message(number, made_s):
+    return f"0123456789abcdef-{number}.{int(made_s * 1e6)}@smtp-source"
+
+
+def test_logs_tell_which_mail_came_when():
+    digits = mail_logs.DIGITS
+    names = {value: digit for digit, value in digits.items()}
+    queue_id = "".join(names[1_000_000_000 // 52**i % 52] for i in reversed(range(6))) + "0BCDz1b2"
+    fraction = sum(digits[c] * 52**i for i, c in enumerate("DCB0")) / 1e6
+    line = f"Nov 30 01:43:20 mx2 postfix/cleanup[77]: {queue_id}: message-id=<{message(7, 5.25)}>\n".encode()
+    assert mail_logs.mails_in_postfix(line + b"another\n") == [(queue_id, message(7, 5.25), pytest.approx(1_000_000_000 + fraction))]
+    assert mail_logs.made_at(message(7, 5.25)) == 5.25
+    one, two = (f"2026-11-30 01:43:2{i}.250 1ab-{i} <= from@msa1.example H=(x) [198.51.100.1] P=esmtp S=9 id={message(i, 5)}\n".encode()
+                for i in (0, 1))
+    first, second = mail_logs.mails_in_exim(one + b"2026-11-30 01:43:20.300 1ab-0 Completed\n" + two)
+    assert (first[:2], second[2] - first[2]) == (("1ab-0", message(0, 5)), 1)
+
+
+PLAN = types.SimpleNamespace(waves=2, mails=(2, 2, 2))
+SENT = {f"q{i}": (message(i, 100 + 10 * (i // 2) + i), 100.5 + 10 * (i // 2) + i) for i in range(4)}
+
+
+def test_each_mail_was_sent_once_and_received_once_or_not_at_all():
+    def received(*numbers):
+        return {f"r{place}": (message(i, 100 + 10 * (i // 2) + i), 120 + i) for place, i in enumerate(numbers)}
+    mails = mail_congestion.mails_of(PLAN, 1, SENT, received(0, 1, 3))
+    assert mails == [(100, 100.5, 120), (101, 101.5, 121), (112, 112.5, None), (113, 113.5, 123)]
+    strange = {"r9": (message(9, 100), 120)}
+    for sent_by, came in ((SENT, received(0, 0)), (SENT, received(0) | strange), (SENT | {"q9": strange["r9"]}, received(0))):
+        with pytest.raises(load.LoadError):
+            mail_congestion.mails_of(PLAN, 1, sent_by, came)
+
+
+def test_latencies_are_of_all_mails_that_were_sent():
+    found = mail_latency.latencies([(100, 100.5, 101), (100, 101, 104), (110, 110.5, 111), (110.5, 112, None)], 100, 118.5)
+    assert (found["sent"], found["missing"], found["mean_s"], found["relay_mean_s"]) == (4, 1, (1 + 4 + 1 + 8) / 4, (0.5 + 3 + 0.5 + 6.5) / 4)
+    assert (found["p50_s"], found["p99_s"]) == (4, 8)
+    assert found["course"] == [(1, 1, 1, 0.5), (4, 1, 4, 3), (11, 1, 1, 0.5)]
+    assert [mail_latency.mean_between(found["course"], "relay", *span) for span in ((0, 5), (4, 12), (5, 11))] == [1.75, 1.75, None]
+    assert found["histograms"] == {"end_to_end": [(0, 2), (2, 1)], "relay": [(-1, 2), (1, 1)]}
+    assert found["received"] == [0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3]
+    assert [mail_latency.bin_of(s) for s in (-1, 0, 0.75, 1, 1.9, 2, 1e9)] == [-10, -10, -1, 0, 0, 1, 10]
+    assert (mail_latency.bin_name(-2), mail_latency.bin_name(-1), mail_latency.bin_name(3)) == ("250 ms to 500 ms", "500 ms to 1 s", "8 s to 16 s")
+
+
+def test_a_run_on_fairness_has_times_only_if_all_mails_came():
+    seen = {(n, i): (f"from@msa{n}.example", 100 + i + n) for n in (1, 2, 3) for i in range(4)}
+    run = mail_fairness.result(seen, 100, 4)
+    assert (run["last_s"], run["all_s"], run["spread"]) == ({"msa1": 4, "msa2": 5, "msa3": 6}, 6, 1.5)
+    for mails in (3, 5):
+        with pytest.raises(load.LoadError):
+            mail_fairness.result(seen, 100, mails)
+
+
+def test_the_receiver_meets_the_addresses_that_the_page_names():
+    assert len(mail_fairness.sources("smtpproxy, 6 addresses")) == 6 and len(mail_fairness.sources("Postfix relay that knows the limit")) == 1
+    line = b"Nov 30 01:00:00 mx1 postfix/smtpd[7]: connect from unknown[%s]\n"
+    one, two = mail_fairness.SOURCES[:2]
+    said = line % one.encode() + b"Nov 30 01:00:00 mx1 postfix/smtpd[7]: disconnect from unknown[192.0.2.9]\n" + 2 * (line % two.encode())
+    assert mail_fairness.connections(said, (two, one)) == {one: 1, two: 2}
+    for addresses in ((one,), mail_fairness.SOURCES):
+        with pytest.raises(load.LoadError):
+            mail_fairness.connections(said, addresses)
+
+
+def test_the_large_size_of_resources_is_a_tenth_of_the_paper_s():
+    assert mail_resources.bursts(mail_resources.LARGE_FACTOR) == [100, 1000, 10000, 100000]
+    works = list(mail_resources.works((mail_resources.FACTOR, mail_resources.LARGE_FACTOR), 2))
+    assert works[-2:] == [(0, "smtpproxy", 10), (0, "Postfix relay", 10)] and len(works) == 2 * 2 + 2
 
 
 # reasons

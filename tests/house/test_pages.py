@@ -1,50 +1,89 @@
 """What the pages of ./cssl bench say of figures that are none, of pairs, and of quick runs."""
 
+import importlib
+import inspect
 import json
 import sys
 import types
 
 import pytest
 
-from bench.experiments import mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, paper_page, report
+from bench.experiments import __main__ as command
+from bench.experiments import (mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, mail_resources_page, mail_sources_page,
+                               paper_page, report)
 from test_rules import ROOT
 
 
-# a limit is no result
+# the experiments of the paper on Warp
 
-def fairness(name, seen_s, end_s):
-    """A run in which each sender had as many mails as moments, some of which did not come."""
-    seen = {(n, i): (f"from@msa{n}.example", 100 + s) for n in (1, 2, 3) for i, s in enumerate(seen_s)}
-    return {"round": 0, "system": name, "refused": 0, "deferred": 7, **mail_fairness.result(seen, 100, 3, end_s)}
+ITS = "Postfix relay"
 
 
-RUNS = [fairness("smtpproxy", (1, 2, 4), 4.2), fairness("fairness off", (1, 2, 5), 5.2), fairness("Postfix relay", (1, 2), 600.1)]
+def fairness(name, seen_s, number=0, **more):
+    """A run in which each sender had as many mails as moments."""
+    seen = {(n, i): (f"from@msa{n}.example", 100 + s + n / 10) for n in (1, 2, 3) for i, s in enumerate(seen_s)}
+    return {"round": number, "system": name, "refused": 0, "deferred": 7, "too_many": 3, "connections": {"203.0.113.254": 20}, **more,
+            **mail_fairness.result(seen, 100, len(seen_s))}
 
 
-def test_a_run_that_was_ended_has_no_time():
-    row = RUNS[-1]
-    assert (row["all_s"], row["spread"], row["missing"]) == (None, None, 3)
-    table = "\n".join(mail_fairness_page.result_table(RUNS))
-    assert "| Postfix relay | | | not done after 600 s | 0 | 7 | 3 |" in table and "600.1" not in table
-    assert "| smtpproxy | 4.0 | 4.0 | **4.0** |" in table
-    targets = "\n".join(mail_fairness_page.target_table(RUNS))
-    assert "Postfix relay" not in targets and "| time of smtpproxy, to that of fairness off | **0.80** |" in targets
+def test_the_page_on_fairness_compares_runs_of_the_same_round():
+    runs = [fairness("smtpproxy", (1, 2)), fairness("smtpproxy", (1, 4), 1), fairness("fairness off", (1, 4)), fairness("fairness off", (1, 8), 1),
+            fairness("smtpproxy, 6 addresses", (1, 1.5), connections={"203.0.113.101": 2, "203.0.113.102": 5}), fairness(ITS, (1, 22.7))]
+    table, targets = ("\n".join(rows(runs)) for rows in (mail_fairness_page.result_table, mail_fairness_page.target_table))
+    assert "| smtpproxy | 2 | 3.1 | **3.3** | 1.07 | 0 | 7 | 3 | 20 to 20 |" in table
+    assert "| smtpproxy, 6 addresses | 1 | 1.6 | **1.8** | 1.13 | 0 | 7 | 3 | 2 to 5 |" in table
+    assert f"| time of smtpproxy, to that of {ITS} | **0.10** | 0.10-0.10 | |  |" in targets
+    assert "| time of smtpproxy, to that of fairness off | **0.53** | 0.52-0.53 | <= 1.00 | met |" in targets
 
 
-def congestion(name, kind, third, mean, missing=0):
-    return [{"kind": kind, "aggregator": name, "third": third, "mx": mx, "waves": 6, "round": 0, "missing": missing, "wait_ms": 1,
-             **dict.fromkeys(("mean_s", "p50_s", "p99_s"), mean)} for mx in (1, 2)]
+def congestion(name, third, means, number=0, missing=0):
+    """Two receivers with ten waves of ten mails, one each second, of which the last do not come."""
+    came = [min(10 * second, 100 - missing) for second in range(12)]
+    times = {f"{prefix}{key}": means[0] for prefix in ("", "relay_") for key in ("mean_s", "p50_s", "p99_s")}
+    return [{"aggregator": name, "third": third, "mx": mx, "waves": 10, "round": number, "sent": 100, "missing": missing, **times,
+             "course": [[second, 10, mean, mean / 2] for second, mean in enumerate(means)], "received": came,
+             "deferred": {"mx1": 0, "mx2": 0, "mx3": 5},
+             "histograms": {"end_to_end": [[-1, 60], [2, 40 - missing]], "relay": [[-2, 100 - missing]]}} for mx in (1, 2)]
+
+
+CONGESTION = [*congestion("smtpproxy", "healthy", [9] + [1] * 9), *congestion("smtpproxy", "tarpit", [9] + [1.05] * 9),
+              *congestion("smtpproxy", "healthy", [9] + [1] * 9, 1), *congestion("smtpproxy", "tarpit", [1] * 7 + [1.2] * 3, 1),
+              *congestion(ITS, "tarpit", [1] * 4 + [20, 2] + [20] * 4, missing=40), *congestion(ITS, "tarpit", [1] * 7 + [20] * 3, 1, 40)]
 
 
 def test_the_latency_of_mails_that_never_came_is_a_least_one():
-    ours, its = "smtpproxy", "Postfix relay"
-    runs = [*congestion(ours, "pair", "healthy", 1.0), *congestion(ours, "pair", "tarpit", 1.05), *congestion(its, "pair", "healthy", 0.5),
-            *congestion(its, "course", "tarpit", 180, missing=378)]
-    rows = list(mail_congestion_page.latency_table(runs))
+    rows = list(mail_congestion_page.latency_table(CONGESTION))
     late = [row for row in rows if ">" in row]
-    assert len(late) == 2 and all("| Postfix relay |" in row and "| > 180.00 | > 180.00 | > 180.00 | 378 |" in row for row in late)
-    told = list(mail_congestion_page.ratio_table(runs))[2:]
-    assert "| **> 360.00** | |" in told[2] and "| **1.05** | 1.05-1.05 | <= 1.10 | met |" in told[0]
+    assert len(late) == 4 and all(f"| {ITS} |" in row and "| > 1.00 (1.00-1.00) | > 1.00 (1.00-1.00) |" in row for row in late)
+
+
+def test_growth_is_of_the_last_third_to_the_first():
+    told = list(mail_congestion_page.ratio_table(CONGESTION, 1))[2:]
+    assert told[0] == "| growth | smtpproxy | mx1 | **1.10** | 1.00-1.20 | <= 1.10 | undecided |"
+    assert told[2] == f"| growth | {ITS} | mx1 | **20.00** | 20.00-20.00 | |  |"
+    assert told[4] == "| beside a healthy one | smtpproxy | mx1 | **1.06** | 1.05-1.07 | <= 1.10 | met |"
+    assert list(mail_congestion_page.ratio_table(congestion("smtpproxy", "tarpit", [1]), 1))[2] == "| growth | smtpproxy | mx1 | | | |  |"
+
+
+def test_grown_latency_and_fewer_receptions_are_those_of_some_waves_in_a_row():
+    row = next(row for row in mail_congestion_page.course_table(CONGESTION, 1) if row.startswith(f"| {ITS} | mx1"))
+    assert row == f"| {ITS} | mx1 | 6 s/7 s | 6 s/6 s | > 1.00 s | 30, 30, 0 |"
+    assert list(mail_congestion_page.course_table(CONGESTION, 1))[4].startswith("| smtpproxy | mx1 | never | never | 5.00 s |")
+
+
+def test_the_histogram_has_all_mails():
+    for rows in (mail_congestion_page._bars_of(CONGESTION, kind) for kind in mail_congestion_page.KINDS):
+        assert [sum(row[name] for row in rows.values()) for name in ("smtpproxy", ITS)] == [100, 100]
+    assert rows == {"250 ms to 500 ms": {"smtpproxy": 100, ITS: 60}, "missing": {"smtpproxy": 0, ITS: 40}}
+
+
+def test_the_page_on_resources_has_both_sizes():
+    runs = [{"round": number, "system": system, "factor": factor, "mails": 3000, "seconds": seconds, "cpu_us": seconds, "memory": 1 << 20,
+             **dict.fromkeys(("written", "read", "disk_written", "disk_read", "logs"), 1 << 20)}
+            for factor, numbers in ((100, (0, 1)), (10, (0,))) for number in numbers for system, seconds in (("smtpproxy", 50), (ITS, 100))]
+    table, targets = (list(rows(runs, [100, 10])) for rows in (mail_resources_page.use_table, mail_resources_page.target_table))
+    assert table[4] == "| smtpproxy | 1/10 | 1 | 3,000 | 50.0 | 60 | **50** | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 |"
+    assert targets[2] == "| CPU, to that of the relay | 1/100 | **0.50** | 0.50-0.50 | <= 1.00 | met |" and len(targets) == 2 + 2 * 4
 
 
 @pytest.fixture(scope="module")
@@ -83,17 +122,107 @@ def test_the_page_of_the_paper_tells_the_order_of_the_runs(paper):
     assert "beginning with another one each time" in paper_page.markdown({**paper, "runs": turned})
 
 
+# the mail queue beside its paper
+
+def of_queue():
+    """A report of two rounds with figures that are easy to see."""
+    both = [(0, 2), (1, 4)]
+    stores = [{"round": n, "system": system, "bytes": size, "mails": 100, "seconds": 1, "per_s": rate * times}
+              for n, rate in both for size in (410, 4096) for system, times in (("CSSL", 1000), ("memcached", 2000))]
+    rates = [{"round": n, "system": system, "mails": 10, "accepted_per_s": rate * times, "delivered_per_s": rate,
+              "changes_per_s": 100 * rate}
+             for n, rate in both for system, times in (("CSSL", 4000), ("Postfix on disk", 1000))]
+    replies = [{"round": n, "system": system, "load": load, "asked_per_s": per_s, "per_s": per_s, "is_reached": True, "sent": 9, "replies": 9,
+                "mean_ms": ms * times, "p99_ms": 9}
+               for n, ms in both for system, times in (("CSSL", 1), ("Postfix on disk", 8))
+               for load, per_s in (("full", None), ("half", 500), ("the paper's", 3600)) if (system, load) != ("Postfix on disk", "the paper's")]
+    blocks = [{"round": n, "block": block, "mails": 5000, "blocks": 5000 / block, "seconds": rate * times}
+              for n, rate in both for block, times in ((1, 20), (10, 3), (1000, 1))]
+    recoveries = [{"round": n, "mails": 5000, "read_s": rate, "open_s": rate, "bytes_each": 1800} for n, rate in both]
+    copies = [{"destination": "127.0.0.1:9", "backup": n, "paths": ["active", "standby"], "in_sync": True, "answered": 5001, "unanswered": 0}
+              for n in (0, 1)]
+    return {"machine": {}, "rounds": 2, "quick": False, "sessions": 100, "window": 1000, "stores": stores, "rates": rates, "replies": replies,
+            "blocks": blocks, "recoveries": recoveries, "copies": copies}
+
+
+def test_the_page_of_the_mail_queue_has_each_figure_of_its_paper_with_the_paper_s_values():
+    text = mail_queue_page.markdown(of_queue())
+    for row in ("| 0.4 | **3,000** | 2,000-4,000 | **6,000** | 4,000-8,000 | **0.50** | 0.50-0.50 | 200,000 | 2 |",
+                "| 4 | **3,000** | 2,000-4,000 | **6,000** | 4,000-8,000 | **0.50** | 0.50-0.50 | bound by 1 Gbps | the same |",
+                "| CSSL | **12,000** | 8,000-16,000 | **3.00** | 2.00-4.00 | 9.00 | 3 |", "| the paper's gateway | 3,600 | | 14 | | | |",
+                "| CSSL | the paper's | 3,600 | 3,600 | **3.00** | 2.00-4.00 | 9.00 | < 14 | met |",
+                "| 1 | 1.0 | **60.00** | 40.00-80.00 | **20.00** | 20.00-20.00 | 14 x 5.9 | 14 |",
+                "| 10 | 10.0 | **9.00** | 6.00-12.00 | **3.00** | 3.00-3.00 | only in the figure | only in the figure |",
+                "| 1,000 | 1,000.0 | **3.00** | 2.00-4.00 | **1.00** | 1.00-1.00 | 5.9 | 1 |",
+                "| 127.0.0.1:9 | 1 | active | standby | yes | 5,001 | 0 |"):
+        assert row in text, (row, text)
+    assert "4.4 times" in text and "makes **300** changes/s" in text and "11,000 transactions/s" in text and "| Postfix on disk | the paper's |" not in text
+
+
+def test_the_page_of_the_mail_queue_shows_all_of_its_pictures():
+    report = of_queue()
+    text, pictures = mail_queue_page.markdown(report), mail_queue_page.figures(report, "mail_queue")
+    assert len(pictures) == 4 and all(f"]({name})" in text for name in pictures)
+    assert all(picture.startswith("<svg") for picture in pictures.values())
+
+
 def test_a_target_beside_postfix_is_of_pairs_with_an_interval():
-    runs = [{"round": number, "system": system, "accepted_per_s": rate, "delivered_per_s": rate}
+    runs = [{"round": number, "system": system, "accepted_per_s": rate, "delivered_per_s": rate, "load": "full", "mean_ms": 1}
             for system, rates in (("CSSL", (9, 9, 9)), ("Postfix on disk", (2, 3, 4))) for number, rate in enumerate(rates)]
-    assert list(mail_queue_page.rate_table(runs))[3].endswith("| **3.00** times | 2.25-4.50 | >= 3 | undecided |")
+    assert "| Postfix on disk | **3.00** | 2.25-4.50 | >= 3 | undecided |" in list(mail_queue_page.beside_table(runs, runs))[2]
+
+
+# go-smtp-source
+
+def sending(name, seconds, cpu_s, peak_kb):
+    """Runs of all kinds of a source, in as many rounds as there are seconds."""
+    return [{"round": number, "source": name, "sink": sink, "sessions": sessions, "keep": keep, "mails": 10, "seconds": s, "user_s": cpu_s / 4,
+             "system_s": cpu_s * 3 / 4, "peak_kb": peak_kb}
+            for number, s in enumerate(seconds) for sink in mail_sources_page.SINKS for sessions in (1, 1000) for keep in (False, True)]
+
+
+def test_the_page_of_the_article_has_pairs_and_says_who_is_not_there():
+    runs = [*sending("cssl-bench", (1, 3, 1), 0.5, 6000), *sending("cssl-bench --processes 2", (1, 1, 1), 0.5, 9000),
+            *sending("Postfix", (2, 3, 4), 2, 3000)]
+    table = list(mail_sources_page.ratio_table(runs))
+    assert "| Postfix | cssl-bench | Postfix | **0.50** | 0.25-1.00 | <= 1.00 | met | **0.25** | 0.25-0.25 | **2.00** | 2.00-2.00 |" in table
+    assert "| cssl-bench | cssl-bench --processes 2 | cssl-bench | **1.00** | 0.33-1.00 | |  | **1.00** | 1.00-1.00 | **1.50** | 1.50-1.50 |" in table
+    assert not any("go-smtp-source" in row for row in table)
+    report = {"machine": {"go-smtp-source": "not there"}, "rounds": 3, "quick": False, "mails": 10, "runs": runs}
+    assert "- go-smtp-source: not there\n" in mail_sources_page.markdown(report, "mail-sources")
+    runs += sending("go-smtp-source", (3, 6, 6), 4, 12000)
+    assert any(row.startswith("| Postfix | go-smtp-source | Postfix | **1.50** | 1.50-2.00 | |  |") for row in mail_sources_page.ratio_table(runs))
+    assert "| Postfix | go-smtp-source | 1.00 | 3.00 | **6.00** | 12,000 |" in list(mail_sources_page.cost_table(runs))
+
+
+# pages and their files
+
+WAITING = "mail-congestion", "mail-fairness", "mail-resources", "mail_queue"  # pages that an earlier form of their experiment wrote
+EXPERIMENTS = [path.stem for path in (ROOT / "bench/results").glob("*.json") if path.stem in command.SIZES]
+
+
+def made_of(name):
+    """(page, {name of a picture: its text}), of the file of an experiment."""
+    module = importlib.import_module(f"bench.experiments.{name.replace('-', '_')}")
+    measured = json.loads((ROOT / f"bench/results/{name}.json").read_text())
+
+    def call(function):
+        return function(*(measured, name)[:len(inspect.signature(function).parameters)])
+    return report.marked(measured, call(module.markdown)), call(module.figures) if hasattr(module, "figures") else {}
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "change" and name not in WAITING])  # that of change also has its options
+def test_a_page_and_its_pictures_are_those_of_its_file(name):
+    page, pictures = made_of(name)
+    assert (ROOT / f"bench/results/{name}.md").read_text() == page
+    for file, picture in pictures.items():
+        assert (ROOT / "bench/results" / file).read_text() == picture, file
 
 
 # quick runs
 
 def parsed(monkeypatch, *words):
     monkeypatch.setattr(sys, "argv", ["bench", *words])
-    from bench.experiments import __main__ as command
     return command.parse()
 
 

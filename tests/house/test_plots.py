@@ -23,3 +23,14 @@ def test_a_legend_is_inside_the_picture(count):
         assert len(at) == count
         assert at[0] >= 26 and at[-1] + 110 <= plot.WIDTH
         assert all(b - a == plot.ENTRY for a, b in zip(at, at[1:]))
+
+
+def test_a_logarithmic_axis_has_powers_of_ten():
+    svg = plot.lines("title", "x", "y", {"a": [(0, 0.05), (1, 0), (2, 50), (3, 100)]}, y_log=True)
+    ticks = [float(tick) for tick in re.findall(r'text-anchor="end">([^<]+)<', svg)]
+    assert ticks == [0.01, 0.1, 1, 10, 100]
+    heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", re.search(r'd="(M[^"]+)" fill="none"', svg)[1])]
+    foot, top = plot.HEIGHT - plot.BOTTOM, plot.TOP
+    assert heights[1] == foot and heights[3] == top  # 0 is at the foot
+    assert heights[0] == pytest.approx(foot - (foot - top) * 0.699 / 4, abs=0.1)
+    assert len(set(re.findall(r'text-anchor="end">([^<]+)<', plot.lines("title", "x", "y", {"a": [(0, 1)]}, y_log=True)))) == 2

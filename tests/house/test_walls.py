@@ -59,6 +59,7 @@ WALLS = {
         "server": {"command", "measure"},
         "load": {"command", "measure", "server"},
         "mail": {"command", "measure", "load"},
+        "merge": {"command", "measure", "load", "mail"},
         "simulation": {"command", "measure"},
     },
 }
@@ -156,6 +157,7 @@ WITHOUT_UNIT_TESTS = {
     "ragent/dashboard": "a page and its script, no C (test_monitoring.py)",
     "sslagent/process": "starts, reloads and stops threads of a whole process (test_reload_and_stop.py, test_join.py)",
     "smtpproxy/process": "starts, reloads, replaces and stops a whole process (test_smtpproxy_reload.py, test_smtpproxy_replace.py)",
+    "bench/merge": "one command; the folders of the results read and add them, with units (test_mail_tools.py, test_bench.py)",
     "smtpproxy/control": "answers about a whole process, by HTTP (test_smtpproxy_control.py, test_csslctl_answers.py)",
 }
 

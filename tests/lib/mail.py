@@ -19,7 +19,8 @@ class Result:
         assert status in (0, 1), f"it ended with {status}:\n{complaints}"
         assert not any(word in complaints for word in CLEAN), complaints
         self.status, self.complaints = status, complaints
-        for key, value in json.loads(output.splitlines()[-1]).items():
+        self.text = output.splitlines()[-1]
+        for key, value in json.loads(self.text).items():
             setattr(self, key, value)
 
     def seen(self):
@@ -37,6 +38,14 @@ def source(address, *options, seconds=60):
     done = subprocess.run(source_command(address, *options), text=True, check=False, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=patience(seconds))
     return Result(done.returncode, done.stdout, done.stderr)
+
+
+def merged(*files):
+    """`cssl-bench merge --json`: (status, the sum or None, what it complained of)."""
+    done = subprocess.run([tool("bench/cssl-bench"), "merge", "--json", *map(str, files)], text=True, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=patience(60))
+    assert not any(word in done.stderr for word in CLEAN), done.stderr
+    return done.returncode, json.loads(done.stdout) if done.stdout else None, done.stderr
 
 
 class Sink:

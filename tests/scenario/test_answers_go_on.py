@@ -114,6 +114,8 @@ class nginx:
             daemon off; master_process off; pid {self._folder}/nginx.pid; error_log {self._folder}/error.log;
             events {{ worker_connections 1024; }}
             http {{ access_log off; sendfile on; keepalive_requests 1000000;
+                client_body_temp_path {self._folder}/t1; proxy_temp_path {self._folder}/t2; fastcgi_temp_path {self._folder}/t3;
+                uwsgi_temp_path {self._folder}/t4; scgi_temp_path {self._folder}/t5;
                 server {{ listen unix:{self._folder}/nginx.sock; root {self._folder}; }} }}""")
         self._process = subprocess.Popen([shutil.which("nginx"), "-c", str(self._config())])
         wait_until((self._folder / "nginx.sock").exists, patience(10), "nginx")

@@ -12,6 +12,7 @@ import pytest
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
 from tests.lib.load import Held, command, load
+from tests.lib.mail import merged
 from tests.lib.nginx import Nginx
 from tests.lib.pattern import pattern
 from tests.lib.tls_server import TlsServer, plain_answer
@@ -65,6 +66,18 @@ def test_the_results_of_several_processes_are_one(cluster):
     assert_faultless(result)
     assert result.counts["connections"] == result.counts["answers"] == result.latency["full"]["count"] == 100
     assert len(result.generators) == 3 and all(0 < g["cpu"] <= 1.05 for g in result.generators)
+
+
+def test_the_results_of_several_hosts_are_one(cluster, tmp_path):
+    results = [load(cluster.sl, "--connections", "30", "--clients", "4", "--path", "/1k", "--check", *options)
+               for options in ((), ("--processes", "2", "--mix", "1:1"))]
+    for number, result in enumerate(results):
+        (tmp_path / str(number)).write_text(result.text)
+    status, total, _ = merged(tmp_path / "0", tmp_path / "1")
+    assert status == 0
+    assert total["counts"] == {name: count + results[1].counts[name] for name, count in results[0].counts.items()}
+    assert sum(total["agents"].values()) == total["latency"]["full"]["count"] == 60 and len(total["generators"]) == 2
+    assert total["latency"]["full"]["max_us"] == max(result.latency["full"]["max_us"] for result in results)
 
 
 def test_targets_take_turns(cluster):

@@ -79,6 +79,40 @@ def test_lists_of_packages_that_cannot_be_had_are_told(bare, tmp_path):
     assert "E: no list\ncssl: not all lists of packages are fresh" in done.stderr
 
 
+APT = """\
+#!/bin/sh
+for name; do :; done
+[ -e "$CALLED.lists" ] || { case $* in update*) touch "$CALLED.lists";; *) exit 100;; esac; }
+[ "$1" != install ] || printf 'Inst libc6 [2.36] (2.37 Debian)\\nInst lib%s (1.0 Debian)\\nInst %s (1.0 Debian)\\n' "$name" "$name"
+"""
+
+
+@pytest.mark.root
+def test_a_tree_is_unpacked_once_with_what_apt_would_install_besides(bare, tmp_path):
+    """What is installed stays as it is. Lists of packages that are missing are fetched."""
+    (tmp_path / "apt-get").write_text(APT)
+    unpack = 'packages_unpack() { echo "unpacks $1: ${*:3}"; mkdir -p "$2"/{usr,sbin,lib}; touch "$2/sbin/serve"; }; '
+    get = 'tree_get "two servers" "$1" serve one two; '
+    done = bash(unpack + get + get, str(tmp_path / "tree"), env=bare)
+    assert (done.returncode, done.stdout) == (0, "unpacks two servers: libone libtwo one two\n"), done.stderr
+    assert (tmp_path / "tree/usr/sbin/serve").exists() and not (tmp_path / "tree/lib").exists()
+
+
+def test_unpacked_programs_find_their_libraries_where_they_are(tmp_path):
+    """Also in a copy of the folder."""
+    tree = tmp_path / "tools" / "peers"
+    (tree / "usr/lib/x86_64-linux-gnu").mkdir(parents=True)
+    (tree / "usr/sbin").mkdir()
+    (tree / "usr/sbin/serve").write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH: $*"\n')
+    (tree / "usr/sbin/serve").chmod(0o755)
+    assert bash('tree_programs "$1" serve', str(tree)).returncode == 0
+    done = bash('tree_programs "$1" other', str(tree))
+    assert done.returncode == 1 and "no other was unpacked" in done.stderr
+    copied = shutil.copytree(tmp_path / "tools", tmp_path / "copy of tools")
+    said = subprocess.run([copied / "serve", "a", "b c"], text=True, check=True, stdout=subprocess.PIPE).stdout
+    assert said == f"{copied}/peers/usr/lib:{copied}/peers/usr/lib/x86_64-linux-gnu: a b c\n"
+
+
 @pytest.mark.root
 @pytest.mark.parametrize("without", ["", "sudo"])
 def test_another_user_is_told_what_to_paste(bare, folder, tmp_path, without):

@@ -22,6 +22,12 @@ pytestmark = pytest.mark.tool("redis-server", "redis-cli")
 def _order(proxy, *words):
     done = csslctl("mail", "queue", *words, "--socket", str(proxy.control))
     assert done.code == DONE, done
+    return done
+
+
+def _copies(proxy, name):
+    """For each server: its number, the states of both paths, in sync or not, the changes of that destination, and the unanswered ones."""
+    return re.findall(rf"^{name} +(\d) +(\w+) +(\w+|-) +(yes|no) +(\d+) +(\d+)$", _order(proxy).out, re.M)
 
 
 def _in_sync(proxy):
@@ -39,13 +45,17 @@ def test_mail_that_a_hanging_server_held_back_is_delivered_in_the_end(tmp_path, 
         seen.append(json.loads(ask(proxy, "/v1/queue"))["deletes_unconfirmed"])
         return seen[-1]
 
+    backups = [{"paths": [f"127.0.0.1:{port}", f"127.0.0.2:{port}"]} for port in stores.ports]  # nobody listens at the second one
     with Sink() as sink:
-        with QueuedProxy(tmp_path, stores, sink.address) as proxy:
+        with QueuedProxy(tmp_path, stores, sink.address, queue={"backups": backups}) as proxy:
             proxy.wait_open()
             name = "{}:{}".format(*sink.address)
             _order(proxy, "stop", name)
             assert source(proxy.address, "-m", str(mails), "-s", "10", "-d", "--proxy", "v2").counts["sent"] == mails
             assert _in_sync(proxy) == ["1", "1"]
+            copies = _copies(proxy, name)
+            assert [(n, one, *rest) for n, one, _, *rest in copies] == [(n, "active", "yes", f"{mails + 1}", "0") for n in "01"]
+            assert {two for _, _, two, *_ in copies} <= {"down", "connecting"}
             stores.servers[1].pause()
             _order(proxy, "start", name)
             wait_until(lambda: unconfirmed() >= bound or seen[-1] < max(seen), patience(20), "deliveries stop, or the server is given up")

@@ -2,6 +2,7 @@
 
 import contextlib
 import email
+import re
 
 import pytest
 
@@ -72,6 +73,8 @@ def test_mail_goes_to_the_best_server_of_each_domain(tmp_path):
         assert proxy.send("x@B.example", "y@b.example", "z@c.example", "l@[127.0.0.5]").startswith("250 ")
         is_empty(stores)
         assert proxy.metric("delivered") == 3
+        asked = re.findall(r'receiver="(.*)",code="354"} (\d+)', Control(proxy.control).ask("/metrics")[1])
+    assert sorted(asked) == [(f"127.0.0.5:{port}", "1"), ("c.example", "1"), ("first.b.example", "1")]
     assert got(first) == [("sender@a.example", ["x@B.example", "y@b.example"])]
     assert got(own) == [("sender@a.example", ["z@c.example"])] and got(literal) == [("sender@a.example", ["l@[127.0.0.5]"])]
     assert not second.mails

@@ -1,6 +1,7 @@
 """smtp-source and smtp-sink: against each other, and against peers that are known to be right."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -16,7 +17,7 @@ import pytest
 
 from bench.experiments.ports import free_ports
 from tests.lib.build import patience, scaled
-from tests.lib.mail import Result, Sink, source, source_command
+from tests.lib.mail import Result, Sink, merged, source, source_command
 from tests.lib.processes import stop
 from tests.lib.scripted_receiver import ScriptedReceiver
 from tests.lib.tls_server import self_signed
@@ -90,6 +91,63 @@ def test_large_mails_go_through_tls(certificate, options):
     assert_all_came(result, sink, 4)
 
 
+def test_several_processes_are_one_load():
+    with Sink() as sink:
+        result = source(sink.address, "--processes", "3", "-s", "7", "-m", "50", "-N", "--source", "127.0.5.1-127.0.5.7")
+    assert_all_came(result, sink, 50)
+    assert {name: phase["count"] for name, phase in result.latency.items()} == dict.fromkeys(
+        ("connect", "banner", "ehlo", "mail", "rcpt", "data", "end", "message"), 50)
+    assert result.replies == sink.result.replies == {"220": 50, "221": 50, "250": 200, "354": 50}
+
+
+def test_the_first_failure_of_one_process_ends_all():
+    with Sink("--reply", "end:451 4.3.0 No:1", "--seed", "4") as sink:
+        result = source(sink.address, "--processes", "3", "-s", "6", "-m", "1000000000", "-d")
+    assert result.status == 1 and result.counts["failed"] >= 1
+    assert result.counts["sent"] <= sink.counts["mails"] <= result.counts["sent"] + 6  # those under way are given up
+
+
+def test_replies_are_counted_by_receiver_and_code():
+    with Sink("--reply", "rcpt:450 4.7.1 Later:30") as one, Sink("--reply", "mail:550 5.7.1 No:30", "--tarpit", "data:0.001:20") as two:
+        result = source(one.address, "-s", "4", "-m", "60", "--keep-going", "--processes", "2", "{}:{}".format(*two.address))
+    receivers = {"{}:{}".format(*sink.address): sink.result.replies for sink in (one, two)}
+    assert result.receivers == receivers
+    assert result.replies == {code: sum(replies.get(code, 0) for replies in receivers.values()) for code in result.replies}
+    assert result.replies["450"] == one.counts["by_rule"] > 0 and result.replies["550"] == two.counts["by_rule"] > 0
+    assert one.counts["connections"] + two.counts["connections"] == 60 > one.counts["connections"] > 0
+
+
+def test_the_results_of_several_hosts_are_added_up(tmp_path):
+    files = [tmp_path / name for name in ("one", "two", "sum")]
+    with Sink("--reply", "rcpt:450 4.7.1 Later:20") as sink:
+        results = [source(sink.address, "-s", "3", "-m", mails, "--keep-going", *options) for mails, options in (("40", []), ("30", ["--helo"]))]
+    for file, result in zip(files, results):
+        file.write_text(result.text)
+    status, total, _ = merged(*files[:2])
+    assert status == 1  # as of each
+    assert total["counts"] == {name: count + results[1].counts[name] for name, count in results[0].counts.items()}
+    assert total["replies"] == sink.result.replies and total["errors"]["RCPT: 450 4.7.1 Later"] == sink.counts["by_rule"]
+    assert total["latency"]["rcpt"]["count"] == 70
+    assert total["latency"]["rcpt"]["max_us"] == max(result.latency["rcpt"]["max_us"] for result in results)
+    assert results[0].seconds + results[1].seconds <= total["seconds"] < results[0].seconds + results[1].seconds + patience(10)
+    assert total["mails_per_s"] == pytest.approx(total["counts"]["sent"] / total["seconds"], rel=1e-6)
+    files[2].write_text(json.dumps(total))
+    again = merged(files[2])[1]
+    assert again == total
+    assert merged(*files)[1]["counts"]["sent"] == 2 * total["counts"]["sent"]
+
+
+def test_files_that_are_no_results_are_refused(tmp_path):
+    (tmp_path / "text").write_text("250 Ok")
+    (tmp_path / "other").write_text('{"load": "https"}')
+    with Sink() as sink:
+        (tmp_path / "right").write_text(source(sink.address).text)
+    for names, complaint in ((["text"], "text: no result"), (["right", "other"], "other: no result of smtp-source"),
+                             (["other"], "other: a part of the result"), (["right", "nothing"], "nothing: no result of smtp-source")):
+        status, total, complaints = merged(*(tmp_path / name for name in names))
+        assert status == 1 and total is None and complaint in complaints, complaints
+
+
 def test_failures_are_counted_and_the_rest_arrives():
     with Sink("--reply", "rcpt:450 4.7.1 Later:20", "--drop", "data:10", "--reply", "connect:421 4.3.2 No:10") as sink:
         result = source(sink.address, "-s", "10", "-m", "300", "--keep-going")
@@ -133,9 +191,10 @@ def test_progress_is_shown_while_it_runs():
     assert re.search(r"^ +1 s  \d of 4 mails  ", result.complaints, re.M)
 
 
-def test_a_signal_ends_the_load_in_order():
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_signal_ends_the_load_in_order(processes):
     with Sink() as sink:
-        load = subprocess.Popen(source_command(sink.address, "-s", "5", "-m", "1000000000", "-c"), text=True,
+        load = subprocess.Popen(source_command(sink.address, "-s", "5", "-m", "1000000000", "-c", "--processes", processes), text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         load.stderr.readline()
         load.terminate()

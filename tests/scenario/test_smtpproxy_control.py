@@ -12,6 +12,7 @@ from tests.lib.csslctl import DONE, UNREACHABLE, csslctl, csslctl_json, environm
 from tests.lib.mail import Sink, source
 from tests.lib.smtp_proxy import Control, Proxy
 from tests.lib.smtp_talk import Talk
+from tests.lib.waiting import wait_until
 
 
 @pytest.fixture
@@ -60,6 +61,26 @@ def test_the_metrics_are_well_formed(busy):
     values = dict(re.findall(r"^(smtpproxy_\w+) (\d+)$", text, re.M))
     assert values["smtpproxy_accepted_total"] == "5" and values["smtpproxy_sessions_now"] == "2"
     assert all(f"# TYPE {name} " in text and f"# HELP {name} " in text for name in values)
+
+
+@pytest.mark.tool("promtool")
+def test_replies_of_receivers_are_counted_by_receiver_and_code(tmp_path):
+    """Each reply, whoever it was for: to the greeting, to commands, to messages, and a 421 that the sender does not get."""
+    rules = "--reply", "rcpt:450 4.7.1 Later:20", "--reply", "end:599 Never:20", "--reply", "mail:421 4.3.2 Bye:10", "--seed", "5"
+    with Sink(*rules) as sink, Proxy(tmp_path, next_hop=sink.address) as proxy:
+        source(proxy.address, "-s", "5", "-m", "100", "--keep-going", "--proxy", "v2", "--proxy-source", "192.0.2.1-192.0.2.5")
+        control = Control(proxy.control)
+        wait_until(lambda: '"connecting": 0,' in control.ask("/v1/destinations")[1], patience(10), "no connection is being opened")
+        text = control.ask("/metrics")[1]
+    counts = {code: int(n) for receiver, code, n in re.findall(r'^smtpproxy_replies_total\{receiver="(.*)",code="(.*)"\} (\d+)$', text, re.M)
+              if receiver == "{}:{}".format(*sink.address)}
+    given = sink.result.replies
+    given["221"] = counts.get("221", 0)  # of those that end now, the metrics do not know
+    assert {"220", "250", "354", "421", "450", "599"} <= given.keys()
+    assert counts == {"5xx" if code == "599" else code: n for code, n in given.items() if n}
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             check=False)
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_csslctl_shows_the_same(busy):

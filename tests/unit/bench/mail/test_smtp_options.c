@@ -52,7 +52,7 @@ START_TEST(flags_of_postfix_are_understood)
 	ck_assert_uint_eq(source.connect_tries, 3);
 	ck_assert_int_eq(source.on_failure, SOURCE_GOES_ON);
 	ck_assert_int_eq(source.names, SOURCE_NUMBERED_NAMES);
-	ck_assert_int_eq(source.target.ss_family, AF_INET);
+	ck_assert_int_eq(source.targets[0].ss_family, AF_INET);
 }
 END_TEST
 
@@ -74,15 +74,15 @@ START_TEST(a_family_of_addresses_can_be_wanted)
 	ck_assert_int_eq(parse_source("-4 127.0.0.1:25"), OPTIONS_PARSED);
 	ck_assert_int_eq(parse_source("-6 [::1]:25"), OPTIONS_PARSED);
 	ck_assert_int_eq(parse_source("-4 localhost:10025"), OPTIONS_PARSED);
-	ck_assert_int_eq(source.target.ss_family, AF_INET);
-	ck_assert_uint_eq(address_port((struct sockaddr *)&source.target), 10025);
+	ck_assert_int_eq(source.targets[0].ss_family, AF_INET);
+	ck_assert_uint_eq(address_port((struct sockaddr *)&source.targets[0]), 10025);
 }
 END_TEST
 
 static unsigned port_of(const char *line)
 {
 	ck_assert_int_eq(parse_source(line), OPTIONS_PARSED);
-	return address_port((struct sockaddr *)&source.target);
+	return address_port((struct sockaddr *)&source.targets[0]);
 }
 
 START_TEST(a_server_without_a_port_has_port_25_as_in_postfix)
@@ -91,7 +91,7 @@ START_TEST(a_server_without_a_port_has_port_25_as_in_postfix)
 	ck_assert_uint_eq(port_of("inet:127.0.0.1"), 25);
 	ck_assert_uint_eq(port_of("[127.0.0.1]:26"), 26);
 	ck_assert_uint_eq(port_of("[::1]"), 25);
-	ck_assert_int_eq(source.target.ss_family, AF_INET6);
+	ck_assert_int_eq(source.targets[0].ss_family, AF_INET6);
 	ck_assert_uint_eq(port_of("-4 localhost"), 25);
 	ck_assert_uint_eq(port_of("-4 [localhost]:26"), 26);
 }
@@ -101,7 +101,7 @@ START_TEST(a_wanted_family_does_not_concern_a_unix_socket)
 {
 	ck_assert_int_eq(parse_source("-4 unix:/a"), OPTIONS_PARSED);
 	ck_assert_int_eq(parse_source("-6 unix:/a"), OPTIONS_PARSED);
-	ck_assert_int_eq(source.target.ss_family, AF_UNIX);
+	ck_assert_int_eq(source.targets[0].ss_family, AF_UNIX);
 }
 END_TEST
 
@@ -115,6 +115,20 @@ START_TEST(a_server_that_is_none_is_refused)
 }
 END_TEST
 
+START_TEST(a_load_may_have_several_servers_and_processes)
+{
+	ck_assert_int_eq(parse_source("-s 5 -m 10 --processes 3 127.0.0.1:26 127.0.0.1:25 [::1]:27"), OPTIONS_PARSED);
+	ck_assert_uint_eq(source.processes, 3);
+	ck_assert_uint_eq(source.target_count, 3);
+	ck_assert_uint_eq(address_port((struct sockaddr *)&source.targets[1]), 25);
+	ck_assert_int_eq(parse_source("--source 127.0.0.1 127.0.0.1:25 unix:/a"), OPTIONS_BAD);
+	const char *many = "[::1]:1 [::1]:2 [::1]:3 [::1]:4 [::1]:5 [::1]:6 [::1]:7 [::1]:8 [::1]:9 [::2]:1 [::2]:2 "
+			   "[::2]:3 [::2]:4 [::2]:5 [::2]:6 [::2]:7 [::2]:8";
+	ck_assert_int_eq(parse_source(many), OPTIONS_BAD);
+	ck_assert_uint_eq(source.target_count, SOURCE_TARGETS_MAX);
+}
+END_TEST
+
 START_TEST(lmtp_has_extensions)
 {
 	ck_assert_int_eq(parse_source("-L --pipelining --chunking --starttls 127.0.0.1:24"), OPTIONS_PARSED);
@@ -124,7 +138,9 @@ END_TEST
 
 START_TEST(bad_source_options_are_refused)
 {
-	const char *bad[] = { "", "-s 0 127.0.0.1:25", "-s x 127.0.0.1:25", "127.0.0.1:25 127.0.0.1:26", "--what",
+	const char *bad[] = { "", "-s 0 127.0.0.1:25", "-s x 127.0.0.1:25", "127.0.0.1:25 x:y:z", "--what",
+		"127.0.0.1:25 127.0.0.1:26 127.0.0.1", "[::1]:25 unix:/a unix:/a",
+		"--processes 2 -s 1 -m 2 127.0.0.1:25", "--processes 2 -s 2 -m 1 127.0.0.1:25",
 		"--rate 5 -w 1 127.0.0.1:25", "-o --starttls 127.0.0.1:25", "-F file -l 5 127.0.0.1:25",
 		"--proxy-source 10.0.0.1 127.0.0.1:25", "--proxy v3 127.0.0.1:25", "-f a<b 127.0.0.1:25", ":25",
 		"a:b:25", "--mix 0:0 127.0.0.1:25", "--tls-version 1.1 127.0.0.1:25", "-6 127.0.0.1:25",
@@ -197,6 +213,7 @@ UNIT(smtp_options)
 		a_server_without_a_port_has_port_25_as_in_postfix,
 		a_wanted_family_does_not_concern_a_unix_socket,
 		a_server_that_is_none_is_refused,
+		a_load_may_have_several_servers_and_processes,
 		lmtp_has_extensions,
 		bad_source_options_are_refused,
 		both_help,

@@ -9,6 +9,8 @@
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
+#define MADE_US 1764467000000042 /* 2025-11-30 01:43:20 UTC */
+
 static struct source_options options;
 static struct sink_options sink_options;
 
@@ -24,7 +26,7 @@ static void begin(void)
 static void sink_finds_it_right(struct source_mail *mail, size_t step)
 {
 	char head[SOURCE_HEAD_MAX];
-	size_t head_len = source_mail_head(mail, &options, 7, head), taken, len = head_len + mail->wire_len;
+	size_t head_len = source_mail_head(mail, &options, 7, MADE_US, head), taken, len = head_len + mail->wire_len;
 	char *all = malloc(len);
 	struct sink_mail *m = sink_mail_create(smtp_span_of("a@b"), &sink_options);
 	int ended = 0;
@@ -89,6 +91,19 @@ START_TEST(a_mail_from_a_file_is_right)
 }
 END_TEST
 
+START_TEST(the_head_tells_when_the_mail_was_made)
+{
+	char head[SOURCE_HEAD_MAX], id[100];
+	struct source_mail mail;
+	ck_assert_int_eq(source_mail_make(&mail, &options), 0);
+	source_mail_head(&mail, &options, 7, MADE_US, head);
+	ck_assert_ptr_nonnull(strstr(head, "\r\nDate: Sun, 30 Nov 2025 01:43:20 +0000\r\n"));
+	snprintf(id, sizeof id, "\r\nMessage-Id: <%s-7.1764467000000042@source.example>\r\n", mail.run);
+	ck_assert_ptr_nonnull(strstr(head, id));
+	source_mail_free(&mail);
+}
+END_TEST
+
 START_TEST(a_file_that_is_not_there_is_an_error)
 {
 	struct source_mail mail;
@@ -121,6 +136,7 @@ UNIT(source_mail)
 	const TTest *facts[] = {
 		a_generated_mail_of_any_length_is_right,
 		a_mail_from_a_file_is_right,
+		the_head_tells_when_the_mail_was_made,
 		a_file_that_is_not_there_is_an_error,
 		recipients_are_numbered_as_wanted,
 	};

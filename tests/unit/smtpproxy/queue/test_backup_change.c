@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "smtpproxy/queue/backup_change.h"
+#include "smtpproxy/queue/destination.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
@@ -162,6 +163,48 @@ START_TEST(change_holds_its_item_until_it_is_answered)
 }
 END_TEST
 
+static void owes_two(struct destination_table *t)
+{
+	struct item *i = item(1, 10);
+
+	line.backup = 1;
+	i->to = destination_get(t, "a.example", 9, 1);
+	change_push(&line, CHANGE_PUT, i);
+	change_push(&line, CHANGE_DELETE, i);
+	change_push(&line, CHANGE_MARK, NULL);
+	ck_assert_uint_eq(i->to->changes[1].unanswered, 2);
+	ck_assert_uint_eq(i->to->changes[0].unanswered, 0);
+}
+
+START_TEST(destination_lasts_until_its_changes_are_answered)
+{
+	struct destination_table t = { 0 };
+
+	owes_two(&t);
+	destination_sweep(&t);
+	ck_assert_uint_eq(t.count, 0);
+	send_one();
+	send_one();
+	answer_one();
+	ck_assert_uint_eq(change_at(&line, 0)->item->to->changes[1].unanswered, 1);
+	answer_one();
+	destination_table_clear(&t);
+	end();
+}
+END_TEST
+
+START_TEST(destination_lasts_until_the_line_with_its_changes_is_dropped)
+{
+	struct destination_table t = { 0 };
+
+	owes_two(&t);
+	destination_table_clear(&t);
+	change_clear(&line);
+	ck_assert_uint_eq(line.backup, 1);
+	end();
+}
+END_TEST
+
 UNIT(backup_change)
 {
 	const TTest *facts[] = {
@@ -172,6 +215,8 @@ UNIT(backup_change)
 		window_bounds_what_is_unanswered,
 		lost_connection_sends_all_unanswered_again,
 		change_holds_its_item_until_it_is_answered,
+		destination_lasts_until_its_changes_are_answered,
+		destination_lasts_until_the_line_with_its_changes_is_dropped,
 	};
 	return suite_run_with("backup_change", before, facts, SUITE_LEN(facts));
 }

@@ -218,6 +218,72 @@ START_TEST(backup_that_refuses_what_it_lacks_gets_no_marker)
 }
 END_TEST
 
+START_TEST(changes_of_a_destination_are_counted_for_each_backup)
+{
+	struct item *i = comes(5000);
+	const struct destination_changes *of = i->to->changes;
+
+	ck_assert_uint_eq(of[0].answered, 0);
+	ck_assert_uint_eq(of[0].unanswered, 1);
+	answers(a);
+	ck_assert_uint_eq(of[0].answered, 1);
+	ck_assert_uint_eq(of[0].unanswered, 0);
+	ck_assert_uint_eq(of[1].answered + of[1].unanswered, 0);
+	queue_compare_end(q, b);
+	backup_send(b); /* it asks for what it lacks */
+	backup_send(b);
+	answers(b);
+	ck_assert_uint_eq(of[1].answered, 1);
+}
+END_TEST
+
+START_TEST(change_that_a_backup_refuses_is_none_that_it_made)
+{
+	struct item *i = comes(5000);
+
+	item_move(i, ITEM_KEPT);
+	queue_compare_end(q, b);
+	backup_send(b); /* it asks for what it lacks */
+	backup_send(b);
+	refuses(b);
+	ck_assert_uint_eq(i->to->changes[1].answered, 0);
+	ck_assert_uint_eq(i->to->changes[1].unanswered, 0);
+}
+END_TEST
+
+/* A part of what a server holds: so many items, and there are more. */
+static void shows_some(struct backup *s, unsigned count)
+{
+	redisReply more = { .type = REDIS_REPLY_STRING, .str = (char[]){ "7" }, .len = 1 };
+	redisReply text = { .type = REDIS_REPLY_STRING, .str = (char[]){ "?" }, .len = 1 };
+	redisReply *texts[2 * 1000], bytes = { .type = REDIS_REPLY_INTEGER, .integer = count };
+	redisReply items = { .type = REDIS_REPLY_ARRAY, .elements = 2 * (size_t)count, .element = texts };
+	redisReply *parts[] = { &more, &items, &bytes };
+	const redisReply reply = { .type = REDIS_REPLY_ARRAY, .elements = 3, .element = parts };
+
+	for (unsigned n = 0; n < 2 * count; n++)
+		texts[n] = &text;
+	backup_scan_answered(s, &reply);
+}
+
+START_TEST(block_that_is_read_has_as_many_items_as_the_queue_is_told)
+{
+	static const unsigned most[] = { 1, 10, 1000 };
+
+	for (size_t n = 0; n < SUITE_LEN(most); n++) {
+		q->shared.block_items = most[n];
+		backup_read(b, BACKUP_READS_NAMES);
+		shows_some(b, 1);
+		ck_assert_uint_eq(b->block, most[n] < 8 ? most[n] : 8);
+		shows_some(b, 900);
+		ck_assert_uint_eq(b->block, most[n]);
+	}
+	ck_assert_uint_eq(b->stats.blocks, 2 * SUITE_LEN(most));
+	q->shared.block_items = q->conf.block_items;
+	ck_assert_uint_eq(q->conf.block_items, 1000);
+}
+END_TEST
+
 UNIT(queue_backups)
 {
 	const TTest *facts[] = {
@@ -231,6 +297,9 @@ UNIT(queue_backups)
 		backup_that_is_lost_while_it_joins_is_left_out_by_the_next_marker,
 		marker_is_above_that_of_a_branch_that_joins,
 		marker_is_above_that_of_a_branch_that_is_lost_again,
+		changes_of_a_destination_are_counted_for_each_backup,
+		change_that_a_backup_refuses_is_none_that_it_made,
+		block_that_is_read_has_as_many_items_as_the_queue_is_told,
 	};
 	return suite_run_with("queue_backups", begin, facts, SUITE_LEN(facts));
 }

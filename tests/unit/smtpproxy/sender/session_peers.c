@@ -17,6 +17,7 @@ struct conf_smtpproxy *session_conf;
 char heard[4096];
 
 static struct outward_home outward_parts;
+static struct replies replies;
 static unsigned outward_stopped;
 static int listening; /* as the receiver */
 static struct {
@@ -55,7 +56,8 @@ static void on_gone(struct sender_home *h)
 
 static void create_home(void)
 {
-	outward_parts = (struct outward_home){ .worker = w, .conf = session_conf, .counters = &counters };
+	outward_parts =
+		(struct outward_home){ .worker = w, .conf = session_conf, .counters = &counters, .replies = &replies };
 	home = (struct sender_home){ .worker = w, .conf = session_conf, .counters = &counters, .on_gone = on_gone };
 	LIST_INIT(&home.sessions);
 	LIST_INIT(&home.askers);
