@@ -15,6 +15,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -153,6 +154,10 @@ class Cluster:
 
     def log(self, name):
         return (self.dir / f"{name}.log").read_text(errors="replace")
+
+    def peer_ways(self, name):
+        """By what that agent reached each other agent last: "unix", "tcp". One that starts may be reached by TCP for a moment."""
+        return dict(re.findall(r": peer up peer=(\S+) by=(\w+)", self.log(name)))
 
     def log_sections(self, lines=40):
         """For reports: the last lines of every log."""
