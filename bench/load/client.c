@@ -42,10 +42,7 @@ static void count(struct client *c, enum load_count what)
 
 static void note_error(struct client *c, const char *step, const char *why)
 {
-	char text[TALLY_TEXT_MAX];
-
-	snprintf(text, sizeof text, "%s: %s", step, why);
-	tally_row(c->host->result->errors, LOAD_ERRORS_MAX, text, strlen(text))->count++;
+	tally_note(c->host->result->errors, LOAD_ERRORS_MAX, step, why);
 }
 
 /* The step that began at step_ns is over; the next one begins. */

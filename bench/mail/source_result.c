@@ -30,14 +30,6 @@ static double per_second(const struct source_result *r, enum source_count count)
 	return report_rate(r->counts[count], seconds_of(r));
 }
 
-void source_result_note(struct source_result *r, const char *where, const char *what)
-{
-	char text[TALLY_TEXT_MAX];
-	int len = snprintf(text, sizeof text, "%s: %s", where, what);
-	size_t cut = len < (int)sizeof text ? (size_t)len : sizeof text - 1;
-	tally_row(r->errors, SOURCE_ERRORS_MAX, text, cut)->count++;
-}
-
 /* The receiver of that address, or a free place; the last one if there is neither. */
 static struct source_receiver *receiver_of(struct source_result *r, const char *address)
 {

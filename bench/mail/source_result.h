@@ -79,9 +79,6 @@ struct source_result {
 	struct histogram phases[SOURCE_PHASE_COUNT];
 };
 
-/* "where: what", and how often. */
-void source_result_note(struct source_result *r, const char *where, const char *what);
-
 /* Those of more than SOURCE_TARGETS_MAX receivers go to the last one. */
 void source_result_add(struct source_result *sum, const struct source_result *r);
 

@@ -86,7 +86,7 @@ void source_session_fail(struct source_session *s, enum source_count what, const
 	if (s->state == SOURCE_IS_CLOSING)
 		return;
 	source_session_count(s, what);
-	source_result_note(s->host->result, where, why);
+	tally_note(s->host->result->errors, SOURCE_ERRORS_MAX, where, why);
 	if (source_transaction_is_undecided(s))
 		source_session_count(s, SOURCE_UNDECIDED);
 	s->after = SOURCE_PAUSES;
@@ -378,7 +378,7 @@ static void on_connect_failed(struct source_session *s, const char *why)
 {
 	source_session_count(s, SOURCE_CONNECT_FAILED);
 	s->after = SOURCE_PAUSES;
-	source_result_note(s->host->result, "connect", why);
+	tally_note(s->host->result->errors, SOURCE_ERRORS_MAX, "connect", why);
 	if (++s->tries >= s->host->options->connect_tries)
 		source_session_fail_mail(s);
 }

@@ -25,7 +25,7 @@ static uint64_t replies(const struct source_result *r, unsigned receiver, unsign
 static void note(struct source_result *r, const char *what, unsigned times)
 {
 	while (times-- > 0)
-		source_result_note(r, "RCPT", what);
+		tally_note(r->errors, SOURCE_ERRORS_MAX, "RCPT", what);
 }
 
 static void add_both(void)
