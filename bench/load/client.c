@@ -51,7 +51,7 @@ static void end_step(struct client *c, enum load_phase phase)
 	uint64_t now = uv_hrtime();
 
 	histogram_record(&c->host->result->phases[phase], now - c->step_ns);
-	c->host->result->end_ns = now;
+	c->host->result->times.end_ns = now;
 	c->step_ns = now;
 }
 
@@ -61,7 +61,7 @@ static void end_whole(struct client *c)
 	uint64_t now = uv_hrtime();
 
 	histogram_record(&c->host->result->phases[LOAD_PHASE_FULL], now - c->intended_ns);
-	c->host->result->end_ns = now;
+	c->host->result->times.end_ns = now;
 }
 
 static void expect_progress(struct client *c)

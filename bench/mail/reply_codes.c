@@ -4,10 +4,6 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-#include "bench/measure/exact.h"
-#include "proto/error.h"
 
 #define CODES (REPLY_CODE_MAX - REPLY_CODE_MIN + 1)
 
@@ -44,20 +40,4 @@ json_t *reply_codes_json(const struct reply_codes *r)
 			json_object_set_new(out, code, json_integer((json_int_t)r->counts[i]));
 	}
 	return out;
-}
-
-int reply_codes_read(const json_t *from, struct reply_codes *r)
-{
-	json_t *codes = (json_t *)from, *count; /* the loop wants it so */
-	const char *text;
-	uint64_t times;
-
-	json_object_foreach(codes, text, count)
-	{
-		const unsigned long code = strtoul(text, NULL, 10);
-		if (code < REPLY_CODE_MIN || code > REPLY_CODE_MAX || exact_number(from, text, &times))
-			return CSSL_E_RANGE;
-		r->counts[code - REPLY_CODE_MIN] += times;
-	}
-	return json_is_object(from) ? 0 : CSSL_E_RANGE;
 }

@@ -21,7 +21,5 @@ void reply_codes_text(const char *title, const struct reply_codes *r);
 
 /* {"250": 17}: a new reference, or NULL. */
 json_t *reply_codes_json(const struct reply_codes *r);
-/* Adds what that wrote. 0, or CSSL_E_RANGE: it is something else. */
-int reply_codes_read(const json_t *from, struct reply_codes *r);
 
 #endif

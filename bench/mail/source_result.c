@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <uv.h>
 
-#include "bench/measure/exact.h"
-#include "proto/error.h"
+#include "bench/measure/report.h"
 
 static const struct report_name counts[] = {
 #define X(name, key, sentence) [SOURCE_##name] = { key, sentence },
@@ -22,7 +24,7 @@ static const struct report_name phases[] = {
 
 static double seconds_of(const struct source_result *r)
 {
-	return report_seconds(r->begin_ns, r->end_ns);
+	return report_seconds(r->times.begin_ns, r->times.end_ns);
 }
 
 static double per_second(const struct source_result *r, enum source_count count)
@@ -35,36 +37,31 @@ static struct source_receiver *receiver_of(struct source_result *r, const char *
 {
 	unsigned i = 0;
 	while (i < SOURCE_TARGETS_MAX - 1 && r->receivers[i].address[0] &&
-		strcmp(r->receivers[i].address, address) != 0)
+		strncmp(r->receivers[i].address, address, ADDRESS_TEXT_MAX) != 0)
 		i++;
 	if (!r->receivers[i].address[0])
-		snprintf(r->receivers[i].address, sizeof r->receivers[i].address, "%s", address);
+		snprintf(r->receivers[i].address, sizeof r->receivers[i].address, "%.*s", (int)ADDRESS_TEXT_MAX - 1,
+			address);
 	return &r->receivers[i];
 }
 
-void source_result_add(struct source_result *sum, const struct source_result *r)
+static void add(void *total, const void *result)
 {
+	struct source_result *sum = total;
+	const struct source_result *r = result;
+
+	sum->mails += r->mails;
 	for (unsigned i = 0; i < SOURCE_COUNT_COUNT; i++)
 		sum->counts[i] += r->counts[i];
 	tally_add(sum->errors, r->errors, SOURCE_ERRORS_MAX);
 	tally_add(sum->suites, r->suites, TALLY_SUITES_MAX);
 	for (unsigned i = 0; i < SOURCE_TARGETS_MAX && r->receivers[i].address[0]; i++)
 		reply_codes_add(&receiver_of(sum, r->receivers[i].address)->replies, &r->receivers[i].replies);
-	if (r->begin_ns && (!sum->begin_ns || r->begin_ns < sum->begin_ns))
-		sum->begin_ns = r->begin_ns;
-	if (r->end_ns > sum->end_ns)
-		sum->end_ns = r->end_ns;
-	sum->epoch_ns = r->epoch_ns;
 	for (unsigned i = 0; i < SOURCE_PHASE_COUNT; i++)
 		histogram_add(&sum->phases[i], &r->phases[i]);
 }
 
-int source_result_has_failures(const struct source_result *r)
-{
-	return r->counts[SOURCE_FAILED] + r->counts[SOURCE_LOST] + r->counts[SOURCE_INJECTED] > 0;
-}
-
-void source_result_text(const struct source_result *r)
+static void print_text(const struct source_result *r)
 {
 	printf("%-18s %10.2f\n", "seconds", seconds_of(r));
 	report_counts(counts, r->counts, SOURCE_COUNT_COUNT);
@@ -96,57 +93,40 @@ static json_t *receivers_json(const struct source_result *r)
 	return out;
 }
 
-static json_t *exact_json(const struct source_result *r)
+static int print_json(const struct source_result *r)
 {
-	return json_pack("{s:I, s:I, s:o}", "begin_ns", exact_wall_ns(r->epoch_ns, r->begin_ns), "end_ns",
-		exact_wall_ns(r->epoch_ns, r->end_ns), "latency",
-		exact_histograms_json(phases, r->phases, SOURCE_PHASE_COUNT));
-}
-
-int source_result_json(const struct source_result *r)
-{
-	return report_print_json(json_pack("{s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:o}", "load",
-		"smtp-source", "seconds", seconds_of(r), "replies", replies_json(r), "receivers", receivers_json(r),
+	return report_print_json(json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "seconds", seconds_of(r),
 		"counts", report_counts_json(counts, r->counts, SOURCE_COUNT_COUNT), "errors",
 		report_tally_json(r->errors, SOURCE_ERRORS_MAX), "suites",
-		report_tally_json(r->suites, TALLY_SUITES_MAX), "mails_per_s", per_second(r, SOURCE_SENT),
-		"bytes_per_s", per_second(r, SOURCE_BYTES), "latency",
-		report_latencies_json(phases, r->phases, SOURCE_PHASE_COUNT), "exact", exact_json(r)));
+		report_tally_json(r->suites, TALLY_SUITES_MAX), "replies", replies_json(r), "receivers",
+		receivers_json(r), "mails_per_s", per_second(r, SOURCE_SENT), "bytes_per_s",
+		per_second(r, SOURCE_BYTES), "latency", report_latencies_json(phases, r->phases, SOURCE_PHASE_COUNT)));
 }
 
-static int read_receivers(const json_t *from, struct source_result *out)
+static int report(const void *sum, const void *each, unsigned count, unsigned output)
 {
-	json_t *receivers = json_object_get(from, "receivers"), *replies;
-	const char *address;
+	const struct source_result *r = sum;
 
-	json_object_foreach(receivers, address, replies)
-	{
-		if (reply_codes_read(replies, &receiver_of(out, address)->replies))
-			return CSSL_E_RANGE;
-	}
-	return json_is_object(receivers) ? 0 : CSSL_E_RANGE;
+	if (output == RESULT_TEXT)
+		print_text(r);
+	else if (print_json(r) < 0)
+		return EXIT_FAILURE;
+	return r->counts[SOURCE_FAILED] + r->counts[SOURCE_LOST] + r->counts[SOURCE_INJECTED] > 0 ? EXIT_FAILURE
+												  : EXIT_SUCCESS;
 }
 
-int source_result_read(const json_t *from, struct source_result *out)
+static void show_progress(const void *sum, const void *before, double seconds)
 {
-	const json_t *exact = json_object_get(from, "exact");
-
-	return exact_counts(from, "counts", counts, out->counts, SOURCE_COUNT_COUNT) ||
-			       exact_tally(from, "errors", out->errors, SOURCE_ERRORS_MAX) ||
-			       exact_tally(from, "suites", out->suites, TALLY_SUITES_MAX) ||
-			       read_receivers(from, out) || exact_number(exact, "begin_ns", &out->begin_ns) ||
-			       exact_number(exact, "end_ns", &out->end_ns) ||
-			       exact_histograms(exact, "latency", phases, out->phases, SOURCE_PHASE_COUNT)
-		       ? CSSL_E_RANGE
-		       : 0;
-}
-
-void source_result_progress(const struct source_result *r, uint64_t messages, uint64_t now_ns, int is_terminal)
-{
+	const struct source_result *r = sum;
 	const uint64_t *n = r->counts;
-	double s = (double)(now_ns - r->begin_ns) / 1e9;
+	const double s = report_seconds(r->times.begin_ns, uv_hrtime());
+	const int is_terminal = isatty(STDERR_FILENO);
+
 	fprintf(stderr,
 		"%s%5.0f s  %" PRIu64 " of %" PRIu64 " mails  %.0f/s  %" PRIu64 " failed  %" PRIu64 " connections%s",
-		is_terminal ? "\r\033[K" : "", s, n[SOURCE_SENT], messages, s > 0 ? (double)n[SOURCE_SENT] / s : 0,
+		is_terminal ? "\r\033[K" : "", s, n[SOURCE_SENT], r->mails, report_rate(n[SOURCE_SENT], s),
 		n[SOURCE_FAILED], n[SOURCE_CONNECTED], is_terminal ? "" : "\n");
 }
+
+const struct result_kind source_result_kind = { "smtp-source", sizeof(struct source_result), add, report,
+	show_progress };

@@ -45,7 +45,7 @@ void source_session_end_step(struct source_session *s, enum source_phase phase)
 {
 	uint64_t now = uv_hrtime();
 	histogram_record(&s->host->result->phases[phase], now - s->step_ns);
-	s->host->result->end_ns = now;
+	s->host->result->times.end_ns = now;
 	s->step_ns = now;
 }
 
@@ -64,7 +64,7 @@ static void drop(struct source_session *s, enum smtp_wire_close how)
 	source_session_move(s, SOURCE_IS_CLOSING);
 	deadline_cancel(&s->deadline);
 	smtp_wire_close(&s->wire, how);
-	s->host->result->end_ns = uv_hrtime(); /* also of a run in which no step succeeds */
+	s->host->result->times.end_ns = uv_hrtime(); /* also of a run in which no step succeeds */
 	if (was_connecting)
 		s->host->on_connect_over(s->host);
 }
