@@ -312,12 +312,6 @@ static void destroy(struct source_load *l)
 	free(l);
 }
 
-static void name_receivers(const struct source_options *o, struct source_result *result)
-{
-	for (unsigned i = 0; i < o->target_count; i++)
-		address_format((const struct sockaddr *)&o->targets[i], result->receivers[i].address);
-}
-
 int source_load_run(const void *options, unsigned index, void *result)
 {
 	const struct source_options *o = options;
@@ -327,7 +321,6 @@ int source_load_run(const void *options, unsigned index, void *result)
 	if (!l)
 		return EXIT_FAILURE;
 	counted->mails = share_of(o->messages, index, o->processes);
-	name_receivers(o, counted);
 	l->index = index;
 	l->session_count = share_of(o->sessions, index, o->processes);
 	l->host.options = o;

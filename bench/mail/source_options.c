@@ -220,16 +220,13 @@ static const char *contradiction(const struct source_options *o)
 	for (unsigned i = 0; i < o->target_count; i++) {
 		if (o->targets[i].ss_family == AF_UNIX && source_ranges_count(&o->sources) > 0)
 			return "--source is for TCP";
-		for (unsigned j = 0; j < i; j++) {
-			if (memcmp(&o->targets[i], &o->targets[j], sizeof o->targets[i]) == 0)
-				return "the same ADDRESS twice";
-		}
 	}
 	return NULL;
 }
 
 static enum option_parse complete(struct source_options *o, int argc, char **argv)
 {
+	o->target_names = argv + optind;
 	for (int i = optind; i < argc; i++) {
 		if (o->target_count < SOURCE_TARGETS_MAX &&
 			find_target(argv[i], (int)o->family, &o->targets[o->target_count++]) == 0)

@@ -25,6 +25,7 @@ enum source_verbosity { SOURCE_SILENT, SOURCE_SAYS_DIALOGUE };
 
 struct source_options {
 	struct sockaddr_storage targets[SOURCE_TARGETS_MAX]; /* each connection of a session goes to the next */
+	char *const *target_names;                           /* as they were given */
 	unsigned target_count;
 	struct source_ranges sources, claimed; /* claimed: in PROXY headers */
 	struct schedule schedule;              /* rate 0: closed loop */

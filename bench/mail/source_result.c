@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -32,19 +31,6 @@ static double per_second(const struct source_result *r, enum source_count count)
 	return report_rate(r->counts[count], seconds_of(r));
 }
 
-/* The receiver of that address, or a free place; the last one if there is neither. */
-static struct source_receiver *receiver_of(struct source_result *r, const char *address)
-{
-	unsigned i = 0;
-	while (i < SOURCE_TARGETS_MAX - 1 && r->receivers[i].address[0] &&
-		strncmp(r->receivers[i].address, address, ADDRESS_TEXT_MAX) != 0)
-		i++;
-	if (!r->receivers[i].address[0])
-		snprintf(r->receivers[i].address, sizeof r->receivers[i].address, "%.*s", (int)ADDRESS_TEXT_MAX - 1,
-			address);
-	return &r->receivers[i];
-}
-
 static void add(void *total, const void *result)
 {
 	struct source_result *sum = total;
@@ -55,8 +41,7 @@ static void add(void *total, const void *result)
 		sum->counts[i] += r->counts[i];
 	tally_add(sum->errors, r->errors, SOURCE_ERRORS_MAX);
 	tally_add(sum->suites, r->suites, TALLY_SUITES_MAX);
-	for (unsigned i = 0; i < SOURCE_TARGETS_MAX && r->receivers[i].address[0]; i++)
-		reply_codes_add(&receiver_of(sum, r->receivers[i].address)->replies, &r->receivers[i].replies);
+	tally_add(sum->replies, r->replies, SOURCE_REPLIES_MAX);
 	for (unsigned i = 0; i < SOURCE_PHASE_COUNT; i++)
 		histogram_add(&sum->phases[i], &r->phases[i]);
 }
@@ -67,40 +52,21 @@ static void print_text(const struct source_result *r)
 	report_counts(counts, r->counts, SOURCE_COUNT_COUNT);
 	report_tally("errors", r->errors, SOURCE_ERRORS_MAX);
 	report_tally("handshakes", r->suites, TALLY_SUITES_MAX);
-	for (unsigned i = 0; i < SOURCE_TARGETS_MAX && r->receivers[i].address[0]; i++) {
-		if (r->receivers[1].address[0])
-			printf("%s\n", r->receivers[i].address);
-		reply_codes_text("replies", &r->receivers[i].replies);
-	}
+	report_tally("replies", r->replies, SOURCE_REPLIES_MAX);
 	printf("\n%-18s %10.1f\n%-18s %10.2f\n", "mails/s", per_second(r, SOURCE_SENT), "MiB/s",
 		per_second(r, SOURCE_BYTES) / (1 << 20));
 	report_latencies(phases, r->phases, SOURCE_PHASE_COUNT);
 }
 
-static json_t *replies_json(const struct source_result *r)
-{
-	struct reply_codes all = { 0 };
-	for (unsigned i = 0; i < SOURCE_TARGETS_MAX; i++)
-		reply_codes_add(&all, &r->receivers[i].replies);
-	return reply_codes_json(&all);
-}
-
-static json_t *receivers_json(const struct source_result *r)
-{
-	json_t *out = json_object();
-	for (unsigned i = 0; i < SOURCE_TARGETS_MAX && r->receivers[i].address[0]; i++)
-		json_object_set_new(out, r->receivers[i].address, reply_codes_json(&r->receivers[i].replies));
-	return out;
-}
-
 static int print_json(const struct source_result *r)
 {
-	return report_print_json(json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "seconds", seconds_of(r),
+	return report_print_json(json_pack("{s:f, s:o, s:o, s:o, s:o, s:f, s:f, s:o}", "seconds", seconds_of(r),
 		"counts", report_counts_json(counts, r->counts, SOURCE_COUNT_COUNT), "errors",
 		report_tally_json(r->errors, SOURCE_ERRORS_MAX), "suites",
-		report_tally_json(r->suites, TALLY_SUITES_MAX), "replies", replies_json(r), "receivers",
-		receivers_json(r), "mails_per_s", per_second(r, SOURCE_SENT), "bytes_per_s",
-		per_second(r, SOURCE_BYTES), "latency", report_latencies_json(phases, r->phases, SOURCE_PHASE_COUNT)));
+		report_tally_json(r->suites, TALLY_SUITES_MAX), "replies",
+		report_tally_json(r->replies, SOURCE_REPLIES_MAX), "mails_per_s", per_second(r, SOURCE_SENT),
+		"bytes_per_s", per_second(r, SOURCE_BYTES), "latency",
+		report_latencies_json(phases, r->phases, SOURCE_PHASE_COUNT)));
 }
 
 static int report(const void *sum, const void *each, unsigned count, unsigned output)

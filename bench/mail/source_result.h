@@ -4,12 +4,9 @@
 
 #include <stdint.h>
 
-#include "bench/mail/reply_codes.h"
-#include "bench/mail/source_options.h"
 #include "bench/measure/histogram.h"
 #include "bench/measure/result.h"
 #include "bench/measure/tally.h"
-#include "net/address.h"
 
 /* X(name, JSON key, sentence) */
 #define SOURCE_COUNTS(X)                                                                                               \
@@ -62,12 +59,8 @@ enum source_phase {
 		SOURCE_PHASE_COUNT
 };
 
-#define SOURCE_ERRORS_MAX 64u
-
-struct source_receiver {
-	char address[ADDRESS_TEXT_MAX]; /* empty: there is none */
-	struct reply_codes replies;
-};
+#define SOURCE_ERRORS_MAX  64u
+#define SOURCE_REPLIES_MAX 256u
 
 struct source_result {
 	struct result_times times;
@@ -75,7 +68,7 @@ struct source_result {
 	uint64_t counts[SOURCE_COUNT_COUNT];
 	struct tally errors[SOURCE_ERRORS_MAX]; /* where and what */
 	struct tally suites[TALLY_SUITES_MAX];
-	struct source_receiver receivers[SOURCE_TARGETS_MAX];
+	struct tally replies[SOURCE_REPLIES_MAX]; /* code and receiver */
 	struct histogram phases[SOURCE_PHASE_COUNT];
 };
 

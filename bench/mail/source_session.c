@@ -314,7 +314,8 @@ static void on_line(struct source_session *s, const struct smtp_line *line)
 	s->lines++;
 	if (!parts.is_last)
 		return;
-	reply_codes_count(&s->host->result->receivers[s->target].replies, s->code);
+	snprintf(text, sizeof text, "%u %s", s->code, s->host->options->target_names[s->target]);
+	tally_row(s->host->result->replies, SOURCE_REPLIES_MAX, text, strlen(text))->count++;
 	if (s->code / 100 >= 4) /* only then anybody looks at it */
 		snprintf(text, sizeof text, "%.*s", (int)line->text.len, line->text.at);
 	else

@@ -23,6 +23,8 @@ START_TEST(counts_texts_and_latencies_add_up)
 	tally_note(a.errors, SOURCE_ERRORS_MAX, "RCPT", "550 No");
 	tally_note(b.errors, SOURCE_ERRORS_MAX, "RCPT", "450 Later");
 	tally_note(b.errors, SOURCE_ERRORS_MAX, "RCPT", "550 No");
+	tally_row(a.replies, SOURCE_REPLIES_MAX, "250 one", 7)->count = 5;
+	tally_row(b.replies, SOURCE_REPLIES_MAX, "250 two", 7)->count = 6;
 	histogram_record(&a.phases[SOURCE_PHASE_MESSAGE], 10);
 	histogram_record(&b.phases[SOURCE_PHASE_MESSAGE], 30);
 	add_both();
@@ -31,6 +33,8 @@ START_TEST(counts_texts_and_latencies_add_up)
 	ck_assert_str_eq(sum.errors[0].text, "RCPT: 550 No");
 	ck_assert_uint_eq(sum.errors[0].count, 2);
 	ck_assert_uint_eq(sum.errors[1].count, 1);
+	ck_assert_str_eq(sum.replies[1].text, "250 two");
+	ck_assert_uint_eq(sum.replies[1].count, 6);
 	ck_assert_uint_eq(sum.phases[SOURCE_PHASE_MESSAGE].count, 2);
 	ck_assert_uint_eq(sum.phases[SOURCE_PHASE_MESSAGE].max, 30);
 }
