@@ -42,10 +42,7 @@ static void count(struct client *c, enum load_count what)
 
 static void note_error(struct client *c, const char *step, const char *why)
 {
-	char text[TALLY_TEXT_MAX];
-
-	snprintf(text, sizeof text, "%s: %s", step, why);
-	tally_row(c->host->result->errors, LOAD_ERRORS_MAX, text, strlen(text))->count++;
+	tally_note(c->host->result->errors, LOAD_ERRORS_MAX, step, why);
 }
 
 /* The step that began at step_ns is over; the next one begins. */
@@ -54,7 +51,7 @@ static void end_step(struct client *c, enum load_phase phase)
 	uint64_t now = uv_hrtime();
 
 	histogram_record(&c->host->result->phases[phase], now - c->step_ns);
-	c->host->result->end_ns = now;
+	c->host->result->times.end_ns = now;
 	c->step_ns = now;
 }
 
@@ -64,7 +61,7 @@ static void end_whole(struct client *c)
 	uint64_t now = uv_hrtime();
 
 	histogram_record(&c->host->result->phases[LOAD_PHASE_FULL], now - c->intended_ns);
-	c->host->result->end_ns = now;
+	c->host->result->times.end_ns = now;
 }
 
 static void expect_progress(struct client *c)

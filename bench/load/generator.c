@@ -14,7 +14,7 @@
 
 #include "bench/load/client.h"
 #include "bench/load/due_timer.h"
-#include "bench/measure/exact.h"
+#include "bench/load/processes.h"
 #include "net/container_of.h"
 #include "net/signals.h"
 
@@ -30,7 +30,6 @@ struct generator {
 	uint32_t client_count;
 	struct client *clients;
 	TAILQ_HEAD(, client) free; /* open loop: longest first */
-	uint64_t begin_ns;
 	uint64_t connections_left; /* without a limit: UINT64_MAX */
 	uint64_t due;              /* open loop: how many requests were given out */
 	struct due_timer *due_timer;
@@ -70,7 +69,7 @@ static void note_cpu(struct generator *g)
 
 	r->cpu_ns = cpu_ns() - g->cpu_begin_ns;
 	r->waiting_ns = waiting_ns() - g->waiting_begin_ns;
-	r->wall_ns = uv_hrtime() - g->begin_ns;
+	r->wall_ns = uv_hrtime() - r->times.begin_ns;
 }
 
 /* The end */
@@ -155,7 +154,7 @@ static uint64_t due_ns(const struct generator *g)
 {
 	const struct load_options *o = g->host.options;
 
-	return g->begin_ns + schedule_due_ns(&o->schedule, g->due * o->processes + g->index);
+	return g->host.result->times.begin_ns + schedule_due_ns(&o->schedule, g->due * o->processes + g->index);
 }
 
 static void set_due_timer(struct generator *g)
@@ -270,9 +269,7 @@ static void on_start(struct deadline *d)
 	const struct load_options *o = g->host.options;
 
 	g->state = GENERATOR_RUNS;
-	g->begin_ns = uv_hrtime();
-	g->host.result->begin_ns = g->begin_ns;
-	g->host.result->epoch_ns = exact_epoch_ns();
+	g->host.result->times.begin_ns = uv_hrtime();
 	g->cpu_begin_ns = cpu_ns();
 	g->waiting_begin_ns = waiting_ns();
 	if (o->duration_ms > 0)
@@ -328,40 +325,8 @@ static uint64_t connections_to_take(const struct load_options *o, unsigned index
 	return o->connections > 0 ? share_of(o->connections, index, o->processes) : UINT64_MAX;
 }
 
-struct generator *generator_create(const struct load_options *o, unsigned index, struct load_result *result)
+static void destroy(struct generator *g)
 {
-	struct generator *g = calloc(1, sizeof *g);
-
-	if (!g)
-		return NULL;
-	g->index = index;
-	g->client_count = (uint32_t)share_of(o->clients, index, o->processes);
-	g->connections_left = connections_to_take(o, index);
-	g->host.options = o;
-	g->host.result = result;
-	g->host.on_free = on_free;
-	g->host.on_pause_end = go_on;
-	result->clients = g->client_count;
-	g->start.fn = on_start;
-	g->end.fn = on_end;
-	TAILQ_INIT(&g->free);
-	if (prepare(g) == 0)
-		return g;
-	fprintf(stderr, "https: generator %u cannot start\n", index);
-	generator_destroy(g);
-	return NULL;
-}
-
-void generator_run(struct generator *g)
-{
-	deadline_set(g->host.worker, &g->start, 0);
-	worker_run(g->host.worker);
-}
-
-void generator_destroy(struct generator *g)
-{
-	if (!g)
-		return;
 	if (g->host.worker && g->state != GENERATOR_DONE) { /* it never ran: its handles have to be closed */
 		finish(g);
 		worker_run(g->host.worker);
@@ -372,4 +337,34 @@ void generator_destroy(struct generator *g)
 	client_tls_close(&g->host.tls);
 	free(g->clients);
 	free(g);
+}
+
+int generator_run(const void *options, unsigned index, void *result)
+{
+	const struct load_options *o = options;
+	struct generator *g = calloc(1, sizeof *g);
+
+	if (!g)
+		return EXIT_FAILURE;
+	g->index = index;
+	g->client_count = (uint32_t)share_of(o->clients, index, o->processes);
+	g->connections_left = connections_to_take(o, index);
+	g->host.options = o;
+	g->host.result = result;
+	g->host.result->clients = g->client_count;
+	g->host.on_free = on_free;
+	g->host.on_pause_end = go_on;
+	g->start.fn = on_start;
+	g->end.fn = on_end;
+	TAILQ_INIT(&g->free);
+	const int status = prepare(g) ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (status == EXIT_SUCCESS) {
+		processes_stand();
+		deadline_set(g->host.worker, &g->start, 0);
+		worker_run(g->host.worker);
+	} else {
+		fprintf(stderr, "https: generator %u cannot start\n", index);
+	}
+	destroy(g);
+	return status;
 }

@@ -50,6 +50,7 @@ static const char help[] =
 	"  --ca FILE            verify the server against these; without it nothing is verified\n"
 	"Output: also what each generator process used itself, and whether that was the limit\n"
 	"  --json               the result as JSON on standard output\n"
+	"  --save FILE          all that was counted, for cssl-bench merge\n"
 	"  --quiet              no progress on the terminal\n"
 	"\n"
 	"Exit status: 0; 1: something failed or was wrong; 2: bad options.\n";
@@ -176,7 +177,8 @@ static const struct option_row rows[] = {
 	TEXT("sni", tls.server_name),
 	TEXT("alpn", tls.alpn),
 	TEXT("ca", tls.ca),
-	FLAG("json", output, LOAD_JSON),
+	FLAG("json", output, RESULT_JSON),
+	TEXT("save", save),
 	FLAG("quiet", progress, LOAD_PROGRESS_HIDDEN),
 };
 

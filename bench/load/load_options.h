@@ -27,7 +27,6 @@ enum load_at_end { LOAD_CLOSES, LOAD_HOLDS };           /* a connection whose re
 enum load_parts { LOAD_PARTS_TAKEN, LOAD_PARTS_EQUAL }; /* of the connections, by the clients */
 enum load_asks { LOAD_ASKS, LOAD_HANDSHAKE_ONLY };
 enum load_check { LOAD_UNCHECKED, LOAD_CHECKED }; /* the bytes of answers */
-enum load_output { LOAD_TEXT, LOAD_JSON };
 enum load_progress { LOAD_PROGRESS_SHOWN, LOAD_PROGRESS_HIDDEN };
 
 struct load_options {
@@ -43,7 +42,8 @@ struct load_options {
 	uint64_t duration_ms, timeout_ms; /* duration 0: until all connections were made */
 	uint64_t think_ms;
 	uint64_t length;                                       /* of every answer; LOAD_LENGTH_ANY */
-	unsigned at_end, parts, asks, check, output, progress; /* the enums above */
+	unsigned at_end, parts, asks, check, output, progress; /* the enums above, and enum result_output */
+	const char *save;                                      /* a file for the result */
 	struct client_tls_options tls;
 };
 

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/measure/exact.h"
-#include "proto/error.h"
+#include "bench/measure/report.h"
 
 /* A generator that was busy all the time measures itself. */
 #define BUSY_SHARE 0.9
@@ -37,7 +36,7 @@ enum load_effort load_effort_of(const struct load_result *r)
 
 static double per_second(uint64_t n, const struct load_result *r)
 {
-	return report_rate(n, report_seconds(r->begin_ns, r->end_ns));
+	return report_rate(n, report_seconds(r->times.begin_ns, r->times.end_ns));
 }
 
 /* For people */
@@ -54,11 +53,11 @@ static void print_generator(FILE *to, unsigned number, const struct load_result 
 		100 * share(r->waiting_ns, r), words[load_effort_of(r)]);
 }
 
-void load_report_text(const struct load_result *sum, const struct load_result *each, unsigned count)
+static void print_text(const struct load_result *sum, const struct load_result *each, unsigned count)
 {
 	const uint64_t *n = sum->counts;
 
-	printf("%-18s %10.2f\n", "seconds", report_seconds(sum->begin_ns, sum->end_ns));
+	printf("%-18s %10.2f\n", "seconds", report_seconds(sum->times.begin_ns, sum->times.end_ns));
 	report_counts(counts, n, LOAD_COUNT_COUNT);
 	report_tally("errors", sum->errors, LOAD_ERRORS_MAX);
 	report_tally("handshakes", sum->suites, TALLY_SUITES_MAX);
@@ -73,8 +72,9 @@ void load_report_text(const struct load_result *sum, const struct load_result *e
 		print_generator(stdout, i, &each[i]);
 }
 
-void load_report_progress(const struct load_result *now, const struct load_result *before, double seconds)
+static void show_progress(const void *sum, const void *last, double seconds)
 {
+	const struct load_result *now = sum, *before = last;
 	uint64_t handshakes = 0, answers = now->counts[LOAD_ANSWERS] - before->counts[LOAD_ANSWERS];
 	uint64_t failures = now->counts[LOAD_CONNECTIONS] - now->counts[LOAD_CONNECTED];
 	static const enum load_count of_handshakes[] = { LOAD_FULL, LOAD_RESUMED };
@@ -88,7 +88,8 @@ void load_report_progress(const struct load_result *now, const struct load_resul
 	fprintf(stderr,
 		"\r\033[K%5.0f s  %9.0f handshakes/s  %9.0f answers/s  %8.1f MiB/s  %" PRIu64 " resting  %" PRIu64
 		" connecting or failed",
-		report_seconds(now->begin_ns, now->end_ns), (double)handshakes / seconds, (double)answers / seconds,
+		report_seconds(now->times.begin_ns, now->times.end_ns), (double)handshakes / seconds,
+		(double)answers / seconds,
 		(double)(now->counts[LOAD_BYTES] - before->counts[LOAD_BYTES]) / seconds / (1 << 20),
 		(uint64_t)now->resting, failures);
 }
@@ -123,19 +124,12 @@ static json_t *generators_json(const struct load_result *each, unsigned count)
 	return out;
 }
 
-static json_t *exact_json(const struct load_result *r)
-{
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "begin_ns", exact_wall_ns(r->epoch_ns, r->begin_ns),
-		"end_ns", exact_wall_ns(r->epoch_ns, r->end_ns), "cpu_ns", (json_int_t)r->cpu_ns, "waiting_ns",
-		(json_int_t)r->waiting_ns, "wall_ns", (json_int_t)r->wall_ns, "latency",
-		exact_histograms_json(phases, r->phases, LOAD_PHASE_COUNT));
-}
-
-int load_report_json(const struct load_result *sum, const struct load_result *each, unsigned count)
+/* Also names busy generators on standard error. */
+static int print_json(const struct load_result *sum, const struct load_result *each, unsigned count)
 {
 	const uint64_t *n = sum->counts;
-	json_t *out = json_pack("{s:s, s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o, s:o}", "load", "https",
-		"seconds", report_seconds(sum->begin_ns, sum->end_ns), "counts",
+	json_t *out = json_pack("{s:f, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:f, s:o, s:o}", "seconds",
+		report_seconds(sum->times.begin_ns, sum->times.end_ns), "counts",
 		report_counts_json(counts, n, LOAD_COUNT_COUNT), "alerts", alerts_json(sum), "errors",
 		report_tally_json(sum->errors, LOAD_ERRORS_MAX), "agents",
 		report_tally_json(sum->agents, LOAD_AGENTS_MAX), "suites",
@@ -143,7 +137,7 @@ int load_report_json(const struct load_result *sum, const struct load_result *ea
 		per_second(n[LOAD_FULL] + n[LOAD_RESUMED], sum), "answers_per_s", per_second(n[LOAD_ANSWERS], sum),
 		"bytes_per_s", per_second(n[LOAD_BYTES], sum), "latency",
 		report_latencies_json(phases, sum->phases, LOAD_PHASE_COUNT), "generators",
-		generators_json(each, count), "exact", exact_json(sum));
+		generators_json(each, count));
 
 	for (unsigned i = 0; i < count; i++) {
 		if (load_effort_of(&each[i]) != LOAD_AT_EASE)
@@ -152,34 +146,16 @@ int load_report_json(const struct load_result *sum, const struct load_result *ea
 	return report_print_json(out);
 }
 
-static int read_alerts(const json_t *from, struct load_result *out)
+static int report(const void *total, const void *each, unsigned count, unsigned output)
 {
-	json_t *alerts = json_object_get(from, "alerts"), *count;
-	const char *number;
+	const struct load_result *sum = total;
 
-	json_object_foreach(alerts, number, count)
-	{
-		const unsigned long n = strtoul(number, NULL, 10);
-		if (n >= LOAD_ALERTS_MAX || exact_number(alerts, number, &out->alerts[n]))
-			return CSSL_E_RANGE;
-	}
-	return json_is_object(alerts) ? 0 : CSSL_E_RANGE;
+	if (output == RESULT_TEXT)
+		print_text(sum, each, count);
+	else if (print_json(sum, each, count))
+		return EXIT_FAILURE;
+	return load_result_has_failures(sum) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-int load_report_read(const json_t *from, struct load_result *out)
-{
-	const json_t *exact = json_object_get(from, "exact");
-
-	return exact_counts(from, "counts", counts, out->counts, LOAD_COUNT_COUNT) || read_alerts(from, out) ||
-			       exact_tally(from, "errors", out->errors, LOAD_ERRORS_MAX) ||
-			       exact_tally(from, "agents", out->agents, LOAD_AGENTS_MAX) ||
-			       exact_tally(from, "suites", out->suites, TALLY_SUITES_MAX) ||
-			       exact_number(exact, "begin_ns", &out->begin_ns) ||
-			       exact_number(exact, "end_ns", &out->end_ns) ||
-			       exact_number(exact, "cpu_ns", &out->cpu_ns) ||
-			       exact_number(exact, "waiting_ns", &out->waiting_ns) ||
-			       exact_number(exact, "wall_ns", &out->wall_ns) ||
-			       exact_histograms(exact, "latency", phases, out->phases, LOAD_PHASE_COUNT)
-		       ? CSSL_E_RANGE
-		       : 0;
-}
+const struct result_kind load_result_kind = { "https", sizeof(struct load_result), load_result_add, report,
+	show_progress };

@@ -1,8 +1,11 @@
 /* load_result.c: adding up. */
 #include "bench/load/load_result.h"
 
-void load_result_add(struct load_result *sum, const struct load_result *r)
+void load_result_add(void *total, const void *result)
 {
+	struct load_result *sum = total;
+	const struct load_result *r = result;
+
 	for (unsigned i = 0; i < LOAD_COUNT_COUNT; i++)
 		sum->counts[i] += r->counts[i];
 	for (unsigned i = 0; i < LOAD_ALERTS_MAX; i++)
@@ -10,11 +13,6 @@ void load_result_add(struct load_result *sum, const struct load_result *r)
 	tally_add(sum->agents, r->agents, LOAD_AGENTS_MAX);
 	tally_add(sum->suites, r->suites, TALLY_SUITES_MAX);
 	tally_add(sum->errors, r->errors, LOAD_ERRORS_MAX);
-	if (r->begin_ns && (!sum->begin_ns || r->begin_ns < sum->begin_ns))
-		sum->begin_ns = r->begin_ns;
-	if (r->end_ns > sum->end_ns)
-		sum->end_ns = r->end_ns;
-	sum->epoch_ns = r->epoch_ns;
 	sum->cpu_ns += r->cpu_ns;
 	sum->waiting_ns += r->waiting_ns;
 	sum->wall_ns += r->wall_ns;

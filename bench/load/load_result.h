@@ -1,6 +1,4 @@
-/* load_result.h: the counts and times of a load generator. Plain memory without pointers: each generator process fills
- * its own in shared memory, and load_result_add() adds them up.
- */
+/* load_result.h: the counts and times of a load generator (bench/measure/result.h). */
 #ifndef CSSL_BENCH_LOAD_LOAD_RESULT_H
 #define CSSL_BENCH_LOAD_LOAD_RESULT_H
 
@@ -8,6 +6,7 @@
 #include <stdint.h>
 
 #include "bench/measure/histogram.h"
+#include "bench/measure/result.h"
 #include "bench/measure/tally.h"
 
 /* X(name, JSON key, sentence) */
@@ -62,20 +61,20 @@ enum load_phase {
 #define LOAD_ALERTS_MAX 256u
 
 struct load_result {
+	struct result_times times;
 	uint64_t counts[LOAD_COUNT_COUNT];
 	uint64_t alerts[LOAD_ALERTS_MAX]; /* by AlertDescription, RFC 8446 6 */
 	struct tally agents[LOAD_AGENTS_MAX];
 	struct tally suites[TALLY_SUITES_MAX]; /* versions and suites of handshakes */
 	struct tally errors[LOAD_ERRORS_MAX];
-	uint64_t begin_ns, end_ns;          /* the first start and the last counted event */
-	uint64_t epoch_ns;                  /* of these two: the wall clock when they are 0 */
 	uint64_t cpu_ns, waiting_ns;        /* of this process in that time: on a CPU, and waiting for a CPU */
 	uint64_t wall_ns;                   /* that time; the sum for several processes */
 	uint32_t clients, resting, retired; /* all; with a connection and no more requests; finished */
 	struct histogram phases[LOAD_PHASE_COUNT];
 };
 
-void load_result_add(struct load_result *sum, const struct load_result *r);
+/* Of struct result_kind, which load_report.h has. */
+void load_result_add(void *total, const void *result);
 
 /* 1 if something failed at the server or in the network, else 0. */
 int load_result_has_failures(const struct load_result *r);

@@ -1,127 +1,120 @@
-/* processes.c: forks, waits, and passes signals on. Each process begins at the end of a pipe that the parent closes
- * once all of them are there.
+/* processes.c: forks, waits, and passes signals on. Each process stops itself when it is ready, and the parent
+ * continues all of them together.
  */
 #include "bench/load/processes.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include <uv.h>
 
-#define LOOK_NS 50000000 /* how often the parent checks for news */
+#define LOOK_NS  50000000 /* how often the parent looks for news */
+#define NS_PER_S 1000000000u
 
 struct processes {
 	const struct processes_work *work;
-	char *results;       /* shared, one for each process */
-	int ready[2], go[2]; /* pipes: a byte for each process that is there; closed: go */
-	unsigned alive;
-	enum { PROCESSES_WELL, PROCESSES_FAILED } state;
-	pid_t pids[PROCESSES_MAX];
+	char *results, *sum, *before; /* shared, one for each process; their sum, now and at the last progress */
+	uint64_t shown_ns;            /* the last progress */
+	int status;
+	pid_t pids[PROCESSES_MAX]; /* 0: it has ended */
 };
 
-static int work_on(struct processes *p, unsigned index, const sigset_t *signals)
+static void add_up(struct processes *p)
 {
-	const struct processes_work *w = p->work;
-	void *load = w->create(w->ctx, index, p->results + index * w->result_size);
-	char byte = 0;
+	const struct result_kind *kind = p->work->kind;
 
-	if (!load || write(p->ready[1], &byte, 1) != 1)
-		return EXIT_FAILURE;
-	close(p->ready[1]);
-	while (read(p->go[0], &byte, 1) < 0 && errno == EINTR)
-		;
-	sigprocmask(SIG_UNBLOCK, signals, NULL);
-	w->run(load);
-	w->destroy(load);
-	return EXIT_SUCCESS;
+	memset(p->sum, 0, kind->size);
+	for (unsigned i = 0; i < p->work->count; i++)
+		result_add(kind, p->sum, p->results + i * kind->size);
 }
 
-static int fork_one(struct processes *p, unsigned index, const sigset_t *signals)
+static pid_t fork_one(struct processes *p, unsigned index)
 {
-	pid_t parent = getpid(), pid = fork();
+	const struct processes_work *w = p->work;
+	const pid_t parent = getpid(), pid = fork();
 
-	if (pid < 0)
-		return -1;
-	if (pid > 0) {
-		p->pids[index] = pid;
-		p->alive++;
-		return 0;
-	}
+	if (pid != 0)
+		return pid;
 	/* However the parent ends, its processes end with it. */
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		_exit(EXIT_FAILURE);
-	close(p->ready[0]);
-	close(p->go[1]);
-	exit(work_on(p, index, signals));
+	exit(w->run(w->options, index, p->results + index * w->kind->size));
+}
+
+void processes_stand(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	raise(SIGSTOP);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static void signal_all(const struct processes *p, int signum)
 {
-	for (unsigned i = 0; i < PROCESSES_MAX; i++) {
+	for (unsigned i = 0; i < p->work->count; i++) {
 		if (p->pids[i] > 0)
 			kill(p->pids[i], signum);
 	}
 }
 
-/* Wait until all are ready, or until one has failed. */
-static int start_all(struct processes *p, const sigset_t *signals)
+/* 0: all were ready, and have begun. */
+static int start_all(struct processes *p)
 {
-	unsigned there = 0;
-	char byte;
+	int status;
 
-	if (pipe(p->ready) || pipe(p->go))
-		return -1;
 	for (unsigned i = 0; i < p->work->count; i++) {
-		if (fork_one(p, i, signals))
+		if ((p->pids[i] = fork_one(p, i)) < 0)
 			return -1;
 	}
-	close(p->ready[1]);
-	close(p->go[0]);
-	while (there < p->work->count && read(p->ready[0], &byte, 1) == 1)
-		there++;
-	close(p->ready[0]);
-	if (there < p->work->count)
-		return -1;
-	close(p->go[1]);
+	for (unsigned i = 0; i < p->work->count; i++) {
+		if (waitpid(p->pids[i], &status, WUNTRACED) < 0 || !WIFSTOPPED(status))
+			return -1;
+	}
+	signal_all(p, SIGCONT);
 	return 0;
 }
 
-static void reap(struct processes *p)
+/* How many are left. */
+static unsigned reap(struct processes *p)
 {
+	unsigned left = 0;
 	int status;
-	pid_t pid;
 
-	while (p->alive > 0 && (pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		p->alive--;
-		for (unsigned i = 0; i < PROCESSES_MAX; i++) {
-			if (p->pids[i] == pid)
-				p->pids[i] = 0;
-		}
-		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-			p->state = PROCESSES_FAILED;
+	for (unsigned i = 0; i < p->work->count; i++) {
+		const pid_t ended = p->pids[i] > 0 ? waitpid(p->pids[i], &status, WNOHANG) : -1;
+		left += ended == 0;
+		if (ended <= 0)
+			continue;
+		p->pids[i] = 0;
+		if (status != 0)
+			signal_all(p, SIGTERM);
+		p->status |= status != 0;
 	}
+	return left;
 }
 
-static void wait_for_all(struct processes *p, const sigset_t *signals)
+static void show_progress(struct processes *p)
+{
+	const struct result_kind *kind = p->work->kind;
+	const uint64_t now = uv_hrtime();
+
+	if (!p->work->shows_progress || now - p->shown_ns < NS_PER_S)
+		return;
+	memcpy(p->before, p->sum, kind->size);
+	add_up(p);
+	kind->progress(p->sum, p->before, (double)(now - p->shown_ns) / NS_PER_S);
+	p->shown_ns = now;
+}
+
+static int run_all(struct processes *p)
 {
 	const struct timespec look = { .tv_nsec = LOOK_NS };
-
-	while (p->alive > 0) {
-		int signum = sigtimedwait(signals, NULL, &look);
-		if (signum == SIGTERM || signum == SIGINT)
-			signal_all(p, SIGTERM);
-		reap(p);
-		if (p->work->on_look(p->work->ctx, p->results))
-			signal_all(p, SIGTERM);
-	}
-}
-
-static int run(struct processes *p)
-{
 	sigset_t signals;
 
 	sigemptyset(&signals);
@@ -129,25 +122,46 @@ static int run(struct processes *p)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
-	if (start_all(p, &signals)) {
-		signal_all(p, SIGKILL);
+	if (start_all(p)) /* those that stand end with this process */
 		return EXIT_FAILURE;
+	while (reap(p) > 0) {
+		const int signum = sigtimedwait(&signals, NULL, &look);
+		if (signum == SIGTERM || signum == SIGINT)
+			signal_all(p, SIGTERM);
+		if (p->work->look)
+			p->work->look(p->work->options, p->results);
+		show_progress(p);
 	}
-	wait_for_all(p, &signals);
-	int status = p->work->on_end(p->work->ctx, p->results);
-	return p->state == PROCESSES_WELL ? status : EXIT_FAILURE;
+	add_up(p);
+	return p->status;
 }
 
-int processes_run(const struct processes_work *work)
+static int complain(const struct processes_work *w)
 {
-	struct processes p = { .work = work };
-	size_t len = work->count * work->result_size;
-	int status = EXIT_FAILURE;
+	fprintf(stderr, "%s: %s: %s\n", w->kind->command, w->save ? w->save : "no memory", strerror(errno));
+	return EXIT_FAILURE;
+}
 
-	p.results = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (p.results != MAP_FAILED) {
-		status = run(&p);
-		munmap(p.results, len);
-	}
+/* The sum shares its memory with the result of one process that is the parent itself. */
+int processes_run(const struct processes_work *w)
+{
+	const size_t size = w->kind->size;
+	struct processes p = { .work = w, .shown_ns = uv_hrtime() };
+	FILE *file = w->save ? fopen(w->save, "we") : NULL;
+
+	p.results = mmap(NULL, (w->count + 2) * size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p.results == MAP_FAILED || (w->save && !file))
+		return complain(w);
+	p.before = p.results + w->count * size;
+	p.sum = p.before + size;
+	int status = w->count == 1 && !w->look ? w->run(w->options, 0, p.sum = p.results) : run_all(&p);
+	if (w->shows_progress && isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K");
+	if (((struct result_times *)p.sum)->begin_ns == 0) /* it has complained */
+		return EXIT_FAILURE;
+	status |= w->kind->report(p.sum, p.results, w->count, w->output);
+	if (file && result_save(file, w->kind, p.sum))
+		status = complain(w);
+	munmap(p.results, (w->count + 2) * size);
 	return status;
 }

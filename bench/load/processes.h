@@ -1,31 +1,32 @@
 /* processes.h: a load in several processes that begin together. Each counts in a result of its own, in memory that all
- * share, so a result is plain memory without pointers. The parent looks at the results, and adds them up at the end.
+ * share. The parent shows progress, adds the results up at the end, reports the sum and saves it.
  */
 #ifndef CSSL_BENCH_LOAD_PROCESSES_H
 #define CSSL_BENCH_LOAD_PROCESSES_H
 
-#include <stddef.h>
+#include "bench/measure/result.h"
 
 #define PROCESSES_MAX 64u
 
 struct processes_work {
-	unsigned count;     /* of processes */
-	size_t result_size; /* bytes; a result is all zero at first */
-
-	/* In process @index: the load, which counts in @result all the time. NULL: it has complained. */
-	void *(*create)(void *ctx, unsigned index, void *result);
-	/* Until its work is done, or SIGTERM or SIGINT comes. */
-	void (*run)(void *load);
-	void (*destroy)(void *load);
-
-	/* In the parent, many times a second. @results may be a moment old. 1: the processes get SIGTERM. */
-	int (*on_look)(void *ctx, const void *results);
-	/* In the parent, when all have ended. Returns an exit status. */
-	int (*on_end)(void *ctx, const void *results);
-	void *ctx;
+	const struct result_kind *kind;
+	const void *options; /* of the load */
+	unsigned count;      /* of processes */
+	/* All that process @index does; it counts in @result all the time, and does not begin before processes_stand().
+	 * Returns an exit status. If that is not 0, the other processes get SIGTERM. */
+	int (*run)(const void *options, unsigned index, void *result);
+	/* In the parent, many times a second; results may be a moment old. NULL: one process alone is the parent
+	 * itself. */
+	void (*look)(const void *options, const void *results);
+	const char *save; /* a file for the sum, or NULL */
+	unsigned output;  /* enum result_output */
+	int shows_progress;
 };
 
-/* Returns an exit status: that of on_end(), or EXIT_FAILURE if a process failed. */
+/* Returns an exit status. */
 int processes_run(const struct processes_work *work);
+
+/* A process is ready: it stands here until all are. Not if it is the parent itself. */
+void processes_stand(void);
 
 #endif

@@ -120,7 +120,7 @@ void sink_result_text(const struct sink_result *r)
 	printf("%-18s %10" PRIu64 "  most connections at a time\n", "most_open", r->most_open);
 	report_counts(counts, r->counts, SINK_COUNT_COUNT);
 	report_tally("handshakes", r->suites, TALLY_SUITES_MAX);
-	reply_codes_text("replies", &r->replies);
+	report_tally("replies", r->replies, SINK_REPLIES_MAX);
 	printf("\n%10s %14s %10s %10s  sender\n", "mails", "bytes", "first, s", "last, s");
 	for (unsigned i = 0; i < SLOTS; i++) {
 		const struct sink_sender *s = &r->senders[i];
@@ -149,7 +149,7 @@ int sink_result_json(const struct sink_result *r)
 	return report_print_json(json_pack("{s:f, s:I, s:o, s:o, s:o, s:o}", "seconds", seconds_of(r), "most_open",
 		(json_int_t)r->most_open, "counts", report_counts_json(counts, r->counts, SINK_COUNT_COUNT), "suites",
 		report_tally_json(r->suites, TALLY_SUITES_MAX), "senders", senders_json(r), "replies",
-		reply_codes_json(&r->replies)));
+		report_tally_json(r->replies, SINK_REPLIES_MAX)));
 }
 
 void sink_result_progress(const struct sink_result *r, uint64_t now_ns)

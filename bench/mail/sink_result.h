@@ -5,7 +5,6 @@
 #include <stdint.h>
 
 #include "bench/mail/mail_mark.h"
-#include "bench/mail/reply_codes.h"
 #include "bench/measure/tally.h"
 #include "smtp/span.h"
 
@@ -50,6 +49,7 @@ enum sink_count {
 };
 
 #define SINK_SENDERS_MAX 4096u /* further ones count as "others" */
+#define SINK_REPLIES_MAX 64u
 
 struct sink_sender {
 	char *name;
@@ -59,9 +59,9 @@ struct sink_sender {
 struct sink_result {
 	uint64_t counts[SINK_COUNT_COUNT];
 	struct tally suites[TALLY_SUITES_MAX];
-	struct reply_codes replies;           /* that were written whole */
-	uint64_t begin_ns, first_ns, last_ns; /* of mails */
-	uint64_t open, most_open;             /* connections */
+	struct tally replies[SINK_REPLIES_MAX]; /* by code; a late one, too, whose client does not wait for it */
+	uint64_t begin_ns, first_ns, last_ns;   /* of mails */
+	uint64_t open, most_open;               /* connections */
 	unsigned sender_count;
 	struct sink_sender senders[2 * SINK_SENDERS_MAX]; /* a hash table */
 	struct count_table *ids;

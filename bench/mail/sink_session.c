@@ -124,12 +124,6 @@ static void write_out(struct sink_session *s, const char *text, size_t len)
 		sink_session_close(s);
 }
 
-static void count_reply(struct sink_session *s, const char *text)
-{
-	if (s->state != SINK_IS_CLOSING)
-		reply_codes_count(&s->host->result->replies, (unsigned)strtoul(text, NULL, 10));
-}
-
 static void on_reply_due(struct sink_session *s)
 {
 	size_t left = s->reply_len - s->reply_at, piece = s->tarpit_ms ? 1 : left;
@@ -141,7 +135,6 @@ static void on_reply_due(struct sink_session *s)
 		deadline_set_in_full(s->host->worker, &s->deadline, s->tarpit_ms);
 		return;
 	}
-	count_reply(s, s->reply);
 	free(s->reply);
 	s->reply = NULL;
 	follow_up(s);
@@ -222,12 +215,12 @@ unsigned sink_session_say(
 		sink_tx_decide(s, text, len);
 	if (s->state == SINK_IS_CLOSING)
 		return class;
+	tally_row(s->host->result->replies, SINK_REPLIES_MAX, text, 3)->count++;
 	if (d.delay_ms || d.tarpit_ms) {
 		say_later(s, text, len, &d);
 		return class;
 	}
 	write_out(s, text, len);
-	count_reply(s, text);
 	if (s->state != SINK_IS_CLOSING)
 		follow_up(s);
 	return class;

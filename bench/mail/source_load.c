@@ -10,11 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
-#include <unistd.h>
 
 #include "bench/load/due_timer.h"
+#include "bench/load/processes.h"
 #include "bench/mail/source_session.h"
-#include "bench/measure/exact.h"
 #include "net/container_of.h"
 #include "net/signals.h"
 
@@ -30,8 +29,9 @@ TAILQ_HEAD(session_list, source_session);
 struct source_load {
 	struct source_host host; /* first: callbacks compute the load's address from it */
 	enum load_state state;
-	unsigned index;                     /* of the process */
-	uint64_t session_count, mail_count; /* its part of them */
+	unsigned index;         /* of the process */
+	uint64_t session_count; /* its part of them */
+	struct source_mail mail;
 	struct source_session *sessions;
 	struct session_list free, to_connect;
 	uint64_t connecting, retired;
@@ -40,7 +40,6 @@ struct source_load {
 	struct signals *signals;
 	struct timer *progress;
 	struct deadline start, end;
-	int is_terminal;
 };
 
 /* Lists */
@@ -171,7 +170,7 @@ static uint64_t next_number(const struct source_load *l)
 
 static uint64_t due_ns(const struct source_load *l)
 {
-	return l->host.result->begin_ns + schedule_due_ns(&l->host.options->schedule, next_number(l));
+	return l->host.result->times.begin_ns + schedule_due_ns(&l->host.options->schedule, next_number(l));
 }
 
 static void give(struct source_load *l, struct source_session *s, uint64_t intended_ns)
@@ -186,7 +185,7 @@ static void give(struct source_load *l, struct source_session *s, uint64_t inten
 
 static int has_more(const struct source_load *l)
 {
-	return l->state == LOAD_RUNS && l->given < l->mail_count;
+	return l->state == LOAD_RUNS && l->given < l->host.result->mails;
 }
 
 static void give_when_due(struct source_load *l, struct source_session *s)
@@ -260,7 +259,7 @@ static void on_free(struct source_host *host, struct source_session *s)
 static void on_progress(void *ctx)
 {
 	struct source_load *l = ctx;
-	source_result_progress(l->host.result, l->mail_count, uv_hrtime(), l->is_terminal);
+	source_result_kind.progress(l->host.result, NULL, 0);
 }
 
 static void on_start(struct deadline *d)
@@ -268,8 +267,7 @@ static void on_start(struct deadline *d)
 	struct source_load *l = container_of(d, struct source_load, start);
 	const struct source_options *o = l->host.options;
 	l->state = LOAD_RUNS;
-	l->host.result->begin_ns = uv_hrtime();
-	l->host.result->epoch_ns = exact_epoch_ns();
+	l->host.result->times.begin_ns = uv_hrtime();
 	if (o->duration_ms > 0)
 		deadline_set(l->host.worker, &l->end, o->duration_ms);
 	for (uint64_t i = 0; i < l->session_count && l->state != LOAD_IS_DONE; i++) {
@@ -282,7 +280,7 @@ static int prepare(struct source_load *l)
 {
 	static const int stop_signals[] = { SIGTERM, SIGINT };
 	const struct source_options *o = l->host.options;
-	if (o->tls != SOURCE_CLEAR && client_tls_open(&l->host.tls, &o->tls_options))
+	if (source_mail_make(&l->mail, o) || (o->tls != SOURCE_CLEAR && client_tls_open(&l->host.tls, &o->tls_options)))
 		return -1;
 	l->sessions = calloc(l->session_count, sizeof *l->sessions);
 	l->host.worker = worker_create(0, "smtp-source");
@@ -292,61 +290,15 @@ static int prepare(struct source_load *l)
 	l->signals = signals_create(l->host.worker, stop_signals, 2, on_signal, l);
 	if (!l->due_timer || !l->signals)
 		return -1;
-	l->is_terminal = isatty(STDERR_FILENO) && o->processes == 1; /* of several, the parent shows it */
-	if (l->is_terminal ? o->progress != SOURCE_PROGRESS_NEVER
-			   : o->progress == SOURCE_PROGRESS_ALWAYS && o->processes == 1)
+	if (o->progress != SOURCE_PROGRESS_NEVER && o->processes == 1) /* of several, the parent shows it */
 		l->progress = timer_start(l->host.worker, on_progress, l, PROGRESS_MS, PROGRESS_MS);
 	for (uint64_t i = 0; i < l->session_count; i++)
 		source_session_init(&l->sessions[i], &l->host, l->index + i * o->processes);
 	return 0;
 }
 
-static void name_receivers(const struct source_options *o, struct source_result *result)
+static void destroy(struct source_load *l)
 {
-	for (unsigned i = 0; i < o->target_count; i++)
-		address_format((const struct sockaddr *)&o->targets[i], result->receivers[i].address);
-}
-
-struct source_load *source_load_create(
-	const struct source_options *o, unsigned index, struct source_mail *mail, struct source_result *result)
-{
-	struct source_load *l = calloc(1, sizeof *l);
-	if (!l)
-		return NULL;
-	l->index = index;
-	l->session_count = share_of(o->sessions, index, o->processes);
-	l->mail_count = share_of(o->messages, index, o->processes);
-	name_receivers(o, result);
-	l->host.options = o;
-	l->host.mail = mail;
-	l->host.result = result;
-	l->host.on_free = on_free;
-	l->host.on_pause_end = go_on;
-	l->host.on_connect_over = on_connect_over;
-	l->host.on_give_up = on_give_up;
-	l->start.fn = on_start;
-	l->end.fn = on_end;
-	TAILQ_INIT(&l->free);
-	TAILQ_INIT(&l->to_connect);
-	if (prepare(l) == 0)
-		return l;
-	fprintf(stderr, "smtp-source: cannot start\n");
-	source_load_destroy(l);
-	return NULL;
-}
-
-void source_load_run(struct source_load *l)
-{
-	deadline_set(l->host.worker, &l->start, 0);
-	worker_run(l->host.worker);
-	if (l->is_terminal && l->host.options->progress != SOURCE_PROGRESS_NEVER)
-		fprintf(stderr, "\r\033[K");
-}
-
-void source_load_destroy(struct source_load *l)
-{
-	if (!l)
-		return;
 	if (l->host.worker && l->state != LOAD_IS_DONE) { /* it never ran: its handles have to be closed */
 		finish(l);
 		worker_run(l->host.worker);
@@ -355,6 +307,43 @@ void source_load_destroy(struct source_load *l)
 		source_session_wipe(&l->sessions[i]);
 	worker_destroy(l->host.worker);
 	client_tls_close(&l->host.tls);
+	source_mail_free(&l->mail);
 	free(l->sessions);
 	free(l);
+}
+
+int source_load_run(const void *options, unsigned index, void *result)
+{
+	const struct source_options *o = options;
+	struct source_result *counted = result;
+	struct source_load *l = calloc(1, sizeof *l);
+
+	if (!l)
+		return EXIT_FAILURE;
+	counted->mails = share_of(o->messages, index, o->processes);
+	l->index = index;
+	l->session_count = share_of(o->sessions, index, o->processes);
+	l->host.options = o;
+	l->host.mail = &l->mail;
+	l->host.result = counted;
+	l->host.on_free = on_free;
+	l->host.on_pause_end = go_on;
+	l->host.on_connect_over = on_connect_over;
+	l->host.on_give_up = on_give_up;
+	l->start.fn = on_start;
+	l->end.fn = on_end;
+	TAILQ_INIT(&l->free);
+	TAILQ_INIT(&l->to_connect);
+	int failed = prepare(l) != 0;
+	if (failed) {
+		fprintf(stderr, "smtp-source: cannot start\n");
+	} else {
+		if (o->processes > 1)
+			processes_stand();
+		deadline_set(l->host.worker, &l->start, 0);
+		worker_run(l->host.worker);
+		failed = counted->counts[SOURCE_FAILED] > 0 && o->on_failure == SOURCE_GIVES_UP;
+	}
+	destroy(l);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

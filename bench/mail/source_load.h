@@ -3,18 +3,9 @@
 #ifndef CSSL_BENCH_MAIL_SOURCE_LOAD_H
 #define CSSL_BENCH_MAIL_SOURCE_LOAD_H
 
-#include "bench/mail/source_mail.h"
-#include "bench/mail/source_options.h"
-#include "bench/mail/source_result.h"
-
-struct source_load;
-
-/* The part of process @index of @o->processes. All three outlive it. Complains on standard error: NULL. */
-struct source_load *source_load_create(
-	const struct source_options *o, unsigned index, struct source_mail *mail, struct source_result *result);
-
-/* Until all mails are sent, the time is over, or SIGTERM or SIGINT came. */
-void source_load_run(struct source_load *l);
-void source_load_destroy(struct source_load *l);
+/* Process @index of those of @options (struct source_options), as processes.h wants it: until all its mails are sent,
+ * the time is over, or SIGTERM or SIGINT came. @result: struct source_result. It fails if it cannot start, or gave up.
+ */
+int source_load_run(const void *options, unsigned index, void *result);
 
 #endif

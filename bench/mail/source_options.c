@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/load/processes.h"
 #include "net/address.h"
@@ -184,7 +185,8 @@ static const struct option_row rows[] = {
 	FLAG('c', "counter", progress, SOURCE_PROGRESS_ALWAYS, "progress once a second, also without a terminal"),
 	FLAG('q', "quiet", progress, SOURCE_PROGRESS_NEVER, "no progress"),
 	FLAG('v', "verbose", verbosity, SOURCE_SAYS_DIALOGUE, "all lines sent and received, on standard error"),
-	FLAG(0, "json", output, SOURCE_JSON, "the result as JSON on standard output"),
+	FLAG(0, "json", output, RESULT_JSON, "the result as JSON on standard output"),
+	TEXT(0, "save", "FILE", save, "all that was counted, for cssl-bench merge"),
 };
 
 #define ROWS (sizeof rows / sizeof rows[0])
@@ -192,15 +194,11 @@ static const struct option_row rows[] = {
 void source_options_help(FILE *to)
 {
 	fputs("cssl-bench smtp-source [OPTIONS] ADDRESS...: many mails over SMTP, and how they were taken.\n"
-	      "ADDRESS is HOST[:PORT], as 127.0.0.1:25, [::1]:25 or mx.example (port 25), or unix:PATH; up to 16: "
-	      "each\n"
-	      "connection of a session goes to the next. Each mail has a header X-CSSL-Mail by which smtp-sink checks "
-	      "it.\n",
+	      "ADDRESS is HOST[:PORT], as 127.0.0.1:25, [::1]:25 or mx.example (port 25), or unix:PATH; up to 16, in "
+	      "turn.\nEach mail has a header X-CSSL-Mail by which smtp-sink checks it.\n",
 		to);
 	option_table_help(to, rows, ROWS);
-	fputs("\ncssl-bench merge adds up the results (--json) of several hosts.\nExit status: 0; 1: something failed; "
-	      "2: bad options.\n",
-		to);
+	fputs("\nExit status: 0; 1: something failed; 2: bad options.\n", to);
 }
 
 /* A sentence about a contradiction between the options, or NULL. */
@@ -222,26 +220,23 @@ static const char *contradiction(const struct source_options *o)
 	for (unsigned i = 0; i < o->target_count; i++) {
 		if (o->targets[i].ss_family == AF_UNIX && source_ranges_count(&o->sources) > 0)
 			return "--source is for TCP";
-		for (unsigned j = 0; j < i; j++) {
-			if (memcmp(&o->targets[i], &o->targets[j], sizeof o->targets[i]) == 0)
-				return "the same ADDRESS twice";
-		}
 	}
 	return NULL;
 }
 
 static enum option_parse complete(struct source_options *o, int argc, char **argv)
 {
+	o->target_names = argv + optind;
 	for (int i = optind; i < argc; i++) {
-		if (o->target_count == SOURCE_TARGETS_MAX ||
-			find_target(argv[i], (int)o->family, &o->targets[o->target_count]) < 0) {
-			fprintf(stderr,
-				"smtp-source: bad address '%s': expected HOST[:PORT] of this family, or unix:PATH\n",
-				argv[i]);
-			return OPTIONS_BAD;
-		}
-		o->target_count++;
+		if (o->target_count < SOURCE_TARGETS_MAX &&
+			find_target(argv[i], (int)o->family, &o->targets[o->target_count++]) == 0)
+			continue;
+		fprintf(stderr, "smtp-source: bad address '%s': expected HOST[:PORT] of this family, or unix:PATH\n",
+			argv[i]);
+		return OPTIONS_BAD;
 	}
+	if (o->progress == SOURCE_PROGRESS_ON_TERMINALS && !isatty(STDERR_FILENO))
+		o->progress = SOURCE_PROGRESS_NEVER;
 	if (o->after == SOURCE_STAYS)
 		o->per_connection = 0;
 	const char *wrong = contradiction(o);

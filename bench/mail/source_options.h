@@ -18,7 +18,6 @@ enum source_names { SOURCE_SAME_NAMES, SOURCE_NUMBERED_NAMES };                 
 enum source_grouping { SOURCE_ONE_BY_ONE, SOURCE_PIPELINING };
 enum source_content { SOURCE_DATA, SOURCE_CHUNKS };
 enum source_on_failure { SOURCE_GIVES_UP, SOURCE_GOES_ON };
-enum source_output { SOURCE_TEXT, SOURCE_JSON };
 enum source_progress { SOURCE_PROGRESS_ON_TERMINALS, SOURCE_PROGRESS_ALWAYS, SOURCE_PROGRESS_NEVER };
 enum source_verbosity { SOURCE_SILENT, SOURCE_SAYS_DIALOGUE };
 
@@ -26,6 +25,7 @@ enum source_verbosity { SOURCE_SILENT, SOURCE_SAYS_DIALOGUE };
 
 struct source_options {
 	struct sockaddr_storage targets[SOURCE_TARGETS_MAX]; /* each connection of a session goes to the next */
+	char *const *target_names;                           /* as they were given */
 	unsigned target_count;
 	struct source_ranges sources, claimed; /* claimed: in PROXY headers */
 	struct schedule schedule;              /* rate 0: closed loop */
@@ -36,10 +36,10 @@ struct source_options {
 	uint64_t recipients, length, chunk_len;
 	uint64_t pause_ms, random_pause_ms;
 	uint64_t timeout_ms, duration_ms, connect_tries, connects, window;
-	uint64_t proxy_version; /* 0: no header */
-	unsigned tls, greeting, after, names, grouping, content, on_failure, output, progress, verbosity; /* above */
-	unsigned family;                               /* of targets: AF_INET, AF_INET6 or AF_UNSPEC */
-	const char *from, *to, *name, *subject, *file; /* file NULL: a generated mail */
+	uint64_t proxy_version;                                                                   /* 0: no header */
+	unsigned tls, greeting, after, names, grouping, content, on_failure, progress, verbosity; /* above */
+	unsigned family, output;                              /* AF_INET, AF_INET6 or AF_UNSPEC; enum result_output */
+	const char *from, *to, *name, *subject, *file, *save; /* file NULL: a generated mail; save: the result */
 };
 
 /* Complains on standard error. @out points into @argv. */

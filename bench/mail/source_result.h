@@ -1,13 +1,11 @@
-/* source_result.h: the counts and times of smtp-source, and its reports. */
+/* source_result.h: the counts and times of smtp-source (bench/measure/result.h), and its reports. */
 #ifndef CSSL_BENCH_MAIL_SOURCE_RESULT_H
 #define CSSL_BENCH_MAIL_SOURCE_RESULT_H
 
 #include <stdint.h>
 
-#include "bench/mail/reply_codes.h"
-#include "bench/mail/source_options.h"
-#include "net/address.h"
 #include "bench/measure/histogram.h"
+#include "bench/measure/result.h"
 #include "bench/measure/tally.h"
 
 /* X(name, JSON key, sentence) */
@@ -61,39 +59,19 @@ enum source_phase {
 		SOURCE_PHASE_COUNT
 };
 
-#define SOURCE_ERRORS_MAX 64u
+#define SOURCE_ERRORS_MAX  64u
+#define SOURCE_REPLIES_MAX 256u
 
-struct source_receiver {
-	char address[ADDRESS_TEXT_MAX]; /* empty: there is none */
-	struct reply_codes replies;
-};
-
-/* Plain memory without pointers: generator processes share it. */
 struct source_result {
+	struct result_times times;
+	uint64_t mails; /* to be sent */
 	uint64_t counts[SOURCE_COUNT_COUNT];
 	struct tally errors[SOURCE_ERRORS_MAX]; /* where and what */
 	struct tally suites[TALLY_SUITES_MAX];
-	struct source_receiver receivers[SOURCE_TARGETS_MAX];
-	uint64_t begin_ns, end_ns; /* the start, and the last counted event */
-	uint64_t epoch_ns;         /* of these two: the wall clock when they are 0 */
+	struct tally replies[SOURCE_REPLIES_MAX]; /* code and receiver */
 	struct histogram phases[SOURCE_PHASE_COUNT];
 };
 
-/* "where: what", and how often. */
-void source_result_note(struct source_result *r, const char *where, const char *what);
-
-/* Those of more than SOURCE_TARGETS_MAX receivers go to the last one. */
-void source_result_add(struct source_result *sum, const struct source_result *r);
-
-int source_result_has_failures(const struct source_result *r);
-void source_result_text(const struct source_result *r);
-
-/* 0 or CSSL_E_NO_MEMORY. */
-int source_result_json(const struct source_result *r);
-/* Reads what that wrote. @out is all zero before. 0, or CSSL_E_RANGE: it is something else. */
-int source_result_read(const json_t *from, struct source_result *out);
-
-/* One line on standard error; @is_terminal: over the line before. */
-void source_result_progress(const struct source_result *r, uint64_t messages, uint64_t now_ns, int is_terminal);
+extern const struct result_kind source_result_kind;
 
 #endif

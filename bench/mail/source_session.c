@@ -45,7 +45,7 @@ void source_session_end_step(struct source_session *s, enum source_phase phase)
 {
 	uint64_t now = uv_hrtime();
 	histogram_record(&s->host->result->phases[phase], now - s->step_ns);
-	s->host->result->end_ns = now;
+	s->host->result->times.end_ns = now;
 	s->step_ns = now;
 }
 
@@ -64,7 +64,7 @@ static void drop(struct source_session *s, enum smtp_wire_close how)
 	source_session_move(s, SOURCE_IS_CLOSING);
 	deadline_cancel(&s->deadline);
 	smtp_wire_close(&s->wire, how);
-	s->host->result->end_ns = uv_hrtime(); /* also of a run in which no step succeeds */
+	s->host->result->times.end_ns = uv_hrtime(); /* also of a run in which no step succeeds */
 	if (was_connecting)
 		s->host->on_connect_over(s->host);
 }
@@ -86,7 +86,7 @@ void source_session_fail(struct source_session *s, enum source_count what, const
 	if (s->state == SOURCE_IS_CLOSING)
 		return;
 	source_session_count(s, what);
-	source_result_note(s->host->result, where, why);
+	tally_note(s->host->result->errors, SOURCE_ERRORS_MAX, where, why);
 	if (source_transaction_is_undecided(s))
 		source_session_count(s, SOURCE_UNDECIDED);
 	s->after = SOURCE_PAUSES;
@@ -314,7 +314,8 @@ static void on_line(struct source_session *s, const struct smtp_line *line)
 	s->lines++;
 	if (!parts.is_last)
 		return;
-	reply_codes_count(&s->host->result->receivers[s->target].replies, s->code);
+	snprintf(text, sizeof text, "%u %s", s->code, s->host->options->target_names[s->target]);
+	tally_row(s->host->result->replies, SOURCE_REPLIES_MAX, text, strlen(text))->count++;
 	if (s->code / 100 >= 4) /* only then anybody looks at it */
 		snprintf(text, sizeof text, "%.*s", (int)line->text.len, line->text.at);
 	else
@@ -378,7 +379,7 @@ static void on_connect_failed(struct source_session *s, const char *why)
 {
 	source_session_count(s, SOURCE_CONNECT_FAILED);
 	s->after = SOURCE_PAUSES;
-	source_result_note(s->host->result, "connect", why);
+	tally_note(s->host->result->errors, SOURCE_ERRORS_MAX, "connect", why);
 	if (++s->tries >= s->host->options->connect_tries)
 		source_session_fail_mail(s);
 }

@@ -252,7 +252,7 @@ static void note_refusal(struct source_session *s, enum step step, unsigned code
 {
 	static const char *const names[] = { "MAIL", "RCPT", "DATA", "end of data", "BDAT", "mail" };
 	source_session_count(s, code / 100 == 4 ? SOURCE_REFUSED_4 : SOURCE_REFUSED_5);
-	source_result_note(s->host->result, names[step], text);
+	tally_note(s->host->result->errors, SOURCE_ERRORS_MAX, names[step], text);
 	if (ends_each(s) && s->accepted > 0)
 		s->accepted--;
 	s->refused |= ends_each(s) ? s->accepted == 0 : step != STEP_RCPT;

@@ -22,7 +22,8 @@ static unsigned bucket_of(uint64_t value)
 	return (shift << HISTOGRAM_SUB_BITS) + (unsigned)(value >> shift);
 }
 
-uint64_t histogram_bucket_end(unsigned bucket)
+/* The largest value of a bucket. */
+static uint64_t end_of(unsigned bucket)
 {
 	unsigned power = bucket >> HISTOGRAM_SUB_BITS;
 	unsigned shift = power > 1 ? power - 1 : 0;
@@ -31,7 +32,7 @@ uint64_t histogram_bucket_end(unsigned bucket)
 	return ((leading + 1) << shift) - 1;
 }
 
-void histogram_record_times(struct histogram *h, uint64_t value, uint64_t times)
+void histogram_record(struct histogram *h, uint64_t value)
 {
 	if (value > VALUE_MAX)
 		value = VALUE_MAX;
@@ -39,14 +40,9 @@ void histogram_record_times(struct histogram *h, uint64_t value, uint64_t times)
 		h->min = value;
 	if (value > h->max)
 		h->max = value;
-	h->count += times;
-	h->sum += value * times;
-	h->buckets[bucket_of(value)] += times;
-}
-
-void histogram_record(struct histogram *h, uint64_t value)
-{
-	histogram_record_times(h, value, 1);
+	h->count++;
+	h->sum += value;
+	h->buckets[bucket_of(value)]++;
 }
 
 void histogram_add(struct histogram *h, const struct histogram *other)
@@ -75,9 +71,9 @@ uint64_t histogram_percentile(const struct histogram *h, double percent)
 		rank = 1;
 	if (rank > h->count)
 		rank = h->count;
-	while ((seen += h->buckets[i]) < rank)
+	while ((seen += h->buckets[i]) < rank && i < HISTOGRAM_BUCKETS - 1) /* a stranger's may have fewer */
 		i++;
-	return histogram_bucket_end(i) < h->max ? histogram_bucket_end(i) : h->max;
+	return end_of(i) < h->max ? end_of(i) : h->max;
 }
 
 double histogram_mean(const struct histogram *h)

@@ -17,15 +17,11 @@ struct histogram {
 };
 
 void histogram_record(struct histogram *h, uint64_t value);
-void histogram_record_times(struct histogram *h, uint64_t value, uint64_t times); /* so often */
 void histogram_add(struct histogram *h, const struct histogram *other);
 
 /* The smallest value that @percent of all values do not exceed, rounded up to the end of its bucket, at most the
  * maximum. 0 if the histogram is empty. */
 uint64_t histogram_percentile(const struct histogram *h, double percent);
 double histogram_mean(const struct histogram *h);
-
-/* The largest value of a bucket. */
-uint64_t histogram_bucket_end(unsigned bucket);
 
 #endif

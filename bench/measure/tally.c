@@ -1,6 +1,7 @@
 /* tally.c: a linear search; the tables are short. */
 #include "bench/measure/tally.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char others[] = "others";
@@ -23,8 +24,16 @@ struct tally *tally_row(struct tally *rows, unsigned max, const char *text, size
 	return &rows[i];
 }
 
+void tally_note(struct tally *rows, unsigned max, const char *where, const char *what)
+{
+	char text[TALLY_TEXT_MAX];
+
+	snprintf(text, sizeof text, "%s: %s", where, what);
+	tally_row(rows, max, text, strlen(text))->count++;
+}
+
 void tally_add(struct tally *sum, const struct tally *rows, unsigned max)
 {
 	for (unsigned i = 0; i < max && rows[i].text[0]; i++)
-		tally_row(sum, max, rows[i].text, strlen(rows[i].text))->count += rows[i].count;
+		tally_row(sum, max, rows[i].text, strnlen(rows[i].text, TALLY_TEXT_MAX))->count += rows[i].count;
 }

@@ -18,7 +18,10 @@ struct tally {
  * found no room, as "others". */
 struct tally *tally_row(struct tally *rows, unsigned max, const char *text, size_t len);
 
-/* Add the counts of @rows to those of @sum, text by text. Both have @max rows. */
+/* Counts "where: what". */
+void tally_note(struct tally *rows, unsigned max, const char *where, const char *what);
+
+/* Add the counts of @rows to those of @sum, text by text. Both have @max rows. Texts of @rows need not end. */
 void tally_add(struct tally *sum, const struct tally *rows, unsigned max);
 
 #endif

@@ -23,8 +23,7 @@ class Result:
         assert status in (0, 1), f"cssl-bench https ended with {status}:\n{complaints}"
         assert "Sanitizer" not in complaints and "runtime error" not in complaints, complaints
         self.status, self.complaints = status, complaints
-        self.text = output.splitlines()[-1]
-        for key, value in json.loads(self.text).items():
+        for key, value in json.loads(output.splitlines()[-1]).items():
             setattr(self, key, value)
 
 

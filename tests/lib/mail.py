@@ -19,8 +19,7 @@ class Result:
         assert status in (0, 1), f"it ended with {status}:\n{complaints}"
         assert not any(word in complaints for word in CLEAN), complaints
         self.status, self.complaints = status, complaints
-        self.text = output.splitlines()[-1]
-        for key, value in json.loads(self.text).items():
+        for key, value in json.loads(output.splitlines()[-1]).items():
             setattr(self, key, value)
 
     def seen(self):

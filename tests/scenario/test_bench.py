@@ -69,11 +69,10 @@ def test_the_results_of_several_processes_are_one(cluster):
 
 
 def test_the_results_of_several_hosts_are_one(cluster, tmp_path):
-    results = [load(cluster.sl, "--connections", "30", "--clients", "4", "--path", "/1k", "--check", *options)
-               for options in ((), ("--processes", "2", "--mix", "1:1"))]
-    for number, result in enumerate(results):
-        (tmp_path / str(number)).write_text(result.text)
-    status, total, _ = merged(tmp_path / "0", tmp_path / "1")
+    files = tmp_path / "one", tmp_path / "two"
+    results = [load(cluster.sl, "--connections", "30", "--clients", "4", "--path", "/1k", "--check", "--save", str(file), *options)
+               for file, options in zip(files, ((), ("--processes", "2", "--mix", "1:1")))]
+    status, total, _ = merged(*files)
     assert status == 0
     assert total["counts"] == {name: count + results[1].counts[name] for name, count in results[0].counts.items()}
     assert sum(total["agents"].values()) == total["latency"]["full"]["count"] == 60 and len(total["generators"]) == 2

@@ -1,7 +1,6 @@
 """smtp-source and smtp-sink: against each other, and against peers that are known to be right."""
 
 import contextlib
-import json
 import os
 import pathlib
 import re
@@ -16,7 +15,7 @@ import time
 import pytest
 
 from bench.experiments.ports import free_ports
-from tests.lib.build import patience, scaled
+from tests.lib.build import patience, scaled, tool
 from tests.lib.mail import Result, Sink, merged, source, source_command
 from tests.lib.processes import stop
 from tests.lib.scripted_receiver import ScriptedReceiver
@@ -91,13 +90,18 @@ def test_large_mails_go_through_tls(certificate, options):
     assert_all_came(result, sink, 4)
 
 
+def replies_of(*sinks):
+    """As a source has them that got all of them."""
+    return {f"{code} {sink.address[0]}:{sink.address[1]}": count for sink in sinks for code, count in sink.result.replies.items()}
+
+
 def test_several_processes_are_one_load():
     with Sink() as sink:
         result = source(sink.address, "--processes", "3", "-s", "7", "-m", "50", "-N", "--source", "127.0.5.1-127.0.5.7")
     assert_all_came(result, sink, 50)
     assert {name: phase["count"] for name, phase in result.latency.items()} == dict.fromkeys(
         ("connect", "banner", "ehlo", "mail", "rcpt", "data", "end", "message"), 50)
-    assert result.replies == sink.result.replies == {"220": 50, "221": 50, "250": 200, "354": 50}
+    assert sink.result.replies == {"220": 50, "221": 50, "250": 200, "354": 50} and result.replies == replies_of(sink)
 
 
 def test_the_first_failure_of_one_process_ends_all():
@@ -107,45 +111,64 @@ def test_the_first_failure_of_one_process_ends_all():
     assert result.counts["sent"] <= sink.counts["mails"] <= result.counts["sent"] + 6  # those under way are given up
 
 
+@pytest.mark.parametrize("processes", ["1", "3"])
+def test_a_load_that_cannot_begin_ends_and_tells_why(processes):
+    done = subprocess.run(source_command(("127.0.0.1", 1), "--processes", processes, "-s", "3", "-m", "3", "--tls", "--ca", "/nowhere"),
+                          text=True, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=patience(20))
+    assert done.returncode == 1 and not done.stdout and "smtp-source: cannot start\n" in done.stderr
+
+
 def test_replies_are_counted_by_receiver_and_code():
     with Sink("--reply", "rcpt:450 4.7.1 Later:30") as one, Sink("--reply", "mail:550 5.7.1 No:30", "--tarpit", "data:0.001:20") as two:
         result = source(one.address, "-s", "4", "-m", "60", "--keep-going", "--processes", "2", "{}:{}".format(*two.address))
-    receivers = {"{}:{}".format(*sink.address): sink.result.replies for sink in (one, two)}
-    assert result.receivers == receivers
-    assert result.replies == {code: sum(replies.get(code, 0) for replies in receivers.values()) for code in result.replies}
-    assert result.replies["450"] == one.counts["by_rule"] > 0 and result.replies["550"] == two.counts["by_rule"] > 0
+    assert result.replies == replies_of(one, two)
+    assert one.result.replies["450"] == one.counts["by_rule"] > 0 and two.result.replies["550"] == two.counts["by_rule"] > 0
     assert one.counts["connections"] + two.counts["connections"] == 60 > one.counts["connections"] > 0
 
 
 def test_the_results_of_several_hosts_are_added_up(tmp_path):
-    files = [tmp_path / name for name in ("one", "two", "sum")]
+    files = tmp_path / "one", tmp_path / "two"
     with Sink("--reply", "rcpt:450 4.7.1 Later:20") as sink:
-        results = [source(sink.address, "-s", "3", "-m", mails, "--keep-going", *options) for mails, options in (("40", []), ("30", ["--helo"]))]
-    for file, result in zip(files, results):
-        file.write_text(result.text)
-    status, total, _ = merged(*files[:2])
+        results = [source(sink.address, "-s", "3", "-m", mails, "--keep-going", "--save", str(file), *options)
+                   for file, mails, options in zip(files, ("40", "30"), ((), ("--helo", "--processes", "2")))]
+    status, total, _ = merged(*files)
     assert status == 1  # as of each
     assert total["counts"] == {name: count + results[1].counts[name] for name, count in results[0].counts.items()}
-    assert total["replies"] == sink.result.replies and total["errors"]["RCPT: 450 4.7.1 Later"] == sink.counts["by_rule"]
+    assert total["replies"] == replies_of(sink) and total["errors"]["RCPT: 450 4.7.1 Later"] == sink.counts["by_rule"]
     assert total["latency"]["rcpt"]["count"] == 70
     assert total["latency"]["rcpt"]["max_us"] == max(result.latency["rcpt"]["max_us"] for result in results)
     assert results[0].seconds + results[1].seconds <= total["seconds"] < results[0].seconds + results[1].seconds + patience(10)
     assert total["mails_per_s"] == pytest.approx(total["counts"]["sent"] / total["seconds"], rel=1e-6)
-    files[2].write_text(json.dumps(total))
-    again = merged(files[2])[1]
-    assert again == total
-    assert merged(*files)[1]["counts"]["sent"] == 2 * total["counts"]["sent"]
+    alone = merged(files[0])[1]
+    assert {key: alone[key] for key in ("counts", "errors", "replies", "latency")} == {
+        key: getattr(results[0], key) for key in ("counts", "errors", "replies", "latency")}
+    assert alone["seconds"] == pytest.approx(results[0].seconds)
 
 
 def test_files_that_are_no_results_are_refused(tmp_path):
-    (tmp_path / "text").write_text("250 Ok")
-    (tmp_path / "other").write_text('{"load": "https"}')
+    for name, text in (("empty", b""), ("text", b"250 Ok\n"), ("old", b"cssl-bench 0.0.1, a result of smtp-source\n")):
+        (tmp_path / name).write_bytes(text)
     with Sink() as sink:
-        (tmp_path / "right").write_text(source(sink.address).text)
-    for names, complaint in ((["text"], "text: no result"), (["right", "other"], "other: no result of smtp-source"),
-                             (["other"], "other: a part of the result"), (["right", "nothing"], "nothing: no result of smtp-source")):
+        source(sink.address, "--save", str(tmp_path / "right"))
+    (tmp_path / "cut").write_bytes((tmp_path / "right").read_bytes()[:-1])
+    subprocess.run([tool("bench/cssl-bench"), "https", "--connect", "127.0.0.1:1", "--connections", "1", "--quiet", "--save", tmp_path / "https"],
+                   check=False, stdout=subprocess.DEVNULL, timeout=patience(20))
+    for names, complaint in ((["empty"], "empty: something else; expected a whole result of https or smtp-source by cssl-bench "),
+                             (["text"], "text: something else"), (["old"], "old: something else"), (["cut"], "cut: something else"),
+                             (["right", "https"], "https: something else; expected a whole result of smtp-source"),
+                             (["https", "right"], "right: something else; expected a whole result of https by"),
+                             (["right", "nothing"], "nothing: No such file or directory; expected")):
         status, total, complaints = merged(*(tmp_path / name for name in names))
-        assert status == 1 and total is None and complaint in complaints, complaints
+        assert status == 1 and total is None and complaint in complaints and complaints.endswith("save it with this one (--save)\n"), complaints
+
+
+@pytest.mark.parametrize("file,reason,sent", [("/nowhere/at/all", "No such file or directory", 0), ("/dev/full", "No space left on device", 1)])
+def test_a_result_that_cannot_be_saved_is_told(file, reason, sent):
+    with Sink() as sink:
+        done = subprocess.run(source_command(sink.address, "--save", file), text=True, check=False, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=patience(20))
+    assert (done.returncode, done.stderr) == (1, f"smtp-source: {file}: {reason}\n")
+    assert sink.counts["mails"] == sent and bool(done.stdout) == bool(sent)  # before the load, if it can be known
 
 
 def test_failures_are_counted_and_the_rest_arrives():

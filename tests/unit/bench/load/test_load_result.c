@@ -38,17 +38,6 @@ START_TEST(counts_alerts_and_phases_add_up)
 }
 END_TEST
 
-START_TEST(the_time_is_from_the_first_begin_to_the_last_end)
-{
-	a.begin_ns = 100, a.end_ns = 500;
-	b.begin_ns = 90, b.end_ns = 400;
-	load_result_add(&sum, &a);
-	load_result_add(&sum, &b);
-	ck_assert_uint_eq(sum.begin_ns, 90);
-	ck_assert_uint_eq(sum.end_ns, 500);
-}
-END_TEST
-
 START_TEST(the_same_texts_are_one_row)
 {
 	count_text(&a, "connect: refused", 2);
@@ -92,7 +81,6 @@ UNIT(load_result)
 {
 	const TTest *facts[] = {
 		counts_alerts_and_phases_add_up,
-		the_time_is_from_the_first_begin_to_the_last_end,
 		the_same_texts_are_one_row,
 		a_connection_that_was_not_made_is_a_failure,
 		a_wrong_answer_is_a_failure,

@@ -176,6 +176,18 @@ START_TEST(values_beyond_its_range_count_as_the_longest)
 }
 END_TEST
 
+START_TEST(one_with_fewer_values_than_it_says_has_an_end)
+{
+	struct histogram *h = make_histogram();
+
+	histogram_record(h, 7);
+	h->count = UINT64_MAX / 2;
+	for (unsigned i = 0; i < PERCENTS; i++)
+		ck_assert_uint_eq(histogram_percentile(h, percents[i]), 7);
+	free(h);
+}
+END_TEST
+
 UNIT(histogram)
 {
 	const TTest *facts[] = {
@@ -187,6 +199,7 @@ UNIT(histogram)
 		an_empty_one_says_zero,
 		extremes_and_mean_are_exact,
 		values_beyond_its_range_count_as_the_longest,
+		one_with_fewer_values_than_it_says_has_an_end,
 	};
 
 	return suite_run("histogram", facts, SUITE_LEN(facts));

@@ -62,6 +62,24 @@ START_TEST(a_long_text_is_cut_and_stays_one_row)
 }
 END_TEST
 
+START_TEST(texts_that_do_not_end_are_cut_when_they_are_added)
+{
+	memset(rows, 'x', sizeof rows);
+	tally_add(sum, rows, ROWS);
+	ck_assert_uint_eq(strlen(sum[0].text), TALLY_TEXT_MAX - 1);
+	ck_assert_uint_eq(sum[0].count, ROWS * rows[0].count);
+	ck_assert_str_eq(sum[1].text, "");
+}
+END_TEST
+
+START_TEST(a_note_says_where_and_what)
+{
+	tally_note(rows, ROWS, "RCPT", "550 No");
+	tally_note(rows, ROWS, "RCPT", "550 No");
+	ck_assert_uint_eq(counted(rows, "RCPT: 550 No"), 2);
+}
+END_TEST
+
 static void forget(void)
 {
 	memset(rows, 0, sizeof rows);
@@ -74,6 +92,8 @@ UNIT(tally)
 		a_text_is_one_row_and_its_beginning_another,
 		further_texts_of_a_full_table_are_others,
 		a_long_text_is_cut_and_stays_one_row,
+		texts_that_do_not_end_are_cut_when_they_are_added,
+		a_note_says_where_and_what,
 	};
 	return suite_run_with("tally", forget, facts, SUITE_LEN(facts));
 }
