@@ -196,7 +196,7 @@ def main(options):
             rows, lengths = measure(bed, name, health, plan)
             runs += [{"round": number, **row} for row in rows]
             queues += [{"round": number, **row} for row in lengths if health == "tarpit"]
-            options.course.done(f"{name}, third receiver: {health}: {rows[1]['mean_s']:.2f} s to mx2")
+            options.course.done(f"{name}, third receiver: {health}: {rows[1]['mean_s']:.2f} s to mx2", runs=runs, queues=queues)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "plan": dataclasses.asdict(plans[0]),
               "pair_waves": plans[1].waves, "put_off": PUT_OFF, "runs": runs, "queues": queues}
-    save(options, report, markdown(report, options.name), figures(report, options.name))
+    save(options, report, lambda found: markdown(found, options.name), lambda found: figures(found, options.name))

@@ -122,7 +122,7 @@ def main(options):
         for number in range(options.rounds):
             for name in systems(number):
                 runs.append({"round": number, **measure(bed, name, options.quick)})
-                options.course.done(f"{name}: all there after {runs[-1]['all_s']:.1f} s")
+                options.course.done(f"{name}: all there after {runs[-1]['all_s']:.1f} s", runs=runs)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "mails": runs[0]["mails"], "limit": CONNECTIONS,
               "addresses": len(SOURCES), "soon_s": QUICK_SOON_S if options.quick else SOON_S, "runs": runs}
-    save(options, report, markdown(report, options.name), figures(report, options.name))
+    save(options, report, lambda found: markdown(found, options.name), lambda found: figures(found, options.name))

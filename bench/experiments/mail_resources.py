@@ -114,7 +114,8 @@ def main(options):
             run, rows = measure(bed, name, factor, gap_s)
             runs.append({"round": number, **run})
             courses += [{"round": number, "system": name, "factor": factor, **row} for row in rows]
-            options.course.done(f"1/{factor} of the paper's mails: {name}: {run['seconds']:.0f} s, {run['cpu_us']:.0f} us for a mail")
+            options.course.done(f"1/{factor} of the paper's mails: {name}: {run['seconds']:.0f} s, {run['cpu_us']:.0f} us for a mail",
+                                runs=runs, courses=courses)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "factors": list(factors), "gap_s": gap_s,
               "bursts": {str(factor): bursts(factor) for factor in factors}, "runs": runs, "courses": courses}
-    save(options, report, markdown(report, options.name), figures(report, options.name))
+    save(options, report, lambda found: markdown(found, options.name), lambda found: figures(found, options.name))

@@ -235,6 +235,21 @@ def test_a_quick_run_makes_one_round(monkeypatch, words):
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_page_of_a_quick_run_says_so(tmp_path, quick):
     options = types.SimpleNamespace(out=tmp_path, name="x")
-    report.save(options, {"quick": quick, "rounds": 1}, "# A title\n\nText.\n")
+    report.save(options, {"quick": quick, "rounds": 1}, lambda found: "# A title\n\nText.\n")
     first, second = (tmp_path / "x.md").read_text().split("\n\n")[:2]
     assert first == "# A title" and ("quick run of 1 round" in second) == quick
+
+
+def test_what_was_measured_outlives_a_page_that_fails(tmp_path):
+    options = types.SimpleNamespace(out=tmp_path / "out", name="x")
+    report.keep(options, {"runs": [{"round": 0}]})
+    assert json.loads((tmp_path / "out/x.part.json").read_text()) == {"runs": [{"round": 0}]}
+    with pytest.raises(ZeroDivisionError):
+        report.save(options, {"quick": False, "rounds": 1, "runs": [(0, 1)]}, lambda found: f"# A title\n\n{1 / found['runs'][0][0]}\n")
+    assert json.loads((tmp_path / "out/x.json").read_text())["runs"] == [[0, 1]] and not (tmp_path / "out/x.part.json").exists()
+
+
+def test_each_picture_is_on_a_page():
+    """What an earlier form of an experiment drew goes with it."""
+    pages = "".join(page.read_text() for page in (ROOT / "bench/results").glob("*.md"))
+    assert [picture.name for picture in sorted((ROOT / "bench/results").glob("*.svg")) if f"({picture.name})" not in pages] == []
