@@ -9,7 +9,7 @@ import types
 import pytest
 
 from bench.experiments import __main__ as command
-from bench.experiments import (mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, mail_resources_page, mail_sources_page,
+from bench.experiments import (load, mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, mail_resources_page, mail_sources_page,
                                paper_page, report)
 from test_rules import ROOT
 
@@ -24,6 +24,14 @@ def fairness(name, seen_s, number=0, **more):
     seen = {(n, i): (f"from@msa{n}.example", 100 + s + n / 10) for n in (1, 2, 3) for i, s in enumerate(seen_s)}
     return {"round": number, "system": name, "refused": 0, "deferred": 7, "too_many": 3, "connections": {"203.0.113.254": 20}, **more,
             **mail_fairness.result(seen, 100, len(seen_s))}
+
+
+def test_a_mail_that_came_twice_in_place_of_another_is_an_error():
+    came, messages = {"A": ("from@msa1.example", 1), "B": ("from@msa1.example", 2)}, {"A": ("1@x", 1), "B": ("2@x", 2), "cut off": ("1@x", 0)}
+    mail_fairness.check_each(came, messages, 2)
+    for wrong in ({**messages, "B": ("1@x", 2)}, {"A": ("1@x", 1)}):
+        with pytest.raises(load.LoadError, match="the receiver"):
+            mail_fairness.check_each(came, wrong, 2)
 
 
 def test_the_page_on_fairness_compares_runs_of_the_same_round():
