@@ -36,6 +36,8 @@ def test_a_row_takes_its_value_from_the_file_and_says_where_there_is_none(tmp_pa
     (tmp_path / "mail-x.json").write_text(json.dumps({"per_s": 7}))
     assert "| Paper | Table 1 | 5/s | 7/s ([page](mail-x.md)) | none |" in papers_table.table([row], tmp_path)
     assert missing in papers_table.table([dataclasses.replace(row, ours=lambda report: report.get("stores", []))], tmp_path)
+    (tmp_path / "mail-x.json").write_text(json.dumps({"per_s": 7, "quick": True}))
+    assert missing in papers_table.table([row], tmp_path)
     text = f"Before\n\n{papers_table.BEGIN}\nold\n\n## Next\n"
     new = papers_table.with_table(text, [row], tmp_path)
     assert new.startswith("Before\n") and new.endswith("\n\n## Next\n") and "old" not in new
