@@ -94,6 +94,8 @@ def test_the_page_on_resources_has_both_sizes():
             for factor, numbers in ((100, (0, 1)), (10, (0,))) for number in numbers for system, seconds in (("smtpproxy", 50), (ITS, 100))]
     table, targets = (list(rows(runs, [100, 10])) for rows in (mail_resources_page.use_table, mail_resources_page.target_table))
     assert table[4] == "| smtpproxy | 1/10 | 1 | 3,000 | 50.0 | 60 | **50** | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 | 1.0 |"
+    unknown = [{**run, "disk_written": None, "disk_read": None} for run in runs]
+    assert list(mail_resources_page.use_table(unknown, [100, 10]))[4].endswith("| 1.0 | 1.0 | unknown | unknown | 1.0 | 1.0 |")
     assert targets[2] == "| CPU, to that of the relay | 1/100 | **0.50** | 0.50-0.50 | <= 1.00 | met |" and len(targets) == 2 + 2 * 4
 
 
