@@ -71,7 +71,7 @@ def _histogram(report):
 
 
 ONE_MACHINE = "smtpproxy for Warp, which is not packaged; Postfix 3.7 for 3.6; one machine with two cores for two"
-TARPIT = "the paper does not say what its tarpit does; ours sends a byte now and then and puts each mail off; " + ONE_MACHINE
+TARPIT = "the paper does not say what its tarpit does; ours sends a byte now and then and puts each mail off; mx1 is Exim; " + ONE_MACHINE
 
 CONGESTION = (
     ("Figure 4, receptions of mx1 and mx2, Warp", "linear for 600 s", _of_both("smtpproxy", _received),
