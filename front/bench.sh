@@ -4,12 +4,12 @@
 # shellcheck source=front/build.sh
 . "$root/front/build.sh"
 
-# bench_tools EXPERIMENT [PART]: who has a build of his own, such as a test, has these, too
+# bench_tools EXPERIMENT ARGUMENT...: who has a build of his own, such as a test, has these, too
 bench_tools() {
 	build_turn "$tools"
 	peers_get "$tools"
 	[[ $1 != mail* ]] || mail_get "$tools"
-	[[ "$*" != "mail sources" ]] || go_source_get "$tools"
+	[[ $1 != mail || " $* " != *" sources "* ]] || go_source_get "$tools"
 	build_turn_over "$tools"
 }
 
@@ -20,7 +20,7 @@ command_bench() {
 	packages_need "${packages_bench[@]}"
 	if [[ -z ${CSSL_BUILD_DIR:-} ]]; then
 		build_release
-		bench_tools "${@:1:2}"
+		bench_tools "$@"
 	fi
 	PATH=$tools:$PATH /usr/bin/python3 -m bench.experiments "$@"
 }

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import functools
 import importlib
 import pathlib
 import signal
@@ -11,7 +12,7 @@ import tempfile
 from bench.experiments import papers, papers_table
 from bench.experiments.cluster import build_folder
 from bench.experiments.course import Course, duration
-from bench.experiments.report import say
+from bench.experiments.report import keep, say
 
 EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
@@ -137,7 +138,7 @@ def main():
     # Short, because UNIX sockets lie in it, and open to the users as whom the servers run.
     with tempfile.TemporaryDirectory(prefix="cssl-bench-", dir="/tmp") as folder:
         pathlib.Path(folder).chmod(0o755)
-        options.folder, options.course = folder, Course()
+        options.folder, options.course = folder, Course(functools.partial(keep, options))
         experiment.main(options)
         options.course.check_end()
     if pathlib.Path(options.out).resolve() == papers_table.RESULTS:

@@ -88,7 +88,7 @@ def measure_rounds(folder, sides, rounds, is_quick, course):
         with both(folder / str(first), sides) as systems:
             for number in range(first, min(first + ANEW, rounds)):
                 runs += _round(systems, number, is_quick)
-                course.done("both sides")
+                course.done("both sides", runs=runs)
     return runs
 
 
@@ -149,6 +149,6 @@ def main(options):
     memory = []
     for row in _memory(folder, comparison.sides(), Crowd(60, 1) if options.quick else Crowd(4000, 7)):
         memory.append(row)
-        options.course.done(f"memory, {row['side']}")
+        options.course.done(f"memory, {row['side']}", memory=memory)
     report = {"machine": facts, "before": commit, "rounds": options.rounds, "quick": options.quick, "runs": runs, "memory": memory}
-    save(options, report, page(report, comparison))
+    save(options, report, lambda found: page(found, comparison))

@@ -273,6 +273,6 @@ def main(options):
         for event, work, kind in works:
             folder = pathlib.Path(options.folder) / str(len(runs))
             runs.append({"round": number, **measure(kind, event, work, folder, options.quick)})
-            options.course.done(f"{event}, {work.name}, {kind.name}: {runs[-1]['lost']} lost")
+            options.course.done(f"{event}, {work.name}, {kind.name}: {runs[-1]['lost']} lost", runs=runs)
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "runs": runs}
-    save(options, report, markdown(report), figures(report))
+    save(options, report, markdown, figures)

@@ -51,7 +51,7 @@ def measure_rounds(all_systems, rounds, is_quick, course):
             first = number % len(work.systems)
             for name in work.systems[first:] + work.systems[:first]:
                 runs.append({"round": number, **measure(work, all_systems[name], is_quick)})
-            course.done(work.name)
+            course.done(work.name, runs=runs)
     return runs
 
 
@@ -66,6 +66,6 @@ def main(options):
     memory = []
     for row in measure_memories(folder, Crowd(60, 1) if options.quick else Crowd(4000, 7)):
         memory.append(row)
-        options.course.done(f"memory of {row['system']}")
+        options.course.done(f"memory of {row['system']}", memory=memory)
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "systems": shown, "runs": runs, "memory": memory}
-    save(options, report, markdown(report), figures(report))
+    save(options, report, markdown, figures)

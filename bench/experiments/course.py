@@ -12,8 +12,9 @@ def duration(seconds):
 class Course:
     """plan() as soon as the steps are known, done() after each."""
 
-    def __init__(self, now=time.monotonic):
-        self._now, self._begin, self._weights, self._done = now, now(), [], 0
+    def __init__(self, keep=lambda measured: None, now=time.monotonic):
+        """`keep`: f({name: rows}) of all that is measured so far (report.keep)."""
+        self._now, self._begin, self._weights, self._done, self._keep, self._measured = now, now(), [], 0, keep, {}
 
     def plan(self, *steps):
         """A step's weight is its part of the time: 1, or (count, weight) for so many steps of that weight."""
@@ -21,8 +22,11 @@ class Course:
             count, weight = step if isinstance(step, tuple) else (step, 1)
             self._weights += [weight] * count
 
-    def done(self, text):
+    def done(self, text, **measured):
+        """`measured`: all rows of a name so far."""
         self._done += 1
+        self._measured |= measured
+        self._keep(self._measured)
         before, after = sum(self._weights[:self._done]), sum(self._weights[self._done:])
         left = (self._now() - self._begin) * after / before
         say(f"step {self._done} of {len(self._weights)}, {duration(left)} left: {text}")

@@ -83,7 +83,7 @@ def measure_pairs(place, rounds, mails, course):
             for sessions in SESSIONS:
                 names = PAIRS[number % 2:] + PAIRS[:number % 2]
                 runs += [{"round": number, **measure_pair(place, name, sessions, keep, mails)} for name in names]
-        course.done("pairs of tools")
+        course.done("pairs of tools", pairs=runs)
     return runs
 
 
@@ -180,7 +180,7 @@ def measure_termination(found, rounds, turns, sessions, mails, course):
         for turn in range(turns):
             for work in WORKS:
                 runs += measure_work(work, found, number, turn, sessions, mails)
-            course.done("TLS")
+            course.done("TLS", runs=runs)
     return runs
 
 
@@ -202,4 +202,4 @@ def main(options):
         runs = measure_termination(found, options.rounds, turns, sessions, mails, options.course)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "at_once": sessions, "mail_bytes": MAIL_BYTES,
               "pairs": pairs, "runs": runs}
-    save(options, report, markdown(report))
+    save(options, report, markdown)

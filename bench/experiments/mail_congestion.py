@@ -35,12 +35,12 @@ class Plan:
     mails: tuple
     active: int
     tarpit_s: float
-    rest_s: float  # after the last wave, for what is still on its way
+    rest_s: float  # at most, after the waves, for what is still on its way
     stuck_s: float  # the same for the relay beside a tarpit, where it never ends
 
 
 # for a long run, for a short one
-FULL = Plan(60, 10, (10, 1000, 10), 200, 0.3, 60, 10), Plan(6, 10, (10, 1000, 10), 200, 0.3, 60, 60)
+FULL = Plan(60, 10, (10, 1000, 10), 200, 0.3, 10, 10), Plan(6, 10, (10, 1000, 10), 200, 0.3, 60, 60)
 QUICK = Plan(3, 0.5, (2, 20, 20), 15, 0.001, 60, 5), Plan(3, 0.5, (2, 20, 20), 15, 0.001, 60, 60)
 START_S = 20  # for the servers of a run, and for their end
 
@@ -81,7 +81,7 @@ class Watch:
         return sum(host.queue(*STAGES) for host in self._stores)
 
     def deferred(self):
-        """{receiver: mails that a sender, or the relay, had to try again}"""
+        """{receiver: mails that a sender, or the relay, could not deliver at once}"""
         mails = {(host.name, *found) for host in self._stores for found in DEFERRED.findall(host.log())}
         return {f"mx{n}": sum(receiver == b"mx%d" % n for _, _, receiver in mails) for n in NUMBERS}
 
@@ -126,8 +126,8 @@ def wait_for_health(watch):
 
 
 def check_third(health, counts, deferred, mails):
-    """LoadError: the third receiver was not what its name says. `counts`: its own; `deferred`: mails for it that were tried again. A
-    tarpit takes no mail, and who sends to it has to try again; a healthy one takes all."""
+    """LoadError: the third receiver was not what its name says. `counts`: its own; `deferred`: mails for it that were put off. A tarpit
+    takes no mail, and who sends to it has to defer; a healthy one takes all."""
     if health == "healthy":
         same("the healthy receiver", counts, {"mails": mails, "right": mails, "duplicates": 0})
         return
@@ -196,7 +196,7 @@ def main(options):
             rows, lengths = measure(bed, name, health, plan)
             runs += [{"round": number, **row} for row in rows]
             queues += [{"round": number, **row} for row in lengths if health == "tarpit"]
-            options.course.done(f"{name}, third receiver: {health}: {rows[1]['mean_s']:.2f} s to mx2")
+            options.course.done(f"{name}, third receiver: {health}: {rows[1]['mean_s']:.2f} s to mx2", runs=runs, queues=queues)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "plan": dataclasses.asdict(plans[0]),
               "pair_waves": plans[1].waves, "put_off": PUT_OFF, "runs": runs, "queues": queues}
-    save(options, report, markdown(report, options.name), figures(report, options.name))
+    save(options, report, lambda found: markdown(found, options.name), lambda found: figures(found, options.name))

@@ -27,20 +27,26 @@ Sender, aggregator and receiver have a network namespace each. The kernel redire
 the cores of this machine. Queues of senders and receivers are in memory; that of the relay is on a disk.
 
 *End-to-end latency* is from the time when a mail was made (its Date, with the microseconds that its Message-Id has) to the time when mx
-took it; *relay latency* is from the time when its msa took it. Postfix's times are those in its queue ids, Exim's those in its log. A mail
-that was not there in the end, {stuck_s:g} s after the last wave was due, counts with the time until then, and as *missing*: then means and
-percentiles are the least that they can be, and have a ">". Courses have a mean for each second, of the mails that came in it.
+took it; *relay latency* is from the time when its msa took it. Postfix's times are those in its queue ids, Exim's those in its log. After
+{seconds:g} s of waves a run goes on until all mails for mx1 and mx2 are there, but at most {rest_s:g} s with smtpproxy and {stuck_s:g} s with the
+relay. A mail that was not there then counts with the time until then, and as *missing*: then means and percentiles are the least that they
+can be, and have a ">". Courses have a mean for each second, of the mails that came in it.
 """
 
 NOTE = """\
 *growth*: the mean latency of mails that came in the last third of the waves, to that in the first third. *beside a healthy one*: the
 mean latency beside the tarpit, to that in a short run just before ({pair_waves} waves), in which mx3 took all mails. Both are of
-end-to-end latencies, without the time of the first wave, in which servers begin. Rounds are interleaved.
+end-to-end latencies of mails that came, without the time of the first wave, in which servers begin. Rounds are interleaved.
 """
 
 TERMS = """\
-The paper does not say what its tarpit does. Ours is one under which the relay defers: of the mails for mx3 the tables tell how many were
-tried at least twice. Warp is not packaged, so it did not run here; figures of the paper are from machines of its own."""
+The paper does not say what its tarpit does. Ours is one under which the relay defers: "Queues" tells of how many mails a delivery was put
+off. Warp is not packaged, so it did not run here; figures of the paper are from machines of its own."""
+
+COURSE = """\
+Of each wave, *mean latency above* looks at the mails that came before the next one, and *receptions below* at their number, beside that of
+the mails sent in it. The time is the begin of the first of {IN_A_ROW} such waves in a row (waves in which no mail came have no latency), in
+each round. *received in each third* is the median of the rounds."""
 
 
 def _of(rows, **wanted):
@@ -98,10 +104,11 @@ def first_of_some(values, is_so):
 
 
 def slow_from(row, gap_s):
-    """Seconds from which on mails that came had taken long; None: never."""
-    means = [_mean(row, wave * gap_s, (wave + 1) * gap_s) for wave in range(row["waves"])]
-    wave = first_of_some(means, lambda mean: mean is not None and mean > SLOW_S)
-    return None if wave is None else wave * gap_s
+    """Seconds from which on mails that came had taken long; None: never. In some waves none may come."""
+    means = [(wave, _mean(row, wave * gap_s, (wave + 1) * gap_s)) for wave in range(row["waves"])]
+    means = [(wave, mean) for wave, mean in means if mean is not None]
+    place = first_of_some(means, lambda found: found[1] > SLOW_S)
+    return None if place is None else means[place][0] * gap_s
 
 
 def fewer_from(row, gap_s):
@@ -112,12 +119,20 @@ def fewer_from(row, gap_s):
     return None if wave is None else wave * gap_s
 
 
-def _seconds(found):
+def seconds(found):
     """Of all rounds."""
     times = [second for second in found if second is not None]
     if not times:
         return "never"
     return "/".join("never" if second is None else f"{second:g} s" for second in found)
+
+
+def thirds(rows, gap_s):
+    """Receptions in each third of the waves: medians of the rounds."""
+    def came(row, third):
+        begin, end = (int((third + i) * row["waves"] * gap_s / 3) for i in (0, 1))
+        return row["received"][end] - row["received"][begin]
+    return " / ".join(f"{statistics.median(came(row, third) for row in rows):,.0f}" for third in range(3))
 
 
 def course_table(runs, gap_s):
@@ -129,11 +144,9 @@ def course_table(runs, gap_s):
     for name in (OURS, ITS):
         for mx in (1, 2):
             rows = _of(runs, aggregator=name, mx=mx, third="tarpit")
-            thirds = [statistics.median(row["received"][int((i + 1) * row["waves"] * gap_s / 3)] -
-                                        row["received"][int(i * row["waves"] * gap_s / 3)] for row in rows) for i in range(3)]
-            yield (f"| {name} | mx{mx} | {_seconds([slow_from(row, gap_s) for row in rows])} | "
-                   f"{_seconds([fewer_from(row, gap_s) for row in rows])} | {at_least(rows)}{_median(rows, 'mean_s'):.2f} s | "
-                   f"{', '.join(f'{third:,.0f}' for third in thirds)} |")
+            yield (f"| {name} | mx{mx} | {seconds([slow_from(row, gap_s) for row in rows])} | "
+                   f"{seconds([fewer_from(row, gap_s) for row in rows])} | {at_least(rows)}{_median(rows, 'mean_s'):.2f} s | "
+                   f"{thirds(rows, gap_s)} |")
 
 
 # --- latencies and queues
@@ -160,18 +173,26 @@ def hosts_of(name):
     return ("msa1", "msa2", "msa3") + (("relay",) if name == ITS else ())
 
 
+def rounds_of(queues, name):
+    rows = _of(queues, aggregator=name)
+    return [[row for row in rows if row["round"] == number] for number in sorted({row["round"] for row in rows})]
+
+
+def longest(rounds, host):
+    """[the most mails at a time in each of a host's three queues]: medians of the rounds."""
+    return [statistics.median(max(row[host][place] for row in one) for one in rounds) for place in range(3)]
+
+
 def queue_table(runs, queues):
     yield "| aggregator | queue of | most incoming | most active | most deferred | mails that were deferred |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for name in (OURS, ITS):
-        rows = _of(queues, aggregator=name)
-        rounds = [[row for row in rows if row["round"] == number] for number in sorted({row["round"] for row in rows})]
+        rounds = rounds_of(queues, name)
         deferred = [row["deferred"] for row in _of(runs, aggregator=name, mx=1, third="tarpit")]
         whose = ", ".join(f"{statistics.median(found[mx] for found in deferred):.0f} to {mx}" for mx in ("mx1", "mx2", "mx3"))
         for host in hosts_of(name):
-            most = [statistics.median(max(row[host][place] for row in one) for one in rounds) for place in range(3)]
             is_it = host == ("relay" if name == ITS else "msa3")
-            yield f"| {name} | {host} | {' | '.join(f'{count:,.0f}' for count in most)} | {whose if is_it else ''} |"
+            yield f"| {name} | {host} | {' | '.join(f'{count:,.0f}' for count in longest(rounds, host))} | {whose if is_it else ''} |"
         if name == OURS:
             waited = statistics.median(max(row["waiting"] for row in one) for one in rounds)
             yield f"| {name} | itself | none: at most {waited:.0f} transactions waited for a connection | | | |"
@@ -243,11 +264,12 @@ CAPTIONS = (
 def markdown(report, name):
     runs, plan = report["runs"], report["plan"]
     mails = ", ".join(f"{count:,}" for count in plan["mails"])
-    text = INTRODUCTION.format(**{**plan, "mails": mails}, put_off=report["put_off"])
+    text = INTRODUCTION.format(**{**plan, "mails": mails}, put_off=report["put_off"], seconds=plan["waves"] * plan["gap_s"])
     lines = ["# Congestion: mail beside a tarpit", "", text, *machine_lines(report["machine"]), TERMS_OF_GATEWAYS,
              f"- rounds: {report['rounds']}", "", NOTE.format(**report) + ratios.NOTE, "", *ratio_table(runs, plan["gap_s"]), "", TERMS, "",
-             *course_table(runs, plan["gap_s"]), "", "Times of each round are beside each other; the last column is the median.", "",
+             *course_table(runs, plan["gap_s"]), "", COURSE.format(IN_A_ROW=IN_A_ROW), "",
              "## Latencies", "", "Medians of the rounds, with the least and the most.", "", *latency_table(runs), "", "## Queues", "",
-             "The most mails at a time, and how many mails were tried again: medians of the rounds.", "",
-             *queue_table(runs, report["queues"]), "", "## Pictures", "", "Of the first round.", ""]
+             "The most mails at a time, and how many mails were put off at least once: medians of the rounds.", "",
+             *queue_table(runs, report["queues"]), "", "## Pictures", "",
+             "Of the first round. Logarithmic axes have no 0: an empty queue stands at their foot.", ""]
     return "\n".join(lines + [f"{caption}:\n\n![{caption}]({name}-{file}.svg)\n" for file, caption in CAPTIONS])

@@ -11,20 +11,20 @@ from bench.experiments.load import LoadError, same
 from bench.experiments.mail_bed import NUMBERS, RECEIVERS, SENDERS, SOURCES, Bed
 from bench.experiments.mail_fairness_page import SYSTEMS, figures, markdown
 from bench.experiments.mail_hosts import Proxy, facts, msa, mx, relay, running, send, sent, stop_all, to_mx
-from bench.experiments.mail_logs import LogReader, senders_in_postfix
+from bench.experiments.mail_logs import LogReader, mails_in_postfix, senders_in_postfix
 from bench.experiments.report import save
 from bench.experiments.waiting import wait_for
 
 CONNECTIONS = 10  # that the receiver takes from one address
-SESSIONS = 20     # that a sender makes at most
+SESSIONS, QUICK_SESSIONS = 20, 8  # that a sender makes at most
 MAILS, QUICK_MAILS = 10000, 100  # of each sender
 LONGEST_S = 900  # of a run: a longer one is an error
 ABOUT_S = {"smtpproxy": 75, "fairness off": 80, "Postfix relay": 150}  # with the filling before, on two cores
 
 # Of the senders, as in the paper. Mail is kept until all of it is there.
-SENDER = (f"initial_destination_concurrency = 5\ndefault_destination_concurrency_limit = {SESSIONS}\n"
+SENDER = ("initial_destination_concurrency = 5\ndefault_destination_concurrency_limit = {}\n"
           "smtpd_data_restrictions = check_client_access static:HOLD\n")
-QUICK_SENDER = SENDER.replace(str(SESSIONS), "8") + "smtp_connection_cache_time_limit = 1s\n"
+QUICK_SENDER = "smtp_connection_cache_time_limit = 1s\n"
 # Of the relay: what the receiver refused is tried again after seconds, not minutes.
 SOON = "queue_run_delay = {0}s\nminimal_backoff_time = {0}s\nmaximal_backoff_time = {0}s\n"
 SOON_S, QUICK_SOON_S = 10, 1
@@ -61,8 +61,14 @@ def fill(bed, senders, mails):
         raise LoadError(f"the senders have {kept} mails")
 
 
+def check_each(came, messages, mails):
+    """LoadError: not so many different mails came, each once. `came`: the ids of the receiver; `messages`: {its id: (Message-Id, when)}."""
+    different = {messages[key][0] for key in came if key in messages}
+    same("the receiver", {"receptions": len(came), "mails": len(different)}, {"receptions": mails, "mails": mails})
+
+
 def result(seen, begin, mails):
-    """Of a run in which each mail came, and came once."""
+    """Of a run in which so many mails of each sender came."""
     times = {f"msa{n}": sorted(when - begin for sender, when in seen.values() if sender == f"from@msa{n}.example") for n in NUMBERS}
     same("the receiver", {name: len(ts) for name, ts in times.items()}, dict.fromkeys(times, mails))
     last = {name: ts[-1] for name, ts in times.items()}
@@ -83,7 +89,8 @@ def measure(bed, name, quick):
     mails = QUICK_MAILS if quick else MAILS
     receiver = mx(bed, 1, f"smtpd_client_connection_count_limit = {CONNECTIONS}\n")
     through = aggregator(bed, name, quick)
-    senders = [msa(bed, n, to_mx(1) + (QUICK_SENDER if quick else SENDER)) for n in NUMBERS]
+    options = SENDER.format(QUICK_SESSIONS) + QUICK_SENDER if quick else SENDER.format(SESSIONS)
+    senders = [msa(bed, n, to_mx(1) + options) for n in NUMBERS]
     with running(receiver, through, *senders):
         fill(bed, senders, mails)
         for sender in senders:
@@ -96,6 +103,7 @@ def measure(bed, name, quick):
             wait_for(lambda: len(log.look()) >= len(senders) * mails, LONGEST_S, f"all mails through {name}", 0.5)
         except TimeoutError as late:
             raise LoadError(f"{late}: {len(log.look())} of {len(senders) * mails} came") from late
+        check_each(log.look(), LogReader(receiver, mails_in_postfix).look(), len(senders) * mails)
         queues = [*senders, through] if name.startswith("Postfix relay") else senders
         said, heard = b"".join(host.log() for host in queues), receiver.log()[begin_of_log:]
         return {"system": name, "mails": mails, **result(log.look(), begin, mails), "refused": said.count(b"status=bounced"),
@@ -122,7 +130,8 @@ def main(options):
         for number in range(options.rounds):
             for name in systems(number):
                 runs.append({"round": number, **measure(bed, name, options.quick)})
-                options.course.done(f"{name}: all there after {runs[-1]['all_s']:.1f} s")
+                options.course.done(f"{name}: all there after {runs[-1]['all_s']:.1f} s", runs=runs)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "mails": runs[0]["mails"], "limit": CONNECTIONS,
-              "addresses": len(SOURCES), "soon_s": QUICK_SOON_S if options.quick else SOON_S, "runs": runs}
-    save(options, report, markdown(report, options.name), figures(report, options.name))
+              "sessions": QUICK_SESSIONS if options.quick else SESSIONS, "addresses": len(SOURCES),
+              "soon_s": QUICK_SOON_S if options.quick else SOON_S, "runs": runs}
+    save(options, report, lambda found: markdown(found, options.name), lambda found: figures(found, options.name))

@@ -5,6 +5,7 @@ Postfix and Exim run in rooms (mail_room.py). They have their default limits, un
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import socket
@@ -232,7 +233,7 @@ class Postfix(RoomHost):
 def _files(folder):
     """In a folder and its folders, which have names of one digit."""
     try:
-        names = [entry.name for entry in folder.iterdir()]
+        names = os.listdir(folder)
     except OSError:
         return 0
     return sum(_files(folder / name) if len(name) == 1 else 1 for name in names)

@@ -161,6 +161,6 @@ def main(options):
                 shape = dataclasses.replace(shape, mails=shape.mails // 200)
             runs.append({"round": number, **measure(bed, name, receiver, shape)})
             options.course.done(f"{name}, {receiver} receiver, {shape.deliveries} deliveries, {shape.mails:,} mails of {shape.bytes:,} bytes: "
-                                f"{runs[-1]['mails'] / runs[-1]['seconds']:.0f}/s")
+                                f"{runs[-1]['mails'] / runs[-1]['seconds']:.0f}/s", runs=runs)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "wire_mbit": WIRE_MBIT, "slow_s": SLOW_S, "runs": runs}
-    save(options, report, markdown(report, options.name), figures(report, options.name))
+    save(options, report, lambda found: markdown(found, options.name), lambda found: figures(found, options.name))

@@ -17,7 +17,7 @@ blog, 19 December 2009). A sender on MTA1 makes one session after another: each 
 recipient, and quits. The mail server of MTA1 puts the mails in a queue and delivers them to MTA2 over 100BASE. Here it is
 
 - **smtpproxy** with `deliver: queue`, whose queue is in two Redis servers; the deliveries are `queue.deliveries` and
-  `limits.connections_per_destination`;
+  `limits.connections_per_destination`. The sender begins each session with a PROXY header, by which smtpproxy takes its mail;
 - **Postfix on disk**, **Postfix in tmpfs**: with its queue there; the deliveries are `default_destination_concurrency_limit`, and
   `in_flow_delay` is 0, so that it does not slow the sender down.
 

@@ -133,7 +133,7 @@ def measure_beside(folder, memory, counts, course, rounds):
                 rates.append({"round": number, **rate})
                 replies += [{"round": number, **run} for run in
                             (full, *(measure_reply(system, load, per_s, counts.seconds) for load, per_s in loads.items()))]
-                course.done(f"Fig. 5, {system.name}")
+                course.done(f"Fig. 5, {system.name}", rates=rates, replies=replies)
     return rates, replies
 
 
@@ -146,7 +146,7 @@ def measure_stores(folder, counts, course, rounds):
                 mails = counts.of_size(size)
                 seconds = store_and_delete(name, folder / f"store-{number}-{size}-{name}", mails, size, WINDOW)
                 runs.append({"round": number, "system": name, "bytes": size, "mails": mails, "seconds": seconds, "per_s": mails / seconds})
-                course.done(f"Fig. 4, {name}, {size} bytes")
+                course.done(f"Fig. 4, {name}, {size} bytes", stores=runs)
     return runs
 
 
@@ -160,7 +160,7 @@ def measure_blocks(folder, counts, course, rounds):
                 result = read_back(addresses, counts.kept, block)
                 runs.append({"round": number, "block": block, "mails": result["read"], "blocks": result["blocks"],
                              "seconds": result["seconds"]})
-                course.done(f"Fig. 6, blocks of {block}")
+                course.done(f"Fig. 6, blocks of {block}", blocks=runs)
     return runs
 
 
@@ -202,7 +202,7 @@ def measure_recovery(folder, counts, course, rounds):
             runs.append({"round": number, "mails": mails, "read_s": int(found[1]) / 1000, "open_s": open_s, "bytes_each": each})
         finally:
             gateway.end()
-        course.done("recovery of a gateway")
+        course.done("recovery of a gateway", recoveries=runs)
     return runs, copies
 
 
@@ -241,4 +241,4 @@ def main(options):
         shutil.rmtree(memory, ignore_errors=True)
     report = {"machine": where, "rounds": rounds, "quick": options.quick, "sessions": SESSIONS, "window": WINDOW, "stores": stored,
               "rates": rates, "replies": replies, "blocks": blocks, "recoveries": recoveries, "copies": copies}
-    save(options, report, markdown(report), figures(report, options.name))
+    save(options, report, markdown, lambda found: figures(found, options.name))

@@ -31,9 +31,10 @@ class Use:
         self.rows = []
 
     def _now(self):
-        disk_read, disk_written = mail_cost.disk_bytes(self._folder) or (0, 0)
+        """Of a disk that this machine tells nothing about there is nothing."""
+        disk = mail_cost.disk_bytes(self._folder)
         return {"cpu_s": mail_cost.cpu_s(self._pid), "written": mail_cost.written_bytes(self._pid),
-                "read": mail_cost.read_bytes(self._pid), "disk_written": disk_written, "disk_read": disk_read}
+                "read": mail_cost.read_bytes(self._pid), **(dict(zip(("disk_read", "disk_written"), disk)) if disk else {})}
 
     def look(self):
         used = {key: value - self._before[key] for key, value in self._now().items()}
@@ -84,7 +85,7 @@ def measure(bed, name, factor, gap_s):
     mails = len(results) * sum(counts)
     last = use.rows[-1]
     return {"system": name, "factor": factor, "mails": mails, "seconds": seconds, "cpu_us": last["cpu_s"] / mails * 1e6, **{
-        key: last[key] for key in ("written", "read", "disk_written", "disk_read")}, "logs": logs,
+        key: last.get(key) for key in ("written", "read", "disk_written", "disk_read")}, "logs": logs,
         "memory": max(row["memory"] for row in use.rows)}, use.rows
 
 
@@ -114,7 +115,8 @@ def main(options):
             run, rows = measure(bed, name, factor, gap_s)
             runs.append({"round": number, **run})
             courses += [{"round": number, "system": name, "factor": factor, **row} for row in rows]
-            options.course.done(f"1/{factor} of the paper's mails: {name}: {run['seconds']:.0f} s, {run['cpu_us']:.0f} us for a mail")
+            options.course.done(f"1/{factor} of the paper's mails: {name}: {run['seconds']:.0f} s, {run['cpu_us']:.0f} us for a mail",
+                                runs=runs, courses=courses)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "factors": list(factors), "gap_s": gap_s,
               "bursts": {str(factor): bursts(factor) for factor in factors}, "runs": runs, "courses": courses}
-    save(options, report, markdown(report, options.name), figures(report, options.name))
+    save(options, report, lambda found: markdown(found, options.name), lambda found: figures(found, options.name))

@@ -23,7 +23,7 @@ senders are in memory; the aggregator's files are on a disk. Each mail came, onc
 *CPU* is of all processes of the aggregator, for each mail. *written*, *read*: bytes that they made the kernel write to the disk, and read
 from it: what was still in memory was not read. *disk*: the same of the disk, of this whole machine, the journal of its file system
 included. *logs*: bytes of the aggregator's logs; that of smtpproxy includes its events, a line of JSON for each mail. *memory*: the most
-at a time; pages that processes share count once. *time*: from the first burst to the last mail at its receiver.
+at a time; pages that processes share count once. *time*: from the first burst to the last mail at its receiver, looked at twice a second.
 """ + ratios.NOTE + "\n"
 
 PAPER = """\
@@ -41,7 +41,7 @@ def _median(rows, key):
 
 
 def _mib(rows, key):
-    return f"{_median(rows, key) / (1 << 20):.1f}"
+    return "unknown" if rows[0][key] is None else f"{_median(rows, key) / (1 << 20):.1f}"
 
 
 def use_table(runs, factors):

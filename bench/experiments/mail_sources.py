@@ -87,6 +87,6 @@ def main(options):
             names = list(found)[number % len(found):] + list(found)[:number % len(found)]
             for shape in shapes(OURS):
                 runs += [{"round": number, **measure(place, found[name], name, shape, mails)} for name in names if shape in shapes(name)]
-            options.course.done("all programs")
+            options.course.done("all programs", runs=runs)
     report = {"machine": where, "rounds": options.rounds, "quick": options.quick, "mails": mails, "runs": runs}
-    save(options, report, markdown(report, options.name), figures(report, options.name))
+    save(options, report, lambda found: markdown(found, options.name), lambda found: figures(found, options.name))

@@ -141,7 +141,7 @@ def run_all(folder, wire, quotas, options):
                 for name in names[first:] + names[:first]:
                     run = measure(scenario, all_systems[name], wire, sources[scenario][name], options)
                     runs.append({"round": number, **run})
-                    options.course.done(f"{wire.text}, scenario {scenario}, {name}: {run['per_s']:.0f}/s")
+                    options.course.done(f"{wire.text}, scenario {scenario}, {name}: {run['per_s']:.0f}/s", **{wire.text: runs})
     return runs
 
 
@@ -158,4 +158,4 @@ def main(options):
         unequal = list(paper_unequal.measure_all(pathlib.Path(options.folder) / "unequal", quotas, TLS[options.tls], options))
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "part": options.machine,
               "tls": TLS[options.tls].text, "runs": runs, "unequal": unequal}
-    save(options, report, markdown(report), figures(report))
+    save(options, report, markdown, figures)

@@ -38,7 +38,7 @@ def _ours(row, reports, folder):
     path = folder / f"{row.experiment}.json"
     if path not in reports:
         reports[path] = json.loads(path.read_text()) if path.exists() else None
-    ours = reports[path] and row.ours(reports[path])
+    ours = reports[path] and not reports[path].get("quick") and row.ours(reports[path])
     return f"{ours} ([page]({row.experiment}.md))" if ours else f"not measured yet on these terms: `{command(row.experiment)}`"
 
 

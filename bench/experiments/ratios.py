@@ -32,4 +32,4 @@ def columns(values, most=None):
     """Four cells of a table: median, interval, target, verdict."""
     low, high = interval(values)
     target = f"<= {most:.2f} | {verdict(values, most)}" if most else "| "
-    return f"**{statistics.median(values):.2f}** | {low:.2f}-{high:.2f} | {target}"
+    return f"**{statistics.median(values):.2f}** | {f'{low:.2f}-{high:.2f}' if len(values) > 1 else 'one run'} | {target}"

@@ -41,13 +41,27 @@ def _json(report):
     return "{\n" + ",\n".join(f"{json.dumps(key)}: {value(x)}" for key, x in report.items()) + "\n}\n"
 
 
-def save(options, report, page, figures=None):
-    """`page`: Markdown; `figures`: {file name: SVG text}, which the page shows. This also prints the page."""
-    out, page = pathlib.Path(options.out), marked(report, page)
+def _part(options):
+    return pathlib.Path(options.out) / f"{options.name}.part.json"
+
+
+def keep(options, measured):
+    """What is measured so far lies beside the page until that is written: a run that dies leaves it. `measured`: {name: rows}."""
+    _part(options).parent.mkdir(parents=True, exist_ok=True)
+    _part(options).write_text(_json(measured))
+
+
+def save(options, report, page, figures=lambda report: {}):
+    """`page`: f(report) of its Markdown; `figures`: f(report) of {file name: SVG text}, which the page shows. Both are made from what the
+    file has, when it is there: they need no second run. This also prints the page."""
+    out, text = pathlib.Path(options.out), _json(report)
     out.mkdir(parents=True, exist_ok=True)
-    for name, svg in (figures or {}).items():
+    (out / f"{options.name}.json").write_text(text)
+    _part(options).unlink(missing_ok=True)
+    report = json.loads(text)
+    page, pictures = marked(report, page(report)), figures(report)
+    for name, svg in pictures.items():
         (out / name).write_text(svg)
-    (out / f"{options.name}.json").write_text(_json(report))
     (out / f"{options.name}.md").write_text(page)
     print(page)
-    say(f"written: {out / options.name}.md, {options.name}.json" + "".join(f", {name}" for name in figures or {}))
+    say(f"written: {out / options.name}.md, {options.name}.json" + "".join(f", {name}" for name in pictures))

@@ -277,6 +277,10 @@ def markdown(report):
     return "\n".join(lines)
 
 
+def figures(report):
+    return {"scaling-full.svg": cpu_plot(report["sizes"]), "scaling-replicas.svg": replicas_plot(report["carried"])}
+
+
 def main(options):
     """`options`: name, out, rounds, quick, course."""
     facts = machine.facts(ROOT)
@@ -288,6 +292,4 @@ def main(options):
     for name, part in SIMULATED.items():
         report[name] = part(simulate, options.quick)
     report["rule"] = rule(report["sizes"], report["silence"])
-    save(options, report, markdown(report), {
-        "scaling-full.svg": cpu_plot(report["sizes"]),
-        "scaling-replicas.svg": replicas_plot(report["carried"])})
+    save(options, report, markdown, figures)

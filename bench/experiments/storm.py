@@ -149,6 +149,6 @@ def main(options):
                 system = found[(at + number) % len(found)]
                 runs.append({"round": number, **measure(system, seconds)})
                 quiet, storm = (runs[-1][kind]["p99_us"] for kind in ("quiet", "storm"))
-                options.course.done(f"{system.name}: p99 {quiet:.0f} us, in the storm {storm:.0f} us")
+                options.course.done(f"{system.name}: p99 {quiet:.0f} us, in the storm {storm:.0f} us", runs=runs)
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "runs": runs}
-    save(options, report, markdown(report))
+    save(options, report, markdown)

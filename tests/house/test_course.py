@@ -1,5 +1,6 @@
 """What ./cssl bench says while it runs: how long an experiment takes, which step of how many is done, and the time that is left."""
 
+import ast
 import importlib
 import re
 
@@ -14,7 +15,7 @@ from test_rules import ROOT
 def clock(monkeypatch, capsys):
     """A Course whose clock is moved by hand: f(seconds, text) is a step; said() has all lines so far."""
     now = [0.0]
-    running = course.Course(lambda: now[0])
+    running = course.Course(now=lambda: now[0])
 
     def step(seconds, text):
         now[0] += seconds
@@ -47,6 +48,16 @@ def test_a_plan_with_other_steps_is_an_error(clock):
         clock.course.check_end()
 
 
+def test_all_that_is_measured_so_far_is_kept_after_each_step():
+    kept, runs = [], [1]
+    running = course.Course(lambda measured: kept.append({name: list(rows) for name, rows in measured.items()}))
+    running.plan(2)
+    running.done("one", runs=runs)
+    runs.append(2)
+    running.done("two", memory=[3])
+    assert kept == [{"runs": [1]}, {"runs": [1, 2], "memory": [3]}]
+
+
 def names():
     return [command.full_name(name, part) for name in command.EXPERIMENTS for part in command.PARTS.get(name, [None])]
 
@@ -66,6 +77,9 @@ def test_each_experiment_plans_its_steps_and_has_no_other_words_for_them(name):
     text = (ROOT / module.__file__).read_text()
     assert "options.course.plan(" in text and re.search(r"course\.done\(", text)
     assert not re.search(r"\bsay\(", text)
+    # Each step keeps what was measured. scaling is short, and simulates.
+    steps = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "done"]
+    assert name == "scaling" or all(step.keywords for step in steps)
 
 
 def test_each_page_of_the_results_has_the_time_of_its_command():

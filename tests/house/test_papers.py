@@ -36,6 +36,8 @@ def test_a_row_takes_its_value_from_the_file_and_says_where_there_is_none(tmp_pa
     (tmp_path / "mail-x.json").write_text(json.dumps({"per_s": 7}))
     assert "| Paper | Table 1 | 5/s | 7/s ([page](mail-x.md)) | none |" in papers_table.table([row], tmp_path)
     assert missing in papers_table.table([dataclasses.replace(row, ours=lambda report: report.get("stores", []))], tmp_path)
+    (tmp_path / "mail-x.json").write_text(json.dumps({"per_s": 7, "quick": True}))
+    assert missing in papers_table.table([row], tmp_path)
     text = f"Before\n\n{papers_table.BEGIN}\nold\n\n## Next\n"
     new = papers_table.with_table(text, [row], tmp_path)
     assert new.startswith("Before\n") and new.endswith("\n\n## Next\n") and "old" not in new
@@ -44,17 +46,18 @@ def test_a_row_takes_its_value_from_the_file_and_says_where_there_is_none(tmp_pa
 
 def complete():
     """{experiment: a report with all that rows take from it}."""
-    course = {"round": 0, "third": "tarpit", "waves": 3, "missing": 1, "mean_s": 1.5, "relay_mean_s": 1.25, "received": [0, 10, 20, 30]}
+    course = {"round": 0, "third": "tarpit", "waves": 3, "missing": 1, "sent": 31, "mean_s": 1.5, "relay_mean_s": 1.25, "received": [0, 10, 20, 30],
+              "course": [[second, 10, 12, 1] for second in range(3)]}
     used = {"round": 0, "factor": 10, "mails": 1000, "seconds": 10, "cpu_us": 100, "memory": 1, "written": 2e6, "read": 1e6, "logs": 2e6}
     shares = {"round": 0, "last_s": {"msa1": 30, "msa2": 40}, "all_s": 40, "spread": 4 / 3}
     aggregators = "smtpproxy", "Postfix relay"
     systems = "CSSL", "Postfix on disk"
     return {
-        "mail-congestion": {"plan": {"gap_s": 1}, "queues": [{"aggregator": name, "msa3": [1, 2, 3], "relay": [4, 5, 6]} for name in aggregators],
+        "mail-congestion": {"plan": {"gap_s": 1}, "queues": [{"aggregator": name, "round": 0, "msa3": [1, 2, 3], "relay": [4, 5, 6]} for name in aggregators],
                             "runs": [{**course, "aggregator": name, "mx": mx} for name in aggregators for mx in (1, 2)]},
         "mail-resources": {"runs": [{**used, "system": name} for name in aggregators]},
         "mail-fairness": {"limit": 10, "runs": [{**shares, "system": name} for name in (
-            *aggregators, "fairness off", "smtpproxy, 6 addresses", "Postfix relay that knows the limit")]},
+            *aggregators, "fairness off", "smtpproxy, 6 addresses", "fairness off, 6 addresses", "Postfix relay that knows the limit")]},
         "mail-parallel": {"runs": list(runs())},
         "mail_queue": {
             "stores": [{"round": 0, "system": name, "bytes": size, "per_s": 3e5} for name in ("CSSL", "memcached") for size in (
@@ -77,7 +80,7 @@ def test_each_row_finds_its_figures_in_a_complete_file(tmp_path):
     assert {row.experiment for row in papers.ROWS} - set(reports) == {"", "paper"}
     text = papers_table.table(rows, tmp_path)
     assert "not measured yet" not in text and "was not there" not in text
-    for ours in ("mx1 10 / 10 / 10; mx2 10 / 10 / 10", "mx1 > 1.50 s; mx2 > 1.50 s", "at most 4 incoming, 5 active, 6 deferred", "1.00 times its logs",
+    for ours in ("mx1 10 / 10 / 10, below 90 % from: never; mx2 10 / 10 / 10", "mx1 mean > 1.50 s, above 10 s from: 0 s; mx2", "mx1 > 1.25 s; mx2 > 1.25 s", "at most 4 incoming, 5 active, 6 deferred", "1.00 times its logs",
                  "fastest sender 30 s, all 40 s, spread 1.33", "300,000/s, 1.00 times memcached", "2.00 ms at 3,600/s", "12,000/s at 5,000 mails/s",
                  "3.00 s, 1.00 times that of 1,000", "1.00 s user, 2.00 s system, 3.00 s, 4,000 KB", "363.6/s, 1,309,091 an hour, 31,418,182 a day"):
         assert ours in text, ours

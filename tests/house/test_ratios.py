@@ -22,6 +22,7 @@ def test_a_target_within_the_interval_is_undecided(most, said):
 def test_the_cells_of_a_row():
     assert ratios.columns([1.0, 1.1, 1.3], 1.05) == "**1.10** | 1.00-1.30 | <= 1.05 | undecided"
     assert ratios.columns([1.0, 1.1, 1.3]) == "**1.10** | 1.00-1.30 | | "
+    assert ratios.columns([1.1]) == "**1.10** | one run | | "
 
 
 def of_mail(work, costs):
