@@ -19,7 +19,6 @@ static const struct command {
 	{ "merge", "the results of several hosts as one: https, smtp-source", merge_main },
 	{ "queue", "the mail queue without SMTP: stores messages in Redis servers, and reads them back",
 		queue_load_main },
-	{ "memcached", "stores values in memcached and deletes them, beside the mail queue", memcached_load_main },
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

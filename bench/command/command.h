@@ -12,6 +12,5 @@ int smtp_source_main(int argc, char **argv);
 int merge_main(int argc, char **argv);
 int smtp_sink_main(int argc, char **argv);
 int queue_load_main(int argc, char **argv);
-int memcached_load_main(int argc, char **argv);
 
 #endif

@@ -2,7 +2,9 @@
 or in memory, and without SMTP: the queue (cssl-bench queue) and memcached."""
 
 import contextlib
+import functools
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -13,7 +15,6 @@ import time
 
 from bench.experiments.cluster import build_folder
 from bench.experiments.load import BENCH, LoadError, ended, same
-from bench.experiments.mail_peers import peak_kb
 from bench.experiments.mail_room import Room
 from bench.experiments.ports import free_ports
 
@@ -207,9 +208,6 @@ class Gateway:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as lines:
             return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
-    def peak_kb(self):
-        return peak_kb(self.process.pid)
-
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -259,15 +257,14 @@ class Postfix:
 
 
 @contextlib.contextmanager
-def stores(folder, kind, count=1):
-    """So many servers of that kind; their addresses."""
+def one_store(folder, kind):
+    """The address of a server of that kind."""
     folder.mkdir()
-    with contextlib.ExitStack() as stack:
-        found = []
-        for _ in range(count):
-            found.append(kind(folder))
-            stack.callback(found[-1].end)
-        yield [store.paths[0] for store in found]
+    store = kind(folder)
+    try:
+        yield store.paths[0]
+    finally:
+        store.end()
 
 
 def bench_load(what, wanted, *words):
@@ -281,25 +278,59 @@ def bench_load(what, wanted, *words):
     return result
 
 
+def _load_of_queue(address, mails, size, window):
+    return bench_load("store and delete", {"stored": mails, "deleted": mails}, "queue", "--delete", "-m", mails, "-l", size, "-w", window,
+                      address)["seconds"]
+
+
+def load_of_memcached(address, mails, size, window):
+    """Each half of a window is deleted when it is stored; its keys are used again then. All requests are made before, so the load costs
+    as little as it can."""
+    host, port = address.rsplit(":", 1)
+    half, body = window // 2, b"x" * size
+
+    def count(number):
+        return max(min(half, mails - number * half), 0) if number >= 0 else 0
+
+    @functools.cache
+    def requests(which, values):
+        keys = range(which * half, which * half + values)
+        return (b"".join(b"set k%d 0 0 %d\r\n%b\r\n" % (key, size, body) for key in keys), b"".join(b"delete k%d\r\n" % key for key in keys))
+
+    steps = [(requests(number % 2, count(number))[0], requests(number % 2, count(number - 2))[1]) for number in range(-(-mails // half) + 2)]
+    with socket.create_connection((host, int(port)), START_SECONDS) as s, s.makefile("rb") as replies:
+        def check(number):
+            wanted = [b"DELETED\r\n"] * count(number - 2) + [b"STORED\r\n"] * count(number)
+            if (said := list(itertools.islice(replies, len(wanted)))) != wanted:
+                raise LoadError(f"memcached: {len(said)} of {len(wanted)} replies, among them {set(said) - set(wanted)}")
+
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        begin = time.monotonic()
+        for number, (sets, deletes) in enumerate(steps):
+            s.sendall(deletes)
+            s.sendall(sets)
+            check(number - 1)
+        check(number)
+        return time.monotonic() - begin
+
+
+# {name: (kind of server, load of one connection)}. A load tells the seconds in which so many messages were stored and deleted.
+STORES_AND_DELETES = {"CSSL": (Redis, _load_of_queue), "memcached": (Memcached, load_of_memcached)}
+
+
 def store_and_delete(name, folder, mails, size, window):
-    """Seconds in which one server of that name stores and deletes so many messages, over one connection."""
-    kind, *words = STORES_AND_DELETES[name]
-    with stores(folder, kind) as addresses:
-        return bench_load(f"{name}: store and delete", {"stored": mails, "deleted": mails}, *words, "-m", mails, "-l", size, "-w", window,
-                          *addresses)["seconds"]
+    kind, load = STORES_AND_DELETES[name]
+    with one_store(folder, kind) as address:
+        return load(address, mails, size, window)
 
 
-STORES_AND_DELETES = {"CSSL": (Redis, "queue", "--delete"), "memcached": (Memcached, "memcached")}
+def store(address, mails, size):
+    bench_load("storing the queue", {"stored": mails}, "queue", "-m", mails, "-l", size, address)
 
 
-def store(addresses, mails, size):
-    bench_load("storing the queue", {"stored": mails, "in_sync": len(addresses)}, "queue", "-m", mails, "-l", size, *addresses)
-
-
-def read_back(addresses, mails, block):
+def read_back(address, mails, block):
     """The result of a queue that reads so many stored messages back, in blocks of that many."""
-    result = bench_load(f"reading blocks of {block}", {"read": mails, "in_sync": len(addresses)}, "queue", "--read", "-m", mails, "-b", block,
-                        *addresses)
+    result = bench_load(f"reading blocks of {block}", {"read": mails}, "queue", "--read", "-m", mails, "-b", block, address)
     # A block of a hash has at least as many as asked for, and at most those that share its last bucket more. The first blocks are smaller.
     if not mails / (2 * block + 2) <= result["blocks"] <= mails / block + FIRST_BLOCKS:
         raise LoadError(f"reading blocks of {block}: {mails} messages came in {result['blocks']} blocks")

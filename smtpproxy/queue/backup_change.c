@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "smtpproxy/queue/destination.h"
 
 #define RING_FIRST 256u
 
@@ -31,14 +30,18 @@ static int grow(struct change_line *l)
 	return 0;
 }
 
+struct destination_changes *change_counts(struct change_line *l, const struct item *i)
+{
+	return i && i->to ? &i->to->changes[l->backup] : &l->other;
+}
+
 int change_push(struct change_line *l, enum change_kind kind, struct item *i)
 {
 	if (l->count == l->cap && grow(l))
 		return CSSL_E_NO_MEMORY;
 	if (i)
 		item_hold(i);
-	if (i && i->to)
-		destination_owes(i->to, l->backup);
+	change_counts(l, i)->unanswered++;
 	*change_at(l, l->count++) = (struct change){ .item = i, .kind = kind };
 	return 0;
 }
@@ -106,18 +109,12 @@ struct change_call change_call_answered(struct change_line *l)
 	return call;
 }
 
-static void leave(const struct change_line *l, const struct change *c)
-{
-	if (c->item && c->item->to)
-		destination_owes_no_more(c->item->to, l->backup);
-}
-
 struct change change_pop(struct change_line *l)
 {
 	struct change c = *change_at(l, 0);
 
 	assert(l->count && l->sent);
-	leave(l, &c);
+	change_counts(l, c.item)->unanswered--;
 	l->first = (l->first + 1) & (l->cap - 1);
 	l->count--;
 	l->sent--;
@@ -136,9 +133,11 @@ uint32_t change_unsend(struct change_line *l)
 void change_clear(struct change_line *l)
 {
 	for (uint32_t i = 0; i < l->count; i++) {
-		leave(l, change_at(l, i));
-		if (change_at(l, i)->item)
-			item_drop(change_at(l, i)->item);
+		struct item *item = change_at(l, i)->item;
+
+		change_counts(l, item)->unanswered--;
+		if (item)
+			item_drop(item);
 	}
 	free(l->ring);
 	*l = (struct change_line){ .backup = l->backup };

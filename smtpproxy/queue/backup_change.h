@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "smtpproxy/queue/item.h"
+#include "smtpproxy/queue/destination.h"
 
 enum change_kind { CHANGE_PUT, CHANGE_REPLACE, CHANGE_DELETE, CHANGE_MARK };
 
@@ -36,6 +36,7 @@ struct change_line {
 	uint32_t calls_first, calls_count;
 	uint64_t bytes; /* of the calls */
 	unsigned backup;
+	struct destination_changes other; /* of no destination */
 };
 
 /* 0 or CSSL_E_NO_MEMORY. Takes a reference of @i, which may be NULL. */
@@ -49,7 +50,9 @@ uint32_t change_next_call(struct change_line *l, struct change_call *call);
 void change_call_sent(struct change_line *l, const struct change_call *call);
 /* The oldest call was answered: it leaves the window. The caller then pops its changes. */
 struct change_call change_call_answered(struct change_line *l);
-/* The first change leaves the line; the caller gets its reference. Its destination may be gone then. */
+/* The counts of the destination of @i, or of none: @i may be NULL. */
+struct destination_changes *change_counts(struct change_line *l, const struct item *i);
+/* The first change leaves the line; the caller gets its reference. */
 struct change change_pop(struct change_line *l);
 /* The connection was lost: all calls have to be sent again. Returns the number of their changes. */
 uint32_t change_unsend(struct change_line *l);

@@ -10,7 +10,6 @@
 #include "net/log.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "smtpproxy/queue/destination.h"
 
 #define LINE_SLOW  (1u << 20) /* for a backup that does not count yet */
 #define LINE_SHORT 1024u      /* changes; a FILLING backup then asks for more */
@@ -203,18 +202,16 @@ static void count(struct backup *b, const struct change *c)
 	case CHANGE_DELETE: b->stats.deletes++; break;
 	default: break;
 	}
-	if (c->item && c->item->to)
-		c->item->to->changes[b->index].answered++;
+	change_counts(&b->line, c->item)->answered++;
 }
 
 /* The changes of one call are done one by one: a callback may give the backup up, and then the line is empty. */
 static void call_done(struct backup *b, const struct change_call *call)
 {
 	for (uint32_t n = 0; n < call->changes && backup_is_live(b); n++) {
-		struct change c;
+		struct change c = change_pop(&b->line);
 
-		count(b, change_at(&b->line, 0));
-		c = change_pop(&b->line);
+		count(b, &c);
 		if (c.kind == CHANGE_MARK && b->state == BACKUP_MARKING) {
 			backup_let_in(b, REFUSAL_AT_CALL);
 			backup_move(b, BACKUP_IN_SYNC);

@@ -54,7 +54,6 @@ static struct queue_destination *destination_make(struct destination_table *t, c
 		return NULL;
 	memcpy(d->name, name, len);
 	d->table = t;
-	d->refs = 1;
 	TAILQ_INIT(&d->turns);
 	if (t->count == t->cap)
 		grow(t);
@@ -98,24 +97,6 @@ void destination_note_unused(struct destination_table *t, struct queue_destinati
 	STAILQ_INSERT_TAIL(&t->idle, d, idle_next);
 }
 
-static void drop(struct queue_destination *d)
-{
-	if (--d->refs == 0)
-		free(d);
-}
-
-void destination_owes(struct queue_destination *d, unsigned backup)
-{
-	d->refs++;
-	d->changes[backup].unanswered++;
-}
-
-void destination_owes_no_more(struct queue_destination *d, unsigned backup)
-{
-	d->changes[backup].unanswered--;
-	drop(d);
-}
-
 static void forget(struct destination_table *t, struct queue_destination *d)
 {
 	struct queue_destination **at = bucket_of(t, d->name, strlen(d->name));
@@ -123,11 +104,22 @@ static void forget(struct destination_table *t, struct queue_destination *d)
 	while (*at != d)
 		at = &(*at)->next;
 	*at = d->next;
-	drop(d);
+	free(d);
 	t->count--;
 }
 
-/* One whose owner has to be told of its line stays for the next sweep. */
+/* The unanswered changes of all backups. */
+static uint64_t unanswered(const struct queue_destination *d)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++)
+		n += d->changes[i].unanswered;
+	return n;
+}
+
+/* One whose owner has to be told of its line, or that a change in the line of a backup names, stays for the next
+ * sweep. */
 void destination_sweep(struct destination_table *t)
 {
 	STAILQ_HEAD(, queue_destination) idle = STAILQ_HEAD_INITIALIZER(idle);
@@ -141,7 +133,7 @@ void destination_sweep(struct destination_table *t)
 		d->use = DESTINATION_USED;
 		if (d->count || d->order)
 			continue;
-		if (d->due == DUE_NONE)
+		if (d->due == DUE_NONE && !unanswered(d))
 			forget(t, d);
 		else
 			destination_note_unused(t, d);
@@ -163,7 +155,7 @@ void destination_table_clear(struct destination_table *t)
 	for (size_t b = 0; b < t->cap; b++)
 		for (struct queue_destination *d = t->buckets[b], *next; d; d = next) {
 			next = d->next;
-			drop(d);
+			free(d);
 		}
 	for (size_t b = 0; t->shares && b < LINE_SHARE_BUCKETS; b++)
 		clear_shares(&t->shares[b]);

@@ -25,7 +25,7 @@ enum destination_flow { DESTINATION_FLOWS, DESTINATION_STOPPED };
 
 struct destination_table;
 
-/* The changes of a destination's messages and orders that a backup was given. */
+/* The changes of a destination's messages and orders that a backup was given. @unanswered are in its line. */
 struct destination_changes {
 	uint64_t answered, unanswered;
 };
@@ -56,7 +56,6 @@ struct queue_destination {
 	int64_t next_us;    /* with a rate: no message is taken before */
 	struct item *order; /* that set them and is kept in the backups; NULL: none */
 	struct destination_changes changes[BACKUPS];
-	unsigned refs; /* of the table, and of each unanswered change */
 	char name[];
 };
 
@@ -77,13 +76,10 @@ void destination_each(
 	const struct destination_table *t, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx);
 /* Its last message or its last order went: the next sweep may free it. */
 void destination_note_unused(struct destination_table *t, struct queue_destination *d);
-/* Frees those that have neither a message nor an order, and no untold line. */
+/* Frees those that have neither a message nor an order, no untold line, and no unanswered change. */
 void destination_sweep(struct destination_table *t);
+/* When the lines of all backups are empty. */
 void destination_table_clear(struct destination_table *t);
-/* A change of it is in the line of that backup: until it has left the line, the memory of @d stays, whatever the table
- * forgets. */
-void destination_owes(struct queue_destination *d, unsigned backup);
-void destination_owes_no_more(struct queue_destination *d, unsigned backup);
 
 /* Behind the other messages of its source. The item becomes READY. */
 void destination_append(struct queue_destination *d, struct item *i);

@@ -4,6 +4,8 @@ import contextlib
 import json
 import pathlib
 import re
+import socket
+import threading
 import types
 
 import pytest
@@ -127,17 +129,34 @@ def test_a_queue_that_stored_and_did_not_delete_is_no_transaction(fake_bench):
         mail_queue_systems.bench_load("it", {"stored": 50, "deleted": 50}, "queue", "--delete")
 
 
+@pytest.mark.parametrize("last,is_right", [("DELETED", True), ("NOT_FOUND", False)])
+def test_each_value_in_memcached_is_stored_and_deleted_again(last, is_right):
+    received = []
+
+    def serve():
+        with server.accept()[0] as s:
+            s.sendall(f"STORED STORED DELETED STORED DELETED {last} ".replace(" ", "\r\n").encode())
+            received.append(s.makefile("rb").read())
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with is_error(not is_right):
+            mail_queue_systems.load_of_memcached("{}:{}".format(*server.getsockname()), 3, 2, 2)
+        thread.join()
+    assert received == [b"set k0 0 0 2\r\nxx\r\nset k1 0 0 2\r\nxx\r\ndelete k0\r\nset k0 0 0 2\r\nxx\r\ndelete k1\r\ndelete k0\r\n"]
+
+
 @pytest.mark.parametrize("block,read,blocks,is_right", [
     (1, 5000, 3700, True), (1, 5000, 500, False), (10, 5000, 480, True), (10, 5000, 5000, False), (10, 5000, 5, False),
     (1000, 5000, 9, True), (1000, 5000, 50, False), (10, 4999, 480, False)])
 def test_blocks_of_a_reading_have_the_size_that_the_page_names(fake_bench, block, read, blocks, is_right):
-    fake_bench({"read": read, "blocks": blocks, "in_sync": 1, "seconds": 1.0})
+    fake_bench({"read": read, "blocks": blocks, "seconds": 1.0})
     with contextlib.nullcontext() if is_right else pytest.raises(load.LoadError):
-        mail_queue_systems.read_back(["127.0.0.1:1"], 5000, block)
+        mail_queue_systems.read_back("127.0.0.1:1", 5000, block)
 
 
 def test_copies_of_a_queue_are_complete(monkeypatch):
-    row = {"destination": "x", "backup": 0, "paths": ["active", "standby"], "in_sync": True, "answered": 11, "unanswered": 0}
+    row = {"destination": "x", "backup": 0, "paths": ["standby", "active"], "in_sync": True, "answered": 11, "unanswered": 0}
 
     def copies(*rows):
         return mail_queue._copies(types.SimpleNamespace(copies=lambda: list(rows)), 10)

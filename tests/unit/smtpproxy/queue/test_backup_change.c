@@ -182,12 +182,15 @@ START_TEST(destination_lasts_until_its_changes_are_answered)
 
 	owes_two(&t);
 	destination_sweep(&t);
-	ck_assert_uint_eq(t.count, 0);
 	send_one();
 	send_one();
 	answer_one();
+	destination_sweep(&t);
+	ck_assert_uint_eq(t.count, 1);
 	ck_assert_uint_eq(change_at(&line, 0)->item->to->changes[1].unanswered, 1);
 	answer_one();
+	destination_sweep(&t);
+	ck_assert_uint_eq(t.count, 0);
 	destination_table_clear(&t);
 	end();
 }
@@ -198,9 +201,13 @@ START_TEST(destination_lasts_until_the_line_with_its_changes_is_dropped)
 	struct destination_table t = { 0 };
 
 	owes_two(&t);
-	destination_table_clear(&t);
+	destination_sweep(&t);
+	ck_assert_uint_eq(t.count, 1);
 	change_clear(&line);
 	ck_assert_uint_eq(line.backup, 1);
+	destination_sweep(&t);
+	ck_assert_uint_eq(t.count, 0);
+	destination_table_clear(&t);
 	end();
 }
 END_TEST
