@@ -28,9 +28,9 @@ the cores of this machine. Queues of senders and receivers are in memory; that o
 
 *End-to-end latency* is from the time when a mail was made (its Date, with the microseconds that its Message-Id has) to the time when mx
 took it; *relay latency* is from the time when its msa took it. Postfix's times are those in its queue ids, Exim's those in its log. After
-{seconds:g} s of waves a run goes on until all mails for mx1 and mx2 are there, but at most {rest_s:g} s with smtpproxy and {stuck_s:g} s with the
-relay. A mail that was not there then counts with the time until then, and as *missing*: then means and percentiles are the least that they
-can be, and have a ">". Courses have a mean for each second, of the mails that came in it.
+{seconds:g} s of waves, and when the senders have taken all mails, a run goes on until all mails for mx1 and mx2 are there, but at most
+{rest_s:g} s with smtpproxy and {stuck_s:g} s with the relay. A mail that was not there then counts with the time until then, and as *missing*:
+then means and percentiles are the least that they can be, and have a ">". Courses have a mean for each second, of the mails that came in it.
 """
 
 NOTE = """\

@@ -1,7 +1,5 @@
 """What the pages of ./cssl bench say of figures that are none, of pairs, and of quick runs."""
 
-import importlib
-import inspect
 import json
 import sys
 import types
@@ -10,7 +8,7 @@ import pytest
 
 from bench.experiments import __main__ as command
 from bench.experiments import (load, mail_congestion_page, mail_fairness, mail_fairness_page, mail_queue_page, mail_resources_page, mail_sources_page,
-                               paper_page, report)
+                               pages, paper_page, report)
 from test_rules import ROOT
 
 
@@ -214,19 +212,10 @@ WAITING = "mail-congestion", "mail-fairness", "mail-resources", "mail_queue"  # 
 EXPERIMENTS = [path.stem for path in (ROOT / "bench/results").glob("*.json") if path.stem in command.SIZES]
 
 
-def made_of(name):
-    """(page, {name of a picture: its text}), of the file of an experiment."""
-    module = importlib.import_module(f"bench.experiments.{name.replace('-', '_')}")
-    measured = json.loads((ROOT / f"bench/results/{name}.json").read_text())
-
-    def call(function):
-        return function(*(measured, name)[:len(inspect.signature(function).parameters)])
-    return report.marked(measured, call(module.markdown)), call(module.figures) if hasattr(module, "figures") else {}
-
-
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "change" and name not in WAITING])  # that of change also has its options
 def test_a_page_and_its_pictures_are_those_of_its_file(name):
-    page, pictures = made_of(name)
+    """python3 -m bench.experiments.pages NAME writes them anew."""
+    page, pictures = pages.made_of(name)
     assert (ROOT / f"bench/results/{name}.md").read_text() == page
     for file, picture in pictures.items():
         assert (ROOT / "bench/results" / file).read_text() == picture, file
