@@ -103,7 +103,10 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 
 	free(r);
 	l->waiting--;
-	add_more(l);
+	if (outcome == QUEUE_STORED)
+		add_more(l);
+	else
+		finish(l);
 }
 
 /* 0; else the queue takes no more at the moment, and on_ready or on_room come. */
@@ -174,8 +177,10 @@ static void on_room(void *user)
 	add_more(user);
 }
 
-static void on_nothing(void *user)
+/* The servers are lost: who waited for them would be measured. */
+static void on_lost(void *user)
 {
+	finish(user);
 }
 
 static void on_due(void *user, const struct queue_destination *d)
@@ -200,11 +205,11 @@ static void on_stopped(void *user)
 
 static const struct queue_ops ops = {
 	.on_ready = on_ready,
-	.on_unready = on_nothing,
+	.on_unready = on_lost,
 	.on_due = on_due,
 	.on_room = on_room,
 	.on_may_take = on_may_take,
-	.on_deposed = on_nothing,
+	.on_deposed = on_lost,
 	.on_stopped = on_stopped,
 };
 

@@ -2,12 +2,14 @@
 
 import itertools
 import random
+import re
 import signal
+import subprocess
 import time
 
 import pytest
 
-from tests.lib.build import patience
+from tests.lib.build import patience, tool
 from tests.lib.processes import stop
 from tests.lib.queue_room import burst, started, stored
 from tests.lib.waiting import wait_until
@@ -416,3 +418,15 @@ def test_random_faults_lose_nothing_and_repeat_nothing_that_was_confirmed(room, 
     assert kept <= set(delivered) <= given
     assert len(delivered) == len(set(delivered))
     assert gateway.stats()["messages"] == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--delete",)])
+def test_a_load_without_smtp_ends_with_its_server(room, options):
+    """And says that it did not do its work."""
+    server = room.redis()[0]
+    with subprocess.Popen([tool("bench/cssl-bench"), "queue", *options, "-m", "1000000000", "-l", "1", "-w", "1", f"unix:{server.socket}"],
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as load:
+        wait_until(lambda: re.search(r"cmdstat_fcall:calls=\d{3}", server.call("INFO", "commandstats")), patience(10), "messages are stored")
+        server.kill()
+        _, said = load.communicate(timeout=patience(30))
+    assert (load.returncode, "not all messages were stored" in said) == (1, True), said
