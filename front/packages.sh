@@ -31,8 +31,8 @@ packages_test=(
 )
 packages_bench=(curl git iproute2 nftables)
 # Servers and clients that tests and experiments unpack and never install: installed, they would start and become this machine's own.
-# What a mail room (bench/experiments/mail_room.py) has, and what runs beside it.
-packages_mail=(postfix exim4-daemon-light opensmtpd swaks libnginx-mod-mail stunnel4 opendkim rspamd)
+# What a mail room (bench/experiments/mail_room.py) has (libnet-ssleay-perl: the TLS of swaks), and what runs beside it.
+packages_mail=(postfix exim4-daemon-light opensmtpd swaks libnet-ssleay-perl libnginx-mod-mail stunnel4 opendkim rspamd)
 packages_peers=(haproxy nginx hitch redis-server redis-tools memcached)
 programs_mail=(smtp-source smtp-sink stunnel4)
 programs_peers=(haproxy nginx hitch redis-server redis-cli redis-benchmark memcached)
