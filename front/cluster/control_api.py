@@ -3,7 +3,7 @@
 import json
 import socket
 
-READY = ("up", "ready", "no backend", "draining", "drained")  # with all its links; "up": by a RAgent of the release before
+READY = ("ready", "no backend", "draining", "drained")  # with all its links
 
 
 def ask(path, what):
