@@ -37,11 +37,10 @@ int smtp_sink_main(int argc, char **argv)
 {
 	static struct sink_options options;
 
-	switch (sink_options_parse(argc, argv, &options)) {
-	case OPTIONS_HELP: sink_options_help(stdout); return EXIT_SUCCESS;
-	case OPTIONS_BAD: return 2;
-	default: break;
-	}
+	const enum option_parse parsed = sink_options_parse(argc, argv, &options);
+
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
 	descriptors_raise(0);

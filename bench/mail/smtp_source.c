@@ -14,11 +14,10 @@ int smtp_source_main(int argc, char **argv)
 {
 	static struct source_options options;
 
-	switch (source_options_parse(argc, argv, &options)) {
-	case OPTIONS_HELP: source_options_help(stdout); return EXIT_SUCCESS;
-	case OPTIONS_BAD: return 2;
-	default: break;
-	}
+	const enum option_parse parsed = source_options_parse(argc, argv, &options);
+
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
 	descriptors_raise(0);

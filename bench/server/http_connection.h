@@ -26,8 +26,8 @@ struct http_host {
 	struct resources *resources;
 	EVP_MD *sha256;
 	struct agent_map agents;
-	enum proxy_expectation proxy;
-	uint32_t idle_ms;                  /* 0: a silent client may stay */
+	unsigned proxy;                    /* enum proxy_expectation */
+	uint64_t idle_ms;                  /* 0: a silent client may stay */
 	enum http_persistence persistence; /* HTTP_CLOSE: the server is stopping */
 	uint64_t requests;
 	uint64_t date_s;

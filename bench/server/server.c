@@ -17,7 +17,7 @@
 struct server {
 	struct http_host host; /* first: on_gone computes the server's address from it */
 	enum { SERVER_OPEN, SERVER_DRAINING, SERVER_CLOSED } state;
-	uint32_t grace_ms;
+	uint64_t grace_ms;
 	struct deadline grace;
 	unsigned listener_count, listeners_open;
 	struct listener *listeners[SERVER_LISTEN_MAX];

@@ -14,9 +14,9 @@ struct server_options {
 	struct sockaddr_storage listen[SERVER_LISTEN_MAX];
 	unsigned listen_count;
 	struct agent_map agents;
-	enum proxy_expectation proxy;
-	uint32_t idle_ms;
-	uint32_t grace_ms; /* for answers under way when the server is told to stop */
+	unsigned proxy; /* enum proxy_expectation */
+	uint64_t idle_ms;
+	uint64_t grace_ms; /* for answers under way when the server is told to stop */
 };
 
 struct server;
