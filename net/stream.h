@@ -226,10 +226,7 @@ void stream_set_lost_limit(struct stream *s, unsigned ms);
 #ifdef CSSL_TEST_POINTS
 void stream_set_fault(struct stream *s, const char *name, const char *peer);
 #else
-static inline void stream_set_fault(struct stream *s, const char *name, const char *peer)
-{
-	(void)s, (void)name, (void)peer;
-}
+#define stream_set_fault(s, name, peer) ((void)(s), (void)(peer))
 #endif
 
 /* Take the descriptor out of an open stream without pending output. A FIN that is due is sent now, and reading stops.

@@ -115,7 +115,6 @@ static void run_turn_ends_once(struct worker *w)
 
 static void on_idle(uv_idle_t *idle)
 {
-	(void)idle;
 }
 
 static void on_prepare(uv_prepare_t *prepare)

@@ -60,7 +60,6 @@ struct service {
 static void on_signal(void *ctx, int signum)
 {
 	struct service *service = ctx;
-	(void)signum;
 	server_stop(service->server);
 }
 
