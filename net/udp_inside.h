@@ -5,9 +5,7 @@
 #include "net/fault.h"
 #include "net/udp.h"
 
-struct udp_delays {
-	struct udp_delayed *first;
-};
+LIST_HEAD(udp_delays, udp_delayed);
 
 typedef void (*udp_delayed_fn)(struct udp *u, uint8_t *data, size_t len, const struct sockaddr *address);
 
