@@ -6,7 +6,7 @@
 #include "bench/command/command.h"
 #include "bench/load/generator.h"
 #include "bench/load/load_options.h"
-#include "bench/load/load_report.h"
+#include "bench/load/load_result.h"
 #include "bench/load/processes.h"
 #include "bench/server/pattern.h"
 #include "net/descriptors.h"

@@ -8,7 +8,7 @@
 
 #include "bench/command/command.h"
 #include "bench/command/option_table.h"
-#include "bench/load/load_report.h"
+#include "bench/load/load_result.h"
 #include "bench/mail/source_result.h"
 
 static const struct result_kind *const kinds[] = { &load_result_kind, &source_result_kind };
