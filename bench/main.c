@@ -12,7 +12,6 @@ static const struct command {
 	{ "serve", "the embedded HTTP/1.1 backend", serve_main },
 	{ "https", "many TLS clients: load, counts and latencies", https_main },
 	{ "broadcast", "the cost of sending a session to the other agents", broadcast_main },
-	{ "simulate", "a cluster in virtual time: resumptions, and their cost", simulate_main },
 	{ "delay", "a slow wire: delays packets between two TUN devices", delay_main },
 	{ "smtp-source", "many mails over SMTP: load, counts and latencies", smtp_source_main },
 	{ "smtp-sink", "a mail server that takes all mails, or misbehaves as asked", smtp_sink_main },

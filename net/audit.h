@@ -57,34 +57,16 @@ void audit_shared(const uint8_t *memory, size_t len);
 /* @records: whole records. Each one whose outer type is application data or alert makes a row. */
 void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len);
 #else
-static inline int audit_active(void)
-{
-	return 0;
-}
+#define audit_active()                                  0
+/* Not a macro: its argument may be a struct that is written out. */
 static inline void audit_sealed(const struct audit_sealing *s, const uint8_t *record, size_t len)
 {
-	(void)s, (void)record, (void)len;
 }
-static inline void audit_sealed_by_openssl(const struct audit_sealing *s, const uint8_t *record, size_t len)
-{
-	(void)s, (void)record, (void)len;
-}
-static inline void audit_left(enum audit_kind how, const uint8_t connection[16], uint32_t epoch)
-{
-	(void)how, (void)connection, (void)epoch;
-}
-static inline void audit_copied(const uint8_t connection[16], uint32_t epoch)
-{
-	(void)connection, (void)epoch;
-}
-static inline void audit_shared(const uint8_t *memory, size_t len)
-{
-	(void)memory, (void)len;
-}
-static inline void audit_accepted(const uint8_t connection[16], uint32_t epoch, const uint8_t *records, size_t len)
-{
-	(void)connection, (void)epoch, (void)records, (void)len;
-}
+#define audit_sealed_by_openssl(s, record, len)         ((void)(s), (void)(record), (void)(len))
+#define audit_left(how, connection, epoch)              ((void)(connection), (void)(epoch))
+#define audit_copied(connection, epoch)                 ((void)(connection), (void)(epoch))
+#define audit_shared(memory, len)                       ((void)(memory), (void)(len))
+#define audit_accepted(connection, epoch, records, len) ((void)(connection), (void)(records), (void)(len))
 #endif
 
 #endif

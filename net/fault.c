@@ -356,7 +356,6 @@ static void *watch(void *arg)
 {
 	struct timespec until;
 
-	(void)arg;
 	pthread_mutex_lock(&watcher.lock);
 	while (watcher.state == WATCHER_ON) {
 		clock_gettime(CLOCK_REALTIME, &until);

@@ -45,20 +45,11 @@ const char *fault_node(void); /* as given to fault_start(), "" before */
 #else
 static inline enum fault_action fault_at(const char *point, const char *peer, uint64_t *arg)
 {
-	(void)point, (void)peer, (void)arg;
 	return FAULT_NONE;
 }
-static inline void fault_start(const char *node)
-{
-	(void)node;
-}
-static inline void fault_stop(void)
-{
-}
-static inline int fault_active(void)
-{
-	return 0;
-}
+#define fault_start(node) ((void)(node))
+#define fault_stop()      ((void)0)
+#define fault_active()    0
 #endif
 
 #endif

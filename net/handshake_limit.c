@@ -10,10 +10,11 @@
 #include <sodium.h>
 
 #include "net/admission.h"
+#include "net/container_of.h"
+#include "net/table.h"
 #include "proto/error.h"
 
-#define BUCKETS_MIN    64u
-#define BUCKETS_MAX    65536u
+#define ROWS_MAX       65536u
 #define IPV4_LEN       4u
 #define IPV6_LEN       16u
 #define SITE_LEN       6u               /* bytes of an IPv6 /48 */
@@ -21,25 +22,23 @@
 #define SOURCE_KEY_LEN (1 + SUBNET_LEN) /* length of the prefix or address; that, and zeros */
 
 struct handshake_source {
-	struct handshake_source *next; /* bucket */
+	struct table_link link;
 	/* What gives way and takes turns: an IPv4 address, or a /48. A /64 is only counted. */
-	struct handshake_source *after, *before; /* with the same number of handshakes, the oldest first */
-	struct handshake_place *oldest, *newest;
+	TAILQ_ENTRY(handshake_source) in;     /* those with the same number of handshakes, the oldest first */
+	TAILQ_HEAD(, handshake_place) places; /* the oldest first */
 	uint32_t count, most;
 	uint32_t number;
 	uint8_t key[SOURCE_KEY_LEN];
 };
 
-struct by_count {
-	struct handshake_source *first, *last;
-};
+TAILQ_HEAD(by_count, handshake_source);
 
 struct handshake_limit {
 	uint32_t total, per_source; /* 0: none */
 	uint32_t count, highest;    /* highest: the largest number that any source has */
 	uint32_t sources_made;
-	size_t bucket_count, row_count;
-	struct handshake_source **buckets;
+	size_t row_count;
+	struct table sources;
 	struct by_count *rows; /* one row for each number; the last row also has all larger ones */
 	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* so that sources cannot choose their bucket */
 };
@@ -52,16 +51,14 @@ struct handshake_limit *handshake_limit_create(uint32_t total, uint32_t per_sour
 		return NULL;
 	l->total = total;
 	l->per_source = per_source;
-	l->bucket_count = BUCKETS_MIN;
-	while (l->bucket_count < BUCKETS_MAX && (total == 0 || l->bucket_count < total))
-		l->bucket_count *= 2;
-	l->row_count = (size_t)(total < BUCKETS_MAX ? total : BUCKETS_MAX) + 2;
-	l->buckets = calloc(l->bucket_count, sizeof *l->buckets);
+	l->row_count = (size_t)(total < ROWS_MAX ? total : ROWS_MAX) + 2;
 	l->rows = calloc(l->row_count, sizeof *l->rows);
-	if (!l->buckets || !l->rows) {
-		handshake_limit_destroy(l);
+	if (!l->rows) {
+		free(l);
 		return NULL;
 	}
+	for (size_t i = 0; i < l->row_count; i++)
+		TAILQ_INIT(&l->rows[i]);
 	crypto_shorthash_keygen(l->hash_key);
 	return l;
 }
@@ -71,7 +68,7 @@ void handshake_limit_destroy(struct handshake_limit *l)
 	if (!l)
 		return;
 	assert(l->count == 0);
-	free(l->buckets);
+	table_clear(&l->sources);
 	free(l->rows);
 	free(l);
 }
@@ -93,41 +90,23 @@ static struct by_count *row_of(struct handshake_limit *l, uint32_t count)
 	return &l->rows[count < l->row_count ? count : l->row_count - 1];
 }
 
-static void leave_row(struct handshake_limit *l, struct handshake_source *s)
-{
-	struct by_count *row = row_of(l, s->count);
-
-	*(s->before ? &s->before->after : &row->first) = s->after;
-	*(s->after ? &s->after->before : &row->last) = s->before;
-	s->after = s->before = NULL;
-}
-
-static void enter_row(struct handshake_limit *l, struct handshake_source *s)
-{
-	struct by_count *row = row_of(l, s->count);
-
-	s->before = row->last;
-	*(row->last ? &row->last->after : &row->first) = s;
-	row->last = s;
-}
-
 /* Count one more (@by 1) or one less (-1). */
 static void recount(struct handshake_limit *l, struct handshake_source *s, int by)
 {
-	leave_row(l, s);
+	TAILQ_REMOVE(row_of(l, s->count), s, in);
 	s->count += (uint32_t)by;
 	l->count += (uint32_t)by;
-	enter_row(l, s);
+	TAILQ_INSERT_TAIL(row_of(l, s->count), s, in);
 	if (s->count > l->highest)
 		l->highest = s->count;
-	while (l->highest > 0 && !row_of(l, l->highest)->first)
+	while (l->highest > 0 && TAILQ_EMPTY(row_of(l, l->highest)))
 		l->highest--;
 }
 
 /* The source with most handshakes; of several, the one that reached the number first. NULL: there are no handshakes. */
 static struct handshake_source *greediest(struct handshake_limit *l)
 {
-	return l->highest ? row_of(l, l->highest)->first : NULL;
+	return l->highest ? TAILQ_FIRST(row_of(l, l->highest)) : NULL;
 }
 
 static void key_of(const struct client_address *from, uint8_t prefix_len, uint8_t out[static SOURCE_KEY_LEN])
@@ -137,15 +116,13 @@ static void key_of(const struct client_address *from, uint8_t prefix_len, uint8_
 	memcpy(out + 1, from->bytes, prefix_len);
 }
 
-static struct handshake_source **find(struct handshake_limit *l, const uint8_t key[static SOURCE_KEY_LEN])
+static struct handshake_source *find(struct handshake_limit *l, const uint8_t *key, uint64_t hash)
 {
-	uint64_t hash;
+	struct table_link *link = table_first(&l->sources, hash);
 
-	crypto_shorthash((uint8_t *)&hash, key, SOURCE_KEY_LEN, l->hash_key);
-	struct handshake_source **at = &l->buckets[hash & (l->bucket_count - 1)];
-	while (*at && memcmp((*at)->key, key, SOURCE_KEY_LEN) != 0)
-		at = &(*at)->next;
-	return at;
+	while (link && memcmp(container_of(link, struct handshake_source, link)->key, key, SOURCE_KEY_LEN) != 0)
+		link = table_next(link);
+	return link ? container_of(link, struct handshake_source, link) : NULL;
 }
 
 /* A site has room for several of its subnets, and leaves some of all places to others. */
@@ -169,21 +146,24 @@ static struct handshake_source *source_of(
 	struct handshake_limit *l, const struct client_address *from, uint8_t prefix_len)
 {
 	uint8_t key[SOURCE_KEY_LEN];
-	struct handshake_source **at, *s;
+	uint64_t hash;
 
 	key_of(from, prefix_len, key);
-	at = find(l, key);
-	if (*at)
-		return *at;
+	crypto_shorthash((uint8_t *)&hash, key, sizeof key, l->hash_key);
+	struct handshake_source *s = find(l, key, hash);
+	if (s)
+		return s;
 	s = calloc(1, sizeof *s);
-	if (!s)
+	if (!s || table_add(&l->sources, &s->link, hash) < 0) {
+		free(s);
 		return NULL;
+	}
 	memcpy(s->key, key, sizeof s->key);
 	s->most = share_of(l, prefix_len);
-	*at = s;
+	TAILQ_INIT(&s->places);
 	if (prefix_len != SUBNET_LEN) {
 		s->number = l->sources_made++;
-		enter_row(l, s);
+		TAILQ_INSERT_TAIL(row_of(l, 0), s, in);
 	}
 	return s;
 }
@@ -193,8 +173,8 @@ static void forget_if_unused(struct handshake_limit *l, struct handshake_source 
 	if (!s || s->count > 0)
 		return;
 	if (s->key[0] != SUBNET_LEN)
-		leave_row(l, s);
-	*find(l, s->key) = s->next;
+		TAILQ_REMOVE(row_of(l, 0), s, in);
+	table_remove(&l->sources, &s->link);
 	free(s);
 }
 
@@ -233,10 +213,7 @@ static void take_place(
 	p->source = s;
 	p->subnet = m->subnet;
 	p->since_ms = since_ms;
-	p->newer = NULL;
-	p->older = s->newest;
-	*(s->newest ? &s->newest->newer : &s->oldest) = p;
-	s->newest = p;
+	TAILQ_INSERT_TAIL(&s->places, p, in);
 	recount(l, s, 1);
 	if (p->subnet)
 		p->subnet->count++;
@@ -248,11 +225,9 @@ void handshake_limit_leave(struct handshake_limit *l, struct handshake_place *p)
 
 	if (!s)
 		return;
-	*(p->older ? &p->older->newer : &s->oldest) = p->newer;
-	*(p->newer ? &p->newer->older : &s->newest) = p->older;
+	TAILQ_REMOVE(&s->places, p, in);
 	struct membership m = { s, p->subnet };
 	p->source = p->subnet = NULL;
-	p->newer = p->older = NULL;
 	recount(l, s, -1);
 	if (m.subnet)
 		m.subnet->count--;
@@ -266,9 +241,9 @@ static struct handshake_place *loser_to(struct handshake_limit *l, const struct 
 
 	if (!most || most->count < s->count + 1)
 		return NULL;
-	if (most->count == s->count + 1 && now_ms - most->oldest->since_ms < HANDSHAKE_GRACE_MS)
+	if (most->count == s->count + 1 && now_ms - TAILQ_FIRST(&most->places)->since_ms < HANDSHAKE_GRACE_MS)
 		return NULL;
-	return most->oldest;
+	return TAILQ_FIRST(&most->places);
 }
 
 int handshake_limit_enter(struct handshake_limit *l, struct handshake_place *p, const struct client_address *from,

@@ -11,6 +11,8 @@
 #ifndef CSSL_NET_HANDSHAKE_LIMIT_H
 #define CSSL_NET_HANDSHAKE_LIMIT_H
 
+#include <sys/queue.h>
+
 #include "proto/sess_obj.h"
 
 #define HANDSHAKE_GRACE_MS 250u
@@ -20,7 +22,7 @@ struct handshake_source;
 
 /* The place of a handshake under way, embedded in its holder's struct. All zero: it has none. */
 struct handshake_place {
-	struct handshake_place *newer, *older; /* of its source */
+	TAILQ_ENTRY(handshake_place) in; /* the places of its source */
 	struct handshake_source *source, *subnet;
 	void *holder;
 	uint64_t since_ms;

@@ -7,22 +7,21 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define HOLDINGS_ROWS 24u /* below 1 KiB, below 2 KiB, ... */
 
 /* Embedded in the holder. All zero: it has nothing. */
 struct holding {
-	struct holding *next, **prev;
+	TAILQ_ENTRY(holding) in;
 	uint32_t len;
 	uint8_t row;
 };
 
 /* Embedded; holdings_init() before use. */
 struct holdings {
-	struct holdings_row {
-		struct holding *first, **last; /* in the order in which they came to this row */
-	} rows[HOLDINGS_ROWS];
-	uint64_t len, limit; /* of all; 0: no limit */
+	TAILQ_HEAD(, holding) rows[HOLDINGS_ROWS]; /* in the order in which they came to this row */
+	uint64_t len, limit;                       /* of all; 0: no limit */
 };
 
 void holdings_init(struct holdings *all, uint64_t limit);

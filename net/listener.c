@@ -101,7 +101,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct listener *l = poll->data;
 
-	(void)status, (void)events; /* an error shows in accept4 */
+	/* an error shows in accept4 */
 	for (unsigned i = 0; i < ACCEPTS_PER_TURN && l->state == LISTENER_ACCEPTING; i++)
 		if (accept_one(l))
 			return;

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "net/arena.h"
+#include "net/secret.h"
 #include "proto/error.h"
 
 #define POOL_LEN    512u

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "net/arena.h"
+#include "net/secret.h"
 #include "proto/error.h"
 
 /* No optimization may leave it out: the block is said to be read. */

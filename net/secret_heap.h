@@ -1,7 +1,7 @@
 /* secret_heap.h: a heap for a library that keeps secrets wherever it likes, such as OpenSSL: the SSL struct has all
- * secrets of a handshake in it. And for objects of ours that come and go with them. Its memory is like an arena's: left
- * out of core dumps, locked as far as RLIMIT_MEMLOCK allows, wiped when freed. Thread-safe; each thread takes blocks
- * from slabs of its own, without a lock.
+ * secrets of a handshake in it. And for objects of ours that come and go with them. Its memory is that of net/secret.h:
+ * left out of core dumps, locked as far as RLIMIT_MEMLOCK allows, wiped when freed. Thread-safe; each thread takes
+ * blocks from slabs of its own, without a lock.
  *
  * Under sanitizers blocks come from malloc, so that they notice mistakes; they are wiped all the same.
  */

@@ -2,14 +2,17 @@
  * if one has room, so that blocks gather in few slabs.
  *
  * Under sanitizers every block comes from malloc, so that they notice a use after it was given back. Where the slabs
- * have a source, they are told which blocks are in use.
+ * have a source or are secret, they are told which blocks are in use.
  */
 #include "net/slabs.h"
 
 #include <assert.h>
+#include <sodium.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+
+#include "net/secret.h"
 
 #ifdef CSSL_SANITIZED
 #include <sanitizer/asan_interface.h>
@@ -25,9 +28,10 @@ struct free_block {
 };
 
 struct slab {
-	struct slab *next, **prev; /* in the list of slabs with a free block; prev NULL: in no list, it is full */
+	LIST_ENTRY(slab) in; /* the list of slabs with a free block; prev NULL: in no list, it is full */
 	struct free_block *free;
-	unsigned used, cut; /* blocks in use; blocks that were ever cut from its fresh pages, in use or free */
+	uint16_t used, cut; /* blocks in use; blocks that were ever cut from its fresh pages, in use or free */
+	uint32_t locked;    /* bytes of a secret one */
 };
 
 #define ALIGNMENT _Alignof(max_align_t)
@@ -59,6 +63,17 @@ void slabs_init(struct slabs *s, size_t block_len)
 	slabs_init_from(s, block_len, NULL);
 }
 
+void slabs_init_secret(struct slabs *s, size_t block_len)
+{
+	slabs_init(s, block_len);
+	s->kind = SLABS_SECRET;
+}
+
+static int by_malloc(const struct slabs *s)
+{
+	return SLABS_BY_MALLOC && !s->source && s->kind == SLABS_PLAIN;
+}
+
 static struct slab *slab_of(const void *block)
 {
 	return (struct slab *)((uintptr_t)block & ~(uintptr_t)(SLAB_LEN - 1));
@@ -66,20 +81,8 @@ static struct slab *slab_of(const void *block)
 
 static void leave(struct slab *b)
 {
-	*b->prev = b->next;
-	if (b->next)
-		b->next->prev = b->prev;
-	b->next = NULL;
-	b->prev = NULL;
-}
-
-static void enter(struct slab **place, struct slab *b)
-{
-	b->next = *place;
-	b->prev = place;
-	if (b->next)
-		b->next->prev = &b->next;
-	*place = b;
+	LIST_REMOVE(b, in);
+	b->in.le_prev = NULL;
 }
 
 /* Map pages at a multiple of their length: map twice as many, and unmap those before and after. */
@@ -100,35 +103,42 @@ static struct slab *new_slab(struct slabs *s)
 {
 	struct slab *b = s->source ? s->source->take(s->source) : NULL;
 
-	return b ? b : map_slab();
+	if (!b)
+		b = map_slab();
+	if (b && s->kind == SLABS_SECRET)
+		b->locked = (uint32_t)secret_protect(b, SLAB_LEN);
+	return b;
 }
 
 static void drop_slab(struct slabs *s, struct slab *b)
 {
-	if (s->source)
-		ASAN_UNPOISON_MEMORY_REGION(b, SLAB_LEN);
+	ASAN_UNPOISON_MEMORY_REGION(b, SLAB_LEN);
+	if (s->kind == SLABS_SECRET)
+		secret_unlock(SLAB_LEN, b->locked);
 	if (!s->source || !s->source->give(s->source, b))
 		munmap(b, SLAB_LEN);
 }
 
 static struct slab *slab_with_room(struct slabs *s)
 {
-	if (s->with_room)
-		return s->with_room;
-	struct slab *b = s->unused;
+	struct slab *b = LIST_FIRST(&s->with_room);
+
+	if (b)
+		return b;
+	b = LIST_FIRST(&s->unused);
 	if (b) {
 		leave(b);
 		s->unused_count--;
 	} else if ((b = new_slab(s)) == NULL) {
 		return NULL;
 	}
-	enter(&s->with_room, b);
+	LIST_INSERT_HEAD(&s->with_room, b, in);
 	return b;
 }
 
 void *slabs_take(struct slabs *s)
 {
-	if (SLABS_BY_MALLOC && !s->source)
+	if (by_malloc(s))
 		return malloc(s->block_len);
 	struct slab *b = slab_with_room(s);
 	if (!b)
@@ -137,6 +147,7 @@ void *slabs_take(struct slabs *s)
 	ASAN_UNPOISON_MEMORY_REGION(block, s->block_len);
 	if (b->free) {
 		b->free = block->next;
+		block->next = NULL;             /* all other bytes of a secret block are zero */
 		__builtin_prefetch(b->free, 1); /* the next one has often left the cache */
 	}
 	if (++b->used == s->capacity)
@@ -146,33 +157,36 @@ void *slabs_take(struct slabs *s)
 
 void slabs_give(struct slabs *s, void *block)
 {
-	if (!block || (SLABS_BY_MALLOC && !s->source)) {
+	if (!block || by_malloc(s)) {
 		free(block);
 		return;
 	}
 	struct slab *b = slab_of(block);
 	struct free_block *freed = block;
+	if (s->kind == SLABS_SECRET)
+		sodium_memzero(block, s->block_len);
 	freed->next = b->free;
 	b->free = freed;
 	ASAN_POISON_MEMORY_REGION(block, s->block_len);
-	if (!b->prev)
-		enter(&s->with_room, b);
+	if (!b->in.le_prev)
+		LIST_INSERT_HEAD(&s->with_room, b, in);
 	if (--b->used > 0)
 		return;
 	leave(b);
-	if (s->unused_count == SLABS_SPARE) {
+	if (s->unused_count == (s->kind == SLABS_SECRET ? 1 : SLABS_SPARE)) {
 		drop_slab(s, b);
 		return;
 	}
-	enter(&s->unused, b);
+	LIST_INSERT_HEAD(&s->unused, b, in);
 	s->unused_count++;
 }
 
 void slabs_clear(struct slabs *s)
 {
-	assert(!s->with_room);
-	while (s->unused) {
-		struct slab *b = s->unused;
+	struct slab *b;
+
+	assert(LIST_EMPTY(&s->with_room));
+	while ((b = LIST_FIRST(&s->unused))) {
 		leave(b);
 		drop_slab(s, b);
 	}

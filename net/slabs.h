@@ -6,10 +6,11 @@
 #define CSSL_NET_SLABS_H
 
 #include <stddef.h>
+#include <sys/queue.h>
 
 #define SLAB_LEN        (64u * 1024u)
 #define SLABS_BLOCK_MAX (SLAB_LEN / 8u)
-#define SLABS_SPARE     4u /* so many unused slabs are kept */
+#define SLABS_SPARE     4u /* so many unused slabs are kept; of secrets one */
 
 struct slab;
 
@@ -25,8 +26,8 @@ struct slab_source {
 /* Embedded; slabs_init() before use. */
 struct slabs {
 	struct slab_source *source; /* NULL: the process */
-	struct slab *with_room;     /* used, but not full */
-	struct slab *unused;
+	enum { SLABS_PLAIN, SLABS_SECRET } kind;
+	LIST_HEAD(, slab) with_room, unused; /* used, but not full; unused */
 	size_t block_len;
 	unsigned capacity; /* blocks of a slab */
 	unsigned unused_count;
@@ -36,6 +37,9 @@ struct slabs {
 void slabs_init(struct slabs *s, size_t block_len);
 /* The same with slabs of @source, which outlives them. */
 void slabs_init_from(struct slabs *s, size_t block_len, struct slab_source *source);
+
+/* For key material (net/secret.h): blocks are zeroed when taken, and wiped when given back. */
+void slabs_init_secret(struct slabs *s, size_t block_len);
 
 /* Take a block; its content is undefined. NULL: out of memory. */
 void *slabs_take(struct slabs *s);

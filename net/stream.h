@@ -196,6 +196,10 @@ uint8_t *stream_output(struct stream *s, size_t *len);
 void stream_flush(struct stream *s);
 void stream_flush_soon(struct stream *s);
 void stream_set_flush_mark(struct stream *s, uint32_t bytes);
+/* Output that is not urgent waits for more, so that it needs no write(2) of its own: keep what is committed until more
+ * is, stream_flush_soon() or the FIN. The caller limits the time. Does nothing if the stream has more to do at the end
+ * of this turn. */
+void stream_hold(struct stream *s);
 
 /* Send a duplicate of @fd with the output that was committed and not flushed, at least one byte. 0; UV_EINVAL (no
  * bytes, or no stream_expect_fds before) or another libuv error: nothing was sent. */
@@ -226,10 +230,7 @@ void stream_set_lost_limit(struct stream *s, unsigned ms);
 #ifdef CSSL_TEST_POINTS
 void stream_set_fault(struct stream *s, const char *name, const char *peer);
 #else
-static inline void stream_set_fault(struct stream *s, const char *name, const char *peer)
-{
-	(void)s, (void)name, (void)peer;
-}
+#define stream_set_fault(s, name, peer) ((void)(s), (void)(peer))
 #endif
 
 /* Take the descriptor out of an open stream without pending output. A FIN that is due is sent now, and reading stops.

@@ -105,43 +105,15 @@ int stream_fault_watches(const struct stream *s);
 /* Called in the read callback of a held read. */
 void stream_fault_pause_reading(struct stream *s);
 void stream_fault_clear(struct stream *s);
-static inline void stream_fault_take(struct stream *s, const struct stream *before)
-{
-	s->fault = before->fault;
-}
+#define stream_fault_take(s, before) ((s)->fault = (before)->fault)
 #else
-static inline int stream_fault_holds_write(struct stream *s)
-{
-	(void)s;
-	return 0;
-}
-static inline int stream_fault_holds_read(struct stream *s)
-{
-	(void)s;
-	return 0;
-}
-static inline int stream_fault_holds_bell(struct stream *s)
-{
-	(void)s;
-	return 0;
-}
-static inline int stream_fault_watches(const struct stream *s)
-{
-	(void)s;
-	return 0;
-}
-static inline void stream_fault_pause_reading(struct stream *s)
-{
-	(void)s;
-}
-static inline void stream_fault_clear(struct stream *s)
-{
-	(void)s;
-}
-static inline void stream_fault_take(struct stream *s, const struct stream *before)
-{
-	(void)s, (void)before;
-}
+#define stream_fault_holds_write(s)   0
+#define stream_fault_holds_read(s)    0
+#define stream_fault_holds_bell(s)    0
+#define stream_fault_watches(s)       0
+#define stream_fault_pause_reading(s) ((void)(s))
+#define stream_fault_clear(s)         ((void)(s))
+#define stream_fault_take(s, before)  ((void)(before))
 #endif
 
 #endif

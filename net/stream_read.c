@@ -255,7 +255,6 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
 	struct stream *s = handle->data;
 
-	(void)suggested;
 	*buf = uv_buf_init(NULL, 0);
 	s->received = s->rings ? receive(s, worker_read_buffer(s->worker), BELLS_PER_READ) : read_in_turn(s, buf);
 }
@@ -309,7 +308,6 @@ static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
 	struct stream *s = handle->data;
 	ssize_t n = by_libuv == UV_ENOBUFS ? s->received : by_libuv;
 
-	(void)buf;
 	if (n == 0 || n == UV_EAGAIN)
 		return;
 	if (n == UV_ENOBUFS) {

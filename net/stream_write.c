@@ -365,6 +365,14 @@ void stream_flush_soon(struct stream *s)
 		worker_at_turn_end(s->worker, &s->turn);
 }
 
+/* The end of a turn flushes the streams in its list. */
+void stream_hold(struct stream *s)
+{
+	if (s->state == STREAM_OPEN && !s->rings && s->writes == 0 && s->written == 0 && s->failure == 0 &&
+		s->reading != READING_KEPT && s->reading != READING_RESUMED)
+		turn_end_cancel(&s->turn);
+}
+
 /* Descriptors and FIN */
 
 int stream_send_fd(struct stream *s, int fd)

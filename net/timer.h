@@ -4,6 +4,7 @@
 #define CSSL_NET_TIMER_H
 
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "net/worker.h"
 
@@ -18,7 +19,7 @@ void timer_stop(struct timer *t); /* NULL is legal; fn is not called again; memo
  * tick late. Setting it again moves it; moving it into the future is nearly free. Cancel it before freeing its holder.
  */
 struct deadline {
-	struct deadline *next, **prev; /* prev NULL: not set */
+	LIST_ENTRY(deadline) in; /* prev NULL: not set */
 	uint64_t at_ms;
 	void (*fn)(struct deadline *d);
 };
@@ -29,7 +30,7 @@ void deadline_set_in_full(struct worker *w, struct deadline *d, uint64_t in_ms);
 void deadline_cancel(struct deadline *d);
 static inline int deadline_is_set(const struct deadline *d)
 {
-	return d->prev != NULL;
+	return d->in.le_prev != NULL;
 }
 
 #endif

@@ -31,7 +31,7 @@ static struct turn_waiter *next_waiter(struct turn_share *t)
 	const uint32_t behind = t->waiting & ~(((uint32_t)2 << t->served) - 1);
 
 	t->served = (uint32_t)__builtin_ctz(behind ? behind : t->waiting);
-	return t->lines[t->served].first;
+	return TAILQ_FIRST(&t->lines[t->served]);
 }
 
 /* A turn's end has several passes. */
@@ -87,7 +87,7 @@ void turn_share_init(
 		.worker = w, .small_ns = small_ns, .large_ns = large_ns, .go_on = go_on, .at_turn_end.fn = on_turn_end
 	};
 	for (unsigned i = 0; i < TURN_SHARE_LINES; i++)
-		t->lines[i].last = &t->lines[i].first;
+		TAILQ_INIT(&t->lines[i]);
 }
 
 void turn_share_others_came(struct turn_share *t)
@@ -109,13 +109,11 @@ int turn_share_is_free(struct turn_share *t)
 void turn_share_enter(struct turn_share *t, struct turn_waiter *waiter, uint32_t source, void *holder)
 {
 	const uint32_t number = source % TURN_SHARE_LINES;
-	struct turn_line *line = &t->lines[number];
 
-	if (waiter->prev)
+	if (turn_waiter_waits(waiter))
 		return;
-	*waiter = (struct turn_waiter){ .prev = line->last, .holder = holder, .line = number };
-	*line->last = waiter;
-	line->last = &waiter->next;
+	*waiter = (struct turn_waiter){ .holder = holder, .line = number };
+	TAILQ_INSERT_TAIL(&t->lines[number], waiter, in);
 	t->waiting |= (uint32_t)1 << number;
 	worker_at_turn_end(t->worker, &t->at_turn_end);
 }
@@ -124,20 +122,15 @@ void turn_share_leave(struct turn_share *t, struct turn_waiter *waiter)
 {
 	struct turn_line *line = &t->lines[waiter->line];
 
-	if (!waiter->prev)
+	if (!turn_waiter_waits(waiter))
 		return;
-	*waiter->prev = waiter->next;
-	if (waiter->next)
-		waiter->next->prev = waiter->prev;
-	else
-		line->last = waiter->prev;
-	if (!line->first)
+	TAILQ_REMOVE(line, waiter, in);
+	if (TAILQ_EMPTY(line))
 		t->waiting &= ~((uint32_t)1 << waiter->line);
-	waiter->next = NULL;
-	waiter->prev = NULL;
+	waiter->in.tqe_prev = NULL;
 }
 
 int turn_waiter_waits(const struct turn_waiter *waiter)
 {
-	return waiter->prev != NULL;
+	return waiter->in.tqe_prev != NULL;
 }

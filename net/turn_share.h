@@ -22,14 +22,12 @@
 
 /* A place in a line. Embedded in its holder; zero: it is in none. */
 struct turn_waiter {
-	struct turn_waiter *next, **prev;
+	TAILQ_ENTRY(turn_waiter) in;
 	void *holder;
 	uint32_t line;
 };
 
-struct turn_line {
-	struct turn_waiter *first, **last;
-};
+TAILQ_HEAD(turn_line, turn_waiter);
 
 struct turn_share {
 	struct worker *worker; /* NULL: there is no bound */

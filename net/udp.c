@@ -187,7 +187,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct udp *u = poll->data;
 
-	(void)status, (void)events; /* an error shows in recvmmsg, which also clears it */
+	/* an error shows in recvmmsg, which also clears it */
 	for (unsigned i = 0; i < UDP_BATCHES_A_TURN && u->state == UDP_OPEN; i++)
 		if (receive_batch(u) < UDP_BATCH)
 			return;

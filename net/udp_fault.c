@@ -15,7 +15,7 @@
 
 struct udp_delayed {
 	struct deadline due; /* first: see on_due() */
-	struct udp_delayed *next, **prev;
+	LIST_ENTRY(udp_delayed) in;
 	struct udp *udp;
 	udp_delayed_fn later;
 	struct sockaddr_storage address;
@@ -23,18 +23,11 @@ struct udp_delayed {
 	uint8_t data[];
 };
 
-static void delayed_unlink(struct udp_delayed *d)
-{
-	*d->prev = d->next;
-	if (d->next)
-		d->next->prev = d->prev;
-}
-
 static void on_due(struct deadline *due)
 {
 	struct udp_delayed *d = (struct udp_delayed *)due;
 
-	delayed_unlink(d);
+	LIST_REMOVE(d, in);
 	d->later(d->udp, d->data, d->len, (struct sockaddr *)&d->address);
 	free(d);
 }
@@ -52,11 +45,7 @@ static void delay(struct udp *u, struct udp_delays *delays, uint64_t ms, const u
 	memcpy(&d->address, address, address_len(address));
 	d->len = len;
 	memcpy(d->data, data, len);
-	d->next = delays->first;
-	d->prev = &delays->first;
-	if (d->next)
-		d->next->prev = &d->next;
-	delays->first = d;
+	LIST_INSERT_HEAD(delays, d, in);
 	deadline_set_in_full(udp_worker(u), &d->due, ms);
 }
 
@@ -76,9 +65,10 @@ unsigned udp_fault(struct udp *u, struct udp_delays *delays, const char *point, 
 
 void udp_delays_drop(struct udp_delays *delays)
 {
-	while (delays->first) {
-		struct udp_delayed *d = delays->first;
-		delayed_unlink(d);
+	struct udp_delayed *d;
+
+	while ((d = LIST_FIRST(delays))) {
+		LIST_REMOVE(d, in);
 		deadline_cancel(&d->due);
 		free(d);
 	}

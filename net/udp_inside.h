@@ -5,9 +5,7 @@
 #include "net/fault.h"
 #include "net/udp.h"
 
-struct udp_delays {
-	struct udp_delayed *first;
-};
+LIST_HEAD(udp_delays, udp_delayed);
 
 typedef void (*udp_delayed_fn)(struct udp *u, uint8_t *data, size_t len, const struct sockaddr *address);
 
@@ -19,16 +17,8 @@ unsigned udp_fault(struct udp *u, struct udp_delays *delays, const char *point, 
 	const struct sockaddr *address, udp_delayed_fn later);
 void udp_delays_drop(struct udp_delays *delays);
 #else
-static inline unsigned udp_fault(struct udp *u, struct udp_delays *delays, const char *point, const uint8_t *data,
-	size_t len, const struct sockaddr *address, udp_delayed_fn later)
-{
-	(void)u, (void)delays, (void)point, (void)data, (void)len, (void)address, (void)later;
-	return 1;
-}
-static inline void udp_delays_drop(struct udp_delays *delays)
-{
-	(void)delays;
-}
+#define udp_fault(u, delays, point, data, len, address, later) ((void)(later), 1u)
+#define udp_delays_drop(delays)                                ((void)(delays))
 #endif
 
 const char *udp_peer_name(const struct udp *u, const struct sockaddr *address);

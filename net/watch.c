@@ -15,7 +15,7 @@ static void on_readable(uv_poll_t *uv, int status, int events)
 {
 	struct watch *t = uv->data;
 
-	(void)status, (void)events; /* the library finds errors itself */
+	/* the library finds errors itself */
 	t->fn(t->ctx);
 }
 

@@ -11,24 +11,12 @@
 /* Far above any real deadline, and low enough that a tick always fits the wheel's digits. */
 #define WHEEL_MAX_MS (UINT64_C(1) << 40)
 
-static void deadline_link(struct deadline **head, struct deadline *d)
-{
-	d->next = *head;
-	d->prev = head;
-	if (d->next)
-		d->next->prev = &d->next;
-	*head = d;
-}
-
 void deadline_cancel(struct deadline *d)
 {
-	if (!d->prev)
+	if (!deadline_is_set(d))
 		return;
-	*d->prev = d->next;
-	if (d->next)
-		d->next->prev = d->prev;
-	d->next = NULL;
-	d->prev = NULL;
+	LIST_REMOVE(d, in);
+	d->in.le_prev = NULL;
 }
 
 void wheel_init(struct wheel *w, uint64_t now_ms)
@@ -52,7 +40,7 @@ static void wheel_insert(struct wheel *w, struct deadline *d)
 	unsigned level = (63u - (unsigned)__builtin_clzll(due ^ w->tick)) / WHEEL_LEVEL_BITS;
 	assert(level < WHEEL_LEVELS);
 	unsigned slot = (unsigned)(due >> (level * WHEEL_LEVEL_BITS)) % WHEEL_SLOTS;
-	deadline_link(&w->slots[level][slot], d);
+	LIST_INSERT_HEAD(&w->slots[level][slot], d, in);
 	w->used[level] |= UINT64_C(1) << slot;
 }
 
@@ -62,7 +50,7 @@ static uint64_t next_tick(struct wheel *w, unsigned *level_out, unsigned *slot_o
 	for (unsigned level = 0; level < WHEEL_LEVELS; level++) {
 		while (w->used[level]) {
 			unsigned slot = (unsigned)__builtin_ctzll(w->used[level]);
-			if (!w->slots[level][slot]) { /* cancelled */
+			if (LIST_EMPTY(&w->slots[level][slot])) { /* cancelled */
 				w->used[level] &= ~(UINT64_C(1) << slot);
 				continue;
 			}
@@ -88,7 +76,7 @@ void wheel_set(struct wheel *w, struct deadline *d, uint64_t now_ms, uint64_t in
 {
 	uint64_t at_ms = now_ms + (in_ms < WHEEL_MAX_MS ? in_ms : WHEEL_MAX_MS);
 
-	if (d->prev && at_ms >= d->at_ms) {
+	if (deadline_is_set(d) && at_ms >= d->at_ms) {
 		d->at_ms = at_ms;
 		return;
 	}
@@ -104,14 +92,15 @@ void wheel_set(struct wheel *w, struct deadline *d, uint64_t now_ms, uint64_t in
 }
 
 /* Fire or put back the deadlines of a slot that was reached. The fn of one may cancel others. */
-static void wheel_empty_slot(struct wheel *w, struct deadline **slot)
+static void wheel_empty_slot(struct wheel *w, struct wheel_slot *slot)
 {
+	struct deadline *d = LIST_FIRST(slot);
+
 	w->reached = *slot;
-	*slot = NULL;
-	if (w->reached)
-		w->reached->prev = &w->reached;
-	while (w->reached) {
-		struct deadline *d = w->reached;
+	LIST_INIT(slot);
+	if (d)
+		d->in.le_prev = &LIST_FIRST(&w->reached);
+	while ((d = LIST_FIRST(&w->reached))) {
 		deadline_cancel(d);
 		if (due_tick(d) > w->tick)
 			wheel_insert(w, d);

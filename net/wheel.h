@@ -13,11 +13,13 @@
 #define WHEEL_LEVELS     7u
 #define WHEEL_NEVER      UINT64_MAX
 
+LIST_HEAD(wheel_slot, deadline);
+
 struct wheel {
 	uint64_t tick;               /* all deadlines up to here were fired */
 	uint64_t used[WHEEL_LEVELS]; /* a bit per slot; may be set for a slot that cancelling has emptied */
-	struct deadline *slots[WHEEL_LEVELS][WHEEL_SLOTS];
-	struct deadline *reached; /* the rest of a slot that wheel_advance() is emptying */
+	struct wheel_slot slots[WHEEL_LEVELS][WHEEL_SLOTS];
+	struct wheel_slot reached; /* the rest of a slot that wheel_advance() is emptying */
 };
 
 void wheel_init(struct wheel *w, uint64_t now_ms);

@@ -24,7 +24,7 @@
 #define BUSY_INTERVAL_NS UINT64_C(1000000000)
 
 struct message {
-	struct message *next;
+	STAILQ_ENTRY(message) next;
 	void (*fn)(struct worker *w, void *arg);
 	void *arg;
 };
@@ -34,7 +34,7 @@ enum mailbox_state { MAILBOX_OPEN, MAILBOX_ENDED };
 struct mailbox {
 	uv_async_t async;
 	pthread_mutex_t lock;
-	struct message *first, **last;
+	STAILQ_HEAD(, message) messages;
 	enum mailbox_state state;
 };
 
@@ -49,7 +49,7 @@ struct worker {
 	uv_idle_t idle; /* runs while the turn-end list is not empty before the loop would sleep */
 	uv_timer_t wheel_timer;
 	struct mailbox mailbox;
-	struct turn_end *turn_ends; /* newest first */
+	LIST_HEAD(, turn_end) turn_ends; /* newest first */
 	struct wheel wheel;
 	uint64_t wheel_wakes_ms; /* WHEEL_NEVER: timer stopped */
 	struct buffers buffers;
@@ -71,43 +71,30 @@ struct worker {
 
 /* Turn ends */
 
-static void turn_end_link(struct turn_end **head, struct turn_end *t)
-{
-	t->next = *head;
-	t->prev = head;
-	if (t->next)
-		t->next->prev = &t->next;
-	*head = t;
-}
-
 void worker_at_turn_end(struct worker *w, struct turn_end *t)
 {
-	if (!t->prev)
-		turn_end_link(&w->turn_ends, t);
+	if (!t->in.le_prev)
+		LIST_INSERT_HEAD(&w->turn_ends, t, in);
 }
 
 void turn_end_cancel(struct turn_end *t)
 {
-	if (!t->prev)
+	if (!t->in.le_prev)
 		return;
-	*t->prev = t->next;
-	if (t->next)
-		t->next->prev = t->prev;
-	t->next = NULL;
-	t->prev = NULL;
+	LIST_REMOVE(t, in);
+	t->in.le_prev = NULL;
 }
 
 static void run_turn_ends_once(struct worker *w)
 {
-	struct turn_end *oldest_first = NULL;
+	LIST_HEAD(, turn_end) oldest_first = LIST_HEAD_INITIALIZER(oldest_first);
+	struct turn_end *t;
 
-	while (w->turn_ends) {
-		struct turn_end *t = w->turn_ends;
-		turn_end_cancel(t);
-		turn_end_link(&oldest_first, t);
+	while ((t = LIST_FIRST(&w->turn_ends))) {
+		LIST_REMOVE(t, in);
+		LIST_INSERT_HEAD(&oldest_first, t, in);
 	}
-	while (oldest_first) {
-		struct turn_end *t = oldest_first;
+	while ((t = LIST_FIRST(&oldest_first))) {
 		turn_end_cancel(t);
 		t->fn(t);
 	}
@@ -115,19 +102,18 @@ static void run_turn_ends_once(struct worker *w)
 
 static void on_idle(uv_idle_t *idle)
 {
-	(void)idle;
 }
 
 static void on_prepare(uv_prepare_t *prepare)
 {
 	struct worker *w = prepare->data;
 
-	for (unsigned pass = 0; w->turn_ends && pass < TURN_END_PASSES; pass++)
+	for (unsigned pass = 0; !LIST_EMPTY(&w->turn_ends) && pass < TURN_END_PASSES; pass++)
 		run_turn_ends_once(w);
-	if (w->turn_ends)
-		uv_idle_start(&w->idle, on_idle);
-	else
+	if (LIST_EMPTY(&w->turn_ends))
 		uv_idle_stop(&w->idle);
+	else
+		uv_idle_start(&w->idle, on_idle);
 	w->turn++;
 }
 
@@ -138,13 +124,12 @@ int worker_post(struct worker *w, void (*fn)(struct worker *w, void *arg), void 
 	struct message *m = malloc(sizeof *m);
 	if (!m)
 		return CSSL_E_NO_MEMORY;
-	*m = (struct message){ NULL, fn, arg };
+	*m = (struct message){ .fn = fn, .arg = arg };
 
 	pthread_mutex_lock(&w->mailbox.lock);
 	enum mailbox_state state = w->mailbox.state;
 	if (state == MAILBOX_OPEN) {
-		*w->mailbox.last = m;
-		w->mailbox.last = &m->next;
+		STAILQ_INSERT_TAIL(&w->mailbox.messages, m, next);
 		uv_async_send(&w->mailbox.async);
 	}
 	pthread_mutex_unlock(&w->mailbox.lock);
@@ -158,16 +143,14 @@ int worker_post(struct worker *w, void (*fn)(struct worker *w, void *arg), void 
 static void mailbox_empty(struct worker *w)
 {
 	pthread_mutex_lock(&w->mailbox.lock);
-	struct message *m = w->mailbox.first;
-	w->mailbox.first = NULL;
-	w->mailbox.last = &w->mailbox.first;
+	struct message *m = STAILQ_FIRST(&w->mailbox.messages), *next;
+	STAILQ_INIT(&w->mailbox.messages);
 	pthread_mutex_unlock(&w->mailbox.lock);
 
-	while (m) {
-		struct message *next = m->next;
+	for (; m; m = next) {
+		next = STAILQ_NEXT(m, next);
 		m->fn(w, m->arg);
 		free(m);
-		m = next;
 	}
 }
 
@@ -175,7 +158,7 @@ static void mailbox_empty(struct worker *w)
 static int mailbox_end(struct worker *w)
 {
 	pthread_mutex_lock(&w->mailbox.lock);
-	if (!w->mailbox.first)
+	if (STAILQ_EMPTY(&w->mailbox.messages))
 		w->mailbox.state = MAILBOX_ENDED;
 	int ended = w->mailbox.state == MAILBOX_ENDED;
 	pthread_mutex_unlock(&w->mailbox.lock);
@@ -269,7 +252,7 @@ struct worker *worker_create(unsigned index, const char *name)
 	signal(SIGPIPE, SIG_IGN); /* libuv writes with write(2) */
 	w->read_buffer = w->own_read_buffer = read_buffer;
 	pthread_mutex_init(&w->mailbox.lock, NULL);
-	w->mailbox.last = &w->mailbox.first;
+	STAILQ_INIT(&w->mailbox.messages);
 	wheel_init(&w->wheel, uv_now(&w->loop));
 	w->wheel_wakes_ms = WHEEL_NEVER;
 	w->turn = 1;

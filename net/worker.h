@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 #include "net/buffers.h"
@@ -69,7 +70,7 @@ unsigned worker_busy_permille(struct worker *w);
 /* A call at the end of this loop turn, before the loop sleeps; flushes use it. Embedded. Adding it twice does nothing.
  * Cancel it before freeing its holder. */
 struct turn_end {
-	struct turn_end *next, **prev;
+	LIST_ENTRY(turn_end) in; /* prev NULL: not set */
 	void (*fn)(struct turn_end *t);
 };
 void worker_at_turn_end(struct worker *w, struct turn_end *t);

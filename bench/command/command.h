@@ -6,7 +6,6 @@
 int serve_main(int argc, char **argv);
 int https_main(int argc, char **argv);
 int broadcast_main(int argc, char **argv);
-int simulate_main(int argc, char **argv);
 int delay_main(int argc, char **argv);
 int smtp_source_main(int argc, char **argv);
 int merge_main(int argc, char **argv);

@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,8 @@
 #define LONG(i) ((int)(256 + (i))) /* the value that getopt_long returns for row i */
 #define HELP    1
 
-int option_number(const struct option_row *row, const char *value, double *out)
+/* The number, within its bounds. */
+static int read_number(const struct option_row *row, const char *value, double *out)
 {
 	char *end;
 	*out = strtod(value, &end);
@@ -23,12 +25,17 @@ int option_number(const struct option_row *row, const char *value, double *out)
 int option_set_number(void *options, const struct option_row *row, const char *value)
 {
 	double n;
-	int r = option_number(row, value, &n);
+	int r = read_number(row, value, &n);
 	if (r == 0 && row->unit == 1 && n != floor(n))
 		r = CSSL_E_RANGE;
 	if (r == 0)
 		*(uint64_t *)option_member(options, row) = (uint64_t)(n * row->unit);
 	return r;
+}
+
+int option_set_real(void *options, const struct option_row *row, const char *value)
+{
+	return read_number(row, value, option_member(options, row));
 }
 
 int option_set_text(void *options, const struct option_row *row, const char *value)
@@ -43,10 +50,24 @@ int option_set_flag(void *options, const struct option_row *row, const char *val
 	return 0;
 }
 
-static void getopt_tables(const struct option_row *rows, unsigned count, struct option *longs, char *letters)
+int option_set_word(void *options, const struct option_row *row, const char *value)
 {
-	for (unsigned i = 0; i < count; i++) {
-		const struct option_row *row = &rows[i];
+	unsigned number = (unsigned)row->unit;
+	for (const char *word = row->value; *word; number++) {
+		const size_t len = strcspn(word, "|");
+		if (strlen(value) == len && memcmp(word, value, len) == 0) {
+			*(unsigned *)option_member(options, row) = number;
+			return 0;
+		}
+		word += len + (word[len] == '|');
+	}
+	return CSSL_E_CONFIG;
+}
+
+static void getopt_tables(const struct option_command *c, struct option *longs, char *letters)
+{
+	for (unsigned i = 0; i < c->count; i++) {
+		const struct option_row *row = &c->rows[i];
 		if (!row->name)
 			continue;
 		*longs++ = (struct option){ row->name, row->value ? required_argument : no_argument, NULL, LONG(i) };
@@ -62,49 +83,54 @@ static void getopt_tables(const struct option_row *rows, unsigned count, struct 
 	*longs = (struct option){ NULL, 0, NULL, 0 };
 }
 
-static const struct option_row *find_row(const struct option_row *rows, unsigned count, int option)
+static const struct option_row *find_row(const struct option_command *c, int option)
 {
-	for (unsigned i = 0; i < count; i++) {
-		if (rows[i].name && (option == LONG(i) || rows[i].letter == option))
-			return &rows[i];
+	for (unsigned i = 0; i < c->count; i++) {
+		if (c->rows[i].name && (option == LONG(i) || c->rows[i].letter == option))
+			return &c->rows[i];
 	}
 	return NULL;
 }
 
-enum option_parse option_table_parse(
-	const char *who, const struct option_row *rows, unsigned count, int argc, char **argv, void *options)
+static void print_help(const struct option_command *c)
+{
+	fputs(c->about, stdout);
+	for (unsigned i = 0; i < c->count; i++) {
+		const struct option_row *row = &c->rows[i];
+		char left[48];
+		if (!row->name) {
+			printf("\n%s\n", row->help);
+			continue;
+		}
+		snprintf(left, sizeof left, "--%s%s%s", row->name, row->value ? " " : "", row->value ? row->value : "");
+		printf("  %c%c %-28s %s\n", row->letter ? '-' : ' ', row->letter ? row->letter : ' ', left, row->help);
+	}
+	fputs(c->end ? c->end : "", stdout);
+}
+
+enum option_parse option_table_parse(const struct option_command *c, int argc, char **argv, void *options)
 {
 	struct option longs[OPTION_ROWS_MAX + 2];
 	char letters[2 * OPTION_ROWS_MAX + 2];
 	int option;
-	assert(count <= OPTION_ROWS_MAX);
-	getopt_tables(rows, count, longs, letters);
+	assert(c->count <= OPTION_ROWS_MAX);
+	getopt_tables(c, longs, letters);
 	optind = 1;
 	while ((option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		const struct option_row *row = find_row(rows, count, option);
-		if (option == HELP || (option == 'h' && !row))
+		const struct option_row *row = find_row(c, option);
+		if (option == HELP || (option == 'h' && !row)) {
+			print_help(c);
 			return OPTIONS_HELP;
+		}
 		if (!row)
 			return OPTIONS_BAD;
 		if (row->set(options, row, optarg)) {
-			fprintf(stderr, "%s: --%s: bad value '%s'\n", who, row->name, optarg);
+			fprintf(stderr, "%s: --%s: bad value '%s'\n", c->name, row->name, optarg);
 			return OPTIONS_BAD;
 		}
 	}
-	return OPTIONS_PARSED;
-}
-
-void option_table_help(FILE *to, const struct option_row *rows, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++) {
-		const struct option_row *row = &rows[i];
-		char left[48];
-		if (!row->name) {
-			fprintf(to, "\n%s\n", row->help);
-			continue;
-		}
-		snprintf(left, sizeof left, "--%s%s%s", row->name, row->value ? " " : "", row->value ? row->value : "");
-		fprintf(to, "  %c%c %-28s %s\n", row->letter ? '-' : ' ', row->letter ? row->letter : ' ', left,
-			row->help);
-	}
+	if (c->takes == OPTIONS_AND_WORDS || optind == argc)
+		return OPTIONS_PARSED;
+	fprintf(stderr, "%s: unexpected '%s'\n", c->name, argv[optind]);
+	return OPTIONS_BAD;
 }

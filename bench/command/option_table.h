@@ -8,7 +8,6 @@
 #define CSSL_BENCH_COMMAND_OPTION_TABLE_H
 
 #include <stddef.h>
-#include <stdio.h>
 
 #define OPTION_ROWS_MAX 64u
 
@@ -25,12 +24,14 @@ struct option_row {
 
 /* Stores a uint64_t. The value has to be whole where the unit is 1. */
 int option_set_number(void *options, const struct option_row *row, const char *value);
-/* Reads the number, within its bounds. */
-int option_number(const struct option_row *row, const char *value, double *out);
+/* Stores a double. */
+int option_set_real(void *options, const struct option_row *row, const char *value);
 /* Stores a const char *: not empty, one line. */
 int option_set_text(void *options, const struct option_row *row, const char *value);
 /* Stores an unsigned. */
 int option_set_flag(void *options, const struct option_row *row, const char *value);
+/* Stores an unsigned: which of the words between '|' in row->value it is, and the unit added. */
+int option_set_word(void *options, const struct option_row *row, const char *value);
 
 static inline void *option_member(void *options, const struct option_row *row)
 {
@@ -50,12 +51,24 @@ static inline void *option_member(void *options, const struct option_row *row)
 		letter, name, NULL, help, option_set_flag, offsetof(type, member), 0, 0, word                          \
 	}
 
-enum option_parse { OPTIONS_PARSED, OPTIONS_HELP, OPTIONS_BAD };
+#define OPTION_WORD(letter, name, words, type, member, help)                                                           \
+	{                                                                                                              \
+		letter, name, words, help, option_set_word, offsetof(type, member)                                     \
+	}
 
-/* Complains on standard error in the name of @who. Afterwards optind is the first word that is not an option. */
-enum option_parse option_table_parse(
-	const char *who, const struct option_row *rows, unsigned count, int argc, char **argv, void *options);
+struct option_command {
+	const char *name;
+	const char *about, *end; /* what --help says before the rows and behind them; @end may be NULL */
+	const struct option_row *rows;
+	unsigned count;
+	enum { OPTIONS_ONLY, OPTIONS_AND_WORDS } takes;
+};
 
-void option_table_help(FILE *to, const struct option_row *rows, unsigned count);
+/* What is not PARSED is the exit status. */
+enum option_parse { OPTIONS_PARSED = -1, OPTIONS_HELP = 0, OPTIONS_BAD = 2 };
+
+/* Prints --help on standard output, and complains on standard error. Afterwards optind is the first word that is not an
+ * option. */
+enum option_parse option_table_parse(const struct option_command *c, int argc, char **argv, void *options);
 
 #endif

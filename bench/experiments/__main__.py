@@ -17,7 +17,7 @@ from bench.experiments.report import keep, say
 EXPERIMENTS = {
     "compare": "CPU per unit of work and memory per connection, beside HAProxy, hitch and nginx",
     "paper": "the paper's two scenarios, tables and figures, with today's servers, and servers of unequal power",
-    "scaling": "what the broadcast of sessions and live parts costs, and clusters of up to 1,000 agents, simulated",
+    "scaling": "what the broadcast of sessions and live parts costs, and the load of clusters of up to 1,000 agents",
     "chaos": "what clients notice when a server is killed or stopped, or the dispatcher killed",
     "storm": "how long established clients wait while more handshakes come than can be made",
     "mail": "sending mail: our tools, STARTTLS beside other servers, and smtpproxy beside Postfix as a relay",
@@ -46,7 +46,7 @@ class Size:
 SIZES = {
     "compare": Size(9, 38, 2),
     "paper": Size(9, 52, 2),
-    "scaling": Size(5, 7, 0.2),
+    "scaling": Size(5, 2, 0.2),
     "chaos": Size(2, 8, 2),
     "storm": Size(9, 8, 0.4),
     "mail": Size(9, 38, 1),

@@ -1,7 +1,6 @@
 """./cssl bench scaling: how large a cluster can be with a full broadcast of sessions and live parts, which is the default, beside
 `live: carried` and `replicas`. The cost of an object on its way to another agent is measured here, on the agents' own code
-(cssl-bench broadcast). Clusters of up to 1,000 agents are simulated in virtual time with that cost (cssl-bench simulate). No process
-in the simulation is faster than on this machine, so the results hold for machines like this one."""
+(cssl-bench broadcast). The load of an agent in clusters of up to 1,000 is computed from that cost."""
 
 import json
 import math
@@ -12,16 +11,20 @@ from bench.experiments import machine, plot
 from bench.experiments.cluster import ROOT, build_folder
 from bench.experiments.report import machine_lines, save
 
-CARRIED_REPLICAS = ("all", "1", "2", "3")
+CARRIED_REPLICAS = (0, 1, 2, 3)  # 0: all
 AGENTS = (3, 10, 30, 100, 300, 1000)
 RATES = (1_000, 10_000, 100_000, 1_000_000)
 PER_AGENT_MAX = 10_000  # handshakes a second: no machine makes more
-LOSSES = (0, 1, 5, 10, 20)
-CHURNS = (0, 6, 60)
 CARRIED_RATE = 100_000  # of the comparison; a smaller cluster makes as much as it can
 RULE_CORE = 0.10  # of a core: more would be a concern
 RULE_AGENTS = (3, 10, 100)  # for which the page says where that is
 TERMS = "- scheduling: the kernel's default, where CPU is measured; no links of RAgent: the broadcast is UDP, sealed"
+TURNS = 1_000  # of a loop, a second
+HEARTBEATS = 10  # a second
+LATER_WORDS = 2  # for each handshake: an agent has adopted its connection; it has ended
+LIFETIME_S = 7_200  # of a session
+STORED_MORE = 200  # bytes of a stored session beside its encoded form
+ROOM, AROUND = 1_344, 72  # bytes of a datagram: for messages; of its headers and tag, with UDP and IP
 COST_PARTS = ("session_ns", "live_ns", "word_ns", "datagram_ns", "datagram_peer_ns", "received_datagram_ns", "received_session_ns",
               "received_live_ns", "received_word_ns")
 
@@ -39,73 +42,71 @@ def measure_cost(rounds, quick):
     return cost, measured
 
 
-class Simulator:
-    """Simulates with the measured cost and the measured length of objects."""
-
-    def __init__(self, cost, live_bytes, course):
-        self._course = course
-        self._fixed = ("--cost", ",".join(f"{cost[part]:.0f}" for part in COST_PARTS), "--live-bytes", live_bytes)
-
-    def __call__(self, live="broadcast", **options):
-        arguments = [x for name, value in options.items() for x in (f"--{name}", value)]
-        rows = bench("simulate", *self._fixed, "--live", live, *arguments)
-        self._course.done(f"simulated: live: {live}, {options['agents']} agents, {options['rate']:,} handshakes/s")
-        return rows
+def sizes_of(measured):
+    """Bytes of a session, a live part and a word as messages in a datagram."""
+    alone = {run["what"]: run["bytes_per_object_and_peer"] for run in measured["runs"] if run["objects_per_turn"] == 1}
+    return {what: bytes_each - AROUND for what, bytes_each in alone.items()}
 
 
-def sizes(simulate, quick):
+def poisson(mean):
+    """The chance of 0, 1, 2 ... where `mean` is the average, as far as it matters."""
+    chances, chance = [], math.exp(-mean)
+    while len(chances) <= mean or chance > 1e-9:
+        chances.append(chance)
+        chance *= mean / len(chances)
+    return chances
+
+
+def datagrams_of_a_turn(first, second):
+    """The mean number; each is (mean number of messages, bytes of one)."""
+    return sum(p * q * math.ceil((i * first[1] + j * second[1]) / ROOM)
+               for i, p in enumerate(poisson(first[0])) for j, q in enumerate(poisson(second[0])))
+
+
+def load(cost, measured, agents, rate, live="broadcast", replicas=0):
+    """A row: an agent of a cluster in which clients make `rate` handshakes a second. With replicas each peer has a stream of its own,
+    in which each word is numbered."""
+    size, own, peers = sizes_of(measured), rate / agents, agents - 1
+    other = "live part" if live == "broadcast" else "word"  # sent beside the session
+    told = replicas / agents if replicas else 1  # of the sessions, to one peer
+    session = (told * own / TURNS, size["session"] + (0 if replicas else size[other]))
+    words = ((LATER_WORDS + bool(replicas)) * own / TURNS, size["word"])
+    each = TURNS * datagrams_of_a_turn(session, words) + HEARTBEATS * math.exp(-session[0] - words[0])  # datagrams to a peer
+    part = {"live part": "live", "word": "word"}[other]
+    sender = (cost["session_ns"] + (cost[f"{part}_ns"] + LATER_WORDS * cost["word_ns"]) * (peers if replicas else 1)) * own
+    sender += each * (peers * (cost["datagram_ns"] + cost["datagram_peer_ns"]) if replicas else
+                      cost["datagram_ns"] + peers * cost["datagram_peer_ns"])
+    receiver = peers * (own * (told * cost["received_session_ns"] + cost[f"received_{part}_ns"] + LATER_WORDS * cost["received_word_ns"])
+                        + each * cost["received_datagram_ns"])
+    at_once = 1 / agents + (1 - 1 / agents) * told
+    pull = 2 * (cost["datagram_ns"] + cost["datagram_peer_ns"] + cost["received_datagram_ns"]) + cost["received_session_ns"]
+    cpu = (sender + receiver) / 1e9
+    return {"live": live, "agents": agents, "handshakes_per_s": rate, "replicas": replicas, "at_once": at_once,
+            "datagrams_per_s": peers * each,
+            "megabits_per_s": peers * (each * AROUND + TURNS * (session[0] * session[1] + words[0] * words[1])) * 8 / 1e6,
+            "cpu": cpu, "cpu_with_pulls": cpu + own * (1 - at_once) * pull / 1e9,
+            "standing_mb": at_once * rate * LIFETIME_S * (measured["session_bytes"] + STORED_MORE) / 1e6}
+
+
+def sizes(cost, measured):
     """The default, at every size of a cluster and every rate that so many agents can make."""
-    rows = []
-    for agents in AGENTS[:2] if quick else AGENTS:
-        for rate in RATES[:1] if quick else RATES:
-            if rate / agents > PER_AGENT_MAX:
-                continue
-            rows += simulate(agents=agents, rate=rate, loss=0.1)
-    return rows
+    return [load(cost, measured, agents, rate) for agents in AGENTS for rate in RATES if rate / agents <= PER_AGENT_MAX]
 
 
-def carried(simulate, quick):
+def carried(cost, measured):
     """`live: carried`, with all numbers of replicas."""
     rows = []
-    for agents in AGENTS[:2] if quick else AGENTS:
-        rate = RATES[0] if quick else min(CARRIED_RATE, agents * PER_AGENT_MAX // 3)
-        replicas = [r for r in CARRIED_REPLICAS if r == "all" or int(r) < agents]
-        rows += simulate("broadcast", agents=agents, rate=rate, loss=0.1)
-        rows += simulate("carried", agents=agents, rate=rate, replicas=",".join(replicas), loss=0.1)
+    for agents in AGENTS:
+        rate = min(CARRIED_RATE, agents * PER_AGENT_MAX // 3)
+        rows.append(load(cost, measured, agents, rate))
+        rows += [load(cost, measured, agents, rate, "carried", replicas) for replicas in CARRIED_REPLICAS if replicas < agents]
     return rows
 
 
-def silence(simulate, quick):
-    """Nearly only heartbeats, at every size."""
-    return [row for agents in (AGENTS[:2] if quick else AGENTS) for row in simulate(agents=agents, rate=1, seconds=5)]
-
-
-def losses(simulate, quick):
-    return simulate(agents=10, rate=200 if quick else 10000, loss=",".join(map(str, LOSSES)))
-
-
-def churns(simulate, quick):
-    rows = []
-    for churn in CHURNS:
-        same = {"agents": 30, "rate": 100 if quick else 5000, "churn": churn, "seconds": 5 if quick else 30, "left": 3000, "away": 5000}
-        rows += simulate(**same) + simulate("carried", replicas="1,2", **same)
-    return rows
-
-
-SIMULATED = {"silence": silence, "sizes": sizes, "carried": carried, "losses": losses, "churns": churns}
-
-
-def simulations(quick):
-    """A step for each simulation. Its weight is, roughly, the seconds that it takes."""
-    steps = []
-
-    def note(live="broadcast", **simulated):
-        runs = max(len(str(simulated.get(name, "")).split(",")) for name in ("replicas", "loss"))
-        steps.append((1, runs * (0.1 + simulated["rate"] / 1e5 * (0.8 + simulated["agents"] / 400))))
-        return []
-    for part in SIMULATED.values():
-        part(note, quick)
-    return steps
+def computed(cost, measured):
+    report = {"sizes": sizes(cost, measured), "carried": carried(cost, measured)}
+    report["rule"] = rule(report["sizes"], [load(cost, measured, agents, 1) for agents in AGENTS])
+    return report
 
 
 def name_of(row):
@@ -116,18 +117,18 @@ def name_of(row):
 
 def cpu_plot(rows):
     series = {f"{rate:,}/s": [(r["agents"], 100 * r["cpu"]) for r in rows if r["handshakes_per_s"] == rate] for rate in RATES}
-    return plot.lines("Simulated: CPU of full broadcast on each agent", "agents", "% of a core",
+    return plot.lines("Computed: CPU of full broadcast on each agent", "agents", "% of a core",
                       {k: s for k, s in series.items() if s}, 100)
 
 
 def replicas_plot(rows):
-    """Of the sizes that were simulated at one rate."""
+    """Of the sizes with one rate."""
     rate = max(r["handshakes_per_s"] for r in rows)
     series = {}
     for r in rows:
         if r["handshakes_per_s"] == rate and r["replicas"] != 1:
             series.setdefault(name_of(r), []).append((r["agents"], 100 * r["cpu_with_pulls"]))
-    return plot.lines(f"Simulated: CPU on each agent at {rate:,.0f} handshakes/s", "agents", "% of a core", series, 100)
+    return plot.lines(f"Computed: CPU on each agent at {rate:,.0f} handshakes/s", "agents", "% of a core", series, 100)
 
 
 def _up(x, digits=2):
@@ -157,25 +158,18 @@ def rate_by_rule(rule_of, agents):
 
 
 def row_text(r):
-    after = r["returns"][-1]
-    soon = r["returns"][0]
-    returned = max(after["returned"], 1)
-    good = 100 * (soon["at_once"] + soon["pulled"]) / max(soon["returned"], 1)
-    return (f"{name_of(r)} | {100 * after['at_once'] / returned:.1f} | {100 * after['pulled'] / returned:.1f} | "
-            f"{100 * after['missed'] / returned:.3f} | {good:.2f} | {r['megabits_per_s']:.1f} | {100 * r['cpu']:.1f} | "
-            f"{100 * r['cpu_with_pulls']:.1f} | {r['staleness_p50_ms']:.0f} | {r['staleness_p99_ms']:.0f} | "
-            f"{r['standing_mb'] / 1000:.1f}")
+    return (f"{r['agents']}, {r['handshakes_per_s']:,.0f} | {name_of(r)} | {100 * r['at_once']:.1f} | {100 * (1 - r['at_once']):.1f} | "
+            f"{r['megabits_per_s']:.1f} | {100 * r['cpu']:.1f} | {100 * r['cpu_with_pulls']:.1f} | {r['standing_mb'] / 1000:.1f}")
 
 
-HEAD = ("held by | at once % | pulled % | missed % | resumed after 1 ms % | Mbit/s | CPU % | CPU with pulls % | p50 ms | p99 ms | "
-        "store GB")
+HEAD = "agents, handshakes/s | held by | at once % | pulled % | Mbit/s | CPU % | CPU with pulls % | store GB"
 
 
-def table(first_title, rows, first):
-    yield f"| {first_title} | {HEAD} |"
-    yield "| --- " * (HEAD.count("|") + 2) + "|"
+def table(rows):
+    yield f"| {HEAD} |"
+    yield "| --- " * (HEAD.count("|") + 1) + "|"
     for r in rows:
-        yield f"| {first(r)} | {row_text(r)} |"
+        yield f"| {row_text(r)} |"
 
 
 def cost_table(report):
@@ -207,7 +201,7 @@ def rule_text(report):
     r = report["rule"]
     rates = ", ".join(f"{rate_by_rule(r, agents):,.0f} with {agents} agents" for agents in RULE_AGENTS)
     return (
-        "**Rule of thumb (simulated).** By default all sessions and all live parts go to all agents. Then each agent pays at most "
+        "**Rule of thumb (computed).** By default all sessions and all live parts go to all agents. Then each agent pays at most "
         f"{r['us_per_handshake']:g} us of CPU\nfor each handshake of the whole cluster, plus {r['percent_per_peer']:g} % of a core "
         "for each peer, because of heartbeats. This holds for each row of\nthe first table below. 10 % of a core are reached at so many "
         f"handshakes/s: {rates}.\nAbove, look whether `live: carried` with `replicas` is enough less: the second table has "
@@ -222,17 +216,17 @@ goes to all agents, also with `replicas`. On a CSSL-SF listener the agent of the
 the connection, and later that it has ended. So in both modes each handshake makes two more words."""
 
 COLUMNS = """\
-The network loses 0.1 %, and takes 1-2 ms one way. A loop turn takes 1 ms, and sessions live 2 h. All figures are of one agent. Mbit/s:
-what an agent sends; it receives as much. Clients come back to any agent, after 1 ms in the column that says so, else after a second. If
-that agent does not have the session, it asks another agent for it. p50 and p99: how old a session is when it arrives. Store: the memory
-for sessions that an agent would need to keep all of them; live parts have a quarter of the store's size on top."""
+A loop turn takes 1 ms, and sessions live 2 h. All figures are of one agent. Mbit/s: what an agent sends; it receives as much. Clients
+come back to any agent; pulled: that agent does not have the session, and asks another agent for it. Store: the memory for sessions that
+an agent would need to keep all of them; live parts have a quarter of the store's size on top."""
 
 LIMITS = """\
-Numbering, rings, datagrams, gaps, questions, repeats and placement are the agents' own code in virtual time; a test holds the simulation
-against three real agents with 10 % loss, which share sessions and live parts. All agents send, eight receive: agents are alike. Sealing
-and sockets are the cost above. With replicas an agent numbers each word for each peer; that is counted as if it were another word.
-Not in it: handshakes themselves, pings between agents (each pair five times a second, over their links), live parts of later moves, and
-the bytes of snapshots. An agent that is not watched has a session it holds after as long a time as watched ones needed."""
+Agents are alike. Each makes its part of the handshakes and of the words, at any time, and tells its peers at the end of each turn: a
+session and what belongs to it together. The number of datagrams follows from the bytes, and everything has the measured cost. With
+replicas an agent numbers each word for each peer; that is counted as if it were another word.
+Not in it: handshakes themselves, pings between agents (each pair five times a second, over their links), live parts of later moves,
+snapshots, and what is repeated because a datagram was lost. Agents that lose 10 % of their datagrams still share all sessions and live
+parts (`tests/unit/bench/broadcast/test_agents_here.c`)."""
 
 
 def cost_text(report):
@@ -255,25 +249,20 @@ def cost_text(report):
         f"{c[part]:.0f}" for part in ("received_session_ns", "received_live_ns", "received_word_ns", "received_datagram_ns")) + " | |")
 
 
-def simulated_tables(report):
-    by_size = {"first_title": "agents, handshakes/s", "first": lambda r: f"{r['agents']}, {r['handshakes_per_s']:,.0f}"}
-    yield from ("## Sizes, simulated", "", COLUMNS, "")
-    yield from table(rows=report["sizes"], **by_size)
-    yield from ("", "## Beside `live: carried`, simulated", "", "`replicas` is possible with `live: carried` only.", "")
-    yield from table(rows=report["carried"], **by_size)
-    yield from ("", "## Loss, simulated", "", "10 agents.", "")
-    yield from table("loss %", report["losses"], lambda r: f"{100 * r['loss']:.0f}")
-    yield from ("", "## Churn, simulated", "", "30 agents; one that dies is back after 5 s with nothing, and counts as gone after 3 s.", "")
-    yield from table("deaths a minute", report["churns"], lambda r: f"{r['leaves_per_min']:.0f}")
+def computed_tables(report):
+    yield from ("## Sizes, computed", "", COLUMNS, "")
+    yield from table(report["sizes"])
+    yield from ("", "## Beside `live: carried`, computed", "", "`replicas` is possible with `live: carried` only.", "")
+    yield from table(report["carried"])
 
 
 def markdown(report):
     lines = ["# How far the broadcast of sessions and live parts carries", ""]
     lines += [*machine_lines(report["machine"], "haproxy", "nginx", "hitch"), TERMS]
     lines += ["", rule_text(report), "",
-              "![Simulated: CPU of full broadcast](scaling-full.svg)", "", "![Simulated: CPU by replicas](scaling-replicas.svg)", "",
+              "![Computed: CPU of full broadcast](scaling-full.svg)", "", "![Computed: CPU by replicas](scaling-replicas.svg)", "",
               "## What is sent", "", WHAT_IS_SENT, "", "## What it costs, measured", ""]
-    lines += [*cost_text(report), "", *simulated_tables(report), "", "## What is simulated, and what is not", "", LIMITS, ""]
+    lines += [*cost_text(report), "", *computed_tables(report), "", "## What is computed, and what is not", "", LIMITS, ""]
     return "\n".join(lines)
 
 
@@ -284,12 +273,8 @@ def figures(report):
 def main(options):
     """`options`: name, out, rounds, quick, course."""
     facts = machine.facts(ROOT)
-    options.course.plan((1, 2 * options.rounds), *simulations(options.quick))
+    options.course.plan((1, options.rounds))
     cost, measured = measure_cost(options.rounds, options.quick)
     options.course.done("cost of sessions and live parts, measured")
-    simulate = Simulator(cost, measured[0]["live_bytes"], options.course)
     report = {"machine": facts, "rounds": options.rounds, "quick": options.quick, "cost": cost, "measured": measured}
-    for name, part in SIMULATED.items():
-        report[name] = part(simulate, options.quick)
-    report["rule"] = rule(report["sizes"], report["silence"])
-    save(options, report, markdown, figures)
+    save(options, {**report, **computed(cost, measured[0])}, markdown, figures)

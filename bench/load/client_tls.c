@@ -131,21 +131,6 @@ void client_tls_close(struct client_tls_shared *shared)
 	shared->wire = NULL;
 }
 
-int client_tls_version_parse(const char *text, unsigned *out)
-{
-	static const char *const words[] = {
-		[CLIENT_TLS_ANY] = "any", [CLIENT_TLS_1_2] = "1.2", [CLIENT_TLS_1_3] = "1.3"
-	};
-
-	for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*out = i;
-			return 0;
-		}
-	}
-	return CSSL_E_CONFIG;
-}
-
 /* One client */
 
 int client_tls_begin(struct client_tls *t, const struct client_tls_shared *shared, struct stream *stream,

@@ -16,6 +16,7 @@
 #define CLIENT_TLS_NO_ALERT (-1)
 
 enum client_tls_version { CLIENT_TLS_ANY, CLIENT_TLS_1_2, CLIENT_TLS_1_3 };
+#define CLIENT_TLS_VERSIONS "any|1.2|1.3"                              /* the same as words of an option */
 enum client_tls_tickets { CLIENT_TLS_TICKETS, CLIENT_TLS_NO_TICKETS }; /* of TLS 1.2 */
 enum client_tls_memory { CLIENT_TLS_KEEP, CLIENT_TLS_SPARE };          /* of buffers of idle connections */
 
@@ -24,9 +25,6 @@ struct client_tls_options {
 	unsigned version, tickets, memory;                    /* the enums above */
 	const char *suite, *groups, *server_name, *alpn, *ca; /* NULL: not set; server_name always is */
 };
-
-/* "1.2", "1.3" or "any" to enum client_tls_version. 0 or CSSL_E_CONFIG. */
-int client_tls_version_parse(const char *text, unsigned *out);
 
 /* Shared by all clients of a process. All zero before it is opened. */
 struct client_tls_shared {

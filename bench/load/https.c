@@ -6,7 +6,7 @@
 #include "bench/command/command.h"
 #include "bench/load/generator.h"
 #include "bench/load/load_options.h"
-#include "bench/load/load_report.h"
+#include "bench/load/load_result.h"
 #include "bench/load/processes.h"
 #include "bench/server/pattern.h"
 #include "net/descriptors.h"
@@ -36,11 +36,10 @@ int https_main(int argc, char **argv)
 {
 	static struct load_options options;
 
-	switch (load_options_parse(argc, argv, &options)) {
-	case LOAD_PARSED_HELP: fputs(load_options_help(), stdout); return EXIT_SUCCESS;
-	case LOAD_PARSED_BAD: return 2;
-	default: break;
-	}
+	const enum option_parse parsed = load_options_parse(argc, argv, &options);
+
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
 	descriptors_raise(0);
 	pattern_make();
 	log_open("cssl-bench", "https", LOG_TEXT, LOG_WARNING, NULL);

@@ -1,11 +1,8 @@
-/* load_options.c: a table of options: name, kind of value, where it goes; then what must be true of all of them. */
+/* load_options.c: a table of options, then what must be true of all of them. */
 #include "bench/load/load_options.h"
 
-#include <getopt.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/load/processes.h"
@@ -13,186 +10,103 @@
 #include "net/address.h"
 #include "proto/error.h"
 
-static const char help[] =
-	"cssl-bench https --connect ADDRESS [OPTIONS]: many TLS clients, and what they were served.\n"
-	"\n"
-	"Where and from where\n"
-	"  --connect ADDRESS    127.0.0.1:443 or [::1]:443; up to 16: each connection of a client goes to the next\n"
-	"  --source RANGE       127.0.1.1-127.0.1.20 or one address; repeated; client after client takes the next\n"
-	"How much\n"
-	"  --clients N          pseudo clients, each with at most one connection (default 16)\n"
-	"  --connections N      end when so many were begun; and / or\n"
-	"  --equal              each client makes an equal part of --connections; without it the faster make more\n"
-	"  --duration S         end after so many seconds (default 10 where --connections is not said)\n"
-	"  --requests N         requests on each connection (default 1; 0: as many as there is time for)\n"
-	"  --rate R             open loop: R requests a second, whatever the server does; latencies count from the\n"
-	"                       moment at which a request was due. Without it: closed loop\n"
-	"  --ramp S             reach the rate, or start the clients, evenly over so many seconds\n"
-	"  --think-ms N         closed loop: pause between an answer and the next request of a connection\n"
-	"  --hold               keep connections after their requests; standard output says 'holding N connections'\n"
-	"                       when all are there; they close at the end of --duration or by SIGTERM\n"
-	"  --processes N        generator processes (default 1)\n"
-	"  --timeout-ms N       give a connection up that makes no progress for so long (default 10000)\n"
-	"What\n"
-	"  --path PATH          repeated: in turn (default /5k)\n"
-	"  --length N           an answer of another length is wrong\n"
-	"  --check              paths are those of cssl-bench serve: compare length and every byte\n"
-	"  --handshake-only     no requests\n"
-	"  --mix FULL:RESUMED   of a client's connections so many full, then so many offer the newest session\n"
-	"                       (default 1:0)\n"
-	"TLS\n"
-	"  --version 1.2|1.3|any   (default any)\n"
-	"  --suite NAME         an OpenSSL cipher list (TLS 1.2) or suite (TLS 1.3)\n"
-	"  --group LIST         X25519:P-256 ...\n"
-	"  --no-tickets         TLS 1.2 resumes by session id\n"
-	"  --sni NAME           server name, also of Host (default localhost)\n"
-	"  --alpn NAME          one protocol\n"
-	"  --ca FILE            verify the server against these; without it nothing is verified\n"
-	"Output: also what each generator process used itself, and whether that was the limit\n"
-	"  --json               the result as JSON on standard output\n"
-	"  --save FILE          all that was counted, for cssl-bench merge\n"
-	"  --quiet              no progress on the terminal\n"
-	"\n"
-	"Exit status: 0; 1: something failed or was wrong; 2: bad options.\n";
-
-struct option_row {
-	const char *name;
-	int (*set)(struct load_options *o, const struct option_row *row, const char *value);
-	size_t at;       /* the member's offset in struct load_options */
-	double min, max; /* bounds of a number, as the user writes it */
-	double unit;     /* a number is multiplied by this before it is stored; for a flag: the value to store */
-};
-
-static void *member(struct load_options *o, const struct option_row *row)
+static int add_target(void *options, const struct option_row *row, const char *value)
 {
-	return (char *)o + row->at;
-}
+	struct load_options *o = options;
 
-static int parse_number(const struct option_row *row, const char *value, double *out)
-{
-	char *end;
-
-	*out = strtod(value, &end);
-	return end == value || *end || !(*out >= row->min && *out <= row->max) ? CSSL_E_RANGE : 0;
-}
-
-static int set_number(struct load_options *o, const struct option_row *row, const char *value)
-{
-	double n;
-	int r = parse_number(row, value, &n);
-
-	if (r == 0 && row->unit == 1 && n != floor(n))
-		r = CSSL_E_RANGE;
-	if (r == 0)
-		*(uint64_t *)member(o, row) = (uint64_t)(n * row->unit);
-	return r;
-}
-
-static int set_rate(struct load_options *o, const struct option_row *row, const char *value)
-{
-	return parse_number(row, value, &o->schedule.rate);
-}
-
-static int set_text(struct load_options *o, const struct option_row *row, const char *value)
-{
-	*(const char **)member(o, row) = value;
-	return value[0] ? 0 : CSSL_E_CONFIG;
-}
-
-static int set_flag(struct load_options *o, const struct option_row *row, const char *value)
-{
-	*(unsigned *)member(o, row) = (unsigned)row->unit;
-	return 0;
-}
-
-static int add_target(struct load_options *o, const struct option_row *row, const char *value)
-{
 	if (o->target_count == LOAD_TARGETS_MAX)
 		return CSSL_E_FULL;
 	return address_parse(value, &o->targets[o->target_count++]);
 }
 
-static int add_source(struct load_options *o, const struct option_row *row, const char *value)
+static int add_source(void *options, const struct option_row *row, const char *value)
 {
+	struct load_options *o = options;
+
 	return source_ranges_add(&o->sources, value);
 }
 
-static int add_path(struct load_options *o, const struct option_row *row, const char *value)
+static int add_path(void *options, const struct option_row *row, const char *value)
 {
+	struct load_options *o = options;
+
 	if (o->path_count == LOAD_PATHS_MAX || value[0] != '/' || strpbrk(value, " \r\n"))
 		return CSSL_E_CONFIG;
 	o->paths[o->path_count++].path = value;
 	return 0;
 }
 
-static int set_mix(struct load_options *o, const struct option_row *row, const char *value)
+static int set_mix(void *options, const struct option_row *row, const char *value)
 {
+	struct load_options *o = options;
+
 	return mix_parse(value, &o->mix);
 }
 
-static int set_version(struct load_options *o, const struct option_row *row, const char *value)
-{
-	return client_tls_version_parse(value, &o->tls.version);
-}
-
-#define AT(member) offsetof(struct load_options, member)
-#define NUMBER(name, member, min, max)                                                                                 \
-	{                                                                                                              \
-		name, set_number, AT(member), min, max, 1                                                              \
-	}
-#define TEXT(name, member)                                                                                             \
-	{                                                                                                              \
-		name, set_text, AT(member)                                                                             \
-	}
-#define FLAG(name, member, value)                                                                                      \
-	{                                                                                                              \
-		name, set_flag, AT(member), 0, 0, value                                                                \
-	}
-#define NUMBER_MAX          1e12
-#define DURATION_DEFAULT_MS 10000
+#define AT(member)                           offsetof(struct load_options, member)
+#define NUMBER(name, member, min, max, help) OPTION_NUMBER(0, name, "N", struct load_options, member, min, max, 1, help)
+#define SECONDS(name, member, min, max, unit, help)                                                                    \
+	OPTION_NUMBER(0, name, "S", struct load_options, member, min, max, unit, help)
+#define TEXT(name, value, member, help) OPTION_TEXT(0, name, value, struct load_options, member, help)
+#define FLAG(name, member, word, help)  OPTION_FLAG(0, name, struct load_options, member, word, help)
+#define NUMBER_MAX                      1e12
+#define DURATION_DEFAULT_MS             10000
 
 static const struct option_row rows[] = {
-	{ "connect", add_target },
-	{ "source", add_source },
-	NUMBER("clients", clients, 1, 1e6),
-	NUMBER("connections", connections, 1, NUMBER_MAX),
-	{ "duration", set_number, AT(duration_ms), 0.001, 1e6, 1e3 },
-	NUMBER("requests", requests, 0, NUMBER_MAX),
-	{ "rate", set_rate, 0, 1e-3, 1e7 },
-	{ "ramp", set_number, AT(schedule.ramp_ns), 0, 1e5, 1e9 },
-	NUMBER("think-ms", think_ms, 0, 1e7),
-	FLAG("equal", parts, LOAD_PARTS_EQUAL),
-	FLAG("hold", at_end, LOAD_HOLDS),
-	NUMBER("processes", processes, 1, PROCESSES_MAX),
-	NUMBER("timeout-ms", timeout_ms, 1, 1e7),
-	{ "path", add_path },
-	NUMBER("length", length, 0, NUMBER_MAX),
-	FLAG("check", check, LOAD_CHECKED),
-	FLAG("handshake-only", asks, LOAD_HANDSHAKE_ONLY),
-	{ "mix", set_mix },
-	{ "version", set_version },
-	TEXT("suite", tls.suite),
-	TEXT("group", tls.groups),
-	FLAG("no-tickets", tls.tickets, CLIENT_TLS_NO_TICKETS),
-	TEXT("sni", tls.server_name),
-	TEXT("alpn", tls.alpn),
-	TEXT("ca", tls.ca),
-	FLAG("json", output, RESULT_JSON),
-	TEXT("save", save),
-	FLAG("quiet", progress, LOAD_PROGRESS_HIDDEN),
+	{ .help = "Where and from where" },
+	{ 0, "connect", "ADDRESS", "127.0.0.1:443 or [::1]:443; up to 16: each connection of a client goes to the next",
+		add_target },
+	{ 0, "source", "RANGE", "127.0.1.1-127.0.1.20 or one address; repeated; client after client takes the next",
+		add_source },
+	{ .help = "How much" },
+	NUMBER("clients", clients, 1, 1e6, "pseudo clients, each with at most one connection (default 16)"),
+	NUMBER("connections", connections, 1, NUMBER_MAX, "end when so many were begun; and / or --duration"),
+	FLAG("equal", parts, LOAD_PARTS_EQUAL,
+		"each client makes an equal part of --connections; without it the faster make more"),
+	SECONDS("duration", duration_ms, 0.001, 1e6, 1e3,
+		"end after so many seconds (default 10 where --connections is not said)"),
+	NUMBER("requests", requests, 0, NUMBER_MAX,
+		"requests on each connection (default 1; 0: as many as there is time for)"),
+	{ 0, "rate", "R",
+		"open loop: R requests a second, whatever the server does; latencies count from the moment at\n"
+		"which a request was due. Without it: closed loop",
+		option_set_real, AT(schedule.rate), 1e-3, 1e7 },
+	SECONDS("ramp", schedule.ramp_ns, 0, 1e5, 1e9,
+		"reach the rate, or start the clients, evenly over so many seconds"),
+	NUMBER("think-ms", think_ms, 0, 1e7,
+		"closed loop: pause between an answer and the next request of a connection"),
+	FLAG("hold", at_end, LOAD_HOLDS,
+		"keep connections after their requests; standard output says 'holding N connections'\n"
+		"when all are there; they close at the end of --duration or by SIGTERM"),
+	NUMBER("processes", processes, 1, PROCESSES_MAX, "generator processes (default 1)"),
+	NUMBER("timeout-ms", timeout_ms, 1, 1e7,
+		"give a connection up that makes no progress for so long (default 10000)"),
+	{ .help = "What" },
+	{ 0, "path", "PATH", "repeated: in turn (default /5k)", add_path },
+	NUMBER("length", length, 0, NUMBER_MAX, "an answer of another length is wrong"),
+	FLAG("check", check, LOAD_CHECKED, "paths are those of cssl-bench serve: compare length and every byte"),
+	FLAG("handshake-only", asks, LOAD_HANDSHAKE_ONLY, "no requests"),
+	{ 0, "mix", "FULL:RESUMED",
+		"of a client's connections so many full, then so many offer the newest session (default 1:0)",
+		set_mix },
+	{ .help = "TLS" },
+	OPTION_WORD(0, "version", CLIENT_TLS_VERSIONS, struct load_options, tls.version, "(default any)"),
+	TEXT("suite", "NAME", tls.suite, "an OpenSSL cipher list (TLS 1.2) or suite (TLS 1.3)"),
+	TEXT("group", "LIST", tls.groups, "X25519:P-256 ..."),
+	FLAG("no-tickets", tls.tickets, CLIENT_TLS_NO_TICKETS, "TLS 1.2 resumes by session id"),
+	TEXT("sni", "NAME", tls.server_name, "server name, also of Host (default localhost)"),
+	TEXT("alpn", "NAME", tls.alpn, "one protocol"),
+	TEXT("ca", "FILE", tls.ca, "verify the server against these; without it nothing is verified"),
+	{ .help = "Output: also what each generator process used itself, and whether that was the limit" },
+	FLAG("json", output, RESULT_JSON, "the result as JSON on standard output"),
+	TEXT("save", "FILE", save, "all that was counted, for cssl-bench merge"),
+	FLAG("quiet", progress, LOAD_PROGRESS_HIDDEN, "no progress on the terminal"),
 };
 
-#define ROWS (sizeof rows / sizeof rows[0])
-
-/* getopt's view of the rows, and --help. */
-static void long_options(struct option out[static ROWS + 2])
-{
-	for (unsigned i = 0; i < ROWS; i++)
-		out[i] = (struct option){ rows[i].name, rows[i].set == set_flag ? no_argument : required_argument, NULL,
-			(int)i + 1 };
-	out[ROWS] = (struct option){ "help", no_argument, NULL, (int)ROWS + 1 };
-	out[ROWS + 1] = (struct option){ NULL, 0, NULL, 0 };
-}
+static const struct option_command command = { "https",
+	"cssl-bench https --connect ADDRESS [OPTIONS]: many TLS clients, and what they were served.\n",
+	"\nExit status: 0; 1: something failed or was wrong; 2: bad options.\n", rows, sizeof rows / sizeof rows[0],
+	OPTIONS_ONLY };
 
 /* A sentence about a contradiction between the options, or NULL. */
 static const char *contradiction(const struct load_options *o)
@@ -248,29 +162,26 @@ static void fill_in(struct load_options *o)
 		o->duration_ms = DURATION_DEFAULT_MS;
 }
 
-static enum load_parse complete(struct load_options *o)
+static enum option_parse complete(struct load_options *o)
 {
 	fill_in(o);
 	const char *wrong = contradiction(o);
 	if (wrong) {
 		fprintf(stderr, "https: %s\n", wrong);
-		return LOAD_PARSED_BAD;
+		return OPTIONS_BAD;
 	}
 	for (unsigned i = 0; i < o->path_count; i++) {
 		if (prepare_path(o, &o->paths[i])) {
 			fprintf(stderr, "https: --path %s: %s\n", o->paths[i].path,
 				o->check == LOAD_CHECKED ? "--check needs a path like /5k" : "too long");
-			return LOAD_PARSED_BAD;
+			return OPTIONS_BAD;
 		}
 	}
-	return LOAD_PARSED;
+	return OPTIONS_PARSED;
 }
 
-enum load_parse load_options_parse(int argc, char **argv, struct load_options *out)
+enum option_parse load_options_parse(int argc, char **argv, struct load_options *out)
 {
-	struct option options[ROWS + 2];
-	int row;
-
 	*out = (struct load_options){ .mix = { 1, 0 },
 		.clients = 16,
 		.processes = 1,
@@ -278,26 +189,6 @@ enum load_parse load_options_parse(int argc, char **argv, struct load_options *o
 		.timeout_ms = 10000,
 		.length = LOAD_LENGTH_ANY,
 		.tls = { .who = "https", .server_name = "localhost" } };
-	long_options(options);
-	optind = 1;
-	while ((row = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (row == '?')
-			return LOAD_PARSED_BAD;
-		if (row == (int)ROWS + 1)
-			return LOAD_PARSED_HELP;
-		if (rows[row - 1].set(out, &rows[row - 1], optarg)) {
-			fprintf(stderr, "https: --%s: bad value '%s'\n", rows[row - 1].name, optarg);
-			return LOAD_PARSED_BAD;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "https: unexpected '%s'\n", argv[optind]);
-		return LOAD_PARSED_BAD;
-	}
-	return complete(out);
-}
-
-const char *load_options_help(void)
-{
-	return help;
+	const enum option_parse parsed = option_table_parse(&command, argc, argv, out);
+	return parsed == OPTIONS_PARSED ? complete(out) : parsed;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "bench/command/option_table.h"
 #include "bench/load/client_tls.h"
 #include "bench/load/reply.h"
 #include "bench/load/schedule.h"
@@ -47,12 +48,7 @@ struct load_options {
 	struct client_tls_options tls;
 };
 
-enum load_parse { LOAD_PARSED, LOAD_PARSED_HELP, LOAD_PARSED_BAD };
-
 /* Complains on standard error. @out points into @argv. */
-enum load_parse load_options_parse(int argc, char **argv, struct load_options *out);
-
-/* The text of --help. */
-const char *load_options_help(void);
+enum option_parse load_options_parse(int argc, char **argv, struct load_options *out);
 
 #endif

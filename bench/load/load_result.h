@@ -73,8 +73,11 @@ struct load_result {
 	struct histogram phases[LOAD_PHASE_COUNT];
 };
 
-/* Of struct result_kind, which load_report.h has. */
-void load_result_add(void *total, const void *result);
+extern const struct result_kind load_result_kind;
+
+/* Whether a generator process had enough CPU. */
+enum load_effort { LOAD_AT_EASE, LOAD_SATURATED, LOAD_STARVED };
+enum load_effort load_effort_of(const struct load_result *r);
 
 /* 1 if something failed at the server or in the network, else 0. */
 int load_result_has_failures(const struct load_result *r);

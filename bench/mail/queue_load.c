@@ -73,16 +73,11 @@ static const struct option_row rows[] = {
 	OPTION_FLAG(0, "json", struct queue_options, output, QUEUE_JSON, "the result as JSON on standard output"),
 };
 
-#define ROWS (sizeof rows / sizeof rows[0])
-
-static void help(FILE *to)
-{
-	fputs("cssl-bench queue [OPTIONS] ADDRESS [ADDRESS]: stores messages in one or two empty Redis servers as a "
-	      "gateway\nwith `deliver: queue` does, and tells how long that took. They stay there.\n",
-		to);
-	option_table_help(to, rows, ROWS);
-	fputs("\nExit status: 0; 1: it did not do all of that; 2: bad options.\n", to);
-}
+static const struct option_command command = { "queue",
+	"cssl-bench queue [OPTIONS] ADDRESS [ADDRESS]: stores messages in one or two empty Redis servers as a "
+	"gateway\nwith `deliver: queue` does, and tells how long that took. They stay there.\n",
+	"\nExit status: 0; 1: it did not do all of that; 2: bad options.\n", rows, sizeof rows / sizeof rows[0],
+	OPTIONS_AND_WORDS };
 
 static void finish(struct queue_load *l)
 {
@@ -308,11 +303,10 @@ int queue_load_main(int argc, char **argv)
 	static struct queue_options options = { .messages = 1000, .length = 1024, .window = 1000, .block = 1000 };
 	static struct queue_load load = { .options = &options };
 
-	switch (option_table_parse("queue", rows, ROWS, argc, argv, &options)) {
-	case OPTIONS_HELP: help(stdout); return EXIT_SUCCESS;
-	case OPTIONS_BAD: return 2;
-	default: break;
-	}
+	const enum option_parse parsed = option_table_parse(&command, argc, argv, &options);
+
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
 	if (take_addresses(&load, argc, argv)) {
 		fputs("queue: one or two ADDRESSes are needed\n", stderr);
 		return 2;

@@ -2,6 +2,7 @@
 #include "bench/mail/sink_options.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "net/address.h"
@@ -34,13 +35,6 @@ static int add_trusted(void *options, const struct option_row *row, const char *
 	return address_net_parse(value, &o->trusted[o->trusted_count++]);
 }
 
-static int set_over(void *options, const struct option_row *row, const char *value)
-{
-	struct sink_options *o = options;
-	o->over = strcmp(value, "wait") == 0 ? SINK_LETS_WAIT : SINK_SAYS_421;
-	return o->over == SINK_LETS_WAIT || strcmp(value, "421") == 0 ? 0 : CSSL_E_CONFIG;
-}
-
 #define NUMBER(letter, name, value, member, min, max, unit, help)                                                      \
 	OPTION_NUMBER(letter, name, value, struct sink_options, member, min, max, unit, help)
 #define TEXT(letter, name, value, member, help) OPTION_TEXT(letter, name, value, struct sink_options, member, help)
@@ -65,8 +59,8 @@ static const struct option_row rows[] = {
 	NUMBER('m', "max-connections", "N", max_connections, 1, 1e6, 1, "connections at a time (default: no limit)"),
 	NUMBER(0, "max-per-source", "N", max_per_source, 1, 1e6, 1,
 		"connections at a time from one address; further ones get 421"),
-	{ 0, "over", "421|wait", "connections above --max-connections get 421, or are not accepted (default 421)",
-		set_over },
+	OPTION_WORD(0, "over", "421|wait", struct sink_options, over,
+		"connections above --max-connections get 421, or are not accepted (default 421)"),
 	NUMBER(0, "size", "BYTES", max_size, 1, 1e15, 1,
 		"largest mail: EHLO lists SIZE, larger mails get 552 (default: no limit)"),
 	NUMBER(0, "idle", "S", idle_ms, 0.001, 1e6, 1e3, "421 to clients that are silent for so long (default: never)"),
@@ -92,18 +86,13 @@ static const struct option_row rows[] = {
 	FLAG(0, "json", output, SINK_JSON, "the summary as JSON on standard output"),
 };
 
-#define ROWS (sizeof rows / sizeof rows[0])
-
-void sink_options_help(FILE *to)
-{
-	fputs("cssl-bench smtp-sink [OPTIONS] ADDRESS...: takes mails, counts them, and drops them.\n"
-	      "ADDRESS is 127.0.0.1:25 or [::1]:0; each is printed on standard output when it listens. A mail of "
-	      "smtp-source\n"
-	      "is compared with what its header says, and mails that come twice are counted.\n",
-		to);
-	option_table_help(to, rows, ROWS);
-	fputs("\nExit status: 0; 1: a mail's body was wrong, or it could not start; 2: bad options.\n", to);
-}
+static const struct option_command command = { "smtp-sink",
+	"cssl-bench smtp-sink [OPTIONS] ADDRESS...: takes mails, counts them, and drops them.\n"
+	"ADDRESS is 127.0.0.1:25 or [::1]:0; each is printed on standard output when it listens. A mail of "
+	"smtp-source\n"
+	"is compared with what its header says, and mails that come twice are counted.\n",
+	"\nExit status: 0; 1: a mail's body was wrong, or it could not start; 2: bad options.\n", rows,
+	sizeof rows / sizeof rows[0], OPTIONS_AND_WORDS };
 
 static const char *contradiction(const struct sink_options *o)
 {
@@ -161,6 +150,6 @@ enum option_parse sink_options_parse(int argc, char **argv, struct sink_options 
 	out->name = "smtp-sink";
 	for (unsigned i = 0; i < sizeof offers / sizeof offers[0]; i++)
 		smtp_ehlo_add(&out->offers, smtp_span_of(offers[i]));
-	enum option_parse parsed = option_table_parse("smtp-sink", rows, ROWS, argc, argv, out);
+	enum option_parse parsed = option_table_parse(&command, argc, argv, out);
 	return parsed == OPTIONS_PARSED ? complete(out, argc, argv) : parsed;
 }

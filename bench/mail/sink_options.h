@@ -3,7 +3,6 @@
 #define CSSL_BENCH_MAIL_SINK_OPTIONS_H
 
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 #include "bench/command/option_table.h"
@@ -38,6 +37,5 @@ struct sink_options {
 
 /* Complains on standard error. @out points into @argv. */
 enum option_parse sink_options_parse(int argc, char **argv, struct sink_options *out);
-void sink_options_help(FILE *to);
 
 #endif

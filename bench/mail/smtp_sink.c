@@ -1,13 +1,226 @@
-/* smtp_sink.c: `cssl-bench smtp-sink`: options, one server, one summary. */
+/* smtp_sink.c: `cssl-bench smtp-sink`: one server on one worker: it accepts within the limits, ends, and sums up. */
+
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "bench/command/command.h"
-#include "bench/mail/sink_options.h"
-#include "bench/mail/sink_result.h"
-#include "bench/mail/sink_server.h"
+#include "bench/mail/sink_session.h"
+#include "net/address.h"
+#include "net/admission.h"
 #include "net/descriptors.h"
+#include "net/listener.h"
 #include "net/log.h"
+#include "net/signals.h"
+
+#define PROGRESS_MS 1000u
+
+enum server_state { SINK_SERVES, SINK_STOPS, SINK_IS_OVER_ALL };
+
+struct sink_server {
+	struct sink_host host; /* first: callbacks compute the server's address from it */
+	enum server_state state;
+	unsigned listener_count, listeners_open;
+	struct listener *listeners[SINK_LISTEN_MAX];
+	enum { SINK_ACCEPTS, SINK_PAUSES } accepting;
+	struct admission *admission;
+	struct signals *signals;
+	struct timer *progress;
+	LIST_HEAD(, sink_session) sessions;
+};
+
+static void stop_when_empty(struct sink_server *s)
+{
+	if (s->state != SINK_STOPS || s->listeners_open > 0 || !LIST_EMPTY(&s->sessions))
+		return;
+	s->state = SINK_IS_OVER_ALL;
+	timer_stop(s->progress);
+	signals_destroy(s->signals);
+	s->progress = NULL;
+	s->signals = NULL;
+	worker_stop(s->host.worker);
+}
+
+static void stop(struct sink_server *s)
+{
+	struct sink_session *session, *next;
+	if (s->state != SINK_SERVES)
+		return;
+	s->state = SINK_STOPS;
+	for (unsigned i = 0; i < s->listener_count; i++)
+		listener_close(s->listeners[i]);
+	for (session = LIST_FIRST(&s->sessions); session; session = next) {
+		next = LIST_NEXT(session, next);
+		sink_session_close(session);
+	}
+	stop_when_empty(s);
+}
+
+static void on_signal(void *ctx, int signum)
+{
+	stop(ctx);
+}
+
+static void on_mail(struct sink_host *host)
+{
+	struct sink_server *s = (struct sink_server *)host;
+	if (host->options->max_mails && host->result->counts[SINK_MAILS] >= host->options->max_mails)
+		stop(s);
+}
+
+/* Limits */
+
+static void pause_or_resume(struct sink_server *s)
+{
+	const struct sink_options *o = s->host.options;
+	int full = o->over == SINK_LETS_WAIT && o->max_connections && s->host.result->open >= o->max_connections;
+	if (s->state != SINK_SERVES || full == (s->accepting == SINK_PAUSES))
+		return;
+	s->accepting = full ? SINK_PAUSES : SINK_ACCEPTS;
+	for (unsigned i = 0; i < s->listener_count; i++) {
+		if (full)
+			listener_pause(s->listeners[i]);
+		else
+			listener_resume(s->listeners[i]);
+	}
+}
+
+static void on_gone(struct sink_host *host, struct sink_session *session)
+{
+	struct sink_server *s = (struct sink_server *)host;
+	LIST_REMOVE(session, next);
+	host->result->open--;
+	if (session->source.len)
+		admission_leave_source(s->admission, &session->source);
+	free(session);
+	pause_or_resume(s);
+	stop_when_empty(s);
+}
+
+/* Counts the session with its source. */
+static enum sink_welcome admit(struct sink_server *s, struct sink_session *session, const struct sockaddr_storage *peer)
+{
+	const struct sink_options *o = s->host.options;
+	struct client_address source = { .len = 0 };
+	source.len = (uint8_t)address_bytes((const struct sockaddr *)peer, source.bytes);
+	if (o->max_connections && s->host.result->open >= o->max_connections)
+		return SINK_IS_OVER;
+	if (admission_enter_source(s->admission, &source) < 0)
+		return SINK_IS_OVER;
+	session->source = source;
+	return SINK_IS_WELCOME;
+}
+
+static void note_open(struct sink_server *s)
+{
+	struct sink_result *r = s->host.result;
+	r->counts[SINK_CONNECTIONS]++;
+	if (++r->open > r->most_open)
+		r->most_open = r->open;
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct sink_server *s = ctx;
+	struct sink_session *session = calloc(1, sizeof *session);
+	if (!session) {
+		close(fd);
+		return;
+	}
+	session->peer = *peer;
+	enum sink_welcome welcome = admit(s, session, peer);
+	note_open(s);
+	s->host.result->counts[SINK_OVER] += welcome == SINK_IS_OVER;
+	LIST_INSERT_HEAD(&s->sessions, session, next);
+	if (sink_session_open(session, &s->host, fd, welcome) < 0)
+		on_gone(&s->host, session);
+	pause_or_resume(s);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	struct sink_server *s = ctx;
+	s->listeners_open--;
+	stop_when_empty(s);
+}
+
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+/* The start */
+
+static int listen_on(struct sink_server *s, const struct sockaddr *address)
+{
+	char text[ADDRESS_TEXT_MAX];
+	struct sockaddr_storage bound;
+	int r = 0;
+	struct listener *l =
+		listener_create(s->host.worker, address, (int)s->host.options->backlog, 0666, &listener_ops, s, &r);
+	if (!l) {
+		fprintf(stderr, "smtp-sink: %s: %s\n", address_format(address, text), uv_strerror(r));
+		return -1;
+	}
+	s->listeners[s->listener_count++] = l;
+	s->listeners_open++;
+	if (listener_address(l, &bound) == 0)
+		printf("listening on %s\n", address_format((const struct sockaddr *)&bound, text));
+	fflush(stdout);
+	return 0;
+}
+
+static void on_progress(void *ctx)
+{
+	struct sink_server *s = ctx;
+	sink_result_progress(s->host.result, uv_hrtime());
+}
+
+static int open_files(struct sink_server *s)
+{
+	const struct sink_options *o = s->host.options;
+	if (o->certificate && server_tls_open(&s->host.tls, "smtp-sink", o->certificate, o->key) < 0)
+		return -1;
+	if (!o->dump)
+		return 0;
+	s->host.dump = fopen(o->dump, "we");
+	if (!s->host.dump)
+		fprintf(stderr, "smtp-sink: %s cannot be written\n", o->dump);
+	return s->host.dump ? 0 : -1;
+}
+
+static int prepare(struct sink_server *s)
+{
+	static const int stop_signals[] = { SIGTERM, SIGINT };
+	const struct sink_options *o = s->host.options;
+	if (open_files(s) < 0)
+		return -1;
+	s->admission = admission_create(0, (uint32_t)o->max_per_source);
+	s->host.worker = worker_create(0, "smtp-sink");
+	if (o->trusted_count > 0)
+		s->host.ledger = tx_ledger_create(o->ids_max);
+	if (!s->admission || !s->host.worker || (o->trusted_count > 0 && !s->host.ledger))
+		return -1;
+	s->signals = signals_create(s->host.worker, stop_signals, 2, on_signal, s);
+	if (!s->signals)
+		return -1;
+	if (o->progress == SINK_PROGRESS)
+		s->progress = timer_start(s->host.worker, on_progress, s, PROGRESS_MS, PROGRESS_MS);
+	for (unsigned i = 0; i < o->listen_count; i++) {
+		if (listen_on(s, (const struct sockaddr *)&o->listen[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void clear(struct sink_server *s)
+{
+	worker_destroy(s->host.worker);
+	admission_destroy(s->admission);
+	tx_ledger_destroy(s->host.ledger);
+	server_tls_close(&s->host.tls);
+	if (s->host.dump)
+		fclose(s->host.dump);
+}
 
 static int report(const struct sink_options *o, const struct sink_result *r)
 {
@@ -18,35 +231,36 @@ static int report(const struct sink_options *o, const struct sink_result *r)
 	return r->counts[SINK_WRONG] > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int serve(struct sink_options *o)
+/* An exit status. */
+static int serve(struct sink_options *o, struct sink_result *result)
 {
-	int status = EXIT_FAILURE;
-	struct sink_result *result = sink_result_create();
-	struct sink_server *server = result ? sink_server_create(o, result) : NULL;
-
-	if (server) {
-		sink_server_run(server);
-		status = report(o, result);
-	}
-	sink_server_destroy(server);
-	sink_result_destroy(result);
-	return status;
+	static struct sink_server s;
+	s.host = (struct sink_host){ .options = o, .result = result, .on_mail = on_mail, .on_gone = on_gone };
+	result->begin_ns = uv_hrtime();
+	const int failed = prepare(&s);
+	if (failed && s.host.worker)
+		stop(&s); /* the worker has to turn until all is closed */
+	if (s.host.worker)
+		worker_run(s.host.worker);
+	clear(&s);
+	return failed ? EXIT_FAILURE : report(o, result);
 }
 
 int smtp_sink_main(int argc, char **argv)
 {
 	static struct sink_options options;
 
-	switch (sink_options_parse(argc, argv, &options)) {
-	case OPTIONS_HELP: sink_options_help(stdout); return EXIT_SUCCESS;
-	case OPTIONS_BAD: return 2;
-	default: break;
-	}
-	if (sodium_init() < 0)
+	const enum option_parse parsed = sink_options_parse(argc, argv, &options);
+
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
+	struct sink_result *result = sodium_init() < 0 ? NULL : sink_result_create();
+	if (!result)
 		return EXIT_FAILURE;
 	descriptors_raise(0);
 	log_open("cssl-bench", "smtp-sink", LOG_TEXT, LOG_WARNING, NULL);
-	int status = serve(&options);
+	int status = serve(&options, result);
+	sink_result_destroy(result);
 	log_close();
 	return status;
 }

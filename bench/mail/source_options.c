@@ -64,12 +64,6 @@ static int find_target(const char *text, int family, struct sockaddr_storage *ou
 
 /* --- the options --- */
 
-static int set_rate(void *options, const struct option_row *row, const char *value)
-{
-	struct source_options *o = options;
-	return option_number(row, value, &o->schedule.rate);
-}
-
 static int set_address(void *options, const struct option_row *row, const char *value)
 {
 	struct smtp_span rest = smtp_span_of(value);
@@ -100,19 +94,6 @@ static int set_resume(void *options, const struct option_row *row, const char *v
 	return 0;
 }
 
-static int set_version(void *options, const struct option_row *row, const char *value)
-{
-	struct source_options *o = options;
-	return client_tls_version_parse(value, &o->tls_options.version);
-}
-
-static int set_proxy(void *options, const struct option_row *row, const char *value)
-{
-	struct source_options *o = options;
-	o->proxy_version = strcmp(value, "v1") == 0 ? 1 : strcmp(value, "v2") == 0 ? 2 : 0;
-	return o->proxy_version ? 0 : CSSL_E_CONFIG;
-}
-
 #define AT(member) offsetof(struct source_options, member)
 #define NUMBER(letter, name, value, member, min, max, unit, help)                                                      \
 	OPTION_NUMBER(letter, name, value, struct source_options, member, min, max, unit, help)
@@ -128,8 +109,8 @@ static const struct option_row rows[] = {
 	NUMBER(0, "duration", "S", duration_ms, 0.001, 1e6, 1e3, "end after so many seconds"),
 	FLAG('d', "stay", after, SOURCE_STAYS, "one connection for all mails of a session"),
 	NUMBER(0, "per-connection", "N", per_connection, 1, NUMBER_MAX, 1, "mails on each connection (default 1)"),
-	{ 0, "rate", "R", "open loop: R mails a second; latencies count from the time when a mail was due", set_rate, 0,
-		1e-3, 1e7 },
+	{ 0, "rate", "R", "open loop: R mails a second; latencies count from the time when a mail was due",
+		option_set_real, AT(schedule.rate), 1e-3, 1e7 },
 	NUMBER(0, "ramp", "S", schedule.ramp_ns, 0, 1e5, 1e9, "let the rate rise evenly for so many seconds"),
 	NUMBER('w', "wait", "S", pause_ms, 0, 1e5, 1e3, "pause between the mails of a session"),
 	NUMBER('R', "random-wait", "S", random_pause_ms, 0, 1e5, 1e3, "random pause of at most so many seconds"),
@@ -163,7 +144,8 @@ static const struct option_row rows[] = {
 	FLAG('6', "ipv6", family, AF_INET6, "only to an IPv6 address"),
 	{ 0, "source", "RANGE", "127.0.1.1-127.0.1.20 or one address; may be repeated; sessions use them in turn",
 		add_range, AT(sources) },
-	{ 0, "proxy", "v1|v2", "a PROXY header in front of each connection", set_proxy },
+	{ 0, "proxy", "v1|v2", "a PROXY header in front of each connection", option_set_word, AT(proxy_version), 0, 0,
+		1 },
 	{ 0, "proxy-source", "RANGE", "client addresses for the PROXY headers, used in turn (default: the socket's)",
 		add_range, AT(claimed) },
 	NUMBER('T', "window", "N", window, 1, 1e9, 1, "bytes of the receive buffer"),
@@ -174,7 +156,7 @@ static const struct option_row rows[] = {
 		set_resume },
 	{ 0, "mix", "FULL:RESUMED", "connections of a session: so many full, then so many that offer (default 1:0)",
 		set_mix },
-	{ 0, "tls-version", "1.2|1.3|any", "", set_version },
+	OPTION_WORD(0, "tls-version", CLIENT_TLS_VERSIONS, struct source_options, tls_options.version, ""),
 	TEXT(0, "suite", "NAME", tls_options.suite, "an OpenSSL cipher list (TLS 1.2) or suite (TLS 1.3)"),
 	TEXT(0, "group", "LIST", tls_options.groups, "X25519:P-256 ..."),
 	FLAG(0, "no-tickets", tls_options.tickets, CLIENT_TLS_NO_TICKETS, "TLS 1.2 resumes by session id"),
@@ -189,17 +171,12 @@ static const struct option_row rows[] = {
 	TEXT(0, "save", "FILE", save, "all that was counted, for cssl-bench merge"),
 };
 
-#define ROWS (sizeof rows / sizeof rows[0])
-
-void source_options_help(FILE *to)
-{
-	fputs("cssl-bench smtp-source [OPTIONS] ADDRESS...: many mails over SMTP, and how they were taken.\n"
-	      "ADDRESS is HOST[:PORT], as 127.0.0.1:25, [::1]:25 or mx.example (port 25), or unix:PATH; up to 16, in "
-	      "turn.\nEach mail has a header X-CSSL-Mail by which smtp-sink checks it.\n",
-		to);
-	option_table_help(to, rows, ROWS);
-	fputs("\nExit status: 0; 1: something failed; 2: bad options.\n", to);
-}
+static const struct option_command command = { "smtp-source",
+	"cssl-bench smtp-source [OPTIONS] ADDRESS...: many mails over SMTP, and how they were taken.\n"
+	"ADDRESS is HOST[:PORT], as 127.0.0.1:25, [::1]:25 or mx.example (port 25), or unix:PATH; up to 16, in "
+	"turn.\nEach mail has a header X-CSSL-Mail by which smtp-sink checks it.\n",
+	"\nExit status: 0; 1: something failed; 2: bad options.\n", rows, sizeof rows / sizeof rows[0],
+	OPTIONS_AND_WORDS };
 
 /* A sentence about a contradiction between the options, or NULL. */
 static const char *contradiction(const struct source_options *o)
@@ -258,6 +235,6 @@ enum option_parse source_options_parse(int argc, char **argv, struct source_opti
 		.timeout_ms = 30000,
 		.name = "smtp-source.localdomain",
 		.tls_options = { .who = "smtp-source", .server_name = "localhost" } };
-	enum option_parse parsed = option_table_parse("smtp-source", rows, ROWS, argc, argv, out);
+	enum option_parse parsed = option_table_parse(&command, argc, argv, out);
 	return parsed == OPTIONS_PARSED ? complete(out, argc, argv) : parsed;
 }

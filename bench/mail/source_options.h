@@ -3,7 +3,6 @@
 #define CSSL_BENCH_MAIL_SOURCE_OPTIONS_H
 
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/socket.h>
 
 #include "bench/command/option_table.h"
@@ -36,7 +35,7 @@ struct source_options {
 	uint64_t recipients, length, chunk_len;
 	uint64_t pause_ms, random_pause_ms;
 	uint64_t timeout_ms, duration_ms, connect_tries, connects, window;
-	uint64_t proxy_version;                                                                   /* 0: no header */
+	unsigned proxy_version;                                                                   /* 0: no header */
 	unsigned tls, greeting, after, names, grouping, content, on_failure, progress, verbosity; /* above */
 	unsigned family, output;                              /* AF_INET, AF_INET6 or AF_UNSPEC; enum result_output */
 	const char *from, *to, *name, *subject, *file, *save; /* file NULL: a generated mail; save: the result */
@@ -44,6 +43,5 @@ struct source_options {
 
 /* Complains on standard error. @out points into @argv. */
 enum option_parse source_options_parse(int argc, char **argv, struct source_options *out);
-void source_options_help(FILE *to);
 
 #endif

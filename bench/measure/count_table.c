@@ -1,22 +1,22 @@
-/* count_table.c: open addressing with linear probing, doubled at three quarters full; nothing is ever removed. */
+/* count_table.c: an entry for each id; nothing is ever removed. */
 #include "bench/measure/count_table.h"
 
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
+#include "net/table.h"
 #include "proto/error.h"
 
-#define FIRST_SLOTS 1024u
-
 struct entry {
-	char id[COUNT_ID_MAX]; /* zero-padded; id[0] 0: free */
+	struct table_link link;
+	char id[COUNT_ID_MAX]; /* zero-padded */
 	uint64_t count;
 };
 
 struct count_table {
-	struct entry *slots;
-	size_t mask, used;
+	struct table entries;
 	struct count_totals totals;
 	uint8_t hash_key[crypto_shorthash_KEYBYTES];
 };
@@ -24,15 +24,8 @@ struct count_table {
 struct count_table *count_table_create(void)
 {
 	struct count_table *t = calloc(1, sizeof *t);
-	if (!t)
-		return NULL;
-	t->slots = calloc(FIRST_SLOTS, sizeof *t->slots);
-	if (!t->slots) {
-		free(t);
-		return NULL;
-	}
-	t->mask = FIRST_SLOTS - 1;
-	crypto_shorthash_keygen(t->hash_key);
+	if (t)
+		crypto_shorthash_keygen(t->hash_key);
 	return t;
 }
 
@@ -40,7 +33,11 @@ void count_table_destroy(struct count_table *t)
 {
 	if (!t)
 		return;
-	free(t->slots);
+	for (struct table_link *l = table_walk(&t->entries, NULL), *next; l; l = next) {
+		next = table_walk(&t->entries, l);
+		free(container_of(l, struct entry, link));
+	}
+	table_clear(&t->entries);
 	free(t);
 }
 
@@ -56,35 +53,33 @@ static int pad_id(const char *id, char out[static COUNT_ID_MAX])
 	return 0;
 }
 
-/* The slot of that id, or the free one where it belongs. */
-static struct entry *find(const struct count_table *t, const char id[static COUNT_ID_MAX])
+static uint64_t hash_of(const struct count_table *t, const char id[static COUNT_ID_MAX])
 {
-	uint8_t hash[crypto_shorthash_BYTES];
-	uint64_t at;
-	crypto_shorthash(hash, (const uint8_t *)id, COUNT_ID_MAX, t->hash_key);
-	memcpy(&at, hash, sizeof at);
-	for (;; at++) {
-		struct entry *e = &t->slots[at & t->mask];
-		if (e->id[0] == 0 || memcmp(e->id, id, COUNT_ID_MAX) == 0)
-			return e;
-	}
+	uint64_t hash;
+	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)id, COUNT_ID_MAX, t->hash_key);
+	return hash;
 }
 
-static int grow(struct count_table *t)
+/* NULL: there is none. */
+static struct entry *find(const struct count_table *t, const char id[static COUNT_ID_MAX])
 {
-	struct entry *old = t->slots;
-	size_t old_count = t->mask + 1;
-	struct entry *wider = calloc(old_count * 2, sizeof *wider);
-	if (!wider)
-		return CSSL_E_NO_MEMORY;
-	t->slots = wider;
-	t->mask = old_count * 2 - 1;
-	for (size_t i = 0; i < old_count; i++) {
-		if (old[i].id[0])
-			*find(t, old[i].id) = old[i];
+	struct table_link *l = table_first(&t->entries, hash_of(t, id));
+	while (l && memcmp(container_of(l, struct entry, link)->id, id, COUNT_ID_MAX) != 0)
+		l = table_next(l);
+	return l ? container_of(l, struct entry, link) : NULL;
+}
+
+/* NULL: out of memory. */
+static struct entry *enter(struct count_table *t, const char id[static COUNT_ID_MAX])
+{
+	struct entry *e = calloc(1, sizeof *e);
+	if (!e || table_add(&t->entries, &e->link, hash_of(t, id)) < 0) {
+		free(e);
+		return NULL;
 	}
-	free(old);
-	return 0;
+	memcpy(e->id, id, COUNT_ID_MAX);
+	t->totals.ids++;
+	return e;
 }
 
 int64_t count_table_add(struct count_table *t, const char *id)
@@ -94,19 +89,10 @@ int64_t count_table_add(struct count_table *t, const char *id)
 	if (r)
 		return r;
 	struct entry *e = find(t, padded);
-	if (e->id[0] == 0) {
-		if (t->used == COUNT_TABLE_MAX)
-			return CSSL_E_FULL;
-		if (t->used >= (t->mask + 1) / 4 * 3) {
-			r = grow(t);
-			if (r)
-				return r;
-			e = find(t, padded);
-		}
-		memcpy(e->id, padded, COUNT_ID_MAX);
-		t->used++;
-		t->totals.ids++;
-	}
+	if (!e && t->totals.ids == COUNT_TABLE_MAX)
+		return CSSL_E_FULL;
+	if (!e && !(e = enter(t, padded)))
+		return CSSL_E_NO_MEMORY;
 	e->count++;
 	t->totals.executions++;
 	if (e->count > t->totals.most)
@@ -117,7 +103,8 @@ int64_t count_table_add(struct count_table *t, const char *id)
 uint64_t count_table_get(const struct count_table *t, const char *id)
 {
 	char padded[COUNT_ID_MAX];
-	return pad_id(id, padded) ? 0 : find(t, padded)->count;
+	const struct entry *e = pad_id(id, padded) ? NULL : find(t, padded);
+	return e ? e->count : 0;
 }
 
 struct count_totals count_table_totals(const struct count_table *t)

@@ -8,7 +8,7 @@
 
 #include "bench/command/command.h"
 #include "bench/command/option_table.h"
-#include "bench/load/load_report.h"
+#include "bench/load/load_result.h"
 #include "bench/mail/source_result.h"
 
 static const struct result_kind *const kinds[] = { &load_result_kind, &source_result_kind };
@@ -54,19 +54,23 @@ static const struct option_row rows[] = {
 	{ 0, "json", NULL, "the sum as JSON", option_set_flag, 0, 0, 0, RESULT_JSON },
 };
 
+static const struct option_command command = { "merge",
+	"cssl-bench merge [--json] FILE...: adds up what https or smtp-source saved (--save) on several hosts, or in "
+	"several runs.\nThe sum is exact, percentiles included. Its time is from the first start to the last end by "
+	"the "
+	"clocks of the hosts.\n\n",
+	"\nExit status: 0; 1: something failed in a run, or a file has no result; 2: bad options.\n", rows, 1,
+	OPTIONS_AND_WORDS };
+
 int merge_main(int argc, char **argv)
 {
 	unsigned output = RESULT_TEXT;
-	const enum option_parse parsed = option_table_parse("merge", rows, 1, argc, argv, &output);
+	const enum option_parse parsed = option_table_parse(&command, argc, argv, &output);
 
-	if (parsed == OPTIONS_PARSED && optind < argc)
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
+	if (optind < argc)
 		return merge(argv + optind, (unsigned)(argc - optind), output);
-	fputs("cssl-bench merge [--json] FILE...: adds up what https or smtp-source saved (--save) on several hosts, "
-	      "or in "
-	      "several runs.\nThe sum is exact, percentiles included. Its time is from the first start to the last end "
-	      "by "
-	      "the clocks of the hosts.\nExit status: 0; 1: something failed in a run, or a file has no result; 2: bad "
-	      "options.\n",
-		parsed == OPTIONS_HELP ? stdout : stderr);
-	return parsed == OPTIONS_HELP ? EXIT_SUCCESS : 2;
+	fputs("merge: a FILE is needed\n", stderr);
+	return OPTIONS_BAD;
 }

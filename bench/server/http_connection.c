@@ -349,7 +349,6 @@ static void resume_reading(struct http_connection *c)
 static void on_written(struct stream *s, size_t len)
 {
 	struct http_connection *c = of_stream(s);
-	(void)len;
 	if (c->state == HTTP_BLOCKED && stream_pending(s) <= OUTPUT_RESUME) {
 		move(c, HTTP_SENDING);
 		send_on(c);
@@ -380,7 +379,6 @@ static void on_deadline(struct deadline *d)
 static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
 	struct http_connection *c = of_stream(s);
-	(void)uv_error;
 	c->peer = PEER_FINISHED;
 	if (end != STREAM_EOF || c->state == HTTP_PREFACE || c->state == HTTP_HOLDING)
 		http_connection_close(c);

@@ -7,6 +7,7 @@
 #define CSSL_BENCH_SERVER_HTTP_CONNECTION_H
 
 #include <openssl/evp.h>
+#include <sys/queue.h>
 
 #include "bench/server/agent_identity.h"
 #include "bench/server/answer.h"
@@ -26,8 +27,8 @@ struct http_host {
 	struct resources *resources;
 	EVP_MD *sha256;
 	struct agent_map agents;
-	enum proxy_expectation proxy;
-	uint32_t idle_ms;                  /* 0: a silent client may stay */
+	unsigned proxy;                    /* enum proxy_expectation */
+	uint64_t idle_ms;                  /* 0: a silent client may stay */
 	enum http_persistence persistence; /* HTTP_CLOSE: the server is stopping */
 	uint64_t requests;
 	uint64_t date_s;
@@ -48,7 +49,7 @@ enum http_connection_state {
 };
 
 struct http_connection {
-	struct http_connection *next, **prev; /* the server's list */
+	LIST_ENTRY(http_connection) in; /* the server's list */
 	struct http_host *host;
 	enum http_connection_state state;
 	enum { PEER_OPEN, PEER_FINISHED } peer;

@@ -137,7 +137,6 @@ static void answer_size(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
 	uint64_t size;
-	(void)all, (void)body;
 	if (resource_parse_size(q->path + 1, &size))
 		answer_status(out, 404);
 	else
@@ -148,7 +147,6 @@ static void answer_slow(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
 	uint64_t bytes, ms, plain = 0;
-	(void)all, (void)body;
 	if (query_number(q->query, "bytes", &bytes) || query_number(q->query, "ms", &ms) || bytes > SLOW_BYTES_MAX ||
 		ms > WAIT_MAX_MS || query_number(q->query, "plain", &plain) == CSSL_E_RANGE) {
 		answer_status(out, 400);
@@ -169,7 +167,6 @@ static void answer_hold(
 {
 	static const char text[] = "held\n";
 	uint64_t ms = ANSWER_NEVER;
-	(void)all, (void)body;
 	int r = query_number(q->query, "ms", &ms);
 	if (r == CSSL_E_RANGE || (r == 0 && ms > WAIT_MAX_MS)) {
 		answer_status(out, 400);
@@ -220,7 +217,6 @@ static void answer_count(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
 	uint64_t count = count_table_get(all->counts, q->path + strlen("/count/"));
-	(void)body;
 	answer_json(all, out, snprintf(all->scratch, SCRATCH_LEN, "{\"executions\":%" PRIu64 "}\n", count));
 }
 
@@ -228,7 +224,6 @@ static void answer_totals(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
 	struct count_totals t = count_table_totals(all->counts);
-	(void)q, (void)body;
 	answer_json(all, out,
 		snprintf(all->scratch, SCRATCH_LEN,
 			"{\"ids\":%" PRIu64 ",\"executions\":%" PRIu64 ",\"most\":%" PRIu64 "}\n", t.ids, t.executions,
@@ -238,7 +233,6 @@ static void answer_totals(
 static void answer_page(
 	struct resources *all, const struct http_request *q, const struct request_body *body, struct answer *out)
 {
-	(void)q, (void)body;
 	answer_text(out, 200, "text/html; charset=utf-8", all->page, all->page_len);
 }
 
@@ -247,7 +241,6 @@ static void answer_page_part(
 {
 	size_t len;
 	const char *type = page_part(q->path + strlen("/page/"), all->scratch, &len);
-	(void)body;
 	if (type)
 		answer_text(out, 200, type, all->scratch, len);
 	else
@@ -264,7 +257,6 @@ static void answer_index(
 				   "/page                       50 sub-resources\n"
 				   "POST /sha256                digest of the body; with X-Id: ID also counts\n"
 				   "POST /count with X-Id: ID   counts; GET /count/ID, GET /count\n";
-	(void)all, (void)q, (void)body;
 	answer_text(out, 200, "text/plain", text, sizeof text - 1);
 }
 

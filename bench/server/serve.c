@@ -1,201 +1,271 @@
-/* serve.c: `cssl-bench serve`: options, one worker, signals. */
-#include <getopt.h>
-#include <limits.h>
+/* serve.c: `cssl-bench serve`, the embedded backend: options, listeners and connections on one worker, and a graceful
+ * end. Ended connections wait in a free list. So no request allocates memory, and after the first ones no connection
+ * does.
+ */
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "bench/command/command.h"
+#include "bench/command/option_table.h"
+#include "bench/server/http_connection.h"
 #include "bench/server/pattern.h"
-#include "bench/server/server.h"
 #include "net/address.h"
+#include "net/container_of.h"
 #include "net/descriptors.h"
+#include "net/listener.h"
 #include "net/log.h"
 #include "net/signals.h"
-#include "net/worker.h"
+#include "proto/error.h"
 
-static const char help[] =
-	"cssl-bench serve [OPTIONS]: an HTTP/1.1 backend whose paths describe its answers.\n"
-	"\n"
-	"  --listen ADDRESS          127.0.0.1:8080, [::1]:0 or unix:/path; up to 8 (default 127.0.0.1:0)\n"
-	"  --agent NAME=ADDRESS      answers to this source address have X-CSSL-Agent: NAME\n"
-	"  --proxy-protocol WORD     off (default), accept or require a PROXY header in front of each connection\n"
-	"  --idle-ms N               close a connection that is silent for so long (default 0: never)\n"
-	"  --grace-ms N              after SIGTERM, time for answers under way (default 5000)\n"
-	"  --log-format text|json    (default text), --log-level debug|info|warning|error (default info)\n"
-	"  --help\n"
-	"\n"
-	"GET / lists the paths. Standard output gets each listening address, one a line.\n";
+#define LISTEN_MAX  8u
+#define BACKLOG     4096
+#define MS_MAX      86400000
+#define SOCKET_MODE 0666u /* a UNIX socket of the backend: its folder decides who may connect */
 
-enum serve_option {
-	OPTION_LISTEN = 1,
-	OPTION_AGENT,
-	OPTION_PROXY,
-	OPTION_IDLE,
-	OPTION_GRACE,
-	OPTION_LOG_FORMAT,
-	OPTION_LOG_LEVEL,
-	OPTION_HELP,
+struct serve_options {
+	struct sockaddr_storage listen[LISTEN_MAX];
+	unsigned listen_count;
+	struct agent_map agents;
+	unsigned proxy; /* enum proxy_expectation */
+	uint64_t idle_ms;
+	uint64_t grace_ms;              /* for answers under way when the server is told to stop */
+	unsigned log_format, log_level; /* enum log_format, enum log_level */
 };
 
-static const struct option options[] = {
-	{ "listen", required_argument, NULL, OPTION_LISTEN },
-	{ "agent", required_argument, NULL, OPTION_AGENT },
-	{ "proxy-protocol", required_argument, NULL, OPTION_PROXY },
-	{ "idle-ms", required_argument, NULL, OPTION_IDLE },
-	{ "grace-ms", required_argument, NULL, OPTION_GRACE },
-	{ "log-format", required_argument, NULL, OPTION_LOG_FORMAT },
-	{ "log-level", required_argument, NULL, OPTION_LOG_LEVEL },
-	{ "help", no_argument, NULL, OPTION_HELP },
-	{ NULL, 0, NULL, 0 },
+static int add_listen(void *options, const struct option_row *row, const char *value)
+{
+	struct serve_options *o = options;
+	return o->listen_count == LISTEN_MAX ? CSSL_E_FULL : address_parse(value, &o->listen[o->listen_count++]);
+}
+
+static int add_agent(void *options, const struct option_row *row, const char *value)
+{
+	return agent_map_add(option_member(options, row), value);
+}
+
+static const struct option_row rows[] = {
+	{ 0, "listen", "ADDRESS", "127.0.0.1:8080, [::1]:0 or unix:/path; up to 8 (default 127.0.0.1:0)", add_listen },
+	{ 0, "agent", "NAME=ADDRESS", "answers to this source address have X-CSSL-Agent: NAME", add_agent,
+		offsetof(struct serve_options, agents) },
+	OPTION_WORD(0, "proxy-protocol", "off|accept|require", struct serve_options, proxy,
+		"a PROXY header in front of each connection (default off)"),
+	OPTION_NUMBER(0, "idle-ms", "N", struct serve_options, idle_ms, 0, MS_MAX, 1,
+		"close a connection that is silent for so long (default 0: never)"),
+	OPTION_NUMBER(0, "grace-ms", "N", struct serve_options, grace_ms, 0, MS_MAX, 1,
+		"after SIGTERM, time for answers under way (default 5000)"),
+	OPTION_WORD(0, "log-format", "text|json", struct serve_options, log_format, "(default text)"),
+	OPTION_WORD(0, "log-level", "debug|info|warning|error", struct serve_options, log_level, "(default info)"),
 };
 
-struct serve_setup {
-	struct server_options server;
-	unsigned log_format, log_level;
-};
+static const struct option_command command = { "serve",
+	"cssl-bench serve [OPTIONS]: an HTTP/1.1 backend whose paths describe its answers.\n\n",
+	"\nGET / lists the paths. Standard output gets each listening address, one a line.\n", rows,
+	sizeof rows / sizeof rows[0], OPTIONS_ONLY };
 
-enum { PARSED, PARSED_HELP, PARSED_BAD };
-
-static int parse_ms(const char *text, uint32_t *out)
-{
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-	if (end == text || *end || n > 86400000ul)
-		return PARSED_BAD;
-	*out = (uint32_t)n;
-	return PARSED;
-}
-
-/* The index of @text in the NULL-ended @words. */
-static int parse_word(const char *text, const char *const words[], unsigned *out)
-{
-	for (unsigned i = 0; words[i]; i++) {
-		if (strcmp(text, words[i]) == 0) {
-			*out = i;
-			return PARSED;
-		}
-	}
-	return PARSED_BAD;
-}
-
-static int parse_option(struct serve_setup *s, enum serve_option option, const char *value)
-{
-	static const char *const proxy_words[] = { "off", "accept", "require", NULL };
-	static const char *const format_words[] = { "text", "json", NULL };
-	static const char *const level_words[] = { "debug", "info", "warning", "error", NULL };
-	struct server_options *o = &s->server;
-	unsigned word = 0;
-	int r;
-	switch (option) {
-	case OPTION_LISTEN:
-		if (o->listen_count == SERVER_LISTEN_MAX || address_parse(value, &o->listen[o->listen_count]))
-			return PARSED_BAD;
-		o->listen_count++;
-		return PARSED;
-	case OPTION_AGENT: return agent_map_add(&o->agents, value) ? PARSED_BAD : PARSED;
-	case OPTION_PROXY:
-		r = parse_word(value, proxy_words, &word);
-		o->proxy = (enum proxy_expectation)word;
-		return r;
-	case OPTION_IDLE: return parse_ms(value, &o->idle_ms);
-	case OPTION_GRACE: return parse_ms(value, &o->grace_ms);
-	case OPTION_LOG_FORMAT: return parse_word(value, format_words, &s->log_format);
-	case OPTION_LOG_LEVEL: return parse_word(value, level_words, &s->log_level);
-	case OPTION_HELP: return PARSED_HELP;
-	}
-	return PARSED_BAD;
-}
-
-static int parse_options(int argc, char **argv, struct serve_setup *s)
-{
-	int option, index = 0;
-	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
-		if (option == '?')
-			return PARSED_BAD;
-		int r = parse_option(s, (enum serve_option)option, optarg);
-		if (r == PARSED_BAD)
-			fprintf(stderr, "serve: --%s: bad value '%s'\n", options[index].name, optarg);
-		if (r != PARSED)
-			return r;
-	}
-	if (optind < argc) {
-		fprintf(stderr, "serve: unexpected '%s'\n", argv[optind]);
-		return PARSED_BAD;
-	}
-	if (s->server.listen_count == 0)
-		address_parse("127.0.0.1:0", &s->server.listen[s->server.listen_count++]);
-	return PARSED;
-}
-
-struct service {
-	struct server *server;
+struct server {
+	struct http_host host; /* first: on_gone computes the server's address from it */
+	enum { SERVER_OPEN, SERVER_DRAINING, SERVER_CLOSED } state;
+	uint64_t grace_ms;
+	struct deadline grace;
 	struct signals *signals;
+	unsigned listener_count, listeners_open;
+	struct listener *listeners[LISTEN_MAX];
+	LIST_HEAD(, http_connection) open, free;
+	uint64_t accepted;
 };
+
+static void stop_when_empty(struct server *s)
+{
+	if (s->state == SERVER_OPEN || !LIST_EMPTY(&s->open) || s->listeners_open > 0)
+		return;
+	deadline_cancel(&s->grace);
+	worker_stop(s->host.worker);
+	signals_destroy(s->signals);
+	s->signals = NULL;
+}
+
+static void on_gone(struct http_host *host, struct http_connection *c)
+{
+	struct server *s = (struct server *)host;
+	LIST_REMOVE(c, in);
+	LIST_INSERT_HEAD(&s->free, c, in);
+	stop_when_empty(s);
+}
+
+static struct http_connection *take_connection(struct server *s)
+{
+	struct http_connection *c = LIST_FIRST(&s->free);
+	if (!c)
+		return calloc(1, sizeof *c);
+	LIST_REMOVE(c, in);
+	return c;
+}
+
+static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
+{
+	struct server *s = ctx;
+	struct http_connection *c = take_connection(s);
+	if (!c) {
+		log_event(LOG_WARNING, NULL, "connection refused", "cause=memory");
+		close(fd);
+		return;
+	}
+	int r = http_connection_open(c, &s->host, fd, (const struct sockaddr *)peer);
+	if (r) {
+		log_event(LOG_WARNING, NULL, "connection refused", "cause=%s", uv_strerror(r));
+		LIST_INSERT_HEAD(&s->free, c, in);
+		return;
+	}
+	s->accepted++;
+	LIST_INSERT_HEAD(&s->open, c, in);
+}
+
+static void on_listener_closed(void *ctx)
+{
+	struct server *s = ctx;
+	s->listeners_open--;
+	stop_when_empty(s);
+}
+
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+
+static int listen_on(struct server *s, const struct sockaddr *address)
+{
+	char text[ADDRESS_TEXT_MAX];
+	struct sockaddr_storage bound;
+	int r = 0;
+	struct listener *l = listener_create(s->host.worker, address, BACKLOG, SOCKET_MODE, &listener_ops, s, &r);
+	if (!l) {
+		log_event(LOG_ERROR, NULL, "cannot listen", "address=%s cause=%s", address_format(address, text),
+			uv_strerror(r));
+		return -1;
+	}
+	s->listeners[s->listener_count++] = l;
+	s->listeners_open++;
+	if (listener_address(l, &bound) == 0)
+		printf("listening on %s\n", address_format((const struct sockaddr *)&bound, text));
+	return 0;
+}
+
+static void close_connections(struct server *s)
+{
+	for (struct http_connection *c = LIST_FIRST(&s->open), *next; c; c = next) {
+		next = LIST_NEXT(c, in);
+		http_connection_close(c);
+	}
+}
+
+static void on_grace_over(struct deadline *d)
+{
+	struct server *s = container_of(d, struct server, grace);
+	s->state = SERVER_CLOSED;
+	close_connections(s);
+}
+
+static void drain(struct server *s)
+{
+	s->host.persistence = HTTP_CLOSE;
+	for (unsigned i = 0; i < s->listener_count; i++)
+		listener_close(s->listeners[i]);
+	for (struct http_connection *c = LIST_FIRST(&s->open), *next; c; c = next) {
+		next = LIST_NEXT(c, in);
+		http_connection_drain(c);
+	}
+	deadline_set(s->host.worker, &s->grace, s->grace_ms);
+}
+
+/* Take no more connections, and finish the answers under way, within the grace time. A second call closes all at once.
+ */
+static void stop(struct server *s)
+{
+	if (s->state == SERVER_OPEN) {
+		s->state = SERVER_DRAINING;
+		log_event(LOG_INFO, NULL, "stopping", "connections=%llu requests=%llu", (unsigned long long)s->accepted,
+			(unsigned long long)s->host.requests);
+		drain(s);
+	} else {
+		s->state = SERVER_CLOSED;
+		close_connections(s);
+	}
+	/* Closing is never done at once, except when there was nothing to close. */
+	if (s->listener_count == 0)
+		stop_when_empty(s);
+}
+
+static void clear(struct server *s)
+{
+	for (struct http_connection *c = LIST_FIRST(&s->free), *next; c; c = next) {
+		next = LIST_NEXT(c, in);
+		http_connection_wipe(c);
+		free(c);
+	}
+	EVP_MD_free(s->host.sha256);
+	resources_destroy(s->host.resources);
+	worker_destroy(s->host.worker);
+}
 
 static void on_signal(void *ctx, int signum)
 {
-	struct service *service = ctx;
-	(void)signum;
-	server_stop(service->server);
+	stop(ctx);
 }
 
-static void on_stopped(void *ctx)
-{
-	struct service *service = ctx;
-	signals_destroy(service->signals);
-}
-
-static void print_addresses(const struct server *s, unsigned count)
-{
-	char text[ADDRESS_TEXT_MAX];
-	struct sockaddr_storage a;
-	for (unsigned i = 0; i < count; i++) {
-		if (server_address(s, i, &a) == 0)
-			printf("listening on %s\n", address_format((const struct sockaddr *)&a, text));
-	}
-	fflush(stdout);
-}
-
-static int serve(const struct server_options *o)
+/* Logs what failed. */
+static int prepare(struct server *s, const struct serve_options *o)
 {
 	static const int stop_signals[] = { SIGTERM, SIGINT };
-	struct service service = { NULL, NULL };
-	int r = -1;
-	struct worker *w = worker_create(0, "serve");
-	if (!w)
+	s->host.resources = resources_create();
+	s->host.sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+	if (!s->host.resources || !s->host.sha256)
+		return -1;
+	s->signals = signals_create(s->host.worker, stop_signals, 2, on_signal, s);
+	if (!s->signals)
+		return -1;
+	for (unsigned i = 0; i < o->listen_count; i++) {
+		if (listen_on(s, (const struct sockaddr *)&o->listen[i]))
+			return -1;
+	}
+	fflush(stdout);
+	return 0;
+}
+
+static int serve(const struct serve_options *o)
+{
+	static struct server s = { .grace.fn = on_grace_over };
+	s.host = (struct http_host){ .worker = worker_create(0, "serve"),
+		.agents = o->agents,
+		.proxy = o->proxy,
+		.idle_ms = o->idle_ms,
+		.persistence = HTTP_KEEP_ALIVE,
+		.on_gone = on_gone };
+	s.grace_ms = o->grace_ms;
+	if (!s.host.worker)
 		return EXIT_FAILURE;
-	service.server = server_create(w, o, on_stopped, &service);
-	if (!service.server)
-		goto out;
-	service.signals = signals_create(w, stop_signals, 2, on_signal, &service);
-	if (service.signals)
-		print_addresses(service.server, o->listen_count);
-	else
-		server_stop(service.server);
-	r = worker_run(w);
-out:
-	server_destroy(service.server);
-	worker_destroy(w);
-	return r == 0 && service.signals ? EXIT_SUCCESS : EXIT_FAILURE;
+	const int failed = prepare(&s, o);
+	if (failed)
+		stop(&s); /* the worker has to turn until all is closed */
+	const int r = worker_run(s.host.worker);
+	clear(&s);
+	return r == 0 && !failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int serve_main(int argc, char **argv)
 {
-	struct serve_setup setup = { .server = { .grace_ms = 5000 }, .log_level = LOG_INFO };
-	switch (parse_options(argc, argv, &setup)) {
-	case PARSED_HELP: fputs(help, stdout); return EXIT_SUCCESS;
-	case PARSED_BAD: return 2;
-	default: break;
-	}
+	struct serve_options o = { .grace_ms = 5000, .log_level = LOG_INFO };
+	const enum option_parse parsed = option_table_parse(&command, argc, argv, &o);
+
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
+	if (o.listen_count == 0)
+		address_parse("127.0.0.1:0", &o.listen[o.listen_count++]);
 	if (sodium_init() < 0)
 		return EXIT_FAILURE;
 	descriptors_raise(0);
 	pattern_make();
-	log_open("cssl-bench", "serve", (enum log_format)setup.log_format, (enum log_level)setup.log_level, NULL);
-	int r = serve(&setup.server);
+	log_open("cssl-bench", "serve", (enum log_format)o.log_format, (enum log_level)o.log_level, NULL);
+	int r = serve(&o);
 	log_close();
 	return r;
 }

@@ -5,7 +5,7 @@
  * only if the conversation is not over; after close_notify the owner ends it by itself.
  */
 #include "net/container_of.h"
-#include "net/stream_hold.h"
+#include "net/stream.h"
 #include "ragent/connection/connection_internal.h"
 
 #define LATER_MS 10u /* one tick of the deadlines */

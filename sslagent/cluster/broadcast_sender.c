@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/arena.h"
+#include "net/secret.h"
 #include "proto/datagram.h"
 #include "proto/error.h"
 #include "sslagent/cluster/broadcast_message.h"

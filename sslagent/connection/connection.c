@@ -6,7 +6,6 @@
 #include <sodium.h>
 
 #include "conf/memory.h"
-#include "net/arena.h"
 #include "net/audit.h"
 #include "net/fault.h"
 #include "net/log_pace.h"
@@ -151,7 +150,7 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	deadline_cancel(&c->deadline);
 	live_destroy(c->live);
 	c->live = NULL;
-	arena_free(c->home->frozen, c->frozen);
+	slabs_give(&c->home->frozen, c->frozen);
 	c->frozen = NULL;
 	service_destroy(&c->service);
 	if (c->input)

@@ -140,7 +140,7 @@ struct connection {
 	struct handshake *handshake; /* HANDSHAKING, PARKED */
 	struct session_pull *pull;   /* PARKED */
 	struct live *live;           /* OWNER, RECOVERING, PASSING, SETTLING, ENDING, FROZEN by a move */
-	struct live_part *frozen;    /* FROZEN by a hand-off: secrets arena */
+	struct live_part *frozen;    /* FROZEN by a hand-off: a secret slab */
 	uint8_t *facts;              /* encoded SESS_OBJ without live and resumption part */
 	struct service service;
 	const char *backend_name; /* as in the cluster file; chosen by ALPN */

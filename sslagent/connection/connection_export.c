@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/arena.h"
 #include "net/audit.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
@@ -286,7 +285,7 @@ static int export_handed_off(struct connection *c, struct sess_obj *obj, Cssl__H
 
 	if (r < 0)
 		return r;
-	c->frozen = arena_alloc(c->home->frozen);
+	c->frozen = slabs_take(&c->home->frozen);
 	if (!c->frozen)
 		return CSSL_E_NO_MEMORY;
 	*c->frozen = *obj->live;

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "net/arena.h"
 #include "net/container_of.h"
 #include "net/handshake_limit.h"
 #include "net/log.h"
@@ -63,11 +62,11 @@ int connection_home_open(struct connection_home *home)
 	turn_share_init(
 		&home->handshake_share, home->worker, HANDSHAKES_SMALL_NS, HANDSHAKES_LARGE_NS, connection_take_turn);
 	home->live_pool = live_pool_create(tls_contexts_algorithms(home->conf));
-	home->frozen = arena_create(sizeof(struct live_part));
+	slabs_init_secret(&home->frozen, sizeof(struct live_part));
 	backend_home_open(
 		&home->backend_home, home->worker, home->conf, &home->self->backend_source, home->backend_states);
 	home->backends = backend_pool_create(home->worker, home->conf);
-	if (home->handshake_places && home->live_pool && home->frozen && home->backends)
+	if (home->handshake_places && home->live_pool && home->backends)
 		return 0;
 	log_event(LOG_ERROR, NULL, "worker not started", "cause=%s", cssl_strerror(CSSL_E_NO_MEMORY));
 	return CSSL_E_NO_MEMORY;
@@ -85,7 +84,7 @@ void connection_home_release(struct connection_home *home)
 	bury_all(&home->burial);
 	handshake_limit_destroy(home->handshake_places);
 	live_pool_destroy(home->live_pool);
-	arena_destroy(home->frozen);
+	slabs_clear(&home->frozen);
 	service_blocks_clear(&home->service_blocks);
 	backend_home_release(&home->backend_home);
 	slabs_clear(&home->facts_blocks);

@@ -17,7 +17,6 @@
 #include "sslagent/backend/backend.h"
 #include "sslagent/service/service.h"
 
-struct arena;
 struct backend_pool;
 struct cluster;
 struct connection;
@@ -52,7 +51,7 @@ struct connection_home {
 	struct backend_state *backend_states; /* of each backend of the file, shared by all workers */
 
 	struct live_pool *live_pool;
-	struct arena *frozen; /* live parts of frozen connections */
+	struct slabs frozen; /* live parts of frozen connections */
 	/* Objects that live as long as a connection have blocks apart from malloc's. Handshakes need many malloc
 	 * blocks, and such objects between them would keep their pages after they are freed. */
 	struct slabs connection_blocks, facts_blocks;

@@ -9,7 +9,7 @@
 
 #include "conf/memory.h"
 #include "net/admission.h"
-#include "net/arena.h"
+#include "net/secret.h"
 #include "net/blocked.h"
 #include "net/descriptors.h"
 #include "net/heap_tide.h"

@@ -1,10 +1,10 @@
-/* object_memory.c: size classes, made when first used. */
+/* object_memory.c: size classes. */
 #include "sslagent/sessions/object_memory.h"
 
 #include <openssl/crypto.h>
 #include <stdlib.h>
 
-#include "net/arena.h"
+#include "net/slabs.h"
 
 /* Most objects are a live part of 250 to 350 bytes with its place in the store, or a session of 450 to 700: there the
  * steps are small. */
@@ -14,7 +14,7 @@ static const uint16_t class_len[] = { 256, 288, 320, 352, 384, 416, 448, 480, 51
 #define NO_CLASS    CLASS_COUNT
 
 struct object_memory {
-	struct arena *arenas[CLASS_COUNT];
+	struct slabs slabs[CLASS_COUNT];
 };
 
 static size_t class_of(size_t len)
@@ -28,7 +28,11 @@ static size_t class_of(size_t len)
 
 struct object_memory *object_memory_create(void)
 {
-	return calloc(1, sizeof(struct object_memory));
+	struct object_memory *m = calloc(1, sizeof *m);
+
+	for (size_t size_class = 0; m && size_class < CLASS_COUNT; size_class++)
+		slabs_init_secret(&m->slabs[size_class], class_len[size_class]);
+	return m;
 }
 
 void object_memory_destroy(struct object_memory *m)
@@ -36,8 +40,7 @@ void object_memory_destroy(struct object_memory *m)
 	if (!m)
 		return;
 	for (size_t size_class = 0; size_class < CLASS_COUNT; size_class++)
-		if (m->arenas[size_class])
-			arena_destroy(m->arenas[size_class]);
+		slabs_clear(&m->slabs[size_class]);
 	free(m);
 }
 
@@ -52,11 +55,7 @@ void *object_alloc(struct object_memory *m, size_t len)
 {
 	size_t size_class = class_of(len);
 
-	if (size_class == NO_CLASS)
-		return OPENSSL_zalloc(len);
-	if (!m->arenas[size_class])
-		m->arenas[size_class] = arena_create(class_len[size_class]);
-	return m->arenas[size_class] ? arena_alloc(m->arenas[size_class]) : NULL;
+	return size_class == NO_CLASS ? OPENSSL_zalloc(len) : slabs_take(&m->slabs[size_class]);
 }
 
 void object_free(struct object_memory *m, void *object, size_t len)
@@ -68,5 +67,5 @@ void object_free(struct object_memory *m, void *object, size_t len)
 	if (size_class == NO_CLASS)
 		OPENSSL_clear_free(object, len);
 	else
-		arena_free(m->arenas[size_class], object);
+		slabs_give(&m->slabs[size_class], object);
 }

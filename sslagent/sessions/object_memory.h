@@ -1,5 +1,5 @@
 /* object_memory.h: memory for encoded SESS_OBJs, which hold keys: wiped when freed, kept out of core dumps. Blocks come
- * from arenas of a few sizes; a larger object is rare and is allocated by itself. Not thread-safe: each user has its
+ * from slabs of a few sizes; a larger object is rare and is allocated by itself. Not thread-safe: each user has its
  * own under its own lock. */
 #ifndef CSSL_SSLAGENT_OBJECT_MEMORY_H
 #define CSSL_SSLAGENT_OBJECT_MEMORY_H

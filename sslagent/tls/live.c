@@ -41,8 +41,8 @@ struct live_pool *live_pool_create(enum tls_algorithms a)
 		return NULL;
 	p->aead = record_aead_create();
 	p->schedule = key_schedule_create(a);
-	p->arena = arena_create(sizeof(struct live));
-	if (p->aead && p->schedule && p->arena)
+	slabs_init_secret(&p->lives, sizeof(struct live));
+	if (p->aead && p->schedule)
 		return p;
 	live_pool_destroy(p);
 	return NULL;
@@ -52,8 +52,7 @@ void live_pool_destroy(struct live_pool *p)
 {
 	if (!p)
 		return;
-	if (p->arena)
-		arena_destroy(p->arena);
+	slabs_clear(&p->lives);
 	key_schedule_destroy(p->schedule);
 	record_aead_destroy(p->aead);
 	free(p);
@@ -196,7 +195,7 @@ int live_create(struct live_pool *p, const struct live_part *part, uint16_t ciph
 	if (is_unsafe(suite, part, at, epoch, start))
 		return CSSL_E_UNSAFE;
 
-	struct live *l = arena_alloc(p->arena);
+	struct live *l = slabs_take(&p->lives);
 	if (!l)
 		return CSSL_E_NO_MEMORY;
 	*l = (struct live){ .pool = p,
@@ -226,7 +225,7 @@ void live_destroy(struct live *l)
 		return;
 	record_key_drop(l->pool->aead, &l->read.loaded);
 	record_key_drop(l->pool->aead, &l->write.loaded);
-	arena_free(l->pool->arena, l);
+	slabs_give(&l->pool->lives, l);
 }
 
 unsigned live_ends(const struct live *l)

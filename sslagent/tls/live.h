@@ -1,6 +1,6 @@
 /* live.h: the record layer of a connection that this agent owns. From the end of the handshake on it replaces the SSL
  * object. Opens and seals TLS 1.2 and 1.3 AEAD records (RFC 8446 5, RFC 5246 6.2.3.3, RFC 5288, RFC 7905), follows
- * KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds some 330 bytes, key material included, in the worker's arena.
+ * KeyUpdate (RFC 8446 4.6.3), speaks alerts. It holds some 330 bytes, key material included, in a slab of the worker.
  *
  * Bytes in, bytes out. It has no socket and no clock.
  *
@@ -21,7 +21,7 @@
 struct live;
 
 /* Per worker: fetched algorithms (the key schedule of @a), AEAD contexts (busy connections keep theirs, idle ones share
- * them), the arena. Not thread-safe. */
+ * them), the slabs. Not thread-safe. */
 struct live_pool;
 struct live_pool *live_pool_create(enum tls_algorithms a);
 void live_pool_destroy(struct live_pool *p); /* every live must have been destroyed */

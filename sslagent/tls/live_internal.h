@@ -3,7 +3,7 @@
 #define CSSL_SSLAGENT_LIVE_INTERNAL_H
 
 #include "conf/conf.h"
-#include "net/arena.h"
+#include "net/slabs.h"
 #include "proto/cipher_suite.h"
 #include "sslagent/tls/key_schedule.h"
 #include "sslagent/tls/live.h"
@@ -12,7 +12,7 @@
 struct live_pool {
 	struct record_aead *aead;
 	struct key_schedule *schedule;
-	struct arena *arena;
+	struct slabs lives;
 	uint64_t limit; /* of live_pool_limit_records; 0: none */
 };
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from bench.experiments import __main__ as command
-from bench.experiments import course, scaling
+from bench.experiments import course
 from test_rules import ROOT
 
 
@@ -77,7 +77,7 @@ def test_each_experiment_plans_its_steps_and_has_no_other_words_for_them(name):
     text = (ROOT / module.__file__).read_text()
     assert "options.course.plan(" in text and re.search(r"course\.done\(", text)
     assert not re.search(r"\bsay\(", text)
-    # Each step keeps what was measured. scaling is short, and simulates.
+    # Each step keeps what was measured. scaling is short.
     steps = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "done"]
     assert name == "scaling" or all(step.keywords for step in steps)
 
@@ -86,10 +86,3 @@ def test_each_page_of_the_results_has_the_time_of_its_command():
     table = dict(re.findall(r"\| `\./cssl bench ([a-z_ -]+?)(?: --[a-z].*?)?` \| about (\d+) min \|", (ROOT / "bench/results/README.md").read_text()))
     wanted = {name.replace("-", " "): f"{size.minutes:.0f}" for name, size in command.SIZES.items() if name != "change"}
     assert {name: minutes for name, minutes in table.items() if name != "change"} == wanted
-
-
-def test_the_plan_of_simulations_has_a_step_for_each():
-    made = []
-    for part in scaling.SIMULATED.values():
-        part(lambda live="broadcast", **simulated: made.append(live) or [], True)
-    assert len(scaling.simulations(True)) == len(made) > 10

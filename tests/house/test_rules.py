@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "ragent": {"proto", "smtp", "net", "conf"},
     "smtpproxy": {"proto", "smtp", "net", "conf"},
     "csslctl": {"proto", "smtp", "net", "conf"},
-    "bench": {"proto", "smtp", "net", "conf", "sslagent", "smtpproxy"},  # it measures and simulates the agents' own code
+    "bench": {"proto", "smtp", "net", "conf", "sslagent", "smtpproxy"},  # it measures the agents' own code
 }
 
 # Folders that keep to the one dialect. sizeof has brackets for a type only, which the compiler demands.

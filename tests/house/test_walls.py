@@ -60,7 +60,7 @@ WALLS = {
         "load": {"command", "measure", "server"},
         "mail": {"command", "measure", "load"},
         "merge": {"command", "measure", "load", "mail"},
-        "simulation": {"command", "measure"},
+        "broadcast": {"command"},
     },
 }
 

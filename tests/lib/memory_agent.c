@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "conf/load.h"
-#include "net/arena.h"
 #include "proto/error.h"
 
 void memory_conf_fill(struct memory_conf *c, struct test_identity *const identities[], size_t count)

@@ -201,17 +201,13 @@ def broadcast_is_complete(report):
         assert run["sender_us"] > 0 and run["receiver_us"] > 0
         least = {"session": measured["session_bytes"], "live part": measured["live_bytes"], "word": 0}[run["what"]]
         assert run["bytes_per_object_and_peer"] > least
-    for row in report["sizes"] + report["carried"] + report["losses"] + report["churns"]:
-        after = row["returns"][-1]
-        assert after["at_once"] + after["pulled"] + after["missed"] == after["returned"] > 0
     # The page is of the default: live parts go to all agents.
-    assert {row["live"] for row in report["sizes"] + report["losses"]} == {"broadcast"}
+    assert {row["live"] for row in report["sizes"]} == {"broadcast"}
     # Nobody asks where all have everything; with replicas most do, and more is sent where more is held.
     by = {(row["live"], row["agents"], row["replicas"]): row for row in report["carried"]}
-    assert by["broadcast", 10, 0]["returns"][-1]["pulled"] == 0 < by["carried", 10, 1]["returns"][-1]["pulled"]
+    assert by["carried", 10, 1]["at_once"] < 0.5 < by["broadcast", 10, 0]["at_once"] == 1
     sent = [by[key]["megabits_per_s"] for key in (("carried", 10, 1), ("carried", 10, 2), ("carried", 10, 0), ("broadcast", 10, 0))]
     assert sent == sorted(sent) and len(set(sent)) == 4
-    assert {row["loss"] for row in report["losses"]} == {0, 0.01, 0.05, 0.1, 0.2}
 
 
 def rule_holds(report, text):
@@ -219,26 +215,26 @@ def rule_holds(report, text):
     rule = re.search(r"at most ([\d.]+) us of CPU\nfor each handshake of the whole cluster, "
                      r"plus ([\d.e-]+) % of a core for each peer", text)
     us, percent = map(float, rule.groups())
-    table = text.split("\n## Sizes, simulated\n")[1].split("\n## ")[0]
+    table = text.split("\n## Sizes, computed\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (\d+), ([\d,]+) \| live: broadcast \|(.*)\|$", table, re.M)
     assert len(rows) == len(report["sizes"]) > 0
     for (agents, rate, rest), row in zip(rows, report["sizes"]):
         most = us * 1e-6 * int(rate.replace(",", "")) * 100 + percent * (int(agents) - 1)
         assert 100 * row["cpu"] <= most * (1 + 1e-9), (row, rule[0])
-        assert float(rest.split("|")[5]) <= most + 0.05, (rest, rule[0])
+        assert float(rest.split("|")[3]) <= most + 0.05, (rest, rule[0])
 
 
 @pytest.mark.limit(300)
-def test_broadcast_is_measured_and_large_clusters_are_simulated(tmp_path):
+def test_broadcast_is_measured_and_large_clusters_are_computed(tmp_path):
     report, text = experiment("scaling", tmp_path, 1)
     broadcast_is_complete(report)
     rule_holds(report, text)
-    for heading in ("Sizes", "Beside `live: carried`", "Loss", "Churn"):
-        assert f"\n## {heading}, simulated\n" in text
+    for heading in ("Sizes", "Beside `live: carried`"):
+        assert f"\n## {heading}, computed\n" in text
     for name in ("full", "replicas"):
         picture = (tmp_path / f"scaling-{name}.svg").read_text()
-        assert picture.startswith("<svg ") and ">Simulated: " in picture
-        assert f"![Simulated: CPU {'of full broadcast' if name == 'full' else 'by replicas'}](scaling-{name}.svg)" in text
+        assert picture.startswith("<svg ") and ">Computed: " in picture
+        assert f"![Computed: CPU {'of full broadcast' if name == 'full' else 'by replicas'}](scaling-{name}.svg)" in text
 
 
 @pytest.mark.parametrize("cpu", [0.02, 0.3, 1.7])

@@ -21,7 +21,7 @@ __all__ = ["folder"] # pytest finds this fixture by its name
 pytestmark = pytest.mark.plain  # a sanitizer changes nothing here
 INSTALLERS = ("dpkg-query", "apt-get", "meson", "ninja", "sudo")
 PROGRAMS = ("ragent/ragent", "sslagent/sslagent", "smtpproxy/smtpproxy", "csslctl/csslctl", "csslctl/csslctl status", "bench/cssl-bench",
-            *(f"bench/cssl-bench {name}" for name in ("serve", "https", "simulate", "delay", "smtp-source", "smtp-sink")))
+            *(f"bench/cssl-bench {name}" for name in ("serve", "https", "broadcast", "delay", "smtp-source", "smtp-sink")))
 NEEDS = 'packages_need() { echo "needs $*"; }; build_turn() { :; }; build_run() { :; }; llhttp_get() { :; }; '
 
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "net/address.h"
-#include "net/arena.h"
+#include "net/slabs.h"
 #include "net/listener.h"
 #include "net/signals.h"
 #include "net/timer.h"
@@ -140,7 +140,9 @@ static void small_objects_life(void)
 	ck_assert(u || error == UV_ENOMEM);
 	struct timer *t = timer_start(w, on_tick, NULL, 1000, 0);
 	struct signals *s = signals_create(w, (int[]){ SIGUSR1, SIGUSR2 }, 2, on_signal, NULL);
-	struct arena *a = arena_create(64);
+	struct slabs secrets;
+	slabs_init_secret(&secrets, 64);
+	void *secret = slabs_take(&secrets);
 	if (u) {
 		struct sockaddr_storage to;
 		udp_address(u, &to);
@@ -148,7 +150,8 @@ static void small_objects_life(void)
 		turns(2);
 	}
 	unsigned before = objects_closed;
-	arena_destroy(a);
+	slabs_give(&secrets, secret);
+	slabs_clear(&secrets);
 	signals_destroy(s);
 	timer_stop(t);
 	udp_close(u);

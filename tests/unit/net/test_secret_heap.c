@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/arena.h"
+#include "net/secret.h"
 #include "net/secret_heap.h"
 #include "tests/lib/page_flags.h"
 #include "tests/unit/proto/suite.h"

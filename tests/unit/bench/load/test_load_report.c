@@ -1,5 +1,5 @@
 /* test_load_report.c: facts of how a generator's own effort is judged. */
-#include "bench/load/load_report.h"
+#include "bench/load/load_result.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

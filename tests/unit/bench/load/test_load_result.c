@@ -29,8 +29,8 @@ START_TEST(counts_alerts_and_phases_add_up)
 	b.alerts[40] = 2;
 	histogram_record(&a.phases[LOAD_PHASE_CONNECT], 10);
 	histogram_record(&b.phases[LOAD_PHASE_CONNECT], 30);
-	load_result_add(&sum, &a);
-	load_result_add(&sum, &b);
+	load_result_kind.add(&sum, &a);
+	load_result_kind.add(&sum, &b);
 	ck_assert_uint_eq(sum.counts[LOAD_FULL], 7);
 	ck_assert_uint_eq(sum.alerts[40], 2);
 	ck_assert_uint_eq(sum.phases[LOAD_PHASE_CONNECT].count, 2);
@@ -44,8 +44,8 @@ START_TEST(the_same_texts_are_one_row)
 	count_text(&a, "handshake: cut", 1);
 	count_text(&b, "handshake: cut", 5);
 	count_text(&b, "handshake", 1); /* a beginning of another is another */
-	load_result_add(&sum, &a);
-	load_result_add(&sum, &b);
+	load_result_kind.add(&sum, &a);
+	load_result_kind.add(&sum, &b);
 	ck_assert_uint_eq(counted(&sum, "connect: refused"), 2);
 	ck_assert_uint_eq(counted(&sum, "handshake: cut"), 6);
 	ck_assert_uint_eq(counted(&sum, "handshake"), 1);

@@ -150,22 +150,11 @@ START_TEST(bad_source_options_are_refused)
 }
 END_TEST
 
-START_TEST(both_help)
+START_TEST(h_is_help_of_a_source_and_the_name_of_a_sink)
 {
-	ck_assert_int_eq(parse_source("--help"), OPTIONS_HELP);
+	ck_assert_int_eq(parse_source("-h"), OPTIONS_HELP);
 	ck_assert_int_eq(parse_sink("-h mx.example 127.0.0.1:0"), OPTIONS_PARSED);
 	ck_assert_int_eq(parse_sink("--help"), OPTIONS_HELP);
-	char *text;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
-	source_options_help(out);
-	sink_options_help(out);
-	fclose(out);
-	const char *names[] = { "--starttls", "--proxy-source", "--keep-going", "with our mark", "--tarpit",
-		"--max-per-source", "--dump" };
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		ck_assert_msg(strstr(text, names[i]), "%s", names[i]);
-	free(text);
 }
 END_TEST
 
@@ -216,7 +205,7 @@ UNIT(smtp_options)
 		a_load_may_have_several_servers_and_processes,
 		lmtp_has_extensions,
 		bad_source_options_are_refused,
-		both_help,
+		h_is_help_of_a_source_and_the_name_of_a_sink,
 		a_sink_offers_what_it_can,
 		a_sink_trusts_whom_it_is_told,
 		bad_sink_options_are_refused,

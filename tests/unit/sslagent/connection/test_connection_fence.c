@@ -130,8 +130,8 @@ START_TEST(it_keeps_no_key)
 	home = &a1;
 	places[_i].reach();
 	fake_ragent_lose(&r);
-	ck_assert_uint_eq(arena_blocks(a1.worker.live_pool->arena), 0); /* wiped on free */
-	ck_assert_uint_eq(arena_blocks(a1.worker.frozen), 0);
+	ck_assert(LIST_EMPTY(&a1.worker.live_pool->lives.with_room)); /* wiped on free */
+	ck_assert(LIST_EMPTY(&a1.worker.frozen.with_room));
 }
 END_TEST
 

@@ -1,7 +1,7 @@
 /* agents_here.h: agents as threads of this process, for measuring what their membership of the cluster costs: each with
  * its main loop and one worker, joined over loopback by real sockets, with no TLS. */
-#ifndef CSSL_BENCH_SIMULATION_AGENTS_HERE_H
-#define CSSL_BENCH_SIMULATION_AGENTS_HERE_H
+#ifndef CSSL_BENCH_BROADCAST_AGENTS_HERE_H
+#define CSSL_BENCH_BROADCAST_AGENTS_HERE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,21 +13,14 @@
 
 struct agents_here;
 
-struct agents_here_conf {
-	unsigned agents;
-	enum conf_live live;
-	unsigned replicas; /* 0: all */
-	uint64_t store_bytes;
-};
-
-/* Started, ready, and each hears each other. NULL with a message on standard error. */
-struct agents_here *agents_here_start(const struct agents_here_conf *conf);
+/* @count agents, started and ready, and each hears each other. If that fails, this complains and ends the process. */
+struct agents_here *agents_here_start(unsigned count, enum conf_live live);
 void agents_here_stop(struct agents_here *a);
 
 enum agents_here_kind {
 	HERE_SESSION, /* of a handshake */
 	HERE_LIVE,    /* of its connection: with live: broadcast its live part, else only that it exists */
-	HERE_BOTH,    /* as the end of a handshake does */
+	HERE_KINDS,
 };
 
 /* The worker of agent @by shares @count objects of a kind in each of @turns turns of its loop; returns when it has said

@@ -2,26 +2,27 @@
  * to the other agents, with the agents' own code: bytes, and CPU time of the sending thread and of the receiving ones.
  * Runs with few and with many peers, one object a turn and several, are the equations from which the parts of the cost
  * follow. */
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "bench/broadcast/agents_here.h"
+#include "bench/broadcast/broadcast_cost.h"
 #include "bench/command/command.h"
-#include "bench/simulation/agents_here.h"
-#include "bench/simulation/broadcast_cost.h"
+#include "bench/command/option_table.h"
 
 #define TURNS_AT_ONCE 12u
 #define IDLE_MS       500
 #define LOST_MS       200
 #define IP_UDP_LEN    28u
-#define STORE_BYTES   (UINT64_C(256) << 20)
+
+enum broadcast_print { PRINT_TABLE, PRINT_JSON };
 
 struct broadcast_options {
-	unsigned objects, peers;
-	enum { PRINT_TABLE, PRINT_JSON } print;
+	uint64_t objects, peers;
+	unsigned print; /* enum broadcast_print */
 };
 
 static const struct {
@@ -102,13 +103,13 @@ static struct idle measure_idle(struct agents_here *a, unsigned peers)
 		(double)(after.receivers_ns - before.receivers_ns) / ns };
 }
 
-static void measure(struct agents_here *a, unsigned objects, struct broadcast_run *run)
+static void measure(struct agents_here *a, uint64_t objects, struct broadcast_run *run)
 {
 	struct idle idle = measure_idle(a, run->peers);
 	uint64_t heard = agents_here_counted(a, 1, COUNT_OBJECTS_RECEIVED);
 	struct moment before = look(a, run->peers), after;
 
-	for (unsigned said = 0; said < objects; said += TURNS_AT_ONCE * run->per_turn) {
+	for (uint64_t said = 0; said < objects; said += TURNS_AT_ONCE * run->per_turn) {
 		agents_here_share(a, 0, kinds[run->kind].made, TURNS_AT_ONCE, run->per_turn);
 		heard += TURNS_AT_ONCE * run->per_turn;
 		wait_heard(a, run->peers, heard);
@@ -127,8 +128,7 @@ static void measure(struct agents_here *a, unsigned objects, struct broadcast_ru
 static size_t measure_with(
 	enum broadcast_kind kind, unsigned peers, const struct broadcast_options *o, struct broadcast_run *runs)
 {
-	struct agents_here_conf conf = { .agents = peers + 1, .live = kinds[kind].live, .store_bytes = STORE_BYTES };
-	struct agents_here *a = agents_here_start(&conf);
+	struct agents_here *a = agents_here_start(peers + 1, kinds[kind].live);
 
 	for (size_t i = 0; i < TURN_SIZES; i++) {
 		runs[i] = (struct broadcast_run){ .kind = kind, .peers = peers, .per_turn = per_turn[i] };
@@ -148,7 +148,7 @@ static void measure_all(const struct broadcast_options *o, struct measured *m)
 		struct broadcast_run *runs = m->runs + kind * 2 * TURN_SIZES;
 
 		measure_with(kind, 1, o, runs);
-		len[kind] = measure_with(kind, o->peers, o, runs + TURN_SIZES);
+		len[kind] = measure_with(kind, (unsigned)o->peers, o, runs + TURN_SIZES);
 	}
 	m->session_len = len[BROADCAST_SESSION];
 	m->live_len = len[BROADCAST_LIVE_PART];
@@ -211,49 +211,26 @@ static int print_json(const struct measured *m)
 	return EXIT_SUCCESS;
 }
 
-static void print_help(void)
-{
-	printf("cssl-bench broadcast [OPTIONS]: the cost of sessions and live parts on their way to the other "
-	       "agents\n\n"
-	       "  --objects N  sessions of each run; half as many live parts and words (50000)\n"
-	       "  --peers N    the larger number of peers, 2 to %u (6)\n"
-	       "  --json       for programs\n",
-		AGENTS_HERE_MAX - 1);
-}
+static const struct option_row rows[] = {
+	OPTION_NUMBER(0, "objects", "N", struct broadcast_options, objects, 1, 1e9, 1,
+		"sessions of each run; half as many live parts and words (default 50000)"),
+	OPTION_NUMBER(0, "peers", "N", struct broadcast_options, peers, 2, AGENTS_HERE_MAX - 1, 1,
+		"the larger number of peers (default 6)"),
+	OPTION_FLAG(0, "json", struct broadcast_options, print, PRINT_JSON, "for programs"),
+};
 
-/* 0; 1: there is nothing left to do; -1: bad options. */
-static int parse(int argc, char **argv, struct broadcast_options *o)
-{
-	static const struct option options[] = {
-		{ "objects", required_argument, NULL, 'o' },
-		{ "peers", required_argument, NULL, 'p' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL },
-	};
-
-	for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-		switch (option) {
-		case 'o': o->objects = (unsigned)strtoul(optarg, NULL, 10); break;
-		case 'p': o->peers = (unsigned)strtoul(optarg, NULL, 10); break;
-		case 'j': o->print = PRINT_JSON; break;
-		case 'h': print_help(); return 1;
-		default: return -1;
-		}
-	}
-	return o->objects > 0 && o->peers >= 2 && o->peers < AGENTS_HERE_MAX && optind == argc ? 0 : -1;
-}
+static const struct option_command command = { "broadcast",
+	"cssl-bench broadcast [OPTIONS]: the cost of sessions and live parts on their way to the other agents\n\n",
+	NULL, rows, sizeof rows / sizeof rows[0], OPTIONS_ONLY };
 
 int broadcast_main(int argc, char **argv)
 {
 	struct broadcast_options o = { .objects = 50000, .peers = 6 };
 	struct measured m;
-	int r = parse(argc, argv, &o);
+	const enum option_parse parsed = option_table_parse(&command, argc, argv, &o);
 
-	if (r < 0)
-		fprintf(stderr, "cssl-bench broadcast: bad options; --help lists them\n");
-	if (r != 0)
-		return r < 0 ? 2 : EXIT_SUCCESS;
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
 	measure_all(&o, &m);
 	if (o.print == PRINT_JSON)
 		return print_json(&m);

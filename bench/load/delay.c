@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <poll.h>
@@ -21,13 +20,15 @@
 #include <unistd.h>
 
 #include "bench/command/command.h"
+#include "bench/command/option_table.h"
 
-#define PACKET_MAX 1600u
-#define RING_LEN   16384u
-#define NS_PER_S   1000000000u
-#define NS_PER_MS  1000000u
-#define DELAY_MAX  10000.0
-#define NETNS      "/run/netns/%s"
+#define PACKET_MAX    1600u
+#define RING_LEN      16384u
+#define NS_PER_S      1000000000u
+#define NS_PER_MS     1000000u
+#define DELAY_MAX_MS  10000
+#define DELAY_UNKNOWN UINT64_MAX
+#define NETNS         "/run/netns/%s"
 
 struct packet {
 	uint64_t due_ns;
@@ -143,55 +144,41 @@ static void relay(struct direction ways[static 2], uint64_t delay_ns)
 	}
 }
 
-static const struct option long_options[] = {
-	{ "ms", required_argument, NULL, 'm' },
-	{ "here", required_argument, NULL, 'a' },
-	{ "there", required_argument, NULL, 'b' },
-	{ "netns", required_argument, NULL, 'n' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+#define TEXT(name, value, member, help) OPTION_TEXT(0, name, value, struct delay_options, member, help)
+
+static const struct option_row rows[] = {
+	TEXT("here", "DEVICE", here, "one TUN device"),
+	TEXT("there", "DEVICE", there, "the other one, in that namespace"),
+	TEXT("netns", "NAME", netns, ""),
+	OPTION_NUMBER(0, "ms", "N", struct delay_options, delay_ns, 0, DELAY_MAX_MS, NS_PER_MS, "how long"),
 };
 
-static int print_help(FILE *to)
-{
-	fprintf(to,
-		"cssl-bench delay --here DEVICE --there DEVICE --netns NAME --ms N\n\n"
-		"Relays packets between two TUN devices, the second in that namespace, each held for N milliseconds.\n"
-		"Says 'relaying' once it does; ends by SIGTERM.\n");
-	return to == stdout ? EXIT_SUCCESS : 2;
-}
+static const struct option_command command = { "delay",
+	"cssl-bench delay --here DEVICE --there DEVICE --netns NAME --ms N\n\n"
+	"Relays packets between two TUN devices, each held for N milliseconds. Says 'relaying' once it does; ends by "
+	"SIGTERM.\n\n",
+	NULL, rows, sizeof rows / sizeof rows[0], OPTIONS_ONLY };
 
-/* The exit status, or -1: go on. */
-static int parse(int argc, char **argv, struct delay_options *o)
+static enum option_parse parse(int argc, char **argv, struct delay_options *o)
 {
-	double ms = -1;
-	int option;
+	const enum option_parse parsed = option_table_parse(&command, argc, argv, o);
 
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		switch (option) {
-		case 'm': ms = strtod(optarg, NULL); break;
-		case 'a': o->here = optarg; break;
-		case 'b': o->there = optarg; break;
-		case 'n': o->netns = optarg; break;
-		default: return print_help(option == 'h' ? stdout : stderr);
-		}
-	}
-	if (!o->here || !o->there || !o->netns || !(ms >= 0 && ms <= DELAY_MAX))
-		return print_help(stderr);
-	o->delay_ns = (uint64_t)(ms * NS_PER_MS);
-	return -1;
+	if (parsed != OPTIONS_PARSED || (o->here && o->there && o->netns && o->delay_ns != DELAY_UNKNOWN))
+		return parsed;
+	fputs("delay: --here, --there, --netns and --ms are needed\n", stderr);
+	return OPTIONS_BAD;
 }
 
 int delay_main(int argc, char **argv)
 {
 	static const struct sigaction action = { .sa_handler = on_signal };
-	struct delay_options o = { 0 };
+	struct delay_options o = { .delay_ns = DELAY_UNKNOWN };
 	struct direction ways[2] = { { .from = -1 }, { .from = -1 } };
-	int r = parse(argc, argv, &o);
+	const enum option_parse parsed = parse(argc, argv, &o);
+	int r = EXIT_FAILURE;
 
-	if (r >= 0)
-		return r;
-	r = EXIT_FAILURE;
+	if (parsed != OPTIONS_PARSED)
+		return parsed;
 	ways[0].from = ways[1].to = open_tun(o.here);
 	if (ways[0].from < 0 || enter_netns(o.netns))
 		goto out;

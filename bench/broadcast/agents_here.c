@@ -1,6 +1,6 @@
 /* agents_here.c: the cluster file is made in memory; sessions differ in their ids and have what a TLS 1.3 session has.
  */
-#include "bench/simulation/agents_here.h"
+#include "bench/broadcast/agents_here.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -20,6 +20,7 @@
 #define HEARD_WITHIN_MS 500u
 #define MASTER_LEN      48u
 #define SESSION_LEN_MAX 1024u
+#define STORE_BYTES     (UINT64_C(256) << 20)
 
 struct agent_here {
 	struct agents_here *all;
@@ -38,7 +39,7 @@ struct agents_here {
 	struct agent_here agents[AGENTS_HERE_MAX];
 	unsigned count;
 	uint8_t session[SESSION_LEN_MAX];
-	size_t session_len, object_len[HERE_BOTH];
+	size_t session_len, object_len[HERE_KINDS];
 	unsigned by, turns_left, per_turn;
 	enum agents_here_kind kind;
 	pthread_mutex_t lock;
@@ -151,9 +152,9 @@ static void on_share(struct worker *w, void *arg)
 
 	fill_object(a, &o);
 	for (unsigned i = 0; i < a->per_turn; i++) {
-		if (a->kind != HERE_LIVE)
+		if (a->kind == HERE_SESSION)
 			share_session(a, w, &o);
-		if (a->kind != HERE_SESSION)
+		else
 			share_live(a, w, &o);
 	}
 	pthread_mutex_lock(&a->lock);
@@ -234,29 +235,27 @@ static int start_agent(struct agents_here *a, unsigned i)
 	return worker_start(agent->worker, on_worker, agent);
 }
 
-static int describe(struct agents_here *a, const struct agents_here_conf *conf)
+static int describe(struct agents_here *a, unsigned count, enum conf_live live)
 {
-	a->count = conf->agents;
+	a->count = count;
 	a->ring.count = 1;
 	strcpy(a->ring.keys[0].id, "k1");
 	randombytes_buf(a->ring.keys[0].key, KEY_LEN);
-	a->conf.store = (struct conf_store){
-		.bytes = conf->store_bytes, .per_source_percent = 100, .family_lifetime_s = 86400
-	};
-	a->conf.broadcast = (struct conf_broadcast){ .live = conf->live,
+	a->conf.store =
+		(struct conf_store){ .bytes = STORE_BYTES, .per_source_percent = 100, .family_lifetime_s = 86400 };
+	a->conf.broadcast = (struct conf_broadcast){ .live = live,
 		.live_keep_s = 60,
 		.remember_s = 600,
 		.heartbeat_ms = 100,
 		.alone_after_ms = 300,
-		.replicas = conf->replicas,
 		.left_ms = 10000,
 		.ring = 8192,
 		.park_ms = 100,
 		.parked_max = 256,
 		.key_lifetime_s = 3600 };
 	a->conf.agents = a->agent_confs;
-	a->conf.agent_count = conf->agents;
-	for (unsigned i = 0; i < conf->agents; i++) {
+	a->conf.agent_count = count;
+	for (unsigned i = 0; i < count; i++) {
 		struct agent_here *agent = &a->agents[i];
 
 		agent->all = a;
@@ -279,8 +278,7 @@ static uint64_t received(struct agents_here *a)
 	return objects;
 }
 
-/* True when all agents are ready, and know all others. With replicas, each session goes to two others; else all get
- * all messages of agent 0. */
+/* True when all agents are ready, know all others, and get all messages of agent 0. */
 static int is_heard(struct agents_here *a)
 {
 	const uint64_t before = received(a);
@@ -291,7 +289,7 @@ static int is_heard(struct agents_here *a)
 			return 0;
 	}
 	agents_here_share(a, 0, HERE_SESSION, 1, 4 * a->count);
-	uint64_t wanted = 4 * a->count * (a->conf.broadcast.replicas ? a->conf.broadcast.replicas - 1 : a->count - 1);
+	uint64_t wanted = 4 * a->count * (a->count - 1);
 	for (unsigned i = 0; i < HEARD_WITHIN_MS; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		if (received(a) - before >= wanted)
@@ -300,12 +298,12 @@ static int is_heard(struct agents_here *a)
 	return 0;
 }
 
-struct agents_here *agents_here_start(const struct agents_here_conf *conf)
+struct agents_here *agents_here_start(unsigned count, enum conf_live live)
 {
 	struct agents_here *a = calloc(1, sizeof *a);
 	time_t until = time(NULL) + PATIENCE_S;
 
-	if (!a || sodium_init() < 0 || describe(a, conf) != 0 || make_session(a) != 0)
+	if (!a || sodium_init() < 0 || describe(a, count, live) != 0 || make_session(a) != 0)
 		goto failed;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->said, NULL);

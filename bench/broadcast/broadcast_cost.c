@@ -1,40 +1,11 @@
-/* broadcast_cost.c: the sum, and its fit by coordinate descent: each part in turn gets its best value, until nothing
+/* broadcast_cost.c: the fit, by coordinate descent: each part in turn gets its best value, until nothing
  * moves. Few runs and few parts: simple is enough. */
-#include "bench/simulation/broadcast_cost.h"
+#include "bench/broadcast/broadcast_cost.h"
 
 #include <string.h>
 
 #define ROUNDS 20000u
 #define PARTS  (BROADCAST_KINDS + 2u) /* each kind of object, a datagram, a datagram to a peer */
-
-const struct broadcast_cost broadcast_cost_measured = {
-	.object_ns = { 1360, 1360, 700 },
-	.datagram_ns = 4360,
-	.datagram_peer_ns = 1850,
-	.received_datagram_ns = 2900,
-	.received_object_ns = { 1440, 1700, 700 },
-};
-
-static double sum(const double objects[BROADCAST_KINDS], const double ns[BROADCAST_KINDS])
-{
-	double all = 0;
-
-	for (unsigned kind = 0; kind < BROADCAST_KINDS; kind++)
-		all += objects[kind] * ns[kind];
-	return all;
-}
-
-double broadcast_cost_sender_ns(
-	const struct broadcast_cost *c, const double objects[BROADCAST_KINDS], double datagrams, double peers)
-{
-	return sum(objects, c->object_ns) + datagrams * (c->datagram_ns + peers * c->datagram_peer_ns);
-}
-
-double broadcast_cost_receiver_ns(
-	const struct broadcast_cost *c, const double objects[BROADCAST_KINDS], double datagrams)
-{
-	return sum(objects, c->received_object_ns) + datagrams * c->received_datagram_ns;
-}
 
 enum { DATAGRAM = BROADCAST_KINDS, DATAGRAM_PEER };
 

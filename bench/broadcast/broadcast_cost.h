@@ -1,9 +1,9 @@
 /* broadcast_cost.h: the CPU time that a handshake costs on its way to other agents, as a sum of parts: nanoseconds for
- * each kind of object, for a datagram, for a datagram to one peer. The parts are fitted to measured runs. The simulator
- * computes with them.
+ * each kind of object, for a datagram, for a datagram to one peer. The parts are fitted to measured runs.
+ * `./cssl bench scaling` computes with them.
  */
-#ifndef CSSL_BENCH_SIMULATION_BROADCAST_COST_H
-#define CSSL_BENCH_SIMULATION_BROADCAST_COST_H
+#ifndef CSSL_BENCH_BROADCAST_BROADCAST_COST_H
+#define CSSL_BENCH_BROADCAST_BROADCAST_COST_H
 
 #include <stddef.h>
 
@@ -30,18 +30,7 @@ struct broadcast_run {
 	double sender_ns, receiver_ns; /* for an object; a receiver's is the mean of all */
 };
 
-/* As `cssl-bench broadcast` found it; bench/results/scaling.md says where and when. */
-extern const struct broadcast_cost broadcast_cost_measured;
-#define BROADCAST_SESSION_LEN 298u /* bytes of an encoded session there, and of a live part */
-#define BROADCAST_LIVE_LEN    291u
-
 #define BROADCAST_RUNS_MAX 32u
-
-/* @objects of each kind and datagrams to each of @peers, by one agent. */
-double broadcast_cost_sender_ns(
-	const struct broadcast_cost *c, const double objects[BROADCAST_KINDS], double datagrams, double peers);
-double broadcast_cost_receiver_ns(
-	const struct broadcast_cost *c, const double objects[BROADCAST_KINDS], double datagrams);
 
 /* The parts that explain the runs best (least squares of the relative errors, no part below 0). @count from 4 to
  * BROADCAST_RUNS_MAX, of two numbers of peers and two of objects per datagram at least, for each kind that has runs.
