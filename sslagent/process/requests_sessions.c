@@ -37,22 +37,20 @@ static int take_query(const Cssl__LinkRequest *m, struct session_query *out)
 {
 	const Cssl__LinkRequest__Sessions *s = m->sessions;
 
-	if (m->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT)
-		return m->session_count->filter ? session_filter_read(m->session_count->filter, &out->filter) : 0;
-	if (s->limit < 1 || s->limit > LIMIT_MAX || (s->after.len != 0 && s->after.len != SESSION_ID_LEN))
-		return CSSL_E_RANGE;
-	out->limit = s->limit;
-	out->bytes_max = BYTES_MAX;
-	out->after = s->after.len ? s->after.data : NULL;
-	return s->filter ? session_filter_read(s->filter, &out->filter) : 0;
+	if (m->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT) {
+		out->filter = m->session_count->filter;
+	} else {
+		if (s->limit < 1 || s->limit > LIMIT_MAX || (s->after.len != 0 && s->after.len != SESSION_ID_LEN))
+			return CSSL_E_RANGE;
+		out->limit = s->limit;
+		out->bytes_max = BYTES_MAX;
+		out->after = s->after.len ? s->after.data : NULL;
+		out->filter = s->filter;
+	}
+	return out->filter ? session_filter_check(out->filter) : 0;
 }
 
 /* --- to the wire --- */
-
-static ProtobufCBinaryData bytes_of(const void *data, size_t len)
-{
-	return (ProtobufCBinaryData){ len, (uint8_t *)data };
-}
 
 static void put_session(Cssl__Session *out, const struct listed_session *row)
 {

@@ -10,10 +10,10 @@
 
 /* Its pointers must stay valid until the listing is destroyed. */
 struct session_query {
-	struct session_filter filter;
-	const uint8_t *after; /* begin behind this session in the order of ids; NULL: from the start */
-	unsigned limit;       /* 0: only count the sessions */
-	size_t bytes_max;     /* of all rows' names and ids; the page ends before it would exceed this */
+	const Cssl__SessionFilter *filter; /* checked; NULL: all */
+	const uint8_t *after;              /* begin behind this session in the order of ids; NULL: from the start */
+	unsigned limit;                    /* 0: only count the sessions */
+	size_t bytes_max;                  /* of all rows' names and ids; the page ends before it would exceed this */
 	/* 1: this agent counts the session @id, and no other agent does. NULL: count all sessions */
 	int (*is_counted_here)(const void *counting, const uint8_t *id);
 	const void *counting;

@@ -40,7 +40,7 @@ static void open_store(unsigned sessions)
 	for (unsigned i = 0; i < sessions; i++) {
 		session_make(&made, &(struct session_wish){ .server_name = "x.example" });
 		const ptrdiff_t len = sess_obj_encode(&made.obj, encoded, sizeof(encoded));
-		const struct store_offer offer = { &made.obj, encoded, (size_t)len, 0, 0, STORED_OWN };
+		const struct offer offer = { &made.obj, encoded, (size_t)len, 0, 0, STORED_OWN, 0 };
 		ck_assert_int_eq(store_put(store, &offer, 0), 0);
 	}
 }
