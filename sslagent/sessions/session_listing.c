@@ -8,23 +8,14 @@
 #include <string.h>
 
 #include "net/array.h"
+#include "net/timer.h"
 #include "proto/error.h"
 
 #define SEEN_PER_LOCK  256u /* sessions */
 #define LOCKS_PER_STEP 12u
 #define ROW_OVERHEAD   128u /* ids, numbers and tags of a row, for bytes_max */
 
-struct session_listing {
-	struct store *store;
-	struct session_query query;
-	int64_t now_ms;
-	uint64_t cursor, count, counted;
-	struct listed_session *rows;
-	size_t row_count, row_cap, bytes;
-	unsigned seen;
-	int error;
-	enum session_listing_more more;
-};
+#define PAUSE_MS 1u /* between the steps of listings; a step is some 0.3 ms */
 
 static uint32_t seconds(int64_t ms)
 {
@@ -156,20 +147,94 @@ int session_listing_step(struct session_listing *l)
 	return 0;
 }
 
-const struct listed_session *session_listing_rows(
-	const struct session_listing *l, size_t *count, enum session_listing_more *more)
+/* --- their turns: a page does not wait for the end of a long count. One that ends with its first step, as most pages
+ * do, has no pause --- */
+
+struct listings {
+	struct worker *worker;
+	STAILQ_HEAD(, session_listing) waiting;
+	struct timer *timer; /* NULL: none waits */
+	enum { LISTINGS_OPEN, LISTINGS_CLOSED } state;
+};
+
+static void stop_timer(struct listings *all)
 {
-	*count = l->row_count;
-	*more = l->more;
-	return l->rows;
+	timer_stop(all->timer);
+	all->timer = NULL;
 }
 
-uint64_t session_listing_count(const struct session_listing *l)
+static struct session_listing *take_first(struct listings *all)
 {
-	return l->count;
+	struct session_listing *l = STAILQ_FIRST(&all->waiting);
+
+	STAILQ_REMOVE_HEAD(&all->waiting, next);
+	return l;
 }
 
-uint64_t session_listing_counted(const struct session_listing *l)
+static void on_turn(void *ctx);
+
+static void wait_turn(struct listings *all, struct session_listing *l)
 {
-	return l->counted;
+	if (!all->timer)
+		all->timer = timer_start(all->worker, on_turn, all, PAUSE_MS, PAUSE_MS);
+	if (all->timer)
+		STAILQ_INSERT_TAIL(&all->waiting, l, next);
+	else
+		l->done(l, CSSL_E_NO_MEMORY);
+}
+
+static void step(struct listings *all, struct session_listing *l)
+{
+	const int result = session_listing_step(l);
+
+	if (result > 0)
+		wait_turn(all, l);
+	else
+		l->done(l, result);
+}
+
+static void on_turn(void *ctx)
+{
+	struct listings *all = ctx;
+
+	if (!STAILQ_EMPTY(&all->waiting))
+		step(all, take_first(all));
+	if (STAILQ_EMPTY(&all->waiting))
+		stop_timer(all);
+}
+
+struct listings *listings_create(struct worker *w)
+{
+	struct listings *all = calloc(1, sizeof *all);
+
+	if (!all)
+		return NULL;
+	all->worker = w;
+	STAILQ_INIT(&all->waiting);
+	return all;
+}
+
+void listings_close(struct listings *all)
+{
+	all->state = LISTINGS_CLOSED;
+	stop_timer(all);
+	while (!STAILQ_EMPTY(&all->waiting)) {
+		struct session_listing *l = take_first(all);
+		l->done(l, CSSL_E_STATE);
+	}
+}
+
+void listings_destroy(struct listings *all)
+{
+	free(all);
+}
+
+void listings_add(struct listings *all, struct session_listing *l)
+{
+	if (all->state == LISTINGS_CLOSED)
+		l->done(l, CSSL_E_STATE);
+	else if (!STAILQ_EMPTY(&all->waiting))
+		wait_turn(all, l);
+	else
+		step(all, l);
 }

@@ -72,10 +72,17 @@ static struct session_listing *list(struct session_query q)
 	return l;
 }
 
+static const struct listed_session *rows_of(const struct session_listing *l, size_t *count, int *more)
+{
+	*count = l->row_count;
+	*more = l->more;
+	return l->rows;
+}
+
 static uint64_t count_of(Cssl__SessionFilter f)
 {
 	struct session_listing *l = list((struct session_query){ .filter = &f });
-	const uint64_t count = session_listing_count(l);
+	const uint64_t count = l->count;
 
 	session_listing_destroy(l);
 	return count;
@@ -84,11 +91,11 @@ static uint64_t count_of(Cssl__SessionFilter f)
 START_TEST(an_empty_store_has_an_empty_page)
 {
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	struct session_listing *l = list((struct session_query){ .limit = 10 });
-	session_listing_rows(l, &count, &more);
+	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 0);
 	ck_assert_int_eq(more, LISTING_ENDS);
 	session_listing_destroy(l);
@@ -100,12 +107,12 @@ START_TEST(a_row_has_the_facts_of_its_session)
 {
 	uint8_t id[SESSION_ID_LEN];
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	put("x.example", "192.0.2.1", 40, id);
 	struct session_listing *l = list((struct session_query){ .limit = 10 });
-	const struct listed_session *row = session_listing_rows(l, &count, &more);
+	const struct listed_session *row = rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 1);
 	ck_assert_int_eq(more, LISTING_ENDS);
 	ck_assert_mem_eq(row->facts.session_id, id, SESSION_ID_LEN);
@@ -126,7 +133,7 @@ START_TEST(resumptions_are_counted)
 	int64_t family_made_ms;
 	struct sess_obj obj;
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	put("x.example", NULL, 0, id);
@@ -136,7 +143,7 @@ START_TEST(resumptions_are_counted)
 	}
 	struct session_listing *l = list(
 		(struct session_query){ .limit = 1, .filter = &FILTER(.session_id = bytes_of(id, SESSION_ID_LEN)) });
-	ck_assert_uint_eq(session_listing_rows(l, &count, &more)->hits, 3);
+	ck_assert_uint_eq(rows_of(l, &count, &more)->hits, 3);
 	session_listing_destroy(l);
 	close_store();
 }
@@ -173,7 +180,7 @@ START_TEST(families_and_client_certificates_are_told_and_filtered)
 	static uint8_t encoded[SESS_OBJ_LEN_MAX];
 	uint8_t hash[CERTIFICATE_HASH_LEN], other[CERTIFICATE_HASH_LEN] = { 1 };
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	put("x.example", NULL, 0, NULL);
@@ -188,7 +195,7 @@ START_TEST(families_and_client_certificates_are_told_and_filtered)
 	ck_assert_uint_eq(count_of(FILTER(.family_id = bytes_of(other, FAMILY_ID_LEN))), 0);
 	struct session_listing *l = list((struct session_query){
 		.limit = 9, .filter = &FILTER(.client_certificate = bytes_of(hash, CERTIFICATE_HASH_LEN)) });
-	const struct listed_session *row = session_listing_rows(l, &count, &more);
+	const struct listed_session *row = rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 1);
 	ck_assert_uint_eq(row->client_certificate_len, CERTIFICATE_HASH_LEN);
 	ck_assert_mem_eq(row->client_certificate, hash, CERTIFICATE_HASH_LEN);
@@ -227,12 +234,12 @@ static unsigned read_pages(unsigned limit, size_t bytes_max, uint8_t (*seen)[SES
 	uint8_t after[SESSION_ID_LEN];
 	unsigned total = 0;
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	do {
 		struct session_listing *l = list((struct session_query){
 			.limit = limit, .bytes_max = bytes_max, .after = total ? after : NULL });
-		const struct listed_session *rows = session_listing_rows(l, &count, &more);
+		const struct listed_session *rows = rows_of(l, &count, &more);
 		ck_assert_uint_le(count, limit);
 		for (size_t i = 0; i < count; i++)
 			memcpy(seen[total + i], rows[i].facts.session_id, SESSION_ID_LEN);
@@ -280,8 +287,8 @@ START_TEST(a_page_ends_where_its_frame_would)
 		put("x.example", NULL, 0, NULL);
 	struct session_listing *l = list((struct session_query){ .limit = 1000, .bytes_max = 2000 });
 	size_t count;
-	enum session_listing_more more;
-	session_listing_rows(l, &count, &more);
+	int more;
+	rows_of(l, &count, &more);
 	ck_assert_uint_lt(count, 20);
 	ck_assert_uint_gt(count, 5);
 	ck_assert_int_eq(more, LISTING_GOES_ON);
@@ -296,19 +303,19 @@ START_TEST(a_page_goes_on_behind_a_session_that_is_gone)
 {
 	uint8_t absent[SESSION_ID_LEN];
 	size_t count, before = 0;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	for (unsigned i = 0; i < 20; i++)
 		put("x.example", NULL, 0, NULL);
 	struct session_listing *l = list((struct session_query){ .limit = 1000 });
-	const struct listed_session *rows = session_listing_rows(l, &count, &more);
+	const struct listed_session *rows = rows_of(l, &count, &more);
 	randombytes_buf(absent, sizeof(absent));
 	for (size_t i = 0; i < count; i++)
 		before += session_id_compare(rows[i].facts.session_id, absent) < 0;
 	session_listing_destroy(l);
 	l = list((struct session_query){ .limit = 1000, .after = absent });
-	session_listing_rows(l, &count, &more);
+	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 20 - before);
 	session_listing_destroy(l);
 	close_store();
@@ -327,19 +334,19 @@ static int64_t cpu_ms(void)
 START_TEST(a_hundred_thousand_sessions_are_listed_counted_and_filtered_in_time)
 {
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	for (unsigned i = 0; i < MANY; i++)
 		put(i % 1000 == 0 ? "rare.example" : "x.example", "10.0.0.1", 0, NULL);
 	const int64_t begun = cpu_ms();
 	struct session_listing *l = list((struct session_query){ .limit = 1000 });
-	session_listing_rows(l, &count, &more);
+	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 1000);
 	session_listing_destroy(l);
 	const int64_t listed = cpu_ms();
 	l = list((struct session_query){ .limit = 1000, .filter = &FILTER(.server_name = "rare.example") });
-	session_listing_rows(l, &count, &more);
+	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, MANY / 1000);
 	session_listing_destroy(l);
 	const int64_t filtered = cpu_ms();
