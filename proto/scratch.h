@@ -21,4 +21,13 @@ struct scratch {
 int scratch_open(struct scratch *s, size_t cap);
 void scratch_close(struct scratch *s);
 
+/* The beginning of a message on the stack: Cssl__Pull pull = { MESSAGE(pull), .session_id = ... }. */
+#define MESSAGE(name) .base = PROTOBUF_C_MESSAGE_INIT(&cssl__##name##__descriptor)
+
+/* Bytes for a message that is only written: protobuf-c does not write through the pointer then. */
+static inline ProtobufCBinaryData bytes_of(const void *data, size_t len)
+{
+	return (ProtobufCBinaryData){ len, (uint8_t *)data };
+}
+
 #endif

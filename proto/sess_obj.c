@@ -32,12 +32,6 @@ struct form {
 	Cssl__Live__SessionKeys keys;
 };
 
-/* protobuf-c does not write through the pointer when it packs. */
-static ProtobufCBinaryData bytes_of(const void *data, size_t len)
-{
-	return (ProtobufCBinaryData){ .len = len, .data = (uint8_t *)data };
-}
-
 static ProtobufCBinaryData name_of(const char *name)
 {
 	return bytes_of(name, strlen(name));
@@ -58,7 +52,7 @@ static void form_format(Cssl__SessObj *to)
 	to->format = SESS_OBJ_FORMAT;
 	if (format_written == WRITE_THIS_FORMAT)
 		return;
-	to->format = SESS_OBJ_FORMAT + 1;
+	to->format = SESS_OBJ_FORMAT_NEXT;
 	to->base.n_unknown_fields = 1;
 	to->base.unknown_fields = &next_field;
 }
@@ -325,9 +319,9 @@ static unsigned unknown_fields(const Cssl__SessObj *m)
 
 static int format_check(const Cssl__SessObj *m)
 {
-	if (m->format == 0 || m->format > SESS_OBJ_FORMAT_MAX_READ)
+	if (m->format != SESS_OBJ_FORMAT && m->format != SESS_OBJ_FORMAT_NEXT)
 		return CSSL_E_VERSION;
-	return m->format <= SESS_OBJ_FORMAT && unknown_fields(m) > 0 ? CSSL_E_TRAILING : 0;
+	return m->format == SESS_OBJ_FORMAT && unknown_fields(m) > 0 ? CSSL_E_TRAILING : 0;
 }
 
 /* All values of @m, checked; pointers of @o go into the message, and o->live to @live. */

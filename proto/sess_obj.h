@@ -13,12 +13,11 @@
 #include "proto/ja4.h"
 #include "proto/session_id.h"
 
-#define SESS_OBJ_FORMAT          3u
-#define SESS_OBJ_FORMAT_MAX_READ 4u /* format 4 only adds optional fields */
-#define SESS_OBJ_FORMAT_DATED    2u /* from this format on, a live part has made_ms and exported */
+#define SESS_OBJ_FORMAT      1u
+#define SESS_OBJ_FORMAT_NEXT 2u /* only adds optional fields; this release reads it */
 
 #ifdef CSSL_TEST_POINTS
-/* From now on this process writes like a next release: with format 4 and a field that this release does not know. */
+/* From now on this process writes like a next release: with format 2 and a field that this release does not know. */
 void sess_obj_write_next_format(void);
 #endif
 
@@ -72,9 +71,8 @@ struct live_part {
 	uint8_t record_nonce[8]; /* R, of TLS 1.2 with AES-GCM only */
 	uint32_t remaining_s;
 	enum { KEY_UPDATE_NOT_OWED, KEY_UPDATE_OWED } key_update;
-	/* Format 1 lacks the rest: its token is all zero, and it does not prove where the owner stopped. */
-	uint8_t token[ADOPT_TOKEN_LEN]; /* random for each export; RAgent shows it to prove that it got this export
-					 */
+	/* Random for each export; RAgent shows it to prove that it got this export. All zero in a sealed copy. */
+	uint8_t token[ADOPT_TOKEN_LEN];
 	enum { EXPORT_WHILE_OWNED, EXPORT_AT_FREEZE } exported;
 	int64_t made_ms; /* on the clock that the agents share; 0: not known */
 };

@@ -62,13 +62,13 @@ static int message_check(const Cssl__BroadcastMessage *m)
 	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ: return m->ssl_obj.len > 0 ? 0 : CSSL_E_RANGE;
 	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: return adopted_check(m->adopted);
 	case CSSL__BROADCAST_MESSAGE__WHAT_GONE: return gone_check(m->gone);
-	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: return exactly(&m->pull->session_id, SESSION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: return exactly(&m->pull, SESSION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: return heartbeat_check(m->heartbeat);
 	case CSSL__BROADCAST_MESSAGE__WHAT_GAP: return gap_check(m->gap);
-	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: return exactly(&m->probe->challenge, CHALLENGE_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: return exactly(&m->probe, CHALLENGE_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROOF: return proof_check(m->proof);
-	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: return exactly(&m->absent->session_id, SESSION_ID_LEN);
-	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: return exactly(&m->too_large->session_id, SESSION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: return exactly(&m->absent, SESSION_ID_LEN);
+	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE: return exactly(&m->too_large, SESSION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_FORGOTTEN: return 0;
 	default: return CSSL_E_TYPE; /* from a later release, or empty */
 	}

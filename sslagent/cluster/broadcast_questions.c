@@ -56,17 +56,14 @@ static void say(struct broadcast_receiver *r, unsigned sender, Cssl__BroadcastMe
 
 static void probe(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
 {
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Probe probe = CSSL__PROBE__INIT;
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROBE };
 	struct sender *s = &r->senders[sender];
 
 	if (s->challenge_ms == NEVER || now_ms - s->challenge_ms > CHALLENGE_LIFE_MS) {
 		randombytes_buf(s->challenge, sizeof s->challenge);
 		s->challenge_ms = now_ms;
 	}
-	probe.challenge = (ProtobufCBinaryData){ CHALLENGE_LEN, s->challenge };
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROBE;
-	m.probe = &probe;
+	m.probe = bytes_of(s->challenge, CHALLENGE_LEN);
 	say(r, sender, &m, now_ms);
 	count(COUNT_PROBES_SENT);
 	s->probe_at_ms = now_ms + s->probe_every_ms;
@@ -76,14 +73,10 @@ static void probe(struct broadcast_receiver *r, unsigned sender, int64_t now_ms)
 static void ask_for_run(
 	struct broadcast_receiver *r, unsigned sender, unsigned worker, const struct number_run *run, int64_t now_ms)
 {
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Gap gap = CSSL__GAP__INIT;
+	Cssl__Gap gap = { MESSAGE(gap), .worker = worker, .first = run->first, .last = run->last };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_GAP,
+		.gap = &gap };
 
-	gap.worker = worker;
-	gap.first = run->first;
-	gap.last = run->last;
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_GAP;
-	m.gap = &gap;
 	say(r, sender, &m, now_ms);
 }
 

@@ -198,14 +198,14 @@ static void take_proof(
 }
 
 /* Anybody may send an old question again and again. */
-static void take_probe(struct broadcast_receiver *r, unsigned sender, const Cssl__Probe *probe, int64_t now_ms)
+static void take_probe(struct broadcast_receiver *r, unsigned sender, const uint8_t *challenge, int64_t now_ms)
 {
 	struct sender *s = &r->senders[sender];
 
 	if (s->probed_ms != NEVER && now_ms - s->probed_ms < PROBED_EVERY_MS)
 		return;
 	s->probed_ms = now_ms;
-	r->ops.on_probe(r->ctx, sender, probe->challenge.data);
+	r->ops.on_probe(r->ctx, sender, challenge);
 }
 
 static int is_object(const Cssl__BroadcastMessage *m)
@@ -294,7 +294,7 @@ static void take_unnumbered(
 	}
 	s->heard_ms = now_ms;
 	switch (m->what_case) {
-	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: take_probe(r, from->sender, m->probe, now_ms); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: take_probe(r, from->sender, m->probe.data, now_ms); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROOF:
 		if (from->key)
 			take_proof(r, from, m, now_ms);
@@ -312,7 +312,7 @@ static void take_unproven(
 	struct broadcast_receiver *r, const struct origin *from, const Cssl__BroadcastMessage *m, int64_t now_ms)
 {
 	if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROBE)
-		take_probe(r, from->sender, m->probe, now_ms);
+		take_probe(r, from->sender, m->probe.data, now_ms);
 	else if (m->what_case == CSSL__BROADCAST_MESSAGE__WHAT_PROOF)
 		take_proof(r, from, m, now_ms);
 	else

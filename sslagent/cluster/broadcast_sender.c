@@ -279,14 +279,10 @@ int broadcast_sender_say(struct broadcast_sender *s, int to, const Cssl__Broadca
 
 static void say_forgotten(struct broadcast_sender *s, int to, uint64_t below, int64_t now_ms)
 {
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Forgotten forgotten = CSSL__FORGOTTEN__INIT;
+	Cssl__Forgotten forgotten = { MESSAGE(forgotten), .worker = s->conf.worker, .below = below };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .made_ms = now_ms,
+		.what_case = CSSL__BROADCAST_MESSAGE__WHAT_FORGOTTEN, .forgotten = &forgotten };
 
-	m.made_ms = now_ms;
-	forgotten.worker = s->conf.worker;
-	forgotten.below = below;
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_FORGOTTEN;
-	m.forgotten = &forgotten;
 	broadcast_sender_say(s, to, &m);
 }
 

@@ -21,7 +21,6 @@
 #include "sslagent/cluster/pulls.h"
 #include "sslagent/cluster/revocations.h"
 
-#define NEGATIVE_KEEP_MS    2000
 #define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */
 #define HOUSEKEEPING_MS     100
 #define COUNTER_WORN        (DATAGRAM_COUNTER_MAX / 2)
@@ -48,17 +47,6 @@ int cluster_agent_index(const struct cluster *c, const char *name)
 		if (strcmp(c->conf->agents[i].name, name) == 0)
 			return (int)i;
 	return -1;
-}
-
-int cluster_has_undated(const struct cluster *c)
-{
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		uint8_t format = atomic_load(&c->flags[i].format);
-
-		if (format && format < SESS_OBJ_FORMAT_DATED && atomic_load(&c->flags[i].alive))
-			return 1;
-	}
-	return 0;
 }
 
 struct placement_ranks cluster_holders(const struct cluster *c, const uint8_t *id, unsigned wanted)
@@ -97,22 +85,16 @@ enum cluster_state cluster_state(const struct cluster *c)
 
 /* The timer */
 
-static void say_heartbeat(struct cluster *c, int to, uint64_t sessions)
+static void say_heartbeat(struct cluster *c, int to)
 {
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Heartbeat h = CSSL__HEARTBEAT__INIT;
 	uint64_t highest[SENDER_THREADS_MAX];
+	Cssl__Heartbeat h = { MESSAGE(heartbeat), .n_highest = c->self->workers + 1, .highest = highest,
+		.shared_clock_ms = cluster_shared_clock_ms(c) };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT,
+		.heartbeat = &h };
 
-	h.n_highest = c->self->workers + 1;
-	h.highest = highest;
 	for (unsigned i = 0; i < h.n_highest; i++)
 		highest[i] = broadcast_sender_mark(c->threads[i].sender, to, 0).highest;
-	h.formats_read = SESS_OBJ_FORMAT_MAX_READ;
-	h.formats_written = SESS_OBJ_FORMAT;
-	h.sessions = sessions;
-	h.shared_clock_ms = cluster_shared_clock_ms(c);
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT;
-	m.heartbeat = &h;
 	cluster_thread_say(cluster_main_thread(c), to, &m);
 }
 
@@ -120,18 +102,18 @@ static void say_heartbeat(struct cluster *c, int to, uint64_t sessions)
  * its own stream. */
 static void heartbeat(struct cluster *c)
 {
-	uint64_t bytes, sessions = store_count(c->store, &bytes);
+	uint64_t bytes, live_bytes, sessions = shelf_count(store_shelf(c->store), &bytes);
 
 	if (!c->placement)
-		say_heartbeat(c, BROADCAST_ALL, sessions);
+		say_heartbeat(c, BROADCAST_ALL);
 	for (unsigned i = 0; c->placement && i < c->agent_count; i++)
 		if (peer_listens(c, i))
-			say_heartbeat(c, (int)i, sessions);
+			say_heartbeat(c, (int)i);
 	count_gauge(COUNT_SESSIONS, sessions);
 	count_gauge(COUNT_SESSION_BYTES, bytes);
-	count_gauge(COUNT_LIVE_PARTS, live_table_count(c->live));
+	count_gauge(COUNT_LIVE_PARTS, shelf_count(live_table_shelf(c->live), &live_bytes));
 	count_gauge(COUNT_CONNECTIONS_SEEN, connections_seen_count(c->seen));
-	count_gauge(COUNT_LIVE_BYTES, live_table_bytes(c->live));
+	count_gauge(COUNT_LIVE_BYTES, live_bytes);
 	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
 }
 
@@ -243,8 +225,8 @@ static void step_peers(struct cluster *c, int64_t now_ms)
 
 static void keep_house(struct cluster *c, int64_t now_ms)
 {
-	store_expire(c->store, now_ms);
-	live_table_expire(c->live, now_ms);
+	shelf_expire(store_shelf(c->store), now_ms);
+	shelf_expire(live_table_shelf(c->live), now_ms);
 	passed_backends_tick(c, now_ms);
 	keep_keys_fresh(c, now_ms);
 	for (unsigned i = 0; i <= c->self->workers; i++)
@@ -355,8 +337,8 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->seen = connections_seen_create(
 		connections_seen_places(memory_for_seen(c->conf)), c->conf->broadcast.remember_s * 1000, now_ms);
 	c->live = live_table_create(limits.bytes / LIVE_STORE_PART, c->seen);
-	c->families = family_times_create();
-	c->negatives = negative_answers_create(NEGATIVE_KEEP_MS);
+	c->families = recent_create();
+	c->negatives = recent_create();
 	c->sending = sending_keys_create(c->agent_count, now_ms);
 	c->tickets = ticket_keys_create(ticket_life_ms(c->conf));
 	c->passed = passed_backends_create();
@@ -538,8 +520,8 @@ void cluster_destroy(struct cluster *c)
 	passed_backends_destroy(c->passed);
 	ticket_keys_destroy(c->tickets);
 	sending_keys_destroy(c->sending);
-	negative_answers_destroy(c->negatives);
-	family_times_destroy(c->families);
+	recent_destroy(c->negatives);
+	recent_destroy(c->families);
 	live_table_destroy(c->live);
 	connections_seen_destroy(c->seen);
 	store_destroy(c->store);

@@ -93,8 +93,8 @@ struct revoke_result {
 	const char *const *unconfirmed;
 	size_t unconfirmed_count;
 };
-void cluster_revoke(struct cluster *c, const struct revoke_what *what,
-	void (*done)(void *ctx, const struct revoke_result *r), void *ctx);
+void cluster_revoke(
+	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, const struct revoke_result *r), void *ctx);
 
 /* Bytes that wait to be sent on all agent-agent links. On the main loop. */
 uint64_t cluster_links_queued(const struct cluster *c);

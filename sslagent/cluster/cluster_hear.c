@@ -86,19 +86,6 @@ static void on_forgotten(void *ctx, unsigned sender)
 	cluster_tell_main(ctx, take_its_own, sender, NULL, 0);
 }
 
-static void on_object(
-	struct cluster *c, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times)
-{
-	cluster_import(c, &(struct heard_object){
-				  .encoded = m->ssl_obj.data,
-				  .len = m->ssl_obj.len,
-				  .made_ms = times->made_ms,
-				  .family_made_ms = times->family_made_ms,
-				  .now_ms = times->now_ms,
-				  .from = (agent_index)sender,
-			  });
-}
-
 static struct connection_id connection_of(const ProtobufCBinaryData *id)
 {
 	struct connection_id connection;
@@ -152,15 +139,11 @@ static void on_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *
 	struct connection_id id = connection_of(&m->connection_id);
 	const struct seen_mark at = { (uint16_t)m->epoch, m->write_generation, m->write_sequence };
 	const enum seen_doubt doubt = m->in_doubt ? SEEN_DOUBT_AT_MARK : SEEN_NO_DOUBT;
+	const struct live_adopted adopted = { &id, at.epoch, m->read_generation, m->write_generation,
+		(agent_index)sender };
 
 	cluster_supersede(c, connections_seen_hear(c->seen, &id, &at, SEEN_OWN_WORD, doubt, now_ms), &id, at.epoch);
-	live_table_adopted(c->live, &(struct live_adopted){
-					    .id = &id,
-					    .epoch = (uint16_t)m->epoch,
-					    .read_generation = m->read_generation,
-					    .write_generation = m->write_generation,
-					    .owner = (agent_index)sender,
-				    });
+	live_table_adopted(c->live, &adopted);
 }
 
 static void on_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
@@ -175,12 +158,10 @@ static void on_gone(struct cluster *c, const Cssl__Gone *m, int64_t now_ms)
 }
 
 /* The shared clock of the cluster is the highest one: take the sender's clock when it is ahead. */
-static void on_heartbeat(struct cluster *c, unsigned sender, const Cssl__Heartbeat *h)
+static void on_heartbeat(struct cluster *c, const Cssl__Heartbeat *h)
 {
 	int64_t ahead_ms = h->shared_clock_ms - cluster_now_ms();
 
-	atomic_store(
-		&c->flags[sender].format, (uint8_t)(h->formats_written < UINT8_MAX ? h->formats_written : UINT8_MAX));
 	if (ahead_ms > atomic_load(&c->shared_clock_ahead_ms))
 		atomic_store(&c->shared_clock_ahead_ms, ahead_ms);
 }
@@ -190,39 +171,30 @@ struct answer {
 	unsigned to;
 };
 
-static void say_object(void *ctx, const struct stored *session)
+static void say_object(void *ctx, const struct session *session)
 {
 	const struct answer *a = ctx;
 	struct cluster_thread *t = cluster_main_thread(a->cluster);
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__TooLarge too_large = CSSL__TOO_LARGE__INIT;
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .made_ms = session->shelved.made_ms,
+		.family_made_ms = session->shelved.family_made_ms, .what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ };
+	Cssl__BroadcastMessage too_large = { MESSAGE(broadcast_message),
+		.what_case = CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE,
+		.too_large = bytes_of(session->id, SESSION_ID_LEN) };
 
-	m.made_ms = session->made_ms;
-	m.family_made_ms = session->family_made_ms;
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
-	m.ssl_obj = (ProtobufCBinaryData){ session->len, (uint8_t *)session->encoded };
-	if (cluster_thread_say(t, (int)a->to, &m) == 0)
-		return;
-	too_large.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)session->id };
-	m.made_ms = 0;
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE;
-	m.too_large = &too_large;
-	cluster_thread_say(t, (int)a->to, &m);
+	m.ssl_obj.data = (uint8_t *)session_encoded(session, &m.ssl_obj.len);
+	if (cluster_thread_say(t, (int)a->to, &m) != 0)
+		cluster_thread_say(t, (int)a->to, &too_large);
 }
 
 static void answer_pull(struct cluster *c, unsigned sender, const uint8_t *id)
 {
-	Cssl__BroadcastMessage answer = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Absent absent = CSSL__ABSENT__INIT;
+	Cssl__BroadcastMessage absent = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_ABSENT,
+		.absent = bytes_of(id, SESSION_ID_LEN) };
 	struct answer a = { c, sender };
 
 	count(COUNT_PULLS_ANSWERED);
-	if (store_peek(c->store, id, cluster_now_ms(), say_object, &a) == 0)
-		return;
-	absent.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)id };
-	answer.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ABSENT;
-	answer.absent = &absent;
-	cluster_thread_say(cluster_main_thread(c), (int)sender, &answer);
+	if (store_peek(c->store, id, cluster_now_ms(), say_object, &a) != 0)
+		cluster_thread_say(cluster_main_thread(c), (int)sender, &absent);
 }
 
 static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times)
@@ -230,23 +202,26 @@ static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage 
 	struct cluster *c = ctx;
 
 	switch (m->what_case) {
-	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ: on_object(c, sender, m, times); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ:
+		cluster_import(
+			c, (agent_index)sender, &m->ssl_obj, times->made_ms, times->family_made_ms, times->now_ms);
+		break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: on_adopted(c, sender, m->adopted, times->now_ms); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_GONE: on_gone(c, m->gone, times->now_ms); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_PULL:
-		cluster_tell_main(c, answer_pull, sender, m->pull->session_id.data, SESSION_ID_LEN);
+		cluster_tell_main(c, answer_pull, sender, m->pull.data, SESSION_ID_LEN);
 		break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT:
-		cluster_tell_main(c, pulls_absent, sender, m->absent->session_id.data, SESSION_ID_LEN);
+		cluster_tell_main(c, pulls_absent, sender, m->absent.data, SESSION_ID_LEN);
 		break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE:
-		cluster_tell_main(c, pulls_over_link, sender, m->too_large->session_id.data, SESSION_ID_LEN);
+		cluster_tell_main(c, pulls_over_link, sender, m->too_large.data, SESSION_ID_LEN);
 		break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_GAP:
 		if (m->gap->worker <= c->self->workers)
 			cluster_thread_repeat(&c->threads[m->gap->worker], (int)sender, m->gap->first, m->gap->last);
 		break;
-	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: on_heartbeat(c, sender, m->heartbeat); break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: on_heartbeat(c, m->heartbeat); break;
 	default: break; /* of a later release */
 	}
 }

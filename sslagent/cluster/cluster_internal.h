@@ -24,11 +24,10 @@
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/cluster/cluster_thread.h"
 #include "sslagent/sessions/connections_seen.h"
-#include "sslagent/sessions/family_times.h"
 #include "sslagent/cluster/joining.h"
 #include "sslagent/cluster/resettling.h"
 #include "sslagent/sessions/live_table.h"
-#include "sslagent/sessions/negative_answers.h"
+#include "sslagent/sessions/recent.h"
 #include "sslagent/cluster/sending_keys.h"
 #include "sslagent/sessions/store.h"
 #include "sslagent/sessions/ticket_keys.h"
@@ -47,7 +46,6 @@ struct peer_flags {
 	_Atomic uint8_t alive;   /* it has a link or is heard */
 	_Atomic uint8_t listens; /* alive, and holds the key under which this agent seals */
 	_Atomic uint8_t passes;  /* its link carries descriptors */
-	_Atomic uint8_t format;  /* of SESS_OBJ that it writes; 0: not heard */
 	uint16_t origin;         /* its number in session ids */
 };
 
@@ -84,8 +82,8 @@ struct cluster {
 	struct connections_seen *seen;
 	_Atomic int64_t shared_clock_ahead_ms; /* ahead of this agent's own clock */
 	struct live_table *live;
-	struct family_times *families;
-	struct negative_answers *negatives;
+	struct recent *families;  /* when each began: their SESS_OBJs give their age in seconds only */
+	struct recent *negatives; /* by recent_id(): until when no handshake waits for a session that nobody has */
 	struct sending_keys *sending;
 	struct ticket_keys *tickets;
 	struct passed_backends *passed;
@@ -141,8 +139,11 @@ static inline int peer_listens(const struct cluster *c, unsigned agent)
 /* As session_id_check(), under any key of the ring. */
 int cluster_id_check(const struct cluster *c, const uint8_t *id, size_t len, struct session_id_facts *out);
 
-/* 1 when a living agent writes live parts without the time at which they were made, else 0. */
-int cluster_has_undated(const struct cluster *c);
+/* The random end of a session's id. */
+static inline const uint8_t *recent_id(const uint8_t *session_id)
+{
+	return session_id + SESSION_ID_LEN - RECENT_ID_LEN;
+}
 
 /* The index of an agent of the cluster file by its name, or -1. */
 int cluster_agent_index(const struct cluster *c, const char *name);
@@ -166,14 +167,9 @@ void cluster_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8
 
 /* cluster_sessions.c */
 void cluster_source_init(struct cluster *c);
-/* Any thread: import an encoded SESS_OBJ of another agent, with its times. */
-struct heard_object {
-	const uint8_t *encoded;
-	size_t len;
-	int64_t made_ms, family_made_ms, now_ms;
-	agent_index from;
-};
-void cluster_import(struct cluster *c, const struct heard_object *o);
+/* Any thread: import an encoded SESS_OBJ of another agent, with its times on this agent's clock. */
+void cluster_import(struct cluster *c, agent_index from, const ProtobufCBinaryData *encoded, int64_t made_ms,
+	int64_t family_made_ms, int64_t now_ms);
 /* Tell this owner, as connections_seen_hear() names it, of the epoch of another one. SEEN_NO_OWNER: nothing to do. */
 void cluster_supersede(struct cluster *c, unsigned owner, const struct connection_id *id, uint16_t of);
 

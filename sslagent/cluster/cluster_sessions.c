@@ -73,18 +73,19 @@ static enum session_answer source_find(struct session_source *s, const uint8_t *
 {
 	struct cluster *c = cluster_of(s);
 	int64_t family_made_ms, now_ms = cluster_now_ms();
-	struct revocable who = { .session_id = id, .family_made_ms = INT64_MAX, .made_ms = AGE_UNKNOWN };
+	int64_t absent_until_ms = 0;
+	struct session_seen who = { .id = id, .family_made_ms = INT64_MAX, .made_ms = AGE_UNKNOWN };
 	struct session_id_facts facts;
 
 	if (cluster_id_check(c, id, id_len, &facts) != 0)
 		return SESSION_ABSENT;
 	if (store_find(c->store, id, now_ms, out, &family_made_ms) == 0) {
-		family_times_note(c->families, out->facts.family_id, family_made_ms);
+		recent_note(c->families, out->facts.family_id, family_made_ms);
 		count(COUNT_SESSIONS_FOUND);
 		return SESSION_FOUND;
 	}
-	if (may_be_elsewhere(c, id, facts.origin) && !negative_answers_has(c->negatives, id, now_ms) &&
-		!tombstones_hit(c->tombstones, &who))
+	recent_find(c->negatives, recent_id(id), &absent_until_ms);
+	if (may_be_elsewhere(c, id, facts.origin) && absent_until_ms <= now_ms && !tombstones_hit(c->tombstones, &who))
 		return SESSION_ELSEWHERE;
 	count(COUNT_SESSIONS_ABSENT);
 	return SESSION_ABSENT;
@@ -116,12 +117,9 @@ static int tell_holders(struct cluster_thread *t, const uint8_t *id, Cssl__Broad
 
 static void tell_too_large(struct cluster_thread *t, const struct sess_obj *obj)
 {
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__TooLarge too_large = CSSL__TOO_LARGE__INIT;
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE,
+		.too_large = bytes_of(obj->facts.session_id, SESSION_ID_LEN) };
 
-	too_large.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)obj->facts.session_id };
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE;
-	m.too_large = &too_large;
 	tell_holders(t, obj->facts.session_id, &m);
 	count(COUNT_OBJECTS_TOO_LARGE);
 }
@@ -130,34 +128,41 @@ static void tell_too_large(struct cluster_thread *t, const struct sess_obj *obj)
 static int tell_object(
 	struct cluster_thread *t, const uint8_t *id, const struct encoded *e, int64_t made_ms, int64_t family_made_ms)
 {
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .made_ms = made_ms, .family_made_ms = family_made_ms,
+		.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ, .ssl_obj = bytes_of(e->bytes, e->len) };
 
-	m.made_ms = made_ms;
-	m.family_made_ms = family_made_ms;
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ;
-	m.ssl_obj = (ProtobufCBinaryData){ e->len, e->bytes };
 	return id ? tell_holders(t, id, &m) : cluster_thread_number(t, BROADCAST_ALL, &m);
+}
+
+/* A SESS_OBJ gives a family's age in seconds. A child made from it would seem up to a second too young, and a child of
+ * that child again. So the exact time is remembered between the look-up of a session and the sharing of its child. Age
+ * 0: the full handshake was just made. Any other age may be a second too low. */
+static int64_t family_made(struct cluster *c, const struct session_facts *f, int64_t now_ms)
+{
+	int64_t made_ms = f->family_age_s > 0 ? now_ms - ((int64_t)f->family_age_s + 1) * 1000 : now_ms;
+
+	recent_find(c->families, f->family_id, &made_ms);
+	return made_ms;
 }
 
 static int share_encoded(
 	struct cluster *c, struct cluster_thread *t, const struct sess_obj *obj, const struct encoded *e)
 {
 	int64_t now_ms = cluster_now_ms();
-	int64_t family_made_ms = family_times_made(c->families, obj->facts.family_id, obj->facts.family_age_s, now_ms);
-	struct store_offer offer = {
+	struct offer offer = {
 		.obj = obj,
 		.encoded = e->bytes,
 		.len = e->len,
 		.made_ms = now_ms,
-		.family_made_ms = family_made_ms,
+		.family_made_ms = family_made(c, &obj->facts, now_ms),
 		.by = STORED_OWN,
 	};
 	int result = store_put(c->store, &offer, now_ms);
 
 	if (result < 0)
 		return result;
-	family_times_note(c->families, obj->facts.family_id, family_made_ms);
-	if (t && tell_object(t, obj->facts.session_id, e, now_ms, family_made_ms) != 0)
+	recent_note(c->families, obj->facts.family_id, offer.family_made_ms);
+	if (t && tell_object(t, obj->facts.session_id, e, now_ms, offer.family_made_ms) != 0)
 		tell_too_large(t, obj);
 	return 0;
 }
@@ -200,7 +205,7 @@ static int64_t began_at_earliest_ms(uint32_t age_s)
 static int source_family_revoked(struct session_source *s, const struct offered_family *family)
 {
 	struct cluster *c = cluster_of(s);
-	struct revocable who = { .family_id = family->id,
+	struct session_seen who = { .family_id = family->id,
 		.server_name = family->server_name,
 		.client = family->client,
 		.family_made_ms = began_at_earliest_ms(family->age_s),
@@ -210,8 +215,7 @@ static int source_family_revoked(struct session_source *s, const struct offered_
 		.cipher_suite = family->cipher_suite,
 		.client_certificate = family->client_certificate };
 
-	family_times_find(
-		c->families, family->id, &who.family_made_ms); /* a session found in the store has an exact time */
+	recent_find(c->families, family->id, &who.family_made_ms); /* a session found in the store has an exact time */
 	return family->age_s >= c->conf->store.family_lifetime_s || tombstones_hit(c->tombstones, &who);
 }
 
@@ -254,7 +258,7 @@ struct session_source *cluster_session_source(struct cluster *c)
 
 uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
 {
-	return store_count(c->store, bytes);
+	return shelf_count(store_shelf(c->store), bytes);
 }
 
 /* The first living holder of a session counts it for the cluster. */
@@ -301,60 +305,49 @@ static struct seen_mark mark_of(const struct live_part *l)
 	return mark;
 }
 
-static void import_live(struct cluster *c, const struct sess_obj *obj, const struct heard_object *o)
+static void import_live(struct cluster *c, const struct offer *o, int64_t now_ms)
 {
-	struct seen_mark mark = mark_of(obj->live);
+	const struct live_part *l = o->obj->live;
+	struct seen_mark mark = mark_of(l);
 
-	cluster_supersede(c,
-		connections_seen_hear(c->seen, &obj->live->connection, &mark, SEEN_HEARSAY, SEEN_NO_DOUBT, o->now_ms),
-		&obj->live->connection, mark.epoch);
-	live_table_put(c->live,
-		&(struct live_offer){
-			.obj = obj,
-			.encoded = o->encoded,
-			.len = o->len,
-			.made_ms = o->made_ms,
-			.family_made_ms = o->family_made_ms,
-			.owner = o->from,
-		},
-		o->now_ms);
+	cluster_supersede(c, connections_seen_hear(c->seen, &l->connection, &mark, SEEN_HEARSAY, SEEN_NO_DOUBT, now_ms),
+		&l->connection, mark.epoch);
+	live_table_put(c->live, o, now_ms);
 }
 
-static void import_session(struct cluster *c, const struct sess_obj *obj, const struct heard_object *o)
+static void import_session(struct cluster *c, const struct offer *o, int64_t now_ms)
 {
-	struct store_offer offer = {
-		.obj = obj,
-		.encoded = o->encoded,
-		.len = o->len,
-		.made_ms = o->made_ms,
-		.family_made_ms = o->family_made_ms,
-		.by = STORED_HEARD,
-	};
+	const struct session_facts *f = &o->obj->facts;
 
-	if (cluster_id_check(c, obj->facts.session_id, obj->facts.session_id_len, NULL) != 0)
+	if (cluster_id_check(c, f->session_id, f->session_id_len, NULL) != 0)
 		count(COUNT_SESSIONS_REFUSED);
-	else if (store_put(c->store, &offer, o->now_ms) >= 0)
-		pulls_found(c, obj->facts.session_id);
+	else if (store_put(c->store, o, now_ms) >= 0)
+		pulls_found(c, f->session_id);
 }
 
 /* A broadcast object has exactly one part: the store takes sessions, the table takes live parts. */
-void cluster_import(struct cluster *c, const struct heard_object *o)
+void cluster_import(struct cluster *c, agent_index from, const ProtobufCBinaryData *encoded, int64_t made_ms,
+	int64_t family_made_ms, int64_t now_ms)
 {
-	struct heard_object known = *o;
 	struct sess_obj obj;
+	const struct offer offer = { .obj = &obj,
+		.encoded = encoded->data,
+		.len = encoded->len,
+		.made_ms = made_ms,
+		.family_made_ms = family_made_ms < made_ms ? family_made_ms : made_ms,
+		.by = STORED_HEARD,
+		.from = from };
 
-	if (sess_obj_decode(o->encoded, o->len, &obj) != 0) {
+	if (sess_obj_decode(encoded->data, encoded->len, &obj) != 0) {
 		count(COUNT_SESSIONS_REFUSED);
 		return;
 	}
-	if (known.family_made_ms > known.made_ms)
-		known.family_made_ms = known.made_ms;
 	if (obj.live && obj.session)
 		count(COUNT_SESSIONS_REFUSED);
 	else if (obj.live)
-		import_live(c, &obj, &known);
+		import_live(c, &offer, now_ms);
 	else if (obj.session)
-		import_session(c, &obj, &known);
+		import_session(c, &offer, now_ms);
 	sess_obj_destroy(&obj);
 }
 
@@ -408,15 +401,12 @@ int64_t cluster_shared_clock_ms(const struct cluster *c)
 	return cluster_now_ms() + atomic_load(&((struct cluster *)c)->shared_clock_ahead_ms);
 }
 
-/* A live part from the future is from an earlier life of the cluster, whose clock is lost. A live part without a time
- * counts as new while some agent runs a release that writes no time. */
+/* A live part from the future is from an earlier life of the cluster, whose clock is lost. */
 int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part)
 {
 	int64_t age_ms = cluster_shared_clock_ms(c) - part->made_ms, now_ms = cluster_now_ms();
 
-	if (part->made_ms == 0)
-		return cluster_has_undated(c) ? now_ms : SEEN_MADE_UNKNOWN;
-	if (age_ms < -CLOCK_SLACK_MS)
+	if (part->made_ms == 0 || age_ms < -CLOCK_SLACK_MS)
 		return SEEN_MADE_UNKNOWN;
 	return now_ms - (age_ms > 0 ? age_ms : 0);
 }
@@ -445,41 +435,30 @@ void cluster_tell_adopted(struct cluster *c, struct worker *w, const struct conn
 	const struct seen_mark *at, uint32_t read_generation, enum seen_doubt doubt)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Adopted adopted = CSSL__ADOPTED__INIT;
+	Cssl__Adopted adopted = { MESSAGE(adopted), .connection_id = bytes_of(id->bytes, CONNECTION_ID_LEN),
+		.epoch = at->epoch, .read_generation = read_generation, .write_generation = at->write_generation,
+		.write_sequence = at->write_sequence, .in_doubt = doubt != SEEN_NO_DOUBT && !mutant("doubt-untold") };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED,
+		.adopted = &adopted };
 
 	cluster_note(c, id, at);
-	if (!t)
-		return;
-	adopted.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)id->bytes };
-	adopted.epoch = at->epoch;
-	adopted.read_generation = read_generation;
-	adopted.write_generation = at->write_generation;
-	adopted.write_sequence = at->write_sequence;
-	adopted.in_doubt = doubt != SEEN_NO_DOUBT && !mutant("doubt-untold");
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED;
-	m.adopted = &adopted;
-	cluster_thread_number(t, BROADCAST_ALL, &m);
+	if (t)
+		cluster_thread_number(t, BROADCAST_ALL, &m);
 }
 
 void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct connection_id *id,
 	const struct seen_mark *at, enum seen_stop stop)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Gone gone = CSSL__GONE__INIT;
+	Cssl__Gone gone = { MESSAGE(gone), .connection_id = bytes_of(id->bytes, CONNECTION_ID_LEN), .epoch = at->epoch,
+		.write_generation = at->write_generation, .write_sequence = at->write_sequence,
+		.goes_on = stop == SEEN_RESTS };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_GONE,
+		.gone = &gone };
 
 	/* Its live part may still be under way from the agent that handed it off. */
 	connections_seen_stop(c->seen, id, at, stop, cluster_now_ms());
 	live_table_drop(c->live, id);
-	if (!t)
-		return;
-	gone.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)id->bytes };
-	gone.epoch = at->epoch;
-	gone.write_generation = at->write_generation;
-	gone.write_sequence = at->write_sequence;
-	gone.goes_on = stop == SEEN_RESTS;
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_GONE;
-	m.gone = &gone;
-	cluster_thread_number(t, BROADCAST_ALL, &m);
+	if (t)
+		cluster_thread_number(t, BROADCAST_ALL, &m);
 }

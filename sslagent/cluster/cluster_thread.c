@@ -231,12 +231,12 @@ int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage 
 void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *challenge)
 {
 	unsigned threads = t->cluster->self->workers + 1;
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
 	uint64_t counters[SENDER_THREADS_MAX], highest[SENDER_THREADS_MAX];
-	Cssl__Proof proof = CSSL__PROOF__INIT;
+	Cssl__Proof proof = { MESSAGE(proof), .challenge = bytes_of(challenge, CHALLENGE_LEN), .n_counter = threads,
+		.counter = counters, .n_highest = threads, .highest = highest };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROOF,
+		.proof = &proof };
 
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_PROOF;
-	m.proof = &proof;
 	make_ready(t, &m); /* the proof leaves under the key that its marks are for */
 	for (unsigned i = 0; i < threads; i++) {
 		struct broadcast_mark mark = broadcast_sender_mark(
@@ -245,9 +245,5 @@ void cluster_thread_prove(struct cluster_thread *t, int to, const uint8_t *chall
 		counters[i] = mark.next_counter;
 		highest[i] = mark.highest;
 	}
-	proof.challenge = (ProtobufCBinaryData){ CHALLENGE_LEN, (uint8_t *)challenge };
-	proof.n_counter = proof.n_highest = threads;
-	proof.counter = counters;
-	proof.highest = highest;
 	broadcast_sender_say(t->sender, to, &m);
 }

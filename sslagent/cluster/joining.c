@@ -38,7 +38,7 @@ void joining_start(struct cluster *c, int64_t now_ms)
 /* An agent that is ready has a ticket key: the cluster's, or the first. */
 static void become_ready(struct cluster *c, const char *how, int64_t now_ms)
 {
-	uint64_t bytes, sessions = store_count(c->store, &bytes);
+	uint64_t sessions = shelf_count(store_shelf(c->store), NULL);
 
 	if (cluster_state(c) != CLUSTER_JOINING)
 		return;

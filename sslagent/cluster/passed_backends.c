@@ -122,33 +122,24 @@ static void hand_back(struct pass *p, int result)
 	cluster_thread_hand(p->home, &p->task);
 }
 
-static void message_of(const struct passed_backend *b, uint64_t inode, Cssl__PassedBackend *m)
-{
-	cssl__passed_backend__init(m);
-	m->connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)b->connection.bytes };
-	m->next_epoch = b->next_epoch;
-	m->backend = (char *)b->backend;
-	m->to_backend = (ProtobufCBinaryData){ b->to_backend_len, b->to_backend };
-	m->from_backend = (ProtobufCBinaryData){ b->from_backend_len, b->from_backend };
-	m->service_state = (ProtobufCBinaryData){ b->service_state_len, b->service_state };
-	m->backend_eof = b->from_state == BACKEND_EOF;
-	m->backend_shut = b->to_state == BACKEND_SHUT;
-	m->inode = inode;
-}
-
 static int send_backend(struct cluster *c, const struct pass *p)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	const struct passed_backend *b = &p->backend;
 	struct peer *target = c->peers[p->target];
-	Cssl__PassedBackend passed;
 	struct stat stat;
 
-	if (!target || !target->link || fstat(p->backend.fd, &stat) != 0)
+	if (!target || !target->link || fstat(b->fd, &stat) != 0)
 		return CSSL_E_STATE;
-	message_of(&p->backend, stat.st_ino, &passed);
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND;
-	m.passed_backend = &passed;
-	return peer_link_send_fd(target->link, &m, p->backend.fd);
+	Cssl__PassedBackend passed = { MESSAGE(passed_backend),
+		.connection_id = bytes_of(b->connection.bytes, CONNECTION_ID_LEN), .next_epoch = b->next_epoch,
+		.backend = (char *)b->backend, .to_backend = bytes_of(b->to_backend, b->to_backend_len),
+		.from_backend = bytes_of(b->from_backend, b->from_backend_len),
+		.service_state = bytes_of(b->service_state, b->service_state_len),
+		.backend_eof = b->from_state == BACKEND_EOF, .backend_shut = b->to_state == BACKEND_SHUT,
+		.inode = stat.st_ino };
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND,
+		.passed_backend = &passed };
+	return peer_link_send_fd(target->link, &m, b->fd);
 }
 
 /* On the main thread. */
@@ -264,19 +255,17 @@ static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int f
 
 int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m)
 {
-	Cssl__PassedBackendTaken taken = CSSL__PASSED_BACKEND_TAKEN__INIT;
-	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
+	Cssl__PassedBackendTaken taken = { MESSAGE(passed_backend_taken), .connection_id = m->connection_id,
+		.next_epoch = m->next_epoch };
+	Cssl__PeerMessage answer = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN,
+		.passed_backend_taken = &taken };
 
 	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch == 0 || m->next_epoch > UINT16_MAX ||
 		strlen(m->backend) >= sizeof(((struct passed_backend *)0)->backend))
 		return CSSL_E_RANGE;
-	taken.connection_id = m->connection_id;
-	taken.next_epoch = m->next_epoch;
 	taken.taken = from->link && keep(c->passed, m, peer_link_take_fd(from->link, m->inode)) == 0;
 	if (taken.taken)
 		count(COUNT_BACKENDS_TAKEN);
-	answer.what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN;
-	answer.passed_backend_taken = &taken;
 	peer_send(from, &answer);
 	return 0;
 }
@@ -363,13 +352,12 @@ void passed_backends_peer_lost(struct cluster *c, struct peer *peer)
 /* Tell the other side to forget the backend: its descriptor would keep the socket open. */
 static void withdraw(const struct pass *p)
 {
-	Cssl__PassedBackendWithdrawn withdrawn = CSSL__PASSED_BACKEND_WITHDRAWN__INIT;
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__PassedBackendWithdrawn withdrawn = { MESSAGE(passed_backend_withdrawn),
+		.connection_id = bytes_of(p->backend.connection.bytes, CONNECTION_ID_LEN),
+		.next_epoch = p->backend.next_epoch };
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_WITHDRAWN,
+		.passed_backend_withdrawn = &withdrawn };
 
-	withdrawn.connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)p->backend.connection.bytes };
-	withdrawn.next_epoch = p->backend.next_epoch;
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_WITHDRAWN;
-	m.passed_backend_withdrawn = &withdrawn;
 	peer_send(p->cluster->peers[p->target], &m);
 }
 

@@ -101,19 +101,24 @@ void peer_send_failed(struct peer *p, int error)
 		peer_link_end(p->link, error);
 }
 
+int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, int unasked)
+{
+	Cssl__PeerObject object = { MESSAGE(peer_object), .ssl_obj = bytes_of(encoded, len), .made_ms = o->made_ms,
+		.family_made_ms = o->family_made_ms, .unasked = unasked };
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_OBJECT,
+		.object = &object };
+
+	return peer_send(p, &m);
+}
+
 static void send_key(struct peer *p, const struct sending_key *key, int current)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__SendingKey message = CSSL__SENDING_KEY__INIT;
+	Cssl__SendingKey message = { MESSAGE(sending_key), .key_id = key->id, .aead = key->aead,
+		.key = bytes_of(key->secret, sizeof key->secret), .boot_id = p->cluster->boot_id,
+		.workers = p->cluster->self->workers, .current = current };
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_SENDING_KEY,
+		.sending_key = &message };
 
-	message.key_id = key->id;
-	message.aead = key->aead;
-	message.key = (ProtobufCBinaryData){ sizeof key->secret, (uint8_t *)key->secret };
-	message.boot_id = p->cluster->boot_id;
-	message.workers = p->cluster->self->workers;
-	message.current = current;
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_SENDING_KEY;
-	m.sending_key = &message;
 	peer_send(p, &m);
 }
 
@@ -130,21 +135,19 @@ void peer_send_ticket_keys(struct peer *p)
 {
 	struct cluster_ticket_key keys[TICKET_KEYS_MAX];
 	Cssl__TicketKeys__TicketKey messages[TICKET_KEYS_MAX], *pointers[TICKET_KEYS_MAX];
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__TicketKeys message = CSSL__TICKET_KEYS__INIT;
+	Cssl__TicketKeys message = { MESSAGE(ticket_keys), .key = pointers };
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_TICKET_KEYS,
+		.ticket_keys = &message };
 	int64_t now_ms = cluster_now_ms();
 
 	message.n_key = ticket_keys_list(p->cluster->tickets, keys);
-	message.key = pointers;
 	for (size_t i = 0; i < message.n_key; i++) {
-		cssl__ticket_keys__ticket_key__init(&messages[i]);
-		messages[i].name = (ProtobufCBinaryData){ sizeof keys[i].name, keys[i].name };
-		messages[i].key = (ProtobufCBinaryData){ sizeof keys[i].secret, keys[i].secret };
-		messages[i].age_ms = (uint64_t)(now_ms - keys[i].made_ms);
+		messages[i] = (Cssl__TicketKeys__TicketKey){ MESSAGE(ticket_keys__ticket_key),
+			.name = bytes_of(keys[i].name, sizeof keys[i].name),
+			.key = bytes_of(keys[i].secret, sizeof keys[i].secret),
+			.age_ms = (uint64_t)(now_ms - keys[i].made_ms) };
 		pointers[i] = &messages[i];
 	}
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_TICKET_KEYS;
-	m.ticket_keys = &message;
 	if (message.n_key > 0)
 		peer_send(p, &m);
 	OPENSSL_cleanse(keys, sizeof keys);
@@ -163,26 +166,20 @@ void peer_send_keys(struct peer *p)
 
 void peer_send_status(struct peer *p)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerStatus status = CSSL__PEER_STATUS__INIT;
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_READY,
+		.ready = cluster_state(p->cluster) == CLUSTER_READY };
 
-	status.ready = cluster_state(p->cluster) == CLUSTER_READY;
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_STATUS;
-	m.status = &status;
 	peer_send(p, &m);
 }
 
 static void ping(struct peer *p, int64_t now_ms)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerPing ping = CSSL__PEER_PING__INIT;
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PING };
 
 	p->ping_at_ms = now_ms + PING_EVERY_MS;
 	if (p->ping_sent_ms != 0)
 		return; /* one ping at a time, so that its answer tells when it was sent */
-	ping.token = ++p->ping_token;
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_PING;
-	m.ping = &ping;
+	m.ping = ++p->ping_token;
 	if (peer_send(p, &m) == 0)
 		p->ping_sent_ms = now_ms;
 }

@@ -68,6 +68,8 @@ int peer_send(struct peer *p, const Cssl__PeerMessage *m);
 /* A message that the peer must get could not be sent: end the link, from the loop. */
 void peer_send_failed(struct peer *p, int error);
 void peer_send_status(struct peer *p);
+struct shelved;
+int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, int unasked);
 void peer_send_keys(struct peer *p); /* sending keys, ticket keys */
 void peer_send_ticket_keys(struct peer *p);
 void peer_send_next_key(struct peer *p);

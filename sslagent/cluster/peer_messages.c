@@ -16,8 +16,8 @@ static int on_sending_key(struct peer *p, const Cssl__PeerMessage *m)
 	const Cssl__SendingKey *key = m->sending_key;
 	struct broadcast_receiver *receiver = p->cluster->receiver;
 	struct given_key given = { .id = key->key_id, .use = key->current ? KEY_IN_USE : KEY_NEXT };
-	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
-	Cssl__KeyConfirmed confirmed = CSSL__KEY_CONFIRMED__INIT;
+	Cssl__PeerMessage answer = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_KEY_CONFIRMED,
+		.key_confirmed = key->key_id };
 	int r;
 
 	if (key->key.len != sizeof given.secret ||
@@ -30,16 +30,13 @@ static int on_sending_key(struct peer *p, const Cssl__PeerMessage *m)
 	OPENSSL_cleanse(&given, sizeof given);
 	if (r)
 		return r;
-	confirmed.key_id = key->key_id;
-	answer.what_case = CSSL__PEER_MESSAGE__WHAT_KEY_CONFIRMED;
-	answer.key_confirmed = &confirmed;
 	peer_send(p, &answer);
 	return 0;
 }
 
 static int on_key_confirmed(struct peer *p, const Cssl__PeerMessage *m)
 {
-	sending_keys_confirmed(p->cluster->sending, p->index, m->key_confirmed->key_id);
+	sending_keys_confirmed(p->cluster->sending, p->index, m->key_confirmed);
 	return 0;
 }
 
@@ -76,105 +73,71 @@ static int on_snapshot_part(struct peer *p, const Cssl__PeerMessage *m)
 	return snapshot_take_part(p, m->snapshot_part);
 }
 
-static void send_object(void *ctx, const struct stored *session)
+static void send_object(void *peer, const struct session *session)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerObject object = CSSL__PEER_OBJECT__INIT;
+	size_t len;
+	const uint8_t *encoded = session_encoded(session, &len);
 
-	object.ssl_obj = (ProtobufCBinaryData){ session->len, (uint8_t *)session->encoded };
-	object.made_ms = session->made_ms;
-	object.family_made_ms = session->family_made_ms;
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_OBJECT;
-	m.object = &object;
-	peer_send(ctx, &m);
+	peer_send_object(peer, &session->shelved, encoded, len, 0);
 }
 
 static int on_pull(struct peer *p, const Cssl__PeerMessage *m)
 {
-	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerAbsent absent = CSSL__PEER_ABSENT__INIT;
+	Cssl__PeerMessage absent = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_ABSENT,
+		.absent = m->pull };
 
-	if (m->pull->session_id.len != SESSION_ID_LEN)
+	if (m->pull.len != SESSION_ID_LEN)
 		return CSSL_E_RANGE;
 	count(COUNT_PULLS_ANSWERED);
-	if (store_peek(p->cluster->store, m->pull->session_id.data, cluster_now_ms(), send_object, p) == 0)
-		return 0;
-	absent.session_id = m->pull->session_id;
-	answer.what_case = CSSL__PEER_MESSAGE__WHAT_ABSENT;
-	answer.absent = &absent;
-	peer_send(p, &answer);
+	if (store_peek(p->cluster->store, m->pull.data, cluster_now_ms(), send_object, p) != 0)
+		peer_send(p, &absent);
 	return 0;
 }
 
 static int on_object(struct peer *p, const Cssl__PeerMessage *m)
 {
 	const struct peer_clock clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
+	const Cssl__PeerObject *o = m->object;
 	int64_t now_ms = cluster_now_ms();
 
-	p->announced -= p->announced > 0;
+	if (o->unasked)
+		snapshot_goes_on(p, now_ms);
+	else
+		p->announced -= p->announced > 0;
 	if (clock.state != PEER_CLOCK_KNOWN)
 		return 0; /* its age is unknown; this agent will ask for it again */
-	cluster_import(
-		p->cluster, &(struct heard_object){
-				    .encoded = m->object->ssl_obj.data,
-				    .len = m->object->ssl_obj.len,
-				    .made_ms = peer_clock_local(&clock, m->object->made_ms, now_ms),
-				    .family_made_ms = peer_clock_local(&clock, m->object->family_made_ms, now_ms),
-				    .now_ms = now_ms,
-				    .from = p->index,
-			    });
+	cluster_import(p->cluster, p->index, &o->ssl_obj, peer_clock_local(&clock, o->made_ms, now_ms),
+		peer_clock_local(&clock, o->family_made_ms, now_ms), now_ms);
 	return 0;
 }
 
 static int on_absent(struct peer *p, const Cssl__PeerMessage *m)
 {
-	if (m->absent->session_id.len != SESSION_ID_LEN)
+	if (m->absent.len != SESSION_ID_LEN)
 		return CSSL_E_RANGE;
 	p->announced -= p->announced > 0;
-	pulls_absent(p->cluster, p->index, m->absent->session_id.data);
+	pulls_absent(p->cluster, p->index, m->absent.data);
 	return 0;
 }
 
 static int on_revoke(struct peer *p, const Cssl__PeerMessage *m)
 {
-	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerRevoked revoked = CSSL__PEER_REVOKED__INIT;
+	Cssl__PeerRevoked revoked = { MESSAGE(peer_revoked), .token = m->revoke->token };
+	Cssl__PeerMessage answer = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_REVOKED,
+		.revoked = &revoked };
+	uint8_t family[FAMILY_ID_LEN];
 	int64_t now_ms = cluster_now_ms();
-	struct revoke_what what;
-	int r = revoke_what_from(m->revoke, &what);
+	uint64_t sessions;
 
-	if (r)
-		return r;
-	revocation_widen(p->cluster, &what, now_ms);
-	r = revocation_apply(p->cluster, &what, now_ms, &revoked.sessions);
-	if (r)
-		return r;
-	revoked.token = m->revoke->token;
-	if (m->revoke->which_case == CSSL__PEER_REVOKE__WHICH_SESSION_ID && what.by == REVOKE_FAMILY)
-		revoked.family_id = (ProtobufCBinaryData){ FAMILY_ID_LEN, what.bytes };
-	answer.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKED;
-	answer.revoked = &revoked;
-	peer_send(p, &answer);
-	return 0;
-}
-
-static int on_revoke_matching(struct peer *p, const Cssl__PeerMessage *m)
-{
-	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerRevoked revoked = CSSL__PEER_REVOKED__INIT;
-	struct session_filter filter;
-	struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &filter };
-	int r = m->revoke_matching->filter ? session_filter_read(m->revoke_matching->filter, &filter) : CSSL_E_RANGE;
-
+	if (!m->revoke->what)
+		return CSSL_E_RANGE;
+	revoke_what what = *m->revoke->what;
+	if (revocation_widen(p->cluster, &what, family, now_ms))
+		revoked.family_id = what.family_id;
+	int r = revocation_apply(p->cluster, &what, now_ms, &sessions);
 	if (!r)
-		r = revocation_apply(p->cluster, &what, cluster_now_ms(), &revoked.sessions);
-	if (r)
-		return r;
-	revoked.token = m->revoke_matching->token;
-	answer.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKED;
-	answer.revoked = &revoked;
-	peer_send(p, &answer);
-	return 0;
+		peer_send(p, &answer);
+	return r;
 }
 
 static int on_revoked(struct peer *p, const Cssl__PeerMessage *m)
@@ -204,13 +167,9 @@ static int on_passed_backend_withdrawn(struct peer *p, const Cssl__PeerMessage *
 
 static int on_ping(struct peer *p, const Cssl__PeerMessage *m)
 {
-	Cssl__PeerMessage answer = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerPong pong = CSSL__PEER_PONG__INIT;
+	Cssl__PeerPong pong = { MESSAGE(peer_pong), .token = m->ping, .clock_ms = cluster_now_ms() };
+	Cssl__PeerMessage answer = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PONG, .pong = &pong };
 
-	pong.token = m->ping->token;
-	pong.clock_ms = cluster_now_ms();
-	answer.what_case = CSSL__PEER_MESSAGE__WHAT_PONG;
-	answer.pong = &pong;
 	peer_send(p, &answer);
 	return 0;
 }
@@ -229,9 +188,9 @@ static int on_pong(struct peer *p, const Cssl__PeerMessage *m)
 	return 0;
 }
 
-static int on_status(struct peer *p, const Cssl__PeerMessage *m)
+static int on_ready(struct peer *p, const Cssl__PeerMessage *m)
 {
-	p->readiness = m->status->ready ? PEER_READY : PEER_NOT_READY;
+	p->readiness = m->ready ? PEER_READY : PEER_NOT_READY;
 	return 0;
 }
 
@@ -246,12 +205,11 @@ static int (*const handlers[])(struct peer *p, const Cssl__PeerMessage *m) = {
 	[CSSL__PEER_MESSAGE__WHAT_ABSENT] = on_absent,
 	[CSSL__PEER_MESSAGE__WHAT_REVOKE] = on_revoke,
 	[CSSL__PEER_MESSAGE__WHAT_REVOKED] = on_revoked,
-	[CSSL__PEER_MESSAGE__WHAT_REVOKE_MATCHING] = on_revoke_matching,
 	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND] = on_passed_backend,
 	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN] = on_passed_backend_taken,
 	[CSSL__PEER_MESSAGE__WHAT_PING] = on_ping,
 	[CSSL__PEER_MESSAGE__WHAT_PONG] = on_pong,
-	[CSSL__PEER_MESSAGE__WHAT_STATUS] = on_status,
+	[CSSL__PEER_MESSAGE__WHAT_READY] = on_ready,
 	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_WITHDRAWN] = on_passed_backend_withdrawn,
 };
 

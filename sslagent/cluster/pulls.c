@@ -10,9 +10,10 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
 
-#define BUCKETS     256u
-#define ASKED_MAX   16u /* more than all holders and agents with the origin's number */
-#define WAITING_MAX 8192u
+#define BUCKETS          256u
+#define ASKED_MAX        16u /* more than all holders and agents with the origin's number */
+#define WAITING_MAX      8192u
+#define NEGATIVE_KEEP_MS 2000
 
 struct session_pull {
 	struct thread_task task;
@@ -83,26 +84,19 @@ static void finish(struct pulls *all, struct session_pull **link, enum session_a
 
 static void say_pull(struct cluster *c, unsigned agent, const uint8_t *id)
 {
-	Cssl__BroadcastMessage m = CSSL__BROADCAST_MESSAGE__INIT;
-	Cssl__Pull pull = CSSL__PULL__INIT;
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .what_case = CSSL__BROADCAST_MESSAGE__WHAT_PULL,
+		.pull = bytes_of(id, SESSION_ID_LEN) };
 
-	pull.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)id };
-	m.what_case = CSSL__BROADCAST_MESSAGE__WHAT_PULL;
-	m.pull = &pull;
 	cluster_thread_say(cluster_main_thread(c), (int)agent, &m);
 	count(COUNT_PULLS_ASKED);
 }
 
 static int pull_over_link(struct cluster *c, unsigned agent, const uint8_t *id)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerPull pull = CSSL__PEER_PULL__INIT;
-	int r;
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PULL,
+		.pull = bytes_of(id, SESSION_ID_LEN) };
+	int r = peer_send(c->peers[agent], &m);
 
-	pull.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)id };
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_PULL;
-	m.pull = &pull;
-	r = peer_send(c->peers[agent], &m);
 	if (!r)
 		count(COUNT_PULLS_ASKED);
 	return r;
@@ -164,10 +158,6 @@ static unsigned ask(struct cluster *c, struct session_pull *p, enum attempt atte
 	return who.count;
 }
 
-static void ignore(void *ctx, const struct stored *session)
-{
-}
-
 /* On the main thread. It waits before it looks: a thread that stores the session after the look then tells. */
 static void begin(struct thread_task *task)
 {
@@ -180,7 +170,7 @@ static void begin(struct thread_task *task)
 	p->next = *bucket;
 	*bucket = p;
 	c->pulls->waiting++;
-	if (store_peek(c->store, p->id, now_ms, ignore, NULL) == 0) /* came meanwhile */
+	if (store_peek(c->store, p->id, now_ms, NULL, NULL) == 0) /* came meanwhile */
 		finish(c->pulls, bucket, SESSION_FOUND, COUNT_PULLS_FOUND);
 	else if (c->pulls->waiting > WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
 		finish(c->pulls, bucket, SESSION_ABSENT, COUNT_PULLS_ABSENT);
@@ -260,7 +250,7 @@ void pulls_absent(struct cluster *c, unsigned from, const uint8_t id[static SESS
 		struct session_pull *p = *link;
 
 		if (memcmp(p->id, id, SESSION_ID_LEN) == 0 && note_absent(c, p, from)) {
-			negative_answers_note(c->negatives, id, cluster_now_ms());
+			recent_note(c->negatives, recent_id(id), cluster_now_ms() + NEGATIVE_KEEP_MS);
 			finish(c->pulls, link, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 		} else {
 			link = &p->next;
@@ -272,7 +262,7 @@ void pulls_over_link(struct cluster *c, unsigned from, const uint8_t id[static S
 {
 	struct peer *p = c->peers[from];
 
-	if (store_peek(c->store, id, cluster_now_ms(), ignore, NULL) == 0)
+	if (store_peek(c->store, id, cluster_now_ms(), NULL, NULL) == 0)
 		return;
 	if (pull_over_link(c, from, id) == 0)
 		p->announced++;

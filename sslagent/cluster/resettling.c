@@ -113,39 +113,34 @@ static int is_busy(const struct cluster *c)
 struct step {
 	struct cluster *cluster;
 	unsigned visited, displaced_count;
-	enum store_walk walk;
+	enum walk walk;
 	uint8_t displaced[VISITED_A_STEP][SESSION_ID_LEN];
 };
 
-static int tells(const struct cluster *c, const struct placement_ranks *before, const struct stored *s)
+static int tells(const struct cluster *c, const struct placement_ranks *before, const struct session *s)
 {
 	for (unsigned i = 0; i < before->count; i++)
 		if (placement_get(c->resettling.after, before->agents[i]) == MEMBER_HERE)
 			return before->agents[i] == c->self_index;
-	return s->by == STORED_OWN;
+	return s->shelved.by == STORED_OWN;
 }
 
-static void tell(struct step *step, unsigned agent, const struct stored *s)
+static void tell(struct step *step, unsigned agent, const struct session *s)
 {
 	struct peer *p = step->cluster->peers[agent];
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerObject object = CSSL__PEER_OBJECT__INIT;
+	size_t len;
+	const uint8_t *encoded = session_encoded(s, &len);
 
-	object.ssl_obj = (ProtobufCBinaryData){ s->len, (uint8_t *)s->encoded };
-	object.made_ms = s->made_ms;
-	object.family_made_ms = s->family_made_ms;
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_OBJECT;
-	m.object = &object;
-	if (peer_send(p, &m) != 0)
+	if (peer_send_object(p, &s->shelved, encoded, len, 1) != 0)
 		return; /* without a link the peer asks for its part later, or leaves too */
 	count(COUNT_SESSIONS_REPLACED);
 	if (peer_link_pending(p->link) >= PENDING_ENOUGH)
-		step->walk = STORE_PAUSE;
+		step->walk = WALK_PAUSE;
 }
 
 /* Send it to agents that hold it now and did not before. */
 static void tell_new_holders(struct step *step, const struct placement_ranks *before,
-	const struct placement_ranks *after, const struct stored *s)
+	const struct placement_ranks *after, const struct session *s)
 {
 	struct cluster *c = step->cluster;
 
@@ -157,18 +152,19 @@ static void tell_new_holders(struct step *step, const struct placement_ranks *be
 	}
 }
 
-static enum store_walk on_session(void *ctx, const struct stored *s)
+static enum walk on_session(void *ctx, const struct shelved *o)
 {
 	struct step *step = ctx;
 	struct cluster *c = step->cluster;
+	const struct session *s = session_of(o);
 	struct placement_ranks before = placement_rank(c->resettling.before, s->id, replicas(c));
 	struct placement_ranks after = placement_rank(c->resettling.after, s->id, replicas(c));
 
 	if (tells(c, &before, s))
 		tell_new_holders(step, &before, &after, s);
-	if (s->by == STORED_HEARD && !placement_has(&after, c->self_index) && step->displaced_count < VISITED_A_STEP)
+	if (o->by == STORED_HEARD && !placement_has(&after, c->self_index) && step->displaced_count < VISITED_A_STEP)
 		memcpy(step->displaced[step->displaced_count++], s->id, SESSION_ID_LEN);
-	return ++step->visited >= VISITED_A_STEP / 2 ? STORE_PAUSE : step->walk;
+	return ++step->visited >= VISITED_A_STEP / 2 ? WALK_PAUSE : step->walk;
 }
 
 static int links_are_full(const struct cluster *c)
@@ -191,14 +187,14 @@ static void settled(struct resettling *r, const struct placement *now)
 
 static void go_on(struct cluster *c, int64_t now_ms)
 {
-	struct step step = { .cluster = c, .walk = STORE_GO_ON };
+	struct step step = { .cluster = c, .walk = WALK_ON };
 	struct resettling *r = &c->resettling;
 	uint64_t dropped = 0;
 	int more;
 
 	if (links_are_full(c))
 		return;
-	more = store_walk(c->store, &r->cursor, now_ms, on_session, &step);
+	more = shelf_walk(store_shelf(c->store), &r->cursor, now_ms, on_session, &step);
 	for (unsigned i = 0; i < step.displaced_count; i++)
 		dropped += (uint64_t)store_displace(c->store, step.displaced[i]);
 	count_by(COUNT_SESSIONS_DISPLACED, dropped);
@@ -226,7 +222,7 @@ void resettling_tick(struct cluster *c, int64_t now_ms)
 }
 
 /* The agent that had it before @peer came gives it: the next in rank. */
-int resettling_gives(struct cluster *c, const struct peer *peer, const struct stored *session)
+int resettling_gives(struct cluster *c, const struct peer *peer, const struct session *session)
 {
 	struct placement_ranks ranks;
 	unsigned first = 0;

@@ -2,7 +2,6 @@
 #include "sslagent/cluster/revocations.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +18,8 @@ struct revocation {
 	struct thread_task task;
 	struct revocation *next;
 	struct cluster *cluster;
-	struct revoke_what what;
-	char server_name[NAME_MAX_LEN + 1];
-	struct session_filter_kept filter;
+	revoke_what what, *ordered; /* without copies of its values; owned */
+	uint8_t family[FAMILY_ID_LEN];
 	void (*done)(void *ctx, const struct revoke_result *r);
 	void *ctx;
 	uint64_t token;
@@ -47,76 +45,14 @@ void revocations_destroy(struct revocations *r)
 	free(r);
 }
 
-int revoke_what_from(const Cssl__PeerRevoke *m, struct revoke_what *out)
-{
-	const ProtobufCBinaryData *bytes = NULL;
-
-	*out = (struct revoke_what){ 0 };
-	switch (m->which_case) {
-	case CSSL__PEER_REVOKE__WHICH_SESSION_ID:
-		out->by = REVOKE_SESSION;
-		bytes = &m->session_id;
-		break;
-	case CSSL__PEER_REVOKE__WHICH_FAMILY_ID:
-		out->by = REVOKE_FAMILY;
-		bytes = &m->family_id;
-		break;
-	case CSSL__PEER_REVOKE__WHICH_CLIENT_ADDRESS:
-		out->by = REVOKE_CLIENT_ADDRESS;
-		bytes = &m->client_address;
-		break;
-	case CSSL__PEER_REVOKE__WHICH_SERVER_NAME:
-		out->by = REVOKE_SERVER_NAME;
-		out->server_name = m->server_name;
-		return 0;
-	case CSSL__PEER_REVOKE__WHICH_ALL: out->by = REVOKE_ALL; return 0;
-	default: return CSSL_E_RANGE;
-	}
-	if (bytes->len > sizeof out->bytes)
-		return CSSL_E_RANGE;
-	if (bytes->len > 0)
-		memcpy(out->bytes, bytes->data, bytes->len);
-	out->len = bytes->len;
-	return 0;
-}
-
-void revoke_message(const struct revoke_what *what, Cssl__PeerRevoke *out)
-{
-	ProtobufCBinaryData bytes = { what->len, (uint8_t *)what->bytes };
-
-	cssl__peer_revoke__init(out);
-	switch (what->by) {
-	case REVOKE_SESSION:
-		out->which_case = CSSL__PEER_REVOKE__WHICH_SESSION_ID;
-		out->session_id = bytes;
-		break;
-	case REVOKE_FAMILY:
-		out->which_case = CSSL__PEER_REVOKE__WHICH_FAMILY_ID;
-		out->family_id = bytes;
-		break;
-	case REVOKE_CLIENT_ADDRESS:
-		out->which_case = CSSL__PEER_REVOKE__WHICH_CLIENT_ADDRESS;
-		out->client_address = bytes;
-		break;
-	case REVOKE_SERVER_NAME:
-		out->which_case = CSSL__PEER_REVOKE__WHICH_SERVER_NAME;
-		out->server_name = (char *)what->server_name;
-		break;
-	case REVOKE_ALL:
-		out->which_case = CSSL__PEER_REVOKE__WHICH_ALL;
-		out->all = 1;
-		break;
-	case REVOKE_MATCHING: break; /* has a message of its own */
-	}
-}
-
-int revocation_apply(struct cluster *c, const struct revoke_what *what, int64_t now_ms, uint64_t *sessions)
+int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms, uint64_t *sessions)
 {
 	int result = tombstones_add(c->tombstones, what, now_ms, now_ms);
 
 	*sessions = 0;
 	if (result >= 0)
-		*sessions = store_sweep(c->store, what->by == REVOKE_SESSION ? what->bytes : NULL);
+		*sessions =
+			store_sweep(c->store, what->which_case == (int)REVOKE_SESSION ? what->session_id.data : NULL);
 	return result < 0 ? result : 0;
 }
 
@@ -147,6 +83,7 @@ static void finish(struct revocation *r)
 		result.confirmed_count, result.unconfirmed_count);
 	r->done(r->ctx, &result);
 	free(names);
+	protobuf_c_message_free_unpacked(&r->ordered->base, NULL);
 	free(r);
 }
 
@@ -160,24 +97,11 @@ static int waits(const struct revocation *r)
 
 static void tell_peers(struct revocation *r)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__PeerRevoke revoke;
-	Cssl__PeerRevokeMatching matching = CSSL__PEER_REVOKE_MATCHING__INIT;
-	Cssl__SessionFilter filter;
+	Cssl__PeerRevoke revoke = { MESSAGE(peer_revoke), .token = r->token, .what = &r->what };
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_REVOKE,
+		.revoke = &revoke };
 	struct cluster *c = r->cluster;
 
-	if (r->what.by == REVOKE_MATCHING) {
-		session_filter_write(r->what.filter, &filter);
-		matching.filter = &filter;
-		matching.token = r->token;
-		m.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKE_MATCHING;
-		m.revoke_matching = &matching;
-	} else {
-		revoke_message(&r->what, &revoke);
-		revoke.token = r->token;
-		m.what_case = CSSL__PEER_MESSAGE__WHAT_REVOKE;
-		m.revoke = &revoke;
-	}
 	for (unsigned agent = 0; agent < r->agent_count; agent++) {
 		struct peer *p = c->peers[agent];
 
@@ -204,26 +128,24 @@ static int64_t settling_ms(const struct cluster *c)
 	return REVOCATION_SETTLE_MS + 2 * doubt_ms;
 }
 
-static void become_family(void *ctx, const struct stored *session)
+static void take_family(void *family, const struct session *session)
 {
-	struct revoke_what *what = ctx;
-	struct sess_obj obj;
-
-	if (sess_obj_decode(session->encoded, session->len, &obj) != 0)
-		return;
-	*what = (struct revoke_what){ .by = REVOKE_FAMILY, .len = FAMILY_ID_LEN };
-	memcpy(what->bytes, obj.facts.family_id, FAMILY_ID_LEN);
-	sess_obj_destroy(&obj);
+	memcpy(family, session->family_id, FAMILY_ID_LEN);
 }
 
-void revocation_widen(struct cluster *c, struct revoke_what *what, int64_t now_ms)
+static revoke_what revoke_family(const uint8_t *family)
 {
-	uint8_t id[SESSION_ID_LEN];
+	return (revoke_what){ MESSAGE(link_request__revoke), .which_case = (int)REVOKE_FAMILY,
+		.family_id = bytes_of(family, FAMILY_ID_LEN) };
+}
 
-	if (what->by != REVOKE_SESSION || what->len != sizeof id)
-		return;
-	memcpy(id, what->bytes, sizeof id);
-	store_peek(c->store, id, now_ms, become_family, what);
+int revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static FAMILY_ID_LEN], int64_t now_ms)
+{
+	if (what->which_case != (int)REVOKE_SESSION || what->session_id.len != SESSION_ID_LEN ||
+		store_peek(c->store, what->session_id.data, now_ms, take_family, family) != 0)
+		return 0;
+	*what = revoke_family(family);
+	return 1;
 }
 
 static void run(struct thread_task *task)
@@ -232,7 +154,7 @@ static void run(struct thread_task *task)
 	struct revocations *all = r->cluster->revocations;
 	int64_t now_ms = cluster_now_ms();
 
-	revocation_widen(r->cluster, &r->what, now_ms);
+	revocation_widen(r->cluster, &r->what, r->family, now_ms);
 	if (revocation_apply(r->cluster, &r->what, now_ms, &r->sessions) != 0) {
 		finish(r); /* malformed: nothing was revoked anywhere */
 		return;
@@ -256,25 +178,34 @@ static void drop(struct thread_task *task)
 	finish(container_of(task, struct revocation, task));
 }
 
-void cluster_revoke(struct cluster *c, const struct revoke_what *what,
-	void (*done)(void *ctx, const struct revoke_result *r), void *ctx)
+static revoke_what *copy_of(const revoke_what *what)
+{
+	uint8_t *packed = malloc(protobuf_c_message_get_packed_size(&what->base) + 1);
+	ProtobufCMessage *copy = NULL;
+
+	if (packed)
+		copy = protobuf_c_message_unpack(
+			what->base.descriptor, NULL, protobuf_c_message_pack(&what->base, packed), packed);
+	free(packed);
+	return (revoke_what *)copy;
+}
+
+void cluster_revoke(
+	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, const struct revoke_result *r), void *ctx)
 {
 	struct revocation *r = calloc(1, sizeof *r + c->agent_count);
 
-	if (!r) {
+	if (r)
+		r->ordered = copy_of(what);
+	if (!r || !r->ordered) {
+		free(r);
 		done(ctx, &(struct revoke_result){ 0 });
 		return;
 	}
 	r->task = (struct thread_task){ .run = run, .drop = drop };
 	r->cluster = c;
 	r->agent_count = c->agent_count;
-	r->what = *what;
-	if (what->server_name) {
-		snprintf(r->server_name, sizeof r->server_name, "%s", what->server_name);
-		r->what.server_name = r->server_name;
-	}
-	if (what->filter && session_filter_keep(&r->filter, what->filter) == 0)
-		r->what.filter = &r->filter.filter;
+	r->what = *r->ordered;
 	r->done = done;
 	r->ctx = ctx;
 	cluster_thread_hand(cluster_main_thread(c), &r->task);
@@ -303,8 +234,8 @@ static void go_on_with_family(struct revocation *r, const uint8_t *family)
 	int64_t now_ms = cluster_now_ms();
 	uint64_t sessions = 0;
 
-	r->what = (struct revoke_what){ .by = REVOKE_FAMILY, .len = FAMILY_ID_LEN };
-	memcpy(r->what.bytes, family, FAMILY_ID_LEN);
+	memcpy(r->family, family, FAMILY_ID_LEN);
+	r->what = revoke_family(r->family);
 	revocation_apply(r->cluster, &r->what, now_ms, &sessions);
 	r->sessions += sessions;
 	r->token = ++r->cluster->revocations->token;
@@ -318,7 +249,7 @@ void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token,
 		if (r->token != token || r->answers[from->index] != ASKED)
 			continue;
 		r->answers[from->index] = CONFIRMED;
-		if (family && r->what.by == REVOKE_SESSION)
+		if (family && r->what.which_case == (int)REVOKE_SESSION)
 			go_on_with_family(r, family);
 	}
 	finish_ready(c->revocations, cluster_now_ms());

@@ -18,11 +18,11 @@ struct revocations *revocations_create(void);
 void revocations_destroy(struct revocations *r);
 
 /* Apply a revocation in this agent. *sessions is the number of removed sessions. 0 or negative. */
-int revocation_apply(struct cluster *c, const struct revoke_what *what, int64_t now_ms, uint64_t *sessions);
+int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms, uint64_t *sessions);
 
 /* The revocation of a session must cover all sessions with which the client could go on: a resumption in TLS 1.3 makes
- * new sessions from it. When the session is here, @what becomes its family. */
-void revocation_widen(struct cluster *c, struct revoke_what *what, int64_t now_ms);
+ * new sessions from it. 1: the session is here, and @what became its family, whose id is in @family; else 0. */
+int revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static FAMILY_ID_LEN], int64_t now_ms);
 
 /* @family: of FAMILY_ID_LEN bytes; NULL: the agent does not know the session. An asking agent that did not know it
  * either now revokes the family, at all agents again. */
@@ -33,10 +33,5 @@ void revocations_tick(struct cluster *c, int64_t now_ms);
 int revocations_wait(const struct revocations *all);
 /* The cluster closes: end every one now. */
 void revocations_finish(struct cluster *c);
-
-/* Convert a revocation (not one by a filter) to its message, or back. Names point into the source. 0 or CSSL_E_RANGE.
- */
-int revoke_what_from(const Cssl__PeerRevoke *m, struct revoke_what *out);
-void revoke_message(const struct revoke_what *what, Cssl__PeerRevoke *out);
 
 #endif

@@ -38,6 +38,8 @@ void snapshot_go_on(struct peer *p);
 /* All tombstones, without a request: on every new link. */
 void snapshot_give_tombstones(struct peer *p);
 
+/* An object of it came. */
+void snapshot_goes_on(struct peer *p, int64_t now_ms);
 /* Ask for a snapshot: at once, or when the one under way ends. */
 void snapshot_want(struct peer *p, enum taking what);
 int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part);

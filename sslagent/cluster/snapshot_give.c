@@ -1,12 +1,10 @@
-/* snapshot_give.c: a part is gathered from the tables under their locks into one buffer, sent, and forgotten. The next
- * part follows when the link has little left to send, so a snapshot needs little memory and does not delay others.
+/* snapshot_give.c: a part leaves while the tables are locked, and is forgotten. The next part follows when the link has
+ * little left to send, so a snapshot needs little memory and does not delay others.
  */
 #include "sslagent/cluster/snapshot.h"
 
 #include <assert.h>
 #include <inttypes.h>
-#include <openssl/crypto.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,14 +14,12 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/revocations.h"
 
-#define PART_BYTES     (48u * 1024u)
-#define PART_OBJECTS   512u
+#define PART_OBJECTS   64u
 #define PART_STONES    512u
 #define PART_SEEN      128u  /* a small number: unpacked, each takes four times its bytes */
 #define PART_VISITED   8192u /* sessions looked at */
-#define PARTS_AT_ONCE  8u
+#define PARTS_AT_ONCE  12u
 #define PENDING_ENOUGH (256u * 1024u)
 
 #define TO(state) (1u << (state))
@@ -44,133 +40,77 @@ static void giving_move(struct snapshot_giver *g, enum giving to)
 	g->cursor = 0;
 }
 
-/* The objects of one part. Buckets are taken whole, so a part may exceed its size by a bucket. */
-struct gathered {
-	const struct peer *peer;
-	unsigned visited;
-	uint8_t *bytes;
-	size_t len, cap;
-	size_t count;
-	struct {
-		size_t offset, len;
-		int64_t made_ms, family_made_ms;
-	} objects[PART_OBJECTS];
+/* Objects under one lock. Buckets are taken whole, so there may be more by a bucket. */
+struct part {
+	struct peer *peer;
+	unsigned visited, given;
+	int error;
 };
 
-/* 0; CSSL_E_FULL or CSSL_E_NO_MEMORY: the snapshot goes without this object. */
-static int gather(struct gathered *g, const uint8_t *encoded, size_t len, int64_t made_ms, int64_t family_made_ms)
-{
-	size_t cap = g->cap ? g->cap : PART_BYTES + PART_BYTES / 4;
-	uint8_t *grown;
-
-	if (g->count == PART_OBJECTS)
-		return CSSL_E_FULL;
-	while (cap < g->len + len)
-		cap *= 2;
-	if (cap > g->cap) {
-		grown = OPENSSL_clear_realloc(g->bytes, g->cap, cap);
-		if (!grown)
-			return CSSL_E_NO_MEMORY;
-		g->bytes = grown;
-		g->cap = cap;
-	}
-	memcpy(g->bytes + g->len, encoded, len);
-	g->objects[g->count].offset = g->len;
-	g->objects[g->count].len = len;
-	g->objects[g->count].made_ms = made_ms;
-	g->objects[g->count++].family_made_ms = family_made_ms;
-	g->len += len;
-	return 0;
-}
-
-static int is_enough(const struct gathered *g)
-{
-	return g->len >= PART_BYTES || g->count >= PART_OBJECTS / 2 || g->visited >= PART_VISITED;
-}
-
 /* ALL: sessions of the peer's part that this agent has to give. OWN: sessions made here. */
-static int is_for(const struct peer *p, const struct stored *s)
+static int is_for(const struct peer *p, const struct session *s)
 {
 	const struct cluster *c = p->cluster;
 	struct placement_ranks holders;
 
 	if (p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL)
 		return resettling_gives(p->cluster, p, s);
-	if (s->by != STORED_OWN || !c->placement)
-		return s->by == STORED_OWN;
+	if (s->shelved.by != STORED_OWN || !c->placement)
+		return s->shelved.by == STORED_OWN;
 	holders = cluster_holders(c, s->id, c->conf->broadcast.replicas);
 	return placement_has(&holders, p->index);
 }
 
-static enum store_walk on_session(void *ctx, const struct stored *s)
+static enum walk give(struct part *part, const struct shelved *o, const uint8_t *encoded, size_t len)
 {
-	struct gathered *g = ctx;
-
-	g->visited++;
-	if (is_for(g->peer, s))
-		gather(g, s->encoded, s->len, s->made_ms, s->family_made_ms);
-	return is_enough(g) ? STORE_PAUSE : STORE_GO_ON;
+	if (!part->error)
+		part->error = peer_send_object(part->peer, o, encoded, len, 1);
+	return ++part->given >= PART_OBJECTS ? WALK_PAUSE : WALK_ON;
 }
 
-static enum live_walk on_live(void *ctx, const struct live_held *l)
+static enum walk on_session(void *ctx, const struct shelved *o)
 {
-	struct gathered *g = ctx;
+	struct part *part = ctx;
+	size_t len;
+	const uint8_t *encoded = session_encoded(session_of(o), &len);
 
-	gather(g, l->encoded, l->len, l->made_ms, l->family_made_ms);
-	return is_enough(g) ? LIVE_PAUSE : LIVE_GO_ON;
+	part->visited++;
+	if (is_for(part->peer, session_of(o)))
+		return give(part, o, encoded, len);
+	return part->visited >= PART_VISITED ? WALK_PAUSE : WALK_ON;
+}
+
+static enum walk on_live(void *ctx, const struct shelved *o)
+{
+	size_t len;
+	const uint8_t *encoded = held_encoded(o, &len);
+
+	return give(ctx, o, encoded, len);
 }
 
 static int send_part(struct peer *p, Cssl__SnapshotPart *part)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_PART,
+		.snapshot_part = part };
 
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_PART;
-	m.snapshot_part = part;
 	return peer_send(p, &m);
-}
-
-static int send_gathered(struct peer *p, const struct gathered *g)
-{
-	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
-	Cssl__PeerObject objects[PART_OBJECTS], *pointers[PART_OBJECTS];
-
-	if (g->count == 0)
-		return 0;
-	for (size_t i = 0; i < g->count; i++) {
-		cssl__peer_object__init(&objects[i]);
-		objects[i].ssl_obj = (ProtobufCBinaryData){ g->objects[i].len, g->bytes + g->objects[i].offset };
-		objects[i].made_ms = g->objects[i].made_ms;
-		objects[i].family_made_ms = g->objects[i].family_made_ms;
-		pointers[i] = &objects[i];
-	}
-	part.scope = p->giver.scope;
-	part.n_object = g->count;
-	part.object = pointers;
-	p->giver.given += g->count;
-	return send_part(p, &part);
 }
 
 static int give_objects(struct peer *p)
 {
 	struct snapshot_giver *giver = &p->giver;
-	struct cluster *c = p->cluster;
-	struct gathered g = { .peer = p };
-	enum giving end = giver->seen == GIVES_SEEN ? GIVING_SEEN : GIVING_LAST;
-	enum giving next = giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? GIVING_LIVE : end;
-	int64_t now_ms = cluster_now_ms();
-	int more, r;
+	struct part part = { .peer = p };
+	const int sessions = giver->state == GIVING_SESSIONS;
+	enum giving next = giver->seen == GIVES_SEEN ? GIVING_SEEN : GIVING_LAST;
+	int more = shelf_walk(sessions ? store_shelf(p->cluster->store) : live_table_shelf(p->cluster->live),
+		&giver->cursor, cluster_now_ms(), sessions ? on_session : on_live, &part);
 
-	if (giver->state == GIVING_SESSIONS) {
-		more = store_walk(c->store, &giver->cursor, now_ms, on_session, &g);
-	} else {
-		more = live_table_walk(c->live, &giver->cursor, now_ms, on_live, &g);
-		next = end;
-	}
-	r = send_gathered(p, &g);
-	OPENSSL_clear_free(g.bytes, g.cap);
-	if (!r && !more)
+	giver->given += part.given;
+	if (sessions && giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL)
+		next = GIVING_LIVE;
+	if (!part.error && !more)
 		giving_move(giver, next);
-	return r;
+	return part.error;
 }
 
 /* The memory of connections, for one part. */
@@ -194,25 +134,20 @@ static uint64_t since_ms(int64_t then_ms, int64_t now_ms)
 
 static int send_seen(struct peer *p, const struct seen_part *gathered, int64_t now_ms)
 {
-	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
 	Cssl__ConnectionSeen seen[PART_SEEN], *pointers[PART_SEEN];
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope,
+		.n_connection_seen = gathered->count, .connection_seen = pointers };
 
 	for (size_t i = 0; i < gathered->count; i++) {
 		const struct seen_connection *s = &gathered->seen[i];
 
-		cssl__connection_seen__init(&seen[i]);
-		seen[i].connection_id = (ProtobufCBinaryData){ CONNECTION_ID_LEN, (uint8_t *)s->id.bytes };
-		seen[i].epoch = s->at.epoch;
-		seen[i].write_generation = s->at.write_generation;
-		seen[i].write_sequence = s->at.write_sequence;
-		seen[i].doubt = (Cssl__ConnectionSeen__Doubt)(mutant("snapshot-without-doubt") ? 0 : s->doubt);
-		seen[i].over = s->stop == SEEN_ENDED;
-		seen[i].age_ms = since_ms(s->heard_ms, now_ms);
+		seen[i] = (Cssl__ConnectionSeen){ MESSAGE(connection_seen),
+			.connection_id = bytes_of(s->id.bytes, CONNECTION_ID_LEN), .epoch = s->at.epoch,
+			.write_generation = s->at.write_generation, .write_sequence = s->at.write_sequence,
+			.doubt = (Cssl__ConnectionSeen__Doubt)(mutant("snapshot-without-doubt") ? 0 : s->doubt),
+			.over = s->stop == SEEN_ENDED, .age_ms = since_ms(s->heard_ms, now_ms) };
 		pointers[i] = &seen[i];
 	}
-	part.scope = p->giver.scope;
-	part.n_connection_seen = gathered->count;
-	part.connection_seen = pointers;
 	return send_part(p, &part);
 }
 
@@ -257,11 +192,10 @@ static void describe_heard(struct peer *p, unsigned agent, Cssl__Heard *heard)
 	struct receiver_view view = broadcast_receiver_view(c->receiver, agent);
 	int is_self = agent == c->self_index;
 
-	cssl__heard__init(heard);
-	heard->agent = c->conf->agents[agent].name;
-	heard->boot_id = is_self ? c->boot_id : view.boot_id;
-	heard->n_complete = (is_self ? c->self->workers : view.workers) + 1;
-	heard->complete = &p->giver.complete[heard_index(c, agent, 0)];
+	*heard = (Cssl__Heard){ MESSAGE(heard), .agent = c->conf->agents[agent].name,
+		.boot_id = is_self ? c->boot_id : view.boot_id,
+		.n_complete = (is_self ? c->self->workers : view.workers) + 1,
+		.complete = &p->giver.complete[heard_index(c, agent, 0)] };
 }
 
 void snapshot_stop_giving(struct peer *p)
@@ -280,12 +214,11 @@ static int tells_others_numbers(const struct peer *p)
 static int send_end(struct peer *p, Cssl__SnapshotPart *part)
 {
 	const struct seen_since since = connections_seen_since(p->cluster->seen);
-	Cssl__SeenSince message = CSSL__SEEN_SINCE__INIT;
+	Cssl__SeenSince message = { MESSAGE(seen_since), .age_ms = since_ms(since.ms, cluster_now_ms()),
+		.forgot = since.before == SEEN_FORGOT };
 
 	part->n_heard = 0;
 	part->last = 1;
-	message.age_ms = since_ms(since.ms, cluster_now_ms());
-	message.forgot = since.before == SEEN_FORGOT;
 	if (p->giver.seen == GIVES_SEEN)
 		part->seen_since = &message;
 	return send_part(p, part);
@@ -294,14 +227,11 @@ static int send_end(struct peer *p, Cssl__SnapshotPart *part)
 /* One part for each sender, because there may be many; the last one has `last` set. */
 static int give_last(struct peer *p)
 {
-	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
 	struct cluster *c = p->cluster;
 	Cssl__Heard heard, *pointer = &heard;
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_heard = 1, .heard = &pointer };
 	int r = 0;
 
-	part.scope = p->giver.scope;
-	part.n_heard = 1;
-	part.heard = &pointer;
 	for (unsigned agent = 0; !r && agent < c->agent_count; agent++) {
 		int known =
 			agent == c->self_index || broadcast_receiver_view(c->receiver, agent).state == SENDER_BELIEVED;
@@ -363,64 +293,27 @@ struct stones {
 	int error;
 	size_t count;
 	Cssl__Tombstone stones[PART_STONES], *pointers[PART_STONES];
-	Cssl__PeerRevoke whats[PART_STONES];
-	struct tombstone copies[PART_STONES];
-	char names[PART_STONES][NAME_MAX_LEN + 1];
+	revoke_what whats[PART_STONES];
 };
 
-static void send_stones(struct stones *s)
-{
-	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
-
-	part.n_tombstone = s->count;
-	part.tombstone = s->pointers;
-	if (!s->error && s->count > 0)
-		s->error = send_part(s->peer, &part);
-	s->count = 0;
-}
-
-static uint64_t age_of(const struct stones *s, const struct tombstone *stone)
-{
-	return (uint64_t)(s->now_ms > stone->revoked_ms ? s->now_ms - stone->revoked_ms : 0);
-}
-
-/* A revocation by a filter is rare: each leaves in a message of its own. */
-static void send_matching(struct stones *s, const struct tombstone *stone)
-{
-	Cssl__SnapshotPart part = CSSL__SNAPSHOT_PART__INIT;
-	Cssl__MatchingTombstone matching = CSSL__MATCHING_TOMBSTONE__INIT, *pointer = &matching;
-	Cssl__SessionFilter filter;
-
-	session_filter_write(stone->what.filter, &filter);
-	matching.filter = &filter;
-	matching.age_ms = age_of(s, stone);
-	part.n_matching = 1;
-	part.matching = &pointer;
-	if (!s->error)
-		s->error = send_part(s->peer, &part);
-}
-
-static void on_stone(void *ctx, const struct tombstone *stone)
+static void on_stone(void *ctx, const revoke_what *what, int64_t revoked_ms)
 {
 	struct stones *s = ctx;
+	const size_t i = s->count;
 
-	if (stone->what.by == REVOKE_MATCHING) {
-		send_matching(s, stone);
+	if (what) {
+		s->whats[i] = *what;
+		s->stones[i] = (Cssl__Tombstone){ MESSAGE(tombstone), .what = &s->whats[i],
+			.age_ms = since_ms(revoked_ms, s->now_ms) };
+		s->pointers[i] = &s->stones[i];
+		s->count++;
+	}
+	if (s->count == 0 || (what && s->count < PART_STONES))
 		return;
-	}
-	size_t i = s->count++;
-	s->copies[i] = *stone;
-	if (stone->what.server_name) {
-		snprintf(s->names[i], sizeof s->names[i], "%s", stone->what.server_name);
-		s->copies[i].what.server_name = s->names[i];
-	}
-	cssl__tombstone__init(&s->stones[i]);
-	s->stones[i].age_ms = age_of(s, stone);
-	s->stones[i].what = &s->whats[i];
-	revoke_message(&s->copies[i].what, &s->whats[i]);
-	s->pointers[i] = &s->stones[i];
-	if (s->count == PART_STONES)
-		send_stones(s);
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .n_tombstone = s->count, .tombstone = s->pointers };
+	if (!s->error)
+		s->error = send_part(s->peer, &part);
+	s->count = 0;
 }
 
 void snapshot_give_tombstones(struct peer *p)
@@ -437,6 +330,5 @@ void snapshot_give_tombstones(struct peer *p)
 	s->peer = p;
 	s->now_ms = cluster_now_ms();
 	tombstones_each(p->cluster->tombstones, on_stone, s);
-	send_stones(s);
 	free(s);
 }

@@ -8,18 +8,16 @@
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/revocations.h"
 
 static void ask(struct peer *p, enum taking what)
 {
-	Cssl__PeerMessage m = CSSL__PEER_MESSAGE__INIT;
-	Cssl__SnapshotRequest request = CSSL__SNAPSHOT_REQUEST__INIT;
-
 	/* only this peer knows the facts that were missed of its own connections */
-	request.connections = what == TAKING_OWN || joining_takes_seen(p->cluster, p);
-	request.scope = what == TAKING_ALL ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;
-	m.what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_REQUEST;
-	m.snapshot_request = &request;
+	Cssl__SnapshotRequest request = { MESSAGE(snapshot_request),
+		.connections = what == TAKING_OWN || joining_takes_seen(p->cluster, p),
+		.scope = what == TAKING_ALL ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN };
+	Cssl__PeerMessage m = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_REQUEST,
+		.snapshot_request = &request };
+
 	p->taker = (struct snapshot_taker){ .state = (uint8_t)what };
 	p->taker.begun_ms = p->taker.heard_ms = cluster_now_ms();
 	if (peer_send(p, &m) != 0)
@@ -34,18 +32,9 @@ void snapshot_want(struct peer *p, enum taking what)
 		p->taker.due = (uint8_t)what;
 }
 
-static int64_t age_of(uint64_t told_ms)
+static int64_t moment(uint64_t age_ms, int64_t now_ms)
 {
-	return told_ms < INT32_MAX ? (int64_t)told_ms : INT32_MAX;
-}
-
-static int take_matching(struct cluster *c, const Cssl__MatchingTombstone *stone, int64_t now_ms)
-{
-	struct session_filter filter;
-	struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &filter };
-	int result = stone->filter ? session_filter_read(stone->filter, &filter) : CSSL_E_RANGE;
-
-	return result ? result : tombstones_add(c->tombstones, &what, now_ms - age_of(stone->age_ms), now_ms);
+	return now_ms - (age_ms < INT32_MAX ? (int64_t)age_ms : INT32_MAX);
 }
 
 /* Sweep the store once for all new tombstones. */
@@ -53,19 +42,12 @@ static int take_stones(struct cluster *c, const Cssl__SnapshotPart *part, int64_
 {
 	unsigned fresh = 0;
 
-	for (size_t i = 0; i < part->n_matching; i++) {
-		int result = take_matching(c, part->matching[i], now_ms);
-		if (result < 0)
-			return result;
-		fresh += result == 0;
-	}
 	for (size_t i = 0; i < part->n_tombstone; i++) {
 		const Cssl__Tombstone *stone = part->tombstone[i];
-		struct revoke_what what;
-		int result = stone->what ? revoke_what_from(stone->what, &what) : CSSL_E_RANGE;
+		int result = CSSL_E_RANGE;
 
-		if (!result)
-			result = tombstones_add(c->tombstones, &what, now_ms - age_of(stone->age_ms), now_ms);
+		if (stone->what)
+			result = tombstones_add(c->tombstones, stone->what, moment(stone->age_ms, now_ms), now_ms);
 		if (result < 0)
 			return result;
 		fresh += result == 0;
@@ -75,31 +57,10 @@ static int take_stones(struct cluster *c, const Cssl__SnapshotPart *part, int64_
 	return 0;
 }
 
-static void take_objects(struct peer *p, const Cssl__SnapshotPart *part, int64_t now_ms)
+void snapshot_goes_on(struct peer *p, int64_t now_ms)
 {
-	const struct peer_clock clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
-
-	if (clock.state != PEER_CLOCK_KNOWN)
-		return;
-	for (size_t i = 0; i < part->n_object; i++) {
-		const Cssl__PeerObject *object = part->object[i];
-		struct heard_object heard = {
-			.encoded = object->ssl_obj.data,
-			.len = object->ssl_obj.len,
-			.made_ms = peer_clock_local(&clock, object->made_ms, now_ms),
-			.family_made_ms = peer_clock_local(&clock, object->family_made_ms, now_ms),
-			.now_ms = now_ms,
-			.from = p->index,
-		};
-
-		cluster_import(p->cluster, &heard);
-	}
-	p->taker.taken += part->n_object;
-}
-
-static int64_t moment(uint64_t age_ms, int64_t now_ms)
-{
-	return now_ms - (age_ms < INT32_MAX ? (int64_t)age_ms : INT32_MAX);
+	p->taker.heard_ms = now_ms;
+	p->taker.taken++;
 }
 
 static int take_seen(struct cluster *c, const Cssl__SnapshotPart *part, int64_t now_ms)
@@ -160,7 +121,6 @@ int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part)
 	if (r || p->taker.state != scope)
 		return r; /* tombstones come unasked, the rest does not */
 	p->taker.heard_ms = now_ms;
-	take_objects(p, part, now_ms);
 	take_heard(p->cluster, part);
 	r = take_seen(p->cluster, part, now_ms);
 	if (!r && part->last)

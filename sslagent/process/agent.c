@@ -28,7 +28,7 @@
 #include "sslagent/carrier/link.h"
 #include "sslagent/carrier/link_acceptor.h"
 #include "sslagent/process/requests.h"
-#include "sslagent/sessions/listings.h"
+#include "sslagent/sessions/session_listing.h"
 #include "sslagent/tls/tls_contexts.h"
 
 #define MESSAGE_MAX 1024u

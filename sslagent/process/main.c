@@ -91,7 +91,7 @@ static int serve(struct conf *c, const struct conf_agent *self)
 #ifdef CSSL_TEST_POINTS
 	if (getenv("CSSL_NEXT_FORMAT")) {
 		sess_obj_write_next_format();
-		log_event(LOG_WARNING, NULL, "writes the next format", "format=%u", SESS_OBJ_FORMAT + 1);
+		log_event(LOG_WARNING, NULL, "writes the next format", "format=%u", SESS_OBJ_FORMAT_NEXT);
 	}
 #endif
 	struct agent *agent = agent_create(c, self);

@@ -11,7 +11,6 @@
 #include "sslagent/carrier/link.h"
 #include "sslagent/process/requests.h"
 #include "sslagent/process/requests_sessions.h"
-#include "sslagent/sessions/session_filter.h"
 #include "sslagent/tls/tls_certificate.h"
 #include "sslagent/tls/tls_contexts.h"
 
@@ -196,51 +195,16 @@ static void on_revoked(void *ctx, const struct revoke_result *r)
 	back_to_worker(q);
 }
 
-static int take_bytes(
-	struct revoke_what *what, enum revoke_by by, const ProtobufCBinaryData *from, size_t min, size_t max)
-{
-	if (from->len < min || from->len > max)
-		return CSSL_E_RANGE;
-	what->by = by;
-	what->len = from->len;
-	memcpy(what->bytes, from->data, from->len);
-	return 0;
-}
-
-static int what_to_revoke(const Cssl__LinkRequest__Revoke *r, struct revoke_what *what, struct session_filter *filter)
-{
-	switch (r->which_case) {
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID:
-		return take_bytes(what, REVOKE_SESSION, &r->session_id, SESSION_ID_LEN, SESSION_ID_LEN);
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID:
-		return take_bytes(what, REVOKE_FAMILY, &r->family_id, FAMILY_ID_LEN, FAMILY_ID_LEN);
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS:
-		return take_bytes(what, REVOKE_CLIENT_ADDRESS, &r->client_address, 4, 16);
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME:
-		what->by = REVOKE_SERVER_NAME;
-		what->server_name = r->server_name;
-		return 0;
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_ALL: what->by = REVOKE_ALL; return 0;
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING:
-		what->by = REVOKE_MATCHING;
-		what->filter = filter;
-		return session_filter_read(r->matching, filter);
-	default: return CSSL_E_TYPE;
-	}
-}
-
 static void on_main(struct worker *w, void *arg)
 {
 	struct asked *q = arg;
 	struct agent *a = q->home->agent;
-	struct revoke_what what = { .by = REVOKE_SESSION };
-	struct session_filter filter;
 
 	switch (q->request->what_case) {
 	case CSSL__LINK_REQUEST__WHAT_REVOKE:
-		q->error = what_to_revoke(q->request->revoke, &what, &filter);
+		q->error = revoke_check(q->request->revoke);
 		if (q->error == 0) {
-			cluster_revoke(agent_cluster(a), &what, on_revoked, q);
+			cluster_revoke(agent_cluster(a), q->request->revoke, on_revoked, q);
 			return;
 		}
 		break;

@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/container_of.h"
 #include "proto/error.h"
 #include "proto/frame.h"
 #include "sslagent/process/agent.h"
 #include "sslagent/cluster/cluster.h"
 #include "sslagent/process/requests.h"
-#include "sslagent/sessions/listings.h"
+#include "sslagent/sessions/session_listing.h"
 
 #define LIMIT_MAX 1000u
 #define BYTES_MAX (FRAME_PAYLOAD_MAX - 8192u) /* the last row may be long */
@@ -20,13 +19,13 @@ struct question {
 	struct agent_worker *home;
 	uint64_t link_number;
 	Cssl__LinkRequest *request;
-	struct listing_job job; /* without a listing: the whole store is counted at once, or @error has the reason */
+	struct session_listing *listing; /* NULL: the whole store is counted at once, or @error has the reason */
 	int error;
 };
 
 static void question_destroy(struct question *q)
 {
-	session_listing_destroy(q->job.listing);
+	session_listing_destroy(q->listing);
 	cssl__link_request__free_unpacked(q->request, NULL);
 	free(q);
 }
@@ -37,22 +36,20 @@ static int take_query(const Cssl__LinkRequest *m, struct session_query *out)
 {
 	const Cssl__LinkRequest__Sessions *s = m->sessions;
 
-	if (m->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT)
-		return m->session_count->filter ? session_filter_read(m->session_count->filter, &out->filter) : 0;
-	if (s->limit < 1 || s->limit > LIMIT_MAX || (s->after.len != 0 && s->after.len != SESSION_ID_LEN))
-		return CSSL_E_RANGE;
-	out->limit = s->limit;
-	out->bytes_max = BYTES_MAX;
-	out->after = s->after.len ? s->after.data : NULL;
-	return s->filter ? session_filter_read(s->filter, &out->filter) : 0;
+	if (m->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT) {
+		out->filter = m->session_count->filter;
+	} else {
+		if (s->limit < 1 || s->limit > LIMIT_MAX || (s->after.len != 0 && s->after.len != SESSION_ID_LEN))
+			return CSSL_E_RANGE;
+		out->limit = s->limit;
+		out->bytes_max = BYTES_MAX;
+		out->after = s->after.len ? s->after.data : NULL;
+		out->filter = s->filter;
+	}
+	return out->filter ? session_filter_check(out->filter) : 0;
 }
 
 /* --- to the wire --- */
-
-static ProtobufCBinaryData bytes_of(const void *data, size_t len)
-{
-	return (ProtobufCBinaryData){ len, (uint8_t *)data };
-}
 
 static void put_session(Cssl__Session *out, const struct listed_session *row)
 {
@@ -78,18 +75,18 @@ static void put_session(Cssl__Session *out, const struct listed_session *row)
 static void respond_page(struct question *q, Cssl__LinkResponse *response)
 {
 	Cssl__LinkResponse__Sessions page = CSSL__LINK_RESPONSE__SESSIONS__INIT;
-	enum session_listing_more more;
-	const struct listed_session *rows = session_listing_rows(q->job.listing, &page.n_session, &more);
-	Cssl__Session *at = calloc(page.n_session + 1, sizeof *at);
+	const struct session_listing *l = q->listing;
+	Cssl__Session *at = calloc(l->row_count + 1, sizeof *at);
 
+	page.n_session = l->row_count;
 	page.session = calloc(page.n_session + 1, sizeof *page.session);
 	if (at && page.session) {
 		for (size_t i = 0; i < page.n_session; i++) {
-			put_session(&at[i], &rows[i]);
+			put_session(&at[i], &l->rows[i]);
 			page.session[i] = &at[i];
 		}
-		if (more == LISTING_GOES_ON)
-			page.next = bytes_of(rows[page.n_session - 1].facts.session_id, SESSION_ID_LEN);
+		if (l->more == LISTING_GOES_ON)
+			page.next = bytes_of(l->rows[page.n_session - 1].facts.session_id, SESSION_ID_LEN);
 		response->what_case = CSSL__LINK_RESPONSE__WHAT_SESSIONS;
 		response->sessions = &page;
 	} else {
@@ -105,9 +102,9 @@ static void respond_count(struct question *q, Cssl__LinkResponse *response)
 	Cssl__LinkResponse__SessionCount count = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
 
 	count.sessions = count.counted = cluster_session_count(q->home->connections.cluster, &count.bytes);
-	if (q->job.listing) {
-		count.sessions = session_listing_count(q->job.listing);
-		count.counted = session_listing_counted(q->job.listing);
+	if (q->listing) {
+		count.sessions = q->listing->count;
+		count.counted = q->listing->counted;
 	}
 	response->what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
 	response->session_count = &count;
@@ -133,9 +130,9 @@ static void respond(struct worker *w, void *arg)
 
 /* --- the listing --- */
 
-static void on_listed(struct listing_job *j, int error)
+static void on_listed(struct session_listing *l, int error)
 {
-	struct question *q = container_of(j, struct question, job);
+	struct question *q = l->ctx;
 
 	q->error = error;
 	if (agent_post_home(q->home, respond, q) < 0)
@@ -146,7 +143,9 @@ static void on_main(struct worker *w, void *arg)
 {
 	struct question *q = arg;
 
-	listings_add(agent_listings(q->home->agent), &q->job);
+	q->listing->done = on_listed;
+	q->listing->ctx = q;
+	listings_add(agent_listings(q->home->agent), q->listing);
 }
 
 void agent_request_sessions(struct agent_worker *home, uint64_t link_number, Cssl__LinkRequest *request)
@@ -158,13 +157,13 @@ void agent_request_sessions(struct agent_worker *home, uint64_t link_number, Css
 		cssl__link_request__free_unpacked(request, NULL);
 		return;
 	}
-	*q = (struct question){ .home = home, .link_number = link_number, .request = request, .job.done = on_listed };
+	*q = (struct question){ .home = home, .link_number = link_number, .request = request };
 	q->error = take_query(request, &query);
 	const int all = request->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT &&
 			!request->session_count->filter && !cluster_sessions_are_spread(home->connections.cluster);
 	if (q->error == 0 && !all) {
-		q->job.listing = cluster_list_sessions(home->connections.cluster, &query);
-		q->error = q->job.listing ? 0 : CSSL_E_NO_MEMORY;
+		q->listing = cluster_list_sessions(home->connections.cluster, &query);
+		q->error = q->listing ? 0 : CSSL_E_NO_MEMORY;
 	}
 	if (q->error < 0 || all)
 		respond(home->worker, q);

@@ -5,27 +5,29 @@
 #ifndef CSSL_SSLAGENT_LIVE_TABLE_H
 #define CSSL_SSLAGENT_LIVE_TABLE_H
 
-#include "proto/sess_obj.h"
+#include "sslagent/sessions/shelf.h"
 
 struct connections_seen;
 struct live_table;
 
-/* An agent's index in the cluster file. */
-typedef uint16_t agent_index;
+/* A live part of another agent's connection. */
+struct held {
+	struct shelved shelved; /* first; shelved.from: its owner */
+	int64_t exported_ms;    /* time in the live part */
+	uint32_t read_generation, write_generation;
+	uint16_t epoch;
+	struct connection_id id;
+	uint8_t encoded[];
+};
 
 /* @seen outlives it; it knows which connections ended. */
 struct live_table *live_table_create(uint64_t bytes, struct connections_seen *seen);
 void live_table_destroy(struct live_table *t);
+struct shelf *live_table_shelf(const struct live_table *t); /* to walk, count and expire */
 
-struct live_offer {
-	const struct sess_obj *obj; /* with a live part */
-	const uint8_t *encoded;     /* the same */
-	size_t len;
-	int64_t made_ms, family_made_ms;
-	agent_index owner;
-};
-/* 0; CSSL_E_REPLAY: not newer than the known one; CSSL_E_EXPIRED; CSSL_E_FULL; CSSL_E_NO_MEMORY. Counted. */
-int live_table_put(struct live_table *t, const struct live_offer *offer, int64_t now_ms);
+/* @offer has a live part. 0; CSSL_E_REPLAY: not newer than the known one; CSSL_E_EXPIRED; CSSL_E_FULL;
+ * CSSL_E_NO_MEMORY. Counted. */
+int live_table_put(struct live_table *t, const struct offer *offer, int64_t now_ms);
 
 /* Find a live part and decode it into @out (destroy it), with its ages at @now_ms. 0 or CSSL_E_NOT_FOUND. */
 struct live_wanted {
@@ -48,20 +50,7 @@ void live_table_adopted(struct live_table *t, const struct live_adopted *adopted
 void live_table_drop(struct live_table *t, const struct connection_id *id);
 /* Drop all live parts of @owner, which was lost for too long. */
 void live_table_drop_owner(struct live_table *t, agent_index owner);
-/* Some of what is over; call it often. */
-void live_table_expire(struct live_table *t, int64_t now_ms);
 
-size_t live_table_count(struct live_table *t);
-uint64_t live_table_bytes(struct live_table *t); /* bytes in use */
-
-/* For a snapshot, in steps: as store_walk(). */
-struct live_held {
-	const uint8_t *encoded;
-	size_t len;
-	int64_t made_ms, family_made_ms;
-};
-enum live_walk { LIVE_GO_ON, LIVE_PAUSE };
-int live_table_walk(struct live_table *t, uint64_t *cursor, int64_t now_ms,
-	enum live_walk (*fn)(void *ctx, const struct live_held *held), void *ctx);
+const uint8_t *held_encoded(const struct shelved *o, size_t *len);
 
 #endif

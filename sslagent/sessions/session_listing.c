@@ -7,35 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/array.h"
+#include "net/timer.h"
 #include "proto/error.h"
 
 #define SEEN_PER_LOCK  256u /* sessions */
 #define LOCKS_PER_STEP 12u
 #define ROW_OVERHEAD   128u /* ids, numbers and tags of a row, for bytes_max */
-#define ROWS_AT_FIRST  64u
 
-struct session_listing {
-	struct store *store;
-	struct session_query query;
-	int64_t now_ms;
-	uint64_t cursor, count, counted;
-	struct listed_session *rows;
-	size_t row_count, row_cap, bytes;
-	unsigned seen;
-	int error;
-	enum session_listing_more more;
-};
+#define PAUSE_MS 1u /* between the steps of listings; a step is some 0.3 ms */
 
 static uint32_t seconds(int64_t ms)
 {
 	return ms > 0 ? (uint32_t)(ms / 1000) : 0;
-}
-
-static int passes(const struct session_listing *l, const struct stored *s)
-{
-	const struct session_seen seen = stored_seen(s, l->now_ms);
-
-	return session_filter_passes(&l->query.filter, &seen);
 }
 
 static int is_behind(const struct session_listing *l, const uint8_t *id)
@@ -43,45 +27,32 @@ static int is_behind(const struct session_listing *l, const uint8_t *id)
 	return !l->query.after || session_id_compare(id, l->query.after) > 0;
 }
 
-static int make_room(struct session_listing *l)
-{
-	const size_t cap = l->row_cap ? 2 * l->row_cap : ROWS_AT_FIRST;
-	struct listed_session *grown;
-
-	if (l->row_count < l->row_cap)
-		return 0;
-	grown = reallocarray(l->rows, cap, sizeof *grown);
-	if (!grown)
-		return CSSL_E_NO_MEMORY;
-	l->rows = grown;
-	l->row_cap = cap;
-	return 0;
-}
-
 static size_t row_len(const struct session_facts *f)
 {
 	return ROW_OVERHEAD + strlen(f->server_name) + strlen(f->alpn) + strlen(f->listener) + strlen(f->origin);
 }
 
-static int add_row(struct session_listing *l, const struct stored *s)
+static int add_row(struct session_listing *l, const struct session *s, const struct session_seen *seen)
 {
+	size_t len;
+	const uint8_t *encoded = session_encoded(s, &len);
 	struct sess_obj obj;
-	int r = make_room(l);
+	int r = array_make_room(&l->rows, &l->row_cap, l->row_count, sizeof *l->rows);
 
 	if (!r)
-		r = sess_obj_decode(s->encoded, s->len, &obj);
+		r = sess_obj_decode(encoded, len, &obj);
 	if (r)
 		return r;
 	struct listed_session *row = &l->rows[l->row_count++];
 	*row = (struct listed_session){
 		.facts = obj.facts,
-		.age_s = seconds(l->now_ms - s->made_ms),
-		.expires_s = seconds(s->expires_ms - l->now_ms),
+		.age_s = seconds(l->now_ms - seen->made_ms),
+		.expires_s = seconds(s->shelved.expires_ms - l->now_ms),
 		.hits = s->hits,
 	};
-	row->facts.family_age_s = seconds(l->now_ms - s->family_made_ms);
-	if (s->client_certificate) {
-		memcpy(row->client_certificate, s->client_certificate, CERTIFICATE_HASH_LEN);
+	row->facts.family_age_s = seconds(l->now_ms - seen->family_made_ms);
+	if (seen->client_certificate) {
+		memcpy(row->client_certificate, seen->client_certificate, CERTIFICATE_HASH_LEN);
 		row->client_certificate_len = CERTIFICATE_HASH_LEN;
 	}
 	l->bytes += row_len(&row->facts);
@@ -95,29 +66,26 @@ static int is_full(const struct session_listing *l)
 	return l->row_count > l->query.limit || l->bytes > l->query.bytes_max;
 }
 
-static void meet(struct session_listing *l, const struct stored *s)
+static void meet(void *ctx, const struct session *s)
 {
-	if (!passes(l, s) || !is_behind(l, s->id))
+	struct session_listing *l = ctx;
+	const struct session_seen seen = session_seen(s);
+
+	if ((l->query.filter && !session_filter_passes(l->query.filter, &seen, l->now_ms)) || !is_behind(l, s->id))
 		return;
 	l->count++;
 	if (l->query.limit == 0)
 		l->counted += !l->query.is_counted_here || l->query.is_counted_here(l->query.counting, s->id);
 	else if (!l->error)
-		l->error = add_row(l, s);
+		l->error = add_row(l, s, &seen);
 }
 
-static enum store_walk on_session(void *ctx, const struct stored *s)
+static enum walk on_session(void *ctx, const struct shelved *o)
 {
 	struct session_listing *l = ctx;
 
-	meet(l, s);
-	return ++l->seen % SEEN_PER_LOCK == 0 || (l->query.limit > 0 && is_full(l)) || l->error ? STORE_PAUSE
-												: STORE_GO_ON;
-}
-
-static void on_the_one(void *ctx, const struct stored *s)
-{
-	meet(ctx, s);
+	meet(l, session_of(o));
+	return ++l->seen % SEEN_PER_LOCK == 0 || (l->query.limit > 0 && is_full(l)) || l->error ? WALK_PAUSE : WALK_ON;
 }
 
 struct session_listing *session_listing_create(struct store *s, const struct session_query *q, int64_t now_ms)
@@ -130,7 +98,7 @@ struct session_listing *session_listing_create(struct store *s, const struct ses
 	l->query = *q;
 	l->now_ms = now_ms;
 	if (q->after)
-		l->cursor = store_position(s, q->after);
+		l->cursor = shelf_position(store_shelf(s), q->after);
 	return l;
 }
 
@@ -162,15 +130,13 @@ static void cut(struct session_listing *l)
 
 int session_listing_step(struct session_listing *l)
 {
-	const uint8_t *only = l->query.filter.session_id;
-	int more = 1;
+	const Cssl__SessionFilter *f = l->query.filter;
+	int more = !f || f->session_id.len == 0;
 
-	if (only) {
-		store_peek(l->store, only, l->now_ms, on_the_one, l);
-		more = 0;
-	}
+	if (!more)
+		store_peek(l->store, f->session_id.data, l->now_ms, meet, l);
 	for (unsigned i = 0; i < LOCKS_PER_STEP && more && !l->error && !(l->query.limit > 0 && is_full(l)); i++)
-		more = store_walk(l->store, &l->cursor, l->now_ms, on_session, l);
+		more = shelf_walk(store_shelf(l->store), &l->cursor, l->now_ms, on_session, l);
 	if (l->error)
 		return l->error;
 	if (more && !(l->query.limit > 0 && is_full(l)))
@@ -181,20 +147,94 @@ int session_listing_step(struct session_listing *l)
 	return 0;
 }
 
-const struct listed_session *session_listing_rows(
-	const struct session_listing *l, size_t *count, enum session_listing_more *more)
+/* --- their turns: a page does not wait for the end of a long count. One that ends with its first step, as most pages
+ * do, has no pause --- */
+
+struct listings {
+	struct worker *worker;
+	STAILQ_HEAD(, session_listing) waiting;
+	struct timer *timer; /* NULL: none waits */
+	enum { LISTINGS_OPEN, LISTINGS_CLOSED } state;
+};
+
+static void stop_timer(struct listings *all)
 {
-	*count = l->row_count;
-	*more = l->more;
-	return l->rows;
+	timer_stop(all->timer);
+	all->timer = NULL;
 }
 
-uint64_t session_listing_count(const struct session_listing *l)
+static struct session_listing *take_first(struct listings *all)
 {
-	return l->count;
+	struct session_listing *l = STAILQ_FIRST(&all->waiting);
+
+	STAILQ_REMOVE_HEAD(&all->waiting, next);
+	return l;
 }
 
-uint64_t session_listing_counted(const struct session_listing *l)
+static void on_turn(void *ctx);
+
+static void wait_turn(struct listings *all, struct session_listing *l)
 {
-	return l->counted;
+	if (!all->timer)
+		all->timer = timer_start(all->worker, on_turn, all, PAUSE_MS, PAUSE_MS);
+	if (all->timer)
+		STAILQ_INSERT_TAIL(&all->waiting, l, next);
+	else
+		l->done(l, CSSL_E_NO_MEMORY);
+}
+
+static void step(struct listings *all, struct session_listing *l)
+{
+	const int result = session_listing_step(l);
+
+	if (result > 0)
+		wait_turn(all, l);
+	else
+		l->done(l, result);
+}
+
+static void on_turn(void *ctx)
+{
+	struct listings *all = ctx;
+
+	if (!STAILQ_EMPTY(&all->waiting))
+		step(all, take_first(all));
+	if (STAILQ_EMPTY(&all->waiting))
+		stop_timer(all);
+}
+
+struct listings *listings_create(struct worker *w)
+{
+	struct listings *all = calloc(1, sizeof *all);
+
+	if (!all)
+		return NULL;
+	all->worker = w;
+	STAILQ_INIT(&all->waiting);
+	return all;
+}
+
+void listings_close(struct listings *all)
+{
+	all->state = LISTINGS_CLOSED;
+	stop_timer(all);
+	while (!STAILQ_EMPTY(&all->waiting)) {
+		struct session_listing *l = take_first(all);
+		l->done(l, CSSL_E_STATE);
+	}
+}
+
+void listings_destroy(struct listings *all)
+{
+	free(all);
+}
+
+void listings_add(struct listings *all, struct session_listing *l)
+{
+	if (all->state == LISTINGS_CLOSED)
+		l->done(l, CSSL_E_STATE);
+	else if (!STAILQ_EMPTY(&all->waiting))
+		wait_turn(all, l);
+	else
+		step(all, l);
 }

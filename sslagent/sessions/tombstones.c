@@ -1,7 +1,6 @@
 /* tombstones.c: one hash table over (kind, key), a short list of filters, and the last revocation of everything. */
 #include "sslagent/sessions/tombstones.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <pthread.h>
 #include <sodium.h>
@@ -9,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
+#include "net/table.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 
-#define BUCKETS     4096u
 #define NEVER       INT64_MIN
 #define KEY_BYTES   NAME_MAX_LEN
 #define SAME_AGE_MS 2000
@@ -25,17 +25,16 @@ struct key {
 };
 
 struct stone {
-	struct stone *next;
+	struct table_link link;
 	int64_t revoked_ms;
 	uint8_t by, len;
-	uint8_t bytes[];
+	uint8_t bytes[]; /* terminated */
 };
 
 /* A revocation of all sessions that pass a filter. */
 struct filter_stone {
-	struct filter_stone *next;
+	Cssl__SessionFilter *what;
 	int64_t revoked_ms;
-	struct session_filter_kept what;
 };
 
 struct tombstones {
@@ -45,71 +44,61 @@ struct tombstones {
 	int64_t lifetime_ms;
 	int64_t all_revoked_ms; /* last revocation of everything, or NEVER */
 	uint8_t hash_key[crypto_shorthash_KEYBYTES];
-	struct stone *buckets[BUCKETS];
-	struct filter_stone *filters;
+	struct table stones;
+	struct filter_stone filters[FILTER_STONES_MAX];
 	unsigned filter_count;
 };
 
+/* Upper and lower case are equal in DNS names (RFC 4343). */
 static int key_set(struct key *k, enum revoke_by by, const void *bytes, size_t len)
 {
-	if (len == 0 || len > KEY_BYTES)
+	if (!bytes || len == 0 || len > KEY_BYTES)
 		return CSSL_E_RANGE;
 	k->by = (uint8_t)by;
 	k->len = (uint8_t)len;
 	memcpy(k->bytes, bytes, len);
+	for (size_t i = 0; by == REVOKE_SERVER_NAME && i < len; i++)
+		k->bytes[i] = (uint8_t)tolower(k->bytes[i]);
 	return 0;
 }
 
-/* Upper and lower case are equal in DNS names (RFC 4343). */
-static int key_set_name(struct key *k, const char *name)
+static int key_of(struct key *k, const revoke_what *what)
 {
-	int r = name ? key_set(k, REVOKE_SERVER_NAME, name, strlen(name)) : CSSL_E_RANGE;
+	const ProtobufCBinaryData *bytes = &what->session_id; /* and the other ids and addresses: it is a union */
+	int fits = 0;
 
-	for (size_t i = 0; !r && i < k->len; i++)
-		k->bytes[i] = (uint8_t)tolower(k->bytes[i]);
-	return r;
-}
-
-static int key_of(struct key *k, const struct revoke_what *what)
-{
-	switch (what->by) {
-	case REVOKE_SESSION:
-		return what->len == SESSION_ID_LEN ? key_set(k, what->by, what->bytes, what->len) : CSSL_E_RANGE;
-	case REVOKE_FAMILY:
-		return what->len == FAMILY_ID_LEN ? key_set(k, what->by, what->bytes, what->len) : CSSL_E_RANGE;
-	case REVOKE_SERVER_NAME: return key_set_name(k, what->server_name);
-	case REVOKE_CLIENT_ADDRESS:
-		return what->len == 4 || what->len == 16 ? key_set(k, what->by, what->bytes, what->len) : CSSL_E_RANGE;
-	case REVOKE_ALL: *k = (struct key){ .by = REVOKE_ALL }; return 0;
+	switch ((enum revoke_by)what->which_case) {
+	case REVOKE_SESSION: fits = bytes->len == SESSION_ID_LEN; break;
+	case REVOKE_FAMILY: fits = bytes->len == FAMILY_ID_LEN; break;
+	case REVOKE_CLIENT_ADDRESS: fits = bytes->len == 4 || bytes->len == 16; break;
+	case REVOKE_SERVER_NAME:
+		return key_set(
+			k, REVOKE_SERVER_NAME, what->server_name, what->server_name ? strlen(what->server_name) : 0);
+	case REVOKE_ALL:
 	case REVOKE_MATCHING: break;
 	}
-	return CSSL_E_RANGE;
+	return fits ? key_set(k, (enum revoke_by)what->which_case, bytes->data, bytes->len) : CSSL_E_RANGE;
 }
 
-/* Make the key under which a revocation of kind @by hits @who. 0, or negative: no such revocation can hit it. */
-static int key_for(struct key *k, enum revoke_by by, const struct revocable *who)
+static uint64_t hash_of(const struct tombstones *t, const struct key *k)
 {
-	switch (by) {
-	case REVOKE_SESSION: return who->session_id ? key_set(k, by, who->session_id, SESSION_ID_LEN) : CSSL_E_RANGE;
-	case REVOKE_FAMILY: return who->family_id ? key_set(k, by, who->family_id, FAMILY_ID_LEN) : CSSL_E_RANGE;
-	case REVOKE_SERVER_NAME: return key_set_name(k, who->server_name);
-	case REVOKE_CLIENT_ADDRESS:
-		return who->client ? key_set(k, by, who->client->bytes, who->client->len) : CSSL_E_RANGE;
-	case REVOKE_ALL: *k = (struct key){ .by = REVOKE_ALL }; return 0;
-	case REVOKE_MATCHING: break;
+	uint8_t hash[crypto_shorthash_BYTES];
+	uint64_t value;
+
+	crypto_shorthash(hash, (const uint8_t *)k, offsetof(struct key, bytes) + k->len, t->hash_key);
+	memcpy(&value, hash, sizeof value);
+	return value;
+}
+
+static struct stone *find(const struct tombstones *t, const struct key *k)
+{
+	for (struct table_link *l = table_first(&t->stones, hash_of(t, k)); l; l = table_next(l)) {
+		struct stone *stone = container_of(l, struct stone, link);
+
+		if (stone->by == k->by && stone->len == k->len && memcmp(stone->bytes, k->bytes, k->len) == 0)
+			return stone;
 	}
-	return CSSL_E_RANGE;
-}
-
-/* An id belongs to one session or family for ever. A name or an address can have new sessions after the revocation. */
-static int in_time(enum revoke_by by, int64_t revoked_ms, const struct revocable *who)
-{
-	return by == REVOKE_SESSION || by == REVOKE_FAMILY || who->family_made_ms <= revoked_ms;
-}
-
-static int key_equal(const struct key *a, uint8_t by, const uint8_t *bytes, uint8_t len)
-{
-	return a->by == by && a->len == len && memcmp(a->bytes, bytes, len) == 0;
+	return NULL;
 }
 
 struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max)
@@ -129,261 +118,181 @@ struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max)
 	return t;
 }
 
-static void drop_all(struct tombstones *t)
+static void recount(struct tombstones *t)
 {
-	for (size_t bucket = 0; bucket < BUCKETS; bucket++) {
-		struct stone *next, *at = t->buckets[bucket];
+	atomic_store(&t->count, t->stones.count + t->filter_count + (t->all_revoked_ms != NEVER));
+}
 
-		for (; at; at = next) {
-			next = at->next;
-			free(at);
-		}
-		t->buckets[bucket] = NULL;
+/* All that were made at @last_ms or before. */
+static void drop(struct tombstones *t, int64_t last_ms)
+{
+	for (struct table_link *next, *at = table_walk(&t->stones, NULL); at; at = next) {
+		struct stone *stone = container_of(at, struct stone, link);
+
+		next = table_walk(&t->stones, at);
+		if (stone->revoked_ms > last_ms)
+			continue;
+		table_remove(&t->stones, at);
+		free(stone);
 	}
-	for (struct filter_stone *next, *at = t->filters; at; at = next) {
-		next = at->next;
-		free(at);
+	for (unsigned i = t->filter_count; i-- > 0;) {
+		if (t->filters[i].revoked_ms > last_ms)
+			continue;
+		cssl__session_filter__free_unpacked(t->filters[i].what, NULL);
+		t->filters[i] = t->filters[--t->filter_count];
 	}
-	t->filters = NULL;
-	t->filter_count = 0;
-	atomic_store(&t->count, t->all_revoked_ms != NEVER);
 }
 
 void tombstones_destroy(struct tombstones *t)
 {
 	if (!t)
 		return;
-	drop_all(t);
+	drop(t, INT64_MAX);
+	table_clear(&t->stones);
 	pthread_rwlock_destroy(&t->lock);
 	free(t);
 }
 
-static struct stone **bucket_of(struct tombstones *t, const struct key *k)
+/* Too many tombstones, or no memory for one more: forget them all and revoke every session made so far. */
+static int collapse(struct tombstones *t, int64_t now_ms)
 {
-	uint8_t hash[crypto_shorthash_BYTES];
-	uint64_t index;
-
-	crypto_shorthash(hash, (const uint8_t *)k, offsetof(struct key, bytes) + k->len, t->hash_key);
-	memcpy(&index, hash, sizeof index);
-	return &t->buckets[index % BUCKETS];
-}
-
-static struct stone *find(struct tombstones *t, const struct key *k)
-{
-	struct stone *at = *bucket_of(t, k);
-
-	while (at && !key_equal(k, at->by, at->bytes, at->len))
-		at = at->next;
-	return at;
-}
-
-static int revoke_all(struct tombstones *t, int64_t revoked_ms)
-{
-	if (revoked_ms <= t->all_revoked_ms)
-		return TOMBSTONE_KNOWN;
-	if (t->all_revoked_ms == NEVER)
-		atomic_fetch_add(&t->count, 1);
-	t->all_revoked_ms = revoked_ms;
+	count(COUNT_TOMBSTONES_COLLAPSED);
+	if (now_ms > t->all_revoked_ms)
+		t->all_revoked_ms = now_ms;
+	drop(t, INT64_MAX);
 	return 0;
 }
 
-/* Too many tombstones, or no memory for one more: forget them all and revoke every session made so far. */
-static void collapse(struct tombstones *t, int64_t now_ms)
+static int revoke_again(int64_t *known_ms, int64_t revoked_ms)
 {
-	count(COUNT_TOMBSTONES_COLLAPSED);
-	revoke_all(t, now_ms);
-	drop_all(t);
-}
-
-static struct stone *stone_create(const struct key *k)
-{
-	struct stone *stone = calloc(1, sizeof *stone + k->len);
-
-	if (!stone)
-		return NULL;
-	stone->by = k->by;
-	stone->len = k->len;
-	memcpy(stone->bytes, k->bytes, k->len);
-	return stone;
+	if (revoked_ms <= *known_ms)
+		return TOMBSTONE_KNOWN;
+	*known_ms = revoked_ms;
+	return 0;
 }
 
 static int add(struct tombstones *t, const struct key *k, int64_t revoked_ms, int64_t now_ms)
 {
-	struct stone *stone = find(t, k), **bucket = bucket_of(t, k);
+	struct stone *stone = find(t, k);
 
-	if (stone && revoked_ms <= stone->revoked_ms)
-		return TOMBSTONE_KNOWN;
-	if (stone) {
-		stone->revoked_ms = revoked_ms;
-		return 0;
-	}
+	if (stone)
+		return revoke_again(&stone->revoked_ms, revoked_ms);
 	if (atomic_load(&t->count) < t->max)
-		stone = stone_create(k);
-	if (!stone) {
-		collapse(t, now_ms);
-		return 0;
+		stone = calloc(1, sizeof *stone + k->len + 1);
+	if (!stone || table_add(&t->stones, &stone->link, hash_of(t, k)) != 0) {
+		free(stone);
+		return collapse(t, now_ms);
 	}
+	stone->by = k->by;
+	stone->len = k->len;
+	memcpy(stone->bytes, k->bytes, k->len);
 	stone->revoked_ms = revoked_ms;
-	stone->next = *bucket;
-	*bucket = stone;
-	atomic_fetch_add(&t->count, 1);
 	return 0;
 }
 
-/* Find the same or an equal revocation. An age in a filter counts from the time of its revocation. Peers know this time
- * to some milliseconds. */
-static struct filter_stone *find_filter(struct tombstones *t, const struct session_filter *f, int64_t revoked_ms)
+/* An age in a filter counts from the time of its revocation. Peers know this time to some milliseconds. @f is taken
+ * over. */
+static int add_filter(struct tombstones *t, Cssl__SessionFilter *f, int64_t revoked_ms, int64_t now_ms)
 {
-	int has_age = f->min_age_s > 0 || f->max_age_s > 0;
-	struct filter_stone *at = t->filters;
+	const int has_age = f && (f->min_age_s > 0 || f->max_age_s > 0);
 
-	while (at && (!session_filter_equal(&at->what.filter, f) ||
-			     (has_age && llabs(at->revoked_ms - revoked_ms) > SAME_AGE_MS)))
-		at = at->next;
-	return at;
-}
+	for (unsigned i = 0; f && i < t->filter_count; i++) {
+		struct filter_stone *at = &t->filters[i];
 
-static int add_filter(struct tombstones *t, const struct session_filter *f, int64_t revoked_ms, int64_t now_ms)
-{
-	struct filter_stone *stone = find_filter(t, f, revoked_ms);
-
-	if (stone && revoked_ms <= stone->revoked_ms)
-		return TOMBSTONE_KNOWN;
-	if (stone) {
-		stone->revoked_ms = revoked_ms;
-		return 0;
+		if (!session_filter_equal(at->what, f) || (has_age && llabs(at->revoked_ms - revoked_ms) > SAME_AGE_MS))
+			continue;
+		cssl__session_filter__free_unpacked(f, NULL);
+		return revoke_again(&at->revoked_ms, revoked_ms);
 	}
-	stone = t->filter_count < FILTER_STONES_MAX ? calloc(1, sizeof *stone) : NULL;
-	if (!stone) {
-		collapse(t, now_ms);
-		return 0;
+	if (!f || t->filter_count == FILTER_STONES_MAX) {
+		cssl__session_filter__free_unpacked(f, NULL);
+		return collapse(t, now_ms);
 	}
-	session_filter_keep(&stone->what, f);
-	stone->revoked_ms = revoked_ms;
-	stone->next = t->filters;
-	t->filters = stone;
-	t->filter_count++;
-	atomic_fetch_add(&t->count, 1);
+	t->filters[t->filter_count++] = (struct filter_stone){ f, revoked_ms };
 	return 0;
 }
 
-static int add_matching(struct tombstones *t, const struct revoke_what *what, int64_t revoked_ms, int64_t now_ms)
+int revoke_check(const revoke_what *what)
 {
-	struct session_filter_kept kept;
+	const Cssl__SessionFilter *f = what->matching;
+	struct key k;
 
-	if (!what->filter || what->filter->session_id || session_filter_keep(&kept, what->filter) != 0)
+	if (what->which_case == (int)REVOKE_ALL)
+		return 0;
+	if (what->which_case != (int)REVOKE_MATCHING)
+		return key_of(&k, what);
+	if (!f || f->session_id.len > 0 || cssl__session_filter__get_packed_size(f) == 0)
 		return CSSL_E_RANGE;
-	pthread_rwlock_wrlock(&t->lock);
-	int result = add_filter(t, &kept.filter, revoked_ms, now_ms);
-	pthread_rwlock_unlock(&t->lock);
-	return result;
+	return session_filter_check(f);
 }
 
-int tombstones_add(struct tombstones *t, const struct revoke_what *what, int64_t revoked_ms, int64_t now_ms)
+int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoked_ms, int64_t now_ms)
 {
 	struct key k;
-	int result = what->by == REVOKE_MATCHING ? add_matching(t, what, revoked_ms, now_ms) : key_of(&k, what);
+	int r = revoke_check(what);
 
-	if (what->by == REVOKE_MATCHING)
-		return result;
-	if (result)
-		return result;
+	if (r)
+		return r;
 	pthread_rwlock_wrlock(&t->lock);
-	if (k.by == REVOKE_ALL)
-		result = revoke_all(t, revoked_ms);
-	else
-		result = add(t, &k, revoked_ms, now_ms);
+	if (what->which_case == (int)REVOKE_MATCHING)
+		r = add_filter(t, session_filter_copy(what->matching), revoked_ms, now_ms);
+	else if (what->which_case == (int)REVOKE_ALL)
+		r = revoke_again(&t->all_revoked_ms, revoked_ms);
+	else if (key_of(&k, what) == 0)
+		r = add(t, &k, revoked_ms, now_ms);
+	recount(t);
 	pthread_rwlock_unlock(&t->lock);
-	return result;
+	return r;
 }
 
-static int hit_by(struct tombstones *t, enum revoke_by by, const struct revocable *who)
+/* An id belongs to one session or family for ever. A name or an address can have new sessions after the revocation. */
+static int hit_by(const struct tombstones *t, enum revoke_by by, const void *bytes, size_t len, int64_t family_made_ms)
 {
 	const struct stone *stone;
 	struct key k;
 
-	if (key_for(&k, by, who) != 0)
+	if (key_set(&k, by, bytes, len) != 0)
 		return 0;
 	stone = find(t, &k);
-	return stone && in_time(by, stone->revoked_ms, who);
+	return stone && (by == REVOKE_SESSION || by == REVOKE_FAMILY || family_made_ms <= stone->revoked_ms);
 }
 
-static int hit_by_filter(const struct tombstones *t, const struct revocable *who)
+static int hit_by_filter(const struct tombstones *t, const struct session_seen *who)
 {
-	struct session_seen seen = { .server_name = who->server_name,
-		.client = who->client,
-		.protocol_version = who->protocol_version,
-		.cipher_suite = who->cipher_suite,
-		.family_id = who->family_id,
-		.client_certificate = who->client_certificate };
-
-	for (const struct filter_stone *at = t->filters; at; at = at->next) {
-		seen.age_ms = who->made_ms == AGE_UNKNOWN ? AGE_UNKNOWN : at->revoked_ms - who->made_ms;
-		if (who->family_made_ms <= at->revoked_ms && session_filter_passes(&at->what.filter, &seen))
+	for (unsigned i = 0; i < t->filter_count; i++)
+		if (who->family_made_ms <= t->filters[i].revoked_ms &&
+			session_filter_passes(t->filters[i].what, who, t->filters[i].revoked_ms))
 			return 1;
-	}
 	return 0;
 }
 
-int tombstones_hit(struct tombstones *t, const struct revocable *who)
+int tombstones_hit(struct tombstones *t, const struct session_seen *who)
 {
+	const int64_t made_ms = who->family_made_ms;
+	const char *name = who->server_name;
 	int hit;
 
 	if (atomic_load_explicit(&t->count, memory_order_acquire) == 0)
 		return 0;
 	pthread_rwlock_rdlock(&t->lock);
-	hit = who->family_made_ms <= t->all_revoked_ms || hit_by(t, REVOKE_SESSION, who) ||
-	      hit_by(t, REVOKE_FAMILY, who) || hit_by(t, REVOKE_SERVER_NAME, who) ||
-	      hit_by(t, REVOKE_CLIENT_ADDRESS, who) || hit_by_filter(t, who);
+	hit = made_ms <= t->all_revoked_ms || hit_by(t, REVOKE_SESSION, who->id, SESSION_ID_LEN, made_ms) ||
+	      hit_by(t, REVOKE_FAMILY, who->family_id, FAMILY_ID_LEN, made_ms) ||
+	      hit_by(t, REVOKE_SERVER_NAME, name, name ? strlen(name) : 0, made_ms) ||
+	      (who->client && hit_by(t, REVOKE_CLIENT_ADDRESS, who->client->bytes, who->client->len, made_ms)) ||
+	      hit_by_filter(t, who);
 	pthread_rwlock_unlock(&t->lock);
 	return hit;
 }
 
-static void expire_bucket(struct tombstones *t, struct stone **link, int64_t oldest_ms)
-{
-	while (*link) {
-		struct stone *at = *link;
-
-		if (at->revoked_ms > oldest_ms) {
-			link = &at->next;
-			continue;
-		}
-		*link = at->next;
-		free(at);
-		atomic_fetch_sub(&t->count, 1);
-	}
-}
-
-static void expire_filters(struct tombstones *t, int64_t oldest_ms)
-{
-	for (struct filter_stone **link = &t->filters; *link;) {
-		struct filter_stone *at = *link;
-
-		if (at->revoked_ms > oldest_ms) {
-			link = &at->next;
-			continue;
-		}
-		*link = at->next;
-		free(at);
-		t->filter_count--;
-		atomic_fetch_sub(&t->count, 1);
-	}
-}
-
 void tombstones_expire(struct tombstones *t, int64_t now_ms)
 {
-	int64_t oldest_ms = now_ms - t->lifetime_ms;
-
 	if (atomic_load(&t->count) == 0)
 		return;
 	pthread_rwlock_wrlock(&t->lock);
-	for (size_t bucket = 0; bucket < BUCKETS; bucket++)
-		expire_bucket(t, &t->buckets[bucket], oldest_ms);
-	expire_filters(t, oldest_ms);
-	if (t->all_revoked_ms != NEVER && t->all_revoked_ms <= oldest_ms) {
+	drop(t, now_ms - t->lifetime_ms);
+	if (t->all_revoked_ms <= now_ms - t->lifetime_ms)
 		t->all_revoked_ms = NEVER;
-		atomic_fetch_sub(&t->count, 1);
-	}
+	recount(t);
 	pthread_rwlock_unlock(&t->lock);
 }
 
@@ -392,32 +301,37 @@ size_t tombstones_count(struct tombstones *t)
 	return atomic_load(&t->count);
 }
 
-static void tell(const struct stone *at, void (*fn)(void *ctx, const struct tombstone *stone), void *ctx)
+static revoke_what what_of(const struct stone *stone)
 {
-	struct tombstone stone = { .what = { .by = at->by }, .revoked_ms = at->revoked_ms };
-	char name[KEY_BYTES + 1];
+	revoke_what what = { MESSAGE(link_request__revoke), .which_case = (int)stone->by };
 
-	if (at->by == REVOKE_SERVER_NAME) {
-		memcpy(name, at->bytes, at->len);
-		name[at->len] = '\0';
-		stone.what.server_name = name;
-	} else {
-		assert(at->len <= sizeof stone.what.bytes);
-		memcpy(stone.what.bytes, at->bytes, at->len);
-		stone.what.len = at->len;
-	}
-	fn(ctx, &stone);
+	if (stone->by == REVOKE_SERVER_NAME)
+		what.server_name = (char *)stone->bytes;
+	else
+		what.session_id = bytes_of(stone->bytes, stone->len);
+	return what;
 }
 
-void tombstones_each(struct tombstones *t, void (*fn)(void *ctx, const struct tombstone *stone), void *ctx)
+void tombstones_each(
+	struct tombstones *t, void (*fn)(void *ctx, const revoke_what *what, int64_t revoked_ms), void *ctx)
 {
+	revoke_what what = { MESSAGE(link_request__revoke) };
+
 	pthread_rwlock_rdlock(&t->lock);
-	for (size_t bucket = 0; bucket < BUCKETS; bucket++)
-		for (const struct stone *at = t->buckets[bucket]; at; at = at->next)
-			tell(at, fn, ctx);
-	for (const struct filter_stone *at = t->filters; at; at = at->next)
-		fn(ctx, &(struct tombstone){ { .by = REVOKE_MATCHING, .filter = &at->what.filter }, at->revoked_ms });
+	for (struct table_link *l = table_walk(&t->stones, NULL); l; l = table_walk(&t->stones, l)) {
+		const struct stone *stone = container_of(l, struct stone, link);
+
+		what = what_of(stone);
+		fn(ctx, &what, stone->revoked_ms);
+	}
+	what.which_case = (int)REVOKE_MATCHING;
+	for (unsigned i = 0; i < t->filter_count; i++) {
+		what.matching = t->filters[i].what;
+		fn(ctx, &what, t->filters[i].revoked_ms);
+	}
 	if (t->all_revoked_ms != NEVER)
-		fn(ctx, &(struct tombstone){ { .by = REVOKE_ALL }, t->all_revoked_ms });
+		fn(ctx, &(revoke_what){ MESSAGE(link_request__revoke), .which_case = (int)REVOKE_ALL, .all = 1 },
+			t->all_revoked_ms);
+	fn(ctx, NULL, 0);
 	pthread_rwlock_unlock(&t->lock);
 }

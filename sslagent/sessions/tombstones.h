@@ -12,6 +12,7 @@
 #ifndef CSSL_SSLAGENT_TOMBSTONES_H
 #define CSSL_SSLAGENT_TOMBSTONES_H
 
+#include "proto/scratch.h"
 #include "sslagent/sessions/session_filter.h"
 
 #define TOMBSTONES_MAX    65536u
@@ -19,54 +20,38 @@
 
 struct tombstones;
 
+/* What is revoked, in the form in which RAgent orders it. */
+typedef Cssl__LinkRequest__Revoke revoke_what;
 enum revoke_by {
-	REVOKE_SESSION,
-	REVOKE_FAMILY,
-	REVOKE_SERVER_NAME,
-	REVOKE_CLIENT_ADDRESS,
-	REVOKE_ALL,
-	REVOKE_MATCHING /* each session that passes a filter; the filter has no session id */
-};
-struct revoke_what {
-	enum revoke_by by;
-	uint8_t bytes[32]; /* id, family or address */
-	size_t len;
-	const char *server_name;
-	const struct session_filter *filter;
+	REVOKE_SESSION = CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID,
+	REVOKE_FAMILY = CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID,
+	REVOKE_SERVER_NAME = CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME,
+	REVOKE_CLIENT_ADDRESS = CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS,
+	REVOKE_ALL = CSSL__LINK_REQUEST__REVOKE__WHICH_ALL,
+	REVOKE_MATCHING = CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING, /* the filter has no session id */
 };
 
 /* @lifetime_ms: the longest life of any session of the cluster, from its family's full handshake on. */
 struct tombstones *tombstones_create(int64_t lifetime_ms, unsigned max);
 void tombstones_destroy(struct tombstones *t);
 
+int revoke_check(const revoke_what *what); /* 0, or CSSL_E_RANGE: @what is malformed */
+
 #define TOMBSTONE_KNOWN 1
 
 /* @revoked_ms: the time of the revocation, not after @now_ms. 0; TOMBSTONE_KNOWN: it was known; CSSL_E_RANGE: @what is
- * malformed. It never fails for lack of memory or room: then it revokes everything. */
-int tombstones_add(struct tombstones *t, const struct revoke_what *what, int64_t revoked_ms, int64_t now_ms);
+ * malformed (revoke_check()). It never fails for lack of memory or room: then it revokes everything. */
+int tombstones_add(struct tombstones *t, const revoke_what *what, int64_t revoked_ms, int64_t now_ms);
 
-/* The session in question. Unknown pointers are NULL. */
-struct revocable {
-	const uint8_t *session_id; /* SESSION_ID_LEN */
-	const uint8_t *family_id;
-	const char *server_name;
-	const struct client_address *client;
-	int64_t family_made_ms, made_ms; /* made_ms AGE_UNKNOWN: passes no filter that names an age */
-	uint16_t protocol_version, cipher_suite;
-	const uint8_t *client_certificate; /* its hash */
-};
-/* 1: revoked; 0: not revoked. */
-int tombstones_hit(struct tombstones *t, const struct revocable *who);
+/* 1: revoked; 0: not revoked. A session made at AGE_UNKNOWN passes no filter that names an age. */
+int tombstones_hit(struct tombstones *t, const struct session_seen *who);
 
 void tombstones_expire(struct tombstones *t, int64_t now_ms);
 size_t tombstones_count(struct tombstones *t);
 
-/* Calls @fn for each tombstone, under the lock: @fn must not call back. @fn may use the tombstone during the call
- * only. */
-struct tombstone {
-	struct revoke_what what;
-	int64_t revoked_ms;
-};
-void tombstones_each(struct tombstones *t, void (*fn)(void *ctx, const struct tombstone *stone), void *ctx);
+/* Calls @fn for each tombstone, and once with NULL at the end, under the lock: @fn must not call back. What it got is
+ * valid until the end. */
+void tombstones_each(
+	struct tombstones *t, void (*fn)(void *ctx, const revoke_what *what, int64_t revoked_ms), void *ctx);
 
 #endif

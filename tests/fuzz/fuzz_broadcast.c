@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 		return 0;
 	broadcast_receiver_payload(c->receiver, p->index, in[0] % 2, in + 1, len - 1, cluster_now_ms());
 	broadcast_receiver_tick(c->receiver, cluster_now_ms());
-	store_count(c->store, &bytes);
+	shelf_count(store_shelf(c->store), &bytes);
 	MUST(bytes <= c->conf->store.bytes);
 	lone_cluster_turn();
 	return 0;

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	if (m)
 		peer_on_message(p, m);
 	scratch_close(&scratch);
-	store_count(p->cluster->store, &bytes);
+	shelf_count(store_shelf(p->cluster->store), &bytes);
 	MUST(bytes <= p->cluster->conf->store.bytes);
 	lone_cluster_turn();
 	return 0;

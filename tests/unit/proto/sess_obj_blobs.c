@@ -40,9 +40,9 @@ int main(int argc, char **argv)
 	ptrdiff_t len = sess_obj_encode(&sample.object, blob, sizeof(blob) - sizeof(unknown_field));
 	if (len < 2)
 		errx(EXIT_FAILURE, "%s: %td", suites[0].name, len);
-	blob[1] = SESS_OBJ_FORMAT + 1; /* the format is the first field: tag, value */
+	blob[1] = SESS_OBJ_FORMAT_NEXT; /* the format is the first field: tag, value */
 	for (size_t i = 0; i < sizeof(unknown_field); i++)
 		blob[len++] = unknown_field[i];
-	write_blob(argv[1], SESS_OBJ_FORMAT + 1, suites[0].name, blob, (size_t)len);
+	write_blob(argv[1], SESS_OBJ_FORMAT_NEXT, suites[0].name, blob, (size_t)len);
 	return EXIT_SUCCESS;
 }

@@ -77,19 +77,6 @@ static void fill_live(struct live_part *l, const struct cipher_suite *suite)
 	l->made_ms = INT64_C(1) << 40;
 }
 
-void sess_obj_sample_to_format_2(struct sess_obj_sample *s)
-{
-	memset(&s->object.facts.ja4, 0, sizeof(s->object.facts.ja4));
-}
-
-void sess_obj_sample_to_format_1(struct sess_obj_sample *s)
-{
-	sess_obj_sample_to_format_2(s);
-	memset(s->live.token, 0, sizeof(s->live.token));
-	s->live.exported = EXPORT_WHILE_OWNED;
-	s->live.made_ms = 0;
-}
-
 void sess_obj_sample_fill(struct sess_obj_sample *s, const struct cipher_suite *suite, enum sample_parts parts)
 {
 	memset(s, 0, sizeof(*s));

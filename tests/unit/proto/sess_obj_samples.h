@@ -21,10 +21,6 @@ enum sample_parts {
 
 void sess_obj_sample_fill(struct sess_obj_sample *s, const struct cipher_suite *suite, enum sample_parts parts);
 
-/* Removes the members that format 2, format 1 does not have. */
-void sess_obj_sample_to_format_2(struct sess_obj_sample *s);
-void sess_obj_sample_to_format_1(struct sess_obj_sample *s);
-
 /* Are all values equal, by content? */
 int sess_obj_equal(const struct sess_obj *a, const struct sess_obj *b);
 

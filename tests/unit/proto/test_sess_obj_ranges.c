@@ -160,7 +160,7 @@ static Cssl__Resumption no_resumption = CSSL__RESUMPTION__INIT;
 	}
 
 SAY(say_no_format, m->format = 0)
-SAY(say_later_format, m->format = SESS_OBJ_FORMAT_MAX_READ + 1)
+SAY(say_later_format, m->format = SESS_OBJ_FORMAT_NEXT + 1)
 SAY(say_version_of_17_bits, m->protocol_version |= 1 << 16)
 SAY(say_suite_of_17_bits, m->cipher_suite |= 1 << 16)
 SAY(say_suite_of_other_version, m->cipher_suite = TLS12_AES_128)

@@ -108,7 +108,7 @@ START_TEST(refused_objects_are_wiped)
 	s.object.session_len = sizeof(der);
 	watch_for(s.live.client_write.secret, 16);
 	ptrdiff_t len = sess_obj_encode(&s.object, blob, sizeof(blob));
-	blob[1] = SESS_OBJ_FORMAT_MAX_READ + 1;
+	blob[1] = SESS_OBJ_FORMAT_NEXT + 1;
 	ck_assert_int_lt(sess_obj_decode(blob, (size_t)len, &out), 0);
 	check_wiped();
 }

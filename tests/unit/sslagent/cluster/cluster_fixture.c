@@ -373,7 +373,7 @@ static int is_revoked(void *ctx)
 	return ((struct revoking *)ctx)->done;
 }
 
-struct test_revocation cluster_revoke_and_wait(struct test_cluster *t, unsigned agent, const struct revoke_what *what)
+struct test_revocation cluster_revoke_and_wait(struct test_cluster *t, unsigned agent, const revoke_what *what)
 {
 	struct revoking v = { 0 };
 

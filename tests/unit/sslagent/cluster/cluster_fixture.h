@@ -64,7 +64,7 @@ struct test_revocation {
 	uint64_t sessions;
 	unsigned confirmed, unconfirmed;
 };
-struct test_revocation cluster_revoke_and_wait(struct test_cluster *t, unsigned agent, const struct revoke_what *what);
+struct test_revocation cluster_revoke_and_wait(struct test_cluster *t, unsigned agent, const revoke_what *what);
 
 uint64_t cluster_counted(struct test_cluster *t, unsigned agent, enum agent_counter which);
 void cluster_wait_counted(struct test_cluster *t, unsigned agent, enum agent_counter which, uint64_t at_least);

@@ -11,7 +11,7 @@
 #include "tests/unit/unit.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/sessions/session_filter.h"
+#include "tests/unit/sslagent/revoke_what.h"
 
 static struct test_cluster t;
 
@@ -156,8 +156,7 @@ START_TEST(a_session_above_the_limit_is_refused)
 END_TEST
 
 /* Three sessions of which the first two share what is revoked. */
-static void check_revocation(
-	const struct revoke_what *what, const struct session_wish *hit, const struct session_wish *spared)
+static void check_revocation(const revoke_what *what, const struct session_wish *hit, const struct session_wish *spared)
 {
 	uint8_t ids[3][SESSION_ID_LEN];
 	struct test_revocation r;
@@ -184,18 +183,17 @@ static void check_revocation(
 START_TEST(a_revoked_family_is_gone_everywhere)
 {
 	uint8_t family[FAMILY_ID_LEN];
-	struct revoke_what what = { .by = REVOKE_FAMILY, .len = FAMILY_ID_LEN };
 	struct session_wish hit = { .family_id = family }, spared = { 0 };
 
 	randombytes_buf(family, sizeof(family));
-	memcpy(what.bytes, family, sizeof(family));
+	const revoke_what what = REVOKE(REVOKE_FAMILY, .family_id = bytes_of(family, FAMILY_ID_LEN));
 	check_revocation(&what, &hit, &spared);
 }
 END_TEST
 
 START_TEST(a_revoked_server_name_is_gone_everywhere)
 {
-	struct revoke_what what = { .by = REVOKE_SERVER_NAME, .server_name = "Shop.example" };
+	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = "Shop.example");
 	struct session_wish hit = { .server_name = "shop.example" }, spared = { .server_name = "blog.example" };
 
 	check_revocation(&what, &hit, &spared);
@@ -204,7 +202,8 @@ END_TEST
 
 START_TEST(a_revoked_client_address_is_gone_everywhere)
 {
-	struct revoke_what what = { .by = REVOKE_CLIENT_ADDRESS, .bytes = { 192, 0, 2, 7 }, .len = 4 };
+	const uint8_t address[] = { 192, 0, 2, 7 };
+	revoke_what what = REVOKE(REVOKE_CLIENT_ADDRESS, .client_address = bytes_of(address, 4));
 	struct session_wish hit = { .client = "192.0.2.7" }, spared = { .client = "192.0.2.8" };
 
 	check_revocation(&what, &hit, &spared);
@@ -216,21 +215,24 @@ END_TEST
 /* By each criterion, and by two at once: what meets only one of them stays. */
 START_TEST(what_a_filter_lets_through_is_gone_everywhere)
 {
+	const uint8_t address[] = { 192, 0, 2, 7 };
 	uint8_t hash[CERTIFICATE_HASH_LEN];
-	const struct {
-		struct session_filter filter;
+	struct {
+		Cssl__SessionFilter filter;
 		struct session_wish hit, spared;
 	} rows[] = {
-		{ { .cipher_suite = 0x1302 }, { .cipher_suite = 0x1302 }, { .cipher_suite = 0x1303 } },
-		{ { .client = { { 192, 0, 2 }, 4, 24 } }, { .client = "192.0.2.9" }, { .client = "192.0.3.9" } },
-		{ { .client_certificate = hash }, { .client_certificate = CERTIFICATE },
-			{ .client_certificate = "another" } },
-		{ { .client_certificate = hash }, { .client_certificate = CERTIFICATE }, { 0 } },
-		{ { .server_name = "Shop.example", .client = { { 192, 0, 2, 7 }, 4, 32 } },
+		{ FILTER(.cipher_suite = 0x1302), { .cipher_suite = 0x1302 }, { .cipher_suite = 0x1303 } },
+		{ FILTER(.client_address = bytes_of(address, 4), .client_prefix = 24), { .client = "192.0.2.9" },
+			{ .client = "192.0.3.9" } },
+		{ FILTER(.client_certificate = bytes_of(hash, CERTIFICATE_HASH_LEN)),
+			{ .client_certificate = CERTIFICATE }, { .client_certificate = "another" } },
+		{ FILTER(.client_certificate = bytes_of(hash, CERTIFICATE_HASH_LEN)),
+			{ .client_certificate = CERTIFICATE }, { 0 } },
+		{ FILTER(.server_name = "Shop.example", .client_address = bytes_of(address, 4), .client_prefix = 32),
 			{ .server_name = "shop.example", .client = "192.0.2.7" },
 			{ .server_name = "shop.example", .client = "192.0.2.8" } },
 	};
-	const struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &rows[_i].filter };
+	const revoke_what what = REVOKE(REVOKE_MATCHING, .matching = &rows[_i].filter);
 
 	certificate_hash((const uint8_t *)CERTIFICATE, strlen(CERTIFICATE), hash);
 	check_revocation(&what, &rows[_i].hit, &rows[_i].spared);
@@ -240,13 +242,14 @@ END_TEST
 
 START_TEST(a_filter_that_says_nothing_revokes_nothing)
 {
-	struct session_filter nothing = { 0 }, one = { .session_id = (const uint8_t[SESSION_ID_LEN]){ 1 } };
+	const uint8_t any[SESSION_ID_LEN] = { 1 };
+	Cssl__SessionFilter nothing = FILTER(), one = FILTER(.session_id = bytes_of(any, SESSION_ID_LEN));
 	uint8_t id[SESSION_ID_LEN];
 
 	cluster_share(&t, 0, (struct session_wish){ 0 }, TOLD, id);
 	cluster_wait_found(&t, 1, id);
 	for (int i = 0; i < 2; i++) {
-		struct revoke_what what = { .by = REVOKE_MATCHING, .filter = i ? &one : &nothing };
+		revoke_what what = REVOKE(REVOKE_MATCHING, .matching = i ? &one : &nothing);
 		ck_assert_uint_eq(cluster_revoke_and_wait(&t, 0, &what).confirmed, 0);
 	}
 	ck_assert_int_eq(cluster_find(&t, 0, id), SESSION_FOUND);
@@ -256,7 +259,6 @@ END_TEST
 
 START_TEST(a_revoked_session_is_gone_everywhere_with_its_family)
 {
-	struct revoke_what what = { .by = REVOKE_SESSION, .len = SESSION_ID_LEN };
 	uint8_t family[FAMILY_ID_LEN], id[SESSION_ID_LEN], child[SESSION_ID_LEN], other[SESSION_ID_LEN];
 
 	randombytes_buf(family, sizeof(family));
@@ -268,7 +270,7 @@ START_TEST(a_revoked_session_is_gone_everywhere_with_its_family)
 		cluster_wait_found(&t, at, child);
 		cluster_wait_found(&t, at, other);
 	}
-	memcpy(what.bytes, id, sizeof(id));
+	const revoke_what what = REVOKE(REVOKE_SESSION, .session_id = bytes_of(id, SESSION_ID_LEN));
 	struct test_revocation r = cluster_revoke_and_wait(&t, 2, &what);
 	ck_assert_uint_eq(r.confirmed, 3);
 	ck_assert_uint_eq(r.sessions, 2);
@@ -282,11 +284,10 @@ END_TEST
 
 START_TEST(a_revoked_session_that_is_not_here_goes_by_its_id)
 {
-	struct revoke_what what = { .by = REVOKE_SESSION, .len = SESSION_ID_LEN };
 	uint8_t id[SESSION_ID_LEN];
 
 	cluster_share(&t, 0, (struct session_wish){ 0 }, UNTOLD, id);
-	memcpy(what.bytes, id, sizeof(id));
+	const revoke_what what = REVOKE(REVOKE_SESSION, .session_id = bytes_of(id, SESSION_ID_LEN));
 	ck_assert_uint_eq(cluster_revoke_and_wait(&t, 2, &what).confirmed, 3);
 	for (unsigned at = 0; at < 3; at++)
 		ck_assert_int_eq(cluster_find(&t, at, id), SESSION_ABSENT);
@@ -295,7 +296,7 @@ END_TEST
 
 START_TEST(revoking_all_spares_what_is_made_afterwards)
 {
-	struct revoke_what all = { .by = REVOKE_ALL };
+	revoke_what all = REVOKE(REVOKE_ALL);
 	uint8_t before[SESSION_ID_LEN], after[SESSION_ID_LEN];
 
 	cluster_share(&t, 0, (struct session_wish){ 0 }, TOLD, before);
@@ -319,7 +320,7 @@ static int offered_is_revoked(unsigned at, const uint8_t *family, uint32_t age_s
 
 START_TEST(a_family_begun_after_a_revocation_of_all_is_resumed_at_once)
 {
-	struct revoke_what all = { .by = REVOKE_ALL };
+	revoke_what all = REVOKE(REVOKE_ALL);
 	uint8_t family[FAMILY_ID_LEN], id[SESSION_ID_LEN], unknown[FAMILY_ID_LEN] = { 0 };
 
 	randombytes_buf(family, sizeof(family));
@@ -335,11 +336,10 @@ END_TEST
 
 START_TEST(a_child_of_a_revoked_family_is_not_stored)
 {
-	struct revoke_what what = { .by = REVOKE_FAMILY, .len = FAMILY_ID_LEN };
 	uint8_t family[FAMILY_ID_LEN], id[SESSION_ID_LEN];
 
 	randombytes_buf(family, sizeof(family));
-	memcpy(what.bytes, family, sizeof(family));
+	const revoke_what what = REVOKE(REVOKE_FAMILY, .family_id = bytes_of(family, FAMILY_ID_LEN));
 	cluster_revoke_and_wait(&t, 0, &what);
 	for (unsigned at = 0; at < 3; at++) {
 		ck_assert_int_lt(cluster_share(&t, at, (struct session_wish){ .family_id = family, .family_age_s = 5 },
@@ -352,7 +352,8 @@ END_TEST
 
 START_TEST(a_malformed_revocation_revokes_nothing)
 {
-	struct revoke_what what = { .by = REVOKE_FAMILY, .len = 3 };
+	const uint8_t family[] = { 1, 2, 3 };
+	revoke_what what = REVOKE(REVOKE_FAMILY, .family_id = bytes_of(family, 3));
 	struct test_revocation r = cluster_revoke_and_wait(&t, 0, &what);
 
 	ck_assert(r.sessions == 0 && r.confirmed == 0);
@@ -430,10 +431,9 @@ START_TEST(a_joining_agent_learns_5000_sessions_and_what_was_revoked)
 	enum { SESSIONS = 5000 };
 	uint8_t(*ids)[SESSION_ID_LEN] = malloc(SESSIONS * SESSION_ID_LEN);
 	uint8_t family[FAMILY_ID_LEN], id[SESSION_ID_LEN], revoked[SESSION_ID_LEN];
-	struct revoke_what what = { .by = REVOKE_FAMILY, .len = FAMILY_ID_LEN };
 
 	randombytes_buf(family, sizeof(family));
-	memcpy(what.bytes, family, sizeof(family));
+	const revoke_what what = REVOKE(REVOKE_FAMILY, .family_id = bytes_of(family, FAMILY_ID_LEN));
 	cluster_share(&t, 0, (struct session_wish){ .family_id = family }, TOLD, revoked);
 	for (unsigned i = 0; i < SESSIONS; i++)
 		cluster_share(&t, i % 2, (struct session_wish){ 0 }, TOLD, ids[i]);
@@ -454,8 +454,8 @@ END_TEST
 
 START_TEST(a_joining_agent_learns_what_filters_revoked)
 {
-	const struct session_filter filter = { .server_name = "shop.example", .cipher_suite = 0x1302 };
-	const struct revoke_what what = { .by = REVOKE_MATCHING, .filter = &filter };
+	Cssl__SessionFilter filter = FILTER(.server_name = "shop.example", .cipher_suite = 0x1302);
+	const revoke_what what = REVOKE(REVOKE_MATCHING, .matching = &filter);
 	uint8_t before[SESSION_ID_LEN], id[SESSION_ID_LEN];
 	struct session_wish wish = { .server_name = "shop.example", .cipher_suite = 0x1302 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/sslagent/revoke_what.h"
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
 #include "tests/unit/unit.h"
 #include "net/fault.h"
@@ -206,13 +207,14 @@ END_TEST
 START_TEST(a_revocation_reaches_an_agent_that_could_not_be_told)
 {
 	uint8_t family[FAMILY_ID_LEN] = { 1, 2, 3 }, id[SESSION_ID_LEN];
-	struct revoke_what what = { .by = REVOKE_FAMILY, .bytes = { 1, 2, 3 }, .len = FAMILY_ID_LEN };
+	revoke_what what;
 	struct test_revocation r;
 
 	cluster_share(&t, 0, (struct session_wish){ .family_id = family }, TOLD, id);
 	cluster_wait_found(&t, 1, id);
 	cluster_wait_found(&t, 2, id);
 	set_rules("peer.write drop\n");
+	what = REVOKE(REVOKE_FAMILY, .family_id = bytes_of(family, FAMILY_ID_LEN));
 	r = cluster_revoke_and_wait(&t, 0, &what);
 	ck_assert_uint_eq(r.confirmed, 1);
 	ck_assert_uint_eq(r.unconfirmed, 2);

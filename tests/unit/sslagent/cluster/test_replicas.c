@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sslagent/cluster/cluster_internal.h"
+#include "tests/unit/sslagent/revoke_what.h"
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
 #include "tests/unit/unit.h"
 
@@ -306,7 +307,6 @@ END_TEST
 START_TEST(a_session_revoked_where_it_is_not_takes_its_family_with_it_everywhere)
 {
 	uint8_t family[FAMILY_ID_LEN], id[2][SESSION_ID_LEN];
-	struct revoke_what what = { .by = REVOKE_SESSION, .len = SESSION_ID_LEN };
 	unsigned asked = 1;
 
 	randombytes_buf(family, sizeof(family));
@@ -318,7 +318,7 @@ START_TEST(a_session_revoked_where_it_is_not_takes_its_family_with_it_everywhere
 				cluster_wait_found(&t, at, id[i]);
 	while (expected(0, id[0]) & 1u << asked)
 		asked = asked % (AGENTS - 1) + 1;
-	memcpy(what.bytes, id[0], SESSION_ID_LEN);
+	const revoke_what what = REVOKE(REVOKE_SESSION, .session_id = bytes_of(id[0], SESSION_ID_LEN));
 	ck_assert_uint_eq(cluster_revoke_and_wait(&t, asked, &what).confirmed, AGENTS);
 	ck_assert_uint_eq(standing(id[0]), 0);
 	ck_assert_uint_eq(standing(id[1]), 0);

@@ -167,7 +167,7 @@ int64_t cluster_shared_clock_ms(const struct cluster *c)
 int64_t cluster_made_ms(const struct cluster *c, const struct live_part *part)
 {
 	if (part->made_ms == 0)
-		return c->peers == PARTS_UNDATED ? c->now_ms : SEEN_MADE_UNKNOWN;
+		return SEEN_MADE_UNKNOWN;
 	return part->made_ms;
 }
 

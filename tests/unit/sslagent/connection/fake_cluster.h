@@ -38,7 +38,6 @@ struct cluster {
 	size_t heard_count;
 	struct connections_seen *seen; /* what it remembers; the other one is told all */
 	int64_t now_ms;                /* of the shared clock, and its own */
-	enum { PARTS_DATED, PARTS_UNDATED } peers;
 	struct fake_pass leaving[FAKE_PASSED_MAX];
 	size_t leaving_count;
 	struct passed_backend arrived[FAKE_PASSED_MAX];

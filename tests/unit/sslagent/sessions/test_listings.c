@@ -4,7 +4,7 @@
 #include "proto/error.h"
 #include "tests/unit/sslagent/sessions/session_maker.h"
 #include "sslagent/counters.h"
-#include "sslagent/sessions/listings.h"
+#include "sslagent/sessions/session_listing.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/unit.h"
 
@@ -13,7 +13,7 @@
 #define MANY        10000u /* several steps */
 
 struct asked {
-	struct listing_job job;
+	struct session_listing *listing;
 	enum { WAITING, DONE } state;
 	int error;
 	unsigned place; /* 1: done first */
@@ -40,7 +40,7 @@ static void open_store(unsigned sessions)
 	for (unsigned i = 0; i < sessions; i++) {
 		session_make(&made, &(struct session_wish){ .server_name = "x.example" });
 		const ptrdiff_t len = sess_obj_encode(&made.obj, encoded, sizeof(encoded));
-		const struct store_offer offer = { &made.obj, encoded, (size_t)len, 0, 0, STORED_OWN };
+		const struct offer offer = { &made.obj, encoded, (size_t)len, 0, 0, STORED_OWN, 0 };
 		ck_assert_int_eq(store_put(store, &offer, 0), 0);
 	}
 }
@@ -54,9 +54,9 @@ static void close_store(void)
 	counters_use(NULL);
 }
 
-static void on_done(struct listing_job *j, int error)
+static void on_done(struct session_listing *l, int error)
 {
-	struct asked *a = (struct asked *)j;
+	struct asked *a = l->ctx;
 
 	ck_assert_int_eq(a->state, WAITING);
 	a->state = DONE;
@@ -69,13 +69,15 @@ static void ask(struct asked *a, unsigned limit)
 {
 	const struct session_query q = { .limit = limit, .bytes_max = SIZE_MAX };
 
-	*a = (struct asked){ .job.done = on_done, .job.listing = session_listing_create(store, &q, 0) };
-	listings_add(listings, &a->job);
+	*a = (struct asked){ .listing = session_listing_create(store, &q, 0) };
+	a->listing->done = on_done;
+	a->listing->ctx = a;
+	listings_add(listings, a->listing);
 }
 
 static void forget(struct asked *a)
 {
-	session_listing_destroy(a->job.listing);
+	session_listing_destroy(a->listing);
 }
 
 START_TEST(what_is_done_in_one_step_is_done_at_once)
@@ -102,7 +104,7 @@ START_TEST(a_long_one_leaves_turns_to_the_loop)
 		turn();
 		others++;
 	}
-	ck_assert_uint_eq(session_listing_count(count.job.listing), MANY);
+	ck_assert_uint_eq(count.listing->count, MANY);
 	ck_assert_uint_ge(others, 3);
 	forget(&count);
 	close_store();
@@ -121,7 +123,7 @@ START_TEST(a_page_does_not_wait_for_the_end_of_a_count)
 	wait_until(count.state == DONE && page.state == DONE && another.state == DONE);
 	ck_assert_uint_eq(page.place, 1);
 	ck_assert_uint_eq(count.place, 2);
-	ck_assert_uint_eq(session_listing_count(another.job.listing), MANY);
+	ck_assert_uint_eq(another.listing->count, MANY);
 	forget(&count);
 	forget(&page);
 	forget(&another);

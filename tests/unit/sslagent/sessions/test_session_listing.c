@@ -4,10 +4,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "net/address.h"
 #include "proto/error.h"
 #include "tests/unit/sslagent/sessions/session_maker.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/session_listing.h"
+#include "tests/unit/sslagent/revoke_what.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 
@@ -52,7 +54,7 @@ static void put(const char *server_name, const char *client, uint32_t age_s, uin
 	ck_assert_int_gt(len, 0);
 	if (id)
 		memcpy(id, made.obj.facts.session_id, SESSION_ID_LEN);
-	const struct store_offer offer = { &made.obj, encoded, (size_t)len, made_ms, made_ms, STORED_OWN };
+	const struct offer offer = { &made.obj, encoded, (size_t)len, made_ms, made_ms, STORED_OWN, 0 };
 	ck_assert_int_eq(store_put(store, &offer, NOW_MS), 0);
 }
 
@@ -70,10 +72,17 @@ static struct session_listing *list(struct session_query q)
 	return l;
 }
 
-static uint64_t count_of(struct session_filter f)
+static const struct listed_session *rows_of(const struct session_listing *l, size_t *count, int *more)
 {
-	struct session_listing *l = list((struct session_query){ .filter = f });
-	const uint64_t count = session_listing_count(l);
+	*count = l->row_count;
+	*more = l->more;
+	return l->rows;
+}
+
+static uint64_t count_of(Cssl__SessionFilter f)
+{
+	struct session_listing *l = list((struct session_query){ .filter = &f });
+	const uint64_t count = l->count;
 
 	session_listing_destroy(l);
 	return count;
@@ -82,11 +91,11 @@ static uint64_t count_of(struct session_filter f)
 START_TEST(an_empty_store_has_an_empty_page)
 {
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	struct session_listing *l = list((struct session_query){ .limit = 10 });
-	session_listing_rows(l, &count, &more);
+	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 0);
 	ck_assert_int_eq(more, LISTING_ENDS);
 	session_listing_destroy(l);
@@ -98,12 +107,12 @@ START_TEST(a_row_has_the_facts_of_its_session)
 {
 	uint8_t id[SESSION_ID_LEN];
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	put("x.example", "192.0.2.1", 40, id);
 	struct session_listing *l = list((struct session_query){ .limit = 10 });
-	const struct listed_session *row = session_listing_rows(l, &count, &more);
+	const struct listed_session *row = rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 1);
 	ck_assert_int_eq(more, LISTING_ENDS);
 	ck_assert_mem_eq(row->facts.session_id, id, SESSION_ID_LEN);
@@ -124,7 +133,7 @@ START_TEST(resumptions_are_counted)
 	int64_t family_made_ms;
 	struct sess_obj obj;
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	put("x.example", NULL, 0, id);
@@ -132,8 +141,9 @@ START_TEST(resumptions_are_counted)
 		ck_assert_int_eq(store_find(store, id, NOW_MS, &obj, &family_made_ms), 0);
 		sess_obj_destroy(&obj);
 	}
-	struct session_listing *l = list((struct session_query){ .limit = 1, .filter = { .session_id = id } });
-	ck_assert_uint_eq(session_listing_rows(l, &count, &more)->hits, 3);
+	struct session_listing *l = list(
+		(struct session_query){ .limit = 1, .filter = &FILTER(.session_id = bytes_of(id, SESSION_ID_LEN)) });
+	ck_assert_uint_eq(rows_of(l, &count, &more)->hits, 3);
 	session_listing_destroy(l);
 	close_store();
 }
@@ -147,19 +157,19 @@ START_TEST(filters_let_through_what_they_say)
 	put("a.example", "10.0.0.1", 10, id);
 	put("b.example", "10.0.128.2", 20, NULL);
 	put("", "2001:db8::1", 30, NULL);
-	ck_assert_uint_eq(count_of((struct session_filter){ .server_name = NULL }), 3);
-	ck_assert_uint_eq(count_of((struct session_filter){ .server_name = "A.EXAMPLE" }), 1);
-	ck_assert_uint_eq(count_of((struct session_filter){ .server_name = "c.example" }), 0);
-	ck_assert_uint_eq(count_of((struct session_filter){ .session_id = id }), 1);
-	ck_assert_uint_eq(count_of((struct session_filter){ .session_id = other }), 0);
-	ck_assert_uint_eq(count_of((struct session_filter){ .session_id = id, .server_name = "b.example" }), 0);
-	ck_assert_uint_eq(count_of((struct session_filter){ .min_age_s = 20 }), 2);
-	ck_assert_uint_eq(count_of((struct session_filter){ .max_age_s = 20 }), 2);
-	ck_assert_uint_eq(count_of((struct session_filter){ .min_age_s = 11, .max_age_s = 29 }), 1);
-	ck_assert_uint_eq(count_of((struct session_filter){ .protocol_version = 0x0304 }), 3);
-	ck_assert_uint_eq(count_of((struct session_filter){ .protocol_version = 0x0303 }), 0);
-	ck_assert_uint_eq(count_of((struct session_filter){ .cipher_suite = 0x1301 }), 3);
-	ck_assert_uint_eq(count_of((struct session_filter){ .cipher_suite = 0x1302 }), 0);
+	ck_assert_uint_eq(count_of(FILTER()), 3);
+	ck_assert_uint_eq(count_of(FILTER(.server_name = "A.EXAMPLE")), 1);
+	ck_assert_uint_eq(count_of(FILTER(.server_name = "c.example")), 0);
+	ck_assert_uint_eq(count_of(FILTER(.session_id = bytes_of(id, SESSION_ID_LEN))), 1);
+	ck_assert_uint_eq(count_of(FILTER(.session_id = bytes_of(other, SESSION_ID_LEN))), 0);
+	ck_assert_uint_eq(count_of(FILTER(.session_id = bytes_of(id, SESSION_ID_LEN), .server_name = "b.example")), 0);
+	ck_assert_uint_eq(count_of(FILTER(.min_age_s = 20)), 2);
+	ck_assert_uint_eq(count_of(FILTER(.max_age_s = 20)), 2);
+	ck_assert_uint_eq(count_of(FILTER(.min_age_s = 11, .max_age_s = 29)), 1);
+	ck_assert_uint_eq(count_of(FILTER(.protocol_version = 0x0304)), 3);
+	ck_assert_uint_eq(count_of(FILTER(.protocol_version = 0x0303)), 0);
+	ck_assert_uint_eq(count_of(FILTER(.cipher_suite = 0x1301)), 3);
+	ck_assert_uint_eq(count_of(FILTER(.cipher_suite = 0x1302)), 0);
 	close_store();
 }
 END_TEST
@@ -170,22 +180,22 @@ START_TEST(families_and_client_certificates_are_told_and_filtered)
 	static uint8_t encoded[SESS_OBJ_LEN_MAX];
 	uint8_t hash[CERTIFICATE_HASH_LEN], other[CERTIFICATE_HASH_LEN] = { 1 };
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	put("x.example", NULL, 0, NULL);
 	session_make(&made, &(struct session_wish){ .client_certificate = "certificate" });
 	const ptrdiff_t len = sess_obj_encode(&made.obj, encoded, sizeof(encoded));
-	const struct store_offer offer = { &made.obj, encoded, (size_t)len, NOW_MS, NOW_MS, STORED_OWN };
+	const struct offer offer = { &made.obj, encoded, (size_t)len, NOW_MS, NOW_MS, STORED_OWN, 0 };
 	ck_assert_int_eq(store_put(store, &offer, NOW_MS), 0);
 	certificate_hash(made.obj.certificate, made.obj.certificate_len, hash);
-	ck_assert_uint_eq(count_of((struct session_filter){ .client_certificate = hash }), 1);
-	ck_assert_uint_eq(count_of((struct session_filter){ .client_certificate = other }), 0);
-	ck_assert_uint_eq(count_of((struct session_filter){ .family_id = made.obj.facts.family_id }), 1);
-	ck_assert_uint_eq(count_of((struct session_filter){ .family_id = other }), 0);
-	struct session_listing *l =
-		list((struct session_query){ .limit = 9, .filter = { .client_certificate = hash } });
-	const struct listed_session *row = session_listing_rows(l, &count, &more);
+	ck_assert_uint_eq(count_of(FILTER(.client_certificate = bytes_of(hash, CERTIFICATE_HASH_LEN))), 1);
+	ck_assert_uint_eq(count_of(FILTER(.client_certificate = bytes_of(other, CERTIFICATE_HASH_LEN))), 0);
+	ck_assert_uint_eq(count_of(FILTER(.family_id = bytes_of(made.obj.facts.family_id, FAMILY_ID_LEN))), 1);
+	ck_assert_uint_eq(count_of(FILTER(.family_id = bytes_of(other, FAMILY_ID_LEN))), 0);
+	struct session_listing *l = list((struct session_query){
+		.limit = 9, .filter = &FILTER(.client_certificate = bytes_of(hash, CERTIFICATE_HASH_LEN)) });
+	const struct listed_session *row = rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 1);
 	ck_assert_uint_eq(row->client_certificate_len, CERTIFICATE_HASH_LEN);
 	ck_assert_mem_eq(row->client_certificate, hash, CERTIFICATE_HASH_LEN);
@@ -208,8 +218,10 @@ START_TEST(networks_are_compared_bit_by_bit)
 	put("a.example", "10.0.128.2", 0, NULL);
 	put("a.example", "2001:db8::1", 0, NULL);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct session_filter f = { .server_name = NULL };
-		ck_assert_int_eq(address_net_parse(rows[i].net, &f.client), 0);
+		struct address_net net;
+		ck_assert_int_eq(address_net_parse(rows[i].net, &net), 0);
+		Cssl__SessionFilter f =
+			FILTER(.client_address = bytes_of(net.bytes, net.len), .client_prefix = net.prefix);
 		ck_assert_msg(count_of(f) == rows[i].count, "%s", rows[i].net);
 	}
 	close_store();
@@ -222,12 +234,12 @@ static unsigned read_pages(unsigned limit, size_t bytes_max, uint8_t (*seen)[SES
 	uint8_t after[SESSION_ID_LEN];
 	unsigned total = 0;
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	do {
 		struct session_listing *l = list((struct session_query){
 			.limit = limit, .bytes_max = bytes_max, .after = total ? after : NULL });
-		const struct listed_session *rows = session_listing_rows(l, &count, &more);
+		const struct listed_session *rows = rows_of(l, &count, &more);
 		ck_assert_uint_le(count, limit);
 		for (size_t i = 0; i < count; i++)
 			memcpy(seen[total + i], rows[i].facts.session_id, SESSION_ID_LEN);
@@ -275,8 +287,8 @@ START_TEST(a_page_ends_where_its_frame_would)
 		put("x.example", NULL, 0, NULL);
 	struct session_listing *l = list((struct session_query){ .limit = 1000, .bytes_max = 2000 });
 	size_t count;
-	enum session_listing_more more;
-	session_listing_rows(l, &count, &more);
+	int more;
+	rows_of(l, &count, &more);
 	ck_assert_uint_lt(count, 20);
 	ck_assert_uint_gt(count, 5);
 	ck_assert_int_eq(more, LISTING_GOES_ON);
@@ -291,19 +303,19 @@ START_TEST(a_page_goes_on_behind_a_session_that_is_gone)
 {
 	uint8_t absent[SESSION_ID_LEN];
 	size_t count, before = 0;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	for (unsigned i = 0; i < 20; i++)
 		put("x.example", NULL, 0, NULL);
 	struct session_listing *l = list((struct session_query){ .limit = 1000 });
-	const struct listed_session *rows = session_listing_rows(l, &count, &more);
+	const struct listed_session *rows = rows_of(l, &count, &more);
 	randombytes_buf(absent, sizeof(absent));
 	for (size_t i = 0; i < count; i++)
 		before += session_id_compare(rows[i].facts.session_id, absent) < 0;
 	session_listing_destroy(l);
 	l = list((struct session_query){ .limit = 1000, .after = absent });
-	session_listing_rows(l, &count, &more);
+	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 20 - before);
 	session_listing_destroy(l);
 	close_store();
@@ -322,23 +334,23 @@ static int64_t cpu_ms(void)
 START_TEST(a_hundred_thousand_sessions_are_listed_counted_and_filtered_in_time)
 {
 	size_t count;
-	enum session_listing_more more;
+	int more;
 
 	open_store(WHOLE);
 	for (unsigned i = 0; i < MANY; i++)
 		put(i % 1000 == 0 ? "rare.example" : "x.example", "10.0.0.1", 0, NULL);
 	const int64_t begun = cpu_ms();
 	struct session_listing *l = list((struct session_query){ .limit = 1000 });
-	session_listing_rows(l, &count, &more);
+	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, 1000);
 	session_listing_destroy(l);
 	const int64_t listed = cpu_ms();
-	l = list((struct session_query){ .limit = 1000, .filter = { .server_name = "rare.example" } });
-	session_listing_rows(l, &count, &more);
+	l = list((struct session_query){ .limit = 1000, .filter = &FILTER(.server_name = "rare.example") });
+	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, MANY / 1000);
 	session_listing_destroy(l);
 	const int64_t filtered = cpu_ms();
-	ck_assert_uint_eq(count_of((struct session_filter){ .server_name = "x.example" }), MANY - MANY / 1000);
+	ck_assert_uint_eq(count_of(FILTER(.server_name = "x.example")), MANY - MANY / 1000);
 	const int64_t counted = cpu_ms();
 	printf("%u sessions: a page %d ms, a filter over all %d ms, a count over all %d ms of CPU\n", MANY,
 		(int)(listed - begun), (int)(filtered - listed), (int)(counted - filtered));

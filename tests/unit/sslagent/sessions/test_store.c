@@ -7,6 +7,7 @@
 #include "tests/unit/sslagent/sessions/session_maker.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/store.h"
+#include "tests/unit/sslagent/revoke_what.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 
@@ -60,7 +61,7 @@ static int put(struct putting p, uint8_t *id)
 	if (id)
 		memcpy(id, made.obj.facts.session_id, SESSION_ID_LEN);
 	return store_put(store,
-		&(struct store_offer){ &made.obj, encoded, (size_t)len, p.made_ms, p.family_made_ms, p.by }, p.now_ms);
+		&(struct offer){ &made.obj, encoded, (size_t)len, p.made_ms, p.family_made_ms, p.by, 0 }, p.now_ms);
 }
 
 static int is_there_at(const uint8_t *id, int64_t now_ms)
@@ -74,14 +75,9 @@ static int is_there_at(const uint8_t *id, int64_t now_ms)
 	return 1;
 }
 
-static void ignore(void *ctx, const struct stored *session)
-{
-}
-
-/* Without being taken for resumed. */
 static int is_stored(const uint8_t *id)
 {
-	return store_peek(store, id, 0, ignore, NULL) == 0;
+	return store_peek(store, id, 0, NULL, NULL) == 0;
 }
 
 START_TEST(what_was_put_is_found_with_its_ages_as_of_now)
@@ -132,7 +128,7 @@ START_TEST(a_session_expires_by_its_own_lifetime)
 	put((struct putting){ .wish = { .remaining_s = 10 }, .made_ms = 1000, .now_ms = 2000 }, id);
 	ck_assert_int_eq(is_there_at(id, 10999), 1);
 	ck_assert_int_eq(is_there_at(id, 11000), 0);
-	ck_assert_uint_eq(store_count(store, &bytes), 0);
+	ck_assert_uint_eq(shelf_count(store_shelf(store), &bytes), 0);
 	ck_assert_uint_eq(bytes, 0);
 	close_store();
 }
@@ -166,8 +162,8 @@ START_TEST(what_is_over_is_dropped_without_being_looked_for)
 	for (unsigned i = 0; i < 100; i++)
 		put((struct putting){ .wish = { .remaining_s = i < 50 ? 10 : 1000 } }, NULL);
 	for (unsigned i = 0; i < 10; i++)
-		store_expire(store, 20000);
-	ck_assert_uint_eq(store_count(store, NULL), 50);
+		shelf_expire(store_shelf(store), 20000);
+	ck_assert_uint_eq(shelf_count(store_shelf(store), NULL), 50);
 	ck_assert_uint_eq(counted(COUNT_SESSIONS_EXPIRED), 50);
 	close_store();
 }
@@ -180,7 +176,7 @@ START_TEST(the_store_never_holds_more_than_its_bytes)
 	open_store(1024 * 1024, 100);
 	for (unsigned i = 0; i < 10000; i++) {
 		put((struct putting){ .wish = { .der_len = 100 + i % 1000 } }, NULL);
-		store_count(store, &bytes);
+		shelf_count(store_shelf(store), &bytes);
 		ck_assert_uint_le(bytes, 1024 * 1024);
 	}
 	ck_assert_uint_gt(bytes, 900 * 1024);
@@ -234,10 +230,10 @@ START_TEST(a_source_has_at_most_its_share)
 	open_store(SMALL, 20);
 	for (unsigned i = 0; i < 20; i++)
 		put((struct putting){ .wish = { .client = "192.0.2.1" } }, others[i]);
-	store_count(store, &before);
+	shelf_count(store_shelf(store), &before);
 	for (unsigned i = 0; i < 5000; i++)
 		put((struct putting){ .wish = { .client = "198.51.100.9" } }, NULL);
-	store_count(store, &after);
+	shelf_count(store_shelf(store), &after);
 	ck_assert_uint_le(after - before, SMALL / 5);
 	ck_assert_uint_gt(counted(COUNT_SESSIONS_EVICTED_SOURCE), 4000);
 	for (unsigned i = 0; i < 20; i++)
@@ -257,7 +253,7 @@ START_TEST(an_ipv6_network_is_one_source)
 		snprintf(client, sizeof(client), "2001:db8::%x:%x", i, i);
 		put((struct putting){ .wish = { .client = client } }, NULL);
 	}
-	store_count(store, &bytes);
+	shelf_count(store_shelf(store), &bytes);
 	ck_assert_uint_le(bytes, SMALL / 5);
 	close_store();
 }
@@ -267,7 +263,7 @@ START_TEST(a_session_larger_than_a_share_is_refused)
 {
 	open_store(SMALL, 1);
 	ck_assert_int_eq(put((struct putting){ .wish = { .der_len = 20000 } }, NULL), CSSL_E_FULL);
-	ck_assert_uint_eq(store_count(store, NULL), 0);
+	ck_assert_uint_eq(shelf_count(store_shelf(store), NULL), 0);
 	close_store();
 }
 END_TEST
@@ -287,28 +283,28 @@ START_TEST(large_sessions_are_stored_too)
 }
 END_TEST
 
-static void revoke_at(const struct revoke_what *what, int64_t now_ms)
+static void revoke_at(const revoke_what *what, int64_t now_ms)
 {
 	ck_assert_int_eq(tombstones_add(tombstones, what, now_ms, now_ms), 0);
 }
 
 START_TEST(a_sweep_removes_what_was_revoked_and_nothing_else)
 {
-	struct revoke_what what = { .by = REVOKE_SERVER_NAME, .server_name = "a.example" };
+	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = "a.example");
 
 	open_store(1024 * 1024, 100);
 	for (unsigned i = 0; i < 100; i++)
 		put((struct putting){ .wish = { .server_name = i % 4 == 0 ? "a.example" : "b.example" } }, NULL);
 	revoke_at(&what, 1000);
 	ck_assert_uint_eq(store_sweep(store, NULL), 25);
-	ck_assert_uint_eq(store_count(store, NULL), 75);
+	ck_assert_uint_eq(shelf_count(store_shelf(store), NULL), 75);
 	close_store();
 }
 END_TEST
 
 START_TEST(what_was_revoked_does_not_come_back)
 {
-	struct revoke_what what = { .by = REVOKE_ALL };
+	revoke_what what = REVOKE(REVOKE_ALL);
 	uint8_t id[SESSION_ID_LEN];
 
 	open_store(SMALL, 100);
@@ -323,7 +319,7 @@ START_TEST(what_was_revoked_does_not_come_back)
 	/* a child of it, made elsewhere before the revocation got there */
 	ck_assert_int_eq(
 		put((struct putting){ .made_ms = 1500, .family_made_ms = 500, .now_ms = 2000 }, NULL), CSSL_E_MISMATCH);
-	ck_assert_uint_eq(store_count(store, NULL), 0);
+	ck_assert_uint_eq(shelf_count(store_shelf(store), NULL), 0);
 	ck_assert_uint_eq(counted(COUNT_SESSIONS_REFUSED_REVOKED), 2);
 	/* and what was made after it */
 	ck_assert_int_eq(put((struct putting){ .made_ms = 1500, .family_made_ms = 1500, .now_ms = 2000 }, NULL), 0);
@@ -331,12 +327,12 @@ START_TEST(what_was_revoked_does_not_come_back)
 }
 END_TEST
 
-static enum store_walk on_walk(void *ctx, const struct stored *session)
+static enum walk on_walk(void *ctx, const struct shelved *session)
 {
 	unsigned *met = ctx;
 
 	(*met)++;
-	return *met % 7 == 0 ? STORE_PAUSE : STORE_GO_ON;
+	return *met % 7 == 0 ? WALK_PAUSE : WALK_ON;
 }
 
 START_TEST(only_what_was_heard_of_is_displaced)
@@ -350,7 +346,7 @@ START_TEST(only_what_was_heard_of_is_displaced)
 	ck_assert_int_eq(store_displace(store, heard), 1);
 	ck_assert_int_eq(store_displace(store, heard), 0);
 	ck_assert(is_there_at(own, 0) && !is_there_at(heard, 0));
-	ck_assert_uint_eq(store_count(store, NULL), 1);
+	ck_assert_uint_eq(shelf_count(store_shelf(store), NULL), 1);
 	close_store();
 }
 END_TEST
@@ -363,7 +359,7 @@ START_TEST(a_walk_in_steps_meets_each_session_once)
 	open_store(4 * 1024 * 1024, 100);
 	for (unsigned i = 0; i < 1000; i++)
 		put((struct putting){ 0 }, NULL);
-	while (store_walk(store, &cursor, 0, on_walk, &met) == 1)
+	while (shelf_walk(store_shelf(store), &cursor, 0, on_walk, &met) == 1)
 		steps++;
 	ck_assert_uint_eq(met, 1000);
 	ck_assert_uint_gt(steps, 50);
@@ -393,8 +389,7 @@ static void *make_tumult(void *arg)
 		len = sess_obj_encode(&made->obj, encoded, sizeof(encoded));
 		memcpy(ids[i++ % 64], made->obj.facts.session_id, SESSION_ID_LEN);
 		/* made before the revocation of time 1000 */
-		store_put(
-			store, &(struct store_offer){ &made->obj, encoded, (size_t)len, 999, 999, STORED_HEARD }, 999);
+		store_put(store, &(struct offer){ &made->obj, encoded, (size_t)len, 999, 999, STORED_HEARD, 0 }, 999);
 		is_there_at(ids[(i * 7) % 64], 999);
 		free(made);
 	}
@@ -403,7 +398,7 @@ static void *make_tumult(void *arg)
 
 START_TEST(nothing_revoked_is_left_by_a_race)
 {
-	struct revoke_what what = { .by = REVOKE_SERVER_NAME, .server_name = "a.example" };
+	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = "a.example");
 
 	for (unsigned round = 0; round < 20; round++) {
 		_Atomic int stop = 0;
@@ -413,15 +408,15 @@ START_TEST(nothing_revoked_is_left_by_a_race)
 		open_store(1024 * 1024, 100);
 		for (unsigned i = 0; i < 2; i++)
 			ck_assert_int_eq(pthread_create(&threads[i], NULL, make_tumult, &t[i]), 0);
-		while (store_count(store, NULL) < 50)
+		while (shelf_count(store_shelf(store), NULL) < 50)
 			;
 		revoke_at(&what, 1000);
 		store_sweep(store, NULL);
-		ck_assert_uint_eq(store_count(store, NULL), 0);
+		ck_assert_uint_eq(shelf_count(store_shelf(store), NULL), 0);
 		stop = 1;
 		for (unsigned i = 0; i < 2; i++)
 			pthread_join(threads[i], NULL);
-		ck_assert_uint_eq(store_count(store, NULL), 0);
+		ck_assert_uint_eq(shelf_count(store_shelf(store), NULL), 0);
 		close_store();
 	}
 }

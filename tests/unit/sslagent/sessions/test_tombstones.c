@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/sessions/tombstones.h"
+#include "tests/unit/sslagent/revoke_what.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 
@@ -27,30 +27,36 @@ static void teardown(void)
 	tombstones_destroy(t);
 }
 
-static struct revoke_what by_bytes(enum revoke_by by, const void *bytes, size_t len)
+static revoke_what by_bytes(enum revoke_by by, const void *bytes, size_t len)
 {
-	struct revoke_what what = { .by = by, .len = len };
-
-	memcpy(what.bytes, bytes, len);
-	return what;
+	return REVOKE(by, .session_id = bytes_of(bytes, len)); /* the others are in the same place */
 }
 
 static int hit_at(int64_t family_made_ms)
 {
-	struct revocable who = { id, family, "www.example", &client, family_made_ms, family_made_ms };
+	struct session_seen who = { .id = id,
+		.family_id = family,
+		.server_name = "www.example",
+		.client = &client,
+		.family_made_ms = family_made_ms,
+		.made_ms = family_made_ms };
 
 	return tombstones_hit(t, &who);
 }
 
 static int other_hit_at(int64_t family_made_ms)
 {
-	struct revocable who = { other_id, other_family, "other.example", &other_client, family_made_ms,
-		family_made_ms };
+	struct session_seen who = { .id = other_id,
+		.family_id = other_family,
+		.server_name = "other.example",
+		.client = &other_client,
+		.family_made_ms = family_made_ms,
+		.made_ms = family_made_ms };
 
 	return tombstones_hit(t, &who);
 }
 
-static void add_at(struct revoke_what what, int64_t at_ms)
+static void add_at(revoke_what what, int64_t at_ms)
 {
 	ck_assert_int_eq(tombstones_add(t, &what, at_ms, at_ms), 0);
 }
@@ -81,7 +87,7 @@ END_TEST
 
 START_TEST(a_name_hits_families_begun_before_and_not_after)
 {
-	add_at((struct revoke_what){ .by = REVOKE_SERVER_NAME, .server_name = "www.example" }, 1000);
+	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = "www.example"), 1000);
 	ck_assert_int_eq(hit_at(999), 1);
 	ck_assert_int_eq(hit_at(1000), 1);
 	ck_assert_int_eq(hit_at(1001), 0);
@@ -91,7 +97,7 @@ END_TEST
 
 START_TEST(a_name_has_no_case)
 {
-	add_at((struct revoke_what){ .by = REVOKE_SERVER_NAME, .server_name = "WWW.Example" }, 1000);
+	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = "WWW.Example"), 1000);
 	ck_assert_int_eq(hit_at(0), 1);
 }
 END_TEST
@@ -107,22 +113,22 @@ END_TEST
 
 START_TEST(all_hits_everything_begun_before_and_nothing_after)
 {
-	add_at((struct revoke_what){ .by = REVOKE_ALL }, 1000);
+	add_at(REVOKE(REVOKE_ALL), 1000);
 	ck_assert_int_eq(hit_at(1000), 1);
 	ck_assert_int_eq(other_hit_at(1000), 1);
 	ck_assert_int_eq(hit_at(1001), 0);
 }
 END_TEST
 
-static void add_filter_at(struct session_filter f, int64_t at_ms)
+static void add_filter_at(Cssl__SessionFilter f, int64_t at_ms)
 {
-	add_at((struct revoke_what){ .by = REVOKE_MATCHING, .filter = &f }, at_ms);
+	add_at(REVOKE(REVOKE_MATCHING, .matching = &f), at_ms);
 }
 
 /* A session of its own, of a family as old. */
 static int session_hit(int64_t made_ms, uint16_t suite)
 {
-	struct revocable who = { .session_id = id,
+	struct session_seen who = { .id = id,
 		.family_id = family,
 		.server_name = "www.example",
 		.client = &client,
@@ -136,10 +142,7 @@ static int session_hit(int64_t made_ms, uint16_t suite)
 
 START_TEST(a_filter_hits_what_meets_every_criterion_and_was_begun_before)
 {
-	add_filter_at(
-		(struct session_filter){
-			.server_name = "WWW.example", .protocol_version = 0x0304, .cipher_suite = 0x1302 },
-		1000);
+	add_filter_at(FILTER(.server_name = "WWW.example", .protocol_version = 0x0304, .cipher_suite = 0x1302), 1000);
 	ck_assert_int_eq(session_hit(1000, 0x1302), 1);
 	ck_assert_int_eq(session_hit(1001, 0x1302), 0);
 	ck_assert_int_eq(session_hit(1000, 0x1301), 0);
@@ -150,21 +153,21 @@ END_TEST
 
 START_TEST(ages_of_a_filter_are_those_at_its_time)
 {
-	add_filter_at((struct session_filter){ .min_age_s = 2, .max_age_s = 4 }, 5000);
+	add_filter_at(FILTER(.min_age_s = 2, .max_age_s = 4), 5000);
 	ck_assert_int_eq(session_hit(3001, 1), 0);
 	ck_assert_int_eq(session_hit(3000, 1), 1);
 	ck_assert_int_eq(session_hit(1000, 1), 1);
 	ck_assert_int_eq(session_hit(0, 1), 0); /* 5 s */
-	struct revocable who = { .family_id = family, .family_made_ms = 2000, .made_ms = AGE_UNKNOWN };
+	struct session_seen who = { .family_id = family, .family_made_ms = 2000, .made_ms = AGE_UNKNOWN };
 	ck_assert_int_eq(tombstones_hit(t, &who), 0);
 }
 END_TEST
 
 START_TEST(the_same_filter_is_known_and_one_with_an_age_only_for_a_while)
 {
-	struct session_filter name = { .server_name = "a.example" }, age = { .min_age_s = 1 };
-	struct revoke_what of_name = { .by = REVOKE_MATCHING, .filter = &name };
-	struct revoke_what of_age = { .by = REVOKE_MATCHING, .filter = &age };
+	Cssl__SessionFilter name = FILTER(.server_name = "a.example"), age = FILTER(.min_age_s = 1);
+	revoke_what of_name = REVOKE(REVOKE_MATCHING, .matching = &name);
+	revoke_what of_age = REVOKE(REVOKE_MATCHING, .matching = &age);
 
 	add_at(of_name, 1000);
 	ck_assert_int_eq(tombstones_add(t, &of_name, 900, 5000), TOMBSTONE_KNOWN);
@@ -182,9 +185,9 @@ END_TEST
 START_TEST(too_many_filters_become_one_that_hits_everything_so_far)
 {
 	for (uint16_t i = 1; i <= FILTER_STONES_MAX; i++)
-		add_filter_at((struct session_filter){ .cipher_suite = i }, 1000);
+		add_filter_at(FILTER(.cipher_suite = i), 1000);
 	ck_assert_int_eq(session_hit(900, 0x1301), 0);
-	add_filter_at((struct session_filter){ .cipher_suite = 0x1302 }, 1000);
+	add_filter_at(FILTER(.cipher_suite = 0x1302), 1000);
 	ck_assert_int_eq(session_hit(900, 0x1301), 1);
 	ck_assert_int_eq(session_hit(1001, 0x1302), 0);
 	ck_assert_uint_eq(tombstones_count(t), 1);
@@ -193,7 +196,7 @@ END_TEST
 
 START_TEST(a_later_revocation_of_the_same_moves_it_and_an_earlier_is_known)
 {
-	struct revoke_what what = { .by = REVOKE_SERVER_NAME, .server_name = "www.example" };
+	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = "www.example");
 
 	add_at(what, 1000);
 	ck_assert_int_eq(tombstones_add(t, &what, 500, 2000), TOMBSTONE_KNOWN);
@@ -207,7 +210,7 @@ END_TEST
 START_TEST(a_tombstone_stands_as_long_as_a_session_could_live)
 {
 	add_at(by_bytes(REVOKE_FAMILY, family, sizeof(family)), 1000);
-	add_at((struct revoke_what){ .by = REVOKE_ALL }, 2000);
+	add_at(REVOKE(REVOKE_ALL), 2000);
 	tombstones_expire(t, 1000 + LIFETIME_MS - 1);
 	ck_assert_uint_eq(tombstones_count(t), 2);
 	tombstones_expire(t, 1000 + LIFETIME_MS);
@@ -220,7 +223,7 @@ END_TEST
 
 START_TEST(too_many_become_one_that_hits_everything_so_far)
 {
-	struct revocable revoked = { .session_id = id, .family_id = family, .family_made_ms = 900 };
+	struct session_seen revoked = { .id = id, .family_id = family, .family_made_ms = 900 };
 
 	for (unsigned i = 0; i < 101; i++) {
 		uint8_t bytes[FAMILY_ID_LEN] = { 9, (uint8_t)i };
@@ -236,29 +239,34 @@ END_TEST
 
 START_TEST(a_malformed_revocation_is_refused)
 {
-	struct revoke_what bad[] = {
-		{ .by = REVOKE_SESSION, .len = 31 },
-		{ .by = REVOKE_FAMILY, .len = 0 },
-		{ .by = REVOKE_CLIENT_ADDRESS, .len = 5 },
-		{ .by = REVOKE_SERVER_NAME },
-		{ .by = REVOKE_SERVER_NAME, .server_name = "" },
-		{ .by = REVOKE_MATCHING },
-		{ .by = REVOKE_MATCHING, .filter = &(const struct session_filter){ 0 } },
-		{ .by = REVOKE_MATCHING, .filter = &(const struct session_filter){ .session_id = id } },
-		{ .by = (enum revoke_by)99 },
+	Cssl__SessionFilter nothing = FILTER(), one = FILTER(.session_id = bytes_of(id, SESSION_ID_LEN));
+	Cssl__SessionFilter long_name = FILTER(.server_name = (char[NAME_MAX_LEN + 2]){ 0 });
+	revoke_what bad[] = {
+		REVOKE(REVOKE_SESSION, .session_id = bytes_of(id, 31)),
+		REVOKE(REVOKE_FAMILY, .family_id = bytes_of(id, 0)),
+		REVOKE(REVOKE_CLIENT_ADDRESS, .client_address = bytes_of(id, 5)),
+		REVOKE(REVOKE_SERVER_NAME, .server_name = NULL),
+		REVOKE(REVOKE_SERVER_NAME, .server_name = ""),
+		REVOKE(REVOKE_MATCHING, .matching = NULL),
+		REVOKE(REVOKE_MATCHING, .matching = &nothing),
+		REVOKE(REVOKE_MATCHING, .matching = &one),
+		REVOKE(REVOKE_MATCHING, .matching = &long_name),
+		REVOKE(99),
 	};
 
+	memset(long_name.server_name, 'a', NAME_MAX_LEN + 1);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		ck_assert_int_eq(tombstones_add(t, &bad[i], 0, 0), CSSL_E_RANGE);
 	ck_assert_uint_eq(tombstones_count(t), 0);
 }
 END_TEST
 
-static void on_stone(void *ctx, const struct tombstone *stone)
+static void on_stone(void *ctx, const revoke_what *what, int64_t revoked_ms)
 {
 	struct tombstones *copy = ctx;
 
-	ck_assert_int_eq(tombstones_add(copy, &stone->what, stone->revoked_ms, 5000), 0);
+	if (what)
+		ck_assert_int_eq(tombstones_add(copy, what, revoked_ms, 5000), 0);
 }
 
 START_TEST(all_of_them_can_be_told_to_another_agent)
@@ -268,8 +276,8 @@ START_TEST(all_of_them_can_be_told_to_another_agent)
 	add_at(by_bytes(REVOKE_SESSION, id, sizeof(id)), 1000);
 	add_at(by_bytes(REVOKE_FAMILY, other_family, sizeof(other_family)), 1000);
 	add_at(by_bytes(REVOKE_CLIENT_ADDRESS, client.bytes, 4), 1000);
-	add_at((struct revoke_what){ .by = REVOKE_SERVER_NAME, .server_name = "other.example" }, 1000);
-	add_at((struct revoke_what){ .by = REVOKE_ALL }, 500);
+	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = "other.example"), 1000);
+	add_at(REVOKE(REVOKE_ALL), 500);
 	t = tombstones_create(LIFETIME_MS, 100);
 	tombstones_each(told, on_stone, t);
 	ck_assert_uint_eq(tombstones_count(t), 5);

@@ -1,0 +1,18 @@
+/* recent.h: the times of ids that were noted last: when the family of a just resumed session began, until when a
+ * session that its origin does not have is asked for no more. Fixed size, thread-safe; an id may be forgotten at any
+ * time. */
+#ifndef CSSL_SSLAGENT_RECENT_H
+#define CSSL_SSLAGENT_RECENT_H
+
+#include <stdint.h>
+
+#define RECENT_ID_LEN 16u /* random bytes */
+
+struct recent;
+struct recent *recent_create(void);
+void recent_destroy(struct recent *r);
+void recent_note(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t at_ms);
+/* 1 and *at_ms when the time is remembered, else 0. */
+int recent_find(struct recent *r, const uint8_t id[static RECENT_ID_LEN], int64_t *at_ms);
+
+#endif
