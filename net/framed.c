@@ -96,12 +96,10 @@ static ptrdiff_t framed_deliver_sealed(struct framed *f, uint8_t *in, size_t len
 	return (ptrdiff_t)used;
 }
 
-static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+/* Of one read of @len bytes, @used were used. */
+static size_t end_read(struct framed *f, ptrdiff_t used, size_t len)
 {
-	struct framed *f = framed_of(s);
-	ptrdiff_t used = f->opening ? framed_deliver_sealed(f, data, len) : framed_deliver(f, data, len);
-
-	if (s->state >= STREAM_CLOSING)
+	if (f->stream.state >= STREAM_CLOSING)
 		return len;
 	if (used < 0) {
 		f->ops->on_end(f, (int)used);
@@ -110,6 +108,13 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	if (f->ops->on_turn)
 		f->ops->on_turn(f);
 	return (size_t)used;
+}
+
+static size_t on_data(struct stream *s, uint8_t *data, size_t len)
+{
+	struct framed *f = framed_of(s);
+
+	return end_read(f, f->opening ? framed_deliver_sealed(f, data, len) : framed_deliver(f, data, len), len);
 }
 
 /* Where the payload may be used: NULL, where it came, or a private copy. */
@@ -157,15 +162,7 @@ static size_t on_shared(struct stream *s, const uint8_t *data, size_t len)
 	if (f->ops->payloads == FRAMED_PAYLOADS_PRIVATE)
 		return 0;
 	ptrdiff_t used = framed_deliver_shared(f, data, len);
-	if (s->state >= STREAM_CLOSING)
-		return len;
-	if (used < 0) {
-		f->ops->on_end(f, (int)used);
-		return len;
-	}
-	if (f->ops->on_turn && used > 0)
-		f->ops->on_turn(f);
-	return (size_t)used;
+	return used == 0 && s->state < STREAM_CLOSING ? 0 : end_read(f, used, len);
 }
 
 static void on_end(struct stream *s, enum stream_end end, int uv_error)

@@ -22,6 +22,7 @@
 #include "net/log_line.h"
 
 #define OPEN_FLAGS (O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+#define BACK_WORD  "configured"
 
 enum log_sink { SINK_POLLED, SINK_OWN, SINK_SOCKET };
 
@@ -41,6 +42,15 @@ static struct {
 	enum log_format format;
 	char component[32], node[64];
 } log_as = { .component = "cssl" };
+
+static const char *const level_names[] = {
+	[LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARNING] = "warning", [LOG_ERROR] = "error"
+};
+
+#define LEVEL_COUNT (sizeof level_names / sizeof level_names[0])
+
+/* The lowest level that is written: the configured one, until it is changed at run time. */
+static _Atomic int level_now = LOG_INFO, level_configured = LOG_INFO;
 
 static _Atomic uint64_t dropped, dropped_told;
 /* The kernel, too, lets one line at a time into a file. */
@@ -215,6 +225,70 @@ int log_takes(enum log_file to, enum log_level level)
 {
 	return log_enabled(level) || (log_is_apart(to) && level >= LOG_INFO);
 }
+
+/* --- the level --- */
+
+const char *log_level_name(enum log_level level)
+{
+	return level_names[level];
+}
+
+void log_set_level(enum log_level level)
+{
+	atomic_store_explicit(&level_now, (int)level, memory_order_relaxed);
+}
+
+void log_configure_level(enum log_level level)
+{
+	atomic_store_explicit(&level_configured, (int)level, memory_order_relaxed);
+	log_set_level(level);
+}
+
+enum log_level log_level_now(void)
+{
+	return (enum log_level)atomic_load_explicit(&level_now, memory_order_relaxed);
+}
+
+enum log_level log_level_configured(void)
+{
+	return (enum log_level)atomic_load_explicit(&level_configured, memory_order_relaxed);
+}
+
+int log_enabled(enum log_level level)
+{
+	return level >= log_level_now();
+}
+
+static size_t find_level(const char *word)
+{
+	size_t i = 0;
+
+	while (i < LEVEL_COUNT && strcmp(level_names[i], word) != 0)
+		i++;
+	return i;
+}
+
+int log_level_takes(const char *word)
+{
+	return strcmp(word, BACK_WORD) == 0 || find_level(word) < LEVEL_COUNT;
+}
+
+/* Written under the lower one of both levels: nobody hides warnings unseen. */
+int log_level_change(const char *word)
+{
+	const size_t found = find_level(word);
+	const enum log_level level = found < LEVEL_COUNT ? (enum log_level)found : log_level_configured();
+
+	if (!log_level_takes(word))
+		return -1;
+	if (level < log_level_now())
+		log_set_level(level);
+	log_event(LOG_WARNING, NULL, "log level changed", "level=%s", log_level_name(level));
+	log_set_level(level);
+	return 0;
+}
+
+/* --- writing --- */
 
 uint64_t log_dropped(void)
 {

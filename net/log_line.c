@@ -3,6 +3,7 @@
  * look like another field or another line.
  */
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -257,76 +258,48 @@ void log_line_fields(struct log_line *l, const char *fields, va_list list)
 
 /* The line */
 
-static void put_time(struct log_line *l)
+static void format_time(char out[static 32])
 {
-	char text[32];
 	struct timespec now;
 	struct tm utc;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &utc);
-	size_t len = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-	snprintf(text + len, sizeof text - len, ".%03ldZ", now.tv_nsec / 1000000);
-	put_text(l, text);
+	size_t len = strftime(out, 32, "%Y-%m-%dT%H:%M:%S", &utc);
+	snprintf(out + len, 32 - len, ".%03ldZ", now.tv_nsec / 1000000);
 }
 
-static void put_hex(struct log_line *l, const uint8_t *bytes, size_t len)
+static void put_member(struct log_line *l, const char *key, const char *value)
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len; i++)
-		put(l, (const char[2]){ digits[bytes[i] >> 4], digits[bytes[i] & 0xf] }, 2);
-}
-
-static void begin_text(struct log_line *l, enum log_level level, const char *component, const char *node,
-	const uint8_t *connection, const char *event)
-{
-	put_time(l);
-	put_text(l, " ");
-	put_text(l, log_level_name(level));
-	put_text(l, " ");
-	put_text(l, component);
-	if (node[0]) {
-		put_text(l, "/");
-		put_text(l, node);
-	}
-	if (connection) {
-		put_text(l, " connection ");
-		put_hex(l, connection, CONNECTION_ID_LEN);
-	}
-	put_text(l, ": ");
-	put_text(l, event);
-}
-
-static void begin_json(struct log_line *l, enum log_level level, const char *component, const char *node,
-	const uint8_t *connection, const char *event)
-{
-	put_text(l, "{\"time\":\"");
-	put_time(l);
-	put_text(l, "\",\"level\":\"");
-	put_text(l, log_level_name(level));
-	put_text(l, "\",\"component\":");
-	put_quoted(l, component, strlen(component));
-	if (node[0]) {
-		put_text(l, ",\"node\":");
-		put_quoted(l, node, strlen(node));
-	}
-	if (connection) {
-		put_text(l, ",\"connection\":\"");
-		put_hex(l, connection, CONNECTION_ID_LEN);
-		put_text(l, "\"");
-	}
-	put_text(l, ",\"event\":");
-	put_quoted(l, event, strlen(event));
+	put_text(l, key);
+	put_quoted(l, value, strlen(value));
 }
 
 void log_line_begin(struct log_line *l, enum log_level level, const char *component, const char *node,
 	const uint8_t *connection, const char *event)
 {
-	if (l->format == LOG_JSON)
-		begin_json(l, level, component, node, connection, event);
-	else
-		begin_text(l, level, component, node, connection, event);
+	char time[32], id[2 * CONNECTION_ID_LEN + 1] = "";
+	const int json = l->format == LOG_JSON;
+
+	format_time(time);
+	if (connection)
+		sodium_bin2hex(id, sizeof id, connection, CONNECTION_ID_LEN);
+	const char *const begin[] = { json ? "{\"time\":\"" : "", time, json ? "\",\"level\":\"" : " ",
+		log_level_name(level), json ? "\"" : " " };
+	const char *const text[] = { component, node[0] ? "/" : "", node, connection ? " connection " : "", id, ": ",
+		event };
+	for (size_t i = 0; i < sizeof begin / sizeof begin[0]; i++)
+		put_text(l, begin[i]);
+	for (size_t i = 0; !json && i < sizeof text / sizeof text[0]; i++)
+		put_text(l, text[i]);
+	if (!json)
+		return;
+	put_member(l, ",\"component\":", component);
+	if (node[0])
+		put_member(l, ",\"node\":", node);
+	if (connection)
+		put_member(l, ",\"connection\":", id);
+	put_member(l, ",\"event\":", event);
 }
 
 size_t log_line_end(struct log_line *l)

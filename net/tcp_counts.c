@@ -17,16 +17,24 @@
 
 #define ATTEMPTS 16u
 
-/* include/net/tcp_states.h of the kernel. */
+/* include/net/tcp_states.h of the kernel, a bit for each. */
 enum {
-	STATE_FIN_WAIT1 = 4,
-	STATE_FIN_WAIT2 = 5,
-	STATE_TIME_WAIT = 6,
-	STATE_CLOSE = 7, /* what a descriptor shows when both sides have sent FIN, or one a reset */
-	STATE_CLOSE_WAIT = 8,
-	STATE_LAST_ACK = 9,
-	STATE_CLOSING = 11
+	FIN_WAIT1 = 1 << 4,
+	FIN_WAIT2 = 1 << 5,
+	TIME_WAIT = 1 << 6,
+	CLOSED = 1 << 7, /* what a descriptor shows when both sides have sent FIN, or one a reset */
+	CLOSE_WAIT = 1 << 8,
+	LAST_ACK = 1 << 9,
+	CLOSING = 1 << 11
 };
+
+#define FIN_CAME     (TIME_WAIT | CLOSED | CLOSE_WAIT | LAST_ACK | CLOSING)
+#define FIN_WAS_SENT (FIN_WAIT1 | FIN_WAIT2 | TIME_WAIT | CLOSED | LAST_ACK | CLOSING)
+
+static int is_in(const struct tcp_info *info, unsigned states)
+{
+	return (states >> info->tcpi_state & 1) != 0;
+}
 
 static int get_info(int fd, struct tcp_info *info)
 {
@@ -37,36 +45,11 @@ static int get_info(int fd, struct tcp_info *info)
 	return len < offsetof(struct tcp_info, tcpi_segs_out) ? CSSL_E_SYSTEM : 0;
 }
 
-static int has_fin(const struct tcp_info *info)
-{
-	switch (info->tcpi_state) {
-	case STATE_TIME_WAIT:
-	case STATE_CLOSE:
-	case STATE_CLOSE_WAIT:
-	case STATE_LAST_ACK:
-	case STATE_CLOSING: return 1;
-	default: return 0;
-	}
-}
-
-static int has_own_fin(const struct tcp_info *info)
-{
-	switch (info->tcpi_state) {
-	case STATE_FIN_WAIT1:
-	case STATE_FIN_WAIT2:
-	case STATE_TIME_WAIT:
-	case STATE_CLOSE:
-	case STATE_LAST_ACK:
-	case STATE_CLOSING: return 1;
-	default: return 0;
-	}
-}
-
 int tcp_has_ended(int fd)
 {
 	struct tcp_info info;
 
-	return get_info(fd, &info) == 0 && has_own_fin(&info);
+	return get_info(fd, &info) == 0 && is_in(&info, FIN_WAS_SENT);
 }
 
 static int is_same(const struct tcp_info *a, const struct tcp_info *b)
@@ -91,8 +74,8 @@ int tcp_counts_get(int fd, struct tcp_counts *out)
 			return CSSL_E_SYSTEM;
 		if (!is_same(&before, &after))
 			continue;
-		out->read = after.tcpi_bytes_received - (uint64_t)unread - (has_fin(&after) ? 1 : 0);
-		out->written = after.tcpi_bytes_acked + (uint64_t)unsent - (has_own_fin(&after) ? 1 : 0);
+		out->read = after.tcpi_bytes_received - (uint64_t)unread - (uint64_t)is_in(&after, FIN_CAME);
+		out->written = after.tcpi_bytes_acked + (uint64_t)unsent - (uint64_t)is_in(&after, FIN_WAS_SENT);
 		return 0;
 	}
 	return CSSL_E_SYSTEM;

@@ -5,13 +5,16 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "net/address.h"
 #include "net/container_of.h"
-#include "net/udp_inside.h"
+#include "net/fault.h"
+#include "net/timer.h"
+#include "net/udp.h"
 #include "net/worker_inside.h"
 
 #define UDP_BATCH           64u
@@ -39,8 +42,8 @@ struct udp {
 	const struct udp_ops *ops;
 	void *ctx;
 	struct turn_end flush;
-	struct udp_delays delays;
-	struct intake *intake; /* NULL: it only sends */
+	LIST_HEAD(, udp_delayed) delayed; /* copies that a fault rule holds back */
+	struct intake *intake;            /* NULL: it only sends */
 	uint64_t dropped;
 	int fd;
 	enum { UDP_OPEN, UDP_CLOSING } state;
@@ -51,6 +54,81 @@ struct udp {
 	struct mmsghdr messages[UDP_BATCH];
 	struct udp_slot slots[UDP_BATCH];
 };
+
+/* Test builds: a datagram is dropped, doubled, or copied and given back later. */
+
+#ifdef CSSL_TEST_POINTS
+#define REORDER_MIN_MS  10u
+#define REORDER_SPAN_MS 30u
+
+typedef void (*delayed_fn)(struct udp *u, uint8_t *data, size_t len, const struct sockaddr *address);
+
+struct udp_delayed {
+	struct deadline due; /* first: see on_due() */
+	LIST_ENTRY(udp_delayed) in;
+	struct udp *udp;
+	delayed_fn later;
+	struct sockaddr_storage address;
+	size_t len;
+	uint8_t data[];
+};
+
+static void on_due(struct deadline *due)
+{
+	struct udp_delayed *d = (struct udp_delayed *)due;
+
+	LIST_REMOVE(d, in);
+	d->later(d->udp, d->data, d->len, (struct sockaddr *)&d->address);
+	free(d);
+}
+
+static void delay(
+	struct udp *u, uint64_t ms, const uint8_t *data, size_t len, const struct sockaddr *address, delayed_fn later)
+{
+	struct udp_delayed *d = calloc(1, sizeof *d + len);
+
+	if (!d)
+		return; /* lost, as a network may lose it */
+	d->due.fn = on_due;
+	d->udp = u;
+	d->later = later;
+	memcpy(&d->address, address, address_len(address));
+	d->len = len;
+	memcpy(d->data, data, len);
+	LIST_INSERT_HEAD(&u->delayed, d, in);
+	deadline_set_in_full(u->worker, &d->due, ms);
+}
+
+/* Ask the rules about this datagram. Returns how many copies go on now. A delayed one is given to @later when its time
+ * comes. Reordering is a short random delay: later datagrams overtake it. */
+static unsigned ask_faults(struct udp *u, const char *point, const uint8_t *data, size_t len,
+	const struct sockaddr *address, delayed_fn later)
+{
+	uint64_t ms = 0;
+
+	switch (fault_at(point, u->ops->peer_name ? u->ops->peer_name(u->ctx, address) : NULL, &ms)) {
+	case FAULT_DROP: return 0;
+	case FAULT_DUPLICATE: return 2;
+	case FAULT_REORDER: ms = REORDER_MIN_MS + randombytes_uniform(REORDER_SPAN_MS); /* fall through */
+	case FAULT_DELAY: delay(u, ms, data, len, address, later); return 0;
+	default: return 1;
+	}
+}
+
+static void drop_delayed(struct udp *u)
+{
+	struct udp_delayed *d;
+
+	while ((d = LIST_FIRST(&u->delayed))) {
+		LIST_REMOVE(d, in);
+		deadline_cancel(&d->due);
+		free(d);
+	}
+}
+#else
+#define ask_faults(u, point, data, len, address, later) ((void)(later), 1u)
+#define drop_delayed(u)                                 ((void)(u))
+#endif
 
 /* Sending */
 
@@ -123,7 +201,7 @@ void udp_send(struct udp *u, const void *data, size_t len, const struct sockaddr
 	}
 	unsigned copies = 1;
 	if (fault_active())
-		copies = udp_fault(u, &u->delays, "udp.send", data, len, to, send_delayed);
+		copies = ask_faults(u, "udp.send", data, len, to, send_delayed);
 	for (; copies > 0; copies--)
 		queue(u, data, len, to);
 }
@@ -146,7 +224,7 @@ static void deliver_one(struct udp *u, struct mmsghdr *m)
 		return;
 	}
 	if (fault_active())
-		copies = udp_fault(u, &u->delays, "udp.receive", data, m->msg_len, from, deliver);
+		copies = ask_faults(u, "udp.receive", data, m->msg_len, from, deliver);
 	uint8_t spare[UDP_DATAGRAM_MAX]; /* the receiver of the first delivery may change the bytes */
 	if (copies > 1)
 		memcpy(spare, data, m->msg_len);
@@ -275,7 +353,7 @@ void udp_close(struct udp *u)
 {
 	if (!u || u->state == UDP_CLOSING)
 		return;
-	udp_delays_drop(&u->delays);
+	drop_delayed(u);
 	udp_flush(u);
 	u->state = UDP_CLOSING;
 	turn_end_cancel(&u->flush);
@@ -295,14 +373,4 @@ int udp_address(const struct udp *u, struct sockaddr_storage *out)
 
 	memset(out, 0, sizeof *out);
 	return getsockname(u->fd, (struct sockaddr *)out, &len) < 0 ? -errno : 0;
-}
-
-const char *udp_peer_name(const struct udp *u, const struct sockaddr *address)
-{
-	return u->ops->peer_name ? u->ops->peer_name(u->ctx, address) : NULL;
-}
-
-struct worker *udp_worker(const struct udp *u)
-{
-	return u->worker;
 }

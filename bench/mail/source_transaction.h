@@ -29,7 +29,7 @@ int source_transaction_is_undecided(const struct source_session *s);
 /* The command whose reply comes next. */
 const char *source_transaction_place(const struct source_session *s);
 
-/* Of source_proxy.c: writes the header that the options want, right behind the connect. */
+/* Writes the header that the options want, right behind the connect. */
 void source_session_write_proxy_header(struct source_session *s);
 
 /* Of source_session.c. */
