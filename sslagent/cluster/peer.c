@@ -78,12 +78,8 @@ struct peer_link_conf peer_link_conf_of(struct cluster *c, const struct peer_lin
 
 int peer_is_up(const struct peer *p)
 {
-	return p->state == PEER_UP && peer_knows_clock(p);
-}
-
-int peer_knows_clock(const struct peer *p)
-{
-	return broadcast_receiver_clock(p->cluster->receiver, p->index).state == PEER_CLOCK_KNOWN;
+	return p->state == PEER_UP &&
+	       broadcast_receiver_view(p->cluster->receiver, p->index).clock.state == PEER_CLOCK_KNOWN;
 }
 
 int peer_send(struct peer *p, const Cssl__PeerMessage *m)
@@ -242,7 +238,7 @@ static void look_for_shorter(struct peer *p, int64_t now_ms)
 /* Heard by datagram, without a link. Up to HEARTBEATS_MISSED heartbeats may be lost. */
 static int is_heard(const struct peer *p, int64_t now_ms)
 {
-	int64_t heard_ms = broadcast_receiver_heard_ms(p->cluster->receiver, p->index);
+	int64_t heard_ms = broadcast_receiver_view(p->cluster->receiver, p->index).heard_ms;
 	int64_t patience_ms = (int64_t)p->cluster->conf->broadcast.heartbeat_ms * HEARTBEATS_MISSED;
 
 	if (patience_ms < HEARD_WITHIN_MS)
@@ -353,7 +349,7 @@ static void peer_down(struct peer *p, int error)
 	p->announced = 0;
 	move(p, PEER_AWAY);
 	snapshot_stop(p);
-	joining_peer_lost(p->cluster, p, now_ms);
+	joining_peer_lost(p->cluster, p);
 	revocations_peer_lost(p->cluster, p);
 	passed_backends_peer_lost(p->cluster, p);
 	update_flags(p);

@@ -61,7 +61,6 @@ void peer_close(struct peer *p);
 int peer_is_up(const struct peer *p);
 /* 1: its link is up, it is ready and listens, and no snapshot is under way. */
 int peer_is_settled(const struct peer *p);
-int peer_knows_clock(const struct peer *p);
 
 /* As peer_link_send(); CSSL_E_STATE without a link. */
 int peer_send(struct peer *p, const Cssl__PeerMessage *m);

@@ -96,7 +96,7 @@ static int on_pull(struct peer *p, const Cssl__PeerMessage *m)
 
 static int on_object(struct peer *p, const Cssl__PeerMessage *m)
 {
-	const struct peer_clock clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
+	const struct peer_clock clock = broadcast_receiver_view(p->cluster->receiver, p->index).clock;
 	const Cssl__PeerObject *o = m->object;
 	int64_t now_ms = cluster_now_ms();
 

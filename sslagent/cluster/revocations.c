@@ -120,7 +120,7 @@ static int64_t settling_ms(const struct cluster *c)
 	int64_t doubt_ms = 0;
 
 	for (unsigned agent = 0; agent < c->agent_count; agent++) {
-		const struct peer_clock clock = broadcast_receiver_clock(c->receiver, agent);
+		const struct peer_clock clock = broadcast_receiver_view(c->receiver, agent).clock;
 
 		if (atomic_load(&c->flags[agent].alive) && clock.doubt_ms > doubt_ms)
 			doubt_ms = clock.doubt_ms;

@@ -107,7 +107,7 @@ static void taken(struct peer *p, int64_t now_ms)
 		was == TAKING_ALL ? "all" : "own", p->taker.taken, now_ms - p->taker.begun_ms);
 	p->taker.state = TAKING_NOTHING;
 	if (was == TAKING_ALL)
-		joining_taken(p->cluster, p, now_ms);
+		p->source = SOURCE_TAKEN;
 	if (due != TAKING_NOTHING && p->taker.state == TAKING_NOTHING)
 		ask(p, due);
 }
