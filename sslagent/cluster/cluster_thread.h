@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "net/timer.h"
 #include "net/udp.h"
@@ -18,10 +19,11 @@
 /* Something to do on another thread. Embedded. Exactly one of the two is called: run, on that thread; or drop, on any
  * thread, when that thread has left. */
 struct thread_task {
-	struct thread_task *next;
+	STAILQ_ENTRY(thread_task) next;
 	void (*run)(struct thread_task *t);
 	void (*drop)(struct thread_task *t);
 };
+STAILQ_HEAD(thread_tasks, thread_task);
 
 /* Numbers to repeat. */
 struct repeat {
@@ -41,7 +43,7 @@ struct cluster_thread {
 	superseded_fn superseded; /* the thread's own */
 	void *superseded_ctx;
 	pthread_mutex_t lock; /* of what follows */
-	struct thread_task *tasks, **tasks_end;
+	struct thread_tasks tasks;
 	struct repeat repeats[REPEATS_MAX];
 	unsigned repeat_count;
 	enum { THREAD_ASLEEP, THREAD_WOKEN } wake;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@
 /* A backend on its way to another agent. */
 struct pass {
 	struct thread_task task;
-	struct pass *next;
+	LIST_ENTRY(pass) next;
 	struct cluster *cluster;
 	struct cluster_thread *home;
 	struct passed_backend backend;
@@ -33,15 +34,15 @@ struct pass {
 
 /* A backend that came and is not claimed yet. */
 struct unclaimed {
-	struct unclaimed *next;
+	LIST_ENTRY(unclaimed) next;
 	struct passed_backend backend;
 	int64_t until_ms;
 };
 
 struct passed_backends {
-	struct pass *passes; /* the main thread's */
+	LIST_HEAD(, pass) passes; /* the main thread's */
 	pthread_mutex_t lock;
-	struct unclaimed *unclaimed;
+	LIST_HEAD(unclaimed_list, unclaimed) unclaimed;
 	unsigned unclaimed_count;
 };
 
@@ -75,23 +76,21 @@ void passed_backend_destroy(struct passed_backend *p)
 
 /* A backend's socket resets when its last descriptor is closed, unless its owner has changed that. So this close ends
  * the socket if the owner is gone, and changes nothing if the owner lives. */
-static void drop_unclaimed(struct unclaimed *u)
+static void drop_unclaimed(struct unclaimed_list *list)
 {
-	passed_backend_destroy(&u->backend);
-	free(u);
-	count(COUNT_BACKENDS_UNCLAIMED);
+	for (struct unclaimed *u; (u = LIST_FIRST(list)) != NULL;) {
+		LIST_REMOVE(u, next);
+		passed_backend_destroy(&u->backend);
+		free(u);
+		count(COUNT_BACKENDS_UNCLAIMED);
+	}
 }
 
 void passed_backends_destroy(struct passed_backends *b)
 {
 	if (!b)
 		return;
-	while (b->unclaimed) {
-		struct unclaimed *u = b->unclaimed;
-
-		b->unclaimed = u->next;
-		drop_unclaimed(u);
-	}
+	drop_unclaimed(&b->unclaimed);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
 }
@@ -154,8 +153,7 @@ static void begin(struct thread_task *task)
 		return;
 	}
 	p->until_ms = cluster_now_ms() + PASS_PATIENCE_MS;
-	p->next = c->passed->passes;
-	c->passed->passes = p;
+	LIST_INSERT_HEAD(&c->passed->passes, p, next);
 }
 
 /* The caller always waits for @done. Without memory for a pass @done is called at once. */
@@ -239,8 +237,7 @@ static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int f
 	u->until_ms = cluster_now_ms() + CLAIM_WITHIN_MS;
 	pthread_mutex_lock(&all->lock);
 	if (all->unclaimed_count < UNCLAIMED_MAX) {
-		u->next = all->unclaimed;
-		all->unclaimed = u;
+		LIST_INSERT_HEAD(&all->unclaimed, u, next);
 		all->unclaimed_count++;
 	} else {
 		r = CSSL_E_FULL;
@@ -273,16 +270,14 @@ int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__Pa
 int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint16_t epoch, struct passed_backend *out)
 {
 	struct passed_backends *all = c->passed;
-	struct unclaimed **link, *u;
+	struct unclaimed *u;
 
 	pthread_mutex_lock(&all->lock);
-	link = &all->unclaimed;
-	while (*link &&
-		((*link)->backend.next_epoch != epoch || memcmp(&(*link)->backend.connection, id, sizeof *id) != 0))
-		link = &(*link)->next;
-	u = *link;
+	LIST_FOREACH(u, &all->unclaimed, next)
+	if (u->backend.next_epoch == epoch && memcmp(&u->backend.connection, id, sizeof *id) == 0)
+		break;
 	if (u) {
-		*link = u->next;
+		LIST_REMOVE(u, next);
 		all->unclaimed_count--;
 	}
 	pthread_mutex_unlock(&all->lock);
@@ -297,17 +292,13 @@ int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint1
 #define GOES_ON 1
 static void end_passes(struct passed_backends *all, int (*ends)(const struct pass *p, const void *ctx), const void *ctx)
 {
-	struct pass **link = &all->passes;
-
-	while (*link) {
-		struct pass *p = *link;
+	for (struct pass *after, *p = LIST_FIRST(&all->passes); p; p = after) {
 		int result = ends(p, ctx);
 
-		if (result == GOES_ON) {
-			link = &p->next;
+		after = LIST_NEXT(p, next);
+		if (result == GOES_ON)
 			continue;
-		}
-		*link = p->next;
+		LIST_REMOVE(p, next);
 		hand_back(p, result);
 	}
 }
@@ -392,28 +383,18 @@ void passed_backends_finish(struct cluster *c)
 void passed_backends_tick(struct cluster *c, int64_t now_ms)
 {
 	struct passed_backends *all = c->passed;
-	struct unclaimed **link, *over = NULL;
+	struct unclaimed_list over = LIST_HEAD_INITIALIZER(over);
 
 	end_passes(all, ends_by_time, &now_ms);
 	pthread_mutex_lock(&all->lock);
-	link = &all->unclaimed;
-	while (*link) {
-		struct unclaimed *u = *link;
-
-		if (u->until_ms > now_ms) {
-			link = &u->next;
+	for (struct unclaimed *after, *u = LIST_FIRST(&all->unclaimed); u; u = after) {
+		after = LIST_NEXT(u, next);
+		if (u->until_ms > now_ms)
 			continue;
-		}
-		*link = u->next;
+		LIST_REMOVE(u, next);
 		all->unclaimed_count--;
-		u->next = over;
-		over = u;
+		LIST_INSERT_HEAD(&over, u, next);
 	}
 	pthread_mutex_unlock(&all->lock);
-	while (over) {
-		struct unclaimed *u = over;
-
-		over = u->next;
-		drop_unclaimed(u);
-	}
+	drop_unclaimed(&over);
 }
