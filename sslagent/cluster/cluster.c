@@ -111,7 +111,7 @@ static void heartbeat(struct cluster *c)
 			say_heartbeat(c, (int)i);
 	count_gauge(COUNT_SESSIONS, sessions);
 	count_gauge(COUNT_SESSION_BYTES, bytes);
-	count_gauge(COUNT_LIVE_PARTS, shelf_count(live_table_shelf(c->live), &live_bytes));
+	count_gauge(COUNT_LIVE_PARTS, shelf_count(c->live, &live_bytes));
 	count_gauge(COUNT_CONNECTIONS_SEEN, connections_seen_count(c->seen));
 	count_gauge(COUNT_LIVE_BYTES, live_bytes);
 	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
@@ -226,7 +226,7 @@ static void step_peers(struct cluster *c, int64_t now_ms)
 static void keep_house(struct cluster *c, int64_t now_ms)
 {
 	shelf_expire(store_shelf(c->store), now_ms);
-	shelf_expire(live_table_shelf(c->live), now_ms);
+	shelf_expire(c->live, now_ms);
 	passed_backends_tick(c, now_ms);
 	keep_keys_fresh(c, now_ms);
 	for (unsigned i = 0; i <= c->self->workers; i++)
@@ -307,12 +307,7 @@ static void on_timer(void *ctx)
 
 /* Create and destroy */
 
-static void on_udp_closed(void *ctx)
-{
-	cluster_handle_closed(ctx);
-}
-
-static const struct udp_ops main_udp_ops = { .on_closed = on_udp_closed, .peer_name = cluster_peer_at };
+static const struct udp_ops main_udp_ops = { .on_closed = cluster_handle_closed, .peer_name = cluster_peer_at };
 
 static int64_t ticket_life_ms(const struct conf *conf)
 {
@@ -336,7 +331,7 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->store = store_create(&limits, c->tombstones);
 	c->seen = connections_seen_create(
 		connections_seen_places(memory_for_seen(c->conf)), c->conf->broadcast.remember_s * 1000, now_ms);
-	c->live = live_table_create(limits.bytes / LIVE_STORE_PART, c->seen);
+	c->live = live_table_create(limits.bytes / LIVE_STORE_PART);
 	c->families = recent_create();
 	c->negatives = recent_create();
 	c->sending = sending_keys_create(c->agent_count, now_ms);
@@ -487,8 +482,10 @@ struct cluster *cluster_create(struct worker *main, const struct conf *conf, con
 	return c;
 }
 
-void cluster_handle_closed(struct cluster *c)
+void cluster_handle_closed(void *cluster)
 {
+	struct cluster *c = cluster;
+
 	assert(c->handles > 0);
 	if (--c->handles == 0 && c->on_closed)
 		c->on_closed(c->closed_ctx);
@@ -522,7 +519,7 @@ void cluster_destroy(struct cluster *c)
 	sending_keys_destroy(c->sending);
 	recent_destroy(c->negatives);
 	recent_destroy(c->families);
-	live_table_destroy(c->live);
+	shelf_destroy(c->live);
 	connections_seen_destroy(c->seen);
 	store_destroy(c->store);
 	tombstones_destroy(c->tombstones);

@@ -56,11 +56,6 @@ struct tick_wish {
 	_Atomic int state; /* enum tick_wish_state */
 };
 
-struct cluster_source {
-	struct session_source api; /* first */
-	struct cluster *cluster;
-};
-
 struct cluster {
 	/* set once */
 	struct worker *main;
@@ -73,7 +68,7 @@ struct cluster {
 	uint64_t boot_id;
 	uint8_t id_check_keys[KEY_RING_MAX][SESSION_ID_CHECK_KEY_LEN]; /* the first makes ids */
 	enum { TICKETS_UNUSED, TICKETS_USED } ticket_use;
-	struct cluster_source source;
+	struct session_source source;
 
 	/* thread-safe objects */
 	_Atomic int state; /* enum cluster_state */
@@ -81,8 +76,8 @@ struct cluster {
 	struct store *store;
 	struct connections_seen *seen;
 	_Atomic int64_t shared_clock_ahead_ms; /* ahead of this agent's own clock */
-	struct live_table *live;
-	struct recent *families;  /* when each began: their SESS_OBJs give their age in seconds only */
+	struct shelf *live;                    /* live_table.h */
+	struct recent *families;               /* when each began: their SESS_OBJs give their age in seconds only */
 	struct recent *negatives; /* by recent_id(): until when no handshake waits for a session that nobody has */
 	struct sending_keys *sending;
 	struct ticket_keys *tickets;
@@ -152,7 +147,7 @@ int cluster_agent_index(const struct cluster *c, const char *name);
 struct placement_ranks cluster_holders(const struct cluster *c, const uint8_t *id, unsigned wanted);
 
 /* One handle is closed. */
-void cluster_handle_closed(struct cluster *c);
+void cluster_handle_closed(void *cluster);
 
 /* cluster_hear.c */
 extern const struct broadcast_receiver_ops cluster_hear_ops;                /* ctx: the cluster */
@@ -160,9 +155,11 @@ extern const struct udp_ops cluster_udp_ops;                                /* o
 const char *cluster_peer_at(void *cluster, const struct sockaddr *address); /* the agent's name or NULL */
 /* Bind the workers' sockets. 0 or CSSL_E_SYSTEM with a message. */
 int cluster_bind_receiving(struct cluster *c, char *error, size_t error_cap);
-/* From any thread: the main thread calls @fn with agent @from and a copy of what it is @about, such as a session id. */
+/* From any thread: @t calls @fn with agent @from and a copy of what it is @about, such as a session id; not if it has
+ * left. 0 or CSSL_E_NO_MEMORY. tell_main: the main thread does; a failure is logged. */
 #define NEWS_ABOUT_MAX SESSION_ID_LEN
 typedef void (*news_fn)(struct cluster *c, unsigned from, const uint8_t *about);
+int cluster_tell(struct cluster_thread *t, news_fn fn, unsigned from, const void *about, size_t about_len);
 void cluster_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len);
 
 /* cluster_sessions.c */

@@ -50,7 +50,7 @@ static void encoded_wipe(struct encoded *e)
 
 static struct cluster *cluster_of(struct session_source *s)
 {
-	return container_of(s, struct cluster_source, api)->cluster;
+	return container_of(s, struct cluster, source);
 }
 
 /* 1 when an agent lives that may have it: a holder, or an agent of its origin's number. */
@@ -238,8 +238,7 @@ static void source_pull_cancel(struct session_source *s, struct session_pull *p)
 
 void cluster_source_init(struct cluster *c)
 {
-	c->source.cluster = c;
-	c->source.api = (struct session_source){
+	c->source = (struct session_source){
 		.origin = c->self->name,
 		.find = source_find,
 		.make_id = source_make_id,
@@ -253,7 +252,7 @@ void cluster_source_init(struct cluster *c)
 
 struct session_source *cluster_session_source(struct cluster *c)
 {
-	return &c->source.api;
+	return &c->source;
 }
 
 uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
@@ -312,7 +311,7 @@ static void import_live(struct cluster *c, const struct offer *o, int64_t now_ms
 
 	cluster_supersede(c, connections_seen_hear(c->seen, &l->connection, &mark, SEEN_HEARSAY, SEEN_NO_DOUBT, now_ms),
 		&l->connection, mark.epoch);
-	live_table_put(c->live, o, now_ms);
+	live_table_put(c->live, c->seen, o, now_ms);
 }
 
 static void import_session(struct cluster *c, const struct offer *o, int64_t now_ms)

@@ -250,8 +250,9 @@ static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int f
 	return r;
 }
 
-int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m)
+int passed_backends_receive(struct peer *from, const Cssl__PeerMessage *message)
 {
+	const Cssl__PassedBackend *m = message->passed_backend;
 	Cssl__PassedBackendTaken taken = { MESSAGE(passed_backend_taken), .connection_id = m->connection_id,
 		.next_epoch = m->next_epoch };
 	Cssl__PeerMessage answer = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN,
@@ -260,7 +261,7 @@ int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__Pa
 	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch == 0 || m->next_epoch > UINT16_MAX ||
 		strlen(m->backend) >= sizeof(((struct passed_backend *)0)->backend))
 		return CSSL_E_RANGE;
-	taken.taken = from->link && keep(c->passed, m, peer_link_take_fd(from->link, m->inode)) == 0;
+	taken.taken = from->link && keep(from->cluster->passed, m, peer_link_take_fd(from->link, m->inode)) == 0;
 	if (taken.taken)
 		count(COUNT_BACKENDS_TAKEN);
 	peer_send(from, &answer);
@@ -318,13 +319,13 @@ static int ends_by_answer(const struct pass *p, const void *ctx)
 	return by->m->taken ? 0 : CSSL_E_STATE;
 }
 
-int passed_backends_answered(struct cluster *c, struct peer *from, const Cssl__PassedBackendTaken *m)
+int passed_backends_answered(struct peer *from, const Cssl__PeerMessage *m)
 {
-	struct taken_by by = { from->index, m };
+	struct taken_by by = { from->index, m->passed_backend_taken };
 
-	if (m->connection_id.len != CONNECTION_ID_LEN)
+	if (by.m->connection_id.len != CONNECTION_ID_LEN)
 		return CSSL_E_RANGE;
-	end_passes(c->passed, ends_by_answer, &by);
+	end_passes(from->cluster->passed, ends_by_answer, &by);
 	return 0;
 }
 
@@ -352,15 +353,16 @@ static void withdraw(const struct pass *p)
 	peer_send(p->cluster->peers[p->target], &m);
 }
 
-int passed_backends_withdrawn(struct cluster *c, const Cssl__PassedBackendWithdrawn *m)
+int passed_backends_withdrawn(struct peer *from, const Cssl__PeerMessage *message)
 {
+	const Cssl__PassedBackendWithdrawn *m = message->passed_backend_withdrawn;
 	struct passed_backend backend;
 	struct connection_id id;
 
 	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch > UINT16_MAX)
 		return CSSL_E_RANGE;
 	memcpy(id.bytes, m->connection_id.data, CONNECTION_ID_LEN);
-	if (cluster_take_passed(c, &id, (uint16_t)m->next_epoch, &backend) == 0)
+	if (cluster_take_passed(from->cluster, &id, (uint16_t)m->next_epoch, &backend) == 0)
 		passed_backend_destroy(&backend);
 	return 0;
 }

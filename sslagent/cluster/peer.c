@@ -149,7 +149,8 @@ void peer_send_ticket_keys(struct peer *p)
 	OPENSSL_cleanse(keys, sizeof keys);
 }
 
-void peer_send_keys(struct peer *p)
+/* Sending keys, ticket keys. */
+static void send_keys(struct peer *p)
 {
 	struct sending_key key;
 
@@ -303,17 +304,10 @@ static void peer_up(struct peer *p)
 	log_event(LOG_INFO, NULL, "peer up", "peer=%s by=%s boot=%016" PRIx64, p->conf->name,
 		peer_link_passes_fds(p->link) ? "unix" : "tcp", hello->boot_id);
 	ping(p, now_ms);
-	peer_send_keys(p);
+	send_keys(p);
 	peer_send_status(p);
 	snapshot_give_tombstones(p);
 	update_flags(p);
-}
-
-static const char *cause(int error, const char *without)
-{
-	if (error == 0)
-		return without;
-	return error_text(error);
 }
 
 static void log_refused(struct peer *p, int error)
@@ -324,8 +318,8 @@ static void log_refused(struct peer *p, int error)
 	if (now_ms - p->refused_logged_ms < LOG_EVERY_MS)
 		return;
 	p->refused_logged_ms = now_ms;
-	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", p->conf->name,
-		peer_link_address(p->link), cause(error, "it ended the opening; another agents.key?"));
+	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", p->conf->name, p->link->address,
+		error ? error_text(error) : "it ended the opening; another agents.key?");
 }
 
 /* The link is lost, refused, or did not reach the peer. */
@@ -337,9 +331,9 @@ static void peer_down(struct peer *p, int error)
 		count(COUNT_PEER_LINKS_LOST);
 		if (cluster_state(p->cluster) != CLUSTER_CLOSING)
 			log_event(LOG_WARNING, NULL, "peer lost", "peer=%s cause=%s", p->conf->name,
-				cause(error, "closed"));
+				error ? error_text(error) : "closed");
 		p->retry_at_ms = now_ms;
-	} else if (peer_link_was_opening(p->link)) {
+	} else if (p->link->ended_in == PEER_LINK_OPENING) {
 		log_refused(p, error);
 	}
 	if (p->state != PEER_UP)
@@ -357,7 +351,7 @@ static void peer_down(struct peer *p, int error)
 
 static void on_open(struct peer_link *l)
 {
-	struct peer *p = peer_link_ctx(l);
+	struct peer *p = l->ctx;
 
 	if (strcmp(peer_link_peer(l)->name, p->conf->name) != 0)
 		peer_link_end(l, CSSL_E_MISMATCH);
@@ -371,19 +365,19 @@ static void on_open(struct peer_link *l)
 
 static int on_message(struct peer_link *l, const Cssl__PeerMessage *m)
 {
-	struct peer *p = peer_link_ctx(l);
+	struct peer *p = l->ctx;
 
 	return p->state == PEER_UP ? peer_on_message(p, m) : CSSL_E_STATE;
 }
 
 static void on_drained(struct peer_link *l)
 {
-	snapshot_go_on(peer_link_ctx(l));
+	snapshot_go_on(l->ctx);
 }
 
 static void on_end(struct peer_link *l, int error)
 {
-	struct peer *p = peer_link_ctx(l);
+	struct peer *p = l->ctx;
 
 	if (l == p->shorter) {
 		peer_way_failed(&p->way, error);
@@ -397,7 +391,7 @@ static void on_end(struct peer_link *l, int error)
 
 static void on_closed(struct peer_link *l)
 {
-	cluster_handle_closed(((struct peer *)peer_link_ctx(l))->cluster);
+	cluster_handle_closed(((struct peer *)l->ctx)->cluster);
 }
 
 static const struct peer_link_ops link_ops = {
@@ -427,13 +421,14 @@ void peer_take_link(struct peer *p, struct peer_link *l)
 		p->shorter = NULL;
 	peer_close(p); /* a new connection means that the other side lost the old link, or has found a shorter way */
 	p->link = l;
-	peer_link_set_ctx(l, p, &link_ops);
+	l->ctx = p;
+	l->ops = &link_ops;
 	peer_up(p);
 }
 
 static void tick_link(struct peer *p, int64_t now_ms)
 {
-	if (now_ms - (int64_t)peer_link_heard_ms(p->link) > PEER_LOST_MS) {
+	if (now_ms - (int64_t)p->link->heard_ms > PEER_LOST_MS) {
 		peer_link_end(p->link, UV_ETIMEDOUT);
 		return;
 	}

@@ -69,7 +69,6 @@ void peer_send_failed(struct peer *p, int error);
 void peer_send_status(struct peer *p);
 struct shelved;
 int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, int unasked);
-void peer_send_keys(struct peer *p); /* sending keys, ticket keys */
 void peer_send_ticket_keys(struct peer *p);
 void peer_send_next_key(struct peer *p);
 

@@ -134,7 +134,7 @@ static void tell(struct step *step, unsigned agent, const struct session *s)
 	if (peer_send_object(p, &s->shelved, encoded, len, 1) != 0)
 		return; /* without a link the peer asks for its part later, or leaves too */
 	count(COUNT_SESSIONS_REPLACED);
-	if (peer_link_pending(p->link) >= PENDING_ENOUGH)
+	if (stream_pending(&p->link->stream) >= PENDING_ENOUGH)
 		step->walk = WALK_PAUSE;
 }
 
@@ -171,16 +171,18 @@ static int links_are_full(const struct cluster *c)
 {
 	for (unsigned i = 0; i < c->agent_count; i++)
 		if (c->peers[i] && c->peers[i]->state == PEER_UP &&
-			peer_link_pending(c->peers[i]->link) >= PENDING_ENOUGH)
+			stream_pending(&c->peers[i]->link->stream) >= PENDING_ENOUGH)
 			return 1;
 	return 0;
 }
 
-static void settled(struct resettling *r, const struct placement *now)
+static void settled(struct cluster *c)
 {
+	struct resettling *r = &c->resettling;
+
 	placement_copy(r->before, r->after);
-	for (unsigned i = 0; i < placement_agents(now); i++)
-		if (placement_get(now, i) == MEMBER_HERE)
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (placement_get(c->placement, i) == MEMBER_HERE)
 			placement_set(r->before, i, MEMBER_HERE);
 	r->state = r->changed_ms > r->begun_ms ? MEMBERS_CHANGED : RESETTLED;
 }
@@ -200,7 +202,7 @@ static void go_on(struct cluster *c, int64_t now_ms)
 	count_by(COUNT_SESSIONS_DISPLACED, dropped);
 	if (more)
 		return;
-	settled(r, c->placement);
+	settled(c);
 	log_event(LOG_INFO, NULL, "sessions resettled", "ms=%" PRId64, now_ms - r->changed_ms);
 }
 

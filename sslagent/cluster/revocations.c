@@ -20,10 +20,10 @@ struct revocation {
 	struct cluster *cluster;
 	revoke_what what, *ordered; /* without copies of its values; owned */
 	uint8_t family[FAMILY_ID_LEN];
-	void (*done)(void *ctx, const struct revoke_result *r);
+	void (*done)(void *ctx, struct revoke_result *r);
 	void *ctx;
+	struct revoke_result *result;
 	uint64_t token;
-	uint64_t sessions;
 	int64_t settled_ms, until_ms;
 	unsigned agent_count;
 	uint8_t answers[]; /* enum answer, by agent */
@@ -56,33 +56,23 @@ int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms,
 	return result < 0 ? result : 0;
 }
 
-static void collect(
-	const struct revocation *r, const char **confirmed, const char **unconfirmed, struct revoke_result *out)
-{
-	const struct conf_agent *agents = r->cluster->conf->agents;
-
-	for (unsigned agent = 0; agent < r->agent_count; agent++) {
-		if (r->answers[agent] == CONFIRMED)
-			confirmed[out->confirmed_count++] = agents[agent].name;
-		else if (r->answers[agent] != NOT_ASKED)
-			unconfirmed[out->unconfirmed_count++] = agents[agent].name;
-	}
-	out->confirmed = confirmed;
-	out->unconfirmed = unconfirmed;
-}
-
-/* Report and free it. Without memory for the names the report has no names. */
+/* Report and free it. */
 static void finish(struct revocation *r)
 {
-	struct revoke_result result = { .sessions = r->sessions };
-	const char **names = calloc(2 * r->agent_count, sizeof *names);
+	const struct conf_agent *agents = r->cluster->conf->agents;
+	struct revoke_result *out = r->result;
 
-	if (names)
-		collect(r, names, names + r->agent_count, &result);
-	log_event(LOG_INFO, NULL, "sessions revoked", "sessions=%" PRIu64 " confirmed=%zu unconfirmed=%zu", r->sessions,
-		result.confirmed_count, result.unconfirmed_count);
-	r->done(r->ctx, &result);
-	free(names);
+	out->confirmed = out->names;
+	out->unconfirmed = out->names + r->agent_count;
+	for (unsigned agent = 0; agent < r->agent_count; agent++) {
+		if (r->answers[agent] == CONFIRMED)
+			out->confirmed[out->confirmed_count++] = agents[agent].name;
+		else if (r->answers[agent] != NOT_ASKED)
+			out->unconfirmed[out->unconfirmed_count++] = agents[agent].name;
+	}
+	log_event(LOG_INFO, NULL, "sessions revoked", "sessions=%" PRIu64 " confirmed=%zu unconfirmed=%zu",
+		out->sessions, out->confirmed_count, out->unconfirmed_count);
+	r->done(r->ctx, out);
 	protobuf_c_message_free_unpacked(&r->ordered->base, NULL);
 	free(r);
 }
@@ -155,7 +145,7 @@ static void run(struct thread_task *task)
 	int64_t now_ms = cluster_now_ms();
 
 	revocation_widen(r->cluster, &r->what, r->family, now_ms);
-	if (revocation_apply(r->cluster, &r->what, now_ms, &r->sessions) != 0) {
+	if (revocation_apply(r->cluster, &r->what, now_ms, &r->result->sessions) != 0) {
 		finish(r); /* malformed: nothing was revoked anywhere */
 		return;
 	}
@@ -191,17 +181,22 @@ static revoke_what *copy_of(const revoke_what *what)
 }
 
 void cluster_revoke(
-	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, const struct revoke_result *r), void *ctx)
+	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, struct revoke_result *r), void *ctx)
 {
 	struct revocation *r = calloc(1, sizeof *r + c->agent_count);
+	struct revoke_result *result = calloc(1, sizeof *result + 2 * c->agent_count * sizeof result->names[0]);
+	revoke_what *ordered = copy_of(what);
 
-	if (r)
-		r->ordered = copy_of(what);
-	if (!r || !r->ordered) {
+	if (!r || !result || !ordered) {
 		free(r);
-		done(ctx, &(struct revoke_result){ 0 });
+		free(result);
+		if (ordered)
+			protobuf_c_message_free_unpacked(&ordered->base, NULL);
+		done(ctx, NULL);
 		return;
 	}
+	r->result = result;
+	r->ordered = ordered;
 	r->task = (struct thread_task){ .run = run, .drop = drop };
 	r->cluster = c;
 	r->agent_count = c->agent_count;
@@ -237,7 +232,7 @@ static void go_on_with_family(struct revocation *r, const uint8_t *family)
 	memcpy(r->family, family, FAMILY_ID_LEN);
 	r->what = revoke_family(r->family);
 	revocation_apply(r->cluster, &r->what, now_ms, &sessions);
-	r->sessions += sessions;
+	r->result->sessions += sessions;
 	r->token = ++r->cluster->revocations->token;
 	r->until_ms = now_ms + REVOCATION_PATIENCE_MS;
 	tell_peers(r);

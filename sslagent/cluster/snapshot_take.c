@@ -112,8 +112,9 @@ static void taken(struct peer *p, int64_t now_ms)
 		ask(p, due);
 }
 
-int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part)
+int snapshot_take_part(struct peer *p, const Cssl__PeerMessage *m)
 {
+	const Cssl__SnapshotPart *part = m->snapshot_part;
 	int64_t now_ms = cluster_now_ms();
 	enum taking scope = part->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? TAKING_ALL : TAKING_OWN;
 	int r = take_stones(p->cluster, part, now_ms);
