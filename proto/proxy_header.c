@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "proto/proxy_v2.h"
 #include "proto/wire.h"
 
 #define PREFIX     "PROXY "

@@ -14,7 +14,6 @@
 #include "proto/error.h"
 #include "proto/scratch.h"
 #include "proto/sess_obj.pb-c.h"
-#include "proto/sess_obj_check.h"
 
 #define TLS12 0x0303
 
