@@ -128,17 +128,15 @@ static void roll_sending_key(struct cluster *c, int64_t now_ms)
 {
 	if (sending_keys_roll(c->sending, now_ms) != 0)
 		return; /* the next key is on its way */
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i])
-			peer_send_next_key(c->peers[i]);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		peer_send_next_key(p);
 }
 
 void cluster_make_ticket_key(struct cluster *c, int64_t now_ms)
 {
 	ticket_keys_make(c->tickets, now_ms);
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i])
-			peer_send_ticket_keys(c->peers[i]);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		peer_send_ticket_keys(p);
 }
 
 void cluster_rotate(struct cluster *c)
@@ -165,9 +163,8 @@ static int64_t key_maker_turn_ms(const struct cluster *c)
 {
 	int64_t turn_ms = 0;
 
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i] && atomic_load(&c->flags[i].alive) &&
-			strcmp(c->conf->agents[i].name, c->self->name) < 0)
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (atomic_load(&c->flags[p->index].alive) && strcmp(p->conf->name, c->self->name) < 0)
 			turn_ms += KEY_MAKER_STEP_MS;
 	return turn_ms;
 }
@@ -205,12 +202,10 @@ static void step_peers(struct cluster *c, int64_t now_ms)
 {
 	unsigned up = 0, unheard = 0;
 
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		if (!c->peers[i])
-			continue;
-		peer_tick(c->peers[i], now_ms);
-		up += c->peers[i]->state == PEER_UP;
-		unheard += c->peers[i]->is_unheard;
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
+		peer_tick(p, now_ms);
+		up += p->state == PEER_UP;
+		unheard += p->is_unheard;
 	}
 	count_gauge(COUNT_PEERS_UP, up);
 	count_gauge(COUNT_PEERS_UNHEARD, unheard);
@@ -241,8 +236,8 @@ static int is_settled(const struct cluster *c)
 {
 	if (cluster_state(c) != CLUSTER_READY || revocations_wait(c->revocations))
 		return 0;
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i] && !peer_is_settled(c->peers[i]))
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (!peer_is_settled(p))
 			return 0;
 	return 1;
 }
@@ -422,9 +417,8 @@ static void close_handles(struct cluster *c)
 	atomic_store(&c->state, CLUSTER_CLOSING);
 	timer_stop(c->timer);
 	c->timer = NULL;
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i])
-			peer_close(c->peers[i]);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		peer_close(p);
 	cluster_links_close(c);
 	pulls_finish(c);
 	passed_backends_finish(c);

@@ -60,12 +60,10 @@ static void candidates(const struct cluster *c, const char *address, char *out, 
 	size_t len = 0;
 
 	out[0] = '\0';
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		const struct peer *p = c->peers[i];
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
 		int written;
 
-		if (!p || p->state == PEER_UP || strcmp(p->conf->name, c->self->name) > 0 ||
-			!same_host(p->conf, address))
+		if (p->state == PEER_UP || strcmp(p->conf->name, c->self->name) > 0 || !same_host(p->conf, address))
 			continue;
 		written = snprintf(out + len, cap - len, "%s%s", len > 0 ? "," : "", p->conf->name);
 		if (written < 0 || (size_t)written >= cap - len)
@@ -254,8 +252,8 @@ uint64_t cluster_links_queued(const struct cluster *c)
 {
 	uint64_t queued = 0;
 
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i] && c->peers[i]->state == PEER_UP)
-			queued += stream_pending(&c->peers[i]->link->stream);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (p->state == PEER_UP)
+			queued += stream_pending(&p->link->stream);
 	return queued;
 }

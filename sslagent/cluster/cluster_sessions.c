@@ -63,8 +63,8 @@ static int may_be_elsewhere(const struct cluster *c, const uint8_t *id, uint16_t
 	for (unsigned i = 0; i < holders.count; i++)
 		if (atomic_load(&c->flags[holders.agents[i]].alive))
 			return 1;
-	for (unsigned agent = 0; agent < c->agent_count; agent++)
-		if (c->peers[agent] && c->flags[agent].origin == origin && atomic_load(&c->flags[agent].alive))
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (c->flags[p->index].origin == origin && atomic_load(&c->flags[p->index].alive))
 			return 1;
 	return 0;
 }

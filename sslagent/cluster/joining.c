@@ -48,27 +48,24 @@ static void become_ready(struct cluster *c, const char *how, int64_t now_ms)
 	log_event(LOG_INFO, NULL, "ready", "how=%s sessions=%" PRIu64 " ms=%" PRId64, how, sessions,
 		now_ms - c->joining.started_ms);
 	service_notify_ready(getpid());
-	for (unsigned agent = 0; agent < c->agent_count; agent++)
-		if (c->peers[agent])
-			peer_send_status(c->peers[agent]);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		peer_send_status(p);
 }
 
 static unsigned peers_in(const struct cluster *c, enum peer_source source)
 {
 	unsigned count = 0;
 
-	for (unsigned agent = 0; agent < c->agent_count; agent++)
-		count += c->peers[agent] && c->peers[agent]->source == source;
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		count += p->source == source;
 	return count;
 }
 
 /* Ask ready peers that were not asked yet: one, or all of them where agents hold parts. */
 static void ask(struct cluster *c)
 {
-	for (unsigned agent = 0; agent < c->agent_count; agent++) {
-		struct peer *p = c->peers[agent];
-
-		if (!p || !peer_is_up(p) || p->readiness != PEER_READY || p->source != SOURCE_UNASKED)
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
+		if (!peer_is_up(p) || p->readiness != PEER_READY || p->source != SOURCE_UNASKED)
 			continue;
 		if (!c->placement && peers_in(c, SOURCE_ASKED) > 0)
 			return;
@@ -106,11 +103,9 @@ static void in_taking(struct cluster *c, int64_t now_ms)
 
 	if (c->placement)
 		ask(c);
-	for (unsigned agent = 0; agent < c->agent_count; agent++) {
-		struct peer *p = c->peers[agent];
-
-		away += p && !peer_is_up(p);
-		if (p && p->source == SOURCE_ASKED)
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
+		away += !peer_is_up(p);
+		if (p->source == SOURCE_ASKED)
 			check_silence(c, p, now_ms);
 	}
 	if (peers_in(c, SOURCE_ASKED) > 0)

@@ -63,6 +63,14 @@ void peer_destroy(struct peer *p)
 	free(p);
 }
 
+struct peer *peer_next(const struct cluster *c, const struct peer *p)
+{
+	for (unsigned i = p ? p->index + 1u : 0; i < c->agent_count; i++)
+		if (c->peers[i])
+			return c->peers[i];
+	return NULL;
+}
+
 struct peer_link_conf peer_link_conf_of(struct cluster *c, const struct peer_link_ops *ops, void *ctx)
 {
 	return (struct peer_link_conf){

@@ -52,6 +52,9 @@ enum peer_source { SOURCE_UNASKED, SOURCE_ASKED, SOURCE_TAKEN };
 struct peer *peer_create(struct cluster *c, agent_index index);
 void peer_destroy(struct peer *p); /* its link is closed and gone */
 
+/* Every other agent, in the order of the cluster file: NULL as @p gives the first. */
+struct peer *peer_next(const struct cluster *c, const struct peer *p);
+
 void peer_tick(struct peer *p, int64_t now_ms);
 /* Take a link that the other side opened. */
 void peer_take_link(struct peer *p, struct peer_link *l);

@@ -74,14 +74,10 @@ static void membership_changed(struct cluster *c, struct peer *p, enum membershi
 
 static void note_members(struct cluster *c, int64_t now_ms)
 {
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		struct peer *p = c->peers[i];
-		enum membership now;
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
+		const enum membership now = membership_of(c, p, now_ms);
 
-		if (!p)
-			continue;
-		now = membership_of(c, p, now_ms);
-		if (now == placement_get(c->placement, i))
+		if (now == placement_get(c->placement, p->index))
 			continue;
 		membership_changed(c, p, now, now_ms);
 		log_event(LOG_INFO, NULL, now == MEMBER_HERE ? "member entered" : "member left", "peer=%s",
@@ -98,13 +94,10 @@ void resettling_look(struct cluster *c, int64_t now_ms)
 /* Drop nothing while an agent still takes its part and may need it. */
 static int is_busy(const struct cluster *c)
 {
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		const struct peer *p = c->peers[i];
-
-		if (p && atomic_load(&c->flags[i].alive) &&
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (atomic_load(&c->flags[p->index].alive) &&
 			(p->readiness != PEER_READY || p->giver.state != GIVING_NOTHING))
 			return 1;
-	}
 	return cluster_state(c) != CLUSTER_READY;
 }
 
@@ -169,9 +162,8 @@ static enum walk on_session(void *ctx, const struct shelved *o)
 
 static int links_are_full(const struct cluster *c)
 {
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i] && c->peers[i]->state == PEER_UP &&
-			stream_pending(&c->peers[i]->link->stream) >= PENDING_ENOUGH)
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (p->state == PEER_UP && stream_pending(&p->link->stream) >= PENDING_ENOUGH)
 			return 1;
 	return 0;
 }
