@@ -256,16 +256,10 @@ void cluster_tick_as_needed(struct cluster *c)
 	timer_set_every(c->timer, (uint64_t)tick_ms);
 }
 
-static void on_tick_wish(struct thread_task *task)
+static void on_tick_wish(struct cluster *c, unsigned from, const uint8_t *about)
 {
-	struct cluster *c = container_of(task, struct cluster, tick_wish.task);
-
-	c->tick_wish.state = TICK_UNASKED;
+	c->tick_wish = TICK_UNASKED;
 	cluster_tick_as_needed(c);
-}
-
-static void drop_tick_wish(struct thread_task *task)
-{
 }
 
 void cluster_tick_sooner(struct cluster *c)
@@ -273,8 +267,9 @@ void cluster_tick_sooner(struct cluster *c)
 	if (c->tick_ms == BROADCAST_TICK_MS ||
 		broadcast_receiver_due_ms(c->receiver) >= cluster_now_ms() + QUIET_TICK_MS)
 		return;
-	if (atomic_exchange(&c->tick_wish.state, TICK_ASKED) == TICK_UNASKED)
-		cluster_thread_hand(cluster_main_thread(c), &c->tick_wish.task);
+	if (atomic_exchange(&c->tick_wish, TICK_ASKED) == TICK_UNASKED &&
+		cluster_tell(cluster_main_thread(c), on_tick_wish, c->self_index, NULL, 0) != 0)
+		c->tick_wish = TICK_UNASKED;
 }
 
 static void on_timer(void *ctx)
@@ -455,7 +450,6 @@ struct cluster *cluster_create(struct worker *main, const struct conf *conf, con
 	c->self_index = (agent_index)(self - conf->agents);
 	c->ring = ring;
 	c->agent_count = (unsigned)conf->agent_count;
-	c->tick_wish.task = (struct thread_task){ .run = on_tick_wish, .drop = drop_tick_wish };
 	cluster_links_init(c);
 	identify(c);
 	cluster_source_init(c);

@@ -189,6 +189,28 @@ static void answer_pull(struct cluster *c, unsigned sender, const uint8_t *id)
 		cluster_thread_say(cluster_main_thread(c), (int)sender, &absent);
 }
 
+struct gap {
+	uint64_t first, last;
+	unsigned worker;
+};
+
+static void repeat(struct cluster *c, unsigned to, const uint8_t *about)
+{
+	struct gap g;
+
+	memcpy(&g, about, sizeof g);
+	cluster_thread_repeat(&c->threads[g.worker], (int)to, g.first, g.last);
+}
+
+/* Without memory it is asked for again. */
+static void on_gap(struct cluster *c, unsigned sender, const Cssl__Gap *m)
+{
+	const struct gap g = { m->first, m->last, m->worker };
+
+	if (m->worker <= c->self->workers)
+		cluster_tell(&c->threads[m->worker], repeat, sender, &g, sizeof g);
+}
+
 static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times)
 {
 	struct cluster *c = ctx;
@@ -209,10 +231,7 @@ static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage 
 	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE:
 		cluster_tell_main(c, pulls_over_link, sender, m->too_large.data, SESSION_ID_LEN);
 		break;
-	case CSSL__BROADCAST_MESSAGE__WHAT_GAP:
-		if (m->gap->worker <= c->self->workers)
-			cluster_thread_repeat(&c->threads[m->gap->worker], (int)sender, m->gap->first, m->gap->last);
-		break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_GAP: on_gap(c, sender, m->gap); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: on_heartbeat(c, m->heartbeat); break;
 	default: break; /* of a later release */
 	}

@@ -49,12 +49,7 @@ struct peer_flags {
 	uint16_t origin;         /* its number in session ids */
 };
 
-/* Another thread wants the main thread's timer to tick sooner. */
-enum tick_wish_state { TICK_UNASKED, TICK_ASKED };
-struct tick_wish {
-	struct thread_task task;
-	_Atomic int state; /* enum tick_wish_state */
-};
+enum tick_wish { TICK_UNASKED, TICK_ASKED };
 
 struct cluster {
 	/* set once */
@@ -86,7 +81,7 @@ struct cluster {
 	struct peer_flags *flags;       /* by agent */
 	struct placement *placement;    /* NULL: every agent holds every session */
 	struct cluster_thread *threads; /* workers, then main */
-	struct tick_wish tick_wish;
+	_Atomic int tick_wish; /* enum tick_wish: another thread wants the main thread's timer to tick sooner */
 
 	/* the main thread's own */
 	struct peer **peers; /* by agent; NULL: this one */

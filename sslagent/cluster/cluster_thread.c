@@ -129,7 +129,6 @@ void cluster_thread_leave(struct cluster_thread *t)
 
 	pthread_mutex_lock(&t->lock);
 	t->worker = NULL;
-	t->repeat_count = 0;
 	STAILQ_CONCAT(&tasks, &t->tasks);
 	pthread_mutex_unlock(&t->lock);
 	turn_end_cancel(&t->flush);
@@ -143,22 +142,12 @@ void cluster_thread_leave(struct cluster_thread *t)
 static void on_woken(struct worker *w, void *arg)
 {
 	struct cluster_thread *t = arg;
-	struct repeat repeats[REPEATS_MAX];
 	struct thread_tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
-	unsigned repeat_count;
 
 	pthread_mutex_lock(&t->lock);
 	t->wake = THREAD_ASLEEP;
 	STAILQ_CONCAT(&tasks, &t->tasks);
-	repeat_count = t->repeat_count;
-	for (unsigned i = 0; i < repeat_count; i++)
-		repeats[i] = t->repeats[i];
-	t->repeat_count = 0;
 	pthread_mutex_unlock(&t->lock);
-	for (unsigned i = 0; i < repeat_count; i++)
-		broadcast_sender_repeat(t->sender, repeats[i].to, repeats[i].first, repeats[i].last, cluster_now_ms());
-	if (repeat_count > 0)
-		worker_at_turn_end(w, &t->flush);
 	do_tasks(&tasks, w);
 }
 
@@ -182,20 +171,10 @@ void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task)
 		task->drop(task);
 }
 
-void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last)
-{
-	pthread_mutex_lock(&t->lock);
-	if (t->worker && t->repeat_count < REPEATS_MAX) {
-		t->repeats[t->repeat_count++] = (struct repeat){ to, first, last };
-		wake(t);
-	}
-	pthread_mutex_unlock(&t->lock);
-}
-
 void cluster_thread_nudge(struct cluster_thread *t)
 {
 	pthread_mutex_lock(&t->lock);
-	if (!STAILQ_EMPTY(&t->tasks) || t->repeat_count > 0)
+	if (!STAILQ_EMPTY(&t->tasks))
 		wake(t);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -205,6 +184,12 @@ static void make_ready(struct cluster_thread *t, Cssl__BroadcastMessage *m)
 	if (m->made_ms == 0)
 		m->made_ms = cluster_now_ms();
 	use_newest_key(t);
+	worker_at_turn_end(t->worker, &t->flush);
+}
+
+void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last)
+{
+	broadcast_sender_repeat(t->sender, to, first, last, cluster_now_ms());
 	worker_at_turn_end(t->worker, &t->flush);
 }
 

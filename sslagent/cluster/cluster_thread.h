@@ -1,7 +1,7 @@
 /* cluster_thread.h: one thread of this agent as a member of the cluster. It has its own sender, sockets and numbers for
  * datagrams, and takes tasks from other threads. Workers are 0..workers-1, the main thread is `workers`.
  *
- * Any thread may call task and hand; only the thread itself may call the rest.
+ * Any thread may call hand and nudge; only the thread itself may call the rest.
  */
 #ifndef CSSL_SSLAGENT_CLUSTER_THREAD_H
 #define CSSL_SSLAGENT_CLUSTER_THREAD_H
@@ -25,13 +25,6 @@ struct thread_task {
 };
 STAILQ_HEAD(thread_tasks, thread_task);
 
-/* Numbers to repeat. */
-struct repeat {
-	int to;
-	uint64_t first, last;
-};
-#define REPEATS_MAX 256u
-
 struct cluster_thread {
 	struct cluster *cluster;
 	struct worker *worker; /* NULL: the thread has not joined, or has left; changes under the lock */
@@ -44,8 +37,6 @@ struct cluster_thread {
 	void *superseded_ctx;
 	pthread_mutex_t lock; /* of what follows */
 	struct thread_tasks tasks;
-	struct repeat repeats[REPEATS_MAX];
-	unsigned repeat_count;
 	enum { THREAD_ASLEEP, THREAD_WOKEN } wake;
 };
 
@@ -58,12 +49,12 @@ void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp 
 void cluster_thread_leave(struct cluster_thread *t);
 
 void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task);
-void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last);
 /* Wake the thread again if tasks wait. The main thread's timer calls it, for tasks whose wake-up failed for lack of
  * memory. */
 void cluster_thread_nudge(struct cluster_thread *t);
 
-/* As broadcast_sender_number() and broadcast_sender_say(). A made_ms of 0 becomes now. */
+/* As broadcast_sender_repeat(), broadcast_sender_number() and broadcast_sender_say(). A made_ms of 0 becomes now. */
+void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last);
 int cluster_thread_number(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
 int cluster_thread_say(struct cluster_thread *t, int to, Cssl__BroadcastMessage *m);
 /* Answer a probe of agent @to, for all threads of this process. The main thread. */
