@@ -9,7 +9,6 @@
 
 #include "net/table.h"
 #include "proto/datagram.h"
-#include "proto/window.h"
 
 #define KEYS_HELD 3u /* the old, the current, the next */
 
