@@ -113,33 +113,19 @@ static int give_objects(struct peer *p)
 	return part.error;
 }
 
-/* The memory of connections, for one part. */
-struct seen_part {
-	size_t count;
-	struct seen_connection seen[PART_SEEN];
-};
-
-static enum seen_walk on_seen(void *ctx, const struct seen_connection *seen)
-{
-	struct seen_part *part = ctx;
-
-	part->seen[part->count++] = *seen;
-	return part->count == PART_SEEN ? SEEN_PAUSE : SEEN_GO_ON;
-}
-
 static uint64_t since_ms(int64_t then_ms, int64_t now_ms)
 {
 	return now_ms > then_ms ? (uint64_t)(now_ms - then_ms) : 0;
 }
 
-static int send_seen(struct peer *p, const struct seen_part *gathered, int64_t now_ms)
+static int send_seen(struct peer *p, const struct seen_connection *from, size_t count, int64_t now_ms)
 {
 	Cssl__ConnectionSeen seen[PART_SEEN], *pointers[PART_SEEN];
-	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope,
-		.n_connection_seen = gathered->count, .connection_seen = pointers };
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_connection_seen = count,
+		.connection_seen = pointers };
 
-	for (size_t i = 0; i < gathered->count; i++) {
-		const struct seen_connection *s = &gathered->seen[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct seen_connection *s = &from[i];
 
 		seen[i] = (Cssl__ConnectionSeen){ MESSAGE(connection_seen),
 			.connection_id = bytes_of(s->id.bytes, CONNECTION_ID_LEN), .epoch = s->at.epoch,
@@ -153,11 +139,11 @@ static int send_seen(struct peer *p, const struct seen_part *gathered, int64_t n
 
 static int give_seen(struct peer *p)
 {
-	struct seen_part gathered = { 0 };
-	int more = connections_seen_walk(p->cluster->seen, &p->giver.cursor, on_seen, &gathered);
-	int r = gathered.count > 0 && !mutant("snapshot-without-marks") ? send_seen(p, &gathered, cluster_now_ms()) : 0;
+	struct seen_connection seen[PART_SEEN];
+	size_t count = connections_seen_list(p->cluster->seen, &p->giver.cursor, seen, PART_SEEN);
+	int r = count > 0 && !mutant("snapshot-without-marks") ? send_seen(p, seen, count, cluster_now_ms()) : 0;
 
-	if (!r && !more)
+	if (!r && count < PART_SEEN)
 		giving_move(&p->giver, GIVING_LAST);
 	return r;
 }
