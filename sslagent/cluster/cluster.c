@@ -18,8 +18,6 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/pulls.h"
-#include "sslagent/cluster/revocations.h"
 
 #define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */
 #define HOUSEKEEPING_MS     100
@@ -234,7 +232,7 @@ static void keep_house(struct cluster *c, int64_t now_ms)
 
 static int is_settled(const struct cluster *c)
 {
-	if (cluster_state(c) != CLUSTER_READY || revocations_wait(c->revocations))
+	if (cluster_state(c) != CLUSTER_READY || revocations_wait(&c->revocations))
 		return 0;
 	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
 		if (!peer_is_settled(p))
@@ -327,8 +325,6 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->sending = sending_keys_create(c->agent_count, now_ms);
 	c->tickets = ticket_keys_create(ticket_life_ms(c->conf));
 	c->passed = passed_backends_create();
-	c->pulls = pulls_create();
-	c->revocations = revocations_create();
 	c->receiver = broadcast_receiver_create(c->agent_count, &cluster_hear_ops, c);
 	c->flags = calloc(c->agent_count, sizeof *c->flags);
 	c->peers = calloc(c->agent_count, sizeof(struct peer *));
@@ -336,8 +332,7 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	if (resettling_start(c) != 0)
 		return CSSL_E_NO_MEMORY;
 	return c->tombstones && c->store && c->seen && c->live && c->families && c->negatives && c->sending &&
-			       c->tickets && c->passed && c->pulls && c->revocations && c->receiver && c->flags &&
-			       c->peers && c->threads
+			       c->tickets && c->passed && c->receiver && c->flags && c->peers && c->threads
 		       ? 0
 		       : CSSL_E_NO_MEMORY;
 }
@@ -500,8 +495,7 @@ void cluster_destroy(struct cluster *c)
 	free(c->flags);
 	resettling_free(c);
 	broadcast_receiver_destroy(c->receiver);
-	revocations_destroy(c->revocations);
-	pulls_destroy(c->pulls);
+	pulls_free(&c->pulls);
 	passed_backends_destroy(c->passed);
 	ticket_keys_destroy(c->tickets);
 	sending_keys_destroy(c->sending);

@@ -13,7 +13,6 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/pulls.h"
 
 /* For another thread */
 

@@ -25,7 +25,9 @@
 #include "sslagent/cluster/cluster_thread.h"
 #include "sslagent/sessions/connections_seen.h"
 #include "sslagent/cluster/joining.h"
+#include "sslagent/cluster/pulls.h"
 #include "sslagent/cluster/resettling.h"
+#include "sslagent/cluster/revocations.h"
 #include "sslagent/sessions/live_table.h"
 #include "sslagent/sessions/recent.h"
 #include "sslagent/cluster/sending_keys.h"
@@ -38,8 +40,6 @@
 struct listener;
 struct passed_backends;
 struct peer;
-struct pulls;
-struct revocations;
 
 /* Facts about another agent that every thread may read. */
 struct peer_flags {
@@ -85,8 +85,8 @@ struct cluster {
 
 	/* the main thread's own */
 	struct peer **peers; /* by agent; NULL: this one */
-	struct pulls *pulls;
-	struct revocations *revocations;
+	struct pulls pulls;
+	struct revocations revocations;
 	struct joining joining;
 	struct resettling resettling;
 	struct timer *timer;

@@ -9,7 +9,6 @@
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/pulls.h"
 #include "sslagent/sessions/session_listing.h"
 
 #define SMALL_OBJECT       4096u /* encoded on the stack */

@@ -14,7 +14,6 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
-#include "sslagent/cluster/revocations.h"
 
 #define RETRY_FIRST_MS    50
 #define RETRY_SLOWEST_MS  250 /* a starting agent waits alone_after_ms for lower names */
@@ -234,7 +233,7 @@ static void look_for_shorter(struct peer *p, int64_t now_ms)
 	struct sockaddr_storage to;
 
 	if (p->shorter || now_ms < p->retry_at_ms || !connects(p) || peer_link_passes_fds(p->link) ||
-		!peer_is_settled(p) || p->announced > 0 || revocations_wait(p->cluster->revocations))
+		!peer_is_settled(p) || p->announced > 0 || revocations_wait(&p->cluster->revocations))
 		return;
 	p->retry_at_ms = now_ms + p->retry_every_ms;
 	p->retry_every_ms *= 2; /* another cluster's agent may listen there for good */

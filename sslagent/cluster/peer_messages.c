@@ -8,8 +8,6 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/pulls.h"
-#include "sslagent/cluster/revocations.h"
 
 static int on_sending_key(struct peer *p, const Cssl__PeerMessage *m)
 {

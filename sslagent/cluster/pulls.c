@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/table.h"
 #include "proto/wire.h"
 #include "sslagent/cluster/cluster_internal.h"
 #include "sslagent/counters.h"
@@ -31,21 +30,9 @@ struct session_pull {
 	void *ctx;
 };
 
-struct pulls {
-	_Atomic unsigned waiting; /* changed by the main thread */
-	struct table table;
-};
-
-struct pulls *pulls_create(void)
+void pulls_free(struct pulls *p)
 {
-	return calloc(1, sizeof(struct pulls));
-}
-
-void pulls_destroy(struct pulls *p)
-{
-	if (p)
-		table_clear(&p->table);
-	free(p);
+	table_clear(&p->table);
 }
 
 /* On the worker again. */
@@ -180,15 +167,15 @@ static void begin(struct thread_task *task)
 	int64_t now_ms = cluster_now_ms();
 
 	p->until_ms = now_ms + c->conf->broadcast.park_ms;
-	if (table_add(&c->pulls->table, &p->link, hash_of(p->id)) != 0) {
+	if (table_add(&c->pulls.table, &p->link, hash_of(p->id)) != 0) {
 		hand_back(p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 		return;
 	}
-	c->pulls->waiting++;
+	c->pulls.waiting++;
 	if (store_peek(c->store, p->id, now_ms, NULL, NULL) == 0) /* came meanwhile */
-		finish(c->pulls, p, SESSION_FOUND, COUNT_PULLS_FOUND);
-	else if (c->pulls->waiting > WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
-		finish(c->pulls, p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+		finish(&c->pulls, p, SESSION_FOUND, COUNT_PULLS_FOUND);
+	else if (c->pulls.waiting > WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
+		finish(&c->pulls, p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 	else
 		cluster_tick_as_needed(c);
 }
@@ -225,15 +212,15 @@ void pulls_cancel(struct session_pull *p)
 
 static void found(struct cluster *c, unsigned from, const uint8_t *id)
 {
-	for (struct session_pull *next, *p = find(c->pulls, id, NULL); p; p = next) {
-		next = find(c->pulls, id, p);
-		finish(c->pulls, p, SESSION_FOUND, COUNT_PULLS_FOUND);
+	for (struct session_pull *next, *p = find(&c->pulls, id, NULL); p; p = next) {
+		next = find(&c->pulls, id, p);
+		finish(&c->pulls, p, SESSION_FOUND, COUNT_PULLS_FOUND);
 	}
 }
 
 void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
 {
-	if (c->pulls->waiting > 0)
+	if (c->pulls.waiting > 0)
 		cluster_tell_main(c, found, c->self_index, id, SESSION_ID_LEN);
 }
 
@@ -255,12 +242,12 @@ static int note_absent(struct cluster *c, struct session_pull *p, unsigned from)
 
 void pulls_absent(struct cluster *c, unsigned from, const uint8_t id[static SESSION_ID_LEN])
 {
-	for (struct session_pull *next, *p = find(c->pulls, id, NULL); p; p = next) {
-		next = find(c->pulls, id, p);
+	for (struct session_pull *next, *p = find(&c->pulls, id, NULL); p; p = next) {
+		next = find(&c->pulls, id, p);
 		if (!note_absent(c, p, from))
 			continue;
 		recent_note(c->negatives, recent_id(id), cluster_now_ms() + NEGATIVE_KEEP_MS);
-		finish(c->pulls, p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+		finish(&c->pulls, p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 	}
 }
 
@@ -279,7 +266,7 @@ void pulls_over_link(struct cluster *c, unsigned from, const uint8_t id[static S
 /* Those whose time is up end, the others ask again where that is due. */
 static void look_at_all(struct cluster *c, int64_t now_ms, enum agent_counter over)
 {
-	struct pulls *all = c->pulls;
+	struct pulls *all = &c->pulls;
 
 	for (struct table_link *next, *l = table_walk(&all->table, NULL); l; l = next) {
 		struct session_pull *p = container_of(l, struct session_pull, link);
@@ -294,13 +281,13 @@ static void look_at_all(struct cluster *c, int64_t now_ms, enum agent_counter ov
 
 void pulls_tick(struct cluster *c, int64_t now_ms)
 {
-	if (c->pulls->waiting > 0)
+	if (c->pulls.waiting > 0)
 		look_at_all(c, now_ms, COUNT_PULLS_TIMED_OUT);
 }
 
 int pulls_wait(const struct cluster *c)
 {
-	return c->pulls->waiting > 0;
+	return c->pulls.waiting > 0;
 }
 
 void pulls_finish(struct cluster *c)

@@ -29,22 +29,6 @@ struct revocation {
 	uint8_t answers[]; /* enum answer, by agent */
 };
 
-struct revocations {
-	struct revocation *under_way;
-	unsigned count;
-	uint64_t token;
-};
-
-struct revocations *revocations_create(void)
-{
-	return calloc(1, sizeof(struct revocations));
-}
-
-void revocations_destroy(struct revocations *r)
-{
-	free(r);
-}
-
 int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms, uint64_t *sessions)
 {
 	int result = tombstones_add(c->tombstones, what, now_ms, now_ms);
@@ -141,7 +125,7 @@ int revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static
 static void run(struct thread_task *task)
 {
 	struct revocation *r = container_of(task, struct revocation, task);
-	struct revocations *all = r->cluster->revocations;
+	struct revocations *all = &r->cluster->revocations;
 	int64_t now_ms = cluster_now_ms();
 
 	revocation_widen(r->cluster, &r->what, r->family, now_ms);
@@ -233,33 +217,33 @@ static void go_on_with_family(struct revocation *r, const uint8_t *family)
 	r->what = revoke_family(r->family);
 	revocation_apply(r->cluster, &r->what, now_ms, &sessions);
 	r->result->sessions += sessions;
-	r->token = ++r->cluster->revocations->token;
+	r->token = ++r->cluster->revocations.token;
 	r->until_ms = now_ms + REVOCATION_PATIENCE_MS;
 	tell_peers(r);
 }
 
 void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token, const uint8_t *family)
 {
-	for (struct revocation *r = c->revocations->under_way; r; r = r->next) {
+	for (struct revocation *r = c->revocations.under_way; r; r = r->next) {
 		if (r->token != token || r->answers[from->index] != ASKED)
 			continue;
 		r->answers[from->index] = CONFIRMED;
 		if (family && r->what.which_case == (int)REVOKE_SESSION)
 			go_on_with_family(r, family);
 	}
-	finish_ready(c->revocations, cluster_now_ms());
+	finish_ready(&c->revocations, cluster_now_ms());
 }
 
 void revocations_peer_lost(struct cluster *c, struct peer *peer)
 {
-	for (struct revocation *r = c->revocations->under_way; r; r = r->next)
+	for (struct revocation *r = c->revocations.under_way; r; r = r->next)
 		if (r->answers[peer->index] == ASKED)
 			r->answers[peer->index] = UNCONFIRMED;
 }
 
 void revocations_tick(struct cluster *c, int64_t now_ms)
 {
-	finish_ready(c->revocations, now_ms);
+	finish_ready(&c->revocations, now_ms);
 }
 
 int revocations_wait(const struct revocations *all)
@@ -269,5 +253,5 @@ int revocations_wait(const struct revocations *all)
 
 void revocations_finish(struct cluster *c)
 {
-	finish_ready(c->revocations, INT64_MAX);
+	finish_ready(&c->revocations, INT64_MAX);
 }

@@ -30,8 +30,10 @@ struct shelf *live_table_create(uint64_t bytes)
 
 const uint8_t *held_encoded(const struct shelved *o, size_t *len)
 {
-	*len = o->len - offsetof(struct held, encoded);
-	return ((const struct held *)o)->encoded;
+	const uint8_t *encoded = ((const struct held *)o)->encoded;
+
+	*len = o->len - (size_t)(encoded - (const uint8_t *)o);
+	return encoded;
 }
 
 /* Each owner has a higher epoch; each key change of an owner has a higher generation. Under the same keys the time
