@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/array.h"
 #include "net/container_of.h"
 
 /* --- keys --- */
@@ -79,18 +80,12 @@ static void merge_oldest(struct heard_numbers *h)
 /* Room for one more run; merges if there is none. */
 static void make_room(struct heard_numbers *h)
 {
-	uint32_t cap = h->missing_cap ? h->missing_cap * 2 : 8;
-	struct number_run *grown;
+	int is_full = h->missing_count == MISSING_RUNS_MAX;
 
-	if (h->missing_count < h->missing_cap)
-		return;
-	grown = cap <= MISSING_RUNS_MAX ? realloc(h->missing, cap * sizeof *grown) : NULL;
-	if (grown) {
-		h->missing = grown;
-		h->missing_cap = cap;
-	} else if (h->missing_count >= 2) {
+	if (!is_full)
+		is_full = array_make_room(&h->missing, &h->missing_cap, h->missing_count, sizeof *h->missing) != 0;
+	if (is_full && h->missing_count >= 2)
 		merge_oldest(h);
-	}
 }
 
 uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest)

@@ -42,7 +42,8 @@ struct number_run {
 struct heard_numbers {
 	uint64_t highest;           /* known to exist */
 	struct number_run *missing; /* rising, never touching */
-	uint32_t missing_count, missing_cap;
+	uint32_t missing_count;
+	size_t missing_cap;
 };
 
 void heard_numbers_clear(struct heard_numbers *h);
