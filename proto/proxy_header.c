@@ -118,17 +118,11 @@ static ptrdiff_t v1_write(const struct proxy_header *h, uint8_t *out, size_t cap
 
 /* --- both --- */
 
-static const struct version {
-	const char *magic;
-	size_t magic_len;
-	int (*parse)(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken);
-	ptrdiff_t (*write)(const struct proxy_header *h, uint8_t *out, size_t cap);
-} versions[] = {
-	/* index: version - 1 */
-	{ PREFIX, PREFIX_LEN, v1_parse, v1_write },
-	{ PROXY_V2_SIGNATURE, PROXY_V2_SIGNATURE_LEN, proxy_v2_parse, proxy_v2_write },
-};
-#define VERSIONS (sizeof versions / sizeof versions[0])
+/* As far as it has come. */
+static int begins_with(const uint8_t *in, size_t len, const char *magic, size_t magic_len)
+{
+	return memcmp(in, magic, len < magic_len ? len : magic_len) == 0;
+}
 
 int proxy_header_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken)
 {
@@ -136,17 +130,18 @@ int proxy_header_parse(const uint8_t *in, size_t len, struct proxy_header *out, 
 	*taken = 0;
 	if (len == 0)
 		return PROXY_INCOMPLETE;
-	for (size_t i = 0; i < VERSIONS; i++) {
-		const struct version *v = &versions[i];
-		if (memcmp(in, v->magic, len < v->magic_len ? len : v->magic_len) == 0)
-			return len < v->magic_len ? PROXY_INCOMPLETE : v->parse(in, len, out, taken);
-	}
+	if (begins_with(in, len, PREFIX, PREFIX_LEN))
+		return len < PREFIX_LEN ? PROXY_INCOMPLETE : v1_parse(in, len, out, taken);
+	if (begins_with(in, len, PROXY_V2_SIGNATURE, PROXY_V2_SIGNATURE_LEN))
+		return len < PROXY_V2_SIGNATURE_LEN ? PROXY_INCOMPLETE : proxy_v2_parse(in, len, out, taken);
 	return CSSL_E_TYPE;
 }
 
 ptrdiff_t proxy_header_write(const struct proxy_header *h, uint8_t *out, size_t cap)
 {
-	if (h->version < 1 || h->version > VERSIONS)
-		return CSSL_E_VERSION;
-	return versions[h->version - 1].write(h, out, cap);
+	switch (h->version) {
+	case 1: return v1_write(h, out, cap);
+	case 2: return proxy_v2_write(h, out, cap);
+	default: return CSSL_E_VERSION;
+	}
 }
