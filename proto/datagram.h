@@ -47,8 +47,25 @@ int datagram_peek(const uint8_t *in, size_t len, struct datagram_header *out);
 
 /* Open into @payload. Returns the bytes of payload (at most @len less header and tag), or negative: an error of
  * datagram_peek(), CSSL_E_MISMATCH (sealed under another key), CSSL_E_TOO_LONG (more than @cap), CSSL_E_AUTH. The
- * caller refuses replays (window.h).
+ * caller refuses replays (replay_window_check()).
  */
 ptrdiff_t datagram_open(struct datagram_key *k, const uint8_t *in, size_t len, uint8_t *payload, size_t cap);
+
+/* A sliding anti-replay window over a 64-bit counter (the shape of RFC 4303 3.4.3 and RFC 6479). */
+#define WINDOW_BITS 1024u
+
+struct replay_window {
+	uint64_t next; /* one above the highest counter seen */
+	uint64_t bits[WINDOW_BITS / 64];
+};
+
+/* Accept no counter below @first. */
+void replay_window_init(struct replay_window *w, uint64_t first);
+
+/* 0: @counter is new; the window does not change. CSSL_E_REPLAY: it was seen, or is older than the window. */
+int replay_window_check(const struct replay_window *w, uint64_t counter);
+
+/* Mark @counter as seen; only after the message was authenticated. 0 or CSSL_E_REPLAY. */
+int replay_window_commit(struct replay_window *w, uint64_t counter);
 
 #endif

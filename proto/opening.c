@@ -44,8 +44,6 @@ struct opening {
 	struct noise noise;
 	uint8_t secret[crypto_scalarmult_SCALARBYTES]; /* ephemeral */
 	struct link_keys keys;
-	uint8_t message[OPENING_MESSAGE_MAX]; /* the incoming message, as far as it has come */
-	size_t message_len;
 };
 
 /* One step: reads the complete body at @in, and writes the answer to @out. 0 or negative. */
@@ -260,41 +258,25 @@ static int check_proof(struct opening *o, struct wire_reader *in, struct wire_wr
 	return 0;
 }
 
-/* Take bytes until o->message holds @want. */
-static void fill_up(struct opening *o, size_t want, const uint8_t *in, size_t len, size_t *taken)
+/* The body of the message at the head of @in. 0, OPENING_MORE or negative. */
+static int next_message(const uint8_t *in, size_t len, struct wire_reader *body)
 {
-	size_t missing = want - o->message_len, n = len - *taken < missing ? len - *taken : missing;
+	struct wire_reader r = wire_reader(in, len);
+	size_t body_len = wire_u16(&r);
 
-	if (n > 0)
-		memcpy(o->message + o->message_len, in + *taken, n);
-	o->message_len += n;
-	*taken += n;
-}
-
-/* Take bytes until a message is complete. 0, OPENING_MORE or negative. */
-static int gather(struct opening *o, const uint8_t *in, size_t len, size_t *taken)
-{
-	if (o->message_len < LENGTH_LEN)
-		fill_up(o, LENGTH_LEN, in, len, taken);
-	if (o->message_len < LENGTH_LEN)
-		return OPENING_MORE;
-	size_t body_len = wire_load_u16(o->message);
 	if (body_len > BODY_MAX)
 		return CSSL_E_TOO_LONG;
-	fill_up(o, LENGTH_LEN + body_len, in, len, taken);
-	return o->message_len < LENGTH_LEN + body_len ? OPENING_MORE : 0;
+	*body = wire_sub(&r, body_len);
+	return body->at ? 0 : OPENING_MORE;
 }
 
-/* Run the state's step on the gathered message. The answer goes to @out, after its length. 0 or negative. */
-static int run_step(struct opening *o, uint8_t *out, size_t *out_len)
+/* Run the state's step on @body. The answer goes to @out, after its length. 0 or negative. */
+static int run_step(struct opening *o, struct wire_reader *body, uint8_t *out, size_t *out_len)
 {
-	size_t body_len = o->message_len ? o->message_len - LENGTH_LEN : 0;
-	struct wire_reader body = wire_reader(o->message + LENGTH_LEN, body_len);
 	struct wire_writer answer = wire_writer(out + LENGTH_LEN, BODY_MAX);
-	int r = states[o->state].step(o, &body, &answer);
+	int r = states[o->state].step(o, body, &answer);
 	ptrdiff_t len = wire_writer_len(&answer);
 
-	o->message_len = 0;
 	if (r)
 		return r;
 	if (len < 0)
@@ -309,18 +291,21 @@ static int run_step(struct opening *o, uint8_t *out, size_t *out_len)
 int opening_step(struct opening *o, const uint8_t *in, size_t len, size_t *taken,
 	uint8_t out[static OPENING_MESSAGE_MAX], size_t *out_len)
 {
+	struct wire_reader body = wire_reader(NULL, 0);
 	int result = 0;
 
 	*taken = 0;
 	*out_len = 0;
 	if (!states[o->state].step)
 		return CSSL_E_STATE;
-	if (o->state != STARTING)
-		result = gather(o, in, len, taken);
-	if (result == OPENING_MORE)
-		return OPENING_MORE;
+	if (o->state != STARTING) {
+		result = next_message(in, len, &body);
+		if (result == OPENING_MORE)
+			return OPENING_MORE;
+		*taken = result ? 0 : LENGTH_LEN + wire_left(&body);
+	}
 	if (!result)
-		result = run_step(o, out, out_len);
+		result = run_step(o, &body, out, out_len);
 	move(o, result ? FAILED : states[o->state].next);
 	if (result)
 		return result;

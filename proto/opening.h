@@ -44,7 +44,7 @@ void opening_destroy(struct opening *o);
 #define OPENING_MORE 1 /* more input is needed */
 #define OPENING_DONE 2 /* open: opening_result() may be called */
 
-/* Go on. Takes *taken bytes from @in: parts of messages are kept inside, bytes behind the last message are not taken.
+/* Go on. Takes *taken bytes from @in: a whole message or nothing. The caller gives the rest again, with what follows.
  * Writes *out_len bytes to @out, which the caller sends unless the result is negative. The initiator's first call has
  * no input. OPENING_MORE, OPENING_DONE, or negative: close the connection. CSSL_E_KEY_UNKNOWN   no key of that id
  *   CSSL_E_AUTH          not sealed under that key, or an all-zero DH

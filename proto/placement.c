@@ -59,11 +59,6 @@ enum membership placement_get(const struct placement *p, unsigned agent)
 	return atomic_load_explicit(&p->seats[agent].membership, memory_order_relaxed);
 }
 
-unsigned placement_agents(const struct placement *p)
-{
-	return p->agents;
-}
-
 /* The best so far, by draw. Of two equal draws, which do not happen, the lower agent wins. */
 struct ranking {
 	uint64_t draws[PLACEMENT_RANKS_MAX];

@@ -22,7 +22,6 @@ void placement_copy(struct placement *p, const struct placement *from);
 enum membership { MEMBER_AWAY, MEMBER_HERE };
 void placement_set(struct placement *p, unsigned agent, enum membership membership);
 enum membership placement_get(const struct placement *p, unsigned agent);
-unsigned placement_agents(const struct placement *p);
 
 /* The members by rank for @id, the highest first, at most @wanted and at most PLACEMENT_RANKS_MAX. */
 struct placement_ranks {

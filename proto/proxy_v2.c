@@ -1,6 +1,6 @@
 /* proxy_v2.c: section numbers are those of haproxy doc/proxy-protocol.txt. A LOCAL header's content is ignored. In
  * other headers every TLV is checked to its end; a TLV that we use may come only once. */
-#include "proto/proxy_v2.h"
+#include "proto/proxy_header.h"
 
 #include <string.h>
 

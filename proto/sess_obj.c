@@ -14,7 +14,6 @@
 #include "proto/error.h"
 #include "proto/scratch.h"
 #include "proto/sess_obj.pb-c.h"
-#include "proto/sess_obj_check.h"
 
 #define TLS12 0x0303
 
@@ -40,32 +39,22 @@ static ProtobufCBinaryData name_of(const char *name)
 #ifdef CSSL_TEST_POINTS
 static uint8_t news[] = { 4, 'n', 'e', 'w', 's' }; /* with its length, as protobuf expects it */
 static ProtobufCMessageUnknownField next_field = { 99, PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, sizeof news, news };
-static enum { WRITE_THIS_FORMAT, WRITE_NEXT_FORMAT } format_written;
+static unsigned next_formats; /* 1: this process writes like a next release */
 
 void sess_obj_write_next_format(void)
 {
-	format_written = WRITE_NEXT_FORMAT;
-}
-
-static void form_format(Cssl__SessObj *to)
-{
-	to->format = SESS_OBJ_FORMAT;
-	if (format_written == WRITE_THIS_FORMAT)
-		return;
-	to->format = SESS_OBJ_FORMAT_NEXT;
-	to->base.n_unknown_fields = 1;
-	to->base.unknown_fields = &next_field;
-}
-#else
-static void form_format(Cssl__SessObj *to)
-{
-	to->format = SESS_OBJ_FORMAT;
+	next_formats = 1;
 }
 #endif
 
 static void form_facts(Cssl__SessObj *to, const struct session_facts *f)
 {
-	form_format(to);
+	to->format = SESS_OBJ_FORMAT;
+#ifdef CSSL_TEST_POINTS
+	to->format += next_formats;
+	to->base.n_unknown_fields = next_formats;
+	to->base.unknown_fields = &next_field;
+#endif
 	to->protocol_version = f->protocol_version;
 	to->cipher_suite = f->cipher_suite;
 	to->session_id = bytes_of(f->session_id, f->session_id_len);

@@ -1,5 +1,5 @@
 /* sess_obj_check.c: all checks of a SESS_OBJ that need no other state. */
-#include "proto/sess_obj_check.h"
+#include "proto/sess_obj.h"
 
 #include <string.h>
 

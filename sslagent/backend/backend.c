@@ -285,7 +285,8 @@ void backend_read_on(struct backend *b, size_t most)
 	stream_read_start(&b->stream);
 }
 
-static void backend_finish(struct backend *b)
+/* A duplicate keeps the socket open, so nothing is sent. */
+void backend_close_quietly(struct backend *b)
 {
 	deadline_cancel(&b->connect_deadline);
 	stream_close(&b->stream);
@@ -295,18 +296,13 @@ void backend_close(struct backend *b)
 {
 	if (b->conf->address.ss_family != AF_UNIX)
 		stream_reset_on_close(&b->stream, 0);
-	backend_finish(b);
+	backend_close_quietly(b);
 }
 
 void backend_reset(struct backend *b)
 {
 	deadline_cancel(&b->connect_deadline);
 	stream_abort(&b->stream);
-}
-
-void backend_close_quietly(struct backend *b)
-{
-	backend_finish(b); /* the duplicate keeps the socket open, so nothing is sent */
 }
 
 int backend_take_half(struct backend *b, struct backend_half *out)

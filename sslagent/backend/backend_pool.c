@@ -1,6 +1,7 @@
 /* backend_pool.c: idle backend connections, one list for each backend and service. An idle connection that sends data
  * or ends is closed. */
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #include "net/container_of.h"
 #include "net/timer.h"
@@ -8,7 +9,7 @@
 #include "sslagent/backend/backend_pool.h"
 
 struct idle {
-	struct idle *next, **place;
+	LIST_ENTRY(idle) next;
 	struct idle_list *list;
 	struct backend *backend;
 	uint32_t quiet_in; /* the last turn of the loop in which the kernel had nothing from it */
@@ -17,7 +18,7 @@ struct idle {
 
 struct idle_list {
 	struct backend_pool *pool;
-	struct idle *first;
+	LIST_HEAD(, idle) idle;
 	unsigned count;
 	uint32_t turn;                /* of the loop, to which `taken` belongs */
 	unsigned taken, taken_before; /* connections taken in that turn, and in the turn before it */
@@ -26,7 +27,7 @@ struct idle_list {
 struct backend_pool {
 	struct worker *worker;
 	const struct conf *conf;
-	struct idle *spare; /* for reuse: each request needs one */
+	LIST_HEAD(, idle) spare; /* for reuse: each request needs one */
 	size_t list_count;
 	struct idle_list lists[];
 };
@@ -56,13 +57,10 @@ static struct backend *idle_remove(struct idle *i)
 {
 	struct backend *b = i->backend;
 
-	*i->place = i->next;
-	if (i->next)
-		i->next->place = i->place;
+	LIST_REMOVE(i, next);
 	i->list->count--;
 	deadline_cancel(&i->deadline);
-	i->next = i->list->pool->spare;
-	i->list->pool->spare = i;
+	LIST_INSERT_HEAD(&i->list->pool->spare, i, next);
 	return b;
 }
 
@@ -119,8 +117,8 @@ static void ask(struct idle_list *list)
 	uint64_t quiet;
 	unsigned n = 1;
 
-	asked[0] = list->first;
-	for (struct idle *i = list->first->next; i && n < most; i = i->next)
+	asked[0] = LIST_FIRST(&list->idle);
+	for (struct idle *i = LIST_NEXT(asked[0], next); i && n < most; i = LIST_NEXT(i, next))
 		if (i->quiet_in != list->turn)
 			asked[n++] = i;
 	backends[0] = asked[0]->backend;
@@ -142,21 +140,21 @@ struct backend *backend_pool_get(struct backend_pool *p, const struct conf_backe
 	struct idle_list *list = list_of(p, conf, service);
 
 	begin_turn(list, worker_turn(p->worker));
-	while (list->first && list->first->quiet_in != list->turn)
+	while (!LIST_EMPTY(&list->idle) && LIST_FIRST(&list->idle)->quiet_in != list->turn)
 		ask(list);
-	if (!list->first)
+	if (LIST_EMPTY(&list->idle))
 		return NULL;
 	list->taken++;
-	return idle_remove(list->first);
+	return idle_remove(LIST_FIRST(&list->idle));
 }
 
 static struct idle *idle_take(struct backend_pool *p)
 {
-	struct idle *i = p->spare;
+	struct idle *i = LIST_FIRST(&p->spare);
 
 	if (!i)
 		return calloc(1, sizeof *i);
-	p->spare = i->next;
+	LIST_REMOVE(i, next);
 	*i = (struct idle){ 0 };
 	return i;
 }
@@ -173,11 +171,7 @@ void backend_pool_put(struct backend_pool *p, struct backend *b, enum conf_servi
 	i->backend = b;
 	i->quiet_in = worker_turn(p->worker) - 1; /* ask in any turn */
 	i->list = list;
-	i->next = list->first;
-	i->place = &list->first;
-	if (i->next)
-		i->next->place = &i->next;
-	list->first = i;
+	LIST_INSERT_HEAD(&list->idle, i, next);
 	list->count++;
 	i->deadline.fn = on_idle_too_long;
 	deadline_set(p->worker, &i->deadline, BACKEND_POOL_IDLE_MS);
@@ -188,13 +182,11 @@ void backend_pool_destroy(struct backend_pool *p)
 {
 	if (!p)
 		return;
-	for (size_t l = 0; l < p->list_count; l++) {
-		while (p->lists[l].first)
-			backend_close(idle_remove(p->lists[l].first));
-	}
-	while (p->spare) {
-		struct idle *i = p->spare;
-		p->spare = i->next;
+	for (size_t l = 0; l < p->list_count; l++)
+		while (!LIST_EMPTY(&p->lists[l].idle))
+			backend_close(idle_remove(LIST_FIRST(&p->lists[l].idle)));
+	for (struct idle *i; (i = LIST_FIRST(&p->spare)) != NULL;) {
+		LIST_REMOVE(i, next);
 		free(i);
 	}
 	free(p);

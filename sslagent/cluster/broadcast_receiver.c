@@ -23,16 +23,13 @@ struct broadcast_receiver *broadcast_receiver_create(
 	r->due_ms = INT64_MAX;
 	r->sender_count = senders;
 	pthread_mutex_init(&r->lock, NULL);
-	r->keys = heard_keys_create(senders);
-	if (!r->keys) {
-		broadcast_receiver_destroy(r);
-		return NULL;
-	}
 	return r;
 }
 
-static void forget_numbers(struct sender *s)
+static void forget(struct broadcast_receiver *r, struct sender *s)
 {
+	while (s->key_count > 0)
+		heard_keys_remove(&r->keys, s->keys[--s->key_count]);
 	for (unsigned worker = 0; s->numbers && worker <= s->workers; worker++)
 		heard_numbers_clear(&s->numbers[worker]);
 	free(s->numbers);
@@ -44,10 +41,10 @@ void broadcast_receiver_destroy(struct broadcast_receiver *r)
 	if (!r)
 		return;
 	for (unsigned i = 0; i < r->sender_count; i++) {
-		forget_numbers(&r->senders[i]);
+		forget(r, &r->senders[i]);
 		free(r->senders[i].before);
 	}
-	heard_keys_destroy(r->keys);
+	table_clear(&r->keys);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
@@ -90,9 +87,7 @@ static int meet(struct broadcast_receiver *r, struct sender *s, uint64_t boot_id
 	numbers = calloc(workers + 1, sizeof *numbers);
 	if (!numbers)
 		return CSSL_E_NO_MEMORY;
-	while (s->key_count > 0)
-		heard_keys_remove(r->keys, s->keys[--s->key_count]);
-	forget_numbers(s);
+	forget(r, s);
 	*s = (struct sender){
 		.boot_id = boot_id, .previous_boot_id = s->boot_id, .workers = workers, .numbers = numbers
 	};
@@ -118,17 +113,17 @@ int sender_believes(const struct sender *s, const struct heard_key *k)
 static int add_key(struct broadcast_receiver *r, unsigned sender, const struct given_key *key, int64_t now_ms)
 {
 	struct sender *s = &r->senders[sender];
-	struct heard_key *k = heard_keys_find(r->keys, key->id);
+	struct heard_key *k = heard_keys_find(&r->keys, key->id);
 
 	if (!s->numbers || (k && k->sender != sender))
 		return CSSL_E_STATE;
 	if (k)
 		return 0;
-	k = heard_keys_add(r->keys, sender, s->workers, key->id, key->aead, key->secret);
+	k = heard_keys_add(&r->keys, sender, s->workers, key->id, key->aead, key->secret);
 	if (!k)
 		return CSSL_E_CRYPTO;
 	if (s->key_count == KEYS_HELD) {
-		heard_keys_remove(r->keys, s->keys[0]);
+		heard_keys_remove(&r->keys, s->keys[0]);
 		memmove(s->keys, s->keys + 1, (KEYS_HELD - 1) * sizeof s->keys[0]);
 		s->key_in_use -= s->key_in_use > 0;
 		s->key_count--;
@@ -386,7 +381,7 @@ static ptrdiff_t open_datagram(struct broadcast_receiver *r, const uint8_t *data
 
 	if (datagram_peek(datagram, len, &h) != 0)
 		return -COUNT_DATAGRAMS_MALFORMED;
-	k = heard_keys_find(r->keys, h.key_id);
+	k = heard_keys_find(&r->keys, h.key_id);
 	if (!k)
 		return -(ptrdiff_t)stranger(r, h.boot_id);
 	if (h.boot_id != r->senders[k->sender].boot_id)
@@ -438,10 +433,11 @@ void broadcast_receiver_complete(
 
 static struct receiver_view view_of(const struct sender *s)
 {
-	struct receiver_view v = { SENDER_UNKNOWN, s->boot_id, s->workers, 0 };
+	struct receiver_view v = { .boot_id = s->boot_id, .workers = s->workers, .heard_ms = NEVER, .clock = s->clock };
 
 	if (!s->numbers)
 		return v;
+	v.heard_ms = s->heard_ms;
 	v.state = s->key_count > 0 && sender_believes(s, s->keys[s->key_in_use]) ? SENDER_BELIEVED : SENDER_UNPROVEN;
 	for (unsigned worker = 0; worker <= s->workers; worker++)
 		for (unsigned run = 0; run < s->numbers[worker].missing_count; run++)
@@ -457,16 +453,6 @@ struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r,
 	return v;
 }
 
-int64_t broadcast_receiver_heard_ms(const struct broadcast_receiver *r, unsigned sender)
-{
-	const struct sender *s = &r->senders[sender];
-
-	receiver_lock(r);
-	int64_t heard_ms = s->numbers ? s->heard_ms : NEVER;
-	receiver_unlock(r);
-	return heard_ms;
-}
-
 uint64_t broadcast_receiver_heard(const struct broadcast_receiver *r, unsigned sender, unsigned worker)
 {
 	const struct sender *s = &r->senders[sender];
@@ -475,14 +461,6 @@ uint64_t broadcast_receiver_heard(const struct broadcast_receiver *r, unsigned s
 	uint64_t heard = s->numbers && worker <= s->workers ? heard_numbers_complete(&s->numbers[worker]) : 0;
 	receiver_unlock(r);
 	return heard;
-}
-
-struct peer_clock broadcast_receiver_clock(const struct broadcast_receiver *r, unsigned sender)
-{
-	receiver_lock(r);
-	struct peer_clock clock = r->senders[sender].clock;
-	receiver_unlock(r);
-	return clock;
 }
 
 void broadcast_receiver_clock_answered(

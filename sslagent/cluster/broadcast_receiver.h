@@ -94,16 +94,15 @@ struct receiver_view {
 	uint64_t boot_id;
 	unsigned workers; /* 0..workers have numbers */
 	uint64_t missing; /* numbers */
+	int64_t heard_ms; /* time of the last fresh datagram; INT64_MIN: never */
+	/* Links use it, too, and ask for it. A new boot id resets it. */
+	struct peer_clock clock;
 };
 struct receiver_view broadcast_receiver_view(const struct broadcast_receiver *r, unsigned sender);
-/* Time of the last fresh datagram; INT64_MIN: never. */
-int64_t broadcast_receiver_heard_ms(const struct broadcast_receiver *r, unsigned sender);
 /* Every number of @worker up to this one is here. */
 uint64_t broadcast_receiver_heard(const struct broadcast_receiver *r, unsigned sender, unsigned worker);
 
-/* The clock of a sender. Links use it too, and ask for it: answered as peer_clock_answered(). A new boot id resets it.
- */
-struct peer_clock broadcast_receiver_clock(const struct broadcast_receiver *r, unsigned sender);
+/* A link asked for the clock: as peer_clock_answered(). */
 void broadcast_receiver_clock_answered(
 	struct broadcast_receiver *r, unsigned sender, int64_t asked_ms, int64_t remote_ms, int64_t now_ms);
 

@@ -8,8 +8,7 @@
 
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/cluster/broadcast_receiver.h"
-#include "sslagent/cluster/heard_keys.h"
-#include "sslagent/cluster/heard_numbers.h"
+#include "sslagent/cluster/heard.h"
 
 #define NEVER INT64_MIN
 
@@ -46,7 +45,7 @@ struct broadcast_receiver {
 	unsigned sender_count;
 	_Atomic int64_t due_ms; /* nothing is due before; changes under the lock */
 	pthread_mutex_t lock;   /* of what follows */
-	struct heard_keys *keys;
+	struct table keys;      /* of all senders */
 	enum receiver_repair repair;
 	struct sender senders[];
 };

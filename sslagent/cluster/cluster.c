@@ -18,8 +18,6 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/pulls.h"
-#include "sslagent/cluster/revocations.h"
 
 #define LIVE_STORE_PART     4 /* of the store's size, for live parts on top of it */
 #define HOUSEKEEPING_MS     100
@@ -111,7 +109,7 @@ static void heartbeat(struct cluster *c)
 			say_heartbeat(c, (int)i);
 	count_gauge(COUNT_SESSIONS, sessions);
 	count_gauge(COUNT_SESSION_BYTES, bytes);
-	count_gauge(COUNT_LIVE_PARTS, shelf_count(live_table_shelf(c->live), &live_bytes));
+	count_gauge(COUNT_LIVE_PARTS, shelf_count(c->live, &live_bytes));
 	count_gauge(COUNT_CONNECTIONS_SEEN, connections_seen_count(c->seen));
 	count_gauge(COUNT_LIVE_BYTES, live_bytes);
 	count_gauge(COUNT_TOMBSTONES, tombstones_count(c->tombstones));
@@ -128,17 +126,15 @@ static void roll_sending_key(struct cluster *c, int64_t now_ms)
 {
 	if (sending_keys_roll(c->sending, now_ms) != 0)
 		return; /* the next key is on its way */
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i])
-			peer_send_next_key(c->peers[i]);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		peer_send_next_key(p);
 }
 
 void cluster_make_ticket_key(struct cluster *c, int64_t now_ms)
 {
 	ticket_keys_make(c->tickets, now_ms);
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i])
-			peer_send_ticket_keys(c->peers[i]);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		peer_send_ticket_keys(p);
 }
 
 void cluster_rotate(struct cluster *c)
@@ -165,9 +161,8 @@ static int64_t key_maker_turn_ms(const struct cluster *c)
 {
 	int64_t turn_ms = 0;
 
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i] && atomic_load(&c->flags[i].alive) &&
-			strcmp(c->conf->agents[i].name, c->self->name) < 0)
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (atomic_load(&c->flags[p->index].alive) && strcmp(p->conf->name, c->self->name) < 0)
 			turn_ms += KEY_MAKER_STEP_MS;
 	return turn_ms;
 }
@@ -205,12 +200,10 @@ static void step_peers(struct cluster *c, int64_t now_ms)
 {
 	unsigned up = 0, unheard = 0;
 
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		if (!c->peers[i])
-			continue;
-		peer_tick(c->peers[i], now_ms);
-		up += c->peers[i]->state == PEER_UP;
-		unheard += c->peers[i]->is_unheard;
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
+		peer_tick(p, now_ms);
+		up += p->state == PEER_UP;
+		unheard += p->is_unheard;
 	}
 	count_gauge(COUNT_PEERS_UP, up);
 	count_gauge(COUNT_PEERS_UNHEARD, unheard);
@@ -226,7 +219,7 @@ static void step_peers(struct cluster *c, int64_t now_ms)
 static void keep_house(struct cluster *c, int64_t now_ms)
 {
 	shelf_expire(store_shelf(c->store), now_ms);
-	shelf_expire(live_table_shelf(c->live), now_ms);
+	shelf_expire(c->live, now_ms);
 	passed_backends_tick(c, now_ms);
 	keep_keys_fresh(c, now_ms);
 	for (unsigned i = 0; i <= c->self->workers; i++)
@@ -239,10 +232,10 @@ static void keep_house(struct cluster *c, int64_t now_ms)
 
 static int is_settled(const struct cluster *c)
 {
-	if (cluster_state(c) != CLUSTER_READY || revocations_wait(c->revocations))
+	if (cluster_state(c) != CLUSTER_READY || revocations_wait(&c->revocations))
 		return 0;
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i] && !peer_is_settled(c->peers[i]))
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (!peer_is_settled(p))
 			return 0;
 	return 1;
 }
@@ -261,16 +254,10 @@ void cluster_tick_as_needed(struct cluster *c)
 	timer_set_every(c->timer, (uint64_t)tick_ms);
 }
 
-static void on_tick_wish(struct thread_task *task)
+static void on_tick_wish(struct cluster *c, unsigned from, const uint8_t *about)
 {
-	struct cluster *c = container_of(task, struct cluster, tick_wish.task);
-
-	c->tick_wish.state = TICK_UNASKED;
+	c->tick_wish = TICK_UNASKED;
 	cluster_tick_as_needed(c);
-}
-
-static void drop_tick_wish(struct thread_task *task)
-{
 }
 
 void cluster_tick_sooner(struct cluster *c)
@@ -278,8 +265,9 @@ void cluster_tick_sooner(struct cluster *c)
 	if (c->tick_ms == BROADCAST_TICK_MS ||
 		broadcast_receiver_due_ms(c->receiver) >= cluster_now_ms() + QUIET_TICK_MS)
 		return;
-	if (atomic_exchange(&c->tick_wish.state, TICK_ASKED) == TICK_UNASKED)
-		cluster_thread_hand(cluster_main_thread(c), &c->tick_wish.task);
+	if (atomic_exchange(&c->tick_wish, TICK_ASKED) == TICK_UNASKED &&
+		cluster_tell(cluster_main_thread(c), on_tick_wish, c->self_index, NULL, 0) != 0)
+		c->tick_wish = TICK_UNASKED;
 }
 
 static void on_timer(void *ctx)
@@ -307,12 +295,7 @@ static void on_timer(void *ctx)
 
 /* Create and destroy */
 
-static void on_udp_closed(void *ctx)
-{
-	cluster_handle_closed(ctx);
-}
-
-static const struct udp_ops main_udp_ops = { .on_closed = on_udp_closed, .peer_name = cluster_peer_at };
+static const struct udp_ops main_udp_ops = { .on_closed = cluster_handle_closed, .peer_name = cluster_peer_at };
 
 static int64_t ticket_life_ms(const struct conf *conf)
 {
@@ -336,14 +319,12 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	c->store = store_create(&limits, c->tombstones);
 	c->seen = connections_seen_create(
 		connections_seen_places(memory_for_seen(c->conf)), c->conf->broadcast.remember_s * 1000, now_ms);
-	c->live = live_table_create(limits.bytes / LIVE_STORE_PART, c->seen);
+	c->live = live_table_create(limits.bytes / LIVE_STORE_PART);
 	c->families = recent_create();
 	c->negatives = recent_create();
 	c->sending = sending_keys_create(c->agent_count, now_ms);
 	c->tickets = ticket_keys_create(ticket_life_ms(c->conf));
 	c->passed = passed_backends_create();
-	c->pulls = pulls_create();
-	c->revocations = revocations_create();
 	c->receiver = broadcast_receiver_create(c->agent_count, &cluster_hear_ops, c);
 	c->flags = calloc(c->agent_count, sizeof *c->flags);
 	c->peers = calloc(c->agent_count, sizeof(struct peer *));
@@ -351,8 +332,7 @@ static int create_tables(struct cluster *c, int64_t now_ms)
 	if (resettling_start(c) != 0)
 		return CSSL_E_NO_MEMORY;
 	return c->tombstones && c->store && c->seen && c->live && c->families && c->negatives && c->sending &&
-			       c->tickets && c->passed && c->pulls && c->revocations && c->receiver && c->flags &&
-			       c->peers && c->threads
+			       c->tickets && c->passed && c->receiver && c->flags && c->peers && c->threads
 		       ? 0
 		       : CSSL_E_NO_MEMORY;
 }
@@ -427,9 +407,8 @@ static void close_handles(struct cluster *c)
 	atomic_store(&c->state, CLUSTER_CLOSING);
 	timer_stop(c->timer);
 	c->timer = NULL;
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i])
-			peer_close(c->peers[i]);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		peer_close(p);
 	cluster_links_close(c);
 	pulls_finish(c);
 	passed_backends_finish(c);
@@ -466,7 +445,6 @@ struct cluster *cluster_create(struct worker *main, const struct conf *conf, con
 	c->self_index = (agent_index)(self - conf->agents);
 	c->ring = ring;
 	c->agent_count = (unsigned)conf->agent_count;
-	c->tick_wish.task = (struct thread_task){ .run = on_tick_wish, .drop = drop_tick_wish };
 	cluster_links_init(c);
 	identify(c);
 	cluster_source_init(c);
@@ -487,8 +465,10 @@ struct cluster *cluster_create(struct worker *main, const struct conf *conf, con
 	return c;
 }
 
-void cluster_handle_closed(struct cluster *c)
+void cluster_handle_closed(void *cluster)
 {
+	struct cluster *c = cluster;
+
 	assert(c->handles > 0);
 	if (--c->handles == 0 && c->on_closed)
 		c->on_closed(c->closed_ctx);
@@ -515,14 +495,13 @@ void cluster_destroy(struct cluster *c)
 	free(c->flags);
 	resettling_free(c);
 	broadcast_receiver_destroy(c->receiver);
-	revocations_destroy(c->revocations);
-	pulls_destroy(c->pulls);
+	pulls_free(&c->pulls);
 	passed_backends_destroy(c->passed);
 	ticket_keys_destroy(c->tickets);
 	sending_keys_destroy(c->sending);
 	recent_destroy(c->negatives);
 	recent_destroy(c->families);
-	live_table_destroy(c->live);
+	shelf_destroy(c->live);
 	connections_seen_destroy(c->seen);
 	store_destroy(c->store);
 	tombstones_destroy(c->tombstones);

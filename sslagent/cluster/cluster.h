@@ -84,17 +84,16 @@ void cluster_tell_stopped(struct cluster *c, struct worker *w, const struct conn
 	const struct seen_mark *at, enum seen_stop stop);
 
 /* Revoke here and on all live peers, from any thread; @done on the main loop, exactly once, within about a second, or
- * when the cluster closes. Names are valid in the call only. A peer is alive when it has a link or is heard. When this
- * agent holds the session, its whole family is revoked. */
+ * when the cluster closes. It takes @r over, which is from malloc; NULL: out of memory, nothing was revoked. A peer is
+ * alive when it has a link or is heard. When this agent holds the session, its whole family is revoked. */
 struct revoke_result {
 	uint64_t sessions;
-	const char *const *confirmed;
-	size_t confirmed_count;
-	const char *const *unconfirmed;
-	size_t unconfirmed_count;
+	size_t confirmed_count, unconfirmed_count;
+	const char **confirmed, **unconfirmed; /* names of agents, of the cluster file */
+	const char *names[];
 };
 void cluster_revoke(
-	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, const struct revoke_result *r), void *ctx);
+	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, struct revoke_result *r), void *ctx);
 
 /* Bytes that wait to be sent on all agent-agent links. On the main loop. */
 uint64_t cluster_links_queued(const struct cluster *c);

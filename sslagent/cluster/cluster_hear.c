@@ -13,9 +13,8 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/pulls.h"
 
-/* For the main thread */
+/* For another thread */
 
 struct news {
 	struct thread_task task;
@@ -38,20 +37,27 @@ static void news_drop(struct thread_task *task)
 	free(container_of(task, struct news, task));
 }
 
-void cluster_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len)
+int cluster_tell(struct cluster_thread *t, news_fn fn, unsigned from, const void *about, size_t about_len)
 {
 	struct news *n = malloc(sizeof *n);
 
 	assert(about_len <= NEWS_ABOUT_MAX);
-	if (!n) {
-		log_event(LOG_ERROR, NULL, "news of a peer lost", "peer=%s cause=\"out of memory\"",
-			c->conf->agents[from].name);
-		return;
-	}
-	*n = (struct news){ .task = { .run = news_run, .drop = news_drop }, .cluster = c, .fn = fn, .from = from };
+	if (!n)
+		return CSSL_E_NO_MEMORY;
+	*n = (struct news){
+		.task = { .run = news_run, .drop = news_drop }, .cluster = t->cluster, .fn = fn, .from = from
+	};
 	if (about_len > 0)
 		memcpy(n->about, about, about_len);
-	cluster_thread_hand(cluster_main_thread(c), &n->task);
+	cluster_thread_hand(t, &n->task);
+	return 0;
+}
+
+void cluster_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len)
+{
+	if (cluster_tell(cluster_main_thread(c), fn, from, about, about_len) != 0)
+		log_event(LOG_ERROR, NULL, "news of a peer lost", "peer=%s cause=\"out of memory\"",
+			c->conf->agents[from].name);
 }
 
 static void prove(struct cluster *c, unsigned sender, const uint8_t *challenge)
@@ -96,42 +102,27 @@ static struct connection_id connection_of(const ProtobufCBinaryData *id)
 
 /* A worker that sealed on under keys which another agent has, too, gets to know. */
 struct superseded {
-	struct thread_task task;
-	struct cluster_thread *owner;
 	struct connection_id id;
-	uint16_t of; /* epoch of the other one */
+	unsigned owner;
 };
+_Static_assert(sizeof(struct superseded) <= NEWS_ABOUT_MAX, "fits the news");
 
-static void superseded_run(struct thread_task *task)
+static void tell_owner(struct cluster *c, unsigned of, const uint8_t *about)
 {
-	struct superseded *s = container_of(task, struct superseded, task);
+	struct superseded s;
 
-	if (s->owner->superseded)
-		s->owner->superseded(s->owner->superseded_ctx, &s->id, s->of);
-	free(s);
-}
-
-static void superseded_drop(struct thread_task *task)
-{
-	free(container_of(task, struct superseded, task));
+	memcpy(&s, about, sizeof s);
+	const struct cluster_thread *t = &c->threads[s.owner - 1];
+	if (t->superseded)
+		t->superseded(t->superseded_ctx, &s.id, (uint16_t)of);
 }
 
 void cluster_supersede(struct cluster *c, unsigned owner, const struct connection_id *id, uint16_t of)
 {
-	struct superseded *s;
+	const struct superseded s = { *id, owner };
 
-	if (owner == SEEN_NO_OWNER)
-		return;
-	s = malloc(sizeof *s);
-	if (!s) {
+	if (owner != SEEN_NO_OWNER && cluster_tell(&c->threads[owner - 1], tell_owner, of, &s, sizeof s) != 0)
 		log_event(LOG_ERROR, id, "superseded owner not told", "cause=\"out of memory\" epoch=%u", of);
-		return;
-	}
-	*s = (struct superseded){ .task = { .run = superseded_run, .drop = superseded_drop },
-		.owner = &c->threads[owner - 1],
-		.id = *id,
-		.of = of };
-	cluster_thread_hand(s->owner, &s->task);
 }
 
 static void on_adopted(struct cluster *c, unsigned sender, const Cssl__Adopted *m, int64_t now_ms)
@@ -197,6 +188,28 @@ static void answer_pull(struct cluster *c, unsigned sender, const uint8_t *id)
 		cluster_thread_say(cluster_main_thread(c), (int)sender, &absent);
 }
 
+struct gap {
+	uint64_t first, last;
+	unsigned worker;
+};
+
+static void repeat(struct cluster *c, unsigned to, const uint8_t *about)
+{
+	struct gap g;
+
+	memcpy(&g, about, sizeof g);
+	cluster_thread_repeat(&c->threads[g.worker], (int)to, g.first, g.last);
+}
+
+/* Without memory it is asked for again. */
+static void on_gap(struct cluster *c, unsigned sender, const Cssl__Gap *m)
+{
+	const struct gap g = { m->first, m->last, m->worker };
+
+	if (m->worker <= c->self->workers)
+		cluster_tell(&c->threads[m->worker], repeat, sender, &g, sizeof g);
+}
+
 static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times)
 {
 	struct cluster *c = ctx;
@@ -217,10 +230,7 @@ static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage 
 	case CSSL__BROADCAST_MESSAGE__WHAT_TOO_LARGE:
 		cluster_tell_main(c, pulls_over_link, sender, m->too_large.data, SESSION_ID_LEN);
 		break;
-	case CSSL__BROADCAST_MESSAGE__WHAT_GAP:
-		if (m->gap->worker <= c->self->workers)
-			cluster_thread_repeat(&c->threads[m->gap->worker], (int)sender, m->gap->first, m->gap->last);
-		break;
+	case CSSL__BROADCAST_MESSAGE__WHAT_GAP: on_gap(c, sender, m->gap); break;
 	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: on_heartbeat(c, m->heartbeat); break;
 	default: break; /* of a later release */
 	}

@@ -25,7 +25,9 @@
 #include "sslagent/cluster/cluster_thread.h"
 #include "sslagent/sessions/connections_seen.h"
 #include "sslagent/cluster/joining.h"
+#include "sslagent/cluster/pulls.h"
 #include "sslagent/cluster/resettling.h"
+#include "sslagent/cluster/revocations.h"
 #include "sslagent/sessions/live_table.h"
 #include "sslagent/sessions/recent.h"
 #include "sslagent/cluster/sending_keys.h"
@@ -38,8 +40,6 @@
 struct listener;
 struct passed_backends;
 struct peer;
-struct pulls;
-struct revocations;
 
 /* Facts about another agent that every thread may read. */
 struct peer_flags {
@@ -49,17 +49,7 @@ struct peer_flags {
 	uint16_t origin;         /* its number in session ids */
 };
 
-/* Another thread wants the main thread's timer to tick sooner. */
-enum tick_wish_state { TICK_UNASKED, TICK_ASKED };
-struct tick_wish {
-	struct thread_task task;
-	_Atomic int state; /* enum tick_wish_state */
-};
-
-struct cluster_source {
-	struct session_source api; /* first */
-	struct cluster *cluster;
-};
+enum tick_wish { TICK_UNASKED, TICK_ASKED };
 
 struct cluster {
 	/* set once */
@@ -73,7 +63,7 @@ struct cluster {
 	uint64_t boot_id;
 	uint8_t id_check_keys[KEY_RING_MAX][SESSION_ID_CHECK_KEY_LEN]; /* the first makes ids */
 	enum { TICKETS_UNUSED, TICKETS_USED } ticket_use;
-	struct cluster_source source;
+	struct session_source source;
 
 	/* thread-safe objects */
 	_Atomic int state; /* enum cluster_state */
@@ -81,8 +71,8 @@ struct cluster {
 	struct store *store;
 	struct connections_seen *seen;
 	_Atomic int64_t shared_clock_ahead_ms; /* ahead of this agent's own clock */
-	struct live_table *live;
-	struct recent *families;  /* when each began: their SESS_OBJs give their age in seconds only */
+	struct shelf *live;                    /* live_table.h */
+	struct recent *families;               /* when each began: their SESS_OBJs give their age in seconds only */
 	struct recent *negatives; /* by recent_id(): until when no handshake waits for a session that nobody has */
 	struct sending_keys *sending;
 	struct ticket_keys *tickets;
@@ -91,12 +81,12 @@ struct cluster {
 	struct peer_flags *flags;       /* by agent */
 	struct placement *placement;    /* NULL: every agent holds every session */
 	struct cluster_thread *threads; /* workers, then main */
-	struct tick_wish tick_wish;
+	_Atomic int tick_wish; /* enum tick_wish: another thread wants the main thread's timer to tick sooner */
 
 	/* the main thread's own */
 	struct peer **peers; /* by agent; NULL: this one */
-	struct pulls *pulls;
-	struct revocations *revocations;
+	struct pulls pulls;
+	struct revocations revocations;
 	struct joining joining;
 	struct resettling resettling;
 	struct timer *timer;
@@ -152,7 +142,7 @@ int cluster_agent_index(const struct cluster *c, const char *name);
 struct placement_ranks cluster_holders(const struct cluster *c, const uint8_t *id, unsigned wanted);
 
 /* One handle is closed. */
-void cluster_handle_closed(struct cluster *c);
+void cluster_handle_closed(void *cluster);
 
 /* cluster_hear.c */
 extern const struct broadcast_receiver_ops cluster_hear_ops;                /* ctx: the cluster */
@@ -160,9 +150,11 @@ extern const struct udp_ops cluster_udp_ops;                                /* o
 const char *cluster_peer_at(void *cluster, const struct sockaddr *address); /* the agent's name or NULL */
 /* Bind the workers' sockets. 0 or CSSL_E_SYSTEM with a message. */
 int cluster_bind_receiving(struct cluster *c, char *error, size_t error_cap);
-/* From any thread: the main thread calls @fn with agent @from and a copy of what it is @about, such as a session id. */
+/* From any thread: @t calls @fn with agent @from and a copy of what it is @about, such as a session id; not if it has
+ * left. 0 or CSSL_E_NO_MEMORY. tell_main: the main thread does; a failure is logged. */
 #define NEWS_ABOUT_MAX SESSION_ID_LEN
 typedef void (*news_fn)(struct cluster *c, unsigned from, const uint8_t *about);
+int cluster_tell(struct cluster_thread *t, news_fn fn, unsigned from, const void *about, size_t about_len);
 void cluster_tell_main(struct cluster *c, news_fn fn, unsigned from, const uint8_t *about, size_t about_len);
 
 /* cluster_sessions.c */

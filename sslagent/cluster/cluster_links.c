@@ -60,12 +60,10 @@ static void candidates(const struct cluster *c, const char *address, char *out, 
 	size_t len = 0;
 
 	out[0] = '\0';
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		const struct peer *p = c->peers[i];
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
 		int written;
 
-		if (!p || p->state == PEER_UP || strcmp(p->conf->name, c->self->name) > 0 ||
-			!same_host(p->conf, address))
+		if (p->state == PEER_UP || strcmp(p->conf->name, c->self->name) > 0 || !same_host(p->conf, address))
 			continue;
 		written = snprintf(out + len, cap - len, "%s%s", len > 0 ? "," : "", p->conf->name);
 		if (written < 0 || (size_t)written >= cap - len)
@@ -92,7 +90,7 @@ static void log_refused(struct cluster *c, const char *address, const char *name
 /* The cluster closes a link that has no peer. */
 static void on_rejected_closed(struct peer_link *l)
 {
-	cluster_handle_closed(peer_link_ctx(l));
+	cluster_handle_closed(l->ctx);
 }
 
 static const struct peer_link_ops rejected_ops = { .on_closed = on_rejected_closed };
@@ -101,14 +99,15 @@ static void reject(struct incoming *i)
 {
 	struct peer_link *l = i->link;
 
-	peer_link_set_ctx(l, i->cluster, &rejected_ops);
+	l->ctx = i->cluster;
+	l->ops = &rejected_ops;
 	incoming_remove(i);
 	peer_link_close(l);
 }
 
 static void on_open(struct peer_link *l)
 {
-	struct incoming *i = peer_link_ctx(l);
+	struct incoming *i = l->ctx;
 	struct cluster *c = i->cluster;
 	const struct link_hello *hello = peer_link_peer(l);
 	int index = cluster_agent_index(c, hello->name);
@@ -116,7 +115,7 @@ static void on_open(struct peer_link *l)
 	/* The opening proves an agent of this key. Check that the cluster file names it, and that it is the side that
 	 * connects. */
 	if (index < 0 || !c->peers[index] || strcmp(hello->name, c->self->name) > 0) {
-		log_refused(c, peer_link_address(l), hello->name, "not an agent that connects here");
+		log_refused(c, l->address, hello->name, "not an agent that connects here");
 		reject(i);
 		return;
 	}
@@ -124,35 +123,24 @@ static void on_open(struct peer_link *l)
 	peer_take_link(c->peers[index], l);
 }
 
-static int on_message(struct peer_link *l, const Cssl__PeerMessage *m)
-{
-	return CSSL_E_STATE; /* by then its peer has it */
-}
-
-static void on_drained(struct peer_link *l)
-{
-}
-
 static void on_end(struct peer_link *l, int error)
 {
-	struct incoming *i = peer_link_ctx(l);
+	struct incoming *i = l->ctx;
 	struct cluster *c = i->cluster;
 
-	log_refused(c, peer_link_address(l), NULL, cssl_error_is_own(error) ? cssl_strerror(error) : "it went away");
+	log_refused(c, l->address, NULL, cssl_error_is_own(error) ? cssl_strerror(error) : "it went away");
 	reject(i);
 }
 
 static void on_heard(struct peer_link *l)
 {
-	struct incoming *i = peer_link_ctx(l);
+	struct incoming *i = l->ctx;
 
 	newcomer_proven(&i->place, worker_now_ms(i->cluster->main));
 }
 
 static const struct peer_link_ops incoming_ops = {
 	.on_open = on_open,
-	.on_message = on_message,
-	.on_drained = on_drained,
 	.on_end = on_end,
 	.on_closed = on_rejected_closed,
 	.on_heard = on_heard,
@@ -214,12 +202,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *from)
 	newcomers_add(&c->newcomers, &i->place, source, worker_now_ms(c->main), worker_turn(c->main));
 }
 
-static void on_listener_closed(void *ctx)
-{
-	cluster_handle_closed(ctx);
-}
-
-static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_closed = cluster_handle_closed };
 
 static struct listener *listen_on(
 	struct cluster *c, const struct sockaddr *address, unsigned mode, char *error, size_t error_cap)
@@ -269,8 +252,8 @@ uint64_t cluster_links_queued(const struct cluster *c)
 {
 	uint64_t queued = 0;
 
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i] && c->peers[i]->state == PEER_UP)
-			queued += peer_link_pending(c->peers[i]->link);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (p->state == PEER_UP)
+			queued += stream_pending(&p->link->stream);
 	return queued;
 }

@@ -9,48 +9,13 @@
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/pulls.h"
 #include "sslagent/sessions/session_listing.h"
 
-#define SMALL_OBJECT       4096u /* encoded on the stack */
-#define AGE_TOLD_WITHIN_MS 5     /* between reading the clock for a family's age and asking about it */
-
-/* An encoded object. It holds keys. */
-struct encoded {
-	uint8_t *bytes;
-	size_t len, cap;
-	uint8_t small[SMALL_OBJECT];
-};
-
-/* 0 or negative. Call encoded_wipe() in both cases. */
-static int encode(struct encoded *e, const struct sess_obj *obj)
-{
-	ptrdiff_t len = sess_obj_encode(obj, e->small, sizeof e->small);
-
-	e->bytes = e->small;
-	e->cap = sizeof e->small;
-	if (len == CSSL_E_TOO_LONG) {
-		len = sess_obj_encoded_len(obj);
-		e->bytes = len > 0 ? OPENSSL_malloc((size_t)len) : NULL;
-		e->cap = len > 0 ? (size_t)len : 0;
-		if (len > 0)
-			len = e->bytes ? sess_obj_encode(obj, e->bytes, e->cap) : CSSL_E_NO_MEMORY;
-	}
-	e->len = len > 0 ? (size_t)len : 0;
-	return len < 0 ? (int)len : 0;
-}
-
-static void encoded_wipe(struct encoded *e)
-{
-	if (e->bytes == e->small)
-		OPENSSL_cleanse(e->small, e->len);
-	else
-		OPENSSL_clear_free(e->bytes, e->cap);
-}
+#define AGE_TOLD_WITHIN_MS 5 /* between reading the clock for a family's age and asking about it */
 
 static struct cluster *cluster_of(struct session_source *s)
 {
-	return container_of(s, struct cluster_source, api)->cluster;
+	return container_of(s, struct cluster, source);
 }
 
 /* 1 when an agent lives that may have it: a holder, or an agent of its origin's number. */
@@ -63,8 +28,8 @@ static int may_be_elsewhere(const struct cluster *c, const uint8_t *id, uint16_t
 	for (unsigned i = 0; i < holders.count; i++)
 		if (atomic_load(&c->flags[holders.agents[i]].alive))
 			return 1;
-	for (unsigned agent = 0; agent < c->agent_count; agent++)
-		if (c->peers[agent] && c->flags[agent].origin == origin && atomic_load(&c->flags[agent].alive))
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (c->flags[p->index].origin == origin && atomic_load(&c->flags[p->index].alive))
 			return 1;
 	return 0;
 }
@@ -125,11 +90,11 @@ static void tell_too_large(struct cluster_thread *t, const struct sess_obj *obj)
 }
 
 /* Send a session's object to its holders. With @id NULL it is a live part and goes to all. 0 or CSSL_E_TOO_LONG. */
-static int tell_object(
-	struct cluster_thread *t, const uint8_t *id, const struct encoded *e, int64_t made_ms, int64_t family_made_ms)
+static int tell_object(struct cluster_thread *t, const uint8_t *id, const struct offer *o)
 {
-	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .made_ms = made_ms, .family_made_ms = family_made_ms,
-		.what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ, .ssl_obj = bytes_of(e->bytes, e->len) };
+	Cssl__BroadcastMessage m = { MESSAGE(broadcast_message), .made_ms = o->made_ms,
+		.family_made_ms = o->family_made_ms, .what_case = CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ,
+		.ssl_obj = bytes_of(o->encoded, o->len) };
 
 	return id ? tell_holders(t, id, &m) : cluster_thread_number(t, BROADCAST_ALL, &m);
 }
@@ -145,45 +110,41 @@ static int64_t family_made(struct cluster *c, const struct session_facts *f, int
 	return made_ms;
 }
 
-static int share_encoded(
-	struct cluster *c, struct cluster_thread *t, const struct sess_obj *obj, const struct encoded *e)
+static int share(struct cluster *c, struct cluster_thread *t, const struct offer *o)
 {
-	int64_t now_ms = cluster_now_ms();
-	struct offer offer = {
-		.obj = obj,
-		.encoded = e->bytes,
-		.len = e->len,
-		.made_ms = now_ms,
-		.family_made_ms = family_made(c, &obj->facts, now_ms),
-		.by = STORED_OWN,
-	};
-	int result = store_put(c->store, &offer, now_ms);
+	const struct session_facts *f = &o->obj->facts;
+	int result = store_put(c->store, o, o->made_ms);
 
 	if (result < 0)
 		return result;
-	recent_note(c->families, obj->facts.family_id, offer.family_made_ms);
-	if (t && tell_object(t, obj->facts.session_id, e, now_ms, offer.family_made_ms) != 0)
-		tell_too_large(t, obj);
+	recent_note(c->families, f->family_id, o->family_made_ms);
+	if (t && tell_object(t, f->session_id, o) != 0)
+		tell_too_large(t, o->obj);
 	return 0;
 }
 
 static int source_share(struct session_source *s, struct worker *w, const struct sess_obj *obj)
 {
 	struct cluster *c = cluster_of(s);
-	struct encoded e;
-	int r;
+	const int64_t now_ms = cluster_now_ms();
+	uint8_t encoded[SESS_OBJ_LEN_MAX];
+	ptrdiff_t len = CSSL_E_TOO_LONG;
 
-	if (!obj->session || obj->live || obj->session_len > SESSION_DER_MAX ||
-		cluster_id_check(c, obj->facts.session_id, obj->facts.session_id_len, NULL) != 0) {
+	if (obj->session && !obj->live && obj->session_len <= SESSION_DER_MAX &&
+		cluster_id_check(c, obj->facts.session_id, obj->facts.session_id_len, NULL) == 0)
+		len = sess_obj_encode(obj, encoded, sizeof encoded);
+	if (len < 0) {
 		count(COUNT_SESSIONS_REFUSED);
-		return CSSL_E_TOO_LONG;
+		return (int)len;
 	}
-	r = encode(&e, obj);
-	if (r)
-		count(COUNT_SESSIONS_REFUSED);
-	else
-		r = share_encoded(c, cluster_thread_of(c, w), obj, &e);
-	encoded_wipe(&e);
+	const struct offer offer = { .obj = obj,
+		.encoded = encoded,
+		.len = (size_t)len,
+		.made_ms = now_ms,
+		.family_made_ms = family_made(c, &obj->facts, now_ms),
+		.by = STORED_OWN };
+	int r = share(c, cluster_thread_of(c, w), &offer);
+	OPENSSL_cleanse(encoded, (size_t)len);
 	return r;
 }
 
@@ -238,8 +199,7 @@ static void source_pull_cancel(struct session_source *s, struct session_pull *p)
 
 void cluster_source_init(struct cluster *c)
 {
-	c->source.cluster = c;
-	c->source.api = (struct session_source){
+	c->source = (struct session_source){
 		.origin = c->self->name,
 		.find = source_find,
 		.make_id = source_make_id,
@@ -253,7 +213,7 @@ void cluster_source_init(struct cluster *c)
 
 struct session_source *cluster_session_source(struct cluster *c)
 {
-	return &c->source.api;
+	return &c->source;
 }
 
 uint64_t cluster_session_count(const struct cluster *c, uint64_t *bytes)
@@ -312,7 +272,7 @@ static void import_live(struct cluster *c, const struct offer *o, int64_t now_ms
 
 	cluster_supersede(c, connections_seen_hear(c->seen, &l->connection, &mark, SEEN_HEARSAY, SEEN_NO_DOUBT, now_ms),
 		&l->connection, mark.epoch);
-	live_table_put(c->live, o, now_ms);
+	live_table_put(c->live, c->seen, o, now_ms);
 }
 
 static void import_session(struct cluster *c, const struct offer *o, int64_t now_ms)
@@ -365,9 +325,8 @@ static void share_presence(struct cluster *c, struct worker *w, const struct liv
 int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_obj *obj)
 {
 	struct cluster_thread *t = cluster_thread_of(c, w);
-	int64_t now_ms = cluster_now_ms();
-	struct encoded e;
-	int r;
+	const int64_t now_ms = cluster_now_ms();
+	uint8_t encoded[SESS_OBJ_LEN_MAX];
 
 	if (!obj->live || obj->session)
 		return CSSL_E_RANGE;
@@ -379,10 +338,15 @@ int cluster_share_live(struct cluster *c, struct worker *w, const struct sess_ob
 	}
 	struct seen_mark mark = mark_of(obj->live);
 	connections_seen_note(c->seen, &obj->live->connection, &mark, now_ms);
-	r = encode(&e, obj);
-	if (!r)
-		r = tell_object(t, NULL, &e, now_ms, now_ms - (int64_t)obj->facts.family_age_s * 1000);
-	encoded_wipe(&e);
+	const ptrdiff_t len = sess_obj_encode(obj, encoded, sizeof encoded);
+	if (len < 0)
+		return (int)len;
+	const struct offer offer = { .encoded = encoded,
+		.len = (size_t)len,
+		.made_ms = now_ms,
+		.family_made_ms = now_ms - (int64_t)obj->facts.family_age_s * 1000 };
+	int r = tell_object(t, NULL, &offer);
+	OPENSSL_cleanse(encoded, (size_t)len);
 	return r;
 }
 

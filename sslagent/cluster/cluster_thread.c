@@ -85,7 +85,7 @@ int cluster_thread_init(struct cluster_thread *t, struct cluster *c, unsigned in
 
 	t->cluster = c;
 	t->receiving_fd = -1;
-	t->tasks_end = &t->tasks;
+	STAILQ_INIT(&t->tasks);
 	t->flush.fn = on_flush;
 	pthread_mutex_init(&t->lock, NULL);
 	t->sender = broadcast_sender_create(&conf);
@@ -114,58 +114,41 @@ void cluster_thread_join(struct cluster_thread *t, struct worker *w, struct udp 
 	pthread_mutex_unlock(&t->lock);
 }
 
-static struct thread_task *take_tasks(struct cluster_thread *t)
+/* They are dropped if the thread has left. */
+static void do_tasks(struct thread_tasks *tasks, const struct worker *w)
 {
-	struct thread_task *tasks = t->tasks;
-
-	t->tasks = NULL;
-	t->tasks_end = &t->tasks;
-	return tasks;
+	for (struct thread_task *task; (task = STAILQ_FIRST(tasks)) != NULL;) {
+		STAILQ_REMOVE_HEAD(tasks, next);
+		(w ? task->run : task->drop)(task);
+	}
 }
 
 void cluster_thread_leave(struct cluster_thread *t)
 {
-	struct thread_task *next, *tasks;
+	struct thread_tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
 
 	pthread_mutex_lock(&t->lock);
 	t->worker = NULL;
-	t->repeat_count = 0;
-	tasks = take_tasks(t);
+	STAILQ_CONCAT(&tasks, &t->tasks);
 	pthread_mutex_unlock(&t->lock);
 	turn_end_cancel(&t->flush);
 	if (t->udp)
 		broadcast_sender_flush(t->sender);
 	t->udp = t->receiving = NULL;
-	for (; tasks; tasks = next) {
-		next = tasks->next;
-		tasks->drop(tasks);
-	}
+	do_tasks(&tasks, NULL);
 }
 
 /* The mailbox may run this after the thread has left: then it does nothing. */
 static void on_woken(struct worker *w, void *arg)
 {
 	struct cluster_thread *t = arg;
-	struct repeat repeats[REPEATS_MAX];
-	struct thread_task *next, *tasks;
-	unsigned repeat_count;
+	struct thread_tasks tasks = STAILQ_HEAD_INITIALIZER(tasks);
 
 	pthread_mutex_lock(&t->lock);
 	t->wake = THREAD_ASLEEP;
-	tasks = take_tasks(t);
-	repeat_count = t->repeat_count;
-	for (unsigned i = 0; i < repeat_count; i++)
-		repeats[i] = t->repeats[i];
-	t->repeat_count = 0;
+	STAILQ_CONCAT(&tasks, &t->tasks);
 	pthread_mutex_unlock(&t->lock);
-	for (unsigned i = 0; i < repeat_count; i++)
-		broadcast_sender_repeat(t->sender, repeats[i].to, repeats[i].first, repeats[i].last, cluster_now_ms());
-	if (repeat_count > 0)
-		worker_at_turn_end(w, &t->flush);
-	for (; tasks; tasks = next) {
-		next = tasks->next;
-		tasks->run(tasks);
-	}
+	do_tasks(&tasks, w);
 }
 
 /* Under the lock. */
@@ -179,9 +162,7 @@ void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task)
 {
 	pthread_mutex_lock(&t->lock);
 	if (t->worker) {
-		task->next = NULL;
-		*t->tasks_end = task;
-		t->tasks_end = &task->next;
+		STAILQ_INSERT_TAIL(&t->tasks, task, next);
 		wake(t);
 		task = NULL;
 	}
@@ -190,20 +171,10 @@ void cluster_thread_hand(struct cluster_thread *t, struct thread_task *task)
 		task->drop(task);
 }
 
-void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last)
-{
-	pthread_mutex_lock(&t->lock);
-	if (t->worker && t->repeat_count < REPEATS_MAX) {
-		t->repeats[t->repeat_count++] = (struct repeat){ to, first, last };
-		wake(t);
-	}
-	pthread_mutex_unlock(&t->lock);
-}
-
 void cluster_thread_nudge(struct cluster_thread *t)
 {
 	pthread_mutex_lock(&t->lock);
-	if (t->tasks || t->repeat_count > 0)
+	if (!STAILQ_EMPTY(&t->tasks))
 		wake(t);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -213,6 +184,12 @@ static void make_ready(struct cluster_thread *t, Cssl__BroadcastMessage *m)
 	if (m->made_ms == 0)
 		m->made_ms = cluster_now_ms();
 	use_newest_key(t);
+	worker_at_turn_end(t->worker, &t->flush);
+}
+
+void cluster_thread_repeat(struct cluster_thread *t, int to, uint64_t first, uint64_t last)
+{
+	broadcast_sender_repeat(t->sender, to, first, last, cluster_now_ms());
 	worker_at_turn_end(t->worker, &t->flush);
 }
 

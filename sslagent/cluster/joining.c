@@ -48,52 +48,38 @@ static void become_ready(struct cluster *c, const char *how, int64_t now_ms)
 	log_event(LOG_INFO, NULL, "ready", "how=%s sessions=%" PRIu64 " ms=%" PRId64, how, sessions,
 		now_ms - c->joining.started_ms);
 	service_notify_ready(getpid());
-	for (unsigned agent = 0; agent < c->agent_count; agent++)
-		if (c->peers[agent])
-			peer_send_status(c->peers[agent]);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		peer_send_status(p);
 }
 
-static struct peer *ready_peer(const struct cluster *c)
+static unsigned peers_in(const struct cluster *c, enum peer_source source)
 {
-	for (unsigned agent = 0; agent < c->agent_count; agent++) {
-		struct peer *p = c->peers[agent];
+	unsigned count = 0;
 
-		if (p && peer_is_up(p) && p->readiness == PEER_READY)
-			return p;
-	}
-	return NULL;
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		count += p->source == source;
+	return count;
 }
 
-/* Ask every ready peer that was not asked yet. Returns their count. */
-static unsigned ask_for_parts(struct cluster *c)
+/* Ask ready peers that were not asked yet: one, or all of them where agents hold parts. */
+static void ask(struct cluster *c)
 {
-	unsigned asked = 0;
-
-	for (unsigned agent = 0; agent < c->agent_count; agent++) {
-		struct peer *p = c->peers[agent];
-
-		if (!p || !peer_is_up(p) || p->readiness != PEER_READY || p->source != SOURCE_UNASKED)
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
+		if (!peer_is_up(p) || p->readiness != PEER_READY || p->source != SOURCE_UNASKED)
 			continue;
+		if (!c->placement && peers_in(c, SOURCE_ASKED) > 0)
+			return;
 		p->source = SOURCE_ASKED;
 		snapshot_want(p, TAKING_ALL);
-		asked++;
 	}
-	return asked;
-}
-
-static int ask_for_everything(struct cluster *c)
-{
-	c->joining.from = ready_peer(c);
-	if (c->joining.from)
-		snapshot_want(c->joining.from, TAKING_ALL);
-	return c->joining.from != NULL;
 }
 
 static void in_alone(struct cluster *c, int64_t now_ms)
 {
 	struct joining *j = &c->joining;
 
-	if (c->placement ? ask_for_parts(c) > 0 : ask_for_everything(c)) {
+	ask(c);
+	if (peers_in(c, SOURCE_ASKED) > 0) {
 		broadcast_receiver_repair(c->receiver, REPAIR_HELD);
 		move(j, JOINING_TAKING, now_ms);
 	} else if (now_ms - j->started_ms >= c->conf->broadcast.alone_after_ms) {
@@ -110,35 +96,24 @@ static void check_silence(struct cluster *c, struct peer *from, int64_t now_ms)
 		peer_send_failed(from, UV_ETIMEDOUT); /* its link ends, so it is lost as a source */
 }
 
-/* Wait for peers that come up a little later than the first. */
-static void in_taking_parts(struct cluster *c, int64_t now_ms)
-{
-	unsigned taking = 0, away = 0;
-
-	ask_for_parts(c);
-	for (unsigned agent = 0; agent < c->agent_count; agent++) {
-		struct peer *p = c->peers[agent];
-
-		if (!p)
-			continue;
-		away += !peer_is_up(p);
-		if (p->source != SOURCE_ASKED)
-			continue;
-		taking++;
-		check_silence(c, p, now_ms);
-	}
-	if (taking > 0 || (away > 0 && now_ms - c->joining.started_ms < c->conf->broadcast.alone_after_ms))
-		return;
-	broadcast_receiver_repair(c->receiver, REPAIR_ON);
-	move(&c->joining, JOINING_REPAIRING, now_ms);
-}
-
+/* Where agents hold parts, wait for peers that come up a little later than the first. */
 static void in_taking(struct cluster *c, int64_t now_ms)
 {
+	unsigned away = 0;
+
 	if (c->placement)
-		in_taking_parts(c, now_ms);
-	else
-		check_silence(c, c->joining.from, now_ms);
+		ask(c);
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
+		away += !peer_is_up(p);
+		if (p->source == SOURCE_ASKED)
+			check_silence(c, p, now_ms);
+	}
+	if (peers_in(c, SOURCE_ASKED) > 0)
+		return;
+	if (c->placement && away > 0 && now_ms - c->joining.started_ms < c->conf->broadcast.alone_after_ms)
+		return;
+	broadcast_receiver_repair(c->receiver, REPAIR_ON);
+	move(&c->joining, c->placement || peers_in(c, SOURCE_TAKEN) > 0 ? JOINING_REPAIRING : JOINING_ALONE, now_ms);
 }
 
 static void in_repairing(struct cluster *c, int64_t now_ms)
@@ -161,19 +136,10 @@ void joining_tick(struct cluster *c, int64_t now_ms)
 	case JOINING_REPAIRING: in_repairing(c, now_ms); break;
 	case JOINING_JOINED:
 		if (c->placement)
-			ask_for_parts(c);
+			ask(c);
 		break;
 	case JOINING_STATE_COUNT: break;
 	}
-}
-
-void joining_taken(struct cluster *c, struct peer *from, int64_t now_ms)
-{
-	from->source = SOURCE_TAKEN;
-	if (c->joining.state != JOINING_TAKING || c->joining.from != from)
-		return;
-	broadcast_receiver_repair(c->receiver, REPAIR_ON);
-	move(&c->joining, JOINING_REPAIRING, now_ms);
 }
 
 int joining_takes_seen(struct cluster *c, struct peer *peer)
@@ -183,14 +149,10 @@ int joining_takes_seen(struct cluster *c, struct peer *peer)
 	return c->joining.seen_from == peer;
 }
 
-void joining_peer_lost(struct cluster *c, struct peer *peer, int64_t now_ms)
+void joining_peer_lost(struct cluster *c, struct peer *peer)
 {
 	if (c->joining.seen_from == peer && peer->source != SOURCE_TAKEN)
 		c->joining.seen_from = NULL;
 	if (peer->source == SOURCE_ASKED)
 		peer->source = SOURCE_UNASKED;
-	if (c->joining.state != JOINING_TAKING || c->joining.from != peer)
-		return;
-	move(&c->joining, JOINING_ALONE, now_ms);
-	broadcast_receiver_repair(c->receiver, REPAIR_ON);
 }

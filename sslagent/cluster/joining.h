@@ -24,7 +24,6 @@ struct joining {
 	uint8_t state;    /* enum joining_state */
 	int64_t since_ms; /* in this state */
 	int64_t started_ms;
-	struct peer *from;      /* TAKING; NULL where agents hold parts: each peer has its peer_source */
 	struct peer *seen_from; /* the peer asked for its memory of connections: one is enough */
 };
 
@@ -32,8 +31,7 @@ void joining_start(struct cluster *c, int64_t now_ms);
 void joining_tick(struct cluster *c, int64_t now_ms);
 /* This agent asks @peer for everything. 1: ask it for its memory of connections too. */
 int joining_takes_seen(struct cluster *c, struct peer *peer);
-/* taken: the snapshot of everything is complete. lost: the peer that gave it is lost. */
-void joining_taken(struct cluster *c, struct peer *from, int64_t now_ms);
-void joining_peer_lost(struct cluster *c, struct peer *peer, int64_t now_ms);
+/* The peer is lost, maybe with the snapshot that it gave (peer_source). */
+void joining_peer_lost(struct cluster *c, struct peer *peer);
 
 #endif

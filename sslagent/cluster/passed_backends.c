@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@
 /* A backend on its way to another agent. */
 struct pass {
 	struct thread_task task;
-	struct pass *next;
+	LIST_ENTRY(pass) next;
 	struct cluster *cluster;
 	struct cluster_thread *home;
 	struct passed_backend backend;
@@ -33,15 +34,15 @@ struct pass {
 
 /* A backend that came and is not claimed yet. */
 struct unclaimed {
-	struct unclaimed *next;
+	LIST_ENTRY(unclaimed) next;
 	struct passed_backend backend;
 	int64_t until_ms;
 };
 
 struct passed_backends {
-	struct pass *passes; /* the main thread's */
+	LIST_HEAD(, pass) passes; /* the main thread's */
 	pthread_mutex_t lock;
-	struct unclaimed *unclaimed;
+	LIST_HEAD(unclaimed_list, unclaimed) unclaimed;
 	unsigned unclaimed_count;
 };
 
@@ -75,23 +76,21 @@ void passed_backend_destroy(struct passed_backend *p)
 
 /* A backend's socket resets when its last descriptor is closed, unless its owner has changed that. So this close ends
  * the socket if the owner is gone, and changes nothing if the owner lives. */
-static void drop_unclaimed(struct unclaimed *u)
+static void drop_unclaimed(struct unclaimed_list *list)
 {
-	passed_backend_destroy(&u->backend);
-	free(u);
-	count(COUNT_BACKENDS_UNCLAIMED);
+	for (struct unclaimed *u; (u = LIST_FIRST(list)) != NULL;) {
+		LIST_REMOVE(u, next);
+		passed_backend_destroy(&u->backend);
+		free(u);
+		count(COUNT_BACKENDS_UNCLAIMED);
+	}
 }
 
 void passed_backends_destroy(struct passed_backends *b)
 {
 	if (!b)
 		return;
-	while (b->unclaimed) {
-		struct unclaimed *u = b->unclaimed;
-
-		b->unclaimed = u->next;
-		drop_unclaimed(u);
-	}
+	drop_unclaimed(&b->unclaimed);
 	pthread_mutex_destroy(&b->lock);
 	free(b);
 }
@@ -154,8 +153,7 @@ static void begin(struct thread_task *task)
 		return;
 	}
 	p->until_ms = cluster_now_ms() + PASS_PATIENCE_MS;
-	p->next = c->passed->passes;
-	c->passed->passes = p;
+	LIST_INSERT_HEAD(&c->passed->passes, p, next);
 }
 
 /* The caller always waits for @done. Without memory for a pass @done is called at once. */
@@ -239,8 +237,7 @@ static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int f
 	u->until_ms = cluster_now_ms() + CLAIM_WITHIN_MS;
 	pthread_mutex_lock(&all->lock);
 	if (all->unclaimed_count < UNCLAIMED_MAX) {
-		u->next = all->unclaimed;
-		all->unclaimed = u;
+		LIST_INSERT_HEAD(&all->unclaimed, u, next);
 		all->unclaimed_count++;
 	} else {
 		r = CSSL_E_FULL;
@@ -253,8 +250,9 @@ static int keep(struct passed_backends *all, const Cssl__PassedBackend *m, int f
 	return r;
 }
 
-int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m)
+int passed_backends_receive(struct peer *from, const Cssl__PeerMessage *message)
 {
+	const Cssl__PassedBackend *m = message->passed_backend;
 	Cssl__PassedBackendTaken taken = { MESSAGE(passed_backend_taken), .connection_id = m->connection_id,
 		.next_epoch = m->next_epoch };
 	Cssl__PeerMessage answer = { MESSAGE(peer_message), .what_case = CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN,
@@ -263,7 +261,7 @@ int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__Pa
 	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch == 0 || m->next_epoch > UINT16_MAX ||
 		strlen(m->backend) >= sizeof(((struct passed_backend *)0)->backend))
 		return CSSL_E_RANGE;
-	taken.taken = from->link && keep(c->passed, m, peer_link_take_fd(from->link, m->inode)) == 0;
+	taken.taken = from->link && keep(from->cluster->passed, m, peer_link_take_fd(from->link, m->inode)) == 0;
 	if (taken.taken)
 		count(COUNT_BACKENDS_TAKEN);
 	peer_send(from, &answer);
@@ -273,16 +271,14 @@ int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__Pa
 int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint16_t epoch, struct passed_backend *out)
 {
 	struct passed_backends *all = c->passed;
-	struct unclaimed **link, *u;
+	struct unclaimed *u;
 
 	pthread_mutex_lock(&all->lock);
-	link = &all->unclaimed;
-	while (*link &&
-		((*link)->backend.next_epoch != epoch || memcmp(&(*link)->backend.connection, id, sizeof *id) != 0))
-		link = &(*link)->next;
-	u = *link;
+	LIST_FOREACH(u, &all->unclaimed, next)
+	if (u->backend.next_epoch == epoch && memcmp(&u->backend.connection, id, sizeof *id) == 0)
+		break;
 	if (u) {
-		*link = u->next;
+		LIST_REMOVE(u, next);
 		all->unclaimed_count--;
 	}
 	pthread_mutex_unlock(&all->lock);
@@ -297,17 +293,13 @@ int cluster_take_passed(struct cluster *c, const struct connection_id *id, uint1
 #define GOES_ON 1
 static void end_passes(struct passed_backends *all, int (*ends)(const struct pass *p, const void *ctx), const void *ctx)
 {
-	struct pass **link = &all->passes;
-
-	while (*link) {
-		struct pass *p = *link;
+	for (struct pass *after, *p = LIST_FIRST(&all->passes); p; p = after) {
 		int result = ends(p, ctx);
 
-		if (result == GOES_ON) {
-			link = &p->next;
+		after = LIST_NEXT(p, next);
+		if (result == GOES_ON)
 			continue;
-		}
-		*link = p->next;
+		LIST_REMOVE(p, next);
 		hand_back(p, result);
 	}
 }
@@ -327,13 +319,13 @@ static int ends_by_answer(const struct pass *p, const void *ctx)
 	return by->m->taken ? 0 : CSSL_E_STATE;
 }
 
-int passed_backends_answered(struct cluster *c, struct peer *from, const Cssl__PassedBackendTaken *m)
+int passed_backends_answered(struct peer *from, const Cssl__PeerMessage *m)
 {
-	struct taken_by by = { from->index, m };
+	struct taken_by by = { from->index, m->passed_backend_taken };
 
-	if (m->connection_id.len != CONNECTION_ID_LEN)
+	if (by.m->connection_id.len != CONNECTION_ID_LEN)
 		return CSSL_E_RANGE;
-	end_passes(c->passed, ends_by_answer, &by);
+	end_passes(from->cluster->passed, ends_by_answer, &by);
 	return 0;
 }
 
@@ -361,15 +353,16 @@ static void withdraw(const struct pass *p)
 	peer_send(p->cluster->peers[p->target], &m);
 }
 
-int passed_backends_withdrawn(struct cluster *c, const Cssl__PassedBackendWithdrawn *m)
+int passed_backends_withdrawn(struct peer *from, const Cssl__PeerMessage *message)
 {
+	const Cssl__PassedBackendWithdrawn *m = message->passed_backend_withdrawn;
 	struct passed_backend backend;
 	struct connection_id id;
 
 	if (m->connection_id.len != CONNECTION_ID_LEN || m->next_epoch > UINT16_MAX)
 		return CSSL_E_RANGE;
 	memcpy(id.bytes, m->connection_id.data, CONNECTION_ID_LEN);
-	if (cluster_take_passed(c, &id, (uint16_t)m->next_epoch, &backend) == 0)
+	if (cluster_take_passed(from->cluster, &id, (uint16_t)m->next_epoch, &backend) == 0)
 		passed_backend_destroy(&backend);
 	return 0;
 }
@@ -392,28 +385,18 @@ void passed_backends_finish(struct cluster *c)
 void passed_backends_tick(struct cluster *c, int64_t now_ms)
 {
 	struct passed_backends *all = c->passed;
-	struct unclaimed **link, *over = NULL;
+	struct unclaimed_list over = LIST_HEAD_INITIALIZER(over);
 
 	end_passes(all, ends_by_time, &now_ms);
 	pthread_mutex_lock(&all->lock);
-	link = &all->unclaimed;
-	while (*link) {
-		struct unclaimed *u = *link;
-
-		if (u->until_ms > now_ms) {
-			link = &u->next;
+	for (struct unclaimed *after, *u = LIST_FIRST(&all->unclaimed); u; u = after) {
+		after = LIST_NEXT(u, next);
+		if (u->until_ms > now_ms)
 			continue;
-		}
-		*link = u->next;
+		LIST_REMOVE(u, next);
 		all->unclaimed_count--;
-		u->next = over;
-		over = u;
+		LIST_INSERT_HEAD(&over, u, next);
 	}
 	pthread_mutex_unlock(&all->lock);
-	while (over) {
-		struct unclaimed *u = over;
-
-		over = u->next;
-		drop_unclaimed(u);
-	}
+	drop_unclaimed(&over);
 }

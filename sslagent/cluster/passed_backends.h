@@ -18,9 +18,9 @@ struct passed_backends *passed_backends_create(void);
 void passed_backends_destroy(struct passed_backends *b); /* only with no pass under way; drops unclaimed backends */
 
 /* A message came over the link. */
-int passed_backends_receive(struct cluster *c, struct peer *from, const Cssl__PassedBackend *m);
-int passed_backends_answered(struct cluster *c, struct peer *from, const Cssl__PassedBackendTaken *m);
-int passed_backends_withdrawn(struct cluster *c, const Cssl__PassedBackendWithdrawn *m);
+int passed_backends_receive(struct peer *from, const Cssl__PeerMessage *m);
+int passed_backends_answered(struct peer *from, const Cssl__PeerMessage *m);
+int passed_backends_withdrawn(struct peer *from, const Cssl__PeerMessage *m);
 void passed_backends_peer_lost(struct cluster *c, struct peer *peer);
 
 void passed_backends_tick(struct cluster *c, int64_t now_ms);

@@ -14,7 +14,6 @@
 #include "sslagent/cluster/broadcast_message.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
-#include "sslagent/cluster/revocations.h"
 
 #define RETRY_FIRST_MS    50
 #define RETRY_SLOWEST_MS  250 /* a starting agent waits alone_after_ms for lower names */
@@ -63,6 +62,14 @@ void peer_destroy(struct peer *p)
 	free(p);
 }
 
+struct peer *peer_next(const struct cluster *c, const struct peer *p)
+{
+	for (unsigned i = p ? p->index + 1u : 0; i < c->agent_count; i++)
+		if (c->peers[i])
+			return c->peers[i];
+	return NULL;
+}
+
 struct peer_link_conf peer_link_conf_of(struct cluster *c, const struct peer_link_ops *ops, void *ctx)
 {
 	return (struct peer_link_conf){
@@ -78,12 +85,8 @@ struct peer_link_conf peer_link_conf_of(struct cluster *c, const struct peer_lin
 
 int peer_is_up(const struct peer *p)
 {
-	return p->state == PEER_UP && peer_knows_clock(p);
-}
-
-int peer_knows_clock(const struct peer *p)
-{
-	return broadcast_receiver_clock(p->cluster->receiver, p->index).state == PEER_CLOCK_KNOWN;
+	return p->state == PEER_UP &&
+	       broadcast_receiver_view(p->cluster->receiver, p->index).clock.state == PEER_CLOCK_KNOWN;
 }
 
 int peer_send(struct peer *p, const Cssl__PeerMessage *m)
@@ -153,7 +156,8 @@ void peer_send_ticket_keys(struct peer *p)
 	OPENSSL_cleanse(keys, sizeof keys);
 }
 
-void peer_send_keys(struct peer *p)
+/* Sending keys, ticket keys. */
+static void send_keys(struct peer *p)
 {
 	struct sending_key key;
 
@@ -229,7 +233,7 @@ static void look_for_shorter(struct peer *p, int64_t now_ms)
 	struct sockaddr_storage to;
 
 	if (p->shorter || now_ms < p->retry_at_ms || !connects(p) || peer_link_passes_fds(p->link) ||
-		!peer_is_settled(p) || p->announced > 0 || revocations_wait(p->cluster->revocations))
+		!peer_is_settled(p) || p->announced > 0 || revocations_wait(&p->cluster->revocations))
 		return;
 	p->retry_at_ms = now_ms + p->retry_every_ms;
 	p->retry_every_ms *= 2; /* another cluster's agent may listen there for good */
@@ -242,7 +246,7 @@ static void look_for_shorter(struct peer *p, int64_t now_ms)
 /* Heard by datagram, without a link. Up to HEARTBEATS_MISSED heartbeats may be lost. */
 static int is_heard(const struct peer *p, int64_t now_ms)
 {
-	int64_t heard_ms = broadcast_receiver_heard_ms(p->cluster->receiver, p->index);
+	int64_t heard_ms = broadcast_receiver_view(p->cluster->receiver, p->index).heard_ms;
 	int64_t patience_ms = (int64_t)p->cluster->conf->broadcast.heartbeat_ms * HEARTBEATS_MISSED;
 
 	if (patience_ms < HEARD_WITHIN_MS)
@@ -307,17 +311,10 @@ static void peer_up(struct peer *p)
 	log_event(LOG_INFO, NULL, "peer up", "peer=%s by=%s boot=%016" PRIx64, p->conf->name,
 		peer_link_passes_fds(p->link) ? "unix" : "tcp", hello->boot_id);
 	ping(p, now_ms);
-	peer_send_keys(p);
+	send_keys(p);
 	peer_send_status(p);
 	snapshot_give_tombstones(p);
 	update_flags(p);
-}
-
-static const char *cause(int error, const char *without)
-{
-	if (error == 0)
-		return without;
-	return error_text(error);
 }
 
 static void log_refused(struct peer *p, int error)
@@ -328,8 +325,8 @@ static void log_refused(struct peer *p, int error)
 	if (now_ms - p->refused_logged_ms < LOG_EVERY_MS)
 		return;
 	p->refused_logged_ms = now_ms;
-	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", p->conf->name,
-		peer_link_address(p->link), cause(error, "it ended the opening; another agents.key?"));
+	log_event(LOG_WARNING, NULL, "peer refused", "peer=%s address=%s cause=%s", p->conf->name, p->link->address,
+		error ? error_text(error) : "it ended the opening; another agents.key?");
 }
 
 /* The link is lost, refused, or did not reach the peer. */
@@ -341,9 +338,9 @@ static void peer_down(struct peer *p, int error)
 		count(COUNT_PEER_LINKS_LOST);
 		if (cluster_state(p->cluster) != CLUSTER_CLOSING)
 			log_event(LOG_WARNING, NULL, "peer lost", "peer=%s cause=%s", p->conf->name,
-				cause(error, "closed"));
+				error ? error_text(error) : "closed");
 		p->retry_at_ms = now_ms;
-	} else if (peer_link_was_opening(p->link)) {
+	} else if (p->link->ended_in == PEER_LINK_OPENING) {
 		log_refused(p, error);
 	}
 	if (p->state != PEER_UP)
@@ -353,7 +350,7 @@ static void peer_down(struct peer *p, int error)
 	p->announced = 0;
 	move(p, PEER_AWAY);
 	snapshot_stop(p);
-	joining_peer_lost(p->cluster, p, now_ms);
+	joining_peer_lost(p->cluster, p);
 	revocations_peer_lost(p->cluster, p);
 	passed_backends_peer_lost(p->cluster, p);
 	update_flags(p);
@@ -361,7 +358,7 @@ static void peer_down(struct peer *p, int error)
 
 static void on_open(struct peer_link *l)
 {
-	struct peer *p = peer_link_ctx(l);
+	struct peer *p = l->ctx;
 
 	if (strcmp(peer_link_peer(l)->name, p->conf->name) != 0)
 		peer_link_end(l, CSSL_E_MISMATCH);
@@ -375,19 +372,19 @@ static void on_open(struct peer_link *l)
 
 static int on_message(struct peer_link *l, const Cssl__PeerMessage *m)
 {
-	struct peer *p = peer_link_ctx(l);
+	struct peer *p = l->ctx;
 
 	return p->state == PEER_UP ? peer_on_message(p, m) : CSSL_E_STATE;
 }
 
 static void on_drained(struct peer_link *l)
 {
-	snapshot_go_on(peer_link_ctx(l));
+	snapshot_go_on(l->ctx);
 }
 
 static void on_end(struct peer_link *l, int error)
 {
-	struct peer *p = peer_link_ctx(l);
+	struct peer *p = l->ctx;
 
 	if (l == p->shorter) {
 		peer_way_failed(&p->way, error);
@@ -401,7 +398,7 @@ static void on_end(struct peer_link *l, int error)
 
 static void on_closed(struct peer_link *l)
 {
-	cluster_handle_closed(((struct peer *)peer_link_ctx(l))->cluster);
+	cluster_handle_closed(((struct peer *)l->ctx)->cluster);
 }
 
 static const struct peer_link_ops link_ops = {
@@ -431,13 +428,14 @@ void peer_take_link(struct peer *p, struct peer_link *l)
 		p->shorter = NULL;
 	peer_close(p); /* a new connection means that the other side lost the old link, or has found a shorter way */
 	p->link = l;
-	peer_link_set_ctx(l, p, &link_ops);
+	l->ctx = p;
+	l->ops = &link_ops;
 	peer_up(p);
 }
 
 static void tick_link(struct peer *p, int64_t now_ms)
 {
-	if (now_ms - (int64_t)peer_link_heard_ms(p->link) > PEER_LOST_MS) {
+	if (now_ms - (int64_t)p->link->heard_ms > PEER_LOST_MS) {
 		peer_link_end(p->link, UV_ETIMEDOUT);
 		return;
 	}

@@ -52,6 +52,9 @@ enum peer_source { SOURCE_UNASKED, SOURCE_ASKED, SOURCE_TAKEN };
 struct peer *peer_create(struct cluster *c, agent_index index);
 void peer_destroy(struct peer *p); /* its link is closed and gone */
 
+/* Every other agent, in the order of the cluster file: NULL as @p gives the first. */
+struct peer *peer_next(const struct cluster *c, const struct peer *p);
+
 void peer_tick(struct peer *p, int64_t now_ms);
 /* Take a link that the other side opened. */
 void peer_take_link(struct peer *p, struct peer_link *l);
@@ -61,7 +64,6 @@ void peer_close(struct peer *p);
 int peer_is_up(const struct peer *p);
 /* 1: its link is up, it is ready and listens, and no snapshot is under way. */
 int peer_is_settled(const struct peer *p);
-int peer_knows_clock(const struct peer *p);
 
 /* As peer_link_send(); CSSL_E_STATE without a link. */
 int peer_send(struct peer *p, const Cssl__PeerMessage *m);
@@ -70,7 +72,6 @@ void peer_send_failed(struct peer *p, int error);
 void peer_send_status(struct peer *p);
 struct shelved;
 int peer_send_object(struct peer *p, const struct shelved *o, const uint8_t *encoded, size_t len, int unasked);
-void peer_send_keys(struct peer *p); /* sending keys, ticket keys */
 void peer_send_ticket_keys(struct peer *p);
 void peer_send_next_key(struct peer *p);
 

@@ -7,42 +7,20 @@
 #include <openssl/crypto.h>
 #include <sys/stat.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/stream.h"
-#include "net/timer.h"
 #include "proto/batch.h"
 #include "proto/error.h"
 #include "proto/scratch.h"
 #include "proto/wire.h"
 #include "sslagent/cluster/cluster_internal.h"
-#include "sslagent/cluster/message_assembler.h"
 
 #define OPENING_MS     2000 /* from the first message to the last */
 #define UNREAD_MORE_MS 10
 #define MESSAGE_MAX    (4u * 1024u * 1024u)  /* a passed backend brings its undelivered bytes */
 #define PENDING_MAX    (32u * 1024u * 1024u) /* more waits only when the peer does not read */
-#define FDS_MAX        64u
-#define SCRATCH_EXTRA  16384u /* beside twice a message's length, for the structs it unpacks to */
-
-struct peer_link {
-	struct stream stream; /* first */
-	const struct peer_link_ops *ops;
-	void *ctx;
-	uint8_t state;    /* enum peer_link_state */
-	uint8_t ended_in; /* the state in which it ended by itself */
-	uint8_t protection;
-	int error; /* for the next report */
-	struct opening *opening;
-	struct batch_cipher *sealing, *opening_cipher; /* NULL on a trusted link */
-	struct message_assembler assembler;
-	struct deadline deadline; /* of the opening; then of a report */
-	uint64_t heard_ms;
-	int fds[FDS_MAX]; /* came, and no message has taken them yet */
-	unsigned fd_count;
-	char address[ADDRESS_TEXT_MAX];
-};
+#define SCRATCH_EXTRA  16384u                /* beside twice a message's length, for the structs it unpacks to */
 
 #define TO(state) (1u << (state))
 
@@ -262,9 +240,9 @@ static void on_fd(struct stream *s, int fd)
 {
 	struct peer_link *l = link_of(s);
 
-	if (l->fd_count == FDS_MAX) {
+	if (l->fd_count == PEER_LINK_FDS_MAX) {
 		close(l->fds[0]);
-		for (unsigned i = 1; i < FDS_MAX; i++)
+		for (unsigned i = 1; i < PEER_LINK_FDS_MAX; i++)
 			l->fds[i - 1] = l->fds[i];
 		l->fd_count--;
 	}
@@ -377,30 +355,6 @@ void peer_link_close(struct peer_link *l)
 	stream_close(&l->stream);
 }
 
-/* Send the first @len bytes of @plain as batches; the last may be shorter. */
-static int seal_large(struct peer_link *l, const uint8_t *plain, size_t len)
-{
-	size_t batches = (len + BATCH_PLAINTEXT_MAX - 1) / BATCH_PLAINTEXT_MAX;
-	uint8_t *out = stream_reserve(&l->stream, len + batches * BATCH_OVERHEAD);
-	size_t written = 0;
-	int r = 0;
-
-	if (!out)
-		return CSSL_E_NO_MEMORY;
-	for (size_t done = 0; !r && done < len;) {
-		struct wire_writer w = wire_writer(out + written + BATCH_HEADER_LEN, BATCH_PLAINTEXT_MAX);
-		size_t part = len - done < BATCH_PLAINTEXT_MAX ? len - done : BATCH_PLAINTEXT_MAX;
-
-		wire_put_bytes(&w, plain + done, part);
-		r = batch_seal(l->sealing, out + written, part);
-		written += part + BATCH_OVERHEAD;
-		done += part;
-	}
-	if (!r)
-		stream_commit(&l->stream, written);
-	return r;
-}
-
 static size_t write_message(const Cssl__PeerMessage *m, size_t len, uint8_t *out)
 {
 	wire_store_u32(out, (uint32_t)len);
@@ -417,26 +371,28 @@ static int send_trusted(struct peer_link *l, const Cssl__PeerMessage *m, size_t 
 	return 0;
 }
 
+/* The message is written behind the room for the heads of all batches. Each part moves forward to the place of its
+ * batch, and is sealed there. */
 static int send_sealed(struct peer_link *l, const Cssl__PeerMessage *m, size_t len)
 {
-	size_t plain_len = MESSAGE_LENGTH_LEN + len;
-	uint8_t *out;
-	int r;
+	const size_t plain_len = MESSAGE_LENGTH_LEN + len;
+	const size_t overhead = (plain_len + BATCH_PLAINTEXT_MAX - 1) / BATCH_PLAINTEXT_MAX * BATCH_OVERHEAD;
+	uint8_t *out = stream_reserve(&l->stream, plain_len + overhead);
+	size_t written = 0;
+	int r = 0;
 
-	if (plain_len <= BATCH_PLAINTEXT_MAX) {
-		out = stream_reserve(&l->stream, plain_len + BATCH_OVERHEAD);
-		if (!out)
-			return CSSL_E_NO_MEMORY;
-		r = batch_seal(l->sealing, out, write_message(m, len, out + BATCH_HEADER_LEN));
-		if (!r)
-			stream_commit(&l->stream, plain_len + BATCH_OVERHEAD);
-		return r;
-	}
-	out = OPENSSL_malloc(plain_len);
 	if (!out)
 		return CSSL_E_NO_MEMORY;
-	r = seal_large(l, out, write_message(m, len, out));
-	OPENSSL_clear_free(out, plain_len);
+	uint8_t *plain = out + overhead - BATCH_TAG_LEN;
+	write_message(m, len, plain);
+	for (size_t part, left = plain_len; !r && left > 0; left -= part, plain += part) {
+		part = left < BATCH_PLAINTEXT_MAX ? left : BATCH_PLAINTEXT_MAX;
+		memmove(out + written + BATCH_HEADER_LEN, plain, part);
+		r = batch_seal(l->sealing, out + written, part);
+		written += part + BATCH_OVERHEAD;
+	}
+	if (!r)
+		stream_commit(&l->stream, written);
 	return r;
 }
 
@@ -482,27 +438,6 @@ int peer_link_take_fd(struct peer_link *l, uint64_t inode)
 	return -1;
 }
 
-void *peer_link_ctx(const struct peer_link *l)
-{
-	return l->ctx;
-}
-
-void peer_link_set_ctx(struct peer_link *l, void *ctx, const struct peer_link_ops *ops)
-{
-	l->ctx = ctx;
-	l->ops = ops;
-}
-
-enum peer_link_state peer_link_state(const struct peer_link *l)
-{
-	return l->state;
-}
-
-int peer_link_was_opening(const struct peer_link *l)
-{
-	return l->ended_in == PEER_LINK_OPENING;
-}
-
 int peer_link_passes_fds(const struct peer_link *l)
 {
 	return l->protection == LINK_TRUSTED && l->state == PEER_LINK_OPEN;
@@ -511,19 +446,4 @@ int peer_link_passes_fds(const struct peer_link *l)
 const struct link_hello *peer_link_peer(const struct peer_link *l)
 {
 	return opening_peer(l->opening);
-}
-
-const char *peer_link_address(const struct peer_link *l)
-{
-	return l->address;
-}
-
-size_t peer_link_pending(const struct peer_link *l)
-{
-	return stream_pending(&l->stream);
-}
-
-uint64_t peer_link_heard_ms(const struct peer_link *l)
-{
-	return l->heard_ms;
 }

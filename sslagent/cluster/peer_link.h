@@ -10,13 +10,15 @@
 #ifndef CSSL_SSLAGENT_PEER_LINK_H
 #define CSSL_SSLAGENT_PEER_LINK_H
 
-#include "net/worker.h"
+#include "net/address.h"
+#include "net/stream.h"
+#include "net/timer.h"
+#include "proto/batch.h"
 #include "proto/opening.h"
 #include "proto/peer.pb-c.h"
+#include "sslagent/cluster/message_assembler.h"
 
 #define PEER_LINK_SILENT_MS 250 /* an accepted link waits so long for the first message */
-
-struct peer_link;
 
 enum peer_link_state {
 	PEER_LINK_CONNECTING,
@@ -27,9 +29,11 @@ enum peer_link_state {
 	PEER_LINK_STATE_COUNT
 };
 
+struct peer_link;
+
 /* No callback comes during a call to the link. Each callback may close the link. */
 struct peer_link_ops {
-	/* Both sides have proven themselves. */
+	/* Both sides have proven themselves. Operations without on_message and on_drained are changed by then. */
 	void (*on_open)(struct peer_link *l);
 	/* @m is valid in the call. 0, or negative: the peer broke the protocol; on_end follows. */
 	int (*on_message)(struct peer_link *l, const Cssl__PeerMessage *m);
@@ -41,6 +45,26 @@ struct peer_link_ops {
 	void (*on_closed)(struct peer_link *l);
 	/* An accepted link got its first message, sealed under the key. It may be a replay. May be NULL. */
 	void (*on_heard)(struct peer_link *l);
+};
+
+#define PEER_LINK_FDS_MAX 64u
+/* @ctx and @ops may change. Others read state, error, heard_ms and address. */
+struct peer_link {
+	struct stream stream; /* first */
+	const struct peer_link_ops *ops;
+	void *ctx;
+	uint8_t state;    /* enum peer_link_state */
+	uint8_t ended_in; /* the state in which it ended by itself */
+	uint8_t protection;
+	int error; /* for the next report */
+	struct opening *opening;
+	struct batch_cipher *sealing, *opening_cipher; /* NULL on a trusted link */
+	struct message_assembler assembler;
+	struct deadline deadline; /* of the opening; then of a report */
+	uint64_t heard_ms;
+	int fds[PEER_LINK_FDS_MAX]; /* came, and no message has taken them yet */
+	unsigned fd_count;
+	char address[ADDRESS_TEXT_MAX]; /* for logs: "unix" or the address of the other side */
 };
 
 struct peer_link_conf {
@@ -70,17 +94,8 @@ int peer_link_send_fd(struct peer_link *l, const Cssl__PeerMessage *m, int fd);
 /* The descriptor of that inode that came with a message, or -1. Descriptors that came before it are closed. */
 int peer_link_take_fd(struct peer_link *l, uint64_t inode);
 
-void *peer_link_ctx(const struct peer_link *l);
-void peer_link_set_ctx(struct peer_link *l, void *ctx, const struct peer_link_ops *ops);
-enum peer_link_state peer_link_state(const struct peer_link *l);
-/* 1 when the link ended after its connection was made and before it was open. */
-int peer_link_was_opening(const struct peer_link *l);
 int peer_link_passes_fds(const struct peer_link *l);
 /* The hello of the other side; believed once the link is open. NULL: none came yet. */
 const struct link_hello *peer_link_peer(const struct peer_link *l);
-/* For logs: "unix" or the address of the other side. */
-const char *peer_link_address(const struct peer_link *l);
-size_t peer_link_pending(const struct peer_link *l);
-uint64_t peer_link_heard_ms(const struct peer_link *l);
 
 #endif

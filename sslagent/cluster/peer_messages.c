@@ -8,8 +8,6 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/passed_backends.h"
 #include "sslagent/cluster/peer.h"
-#include "sslagent/cluster/pulls.h"
-#include "sslagent/cluster/revocations.h"
 
 static int on_sending_key(struct peer *p, const Cssl__PeerMessage *m)
 {
@@ -59,20 +57,6 @@ static int on_ticket_keys(struct peer *p, const Cssl__PeerMessage *m)
 	return 0;
 }
 
-static int on_snapshot_request(struct peer *p, const Cssl__PeerMessage *m)
-{
-	int all = m->snapshot_request->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL;
-
-	snapshot_give(p, all ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN,
-		m->snapshot_request->connections ? GIVES_SEEN : GIVES_SEEN_NOT);
-	return 0;
-}
-
-static int on_snapshot_part(struct peer *p, const Cssl__PeerMessage *m)
-{
-	return snapshot_take_part(p, m->snapshot_part);
-}
-
 static void send_object(void *peer, const struct session *session)
 {
 	size_t len;
@@ -96,7 +80,7 @@ static int on_pull(struct peer *p, const Cssl__PeerMessage *m)
 
 static int on_object(struct peer *p, const Cssl__PeerMessage *m)
 {
-	const struct peer_clock clock = broadcast_receiver_clock(p->cluster->receiver, p->index);
+	const struct peer_clock clock = broadcast_receiver_view(p->cluster->receiver, p->index).clock;
 	const Cssl__PeerObject *o = m->object;
 	int64_t now_ms = cluster_now_ms();
 
@@ -150,21 +134,6 @@ static int on_revoked(struct peer *p, const Cssl__PeerMessage *m)
 	return 0;
 }
 
-static int on_passed_backend(struct peer *p, const Cssl__PeerMessage *m)
-{
-	return passed_backends_receive(p->cluster, p, m->passed_backend);
-}
-
-static int on_passed_backend_taken(struct peer *p, const Cssl__PeerMessage *m)
-{
-	return passed_backends_answered(p->cluster, p, m->passed_backend_taken);
-}
-
-static int on_passed_backend_withdrawn(struct peer *p, const Cssl__PeerMessage *m)
-{
-	return passed_backends_withdrawn(p->cluster, m->passed_backend_withdrawn);
-}
-
 static int on_ping(struct peer *p, const Cssl__PeerMessage *m)
 {
 	Cssl__PeerPong pong = { MESSAGE(peer_pong), .token = m->ping, .clock_ms = cluster_now_ms() };
@@ -198,19 +167,19 @@ static int (*const handlers[])(struct peer *p, const Cssl__PeerMessage *m) = {
 	[CSSL__PEER_MESSAGE__WHAT_SENDING_KEY] = on_sending_key,
 	[CSSL__PEER_MESSAGE__WHAT_KEY_CONFIRMED] = on_key_confirmed,
 	[CSSL__PEER_MESSAGE__WHAT_TICKET_KEYS] = on_ticket_keys,
-	[CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_REQUEST] = on_snapshot_request,
-	[CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_PART] = on_snapshot_part,
+	[CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_REQUEST] = snapshot_give,
+	[CSSL__PEER_MESSAGE__WHAT_SNAPSHOT_PART] = snapshot_take_part,
 	[CSSL__PEER_MESSAGE__WHAT_PULL] = on_pull,
 	[CSSL__PEER_MESSAGE__WHAT_OBJECT] = on_object,
 	[CSSL__PEER_MESSAGE__WHAT_ABSENT] = on_absent,
 	[CSSL__PEER_MESSAGE__WHAT_REVOKE] = on_revoke,
 	[CSSL__PEER_MESSAGE__WHAT_REVOKED] = on_revoked,
-	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND] = on_passed_backend,
-	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN] = on_passed_backend_taken,
+	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND] = passed_backends_receive,
+	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_TAKEN] = passed_backends_answered,
 	[CSSL__PEER_MESSAGE__WHAT_PING] = on_ping,
 	[CSSL__PEER_MESSAGE__WHAT_PONG] = on_pong,
 	[CSSL__PEER_MESSAGE__WHAT_READY] = on_ready,
-	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_WITHDRAWN] = on_passed_backend_withdrawn,
+	[CSSL__PEER_MESSAGE__WHAT_PASSED_BACKEND_WITHDRAWN] = passed_backends_withdrawn,
 };
 
 int peer_on_message(struct peer *p, const Cssl__PeerMessage *m)

@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/wire.h"
 #include "sslagent/cluster/cluster_internal.h"
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
 
-#define BUCKETS          256u
 #define ASKED_MAX        16u /* more than all holders and agents with the origin's number */
 #define WAITING_MAX      8192u
 #define NEGATIVE_KEEP_MS 2000
 
 struct session_pull {
 	struct thread_task task;
-	struct session_pull *next; /* bucket */
+	struct table_link link; /* by its id */
 	struct cluster *cluster;
 	struct cluster_thread *home;
 	uint8_t id[SESSION_ID_LEN];
@@ -30,19 +30,9 @@ struct session_pull {
 	void *ctx;
 };
 
-struct pulls {
-	_Atomic unsigned waiting; /* changed by the main thread */
-	struct session_pull *buckets[BUCKETS];
-};
-
-struct pulls *pulls_create(void)
+void pulls_free(struct pulls *p)
 {
-	return calloc(1, sizeof(struct pulls));
-}
-
-void pulls_destroy(struct pulls *p)
-{
-	free(p);
+	table_clear(&p->table);
 }
 
 /* On the worker again. */
@@ -68,16 +58,27 @@ static void hand_back(struct session_pull *p, enum session_answer answer, enum a
 	cluster_thread_hand(p->home, &p->task);
 }
 
-static struct session_pull **bucket_of(struct pulls *all, const uint8_t *id)
+/* Ids are random at their end. */
+static uint64_t hash_of(const uint8_t *id)
 {
-	return &all->buckets[id[SESSION_ID_LEN - 1] % BUCKETS];
+	return wire_load_u64(id + SESSION_ID_LEN - 8);
 }
 
-static void finish(struct pulls *all, struct session_pull **link, enum session_answer answer, enum agent_counter why)
+/* The next pull of that session, or the first. */
+static struct session_pull *find(struct pulls *all, const uint8_t *id, struct session_pull *p)
 {
-	struct session_pull *p = *link;
+	for (struct table_link *l = p ? table_next(&p->link) : table_first(&all->table, hash_of(id)); l;
+		l = table_next(l)) {
+		p = container_of(l, struct session_pull, link);
+		if (memcmp(p->id, id, SESSION_ID_LEN) == 0)
+			return p;
+	}
+	return NULL;
+}
 
-	*link = p->next;
+static void finish(struct pulls *all, struct session_pull *p, enum session_answer answer, enum agent_counter why)
+{
+	table_remove(&all->table, &p->link);
 	all->waiting--;
 	hand_back(p, answer, why);
 }
@@ -134,9 +135,9 @@ static struct candidates candidates(const struct cluster *c, const struct sessio
 		holders = cluster_holders(c, p->id, c->conf->broadcast.replicas + 1);
 	for (unsigned i = 0; i < holders.count; i++)
 		add_candidate(c, p, holders.agents[i], &found);
-	for (unsigned agent = 0; agent < c->agent_count; agent++)
-		if (c->peers[agent] && c->flags[agent].origin == p->origin)
-			add_candidate(c, p, agent, &found);
+	for (struct peer *peer = peer_next(c, NULL); peer; peer = peer_next(c, peer))
+		if (c->flags[peer->index].origin == p->origin)
+			add_candidate(c, p, peer->index, &found);
 	return found;
 }
 
@@ -163,17 +164,18 @@ static void begin(struct thread_task *task)
 {
 	struct session_pull *p = container_of(task, struct session_pull, task);
 	struct cluster *c = p->cluster;
-	struct session_pull **bucket = bucket_of(c->pulls, p->id);
 	int64_t now_ms = cluster_now_ms();
 
 	p->until_ms = now_ms + c->conf->broadcast.park_ms;
-	p->next = *bucket;
-	*bucket = p;
-	c->pulls->waiting++;
+	if (table_add(&c->pulls.table, &p->link, hash_of(p->id)) != 0) {
+		hand_back(p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+		return;
+	}
+	c->pulls.waiting++;
 	if (store_peek(c->store, p->id, now_ms, NULL, NULL) == 0) /* came meanwhile */
-		finish(c->pulls, bucket, SESSION_FOUND, COUNT_PULLS_FOUND);
-	else if (c->pulls->waiting > WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
-		finish(c->pulls, bucket, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+		finish(&c->pulls, p, SESSION_FOUND, COUNT_PULLS_FOUND);
+	else if (c->pulls.waiting > WAITING_MAX || ask(c, p, ASK_ONE, now_ms) == 0)
+		finish(&c->pulls, p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 	else
 		cluster_tick_as_needed(c);
 }
@@ -210,19 +212,15 @@ void pulls_cancel(struct session_pull *p)
 
 static void found(struct cluster *c, unsigned from, const uint8_t *id)
 {
-	struct session_pull **link = bucket_of(c->pulls, id);
-
-	while (*link) {
-		if (memcmp((*link)->id, id, SESSION_ID_LEN) == 0)
-			finish(c->pulls, link, SESSION_FOUND, COUNT_PULLS_FOUND);
-		else
-			link = &(*link)->next;
+	for (struct session_pull *next, *p = find(&c->pulls, id, NULL); p; p = next) {
+		next = find(&c->pulls, id, p);
+		finish(&c->pulls, p, SESSION_FOUND, COUNT_PULLS_FOUND);
 	}
 }
 
 void pulls_found(struct cluster *c, const uint8_t id[static SESSION_ID_LEN])
 {
-	if (c->pulls->waiting > 0)
+	if (c->pulls.waiting > 0)
 		cluster_tell_main(c, found, c->self_index, id, SESSION_ID_LEN);
 }
 
@@ -244,17 +242,12 @@ static int note_absent(struct cluster *c, struct session_pull *p, unsigned from)
 
 void pulls_absent(struct cluster *c, unsigned from, const uint8_t id[static SESSION_ID_LEN])
 {
-	struct session_pull **link = bucket_of(c->pulls, id);
-
-	while (*link) {
-		struct session_pull *p = *link;
-
-		if (memcmp(p->id, id, SESSION_ID_LEN) == 0 && note_absent(c, p, from)) {
-			recent_note(c->negatives, recent_id(id), cluster_now_ms() + NEGATIVE_KEEP_MS);
-			finish(c->pulls, link, SESSION_ABSENT, COUNT_PULLS_ABSENT);
-		} else {
-			link = &p->next;
-		}
+	for (struct session_pull *next, *p = find(&c->pulls, id, NULL); p; p = next) {
+		next = find(&c->pulls, id, p);
+		if (!note_absent(c, p, from))
+			continue;
+		recent_note(c->negatives, recent_id(id), cluster_now_ms() + NEGATIVE_KEEP_MS);
+		finish(&c->pulls, p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
 	}
 }
 
@@ -270,34 +263,34 @@ void pulls_over_link(struct cluster *c, unsigned from, const uint8_t id[static S
 		p->own_due = PEER_OWN_DUE;
 }
 
+/* Those whose time is up end, the others ask again where that is due. */
+static void look_at_all(struct cluster *c, int64_t now_ms, enum agent_counter over)
+{
+	struct pulls *all = &c->pulls;
+
+	for (struct table_link *next, *l = table_walk(&all->table, NULL); l; l = next) {
+		struct session_pull *p = container_of(l, struct session_pull, link);
+
+		next = table_walk(&all->table, l);
+		if (now_ms >= p->until_ms)
+			finish(all, p, SESSION_ABSENT, over);
+		else if (now_ms >= p->ask_at_ms && ask(c, p, ASK_AGAIN, now_ms) == 0)
+			finish(all, p, SESSION_ABSENT, COUNT_PULLS_ABSENT);
+	}
+}
+
 void pulls_tick(struct cluster *c, int64_t now_ms)
 {
-	struct pulls *all = c->pulls;
-
-	for (unsigned bucket = 0; all->waiting > 0 && bucket < BUCKETS; bucket++) {
-		struct session_pull **link = &all->buckets[bucket];
-
-		while (*link) {
-			struct session_pull *p = *link;
-
-			if (now_ms >= p->until_ms)
-				finish(all, link, SESSION_ABSENT, COUNT_PULLS_TIMED_OUT);
-			else if (now_ms >= p->ask_at_ms && ask(c, p, ASK_AGAIN, now_ms) == 0)
-				finish(all, link, SESSION_ABSENT, COUNT_PULLS_ABSENT);
-			else
-				link = &p->next;
-		}
-	}
+	if (c->pulls.waiting > 0)
+		look_at_all(c, now_ms, COUNT_PULLS_TIMED_OUT);
 }
 
 int pulls_wait(const struct cluster *c)
 {
-	return c->pulls->waiting > 0;
+	return c->pulls.waiting > 0;
 }
 
 void pulls_finish(struct cluster *c)
 {
-	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
-		while (c->pulls->buckets[bucket])
-			finish(c->pulls, &c->pulls->buckets[bucket], SESSION_ABSENT, COUNT_PULLS_ABSENT);
+	look_at_all(c, INT64_MAX, COUNT_PULLS_ABSENT);
 }

@@ -7,15 +7,19 @@
 #ifndef CSSL_SSLAGENT_PULLS_H
 #define CSSL_SSLAGENT_PULLS_H
 
+#include "net/table.h"
 #include "sslagent/cluster/cluster.h"
 
 #define PULL_EVERY_MS 10
 
-struct pulls;
 struct session_pull;
 
-struct pulls *pulls_create(void);
-void pulls_destroy(struct pulls *p);
+/* Embedded; all zero at first. */
+struct pulls {
+	_Atomic unsigned waiting; /* changed by the main thread */
+	struct table table;
+};
+void pulls_free(struct pulls *p);
 
 /* On worker @w. As session_source.pull and pull_cancel. */
 struct session_pull *pulls_start(struct cluster *c, struct worker *w, const uint8_t id[static SESSION_ID_LEN],

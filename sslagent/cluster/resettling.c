@@ -74,14 +74,10 @@ static void membership_changed(struct cluster *c, struct peer *p, enum membershi
 
 static void note_members(struct cluster *c, int64_t now_ms)
 {
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		struct peer *p = c->peers[i];
-		enum membership now;
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p)) {
+		const enum membership now = membership_of(c, p, now_ms);
 
-		if (!p)
-			continue;
-		now = membership_of(c, p, now_ms);
-		if (now == placement_get(c->placement, i))
+		if (now == placement_get(c->placement, p->index))
 			continue;
 		membership_changed(c, p, now, now_ms);
 		log_event(LOG_INFO, NULL, now == MEMBER_HERE ? "member entered" : "member left", "peer=%s",
@@ -98,13 +94,10 @@ void resettling_look(struct cluster *c, int64_t now_ms)
 /* Drop nothing while an agent still takes its part and may need it. */
 static int is_busy(const struct cluster *c)
 {
-	for (unsigned i = 0; i < c->agent_count; i++) {
-		const struct peer *p = c->peers[i];
-
-		if (p && atomic_load(&c->flags[i].alive) &&
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (atomic_load(&c->flags[p->index].alive) &&
 			(p->readiness != PEER_READY || p->giver.state != GIVING_NOTHING))
 			return 1;
-	}
 	return cluster_state(c) != CLUSTER_READY;
 }
 
@@ -134,7 +127,7 @@ static void tell(struct step *step, unsigned agent, const struct session *s)
 	if (peer_send_object(p, &s->shelved, encoded, len, 1) != 0)
 		return; /* without a link the peer asks for its part later, or leaves too */
 	count(COUNT_SESSIONS_REPLACED);
-	if (peer_link_pending(p->link) >= PENDING_ENOUGH)
+	if (stream_pending(&p->link->stream) >= PENDING_ENOUGH)
 		step->walk = WALK_PAUSE;
 }
 
@@ -169,18 +162,19 @@ static enum walk on_session(void *ctx, const struct shelved *o)
 
 static int links_are_full(const struct cluster *c)
 {
-	for (unsigned i = 0; i < c->agent_count; i++)
-		if (c->peers[i] && c->peers[i]->state == PEER_UP &&
-			peer_link_pending(c->peers[i]->link) >= PENDING_ENOUGH)
+	for (struct peer *p = peer_next(c, NULL); p; p = peer_next(c, p))
+		if (p->state == PEER_UP && stream_pending(&p->link->stream) >= PENDING_ENOUGH)
 			return 1;
 	return 0;
 }
 
-static void settled(struct resettling *r, const struct placement *now)
+static void settled(struct cluster *c)
 {
+	struct resettling *r = &c->resettling;
+
 	placement_copy(r->before, r->after);
-	for (unsigned i = 0; i < placement_agents(now); i++)
-		if (placement_get(now, i) == MEMBER_HERE)
+	for (unsigned i = 0; i < c->agent_count; i++)
+		if (placement_get(c->placement, i) == MEMBER_HERE)
 			placement_set(r->before, i, MEMBER_HERE);
 	r->state = r->changed_ms > r->begun_ms ? MEMBERS_CHANGED : RESETTLED;
 }
@@ -200,7 +194,7 @@ static void go_on(struct cluster *c, int64_t now_ms)
 	count_by(COUNT_SESSIONS_DISPLACED, dropped);
 	if (more)
 		return;
-	settled(r, c->placement);
+	settled(c);
 	log_event(LOG_INFO, NULL, "sessions resettled", "ms=%" PRId64, now_ms - r->changed_ms);
 }
 

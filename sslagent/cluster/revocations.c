@@ -20,30 +20,14 @@ struct revocation {
 	struct cluster *cluster;
 	revoke_what what, *ordered; /* without copies of its values; owned */
 	uint8_t family[FAMILY_ID_LEN];
-	void (*done)(void *ctx, const struct revoke_result *r);
+	void (*done)(void *ctx, struct revoke_result *r);
 	void *ctx;
+	struct revoke_result *result;
 	uint64_t token;
-	uint64_t sessions;
 	int64_t settled_ms, until_ms;
 	unsigned agent_count;
 	uint8_t answers[]; /* enum answer, by agent */
 };
-
-struct revocations {
-	struct revocation *under_way;
-	unsigned count;
-	uint64_t token;
-};
-
-struct revocations *revocations_create(void)
-{
-	return calloc(1, sizeof(struct revocations));
-}
-
-void revocations_destroy(struct revocations *r)
-{
-	free(r);
-}
 
 int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms, uint64_t *sessions)
 {
@@ -56,33 +40,23 @@ int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms,
 	return result < 0 ? result : 0;
 }
 
-static void collect(
-	const struct revocation *r, const char **confirmed, const char **unconfirmed, struct revoke_result *out)
-{
-	const struct conf_agent *agents = r->cluster->conf->agents;
-
-	for (unsigned agent = 0; agent < r->agent_count; agent++) {
-		if (r->answers[agent] == CONFIRMED)
-			confirmed[out->confirmed_count++] = agents[agent].name;
-		else if (r->answers[agent] != NOT_ASKED)
-			unconfirmed[out->unconfirmed_count++] = agents[agent].name;
-	}
-	out->confirmed = confirmed;
-	out->unconfirmed = unconfirmed;
-}
-
-/* Report and free it. Without memory for the names the report has no names. */
+/* Report and free it. */
 static void finish(struct revocation *r)
 {
-	struct revoke_result result = { .sessions = r->sessions };
-	const char **names = calloc(2 * r->agent_count, sizeof *names);
+	const struct conf_agent *agents = r->cluster->conf->agents;
+	struct revoke_result *out = r->result;
 
-	if (names)
-		collect(r, names, names + r->agent_count, &result);
-	log_event(LOG_INFO, NULL, "sessions revoked", "sessions=%" PRIu64 " confirmed=%zu unconfirmed=%zu", r->sessions,
-		result.confirmed_count, result.unconfirmed_count);
-	r->done(r->ctx, &result);
-	free(names);
+	out->confirmed = out->names;
+	out->unconfirmed = out->names + r->agent_count;
+	for (unsigned agent = 0; agent < r->agent_count; agent++) {
+		if (r->answers[agent] == CONFIRMED)
+			out->confirmed[out->confirmed_count++] = agents[agent].name;
+		else if (r->answers[agent] != NOT_ASKED)
+			out->unconfirmed[out->unconfirmed_count++] = agents[agent].name;
+	}
+	log_event(LOG_INFO, NULL, "sessions revoked", "sessions=%" PRIu64 " confirmed=%zu unconfirmed=%zu",
+		out->sessions, out->confirmed_count, out->unconfirmed_count);
+	r->done(r->ctx, out);
 	protobuf_c_message_free_unpacked(&r->ordered->base, NULL);
 	free(r);
 }
@@ -120,7 +94,7 @@ static int64_t settling_ms(const struct cluster *c)
 	int64_t doubt_ms = 0;
 
 	for (unsigned agent = 0; agent < c->agent_count; agent++) {
-		const struct peer_clock clock = broadcast_receiver_clock(c->receiver, agent);
+		const struct peer_clock clock = broadcast_receiver_view(c->receiver, agent).clock;
 
 		if (atomic_load(&c->flags[agent].alive) && clock.doubt_ms > doubt_ms)
 			doubt_ms = clock.doubt_ms;
@@ -151,11 +125,11 @@ int revocation_widen(struct cluster *c, revoke_what *what, uint8_t family[static
 static void run(struct thread_task *task)
 {
 	struct revocation *r = container_of(task, struct revocation, task);
-	struct revocations *all = r->cluster->revocations;
+	struct revocations *all = &r->cluster->revocations;
 	int64_t now_ms = cluster_now_ms();
 
 	revocation_widen(r->cluster, &r->what, r->family, now_ms);
-	if (revocation_apply(r->cluster, &r->what, now_ms, &r->sessions) != 0) {
+	if (revocation_apply(r->cluster, &r->what, now_ms, &r->result->sessions) != 0) {
 		finish(r); /* malformed: nothing was revoked anywhere */
 		return;
 	}
@@ -191,17 +165,22 @@ static revoke_what *copy_of(const revoke_what *what)
 }
 
 void cluster_revoke(
-	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, const struct revoke_result *r), void *ctx)
+	struct cluster *c, const revoke_what *what, void (*done)(void *ctx, struct revoke_result *r), void *ctx)
 {
 	struct revocation *r = calloc(1, sizeof *r + c->agent_count);
+	struct revoke_result *result = calloc(1, sizeof *result + 2 * c->agent_count * sizeof result->names[0]);
+	revoke_what *ordered = copy_of(what);
 
-	if (r)
-		r->ordered = copy_of(what);
-	if (!r || !r->ordered) {
+	if (!r || !result || !ordered) {
 		free(r);
-		done(ctx, &(struct revoke_result){ 0 });
+		free(result);
+		if (ordered)
+			protobuf_c_message_free_unpacked(&ordered->base, NULL);
+		done(ctx, NULL);
 		return;
 	}
+	r->result = result;
+	r->ordered = ordered;
 	r->task = (struct thread_task){ .run = run, .drop = drop };
 	r->cluster = c;
 	r->agent_count = c->agent_count;
@@ -237,34 +216,34 @@ static void go_on_with_family(struct revocation *r, const uint8_t *family)
 	memcpy(r->family, family, FAMILY_ID_LEN);
 	r->what = revoke_family(r->family);
 	revocation_apply(r->cluster, &r->what, now_ms, &sessions);
-	r->sessions += sessions;
-	r->token = ++r->cluster->revocations->token;
+	r->result->sessions += sessions;
+	r->token = ++r->cluster->revocations.token;
 	r->until_ms = now_ms + REVOCATION_PATIENCE_MS;
 	tell_peers(r);
 }
 
 void revocations_confirmed(struct cluster *c, struct peer *from, uint64_t token, const uint8_t *family)
 {
-	for (struct revocation *r = c->revocations->under_way; r; r = r->next) {
+	for (struct revocation *r = c->revocations.under_way; r; r = r->next) {
 		if (r->token != token || r->answers[from->index] != ASKED)
 			continue;
 		r->answers[from->index] = CONFIRMED;
 		if (family && r->what.which_case == (int)REVOKE_SESSION)
 			go_on_with_family(r, family);
 	}
-	finish_ready(c->revocations, cluster_now_ms());
+	finish_ready(&c->revocations, cluster_now_ms());
 }
 
 void revocations_peer_lost(struct cluster *c, struct peer *peer)
 {
-	for (struct revocation *r = c->revocations->under_way; r; r = r->next)
+	for (struct revocation *r = c->revocations.under_way; r; r = r->next)
 		if (r->answers[peer->index] == ASKED)
 			r->answers[peer->index] = UNCONFIRMED;
 }
 
 void revocations_tick(struct cluster *c, int64_t now_ms)
 {
-	finish_ready(c->revocations, now_ms);
+	finish_ready(&c->revocations, now_ms);
 }
 
 int revocations_wait(const struct revocations *all)
@@ -274,5 +253,5 @@ int revocations_wait(const struct revocations *all)
 
 void revocations_finish(struct cluster *c)
 {
-	finish_ready(c->revocations, INT64_MAX);
+	finish_ready(&c->revocations, INT64_MAX);
 }

@@ -12,10 +12,14 @@
 #define REVOCATION_SETTLE_MS   5
 
 struct peer;
-struct revocations;
+struct revocation;
 
-struct revocations *revocations_create(void);
-void revocations_destroy(struct revocations *r);
+/* Embedded; all zero at first. */
+struct revocations {
+	struct revocation *under_way;
+	unsigned count;
+	uint64_t token;
+};
 
 /* Apply a revocation in this agent. *sessions is the number of removed sessions. 0 or negative. */
 int revocation_apply(struct cluster *c, const revoke_what *what, int64_t now_ms, uint64_t *sessions);

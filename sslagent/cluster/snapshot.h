@@ -10,15 +10,13 @@
 struct peer;
 
 enum giving { GIVING_NOTHING, GIVING_SESSIONS, GIVING_LIVE, GIVING_SEEN, GIVING_LAST, GIVING_STATE_COUNT };
-enum giving_seen { GIVES_SEEN_NOT, GIVES_SEEN };
 
 struct snapshot_giver {
 	uint8_t state; /* enum giving */
 	uint8_t scope; /* Cssl__SnapshotRequest__Scope */
-	uint8_t seen;  /* enum giving_seen */
+	uint8_t seen;  /* 1: the memory of connections, too; 0: not */
 	uint64_t cursor;
 	uint64_t given;
-	uint64_t *complete; /* by agent and worker: the last number heard when it began; owned */
 };
 
 enum taking { TAKING_NOTHING, TAKING_ALL, TAKING_OWN, TAKING_STATE_COUNT };
@@ -31,7 +29,7 @@ struct snapshot_taker {
 };
 
 /* The peer asked for a snapshot: begin (again). */
-void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope, enum giving_seen seen);
+int snapshot_give(struct peer *p, const Cssl__PeerMessage *request);
 void snapshot_stop_giving(struct peer *p);
 /* The link has room again. */
 void snapshot_go_on(struct peer *p);
@@ -42,7 +40,7 @@ void snapshot_give_tombstones(struct peer *p);
 void snapshot_goes_on(struct peer *p, int64_t now_ms);
 /* Ask for a snapshot: at once, or when the one under way ends. */
 void snapshot_want(struct peer *p, enum taking what);
-int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part);
+int snapshot_take_part(struct peer *p, const Cssl__PeerMessage *part);
 
 /* The link is lost. */
 void snapshot_stop(struct peer *p);

@@ -101,9 +101,9 @@ static int give_objects(struct peer *p)
 	struct snapshot_giver *giver = &p->giver;
 	struct part part = { .peer = p };
 	const int sessions = giver->state == GIVING_SESSIONS;
-	enum giving next = giver->seen == GIVES_SEEN ? GIVING_SEEN : GIVING_LAST;
-	int more = shelf_walk(sessions ? store_shelf(p->cluster->store) : live_table_shelf(p->cluster->live),
-		&giver->cursor, cluster_now_ms(), sessions ? on_session : on_live, &part);
+	enum giving next = giver->seen ? GIVING_SEEN : GIVING_LAST;
+	int more = shelf_walk(sessions ? store_shelf(p->cluster->store) : p->cluster->live, &giver->cursor,
+		cluster_now_ms(), sessions ? on_session : on_live, &part);
 
 	giver->given += part.given;
 	if (sessions && giver->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL)
@@ -113,33 +113,19 @@ static int give_objects(struct peer *p)
 	return part.error;
 }
 
-/* The memory of connections, for one part. */
-struct seen_part {
-	size_t count;
-	struct seen_connection seen[PART_SEEN];
-};
-
-static enum seen_walk on_seen(void *ctx, const struct seen_connection *seen)
-{
-	struct seen_part *part = ctx;
-
-	part->seen[part->count++] = *seen;
-	return part->count == PART_SEEN ? SEEN_PAUSE : SEEN_GO_ON;
-}
-
 static uint64_t since_ms(int64_t then_ms, int64_t now_ms)
 {
 	return now_ms > then_ms ? (uint64_t)(now_ms - then_ms) : 0;
 }
 
-static int send_seen(struct peer *p, const struct seen_part *gathered, int64_t now_ms)
+static int send_seen(struct peer *p, const struct seen_connection *from, size_t count, int64_t now_ms)
 {
 	Cssl__ConnectionSeen seen[PART_SEEN], *pointers[PART_SEEN];
-	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope,
-		.n_connection_seen = gathered->count, .connection_seen = pointers };
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_connection_seen = count,
+		.connection_seen = pointers };
 
-	for (size_t i = 0; i < gathered->count; i++) {
-		const struct seen_connection *s = &gathered->seen[i];
+	for (size_t i = 0; i < count; i++) {
+		const struct seen_connection *s = &from[i];
 
 		seen[i] = (Cssl__ConnectionSeen){ MESSAGE(connection_seen),
 			.connection_id = bytes_of(s->id.bytes, CONNECTION_ID_LEN), .epoch = s->at.epoch,
@@ -153,56 +139,13 @@ static int send_seen(struct peer *p, const struct seen_part *gathered, int64_t n
 
 static int give_seen(struct peer *p)
 {
-	struct seen_part gathered = { 0 };
-	int more = connections_seen_walk(p->cluster->seen, &p->giver.cursor, on_seen, &gathered);
-	int r = gathered.count > 0 && !mutant("snapshot-without-marks") ? send_seen(p, &gathered, cluster_now_ms()) : 0;
+	struct seen_connection seen[PART_SEEN];
+	size_t count = connections_seen_list(p->cluster->seen, &p->giver.cursor, seen, PART_SEEN);
+	int r = count > 0 && !mutant("snapshot-without-marks") ? send_seen(p, seen, count, cluster_now_ms()) : 0;
 
-	if (!r && !more)
+	if (!r && count < PART_SEEN)
 		giving_move(&p->giver, GIVING_LAST);
 	return r;
-}
-
-static size_t heard_index(const struct cluster *c, unsigned agent, unsigned worker)
-{
-	return (size_t)agent * SENDER_THREADS_MAX + worker;
-}
-
-/* Note numbers whose objects are in the tables now: the snapshot will contain them. */
-static int note_complete(struct peer *p)
-{
-	struct cluster *c = p->cluster;
-	uint64_t *complete = calloc(c->agent_count * SENDER_THREADS_MAX, sizeof *complete);
-
-	if (!complete)
-		return CSSL_E_NO_MEMORY;
-	for (unsigned agent = 0; agent < c->agent_count; agent++)
-		for (unsigned worker = 0; worker < SENDER_THREADS_MAX; worker++)
-			complete[heard_index(c, agent, worker)] = broadcast_receiver_heard(c->receiver, agent, worker);
-	for (unsigned worker = 0; worker <= c->self->workers; worker++)
-		complete[heard_index(c, c->self_index, worker)] =
-			broadcast_sender_mark(c->threads[worker].sender, (int)p->index, 0).highest;
-	free(p->giver.complete);
-	p->giver.complete = complete;
-	return 0;
-}
-
-static void describe_heard(struct peer *p, unsigned agent, Cssl__Heard *heard)
-{
-	struct cluster *c = p->cluster;
-	struct receiver_view view = broadcast_receiver_view(c->receiver, agent);
-	int is_self = agent == c->self_index;
-
-	*heard = (Cssl__Heard){ MESSAGE(heard), .agent = c->conf->agents[agent].name,
-		.boot_id = is_self ? c->boot_id : view.boot_id,
-		.n_complete = (is_self ? c->self->workers : view.workers) + 1,
-		.complete = &p->giver.complete[heard_index(c, agent, 0)] };
-}
-
-void snapshot_stop_giving(struct peer *p)
-{
-	free(p->giver.complete);
-	p->giver.complete = NULL;
-	giving_move(&p->giver, GIVING_NOTHING);
 }
 
 /* Where each agent has a stream of its own, numbers heard here say nothing about the peer's stream. */
@@ -211,40 +154,42 @@ static int tells_others_numbers(const struct peer *p)
 	return p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL && !p->cluster->placement;
 }
 
-static int send_end(struct peer *p, Cssl__SnapshotPart *part)
+/* Tell how far @agent was heard until now: these objects are in the tables, so the snapshot will contain them. A peer
+ * that gets only a part of it asks for another one. */
+static int give_heard(struct peer *p, unsigned agent)
+{
+	struct cluster *c = p->cluster;
+	const struct receiver_view view = broadcast_receiver_view(c->receiver, agent);
+	const int is_self = agent == c->self_index;
+	uint64_t complete[SENDER_THREADS_MAX];
+	Cssl__Heard heard = { MESSAGE(heard), .agent = c->conf->agents[agent].name,
+		.boot_id = is_self ? c->boot_id : view.boot_id,
+		.n_complete = (is_self ? c->self->workers : view.workers) + 1, .complete = complete };
+	Cssl__Heard *pointer = &heard;
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_heard = 1, .heard = &pointer };
+
+	if (!is_self && (view.state != SENDER_BELIEVED || agent == p->index || !tells_others_numbers(p)))
+		return 0;
+	for (unsigned worker = 0; worker < heard.n_complete; worker++)
+		complete[worker] = is_self ? broadcast_sender_mark(c->threads[worker].sender, (int)p->index, 0).highest
+					   : broadcast_receiver_heard(c->receiver, agent, worker);
+	return send_part(p, &part);
+}
+
+void snapshot_stop_giving(struct peer *p)
+{
+	giving_move(&p->giver, GIVING_NOTHING);
+}
+
+static int give_last(struct peer *p)
 {
 	const struct seen_since since = connections_seen_since(p->cluster->seen);
 	Cssl__SeenSince message = { MESSAGE(seen_since), .age_ms = since_ms(since.ms, cluster_now_ms()),
 		.forgot = since.before == SEEN_FORGOT };
+	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .last = 1,
+		.seen_since = p->giver.seen ? &message : NULL };
+	int r = send_part(p, &part);
 
-	part->n_heard = 0;
-	part->last = 1;
-	if (p->giver.seen == GIVES_SEEN)
-		part->seen_since = &message;
-	return send_part(p, part);
-}
-
-/* One part for each sender, because there may be many; the last one has `last` set. */
-static int give_last(struct peer *p)
-{
-	struct cluster *c = p->cluster;
-	Cssl__Heard heard, *pointer = &heard;
-	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_heard = 1, .heard = &pointer };
-	int r = 0;
-
-	for (unsigned agent = 0; !r && agent < c->agent_count; agent++) {
-		int known =
-			agent == c->self_index || broadcast_receiver_view(c->receiver, agent).state == SENDER_BELIEVED;
-
-		if (!known || agent == p->index)
-			continue;
-		if (!tells_others_numbers(p) && agent != c->self_index)
-			continue;
-		describe_heard(p, agent, &heard);
-		r = send_part(p, &part);
-	}
-	if (!r)
-		r = send_end(p, &part);
 	if (r)
 		return r;
 	count(COUNT_SNAPSHOTS_GIVEN);
@@ -263,7 +208,7 @@ void snapshot_go_on(struct peer *p)
 	int r = 0;
 
 	for (unsigned parts = 0; !r && g->state != GIVING_NOTHING && parts < PARTS_AT_ONCE; parts++) {
-		if (peer_link_pending(p->link) >= PENDING_ENOUGH)
+		if (stream_pending(&p->link->stream) >= PENDING_ENOUGH)
 			return;
 		r = steps[g->state](p);
 	}
@@ -271,19 +216,22 @@ void snapshot_go_on(struct peer *p)
 		snapshot_stop_giving(p);
 }
 
-void snapshot_give(struct peer *p, Cssl__SnapshotRequest__Scope scope, enum giving_seen seen)
+int snapshot_give(struct peer *p, const Cssl__PeerMessage *request)
 {
+	const int all = request->snapshot_request->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL;
+
 	giving_move(&p->giver, GIVING_SESSIONS);
-	p->giver.scope = (uint8_t)scope;
-	p->giver.seen = (uint8_t)seen;
+	p->giver.scope = all ? CSSL__SNAPSHOT_REQUEST__SCOPE__ALL : CSSL__SNAPSHOT_REQUEST__SCOPE__OWN;
+	p->giver.seen = request->snapshot_request->connections != 0;
 	p->giver.given = 0;
 	resettling_look(p->cluster, cluster_now_ms());
-	if (note_complete(p) != 0) {
-		snapshot_stop_giving(p);
-		return;
-	}
 	snapshot_give_tombstones(p);
+	/* One part for each sender, because there may be many. */
+	for (unsigned agent = 0; agent < p->cluster->agent_count; agent++)
+		if (give_heard(p, agent) != 0)
+			return 0; /* the link ends for it */
 	snapshot_go_on(p);
+	return 0;
 }
 
 /* The tombstones of one part. */

@@ -107,13 +107,14 @@ static void taken(struct peer *p, int64_t now_ms)
 		was == TAKING_ALL ? "all" : "own", p->taker.taken, now_ms - p->taker.begun_ms);
 	p->taker.state = TAKING_NOTHING;
 	if (was == TAKING_ALL)
-		joining_taken(p->cluster, p, now_ms);
+		p->source = SOURCE_TAKEN;
 	if (due != TAKING_NOTHING && p->taker.state == TAKING_NOTHING)
 		ask(p, due);
 }
 
-int snapshot_take_part(struct peer *p, const Cssl__SnapshotPart *part)
+int snapshot_take_part(struct peer *p, const Cssl__PeerMessage *m)
 {
+	const Cssl__SnapshotPart *part = m->snapshot_part;
 	int64_t now_ms = cluster_now_ms();
 	enum taking scope = part->scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL ? TAKING_ALL : TAKING_OWN;
 	int r = take_stones(p->cluster, part, now_ms);

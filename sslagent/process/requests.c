@@ -22,17 +22,12 @@ struct asked {
 	uint64_t boot_id;              /* of it */
 	/* the answer */
 	int error;
-	struct revoke_result revoked; /* the names in it are copies */
+	struct revoke_result *revoked;
 };
 
 static void asked_destroy(struct asked *q)
 {
-	for (size_t i = 0; i < q->revoked.confirmed_count; i++)
-		free((char *)q->revoked.confirmed[i]);
-	for (size_t i = 0; i < q->revoked.unconfirmed_count; i++)
-		free((char *)q->revoked.unconfirmed[i]);
-	free((void *)q->revoked.confirmed);
-	free((void *)q->revoked.unconfirmed);
+	free(q->revoked);
 	cssl__link_request__free_unpacked(q->request, NULL);
 	free(q);
 }
@@ -156,11 +151,11 @@ static void answer(struct worker *w, void *arg)
 	if (q->error < 0)
 		response.error = (char *)error_text(q->error);
 	if (q->request->what_case == CSSL__LINK_REQUEST__WHAT_REVOKE && q->error == 0) {
-		revoked.sessions = q->revoked.sessions;
-		revoked.n_confirmed = q->revoked.confirmed_count;
-		revoked.confirmed = (char **)q->revoked.confirmed;
-		revoked.n_unconfirmed = q->revoked.unconfirmed_count;
-		revoked.unconfirmed = (char **)q->revoked.unconfirmed;
+		revoked.sessions = q->revoked->sessions;
+		revoked.n_confirmed = q->revoked->confirmed_count;
+		revoked.confirmed = (char **)q->revoked->confirmed;
+		revoked.n_unconfirmed = q->revoked->unconfirmed_count;
+		revoked.unconfirmed = (char **)q->revoked->unconfirmed;
 		response.what_case = CSSL__LINK_RESPONSE__WHAT_REVOKED;
 		response.revoked = &revoked;
 	}
@@ -174,24 +169,12 @@ static void back_to_worker(struct asked *q)
 		asked_destroy(q);
 }
 
-static const char *const *copy_names(const char *const *names, size_t count)
-{
-	const char **copies = calloc(count ? count : 1, sizeof *copies);
-
-	for (size_t i = 0; copies && i < count; i++)
-		copies[i] = strdup(names[i]);
-	return copies;
-}
-
-static void on_revoked(void *ctx, const struct revoke_result *r)
+static void on_revoked(void *ctx, struct revoke_result *r)
 {
 	struct asked *q = ctx;
 
-	q->revoked = (struct revoke_result){ .sessions = r->sessions };
-	q->revoked.confirmed = copy_names(r->confirmed, r->confirmed_count);
-	q->revoked.unconfirmed = copy_names(r->unconfirmed, r->unconfirmed_count);
-	q->revoked.confirmed_count = q->revoked.confirmed ? r->confirmed_count : 0;
-	q->revoked.unconfirmed_count = q->revoked.unconfirmed ? r->unconfirmed_count : 0;
+	q->revoked = r;
+	q->error = r ? 0 : CSSL_E_NO_MEMORY;
 	back_to_worker(q);
 }
 

@@ -490,39 +490,36 @@ size_t connections_seen_count(struct connections_seen *all)
 
 /* --- snapshots --- */
 
-static enum seen_walk walk_place(
-	const struct place *p, enum seen_walk (*fn)(void *ctx, const struct seen_connection *seen), void *ctx)
-{
-	const struct seen_connection seen = { .id = p->id,
-		.at = p->at,
-		.heard_ms = p->heard_ms,
-		.doubt = (enum seen_doubt)p->doubt,
-		.stop = p->state == PLACE_OVER ? SEEN_ENDED : SEEN_RESTS };
-
-	return p->state == PLACE_FREE ? SEEN_GO_ON : fn(ctx, &seen);
-}
-
 /* The upper half of a cursor is the number of the shard, the lower half that of the place. Both numbers never change.
  */
 #define CURSOR_SHARD_SHIFT 32
 
-int connections_seen_walk(struct connections_seen *all, uint64_t *cursor,
-	enum seen_walk (*fn)(void *ctx, const struct seen_connection *seen), void *ctx)
+static struct seen_connection describe(const struct place *p)
 {
-	enum seen_walk walk = SEEN_GO_ON;
+	return (struct seen_connection){ .id = p->id,
+		.at = p->at,
+		.heard_ms = p->heard_ms,
+		.doubt = (enum seen_doubt)p->doubt,
+		.stop = p->state == PLACE_OVER ? SEEN_ENDED : SEEN_RESTS };
+}
 
-	while (walk == SEEN_GO_ON && *cursor >> CURSOR_SHARD_SHIFT < SHARDS) {
+size_t connections_seen_list(struct connections_seen *all, uint64_t *cursor, struct seen_connection *out, size_t max)
+{
+	size_t listed = 0;
+
+	while (listed < max && *cursor >> CURSOR_SHARD_SHIFT < SHARDS) {
 		uint64_t shard = *cursor >> CURSOR_SHARD_SHIFT, number = (uint32_t)*cursor;
 		struct shard *s = &all->shards[shard];
 
 		pthread_mutex_lock(&s->lock);
-		while (walk == SEEN_GO_ON && number < s->cap)
-			walk = walk_place(&s->places[++number], fn, ctx);
+		while (listed < max && number < s->cap)
+			if (s->places[++number].state != PLACE_FREE)
+				out[listed++] = describe(&s->places[number]);
 		int is_done = number >= s->cap;
 		pthread_mutex_unlock(&s->lock);
 		*cursor = is_done ? (shard + 1) << CURSOR_SHARD_SHIFT : shard << CURSOR_SHARD_SHIFT | number;
 	}
-	return *cursor >> CURSOR_SHARD_SHIFT < SHARDS;
+	return listed;
 }
 
 unsigned connections_seen_take(struct connections_seen *all, const struct seen_connection *seen, int64_t now_ms)

@@ -92,7 +92,6 @@ int connections_seen_stopped(struct connections_seen *s, const struct connection
 
 size_t connections_seen_count(struct connections_seen *s);
 
-/* For a snapshot, in steps: as store_walk(). */
 struct seen_connection {
 	struct connection_id id;
 	struct seen_mark at;
@@ -100,9 +99,9 @@ struct seen_connection {
 	enum seen_doubt doubt;
 	enum seen_stop stop; /* SEEN_RESTS: it is not over */
 };
-enum seen_walk { SEEN_GO_ON, SEEN_PAUSE };
-int connections_seen_walk(struct connections_seen *s, uint64_t *cursor,
-	enum seen_walk (*fn)(void *ctx, const struct seen_connection *seen), void *ctx);
+/* For a snapshot, in steps: fill @out from *@cursor (0 at first) on with at most @max connections. Returns how many;
+ * fewer than @max: that was all. */
+size_t connections_seen_list(struct connections_seen *s, uint64_t *cursor, struct seen_connection *out, size_t max);
 /* Import one connection from a snapshot, as by connections_seen_hear(). */
 unsigned connections_seen_take(struct connections_seen *s, const struct seen_connection *seen, int64_t now_ms);
 

@@ -1,18 +1,12 @@
 /* live_table.c: which live part of a connection is the newest. */
 #include "sslagent/sessions/live_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "proto/error.h"
 #include "proto/wire.h"
 #include "sslagent/counters.h"
 #include "sslagent/sessions/connections_seen.h"
-
-struct live_table {
-	struct connections_seen *seen;
-	struct shelf *shelf;
-};
 
 /* Connection ids are random. */
 static uint64_t rank(const uint8_t *id)
@@ -29,36 +23,17 @@ static const struct shelf_kind live_kind = {
 	.evicted = COUNT_LIVE_EVICTED,
 };
 
-struct live_table *live_table_create(uint64_t bytes, struct connections_seen *seen)
+struct shelf *live_table_create(uint64_t bytes)
 {
-	struct live_table *t = calloc(1, sizeof *t);
-
-	if (!t)
-		return NULL;
-	t->seen = seen;
-	t->shelf = shelf_create(&live_kind, bytes);
-	if (t->shelf)
-		return t;
-	free(t);
-	return NULL;
-}
-
-void live_table_destroy(struct live_table *t)
-{
-	if (t)
-		shelf_destroy(t->shelf);
-	free(t);
-}
-
-struct shelf *live_table_shelf(const struct live_table *t)
-{
-	return t->shelf;
+	return shelf_create(&live_kind, bytes);
 }
 
 const uint8_t *held_encoded(const struct shelved *o, size_t *len)
 {
-	*len = o->len - offsetof(struct held, encoded);
-	return ((const struct held *)o)->encoded;
+	const uint8_t *encoded = ((const struct held *)o)->encoded;
+
+	*len = o->len - (size_t)(encoded - (const uint8_t *)o);
+	return encoded;
 }
 
 /* Each owner has a higher epoch; each key change of an owner has a higher generation. Under the same keys the time
@@ -72,22 +47,23 @@ static int is_newer(const struct live_part *l, const struct held *than)
 	return l->read_generation >= than->read_generation && l->write_generation >= than->write_generation;
 }
 
-static int put_locked(struct live_table *t, struct shelf_shard *shard, const struct offer *offer, int64_t now_ms)
+static int put_locked(struct shelf *t, struct shelf_shard *shard, struct connections_seen *seen,
+	const struct offer *offer, int64_t now_ms)
 {
 	const struct live_part *l = offer->obj->live;
 	const int64_t expires_ms = offer->made_ms + (int64_t)l->remaining_s * 1000;
-	struct shelved *o = shelf_find(t->shelf, shard, l->connection.bytes);
+	struct shelved *o = shelf_find(t, shard, l->connection.bytes);
 
 	/* Look up under the lock: the end of a connection is noted first; then its entry here is dropped. */
-	if (expires_ms <= now_ms || connections_seen_stopped(t->seen, &l->connection))
+	if (expires_ms <= now_ms || connections_seen_stopped(seen, &l->connection))
 		return CSSL_E_EXPIRED;
 	if (o && !is_newer(l, (const struct held *)o))
 		return CSSL_E_REPLAY;
-	if (shelf_cost(t->shelf, offer->len) > shard->limit)
+	if (shelf_cost(t, offer->len) > shard->limit)
 		return CSSL_E_FULL;
 	if (o)
-		shelf_remove(t->shelf, shard, o);
-	int r = shelf_add(t->shelf, shard, l->connection.bytes, offer, offer->len, &o);
+		shelf_remove(t, shard, o);
+	int r = shelf_add(t, shard, l->connection.bytes, offer, offer->len, &o);
 	if (r)
 		return r;
 	struct held *h = (struct held *)o;
@@ -100,20 +76,20 @@ static int put_locked(struct live_table *t, struct shelf_shard *shard, const str
 	return 0;
 }
 
-int live_table_put(struct live_table *t, const struct offer *offer, int64_t now_ms)
+int live_table_put(struct shelf *t, struct connections_seen *seen, const struct offer *offer, int64_t now_ms)
 {
-	struct shelf_shard *shard = shelf_lock(t->shelf, offer->obj->live->connection.bytes);
-	int result = put_locked(t, shard, offer, now_ms);
+	struct shelf_shard *shard = shelf_lock(t, offer->obj->live->connection.bytes);
+	int result = put_locked(t, shard, seen, offer, now_ms);
 
 	shelf_unlock(shard);
 	count(result ? COUNT_LIVE_REFUSED : COUNT_LIVE_STORED);
 	return result;
 }
 
-int live_table_find(struct live_table *t, const struct live_wanted *wanted, int64_t now_ms, struct sess_obj *out)
+int live_table_find(struct shelf *t, const struct live_wanted *wanted, int64_t now_ms, struct sess_obj *out)
 {
-	struct shelf_shard *shard = shelf_lock(t->shelf, wanted->id->bytes);
-	const struct held *h = (const struct held *)shelf_find(t->shelf, shard, wanted->id->bytes);
+	struct shelf_shard *shard = shelf_lock(t, wanted->id->bytes);
+	const struct held *h = (const struct held *)shelf_find(t, shard, wanted->id->bytes);
 	int r = CSSL_E_NOT_FOUND;
 
 	if (h && h->shelved.expires_ms > now_ms && h->epoch < wanted->epoch_below &&
@@ -127,16 +103,16 @@ int live_table_find(struct live_table *t, const struct live_wanted *wanted, int6
 	return r;
 }
 
-static void drop(struct live_table *t, struct shelf_shard *shard, struct shelved *o)
+static void drop(struct shelf *t, struct shelf_shard *shard, struct shelved *o)
 {
-	shelf_remove(t->shelf, shard, o);
+	shelf_remove(t, shard, o);
 	count(COUNT_LIVE_DROPPED);
 }
 
-void live_table_adopted(struct live_table *t, const struct live_adopted *adopted)
+void live_table_adopted(struct shelf *t, const struct live_adopted *adopted)
 {
-	struct shelf_shard *shard = shelf_lock(t->shelf, adopted->id->bytes);
-	struct held *h = (struct held *)shelf_find(t->shelf, shard, adopted->id->bytes);
+	struct shelf_shard *shard = shelf_lock(t, adopted->id->bytes);
+	struct held *h = (struct held *)shelf_find(t, shard, adopted->id->bytes);
 
 	if (h && h->epoch <= adopted->epoch) {
 		h->shelved.from = adopted->owner;
@@ -146,10 +122,10 @@ void live_table_adopted(struct live_table *t, const struct live_adopted *adopted
 	shelf_unlock(shard);
 }
 
-void live_table_drop(struct live_table *t, const struct connection_id *id)
+void live_table_drop(struct shelf *t, const struct connection_id *id)
 {
-	struct shelf_shard *shard = shelf_lock(t->shelf, id->bytes);
-	struct shelved *o = shelf_find(t->shelf, shard, id->bytes);
+	struct shelf_shard *shard = shelf_lock(t, id->bytes);
+	struct shelved *o = shelf_find(t, shard, id->bytes);
 
 	if (o)
 		drop(t, shard, o);
@@ -161,7 +137,7 @@ static int is_of(const void *owner, const struct shelved *o)
 	return o->from == *(const agent_index *)owner;
 }
 
-void live_table_drop_owner(struct live_table *t, agent_index owner)
+void live_table_drop_owner(struct shelf *t, agent_index owner)
 {
-	count_by(COUNT_LIVE_DROPPED, shelf_sweep(t->shelf, NULL, is_of, &owner));
+	count_by(COUNT_LIVE_DROPPED, shelf_sweep(t, NULL, is_of, &owner));
 }

@@ -8,7 +8,6 @@
 #include "sslagent/sessions/shelf.h"
 
 struct connections_seen;
-struct live_table;
 
 /* A live part of another agent's connection. */
 struct held {
@@ -20,14 +19,11 @@ struct held {
 	uint8_t encoded[];
 };
 
-/* @seen outlives it; it knows which connections ended. */
-struct live_table *live_table_create(uint64_t bytes, struct connections_seen *seen);
-void live_table_destroy(struct live_table *t);
-struct shelf *live_table_shelf(const struct live_table *t); /* to walk, count and expire */
+struct shelf *live_table_create(uint64_t bytes); /* NULL: out of memory; shelf_destroy() */
 
-/* @offer has a live part. 0; CSSL_E_REPLAY: not newer than the known one; CSSL_E_EXPIRED; CSSL_E_FULL;
- * CSSL_E_NO_MEMORY. Counted. */
-int live_table_put(struct live_table *t, const struct offer *offer, int64_t now_ms);
+/* @offer has a live part; @seen knows which connections ended. 0; CSSL_E_REPLAY: not newer than the known one;
+ * CSSL_E_EXPIRED; CSSL_E_FULL; CSSL_E_NO_MEMORY. Counted. */
+int live_table_put(struct shelf *t, struct connections_seen *seen, const struct offer *offer, int64_t now_ms);
 
 /* Find a live part and decode it into @out (destroy it), with its ages at @now_ms. 0 or CSSL_E_NOT_FOUND. */
 struct live_wanted {
@@ -35,7 +31,7 @@ struct live_wanted {
 	uint16_t epoch_below;
 	uint32_t read_generation, write_generation;
 };
-int live_table_find(struct live_table *t, const struct live_wanted *wanted, int64_t now_ms, struct sess_obj *out);
+int live_table_find(struct shelf *t, const struct live_wanted *wanted, int64_t now_ms, struct sess_obj *out);
 
 /* Another agent owns the connection under these generations. */
 struct live_adopted {
@@ -44,12 +40,12 @@ struct live_adopted {
 	uint32_t read_generation, write_generation;
 	agent_index owner;
 };
-void live_table_adopted(struct live_table *t, const struct live_adopted *adopted);
+void live_table_adopted(struct shelf *t, const struct live_adopted *adopted);
 
 /* The connection ended, or this agent owns it now. */
-void live_table_drop(struct live_table *t, const struct connection_id *id);
+void live_table_drop(struct shelf *t, const struct connection_id *id);
 /* Drop all live parts of @owner, which was lost for too long. */
-void live_table_drop_owner(struct live_table *t, agent_index owner);
+void live_table_drop_owner(struct shelf *t, agent_index owner);
 
 const uint8_t *held_encoded(const struct shelved *o, size_t *len);
 

@@ -162,7 +162,7 @@ void shelf_remove(struct shelf *s, struct shelf_shard *shard, struct shelved *o)
 	object_free(shard->memory, o, o->len);
 }
 
-void shelf_evict(struct shelf *s, struct shelf_shard *shard)
+static void evict(struct shelf *s, struct shelf_shard *shard)
 {
 	struct shelved *oldest = TAILQ_FIRST(&shard->queues[SHELF_FIRST]);
 
@@ -182,7 +182,7 @@ int shelf_add(struct shelf *s, struct shelf_shard *shard, const uint8_t *id, con
 	if (cost > shard->limit)
 		return CSSL_E_FULL;
 	while (shard->used[SHELF_FIRST] + shard->used[SHELF_SECOND] + cost > shard->limit)
-		shelf_evict(s, shard);
+		evict(s, shard);
 	*out = o = object_alloc(shard->memory, s->kind->object_len + len);
 	if (!o)
 		return CSSL_E_NO_MEMORY;

@@ -73,7 +73,6 @@ struct shelved *shelf_find_alive(struct shelf *s, struct shelf_shard *shard, con
 int shelf_add(struct shelf *s, struct shelf_shard *shard, const uint8_t *id, const struct offer *offer, size_t len,
 	struct shelved **out);
 void shelf_remove(struct shelf *s, struct shelf_shard *shard, struct shelved *o);
-void shelf_evict(struct shelf *s, struct shelf_shard *shard);
 /* Make it the newest of that queue. */
 void shelf_move(struct shelf_shard *shard, struct shelved *o, enum shelf_queue_of to);
 /* The bytes that an object with @len bytes behind its struct would take. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/aead_cipher.h"
+#include "proto/aead.h"
 #include "proto/error.h"
 #include "sslagent/tls/tls_library.h"
 

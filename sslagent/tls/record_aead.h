@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/aead_cipher.h"
+#include "proto/aead.h"
 #include "proto/sess_obj.h"
 
 #define RECORD_TAG_LEN       AEAD_TAG_LEN

@@ -40,16 +40,17 @@ static struct randombytes_implementation counter = {
 	.implementation_name = counter_name, .random = counter_u32, .buf = counter_bytes
 };
 
-static int step(
-	struct opening *o, const uint8_t *in, size_t len, uint8_t out[static OPENING_MESSAGE_MAX], size_t *out_len)
+static int step(struct opening *o, const uint8_t *in, size_t len, size_t *used, uint8_t out[static OPENING_MESSAGE_MAX],
+	size_t *out_len)
 {
 	size_t taken;
 	int result = opening_step(o, in, len, &taken, out, out_len);
 
+	*used = taken;
 	MUST(taken <= len && *out_len <= OPENING_MESSAGE_MAX);
 	MUST(result == OPENING_MORE || result == OPENING_DONE || (result < 0 && *out_len == 0));
 	if (result == OPENING_MORE)
-		MUST(taken == len || *out_len > 0);
+		MUST(taken == 0 || *out_len > 0);
 	return result;
 }
 
@@ -57,14 +58,14 @@ static int step(
 static void give(struct opening *o, const uint8_t *in, size_t len, size_t cut)
 {
 	uint8_t out[OPENING_MESSAGE_MAX];
-	size_t out_len;
+	size_t out_len, used;
 	struct link_keys keys;
 
 	if (cut > len)
 		cut = len;
-	int result = step(o, in, cut, out, &out_len);
+	int result = step(o, in, cut, &used, out, &out_len);
 	if (result == OPENING_MORE)
-		result = step(o, in + cut, len - cut, out, &out_len);
+		result = step(o, in + used, len - used, &used, out, &out_len);
 	MUST((opening_result(o, &keys) == 0) == (result == OPENING_DONE));
 	if (result == OPENING_DONE)
 		MUST(opening_peer(o) && keys.version == 1 && keys.protection == LINK_SEALED);
@@ -111,7 +112,7 @@ static void fuzz_hello(struct opening *responder, const uint8_t *in, size_t len,
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 {
 	uint8_t first[OPENING_MESSAGE_MAX], answer[OPENING_MESSAGE_MAX];
-	size_t first_len, answer_len;
+	size_t first_len, answer_len, used;
 
 	if (len < 2)
 		return 0;
@@ -126,9 +127,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	len -= 2;
 
 	if (where == ANSWER || where == PROOF)
-		MUST(step(initiator, NULL, 0, first, &first_len) == OPENING_MORE);
+		MUST(step(initiator, NULL, 0, &used, first, &first_len) == OPENING_MORE);
 	if (where == PROOF)
-		MUST(step(responder, first, first_len, answer, &answer_len) == OPENING_MORE);
+		MUST(step(responder, first, first_len, &used, answer, &answer_len) == OPENING_MORE);
 	if (where == HELLO)
 		fuzz_hello(responder, in, len, cut);
 	else

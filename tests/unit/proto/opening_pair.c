@@ -63,7 +63,7 @@ int give(struct opening *o, const struct message *in, struct message *out)
 	int result = opening_step(o, in->bytes, in->len, &taken, out->bytes, &out->len);
 
 	if (result > 0)
-		ck_assert_uint_eq(taken, in->len);
+		ck_assert_uint_eq(taken, result == OPENING_DONE || out->len > 0 ? in->len : 0);
 	return result;
 }
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "proto/window.h"
+#include "proto/datagram.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -359,12 +359,13 @@ struct revoking {
 	_Atomic int done;
 };
 
-static void on_revoked(void *ctx, const struct revoke_result *r)
+static void on_revoked(void *ctx, struct revoke_result *r)
 {
 	struct revoking *v = ctx;
 
 	v->result =
 		(struct test_revocation){ r->sessions, (unsigned)r->confirmed_count, (unsigned)r->unconfirmed_count };
+	free(r);
 	v->done = 1;
 }
 

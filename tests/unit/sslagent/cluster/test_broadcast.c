@@ -53,7 +53,7 @@ START_TEST(nothing_is_believed_before_the_proof)
 	assert_state(v, 1, 0, SENDER_UNPROVEN);
 	ck_assert_uint_eq(vnet_heard_count(v, 1, 0, 10), 0);
 	ck_assert_uint_ge(vnet_counted(v, 1, COUNT_MESSAGES_UNPROVEN), 10);
-	ck_assert_int_eq(broadcast_receiver_heard_ms(vnet_receiver(v, 1), 0), INT64_MIN);
+	ck_assert_int_eq(broadcast_receiver_view(vnet_receiver(v, 1), 0).heard_ms, INT64_MIN);
 	vnet_destroy(v);
 }
 END_TEST

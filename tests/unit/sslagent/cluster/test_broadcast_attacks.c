@@ -51,7 +51,7 @@ static struct knowledge knowledge_of(struct vnet *v, unsigned at, unsigned from)
 {
 	struct knowledge k = { .view = broadcast_receiver_view(vnet_receiver(v, at), from),
 		.complete = broadcast_receiver_heard(vnet_receiver(v, at), from, 0),
-		.heard_ms = broadcast_receiver_heard_ms(vnet_receiver(v, at), from) };
+		.heard_ms = broadcast_receiver_view(vnet_receiver(v, at), from).heard_ms };
 
 	for (unsigned value = 0; value < VALUES_MAX; value++) {
 		k.values += vnet_heard(v, at, from, value) > 0;
@@ -268,14 +268,14 @@ START_TEST(a_heartbeat_held_back_renews_nothing)
 	vnet_run(v, 250); /* some heartbeats, held back by somebody on the way */
 	held = vnet_captured(v);
 	vnet_run(v, 10000);
-	heard_ms = broadcast_receiver_heard_ms(vnet_receiver(v, 1), 0);
+	heard_ms = broadcast_receiver_view(vnet_receiver(v, 1), 0).heard_ms;
 	for (size_t i = 0; i < held; i++) {
 		const uint8_t *datagram = vnet_captured_at(v, i, &len, &from);
 
 		if (from == 0)
 			vnet_inject(v, 1, datagram, len);
 	}
-	ck_assert_int_eq(broadcast_receiver_heard_ms(vnet_receiver(v, 1), 0), heard_ms);
+	ck_assert_int_eq(broadcast_receiver_view(vnet_receiver(v, 1), 0).heard_ms, heard_ms);
 	ck_assert_uint_gt(vnet_counted(v, 1, COUNT_MESSAGES_STALE), 0);
 	vnet_destroy(v);
 }

@@ -193,7 +193,7 @@ END_TEST
 
 START_TEST(a_revoked_server_name_is_gone_everywhere)
 {
-	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = "Shop.example");
+	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = (char *)"Shop.example");
 	struct session_wish hit = { .server_name = "shop.example" }, spared = { .server_name = "blog.example" };
 
 	check_revocation(&what, &hit, &spared);
@@ -228,9 +228,10 @@ START_TEST(what_a_filter_lets_through_is_gone_everywhere)
 			{ .client_certificate = CERTIFICATE }, { .client_certificate = "another" } },
 		{ FILTER(.client_certificate = bytes_of(hash, CERTIFICATE_HASH_LEN)),
 			{ .client_certificate = CERTIFICATE }, { 0 } },
-		{ FILTER(.server_name = "Shop.example", .client_address = bytes_of(address, 4), .client_prefix = 32),
-			{ .server_name = "shop.example", .client = "192.0.2.7" },
-			{ .server_name = "shop.example", .client = "192.0.2.8" } },
+		{ FILTER(.server_name = (char *)"Shop.example", .client_address = bytes_of(address, 4),
+			  .client_prefix = 32),
+			{ .server_name = (char *)"shop.example", .client = "192.0.2.7" },
+			{ .server_name = (char *)"shop.example", .client = "192.0.2.8" } },
 	};
 	const revoke_what what = REVOKE(REVOKE_MATCHING, .matching = &rows[_i].filter);
 
@@ -454,7 +455,7 @@ END_TEST
 
 START_TEST(a_joining_agent_learns_what_filters_revoked)
 {
-	Cssl__SessionFilter filter = FILTER(.server_name = "shop.example", .cipher_suite = 0x1302);
+	Cssl__SessionFilter filter = FILTER(.server_name = (char *)"shop.example", .cipher_suite = 0x1302);
 	const revoke_what what = REVOKE(REVOKE_MATCHING, .matching = &filter);
 	uint8_t before[SESSION_ID_LEN], id[SESSION_ID_LEN];
 	struct session_wish wish = { .server_name = "shop.example", .cipher_suite = 0x1302 };

@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "sslagent/cluster/heard_numbers.h"
+#include "sslagent/cluster/heard.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
 

@@ -13,7 +13,7 @@
 #define BYTES (256u * 1024u)
 
 static struct connections_seen *seen;
-static struct live_table *table;
+static struct shelf *table;
 static struct counter_array counters;
 
 static void setup(void)
@@ -22,13 +22,13 @@ static void setup(void)
 	memset(&counters, 0, sizeof(counters));
 	counters_use(&counters);
 	seen = connections_seen_create(1024, 1000, 0);
-	table = live_table_create(BYTES, seen);
+	table = live_table_create(BYTES);
 	ck_assert(seen && table);
 }
 
 static void teardown(void)
 {
-	live_table_destroy(table);
+	shelf_destroy(table);
 	connections_seen_destroy(seen);
 }
 
@@ -50,7 +50,7 @@ static int put_at(struct live_wish wish, agent_index owner, int64_t now_ms)
 	live_make(&made, &wish);
 	len = sess_obj_encode(&made.obj, encoded, sizeof(encoded));
 	ck_assert_int_gt(len, 0);
-	return live_table_put(table,
+	return live_table_put(table, seen,
 		&(struct offer){ .obj = &made.obj,
 			.encoded = encoded,
 			.len = (size_t)len,
@@ -110,7 +110,7 @@ START_TEST(the_newest_stays_in_whatever_order_they_come)
 	ck_assert_int_eq(put(1, 3, 2), 0);
 	ck_assert_int_eq(has_at(1, 1, 0), 0);
 	ck_assert_int_eq(has_at(1, 2, 0), 1);
-	ck_assert_uint_eq(shelf_count(live_table_shelf(table), NULL), 1);
+	ck_assert_uint_eq(shelf_count(table, NULL), 1);
 }
 END_TEST
 
@@ -128,7 +128,7 @@ START_TEST(under_the_same_keys_the_later_export_stays)
 						.exported_ms = exports[i].made_ms },
 					 0, 0),
 			exports[i].result);
-	ck_assert_uint_eq(shelf_count(live_table_shelf(table), NULL), 1);
+	ck_assert_uint_eq(shelf_count(table, NULL), 1);
 }
 END_TEST
 
@@ -165,8 +165,8 @@ START_TEST(a_live_part_expires)
 	ck_assert_int_eq(has_at(1, 0, 10999), 1);
 	ck_assert_int_eq(has_at(1, 0, 11000), 0);
 	for (unsigned i = 0; i < 4; i++)
-		shelf_expire(live_table_shelf(table), 11000);
-	ck_assert_uint_eq(shelf_count(live_table_shelf(table), NULL), 0);
+		shelf_expire(table, 11000);
+	ck_assert_uint_eq(shelf_count(table, NULL), 0);
 	ck_assert_int_eq(
 		put_at((struct live_wish){ .connection = connection(2), .epoch = 1, .remaining_s = 0 }, 0, 0), 0);
 }
@@ -180,7 +180,7 @@ START_TEST(what_comes_after_the_end_of_its_connection_is_refused)
 
 	connections_seen_stop(seen, &id, &at, SEEN_ENDED, 0);
 	ck_assert_int_eq(put(1, 1, 0), CSSL_E_EXPIRED);
-	ck_assert_uint_eq(shelf_count(live_table_shelf(table), NULL), 0);
+	ck_assert_uint_eq(shelf_count(table, NULL), 0);
 }
 END_TEST
 
@@ -188,11 +188,10 @@ START_TEST(the_table_is_bounded_and_the_oldest_go_first)
 {
 	for (unsigned n = 0; n < 2000; n++)
 		ck_assert_int_eq(put(n, 1, 0), 0);
-	ck_assert_uint_lt(shelf_count(live_table_shelf(table), NULL), BYTES / 200);
+	ck_assert_uint_lt(shelf_count(table, NULL), BYTES / 200);
 	ck_assert_int_eq(has_at(0, 0, 0), 0);
 	ck_assert_int_eq(has_at(1999, 0, 0), 1);
-	ck_assert_uint_eq(
-		counter_get(&counters.at[COUNT_LIVE_EVICTED]), 2000 - shelf_count(live_table_shelf(table), NULL));
+	ck_assert_uint_eq(counter_get(&counters.at[COUNT_LIVE_EVICTED]), 2000 - shelf_count(table, NULL));
 }
 END_TEST
 
@@ -202,13 +201,13 @@ START_TEST(bytes_are_those_of_the_parts_that_are_there)
 
 	put(1, 1, 0);
 	uint64_t one, bytes;
-	shelf_count(live_table_shelf(table), &one);
+	shelf_count(table, &one);
 	ck_assert_uint_gt(one, 0);
 	put(2, 1, 0);
-	shelf_count(live_table_shelf(table), &bytes);
+	shelf_count(table, &bytes);
 	ck_assert_uint_eq(bytes, 2 * one);
 	live_table_drop(table, &id);
-	shelf_count(live_table_shelf(table), &bytes);
+	shelf_count(table, &bytes);
 	ck_assert_uint_eq(bytes, one);
 }
 END_TEST
@@ -227,7 +226,7 @@ START_TEST(a_walk_in_steps_meets_each_once)
 
 	for (unsigned n = 0; n < 100; n++)
 		put(n, 1, 0);
-	while (shelf_walk(live_table_shelf(table), &cursor, 0, on_walk, &met) == 1)
+	while (shelf_walk(table, &cursor, 0, on_walk, &met) == 1)
 		;
 	ck_assert_uint_eq(met, 100);
 }

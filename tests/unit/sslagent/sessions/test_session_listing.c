@@ -158,11 +158,12 @@ START_TEST(filters_let_through_what_they_say)
 	put("b.example", "10.0.128.2", 20, NULL);
 	put("", "2001:db8::1", 30, NULL);
 	ck_assert_uint_eq(count_of(FILTER()), 3);
-	ck_assert_uint_eq(count_of(FILTER(.server_name = "A.EXAMPLE")), 1);
-	ck_assert_uint_eq(count_of(FILTER(.server_name = "c.example")), 0);
+	ck_assert_uint_eq(count_of(FILTER(.server_name = (char *)"A.EXAMPLE")), 1);
+	ck_assert_uint_eq(count_of(FILTER(.server_name = (char *)"c.example")), 0);
 	ck_assert_uint_eq(count_of(FILTER(.session_id = bytes_of(id, SESSION_ID_LEN))), 1);
 	ck_assert_uint_eq(count_of(FILTER(.session_id = bytes_of(other, SESSION_ID_LEN))), 0);
-	ck_assert_uint_eq(count_of(FILTER(.session_id = bytes_of(id, SESSION_ID_LEN), .server_name = "b.example")), 0);
+	ck_assert_uint_eq(
+		count_of(FILTER(.session_id = bytes_of(id, SESSION_ID_LEN), .server_name = (char *)"b.example")), 0);
 	ck_assert_uint_eq(count_of(FILTER(.min_age_s = 20)), 2);
 	ck_assert_uint_eq(count_of(FILTER(.max_age_s = 20)), 2);
 	ck_assert_uint_eq(count_of(FILTER(.min_age_s = 11, .max_age_s = 29)), 1);
@@ -345,12 +346,12 @@ START_TEST(a_hundred_thousand_sessions_are_listed_counted_and_filtered_in_time)
 	ck_assert_uint_eq(count, 1000);
 	session_listing_destroy(l);
 	const int64_t listed = cpu_ms();
-	l = list((struct session_query){ .limit = 1000, .filter = &FILTER(.server_name = "rare.example") });
+	l = list((struct session_query){ .limit = 1000, .filter = &FILTER(.server_name = (char *)"rare.example") });
 	rows_of(l, &count, &more);
 	ck_assert_uint_eq(count, MANY / 1000);
 	session_listing_destroy(l);
 	const int64_t filtered = cpu_ms();
-	ck_assert_uint_eq(count_of(FILTER(.server_name = "x.example")), MANY - MANY / 1000);
+	ck_assert_uint_eq(count_of(FILTER(.server_name = (char *)"x.example")), MANY - MANY / 1000);
 	const int64_t counted = cpu_ms();
 	printf("%u sessions: a page %d ms, a filter over all %d ms, a count over all %d ms of CPU\n", MANY,
 		(int)(listed - begun), (int)(filtered - listed), (int)(counted - filtered));

@@ -290,7 +290,7 @@ static void revoke_at(const revoke_what *what, int64_t now_ms)
 
 START_TEST(a_sweep_removes_what_was_revoked_and_nothing_else)
 {
-	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = "a.example");
+	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = (char *)"a.example");
 
 	open_store(1024 * 1024, 100);
 	for (unsigned i = 0; i < 100; i++)
@@ -398,7 +398,7 @@ static void *make_tumult(void *arg)
 
 START_TEST(nothing_revoked_is_left_by_a_race)
 {
-	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = "a.example");
+	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = (char *)"a.example");
 
 	for (unsigned round = 0; round < 20; round++) {
 		_Atomic int stop = 0;

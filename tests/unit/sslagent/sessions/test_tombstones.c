@@ -87,7 +87,7 @@ END_TEST
 
 START_TEST(a_name_hits_families_begun_before_and_not_after)
 {
-	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = "www.example"), 1000);
+	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = (char *)"www.example"), 1000);
 	ck_assert_int_eq(hit_at(999), 1);
 	ck_assert_int_eq(hit_at(1000), 1);
 	ck_assert_int_eq(hit_at(1001), 0);
@@ -97,7 +97,7 @@ END_TEST
 
 START_TEST(a_name_has_no_case)
 {
-	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = "WWW.Example"), 1000);
+	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = (char *)"WWW.Example"), 1000);
 	ck_assert_int_eq(hit_at(0), 1);
 }
 END_TEST
@@ -142,7 +142,8 @@ static int session_hit(int64_t made_ms, uint16_t suite)
 
 START_TEST(a_filter_hits_what_meets_every_criterion_and_was_begun_before)
 {
-	add_filter_at(FILTER(.server_name = "WWW.example", .protocol_version = 0x0304, .cipher_suite = 0x1302), 1000);
+	add_filter_at(
+		FILTER(.server_name = (char *)"WWW.example", .protocol_version = 0x0304, .cipher_suite = 0x1302), 1000);
 	ck_assert_int_eq(session_hit(1000, 0x1302), 1);
 	ck_assert_int_eq(session_hit(1001, 0x1302), 0);
 	ck_assert_int_eq(session_hit(1000, 0x1301), 0);
@@ -165,7 +166,7 @@ END_TEST
 
 START_TEST(the_same_filter_is_known_and_one_with_an_age_only_for_a_while)
 {
-	Cssl__SessionFilter name = FILTER(.server_name = "a.example"), age = FILTER(.min_age_s = 1);
+	Cssl__SessionFilter name = FILTER(.server_name = (char *)"a.example"), age = FILTER(.min_age_s = 1);
 	revoke_what of_name = REVOKE(REVOKE_MATCHING, .matching = &name);
 	revoke_what of_age = REVOKE(REVOKE_MATCHING, .matching = &age);
 
@@ -196,7 +197,7 @@ END_TEST
 
 START_TEST(a_later_revocation_of_the_same_moves_it_and_an_earlier_is_known)
 {
-	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = "www.example");
+	revoke_what what = REVOKE(REVOKE_SERVER_NAME, .server_name = (char *)"www.example");
 
 	add_at(what, 1000);
 	ck_assert_int_eq(tombstones_add(t, &what, 500, 2000), TOMBSTONE_KNOWN);
@@ -246,7 +247,7 @@ START_TEST(a_malformed_revocation_is_refused)
 		REVOKE(REVOKE_FAMILY, .family_id = bytes_of(id, 0)),
 		REVOKE(REVOKE_CLIENT_ADDRESS, .client_address = bytes_of(id, 5)),
 		REVOKE(REVOKE_SERVER_NAME, .server_name = NULL),
-		REVOKE(REVOKE_SERVER_NAME, .server_name = ""),
+		REVOKE(REVOKE_SERVER_NAME, .server_name = (char *)""),
 		REVOKE(REVOKE_MATCHING, .matching = NULL),
 		REVOKE(REVOKE_MATCHING, .matching = &nothing),
 		REVOKE(REVOKE_MATCHING, .matching = &one),
@@ -276,7 +277,7 @@ START_TEST(all_of_them_can_be_told_to_another_agent)
 	add_at(by_bytes(REVOKE_SESSION, id, sizeof(id)), 1000);
 	add_at(by_bytes(REVOKE_FAMILY, other_family, sizeof(other_family)), 1000);
 	add_at(by_bytes(REVOKE_CLIENT_ADDRESS, client.bytes, 4), 1000);
-	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = "other.example"), 1000);
+	add_at(REVOKE(REVOKE_SERVER_NAME, .server_name = (char *)"other.example"), 1000);
 	add_at(REVOKE(REVOKE_ALL), 500);
 	t = tombstones_create(LIFETIME_MS, 100);
 	tombstones_each(told, on_stone, t);

@@ -1,9 +1,60 @@
-/* heard_numbers.c: a sorted array of runs of missing numbers. */
-#include "sslagent/cluster/heard_numbers.h"
+/* heard.c: a table of keys by their random ids; a sorted array of runs of missing numbers. */
+#include "sslagent/cluster/heard.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "net/array.h"
+#include "net/container_of.h"
+
+/* --- keys --- */
+
+struct heard_key *heard_keys_find(const struct table *keys, uint64_t id)
+{
+	struct table_link *link = table_first(keys, id);
+
+	return link ? container_of(link, struct heard_key, link) : NULL;
+}
+
+static void key_free(struct heard_key *k)
+{
+	datagram_key_destroy(k->key);
+	free(k);
+}
+
+struct heard_key *heard_keys_add(
+	struct table *keys, unsigned sender, unsigned workers, uint64_t id, enum aead aead, const uint8_t *secret)
+{
+	struct heard_key *k = NULL;
+
+	if (!heard_keys_find(keys, id))
+		k = calloc(1, sizeof *k + (workers + 1) * sizeof(struct replay_window));
+	if (!k)
+		return NULL;
+	k->sender = sender;
+	k->workers = workers;
+	k->key = datagram_key_create(id, aead, secret);
+	if (k->key && table_add(keys, &k->link, id) == 0)
+		return k;
+	key_free(k);
+	return NULL;
+}
+
+void heard_keys_remove(struct table *keys, struct heard_key *k)
+{
+	table_remove(keys, &k->link);
+	key_free(k);
+}
+
+void heard_key_prove(struct heard_key *k, const uint64_t *first)
+{
+	for (unsigned worker = 0; worker <= k->workers; worker++)
+		replay_window_init(&k->windows[worker], first ? first[worker] : 0);
+	k->state = KEY_PROVEN;
+}
+
+/* --- numbers --- */
 
 void heard_numbers_clear(struct heard_numbers *h)
 {
@@ -29,18 +80,12 @@ static void merge_oldest(struct heard_numbers *h)
 /* Room for one more run; merges if there is none. */
 static void make_room(struct heard_numbers *h)
 {
-	uint32_t cap = h->missing_cap ? h->missing_cap * 2 : 8;
-	struct number_run *grown;
+	int is_full = h->missing_count == MISSING_RUNS_MAX;
 
-	if (h->missing_count < h->missing_cap)
-		return;
-	grown = cap <= MISSING_RUNS_MAX ? realloc(h->missing, cap * sizeof *grown) : NULL;
-	if (grown) {
-		h->missing = grown;
-		h->missing_cap = cap;
-	} else if (h->missing_count >= 2) {
+	if (!is_full)
+		is_full = array_make_room(&h->missing, &h->missing_cap, h->missing_count, sizeof *h->missing) != 0;
+	if (is_full && h->missing_count >= 2)
 		merge_oldest(h);
-	}
 }
 
 uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest)
