@@ -165,8 +165,6 @@
 		"Streams that a RAgent asked for in vain: unknown, of another RAgent, or of another epoch")            \
 	X(HELD_GIVEN_UP, "held_given_up", MONOTONIC,                                                                   \
 		"Streams that cannot outlive their link any more, because too much was kept")                          \
-	X(ENDS_UNANSWERED, "ends_unanswered", MONOTONIC,                                                               \
-		"Streams whose end RAgent did not answer: another release, or one without a keeper, took its place")   \
 	X(FRAMES_STALE, "frames_stale", MONOTONIC, "Frames dropped: their stream has ended, or never was")             \
 	X(LINKS_REFUSED, "links_refused", MONOTONIC, "Links refused: key, role, protection, version, time-out")        \
 	X(LINK_OPENINGS_DISPLACED, "link_openings_displaced", MONOTONIC,                                               \

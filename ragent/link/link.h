@@ -109,10 +109,9 @@ const struct link_hello *link_peer(const struct link *l);
 enum peer_fate link_fate(const struct link *l);
 /* If the agent's process is dead, lose the link at the end of this turn, even before its connection ends. */
 void link_lose_if_dead(struct link *l);
-/* UP, before any other frame: say the proof that a link of the next process will show, if the agent knows what that
- * is. */
+/* UP, before any other frame: say the proof that a link of the next process will show, if one will come. */
 void link_prove(struct link *l);
-/* May the streams outlive the link? 1 or 0. Valid in UP and SUSPECT. */
+/* May the streams outlive the link? 1 or 0. */
 int link_outlived(const struct link *l);
 /* LOSING: its connection broke, and its agent may live. So it opens again at once, and the streams may go on. 1 or 0.
  */

@@ -68,14 +68,13 @@ static struct link *link_of_framed(struct framed *f)
 	return container_of(f, struct link, framed);
 }
 
-/* The holder has saved what the next process needs of the stream. The process that opened the link said that this is
- * answered, so a process without a keeper that took the link over does so, too. */
+/* The holder has saved what the next process needs of the stream. A process without a keeper answers, too: it may have
+ * taken the link over, and then the agent waits for that. */
 static void answer_end(struct link *l, uint32_t stream)
 {
 	const uint8_t reason = END_DONE;
 
-	if (l->peer.streams == LINK_STREAMS_OUTLIVE)
-		link_send(l, stream, FRAME_CLOSE, 0, &reason, 1);
+	link_send(l, stream, FRAME_CLOSE, 0, &reason, 1);
 }
 
 static int ends_stream(const struct frame *f)
@@ -203,7 +202,7 @@ void link_prove(struct link *l)
 
 int link_outlived(const struct link *l)
 {
-	return l->p.secret && l->peer.streams == LINK_STREAMS_OUTLIVE;
+	return l->p.secret != NULL;
 }
 
 void link_stream_end(struct link *l, uint32_t stream)

@@ -31,13 +31,11 @@ static const struct field rows[] = {
 	ROW(10, FIELD_UINT, peer.target_worker, FIELD_ANY),
 	ROW(11, FIELD_UINT, peer.workers, FIELD_ANY),
 	ROW(12, FIELD_BYTES, peer.id_check_key, 0),
-	ROW(15, FIELD_UINT, peer.streams, LINK_STREAMS_OUTLIVE),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* HAS_PIDFD: the last descriptor is the agent's process. PID and STARTED come from releases that knew a process by its
- * number; a number does not prove a death. */
-enum { TAG_PID = 13, TAG_STARTED = 14, TAG_SEALING = 100, TAG_OPENING, TAG_INPUT, TAG_OUTPUT, TAG_HAS_PIDFD };
+/* HAS_PIDFD: the last descriptor is the agent's process. */
+enum { TAG_SEALING = 100, TAG_OPENING, TAG_INPUT, TAG_OUTPUT, TAG_HAS_PIDFD };
 static const struct stream_tags stream_tags = { TAG_INPUT, TAG_OUTPUT };
 
 /* --- out --- */
@@ -56,14 +54,9 @@ struct link_descriptors link_descriptors(const struct link *l)
 {
 	return (struct link_descriptors){
 		.socket = stream_fd(&l->framed.stream),
-		.memory = link_memory_fd(l),
+		.memory = stream_shared_fd(&l->framed.stream),
 		.pidfd = peer_process_fd(&l->process),
 	};
-}
-
-int link_memory_fd(const struct link *l)
-{
-	return stream_shared_fd(&l->framed.stream);
 }
 
 size_t link_packed_len(const struct link *l)
@@ -109,8 +102,6 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_SEALING: return take_cipher(p, item, p->saved.sealing);
 	case TAG_OPENING: return take_cipher(p, item, p->saved.opening);
 	case TAG_HAS_PIDFD: p->pidfds = 1; return 0;
-	case TAG_PID:
-	case TAG_STARTED: return 0;
 	case TAG_INPUT:
 	case TAG_OUTPUT: return stream_fields_take(&p->left, stream_tags, item);
 	default: return CSSL_E_VERSION;

@@ -186,7 +186,7 @@ static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)
 	/* of a connection that ended at once, the stream is dropped already, or holds END */
 	if (c)
 		s->connection = c;
-	else if (streams_find(&l->streams, id) && s->end == LINK_END_NOT_HELD)
+	else if (streams_find(&l->streams, id) && !s->is_over)
 		link_stream_drop(s);
 	return 0;
 }
@@ -350,14 +350,6 @@ static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
 	return 0;
 }
 
-static int on_pong(struct link *l, const struct frame *f, uint8_t *payload)
-{
-	uint64_t token;
-	int r = frame_u64_read(f, &token);
-
-	return r < 0 ? r : link_ends_pong(l, token);
-}
-
 static int on_proof(struct link *l, const struct frame *f, uint8_t *payload)
 {
 	return link_take_proof(l, f);
@@ -388,7 +380,6 @@ static const struct {
 	[FRAME_REATTACH] = { .on_link = on_reattach },
 	[FRAME_PROOF] = { .on_link = on_proof },
 	[FRAME_PING] = { .on_link = on_ping },
-	[FRAME_PONG] = { .on_link = on_pong },
 	[FRAME_REQUEST] = { .on_link = on_request },
 	[FRAME_DATA] = { .on_stream = on_stream_data },
 	[FRAME_FIN] = { .on_stream = on_stream_fin },
@@ -472,7 +463,6 @@ void link_close(struct link *l)
 		return;
 	turn_end_cancel(&l->doom);
 	deadline_cancel(&l->quiet_due);
-	deadline_cancel(&l->held_ends.due);
 	link_turns_clear(l);
 	framed_close(&l->framed);
 	l->stage = LINK_OVER;
@@ -539,13 +529,10 @@ void link_begin(struct carrier_home *home, struct link_arrival *a)
 		l->home = home;
 		l->doom.fn = on_doom;
 		l->quiet_due.fn = on_quiet;
-		l->held_ends.due.fn = link_ends_due;
 		l->number = carrier_home_add_link(home, l);
 		memcpy(l->peer, a->peer.name, sizeof l->peer);
 		l->peer_boot_id = a->peer.boot_id;
 		l->peer_worker = a->peer.worker;
-		l->ends = a->peer.ends;
-		l->waits = a->peer.waits;
 		r = framed_open(
 			&l->framed, home->connections->worker, &link_ops, a->fd, &a->keys, a->early, a->early_len);
 	} else

@@ -1,5 +1,5 @@
 /* link_inside.h: declarations that only the link's own files use: link.c (frames from RAgent, life), link_stream.c
- * (streams as carriers of connections), link_ends.c (streams whose end RAgent has to answer), link_parked.c (streams
+ * (streams as carriers of connections), link_parked.c (streams
  * that wait for RAgent's next process), link_turns.c (streams that go on one after another).
  */
 #ifndef CSSL_SSLAGENT_LINK_INSIDE_H
@@ -21,8 +21,6 @@ enum link_stage {
 enum link_socket { LINK_SOCKET_OPEN, LINK_SOCKET_CLOSED };
 /* Do its streams outlive it? */
 enum link_proof { LINK_UNPROVEN, LINK_PROVEN };
-/* Is END of a stream held, and when did it end: after an even or an odd number of pings? */
-enum link_end { LINK_END_NOT_HELD, LINK_END_HELD_EVEN, LINK_END_HELD_ODD };
 
 /* May its frames go out? */
 enum link_turn { LINK_TURN_HAS, LINK_TURN_AWAITS };
@@ -34,14 +32,6 @@ struct link_turns {
 	uint64_t ahead; /* so many bytes have to be written before the next turn, beyond a limit */
 };
 
-/* Of one link (link_ends.c). */
-struct link_ends_held {
-	struct deadline due; /* when to ping */
-	uint64_t pings;
-	uint32_t streams[2]; /* that hold END: since an even, an odd number of pings */
-	enum { LINK_ENDS_NOT_ASKED, LINK_ENDS_ASKED } question;
-};
-
 struct link {
 	struct framed framed;
 	struct carrier_home *home;
@@ -50,14 +40,11 @@ struct link {
 	char peer[64];
 	uint64_t peer_boot_id;
 	uint16_t peer_worker;
-	enum link_ends ends;            /* does RAgent answer END? */
-	enum link_waits waits;          /* may CONSUMED say that the client waits? */
 	uint8_t proof[FRAME_PROOF_LEN]; /* PROVEN: what RAgent's next process will show */
 	struct streams streams;
 	struct turn_end doom;       /* of a link that failed: it is closed when nobody up the stack uses it */
 	struct deadline quiet_due;  /* OPEN: RAgent was silent for long */
 	struct deadline parked_due; /* PARKED: the streams end */
-	struct link_ends_held held_ends;
 	struct link_turns turns;
 	int failure; /* why; 0: none */
 	enum link_stage stage;
@@ -76,7 +63,7 @@ struct link_stream {
 	struct connection_id connection_id;
 	uint32_t epoch;
 	uint8_t proven;          /* enum link_proof; PROVEN: its frames are held from its first one on */
-	uint8_t end;             /* enum link_end */
+	uint8_t is_over;         /* END is held until RAgent answers it */
 	uint8_t turn;            /* enum link_turn */
 	uint64_t client_records; /* of the connection, that came; in clear each byte counts as one */
 	struct held held;
@@ -116,14 +103,6 @@ void link_stream_came(struct link_stream *s, unsigned records);
 int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
 /* Send a held frame on the link. */
 void link_stream_pass(struct link_stream *s, struct held_frame *f);
-
-/* link_ends.c */
-/* It is over, and waits until RAgent answers END, or would have done so. */
-void link_end_is_held(struct link_stream *s);
-/* It goes to another link or is freed. */
-void link_end_is_over(struct link_stream *s);
-void link_ends_due(struct deadline *d); /* link.held_ends.due */
-int link_ends_pong(struct link *l, uint64_t token);
 
 /* link_turns.c */
 /* @s goes on, on this link: RAgent gets its held frames when its turn comes. 0 or CSSL_E_NO_MEMORY. */

@@ -100,7 +100,6 @@ void link_park(struct link *l)
 
 	turn_end_cancel(&l->doom);
 	deadline_cancel(&l->quiet_due);
-	deadline_cancel(&l->held_ends.due);
 	link_turns_clear(l);
 	framed_close(&l->framed);
 	carrier_home_remove_link(l->home, l);
@@ -291,7 +290,6 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	if (streams_add(&l->streams, id, s) < 0)
 		return CSSL_E_NO_MEMORY;
 	streams_remove(&before->streams, s->id);
-	link_end_is_over(s);
 	s->link = l;
 	s->id = id;
 	int r = link_turn_await(s);

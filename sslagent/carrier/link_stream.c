@@ -78,7 +78,6 @@ void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a)
 
 void link_stream_free(struct link_stream *s)
 {
-	link_end_is_over(s);
 	held_clear(&s->held, buffers_of(s));
 	weigh(s);
 	slabs_give(&s->link->home->stream_blocks, s);
@@ -119,16 +118,9 @@ static uint8_t *room_for(struct link_stream *s, size_t cap)
 	return room || is_silent(s) ? room : framed_reserve(&s->link->framed, cap);
 }
 
-/* As this link's RAgent knows them: a frame that is sent again may have been written for a later release. */
-static uint8_t flags_for(const struct link *l, enum frame_type type, uint8_t flags)
-{
-	return type == FRAME_CONSUMED && l->waits == LINK_WAITS_UNKNOWN ? flags & ~FRAME_CLIENT_WAITS : flags;
-}
-
 void link_stream_pass(struct link_stream *s, struct held_frame *f)
 {
-	const enum frame_type type = (enum frame_type)f->type;
-	int r = framed_pass(&s->link->framed, s->id, type, flags_for(s->link, type, f->flags), f->wire, f->len);
+	int r = framed_pass(&s->link->framed, s->id, (enum frame_type)f->type, f->flags, f->wire, f->len);
 
 	if (r < 0 && r != CSSL_E_STATE)
 		link_fail(s->link, r);
@@ -140,7 +132,7 @@ static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size
 	struct held_frame *f = held_add(&s->held, type, flags, len);
 
 	if (!f)
-		framed_commit(&s->link->framed, s->id, type, flags_for(s->link, type, flags), len);
+		framed_commit(&s->link->framed, s->id, type, flags, len);
 	else if (!is_silent(s))
 		link_stream_pass(s, f);
 	weigh(s);
@@ -238,21 +230,13 @@ static void carrier_fin(struct carrier *c, uint8_t flags)
 	link_stream_say(stream_of(c), FRAME_FIN, flags, NULL, 0);
 }
 
-static int end_may_be_lost(const struct link_stream *s)
-{
-	return s->link->stage == LINK_PARKED ||
-	       (s->link->ends == LINK_ENDS_ANSWERED && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE);
-}
-
 void link_stream_ended(struct link_stream *s)
 {
 	s->connection = NULL;
 	s->clear = NULL;
-	if (s->turn == LINK_TURN_AWAITS)
-		return; /* then it is asked again */
-	if (end_may_be_lost(s))
-		link_end_is_held(s);
-	else
+	s->is_over = 1;
+	/* END may be lost with its link; and what is only held may have to come again */
+	if (!is_silent(s) && (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE))
 		link_stream_drop(s);
 }
 
@@ -272,7 +256,7 @@ int link_stream_after_end(struct link_stream *s, const struct frame *f)
 	return r;
 }
 
-/* An older RAgent skips it like a late answer. It does not come again on another link. */
+/* It does not come again on another link. */
 static void say_cause(const struct link_stream *s)
 {
 	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;

@@ -69,8 +69,6 @@ static void take_turn(struct link_stream *s)
 	int r = send_held(s);
 	if (r < 0)
 		link_fail(s->link, r);
-	if (!s->connection && !s->clear)
-		link_stream_ended(s);
 }
 
 static int has_room(const struct link *l)

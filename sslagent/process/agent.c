@@ -92,7 +92,6 @@ static void fill_hello(const void *process, struct link_hello *out)
 	out->aead = aead_preferred();
 	if (a->self->link.ss_family == AF_UNIX)
 		out->bytes = a->self->link_bytes;
-	out->streams = LINK_STREAMS_OUTLIVE;
 	strncpy(out->name, a->self->name, sizeof out->name - 1);
 	out->boot_id = cluster_boot_id(a->cluster);
 	out->workers = (uint16_t)a->worker_count;

@@ -280,7 +280,6 @@ static void fill_hello(struct link_hello *h, const struct conf_agent *agent, con
 		.protection = agent->link_protection,
 		.aead = aead_preferred(),
 		.boot_id = AGENT_LINK_BOOT_ID,
-		.streams = LINK_STREAMS_OUTLIVE,
 		.workers = 1,
 		.bytes = agent->link.ss_family == AF_UNIX ? agent->link_bytes : LINK_BYTES_ON_SOCKET };
 	snprintf(h->name, sizeof h->name, "%s", name);
