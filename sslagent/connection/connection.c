@@ -163,7 +163,7 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	c->input = NULL;
 	c->contexts = NULL;
 	c->carrier = &no_carrier;
-	connection_table_remove(&c->home->table, c);
+	table_remove(&c->home->table, &c->by_id);
 	count(COUNT_CONNECTIONS_ENDED);
 	connection_to(c, CONNECTION_ENDED);
 	connection_weigh(c);

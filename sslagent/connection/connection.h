@@ -38,14 +38,15 @@ struct connection_settling;
 struct connection_recovery;
 struct connection_head;
 
+/* In an order in which those that react alike are neighbours (connection_events.c). */
 #define CONNECTION_STATES(X)                                                                                           \
+	X(ADOPTING)                                                                                                    \
 	X(HANDSHAKING)                                                                                                 \
 	X(PARKED)                                                                                                      \
-	X(ADOPTING)                                                                                                    \
 	X(FROZEN)                                                                                                      \
-	X(OWNER)                                                                                                       \
 	X(RECOVERING)                                                                                                  \
 	X(PASSING)                                                                                                     \
+	X(OWNER)                                                                                                       \
 	X(SETTLING)                                                                                                    \
 	X(ENDING)                                                                                                      \
 	X(ENDED)
@@ -114,7 +115,7 @@ struct connection {
 	struct carrier *carrier;
 	const struct tls_listener *listener;
 	struct tls_contexts *contexts; /* referenced */
-	struct connection *next_by_id; /* in the table of its home */
+	struct table_link by_id;       /* in the table of its home */
 	struct connection_id id;
 	uint8_t state;            /* enum connection_state */
 	uint8_t from_client;      /* enum half */
