@@ -160,18 +160,6 @@ void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags,
 	say(s, type, flags, len);
 }
 
-static void say_message(struct link_stream *s, enum frame_type type, const ProtobufCMessage *m)
-{
-	size_t len = protobuf_c_message_get_packed_size(m);
-	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? room_for(s, len) : NULL;
-
-	if (!room) {
-		fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
-		return;
-	}
-	say(s, type, 0, protobuf_c_message_pack(m, room));
-}
-
 /* --- the carrier --- */
 
 #ifdef CSSL_TEST_POINTS
@@ -280,24 +268,17 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 	link_stream_ended(s);
 }
 
-static void carrier_live(struct carrier *c, enum frame_type type, const Cssl__LinkLive *live)
+static void carrier_say(struct carrier *c, enum frame_type type, const ProtobufCMessage *m)
 {
-	say_message(stream_of(c), type, &live->base);
-}
+	struct link_stream *s = stream_of(c);
+	size_t len = protobuf_c_message_get_packed_size(m);
+	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? room_for(s, len) : NULL;
 
-static void carrier_copy(struct carrier *c, const Cssl__LinkCopy *copy)
-{
-	say_message(stream_of(c), FRAME_COPY, &copy->base);
-}
-
-static void carrier_download(struct carrier *c, const Cssl__LinkDownload *download)
-{
-	say_message(stream_of(c), FRAME_DOWNLOAD, &download->base);
-}
-
-static void carrier_adopted(struct carrier *c, const Cssl__LinkAdopted *adopted)
-{
-	say_message(stream_of(c), FRAME_ADOPTED, &adopted->base);
+	if (!room) {
+		fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
+		return;
+	}
+	say(s, type, 0, protobuf_c_message_pack(m, room));
 }
 
 static unsigned records_of(const struct held_frame *f)
@@ -337,7 +318,7 @@ static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason,
 	m.reason = reason;
 	m.detail = (char *)detail;
 	m.order = stream_of(c)->order;
-	say_message(stream_of(c), FRAME_REFUSED, &m.base);
+	carrier_say(c, FRAME_REFUSED, &m.base);
 }
 
 static void carrier_retire(struct carrier *c)
@@ -357,10 +338,7 @@ static const struct carrier_ops link_carrier = {
 	.consumed = carrier_consumed,
 	.fin = carrier_fin,
 	.end = carrier_end,
-	.live = carrier_live,
-	.copy = carrier_copy,
-	.download = carrier_download,
-	.adopted = carrier_adopted,
+	.say = carrier_say,
 	.unconfirmed = carrier_unconfirmed,
 	.flush = carrier_flush,
 	.refused = carrier_refused,

@@ -145,7 +145,7 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	connection_drop_pass(c);
 	connection_drop_settling(c);
 	connection_drop_recovery(c);
-	connection_drop_head(c);
+	connection_wipe(&c->head);
 	connection_drop_asked(c);
 	connection_release_backend(c, reason);
 	deadline_cancel(&c->deadline);

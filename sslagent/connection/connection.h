@@ -36,7 +36,7 @@ struct backend;
 struct connection_pass;
 struct connection_settling;
 struct connection_recovery;
-struct connection_head;
+struct kept_bytes;
 
 /* In an order in which those that react alike are neighbours (connection_events.c). */
 #define CONNECTION_STATES(X)                                                                                           \
@@ -171,8 +171,8 @@ struct connection {
 	struct connection_pass *pass;         /* PASSING */
 	struct connection_settling *settling; /* SETTLING */
 	struct connection_recovery *recovery; /* RECOVERING */
-	struct connection_head *head;         /* OWNER, RECOVERING: an incomplete head, and no backend yet */
-	struct connection_head *asked;        /* bytes since the checkpoint, which may be asked again; NULL: not */
+	struct kept_bytes *head;              /* OWNER, RECOVERING: an incomplete head, and no backend yet */
+	struct kept_bytes *asked;             /* bytes since the checkpoint, which may be asked again; NULL: not */
 };
 
 /* OPEN. @carrier calls the connection until it has ended. Valid endpoints are copied. NULL: @why is

@@ -381,7 +381,7 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 	adopted.epoch = id->epoch;
 	adopted.source = a.source;
 	fault_at("adopt.after", NULL, NULL);
-	carrier->ops->adopted(carrier, &adopted);
+	carrier->ops->say(carrier, FRAME_ADOPTED, &adopted.base);
 	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER) /* tell RAgent at once that this agent had the request, because
 							 the request may kill it, too */
 		carrier->ops->flush(carrier);

@@ -158,7 +158,7 @@ int connection_ensure_backend(struct connection *c)
 int connection_write_to_backend(struct connection *c, const uint8_t *data, size_t len)
 {
 	const int waits = connection_head_waits(c);
-	int r = waits ? connection_keep_head(c, data, len) : connection_ensure_backend(c);
+	int r = waits ? connection_keep(&c->head, data, len) : connection_ensure_backend(c);
 
 	if (r < 0)
 		return r;

@@ -230,7 +230,7 @@ enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSsl
 /* --- moves --- */
 
 /* Nothing is open. */
-static void leave(struct connection *c, const Cssl__LinkMove *order)
+void connection_leave_settled(struct connection *c, const struct move_order *order)
 {
 	if (!c->backend) {
 		connection_leave_word(c);
@@ -254,26 +254,12 @@ void connection_leave_without_backend(struct connection *c)
 	connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
 }
 
-void connection_move_between(struct connection *c, const Cssl__LinkMove *order)
+void connection_move_between(struct connection *c, const struct move_order *order)
 {
 	if (connection_at_checkpoint(c))
-		leave(c, order);
-	else if (order->deadline_ms)
-		connection_settle(c, SETTLES_TO_MOVE, order->deadline_ms, order);
+		connection_leave_settled(c, order);
+	else if (order->until_ms)
+		connection_settle(c, SETTLES_TO_MOVE, order);
 	else
 		connection_stay(c, "in the midst of a mail");
-}
-
-void connection_leave_if_settled(struct connection *c)
-{
-	Cssl__LinkMove order = CSSL__LINK_MOVE__INIT;
-	char target[sizeof c->pass->target];
-
-	if (!connection_at_checkpoint(c)) /* unopened records come again to the successor */
-		return;
-	order.target = target;
-	order.deadline_ms = connection_settling_order(c, target, sizeof target, &order.next_epoch);
-	connection_drop_settling(c);
-	connection_to(c, CONNECTION_OWNER);
-	leave(c, &order);
 }

@@ -136,7 +136,7 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 	connection_to(c, CONNECTION_ENDING);
 	connection_drop_settling(c);
 	connection_drop_recovery(c);
-	connection_drop_head(c);
+	connection_wipe(&c->head);
 	connection_drop_asked(c);
 	c->last_words = (uint8_t)words;
 	c->end_reason = (uint8_t)reason;

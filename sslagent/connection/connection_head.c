@@ -18,11 +18,6 @@
 
 /* --- the bytes that wait for a backend --- */
 
-struct connection_head {
-	uint32_t len, cap;
-	uint8_t bytes[];
-};
-
 #define HEAD_CAP_MIN 120u
 
 /* Longer ones, with their records, are passed on in pieces. Strangers' heads must not take the memory that other
@@ -49,32 +44,27 @@ size_t connection_head_cap(const struct connection *c)
 	return (c->head ? c->head->cap : 0) + (c->asked ? c->asked->cap : 0);
 }
 
-static void drop(struct connection_head **h)
+void connection_wipe(struct kept_bytes **k)
 {
-	if (*h)
-		sodium_memzero((*h)->bytes, (*h)->len);
-	free(*h);
-	*h = NULL;
-}
-
-void connection_drop_head(struct connection *c)
-{
-	drop(&c->head);
+	if (*k)
+		sodium_memzero((*k)->bytes, (*k)->len);
+	free(*k);
+	*k = NULL;
 }
 
 void connection_drop_asked(struct connection *c)
 {
-	drop(&c->asked);
+	connection_wipe(&c->asked);
 	c->backend_age = BACKEND_NEW;
 }
 
 /* Without realloc(), so that no plaintext is left in memory. */
-static int grow(struct connection_head **h, size_t len)
+static int grow(struct kept_bytes **h, size_t len)
 {
 	const size_t need = (*h ? (*h)->len : 0) + len, wish = (*h ? (*h)->cap : 0) * 2 + len;
-	const size_t most = need > HEAD_KEPT_MAX ? need : HEAD_KEPT_MAX;
+	const size_t most = need > HEAD_KEPT_MAX ? wish : HEAD_KEPT_MAX;
 	const size_t cap = wish < HEAD_CAP_MIN ? HEAD_CAP_MIN : wish < most ? wish : most;
-	struct connection_head *bigger = malloc(sizeof *bigger + cap);
+	struct kept_bytes *bigger = malloc(sizeof *bigger + cap);
 
 	if (!bigger)
 		return CSSL_E_NO_MEMORY;
@@ -82,23 +72,20 @@ static int grow(struct connection_head **h, size_t len)
 	bigger->cap = (uint32_t)cap;
 	if (*h)
 		memcpy(bigger->bytes, (*h)->bytes, (*h)->len);
-	drop(h);
+	connection_wipe(h);
 	*h = bigger;
 	return 0;
 }
 
-static int keep(struct connection_head **h, const uint8_t *data, size_t len)
+int connection_keep(struct kept_bytes **k, const uint8_t *data, size_t len)
 {
-	if ((!*h || (*h)->cap - (*h)->len < len) && grow(h, len) < 0)
+	if (len == 0)
+		return 0;
+	if ((!*k || (*k)->cap - (*k)->len < len) && grow(k, len) < 0)
 		return CSSL_E_NO_MEMORY;
-	memcpy((*h)->bytes + (*h)->len, data, len);
-	(*h)->len += (uint32_t)len;
+	memcpy((*k)->bytes + (*k)->len, data, len);
+	(*k)->len += (uint32_t)len;
 	return 0;
-}
-
-int connection_keep_head(struct connection *c, const uint8_t *data, size_t len)
-{
-	return keep(&c->head, data, len);
 }
 
 void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len)
@@ -107,18 +94,18 @@ void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len
 
 	if (c->backend_age == BACKEND_NEW)
 		return;
-	if (!connection_serves(c) || all > HEAD_KEPT_MAX || keep(&c->asked, data, len) < 0)
+	if (!connection_serves(c) || all > HEAD_KEPT_MAX || connection_keep(&c->asked, data, len) < 0)
 		connection_drop_asked(c);
 }
 
 int connection_give_asked(struct connection *c)
 {
-	struct connection_head *asked = c->asked;
+	struct kept_bytes *asked = c->asked;
 
 	c->asked = NULL;
 	c->written = c->to_backend - asked->len;
 	int r = backend_write(c->backend, asked->bytes, asked->len);
-	drop(&asked);
+	connection_wipe(&asked);
 	return r;
 }
 
@@ -131,7 +118,7 @@ int connection_give_head(struct connection *c)
 		connection_keep_asked(c, c->head->bytes, c->head->len);
 		r = backend_write(c->backend, c->head->bytes, c->head->len);
 	}
-	connection_drop_head(c);
+	connection_wipe(&c->head);
 	return r;
 }
 

@@ -29,8 +29,8 @@ static size_t weight(const struct connection *c)
 	if (c->backend)
 		len += c->to_backend - c->written;
 	len += service_kept_len(&c->service);
-	if (c->recovery)
-		len += c->recovery->heard_cap;
+	if (c->recovery && c->recovery->heard)
+		len += c->recovery->heard->cap;
 	if (!carrier_moves(c->carrier))
 		len += c->sent - c->drained;
 	return len;

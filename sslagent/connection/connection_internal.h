@@ -58,11 +58,18 @@ void connection_arm(struct connection *c);
 void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
 
 /* connection_head.c */
+
+/* Plaintext that is kept, and wiped. NULL: none. */
+struct kept_bytes {
+	uint32_t len, cap;
+	uint8_t bytes[];
+};
+int connection_keep(struct kept_bytes **k, const uint8_t *data, size_t len); /* 0 or CSSL_E_NO_MEMORY */
+void connection_wipe(struct kept_bytes **k);
+
 /* 1: the client's bytes since the last checkpoint are a part of one head, and no backend is needed yet. */
 int connection_head_waits(const struct connection *c);
-int connection_keep_head(struct connection *c, const uint8_t *data, size_t len); /* 0 or CSSL_E_NO_MEMORY */
 int connection_give_head(struct connection *c); /* to the new backend connection. 0 or negative */
-void connection_drop_head(struct connection *c);
 /* The backend gets these bytes. They are kept for another one if it has answered before, and no more than a head. */
 void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len);
 int connection_give_asked(struct connection *c);  /* there are some: to the new backend connection. 0 or negative */
@@ -117,12 +124,17 @@ void connection_backend_unreachable(struct connection *c);
 
 /* connection_backend.c */
 
+/* MOVE: for as long as the move may wait. */
+struct move_order {
+	char target[64];
+	uint16_t next_epoch;
+	uint64_t until_ms; /* so long it may wait for a checkpoint; 0: not at all */
+};
+
 /* A move with an open backend conversation that waits for the target's receipt. */
 struct connection_pass {
 	struct connection *connection; /* NULL: it has ended */
-	char target[64];
-	uint16_t next_epoch;
-	uint64_t until_ms; /* so long to wait for a checkpoint if it fails; 0: not at all */
+	struct move_order order;
 	enum { PASS_DRAINING, PASS_UNDER_WAY, PASS_ANSWERED } step;
 };
 
@@ -151,12 +163,12 @@ void connection_backend_left_service(struct connection *c, int uv_error); /* it 
 /* SSL_ID without the backend's connection. CUT: what the lost owner got is to be heard first. */
 enum resumed { RESUMED, RESUMED_CUT, RESUMED_NOT_AT_ALL };
 enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id);
-void connection_move_between(struct connection *c, const Cssl__LinkMove *order); /* OWNER */
-void connection_leave_if_settled(struct connection *c);                          /* SETTLING */
-void connection_leave_without_backend(struct connection *c);                     /* OWNER, at a checkpoint */
+void connection_move_between(struct connection *c, const struct move_order *order);  /* OWNER */
+void connection_leave_settled(struct connection *c, const struct move_order *order); /* OWNER, at a checkpoint */
+void connection_leave_without_backend(struct connection *c);                         /* likewise */
 
 /* connection_move.c */
-void connection_begin_pass(struct connection *c, const Cssl__LinkMove *order);
+void connection_begin_pass(struct connection *c, const struct move_order *order);
 void connection_drop_pass(struct connection *c); /* the connection ended meanwhile */
 
 int connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
@@ -170,10 +182,8 @@ void connection_stay(struct connection *c, const char *why); /* REFUSED */
  * leave, and the connection ends; or, if the client does not read meanwhile, moves without its backend connection. */
 enum settling { SETTLES_TO_MOVE, SETTLES_TO_END, SETTLES_TO_STRAND };
 #define LEAVE_MS 1000u /* so long a client that asks for nothing may take to see that it has to leave */
-/* OWNER. @order: carried out at the checkpoint, by a service that stands between. NULL: any service. */
-void connection_settle(struct connection *c, enum settling wanted, uint64_t within_ms, const Cssl__LinkMove *order);
-/* The rest of its time in ms, and its target. */
-uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch);
+/* OWNER. */
+void connection_settle(struct connection *c, enum settling wanted, const struct move_order *order);
 /* OWNER, at a checkpoint of a service that asks its client to leave: when the client has seen that, and all that it
  * asked meanwhile is answered, the connection ends in order. */
 void connection_leave(struct connection *c, enum end_reason reason);
@@ -191,8 +201,8 @@ struct connection_recovery {
 	Cssl__Fate fate;
 	enum { RECOVERING_HEARS, RECOVERING_ASKS /* for the rest of the answer */ } step;
 	struct service_recall *recall; /* the cut answer; NULL: nothing is known of it */
-	uint32_t heard_len, heard_cap;
-	uint8_t *heard; /* their plaintext */
+	struct kept_bytes *heard;      /* their plaintext */
+	uint32_t given_len;            /* bytes of it that a service has which stands between */
 };
 
 /* OWNER after a takeover: do what the state of the response requires. May end the connection. */

@@ -31,7 +31,7 @@ static int leave(struct connection *c, const uint8_t *note, size_t len)
 	if (sealed_len < 0)
 		return (int)sealed_len;
 	message.sealed = (ProtobufCBinaryData){ (size_t)sealed_len, sealed };
-	c->carrier->ops->download(c->carrier, &message);
+	c->carrier->ops->say(c->carrier, FRAME_DOWNLOAD, &message.base);
 	return 0;
 }
 
@@ -115,13 +115,13 @@ static void go_on(struct connection *c)
 static int send_question(struct connection *c)
 {
 	struct connection_recovery *recovery = c->recovery;
-	size_t cap = recovery->heard_len + SERVICE_ASK_MORE;
+	const struct kept_bytes *heard = recovery->heard; /* the request of that answer */
+	size_t cap = heard->len + SERVICE_ASK_MORE;
 	uint8_t *question = malloc(cap);
 
 	if (!question)
 		return CSSL_E_NO_MEMORY;
-	ptrdiff_t len =
-		service_ask_rest(&c->service, recovery->recall, recovery->heard, recovery->heard_len, question, cap);
+	ptrdiff_t len = service_ask_rest(&c->service, recovery->recall, heard->bytes, heard->len, question, cap);
 	int r = len < 0 ? (int)len : connection_ensure_backend(c);
 	if (r == 0)
 		r = backend_write(c->backend, question, (size_t)len);

@@ -3,9 +3,6 @@
  * backend has it. So after another loss RAgent is in the same state as after this one.
  */
 #include <stdlib.h>
-#include <string.h>
-
-#include <sodium.h>
 
 #include "net/log.h"
 #include "proto/error.h"
@@ -17,11 +14,9 @@ void connection_drop_recovery(struct connection *c)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (r && r->heard)
-		sodium_memzero(r->heard, r->heard_len);
 	if (r) {
 		service_forget(&c->service, r->recall);
-		free(r->heard);
+		connection_wipe(&r->heard);
 	}
 	free(r);
 	c->recovery = NULL;
@@ -58,12 +53,12 @@ void connection_recovered(struct connection *c)
 /* Give the records to a backend, as if they had just come. */
 static int replay(struct connection *c)
 {
-	struct connection_recovery *recovery = c->recovery;
+	const struct kept_bytes *heard = c->recovery->heard;
 
-	if (recovery->heard_len == 0 || service_is_stranded(&c->service))
+	if (!heard || service_is_stranded(&c->service))
 		return 0;
 	count(COUNT_RECOVERED_REPLAYED);
-	int r = connection_write_to_backend(c, recovery->heard, recovery->heard_len);
+	int r = connection_write_to_backend(c, heard->bytes, heard->len);
 	if (r == 0 && c->from_client == HALF_CLOSED)
 		backend_shutdown(c->backend);
 	return r;
@@ -90,43 +85,19 @@ static size_t heard_max(const struct connection *c)
 	return connection_window(c) + TLS_RECORD_MAX;
 }
 
-/* Without realloc(), so that no plaintext is left in memory. */
-static int grow(struct connection_recovery *r, uint32_t cap)
+static uint32_t kept_len(const struct connection_recovery *r)
 {
-	uint8_t *bigger = malloc(cap);
-
-	if (!bigger)
-		return CSSL_E_NO_MEMORY;
-	if (r->heard) {
-		memcpy(bigger, r->heard, r->heard_len);
-		sodium_memzero(r->heard, r->heard_len);
-		free(r->heard);
-	}
-	r->heard = bigger;
-	r->heard_cap = cap;
-	return 0;
-}
-
-/* They are for a backend, as if they had just come. */
-static int keep_heard(struct connection_recovery *r, const uint8_t *data, size_t len)
-{
-	if (len == 0)
-		return 0;
-	if (r->heard_len + len > r->heard_cap && grow(r, (uint32_t)(r->heard_len + len) * 2) < 0)
-		return CSSL_E_NO_MEMORY;
-	memcpy(r->heard + r->heard_len, data, len);
-	r->heard_len += (uint32_t)len;
-	return 0;
+	return r->heard ? r->heard->len : 0;
 }
 
 int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (r->heard_len + len > heard_max(c))
+	if (kept_len(r) + r->given_len + len > heard_max(c))
 		return CSSL_E_FULL;
 	if (service_stands_between(&c->service)) { /* it keeps them itself */
-		r->heard_len += (uint32_t)len;
+		r->given_len += (uint32_t)len;
 		service_at_record(&c->service, c->client_records);
 		service_from_client(&c->service, data, len);
 		return 0;
@@ -134,7 +105,8 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 	for (size_t used = 0; used < len;) {
 		struct service_outgoing to;
 		size_t n = service_pass(&c->service, SERVICE_ALL, data + used, len - used, &to);
-		if (keep_heard(r, data + used, to.len) < 0 || keep_heard(r, to.words, to.words_len) < 0)
+		if (connection_keep(&r->heard, data + used, to.len) < 0 ||
+			connection_keep(&r->heard, to.words, to.words_len) < 0)
 			return CSSL_E_NO_MEMORY;
 		used += n;
 	}
@@ -144,7 +116,7 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 /* The service decides, and asks or repeats what is necessary. */
 static void judge_between(struct connection *c)
 {
-	c->to_backend += c->recovery->heard_len;
+	c->to_backend += c->recovery->given_len;
 	service_heard_all(&c->service);
 	connection_recovered(c);
 }
@@ -161,7 +133,7 @@ static void judge(struct connection *c)
 	};
 	enum recovery r = recovery_judge(&heard);
 
-	log_event(LOG_INFO, &c->id, "replay read", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
+	log_event(LOG_INFO, &c->id, "replay read", "bytes=%u outstanding=%u then=%s", kept_len(c->recovery),
 		heard.outstanding, recovery_name(r));
 	switch (r) {
 	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;
