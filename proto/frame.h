@@ -140,14 +140,13 @@ struct frame_violation {
  * before it. RAgent answers CLOSE when its next process does not need them any more. */
 #define FRAME_PROOF_LEN 32u
 
-/* REATTACH: the stream of this connection and epoch, as RAgent knows it: @stream on a link of its process @boot_id. */
+/* REATTACH: the stream of this connection and epoch, as RAgent knows it: it had this number on its link. */
 struct frame_reattach {
 	uint8_t connection_id[16];
-	uint64_t boot_id;
 	uint32_t stream;
 	uint32_t epoch;
 };
-#define FRAME_REATTACH_LEN 32u
+#define FRAME_REATTACH_LEN 24u
 
 /* REATTACHED: the next frame is the one with number @frame, and @bytes of DATA came before it on this stream. The agent
  * has the first @client_records of the connection. */

@@ -44,12 +44,18 @@ struct carrier_home {
 
 /* On its thread, after connection_home_open(). 0 or CSSL_E_NO_MEMORY. */
 int carrier_home_open(struct carrier_home *home);
+/* Accept no new connections, and ask RAgents to give this agent none (LEAVING). */
+void carrier_home_leave(struct carrier_home *home);
+/* Close links, listeners and their connections. */
+void carrier_home_close(struct carrier_home *home);
 /* Call it after the thread ended. */
 void carrier_home_release(struct carrier_home *home);
 
 uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l);       /* its number */
 void carrier_home_remove_link(struct carrier_home *home, struct link *l);        /* also a parked one */
 struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: it is gone */
+uint32_t carrier_home_links(const struct carrier_home *home);                    /* how many there are */
+uint64_t carrier_home_queued(const struct carrier_home *home); /* bytes that the network has not taken yet */
 
 /* Does any RAgent keep this client of a direct listener out? 1 or 0. */
 int carrier_home_blocks(const struct carrier_home *home, const struct client_address *client);

@@ -12,9 +12,9 @@
 
 struct link;
 
-/* A link whose opening is complete, on its way from the main loop to its worker. The owner passes it to
- * link_begin(), which frees it. */
+/* A link whose opening is complete, on its way from the main loop to its worker. */
 struct link_arrival {
+	struct carrier_home *home;
 	int fd;
 	struct link_keys keys;
 	struct link_hello peer;
@@ -23,24 +23,15 @@ struct link_arrival {
 	size_t early_len;
 };
 
-/* Begin to serve it. On failure the connection is closed and the failure logged. */
-void link_begin(struct carrier_home *home, struct link_arrival *arrival);
-void link_arrival_destroy(struct link_arrival *arrival); /* wipes; does not close descriptors */
+/* Begin to serve it, on its worker's thread. On failure the connection is closed and the failure logged. Takes over
+ * @arrival. */
+void link_begin(struct link_arrival *arrival);
+void link_arrival_destroy(struct link_arrival *arrival); /* closes what it still has */
 
-/* Ask RAgent to give this agent no new connections (LEAVING). */
-void link_say_leaving(struct link *l);
-/* Close it, as if it was lost. All streams are forgotten. */
-void link_close(struct link *l);
-/* Bytes that the network has not taken yet. */
-size_t link_queued(const struct link *l);
 /* The name of its RAgent. */
 const char *link_ragent(const struct link *l, uint64_t *boot_id);
-/* The pointer to the next link in the worker's list. */
-struct link **link_next(struct link *l);
-
-/* Answer a REQUEST. The link may be gone when the answer is ready, so requests remember its number (unique in a
- * worker). */
-uint64_t link_number(const struct link *l);
-void link_respond(struct link *l, const Cssl__LinkResponse *response);
+/* Answer a REQUEST with a packed LinkResponse. The link may be gone when the answer is ready, so requests remember its
+ * number (carrier_home_find_link()). */
+void link_respond(struct link *l, const uint8_t *response, size_t len);
 
 #endif

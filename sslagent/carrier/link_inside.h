@@ -28,7 +28,7 @@ enum link_turn { LINK_TURN_HAS, LINK_TURN_AWAITS };
 /* Streams of a link that await their turn, oldest first (link_turns.c). */
 struct link_turns {
 	uint32_t *ids; /* those of streams that ended meanwhile stay, and are skipped */
-	uint32_t first, end, cap;
+	size_t first, end, cap;
 	uint64_t ahead; /* so many bytes have to be written before the next turn, beyond a limit */
 };
 
@@ -36,7 +36,7 @@ struct link {
 	struct framed framed;
 	struct carrier_home *home;
 	struct link *next;
-	uint64_t number;
+	uint64_t number; /* unique in its worker */
 	char peer[64];
 	uint64_t peer_boot_id;
 	uint16_t peer_worker;
@@ -71,8 +71,11 @@ struct link_stream {
 };
 
 /* link.c */
+/* Close it, as if it was lost. All streams are forgotten. */
+void link_close(struct link *l);
 void link_fail(struct link *l, int error);
-void link_send_message(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m);
+/* On the link itself. */
+void link_send_message(struct link *l, enum frame_type type, const ProtobufCMessage *m);
 /* Its connection has to end as one of a lost link; the stream is freed, and is in no table. */
 void link_forget_stream(struct link_stream *s);
 /* After the end of its last stream, and of its socket. */
@@ -82,7 +85,8 @@ void link_free_if_over(struct link *l);
 /* NULL: it is the carrier of another kind. */
 struct link_stream *link_stream_of(struct carrier *c);
 /* NULL: out of memory. */
-struct link_stream *link_stream_add(struct link *l, uint32_t id);
+struct link_stream *link_stream_add(
+	struct link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch);
 void link_stream_drop(struct link_stream *s);
 /* A frame of @s comes soon; NULL is legal. */
 void link_stream_foresee(const struct link_stream *s, enum framed_distance distance);
@@ -114,8 +118,8 @@ void link_turns_clear(struct link *l);
 
 /* link_parked.c */
 void link_refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why);
-int link_take_proof(struct link *l, const struct frame *f);
-int link_reattach(struct link *l, const struct frame *f);
+int link_take_proof(struct link *l, const struct frame *f, uint8_t *payload); /* PROOF, REATTACH */
+int link_reattach(struct link *l, const struct frame *f, uint8_t *payload);
 /* For so long the network may be cut. It is shorter than the time after which this RAgent thinks an agent lost. */
 uint64_t link_patience_ms(const struct link *l);
 /* May its streams wait for the next process? 1 or 0. */

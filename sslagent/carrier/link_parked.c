@@ -182,7 +182,7 @@ static void supersede(struct link *l)
 	}
 }
 
-int link_take_proof(struct link *l, const struct frame *f)
+int link_take_proof(struct link *l, const struct frame *f, uint8_t *payload)
 {
 	const enum link_proof before = l->proven;
 
@@ -225,42 +225,36 @@ static struct link_stream *look_up_connection(const struct link *l, const struct
 	return s && is_same_line(l, s->link) && is_wanted(s, r) ? s : NULL;
 }
 
-/* The same for a connection that ended meanwhile: there are few. */
-static struct link_stream *search_links(const struct link *l, struct link *list, const struct frame_reattach *r)
+/* ALL: of a connection that ended meanwhile, the stream may have any number, too. There are few. */
+enum look { LOOK_BY_NUMBER, LOOK_AT_ALL };
+
+static struct link_stream *look_up(const struct link *l, const struct frame_reattach *r, enum look look)
 {
+	struct link *const lists[] = { l->home->parked, l->home->links };
 	struct search s = { .wanted = r };
 
-	for (struct link *before = list; before && !s.found; before = before->next)
-		if (is_same_line(l, before))
-			streams_each(&before->streams, compare, &s);
-	return s.found;
-}
-
-static struct link_stream *look_up(const struct link *l, struct link *list, const struct frame_reattach *r)
-{
-	for (struct link *before = list; before; before = before->next) {
-		struct link_stream *s = NULL;
-		if (is_same_line(l, before) && before->peer_boot_id == r->boot_id)
-			s = streams_find(&before->streams, r->stream);
-		if (s && is_wanted(s, r))
-			return s;
+	for (unsigned i = 0; i < 2; i++) {
+		for (struct link *before = lists[i]; before && !s.found; before = before->next) {
+			if (!is_same_line(l, before))
+				continue;
+			if (look == LOOK_AT_ALL)
+				streams_each(&before->streams, compare, &s);
+			else if ((s.found = streams_find(&before->streams, r->stream)) && !is_wanted(s.found, r))
+				s.found = NULL;
+		}
 	}
-	return NULL;
+	return s.found;
 }
 
 /* NULL with *why: none goes on. */
 static struct link_stream *find_stream(const struct link *l, const struct frame_reattach *r, const char **why)
 {
-	struct link_stream *s = look_up(l, l->home->parked, r);
+	struct link_stream *s = look_up(l, r, LOOK_BY_NUMBER);
 
-	if (!s)
-		s = look_up(l, l->home->links, r);
 	if (!s)
 		s = look_up_connection(l, r);
 	if (!s)
-		s = search_links(l, l->home->parked, r);
-	if (!s)
-		s = search_links(l, l->home->links, r);
+		s = look_up(l, r, LOOK_AT_ALL);
 	*why = s && s->held.state != HELD_WHOLE ? "more was sent than is held" : "no such stream";
 	return s && s->held.state == HELD_WHOLE ? s : NULL;
 }
@@ -297,7 +291,7 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	return r;
 }
 
-int link_reattach(struct link *l, const struct frame *f)
+int link_reattach(struct link *l, const struct frame *f, uint8_t *payload)
 {
 	struct frame_reattach wanted;
 	struct connection_id connection;

@@ -255,7 +255,7 @@ static void say_cause(const struct link_stream *s)
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_CAUSE;
 	response.cause = &cause;
 	if (cause.text[0] && s->link->stage == LINK_OPEN)
-		link_respond(s->link, &response);
+		link_send_message(s->link, FRAME_RESPONSE, &response.base);
 }
 
 static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
@@ -352,13 +352,18 @@ struct link_stream *link_stream_of(struct carrier *c)
 	return c->ops == &link_carrier ? stream_of(c) : NULL;
 }
 
-struct link_stream *link_stream_add(struct link *l, uint32_t id)
+struct link_stream *link_stream_add(struct link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch)
 {
 	struct link_stream *s = slabs_take(&l->home->stream_blocks);
 
 	if (!s)
 		return NULL;
-	*s = (struct link_stream){ .carrier.ops = &link_carrier, .id = id, .link = l, .proven = (uint8_t)l->proven };
+	*s = (struct link_stream){ .carrier.ops = &link_carrier,
+		.id = id,
+		.link = l,
+		.connection_id = *connection,
+		.epoch = epoch,
+		.proven = (uint8_t)l->proven };
 	if (streams_add(&l->streams, id, s) == 0)
 		return s;
 	slabs_give(&l->home->stream_blocks, s);

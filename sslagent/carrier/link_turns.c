@@ -9,25 +9,12 @@
  */
 #include <stdlib.h>
 
+#include "net/array.h"
 #include "net/log.h"
-#include "proto/error.h"
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 
 #define AHEAD_LIMIT (1024u * 1024u)
-#define TURNS_MIN   64u
-
-static int grow(struct link_turns *t)
-{
-	const uint32_t cap = t->cap ? 2 * t->cap : TURNS_MIN;
-	uint32_t *ids = realloc(t->ids, cap * sizeof *ids);
-
-	if (!ids)
-		return CSSL_E_NO_MEMORY;
-	t->ids = ids;
-	t->cap = cap;
-	return 0;
-}
 
 /* The held frames, as they were. 0 or CSSL_E_NO_MEMORY. */
 static int send_held(struct link_stream *s)
@@ -111,7 +98,7 @@ int link_turn_await(struct link_stream *s)
 	struct link_turns *t = &l->turns;
 
 	s->turn = LINK_TURN_AWAITS; /* also if that fails: RAgent did not get REATTACHED */
-	int r = t->end == t->cap ? grow(t) : 0;
+	int r = array_make_room(&t->ids, &t->cap, t->end, sizeof *t->ids);
 	if (r < 0)
 		return r;
 	t->ids[t->end++] = s->id;

@@ -43,7 +43,8 @@ void peer_open(struct peer *x)
 	a->keys.protection = LINK_TRUSTED;
 	snprintf(a->peer.name, sizeof a->peer.name, "r1");
 	x->fd = fds[1];
-	link_begin(&carriers, a);
+	a->home = &carriers;
+	link_begin(a);
 }
 
 void peer_forget_frames(struct peer *x)
