@@ -1,5 +1,5 @@
-/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c, direct_preamble.c (the
- * dialogue before STARTTLS) and direct_log.c only.
+/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c (listeners, and the
+ * access log) and direct_preamble.c (the dialogue before STARTTLS) only.
  */
 #ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
 #define CSSL_SSLAGENT_DIRECT_INSIDE_H
@@ -76,7 +76,7 @@ static inline void direct_refuse(struct direct *d, enum end_reason reason)
 /* From now on the time limit of the handshake applies. */
 void direct_await_handshake(struct direct *d);
 
-/* direct_log.c: the line in the access log. @end: what the client saw. */
+/* direct_listen.c: the line in the access log. @end: what the client saw. */
 void direct_log_end(const struct direct *d, enum end_reason reason, const char *end);
 
 /* direct_preamble.c: the words for clients of a listener. */

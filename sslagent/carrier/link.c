@@ -9,6 +9,7 @@
 #include "net/endpoints.h"
 #include "net/error_text.h"
 #include "net/log_pace.h"
+#include "net/prefetch.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/carrier/link_inside.h"
@@ -191,7 +192,7 @@ static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t 
 		if (r < 0 || (batch.count < TLS_RECORD_BATCH && used + batch.len < f->len))
 			return CSSL_E_TRUNCATED;
 		if (streams_find(&l->streams, f->stream) == s)
-			link_stream_came(s, batch.count);
+			s->client_records += batch.count;
 		connection_records(c, batch.records, batch.count);
 	}
 	return 0;
@@ -202,7 +203,13 @@ static int on_stream_accepted(struct link_stream *s, const struct frame *f, uint
 	struct frame_accepted a;
 	int r = frame_accepted_read(f, &a);
 
-	return r < 0 ? r : link_stream_accepted(s, &a);
+	if (r < 0)
+		return r;
+	if (!connection_may_have_drained(s->connection, a.drained)) /* more than was sent, or less than before */
+		return CSSL_E_RANGE;
+	link_stream_confirm(s, &a);
+	connection_accepted(s->connection, &a);
+	return 0;
 }
 
 static int on_stream_fin(struct link_stream *s, const struct frame *f, uint8_t *payload)
@@ -283,8 +290,21 @@ static int on_clear_frame(struct link_stream *s, const struct frame *f, const ui
 	if (f->type == FRAME_ACCEPTED)
 		link_stream_confirm(s, &a);
 	if (f->type == FRAME_DATA)
-		link_stream_came(s, f->len);
+		s->client_records += f->len;
 	return preamble_stream_frame(s->clear, f, payload);
+}
+
+/* Its connection is over. What crossed END on its way has no effect. */
+static int after_end(struct link_stream *s, const struct frame *f)
+{
+	struct frame_accepted a;
+	int r = f->type == FRAME_ACCEPTED ? frame_accepted_read(f, &a) : 0;
+
+	if (f->type == FRAME_CLOSE || f->type == FRAME_DETACH)
+		link_stream_drop(s);
+	else if (f->type == FRAME_ACCEPTED && r == 0)
+		link_stream_confirm(s, &a);
+	return r;
 }
 
 /* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. 1, or 0: it has
@@ -384,7 +404,12 @@ static void expect_more(struct link *l)
 
 static void foresee(struct framed *framed, uint32_t stream, enum framed_distance distance)
 {
-	link_stream_foresee(streams_find(&link_of(framed)->streams, stream), distance);
+	const struct link_stream *s = streams_find(&link_of(framed)->streams, stream);
+
+	if (s && distance == FRAMED_NEXT)
+		prefetch(s->connection, sizeof(struct connection));
+	else
+		prefetch(s, sizeof *s);
 }
 
 static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
@@ -413,7 +438,7 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 	if (s->clear)
 		return on_clear_frame(s, f, payload);
 	if (!s->connection)
-		return link_stream_after_end(s, f);
+		return after_end(s, f);
 	return row->on_stream(s, f, payload);
 }
 
@@ -433,24 +458,34 @@ static void forget_stream(void *ctx, uint32_t id, void *holder)
 	link_forget_stream(holder);
 }
 
-void link_close(struct link *l)
+void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, void *holder))
 {
 	struct streams streams = l->streams;
 
+	l->streams = (struct streams){ 0 };
+	streams_each(&streams, fn, l);
+	streams_clear(&streams);
+}
+
+void link_stop(struct link *l)
+{
+	turn_end_cancel(&l->doom);
+	deadline_cancel(&l->quiet_due);
+	link_turns_clear(l);
+	framed_close(&l->framed);
+}
+
+void link_close(struct link *l)
+{
 	if (l->stage == LINK_PARKED) {
 		link_end_parked(l);
 		return;
 	}
 	if (l->framed.stream.state >= STREAM_CLOSING)
 		return;
-	turn_end_cancel(&l->doom);
-	deadline_cancel(&l->quiet_due);
-	link_turns_clear(l);
-	framed_close(&l->framed);
+	link_stop(l);
 	l->stage = LINK_OVER;
-	l->streams = (struct streams){ 0 };
-	streams_each(&streams, forget_stream, NULL);
-	streams_clear(&streams);
+	link_give_up_streams(l, forget_stream);
 }
 
 static void on_written(struct framed *framed, size_t len)

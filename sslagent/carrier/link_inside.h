@@ -71,6 +71,8 @@ struct link_stream {
 };
 
 /* link.c */
+/* Its socket is closed soon; what its streams say is only held, if the link is PARKED then. */
+void link_stop(struct link *l);
 /* Close it, as if it was lost. All streams are forgotten. */
 void link_close(struct link *l);
 void link_fail(struct link *l, int error);
@@ -78,6 +80,8 @@ void link_fail(struct link *l, int error);
 void link_send_message(struct link *l, enum frame_type type, const ProtobufCMessage *m);
 /* Its connection has to end as one of a lost link; the stream is freed, and is in no table. */
 void link_forget_stream(struct link_stream *s);
+/* The link has none of its streams any more, and each is left to @fn. */
+void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, void *holder));
 /* After the end of its last stream, and of its socket. */
 void link_free_if_over(struct link *l);
 
@@ -88,12 +92,8 @@ struct link_stream *link_stream_of(struct carrier *c);
 struct link_stream *link_stream_add(
 	struct link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch);
 void link_stream_drop(struct link_stream *s);
-/* A frame of @s comes soon; NULL is legal. */
-void link_stream_foresee(const struct link_stream *s, enum framed_distance distance);
 /* Its connection is over: drop it, unless RAgent has to hear of the end, perhaps from the next process. */
 void link_stream_ended(struct link_stream *s);
-/* A frame to a stream whose connection is over. 0, or negative: a breach of the link protocol. */
-int link_stream_after_end(struct link_stream *s, const struct frame *f);
 /* It is in no table. */
 void link_stream_free(struct link_stream *s);
 void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
@@ -101,10 +101,6 @@ void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason r
 void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 /* RAgent confirmed frames. */
 void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a);
-/* DATA of so many client records came; in clear, of so many bytes. */
-void link_stream_came(struct link_stream *s, unsigned records);
-/* 0, or negative: it claims that the client took more than was sent, or less than before. */
-int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
 /* Send a held frame on the link. */
 void link_stream_pass(struct link_stream *s, struct held_frame *f);
 

@@ -96,21 +96,14 @@ static void begin_wait(struct link *l, uint64_t first_ms)
 
 void link_park(struct link *l)
 {
-	struct streams streams = l->streams;
-
-	turn_end_cancel(&l->doom);
-	deadline_cancel(&l->quiet_due);
-	link_turns_clear(l);
-	framed_close(&l->framed);
+	link_stop(l);
 	carrier_home_remove_link(l->home, l);
 	l->stage = LINK_PARKED;
 	l->next = l->home->parked;
 	l->home->parked = l;
 	l->parked_due.fn = on_parked_due;
 	begin_wait(l, until_killed_ms(l));
-	l->streams = (struct streams){ 0 };
-	streams_each(&streams, park_stream, l);
-	streams_clear(&streams);
+	link_give_up_streams(l, park_stream);
 	count_by(COUNT_STREAMS_PARKED, l->streams.count);
 }
 
@@ -122,13 +115,9 @@ static void end_stream(void *ctx, uint32_t id, void *holder)
 
 void link_end_parked(struct link *l)
 {
-	struct streams streams = l->streams;
-
 	deadline_cancel(&l->parked_due);
 	carrier_home_remove_link(l->home, l);
-	l->streams = (struct streams){ 0 };
-	streams_each(&streams, end_stream, NULL);
-	streams_clear(&streams);
+	link_give_up_streams(l, end_stream);
 	l->stage = LINK_OVER;
 	link_free_if_over(l);
 }

@@ -9,7 +9,6 @@
 #include "net/container_of.h"
 #include "net/log_pace.h"
 #include "net/mutant.h"
-#include "net/prefetch.h"
 #include "net/rings.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
@@ -81,14 +80,6 @@ void link_stream_free(struct link_stream *s)
 	held_clear(&s->held, buffers_of(s));
 	weigh(s);
 	slabs_give(&s->link->home->stream_blocks, s);
-}
-
-void link_stream_foresee(const struct link_stream *s, enum framed_distance distance)
-{
-	if (s && distance == FRAMED_NEXT)
-		prefetch(s->connection, sizeof(struct connection));
-	else
-		prefetch(s, sizeof *s);
 }
 
 void link_stream_drop(struct link_stream *s)
@@ -228,22 +219,6 @@ void link_stream_ended(struct link_stream *s)
 		link_stream_drop(s);
 }
 
-int link_stream_after_end(struct link_stream *s, const struct frame *f)
-{
-	struct frame_accepted a;
-
-	if (f->type == FRAME_CLOSE || f->type == FRAME_DETACH) {
-		link_stream_drop(s);
-		return 0;
-	}
-	if (f->type != FRAME_ACCEPTED)
-		return 0;
-	int r = frame_accepted_read(f, &a);
-	if (r == 0)
-		link_stream_confirm(s, &a);
-	return r;
-}
-
 /* It does not come again on another link. */
 static void say_cause(const struct link_stream *s)
 {
@@ -379,18 +354,4 @@ void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason r
 			"listener=%s ragent=%s remedy=\"restart this agent with RAgent's cluster file\"", detail,
 			l->peer);
 	carrier_refused(&s.carrier, reason, detail);
-}
-
-void link_stream_came(struct link_stream *s, unsigned records)
-{
-	s->client_records += records;
-}
-
-int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
-{
-	if (!connection_may_have_drained(s->connection, a->drained))
-		return CSSL_E_RANGE;
-	link_stream_confirm(s, a);
-	connection_accepted(s->connection, a);
-	return 0;
 }

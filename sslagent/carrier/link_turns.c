@@ -19,13 +19,12 @@
 /* The held frames, as they were. 0 or CSSL_E_NO_MEMORY. */
 static int send_held(struct link_stream *s)
 {
-	const struct frame_reattached answer = {
-		.frame = held_first(&s->held), .bytes = held_first_byte(&s->held), .client_records = s->client_records
-	};
+	struct frame_reattached answer = { .client_records = s->client_records };
 	uint8_t payload[FRAME_REATTACHED_LEN];
 	struct held_walk w = { 0 };
 	struct held_frame *f;
 
+	answer.frame = held_first(&s->held, &answer.bytes);
 	frame_reattached_write(payload, &answer);
 	int r = framed_send(&s->link->framed, s->id, FRAME_REATTACHED, 0, payload, sizeof payload);
 	s->link->turns.ahead += FRAME_HEADER_LEN + sizeof payload;

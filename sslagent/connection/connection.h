@@ -106,7 +106,7 @@ enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
  * got the next one. */
 enum backend_age { BACKEND_NEW, BACKEND_KEPT };
 
-/* May the next record be opened? WAITS: a KeyUpdate came too early (connection_pace.c). */
+/* May the next record be opened? WAITS: a KeyUpdate came too early (connection_consumed.c). */
 enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS };
 
 /* Not opaque, because its own files (connection*.c) share it. No other code uses its members. */

@@ -1,10 +1,10 @@
 /* connection_internal.h: declarations that only the connection's own files use: connection_events.c (the reaction to
  * each event in each state), connection.c (life and handshake), connection_flow.c (records both ways),
- * connection_consumed.c (client records that are done), connection_between.c (services that say something themselves),
- * connection_holding.c (bytes kept), connection_head.c (incomplete heads of requests), connection_pace.c (KeyUpdates
- * that come too often), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a
- * successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE),
- * connection_note.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
+ * connection_consumed.c (client records that are done, KeyUpdates that come too often), connection_between.c (services
+ * that say something themselves), connection_holding.c (bytes kept, incomplete heads of requests), connection_ends.c
+ * (ends of either side), connection_backend.c, connection_export.c (what a successor needs), connection_adopt.c
+ * (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE), connection_note.c (answers that go
+ * on), connection_settle.c (MOVE that waits for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -55,9 +55,24 @@ void connection_reach_marks(struct connection *c);      /* more was written to t
 void connection_report(struct connection *c);           /* tell now what was consumed and not told */
 /* A report is not due: until the next one, the deadline is the head's, or the time when more may be opened. */
 void connection_arm(struct connection *c);
+void connection_judge_pace(struct connection *c); /* a KeyUpdate was opened, or more than one before it is the owner */
+/* With a report, unless the carrier knows it. Not if it is frozen or has ended. */
+void connection_tell_pace(struct connection *c);
 void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
 
-/* connection_head.c */
+/* connection_holding.c */
+/* Whole records have to wait to be opened. 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */
+int connection_input_keep(struct connection *c, const struct tls_record *records, size_t count);
+/* The record at offset @at of the input, 0 for the first. Returns the offset of the next one. Valid until the input
+ * changes. */
+uint32_t connection_input_record(const struct connection *c, uint32_t at, struct tls_record *out);
+/* The first @count records, up to offset @at, were used. Or: none is needed any more. */
+void connection_input_used(struct connection *c, uint32_t at, uint32_t count);
+void connection_input_drop(struct connection *c);
+/* It may keep more or fewer bytes than before: count them again. */
+void connection_weigh(struct connection *c);
+/* Above the budget: end the connections that keep most. May end any connection. */
+void connection_relieve(struct connection_home *home);
 
 /* Plaintext that is kept, and wiped. NULL: none. */
 struct kept_bytes {
@@ -74,33 +89,10 @@ int connection_give_head(struct connection *c); /* to the new backend connection
 void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len);
 int connection_give_asked(struct connection *c);  /* there are some: to the new backend connection. 0 or negative */
 void connection_drop_asked(struct connection *c); /* until the next checkpoint nothing can be asked again */
-size_t connection_head_cap(const struct connection *c);      /* bytes of memory */
 int connection_only_blank_waits(const struct connection *c); /* 1: bytes wait, but no request has begun in them */
 /* Something of a request came, or it serves again. May begin with the backend, and may end the connection. */
 void connection_watch_head(struct connection *c);
 void connection_head_is_late(struct connection *c);
-
-/* connection_pace.c */
-void connection_judge_pace(struct connection *c); /* a KeyUpdate was opened, or more than one before it is the owner */
-/* When the next record may be opened, on the worker's clock; UINT64_MAX: it need not wait for a time. It serves. */
-uint64_t connection_paced_until_ms(const struct connection *c);
-void connection_end_pace(struct connection *c); /* if it is over; opens what waited */
-/* With a report, unless the carrier knows it. Not if it is frozen or has ended. */
-void connection_tell_pace(struct connection *c);
-
-/* connection_holding.c */
-/* Whole records have to wait to be opened. 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */
-int connection_input_keep(struct connection *c, const struct tls_record *records, size_t count);
-/* The record at offset @at of the input, 0 for the first. Returns the offset of the next one. Valid until the input
- * changes. */
-uint32_t connection_input_record(const struct connection *c, uint32_t at, struct tls_record *out);
-/* The first @count records, up to offset @at, were used. Or: none is needed any more. */
-void connection_input_used(struct connection *c, uint32_t at, uint32_t count);
-void connection_input_drop(struct connection *c);
-/* It may keep more or fewer bytes than before: count them again. */
-void connection_weigh(struct connection *c);
-/* Above the budget: end the connections that keep most. May end any connection. */
-void connection_relieve(struct connection_home *home);
 
 /* connection_ends.c. Each may end the connection: check its state afterwards. */
 /* Send the words that the service has now, if there is room. Returns the bytes sent. */
