@@ -4,6 +4,8 @@
 #ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
 #define CSSL_SSLAGENT_DIRECT_INSIDE_H
 
+#include <sys/queue.h>
+
 #include "net/discard.h"
 #include "net/stream.h"
 #include "net/timer.h"
@@ -18,7 +20,7 @@ struct direct_listener {
 	struct carrier_home *home;
 	const struct conf_direct *conf;
 	struct listener *listener;
-	struct direct *first;
+	LIST_HEAD(, direct) clients;
 };
 
 /* A client's TCP connection. */
@@ -41,7 +43,7 @@ struct direct {
 	struct direct_preamble *preamble; /* PREAMBLE */
 	struct deadline deadline;
 	struct sockaddr_storage client, server;
-	struct direct *next, **prev;
+	LIST_ENTRY(direct) entry;
 	uint64_t accepted_ms;
 	uint64_t drained, clear_len;          /* bytes that the client took; and how many of them came before its TLS */
 	uint64_t discarded, lingers_since_ms; /* LINGERING */

@@ -14,21 +14,15 @@ static void note_refused(enum end_reason reason)
 	log_paced(LOG_INFO, NULL, "direct connection refused", "reason=%s", end_reason_text(reason));
 }
 
-static void refuse_socket(const struct direct_listener *l, int fd)
-{
-	uint8_t words[DIRECT_WORDS_MAX];
-
-	note_refused(END_LIMIT_TOTAL);
-	listener_refuse_accepted(fd, words, direct_preamble_full(l, words));
-}
-
 static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 {
 	struct direct_listener *l = ctx;
+	uint8_t words[DIRECT_WORDS_MAX];
 
 	count(COUNT_DIRECT_ACCEPTED);
 	if (admission_enter(l->home->admission) < 0) {
-		refuse_socket(l, fd);
+		note_refused(END_LIMIT_TOTAL);
+		listener_refuse_accepted(fd, words, direct_preamble_full(l, words));
 		return;
 	}
 	if (direct_begin(l, fd, peer) == 0)
@@ -89,7 +83,7 @@ void direct_stop_accepting(struct carrier_home *home)
 void direct_finish(struct carrier_home *home, enum direct_whom whom)
 {
 	for (struct direct_listener *l = home->directs; l; l = l->next)
-		for (struct direct *d = l->first; d; d = d->next)
+		for (struct direct *d = LIST_FIRST(&l->clients); d; d = LIST_NEXT(d, entry))
 			direct_finish_one(d, whom);
 }
 
@@ -98,7 +92,7 @@ uint32_t direct_lingering(const struct carrier_home *home)
 	uint32_t n = 0;
 
 	for (struct direct_listener *l = home->directs; l; l = l->next)
-		for (struct direct *d = l->first; d; d = d->next)
+		for (struct direct *d = LIST_FIRST(&l->clients); d; d = LIST_NEXT(d, entry))
 			n += d->state == DIRECT_LINGERING;
 	return n;
 }
@@ -107,7 +101,7 @@ void direct_close_all(struct carrier_home *home)
 {
 	direct_stop_accepting(home);
 	for (struct direct_listener *l = home->directs; l; l = l->next)
-		for (struct direct *d = l->first; d; d = d->next)
+		for (struct direct *d = LIST_FIRST(&l->clients); d; d = LIST_NEXT(d, entry))
 			direct_drop(d, END_SHUTTING_DOWN);
 }
 

@@ -136,14 +136,6 @@ static int begin_preamble(struct link *l, uint32_t id, const ProtobufCMessage *m
 	return 0;
 }
 
-/* No other agent took the state that was frozen here. */
-static int is_on_its_way_back(const struct link *l, const struct connection_id *connection)
-{
-	const struct connection *c = connection_table_find(&l->home->connections->table, connection);
-
-	return c && connection_is_frozen(c);
-}
-
 static int adopt_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 {
 	const Cssl__LinkSslId *ssl_id = (const Cssl__LinkSslId *)m;
@@ -155,7 +147,9 @@ static int adopt_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__INTERNAL, "malformed SSL_ID");
 		return 0;
 	}
-	if (l->home->ops->is_leaving(l->home->process) && !is_on_its_way_back(l, &connection)) {
+	/* of one that is frozen here, no other agent took the state: it is on its way back */
+	const struct connection *here = connection_table_find(&l->home->connections->table, &connection);
+	if (l->home->ops->is_leaving(l->home->process) && !(here && connection_is_frozen(here))) {
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 		return 0;
 	}
@@ -334,11 +328,6 @@ static void say_load(struct link *l)
 
 static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
 {
-	uint64_t token;
-	int r = frame_u64_read(f, &token);
-
-	if (r < 0)
-		return r;
 	say_load(l); /* first, because it reports the waiting output, which should not include the answer */
 	framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
 	return 0;

@@ -137,18 +137,10 @@ static int answer(struct arriving *v, const uint8_t *out, size_t len)
 	return r;
 }
 
-/* The peer has the key, or repeats a message of a process that has it. */
-static void first_message_came(struct arriving *v)
-{
-	struct worker *w = v->acceptor->home.main;
-
-	newcomer_proven(&v->place, worker_now_ms(w));
-	deadline_set(w, &v->deadline, OPENING_TIMEOUT_MS);
-}
-
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct arriving *v = arriving_of(s);
+	struct worker *w = v->acceptor->home.main;
 	uint8_t out[OPENING_MESSAGE_MAX];
 	size_t out_len = 0, taken = 0;
 	int r = opening_step(v->opening, data, len, &taken, out, &out_len);
@@ -157,8 +149,11 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		refuse(v, cssl_strerror(r));
 		return len;
 	}
-	if (v->place.stage == NEWCOMER_SILENT && opening_peer(v->opening))
-		first_message_came(v);
+	if (v->place.stage == NEWCOMER_SILENT && opening_peer(v->opening)) {
+		/* the peer has the key, or repeats a message of a process that has it */
+		newcomer_proven(&v->place, worker_now_ms(w));
+		deadline_set(w, &v->deadline, OPENING_TIMEOUT_MS);
+	}
 	if (out_len && answer(v, out, out_len) < 0) {
 		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
 		return len;

@@ -41,18 +41,13 @@ int link_may_park(const struct link *l)
 /* A stream may wait in every state of its connection: also during a handshake, when the connection waits for its
  * client; when it is frozen, and waits until RAgent has read HANDED_OFF; and when its client speaks in clear, and waits
  * for a reply. */
-static int may_wait(const struct link_stream *s)
-{
-	return s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
-}
-
 static void park_stream(void *ctx, uint32_t id, void *holder)
 {
 	struct link *l = ctx;
 	struct link_stream *s = holder;
 
 	s->turn = LINK_TURN_HAS;
-	if (!may_wait(s) || streams_add(&l->streams, id, s) < 0) {
+	if (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE || streams_add(&l->streams, id, s) < 0) {
 		link_forget_stream(s);
 		return;
 	}
@@ -137,14 +132,6 @@ static int is_same_line(const struct link *l, const struct link *before)
 	       (sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0 || mutant("proof-unchecked"));
 }
 
-/* Said again, it means that RAgent's next process has not asked for all streams yet. */
-static void wait_longer(const struct link *l)
-{
-	for (struct link *before = l->home->parked; before; before = before->next)
-		if (is_same_line(l, before))
-			begin_wait(before, 0);
-}
-
 /* RAgent has a new link of its line. */
 static void park_superseded(struct link *l)
 {
@@ -178,8 +165,10 @@ int link_take_proof(struct link *l, const struct frame *f, uint8_t *payload)
 	memcpy(l->proof, f->payload, sizeof l->proof);
 	l->proven = LINK_PROVEN;
 	supersede(l);
-	if (before == LINK_PROVEN)
-		wait_longer(l);
+	/* Said again, it means that RAgent's next process has not asked for all streams yet. */
+	for (struct link *parked = before == LINK_PROVEN ? l->home->parked : NULL; parked; parked = parked->next)
+		if (is_same_line(l, parked))
+			begin_wait(parked, 0);
 	return 0;
 }
 

@@ -96,15 +96,11 @@ static int is_silent(const struct link_stream *s)
 	return s->link->stage == LINK_PARKED || s->turn == LINK_TURN_AWAITS;
 }
 
-/* RAgent grants a window beyond what its client has taken. A block may be half empty. */
-static size_t held_limit(const struct link_stream *s)
-{
-	return 4 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
-}
-
 static uint8_t *room_for(struct link_stream *s, size_t cap)
 {
-	uint8_t *room = s->proven == LINK_PROVEN ? held_room(&s->held, buffers_of(s), cap, held_limit(s)) : NULL;
+	/* RAgent grants a window beyond what its client has taken. A block may be half empty. */
+	const size_t limit = 4 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
+	uint8_t *room = s->proven == LINK_PROVEN ? held_room(&s->held, buffers_of(s), cap, limit) : NULL;
 
 	return room || is_silent(s) ? room : framed_reserve(&s->link->framed, cap);
 }

@@ -35,18 +35,13 @@ static int send_held(struct link_stream *s)
 	return r;
 }
 
-static void give_up(struct link_stream *s)
-{
-	link_refuse_reattach(s->link, s->id, &s->connection_id, "more was sent than is held");
-	streams_remove(&s->link->streams, s->id);
-	link_forget_stream(s);
-}
-
 static void take_turn(struct link_stream *s)
 {
 	s->turn = LINK_TURN_HAS;
 	if (s->held.state != HELD_WHOLE) {
-		give_up(s);
+		link_refuse_reattach(s->link, s->id, &s->connection_id, "more was sent than is held");
+		streams_remove(&s->link->streams, s->id);
+		link_forget_stream(s);
 		return;
 	}
 	count(COUNT_STREAMS_REATTACHED);

@@ -230,15 +230,6 @@ void connection_drop_owned(struct connection *c, struct connection_event *e)
 	connection_release(c, e->reason);
 }
 
-/* Here at least nobody goes back behind it, also when memory is short. */
-static void note_sealed(struct connection *c)
-{
-	const struct seen_mark sealed = connection_sealed_mark(c);
-
-	if (!live_has_record_nonce(c->live))
-		cluster_note(c->home->cluster, &c->id, &sealed);
-}
-
 void connection_superseded(void *ctx, const struct connection_id *id, uint16_t of)
 {
 	struct connection_home *home = ctx;
@@ -249,7 +240,10 @@ void connection_superseded(void *ctx, const struct connection_id *id, uint16_t o
 	count(COUNT_OWNERS_SUPERSEDED);
 	log_paced(LOG_WARNING, id, "superseded", "epoch=%u other_epoch=%u cause=\"another agent owns it, too\"",
 		c->epoch, of);
-	note_sealed(c);
+	/* here at least nobody goes back behind it, also when memory is short */
+	const struct seen_mark sealed = connection_sealed_mark(c);
+	if (!live_has_record_nonce(c->live))
+		cluster_note(home->cluster, &c->id, &sealed);
 	leave_lost(c);
 	c->carrier->ops->end(c->carrier, END_MOVE_UNSAFE, CARRIER_ABORT);
 	connection_release(c, END_MOVE_UNSAFE);

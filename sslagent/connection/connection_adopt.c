@@ -118,13 +118,6 @@ static int check_ssl_id(const Cssl__LinkSslId *id)
 		       : CSSL_E_RANGE;
 }
 
-/* The listener decides service, backend and protocol. RAgent must not choose another one. */
-static int check_listener(const struct adoption *a)
-{
-	return strcmp(a->obj.facts.listener, a->id->listener) == 0 || mutant("listener-unchecked") ? 0
-												   : CSSL_E_MISMATCH;
-}
-
 /* Did the owner of the live part stop exactly where this one has to begin? */
 static int begins_where_it_froze(const struct adoption *a)
 {
@@ -246,10 +239,10 @@ static int find_proven(struct connection_home *home, struct adoption *a, Cssl__L
 		count(COUNT_ADOPTS_UNPROVEN);
 		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
 	}
-	r = check_listener(a);
-	if (r < 0) {
+	/* the listener decides service, backend and protocol: RAgent must not choose another one */
+	if (strcmp(a->obj.facts.listener, a->id->listener) != 0 && !mutant("listener-unchecked")) {
 		count(COUNT_ADOPTS_OTHER_LISTENER);
-		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
+		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, CSSL_E_MISMATCH);
 	}
 	a->made_ms = cluster_made_ms(home->cluster, &a->part);
 	a->start = choose_start(home, a);

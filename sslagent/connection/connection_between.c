@@ -107,13 +107,6 @@ int connection_seal_replies(struct connection *c)
 	return c->state == CONNECTION_ENDED || service_for_client(&c->service, &data) == 0;
 }
 
-/* After the client's last byte nothing can complete what the server has only in part. */
-static void end_towards_backend(struct connection *c)
-{
-	if (c->backend && c->from_client == HALF_CLOSED && c->to_backend == c->written)
-		backend_shutdown(c->backend);
-}
-
 /* A server in the middle of a mail must not take it for a complete one (law 9). */
 static void finish(struct connection *c)
 {
@@ -136,10 +129,10 @@ void connection_step_between(struct connection *c)
 			return;
 	} while (give_to_backend(c));
 	note_taken(c);
-	if (service_is_over(&c->service) == SERVICE_NOT_OVER)
-		end_towards_backend(c);
-	else
+	if (service_is_over(&c->service) != SERVICE_NOT_OVER)
 		finish(c);
+	else if (c->backend && c->from_client == HALF_CLOSED && c->to_backend == c->written)
+		backend_shutdown(c->backend); /* nothing can complete what the server has only in part */
 }
 
 ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, size_t len)
@@ -230,7 +223,7 @@ enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSsl
 /* --- moves --- */
 
 /* Nothing is open. */
-void connection_leave_settled(struct connection *c, const struct move_order *order)
+void connection_leave_settled(struct connection *c, const struct ordered_move *order)
 {
 	if (!c->backend) {
 		connection_leave_word(c);
@@ -254,7 +247,7 @@ void connection_leave_without_backend(struct connection *c)
 	connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
 }
 
-void connection_move_between(struct connection *c, const struct move_order *order)
+void connection_move_between(struct connection *c, const struct ordered_move *order)
 {
 	if (connection_at_checkpoint(c))
 		connection_leave_settled(c, order);

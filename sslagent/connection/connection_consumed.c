@@ -71,12 +71,6 @@ void connection_judge_pace(struct connection *c)
 	connection_arm(c);
 }
 
-/* When the next record may be opened, on the worker's clock; UINT64_MAX: it need not wait for a time. It serves. */
-static uint64_t paced_until_ms(const struct connection *c)
-{
-	return c->client_pace == CLIENT_WAITS ? worker_now_ms(c->home->worker) + wait_ms(c) : UINT64_MAX;
-}
-
 /* If it is over; opens what waited. */
 static void end_pace(struct connection *c)
 {
@@ -104,7 +98,7 @@ void connection_arm(struct connection *c)
 
 	if (c->report != REPORT_NOTHING || !connection_serves(c))
 		return;
-	uint64_t at_ms = paced_until_ms(c);
+	uint64_t at_ms = c->client_pace == CLIENT_WAITS ? now_ms + wait_ms(c) : UINT64_MAX;
 	if (c->head_until_ms && c->head_until_ms < at_ms)
 		at_ms = c->head_until_ms;
 	if (at_ms == UINT64_MAX)

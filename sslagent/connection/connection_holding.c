@@ -20,11 +20,6 @@
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
 
-static struct connection *connection_of(struct holding *h)
-{
-	return container_of(h, struct connection, holding);
-}
-
 static size_t weight(const struct connection *c)
 {
 	size_t len = c->input_cap;
@@ -52,7 +47,7 @@ void connection_relieve(struct connection_home *home)
 	struct holding *h;
 
 	while ((h = holdings_greatest(&home->holdings)) != NULL) {
-		struct connection *c = connection_of(h);
+		struct connection *c = container_of(h, struct connection, holding);
 		count(COUNT_KEPT_ENDED);
 		log_paced(LOG_WARNING, &c->id, "connection ended to free memory", "bytes=%u of=%llu limit=%llu", h->len,
 			(unsigned long long)home->holdings.len, (unsigned long long)home->holdings.limit);

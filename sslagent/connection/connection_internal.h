@@ -117,7 +117,7 @@ void connection_backend_unreachable(struct connection *c);
 /* connection_backend.c */
 
 /* MOVE: for as long as the move may wait. */
-struct move_order {
+struct ordered_move {
 	char target[64];
 	uint16_t next_epoch;
 	uint64_t until_ms; /* so long it may wait for a checkpoint; 0: not at all */
@@ -126,7 +126,7 @@ struct move_order {
 /* A move with an open backend conversation that waits for the target's receipt. */
 struct connection_pass {
 	struct connection *connection; /* NULL: it has ended */
-	struct move_order order;
+	struct ordered_move order;
 	enum { PASS_DRAINING, PASS_UNDER_WAY, PASS_ANSWERED } step;
 };
 
@@ -155,12 +155,12 @@ void connection_backend_left_service(struct connection *c, int uv_error); /* it 
 /* SSL_ID without the backend's connection. CUT: what the lost owner got is to be heard first. */
 enum resumed { RESUMED, RESUMED_CUT, RESUMED_NOT_AT_ALL };
 enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id);
-void connection_move_between(struct connection *c, const struct move_order *order);  /* OWNER */
-void connection_leave_settled(struct connection *c, const struct move_order *order); /* OWNER, at a checkpoint */
-void connection_leave_without_backend(struct connection *c);                         /* likewise */
+void connection_move_between(struct connection *c, const struct ordered_move *order);  /* OWNER */
+void connection_leave_settled(struct connection *c, const struct ordered_move *order); /* OWNER, at a checkpoint */
+void connection_leave_without_backend(struct connection *c);                           /* likewise */
 
 /* connection_move.c */
-void connection_begin_pass(struct connection *c, const struct move_order *order);
+void connection_begin_pass(struct connection *c, const struct ordered_move *order);
 void connection_drop_pass(struct connection *c); /* the connection ended meanwhile */
 
 int connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
@@ -175,7 +175,7 @@ void connection_stay(struct connection *c, const char *why); /* REFUSED */
 enum settling { SETTLES_TO_MOVE, SETTLES_TO_END, SETTLES_TO_STRAND };
 #define LEAVE_MS 1000u /* so long a client that asks for nothing may take to see that it has to leave */
 /* OWNER. */
-void connection_settle(struct connection *c, enum settling wanted, const struct move_order *order);
+void connection_settle(struct connection *c, enum settling wanted, const struct ordered_move *order);
 /* OWNER, at a checkpoint of a service that asks its client to leave: when the client has seen that, and all that it
  * asked meanwhile is answered, the connection ends in order. */
 void connection_leave(struct connection *c, enum end_reason reason);

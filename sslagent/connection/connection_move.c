@@ -16,14 +16,6 @@
 /* The next owner: an agent now, or any agent when the client's next record comes. */
 enum heir { HEIR_NOW, HEIR_AT_WAKE };
 
-/* No agent keeps anything of it, except where it stopped. */
-static void tell_at_rest(struct connection *c)
-{
-	const struct seen_mark at = connection_sealed_mark(c);
-
-	cluster_tell_stopped(c->home->cluster, c->home->worker, &c->id, &at, SEEN_RESTS);
-}
-
 /* For tests: a frozen owner that still sends a record that it never sealed. */
 static void say_forged(struct connection *c)
 {
@@ -62,10 +54,11 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 		say_forged(c);
 	if (mutant("frozen-owner-seals"))
 		connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
+	const struct seen_mark at = connection_sealed_mark(c);
 	if (r == 0 && heir == HEIR_NOW && !mutant("freeze-untold"))
 		connection_tell_peers(c, &obj);
-	else if (r == 0 && heir == HEIR_AT_WAKE)
-		tell_at_rest(c);
+	else if (r == 0 && heir == HEIR_AT_WAKE) /* no agent keeps anything of it, except where it stopped */
+		cluster_tell_stopped(c->home->cluster, c->home->worker, &c->id, &at, SEEN_RESTS);
 	live_part_wipe(&part);
 	obj.live = NULL;
 	sess_obj_destroy(&obj);
@@ -87,7 +80,7 @@ void connection_stay(struct connection *c, const char *why)
 }
 
 /* The backend half cannot follow: the move waits for a checkpoint, if there is time and a checkpoint will come. */
-static void stay_or_settle(struct connection *c, const struct move_order *order, const char *why)
+static void stay_or_settle(struct connection *c, const struct ordered_move *order, const char *why)
 {
 	if (order->until_ms > worker_now_ms(c->home->worker) &&
 		service_traits_now(&c->service)->following == SERVICE_FOLLOWED)
@@ -103,7 +96,7 @@ static void stay_or_settle(struct connection *c, const struct move_order *order,
 /* It stays owner: report what the backend took meanwhile, and both directions go on. */
 static void pass_failed(struct connection *c, const char *why)
 {
-	const struct move_order order = c->pass->order;
+	const struct ordered_move order = c->pass->order;
 
 	connection_drop_pass(c);
 	connection_to(c, CONNECTION_OWNER);
@@ -196,7 +189,7 @@ void connection_pass_is_late(struct connection *c, struct connection_event *e)
 }
 
 /* Stop both directions, let the backend take the bytes that it was sent, pass its socket, then freeze. */
-void connection_begin_pass(struct connection *c, const struct move_order *order)
+void connection_begin_pass(struct connection *c, const struct ordered_move *order)
 {
 	c->pass = calloc(1, sizeof *c->pass);
 	if (!c->pass) {
@@ -256,7 +249,7 @@ void connection_refuse_move(struct connection *c, struct connection_event *e)
 void connection_carry_out_move(struct connection *c, struct connection_event *e)
 {
 	const Cssl__LinkMove *move = e->move;
-	struct move_order order = { .next_epoch = (uint16_t)move->next_epoch };
+	struct ordered_move order = { .next_epoch = (uint16_t)move->next_epoch };
 
 	if (!connection_can_move(c)) {
 		connection_refuse_move(c, e);

@@ -64,25 +64,11 @@ static int replay(struct connection *c)
 	return r;
 }
 
-static void ask_again(struct connection *c)
-{
-	if (replay(c) == 0)
-		connection_recovered(c);
-	else
-		connection_backend_unreachable(c);
-}
-
 /* --- hearing --- */
 
 int connection_hears(const struct connection *c)
 {
 	return c->recovery->step == RECOVERING_HEARS && c->client_records < c->recovery->exposed;
-}
-
-/* RAgent keeps no more than this. */
-static size_t heard_max(const struct connection *c)
-{
-	return connection_window(c) + TLS_RECORD_MAX;
 }
 
 static uint32_t kept_len(const struct connection_recovery *r)
@@ -94,7 +80,7 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (kept_len(r) + r->given_len + len > heard_max(c))
+	if (kept_len(r) + r->given_len + len > connection_window(c) + TLS_RECORD_MAX) /* RAgent keeps no more */
 		return CSSL_E_FULL;
 	if (service_stands_between(&c->service)) { /* it keeps them itself */
 		r->given_len += (uint32_t)len;
@@ -111,14 +97,6 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 		used += n;
 	}
 	return 0;
-}
-
-/* The service decides, and asks or repeats what is necessary. */
-static void judge_between(struct connection *c)
-{
-	c->to_backend += c->recovery->given_len;
-	service_heard_all(&c->service);
-	connection_recovered(c);
 }
 
 static void judge(struct connection *c)
@@ -139,18 +117,25 @@ static void judge(struct connection *c)
 	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;
 	case RECOVERY_ALERT: connection_not_recovered(c, END_AGENT_LOST); return;
 	case RECOVERY_ASK_REST: connection_ask_rest(c); return;
-	default: ask_again(c); return;
+	default: break;
 	}
+	if (replay(c) == 0)
+		connection_recovered(c);
+	else
+		connection_backend_unreachable(c);
 }
 
 void connection_heard(struct connection *c)
 {
 	if (c->recovery->step != RECOVERING_HEARS || connection_hears(c))
 		return;
-	if (service_stands_between(&c->service))
-		judge_between(c);
-	else
+	if (!service_stands_between(&c->service)) {
 		judge(c);
+		return;
+	}
+	c->to_backend += c->recovery->given_len;
+	service_heard_all(&c->service); /* it decides, and asks or repeats what is necessary */
+	connection_recovered(c);
 }
 
 /* OWNER -> RECOVERING; 0, or the connection ended. */
@@ -182,13 +167,6 @@ void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id)
 		connection_heard(c); /* if there are no records to read */
 }
 
-/* An operator wants to know of it. Where records are heard, the line "replay read" has the decision; and a connection
- * that only goes on needs no line. */
-static int decides_alone(enum recovery r)
-{
-	return r != RECOVERY_GO_ON && r != RECOVERY_HEAR;
-}
-
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 {
 	if (begin(c, id) < 0)
@@ -202,7 +180,10 @@ void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 	};
 	enum recovery r = recovery_begin(&facts);
 
-	log_event(decides_alone(r) ? LOG_INFO : LOG_DEBUG, &c->id, "takes over", "response=%s exposed=%s first=%s",
+	/* An operator wants to know what this line decides. Where records are heard, the line "replay read" has the
+	 * decision; and a connection that only goes on needs no line. */
+	const enum log_level level = r == RECOVERY_GO_ON || r == RECOVERY_HEAR ? LOG_DEBUG : LOG_INFO;
+	log_event(level, &c->id, "takes over", "response=%s exposed=%s first=%s",
 		link_response_name(id->response_state), facts.exposed == RECOVERY_EXPOSED ? "yes" : "no",
 		recovery_name(r));
 	switch (r) {

@@ -17,7 +17,7 @@ struct connection_settling {
 	struct kept_bytes *held;
 	size_t record_len; /* of that record */
 	enum settling wanted;
-	struct move_order order;
+	struct ordered_move order;
 	enum end_reason reason; /* of the end */
 };
 
@@ -109,7 +109,7 @@ void connection_settle_no_longer(struct connection *c, struct connection_event *
 }
 
 /* 0 or CSSL_E_NO_MEMORY. */
-static int begin(struct connection *c, enum settling wanted, const struct move_order *order, enum end_reason reason)
+static int begin(struct connection *c, enum settling wanted, const struct ordered_move *order, enum end_reason reason)
 {
 	const uint64_t now_ms = worker_now_ms(c->home->worker), within_ms = order->until_ms - now_ms;
 	struct connection_settling *s = calloc(1, sizeof *s);
@@ -129,7 +129,7 @@ static int begin(struct connection *c, enum settling wanted, const struct move_o
 	return 0;
 }
 
-void connection_settle(struct connection *c, enum settling wanted, const struct move_order *order)
+void connection_settle(struct connection *c, enum settling wanted, const struct ordered_move *order)
 {
 	if (begin(c, wanted, order, END_DONE) < 0)
 		connection_stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
@@ -137,7 +137,7 @@ void connection_settle(struct connection *c, enum settling wanted, const struct 
 
 void connection_leave(struct connection *c, enum end_reason reason)
 {
-	const struct move_order order = { .until_ms = worker_now_ms(c->home->worker) + LEAVE_MS };
+	const struct ordered_move order = { .until_ms = worker_now_ms(c->home->worker) + LEAVE_MS };
 
 	if (begin(c, SETTLES_TO_END, &order, reason) < 0)
 		connection_finish(c, LAST_FAREWELL, reason);
@@ -146,7 +146,7 @@ void connection_leave(struct connection *c, enum end_reason reason)
 /* Unopened records come again to the successor. */
 static void leave_if_settled(struct connection *c)
 {
-	const struct move_order order = c->settling->order;
+	const struct ordered_move order = c->settling->order;
 
 	if (!connection_at_checkpoint(c))
 		return;

@@ -64,18 +64,15 @@ int agent_block(struct agent *a, const char *ragent, uint64_t boot_id, const Pro
 
 /* --- reload --- */
 
-struct new_contexts {
-	struct agent_worker *home;
-	struct tls_contexts *contexts;
-};
-
-static void on_new_contexts(struct worker *w, void *arg)
+static void on_reloaded(struct worker *w, void *arg)
 {
-	struct new_contexts *n = arg;
+	struct agent_worker *home = arg;
+	struct tls_contexts *contexts = atomic_exchange(&home->reloaded, NULL);
 
-	tls_contexts_unref(n->home->connections.contexts);
-	n->home->connections.contexts = n->contexts;
-	free(n);
+	if (!contexts)
+		return; /* an earlier call took it */
+	tls_contexts_unref(home->connections.contexts);
+	home->connections.contexts = contexts;
 }
 
 static int not_reloaded(char *faults)
@@ -95,14 +92,9 @@ int agent_reload(struct agent *a)
 	if (!contexts)
 		return not_reloaded(faults);
 	for (unsigned i = 0; i < a->worker_count; i++) {
-		struct new_contexts *n = malloc(sizeof *n);
-		if (!n)
-			break;
-		*n = (struct new_contexts){ &a->workers[i], tls_contexts_ref(contexts) };
-		if (worker_post(a->workers[i].worker, on_new_contexts, n) < 0) {
-			tls_contexts_unref(contexts);
-			free(n);
-		}
+		struct agent_worker *home = &a->workers[i];
+		tls_contexts_unref(atomic_exchange(&home->reloaded, tls_contexts_ref(contexts)));
+		worker_post(home->worker, on_reloaded, home);
 	}
 	tls_contexts_unref(a->contexts);
 	a->contexts = contexts;

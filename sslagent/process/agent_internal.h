@@ -26,8 +26,9 @@ struct agent_worker {
 	struct worker *worker; /* NULL: its thread has ended */
 	struct connection_home connections;
 	struct carrier_home carriers;
-	char failing_backends[BACKENDS_TEXT_MAX];                     /* as it was told last */
-	_Atomic uint32_t connection_count;                            /* other threads read it */
+	char failing_backends[BACKENDS_TEXT_MAX]; /* as it was told last */
+	_Atomic(struct tls_contexts *) reloaded;  /* from the main loop, in place of those of its connections */
+	_Atomic uint32_t connection_count;        /* other threads read it */
 	_Atomic uint32_t link_count, lingering_count, preamble_count; /* while the agent leaves */
 };
 

@@ -132,4 +132,5 @@ void agent_worker_release(struct agent_worker *home)
 {
 	carrier_home_release(&home->carriers);
 	connection_home_release(&home->connections);
+	tls_contexts_unref(home->reloaded);
 }
