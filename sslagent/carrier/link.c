@@ -214,11 +214,8 @@ static int on_stream_fin(struct link_stream *s, const struct frame *f, uint8_t *
 
 static int on_stream_close(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
-	uint8_t reason;
-	int r = frame_u8_read(f, &reason);
+	const uint8_t reason = f->payload[0];
 
-	if (r < 0)
-		return r;
 	connection_forget(s->connection, reason < END_REASON_COUNT ? (enum end_reason)reason : END_CLIENT_RESET);
 	link_stream_drop(s);
 	return 0;
@@ -243,11 +240,10 @@ static int on_stream_violation(struct link_stream *s, const struct frame *f, uin
 
 static int on_stream_finish(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
-	uint8_t reason;
-	int r = frame_u8_read(f, &reason);
+	const uint8_t reason = f->payload[0];
 
-	if (r < 0 || reason >= END_REASON_COUNT)
-		return r < 0 ? r : CSSL_E_RANGE;
+	if (reason >= END_REASON_COUNT)
+		return CSSL_E_RANGE;
 	connection_give_up(s->connection, (enum end_reason)reason);
 	return 0;
 }

@@ -3,8 +3,8 @@
  * connection_consumed.c (client records that are done, KeyUpdates that come too often), connection_between.c (services
  * that say something themselves), connection_holding.c (bytes kept, incomplete heads of requests), connection_ends.c
  * (ends of either side), connection_backend.c, connection_export.c (what a successor needs), connection_adopt.c
- * (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE), connection_note.c (answers that go
- * on), connection_settle.c (MOVE that waits for a checkpoint).
+ * (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE), connection_settle.c (MOVE that waits
+ * for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -209,8 +209,6 @@ void connection_recovered(struct connection *c);  /* RECOVERING -> OWNER */
 void connection_not_recovered(struct connection *c, enum end_reason reason); /* say the alert, and end */
 void connection_drop_recovery(struct connection *c);
 
-/* connection_note.c */
-
 /* An answer begins or goes on with [data, data + len), and its first @together bytes are the next frame. If it can
  * continue elsewhere, the carrier gets the note for that (service.h). */
 void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t together);
@@ -219,10 +217,6 @@ void connection_leave_word(struct connection *c);
 /* Opens the note that RAgent kept. Its bytes; CSSL_E_NOT_FOUND: there is none; or another error. */
 ptrdiff_t connection_open_note(
 	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX]);
-/* SSL_ID: 0 and *out if the cut answer may continue. Else negative. */
-int connection_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out);
-void connection_ask_rest(struct connection *c);    /* RECOVERING: the request was heard */
-void connection_refuse_rest(struct connection *c); /* RECOVERING: it cannot go on after all */
 /* RECOVERING: bytes of the backend's answer. Returns how many are not for the client. */
 size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len);
 

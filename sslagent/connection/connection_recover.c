@@ -1,14 +1,98 @@
-/* connection_recover.c: an owner after a takeover. It opens all records that the lost agent had got, and holds them
- * back: only then it knows whether it may ask the backend again (recovery.h). Nothing of them is consumed before the
- * backend has it. So after another loss RAgent is in the same state as after this one.
+/* connection_recover.c: an owner after a takeover, and what the owner before it left for that.
+ *
+ * It opens all records that the lost agent had got, and holds them back: only then it knows whether it may ask the
+ * backend again (recovery.h). Nothing of them is consumed before the backend has it. So after another loss RAgent is in
+ * the same state as after this one.
+ *
+ * Before the first byte of an answer that can continue, its owner leaves the service's note with RAgent. A successor
+ * asks the backend for the rest, and gives the client only bytes that are certainly the rest of the same answer
+ * (service.h).
  */
 #include <stdlib.h>
 
-#include "net/log.h"
+#include <sodium.h>
+
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
+#include "sslagent/service/sealed_note.h"
+
+/* --- notes --- */
+
+static struct note_binding binding_of(const struct connection *c)
+{
+	return (struct note_binding){ .connection = c->id, .listener = tls_listener_conf(c->listener)->name };
+}
+
+/* 0 or negative. */
+static int leave(struct connection *c, const uint8_t *note, size_t len)
+{
+	const struct note_binding to = binding_of(c);
+	Cssl__LinkDownload message = CSSL__LINK_DOWNLOAD__INIT;
+	uint8_t sealed[SEALED_NOTE_MAX];
+	const ptrdiff_t sealed_len = sealed_note_seal(c->home->agents_key, &to, note, len, sealed);
+
+	if (sealed_len < 0)
+		return (int)sealed_len;
+	message.sealed = (ProtobufCBinaryData){ (size_t)sealed_len, sealed };
+	c->carrier->ops->say(c->carrier, FRAME_DOWNLOAD, &message.base);
+	return 0;
+}
+
+void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t together)
+{
+	uint8_t note[SERVICE_NOTE_MAX];
+
+	if (!connection_can_move(c))
+		return;
+	/* The delivered bytes may be of the answer before this one. Then only the answer before can go on. */
+	if (c->delivered != DELIVERED_NOTHING) {
+		const size_t next_len = service_leave_next_note(&c->service, data, together, note);
+		if (next_len)
+			leave(c, note, next_len);
+		return;
+	}
+	const size_t note_len = service_leave_note(&c->service, data, len, together, note);
+	if (note_len && leave(c, note, note_len) == 0)
+		count(COUNT_DOWNLOADS_OFFERED);
+}
+
+void connection_leave_word(struct connection *c)
+{
+	uint8_t note[SERVICE_NOTE_MAX];
+	const size_t len = connection_can_move(c) ? service_note(&c->service, note) : 0;
+
+	if (len)
+		leave(c, note, len);
+}
+
+ptrdiff_t connection_open_note(
+	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX])
+{
+	const struct note_binding to = binding_of(c);
+
+	if (id->sealed_download.len == 0)
+		return CSSL_E_NOT_FOUND;
+	return sealed_note_open(c->home->agents_key, &to, id->sealed_download.data, id->sealed_download.len, out);
+}
+
+/* 0 and *out if the cut answer may continue. Else negative. */
+static int recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out)
+{
+	uint64_t around = live_overhead(c->live);
+	uint8_t note[SERVICE_NOTE_MAX];
+
+	if (id->response_records > id->response_bytes / around)
+		return CSSL_E_NOT_FOUND;
+	const ptrdiff_t len = connection_open_note(c, id, note);
+	if (len < 0)
+		return (int)len;
+	return service_recall(&c->service, note, (size_t)len, id->response_bytes - id->response_records * around, out);
+}
+
+/* --- the end of it --- */
 
 void connection_drop_recovery(struct connection *c)
 {
@@ -64,6 +148,83 @@ static int replay(struct connection *c)
 	return r;
 }
 
+/* --- the rest of an answer --- */
+
+void connection_lose_rest(struct connection *c, struct connection_event *e)
+{
+	const struct service_recall *r = c->recovery->recall;
+
+	log_paced(LOG_INFO, &c->id, "download ended", "delivered=%llu of=%lld", (unsigned long long)r->delivered,
+		(long long)r->len); /* -1: not known */
+	count(COUNT_DOWNLOADS_REFUSED);
+	connection_release_backend(c, END_AGENT_LOST);
+	connection_not_recovered(c, END_AGENT_LOST);
+}
+
+static void go_on_with_answer(struct connection *c)
+{
+	service_go_on(&c->service, c->recovery->recall);
+	count(COUNT_DOWNLOADS_RESUMED);
+	if (c->recovery->recall->how == SERVICE_REPEATS)
+		count(COUNT_DOWNLOADS_REPEATED);
+	connection_recovered(c);
+}
+
+static int send_question(struct connection *c)
+{
+	struct connection_recovery *recovery = c->recovery;
+	const struct kept_bytes *heard = recovery->heard; /* the request of that answer */
+	size_t cap = heard->len + SERVICE_ASK_MORE;
+	uint8_t *question = malloc(cap);
+
+	if (!question)
+		return CSSL_E_NO_MEMORY;
+	ptrdiff_t len = service_ask_rest(&c->service, recovery->recall, heard->bytes, heard->len, question, cap);
+	int r = len < 0 ? (int)len : connection_ensure_backend(c);
+	if (r == 0)
+		r = backend_write(c->backend, question, (size_t)len);
+	if (r == 0)
+		c->to_backend += (uint64_t)len;
+	sodium_memzero(question, cap);
+	free(question);
+	return r;
+}
+
+/* The request was heard. */
+static void ask_rest(struct connection *c)
+{
+	struct connection_recovery *r = c->recovery;
+
+	if (r->recall->how == SERVICE_ASKS_REST &&
+		r->recall->delivered == r->recall->len) { /* the client has all of it, but not its end */
+		go_on_with_answer(c);
+		return;
+	}
+	r->step = RECOVERING_ASKS;
+	if (send_question(c) < 0) {
+		connection_lose_rest(c, NULL);
+		return;
+	}
+	connection_say_due(c); /* the KeyUpdate is sent meanwhile */
+}
+
+size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t hidden;
+	int known = service_is_rest(&c->service, c->recovery->recall, data, len, &hidden);
+
+	if (known == SERVICE_INCOMPLETE)
+		return hidden;
+	if (known < 0) {
+		if (c->recovery->recall->how == SERVICE_REPEATS)
+			count(COUNT_DOWNLOADS_DIFFERED);
+		connection_lose_rest(c, NULL);
+		return 0;
+	}
+	go_on_with_answer(c);
+	return hidden;
+}
+
 /* --- hearing --- */
 
 int connection_hears(const struct connection *c)
@@ -116,7 +277,7 @@ static void judge(struct connection *c)
 	switch (r) {
 	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;
 	case RECOVERY_ALERT: connection_not_recovered(c, END_AGENT_LOST); return;
-	case RECOVERY_ASK_REST: connection_ask_rest(c); return;
+	case RECOVERY_ASK_REST: ask_rest(c); return;
 	default: break;
 	}
 	if (replay(c) == 0)
@@ -150,7 +311,7 @@ static int begin(struct connection *c, const Cssl__LinkSslId *id)
 	c->recovery = r;
 	r->exposed = id->exposed_records;
 	r->fate = id->fate;
-	if (connection_recall(c, id, &r->recall) < 0)
+	if (recall(c, id, &r->recall) < 0)
 		r->recall = NULL;
 	connection_to(c, CONNECTION_RECOVERING);
 	return 0;
