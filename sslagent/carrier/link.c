@@ -1,4 +1,4 @@
-/* link.c: frames from RAgent to connections and back. A table has the handler of each frame type. */
+/* link.c: frames from RAgent to connections and back. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -172,7 +172,7 @@ static int adopt_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 
 /* --- frames on a stream --- */
 
-static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t *payload)
+static int on_records(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
 	struct link *l = s->link;
 	struct connection *c = s->connection; /* it may end meanwhile, and @s with it */
@@ -192,65 +192,9 @@ static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t 
 	return 0;
 }
 
-static int on_stream_accepted(struct link_stream *s, const struct frame *f, uint8_t *payload)
+static int on_move(struct link_stream *s, const struct frame *f)
 {
-	struct frame_accepted a;
-	int r = frame_accepted_read(f, &a);
-
-	if (r < 0)
-		return r;
-	if (!connection_may_have_drained(s->connection, a.drained)) /* more than was sent, or less than before */
-		return CSSL_E_RANGE;
-	link_stream_confirm(s, &a);
-	connection_accepted(s->connection, &a);
-	return 0;
-}
-
-static int on_stream_fin(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	connection_fin(s->connection);
-	return 0;
-}
-
-static int on_stream_close(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	const uint8_t reason = f->payload[0];
-
-	connection_forget(s->connection, reason < END_REASON_COUNT ? (enum end_reason)reason : END_CLIENT_RESET);
-	link_stream_drop(s);
-	return 0;
-}
-
-static int on_stream_detach(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	connection_forget(s->connection, END_DONE);
-	link_stream_drop(s);
-	return 0;
-}
-
-static int on_stream_violation(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	struct frame_violation v;
-	int r = frame_violation_read(f, &v);
-
-	if (r == 0)
-		connection_violation(s->connection, &v);
-	return r;
-}
-
-static int on_stream_finish(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	const uint8_t reason = f->payload[0];
-
-	if (reason >= END_REASON_COUNT)
-		return CSSL_E_RANGE;
-	connection_give_up(s->connection, (enum end_reason)reason);
-	return 0;
-}
-
-static int on_stream_move(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	Cssl__LinkMove *move = cssl__link_move__unpack(NULL, f->len, payload);
+	Cssl__LinkMove *move = cssl__link_move__unpack(NULL, f->len, f->payload);
 
 	if (!move)
 		return CSSL_E_TRUNCATED;
@@ -264,37 +208,49 @@ static int on_stream_move(struct link_stream *s, const struct frame *f, uint8_t 
 	return sane ? 0 : CSSL_E_RANGE;
 }
 
-/* Of a client in clear. @s may be over then. */
-static int on_clear_frame(struct link_stream *s, const struct frame *f, const uint8_t *payload)
+static int on_connection_frame(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	struct frame_violation v;
+
+	switch (f->type) {
+	case FRAME_DATA: return on_records(s, f, payload);
+	case FRAME_FIN: connection_fin(s->connection); return 0;
+	case FRAME_MOVE: return on_move(s, f);
+	case FRAME_VIOLATION:
+		if (frame_violation_read(f, &v) < 0)
+			return CSSL_E_TRUNCATED;
+		connection_violation(s->connection, &v);
+		return 0;
+	case FRAME_FINISH:
+		if (f->payload[0] >= END_REASON_COUNT)
+			return CSSL_E_RANGE;
+		connection_give_up(s->connection, (enum end_reason)f->payload[0]);
+		return 0;
+	default: return CSSL_E_TYPE;
+	}
+}
+
+static int on_accepted(struct link_stream *s, const struct frame *f, const uint8_t *payload)
 {
 	struct frame_accepted a;
-	int r = f->type == FRAME_ACCEPTED ? frame_accepted_read(f, &a) : 0;
+	int r = frame_accepted_read(f, &a);
 
 	if (r < 0)
 		return r;
-	if (f->type == FRAME_CLOSE) {
-		streams_remove(&s->link->streams, s->id);
-		link_forget_stream(s);
-		return 0;
-	}
-	if (f->type == FRAME_ACCEPTED)
-		link_stream_confirm(s, &a);
-	if (f->type == FRAME_DATA)
-		s->client_records += f->len;
-	return preamble_stream_frame(s->clear, f, payload);
+	/* more than was sent, or less than before */
+	if (s->connection && !connection_may_have_drained(s->connection, a.drained))
+		return CSSL_E_RANGE;
+	link_stream_confirm(s, &a);
+	if (s->connection)
+		connection_accepted(s->connection, &a);
+	return s->clear ? preamble_stream_frame(s->clear, f, payload) : 0;
 }
 
-/* Its connection is over. What crossed END on its way has no effect. */
-static int after_end(struct link_stream *s, const struct frame *f)
+static int on_over(struct link_stream *s, enum end_reason reason)
 {
-	struct frame_accepted a;
-	int r = f->type == FRAME_ACCEPTED ? frame_accepted_read(f, &a) : 0;
-
-	if (f->type == FRAME_CLOSE || f->type == FRAME_DETACH)
-		link_stream_drop(s);
-	else if (f->type == FRAME_ACCEPTED && r == 0)
-		link_stream_confirm(s, &a);
-	return r;
+	streams_remove(&s->link->streams, s->id);
+	link_forget_stream(s, reason < END_REASON_COUNT ? reason : END_CLIENT_RESET);
+	return 0;
 }
 
 /* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. 1, or 0: it has
@@ -322,16 +278,9 @@ static void say_load(struct link *l)
 	link_send_message(l, FRAME_LOAD, &load.base);
 }
 
-static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
+static int on_request(struct link *l, const struct frame *f)
 {
-	say_load(l); /* first, because it reports the waiting output, which should not include the answer */
-	framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
-	return 0;
-}
-
-static int on_request(struct link *l, const struct frame *f, uint8_t *payload)
-{
-	Cssl__LinkRequest *request = cssl__link_request__unpack(NULL, f->len, payload);
+	Cssl__LinkRequest *request = cssl__link_request__unpack(NULL, f->len, f->payload);
 
 	if (!request)
 		return CSSL_E_TRUNCATED;
@@ -339,40 +288,42 @@ static int on_request(struct link *l, const struct frame *f, uint8_t *payload)
 	return 0;
 }
 
-static const struct frame_row {
-	/* a message that begins a stream */
-	const ProtobufCMessageDescriptor *message;
-	int (*begin)(struct link *l, uint32_t stream, const ProtobufCMessage *m);
-	/* else */
-	int (*on_link)(struct link *l, const struct frame *f, uint8_t *payload);
-	int (*on_stream)(struct link_stream *s, const struct frame *f, uint8_t *payload);
-} frame_rows[] = {
-	[FRAME_OPEN] = { .message = &cssl__link_open__descriptor, .begin = open_stream },
-	[FRAME_SSL_ID] = { .message = &cssl__link_ssl_id__descriptor, .begin = adopt_stream },
-	[FRAME_PREAMBLE] = { .message = &cssl__link_preamble__descriptor, .begin = begin_preamble },
-	[FRAME_REATTACH] = { .on_link = link_reattach },
-	[FRAME_PROOF] = { .on_link = link_take_proof },
-	[FRAME_PING] = { .on_link = on_ping },
-	[FRAME_REQUEST] = { .on_link = on_request },
-	[FRAME_DATA] = { .on_stream = on_stream_data },
-	[FRAME_FIN] = { .on_stream = on_stream_fin },
-	[FRAME_ACCEPTED] = { .on_stream = on_stream_accepted },
-	[FRAME_CLOSE] = { .on_stream = on_stream_close },
-	[FRAME_DETACH] = { .on_stream = on_stream_detach },
-	[FRAME_VIOLATION] = { .on_stream = on_stream_violation },
-	[FRAME_MOVE] = { .on_stream = on_stream_move },
-	[FRAME_FINISH] = { .on_stream = on_stream_finish },
-};
-
-static int begin_stream(struct link *l, const struct frame_row *row, const struct frame *f)
+static int begin_stream(struct link *l, const struct frame *f, const ProtobufCMessageDescriptor *message,
+	int (*begin)(struct link *l, uint32_t stream, const ProtobufCMessage *m))
 {
-	ProtobufCMessage *m = protobuf_c_message_unpack(row->message, NULL, f->len, f->payload);
+	ProtobufCMessage *m = protobuf_c_message_unpack(message, NULL, f->len, f->payload);
 
 	if (!m)
 		return CSSL_E_TRUNCATED;
-	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : row->begin(l, f->stream, m);
+	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : begin(l, f->stream, m);
 	protobuf_c_message_free_unpacked(m, NULL);
 	return r;
+}
+
+static int on_stream_frame(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	struct link_stream *s = streams_find(&l->streams, f->stream);
+
+	if (f->stream == 0 || f->type >= FRAME_KEPT) /* only agents send it */
+		return CSSL_E_TYPE;
+	if (!s) { /* it ended here while the frame was on its way, or never existed */
+		count(COUNT_FRAMES_STALE);
+		return 0;
+	}
+	if (f->type == FRAME_CLOSE)
+		return on_over(s, (enum end_reason)f->payload[0]);
+	if (!put_to_work(s))
+		return 0;
+	if (f->type == FRAME_ACCEPTED)
+		return on_accepted(s, f, payload);
+	if (f->type == FRAME_DETACH)
+		return s->clear ? CSSL_E_STATE : on_over(s, END_DONE);
+	if (s->clear && f->type == FRAME_DATA)
+		s->client_records += f->len;
+	if (s->clear)
+		return preamble_stream_frame(s->clear, f, payload); /* @s may be over then */
+	/* if it is over, what crossed END on its way has no effect */
+	return s->connection ? on_connection_frame(s, f, payload) : 0;
 }
 
 /* RAgent pings more often. If the network is cut so that nothing comes, TCP notices it only by bytes of its own that
@@ -404,43 +355,35 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 	if (l->failure)
 		return 0;
 	expect_more(l);
-	if (f->type >= sizeof frame_rows / sizeof frame_rows[0])
-		return CSSL_E_TYPE;
-	const struct frame_row *row = &frame_rows[f->type];
-	if (row->begin)
-		return begin_stream(l, row, f);
-	if (row->on_link)
-		return row->on_link(l, f, payload);
-	if (!row->on_stream)
-		return CSSL_E_TYPE;
-	struct link_stream *s = streams_find(&l->streams, f->stream);
-	if (!s) { /* it ended here while the frame was on its way, or never existed */
-		count(COUNT_FRAMES_STALE);
+	switch (f->type) {
+	case FRAME_OPEN: return begin_stream(l, f, &cssl__link_open__descriptor, open_stream);
+	case FRAME_SSL_ID: return begin_stream(l, f, &cssl__link_ssl_id__descriptor, adopt_stream);
+	case FRAME_PREAMBLE: return begin_stream(l, f, &cssl__link_preamble__descriptor, begin_preamble);
+	case FRAME_REATTACH: return link_reattach(l, f);
+	case FRAME_PROOF: return link_take_proof(l, f);
+	case FRAME_REQUEST: return on_request(l, f);
+	case FRAME_PING:
+		say_load(l); /* first, because it reports the waiting output, which should not include the answer */
+		framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
 		return 0;
+	default: return on_stream_frame(l, f, payload);
 	}
-	if (f->type != FRAME_CLOSE && !put_to_work(s))
-		return 0;
-	if (s->clear)
-		return on_clear_frame(s, f, payload);
-	if (!s->connection)
-		return after_end(s, f);
-	return row->on_stream(s, f, payload);
 }
 
 /* --- life --- */
 
-void link_forget_stream(struct link_stream *s)
+void link_forget_stream(struct link_stream *s, enum end_reason reason)
 {
 	if (s->clear)
 		preamble_stream_forget(s->clear);
 	else if (s->connection)
-		connection_forget(s->connection, END_AGENT_LOST);
+		connection_forget(s->connection, reason);
 	link_stream_free(s);
 }
 
 static void forget_stream(void *ctx, uint32_t id, void *holder)
 {
-	link_forget_stream(holder);
+	link_forget_stream(holder, END_AGENT_LOST);
 }
 
 void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, void *holder))

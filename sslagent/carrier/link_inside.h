@@ -78,8 +78,8 @@ void link_close(struct link *l);
 void link_fail(struct link *l, int error);
 /* On the link itself. */
 void link_send_message(struct link *l, enum frame_type type, const ProtobufCMessage *m);
-/* Its connection has to end as one of a lost link; the stream is freed, and is in no table. */
-void link_forget_stream(struct link_stream *s);
+/* Its connection ends; the stream is freed, and is in no table. */
+void link_forget_stream(struct link_stream *s, enum end_reason reason);
 /* The link has none of its streams any more, and each is left to @fn. */
 void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, void *holder));
 /* After the end of its last stream, and of its socket. */
@@ -114,8 +114,8 @@ void link_turns_clear(struct link *l);
 
 /* link_parked.c */
 void link_refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why);
-int link_take_proof(struct link *l, const struct frame *f, uint8_t *payload); /* PROOF, REATTACH */
-int link_reattach(struct link *l, const struct frame *f, uint8_t *payload);
+int link_take_proof(struct link *l, const struct frame *f);
+int link_reattach(struct link *l, const struct frame *f);
 /* For so long the network may be cut. It is shorter than the time after which this RAgent thinks an agent lost. */
 uint64_t link_patience_ms(const struct link *l);
 /* May its streams wait for the next process? 1 or 0. */

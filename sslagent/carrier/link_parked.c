@@ -48,7 +48,7 @@ static void park_stream(void *ctx, uint32_t id, void *holder)
 
 	s->turn = LINK_TURN_HAS;
 	if (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE || streams_add(&l->streams, id, s) < 0) {
-		link_forget_stream(s);
+		link_forget_stream(s, END_AGENT_LOST);
 		return;
 	}
 	s->carrier.pace = CARRIER_PAUSED;
@@ -105,7 +105,7 @@ void link_park(struct link *l)
 static void end_stream(void *ctx, uint32_t id, void *holder)
 {
 	count(COUNT_STREAMS_NOT_REATTACHED);
-	link_forget_stream(holder);
+	link_forget_stream(holder, END_AGENT_LOST);
 }
 
 void link_end_parked(struct link *l)
@@ -158,7 +158,7 @@ static void supersede(struct link *l)
 	}
 }
 
-int link_take_proof(struct link *l, const struct frame *f, uint8_t *payload)
+int link_take_proof(struct link *l, const struct frame *f)
 {
 	const enum link_proof before = l->proven;
 
@@ -269,7 +269,7 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	return r;
 }
 
-int link_reattach(struct link *l, const struct frame *f, uint8_t *payload)
+int link_reattach(struct link *l, const struct frame *f)
 {
 	struct frame_reattach wanted;
 	struct connection_id connection;

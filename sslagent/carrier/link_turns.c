@@ -41,7 +41,7 @@ static void take_turn(struct link_stream *s)
 	if (s->held.state != HELD_WHOLE) {
 		link_refuse_reattach(s->link, s->id, &s->connection_id, "more was sent than is held");
 		streams_remove(&s->link->streams, s->id);
-		link_forget_stream(s);
+		link_forget_stream(s, END_AGENT_LOST);
 		return;
 	}
 	count(COUNT_STREAMS_REATTACHED);
