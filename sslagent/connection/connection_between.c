@@ -180,46 +180,6 @@ void connection_backend_left_service(struct connection *c, int uv_error)
 	connection_step_between(c);
 }
 
-/* --- a successor --- */
-
-static int resume_from(const struct connection *c, const Cssl__LinkSslId *id)
-{
-	if (id->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
-		return SERVICE_RESUME_AT_CHECKPOINT;
-	if (id->response_state == CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE)
-		return SERVICE_RESUME_BLIND;
-	return id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT &&
-			       id->exposed_records <= c->client_records
-		       ? SERVICE_RESUME_AT_CHECKPOINT
-		       : SERVICE_RESUME_CUT;
-}
-
-static int resume(struct connection *c, const Cssl__LinkSslId *id, struct service_resumption *r)
-{
-	uint8_t note[SERVICE_NOTE_MAX];
-	const ptrdiff_t len = connection_open_note(c, id, note);
-
-	if (len < 0 && len != CSSL_E_NOT_FOUND)
-		return (int)len;
-	*r = (struct service_resumption){ .note = note,
-		.len = len < 0 ? 0 : (size_t)len,
-		.replies = id->response_records,
-		.at_checkpoint = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
-		.from = resume_from(c, id),
-		.again = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED ? SERVICE_SAYS_NOTHING_AGAIN
-										       : SERVICE_MAY_SAY_AGAIN };
-	return service_resume(&c->service, r);
-}
-
-enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id)
-{
-	struct service_resumption r;
-
-	if (resume(c, id, &r) < 0)
-		return RESUMED_NOT_AT_ALL;
-	return r.from == SERVICE_RESUME_CUT ? RESUMED_CUT : RESUMED;
-}
-
 /* --- moves --- */
 
 /* Nothing is open. */

@@ -151,11 +151,8 @@ int connection_replies_wait(const struct connection *c); /* 1: the client has to
 void connection_read_between(struct connection *c);
 ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, size_t len); /* as to the backend */
 size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t len);
-void connection_backend_left_service(struct connection *c, int uv_error); /* it ended; 0: not by an error */
-/* SSL_ID without the backend's connection. CUT: what the lost owner got is to be heard first. */
-enum resumed { RESUMED, RESUMED_CUT, RESUMED_NOT_AT_ALL };
-enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id);
-void connection_move_between(struct connection *c, const struct ordered_move *order);  /* OWNER */
+void connection_backend_left_service(struct connection *c, int uv_error);             /* it ended; 0: not by an error */
+void connection_move_between(struct connection *c, const struct ordered_move *order); /* OWNER */
 void connection_leave_settled(struct connection *c, const struct ordered_move *order); /* OWNER, at a checkpoint */
 void connection_leave_without_backend(struct connection *c);                           /* likewise */
 
@@ -214,9 +211,6 @@ void connection_drop_recovery(struct connection *c);
 void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t together);
 /* Leave the note of a service that stands between, if it differs from RAgent's. */
 void connection_leave_word(struct connection *c);
-/* Opens the note that RAgent kept. Its bytes; CSSL_E_NOT_FOUND: there is none; or another error. */
-ptrdiff_t connection_open_note(
-	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX]);
 /* RECOVERING: bytes of the backend's answer. Returns how many are not for the client. */
 size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len);
 

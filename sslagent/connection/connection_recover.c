@@ -68,8 +68,8 @@ void connection_leave_word(struct connection *c)
 		leave(c, note, len);
 }
 
-ptrdiff_t connection_open_note(
-	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX])
+/* Opens the note that RAgent kept. Its bytes; CSSL_E_NOT_FOUND: there is none; or another error. */
+static ptrdiff_t open_note(const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX])
 {
 	const struct note_binding to = binding_of(c);
 
@@ -86,7 +86,7 @@ static int recall(const struct connection *c, const Cssl__LinkSslId *id, struct 
 
 	if (id->response_records > id->response_bytes / around)
 		return CSSL_E_NOT_FOUND;
-	const ptrdiff_t len = connection_open_note(c, id, note);
+	const ptrdiff_t len = open_note(c, id, note);
 	if (len < 0)
 		return (int)len;
 	return service_recall(&c->service, note, (size_t)len, id->response_bytes - id->response_records * around, out);
@@ -172,14 +172,13 @@ static void go_on_with_answer(struct connection *c)
 
 static int send_question(struct connection *c)
 {
-	struct connection_recovery *recovery = c->recovery;
-	const struct kept_bytes *heard = recovery->heard; /* the request of that answer */
-	size_t cap = heard->len + SERVICE_ASK_MORE;
-	uint8_t *question = malloc(cap);
+	const struct kept_bytes *heard = c->recovery->heard; /* the request */
+	const size_t cap = (heard ? heard->len : 0) + SERVICE_ASK_MORE;
+	uint8_t *question = heard ? malloc(cap) : NULL;
 
 	if (!question)
 		return CSSL_E_NO_MEMORY;
-	ptrdiff_t len = service_ask_rest(&c->service, recovery->recall, heard->bytes, heard->len, question, cap);
+	ptrdiff_t len = service_ask_rest(&c->service, c->recovery->recall, heard->bytes, heard->len, question, cap);
 	int r = len < 0 ? (int)len : connection_ensure_backend(c);
 	if (r == 0)
 		r = backend_write(c->backend, question, (size_t)len);
@@ -317,14 +316,46 @@ static int begin(struct connection *c, const Cssl__LinkSslId *id)
 	return 0;
 }
 
+/* --- a service that stands between --- */
+
+static int resume_from(const struct connection *c, const Cssl__LinkSslId *id)
+{
+	if (id->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
+		return SERVICE_RESUME_AT_CHECKPOINT;
+	if (id->response_state == CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE)
+		return SERVICE_RESUME_BLIND;
+	return id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT &&
+			       id->exposed_records <= c->client_records
+		       ? SERVICE_RESUME_AT_CHECKPOINT
+		       : SERVICE_RESUME_CUT;
+}
+
+static int resume(struct connection *c, const Cssl__LinkSslId *id, struct service_resumption *r)
+{
+	uint8_t note[SERVICE_NOTE_MAX];
+	const ptrdiff_t len = open_note(c, id, note);
+
+	if (len < 0 && len != CSSL_E_NOT_FOUND)
+		return (int)len;
+	*r = (struct service_resumption){ .note = note,
+		.len = len < 0 ? 0 : (size_t)len,
+		.replies = id->response_records,
+		.at_checkpoint = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
+		.from = resume_from(c, id),
+		.again = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED ? SERVICE_SAYS_NOTHING_AGAIN
+										       : SERVICE_MAY_SAY_AGAIN };
+	return service_resume(&c->service, r);
+}
+
 void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id)
 {
-	switch (connection_resume_between(c, id)) {
-	case RESUMED: go_on(c); return;
-	case RESUMED_NOT_AT_ALL: connection_not_recovered(c, END_AGENT_LOST); return;
-	case RESUMED_CUT: break;
-	}
-	if (begin(c, id) == 0)
+	struct service_resumption r;
+
+	if (resume(c, id, &r) < 0)
+		connection_not_recovered(c, END_AGENT_LOST);
+	else if (r.from != SERVICE_RESUME_CUT)
+		go_on(c);
+	else if (begin(c, id) == 0)  /* what the lost owner got is to be heard first */
 		connection_heard(c); /* if there are no records to read */
 }
 
