@@ -2,7 +2,6 @@
 #include "sslagent/carrier/carrier_home.h"
 
 #include "net/blocked.h"
-#include "sslagent/carrier/direct.h"
 #include "sslagent/carrier/link_inside.h"
 
 int carrier_home_open(struct carrier_home *home)

@@ -11,7 +11,7 @@
 #include "net/timer.h"
 #include "proto/end_reason.h"
 #include "sslagent/connection/carrier.h"
-#include "sslagent/carrier/direct.h"
+#include "sslagent/carrier/carrier_home.h"
 
 struct direct_preamble;
 

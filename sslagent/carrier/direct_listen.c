@@ -19,7 +19,6 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	struct direct_listener *l = ctx;
 	uint8_t words[DIRECT_WORDS_MAX];
 
-	count(COUNT_DIRECT_ACCEPTED);
 	if (admission_enter(l->home->admission) < 0) {
 		note_refused(END_LIMIT_TOTAL);
 		listener_refuse_accepted(fd, words, direct_preamble_full(l, words));

@@ -18,7 +18,6 @@
 #include "net/stream.h"
 #include "net/timer.h"
 #include "proto/error.h"
-#include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
 #include "sslagent/carrier/link_acceptor.h"
 

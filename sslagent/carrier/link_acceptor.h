@@ -10,7 +10,7 @@
 #define CSSL_SSLAGENT_LINK_ACCEPTOR_H
 
 #include "conf/conf.h"
-#include "sslagent/carrier/link.h"
+#include "sslagent/carrier/carrier_home.h"
 
 struct link_acceptor;
 

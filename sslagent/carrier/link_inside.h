@@ -10,7 +10,7 @@
 #include "net/streams.h"
 #include "net/timer.h"
 #include "sslagent/carrier/held.h"
-#include "sslagent/carrier/link.h"
+#include "sslagent/carrier/carrier_home.h"
 #include "sslagent/connection/connection.h"
 
 enum link_stage {

@@ -132,15 +132,6 @@ static int is_same_line(const struct link *l, const struct link *before)
 	       (sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0 || mutant("proof-unchecked"));
 }
 
-/* RAgent has a new link of its line. */
-static void park_superseded(struct link *l)
-{
-	log_paced(LOG_INFO, NULL, "link lost", "ragent=%s streams=%u cause=\"RAgent has a new link\"", l->peer,
-		l->streams.count);
-	count(COUNT_LINKS_LOST);
-	link_park(l);
-}
-
 /* RAgent has one link of each line. If the end of an earlier one was not seen yet, it is over now: what RAgent wrote
  * there and was not read is void, and streams that RAgent does not ask for must not work on. */
 static void supersede(struct link *l)
@@ -149,11 +140,14 @@ static void supersede(struct link *l)
 
 	for (struct link *other = l->home->links; other; other = next) {
 		next = other->next;
-		if (!is_same_line(l, other) || other->stage != LINK_OPEN || other->failure)
+		if (!is_same_line(l, other) || other->stage != LINK_OPEN || (other->failure && !link_may_park(other)))
 			continue;
-		if (other->number < l->number)
-			park_superseded(other);
-		else
+		if (other->number < l->number) {
+			log_paced(LOG_INFO, NULL, "link lost", "ragent=%s streams=%u cause=\"RAgent has a new link\"",
+				other->peer, other->streams.count);
+			count(COUNT_LINKS_LOST);
+			link_park(other);
+		} else if (!other->failure)
 			link_fail(l, UV_ECONNRESET); /* this frame was late */
 	}
 }
@@ -200,7 +194,7 @@ static struct link_stream *look_up_connection(const struct link *l, const struct
 	memcpy(id.bytes, r->connection_id, sizeof id.bytes);
 	const struct connection *c = connection_table_find(&l->home->connections->table, &id);
 	struct link_stream *s = c ? link_stream_of(c->carrier) : NULL;
-	return s && is_same_line(l, s->link) && is_wanted(s, r) ? s : NULL;
+	return s && s->link->stage == LINK_PARKED && is_same_line(l, s->link) && is_wanted(s, r) ? s : NULL;
 }
 
 /* ALL: of a connection that ended meanwhile, the stream may have any number, too. There are few. */
@@ -208,18 +202,15 @@ enum look { LOOK_BY_NUMBER, LOOK_AT_ALL };
 
 static struct link_stream *look_up(const struct link *l, const struct frame_reattach *r, enum look look)
 {
-	struct link *const lists[] = { l->home->parked, l->home->links };
 	struct search s = { .wanted = r };
 
-	for (unsigned i = 0; i < 2; i++) {
-		for (struct link *before = lists[i]; before && !s.found; before = before->next) {
-			if (!is_same_line(l, before))
-				continue;
-			if (look == LOOK_AT_ALL)
-				streams_each(&before->streams, compare, &s);
-			else if ((s.found = streams_find(&before->streams, r->stream)) && !is_wanted(s.found, r))
-				s.found = NULL;
-		}
+	for (struct link *before = l->home->parked; before && !s.found; before = before->next) {
+		if (!is_same_line(l, before))
+			continue;
+		if (look == LOOK_AT_ALL)
+			streams_each(&before->streams, compare, &s);
+		else if ((s.found = streams_find(&before->streams, r->stream)) && !is_wanted(s.found, r))
+			s.found = NULL;
 	}
 	return s.found;
 }
@@ -235,17 +226,6 @@ static struct link_stream *find_stream(const struct link *l, const struct frame_
 		s = look_up(l, r, LOOK_AT_ALL);
 	*why = s && s->held.state != HELD_WHOLE ? "more was sent than is held" : "no such stream";
 	return s && s->held.state == HELD_WHOLE ? s : NULL;
-}
-
-/* If the end of the link before was not seen yet, it is over now: what RAgent wrote there and was not read is void. 1,
- * or 0: @s ended with it. */
-static int park_before(struct link *before, const struct link_stream *s)
-{
-	const uint32_t id = s->id;
-
-	if (before->stage == LINK_OPEN && before->framed.stream.state < STREAM_CLOSING)
-		park_superseded(before);
-	return before->stage == LINK_PARKED && streams_find(&before->streams, id) == s;
 }
 
 void link_refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why)
@@ -279,7 +259,7 @@ int link_reattach(struct link *l, const struct frame *f)
 		return r < 0 ? r : CSSL_E_STATE;
 	const char *why;
 	struct link_stream *s = find_stream(l, &wanted, &why);
-	if (s && park_before(s->link, s))
+	if (s)
 		return move_stream(s, l, f->stream);
 	memcpy(connection.bytes, wanted.connection_id, CONNECTION_ID_LEN);
 	link_refuse_reattach(l, f->stream, &connection, why);

@@ -1,5 +1,5 @@
 /* carrier.h: carries a connection's records to and from the client. A carrier is a stream on a link from RAgent
- * (link.h), or a TCP connection of this agent's own TLS listener (direct.h). A connection sees only this interface.
+ * or a TCP connection of this agent's own TLS listener (carrier_home.h). A connection sees only this interface.
  *
  * Credit limits the output: connection_credit() grows as the client takes bytes, and never allows more than one
  * window beyond them.

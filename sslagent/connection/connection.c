@@ -293,7 +293,6 @@ static int connection_park(struct connection *c)
 		return CSSL_E_NO_MEMORY;
 	connection_to(c, CONNECTION_PARKED);
 	home->parked++;
-	count(COUNT_HANDSHAKES_PARKED);
 	return 0;
 }
 

@@ -20,7 +20,6 @@
 #include "net/timer.h"
 #include "net/user.h"
 #include "proto/error.h"
-#include "sslagent/carrier/direct.h"
 #include "sslagent/carrier/link_acceptor.h"
 #include "sslagent/process/agent_internal.h"
 #include "sslagent/sessions/listings.h"

@@ -4,8 +4,6 @@
 
 #include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/carrier/direct.h"
-#include "sslagent/carrier/link.h"
 #include "sslagent/connection/connection.h"
 #include "sslagent/process/agent_internal.h"
 

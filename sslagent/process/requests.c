@@ -10,7 +10,6 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "proto/frame.h"
-#include "sslagent/carrier/link.h"
 #include "sslagent/process/agent_internal.h"
 #include "sslagent/sessions/listings.h"
 #include "sslagent/tls/tls_certificate.h"

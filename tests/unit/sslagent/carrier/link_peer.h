@@ -4,7 +4,7 @@
 #define CSSL_TESTS_UNIT_SSLAGENT_CARRIER_LINK_PEER_H
 
 #include "proto/frame.h"
-#include "sslagent/carrier/link.h"
+#include "sslagent/carrier/carrier_home.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
 
 #define FRAMES_MAX 64
