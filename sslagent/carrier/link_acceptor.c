@@ -55,8 +55,10 @@ static struct arriving *arriving_of(struct stream *s)
 	return container_of(s, struct arriving, stream);
 }
 
-static void acceptor_object_closed(struct link_acceptor *a)
+static void acceptor_object_closed(void *acceptor)
 {
+	struct link_acceptor *a = acceptor;
+
 	if (--a->open_objects == 0 && a->on_closed)
 		a->on_closed(a->ctx);
 }
@@ -285,12 +287,7 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	stream_read_start(&v->stream);
 }
 
-static void on_listener_closed(void *ctx)
-{
-	acceptor_object_closed(ctx);
-}
-
-static const struct listener_ops acceptor_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+static const struct listener_ops acceptor_ops = { .on_accept = on_accept, .on_closed = acceptor_object_closed };
 
 /* --- who may connect --- */
 

@@ -167,7 +167,9 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	count(COUNT_CONNECTIONS_ENDED);
 	connection_to(c, CONNECTION_ENDED);
 	connection_weigh(c);
-	connection_home_bury(c->home, c);
+	c->by_id.next = c->home->buried;
+	c->home->buried = &c->by_id;
+	worker_at_turn_end(c->home->worker, &c->home->burial);
 }
 
 static void tell_ended(struct connection *c)

@@ -179,7 +179,10 @@ static int take_backend(struct connection *c, struct adoption *a)
 	if (cluster_take_passed(c->home->cluster, &c->id, c->epoch, &p) < 0) {
 		if (!a->frozen || !a->frozen->backend)
 			return CSSL_E_NOT_FOUND;
-		connection_take_back(c, a->frozen);
+		c->backend = a->frozen->backend;
+		a->frozen->backend = NULL;
+		backend_bind(c->backend, &connection_backend_ops, c);
+		service_take(&c->service, &a->frozen->service);
 		return 0;
 	}
 	int r = connection_restore_backend(c, &p);

@@ -239,11 +239,3 @@ int connection_restore_backend(struct connection *c, struct passed_backend *p)
 		return CSSL_E_MISMATCH;
 	return backend_give_unread(c->backend, p->from_backend, p->from_backend_len);
 }
-
-void connection_take_back(struct connection *c, struct connection *frozen)
-{
-	c->backend = frozen->backend;
-	frozen->backend = NULL;
-	backend_bind(c->backend, &connection_backend_ops, c);
-	service_take(&c->service, &frozen->service);
-}

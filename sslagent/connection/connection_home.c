@@ -28,13 +28,6 @@ static void bury_all(struct turn_end *t)
 	}
 }
 
-void connection_home_bury(struct connection_home *home, struct connection *c)
-{
-	c->by_id.next = home->buried;
-	home->buried = &c->by_id;
-	worker_at_turn_end(home->worker, &home->burial);
-}
-
 static void on_heap_trim(struct deadline *d)
 {
 	struct connection_home *home = container_of(d, struct connection_home, heap_trim);

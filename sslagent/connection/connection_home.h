@@ -89,9 +89,6 @@ static inline void connection_home_count_handshakes(struct connection_home *home
 /* A handshake's memory is freed: what the worker's further ones do not need goes back to the kernel soon. */
 void connection_home_trim_heap(struct connection_home *home);
 
-/* Free @c at the end of this loop turn. */
-void connection_home_bury(struct connection_home *home, struct connection *c);
-
 /* A connection that was handed off and adopted on the same worker is there twice until its old stream is detached. */
 struct connection *connection_table_find(const struct table *t, const struct connection_id *id);
 /* The one of this id that seals, or NULL. */

@@ -139,7 +139,6 @@ void connection_release_backend(struct connection *c, enum end_reason reason);
 void connection_reuse_backend(struct connection *c); /* gives it to the pool if it may serve another conversation */
 int connection_describe_backend(struct connection *c, struct passed_backend *out);
 int connection_restore_backend(struct connection *c, struct passed_backend *p);
-void connection_take_back(struct connection *c, struct connection *frozen);
 
 void connection_backend_id(const struct connection *c, const uint8_t **id, size_t *len); /* len 0: it is not told */
 
