@@ -102,7 +102,7 @@ const char *link_state_name(enum link_state s);
 int link_may_go(enum link_state from, enum link_state to);
 int link_agent(const struct link *l);
 unsigned link_agent_worker(const struct link *l);
-/* The agent's hello from the opening; valid in UP and SUSPECT. */
+/* Of the agent's hello: its name, boot id, worker and id check key; valid in UP and SUSPECT. */
 const struct link_hello *link_peer(const struct link *l);
 /* The fate of the agent's process at the last loss of the link. When the connection ends, the link may wait up to 100
  * ms, until it knows whether the process is dead. */

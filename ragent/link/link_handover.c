@@ -1,8 +1,8 @@
 /* link_handover.c: a link as tagged fields (proto/fields.h). Made new in the other process: p, the parameters; opening,
  * which is over; streams, because each connection names its own; waiters, because connections wait again when they
  * cannot send; the deadlines losing and connect; heard_ms, ticked_ms and backoff_ms, because a continued link counts as
- * just heard; cause and cause_stream, whose END comes at once; death, death_due, failure, fate, state, wish, second,
- * ear and handles, because only a link that is up goes on.
+ * just heard; cause and cause_stream, whose END comes at once; what only the opening needed of peer; death, death_due,
+ * failure, fate, state, wish, second, ear and handles, because only a link that is up goes on.
  */
 #include "ragent/link/link_handover.h"
 
@@ -20,17 +20,10 @@
 
 static const struct field rows[] = {
 	ROW(1, FIELD_UINT, next_stream, FIELD_ANY),
-	ROW(2, FIELD_UINT, peer.version_min, FIELD_ANY),
-	ROW(3, FIELD_UINT, peer.version_max, FIELD_ANY),
-	ROW(4, FIELD_UINT, peer.role, LINK_ROLE_AGENT),
-	ROW(5, FIELD_UINT, peer.protection, LINK_SEALED),
-	ROW(6, FIELD_UINT, peer.aead, FIELD_ANY),
-	ROW(7, FIELD_BYTES, peer.name, 0),
-	ROW(8, FIELD_UINT, peer.boot_id, FIELD_ANY),
-	ROW(9, FIELD_UINT, peer.worker, FIELD_ANY),
-	ROW(10, FIELD_UINT, peer.target_worker, FIELD_ANY),
-	ROW(11, FIELD_UINT, peer.workers, FIELD_ANY),
-	ROW(12, FIELD_BYTES, peer.id_check_key, 0),
+	ROW(2, FIELD_BYTES, peer.name, 0),
+	ROW(3, FIELD_UINT, peer.boot_id, FIELD_ANY),
+	ROW(4, FIELD_UINT, peer.worker, FIELD_ANY),
+	ROW(5, FIELD_BYTES, peer.id_check_key, 0),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
