@@ -134,17 +134,14 @@ static void note_consumed(struct connection *c, enum consumed_report urgency)
 	}
 }
 
-static int is_same(const struct consumed_mark *a, const struct consumed_mark *b)
-{
-	return a->record_bytes == b->record_bytes && a->position.offset == b->position.offset;
-}
-
 void connection_reach_marks(struct connection *c)
 {
 	enum consumed_report urgency = REPORT_WITH_NEXT_DATA;
-	uint32_t generation = c->consumed.position.read_generation;
+	const struct consumed_mark *from = &c->consumed, *to = &c->newest;
+	const uint32_t generation = from->position.read_generation;
 
-	if (c->awaited.to_backend > c->written || is_same(&c->consumed, &c->newest))
+	if (c->awaited.to_backend > c->written ||
+		(from->record_bytes == to->record_bytes && from->position.offset == to->position.offset))
 		return;
 	c->consumed = c->awaited;
 	if (c->newest.to_backend <= c->written)

@@ -60,15 +60,6 @@ void connection_relieve(struct connection_home *home)
 
 /* --- records that wait to be opened: before each, its header as the carrier parsed it --- */
 
-static size_t len_of(const struct tls_record *records, size_t count)
-{
-	size_t len = 0;
-
-	for (size_t i = 0; i < count; i++)
-		len += tls_record_len(&records[i]);
-	return len;
-}
-
 size_t connection_waiting(const struct connection *c)
 {
 	return c->input_len - c->input_records * sizeof(struct tls_record_header);
@@ -95,8 +86,10 @@ static void append(struct connection *c, const void *bytes, size_t len)
 
 int connection_input_keep(struct connection *c, const struct tls_record *records, size_t count)
 {
-	const size_t len = len_of(records, count);
+	size_t len = 0;
 
+	for (size_t i = 0; i < count; i++)
+		len += tls_record_len(&records[i]);
 	if (connection_waiting(c) + len > connection_window(c) + TLS_RECORD_MAX)
 		return CSSL_E_FULL;
 	int r = make_room(c, len + count * sizeof records->header);
@@ -150,16 +143,14 @@ void connection_input_drop(struct connection *c)
 #define HEAD_KEPT_MAX 8192u
 static_assert(HEAD_KEPT_MAX + TLS_RECORD_MAX <= CONF_WINDOW_MIN, "a head would wait for RAgent, and RAgent for it");
 
-/* Without a time limit for heads, nothing would end a client that says empty lines only, and it could never rest. */
-static int may_wait(const struct connection *c)
-{
-	return c->home->conf->limits.request_head_timeout_ms || service_place(&c->service) != SERVICE_CHECKPOINT;
-}
-
 /* The request under way is the only one: nobody has to answer anything before the client says more. */
 int connection_head_waits(const struct connection *c)
 {
-	return may_wait(c) && !c->backend && c->from_client == HALF_OPEN &&
+	/* without a time limit, nothing would end a client that says empty lines only, and it could never rest */
+	const int may_wait =
+		c->home->conf->limits.request_head_timeout_ms || service_place(&c->service) != SERVICE_CHECKPOINT;
+
+	return may_wait && !c->backend && c->from_client == HALF_OPEN &&
 	       (c->state == CONNECTION_OWNER || c->state == CONNECTION_RECOVERING) &&
 	       service_head_under_way(&c->service) && service_outstanding(&c->service) <= 1;
 }

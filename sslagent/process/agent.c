@@ -271,24 +271,15 @@ static void on_serving(struct worker *w, void *arg)
 	direct_accept(&((struct agent_worker *)arg)->carriers);
 }
 
-static int read_keys(struct agent *a)
+static int read_files(struct agent *a)
 {
-	char message[MESSAGE_MAX];
+	char message[TLS_FAULTS_MAX];
 
 	a->agents_key = conf_read_key(a->conf->agents_key, message, sizeof message);
 	if (a->agents_key)
 		a->link_key = conf_read_key(a->conf->link_key, message, sizeof message);
 	if (a->link_key)
-		return 0;
-	fprintf(stderr, "sslagent: %s\n", message);
-	return CSSL_E_CONFIG;
-}
-
-static int build_tls_and_cluster(struct agent *a)
-{
-	char message[TLS_FAULTS_MAX];
-
-	a->cluster = cluster_create(a->main, a->conf, a->self, a->agents_key, message, sizeof message);
+		a->cluster = cluster_create(a->main, a->conf, a->self, a->agents_key, message, sizeof message);
 	if (a->cluster)
 		a->contexts = tls_contexts_create(a->conf, cluster_session_source(a->cluster), message, sizeof message);
 	if (a->contexts)
@@ -391,10 +382,10 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	a->blocked = calloc(conf->ragent_count + 1, sizeof *a->blocked);
 	a->main = worker_create(0, "main");
 	a->listings = a->main ? listings_create(a->main) : NULL;
-	if (!a->counters || !a->admission || !a->backend_states || !a->blocked || !a->listings || read_keys(a) < 0)
+	if (!a->counters || !a->admission || !a->backend_states || !a->blocked || !a->listings)
 		goto failed;
 	counters_use(counters_of(a->counters, 0));
-	if (build_tls_and_cluster(a) < 0 || start_workers(a) != 0)
+	if (read_files(a) < 0 || start_workers(a) != 0)
 		goto failed;
 	a->acceptor = listen_for_links(a);
 	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], on_signal, a);
