@@ -183,20 +183,6 @@ int frame_reattached_read(const struct frame *f, struct frame_reattached *out)
 	return wire_reader_end(&r);
 }
 
-int frame_u64_read(const struct frame *f, uint64_t *out)
-{
-	struct wire_reader r = wire_reader(f->payload, f->len);
-	*out = wire_u64(&r);
-	return wire_reader_end(&r);
-}
-
-int frame_u8_read(const struct frame *f, uint8_t *out)
-{
-	struct wire_reader r = wire_reader(f->payload, f->len);
-	*out = wire_u8(&r);
-	return wire_reader_end(&r);
-}
-
 const char *frame_type_name(uint8_t type)
 {
 	switch (type) {

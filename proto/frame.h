@@ -178,7 +178,8 @@ int frame_parse(const uint8_t *in, size_t len, struct frame *out);
 void frame_header_write(
 	uint8_t out[static FRAME_HEADER_LEN], uint32_t stream, enum frame_type type, uint8_t flags, uint16_t len);
 
-/* Fixed payloads. The reading side returns 0 or a negative error for a wrong length. */
+/* Fixed payloads. The reading side returns 0 or a negative error for a wrong length. Where the payload is one number,
+ * no function is needed: frame_parse() has checked its length. */
 void frame_consumed_write(uint8_t out[static FRAME_CONSUMED_LEN], const struct frame_consumed *c);
 int frame_consumed_read(const struct frame *f, struct frame_consumed *out);
 /* Returns the length: FRAME_ACCEPTED_LEN without @received. */
@@ -190,8 +191,6 @@ void frame_reattach_write(uint8_t out[static FRAME_REATTACH_LEN], const struct f
 int frame_reattach_read(const struct frame *f, struct frame_reattach *out);
 void frame_reattached_write(uint8_t out[static FRAME_REATTACHED_LEN], const struct frame_reattached *r);
 int frame_reattached_read(const struct frame *f, struct frame_reattached *out);
-int frame_u64_read(const struct frame *f, uint64_t *out);
-int frame_u8_read(const struct frame *f, uint8_t *out);
 
 /* For logs: "DATA"; "?" for an unknown type. */
 const char *frame_type_name(uint8_t type);
