@@ -151,7 +151,6 @@ void frame_reattach_write(uint8_t out[static FRAME_REATTACH_LEN], const struct f
 {
 	struct wire_writer w = wire_writer(out, FRAME_REATTACH_LEN);
 	wire_put_bytes(&w, r->connection_id, sizeof r->connection_id);
-	wire_put_u64(&w, r->boot_id);
 	wire_put_u32(&w, r->stream);
 	wire_put_u32(&w, r->epoch);
 }
@@ -162,7 +161,6 @@ int frame_reattach_read(const struct frame *f, struct frame_reattach *out)
 	const uint8_t *id = wire_bytes(&r, sizeof out->connection_id);
 	if (id)
 		memcpy(out->connection_id, id, sizeof out->connection_id);
-	out->boot_id = wire_u64(&r);
 	out->stream = wire_u32(&r);
 	out->epoch = wire_u32(&r);
 	return wire_reader_end(&r);
@@ -182,20 +180,6 @@ int frame_reattached_read(const struct frame *f, struct frame_reattached *out)
 	out->frame = wire_u64(&r);
 	out->bytes = wire_u64(&r);
 	out->client_records = wire_u64(&r);
-	return wire_reader_end(&r);
-}
-
-int frame_u64_read(const struct frame *f, uint64_t *out)
-{
-	struct wire_reader r = wire_reader(f->payload, f->len);
-	*out = wire_u64(&r);
-	return wire_reader_end(&r);
-}
-
-int frame_u8_read(const struct frame *f, uint8_t *out)
-{
-	struct wire_reader r = wire_reader(f->payload, f->len);
-	*out = wire_u8(&r);
 	return wire_reader_end(&r);
 }
 

@@ -79,7 +79,7 @@ enum frame_flag {
 	FRAME_REPLY_COMPLETE = FRAME_CHECKPOINT, /* DATA in clear from the agent: it ends with a whole reply, and no
 						    other reply is due */
 	FRAME_ABORT = 1 << 6, /* END: reset the client's TCP connection. Without the flag, close it in order */
-	FRAME_CLIENT_WAITS = FRAME_AUTHENTICATED, /* CONSUMED, if RAgent knows it (link_hello.h): the agent opens no
+	FRAME_CLIENT_WAITS = FRAME_AUTHENTICATED, /* CONSUMED: the agent opens no
 						     record for a while. RAgent reads nothing more of the client until
 						     the next CONSUMED without the flag, the end of the ownership, or
 						     another link or process */
@@ -129,26 +129,24 @@ struct frame_violation {
 };
 #define FRAME_VIOLATION_LEN 5u
 
-/* Streams that outlive their link (both sides say LINK_STREAMS_OUTLIVE in the opening, and RAgent says PROOF). Both
- * sides number the frames of the agent on a stream from 1. The agent holds them until ACCEPTED says that the frame was
+/* Streams that outlive their link (RAgent said PROOF before they began). Both sides
+ * number the frames of the agent on a stream from 1. The agent holds them until ACCEPTED says that the frame was
  * received and its DATA bytes are drained. When the link breaks, because RAgent died or the network was cut, the stream
  * waits. On a new link RAgent, or its next process, says REATTACH: the agent answers REATTACHED, and sends the held
  * frames again, the same bytes; it seals nothing anew. RAgent sends the client records that the agent did not get. A
  * next process with many connections repeats PROOF until it has asked for all streams: so long they wait on.
  *
  * END is held like other frames, and outlives its connection: if it were lost with RAgent, so would be the records
- * before it. RAgent answers CLOSE when its next process does not need them any more (link_hello.h: enum link_ends).
- * RAgent works on frames in their order, so an END that is not answered before the PONG to a later PING never is. */
+ * before it. RAgent answers CLOSE when its next process does not need them any more. */
 #define FRAME_PROOF_LEN 32u
 
-/* REATTACH: the stream of this connection and epoch, as RAgent knows it: @stream on a link of its process @boot_id. */
+/* REATTACH: the stream of this connection and epoch, as RAgent knows it: it had this number on its link. */
 struct frame_reattach {
 	uint8_t connection_id[16];
-	uint64_t boot_id;
 	uint32_t stream;
 	uint32_t epoch;
 };
-#define FRAME_REATTACH_LEN 32u
+#define FRAME_REATTACH_LEN 24u
 
 /* REATTACHED: the next frame is the one with number @frame, and @bytes of DATA came before it on this stream. The agent
  * has the first @client_records of the connection. */
@@ -180,7 +178,8 @@ int frame_parse(const uint8_t *in, size_t len, struct frame *out);
 void frame_header_write(
 	uint8_t out[static FRAME_HEADER_LEN], uint32_t stream, enum frame_type type, uint8_t flags, uint16_t len);
 
-/* Fixed payloads. The reading side returns 0 or a negative error for a wrong length. */
+/* Fixed payloads. The reading side returns 0 or a negative error for a wrong length. Where the payload is one number,
+ * no function is needed: frame_parse() has checked its length. */
 void frame_consumed_write(uint8_t out[static FRAME_CONSUMED_LEN], const struct frame_consumed *c);
 int frame_consumed_read(const struct frame *f, struct frame_consumed *out);
 /* Returns the length: FRAME_ACCEPTED_LEN without @received. */
@@ -192,8 +191,6 @@ void frame_reattach_write(uint8_t out[static FRAME_REATTACH_LEN], const struct f
 int frame_reattach_read(const struct frame *f, struct frame_reattach *out);
 void frame_reattached_write(uint8_t out[static FRAME_REATTACHED_LEN], const struct frame_reattached *r);
 int frame_reattached_read(const struct frame *f, struct frame_reattached *out);
-int frame_u64_read(const struct frame *f, uint64_t *out);
-int frame_u8_read(const struct frame *f, uint8_t *out);
 
 /* For logs: "DATA"; "?" for an unknown type. */
 const char *frame_type_name(uint8_t type);

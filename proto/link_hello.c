@@ -1,6 +1,6 @@
 /* link_hello.c: the hello on the wire: version_min (2) | version_max (2) | role (1) | protection (1) | aead (1) |
- * boot id (8) | worker (2) | target worker (2) | workers (2) | id check key (16) | name length (1) | name | bytes
- * (1) | streams (1) | ends (1) | waits (1). Older sides do not send the last ones. */
+ * boot id (8) | worker (2) | target worker (2) | workers (2) | bytes (1) | id check key (16) | name length (1) | name.
+ */
 #include "proto/link_hello.h"
 
 #include <string.h>
@@ -52,13 +52,10 @@ ptrdiff_t link_hello_write(const struct link_hello *h, uint8_t out[static LINK_H
 	wire_put_u16(&w, h->worker);
 	wire_put_u16(&w, h->target_worker);
 	wire_put_u16(&w, h->workers);
+	wire_put_u8(&w, (uint8_t)h->bytes);
 	wire_put_bytes(&w, h->id_check_key, sizeof h->id_check_key);
 	wire_put_u8(&w, (uint8_t)strlen(h->name));
 	wire_put_bytes(&w, h->name, strlen(h->name));
-	wire_put_u8(&w, (uint8_t)h->bytes);
-	wire_put_u8(&w, (uint8_t)h->streams);
-	wire_put_u8(&w, (uint8_t)h->ends);
-	wire_put_u8(&w, (uint8_t)h->waits);
 	return wire_writer_len(&w);
 }
 
@@ -77,6 +74,7 @@ int link_hello_read(const uint8_t *in, size_t len, struct link_hello *out)
 	h.worker = wire_u16(&r);
 	h.target_worker = wire_u16(&r);
 	h.workers = wire_u16(&r);
+	h.bytes = wire_u8(&r) == LINK_BYTES_IN_MEMORY ? LINK_BYTES_IN_MEMORY : LINK_BYTES_ON_SOCKET;
 	key = wire_bytes(&r, sizeof h.id_check_key);
 	uint8_t name_len = wire_u8(&r);
 	name = wire_bytes(&r, name_len);
@@ -84,11 +82,6 @@ int link_hello_read(const uint8_t *in, size_t len, struct link_hello *out)
 		return CSSL_E_TRUNCATED;
 	if (name_len >= sizeof h.name || name_check((const char *)name, name_len) != 0)
 		return CSSL_E_RANGE;
-	/* a cursor that is spent gives 0 */
-	h.bytes = wire_u8(&r) == LINK_BYTES_IN_MEMORY ? LINK_BYTES_IN_MEMORY : LINK_BYTES_ON_SOCKET;
-	h.streams = wire_u8(&r) == LINK_STREAMS_OUTLIVE ? LINK_STREAMS_OUTLIVE : LINK_STREAMS_END;
-	h.ends = wire_u8(&r) == LINK_ENDS_ANSWERED ? LINK_ENDS_ANSWERED : LINK_ENDS_UNANSWERED;
-	h.waits = wire_u8(&r) == LINK_WAITS_KNOWN ? LINK_WAITS_KNOWN : LINK_WAITS_UNKNOWN;
 	memcpy(h.id_check_key, key, sizeof h.id_check_key);
 	memcpy(h.name, name, name_len);
 	if (hello_check(&h) != 0)

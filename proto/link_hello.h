@@ -9,19 +9,12 @@
 #include "proto/session_id.h"
 
 #define LINK_VERSION       1u
-#define LINK_HELLO_LEN_MAX 105u
+#define LINK_HELLO_LEN_MAX 102u
 
 enum link_role { LINK_ROLE_RAGENT = 1, LINK_ROLE_AGENT = 2 };
 enum link_protection { LINK_TRUSTED = 1, LINK_SEALED = 2 };
 /* How an open link carries bytes: on its socket, or in memory that both processes share (net/rings.h). */
 enum link_bytes { LINK_BYTES_ON_SOCKET = 0, LINK_BYTES_IN_MEMORY = 1 };
-/* Do the streams outlive a link that ends because RAgent's process died (proto/frame.h: REATTACH)? */
-enum link_streams { LINK_STREAMS_END = 0, LINK_STREAMS_OUTLIVE = 1 };
-/* To an agent's END of a stream that outlives its link, does RAgent answer CLOSE? Then the agent holds the stream's
- * last frames until that comes. */
-enum link_ends { LINK_ENDS_UNANSWERED = 0, LINK_ENDS_ANSWERED = 1 };
-/* Does RAgent know FRAME_CLIENT_WAITS? For an older one the flag would be a breach of the protocol. */
-enum link_waits { LINK_WAITS_UNKNOWN = 0, LINK_WAITS_KNOWN = 1 };
 
 struct link_hello {
 	uint16_t version_min, version_max; /* LINK_VERSION is the highest there is */
@@ -34,10 +27,7 @@ struct link_hello {
 	uint16_t target_worker;                         /* initiator: the worker of the responder that it wants */
 	uint16_t workers;                               /* of the sender's process */
 	uint8_t id_check_key[SESSION_ID_CHECK_KEY_LEN]; /* from a responding agent to RAgent; else zero */
-	enum link_streams streams;                      /* OUTLIVE: the sender can do that */
 	enum link_bytes bytes; /* IN_MEMORY: the sender can. If both can, RAgent's last message brings the memory */
-	enum link_ends ends;   /* of RAgent; else UNANSWERED */
-	enum link_waits waits; /* of RAgent; else UNKNOWN */
 };
 
 /* Bytes written, or CSSL_E_RANGE: a field breaks the rule in its comment above. */

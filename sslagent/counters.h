@@ -50,7 +50,6 @@
 		"Sessions not resumed because the client certificate they rest on is over or revoked")                 \
 	X(SESSIONS_WITHOUT_EMS, "sessions_without_ems", MONOTONIC,                                                     \
 		"TLS 1.2 sessions that cannot be resumed: the client has no extended master secret")                   \
-	X(HANDSHAKES_PARKED, "handshakes_parked", MONOTONIC, "Handshakes that waited for a session")                   \
 	X(PARKS_REFUSED, "parks_refused", MONOTONIC, "Handshakes that did not wait because too many did")              \
 	X(PULLS_MISSED, "pulls_missed", MONOTONIC, "Handshakes that waited in vain and became full ones")              \
 	X(HANDED_OFF, "handed_off", MONOTONIC, "Connections frozen and handed off")                                    \
@@ -115,7 +114,6 @@
 	X(BACKEND_NOT_SHARED, "backend_not_shared", MONOTONIC,                                                         \
 		"Backend connections not kept for others, because a message on them may be read in two ways")          \
 	X(BACKEND_FAILURES, "backend_failures", MONOTONIC, "Conversations that a backend cut or never began")          \
-	X(DIRECT_ACCEPTED, "direct_accepted", MONOTONIC, "Connections accepted by the agent's own TLS listeners")      \
 	X(DIRECT_REFUSED, "direct_refused", MONOTONIC, "Direct connections refused: limit, PROXY header, not TLS")     \
 	X(DIRECT_PLAIN_HTTP, "direct_plain_http", MONOTONIC, "Direct connections that were HTTP without TLS")          \
 	X(DIRECT_NOT_TLS, "direct_not_tls", MONOTONIC, "Direct connections that were neither TLS nor HTTP")            \
@@ -165,8 +163,6 @@
 		"Streams that a RAgent asked for in vain: unknown, of another RAgent, or of another epoch")            \
 	X(HELD_GIVEN_UP, "held_given_up", MONOTONIC,                                                                   \
 		"Streams that cannot outlive their link any more, because too much was kept")                          \
-	X(ENDS_UNANSWERED, "ends_unanswered", MONOTONIC,                                                               \
-		"Streams whose end RAgent did not answer: another release, or one without a keeper, took its place")   \
 	X(FRAMES_STALE, "frames_stale", MONOTONIC, "Frames dropped: their stream has ended, or never was")             \
 	X(LINKS_REFUSED, "links_refused", MONOTONIC, "Links refused: key, role, protection, version, time-out")        \
 	X(LINK_OPENINGS_DISPLACED, "link_openings_displaced", MONOTONIC,                                               \

@@ -5,6 +5,7 @@
  */
 #include "net/log_pace.h"
 #include "proto/error.h"
+#include "proto/wire.h"
 #include "ragent/connection/connection_preamble.h"
 
 #define REPLY_FLAGS (FRAME_PLAINTEXT | FRAME_REPLY_COMPLETE | FRAME_RECORDS_FOLLOW)
@@ -214,13 +215,9 @@ static int forget_taken(struct connection *c, uint64_t taken)
 static int in_taken(struct connection *c, const struct frame *f)
 {
 	struct preamble *p = preamble_of(c);
-	uint64_t taken;
-	int r = frame_u64_read(f, &taken);
+	const uint64_t taken = wire_load_u64(f->payload);
+	int r = taken < p->taken || taken > p->passed ? CSSL_E_RANGE : forget_taken(c, taken);
 
-	if (r == 0 && (taken < p->taken || taken > p->passed))
-		r = CSSL_E_RANGE;
-	if (r == 0)
-		r = forget_taken(c, taken);
 	if (r < 0)
 		return r;
 	p->taken = taken;

@@ -67,7 +67,7 @@ static int waits_for(const struct connection *c, const struct link *l)
 static void ask(struct connection *c, struct link *l)
 {
 	const struct stream_name *s = &c->account.stream;
-	struct frame_reattach r = { .boot_id = s->boot_id, .stream = s->id, .epoch = c->epoch };
+	struct frame_reattach r = { .stream = s->id, .epoch = c->epoch };
 	uint8_t payload[FRAME_REATTACH_LEN];
 	uint32_t stream = 0;
 

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <sodium.h>
 
@@ -138,7 +137,7 @@ static void lose(struct link *l)
 	move(l, LINK_LOSING);
 	streams_each(&lost, on_stream_lost, l);
 	streams_clear(&lost);
-	link_opening_close(&l->opening);
+	link_opening_close(l);
 	if (l->framed.ops)
 		framed_close(&l->framed);
 	if (l->handles == 0)
@@ -214,11 +213,6 @@ void link_heard(struct link *l)
 
 /* --- opening --- */
 
-static struct link *link_of_opening(struct link_opening *o)
-{
-	return container_of(o, struct link, opening);
-}
-
 void link_is_up(struct link *l, const struct link_hello *peer)
 {
 	l->handles++;
@@ -233,59 +227,40 @@ void link_is_up(struct link *l, const struct link_hello *peer)
 	move(l, LINK_UP);
 }
 
-static void on_opened(struct link_opening *o, const struct link_opened *opened)
+void link_is_open(struct link *l, int fd, const struct link_keys *keys)
 {
-	struct link *l = link_of_opening(o);
+	struct link_opening *o = &l->opening;
+	const int memory = o->memory;
 
-	l->process = peer_process_of(opened->fd, opened->pidfd);
-	int r = framed_open(
-		&l->framed, l->p.worker, &link_framed_ops, opened->fd, opened->keys, opened->early, opened->early_len);
-	link_opening_close(o);
+	l->process = peer_process_of(fd, o->pidfd);
+	o->pidfd = -1;
+	/* on a socket that has rings beside it, bytes are only bells */
+	int r = framed_open(&l->framed, l->p.worker, &link_framed_ops, fd, keys, stream_kept_data(&o->stream),
+		memory < 0 ? stream_kept(&o->stream) : 0);
 	if (r < 0) {
-		if (opened->memory >= 0)
-			close(opened->memory);
 		l->framed.ops = NULL;
 		link_fail(l, r);
 		return;
 	}
-	/* before the first frame: on a socket that has rings beside it, bytes are only bells */
-	r = opened->memory < 0 ? 0 : framed_share(&l->framed, opened->memory, RINGS_MAKER);
+	o->memory = -1;
+	r = memory < 0 ? 0 : framed_share(&l->framed, memory, RINGS_MAKER); /* before the first frame */
 	l->next_stream = 1;
-	link_is_up(l, opened->peer);
+	link_is_up(l, opening_peer(o->opening));
 	if (r < 0)
 		link_fail(l, r);
 	log_event(LOG_INFO, NULL, "link up", "agent=%s worker=%u bytes=%s", l->p.agent->name, l->p.agent_worker,
-		opened->memory < 0 ? "socket" : "memory");
+		memory < 0 ? "socket" : "memory");
 	link_tick(l);
 }
-
-static void on_opening_failed(struct link_opening *o, int error)
-{
-	link_fail(link_of_opening(o), error);
-}
-
-static void on_opening_closed(struct link_opening *o)
-{
-	link_handle_closed(link_of_opening(o));
-}
-
-static const struct link_opening_ops opening_ops = {
-	.on_opened = on_opened,
-	.on_failed = on_opening_failed,
-	.on_closed = on_opening_closed,
-};
 
 static void on_connect_due(struct deadline *d)
 {
 	struct link *l = container_of(d, struct link, connect);
 
 	move(l, LINK_OPENING);
-	int r = link_opening_begin(
-		&l->opening, l->p.worker, &opening_ops, l->p.agent, l->p.ring, &l->p.hello, l->p.health.lost_ms);
+	int r = link_opening_begin(l, l->p.health.lost_ms);
 	if (r < 0)
 		link_fail(l, r);
-	else
-		l->handles++;
 }
 
 /* --- life --- */

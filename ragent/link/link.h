@@ -102,17 +102,16 @@ const char *link_state_name(enum link_state s);
 int link_may_go(enum link_state from, enum link_state to);
 int link_agent(const struct link *l);
 unsigned link_agent_worker(const struct link *l);
-/* The agent's hello from the opening; valid in UP and SUSPECT. */
+/* Of the agent's hello: its name, boot id, worker and id check key; valid in UP and SUSPECT. */
 const struct link_hello *link_peer(const struct link *l);
 /* The fate of the agent's process at the last loss of the link. When the connection ends, the link may wait up to 100
  * ms, until it knows whether the process is dead. */
 enum peer_fate link_fate(const struct link *l);
 /* If the agent's process is dead, lose the link at the end of this turn, even before its connection ends. */
 void link_lose_if_dead(struct link *l);
-/* UP, before any other frame: say the proof that a link of the next process will show, if the agent knows what that
- * is. */
+/* UP, before any other frame: say the proof that a link of the next process will show, if one will come. */
 void link_prove(struct link *l);
-/* May the streams outlive the link? 1 or 0. Valid in UP and SUSPECT. */
+/* May the streams outlive the link? 1 or 0. */
 int link_outlived(const struct link *l);
 /* LOSING: its connection broke, and its agent may live. So it opens again at once, and the streams may go on. 1 or 0.
  */

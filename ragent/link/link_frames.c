@@ -14,16 +14,6 @@
 
 /* --- frames in --- */
 
-static int in_ping(struct link *l, const struct frame *f)
-{
-	return link_send(l, 0, FRAME_PONG, 0, f->payload, f->len);
-}
-
-static int in_pong(struct link *l, const struct frame *f)
-{
-	return 0; /* it is proof of life: see link_heard */
-}
-
 static int in_load(struct link *l, const struct frame *f)
 {
 	Cssl__LinkLoad *load = cssl__link_load__unpack(NULL, f->len, f->payload);
@@ -32,12 +22,6 @@ static int in_load(struct link *l, const struct frame *f)
 		return CSSL_E_TRUNCATED;
 	l->p.ops->on_load(l->p.ctx, l, load);
 	cssl__link_load__free_unpacked(load, NULL);
-	return 0;
-}
-
-static int in_leaving(struct link *l, const struct frame *f)
-{
-	l->p.ops->on_leaving(l->p.ctx, l);
 	return 0;
 }
 
@@ -55,27 +39,21 @@ static int in_response(struct link *l, const struct frame *f)
 	return 0;
 }
 
-static int (*const link_frames[256])(struct link *l, const struct frame *f) = {
-	[FRAME_PING] = in_ping,
-	[FRAME_PONG] = in_pong,
-	[FRAME_LOAD] = in_load,
-	[FRAME_LEAVING] = in_leaving,
-	[FRAME_RESPONSE] = in_response,
-};
+static int on_link_frame(struct link *l, const struct frame *f)
+{
+	switch (f->type) {
+	case FRAME_PING: return link_send(l, 0, FRAME_PONG, 0, f->payload, f->len);
+	case FRAME_PONG: return 0; /* it is proof of life: see link_heard */
+	case FRAME_LOAD: return in_load(l, f);
+	case FRAME_LEAVING: l->p.ops->on_leaving(l->p.ctx, l); return 0;
+	case FRAME_RESPONSE: return in_response(l, f);
+	default: return CSSL_E_TYPE;
+	}
+}
 
 static struct link *link_of_framed(struct framed *f)
 {
 	return container_of(f, struct link, framed);
-}
-
-/* The holder has saved what the next process needs of the stream. The process that opened the link said that this is
- * answered, so a process without a keeper that took the link over does so, too. */
-static void answer_end(struct link *l, uint32_t stream)
-{
-	const uint8_t reason = END_DONE;
-
-	if (l->peer.streams == LINK_STREAMS_OUTLIVE)
-		link_send(l, stream, FRAME_CLOSE, 0, &reason, 1);
 }
 
 static int ends_stream(const struct frame *f)
@@ -100,14 +78,16 @@ static int on_frame(struct framed *f, const struct frame *frame, uint8_t *payloa
 	if (l->failure)
 		return 0; /* the link is being lost: ignore the rest */
 	if (frame->stream == 0) {
-		r = link_frames[frame->type] ? link_frames[frame->type](l, frame) : CSSL_E_TYPE;
+		r = on_link_frame(l, frame);
 	} else {
 		void *holder = streams_find(&l->streams, frame->stream);
 		if (!holder)
 			counter_add(&l->p.counters->frames_stale, 1);
 		r = holder ? l->p.ops->on_frame(holder, l, frame) : 0;
+		/* The holder has saved what the next process needs of the stream. A process without a keeper answers,
+		 * too: it may have taken the link over, and then the agent waits for that. */
 		if (r == 0 && ends_stream(frame))
-			answer_end(l, frame->stream);
+			link_send(l, frame->stream, FRAME_CLOSE, 0, &(uint8_t){ END_DONE }, 1);
 	}
 	if (r < 0) {
 		counter_add(&l->p.counters->link_violations, 1);
@@ -203,7 +183,7 @@ void link_prove(struct link *l)
 
 int link_outlived(const struct link *l)
 {
-	return l->p.secret && l->peer.streams == LINK_STREAMS_OUTLIVE;
+	return l->p.secret != NULL;
 }
 
 void link_stream_end(struct link *l, uint32_t stream)

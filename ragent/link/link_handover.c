@@ -1,8 +1,8 @@
 /* link_handover.c: a link as tagged fields (proto/fields.h). Made new in the other process: p, the parameters; opening,
  * which is over; streams, because each connection names its own; waiters, because connections wait again when they
  * cannot send; the deadlines losing and connect; heard_ms, ticked_ms and backoff_ms, because a continued link counts as
- * just heard; cause and cause_stream, whose END comes at once; death, death_due, failure, fate, state, wish, second,
- * ear and handles, because only a link that is up goes on.
+ * just heard; cause and cause_stream, whose END comes at once; what only the opening needed of peer; death, death_due,
+ * failure, fate, state, wish, second, ear and handles, because only a link that is up goes on.
  */
 #include "ragent/link/link_handover.h"
 
@@ -20,24 +20,15 @@
 
 static const struct field rows[] = {
 	ROW(1, FIELD_UINT, next_stream, FIELD_ANY),
-	ROW(2, FIELD_UINT, peer.version_min, FIELD_ANY),
-	ROW(3, FIELD_UINT, peer.version_max, FIELD_ANY),
-	ROW(4, FIELD_UINT, peer.role, LINK_ROLE_AGENT),
-	ROW(5, FIELD_UINT, peer.protection, LINK_SEALED),
-	ROW(6, FIELD_UINT, peer.aead, FIELD_ANY),
-	ROW(7, FIELD_BYTES, peer.name, 0),
-	ROW(8, FIELD_UINT, peer.boot_id, FIELD_ANY),
-	ROW(9, FIELD_UINT, peer.worker, FIELD_ANY),
-	ROW(10, FIELD_UINT, peer.target_worker, FIELD_ANY),
-	ROW(11, FIELD_UINT, peer.workers, FIELD_ANY),
-	ROW(12, FIELD_BYTES, peer.id_check_key, 0),
-	ROW(15, FIELD_UINT, peer.streams, LINK_STREAMS_OUTLIVE),
+	ROW(2, FIELD_BYTES, peer.name, 0),
+	ROW(3, FIELD_UINT, peer.boot_id, FIELD_ANY),
+	ROW(4, FIELD_UINT, peer.worker, FIELD_ANY),
+	ROW(5, FIELD_BYTES, peer.id_check_key, 0),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* HAS_PIDFD: the last descriptor is the agent's process. PID and STARTED come from releases that knew a process by its
- * number; a number does not prove a death. */
-enum { TAG_PID = 13, TAG_STARTED = 14, TAG_SEALING = 100, TAG_OPENING, TAG_INPUT, TAG_OUTPUT, TAG_HAS_PIDFD };
+/* HAS_PIDFD: the last descriptor is the agent's process. */
+enum { TAG_SEALING = 100, TAG_OPENING, TAG_INPUT, TAG_OUTPUT, TAG_HAS_PIDFD };
 static const struct stream_tags stream_tags = { TAG_INPUT, TAG_OUTPUT };
 
 /* --- out --- */
@@ -56,14 +47,9 @@ struct link_descriptors link_descriptors(const struct link *l)
 {
 	return (struct link_descriptors){
 		.socket = stream_fd(&l->framed.stream),
-		.memory = link_memory_fd(l),
+		.memory = stream_shared_fd(&l->framed.stream),
 		.pidfd = peer_process_fd(&l->process),
 	};
-}
-
-int link_memory_fd(const struct link *l)
-{
-	return stream_shared_fd(&l->framed.stream);
 }
 
 size_t link_packed_len(const struct link *l)
@@ -109,8 +95,6 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_SEALING: return take_cipher(p, item, p->saved.sealing);
 	case TAG_OPENING: return take_cipher(p, item, p->saved.opening);
 	case TAG_HAS_PIDFD: p->pidfds = 1; return 0;
-	case TAG_PID:
-	case TAG_STARTED: return 0;
 	case TAG_INPUT:
 	case TAG_OUTPUT: return stream_fields_take(&p->left, stream_tags, item);
 	default: return CSSL_E_VERSION;

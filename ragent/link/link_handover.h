@@ -30,7 +30,6 @@ struct link_descriptors link_descriptors(const struct link *l);
 size_t link_packed_len(const struct link *l);
 void link_pack(const struct link *l, const struct link_descriptors *d, const struct framed_saved *saved,
 	struct wire_writer *w);
-int link_memory_fd(const struct link *l); /* -1: its bytes go on the socket */
 
 /* Continue a parked link from @in, without streams. Its descriptors are the @count at @fds; the link owns them from now
  * on. 0, or negative: it stays parked and the descriptors are closed. It reads and writes nothing before the next loop

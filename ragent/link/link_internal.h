@@ -1,5 +1,5 @@
-/* link_internal.h: shared by the link's own files only: link.c (life, health, loss), link_second.c (another connection
- * while the agent is silent) and link_frames.c (frames, streams, waiters).
+/* link_internal.h: shared by the link's own files only: link.c (life, health, loss), link_opening.c (connect, and make
+ * the opening) and link_frames.c (frames, streams, waiters).
  */
 #ifndef CSSL_RAGENT_LINK_INTERNAL_H
 #define CSSL_RAGENT_LINK_INTERNAL_H
@@ -10,7 +10,6 @@
 #include "net/watch.h"
 #include "ragent/link/link.h"
 #include "ragent/link/link_handover.h"
-#include "ragent/link/link_opening.h"
 
 /* Is a second connection to the agent being tried? */
 enum link_second { LINK_ALONE, LINK_BESIDE };
@@ -18,6 +17,14 @@ enum link_second { LINK_ALONE, LINK_BESIDE };
 enum link_ear { LINK_HEARD_NOTHING, LINK_HEARD };
 /* A failure of a link whose agent answered on a second connection. */
 #define LINK_BROKEN UV_ECONNABORTED
+
+struct link_opening {
+	struct stream stream;
+	struct opening *opening; /* NULL: not connected yet */
+	struct deadline deadline;
+	int memory; /* made for the bytes of the link; -1: they use the socket */
+	int pidfd;  /* from the agent, of its own process; -1: it sent none */
+};
 
 enum link_wish { LINK_TO_STAY, LINK_TO_WAIT, LINK_TO_GO };
 
@@ -50,13 +57,19 @@ struct link {
 /* link.c */
 /* Lose the link at the end of this turn; the first cause counts. */
 void link_fail(struct link *l, int error);
+/* The opening is done: @fd is the link's now. @keys are copied. */
+void link_is_open(struct link *l, int fd, const struct link_keys *keys);
 /* The link is connected and open: begin, or go on. */
 void link_is_up(struct link *l, const struct link_hello *peer);
 /* Frames came: the agent is not silent. */
 void link_heard(struct link *l);
 void link_handle_closed(struct link *l);
 
-/* link_second.c */
+/* link_opening.c */
+/* Give up after @limit_ms. 0: link_is_open() or link_fail() will come, unless closed before. Negative: nothing was
+ * opened. */
+int link_opening_begin(struct link *l, uint64_t limit_ms);
+void link_opening_close(struct link *l);
 /* SUSPECT: try a second connection, if none is tried. */
 void link_try_second(struct link *l);
 

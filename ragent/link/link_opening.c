@@ -1,8 +1,16 @@
-/* link_opening.c: a stream of its own for connecting and opening. When the kernel has our last message, the descriptor
+/* link_opening.c: begins a link: connects to the agent on a stream of its own, makes the opening (proto/opening.h) as
+ * initiator, and checks that it is the wanted agent and worker. When the kernel has our last message, the descriptor
  * goes to the link, together with the bytes that the agent sent after its last message.
+ *
+ * While an agent is silent, a second connection to it is tried in the same way. If that is answered, the agent lives,
+ * and the first connection is broken: the network was cut, and TCP waits longer and longer until it sends again. Then
+ * the first one is given up, and the link opens again at once. Its streams go on (proto/frame.h: REATTACH), and no
+ * agent has to take over. A UNIX socket cannot break, so its silence says nothing else.
+ *
+ * The agent's main thread answers the second connection, so it says nothing of the worker behind the link. A worker
+ * sends a frame as soon as it has a link. If none came since the link is up, the worker hangs: nothing is tried, and
+ * the agent is lost in time.
  */
-#include "ragent/link/link_opening.h"
-
 #include <string.h>
 #include <unistd.h>
 
@@ -10,88 +18,92 @@
 
 #include "net/container_of.h"
 #include "proto/error.h"
+#include "ragent/link/link_internal.h"
 
-static struct link_opening *of_stream(struct stream *s)
+#define SECOND_LIMIT_MS 250u /* a new connection is tried sooner than TCP repeats the first packet of this one */
+
+static struct link *link_of(struct stream *s)
 {
-	return container_of(s, struct link_opening, stream);
+	return container_of(s, struct link, opening.stream);
 }
 
-static void failed(struct link_opening *o, int error)
+static void failed(struct link *l, int error)
 {
-	deadline_cancel(&o->deadline);
-	stream_read_stop(&o->stream);
-	o->ops->on_failed(o, error);
+	deadline_cancel(&l->opening.deadline);
+	stream_read_stop(&l->opening.stream);
+	if (l->second == LINK_BESIDE)
+		link_opening_close(l);
+	else
+		link_fail(l, error);
 }
 
-static int peer_is_right(const struct link_opening *o)
+static int peer_is_right(const struct link *l)
 {
-	const struct link_hello *peer = opening_peer(o->opening);
+	const struct link_hello *peer = opening_peer(l->opening.opening);
 
-	return strcmp(peer->name, o->agent->name) == 0 && peer->worker == o->mine.target_worker;
+	return strcmp(peer->name, l->p.agent->name) == 0 && peer->worker == l->p.hello.target_worker;
 }
 
 /* Send our last message, with the shared memory when both sides support it. */
-static int send_last(struct link_opening *o, const uint8_t *out, size_t len)
+static int send_last(struct link *l, const uint8_t *out, size_t len)
 {
+	struct link_opening *o = &l->opening;
 	int r = stream_write(&o->stream, out, len);
 
-	if (r < 0 || o->mine.bytes != LINK_BYTES_IN_MEMORY || opening_peer(o->opening)->bytes != LINK_BYTES_IN_MEMORY)
+	if (r < 0 || l->p.hello.bytes != LINK_BYTES_IN_MEMORY ||
+		opening_peer(o->opening)->bytes != LINK_BYTES_IN_MEMORY)
 		return r;
 	o->memory = rings_make();
 	return o->memory < 0 ? o->memory : stream_send_fd(&o->stream, o->memory);
 }
 
 /* Give @in to the opening. Bytes used. */
-static size_t advance(struct link_opening *o, const uint8_t *in, size_t len)
+static size_t advance(struct link *l, const uint8_t *in, size_t len)
 {
+	struct link_opening *o = &l->opening;
 	uint8_t out[OPENING_MESSAGE_MAX];
 	size_t taken = 0, out_len = 0;
 	int r = opening_step(o->opening, in, len, &taken, out, &out_len);
 
-	if (r == OPENING_DONE && !peer_is_right(o))
+	if (r == OPENING_DONE && !peer_is_right(l))
 		r = CSSL_E_MISMATCH;
 	int sent = 0;
 	if (r >= 0 && out_len)
-		sent = r == OPENING_DONE ? send_last(o, out, out_len) : stream_write(&o->stream, out, out_len);
+		sent = r == OPENING_DONE ? send_last(l, out, out_len) : stream_write(&o->stream, out, out_len);
 	if (sent < 0)
 		r = sent;
 	if (r == OPENING_DONE)
 		stream_read_stop(&o->stream);
 	if (r < 0)
-		failed(o, r);
+		failed(l, r);
 	return taken;
 }
 
-static void give_away(struct link_opening *o)
+static void give_away(struct link *l)
 {
+	struct link_opening *o = &l->opening;
 	struct link_keys keys;
-	struct link_opened opened = { .keys = &keys, .peer = opening_peer(o->opening) };
+	const int fd = stream_dup_fd(&o->stream);
 
-	opened.early = stream_kept_data(&o->stream);
-	opened.early_len = o->memory < 0 ? stream_kept(&o->stream)
-					 : 0; /* with memory these are only bells; the bytes are in the memory */
-	opened.fd = stream_dup_fd(&o->stream);
-	if (opened.fd < 0) {
-		failed(o, opened.fd);
+	if (fd < 0) {
+		failed(l, fd);
 		return;
 	}
 	deadline_cancel(&o->deadline);
 	opening_result(o->opening, &keys);
-	opened.memory = o->memory;
-	opened.pidfd = o->pidfd;
-	o->memory = o->pidfd = -1;
-	o->ops->on_opened(o, &opened);
+	link_is_open(l, fd, &keys);
+	link_opening_close(l);
 	sodium_memzero(&keys, sizeof keys);
 }
 
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
-	return advance(of_stream(s), data, len);
+	return advance(link_of(s), data, len);
 }
 
 static void on_fd(struct stream *s, int fd)
 {
-	struct link_opening *o = of_stream(s);
+	struct link_opening *o = &link_of(s)->opening;
 
 	if (o->pidfd < 0)
 		o->pidfd = fd;
@@ -102,34 +114,42 @@ static void on_fd(struct stream *s, int fd)
 /* The agent's hello is known only when the opening is done, and our answer to it was the last message. */
 static void on_written(struct stream *s, size_t len)
 {
-	struct link_opening *o = of_stream(s);
+	struct link *l = link_of(s);
 
-	if (opening_peer(o->opening) && stream_pending(s) == 0 && deadline_is_set(&o->deadline))
-		give_away(o);
+	if (!opening_peer(l->opening.opening) || stream_pending(s) > 0 || !deadline_is_set(&l->opening.deadline))
+		return;
+	if (l->second == LINK_ALONE) {
+		give_away(l);
+		return;
+	}
+	link_opening_close(l);
+	if (l->state == LINK_SUSPECT)
+		link_fail(l, LINK_BROKEN);
 }
 
 static void on_end(struct stream *s, enum stream_end end, int uv_error)
 {
-	failed(of_stream(s), end == STREAM_ERROR ? uv_error : UV_EOF);
+	failed(link_of(s), end == STREAM_ERROR ? uv_error : UV_EOF);
 }
 
 static void on_connected(struct stream *s, int uv_error)
 {
-	struct link_opening *o = of_stream(s);
+	struct link *l = link_of(s);
 
 	if (uv_error == 0)
-		o->opening = opening_start(o->ring, 0, &o->mine, LINK_ROLE_AGENT);
-	if (!o->opening) {
-		failed(o, uv_error ? uv_error : CSSL_E_NO_MEMORY);
+		l->opening.opening = opening_start(l->p.ring, 0, &l->p.hello, LINK_ROLE_AGENT);
+	if (!l->opening.opening) {
+		failed(l, uv_error ? uv_error : CSSL_E_NO_MEMORY);
 		return;
 	}
 	stream_read_start(s);
-	advance(o, NULL, 0);
+	advance(l, NULL, 0);
 }
 
 static void on_closed(struct stream *s)
 {
-	struct link_opening *o = of_stream(s);
+	struct link *l = link_of(s);
+	struct link_opening *o = &l->opening;
 
 	opening_destroy(o->opening);
 	o->opening = NULL;
@@ -137,7 +157,8 @@ static void on_closed(struct stream *s)
 		close(o->memory);
 	if (o->pidfd >= 0)
 		close(o->pidfd);
-	o->ops->on_closed(o);
+	l->second = LINK_ALONE;
+	link_handle_closed(l);
 }
 
 static const struct stream_ops stream_ops = {
@@ -151,34 +172,39 @@ static const struct stream_ops stream_ops = {
 
 static void on_deadline(struct deadline *d)
 {
-	failed(container_of(d, struct link_opening, deadline), UV_ETIMEDOUT);
+	failed(container_of(d, struct link, opening.deadline), UV_ETIMEDOUT);
 }
 
-int link_opening_begin(struct link_opening *o, struct worker *w, const struct link_opening_ops *ops,
-	const struct conf_agent *agent, const struct key_ring *ring, const struct link_hello *mine, uint64_t limit_ms)
+int link_opening_begin(struct link *l, uint64_t limit_ms)
 {
-	memset(o, 0, sizeof *o);
-	o->worker = w;
-	o->ops = ops;
-	o->agent = agent;
-	o->ring = ring;
-	o->mine = *mine;
-	o->deadline.fn = on_deadline;
-	o->memory = o->pidfd = -1;
+	const struct conf_agent *agent = l->p.agent;
+	struct link_opening *o = &l->opening;
+
+	*o = (struct link_opening){ .deadline.fn = on_deadline, .memory = -1, .pidfd = -1 };
 	if (agent->link.ss_family == AF_UNIX)
 		stream_expect_fds(&o->stream);
-	int r = stream_connect(&o->stream, w, &stream_ops, (const struct sockaddr *)&agent->link, NULL);
+	int r = stream_connect(&o->stream, l->p.worker, &stream_ops, (const struct sockaddr *)&agent->link, NULL);
 	if (r < 0)
 		return r;
 	stream_set_fault(&o->stream, "link", agent->name);
-	deadline_set(w, &o->deadline, limit_ms);
+	deadline_set(l->p.worker, &o->deadline, limit_ms);
+	l->handles++;
 	return 0;
 }
 
-void link_opening_close(struct link_opening *o)
+void link_opening_close(struct link *l)
 {
-	if (!o->ops)
+	if (!l->opening.deadline.fn)
 		return;
-	deadline_cancel(&o->deadline);
-	stream_close(&o->stream);
+	deadline_cancel(&l->opening.deadline);
+	stream_close(&l->opening.stream);
+}
+
+void link_try_second(struct link *l)
+{
+	if (l->state != LINK_SUSPECT || l->second == LINK_BESIDE || l->ear == LINK_HEARD_NOTHING ||
+		l->p.agent->link.ss_family == AF_UNIX || !link_outlived(l))
+		return;
+	if (link_opening_begin(l, SECOND_LIMIT_MS) == 0)
+		l->second = LINK_BESIDE;
 }

@@ -7,8 +7,7 @@
 #include "net/timer.h"
 
 struct request {
-	struct request *next;
-	struct requests *home;
+	LIST_ENTRY(request) entry;
 	struct link *link;
 	uint64_t token;
 	struct deadline deadline;
@@ -18,11 +17,7 @@ struct request {
 
 static void finish(struct request *q, Cssl__LinkResponse *response, const char *error)
 {
-	struct request **at = &q->home->pending;
-
-	while (*at != q)
-		at = &(*at)->next;
-	*at = q->next;
+	LIST_REMOVE(q, entry);
 	deadline_cancel(&q->deadline);
 	q->done(q->ctx, link_agent(q->link), response, error);
 	free(q);
@@ -42,10 +37,9 @@ void requests_send(struct requests *r, struct link *l, Cssl__LinkRequest *messag
 		return;
 	}
 	*q = (struct request){
-		.next = r->pending, .home = r, .link = l, .token = ++r->next_token, .done = done, .ctx = ctx
+		.link = l, .token = ++r->next_token, .deadline.fn = on_deadline, .done = done, .ctx = ctx
 	};
-	q->deadline.fn = on_deadline;
-	r->pending = q;
+	LIST_INSERT_HEAD(&r->pending, q, entry);
 	message->token = q->token;
 	if (link_send_message(l, 0, FRAME_REQUEST, &message->base) < 0) {
 		finish(q, NULL, "its link is lost");
@@ -56,10 +50,10 @@ void requests_send(struct requests *r, struct link *l, Cssl__LinkRequest *messag
 
 void requests_answered(struct requests *r, struct link *l, Cssl__LinkResponse *response)
 {
-	struct request *q = r->pending;
+	struct request *q = LIST_FIRST(&r->pending);
 
 	while (q && (q->token != response->token || q->link != l))
-		q = q->next;
+		q = LIST_NEXT(q, entry);
 	if (q)
 		finish(q, response, NULL);
 	else
@@ -68,16 +62,16 @@ void requests_answered(struct requests *r, struct link *l, Cssl__LinkResponse *r
 
 void requests_end(struct requests *r, const char *error)
 {
-	while (r->pending)
-		finish(r->pending, NULL, error);
+	while (!LIST_EMPTY(&r->pending))
+		finish(LIST_FIRST(&r->pending), NULL, error);
 }
 
 void requests_link_lost(struct requests *r, const struct link *l)
 {
 	struct request *next;
 
-	for (struct request *q = r->pending; q; q = next) {
-		next = q->next;
+	for (struct request *q = LIST_FIRST(&r->pending); q; q = next) {
+		next = LIST_NEXT(q, entry);
 		if (q->link == l)
 			finish(q, NULL, "its link is lost");
 	}

@@ -4,6 +4,8 @@
 #ifndef CSSL_RAGENT_REQUESTS_H
 #define CSSL_RAGENT_REQUESTS_H
 
+#include <sys/queue.h>
+
 #include "ragent/link/link.h"
 
 #define REQUEST_TIMEOUT_MS 5000u
@@ -13,7 +15,7 @@ struct request;
 /* Embedded; all zero except the worker: no request is under way. */
 struct requests {
 	struct worker *worker;
-	struct request *pending;
+	LIST_HEAD(, request) pending;
 	uint64_t next_token;
 };
 

@@ -1,8 +1,7 @@
-/* carrier_home.c: a worker's list of links. */
+/* carrier_home.c: what a worker's links and listeners do together. */
 #include "sslagent/carrier/carrier_home.h"
 
 #include "net/blocked.h"
-#include "sslagent/carrier/link.h"
 #include "sslagent/carrier/link_inside.h"
 
 int carrier_home_open(struct carrier_home *home)
@@ -16,15 +15,32 @@ int carrier_home_open(struct carrier_home *home)
 	return preamble_home_open(&home->preambles);
 }
 
+void carrier_home_leave(struct carrier_home *home)
+{
+	direct_stop_accepting(home);
+	for (struct link *l = home->links; l; l = l->next)
+		framed_send(&l->framed, 0, FRAME_LEAVING, 0, NULL, 0);
+}
+
+void carrier_home_close(struct carrier_home *home)
+{
+	direct_close_all(home);
+	for (struct link *l = home->links; l; l = l->next)
+		link_close(l);
+	while (home->parked)
+		link_close(home->parked);
+}
+
 void carrier_home_release(struct carrier_home *home)
 {
+	direct_release_all(home);
 	preamble_home_release(&home->preambles);
 	slabs_clear(&home->stream_blocks);
 }
 
 uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l)
 {
-	*link_next(l) = home->links;
+	l->next = home->links;
 	home->links = l;
 	return ++home->links_begun;
 }
@@ -32,9 +48,9 @@ uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l)
 static void remove_from(struct link **at, struct link *l)
 {
 	while (*at && *at != l)
-		at = link_next(*at);
+		at = &(*at)->next;
 	if (*at)
-		*at = *link_next(l);
+		*at = l->next;
 }
 
 void carrier_home_remove_link(struct carrier_home *home, struct link *l)
@@ -45,17 +61,29 @@ void carrier_home_remove_link(struct carrier_home *home, struct link *l)
 
 struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number)
 {
-	for (struct link *l = home->links; l; l = *link_next(l)) {
-		if (link_number(l) == number)
+	for (struct link *l = home->links; l; l = l->next) {
+		if (l->number == number)
 			return l;
 	}
 	return NULL;
 }
 
-const char *link_ragent(const struct link *l, uint64_t *boot_id)
+uint32_t carrier_home_links(const struct carrier_home *home)
 {
-	*boot_id = l->peer_boot_id;
-	return l->peer;
+	uint32_t count = 0;
+
+	for (const struct link *l = home->links; l; l = l->next)
+		count++;
+	return count;
+}
+
+uint64_t carrier_home_queued(const struct carrier_home *home)
+{
+	uint64_t queued = 0;
+
+	for (const struct link *l = home->links; l; l = l->next)
+		queued += framed_pending(&l->framed);
+	return queued;
 }
 
 int carrier_home_blocks(const struct carrier_home *home, const struct client_address *client)

@@ -1,5 +1,13 @@
-/* carrier_home.h: shared by the carriers of one worker: its links, its direct listeners, and their calls to the
- * process. Used from the worker's thread.
+/* carrier_home.h: how connections come to a worker of an agent: its links from RAgents, and its direct listeners. Used
+ * from the worker's thread, except where a comment says otherwise.
+ *
+ * A link is this agent's end of one link from a worker of RAgent: frames in and out, its streams, and the carriers that
+ * these are for connections. When it is lost, all its streams are lost: their connections stop sealing at once, reset
+ * their backends and wipe their live parts (law 7), unless RAgent's next process may go on with them. RAgent then moves
+ * them to other agents.
+ *
+ * A direct listener is an agent's own TLS listener, for use behind any layer-4 balancer (CSSL-SL without RAgent): TCP
+ * connections of clients as carriers. Such a connection stays here until it ends; its session is shared like any other.
  */
 #ifndef CSSL_SSLAGENT_CARRIER_HOME_H
 #define CSSL_SSLAGENT_CARRIER_HOME_H
@@ -7,6 +15,7 @@
 #include "net/log_pace.h"
 #include "net/slabs.h"
 #include "proto/link.pb-c.h"
+#include "proto/opening.h"
 #include "sslagent/connection/connection_home.h"
 #include "sslagent/preamble/preamble.h"
 
@@ -44,14 +53,63 @@ struct carrier_home {
 
 /* On its thread, after connection_home_open(). 0 or CSSL_E_NO_MEMORY. */
 int carrier_home_open(struct carrier_home *home);
+/* Accept no new connections, and ask RAgents to give this agent none (LEAVING). */
+void carrier_home_leave(struct carrier_home *home);
+/* Close links, listeners and their connections. */
+void carrier_home_close(struct carrier_home *home);
 /* Call it after the thread ended. */
 void carrier_home_release(struct carrier_home *home);
 
 uint64_t carrier_home_add_link(struct carrier_home *home, struct link *l);       /* its number */
 void carrier_home_remove_link(struct carrier_home *home, struct link *l);        /* also a parked one */
 struct link *carrier_home_find_link(struct carrier_home *home, uint64_t number); /* NULL: it is gone */
+uint32_t carrier_home_links(const struct carrier_home *home);                    /* how many there are */
+uint64_t carrier_home_queued(const struct carrier_home *home); /* bytes that the network has not taken yet */
 
 /* Does any RAgent keep this client of a direct listener out? 1 or 0. */
 int carrier_home_blocks(const struct carrier_home *home, const struct client_address *client);
+
+/* --- links --- */
+
+/* A link whose opening is complete, on its way from the main loop to its worker. */
+struct link_arrival {
+	struct carrier_home *home;
+	int fd;
+	struct link_keys keys;
+	struct link_hello peer;
+	int memory;     /* carries the link's bytes; -1: the socket does */
+	uint8_t *early; /* bytes that came after the opening */
+	size_t early_len;
+};
+
+/* Begin to serve it, on its worker's thread. On failure the connection is closed and the failure logged. Takes over
+ * @arrival. */
+void link_begin(struct link_arrival *arrival);
+void link_arrival_destroy(struct link_arrival *arrival); /* closes what it still has */
+
+/* The name of its RAgent. */
+const char *link_ragent(const struct link *l, uint64_t *boot_id);
+/* Answer a REQUEST with a packed LinkResponse. The link may be gone when the answer is ready, so requests remember its
+ * number (carrier_home_find_link()). */
+void link_respond(struct link *l, const uint8_t *response, size_t len);
+
+/* --- direct listeners --- */
+
+/* NULL: the address cannot be bound (logged). The listener joins home->directs; clients wait in its queue. */
+struct direct_listener *direct_listen(struct carrier_home *home, const struct conf_direct *conf);
+void direct_accept(struct carrier_home *home); /* from now on */
+/* Accept no new connections (a stop that waits for the others). */
+void direct_stop_accepting(struct carrier_home *home);
+/* Say goodbye to idle connections, or to all; or reset those of blocked networks. */
+enum direct_whom { DIRECT_IDLE, DIRECT_ALL, DIRECT_BLOCKED };
+void direct_finish(struct carrier_home *home, enum direct_whom whom);
+/* The number of clients' TCP connections whose connection has ended. */
+uint32_t direct_lingering(const struct carrier_home *home);
+/* For log_pace_tell(), on any thread. */
+void direct_tell_left_out(struct carrier_home *home);
+/* Closes listeners and connections. */
+void direct_close_all(struct carrier_home *home);
+/* Frees the listeners' memory, when every handle is closed. */
+void direct_release_all(struct carrier_home *home);
 
 #endif

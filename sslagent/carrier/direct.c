@@ -375,9 +375,7 @@ static void on_closed(struct stream *s)
 	struct direct *d = direct_of(s);
 
 	direct_preamble_forget(d);
-	*d->prev = d->next;
-	if (d->next)
-		d->next->prev = d->prev;
+	LIST_REMOVE(d, entry);
 	if (d->source_state == SOURCE_COUNTED)
 		admission_leave_source(d->listener->home->admission, &d->source);
 	admission_leave(d->listener->home->admission);
@@ -439,11 +437,7 @@ static struct direct *create(struct direct_listener *l, int fd, const struct soc
 	d->client = *peer;
 	d->accepted_ms = worker_now_ms(d->stream.worker);
 	stream_local(&d->stream, &d->server);
-	d->next = l->first;
-	d->prev = &l->first;
-	if (l->first)
-		l->first->prev = &d->next;
-	l->first = d;
+	LIST_INSERT_HEAD(&l->clients, d, entry);
 	d->deadline.fn = on_deadline;
 	stream_set_read_max(&d->stream, DIRECT_READ_MAX);
 	return d;

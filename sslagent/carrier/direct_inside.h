@@ -1,15 +1,17 @@
-/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c, direct_preamble.c (the
- * dialogue before STARTTLS) and direct_log.c only.
+/* direct_inside.h: shared by direct.c (TCP connections that carry TLS), direct_listen.c (listeners, and the
+ * access log) and direct_preamble.c (the dialogue before STARTTLS) only.
  */
 #ifndef CSSL_SSLAGENT_DIRECT_INSIDE_H
 #define CSSL_SSLAGENT_DIRECT_INSIDE_H
+
+#include <sys/queue.h>
 
 #include "net/discard.h"
 #include "net/stream.h"
 #include "net/timer.h"
 #include "proto/end_reason.h"
 #include "sslagent/connection/carrier.h"
-#include "sslagent/carrier/direct.h"
+#include "sslagent/carrier/carrier_home.h"
 
 struct direct_preamble;
 
@@ -18,7 +20,7 @@ struct direct_listener {
 	struct carrier_home *home;
 	const struct conf_direct *conf;
 	struct listener *listener;
-	struct direct *first;
+	LIST_HEAD(, direct) clients;
 };
 
 /* A client's TCP connection. */
@@ -41,7 +43,7 @@ struct direct {
 	struct direct_preamble *preamble; /* PREAMBLE */
 	struct deadline deadline;
 	struct sockaddr_storage client, server;
-	struct direct *next, **prev;
+	LIST_ENTRY(direct) entry;
 	uint64_t accepted_ms;
 	uint64_t drained, clear_len;          /* bytes that the client took; and how many of them came before its TLS */
 	uint64_t discarded, lingers_since_ms; /* LINGERING */
@@ -76,7 +78,7 @@ static inline void direct_refuse(struct direct *d, enum end_reason reason)
 /* From now on the time limit of the handshake applies. */
 void direct_await_handshake(struct direct *d);
 
-/* direct_log.c: the line in the access log. @end: what the client saw. */
+/* direct_listen.c: the line in the access log. @end: what the client saw. */
 void direct_log_end(const struct direct *d, enum end_reason reason, const char *end);
 
 /* direct_preamble.c: the words for clients of a listener. */

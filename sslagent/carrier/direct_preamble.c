@@ -131,13 +131,6 @@ size_t direct_preamble_full(const struct direct_listener *l, uint8_t out[static 
 	return (size_t)wire_writer_len(&w);
 }
 
-static void refuse_one_more(struct direct *d)
-{
-	uint8_t words[DIRECT_WORDS_MAX];
-
-	direct_refuse_saying(d, END_LIMIT_PREAMBLES, words, direct_preamble_full(d->listener, words));
-}
-
 static struct preamble *open_preamble(struct direct *d)
 {
 	struct endpoints known = { 0 };
@@ -175,6 +168,7 @@ static int take_place(struct direct_preamble *p)
 void direct_preamble_begin(struct direct *d)
 {
 	struct direct_preamble *p = calloc(1, sizeof *p);
+	uint8_t words[DIRECT_WORDS_MAX];
 
 	if (!p) {
 		direct_refuse(d, END_INTERNAL);
@@ -190,7 +184,7 @@ void direct_preamble_begin(struct direct *d)
 		return;
 	drop(d);
 	note_refused("too many, or too many of its source");
-	refuse_one_more(d);
+	direct_refuse_saying(d, END_LIMIT_PREAMBLES, words, direct_preamble_full(d->listener, words));
 }
 
 /* @rest: bytes that came with STARTTLS. The kernel's unread bytes of the client also came before the answer. */

@@ -146,18 +146,10 @@ struct held_frame *held_next(const struct held *h, struct held_walk *w)
 	return f;
 }
 
-uint64_t held_first(const struct held *h)
+uint64_t held_first(const struct held *h, uint64_t *bytes_before)
 {
 	const struct held_frame *f = held_next(h, &(struct held_walk){ 0 });
 
+	*bytes_before = f ? f->end - (f->type == FRAME_DATA ? f->len : 0) : h->bytes;
 	return f ? f->number : h->frames + 1;
-}
-
-uint64_t held_first_byte(const struct held *h)
-{
-	const struct held_frame *f = held_next(h, &(struct held_walk){ 0 });
-
-	if (!f)
-		return h->bytes;
-	return f->end - (f->type == FRAME_DATA ? f->len : 0);
 }

@@ -55,8 +55,7 @@ struct held_frame *held_add(struct held *h, enum frame_type type, uint8_t flags,
 void held_confirm(struct held *h, struct buffers *buffers, uint64_t bytes, uint64_t frames);
 
 /* Number of the first frame that is held, or of the next one that will be sent; and the DATA bytes before it. */
-uint64_t held_first(const struct held *h);
-uint64_t held_first_byte(const struct held *h);
+uint64_t held_first(const struct held *h, uint64_t *bytes_before);
 
 /* Walks over all frames that are not confirmed, oldest first. Zero begins. */
 struct held_walk {

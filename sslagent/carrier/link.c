@@ -1,12 +1,15 @@
-/* link.c: frames from RAgent to connections and back. A table has the handler of each frame type. */
+/* link.c: frames from RAgent to connections and back. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <sodium.h>
 
 #include "net/container_of.h"
 #include "net/endpoints.h"
 #include "net/error_text.h"
 #include "net/log_pace.h"
+#include "net/prefetch.h"
 #include "proto/error.h"
 #include "sslagent/counters.h"
 #include "sslagent/carrier/link_inside.h"
@@ -27,18 +30,29 @@ void link_fail(struct link *l, int error)
 	worker_at_turn_end(l->home->connections->worker, &l->doom);
 }
 
-void link_send_message(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m)
+/* After a failed write the end of the stream follows by itself, and the streams may wait for the next link. Otherwise
+ * the other side must not wait for the message. */
+static void not_sent(struct link *l, size_t len)
+{
+	if (l->framed.stream.state != STREAM_FAILED)
+		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
+}
+
+void link_send_message(struct link *l, enum frame_type type, const ProtobufCMessage *m)
 {
 	size_t len = protobuf_c_message_get_packed_size(m);
 	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? framed_reserve(&l->framed, len) : NULL;
 
-	/* After a failed write the end of the stream follows by itself, and the streams may wait for the next link.
-	 * Otherwise the other side must not wait for the message. */
-	if (!room && l->framed.stream.state != STREAM_FAILED)
-		link_fail(l, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
-	if (!room)
-		return;
-	framed_commit(&l->framed, stream, type, flags, protobuf_c_message_pack(m, room));
+	if (room)
+		framed_commit(&l->framed, 0, type, 0, protobuf_c_message_pack(m, room));
+	else
+		not_sent(l, len);
+}
+
+void link_respond(struct link *l, const uint8_t *response, size_t len)
+{
+	if (len > FRAME_PAYLOAD_MAX || framed_send(&l->framed, 0, FRAME_RESPONSE, 0, response, len) < 0)
+		not_sent(l, len);
 }
 
 /* --- frames that begin a stream --- */
@@ -46,32 +60,24 @@ void link_send_message(struct link *l, uint32_t stream, enum frame_type type, ui
 #define FIRST_EPOCH 1u
 #define CLEAR_EPOCH 0u /* before the first owner */
 
-static void name_stream(struct link_stream *s, const struct connection_id *connection, uint32_t epoch)
+/* 0 or CSSL_E_RANGE. */
+static int read_id(const ProtobufCBinaryData *id, struct connection_id *out)
 {
-	s->connection_id = *connection;
-	s->epoch = epoch;
+	if (id->len != CONNECTION_ID_LEN)
+		return CSSL_E_RANGE;
+	memcpy(out->bytes, id->data, CONNECTION_ID_LEN);
+	return 0;
 }
 
-/* Records and bytes count on from those of the owners before. */
-static void name_adopted(struct link_stream *s, const Cssl__LinkSslId *ssl_id)
+static int open_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 {
-	struct connection_id connection = { 0 };
-
-	if (ssl_id->connection_id.len == CONNECTION_ID_LEN)
-		memcpy(connection.bytes, ssl_id->connection_id.data, CONNECTION_ID_LEN);
-	name_stream(s, &connection, ssl_id->epoch);
-	s->client_records = ssl_id->position ? ssl_id->position->client_records : 0;
-	s->held.bytes = ssl_id->undrained;
-}
-
-static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
-{
+	const Cssl__LinkOpen *open = (const Cssl__LinkOpen *)m;
 	struct carrier_home *home = l->home;
 	struct connection_id connection;
+	enum end_reason why = END_INTERNAL;
 
-	if (open->connection_id.len != CONNECTION_ID_LEN || !endpoints_message_is_sane(open->endpoints))
+	if (read_id(&open->connection_id, &connection) < 0 || !endpoints_message_is_sane(open->endpoints))
 		return CSSL_E_RANGE;
-	memcpy(connection.bytes, open->connection_id.data, CONNECTION_ID_LEN);
 	const struct tls_listener *listener = tls_listener_find(home->connections->contexts, open->listener);
 	if (!listener) {
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, open->listener);
@@ -81,10 +87,7 @@ static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 		return 0;
 	}
-	enum end_reason why = END_INTERNAL;
-	struct link_stream *s = link_stream_add(l, id);
-	if (s)
-		name_stream(s, &connection, FIRST_EPOCH);
+	struct link_stream *s = link_stream_add(l, id, &connection, FIRST_EPOCH);
 	if (s)
 		s->connection = connection_open(home->connections, &s->carrier, listener, &connection,
 			open->disposition, open->endpoints, &why);
@@ -97,17 +100,6 @@ static int open_stream(struct link *l, uint32_t id, Cssl__LinkOpen *open)
 	return 0;
 }
 
-static int on_open(struct link *l, const struct frame *f, uint8_t *payload)
-{
-	Cssl__LinkOpen *open = cssl__link_open__unpack(NULL, f->len, payload);
-
-	if (!open)
-		return CSSL_E_TRUNCATED;
-	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : open_stream(l, f->stream, open);
-	cssl__link_open__free_unpacked(open, NULL);
-	return r;
-}
-
 static void on_preamble_said(void *holder, enum frame_type type, uint8_t flags, const void *payload, size_t len)
 {
 	link_stream_say(holder, type, flags, payload, len);
@@ -118,23 +110,22 @@ static void on_preamble_over(void *holder)
 	link_stream_ended(holder);
 }
 
-static int begin_preamble(struct link *l, uint32_t id, Cssl__LinkPreamble *m)
+static int begin_preamble(struct link *l, uint32_t id, const ProtobufCMessage *message)
 {
+	const Cssl__LinkPreamble *m = (const Cssl__LinkPreamble *)message;
 	struct carrier_home *home = l->home;
 	const struct conf_listener *conf = conf_listener_find(home->connections->conf, m->listener);
 	struct connection_id connection;
 
-	if (m->connection_id.len != CONNECTION_ID_LEN || !endpoints_message_is_sane(m->endpoints))
+	if (read_id(&m->connection_id, &connection) < 0 || !endpoints_message_is_sane(m->endpoints))
 		return CSSL_E_RANGE;
-	memcpy(connection.bytes, m->connection_id.data, CONNECTION_ID_LEN);
 	if (!conf || !conf_has_preamble(conf)) {
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, m->listener);
 		return 0;
 	}
-	struct link_stream *s = home->ops->is_leaving(home->process) ? NULL : link_stream_add(l, id);
+	struct link_stream *s =
+		home->ops->is_leaving(home->process) ? NULL : link_stream_add(l, id, &connection, CLEAR_EPOCH);
 	const struct preamble_stream_place place = { on_preamble_said, on_preamble_over, s };
-	if (s)
-		name_stream(s, &connection, CLEAR_EPOCH);
 	if (s)
 		s->clear = preamble_stream_open(&home->preambles, &place, conf, &connection, m->endpoints);
 	if (s && s->clear)
@@ -145,66 +136,43 @@ static int begin_preamble(struct link *l, uint32_t id, Cssl__LinkPreamble *m)
 	return 0;
 }
 
-static int on_preamble(struct link *l, const struct frame *f, uint8_t *payload)
+static int adopt_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 {
-	Cssl__LinkPreamble *m = cssl__link_preamble__unpack(NULL, f->len, payload);
-
-	if (!m)
-		return CSSL_E_TRUNCATED;
-	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : begin_preamble(l, f->stream, m);
-	cssl__link_preamble__free_unpacked(m, NULL);
-	return r;
-}
-
-/* No other agent took the state that was frozen here. */
-static int is_on_its_way_back(const struct link *l, const Cssl__LinkSslId *ssl_id)
-{
+	const Cssl__LinkSslId *ssl_id = (const Cssl__LinkSslId *)m;
 	struct connection_id connection;
 
-	if (ssl_id->connection_id.len != CONNECTION_ID_LEN)
-		return 0;
-	memcpy(connection.bytes, ssl_id->connection_id.data, CONNECTION_ID_LEN);
-	const struct connection *c = connection_table_find(&l->home->connections->table, &connection);
-	return c && connection_is_frozen(c);
-}
-
-static int adopt_stream(struct link *l, uint32_t id, Cssl__LinkSslId *ssl_id)
-{
 	if (!endpoints_message_is_sane(ssl_id->endpoints))
 		return CSSL_E_RANGE;
-	if (l->home->ops->is_leaving(l->home->process) && !is_on_its_way_back(l, ssl_id)) {
+	if (read_id(&ssl_id->connection_id, &connection) < 0 || !ssl_id->position) {
+		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__INTERNAL, "malformed SSL_ID");
+		return 0;
+	}
+	/* of one that is frozen here, no other agent took the state: it is on its way back */
+	const struct connection *here = connection_table_find(&l->home->connections->table, &connection);
+	if (l->home->ops->is_leaving(l->home->process) && !(here && connection_is_frozen(here))) {
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 		return 0;
 	}
-	struct link_stream *s = link_stream_add(l, id);
+	struct link_stream *s = link_stream_add(l, id, &connection, ssl_id->epoch);
 	if (!s) {
 		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
 		return 0;
 	}
-	name_adopted(s, ssl_id);
+	/* records and bytes count on from those of the owners before */
+	s->client_records = ssl_id->position->client_records;
+	s->held.bytes = ssl_id->undrained;
 	struct connection *c = connection_adopt(l->home->connections, &s->carrier, ssl_id);
 	/* of a connection that ended at once, the stream is dropped already, or holds END */
 	if (c)
 		s->connection = c;
-	else if (streams_find(&l->streams, id) && s->end == LINK_END_NOT_HELD)
+	else if (streams_find(&l->streams, id) && !s->is_over)
 		link_stream_drop(s);
 	return 0;
 }
 
-static int on_ssl_id(struct link *l, const struct frame *f, uint8_t *payload)
-{
-	Cssl__LinkSslId *ssl_id = cssl__link_ssl_id__unpack(NULL, f->len, payload);
-
-	if (!ssl_id)
-		return CSSL_E_TRUNCATED;
-	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : adopt_stream(l, f->stream, ssl_id);
-	cssl__link_ssl_id__free_unpacked(ssl_id, NULL);
-	return r;
-}
-
 /* --- frames on a stream --- */
 
-static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t *payload)
+static int on_records(struct link_stream *s, const struct frame *f, uint8_t *payload)
 {
 	struct link *l = s->link;
 	struct connection *c = s->connection; /* it may end meanwhile, and @s with it */
@@ -218,73 +186,20 @@ static int on_stream_data(struct link_stream *s, const struct frame *f, uint8_t 
 		if (r < 0 || (batch.count < TLS_RECORD_BATCH && used + batch.len < f->len))
 			return CSSL_E_TRUNCATED;
 		if (streams_find(&l->streams, f->stream) == s)
-			link_stream_came(s, batch.count);
+			s->client_records += batch.count;
 		connection_records(c, batch.records, batch.count);
 	}
 	return 0;
 }
 
-static int on_stream_accepted(struct link_stream *s, const struct frame *f, uint8_t *payload)
+static int on_move(struct link_stream *s, const struct frame *f)
 {
-	struct frame_accepted a;
-	int r = frame_accepted_read(f, &a);
-
-	return r < 0 ? r : link_stream_accepted(s, &a);
-}
-
-static int on_stream_fin(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	connection_fin(s->connection);
-	return 0;
-}
-
-static int on_stream_close(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	uint8_t reason;
-	int r = frame_u8_read(f, &reason);
-
-	if (r < 0)
-		return r;
-	connection_forget(s->connection, reason < END_REASON_COUNT ? (enum end_reason)reason : END_CLIENT_RESET);
-	link_stream_drop(s);
-	return 0;
-}
-
-static int on_stream_detach(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	connection_forget(s->connection, END_DONE);
-	link_stream_drop(s);
-	return 0;
-}
-
-static int on_stream_violation(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	struct frame_violation v;
-	int r = frame_violation_read(f, &v);
-
-	if (r == 0)
-		connection_violation(s->connection, &v);
-	return r;
-}
-
-static int on_stream_finish(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	uint8_t reason;
-	int r = frame_u8_read(f, &reason);
-
-	if (r < 0 || reason >= END_REASON_COUNT)
-		return r < 0 ? r : CSSL_E_RANGE;
-	connection_give_up(s->connection, (enum end_reason)reason);
-	return 0;
-}
-
-static int on_stream_move(struct link_stream *s, const struct frame *f, uint8_t *payload)
-{
-	Cssl__LinkMove *move = cssl__link_move__unpack(NULL, f->len, payload);
+	Cssl__LinkMove *move = cssl__link_move__unpack(NULL, f->len, f->payload);
 
 	if (!move)
 		return CSSL_E_TRUNCATED;
-	int sane = move->cause == CSSL__CAUSE__CAUSE_REST || (move->next_epoch >= 2 && move->next_epoch <= UINT16_MAX);
+	const int sane =
+		move->cause == CSSL__CAUSE__CAUSE_REST || (move->next_epoch >= 2 && move->next_epoch <= UINT16_MAX);
 	if (sane) {
 		s->order = move->order;
 		connection_move(s->connection, move);
@@ -293,24 +208,49 @@ static int on_stream_move(struct link_stream *s, const struct frame *f, uint8_t 
 	return sane ? 0 : CSSL_E_RANGE;
 }
 
-/* Of a client in clear. @s may be over then. */
-static int on_clear_frame(struct link_stream *s, const struct frame *f, const uint8_t *payload)
+static int on_connection_frame(struct link_stream *s, const struct frame *f, uint8_t *payload)
+{
+	struct frame_violation v;
+
+	switch (f->type) {
+	case FRAME_DATA: return on_records(s, f, payload);
+	case FRAME_FIN: connection_fin(s->connection); return 0;
+	case FRAME_MOVE: return on_move(s, f);
+	case FRAME_VIOLATION:
+		if (frame_violation_read(f, &v) < 0)
+			return CSSL_E_TRUNCATED;
+		connection_violation(s->connection, &v);
+		return 0;
+	case FRAME_FINISH:
+		if (f->payload[0] >= END_REASON_COUNT)
+			return CSSL_E_RANGE;
+		connection_give_up(s->connection, (enum end_reason)f->payload[0]);
+		return 0;
+	default: return CSSL_E_TYPE;
+	}
+}
+
+static int on_accepted(struct link_stream *s, const struct frame *f, const uint8_t *payload)
 {
 	struct frame_accepted a;
-	int r = f->type == FRAME_ACCEPTED ? frame_accepted_read(f, &a) : 0;
+	int r = frame_accepted_read(f, &a);
 
 	if (r < 0)
 		return r;
-	if (f->type == FRAME_CLOSE) {
-		streams_remove(&s->link->streams, s->id);
-		link_forget_stream(s);
-		return 0;
-	}
-	if (f->type == FRAME_ACCEPTED)
-		link_stream_confirm(s, &a);
-	if (f->type == FRAME_DATA)
-		link_stream_came(s, f->len);
-	return preamble_stream_frame(s->clear, f, payload);
+	/* more than was sent, or less than before */
+	if (s->connection && !connection_may_have_drained(s->connection, a.drained))
+		return CSSL_E_RANGE;
+	link_stream_confirm(s, &a);
+	if (s->connection)
+		connection_accepted(s->connection, &a);
+	return s->clear ? preamble_stream_frame(s->clear, f, payload) : 0;
+}
+
+static int on_over(struct link_stream *s, enum end_reason reason)
+{
+	streams_remove(&s->link->streams, s->id);
+	link_forget_stream(s, reason < END_REASON_COUNT ? reason : END_CLIENT_RESET);
+	return 0;
 }
 
 /* Of one that came from a link before: now RAgent goes on with it here. In clear it may be over then. 1, or 0: it has
@@ -335,42 +275,12 @@ static void say_load(struct link *l)
 	Cssl__LinkLoad load = CSSL__LINK_LOAD__INIT;
 
 	l->home->ops->load(l->home->process, &load);
-	link_send_message(l, 0, FRAME_LOAD, 0, &load.base);
+	link_send_message(l, FRAME_LOAD, &load.base);
 }
 
-static int on_ping(struct link *l, const struct frame *f, uint8_t *payload)
+static int on_request(struct link *l, const struct frame *f)
 {
-	uint64_t token;
-	int r = frame_u64_read(f, &token);
-
-	if (r < 0)
-		return r;
-	say_load(l); /* first, because it reports the waiting output, which should not include the answer */
-	framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
-	return 0;
-}
-
-static int on_pong(struct link *l, const struct frame *f, uint8_t *payload)
-{
-	uint64_t token;
-	int r = frame_u64_read(f, &token);
-
-	return r < 0 ? r : link_ends_pong(l, token);
-}
-
-static int on_proof(struct link *l, const struct frame *f, uint8_t *payload)
-{
-	return link_take_proof(l, f);
-}
-
-static int on_reattach(struct link *l, const struct frame *f, uint8_t *payload)
-{
-	return link_reattach(l, f);
-}
-
-static int on_request(struct link *l, const struct frame *f, uint8_t *payload)
-{
-	Cssl__LinkRequest *request = cssl__link_request__unpack(NULL, f->len, payload);
+	Cssl__LinkRequest *request = cssl__link_request__unpack(NULL, f->len, f->payload);
 
 	if (!request)
 		return CSSL_E_TRUNCATED;
@@ -378,27 +288,43 @@ static int on_request(struct link *l, const struct frame *f, uint8_t *payload)
 	return 0;
 }
 
-static const struct {
-	int (*on_link)(struct link *l, const struct frame *f, uint8_t *payload);
-	int (*on_stream)(struct link_stream *s, const struct frame *f, uint8_t *payload);
-} frame_rows[] = {
-	[FRAME_OPEN] = { .on_link = on_open },
-	[FRAME_SSL_ID] = { .on_link = on_ssl_id },
-	[FRAME_PREAMBLE] = { .on_link = on_preamble },
-	[FRAME_REATTACH] = { .on_link = on_reattach },
-	[FRAME_PROOF] = { .on_link = on_proof },
-	[FRAME_PING] = { .on_link = on_ping },
-	[FRAME_PONG] = { .on_link = on_pong },
-	[FRAME_REQUEST] = { .on_link = on_request },
-	[FRAME_DATA] = { .on_stream = on_stream_data },
-	[FRAME_FIN] = { .on_stream = on_stream_fin },
-	[FRAME_ACCEPTED] = { .on_stream = on_stream_accepted },
-	[FRAME_CLOSE] = { .on_stream = on_stream_close },
-	[FRAME_DETACH] = { .on_stream = on_stream_detach },
-	[FRAME_VIOLATION] = { .on_stream = on_stream_violation },
-	[FRAME_MOVE] = { .on_stream = on_stream_move },
-	[FRAME_FINISH] = { .on_stream = on_stream_finish },
-};
+static int begin_stream(struct link *l, const struct frame *f, const ProtobufCMessageDescriptor *message,
+	int (*begin)(struct link *l, uint32_t stream, const ProtobufCMessage *m))
+{
+	ProtobufCMessage *m = protobuf_c_message_unpack(message, NULL, f->len, f->payload);
+
+	if (!m)
+		return CSSL_E_TRUNCATED;
+	int r = streams_find(&l->streams, f->stream) ? CSSL_E_STATE : begin(l, f->stream, m);
+	protobuf_c_message_free_unpacked(m, NULL);
+	return r;
+}
+
+static int on_stream_frame(struct link *l, const struct frame *f, uint8_t *payload)
+{
+	struct link_stream *s = streams_find(&l->streams, f->stream);
+
+	if (f->stream == 0 || f->type >= FRAME_KEPT) /* only agents send it */
+		return CSSL_E_TYPE;
+	if (!s) { /* it ended here while the frame was on its way, or never existed */
+		count(COUNT_FRAMES_STALE);
+		return 0;
+	}
+	if (f->type == FRAME_CLOSE)
+		return on_over(s, (enum end_reason)f->payload[0]);
+	if (!put_to_work(s))
+		return 0;
+	if (f->type == FRAME_ACCEPTED)
+		return on_accepted(s, f, payload);
+	if (f->type == FRAME_DETACH)
+		return s->clear ? CSSL_E_STATE : on_over(s, END_DONE);
+	if (s->clear && f->type == FRAME_DATA)
+		s->client_records += f->len;
+	if (s->clear)
+		return preamble_stream_frame(s->clear, f, payload); /* @s may be over then */
+	/* if it is over, what crossed END on its way has no effect */
+	return s->connection ? on_connection_frame(s, f, payload) : 0;
+}
 
 /* RAgent pings more often. If the network is cut so that nothing comes, TCP notices it only by bytes of its own that
  * nobody acknowledges: the load is some. It is said once: RAgent may hear it, and must not think that all is well. */
@@ -414,7 +340,12 @@ static void expect_more(struct link *l)
 
 static void foresee(struct framed *framed, uint32_t stream, enum framed_distance distance)
 {
-	link_stream_foresee(streams_find(&link_of(framed)->streams, stream), distance);
+	const struct link_stream *s = streams_find(&link_of(framed)->streams, stream);
+
+	if (s && distance == FRAMED_NEXT)
+		prefetch(s->connection, sizeof(struct connection));
+	else
+		prefetch(s, sizeof *s);
 }
 
 static int on_frame(struct framed *framed, const struct frame *f, uint8_t *payload)
@@ -424,61 +355,65 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 	if (l->failure)
 		return 0;
 	expect_more(l);
-	if (f->type >= sizeof frame_rows / sizeof frame_rows[0])
-		return CSSL_E_TYPE;
-	if (frame_rows[f->type].on_link)
-		return frame_rows[f->type].on_link(l, f, payload);
-	if (!frame_rows[f->type].on_stream)
-		return CSSL_E_TYPE;
-	struct link_stream *s = streams_find(&l->streams, f->stream);
-	if (!s) { /* it ended here while the frame was on its way, or never existed */
-		count(COUNT_FRAMES_STALE);
+	switch (f->type) {
+	case FRAME_OPEN: return begin_stream(l, f, &cssl__link_open__descriptor, open_stream);
+	case FRAME_SSL_ID: return begin_stream(l, f, &cssl__link_ssl_id__descriptor, adopt_stream);
+	case FRAME_PREAMBLE: return begin_stream(l, f, &cssl__link_preamble__descriptor, begin_preamble);
+	case FRAME_REATTACH: return link_reattach(l, f);
+	case FRAME_PROOF: return link_take_proof(l, f);
+	case FRAME_REQUEST: return on_request(l, f);
+	case FRAME_PING:
+		say_load(l); /* first, because it reports the waiting output, which should not include the answer */
+		framed_send(&l->framed, 0, FRAME_PONG, 0, payload, f->len);
 		return 0;
+	default: return on_stream_frame(l, f, payload);
 	}
-	if (f->type != FRAME_CLOSE && !put_to_work(s))
-		return 0;
-	if (s->clear)
-		return on_clear_frame(s, f, payload);
-	if (!s->connection)
-		return link_stream_after_end(s, f);
-	return frame_rows[f->type].on_stream(s, f, payload);
 }
 
 /* --- life --- */
 
-void link_forget_stream(struct link_stream *s)
+void link_forget_stream(struct link_stream *s, enum end_reason reason)
 {
 	if (s->clear)
 		preamble_stream_forget(s->clear);
 	else if (s->connection)
-		connection_forget(s->connection, END_AGENT_LOST);
+		connection_forget(s->connection, reason);
 	link_stream_free(s);
 }
 
 static void forget_stream(void *ctx, uint32_t id, void *holder)
 {
-	link_forget_stream(holder);
+	link_forget_stream(holder, END_AGENT_LOST);
+}
+
+void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, void *holder))
+{
+	struct streams streams = l->streams;
+
+	l->streams = (struct streams){ 0 };
+	streams_each(&streams, fn, l);
+	streams_clear(&streams);
+}
+
+void link_stop(struct link *l)
+{
+	turn_end_cancel(&l->doom);
+	deadline_cancel(&l->quiet_due);
+	link_turns_clear(l);
+	framed_close(&l->framed);
 }
 
 void link_close(struct link *l)
 {
-	struct streams streams = l->streams;
-
 	if (l->stage == LINK_PARKED) {
 		link_end_parked(l);
 		return;
 	}
 	if (l->framed.stream.state >= STREAM_CLOSING)
 		return;
-	turn_end_cancel(&l->doom);
-	deadline_cancel(&l->quiet_due);
-	deadline_cancel(&l->held_ends.due);
-	link_turns_clear(l);
-	framed_close(&l->framed);
+	link_stop(l);
 	l->stage = LINK_OVER;
-	l->streams = (struct streams){ 0 };
-	streams_each(&streams, forget_stream, NULL);
-	streams_clear(&streams);
+	link_give_up_streams(l, forget_stream);
 }
 
 static void on_written(struct framed *framed, size_t len)
@@ -530,70 +465,81 @@ static const struct framed_ops link_ops = {
 	.on_frame = on_frame, .foresee = foresee, .on_end = on_end, .on_closed = on_closed, .on_written = on_written
 };
 
-void link_begin(struct carrier_home *home, struct link_arrival *a)
+const char *link_ragent(const struct link *l, uint64_t *boot_id)
+{
+	*boot_id = l->peer_boot_id;
+	return l->peer;
+}
+
+/* --- its beginning --- */
+
+void link_arrival_destroy(struct link_arrival *a)
+{
+	if (a->fd >= 0)
+		close(a->fd);
+	if (a->memory >= 0)
+		close(a->memory);
+	sodium_memzero(&a->keys, sizeof a->keys);
+	free(a->early);
+	free(a);
+}
+
+/* NULL: no memory. */
+static struct link *link_make(const struct link_arrival *a)
 {
 	struct link *l = calloc(1, sizeof *l);
-	int r = CSSL_E_NO_MEMORY;
 
-	if (l) {
-		l->home = home;
-		l->doom.fn = on_doom;
-		l->quiet_due.fn = on_quiet;
-		l->held_ends.due.fn = link_ends_due;
-		l->number = carrier_home_add_link(home, l);
-		memcpy(l->peer, a->peer.name, sizeof l->peer);
-		l->peer_boot_id = a->peer.boot_id;
-		l->peer_worker = a->peer.worker;
-		l->ends = a->peer.ends;
-		l->waits = a->peer.waits;
-		r = framed_open(
-			&l->framed, home->connections->worker, &link_ops, a->fd, &a->keys, a->early, a->early_len);
-	} else
-		close(a->fd);
-	if (r < 0 && a->memory >= 0)
-		close(a->memory);
+	if (!l)
+		return NULL;
+	l->home = a->home;
+	l->doom.fn = on_doom;
+	l->quiet_due.fn = on_quiet;
+	memcpy(l->peer, a->peer.name, sizeof l->peer);
+	l->peer_boot_id = a->peer.boot_id;
+	l->peer_worker = a->peer.worker;
+	return l;
+}
+
+/* 0, or negative: it is not open. */
+static int open_framed(struct link *l, struct link_arrival *a)
+{
+	const int fd = a->fd;
+
+	a->fd = -1;
+	return framed_open(&l->framed, l->home->connections->worker, &link_ops, fd, &a->keys, a->early, a->early_len);
+}
+
+static void begin(struct link *l, struct link_arrival *a)
+{
+	const int in_memory = a->memory >= 0;
+	int r = 0;
+
+	l->number = carrier_home_add_link(l->home, l);
+	stream_set_lost_limit(&l->framed.stream, (unsigned)link_patience_ms(l));
+	stream_set_fault(&l->framed.stream, "link", l->peer);
+	if (in_memory)
+		r = framed_share(&l->framed, a->memory, RINGS_TAKER);
+	a->memory = -1;
+	if (r < 0)
+		link_fail(l, r);
+	log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u bytes=%s", l->peer, a->peer.worker,
+		worker_index(l->home->connections->worker), in_memory ? "memory" : "socket");
+	say_load(l);
+	expect_more(l);
+	if (l->home->ops->is_leaving(l->home->process))
+		framed_send(&l->framed, 0, FRAME_LEAVING, 0, NULL, 0);
+}
+
+void link_begin(struct link_arrival *a)
+{
+	struct link *l = link_make(a);
+	int r = l ? open_framed(l, a) : CSSL_E_NO_MEMORY;
+
 	if (r < 0) {
 		log_event(LOG_ERROR, NULL, "link not begun", "ragent=%s cause=%s", a->peer.name, cssl_strerror(r));
-		if (l)
-			carrier_home_remove_link(home, l);
 		free(l);
 	} else {
-		stream_set_lost_limit(&l->framed.stream, (unsigned)link_patience_ms(l));
-		stream_set_fault(&l->framed.stream, "link", l->peer);
-		int shared = a->memory < 0 ? 0 : framed_share(&l->framed, a->memory, RINGS_TAKER);
-		if (shared < 0)
-			link_fail(l, shared);
-		log_event(LOG_INFO, NULL, "link up", "ragent=%s ragent_worker=%u worker=%u bytes=%s", l->peer,
-			a->peer.worker, worker_index(home->connections->worker), a->memory < 0 ? "socket" : "memory");
-		say_load(l);
-		expect_more(l);
-		if (home->ops->is_leaving(home->process))
-			link_say_leaving(l);
+		begin(l, a);
 	}
 	link_arrival_destroy(a);
-}
-
-void link_say_leaving(struct link *l)
-{
-	framed_send(&l->framed, 0, FRAME_LEAVING, 0, NULL, 0);
-}
-
-size_t link_queued(const struct link *l)
-{
-	return framed_pending(&l->framed);
-}
-
-struct link **link_next(struct link *l)
-{
-	return &l->next;
-}
-
-uint64_t link_number(const struct link *l)
-{
-	return l->number;
-}
-
-void link_respond(struct link *l, const Cssl__LinkResponse *response)
-{
-	link_send_message(l, 0, FRAME_RESPONSE, 0, &response->base);
 }

@@ -1,9 +1,12 @@
 /* link_acceptor.c: one small object for each opening: a stream that feeds opening_step() until it is complete. Then
  * it gives its descriptor, keys and early bytes away.
  */
+#include <grp.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -15,13 +18,13 @@
 #include "net/stream.h"
 #include "net/timer.h"
 #include "proto/error.h"
-#include "sslagent/carrier/link.h"
 #include "sslagent/counters.h"
-#include "sslagent/carrier/link_access.h"
 #include "sslagent/carrier/link_acceptor.h"
 
 #define BACKLOG        1024 /* if the queue is full, RAgents are refused, too */
 #define UNREAD_MORE_MS 10u
+
+#define LINK_SOCKET_MODE 0660u
 
 static const struct newcomers_limits opening_limits = {
 	.count = OPENINGS_MAX, .of_source = OPENINGS_MAX, .stalled_ms = OPENING_SILENT_MS
@@ -52,8 +55,10 @@ static struct arriving *arriving_of(struct stream *s)
 	return container_of(s, struct arriving, stream);
 }
 
-static void acceptor_object_closed(struct link_acceptor *a)
+static void acceptor_object_closed(void *acceptor)
 {
+	struct link_acceptor *a = acceptor;
+
 	if (--a->open_objects == 0 && a->on_closed)
 		a->on_closed(a->ctx);
 }
@@ -89,12 +94,8 @@ static void give_away(struct arriving *v, const uint8_t *early, size_t early_len
 {
 	struct link_arrival *arrival = calloc(1, sizeof *arrival);
 
-	if (goes_through_memory(v)) {
+	if (goes_through_memory(v))
 		early_len = 0; /* these were bells for bytes in the memory */
-	} else if (v->memory >= 0) {
-		close(v->memory);
-		v->memory = -1;
-	}
 	if (!arrival || (early_len && !(arrival->early = malloc(early_len)))) {
 		free(arrival);
 		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
@@ -104,16 +105,17 @@ static void give_away(struct arriving *v, const uint8_t *early, size_t early_len
 		memcpy(arrival->early, early, early_len);
 	arrival->early_len = early_len;
 	arrival->peer = *opening_peer(v->opening);
+	arrival->memory = -1;
 	arrival->fd = stream_dup_fd(&v->stream);
 	if (arrival->fd < 0 || opening_result(v->opening, &arrival->keys) < 0) {
-		if (arrival->fd >= 0)
-			close(arrival->fd);
 		link_arrival_destroy(arrival);
 		refuse(v, "descriptor cannot be passed to the worker");
 		return;
 	}
-	arrival->memory = v->memory;
-	v->memory = -1;
+	if (goes_through_memory(v)) {
+		arrival->memory = v->memory;
+		v->memory = -1;
+	}
 	v->acceptor->home.give(v->acceptor->home.process, arrival);
 	arriving_end(v);
 }
@@ -136,18 +138,10 @@ static int answer(struct arriving *v, const uint8_t *out, size_t len)
 	return r;
 }
 
-/* The peer has the key, or repeats a message of a process that has it. */
-static void first_message_came(struct arriving *v)
-{
-	struct worker *w = v->acceptor->home.main;
-
-	newcomer_proven(&v->place, worker_now_ms(w));
-	deadline_set(w, &v->deadline, OPENING_TIMEOUT_MS);
-}
-
 static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 {
 	struct arriving *v = arriving_of(s);
+	struct worker *w = v->acceptor->home.main;
 	uint8_t out[OPENING_MESSAGE_MAX];
 	size_t out_len = 0, taken = 0;
 	int r = opening_step(v->opening, data, len, &taken, out, &out_len);
@@ -156,8 +150,11 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 		refuse(v, cssl_strerror(r));
 		return len;
 	}
-	if (v->place.stage == NEWCOMER_SILENT && opening_peer(v->opening))
-		first_message_came(v);
+	if (v->place.stage == NEWCOMER_SILENT && opening_peer(v->opening)) {
+		/* the peer has the key, or repeats a message of a process that has it */
+		newcomer_proven(&v->place, worker_now_ms(w));
+		deadline_set(w, &v->deadline, OPENING_TIMEOUT_MS);
+	}
 	if (out_len && answer(v, out, out_len) < 0) {
 		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
 		return len;
@@ -290,12 +287,63 @@ static void on_accept(void *ctx, int fd, const struct sockaddr_storage *peer)
 	stream_read_start(&v->stream);
 }
 
-static void on_listener_closed(void *ctx)
+static const struct listener_ops acceptor_ops = { .on_accept = on_accept, .on_closed = acceptor_object_closed };
+
+/* --- who may connect --- */
+
+#define GROUP_UNKNOWN ((gid_t)-1)
+
+/* The group of the user that all RAgents become. GROUP_UNKNOWN: there are several, or the user does not exist here. */
+static gid_t ragents_group(const struct conf *c)
 {
-	acceptor_object_closed(ctx);
+	gid_t group = GROUP_UNKNOWN;
+
+	for (size_t i = 0; i < c->ragent_count; i++) {
+		const char *name = c->ragents[i].user ? c->ragents[i].user : CONF_RAGENT_USER_DEFAULT;
+		const struct passwd *user = getpwnam(name);
+		if (!user || (i > 0 && user->pw_gid != group))
+			return GROUP_UNKNOWN;
+		group = user->pw_gid;
+	}
+	return group;
 }
 
-static const struct listener_ops acceptor_ops = { .on_accept = on_accept, .on_closed = on_listener_closed };
+/* GROUP_UNKNOWN: the socket cannot be given to them. */
+static gid_t group_to_give(const struct conf *c)
+{
+	const gid_t group = ragents_group(c);
+
+	return geteuid() == 0 || group == getegid() || group_member(group) ? group : GROUP_UNKNOWN;
+}
+
+void link_acceptor_warn(const struct conf *c, const struct conf_agent *self)
+{
+	if (self->link.ss_family == AF_UNIX && !self->link_group && group_to_give(c) == GROUP_UNKNOWN)
+		log_event(LOG_WARNING, NULL, "link socket only for this process's user and group",
+			"path=%s effect=\"a RAgent of another user cannot connect\" remedy=\"name a group in "
+			"link_group, of RAgent's user and of the agent's\"",
+			((const struct sockaddr_un *)&self->link)->sun_path);
+}
+
+/* The socket's mode is there from the beginning: until it has its group, only this process's user and group can
+ * connect. 0, or CSSL_E_CONFIG: logged. */
+static int grant_access(const struct conf *c, const struct conf_agent *self)
+{
+	const char *path = ((const struct sockaddr_un *)&self->link)->sun_path;
+	const struct group *named = self->link_group ? getgrnam(self->link_group) : NULL;
+	const gid_t group = named ? named->gr_gid : group_to_give(c);
+
+	if (self->link.ss_family != AF_UNIX)
+		return 0;
+	link_acceptor_warn(c, self);
+	const int r = group == GROUP_UNKNOWN ? 0 : listener_give_file(path, (uid_t)-1, group);
+	if (r < 0)
+		log_event(LOG_ERROR, NULL, "link socket cannot be given to its group", "path=%s group=%s cause=%s",
+			path, self->link_group ? self->link_group : "RAgent's", strerror(-r));
+	return r < 0 ? CSSL_E_CONFIG : 0;
+}
+
+/* --- life --- */
 
 struct link_acceptor *link_acceptor_create(const struct link_acceptor_home *home)
 {
@@ -310,12 +358,12 @@ struct link_acceptor *link_acceptor_create(const struct link_acceptor_home *home
 	a->open_objects = 1;
 	a->pidfd = pidfd_open(getpid(), 0);
 	newcomers_init(&a->newcomers, &opening_limits);
-	a->listener = listener_create(home->main, (const struct sockaddr *)&self->link, BACKLOG, LINK_ACCESS_MODE,
+	a->listener = listener_create(home->main, (const struct sockaddr *)&self->link, BACKLOG, LINK_SOCKET_MODE,
 		&acceptor_ops, a, &uv_error);
 	if (!a->listener)
 		log_event(LOG_ERROR, NULL, "cannot listen for links", "address=%s cause=%s",
 			address_format((const struct sockaddr *)&self->link, text), uv_strerror(uv_error));
-	else if (link_access_grant(home->conf, self) == 0)
+	else if (grant_access(home->conf, self) == 0)
 		return a;
 	listener_close(a->listener);
 	if (!a->listener)
@@ -330,13 +378,6 @@ void link_acceptor_close(struct link_acceptor *a, void (*on_closed_cb)(void *ctx
 	while (a->newcomers.count)
 		arriving_end(arriving_at(a->newcomers.ring.next));
 	listener_close(a->listener);
-}
-
-void link_arrival_destroy(struct link_arrival *a)
-{
-	sodium_memzero(&a->keys, sizeof a->keys);
-	free(a->early);
-	free(a);
 }
 
 void link_acceptor_destroy(struct link_acceptor *a)

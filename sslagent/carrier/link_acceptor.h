@@ -1,15 +1,16 @@
 /* link_acceptor.h: takes connections from RAgents on the agent's link address, answers their openings, and hands
  * each open link to the worker that it asks for. It runs on the main loop, so that a slow or hostile opening costs
  * the workers nothing. Any process that can connect may keep openings open. So silent ones end after
- * OPENING_SILENT_MS, and earlier if newer ones need their place (newcomers.h): a RAgent always gets through. For a
- * UNIX socket, link_access.h decides which processes can connect.
+ * OPENING_SILENT_MS, and earlier if newer ones need their place (newcomers.h): a RAgent always gets through.
+ *
+ * To a UNIX socket only the agent's own user and one group may connect, so that no other user of the host can keep
+ * openings open: `link_group` of the cluster file, else the group of the user that RAgents become.
  */
 #ifndef CSSL_SSLAGENT_LINK_ACCEPTOR_H
 #define CSSL_SSLAGENT_LINK_ACCEPTOR_H
 
 #include "conf/conf.h"
-#include "proto/opening.h"
-#include "sslagent/carrier/link.h"
+#include "sslagent/carrier/carrier_home.h"
 
 struct link_acceptor;
 
@@ -35,5 +36,9 @@ struct link_acceptor *link_acceptor_create(const struct link_acceptor_home *home
 /* Closes listener and openings. @on_closed is called once, later, and may destroy it. */
 void link_acceptor_close(struct link_acceptor *a, void (*on_closed)(void *ctx), void *ctx);
 void link_acceptor_destroy(struct link_acceptor *a);
+
+/* Without `link_group`, the group of RAgent's user may not be known or settable (RAgents have several groups, or this
+ * process is not in the group). Then only the user and the group of this process may connect. Log a warning if so. */
+void link_acceptor_warn(const struct conf *c, const struct conf_agent *self);
 
 #endif

@@ -1,5 +1,5 @@
 /* link_inside.h: declarations that only the link's own files use: link.c (frames from RAgent, life), link_stream.c
- * (streams as carriers of connections), link_ends.c (streams whose end RAgent has to answer), link_parked.c (streams
+ * (streams as carriers of connections), link_parked.c (streams
  * that wait for RAgent's next process), link_turns.c (streams that go on one after another).
  */
 #ifndef CSSL_SSLAGENT_LINK_INSIDE_H
@@ -10,7 +10,7 @@
 #include "net/streams.h"
 #include "net/timer.h"
 #include "sslagent/carrier/held.h"
-#include "sslagent/carrier/link.h"
+#include "sslagent/carrier/carrier_home.h"
 #include "sslagent/connection/connection.h"
 
 enum link_stage {
@@ -21,8 +21,6 @@ enum link_stage {
 enum link_socket { LINK_SOCKET_OPEN, LINK_SOCKET_CLOSED };
 /* Do its streams outlive it? */
 enum link_proof { LINK_UNPROVEN, LINK_PROVEN };
-/* Is END of a stream held, and when did it end: after an even or an odd number of pings? */
-enum link_end { LINK_END_NOT_HELD, LINK_END_HELD_EVEN, LINK_END_HELD_ODD };
 
 /* May its frames go out? */
 enum link_turn { LINK_TURN_HAS, LINK_TURN_AWAITS };
@@ -30,34 +28,23 @@ enum link_turn { LINK_TURN_HAS, LINK_TURN_AWAITS };
 /* Streams of a link that await their turn, oldest first (link_turns.c). */
 struct link_turns {
 	uint32_t *ids; /* those of streams that ended meanwhile stay, and are skipped */
-	uint32_t first, end, cap;
+	size_t first, end, cap;
 	uint64_t ahead; /* so many bytes have to be written before the next turn, beyond a limit */
-};
-
-/* Of one link (link_ends.c). */
-struct link_ends_held {
-	struct deadline due; /* when to ping */
-	uint64_t pings;
-	uint32_t streams[2]; /* that hold END: since an even, an odd number of pings */
-	enum { LINK_ENDS_NOT_ASKED, LINK_ENDS_ASKED } question;
 };
 
 struct link {
 	struct framed framed;
 	struct carrier_home *home;
 	struct link *next;
-	uint64_t number;
+	uint64_t number; /* unique in its worker */
 	char peer[64];
 	uint64_t peer_boot_id;
 	uint16_t peer_worker;
-	enum link_ends ends;            /* does RAgent answer END? */
-	enum link_waits waits;          /* may CONSUMED say that the client waits? */
 	uint8_t proof[FRAME_PROOF_LEN]; /* PROVEN: what RAgent's next process will show */
 	struct streams streams;
 	struct turn_end doom;       /* of a link that failed: it is closed when nobody up the stack uses it */
 	struct deadline quiet_due;  /* OPEN: RAgent was silent for long */
 	struct deadline parked_due; /* PARKED: the streams end */
-	struct link_ends_held held_ends;
 	struct link_turns turns;
 	int failure; /* why; 0: none */
 	enum link_stage stage;
@@ -76,7 +63,7 @@ struct link_stream {
 	struct connection_id connection_id;
 	uint32_t epoch;
 	uint8_t proven;          /* enum link_proof; PROVEN: its frames are held from its first one on */
-	uint8_t end;             /* enum link_end */
+	uint8_t is_over;         /* END is held until RAgent answers it */
 	uint8_t turn;            /* enum link_turn */
 	uint64_t client_records; /* of the connection, that came; in clear each byte counts as one */
 	struct held held;
@@ -84,10 +71,17 @@ struct link_stream {
 };
 
 /* link.c */
+/* Its socket is closed soon; what its streams say is only held, if the link is PARKED then. */
+void link_stop(struct link *l);
+/* Close it, as if it was lost. All streams are forgotten. */
+void link_close(struct link *l);
 void link_fail(struct link *l, int error);
-void link_send_message(struct link *l, uint32_t stream, enum frame_type type, uint8_t flags, const ProtobufCMessage *m);
-/* Its connection has to end as one of a lost link; the stream is freed, and is in no table. */
-void link_forget_stream(struct link_stream *s);
+/* On the link itself. */
+void link_send_message(struct link *l, enum frame_type type, const ProtobufCMessage *m);
+/* Its connection ends; the stream is freed, and is in no table. */
+void link_forget_stream(struct link_stream *s, enum end_reason reason);
+/* The link has none of its streams any more, and each is left to @fn. */
+void link_give_up_streams(struct link *l, void (*fn)(void *ctx, uint32_t id, void *holder));
 /* After the end of its last stream, and of its socket. */
 void link_free_if_over(struct link *l);
 
@@ -95,14 +89,11 @@ void link_free_if_over(struct link *l);
 /* NULL: it is the carrier of another kind. */
 struct link_stream *link_stream_of(struct carrier *c);
 /* NULL: out of memory. */
-struct link_stream *link_stream_add(struct link *l, uint32_t id);
+struct link_stream *link_stream_add(
+	struct link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch);
 void link_stream_drop(struct link_stream *s);
-/* A frame of @s comes soon; NULL is legal. */
-void link_stream_foresee(const struct link_stream *s, enum framed_distance distance);
 /* Its connection is over: drop it, unless RAgent has to hear of the end, perhaps from the next process. */
 void link_stream_ended(struct link_stream *s);
-/* A frame to a stream whose connection is over. 0, or negative: a breach of the link protocol. */
-int link_stream_after_end(struct link_stream *s, const struct frame *f);
 /* It is in no table. */
 void link_stream_free(struct link_stream *s);
 void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
@@ -110,20 +101,8 @@ void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason r
 void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 /* RAgent confirmed frames. */
 void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a);
-/* DATA of so many client records came; in clear, of so many bytes. */
-void link_stream_came(struct link_stream *s, unsigned records);
-/* 0, or negative: it claims that the client took more than was sent, or less than before. */
-int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a);
 /* Send a held frame on the link. */
 void link_stream_pass(struct link_stream *s, struct held_frame *f);
-
-/* link_ends.c */
-/* It is over, and waits until RAgent answers END, or would have done so. */
-void link_end_is_held(struct link_stream *s);
-/* It goes to another link or is freed. */
-void link_end_is_over(struct link_stream *s);
-void link_ends_due(struct deadline *d); /* link.held_ends.due */
-int link_ends_pong(struct link *l, uint64_t token);
 
 /* link_turns.c */
 /* @s goes on, on this link: RAgent gets its held frames when its turn comes. 0 or CSSL_E_NO_MEMORY. */

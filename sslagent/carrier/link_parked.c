@@ -41,19 +41,14 @@ int link_may_park(const struct link *l)
 /* A stream may wait in every state of its connection: also during a handshake, when the connection waits for its
  * client; when it is frozen, and waits until RAgent has read HANDED_OFF; and when its client speaks in clear, and waits
  * for a reply. */
-static int may_wait(const struct link_stream *s)
-{
-	return s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE;
-}
-
 static void park_stream(void *ctx, uint32_t id, void *holder)
 {
 	struct link *l = ctx;
 	struct link_stream *s = holder;
 
 	s->turn = LINK_TURN_HAS;
-	if (!may_wait(s) || streams_add(&l->streams, id, s) < 0) {
-		link_forget_stream(s);
+	if (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE || streams_add(&l->streams, id, s) < 0) {
+		link_forget_stream(s, END_AGENT_LOST);
 		return;
 	}
 	s->carrier.pace = CARRIER_PAUSED;
@@ -96,40 +91,28 @@ static void begin_wait(struct link *l, uint64_t first_ms)
 
 void link_park(struct link *l)
 {
-	struct streams streams = l->streams;
-
-	turn_end_cancel(&l->doom);
-	deadline_cancel(&l->quiet_due);
-	deadline_cancel(&l->held_ends.due);
-	link_turns_clear(l);
-	framed_close(&l->framed);
+	link_stop(l);
 	carrier_home_remove_link(l->home, l);
 	l->stage = LINK_PARKED;
 	l->next = l->home->parked;
 	l->home->parked = l;
 	l->parked_due.fn = on_parked_due;
 	begin_wait(l, until_killed_ms(l));
-	l->streams = (struct streams){ 0 };
-	streams_each(&streams, park_stream, l);
-	streams_clear(&streams);
+	link_give_up_streams(l, park_stream);
 	count_by(COUNT_STREAMS_PARKED, l->streams.count);
 }
 
 static void end_stream(void *ctx, uint32_t id, void *holder)
 {
 	count(COUNT_STREAMS_NOT_REATTACHED);
-	link_forget_stream(holder);
+	link_forget_stream(holder, END_AGENT_LOST);
 }
 
 void link_end_parked(struct link *l)
 {
-	struct streams streams = l->streams;
-
 	deadline_cancel(&l->parked_due);
 	carrier_home_remove_link(l->home, l);
-	l->streams = (struct streams){ 0 };
-	streams_each(&streams, end_stream, NULL);
-	streams_clear(&streams);
+	link_give_up_streams(l, end_stream);
 	l->stage = LINK_OVER;
 	link_free_if_over(l);
 }
@@ -149,23 +132,6 @@ static int is_same_line(const struct link *l, const struct link *before)
 	       (sodium_memcmp(before->proof, l->proof, sizeof l->proof) == 0 || mutant("proof-unchecked"));
 }
 
-/* Said again, it means that RAgent's next process has not asked for all streams yet. */
-static void wait_longer(const struct link *l)
-{
-	for (struct link *before = l->home->parked; before; before = before->next)
-		if (is_same_line(l, before))
-			begin_wait(before, 0);
-}
-
-/* RAgent has a new link of its line. */
-static void park_superseded(struct link *l)
-{
-	log_paced(LOG_INFO, NULL, "link lost", "ragent=%s streams=%u cause=\"RAgent has a new link\"", l->peer,
-		l->streams.count);
-	count(COUNT_LINKS_LOST);
-	link_park(l);
-}
-
 /* RAgent has one link of each line. If the end of an earlier one was not seen yet, it is over now: what RAgent wrote
  * there and was not read is void, and streams that RAgent does not ask for must not work on. */
 static void supersede(struct link *l)
@@ -174,11 +140,14 @@ static void supersede(struct link *l)
 
 	for (struct link *other = l->home->links; other; other = next) {
 		next = other->next;
-		if (!is_same_line(l, other) || other->stage != LINK_OPEN || other->failure)
+		if (!is_same_line(l, other) || other->stage != LINK_OPEN || (other->failure && !link_may_park(other)))
 			continue;
-		if (other->number < l->number)
-			park_superseded(other);
-		else
+		if (other->number < l->number) {
+			log_paced(LOG_INFO, NULL, "link lost", "ragent=%s streams=%u cause=\"RAgent has a new link\"",
+				other->peer, other->streams.count);
+			count(COUNT_LINKS_LOST);
+			link_park(other);
+		} else if (!other->failure)
 			link_fail(l, UV_ECONNRESET); /* this frame was late */
 	}
 }
@@ -190,8 +159,10 @@ int link_take_proof(struct link *l, const struct frame *f)
 	memcpy(l->proof, f->payload, sizeof l->proof);
 	l->proven = LINK_PROVEN;
 	supersede(l);
-	if (before == LINK_PROVEN)
-		wait_longer(l);
+	/* Said again, it means that RAgent's next process has not asked for all streams yet. */
+	for (struct link *parked = before == LINK_PROVEN ? l->home->parked : NULL; parked; parked = parked->next)
+		if (is_same_line(l, parked))
+			begin_wait(parked, 0);
 	return 0;
 }
 
@@ -223,58 +194,38 @@ static struct link_stream *look_up_connection(const struct link *l, const struct
 	memcpy(id.bytes, r->connection_id, sizeof id.bytes);
 	const struct connection *c = connection_table_find(&l->home->connections->table, &id);
 	struct link_stream *s = c ? link_stream_of(c->carrier) : NULL;
-	return s && is_same_line(l, s->link) && is_wanted(s, r) ? s : NULL;
+	return s && s->link->stage == LINK_PARKED && is_same_line(l, s->link) && is_wanted(s, r) ? s : NULL;
 }
 
-/* The same for a connection that ended meanwhile: there are few. */
-static struct link_stream *search_links(const struct link *l, struct link *list, const struct frame_reattach *r)
+/* ALL: of a connection that ended meanwhile, the stream may have any number, too. There are few. */
+enum look { LOOK_BY_NUMBER, LOOK_AT_ALL };
+
+static struct link_stream *look_up(const struct link *l, const struct frame_reattach *r, enum look look)
 {
 	struct search s = { .wanted = r };
 
-	for (struct link *before = list; before && !s.found; before = before->next)
-		if (is_same_line(l, before))
+	for (struct link *before = l->home->parked; before && !s.found; before = before->next) {
+		if (!is_same_line(l, before))
+			continue;
+		if (look == LOOK_AT_ALL)
 			streams_each(&before->streams, compare, &s);
-	return s.found;
-}
-
-static struct link_stream *look_up(const struct link *l, struct link *list, const struct frame_reattach *r)
-{
-	for (struct link *before = list; before; before = before->next) {
-		struct link_stream *s = NULL;
-		if (is_same_line(l, before) && before->peer_boot_id == r->boot_id)
-			s = streams_find(&before->streams, r->stream);
-		if (s && is_wanted(s, r))
-			return s;
+		else if ((s.found = streams_find(&before->streams, r->stream)) && !is_wanted(s.found, r))
+			s.found = NULL;
 	}
-	return NULL;
+	return s.found;
 }
 
 /* NULL with *why: none goes on. */
 static struct link_stream *find_stream(const struct link *l, const struct frame_reattach *r, const char **why)
 {
-	struct link_stream *s = look_up(l, l->home->parked, r);
+	struct link_stream *s = look_up(l, r, LOOK_BY_NUMBER);
 
-	if (!s)
-		s = look_up(l, l->home->links, r);
 	if (!s)
 		s = look_up_connection(l, r);
 	if (!s)
-		s = search_links(l, l->home->parked, r);
-	if (!s)
-		s = search_links(l, l->home->links, r);
+		s = look_up(l, r, LOOK_AT_ALL);
 	*why = s && s->held.state != HELD_WHOLE ? "more was sent than is held" : "no such stream";
 	return s && s->held.state == HELD_WHOLE ? s : NULL;
-}
-
-/* If the end of the link before was not seen yet, it is over now: what RAgent wrote there and was not read is void. 1,
- * or 0: @s ended with it. */
-static int park_before(struct link *before, const struct link_stream *s)
-{
-	const uint32_t id = s->id;
-
-	if (before->stage == LINK_OPEN && before->framed.stream.state < STREAM_CLOSING)
-		park_superseded(before);
-	return before->stage == LINK_PARKED && streams_find(&before->streams, id) == s;
 }
 
 void link_refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why)
@@ -291,7 +242,6 @@ static int move_stream(struct link_stream *s, struct link *l, uint32_t id)
 	if (streams_add(&l->streams, id, s) < 0)
 		return CSSL_E_NO_MEMORY;
 	streams_remove(&before->streams, s->id);
-	link_end_is_over(s);
 	s->link = l;
 	s->id = id;
 	int r = link_turn_await(s);
@@ -309,7 +259,7 @@ int link_reattach(struct link *l, const struct frame *f)
 		return r < 0 ? r : CSSL_E_STATE;
 	const char *why;
 	struct link_stream *s = find_stream(l, &wanted, &why);
-	if (s && park_before(s->link, s))
+	if (s)
 		return move_stream(s, l, f->stream);
 	memcpy(connection.bytes, wanted.connection_id, CONNECTION_ID_LEN);
 	link_refuse_reattach(l, f->stream, &connection, why);

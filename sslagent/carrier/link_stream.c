@@ -9,7 +9,6 @@
 #include "net/container_of.h"
 #include "net/log_pace.h"
 #include "net/mutant.h"
-#include "net/prefetch.h"
 #include "net/rings.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
@@ -78,18 +77,9 @@ void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a)
 
 void link_stream_free(struct link_stream *s)
 {
-	link_end_is_over(s);
 	held_clear(&s->held, buffers_of(s));
 	weigh(s);
 	slabs_give(&s->link->home->stream_blocks, s);
-}
-
-void link_stream_foresee(const struct link_stream *s, enum framed_distance distance)
-{
-	if (s && distance == FRAMED_NEXT)
-		prefetch(s->connection, sizeof(struct connection));
-	else
-		prefetch(s, sizeof *s);
 }
 
 void link_stream_drop(struct link_stream *s)
@@ -106,29 +96,18 @@ static int is_silent(const struct link_stream *s)
 	return s->link->stage == LINK_PARKED || s->turn == LINK_TURN_AWAITS;
 }
 
-/* RAgent grants a window beyond what its client has taken. A block may be half empty. */
-static size_t held_limit(const struct link_stream *s)
-{
-	return 4 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
-}
-
 static uint8_t *room_for(struct link_stream *s, size_t cap)
 {
-	uint8_t *room = s->proven == LINK_PROVEN ? held_room(&s->held, buffers_of(s), cap, held_limit(s)) : NULL;
+	/* RAgent grants a window beyond what its client has taken. A block may be half empty. */
+	const size_t limit = 4 * (size_t)home_of(s)->conf->limits.window_len + HELD_SMALL_FRAMES;
+	uint8_t *room = s->proven == LINK_PROVEN ? held_room(&s->held, buffers_of(s), cap, limit) : NULL;
 
 	return room || is_silent(s) ? room : framed_reserve(&s->link->framed, cap);
 }
 
-/* As this link's RAgent knows them: a frame that is sent again may have been written for a later release. */
-static uint8_t flags_for(const struct link *l, enum frame_type type, uint8_t flags)
-{
-	return type == FRAME_CONSUMED && l->waits == LINK_WAITS_UNKNOWN ? flags & ~FRAME_CLIENT_WAITS : flags;
-}
-
 void link_stream_pass(struct link_stream *s, struct held_frame *f)
 {
-	const enum frame_type type = (enum frame_type)f->type;
-	int r = framed_pass(&s->link->framed, s->id, type, flags_for(s->link, type, f->flags), f->wire, f->len);
+	int r = framed_pass(&s->link->framed, s->id, (enum frame_type)f->type, f->flags, f->wire, f->len);
 
 	if (r < 0 && r != CSSL_E_STATE)
 		link_fail(s->link, r);
@@ -140,7 +119,7 @@ static void say(struct link_stream *s, enum frame_type type, uint8_t flags, size
 	struct held_frame *f = held_add(&s->held, type, flags, len);
 
 	if (!f)
-		framed_commit(&s->link->framed, s->id, type, flags_for(s->link, type, flags), len);
+		framed_commit(&s->link->framed, s->id, type, flags, len);
 	else if (!is_silent(s))
 		link_stream_pass(s, f);
 	weigh(s);
@@ -166,18 +145,6 @@ void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags,
 	if (len)
 		memcpy(room, payload, len);
 	say(s, type, flags, len);
-}
-
-static void say_message(struct link_stream *s, enum frame_type type, const ProtobufCMessage *m)
-{
-	size_t len = protobuf_c_message_get_packed_size(m);
-	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? room_for(s, len) : NULL;
-
-	if (!room) {
-		fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
-		return;
-	}
-	say(s, type, 0, protobuf_c_message_pack(m, room));
 }
 
 /* --- the carrier --- */
@@ -238,41 +205,17 @@ static void carrier_fin(struct carrier *c, uint8_t flags)
 	link_stream_say(stream_of(c), FRAME_FIN, flags, NULL, 0);
 }
 
-static int end_may_be_lost(const struct link_stream *s)
-{
-	return s->link->stage == LINK_PARKED ||
-	       (s->link->ends == LINK_ENDS_ANSWERED && s->proven == LINK_PROVEN && s->held.state == HELD_WHOLE);
-}
-
 void link_stream_ended(struct link_stream *s)
 {
 	s->connection = NULL;
 	s->clear = NULL;
-	if (s->turn == LINK_TURN_AWAITS)
-		return; /* then it is asked again */
-	if (end_may_be_lost(s))
-		link_end_is_held(s);
-	else
+	s->is_over = 1;
+	/* END may be lost with its link; and what is only held may have to come again */
+	if (!is_silent(s) && (s->proven != LINK_PROVEN || s->held.state != HELD_WHOLE))
 		link_stream_drop(s);
 }
 
-int link_stream_after_end(struct link_stream *s, const struct frame *f)
-{
-	struct frame_accepted a;
-
-	if (f->type == FRAME_CLOSE || f->type == FRAME_DETACH) {
-		link_stream_drop(s);
-		return 0;
-	}
-	if (f->type != FRAME_ACCEPTED)
-		return 0;
-	int r = frame_accepted_read(f, &a);
-	if (r == 0)
-		link_stream_confirm(s, &a);
-	return r;
-}
-
-/* An older RAgent skips it like a late answer. It does not come again on another link. */
+/* It does not come again on another link. */
 static void say_cause(const struct link_stream *s)
 {
 	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
@@ -283,7 +226,7 @@ static void say_cause(const struct link_stream *s)
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_CAUSE;
 	response.cause = &cause;
 	if (cause.text[0] && s->link->stage == LINK_OPEN)
-		link_respond(s->link, &response);
+		link_send_message(s->link, FRAME_RESPONSE, &response.base);
 }
 
 static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_end how)
@@ -296,24 +239,17 @@ static void carrier_end(struct carrier *c, enum end_reason reason, enum carrier_
 	link_stream_ended(s);
 }
 
-static void carrier_live(struct carrier *c, enum frame_type type, const Cssl__LinkLive *live)
+static void carrier_say(struct carrier *c, enum frame_type type, const ProtobufCMessage *m)
 {
-	say_message(stream_of(c), type, &live->base);
-}
+	struct link_stream *s = stream_of(c);
+	size_t len = protobuf_c_message_get_packed_size(m);
+	uint8_t *room = len <= FRAME_PAYLOAD_MAX ? room_for(s, len) : NULL;
 
-static void carrier_copy(struct carrier *c, const Cssl__LinkCopy *copy)
-{
-	say_message(stream_of(c), FRAME_COPY, &copy->base);
-}
-
-static void carrier_download(struct carrier *c, const Cssl__LinkDownload *download)
-{
-	say_message(stream_of(c), FRAME_DOWNLOAD, &download->base);
-}
-
-static void carrier_adopted(struct carrier *c, const Cssl__LinkAdopted *adopted)
-{
-	say_message(stream_of(c), FRAME_ADOPTED, &adopted->base);
+	if (!room) {
+		fail(s, len > FRAME_PAYLOAD_MAX ? CSSL_E_TOO_LONG : CSSL_E_NO_MEMORY);
+		return;
+	}
+	say(s, type, 0, protobuf_c_message_pack(m, room));
 }
 
 static unsigned records_of(const struct held_frame *f)
@@ -353,7 +289,7 @@ static void carrier_refused(struct carrier *c, Cssl__LinkRefused__Reason reason,
 	m.reason = reason;
 	m.detail = (char *)detail;
 	m.order = stream_of(c)->order;
-	say_message(stream_of(c), FRAME_REFUSED, &m.base);
+	carrier_say(c, FRAME_REFUSED, &m.base);
 }
 
 static void carrier_retire(struct carrier *c)
@@ -373,10 +309,7 @@ static const struct carrier_ops link_carrier = {
 	.consumed = carrier_consumed,
 	.fin = carrier_fin,
 	.end = carrier_end,
-	.live = carrier_live,
-	.copy = carrier_copy,
-	.download = carrier_download,
-	.adopted = carrier_adopted,
+	.say = carrier_say,
 	.unconfirmed = carrier_unconfirmed,
 	.flush = carrier_flush,
 	.refused = carrier_refused,
@@ -390,13 +323,18 @@ struct link_stream *link_stream_of(struct carrier *c)
 	return c->ops == &link_carrier ? stream_of(c) : NULL;
 }
 
-struct link_stream *link_stream_add(struct link *l, uint32_t id)
+struct link_stream *link_stream_add(struct link *l, uint32_t id, const struct connection_id *connection, uint32_t epoch)
 {
 	struct link_stream *s = slabs_take(&l->home->stream_blocks);
 
 	if (!s)
 		return NULL;
-	*s = (struct link_stream){ .carrier.ops = &link_carrier, .id = id, .link = l, .proven = (uint8_t)l->proven };
+	*s = (struct link_stream){ .carrier.ops = &link_carrier,
+		.id = id,
+		.link = l,
+		.connection_id = *connection,
+		.epoch = epoch,
+		.proven = (uint8_t)l->proven };
 	if (streams_add(&l->streams, id, s) == 0)
 		return s;
 	slabs_give(&l->home->stream_blocks, s);
@@ -412,18 +350,4 @@ void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason r
 			"listener=%s ragent=%s remedy=\"restart this agent with RAgent's cluster file\"", detail,
 			l->peer);
 	carrier_refused(&s.carrier, reason, detail);
-}
-
-void link_stream_came(struct link_stream *s, unsigned records)
-{
-	s->client_records += records;
-}
-
-int link_stream_accepted(struct link_stream *s, const struct frame_accepted *a)
-{
-	if (!connection_may_have_drained(s->connection, a->drained))
-		return CSSL_E_RANGE;
-	link_stream_confirm(s, a);
-	connection_accepted(s->connection, a);
-	return 0;
 }

@@ -9,36 +9,22 @@
  */
 #include <stdlib.h>
 
+#include "net/array.h"
 #include "net/log.h"
-#include "proto/error.h"
 #include "sslagent/carrier/link_inside.h"
 #include "sslagent/counters.h"
 
 #define AHEAD_LIMIT (1024u * 1024u)
-#define TURNS_MIN   64u
-
-static int grow(struct link_turns *t)
-{
-	const uint32_t cap = t->cap ? 2 * t->cap : TURNS_MIN;
-	uint32_t *ids = realloc(t->ids, cap * sizeof *ids);
-
-	if (!ids)
-		return CSSL_E_NO_MEMORY;
-	t->ids = ids;
-	t->cap = cap;
-	return 0;
-}
 
 /* The held frames, as they were. 0 or CSSL_E_NO_MEMORY. */
 static int send_held(struct link_stream *s)
 {
-	const struct frame_reattached answer = {
-		.frame = held_first(&s->held), .bytes = held_first_byte(&s->held), .client_records = s->client_records
-	};
+	struct frame_reattached answer = { .client_records = s->client_records };
 	uint8_t payload[FRAME_REATTACHED_LEN];
 	struct held_walk w = { 0 };
 	struct held_frame *f;
 
+	answer.frame = held_first(&s->held, &answer.bytes);
 	frame_reattached_write(payload, &answer);
 	int r = framed_send(&s->link->framed, s->id, FRAME_REATTACHED, 0, payload, sizeof payload);
 	s->link->turns.ahead += FRAME_HEADER_LEN + sizeof payload;
@@ -49,18 +35,13 @@ static int send_held(struct link_stream *s)
 	return r;
 }
 
-static void give_up(struct link_stream *s)
-{
-	link_refuse_reattach(s->link, s->id, &s->connection_id, "more was sent than is held");
-	streams_remove(&s->link->streams, s->id);
-	link_forget_stream(s);
-}
-
 static void take_turn(struct link_stream *s)
 {
 	s->turn = LINK_TURN_HAS;
 	if (s->held.state != HELD_WHOLE) {
-		give_up(s);
+		link_refuse_reattach(s->link, s->id, &s->connection_id, "more was sent than is held");
+		streams_remove(&s->link->streams, s->id);
+		link_forget_stream(s, END_AGENT_LOST);
 		return;
 	}
 	count(COUNT_STREAMS_REATTACHED);
@@ -69,8 +50,6 @@ static void take_turn(struct link_stream *s)
 	int r = send_held(s);
 	if (r < 0)
 		link_fail(s->link, r);
-	if (!s->connection && !s->clear)
-		link_stream_ended(s);
 }
 
 static int has_room(const struct link *l)
@@ -113,7 +92,7 @@ int link_turn_await(struct link_stream *s)
 	struct link_turns *t = &l->turns;
 
 	s->turn = LINK_TURN_AWAITS; /* also if that fails: RAgent did not get REATTACHED */
-	int r = t->end == t->cap ? grow(t) : 0;
+	int r = array_make_room(&t->ids, &t->cap, t->end, sizeof *t->ids);
 	if (r < 0)
 		return r;
 	t->ids[t->end++] = s->id;

@@ -1,5 +1,5 @@
 /* carrier.h: carries a connection's records to and from the client. A carrier is a stream on a link from RAgent
- * (link.h), or a TCP connection of this agent's own TLS listener (direct.h). A connection sees only this interface.
+ * or a TCP connection of this agent's own TLS listener (carrier_home.h). A connection sees only this interface.
  *
  * Credit limits the output: connection_credit() grows as the client takes bytes, and never allows more than one
  * window beyond them.
@@ -38,10 +38,7 @@ struct carrier_ops {
 	void (*taken)(struct carrier *c);
 
 	/* Ownership, links only (NULL on a direct carrier: such a connection never has a live part). */
-	void (*live)(struct carrier *c, enum frame_type kept_or_handed_off, const Cssl__LinkLive *live);
-	void (*copy)(struct carrier *c, const Cssl__LinkCopy *copy);
-	void (*download)(struct carrier *c, const Cssl__LinkDownload *download);
-	void (*adopted)(struct carrier *c, const Cssl__LinkAdopted *adopted);
+	void (*say)(struct carrier *c, enum frame_type type, const ProtobufCMessage *m);
 	/* How many of the records that were sent RAgent has not confirmed. Negative: not known. */
 	ptrdiff_t (*unconfirmed)(const struct carrier *c);
 	/* Send all output now, not at the end of the turn: the next step may end this process. */
@@ -64,7 +61,7 @@ struct carrier {
 
 static inline int carrier_moves(const struct carrier *c)
 {
-	return c->ops->live != NULL;
+	return c->ops->say != NULL;
 }
 
 #endif

@@ -144,7 +144,7 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	connection_drop_pass(c);
 	connection_drop_settling(c);
 	connection_drop_recovery(c);
-	connection_drop_head(c);
+	connection_wipe(&c->head);
 	connection_drop_asked(c);
 	connection_release_backend(c, reason);
 	deadline_cancel(&c->deadline);
@@ -162,11 +162,13 @@ static void connection_release(struct connection *c, enum end_reason reason)
 	c->input = NULL;
 	c->contexts = NULL;
 	c->carrier = &no_carrier;
-	connection_table_remove(&c->home->table, c);
+	table_remove(&c->home->table, &c->by_id);
 	count(COUNT_CONNECTIONS_ENDED);
 	connection_to(c, CONNECTION_ENDED);
 	connection_weigh(c);
-	connection_home_bury(c->home, c);
+	c->by_id.next = c->home->buried;
+	c->home->buried = &c->by_id;
+	worker_at_turn_end(c->home->worker, &c->home->burial);
 }
 
 static void tell_ended(struct connection *c)
@@ -229,15 +231,6 @@ void connection_drop_owned(struct connection *c, struct connection_event *e)
 	connection_release(c, e->reason);
 }
 
-/* Here at least nobody goes back behind it, also when memory is short. */
-static void note_sealed(struct connection *c)
-{
-	const struct seen_mark sealed = connection_sealed_mark(c);
-
-	if (!live_has_record_nonce(c->live))
-		cluster_note(c->home->cluster, &c->id, &sealed);
-}
-
 void connection_superseded(void *ctx, const struct connection_id *id, uint16_t of)
 {
 	struct connection_home *home = ctx;
@@ -248,7 +241,10 @@ void connection_superseded(void *ctx, const struct connection_id *id, uint16_t o
 	count(COUNT_OWNERS_SUPERSEDED);
 	log_paced(LOG_WARNING, id, "superseded", "epoch=%u other_epoch=%u cause=\"another agent owns it, too\"",
 		c->epoch, of);
-	note_sealed(c);
+	/* here at least nobody goes back behind it, also when memory is short */
+	const struct seen_mark sealed = connection_sealed_mark(c);
+	if (!live_has_record_nonce(c->live))
+		cluster_note(home->cluster, &c->id, &sealed);
 	leave_lost(c);
 	c->carrier->ops->end(c->carrier, END_MOVE_UNSAFE, CARRIER_ABORT);
 	connection_release(c, END_MOVE_UNSAFE);
@@ -298,7 +294,6 @@ static int connection_park(struct connection *c)
 		return CSSL_E_NO_MEMORY;
 	connection_to(c, CONNECTION_PARKED);
 	home->parked++;
-	count(COUNT_HANDSHAKES_PARKED);
 	return 0;
 }
 

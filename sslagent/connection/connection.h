@@ -36,16 +36,17 @@ struct backend;
 struct connection_pass;
 struct connection_settling;
 struct connection_recovery;
-struct connection_head;
+struct kept_bytes;
 
+/* In an order in which those that react alike are neighbours (connection_events.c). */
 #define CONNECTION_STATES(X)                                                                                           \
+	X(ADOPTING)                                                                                                    \
 	X(HANDSHAKING)                                                                                                 \
 	X(PARKED)                                                                                                      \
-	X(ADOPTING)                                                                                                    \
 	X(FROZEN)                                                                                                      \
-	X(OWNER)                                                                                                       \
 	X(RECOVERING)                                                                                                  \
 	X(PASSING)                                                                                                     \
+	X(OWNER)                                                                                                       \
 	X(SETTLING)                                                                                                    \
 	X(ENDING)                                                                                                      \
 	X(ENDED)
@@ -105,7 +106,7 @@ enum keys_told { KEYS_TOLD_NEVER, KEYS_TOLD, KEYS_UNTOLD };
  * got the next one. */
 enum backend_age { BACKEND_NEW, BACKEND_KEPT };
 
-/* May the next record be opened? WAITS: a KeyUpdate came too early (connection_pace.c). */
+/* May the next record be opened? WAITS: a KeyUpdate came too early (connection_consumed.c). */
 enum client_pace { CLIENT_GOES_ON, CLIENT_WAITS };
 
 /* Not opaque, because its own files (connection*.c) share it. No other code uses its members. */
@@ -114,7 +115,7 @@ struct connection {
 	struct carrier *carrier;
 	const struct tls_listener *listener;
 	struct tls_contexts *contexts; /* referenced */
-	struct connection *next_by_id; /* in the table of its home */
+	struct table_link by_id;       /* in the table of its home */
 	struct connection_id id;
 	uint8_t state;            /* enum connection_state */
 	uint8_t from_client;      /* enum half */
@@ -170,8 +171,8 @@ struct connection {
 	struct connection_pass *pass;         /* PASSING */
 	struct connection_settling *settling; /* SETTLING */
 	struct connection_recovery *recovery; /* RECOVERING */
-	struct connection_head *head;         /* OWNER, RECOVERING: an incomplete head, and no backend yet */
-	struct connection_head *asked;        /* bytes since the checkpoint, which may be asked again; NULL: not */
+	struct kept_bytes *head;              /* OWNER, RECOVERING: an incomplete head, and no backend yet */
+	struct kept_bytes *asked;             /* bytes since the checkpoint, which may be asked again; NULL: not */
 };
 
 /* OPEN. @carrier calls the connection until it has ended. Valid endpoints are copied. NULL: @why is

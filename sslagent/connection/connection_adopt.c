@@ -118,13 +118,6 @@ static int check_ssl_id(const Cssl__LinkSslId *id)
 		       : CSSL_E_RANGE;
 }
 
-/* The listener decides service, backend and protocol. RAgent must not choose another one. */
-static int check_listener(const struct adoption *a)
-{
-	return strcmp(a->obj.facts.listener, a->id->listener) == 0 || mutant("listener-unchecked") ? 0
-												   : CSSL_E_MISMATCH;
-}
-
 /* Did the owner of the live part stop exactly where this one has to begin? */
 static int begins_where_it_froze(const struct adoption *a)
 {
@@ -186,7 +179,10 @@ static int take_backend(struct connection *c, struct adoption *a)
 	if (cluster_take_passed(c->home->cluster, &c->id, c->epoch, &p) < 0) {
 		if (!a->frozen || !a->frozen->backend)
 			return CSSL_E_NOT_FOUND;
-		connection_take_back(c, a->frozen);
+		c->backend = a->frozen->backend;
+		a->frozen->backend = NULL;
+		backend_bind(c->backend, &connection_backend_ops, c);
+		service_take(&c->service, &a->frozen->service);
 		return 0;
 	}
 	int r = connection_restore_backend(c, &p);
@@ -246,10 +242,10 @@ static int find_proven(struct connection_home *home, struct adoption *a, Cssl__L
 		count(COUNT_ADOPTS_UNPROVEN);
 		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
 	}
-	r = check_listener(a);
-	if (r < 0) {
+	/* the listener decides service, backend and protocol: RAgent must not choose another one */
+	if (strcmp(a->obj.facts.listener, a->id->listener) != 0 && !mutant("listener-unchecked")) {
 		count(COUNT_ADOPTS_OTHER_LISTENER);
-		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, r);
+		return refuse(a, reason, CSSL__LINK_REFUSED__REASON__COPY_BAD, CSSL_E_MISMATCH);
 	}
 	a->made_ms = cluster_made_ms(home->cluster, &a->part);
 	a->start = choose_start(home, a);
@@ -381,7 +377,7 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 	adopted.epoch = id->epoch;
 	adopted.source = a.source;
 	fault_at("adopt.after", NULL, NULL);
-	carrier->ops->adopted(carrier, &adopted);
+	carrier->ops->say(carrier, FRAME_ADOPTED, &adopted.base);
 	if (id->cause == CSSL__CAUSE__CAUSE_TAKEOVER) /* tell RAgent at once that this agent had the request, because
 							 the request may kill it, too */
 		carrier->ops->flush(carrier);

@@ -158,7 +158,7 @@ int connection_ensure_backend(struct connection *c)
 int connection_write_to_backend(struct connection *c, const uint8_t *data, size_t len)
 {
 	const int waits = connection_head_waits(c);
-	int r = waits ? connection_keep_head(c, data, len) : connection_ensure_backend(c);
+	int r = waits ? connection_keep(&c->head, data, len) : connection_ensure_backend(c);
 
 	if (r < 0)
 		return r;
@@ -238,12 +238,4 @@ int connection_restore_backend(struct connection *c, struct passed_backend *p)
 	if (stands_between && !service_stands_between(&c->service)) /* nobody would keep the client's words apart */
 		return CSSL_E_MISMATCH;
 	return backend_give_unread(c->backend, p->from_backend, p->from_backend_len);
-}
-
-void connection_take_back(struct connection *c, struct connection *frozen)
-{
-	c->backend = frozen->backend;
-	frozen->backend = NULL;
-	backend_bind(c->backend, &connection_backend_ops, c);
-	service_take(&c->service, &frozen->service);
 }

@@ -107,13 +107,6 @@ int connection_seal_replies(struct connection *c)
 	return c->state == CONNECTION_ENDED || service_for_client(&c->service, &data) == 0;
 }
 
-/* After the client's last byte nothing can complete what the server has only in part. */
-static void end_towards_backend(struct connection *c)
-{
-	if (c->backend && c->from_client == HALF_CLOSED && c->to_backend == c->written)
-		backend_shutdown(c->backend);
-}
-
 /* A server in the middle of a mail must not take it for a complete one (law 9). */
 static void finish(struct connection *c)
 {
@@ -136,10 +129,10 @@ void connection_step_between(struct connection *c)
 			return;
 	} while (give_to_backend(c));
 	note_taken(c);
-	if (service_is_over(&c->service) == SERVICE_NOT_OVER)
-		end_towards_backend(c);
-	else
+	if (service_is_over(&c->service) != SERVICE_NOT_OVER)
 		finish(c);
+	else if (c->backend && c->from_client == HALF_CLOSED && c->to_backend == c->written)
+		backend_shutdown(c->backend); /* nothing can complete what the server has only in part */
 }
 
 ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, size_t len)
@@ -187,50 +180,10 @@ void connection_backend_left_service(struct connection *c, int uv_error)
 	connection_step_between(c);
 }
 
-/* --- a successor --- */
-
-static int resume_from(const struct connection *c, const Cssl__LinkSslId *id)
-{
-	if (id->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
-		return SERVICE_RESUME_AT_CHECKPOINT;
-	if (id->response_state == CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE)
-		return SERVICE_RESUME_BLIND;
-	return id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT &&
-			       id->exposed_records <= c->client_records
-		       ? SERVICE_RESUME_AT_CHECKPOINT
-		       : SERVICE_RESUME_CUT;
-}
-
-static int resume(struct connection *c, const Cssl__LinkSslId *id, struct service_resumption *r)
-{
-	uint8_t note[SERVICE_NOTE_MAX];
-	const ptrdiff_t len = connection_open_note(c, id, note);
-
-	if (len < 0 && len != CSSL_E_NOT_FOUND)
-		return (int)len;
-	*r = (struct service_resumption){ .note = note,
-		.len = len < 0 ? 0 : (size_t)len,
-		.replies = id->response_records,
-		.at_checkpoint = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
-		.from = resume_from(c, id),
-		.again = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED ? SERVICE_SAYS_NOTHING_AGAIN
-										       : SERVICE_MAY_SAY_AGAIN };
-	return service_resume(&c->service, r);
-}
-
-enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id)
-{
-	struct service_resumption r;
-
-	if (resume(c, id, &r) < 0)
-		return RESUMED_NOT_AT_ALL;
-	return r.from == SERVICE_RESUME_CUT ? RESUMED_CUT : RESUMED;
-}
-
 /* --- moves --- */
 
 /* Nothing is open. */
-static void leave(struct connection *c, const Cssl__LinkMove *order)
+void connection_leave_settled(struct connection *c, const struct ordered_move *order)
 {
 	if (!c->backend) {
 		connection_leave_word(c);
@@ -254,26 +207,12 @@ void connection_leave_without_backend(struct connection *c)
 	connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
 }
 
-void connection_move_between(struct connection *c, const Cssl__LinkMove *order)
+void connection_move_between(struct connection *c, const struct ordered_move *order)
 {
 	if (connection_at_checkpoint(c))
-		leave(c, order);
-	else if (order->deadline_ms)
-		connection_settle(c, SETTLES_TO_MOVE, order->deadline_ms, order);
+		connection_leave_settled(c, order);
+	else if (order->until_ms)
+		connection_settle(c, SETTLES_TO_MOVE, order);
 	else
 		connection_stay(c, "in the midst of a mail");
-}
-
-void connection_leave_if_settled(struct connection *c)
-{
-	Cssl__LinkMove order = CSSL__LINK_MOVE__INIT;
-	char target[sizeof c->pass->target];
-
-	if (!connection_at_checkpoint(c)) /* unopened records come again to the successor */
-		return;
-	order.target = target;
-	order.deadline_ms = connection_settling_order(c, target, sizeof target, &order.next_epoch);
-	connection_drop_settling(c);
-	connection_to(c, CONNECTION_OWNER);
-	leave(c, &order);
 }

@@ -2,8 +2,12 @@
  *
  * A record counts as consumed when the backend's socket has taken its plaintext. The carrier is told with the next
  * records to the client, after half a window, or after REPORT_DELAY_MS, whichever comes first.
+ *
+ * The connection's deadline is for reports first: when none is due, it is that of the head that did not end
+ * (connection_holding.c), or the time when a client that changes its keys too often may go on.
  */
 #include "sslagent/connection/connection_internal.h"
+#include "sslagent/counters.h"
 
 #define REPORT_DELAY_MS 20u
 
@@ -40,13 +44,61 @@ void connection_report(struct connection *c)
 	c->carrier->ops->consumed(c->carrier, &c->consumed.position, flags);
 }
 
+/* --- a client that changes its keys too often --- */
+
+/* It is read only as fast as it may change them: after such a KeyUpdate its next record waits. Were its connection
+ * ended at once, the next one would cost a handshake, which is dearer than what the limit spares. One that goes on like
+ * that is ended (live.h).
+ *
+ * The carrier is told, so that RAgent reads nothing more of the client meanwhile. It is told again when records are
+ * opened, unless the next one that is here already makes the client wait again.
+ *
+ * A successor opens what the lost owner had got without waiting; a tenth KeyUpdate among it ends the connection. Then
+ * it waits as the owner had to.
+ */
+
+static uint64_t wait_ms(const struct connection *c)
+{
+	return live_key_update_wait_ms(c->live, worker_now_ms(c->home->worker));
+}
+
+void connection_judge_pace(struct connection *c)
+{
+	if (!connection_serves(c) || wait_ms(c) == 0)
+		return;
+	c->client_pace = CLIENT_WAITS;
+	count(COUNT_KEY_UPDATES_PACED);
+	connection_arm(c);
+}
+
+/* If it is over; opens what waited. */
+static void end_pace(struct connection *c)
+{
+	if (c->client_pace == CLIENT_GOES_ON || !connection_serves(c) || wait_ms(c) > 0)
+		return;
+	c->client_pace = CLIENT_GOES_ON;
+	connection_open_waiting(c);
+	if (connection_serves(c))
+		connection_tell_pace(c);
+}
+
+void connection_tell_pace(struct connection *c)
+{
+	if (c->client_pace == c->client_pace_told)
+		return;
+	c->report = REPORT_NOW;
+	connection_report(c);
+}
+
+/* --- the deadline --- */
+
 void connection_arm(struct connection *c)
 {
 	const uint64_t now_ms = worker_now_ms(c->home->worker);
 
 	if (c->report != REPORT_NOTHING || !connection_serves(c))
 		return;
-	uint64_t at_ms = connection_paced_until_ms(c);
+	uint64_t at_ms = c->client_pace == CLIENT_WAITS ? now_ms + wait_ms(c) : UINT64_MAX;
 	if (c->head_until_ms && c->head_until_ms < at_ms)
 		at_ms = c->head_until_ms;
 	if (at_ms == UINT64_MAX)
@@ -61,9 +113,11 @@ void connection_deadline_came(struct connection *c, struct connection_event *e)
 		connection_report(c);
 	else if (c->head_until_ms && c->head_until_ms <= worker_now_ms(c->home->worker))
 		connection_head_is_late(c);
-	connection_end_pace(c);
+	end_pace(c);
 	connection_arm(c);
 }
+
+/* --- marks --- */
 
 static void note_consumed(struct connection *c, enum consumed_report urgency)
 {
@@ -80,17 +134,14 @@ static void note_consumed(struct connection *c, enum consumed_report urgency)
 	}
 }
 
-static int is_same(const struct consumed_mark *a, const struct consumed_mark *b)
-{
-	return a->record_bytes == b->record_bytes && a->position.offset == b->position.offset;
-}
-
 void connection_reach_marks(struct connection *c)
 {
 	enum consumed_report urgency = REPORT_WITH_NEXT_DATA;
-	uint32_t generation = c->consumed.position.read_generation;
+	const struct consumed_mark *from = &c->consumed, *to = &c->newest;
+	const uint32_t generation = from->position.read_generation;
 
-	if (c->awaited.to_backend > c->written || is_same(&c->consumed, &c->newest))
+	if (c->awaited.to_backend > c->written ||
+		(from->record_bytes == to->record_bytes && from->position.offset == to->position.offset))
 		return;
 	c->consumed = c->awaited;
 	if (c->newest.to_backend <= c->written)

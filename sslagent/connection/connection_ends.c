@@ -26,21 +26,17 @@ static const enum service_parting partings[] = {
 /* Words that a client should read before the last ones are sent a little earlier. */
 #define WORDS_APART_MS 20u
 
-static enum said let_them_be_read(struct connection *c)
-{
-	if (c->state == CONNECTION_ENDED)
-		return SAID_NOT;
-	deadline_set(c->home->worker, &c->deadline, WORDS_APART_MS);
-	return SAID_LATER;
-}
-
 /* Sends it after a due KeyUpdate; all of it or nothing. */
 static enum said say_answer(struct connection *c)
 {
 	size_t len;
 
-	if (connection_say_words(c) > 0)
-		return let_them_be_read(c);
+	if (connection_say_words(c) > 0) {
+		if (c->state == CONNECTION_ENDED)
+			return SAID_NOT;
+		deadline_set(c->home->worker, &c->deadline, WORDS_APART_MS);
+		return SAID_LATER;
+	}
 	const char *answer = service_last_words(&c->service, partings[c->last_words], &len);
 	if (answer && len == 0)
 		return SAID;
@@ -136,7 +132,7 @@ void connection_finish(struct connection *c, enum last_words words, enum end_rea
 	connection_to(c, CONNECTION_ENDING);
 	connection_drop_settling(c);
 	connection_drop_recovery(c);
-	connection_drop_head(c);
+	connection_wipe(&c->head);
 	connection_drop_asked(c);
 	c->last_words = (uint8_t)words;
 	c->end_reason = (uint8_t)reason;
@@ -186,12 +182,6 @@ static void part(struct connection *c, enum end_reason reason)
 	connection_finish(c, LAST_CLOSE_NOTIFY, reason);
 }
 
-/* A verdict has a longer limit than silence. When that is over, the carrier comes again with another reason. */
-static int has_longer(const struct connection *c, enum end_reason reason)
-{
-	return reason == END_IDLE_TIMEOUT && service_stands_between(&c->service) && service_awaits_verdict(&c->service);
-}
-
 int connection_cuts_nothing(const struct connection *c)
 {
 	return connection_at_checkpoint(c) || connection_only_blank_waits(c);
@@ -199,9 +189,12 @@ int connection_cuts_nothing(const struct connection *c)
 
 void connection_finish_early(struct connection *c, struct connection_event *e)
 {
-	if (has_longer(c, e->reason))
+	const int stands_between = service_stands_between(&c->service);
+
+	/* a verdict has a longer limit than silence; when that is over, the carrier comes again with another reason */
+	if (e->reason == END_IDLE_TIMEOUT && stands_between && service_awaits_verdict(&c->service))
 		return;
-	if (service_stands_between(&c->service))
+	if (stands_between)
 		part(c, e->reason);
 	else if (c->state == CONNECTION_OWNER && e->reason != END_OVERLOADED && connection_backend_is_alone(c))
 		connection_leave(c, e->reason);

@@ -120,7 +120,7 @@ connection_reaction connection_words_were_read;
 /* connection_consumed.c */
 connection_reaction connection_deadline_came;
 
-/* connection_note.c */
+/* connection_recover.c */
 connection_reaction connection_lose_rest; /* of the answer that was cut */
 
 /* connection_move.c */

@@ -154,7 +154,7 @@ int connection_send_copy(struct connection *c, enum live_moment moment)
 	if (r == 0) {
 		copy.read_generation = part.read_generation;
 		copy.write_generation = part.write_generation;
-		c->carrier->ops->copy(c->carrier, &copy);
+		c->carrier->ops->say(c->carrier, FRAME_COPY, &copy.base);
 		free(copy.sealed_copy.data);
 	}
 	obj.live = NULL;
@@ -210,7 +210,7 @@ int connection_announce(struct connection *c, enum frame_type type, struct sess_
 	live.at_checkpoint = connection_at_checkpoint(c);
 	live.read_closed = c->from_client != HALF_OPEN;
 	live.write_closed = c->from_backend == HALF_CLOSED;
-	c->carrier->ops->live(c->carrier, type, &live);
+	c->carrier->ops->say(c->carrier, type, &live.base);
 	free(live.sealed_copy.data);
 	return 0;
 }

@@ -41,9 +41,7 @@ static int send_small(struct connection *c, const uint8_t *record, ptrdiff_t len
 	if (!room)
 		return CSSL_E_NO_MEMORY;
 	memcpy(room, record, (size_t)len);
-	c->carrier->ops->send(c->carrier, (size_t)len, flags);
-	c->sent += (uint64_t)len;
-	c->server_records++;
+	send_records(c, (size_t)len, 1, flags);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
-/* connection_home.c: builds the objects that a worker's connections share, and takes them down. */
+/* connection_home.c: builds the objects that a worker's connections share, and takes them down; and finds connections
+ * by id. */
 #include "sslagent/connection/connection_home.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #include "net/container_of.h"
 #include "net/handshake_limit.h"
@@ -20,17 +21,10 @@ static void bury_all(struct turn_end *t)
 	struct connection_home *home = container_of(t, struct connection_home, burial);
 
 	while (home->buried) {
-		struct connection *c = home->buried;
-		home->buried = c->next_by_id;
+		struct connection *c = container_of(home->buried, struct connection, by_id);
+		home->buried = home->buried->next;
 		slabs_give(&home->connection_blocks, c);
 	}
-}
-
-void connection_home_bury(struct connection_home *home, struct connection *c)
-{
-	c->next_by_id = home->buried;
-	home->buried = c;
-	worker_at_turn_end(home->worker, &home->burial);
 }
 
 static void on_heap_trim(struct deadline *d)
@@ -90,5 +84,40 @@ void connection_home_release(struct connection_home *home)
 	slabs_clear(&home->facts_blocks);
 	slabs_clear(&home->connection_blocks);
 	tls_contexts_unref(home->contexts);
-	free(home->table.buckets);
+	table_clear(&home->table);
+}
+
+/* Ids are random. */
+static uint64_t hash_of(const struct connection_id *id)
+{
+	uint64_t hash;
+
+	memcpy(&hash, id->bytes, sizeof hash);
+	return hash;
+}
+
+int connection_table_add(struct table *t, struct connection *c)
+{
+	return table_add(t, &c->by_id, hash_of(&c->id));
+}
+
+static struct connection *find(const struct table *t, const struct connection_id *id, int is_sealing)
+{
+	for (struct table_link *l = table_first(t, hash_of(id)); l; l = table_next(l)) {
+		struct connection *c = container_of(l, struct connection, by_id);
+		const int seals = c->live && c->state != CONNECTION_FROZEN;
+		if (memcmp(&c->id, id, sizeof *id) == 0 && (seals || !is_sealing))
+			return c;
+	}
+	return NULL;
+}
+
+struct connection *connection_table_find(const struct table *t, const struct connection_id *id)
+{
+	return find(t, id, 0);
+}
+
+struct connection *connection_table_find_sealing(const struct table *t, const struct connection_id *id)
+{
+	return find(t, id, 1);
 }

@@ -10,6 +10,7 @@
 #include "conf/conf.h"
 #include "net/holdings.h"
 #include "net/slabs.h"
+#include "net/table.h"
 #include "net/timer.h"
 #include "net/turn_share.h"
 #include "net/worker.h"
@@ -24,8 +25,6 @@ struct handshake_limit;
 struct live_pool;
 struct tls_contexts;
 
-#define CONNECTION_TABLE_MIN 64u
-
 /* Of a loop turn. The small one, for a full handshake, applies while established connections have records, but for
  * those of services that have time. The large one is short, too: this agent may share its CPU with RAgent and other
  * agents. */
@@ -33,12 +32,6 @@ struct tls_contexts;
 #define HANDSHAKES_LARGE_NS UINT64_C(1000000)
 /* A connection counts as established so long after its handshake, because the first request comes at once. */
 #define ESTABLISHED_MS      100u
-
-/* Connections by id; a connection is in it from OPEN or SSL_ID to its end. */
-struct connection_table {
-	struct connection **buckets;
-	size_t bucket_count, count;
-};
 
 struct connection_home {
 	/* Set before connection_home_open(). All except the contexts outlive it. */
@@ -58,8 +51,8 @@ struct connection_home {
 	struct service_blocks service_blocks; /* for connections with an open request */
 	struct backend_home backend_home;
 	struct backend_pool *backends;
-	struct connection_table table;
-	struct connection *buried; /* ended in this turn, freed at its end */
+	struct table table;        /* of connections by id, from OPEN or SSL_ID to their ends */
+	struct table_link *buried; /* ended in this turn, freed at its end */
 	struct turn_end burial;
 	uint64_t refusal_logged_ms; /* of an SSL_ID */
 	uint32_t window_len;
@@ -95,14 +88,10 @@ static inline void connection_home_count_handshakes(struct connection_home *home
 /* A handshake's memory is freed: what the worker's further ones do not need goes back to the kernel soon. */
 void connection_home_trim_heap(struct connection_home *home);
 
-/* Free @c at the end of this loop turn. */
-void connection_home_bury(struct connection_home *home, struct connection *c);
-
 /* A connection that was handed off and adopted on the same worker is there twice until its old stream is detached. */
-struct connection *connection_table_find(const struct connection_table *t, const struct connection_id *id);
+struct connection *connection_table_find(const struct table *t, const struct connection_id *id);
 /* The one of this id that seals, or NULL. */
-struct connection *connection_table_find_sealing(const struct connection_table *t, const struct connection_id *id);
-int connection_table_add(struct connection_table *t, struct connection *c);
-void connection_table_remove(struct connection_table *t, struct connection *c);
+struct connection *connection_table_find_sealing(const struct table *t, const struct connection_id *id);
+int connection_table_add(struct table *t, struct connection *c);
 
 #endif

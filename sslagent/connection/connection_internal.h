@@ -1,10 +1,10 @@
 /* connection_internal.h: declarations that only the connection's own files use: connection_events.c (the reaction to
  * each event in each state), connection.c (life and handshake), connection_flow.c (records both ways),
- * connection_consumed.c (client records that are done), connection_between.c (services that say something themselves),
- * connection_holding.c (bytes kept), connection_head.c (incomplete heads of requests), connection_pace.c (KeyUpdates
- * that come too often), connection_ends.c (ends of either side), connection_backend.c, connection_export.c (what a
- * successor needs), connection_adopt.c (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE),
- * connection_note.c (answers that go on), connection_settle.c (MOVE that waits for a checkpoint).
+ * connection_consumed.c (client records that are done, KeyUpdates that come too often), connection_between.c (services
+ * that say something themselves), connection_holding.c (bytes kept, incomplete heads of requests), connection_ends.c
+ * (ends of either side), connection_backend.c, connection_export.c (what a successor needs), connection_adopt.c
+ * (SSL_ID), connection_recover.c (SSL_ID after a loss), connection_move.c (MOVE), connection_settle.c (MOVE that waits
+ * for a checkpoint).
  */
 #ifndef CSSL_SSLAGENT_CONNECTION_INTERNAL_H
 #define CSSL_SSLAGENT_CONNECTION_INTERNAL_H
@@ -55,31 +55,10 @@ void connection_reach_marks(struct connection *c);      /* more was written to t
 void connection_report(struct connection *c);           /* tell now what was consumed and not told */
 /* A report is not due: until the next one, the deadline is the head's, or the time when more may be opened. */
 void connection_arm(struct connection *c);
-void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
-
-/* connection_head.c */
-/* 1: the client's bytes since the last checkpoint are a part of one head, and no backend is needed yet. */
-int connection_head_waits(const struct connection *c);
-int connection_keep_head(struct connection *c, const uint8_t *data, size_t len); /* 0 or CSSL_E_NO_MEMORY */
-int connection_give_head(struct connection *c); /* to the new backend connection. 0 or negative */
-void connection_drop_head(struct connection *c);
-/* The backend gets these bytes. They are kept for another one if it has answered before, and no more than a head. */
-void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len);
-int connection_give_asked(struct connection *c);  /* there are some: to the new backend connection. 0 or negative */
-void connection_drop_asked(struct connection *c); /* until the next checkpoint nothing can be asked again */
-size_t connection_head_cap(const struct connection *c);      /* bytes of memory */
-int connection_only_blank_waits(const struct connection *c); /* 1: bytes wait, but no request has begun in them */
-/* Something of a request came, or it serves again. May begin with the backend, and may end the connection. */
-void connection_watch_head(struct connection *c);
-void connection_head_is_late(struct connection *c);
-
-/* connection_pace.c */
 void connection_judge_pace(struct connection *c); /* a KeyUpdate was opened, or more than one before it is the owner */
-/* When the next record may be opened, on the worker's clock; UINT64_MAX: it need not wait for a time. It serves. */
-uint64_t connection_paced_until_ms(const struct connection *c);
-void connection_end_pace(struct connection *c); /* if it is over; opens what waited */
 /* With a report, unless the carrier knows it. Not if it is frozen or has ended. */
 void connection_tell_pace(struct connection *c);
+void connection_stand_here(struct connection *c); /* what was opened so far is consumed, and RAgent knows it */
 
 /* connection_holding.c */
 /* Whole records have to wait to be opened. 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */
@@ -94,6 +73,26 @@ void connection_input_drop(struct connection *c);
 void connection_weigh(struct connection *c);
 /* Above the budget: end the connections that keep most. May end any connection. */
 void connection_relieve(struct connection_home *home);
+
+/* Plaintext that is kept, and wiped. NULL: none. */
+struct kept_bytes {
+	uint32_t len, cap;
+	uint8_t bytes[];
+};
+int connection_keep(struct kept_bytes **k, const uint8_t *data, size_t len); /* 0 or CSSL_E_NO_MEMORY */
+void connection_wipe(struct kept_bytes **k);
+
+/* 1: the client's bytes since the last checkpoint are a part of one head, and no backend is needed yet. */
+int connection_head_waits(const struct connection *c);
+int connection_give_head(struct connection *c); /* to the new backend connection. 0 or negative */
+/* The backend gets these bytes. They are kept for another one if it has answered before, and no more than a head. */
+void connection_keep_asked(struct connection *c, const uint8_t *data, size_t len);
+int connection_give_asked(struct connection *c);  /* there are some: to the new backend connection. 0 or negative */
+void connection_drop_asked(struct connection *c); /* until the next checkpoint nothing can be asked again */
+int connection_only_blank_waits(const struct connection *c); /* 1: bytes wait, but no request has begun in them */
+/* Something of a request came, or it serves again. May begin with the backend, and may end the connection. */
+void connection_watch_head(struct connection *c);
+void connection_head_is_late(struct connection *c);
 
 /* connection_ends.c. Each may end the connection: check its state afterwards. */
 /* Send the words that the service has now, if there is room. Returns the bytes sent. */
@@ -117,12 +116,17 @@ void connection_backend_unreachable(struct connection *c);
 
 /* connection_backend.c */
 
+/* MOVE: for as long as the move may wait. */
+struct ordered_move {
+	char target[64];
+	uint16_t next_epoch;
+	uint64_t until_ms; /* so long it may wait for a checkpoint; 0: not at all */
+};
+
 /* A move with an open backend conversation that waits for the target's receipt. */
 struct connection_pass {
 	struct connection *connection; /* NULL: it has ended */
-	char target[64];
-	uint16_t next_epoch;
-	uint64_t until_ms; /* so long to wait for a checkpoint if it fails; 0: not at all */
+	struct ordered_move order;
 	enum { PASS_DRAINING, PASS_UNDER_WAY, PASS_ANSWERED } step;
 };
 
@@ -135,7 +139,6 @@ void connection_release_backend(struct connection *c, enum end_reason reason);
 void connection_reuse_backend(struct connection *c); /* gives it to the pool if it may serve another conversation */
 int connection_describe_backend(struct connection *c, struct passed_backend *out);
 int connection_restore_backend(struct connection *c, struct passed_backend *p);
-void connection_take_back(struct connection *c, struct connection *frozen);
 
 void connection_backend_id(const struct connection *c, const uint8_t **id, size_t *len); /* len 0: it is not told */
 
@@ -147,16 +150,13 @@ int connection_replies_wait(const struct connection *c); /* 1: the client has to
 void connection_read_between(struct connection *c);
 ptrdiff_t connection_give_to_service(struct connection *c, const uint8_t *data, size_t len); /* as to the backend */
 size_t connection_hear_backend(struct connection *c, const uint8_t *data, size_t len);
-void connection_backend_left_service(struct connection *c, int uv_error); /* it ended; 0: not by an error */
-/* SSL_ID without the backend's connection. CUT: what the lost owner got is to be heard first. */
-enum resumed { RESUMED, RESUMED_CUT, RESUMED_NOT_AT_ALL };
-enum resumed connection_resume_between(struct connection *c, const Cssl__LinkSslId *id);
-void connection_move_between(struct connection *c, const Cssl__LinkMove *order); /* OWNER */
-void connection_leave_if_settled(struct connection *c);                          /* SETTLING */
-void connection_leave_without_backend(struct connection *c);                     /* OWNER, at a checkpoint */
+void connection_backend_left_service(struct connection *c, int uv_error);             /* it ended; 0: not by an error */
+void connection_move_between(struct connection *c, const struct ordered_move *order); /* OWNER */
+void connection_leave_settled(struct connection *c, const struct ordered_move *order); /* OWNER, at a checkpoint */
+void connection_leave_without_backend(struct connection *c);                           /* likewise */
 
 /* connection_move.c */
-void connection_begin_pass(struct connection *c, const Cssl__LinkMove *order);
+void connection_begin_pass(struct connection *c, const struct ordered_move *order);
 void connection_drop_pass(struct connection *c); /* the connection ended meanwhile */
 
 int connection_backend_may_stay(const struct connection *c); /* nobody waits for anything of it */
@@ -170,10 +170,8 @@ void connection_stay(struct connection *c, const char *why); /* REFUSED */
  * leave, and the connection ends; or, if the client does not read meanwhile, moves without its backend connection. */
 enum settling { SETTLES_TO_MOVE, SETTLES_TO_END, SETTLES_TO_STRAND };
 #define LEAVE_MS 1000u /* so long a client that asks for nothing may take to see that it has to leave */
-/* OWNER. @order: carried out at the checkpoint, by a service that stands between. NULL: any service. */
-void connection_settle(struct connection *c, enum settling wanted, uint64_t within_ms, const Cssl__LinkMove *order);
-/* The rest of its time in ms, and its target. */
-uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch);
+/* OWNER. */
+void connection_settle(struct connection *c, enum settling wanted, const struct ordered_move *order);
 /* OWNER, at a checkpoint of a service that asks its client to leave: when the client has seen that, and all that it
  * asked meanwhile is answered, the connection ends in order. */
 void connection_leave(struct connection *c, enum end_reason reason);
@@ -191,8 +189,8 @@ struct connection_recovery {
 	Cssl__Fate fate;
 	enum { RECOVERING_HEARS, RECOVERING_ASKS /* for the rest of the answer */ } step;
 	struct service_recall *recall; /* the cut answer; NULL: nothing is known of it */
-	uint32_t heard_len, heard_cap;
-	uint8_t *heard; /* their plaintext */
+	struct kept_bytes *heard;      /* their plaintext */
+	uint32_t given_len;            /* bytes of it that a service has which stands between */
 };
 
 /* OWNER after a takeover: do what the state of the response requires. May end the connection. */
@@ -207,20 +205,11 @@ void connection_recovered(struct connection *c);  /* RECOVERING -> OWNER */
 void connection_not_recovered(struct connection *c, enum end_reason reason); /* say the alert, and end */
 void connection_drop_recovery(struct connection *c);
 
-/* connection_note.c */
-
 /* An answer begins or goes on with [data, data + len), and its first @together bytes are the next frame. If it can
  * continue elsewhere, the carrier gets the note for that (service.h). */
 void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t together);
 /* Leave the note of a service that stands between, if it differs from RAgent's. */
 void connection_leave_word(struct connection *c);
-/* Opens the note that RAgent kept. Its bytes; CSSL_E_NOT_FOUND: there is none; or another error. */
-ptrdiff_t connection_open_note(
-	const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX]);
-/* SSL_ID: 0 and *out if the cut answer may continue. Else negative. */
-int connection_recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out);
-void connection_ask_rest(struct connection *c);    /* RECOVERING: the request was heard */
-void connection_refuse_rest(struct connection *c); /* RECOVERING: it cannot go on after all */
 /* RECOVERING: bytes of the backend's answer. Returns how many are not for the client. */
 size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len);
 

@@ -3,6 +3,7 @@
  * sends HANDED_OFF.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,14 +15,6 @@
 
 /* The next owner: an agent now, or any agent when the client's next record comes. */
 enum heir { HEIR_NOW, HEIR_AT_WAKE };
-
-/* No agent keeps anything of it, except where it stopped. */
-static void tell_at_rest(struct connection *c)
-{
-	const struct seen_mark at = connection_sealed_mark(c);
-
-	cluster_tell_stopped(c->home->cluster, c->home->worker, &c->id, &at, SEEN_RESTS);
-}
 
 /* For tests: a frozen owner that still sends a record that it never sealed. */
 static void say_forged(struct connection *c)
@@ -61,10 +54,11 @@ static void hand_off_to(struct connection *c, Cssl__BackendHalf backend, enum he
 		say_forged(c);
 	if (mutant("frozen-owner-seals"))
 		connection_send_alert(c, TLS_ALERT_WARNING, TLS_ALERT_NO_RENEGOTIATION);
+	const struct seen_mark at = connection_sealed_mark(c);
 	if (r == 0 && heir == HEIR_NOW && !mutant("freeze-untold"))
 		connection_tell_peers(c, &obj);
-	else if (r == 0 && heir == HEIR_AT_WAKE)
-		tell_at_rest(c);
+	else if (r == 0 && heir == HEIR_AT_WAKE) /* no agent keeps anything of it, except where it stopped */
+		cluster_tell_stopped(c->home->cluster, c->home->worker, &c->id, &at, SEEN_RESTS);
 	live_part_wipe(&part);
 	obj.live = NULL;
 	sess_obj_destroy(&obj);
@@ -86,10 +80,11 @@ void connection_stay(struct connection *c, const char *why)
 }
 
 /* The backend half cannot follow: the move waits for a checkpoint, if there is time and a checkpoint will come. */
-static void stay_or_settle(struct connection *c, uint64_t within_ms, const char *why)
+static void stay_or_settle(struct connection *c, const struct ordered_move *order, const char *why)
 {
-	if (within_ms && service_traits_now(&c->service)->following == SERVICE_FOLLOWED)
-		connection_settle(c, SETTLES_TO_MOVE, within_ms, NULL);
+	if (order->until_ms > worker_now_ms(c->home->worker) &&
+		service_traits_now(&c->service)->following == SERVICE_FOLLOWED)
+		connection_settle(c, SETTLES_TO_MOVE, order);
 	else
 		connection_stay(c, why);
 }
@@ -101,7 +96,7 @@ static void stay_or_settle(struct connection *c, uint64_t within_ms, const char 
 /* It stays owner: report what the backend took meanwhile, and both directions go on. */
 static void pass_failed(struct connection *c, const char *why)
 {
-	uint64_t now_ms = worker_now_ms(c->home->worker), until_ms = c->pass->until_ms;
+	const struct ordered_move order = c->pass->order;
 
 	connection_drop_pass(c);
 	connection_to(c, CONNECTION_OWNER);
@@ -109,7 +104,7 @@ static void pass_failed(struct connection *c, const char *why)
 		connection_leave_without_backend(c);
 		return;
 	}
-	stay_or_settle(c, until_ms > now_ms ? until_ms - now_ms : 0, why);
+	stay_or_settle(c, &order, why);
 	connection_mark(c);
 	connection_pump(c);
 }
@@ -170,14 +165,15 @@ static void pass_now(struct connection *c)
 	deadline_cancel(&c->deadline);
 	int r = connection_describe_backend(c, &p);
 	if (r == CSSL_E_STATE)
-		pass->until_ms = 0; /* the service is amid a change of its own: the next order finds it behind that */
+		pass->order.until_ms =
+			0; /* the service is amid a change of its own: the next order finds it behind that */
 	if (r < 0) {
 		pass_failed(c, cssl_strerror(r));
 		return;
 	}
 	pass->step = PASS_UNDER_WAY;
-	p.next_epoch = pass->next_epoch;
-	cluster_pass_backend(c->home->cluster, c->home->worker, pass->target, &p, on_passed, pass);
+	p.next_epoch = pass->order.next_epoch;
+	cluster_pass_backend(c->home->cluster, c->home->worker, pass->order.target, &p, on_passed, pass);
 }
 
 void connection_pass_goes_on(struct connection *c, struct connection_event *e)
@@ -193,7 +189,7 @@ void connection_pass_is_late(struct connection *c, struct connection_event *e)
 }
 
 /* Stop both directions, let the backend take the bytes that it was sent, pass its socket, then freeze. */
-void connection_begin_pass(struct connection *c, const Cssl__LinkMove *move)
+void connection_begin_pass(struct connection *c, const struct ordered_move *order)
 {
 	c->pass = calloc(1, sizeof *c->pass);
 	if (!c->pass) {
@@ -201,11 +197,7 @@ void connection_begin_pass(struct connection *c, const Cssl__LinkMove *move)
 		return;
 	}
 	connection_report(c); /* the deadline gets another purpose now */
-	c->pass->connection = c;
-	c->pass->next_epoch = (uint16_t)move->next_epoch;
-	if (move->deadline_ms)
-		c->pass->until_ms = worker_now_ms(c->home->worker) + move->deadline_ms;
-	strncpy(c->pass->target, move->target, sizeof c->pass->target - 1);
+	*c->pass = (struct connection_pass){ .connection = c, .order = *order };
 	connection_to(c, CONNECTION_PASSING);
 	backend_read_off(c->backend);
 	if (c->written == c->to_backend) {
@@ -257,6 +249,7 @@ void connection_refuse_move(struct connection *c, struct connection_event *e)
 void connection_carry_out_move(struct connection *c, struct connection_event *e)
 {
 	const Cssl__LinkMove *move = e->move;
+	struct ordered_move order = { .next_epoch = (uint16_t)move->next_epoch };
 
 	if (!connection_can_move(c)) {
 		connection_refuse_move(c, e);
@@ -266,8 +259,11 @@ void connection_carry_out_move(struct connection *c, struct connection_event *e)
 		rest(c);
 		return;
 	}
+	snprintf(order.target, sizeof order.target, "%s", move->target);
+	if (move->deadline_ms)
+		order.until_ms = worker_now_ms(c->home->worker) + move->deadline_ms;
 	if (service_stands_between(&c->service)) {
-		connection_move_between(c, move);
+		connection_move_between(c, &order);
 		return;
 	}
 	if (c->head && connection_ensure_backend(c) < 0) { /* the backend half has to have a backend */
@@ -281,9 +277,9 @@ void connection_carry_out_move(struct connection *c, struct connection_event *e)
 	if (!c->backend)
 		connection_hand_off(c, CSSL__BACKEND_HALF__BACKEND_NONE);
 	else if (can_pass)
-		connection_begin_pass(c, move);
-	else if (is_alone && move->deadline_ms)
-		connection_settle(c, SETTLES_TO_STRAND, move->deadline_ms, NULL);
+		connection_begin_pass(c, &order);
+	else if (is_alone && order.until_ms)
+		connection_settle(c, SETTLES_TO_STRAND, &order);
 	else
-		stay_or_settle(c, move->deadline_ms, "the target agent is on another host");
+		stay_or_settle(c, &order, "the target agent is on another host");
 }

@@ -1,27 +1,106 @@
-/* connection_recover.c: an owner after a takeover. It opens all records that the lost agent had got, and holds them
- * back: only then it knows whether it may ask the backend again (recovery.h). Nothing of them is consumed before the
- * backend has it. So after another loss RAgent is in the same state as after this one.
+/* connection_recover.c: an owner after a takeover, and what the owner before it left for that.
+ *
+ * It opens all records that the lost agent had got, and holds them back: only then it knows whether it may ask the
+ * backend again (recovery.h). Nothing of them is consumed before the backend has it. So after another loss RAgent is in
+ * the same state as after this one.
+ *
+ * Before the first byte of an answer that can continue, its owner leaves the service's note with RAgent. A successor
+ * asks the backend for the rest, and gives the client only bytes that are certainly the rest of the same answer
+ * (service.h).
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include <sodium.h>
 
-#include "net/log.h"
+#include "net/log_pace.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "sslagent/connection/connection_internal.h"
 #include "sslagent/counters.h"
+#include "sslagent/service/sealed_note.h"
+
+/* --- notes --- */
+
+static struct note_binding binding_of(const struct connection *c)
+{
+	return (struct note_binding){ .connection = c->id, .listener = tls_listener_conf(c->listener)->name };
+}
+
+/* 0 or negative. */
+static int leave(struct connection *c, const uint8_t *note, size_t len)
+{
+	const struct note_binding to = binding_of(c);
+	Cssl__LinkDownload message = CSSL__LINK_DOWNLOAD__INIT;
+	uint8_t sealed[SEALED_NOTE_MAX];
+	const ptrdiff_t sealed_len = sealed_note_seal(c->home->agents_key, &to, note, len, sealed);
+
+	if (sealed_len < 0)
+		return (int)sealed_len;
+	message.sealed = (ProtobufCBinaryData){ (size_t)sealed_len, sealed };
+	c->carrier->ops->say(c->carrier, FRAME_DOWNLOAD, &message.base);
+	return 0;
+}
+
+void connection_leave_note(struct connection *c, const uint8_t *data, size_t len, size_t together)
+{
+	uint8_t note[SERVICE_NOTE_MAX];
+
+	if (!connection_can_move(c))
+		return;
+	/* The delivered bytes may be of the answer before this one. Then only the answer before can go on. */
+	if (c->delivered != DELIVERED_NOTHING) {
+		const size_t next_len = service_leave_next_note(&c->service, data, together, note);
+		if (next_len)
+			leave(c, note, next_len);
+		return;
+	}
+	const size_t note_len = service_leave_note(&c->service, data, len, together, note);
+	if (note_len && leave(c, note, note_len) == 0)
+		count(COUNT_DOWNLOADS_OFFERED);
+}
+
+void connection_leave_word(struct connection *c)
+{
+	uint8_t note[SERVICE_NOTE_MAX];
+	const size_t len = connection_can_move(c) ? service_note(&c->service, note) : 0;
+
+	if (len)
+		leave(c, note, len);
+}
+
+/* Opens the note that RAgent kept. Its bytes; CSSL_E_NOT_FOUND: there is none; or another error. */
+static ptrdiff_t open_note(const struct connection *c, const Cssl__LinkSslId *id, uint8_t out[static SERVICE_NOTE_MAX])
+{
+	const struct note_binding to = binding_of(c);
+
+	if (id->sealed_download.len == 0)
+		return CSSL_E_NOT_FOUND;
+	return sealed_note_open(c->home->agents_key, &to, id->sealed_download.data, id->sealed_download.len, out);
+}
+
+/* 0 and *out if the cut answer may continue. Else negative. */
+static int recall(const struct connection *c, const Cssl__LinkSslId *id, struct service_recall **out)
+{
+	uint64_t around = live_overhead(c->live);
+	uint8_t note[SERVICE_NOTE_MAX];
+
+	if (id->response_records > id->response_bytes / around)
+		return CSSL_E_NOT_FOUND;
+	const ptrdiff_t len = open_note(c, id, note);
+	if (len < 0)
+		return (int)len;
+	return service_recall(&c->service, note, (size_t)len, id->response_bytes - id->response_records * around, out);
+}
+
+/* --- the end of it --- */
 
 void connection_drop_recovery(struct connection *c)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (r && r->heard)
-		sodium_memzero(r->heard, r->heard_len);
 	if (r) {
 		service_forget(&c->service, r->recall);
-		free(r->heard);
+		connection_wipe(&r->heard);
 	}
 	free(r);
 	c->recovery = NULL;
@@ -58,23 +137,91 @@ void connection_recovered(struct connection *c)
 /* Give the records to a backend, as if they had just come. */
 static int replay(struct connection *c)
 {
-	struct connection_recovery *recovery = c->recovery;
+	const struct kept_bytes *heard = c->recovery->heard;
 
-	if (recovery->heard_len == 0 || service_is_stranded(&c->service))
+	if (!heard || service_is_stranded(&c->service))
 		return 0;
 	count(COUNT_RECOVERED_REPLAYED);
-	int r = connection_write_to_backend(c, recovery->heard, recovery->heard_len);
+	int r = connection_write_to_backend(c, heard->bytes, heard->len);
 	if (r == 0 && c->from_client == HALF_CLOSED)
 		backend_shutdown(c->backend);
 	return r;
 }
 
-static void ask_again(struct connection *c)
+/* --- the rest of an answer --- */
+
+void connection_lose_rest(struct connection *c, struct connection_event *e)
 {
-	if (replay(c) == 0)
-		connection_recovered(c);
-	else
-		connection_backend_unreachable(c);
+	const struct service_recall *r = c->recovery->recall;
+
+	log_paced(LOG_INFO, &c->id, "download ended", "delivered=%llu of=%lld", (unsigned long long)r->delivered,
+		(long long)r->len); /* -1: not known */
+	count(COUNT_DOWNLOADS_REFUSED);
+	connection_release_backend(c, END_AGENT_LOST);
+	connection_not_recovered(c, END_AGENT_LOST);
+}
+
+static void go_on_with_answer(struct connection *c)
+{
+	service_go_on(&c->service, c->recovery->recall);
+	count(COUNT_DOWNLOADS_RESUMED);
+	if (c->recovery->recall->how == SERVICE_REPEATS)
+		count(COUNT_DOWNLOADS_REPEATED);
+	connection_recovered(c);
+}
+
+static int send_question(struct connection *c)
+{
+	const struct kept_bytes *heard = c->recovery->heard; /* the request */
+	const size_t cap = (heard ? heard->len : 0) + SERVICE_ASK_MORE;
+	uint8_t *question = heard ? malloc(cap) : NULL;
+
+	if (!question)
+		return CSSL_E_NO_MEMORY;
+	ptrdiff_t len = service_ask_rest(&c->service, c->recovery->recall, heard->bytes, heard->len, question, cap);
+	int r = len < 0 ? (int)len : connection_ensure_backend(c);
+	if (r == 0)
+		r = backend_write(c->backend, question, (size_t)len);
+	if (r == 0)
+		c->to_backend += (uint64_t)len;
+	sodium_memzero(question, cap);
+	free(question);
+	return r;
+}
+
+/* The request was heard. */
+static void ask_rest(struct connection *c)
+{
+	struct connection_recovery *r = c->recovery;
+
+	if (r->recall->how == SERVICE_ASKS_REST &&
+		r->recall->delivered == r->recall->len) { /* the client has all of it, but not its end */
+		go_on_with_answer(c);
+		return;
+	}
+	r->step = RECOVERING_ASKS;
+	if (send_question(c) < 0) {
+		connection_lose_rest(c, NULL);
+		return;
+	}
+	connection_say_due(c); /* the KeyUpdate is sent meanwhile */
+}
+
+size_t connection_take_rest(struct connection *c, const uint8_t *data, size_t len)
+{
+	size_t hidden;
+	int known = service_is_rest(&c->service, c->recovery->recall, data, len, &hidden);
+
+	if (known == SERVICE_INCOMPLETE)
+		return hidden;
+	if (known < 0) {
+		if (c->recovery->recall->how == SERVICE_REPEATS)
+			count(COUNT_DOWNLOADS_DIFFERED);
+		connection_lose_rest(c, NULL);
+		return 0;
+	}
+	go_on_with_answer(c);
+	return hidden;
 }
 
 /* --- hearing --- */
@@ -84,49 +231,19 @@ int connection_hears(const struct connection *c)
 	return c->recovery->step == RECOVERING_HEARS && c->client_records < c->recovery->exposed;
 }
 
-/* RAgent keeps no more than this. */
-static size_t heard_max(const struct connection *c)
+static uint32_t kept_len(const struct connection_recovery *r)
 {
-	return connection_window(c) + TLS_RECORD_MAX;
-}
-
-/* Without realloc(), so that no plaintext is left in memory. */
-static int grow(struct connection_recovery *r, uint32_t cap)
-{
-	uint8_t *bigger = malloc(cap);
-
-	if (!bigger)
-		return CSSL_E_NO_MEMORY;
-	if (r->heard) {
-		memcpy(bigger, r->heard, r->heard_len);
-		sodium_memzero(r->heard, r->heard_len);
-		free(r->heard);
-	}
-	r->heard = bigger;
-	r->heard_cap = cap;
-	return 0;
-}
-
-/* They are for a backend, as if they had just come. */
-static int keep_heard(struct connection_recovery *r, const uint8_t *data, size_t len)
-{
-	if (len == 0)
-		return 0;
-	if (r->heard_len + len > r->heard_cap && grow(r, (uint32_t)(r->heard_len + len) * 2) < 0)
-		return CSSL_E_NO_MEMORY;
-	memcpy(r->heard + r->heard_len, data, len);
-	r->heard_len += (uint32_t)len;
-	return 0;
+	return r->heard ? r->heard->len : 0;
 }
 
 int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (r->heard_len + len > heard_max(c))
+	if (kept_len(r) + r->given_len + len > connection_window(c) + TLS_RECORD_MAX) /* RAgent keeps no more */
 		return CSSL_E_FULL;
 	if (service_stands_between(&c->service)) { /* it keeps them itself */
-		r->heard_len += (uint32_t)len;
+		r->given_len += (uint32_t)len;
 		service_at_record(&c->service, c->client_records);
 		service_from_client(&c->service, data, len);
 		return 0;
@@ -134,19 +251,12 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 	for (size_t used = 0; used < len;) {
 		struct service_outgoing to;
 		size_t n = service_pass(&c->service, SERVICE_ALL, data + used, len - used, &to);
-		if (keep_heard(r, data + used, to.len) < 0 || keep_heard(r, to.words, to.words_len) < 0)
+		if (connection_keep(&r->heard, data + used, to.len) < 0 ||
+			connection_keep(&r->heard, to.words, to.words_len) < 0)
 			return CSSL_E_NO_MEMORY;
 		used += n;
 	}
 	return 0;
-}
-
-/* The service decides, and asks or repeats what is necessary. */
-static void judge_between(struct connection *c)
-{
-	c->to_backend += c->recovery->heard_len;
-	service_heard_all(&c->service);
-	connection_recovered(c);
 }
 
 static void judge(struct connection *c)
@@ -161,24 +271,31 @@ static void judge(struct connection *c)
 	};
 	enum recovery r = recovery_judge(&heard);
 
-	log_event(LOG_INFO, &c->id, "replay read", "bytes=%u outstanding=%u then=%s", c->recovery->heard_len,
+	log_event(LOG_INFO, &c->id, "replay read", "bytes=%u outstanding=%u then=%s", kept_len(c->recovery),
 		heard.outstanding, recovery_name(r));
 	switch (r) {
 	case RECOVERY_BACKEND_LOST: say_backend_lost(c); return;
 	case RECOVERY_ALERT: connection_not_recovered(c, END_AGENT_LOST); return;
-	case RECOVERY_ASK_REST: connection_ask_rest(c); return;
-	default: ask_again(c); return;
+	case RECOVERY_ASK_REST: ask_rest(c); return;
+	default: break;
 	}
+	if (replay(c) == 0)
+		connection_recovered(c);
+	else
+		connection_backend_unreachable(c);
 }
 
 void connection_heard(struct connection *c)
 {
 	if (c->recovery->step != RECOVERING_HEARS || connection_hears(c))
 		return;
-	if (service_stands_between(&c->service))
-		judge_between(c);
-	else
+	if (!service_stands_between(&c->service)) {
 		judge(c);
+		return;
+	}
+	c->to_backend += c->recovery->given_len;
+	service_heard_all(&c->service); /* it decides, and asks or repeats what is necessary */
+	connection_recovered(c);
 }
 
 /* OWNER -> RECOVERING; 0, or the connection ended. */
@@ -193,28 +310,53 @@ static int begin(struct connection *c, const Cssl__LinkSslId *id)
 	c->recovery = r;
 	r->exposed = id->exposed_records;
 	r->fate = id->fate;
-	if (connection_recall(c, id, &r->recall) < 0)
+	if (recall(c, id, &r->recall) < 0)
 		r->recall = NULL;
 	connection_to(c, CONNECTION_RECOVERING);
 	return 0;
 }
 
-void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id)
+/* --- a service that stands between --- */
+
+static int resume_from(const struct connection *c, const Cssl__LinkSslId *id)
 {
-	switch (connection_resume_between(c, id)) {
-	case RESUMED: go_on(c); return;
-	case RESUMED_NOT_AT_ALL: connection_not_recovered(c, END_AGENT_LOST); return;
-	case RESUMED_CUT: break;
-	}
-	if (begin(c, id) == 0)
-		connection_heard(c); /* if there are no records to read */
+	if (id->cause != CSSL__CAUSE__CAUSE_TAKEOVER)
+		return SERVICE_RESUME_AT_CHECKPOINT;
+	if (id->response_state == CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE)
+		return SERVICE_RESUME_BLIND;
+	return id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT &&
+			       id->exposed_records <= c->client_records
+		       ? SERVICE_RESUME_AT_CHECKPOINT
+		       : SERVICE_RESUME_CUT;
 }
 
-/* An operator wants to know of it. Where records are heard, the line "replay read" has the decision; and a connection
- * that only goes on needs no line. */
-static int decides_alone(enum recovery r)
+static int resume(struct connection *c, const Cssl__LinkSslId *id, struct service_resumption *r)
 {
-	return r != RECOVERY_GO_ON && r != RECOVERY_HEAR;
+	uint8_t note[SERVICE_NOTE_MAX];
+	const ptrdiff_t len = open_note(c, id, note);
+
+	if (len < 0 && len != CSSL_E_NOT_FOUND)
+		return (int)len;
+	*r = (struct service_resumption){ .note = note,
+		.len = len < 0 ? 0 : (size_t)len,
+		.replies = id->response_records,
+		.at_checkpoint = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_AT_CHECKPOINT,
+		.from = resume_from(c, id),
+		.again = id->response_state == CSSL__RESPONSE_STATE__RESPONSE_POISONED ? SERVICE_SAYS_NOTHING_AGAIN
+										       : SERVICE_MAY_SAY_AGAIN };
+	return service_resume(&c->service, r);
+}
+
+void connection_recover_between(struct connection *c, const Cssl__LinkSslId *id)
+{
+	struct service_resumption r;
+
+	if (resume(c, id, &r) < 0)
+		connection_not_recovered(c, END_AGENT_LOST);
+	else if (r.from != SERVICE_RESUME_CUT)
+		go_on(c);
+	else if (begin(c, id) == 0)  /* what the lost owner got is to be heard first */
+		connection_heard(c); /* if there are no records to read */
 }
 
 void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
@@ -230,7 +372,10 @@ void connection_recover(struct connection *c, const Cssl__LinkSslId *id)
 	};
 	enum recovery r = recovery_begin(&facts);
 
-	log_event(decides_alone(r) ? LOG_INFO : LOG_DEBUG, &c->id, "takes over", "response=%s exposed=%s first=%s",
+	/* An operator wants to know what this line decides. Where records are heard, the line "replay read" has the
+	 * decision; and a connection that only goes on needs no line. */
+	const enum log_level level = r == RECOVERY_GO_ON || r == RECOVERY_HEAR ? LOG_DEBUG : LOG_INFO;
+	log_event(level, &c->id, "takes over", "response=%s exposed=%s first=%s",
 		link_response_name(id->response_state), facts.exposed == RECOVERY_EXPOSED ? "yes" : "no",
 		recovery_name(r));
 	switch (r) {

@@ -3,11 +3,7 @@
  * may contain the beginning of the next. The successor gets that record again, with the offset up to which it was
  * used.
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <sodium.h>
 
 #include "net/container_of.h"
 #include "net/fault.h"
@@ -18,13 +14,10 @@ struct connection_settling {
 	struct connection *connection;
 	struct deadline deadline;
 	/* plaintext of the last opened record, from the next request on */
-	uint8_t *held;
-	size_t held_len;
+	struct kept_bytes *held;
 	size_t record_len; /* of that record */
-	char target[64];   /* of the order */
-	uint32_t next_epoch;
 	enum settling wanted;
-	uint64_t until_ms;      /* the order of a move is given up then */
+	struct ordered_move order;
 	enum end_reason reason; /* of the end */
 };
 
@@ -37,13 +30,10 @@ void connection_hold(struct connection *c, const struct live_record *r, size_t t
 {
 	struct connection_settling *s = c->settling;
 
-	s->held_len = r->len - taken;
-	s->held = malloc(s->held_len);
-	if (!s->held) {
+	if (connection_keep(&s->held, r->data + taken, r->len - taken) < 0) {
 		connection_finish(c, LAST_INTERNAL_ERROR, END_INTERNAL);
 		return;
 	}
-	memcpy(s->held, r->data + taken, s->held_len);
 	s->record_len = record_len;
 	c->client_records--;
 	c->record_bytes -= record_len;
@@ -58,16 +48,14 @@ static void release_held(struct connection *c, struct connection_settling *s)
 	c->client_records++;
 	c->record_bytes += s->record_len;
 	c->skip = 0;
-	if (connection_give_to_backend(c, s->held, s->held_len) < 0)
+	if (connection_give_to_backend(c, s->held->bytes, s->held->len) < 0)
 		connection_backend_unreachable(c);
 }
 
 static void settling_destroy(struct connection_settling *s)
 {
 	deadline_cancel(&s->deadline);
-	if (s->held)
-		sodium_memzero(s->held, s->held_len);
-	free(s->held);
+	connection_wipe(&s->held);
 	free(s);
 }
 
@@ -105,7 +93,7 @@ void connection_settle_no_longer(struct connection *c, struct connection_event *
 {
 	struct connection_settling *s = c->settling;
 
-	const int is_late = worker_now_ms(c->home->worker) >= s->until_ms;
+	const int is_late = worker_now_ms(c->home->worker) >= s->order.until_ms;
 	const int is_amid = service_outstanding(&c->service) > 0 || service_place(&c->service) == SERVICE_ANSWERING;
 
 	if (s->wanted == SETTLES_TO_MOVE || (s->wanted == SETTLES_TO_STRAND && is_amid && is_late)) {
@@ -120,58 +108,51 @@ void connection_settle_no_longer(struct connection *c, struct connection_event *
 	}
 }
 
-uint32_t connection_settling_order(const struct connection *c, char *target, size_t cap, uint32_t *next_epoch)
+/* 0 or CSSL_E_NO_MEMORY. */
+static int begin(struct connection *c, enum settling wanted, const struct ordered_move *order, enum end_reason reason)
 {
-	const struct connection_settling *s = c->settling;
+	const uint64_t now_ms = worker_now_ms(c->home->worker), within_ms = order->until_ms - now_ms;
+	struct connection_settling *s = calloc(1, sizeof *s);
 
-	snprintf(target, cap, "%s", s->target);
-	*next_epoch = s->next_epoch;
-	const uint64_t now_ms = worker_now_ms(c->home->worker);
-	return s->deadline.at_ms > now_ms ? (uint32_t)(s->deadline.at_ms - now_ms) : 0;
-}
-
-static void begin(struct connection *c, struct connection_settling *s, uint64_t within_ms)
-{
-	s->connection = c;
-	s->deadline.fn = on_deadline;
-	s->until_ms = worker_now_ms(c->home->worker) + within_ms;
+	if (!s)
+		return CSSL_E_NO_MEMORY;
+	*s = (struct connection_settling){
+		.connection = c, .deadline.fn = on_deadline, .wanted = wanted, .order = *order, .reason = reason
+	};
 	deadline_set(c->home->worker, &s->deadline,
-		s->wanted != SETTLES_TO_MOVE && within_ms > LEAVE_MS ? LEAVE_MS : within_ms);
+		wanted != SETTLES_TO_MOVE && within_ms > LEAVE_MS ? LEAVE_MS : within_ms);
 	c->settling = s;
 	connection_to(c, CONNECTION_SETTLING);
 	fault_at("move.settling", NULL, NULL);
 	service_wind_down(&c->service);
 	connection_say_words(c);
+	return 0;
 }
 
-void connection_settle(struct connection *c, enum settling wanted, uint64_t within_ms, const Cssl__LinkMove *order)
+void connection_settle(struct connection *c, enum settling wanted, const struct ordered_move *order)
 {
-	struct connection_settling *s = calloc(1, sizeof *s);
-
-	if (!s) {
+	if (begin(c, wanted, order, END_DONE) < 0)
 		connection_stay(c, cssl_strerror(CSSL_E_NO_MEMORY));
-		return;
-	}
-	s->wanted = wanted;
-	s->reason = END_DONE;
-	if (order) {
-		snprintf(s->target, sizeof s->target, "%s", order->target);
-		s->next_epoch = order->next_epoch;
-	}
-	begin(c, s, within_ms);
 }
 
 void connection_leave(struct connection *c, enum end_reason reason)
 {
-	struct connection_settling *s = calloc(1, sizeof *s);
+	const struct ordered_move order = { .until_ms = worker_now_ms(c->home->worker) + LEAVE_MS };
 
-	if (!s) {
+	if (begin(c, SETTLES_TO_END, &order, reason) < 0)
 		connection_finish(c, LAST_FAREWELL, reason);
+}
+
+/* Unopened records come again to the successor. */
+static void leave_if_settled(struct connection *c)
+{
+	const struct ordered_move order = c->settling->order;
+
+	if (!connection_at_checkpoint(c))
 		return;
-	}
-	s->wanted = SETTLES_TO_END;
-	s->reason = reason;
-	begin(c, s, LEAVE_MS);
+	connection_drop_settling(c);
+	connection_to(c, CONNECTION_OWNER);
+	connection_leave_settled(c, &order);
 }
 
 void connection_hand_off_if_settled(struct connection *c)
@@ -183,7 +164,7 @@ void connection_hand_off_if_settled(struct connection *c)
 		return;
 	}
 	if (service_stands_between(&c->service)) {
-		connection_leave_if_settled(c);
+		leave_if_settled(c);
 		return;
 	}
 	if (!connection_at_checkpoint(c) || (c->backend && !connection_backend_may_stay(c)))

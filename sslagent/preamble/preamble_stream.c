@@ -185,14 +185,10 @@ static int in_accepted(struct preamble_stream *s, const struct frame *f)
 
 static int in_finish(struct preamble_stream *s, const struct frame *f)
 {
-	uint8_t reason;
-	int r = frame_u8_read(f, &reason);
-
-	if (r == 0 && reason >= END_REASON_COUNT)
-		r = CSSL_E_RANGE;
-	if (r == 0)
-		preamble_finish(s->preamble, (enum end_reason)reason);
-	return r;
+	if (f->payload[0] >= END_REASON_COUNT)
+		return CSSL_E_RANGE;
+	preamble_finish(s->preamble, (enum end_reason)f->payload[0]);
+	return 0;
 }
 
 int preamble_stream_frame(struct preamble_stream *s, const struct frame *f, const uint8_t *payload)

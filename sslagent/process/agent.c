@@ -1,5 +1,5 @@
 /* agent.c: builds the process from the cluster file, runs the main loop, and takes all down in the reverse order. */
-#include <stdatomic.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,183 +12,27 @@
 #include "net/secret.h"
 #include "net/blocked.h"
 #include "net/descriptors.h"
-#include "net/heap_tide.h"
+#include "net/listener.h"
 #include "net/log.h"
 #include "net/resident.h"
 #include "net/scheduling.h"
 #include "net/signals.h"
 #include "net/timer.h"
+#include "net/user.h"
 #include "proto/error.h"
-#include "sslagent/process/agent.h"
-#include "sslagent/process/agent_user.h"
-#include "sslagent/cluster/cluster.h"
-#include "sslagent/connection/connection.h"
-#include "sslagent/counters.h"
-#include "sslagent/carrier/direct.h"
-#include "sslagent/carrier/link.h"
 #include "sslagent/carrier/link_acceptor.h"
-#include "sslagent/process/requests.h"
+#include "sslagent/process/agent_internal.h"
 #include "sslagent/sessions/session_listing.h"
-#include "sslagent/tls/tls_contexts.h"
 
-#define MESSAGE_MAX 1024u
-#define WATCH_MS    50u /* how often a stopping agent checks whether its connections have ended */
-#define GAUGES_MS   1000u
+/* Times after SIGTERM: for connections to end where no RAgent drains them; extra time after RAgent's own limit; and
+ * for a last goodbye to reach clients. */
+#define AGENT_GRACE_MS      5000u
+#define AGENT_LAST_WORDS_MS 1000u
+#define MESSAGE_MAX         1024u
+#define WATCH_MS            50u /* how often a stopping agent checks whether its connections have ended */
+#define GAUGES_MS           1000u
 
-enum agent_state { AGENT_STARTING, AGENT_SERVING, AGENT_LEAVING, AGENT_STOPPING };
-
-struct agent {
-	struct conf *conf;
-	const struct conf_agent *self;
-	struct key_ring *link_key, *agents_key;
-	struct worker *main;
-	struct signals *signals;
-	struct timer *watch, *gauges;
-	struct heap_tide tide; /* of handshakes */
-	struct cluster *cluster;
-	struct listings *listings;
-	struct tls_contexts *contexts;
-	struct link_acceptor *acceptor;
-	struct admission *admission;
-	struct agent_counters *counters;
-	struct backend_state *backend_states;
-	struct blocked *blocked; /* of each RAgent */
-	struct agent_worker *workers;
-	unsigned worker_count; /* of running workers */
-	uint64_t leaving_since_ms;
-	_Atomic int state; /* enum agent_state */
-};
-
-struct worker *agent_main(const struct agent *a)
-{
-	return a->main;
-}
-
-struct cluster *agent_cluster(const struct agent *a)
-{
-	return a->cluster;
-}
-
-struct listings *agent_listings(const struct agent *a)
-{
-	return a->listings;
-}
-
-/* --- links --- */
-
-static int is_leaving(const struct agent *a)
-{
-	return atomic_load_explicit(&a->state, memory_order_relaxed) >= AGENT_LEAVING;
-}
-
-static void fill_hello(const void *process, struct link_hello *out)
-{
-	const struct agent *a = process;
-
-	memset(out, 0, sizeof *out);
-	out->version_min = out->version_max = LINK_VERSION;
-	out->role = LINK_ROLE_AGENT;
-	out->protection = a->self->link_protection;
-	out->aead = aead_preferred();
-	if (a->self->link.ss_family == AF_UNIX)
-		out->bytes = a->self->link_bytes;
-	out->streams = LINK_STREAMS_OUTLIVE;
-	strncpy(out->name, a->self->name, sizeof out->name - 1);
-	out->boot_id = cluster_boot_id(a->cluster);
-	out->workers = (uint16_t)a->worker_count;
-	memcpy(out->id_check_key, cluster_id_check_key(a->cluster), sizeof out->id_check_key);
-}
-
-struct given_link {
-	struct agent_worker *home;
-	struct link_arrival *arrival;
-};
-
-static void on_given_link(struct worker *w, void *arg)
-{
-	struct given_link *g = arg;
-
-	link_begin(&g->home->carriers, g->arrival);
-	free(g);
-}
-
-static void give_link(void *process, struct link_arrival *arrival)
-{
-	struct agent *a = process;
-	struct given_link *g = malloc(sizeof *g);
-	struct agent_worker *home = &a->workers[arrival->peer.target_worker]; /* proto/opening.h checked it */
-
-	if (g) {
-		*g = (struct given_link){ home, arrival };
-		if (worker_post(home->worker, on_given_link, g) == 0)
-			return;
-		free(g);
-	}
-	close(arrival->fd);
-	if (arrival->memory >= 0)
-		close(arrival->memory);
-	link_arrival_destroy(arrival);
-}
-
-static uint64_t links_queued(const struct agent_worker *home)
-{
-	uint64_t queued = 0;
-
-	for (struct link *l = home->carriers.links; l; l = *link_next(l))
-		queued += link_queued(l);
-	return queued;
-}
-
-static int on_is_leaving(const void *process)
-{
-	const struct agent_worker *asking = process;
-
-	return is_leaving(asking->agent);
-}
-
-static void on_load(void *process, Cssl__LinkLoad *out)
-{
-	struct agent_worker *asking = process;
-	const struct connection_home *connections = &asking->connections;
-	const struct agent *a = asking->agent;
-
-	atomic_store_explicit(&asking->connection_count, (uint32_t)connections->table.count, memory_order_relaxed);
-	for (unsigned i = 0; i < a->worker_count; i++) {
-		out->connections += atomic_load_explicit(&a->workers[i].connection_count, memory_order_relaxed);
-		out->handshakes +=
-			atomic_load_explicit(&a->workers[i].connections.handshake_count, memory_order_relaxed);
-	}
-	count_gauge(COUNT_LINK_QUEUED_BYTES, links_queued(asking));
-	count_gauge(COUNT_KEPT_BYTES, connections->holdings.len + connections->held.len);
-	count_gauge(COUNT_HANDSHAKES_UNDER_WAY, connections->handshakes);
-	out->busy_permille = worker_busy_permille(asking->worker);
-	out->handshake_us = connections->handshake_us;
-	out->sessions = cluster_session_count(a->cluster, NULL);
-	out->version = (char *)CSSL_VERSION;
-	out->wall_ms = worker_wall_ms();
-	out->cut_off =
-		backends_failing(a->backend_states, a->conf, worker_now_ms(asking->worker), asking->failing_backends);
-	out->failing_backends = asking->failing_backends;
-	out->ready = cluster_state(a->cluster) == CLUSTER_READY && !is_leaving(a);
-}
-
-static void on_request(void *process, uint64_t link_number, Cssl__LinkRequest *request)
-{
-	agent_request(process, link_number, request);
-}
-
-static const struct carrier_process_ops carrier_ops = {
-	.is_leaving = on_is_leaving, .load = on_load, .request = on_request
-};
-
-void agent_counters(
-	const struct agent *a, void (*visit)(void *ctx, const struct counter_row *row, uint64_t value), void *ctx)
-{
-	const struct counter_row *rows = agent_counter_rows();
-
-	for (unsigned i = 0; i < AGENT_COUNTER_COUNT; i++)
-		visit(ctx, &rows[i], agent_counters_sum(a->counters, (enum agent_counter)i));
-}
+/* --- orders of RAgent --- */
 
 static void on_blocked(struct worker *w, void *arg)
 {
@@ -219,18 +63,15 @@ int agent_block(struct agent *a, const char *ragent, uint64_t boot_id, const Pro
 
 /* --- reload --- */
 
-struct new_contexts {
-	struct agent_worker *home;
-	struct tls_contexts *contexts;
-};
-
-static void on_new_contexts(struct worker *w, void *arg)
+static void on_reloaded(struct worker *w, void *arg)
 {
-	struct new_contexts *n = arg;
+	struct agent_worker *home = arg;
+	struct tls_contexts *contexts = atomic_exchange(&home->reloaded, NULL);
 
-	tls_contexts_unref(n->home->connections.contexts);
-	n->home->connections.contexts = n->contexts;
-	free(n);
+	if (!contexts)
+		return; /* an earlier call took it */
+	tls_contexts_unref(home->connections.contexts);
+	home->connections.contexts = contexts;
 }
 
 static int not_reloaded(char *faults)
@@ -250,14 +91,9 @@ int agent_reload(struct agent *a)
 	if (!contexts)
 		return not_reloaded(faults);
 	for (unsigned i = 0; i < a->worker_count; i++) {
-		struct new_contexts *n = malloc(sizeof *n);
-		if (!n)
-			break;
-		*n = (struct new_contexts){ &a->workers[i], tls_contexts_ref(contexts) };
-		if (worker_post(a->workers[i].worker, on_new_contexts, n) < 0) {
-			tls_contexts_unref(contexts);
-			free(n);
-		}
+		struct agent_worker *home = &a->workers[i];
+		tls_contexts_unref(atomic_exchange(&home->reloaded, tls_contexts_ref(contexts)));
+		worker_post(home->worker, on_reloaded, home);
 	}
 	tls_contexts_unref(a->contexts);
 	a->contexts = contexts;
@@ -271,9 +107,7 @@ static void on_leaving(struct worker *w, void *arg)
 {
 	struct agent_worker *home = arg;
 
-	direct_stop_accepting(&home->carriers);
-	for (struct link *l = home->carriers.links; l; l = *link_next(l))
-		link_say_leaving(l);
+	carrier_home_leave(&home->carriers);
 }
 
 static void on_close_worker(struct worker *w, void *arg)
@@ -285,15 +119,12 @@ static void on_close_worker(struct worker *w, void *arg)
 static void on_count(struct worker *w, void *arg)
 {
 	struct agent_worker *home = arg;
-	uint32_t links = 0;
 
 	direct_finish(&home->carriers, DIRECT_IDLE);
-	for (struct link *l = home->carriers.links; l; l = *link_next(l))
-		links++;
 	atomic_store_explicit(&home->connection_count, (uint32_t)home->connections.table.count, memory_order_relaxed);
 	atomic_store_explicit(&home->lingering_count, direct_lingering(&home->carriers), memory_order_relaxed);
 	atomic_store_explicit(&home->preamble_count, home->carriers.preambles.count, memory_order_relaxed);
-	atomic_store_explicit(&home->link_count, links, memory_order_relaxed);
+	atomic_store_explicit(&home->link_count, carrier_home_links(&home->carriers), memory_order_relaxed);
 }
 
 static void on_last_words(struct worker *w, void *arg)
@@ -424,21 +255,7 @@ static int start_workers(struct agent *a)
 		return CSSL_E_NO_MEMORY;
 	for (unsigned i = 0; i < a->self->workers; i++) {
 		struct agent_worker *home = &a->workers[i];
-		char name[24];
-		snprintf(name, sizeof name, "worker%u", i);
-		*home = (struct agent_worker){ .agent = a, .worker = worker_create(i, name) };
-		home->connections = (struct connection_home){ .worker = home->worker,
-			.conf = a->conf,
-			.self = a->self,
-			.agents_key = a->agents_key,
-			.cluster = a->cluster,
-			.contexts = tls_contexts_ref(a->contexts),
-			.backend_states = a->backend_states };
-		home->carriers = (struct carrier_home){ .connections = &home->connections,
-			.admission = a->admission,
-			.blocked = a->blocked,
-			.ops = &carrier_ops,
-			.process = home };
+		agent_worker_init(a, i);
 		if (!home->worker)
 			return CSSL_E_NO_MEMORY;
 		a->worker_count = i + 1;
@@ -454,24 +271,15 @@ static void on_serving(struct worker *w, void *arg)
 	direct_accept(&((struct agent_worker *)arg)->carriers);
 }
 
-static int read_keys(struct agent *a)
+static int read_files(struct agent *a)
 {
-	char message[MESSAGE_MAX];
+	char message[TLS_FAULTS_MAX];
 
 	a->agents_key = conf_read_key(a->conf->agents_key, message, sizeof message);
 	if (a->agents_key)
 		a->link_key = conf_read_key(a->conf->link_key, message, sizeof message);
 	if (a->link_key)
-		return 0;
-	fprintf(stderr, "sslagent: %s\n", message);
-	return CSSL_E_CONFIG;
-}
-
-static int build_tls_and_cluster(struct agent *a)
-{
-	char message[TLS_FAULTS_MAX];
-
-	a->cluster = cluster_create(a->main, a->conf, a->self, a->agents_key, message, sizeof message);
+		a->cluster = cluster_create(a->main, a->conf, a->self, a->agents_key, message, sizeof message);
 	if (a->cluster)
 		a->contexts = tls_contexts_create(a->conf, cluster_session_source(a->cluster), message, sizeof message);
 	if (a->contexts)
@@ -522,9 +330,37 @@ static struct link_acceptor *listen_for_links(struct agent *a)
 		.conf = a->conf,
 		.self = a->self,
 		.link_key = a->link_key,
-		.fill_hello = fill_hello,
-		.give = give_link,
+		.fill_hello = agent_fill_hello,
+		.give = agent_give_link,
 		.process = a });
+}
+
+int agent_become_user(const struct conf *conf, const struct conf_agent *self, char *error, size_t error_cap)
+{
+	if (geteuid() != 0 || !self->user)
+		return 0;
+	const int r = user_become(self->user, USER_KEEPS_GROUPS, error, error_cap);
+	user_warn_of(conf->log.path, W_OK, USER_SAME_LOG);
+	user_warn_of(self->access_log, W_OK, USER_SAME_LOG);
+	return r == 0 ? conf_check_files(conf, CONF_FOR_RELOAD, error, error_cap) : r;
+}
+
+/* What only root may open is open: become the agent's user. Other agents reach the peer socket as that user. 0;
+ * negative: failed (printed). */
+static int give_up_root(const struct conf *conf, const struct conf_agent *self)
+{
+	const char *name = self->user, *socket = self->peer_socket;
+	const struct passwd *user = geteuid() == 0 && name && socket ? getpwnam(name) : NULL;
+	char message[MESSAGE_MAX] = "peer_socket: something else is in its place";
+	int r = user ? listener_give_file(socket, user->pw_uid, user->pw_gid) : 0;
+
+	if (r == 0)
+		r = agent_become_user(conf, self, message, sizeof message);
+	if (r < 0)
+		fprintf(stderr, "sslagent: %s\n", message);
+	if (geteuid() == 0)
+		log_event(LOG_WARNING, NULL, "runs as root", "remedy=\"key 'user' of it, or User= of its unit\"");
+	return r;
 }
 
 struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
@@ -546,15 +382,15 @@ struct agent *agent_create(struct conf *conf, const struct conf_agent *self)
 	a->blocked = calloc(conf->ragent_count + 1, sizeof *a->blocked);
 	a->main = worker_create(0, "main");
 	a->listings = a->main ? listings_create(a->main) : NULL;
-	if (!a->counters || !a->admission || !a->backend_states || !a->blocked || !a->listings || read_keys(a) < 0)
+	if (!a->counters || !a->admission || !a->backend_states || !a->blocked || !a->listings)
 		goto failed;
 	counters_use(counters_of(a->counters, 0));
-	if (build_tls_and_cluster(a) < 0 || start_workers(a) != 0)
+	if (read_files(a) < 0 || start_workers(a) != 0)
 		goto failed;
 	a->acceptor = listen_for_links(a);
 	a->signals = signals_create(a->main, signums, sizeof signums / sizeof signums[0], on_signal, a);
 	a->gauges = timer_start(a->main, on_gauges, a, GAUGES_MS, GAUGES_MS);
-	if (!a->acceptor || !a->signals || !a->gauges || agent_give_up_root(conf, self) < 0)
+	if (!a->acceptor || !a->signals || !a->gauges || give_up_root(conf, self) < 0)
 		goto failed;
 	for (unsigned i = 0; i < a->worker_count; i++)
 		if (worker_post(a->workers[i].worker, on_serving, &a->workers[i]) < 0)

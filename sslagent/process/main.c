@@ -9,9 +9,8 @@
 #include "net/log.h"
 #include "net/secret_heap.h"
 #include "proto/sess_obj.h"
-#include "sslagent/carrier/link_access.h"
+#include "sslagent/carrier/link_acceptor.h"
 #include "sslagent/process/agent.h"
-#include "sslagent/process/agent_user.h"
 #include "sslagent/tls/lean_provider.h"
 #include "sslagent/tls/tls_contexts.h"
 
@@ -71,7 +70,7 @@ static int check(const struct conf *c, const struct conf_agent *self)
 	char faults[TLS_FAULTS_MAX];
 	struct tls_contexts *contexts = tls_contexts_create(c, NULL, faults, sizeof faults);
 	if (contexts && self)
-		link_access_warn(c, self);
+		link_acceptor_warn(c, self);
 	const int good = contexts && (!self || agent_become_user(c, self, faults, sizeof faults) == 0);
 
 	if (good)

@@ -1,48 +1,78 @@
-/* requests.c: one object carries a request from a worker to the main loop and back. */
+/* requests.c: RAgent's requests to the agent as a whole (REQUEST on stream 0): counters, revocation, rotation, reload,
+ * sessions. Work for the cluster runs on the main loop, which walks the store of sessions in steps. An answer is packed
+ * where it is made, and goes to the worker of the link that asked.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/error_text.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "sslagent/process/agent.h"
-#include "sslagent/cluster/cluster.h"
-#include "sslagent/counters.h"
-#include "sslagent/carrier/link.h"
-#include "sslagent/process/requests.h"
-#include "sslagent/process/requests_sessions.h"
+#include "proto/frame.h"
+#include "sslagent/process/agent_internal.h"
+#include "sslagent/sessions/session_listing.h"
 #include "sslagent/tls/tls_certificate.h"
-#include "sslagent/tls/tls_contexts.h"
+
+#define LIMIT_MAX 1000u                       /* of a page of sessions */
+#define BYTES_MAX (FRAME_PAYLOAD_MAX - 8192u) /* the last row may be long */
 
 struct asked {
 	struct agent_worker *home;
 	uint64_t link_number;
 	Cssl__LinkRequest *request;
-	char ragent[NAME_MAX_LEN + 1]; /* that asks */
-	uint64_t boot_id;              /* of it */
-	/* the answer */
-	int error;
-	struct revoke_result *revoked;
+	char ragent[NAME_MAX_LEN + 1];   /* that asks */
+	uint64_t boot_id;                /* of it */
+	struct session_listing *listing; /* of sessions; NULL: none, or the whole store is counted at once */
 };
 
 static void asked_destroy(struct asked *q)
 {
-	free(q->revoked);
+	session_listing_destroy(q->listing);
 	cssl__link_request__free_unpacked(q->request, NULL);
 	free(q);
 }
 
-void agent_respond(struct agent_worker *home, uint64_t link_number, Cssl__LinkResponse *response)
+/* --- answers --- */
+
+struct answer {
+	struct agent_worker *home;
+	uint64_t link_number;
+	size_t len;
+	uint8_t bytes[];
+};
+
+static void on_answer(struct worker *w, void *arg)
 {
-	struct link *l = carrier_home_find_link(&home->carriers, link_number);
+	struct answer *a = arg;
+	struct link *l = carrier_home_find_link(&a->home->carriers, a->link_number);
 
 	if (l)
-		link_respond(l, response);
+		link_respond(l, a->bytes, a->len);
+	free(a);
 }
 
-int agent_post_home(struct agent_worker *home, void (*fn)(struct worker *w, void *arg), void *arg)
+/* From any thread. Without memory RAgent waits in vain; the worker of the link may have ended. */
+static void respond(const struct asked *q, Cssl__LinkResponse *response)
 {
-	return home->worker ? worker_post(home->worker, fn, arg) : CSSL_E_STATE;
+	response->token = q->request->token;
+	struct answer *a = malloc(sizeof *a + cssl__link_response__get_packed_size(response));
+	if (a) {
+		a->home = q->home;
+		a->link_number = q->link_number;
+		a->len = cssl__link_response__pack(response, a->bytes);
+	}
+	if (!a || !q->home->worker || worker_post(q->home->worker, on_answer, a) < 0)
+		free(a);
+}
+
+/* 0: done, and there is nothing to tell. */
+static void respond_plainly(const struct asked *q, int error)
+{
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+
+	if (error < 0)
+		response.error = (char *)error_text(error);
+	respond(q, &response);
 }
 
 /* --- answered by the worker itself --- */
@@ -50,20 +80,21 @@ int agent_post_home(struct agent_worker *home, void (*fn)(struct worker *w, void
 struct counter_list {
 	Cssl__LinkResponse__Counters__Counter rows[AGENT_COUNTER_COUNT];
 	Cssl__LinkResponse__Counters__Counter *pointers[AGENT_COUNTER_COUNT];
-	size_t count;
 };
 
-static void add_counter(void *ctx, const struct counter_row *from, uint64_t value)
+static void list_counters(struct agent_counters *c, struct counter_list *list)
 {
-	struct counter_list *list = ctx;
-	Cssl__LinkResponse__Counters__Counter *row = &list->rows[list->count];
+	const struct counter_row *from = agent_counter_rows();
 
-	cssl__link_response__counters__counter__init(row);
-	row->name = (char *)from->name;
-	row->help = (char *)from->help;
-	row->gauge = from->kind == COUNTER_GAUGE;
-	row->value = value;
-	list->pointers[list->count++] = row;
+	for (unsigned i = 0; i < AGENT_COUNTER_COUNT; i++) {
+		Cssl__LinkResponse__Counters__Counter *row = &list->rows[i];
+		cssl__link_response__counters__counter__init(row);
+		row->name = (char *)from[i].name;
+		row->help = (char *)from[i].help;
+		row->gauge = from[i].kind == COUNTER_GAUGE;
+		row->value = agent_counters_sum(c, (enum agent_counter)i);
+		list->pointers[i] = row;
+	}
 }
 
 #define CERTIFICATES_ROOM 24576u /* of a frame that has the counters, too */
@@ -104,129 +135,236 @@ static certificate_row *list_certificates(const struct tls_contexts *t, Cssl__Li
 	return rows;
 }
 
-static void answer_counters(struct agent_worker *home, uint64_t link_number, uint64_t token)
+static void answer_counters(const struct asked *q)
 {
 	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
 	Cssl__LinkResponse__Counters counters = CSSL__LINK_RESPONSE__COUNTERS__INIT;
-	struct counter_list list = { .count = 0 };
+	struct counter_list list;
 
-	agent_counters(home->agent, add_counter, &list);
-	counters.n_counter = list.count;
+	list_counters(q->home->agent->counters, &list);
+	counters.n_counter = AGENT_COUNTER_COUNT;
 	counters.counter = list.pointers;
-	response.token = token;
 	response.what_case = CSSL__LINK_RESPONSE__WHAT_COUNTERS;
 	response.counters = &counters;
-	certificate_row *rows = list_certificates(home->connections.contexts, &counters);
-	agent_respond(home, link_number, &response);
+	certificate_row *rows = list_certificates(q->home->connections.contexts, &counters);
+	respond(q, &response);
 	free(rows);
 	free(counters.certificate);
 }
 
-static void answer_log_level(struct agent_worker *home, uint64_t link_number, const Cssl__LinkRequest *request)
+static void answer_log_level(const struct asked *q)
 {
 	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
 	Cssl__LinkResponse__LogLevel levels = CSSL__LINK_RESPONSE__LOG_LEVEL__INIT;
+	const char *wanted = q->request->log_level->level;
 
-	response.token = request->token;
-	if (request->log_level->level[0] && log_level_change(request->log_level->level) < 0) {
-		response.error = (char *)cssl_strerror(CSSL_E_RANGE);
-	} else {
-		levels.level = (char *)log_level_name(log_level_now());
-		levels.configured = (char *)log_level_name(log_level_configured());
-		response.what_case = CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL;
-		response.log_level = &levels;
+	if (wanted[0] && log_level_change(wanted) < 0) {
+		respond_plainly(q, CSSL_E_RANGE);
+		return;
 	}
-	agent_respond(home, link_number, &response);
+	levels.level = (char *)log_level_name(log_level_now());
+	levels.configured = (char *)log_level_name(log_level_configured());
+	response.what_case = CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL;
+	response.log_level = &levels;
+	respond(q, &response);
 }
 
-/* --- answered by the main loop --- */
+/* --- sessions --- */
 
-static void answer(struct worker *w, void *arg)
+static int take_query(const Cssl__LinkRequest *m, struct session_query *out)
 {
-	struct asked *q = arg;
-	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
-	Cssl__LinkResponse__Revoked revoked = CSSL__LINK_RESPONSE__REVOKED__INIT;
+	const Cssl__LinkRequest__Sessions *s = m->sessions;
 
-	response.token = q->request->token;
-	if (q->error < 0)
-		response.error = (char *)error_text(q->error);
-	if (q->request->what_case == CSSL__LINK_REQUEST__WHAT_REVOKE && q->error == 0) {
-		revoked.sessions = q->revoked->sessions;
-		revoked.n_confirmed = q->revoked->confirmed_count;
-		revoked.confirmed = (char **)q->revoked->confirmed;
-		revoked.n_unconfirmed = q->revoked->unconfirmed_count;
-		revoked.unconfirmed = (char **)q->revoked->unconfirmed;
-		response.what_case = CSSL__LINK_RESPONSE__WHAT_REVOKED;
-		response.revoked = &revoked;
+	if (m->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT) {
+		out->filter = m->session_count->filter;
+	} else {
+		if (s->limit < 1 || s->limit > LIMIT_MAX || (s->after.len != 0 && s->after.len != SESSION_ID_LEN))
+			return CSSL_E_RANGE;
+		out->limit = s->limit;
+		out->bytes_max = BYTES_MAX;
+		out->after = s->after.len ? s->after.data : NULL;
+		out->filter = s->filter;
 	}
-	agent_respond(q->home, q->link_number, &response);
+	return out->filter ? session_filter_check(out->filter) : 0;
+}
+
+static void put_session(Cssl__Session *out, const struct listed_session *row)
+{
+	const struct session_facts *f = &row->facts;
+
+	cssl__session__init(out);
+	out->session_id = bytes_of(f->session_id, f->session_id_len);
+	out->family_id = bytes_of(f->family_id, FAMILY_ID_LEN);
+	out->server_name = bytes_of(f->server_name, strlen(f->server_name));
+	out->alpn = bytes_of(f->alpn, strlen(f->alpn));
+	out->client_address = bytes_of(f->client.bytes, f->client.len);
+	out->listener = (char *)f->listener;
+	out->origin = (char *)f->origin;
+	out->protocol_version = f->protocol_version;
+	out->cipher_suite = f->cipher_suite;
+	out->age_s = row->age_s;
+	out->family_age_s = f->family_age_s;
+	out->expires_s = row->expires_s;
+	out->hits = row->hits;
+	out->client_certificate = bytes_of(row->client_certificate, row->client_certificate_len);
+}
+
+static void respond_page(const struct asked *q)
+{
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__Sessions page = CSSL__LINK_RESPONSE__SESSIONS__INIT;
+	const struct session_listing *l = q->listing;
+	Cssl__Session *at = calloc(l->row_count + 1, sizeof *at);
+
+	page.n_session = l->row_count;
+	page.session = calloc(page.n_session + 1, sizeof *page.session);
+	if (at && page.session) {
+		for (size_t i = 0; i < page.n_session; i++) {
+			put_session(&at[i], &l->rows[i]);
+			page.session[i] = &at[i];
+		}
+		if (l->more == LISTING_GOES_ON)
+			page.next = bytes_of(l->rows[page.n_session - 1].facts.session_id, SESSION_ID_LEN);
+		response.what_case = CSSL__LINK_RESPONSE__WHAT_SESSIONS;
+		response.sessions = &page;
+		respond(q, &response);
+	} else {
+		respond_plainly(q, CSSL_E_NO_MEMORY);
+	}
+	free(page.session);
+	free(at);
+}
+
+static void respond_count(const struct asked *q)
+{
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__SessionCount count = CSSL__LINK_RESPONSE__SESSION_COUNT__INIT;
+
+	count.sessions = count.counted = cluster_session_count(q->home->connections.cluster, &count.bytes);
+	if (q->listing) {
+		count.sessions = q->listing->count;
+		count.counted = q->listing->counted;
+	}
+	response.what_case = CSSL__LINK_RESPONSE__WHAT_SESSION_COUNT;
+	response.session_count = &count;
+	respond(q, &response);
+}
+
+static void on_listed(struct asked *q, int error)
+{
+	if (error < 0)
+		respond_plainly(q, error);
+	else if (q->request->what_case == CSSL__LINK_REQUEST__WHAT_SESSIONS)
+		respond_page(q);
+	else
+		respond_count(q);
 	asked_destroy(q);
 }
 
-static void back_to_worker(struct asked *q)
+static void on_listing(struct session_listing *l, int error)
 {
-	if (agent_post_home(q->home, answer, q) < 0)
-		asked_destroy(q);
+	on_listed(l->ctx, error);
 }
+
+/* The whole store is counted at once. */
+static void list_sessions(struct asked *q)
+{
+	struct cluster *cluster = q->home->agent->cluster;
+	struct session_query query = { .limit = 0 };
+	int r = take_query(q->request, &query);
+
+	if (r == 0 && q->request->what_case == CSSL__LINK_REQUEST__WHAT_SESSION_COUNT &&
+		!q->request->session_count->filter && !cluster_sessions_are_spread(cluster)) {
+		on_listed(q, 0);
+		return;
+	}
+	q->listing = r == 0 ? cluster_list_sessions(cluster, &query) : NULL;
+	if (!q->listing) {
+		on_listed(q, r < 0 ? r : CSSL_E_NO_MEMORY);
+		return;
+	}
+	q->listing->done = on_listing;
+	q->listing->ctx = q;
+	listings_add(q->home->agent->listings, q->listing);
+}
+
+/* --- revocation --- */
 
 static void on_revoked(void *ctx, struct revoke_result *r)
 {
 	struct asked *q = ctx;
+	Cssl__LinkResponse response = CSSL__LINK_RESPONSE__INIT;
+	Cssl__LinkResponse__Revoked revoked = CSSL__LINK_RESPONSE__REVOKED__INIT;
 
-	q->revoked = r;
-	q->error = r ? 0 : CSSL_E_NO_MEMORY;
-	back_to_worker(q);
+	if (!r) {
+		respond_plainly(q, CSSL_E_NO_MEMORY);
+		asked_destroy(q);
+		return;
+	}
+	revoked.sessions = r->sessions;
+	revoked.n_confirmed = r->confirmed_count;
+	revoked.confirmed = (char **)r->confirmed;
+	revoked.n_unconfirmed = r->unconfirmed_count;
+	revoked.unconfirmed = (char **)r->unconfirmed;
+	response.what_case = CSSL__LINK_RESPONSE__WHAT_REVOKED;
+	response.revoked = &revoked;
+	respond(q, &response);
+	free(r);
+	asked_destroy(q);
 }
+
+static void revoke_sessions(struct asked *q)
+{
+	int r = revoke_check(q->request->revoke);
+
+	if (r == 0) {
+		cluster_revoke(q->home->agent->cluster, q->request->revoke, on_revoked, q);
+		return;
+	}
+	respond_plainly(q, r);
+	asked_destroy(q);
+}
+
+/* --- requests --- */
 
 static void on_main(struct worker *w, void *arg)
 {
 	struct asked *q = arg;
 	struct agent *a = q->home->agent;
+	int r = 0;
 
 	switch (q->request->what_case) {
-	case CSSL__LINK_REQUEST__WHAT_REVOKE:
-		q->error = revoke_check(q->request->revoke);
-		if (q->error == 0) {
-			cluster_revoke(agent_cluster(a), q->request->revoke, on_revoked, q);
-			return;
-		}
-		break;
-	case CSSL__LINK_REQUEST__WHAT_ROTATE: cluster_rotate(agent_cluster(a)); break;
-	case CSSL__LINK_REQUEST__WHAT_RELOAD: q->error = agent_reload(a); break;
-	case CSSL__LINK_REQUEST__WHAT_BLOCKED:
-		q->error = agent_block(a, q->ragent, q->boot_id, &q->request->blocked);
-		break;
-	default: q->error = CSSL_E_TYPE; break;
+	case CSSL__LINK_REQUEST__WHAT_SESSION_COUNT:
+	case CSSL__LINK_REQUEST__WHAT_SESSIONS: list_sessions(q); return;
+	case CSSL__LINK_REQUEST__WHAT_REVOKE: revoke_sessions(q); return;
+	case CSSL__LINK_REQUEST__WHAT_ROTATE: cluster_rotate(a->cluster); break;
+	case CSSL__LINK_REQUEST__WHAT_RELOAD: r = agent_reload(a); break;
+	case CSSL__LINK_REQUEST__WHAT_BLOCKED: r = agent_block(a, q->ragent, q->boot_id, &q->request->blocked); break;
+	default: r = CSSL_E_TYPE; break;
 	}
-	back_to_worker(q);
+	respond_plainly(q, r);
+	asked_destroy(q);
 }
 
-void agent_request(struct agent_worker *home, uint64_t link_number, Cssl__LinkRequest *request)
+void agent_request(void *process, uint64_t link_number, Cssl__LinkRequest *request)
 {
-	uint64_t token = request->token;
-	struct asked *q;
+	struct agent_worker *home = process;
+	struct asked *q = calloc(1, sizeof *q);
 
-	switch (request->what_case) {
-	case CSSL__LINK_REQUEST__WHAT_COUNTERS:
-		answer_counters(home, link_number, token);
-		cssl__link_request__free_unpacked(request, NULL);
-		return;
-	case CSSL__LINK_REQUEST__WHAT_LOG_LEVEL:
-		answer_log_level(home, link_number, request);
-		cssl__link_request__free_unpacked(request, NULL);
-		return;
-	case CSSL__LINK_REQUEST__WHAT_SESSION_COUNT:
-	case CSSL__LINK_REQUEST__WHAT_SESSIONS: agent_request_sessions(home, link_number, request); return;
-	default: break;
-	}
-	q = calloc(1, sizeof *q);
 	if (!q) {
 		cssl__link_request__free_unpacked(request, NULL);
 		return;
 	}
 	*q = (struct asked){ .home = home, .link_number = link_number, .request = request };
-	snprintf(q->ragent, sizeof q->ragent, "%s",
-		link_ragent(carrier_home_find_link(&home->carriers, link_number), &q->boot_id));
-	if (worker_post(agent_main(home->agent), on_main, q) < 0)
-		asked_destroy(q);
+	if (request->what_case == CSSL__LINK_REQUEST__WHAT_COUNTERS) {
+		answer_counters(q);
+	} else if (request->what_case == CSSL__LINK_REQUEST__WHAT_LOG_LEVEL) {
+		answer_log_level(q);
+	} else {
+		snprintf(q->ragent, sizeof q->ragent, "%s",
+			link_ragent(carrier_home_find_link(&home->carriers, link_number), &q->boot_id));
+		if (worker_post(home->agent->main, on_main, q) == 0)
+			return;
+	}
+	asked_destroy(q);
 }

@@ -23,7 +23,7 @@ carriers = pytest.mark.parametrize("carrier", sorted(CARRIERS))
 places = pytest.mark.parametrize("place", ["frozen", "broadcast", "copy"])
 REQUEST = b"GET /1024 HTTP/1.1\r\nHost: localhost\r\nX-Secret: %s\r\n\r\n"
 PAYLOADS = {"ACCEPTED": bytes(20), "CONSUMED": bytes(24), "CLOSE": b"\0", "FINISH": b"\0", "END": b"\0", "VIOLATION": bytes(5),
-            "DATA": b"\x17\x03\x03\0\x10" + bytes(16), "PROOF": bytes(32), "REATTACH": bytes(32), "TAKEN": bytes(8),
+            "DATA": b"\x17\x03\x03\0\x10" + bytes(16), "PROOF": bytes(32), "REATTACH": bytes(24), "TAKEN": bytes(8),
             "REATTACHED": bytes(24)}
 # An empty REQUEST asks for nothing, and is answered. A link may show a proof at any time.
 ALLOWED = {("REQUEST", 0, b""), ("PROOF", 0, bytes(32))}

@@ -17,6 +17,7 @@
 #include "net/framed.h"
 #include "net/streams.h"
 #include "net/timer.h"
+#include "proto/end_reason.h"
 
 #define PING_MS  100u
 #define AGAIN_MS 50u
@@ -95,10 +96,10 @@ static int on_frame(struct framed *framed, const struct frame *f, uint8_t *paylo
 	struct agent_link *l = of_framed(framed);
 	struct hearer *h = f->stream ? streams_find(&l->streams, f->stream) : NULL;
 
-	if (f->type == FRAME_PING)
-		agent_link_send(l, 0, FRAME_PONG, 0, f->payload, f->len);
 	if (h)
 		h->on_frame(h, l, f);
+	if (f->type == FRAME_END) /* as any RAgent answers it */
+		agent_link_send(l, f->stream, FRAME_CLOSE, 0, &(uint8_t){ END_DONE }, 1);
 	return 0;
 }
 
@@ -280,7 +281,6 @@ static void fill_hello(struct link_hello *h, const struct conf_agent *agent, con
 		.protection = agent->link_protection,
 		.aead = aead_preferred(),
 		.boot_id = AGENT_LINK_BOOT_ID,
-		.streams = LINK_STREAMS_OUTLIVE,
 		.workers = 1,
 		.bytes = agent->link.ss_family == AF_UNIX ? agent->link_bytes : LINK_BYTES_ON_SOCKET };
 	snprintf(h->name, sizeof h->name, "%s", name);

@@ -257,7 +257,7 @@ void misuse_reattach(struct worker *w, struct held_client *c, struct agent_link 
 	void (*answered)(json_t *answer))
 {
 	struct misuse *m = make(w, link, answered);
-	struct frame_reattach r = { .boot_id = AGENT_LINK_BOOT_ID };
+	struct frame_reattach r = { 0 };
 	uint8_t payload[FRAME_REATTACH_LEN];
 
 	choose_connection(m, c, how);

@@ -19,9 +19,18 @@ static const struct link_hello good = {
 	.workers = 4,
 	.id_check_key = "the check key 16",
 	.bytes = LINK_BYTES_IN_MEMORY,
-	.streams = LINK_STREAMS_OUTLIVE,
-	.ends = LINK_ENDS_ANSWERED,
-	.waits = LINK_WAITS_KNOWN,
+};
+
+/* Places in the written hello. */
+enum {
+	VERSION_MIN_AT = 1,
+	VERSION_MAX_AT = 3,
+	ROLE_AT,
+	PROTECTION_AT,
+	AEAD_AT,
+	BYTES_AT = 21,
+	NAME_LEN_AT = 38,
+	NAME_AT
 };
 
 static size_t written(const struct link_hello *h, uint8_t out[static LINK_HELLO_LEN_MAX])
@@ -46,9 +55,6 @@ static void check_same(const struct link_hello *a, const struct link_hello *b)
 	ck_assert_uint_eq(a->workers, b->workers);
 	ck_assert_mem_eq(a->id_check_key, b->id_check_key, sizeof(a->id_check_key));
 	ck_assert_int_eq(a->bytes, b->bytes);
-	ck_assert_int_eq(a->streams, b->streams);
-	ck_assert_int_eq(a->ends, b->ends);
-	ck_assert_int_eq(a->waits, b->waits);
 }
 
 START_TEST(a_written_hello_is_read)
@@ -73,74 +79,14 @@ START_TEST(the_longest_name_fits)
 }
 END_TEST
 
-/* The hello of an older side ends before the byte about waits, or about ends, or its streams, or its links. */
-#define WAITS_LEN   1u
-#define ENDS_LEN    (1u + WAITS_LEN)
-#define STREAMS_LEN (1u + ENDS_LEN)
-#define BYTES_LEN   (1u + STREAMS_LEN)
-
 START_TEST(a_cut_hello_is_refused)
 {
 	uint8_t out[LINK_HELLO_LEN_MAX];
 	struct link_hello h;
-	size_t whole = written(&good, out) - BYTES_LEN;
+	size_t whole = written(&good, out);
 
 	for (size_t len = 0; len < whole; len++)
 		ck_assert_int_eq(link_hello_read(out, len, &h), CSSL_E_TRUNCATED);
-}
-END_TEST
-
-START_TEST(a_hello_without_a_word_about_bytes_means_the_socket)
-{
-	uint8_t out[LINK_HELLO_LEN_MAX];
-	struct link_hello older = good, h;
-
-	older.bytes = LINK_BYTES_ON_SOCKET;
-	older.streams = LINK_STREAMS_END;
-	older.ends = LINK_ENDS_UNANSWERED;
-	older.waits = LINK_WAITS_UNKNOWN;
-	ck_assert_int_eq(link_hello_read(out, written(&good, out) - BYTES_LEN, &h), 0);
-	check_same(&older, &h);
-}
-END_TEST
-
-START_TEST(streams_of_an_older_side_end_with_their_link)
-{
-	uint8_t out[LINK_HELLO_LEN_MAX];
-	struct link_hello older = good, h;
-
-	older.streams = LINK_STREAMS_END;
-	older.ends = LINK_ENDS_UNANSWERED;
-	older.waits = LINK_WAITS_UNKNOWN;
-	ck_assert_int_eq(link_hello_read(out, written(&good, out) - STREAMS_LEN, &h), 0);
-	check_same(&older, &h);
-}
-END_TEST
-
-START_TEST(an_older_ragent_does_not_answer_an_end)
-{
-	uint8_t out[LINK_HELLO_LEN_MAX];
-	struct link_hello older = good, h;
-
-	older.ends = LINK_ENDS_UNANSWERED;
-	older.waits = LINK_WAITS_UNKNOWN;
-	ck_assert_int_eq(link_hello_read(out, written(&good, out) - ENDS_LEN, &h), 0);
-	check_same(&older, &h);
-}
-END_TEST
-
-START_TEST(an_older_ragent_does_not_know_that_a_client_may_wait)
-{
-	uint8_t out[LINK_HELLO_LEN_MAX];
-	struct link_hello older = good, h;
-	size_t len = written(&good, out);
-
-	older.waits = LINK_WAITS_UNKNOWN;
-	ck_assert_int_eq(link_hello_read(out, len - WAITS_LEN, &h), 0);
-	check_same(&older, &h);
-	out[len - WAITS_LEN] = LINK_WAITS_KNOWN + 1;
-	ck_assert_int_eq(link_hello_read(out, len, &h), 0);
-	check_same(&older, &h);
 }
 END_TEST
 
@@ -162,7 +108,7 @@ START_TEST(a_way_of_bytes_not_known_here_is_on_the_socket)
 	size_t len = written(&good, out);
 
 	for (unsigned value = LINK_BYTES_IN_MEMORY + 1; value <= 0xff; value++) {
-		out[len - BYTES_LEN] = (uint8_t)value;
+		out[BYTES_AT] = (uint8_t)value;
 		ck_assert_int_eq(link_hello_read(out, len, &h), 0);
 		ck_assert_int_eq(h.bytes, LINK_BYTES_ON_SOCKET);
 	}
@@ -180,9 +126,6 @@ START_TEST(fields_of_a_later_version_are_ignored)
 	check_same(&good, &h);
 }
 END_TEST
-
-/* Places in the written hello. */
-enum { VERSION_MIN_AT = 1, VERSION_MAX_AT = 3, ROLE_AT, PROTECTION_AT, AEAD_AT, NAME_LEN_AT = 37, NAME_AT };
 
 START_TEST(each_field_out_of_its_range_is_refused)
 {
@@ -291,10 +234,6 @@ UNIT(link_hello)
 		a_written_hello_is_read,
 		the_longest_name_fits,
 		a_cut_hello_is_refused,
-		a_hello_without_a_word_about_bytes_means_the_socket,
-		streams_of_an_older_side_end_with_their_link,
-		an_older_ragent_does_not_answer_an_end,
-		an_older_ragent_does_not_know_that_a_client_may_wait,
 		bytes_on_the_socket_are_read_as_written,
 		a_way_of_bytes_not_known_here_is_on_the_socket,
 		fields_of_a_later_version_are_ignored,

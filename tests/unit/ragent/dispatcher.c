@@ -121,7 +121,6 @@ void dispatcher_start(const struct dispatcher_wish *wish)
 		d.agents[i] = fake_agent_start(name, path, &d.ring, wish->protection ? wish->protection : LINK_TRUSTED);
 		if (wish->bytes == LINK_BYTES_IN_MEMORY)
 			fake_agent_share(d.agents[i]);
-		fake_agent_outlives(d.agents[i], wish->streams);
 		if (wish->processes == AGENTS_NAME_THEMSELVES)
 			fake_agent_name_itself(d.agents[i]);
 	}

@@ -19,7 +19,7 @@ struct dispatcher_wish {
 	enum link_protection protection; /* 0: trusted */
 	enum link_bytes bytes;           /* of links, as far as agents can */
 	enum { AGENTS_SAY_NOTHING, AGENTS_NAME_THEMSELVES } processes;
-	enum link_streams streams; /* OUTLIVE: agents say so, and RAgent has notes as if it had a keeper */
+	enum { LINK_STREAMS_END, LINK_STREAMS_OUTLIVE } streams; /* OUTLIVE: RAgent has notes as if it had a keeper */
 	enum {
 		MEMORY_ENDS,
 		MEMORY_OUTLIVES

@@ -254,11 +254,6 @@ void fake_agent_share(struct fake_agent *a)
 	a->hello.bytes = LINK_BYTES_IN_MEMORY;
 }
 
-void fake_agent_outlives(struct fake_agent *a, enum link_streams streams)
-{
-	a->hello.streams = streams;
-}
-
 void fake_agent_name_itself(struct fake_agent *a)
 {
 	a->pidfd = pidfd_open(getpid(), 0);

@@ -24,8 +24,6 @@ struct fake_agent *fake_agent_start(
 void fake_agent_share(struct fake_agent *a);
 /* The same: it sends a pidfd of its process, which is this one. */
 void fake_agent_name_itself(struct fake_agent *a);
-/* The same: do its streams outlive their links? */
-void fake_agent_outlives(struct fake_agent *a, enum link_streams streams);
 /* Close everything and free; turns the loop until that is done. */
 void fake_agent_stop(struct fake_agent *a);
 

@@ -122,7 +122,7 @@ START_TEST(a_link_through_memory_carries_a_connection)
 		if (protection == LINK_SEALED)
 			dispatcher_stop();
 		dispatcher_start(&wish);
-		ck_assert_int_ge(link_memory_fd(link_to(0)), 0);
+		ck_assert_int_ge(link_descriptors(link_to(0)).memory, 0);
 		connection_keep(&l, "sl", 1);
 		client_send_record(l.fd, TLS_APPLICATION_DATA, 15000, 7);
 		wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(15000));
@@ -143,7 +143,7 @@ START_TEST(a_lost_link_through_memory_is_opened_again_with_memory_of_its_own)
 		wait_until(fake_agent_links(d.agents[1]) == links);
 		wait_until(agents_up() == AGENTS);
 	}
-	ck_assert_int_ge(link_memory_fd(link_to(1)), 0);
+	ck_assert_int_ge(link_descriptors(link_to(1)).memory, 0);
 	ck_assert_uint_eq(open_descriptors(), before);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.links_lost), 4);
 }
@@ -214,7 +214,7 @@ END_TEST
 START_TEST(an_agent_that_says_nothing_of_memory_has_its_bytes_on_the_socket)
 {
 	dispatcher_start(NULL);
-	ck_assert_int_eq(link_memory_fd(link_to(0)), -1);
+	ck_assert_int_eq(link_descriptors(link_to(0)).memory, -1);
 }
 END_TEST
 

@@ -29,8 +29,6 @@ static const struct carrier_process_ops process_ops = {
 };
 struct carrier_home carriers = { .connections = &a1.worker, .ops = &process_ops };
 
-enum link_ends peer_ends;
-enum link_waits peer_waits;
 enum transport peer_over = OVER_UNIX;
 
 void peer_open(struct peer *x)
@@ -43,11 +41,10 @@ void peer_open(struct peer *x)
 	a->fd = fds[0];
 	a->memory = -1;
 	a->keys.protection = LINK_TRUSTED;
-	a->peer.ends = peer_ends;
-	a->peer.waits = peer_waits;
 	snprintf(a->peer.name, sizeof a->peer.name, "r1");
 	x->fd = fds[1];
-	link_begin(&carriers, a);
+	a->home = &carriers;
+	link_begin(a);
 }
 
 void peer_forget_frames(struct peer *x)
@@ -196,6 +193,12 @@ void open_peers(void)
 	ck_assert_int_eq(carrier_home_open(&carriers), 0);
 	q.fd = -1;
 	peer_open(&p);
+}
+
+void open_proven_peers(void)
+{
+	open_peers();
+	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
 }
 
 void close_peers(void)

@@ -4,7 +4,7 @@
 #define CSSL_TESTS_UNIT_SSLAGENT_CARRIER_LINK_PEER_H
 
 #include "proto/frame.h"
-#include "sslagent/carrier/link.h"
+#include "sslagent/carrier/carrier_home.h"
 #include "tests/unit/sslagent/connection/connection_fixture.h"
 
 #define FRAMES_MAX 64
@@ -27,8 +27,6 @@ struct peer {
 extern struct peer p, q;
 extern struct carrier_home carriers;
 extern int agent_leaves;                    /* 1: the agent's process says that it leaves */
-extern enum link_ends peer_ends;            /* what RAgent says of END when the next link opens */
-extern enum link_waits peer_waits;          /* may the next link say that a client waits? */
 extern enum transport peer_over;            /* of the next link */
 extern uint8_t id_bytes[CONNECTION_ID_LEN]; /* of the connection that was opened last */
 
@@ -36,6 +34,8 @@ extern const uint8_t proof[FRAME_PROOF_LEN]; /* of this RAgent, whichever proces
 
 /* Open @p; @q is closed. */
 void open_peers(void);
+/* The same, and RAgent says what its next process will show. */
+void open_proven_peers(void);
 /* Close both, and assert that the agent has no link and no connection left. */
 void close_peers(void);
 void peer_open(struct peer *x);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sslagent/carrier/link_inside.h"
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"
 
@@ -29,7 +30,7 @@ END_TEST
 START_TEST(leaving_is_said)
 {
 	open_peers();
-	link_say_leaving(carriers.links);
+	carrier_home_leave(&carriers);
 	peers_until(count_of(&p, FRAME_LEAVING) == 1);
 	close_peers();
 }
@@ -50,7 +51,8 @@ START_TEST(bytes_that_came_behind_the_opening_are_frames)
 	a->early_len = FRAME_HEADER_LEN + 8;
 	a->early = calloc(1, a->early_len);
 	frame_header_write(a->early, 0, FRAME_PING, 0, 8);
-	link_begin(&carriers, a);
+	a->home = &carriers;
+	link_begin(a);
 	peers_until(count_of(&p, FRAME_PONG) == 1);
 	close_peers();
 }
@@ -59,12 +61,12 @@ END_TEST
 START_TEST(numbers_of_links_are_not_used_again)
 {
 	open_peers();
-	uint64_t first = link_number(carriers.links);
+	uint64_t first = carriers.links->number;
 	ck_assert_ptr_eq(carrier_home_find_link(&carriers, first), carriers.links);
 	close_peers();
 	ck_assert_ptr_null(carrier_home_find_link(&carriers, first));
 	open_peers();
-	ck_assert_uint_ne(link_number(carriers.links), first);
+	ck_assert_uint_ne(carriers.links->number, first);
 	close_peers();
 }
 END_TEST

@@ -141,7 +141,6 @@ END_TEST
 
 START_TEST(the_answer_to_starttls_is_held_until_ragent_has_it)
 {
-	peer_ends = LINK_ENDS_ANSWERED;
 	greet();
 	send_words(&p, STARTTLS);
 	peers_until(strstr(heard(&p), "220 2.0.0"));

@@ -6,28 +6,7 @@
 #include "tests/unit/sslagent/carrier/link_peer.h"
 #include "tests/unit/unit.h"
 
-#define LOST_MS 100u
-
 static const uint8_t done = END_DONE;
-
-static void set_cluster_lost_ms(uint32_t ms)
-{
-	((struct conf *)a1.worker.conf)->health.lost_ms = ms;
-}
-
-/* Links of a RAgent that answers END, or does not. */
-static void open_proven_peers(enum link_ends ends)
-{
-	peer_ends = ends;
-	open_peers();
-	send_frame(&p, 0, FRAME_PROOF, proof, sizeof proof);
-}
-
-static void close_ends(void)
-{
-	close_peers();
-	peer_ends = LINK_ENDS_UNANSWERED;
-}
 
 static void end_stream(uint32_t stream)
 {
@@ -42,20 +21,6 @@ static void end_stream(uint32_t stream)
 static uint32_t streams_left(void)
 {
 	return carriers.links->streams.count;
-}
-
-static void answer_ping(void)
-{
-	const struct frame *ping = last_of(&p, FRAME_PING);
-
-	send_frame(&p, 0, FRAME_PONG, ping->payload, ping->len);
-}
-
-static void answer_pings(void)
-{
-	if (count_of(&p, FRAME_PING))
-		answer_ping();
-	peer_forget_frames(&p);
 }
 
 static void send_accepted(uint32_t stream, uint64_t drained, uint64_t received)
@@ -93,7 +58,7 @@ START_TEST(an_end_is_held_until_close_or_detach)
 {
 	static const enum frame_type answers[] = { FRAME_CLOSE, FRAME_DETACH };
 
-	open_proven_peers(LINK_ENDS_ANSWERED);
+	open_proven_peers();
 	end_stream(1);
 	turns(8);
 	ck_assert_uint_eq(streams_left(), 1);
@@ -102,26 +67,16 @@ START_TEST(an_end_is_held_until_close_or_detach)
 	wait_until(streams_left() == 0);
 	ck_assert_uint_eq(a1.worker.held.len, 0);
 	ck_assert_uint_eq(counted(COUNT_FRAMES_STALE), 0);
-	close_ends();
-}
-END_TEST
-
-START_TEST(a_ragent_that_does_not_answer_leaves_nothing_held)
-{
-	open_proven_peers(LINK_ENDS_UNANSWERED);
-	end_stream(1);
-	ck_assert_uint_eq(streams_left(), 0);
-	close_ends();
+	close_peers();
 }
 END_TEST
 
 START_TEST(without_a_proof_nothing_is_held)
 {
-	peer_ends = LINK_ENDS_ANSWERED;
 	open_peers();
 	end_stream(1);
 	ck_assert_uint_eq(streams_left(), 0);
-	close_ends();
+	close_peers();
 }
 END_TEST
 
@@ -131,7 +86,7 @@ START_TEST(a_stream_that_is_over_takes_nothing_but_the_answer_and_accepted)
 	const uint8_t record[] = { 0x17, 3, 3, 0, 1, 0 };
 	uint64_t all = 0;
 
-	open_proven_peers(LINK_ENDS_ANSWERED);
+	open_proven_peers();
 	end_stream(1);
 	for (unsigned i = 0; i < p.count; i++)
 		all += p.frames[i].stream == 1;
@@ -146,7 +101,7 @@ START_TEST(a_stream_that_is_over_takes_nothing_but_the_answer_and_accepted)
 	send_frame(&p, 1, FRAME_CLOSE, &done, 1);
 	wait_until(streams_left() == 0);
 	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 0);
-	close_ends();
+	close_peers();
 }
 END_TEST
 
@@ -174,7 +129,7 @@ START_TEST(an_adopter_that_ends_its_connection_at_once_holds_the_end)
 {
 	Cssl__LinkMove move = CSSL__LINK_MOVE__INIT;
 
-	open_proven_peers(LINK_ENDS_ANSWERED);
+	open_proven_peers();
 	begin_client(&p);
 	move.target = (char *)"a2";
 	move.next_epoch = 2;
@@ -186,82 +141,7 @@ START_TEST(an_adopter_that_ends_its_connection_at_once_holds_the_end)
 	ck_assert_ptr_nonnull(streams_find(&carriers.links->streams, 7));
 	send_frame(&p, 7, FRAME_CLOSE, &done, 1);
 	wait_until(streams_left() == 0);
-	close_ends();
-}
-END_TEST
-
-/* --- no answer --- */
-
-/* The RAgent that said that it answers was replaced by one that does not. */
-START_TEST(ends_that_are_never_answered_are_dropped)
-{
-	const unsigned ended = 100;
-
-	set_cluster_lost_ms(LOST_MS);
-	open_proven_peers(LINK_ENDS_ANSWERED);
-	for (unsigned i = 0; i < ended; i++) {
-		end_stream(1 + i);
-		answer_pings();
-	}
-	while (streams_left() > 0) {
-		peers_until(count_of(&p, FRAME_PING) > 0 || streams_left() == 0);
-		answer_pings();
-		turns(8);
-	}
-	ck_assert_uint_eq(a1.worker.held.len, 0);
-	ck_assert_uint_eq(counted(COUNT_ENDS_UNANSWERED), ended);
-	close_ends();
-}
-END_TEST
-
-/* It reads nothing, and its next process needs them. */
-START_TEST(a_ragent_that_hangs_loses_no_end)
-{
-	set_cluster_lost_ms(LOST_MS);
-	open_proven_peers(LINK_ENDS_ANSWERED);
-	end_stream(1);
-	const uint64_t end_ms = now_ms() + 4 * LOST_MS;
-	while (now_ms() < end_ms) {
-		turns(1);
-		peer_turn(&p);
-	}
-	ck_assert_uint_eq(count_of(&p, FRAME_PING), 1);
-	ck_assert_uint_eq(streams_left(), 1);
-	reattach_on_another_link();
-	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && count_of(&q, FRAME_END) == 1);
-	close_ends();
-}
-END_TEST
-
-START_TEST(an_end_behind_the_ping_waits_for_the_pong_after)
-{
-	set_cluster_lost_ms(LOST_MS);
-	open_proven_peers(LINK_ENDS_ANSWERED);
-	end_stream(1);
-	peers_until(count_of(&p, FRAME_PING) == 1);
-	end_stream(2);
-	answer_ping();
-	wait_until(streams_left() == 1);
-	ck_assert_ptr_null(streams_find(&carriers.links->streams, 1));
-	peers_until(count_of(&p, FRAME_PING) == 2);
-	ck_assert_uint_eq(streams_left(), 1);
-	answer_ping();
-	wait_until(streams_left() == 0);
-	close_ends();
-}
-END_TEST
-
-START_TEST(a_pong_that_was_not_asked_for_has_no_effect)
-{
-	static const uint8_t token[8];
-
-	open_proven_peers(LINK_ENDS_ANSWERED);
-	end_stream(1);
-	send_frame(&p, 0, FRAME_PONG, token, sizeof token);
-	turns(8);
-	ck_assert_uint_eq(streams_left(), 1);
-	ck_assert_uint_eq(counted(COUNT_LINK_VIOLATIONS), 0);
-	close_ends();
+	close_peers();
 }
 END_TEST
 
@@ -269,34 +149,21 @@ END_TEST
 
 START_TEST(an_end_comes_again_on_the_next_link)
 {
-	open_proven_peers(LINK_ENDS_ANSWERED);
+	open_proven_peers();
 	end_stream(1);
 	reattach_on_another_link();
 	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && count_of(&q, FRAME_END) == 1);
 	ck_assert_uint_eq(streams_left(), 1);
 	send_frame(&q, 1, FRAME_CLOSE, &done, 1);
 	wait_until(streams_left() == 0);
-	close_ends();
-}
-END_TEST
-
-/* Its link was RAgent's last process that answers. */
-START_TEST(an_end_that_came_again_is_not_held_for_a_ragent_that_does_not_answer)
-{
-	open_proven_peers(LINK_ENDS_ANSWERED);
-	end_stream(1);
-	peer_ends = LINK_ENDS_UNANSWERED;
-	reattach_on_another_link();
-	peers_until(count_of(&q, FRAME_REATTACHED) == 1 && count_of(&q, FRAME_END) == 1);
-	ck_assert_uint_eq(streams_left(), 0);
-	close_ends();
+	close_peers();
 }
 END_TEST
 
 /* The greatest holder may be a stream that is over. Then RAgent's next process is told that it is not there. */
 START_TEST(above_the_budget_a_stream_that_is_over_gives_way)
 {
-	open_proven_peers(LINK_ENDS_ANSWERED);
+	open_proven_peers();
 	end_stream(1);
 	uint8_t first[CONNECTION_ID_LEN];
 	memcpy(first, id_bytes, sizeof first);
@@ -308,7 +175,7 @@ START_TEST(above_the_budget_a_stream_that_is_over_gives_way)
 	memcpy(id_bytes, first, sizeof first);
 	reattach_on_another_link();
 	peers_until(count_of(&q, FRAME_REFUSED) == 1);
-	close_ends();
+	close_peers();
 }
 END_TEST
 
@@ -318,13 +185,12 @@ static void fail_handshake(void)
 {
 	static const uint8_t hello[] = { 22, 3, 1, 0, 4, 1, 0, 0, 0 };
 
-	open_proven_peers(LINK_ENDS_ANSWERED);
+	open_proven_peers();
 	send_open(&p, 1, "http");
 	send_frame(&p, 1, FRAME_DATA, hello, sizeof hello);
 	peers_until(count_of(&p, FRAME_END) == 1);
 }
 
-/* An older RAgent knows nothing about causes: to it, each frame has to be one that it knows. */
 START_TEST(ragent_hears_why_a_handshake_failed_before_its_end)
 {
 	const struct frame *said, *end;
@@ -334,7 +200,7 @@ START_TEST(ragent_hears_why_a_handshake_failed_before_its_end)
 	end = last_of(&p, FRAME_END);
 	Cssl__LinkResponse *told = cssl__link_response__unpack(NULL, said->len, said->payload);
 	ck_assert_uint_eq(said->stream, 0);
-	ck_assert_uint_eq(told->token, 0); /* no request has this one, so RAgents before skip it */
+	ck_assert_uint_eq(told->token, 0); /* no request has this one */
 	ck_assert_uint_eq(told->cause->stream, 1);
 	ck_assert_str_eq(told->cause->text, "length too short");
 	cssl__link_response__free_unpacked(told, NULL);
@@ -344,16 +210,16 @@ START_TEST(ragent_hears_why_a_handshake_failed_before_its_end)
 	reattach_on_another_link();
 	peers_until(count_of(&q, FRAME_END) == 1);
 	ck_assert_uint_eq(count_of(&q, FRAME_RESPONSE), 0);
-	close_ends();
+	close_peers();
 }
 END_TEST
 
 START_TEST(an_end_without_a_failed_handshake_has_no_cause)
 {
-	open_proven_peers(LINK_ENDS_ANSWERED);
+	open_proven_peers();
 	end_stream(1);
 	ck_assert_uint_eq(count_of(&p, FRAME_RESPONSE), 0);
-	close_ends();
+	close_peers();
 }
 END_TEST
 
@@ -361,16 +227,10 @@ UNIT(link_ends)
 {
 	const struct connection_fact facts[] = {
 		{ an_end_is_held_until_close_or_detach, 2 },
-		{ a_ragent_that_does_not_answer_leaves_nothing_held, 0 },
 		{ without_a_proof_nothing_is_held, 0 },
 		{ a_stream_that_is_over_takes_nothing_but_the_answer_and_accepted, 0 },
 		{ an_adopter_that_ends_its_connection_at_once_holds_the_end, 0 },
-		{ ends_that_are_never_answered_are_dropped, 0 },
-		{ a_ragent_that_hangs_loses_no_end, 0 },
-		{ an_end_behind_the_ping_waits_for_the_pong_after, 0 },
-		{ a_pong_that_was_not_asked_for_has_no_effect, 0 },
 		{ an_end_comes_again_on_the_next_link, 0 },
-		{ an_end_that_came_again_is_not_held_for_a_ragent_that_does_not_answer, 0 },
 		{ above_the_budget_a_stream_that_is_over_gives_way, 0 },
 		{ ragent_hears_why_a_handshake_failed_before_its_end, 0 },
 		{ an_end_without_a_failed_handshake_has_no_cause, 0 },

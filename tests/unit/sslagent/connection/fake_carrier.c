@@ -143,13 +143,11 @@ static void on_carrier_end(struct carrier *carrier, enum end_reason reason, enum
 	o->connection = NULL;
 }
 
-static void on_live(struct carrier *carrier, enum frame_type type, const Cssl__LinkLive *live)
+static void on_live(struct fake_carrier *o, enum frame_type type, const Cssl__LinkLive *live)
 {
-	struct fake_carrier *o = of(carrier);
 	struct fake_ragent *r = o->ragent;
 	struct position_claim claim;
 
-	o->said[type]++;
 	o->backend = live->backend;
 	o->at_checkpoint = live->at_checkpoint ? 1 : 0;
 	o->read_closed = live->read_closed ? 1 : 0;
@@ -167,11 +165,8 @@ static void on_live(struct carrier *carrier, enum frame_type type, const Cssl__L
 	}
 }
 
-static void on_copy(struct carrier *carrier, const Cssl__LinkCopy *copy)
+static void on_copy(struct fake_carrier *o, const Cssl__LinkCopy *copy)
 {
-	struct fake_carrier *o = of(carrier);
-
-	o->said[FRAME_COPY]++;
 	ck_assert_int_eq(copies_offer(&o->ragent->copies, NULL,
 				 &(struct copy_offer){ copy->sealed_copy.data, copy->sealed_copy.len,
 					 copy->read_generation, copy->write_generation }),
@@ -179,11 +174,8 @@ static void on_copy(struct carrier *carrier, const Cssl__LinkCopy *copy)
 	copies_commit(&o->ragent->copies, NULL, &o->ragent->position);
 }
 
-static void on_download(struct carrier *carrier, const Cssl__LinkDownload *download)
+static void on_download(struct fake_carrier *o, const Cssl__LinkDownload *download)
 {
-	struct fake_carrier *o = of(carrier);
-
-	o->said[FRAME_DOWNLOAD]++;
 	/* a mail has words in the midst of it, too, and an answer that can be repeated */
 	if (strcmp(o->ragent->listener, "smtp") != 0 && strcmp(o->ragent->listener, "repeats") != 0)
 		ck_assert_int_ne(o->ragent->position.response, POSITION_PARTLY_DELIVERED);
@@ -192,13 +184,23 @@ static void on_download(struct carrier *carrier, const Cssl__LinkDownload *downl
 	o->ragent->download_len = download->sealed.len;
 }
 
-static void on_adopted(struct carrier *carrier, const Cssl__LinkAdopted *adopted)
+static void on_adopted(struct fake_carrier *o, const Cssl__LinkAdopted *adopted)
+{
+	o->source = adopted->source;
+	ck_assert_uint_eq(adopted->epoch, o->ragent->owner_count);
+}
+
+static void on_say(struct carrier *carrier, enum frame_type type, const ProtobufCMessage *m)
 {
 	struct fake_carrier *o = of(carrier);
 
-	o->said[FRAME_ADOPTED]++;
-	o->source = adopted->source;
-	ck_assert_uint_eq(adopted->epoch, o->ragent->owner_count);
+	o->said[type]++;
+	switch (type) {
+	case FRAME_COPY: on_copy(o, (const Cssl__LinkCopy *)m); return;
+	case FRAME_DOWNLOAD: on_download(o, (const Cssl__LinkDownload *)m); return;
+	case FRAME_ADOPTED: on_adopted(o, (const Cssl__LinkAdopted *)m); return;
+	default: on_live(o, type, (const Cssl__LinkLive *)m); return;
+	}
 }
 
 static void on_refused(struct carrier *carrier, Cssl__LinkRefused__Reason reason, const char *detail)
@@ -225,10 +227,7 @@ static const struct carrier_ops fake_carrier_ops = {
 	.consumed = on_consumed,
 	.fin = on_fin,
 	.end = on_carrier_end,
-	.live = on_live,
-	.copy = on_copy,
-	.download = on_download,
-	.adopted = on_adopted,
+	.say = on_say,
 	.flush = on_flush,
 	.refused = on_refused,
 	.retire = on_retire,
