@@ -43,12 +43,12 @@ static size_t room_of(const struct log_block *b)
 
 /* --- blocks --- */
 
-static int add_block(struct byte_log *l, struct block_pool *pool, const struct table *table)
+static int add_block(struct byte_log *l, struct block_pool *pool, const struct slot_table *table)
 {
 	uint32_t cap;
 	struct log_block *b = block_take(pool, l->first ? LATER_LEN : FIRST_LEN, &cap);
 
-	if (!b || !table_has(table, b, cap)) {
+	if (!b || !slot_table_has(table, b, cap)) {
 		block_return(pool, b, cap);
 		return CSSL_E_NO_MEMORY;
 	}
@@ -67,7 +67,7 @@ static int add_block(struct byte_log *l, struct block_pool *pool, const struct t
 }
 
 int byte_log_append(
-	struct byte_log *l, struct block_pool *pool, const struct table *table, const uint8_t *data, size_t len)
+	struct byte_log *l, struct block_pool *pool, const struct slot_table *table, const uint8_t *data, size_t len)
 {
 	while (len) {
 		const uint64_t end = byte_log_end(l);
@@ -116,14 +116,14 @@ void byte_log_drop(struct byte_log *l, struct block_pool *pool)
 
 /* --- after a death --- */
 
-static int is_sane(const struct table *table, const struct log_block *b)
+static int is_sane(const struct slot_table *table, const struct log_block *b)
 {
-	return (uintptr_t)b % _Alignof(struct log_block) == 0 && table_has(table, b, sizeof *b) && b->cap > sizeof *b &&
-	       b->cap <= SLABS_BLOCK_MAX && table_has(table, b, b->cap);
+	return (uintptr_t)b % _Alignof(struct log_block) == 0 && slot_table_has(table, b, sizeof *b) &&
+	       b->cap > sizeof *b && b->cap <= SLABS_BLOCK_MAX && slot_table_has(table, b, b->cap);
 }
 
 /* The bases rise from block to block, so the walk ends. */
-int byte_log_copy(const struct byte_log *l, const struct table *table, uint64_t from, uint8_t *out, size_t len)
+int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint64_t from, uint8_t *out, size_t len)
 {
 	const uint64_t end = byte_log_end(l);
 	const struct log_block *b = l->first;

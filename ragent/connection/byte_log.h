@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "ragent/connection/block_pool.h"
-#include "ragent/keeper/table.h"
+#include "ragent/keeper/slot_table.h"
 
 struct log_block {
 	struct log_block *next; /* NULL: this is the last one */
@@ -36,7 +36,7 @@ void byte_log_begin(struct byte_log *l, uint64_t from);
 /* The blocks come from @pool, and have to be in @table. 0; CSSL_E_NO_MEMORY: not all bytes are in the log, so it is
  * good for nothing until it was dropped. */
 int byte_log_append(
-	struct byte_log *l, struct block_pool *pool, const struct table *table, const uint8_t *data, size_t len);
+	struct byte_log *l, struct block_pool *pool, const struct slot_table *table, const uint8_t *data, size_t len);
 /* Nobody needs the bytes before number @needed. */
 void byte_log_forget(struct byte_log *l, struct block_pool *pool, uint64_t needed);
 void byte_log_drop(struct byte_log *l, struct block_pool *pool);
@@ -54,7 +54,7 @@ static inline uint64_t byte_log_len(const struct byte_log *l)
 
 /* After a death, of a process that may have written anything: copies the @len bytes from number @from on, which are all
  * up to the end. 0; CSSL_E_RANGE: they are not all in @table. */
-int byte_log_copy(const struct byte_log *l, const struct table *table, uint64_t from, uint8_t *out, size_t len);
+int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint64_t from, uint8_t *out, size_t len);
 
 /* Shared memory for the read buffers of so many workers. NULL: out of memory. */
 uint8_t *byte_log_buffers(unsigned workers);

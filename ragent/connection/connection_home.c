@@ -26,8 +26,8 @@ static void make_memory(struct connection_home *home)
 	const unsigned worker = worker_index(home->worker);
 
 	home->table = home->shared->notes ? home->shared->notes->table : NULL;
-	table_share_init(&home->connection_share, home->table, TABLE_CONNECTIONS, worker);
-	table_share_init(&home->belonging_share, home->table, TABLE_BELONGINGS, worker);
+	slot_table_share_init(&home->connection_share, home->table, TABLE_CONNECTIONS, worker);
+	slot_table_share_init(&home->belonging_share, home->table, TABLE_BELONGINGS, worker);
 	slabs_init_from(&home->connection_blocks, connection_len(), source(&home->connection_share));
 	fine_blocks_init(&home->belongings, source(&home->belonging_share));
 	block_pool_init(&home->blocks, source(&home->belonging_share));

@@ -23,7 +23,7 @@
 #include "ragent/counters.h"
 #include "ragent/dispatch/links.h"
 #include "ragent/keeper/notes.h"
-#include "ragent/keeper/table.h"
+#include "ragent/keeper/slot_table.h"
 #include "ragent/listener_counters.h"
 
 /* Shared by all workers. Made before them and destroyed after them. */
@@ -74,7 +74,7 @@ struct connection_home {
 	struct restoring *restoring;   /* connections of the process before are left; NULL: none is */
 	struct slabs busy_parts;       /* of the connections that are not compact */
 	/* With a keeper, the memory of connections, their parts and the small blocks outlives the process. */
-	struct table *table; /* NULL: it does not */
+	struct slot_table *table; /* NULL: it does not */
 	struct table_share connection_share, belonging_share;
 	const void *_Atomic *working; /* the connection that it works on, for the process after a crash */
 	const void *_Atomic nobody;   /* where that stands without a keeper */

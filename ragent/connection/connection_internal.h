@@ -125,7 +125,7 @@ struct busy_part {
 	uint64_t owed_end;            /* no agent holds the bytes for the client before this number any more */
 };
 
-/* In memory that outlives this process (ragent/keeper/table.h), as are its sealed copy and its names. */
+/* In memory that outlives this process (ragent/keeper/slot_table.h), as are its sealed copy and its names. */
 struct connection {
 	struct table_slot slot; /* has its descriptor while it is compact, and counts its bytes */
 	struct connection_home *home;

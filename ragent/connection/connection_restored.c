@@ -19,14 +19,14 @@
 
 /* --- checks --- */
 
-static int names_are_whole(const struct table *t, const struct agreed *a)
+static int names_are_whole(const struct slot_table *t, const struct agreed *a)
 {
 	size_t room = 2 * (NAME_MAX_LEN + 1u);
 
-	if ((uintptr_t)a % _Alignof(struct agreed) || !table_has(t, a, sizeof *a))
+	if ((uintptr_t)a % _Alignof(struct agreed) || !slot_table_has(t, a, sizeof *a))
 		return 0;
 	const char *end = a->names;
-	while (room && !table_has(t, a->names, room))
+	while (room && !slot_table_has(t, a->names, room))
 		room--;
 	for (unsigned i = 0; end && i < 2; i++) {
 		end = memchr(end, '\0', room - (size_t)(end - a->names));
@@ -35,17 +35,17 @@ static int names_are_whole(const struct table *t, const struct agreed *a)
 	return end != NULL;
 }
 
-static int copy_is_whole(const struct table *t, const struct sealed_blob *b)
+static int copy_is_whole(const struct slot_table *t, const struct sealed_blob *b)
 {
-	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && table_has(t, b, sizeof *b) &&
-	       b->len <= COPY_MAX_LEN && table_has(t, b, sealed_blob_len(b));
+	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && slot_table_has(t, b, sizeof *b) &&
+	       b->len <= COPY_MAX_LEN && slot_table_has(t, b, sealed_blob_len(b));
 }
 
 /* NULL: it is not in the table. Then no other agent can go on with the answer. */
-static struct download *find_note(const struct table *t, struct download *d)
+static struct download *find_note(const struct slot_table *t, struct download *d)
 {
-	const int is_whole = (uintptr_t)d % _Alignof(struct download) == 0 && table_has(t, d, sizeof *d) &&
-			     d->len > 0 && d->len <= DOWNLOAD_MAX_LEN && table_has(t, d, download_len(d));
+	const int is_whole = (uintptr_t)d % _Alignof(struct download) == 0 && slot_table_has(t, d, sizeof *d) &&
+			     d->len > 0 && d->len <= DOWNLOAD_MAX_LEN && slot_table_has(t, d, download_len(d));
 
 	return is_whole ? d : NULL;
 }
@@ -131,7 +131,7 @@ static int names_its_stream(const struct connection_home *home, const struct con
  * writes. */
 static int is_readable(const struct connection_home *home, const struct connection *c)
 {
-	const struct table *t = home->table;
+	const struct slot_table *t = home->table;
 	const struct endpoints *e = &c->endpoints;
 
 	/* of one that has ended nothing more is read */
@@ -140,7 +140,7 @@ static int is_readable(const struct connection_home *home, const struct connecti
 	return c->slot.front < home->shared->front_count && tail_fits && fits_its_state(c) &&
 	       names_its_stream(home, c) && (!c->copies.current || copy_is_whole(t, c->copies.current)) &&
 	       (!c->agreed || names_are_whole(t, c->agreed)) &&
-	       (e->unique_id_len == 0 || table_has(t, e->unique_id, e->unique_id_len));
+	       (e->unique_id_len == 0 || slot_table_has(t, e->unique_id, e->unique_id_len));
 }
 
 /* --- the connection --- */
@@ -151,7 +151,7 @@ static int find_image(struct restored *r)
 
 	if (!table_slot_has_trail(r->was))
 		return 0;
-	if ((uintptr_t)t % _Alignof(struct trail) || !table_has(r->home->table, t, sizeof *t))
+	if ((uintptr_t)t % _Alignof(struct trail) || !slot_table_has(r->home->table, t, sizeof *t))
 		return CSSL_E_RANGE;
 	r->trail = t;
 	r->image = &t->at[atomic_load(&t->now) & 1];
@@ -367,6 +367,6 @@ int connection_has_unlogged(const struct connection_home *home, const struct tab
 	struct tcp_counts counts;
 
 	return table_slot_has_trail(table_slot_state(s)) && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
-	       table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
+	       slot_table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
 	       counts.read != byte_log_end(&t->log);
 }

@@ -37,9 +37,9 @@ static int same_numbers(const struct ragent_shared *shared, struct handover_map 
 
 static struct table_slot *next_slot(struct restoring *all)
 {
-	struct table *t = all->home->table;
+	struct slot_table *t = all->home->table;
 
-	return t ? table_next(t, &all->walk, worker_index(all->home->worker)) : NULL;
+	return t ? slot_table_next(t, &all->walk, worker_index(all->home->worker)) : NULL;
 }
 
 /* The active ones, then those that are left. */
@@ -50,7 +50,7 @@ static struct table_slot *next_in_order(struct restoring *all)
 	if (s || all->pass == PASS_OF_ALL)
 		return s;
 	all->pass = PASS_OF_ALL;
-	all->walk = (struct table_walk){ 0 };
+	all->walk = (struct slot_walk){ 0 };
 	return next_slot(all);
 }
 
@@ -74,7 +74,7 @@ static void restore_read_last(struct restoring *all)
 		notes_beat_all(home->shared->notes);
 	}
 	all->read_last = NULL;
-	all->walk = (struct table_walk){ 0 };
+	all->walk = (struct slot_walk){ 0 };
 }
 
 static void end(struct restoring *all)
@@ -82,7 +82,7 @@ static void end(struct restoring *all)
 	struct connection_home *home = all->home;
 
 	if (home->table)
-		table_forget_former(home->table, worker_index(home->worker));
+		slot_table_forget_former(home->table, worker_index(home->worker));
 	home->restoring = NULL;
 	turn_end_cancel(&all->next);
 	free(all->map.fronts);
@@ -106,7 +106,7 @@ static int forget_some(struct restoring *all)
 	const unsigned worker = worker_index(all->home->worker);
 
 	notes_beat(all->home->shared->notes, 1 + worker);
-	return table_forget_next(all->home->table, worker, &all->forgotten);
+	return slot_table_forget_next(all->home->table, worker, &all->forgotten);
 }
 
 /* With busy clients a turn is long, and those whose connections are left wait, too. */
@@ -181,7 +181,7 @@ int connection_restore_begin(struct connection_home *home)
 void connection_forget_saved(struct notes *n)
 {
 	for (unsigned worker = 0; worker + 1 < n->thread_count; worker++) {
-		table_forget_former(n->table, worker);
+		slot_table_forget_former(n->table, worker);
 		notes_beat_all(n);
 	}
 	atomic_fetch_add(&n->shared->fates.starts_without_restore, 1);
@@ -198,7 +198,7 @@ void connection_suspect_clients(struct notes *n)
 		const uintptr_t blamed = (uintptr_t)notes_blamed(n, worker);
 		struct connection *c = (struct connection *)(blamed & ~(uintptr_t)WORK_NOT_ON_BYTES);
 		atomic_store(&n->working[worker], NULL);
-		if (!table_has_slot(n->table, c))
+		if (!slot_table_has_slot(n->table, c))
 			continue;
 		if (!(blamed & WORK_NOT_ON_BYTES))
 			notes_suspect(n, &c->endpoints.client);

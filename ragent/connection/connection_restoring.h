@@ -13,7 +13,7 @@ enum pass { PASS_OF_ACTIVE, PASS_OF_ALL };
 struct restoring {
 	struct connection_home *home;
 	struct handover_map map;
-	struct table_walk walk;
+	struct slot_walk walk;
 	enum pass pass;
 	uint32_t forgotten;       /* so many chunks of the table were looked at, behind the last slot */
 	struct turn_end next;     /* when the next connections are restored */

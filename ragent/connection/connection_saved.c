@@ -1,5 +1,5 @@
 /* connection_saved.c: writes down what the next process needs to continue a connection. Its memory outlives the process
- * (ragent/keeper/table.h).
+ * (ragent/keeper/slot_table.h).
  *
  * A compact connection is saved as it is: nothing of it changes. A busy one has a trail (trail.h): after each frame of
  * its owner an image of it is written there, so the valid image is at most one frame old. The next process learns the
@@ -117,7 +117,7 @@ static struct trail *take_trail(struct connection *c)
 {
 	struct trail *t = slabs_take(&c->home->trails);
 
-	if (t && !table_has(c->home->table, t, sizeof *t)) {
+	if (t && !slot_table_has(c->home->table, t, sizeof *t)) {
 		slabs_give(&c->home->trails, t);
 		return NULL;
 	}

@@ -12,7 +12,7 @@
 #include "net/log.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
-#include "ragent/keeper/table.h"
+#include "ragent/keeper/slot_table.h"
 
 #define UNREAD_MAX (4u * 1024u * 1024u) /* a receive buffer hardly grows larger */
 
@@ -205,11 +205,11 @@ static void take_one_of_each(struct saved *all, struct notes *n)
 
 static int list_saved_of(struct saved *out, struct notes *n, unsigned worker)
 {
-	struct table_walk w = { 0 };
+	struct slot_walk w = { 0 };
 	struct table_slot *s;
 	int r = 0;
 
-	while (r == 0 && (s = table_next(n->table, &w, worker)) != NULL) {
+	while (r == 0 && (s = slot_table_next(n->table, &w, worker)) != NULL) {
 		if (table_slot_has_all(s) || table_slot_is_restored(s))
 			r = add_saved(out, s);
 		notes_beat_all(n);

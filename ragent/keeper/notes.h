@@ -16,7 +16,7 @@
 
 #include "net/blocked.h"
 #include "ragent/keeper/suspects.h"
-#include "ragent/keeper/table.h"
+#include "ragent/keeper/slot_table.h"
 
 #define NOTES_KEY_MAX 320u /* bytes, with the terminator */
 
@@ -90,8 +90,8 @@ struct notes {
 	uint32_t life;               /* 0: the first */
 	enum death_cause last_cause; /* of the life before */
 	uint32_t last_thread;        /* the thread that crashed or hung then; NOTES_NO_THREAD: unknown */
-	uint32_t died_restoring; /* so many lives in a row, until now, died while they restored, or right after it */
-	struct table *table;     /* of connections; NULL: none of them continues after a death */
+	uint32_t died_restoring;  /* so many lives in a row, until now, died while they restored, or right after it */
+	struct slot_table *table; /* of connections; NULL: none of them continues after a death */
 	struct outliving outliving;
 	struct shared_notes *shared;
 	size_t shared_len;

@@ -144,7 +144,7 @@ static int live_kept(void *ctx, enum keeper_life life)
 		return live(&p);
 	background_forget();
 	descriptors_raise(0); /* with more descriptors than the limit none could be listed */
-	table_begin_life(p.notes->table, p.notes->life);
+	slot_table_begin_life(p.notes->table, p.notes->life);
 	if (notes_forbid_restore(p.notes))
 		connection_forget_saved(p.notes);
 	connection_suspect_clients(p.notes);
@@ -176,7 +176,7 @@ static void abandon(void *ctx)
 	const struct ragent_params *p = ctx;
 
 	handover_taker_died(p->notes);
-	table_begin_life(p->notes->table, p->notes->life + 1); /* the slots belong to former lives */
+	slot_table_begin_life(p->notes->table, p->notes->life + 1); /* the slots belong to former lives */
 	leftovers_end_all(p->notes);
 }
 
@@ -222,10 +222,10 @@ static void make_table(struct ragent_params *p)
 {
 	const uint64_t wanted = memory_of_table(p->conf, p->self);
 
-	p->notes->table = table_create(wanted, connection_len());
+	p->notes->table = slot_table_create(wanted, connection_len());
 	p->notes->outliving.read_buffers = byte_log_buffers(p->self->workers);
 	if (tcp_counts_hold() == 0) {
-		table_destroy(p->notes->table);
+		slot_table_destroy(p->notes->table);
 		p->notes->table = NULL;
 		log_event(LOG_WARNING, NULL, "connections end if this process dies",
 			"cause=\"the kernel does not count the bytes of TCP connections\"");
@@ -234,10 +234,10 @@ static void make_table(struct ragent_params *p)
 	if (!p->notes->table || !p->notes->outliving.read_buffers)
 		log_event(LOG_WARNING, NULL, "connections end if this process dies",
 			"cause=\"no memory for %u connections\"", memory_table_connections(p->self));
-	else if (table_len(p->notes->table) < wanted)
+	else if (slot_table_len(p->notes->table) < wanted)
 		log_event(LOG_WARNING, NULL, "some connections may end if this process dies",
 			"cause=\"too few addresses\" wanted=%llu bytes=%llu remedy=\"vm.overcommit_memory=1, or 0\"",
-			(unsigned long long)wanted, (unsigned long long)table_len(p->notes->table));
+			(unsigned long long)wanted, (unsigned long long)slot_table_len(p->notes->table));
 }
 
 /* Files that only the first process may be able to read are read before there is a second one. */
@@ -252,7 +252,7 @@ static int run_with_key(struct ragent_params *p, enum watch watch)
 	descriptors_raise(0);  /* the keeper shares all descriptors of its child */
 	service_keep_socket(); /* and opens none, which could be in the way of those */
 	int status = run_kept(p);
-	table_destroy(p->notes->table);
+	slot_table_destroy(p->notes->table);
 	notes_destroy(p->notes);
 	return status;
 }

@@ -191,7 +191,7 @@ static void on_tick(void *ctx)
 	if (rw->home.restoring) /* agents keep the streams of those that are left for as long as they hear this */
 		links_each(&rw->home.links, link_prove);
 	connection_home_tick(&rw->home);
-	table_cool(rw->home.table);
+	slot_table_cool(rw->home.table);
 }
 
 /* --- listeners --- */

@@ -114,7 +114,7 @@ void dispatcher_start(const struct dispatcher_wish *wish)
 	if (wish->streams == LINK_STREAMS_OUTLIVE)
 		d.shared.notes = notes_create(2, 64);
 	if (wish->memory == MEMORY_OUTLIVES)
-		d.shared.notes->table = table_create(TABLE_LEN, connection_len());
+		d.shared.notes->table = slot_table_create(TABLE_LEN, connection_len());
 	for (unsigned i = 0; i < agents; i++) {
 		snprintf(name, sizeof name, "a%u", i);
 		snprintf(path, sizeof path, "%s/a%u.link", temp_dir(), i);
@@ -177,7 +177,7 @@ void dispatcher_stop(void)
 	}
 	ragent_worker_destroy(d.rw);
 	if (d.shared.notes)
-		table_destroy(d.shared.notes->table);
+		slot_table_destroy(d.shared.notes->table);
 	notes_destroy(d.shared.notes);
 	for (size_t i = 0; i < d.shared.front_count; i++)
 		front_clear(&d.shared.fronts[i]);

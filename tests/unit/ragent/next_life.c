@@ -81,14 +81,14 @@ static uint8_t *table_begin(void)
 {
 	uint8_t *at = (uint8_t *)((uintptr_t)in_table & ~(uintptr_t)(SLAB_LEN - 1));
 
-	while (table_has(d.shared.notes->table, at - SLAB_LEN, SLAB_LEN))
+	while (slot_table_has(d.shared.notes->table, at - SLAB_LEN, SLAB_LEN))
 		at -= SLAB_LEN;
 	return at;
 }
 
 uint8_t *end_of_table(size_t len)
 {
-	return table_begin() + table_len(d.shared.notes->table) - len;
+	return table_begin() + slot_table_len(d.shared.notes->table) - len;
 }
 
 static void on_worker_closed(struct ragent_worker *rw)
@@ -130,7 +130,7 @@ void life_ends(void)
 	lose_shared(&d.shared);
 	forget_what_agents_got();
 	if (__asan_unpoison_memory_region) /* only the dead process knew which blocks were free */
-		__asan_unpoison_memory_region(table_begin(), table_len(d.shared.notes->table));
+		__asan_unpoison_memory_region(table_begin(), slot_table_len(d.shared.notes->table));
 }
 
 struct trail_image *image_left_by(struct connection *c)
@@ -160,7 +160,7 @@ static void on_restored(struct connection_home *home)
 void next_life_begins(void)
 {
 	times_restored = 0;
-	table_begin_life(d.shared.notes->table, (uint32_t)d.shared.boot_id);
+	slot_table_begin_life(d.shared.notes->table, (uint32_t)d.shared.boot_id);
 	d.rw = ragent_worker_create(&d.shared, w);
 	ck_assert_ptr_nonnull(d.rw);
 	d.rw->home.on_restored = on_restored;

@@ -12,7 +12,7 @@
 #define CONNECTION 512u
 #define SHARE      12288u /* bytes of the table for each connection */
 
-static struct table *table;
+static struct slot_table *table;
 static struct table_share share;
 static struct block_pool pool;
 static struct byte_log l;
@@ -25,9 +25,9 @@ static uint8_t byte_of(uint64_t number)
 
 static void begin(size_t connections)
 {
-	table = table_create(connections * SHARE, CONNECTION);
-	table_begin_life(table, 1);
-	table_share_init(&share, table, TABLE_BELONGINGS, 0);
+	table = slot_table_create(connections * SHARE, CONNECTION);
+	slot_table_begin_life(table, 1);
+	slot_table_share_init(&share, table, TABLE_BELONGINGS, 0);
 	block_pool_init(&pool, &share.source);
 	l = (struct byte_log){ 0 };
 	count = 0;
@@ -38,7 +38,7 @@ static void end(void)
 {
 	byte_log_drop(&l, &pool);
 	block_pool_clear(&pool);
-	table_destroy(table);
+	slot_table_destroy(table);
 }
 
 static int append(size_t len)

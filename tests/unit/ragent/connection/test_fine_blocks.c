@@ -4,29 +4,29 @@
 
 #include "ragent/connection/copies.h"
 #include "ragent/connection/fine_blocks.h"
-#include "ragent/keeper/table.h"
+#include "ragent/keeper/slot_table.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
 #define TABLE_LEN (128u * SLAB_LEN)
 
-static struct table *t;
+static struct slot_table *t;
 static struct table_share share;
 static struct fine_blocks b;
 
 static void begin(void)
 {
-	t = table_create(TABLE_LEN, 64);
+	t = slot_table_create(TABLE_LEN, 64);
 	ck_assert_ptr_nonnull(t);
-	table_begin_life(t, 1);
-	table_share_init(&share, t, TABLE_BELONGINGS, 0);
+	slot_table_begin_life(t, 1);
+	slot_table_share_init(&share, t, TABLE_BELONGINGS, 0);
 	fine_blocks_init(&b, &share.source);
 }
 
 static void end(void)
 {
 	fine_blocks_clear(&b);
-	table_destroy(t);
+	slot_table_destroy(t);
 }
 
 START_TEST(a_block_of_each_length_up_to_the_greatest_outlives_the_process)
@@ -34,8 +34,8 @@ START_TEST(a_block_of_each_length_up_to_the_greatest_outlives_the_process)
 	begin();
 	for (size_t len = 0; len <= FINE_BLOCK_MAX; len++) {
 		uint8_t *block = fine_block_take(&b, len), *next = fine_block_take(&b, len);
-		ck_assert(table_has(t, block, fine_block_len(len)));
-		ck_assert(table_has(t, next, fine_block_len(len)));
+		ck_assert(slot_table_has(t, block, fine_block_len(len)));
+		ck_assert(slot_table_has(t, next, fine_block_len(len)));
 		ck_assert_uint_ge(next > block ? (size_t)(next - block) : (size_t)(block - next), fine_block_len(len));
 		memset(block, 1, len);
 		fine_block_give(&b, next, len);
@@ -60,7 +60,7 @@ START_TEST(a_longer_one_does_not)
 	begin();
 	void *block = fine_block_take(&b, FINE_BLOCK_MAX + 1);
 	ck_assert_ptr_nonnull(block);
-	ck_assert(!table_has(t, block, 1));
+	ck_assert(!slot_table_has(t, block, 1));
 	ck_assert_uint_eq(fine_block_len(FINE_BLOCK_MAX + 1), FINE_BLOCK_MAX + 1);
 	fine_block_give(&b, block, FINE_BLOCK_MAX + 1);
 	end();
@@ -74,7 +74,7 @@ START_TEST(the_longest_sealed_copy_is_in_such_a_block)
 
 	begin();
 	ck_assert_int_eq(copies_set(&c, &b, &(struct copy_offer){ data, sizeof data, 0, 0 }), 0);
-	ck_assert(table_has(t, c.current, sealed_blob_len(c.current)));
+	ck_assert(slot_table_has(t, c.current, sealed_blob_len(c.current)));
 	copies_clear(&c, &b);
 	end();
 }

@@ -11,7 +11,7 @@
 
 #include "net/daemon.h"
 #include "ragent/keeper/leftovers.h"
-#include "ragent/keeper/table.h"
+#include "ragent/keeper/slot_table.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
@@ -200,15 +200,15 @@ static struct table_slot *save(uint64_t bytes_read, uint64_t bytes_written)
 	static struct table_share share;
 	socklen_t len = sizeof(uint64_t);
 
-	notes->table = table_create(8 * SLAB_LEN, sizeof(struct table_slot));
+	notes->table = slot_table_create(8 * SLAB_LEN, sizeof(struct table_slot));
 	ck_assert_ptr_nonnull(notes->table);
-	table_share_init(&share, notes->table, TABLE_CONNECTIONS, 0);
+	slot_table_share_init(&share, notes->table, TABLE_CONNECTIONS, 0);
 	slabs_init_from(&connections, sizeof(struct table_slot), &share.source);
 	struct table_slot *s = slabs_take(&connections);
 	*s = (struct table_slot){ .bytes_read = bytes_read, .bytes_written = bytes_written, .fd = -1 };
 	ck_assert_int_eq(getsockopt(accepted, SOL_SOCKET, SO_COOKIE, &s->cookie, &len), 0);
 	table_slot_to(s, SLOT_SAVED);
-	table_begin_life(notes->table, 1);
+	slot_table_begin_life(notes->table, 1);
 	return s;
 }
 
@@ -442,7 +442,7 @@ START_TEST(without_a_look_at_the_table_all_clients_are_reset_when_nothing_is_sha
 {
 	talk();
 	save(5, 3);
-	notes->table = (struct table *)1; /* not to be read */
+	notes->table = (struct slot_table *)1; /* not to be read */
 	ck_assert_int_eq(end_beside_another_process(leftovers_end_all_blindly), 1);
 	ck_assert(!is_open(accepted));
 }

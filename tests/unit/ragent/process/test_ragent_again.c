@@ -20,7 +20,7 @@ static void make_notes(void)
 {
 	params.notes = notes_create(3, 16);
 	ck_assert_ptr_nonnull(params.notes);
-	params.notes->table = table_create(TABLE_LEN, connection_len());
+	params.notes->table = slot_table_create(TABLE_LEN, connection_len());
 	ck_assert_ptr_nonnull(params.notes->table);
 }
 
@@ -28,7 +28,7 @@ static void free_notes(void)
 {
 	ragent_destroy(ragent);
 	ragent = NULL;
-	table_destroy(params.notes->table);
+	slot_table_destroy(params.notes->table);
 	notes_destroy(params.notes);
 	params.notes = NULL;
 }

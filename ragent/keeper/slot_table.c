@@ -1,14 +1,14 @@
-/* table.c: one anonymous shared mapping, whose memory is not reserved: the marks of the chunks, and the chunks. Each
- * process has its address and size in memory of its own, so that no process can mislead another one about that.
+/* slot_table.c: one anonymous shared mapping, whose memory is not reserved: the marks of the chunks, and the chunks.
+ * Each process has its address and size in memory of its own, so that no process can mislead another one about that.
  *
  * The free chunks are a list: the mark of each is the number of the next one. Only this process uses the list, so a
  * process that dies while it changes it harms nobody: the next process makes its own. Chunks beyond those that were
  * ever taken are in no list.
  *
  * To give the memory of a chunk back, and to fault it in again, costs ten times what it costs to zero it. So the last
- * few that were given back stay warm, and those that nobody needed between two table_cool() go.
+ * few that were given back stay warm, and those that nobody needed between two slot_table_cool() go.
  */
-#include "ragent/keeper/table.h"
+#include "ragent/keeper/slot_table.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ _Static_assert(TABLE_WORKERS_MAX == 1u << WORKER_BITS, "a mark has room for each
 
 _Static_assert(MOST_CHUNKS < 1u << (32 - USE_BITS), "a mark has room for the number of a chunk");
 
-struct table {
+struct slot_table {
 	uint8_t *map;
 	size_t map_len;
 	_Atomic uint32_t *reached; /* shared: so many chunks, the first ones, were ever taken */
@@ -37,7 +37,7 @@ struct table {
 	uint32_t life;
 	uint32_t free;           /* the first free chunk, plus 1; 0: none before @reached, but for the warm ones */
 	uint32_t warm[WARM_MAX]; /* free chunks that still have their memory, which is zero; the last goes first */
-	unsigned warm_count, warm_least; /* now; the least since the last table_cool() */
+	unsigned warm_count, warm_least; /* now; the least since the last slot_table_cool() */
 	pthread_mutex_t lock;            /* of the free and the warm chunks, their marks, and @reached */
 	size_t connection_len;
 };
@@ -48,7 +48,7 @@ static size_t whole_slabs(size_t len)
 }
 
 /* Chunks are at multiples of their length, so the mapping is one chunk longer. */
-static int map(struct table *t)
+static int map(struct slot_table *t)
 {
 	const size_t marks = whole_slabs(HEAD_LEN + t->count * sizeof *t->marks);
 
@@ -64,7 +64,7 @@ static int map(struct table *t)
 }
 
 /* With vm.overcommit_memory=2 the system counts addresses as if all of them were used. */
-static int map_all_or_some(struct table *t)
+static int map_all_or_some(struct slot_table *t)
 {
 	if (map(t) == 0)
 		return 0;
@@ -72,9 +72,9 @@ static int map_all_or_some(struct table *t)
 	return map(t);
 }
 
-struct table *table_create(uint64_t len, size_t connection_len)
+struct slot_table *slot_table_create(uint64_t len, size_t connection_len)
 {
-	struct table *t = calloc(1, sizeof *t);
+	struct slot_table *t = calloc(1, sizeof *t);
 	const size_t wanted = whole_slabs(len);
 
 	if (!t)
@@ -88,12 +88,12 @@ struct table *table_create(uint64_t len, size_t connection_len)
 	return NULL;
 }
 
-uint64_t table_len(const struct table *t)
+uint64_t slot_table_len(const struct slot_table *t)
 {
 	return (uint64_t)t->count * SLAB_LEN;
 }
 
-void table_destroy(struct table *t)
+void slot_table_destroy(struct slot_table *t)
 {
 	if (!t)
 		return;
@@ -103,7 +103,7 @@ void table_destroy(struct table *t)
 
 /* --- chunks --- */
 
-static uint32_t mark(const struct table *t, enum table_use use, unsigned worker)
+static uint32_t mark(const struct slot_table *t, enum table_use use, unsigned worker)
 {
 	return use | worker << USE_BITS | t->life << (USE_BITS + WORKER_BITS);
 }
@@ -118,39 +118,39 @@ static unsigned worker_of(uint32_t mark)
 	return mark >> USE_BITS & (TABLE_WORKERS_MAX - 1);
 }
 
-static void *chunk_at(const struct table *t, uint32_t chunk)
+static void *chunk_at(const struct slot_table *t, uint32_t chunk)
 {
 	return t->chunks + (size_t)chunk * SLAB_LEN;
 }
 
-static uint32_t reached(const struct table *t)
+static uint32_t reached(const struct slot_table *t)
 {
 	const uint32_t most = atomic_load_explicit(t->reached, memory_order_relaxed);
 
 	return most < t->count ? most : t->count;
 }
 
-static uint32_t mark_of(const struct table *t, uint32_t chunk)
+static uint32_t mark_of(const struct slot_table *t, uint32_t chunk)
 {
 	return atomic_load_explicit(&t->marks[chunk], memory_order_relaxed);
 }
 
 /* --- free chunks --- */
 
-static void push(struct table *t, uint32_t chunk)
+static void push(struct slot_table *t, uint32_t chunk)
 {
 	atomic_store_explicit(&t->marks[chunk], t->free << USE_BITS | USE_FREE, memory_order_relaxed);
 	t->free = chunk + 1;
 }
 
-static void push_warm(struct table *t, uint32_t chunk)
+static void push_warm(struct slot_table *t, uint32_t chunk)
 {
 	atomic_store_explicit(&t->marks[chunk], USE_FREE, memory_order_relaxed);
 	t->warm[t->warm_count++] = chunk;
 }
 
 /* A free chunk, or the count of all: there is none. */
-static uint32_t pop(struct table *t)
+static uint32_t pop(struct slot_table *t)
 {
 	uint32_t chunk = t->count;
 
@@ -168,7 +168,7 @@ static uint32_t pop(struct table *t)
 	return chunk;
 }
 
-void table_begin_life(struct table *t, uint32_t life)
+void slot_table_begin_life(struct slot_table *t, uint32_t life)
 {
 	if (!t)
 		return;
@@ -183,7 +183,7 @@ void table_begin_life(struct table *t, uint32_t life)
 static void *take(struct slab_source *source)
 {
 	struct table_share *s = (struct table_share *)source;
-	struct table *t = s->table;
+	struct slot_table *t = s->table;
 
 	if (!t)
 		return NULL;
@@ -198,7 +198,7 @@ static void *take(struct slab_source *source)
 	return NULL;
 }
 
-static int has_room_for_warm(struct table *t)
+static int has_room_for_warm(struct slot_table *t)
 {
 	pthread_mutex_lock(&t->lock);
 	const int has = t->warm_count < WARM_MAX;
@@ -206,14 +206,14 @@ static int has_room_for_warm(struct table *t)
 	return has;
 }
 
-static int lose_memory(struct table *t, uint32_t chunk)
+static int lose_memory(struct slot_table *t, uint32_t chunk)
 {
 	return madvise(chunk_at(t, chunk), SLAB_LEN, MADV_REMOVE);
 }
 
 /* Its memory goes back to the system where the kernel can do that, unless it stays warm. In any case it is zero when it
  * is taken again. */
-static void give_back(struct table *t, uint32_t chunk)
+static void give_back(struct slot_table *t, uint32_t chunk)
 {
 	const int stays = has_room_for_warm(t);
 
@@ -228,7 +228,7 @@ static void give_back(struct table *t, uint32_t chunk)
 }
 
 /* The first of the warm chunks were not needed. */
-static unsigned take_unneeded(struct table *t, uint32_t *out)
+static unsigned take_unneeded(struct slot_table *t, uint32_t *out)
 {
 	pthread_mutex_lock(&t->lock);
 	const unsigned n = t->warm_least;
@@ -240,7 +240,7 @@ static unsigned take_unneeded(struct table *t, uint32_t *out)
 	return n;
 }
 
-void table_cool(struct table *t)
+void slot_table_cool(struct slot_table *t)
 {
 	uint32_t chunks[WARM_MAX];
 
@@ -258,13 +258,13 @@ static int give(struct slab_source *source, void *slab)
 {
 	struct table_share *s = (struct table_share *)source;
 
-	if (!table_has(s->table, slab, SLAB_LEN))
+	if (!slot_table_has(s->table, slab, SLAB_LEN))
 		return 0;
 	give_back(s->table, (uint32_t)(((uint8_t *)slab - s->table->chunks) / SLAB_LEN));
 	return 1;
 }
 
-void table_share_init(struct table_share *s, struct table *t, enum table_use use, unsigned worker)
+void slot_table_share_init(struct table_share *s, struct slot_table *t, enum table_use use, unsigned worker)
 {
 	*s = (struct table_share){ .source = { .take = take, .give = give }, .table = t };
 	if (t)
@@ -273,7 +273,7 @@ void table_share_init(struct table_share *s, struct table *t, enum table_use use
 
 /* --- places --- */
 
-int table_has(const struct table *t, const void *at, size_t len)
+int slot_table_has(const struct slot_table *t, const void *at, size_t len)
 {
 	const uintptr_t begin = t ? (uintptr_t)t->chunks : 0, place = (uintptr_t)at;
 	const size_t all = t ? (size_t)t->count * SLAB_LEN : 0;
@@ -283,12 +283,12 @@ int table_has(const struct table *t, const void *at, size_t len)
 
 /* --- former lives --- */
 
-static int is_former(const struct table *t, uint32_t mark)
+static int is_former(const struct slot_table *t, uint32_t mark)
 {
 	return use_of(mark) != USE_FREE && LIFE_OF(mark) != t->life;
 }
 
-struct table_slot *table_next(struct table *t, struct table_walk *w, unsigned worker)
+struct table_slot *slot_table_next(struct slot_table *t, struct slot_walk *w, unsigned worker)
 {
 	for (; t && w->chunk < reached(t); w->chunk++, w->block = 0) {
 		const uint32_t mark = mark_of(t, w->chunk);
@@ -304,11 +304,11 @@ struct table_slot *table_next(struct table *t, struct table_walk *w, unsigned wo
 	return NULL;
 }
 
-int table_has_slot(struct table *t, const void *at)
+int slot_table_has_slot(struct slot_table *t, const void *at)
 {
-	if (!table_has(t, at, t ? t->connection_len : 0))
+	if (!slot_table_has(t, at, t ? t->connection_len : 0))
 		return 0;
-	struct table_walk w = { .chunk = (uint32_t)(((const uint8_t *)at - t->chunks) / SLAB_LEN) };
+	struct slot_walk w = { .chunk = (uint32_t)(((const uint8_t *)at - t->chunks) / SLAB_LEN) };
 	const uint32_t mark = mark_of(t, w.chunk);
 	const void *s;
 
@@ -320,7 +320,7 @@ int table_has_slot(struct table *t, const void *at)
 	return 0;
 }
 
-int table_forget_next(struct table *t, unsigned worker, uint32_t *from)
+int slot_table_forget_next(struct slot_table *t, unsigned worker, uint32_t *from)
 {
 	while (t && *from < reached(t)) {
 		const uint32_t i = (*from)++, mark = mark_of(t, i);
@@ -332,10 +332,10 @@ int table_forget_next(struct table *t, unsigned worker, uint32_t *from)
 	return 0;
 }
 
-void table_forget_former(struct table *t, unsigned worker)
+void slot_table_forget_former(struct slot_table *t, unsigned worker)
 {
 	uint32_t from = 0;
 
-	while (table_forget_next(t, worker, &from))
+	while (slot_table_forget_next(t, worker, &from))
 		;
 }

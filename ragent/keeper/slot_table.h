@@ -1,5 +1,5 @@
-/* table.h: the memory of RAgent's connections, which outlives RAgent. The next RAgent goes on with the connections of
- * which it says all. It is shared with the keeper, which never reads it.
+/* slot_table.h: the memory of RAgent's connections, which outlives RAgent. The next RAgent goes on with the connections
+ * of which it says all. It is shared with the keeper, which never reads it.
  *
  * It consists of chunks of SLAB_LEN bytes. Each worker takes chunks as its slabs (net/slabs.h): some for connections,
  * each of which begins with a slot; some for what belongs to them. A chunk is marked with the worker and the life that
@@ -27,8 +27,8 @@
  *
  * RAgent can be attacked, so the next one believes nothing of this memory without a check of its range.
  */
-#ifndef CSSL_RAGENT_TABLE_H
-#define CSSL_RAGENT_TABLE_H
+#ifndef CSSL_RAGENT_SLOT_TABLE_H
+#define CSSL_RAGENT_SLOT_TABLE_H
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -63,51 +63,51 @@ struct table_slot {
 /* The kernel has no count: this connection ends at a death. */
 #define SLOT_BYTES_UNKNOWN UINT64_MAX
 
-struct table;
+struct slot_table;
 
 /* @len: bytes of all chunks, rounded up; an eighth of them if the system does not give so many addresses. Memory is
  * used only where it is needed. @connection_len: bytes of a connection. NULL: out of memory. */
-struct table *table_create(uint64_t len, size_t connection_len);
+struct slot_table *slot_table_create(uint64_t len, size_t connection_len);
 /* Bytes of all chunks. */
-uint64_t table_len(const struct table *t);
+uint64_t slot_table_len(const struct slot_table *t);
 /* Call it in each process that has the table. NULL is legal. */
-void table_destroy(struct table *t);
+void slot_table_destroy(struct slot_table *t);
 /* In each process, before its threads run: it is life number @life. Chunks that others took belong to former lives.
  * NULL is legal. */
-void table_begin_life(struct table *t, uint32_t life);
+void slot_table_begin_life(struct slot_table *t, uint32_t life);
 
 /* Give memory back that was given to the table and not taken again since the last call. Thread-safe. NULL is legal. */
-void table_cool(struct table *t);
+void slot_table_cool(struct slot_table *t);
 
 /* A worker takes its slabs from this. Embedded. */
 struct table_share {
 	struct slab_source source;
-	struct table *table;
+	struct slot_table *table;
 	uint32_t mark;
 	uint64_t refused; /* slabs for which the table had no room; their content ends with the process */
 };
 enum table_use { TABLE_CONNECTIONS = 1, TABLE_BELONGINGS };
 /* @t NULL: the source is empty. @worker: below TABLE_WORKERS_MAX. */
-void table_share_init(struct table_share *s, struct table *t, enum table_use use, unsigned worker);
+void slot_table_share_init(struct table_share *s, struct slot_table *t, enum table_use use, unsigned worker);
 
 /* Are the @len bytes from @at on in the table? 1 or 0; without a table 0. */
-int table_has(const struct table *t, const void *at, size_t len);
+int slot_table_has(const struct slot_table *t, const void *at, size_t len);
 
 /* --- after a death --- */
 
 /* Walks from the first slot on. Embedded; zero begins. */
-struct table_walk {
+struct slot_walk {
 	uint32_t chunk, block;
 };
 /* The next slot of @worker's former lives that is not FREE. NULL: there are no more. */
-struct table_slot *table_next(struct table *t, struct table_walk *w, unsigned worker);
+struct table_slot *slot_table_next(struct slot_table *t, struct slot_walk *w, unsigned worker);
 /* Is @at the beginning of a connection of a former life? 1 or 0. */
-int table_has_slot(struct table *t, const void *at);
+int slot_table_has_slot(struct slot_table *t, const void *at);
 /* Give back all chunks of @worker's former lives. */
-void table_forget_former(struct table *t, unsigned worker);
+void slot_table_forget_former(struct slot_table *t, unsigned worker);
 /* The same for one chunk, from number *@from on, which rises; 0 begins. 1, or 0: there is none any more. The system
  * takes its time for each. */
-int table_forget_next(struct table *t, unsigned worker, uint32_t *from);
+int slot_table_forget_next(struct slot_table *t, unsigned worker, uint32_t *from);
 
 /* The order of the stores matters only to the next process, which reads when this one is dead. So it is enough that
  * the compiler keeps the order. */

@@ -1,34 +1,34 @@
-/* test_table.c: facts of memory that outlives a process, and of what the next process finds in it. */
+/* test_slot_table.c: facts of memory that outlives a process, and of what the next process finds in it. */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "ragent/keeper/table.h"
+#include "ragent/keeper/slot_table.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
 #define LEN    500u
 #define CHUNKS 16u
 
-static struct table *table;
+static struct slot_table *table;
 static struct table_share shares[2]; /* of two workers */
 static struct slabs slabs[2];
 
 static void make_slabs(void)
 {
 	for (unsigned worker = 0; worker < 2; worker++) {
-		table_share_init(&shares[worker], table, TABLE_CONNECTIONS, worker);
+		slot_table_share_init(&shares[worker], table, TABLE_CONNECTIONS, worker);
 		slabs_init_from(&slabs[worker], LEN, &shares[worker].source);
 	}
 }
 
 static void make_table(void)
 {
-	table = table_create(CHUNKS * SLAB_LEN, LEN);
+	table = slot_table_create(CHUNKS * SLAB_LEN, LEN);
 	ck_assert_ptr_nonnull(table);
-	ck_assert_uint_eq(table_len(table), CHUNKS * SLAB_LEN);
+	ck_assert_uint_eq(slot_table_len(table), CHUNKS * SLAB_LEN);
 	make_slabs();
 }
 
@@ -44,10 +44,10 @@ static struct table_slot *take(unsigned worker, enum slot_state state)
 
 static unsigned count_former(unsigned worker)
 {
-	struct table_walk w = { 0 };
+	struct slot_walk w = { 0 };
 	unsigned count = 0;
 
-	while (table_next(table, &w, worker))
+	while (slot_table_next(table, &w, worker))
 		count++;
 	return count;
 }
@@ -71,7 +71,7 @@ static void live_after_a_death(void)
 	if (process == 0)
 		die_with_slots();
 	waitpid(process, NULL, 0);
-	table_begin_life(table, 1);
+	slot_table_begin_life(table, 1);
 	make_slabs();
 }
 
@@ -88,11 +88,11 @@ START_TEST(its_own_connections_are_not_of_former_lives)
 {
 	live_after_a_death();
 	struct table_slot *own = take(0, SLOT_SAVED);
-	struct table_walk w = { 0 };
+	struct slot_walk w = { 0 };
 
 	ck_assert_uint_eq(count_former(0), 200);
-	ck_assert_int_eq(table_has_slot(table, own), 0);
-	ck_assert_int_eq(table_has_slot(table, table_next(table, &w, 0)), 1);
+	ck_assert_int_eq(slot_table_has_slot(table, own), 0);
+	ck_assert_int_eq(slot_table_has_slot(table, slot_table_next(table, &w, 0)), 1);
 }
 END_TEST
 
@@ -115,10 +115,10 @@ END_TEST
 START_TEST(a_forgotten_slot_is_empty_and_free)
 {
 	live_after_a_death();
-	struct table_walk w = { 0 };
-	struct table_slot *first = table_next(table, &w, 0);
+	struct slot_walk w = { 0 };
+	struct table_slot *first = slot_table_next(table, &w, 0);
 
-	table_forget_former(table, 0);
+	slot_table_forget_former(table, 0);
 	ck_assert_uint_eq(count_former(0), 0);
 	ck_assert_uint_eq(count_former(1), 1);
 	ck_assert_uint_eq(first->cookie, 0);
@@ -132,7 +132,7 @@ START_TEST(former_chunks_are_forgotten_one_after_another)
 	uint32_t from = 0;
 
 	live_after_a_death();
-	while (table_forget_next(table, 0, &from)) {
+	while (slot_table_forget_next(table, 0, &from)) {
 		ck_assert_uint_lt(count_former(0), left);
 		left = count_former(0);
 		forgotten++;
@@ -146,16 +146,16 @@ END_TEST
 START_TEST(only_the_beginning_of_a_connection_is_a_slot)
 {
 	live_after_a_death();
-	struct table_walk w = { 0 };
-	uint8_t *first = (uint8_t *)table_next(table, &w, 0);
+	struct slot_walk w = { 0 };
+	uint8_t *first = (uint8_t *)slot_table_next(table, &w, 0);
 	int here;
 
-	ck_assert_int_eq(table_has_slot(table, first), 1);
-	ck_assert_int_eq(table_has_slot(table, first + 8), 0);
-	ck_assert_int_eq(table_has_slot(table, first + LEN + 1), 0);
-	ck_assert_int_eq(table_has_slot(table, &here), 0);
-	ck_assert_int_eq(table_has_slot(table, NULL), 0);
-	ck_assert_int_eq(table_has_slot(NULL, first), 0);
+	ck_assert_int_eq(slot_table_has_slot(table, first), 1);
+	ck_assert_int_eq(slot_table_has_slot(table, first + 8), 0);
+	ck_assert_int_eq(slot_table_has_slot(table, first + LEN + 1), 0);
+	ck_assert_int_eq(slot_table_has_slot(table, &here), 0);
+	ck_assert_int_eq(slot_table_has_slot(table, NULL), 0);
+	ck_assert_int_eq(slot_table_has_slot(NULL, first), 0);
 }
 END_TEST
 
@@ -163,12 +163,12 @@ START_TEST(a_place_is_in_it_as_a_whole_or_not_at_all)
 {
 	uint8_t *block = slabs_take(&slabs[0]);
 
-	ck_assert_int_eq(table_has(table, block, LEN), 1);
-	ck_assert_int_eq(table_has(table, block, SIZE_MAX), 0);
-	ck_assert_int_eq(table_has(table, block - 2 * SLAB_LEN, LEN), 0);
-	ck_assert_int_eq(table_has(table, block + 1000 * SLAB_LEN, 1), 0);
-	ck_assert_int_eq(table_has(table, NULL, 0), 0);
-	ck_assert_int_eq(table_has(NULL, block, 1), 0);
+	ck_assert_int_eq(slot_table_has(table, block, LEN), 1);
+	ck_assert_int_eq(slot_table_has(table, block, SIZE_MAX), 0);
+	ck_assert_int_eq(slot_table_has(table, block - 2 * SLAB_LEN, LEN), 0);
+	ck_assert_int_eq(slot_table_has(table, block + 1000 * SLAB_LEN, 1), 0);
+	ck_assert_int_eq(slot_table_has(table, NULL, 0), 0);
+	ck_assert_int_eq(slot_table_has(NULL, block, 1), 0);
 }
 END_TEST
 
@@ -180,7 +180,7 @@ START_TEST(a_full_table_leaves_the_rest_to_the_process)
 		void *block = slabs_take(&slabs[0]);
 		ck_assert_ptr_nonnull(block);
 		memset(block, 1, LEN);
-		table_has(table, block, LEN) ? inside++ : outside++;
+		slot_table_has(table, block, LEN) ? inside++ : outside++;
 	}
 	ck_assert_uint_ge(inside, CHUNKS * 100);
 	ck_assert_uint_gt(outside, 0);
@@ -226,8 +226,8 @@ START_TEST(the_next_process_takes_the_chunks_that_were_free)
 		taken++;
 	const unsigned of_former = CHUNKS - taken;
 	ck_assert_uint_ge(of_former, 2);
-	table_forget_former(table, 0);
-	table_forget_former(table, 1);
+	slot_table_forget_former(table, 0);
+	slot_table_forget_former(table, 1);
 	for (unsigned i = 0; i < of_former; i++)
 		ck_assert_ptr_nonnull(take_chunk(1));
 	ck_assert_ptr_null(take_chunk(1));
@@ -245,8 +245,8 @@ static int has_memory(void *chunk)
 /* The first call only begins to watch. */
 static void cool_all(void)
 {
-	table_cool(table);
-	table_cool(table);
+	slot_table_cool(table);
+	slot_table_cool(table);
 }
 
 START_TEST(what_is_given_back_keeps_its_memory_until_nobody_needed_it)
@@ -259,11 +259,11 @@ START_TEST(what_is_given_back_keeps_its_memory_until_nobody_needed_it)
 	}
 	for (unsigned i = 0; i < 3; i++)
 		give_chunk(0, chunks[i]);
-	table_cool(table);
+	slot_table_cool(table);
 	ck_assert_ptr_eq(take_chunk(1), chunks[2]);
 	ck_assert(chunks[2][0] == 0 && memcmp(chunks[2], chunks[2] + 1, SLAB_LEN - 1) == 0);
 	give_chunk(1, chunks[2]);
-	table_cool(table); /* two were not needed since the last call */
+	slot_table_cool(table); /* two were not needed since the last call */
 	ck_assert(!has_memory(chunks[0]) && !has_memory(chunks[1]) && has_memory(chunks[2]));
 	cool_all();
 	ck_assert(!has_memory(chunks[2]));
@@ -281,8 +281,8 @@ START_TEST(a_burst_leaves_little_memory)
 	uint8_t *chunks[64];
 	unsigned warm = 0;
 
-	table_destroy(table);
-	table = table_create((uint64_t)64 * SLAB_LEN, LEN);
+	slot_table_destroy(table);
+	table = slot_table_create((uint64_t)64 * SLAB_LEN, LEN);
 	make_slabs();
 	for (unsigned i = 0; i < 64; i++)
 		memset(chunks[i] = take_chunk(0), 7, SLAB_LEN);
@@ -309,8 +309,8 @@ static uint64_t ns_when_nearly_full(uint32_t chunks)
 	uint64_t fastest = UINT64_MAX;
 	uint8_t *last = NULL;
 
-	table_destroy(table);
-	table = table_create((uint64_t)chunks * SLAB_LEN, LEN);
+	slot_table_destroy(table);
+	table = slot_table_create((uint64_t)chunks * SLAB_LEN, LEN);
 	make_slabs();
 	for (uint32_t i = 0; i < chunks; i++)
 		last = take_chunk(0);
@@ -343,7 +343,7 @@ START_TEST(a_chunk_that_was_given_back_is_taken_again)
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned i = 0; i < count; i++) {
 			blocks[i] = slabs_take(&slabs[round % 2]);
-			ck_assert_int_eq(table_has(table, blocks[i], LEN), 1);
+			ck_assert_int_eq(slot_table_has(table, blocks[i], LEN), 1);
 		}
 		for (unsigned i = 0; i < count; i++)
 			slabs_give(&slabs[round % 2], blocks[i]);
