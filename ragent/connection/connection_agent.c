@@ -393,7 +393,7 @@ static int is_frozen_at(const struct connection *c, const struct link *l, uint32
 /* Answers to REATTACH are not counted. */
 static void count_frame(struct connection *c)
 {
-	if (c->state != CONNECTION_REATTACHING && c->account.frames != FRAMES_UNKNOWN)
+	if (c->state != CONNECTION_REATTACHING)
 		c->account.frames++;
 }
 

@@ -28,10 +28,9 @@ uint64_t connection_acknowledge_step(const struct connection *c)
 
 static size_t room(const struct connection *c)
 {
-	const struct preamble *p = preamble_of(c);
-	const uint64_t under_way = p->passed - p->taken;
+	const uint64_t under_way = kept_len(&c->busy->kept);
 
-	if (p->said == PREAMBLE_NOTHING || under_way >= window(c))
+	if (preamble_of(c)->said == PREAMBLE_NOTHING || under_way >= window(c))
 		return 0;
 	return (size_t)(window(c) - under_way);
 }
@@ -81,7 +80,6 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 		connection_end(c, END_INTERNAL, END_RESET);
 		return len;
 	}
-	preamble_of(c)->passed += n;
 	c->client_bytes += n;
 	if (room(c) == 0)
 		stop_reading(c);
@@ -151,9 +149,7 @@ static int say(struct connection *c, const struct frame *f)
 /* Bytes that are there now came before the answer to STARTTLS. */
 static int is_injected(const struct connection *c)
 {
-	const struct preamble *p = preamble_of(c);
-
-	return p->passed != p->taken || stream_has_unread(&c->busy->client);
+	return kept_len(&c->busy->kept) > 0 || stream_has_unread(&c->busy->client);
 }
 
 static void reset_injected(struct connection *c)
@@ -200,30 +196,16 @@ static int in_clear_data(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-/* If the release before handed it over, bytes that it passed on are not kept. */
-static int forget_taken(struct connection *c, uint64_t taken)
-{
-	struct kept *k = &c->busy->kept;
-	int r = taken > k->consumed_record ? kept_consume(k, taken) : 0;
-
-	if (r == 0)
-		kept_forget_consumed(k, &c->home->blocks);
-	return r;
-}
-
 static int in_taken(struct connection *c, const struct frame *f)
 {
-	struct preamble *p = preamble_of(c);
 	uint64_t taken;
 	int r = frame_u64_read(f, &taken);
 
-	if (r == 0 && (taken < p->taken || taken > p->passed))
-		r = CSSL_E_RANGE;
 	if (r == 0)
-		r = forget_taken(c, taken);
+		r = kept_consume(&c->busy->kept, taken);
 	if (r < 0)
 		return r;
-	p->taken = taken;
+	kept_forget_consumed(&c->busy->kept, &c->home->blocks);
 	connection_clear_pump(c);
 	return 0;
 }

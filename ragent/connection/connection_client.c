@@ -231,8 +231,6 @@ static uint64_t received_of_stream(const struct connection *c)
 {
 	if (!link_outlived(c->current.link))
 		return 0;
-	if (c->account.frames == FRAMES_UNKNOWN)
-		return UINT64_MAX;
 	return c->home->table ? c->account.frames_saved : c->account.frames;
 }
 

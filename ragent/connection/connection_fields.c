@@ -13,7 +13,7 @@
  * again); order (its sender was told that the connection left); slot (the kernel tells its numbers); owed_end (all
  * output counts as owed); asked_ms, told (the agent is told again); kept.unit (by the state); again, resumes, asked,
  * log_again_ms, pace, unused (the stream gives these bytes again), account.frames_saved, account.stream,
- * download_former (of this process only; account.frames and account.frames_told have TAG_FRAMES). */
+ * download_former (of this process only). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
 
@@ -39,6 +39,8 @@ const struct field connection_rows[] = {
 	ROW(24, FIELD_UINT, account.base, FIELD_ANY),
 	ROW(25, FIELD_UINT, account.received, FIELD_ANY),
 	ROW(26, FIELD_UINT, account.told, FIELD_ANY),
+	ROW(77, FIELD_UINT, account.frames_told, FIELD_ANY),
+	ROW(78, FIELD_UINT, account.frames, FIELD_ANY),
 	ROW(27, FIELD_UINT, queued, FIELD_ANY),
 	ROW(28, FIELD_UINT, client_bytes, FIELD_ANY),
 	ROW(29, FIELD_UINT, client_types[0], FIELD_ANY),
@@ -121,11 +123,9 @@ const size_t agreed_row_count = sizeof agreed_rows / sizeof agreed_rows[0];
 
 /* Within TAG_PREAMBLE. Its place is counted again. */
 const struct field preamble_rows[] = {
-	PREAMBLE(1, FIELD_UINT, passed, FIELD_ANY),
-	PREAMBLE(2, FIELD_UINT, taken, FIELD_ANY),
-	PREAMBLE(3, FIELD_UINT, wait_began_ms, FIELD_ANY),
-	PREAMBLE(4, FIELD_UINT, hello_ms, FIELD_ANY),
-	PREAMBLE(5, FIELD_UINT, said, PREAMBLE_PART_OF_REPLY),
-	PREAMBLE(6, FIELD_UINT, finishing, PREAMBLE_FINISHING),
+	PREAMBLE(1, FIELD_UINT, wait_began_ms, FIELD_ANY),
+	PREAMBLE(2, FIELD_UINT, hello_ms, FIELD_ANY),
+	PREAMBLE(3, FIELD_UINT, said, PREAMBLE_PART_OF_REPLY),
+	PREAMBLE(4, FIELD_UINT, finishing, PREAMBLE_FINISHING),
 };
 const size_t preamble_row_count = sizeof preamble_rows / sizeof preamble_rows[0];

@@ -13,7 +13,6 @@ extern const struct field busy_rows[];
 extern const size_t busy_row_count;
 extern const struct field agreed_rows[];
 extern const size_t agreed_row_count;
-#define AGREED_ROWS_BEFORE_JA4 6u
 extern const struct field preamble_rows[];
 extern const size_t preamble_row_count;
 
@@ -33,8 +32,6 @@ enum connection_tag {
 	TAG_INPUT = 211,        /* client: bytes that were read and not used */
 	TAG_OUTPUT = 212,       /* client: bytes that were not written; drained counts as if they were */
 	TAG_PREAMBLE = 213,     /* preamble */
-	TAG_FRAMES = 214,       /* account: frames (8) | frames_told (8) */
-	TAG_CLEAR = 215,        /* kept in clear, in place of the tags of kept: how many were sent (4) | the bytes */
 
 	TAG_SERVER_NAME = 1000, /* server_name, within TAG_AGREED */
 	TAG_ALPN = 1001,        /* alpn */
@@ -42,7 +39,5 @@ enum connection_tag {
 
 #define PLACE_LEN       8u /* agent (2) | its worker (2) | stream (4) */
 #define COPY_HEADER_LEN 8u
-#define FRAMES_LEN      16u
-#define CLEAR_LEN       4u /* before the bytes */
 
 #endif

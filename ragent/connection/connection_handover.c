@@ -15,9 +15,9 @@ static size_t blob_len(const struct sealed_blob *b)
 	return b ? FIELD_HEADER_LEN + COPY_HEADER_LEN + b->len : 0;
 }
 
-static size_t agreed_len(const struct agreed *a, size_t rows)
+static size_t agreed_len(const struct agreed *a)
 {
-	return fields_len(agreed_rows, rows) + 2 * FIELD_HEADER_LEN + strlen(agreed_server_name(a)) +
+	return fields_len(agreed_rows, agreed_row_count) + 2 * FIELD_HEADER_LEN + strlen(agreed_server_name(a)) +
 	       strlen(agreed_alpn(a));
 }
 
@@ -26,7 +26,6 @@ static size_t busy_len(const struct busy_part *a)
 	size_t len = FIELD_HEADER_LEN + PLACE_LEN; /* frozen */
 
 	len += FIELD_HEADER_LEN + a->kept.end - a->kept.start;
-	len += FIELD_HEADER_LEN + CLEAR_LEN;
 	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* for TAG_KEPT_CONSUMED and TAG_KEPT_SENT */
 	len += a->download ? FIELD_HEADER_LEN + a->download->len : 0;
 	len += a->preamble ? FIELD_HEADER_LEN + fields_len(preamble_rows, preamble_row_count) : 0;
@@ -39,10 +38,9 @@ size_t connection_packed_len(const struct connection *c)
 
 	len += FIELD_HEADER_LEN + sizeof(uint32_t); /* listener */
 	len += FIELD_HEADER_LEN + PLACE_LEN;        /* current */
-	len += FIELD_HEADER_LEN + FRAMES_LEN;
 	len += FIELD_HEADER_LEN + c->endpoints.unique_id_len;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
-	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed, agreed_row_count) : 0;
+	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
 	return c->busy ? len + busy_len(c->busy) : len;
 }
 
@@ -72,12 +70,12 @@ static void put_copy(struct wire_writer *w, uint16_t tag, const struct sealed_bl
 	wire_put_bytes(w, b->data, b->len);
 }
 
-static void put_agreed(struct wire_writer *w, const struct agreed *a, size_t rows)
+static void put_agreed(struct wire_writer *w, const struct agreed *a)
 {
 	if (!a)
 		return;
-	field_begin(w, TAG_AGREED, agreed_len(a, rows));
-	fields_write(w, a, agreed_rows, rows);
+	field_begin(w, TAG_AGREED, agreed_len(a));
+	fields_write(w, a, agreed_rows, agreed_row_count);
 	field_write(w, TAG_SERVER_NAME, agreed_server_name(a), strlen(agreed_server_name(a)));
 	field_write(w, TAG_ALPN, agreed_alpn(a), strlen(agreed_alpn(a)));
 }
@@ -87,27 +85,14 @@ static uint32_t front_index(const struct connection *c)
 	return (uint32_t)(c->front - c->home->shared->fronts);
 }
 
-static void put_kept(struct wire_writer *w, const struct kept *k)
+static void put_busy(struct wire_writer *w, const struct busy_part *a)
 {
+	const struct kept *k = &a->kept;
+
+	fields_write(w, a, busy_rows, busy_row_count);
 	field_write(w, TAG_KEPT, k->data ? k->data + k->start : NULL, k->end - k->start);
 	put_u32(w, TAG_KEPT_CONSUMED, k->consumed - k->start);
 	put_u32(w, TAG_KEPT_SENT, k->sent - k->start);
-}
-
-/* In clear the numbers of records are those of bytes. The release before knows none there. */
-static void put_numbers(struct wire_writer *w, const struct busy_part *a)
-{
-	struct busy_part numbers = *a;
-
-	if (a->kept.unit == KEPT_BYTES)
-		numbers.kept = (struct kept){ 0 };
-	fields_write(w, &numbers, busy_rows, busy_row_count);
-	put_kept(w, &numbers.kept);
-}
-
-static void put_busy(struct wire_writer *w, const struct busy_part *a)
-{
-	put_numbers(w, a);
 	put_place(w, TAG_FROZEN, &a->frozen);
 	if (a->download)
 		field_write(w, TAG_DOWNLOAD, a->download->data, a->download->len);
@@ -126,7 +111,7 @@ static void put_compact(struct wire_writer *w, const struct connection *c)
 	fields_write(w, &nothing, busy_rows, busy_row_count);
 }
 
-void connection_pack(const struct connection *c, size_t agreed, struct wire_writer *w)
+void connection_pack(const struct connection *c, struct wire_writer *w)
 {
 	fields_write(w, c, connection_rows, connection_row_count);
 	put_u32(w, TAG_LISTENER, front_index(c));
@@ -135,32 +120,11 @@ void connection_pack(const struct connection *c, size_t agreed, struct wire_writ
 		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
 	put_copy(w, TAG_COPY, c->copies.current);
 	put_copy(w, TAG_COPY_PENDING, c->copies.pending);
-	put_agreed(w, c->agreed, agreed);
+	put_agreed(w, c->agreed);
 	if (c->busy)
 		put_busy(w, c->busy);
 	else
 		put_compact(w, c);
-}
-
-void connection_pack_frames(const struct connection *c, struct wire_writer *w)
-{
-	if (!c->current.link || c->account.frames == FRAMES_UNKNOWN)
-		return;
-	field_begin(w, TAG_FRAMES, FRAMES_LEN);
-	wire_put_u64(w, c->account.frames);
-	wire_put_u64(w, c->account.frames_told);
-}
-
-void connection_pack_clear(const struct connection *c, struct wire_writer *w)
-{
-	const struct kept *k = c->busy ? &c->busy->kept : NULL;
-
-	if (!k || k->unit != KEPT_BYTES)
-		return;
-	field_begin(w, TAG_CLEAR, CLEAR_LEN + kept_len(k));
-	wire_put_u32(w, k->sent - k->consumed);
-	if (k->data)
-		wire_put_bytes(w, k->data + k->consumed, kept_len(k));
 }
 
 int connection_fd(const struct connection *c)

@@ -67,13 +67,11 @@ struct stream_account {
 	uint64_t base;         /* drained before this stream began */
 	uint64_t received;     /* on this stream, and before it but not yet drained */
 	uint64_t told;         /* drained, as the last ACCEPTED reported */
-	uint64_t frames;       /* that came on this stream; FRAMES_UNKNOWN: another process had it before */
+	uint64_t frames;       /* that came on this stream */
 	uint64_t frames_saved; /* so many of these the next process needs no more, except their bytes */
 	uint64_t frames_told;  /* frames, when the last ACCEPTED went */
 	struct stream_name stream;
 };
-
-#define FRAMES_UNKNOWN UINT64_MAX
 
 /* AGAIN: the first SSL_ID of this epoch got no answer, and may have been lost (connection_reattach.c). */
 enum adopter_asked { ADOPTER_ASKED_ONCE, ADOPTER_ASKED_AGAIN };

@@ -17,10 +17,9 @@
 /* The replies that the client has got. RAgent itself may send one between two replies, but never inside one. */
 enum preamble_said { PREAMBLE_NOTHING, PREAMBLE_WHOLE_REPLIES, PREAMBLE_PART_OF_REPLY };
 
-/* Lives until the handshake after it is over. The client's bytes from number @taken up to @passed are kept. */
+/* Lives until the handshake after it is over. The client's bytes that the agent has not reported by TAKEN are kept. */
 struct preamble {
 	struct handshake_place place; /* in the limit of its worker */
-	uint64_t passed, taken;       /* bytes of the client: passed to the agent; reported by TAKEN */
 	uint64_t wait_began_ms;       /* since when it waits for an agent; 0: it does not wait */
 	uint64_t hello_ms;            /* when STARTTLS was answered and the time for the handshake began; 0: not yet */
 	uint8_t said;                 /* enum preamble_said */

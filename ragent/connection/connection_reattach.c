@@ -37,7 +37,7 @@ static int has_state_to_wait(const struct connection *c)
 
 static int may_wait(const struct connection *c, const struct link *l)
 {
-	return has_state_to_wait(c) && link_comes_again(l) && c->account.frames != FRAMES_UNKNOWN;
+	return has_state_to_wait(c) && link_comes_again(l);
 }
 
 int connection_waits_for_owner(struct connection *c, const struct link *l)
@@ -71,7 +71,7 @@ static void ask(struct connection *c, struct link *l)
 	uint8_t payload[FRAME_REATTACH_LEN];
 	uint32_t stream = 0;
 
-	if (link_outlived(l) && c->account.frames != FRAMES_UNKNOWN)
+	if (link_outlived(l))
 		stream = link_stream_begin(l, c);
 	if (stream == 0) {
 		connection_reattach_failed(c);

@@ -119,12 +119,7 @@ static int names_its_stream(const struct connection_home *home, const struct con
 {
 	const int16_t agent = c->account.stream.agent;
 
-	if (!has_agent(c))
-		return 1;
-	if (agent < 0 || (unsigned)agent >= agents_count(home->shared->agents))
-		return 0;
-	/* without the count of frames it is treated as lost, as only an owner can be */
-	return c->account.frames != FRAMES_UNKNOWN || has_in(c->state) == HAS_OWNER;
+	return !has_agent(c) || (agent >= 0 && (unsigned)agent < agents_count(home->shared->agents));
 }
 
 /* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
@@ -177,7 +172,6 @@ static void take_preamble(struct restored *r, const struct preamble_image *p)
 	r->busy.preamble = is_clear || p->hello_ms ? &r->preamble : NULL;
 	if (!is_clear)
 		return;
-	r->preamble.taken = r->preamble.passed = r->image->first_record;
 	r->preamble.wait_began_ms = p->wait_began_ms;
 	r->preamble.said = p->said <= PREAMBLE_PART_OF_REPLY ? p->said : PREAMBLE_PART_OF_REPLY;
 	r->preamble.finishing = p->finishing == PREAMBLE_FINISHING ? PREAMBLE_FINISHING : PREAMBLE_GOES_ON;
@@ -282,8 +276,7 @@ static int unpack_image(
 		return CSSL_E_NO_MEMORY;
 	}
 	struct wire_writer w = wire_writer(packed, cap);
-	connection_pack(image, agreed_row_count, &w);
-	connection_pack_clear(image, &w);
+	connection_pack(image, &w);
 	int r = connection_unpack(home, map, fd, packed, (size_t)wire_writer_len(&w));
 	free(packed);
 	return r;
@@ -292,7 +285,6 @@ static int unpack_image(
 /* In memory of this life from now on, so that it outlives this process, too. */
 static void take_up(const struct restored *r, struct connection *c)
 {
-	c->account.frames = r->c.account.frames;
 	c->account.stream = r->c.account.stream;
 	c->busy->resumes = r->busy.resumes;
 	if (c->busy->preamble)

@@ -38,21 +38,9 @@ static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 	return getsockopt(connection_fd(c), SOL_SOCKET, SO_COOKIE, &c->slot.cookie, &len) < 0 ? CSSL_E_SYSTEM : 0;
 }
 
-static int owner_may_go_on(const struct connection *c)
-{
-	return c->tail != TAIL_VIOLATION;
-}
-
-/* Without the number of its agent's frames, the next process can only treat the agent as lost. Of these states, no
- * agent could go on then. */
 static int agent_may_go_on(const struct connection *c)
 {
-	return owner_may_go_on(c) && c->account.frames != FRAMES_UNKNOWN;
-}
-
-static int may_wait_again(const struct connection *c)
-{
-	return c->busy->resumes == CONNECTION_OWNED ? owner_may_go_on(c) : agent_may_go_on(c);
+	return c->tail != TAIL_VIOLATION;
 }
 
 /* No agent holds any bytes that the client lacks. */
@@ -94,7 +82,7 @@ static int (*const may_go_on[CONNECTION_STATE_COUNT])(const struct connection *c
 	[CONNECTION_HELLO] = may_begin_again,
 	[CONNECTION_WAITING] = may_begin_again,
 	[CONNECTION_HANDSHAKING] = agent_may_go_on,
-	[CONNECTION_OWNED] = owner_may_go_on,
+	[CONNECTION_OWNED] = agent_may_go_on,
 	[CONNECTION_MOVING] = agent_may_go_on,
 	[CONNECTION_ADOPTING] = agent_may_go_on,
 	[CONNECTION_RESTING] = may_rest_again,
@@ -102,7 +90,7 @@ static int (*const may_go_on[CONNECTION_STATE_COUNT])(const struct connection *c
 	[CONNECTION_LINGERING] = may_linger_again,
 	[CONNECTION_PREAMBLE] = may_speak_again,
 	[CONNECTION_RELAYED] = may_speak_again,
-	[CONNECTION_REATTACHING] = may_wait_again,
+	[CONNECTION_REATTACHING] = agent_may_go_on,
 };
 
 static int may_be_saved(const struct connection *c)

@@ -279,10 +279,7 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 
 void connection_owner_lost_with_process(struct connection *c)
 {
-	/* the stream has a name if its frames are numbered */
-	const int agent = c->account.frames == FRAMES_UNKNOWN ? c->owner : c->account.stream.agent;
-
-	owner_lost(c, agent, PEER_FATE_UNKNOWN);
+	owner_lost(c, c->account.stream.agent, PEER_FATE_UNKNOWN);
 }
 
 static void current_lost(struct connection *c, struct link *l)

@@ -22,8 +22,6 @@ struct parsed {
 	const uint8_t *kept;
 	size_t kept_len;
 	uint32_t kept_consumed, kept_sent;
-	const uint8_t *clear; /* NULL: nothing is known of bytes in clear */
-	size_t clear_len;
 };
 
 static int map_agent(const struct handover_map *map, int16_t *agent)
@@ -63,16 +61,6 @@ static int take_place(struct parsed *p, const struct field_item *item, struct pl
 	*place = (struct place){ l, stream };
 	agents_enter(connection_agents(p->c), agent, AGENT_OWNERSHIPS);
 	return 0;
-}
-
-static int take_frames(struct parsed *p, const struct field_item *item)
-{
-	struct wire_reader r = wire_reader(item->value, item->len);
-	struct stream_account *a = &p->c->account;
-
-	a->frames = wire_u64(&r);
-	a->frames_told = wire_u64(&r);
-	return wire_reader_end(&r) < 0 || a->frames == FRAMES_UNKNOWN || a->frames_told > a->frames ? CSSL_E_RANGE : 0;
 }
 
 static int take_unique_id(struct parsed *p, const struct field_item *item)
@@ -153,16 +141,6 @@ static int take_preamble(struct parsed *p, const struct field_item *preamble)
 	return result < 0 ? result : 0;
 }
 
-static int take_clear(struct parsed *p, const struct field_item *item)
-{
-	struct wire_reader r = wire_reader(item->value, item->len);
-
-	p->kept_sent = wire_u32(&r);
-	p->clear_len = wire_left(&r);
-	p->clear = wire_bytes(&r, p->clear_len);
-	return p->clear ? 0 : CSSL_E_TRUNCATED;
-}
-
 static int take_u32(const struct field_item *item, uint32_t *out)
 {
 	uint64_t value;
@@ -179,14 +157,12 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_LISTENER: return take_listener(p, item);
 	case TAG_CURRENT: return take_place(p, item, &p->c->current);
 	case TAG_FROZEN: return take_place(p, item, &p->c->busy->frozen);
-	case TAG_FRAMES: return take_frames(p, item);
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
 	case TAG_COPY_PENDING: return take_copy(p, item);
 	case TAG_DOWNLOAD: return connection_set_note(p->c, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
 	case TAG_PREAMBLE: return take_preamble(p, item);
-	case TAG_CLEAR: return take_clear(p, item);
 	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);
 	case TAG_KEPT_SENT: return take_u32(item, &p->kept_sent);
 	case TAG_KEPT:
@@ -252,12 +228,10 @@ static int address_is_whole(const struct client_address *a)
 /* A connection in clear has a place while its agent can be reached, and never an epoch. */
 static int is_consistent(const struct connection *c)
 {
-	const struct preamble *p = c->busy->preamble;
-
 	if (c->state == CONNECTION_CLOSING)
 		return 0;
 	if (connection_speaks_clear(c))
-		return p && p->taken <= p->passed && (c->current.link || c->state == CONNECTION_PREAMBLE);
+		return c->busy->preamble && (c->current.link || c->state == CONNECTION_PREAMBLE);
 	return has_a_place(c) == (c->current.link != NULL) && !(has_a_place(c) && c->epoch == 0);
 }
 
@@ -267,37 +241,21 @@ static int check(const struct parsed *p)
 
 	if (!c->front || !is_consistent(c))
 		return CSSL_E_MISMATCH;
-	if (p->left.output_len > c->queued || !address_is_whole(&c->endpoints.client) ||
-		!address_is_whole(&c->endpoints.server))
+	if (p->left.output_len > c->queued || c->account.frames_told > c->account.frames ||
+		!address_is_whole(&c->endpoints.client) || !address_is_whole(&c->endpoints.server))
 		return CSSL_E_RANGE;
 	if ((c->state == CONNECTION_ADOPTING || c->state == CONNECTION_RESTING) && !c->copies.current)
 		return CSSL_E_MISMATCH; /* without a copy no agent can adopt it */
 	return 0;
 }
 
-/* The release before keeps no bytes in clear and counts no frames there. */
-static int restore_clear(struct parsed *p)
-{
-	struct connection *c = p->c;
-	struct kept *k = &c->busy->kept;
-	const struct preamble *of = c->busy->preamble;
-	const uint64_t first = p->clear ? of->taken : of->passed;
-
-	if (!p->clear)
-		c->account.frames = FRAMES_UNKNOWN;
-	*k = (struct kept){
-		.first_record = first, .consumed_record = first, .next_record = of->passed, .unit = KEPT_BYTES
-	};
-	return kept_restore(k, &c->home->blocks, p->clear, p->clear_len, 0, p->clear ? p->kept_sent : 0);
-}
-
 static int restore_kept(struct parsed *p)
 {
 	struct connection *c = p->c;
+	struct kept *k = &c->busy->kept;
 
-	if (connection_is_in_clear(c))
-		return restore_clear(p);
-	return kept_restore(&c->busy->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
+	k->unit = connection_is_in_clear(c) ? KEPT_BYTES : KEPT_RECORDS;
+	return kept_restore(k, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
 }
 
 /* The steps that may fail. */
@@ -350,8 +308,6 @@ int connection_unpack(
 {
 	struct parsed p = { .c = connection_create(home, NULL), .map = map };
 
-	if (p.c)
-		p.c->account.frames = FRAMES_UNKNOWN; /* to an earlier release */
 	int r = p.c ? parse(&p, in, len) : CSSL_E_NO_MEMORY;
 	if (r == 0)
 		r = map_agents(map, p.c);

@@ -70,20 +70,20 @@ static int keeps_no_records_yet(const struct connection *c)
  * banner has come, nothing goes to the agent. */
 static int take_bytes(struct restored *r)
 {
-	struct preamble *p = &r->preamble;
+	const uint64_t first = r->image->first_record;
 	const size_t window = r->busy.resumes == CONNECTION_RELAYED ? connection_window(&r->c) : FRAME_PREAMBLE_WINDOW;
-	const size_t most = p->said == PREAMBLE_NOTHING ? 0 : window, n = r->input_len < most ? r->input_len : most;
+	const size_t most = r->preamble.said == PREAMBLE_NOTHING ? 0 : window;
+	const size_t n = r->input_len < most ? r->input_len : most;
 
-	if (p->taken > UINT64_MAX - n)
+	if (first > UINT64_MAX - n)
 		return CSSL_E_RANGE;
-	p->passed = p->taken + n;
 	r->busy.kept = (struct kept){ .data = n ? r->input : NULL,
 		.cap = (uint32_t)n,
 		.sent = (uint32_t)n,
 		.end = (uint32_t)n,
-		.first_record = p->taken,
-		.consumed_record = p->taken,
-		.next_record = p->passed,
+		.first_record = first,
+		.consumed_record = first,
+		.next_record = first + n,
 		.unit = KEPT_BYTES };
 	r->busy.client.kept = (struct stream_buffer){
 		.data = r->input, .cap = (uint32_t)r->input_len, .start = (uint32_t)n, .end = (uint32_t)r->input_len

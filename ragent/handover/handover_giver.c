@@ -61,7 +61,6 @@ struct handover_giver {
 	struct listener_file file;
 	int fd; /* to the other process; -1: none */
 	enum giver_state state;
-	unsigned format;           /* the format that the other process reads */
 	unsigned given;            /* workers, from the first on */
 	int result;                /* of the worker that gives now */
 	struct deadline later_due; /* GIVING: the worker was asked to give too early */
@@ -152,20 +151,10 @@ static int give(void *ctx, const struct handover_message *m)
 	return r == 0 ? await_taken(g, GIVE_AHEAD) : r;
 }
 
-static const char too_old[] =
-	"links go through memory shared with agents (link_bytes: memory), which the new process is "
-	"too old to take over: stop this one first";
-
-/* The text for the operators of both processes. */
-static const char *why_not_given(int error)
-{
-	return error == CSSL_E_VERSION ? too_old : error_text(error);
-}
-
 static int give_all(struct giving *g)
 {
 	struct notes *notes = g->giver->p.shared->notes;
-	int r = handover_worker_pack(g->rw, g->giver->format, give, g);
+	int r = handover_worker_pack(g->rw, give, g);
 
 	if (r == 0)
 		r = await_taken(g, 0);
@@ -181,8 +170,6 @@ static int give_all(struct giving *g)
 		notes_share_nothing(notes);
 		return 0;
 	}
-	if (r == CSSL_E_VERSION)
-		handover_channel_say(g->giver->fd, HANDOVER_REFUSED, why_not_given(r), TALK_LIMIT_MS);
 	/* the other process reads nothing more; without COMMIT it does not touch the sockets */
 	shutdown(g->giver->fd, SHUT_RDWR);
 	notes_share_nothing(notes);
@@ -207,7 +194,7 @@ static void give_here(struct worker *w, void *arg)
 	int r = g.rw->state == RAGENT_WORKER_RUNNING ? give_all(&g) : CSSL_E_STATE;
 	log_event(r < 0 ? LOG_WARNING : LOG_INFO, NULL, r < 0 ? "worker not given" : "worker given",
 		"worker=%u us=%llu result=%s", worker_index(w), (unsigned long long)(uv_hrtime() - began_ns) / 1000,
-		r < 0 ? why_not_given(r) : "done");
+		r < 0 ? error_text(r) : "done");
 	handover_message_clear(&g.answer);
 	g.giver->result = r;
 	worker_post(g.giver->p.main, on_given, g.giver);
@@ -265,7 +252,7 @@ static void on_given(struct worker *w, void *arg)
 		g->result = UV_ECANCELED;
 	move(g, GIVER_OFFERED);
 	if (g->result < 0) {
-		break_off(g, why_not_given(g->result));
+		break_off(g, error_text(g->result));
 	} else {
 		g->given++;
 		listen_to(g);
@@ -309,29 +296,18 @@ static int send_sockets(struct handover_giver *g, struct handover_message *m)
 	return r == 0 ? handover_channel_send(g->fd, m, TALK_LIMIT_MS) : r;
 }
 
-static int may_share_memory(const struct agents *agents)
-{
-	for (unsigned i = 0; i < agents_count(agents); i++) {
-		const struct conf_agent *a = agents_conf(agents, (int)i);
-		if (a->link.ss_family == AF_UNIX && a->link_bytes == LINK_BYTES_IN_MEMORY)
-			return 1;
-	}
-	return 0;
-}
-
 static int in_hello(struct handover_giver *g, struct handover_message *m)
 {
 	int format = handover_hello_read(m);
 
-	if (format < 0)
-		return format;
-	g->format = (unsigned)format;
-	deadline_cancel(&g->hello_due);
-	if (g->format < HANDOVER_SHARES_MEMORY && may_share_memory(g->p.shared->agents)) {
-		refuse(g, too_old); /* before the first worker is given */
+	if (format == CSSL_E_VERSION) {
+		refuse(g, "the new process reads no format that this one writes: stop this one first");
 		return 0;
 	}
-	int r = handover_offer_pack(m, g->format, g->p.shared, g->p.worker_count);
+	if (format < 0)
+		return format;
+	deadline_cancel(&g->hello_due);
+	int r = handover_offer_pack(m, (unsigned)format, g->p.shared, g->p.worker_count);
 	if (r == 0)
 		r = handover_channel_send(g->fd, m, TALK_LIMIT_MS);
 	if (r == 0)

@@ -25,25 +25,9 @@
 
 #include "proto/wire.h"
 
-/* The formats that this release reads. It writes the latest format that the new process reads too.
- *
- *     1
- *     2   WORKER has the past owners of its connections, and counters of each agent
- *     3   LINK has a second descriptor where the link's bytes go through shared memory
- *     4   LINK may have a last descriptor, which proves the death of the agent's process
- *     5   CONNECTIONS has the numbers of the agents' frames
- *     6   CONNECTIONS has the bytes in clear that agents have not read, and numbers of the frames there
- *     7   CONNECTIONS has the clients' JA4, and OFFER the blocked networks
- */
-#define HANDOVER_FORMAT        7u
-#define HANDOVER_FORMAT_MIN    1u
-#define HANDOVER_TELLS_PAST    2u /* the first format with this */
-#define HANDOVER_SHARES_MEMORY 3u
-#define HANDOVER_PROVES_DEATH  4u
-#define HANDOVER_TELLS_FRAMES  5u
-#define HANDOVER_TELLS_CLEAR   6u
-#define HANDOVER_TELLS_JA4     7u
-#define HANDOVER_TELLS_BLOCKED 7u
+/* The latest format that this release reads. It writes the latest one that the new process reads too. */
+#define HANDOVER_FORMAT     1u
+#define HANDOVER_FORMAT_MIN 1u
 
 #define HANDOVER_FDS_MAX 250u                   /* the kernel passes 253 at once */
 #define HANDOVER_LEN_MAX (256u * 1024u * 1024u) /* one connection can hold tens of megabytes */

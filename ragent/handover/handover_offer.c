@@ -25,13 +25,14 @@ enum {
 	TAG_AGENT = 7,    /* links up (2) | workers (2) | name; in the order of its index */
 	TAG_LISTENER = 8, /* name; likewise */
 	TAG_BLOCKED = 9,  /* net/blocked.h */
+	TAG_NEXT = 10,    /* in the next format */
 };
 
 enum { TAG_SOCKET = 1 }; /* worker (2) | key */
 
 static unsigned format_max = HANDOVER_FORMAT;
 
-void handover_know_no_later_format(unsigned format)
+void handover_act_as_release(unsigned format)
 {
 	format_max = format;
 }
@@ -114,8 +115,10 @@ int handover_offer_pack(
 		r = put_agents(m, shared->agents);
 	for (size_t f = 0; r == 0 && f < shared->front_count; f++)
 		r = put(m, TAG_LISTENER, "", 0, shared->fronts[f].conf->name);
-	if (r == 0 && format >= HANDOVER_TELLS_BLOCKED)
+	if (r == 0)
 		r = put_blocked(m, shared->blocked);
+	if (r == 0 && format > HANDOVER_FORMAT)
+		r = put(m, TAG_NEXT, "", 0, NULL);
 	return r;
 }
 
@@ -238,7 +241,10 @@ static int read_item(struct reading *o, const struct field_item *item)
 	case TAG_LISTENER: return read_listener(o, item);
 	case TAG_BLOCKED:
 		return blocked_unpack(o->shared->blocked, 0, item->value, item->len, notes_now_ns() / 1000000);
-	default: return refuse(o, CSSL_E_VERSION, "a newer release is running");
+	default:
+		if (item->tag == TAG_NEXT && format_max > HANDOVER_FORMAT)
+			return 0;
+		return refuse(o, CSSL_E_VERSION, "a newer release is running");
 	}
 }
 

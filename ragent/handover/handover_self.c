@@ -118,16 +118,14 @@ static void put_agent(struct wire_writer *w, const struct agents *agents, int ag
 	fields_write(w, &word, agent_rows, AGENT_ROWS);
 }
 
-/* --- parts that the first format lacks --- */
-
-static size_t past_len(const struct ragent_worker *rw, unsigned format)
+static size_t past_len(const struct ragent_worker *rw)
 {
 	size_t len = FIELD_HEADER_LEN + ownerships_packed_len(rw->home.ownerships);
 
 	for (size_t i = 0; i < ownership_counter_count(); i++)
 		len += agents_count(rw->home.shared->agents) *
 		       (FIELD_HEADER_LEN + 10 + strlen(ownership_counter_row(i)->name));
-	return format < HANDOVER_TELLS_PAST ? 0 : len;
+	return len;
 }
 
 /* agent (2) | value (8) | name */
@@ -144,10 +142,8 @@ static void put_of_agent(struct wire_writer *w, const struct ownership_counters 
 	}
 }
 
-static void put_past(struct wire_writer *w, const struct ragent_worker *rw, unsigned format)
+static void put_past(struct wire_writer *w, const struct ragent_worker *rw)
 {
-	if (format < HANDOVER_TELLS_PAST)
-		return;
 	for (int a = 0; a < (int)agents_count(rw->home.shared->agents); a++)
 		put_of_agent(w, &rw->home.of_agents[a], a);
 	field_begin(w, TAG_OWNERSHIPS, ownerships_packed_len(rw->home.ownerships));
@@ -174,12 +170,12 @@ static int take_of_agent(struct ragent_worker *rw, const struct handover_map *ma
 
 /* --- the message --- */
 
-int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handover_message *m)
+int handover_self_pack(struct ragent_worker *rw, struct handover_message *m)
 {
 	const struct agents *agents = rw->home.shared->agents;
 	size_t agent_len = 2 * FIELD_HEADER_LEN + 2 + fields_len(agent_rows, AGENT_ROWS);
 	size_t cap = fields_len(rows, ROWS) + counters_len() + of_listeners_len(rw->home.shared) +
-		     agents_count(agents) * agent_len + past_len(rw, format);
+		     agents_count(agents) * agent_len + past_len(rw);
 
 	handover_message_begin(m, HANDOVER_WORKER);
 	uint8_t *room = handover_message_room(m, cap);
@@ -192,7 +188,7 @@ int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handove
 		put_of_listener(&w, rw->home.shared->fronts[f].conf->name, &rw->home.of_listeners[f]);
 	for (int a = 0; a < (int)agents_count(agents); a++)
 		put_agent(&w, agents, a);
-	put_past(&w, rw, format);
+	put_past(&w, rw);
 	m->len = (size_t)wire_writer_len(&w);
 	return 0;
 }

@@ -8,8 +8,8 @@
 #include "ragent/handover/handover_message.h"
 #include "ragent/worker/ragent_worker.h"
 
-/* WORKER, in @format. 0 or CSSL_E_NO_MEMORY. */
-int handover_self_pack(struct ragent_worker *rw, unsigned format, struct handover_message *m);
+/* WORKER. 0 or CSSL_E_NO_MEMORY. */
+int handover_self_pack(struct ragent_worker *rw, struct handover_message *m);
 /* Unpack to a parked worker. 0, or negative: @rw may have a part of it, and must be let go. */
 int handover_self_unpack(struct ragent_worker *rw, const struct handover_map *map, const struct handover_message *m);
 

@@ -10,7 +10,6 @@
 
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_fields.h"
 #include "ragent/handover/handover_self.h"
 #include "ragent/link/link_handover.h"
 
@@ -28,15 +27,13 @@ static void put_descriptors(struct handover_message *m, const struct link_descri
 }
 
 /* agent (2) | its worker (2) | link */
-static int pack_link(struct link *l, unsigned format, struct handover_message *m)
+static int pack_link(struct link *l, struct handover_message *m)
 {
-	struct link_descriptors d = link_descriptors(l);
+	const struct link_descriptors d = link_descriptors(l);
 	struct framed_saved saved;
-	int r = d.memory >= 0 && format < HANDOVER_SHARES_MEMORY ? CSSL_E_VERSION : link_freeze(l, &saved);
+	int r = link_freeze(l, &saved);
 	size_t len = 4 + (r == 0 ? link_packed_len(l) : 0);
 
-	if (format < HANDOVER_PROVES_DEATH)
-		d.pidfd = -1;
 	handover_message_begin(m, HANDOVER_LINK);
 	uint8_t *room = r == 0 ? handover_message_room(m, len) : NULL;
 	if (room) {
@@ -51,13 +48,12 @@ static int pack_link(struct link *l, unsigned format, struct handover_message *m
 	return r < 0 || room ? r : CSSL_E_NO_MEMORY;
 }
 
-static int pack_links(
-	struct ragent_worker *rw, unsigned format, struct handover_message *m, handover_send *send, void *ctx)
+static int pack_links(struct ragent_worker *rw, struct handover_message *m, handover_send *send, void *ctx)
 {
 	for (unsigned a = 0; a < agents_count(rw->home.shared->agents); a++) {
 		for (unsigned i = 0; i < rw->home.links.of[a].count; i++) {
 			struct link *l = rw->home.links.of[a].at[i];
-			int r = link_open(l) ? pack_link(l, format, m) : 0;
+			int r = link_open(l) ? pack_link(l, m) : 0;
 			if (r == 0 && link_open(l))
 				r = send(ctx, m);
 			if (r < 0)
@@ -90,7 +86,7 @@ static int unpack_link(struct ragent_worker *rw, const struct handover_map *map,
 /* --- connections --- */
 
 /* length (4) | connection; once for each descriptor */
-static int pack_connection(const struct connection *c, unsigned format, struct handover_message *m)
+static int pack_connection(const struct connection *c, struct handover_message *m)
 {
 	size_t cap = 4 + connection_packed_len(c), before = m->len;
 	uint8_t *room = handover_message_room(m, cap);
@@ -98,11 +94,7 @@ static int pack_connection(const struct connection *c, unsigned format, struct h
 	if (!room)
 		return CSSL_E_NO_MEMORY;
 	struct wire_writer w = wire_writer(room + 4, cap - 4);
-	connection_pack(c, format < HANDOVER_TELLS_JA4 ? AGREED_ROWS_BEFORE_JA4 : agreed_row_count, &w);
-	if (format >= HANDOVER_TELLS_FRAMES)
-		connection_pack_frames(c, &w);
-	if (format >= HANDOVER_TELLS_CLEAR)
-		connection_pack_clear(c, &w);
+	connection_pack(c, &w);
 	size_t len = (size_t)wire_writer_len(&w);
 	wire_store_u32(room, (uint32_t)len);
 	m->len = before + 4 + len;
@@ -110,8 +102,7 @@ static int pack_connection(const struct connection *c, unsigned format, struct h
 	return 0;
 }
 
-static int pack_connections(
-	struct ragent_worker *rw, unsigned format, struct handover_message *m, handover_send *send, void *ctx)
+static int pack_connections(struct ragent_worker *rw, struct handover_message *m, handover_send *send, void *ctx)
 {
 	int r = 0;
 
@@ -119,7 +110,7 @@ static int pack_connections(
 	for (const struct connection *c = rw->home.connections; c && r == 0; c = connection_next(c)) {
 		if (!connection_can_be_packed(c))
 			continue;
-		r = pack_connection(c, format, m);
+		r = pack_connection(c, m);
 		if (r == 0 && (m->fd_count == HANDOVER_FDS_MAX || m->len >= MESSAGE_FULL)) {
 			r = send(ctx, m);
 			handover_message_begin(m, HANDOVER_CONNECTIONS);
@@ -162,18 +153,18 @@ static void settle(struct ragent_worker *rw)
 	}
 }
 
-int handover_worker_pack(struct ragent_worker *rw, unsigned format, handover_send *send, void *ctx)
+int handover_worker_pack(struct ragent_worker *rw, handover_send *send, void *ctx)
 {
 	struct handover_message m = { 0 };
 
 	settle(rw);
-	int r = pack_links(rw, format, &m, send, ctx);
+	int r = pack_links(rw, &m, send, ctx);
 	if (r == 0)
-		r = handover_self_pack(rw, format, &m);
+		r = handover_self_pack(rw, &m);
 	if (r == 0)
 		r = send(ctx, &m);
 	if (r == 0)
-		r = pack_connections(rw, format, &m, send, ctx);
+		r = pack_connections(rw, &m, send, ctx);
 	handover_message_clear(&m);
 	return r;
 }

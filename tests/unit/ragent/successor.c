@@ -123,7 +123,7 @@ void successor_takes_over(void)
 {
 	struct successor *s = successor_create();
 
-	ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, successor_hears, s), 0);
+	ck_assert_int_eq(handover_worker_pack(d.rw, successor_hears, s), 0);
 	successor_commit(s);
 	struct ragent_worker *old = d.rw;
 	d.rw = s->rw;

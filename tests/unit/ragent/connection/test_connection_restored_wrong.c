@@ -69,7 +69,6 @@ START_TEST(one_amid_its_handshake_with_a_wrong_number_is_reset)
 		MEMBER(epoch, 0),
 		MEMBER(position.stage, POSITION_LIVE),
 		MEMBER(handshaking_at, AGENTS),
-		MEMBER(account.frames, FRAMES_UNKNOWN),
 		MEMBER(account.stream.agent, -2),
 		MEMBER(copies.current, 64),
 		MEMBER(agreed, 64),
@@ -121,7 +120,6 @@ START_TEST(one_at_its_adopter_with_a_wrong_number_is_reset)
 		MEMBER(epoch, 0),
 		MEMBER(position.stage, POSITION_HANDSHAKE),
 		MEMBER(copies.current, 0),
-		MEMBER(account.frames, FRAMES_UNKNOWN),
 		MEMBER(account.stream.agent, INT16_MAX),
 	};
 
