@@ -174,8 +174,8 @@ void connection_drop_kept(struct connection *c)
 	if (!c->busy)
 		return;
 	kept_clear(&c->busy->kept, &c->home->blocks);
-	connection_drop_note(c);
-	connection_forget_former_note(c);
+	sealed_blob_drop(&c->busy->download, &c->home->belongings);
+	sealed_blob_drop(&c->busy->download_former, &c->home->belongings);
 	connection_weigh(c);
 }
 

@@ -15,9 +15,9 @@ static struct connection *connection_of(struct holding *h)
 static size_t weight(const struct connection *c)
 {
 	const struct busy_part *a = c->busy;
+	const size_t note = a->download ? fine_block_len(sealed_blob_len(a->download)) : 0;
 
-	return a->kept.cap + a->unused + connection_log_len(c) + connection_note_len(c) +
-	       (c->queued - c->slot.bytes_written);
+	return a->kept.cap + a->unused + connection_log_len(c) + note + (c->queued - c->slot.bytes_written);
 }
 
 void connection_weigh(struct connection *c)

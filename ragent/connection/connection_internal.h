@@ -2,7 +2,7 @@
  * and their time limits), connection_client.c (the client's side), connection_input.c (what a client sent),
  * connection_compact.c (less memory for a silent connection), connection_agent.c (frames from agents),
  * connection_records.c (counts of records), connection_move.c (open, adopt), connection_order.c (ordered moves and
- * rests), connection_later.c (messages that may wait), connection_note.c, connection_takeover.c, connection_end.c,
+ * rests), connection_later.c (messages that may wait), connection_takeover.c, connection_end.c,
  * connection_saved.c (for the next process), connection_restoring.c, connection_restored.c and connection_reattach.c
  * (from the process before).
  */
@@ -18,7 +18,6 @@
 #include "ragent/connection/agreed.h"
 #include "ragent/connection/connection.h"
 #include "ragent/connection/copies.h"
-#include "ragent/connection/download.h"
 #include "net/endpoints.h"
 #include "ragent/connection/exposure.h"
 #include "ragent/connection/kept.h"
@@ -101,9 +100,9 @@ struct busy_part {
 	struct holding holding;       /* its share of its worker's budget */
 	struct handshake_place place; /* from its hello to the end of its handshake */
 	struct exposure exposure;
-	struct download *download;        /* of the response under way; NULL: none */
-	struct download *download_former; /* before the last change; the next process may still need it */
-	struct preamble *preamble;        /* service smtp, until the handshake is over; NULL: none */
+	struct sealed_blob *download;        /* the note of its owner; NULL: none */
+	struct sealed_blob *download_former; /* before the last change; the next process may still need it */
+	struct preamble *preamble;           /* service smtp, until the handshake is over; NULL: none */
 	struct again again;
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
@@ -281,14 +280,9 @@ static inline void connection_work_ends(struct connection_home *home)
 	atomic_store_explicit(home->working, NULL, memory_order_relaxed);
 }
 
-/* connection_note.c */
 /* The note of its owner is this one now. 0, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY (nothing changed). */
 int connection_set_note(struct connection *c, const uint8_t *data, size_t len);
 void connection_drop_note(struct connection *c);
-/* The memory for the next process does not name the former note any more. It must have a busy part. */
-void connection_forget_former_note(struct connection *c);
-/* Bytes of memory that it takes. */
-size_t connection_note_len(const struct connection *c);
 
 /* connection_owed.c */
 /* The agent of all that is queued for the client forgets it: the next owner begins, or there is none any more. */

@@ -35,19 +35,10 @@ static int names_are_whole(const struct slot_table *t, const struct agreed *a)
 	return end != NULL;
 }
 
-static int copy_is_whole(const struct slot_table *t, const struct sealed_blob *b)
+static int blob_is_whole(const struct slot_table *t, const struct sealed_blob *b)
 {
-	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && slot_table_has(t, b, sizeof *b) &&
+	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && slot_table_has(t, b, sizeof *b) && b->len > 0 &&
 	       b->len <= COPY_MAX_LEN && slot_table_has(t, b, sealed_blob_len(b));
-}
-
-/* NULL: it is not in the table. Then no other agent can go on with the answer. */
-static struct download *find_note(const struct slot_table *t, struct download *d)
-{
-	const int is_whole = (uintptr_t)d % _Alignof(struct download) == 0 && slot_table_has(t, d, sizeof *d) &&
-			     d->len > 0 && d->len <= DOWNLOAD_MAX_LEN && slot_table_has(t, d, download_len(d));
-
-	return is_whole ? d : NULL;
 }
 
 /* The parts of a connection in each state that can be saved. REATTACHING ones are not here: the state in which they go
@@ -133,7 +124,7 @@ static int is_readable(const struct connection_home *home, const struct connecti
 	const int tail_fits = c->tail != TAIL_VIOLATION || has_in(c->state) == HAS_ENDED;
 
 	return c->slot.front < home->shared->front_count && tail_fits && fits_its_state(c) &&
-	       names_its_stream(home, c) && (!c->copies.current || copy_is_whole(t, c->copies.current)) &&
+	       names_its_stream(home, c) && (!c->copies.current || blob_is_whole(t, c->copies.current)) &&
 	       (!c->agreed || names_are_whole(t, c->agreed)) &&
 	       (e->unique_id_len == 0 || slot_table_has(t, e->unique_id, e->unique_id_len));
 }
@@ -186,7 +177,8 @@ static void take_busy(struct restored *r)
 	r->busy.exposure = image->exposure;
 	r->busy.orders = image->orders;
 	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
-	r->busy.download = find_note(r->home->table, image->download);
+	if (blob_is_whole(r->home->table, image->download)) /* else no other agent can go on with the answer */
+		r->busy.download = image->download;
 	if (r->c.state == CONNECTION_REATTACHING)
 		r->c.state = image->resumes;
 	take_preamble(r, &image->preamble);

@@ -215,6 +215,26 @@ void connection_give_up_log(struct connection *c)
 		c->busy->log_again_ms = now_ms + LOG_PAUSE_MS;
 }
 
+/* --- what the image names --- */
+
+int connection_set_note(struct connection *c, const uint8_t *data, size_t len)
+{
+	struct sealed_blob *fresh;
+	int r = sealed_blob_make(&fresh, &c->home->belongings, &(struct copy_offer){ data, len, 0, 0 });
+
+	if (!fresh)
+		return r < 0 ? r : CSSL_E_TOO_LONG;
+	connection_drop_note(c);
+	c->busy->download = fresh;
+	fault_at("note.set", NULL, NULL);
+	return 0;
+}
+
+void connection_drop_note(struct connection *c)
+{
+	sealed_blob_part(&c->busy->download, &c->busy->download_former, &c->home->belongings);
+}
+
 /* --- in --- */
 
 static void save(struct connection *c, const struct unused *rest)
@@ -232,9 +252,9 @@ static void save(struct connection *c, const struct unused *rest)
 		table_slot_to(&c->slot, SLOT_SAVED);
 		connection_forget_trail(c);
 	}
-	copies_forget_former(&c->copies, &c->home->belongings);
+	sealed_blob_drop(&c->copies.former, &c->home->belongings);
 	if (c->busy)
-		connection_forget_former_note(c);
+		sealed_blob_drop(&c->busy->download_former, &c->home->belongings);
 	fault_at("slot.saved", NULL, NULL);
 }
 
