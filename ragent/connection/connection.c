@@ -267,7 +267,7 @@ const char *connection_client_text(const struct connection *c, char text[static 
 static uint64_t client_records(const struct connection *c)
 {
 	if (!c->busy)
-		return c->position.client_records;
+		return c->position.now.client_records;
 	return c->busy->kept.unit == KEPT_BYTES ? 0 : c->busy->kept.next_record;
 }
 
@@ -295,7 +295,7 @@ void connection_describe(const struct connection *c, struct connection_descripti
 		.client_bytes = c->client_bytes,
 		.server_records = c->position.server_records,
 		.server_bytes = c->queued,
-		.read_generation = c->position.read_generation,
+		.read_generation = c->position.now.read_generation,
 		.write_generation = c->position.write_generation };
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &out->client);
 	endpoint_sockaddr(&c->endpoints.server, c->endpoints.server_port, &out->server);

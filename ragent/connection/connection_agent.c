@@ -13,7 +13,6 @@
 #include "proto/error.h"
 #include "proto/link_words.h"
 #include "ragent/connection/connection_internal.h"
-#include "ragent/connection/position_claim.h"
 #include "ragent/connection/trail.h"
 
 /* Until then the owner holds them. Fewer cost more answers; with more, it writes small answers into memory that its
@@ -32,7 +31,7 @@ static void copies_follow(struct connection *c)
 
 static int follow_consumed(struct connection *c)
 {
-	int r = kept_consume(&c->busy->kept, c->position.client_records);
+	int r = kept_consume(&c->busy->kept, c->position.now.client_records);
 
 	if (r == 0)
 		connection_trim_replay(c);
@@ -227,19 +226,15 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 /* The part that KEPT and HANDED_OFF share: position, sealed copy, agreed values. */
 static int take_live(struct connection *c, const Cssl__LinkLive *live)
 {
-	struct position_claim claim;
-	int r = position_claim_read(&claim, live);
-
-	if (r == 0 && (c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
-		r = CSSL_E_TRUNCATED;
-	if (r == 0)
-		r = position_claim(&c->position, &claim);
+	if ((c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
+		return CSSL_E_TRUNCATED;
+	int r = position_claim(&c->position, live);
 	if (r == 0)
 		r = follow_consumed(c);
 	if (r == 0)
 		r = copies_set(&c->copies, &c->home->belongings,
-			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len, claim.read_generation,
-				claim.write_generation });
+			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
+				live->position->read_generation, live->position->write_generation });
 	if (r == 0)
 		r = keep_agreed(c, live->handshake);
 	if (r < 0)

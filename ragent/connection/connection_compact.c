@@ -15,7 +15,7 @@
 
 struct kept connection_kept(const struct connection *c)
 {
-	const uint64_t records = c->position.client_records;
+	const uint64_t records = c->position.now.client_records;
 
 	if (c->busy)
 		return c->busy->kept;
@@ -24,7 +24,7 @@ struct kept connection_kept(const struct connection *c)
 
 static int is_done_with(const struct kept *k, const struct position *p)
 {
-	return !k->data && k->next_record == p->client_records;
+	return !k->data && k->next_record == p->now.client_records;
 }
 
 static int is_in_order(const struct connection *c)

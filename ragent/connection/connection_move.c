@@ -192,10 +192,10 @@ void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason rea
 static void fill_position(const struct position *from, Cssl__Position *out)
 {
 	cssl__position__init(out);
-	out->client_records = from->client_records;
-	out->offset = from->offset;
-	out->read_generation = from->read_generation;
-	out->read_sequence = from->read_sequence;
+	out->client_records = from->now.client_records;
+	out->offset = from->now.offset;
+	out->read_generation = from->now.read_generation;
+	out->read_sequence = from->now.read_sequence;
 	out->server_records = from->server_records;
 	out->write_generation = from->write_generation;
 	out->write_sequence = from->write_sequence;
@@ -238,7 +238,7 @@ static void send_ssl_id(struct connection *c)
 	m.response_state = connection_response_state(c);
 	m.response_records = c->position.response_records;
 	m.response_bytes = c->position.response_bytes;
-	m.read_closed = c->position.read_closed;
+	m.read_closed = c->position.now.read_closed;
 	m.write_closed = c->server_side == SERVER_CLOSE_NOTIFY || c->server_side == SERVER_SAID_LAST;
 	m.sealed_copy = (ProtobufCBinaryData){ c->copies.current->len, c->copies.current->data };
 	m.backend = (Cssl__BackendHalf)c->backend;

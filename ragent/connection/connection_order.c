@@ -33,7 +33,7 @@ int connection_may_move(const struct connection *c)
 int connection_may_rest(const struct connection *c)
 {
 	return connection_may_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
-	       !c->position.read_closed && c->server_side == SERVER_OPEN &&
+	       !c->position.now.read_closed && c->server_side == SERVER_OPEN &&
 	       connection_service(c)->rest == SERVICE_MAY_REST;
 }
 

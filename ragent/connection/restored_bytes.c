@@ -26,7 +26,7 @@ static int take_unlogged(struct restored *r, uint64_t end, size_t count)
 
 void restored_keep_nothing(struct restored *r)
 {
-	const uint64_t records = r->c.position.client_records;
+	const uint64_t records = r->c.position.now.client_records;
 
 	r->busy.kept = (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 }
@@ -95,7 +95,7 @@ static int take_bytes(struct restored *r)
  * got. */
 static int take_records(struct restored *r)
 {
-	const uint64_t first = r->image->first_record, consumed = r->c.position.client_records;
+	const uint64_t first = r->image->first_record, consumed = r->c.position.now.client_records;
 	struct tls_record_run run = { 0 };
 	struct tls_record_header bad;
 	size_t consumed_len;

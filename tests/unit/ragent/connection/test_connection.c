@@ -140,7 +140,7 @@ START_TEST(client_records_are_kept_until_they_are_consumed)
 	fake_agent_consumed(
 		d.agents[l.agent], l.stream, &(struct frame_consumed){ .client_records = 5, .read_sequence = 3 }, 0);
 	wait_until(kept_len(&c->busy->kept) == RECORD_OF(100));
-	ck_assert_uint_eq(c->position.client_records, 5);
+	ck_assert_uint_eq(c->position.now.client_records, 5);
 	close(l.fd);
 }
 END_TEST

@@ -11,9 +11,13 @@ static struct position p;
 
 static void begin(void)
 {
+	Cssl__LinkLive live = CSSL__LINK_LIVE__INIT;
+	Cssl__Position position = CSSL__POSITION__INIT;
+
 	memset(&c, 0, sizeof c);
 	position_init(&p);
-	ck_assert_int_eq(position_claim(&p, &(struct position_claim){ 0 }), 0);
+	live.position = &position;
+	ck_assert_int_eq(position_claim(&p, &live), 0);
 	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"first", 5, 0, 0 }), 0);
 }
 
