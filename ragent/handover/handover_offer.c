@@ -39,26 +39,12 @@ void handover_act_as_release(unsigned format)
 
 /* --- writing --- */
 
-static int put(struct handover_message *m, uint16_t tag, const void *front, size_t front_len, const char *text)
-{
-	size_t text_len = text ? strlen(text) : 0, len = FIELD_HEADER_LEN + front_len + text_len;
-	uint8_t *room = handover_message_room(m, len);
-
-	if (!room)
-		return CSSL_E_NO_MEMORY;
-	struct wire_writer w = wire_writer(room, len);
-	field_begin(&w, tag, front_len + text_len);
-	wire_put_bytes(&w, front, front_len);
-	wire_put_bytes(&w, text, text_len);
-	return 0;
-}
-
 static int put_number(struct handover_message *m, uint16_t tag, uint64_t value)
 {
 	uint8_t bytes[8];
 
 	wire_store_u64(bytes, value);
-	return put(m, tag, bytes, sizeof bytes, NULL);
+	return handover_message_put_field(m, tag, bytes, sizeof bytes, NULL);
 }
 
 int handover_hello_pack(struct handover_message *m)
@@ -78,7 +64,7 @@ static int put_agents(struct handover_message *m, const struct agents *agents)
 		agents_status(agents, a, &s);
 		wire_store_u16(front, (uint16_t)s.links_up);
 		wire_store_u16(front + 2, (uint16_t)agents_conf(agents, a)->workers);
-		r = put(m, TAG_AGENT, front, sizeof front, s.name);
+		r = handover_message_put_field(m, TAG_AGENT, front, sizeof front, s.name);
 	}
 	return r;
 }
@@ -88,7 +74,7 @@ static int put_blocked(struct handover_message *m, struct blocked *blocked)
 	uint8_t packed[BLOCKED_PACKED_MAX];
 	const size_t len = blocked_pack(blocked, notes_now_ns() / 1000000, packed);
 
-	return len > BLOCKED_MADE_LEN ? put(m, TAG_BLOCKED, packed, len, NULL) : 0;
+	return len > BLOCKED_MADE_LEN ? handover_message_put_field(m, TAG_BLOCKED, packed, len, NULL) : 0;
 }
 
 int handover_offer_pack(
@@ -110,15 +96,15 @@ int handover_offer_pack(
 	for (size_t i = 0; r == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
 		r = put_number(m, numbers[i].tag, numbers[i].value);
 	if (r == 0)
-		r = put(m, TAG_NAME, "", 0, shared->self->name);
+		r = handover_message_put_field(m, TAG_NAME, "", 0, shared->self->name);
 	if (r == 0)
 		r = put_agents(m, shared->agents);
 	for (size_t f = 0; r == 0 && f < shared->front_count; f++)
-		r = put(m, TAG_LISTENER, "", 0, shared->fronts[f].conf->name);
+		r = handover_message_put_field(m, TAG_LISTENER, "", 0, shared->fronts[f].conf->name);
 	if (r == 0)
 		r = put_blocked(m, shared->blocked);
 	if (r == 0 && format > HANDOVER_FORMAT)
-		r = put(m, TAG_NEXT, "", 0, NULL);
+		r = handover_message_put_field(m, TAG_NEXT, "", 0, NULL);
 	return r;
 }
 
@@ -127,7 +113,7 @@ int handover_socket_pack(struct handover_message *m, const char *key, unsigned w
 	uint8_t front[2];
 
 	wire_store_u16(front, (uint16_t)worker);
-	int r = put(m, TAG_SOCKET, front, sizeof front, key);
+	int r = handover_message_put_field(m, TAG_SOCKET, front, sizeof front, key);
 	if (r == 0)
 		handover_message_put_fd(m, fd);
 	return r;

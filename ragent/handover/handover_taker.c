@@ -14,7 +14,7 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/handover/handover_channel.h"
+#include "ragent/handover/handover_message.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 

@@ -161,7 +161,7 @@ static void on_live(struct carrier *carrier, enum frame_type type, const Cssl__L
 	settle(r);
 	if (type == FRAME_HANDED_OFF) {
 		r->frozen = o;
-		r->offset = claim.offset;
+		r->offset = live->position->offset;
 	}
 }
 
