@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -19,6 +18,7 @@
 
 #include "proto/error.h"
 #include "proto/fields.h"
+#include "ragent/keeper/notes.h"
 
 #define CAP_MIN       4096u
 #define HEADER_LEN    8u
@@ -121,33 +121,25 @@ void handover_message_clear(struct handover_message *m)
 
 /* --- over the UNIX socket --- */
 
-struct until {
-	uint64_t end_ms; /* HANDOVER_NO_LIMIT */
-};
-
 static uint64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return notes_now_ns() / 1000000;
 }
 
-static struct until until_of(uint64_t limit_ms)
+static uint64_t end_of(uint64_t limit_ms)
 {
-	return (struct until){ limit_ms == HANDOVER_NO_LIMIT ? limit_ms : now_ms() + limit_ms };
+	return limit_ms == HANDOVER_NO_LIMIT ? limit_ms : now_ms() + limit_ms;
 }
 
 /* Wait until @fd has one of @events. 0 or negative. */
-static int await(int fd, short events, const struct until *u)
+static int await(int fd, short events, uint64_t end_ms)
 {
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = events };
-		uint64_t now = now_ms();
-		if (u->end_ms != HANDOVER_NO_LIMIT && now >= u->end_ms)
+		const uint64_t now = now_ms();
+		if (end_ms != HANDOVER_NO_LIMIT && now >= end_ms)
 			return UV_ETIMEDOUT;
-		int ms = u->end_ms == HANDOVER_NO_LIMIT ? -1 : (int)(u->end_ms - now);
-		int r = poll(&p, 1, ms);
+		int r = poll(&p, 1, end_ms == HANDOVER_NO_LIMIT ? -1 : (int)(end_ms - now));
 		if (r > 0)
 			return 0;
 		if (r < 0 && errno != EINTR)
@@ -156,16 +148,16 @@ static int await(int fd, short events, const struct until *u)
 }
 
 /* After a failed call: 0 when the caller should try again. */
-static int failed(int fd, short events, const struct until *u)
+static int failed(int fd, short events, uint64_t end_ms)
 {
 	if (errno == EINTR)
 		return 0;
-	return errno == EAGAIN ? await(fd, events, u) : -errno;
+	return errno == EAGAIN ? await(fd, events, end_ms) : -errno;
 }
 
 /* --- out --- */
 
-static int send_header(int fd, const struct handover_message *m, const struct until *u)
+static int send_header(int fd, const struct handover_message *m, uint64_t end_ms)
 {
 	union {
 		struct cmsghdr align;
@@ -192,22 +184,22 @@ static int send_header(int fd, const struct handover_message *m, const struct un
 	while (r == 0) {
 		if (sendmsg(fd, &h, MSG_NOSIGNAL) == (ssize_t)sizeof header)
 			return 0;
-		r = failed(fd, POLLOUT, u);
+		r = failed(fd, POLLOUT, end_ms);
 	}
 	return r;
 }
 
 int handover_channel_send(int fd, const struct handover_message *m, uint64_t limit_ms)
 {
-	const struct until u = until_of(limit_ms);
-	int r = send_header(fd, m, &u);
+	const uint64_t end_ms = end_of(limit_ms);
+	int r = send_header(fd, m, end_ms);
 
 	for (size_t sent = 0; r == 0 && sent < m->len;) {
 		ssize_t n = send(fd, m->data + sent, m->len - sent, MSG_NOSIGNAL);
 		if (n >= 0)
 			sent += (size_t)n;
 		else
-			r = failed(fd, POLLOUT, &u);
+			r = failed(fd, POLLOUT, end_ms);
 	}
 	return r;
 }
@@ -242,7 +234,7 @@ static void take_fds(struct msghdr *h, struct handover_message *m)
 	}
 }
 
-static int receive_header(int fd, struct handover_message *m, uint8_t header[static HEADER_LEN], const struct until *u)
+static int receive_header(int fd, struct handover_message *m, uint8_t header[static HEADER_LEN], uint64_t end_ms)
 {
 	union {
 		struct cmsghdr align;
@@ -258,7 +250,7 @@ static int receive_header(int fd, struct handover_message *m, uint8_t header[sta
 			.msg_controllen = sizeof control.bytes };
 		ssize_t n = recvmsg(fd, &h, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 		if (n < 0) {
-			r = failed(fd, POLLIN, u);
+			r = failed(fd, POLLIN, end_ms);
 			continue;
 		}
 		take_fds(&h, m);
@@ -272,7 +264,7 @@ static int receive_header(int fd, struct handover_message *m, uint8_t header[sta
 }
 
 /* Allocate memory as bytes come: the announced length is not trusted. */
-static int receive_bytes(int fd, struct handover_message *m, size_t len, const struct until *u)
+static int receive_bytes(int fd, struct handover_message *m, size_t len, uint64_t end_ms)
 {
 	int r = 0;
 
@@ -286,19 +278,19 @@ static int receive_bytes(int fd, struct handover_message *m, size_t len, const s
 		if (n == 0)
 			return UV_EOF;
 		if (n < 0)
-			r = failed(fd, POLLIN, u);
+			r = failed(fd, POLLIN, end_ms);
 	}
 	return r;
 }
 
 int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_ms)
 {
-	const struct until u = until_of(limit_ms);
+	const uint64_t end_ms = end_of(limit_ms);
 	uint8_t header[HEADER_LEN] = { 0 };
 
 	handover_message_begin(m, HANDOVER_HELLO);
 	m->fds_are = HANDOVER_FDS_OWNED;
-	int r = receive_header(fd, m, header, &u);
+	int r = receive_header(fd, m, header, end_ms);
 	if (r < 0)
 		return r;
 	size_t len = wire_load_u32(header);
@@ -309,7 +301,7 @@ int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_
 		return CSSL_E_TOO_LONG;
 	if (m->fd_count != wire_load_u16(header + 6))
 		return UV_EMFILE;
-	return receive_bytes(fd, m, len, &u);
+	return receive_bytes(fd, m, len, end_ms);
 }
 
 int handover_channel_next_is(int fd, enum handover_type type)

@@ -18,14 +18,14 @@ STRUCTS = [
     ("stream_account", "connection/connection_internal.h", CONNECTION[:1], "account.", set()),
     ("position", "connection/position.h", CONNECTION[:1], "position.", set()),
     ("position_mark", "connection/position.h", CONNECTION[:1], "position.checkpoint.", set()),
-    ("agent_word", "dispatch/agents.h", ["handover/handover_self.c"], "", set()),
-    ("drain_word", "dispatch/drain.h", ["handover/handover_self.c"], "drain.", set()),
+    ("agent_word", "dispatch/agents.h", ["handover/handover_worker.c"], "", set()),
+    ("drain_word", "dispatch/drain.h", ["handover/handover_worker.c"], "drain.", set()),
     ("kept", "connection/kept.h", CONNECTION, "kept.", {"data", "cap", "start", "consumed", "sent", "end"}),
     ("copies", "connection/copies.h", CONNECTION[1:], "", set()),
     ("endpoints", "../net/endpoints.h", CONNECTION, "", set()),
     ("exposure", "connection/exposure.h", CONNECTION[:1], "exposure.", set()),
-    ("ragent_worker", "worker/ragent_worker.h", ["handover/handover_self.c"], "", {"home", "listening_count"}),
-    ("connection_home", "connection/connection_home.h", ["handover/handover_self.c"], "", set()),
+    ("ragent_worker", "worker/ragent_worker.h", ["handover/handover_worker.c"], "", {"home", "listening_count"}),
+    ("connection_home", "connection/connection_home.h", ["handover/handover_worker.c"], "", set()),
     ("link", "link/link_internal.h", ["link/link_handover.c"], "", set()),
 ]
 
