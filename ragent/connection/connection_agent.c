@@ -47,13 +47,6 @@ static void follow_answer(struct connection *c, uint8_t flags)
 		connection_drop_note(c);
 }
 
-static int check_window(const struct connection *c, size_t len)
-{
-	uint64_t undrained = c->account.received + len - c->account.told;
-
-	return undrained <= connection_window(c) + FRAME_PAYLOAD_MAX ? 0 : CSSL_E_TOO_LONG;
-}
-
 /* The owner was asked to freeze the connection, and still works on it: the client does not wait yet. */
 static void note_work(struct connection *c)
 {
@@ -103,26 +96,17 @@ static int in_data(struct connection *c, const struct frame *f)
 	int r = scan_data(c, f, &run);
 	if (r < 0)
 		return r;
-	if (check_window(c, f->len) < 0) { /* only this stream is at fault: the others on the link go on */
-		connection_end(c, END_LINK_VIOLATION, END_RESET);
+	if (connection_exceeds_window(c, f->len))
 		return 0;
-	}
 	r = position_commit(&c->position, f->flags, run.records, run.len);
 	if (r < 0)
 		return r;
 	if (ends_generation(f))
 		audit(c, f);
 	connection_fault_at(c, "records.committed");
-	const size_t had = connection_had_bytes(c, f->len), fresh = f->len - had;
-	if (fresh && stream_write(&c->busy->client, f->payload + had, fresh) == CSSL_E_NO_MEMORY) {
-		connection_end(c, END_INTERNAL, END_RESET);
+	if (connection_pass_on(c, f) < 0)
 		return 0;
-	}
-	c->active_ms = connection_now_ms(c);
 	note_work(c);
-	c->queued += fresh;
-	counter_add(&c->home->counters.client_queued_bytes, fresh);
-	c->account.received += f->len;
 	connection_count_records(c, RECORDS_OF_SERVER, &run);
 	if (f->flags & FRAME_LAST_RECORD)
 		c->server_side = SERVER_SAID_LAST;

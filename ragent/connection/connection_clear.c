@@ -48,27 +48,10 @@ static void stop_reading(struct connection *c)
 	stream_read_stop(&c->busy->client);
 }
 
-/* Which bytes its agent has is known only when it has answered REATTACH. */
-static int agent_takes_bytes(const struct connection *c)
-{
-	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
-}
-
 static void send_kept(struct connection *c)
 {
-	struct kept *k = &c->busy->kept;
-	const uint8_t *data;
-	size_t len;
-
-	while (agent_takes_bytes(c) && (len = kept_unsent(k, FRAME_PAYLOAD_MAX, &data)) > 0) {
-		if (link_full(c->current.link)) {
-			link_wait(c->current.link, &c->busy->waiter);
-			return;
-		}
-		if (link_send(c->current.link, c->current.stream, FRAME_DATA, FRAME_PLAINTEXT, data, len) < 0)
-			return;
-		kept_mark_sent(k, len);
-	}
+	if (connection_takes_bytes(c))
+		connection_send_kept(c, FRAME_PLAINTEXT);
 }
 
 size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
@@ -92,7 +75,7 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 static void tell_fin(struct connection *c)
 {
 	if (c->tail != TAIL_FIN || c->tail_told == TAIL_TOLD || stream_kept(&c->busy->client) ||
-		kept_unsent_len(&c->busy->kept) || !agent_takes_bytes(c))
+		kept_unsent_len(&c->busy->kept) || !connection_takes_bytes(c))
 		return;
 	c->tail_told = TAIL_TOLD;
 	link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
@@ -124,24 +107,11 @@ void connection_clear_fin(struct connection *c)
 
 /* --- to the client --- */
 
-/* Of a frame that comes again, the client may have got some bytes before. 0; 1: the connection was ended. */
+/* 0; 1: the connection was ended. */
 static int say(struct connection *c, const struct frame *f)
 {
-	const size_t had = connection_had_bytes(c, f->len), fresh = f->len - had;
-	uint64_t undrained = c->account.received + f->len - c->account.told;
-
-	if (undrained > connection_window(c) + FRAME_PAYLOAD_MAX) {
-		connection_end(c, END_LINK_VIOLATION, END_RESET);
+	if (connection_exceeds_window(c, f->len) || connection_pass_on(c, f) < 0)
 		return 1;
-	}
-	if (fresh && stream_write(&c->busy->client, f->payload + had, fresh) == CSSL_E_NO_MEMORY) {
-		connection_end(c, END_INTERNAL, END_RESET);
-		return 1;
-	}
-	c->active_ms = connection_now_ms(c);
-	c->queued += fresh;
-	counter_add(&c->home->counters.client_queued_bytes, fresh);
-	c->account.received += f->len;
 	connection_fault_at(c, "clear.said");
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "net/log.h"
 #include "net/mutant.h"
 #include "net/prefetch.h"
+#include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 
 /* With records that go to the owner anyway, tell it that it need not hold so many frames any more: so few that they are
@@ -31,8 +32,7 @@ static struct connection *of_stream(struct stream *s)
 
 /* --- to the owner --- */
 
-/* Which records its owner has is known only when it has answered REATTACH. */
-static int current_takes_records(const struct connection *c)
+int connection_takes_bytes(const struct connection *c)
 {
 	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
 }
@@ -53,29 +53,35 @@ static void tell_tail(struct connection *c)
 	link_send(c->current.link, c->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
 }
 
-void connection_send_records(struct connection *c)
+int connection_send_kept(struct connection *c, uint8_t flags)
 {
 	const uint8_t *data;
 	size_t len;
 
+	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
+		if (link_full(c->current.link)) {
+			link_wait(c->current.link, &c->busy->waiter);
+			return -1;
+		}
+		if (link_send(c->current.link, c->current.stream, FRAME_DATA, flags, data, len) < 0)
+			return -1;
+		kept_mark_sent(&c->busy->kept, len);
+	}
+	return 0;
+}
+
+void connection_send_records(struct connection *c)
+{
 	if (connection_speaks_clear(c)) {
 		connection_clear_pump(c);
 		return;
 	}
-	if (!current_takes_records(c))
+	if (!connection_takes_bytes(c))
 		return;
-	if (kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data) > 0)
+	if (kept_unsent_len(&c->busy->kept) > 0)
 		connection_release_held(c, RELEASE_ALONG);
-	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
-		if (link_full(c->current.link)) {
-			link_wait(c->current.link, &c->busy->waiter);
-			return;
-		}
-		if (link_send(c->current.link, c->current.stream, FRAME_DATA, 0, data, len) < 0)
-			return;
-		kept_mark_sent(&c->busy->kept, len);
-	}
-	tell_tail(c);
+	if (connection_send_kept(c, 0) == 0)
+		tell_tail(c);
 }
 
 void connection_on_waiter(struct link_waiter *w)
@@ -187,6 +193,39 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return connection_client_said(of_stream(s), data, len);
 }
 
+/* --- to the client --- */
+
+int connection_exceeds_window(struct connection *c, size_t len)
+{
+	if (c->account.received + len - c->account.told <= connection_window(c) + FRAME_PAYLOAD_MAX)
+		return 0;
+	connection_end(c, END_LINK_VIOLATION, END_RESET);
+	return 1;
+}
+
+int connection_write(struct connection *c, const uint8_t *data, size_t len)
+{
+	if (len && stream_write(&c->busy->client, data, len) == CSSL_E_NO_MEMORY) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return CSSL_E_NO_MEMORY;
+	}
+	c->queued += len;
+	counter_add(&c->home->counters.client_queued_bytes, len);
+	return 0;
+}
+
+int connection_pass_on(struct connection *c, const struct frame *f)
+{
+	const size_t had = connection_had_bytes(c, f->len);
+	int r = connection_write(c, f->payload + had, f->len - had);
+
+	if (r < 0)
+		return r;
+	c->active_ms = connection_now_ms(c);
+	c->account.received += f->len;
+	return 0;
+}
+
 /* --- the client's end, and its taking --- */
 
 static void on_fin(struct connection *c)
@@ -243,7 +282,7 @@ void connection_acknowledge(struct connection *c)
 		.write_generation = c->position.write_generation + (mutant("commit-promised") ? 1 : 0),
 	};
 
-	if (!current_takes_records(c))
+	if (!connection_takes_bytes(c))
 		return;
 	a.received = received_of_stream(c);
 	const size_t len = frame_accepted_write(payload, &a);

@@ -404,6 +404,10 @@ extern const struct stream_ops connection_client_ops;
 enum fault_action connection_fault_at(const struct connection *c, const char *point);
 /* The stream was opened: read what comes. */
 void connection_begin_reading(struct connection *c);
+/* 1: its agent may get bytes of the client. Which ones it has is known only when it has answered REATTACH. */
+int connection_takes_bytes(const struct connection *c);
+/* Then: send the kept bytes that it has not got. 0; -1: not all of them now. */
+int connection_send_kept(struct connection *c, uint8_t flags);
 /* Send all that the current stream has not got: records, then the end. */
 void connection_send_records(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
@@ -413,6 +417,13 @@ size_t connection_room(const struct connection *c);
 void connection_resume_reading(struct connection *c);
 /* More records are kept, and @unused bytes wait behind them: read no more than has room, or nothing. */
 void connection_read_less(struct connection *c, size_t unused);
+/* @len bytes more for the client are too many. 1: it was ended for that. Only this stream is at fault: the others on
+ * the link go on. */
+int connection_exceeds_window(struct connection *c, size_t len);
+/* For the client. 0; negative: out of memory, and it was ended. */
+int connection_write(struct connection *c, const uint8_t *data, size_t len);
+/* The same for the payload of a frame, without bytes that the client has already. */
+int connection_pass_on(struct connection *c, const struct frame *f);
 /* Its owner lets it wait, or go on: GOES_ON. It must have a busy part. */
 void connection_set_pace(struct connection *c, enum client_pace pace);
 /* 1 if it waits. Else 0. */

@@ -12,7 +12,6 @@
 
 #include "net/log.h"
 #include "net/mutant.h"
-#include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 
 /* In again.next: the frames that the image has are over. */
@@ -265,15 +264,8 @@ static void write_again(struct connection *c, const struct frame *f)
 {
 	const size_t had = pass_bytes(&c->busy->again, f->len), lost = f->len - had;
 
-	if (lost == 0)
-		return;
-	if (stream_write(&c->busy->client, f->payload + had, lost) == CSSL_E_NO_MEMORY) {
-		connection_end(c, END_INTERNAL, END_RESET);
-		return;
-	}
-	c->queued += lost;
-	counter_add(&c->home->counters.client_queued_bytes, lost);
-	connection_shut_if_due(c);
+	if (lost && connection_write(c, f->payload + had, lost) == 0)
+		connection_shut_if_due(c);
 }
 
 int connection_had_frame(struct connection *c, const struct frame *f)
