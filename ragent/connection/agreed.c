@@ -5,7 +5,7 @@
 
 #include "proto/error.h"
 
-int agreed_create(struct fine_blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
+int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
 	size_t alpn_len, struct agreed **out)
 {
 	const size_t len = sizeof(struct agreed) + server_name_len + alpn_len + 2;
@@ -24,7 +24,7 @@ int agreed_create(struct fine_blocks *from, const char *server_name, size_t serv
 	return 0;
 }
 
-void agreed_destroy(struct fine_blocks *from, struct agreed *a)
+void agreed_destroy(struct blocks *from, struct agreed *a)
 {
 	if (a)
 		fine_block_give(from, a, sizeof *a + strlen(agreed_server_name(a)) + strlen(agreed_alpn(a)) + 2);

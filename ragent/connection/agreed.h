@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "proto/sess_obj.h"
-#include "ragent/connection/fine_blocks.h"
+#include "ragent/connection/blocks.h"
 
 struct agreed {
 	uint16_t protocol_version, cipher_suite;
@@ -22,10 +22,10 @@ struct agreed {
 
 /* All members are zero except the names, which are copied and may contain no zeros. 0, CSSL_E_TOO_LONG (above
  * NAME_MAX_LEN), CSSL_E_NO_MEMORY. */
-int agreed_create(struct fine_blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
+int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
 	size_t alpn_len, struct agreed **out);
 /* @from as it was made; NULL is legal for @a. */
-void agreed_destroy(struct fine_blocks *from, struct agreed *a);
+void agreed_destroy(struct blocks *from, struct agreed *a);
 
 static inline const char *agreed_alpn(const struct agreed *a)
 {

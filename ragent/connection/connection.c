@@ -130,7 +130,7 @@ int connection_take_header(struct connection *c, const struct proxy_header *h)
 
 	if (r < 0 || !e->unique_id)
 		return r;
-	uint8_t *id = fine_block_take(&c->home->belongings, e->unique_id_len);
+	uint8_t *id = fine_block_take(&c->home->blocks, e->unique_id_len);
 	if (id)
 		memcpy(id, e->unique_id, e->unique_id_len);
 	else
@@ -142,8 +142,8 @@ int connection_take_header(struct connection *c, const struct proxy_header *h)
 
 static void drop_belongings(struct connection *c)
 {
-	fine_block_give(&c->home->belongings, c->endpoints.unique_id, c->endpoints.unique_id_len);
-	agreed_destroy(&c->home->belongings, c->agreed);
+	fine_block_give(&c->home->blocks, c->endpoints.unique_id, c->endpoints.unique_id_len);
+	agreed_destroy(&c->home->blocks, c->agreed);
 }
 
 static void begin(struct connection *c, const struct sockaddr_storage *peer, const struct sockaddr_storage *server)

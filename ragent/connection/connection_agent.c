@@ -23,7 +23,7 @@
 
 static void copies_follow(struct connection *c)
 {
-	if (!copies_commit(&c->copies, &c->home->belongings, &c->position))
+	if (!copies_commit(&c->copies, &c->home->blocks, &c->position))
 		return;
 	c->copied_ms = connection_now_ms(c);
 	counter_add(&c->home->counters.copies_current, 1);
@@ -188,8 +188,7 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 		(h->ja4.len && h->ja4.len != sizeof(struct ja4)))
 		return CSSL_E_RANGE;
 	struct agreed *a;
-	int r = agreed_create(
-		&c->home->belongings, h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
+	int r = agreed_create(&c->home->blocks, h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
 	if (r < 0)
 		return r;
 	a->protocol_version = (uint16_t)h->protocol_version;
@@ -216,7 +215,7 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	if (r == 0)
 		r = follow_consumed(c);
 	if (r == 0)
-		r = copies_set(&c->copies, &c->home->belongings,
+		r = copies_set(&c->copies, &c->home->blocks,
 			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
 				live->position->read_generation, live->position->write_generation });
 	if (r == 0)
@@ -322,7 +321,7 @@ static int in_copy(struct connection *c, const struct frame *f)
 
 	if (!copy)
 		return CSSL_E_TRUNCATED;
-	int r = copies_offer(&c->copies, &c->home->belongings,
+	int r = copies_offer(&c->copies, &c->home->blocks,
 		&(struct copy_offer){
 			copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation, copy->write_generation });
 	cssl__link_copy__free_unpacked(copy, NULL);

@@ -78,7 +78,7 @@ static void make_compact(struct connection *c)
 	deadline_cancel(&a->later);
 	stream_close(&a->client);
 	connection_save(c);
-	sealed_blob_drop(&a->download_former, &c->home->belongings); /* no image names it any more */
+	sealed_blob_drop(&a->download_former, &c->home->blocks); /* no image names it any more */
 }
 
 static void on_turn_end(struct turn_end *t)

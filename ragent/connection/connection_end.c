@@ -169,13 +169,13 @@ void connection_tell_left_out(struct connection_home *home)
 void connection_drop_kept(struct connection *c)
 {
 	connection_void(c);
-	copies_clear(&c->copies, &c->home->belongings);
+	copies_clear(&c->copies, &c->home->blocks);
 	connection_forget_trail(c);
 	if (!c->busy)
 		return;
 	kept_clear(&c->busy->kept, &c->home->blocks);
-	sealed_blob_drop(&c->busy->download, &c->home->belongings);
-	sealed_blob_drop(&c->busy->download_former, &c->home->belongings);
+	sealed_blob_drop(&c->busy->download, &c->home->blocks);
+	sealed_blob_drop(&c->busy->download_former, &c->home->blocks);
 	connection_weigh(c);
 }
 

@@ -12,7 +12,7 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_saved.h"
 
-_Static_assert(2 + FINE_SIZES + BLOCK_SIZES_SMALL <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
+_Static_assert(2 + FINE_SIZES <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
 _Static_assert(2 * FINE_BLOCK_MAX <= MEMORY_OF_CERTIFICATES, "and for two copies with a certificate");
 _Static_assert(SLABS_BLOCK_MAX <= MEMORY_OF_WAITING_RECORDS, "and for the records that a connection may have in it");
 
@@ -29,8 +29,7 @@ static void make_memory(struct connection_home *home)
 	slot_table_share_init(&home->connection_share, home->table, TABLE_CONNECTIONS, worker);
 	slot_table_share_init(&home->belonging_share, home->table, TABLE_BELONGINGS, worker);
 	slabs_init_from(&home->connection_blocks, connection_len(), source(&home->connection_share));
-	fine_blocks_init(&home->belongings, source(&home->belonging_share));
-	block_pool_init(&home->blocks, source(&home->belonging_share));
+	blocks_init(&home->blocks, source(&home->belonging_share));
 	slabs_init_from(&home->trails, connection_trail_len(), source(&home->belonging_share));
 	slabs_init(&home->busy_parts, connection_busy_len());
 }
@@ -85,9 +84,8 @@ void connection_home_clear(struct connection_home *home)
 	handshake_limit_destroy(home->preambles);
 	free(home->of_agents);
 	free(home->of_listeners);
-	block_pool_clear(&home->blocks);
 	slabs_clear(&home->connection_blocks);
-	fine_blocks_clear(&home->belongings);
+	blocks_clear(&home->blocks);
 	slabs_clear(&home->trails);
 	slabs_clear(&home->busy_parts);
 }

@@ -12,9 +12,8 @@
 #include "net/log_pace.h"
 #include "net/slabs.h"
 #include "net/worker.h"
-#include "ragent/connection/block_pool.h"
 #include "ragent/connection/connection.h"
-#include "ragent/connection/fine_blocks.h"
+#include "ragent/connection/blocks.h"
 #include "ragent/connection/mover.h"
 #include "ragent/connection/ownerships.h"
 #include "ragent/connection/pace.h"
@@ -61,18 +60,17 @@ struct connection_home {
 	struct ownership_counters *of_agents;   /* by agent */
 	struct listener_counters *of_listeners; /* by front */
 	struct connection *connections;
-	struct block_pool blocks;
 	struct partials partials;
 	struct handshake_limit *handshakes;
 	struct handshake_limit *preambles; /* before STARTTLS, which is not counted as a handshake */
 	struct holdings holdings;
 	struct slabs connection_blocks;
-	struct fine_blocks belongings; /* sealed copies, names, notes */
-	struct slabs trails;           /* of the busy connections, for the next process */
-	unsigned reattaching;          /* connections in state REATTACHING */
-	unsigned went_on;              /* connections of the process before that this one has restored */
-	struct restoring *restoring;   /* connections of the process before are left; NULL: none is */
-	struct slabs busy_parts;       /* of the connections that are not compact */
+	struct blocks blocks;        /* sealed copies, names, notes; bytes that are kept */
+	struct slabs trails;         /* of the busy connections, for the next process */
+	unsigned reattaching;        /* connections in state REATTACHING */
+	unsigned went_on;            /* connections of the process before that this one has restored */
+	struct restoring *restoring; /* connections of the process before are left; NULL: none is */
+	struct slabs busy_parts;     /* of the connections that are not compact */
 	/* With a keeper, the memory of connections, their parts and the small blocks outlives the process. */
 	struct slot_table *table; /* NULL: it does not */
 	struct table_share connection_share, belonging_share;

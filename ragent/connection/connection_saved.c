@@ -220,7 +220,7 @@ void connection_give_up_log(struct connection *c)
 int connection_set_note(struct connection *c, const uint8_t *data, size_t len)
 {
 	struct sealed_blob *fresh;
-	int r = sealed_blob_make(&fresh, &c->home->belongings, &(struct copy_offer){ data, len, 0, 0 });
+	int r = sealed_blob_make(&fresh, &c->home->blocks, &(struct copy_offer){ data, len, 0, 0 });
 
 	if (!fresh)
 		return r < 0 ? r : CSSL_E_TOO_LONG;
@@ -232,7 +232,7 @@ int connection_set_note(struct connection *c, const uint8_t *data, size_t len)
 
 void connection_drop_note(struct connection *c)
 {
-	sealed_blob_part(&c->busy->download, &c->busy->download_former, &c->home->belongings);
+	sealed_blob_part(&c->busy->download, &c->busy->download_former, &c->home->blocks);
 }
 
 /* --- in --- */
@@ -252,9 +252,9 @@ static void save(struct connection *c, const struct unused *rest)
 		table_slot_to(&c->slot, SLOT_SAVED);
 		connection_forget_trail(c);
 	}
-	sealed_blob_drop(&c->copies.former, &c->home->belongings);
+	sealed_blob_drop(&c->copies.former, &c->home->blocks);
 	if (c->busy)
-		sealed_blob_drop(&c->busy->download_former, &c->home->belongings);
+		sealed_blob_drop(&c->busy->download_former, &c->home->blocks);
 	fault_at("slot.saved", NULL, NULL);
 }
 

@@ -84,7 +84,7 @@ static int take_copy(struct parsed *p, const struct field_item *item)
 	if (!data || len == 0)
 		return CSSL_E_TRUNCATED;
 	const struct copy_offer o = { data, len, read_generation, write_generation };
-	struct fine_blocks *from = &p->c->home->belongings;
+	struct blocks *from = &p->c->home->blocks;
 	return item->tag == TAG_COPY ? copies_set(&p->c->copies, from, &o) : copies_offer(&p->c->copies, from, &o);
 }
 
@@ -113,7 +113,7 @@ static int take_agreed(struct parsed *p, const struct field_item *agreed)
 		return CSSL_E_RANGE;
 	int result = find_names(agreed, &server_name, &alpn);
 	if (result == 0)
-		result = agreed_create(&p->c->home->belongings, (const char *)server_name.value, server_name.len,
+		result = agreed_create(&p->c->home->blocks, (const char *)server_name.value, server_name.len,
 			(const char *)alpn.value, alpn.len, &p->c->agreed);
 	while (result == 0 && (result = field_next(&r, &item)) == 0) {
 		if (item.tag != TAG_SERVER_NAME && item.tag != TAG_ALPN)

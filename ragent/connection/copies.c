@@ -5,14 +5,14 @@
 
 #include "proto/error.h"
 
-void sealed_blob_drop(struct sealed_blob **place, struct fine_blocks *from)
+void sealed_blob_drop(struct sealed_blob **place, struct blocks *from)
 {
 	if (*place)
 		fine_block_give(from, *place, sealed_blob_len(*place));
 	*place = NULL;
 }
 
-void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former, struct fine_blocks *from)
+void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former, struct blocks *from)
 {
 	if (*former) {
 		sealed_blob_drop(current, from);
@@ -22,7 +22,7 @@ void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former,
 	*current = NULL;
 }
 
-int sealed_blob_make(struct sealed_blob **out, struct fine_blocks *from, const struct copy_offer *o)
+int sealed_blob_make(struct sealed_blob **out, struct blocks *from, const struct copy_offer *o)
 {
 	*out = NULL;
 	if (o->len == 0)
@@ -40,7 +40,7 @@ int sealed_blob_make(struct sealed_blob **out, struct fine_blocks *from, const s
 	return 0;
 }
 
-int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
+int copies_set(struct copies *c, struct blocks *from, const struct copy_offer *o)
 {
 	struct sealed_blob *fresh;
 	int r = sealed_blob_make(&fresh, from, o);
@@ -53,7 +53,7 @@ int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_off
 	return 0;
 }
 
-int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
+int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer *o)
 {
 	struct sealed_blob *fresh;
 	int r = sealed_blob_make(&fresh, from, o);
@@ -65,7 +65,7 @@ int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_o
 	return 0;
 }
 
-int copies_commit(struct copies *c, struct fine_blocks *from, const struct position *p)
+int copies_commit(struct copies *c, struct blocks *from, const struct position *p)
 {
 	if (!c->pending || !position_reached(p, c->pending->read_generation, c->pending->write_generation))
 		return 0;
@@ -75,7 +75,7 @@ int copies_commit(struct copies *c, struct fine_blocks *from, const struct posit
 	return 1;
 }
 
-void copies_clear(struct copies *c, struct fine_blocks *from)
+void copies_clear(struct copies *c, struct blocks *from)
 {
 	sealed_blob_drop(&c->current, from);
 	sealed_blob_drop(&c->pending, from);

@@ -10,7 +10,7 @@
 #define CSSL_RAGENT_COPIES_H
 
 #include "proto/sealed_copy.h"
-#include "ragent/connection/fine_blocks.h"
+#include "ragent/connection/blocks.h"
 #include "ragent/connection/position.h"
 
 /* A copy, or a note: then its generations are 0. */
@@ -40,21 +40,21 @@ struct copy_offer {
 /* In each of these @from is where the memory of all blobs comes from, and goes to; NULL: malloc. */
 
 /* Copied. 0, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY; *@out is NULL then, and if there are no bytes. */
-int sealed_blob_make(struct sealed_blob **out, struct fine_blocks *from, const struct copy_offer *o);
-void sealed_blob_drop(struct sealed_blob **place, struct fine_blocks *from);
+int sealed_blob_make(struct sealed_blob **out, struct blocks *from, const struct copy_offer *o);
+void sealed_blob_drop(struct sealed_blob **place, struct blocks *from);
 /* *@current goes. The valid image for the next process (trail.h) may name it, so it waits as *@former until another
  * image is valid. If one waits already, no image names the current one. */
-void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former, struct fine_blocks *from);
+void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former, struct blocks *from);
 
 /* From KEPT or HANDED_OFF: current at once. From COPY: pending until copies_commit(). Copied. 0, CSSL_E_TOO_LONG,
  * CSSL_E_NO_MEMORY (nothing changed). One of no bytes is no copy: 0. */
-int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_offer *o);
-int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_offer *o);
+int copies_set(struct copies *c, struct blocks *from, const struct copy_offer *o);
+int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer *o);
 
 /* The position moved. 1: the pending copy became current; else 0. */
-int copies_commit(struct copies *c, struct fine_blocks *from, const struct position *p);
+int copies_commit(struct copies *c, struct blocks *from, const struct position *p);
 
-void copies_clear(struct copies *c, struct fine_blocks *from);
+void copies_clear(struct copies *c, struct blocks *from);
 
 static inline size_t sealed_blob_len(const struct sealed_blob *b)
 {

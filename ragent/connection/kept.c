@@ -10,7 +10,7 @@
 #include "proto/tls_record.h"
 
 /* Move the bytes to the front of a block of twice the needed length. So moving is rare, however full the queue is. */
-static int grow(struct kept *k, struct block_pool *pool, size_t len)
+static int grow(struct kept *k, struct blocks *pool, size_t len)
 {
 	size_t have = k->end - k->start;
 	uint32_t cap;
@@ -26,7 +26,7 @@ static int grow(struct kept *k, struct block_pool *pool, size_t len)
 	return 0;
 }
 
-static int make_room(struct kept *k, struct block_pool *pool, size_t len)
+static int make_room(struct kept *k, struct blocks *pool, size_t len)
 {
 	size_t have = k->end - k->start;
 
@@ -48,7 +48,7 @@ static int make_room(struct kept *k, struct block_pool *pool, size_t len)
 	return 0;
 }
 
-int kept_append(struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, unsigned records)
+int kept_append(struct kept *k, struct blocks *pool, const uint8_t *data, size_t len, unsigned records)
 {
 	int r = make_room(k, pool, len);
 
@@ -150,7 +150,7 @@ int kept_consume(struct kept *k, uint64_t record)
 	return 0;
 }
 
-void kept_forget_consumed(struct kept *k, struct block_pool *pool)
+void kept_forget_consumed(struct kept *k, struct blocks *pool)
 {
 	k->start = k->consumed;
 	k->first_record = k->consumed_record;
@@ -158,7 +158,7 @@ void kept_forget_consumed(struct kept *k, struct block_pool *pool)
 		kept_clear(k, pool);
 }
 
-void kept_fit(struct kept *k, struct block_pool *pool)
+void kept_fit(struct kept *k, struct blocks *pool)
 {
 	size_t have = k->end - k->start;
 	uint32_t cap;
@@ -198,7 +198,7 @@ static int are_records(const struct kept *k, const uint8_t *data, size_t len, ui
 }
 
 int kept_restore(
-	struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len)
+	struct kept *k, struct blocks *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len)
 {
 	if (k->first_record > k->consumed_record || k->consumed_record > k->next_record || consumed_len > sent_len ||
 		sent_len > len)
@@ -216,7 +216,7 @@ int kept_restore(
 	return r;
 }
 
-void kept_clear(struct kept *k, struct block_pool *pool)
+void kept_clear(struct kept *k, struct blocks *pool)
 {
 	block_return(pool, k->data, k->cap);
 	k->data = NULL;

@@ -81,7 +81,7 @@ static int unpack_link(struct ragent_worker *rw, const struct handover_map *map,
 /* --- the worker itself --- */
 
 /* Links and connections make these again: links, open_links, connections, blocks, partials, handshakes, preambles,
- * holdings, connection_blocks, busy_parts, dormant, belongings, table, went_on, restoring, on_restored,
+ * holdings, connection_blocks, busy_parts, dormant, table, went_on, restoring, on_restored,
  * connection_share, belonging_share, trails, reattaching, working, nobody. The new process's own: shared, worker,
  * listening with its count, open_listeners, takeovers (its pace begins again), storm, mover (it searches again), tick,
  * drain_deadline, hello_scratch, cause, state, on_left, on_closed, owner, ended_lines (the lines of this second).

@@ -69,8 +69,7 @@ static void lose_memory(struct connection_home *home)
 {
 	home->connections = NULL;
 	slabs_init(&home->connection_blocks, connection_len());
-	fine_blocks_init(&home->belongings, NULL);
-	block_pool_init(&home->blocks, NULL);
+	blocks_init(&home->blocks, NULL);
 	slabs_init(&home->trails, connection_trail_len());
 }
 

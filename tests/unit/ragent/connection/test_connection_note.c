@@ -12,7 +12,7 @@ static struct connection c;
 
 static void begin(enum slot_state slot)
 {
-	fine_blocks_init(&home.belongings, NULL);
+	blocks_init(&home.blocks, NULL);
 	busy = (struct busy_part){ .home = &home, .connection = &c };
 	c = (struct connection){ .home = &home, .busy = &busy };
 	table_slot_to(&c.slot, slot);
@@ -22,8 +22,8 @@ static void end(void)
 {
 	connection_touch(&c);
 	connection_drop_note(&c);
-	sealed_blob_drop(&busy.download_former, &home.belongings);
-	fine_blocks_clear(&home.belongings);
+	sealed_blob_drop(&busy.download_former, &home.blocks);
+	blocks_clear(&home.blocks);
 }
 
 static struct sealed_blob *set(const char *text)
@@ -71,7 +71,7 @@ START_TEST(one_that_a_valid_slot_names_stays_until_the_slot_names_another)
 	ck_assert_mem_eq(first->data, "first", 5);
 	ck_assert_uint_eq(first->len, 5);
 	ck_assert_ptr_ne(first, second);
-	sealed_blob_drop(&busy.download_former, &home.belongings);
+	sealed_blob_drop(&busy.download_former, &home.blocks);
 	ck_assert_ptr_null(busy.download_former);
 	end();
 }
