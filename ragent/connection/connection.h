@@ -79,10 +79,8 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 void connection_reattach_all(struct connection_home *home, struct link *l);
 void connection_reattach_none(struct connection_home *home, struct link *l);
 
-/* For its worker: the length of a connection; the length of the additional part that only busy ones have; and the
- * call for input of a compact one. */
+/* For its worker: the length of a connection, and the call for input of a compact one. */
 size_t connection_len(void);
-size_t connection_busy_len(void);
 void connection_on_input(void *holder);
 
 /* End it: the owner is told. The client gets all queued bytes and FIN; or a reset; or, AT_ONCE, FIN and nothing that is

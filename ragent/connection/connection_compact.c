@@ -95,11 +95,6 @@ void connection_may_compact(struct connection *c)
 		worker_at_turn_end(c->home->worker, &c->busy->compact_due);
 }
 
-size_t connection_busy_len(void)
-{
-	return sizeof(struct busy_part);
-}
-
 int connection_add_busy(struct connection *c)
 {
 	struct busy_part *a = slabs_take(&c->home->busy_parts);

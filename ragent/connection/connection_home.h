@@ -76,7 +76,7 @@ struct connection_home {
 	struct table_share connection_share, belonging_share;
 	const void *_Atomic *working; /* the connection that it works on, for the process after a crash */
 	const void *_Atomic nobody;   /* where that stands without a keeper */
-	struct dormant *dormant;
+	struct dormant *dormant;      /* its worker makes it on its thread, before the first connection */
 	struct mover mover;
 	struct pace takeovers;
 	struct storm storm;
@@ -94,14 +94,8 @@ struct connection_home {
 
 /* @shared and @w outlive it. 0, or CSSL_E_NO_MEMORY. In both cases connection_home_clear() frees the rest. */
 int connection_home_init(struct connection_home *home, const struct ragent_shared *shared, struct worker *w);
-/* On the worker's thread, before the first connection. 0 or CSSL_E_NO_MEMORY. */
-int connection_home_start(struct connection_home *home);
-/* When no connection is left: stop all that needs the loop. */
-void connection_home_stop(struct connection_home *home);
 void connection_home_clear(struct connection_home *home);
 
-void connection_home_park(struct connection_home *home);
-void connection_home_unpark(struct connection_home *home);
 /* This process stops: calls connection_drain() for each. */
 void connection_home_drain(struct connection_home *home);
 /* @fn may free the connection. */

@@ -284,13 +284,13 @@ static inline void connection_work_ends(struct connection_home *home)
 int connection_set_note(struct connection *c, const uint8_t *data, size_t len);
 void connection_drop_note(struct connection *c);
 
-/* connection_owed.c */
 /* The agent of all that is queued for the client forgets it: the next owner begins, or there is none any more. */
 void connection_owe_queued(struct connection *c);
-/* 1: its client has not got all that no agent holds. Else 0. */
-int connection_owes(const struct connection *c);
-/* It has a trail: these bytes are there, too. 0 or CSSL_E_NO_MEMORY. */
-int connection_save_owed(struct connection *c);
+/* Has its client not got all that no agent holds? */
+static inline int connection_owes(const struct connection *c)
+{
+	return c->busy && c->busy->owed_end > c->slot.bytes_written;
+}
 
 /* connection_takeover.c */
 /* REATTACHING: its owner is lost. This may end it. */

@@ -4,9 +4,6 @@
 
 #include "ragent/connection/connection_home.h"
 
-/* What a busy connection needs for the next process, in bytes. */
-size_t connection_trail_len(void);
-
 /* On the worker's thread, before its first turn: begins to restore all connections that the process before saved for
  * this worker, and whose descriptors were found, a few in each turn. Those that had an owner wait for it in state
  * REATTACHING; the others are in the state of before. A connection that cannot be restored is reset.

@@ -379,20 +379,29 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	return rw;
 }
 
+/* No connection is left: stop all that needs the loop. */
+static void stop_home(struct ragent_worker *rw)
+{
+	timer_stop(rw->tick);
+	rw->tick = NULL;
+	dormant_destroy(rw->home.dormant);
+	rw->home.dormant = NULL;
+}
+
 int ragent_worker_start(struct ragent_worker *rw)
 {
 	const struct conf_health *h = &rw->home.shared->self->health;
-	int r = connection_home_start(&rw->home);
+	int r = 0;
 
+	rw->home.dormant = dormant_create(rw->home.worker, connection_on_input);
 	rw->tick = timer_start(rw->home.worker, on_tick, rw, h->ping_ms, h->ping_ms);
-	if (!rw->tick)
+	if (!rw->home.dormant || !rw->tick)
 		r = CSSL_E_NO_MEMORY;
 	for (int a = 0; r == 0 && a < (int)agents_count(rw->home.shared->agents); a++)
 		r = create_links(rw, a);
 	if (r < 0) { /* the loop has not run yet, so nothing is connecting */
 		links_destroy(&rw->home.links);
-		connection_home_stop(&rw->home);
-		timer_stop(rw->tick);
+		stop_home(rw);
 		ragent_worker_unlisten(rw);
 	}
 	return r;
@@ -409,7 +418,8 @@ void ragent_worker_park(struct ragent_worker *rw)
 {
 	assert(rw->state == RAGENT_WORKER_RUNNING || rw->state == RAGENT_WORKER_PARKED);
 	rw->state = RAGENT_WORKER_PARKED;
-	connection_home_park(&rw->home);
+	rw->home.state = HOME_PARKED;
+	mover_stop(&rw->home.mover);
 	each_listener(rw, listener_pause);
 	links_each(&rw->home.links, link_leave);
 }
@@ -419,7 +429,7 @@ void ragent_worker_unpark(struct ragent_worker *rw)
 	if (rw->state != RAGENT_WORKER_PARKED)
 		return;
 	rw->state = RAGENT_WORKER_RUNNING;
-	connection_home_unpark(&rw->home);
+	rw->home.state = HOME_RUNNING;
 	each_listener(rw, listener_resume);
 	links_each(&rw->home.links, link_return);
 }
@@ -430,9 +440,7 @@ static void settle(struct ragent_worker *rw)
 	if (rw->state == RAGENT_WORKER_DRAINING && !rw->home.connections) {
 		rw->state = RAGENT_WORKER_CLOSING;
 		deadline_cancel(&rw->drain_deadline);
-		timer_stop(rw->tick);
-		rw->tick = NULL;
-		connection_home_stop(&rw->home);
+		stop_home(rw);
 		links_each(&rw->home.links, link_close);
 	}
 	if (rw->state == RAGENT_WORKER_CLOSING && rw->open_links == 0 && rw->open_listeners == 0) {

@@ -70,7 +70,7 @@ static void lose_memory(struct connection_home *home)
 	home->connections = NULL;
 	slabs_init(&home->connection_blocks, connection_len());
 	blocks_init(&home->blocks, NULL);
-	slabs_init(&home->trails, connection_trail_len());
+	slabs_init(&home->trails, sizeof(struct trail));
 }
 
 /* A block that this process has used lies in the table. */
