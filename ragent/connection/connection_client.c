@@ -12,12 +12,14 @@
 #include "net/log.h"
 #include "net/mutant.h"
 #include "net/prefetch.h"
+#include "net/stream_hold.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 
 /* With records that go to the owner anyway, tell it that it need not hold so many frames any more: so few that they are
  * still in its cache when their memory is used again. */
 #define RELEASE_ALONG 8u
+#define LATER_MS      10u           /* one tick of the deadlines */
 #define FLUSH_MARK    (32u * 1024u) /* so many bytes of a frame are written at once, from the link's own buffer */
 
 static struct busy_part *busy_of(struct stream *s)
@@ -193,6 +195,51 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return connection_client_said(of_stream(s), data, len);
 }
 
+/* --- messages that may wait --- */
+
+/* Usually something else is sent meanwhile anyway, or the message is no longer needed. This saves a system call here
+ * and a turn of the agent's loop for each. The tickets after a handshake of TLS 1.3 go with the first answer, but not
+ * to clients of mail. A client's FIN matters only if the conversation is not over; after close_notify the owner ends it
+ * by itself. */
+
+void connection_on_later(struct deadline *d)
+{
+	struct busy_part *a = container_of(d, struct busy_part, later);
+
+	a->fin = FIN_AT_ONCE;
+	stream_flush_soon(&a->client);
+	connection_send_records(a->connection);
+}
+
+static void say_later(struct connection *c)
+{
+	if (!deadline_is_set(&c->busy->later))
+		deadline_set(c->home->worker, &c->busy->later, LATER_MS);
+}
+
+/* A client with Nagle's algorithm (RFC 896) sends nothing after its Finished before that is acknowledged, and the
+ * tickets are what acknowledges it. Mail clients use it more often than not, and would wait for a tick at each
+ * connection. */
+static int waits_for_tickets(const struct connection *c)
+{
+	return connection_service(c)->start == SERVICE_MAY_START_AS_SMTP;
+}
+
+void connection_hold_tickets(struct connection *c)
+{
+	if (c->agreed->protocol_version != TLS13_VERSION_WIRE || !stream_pending(&c->busy->client) ||
+		waits_for_tickets(c))
+		return;
+	stream_hold(&c->busy->client);
+	say_later(c);
+}
+
+static void hold_fin(struct connection *c)
+{
+	c->busy->fin = FIN_LATER;
+	say_later(c);
+}
+
 /* --- to the client --- */
 
 int connection_exceeds_window(struct connection *c, size_t len)
@@ -239,7 +286,7 @@ static void on_fin(struct connection *c)
 	else if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);
 	else if (c->state == CONNECTION_OWNED)
-		connection_hold_fin(c);
+		hold_fin(c);
 	else
 		connection_send_records(c);
 }

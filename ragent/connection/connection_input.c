@@ -249,6 +249,27 @@ static size_t take(struct connection *c, uint8_t *data, size_t len)
 	return used;
 }
 
+/* --- how many records --- */
+
+void connection_count_records(struct connection *c, enum records_of whose, const struct tls_record_run *run)
+{
+	const int of_client = whose == RECORDS_OF_CLIENT;
+	struct ragent_counters *n = &c->home->counters;
+	struct listener_counters *of_listener = connection_counts(c);
+	/* the first of the types; the other ones follow */
+	counter *by_type = of_client ? &n->client_change_cipher_spec : &n->server_change_cipher_spec;
+	uint32_t *types = of_client ? c->client_types : c->server_types;
+
+	for (unsigned i = 0; i < sizeof run->by_type / sizeof run->by_type[0]; i++) {
+		if (run->by_type[i] == 0)
+			continue;
+		types[i] += run->by_type[i];
+		counter_add(&by_type[i], run->by_type[i]);
+	}
+	counter_add(of_client ? &n->client_bytes : &n->server_bytes, run->len);
+	counter_add(of_client ? &of_listener->client_bytes : &of_listener->server_bytes, run->len);
+}
+
 /* --- records that are not whole --- */
 
 /* If reading is paused, the client is not at fault for the bytes that wait. They are read after the pause. */

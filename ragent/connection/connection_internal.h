@@ -1,8 +1,8 @@
 /* connection_internal.h: shared by the connection's own files only: connection.c (life), connection_states.c (states
  * and their time limits), connection_client.c (the client's side), connection_input.c (what a client sent),
  * connection_compact.c (less memory for a silent connection), connection_agent.c (frames from agents),
- * connection_records.c (counts of records), connection_move.c (open, adopt), connection_order.c (ordered moves and
- * rests), connection_later.c (messages that may wait), connection_takeover.c, connection_end.c,
+ * connection_move.c (open, adopt), connection_order.c (ordered moves and rests), connection_takeover.c,
+ * connection_end.c,
  * connection_saved.c (for the next process), connection_restoring.c, connection_restored.c and connection_reattach.c
  * (from the process before).
  */
@@ -44,7 +44,7 @@ enum server_side {
 /* OVERDUE: the owner was told to freeze the connection, and did not in time. If it does so later, no order waits for
  * that. */
 enum move_answer { MOVE_ANSWER_NOT_DUE, MOVE_ANSWER_OVERDUE };
-/* LATER: usually the owner ends the connection before it has to be told (connection_later.c). */
+/* LATER: usually the owner ends the connection before it has to be told (connection_client.c). */
 enum fin_telling { FIN_AT_ONCE, FIN_LATER };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 /* WAITS: its owner opens no record for a while, so nothing of the client is read. UNHEARD: it need not wait any more,
@@ -315,12 +315,10 @@ int connection_had_frame(struct connection *c, const struct frame *f);
 /* DATA of @len bytes: so many of the first ones the client has already. */
 size_t connection_had_bytes(struct connection *c, size_t len);
 
-/* connection_later.c */
+/* connection_client.c: messages that may wait */
 void connection_on_later(struct deadline *d); /* busy_part.later */
 /* The handshake is over: the agent's last records of it may wait for the answer, but not if the service is mail. */
 void connection_hold_tickets(struct connection *c);
-/* The client's FIN came. */
-void connection_hold_fin(struct connection *c);
 
 /* connection.c: the counters of its listener */
 struct listener_counters *connection_counts(const struct connection *c);
@@ -364,7 +362,7 @@ int connection_clear_hello_is_injected(struct connection *c);
 /* Its agent gets an acknowledgement after so many bytes. */
 uint64_t connection_acknowledge_step(const struct connection *c);
 
-/* connection_records.c */
+/* connection_input.c: counts */
 enum records_of { RECORDS_OF_CLIENT, RECORDS_OF_SERVER };
 void connection_count_records(struct connection *c, enum records_of whose, const struct tls_record_run *run);
 
@@ -445,7 +443,7 @@ void connection_trim_replay(struct connection *c);
 /* No incomplete record of the client counts any more. */
 void connection_forget_partial(struct connection *c);
 
-/* connection_holding.c */
+/* connection_compact.c: its bytes */
 /* It may keep more or fewer bytes than before: count them again. */
 void connection_weigh(struct connection *c);
 /* Above the budget: take memory back from the connections that keep most. May end any connection. */
@@ -483,7 +481,7 @@ void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason rea
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 void connection_adopted(struct connection *c);
 
-/* connection_owner.c */
+/* connection_order.c: who owns it */
 /* From now on no agent owns it, or its owner is told to freeze it. */
 void connection_owner_goes(struct connection *c);
 /* The same, unless that was so before. */

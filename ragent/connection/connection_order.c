@@ -1,6 +1,81 @@
-/* connection_order.c: ordered moves and rests: the question to the owner, and the report to the sender of the order. */
+/* connection_order.c: ordered moves and rests: the question to the owner, and the report to the sender of the order.
+ * And notes for the API and the metrics who owns a connection, why, and how long no agent owned it before. */
+#include <uv.h>
+
 #include "net/log.h"
+#include "proto/link.pb-c.h"
 #include "ragent/connection/connection_internal.h"
+
+/* --- who owns it --- */
+
+/* The sum of a cause, and its buckets behind it. The causes stand in the same order. */
+#define LATENCY_ROW_COUNT (offsetof(struct ownership_counters, latency_move_sum_us) / sizeof(counter))
+
+/* @first: the first of these rows in ownership_counters. */
+static void count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
+{
+	counter *const row = first + (cause - OWNERSHIP_HAND_OFF) * LATENCY_ROW_COUNT;
+
+	counter_add(&row[0], pause_us);
+	time_counters_add(&row[1], latency_buckets, pause_us);
+}
+
+static void note_owner(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)
+{
+	ownerships_note(
+		c->home->ownerships, &(struct ownership){ .connection = c->id,
+					     .since_ms = connection_now_ms(c),
+					     .pause_us = pause_us < UINT32_MAX ? (uint32_t)pause_us : UINT32_MAX,
+					     .epoch = (uint16_t)c->epoch,
+					     .agent = (int16_t)agent,
+					     .cause = (uint8_t)cause });
+}
+
+void connection_owner_goes(struct connection *c)
+{
+	c->busy->move_began_ns = uv_hrtime();
+}
+
+void connection_owner_is_missed(struct connection *c)
+{
+	if (c->busy->move_began_ns == 0)
+		connection_owner_goes(c);
+}
+
+void connection_owned_from_start(struct connection *c)
+{
+	note_owner(c, link_agent(c->current.link), OWNERSHIP_HANDSHAKE, 0);
+}
+
+void connection_left_by_a_loss(struct connection *c)
+{
+	if (c->busy)
+		c->busy->move_began_ns = 0;
+	note_owner(c, NO_AGENT, OWNERSHIP_TAKEOVER, 0);
+}
+
+uint64_t connection_owned_by(struct connection *c, int agent)
+{
+	static const uint8_t causes[] = { [CSSL__CAUSE__CAUSE_HAND_OFF] = OWNERSHIP_HAND_OFF,
+		[CSSL__CAUSE__CAUSE_MOVE] = OWNERSHIP_MOVE,
+		[CSSL__CAUSE__CAUSE_DRAIN] = OWNERSHIP_DRAIN,
+		[CSSL__CAUSE__CAUSE_WAKE] = OWNERSHIP_WAKE,
+		[CSSL__CAUSE__CAUSE_TAKEOVER] = OWNERSHIP_TAKEOVER,
+		[CSSL__CAUSE__CAUSE_REST] = OWNERSHIP_REST };
+	const uint64_t began_ns = c->busy->move_began_ns;
+	const uint64_t pause_us = began_ns ? (uv_hrtime() - began_ns) / 1000 : 0;
+	const enum ownership_cause cause = agent == NO_AGENT ? OWNERSHIP_REST : causes[c->cause];
+
+	c->busy->move_began_ns = 0;
+	const int whose = agent == NO_AGENT ? c->owner : agent;
+	count_pause(&c->home->counters.latency_hand_off_sum_us, cause, pause_us);
+	if (whose != NO_AGENT)
+		count_pause(&c->home->of_agents[whose].latency_hand_off_sum_us, cause, pause_us);
+	note_owner(c, agent, cause, pause_us);
+	return pause_us;
+}
+
+/* --- orders --- */
 
 /* Why its owner cannot be asked to freeze it; NULL: it can. */
 static const char *cannot_leave(const struct connection *c)

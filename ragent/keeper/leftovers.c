@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/array.h"
 #include "net/capture.h"
 #include "net/daemon.h"
 #include "net/log.h"
@@ -23,16 +24,11 @@ struct numbers {
 
 static int add(struct numbers *n, int number)
 {
-	if (n->count == n->cap) {
-		size_t cap = n->cap ? 2 * n->cap : 64;
-		int *at = realloc(n->at, cap * sizeof *at);
-		if (!at)
-			return CSSL_E_NO_MEMORY;
-		n->at = at;
-		n->cap = cap;
-	}
-	n->at[n->count++] = number;
-	return 0;
+	int r = array_make_room(&n->at, &n->cap, n->count, sizeof *n->at);
+
+	if (r == 0)
+		n->at[n->count++] = number;
+	return r;
 }
 
 static int list_descriptors(struct numbers *out, struct notes *n)
@@ -165,14 +161,10 @@ static int by_cookie_and_state(const void *a, const void *b)
 
 static int add_saved(struct saved *out, struct table_slot *s)
 {
-	if (out->count == out->cap) {
-		size_t cap = out->cap ? 2 * out->cap : 64;
-		struct named_slot *at = realloc(out->at, cap * sizeof *at);
-		if (!at)
-			return CSSL_E_NO_MEMORY;
-		out->at = at;
-		out->cap = cap;
-	}
+	int r = array_make_room(&out->at, &out->cap, out->count, sizeof *out->at);
+
+	if (r < 0)
+		return r;
 	s->fd = -1;
 	out->at[out->count++] = (struct named_slot){ s->cookie, s };
 	return 0;
@@ -268,19 +260,17 @@ static void close_later(struct numbers *later, int fd)
 
 static void sort_fresh(struct leftovers *l, const struct notes *n, struct numbers *later, int fd)
 {
-	struct numbers fresh = { l->fresh, l->fresh_count, l->fresh_cap };
-
 	if (tcp_has_ended(fd)) {
 		close_delivered(fd);
-	} else if (!is_untouched(fd) || add(&fresh, fd) < 0) {
+	} else if (is_untouched(fd) &&
+		   array_make_room(&l->fresh, &l->fresh_cap, l->fresh_count, sizeof *l->fresh) == 0) {
+		l->fresh[l->fresh_count++] = fd;
+	} else {
 		l->clients_reset += is_of_client(n, fd) ? 1 : 0;
 		l->reset++;
 		reset_at_close(fd);
 		close_later(later, fd);
 	}
-	l->fresh = fresh.at;
-	l->fresh_count = fresh.count;
-	l->fresh_cap = fresh.cap;
 }
 
 /* It was @s's. */
