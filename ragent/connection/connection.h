@@ -135,11 +135,6 @@ int connection_may_move(const struct connection *c);
 int connection_may_rest(const struct connection *c);
 /* The agent that has its stream; NO_AGENT: no agent has. */
 int connection_place(const struct connection *c);
-/* The agent that should get it when it leaves @agent; NO_AGENT: no other agent is up. */
-int connection_successor(const struct connection *c, int agent);
-/* The agent of its client's address, for the agents and weights of now; NO_AGENT where connections do not follow the
- * address. */
-int connection_belongs_to(const struct connection *c);
 
 /* 1: its client speaks with an agent in clear, so it cannot move. Else 0. */
 int connection_speaks_clear(const struct connection *c);

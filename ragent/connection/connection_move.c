@@ -306,18 +306,6 @@ int connection_place(const struct connection *c)
 	return c->current.link ? link_agent(c->current.link) : NO_AGENT;
 }
 
-int connection_successor(const struct connection *c, int agent)
-{
-	return dispatch_owner(&c->home->links, c->front, &c->endpoints.client, agent);
-}
-
-int connection_belongs_to(const struct connection *c)
-{
-	return front_hands_off(c->front)
-		       ? dispatch_home(&c->home->links, c->front, &c->endpoints.client, link_agent(c->current.link))
-		       : NO_AGENT;
-}
-
 /* An ordered move that did not begin, or whose target refused, goes back to the owner that froze the connection. */
 static struct link *way_back(const struct connection *c, const struct link *not_this)
 {
