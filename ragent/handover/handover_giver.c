@@ -264,7 +264,7 @@ static void on_given(struct worker *w, void *arg)
 static int put_listeners(struct handover_giver *g, unsigned worker, struct handover_message *m)
 {
 	const struct ragent_worker *rw = g->p.workers[worker];
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < rw->listening_count; i++) {
@@ -282,7 +282,7 @@ static int put_listeners(struct handover_giver *g, unsigned worker, struct hando
 
 static int send_sockets(struct handover_giver *g, struct handover_message *m)
 {
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 
 	handover_message_begin(m, HANDOVER_SOCKETS);
 	int r = handover_socket_pack(m, passed_key_of_path(key, "handover", g->path), 0, listener_fd(g->listener));

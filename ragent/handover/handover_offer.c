@@ -295,7 +295,7 @@ int handover_sockets_read(struct handover_message *m, struct passed_sockets *out
 {
 	struct wire_reader r = wire_reader(m->data, m->len);
 	struct field_item item;
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	int result;
 
 	while ((result = field_next(&r, &item)) == 0) {

@@ -37,7 +37,7 @@ enum death_cause {
 
 struct noted_socket {
 	char key[NOTES_KEY_MAX]; /* the use of the socket: ragent/worker/passed_sockets.h */
-	uint32_t worker;
+	uint32_t worker; /* it has the socket */
 	int32_t fd;
 };
 

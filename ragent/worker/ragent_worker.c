@@ -288,7 +288,7 @@ static int bind_one(
 {
 	struct listening *at = &rw->listening[rw->listening_count];
 	struct sockaddr_storage *address = &f->bound[index];
-	char key[PASSED_KEY_MAX], text[ADDRESS_TEXT_MAX];
+	char key[NOTES_KEY_MAX], text[ADDRESS_TEXT_MAX];
 	int r = 0;
 
 	*at = (struct listening){ .home = rw,

@@ -58,7 +58,7 @@ static void destroy_all(void)
 static void listen_too(struct successor *s)
 {
 	struct passed_sockets passed = { 0 };
-	char key[PASSED_KEY_MAX], error[256];
+	char key[NOTES_KEY_MAX], error[256];
 
 	for (size_t i = 0; i < d.rw->listening_count; i++) {
 		const struct listening *at = &d.rw->listening[i];

@@ -137,7 +137,7 @@ END_TEST
 static int note_listener(char text[static ADDRESS_TEXT_MAX])
 {
 	struct sockaddr_storage at;
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	const int fd = socket_listen(OVER_TCP4, &at);
 
 	fcntl(fd, F_SETFL, O_NONBLOCK);
