@@ -34,26 +34,22 @@
 #include "ragent/dispatch/front.h"
 #include "ragent/link/link.h"
 
-#define CONNECTION_STATES(X)                                                                                           \
-	X(PROXY, "waits for its PROXY header")                                                                         \
-	X(HELLO, "waits for its first records")                                                                        \
-	X(WAITING, "waits for an agent to begin its handshake")                                                        \
-	X(HANDSHAKING, "an agent makes the handshake under epoch 1")                                                   \
-	X(OWNED, "an agent is owner")                                                                                  \
-	X(MOVING, "its owner was told to freeze it")                                                                   \
-	X(ADOPTING, "an agent was told to adopt it")                                                                   \
-	X(RESTING, "no agent owns it; the next record finds one")                                                      \
-	X(FINISHING, "its owner was told to say goodbye")                                                              \
-	X(LINGERING, "over; the client gets the rest")                                                                 \
-	X(CLOSING, "its handle is being closed")                                                                       \
-	X(PREAMBLE, "an agent speaks with its client in clear, before STARTTLS")                                       \
-	X(RELAYED, "an agent passes on mail in clear")                                                                 \
-	X(REATTACHING, "its agent still has it; the link to it broke")
-
+/* A successor process reads these numbers: add new states at the end. */
 enum connection_state {
-#define X(name, text) CONNECTION_##name,
-	CONNECTION_STATES(X) /* a successor process reads these numbers: add new states at the end */
-#undef X
+	CONNECTION_PROXY,       /* waits for its PROXY header */
+	CONNECTION_HELLO,       /* waits for its first records */
+	CONNECTION_WAITING,     /* waits for an agent to begin its handshake */
+	CONNECTION_HANDSHAKING, /* an agent makes the handshake under epoch 1 */
+	CONNECTION_OWNED,       /* an agent is owner */
+	CONNECTION_MOVING,      /* its owner was told to freeze it */
+	CONNECTION_ADOPTING,    /* an agent was told to adopt it */
+	CONNECTION_RESTING,     /* no agent owns it; the next record finds one */
+	CONNECTION_FINISHING,   /* its owner was told to say goodbye */
+	CONNECTION_LINGERING,   /* over; the client gets the rest */
+	CONNECTION_CLOSING,     /* its handle is being closed */
+	CONNECTION_PREAMBLE,    /* an agent speaks with its client in clear, before STARTTLS */
+	CONNECTION_RELAYED,     /* an agent passes on mail in clear */
+	CONNECTION_REATTACHING, /* its agent still has it; the link to it broke */
 };
 #define CONNECTION_STATE_COUNT (CONNECTION_REATTACHING + 1)
 

@@ -89,7 +89,7 @@ static void audit_saved(const struct connection *c, const struct frame *f, int r
 		audit(c, f);
 }
 
-static int in_data(struct connection *c, const struct frame *f)
+static int in_data(struct connection *c, const struct frame *f, const void *message)
 {
 	struct tls_record_run run;
 
@@ -122,7 +122,7 @@ static int in_data(struct connection *c, const struct frame *f)
 	return r;
 }
 
-static int in_consumed(struct connection *c, const struct frame *f)
+static int in_consumed(struct connection *c, const struct frame *f, const void *message)
 {
 	struct frame_consumed consumed;
 	int r = frame_consumed_read(f, &consumed);
@@ -142,7 +142,7 @@ static int in_consumed(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_fin(struct connection *c, const struct frame *f)
+static int in_fin(struct connection *c, const struct frame *f, const void *message)
 {
 	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
@@ -160,7 +160,7 @@ static void note_drain(struct connection *c, int agent, enum end_reason reason)
 		drain_note_ended(drain);
 }
 
-int connection_in_end(struct connection *c, const struct frame *f)
+int connection_in_end(struct connection *c, const struct frame *f, const void *message)
 {
 	const int agent = link_agent(c->current.link);
 	uint8_t reason = f->payload[0];
@@ -231,14 +231,10 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	return 0;
 }
 
-static int in_kept(struct connection *c, const struct frame *f)
+static int in_kept(struct connection *c, const struct frame *f, const void *message)
 {
-	Cssl__LinkLive *live = cssl__link_live__unpack(NULL, f->len, f->payload);
+	int r = take_live(c, message);
 
-	if (!live)
-		return CSSL_E_TRUNCATED;
-	int r = take_live(c, live);
-	cssl__link_live__free_unpacked(live, NULL);
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.handshakes_kept, 1);
@@ -250,14 +246,10 @@ static int in_kept(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_handed_off(struct connection *c, const struct frame *f)
+static int in_handed_off(struct connection *c, const struct frame *f, const void *message)
 {
-	Cssl__LinkLive *live = cssl__link_live__unpack(NULL, f->len, f->payload);
+	int r = take_live(c, message);
 
-	if (!live)
-		return CSSL_E_TRUNCATED;
-	int r = take_live(c, live);
-	cssl__link_live__free_unpacked(live, NULL);
 	if (r == 0 && !c->copies.current)
 		r = CSSL_E_RANGE; /* without a copy no agent can adopt it */
 	if (r < 0)
@@ -272,73 +264,54 @@ static int in_handed_off(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_adopted(struct connection *c, const struct frame *f)
+static int in_adopted(struct connection *c, const struct frame *f, const void *message)
 {
-	Cssl__LinkAdopted *a = cssl__link_adopted__unpack(NULL, f->len, f->payload);
+	const Cssl__LinkAdopted *adopted = message;
 
-	if (!a)
-		return CSSL_E_TRUNCATED;
-	uint32_t epoch = a->epoch;
-	cssl__link_adopted__free_unpacked(a, NULL);
-	if (epoch != c->epoch)
+	if (adopted->epoch != c->epoch)
 		return CSSL_E_MISMATCH;
 	connection_adopted(c);
 	return 0;
 }
 
-static void refused_in(struct connection *c, const Cssl__LinkRefused *refused)
+static int in_refused(struct connection *c, const struct frame *f, const void *message)
 {
+	const Cssl__LinkRefused *refused = message;
+
+	if ((c->state == CONNECTION_OWNED || c->state == CONNECTION_FINISHING) &&
+		c->busy->move_answer != MOVE_ANSWER_OVERDUE)
+		return CSSL_E_STATE;
+	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%s detail=%s",
+		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
+		link_refusal_name(refused->reason), refused->detail);
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_REATTACHING: connection_reattach_refused(c); break;
 	case CONNECTION_ADOPTING: connection_adopt_refused(c, refused->reason); break;
 	case CONNECTION_HANDSHAKING: connection_open_refused(c, refused->reason); break;
 	default: connection_order_refused(c, refused->order, refused->detail); break;
 	}
-}
-
-static int in_refused(struct connection *c, const struct frame *f)
-{
-	if ((c->state == CONNECTION_OWNED || c->state == CONNECTION_FINISHING) &&
-		c->busy->move_answer != MOVE_ANSWER_OVERDUE)
-		return CSSL_E_STATE;
-	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
-
-	if (!refused)
-		return CSSL_E_TRUNCATED;
-	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%s detail=%s",
-		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
-		link_refusal_name(refused->reason), refused->detail);
-	refused_in(c, refused);
-	cssl__link_refused__free_unpacked(refused, NULL);
 	return 0;
 }
 
-static int in_copy(struct connection *c, const struct frame *f)
+static int in_copy(struct connection *c, const struct frame *f, const void *message)
 {
+	const Cssl__LinkCopy *copy = message;
+
 	if (fault_at("copy.received", NULL, NULL) == FAULT_FAIL)
 		return 0;
-	Cssl__LinkCopy *copy = cssl__link_copy__unpack(NULL, f->len, f->payload);
-
-	if (!copy)
-		return CSSL_E_TRUNCATED;
 	int r = copies_offer(&c->copies, &c->home->blocks,
 		&(struct copy_offer){
 			copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation, copy->write_generation });
-	cssl__link_copy__free_unpacked(copy, NULL);
 	if (r == 0)
 		copies_follow(c);
 	return r;
 }
 
-static int in_download(struct connection *c, const struct frame *f)
+static int in_download(struct connection *c, const struct frame *f, const void *message)
 {
-	Cssl__LinkDownload *d = cssl__link_download__unpack(NULL, f->len, f->payload);
+	const Cssl__LinkDownload *d = message;
 
-	if (!d)
-		return CSSL_E_TRUNCATED;
-	int r = connection_set_note(c, d->sealed.data, d->sealed.len);
-	cssl__link_download__free_unpacked(d, NULL);
-	return r;
+	return connection_set_note(c, d->sealed.data, d->sealed.len);
 }
 
 /* --- dispatch --- */
@@ -346,20 +319,23 @@ static int in_download(struct connection *c, const struct frame *f)
 #define IN(name) (1u << CONNECTION_##name)
 
 static const struct {
-	int (*fn)(struct connection *c, const struct frame *f);
+	int (*fn)(struct connection *c, const struct frame *f, const void *message);
 	unsigned states;
+	const ProtobufCMessageDescriptor *message; /* its payload; NULL: none */
 } frames[256] = {
 	[FRAME_DATA] = { in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_FIN] = { in_fin, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING) },
-	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING) },
+	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING), &cssl__link_live__descriptor },
+	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING),
+		&cssl__link_live__descriptor },
+	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING), &cssl__link_adopted__descriptor },
 	[FRAME_REFUSED] = { in_refused,
-		IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) | IN(REATTACHING) },
+		IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) | IN(REATTACHING),
+		&cssl__link_refused__descriptor },
 	[FRAME_REATTACHED] = { connection_in_reattached, IN(REATTACHING) },
 	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_download__descriptor },
+	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_copy__descriptor },
 	[FRAME_END] = { connection_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
 
@@ -388,7 +364,16 @@ static int check_state(const struct connection *c, const struct frame *f)
 
 static int take_frame(struct connection *c, const struct frame *f)
 {
-	return connection_speaks_clear(c) ? connection_clear_frame(c, f) : frames[f->type].fn(c, f);
+	if (connection_speaks_clear(c))
+		return connection_clear_frame(c, f);
+	if (!frames[f->type].message)
+		return frames[f->type].fn(c, f, NULL);
+	ProtobufCMessage *message = protobuf_c_message_unpack(frames[f->type].message, NULL, f->len, f->payload);
+	if (!message)
+		return CSSL_E_TRUNCATED;
+	int r = frames[f->type].fn(c, f, message);
+	protobuf_c_message_free_unpacked(message, NULL);
+	return r;
 }
 
 static int hear(struct connection *c, struct link *l, const struct frame *f)

@@ -204,7 +204,7 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 	case FRAME_TAKEN: return in_taken(c, f);
 	case FRAME_RELAYED: return in_relayed(c, f);
 	case FRAME_REFUSED: return in_refused(c, f);
-	case FRAME_END: return connection_in_end(c, f);
+	case FRAME_END: return connection_in_end(c, f, NULL);
 	default: return CSSL_E_STATE;
 	}
 }

@@ -306,7 +306,8 @@ void connection_reattach_if_up(struct connection *c);
 void connection_reattach_overdue(struct connection *c);
 /* All that are REATTACHING wait from now on: agents have kept their streams until now. */
 void connection_reattach_anew(struct connection_home *home);
-int connection_in_reattached(struct connection *c, const struct frame *f);
+/* A handler of frames; its frame has no message. */
+int connection_in_reattached(struct connection *c, const struct frame *f, const void *message);
 /* REATTACHING: its owner does not have it any more, or does not answer. This may end it. */
 void connection_reattach_refused(struct connection *c);
 void connection_reattach_failed(struct connection *c);
@@ -450,8 +451,8 @@ void connection_weigh(struct connection *c);
 void connection_relieve(struct connection_home *home);
 
 /* connection_agent.c */
-/* END of the current stream. 0 or negative. */
-int connection_in_end(struct connection *c, const struct frame *f);
+/* The same: END of the current stream. 0 or negative. */
+int connection_in_end(struct connection *c, const struct frame *f, const void *message);
 
 /* connection_move.c */
 /* The current stream; it has one. */

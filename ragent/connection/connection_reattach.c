@@ -224,7 +224,7 @@ static void go_on(struct connection *c)
 	connection_drain_if_idle(c);
 }
 
-int connection_in_reattached(struct connection *c, const struct frame *f)
+int connection_in_reattached(struct connection *c, const struct frame *f, const void *message)
 {
 	struct frame_reattached told;
 	struct again *a = &c->busy->again;
