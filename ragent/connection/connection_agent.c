@@ -34,7 +34,7 @@ static int follow_consumed(struct connection *c)
 	int r = kept_consume(&c->busy->kept, c->position.now.client_records);
 
 	if (r == 0)
-		connection_trim_replay(c);
+		connection_trim_replay(c, 0);
 	return r;
 }
 

@@ -21,11 +21,6 @@ static uint64_t window(const struct connection *c)
 	return connection_phase(c) == CONNECTION_RELAYED ? connection_window(c) : FRAME_PREAMBLE_WINDOW;
 }
 
-uint64_t connection_acknowledge_step(const struct connection *c)
-{
-	return (c->state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c)) / 2;
-}
-
 static size_t room(const struct connection *c)
 {
 	const uint64_t under_way = kept_len(&c->busy->kept);

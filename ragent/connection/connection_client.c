@@ -347,7 +347,9 @@ void connection_release_held(struct connection *c, unsigned frames)
 
 void connection_acknowledge_if_due(struct connection *c)
 {
-	if (drained_of_stream(c) - c->account.told >= connection_acknowledge_step(c))
+	const uint64_t window = c->state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c);
+
+	if (drained_of_stream(c) - c->account.told >= window / 2)
 		connection_acknowledge(c);
 }
 

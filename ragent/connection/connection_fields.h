@@ -18,26 +18,22 @@ extern const size_t preamble_row_count;
 
 /* The numbers never change. Beside each are its members. */
 enum connection_tag {
-	TAG_LISTENER = 200,      /* front */
-	TAG_CURRENT = 201,       /* current: a place */
-	TAG_FROZEN = 202,        /* frozen: a place */
-	TAG_UNIQUE_ID = 203,     /* endpoints: unique_id, unique_id_len */
-	TAG_KEPT = 204,          /* kept: data from start to end */
-	TAG_KEPT_CONSUMED = 205, /* how many bytes of it were consumed */
-	TAG_KEPT_SENT = 206,     /* and how many were sent */
+	TAG_LISTENER = 200,     /* front */
+	TAG_CURRENT = 201,      /* current: a place */
+	TAG_FROZEN = 202,       /* frozen: a place */
+	TAG_UNIQUE_ID = 203,    /* endpoints: unique_id, unique_id_len */
+	TAG_KEPT = 204,         /* kept: how many bytes were consumed (4) | sent (4) | data from start to end */
 	TAG_COPY = 207,         /* copies: current (not former), as read generation (4) | write generation (4) | copy */
 	TAG_COPY_PENDING = 208, /* pending, likewise */
 	TAG_DOWNLOAD = 209,     /* download */
-	TAG_AGREED = 210,       /* agreed */
+	TAG_AGREED = 210,       /* agreed: length (2) | alpn | length (2) | server_name | its other members as fields */
 	TAG_INPUT = 211,        /* client: bytes that were read and not used */
 	TAG_OUTPUT = 212,       /* client: bytes that were not written; drained counts as if they were */
 	TAG_PREAMBLE = 213,     /* preamble */
-
-	TAG_SERVER_NAME = 1000, /* server_name, within TAG_AGREED */
-	TAG_ALPN = 1001,        /* alpn */
 };
 
 #define PLACE_LEN       8u /* agent (2) | its worker (2) | stream (4) */
 #define COPY_HEADER_LEN 8u
+#define KEPT_HEADER_LEN 8u
 
 #endif

@@ -17,16 +17,15 @@ static size_t blob_len(const struct sealed_blob *b)
 
 static size_t agreed_len(const struct agreed *a)
 {
-	return fields_len(agreed_rows, agreed_row_count) + 2 * FIELD_HEADER_LEN + strlen(agreed_server_name(a)) +
-	       strlen(agreed_alpn(a));
+	return 2 * sizeof(uint16_t) + strlen(agreed_alpn(a)) + strlen(agreed_server_name(a)) +
+	       fields_len(agreed_rows, agreed_row_count);
 }
 
 static size_t busy_len(const struct busy_part *a)
 {
 	size_t len = FIELD_HEADER_LEN + PLACE_LEN; /* frozen */
 
-	len += FIELD_HEADER_LEN + a->kept.end - a->kept.start;
-	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* for TAG_KEPT_CONSUMED and TAG_KEPT_SENT */
+	len += FIELD_HEADER_LEN + KEPT_HEADER_LEN + a->kept.end - a->kept.start;
 	len += a->download ? FIELD_HEADER_LEN + a->download->len : 0;
 	len += a->preamble ? FIELD_HEADER_LEN + fields_len(preamble_rows, preamble_row_count) : 0;
 	return len + stream_fields_len(&a->client);
@@ -42,12 +41,6 @@ size_t connection_packed_len(const struct connection *c)
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
 	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
 	return c->busy ? len + busy_len(c->busy) : len;
-}
-
-static void put_u32(struct wire_writer *w, uint16_t tag, uint32_t v)
-{
-	field_begin(w, tag, sizeof v);
-	wire_put_u32(w, v);
 }
 
 static void put_place(struct wire_writer *w, uint16_t tag, const struct place *p)
@@ -70,19 +63,20 @@ static void put_copy(struct wire_writer *w, uint16_t tag, const struct sealed_bl
 	wire_put_bytes(w, b->data, b->len);
 }
 
+static void put_text(struct wire_writer *w, const char *text)
+{
+	wire_put_u16(w, (uint16_t)strlen(text));
+	wire_put_bytes(w, text, strlen(text));
+}
+
 static void put_agreed(struct wire_writer *w, const struct agreed *a)
 {
 	if (!a)
 		return;
 	field_begin(w, TAG_AGREED, agreed_len(a));
+	put_text(w, agreed_alpn(a));
+	put_text(w, agreed_server_name(a));
 	fields_write(w, a, agreed_rows, agreed_row_count);
-	field_write(w, TAG_SERVER_NAME, agreed_server_name(a), strlen(agreed_server_name(a)));
-	field_write(w, TAG_ALPN, agreed_alpn(a), strlen(agreed_alpn(a)));
-}
-
-static uint32_t front_index(const struct connection *c)
-{
-	return (uint32_t)(c->front - c->home->shared->fronts);
 }
 
 static void put_busy(struct wire_writer *w, const struct busy_part *a)
@@ -90,9 +84,11 @@ static void put_busy(struct wire_writer *w, const struct busy_part *a)
 	const struct kept *k = &a->kept;
 
 	fields_write(w, a, busy_rows, busy_row_count);
-	field_write(w, TAG_KEPT, k->data ? k->data + k->start : NULL, k->end - k->start);
-	put_u32(w, TAG_KEPT_CONSUMED, k->consumed - k->start);
-	put_u32(w, TAG_KEPT_SENT, k->sent - k->start);
+	field_begin(w, TAG_KEPT, KEPT_HEADER_LEN + k->end - k->start);
+	wire_put_u32(w, k->consumed - k->start);
+	wire_put_u32(w, k->sent - k->start);
+	if (k->data)
+		wire_put_bytes(w, k->data + k->start, k->end - k->start);
 	put_place(w, TAG_FROZEN, &a->frozen);
 	if (a->download)
 		field_write(w, TAG_DOWNLOAD, a->download->data, a->download->len);
@@ -114,7 +110,8 @@ static void put_compact(struct wire_writer *w, const struct connection *c)
 void connection_pack(const struct connection *c, struct wire_writer *w)
 {
 	fields_write(w, c, connection_rows, connection_row_count);
-	put_u32(w, TAG_LISTENER, front_index(c));
+	field_begin(w, TAG_LISTENER, sizeof(uint32_t));
+	wire_put_u32(w, (uint32_t)(c->front - c->home->shared->fronts));
 	put_place(w, TAG_CURRENT, &c->current);
 	if (c->endpoints.unique_id)
 		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
@@ -130,11 +127,6 @@ void connection_pack(const struct connection *c, struct wire_writer *w)
 int connection_fd(const struct connection *c)
 {
 	return c->busy ? stream_fd(&c->busy->client) : c->slot.fd;
-}
-
-int connection_can_be_packed(const struct connection *c)
-{
-	return c->state != CONNECTION_CLOSING;
 }
 
 /* --- here, or no more --- */

@@ -27,8 +27,6 @@ void connection_stop_reattaching(struct connection *c);
 /* Would it do so to any? */
 int connection_home_waits_for_owners(const struct connection_home *home);
 
-/* 1: it can be handed over. 0: its handle is being closed. */
-int connection_can_be_packed(const struct connection *c);
 size_t connection_packed_len(const struct connection *c);
 void connection_pack(const struct connection *c, struct wire_writer *w);
 /* The connection keeps the descriptor. */

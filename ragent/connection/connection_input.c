@@ -46,15 +46,10 @@ static int may_replay(const struct connection *c, size_t more)
 	       kept_replay_len(&c->busy->kept) + kept_len(&c->busy->kept) + more <= connection_window(c);
 }
 
-static void trim_replay(struct connection *c, size_t more)
+void connection_trim_replay(struct connection *c, size_t more)
 {
 	if (kept_replay_len(&c->busy->kept) > 0 && !may_replay(c, more))
 		kept_forget_consumed(&c->busy->kept, &c->home->blocks);
-}
-
-void connection_trim_replay(struct connection *c)
-{
-	trim_replay(c, 0);
 }
 
 /* Keep whole records while there is room. Returns the bytes used; all of them once the client's records are over. */
@@ -66,7 +61,7 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 		struct tls_record_run run;
 		struct tls_record_header bad;
 		int r = tls_record_scan_run(data + used, len - used, connection_room(c), &run, &bad);
-		trim_replay(c, run.len);
+		connection_trim_replay(c, run.len);
 		if (run.len && kept_append(&c->busy->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
 			connection_end(c, END_INTERNAL, END_RESET);
 			return len;

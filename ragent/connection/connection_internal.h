@@ -293,8 +293,8 @@ static inline int connection_owes(const struct connection *c)
 }
 
 /* connection_takeover.c */
-/* REATTACHING: its owner is lost. This may end it. */
-void connection_owner_lost_with_process(struct connection *c);
+/* @agent, its owner or adopter, is lost. This may end it. */
+void connection_owner_lost(struct connection *c, int agent, enum peer_fate fate);
 
 /* connection_reattach.c */
 /* Its current stream was lost with @l. 1: it waits until the link is up again. 0: its owner is lost. */
@@ -344,8 +344,6 @@ void connection_preamble_not_reattached(struct connection *c);
 /* Time until its deadline, and the action then. */
 uint64_t connection_preamble_left_ms(const struct connection *c);
 void connection_preamble_on_deadline(struct connection *c);
-/* When the time for the handshake began: STARTTLS, or accept. It must have a busy part. */
-uint64_t connection_preamble_hello_ms(const struct connection *c);
 
 /* connection_clear.c */
 /* PREAMBLE, RELAYED: passes bytes of the client on. Returns how many. */
@@ -360,8 +358,6 @@ int connection_clear_goes_on(struct connection *c, enum first_bytes what);
 /* HELLO, of another process: the client sent something before it can have heard the answer to STARTTLS. 1: it was reset
  * for that. */
 int connection_clear_hello_is_injected(struct connection *c);
-/* Its agent gets an acknowledgement after so many bytes. */
-uint64_t connection_acknowledge_step(const struct connection *c);
 
 /* connection_input.c: counts */
 enum records_of { RECORDS_OF_CLIENT, RECORDS_OF_SERVER };
@@ -439,8 +435,8 @@ void connection_acknowledge_if_due(struct connection *c);
 /* connection_input.c */
 /* Its client sent these bytes; they may be changed in place. Returns how many were used. */
 size_t connection_client_said(struct connection *c, uint8_t *data, size_t len);
-/* Of the consumed records, keep those that may be replayed, and forget the others. */
-void connection_trim_replay(struct connection *c);
+/* Of the consumed records, keep those that may be replayed beside @more bytes that just came, and forget the others. */
+void connection_trim_replay(struct connection *c, size_t more);
 /* No incomplete record of the client counts any more. */
 void connection_forget_partial(struct connection *c);
 
@@ -503,8 +499,8 @@ void connection_forget_frozen(struct connection *c);
 /* connection_order.c */
 /* MOVING: its owner did not answer in time, and keeps it. */
 void connection_move_overdue(struct connection *c);
-/* MOVING: the link to its owner broke, which has the order or not, and keeps it. */
-void connection_move_cut_off(struct connection *c);
+/* MOVING: its owner has the order or not, and keeps it, for the reason @why. */
+void connection_owner_keeps(struct connection *c, const char *why);
 /* Its owner goes on after that: say the order again if it is not answered. */
 void connection_order_again(struct connection *c);
 /* REFUSED of order number @order; 0: its owner does not tell. */

@@ -215,7 +215,7 @@ void connection_handed_to_rest(struct connection *c)
 		connection_drain_if_idle(c);
 }
 
-static void owner_keeps_it(struct connection *c, const char *why)
+void connection_owner_keeps(struct connection *c, const char *why)
 {
 	const int16_t target = c->move_target;
 
@@ -232,12 +232,7 @@ void connection_move_overdue(struct connection *c)
 		"agent=%s effect=\"the agent keeps the connection\"",
 		agents_name(connection_agents(c), link_agent(c->current.link)));
 	counter_add(&c->home->counters.moves_overdue, 1);
-	owner_keeps_it(c, "its owner did not answer in time, so the connection stays there");
-}
-
-void connection_move_cut_off(struct connection *c)
-{
-	owner_keeps_it(c, "the link to its owner broke, so the connection stays there");
+	connection_owner_keeps(c, "its owner did not answer in time, so the connection stays there");
 }
 
 /* The owner may never have got the order, and then it would never answer. If it has the order, it answers both at once.

@@ -214,11 +214,6 @@ void connection_preamble_relayed(struct connection *c)
 	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
 }
 
-uint64_t connection_preamble_hello_ms(const struct connection *c)
-{
-	return c->busy->preamble && c->busy->preamble->hello_ms ? c->busy->preamble->hello_ms : c->accepted_ms;
-}
-
 uint64_t connection_preamble_left_ms(const struct connection *c)
 {
 	const uint64_t left = left_ms(c, timeout_ms(c) + AGENTS_GRACE_MS);

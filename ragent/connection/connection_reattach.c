@@ -46,7 +46,7 @@ int connection_waits_for_owner(struct connection *c, const struct link *l)
 	if (connection_expand_or_end(c) < 0) /* it may have no socket any more */
 		return 1;
 	if (c->state == CONNECTION_MOVING)
-		connection_move_cut_off(c);
+		connection_owner_keeps(c, "the link to its owner broke, so the connection stays there");
 	if (c->state != CONNECTION_REATTACHING) {
 		c->busy->resumes = c->state;
 		connection_to(c, CONNECTION_REATTACHING);
@@ -170,7 +170,7 @@ void connection_reattach_failed(struct connection *c)
 	} else if (c->busy->resumes == CONNECTION_FINISHING) {
 		connection_send_finish(c, (enum end_reason)c->end_reason);
 	} else {
-		connection_owner_lost_with_process(c);
+		connection_owner_lost(c, c->account.stream.agent, PEER_FATE_UNKNOWN);
 	}
 	connection_save_if_changed(c);
 }

@@ -60,7 +60,9 @@ void connection_set_deadline(struct connection *c, uint64_t in_ms)
 
 static uint64_t handshake_left_ms(const struct connection *c)
 {
-	uint64_t spent_ms = connection_now_ms(c) - connection_preamble_hello_ms(c);
+	const struct preamble *p = c->busy->preamble;
+	const uint64_t began_ms = p && p->hello_ms ? p->hello_ms : c->accepted_ms; /* STARTTLS, or accept */
+	uint64_t spent_ms = connection_now_ms(c) - began_ms;
 	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
 
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;

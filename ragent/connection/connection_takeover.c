@@ -204,7 +204,7 @@ static void end_lost(struct connection *c)
 	connection_end(c, END_AGENT_LOST, END_RESET);
 }
 
-static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
+void connection_owner_lost(struct connection *c, int agent, enum peer_fate fate)
 {
 	note_loss(c, fate);
 	enum takeover what = takeover_decide(c, agents_conf(connection_agents(c), agent));
@@ -231,11 +231,6 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 	case TAKEOVER_OVER: connection_end(c, END_DONE, END_ORDERLY); break;
 	case TAKEOVER_END: end_lost(c); break;
 	}
-}
-
-void connection_owner_lost_with_process(struct connection *c)
-{
-	owner_lost(c, c->account.stream.agent, PEER_FATE_UNKNOWN);
 }
 
 static void current_lost(struct connection *c, struct link *l)
@@ -265,7 +260,7 @@ static void current_lost(struct connection *c, struct link *l)
 	if (c->state == CONNECTION_FINISHING)
 		connection_send_finish(c, (enum end_reason)c->end_reason);
 	else
-		owner_lost(c, link_agent(l), link_fate(l));
+		connection_owner_lost(c, link_agent(l), link_fate(l));
 }
 
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)

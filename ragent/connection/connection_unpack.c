@@ -88,38 +88,20 @@ static int take_copy(struct parsed *p, const struct field_item *item)
 	return item->tag == TAG_COPY ? copies_set(&p->c->copies, from, &o) : copies_offer(&p->c->copies, from, &o);
 }
 
-static int find_names(const struct field_item *agreed, struct field_item *server_name, struct field_item *alpn)
-{
-	struct wire_reader r = wire_reader(agreed->value, agreed->len);
-	struct field_item item;
-	int result;
-
-	while ((result = field_next(&r, &item)) == 0) {
-		if (item.tag != TAG_SERVER_NAME && item.tag != TAG_ALPN)
-			continue;
-		if (item.len && memchr(item.value, '\0', item.len))
-			return CSSL_E_RANGE;
-		*(item.tag == TAG_ALPN ? alpn : server_name) = item;
-	}
-	return result < 0 ? result : 0;
-}
-
 static int take_agreed(struct parsed *p, const struct field_item *agreed)
 {
 	struct wire_reader r = wire_reader(agreed->value, agreed->len);
-	struct field_item item, server_name = { 0 }, alpn = { 0 };
+	const size_t alpn_len = wire_u16(&r);
+	const char *alpn = (const char *)wire_bytes(&r, alpn_len);
+	const size_t name_len = wire_u16(&r);
+	const char *name = (const char *)wire_bytes(&r, name_len);
+	struct field_item item;
 
-	if (p->c->agreed) /* twice */
-		return CSSL_E_RANGE;
-	int result = find_names(agreed, &server_name, &alpn);
-	if (result == 0)
-		result = agreed_create(&p->c->home->blocks, (const char *)server_name.value, server_name.len,
-			(const char *)alpn.value, alpn.len, &p->c->agreed);
-	while (result == 0 && (result = field_next(&r, &item)) == 0) {
-		if (item.tag != TAG_SERVER_NAME && item.tag != TAG_ALPN)
-			result =
-				field_store(p->c->agreed, agreed_rows, agreed_row_count, &item) == 0 ? 0 : CSSL_E_RANGE;
-	}
+	if (p->c->agreed || !name || memchr(alpn, '\0', alpn_len) || memchr(name, '\0', name_len))
+		return CSSL_E_RANGE; /* it comes twice, is cut off, or has a NUL in a name */
+	int result = agreed_create(&p->c->home->blocks, name, name_len, alpn, alpn_len, &p->c->agreed);
+	while (result == 0 && (result = field_next(&r, &item)) == 0)
+		result = field_store(p->c->agreed, agreed_rows, agreed_row_count, &item) == 0 ? 0 : CSSL_E_RANGE;
 	return result < 0 ? result : 0;
 }
 
@@ -141,14 +123,15 @@ static int take_preamble(struct parsed *p, const struct field_item *preamble)
 	return result < 0 ? result : 0;
 }
 
-static int take_u32(const struct field_item *item, uint32_t *out)
+static int take_kept(struct parsed *p, const struct field_item *item)
 {
-	uint64_t value;
-	int r = field_number(item, UINT32_MAX, &value);
+	struct wire_reader r = wire_reader(item->value, item->len);
 
-	if (r == 0)
-		*out = (uint32_t)value;
-	return r;
+	p->kept_consumed = wire_u32(&r);
+	p->kept_sent = wire_u32(&r);
+	p->kept_len = wire_left(&r);
+	p->kept = wire_bytes(&r, p->kept_len);
+	return p->kept ? 0 : CSSL_E_TRUNCATED;
 }
 
 static int take(struct parsed *p, const struct field_item *item)
@@ -163,12 +146,7 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_DOWNLOAD: return connection_set_note(p->c, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
 	case TAG_PREAMBLE: return take_preamble(p, item);
-	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);
-	case TAG_KEPT_SENT: return take_u32(item, &p->kept_sent);
-	case TAG_KEPT:
-		p->kept = item->value;
-		p->kept_len = item->len;
-		return 0;
+	case TAG_KEPT: return take_kept(p, item);
 	case TAG_INPUT:
 	case TAG_OUTPUT: return stream_fields_take(&p->left, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT }, item);
 	default: return CSSL_E_VERSION;

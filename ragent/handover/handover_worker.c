@@ -323,7 +323,7 @@ static int pack_connections(struct ragent_worker *rw, struct handover_message *m
 
 	handover_message_begin(m, HANDOVER_CONNECTIONS);
 	for (const struct connection *c = rw->home.connections; c && r == 0; c = connection_next(c)) {
-		if (!connection_can_be_packed(c))
+		if (connection_state(c) == CONNECTION_CLOSING)
 			continue;
 		r = pack_connection(c, m);
 		if (r == 0 && (m->fd_count == HANDOVER_FDS_MAX || m->len >= MESSAGE_FULL)) {
