@@ -126,15 +126,14 @@ static int is_sane(const struct slot_table *table, const struct log_block *b)
 int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint64_t from, uint8_t *out, size_t len)
 {
 	const uint64_t end = byte_log_end(l);
-	const struct log_block *b = l->first;
+	const struct log_block *before = NULL;
 
 	if (from > end || end - from != len)
 		return CSSL_E_RANGE;
-	while (len) {
-		if (!is_sane(table, b) || b->base > from)
+	for (const struct log_block *b = l->first; len; before = b, b = b->next) {
+		if (!is_sane(table, b) || b->base > from || (before && b->base <= before->base))
 			return CSSL_E_RANGE;
 		const uint64_t at = from - b->base;
-		const struct log_block *next = b->next;
 		if (at < room_of(b)) {
 			const size_t room = room_of(b) - (size_t)at, n = len < room ? len : room;
 			memcpy(out, b->data + at, n);
@@ -142,9 +141,6 @@ int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint
 			from += n;
 			len -= n;
 		}
-		if (len && (!is_sane(table, next) || next->base <= b->base || next->base > from))
-			return CSSL_E_RANGE;
-		b = next;
 	}
 	return 0;
 }

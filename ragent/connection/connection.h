@@ -72,8 +72,8 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 
 /* For the connections that wait for their owner since its link broke, or the process before died: the link is up, or
  * its agent is not there. */
-void connection_reattach_all(struct connection_home *home, struct link *l);
-void connection_reattach_none(struct connection_home *home, struct link *l);
+enum reattach_how { REATTACH_BY_ASKING, REATTACH_IN_VAIN };
+void connection_reattach_all(struct connection_home *home, struct link *l, enum reattach_how how);
 
 /* For its worker: the length of a connection, and the call for input of a compact one. */
 size_t connection_len(void);

@@ -77,9 +77,6 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 	return c->tail == TAIL_NONE ? used : len;
 }
 
-/* The handlers of client bytes, one for each state. Each returns how many bytes it used; 0: it waits for more. What
- * follows from the bytes, and is told to agents, is done when they count as used. */
-
 static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 {
 	struct proxy_header h;
@@ -99,7 +96,7 @@ static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 	return taken;
 }
 
-static void then_known(struct connection *c)
+static void header_is_over(struct connection *c)
 {
 	connection_work_on_bytes_begins(c);
 	connection_fault_at(c, "records.came");
@@ -182,65 +179,37 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 	return is_over(c) ? len : take_records(c, data, len);
 }
 
-static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
+/* Returns how many bytes it used; 0: it waits for more. What follows from the bytes, and is told to agents, is done
+ * when they count as used. */
+static size_t take_in_state(struct connection *c, uint8_t *data, size_t len)
 {
-	size_t used = keep_records(c, data, len);
-
-	if (c->state == CONNECTION_CLOSING)
-		return len;
-	connection_read_less(c, len - used);
-	return used;
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_PROXY: return take_proxy(c, data, len);
+	case CONNECTION_HELLO: return take_hello(c, data, len);
+	case CONNECTION_PREAMBLE:
+	case CONNECTION_RELAYED: return connection_clear_take(c, data, len);
+	case CONNECTION_REATTACHING:
+		return connection_is_in_clear(c) ? connection_clear_take(c, data, len) : take_records(c, data, len);
+	case CONNECTION_LINGERING: connection_discards(c, len); return len;
+	case CONNECTION_CLOSING: return len;
+	default: return take_records(c, data, len);
+	}
 }
-
-static void then_wake(struct connection *c)
-{
-	if (connection_needs_owner(c) && c->attempts == 0) /* else the next attempt has its deadline already */
-		connection_wake(c);
-}
-
-static size_t discard(struct connection *c, uint8_t *data, size_t len)
-{
-	if (c->state == CONNECTION_LINGERING)
-		connection_discards(c, len);
-	return len;
-}
-
-static size_t take_reattaching(struct connection *c, uint8_t *data, size_t len)
-{
-	return connection_is_in_clear(c) ? connection_clear_take(c, data, len) : take_records(c, data, len);
-}
-
-static const struct {
-	size_t (*take)(struct connection *c, uint8_t *data, size_t len);
-	void (*then)(struct connection *c); /* if it is in the same state; may be NULL */
-} takers[CONNECTION_STATE_COUNT] = {
-	[CONNECTION_PROXY] = { take_proxy, then_known },
-	[CONNECTION_HELLO] = { take_hello, NULL },
-	[CONNECTION_WAITING] = { take_records, NULL },
-	[CONNECTION_HANDSHAKING] = { take_records, NULL },
-	[CONNECTION_OWNED] = { take_records, NULL },
-	[CONNECTION_MOVING] = { take_records, NULL },
-	[CONNECTION_ADOPTING] = { take_records, NULL },
-	[CONNECTION_RESTING] = { take_to_wake, then_wake },
-	[CONNECTION_FINISHING] = { take_records, NULL },
-	[CONNECTION_LINGERING] = { discard, NULL },
-	[CONNECTION_CLOSING] = { discard, NULL },
-	[CONNECTION_PREAMBLE] = { connection_clear_take, NULL },
-	[CONNECTION_RELAYED] = { connection_clear_take, NULL },
-	[CONNECTION_REATTACHING] = { take_reattaching, NULL },
-};
 
 static size_t take(struct connection *c, uint8_t *data, size_t len)
 {
 	const enum connection_state was = c->state;
-	const size_t used = takers[was].take(c, data, len);
+	const size_t used = take_in_state(c, data, len);
 
 	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
 		c->slot.bytes_read += used;
 	if (used && was == CONNECTION_OWNED)
 		storm_sends(&c->home->storm, c->accepted_ms, connection_now_ms(c));
-	if (used && takers[was].then && c->state == was)
-		takers[was].then(c);
+	if (used && was == CONNECTION_PROXY && c->state == was)
+		header_is_over(c);
+	/* if it has tried to find an owner, the next attempt has its deadline already */
+	if (used && was == CONNECTION_RESTING && c->state == was && c->attempts == 0 && connection_needs_owner(c))
+		connection_wake(c);
 	return used;
 }
 

@@ -84,13 +84,7 @@ static void ask(struct connection *c, struct link *l)
 	link_send(l, stream, FRAME_REATTACH, 0, payload, sizeof payload);
 }
 
-static void not_there(struct connection *c, struct link *l)
-{
-	connection_reattach_failed(c);
-}
-
-static void each_that_waits(
-	struct connection_home *home, struct link *l, void (*fn)(struct connection *c, struct link *l))
+void connection_reattach_all(struct connection_home *home, struct link *l, enum reattach_how how)
 {
 	struct connection *next;
 
@@ -99,19 +93,12 @@ static void each_that_waits(
 		if (!waits_for(c, l))
 			continue;
 		connection_work_begins(c); /* this may be the first that happens to it after a death */
-		fn(c, l);
+		if (how == REATTACH_BY_ASKING)
+			ask(c, l);
+		else
+			connection_reattach_failed(c);
 		connection_work_ends(home);
 	}
-}
-
-void connection_reattach_all(struct connection_home *home, struct link *l)
-{
-	each_that_waits(home, l, ask);
-}
-
-void connection_reattach_none(struct connection_home *home, struct link *l)
-{
-	each_that_waits(home, l, not_there);
 }
 
 void connection_reattach_if_up(struct connection *c)

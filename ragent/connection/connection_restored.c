@@ -15,7 +15,6 @@
 #include "ragent/connection/connection_fields.h"
 #include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_restoring.h"
-#include "ragent/connection/restored.h"
 
 /* --- checks --- */
 
@@ -343,14 +342,4 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 		count_not_restored(fates);
 	else
 		home->went_on++;
-}
-
-int connection_has_unlogged(const struct connection_home *home, const struct table_slot *s)
-{
-	const struct trail *t = s->trail;
-	struct tcp_counts counts;
-
-	return table_slot_has_trail(table_slot_state(s)) && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
-	       slot_table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
-	       counts.read != byte_log_end(&t->log);
 }

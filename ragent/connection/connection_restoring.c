@@ -11,9 +11,9 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
+#include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_restoring.h"
-#include "ragent/connection/connection_saved.h"
 
 /* So long the worker may restore at a time: as long as it did other work before, within these limits. */
 #define SLICE_LEAST_NS UINT64_C(2000000)
@@ -61,6 +61,17 @@ static int is_due(const struct restoring *all, const struct table_slot *s)
 	return all->pass == PASS_OF_ALL || worker_now_ms(all->home->worker) - c->active_ms < ACTIVE_LATELY_MS;
 }
 
+/* Did the process before read bytes of this client that are in no log, but in its worker's read buffer? */
+static int has_unlogged(const struct connection_home *home, const struct table_slot *s)
+{
+	const struct trail *t = s->trail;
+	struct tcp_counts counts;
+
+	return table_slot_has_trail(table_slot_state(s)) && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
+	       slot_table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
+	       counts.read != byte_log_end(&t->log);
+}
+
 static void restore_read_last(struct restoring *all)
 {
 	struct connection_home *home = all->home;
@@ -69,7 +80,7 @@ static void restore_read_last(struct restoring *all)
 
 	all->read_last = buffers ? buffers + (size_t)worker_index(home->worker) * WORKER_READ_BUFFER_LEN : NULL;
 	while ((s = next_slot(all)) != NULL) {
-		if (connection_has_unlogged(home, s))
+		if (has_unlogged(home, s))
 			connection_restore(all, s);
 		notes_beat_all(home->shared->notes);
 	}

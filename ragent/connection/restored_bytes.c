@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "ragent/connection/restored.h"
+#include "ragent/connection/connection_restoring.h"
 
 /* Bytes that the process before had read and not logged when it died: it was reading this connection. In the read
  * buffer they are behind those that were logged and not used. */

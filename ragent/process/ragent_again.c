@@ -6,7 +6,7 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_home.h"
 #include "ragent/process/ragent_internal.h"
 
 #define HEARTBEAT_MS 200u

@@ -15,7 +15,6 @@
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_saved.h"
 #include "ragent/keeper/notes.h"
 
 /* --- links --- */
@@ -52,7 +51,7 @@ static void link_came_up(struct ragent_worker *rw, struct link *l)
 	memcpy(rw->home.id_check_key, peer->id_check_key, sizeof rw->home.id_check_key);
 	agents_link_up(rw->home.shared->agents, link_agent(l), peer->boot_id);
 	counter_add(&rw->home.counters.links_up, 1);
-	connection_reattach_all(&rw->home, l);
+	connection_reattach_all(&rw->home, l, REATTACH_BY_ASKING);
 	if (worker_index(rw->home.worker) == 0 && agents_conf(rw->home.shared->agents, link_agent(l))->direct_count)
 		tell_blocked(rw, l);
 }
@@ -83,7 +82,7 @@ static void on_link_state(void *ctx, struct link *l, enum link_state from, enum 
 	if (to == LINK_SUSPECT)
 		agents_link_suspect(rw->home.shared->agents, link_agent(l));
 	if (to == LINK_LOSING && from == LINK_OPENING && is_nobody_there(link_failure(l)))
-		connection_reattach_none(&rw->home, l);
+		connection_reattach_all(&rw->home, l, REATTACH_IN_VAIN);
 	if (to == LINK_LOSING && (from == LINK_UP || from == LINK_SUSPECT))
 		link_went_down(rw, l);
 }

@@ -8,7 +8,7 @@
 
 #include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_preamble.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_home.h"
 
 /* AddressSanitizer's, if it is there. */
 void __asan_unpoison_memory_region(void const volatile *at, size_t len) __attribute__((weak));

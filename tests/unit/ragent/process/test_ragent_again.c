@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_home.h"
 #include "root_object.h"
 #include "tests/unit/unit.h"
 
