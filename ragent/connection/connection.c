@@ -14,7 +14,6 @@
 #include "net/listener.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_preamble.h"
 #include "smtp/preamble.h"
 
 const struct connection_id *connection_identity(const struct connection *c)
@@ -138,6 +137,33 @@ int connection_take_header(struct connection *c, const struct proxy_header *h)
 	free(e->unique_id);
 	e->unique_id = id;
 	return id ? 0 : CSSL_E_NO_MEMORY;
+}
+
+/* --- memory of its own --- */
+
+int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
+	size_t alpn_len, struct agreed **out)
+{
+	const size_t len = sizeof(struct agreed) + server_name_len + alpn_len + 2;
+
+	if (server_name_len > NAME_MAX_LEN || alpn_len > NAME_MAX_LEN)
+		return CSSL_E_TOO_LONG;
+	struct agreed *a = fine_block_take(from, len);
+	if (!a)
+		return CSSL_E_NO_MEMORY;
+	memset(a, 0, len);
+	if (alpn_len)
+		memcpy(a->names, alpn, alpn_len);
+	if (server_name_len)
+		memcpy(a->names + alpn_len + 1, server_name, server_name_len);
+	*out = a;
+	return 0;
+}
+
+void agreed_destroy(struct blocks *from, struct agreed *a)
+{
+	if (a)
+		fine_block_give(from, a, sizeof *a + strlen(agreed_server_name(a)) + strlen(agreed_alpn(a)) + 2);
 }
 
 static void drop_belongings(struct connection *c)

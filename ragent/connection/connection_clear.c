@@ -5,7 +5,7 @@
  */
 #include "net/log_pace.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_internal.h"
 
 #define REPLY_FLAGS (FRAME_PLAINTEXT | FRAME_REPLY_COMPLETE | FRAME_RECORDS_FOLLOW)
 

@@ -32,9 +32,9 @@ void connection_pack(const struct connection *c, struct wire_writer *w);
 /* The connection keeps the descriptor. */
 int connection_fd(const struct connection *c);
 
-/* Makes a connection that another process packed, counted everywhere, on the links of @home, which were unpacked
- * before. It does nothing before connection_go_on(). Takes over @fd. 0; or negative: the data is invalid, and @fd is
- * closed. */
+/* Makes a connection that another process packed (@map NULL: its numbers are this one's), counted everywhere, on the
+ * links of @home, which were unpacked before. It does nothing before connection_go_on(). Takes over @fd. 0; or
+ * negative: the data is invalid, and @fd is closed. */
 int connection_unpack(
 	struct connection_home *home, const struct handover_map *map, int fd, const uint8_t *in, size_t len);
 /* The connection is this process's now: read, send, wait. */

@@ -15,7 +15,6 @@
 #include "net/timer.h"
 #include "proto/first_bytes.h"
 #include "proto/tls_record.h"
-#include "ragent/connection/agreed.h"
 #include "ragent/connection/connection.h"
 #include "ragent/connection/copies.h"
 #include "net/endpoints.h"
@@ -23,12 +22,48 @@
 #include "ragent/connection/kept.h"
 #include "ragent/connection/position.h"
 #include "ragent/connection/connection_home.h"
+#include "smtp/own_reply.h"
 
 /* A stream on a link; link NULL: none. */
 struct place {
 	struct link *link;
 	uint32_t stream;
 };
+
+/* The values that the handshake of a connection agreed on. The block is made when the handshake ends, and is as large
+ * as its names need. */
+struct agreed {
+	uint16_t protocol_version, cipher_suite;
+	uint8_t resumed;
+	uint8_t session_id_len;
+	uint8_t session_id[SESSION_ID_LEN];
+	uint8_t family_id[FAMILY_ID_LEN];
+	struct ja4 ja4;
+	char names[]; /* the ALPN protocol, which frames ask for, and the server's name, each with a NUL */
+};
+
+static inline const char *agreed_alpn(const struct agreed *a)
+{
+	return a->names;
+}
+static inline const char *agreed_server_name(const struct agreed *a)
+{
+	return a->names + strlen(a->names) + 1;
+}
+
+/* The replies that the client has got. RAgent itself may send one between two replies, but never inside one. */
+enum preamble_said { PREAMBLE_NOTHING, PREAMBLE_WHOLE_REPLIES, PREAMBLE_PART_OF_REPLY };
+
+/* Lives until the handshake after it is over. The client's bytes that the agent has not reported by TAKEN are kept. */
+struct preamble {
+	struct handshake_place place; /* in the limit of its worker */
+	uint64_t wait_began_ms;       /* since when it waits for an agent; 0: it does not wait */
+	uint64_t hello_ms;            /* when STARTTLS was answered and the time for the handshake began; 0: not yet */
+	uint8_t said;                 /* enum preamble_said */
+	uint8_t finishing;            /* enum preamble_finishing: whether the agent was told to end it */
+	uint8_t told;                 /* FINISHING: enum end_reason that it was told last */
+};
+enum preamble_finishing { PREAMBLE_GOES_ON, PREAMBLE_FINISHING };
 
 /* What follows after the client's last record? */
 enum client_tail { TAIL_NONE, TAIL_FIN, TAIL_VIOLATION };
@@ -188,6 +223,12 @@ int connection_take_header(struct connection *c, const struct proxy_header *h);
 /* The client's handle is closed. */
 void connection_free(struct connection *c);
 uint64_t connection_window(const struct connection *c);
+/* All members are zero except the names, which are copied and may contain no zeros. 0, CSSL_E_TOO_LONG (above
+ * NAME_MAX_LEN), CSSL_E_NO_MEMORY. */
+int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
+	size_t alpn_len, struct agreed **out);
+/* @from as it was made; NULL is legal for @a. */
+void agreed_destroy(struct blocks *from, struct agreed *a);
 /* The traits of the service of its listener and ALPN protocol. */
 const struct service_traits *connection_service(const struct connection *c);
 
@@ -325,6 +366,14 @@ void connection_hold_tickets(struct connection *c);
 struct listener_counters *connection_counts(const struct connection *c);
 
 /* connection_preamble.c */
+/* PREAMBLE: begin it at an agent, because it has none or lost it. @except has just refused it, or is NO_AGENT. */
+void connection_preamble_open(struct connection *c, int except);
+/* End it by a reply of RAgent between two replies of the agent; if that is impossible, by a reset. */
+void connection_preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words);
+/* STARTTLS was answered, and the answer may go to the client: TLS begins. */
+void connection_preamble_over(struct connection *c);
+/* RELAYED: mail has begun, so it is no preamble any more. */
+void connection_preamble_relayed(struct connection *c);
 /* Its client is known, and begins in clear. */
 void connection_preamble_begin(struct connection *c);
 /* Ends the preamble, if there is one. It must have a busy part. */

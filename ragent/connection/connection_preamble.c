@@ -1,8 +1,16 @@
-/* connection_preamble.c: the life of a preamble: which agent speaks with the client, what happens when that agent is
- * lost or leaves, and the end. Until the client has the banner, any agent can begin it again. Later RAgent itself
- * sends 421 between two replies (RFC 5321 3.8).
+/* connection_preamble.c: a client of service smtp before its TLS begins (RFC 3207). RAgent passes the bytes of
+ * client and agent and reads none of them. RFC 3207 4.2 discards at STARTTLS all that was sent before. So no agent
+ * owns anything here, and another agent may make the handshake.
+ *
+ * Injection (CVE-2011-0411): the agent reports how many bytes it had read when it answered STARTTLS. Before the
+ * client gets that answer, RAgent compares this number with all bytes that came, including those in the kernel's
+ * buffer. After the answer, only TLS records may come.
+ *
+ * Here is its life: which agent speaks with the client, what happens when that agent is
+ * lost or leaves, and the end (connection_clear.c has the bytes in both directions). Until the client has the banner,
+ * any agent can begin it again. Later RAgent itself sends 421 between two replies (RFC 5321 3.8).
  */
-#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_internal.h"
 
 #include <stdlib.h>
 

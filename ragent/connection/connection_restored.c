@@ -255,9 +255,9 @@ static int look_at(struct restored *r)
 
 /* --- into this process --- */
 
-/* @fd is owned from now on. On 0 the newest connection is this one, in memory of this life. */
-static int unpack_image(
-	struct connection_home *home, const struct handover_map *map, const struct connection *image, int fd)
+/* Both processes have the same cluster file, so a number means the same in both. @fd is owned from now on. On 0 the
+ * newest connection is this one, in memory of this life. */
+static int unpack_image(struct connection_home *home, const struct connection *image, int fd)
 {
 	const size_t cap = connection_packed_len(image);
 	uint8_t *packed = malloc(cap);
@@ -268,7 +268,7 @@ static int unpack_image(
 	}
 	struct wire_writer w = wire_writer(packed, cap);
 	connection_pack(image, &w);
-	int r = connection_unpack(home, map, fd, packed, (size_t)wire_writer_len(&w));
+	int r = connection_unpack(home, NULL, fd, packed, (size_t)wire_writer_len(&w));
 	free(packed);
 	return r;
 }
@@ -295,7 +295,7 @@ static int restore_image(const struct restoring *all, struct table_slot *s, enum
 	if (result < 0)
 		close(s->fd);
 	else
-		result = unpack_image(home, &all->map, &r.c, s->fd);
+		result = unpack_image(home, &r.c, s->fd);
 	if (result == 0)
 		take_up(&r, home->connections); /* the newest */
 	free(r.input);

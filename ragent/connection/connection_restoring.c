@@ -22,19 +22,6 @@
 /* Bytes passed so short ago, the pause included. */
 #define ACTIVE_LATELY_MS 1000u
 
-/* Both processes have the same cluster file, so a number means the same in both. */
-static int same_numbers(const struct ragent_shared *shared, struct handover_map *out)
-{
-	*out = (struct handover_map){ .agent_count = agents_count(shared->agents),
-		.front_count = (unsigned)shared->front_count,
-		.fronts = calloc(shared->front_count + 1, sizeof *out->fronts) };
-	for (unsigned i = 0; i < out->agent_count; i++)
-		out->agents[i] = (int)i;
-	for (unsigned i = 0; out->fronts && i < out->front_count; i++)
-		out->fronts[i] = &shared->fronts[i];
-	return out->fronts ? 0 : CSSL_E_NO_MEMORY;
-}
-
 static struct table_slot *next_slot(struct restoring *all)
 {
 	struct slot_table *t = all->home->table;
@@ -96,7 +83,6 @@ static void end(struct restoring *all)
 		slot_table_forget_former(home->table, worker_index(home->worker));
 	home->restoring = NULL;
 	turn_end_cancel(&all->next);
-	free(all->map.fronts);
 	free(all);
 	connection_reattach_anew(home);
 	home->on_restored(home);
@@ -177,10 +163,8 @@ int connection_restore_begin(struct connection_home *home)
 {
 	struct restoring *all = calloc(1, sizeof *all);
 
-	if (!all || same_numbers(home->shared, &all->map) < 0) {
-		free(all);
+	if (!all)
 		return CSSL_E_NO_MEMORY;
-	}
 	all->home = home;
 	all->next.fn = on_next;
 	home->restoring = all;

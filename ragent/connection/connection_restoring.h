@@ -5,7 +5,6 @@
 #define CSSL_RAGENT_CONNECTION_RESTORING_H
 
 #include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/trail.h"
 
 enum pass { PASS_OF_ACTIVE, PASS_OF_ALL };
@@ -13,7 +12,6 @@ enum pass { PASS_OF_ACTIVE, PASS_OF_ALL };
 /* One for each worker, from the start of its thread until all connections are restored. */
 struct restoring {
 	struct connection_home *home;
-	struct handover_map map;
 	struct slot_walk walk;
 	enum pass pass;
 	uint32_t forgotten;       /* so many chunks of the table were looked at, behind the last slot */

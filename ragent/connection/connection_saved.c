@@ -19,7 +19,6 @@
 #include "net/fault.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_preamble.h"
 #include "ragent/connection/trail.h"
 
 #define LOG_PAUSE_MS 1000u

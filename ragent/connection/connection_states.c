@@ -5,7 +5,6 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
-#include "ragent/connection/connection_preamble.h"
 
 #define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u

@@ -10,7 +10,6 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
 #include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_preamble.h"
 #include "ragent/link/link_handover.h"
 #include "ragent/link/stream_fields.h"
 
@@ -24,23 +23,28 @@ struct parsed {
 	uint32_t kept_consumed, kept_sent;
 };
 
-static int map_agent(const struct handover_map *map, int16_t *agent)
+static int map_agent(const struct parsed *p, int16_t *agent)
 {
+	const unsigned count = p->map ? p->map->agent_count : agents_count(connection_agents(p->c));
+
 	if (*agent == NO_AGENT)
 		return 0;
-	if (*agent < 0 || (unsigned)*agent >= map->agent_count)
+	if (*agent < 0 || (unsigned)*agent >= count)
 		return CSSL_E_RANGE;
-	*agent = (int16_t)map->agents[*agent];
+	if (p->map)
+		*agent = (int16_t)p->map->agents[*agent];
 	return 0;
 }
 
 static int take_listener(struct parsed *p, const struct field_item *item)
 {
+	const struct ragent_shared *shared = p->c->home->shared;
+	const size_t count = p->map ? p->map->front_count : shared->front_count;
 	uint64_t index;
-	int r = field_number(item, p->map->front_count - 1u, &index);
+	int r = field_number(item, count - 1, &index);
 
 	if (r == 0)
-		p->c->front = p->map->fronts[index];
+		p->c->front = p->map ? p->map->fronts[index] : &shared->fronts[index];
 	return r;
 }
 
@@ -51,7 +55,7 @@ static int take_place(struct parsed *p, const struct field_item *item, struct pl
 	uint16_t worker = wire_u16(&r);
 	uint32_t stream = wire_u32(&r);
 
-	if (wire_reader_end(&r) < 0 || place->link || map_agent(p->map, &agent) < 0 || agent == NO_AGENT ||
+	if (wire_reader_end(&r) < 0 || place->link || map_agent(p, &agent) < 0 || agent == NO_AGENT ||
 		worker >= p->c->home->links.of[agent].count)
 		return CSSL_E_MISMATCH;
 	struct link *l = p->c->home->links.of[agent].at[worker];
@@ -173,13 +177,14 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 	return result < 0 ? result : 0;
 }
 
-static int map_agents(const struct handover_map *map, struct connection *c)
+static int map_agents(const struct parsed *p)
 {
+	struct connection *c = p->c;
 	int16_t *agents[] = { &c->handshake_agent, &c->owner, &c->affinity_agent, &c->handshaking_at, &c->move_target };
 	int r = 0, targeted = c->move_target != NO_AGENT;
 
 	for (size_t i = 0; r == 0 && i < sizeof agents / sizeof agents[0]; i++)
-		r = map_agent(map, agents[i]);
+		r = map_agent(p, agents[i]);
 	/* if the target no longer exists, the owner gets it back when it has frozen it */
 	if (r == 0 && targeted && c->move_target == NO_AGENT && c->current.link)
 		c->move_target = (int16_t)link_agent(c->current.link);
@@ -288,7 +293,7 @@ int connection_unpack(
 
 	int r = p.c ? parse(&p, in, len) : CSSL_E_NO_MEMORY;
 	if (r == 0)
-		r = map_agents(map, p.c);
+		r = map_agents(&p);
 	if (r == 0)
 		r = check(&p);
 	if (r == 0)

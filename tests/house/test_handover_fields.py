@@ -13,8 +13,8 @@ CONNECTION = ["connection/connection_fields.c", "connection/connection_fields.h"
 STRUCTS = [
     ("connection", "connection/connection_internal.h", CONNECTION, "", set()),
     ("busy_part", "connection/connection_internal.h", CONNECTION, "", set()),
-    ("agreed", "connection/agreed.h", CONNECTION, "", {"names"}),
-    ("preamble", "connection/connection_preamble.h", CONNECTION[:1], "", set()),
+    ("agreed", "connection/connection_internal.h", CONNECTION, "", {"names"}),
+    ("preamble", "connection/connection_internal.h", CONNECTION[:1], "", set()),
     ("stream_account", "connection/connection_internal.h", CONNECTION[:1], "account.", set()),
     ("position", "connection/position.h", CONNECTION[:1], "position.", set()),
     ("position_mark", "connection/position.h", CONNECTION[:1], "position.checkpoint.", set()),

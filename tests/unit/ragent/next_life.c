@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_internal.h"
 #include "ragent/connection/connection_home.h"
 
 /* AddressSanitizer's, if it is there. */
