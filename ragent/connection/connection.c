@@ -8,11 +8,8 @@
 #include <sodium.h>
 
 #include "conf/memory.h"
-#include "net/address.h"
 #include "net/discard.h"
-#include "net/fault.h"
 #include "net/listener.h"
-#include "net/log_pace.h"
 #include "proto/error.h"
 #include "smtp/preamble.h"
 

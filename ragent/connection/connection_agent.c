@@ -2,17 +2,14 @@
  * counted. An agent breaks the link protocol by a frame that the state does not allow, or that contradicts committed
  * records. Then the result is negative, and the link ends.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "net/audit.h"
-#include "net/fault.h"
 #include "net/log.h"
 #include "net/mutant.h"
 #include "net/prefetch.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
-#include "ragent/connection/connection_internal.h"
 #include "ragent/connection/trail.h"
 
 /* Until then the owner holds them. Fewer cost more answers; with more, it writes small answers into memory that its

@@ -6,10 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "net/address.h"
 #include "net/container_of.h"
-#include "net/fault.h"
-#include "net/log.h"
 #include "net/mutant.h"
 #include "net/prefetch.h"
 #include "net/stream_hold.h"

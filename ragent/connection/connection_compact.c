@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "net/container_of.h"
-#include "net/dormant.h"
-#include "net/log_pace.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 

@@ -35,5 +35,7 @@ enum connection_tag {
 #define PLACE_LEN       8u /* agent (2) | its worker (2) | stream (4) */
 #define COPY_HEADER_LEN 8u
 #define KEPT_HEADER_LEN 8u
+#define FIXED_LEN_MAX   8u /* of a tag's value, before bytes of any length */
+#define TAG_COUNT       16u
 
 #endif

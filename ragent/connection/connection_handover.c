@@ -10,37 +10,27 @@
 
 /* --- out --- */
 
-static size_t blob_len(const struct sealed_blob *b)
-{
-	return b ? FIELD_HEADER_LEN + COPY_HEADER_LEN + b->len : 0;
-}
-
 static size_t agreed_len(const struct agreed *a)
 {
 	return 2 * sizeof(uint16_t) + strlen(agreed_alpn(a)) + strlen(agreed_server_name(a)) +
 	       fields_len(agreed_rows, agreed_row_count);
 }
 
-static size_t busy_len(const struct busy_part *a)
+static size_t blob_len(const struct sealed_blob *b)
 {
-	size_t len = FIELD_HEADER_LEN + PLACE_LEN; /* frozen */
-
-	len += FIELD_HEADER_LEN + KEPT_HEADER_LEN + a->kept.end - a->kept.start;
-	len += a->download ? FIELD_HEADER_LEN + a->download->len : 0;
-	len += a->preamble ? FIELD_HEADER_LEN + fields_len(preamble_rows, preamble_row_count) : 0;
-	return len + stream_fields_len(&a->client);
+	return b ? b->len : 0;
 }
 
 size_t connection_packed_len(const struct connection *c)
 {
-	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(busy_rows, busy_row_count);
+	const struct busy_part *a = c->busy;
+	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(busy_rows, busy_row_count) +
+		     fields_len(preamble_rows, preamble_row_count);
 
-	len += FIELD_HEADER_LEN + sizeof(uint32_t); /* listener */
-	len += FIELD_HEADER_LEN + PLACE_LEN;        /* current */
-	len += FIELD_HEADER_LEN + c->endpoints.unique_id_len;
+	len += TAG_COUNT * (FIELD_HEADER_LEN + FIXED_LEN_MAX) + c->endpoints.unique_id_len;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
-	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed) : 0;
-	return c->busy ? len + busy_len(c->busy) : len;
+	len += c->agreed ? agreed_len(c->agreed) : 0;
+	return a ? len + a->kept.end - a->kept.start + blob_len(a->download) + stream_fields_len(&a->client) : len;
 }
 
 static void put_place(struct wire_writer *w, uint16_t tag, const struct place *p)

@@ -5,13 +5,10 @@
  * when the queue has no room for one more record of maximal length, and goes on when the owner has consumed some. No
  * read brings more than has room there, so a part of a record is all that waits in the client's stream.
  */
-#include <stdlib.h>
 
 #include "net/container_of.h"
-#include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "proto/first_bytes.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "net/fault.h"
 #include "net/log.h"
 #include "proto/link_words.h"
 #include "ragent/connection/connection_internal.h"

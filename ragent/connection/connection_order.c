@@ -3,7 +3,6 @@
 #include <uv.h>
 
 #include "net/log.h"
-#include "proto/link.pb-c.h"
 #include "ragent/connection/connection_internal.h"
 
 /* --- who owns it --- */

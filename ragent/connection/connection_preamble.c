@@ -14,7 +14,6 @@
 
 #include <stdlib.h>
 
-#include "net/log_pace.h"
 #include "ragent/dispatch/dispatch.h"
 #include "smtp/preamble.h"
 

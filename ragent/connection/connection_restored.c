@@ -8,12 +8,10 @@
 #include <unistd.h>
 
 #include "net/error_text.h"
-#include "net/log_pace.h"
 #include "net/mutant.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
-#include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_restoring.h"
 
 /* --- checks --- */

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/fault.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
 #include "ragent/connection/trail.h"

@@ -1,8 +1,6 @@
 /* takeover.c: the conditions for each decision, in the order in which they are checked. */
 #include "ragent/connection/takeover.h"
 
-#include "proto/tls_record.h"
-
 static enum takeover decide_in_handshake(const struct connection *c, const struct kept *kept)
 {
 	/* the client has records of this server, and no other agent has its keys; or the hello is not kept any more */

@@ -22,7 +22,6 @@
 #include "net/watch.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
-#include "ragent/handover/handover_message.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 #include "ragent/keeper/notes.h"

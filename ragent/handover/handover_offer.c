@@ -13,8 +13,6 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 
-enum { TAG_FORMAT_MIN = 1, TAG_FORMAT_MAX = 2 };
-
 enum {
 	TAG_FORMAT = 1,
 	TAG_NAME = 2,
@@ -47,11 +45,15 @@ static int put_number(struct handover_message *m, uint16_t tag, uint64_t value)
 	return handover_message_put_field(m, tag, bytes, sizeof bytes, NULL);
 }
 
+/* HELLO: the first format that it reads (2) | the last one (2). What later releases say behind them changes nothing. */
 int handover_hello_pack(struct handover_message *m)
 {
+	uint8_t formats[4];
+
+	wire_store_u16(formats, HANDOVER_FORMAT_MIN);
+	wire_store_u16(formats + 2, (uint16_t)format_max);
 	handover_message_begin(m, HANDOVER_HELLO);
-	int r = put_number(m, TAG_FORMAT_MIN, HANDOVER_FORMAT_MIN);
-	return r < 0 ? r : put_number(m, TAG_FORMAT_MAX, format_max);
+	return handover_message_put(m, formats, sizeof formats);
 }
 
 static int put_agents(struct handover_message *m, const struct agents *agents)
@@ -124,21 +126,10 @@ int handover_socket_pack(struct handover_message *m, const char *key, unsigned w
 int handover_hello_read(const struct handover_message *m)
 {
 	struct wire_reader r = wire_reader(m->data, m->len);
-	struct field_item item;
-	uint64_t least = 0, most = 0;
-	int result;
+	const unsigned least = wire_u16(&r), most = wire_u16(&r), latest = most < format_max ? most : format_max;
 
-	while ((result = field_next(&r, &item)) == 0) {
-		if (item.tag == TAG_FORMAT_MIN)
-			result = field_number(&item, UINT16_MAX, &least);
-		else if (item.tag == TAG_FORMAT_MAX)
-			result = field_number(&item, UINT16_MAX, &most);
-		if (result < 0)
-			return result; /* other fields of later releases change nothing */
-	}
-	if (result < 0 || most == 0)
+	if (!r.at || most == 0)
 		return CSSL_E_TRUNCATED;
-	const uint64_t latest = most < format_max ? most : format_max;
 	return latest >= least && latest >= HANDOVER_FORMAT_MIN ? (int)latest : CSSL_E_VERSION;
 }
 

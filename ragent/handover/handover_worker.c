@@ -8,7 +8,6 @@
 
 #include <sodium.h>
 
-#include "net/log.h"
 #include "proto/error.h"
 #include "proto/fields.h"
 #include "ragent/link/link_handover.h"

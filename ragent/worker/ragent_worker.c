@@ -15,7 +15,6 @@
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/keeper/notes.h"
 
 /* --- links --- */
 
