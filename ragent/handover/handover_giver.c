@@ -60,8 +60,10 @@ struct handover_giver {
 	struct listener_file file;
 	int fd; /* to the other process; -1: none */
 	enum giver_state state;
-	unsigned given;            /* workers, from the first on */
-	int result;                /* of the worker that gives now */
+	unsigned given; /* workers, from the first on */
+	int result;     /* of the worker that gives now */
+	struct handover_message answer;
+	unsigned unanswered;       /* messages */
 	struct deadline later_due; /* GIVING: the worker was asked to give too early */
 	uint64_t waits_since_ms;   /* 0: it was not */
 	enum { GIVER_SERVING, GIVER_CLOSING } life;
@@ -118,20 +120,13 @@ static void refuse(struct handover_giver *g, const char *why)
 
 /* --- one worker, on its thread --- */
 
-struct giving {
-	struct handover_giver *giver;
-	struct ragent_worker *rw;
-	struct handover_message answer;
-	unsigned unanswered; /* messages */
-};
-
 /* Wait until at most @left messages are unanswered. */
-static int await_taken(struct giving *g, unsigned left)
+static int await_taken(struct handover_giver *g, unsigned left)
 {
 	int r = 0;
 
 	while (r == 0 && g->unanswered > left) {
-		r = handover_channel_receive(g->giver->fd, &g->answer, GIVE_LIMIT_MS);
+		r = handover_channel_receive(g->fd, &g->answer, GIVE_LIMIT_MS);
 		if (r == 0 && g->answer.type != HANDOVER_TAKEN)
 			r = CSSL_E_MISMATCH;
 		g->unanswered--;
@@ -141,19 +136,21 @@ static int await_taken(struct giving *g, unsigned left)
 
 static int give(void *ctx, const struct handover_message *m)
 {
-	struct giving *g = ctx;
+	struct handover_giver *g = ctx;
 
 	if (fault_at("handover.give", NULL, NULL) == FAULT_FAIL)
 		return CSSL_E_SYSTEM;
-	int r = handover_channel_send(g->giver->fd, m, GIVE_LIMIT_MS);
+	int r = handover_channel_send(g->fd, m, GIVE_LIMIT_MS);
 	g->unanswered++;
 	return r == 0 ? await_taken(g, GIVE_AHEAD) : r;
 }
 
-static int give_all(struct giving *g)
+static int give_all(struct handover_giver *g, struct ragent_worker *rw)
 {
-	struct notes *notes = g->giver->p.shared->notes;
-	int r = handover_worker_pack(g->rw, give, g);
+	struct notes *notes = g->p.shared->notes;
+
+	g->unanswered = 0;
+	int r = handover_worker_pack(rw, give, g);
 
 	if (r == 0)
 		r = await_taken(g, 0);
@@ -161,18 +158,18 @@ static int give_all(struct giving *g)
 		r = CSSL_E_SYSTEM;
 	if (r == 0) {
 		notes_set_stage(notes, NOTES_GIVING); /* now, because the other one has nothing before */
-		notes_share(notes, g->giver->given);
-		r = handover_channel_say(g->giver->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
+		notes_share(notes, g->given);
+		r = handover_channel_say(g->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
 	}
 	if (r == 0) {
-		handover_worker_let_go(g->rw); /* this closes its sockets here */
+		handover_worker_let_go(rw); /* this closes its sockets here */
 		notes_share_nothing(notes);
 		return 0;
 	}
 	/* the other process reads nothing more; without COMMIT it does not touch the sockets */
-	shutdown(g->giver->fd, SHUT_RDWR);
+	shutdown(g->fd, SHUT_RDWR);
 	notes_share_nothing(notes);
-	handover_worker_resume(g->rw);
+	handover_worker_resume(rw);
 	return r;
 }
 
@@ -180,23 +177,22 @@ static void on_given(struct worker *w, void *arg);
 
 static void give_here(struct worker *w, void *arg)
 {
-	struct giving g = { .giver = arg };
-	uint64_t began_ns = uv_hrtime();
+	struct handover_giver *g = arg;
+	struct ragent_worker *rw = g->p.workers[g->given];
+	const int runs = rw->state == RAGENT_WORKER_RUNNING;
+	const uint64_t began_ns = uv_hrtime();
 
-	g.rw = g.giver->p.workers[g.giver->given];
-	if (g.giver->given == 0 && g.giver->patience == GIVER_WAITS && g.rw->state == RAGENT_WORKER_RUNNING &&
-		connection_home_waits_for_owners(&g.rw->home)) {
-		g.giver->result = GIVE_LATER;
-		worker_post(g.giver->p.main, on_given, g.giver);
+	if (g->given == 0 && g->patience == GIVER_WAITS && runs && connection_home_waits_for_owners(&rw->home)) {
+		g->result = GIVE_LATER;
+		worker_post(g->p.main, on_given, g);
 		return;
 	}
-	int r = g.rw->state == RAGENT_WORKER_RUNNING ? give_all(&g) : CSSL_E_STATE;
-	log_event(r < 0 ? LOG_WARNING : LOG_INFO, NULL, r < 0 ? "worker not given" : "worker given",
+	g->result = runs ? give_all(g, rw) : CSSL_E_STATE;
+	log_event(g->result < 0 ? LOG_WARNING : LOG_INFO, NULL, g->result < 0 ? "worker not given" : "worker given",
 		"worker=%u us=%llu result=%s", worker_index(w), (unsigned long long)(uv_hrtime() - began_ns) / 1000,
-		r < 0 ? error_text(r) : "done");
-	handover_message_clear(&g.answer);
-	g.giver->result = r;
-	worker_post(g.giver->p.main, on_given, g.giver);
+		g->result < 0 ? error_text(g->result) : "done");
+	handover_message_clear(&g->answer);
+	worker_post(g->p.main, on_given, g);
 }
 
 /* --- the conversation, on the main loop --- */
