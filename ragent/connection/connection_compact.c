@@ -162,23 +162,18 @@ void connection_on_input(void *holder)
 }
 
 /* The memory is freed later, as everywhere, because the caller may still use it. */
-void connection_close_compact(struct connection *c)
+void connection_close_compact(struct connection *c, enum connection_end_how how)
 {
+	const struct linger reset = { .l_onoff = 1 };
+
 	if (c->slot.fd >= 0) {
+		if (how == END_RESET)
+			setsockopt(c->slot.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 		dormant_remove(c->home->dormant, c->slot.fd, c);
 		close(c->slot.fd);
 	}
 	c->slot.fd = -1;
 	connection_set_deadline(c, 0);
-}
-
-void connection_reset_compact(struct connection *c)
-{
-	const struct linger reset = { .l_onoff = 1 };
-
-	if (c->slot.fd >= 0)
-		setsockopt(c->slot.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-	connection_close_compact(c);
 }
 
 /* --- the budget for bytes --- */

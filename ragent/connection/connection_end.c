@@ -22,7 +22,7 @@ void connection_close_now(struct connection *c)
 	if (c->busy)
 		stream_close(&c->busy->client);
 	else
-		connection_close_compact(c);
+		connection_close_compact(c, END_AT_ONCE);
 }
 
 void connection_end_lingering(struct connection *c)
@@ -184,7 +184,7 @@ static void reset_client(struct connection *c)
 	if (c->busy)
 		stream_abort(&c->busy->client);
 	else
-		connection_reset_compact(c);
+		connection_close_compact(c, END_RESET);
 }
 
 /* A client that goes away before its handshake begins does not count as refused. */

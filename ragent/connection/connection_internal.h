@@ -263,8 +263,7 @@ int connection_expand_or_end(struct connection *c);
 /* Its kept queue; for a compact one, an empty queue with its record numbers. */
 struct kept connection_kept(const struct connection *c);
 /* CLOSING, without a stream: closes its descriptor now. The connection itself is freed a little later. */
-void connection_close_compact(struct connection *c);
-void connection_reset_compact(struct connection *c);
+void connection_close_compact(struct connection *c, enum connection_end_how how);
 
 /* 1: it has no data that needs a busy part. */
 int connection_leaves_nothing_over(const struct connection *c);

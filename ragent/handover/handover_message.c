@@ -304,6 +304,11 @@ int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_
 	return receive_bytes(fd, m, len, end_ms);
 }
 
+void handover_channel_await(int fd)
+{
+	await(fd, POLLIN, HANDOVER_NO_LIMIT);
+}
+
 int handover_channel_next_is(int fd, enum handover_type type)
 {
 	uint8_t header[HEADER_LEN];

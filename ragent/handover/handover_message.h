@@ -7,11 +7,11 @@
  *     HELLO    the formats it reads    -->
  *                                      <--   OFFER    its name, workers, agents, listeners, links
  *                                      <--   SOCKETS  listening sockets, never bound again; several messages
- *     TAKE     worker n                -->            or REFUSED: the old process goes on as before
+ *     TAKE     the next worker         -->            or REFUSED: the old process goes on as before
  *                                      <--   WORKER, LINK, CONNECTIONS ...   the worker stands still meanwhile
  *     TAKEN    after each of them      -->            or REFUSED: the old worker goes on
  *                                      <--   COMMIT   from here on the sockets are the new process's
- *     TAKE     worker n + 1 ...        -->
+ *     TAKE     the next one ...        -->
  *     DONE     no worker is left       -->            the old process serves no more, closes, and ends
  *
  * Before COMMIT the new process neither reads nor writes any of the sockets; after COMMIT the old process does not.
@@ -87,6 +87,8 @@ int handover_channel_send(int fd, const struct handover_message *m, uint64_t lim
 /* The next message replaces the content of @m; @m owns its descriptors. UV_EMFILE: some descriptors were lost. */
 int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_ms);
 
+/* Until a message is there, or the other process is gone. */
+void handover_channel_await(int fd);
 /* 1: the next message is there, and of @type. It stays to be received. */
 int handover_channel_next_is(int fd, enum handover_type type);
 
