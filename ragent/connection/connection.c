@@ -163,12 +163,6 @@ void agreed_destroy(struct blocks *from, struct agreed *a)
 		fine_block_give(from, a, sizeof *a + strlen(agreed_server_name(a)) + strlen(agreed_alpn(a)) + 2);
 }
 
-static void drop_belongings(struct connection *c)
-{
-	fine_block_give(&c->home->blocks, c->endpoints.unique_id, c->endpoints.unique_id_len);
-	agreed_destroy(&c->home->blocks, c->agreed);
-}
-
 static void begin(struct connection *c, const struct sockaddr_storage *peer, const struct sockaddr_storage *server)
 {
 	endpoints_from_sockets(&c->endpoints, (const struct sockaddr *)peer, (const struct sockaddr *)server);
@@ -227,7 +221,8 @@ struct connection *connection_create(struct connection_home *home, struct front 
 
 void connection_discard(struct connection *c)
 {
-	drop_belongings(c);
+	fine_block_give(&c->home->blocks, c->endpoints.unique_id, c->endpoints.unique_id_len);
+	agreed_destroy(&c->home->blocks, c->agreed);
 	connection_void(c);
 	connection_forget_trail(c);
 	connection_free_busy(c);

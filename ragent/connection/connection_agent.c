@@ -336,18 +336,6 @@ static const struct {
 	[FRAME_END] = { connection_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
 
-static int is_frozen_at(const struct connection *c, const struct link *l, uint32_t stream)
-{
-	return c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream;
-}
-
-/* Answers to REATTACH are not counted. */
-static void count_frame(struct connection *c)
-{
-	if (c->state != CONNECTION_REATTACHING)
-		c->account.frames++;
-}
-
 /* 0, or negative: it may not come now. */
 static int check_state(const struct connection *c, const struct frame *f)
 {
@@ -379,7 +367,7 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 
 	if (!is_heard && (l != c->current.link || f->stream != c->current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);
-		if (f->type == FRAME_END && is_frozen_at(c, l, f->stream))
+		if (f->type == FRAME_END && c->busy && l == c->busy->frozen.link && f->stream == c->busy->frozen.stream)
 			connection_forget_frozen(c); /* the owner before cannot take it back any more */
 		return 0;
 	}
@@ -394,7 +382,8 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 		return 0;
 	if (!c->busy)
 		connection_touch(c);
-	count_frame(c);
+	if (c->state != CONNECTION_REATTACHING) /* answers to REATTACH are not counted */
+		c->account.frames++;
 	r = take_frame(c, f);
 	connection_weigh(c);
 	connection_save(c);

@@ -36,12 +36,6 @@ static void bound_reads(struct connection *c)
 		stream_set_read_max(&c->busy->client, (uint32_t)room(c));
 }
 
-static void stop_reading(struct connection *c)
-{
-	c->reading = CLIENT_PAUSED;
-	stream_read_stop(&c->busy->client);
-}
-
 static void send_kept(struct connection *c)
 {
 	if (connection_takes_bytes(c))
@@ -58,8 +52,10 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 		return len;
 	}
 	c->client_bytes += n;
-	if (room(c) == 0)
-		stop_reading(c);
+	if (room(c) == 0) {
+		c->reading = CLIENT_PAUSED;
+		stream_read_stop(&c->busy->client);
+	}
 	bound_reads(c);
 	send_kept(c);
 	return n;

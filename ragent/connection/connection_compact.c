@@ -22,11 +22,6 @@ struct kept connection_kept(const struct connection *c)
 	return (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 }
 
-static int is_done_with(const struct kept *k, const struct position *p)
-{
-	return !k->data && k->next_record == p->now.client_records;
-}
-
 static int is_in_order(const struct connection *c)
 {
 	if (c->tail != TAIL_NONE || c->server_side != SERVER_OPEN || c->reading != CLIENT_READING)
@@ -54,7 +49,8 @@ int connection_leaves_nothing_over(const struct connection *c)
 		return 0;
 	if (c->queued != c->slot.bytes_written) /* also what the stream wrote in this turn, and has not told yet */
 		return 0;
-	return is_done_with(&a->kept, &c->position) && a->client.state == STREAM_OPEN && !stream_kept(&a->client);
+	return !a->kept.data && a->kept.next_record == c->position.now.client_records &&
+	       a->client.state == STREAM_OPEN && !stream_kept(&a->client);
 }
 
 static void make_compact(struct connection *c)
@@ -183,11 +179,6 @@ void connection_close_compact(struct connection *c, enum connection_end_how how)
  * connection that keeps most first gives up bytes that it can do without, then those for the next process, and then
  * ends. An idle connection keeps nothing, so it is never asked. */
 
-static struct connection *connection_of(struct holding *h)
-{
-	return container_of(h, struct busy_part, holding)->connection;
-}
-
 static size_t weight(const struct connection *c)
 {
 	const struct busy_part *a = c->busy;
@@ -242,7 +233,7 @@ void connection_relieve(struct connection_home *home)
 	struct holding *h;
 
 	while ((h = holdings_greatest(&home->holdings)) != NULL) {
-		struct connection *c = connection_of(h);
+		struct connection *c = container_of(h, struct busy_part, holding)->connection;
 		uint32_t before = h->len;
 		give_up_replay(c);
 		if (h->len == before)

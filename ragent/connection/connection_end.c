@@ -271,18 +271,15 @@ static uint64_t verdict_limit_ms(const struct connection *c)
 	return end_ms > asked_ms ? end_ms : asked_ms;
 }
 
-/* Then it is the silent one, and no verdict can reach it. */
-static int takes_nothing(const struct connection *c)
-{
-	return c->busy && stream_pending(&c->busy->client) > 0;
-}
-
 static int may_await_verdict(const struct connection *c)
 {
 	const int under_way =
 		c->state == CONNECTION_RELAYED || (c->state == CONNECTION_OWNED && !connection_is_answered(c));
 
-	return under_way && !takes_nothing(c) && c->current.link &&
+	/* one that takes nothing is the silent one itself, and no verdict can reach it */
+	const int takes_nothing = c->busy && stream_pending(&c->busy->client) > 0;
+
+	return under_way && !takes_nothing && c->current.link &&
 	       connection_service(c)->silence == SERVICE_MAY_AWAIT_VERDICT;
 }
 

@@ -322,12 +322,6 @@ static struct link *commanded_adopter(struct connection *c, int from)
 	return links_choose(&c->home->links, c->move_target, &c->id);
 }
 
-/* The owner answered a move order after its time was over. */
-static int was_sent_late(const struct connection *c)
-{
-	return c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
-}
-
 /* It froze the connection because it was told to let it rest; the answer may be late. */
 static int is_to_rest(const struct connection *c)
 {
@@ -349,7 +343,8 @@ void connection_hand_over(struct connection *c)
 	c->current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->busy->waiter);
 	c->attempts = 0;
-	if (c->state == CONNECTION_MOVING || was_sent_late(c)) {
+	const int was_sent_late = c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
+	if (c->state == CONNECTION_MOVING || was_sent_late) {
 		l = commanded_adopter(c, from);
 	} else {
 		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
@@ -371,13 +366,6 @@ static int may_try_later(const struct connection *c, Cssl__LinkRefused__Reason r
 	       (reason == CSSL__LINK_REFUSED__REASON__BUSY || reason == CSSL__LINK_REFUSED__REASON__LEAVING);
 }
 
-static void try_later(struct connection *c)
-{
-	connection_assign(c, NO_AGENT);
-	connection_to(c, CONNECTION_RESTING);
-	connection_wake_later(c);
-}
-
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
 	struct link *refused = c->current.link;
@@ -396,12 +384,15 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 	struct link *l = way_back(c, refused);
 	if (!l && ++c->attempts <= ATTEMPTS_MAX)
 		l = connection_find_adopter(c, NO_AGENT, refused_by);
-	if (l)
+	if (l) {
 		connection_adopt_on(c, l);
-	else if (may_try_later(c, reason))
-		try_later(c);
-	else
+	} else if (may_try_later(c, reason)) {
+		connection_assign(c, NO_AGENT);
+		connection_to(c, CONNECTION_RESTING);
+		connection_wake_later(c);
+	} else {
 		connection_end(c, END_MOVE_FAILED, END_RESET);
+	}
 }
 
 /* The agent that gave it up for this ownership; NO_AGENT: it rested, or its owner was lost. A frozen owner may be

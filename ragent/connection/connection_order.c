@@ -242,20 +242,16 @@ void connection_order_again(struct connection *c)
 		say_order(c, 0);
 }
 
-static void move_refused(struct connection *c, const char *why)
-{
-	connection_to(c, CONNECTION_OWNED);
-	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
-	connection_drain_if_idle(c);
-}
-
 /* The answer to an order before the last one came late: another one follows. */
 void connection_order_refused(struct connection *c, uint32_t order, const char *why)
 {
 	if (order && order != c->busy->orders)
 		return;
-	if (c->busy->move_answer == MOVE_ANSWER_OVERDUE)
+	if (c->busy->move_answer == MOVE_ANSWER_OVERDUE) {
 		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
-	else
-		move_refused(c, why);
+		return;
+	}
+	connection_to(c, CONNECTION_OWNED);
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
+	connection_drain_if_idle(c);
 }

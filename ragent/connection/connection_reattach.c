@@ -34,14 +34,9 @@ static int has_state_to_wait(const struct connection *c)
 	}
 }
 
-static int may_wait(const struct connection *c, const struct link *l)
-{
-	return has_state_to_wait(c) && link_comes_again(l);
-}
-
 int connection_waits_for_owner(struct connection *c, const struct link *l)
 {
-	if (!may_wait(c, l))
+	if (!has_state_to_wait(c) || !link_comes_again(l))
 		return 0;
 	if (connection_expand_or_end(c) < 0) /* it may have no socket any more */
 		return 1;

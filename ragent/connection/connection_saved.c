@@ -137,11 +137,6 @@ void connection_owe_queued(struct connection *c)
 		c->busy->owed_end = c->queued;
 }
 
-static int has_copy_of_owed(const struct trail *t, uint64_t end)
-{
-	return t->owed.first && byte_log_end(&t->owed) == end;
-}
-
 /* The first byte to copy: @from, if it is not there already. The image before may need those that are there. */
 static uint64_t goes_on_at(struct connection *c, struct trail *t, uint64_t from)
 {
@@ -178,7 +173,8 @@ static int save_owed(struct connection *c)
 		byte_log_drop(&t->owed, &c->home->blocks);
 		return 0;
 	}
-	return has_copy_of_owed(t, c->busy->owed_end) ? 0 : copy_owed(c, t);
+	const int has_copy = t->owed.first && byte_log_end(&t->owed) == c->busy->owed_end;
+	return has_copy ? 0 : copy_owed(c, t);
 }
 
 /* --- the image --- */

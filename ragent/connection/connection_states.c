@@ -110,12 +110,6 @@ static uint64_t answer_limit_ms(const struct connection *c)
 	return ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms;
 }
 
-/* An agent keeps the stream for a shorter time (sslagent/carrier/link_parked.c), so there are never two owners. */
-static uint64_t reattach_limit_ms(const struct connection *c)
-{
-	return c->home->shared->self->health.lost_ms;
-}
-
 /* Set the longest time that the connection may wait in its state. */
 void connection_arm_deadline(struct connection *c)
 {
@@ -133,7 +127,11 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_RELAYED:
 	case CONNECTION_RESTING: watch_silence(c, 0); break;
 	case CONNECTION_PREAMBLE: connection_set_deadline(c, connection_preamble_left_ms(c)); break;
-	case CONNECTION_REATTACHING: connection_set_deadline(c, reattach_limit_ms(c)); break;
+	case CONNECTION_REATTACHING:
+		/* an agent keeps the stream for a shorter time (sslagent/carrier/link_parked.c), so there are never two
+		 * owners */
+		connection_set_deadline(c, c->home->shared->self->health.lost_ms);
+		break;
 	case CONNECTION_LINGERING: /* linger() sets it */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
 	}

@@ -221,13 +221,6 @@ static int rebalance_is_due(const struct mover *m)
 	return m->rebalance_at_ms && now_ms(m) >= m->rebalance_at_ms;
 }
 
-static void rebalance_pass_over(struct mover *m)
-{
-	int again = m->misplaced > 0 && ++m->rebalance_passes < REBALANCE_PASSES;
-
-	m->rebalance_at_ms = again ? now_ms(m) + REBALANCE_GAP_MS : 0;
-}
-
 /* --- sweep --- */
 
 static enum visit visit(struct mover *m, struct connection *c)
@@ -261,8 +254,10 @@ static void sweep(struct mover *m)
 			return;
 		}
 	}
-	if (!m->next && m->pass_kind == PASS_REBALANCES)
-		rebalance_pass_over(m);
+	if (m->next || m->pass_kind != PASS_REBALANCES)
+		return;
+	const int again = m->misplaced > 0 && ++m->rebalance_passes < REBALANCE_PASSES;
+	m->rebalance_at_ms = again ? now_ms(m) + REBALANCE_GAP_MS : 0;
 }
 
 static void on_turn(struct deadline *d)

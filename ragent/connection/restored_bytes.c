@@ -61,11 +61,6 @@ static int records_len(const struct restored *r, uint64_t records, size_t *out)
 	return 0;
 }
 
-static int keeps_no_records_yet(const struct connection *c)
-{
-	return c->state == CONNECTION_PROXY || c->state == CONNECTION_HELLO;
-}
-
 /* In clear, all that fits into a window behind what the agent has read. What it has got, it tells later. Until the
  * banner has come, nothing goes to the agent. */
 static int take_bytes(struct restored *r)
@@ -103,8 +98,8 @@ static int take_records(struct restored *r)
 	if (consumed < first || records_len(r, consumed - first, &consumed_len) < 0)
 		return CSSL_E_RANGE;
 	const size_t most = consumed_len + connection_window(&r->c);
-	if (r->input_len && !keeps_no_records_yet(&r->c) &&
-		tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
+	const int keeps_records = r->c.state != CONNECTION_PROXY && r->c.state != CONNECTION_HELLO;
+	if (r->input_len && keeps_records && tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
 		return CSSL_E_RANGE;
 	r->busy.kept = (struct kept){ .data = run.len ? r->input : NULL,
 		.cap = (uint32_t)run.len,

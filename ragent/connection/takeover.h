@@ -4,7 +4,8 @@
  * request.
  *
  * connection_takeover.c calls it only after current_lost() found nothing to wait for: the owner's next link is not
- * awaited (connection_reattach.c: may_wait), or came in vain, and no bytes of the lost owner are missing.
+ * awaited (connection_reattach.c: connection_waits_for_owner), or came in vain, and no bytes of the lost owner are
+ * missing.
  */
 #ifndef CSSL_RAGENT_TAKEOVER_H
 #define CSSL_RAGENT_TAKEOVER_H

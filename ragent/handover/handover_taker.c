@@ -49,13 +49,6 @@ static int give_up(struct handover_taker *t, struct ragent_worker *rw, int resul
 	return result;
 }
 
-/* The other process may wait before it gives anything. When it does, it goes on to serve the worker until COMMIT. */
-static void await_first(const struct handover_taker *t, struct ragent_worker *rw)
-{
-	handover_channel_await(t->fd);
-	notes_share_from(rw->home.shared->notes, t->taken, t->fd);
-}
-
 /* Take the next message and handle it. 0: more come; HANDOVER_COMMIT: the worker is ours; negative: failed.
  *
  * Once COMMIT is read, handover_taker_died() cannot see it any more: so the note comes before. */
@@ -97,8 +90,12 @@ static void take_here(struct worker *w, void *arg)
 	int r = rw->state == RAGENT_WORKER_PARKED ? handover_channel_say(t->fd, HANDOVER_TAKE, "", HANDOVER_NO_LIMIT)
 						  : CSSL_E_STATE; /* in another state this process is stopping */
 
-	if (r == 0)
-		await_first(t, rw);
+	/* The other process may wait before it gives anything. When it does, it goes on to serve the worker until
+	 * COMMIT. */
+	if (r == 0) {
+		handover_channel_await(t->fd);
+		notes_share_from(rw->home.shared->notes, t->taken, t->fd);
+	}
 	while (r == 0)
 		r = take_one(t, rw, &m);
 	handover_message_clear(&m);
