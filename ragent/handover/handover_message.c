@@ -316,14 +316,6 @@ int handover_channel_next_is(int fd, enum handover_type type)
 	return recv(fd, header, sizeof header, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof header && header[4] == type;
 }
 
-static int option_of(int fd, int name)
-{
-	int value = -1;
-	socklen_t len = sizeof value;
-
-	return getsockopt(fd, SOL_SOCKET, name, &value, &len) == 0 ? value : -1;
-}
-
 /* Bytes that were sent before the shutdown can still be read. The number comes from memory of a dead process: a
  * client's connection must not get a FIN by it. Of descriptors among them the kernel disposes. */
 int handover_channel_ends_with(int fd, enum handover_type type)
@@ -333,7 +325,8 @@ int handover_channel_ends_with(int fd, enum handover_type type)
 	size_t len = 0;
 	ssize_t n = 1;
 
-	if (option_of(fd, SO_DOMAIN) != AF_UNIX || option_of(fd, SO_TYPE) != SOCK_STREAM || shutdown(fd, SHUT_RDWR) < 0)
+	if (notes_socket_option(fd, SO_DOMAIN) != AF_UNIX || notes_socket_option(fd, SO_TYPE) != SOCK_STREAM ||
+		shutdown(fd, SHUT_RDWR) < 0)
 		return 0;
 	while (n > 0 && len < sizeof left) {
 		n = recv(fd, left + len, sizeof left - len, MSG_DONTWAIT);

@@ -2,18 +2,17 @@
 #include "ragent/keeper/leftovers.h"
 
 #include <dirent.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/address.h"
 #include "net/array.h"
 #include "net/capture.h"
 #include "net/daemon.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
-#include "ragent/keeper/slot_table.h"
 
 #define UNREAD_MAX (4u * 1024u * 1024u) /* a receive buffer hardly grows larger */
 
@@ -61,20 +60,12 @@ static int is_of_process(const struct notes *n, int fd)
 	return is_noted(n, fd) || log_has(fd) || service_has(fd);
 }
 
-static int int_option(int fd, int name)
-{
-	int value = -1;
-	socklen_t len = sizeof value;
-
-	return getsockopt(fd, SOL_SOCKET, name, &value, &len) == 0 ? value : -1;
-}
-
 static int is_tcp_connection(int fd)
 {
-	int domain = int_option(fd, SO_DOMAIN);
+	const int domain = notes_socket_option(fd, SO_DOMAIN);
 
-	return (domain == AF_INET || domain == AF_INET6) && int_option(fd, SO_TYPE) == SOCK_STREAM &&
-	       int_option(fd, SO_ACCEPTCONN) == 0;
+	return (domain == AF_INET || domain == AF_INET6) && notes_socket_option(fd, SO_TYPE) == SOCK_STREAM &&
+	       notes_socket_option(fd, SO_ACCEPTCONN) == 0;
 }
 
 /* Our own connections to agents count their SYN as a written byte, so none of them passes. */
@@ -85,19 +76,17 @@ static int is_untouched(int fd)
 	return tcp_counts_get(fd, &counts) == 0 && counts.read == 0 && counts.written == 0;
 }
 
-static in_port_t local_port(int fd)
+static uint16_t local_port(int fd)
 {
 	struct sockaddr_storage a;
 	socklen_t len = sizeof a;
 
-	if (getsockname(fd, (struct sockaddr *)&a, &len) < 0 || (a.ss_family != AF_INET && a.ss_family != AF_INET6))
-		return 0;
-	return a.ss_family == AF_INET ? ((struct sockaddr_in *)&a)->sin_port : ((struct sockaddr_in6 *)&a)->sin6_port;
+	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 ? address_port((const struct sockaddr *)&a) : 0;
 }
 
 static int is_of_client(const struct notes *n, int fd)
 {
-	const in_port_t port = local_port(fd);
+	const uint16_t port = local_port(fd);
 
 	if (capture_is_transparent(fd)) /* of TPROXY, and with the port that it wanted */
 		return 1;
