@@ -44,7 +44,7 @@ int connection_leaves_nothing_over(const struct connection *c)
 		return 1;
 	if (is_exposed(&a->exposure, &c->position))
 		return 0;
-	if (a->frozen.link || a->order || a->download || a->partial.prev || a->waiter.prev || a->pause_began_ms ||
+	if (a->frozen.link || a->order || a->download || a->partial.len || a->waiter.prev || a->pause_began_ms ||
 		a->move_answer != MOVE_ANSWER_NOT_DUE || a->again.next)
 		return 0;
 	if (c->queued != c->slot.bytes_written) /* also what the stream wrote in this turn, and has not told yet */

@@ -238,7 +238,7 @@ static void note_partial(struct connection *c, size_t left, size_t used)
 {
 	if (c->reading == CLIENT_PAUSED || is_over(c))
 		left = 0;
-	if (left == 0 && !c->busy->partial.prev)
+	if (left == 0 && !c->busy->partial.len)
 		return;
 	partials_note(&c->home->partials, &c->busy->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
 		connection_now_ms(c));

@@ -210,7 +210,7 @@ START_TEST(a_record_that_is_not_whole_is_accounted_until_it_is)
 	ck_assert_uint_eq(c->busy->partial.since_ms, since_ms);
 	write_all(l.fd, record + 500, sizeof record - 500);
 	wait_until(d.rw->home.partials.len == 0);
-	ck_assert_ptr_null(d.rw->home.partials.oldest);
+	ck_assert_ptr_null(TAILQ_FIRST(&d.rw->home.partials.by_age));
 	/* its time is over */
 	write_all(l.fd, record, 400);
 	wait_until(d.rw->home.partials.len == 400);
