@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "net/address.h"
 #include "net/capture.h"
@@ -240,7 +239,6 @@ static struct listening *origin_of(struct ragent_worker *rw, int fd, const struc
 
 void ragent_worker_welcome(struct ragent_worker *rw, int fd)
 {
-	const struct linger at_once = { .l_onoff = 1 };
 	struct sockaddr_storage local, peer;
 	socklen_t local_len = sizeof local, peer_len = sizeof peer;
 
@@ -252,8 +250,7 @@ void ragent_worker_welcome(struct ragent_worker *rw, int fd)
 			return;
 		}
 	}
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-	close(fd);
+	listener_refuse_accepted(fd, NULL, 0);
 }
 
 static void on_listener_closed(void *ctx)
