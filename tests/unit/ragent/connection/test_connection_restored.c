@@ -48,8 +48,8 @@ static void check_position(const struct position *was)
 {
 	const struct position *is = &c()->position;
 
-	ck_assert_uint_eq(is->client_records, was->client_records);
-	ck_assert_uint_eq(is->read_sequence, was->read_sequence);
+	ck_assert_uint_eq(is->now.client_records, was->now.client_records);
+	ck_assert_uint_eq(is->now.read_sequence, was->now.read_sequence);
 	ck_assert_uint_eq(is->checkpoint.client_records, was->checkpoint.client_records);
 	ck_assert_uint_eq(is->checkpoint.read_sequence, was->checkpoint.read_sequence);
 	ck_assert_uint_eq(is->server_records, was->server_records);
