@@ -10,7 +10,7 @@
 #include "net/time_counters.h"
 #include "proto/end_reason.h"
 
-/* How long nobody had a connection (connection_owner.c). */
+/* How long nobody had a connection (connection_order.c). */
 #define LATENCY_BUCKETS(B, X, name)                                                                                    \
 	B(X, name, 250us, 250, "up to 250 us")                                                                         \
 	B(X, name, 1ms, 1000, "up to 1 ms")                                                                            \

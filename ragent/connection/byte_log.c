@@ -43,7 +43,7 @@ static size_t room_of(const struct log_block *b)
 
 /* --- blocks --- */
 
-static int add_block(struct byte_log *l, struct block_pool *pool, const struct slot_table *table)
+static int add_block(struct byte_log *l, struct blocks *pool, const struct slot_table *table)
 {
 	uint32_t cap;
 	struct log_block *b = block_take(pool, l->first ? LATER_LEN : FIRST_LEN, &cap);
@@ -67,7 +67,7 @@ static int add_block(struct byte_log *l, struct block_pool *pool, const struct s
 }
 
 int byte_log_append(
-	struct byte_log *l, struct block_pool *pool, const struct slot_table *table, const uint8_t *data, size_t len)
+	struct byte_log *l, struct blocks *pool, const struct slot_table *table, const uint8_t *data, size_t len)
 {
 	while (len) {
 		const uint64_t end = byte_log_end(l);
@@ -86,7 +86,7 @@ int byte_log_append(
 	return 0;
 }
 
-static void drop_first(struct byte_log *l, struct block_pool *pool)
+static void drop_first(struct byte_log *l, struct blocks *pool)
 {
 	struct log_block *b = l->first;
 
@@ -98,7 +98,7 @@ static void drop_first(struct byte_log *l, struct block_pool *pool)
 }
 
 /* The last block stays, and is written from its front again. */
-void byte_log_forget(struct byte_log *l, struct block_pool *pool, uint64_t needed)
+void byte_log_forget(struct byte_log *l, struct blocks *pool, uint64_t needed)
 {
 	if (!l->first || needed <= l->begin)
 		return;
@@ -108,7 +108,7 @@ void byte_log_forget(struct byte_log *l, struct block_pool *pool, uint64_t neede
 		l->first->base = l->begin = needed;
 }
 
-void byte_log_drop(struct byte_log *l, struct block_pool *pool)
+void byte_log_drop(struct byte_log *l, struct blocks *pool)
 {
 	while (l->first)
 		drop_first(l, pool);
@@ -126,15 +126,14 @@ static int is_sane(const struct slot_table *table, const struct log_block *b)
 int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint64_t from, uint8_t *out, size_t len)
 {
 	const uint64_t end = byte_log_end(l);
-	const struct log_block *b = l->first;
+	const struct log_block *before = NULL;
 
 	if (from > end || end - from != len)
 		return CSSL_E_RANGE;
-	while (len) {
-		if (!is_sane(table, b) || b->base > from)
+	for (const struct log_block *b = l->first; len; before = b, b = b->next) {
+		if (!is_sane(table, b) || b->base > from || (before && b->base <= before->base))
 			return CSSL_E_RANGE;
 		const uint64_t at = from - b->base;
-		const struct log_block *next = b->next;
 		if (at < room_of(b)) {
 			const size_t room = room_of(b) - (size_t)at, n = len < room ? len : room;
 			memcpy(out, b->data + at, n);
@@ -142,9 +141,6 @@ int byte_log_copy(const struct byte_log *l, const struct slot_table *table, uint
 			from += n;
 			len -= n;
 		}
-		if (len && (!is_sane(table, next) || next->base <= b->base || next->base > from))
-			return CSSL_E_RANGE;
-		b = next;
 	}
 	return 0;
 }

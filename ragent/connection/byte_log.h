@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ragent/connection/block_pool.h"
+#include "ragent/connection/blocks.h"
 #include "ragent/keeper/slot_table.h"
 
 struct log_block {
@@ -36,10 +36,10 @@ void byte_log_begin(struct byte_log *l, uint64_t from);
 /* The blocks come from @pool, and have to be in @table. 0; CSSL_E_NO_MEMORY: not all bytes are in the log, so it is
  * good for nothing until it was dropped. */
 int byte_log_append(
-	struct byte_log *l, struct block_pool *pool, const struct slot_table *table, const uint8_t *data, size_t len);
+	struct byte_log *l, struct blocks *pool, const struct slot_table *table, const uint8_t *data, size_t len);
 /* Nobody needs the bytes before number @needed. */
-void byte_log_forget(struct byte_log *l, struct block_pool *pool, uint64_t needed);
-void byte_log_drop(struct byte_log *l, struct block_pool *pool);
+void byte_log_forget(struct byte_log *l, struct blocks *pool, uint64_t needed);
+void byte_log_drop(struct byte_log *l, struct blocks *pool);
 
 static inline uint64_t byte_log_end(const struct byte_log *l)
 {

@@ -8,13 +8,9 @@
 #include <sodium.h>
 
 #include "conf/memory.h"
-#include "net/address.h"
 #include "net/discard.h"
-#include "net/fault.h"
 #include "net/listener.h"
-#include "net/log_pace.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_preamble.h"
 #include "smtp/preamble.h"
 
 const struct connection_id *connection_identity(const struct connection *c)
@@ -130,7 +126,7 @@ int connection_take_header(struct connection *c, const struct proxy_header *h)
 
 	if (r < 0 || !e->unique_id)
 		return r;
-	uint8_t *id = fine_block_take(&c->home->belongings, e->unique_id_len);
+	uint8_t *id = fine_block_take(&c->home->blocks, e->unique_id_len);
 	if (id)
 		memcpy(id, e->unique_id, e->unique_id_len);
 	else
@@ -140,10 +136,31 @@ int connection_take_header(struct connection *c, const struct proxy_header *h)
 	return id ? 0 : CSSL_E_NO_MEMORY;
 }
 
-static void drop_belongings(struct connection *c)
+/* --- memory of its own --- */
+
+int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
+	size_t alpn_len, struct agreed **out)
 {
-	fine_block_give(&c->home->belongings, c->endpoints.unique_id, c->endpoints.unique_id_len);
-	agreed_destroy(&c->home->belongings, c->agreed);
+	const size_t len = sizeof(struct agreed) + server_name_len + alpn_len + 2;
+
+	if (server_name_len > NAME_MAX_LEN || alpn_len > NAME_MAX_LEN)
+		return CSSL_E_TOO_LONG;
+	struct agreed *a = fine_block_take(from, len);
+	if (!a)
+		return CSSL_E_NO_MEMORY;
+	memset(a, 0, len);
+	if (alpn_len)
+		memcpy(a->names, alpn, alpn_len);
+	if (server_name_len)
+		memcpy(a->names + alpn_len + 1, server_name, server_name_len);
+	*out = a;
+	return 0;
+}
+
+void agreed_destroy(struct blocks *from, struct agreed *a)
+{
+	if (a)
+		fine_block_give(from, a, sizeof *a + strlen(agreed_server_name(a)) + strlen(agreed_alpn(a)) + 2);
 }
 
 static void begin(struct connection *c, const struct sockaddr_storage *peer, const struct sockaddr_storage *server)
@@ -204,7 +221,8 @@ struct connection *connection_create(struct connection_home *home, struct front 
 
 void connection_discard(struct connection *c)
 {
-	drop_belongings(c);
+	fine_block_give(&c->home->blocks, c->endpoints.unique_id, c->endpoints.unique_id_len);
+	agreed_destroy(&c->home->blocks, c->agreed);
 	connection_void(c);
 	connection_forget_trail(c);
 	connection_free_busy(c);
@@ -267,7 +285,7 @@ const char *connection_client_text(const struct connection *c, char text[static 
 static uint64_t client_records(const struct connection *c)
 {
 	if (!c->busy)
-		return c->position.client_records;
+		return c->position.now.client_records;
 	return c->busy->kept.unit == KEPT_BYTES ? 0 : c->busy->kept.next_record;
 }
 
@@ -295,7 +313,7 @@ void connection_describe(const struct connection *c, struct connection_descripti
 		.client_bytes = c->client_bytes,
 		.server_records = c->position.server_records,
 		.server_bytes = c->queued,
-		.read_generation = c->position.read_generation,
+		.read_generation = c->position.now.read_generation,
 		.write_generation = c->position.write_generation };
 	endpoint_sockaddr(&c->endpoints.client, c->endpoints.client_port, &out->client);
 	endpoint_sockaddr(&c->endpoints.server, c->endpoints.server_port, &out->server);

@@ -34,26 +34,22 @@
 #include "ragent/dispatch/front.h"
 #include "ragent/link/link.h"
 
-#define CONNECTION_STATES(X)                                                                                           \
-	X(PROXY, "waits for its PROXY header")                                                                         \
-	X(HELLO, "waits for its first records")                                                                        \
-	X(WAITING, "waits for an agent to begin its handshake")                                                        \
-	X(HANDSHAKING, "an agent makes the handshake under epoch 1")                                                   \
-	X(OWNED, "an agent is owner")                                                                                  \
-	X(MOVING, "its owner was told to freeze it")                                                                   \
-	X(ADOPTING, "an agent was told to adopt it")                                                                   \
-	X(RESTING, "no agent owns it; the next record finds one")                                                      \
-	X(FINISHING, "its owner was told to say goodbye")                                                              \
-	X(LINGERING, "over; the client gets the rest")                                                                 \
-	X(CLOSING, "its handle is being closed")                                                                       \
-	X(PREAMBLE, "an agent speaks with its client in clear, before STARTTLS")                                       \
-	X(RELAYED, "an agent passes on mail in clear")                                                                 \
-	X(REATTACHING, "its agent still has it; the link to it broke")
-
+/* A successor process reads these numbers: add new states at the end. */
 enum connection_state {
-#define X(name, text) CONNECTION_##name,
-	CONNECTION_STATES(X) /* a successor process reads these numbers: add new states at the end */
-#undef X
+	CONNECTION_PROXY,       /* waits for its PROXY header */
+	CONNECTION_HELLO,       /* waits for its first records */
+	CONNECTION_WAITING,     /* waits for an agent to begin its handshake */
+	CONNECTION_HANDSHAKING, /* an agent makes the handshake under epoch 1 */
+	CONNECTION_OWNED,       /* an agent is owner */
+	CONNECTION_MOVING,      /* its owner was told to freeze it */
+	CONNECTION_ADOPTING,    /* an agent was told to adopt it */
+	CONNECTION_RESTING,     /* no agent owns it; the next record finds one */
+	CONNECTION_FINISHING,   /* its owner was told to say goodbye */
+	CONNECTION_LINGERING,   /* over; the client gets the rest */
+	CONNECTION_CLOSING,     /* its handle is being closed */
+	CONNECTION_PREAMBLE,    /* an agent speaks with its client in clear, before STARTTLS */
+	CONNECTION_RELAYED,     /* an agent passes on mail in clear */
+	CONNECTION_REATTACHING, /* its agent still has it; the link to it broke */
 };
 #define CONNECTION_STATE_COUNT (CONNECTION_REATTACHING + 1)
 
@@ -76,13 +72,11 @@ void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream);
 
 /* For the connections that wait for their owner since its link broke, or the process before died: the link is up, or
  * its agent is not there. */
-void connection_reattach_all(struct connection_home *home, struct link *l);
-void connection_reattach_none(struct connection_home *home, struct link *l);
+enum reattach_how { REATTACH_BY_ASKING, REATTACH_IN_VAIN };
+void connection_reattach_all(struct connection_home *home, struct link *l, enum reattach_how how);
 
-/* For its worker: the length of a connection; the length of the additional part that only busy ones have; and the
- * call for input of a compact one. */
+/* For its worker: the length of a connection, and the call for input of a compact one. */
 size_t connection_len(void);
-size_t connection_busy_len(void);
 void connection_on_input(void *holder);
 
 /* End it: the owner is told. The client gets all queued bytes and FIN; or a reset; or, AT_ONCE, FIN and nothing that is
@@ -137,11 +131,6 @@ int connection_may_move(const struct connection *c);
 int connection_may_rest(const struct connection *c);
 /* The agent that has its stream; NO_AGENT: no agent has. */
 int connection_place(const struct connection *c);
-/* The agent that should get it when it leaves @agent; NO_AGENT: no other agent is up. */
-int connection_successor(const struct connection *c, int agent);
-/* The agent of its client's address, for the agents and weights of now; NO_AGENT where connections do not follow the
- * address. */
-int connection_belongs_to(const struct connection *c);
 
 /* 1: its client speaks with an agent in clear, so it cannot move. Else 0. */
 int connection_speaks_clear(const struct connection *c);

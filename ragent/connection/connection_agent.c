@@ -2,18 +2,14 @@
  * counted. An agent breaks the link protocol by a frame that the state does not allow, or that contradicts committed
  * records. Then the result is negative, and the link ends.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "net/audit.h"
-#include "net/fault.h"
 #include "net/log.h"
 #include "net/mutant.h"
 #include "net/prefetch.h"
 #include "proto/error.h"
 #include "proto/link_words.h"
-#include "ragent/connection/connection_internal.h"
-#include "ragent/connection/position_claim.h"
 #include "ragent/connection/trail.h"
 
 /* Until then the owner holds them. Fewer cost more answers; with more, it writes small answers into memory that its
@@ -24,7 +20,7 @@
 
 static void copies_follow(struct connection *c)
 {
-	if (!copies_commit(&c->copies, &c->home->belongings, &c->position))
+	if (!copies_commit(&c->copies, &c->home->blocks, &c->position))
 		return;
 	c->copied_ms = connection_now_ms(c);
 	counter_add(&c->home->counters.copies_current, 1);
@@ -32,10 +28,10 @@ static void copies_follow(struct connection *c)
 
 static int follow_consumed(struct connection *c)
 {
-	int r = kept_consume(&c->busy->kept, c->position.client_records);
+	int r = kept_consume(&c->busy->kept, c->position.now.client_records);
 
 	if (r == 0)
-		connection_trim_replay(c);
+		connection_trim_replay(c, 0);
 	return r;
 }
 
@@ -46,13 +42,6 @@ static void follow_answer(struct connection *c, uint8_t flags)
 		exposure_progress(&c->busy->exposure);
 	if (flags & FRAME_CHECKPOINT && c->busy->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS)
 		connection_drop_note(c);
-}
-
-static int check_window(const struct connection *c, size_t len)
-{
-	uint64_t undrained = c->account.received + len - c->account.told;
-
-	return undrained <= connection_window(c) + FRAME_PAYLOAD_MAX ? 0 : CSSL_E_TOO_LONG;
 }
 
 /* The owner was asked to freeze the connection, and still works on it: the client does not wait yet. */
@@ -97,33 +86,24 @@ static void audit_saved(const struct connection *c, const struct frame *f, int r
 		audit(c, f);
 }
 
-static int in_data(struct connection *c, const struct frame *f)
+static int in_data(struct connection *c, const struct frame *f, const void *message)
 {
 	struct tls_record_run run;
 
 	int r = scan_data(c, f, &run);
 	if (r < 0)
 		return r;
-	if (check_window(c, f->len) < 0) { /* only this stream is at fault: the others on the link go on */
-		connection_end(c, END_LINK_VIOLATION, END_RESET);
+	if (connection_exceeds_window(c, f->len))
 		return 0;
-	}
 	r = position_commit(&c->position, f->flags, run.records, run.len);
 	if (r < 0)
 		return r;
 	if (ends_generation(f))
 		audit(c, f);
 	connection_fault_at(c, "records.committed");
-	const size_t had = connection_had_bytes(c, f->len), fresh = f->len - had;
-	if (fresh && stream_write(&c->busy->client, f->payload + had, fresh) == CSSL_E_NO_MEMORY) {
-		connection_end(c, END_INTERNAL, END_RESET);
+	if (connection_pass_on(c, f) < 0)
 		return 0;
-	}
-	c->active_ms = connection_now_ms(c);
 	note_work(c);
-	c->queued += fresh;
-	counter_add(&c->home->counters.client_queued_bytes, fresh);
-	c->account.received += f->len;
 	connection_count_records(c, RECORDS_OF_SERVER, &run);
 	if (f->flags & FRAME_LAST_RECORD)
 		c->server_side = SERVER_SAID_LAST;
@@ -139,7 +119,7 @@ static int in_data(struct connection *c, const struct frame *f)
 	return r;
 }
 
-static int in_consumed(struct connection *c, const struct frame *f)
+static int in_consumed(struct connection *c, const struct frame *f, const void *message)
 {
 	struct frame_consumed consumed;
 	int r = frame_consumed_read(f, &consumed);
@@ -159,7 +139,7 @@ static int in_consumed(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_fin(struct connection *c, const struct frame *f)
+static int in_fin(struct connection *c, const struct frame *f, const void *message)
 {
 	if (c->server_side == SERVER_FIN || c->server_side == SERVER_CLOSE_NOTIFY)
 		return CSSL_E_STATE;
@@ -177,7 +157,7 @@ static void note_drain(struct connection *c, int agent, enum end_reason reason)
 		drain_note_ended(drain);
 }
 
-int connection_in_end(struct connection *c, const struct frame *f)
+int connection_in_end(struct connection *c, const struct frame *f, const void *message)
 {
 	const int agent = link_agent(c->current.link);
 	uint8_t reason = f->payload[0];
@@ -205,8 +185,7 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 		(h->ja4.len && h->ja4.len != sizeof(struct ja4)))
 		return CSSL_E_RANGE;
 	struct agreed *a;
-	int r = agreed_create(
-		&c->home->belongings, h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
+	int r = agreed_create(&c->home->blocks, h->server_name, strlen(h->server_name), h->alpn, strlen(h->alpn), &a);
 	if (r < 0)
 		return r;
 	a->protocol_version = (uint16_t)h->protocol_version;
@@ -227,19 +206,15 @@ static int keep_agreed(struct connection *c, const Cssl__Handshake *h)
 /* The part that KEPT and HANDED_OFF share: position, sealed copy, agreed values. */
 static int take_live(struct connection *c, const Cssl__LinkLive *live)
 {
-	struct position_claim claim;
-	int r = position_claim_read(&claim, live);
-
-	if (r == 0 && (c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
-		r = CSSL_E_TRUNCATED;
-	if (r == 0)
-		r = position_claim(&c->position, &claim);
+	if ((c->state == CONNECTION_HANDSHAKING) != (live->handshake != NULL))
+		return CSSL_E_TRUNCATED;
+	int r = position_claim(&c->position, live);
 	if (r == 0)
 		r = follow_consumed(c);
 	if (r == 0)
-		r = copies_set(&c->copies, &c->home->belongings,
-			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len, claim.read_generation,
-				claim.write_generation });
+		r = copies_set(&c->copies, &c->home->blocks,
+			&(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
+				live->position->read_generation, live->position->write_generation });
 	if (r == 0)
 		r = keep_agreed(c, live->handshake);
 	if (r < 0)
@@ -253,14 +228,10 @@ static int take_live(struct connection *c, const Cssl__LinkLive *live)
 	return 0;
 }
 
-static int in_kept(struct connection *c, const struct frame *f)
+static int in_kept(struct connection *c, const struct frame *f, const void *message)
 {
-	Cssl__LinkLive *live = cssl__link_live__unpack(NULL, f->len, f->payload);
+	int r = take_live(c, message);
 
-	if (!live)
-		return CSSL_E_TRUNCATED;
-	int r = take_live(c, live);
-	cssl__link_live__free_unpacked(live, NULL);
 	if (r < 0)
 		return r;
 	counter_add(&c->home->counters.handshakes_kept, 1);
@@ -272,14 +243,10 @@ static int in_kept(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_handed_off(struct connection *c, const struct frame *f)
+static int in_handed_off(struct connection *c, const struct frame *f, const void *message)
 {
-	Cssl__LinkLive *live = cssl__link_live__unpack(NULL, f->len, f->payload);
+	int r = take_live(c, message);
 
-	if (!live)
-		return CSSL_E_TRUNCATED;
-	int r = take_live(c, live);
-	cssl__link_live__free_unpacked(live, NULL);
 	if (r == 0 && !c->copies.current)
 		r = CSSL_E_RANGE; /* without a copy no agent can adopt it */
 	if (r < 0)
@@ -294,73 +261,54 @@ static int in_handed_off(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-static int in_adopted(struct connection *c, const struct frame *f)
+static int in_adopted(struct connection *c, const struct frame *f, const void *message)
 {
-	Cssl__LinkAdopted *a = cssl__link_adopted__unpack(NULL, f->len, f->payload);
+	const Cssl__LinkAdopted *adopted = message;
 
-	if (!a)
-		return CSSL_E_TRUNCATED;
-	uint32_t epoch = a->epoch;
-	cssl__link_adopted__free_unpacked(a, NULL);
-	if (epoch != c->epoch)
+	if (adopted->epoch != c->epoch)
 		return CSSL_E_MISMATCH;
 	connection_adopted(c);
 	return 0;
 }
 
-static void refused_in(struct connection *c, const Cssl__LinkRefused *refused)
+static int in_refused(struct connection *c, const struct frame *f, const void *message)
 {
+	const Cssl__LinkRefused *refused = message;
+
+	if ((c->state == CONNECTION_OWNED || c->state == CONNECTION_FINISHING) &&
+		c->busy->move_answer != MOVE_ANSWER_OVERDUE)
+		return CSSL_E_STATE;
+	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%s detail=%s",
+		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
+		link_refusal_name(refused->reason), refused->detail);
 	switch ((enum connection_state)c->state) {
 	case CONNECTION_REATTACHING: connection_reattach_refused(c); break;
 	case CONNECTION_ADOPTING: connection_adopt_refused(c, refused->reason); break;
 	case CONNECTION_HANDSHAKING: connection_open_refused(c, refused->reason); break;
 	default: connection_order_refused(c, refused->order, refused->detail); break;
 	}
-}
-
-static int in_refused(struct connection *c, const struct frame *f)
-{
-	if ((c->state == CONNECTION_OWNED || c->state == CONNECTION_FINISHING) &&
-		c->busy->move_answer != MOVE_ANSWER_OVERDUE)
-		return CSSL_E_STATE;
-	Cssl__LinkRefused *refused = cssl__link_refused__unpack(NULL, f->len, f->payload);
-
-	if (!refused)
-		return CSSL_E_TRUNCATED;
-	log_event(LOG_DEBUG, &c->id, "refused", "agent=%s state=%s reason=%s detail=%s",
-		agents_name(c->home->shared->agents, link_agent(c->current.link)), connection_state_name(c->state),
-		link_refusal_name(refused->reason), refused->detail);
-	refused_in(c, refused);
-	cssl__link_refused__free_unpacked(refused, NULL);
 	return 0;
 }
 
-static int in_copy(struct connection *c, const struct frame *f)
+static int in_copy(struct connection *c, const struct frame *f, const void *message)
 {
+	const Cssl__LinkCopy *copy = message;
+
 	if (fault_at("copy.received", NULL, NULL) == FAULT_FAIL)
 		return 0;
-	Cssl__LinkCopy *copy = cssl__link_copy__unpack(NULL, f->len, f->payload);
-
-	if (!copy)
-		return CSSL_E_TRUNCATED;
-	int r = copies_offer(&c->copies, &c->home->belongings,
+	int r = copies_offer(&c->copies, &c->home->blocks,
 		&(struct copy_offer){
 			copy->sealed_copy.data, copy->sealed_copy.len, copy->read_generation, copy->write_generation });
-	cssl__link_copy__free_unpacked(copy, NULL);
 	if (r == 0)
 		copies_follow(c);
 	return r;
 }
 
-static int in_download(struct connection *c, const struct frame *f)
+static int in_download(struct connection *c, const struct frame *f, const void *message)
 {
-	Cssl__LinkDownload *d = cssl__link_download__unpack(NULL, f->len, f->payload);
+	const Cssl__LinkDownload *d = message;
 
-	if (!d)
-		return CSSL_E_TRUNCATED;
-	int r = connection_set_note(c, d->sealed.data, d->sealed.len);
-	cssl__link_download__free_unpacked(d, NULL);
-	return r;
+	return connection_set_note(c, d->sealed.data, d->sealed.len);
 }
 
 /* --- dispatch --- */
@@ -368,34 +316,25 @@ static int in_download(struct connection *c, const struct frame *f)
 #define IN(name) (1u << CONNECTION_##name)
 
 static const struct {
-	int (*fn)(struct connection *c, const struct frame *f);
+	int (*fn)(struct connection *c, const struct frame *f, const void *message);
 	unsigned states;
+	const ProtobufCMessageDescriptor *message; /* its payload; NULL: none */
 } frames[256] = {
 	[FRAME_DATA] = { in_data, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
 	[FRAME_FIN] = { in_fin, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING) },
-	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING) },
+	[FRAME_KEPT] = { in_kept, IN(HANDSHAKING), &cssl__link_live__descriptor },
+	[FRAME_HANDED_OFF] = { in_handed_off, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING),
+		&cssl__link_live__descriptor },
+	[FRAME_ADOPTED] = { in_adopted, IN(ADOPTING), &cssl__link_adopted__descriptor },
 	[FRAME_REFUSED] = { in_refused,
-		IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) | IN(REATTACHING) },
+		IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) | IN(REATTACHING),
+		&cssl__link_refused__descriptor },
 	[FRAME_REATTACHED] = { connection_in_reattached, IN(REATTACHING) },
 	[FRAME_CONSUMED] = { in_consumed, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
-	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING) },
+	[FRAME_DOWNLOAD] = { in_download, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_download__descriptor },
+	[FRAME_COPY] = { in_copy, IN(OWNED) | IN(MOVING) | IN(FINISHING), &cssl__link_copy__descriptor },
 	[FRAME_END] = { connection_in_end, IN(HANDSHAKING) | IN(OWNED) | IN(MOVING) | IN(FINISHING) | IN(ADOPTING) },
 };
-
-static int is_frozen_at(const struct connection *c, const struct link *l, uint32_t stream)
-{
-	return c->busy && l == c->busy->frozen.link && stream == c->busy->frozen.stream;
-}
-
-/* Answers to REATTACH are not counted. */
-static void count_frame(struct connection *c)
-{
-	if (c->state != CONNECTION_REATTACHING && c->account.frames != FRAMES_UNKNOWN)
-		c->account.frames++;
-}
 
 /* 0, or negative: it may not come now. */
 static int check_state(const struct connection *c, const struct frame *f)
@@ -410,7 +349,16 @@ static int check_state(const struct connection *c, const struct frame *f)
 
 static int take_frame(struct connection *c, const struct frame *f)
 {
-	return connection_speaks_clear(c) ? connection_clear_frame(c, f) : frames[f->type].fn(c, f);
+	if (connection_speaks_clear(c))
+		return connection_clear_frame(c, f);
+	if (!frames[f->type].message)
+		return frames[f->type].fn(c, f, NULL);
+	ProtobufCMessage *message = protobuf_c_message_unpack(frames[f->type].message, NULL, f->len, f->payload);
+	if (!message)
+		return CSSL_E_TRUNCATED;
+	int r = frames[f->type].fn(c, f, message);
+	protobuf_c_message_free_unpacked(message, NULL);
+	return r;
 }
 
 static int hear(struct connection *c, struct link *l, const struct frame *f)
@@ -419,7 +367,7 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 
 	if (!is_heard && (l != c->current.link || f->stream != c->current.stream)) {
 		counter_add(&c->home->counters.frames_stale, 1);
-		if (f->type == FRAME_END && is_frozen_at(c, l, f->stream))
+		if (f->type == FRAME_END && c->busy && l == c->busy->frozen.link && f->stream == c->busy->frozen.stream)
 			connection_forget_frozen(c); /* the owner before cannot take it back any more */
 		return 0;
 	}
@@ -434,7 +382,8 @@ static int hear(struct connection *c, struct link *l, const struct frame *f)
 		return 0;
 	if (!c->busy)
 		connection_touch(c);
-	count_frame(c);
+	if (c->state != CONNECTION_REATTACHING) /* answers to REATTACH are not counted */
+		c->account.frames++;
 	r = take_frame(c, f);
 	connection_weigh(c);
 	connection_save(c);

@@ -3,10 +3,8 @@
  * only looks at their number, and at whether the agent's reply is complete. It keeps the client's bytes until the agent
  * has read them, so that the agent gets those that were lost with a link or a process (connection_reattach.c).
  */
-#include "net/log_pace.h"
 #include "proto/error.h"
-#include "proto/wire.h"
-#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_internal.h"
 
 #define REPLY_FLAGS (FRAME_PLAINTEXT | FRAME_REPLY_COMPLETE | FRAME_RECORDS_FOLLOW)
 
@@ -22,17 +20,11 @@ static uint64_t window(const struct connection *c)
 	return connection_phase(c) == CONNECTION_RELAYED ? connection_window(c) : FRAME_PREAMBLE_WINDOW;
 }
 
-uint64_t connection_acknowledge_step(const struct connection *c)
-{
-	return (c->state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c)) / 2;
-}
-
 static size_t room(const struct connection *c)
 {
-	const struct preamble *p = preamble_of(c);
-	const uint64_t under_way = p->passed - p->taken;
+	const uint64_t under_way = kept_len(&c->busy->kept);
 
-	if (p->said == PREAMBLE_NOTHING || under_way >= window(c))
+	if (preamble_of(c)->said == PREAMBLE_NOTHING || under_way >= window(c))
 		return 0;
 	return (size_t)(window(c) - under_way);
 }
@@ -44,33 +36,10 @@ static void bound_reads(struct connection *c)
 		stream_set_read_max(&c->busy->client, (uint32_t)room(c));
 }
 
-static void stop_reading(struct connection *c)
-{
-	c->reading = CLIENT_PAUSED;
-	stream_read_stop(&c->busy->client);
-}
-
-/* Which bytes its agent has is known only when it has answered REATTACH. */
-static int agent_takes_bytes(const struct connection *c)
-{
-	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
-}
-
 static void send_kept(struct connection *c)
 {
-	struct kept *k = &c->busy->kept;
-	const uint8_t *data;
-	size_t len;
-
-	while (agent_takes_bytes(c) && (len = kept_unsent(k, FRAME_PAYLOAD_MAX, &data)) > 0) {
-		if (link_full(c->current.link)) {
-			link_wait(c->current.link, &c->busy->waiter);
-			return;
-		}
-		if (link_send(c->current.link, c->current.stream, FRAME_DATA, FRAME_PLAINTEXT, data, len) < 0)
-			return;
-		kept_mark_sent(k, len);
-	}
+	if (connection_takes_bytes(c))
+		connection_send_kept(c, FRAME_PLAINTEXT);
 }
 
 size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
@@ -82,10 +51,11 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 		connection_end(c, END_INTERNAL, END_RESET);
 		return len;
 	}
-	preamble_of(c)->passed += n;
 	c->client_bytes += n;
-	if (room(c) == 0)
-		stop_reading(c);
+	if (room(c) == 0) {
+		c->reading = CLIENT_PAUSED;
+		stream_read_stop(&c->busy->client);
+	}
 	bound_reads(c);
 	send_kept(c);
 	return n;
@@ -95,7 +65,7 @@ size_t connection_clear_take(struct connection *c, uint8_t *data, size_t len)
 static void tell_fin(struct connection *c)
 {
 	if (c->tail != TAIL_FIN || c->tail_told == TAIL_TOLD || stream_kept(&c->busy->client) ||
-		kept_unsent_len(&c->busy->kept) || !agent_takes_bytes(c))
+		kept_unsent_len(&c->busy->kept) || !connection_takes_bytes(c))
 		return;
 	c->tail_told = TAIL_TOLD;
 	link_send(c->current.link, c->current.stream, FRAME_FIN, 0, NULL, 0);
@@ -127,24 +97,11 @@ void connection_clear_fin(struct connection *c)
 
 /* --- to the client --- */
 
-/* Of a frame that comes again, the client may have got some bytes before. 0; 1: the connection was ended. */
+/* 0; 1: the connection was ended. */
 static int say(struct connection *c, const struct frame *f)
 {
-	const size_t had = connection_had_bytes(c, f->len), fresh = f->len - had;
-	uint64_t undrained = c->account.received + f->len - c->account.told;
-
-	if (undrained > connection_window(c) + FRAME_PAYLOAD_MAX) {
-		connection_end(c, END_LINK_VIOLATION, END_RESET);
+	if (connection_exceeds_window(c, f->len) || connection_pass_on(c, f) < 0)
 		return 1;
-	}
-	if (fresh && stream_write(&c->busy->client, f->payload + had, fresh) == CSSL_E_NO_MEMORY) {
-		connection_end(c, END_INTERNAL, END_RESET);
-		return 1;
-	}
-	c->active_ms = connection_now_ms(c);
-	c->queued += fresh;
-	counter_add(&c->home->counters.client_queued_bytes, fresh);
-	c->account.received += f->len;
 	connection_fault_at(c, "clear.said");
 	return 0;
 }
@@ -152,9 +109,7 @@ static int say(struct connection *c, const struct frame *f)
 /* Bytes that are there now came before the answer to STARTTLS. */
 static int is_injected(const struct connection *c)
 {
-	const struct preamble *p = preamble_of(c);
-
-	return p->passed != p->taken || stream_has_unread(&c->busy->client);
+	return kept_len(&c->busy->kept) > 0 || stream_has_unread(&c->busy->client);
 }
 
 static void reset_injected(struct connection *c)
@@ -201,26 +156,13 @@ static int in_clear_data(struct connection *c, const struct frame *f)
 	return 0;
 }
 
-/* If the release before handed it over, bytes that it passed on are not kept. */
-static int forget_taken(struct connection *c, uint64_t taken)
-{
-	struct kept *k = &c->busy->kept;
-	int r = taken > k->consumed_record ? kept_consume(k, taken) : 0;
-
-	if (r == 0)
-		kept_forget_consumed(k, &c->home->blocks);
-	return r;
-}
-
 static int in_taken(struct connection *c, const struct frame *f)
 {
-	struct preamble *p = preamble_of(c);
-	const uint64_t taken = wire_load_u64(f->payload);
-	int r = taken < p->taken || taken > p->passed ? CSSL_E_RANGE : forget_taken(c, taken);
+	int r = kept_consume(&c->busy->kept, wire_load_u64(f->payload));
 
 	if (r < 0)
 		return r;
-	p->taken = taken;
+	kept_forget_consumed(&c->busy->kept, &c->home->blocks);
 	connection_clear_pump(c);
 	return 0;
 }
@@ -249,7 +191,7 @@ int connection_clear_frame(struct connection *c, const struct frame *f)
 	case FRAME_TAKEN: return in_taken(c, f);
 	case FRAME_RELAYED: return in_relayed(c, f);
 	case FRAME_REFUSED: return in_refused(c, f);
-	case FRAME_END: return connection_in_end(c, f);
+	case FRAME_END: return connection_in_end(c, f, NULL);
 	default: return CSSL_E_STATE;
 	}
 }

@@ -6,17 +6,17 @@
  */
 #include <stdlib.h>
 
-#include "net/address.h"
 #include "net/container_of.h"
-#include "net/fault.h"
-#include "net/log.h"
 #include "net/mutant.h"
 #include "net/prefetch.h"
+#include "net/stream.h"
+#include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 
 /* With records that go to the owner anyway, tell it that it need not hold so many frames any more: so few that they are
  * still in its cache when their memory is used again. */
 #define RELEASE_ALONG 8u
+#define LATER_MS      10u           /* one tick of the deadlines */
 #define FLUSH_MARK    (32u * 1024u) /* so many bytes of a frame are written at once, from the link's own buffer */
 
 static struct busy_part *busy_of(struct stream *s)
@@ -31,8 +31,7 @@ static struct connection *of_stream(struct stream *s)
 
 /* --- to the owner --- */
 
-/* Which records its owner has is known only when it has answered REATTACH. */
-static int current_takes_records(const struct connection *c)
+int connection_takes_bytes(const struct connection *c)
 {
 	return c->current.link && link_open(c->current.link) && c->state != CONNECTION_REATTACHING;
 }
@@ -53,29 +52,35 @@ static void tell_tail(struct connection *c)
 	link_send(c->current.link, c->current.stream, FRAME_VIOLATION, 0, payload, sizeof payload);
 }
 
-void connection_send_records(struct connection *c)
+int connection_send_kept(struct connection *c, uint8_t flags)
 {
 	const uint8_t *data;
 	size_t len;
 
+	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
+		if (link_full(c->current.link)) {
+			link_wait(c->current.link, &c->busy->waiter);
+			return -1;
+		}
+		if (link_send(c->current.link, c->current.stream, FRAME_DATA, flags, data, len) < 0)
+			return -1;
+		kept_mark_sent(&c->busy->kept, len);
+	}
+	return 0;
+}
+
+void connection_send_records(struct connection *c)
+{
 	if (connection_speaks_clear(c)) {
 		connection_clear_pump(c);
 		return;
 	}
-	if (!current_takes_records(c))
+	if (!connection_takes_bytes(c))
 		return;
-	if (kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data) > 0)
+	if (kept_unsent_len(&c->busy->kept) > 0)
 		connection_release_held(c, RELEASE_ALONG);
-	while ((len = kept_unsent(&c->busy->kept, FRAME_PAYLOAD_MAX, &data)) > 0) {
-		if (link_full(c->current.link)) {
-			link_wait(c->current.link, &c->busy->waiter);
-			return;
-		}
-		if (link_send(c->current.link, c->current.stream, FRAME_DATA, 0, data, len) < 0)
-			return;
-		kept_mark_sent(&c->busy->kept, len);
-	}
-	tell_tail(c);
+	if (connection_send_kept(c, 0) == 0)
+		tell_tail(c);
 }
 
 void connection_on_waiter(struct link_waiter *w)
@@ -187,6 +192,84 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	return connection_client_said(of_stream(s), data, len);
 }
 
+/* --- messages that may wait --- */
+
+/* Usually something else is sent meanwhile anyway, or the message is no longer needed. This saves a system call here
+ * and a turn of the agent's loop for each. The tickets after a handshake of TLS 1.3 go with the first answer, but not
+ * to clients of mail. A client's FIN matters only if the conversation is not over; after close_notify the owner ends it
+ * by itself. */
+
+void connection_on_later(struct deadline *d)
+{
+	struct busy_part *a = container_of(d, struct busy_part, later);
+
+	a->fin = FIN_AT_ONCE;
+	stream_flush_soon(&a->client);
+	connection_send_records(a->connection);
+}
+
+static void say_later(struct connection *c)
+{
+	if (!deadline_is_set(&c->busy->later))
+		deadline_set(c->home->worker, &c->busy->later, LATER_MS);
+}
+
+/* A client with Nagle's algorithm (RFC 896) sends nothing after its Finished before that is acknowledged, and the
+ * tickets are what acknowledges it. Mail clients use it more often than not, and would wait for a tick at each
+ * connection. */
+static int waits_for_tickets(const struct connection *c)
+{
+	return connection_service(c)->start == SERVICE_MAY_START_AS_SMTP;
+}
+
+void connection_hold_tickets(struct connection *c)
+{
+	if (c->agreed->protocol_version != TLS13_VERSION_WIRE || !stream_pending(&c->busy->client) ||
+		waits_for_tickets(c))
+		return;
+	stream_hold(&c->busy->client);
+	say_later(c);
+}
+
+static void hold_fin(struct connection *c)
+{
+	c->busy->fin = FIN_LATER;
+	say_later(c);
+}
+
+/* --- to the client --- */
+
+int connection_exceeds_window(struct connection *c, size_t len)
+{
+	if (c->account.received + len - c->account.told <= connection_window(c) + FRAME_PAYLOAD_MAX)
+		return 0;
+	connection_end(c, END_LINK_VIOLATION, END_RESET);
+	return 1;
+}
+
+int connection_write(struct connection *c, const uint8_t *data, size_t len)
+{
+	if (len && stream_write(&c->busy->client, data, len) == CSSL_E_NO_MEMORY) {
+		connection_end(c, END_INTERNAL, END_RESET);
+		return CSSL_E_NO_MEMORY;
+	}
+	c->queued += len;
+	counter_add(&c->home->counters.client_queued_bytes, len);
+	return 0;
+}
+
+int connection_pass_on(struct connection *c, const struct frame *f)
+{
+	const size_t had = connection_had_bytes(c, f->len);
+	int r = connection_write(c, f->payload + had, f->len - had);
+
+	if (r < 0)
+		return r;
+	c->active_ms = connection_now_ms(c);
+	c->account.received += f->len;
+	return 0;
+}
+
 /* --- the client's end, and its taking --- */
 
 static void on_fin(struct connection *c)
@@ -200,7 +283,7 @@ static void on_fin(struct connection *c)
 	else if (c->state == CONNECTION_LINGERING)
 		connection_linger(c);
 	else if (c->state == CONNECTION_OWNED)
-		connection_hold_fin(c);
+		hold_fin(c);
 	else
 		connection_send_records(c);
 }
@@ -231,8 +314,6 @@ static uint64_t received_of_stream(const struct connection *c)
 {
 	if (!link_outlived(c->current.link))
 		return 0;
-	if (c->account.frames == FRAMES_UNKNOWN)
-		return UINT64_MAX;
 	return c->home->table ? c->account.frames_saved : c->account.frames;
 }
 
@@ -245,7 +326,7 @@ void connection_acknowledge(struct connection *c)
 		.write_generation = c->position.write_generation + (mutant("commit-promised") ? 1 : 0),
 	};
 
-	if (!current_takes_records(c))
+	if (!connection_takes_bytes(c))
 		return;
 	a.received = received_of_stream(c);
 	const size_t len = frame_accepted_write(payload, &a);
@@ -263,7 +344,9 @@ void connection_release_held(struct connection *c, unsigned frames)
 
 void connection_acknowledge_if_due(struct connection *c)
 {
-	if (drained_of_stream(c) - c->account.told >= connection_acknowledge_step(c))
+	const uint64_t window = c->state == CONNECTION_PREAMBLE ? FRAME_PREAMBLE_WINDOW : connection_window(c);
+
+	if (drained_of_stream(c) - c->account.told >= window / 2)
 		connection_acknowledge(c);
 }
 

@@ -1,6 +1,7 @@
-/* connection_compact.c: a silent connection, resting or owned, gives its busy part back to the worker. It can do so
- * when nothing is left over: no records, no bytes for the client, no caller that waits for it. Its descriptor goes
- * into the worker's dormant set. As soon as input comes, or bytes for the client, it gets a new busy part.
+/* connection_compact.c: the memory of a connection. A silent one, resting or owned, gives its busy part back to the
+ * worker. It can do so when nothing is left over: no records, no bytes for the client, no caller that waits for it. Its
+ * descriptor goes into the worker's dormant set. As soon as input comes, or bytes for the client, it gets a new busy
+ * part.
  *
  * A connection becomes compact at the end of the turn, so that a callback that uses it is not disturbed.
  */
@@ -9,22 +10,16 @@
 #include <unistd.h>
 
 #include "net/container_of.h"
-#include "net/dormant.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 
 struct kept connection_kept(const struct connection *c)
 {
-	const uint64_t records = c->position.client_records;
+	const uint64_t records = c->position.now.client_records;
 
 	if (c->busy)
 		return c->busy->kept;
 	return (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
-}
-
-static int is_done_with(const struct kept *k, const struct position *p)
-{
-	return !k->data && k->next_record == p->client_records;
 }
 
 static int is_in_order(const struct connection *c)
@@ -49,12 +44,13 @@ int connection_leaves_nothing_over(const struct connection *c)
 		return 1;
 	if (is_exposed(&a->exposure, &c->position))
 		return 0;
-	if (a->frozen.link || a->order || a->download || a->partial.prev || a->waiter.prev || a->pause_began_ms ||
+	if (a->frozen.link || a->order || a->download || a->partial.len || a->waiter.prev || a->pause_began_ms ||
 		a->move_answer != MOVE_ANSWER_NOT_DUE || a->again.next)
 		return 0;
 	if (c->queued != c->slot.bytes_written) /* also what the stream wrote in this turn, and has not told yet */
 		return 0;
-	return is_done_with(&a->kept, &c->position) && a->client.state == STREAM_OPEN && !stream_kept(&a->client);
+	return !a->kept.data && a->kept.next_record == c->position.now.client_records &&
+	       a->client.state == STREAM_OPEN && !stream_kept(&a->client);
 }
 
 static void make_compact(struct connection *c)
@@ -78,7 +74,7 @@ static void make_compact(struct connection *c)
 	deadline_cancel(&a->later);
 	stream_close(&a->client);
 	connection_save(c);
-	download_drop(&a->download_former, &c->home->belongings); /* no image names it any more */
+	sealed_blob_drop(&a->download_former, &c->home->blocks); /* no image names it any more */
 }
 
 static void on_turn_end(struct turn_end *t)
@@ -93,11 +89,6 @@ void connection_may_compact(struct connection *c)
 {
 	if (c->busy)
 		worker_at_turn_end(c->home->worker, &c->busy->compact_due);
-}
-
-size_t connection_busy_len(void)
-{
-	return sizeof(struct busy_part);
 }
 
 int connection_add_busy(struct connection *c)
@@ -167,9 +158,13 @@ void connection_on_input(void *holder)
 }
 
 /* The memory is freed later, as everywhere, because the caller may still use it. */
-void connection_close_compact(struct connection *c)
+void connection_close_compact(struct connection *c, enum connection_end_how how)
 {
+	const struct linger reset = { .l_onoff = 1 };
+
 	if (c->slot.fd >= 0) {
+		if (how == END_RESET)
+			setsockopt(c->slot.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
 		dormant_remove(c->home->dormant, c->slot.fd, c);
 		close(c->slot.fd);
 	}
@@ -177,11 +172,78 @@ void connection_close_compact(struct connection *c)
 	connection_set_deadline(c, 0);
 }
 
-void connection_reset_compact(struct connection *c)
-{
-	const struct linger reset = { .l_onoff = 1 };
+/* --- the budget for bytes --- */
 
-	if (c->slot.fd >= 0)
-		setsockopt(c->slot.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-	connection_close_compact(c);
+/* A worker's budget for the bytes that it keeps for its connections: client records that wait, or are kept to be asked
+ * again; the copies of them for the next process; bytes that clients have not received; notes. Above the budget, the
+ * connection that keeps most first gives up bytes that it can do without, then those for the next process, and then
+ * ends. An idle connection keeps nothing, so it is never asked. */
+
+static size_t weight(const struct connection *c)
+{
+	const struct busy_part *a = c->busy;
+	const size_t note = a->download ? fine_block_len(sealed_blob_len(a->download)) : 0;
+
+	return a->kept.cap + a->unused + connection_log_len(c) + note + (c->queued - c->slot.bytes_written);
+}
+
+void connection_weigh(struct connection *c)
+{
+	if (c->busy)
+		holdings_set(&c->home->holdings, &c->busy->holding, weight(c));
+}
+
+/* Gives up bytes that are only needed if the agent is lost, and the unused part of the block. */
+static void give_up_replay(struct connection *c)
+{
+	struct busy_part *a = c->busy;
+
+	const int may_drop = a->download && connection_service(c)->loss != SERVICE_RESOLVES_LOSS;
+
+	if (kept_replay_len(&a->kept) > 0 || may_drop) {
+		counter_add(&c->home->counters.kept_given_up, 1);
+		log_paced(LOG_INFO, &c->id, "replay given up",
+			"cause=\"the connections keep too many bytes\" effect=\"no repetition after a loss\" "
+			"limit=%llu remedy=limits.kept",
+			(unsigned long long)c->home->holdings.limit);
+	}
+	kept_forget_consumed(&a->kept, &c->home->blocks);
+	kept_fit(&a->kept, &c->home->blocks);
+	if (may_drop)
+		connection_drop_note(c);
+	if (table_slot_has_all(&c->slot))
+		connection_save(c);
+	connection_weigh(c);
+}
+
+static void give_up_log(struct connection *c)
+{
+	if (connection_log_len(c) == 0)
+		return;
+	counter_add(&c->home->counters.logs_given_up, 1);
+	log_paced(LOG_INFO, &c->id, "cannot outlive a death",
+		"cause=\"too much is kept\" limit=%llu remedy=limits.kept",
+		(unsigned long long)c->home->holdings.limit);
+	connection_give_up_log(c);
+	connection_weigh(c);
+}
+
+void connection_relieve(struct connection_home *home)
+{
+	struct holding *h;
+
+	while ((h = holdings_greatest(&home->holdings)) != NULL) {
+		struct connection *c = container_of(h, struct busy_part, holding)->connection;
+		uint32_t before = h->len;
+		give_up_replay(c);
+		if (h->len == before)
+			give_up_log(c);
+		if (h->len < before)
+			continue;
+		counter_add(&home->counters.kept_ended, 1);
+		log_paced(LOG_WARNING, &c->id, "connection ended to free memory", "bytes=%u of=%llu limit=%llu", before,
+			(unsigned long long)home->holdings.len, (unsigned long long)home->holdings.limit);
+		connection_end_at_once(c, END_OVERLOADED);
+		holdings_set(&home->holdings, h, 0);
+	}
 }

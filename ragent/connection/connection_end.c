@@ -22,7 +22,7 @@ void connection_close_now(struct connection *c)
 	if (c->busy)
 		stream_close(&c->busy->client);
 	else
-		connection_close_compact(c);
+		connection_close_compact(c, END_AT_ONCE);
 }
 
 void connection_end_lingering(struct connection *c)
@@ -169,13 +169,13 @@ void connection_tell_left_out(struct connection_home *home)
 void connection_drop_kept(struct connection *c)
 {
 	connection_void(c);
-	copies_clear(&c->copies, &c->home->belongings);
+	copies_clear(&c->copies, &c->home->blocks);
 	connection_forget_trail(c);
 	if (!c->busy)
 		return;
 	kept_clear(&c->busy->kept, &c->home->blocks);
-	connection_drop_note(c);
-	connection_forget_former_note(c);
+	sealed_blob_drop(&c->busy->download, &c->home->blocks);
+	sealed_blob_drop(&c->busy->download_former, &c->home->blocks);
 	connection_weigh(c);
 }
 
@@ -184,7 +184,7 @@ static void reset_client(struct connection *c)
 	if (c->busy)
 		stream_abort(&c->busy->client);
 	else
-		connection_reset_compact(c);
+		connection_close_compact(c, END_RESET);
 }
 
 /* A client that goes away before its handshake begins does not count as refused. */
@@ -271,18 +271,15 @@ static uint64_t verdict_limit_ms(const struct connection *c)
 	return end_ms > asked_ms ? end_ms : asked_ms;
 }
 
-/* Then it is the silent one, and no verdict can reach it. */
-static int takes_nothing(const struct connection *c)
-{
-	return c->busy && stream_pending(&c->busy->client) > 0;
-}
-
 static int may_await_verdict(const struct connection *c)
 {
 	const int under_way =
 		c->state == CONNECTION_RELAYED || (c->state == CONNECTION_OWNED && !connection_is_answered(c));
 
-	return under_way && !takes_nothing(c) && c->current.link &&
+	/* one that takes nothing is the silent one itself, and no verdict can reach it */
+	const int takes_nothing = c->busy && stream_pending(&c->busy->client) > 0;
+
+	return under_way && !takes_nothing && c->current.link &&
 	       connection_service(c)->silence == SERVICE_MAY_AWAIT_VERDICT;
 }
 

@@ -5,15 +5,13 @@
  */
 #include "ragent/connection/connection_fields.h"
 
-#include "ragent/connection/connection_preamble.h"
-
 /* Made anew, and why: home, next, prev (another worker's list); busy, connection (it is not compact at first);
  * compact_due, deadline (armed by the state), waiter, partial (set again when records are sent and read); place,
  * holding (counted again); later, fin (waiting messages are sent at once); discard_began_ms (that time begins
  * again); order (its sender was told that the connection left); slot (the kernel tells its numbers); owed_end (all
  * output counts as owed); asked_ms, told (the agent is told again); kept.unit (by the state); again, resumes, asked,
  * log_again_ms, pace, unused (the stream gives these bytes again), account.frames_saved, account.stream,
- * download_former (of this process only; account.frames and account.frames_told have TAG_FRAMES). */
+ * download_former (of this process only). */
 
 #define ROW(tag, kind, member, max) FIELD_OF(struct connection, tag, kind, member, max)
 
@@ -25,10 +23,10 @@ const struct field connection_rows[] = {
 	ROW(5, FIELD_UINT, endpoints.server.len, 16),
 	ROW(6, FIELD_UINT, endpoints.client_port, FIELD_ANY),
 	ROW(7, FIELD_UINT, endpoints.server_port, FIELD_ANY),
-	ROW(8, FIELD_UINT, position.client_records, FIELD_ANY),
-	ROW(9, FIELD_UINT, position.read_sequence, FIELD_ANY),
-	ROW(10, FIELD_UINT, position.read_generation, FIELD_ANY),
-	ROW(11, FIELD_UINT, position.offset, FIELD_ANY),
+	ROW(8, FIELD_UINT, position.now.client_records, FIELD_ANY),
+	ROW(9, FIELD_UINT, position.now.read_sequence, FIELD_ANY),
+	ROW(10, FIELD_UINT, position.now.read_generation, FIELD_ANY),
+	ROW(11, FIELD_UINT, position.now.offset, FIELD_ANY),
 	ROW(12, FIELD_UINT, position.server_records, FIELD_ANY),
 	ROW(13, FIELD_UINT, position.write_sequence, FIELD_ANY),
 	ROW(14, FIELD_UINT, position.write_generation, FIELD_ANY),
@@ -39,6 +37,8 @@ const struct field connection_rows[] = {
 	ROW(24, FIELD_UINT, account.base, FIELD_ANY),
 	ROW(25, FIELD_UINT, account.received, FIELD_ANY),
 	ROW(26, FIELD_UINT, account.told, FIELD_ANY),
+	ROW(77, FIELD_UINT, account.frames_told, FIELD_ANY),
+	ROW(78, FIELD_UINT, account.frames, FIELD_ANY),
 	ROW(27, FIELD_UINT, queued, FIELD_ANY),
 	ROW(28, FIELD_UINT, client_bytes, FIELD_ANY),
 	ROW(29, FIELD_UINT, client_types[0], FIELD_ANY),
@@ -64,7 +64,7 @@ const struct field connection_rows[] = {
 	ROW(50, FIELD_UINT, tail, TAIL_VIOLATION),
 	ROW(51, FIELD_UINT, tail_told, TAIL_TOLD),
 	ROW(52, FIELD_UINT, server_side, SERVER_SAID_LAST),
-	ROW(53, FIELD_UINT, position.read_closed, 1),
+	ROW(53, FIELD_UINT, position.now.read_closed, 1),
 	ROW(54, FIELD_UINT, reading, CLIENT_PAUSED),
 	ROW(55, FIELD_UINT, attempts, FIELD_ANY),
 	ROW(56, FIELD_UINT, restarts, FIELD_ANY),
@@ -121,11 +121,9 @@ const size_t agreed_row_count = sizeof agreed_rows / sizeof agreed_rows[0];
 
 /* Within TAG_PREAMBLE. Its place is counted again. */
 const struct field preamble_rows[] = {
-	PREAMBLE(1, FIELD_UINT, passed, FIELD_ANY),
-	PREAMBLE(2, FIELD_UINT, taken, FIELD_ANY),
-	PREAMBLE(3, FIELD_UINT, wait_began_ms, FIELD_ANY),
-	PREAMBLE(4, FIELD_UINT, hello_ms, FIELD_ANY),
-	PREAMBLE(5, FIELD_UINT, said, PREAMBLE_PART_OF_REPLY),
-	PREAMBLE(6, FIELD_UINT, finishing, PREAMBLE_FINISHING),
+	PREAMBLE(1, FIELD_UINT, wait_began_ms, FIELD_ANY),
+	PREAMBLE(2, FIELD_UINT, hello_ms, FIELD_ANY),
+	PREAMBLE(3, FIELD_UINT, said, PREAMBLE_PART_OF_REPLY),
+	PREAMBLE(4, FIELD_UINT, finishing, PREAMBLE_FINISHING),
 };
 const size_t preamble_row_count = sizeof preamble_rows / sizeof preamble_rows[0];

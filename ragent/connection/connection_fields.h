@@ -13,36 +13,29 @@ extern const struct field busy_rows[];
 extern const size_t busy_row_count;
 extern const struct field agreed_rows[];
 extern const size_t agreed_row_count;
-#define AGREED_ROWS_BEFORE_JA4 6u
 extern const struct field preamble_rows[];
 extern const size_t preamble_row_count;
 
 /* The numbers never change. Beside each are its members. */
 enum connection_tag {
-	TAG_LISTENER = 200,      /* front */
-	TAG_CURRENT = 201,       /* current: a place */
-	TAG_FROZEN = 202,        /* frozen: a place */
-	TAG_UNIQUE_ID = 203,     /* endpoints: unique_id, unique_id_len */
-	TAG_KEPT = 204,          /* kept: data from start to end */
-	TAG_KEPT_CONSUMED = 205, /* how many bytes of it were consumed */
-	TAG_KEPT_SENT = 206,     /* and how many were sent */
+	TAG_LISTENER = 200,     /* front */
+	TAG_CURRENT = 201,      /* current: a place */
+	TAG_FROZEN = 202,       /* frozen: a place */
+	TAG_UNIQUE_ID = 203,    /* endpoints: unique_id, unique_id_len */
+	TAG_KEPT = 204,         /* kept: how many bytes were consumed (4) | sent (4) | data from start to end */
 	TAG_COPY = 207,         /* copies: current (not former), as read generation (4) | write generation (4) | copy */
 	TAG_COPY_PENDING = 208, /* pending, likewise */
 	TAG_DOWNLOAD = 209,     /* download */
-	TAG_AGREED = 210,       /* agreed */
+	TAG_AGREED = 210,       /* agreed: length (2) | alpn | length (2) | server_name | its other members as fields */
 	TAG_INPUT = 211,        /* client: bytes that were read and not used */
 	TAG_OUTPUT = 212,       /* client: bytes that were not written; drained counts as if they were */
 	TAG_PREAMBLE = 213,     /* preamble */
-	TAG_FRAMES = 214,       /* account: frames (8) | frames_told (8) */
-	TAG_CLEAR = 215,        /* kept in clear, in place of the tags of kept: how many were sent (4) | the bytes */
-
-	TAG_SERVER_NAME = 1000, /* server_name, within TAG_AGREED */
-	TAG_ALPN = 1001,        /* alpn */
 };
 
 #define PLACE_LEN       8u /* agent (2) | its worker (2) | stream (4) */
 #define COPY_HEADER_LEN 8u
-#define FRAMES_LEN      16u
-#define CLEAR_LEN       4u /* before the bytes */
+#define KEPT_HEADER_LEN 8u
+#define FIXED_LEN_MAX   8u /* of a tag's value, before bytes of any length */
+#define TAG_COUNT       16u
 
 #endif

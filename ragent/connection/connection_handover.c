@@ -10,46 +10,27 @@
 
 /* --- out --- */
 
+static size_t agreed_len(const struct agreed *a)
+{
+	return 2 * sizeof(uint16_t) + strlen(agreed_alpn(a)) + strlen(agreed_server_name(a)) +
+	       fields_len(agreed_rows, agreed_row_count);
+}
+
 static size_t blob_len(const struct sealed_blob *b)
 {
-	return b ? FIELD_HEADER_LEN + COPY_HEADER_LEN + b->len : 0;
-}
-
-static size_t agreed_len(const struct agreed *a, size_t rows)
-{
-	return fields_len(agreed_rows, rows) + 2 * FIELD_HEADER_LEN + strlen(agreed_server_name(a)) +
-	       strlen(agreed_alpn(a));
-}
-
-static size_t busy_len(const struct busy_part *a)
-{
-	size_t len = FIELD_HEADER_LEN + PLACE_LEN; /* frozen */
-
-	len += FIELD_HEADER_LEN + a->kept.end - a->kept.start;
-	len += FIELD_HEADER_LEN + CLEAR_LEN;
-	len += 2 * (FIELD_HEADER_LEN + sizeof(uint32_t)); /* for TAG_KEPT_CONSUMED and TAG_KEPT_SENT */
-	len += a->download ? FIELD_HEADER_LEN + a->download->len : 0;
-	len += a->preamble ? FIELD_HEADER_LEN + fields_len(preamble_rows, preamble_row_count) : 0;
-	return len + stream_fields_len(&a->client);
+	return b ? b->len : 0;
 }
 
 size_t connection_packed_len(const struct connection *c)
 {
-	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(busy_rows, busy_row_count);
+	const struct busy_part *a = c->busy;
+	size_t len = fields_len(connection_rows, connection_row_count) + fields_len(busy_rows, busy_row_count) +
+		     fields_len(preamble_rows, preamble_row_count);
 
-	len += FIELD_HEADER_LEN + sizeof(uint32_t); /* listener */
-	len += FIELD_HEADER_LEN + PLACE_LEN;        /* current */
-	len += FIELD_HEADER_LEN + FRAMES_LEN;
-	len += FIELD_HEADER_LEN + c->endpoints.unique_id_len;
+	len += TAG_COUNT * (FIELD_HEADER_LEN + FIXED_LEN_MAX) + c->endpoints.unique_id_len;
 	len += blob_len(c->copies.current) + blob_len(c->copies.pending);
-	len += c->agreed ? FIELD_HEADER_LEN + agreed_len(c->agreed, agreed_row_count) : 0;
-	return c->busy ? len + busy_len(c->busy) : len;
-}
-
-static void put_u32(struct wire_writer *w, uint16_t tag, uint32_t v)
-{
-	field_begin(w, tag, sizeof v);
-	wire_put_u32(w, v);
+	len += c->agreed ? agreed_len(c->agreed) : 0;
+	return a ? len + a->kept.end - a->kept.start + blob_len(a->download) + stream_fields_len(&a->client) : len;
 }
 
 static void put_place(struct wire_writer *w, uint16_t tag, const struct place *p)
@@ -72,42 +53,32 @@ static void put_copy(struct wire_writer *w, uint16_t tag, const struct sealed_bl
 	wire_put_bytes(w, b->data, b->len);
 }
 
-static void put_agreed(struct wire_writer *w, const struct agreed *a, size_t rows)
+static void put_text(struct wire_writer *w, const char *text)
+{
+	wire_put_u16(w, (uint16_t)strlen(text));
+	wire_put_bytes(w, text, strlen(text));
+}
+
+static void put_agreed(struct wire_writer *w, const struct agreed *a)
 {
 	if (!a)
 		return;
-	field_begin(w, TAG_AGREED, agreed_len(a, rows));
-	fields_write(w, a, agreed_rows, rows);
-	field_write(w, TAG_SERVER_NAME, agreed_server_name(a), strlen(agreed_server_name(a)));
-	field_write(w, TAG_ALPN, agreed_alpn(a), strlen(agreed_alpn(a)));
-}
-
-static uint32_t front_index(const struct connection *c)
-{
-	return (uint32_t)(c->front - c->home->shared->fronts);
-}
-
-static void put_kept(struct wire_writer *w, const struct kept *k)
-{
-	field_write(w, TAG_KEPT, k->data ? k->data + k->start : NULL, k->end - k->start);
-	put_u32(w, TAG_KEPT_CONSUMED, k->consumed - k->start);
-	put_u32(w, TAG_KEPT_SENT, k->sent - k->start);
-}
-
-/* In clear the numbers of records are those of bytes. The release before knows none there. */
-static void put_numbers(struct wire_writer *w, const struct busy_part *a)
-{
-	struct busy_part numbers = *a;
-
-	if (a->kept.unit == KEPT_BYTES)
-		numbers.kept = (struct kept){ 0 };
-	fields_write(w, &numbers, busy_rows, busy_row_count);
-	put_kept(w, &numbers.kept);
+	field_begin(w, TAG_AGREED, agreed_len(a));
+	put_text(w, agreed_alpn(a));
+	put_text(w, agreed_server_name(a));
+	fields_write(w, a, agreed_rows, agreed_row_count);
 }
 
 static void put_busy(struct wire_writer *w, const struct busy_part *a)
 {
-	put_numbers(w, a);
+	const struct kept *k = &a->kept;
+
+	fields_write(w, a, busy_rows, busy_row_count);
+	field_begin(w, TAG_KEPT, KEPT_HEADER_LEN + k->end - k->start);
+	wire_put_u32(w, k->consumed - k->start);
+	wire_put_u32(w, k->sent - k->start);
+	if (k->data)
+		wire_put_bytes(w, k->data + k->start, k->end - k->start);
 	put_place(w, TAG_FROZEN, &a->frozen);
 	if (a->download)
 		field_write(w, TAG_DOWNLOAD, a->download->data, a->download->len);
@@ -126,51 +97,26 @@ static void put_compact(struct wire_writer *w, const struct connection *c)
 	fields_write(w, &nothing, busy_rows, busy_row_count);
 }
 
-void connection_pack(const struct connection *c, size_t agreed, struct wire_writer *w)
+void connection_pack(const struct connection *c, struct wire_writer *w)
 {
 	fields_write(w, c, connection_rows, connection_row_count);
-	put_u32(w, TAG_LISTENER, front_index(c));
+	field_begin(w, TAG_LISTENER, sizeof(uint32_t));
+	wire_put_u32(w, (uint32_t)(c->front - c->home->shared->fronts));
 	put_place(w, TAG_CURRENT, &c->current);
 	if (c->endpoints.unique_id)
 		field_write(w, TAG_UNIQUE_ID, c->endpoints.unique_id, c->endpoints.unique_id_len);
 	put_copy(w, TAG_COPY, c->copies.current);
 	put_copy(w, TAG_COPY_PENDING, c->copies.pending);
-	put_agreed(w, c->agreed, agreed);
+	put_agreed(w, c->agreed);
 	if (c->busy)
 		put_busy(w, c->busy);
 	else
 		put_compact(w, c);
 }
 
-void connection_pack_frames(const struct connection *c, struct wire_writer *w)
-{
-	if (!c->current.link || c->account.frames == FRAMES_UNKNOWN)
-		return;
-	field_begin(w, TAG_FRAMES, FRAMES_LEN);
-	wire_put_u64(w, c->account.frames);
-	wire_put_u64(w, c->account.frames_told);
-}
-
-void connection_pack_clear(const struct connection *c, struct wire_writer *w)
-{
-	const struct kept *k = c->busy ? &c->busy->kept : NULL;
-
-	if (!k || k->unit != KEPT_BYTES)
-		return;
-	field_begin(w, TAG_CLEAR, CLEAR_LEN + kept_len(k));
-	wire_put_u32(w, k->sent - k->consumed);
-	if (k->data)
-		wire_put_bytes(w, k->data + k->consumed, kept_len(k));
-}
-
 int connection_fd(const struct connection *c)
 {
 	return c->busy ? stream_fd(&c->busy->client) : c->slot.fd;
-}
-
-int connection_can_be_packed(const struct connection *c)
-{
-	return c->state != CONNECTION_CLOSING;
 }
 
 /* --- here, or no more --- */

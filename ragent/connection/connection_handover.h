@@ -27,21 +27,14 @@ void connection_stop_reattaching(struct connection *c);
 /* Would it do so to any? */
 int connection_home_waits_for_owners(const struct connection_home *home);
 
-/* 1: it can be handed over. 0: its handle is being closed. */
-int connection_can_be_packed(const struct connection *c);
 size_t connection_packed_len(const struct connection *c);
-/* @agreed: so many of agreed_rows are written. */
-void connection_pack(const struct connection *c, size_t agreed, struct wire_writer *w);
-/* Then the numbers of its agent's frames; without them, the agent cannot go on after a death of the other process. */
-void connection_pack_frames(const struct connection *c, struct wire_writer *w);
-/* Then the bytes of a client in clear that its agent has not read; without them likewise. */
-void connection_pack_clear(const struct connection *c, struct wire_writer *w);
+void connection_pack(const struct connection *c, struct wire_writer *w);
 /* The connection keeps the descriptor. */
 int connection_fd(const struct connection *c);
 
-/* Makes a connection that another process packed, counted everywhere, on the links of @home, which were unpacked
- * before. It does nothing before connection_go_on(). Takes over @fd. 0; or negative: the data is invalid, and @fd is
- * closed. */
+/* Makes a connection that another process packed (@map NULL: its numbers are this one's), counted everywhere, on the
+ * links of @home, which were unpacked before. It does nothing before connection_go_on(). Takes over @fd. 0; or
+ * negative: the data is invalid, and @fd is closed. */
 int connection_unpack(
 	struct connection_home *home, const struct handover_map *map, int fd, const uint8_t *in, size_t len);
 /* The connection is this process's now: read, send, wait. */

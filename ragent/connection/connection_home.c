@@ -10,9 +10,9 @@
 #include "net/scheduling.h"
 #include "proto/client_hello.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/trail.h"
 
-_Static_assert(2 + FINE_SIZES + BLOCK_SIZES_SMALL <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
+_Static_assert(2 + FINE_SIZES <= MEMORY_RAGENT_SLAB_SIZES, "the table has room for each size");
 _Static_assert(2 * FINE_BLOCK_MAX <= MEMORY_OF_CERTIFICATES, "and for two copies with a certificate");
 _Static_assert(SLABS_BLOCK_MAX <= MEMORY_OF_WAITING_RECORDS, "and for the records that a connection may have in it");
 
@@ -28,11 +28,10 @@ static void make_memory(struct connection_home *home)
 	home->table = home->shared->notes ? home->shared->notes->table : NULL;
 	slot_table_share_init(&home->connection_share, home->table, TABLE_CONNECTIONS, worker);
 	slot_table_share_init(&home->belonging_share, home->table, TABLE_BELONGINGS, worker);
-	slabs_init_from(&home->connection_blocks, connection_len(), source(&home->connection_share));
-	fine_blocks_init(&home->belongings, source(&home->belonging_share));
-	block_pool_init(&home->blocks, source(&home->belonging_share));
-	slabs_init_from(&home->trails, connection_trail_len(), source(&home->belonging_share));
-	slabs_init(&home->busy_parts, connection_busy_len());
+	slabs_init_from(&home->connection_blocks, sizeof(struct connection), source(&home->connection_share));
+	blocks_init(&home->blocks, source(&home->belonging_share));
+	slabs_init_from(&home->trails, sizeof(struct trail), source(&home->belonging_share));
+	slabs_init(&home->busy_parts, sizeof(struct busy_part));
 }
 
 int connection_home_init(struct connection_home *home, const struct ragent_shared *shared, struct worker *w)
@@ -62,18 +61,6 @@ int connection_home_init(struct connection_home *home, const struct ragent_share
 	return links_init(&home->links, shared->agents, worker_index(w), self->workers);
 }
 
-int connection_home_start(struct connection_home *home)
-{
-	home->dormant = dormant_create(home->worker, connection_on_input);
-	return home->dormant ? 0 : CSSL_E_NO_MEMORY;
-}
-
-void connection_home_stop(struct connection_home *home)
-{
-	dormant_destroy(home->dormant);
-	home->dormant = NULL;
-}
-
 void connection_home_clear(struct connection_home *home)
 {
 	assert(!home->connections);
@@ -85,22 +72,10 @@ void connection_home_clear(struct connection_home *home)
 	handshake_limit_destroy(home->preambles);
 	free(home->of_agents);
 	free(home->of_listeners);
-	block_pool_clear(&home->blocks);
 	slabs_clear(&home->connection_blocks);
-	fine_blocks_clear(&home->belongings);
+	blocks_clear(&home->blocks);
 	slabs_clear(&home->trails);
 	slabs_clear(&home->busy_parts);
-}
-
-void connection_home_park(struct connection_home *home)
-{
-	home->state = HOME_PARKED;
-	mover_stop(&home->mover);
-}
-
-void connection_home_unpark(struct connection_home *home)
-{
-	home->state = HOME_RUNNING;
 }
 
 void connection_home_drain(struct connection_home *home)

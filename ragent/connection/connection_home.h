@@ -12,9 +12,8 @@
 #include "net/log_pace.h"
 #include "net/slabs.h"
 #include "net/worker.h"
-#include "ragent/connection/block_pool.h"
 #include "ragent/connection/connection.h"
-#include "ragent/connection/fine_blocks.h"
+#include "ragent/connection/blocks.h"
 #include "ragent/connection/mover.h"
 #include "ragent/connection/ownerships.h"
 #include "ragent/connection/pace.h"
@@ -61,24 +60,23 @@ struct connection_home {
 	struct ownership_counters *of_agents;   /* by agent */
 	struct listener_counters *of_listeners; /* by front */
 	struct connection *connections;
-	struct block_pool blocks;
 	struct partials partials;
 	struct handshake_limit *handshakes;
 	struct handshake_limit *preambles; /* before STARTTLS, which is not counted as a handshake */
 	struct holdings holdings;
 	struct slabs connection_blocks;
-	struct fine_blocks belongings; /* sealed copies, names, notes */
-	struct slabs trails;           /* of the busy connections, for the next process */
-	unsigned reattaching;          /* connections in state REATTACHING */
-	unsigned went_on;              /* connections of the process before that this one has restored */
-	struct restoring *restoring;   /* connections of the process before are left; NULL: none is */
-	struct slabs busy_parts;       /* of the connections that are not compact */
+	struct blocks blocks;        /* sealed copies, names, notes; bytes that are kept */
+	struct slabs trails;         /* of the busy connections, for the next process */
+	unsigned reattaching;        /* connections in state REATTACHING */
+	unsigned went_on;            /* connections of the process before that this one has restored */
+	struct restoring *restoring; /* connections of the process before are left; NULL: none is */
+	struct slabs busy_parts;     /* of the connections that are not compact */
 	/* With a keeper, the memory of connections, their parts and the small blocks outlives the process. */
 	struct slot_table *table; /* NULL: it does not */
 	struct table_share connection_share, belonging_share;
 	const void *_Atomic *working; /* the connection that it works on, for the process after a crash */
 	const void *_Atomic nobody;   /* where that stands without a keeper */
-	struct dormant *dormant;
+	struct dormant *dormant;      /* its worker makes it on its thread, before the first connection */
 	struct mover mover;
 	struct pace takeovers;
 	struct storm storm;
@@ -96,14 +94,8 @@ struct connection_home {
 
 /* @shared and @w outlive it. 0, or CSSL_E_NO_MEMORY. In both cases connection_home_clear() frees the rest. */
 int connection_home_init(struct connection_home *home, const struct ragent_shared *shared, struct worker *w);
-/* On the worker's thread, before the first connection. 0 or CSSL_E_NO_MEMORY. */
-int connection_home_start(struct connection_home *home);
-/* When no connection is left: stop all that needs the loop. */
-void connection_home_stop(struct connection_home *home);
 void connection_home_clear(struct connection_home *home);
 
-void connection_home_park(struct connection_home *home);
-void connection_home_unpark(struct connection_home *home);
 /* This process stops: calls connection_drain() for each. */
 void connection_home_drain(struct connection_home *home);
 /* @fn may free the connection. */
@@ -114,5 +106,24 @@ void connection_home_each(struct connection_home *home, void (*fn)(struct connec
 void connection_home_tick(struct connection_home *home);
 /* A handshake has begun. In a storm (storm.h) the worker interrupts agents. */
 void connection_home_look_for_storm(struct connection_home *home);
+
+/* --- connections that continue after the death of their process --- */
+
+/* On the worker's thread, before its first turn: begins to restore all connections that the process before saved for
+ * this worker, and whose descriptors were found, a few in each turn. Those that had an owner wait for it in state
+ * REATTACHING; the others are in the state of before. A connection that cannot be restored is reset.
+ * @home->on_restored is called at the end of a turn, when all are restored. 0 or CSSL_E_NO_MEMORY.
+ */
+int connection_restore_begin(struct connection_home *home);
+/* All that are left, now. */
+void connection_restore_rest(struct connection_home *home);
+
+/* Before the threads of a process after a death run: this process restores nothing, because those before it died while
+ * they restored. All saved connections are forgotten, so leftovers_sort() resets them. Counted, and logged. */
+void connection_forget_saved(struct notes *n);
+
+/* Before the threads of a process after a death run: clients whose bytes were worked on when the process before crashed
+ * or hung become suspects. */
+void connection_suspect_clients(struct notes *n);
 
 #endif

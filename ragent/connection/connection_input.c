@@ -5,13 +5,10 @@
  * when the queue has no room for one more record of maximal length, and goes on when the owner has consumed some. No
  * read brings more than has room there, so a part of a record is all that waits in the client's stream.
  */
-#include <stdlib.h>
 
 #include "net/container_of.h"
-#include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "proto/first_bytes.h"
 #include "ragent/connection/connection_internal.h"
 #include "ragent/dispatch/dispatch.h"
 
@@ -46,15 +43,10 @@ static int may_replay(const struct connection *c, size_t more)
 	       kept_replay_len(&c->busy->kept) + kept_len(&c->busy->kept) + more <= connection_window(c);
 }
 
-static void trim_replay(struct connection *c, size_t more)
+void connection_trim_replay(struct connection *c, size_t more)
 {
 	if (kept_replay_len(&c->busy->kept) > 0 && !may_replay(c, more))
 		kept_forget_consumed(&c->busy->kept, &c->home->blocks);
-}
-
-void connection_trim_replay(struct connection *c)
-{
-	trim_replay(c, 0);
 }
 
 /* Keep whole records while there is room. Returns the bytes used; all of them once the client's records are over. */
@@ -66,7 +58,7 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 		struct tls_record_run run;
 		struct tls_record_header bad;
 		int r = tls_record_scan_run(data + used, len - used, connection_room(c), &run, &bad);
-		trim_replay(c, run.len);
+		connection_trim_replay(c, run.len);
 		if (run.len && kept_append(&c->busy->kept, &c->home->blocks, data + used, run.len, run.records) < 0) {
 			connection_end(c, END_INTERNAL, END_RESET);
 			return len;
@@ -81,9 +73,6 @@ static size_t keep_records(struct connection *c, const uint8_t *data, size_t len
 	}
 	return c->tail == TAIL_NONE ? used : len;
 }
-
-/* The handlers of client bytes, one for each state. Each returns how many bytes it used; 0: it waits for more. What
- * follows from the bytes, and is told to agents, is done when they count as used. */
 
 static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 {
@@ -104,7 +93,7 @@ static size_t take_proxy(struct connection *c, uint8_t *data, size_t len)
 	return taken;
 }
 
-static void then_known(struct connection *c)
+static void header_is_over(struct connection *c)
 {
 	connection_work_on_bytes_begins(c);
 	connection_fault_at(c, "records.came");
@@ -187,66 +176,59 @@ static size_t take_hello(struct connection *c, uint8_t *data, size_t len)
 	return is_over(c) ? len : take_records(c, data, len);
 }
 
-static size_t take_to_wake(struct connection *c, uint8_t *data, size_t len)
+/* Returns how many bytes it used; 0: it waits for more. What follows from the bytes, and is told to agents, is done
+ * when they count as used. */
+static size_t take_in_state(struct connection *c, uint8_t *data, size_t len)
 {
-	size_t used = keep_records(c, data, len);
-
-	if (c->state == CONNECTION_CLOSING)
-		return len;
-	connection_read_less(c, len - used);
-	return used;
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_PROXY: return take_proxy(c, data, len);
+	case CONNECTION_HELLO: return take_hello(c, data, len);
+	case CONNECTION_PREAMBLE:
+	case CONNECTION_RELAYED: return connection_clear_take(c, data, len);
+	case CONNECTION_REATTACHING:
+		return connection_is_in_clear(c) ? connection_clear_take(c, data, len) : take_records(c, data, len);
+	case CONNECTION_LINGERING: connection_discards(c, len); return len;
+	case CONNECTION_CLOSING: return len;
+	default: return take_records(c, data, len);
+	}
 }
-
-static void then_wake(struct connection *c)
-{
-	if (connection_needs_owner(c) && c->attempts == 0) /* else the next attempt has its deadline already */
-		connection_wake(c);
-}
-
-static size_t discard(struct connection *c, uint8_t *data, size_t len)
-{
-	if (c->state == CONNECTION_LINGERING)
-		connection_discards(c, len);
-	return len;
-}
-
-static size_t take_reattaching(struct connection *c, uint8_t *data, size_t len)
-{
-	return connection_is_in_clear(c) ? connection_clear_take(c, data, len) : take_records(c, data, len);
-}
-
-static const struct {
-	size_t (*take)(struct connection *c, uint8_t *data, size_t len);
-	void (*then)(struct connection *c); /* if it is in the same state; may be NULL */
-} takers[CONNECTION_STATE_COUNT] = {
-	[CONNECTION_PROXY] = { take_proxy, then_known },
-	[CONNECTION_HELLO] = { take_hello, NULL },
-	[CONNECTION_WAITING] = { take_records, NULL },
-	[CONNECTION_HANDSHAKING] = { take_records, NULL },
-	[CONNECTION_OWNED] = { take_records, NULL },
-	[CONNECTION_MOVING] = { take_records, NULL },
-	[CONNECTION_ADOPTING] = { take_records, NULL },
-	[CONNECTION_RESTING] = { take_to_wake, then_wake },
-	[CONNECTION_FINISHING] = { take_records, NULL },
-	[CONNECTION_LINGERING] = { discard, NULL },
-	[CONNECTION_CLOSING] = { discard, NULL },
-	[CONNECTION_PREAMBLE] = { connection_clear_take, NULL },
-	[CONNECTION_RELAYED] = { connection_clear_take, NULL },
-	[CONNECTION_REATTACHING] = { take_reattaching, NULL },
-};
 
 static size_t take(struct connection *c, uint8_t *data, size_t len)
 {
 	const enum connection_state was = c->state;
-	const size_t used = takers[was].take(c, data, len);
+	const size_t used = take_in_state(c, data, len);
 
 	if (c->slot.bytes_read != SLOT_BYTES_UNKNOWN)
 		c->slot.bytes_read += used;
 	if (used && was == CONNECTION_OWNED)
 		storm_sends(&c->home->storm, c->accepted_ms, connection_now_ms(c));
-	if (used && takers[was].then && c->state == was)
-		takers[was].then(c);
+	if (used && was == CONNECTION_PROXY && c->state == was)
+		header_is_over(c);
+	/* if it has tried to find an owner, the next attempt has its deadline already */
+	if (used && was == CONNECTION_RESTING && c->state == was && c->attempts == 0 && connection_needs_owner(c))
+		connection_wake(c);
 	return used;
+}
+
+/* --- how many records --- */
+
+void connection_count_records(struct connection *c, enum records_of whose, const struct tls_record_run *run)
+{
+	const int of_client = whose == RECORDS_OF_CLIENT;
+	struct ragent_counters *n = &c->home->counters;
+	struct listener_counters *of_listener = connection_counts(c);
+	/* the first of the types; the other ones follow */
+	counter *by_type = of_client ? &n->client_change_cipher_spec : &n->server_change_cipher_spec;
+	uint32_t *types = of_client ? c->client_types : c->server_types;
+
+	for (unsigned i = 0; i < sizeof run->by_type / sizeof run->by_type[0]; i++) {
+		if (run->by_type[i] == 0)
+			continue;
+		types[i] += run->by_type[i];
+		counter_add(&by_type[i], run->by_type[i]);
+	}
+	counter_add(of_client ? &n->client_bytes : &n->server_bytes, run->len);
+	counter_add(of_client ? &of_listener->client_bytes : &of_listener->server_bytes, run->len);
 }
 
 /* --- records that are not whole --- */
@@ -256,7 +238,7 @@ static void note_partial(struct connection *c, size_t left, size_t used)
 {
 	if (c->reading == CLIENT_PAUSED || is_over(c))
 		left = 0;
-	if (left == 0 && !c->busy->partial.prev)
+	if (left == 0 && !c->busy->partial.len)
 		return;
 	partials_note(&c->home->partials, &c->busy->partial, left, used ? PARTIAL_NEW_RECORD : PARTIAL_SAME_RECORD,
 		connection_now_ms(c));

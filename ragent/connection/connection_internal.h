@@ -1,8 +1,8 @@
 /* connection_internal.h: shared by the connection's own files only: connection.c (life), connection_states.c (states
  * and their time limits), connection_client.c (the client's side), connection_input.c (what a client sent),
  * connection_compact.c (less memory for a silent connection), connection_agent.c (frames from agents),
- * connection_records.c (counts of records), connection_move.c (open, adopt), connection_order.c (ordered moves and
- * rests), connection_later.c (messages that may wait), connection_note.c, connection_takeover.c, connection_end.c,
+ * connection_move.c (open, adopt), connection_order.c (ordered moves and rests), connection_takeover.c,
+ * connection_end.c,
  * connection_saved.c (for the next process), connection_restoring.c, connection_restored.c and connection_reattach.c
  * (from the process before).
  */
@@ -15,21 +15,55 @@
 #include "net/timer.h"
 #include "proto/first_bytes.h"
 #include "proto/tls_record.h"
-#include "ragent/connection/agreed.h"
 #include "ragent/connection/connection.h"
 #include "ragent/connection/copies.h"
-#include "ragent/connection/download.h"
 #include "net/endpoints.h"
 #include "ragent/connection/exposure.h"
 #include "ragent/connection/kept.h"
 #include "ragent/connection/position.h"
 #include "ragent/connection/connection_home.h"
+#include "smtp/own_reply.h"
 
 /* A stream on a link; link NULL: none. */
 struct place {
 	struct link *link;
 	uint32_t stream;
 };
+
+/* The values that the handshake of a connection agreed on. The block is made when the handshake ends, and is as large
+ * as its names need. */
+struct agreed {
+	uint16_t protocol_version, cipher_suite;
+	uint8_t resumed;
+	uint8_t session_id_len;
+	uint8_t session_id[SESSION_ID_LEN];
+	uint8_t family_id[FAMILY_ID_LEN];
+	struct ja4 ja4;
+	char names[]; /* the ALPN protocol, which frames ask for, and the server's name, each with a NUL */
+};
+
+static inline const char *agreed_alpn(const struct agreed *a)
+{
+	return a->names;
+}
+static inline const char *agreed_server_name(const struct agreed *a)
+{
+	return a->names + strlen(a->names) + 1;
+}
+
+/* The replies that the client has got. RAgent itself may send one between two replies, but never inside one. */
+enum preamble_said { PREAMBLE_NOTHING, PREAMBLE_WHOLE_REPLIES, PREAMBLE_PART_OF_REPLY };
+
+/* Lives until the handshake after it is over. The client's bytes that the agent has not reported by TAKEN are kept. */
+struct preamble {
+	struct handshake_place place; /* in the limit of its worker */
+	uint64_t wait_began_ms;       /* since when it waits for an agent; 0: it does not wait */
+	uint64_t hello_ms;            /* when STARTTLS was answered and the time for the handshake began; 0: not yet */
+	uint8_t said;                 /* enum preamble_said */
+	uint8_t finishing;            /* enum preamble_finishing: whether the agent was told to end it */
+	uint8_t told;                 /* FINISHING: enum end_reason that it was told last */
+};
+enum preamble_finishing { PREAMBLE_GOES_ON, PREAMBLE_FINISHING };
 
 /* What follows after the client's last record? */
 enum client_tail { TAIL_NONE, TAIL_FIN, TAIL_VIOLATION };
@@ -45,7 +79,7 @@ enum server_side {
 /* OVERDUE: the owner was told to freeze the connection, and did not in time. If it does so later, no order waits for
  * that. */
 enum move_answer { MOVE_ANSWER_NOT_DUE, MOVE_ANSWER_OVERDUE };
-/* LATER: usually the owner ends the connection before it has to be told (connection_later.c). */
+/* LATER: usually the owner ends the connection before it has to be told (connection_client.c). */
 enum fin_telling { FIN_AT_ONCE, FIN_LATER };
 enum client_reading { CLIENT_READING, CLIENT_PAUSED };
 /* WAITS: its owner opens no record for a while, so nothing of the client is read. UNHEARD: it need not wait any more,
@@ -67,13 +101,11 @@ struct stream_account {
 	uint64_t base;         /* drained before this stream began */
 	uint64_t received;     /* on this stream, and before it but not yet drained */
 	uint64_t told;         /* drained, as the last ACCEPTED reported */
-	uint64_t frames;       /* that came on this stream; FRAMES_UNKNOWN: another process had it before */
+	uint64_t frames;       /* that came on this stream */
 	uint64_t frames_saved; /* so many of these the next process needs no more, except their bytes */
 	uint64_t frames_told;  /* frames, when the last ACCEPTED went */
 	struct stream_name stream;
 };
-
-#define FRAMES_UNKNOWN UINT64_MAX
 
 /* AGAIN: the first SSL_ID of this epoch got no answer, and may have been lost (connection_reattach.c). */
 enum adopter_asked { ADOPTER_ASKED_ONCE, ADOPTER_ASKED_AGAIN };
@@ -103,9 +135,9 @@ struct busy_part {
 	struct holding holding;       /* its share of its worker's budget */
 	struct handshake_place place; /* from its hello to the end of its handshake */
 	struct exposure exposure;
-	struct download *download;        /* of the response under way; NULL: none */
-	struct download *download_former; /* before the last change; the next process may still need it */
-	struct preamble *preamble;        /* service smtp, until the handshake is over; NULL: none */
+	struct sealed_blob *download;        /* the note of its owner; NULL: none */
+	struct sealed_blob *download_former; /* before the last change; the next process may still need it */
+	struct preamble *preamble;           /* service smtp, until the handshake is over; NULL: none */
 	struct again again;
 	struct move_order *order;
 	struct tls_record_header bad; /* TAIL_VIOLATION */
@@ -191,6 +223,12 @@ int connection_take_header(struct connection *c, const struct proxy_header *h);
 /* The client's handle is closed. */
 void connection_free(struct connection *c);
 uint64_t connection_window(const struct connection *c);
+/* All members are zero except the names, which are copied and may contain no zeros. 0, CSSL_E_TOO_LONG (above
+ * NAME_MAX_LEN), CSSL_E_NO_MEMORY. */
+int agreed_create(struct blocks *from, const char *server_name, size_t server_name_len, const char *alpn,
+	size_t alpn_len, struct agreed **out);
+/* @from as it was made; NULL is legal for @a. */
+void agreed_destroy(struct blocks *from, struct agreed *a);
 /* The traits of the service of its listener and ALPN protocol. */
 const struct service_traits *connection_service(const struct connection *c);
 
@@ -225,8 +263,7 @@ int connection_expand_or_end(struct connection *c);
 /* Its kept queue; for a compact one, an empty queue with its record numbers. */
 struct kept connection_kept(const struct connection *c);
 /* CLOSING, without a stream: closes its descriptor now. The connection itself is freed a little later. */
-void connection_close_compact(struct connection *c);
-void connection_reset_compact(struct connection *c);
+void connection_close_compact(struct connection *c, enum connection_end_how how);
 
 /* 1: it has no data that needs a busy part. */
 int connection_leaves_nothing_over(const struct connection *c);
@@ -283,26 +320,21 @@ static inline void connection_work_ends(struct connection_home *home)
 	atomic_store_explicit(home->working, NULL, memory_order_relaxed);
 }
 
-/* connection_note.c */
 /* The note of its owner is this one now. 0, CSSL_E_TOO_LONG, CSSL_E_NO_MEMORY (nothing changed). */
 int connection_set_note(struct connection *c, const uint8_t *data, size_t len);
 void connection_drop_note(struct connection *c);
-/* The memory for the next process does not name the former note any more. It must have a busy part. */
-void connection_forget_former_note(struct connection *c);
-/* Bytes of memory that it takes. */
-size_t connection_note_len(const struct connection *c);
 
-/* connection_owed.c */
 /* The agent of all that is queued for the client forgets it: the next owner begins, or there is none any more. */
 void connection_owe_queued(struct connection *c);
-/* 1: its client has not got all that no agent holds. Else 0. */
-int connection_owes(const struct connection *c);
-/* It has a trail: these bytes are there, too. 0 or CSSL_E_NO_MEMORY. */
-int connection_save_owed(struct connection *c);
+/* Has its client not got all that no agent holds? */
+static inline int connection_owes(const struct connection *c)
+{
+	return c->busy && c->busy->owed_end > c->slot.bytes_written;
+}
 
 /* connection_takeover.c */
-/* REATTACHING: its owner is lost. This may end it. */
-void connection_owner_lost_with_process(struct connection *c);
+/* @agent, its owner or adopter, is lost. This may end it. */
+void connection_owner_lost(struct connection *c, int agent, enum peer_fate fate);
 
 /* connection_reattach.c */
 /* Its current stream was lost with @l. 1: it waits until the link is up again. 0: its owner is lost. */
@@ -314,7 +346,8 @@ void connection_reattach_if_up(struct connection *c);
 void connection_reattach_overdue(struct connection *c);
 /* All that are REATTACHING wait from now on: agents have kept their streams until now. */
 void connection_reattach_anew(struct connection_home *home);
-int connection_in_reattached(struct connection *c, const struct frame *f);
+/* A handler of frames; its frame has no message. */
+int connection_in_reattached(struct connection *c, const struct frame *f, const void *message);
 /* REATTACHING: its owner does not have it any more, or does not answer. This may end it. */
 void connection_reattach_refused(struct connection *c);
 void connection_reattach_failed(struct connection *c);
@@ -323,17 +356,23 @@ int connection_had_frame(struct connection *c, const struct frame *f);
 /* DATA of @len bytes: so many of the first ones the client has already. */
 size_t connection_had_bytes(struct connection *c, size_t len);
 
-/* connection_later.c */
+/* connection_client.c: messages that may wait */
 void connection_on_later(struct deadline *d); /* busy_part.later */
 /* The handshake is over: the agent's last records of it may wait for the answer, but not if the service is mail. */
 void connection_hold_tickets(struct connection *c);
-/* The client's FIN came. */
-void connection_hold_fin(struct connection *c);
 
 /* connection.c: the counters of its listener */
 struct listener_counters *connection_counts(const struct connection *c);
 
 /* connection_preamble.c */
+/* PREAMBLE: begin it at an agent, because it has none or lost it. @except has just refused it, or is NO_AGENT. */
+void connection_preamble_open(struct connection *c, int except);
+/* End it by a reply of RAgent between two replies of the agent; if that is impossible, by a reset. */
+void connection_preamble_end(struct connection *c, enum end_reason reason, enum smtp_own words);
+/* STARTTLS was answered, and the answer may go to the client: TLS begins. */
+void connection_preamble_over(struct connection *c);
+/* RELAYED: mail has begun, so it is no preamble any more. */
+void connection_preamble_relayed(struct connection *c);
 /* Its client is known, and begins in clear. */
 void connection_preamble_begin(struct connection *c);
 /* Ends the preamble, if there is one. It must have a busy part. */
@@ -353,8 +392,6 @@ void connection_preamble_not_reattached(struct connection *c);
 /* Time until its deadline, and the action then. */
 uint64_t connection_preamble_left_ms(const struct connection *c);
 void connection_preamble_on_deadline(struct connection *c);
-/* When the time for the handshake began: STARTTLS, or accept. It must have a busy part. */
-uint64_t connection_preamble_hello_ms(const struct connection *c);
 
 /* connection_clear.c */
 /* PREAMBLE, RELAYED: passes bytes of the client on. Returns how many. */
@@ -369,10 +406,8 @@ int connection_clear_goes_on(struct connection *c, enum first_bytes what);
 /* HELLO, of another process: the client sent something before it can have heard the answer to STARTTLS. 1: it was reset
  * for that. */
 int connection_clear_hello_is_injected(struct connection *c);
-/* Its agent gets an acknowledgement after so many bytes. */
-uint64_t connection_acknowledge_step(const struct connection *c);
 
-/* connection_records.c */
+/* connection_input.c: counts */
 enum records_of { RECORDS_OF_CLIENT, RECORDS_OF_SERVER };
 void connection_count_records(struct connection *c, enum records_of whose, const struct tls_record_run *run);
 
@@ -412,6 +447,10 @@ extern const struct stream_ops connection_client_ops;
 enum fault_action connection_fault_at(const struct connection *c, const char *point);
 /* The stream was opened: read what comes. */
 void connection_begin_reading(struct connection *c);
+/* 1: its agent may get bytes of the client. Which ones it has is known only when it has answered REATTACH. */
+int connection_takes_bytes(const struct connection *c);
+/* Then: send the kept bytes that it has not got. 0; -1: not all of them now. */
+int connection_send_kept(struct connection *c, uint8_t flags);
 /* Send all that the current stream has not got: records, then the end. */
 void connection_send_records(struct connection *c);
 void connection_on_waiter(struct link_waiter *w);
@@ -421,6 +460,13 @@ size_t connection_room(const struct connection *c);
 void connection_resume_reading(struct connection *c);
 /* More records are kept, and @unused bytes wait behind them: read no more than has room, or nothing. */
 void connection_read_less(struct connection *c, size_t unused);
+/* @len bytes more for the client are too many. 1: it was ended for that. Only this stream is at fault: the others on
+ * the link go on. */
+int connection_exceeds_window(struct connection *c, size_t len);
+/* For the client. 0; negative: out of memory, and it was ended. */
+int connection_write(struct connection *c, const uint8_t *data, size_t len);
+/* The same for the payload of a frame, without bytes that the client has already. */
+int connection_pass_on(struct connection *c, const struct frame *f);
 /* Its owner lets it wait, or go on: GOES_ON. It must have a busy part. */
 void connection_set_pace(struct connection *c, enum client_pace pace);
 /* 1 if it waits. Else 0. */
@@ -437,20 +483,20 @@ void connection_acknowledge_if_due(struct connection *c);
 /* connection_input.c */
 /* Its client sent these bytes; they may be changed in place. Returns how many were used. */
 size_t connection_client_said(struct connection *c, uint8_t *data, size_t len);
-/* Of the consumed records, keep those that may be replayed, and forget the others. */
-void connection_trim_replay(struct connection *c);
+/* Of the consumed records, keep those that may be replayed beside @more bytes that just came, and forget the others. */
+void connection_trim_replay(struct connection *c, size_t more);
 /* No incomplete record of the client counts any more. */
 void connection_forget_partial(struct connection *c);
 
-/* connection_holding.c */
+/* connection_compact.c: its bytes */
 /* It may keep more or fewer bytes than before: count them again. */
 void connection_weigh(struct connection *c);
 /* Above the budget: take memory back from the connections that keep most. May end any connection. */
 void connection_relieve(struct connection_home *home);
 
 /* connection_agent.c */
-/* END of the current stream. 0 or negative. */
-int connection_in_end(struct connection *c, const struct frame *f);
+/* The same: END of the current stream. 0 or negative. */
+int connection_in_end(struct connection *c, const struct frame *f, const void *message);
 
 /* connection_move.c */
 /* The current stream; it has one. */
@@ -480,7 +526,7 @@ void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason rea
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason);
 void connection_adopted(struct connection *c);
 
-/* connection_owner.c */
+/* connection_order.c: who owns it */
 /* From now on no agent owns it, or its owner is told to freeze it. */
 void connection_owner_goes(struct connection *c);
 /* The same, unless that was so before. */
@@ -501,8 +547,8 @@ void connection_forget_frozen(struct connection *c);
 /* connection_order.c */
 /* MOVING: its owner did not answer in time, and keeps it. */
 void connection_move_overdue(struct connection *c);
-/* MOVING: the link to its owner broke, which has the order or not, and keeps it. */
-void connection_move_cut_off(struct connection *c);
+/* MOVING: its owner has the order or not, and keeps it, for the reason @why. */
+void connection_owner_keeps(struct connection *c, const char *why);
 /* Its owner goes on after that: say the order again if it is not answered. */
 void connection_order_again(struct connection *c);
 /* REFUSED of order number @order; 0: its owner does not tell. */

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "net/fault.h"
 #include "net/log.h"
 #include "proto/link_words.h"
 #include "ragent/connection/connection_internal.h"
@@ -192,10 +191,10 @@ void connection_open_refused(struct connection *c, Cssl__LinkRefused__Reason rea
 static void fill_position(const struct position *from, Cssl__Position *out)
 {
 	cssl__position__init(out);
-	out->client_records = from->client_records;
-	out->offset = from->offset;
-	out->read_generation = from->read_generation;
-	out->read_sequence = from->read_sequence;
+	out->client_records = from->now.client_records;
+	out->offset = from->now.offset;
+	out->read_generation = from->now.read_generation;
+	out->read_sequence = from->now.read_sequence;
 	out->server_records = from->server_records;
 	out->write_generation = from->write_generation;
 	out->write_sequence = from->write_sequence;
@@ -238,7 +237,7 @@ static void send_ssl_id(struct connection *c)
 	m.response_state = connection_response_state(c);
 	m.response_records = c->position.response_records;
 	m.response_bytes = c->position.response_bytes;
-	m.read_closed = c->position.read_closed;
+	m.read_closed = c->position.now.read_closed;
 	m.write_closed = c->server_side == SERVER_CLOSE_NOTIFY || c->server_side == SERVER_SAID_LAST;
 	m.sealed_copy = (ProtobufCBinaryData){ c->copies.current->len, c->copies.current->data };
 	m.backend = (Cssl__BackendHalf)c->backend;
@@ -306,18 +305,6 @@ int connection_place(const struct connection *c)
 	return c->current.link ? link_agent(c->current.link) : NO_AGENT;
 }
 
-int connection_successor(const struct connection *c, int agent)
-{
-	return dispatch_owner(&c->home->links, c->front, &c->endpoints.client, agent);
-}
-
-int connection_belongs_to(const struct connection *c)
-{
-	return front_hands_off(c->front)
-		       ? dispatch_home(&c->home->links, c->front, &c->endpoints.client, link_agent(c->current.link))
-		       : NO_AGENT;
-}
-
 /* An ordered move that did not begin, or whose target refused, goes back to the owner that froze the connection. */
 static struct link *way_back(const struct connection *c, const struct link *not_this)
 {
@@ -333,12 +320,6 @@ static struct link *commanded_adopter(struct connection *c, int from)
 	if (c->cause == CSSL__CAUSE__CAUSE_DRAIN && c->backend == CSSL__BACKEND_HALF__BACKEND_NONE)
 		return connection_find_adopter(c, c->move_target, from);
 	return links_choose(&c->home->links, c->move_target, &c->id);
-}
-
-/* The owner answered a move order after its time was over. */
-static int was_sent_late(const struct connection *c)
-{
-	return c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
 }
 
 /* It froze the connection because it was told to let it rest; the answer may be late. */
@@ -362,7 +343,8 @@ void connection_hand_over(struct connection *c)
 	c->current = (struct place){ NULL, 0 };
 	link_wait_cancel(&c->busy->waiter);
 	c->attempts = 0;
-	if (c->state == CONNECTION_MOVING || was_sent_late(c)) {
+	const int was_sent_late = c->busy->move_answer == MOVE_ANSWER_OVERDUE && c->move_target != NO_AGENT;
+	if (c->state == CONNECTION_MOVING || was_sent_late) {
 		l = commanded_adopter(c, from);
 	} else {
 		c->cause = c->state == CONNECTION_OWNED ? CSSL__CAUSE__CAUSE_DRAIN : CSSL__CAUSE__CAUSE_HAND_OFF;
@@ -384,13 +366,6 @@ static int may_try_later(const struct connection *c, Cssl__LinkRefused__Reason r
 	       (reason == CSSL__LINK_REFUSED__REASON__BUSY || reason == CSSL__LINK_REFUSED__REASON__LEAVING);
 }
 
-static void try_later(struct connection *c)
-{
-	connection_assign(c, NO_AGENT);
-	connection_to(c, CONNECTION_RESTING);
-	connection_wake_later(c);
-}
-
 void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason reason)
 {
 	struct link *refused = c->current.link;
@@ -409,12 +384,15 @@ void connection_adopt_refused(struct connection *c, Cssl__LinkRefused__Reason re
 	struct link *l = way_back(c, refused);
 	if (!l && ++c->attempts <= ATTEMPTS_MAX)
 		l = connection_find_adopter(c, NO_AGENT, refused_by);
-	if (l)
+	if (l) {
 		connection_adopt_on(c, l);
-	else if (may_try_later(c, reason))
-		try_later(c);
-	else
+	} else if (may_try_later(c, reason)) {
+		connection_assign(c, NO_AGENT);
+		connection_to(c, CONNECTION_RESTING);
+		connection_wake_later(c);
+	} else {
 		connection_end(c, END_MOVE_FAILED, END_RESET);
+	}
 }
 
 /* The agent that gave it up for this ownership; NO_AGENT: it rested, or its owner was lost. A frozen owner may be

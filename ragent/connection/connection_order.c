@@ -1,6 +1,80 @@
-/* connection_order.c: ordered moves and rests: the question to the owner, and the report to the sender of the order. */
+/* connection_order.c: ordered moves and rests: the question to the owner, and the report to the sender of the order.
+ * And notes for the API and the metrics who owns a connection, why, and how long no agent owned it before. */
+#include <uv.h>
+
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
+
+/* --- who owns it --- */
+
+/* The sum of a cause, and its buckets behind it. The causes stand in the same order. */
+#define LATENCY_ROW_COUNT (offsetof(struct ownership_counters, latency_move_sum_us) / sizeof(counter))
+
+/* @first: the first of these rows in ownership_counters. */
+static void count_pause(counter *first, enum ownership_cause cause, uint64_t pause_us)
+{
+	counter *const row = first + (cause - OWNERSHIP_HAND_OFF) * LATENCY_ROW_COUNT;
+
+	counter_add(&row[0], pause_us);
+	time_counters_add(&row[1], latency_buckets, pause_us);
+}
+
+static void note_owner(struct connection *c, int agent, enum ownership_cause cause, uint64_t pause_us)
+{
+	ownerships_note(
+		c->home->ownerships, &(struct ownership){ .connection = c->id,
+					     .since_ms = connection_now_ms(c),
+					     .pause_us = pause_us < UINT32_MAX ? (uint32_t)pause_us : UINT32_MAX,
+					     .epoch = (uint16_t)c->epoch,
+					     .agent = (int16_t)agent,
+					     .cause = (uint8_t)cause });
+}
+
+void connection_owner_goes(struct connection *c)
+{
+	c->busy->move_began_ns = uv_hrtime();
+}
+
+void connection_owner_is_missed(struct connection *c)
+{
+	if (c->busy->move_began_ns == 0)
+		connection_owner_goes(c);
+}
+
+void connection_owned_from_start(struct connection *c)
+{
+	note_owner(c, link_agent(c->current.link), OWNERSHIP_HANDSHAKE, 0);
+}
+
+void connection_left_by_a_loss(struct connection *c)
+{
+	if (c->busy)
+		c->busy->move_began_ns = 0;
+	note_owner(c, NO_AGENT, OWNERSHIP_TAKEOVER, 0);
+}
+
+uint64_t connection_owned_by(struct connection *c, int agent)
+{
+	static const uint8_t causes[] = { [CSSL__CAUSE__CAUSE_HAND_OFF] = OWNERSHIP_HAND_OFF,
+		[CSSL__CAUSE__CAUSE_MOVE] = OWNERSHIP_MOVE,
+		[CSSL__CAUSE__CAUSE_DRAIN] = OWNERSHIP_DRAIN,
+		[CSSL__CAUSE__CAUSE_WAKE] = OWNERSHIP_WAKE,
+		[CSSL__CAUSE__CAUSE_TAKEOVER] = OWNERSHIP_TAKEOVER,
+		[CSSL__CAUSE__CAUSE_REST] = OWNERSHIP_REST };
+	const uint64_t began_ns = c->busy->move_began_ns;
+	const uint64_t pause_us = began_ns ? (uv_hrtime() - began_ns) / 1000 : 0;
+	const enum ownership_cause cause = agent == NO_AGENT ? OWNERSHIP_REST : causes[c->cause];
+
+	c->busy->move_began_ns = 0;
+	const int whose = agent == NO_AGENT ? c->owner : agent;
+	count_pause(&c->home->counters.latency_hand_off_sum_us, cause, pause_us);
+	if (whose != NO_AGENT)
+		count_pause(&c->home->of_agents[whose].latency_hand_off_sum_us, cause, pause_us);
+	note_owner(c, agent, cause, pause_us);
+	return pause_us;
+}
+
+/* --- orders --- */
 
 /* Why its owner cannot be asked to freeze it; NULL: it can. */
 static const char *cannot_leave(const struct connection *c)
@@ -33,7 +107,7 @@ int connection_may_move(const struct connection *c)
 int connection_may_rest(const struct connection *c)
 {
 	return connection_may_move(c) && connection_is_answered(c) && c->tail == TAIL_NONE &&
-	       !c->position.read_closed && c->server_side == SERVER_OPEN &&
+	       !c->position.now.read_closed && c->server_side == SERVER_OPEN &&
 	       connection_service(c)->rest == SERVICE_MAY_REST;
 }
 
@@ -140,7 +214,7 @@ void connection_handed_to_rest(struct connection *c)
 		connection_drain_if_idle(c);
 }
 
-static void owner_keeps_it(struct connection *c, const char *why)
+void connection_owner_keeps(struct connection *c, const char *why)
 {
 	const int16_t target = c->move_target;
 
@@ -157,12 +231,7 @@ void connection_move_overdue(struct connection *c)
 		"agent=%s effect=\"the agent keeps the connection\"",
 		agents_name(connection_agents(c), link_agent(c->current.link)));
 	counter_add(&c->home->counters.moves_overdue, 1);
-	owner_keeps_it(c, "its owner did not answer in time, so the connection stays there");
-}
-
-void connection_move_cut_off(struct connection *c)
-{
-	owner_keeps_it(c, "the link to its owner broke, so the connection stays there");
+	connection_owner_keeps(c, "its owner did not answer in time, so the connection stays there");
 }
 
 /* The owner may never have got the order, and then it would never answer. If it has the order, it answers both at once.
@@ -173,20 +242,16 @@ void connection_order_again(struct connection *c)
 		say_order(c, 0);
 }
 
-static void move_refused(struct connection *c, const char *why)
-{
-	connection_to(c, CONNECTION_OWNED);
-	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
-	connection_drain_if_idle(c);
-}
-
 /* The answer to an order before the last one came late: another one follows. */
 void connection_order_refused(struct connection *c, uint32_t order, const char *why)
 {
 	if (order && order != c->busy->orders)
 		return;
-	if (c->busy->move_answer == MOVE_ANSWER_OVERDUE)
+	if (c->busy->move_answer == MOVE_ANSWER_OVERDUE) {
 		c->busy->move_answer = MOVE_ANSWER_NOT_DUE;
-	else
-		move_refused(c, why);
+		return;
+	}
+	connection_to(c, CONNECTION_OWNED);
+	connection_report_move(c, &(struct move_result){ .outcome = MOVE_CONFLICT, .reason = why });
+	connection_drain_if_idle(c);
 }

@@ -1,12 +1,19 @@
-/* connection_preamble.c: the life of a preamble: which agent speaks with the client, what happens when that agent is
- * lost or leaves, and the end. Until the client has the banner, any agent can begin it again. Later RAgent itself
- * sends 421 between two replies (RFC 5321 3.8).
+/* connection_preamble.c: a client of service smtp before its TLS begins (RFC 3207). RAgent passes the bytes of
+ * client and agent and reads none of them. RFC 3207 4.2 discards at STARTTLS all that was sent before. So no agent
+ * owns anything here, and another agent may make the handshake.
+ *
+ * Injection (CVE-2011-0411): the agent reports how many bytes it had read when it answered STARTTLS. Before the
+ * client gets that answer, RAgent compares this number with all bytes that came, including those in the kernel's
+ * buffer. After the answer, only TLS records may come.
+ *
+ * Here is its life: which agent speaks with the client, what happens when that agent is
+ * lost or leaves, and the end (connection_clear.c has the bytes in both directions). Until the client has the banner,
+ * any agent can begin it again. Later RAgent itself sends 421 between two replies (RFC 5321 3.8).
  */
-#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_internal.h"
 
 #include <stdlib.h>
 
-#include "net/log_pace.h"
 #include "ragent/dispatch/dispatch.h"
 #include "smtp/preamble.h"
 
@@ -212,11 +219,6 @@ void connection_preamble_relayed(struct connection *c)
 	connection_to(c, CONNECTION_RELAYED);
 	connection_assign(c, link_agent(c->current.link));
 	handshake_limit_leave(c->home->preambles, &c->busy->preamble->place);
-}
-
-uint64_t connection_preamble_hello_ms(const struct connection *c)
-{
-	return c->busy->preamble && c->busy->preamble->hello_ms ? c->busy->preamble->hello_ms : c->accepted_ms;
 }
 
 uint64_t connection_preamble_left_ms(const struct connection *c)

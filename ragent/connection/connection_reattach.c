@@ -12,7 +12,6 @@
 
 #include "net/log.h"
 #include "net/mutant.h"
-#include "proto/error.h"
 #include "ragent/connection/connection_internal.h"
 
 /* In again.next: the frames that the image has are over. */
@@ -35,19 +34,14 @@ static int has_state_to_wait(const struct connection *c)
 	}
 }
 
-static int may_wait(const struct connection *c, const struct link *l)
-{
-	return has_state_to_wait(c) && link_comes_again(l) && c->account.frames != FRAMES_UNKNOWN;
-}
-
 int connection_waits_for_owner(struct connection *c, const struct link *l)
 {
-	if (!may_wait(c, l))
+	if (!has_state_to_wait(c) || !link_comes_again(l))
 		return 0;
 	if (connection_expand_or_end(c) < 0) /* it may have no socket any more */
 		return 1;
 	if (c->state == CONNECTION_MOVING)
-		connection_move_cut_off(c);
+		connection_owner_keeps(c, "the link to its owner broke, so the connection stays there");
 	if (c->state != CONNECTION_REATTACHING) {
 		c->busy->resumes = c->state;
 		connection_to(c, CONNECTION_REATTACHING);
@@ -71,7 +65,7 @@ static void ask(struct connection *c, struct link *l)
 	uint8_t payload[FRAME_REATTACH_LEN];
 	uint32_t stream = 0;
 
-	if (link_outlived(l) && c->account.frames != FRAMES_UNKNOWN)
+	if (link_outlived(l))
 		stream = link_stream_begin(l, c);
 	if (stream == 0) {
 		connection_reattach_failed(c);
@@ -85,13 +79,7 @@ static void ask(struct connection *c, struct link *l)
 	link_send(l, stream, FRAME_REATTACH, 0, payload, sizeof payload);
 }
 
-static void not_there(struct connection *c, struct link *l)
-{
-	connection_reattach_failed(c);
-}
-
-static void each_that_waits(
-	struct connection_home *home, struct link *l, void (*fn)(struct connection *c, struct link *l))
+void connection_reattach_all(struct connection_home *home, struct link *l, enum reattach_how how)
 {
 	struct connection *next;
 
@@ -100,19 +88,12 @@ static void each_that_waits(
 		if (!waits_for(c, l))
 			continue;
 		connection_work_begins(c); /* this may be the first that happens to it after a death */
-		fn(c, l);
+		if (how == REATTACH_BY_ASKING)
+			ask(c, l);
+		else
+			connection_reattach_failed(c);
 		connection_work_ends(home);
 	}
-}
-
-void connection_reattach_all(struct connection_home *home, struct link *l)
-{
-	each_that_waits(home, l, ask);
-}
-
-void connection_reattach_none(struct connection_home *home, struct link *l)
-{
-	each_that_waits(home, l, not_there);
 }
 
 void connection_reattach_if_up(struct connection *c)
@@ -171,7 +152,7 @@ void connection_reattach_failed(struct connection *c)
 	} else if (c->busy->resumes == CONNECTION_FINISHING) {
 		connection_send_finish(c, (enum end_reason)c->end_reason);
 	} else {
-		connection_owner_lost_with_process(c);
+		connection_owner_lost(c, c->account.stream.agent, PEER_FATE_UNKNOWN);
 	}
 	connection_save_if_changed(c);
 }
@@ -225,7 +206,7 @@ static void go_on(struct connection *c)
 	connection_drain_if_idle(c);
 }
 
-int connection_in_reattached(struct connection *c, const struct frame *f)
+int connection_in_reattached(struct connection *c, const struct frame *f, const void *message)
 {
 	struct frame_reattached told;
 	struct again *a = &c->busy->again;
@@ -265,15 +246,8 @@ static void write_again(struct connection *c, const struct frame *f)
 {
 	const size_t had = pass_bytes(&c->busy->again, f->len), lost = f->len - had;
 
-	if (lost == 0)
-		return;
-	if (stream_write(&c->busy->client, f->payload + had, lost) == CSSL_E_NO_MEMORY) {
-		connection_end(c, END_INTERNAL, END_RESET);
-		return;
-	}
-	c->queued += lost;
-	counter_add(&c->home->counters.client_queued_bytes, lost);
-	connection_shut_if_due(c);
+	if (lost && connection_write(c, f->payload + had, lost) == 0)
+		connection_shut_if_due(c);
 }
 
 int connection_had_frame(struct connection *c, const struct frame *f)

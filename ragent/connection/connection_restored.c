@@ -8,14 +8,11 @@
 #include <unistd.h>
 
 #include "net/error_text.h"
-#include "net/log_pace.h"
 #include "net/mutant.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
-#include "ragent/connection/connection_handover.h"
 #include "ragent/connection/connection_restoring.h"
-#include "ragent/connection/restored.h"
 
 /* --- checks --- */
 
@@ -35,19 +32,10 @@ static int names_are_whole(const struct slot_table *t, const struct agreed *a)
 	return end != NULL;
 }
 
-static int copy_is_whole(const struct slot_table *t, const struct sealed_blob *b)
+static int blob_is_whole(const struct slot_table *t, const struct sealed_blob *b)
 {
-	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && slot_table_has(t, b, sizeof *b) &&
+	return (uintptr_t)b % _Alignof(struct sealed_blob) == 0 && slot_table_has(t, b, sizeof *b) && b->len > 0 &&
 	       b->len <= COPY_MAX_LEN && slot_table_has(t, b, sealed_blob_len(b));
-}
-
-/* NULL: it is not in the table. Then no other agent can go on with the answer. */
-static struct download *find_note(const struct slot_table *t, struct download *d)
-{
-	const int is_whole = (uintptr_t)d % _Alignof(struct download) == 0 && slot_table_has(t, d, sizeof *d) &&
-			     d->len > 0 && d->len <= DOWNLOAD_MAX_LEN && slot_table_has(t, d, download_len(d));
-
-	return is_whole ? d : NULL;
 }
 
 /* The parts of a connection in each state that can be saved. REATTACHING ones are not here: the state in which they go
@@ -119,12 +107,7 @@ static int names_its_stream(const struct connection_home *home, const struct con
 {
 	const int16_t agent = c->account.stream.agent;
 
-	if (!has_agent(c))
-		return 1;
-	if (agent < 0 || (unsigned)agent >= agents_count(home->shared->agents))
-		return 0;
-	/* without the count of frames it is treated as lost, as only an owner can be */
-	return c->account.frames != FRAMES_UNKNOWN || has_in(c->state) == HAS_OWNER;
+	return !has_agent(c) || (agent >= 0 && (unsigned)agent < agents_count(home->shared->agents));
 }
 
 /* Checks the values that connection_pack() reads without a check. connection_unpack() checks the values that it
@@ -138,7 +121,7 @@ static int is_readable(const struct connection_home *home, const struct connecti
 	const int tail_fits = c->tail != TAIL_VIOLATION || has_in(c->state) == HAS_ENDED;
 
 	return c->slot.front < home->shared->front_count && tail_fits && fits_its_state(c) &&
-	       names_its_stream(home, c) && (!c->copies.current || copy_is_whole(t, c->copies.current)) &&
+	       names_its_stream(home, c) && (!c->copies.current || blob_is_whole(t, c->copies.current)) &&
 	       (!c->agreed || names_are_whole(t, c->agreed)) &&
 	       (e->unique_id_len == 0 || slot_table_has(t, e->unique_id, e->unique_id_len));
 }
@@ -177,7 +160,6 @@ static void take_preamble(struct restored *r, const struct preamble_image *p)
 	r->busy.preamble = is_clear || p->hello_ms ? &r->preamble : NULL;
 	if (!is_clear)
 		return;
-	r->preamble.taken = r->preamble.passed = r->image->first_record;
 	r->preamble.wait_began_ms = p->wait_began_ms;
 	r->preamble.said = p->said <= PREAMBLE_PART_OF_REPLY ? p->said : PREAMBLE_PART_OF_REPLY;
 	r->preamble.finishing = p->finishing == PREAMBLE_FINISHING ? PREAMBLE_FINISHING : PREAMBLE_GOES_ON;
@@ -192,7 +174,8 @@ static void take_busy(struct restored *r)
 	r->busy.exposure = image->exposure;
 	r->busy.orders = image->orders;
 	r->busy.move_answer = image->move_answer == MOVE_ANSWER_OVERDUE ? MOVE_ANSWER_OVERDUE : MOVE_ANSWER_NOT_DUE;
-	r->busy.download = find_note(r->home->table, image->download);
+	if (blob_is_whole(r->home->table, image->download)) /* else no other agent can go on with the answer */
+		r->busy.download = image->download;
 	if (r->c.state == CONNECTION_REATTACHING)
 		r->c.state = image->resumes;
 	take_preamble(r, &image->preamble);
@@ -270,9 +253,9 @@ static int look_at(struct restored *r)
 
 /* --- into this process --- */
 
-/* @fd is owned from now on. On 0 the newest connection is this one, in memory of this life. */
-static int unpack_image(
-	struct connection_home *home, const struct handover_map *map, const struct connection *image, int fd)
+/* Both processes have the same cluster file, so a number means the same in both. @fd is owned from now on. On 0 the
+ * newest connection is this one, in memory of this life. */
+static int unpack_image(struct connection_home *home, const struct connection *image, int fd)
 {
 	const size_t cap = connection_packed_len(image);
 	uint8_t *packed = malloc(cap);
@@ -282,9 +265,8 @@ static int unpack_image(
 		return CSSL_E_NO_MEMORY;
 	}
 	struct wire_writer w = wire_writer(packed, cap);
-	connection_pack(image, agreed_row_count, &w);
-	connection_pack_clear(image, &w);
-	int r = connection_unpack(home, map, fd, packed, (size_t)wire_writer_len(&w));
+	connection_pack(image, &w);
+	int r = connection_unpack(home, NULL, fd, packed, (size_t)wire_writer_len(&w));
 	free(packed);
 	return r;
 }
@@ -292,7 +274,6 @@ static int unpack_image(
 /* In memory of this life from now on, so that it outlives this process, too. */
 static void take_up(const struct restored *r, struct connection *c)
 {
-	c->account.frames = r->c.account.frames;
 	c->account.stream = r->c.account.stream;
 	c->busy->resumes = r->busy.resumes;
 	if (c->busy->preamble)
@@ -312,7 +293,7 @@ static int restore_image(const struct restoring *all, struct table_slot *s, enum
 	if (result < 0)
 		close(s->fd);
 	else
-		result = unpack_image(home, &all->map, &r.c, s->fd);
+		result = unpack_image(home, &r.c, s->fd);
 	if (result == 0)
 		take_up(&r, home->connections); /* the newest */
 	free(r.input);
@@ -359,14 +340,4 @@ void connection_restore(const struct restoring *all, struct table_slot *s)
 		count_not_restored(fates);
 	else
 		home->went_on++;
-}
-
-int connection_has_unlogged(const struct connection_home *home, const struct table_slot *s)
-{
-	const struct trail *t = s->trail;
-	struct tcp_counts counts;
-
-	return table_slot_has_trail(table_slot_state(s)) && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
-	       slot_table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
-	       counts.read != byte_log_end(&t->log);
 }

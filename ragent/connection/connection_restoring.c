@@ -11,9 +11,9 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
+#include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_restoring.h"
-#include "ragent/connection/connection_saved.h"
 
 /* So long the worker may restore at a time: as long as it did other work before, within these limits. */
 #define SLICE_LEAST_NS UINT64_C(2000000)
@@ -21,19 +21,6 @@
 
 /* Bytes passed so short ago, the pause included. */
 #define ACTIVE_LATELY_MS 1000u
-
-/* Both processes have the same cluster file, so a number means the same in both. */
-static int same_numbers(const struct ragent_shared *shared, struct handover_map *out)
-{
-	*out = (struct handover_map){ .agent_count = agents_count(shared->agents),
-		.front_count = (unsigned)shared->front_count,
-		.fronts = calloc(shared->front_count + 1, sizeof *out->fronts) };
-	for (unsigned i = 0; i < out->agent_count; i++)
-		out->agents[i] = (int)i;
-	for (unsigned i = 0; out->fronts && i < out->front_count; i++)
-		out->fronts[i] = &shared->fronts[i];
-	return out->fronts ? 0 : CSSL_E_NO_MEMORY;
-}
 
 static struct table_slot *next_slot(struct restoring *all)
 {
@@ -61,6 +48,17 @@ static int is_due(const struct restoring *all, const struct table_slot *s)
 	return all->pass == PASS_OF_ALL || worker_now_ms(all->home->worker) - c->active_ms < ACTIVE_LATELY_MS;
 }
 
+/* Did the process before read bytes of this client that are in no log, but in its worker's read buffer? */
+static int has_unlogged(const struct connection_home *home, const struct table_slot *s)
+{
+	const struct trail *t = s->trail;
+	struct tcp_counts counts;
+
+	return table_slot_has_trail(table_slot_state(s)) && s->fd >= 0 && (uintptr_t)t % _Alignof(struct trail) == 0 &&
+	       slot_table_has(home->table, t, sizeof *t) && tcp_counts_get(s->fd, &counts) == 0 &&
+	       counts.read != byte_log_end(&t->log);
+}
+
 static void restore_read_last(struct restoring *all)
 {
 	struct connection_home *home = all->home;
@@ -69,7 +67,7 @@ static void restore_read_last(struct restoring *all)
 
 	all->read_last = buffers ? buffers + (size_t)worker_index(home->worker) * WORKER_READ_BUFFER_LEN : NULL;
 	while ((s = next_slot(all)) != NULL) {
-		if (connection_has_unlogged(home, s))
+		if (has_unlogged(home, s))
 			connection_restore(all, s);
 		notes_beat_all(home->shared->notes);
 	}
@@ -85,7 +83,6 @@ static void end(struct restoring *all)
 		slot_table_forget_former(home->table, worker_index(home->worker));
 	home->restoring = NULL;
 	turn_end_cancel(&all->next);
-	free(all->map.fronts);
 	free(all);
 	connection_reattach_anew(home);
 	home->on_restored(home);
@@ -166,10 +163,8 @@ int connection_restore_begin(struct connection_home *home)
 {
 	struct restoring *all = calloc(1, sizeof *all);
 
-	if (!all || same_numbers(home->shared, &all->map) < 0) {
-		free(all);
+	if (!all)
 		return CSSL_E_NO_MEMORY;
-	}
 	all->home = home;
 	all->next.fn = on_next;
 	home->restoring = all;

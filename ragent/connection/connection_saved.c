@@ -12,22 +12,15 @@
  * with the next epoch or order is valid before its frame is sent. The slot is void while the connection ends, and when
  * a compact one changes.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include "net/fault.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_preamble.h"
-#include "ragent/connection/connection_saved.h"
 #include "ragent/connection/trail.h"
 
 #define LOG_PAUSE_MS 1000u
-
-size_t connection_trail_len(void)
-{
-	return sizeof(struct trail);
-}
 
 /* Once in a connection's life. 0, or CSSL_E_SYSTEM. */
 static __attribute__((cold, noinline)) int name_socket(struct connection *c)
@@ -38,77 +31,48 @@ static __attribute__((cold, noinline)) int name_socket(struct connection *c)
 	return getsockopt(connection_fd(c), SOL_SOCKET, SO_COOKIE, &c->slot.cookie, &len) < 0 ? CSSL_E_SYSTEM : 0;
 }
 
-static int owner_may_go_on(const struct connection *c)
-{
-	return c->tail != TAIL_VIOLATION;
-}
-
-/* Without the number of its agent's frames, the next process can only treat the agent as lost. Of these states, no
- * agent could go on then. */
-static int agent_may_go_on(const struct connection *c)
-{
-	return owner_may_go_on(c) && c->account.frames != FRAMES_UNKNOWN;
-}
-
-static int may_wait_again(const struct connection *c)
-{
-	return c->busy->resumes == CONNECTION_OWNED ? owner_may_go_on(c) : agent_may_go_on(c);
-}
-
 /* No agent holds any bytes that the client lacks. */
 static int has_all_bytes(const struct connection *c)
 {
 	return c->queued == c->slot.bytes_written || (c->busy && c->busy->owed_end == c->queued);
 }
 
-/* No agent has it yet. */
-static int may_begin_again(const struct connection *c)
+/* No agent has it, and none has to hear of anything. */
+static int has_nothing_to_tell(const struct connection *c)
 {
 	return c->tail == TAIL_NONE && has_all_bytes(c);
 }
 
-/* In clear. As long as it has no agent, nobody has said anything. */
-static int may_speak_again(const struct connection *c)
-{
-	if (c->current.link)
-		return agent_may_go_on(c);
-	return c->state == CONNECTION_PREAMBLE && may_begin_again(c);
-}
-
-/* At rest, or its owner was lost, and the next one is to be found. */
-static int may_rest_again(const struct connection *c)
-{
-	return c->tail == TAIL_NONE && c->server_side == SERVER_OPEN && c->copies.current && has_all_bytes(c);
-}
-
-/* It is over. The kernel may lack the FIN, or the client may still send: a closed socket would answer that by a reset,
- * and the client would lose what it has not read. */
-static int may_linger_again(const struct connection *c)
-{
-	return 1;
-}
-
 /* Connections in other states end at a death. */
-static int (*const may_go_on[CONNECTION_STATE_COUNT])(const struct connection *c) = {
-	[CONNECTION_PROXY] = may_begin_again,
-	[CONNECTION_HELLO] = may_begin_again,
-	[CONNECTION_WAITING] = may_begin_again,
-	[CONNECTION_HANDSHAKING] = agent_may_go_on,
-	[CONNECTION_OWNED] = owner_may_go_on,
-	[CONNECTION_MOVING] = agent_may_go_on,
-	[CONNECTION_ADOPTING] = agent_may_go_on,
-	[CONNECTION_RESTING] = may_rest_again,
-	[CONNECTION_FINISHING] = agent_may_go_on,
-	[CONNECTION_LINGERING] = may_linger_again,
-	[CONNECTION_PREAMBLE] = may_speak_again,
-	[CONNECTION_RELAYED] = may_speak_again,
-	[CONNECTION_REATTACHING] = may_wait_again,
-};
+static int may_go_on(const struct connection *c)
+{
+	switch ((enum connection_state)c->state) {
+	case CONNECTION_PROXY:
+	case CONNECTION_HELLO:
+	case CONNECTION_WAITING: return has_nothing_to_tell(c);
+	case CONNECTION_PREAMBLE: /* as long as it has no agent, nobody has said anything */
+		return c->current.link ? c->tail != TAIL_VIOLATION : has_nothing_to_tell(c);
+	case CONNECTION_RELAYED: return c->current.link && c->tail != TAIL_VIOLATION;
+	case CONNECTION_HANDSHAKING:
+	case CONNECTION_OWNED:
+	case CONNECTION_MOVING:
+	case CONNECTION_ADOPTING:
+	case CONNECTION_FINISHING:
+	case CONNECTION_REATTACHING: return c->tail != TAIL_VIOLATION;
+	case CONNECTION_RESTING: /* or its owner was lost, and the next one is to be found */
+		return has_nothing_to_tell(c) && c->server_side == SERVER_OPEN && c->copies.current;
+	/* It is over. The kernel may lack the FIN, or the client may still send: a closed socket would answer that by
+	 * a reset, and the client would lose what it has not read. */
+	case CONNECTION_LINGERING: return 1;
+	case CONNECTION_CLOSING: return 0;
+	}
+	return 0;
+}
 
 static int may_be_saved(const struct connection *c)
 {
-	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && may_go_on[c->state] &&
-	       may_go_on[c->state](c) && !(c->busy && c->busy->log_again_ms > connection_now_ms(c));
+	return c->home->table && c->slot.bytes_read != SLOT_BYTES_UNKNOWN && may_go_on(c) &&
+	       !(c->busy && c->busy->log_again_ms > connection_now_ms(c));
 }
 
 /* --- the trail --- */
@@ -161,6 +125,60 @@ static int begin_log(struct connection *c, const struct unused *rest)
 	return r == 0 && rest->len ? log_bytes(c, rest->data, rest->len) : r;
 }
 
+/* --- what it is owed --- */
+
+/* Bytes for the client that no agent holds any more, because the connection went on to another agent or has ended, and
+ * that the client's kernel has not taken. Only this process has them, so the next one finds a copy. They are few:
+ * records of the handshake that wait a moment for the first answer, or a window for a client that reads slowly. */
+
+void connection_owe_queued(struct connection *c)
+{
+	if (c->busy && c->queued != c->slot.bytes_written)
+		c->busy->owed_end = c->queued;
+}
+
+/* The first byte to copy: @from, if it is not there already. The image before may need those that are there. */
+static uint64_t goes_on_at(struct connection *c, struct trail *t, uint64_t from)
+{
+	if (t->owed.first && byte_log_end(&t->owed) >= from)
+		return byte_log_end(&t->owed);
+	byte_log_drop(&t->owed, &c->home->blocks);
+	byte_log_begin(&t->owed, from);
+	return from;
+}
+
+/* The kernel may have taken more of them than the stream has told: these are not in its output any more. */
+static int copy_owed(struct connection *c, struct trail *t)
+{
+	const struct stream *client = &c->busy->client;
+	const size_t len = stream_unwritten_len(client);
+	const uint64_t unwritten = c->queued - len, end = c->busy->owed_end, from = goes_on_at(c, t, unwritten);
+	uint8_t *bytes = malloc(len + 1);
+
+	if (!bytes)
+		return CSSL_E_NO_MEMORY;
+	stream_unwritten_copy(client, bytes);
+	int r = from < end ? byte_log_append(&t->owed, &c->home->blocks, c->home->table, bytes + (from - unwritten),
+				     (size_t)(end - from))
+			   : 0;
+	free(bytes);
+	return r;
+}
+
+static int save_owed(struct connection *c)
+{
+	struct trail *t = trail_of(c);
+
+	if (!connection_owes(c)) {
+		byte_log_drop(&t->owed, &c->home->blocks);
+		return 0;
+	}
+	const int has_copy = t->owed.first && byte_log_end(&t->owed) == c->busy->owed_end;
+	return has_copy ? 0 : copy_owed(c, t);
+}
+
+/* --- the image --- */
+
 static struct preamble_image preamble_image(const struct preamble *p)
 {
 	if (!p)
@@ -198,7 +216,7 @@ static int save_trail(struct connection *c, const struct unused *rest)
 	struct trail *t = trail_of(c);
 	if (!table_slot_has_trail(table_slot_state(&c->slot)) && begin_log(c, rest) < 0)
 		return CSSL_E_NO_MEMORY;
-	if (connection_save_owed(c) < 0)
+	if (save_owed(c) < 0)
 		return CSSL_E_NO_MEMORY;
 	const uint32_t next = 1 - (atomic_load_explicit(&t->now, memory_order_relaxed) & 1);
 	write_image(c, &t->at[next]);
@@ -227,6 +245,26 @@ void connection_give_up_log(struct connection *c)
 		c->busy->log_again_ms = now_ms + LOG_PAUSE_MS;
 }
 
+/* --- what the image names --- */
+
+int connection_set_note(struct connection *c, const uint8_t *data, size_t len)
+{
+	struct sealed_blob *fresh;
+	int r = sealed_blob_make(&fresh, &c->home->blocks, &(struct copy_offer){ data, len, 0, 0 });
+
+	if (!fresh)
+		return r < 0 ? r : CSSL_E_TOO_LONG;
+	connection_drop_note(c);
+	c->busy->download = fresh;
+	fault_at("note.set", NULL, NULL);
+	return 0;
+}
+
+void connection_drop_note(struct connection *c)
+{
+	sealed_blob_part(&c->busy->download, &c->busy->download_former, &c->home->blocks);
+}
+
 /* --- in --- */
 
 static void save(struct connection *c, const struct unused *rest)
@@ -244,9 +282,9 @@ static void save(struct connection *c, const struct unused *rest)
 		table_slot_to(&c->slot, SLOT_SAVED);
 		connection_forget_trail(c);
 	}
-	copies_forget_former(&c->copies, &c->home->belongings);
+	sealed_blob_drop(&c->copies.former, &c->home->blocks);
 	if (c->busy)
-		connection_forget_former_note(c);
+		sealed_blob_drop(&c->busy->download_former, &c->home->blocks);
 	fault_at("slot.saved", NULL, NULL);
 }
 

@@ -5,7 +5,6 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/connection/connection_internal.h"
-#include "ragent/connection/connection_preamble.h"
 
 #define ANSWER_LIMIT_FACTOR 2u /* times health.lost_ms: the loss of a link is noticed well before that */
 #define REST_RETRY_MS       50u
@@ -60,7 +59,9 @@ void connection_set_deadline(struct connection *c, uint64_t in_ms)
 
 static uint64_t handshake_left_ms(const struct connection *c)
 {
-	uint64_t spent_ms = connection_now_ms(c) - connection_preamble_hello_ms(c);
+	const struct preamble *p = c->busy->preamble;
+	const uint64_t began_ms = p && p->hello_ms ? p->hello_ms : c->accepted_ms; /* STARTTLS, or accept */
+	uint64_t spent_ms = connection_now_ms(c) - began_ms;
 	uint64_t limit_ms = connection_limits(c)->handshake_timeout_ms;
 
 	return spent_ms < limit_ms ? limit_ms - spent_ms : 0;
@@ -109,12 +110,6 @@ static uint64_t answer_limit_ms(const struct connection *c)
 	return ANSWER_LIMIT_FACTOR * (uint64_t)c->home->shared->self->health.lost_ms;
 }
 
-/* An agent keeps the stream for a shorter time (sslagent/carrier/link_parked.c), so there are never two owners. */
-static uint64_t reattach_limit_ms(const struct connection *c)
-{
-	return c->home->shared->self->health.lost_ms;
-}
-
 /* Set the longest time that the connection may wait in its state. */
 void connection_arm_deadline(struct connection *c)
 {
@@ -132,7 +127,11 @@ void connection_arm_deadline(struct connection *c)
 	case CONNECTION_RELAYED:
 	case CONNECTION_RESTING: watch_silence(c, 0); break;
 	case CONNECTION_PREAMBLE: connection_set_deadline(c, connection_preamble_left_ms(c)); break;
-	case CONNECTION_REATTACHING: connection_set_deadline(c, reattach_limit_ms(c)); break;
+	case CONNECTION_REATTACHING:
+		/* an agent keeps the stream for a shorter time (sslagent/carrier/link_parked.c), so there are never two
+		 * owners */
+		connection_set_deadline(c, c->home->shared->self->health.lost_ms);
+		break;
 	case CONNECTION_LINGERING: /* linger() sets it */
 	case CONNECTION_CLOSING: deadline_cancel(&c->deadline); break;
 	}

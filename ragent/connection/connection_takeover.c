@@ -1,5 +1,5 @@
-/* connection_takeover.c: decides what happens to a connection when the link of its owner or adopter is lost. This
- * file gathers the facts, takeover.h decides, and this file carries the decision out.
+/* connection_takeover.c: carries out what takeover.h decides about a connection when the link of its owner or
+ * adopter is lost.
  *
  * If another agent has to do something, the connection first has no owner (state RESTING). It waits for its turn
  * (pace.h), for an agent to be up, or, if nothing is open, for the client's next record.
@@ -103,47 +103,6 @@ Cssl__ResponseState connection_response_state(const struct connection *c)
 
 /* --- the loss --- */
 
-static int others_can_read(const struct conf_agent *a)
-{
-	return a->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&a->link);
-}
-
-static unsigned client_of(const struct connection *c)
-{
-	static const unsigned clients[] = {
-		[SERVER_OPEN] = TAKEOVER_CLIENT_LISTENS,
-		[SERVER_FIN] = TAKEOVER_CLIENT_TOLD_END,
-		[SERVER_CLOSE_NOTIFY] = TAKEOVER_CLIENT_TOLD_LAST,
-		[SERVER_SAID_LAST] = TAKEOVER_CLIENT_TOLD_LAST,
-	};
-
-	return clients[c->server_side];
-}
-
-static void gather_facts(const struct connection *c, int lost, struct takeover_facts *f)
-{
-	const struct kept kept = connection_kept(c);
-
-	/* a KEPT or HANDED_OFF that came only in part counts as none */
-	f->stage = connection_phase(c) == CONNECTION_HANDSHAKING ? POSITION_HANDSHAKE
-								 : (enum position_stage)c->position.stage;
-	f->response = (enum position_response)c->position.response;
-	f->service = connection_service(c);
-	f->on_agent_loss = c->front->conf->on_agent_loss;
-	f->server_records = c->position.server_records;
-	f->sent_records = kept_sent_records(&kept);
-	f->unsent_records = kept.next_record - kept.consumed_record - f->sent_records;
-	f->losses = c->busy ? c->busy->exposure.losses : 0;
-	f->restarts = c->restarts;
-	f->protocol_version = c->agreed ? c->agreed->protocol_version : 0;
-	f->copy = c->copies.current ? TAKEOVER_HAS_COPY : TAKEOVER_NO_COPY;
-	f->download = c->busy && c->busy->download ? TAKEOVER_HAS_DOWNLOAD : TAKEOVER_NO_DOWNLOAD;
-	f->from_start = kept.first_record == 0 ? TAKEOVER_ALL_KEPT : TAKEOVER_SOME_DROPPED;
-	f->link = others_can_read(agents_conf(connection_agents(c), lost)) ? TAKEOVER_LINK_READABLE
-									   : TAKEOVER_LINK_PRIVATE;
-	f->client = client_of(c);
-}
-
 /* Note what the lost agent may have done, and how many were lost. */
 static void note_loss(struct connection *c, enum peer_fate fate)
 {
@@ -245,13 +204,10 @@ static void end_lost(struct connection *c)
 	connection_end(c, END_AGENT_LOST, END_RESET);
 }
 
-static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
+void connection_owner_lost(struct connection *c, int agent, enum peer_fate fate)
 {
-	struct takeover_facts facts;
-
 	note_loss(c, fate);
-	gather_facts(c, agent, &facts);
-	enum takeover what = takeover_decide(&facts);
+	enum takeover what = takeover_decide(c, agents_conf(connection_agents(c), agent));
 	log_event(LOG_INFO, &c->id, "owner lost", "agent=%s state=%s takeover=%s",
 		agents_name(connection_agents(c), agent), connection_state_name(c->state), takeover_name(what));
 	warn_of_poison(c);
@@ -275,14 +231,6 @@ static void owner_lost(struct connection *c, int agent, enum peer_fate fate)
 	case TAKEOVER_OVER: connection_end(c, END_DONE, END_ORDERLY); break;
 	case TAKEOVER_END: end_lost(c); break;
 	}
-}
-
-void connection_owner_lost_with_process(struct connection *c)
-{
-	/* the stream has a name if its frames are numbered */
-	const int agent = c->account.frames == FRAMES_UNKNOWN ? c->owner : c->account.stream.agent;
-
-	owner_lost(c, agent, PEER_FATE_UNKNOWN);
 }
 
 static void current_lost(struct connection *c, struct link *l)
@@ -312,7 +260,7 @@ static void current_lost(struct connection *c, struct link *l)
 	if (c->state == CONNECTION_FINISHING)
 		connection_send_finish(c, (enum end_reason)c->end_reason);
 	else
-		owner_lost(c, link_agent(l), link_fate(l));
+		connection_owner_lost(c, link_agent(l), link_fate(l));
 }
 
 void connection_on_stream_lost(void *holder, struct link *l, uint32_t stream)

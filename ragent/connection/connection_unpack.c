@@ -10,7 +10,6 @@
 #include "proto/error.h"
 #include "ragent/connection/connection_fields.h"
 #include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_preamble.h"
 #include "ragent/link/link_handover.h"
 #include "ragent/link/stream_fields.h"
 
@@ -22,27 +21,30 @@ struct parsed {
 	const uint8_t *kept;
 	size_t kept_len;
 	uint32_t kept_consumed, kept_sent;
-	const uint8_t *clear; /* NULL: nothing is known of bytes in clear */
-	size_t clear_len;
 };
 
-static int map_agent(const struct handover_map *map, int16_t *agent)
+static int map_agent(const struct parsed *p, int16_t *agent)
 {
+	const unsigned count = p->map ? p->map->agent_count : agents_count(connection_agents(p->c));
+
 	if (*agent == NO_AGENT)
 		return 0;
-	if (*agent < 0 || (unsigned)*agent >= map->agent_count)
+	if (*agent < 0 || (unsigned)*agent >= count)
 		return CSSL_E_RANGE;
-	*agent = (int16_t)map->agents[*agent];
+	if (p->map)
+		*agent = (int16_t)p->map->agents[*agent];
 	return 0;
 }
 
 static int take_listener(struct parsed *p, const struct field_item *item)
 {
+	const struct ragent_shared *shared = p->c->home->shared;
+	const size_t count = p->map ? p->map->front_count : shared->front_count;
 	uint64_t index;
-	int r = field_number(item, p->map->front_count - 1u, &index);
+	int r = field_number(item, count - 1, &index);
 
 	if (r == 0)
-		p->c->front = p->map->fronts[index];
+		p->c->front = p->map ? p->map->fronts[index] : &shared->fronts[index];
 	return r;
 }
 
@@ -53,7 +55,7 @@ static int take_place(struct parsed *p, const struct field_item *item, struct pl
 	uint16_t worker = wire_u16(&r);
 	uint32_t stream = wire_u32(&r);
 
-	if (wire_reader_end(&r) < 0 || place->link || map_agent(p->map, &agent) < 0 || agent == NO_AGENT ||
+	if (wire_reader_end(&r) < 0 || place->link || map_agent(p, &agent) < 0 || agent == NO_AGENT ||
 		worker >= p->c->home->links.of[agent].count)
 		return CSSL_E_MISMATCH;
 	struct link *l = p->c->home->links.of[agent].at[worker];
@@ -63,16 +65,6 @@ static int take_place(struct parsed *p, const struct field_item *item, struct pl
 	*place = (struct place){ l, stream };
 	agents_enter(connection_agents(p->c), agent, AGENT_OWNERSHIPS);
 	return 0;
-}
-
-static int take_frames(struct parsed *p, const struct field_item *item)
-{
-	struct wire_reader r = wire_reader(item->value, item->len);
-	struct stream_account *a = &p->c->account;
-
-	a->frames = wire_u64(&r);
-	a->frames_told = wire_u64(&r);
-	return wire_reader_end(&r) < 0 || a->frames == FRAMES_UNKNOWN || a->frames_told > a->frames ? CSSL_E_RANGE : 0;
 }
 
 static int take_unique_id(struct parsed *p, const struct field_item *item)
@@ -96,42 +88,24 @@ static int take_copy(struct parsed *p, const struct field_item *item)
 	if (!data || len == 0)
 		return CSSL_E_TRUNCATED;
 	const struct copy_offer o = { data, len, read_generation, write_generation };
-	struct fine_blocks *from = &p->c->home->belongings;
+	struct blocks *from = &p->c->home->blocks;
 	return item->tag == TAG_COPY ? copies_set(&p->c->copies, from, &o) : copies_offer(&p->c->copies, from, &o);
-}
-
-static int find_names(const struct field_item *agreed, struct field_item *server_name, struct field_item *alpn)
-{
-	struct wire_reader r = wire_reader(agreed->value, agreed->len);
-	struct field_item item;
-	int result;
-
-	while ((result = field_next(&r, &item)) == 0) {
-		if (item.tag != TAG_SERVER_NAME && item.tag != TAG_ALPN)
-			continue;
-		if (item.len && memchr(item.value, '\0', item.len))
-			return CSSL_E_RANGE;
-		*(item.tag == TAG_ALPN ? alpn : server_name) = item;
-	}
-	return result < 0 ? result : 0;
 }
 
 static int take_agreed(struct parsed *p, const struct field_item *agreed)
 {
 	struct wire_reader r = wire_reader(agreed->value, agreed->len);
-	struct field_item item, server_name = { 0 }, alpn = { 0 };
+	const size_t alpn_len = wire_u16(&r);
+	const char *alpn = (const char *)wire_bytes(&r, alpn_len);
+	const size_t name_len = wire_u16(&r);
+	const char *name = (const char *)wire_bytes(&r, name_len);
+	struct field_item item;
 
-	if (p->c->agreed) /* twice */
-		return CSSL_E_RANGE;
-	int result = find_names(agreed, &server_name, &alpn);
-	if (result == 0)
-		result = agreed_create(&p->c->home->belongings, (const char *)server_name.value, server_name.len,
-			(const char *)alpn.value, alpn.len, &p->c->agreed);
-	while (result == 0 && (result = field_next(&r, &item)) == 0) {
-		if (item.tag != TAG_SERVER_NAME && item.tag != TAG_ALPN)
-			result =
-				field_store(p->c->agreed, agreed_rows, agreed_row_count, &item) == 0 ? 0 : CSSL_E_RANGE;
-	}
+	if (p->c->agreed || !name || memchr(alpn, '\0', alpn_len) || memchr(name, '\0', name_len))
+		return CSSL_E_RANGE; /* it comes twice, is cut off, or has a NUL in a name */
+	int result = agreed_create(&p->c->home->blocks, name, name_len, alpn, alpn_len, &p->c->agreed);
+	while (result == 0 && (result = field_next(&r, &item)) == 0)
+		result = field_store(p->c->agreed, agreed_rows, agreed_row_count, &item) == 0 ? 0 : CSSL_E_RANGE;
 	return result < 0 ? result : 0;
 }
 
@@ -153,24 +127,15 @@ static int take_preamble(struct parsed *p, const struct field_item *preamble)
 	return result < 0 ? result : 0;
 }
 
-static int take_clear(struct parsed *p, const struct field_item *item)
+static int take_kept(struct parsed *p, const struct field_item *item)
 {
 	struct wire_reader r = wire_reader(item->value, item->len);
 
+	p->kept_consumed = wire_u32(&r);
 	p->kept_sent = wire_u32(&r);
-	p->clear_len = wire_left(&r);
-	p->clear = wire_bytes(&r, p->clear_len);
-	return p->clear ? 0 : CSSL_E_TRUNCATED;
-}
-
-static int take_u32(const struct field_item *item, uint32_t *out)
-{
-	uint64_t value;
-	int r = field_number(item, UINT32_MAX, &value);
-
-	if (r == 0)
-		*out = (uint32_t)value;
-	return r;
+	p->kept_len = wire_left(&r);
+	p->kept = wire_bytes(&r, p->kept_len);
+	return p->kept ? 0 : CSSL_E_TRUNCATED;
 }
 
 static int take(struct parsed *p, const struct field_item *item)
@@ -179,20 +144,13 @@ static int take(struct parsed *p, const struct field_item *item)
 	case TAG_LISTENER: return take_listener(p, item);
 	case TAG_CURRENT: return take_place(p, item, &p->c->current);
 	case TAG_FROZEN: return take_place(p, item, &p->c->busy->frozen);
-	case TAG_FRAMES: return take_frames(p, item);
 	case TAG_UNIQUE_ID: return take_unique_id(p, item);
 	case TAG_COPY:
 	case TAG_COPY_PENDING: return take_copy(p, item);
 	case TAG_DOWNLOAD: return connection_set_note(p->c, item->value, item->len);
 	case TAG_AGREED: return take_agreed(p, item);
 	case TAG_PREAMBLE: return take_preamble(p, item);
-	case TAG_CLEAR: return take_clear(p, item);
-	case TAG_KEPT_CONSUMED: return take_u32(item, &p->kept_consumed);
-	case TAG_KEPT_SENT: return take_u32(item, &p->kept_sent);
-	case TAG_KEPT:
-		p->kept = item->value;
-		p->kept_len = item->len;
-		return 0;
+	case TAG_KEPT: return take_kept(p, item);
 	case TAG_INPUT:
 	case TAG_OUTPUT: return stream_fields_take(&p->left, (struct stream_tags){ TAG_INPUT, TAG_OUTPUT }, item);
 	default: return CSSL_E_VERSION;
@@ -219,13 +177,14 @@ static int parse(struct parsed *p, const uint8_t *in, size_t len)
 	return result < 0 ? result : 0;
 }
 
-static int map_agents(const struct handover_map *map, struct connection *c)
+static int map_agents(const struct parsed *p)
 {
+	struct connection *c = p->c;
 	int16_t *agents[] = { &c->handshake_agent, &c->owner, &c->affinity_agent, &c->handshaking_at, &c->move_target };
 	int r = 0, targeted = c->move_target != NO_AGENT;
 
 	for (size_t i = 0; r == 0 && i < sizeof agents / sizeof agents[0]; i++)
-		r = map_agent(map, agents[i]);
+		r = map_agent(p, agents[i]);
 	/* if the target no longer exists, the owner gets it back when it has frozen it */
 	if (r == 0 && targeted && c->move_target == NO_AGENT && c->current.link)
 		c->move_target = (int16_t)link_agent(c->current.link);
@@ -252,12 +211,10 @@ static int address_is_whole(const struct client_address *a)
 /* A connection in clear has a place while its agent can be reached, and never an epoch. */
 static int is_consistent(const struct connection *c)
 {
-	const struct preamble *p = c->busy->preamble;
-
 	if (c->state == CONNECTION_CLOSING)
 		return 0;
 	if (connection_speaks_clear(c))
-		return p && p->taken <= p->passed && (c->current.link || c->state == CONNECTION_PREAMBLE);
+		return c->busy->preamble && (c->current.link || c->state == CONNECTION_PREAMBLE);
 	return has_a_place(c) == (c->current.link != NULL) && !(has_a_place(c) && c->epoch == 0);
 }
 
@@ -267,37 +224,21 @@ static int check(const struct parsed *p)
 
 	if (!c->front || !is_consistent(c))
 		return CSSL_E_MISMATCH;
-	if (p->left.output_len > c->queued || !address_is_whole(&c->endpoints.client) ||
-		!address_is_whole(&c->endpoints.server))
+	if (p->left.output_len > c->queued || c->account.frames_told > c->account.frames ||
+		!address_is_whole(&c->endpoints.client) || !address_is_whole(&c->endpoints.server))
 		return CSSL_E_RANGE;
 	if ((c->state == CONNECTION_ADOPTING || c->state == CONNECTION_RESTING) && !c->copies.current)
 		return CSSL_E_MISMATCH; /* without a copy no agent can adopt it */
 	return 0;
 }
 
-/* The release before keeps no bytes in clear and counts no frames there. */
-static int restore_clear(struct parsed *p)
-{
-	struct connection *c = p->c;
-	struct kept *k = &c->busy->kept;
-	const struct preamble *of = c->busy->preamble;
-	const uint64_t first = p->clear ? of->taken : of->passed;
-
-	if (!p->clear)
-		c->account.frames = FRAMES_UNKNOWN;
-	*k = (struct kept){
-		.first_record = first, .consumed_record = first, .next_record = of->passed, .unit = KEPT_BYTES
-	};
-	return kept_restore(k, &c->home->blocks, p->clear, p->clear_len, 0, p->clear ? p->kept_sent : 0);
-}
-
 static int restore_kept(struct parsed *p)
 {
 	struct connection *c = p->c;
+	struct kept *k = &c->busy->kept;
 
-	if (connection_is_in_clear(c))
-		return restore_clear(p);
-	return kept_restore(&c->busy->kept, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
+	k->unit = connection_is_in_clear(c) ? KEPT_BYTES : KEPT_RECORDS;
+	return kept_restore(k, &c->home->blocks, p->kept, p->kept_len, p->kept_consumed, p->kept_sent);
 }
 
 /* The steps that may fail. */
@@ -350,11 +291,9 @@ int connection_unpack(
 {
 	struct parsed p = { .c = connection_create(home, NULL), .map = map };
 
-	if (p.c)
-		p.c->account.frames = FRAMES_UNKNOWN; /* to an earlier release */
 	int r = p.c ? parse(&p, in, len) : CSSL_E_NO_MEMORY;
 	if (r == 0)
-		r = map_agents(map, p.c);
+		r = map_agents(&p);
 	if (r == 0)
 		r = check(&p);
 	if (r == 0)

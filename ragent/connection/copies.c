@@ -5,25 +5,24 @@
 
 #include "proto/error.h"
 
-static void drop(struct sealed_blob **place, struct fine_blocks *from)
+void sealed_blob_drop(struct sealed_blob **place, struct blocks *from)
 {
 	if (*place)
 		fine_block_give(from, *place, sealed_blob_len(*place));
 	*place = NULL;
 }
 
-/* If one waits for the next image already, no image names the current one. */
-static void part_with_current(struct copies *c, struct fine_blocks *from)
+void sealed_blob_part(struct sealed_blob **current, struct sealed_blob **former, struct blocks *from)
 {
-	if (c->former)
-		drop(&c->current, from);
-	else
-		c->former = c->current;
-	c->current = NULL;
+	if (*former) {
+		sealed_blob_drop(current, from);
+		return;
+	}
+	*former = *current;
+	*current = NULL;
 }
 
-/* Of no bytes: NULL. */
-static int make(struct sealed_blob **out, struct fine_blocks *from, const struct copy_offer *o)
+int sealed_blob_make(struct sealed_blob **out, struct blocks *from, const struct copy_offer *o)
 {
 	*out = NULL;
 	if (o->len == 0)
@@ -41,49 +40,44 @@ static int make(struct sealed_blob **out, struct fine_blocks *from, const struct
 	return 0;
 }
 
-int copies_set(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
+int copies_set(struct copies *c, struct blocks *from, const struct copy_offer *o)
 {
 	struct sealed_blob *fresh;
-	int r = make(&fresh, from, o);
+	int r = sealed_blob_make(&fresh, from, o);
 
 	if (!fresh)
 		return r;
-	drop(&c->pending, from); /* it is older than the one that came now */
-	part_with_current(c, from);
+	sealed_blob_drop(&c->pending, from); /* it is older than the one that came now */
+	sealed_blob_part(&c->current, &c->former, from);
 	c->current = fresh;
 	return 0;
 }
 
-int copies_offer(struct copies *c, struct fine_blocks *from, const struct copy_offer *o)
+int copies_offer(struct copies *c, struct blocks *from, const struct copy_offer *o)
 {
 	struct sealed_blob *fresh;
-	int r = make(&fresh, from, o);
+	int r = sealed_blob_make(&fresh, from, o);
 
 	if (!fresh)
 		return r;
-	drop(&c->pending, from);
+	sealed_blob_drop(&c->pending, from);
 	c->pending = fresh;
 	return 0;
 }
 
-int copies_commit(struct copies *c, struct fine_blocks *from, const struct position *p)
+int copies_commit(struct copies *c, struct blocks *from, const struct position *p)
 {
 	if (!c->pending || !position_reached(p, c->pending->read_generation, c->pending->write_generation))
 		return 0;
-	part_with_current(c, from);
+	sealed_blob_part(&c->current, &c->former, from);
 	c->current = c->pending;
 	c->pending = NULL;
 	return 1;
 }
 
-void copies_forget_former(struct copies *c, struct fine_blocks *from)
+void copies_clear(struct copies *c, struct blocks *from)
 {
-	drop(&c->former, from);
-}
-
-void copies_clear(struct copies *c, struct fine_blocks *from)
-{
-	drop(&c->current, from);
-	drop(&c->pending, from);
-	drop(&c->former, from);
+	sealed_blob_drop(&c->current, from);
+	sealed_blob_drop(&c->pending, from);
+	sealed_blob_drop(&c->former, from);
 }

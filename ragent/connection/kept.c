@@ -9,46 +9,41 @@
 #include "proto/error.h"
 #include "proto/tls_record.h"
 
-/* Move the bytes to the front of a block of twice the needed length. So moving is rare, however full the queue is. */
-static int grow(struct kept *k, struct block_pool *pool, size_t len)
+/* Move the bytes to the front of @data, which is of @cap bytes and may be the same block. */
+static void move_to(struct kept *k, struct blocks *pool, uint8_t *data, uint32_t cap)
 {
-	size_t have = k->end - k->start;
-	uint32_t cap;
-	uint8_t *bigger = block_take(pool, have ? 2 * (have + len) : len, &cap);
+	const size_t have = k->end - k->start;
 
-	if (!bigger)
-		return CSSL_E_NO_MEMORY;
 	if (have)
-		memcpy(bigger, k->data + k->start, have);
-	block_return(pool, k->data, k->cap);
-	k->data = bigger;
+		memmove(data, k->data + k->start, have);
+	if (data != k->data)
+		block_return(pool, k->data, k->cap);
+	k->data = data;
 	k->cap = cap;
-	return 0;
+	k->consumed -= k->start;
+	k->sent -= k->start;
+	k->start = 0;
+	k->end = (uint32_t)have;
 }
 
-static int make_room(struct kept *k, struct block_pool *pool, size_t len)
+/* A new block has twice the needed length. So moving is rare, however full the queue is. */
+static int make_room(struct kept *k, struct blocks *pool, size_t len)
 {
-	size_t have = k->end - k->start;
+	const size_t have = k->end - k->start;
+	uint8_t *data = k->data;
+	uint32_t cap = k->cap;
 
 	if (k->cap - k->end >= len)
 		return 0;
 	if (2 * (have + len) > BLOCK_LARGEST)
 		return CSSL_E_TOO_LONG;
-	if (2 * (have + len) > k->cap) {
-		int r = grow(k, pool, len);
-		if (r < 0)
-			return r;
-	} else {
-		memmove(k->data, k->data + k->start, have);
-	}
-	k->consumed -= k->start;
-	k->sent -= k->start;
-	k->start = 0;
-	k->end = (uint32_t)have;
+	if (2 * (have + len) > k->cap && (data = block_take(pool, have ? 2 * (have + len) : len, &cap)) == NULL)
+		return CSSL_E_NO_MEMORY;
+	move_to(k, pool, data, cap);
 	return 0;
 }
 
-int kept_append(struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, unsigned records)
+int kept_append(struct kept *k, struct blocks *pool, const uint8_t *data, size_t len, unsigned records)
 {
 	int r = make_room(k, pool, len);
 
@@ -150,7 +145,7 @@ int kept_consume(struct kept *k, uint64_t record)
 	return 0;
 }
 
-void kept_forget_consumed(struct kept *k, struct block_pool *pool)
+void kept_forget_consumed(struct kept *k, struct blocks *pool)
 {
 	k->start = k->consumed;
 	k->first_record = k->consumed_record;
@@ -158,7 +153,7 @@ void kept_forget_consumed(struct kept *k, struct block_pool *pool)
 		kept_clear(k, pool);
 }
 
-void kept_fit(struct kept *k, struct block_pool *pool)
+void kept_fit(struct kept *k, struct blocks *pool)
 {
 	size_t have = k->end - k->start;
 	uint32_t cap;
@@ -166,16 +161,8 @@ void kept_fit(struct kept *k, struct block_pool *pool)
 	if (have == 0 || have > k->cap / 2)
 		return;
 	uint8_t *smaller = block_take(pool, have, &cap);
-	if (!smaller)
-		return;
-	memcpy(smaller, k->data + k->start, have);
-	block_return(pool, k->data, k->cap);
-	k->data = smaller;
-	k->cap = cap;
-	k->consumed -= k->start;
-	k->sent -= k->start;
-	k->start = 0;
-	k->end = (uint32_t)have;
+	if (smaller)
+		move_to(k, pool, smaller, cap);
 }
 
 /* How many complete records are in @len bytes; -1: the bytes do not end with a record. */
@@ -191,20 +178,15 @@ static int64_t whole_records(const struct kept *k, const uint8_t *data, size_t l
 	return run.records;
 }
 
-/* Are the @len bytes exactly @records complete records? */
-static int are_records(const struct kept *k, const uint8_t *data, size_t len, uint64_t records)
-{
-	return whole_records(k, data, len) == (int64_t)records;
-}
-
 int kept_restore(
-	struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len)
+	struct kept *k, struct blocks *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len)
 {
 	if (k->first_record > k->consumed_record || k->consumed_record > k->next_record || consumed_len > sent_len ||
 		sent_len > len)
 		return CSSL_E_RANGE;
-	if (whole_records(k, data, sent_len) < 0 || !are_records(k, data, len, k->next_record - k->first_record) ||
-		!are_records(k, data, consumed_len, k->consumed_record - k->first_record))
+	if (whole_records(k, data, sent_len) < 0 ||
+		whole_records(k, data, len) != (int64_t)(k->next_record - k->first_record) ||
+		whole_records(k, data, consumed_len) != (int64_t)(k->consumed_record - k->first_record))
 		return CSSL_E_RANGE;
 	if (len == 0)
 		return 0;
@@ -216,7 +198,7 @@ int kept_restore(
 	return r;
 }
 
-void kept_clear(struct kept *k, struct block_pool *pool)
+void kept_clear(struct kept *k, struct blocks *pool)
 {
 	block_return(pool, k->data, k->cap);
 	k->data = NULL;

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ragent/connection/block_pool.h"
+#include "ragent/connection/blocks.h"
 
 /* What the client speaks in clear has no records: there each byte counts as one (connection_clear.c). */
 enum kept_unit { KEPT_RECORDS, KEPT_BYTES };
@@ -29,7 +29,7 @@ struct kept {
 
 /* Append @records complete records of @len bytes in all (copied). 0, CSSL_E_NO_MEMORY, or CSSL_E_TOO_LONG above half
  * of BLOCK_LARGEST. */
-int kept_append(struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, unsigned records);
+int kept_append(struct kept *k, struct blocks *pool, const uint8_t *data, size_t len, unsigned records);
 
 /* The first complete records that are not sent, at most @max bytes: *data, and their length is returned; 0: none. */
 size_t kept_unsent(const struct kept *k, size_t max, const uint8_t **data);
@@ -49,17 +49,17 @@ void kept_return(struct kept *k);
  * not all of them were sent. */
 int kept_consume(struct kept *k, uint64_t record);
 /* Move the kept bytes into a smaller block if they fit. */
-void kept_fit(struct kept *k, struct block_pool *pool);
+void kept_fit(struct kept *k, struct blocks *pool);
 /* The consumed records will not be replayed: forget them. */
-void kept_forget_consumed(struct kept *k, struct block_pool *pool);
+void kept_forget_consumed(struct kept *k, struct blocks *pool);
 
 /* Restore the queue of another process. @k has its record numbers. @data has the records, of which @consumed_len
  * bytes were consumed and @sent_len (including those) were sent. 0, CSSL_E_NO_MEMORY, CSSL_E_TOO_LONG, or
  * CSSL_E_RANGE: these are not complete records, or not as many as the numbers say. */
 int kept_restore(
-	struct kept *k, struct block_pool *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len);
+	struct kept *k, struct blocks *pool, const uint8_t *data, size_t len, size_t consumed_len, size_t sent_len);
 
-void kept_clear(struct kept *k, struct block_pool *pool);
+void kept_clear(struct kept *k, struct blocks *pool);
 
 /* Bytes that are not consumed; these count against the client's window. */
 static inline size_t kept_len(const struct kept *k)

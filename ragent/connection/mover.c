@@ -7,8 +7,7 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/dispatch/dispatch.h"
-#include "ragent/connection/connection_home.h"
-#include "ragent/connection/connection_preamble.h"
+#include "ragent/connection/connection_internal.h"
 
 #define TURN_MS             10u
 #define LOOKED_AT_MAX       512u /* connections in a turn */
@@ -33,32 +32,27 @@ static struct agents *agents_of(const struct mover *m)
 
 /* --- outcomes --- */
 
-static void on_drained(struct move_order *o, const struct move_result *r)
+static void note_drained(struct drain *drain, const struct move_result *r)
 {
-	struct mover_order *order = container_of(o, struct mover_order, order);
-
-	order->under_way--;
-	if (r->outcome != MOVE_DONE)
-		return;
-	struct drain *drain = agents_drain_of(agents_of(order->mover), r->from);
 	if (r->to == NO_AGENT)
 		drain_note_rested(drain);
 	else
 		drain_note_moved(drain, r->pause_us);
 }
 
-static void on_rebalanced(struct move_order *o, const struct move_result *r)
+static void on_done(struct move_order *o, const struct move_result *r)
 {
 	struct mover_order *order = container_of(o, struct mover_order, order);
+	struct mover *m = order->mover;
+	const enum mover_purpose purpose = (enum mover_purpose)(order - m->orders);
 
 	order->under_way--;
-	if (r->outcome == MOVE_DONE)
-		counter_add(&order->mover->home->counters.rebalanced, 1);
-}
-
-static void on_rested(struct move_order *o, const struct move_result *r)
-{
-	container_of(o, struct mover_order, order)->under_way--;
+	if (r->outcome != MOVE_DONE)
+		return;
+	if (purpose == MOVER_DRAIN || purpose == MOVER_DRAIN_PATIENT)
+		note_drained(agents_drain_of(agents_of(m), r->from), r);
+	else if (purpose == MOVER_REBALANCE)
+		counter_add(&m->home->counters.rebalanced, 1);
 }
 
 static struct move_order *order_of(struct mover *m, enum mover_purpose purpose)
@@ -120,7 +114,7 @@ static enum visit drain_one(struct mover *m, struct connection *c, int agent, st
 		connection_order_rest(c, order_of(m, MOVER_DRAIN));
 		return VISIT_NEXT;
 	}
-	wish.target = connection_successor(c, agent);
+	wish.target = dispatch_owner(&c->home->links, c->front, &c->endpoints.client, agent);
 	if (wish.target == NO_AGENT)
 		return VISIT_NEXT;
 	if (m->pass > 1)
@@ -178,9 +172,18 @@ static void earn_tokens(struct mover *m)
 		m->tokens = 1 + per_ms * TURN_MS;
 }
 
+/* The agent of its client's address, for the agents and weights of now; NO_AGENT where connections do not follow the
+ * address. */
+static int belongs_to(const struct connection *c)
+{
+	return front_hands_off(c->front)
+		       ? dispatch_home(&c->home->links, c->front, &c->endpoints.client, link_agent(c->current.link))
+		       : NO_AGENT;
+}
+
 static enum visit rebalance_one(struct mover *m, struct connection *c, int owner)
 {
-	int home = connection_belongs_to(c);
+	int home = belongs_to(c);
 
 	if (home == NO_AGENT || home == owner || !connection_may_move(c))
 		return VISIT_NEXT;
@@ -218,13 +221,6 @@ static int rebalance_is_due(const struct mover *m)
 	return m->rebalance_at_ms && now_ms(m) >= m->rebalance_at_ms;
 }
 
-static void rebalance_pass_over(struct mover *m)
-{
-	int again = m->misplaced > 0 && ++m->rebalance_passes < REBALANCE_PASSES;
-
-	m->rebalance_at_ms = again ? now_ms(m) + REBALANCE_GAP_MS : 0;
-}
-
 /* --- sweep --- */
 
 static enum visit visit(struct mover *m, struct connection *c)
@@ -258,8 +254,10 @@ static void sweep(struct mover *m)
 			return;
 		}
 	}
-	if (!m->next && m->pass_kind == PASS_REBALANCES)
-		rebalance_pass_over(m);
+	if (m->next || m->pass_kind != PASS_REBALANCES)
+		return;
+	const int again = m->misplaced > 0 && ++m->rebalance_passes < REBALANCE_PASSES;
+	m->rebalance_at_ms = again ? now_ms(m) + REBALANCE_GAP_MS : 0;
 }
 
 static void on_turn(struct deadline *d)
@@ -302,16 +300,9 @@ void mover_forget(struct mover *m, const struct connection *c)
 
 void mover_init(struct mover *m, struct connection_home *home)
 {
-	static void (*const outcomes[MOVER_PURPOSE_COUNT])(struct move_order * o, const struct move_result *r) = {
-		[MOVER_DRAIN] = on_drained,
-		[MOVER_DRAIN_PATIENT] = on_drained,
-		[MOVER_REBALANCE] = on_rebalanced,
-		[MOVER_REST] = on_rested,
-	};
-
 	*m = (struct mover){ .home = home, .turn.fn = on_turn };
 	for (unsigned p = 0; p < MOVER_PURPOSE_COUNT; p++)
-		m->orders[p] = (struct mover_order){ .order.done = outcomes[p], .mover = m };
+		m->orders[p] = (struct mover_order){ .order.done = on_done, .mover = m };
 }
 
 void mover_stop(struct mover *m)

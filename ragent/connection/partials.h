@@ -7,20 +7,21 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define PARTIALS_LIMIT_MS 30000u /* a maximal record at 5 kbit/s */
 
 /* Embedded in the holder; zero: no incomplete record. */
 struct partial {
-	struct partial *next, **prev;
+	TAILQ_ENTRY(partial) link;
 	uint64_t since_ms;
-	uint32_t len;
+	uint32_t len; /* 0: it is in no list */
 };
 
 /* Embedded. Call partials_init() first. */
 struct partials {
-	struct partial *oldest, **newest; /* newest: where the next one is linked */
-	size_t len, budget;               /* sum of all, and its limit */
+	TAILQ_HEAD(, partial) by_age; /* the oldest first */
+	size_t len, budget;           /* sum of all, and its limit */
 };
 
 void partials_init(struct partials *all, size_t budget);

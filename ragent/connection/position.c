@@ -12,24 +12,9 @@ void position_init(struct position *p)
 	*p = (struct position){ .stage = POSITION_HANDSHAKE, .response = POSITION_NOTHING_DELIVERED };
 }
 
-static struct position_mark here(const struct position *p)
-{
-	return (struct position_mark){ p->client_records, p->read_sequence, p->read_generation, p->offset,
-		p->read_closed };
-}
-
-static void go_to(struct position *p, const struct position_mark *to)
-{
-	p->client_records = to->client_records;
-	p->read_sequence = to->read_sequence;
-	p->read_generation = to->read_generation;
-	p->offset = to->offset;
-	p->read_closed = to->read_closed;
-}
-
 static void reach_checkpoint(struct position *p)
 {
-	p->checkpoint = here(p);
+	p->checkpoint = p->now;
 	p->response = POSITION_AT_CHECKPOINT;
 	p->response_records = 0;
 	p->response_bytes = 0;
@@ -69,13 +54,22 @@ int position_commit(struct position *p, uint8_t flags, unsigned records, size_t 
 	return 0;
 }
 
-static int goes_backward(const struct position *from, const struct position_mark *to)
+/* No record has more bytes than an offset can say. */
+static int may_go_to(const struct position_mark *from, const struct position_mark *to, uint32_t offset)
 {
-	if (to->client_records < from->client_records || to->read_generation < from->read_generation)
-		return 1;
-	if (to->client_records == from->client_records && to->offset < from->offset)
-		return 1;
-	return to->read_generation == from->read_generation && to->read_sequence < from->read_sequence;
+	if (offset > UINT16_MAX || to->client_records < from->client_records ||
+		to->read_generation < from->read_generation)
+		return 0;
+	if (to->client_records == from->client_records && offset < from->offset)
+		return 0;
+	return to->read_generation != from->read_generation || to->read_sequence >= from->read_sequence;
+}
+
+/* More is consumed than before: something is open. */
+static void leave_checkpoint(struct position *p)
+{
+	if (p->response == POSITION_AT_CHECKPOINT)
+		p->response = POSITION_NOTHING_DELIVERED;
 }
 
 int position_consume(struct position *p, const struct frame_consumed *c, uint8_t flags)
@@ -84,60 +78,64 @@ int position_consume(struct position *p, const struct frame_consumed *c, uint8_t
 		.client_records = c->client_records,
 		.read_sequence = c->read_sequence,
 		.read_generation = c->read_generation,
-		.offset = c->offset,
-		.read_closed = p->read_closed,
+		.offset = (uint16_t)c->offset,
+		.read_closed = p->now.read_closed,
 	};
 
-	if (goes_backward(p, &to))
+	if (!may_go_to(&p->now, &to, c->offset))
 		return CSSL_E_RANGE;
-	int more = to.client_records > p->client_records || to.offset > p->offset;
-	go_to(p, &to);
+	const int more = to.client_records > p->now.client_records || to.offset > p->now.offset;
+	p->now = to;
 	if (flags & FRAME_CHECKPOINT)
 		reach_checkpoint(p);
-	else if (more && p->response == POSITION_AT_CHECKPOINT)
-		p->response = POSITION_NOTHING_DELIVERED;
+	else if (more)
+		leave_checkpoint(p);
 	return 0;
 }
 
-int position_claim(struct position *p, const struct position_claim *c)
+int position_claim(struct position *p, const Cssl__LinkLive *live)
 {
+	const Cssl__Position *c = live->position;
+	const int first = p->stage == POSITION_HANDSHAKE;
+
+	if (!c)
+		return CSSL_E_TRUNCATED;
 	const struct position_mark to = {
 		.client_records = c->client_records,
 		.read_sequence = c->read_sequence,
 		.read_generation = c->read_generation,
-		.offset = c->offset,
-		.read_closed = c->read_closed,
+		.offset = (uint16_t)c->offset,
+		.read_closed = live->read_closed ? 1 : 0,
 	};
-	int first = p->stage == POSITION_HANDSHAKE;
-
-	if (c->server_records != p->server_records || c->write_sequence > SEQUENCE_END || goes_backward(p, &to))
+	if (c->server_records != p->server_records || c->write_sequence > SEQUENCE_END ||
+		!may_go_to(&p->now, &to, c->offset))
 		return CSSL_E_MISMATCH;
 	if (!first && (c->write_generation != p->write_generation || c->write_sequence != p->write_sequence))
 		return CSSL_E_MISMATCH;
 	p->stage = POSITION_LIVE;
-	go_to(p, &to);
+	p->now = to;
 	p->write_generation = c->write_generation;
 	p->write_sequence = c->write_sequence;
 	if (first) /* records of the handshake are not part of a request */
 		p->checkpoint = to;
-	if (c->checkpoint == CLAIM_AT_CHECKPOINT)
+	if (live->at_checkpoint)
 		reach_checkpoint(p);
-	else if (p->response == POSITION_AT_CHECKPOINT)
-		p->response = POSITION_NOTHING_DELIVERED;
+	else
+		leave_checkpoint(p);
 	return 0;
 }
 
 int position_replays_from(const struct position *p, uint64_t first_kept)
 {
-	return first_kept == p->checkpoint.client_records && p->read_generation == p->checkpoint.read_generation;
+	return first_kept == p->checkpoint.client_records && p->now.read_generation == p->checkpoint.read_generation;
 }
 
 void position_return(struct position *p)
 {
-	go_to(p, &p->checkpoint);
+	p->now = p->checkpoint;
 }
 
 int position_reached(const struct position *p, uint32_t read_generation, uint32_t write_generation)
 {
-	return p->read_generation >= read_generation && p->write_generation >= write_generation;
+	return p->now.read_generation >= read_generation && p->write_generation >= write_generation;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "proto/frame.h"
+#include "proto/link.pb-c.h"
 
 /* Sequence numbers are known only after the handshake, because OpenSSL makes the records before. */
 enum position_stage { POSITION_HANDSHAKE, POSITION_LIVE };
@@ -25,21 +26,16 @@ struct position_mark {
 	uint64_t client_records;
 	uint64_t read_sequence; /* of the next record */
 	uint32_t read_generation;
-	uint32_t offset;     /* so many bytes of the next record are consumed too */
+	uint16_t offset;     /* so many bytes of the next record are consumed too */
 	uint8_t read_closed; /* whether the client's close_notify is among them, as owners reported */
 };
 
 /* Embedded. Zero is the start of a connection, except for the response: position_init(). */
 struct position {
-	uint64_t client_records; /* the current mark: members as in position_mark */
-	uint64_t read_sequence;
-	uint32_t read_generation;
-	uint32_t offset;
-	struct position_mark checkpoint;
+	struct position_mark now, checkpoint;
 	uint64_t server_records;
 	uint64_t write_sequence;
 	uint32_t write_generation;
-	uint8_t read_closed;
 	uint8_t stage;    /* enum position_stage */
 	uint8_t response; /* enum position_response */
 	uint64_t response_records;
@@ -57,14 +53,9 @@ int position_commit(struct position *p, uint8_t flags, unsigned records, size_t 
 int position_consume(struct position *p, const struct frame_consumed *c, uint8_t flags);
 
 /* KEPT or HANDED_OFF came, with the owner's own counts. It begins the live stage, or has to agree with the committed
- * records. 0, or CSSL_E_MISMATCH: owner and RAgent disagree about the records between them; nothing changed. */
-struct position_claim {
-	uint64_t client_records, read_sequence, server_records, write_sequence;
-	uint32_t read_generation, write_generation, offset;
-	uint8_t read_closed;
-	enum { CLAIM_AWAY_FROM_CHECKPOINT, CLAIM_AT_CHECKPOINT } checkpoint;
-};
-int position_claim(struct position *p, const struct position_claim *c);
+ * records. 0; CSSL_E_TRUNCATED: @live has no position; CSSL_E_MISMATCH: owner and RAgent disagree about the records
+ * between them. Then nothing changed. */
+int position_claim(struct position *p, const Cssl__LinkLive *live);
 
 /* May the successor of a lost owner begin at the checkpoint, if the client's records are kept from number
  * @first_kept on? Not if the read generation changed since then: no sealed copy goes back behind a KeyUpdate. 1 or

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "ragent/connection/restored.h"
+#include "ragent/connection/connection_restoring.h"
 
 /* Bytes that the process before had read and not logged when it died: it was reading this connection. In the read
  * buffer they are behind those that were logged and not used. */
@@ -26,7 +26,7 @@ static int take_unlogged(struct restored *r, uint64_t end, size_t count)
 
 void restored_keep_nothing(struct restored *r)
 {
-	const uint64_t records = r->c.position.client_records;
+	const uint64_t records = r->c.position.now.client_records;
 
 	r->busy.kept = (struct kept){ .first_record = records, .consumed_record = records, .next_record = records };
 }
@@ -61,29 +61,24 @@ static int records_len(const struct restored *r, uint64_t records, size_t *out)
 	return 0;
 }
 
-static int keeps_no_records_yet(const struct connection *c)
-{
-	return c->state == CONNECTION_PROXY || c->state == CONNECTION_HELLO;
-}
-
 /* In clear, all that fits into a window behind what the agent has read. What it has got, it tells later. Until the
  * banner has come, nothing goes to the agent. */
 static int take_bytes(struct restored *r)
 {
-	struct preamble *p = &r->preamble;
+	const uint64_t first = r->image->first_record;
 	const size_t window = r->busy.resumes == CONNECTION_RELAYED ? connection_window(&r->c) : FRAME_PREAMBLE_WINDOW;
-	const size_t most = p->said == PREAMBLE_NOTHING ? 0 : window, n = r->input_len < most ? r->input_len : most;
+	const size_t most = r->preamble.said == PREAMBLE_NOTHING ? 0 : window;
+	const size_t n = r->input_len < most ? r->input_len : most;
 
-	if (p->taken > UINT64_MAX - n)
+	if (first > UINT64_MAX - n)
 		return CSSL_E_RANGE;
-	p->passed = p->taken + n;
 	r->busy.kept = (struct kept){ .data = n ? r->input : NULL,
 		.cap = (uint32_t)n,
 		.sent = (uint32_t)n,
 		.end = (uint32_t)n,
-		.first_record = p->taken,
-		.consumed_record = p->taken,
-		.next_record = p->passed,
+		.first_record = first,
+		.consumed_record = first,
+		.next_record = first + n,
 		.unit = KEPT_BYTES };
 	r->busy.client.kept = (struct stream_buffer){
 		.data = r->input, .cap = (uint32_t)r->input_len, .start = (uint32_t)n, .end = (uint32_t)r->input_len
@@ -95,7 +90,7 @@ static int take_bytes(struct restored *r)
  * got. */
 static int take_records(struct restored *r)
 {
-	const uint64_t first = r->image->first_record, consumed = r->c.position.client_records;
+	const uint64_t first = r->image->first_record, consumed = r->c.position.now.client_records;
 	struct tls_record_run run = { 0 };
 	struct tls_record_header bad;
 	size_t consumed_len;
@@ -103,8 +98,8 @@ static int take_records(struct restored *r)
 	if (consumed < first || records_len(r, consumed - first, &consumed_len) < 0)
 		return CSSL_E_RANGE;
 	const size_t most = consumed_len + connection_window(&r->c);
-	if (r->input_len && !keeps_no_records_yet(&r->c) &&
-		tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
+	const int keeps_records = r->c.state != CONNECTION_PROXY && r->c.state != CONNECTION_HELLO;
+	if (r->input_len && keeps_records && tls_record_scan_run(r->input, r->input_len, most, &run, &bad) < 0)
 		return CSSL_E_RANGE;
 	r->busy.kept = (struct kept){ .data = run.len ? r->input : NULL,
 		.cap = (uint32_t)run.len,

@@ -1,51 +1,60 @@
 /* takeover.c: the conditions for each decision, in the order in which they are checked. */
 #include "ragent/connection/takeover.h"
 
-#include "proto/tls_record.h"
-#include "ragent/connection/exposure.h"
-
-static enum takeover decide_in_handshake(const struct takeover_facts *f)
+static enum takeover decide_in_handshake(const struct connection *c, const struct kept *kept)
 {
-	/* the client has records of this server, and no other agent has its keys */
-	if (f->server_records > 0 || f->from_start == TAKEOVER_SOME_DROPPED)
+	/* the client has records of this server, and no other agent has its keys; or the hello is not kept any more */
+	if (c->position.server_records > 0 || kept->first_record > 0)
 		return TAKEOVER_END;
-	return f->restarts < TAKEOVER_RESTARTS_MAX ? TAKEOVER_RESTART : TAKEOVER_REFUSE;
+	return c->restarts < TAKEOVER_RESTARTS_MAX ? TAKEOVER_RESTART : TAKEOVER_REFUSE;
+}
+
+/* Could an observer between the hosts have read records that the lost agent sealed and RAgent never got? */
+static int others_can_read(const struct conf_agent *lost)
+{
+	return lost->link_protection == LINK_TRUSTED && !address_is_local((const struct sockaddr *)&lost->link);
 }
 
 /* An adopter could seal nothing, or nothing that reaches the client. */
-static int nobody_can_adopt(const struct takeover_facts *f)
+static int nobody_can_adopt(const struct connection *c, const struct conf_agent *lost)
 {
-	if (f->copy == TAKEOVER_NO_COPY || f->client != TAKEOVER_CLIENT_LISTENS)
+	if (!c->copies.current || c->server_side != SERVER_OPEN)
 		return 1;
 	/* the successor's KeyUpdate might reuse the nonce of a record that an observer has (law 5) */
-	return f->link == TAKEOVER_LINK_READABLE && f->protocol_version == TLS13_VERSION_WIRE;
+	return others_can_read(lost) && c->agreed && c->agreed->protocol_version == TLS13_VERSION_WIRE;
 }
 
 /* RAgent does not know the meaning of the bytes that passed. */
-static enum takeover decide_for_bytes(const struct takeover_facts *f)
+static enum takeover decide_for_bytes(const struct connection *c, const struct kept *kept)
 {
-	int untouched = f->response == POSITION_AT_CHECKPOINT && f->sent_records == 0;
+	const int untouched = c->position.response == POSITION_AT_CHECKPOINT && kept_sent_records(kept) == 0;
 
-	return untouched && f->on_agent_loss == CONF_RECONNECT ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
+	return untouched && c->front->conf->on_agent_loss == CONF_RECONNECT ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
 }
 
-enum takeover takeover_decide(const struct takeover_facts *f)
+enum takeover takeover_decide(const struct connection *c, const struct conf_agent *lost)
 {
-	if (f->stage == POSITION_HANDSHAKE)
-		return decide_in_handshake(f);
-	if (f->client == TAKEOVER_CLIENT_TOLD_LAST && f->service->ends == SERVICE_JUDGES_ENDS)
+	const struct service_traits *service = connection_service(c);
+	const struct kept kept = connection_kept(c);
+	const unsigned losses = c->busy ? c->busy->exposure.losses : 0;
+
+	/* a KEPT or HANDED_OFF that came only in part counts as none */
+	if (connection_phase(c) == CONNECTION_HANDSHAKING || c->position.stage == POSITION_HANDSHAKE)
+		return decide_in_handshake(c, &kept);
+	if ((c->server_side == SERVER_CLOSE_NOTIFY || c->server_side == SERVER_SAID_LAST) &&
+		service->ends == SERVICE_JUDGES_ENDS)
 		return TAKEOVER_OVER;
-	if (nobody_can_adopt(f) || f->losses > EXPOSURE_LOSSES_MAX)
+	if (nobody_can_adopt(c, lost) || losses > EXPOSURE_LOSSES_MAX)
 		return TAKEOVER_END;
-	if (f->losses == EXPOSURE_LOSSES_MAX)
+	if (losses == EXPOSURE_LOSSES_MAX)
 		return TAKEOVER_ALERT;
-	if (f->service->loss == SERVICE_CUT_BY_LOSS)
-		return decide_for_bytes(f);
-	if (f->response == POSITION_PARTLY_DELIVERED)
-		return f->download == TAKEOVER_HAS_DOWNLOAD ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
-	if (f->response == POSITION_NOTHING_DELIVERED || f->sent_records > 0 || f->unsent_records > 0)
+	if (service->loss == SERVICE_CUT_BY_LOSS)
+		return decide_for_bytes(c, &kept);
+	if (c->position.response == POSITION_PARTLY_DELIVERED)
+		return c->busy && c->busy->download ? TAKEOVER_ADOPT : TAKEOVER_ALERT;
+	if (c->position.response == POSITION_NOTHING_DELIVERED || kept.next_record > kept.consumed_record)
 		return TAKEOVER_ADOPT;
-	return f->service->rest == SERVICE_MAY_REST ? TAKEOVER_REST : TAKEOVER_ADOPT;
+	return service->rest == SERVICE_MAY_REST ? TAKEOVER_REST : TAKEOVER_ADOPT;
 }
 
 const char *takeover_name(enum takeover t)

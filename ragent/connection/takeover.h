@@ -1,38 +1,16 @@
-/* takeover.h: decides what happens to a connection whose owner or adopter is lost. It is one pure function;
- * takeover.c has its conditions in order. RAgent decides here whether another agent adopts the connection. Only that
- * agent can open the records. So it decides itself what it sends to the client, and whether it repeats the request.
+/* takeover.h: decides what happens to a connection whose owner or adopter is lost. It is one function without
+ * effects; takeover.c has its conditions in order. RAgent decides here whether another agent adopts the connection.
+ * Only that agent can open the records. So it decides itself what it sends to the client, and whether it repeats the
+ * request.
  *
  * connection_takeover.c calls it only after current_lost() found nothing to wait for: the owner's next link is not
- * awaited (connection_reattach.c: may_wait), or came in vain, and no bytes of the lost owner are missing.
+ * awaited (connection_reattach.c: connection_waits_for_owner), or came in vain, and no bytes of the lost owner are
+ * missing.
  */
 #ifndef CSSL_RAGENT_TAKEOVER_H
 #define CSSL_RAGENT_TAKEOVER_H
 
-#include <stdint.h>
-
-#include "conf/conf.h"
-#include "ragent/connection/position.h"
-
-struct takeover_facts {
-	enum position_stage stage;
-	enum position_response response;
-	const struct service_traits *service;
-	enum conf_agent_loss on_agent_loss;
-	uint64_t server_records; /* committed */
-	uint64_t sent_records;   /* client records that the lost agent got and no agent reported as consumed */
-	uint64_t unsent_records; /* client records that no agent has seen */
-	unsigned losses;         /* with something open, since the last progress; this one included */
-	unsigned restarts;       /* of the handshake, after earlier losses */
-	uint16_t protocol_version;
-	enum { TAKEOVER_NO_COPY, TAKEOVER_HAS_COPY } copy;
-	enum { TAKEOVER_NO_DOWNLOAD, TAKEOVER_HAS_DOWNLOAD } download;
-	/* are the records since the first still kept? */
-	enum { TAKEOVER_ALL_KEPT, TAKEOVER_SOME_DROPPED } from_start;
-	/* could an observer between the hosts have read records that the lost agent sealed and RAgent never got? */
-	enum { TAKEOVER_LINK_PRIVATE, TAKEOVER_LINK_READABLE } link;
-	/* did the client get a FIN; or close_notify or a fatal alert, with or without FIN? */
-	enum { TAKEOVER_CLIENT_LISTENS, TAKEOVER_CLIENT_TOLD_END, TAKEOVER_CLIENT_TOLD_LAST } client;
-};
+#include "ragent/connection/connection_internal.h"
 
 /* If a hello met so many losses after the first, no agent gets it again: it may be what kills them. */
 #define TAKEOVER_RESTARTS_MAX 2u
@@ -49,7 +27,8 @@ enum takeover {
 	TAKEOVER_END   /* reset the client's connection */
 };
 
-enum takeover takeover_decide(const struct takeover_facts *f);
+/* @lost had it, or was told to adopt it; the loss is noted in its exposure. */
+enum takeover takeover_decide(const struct connection *c, const struct conf_agent *lost);
 const char *takeover_name(enum takeover t);
 
 #endif

@@ -1,5 +1,5 @@
 /* trail.h: what the next process needs to go on with a busy connection: two images of the members that change, the log
- * of the client's bytes, and the bytes for the client that no agent holds any more (connection_owed.c). One store says
+ * of the client's bytes, and the bytes for the client that no agent holds any more (connection_saved.c). One store says
  * which image is valid, so there is always a whole one. In memory that outlives the process. A compact connection has
  * no trail, because nothing of it changes.
  */
@@ -24,7 +24,7 @@ struct trail_image {
 	struct exposure exposure;
 	uint64_t first_byte, first_record; /* of the client, that are kept */
 	struct preamble_image preamble;
-	struct download *download;    /* of its busy part, in memory that outlives the process, too */
+	struct sealed_blob *download; /* of its busy part, in memory that outlives the process, too */
 	uint32_t orders;              /* the same */
 	uint8_t resumes, move_answer; /* the same */
 };

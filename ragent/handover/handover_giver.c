@@ -22,7 +22,6 @@
 #include "net/watch.h"
 #include "proto/error.h"
 #include "ragent/connection/connection_handover.h"
-#include "ragent/handover/handover_channel.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 #include "ragent/keeper/notes.h"
@@ -61,9 +60,10 @@ struct handover_giver {
 	struct listener_file file;
 	int fd; /* to the other process; -1: none */
 	enum giver_state state;
-	unsigned format;           /* the format that the other process reads */
-	unsigned given;            /* workers, from the first on */
-	int result;                /* of the worker that gives now */
+	unsigned given; /* workers, from the first on */
+	int result;     /* of the worker that gives now */
+	struct handover_message answer;
+	unsigned unanswered;       /* messages */
 	struct deadline later_due; /* GIVING: the worker was asked to give too early */
 	uint64_t waits_since_ms;   /* 0: it was not */
 	enum { GIVER_SERVING, GIVER_CLOSING } life;
@@ -120,20 +120,13 @@ static void refuse(struct handover_giver *g, const char *why)
 
 /* --- one worker, on its thread --- */
 
-struct giving {
-	struct handover_giver *giver;
-	struct ragent_worker *rw;
-	struct handover_message answer;
-	unsigned unanswered; /* messages */
-};
-
 /* Wait until at most @left messages are unanswered. */
-static int await_taken(struct giving *g, unsigned left)
+static int await_taken(struct handover_giver *g, unsigned left)
 {
 	int r = 0;
 
 	while (r == 0 && g->unanswered > left) {
-		r = handover_channel_receive(g->giver->fd, &g->answer, GIVE_LIMIT_MS);
+		r = handover_channel_receive(g->fd, &g->answer, GIVE_LIMIT_MS);
 		if (r == 0 && g->answer.type != HANDOVER_TAKEN)
 			r = CSSL_E_MISMATCH;
 		g->unanswered--;
@@ -143,29 +136,21 @@ static int await_taken(struct giving *g, unsigned left)
 
 static int give(void *ctx, const struct handover_message *m)
 {
-	struct giving *g = ctx;
+	struct handover_giver *g = ctx;
 
 	if (fault_at("handover.give", NULL, NULL) == FAULT_FAIL)
 		return CSSL_E_SYSTEM;
-	int r = handover_channel_send(g->giver->fd, m, GIVE_LIMIT_MS);
+	int r = handover_channel_send(g->fd, m, GIVE_LIMIT_MS);
 	g->unanswered++;
 	return r == 0 ? await_taken(g, GIVE_AHEAD) : r;
 }
 
-static const char too_old[] =
-	"links go through memory shared with agents (link_bytes: memory), which the new process is "
-	"too old to take over: stop this one first";
-
-/* The text for the operators of both processes. */
-static const char *why_not_given(int error)
+static int give_all(struct handover_giver *g, struct ragent_worker *rw)
 {
-	return error == CSSL_E_VERSION ? too_old : error_text(error);
-}
+	struct notes *notes = g->p.shared->notes;
 
-static int give_all(struct giving *g)
-{
-	struct notes *notes = g->giver->p.shared->notes;
-	int r = handover_worker_pack(g->rw, g->giver->format, give, g);
+	g->unanswered = 0;
+	int r = handover_worker_pack(rw, give, g);
 
 	if (r == 0)
 		r = await_taken(g, 0);
@@ -173,20 +158,18 @@ static int give_all(struct giving *g)
 		r = CSSL_E_SYSTEM;
 	if (r == 0) {
 		notes_set_stage(notes, NOTES_GIVING); /* now, because the other one has nothing before */
-		notes_share(notes, g->giver->given);
-		r = handover_channel_say(g->giver->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
+		notes_share(notes, g->given);
+		r = handover_channel_say(g->fd, HANDOVER_COMMIT, "", GIVE_LIMIT_MS);
 	}
 	if (r == 0) {
-		handover_worker_let_go(g->rw); /* this closes its sockets here */
+		handover_worker_let_go(rw); /* this closes its sockets here */
 		notes_share_nothing(notes);
 		return 0;
 	}
-	if (r == CSSL_E_VERSION)
-		handover_channel_say(g->giver->fd, HANDOVER_REFUSED, why_not_given(r), TALK_LIMIT_MS);
 	/* the other process reads nothing more; without COMMIT it does not touch the sockets */
-	shutdown(g->giver->fd, SHUT_RDWR);
+	shutdown(g->fd, SHUT_RDWR);
 	notes_share_nothing(notes);
-	handover_worker_resume(g->rw);
+	handover_worker_resume(rw);
 	return r;
 }
 
@@ -194,23 +177,22 @@ static void on_given(struct worker *w, void *arg);
 
 static void give_here(struct worker *w, void *arg)
 {
-	struct giving g = { .giver = arg };
-	uint64_t began_ns = uv_hrtime();
+	struct handover_giver *g = arg;
+	struct ragent_worker *rw = g->p.workers[g->given];
+	const int runs = rw->state == RAGENT_WORKER_RUNNING;
+	const uint64_t began_ns = uv_hrtime();
 
-	g.rw = g.giver->p.workers[g.giver->given];
-	if (g.giver->given == 0 && g.giver->patience == GIVER_WAITS && g.rw->state == RAGENT_WORKER_RUNNING &&
-		connection_home_waits_for_owners(&g.rw->home)) {
-		g.giver->result = GIVE_LATER;
-		worker_post(g.giver->p.main, on_given, g.giver);
+	if (g->given == 0 && g->patience == GIVER_WAITS && runs && connection_home_waits_for_owners(&rw->home)) {
+		g->result = GIVE_LATER;
+		worker_post(g->p.main, on_given, g);
 		return;
 	}
-	int r = g.rw->state == RAGENT_WORKER_RUNNING ? give_all(&g) : CSSL_E_STATE;
-	log_event(r < 0 ? LOG_WARNING : LOG_INFO, NULL, r < 0 ? "worker not given" : "worker given",
+	g->result = runs ? give_all(g, rw) : CSSL_E_STATE;
+	log_event(g->result < 0 ? LOG_WARNING : LOG_INFO, NULL, g->result < 0 ? "worker not given" : "worker given",
 		"worker=%u us=%llu result=%s", worker_index(w), (unsigned long long)(uv_hrtime() - began_ns) / 1000,
-		r < 0 ? why_not_given(r) : "done");
-	handover_message_clear(&g.answer);
-	g.giver->result = r;
-	worker_post(g.giver->p.main, on_given, g.giver);
+		g->result < 0 ? error_text(g->result) : "done");
+	handover_message_clear(&g->answer);
+	worker_post(g->p.main, on_given, g);
 }
 
 /* --- the conversation, on the main loop --- */
@@ -265,7 +247,7 @@ static void on_given(struct worker *w, void *arg)
 		g->result = UV_ECANCELED;
 	move(g, GIVER_OFFERED);
 	if (g->result < 0) {
-		break_off(g, why_not_given(g->result));
+		break_off(g, error_text(g->result));
 	} else {
 		g->given++;
 		listen_to(g);
@@ -277,7 +259,7 @@ static void on_given(struct worker *w, void *arg)
 static int put_listeners(struct handover_giver *g, unsigned worker, struct handover_message *m)
 {
 	const struct ragent_worker *rw = g->p.workers[worker];
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < rw->listening_count; i++) {
@@ -295,7 +277,7 @@ static int put_listeners(struct handover_giver *g, unsigned worker, struct hando
 
 static int send_sockets(struct handover_giver *g, struct handover_message *m)
 {
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 
 	handover_message_begin(m, HANDOVER_SOCKETS);
 	int r = handover_socket_pack(m, passed_key_of_path(key, "handover", g->path), 0, listener_fd(g->listener));
@@ -309,29 +291,18 @@ static int send_sockets(struct handover_giver *g, struct handover_message *m)
 	return r == 0 ? handover_channel_send(g->fd, m, TALK_LIMIT_MS) : r;
 }
 
-static int may_share_memory(const struct agents *agents)
-{
-	for (unsigned i = 0; i < agents_count(agents); i++) {
-		const struct conf_agent *a = agents_conf(agents, (int)i);
-		if (a->link.ss_family == AF_UNIX && a->link_bytes == LINK_BYTES_IN_MEMORY)
-			return 1;
-	}
-	return 0;
-}
-
 static int in_hello(struct handover_giver *g, struct handover_message *m)
 {
 	int format = handover_hello_read(m);
 
-	if (format < 0)
-		return format;
-	g->format = (unsigned)format;
-	deadline_cancel(&g->hello_due);
-	if (g->format < HANDOVER_SHARES_MEMORY && may_share_memory(g->p.shared->agents)) {
-		refuse(g, too_old); /* before the first worker is given */
+	if (format == CSSL_E_VERSION) {
+		refuse(g, "the new process reads no format that this one writes: stop this one first");
 		return 0;
 	}
-	int r = handover_offer_pack(m, g->format, g->p.shared, g->p.worker_count);
+	if (format < 0)
+		return format;
+	deadline_cancel(&g->hello_due);
+	int r = handover_offer_pack(m, (unsigned)format, g->p.shared, g->p.worker_count);
 	if (r == 0)
 		r = handover_channel_send(g->fd, m, TALK_LIMIT_MS);
 	if (r == 0)

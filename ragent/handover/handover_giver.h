@@ -19,18 +19,7 @@
 #include "ragent/worker/passed_sockets.h"
 #include "ragent/worker/ragent_worker.h"
 
-#define GIVER_STATES(X)                                                                                                \
-	X(ALONE)                                                                                                       \
-	X(GREETED)                                                                                                     \
-	X(OFFERED)                                                                                                     \
-	X(GIVING)                                                                                                      \
-	X(REPLACED)
-
-enum giver_state {
-#define X(name) GIVER_##name,
-	GIVER_STATES(X)
-#undef X
-};
+enum giver_state { GIVER_ALONE, GIVER_GREETED, GIVER_OFFERED, GIVER_GIVING, GIVER_REPLACED };
 #define GIVER_STATE_COUNT (GIVER_REPLACED + 1)
 
 struct handover_giver;

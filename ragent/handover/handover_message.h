@@ -7,11 +7,11 @@
  *     HELLO    the formats it reads    -->
  *                                      <--   OFFER    its name, workers, agents, listeners, links
  *                                      <--   SOCKETS  listening sockets, never bound again; several messages
- *     TAKE     worker n                -->            or REFUSED: the old process goes on as before
+ *     TAKE     the next worker         -->            or REFUSED: the old process goes on as before
  *                                      <--   WORKER, LINK, CONNECTIONS ...   the worker stands still meanwhile
  *     TAKEN    after each of them      -->            or REFUSED: the old worker goes on
  *                                      <--   COMMIT   from here on the sockets are the new process's
- *     TAKE     worker n + 1 ...        -->
+ *     TAKE     the next one ...        -->
  *     DONE     no worker is left       -->            the old process serves no more, closes, and ends
  *
  * Before COMMIT the new process neither reads nor writes any of the sockets; after COMMIT the old process does not.
@@ -25,25 +25,9 @@
 
 #include "proto/wire.h"
 
-/* The formats that this release reads. It writes the latest format that the new process reads too.
- *
- *     1
- *     2   WORKER has the past owners of its connections, and counters of each agent
- *     3   LINK has a second descriptor where the link's bytes go through shared memory
- *     4   LINK may have a last descriptor, which proves the death of the agent's process
- *     5   CONNECTIONS has the numbers of the agents' frames
- *     6   CONNECTIONS has the bytes in clear that agents have not read, and numbers of the frames there
- *     7   CONNECTIONS has the clients' JA4, and OFFER the blocked networks
- */
-#define HANDOVER_FORMAT        7u
-#define HANDOVER_FORMAT_MIN    1u
-#define HANDOVER_TELLS_PAST    2u /* the first format with this */
-#define HANDOVER_SHARES_MEMORY 3u
-#define HANDOVER_PROVES_DEATH  4u
-#define HANDOVER_TELLS_FRAMES  5u
-#define HANDOVER_TELLS_CLEAR   6u
-#define HANDOVER_TELLS_JA4     7u
-#define HANDOVER_TELLS_BLOCKED 7u
+/* The latest format that this release reads. It writes the latest one that the new process reads too. */
+#define HANDOVER_FORMAT     1u
+#define HANDOVER_FORMAT_MIN 1u
 
 #define HANDOVER_FDS_MAX 250u                   /* the kernel passes 253 at once */
 #define HANDOVER_LEN_MAX (256u * 1024u * 1024u) /* one connection can hold tens of megabytes */
@@ -82,7 +66,39 @@ int handover_message_put(struct handover_message *m, const void *data, size_t le
 void handover_message_put_fd(struct handover_message *m, int fd);
 /* Take the next descriptor, owned by the caller; -1: no more. */
 int handover_message_take_fd(struct handover_message *m);
+/* A field (proto/fields.h) whose value is the @front and then the text, which may be NULL. 0 or CSSL_E_NO_MEMORY. */
+int handover_message_put_field(
+	struct handover_message *m, uint16_t tag, const void *front, size_t front_len, const char *text);
 /* Wipe, free, close. */
 void handover_message_clear(struct handover_message *m);
+
+/* --- over the UNIX socket --- */
+
+/* Both processes stand still while they exchange a worker, so these calls block. A caller on a busy loop gives a short
+ * limit. */
+#define HANDOVER_NO_LIMIT UINT64_MAX
+
+/* A descriptor, or a negative libuv error. */
+int handover_channel_connect(const char *path);
+
+/* 0 or negative: a libuv error (UV_ETIMEDOUT after @limit_ms, UV_EOF when the other process is gone) or CSSL_E_*. After
+ * an error the channel is unusable. */
+int handover_channel_send(int fd, const struct handover_message *m, uint64_t limit_ms);
+/* The next message replaces the content of @m; @m owns its descriptors. UV_EMFILE: some descriptors were lost. */
+int handover_channel_receive(int fd, struct handover_message *m, uint64_t limit_ms);
+
+/* Until a message is there, or the other process is gone. */
+void handover_channel_await(int fd);
+/* 1: the next message is there, and of @type. It stays to be received. */
+int handover_channel_next_is(int fd, enum handover_type type);
+
+/* For a process whose reader died: from now on the other process can send nothing more. 1: all that it had sent and
+ * nobody read is a message of @type without bytes; 0: it is not. */
+int handover_channel_ends_with(int fd, enum handover_type type);
+
+/* Send a message whose bytes are @sentence, which may be empty. */
+int handover_channel_say(int fd, enum handover_type type, const char *sentence, uint64_t limit_ms);
+/* Read the sentence of such a message; @out is terminated and printable. */
+void handover_sentence(const struct handover_message *m, char *out, size_t cap);
 
 #endif

@@ -13,8 +13,6 @@
 #include "proto/error.h"
 #include "proto/fields.h"
 
-enum { TAG_FORMAT_MIN = 1, TAG_FORMAT_MAX = 2 };
-
 enum {
 	TAG_FORMAT = 1,
 	TAG_NAME = 2,
@@ -25,46 +23,37 @@ enum {
 	TAG_AGENT = 7,    /* links up (2) | workers (2) | name; in the order of its index */
 	TAG_LISTENER = 8, /* name; likewise */
 	TAG_BLOCKED = 9,  /* net/blocked.h */
+	TAG_NEXT = 10,    /* in the next format */
 };
 
 enum { TAG_SOCKET = 1 }; /* worker (2) | key */
 
 static unsigned format_max = HANDOVER_FORMAT;
 
-void handover_know_no_later_format(unsigned format)
+void handover_act_as_release(unsigned format)
 {
 	format_max = format;
 }
 
 /* --- writing --- */
 
-static int put(struct handover_message *m, uint16_t tag, const void *front, size_t front_len, const char *text)
-{
-	size_t text_len = text ? strlen(text) : 0, len = FIELD_HEADER_LEN + front_len + text_len;
-	uint8_t *room = handover_message_room(m, len);
-
-	if (!room)
-		return CSSL_E_NO_MEMORY;
-	struct wire_writer w = wire_writer(room, len);
-	field_begin(&w, tag, front_len + text_len);
-	wire_put_bytes(&w, front, front_len);
-	wire_put_bytes(&w, text, text_len);
-	return 0;
-}
-
 static int put_number(struct handover_message *m, uint16_t tag, uint64_t value)
 {
 	uint8_t bytes[8];
 
 	wire_store_u64(bytes, value);
-	return put(m, tag, bytes, sizeof bytes, NULL);
+	return handover_message_put_field(m, tag, bytes, sizeof bytes, NULL);
 }
 
+/* HELLO: the first format that it reads (2) | the last one (2). What later releases say behind them changes nothing. */
 int handover_hello_pack(struct handover_message *m)
 {
+	uint8_t formats[4];
+
+	wire_store_u16(formats, HANDOVER_FORMAT_MIN);
+	wire_store_u16(formats + 2, (uint16_t)format_max);
 	handover_message_begin(m, HANDOVER_HELLO);
-	int r = put_number(m, TAG_FORMAT_MIN, HANDOVER_FORMAT_MIN);
-	return r < 0 ? r : put_number(m, TAG_FORMAT_MAX, format_max);
+	return handover_message_put(m, formats, sizeof formats);
 }
 
 static int put_agents(struct handover_message *m, const struct agents *agents)
@@ -77,7 +66,7 @@ static int put_agents(struct handover_message *m, const struct agents *agents)
 		agents_status(agents, a, &s);
 		wire_store_u16(front, (uint16_t)s.links_up);
 		wire_store_u16(front + 2, (uint16_t)agents_conf(agents, a)->workers);
-		r = put(m, TAG_AGENT, front, sizeof front, s.name);
+		r = handover_message_put_field(m, TAG_AGENT, front, sizeof front, s.name);
 	}
 	return r;
 }
@@ -87,7 +76,7 @@ static int put_blocked(struct handover_message *m, struct blocked *blocked)
 	uint8_t packed[BLOCKED_PACKED_MAX];
 	const size_t len = blocked_pack(blocked, notes_now_ns() / 1000000, packed);
 
-	return len > BLOCKED_MADE_LEN ? put(m, TAG_BLOCKED, packed, len, NULL) : 0;
+	return len > BLOCKED_MADE_LEN ? handover_message_put_field(m, TAG_BLOCKED, packed, len, NULL) : 0;
 }
 
 int handover_offer_pack(
@@ -109,13 +98,15 @@ int handover_offer_pack(
 	for (size_t i = 0; r == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
 		r = put_number(m, numbers[i].tag, numbers[i].value);
 	if (r == 0)
-		r = put(m, TAG_NAME, "", 0, shared->self->name);
+		r = handover_message_put_field(m, TAG_NAME, "", 0, shared->self->name);
 	if (r == 0)
 		r = put_agents(m, shared->agents);
 	for (size_t f = 0; r == 0 && f < shared->front_count; f++)
-		r = put(m, TAG_LISTENER, "", 0, shared->fronts[f].conf->name);
-	if (r == 0 && format >= HANDOVER_TELLS_BLOCKED)
+		r = handover_message_put_field(m, TAG_LISTENER, "", 0, shared->fronts[f].conf->name);
+	if (r == 0)
 		r = put_blocked(m, shared->blocked);
+	if (r == 0 && format > HANDOVER_FORMAT)
+		r = handover_message_put_field(m, TAG_NEXT, "", 0, NULL);
 	return r;
 }
 
@@ -124,7 +115,7 @@ int handover_socket_pack(struct handover_message *m, const char *key, unsigned w
 	uint8_t front[2];
 
 	wire_store_u16(front, (uint16_t)worker);
-	int r = put(m, TAG_SOCKET, front, sizeof front, key);
+	int r = handover_message_put_field(m, TAG_SOCKET, front, sizeof front, key);
 	if (r == 0)
 		handover_message_put_fd(m, fd);
 	return r;
@@ -135,21 +126,10 @@ int handover_socket_pack(struct handover_message *m, const char *key, unsigned w
 int handover_hello_read(const struct handover_message *m)
 {
 	struct wire_reader r = wire_reader(m->data, m->len);
-	struct field_item item;
-	uint64_t least = 0, most = 0;
-	int result;
+	const unsigned least = wire_u16(&r), most = wire_u16(&r), latest = most < format_max ? most : format_max;
 
-	while ((result = field_next(&r, &item)) == 0) {
-		if (item.tag == TAG_FORMAT_MIN)
-			result = field_number(&item, UINT16_MAX, &least);
-		else if (item.tag == TAG_FORMAT_MAX)
-			result = field_number(&item, UINT16_MAX, &most);
-		if (result < 0)
-			return result; /* other fields of later releases change nothing */
-	}
-	if (result < 0 || most == 0)
+	if (!r.at || most == 0)
 		return CSSL_E_TRUNCATED;
-	const uint64_t latest = most < format_max ? most : format_max;
 	return latest >= least && latest >= HANDOVER_FORMAT_MIN ? (int)latest : CSSL_E_VERSION;
 }
 
@@ -238,7 +218,10 @@ static int read_item(struct reading *o, const struct field_item *item)
 	case TAG_LISTENER: return read_listener(o, item);
 	case TAG_BLOCKED:
 		return blocked_unpack(o->shared->blocked, 0, item->value, item->len, notes_now_ns() / 1000000);
-	default: return refuse(o, CSSL_E_VERSION, "a newer release is running");
+	default:
+		if (item->tag == TAG_NEXT && format_max > HANDOVER_FORMAT)
+			return 0;
+		return refuse(o, CSSL_E_VERSION, "a newer release is running");
 	}
 }
 
@@ -303,7 +286,7 @@ int handover_sockets_read(struct handover_message *m, struct passed_sockets *out
 {
 	struct wire_reader r = wire_reader(m->data, m->len);
 	struct field_item item;
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	int result;
 
 	while ((result = field_next(&r, &item)) == 0) {

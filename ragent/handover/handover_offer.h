@@ -9,8 +9,9 @@
 #include "ragent/handover/handover_message.h"
 #include "ragent/worker/passed_sockets.h"
 
-/* For tests: act as a release whose latest format is @format. */
-void handover_know_no_later_format(unsigned format);
+/* For tests: act as a release whose latest format is @format. That after this release's has an OFFER with one field
+ * more. */
+void handover_act_as_release(unsigned format);
 
 /* HELLO. 0 or CSSL_E_NO_MEMORY. */
 int handover_hello_pack(struct handover_message *m);

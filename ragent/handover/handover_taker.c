@@ -4,8 +4,6 @@
  */
 #include "ragent/handover/handover_taker.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +12,7 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/handover/handover_channel.h"
+#include "ragent/handover/handover_message.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_worker.h"
 
@@ -51,41 +49,12 @@ static int give_up(struct handover_taker *t, struct ragent_worker *rw, int resul
 	return result;
 }
 
-static int ask_for(struct handover_taker *t)
-{
-	struct handover_message m = { 0 };
-	uint8_t index[2];
-
-	wire_store_u16(index, (uint16_t)t->taken);
-	handover_message_begin(&m, HANDOVER_TAKE);
-	int r = handover_message_put(&m, index, sizeof index);
-	if (r == 0)
-		r = handover_channel_send(t->fd, &m, HANDOVER_NO_LIMIT);
-	handover_message_clear(&m);
-	return r;
-}
-
-static void await_message(const struct handover_taker *t)
-{
-	struct pollfd p = { .fd = t->fd, .events = POLLIN };
-
-	while (poll(&p, 1, -1) < 0 && errno == EINTR)
-		;
-}
-
-/* The other process may wait before it gives anything. When it does, it goes on to serve the worker until COMMIT. */
-static void await_first(const struct handover_taker *t, struct ragent_worker *rw)
-{
-	await_message(t);
-	notes_share_from(rw->home.shared->notes, t->taken, t->fd);
-}
-
 /* Take the next message and handle it. 0: more come; HANDOVER_COMMIT: the worker is ours; negative: failed.
  *
  * Once COMMIT is read, handover_taker_died() cannot see it any more: so the note comes before. */
 static int take_one(struct handover_taker *t, struct ragent_worker *rw, struct handover_message *m)
 {
-	await_message(t);
+	handover_channel_await(t->fd);
 	fault_at("handover.waits", NULL, NULL);
 	if (handover_channel_next_is(t->fd, HANDOVER_COMMIT))
 		notes_share_nothing(rw->home.shared->notes);
@@ -118,11 +87,15 @@ static void take_here(struct worker *w, void *arg)
 	struct handover_taker *t = arg;
 	struct ragent_worker *rw = t->p.workers[t->taken];
 	struct handover_message m = { 0 };
-	int r = rw->state == RAGENT_WORKER_PARKED ? ask_for(t)
+	int r = rw->state == RAGENT_WORKER_PARKED ? handover_channel_say(t->fd, HANDOVER_TAKE, "", HANDOVER_NO_LIMIT)
 						  : CSSL_E_STATE; /* in another state this process is stopping */
 
-	if (r == 0)
-		await_first(t, rw);
+	/* The other process may wait before it gives anything. When it does, it goes on to serve the worker until
+	 * COMMIT. */
+	if (r == 0) {
+		handover_channel_await(t->fd);
+		notes_share_from(rw->home.shared->notes, t->taken, t->fd);
+	}
 	while (r == 0)
 		r = take_one(t, rw, &m);
 	handover_message_clear(&m);

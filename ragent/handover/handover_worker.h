@@ -11,10 +11,10 @@
 /* Returns 0 when the other side has taken @m; negative ends the handover. */
 typedef int handover_send(void *ctx, const struct handover_message *m);
 
-/* Pack in @format. Call it on the worker's thread, while no callback of its connections and links runs. After any
+/* Call it on the worker's thread, while no callback of its connections and links runs. After any
  * result the worker stands still, and the loop must not turn before the caller calls resume, let_go or go_on. 0: the
  * other side has taken everything. Negative: @send's result, CSSL_E_NO_MEMORY, or the error of a broken link. */
-int handover_worker_pack(struct ragent_worker *rw, unsigned format, handover_send *send, void *ctx);
+int handover_worker_pack(struct ragent_worker *rw, handover_send *send, void *ctx);
 
 /* The handover failed: the worker goes on. */
 void handover_worker_resume(struct ragent_worker *rw);

@@ -235,13 +235,6 @@ static int was_death(const struct keeper *k, int status)
 	return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 }
 
-/* It ended not by itself: its clients' sockets are still open here, and would get FIN when this process ends (law 8).
- */
-static int leaves_clients(int status)
-{
-	return WIFSIGNALED(status);
-}
-
 /* The last child has to make progress. A second order to stop means: at once. */
 static void watch_last(struct keeper *k, int signum)
 {
@@ -382,7 +375,8 @@ static int keep(struct keeper *k, int *status)
 		if (!has_ended(k, status))
 			continue;
 		if (!was_death(k, *status)) {
-			if (leaves_clients(*status))
+			/* else its clients' sockets, still open here, would get FIN when this process ends (law 8) */
+			if (WIFSIGNALED(*status))
 				abandon(k);
 			return 1;
 		}

@@ -2,17 +2,17 @@
 #include "ragent/keeper/leftovers.h"
 
 #include <dirent.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net/address.h"
+#include "net/array.h"
 #include "net/capture.h"
 #include "net/daemon.h"
 #include "net/log.h"
 #include "net/tcp_counts.h"
 #include "proto/error.h"
-#include "ragent/keeper/slot_table.h"
 
 #define UNREAD_MAX (4u * 1024u * 1024u) /* a receive buffer hardly grows larger */
 
@@ -23,16 +23,11 @@ struct numbers {
 
 static int add(struct numbers *n, int number)
 {
-	if (n->count == n->cap) {
-		size_t cap = n->cap ? 2 * n->cap : 64;
-		int *at = realloc(n->at, cap * sizeof *at);
-		if (!at)
-			return CSSL_E_NO_MEMORY;
-		n->at = at;
-		n->cap = cap;
-	}
-	n->at[n->count++] = number;
-	return 0;
+	int r = array_make_room(&n->at, &n->cap, n->count, sizeof *n->at);
+
+	if (r == 0)
+		n->at[n->count++] = number;
+	return r;
 }
 
 static int list_descriptors(struct numbers *out, struct notes *n)
@@ -65,20 +60,12 @@ static int is_of_process(const struct notes *n, int fd)
 	return is_noted(n, fd) || log_has(fd) || service_has(fd);
 }
 
-static int int_option(int fd, int name)
-{
-	int value = -1;
-	socklen_t len = sizeof value;
-
-	return getsockopt(fd, SOL_SOCKET, name, &value, &len) == 0 ? value : -1;
-}
-
 static int is_tcp_connection(int fd)
 {
-	int domain = int_option(fd, SO_DOMAIN);
+	const int domain = notes_socket_option(fd, SO_DOMAIN);
 
-	return (domain == AF_INET || domain == AF_INET6) && int_option(fd, SO_TYPE) == SOCK_STREAM &&
-	       int_option(fd, SO_ACCEPTCONN) == 0;
+	return (domain == AF_INET || domain == AF_INET6) && notes_socket_option(fd, SO_TYPE) == SOCK_STREAM &&
+	       notes_socket_option(fd, SO_ACCEPTCONN) == 0;
 }
 
 /* Our own connections to agents count their SYN as a written byte, so none of them passes. */
@@ -89,19 +76,17 @@ static int is_untouched(int fd)
 	return tcp_counts_get(fd, &counts) == 0 && counts.read == 0 && counts.written == 0;
 }
 
-static in_port_t local_port(int fd)
+static uint16_t local_port(int fd)
 {
 	struct sockaddr_storage a;
 	socklen_t len = sizeof a;
 
-	if (getsockname(fd, (struct sockaddr *)&a, &len) < 0 || (a.ss_family != AF_INET && a.ss_family != AF_INET6))
-		return 0;
-	return a.ss_family == AF_INET ? ((struct sockaddr_in *)&a)->sin_port : ((struct sockaddr_in6 *)&a)->sin6_port;
+	return getsockname(fd, (struct sockaddr *)&a, &len) == 0 ? address_port((const struct sockaddr *)&a) : 0;
 }
 
 static int is_of_client(const struct notes *n, int fd)
 {
-	const in_port_t port = local_port(fd);
+	const uint16_t port = local_port(fd);
 
 	if (capture_is_transparent(fd)) /* of TPROXY, and with the port that it wanted */
 		return 1;
@@ -165,14 +150,10 @@ static int by_cookie_and_state(const void *a, const void *b)
 
 static int add_saved(struct saved *out, struct table_slot *s)
 {
-	if (out->count == out->cap) {
-		size_t cap = out->cap ? 2 * out->cap : 64;
-		struct named_slot *at = realloc(out->at, cap * sizeof *at);
-		if (!at)
-			return CSSL_E_NO_MEMORY;
-		out->at = at;
-		out->cap = cap;
-	}
+	int r = array_make_room(&out->at, &out->cap, out->count, sizeof *out->at);
+
+	if (r < 0)
+		return r;
 	s->fd = -1;
 	out->at[out->count++] = (struct named_slot){ s->cookie, s };
 	return 0;
@@ -268,19 +249,17 @@ static void close_later(struct numbers *later, int fd)
 
 static void sort_fresh(struct leftovers *l, const struct notes *n, struct numbers *later, int fd)
 {
-	struct numbers fresh = { l->fresh, l->fresh_count, l->fresh_cap };
-
 	if (tcp_has_ended(fd)) {
 		close_delivered(fd);
-	} else if (!is_untouched(fd) || add(&fresh, fd) < 0) {
+	} else if (is_untouched(fd) &&
+		   array_make_room(&l->fresh, &l->fresh_cap, l->fresh_count, sizeof *l->fresh) == 0) {
+		l->fresh[l->fresh_count++] = fd;
+	} else {
 		l->clients_reset += is_of_client(n, fd) ? 1 : 0;
 		l->reset++;
 		reset_at_close(fd);
 		close_later(later, fd);
 	}
-	l->fresh = fresh.at;
-	l->fresh_count = fresh.count;
-	l->fresh_cap = fresh.cap;
 }
 
 /* It was @s's. */

@@ -227,12 +227,17 @@ void notes_suspect(struct notes *n, const struct client_address *address)
 		crashes >= SUSPECT_CRASHES ? SUSPECT_REFUSED_MS / 1000 : 0);
 }
 
+int notes_socket_option(int fd, int name)
+{
+	int value = -1;
+	socklen_t len = sizeof value;
+
+	return getsockopt(fd, SOL_SOCKET, name, &value, &len) == 0 ? value : -1;
+}
+
 int notes_socket_listens(const struct noted_socket *s)
 {
-	int listens = 0;
-	socklen_t len = sizeof listens;
-
-	return getsockopt(s->fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens;
+	return notes_socket_option(s->fd, SO_ACCEPTCONN) > 0;
 }
 
 const char *death_cause_name(enum death_cause cause)

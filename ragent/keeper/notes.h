@@ -37,7 +37,7 @@ enum death_cause {
 
 struct noted_socket {
 	char key[NOTES_KEY_MAX]; /* the use of the socket: ragent/worker/passed_sockets.h */
-	uint32_t worker;
+	uint32_t worker;         /* it has the socket */
 	int32_t fd;
 };
 
@@ -139,6 +139,8 @@ const void *notes_blamed(const struct notes *n, unsigned worker);
 /* The worker was using bytes of the client at @address: it becomes a suspect, and this is logged. */
 void notes_suspect(struct notes *n, const struct client_address *address);
 
+/* A number of SOL_SOCKET; -1: it is no socket. */
+int notes_socket_option(int fd, int name);
 /* 1, or 0: the descriptor was closed, or the number is another one now. */
 int notes_socket_listens(const struct noted_socket *s);
 

@@ -143,12 +143,6 @@ static void push(struct slot_table *t, uint32_t chunk)
 	t->free = chunk + 1;
 }
 
-static void push_warm(struct slot_table *t, uint32_t chunk)
-{
-	atomic_store_explicit(&t->marks[chunk], USE_FREE, memory_order_relaxed);
-	t->warm[t->warm_count++] = chunk;
-}
-
 /* A free chunk, or the count of all: there is none. */
 static uint32_t pop(struct slot_table *t)
 {
@@ -220,10 +214,12 @@ static void give_back(struct slot_table *t, uint32_t chunk)
 	if (stays || lose_memory(t, chunk) < 0)
 		memset(chunk_at(t, chunk), 0, SLAB_LEN);
 	pthread_mutex_lock(&t->lock);
-	if (stays && t->warm_count < WARM_MAX)
-		push_warm(t, chunk);
-	else
+	if (stays && t->warm_count < WARM_MAX) {
+		atomic_store_explicit(&t->marks[chunk], USE_FREE, memory_order_relaxed);
+		t->warm[t->warm_count++] = chunk;
+	} else {
 		push(t, chunk);
+	}
 	pthread_mutex_unlock(&t->lock);
 }
 

@@ -8,21 +8,23 @@
 #define SUBNET_LEN 8u /* bytes of an IPv6 /64 */
 #define SITE_LEN   6u /* and of a /48 */
 
+static struct client_address prefix_of(const struct client_address *a, uint8_t len, size_t bytes)
+{
+	struct client_address prefix = { .len = len };
+
+	memcpy(prefix.bytes, a->bytes, bytes);
+	return prefix;
+}
+
 static struct client_address source_of(const struct client_address *a)
 {
-	struct client_address source = { .len = a->len };
-
-	memcpy(source.bytes, a->bytes, a->len == 16 ? SUBNET_LEN : a->len);
-	return source;
+	return prefix_of(a, a->len, a->len == 16 ? SUBNET_LEN : a->len);
 }
 
 /* Its length tells it from a source. */
 static struct client_address site_of(const struct client_address *a)
 {
-	struct client_address site = { .len = SITE_LEN };
-
-	memcpy(site.bytes, a->bytes, SITE_LEN);
-	return site;
+	return prefix_of(a, SITE_LEN, SITE_LEN);
 }
 
 static int is_address(const struct client_address *a)
@@ -40,11 +42,11 @@ static int is_same(const struct client_address *a, const struct client_address *
 	return a->len == b->len && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
 }
 
-static struct suspect *find(struct suspects *s, const struct client_address *source)
+static struct suspect *find(const struct suspects *s, const struct client_address *source)
 {
 	for (uint32_t i = 0; i < count(s); i++)
 		if (is_same(&s->at[i].source, source))
-			return &s->at[i];
+			return (struct suspect *)&s->at[i];
 	return NULL;
 }
 
@@ -89,13 +91,9 @@ uint32_t suspects_add(struct suspects *s, const struct client_address *address, 
 static int is_refused(
 	const struct suspects *s, const struct client_address *source, uint32_t crashes_max, uint64_t now_ms)
 {
-	for (uint32_t i = 0; i < count(s); i++) {
-		const struct suspect *one = &s->at[i];
-		if (one->crashes >= crashes_max && now_ms - one->last_ms < SUSPECT_REFUSED_MS &&
-			is_same(&one->source, source))
-			return 1;
-	}
-	return 0;
+	const struct suspect *found = find(s, source);
+
+	return found && found->crashes >= crashes_max && now_ms - found->last_ms < SUSPECT_REFUSED_MS;
 }
 
 int suspects_refuse(const struct suspects *s, const struct client_address *address, uint64_t now_ms)

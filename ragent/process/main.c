@@ -17,7 +17,7 @@
 #include "net/tcp_counts.h"
 #include "proto/error.h"
 #include "ragent/connection/byte_log.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_home.h"
 #include "ragent/control/control_tokens.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/handover/handover_taker.h"
@@ -265,7 +265,7 @@ static int run(const struct conf *c, const struct conf_ragent *self, const struc
 		return EXIT_FAILURE;
 #ifdef CSSL_TEST_POINTS
 	if (getenv("CSSL_HANDOVER_FORMAT"))
-		handover_know_no_later_format((unsigned)atoi(getenv("CSSL_HANDOVER_FORMAT")));
+		handover_act_as_release((unsigned)atoi(getenv("CSSL_HANDOVER_FORMAT")));
 #endif
 	if (a->place == PLACE_BACKGROUND && background_begin() < 0) {
 		perror("ragent: cannot go into the background");

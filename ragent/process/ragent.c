@@ -20,7 +20,7 @@
 #include "net/scheduling.h"
 #include "net/signals.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_home.h"
 #include "ragent/keeper/keeper.h"
 #include "ragent/process/privileges.h"
 #include "ragent/process/ragent_internal.h"

@@ -6,19 +6,17 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_home.h"
 #include "ragent/process/ragent_internal.h"
 
 #define HEARTBEAT_MS 200u
-
-_Static_assert(NOTES_KEY_MAX == PASSED_KEY_MAX, "the notes have the keys of passed sockets");
 
 /* --- for the next one --- */
 
 static int note_listeners(struct ragent *r, unsigned worker)
 {
 	const struct ragent_worker *rw = r->workers[worker];
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < rw->listening_count; i++) {
@@ -32,7 +30,7 @@ static int note_listeners(struct ragent *r, unsigned worker)
 static int note_control(struct ragent *r)
 {
 	const struct conf_ragent *self = r->shared.self;
-	char key[PASSED_KEY_MAX], path[HANDOVER_PATH_MAX];
+	char key[NOTES_KEY_MAX], path[HANDOVER_PATH_MAX];
 
 	if (!r->control)
 		return 0;

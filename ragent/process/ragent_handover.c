@@ -24,7 +24,7 @@ static int put_sockets(void *ctx, struct handover_message *m)
 {
 	struct ragent *r = ctx;
 	const struct conf_ragent *self = r->shared.self;
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	int result =
 		handover_socket_pack(m, passed_key_of_path(key, "control", self->control), 0, control_fd(r->control));
 
@@ -51,7 +51,7 @@ static void on_replaced(void *ctx)
 
 static int bind_handover(struct ragent *r, struct passed_sockets *passed, char *error, size_t cap)
 {
-	char path[HANDOVER_PATH_MAX], key[PASSED_KEY_MAX];
+	char path[HANDOVER_PATH_MAX], key[NOTES_KEY_MAX];
 	const struct handover_giver_params p = {
 		.main = r->main,
 		.shared = &r->shared,
@@ -78,7 +78,7 @@ static int bind_address(struct ragent *r, struct passed_sockets *passed, char *e
 {
 	const struct conf_ragent *self = r->shared.self;
 	const struct sockaddr *address = (const struct sockaddr *)&self->control_address;
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 
 	if (address->sa_family == AF_UNSPEC)
 		return 0;
@@ -98,7 +98,7 @@ static int bind_address(struct ragent *r, struct passed_sockets *passed, char *e
 int ragent_bind_control(struct ragent *r, struct passed_sockets *passed, char *error, size_t error_cap)
 {
 	const char *path = r->shared.self->control;
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 
 	if (!path)
 		return 0;

@@ -7,45 +7,34 @@
 #include <unistd.h>
 
 #include "net/address.h"
+#include "net/array.h"
 #include "proto/error.h"
 
-const char *passed_key_of_listener(char out[static PASSED_KEY_MAX], const char *name, const struct sockaddr *address)
+const char *passed_key_of_listener(char out[static NOTES_KEY_MAX], const char *name, const struct sockaddr *address)
 {
 	char text[ADDRESS_TEXT_MAX];
 
-	snprintf(out, PASSED_KEY_MAX, "listener %s %s", name, address_format(address, text));
+	snprintf(out, NOTES_KEY_MAX, "listener %s %s", name, address_format(address, text));
 	return out;
 }
 
-const char *passed_key_of_path(char out[static PASSED_KEY_MAX], const char *what, const char *path)
+const char *passed_key_of_path(char out[static NOTES_KEY_MAX], const char *what, const char *path)
 {
-	snprintf(out, PASSED_KEY_MAX, "%s %s", what, path);
+	snprintf(out, NOTES_KEY_MAX, "%s %s", what, path);
 	return out;
-}
-
-static int grow(struct passed_sockets *p)
-{
-	size_t cap = p->cap ? 2 * p->cap : 16;
-	struct passed_socket *at = realloc(p->at, cap * sizeof *at);
-
-	if (!at)
-		return CSSL_E_NO_MEMORY;
-	p->at = at;
-	p->cap = cap;
-	return 0;
 }
 
 int passed_sockets_add(struct passed_sockets *p, const char *key, unsigned worker, int fd)
 {
-	int r = strlen(key) < PASSED_KEY_MAX ? 0 : CSSL_E_TOO_LONG;
+	int r = strlen(key) < NOTES_KEY_MAX ? 0 : CSSL_E_TOO_LONG;
 
-	if (r == 0 && p->count == p->cap)
-		r = grow(p);
+	if (r == 0)
+		r = array_make_room(&p->at, &p->cap, p->count, sizeof *p->at);
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
-	struct passed_socket *s = &p->at[p->count++];
+	struct noted_socket *s = &p->at[p->count++];
 	snprintf(s->key, sizeof s->key, "%s", key);
 	s->worker = worker;
 	s->fd = fd;
@@ -55,7 +44,7 @@ int passed_sockets_add(struct passed_sockets *p, const char *key, unsigned worke
 int passed_sockets_take(struct passed_sockets *p, const char *key, unsigned worker)
 {
 	for (size_t i = 0; p && i < p->count; i++) {
-		struct passed_socket *s = &p->at[i];
+		struct noted_socket *s = &p->at[i];
 		if (s->fd < 0 || s->worker != worker || strcmp(s->key, key) != 0)
 			continue;
 		int fd = s->fd;

@@ -8,23 +8,17 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#define PASSED_KEY_MAX 320u
-
-struct passed_socket {
-	char key[PASSED_KEY_MAX];
-	unsigned worker; /* it had the socket */
-	int fd;          /* -1: taken */
-};
+#include "ragent/keeper/notes.h"
 
 /* Embedded; zero is an empty list. */
 struct passed_sockets {
-	struct passed_socket *at;
+	struct noted_socket *at; /* fd -1: taken */
 	size_t count, cap;
 };
 
 /* For an address of a listener, as the cluster file has it; port 0 stays 0. */
-const char *passed_key_of_listener(char out[static PASSED_KEY_MAX], const char *name, const struct sockaddr *address);
-const char *passed_key_of_path(char out[static PASSED_KEY_MAX], const char *what, const char *path);
+const char *passed_key_of_listener(char out[static NOTES_KEY_MAX], const char *name, const struct sockaddr *address);
+const char *passed_key_of_path(char out[static NOTES_KEY_MAX], const char *what, const char *path);
 
 /* Takes over @fd. 0, CSSL_E_NO_MEMORY or CSSL_E_TOO_LONG (@fd is closed). */
 int passed_sockets_add(struct passed_sockets *p, const char *key, unsigned worker, int fd);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "net/address.h"
 #include "net/capture.h"
@@ -15,8 +14,6 @@
 #include "net/listener.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_saved.h"
-#include "ragent/keeper/notes.h"
 
 /* --- links --- */
 
@@ -52,7 +49,7 @@ static void link_came_up(struct ragent_worker *rw, struct link *l)
 	memcpy(rw->home.id_check_key, peer->id_check_key, sizeof rw->home.id_check_key);
 	agents_link_up(rw->home.shared->agents, link_agent(l), peer->boot_id);
 	counter_add(&rw->home.counters.links_up, 1);
-	connection_reattach_all(&rw->home, l);
+	connection_reattach_all(&rw->home, l, REATTACH_BY_ASKING);
 	if (worker_index(rw->home.worker) == 0 && agents_conf(rw->home.shared->agents, link_agent(l))->direct_count)
 		tell_blocked(rw, l);
 }
@@ -83,7 +80,7 @@ static void on_link_state(void *ctx, struct link *l, enum link_state from, enum 
 	if (to == LINK_SUSPECT)
 		agents_link_suspect(rw->home.shared->agents, link_agent(l));
 	if (to == LINK_LOSING && from == LINK_OPENING && is_nobody_there(link_failure(l)))
-		connection_reattach_none(&rw->home, l);
+		connection_reattach_all(&rw->home, l, REATTACH_IN_VAIN);
 	if (to == LINK_LOSING && (from == LINK_UP || from == LINK_SUSPECT))
 		link_went_down(rw, l);
 }
@@ -239,7 +236,6 @@ static struct listening *origin_of(struct ragent_worker *rw, int fd, const struc
 
 void ragent_worker_welcome(struct ragent_worker *rw, int fd)
 {
-	const struct linger at_once = { .l_onoff = 1 };
 	struct sockaddr_storage local, peer;
 	socklen_t local_len = sizeof local, peer_len = sizeof peer;
 
@@ -251,8 +247,7 @@ void ragent_worker_welcome(struct ragent_worker *rw, int fd)
 			return;
 		}
 	}
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-	close(fd);
+	listener_refuse_accepted(fd, NULL, 0);
 }
 
 static void on_listener_closed(void *ctx)
@@ -285,7 +280,7 @@ static int bind_one(
 {
 	struct listening *at = &rw->listening[rw->listening_count];
 	struct sockaddr_storage *address = &f->bound[index];
-	char key[PASSED_KEY_MAX], text[ADDRESS_TEXT_MAX];
+	char key[NOTES_KEY_MAX], text[ADDRESS_TEXT_MAX];
 	int r = 0;
 
 	*at = (struct listening){ .home = rw,
@@ -376,20 +371,29 @@ struct ragent_worker *ragent_worker_create(const struct ragent_shared *shared, s
 	return rw;
 }
 
+/* No connection is left: stop all that needs the loop. */
+static void stop_home(struct ragent_worker *rw)
+{
+	timer_stop(rw->tick);
+	rw->tick = NULL;
+	dormant_destroy(rw->home.dormant);
+	rw->home.dormant = NULL;
+}
+
 int ragent_worker_start(struct ragent_worker *rw)
 {
 	const struct conf_health *h = &rw->home.shared->self->health;
-	int r = connection_home_start(&rw->home);
+	int r = 0;
 
+	rw->home.dormant = dormant_create(rw->home.worker, connection_on_input);
 	rw->tick = timer_start(rw->home.worker, on_tick, rw, h->ping_ms, h->ping_ms);
-	if (!rw->tick)
+	if (!rw->home.dormant || !rw->tick)
 		r = CSSL_E_NO_MEMORY;
 	for (int a = 0; r == 0 && a < (int)agents_count(rw->home.shared->agents); a++)
 		r = create_links(rw, a);
 	if (r < 0) { /* the loop has not run yet, so nothing is connecting */
 		links_destroy(&rw->home.links);
-		connection_home_stop(&rw->home);
-		timer_stop(rw->tick);
+		stop_home(rw);
 		ragent_worker_unlisten(rw);
 	}
 	return r;
@@ -406,7 +410,8 @@ void ragent_worker_park(struct ragent_worker *rw)
 {
 	assert(rw->state == RAGENT_WORKER_RUNNING || rw->state == RAGENT_WORKER_PARKED);
 	rw->state = RAGENT_WORKER_PARKED;
-	connection_home_park(&rw->home);
+	rw->home.state = HOME_PARKED;
+	mover_stop(&rw->home.mover);
 	each_listener(rw, listener_pause);
 	links_each(&rw->home.links, link_leave);
 }
@@ -416,7 +421,7 @@ void ragent_worker_unpark(struct ragent_worker *rw)
 	if (rw->state != RAGENT_WORKER_PARKED)
 		return;
 	rw->state = RAGENT_WORKER_RUNNING;
-	connection_home_unpark(&rw->home);
+	rw->home.state = HOME_RUNNING;
 	each_listener(rw, listener_resume);
 	links_each(&rw->home.links, link_return);
 }
@@ -427,9 +432,7 @@ static void settle(struct ragent_worker *rw)
 	if (rw->state == RAGENT_WORKER_DRAINING && !rw->home.connections) {
 		rw->state = RAGENT_WORKER_CLOSING;
 		deadline_cancel(&rw->drain_deadline);
-		timer_stop(rw->tick);
-		rw->tick = NULL;
-		connection_home_stop(&rw->home);
+		stop_home(rw);
 		links_each(&rw->home.links, link_close);
 	}
 	if (rw->state == RAGENT_WORKER_CLOSING && rw->open_links == 0 && rw->open_listeners == 0) {

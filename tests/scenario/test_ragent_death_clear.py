@@ -514,26 +514,6 @@ def test_what_was_taken_over_goes_on_after_a_death(start_mail, options, edit):
     assert mail.end()["mails"] == 1
 
 
-@pytest.mark.usefixtures("test_points")
-def test_what_an_earlier_release_handed_over_goes_on_until_a_death(start_mail):
-    """It does not tell which bytes its agent has read, nor the numbers of its frames. Behind a death the client is told the end."""
-    mail = start(start_mail)
-    with Client(mail.mail) as client, Client(mail.mail) as behind:
-        for one in client, behind:
-            one.greet()
-            one.send("NO")
-        mail.cluster.env["CSSL_HANDOVER_FORMAT"] = "5"
-        mail.cluster.replace()
-        del mail.cluster.env["CSSL_HANDOVER_FORMAT"]
-        for one in client, behind:
-            one.send("OP\r\n")
-            assert one.reply() == ["250 2.0.0 Ok"]
-        assert client.ask("STARTTLS")[0].startswith("220")
-        shake_hands(client, mail.context)
-        mail.cluster.kill_ragent()
-        assert behind.ends() == ("reset", b"")
-
-
 # --- deaths at named points ---
 
 POINTS = ("clear.said", "starttls.answered", "slot.saving", "slot.saved", "records.read", "records.came", "slot.kept", "client.write", "link.write", "client.accepted")

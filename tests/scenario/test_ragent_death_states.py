@@ -293,24 +293,6 @@ def test_an_owner_that_dies_amid_its_held_frames_leaves_no_gap(start_cluster):
     assert cluster.counters()["ragent"]["takeovers_ended"] == 1
 
 
-@pytest.mark.usefixtures("test_points")
-def test_what_an_earlier_release_handed_over_goes_on_as_after_the_loss_of_its_owner(start_cluster):
-    """It does not tell the numbers of the frames."""
-    cluster = start_cluster("--agents", "2", takeover=True, edit=edits.nobody_moves)
-    with client_of(cluster, cluster.sf, "1.3") as client:
-        client.begin()
-        client.shake_hands()
-        assert client.ask()
-        cluster.env["CSSL_HANDOVER_FORMAT"] = "4"
-        cluster.replace()
-        del cluster.env["CSSL_HANDOVER_FORMAT"]
-        before, = cluster.connections()
-        cluster.kill_ragent()
-        assert client.ask()
-        now, = cluster.connections()
-        assert now["epoch"] == before["epoch"] + 1
-
-
 @pytest.mark.parametrize("version", ["1.2", "1.3"])
 def test_what_a_client_sends_behind_the_end_of_its_server_arrives(start_cluster, version):
     """The server has said all and FIN, and reads on."""

@@ -9,7 +9,6 @@
 #include "net/audit.h"
 #include "net/container_of.h"
 #include "proto/tls_record.h"
-#include "ragent/connection/position_claim.h"
 
 static struct held_client *of_stream(struct stream *s)
 {
@@ -112,10 +111,9 @@ static void keep_copy(struct held_client *c, const ProtobufCBinaryData *copy)
 static void in_live(struct held_client *c, const struct frame *f)
 {
 	Cssl__LinkLive *live = cssl__link_live__unpack(NULL, f->len, f->payload);
-	struct position_claim claim;
 
-	if (live && position_claim_read(&claim, live) == 0) {
-		position_claim(&c->position, &claim);
+	if (live && live->position) {
+		position_claim(&c->position, live);
 		keep_copy(c, &live->sealed_copy);
 		c->state = f->type == FRAME_KEPT ? HELD_OWNED : HELD_FROZEN;
 		forward(c);
@@ -182,7 +180,7 @@ void held_client_goes_on(struct held_client *c, struct agent_link *link, uint32_
 	c->epoch = epoch;
 	c->state = HELD_OWNED;
 	c->drained = 0;
-	c->sent = (unsigned)c->position.client_records;
+	c->sent = (unsigned)c->position.now.client_records;
 	forward(c);
 }
 

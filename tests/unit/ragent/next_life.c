@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "ragent/connection/connection_handover.h"
-#include "ragent/connection/connection_preamble.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_internal.h"
+#include "ragent/connection/connection_home.h"
 
 /* AddressSanitizer's, if it is there. */
 void __asan_unpoison_memory_region(void const volatile *at, size_t len) __attribute__((weak));
@@ -69,9 +69,8 @@ static void lose_memory(struct connection_home *home)
 {
 	home->connections = NULL;
 	slabs_init(&home->connection_blocks, connection_len());
-	fine_blocks_init(&home->belongings, NULL);
-	block_pool_init(&home->blocks, NULL);
-	slabs_init(&home->trails, connection_trail_len());
+	blocks_init(&home->blocks, NULL);
+	slabs_init(&home->trails, sizeof(struct trail));
 }
 
 /* A block that this process has used lies in the table. */

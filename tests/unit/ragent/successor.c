@@ -58,7 +58,7 @@ static void destroy_all(void)
 static void listen_too(struct successor *s)
 {
 	struct passed_sockets passed = { 0 };
-	char key[PASSED_KEY_MAX], error[256];
+	char key[NOTES_KEY_MAX], error[256];
 
 	for (size_t i = 0; i < d.rw->listening_count; i++) {
 		const struct listening *at = &d.rw->listening[i];
@@ -123,7 +123,7 @@ void successor_takes_over(void)
 {
 	struct successor *s = successor_create();
 
-	ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, successor_hears, s), 0);
+	ck_assert_int_eq(handover_worker_pack(d.rw, successor_hears, s), 0);
 	successor_commit(s);
 	struct ragent_worker *old = d.rw;
 	d.rw = s->rw;

@@ -14,7 +14,7 @@
 
 static struct slot_table *table;
 static struct table_share share;
-static struct block_pool pool;
+static struct blocks pool;
 static struct byte_log l;
 static uint64_t count; /* bytes that were appended, from byte number 0 on */
 
@@ -28,7 +28,7 @@ static void begin(size_t connections)
 	table = slot_table_create(connections * SHARE, CONNECTION);
 	slot_table_begin_life(table, 1);
 	slot_table_share_init(&share, table, TABLE_BELONGINGS, 0);
-	block_pool_init(&pool, &share.source);
+	blocks_init(&pool, &share.source);
 	l = (struct byte_log){ 0 };
 	count = 0;
 	byte_log_begin(&l, 0);
@@ -37,7 +37,7 @@ static void begin(size_t connections)
 static void end(void)
 {
 	byte_log_drop(&l, &pool);
-	block_pool_clear(&pool);
+	blocks_clear(&pool);
 	slot_table_destroy(table);
 }
 

@@ -140,7 +140,7 @@ START_TEST(client_records_are_kept_until_they_are_consumed)
 	fake_agent_consumed(
 		d.agents[l.agent], l.stream, &(struct frame_consumed){ .client_records = 5, .read_sequence = 3 }, 0);
 	wait_until(kept_len(&c->busy->kept) == RECORD_OF(100));
-	ck_assert_uint_eq(c->position.client_records, 5);
+	ck_assert_uint_eq(c->position.now.client_records, 5);
 	close(l.fd);
 }
 END_TEST
@@ -210,7 +210,7 @@ START_TEST(a_record_that_is_not_whole_is_accounted_until_it_is)
 	ck_assert_uint_eq(c->busy->partial.since_ms, since_ms);
 	write_all(l.fd, record + 500, sizeof record - 500);
 	wait_until(d.rw->home.partials.len == 0);
-	ck_assert_ptr_null(d.rw->home.partials.oldest);
+	ck_assert_ptr_null(TAILQ_FIRST(&d.rw->home.partials.by_age));
 	/* its time is over */
 	write_all(l.fd, record, 400);
 	wait_until(d.rw->home.partials.len == 400);

@@ -92,7 +92,7 @@ START_TEST(the_client_gets_each_reply_once)
 	agent_took(8);
 	agent_says(REPLY, WHOLE);
 	client_expect(t.fd, REPLY, strlen(REPLY));
-	ck_assert_uint_eq(connection_only()->busy->preamble->taken, 8);
+	ck_assert_uint_eq(connection_only()->busy->kept.consumed_record, 8);
 	ck_assert_uint_eq(connection_only()->queued, strlen(BANNER REPLY));
 	close(t.fd);
 }

@@ -3,8 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/error.h"
-#include "proto/fields.h"
 #include "ragent/connection/connection_fields.h"
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/unit.h"
@@ -273,14 +271,6 @@ START_TEST(new_clients_are_accepted_there)
 }
 END_TEST
 
-/* How many owners the only connection had, as the worker tells. */
-static size_t owners_known(void)
-{
-	struct ownership owners[OWNERSHIPS_LISTED];
-
-	return ownerships_of(d.rw->home.ownerships, &connection_only()->id, owners);
-}
-
 START_TEST(earlier_owners_of_a_connection_are_told_there)
 {
 	struct ownership before[OWNERSHIPS_LISTED], after[OWNERSHIPS_LISTED];
@@ -326,85 +316,13 @@ START_TEST(counters_of_each_listener_go_on_there)
 }
 END_TEST
 
-/* Tags that the first format has in a WORKER message. */
-static int is_of_format_1(const struct handover_message *m)
-{
-	struct wire_reader r = wire_reader(m->data, m->len);
-	struct field_item item;
-
-	while (field_next(&r, &item) == 0)
-		if (item.tag != 1 && item.tag != 2 && item.tag != 100 && item.tag != 101)
-			return 0;
-	return 1;
-}
-
-static int old_successor_hears(void *ctx, const struct handover_message *m)
-{
-	ck_assert(m->type != HANDOVER_WORKER || is_of_format_1(m));
-	return successor_hears(ctx, m);
-}
-
-START_TEST(a_process_of_the_format_before_gets_no_field_that_it_does_not_know)
-{
-	dispatcher_start(NULL);
-	connection_keep(&l, "sl", 1);
-	ck_assert_uint_eq(owners_known(), 1);
-	struct successor *s = successor_create();
-	ck_assert_int_eq(handover_worker_pack(d.rw, 1, old_successor_hears, s), 0);
-	successor_commit(s);
-	struct ragent_worker *old = d.rw;
-	d.rw = s->rw;
-	wait_until(!old->home.connections);
-	ck_assert_uint_eq(owners_known(), 0);
-	server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
-	close(l.fd);
-}
-END_TEST
-
-/* Its reader of agreed values has six rows, and refuses other tags. */
-static int successor_without_ja4_hears(void *ctx, const struct handover_message *m)
-{
-	struct wire_reader r = wire_reader(m->data, m->len);
-	struct field_item item, value;
-	unsigned agreed = 0;
-
-	if (m->type == HANDOVER_CONNECTIONS) {
-		for (wire_u32(&r); field_next(&r, &item) == 0;) {
-			struct wire_reader values = wire_reader(item.value, item.len);
-			while (item.tag == TAG_AGREED && field_next(&values, &value) == 0) {
-				ck_assert(value.tag <= 6 || value.tag == TAG_SERVER_NAME || value.tag == TAG_ALPN);
-				agreed++;
-			}
-		}
-		ck_assert_uint_eq(agreed, 6 + 2);
-	}
-	return successor_hears(ctx, m);
-}
-
-START_TEST(a_process_that_does_not_know_ja4_gets_none)
-{
-	dispatcher_start(NULL);
-	connection_keep(&l, "sl", 1);
-	memset(&connection_only()->agreed->ja4, 'j', sizeof(struct ja4));
-	successor_takes_over();
-	ck_assert_int_eq(connection_only()->agreed->ja4.kind[9], 'j');
-	struct successor *s = successor_create();
-	ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_TELLS_JA4 - 1, successor_without_ja4_hears, s), 0);
-	successor_commit(s);
-	d.rw = s->rw;
-	ck_assert_int_eq(connection_only()->agreed->ja4.kind[9], 0);
-	server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
-	close(l.fd);
-}
-END_TEST
-
 /* The successor breaks off at message @at. */
 static int breaks_off(unsigned at)
 {
 	struct successor *s = successor_create();
 
 	s->refuse_at = at;
-	int r = handover_worker_pack(d.rw, HANDOVER_FORMAT, successor_hears, s);
+	int r = handover_worker_pack(d.rw, successor_hears, s);
 	handover_worker_let_go(s->rw);
 	handover_worker_resume(d.rw);
 	return r;
@@ -452,8 +370,6 @@ UNIT(connection_handover)
 		earlier_owners_of_a_connection_are_told_there,
 		counters_of_each_agent_go_on_there,
 		counters_of_each_listener_go_on_there,
-		a_process_of_the_format_before_gets_no_field_that_it_does_not_know,
-		a_process_that_does_not_know_ja4_gets_none,
 		half_a_hello_is_finished_there,
 		a_handshake_goes_on_with_its_agent,
 		an_owned_connection_goes_on_with_the_same_stream_both_ways,

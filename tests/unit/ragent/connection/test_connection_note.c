@@ -12,7 +12,7 @@ static struct connection c;
 
 static void begin(enum slot_state slot)
 {
-	fine_blocks_init(&home.belongings, NULL);
+	blocks_init(&home.blocks, NULL);
 	busy = (struct busy_part){ .home = &home, .connection = &c };
 	c = (struct connection){ .home = &home, .busy = &busy };
 	table_slot_to(&c.slot, slot);
@@ -22,11 +22,11 @@ static void end(void)
 {
 	connection_touch(&c);
 	connection_drop_note(&c);
-	connection_forget_former_note(&c);
-	fine_blocks_clear(&home.belongings);
+	sealed_blob_drop(&busy.download_former, &home.blocks);
+	blocks_clear(&home.blocks);
 }
 
-static struct download *set(const char *text)
+static struct sealed_blob *set(const char *text)
 {
 	ck_assert_int_eq(connection_set_note(&c, (const uint8_t *)text, strlen(text)), 0);
 	ck_assert_uint_eq(busy.download->len, strlen(text));
@@ -39,20 +39,18 @@ START_TEST(the_last_one_counts)
 	begin(SLOT_VOID);
 	set("first");
 	set("second");
-	ck_assert_ptr_null(busy.download_former);
 	connection_drop_note(&c);
 	ck_assert_ptr_null(busy.download);
-	ck_assert_uint_eq(connection_note_len(&c), 0);
 	end();
 }
 END_TEST
 
 START_TEST(one_that_is_refused_changes_nothing)
 {
-	static const uint8_t much[DOWNLOAD_MAX_LEN + 1];
+	static const uint8_t much[COPY_MAX_LEN + 1];
 
 	begin(SLOT_FOLLOWED);
-	struct download *first = set("first");
+	struct sealed_blob *first = set("first");
 	ck_assert_int_eq(connection_set_note(&c, much, sizeof much), CSSL_E_TOO_LONG);
 	ck_assert_int_eq(connection_set_note(&c, much, 0), CSSL_E_TOO_LONG);
 	ck_assert_ptr_eq(busy.download, first);
@@ -64,8 +62,8 @@ END_TEST
 START_TEST(one_that_a_valid_slot_names_stays_until_the_slot_names_another)
 {
 	begin(SLOT_FOLLOWED);
-	struct download *first = set("first");
-	struct download *second = set("other");
+	struct sealed_blob *first = set("first");
+	struct sealed_blob *second = set("other");
 	ck_assert_ptr_eq(busy.download_former, first);
 	set("third");
 	connection_drop_note(&c); /* no slot named those after the first */
@@ -73,7 +71,7 @@ START_TEST(one_that_a_valid_slot_names_stays_until_the_slot_names_another)
 	ck_assert_mem_eq(first->data, "first", 5);
 	ck_assert_uint_eq(first->len, 5);
 	ck_assert_ptr_ne(first, second);
-	connection_forget_former_note(&c);
+	sealed_blob_drop(&busy.download_former, &home.blocks);
 	ck_assert_ptr_null(busy.download_former);
 	end();
 }
@@ -82,7 +80,7 @@ END_TEST
 START_TEST(one_that_is_dropped_stays_as_well)
 {
 	begin(SLOT_FOLLOWED);
-	struct download *first = set("first");
+	struct sealed_blob *first = set("first");
 	connection_drop_note(&c);
 	ck_assert_ptr_null(busy.download);
 	ck_assert_ptr_eq(busy.download_former, first);
@@ -96,8 +94,13 @@ START_TEST(it_counts_as_its_whole_block)
 	uint8_t data[1100] = { 0 };
 
 	begin(SLOT_VOID);
+	holdings_init(&home.holdings, 4096);
 	ck_assert_int_eq(connection_set_note(&c, data, sizeof data), 0);
-	ck_assert_uint_eq(connection_note_len(&c), 1024 + COARSE_STEP);
+	connection_weigh(&c);
+	ck_assert_uint_eq(busy.holding.len, 1024 + COARSE_STEP);
+	connection_drop_note(&c);
+	connection_weigh(&c);
+	ck_assert_uint_eq(busy.holding.len, 0);
 	end();
 }
 END_TEST

@@ -130,7 +130,7 @@ END_TEST
 
 START_TEST(a_blob_of_unheard_of_size_ends_the_link)
 {
-	static char blob[DOWNLOAD_MAX_LEN + 2];
+	static char blob[COPY_MAX_LEN + 2];
 
 	begin_owned();
 	memset(blob, 'x', sizeof blob - 1);

@@ -48,8 +48,8 @@ static void check_position(const struct position *was)
 {
 	const struct position *is = &c()->position;
 
-	ck_assert_uint_eq(is->client_records, was->client_records);
-	ck_assert_uint_eq(is->read_sequence, was->read_sequence);
+	ck_assert_uint_eq(is->now.client_records, was->now.client_records);
+	ck_assert_uint_eq(is->now.read_sequence, was->now.read_sequence);
 	ck_assert_uint_eq(is->checkpoint.client_records, was->checkpoint.client_records);
 	ck_assert_uint_eq(is->checkpoint.read_sequence, was->checkpoint.read_sequence);
 	ck_assert_uint_eq(is->server_records, was->server_records);
@@ -125,25 +125,6 @@ START_TEST(what_was_read_and_not_logged_is_in_the_read_buffer)
 	next_life_begins();
 	owner_goes_on(&l, 3, CONNECTION_OWNED);
 	wait_until(came() == RECORD_OF(70));
-	close(l.fd);
-}
-END_TEST
-
-/* Without its count of frames, only the loss of its owner is left. */
-START_TEST(an_owner_of_unknown_frames_is_lost)
-{
-	dispatcher_start(&outlives);
-	connection_keep(&l, "sf", 1);
-	struct connection *dead = c();
-	life_ends();
-	left_by(dead)->account.frames = FRAMES_UNKNOWN;
-	next_life_begins();
-	expect_fates(1, 0);
-	wait_until(counter_get(&d.rw->home.counters.reattach_failed) == 1);
-	client_send_record(l.fd, TLS_APPLICATION_DATA, 60, 9);
-	Cssl__LinkSslId *id = ssl_id_take(&l, -1);
-	ck_assert_uint_eq(id->epoch, 2);
-	cssl__link_ssl_id__free_unpacked(id, NULL);
 	close(l.fd);
 }
 END_TEST
@@ -392,7 +373,6 @@ UNIT(connection_restored)
 		the_next_process_may_die_too,
 		what_the_client_says_meanwhile_is_read,
 		what_was_read_and_not_logged_is_in_the_read_buffer,
-		an_owner_of_unknown_frames_is_lost,
 		a_silent_owned_one_goes_on,
 		one_at_rest_rests_on,
 		one_at_rest_whose_client_asks_meanwhile_wakes,

@@ -238,9 +238,9 @@ static void an_agent_that_is_none(struct connection *dead, struct trail_image *i
 {
 	left_by(dead)->account.stream.agent = AGENTS;
 }
-static void no_count_of_frames(struct connection *dead, struct trail_image *image)
+static void told_of_more_frames_than_came(struct connection *dead, struct trail_image *image)
 {
-	left_by(dead)->account.frames = FRAMES_UNKNOWN;
+	left_by(dead)->account.frames_told = left_by(dead)->account.frames + 1;
 }
 static void no_trail(struct connection *dead, struct trail_image *image)
 {
@@ -268,7 +268,7 @@ START_TEST(one_that_is_wrong_is_reset)
 		{ "no agent and bytes for the client", no_agent_and_bytes_for_the_client },
 		{ "no agent for mail", no_agent_for_mail },
 		{ "an agent that is none", an_agent_that_is_none },
-		{ "no count of frames", no_count_of_frames },
+		{ "told of more frames than came", told_of_more_frames_than_came },
 		{ "no trail", no_trail },
 		{ "more bytes than can be counted", more_bytes_than_can_be_counted },
 		{ "no bytes in its log", no_bytes_in_its_log },

@@ -232,12 +232,12 @@ static void note_nowhere(struct connection *c)
 
 static void note_outside(struct connection *c)
 {
-	image_left_by(c)->download = (struct download *)outside;
+	image_left_by(c)->download = (struct sealed_blob *)outside;
 }
 
 static void note_between(struct connection *c)
 {
-	image_left_by(c)->download = (struct download *)((uint8_t *)image_left_by(c)->download + 1);
+	image_left_by(c)->download = (struct sealed_blob *)((uint8_t *)image_left_by(c)->download + 1);
 }
 
 static void note_of_nothing(struct connection *c)
@@ -247,12 +247,12 @@ static void note_of_nothing(struct connection *c)
 
 static void note_too_long(struct connection *c)
 {
-	image_left_by(c)->download->len = DOWNLOAD_MAX_LEN + 1;
+	image_left_by(c)->download->len = COPY_MAX_LEN + 1;
 }
 
 static void note_that_ends_behind_the_table(struct connection *c)
 {
-	struct download *note = (struct download *)end_of_table(sizeof *note);
+	struct sealed_blob *note = (struct sealed_blob *)end_of_table(sizeof *note);
 
 	note->len = 1;
 	image_left_by(c)->download = note;
@@ -282,7 +282,7 @@ START_TEST(a_wrong_note_is_no_note)
 		WRITTEN(note_too_long),
 		WRITTEN(note_that_ends_behind_the_table),
 	};
-	const struct download *note;
+	const struct sealed_blob *note;
 
 	die_with(make_owned, rows, FACTS_LEN(rows));
 	expect_fates(FACTS_LEN(rows) + 1, 0);

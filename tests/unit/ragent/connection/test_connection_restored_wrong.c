@@ -31,9 +31,9 @@ START_TEST(an_owned_one_with_a_wrong_number_is_reset)
 		MEMBER(position.stage, POSITION_HANDSHAKE),
 		MEMBER(position.stage, POSITION_LIVE + 1),
 		MEMBER(position.response, POSITION_PARTLY_DELIVERED + 1),
-		MEMBER(position.read_closed, 2),
-		MEMBER(position.client_records, 1),
-		MEMBER(position.client_records, 4),
+		MEMBER(position.now.read_closed, 2),
+		MEMBER(position.now.client_records, 1),
+		MEMBER(position.now.client_records, 4),
 		MEMBER(source, SOURCE_COUNTED + 1),
 		MEMBER(end_reason, END_REASON_COUNT),
 		MEMBER(endpoints.client.len, 5),
@@ -69,7 +69,6 @@ START_TEST(one_amid_its_handshake_with_a_wrong_number_is_reset)
 		MEMBER(epoch, 0),
 		MEMBER(position.stage, POSITION_LIVE),
 		MEMBER(handshaking_at, AGENTS),
-		MEMBER(account.frames, FRAMES_UNKNOWN),
 		MEMBER(account.stream.agent, -2),
 		MEMBER(copies.current, 64),
 		MEMBER(agreed, 64),
@@ -121,7 +120,6 @@ START_TEST(one_at_its_adopter_with_a_wrong_number_is_reset)
 		MEMBER(epoch, 0),
 		MEMBER(position.stage, POSITION_HANDSHAKE),
 		MEMBER(copies.current, 0),
-		MEMBER(account.frames, FRAMES_UNKNOWN),
 		MEMBER(account.stream.agent, INT16_MAX),
 	};
 
@@ -255,7 +253,7 @@ static void use_upload(const struct live_connection *l)
 
 	fake_agent_take_data(d.agents[l->agent], l->stream, taken, sizeof taken);
 	fake_agent_consumed(d.agents[l->agent], l->stream, &c, FRAME_CHECKPOINT);
-	wait_until(connection_newest()->position.client_records == l->client_records);
+	wait_until(connection_newest()->position.now.client_records == l->client_records);
 }
 
 /* The client has sent more than a read buffer has room for. Its owner has used all of it but the last record. */

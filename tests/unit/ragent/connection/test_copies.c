@@ -11,9 +11,13 @@ static struct position p;
 
 static void begin(void)
 {
+	Cssl__LinkLive live = CSSL__LINK_LIVE__INIT;
+	Cssl__Position position = CSSL__POSITION__INIT;
+
 	memset(&c, 0, sizeof c);
 	position_init(&p);
-	ck_assert_int_eq(position_claim(&p, &(struct position_claim){ 0 }), 0);
+	live.position = &position;
+	ck_assert_int_eq(position_claim(&p, &live), 0);
 	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"first", 5, 0, 0 }), 0);
 }
 
@@ -96,7 +100,7 @@ START_TEST(the_copy_that_an_image_names_stays_until_it_is_forgotten)
 	ck_assert_int_eq(copies_set(&c, NULL, &(struct copy_offer){ (const uint8_t *)"third", 5, 0, 0 }), 0);
 	current_is("third");
 	ck_assert_ptr_eq(c.former, named); /* and not the second, which no image names */
-	copies_forget_former(&c, NULL);
+	sealed_blob_drop(&c.former, NULL);
 	ck_assert_ptr_null(c.former);
 	copies_clear(&c, NULL);
 }

@@ -9,18 +9,18 @@
 #include "tests/unit/unit.h"
 
 static struct kept k;
-static struct block_pool pool;
+static struct blocks pool;
 
 static void begin(void)
 {
 	memset(&k, 0, sizeof k);
-	block_pool_init(&pool, NULL);
+	blocks_init(&pool, NULL);
 }
 
 static void end(void)
 {
 	kept_clear(&k, &pool);
-	block_pool_clear(&pool);
+	blocks_clear(&pool);
 }
 
 /* A record of @body bytes whose content is its number. */

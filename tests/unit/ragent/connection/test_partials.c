@@ -79,9 +79,9 @@ START_TEST(leaving_in_any_order_leaves_nothing)
 		for (unsigned i = 0; i < 3; i++)
 			note(orders[o][i], 0, 10);
 		ck_assert_uint_eq(all.len, 0);
-		ck_assert_ptr_null(all.oldest);
+		ck_assert_ptr_null(TAILQ_FIRST(&all.by_age));
 		note(3, 5, 20);
-		ck_assert_ptr_eq(all.oldest, &at[3]);
+		ck_assert_ptr_eq(TAILQ_FIRST(&all.by_age), &at[3]);
 		note(3, 0, 20);
 	}
 }

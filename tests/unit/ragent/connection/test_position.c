@@ -1,10 +1,36 @@
 /* test_position.c: facts of the authority on sequence numbers. */
 #include "proto/error.h"
-#include "ragent/connection/position_claim.h"
+#include "ragent/connection/position.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
 static struct position p;
+
+/* An owner's message, and what can be in it. */
+static int claim(const Cssl__Position *said, int read_closed, int at_checkpoint)
+{
+	Cssl__LinkLive live = CSSL__LINK_LIVE__INIT;
+	Cssl__Position copy = CSSL__POSITION__INIT;
+
+	if (!said)
+		return position_claim(&p, &live);
+	copy.client_records = said->client_records;
+	copy.read_sequence = said->read_sequence;
+	copy.read_generation = said->read_generation;
+	copy.offset = said->offset;
+	copy.server_records = said->server_records;
+	copy.write_sequence = said->write_sequence;
+	copy.write_generation = said->write_generation;
+	live.position = &copy;
+	live.read_closed = read_closed;
+	live.at_checkpoint = at_checkpoint;
+	return position_claim(&p, &live);
+}
+
+static int claim_numbers(const Cssl__Position *said)
+{
+	return claim(said, 0, 0);
+}
 
 static void begin(void)
 {
@@ -16,8 +42,8 @@ static void begin_live(void)
 {
 	begin();
 	ck_assert_int_eq(position_commit(&p, 0, 5, 500), 0);
-	const struct position_claim claim = { .client_records = 3, .server_records = 5, .write_sequence = 2 };
-	ck_assert_int_eq(position_claim(&p, &claim), 0);
+	ck_assert_int_eq(
+		claim_numbers(&(Cssl__Position){ .client_records = 3, .server_records = 5, .write_sequence = 2 }), 0);
 }
 
 static int consume(uint64_t records, uint32_t offset, uint32_t generation, uint64_t sequence, uint8_t flags)
@@ -73,8 +99,7 @@ END_TEST
 START_TEST(sequences_end_before_2_to_the_48)
 {
 	begin();
-	const struct position_claim claim = { .write_sequence = (UINT64_C(1) << 48) - 1 };
-	ck_assert_int_eq(position_claim(&p, &claim), 0);
+	ck_assert_int_eq(claim_numbers(&(Cssl__Position){ .write_sequence = (UINT64_C(1) << 48) - 1 }), 0);
 	ck_assert_int_eq(position_commit(&p, 0, 1, 100), 0);
 	ck_assert_int_eq(position_commit(&p, 0, 1, 100), CSSL_E_RANGE);
 }
@@ -88,7 +113,7 @@ START_TEST(consumed_never_goes_backward)
 	ck_assert_int_eq(consume(5, 9, 1, 4, 0), CSSL_E_RANGE);
 	ck_assert_int_eq(consume(6, 0, 0, 9, 0), CSSL_E_RANGE);
 	ck_assert_int_eq(consume(6, 0, 1, 3, 0), CSSL_E_RANGE);
-	ck_assert_uint_eq(p.client_records, 5);
+	ck_assert_uint_eq(p.now.client_records, 5);
 	ck_assert_int_eq(consume(6, 0, 1, 5, 0), 0);
 	ck_assert_int_eq(consume(7, 0, 2, 0, 0), 0);
 }
@@ -98,19 +123,22 @@ START_TEST(an_owner_that_disagrees_about_committed_records_is_refused)
 {
 	begin_live();
 	position_commit(&p, 0, 3, 300);
-	struct position_claim claim = { .client_records = 4, .server_records = 8, .write_sequence = 5 };
-	struct position_claim fewer = claim, ahead = claim, generation = claim, backward = claim;
+	const Cssl__Position right = { .client_records = 4, .server_records = 8, .write_sequence = 5 };
+	Cssl__Position fewer = right, ahead = right, generation = right, backward = right, far = right;
 	fewer.server_records = 7;
 	ahead.write_sequence = 6;
 	generation.write_generation = 1;
 	backward.client_records = 2;
-	ck_assert_int_eq(position_claim(&p, &fewer), CSSL_E_MISMATCH);
-	ck_assert_int_eq(position_claim(&p, &ahead), CSSL_E_MISMATCH);
-	ck_assert_int_eq(position_claim(&p, &generation), CSSL_E_MISMATCH);
-	ck_assert_int_eq(position_claim(&p, &backward), CSSL_E_MISMATCH);
-	ck_assert_uint_eq(p.client_records, 3);
-	ck_assert_int_eq(position_claim(&p, &claim), 0);
-	ck_assert_uint_eq(p.client_records, 4);
+	far.offset = UINT16_MAX + 1;
+	ck_assert_int_eq(claim(NULL, 0, 0), CSSL_E_TRUNCATED);
+	ck_assert_int_eq(claim_numbers(&fewer), CSSL_E_MISMATCH);
+	ck_assert_int_eq(claim_numbers(&ahead), CSSL_E_MISMATCH);
+	ck_assert_int_eq(claim_numbers(&generation), CSSL_E_MISMATCH);
+	ck_assert_int_eq(claim_numbers(&backward), CSSL_E_MISMATCH);
+	ck_assert_int_eq(claim_numbers(&far), CSSL_E_MISMATCH);
+	ck_assert_uint_eq(p.now.client_records, 3);
+	ck_assert_int_eq(claim_numbers(&right), 0);
+	ck_assert_uint_eq(p.now.client_records, 4);
 }
 END_TEST
 
@@ -151,9 +179,9 @@ START_TEST(a_successor_begins_at_the_checkpoint_when_its_records_are_kept)
 	ck_assert(position_replays_from(&p, 4));
 	ck_assert(!position_replays_from(&p, 5));
 	position_return(&p);
-	ck_assert_uint_eq(p.client_records, 4);
-	ck_assert_uint_eq(p.offset, 20);
-	ck_assert_uint_eq(p.read_sequence, 1);
+	ck_assert_uint_eq(p.now.client_records, 4);
+	ck_assert_uint_eq(p.now.offset, 20);
+	ck_assert_uint_eq(p.now.read_sequence, 1);
 	ck_assert_int_eq(p.response, POSITION_NOTHING_DELIVERED);
 	ck_assert_int_eq(consume(5, 0, 0, 2, 0), 0); /* the successor consumes them again */
 }
@@ -193,37 +221,37 @@ START_TEST(an_end_of_the_client_behind_the_checkpoint_is_open_again_after_a_repl
 {
 	begin_live();
 	ck_assert_int_eq(consume(4, 0, 0, 1, FRAME_CHECKPOINT), 0);
-	const struct position_claim moved = {
-		.client_records = 6, .read_sequence = 3, .server_records = 5, .write_sequence = 2, .read_closed = 1
+	const Cssl__Position moved = {
+		.client_records = 6, .read_sequence = 3, .server_records = 5, .write_sequence = 2
 	};
-	ck_assert_int_eq(position_claim(&p, &moved), 0);
-	ck_assert_uint_eq(p.read_closed, 1);
+	ck_assert_int_eq(claim(&moved, 1, 0), 0);
+	ck_assert_uint_eq(p.now.read_closed, 1);
 	position_return(&p);
-	ck_assert_uint_eq(p.read_closed, 0);
+	ck_assert_uint_eq(p.now.read_closed, 0);
 }
 END_TEST
 
 START_TEST(an_owner_claims_what_its_message_says)
 {
-	Cssl__LinkLive live = CSSL__LINK_LIVE__INIT;
-	Cssl__Position said = CSSL__POSITION__INIT;
-	struct position_claim claim;
-
-	ck_assert_int_eq(position_claim_read(&claim, &live), CSSL_E_TRUNCATED);
-	said.client_records = 1, said.offset = 2, said.read_generation = 3, said.read_sequence = 4;
-	said.server_records = 5, said.write_generation = 6, said.write_sequence = 7;
-	live.position = &said;
-	live.read_closed = live.at_checkpoint = 1;
-	ck_assert_int_eq(position_claim_read(&claim, &live), 0);
-	ck_assert_uint_eq(claim.client_records, 1);
-	ck_assert_uint_eq(claim.offset, 2);
-	ck_assert_uint_eq(claim.read_generation, 3);
-	ck_assert_uint_eq(claim.read_sequence, 4);
-	ck_assert_uint_eq(claim.server_records, 5);
-	ck_assert_uint_eq(claim.write_generation, 6);
-	ck_assert_uint_eq(claim.write_sequence, 7);
-	ck_assert_uint_eq(claim.read_closed, 1);
-	ck_assert_int_eq(claim.checkpoint, CLAIM_AT_CHECKPOINT);
+	begin();
+	ck_assert_int_eq(position_commit(&p, 0, 5, 500), 0);
+	ck_assert_int_eq(claim(&(Cssl__Position){ .client_records = 1,
+				       .offset = 2,
+				       .read_generation = 3,
+				       .read_sequence = 4,
+				       .server_records = 5,
+				       .write_generation = 6,
+				       .write_sequence = 7 },
+				 1, 1),
+		0);
+	ck_assert_uint_eq(p.now.client_records, 1);
+	ck_assert_uint_eq(p.now.offset, 2);
+	ck_assert_uint_eq(p.now.read_generation, 3);
+	ck_assert_uint_eq(p.now.read_sequence, 4);
+	ck_assert_uint_eq(p.write_generation, 6);
+	ck_assert_uint_eq(p.write_sequence, 7);
+	ck_assert_uint_eq(p.now.read_closed, 1);
+	ck_assert_uint_eq(p.response, POSITION_AT_CHECKPOINT);
 }
 END_TEST
 

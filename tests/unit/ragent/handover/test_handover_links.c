@@ -29,7 +29,7 @@ START_TEST(the_memory_of_a_link_goes_along)
 		dispatcher_start(&(struct dispatcher_wish){ .bytes = bytes[i] });
 		struct successor *s = successor_create();
 		link_fds = bytes[i] == LINK_BYTES_IN_MEMORY ? 2 : 1;
-		ck_assert_int_eq(handover_worker_pack(d.rw, HANDOVER_FORMAT, counting_successor_hears, s), 0);
+		ck_assert_int_eq(handover_worker_pack(d.rw, counting_successor_hears, s), 0);
 		ck_assert_uint_eq(s->messages, AGENTS + 1);
 		successor_commit(s);
 		d.rw = s->rw;
@@ -37,16 +37,14 @@ START_TEST(the_memory_of_a_link_goes_along)
 }
 END_TEST
 
-START_TEST(the_process_of_a_link_goes_along_where_it_is_known_how)
+START_TEST(the_process_of_a_link_goes_along)
 {
 	static const struct {
 		enum link_bytes bytes;
-		unsigned format, fds;
+		unsigned fds;
 	} rows[] = {
-		{ LINK_BYTES_ON_SOCKET, HANDOVER_PROVES_DEATH, 2 },
-		{ LINK_BYTES_IN_MEMORY, HANDOVER_PROVES_DEATH, 3 },
-		{ LINK_BYTES_ON_SOCKET, HANDOVER_PROVES_DEATH - 1, 1 },
-		{ LINK_BYTES_IN_MEMORY, HANDOVER_PROVES_DEATH - 1, 2 },
+		{ LINK_BYTES_ON_SOCKET, 2 },
+		{ LINK_BYTES_IN_MEMORY, 3 },
 	};
 
 	for (size_t i = 0; i < FACTS_LEN(rows); i++) {
@@ -56,32 +54,10 @@ START_TEST(the_process_of_a_link_goes_along_where_it_is_known_how)
 			&(struct dispatcher_wish){ .bytes = rows[i].bytes, .processes = AGENTS_NAME_THEMSELVES });
 		struct successor *s = successor_create();
 		link_fds = rows[i].fds;
-		ck_assert_int_eq(handover_worker_pack(d.rw, rows[i].format, counting_successor_hears, s), 0);
+		ck_assert_int_eq(handover_worker_pack(d.rw, counting_successor_hears, s), 0);
 		successor_commit(s);
 		d.rw = s->rw;
-		const int fd = peer_process_fd(&d.rw->home.links.of[0].at[0]->process);
-		ck_assert(rows[i].format >= HANDOVER_PROVES_DEATH ? fd >= 0 : fd == -1);
-	}
-}
-END_TEST
-
-START_TEST(a_process_that_does_not_know_of_it_gets_no_link)
-{
-	for (unsigned format = HANDOVER_FORMAT_MIN; format < HANDOVER_SHARES_MEMORY; format++) {
-		if (format > HANDOVER_FORMAT_MIN)
-			dispatcher_stop();
-		dispatcher_start(&(struct dispatcher_wish){ .bytes = LINK_BYTES_IN_MEMORY });
-		connection_keep(&l, "sl", 1);
-		struct successor *s = successor_create();
-		ck_assert_int_eq(handover_worker_pack(d.rw, format, successor_hears, s), CSSL_E_VERSION);
-		ck_assert_uint_eq(s->messages, 0);
-		handover_worker_let_go(s->rw);
-		handover_worker_resume(d.rw);
-		server_send(&l, TLS_APPLICATION_DATA, 100, 6, 0);
-		client_send_record(l.fd, TLS_APPLICATION_DATA, 70, 7);
-		wait_until(fake_agent_data_len(d.agents[l.agent], l.stream) == RECORD_OF(70));
-		ck_assert_uint_eq(fake_agent_links(d.agents[l.agent]), 1);
-		close(l.fd);
+		ck_assert_int_ge(peer_process_fd(&d.rw->home.links.of[0].at[0]->process), 0);
 	}
 }
 END_TEST
@@ -100,7 +76,7 @@ START_TEST(a_link_with_more_descriptors_than_it_can_have_is_refused)
 {
 	dispatcher_start(&(struct dispatcher_wish){ .bytes = LINK_BYTES_IN_MEMORY });
 	struct successor *s = successor_create();
-	ck_assert_int_lt(handover_worker_pack(d.rw, HANDOVER_FORMAT, generous_successor_hears, s), 0);
+	ck_assert_int_lt(handover_worker_pack(d.rw, generous_successor_hears, s), 0);
 	handover_worker_let_go(s->rw);
 	handover_worker_resume(d.rw);
 	wait_until(agents_up() == AGENTS);
@@ -111,8 +87,7 @@ UNIT(handover_links)
 {
 	const TTest *const facts[] = {
 		the_memory_of_a_link_goes_along,
-		the_process_of_a_link_goes_along_where_it_is_known_how,
-		a_process_that_does_not_know_of_it_gets_no_link,
+		the_process_of_a_link_goes_along,
 		a_link_with_more_descriptors_than_it_can_have_is_refused,
 	};
 

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_home.h"
 #include "root_object.h"
 #include "tests/unit/unit.h"
 
@@ -137,7 +137,7 @@ END_TEST
 static int note_listener(char text[static ADDRESS_TEXT_MAX])
 {
 	struct sockaddr_storage at;
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	const int fd = socket_listen(OVER_TCP4, &at);
 
 	fcntl(fd, F_SETFL, O_NONBLOCK);

@@ -9,7 +9,7 @@
 
 #include "net/audit.h"
 #include "proto/error.h"
-#include "ragent/connection/position_claim.h"
+#include "ragent/connection/position.h"
 
 static struct fake_carrier *of(struct carrier *carrier)
 {
@@ -41,8 +41,8 @@ static void settle(struct fake_ragent *r)
 	struct tls_record_header h;
 	size_t at = 0;
 
-	ck_assert_uint_le(r->position.client_records, r->first_record + r->kept_records);
-	while (r->first_record < r->position.client_records) {
+	ck_assert_uint_le(r->position.now.client_records, r->first_record + r->kept_records);
+	while (r->first_record < r->position.now.client_records) {
 		ck_assert_int_eq(tls_record_scan(r->kept + at, r->kept_len - at, &h), 0);
 		at += TLS_RECORD_HEADER_LEN + h.length;
 		r->first_record++;
@@ -86,7 +86,7 @@ static void return_to_checkpoint(struct fake_ragent *r)
 	r->kept_records += count_records(r->past, r->past_len);
 	r->past_len = 0;
 	position_return(&r->position);
-	r->first_record = r->position.client_records;
+	r->first_record = r->position.now.client_records;
 }
 
 static void on_send(struct carrier *carrier, size_t len, uint8_t flags)
@@ -146,22 +146,20 @@ static void on_carrier_end(struct carrier *carrier, enum end_reason reason, enum
 static void on_live(struct fake_carrier *o, enum frame_type type, const Cssl__LinkLive *live)
 {
 	struct fake_ragent *r = o->ragent;
-	struct position_claim claim;
 
 	o->backend = live->backend;
 	o->at_checkpoint = live->at_checkpoint ? 1 : 0;
 	o->read_closed = live->read_closed ? 1 : 0;
 	o->write_closed = live->write_closed ? 1 : 0;
-	ck_assert_int_eq(position_claim_read(&claim, live), 0);
-	ck_assert_int_eq(position_claim(&r->position, &claim), 0);
+	ck_assert_int_eq(position_claim(&r->position, live), 0);
 	ck_assert_int_eq(copies_set(&r->copies, NULL,
 				 &(struct copy_offer){ live->sealed_copy.data, live->sealed_copy.len,
-					 claim.read_generation, claim.write_generation }),
+					 live->position->read_generation, live->position->write_generation }),
 		0);
 	settle(r);
 	if (type == FRAME_HANDED_OFF) {
 		r->frozen = o;
-		r->offset = claim.offset;
+		r->offset = live->position->offset;
 	}
 }
 
@@ -425,10 +423,10 @@ void fake_ragent_detach(struct fake_ragent *r)
 static void fill_position(const struct fake_ragent *r, Cssl__Position *p)
 {
 	cssl__position__init(p);
-	p->client_records = r->position.client_records;
+	p->client_records = r->position.now.client_records;
 	p->offset = r->offset;
-	p->read_generation = r->position.read_generation;
-	p->read_sequence = r->position.read_sequence;
+	p->read_generation = r->position.now.read_generation;
+	p->read_sequence = r->position.now.read_sequence;
 	p->server_records = r->position.server_records;
 	p->write_generation = r->position.write_generation;
 	p->write_sequence = r->position.write_sequence;
@@ -451,11 +449,11 @@ static void fill_takeover(struct fake_ragent *r, Cssl__LinkSslId *m)
 
 	m->response_state = r->response == RESPONSE_FORCED ? r->forced : states[r->position.response];
 	if (r->position.response == POSITION_NOTHING_DELIVERED &&
-		r->position.client_records != r->position.checkpoint.client_records)
+		r->position.now.client_records != r->position.checkpoint.client_records)
 		m->response_state = CSSL__RESPONSE_STATE__RESPONSE_NOT_REPLAYABLE;
 	m->exposed_records = r->exposed;
 	m->fate = r->fate;
-	m->read_closed = r->position.read_closed;
+	m->read_closed = r->position.now.read_closed;
 	m->sealed_download = (ProtobufCBinaryData){ r->download_len, r->download };
 }
 

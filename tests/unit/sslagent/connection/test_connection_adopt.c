@@ -42,7 +42,7 @@ START_TEST(a_broadcast_of_older_keys_gives_way_to_the_copy)
 	keep("http", &a1, TLS13);
 	a1.cluster.broadcast = BROADCAST_LOST;
 	say_key_update(0);
-	carry_until(r.position.read_generation == 1);
+	carry_until(r.position.now.read_generation == 1);
 	move_to(&a2);
 	ck_assert_int_eq(r.current->source, CSSL__LINK_ADOPTED__SOURCE__FROM_COPY);
 	say_text(GET);
@@ -61,7 +61,7 @@ START_TEST(an_older_copy_is_brought_up_to_date)
 	a2.cluster.heard_count = 0;
 	say_key_update(1);
 	say_key_update(0);
-	carry_until(r.position.read_generation == 2 && r.position.write_generation == 1);
+	carry_until(r.position.now.read_generation == 2 && r.position.write_generation == 1);
 	hand_off_to(&a2);
 	copies_clear(&r.copies, NULL);
 	r.copies.current = first;
@@ -150,11 +150,11 @@ START_TEST(a_position_of_keys_from_before_the_copy_is_refused)
 	a1.cluster.broadcast = BROADCAST_LOST;
 	converse(TLS13);
 	say_key_update(0);
-	carry_until(r.position.read_generation == 1);
+	carry_until(r.position.now.read_generation == 1);
 	hand_off_to(&a2);
-	r.position.read_generation = 0;
+	r.position.now.read_generation = 0;
 	ck_assert_int_eq(refused_by(&a2), CSSL__LINK_REFUSED__REASON__COPY_BAD);
-	r.position.read_generation = 1;
+	r.position.now.read_generation = 1;
 	back_to_a1();
 }
 END_TEST

@@ -64,17 +64,17 @@ START_TEST(records_are_consumed_when_the_backends_socket_took_them)
 {
 	converse(TLS13);
 	carry_until(r.kept_len == 0);
-	uint64_t before = r.position.client_records, written = fake_owner(&r)->written;
+	uint64_t before = r.position.now.client_records, written = fake_owner(&r)->written;
 	for (size_t sent = 0; r.kept_len < WINDOW / 2; sent += 50000) {
 		ck_assert_uint_lt(sent, MOST);
 		for (unsigned i = 0; i < 10; i++)
 			say(lots, 5000);
 		carry();
 		turn();
-		ck_assert_uint_le((r.position.client_records - before) * 5000, fake_owner(&r)->written - written);
+		ck_assert_uint_le((r.position.now.client_records - before) * 5000, fake_owner(&r)->written - written);
 	}
 	carry_on();
-	ck_assert_uint_le((r.position.client_records - before) * 5000, fake_owner(&r)->written - written);
+	ck_assert_uint_le((r.position.now.client_records - before) * 5000, fake_owner(&r)->written - written);
 	ck_assert_uint_gt(r.kept_len, 0);
 }
 END_TEST
@@ -208,7 +208,7 @@ START_TEST(a_key_update_of_the_client_is_followed_and_told_with_a_fresh_copy_bef
 		say_key_update(0);
 		say_text("under the next key");
 		backend_expect_text("under the next key");
-		carry_until(r.position.read_generation == i);
+		carry_until(r.position.now.read_generation == i);
 		ck_assert_uint_eq(fake_said(&r, FRAME_COPY), i);
 		ck_assert_ptr_null(r.copies.pending);
 		ck_assert_uint_eq(r.copies.current->read_generation, i);
@@ -247,7 +247,7 @@ START_TEST(several_key_updates_in_one_flight_are_followed)
 		say_text(".");
 	}
 	backend_expect_text(".....");
-	carry_until(r.position.read_generation == 5);
+	carry_until(r.position.now.read_generation == 5);
 	ck_assert_uint_eq(r.copies.current->read_generation, 5);
 }
 END_TEST

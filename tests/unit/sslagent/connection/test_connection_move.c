@@ -118,14 +118,14 @@ END_TEST
 static void say_half_a_key_update(unsigned pieces)
 {
 	static const uint8_t key_update[] = { 24, 0, 0, 1, 0 };
-	const uint64_t consumed = r.position.client_records;
+	const uint64_t consumed = r.position.now.client_records;
 
 	forge_begin();
 	for (unsigned i = 0; i < pieces; i++)
 		say_forged(&(struct forged_record){ .type = TLS_HANDSHAKE, .content = key_update + i, .len = 1 });
 	carry_until(live_unfinished(fake_owner(&r)->live) == pieces);
 	carry_on();
-	ck_assert_uint_eq(r.position.client_records, consumed);
+	ck_assert_uint_eq(r.position.now.client_records, consumed);
 	ck_assert_uint_eq(r.kept_records, pieces);
 }
 
@@ -135,7 +135,7 @@ static void say_its_rest(unsigned pieces)
 
 	say_forged(&(struct forged_record){
 		.type = TLS_HANDSHAKE, .content = key_update + pieces, .len = sizeof key_update - pieces });
-	carry_until(r.position.read_generation == 1);
+	carry_until(r.position.now.read_generation == 1);
 	ck_assert_int_eq(record_forge_step(forge), 0);
 	ck_assert_uint_eq(r.kept_records, 0);
 }

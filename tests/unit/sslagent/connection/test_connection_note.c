@@ -348,7 +348,7 @@ START_TEST(a_request_that_cannot_be_heard_any_more_ends_with_the_alert)
 {
 	delivered(20000, TLS13);
 	say_key_update(0);
-	carry_until(r.position.read_generation == 1);
+	carry_until(r.position.now.read_generation == 1);
 	lose_and_adopt();
 	expect_cut();
 }

@@ -9,7 +9,7 @@ static void keys_are_used_up(void)
 {
 	for (unsigned i = 0; i < AT_ONCE; i++)
 		say_key_update(0);
-	carry_until(r.position.read_generation == AT_ONCE);
+	carry_until(r.position.now.read_generation == AT_ONCE);
 	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_PACED), 1);
 }
 
@@ -38,7 +38,7 @@ START_TEST(what_comes_behind_too_many_key_updates_waits)
 	client_expect_text("answers do not wait");
 	backend_expect_text("late");
 	waits_for_a_second(since_ms);
-	carry_until(r.position.read_generation == AT_ONCE + 1 && r.kept_len == 0);
+	carry_until(r.position.now.read_generation == AT_ONCE + 1 && r.kept_len == 0);
 	backend_say_text("under new keys");
 	client_expect_text("under new keys");
 	ck_assert_uint_eq(counted(COUNT_KEY_UPDATES_PACED), 2);
@@ -50,11 +50,11 @@ START_TEST(the_carrier_hears_when_the_client_waits_and_when_it_goes_on)
 	converse(TLS13);
 	const uint64_t since_ms = now_ms();
 	say_key_update(0);
-	carry_until(r.position.read_generation == 1);
+	carry_until(r.position.now.read_generation == 1);
 	ck_assert(!client_waits());
 	for (unsigned i = 1; i < AT_ONCE; i++)
 		say_key_update(0);
-	carry_until(r.position.read_generation == AT_ONCE);
+	carry_until(r.position.now.read_generation == AT_ONCE);
 	ck_assert(client_waits());
 	const unsigned said = fake_said(&r, FRAME_CONSUMED);
 	carry_until(!client_waits()); /* although the client says nothing more */
@@ -68,9 +68,9 @@ START_TEST(a_client_that_has_to_wait_again_waits_on)
 	converse(TLS13);
 	for (unsigned i = 0; i < AT_ONCE + 1; i++)
 		say_key_update(0);
-	carry_until(r.position.read_generation == AT_ONCE);
+	carry_until(r.position.now.read_generation == AT_ONCE);
 	const unsigned said = fake_said(&r, FRAME_CONSUMED);
-	carry_until(r.position.read_generation == AT_ONCE + 1);
+	carry_until(r.position.now.read_generation == AT_ONCE + 1);
 	ck_assert(client_waits());
 	ck_assert_uint_eq(fake_said(&r, FRAME_CONSUMED), said + 1);
 	carry_until(!client_waits());
@@ -95,7 +95,7 @@ START_TEST(the_carrier_hears_it_even_if_nothing_is_consumed)
 	for (unsigned i = 0; i < AT_ONCE; i++)
 		say_key_update(0);
 	carry_until(client_waits());
-	ck_assert_uint_lt(r.position.read_generation, AT_ONCE);
+	ck_assert_uint_lt(r.position.now.read_generation, AT_ONCE);
 	carry_until(!client_waits());
 }
 END_TEST
@@ -169,7 +169,7 @@ START_TEST(a_successor_opens_no_flood)
 	keep("http", &a1, TLS13);
 	for (unsigned i = 0; i < 4 * AT_ONCE; i++)
 		say_key_update(0);
-	carry_until(r.position.read_generation == AT_ONCE);
+	carry_until(r.position.now.read_generation == AT_ONCE);
 	owner_is_lost();
 	expect_alert(TLS_ALERT_UNEXPECTED_MESSAGE);
 	expect_end(END_KEY_UPDATE_FLOOD, CARRIER_ORDERLY);
@@ -193,7 +193,7 @@ START_TEST(a_successor_waits_for_what_it_opened)
 	backend_expect_text(GET);
 	ck_assert(client_waits());
 	say_key_update(0);
-	carry_until(r.position.read_generation == AT_ONCE + 1);
+	carry_until(r.position.now.read_generation == AT_ONCE + 1);
 	waits_for_a_second(since_ms);
 }
 END_TEST

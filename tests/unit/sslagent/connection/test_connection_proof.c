@@ -214,7 +214,7 @@ START_TEST(a_takeover_does_not_go_back_behind_new_keys)
 	ck_assert_uint_eq(a1.cluster.adopted, 1); /* it told so */
 	fake_ragent_lose(&r);
 	go_back_to(&p);
-	r.position.read_generation = 0;
+	r.position.now.read_generation = 0;
 	r.position.write_sequence += 1000;
 	ck_assert_int_eq(refused_for(&a2, CSSL__CAUSE__CAUSE_TAKEOVER), CSSL__LINK_REFUSED__REASON__NONCE_UNSAFE);
 	ck_assert_uint_eq(counted(COUNT_SEQUENCES_REFUSED), 1);

@@ -326,7 +326,7 @@ START_TEST(a_key_update_among_the_exposed_records_is_followed)
 	backend_expect_text(GET NEXT);
 	backend_say_text(ANSWER ANSWER);
 	client_expect_text(ANSWER ANSWER);
-	ck_assert_uint_eq(r.position.read_generation, 1);
+	ck_assert_uint_eq(r.position.now.read_generation, 1);
 }
 END_TEST
 
@@ -334,7 +334,7 @@ START_TEST(a_key_update_that_was_consumed_since_leaves_only_502)
 {
 	asked(GET, TLS13);
 	say_key_update(0);
-	carry_until(r.position.read_generation == 1);
+	carry_until(r.position.now.read_generation == 1);
 	lose_and_adopt();
 	expect_502();
 }

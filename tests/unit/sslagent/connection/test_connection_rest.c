@@ -104,7 +104,7 @@ START_TEST(a_key_update_that_is_owed_is_said_on_waking)
 	keep("http", &a1, TLS13);
 	manners.commits = COMMITS_HELD;
 	say_key_update(1);
-	carry_until(r.position.write_generation == 1 && r.position.read_generation == 1);
+	carry_until(r.position.write_generation == 1 && r.position.now.read_generation == 1);
 	rest();
 	manners.commits = COMMITS_TOLD;
 	wake(&a2);

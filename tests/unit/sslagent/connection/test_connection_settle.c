@@ -107,7 +107,7 @@ START_TEST(a_record_with_the_next_request_in_it_is_cut)
 	ask_move();
 	say_text("56789" GET);
 	backend_expect_text("56789");
-	carry_until(r.position.offset == 5);
+	carry_until(r.position.now.offset == 5);
 	ck_assert(connection_holds(fake_owner(&r)));
 	backend_say_text(ANSWER);
 	client_expect_text(ANSWER);
@@ -133,8 +133,8 @@ START_TEST(the_cut_is_told_before_the_answer)
 		carry();
 	backend_say(ANSWER, 10); /* at once: no time for a report of its own */
 	carry_until(got_len > 0);
-	ck_assert_uint_eq(r.position.offset, 5);
-	ck_assert_uint_eq(r.position.client_records, r.first_record);
+	ck_assert_uint_eq(r.position.now.offset, 5);
+	ck_assert_uint_eq(r.position.now.client_records, r.first_record);
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(without_an_answer_in_time_it_stays_and_goes_on)
 	backend_say_text(ANSWER ANSWER ANSWER);
 	client_expect_text(ANSWER ANSWER ANSWER);
 	carry_until(r.kept_len == 0);
-	ck_assert_uint_eq(r.position.offset, 0);
+	ck_assert_uint_eq(r.position.now.offset, 0);
 	ck_assert_int_eq(r.position.response, POSITION_AT_CHECKPOINT);
 	hand_off_to(&a2);
 	ck_assert_int_eq(adopt(&a2), 1);

@@ -1,9 +1,9 @@
-/* test_fine_blocks.c: facts of the memory for sealed copies, names and notes. */
+/* test_blocks.c: facts of the memory for sealed copies, names and notes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "ragent/connection/copies.h"
-#include "ragent/connection/fine_blocks.h"
+#include "ragent/connection/blocks.h"
 #include "ragent/keeper/slot_table.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
@@ -12,7 +12,7 @@
 
 static struct slot_table *t;
 static struct table_share share;
-static struct fine_blocks b;
+static struct blocks b;
 
 static void begin(void)
 {
@@ -20,12 +20,12 @@ static void begin(void)
 	ck_assert_ptr_nonnull(t);
 	slot_table_begin_life(t, 1);
 	slot_table_share_init(&share, t, TABLE_BELONGINGS, 0);
-	fine_blocks_init(&b, &share.source);
+	blocks_init(&b, &share.source);
 }
 
 static void end(void)
 {
-	fine_blocks_clear(&b);
+	blocks_clear(&b);
 	slot_table_destroy(t);
 }
 
@@ -80,7 +80,7 @@ START_TEST(the_longest_sealed_copy_is_in_such_a_block)
 }
 END_TEST
 
-UNIT(fine_blocks)
+UNIT(blocks)
 {
 	const TTest *const facts[] = {
 		a_block_of_each_length_up_to_the_greatest_outlives_the_process,
@@ -89,5 +89,5 @@ UNIT(fine_blocks)
 		the_longest_sealed_copy_is_in_such_a_block,
 	};
 
-	return suite_run("fine_blocks", facts, SUITE_LEN(facts));
+	return suite_run("blocks", facts, SUITE_LEN(facts));
 }

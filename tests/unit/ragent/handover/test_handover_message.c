@@ -1,4 +1,4 @@
-/* test_handover_channel.c: facts of messages between two RAgent processes: bytes, descriptors, limits, and buffers that
+/* test_handover_message.c: facts of messages between two RAgent processes: bytes, descriptors, limits, and buffers that
  * keep nothing.
  */
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "proto/error.h"
-#include "ragent/handover/handover_channel.h"
+#include "ragent/handover/handover_message.h"
 #include "tests/unit/net/fixture.h"
 #include "tests/unit/unit.h"
 
@@ -251,7 +251,7 @@ START_TEST(a_message_is_wiped_when_the_next_begins)
 }
 END_TEST
 
-UNIT(handover_channel)
+UNIT(handover_message)
 {
 	const TTest *const facts[] = {
 		bytes_and_type_arrive,
