@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ragent/counters.h"
+#include "net/resident.h"
 
 #define ENDED_PREFIX   "ended_"
 #define PAUSE_PREFIX   "takeover_pause"
@@ -32,38 +32,38 @@ static void sample(FILE *out, const struct family *f, const char *label, const c
 	fprintf(out, "cssl_%s%s%s{%s=\"%s\"} %" PRIu64 "\n", f->whose, f->name, f->suffix, label, of, value);
 }
 
-static struct family of_counter(const char *whose, const struct control_counter *c)
+static struct family of_counter(const char *whose, const struct counted *c)
 {
-	const int gauge = c->kind == CONTROL_GAUGE;
+	const int gauge = c->row.kind == COUNTER_GAUGE;
 
-	return (struct family){ whose, c->name, gauge ? "" : "_total", gauge ? "gauge" : "counter", c->help };
+	return (struct family){ whose, c->row.name, gauge ? "" : "_total", gauge ? "gauge" : "counter", c->row.help };
 }
 
 /* --- counters --- */
 
-static const struct control_counter *find(const struct control_counters *set, const char *name)
+static const struct counted *find(const struct counter_set *set, const char *name)
 {
 	for (size_t i = 0; i < set->count; i++) {
-		if (strcmp(set->at[i].name, name) == 0)
+		if (strcmp(set->at[i].row.name, name) == 0)
 			return &set->at[i];
 	}
 	return NULL;
 }
 
-static void agents_family(FILE *out, const struct control_counter *c, const struct control_counters *sets, size_t count)
+static void agents_family(FILE *out, const struct counted *c, const struct counter_set *sets, size_t count)
 {
 	const struct family f = of_counter("agent_", c);
 
 	begin(out, &f);
 	for (size_t i = 0; i < count; i++) {
-		const struct control_counter *value = find(&sets[i], c->name);
+		const struct counted *value = find(&sets[i], c->row.name);
 		if (value)
 			sample(out, &f, "agent", sets[i].agent, value->value);
 	}
 }
 
 /* Agents of two releases may run side by side: a family is written with the first set that has its counter. */
-static int was_before(const struct control_counters *sets, size_t count, const char *name)
+static int was_before(const struct counter_set *sets, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (find(&sets[i], name))
@@ -72,23 +72,23 @@ static int was_before(const struct control_counters *sets, size_t count, const c
 	return 0;
 }
 
-static int begins_with(const struct control_counter *c, const char *prefix)
+static int begins_with(const struct counted *c, const char *prefix)
 {
-	return strncmp(c->name, prefix, strlen(prefix)) == 0;
+	return strncmp(c->row.name, prefix, strlen(prefix)) == 0;
 }
 
-static void agents_counters(FILE *out, const struct control_counters *sets, size_t count)
+static void agents_counters(FILE *out, const struct counter_set *sets, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		for (size_t j = 0; j < sets[i].count; j++) {
-			const struct control_counter *c = &sets[i].at[j];
-			if (!begins_with(c, REFUSED_PREFIX) && !was_before(sets, i, c->name))
+			const struct counted *c = &sets[i].at[j];
+			if (!begins_with(c, REFUSED_PREFIX) && !was_before(sets, i, c->row.name))
 				agents_family(out, c, sets, count);
 		}
 	}
 }
 
-static void agents_refusals(FILE *out, const struct control_counters *sets, size_t count)
+static void agents_refusals(FILE *out, const struct counter_set *sets, size_t count)
 {
 	static const struct family f = { "agent_", "handshakes_refused", "_total", "counter",
 		"Handshakes that came to nothing, by reason" };
@@ -96,18 +96,18 @@ static void agents_refusals(FILE *out, const struct control_counters *sets, size
 	begin(out, &f);
 	for (size_t i = 0; i < count; i++) {
 		for (size_t j = 0; j < sets[i].count; j++) {
-			const struct control_counter *c = &sets[i].at[j];
+			const struct counted *c = &sets[i].at[j];
 			if (begins_with(c, REFUSED_PREFIX))
 				fprintf(out,
 					"cssl_agent_handshakes_refused_total{agent=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
-					sets[i].agent, c->name + strlen(REFUSED_PREFIX), c->value);
+					sets[i].agent, c->row.name + strlen(REFUSED_PREFIX), c->value);
 		}
 	}
 }
 
-static uint64_t value_of(const struct control_counters *set, const char *name)
+static uint64_t value_of(const struct counter_set *set, const char *name)
 {
-	const struct control_counter *c = find(set, name);
+	const struct counted *c = find(set, name);
 
 	return c ? c->value : 0;
 }
@@ -121,7 +121,7 @@ struct histogram {
 	const char *family, *cause; /* @cause NULL: it has no labels */
 };
 
-static uint64_t value_in(const struct control_counters *set, const struct histogram *h, const struct time_bucket *b)
+static uint64_t value_in(const struct counter_set *set, const struct histogram *h, const struct time_bucket *b)
 {
 	char name[64];
 
@@ -144,7 +144,7 @@ static void name_total(FILE *out, const struct histogram *h, const char *which, 
 }
 
 /* @agent NULL: without an agent label. */
-static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct control_counters *set)
+static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct counter_set *set)
 {
 	const struct time_bucket *b = h->buckets;
 	uint64_t up_to = 0;
@@ -169,7 +169,7 @@ static void histogram(FILE *out, const struct histogram *h, const char *agent, c
 			"ownership_change_seconds", #cause                                                             \
 	}
 
-static void own_histograms(FILE *out, const struct control_counters *own)
+static void own_histograms(FILE *out, const struct counter_set *own)
 {
 	static const struct family pauses = { "ragent_", "takeover_pause_seconds", "", "histogram",
 		"From the loss of an agent to the next record a client got" },
@@ -188,7 +188,7 @@ static void own_histograms(FILE *out, const struct control_counters *own)
 
 /* Write samples for every agent of the cluster file, so that a rate() sees the first change, too. Their number is
  * agents times causes times ten. */
-static void changes_of_owner(FILE *out, const struct control_counters *sets, size_t count)
+static void changes_of_owner(FILE *out, const struct counter_set *sets, size_t count)
 {
 	static const struct family changes = { "ragent_", "ownership_change_seconds", "", "histogram",
 		"How long nobody had a connection that this agent took then, or let go to rest" };
@@ -197,13 +197,13 @@ static void changes_of_owner(FILE *out, const struct control_counters *sets, siz
 
 	begin(out, &changes);
 	for (size_t i = 0; i < count; i++) {
-		const struct control_counters seen = { .at = sets[i].seen, .count = sets[i].seen_count };
+		const struct counter_set seen = { .at = sets[i].seen, .count = sets[i].seen_count };
 		for (size_t c = 0; c < sizeof by_cause / sizeof by_cause[0]; c++)
 			histogram(out, &by_cause[c], sets[i].agent, &seen);
 	}
 }
 
-static void own_counters(FILE *out, const struct control_counters *own)
+static void own_counters(FILE *out, const struct counter_set *own)
 {
 	static const struct family ended = { "ragent_", "connections_ended", "_total", "counter",
 		"Client connections that ended, by reason" };
@@ -220,90 +220,68 @@ static void own_counters(FILE *out, const struct control_counters *own)
 	begin(out, &ended);
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX))
-			sample(out, &ended, "reason", own->at[i].name + strlen(ENDED_PREFIX), own->at[i].value);
+			sample(out, &ended, "reason", own->at[i].row.name + strlen(ENDED_PREFIX), own->at[i].value);
 	}
 }
 
 /* --- state --- */
 
-static double is_up(const struct control_agent *a)
-{
-	return strcmp(a->state, "ready") == 0 || strcmp(a->state, "no backend") == 0;
-}
+enum gauge { UP, LINKS_UP, CONNECTIONS, HANDSHAKES, BACKENDS_FAILING, BUSY, CLOCK, HANDSHAKE_TIME, GAUGE_COUNT };
 
-static double links_up(const struct control_agent *a)
-{
-	return a->links_up;
-}
-
-static double connections(const struct control_agent *a)
-{
-	return (double)a->connections;
-}
-
-static double handshakes(const struct control_agent *a)
-{
-	return (double)a->handshakes;
-}
-
-static double busy(const struct control_agent *a)
-{
-	return a->busy_permille / 1000.0;
-}
-
-static double handshake_seconds(const struct control_agent *a)
-{
-	return a->handshake_us / 1e6;
-}
-
-static double backends_failing(const struct control_agent *a)
-{
-	return *a->failing_backends != 0;
-}
-
-static double clock_offset(const struct control_agent *a)
-{
-	return a->clock == CONTROL_CLOCK_KNOWN ? (double)a->clock_offset_ms / 1e3 : (double)NAN;
-}
-
-static const struct {
-	const char *name, *help;
-	double (*value)(const struct control_agent *a);
-} agent_gauges[] = {
-	{ "up", "Is the agent up and taking new work: 1 or 0", is_up },
-	{ "links_up", "Links of this RAgent to it that are up", links_up },
-	{ "connections", "Connections that it owns, by its own count", connections },
-	{ "handshakes", "Handshakes under way", handshakes },
-	{ "backends_failing", "1: it could not connect to a backend just now (`csslctl agent` has the error), else 0",
-		backends_failing },
-	{ "busy_ratio", "CPU time of its busiest loop over the last second", busy },
-	{ "clock_offset_seconds", "Its time of day less RAgent's; NaN: unknown", clock_offset },
-	{ "handshake_seconds", "Mean time of its last handshakes", handshake_seconds },
+static const struct family agent_gauges[GAUGE_COUNT] = {
+	[UP] = { "agent_", "up", "", "gauge", "Is the agent up and taking new work: 1 or 0" },
+	[LINKS_UP] = { "agent_", "links_up", "", "gauge", "Links of this RAgent to it that are up" },
+	[CONNECTIONS] = { "agent_", "connections", "", "gauge", "Connections that it owns, by its own count" },
+	[HANDSHAKES] = { "agent_", "handshakes", "", "gauge", "Handshakes under way" },
+	[BACKENDS_FAILING] = { "agent_", "backends_failing", "", "gauge",
+		"1: it could not connect to a backend just now (`csslctl agent` has the error), else 0" },
+	[BUSY] = { "agent_", "busy_ratio", "", "gauge", "CPU time of its busiest loop over the last second" },
+	[CLOCK] = { "agent_", "clock_offset_seconds", "", "gauge", "Its time of day less RAgent's; NaN: unknown" },
+	[HANDSHAKE_TIME] = { "agent_", "handshake_seconds", "", "gauge", "Mean time of its last handshakes" },
 };
 
-static void agents_state(FILE *out, const struct control_status *s)
+static double gauge_of(const struct agent_status *a, enum gauge gauge)
 {
-	for (size_t g = 0; g < sizeof agent_gauges / sizeof agent_gauges[0]; g++) {
-		const struct family f = { "agent_", agent_gauges[g].name, "", "gauge", agent_gauges[g].help };
-		begin(out, &f);
-		for (size_t i = 0; i < s->agent_count; i++)
-			fprintf(out, "cssl_agent_%s{agent=\"%s\"} %.10g\n", f.name, s->agents[i].name,
-				agent_gauges[g].value(&s->agents[i]));
+	switch (gauge) {
+	case UP: return strcmp(a->state, "ready") == 0 || strcmp(a->state, "no backend") == 0;
+	case LINKS_UP: return a->links_up;
+	case CONNECTIONS: return (double)a->connections;
+	case HANDSHAKES: return (double)a->handshakes;
+	case BACKENDS_FAILING: return *a->failing_backends != 0;
+	case BUSY: return a->busy_permille / 1000.0;
+	case CLOCK: return a->clock == AGENT_CLOCK_KNOWN ? (double)a->clock_offset_ms / 1e3 : (double)NAN;
+	default: return a->handshake_us / 1e6;
+	}
+}
+
+static void agents_state(FILE *out, const struct agents *agents)
+{
+	struct agent_status s;
+
+	for (enum gauge g = 0; g < GAUGE_COUNT; g++) {
+		begin(out, &agent_gauges[g]);
+		for (unsigned a = 0; a < agents_count(agents); a++) {
+			agents_status(agents, (int)a, &s);
+			fprintf(out, "cssl_agent_%s{agent=\"%s\"} %.10g\n", agent_gauges[g].name, s.name,
+				gauge_of(&s, g));
+		}
 	}
 }
 
 /* Every listener has the same counters. */
-static void listeners_counters(FILE *out, const struct control_status *s)
+static void listeners_counters(FILE *out, const struct operations *o)
 {
-	for (size_t c = 0; s->listener_count && c < s->listeners[0].counter_count; c++) {
-		const struct family f = of_counter("listener_", &s->listeners[0].counters[c]);
+	for (size_t row = 0; o->shared->front_count && row < LISTENER_COUNTER_COUNT; row++) {
+		const struct counted c = { .row = *listener_counter_row(row) };
+		const struct family f = of_counter("listener_", &c);
 		begin(out, &f);
-		for (size_t i = 0; i < s->listener_count; i++)
-			sample(out, &f, "listener", s->listeners[i].name, s->listeners[i].counters[c].value);
+		for (size_t i = 0; i < o->shared->front_count; i++)
+			sample(out, &f, "listener", o->shared->fronts[i].conf->name,
+				operations_count_listener(o, i, row));
 	}
 }
 
-static void deaths(FILE *out, const struct control_status *s)
+static void deaths(FILE *out, const struct notes *n)
 {
 	static const struct family of_cause = { "ragent_", "deaths", "_total", "counter",
 		"Processes that died and that the keeper followed by the next one" },
@@ -313,18 +291,20 @@ static void deaths(FILE *out, const struct control_status *s)
 					   "Processes that restored no connection, because two before died restoring" },
 				   pauses = { "ragent_", "death_pause_seconds", "_total", "counter",
 					   "Time from deaths until the next process served" };
-	const struct control_fates *f = &s->fates;
-	const uint64_t known = f->outdated + f->not_restored + f->given_up;
+	static struct shared_notes none;
+	const struct shared_notes *shared = n ? n->shared : &none;
+	const struct fates *f = &shared->fates;
+	const uint64_t known = f->outdated + f->not_restored + f->given_up, reset = f->reset;
 	const struct {
 		const char *name;
 		uint64_t count;
-	} fates[] = { { "went_on", f->went_on }, { "began_anew", f->began_anew },
-		{ "not_saved", f->reset > known ? f->reset - known : 0 }, { "outdated", f->outdated },
+	} fates[] = { { "went_on", f->went_on }, { "began_anew", f->fresh },
+		{ "not_saved", reset > known ? reset - known : 0 }, { "outdated", f->outdated },
 		{ "not_restored", f->not_restored }, { "given_up", f->given_up } };
 
 	begin(out, &of_cause);
 	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
-		sample(out, &of_cause, "cause", death_cause_name((enum death_cause)i), s->deaths[i]);
+		sample(out, &of_cause, "cause", death_cause_name((enum death_cause)i), shared->deaths[i]);
 	begin(out, &connections);
 	for (unsigned i = 0; i < sizeof fates / sizeof fates[0]; i++)
 		sample(out, &connections, "fate", fates[i].name, fates[i].count);
@@ -334,7 +314,7 @@ static void deaths(FILE *out, const struct control_status *s)
 	fprintf(out, "cssl_ragent_death_pause_seconds_total %.6f\n", (double)f->pause_us / 1e6);
 }
 
-static void own_state(FILE *out, const struct control_status *s)
+static void own_state(FILE *out, const struct operations *o)
 {
 	static const struct family info = { "ragent_", "info", "", "gauge",
 		"Constant 1: name and version of this RAgent" },
@@ -343,19 +323,19 @@ static void own_state(FILE *out, const struct control_status *s)
 				   listeners = { "listener_", "connections", "", "gauge", "Client connections now" };
 
 	begin(out, &info);
-	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", s->name, s->version);
+	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", o->shared->self->name, CSSL_VERSION);
 	begin(out, &uptime);
-	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", s->uptime_s);
-	deaths(out, s);
+	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", (worker_now_ms(o->main) - o->started_ms) / 1000);
+	deaths(out, o->shared->notes);
 	begin(out, &memory);
-	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", s->resident_bytes);
+	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", resident_bytes());
 	begin(out, &listeners);
-	for (size_t i = 0; i < s->listener_count; i++)
-		sample(out, &listeners, "listener", s->listeners[i].name, s->listeners[i].connections);
-	listeners_counters(out, s);
+	for (size_t i = 0; i < o->shared->front_count; i++)
+		sample(out, &listeners, "listener", o->shared->fronts[i].conf->name, o->shared->fronts[i].connections);
+	listeners_counters(out, o);
 }
 
-static void agents_certificates(FILE *out, const struct control_counters *sets, size_t count)
+static void agents_certificates(FILE *out, const struct counter_set *sets, size_t count)
 {
 	static const struct family f = { "agent_", "certificate_not_after_seconds", "", "gauge",
 		"End of a certificate that it has loaded, in seconds since 1970" };
@@ -368,7 +348,7 @@ static void agents_certificates(FILE *out, const struct control_counters *sets, 
 	}
 }
 
-char *metrics_text(const struct control_status *status, const struct control_counters *sets, size_t count)
+char *metrics_text(const struct operations *o, const struct counter_set *sets, size_t count)
 {
 	char *text = NULL;
 	size_t len;
@@ -376,13 +356,10 @@ char *metrics_text(const struct control_status *status, const struct control_cou
 
 	if (!out)
 		return NULL;
-	own_state(out, status);
-	agents_state(out, status);
-	for (size_t i = 0; i < count; i++) {
-		if (!sets[i].agent)
-			own_counters(out, &sets[i]);
-	}
-	changes_of_owner(out, sets + 1, count - 1); /* RAgent's own set is the first */
+	own_state(out, o);
+	agents_state(out, o->shared->agents);
+	own_counters(out, &sets[0]);
+	changes_of_owner(out, sets + 1, count - 1);
 	agents_counters(out, sets + 1, count - 1);
 	agents_refusals(out, sets + 1, count - 1);
 	agents_certificates(out, sets + 1, count - 1);
