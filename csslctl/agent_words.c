@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "csslctl/member.h"
+#include "csslctl/text.h"
 
 #define BUSY_PERMILLE 900u
 

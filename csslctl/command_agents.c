@@ -7,9 +7,7 @@
 #include "csslctl/agent_words.h"
 #include "csslctl/api.h"
 #include "csslctl/ask.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 #define CLOCK_WARN_MS  1000

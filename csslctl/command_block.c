@@ -3,9 +3,7 @@
 #include <time.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 #define BLOCK_MAX_MS 2592000000u

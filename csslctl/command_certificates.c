@@ -1,7 +1,7 @@
 /* command_certificates.c: the certificates of all agents, with their ends. Two weeks before, as the alert of
  * conf/prometheus/rules.yaml, they stand out. */
 #include "csslctl/command.h"
-#include "csslctl/member.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 void show_certificates(const struct invocation *in, const json_t *answer)

@@ -4,11 +4,8 @@
 #include <string.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/connection_id_text.h"
-#include "csslctl/listing.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
+#include "csslctl/form.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 /* --- the list --- */

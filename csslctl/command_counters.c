@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 #define SETS_MAX 15u /* side by side; see more agents one by one, with --agent */

@@ -4,11 +4,8 @@
 #include <time.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/interrupt.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/progress.h"
-#include "csslctl/quantity.h"
+#include "csslctl/screen.h"
+#include "csslctl/text.h"
 #include "proto/error.h"
 
 #define LOOK_EVERY_MS 200u

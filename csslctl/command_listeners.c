@@ -2,8 +2,7 @@
 #include <inttypes.h>
 
 #include "csslctl/command.h"
-#include "csslctl/member.h"
-#include "csslctl/quantity.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 static void count_cell(struct table *t, const json_t *listener, const char *name, enum style unless_zero)

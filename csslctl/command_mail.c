@@ -6,12 +6,9 @@
 #include <unistd.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/interrupt.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
-#include "csslctl/table.h"
+#include "csslctl/screen.h"
 #include "csslctl/text.h"
+#include "csslctl/table.h"
 
 #define FOLLOW_US 500000u
 

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/member.h"
-#include "csslctl/quantity.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 #define COUNT_OF(array) (sizeof array / sizeof *(array))

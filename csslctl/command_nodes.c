@@ -1,7 +1,6 @@
 /* command_nodes.c: commands to all processes: make new keys, read certificates again, change the log level. */
 #include "csslctl/ask.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 void show_nodes(const struct invocation *in, const json_t *answer)

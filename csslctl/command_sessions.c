@@ -3,10 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csslctl/listing.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
+#include "csslctl/ask.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 /* --- filters --- */

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "csslctl/command.h"
-#include "csslctl/member.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 enum counted_by { BY_RAGENT, BY_AGENTS };

@@ -4,8 +4,7 @@
 
 #include "csslctl/agent_words.h"
 #include "csslctl/command.h"
-#include "csslctl/member.h"
-#include "csslctl/quantity.h"
+#include "csslctl/text.h"
 #include "csslctl/table.h"
 
 static unsigned agents_ready(const json_t *agents)

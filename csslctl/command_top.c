@@ -5,9 +5,8 @@
 
 #include "csslctl/agent_words.h"
 #include "csslctl/ask.h"
-#include "csslctl/live_terminal.h"
-#include "csslctl/member.h"
-#include "csslctl/quantity.h"
+#include "csslctl/screen.h"
+#include "csslctl/text.h"
 #include "csslctl/rates.h"
 #include "csslctl/table.h"
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csslctl/memory.h"
 #include "csslctl/text.h"
 
 #define GAP         2u /* between columns */

@@ -2,7 +2,7 @@
 #ifndef CSSL_CSSLCTL_TABLE_H
 #define CSSL_CSSLCTL_TABLE_H
 
-#include "csslctl/member.h"
+#include "csslctl/text.h"
 #include "csslctl/screen.h"
 
 struct table;
