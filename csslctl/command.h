@@ -97,6 +97,7 @@ struct operand {
 };
 
 struct api;
+struct table;
 
 /* One run. Strings are those of the command line. */
 struct invocation {
@@ -132,6 +133,11 @@ const struct command *command_find(const char *name, size_t name_len);
 const char *command_like(const char *word);
 
 int command_takes(const struct command *c, enum option option);
+
+/* command_agents.c: an agent's state and load, in every view alike. @agent: an element of /v1/status or /v1/agents. */
+void agent_state_cell(struct table *t, const json_t *agent);
+void agent_busy_cell(struct table *t, const json_t *agent);
+enum style agent_state_style(const char *state);
 
 enum exit_code command_agent(struct invocation *in);
 enum exit_code command_agents(struct invocation *in);

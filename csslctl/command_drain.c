@@ -4,8 +4,6 @@
 #include <time.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/screen.h"
-#include "csslctl/text.h"
 #include "proto/error.h"
 
 #define LOOK_EVERY_MS 200u

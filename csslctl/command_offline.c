@@ -10,7 +10,6 @@
 
 #include "conf/conf.h"
 #include "csslctl/ask.h"
-#include "csslctl/text.h"
 #include "proto/control_token.h"
 
 #define FAULTS_LEN   65536u

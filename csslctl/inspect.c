@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/text.h"
 #include "proto/agents_key.h"
 #include "proto/error.h"
 #include "proto/sealed_copy.h"
