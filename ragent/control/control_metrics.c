@@ -16,27 +16,26 @@
 #define DRAIN_PREFIX   "drain_time"
 #define REFUSED_PREFIX "handshakes_refused_"
 
-/* The name of a family: "cssl_", the owner, the counter. */
-struct family {
-	const char *whose, *name, *suffix, *type, *help;
-};
+#define FAMILY_MAX 128u
 
-static void begin(FILE *out, const struct family *f)
+/* @name: of a family, behind "cssl_". */
+static void begin(FILE *out, const char *name, const char *type, const char *help)
 {
-	fprintf(out, "# HELP cssl_%s%s%s %s\n# TYPE cssl_%s%s%s %s\n", f->whose, f->name, f->suffix, f->help, f->whose,
-		f->name, f->suffix, f->type);
+	fprintf(out, "# HELP cssl_%s %s\n# TYPE cssl_%s %s\n", name, help, name, type);
 }
 
-static void sample(FILE *out, const struct family *f, const char *label, const char *of, uint64_t value)
+static void sample(FILE *out, const char *name, const char *label, const char *of, uint64_t value)
 {
-	fprintf(out, "cssl_%s%s%s{%s=\"%s\"} %" PRIu64 "\n", f->whose, f->name, f->suffix, label, of, value);
+	fprintf(out, "cssl_%s{%s=\"%s\"} %" PRIu64 "\n", name, label, of, value);
 }
 
-static struct family of_counter(const char *whose, const struct counted *c)
+/* Begins the family of a counter, and writes its name to @out_name. */
+static void begin_counter(FILE *out, const char *whose, const struct counter_row *row, char out_name[static FAMILY_MAX])
 {
-	const int gauge = c->row.kind == COUNTER_GAUGE;
+	const int gauge = row->kind == COUNTER_GAUGE;
 
-	return (struct family){ whose, c->row.name, gauge ? "" : "_total", gauge ? "gauge" : "counter", c->row.help };
+	snprintf(out_name, FAMILY_MAX, "%s%s%s", whose, row->name, gauge ? "" : "_total");
+	begin(out, out_name, gauge ? "gauge" : "counter", row->help);
 }
 
 /* --- counters --- */
@@ -52,13 +51,13 @@ static const struct counted *find(const struct counter_set *set, const char *nam
 
 static void agents_family(FILE *out, const struct counted *c, const struct counter_set *sets, size_t count)
 {
-	const struct family f = of_counter("agent_", c);
+	char name[FAMILY_MAX];
 
-	begin(out, &f);
+	begin_counter(out, "agent_", &c->row, name);
 	for (size_t i = 0; i < count; i++) {
 		const struct counted *value = find(&sets[i], c->row.name);
 		if (value)
-			sample(out, &f, "agent", sets[i].agent, value->value);
+			sample(out, name, "agent", sets[i].agent, value->value);
 	}
 }
 
@@ -90,10 +89,7 @@ static void agents_counters(FILE *out, const struct counter_set *sets, size_t co
 
 static void agents_refusals(FILE *out, const struct counter_set *sets, size_t count)
 {
-	static const struct family f = { "agent_", "handshakes_refused", "_total", "counter",
-		"Handshakes that came to nothing, by reason" };
-
-	begin(out, &f);
+	begin(out, "agent_handshakes_refused_total", "counter", "Handshakes that came to nothing, by reason");
 	for (size_t i = 0; i < count; i++) {
 		for (size_t j = 0; j < sets[i].count; j++) {
 			const struct counted *c = &sets[i].at[j];
@@ -171,18 +167,15 @@ static void histogram(FILE *out, const struct histogram *h, const char *agent, c
 
 static void own_histograms(FILE *out, const struct counter_set *own)
 {
-	static const struct family pauses = { "ragent_", "takeover_pause_seconds", "", "histogram",
-		"From the loss of an agent to the next record a client got" },
-				   drains = { "ragent_", "drain_seconds", "", "histogram",
-					   "How long drains took, to their end or their deadline" };
 	static const struct histogram pause = { PAUSE_PREFIX "s_", PAUSE_PREFIX "_ms", 1e-3, takeover_buckets,
 		"takeover_pause_seconds", NULL };
 	static const struct histogram drain = { DRAIN_PREFIX "_", DRAIN_PREFIX "_sum_ms", 1e-3, drain_buckets,
 		"drain_seconds", NULL };
 
-	begin(out, &pauses);
+	begin(out, "ragent_takeover_pause_seconds", "histogram",
+		"From the loss of an agent to the next record a client got");
 	histogram(out, &pause, NULL, own);
-	begin(out, &drains);
+	begin(out, "ragent_drain_seconds", "histogram", "How long drains took, to their end or their deadline");
 	histogram(out, &drain, NULL, own);
 }
 
@@ -190,12 +183,11 @@ static void own_histograms(FILE *out, const struct counter_set *own)
  * agents times causes times ten. */
 static void changes_of_owner(FILE *out, const struct counter_set *sets, size_t count)
 {
-	static const struct family changes = { "ragent_", "ownership_change_seconds", "", "histogram",
-		"How long nobody had a connection that this agent took then, or let go to rest" };
 	static const struct histogram by_cause[] = { LATENCY(hand_off), LATENCY(move), LATENCY(drain), LATENCY(wake),
 		LATENCY(takeover), LATENCY(rest) };
 
-	begin(out, &changes);
+	begin(out, "ragent_ownership_change_seconds", "histogram",
+		"How long nobody had a connection that this agent took then, or let go to rest");
 	for (size_t i = 0; i < count; i++) {
 		const struct counter_set seen = { .at = sets[i].seen, .count = sets[i].seen_count };
 		for (size_t c = 0; c < sizeof by_cause / sizeof by_cause[0]; c++)
@@ -205,22 +197,21 @@ static void changes_of_owner(FILE *out, const struct counter_set *sets, size_t c
 
 static void own_counters(FILE *out, const struct counter_set *own)
 {
-	static const struct family ended = { "ragent_", "connections_ended", "_total", "counter",
-		"Client connections that ended, by reason" };
+	char name[FAMILY_MAX];
 
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX) || begins_with(&own->at[i], PAUSE_PREFIX) ||
 			begins_with(&own->at[i], LATENCY_PREFIX) || begins_with(&own->at[i], DRAIN_PREFIX))
 			continue;
-		const struct family f = of_counter("ragent_", &own->at[i]);
-		begin(out, &f);
-		fprintf(out, "cssl_ragent_%s%s %" PRIu64 "\n", f.name, f.suffix, own->at[i].value);
+		begin_counter(out, "ragent_", &own->at[i].row, name);
+		fprintf(out, "cssl_%s %" PRIu64 "\n", name, own->at[i].value);
 	}
 	own_histograms(out, own);
-	begin(out, &ended);
+	begin(out, "ragent_connections_ended_total", "counter", "Client connections that ended, by reason");
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX))
-			sample(out, &ended, "reason", own->at[i].row.name + strlen(ENDED_PREFIX), own->at[i].value);
+			sample(out, "ragent_connections_ended_total", "reason",
+				own->at[i].row.name + strlen(ENDED_PREFIX), own->at[i].value);
 	}
 }
 
@@ -228,16 +219,18 @@ static void own_counters(FILE *out, const struct counter_set *own)
 
 enum gauge { UP, LINKS_UP, CONNECTIONS, HANDSHAKES, BACKENDS_FAILING, BUSY, CLOCK, HANDSHAKE_TIME, GAUGE_COUNT };
 
-static const struct family agent_gauges[GAUGE_COUNT] = {
-	[UP] = { "agent_", "up", "", "gauge", "Is the agent up and taking new work: 1 or 0" },
-	[LINKS_UP] = { "agent_", "links_up", "", "gauge", "Links of this RAgent to it that are up" },
-	[CONNECTIONS] = { "agent_", "connections", "", "gauge", "Connections that it owns, by its own count" },
-	[HANDSHAKES] = { "agent_", "handshakes", "", "gauge", "Handshakes under way" },
-	[BACKENDS_FAILING] = { "agent_", "backends_failing", "", "gauge",
+static const struct {
+	const char *name, *help;
+} agent_gauges[GAUGE_COUNT] = {
+	[UP] = { "agent_up", "Is the agent up and taking new work: 1 or 0" },
+	[LINKS_UP] = { "agent_links_up", "Links of this RAgent to it that are up" },
+	[CONNECTIONS] = { "agent_connections", "Connections that it owns, by its own count" },
+	[HANDSHAKES] = { "agent_handshakes", "Handshakes under way" },
+	[BACKENDS_FAILING] = { "agent_backends_failing",
 		"1: it could not connect to a backend just now (`csslctl agent` has the error), else 0" },
-	[BUSY] = { "agent_", "busy_ratio", "", "gauge", "CPU time of its busiest loop over the last second" },
-	[CLOCK] = { "agent_", "clock_offset_seconds", "", "gauge", "Its time of day less RAgent's; NaN: unknown" },
-	[HANDSHAKE_TIME] = { "agent_", "handshake_seconds", "", "gauge", "Mean time of its last handshakes" },
+	[BUSY] = { "agent_busy_ratio", "CPU time of its busiest loop over the last second" },
+	[CLOCK] = { "agent_clock_offset_seconds", "Its time of day less RAgent's; NaN: unknown" },
+	[HANDSHAKE_TIME] = { "agent_handshake_seconds", "Mean time of its last handshakes" },
 };
 
 static double gauge_of(const struct agent_status *a, enum gauge gauge)
@@ -259,11 +252,10 @@ static void agents_state(FILE *out, const struct agents *agents)
 	struct agent_status s;
 
 	for (enum gauge g = 0; g < GAUGE_COUNT; g++) {
-		begin(out, &agent_gauges[g]);
+		begin(out, agent_gauges[g].name, "gauge", agent_gauges[g].help);
 		for (unsigned a = 0; a < agents_count(agents); a++) {
 			agents_status(agents, (int)a, &s);
-			fprintf(out, "cssl_agent_%s{agent=\"%s\"} %.10g\n", agent_gauges[g].name, s.name,
-				gauge_of(&s, g));
+			fprintf(out, "cssl_%s{agent=\"%s\"} %.10g\n", agent_gauges[g].name, s.name, gauge_of(&s, g));
 		}
 	}
 }
@@ -271,26 +263,18 @@ static void agents_state(FILE *out, const struct agents *agents)
 /* Every listener has the same counters. */
 static void listeners_counters(FILE *out, const struct operations *o)
 {
+	char name[FAMILY_MAX];
+
 	for (size_t row = 0; o->shared->front_count && row < LISTENER_COUNTER_COUNT; row++) {
-		const struct counted c = { .row = *listener_counter_row(row) };
-		const struct family f = of_counter("listener_", &c);
-		begin(out, &f);
+		begin_counter(out, "listener_", listener_counter_row(row), name);
 		for (size_t i = 0; i < o->shared->front_count; i++)
-			sample(out, &f, "listener", o->shared->fronts[i].conf->name,
+			sample(out, name, "listener", o->shared->fronts[i].conf->name,
 				operations_count_listener(o, i, row));
 	}
 }
 
 static void deaths(FILE *out, const struct notes *n)
 {
-	static const struct family of_cause = { "ragent_", "deaths", "_total", "counter",
-		"Processes that died and that the keeper followed by the next one" },
-				   connections = { "ragent_", "connections_at_deaths", "_total", "counter",
-					   "Client connections at these deaths, by what became of them" },
-				   empty = { "ragent_", "starts_without_restore", "_total", "counter",
-					   "Processes that restored no connection, because two before died restoring" },
-				   pauses = { "ragent_", "death_pause_seconds", "_total", "counter",
-					   "Time from deaths until the next process served" };
 	static struct shared_notes none;
 	const struct shared_notes *shared = n ? n->shared : &none;
 	const struct fates *f = &shared->fates;
@@ -302,48 +286,46 @@ static void deaths(FILE *out, const struct notes *n)
 		{ "not_saved", reset > known ? reset - known : 0 }, { "outdated", f->outdated },
 		{ "not_restored", f->not_restored }, { "given_up", f->given_up } };
 
-	begin(out, &of_cause);
+	begin(out, "ragent_deaths_total", "counter",
+		"Processes that died and that the keeper followed by the next one");
 	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
-		sample(out, &of_cause, "cause", death_cause_name((enum death_cause)i), shared->deaths[i]);
-	begin(out, &connections);
+		sample(out, "ragent_deaths_total", "cause", death_cause_name((enum death_cause)i), shared->deaths[i]);
+	begin(out, "ragent_connections_at_deaths_total", "counter",
+		"Client connections at these deaths, by what became of them");
 	for (unsigned i = 0; i < sizeof fates / sizeof fates[0]; i++)
-		sample(out, &connections, "fate", fates[i].name, fates[i].count);
-	begin(out, &empty);
+		sample(out, "ragent_connections_at_deaths_total", "fate", fates[i].name, fates[i].count);
+	begin(out, "ragent_starts_without_restore_total", "counter",
+		"Processes that restored no connection, because two before died restoring");
 	fprintf(out, "cssl_ragent_starts_without_restore_total %" PRIu64 "\n", f->starts_without_restore);
-	begin(out, &pauses);
+	begin(out, "ragent_death_pause_seconds_total", "counter", "Time from deaths until the next process served");
 	fprintf(out, "cssl_ragent_death_pause_seconds_total %.6f\n", (double)f->pause_us / 1e6);
 }
 
 static void own_state(FILE *out, const struct operations *o)
 {
-	static const struct family info = { "ragent_", "info", "", "gauge",
-		"Constant 1: name and version of this RAgent" },
-				   uptime = { "ragent_", "uptime_seconds", "", "gauge", "Time since its start" },
-				   memory = { "ragent_", "resident_bytes", "", "gauge", "Memory in RAM" },
-				   listeners = { "listener_", "connections", "", "gauge", "Client connections now" };
-
-	begin(out, &info);
+	begin(out, "ragent_info", "gauge", "Constant 1: name and version of this RAgent");
 	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", o->shared->self->name, CSSL_VERSION);
-	begin(out, &uptime);
+	begin(out, "ragent_uptime_seconds", "gauge", "Time since its start");
 	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", (worker_now_ms(o->main) - o->started_ms) / 1000);
 	deaths(out, o->shared->notes);
-	begin(out, &memory);
+	begin(out, "ragent_resident_bytes", "gauge", "Memory in RAM");
 	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", resident_bytes());
-	begin(out, &listeners);
+	begin(out, "listener_connections", "gauge", "Client connections now");
 	for (size_t i = 0; i < o->shared->front_count; i++)
-		sample(out, &listeners, "listener", o->shared->fronts[i].conf->name, o->shared->fronts[i].connections);
+		sample(out, "listener_connections", "listener", o->shared->fronts[i].conf->name,
+			o->shared->fronts[i].connections);
 	listeners_counters(out, o);
 }
 
 static void agents_certificates(FILE *out, const struct counter_set *sets, size_t count)
 {
-	static const struct family f = { "agent_", "certificate_not_after_seconds", "", "gauge",
-		"End of a certificate that it has loaded, in seconds since 1970" };
-
-	begin(out, &f);
+	begin(out, "agent_certificate_not_after_seconds", "gauge",
+		"End of a certificate that it has loaded, in seconds since 1970");
 	for (size_t i = 0; i < count; i++) {
 		for (size_t c = 0; c < sets[i].certificate_count; c++)
-			fprintf(out, "cssl_%s%s{agent=\"%s\",certificate=\"%s\"} %" PRId64 "\n", f.whose, f.name,
+			fprintf(out,
+				"cssl_agent_certificate_not_after_seconds{agent=\"%s\",certificate=\"%s\"} %" PRId64
+				"\n",
 				sets[i].agent, sets[i].certificates[c]->name, sets[i].certificates[c]->not_after_s);
 	}
 }
