@@ -17,7 +17,7 @@ uint64_t operations_count_listener(const struct operations *o, size_t listener, 
 	uint64_t sum = 0;
 
 	for (unsigned w = 0; w < o->worker_count; w++)
-		sum += listener_counter_value(&o->workers[w]->home.of_listeners[listener], row);
+		sum += counter_get(counter_at(&o->workers[w]->home.of_listeners[listener], row));
 	return sum;
 }
 

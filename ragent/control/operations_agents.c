@@ -17,9 +17,9 @@ static size_t own_counters(const struct operations *o, struct counted *at)
 	const size_t count = ragent_counter_count();
 
 	for (size_t i = 0; i < count; i++) {
-		at[i] = (struct counted){ *ragent_counter_row(i), ragent_counter_value(&o->counters, i) };
+		at[i] = (struct counted){ *ragent_counter_row(i), counter_get(counter_at(&o->counters, i)) };
 		for (unsigned w = 0; w < o->worker_count; w++)
-			at[i].value += ragent_counter_value(&o->workers[w]->home.counters, i);
+			at[i].value += counter_get(counter_at(&o->workers[w]->home.counters, i));
 	}
 	return count;
 }
@@ -31,7 +31,7 @@ static size_t counters_seen(const struct operations *o, unsigned agent, struct c
 	for (size_t i = 0; i < count; i++) {
 		at[i] = (struct counted){ *ownership_counter_row(i), 0 };
 		for (unsigned w = 0; w < o->worker_count; w++)
-			at[i].value += ownership_counter_value(&o->workers[w]->home.of_agents[agent], i);
+			at[i].value += counter_get(counter_at(&o->workers[w]->home.of_agents[agent], i));
 	}
 	return count;
 }

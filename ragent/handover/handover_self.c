@@ -59,7 +59,7 @@ static void put_counters(struct wire_writer *w, const struct ragent_counters *c)
 		if (ragent_counter_row(i)->kind == COUNTER_GAUGE)
 			continue; /* a gauge counts local objects; objects that come count themselves */
 		field_begin(w, TAG_COUNTER, 8 + strlen(name));
-		wire_put_u64(w, ragent_counter_value(c, i));
+		wire_put_u64(w, counter_get(counter_at(c, i)));
 		wire_put_bytes(w, name, strlen(name));
 	}
 }
@@ -88,7 +88,7 @@ static void put_of_listener(struct wire_writer *w, const char *listener, const s
 	for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++) {
 		snprintf(name, sizeof name, "%s/%s", listener, listener_counter_row(i)->name);
 		field_begin(w, TAG_COUNTER, 8 + strlen(name));
-		wire_put_u64(w, listener_counter_value(c, i));
+		wire_put_u64(w, counter_get(counter_at(c, i)));
 		wire_put_bytes(w, name, strlen(name));
 	}
 }
@@ -102,7 +102,7 @@ static void take_of_listeners(struct ragent_worker *rw, const uint8_t *name, siz
 		for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++) {
 			snprintf(ours, sizeof ours, "%s/%s", s->fronts[f].conf->name, listener_counter_row(i)->name);
 			if (strlen(ours) == len && memcmp(ours, name, len) == 0)
-				listener_counter_set(&rw->home.of_listeners[f], i, value);
+				counter_set(counter_at(&rw->home.of_listeners[f], i), value);
 		}
 	}
 }
@@ -135,11 +135,11 @@ static void put_of_agent(struct wire_writer *w, const struct ownership_counters 
 {
 	for (size_t i = 0; i < ownership_counter_count(); i++) {
 		const char *name = ownership_counter_row(i)->name;
-		if (ownership_counter_value(c, i) == 0)
+		if (counter_get(counter_at(c, i)) == 0)
 			continue;
 		field_begin(w, TAG_OF_AGENT, 10 + strlen(name));
 		wire_put_u16(w, (uint16_t)agent);
-		wire_put_u64(w, ownership_counter_value(c, i));
+		wire_put_u64(w, counter_get(counter_at(c, i)));
 		wire_put_bytes(w, name, strlen(name));
 	}
 }
@@ -168,7 +168,7 @@ static int take_of_agent(struct ragent_worker *rw, const struct handover_map *ma
 		return CSSL_E_RANGE;
 	for (size_t i = 0; map->agents[agent] != NO_AGENT && i < ownership_counter_count(); i++)
 		if (is_named(ownership_counter_row(i), name, len))
-			ownership_counter_set(&rw->home.of_agents[map->agents[agent]], i, value);
+			counter_set(counter_at(&rw->home.of_agents[map->agents[agent]], i), value);
 	return 0;
 }
 
@@ -209,7 +209,7 @@ static int take_counter(struct ragent_worker *rw, const struct field_item *item)
 	for (size_t i = 0; i < ragent_counter_count(); i++) {
 		const struct counter_row *ours = ragent_counter_row(i);
 		if (is_named(ours, name, len) && ours->kind != COUNTER_GAUGE)
-			ragent_counter_set(&rw->home.counters, i, value);
+			counter_set(counter_at(&rw->home.counters, i), value);
 	}
 	if (memchr(name, '/', len))
 		take_of_listeners(rw, name, len, value);
