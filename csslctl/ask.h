@@ -5,10 +5,9 @@
 
 #include <stdint.h>
 
-#include <jansson.h>
-
+#include "csslctl/api.h"
 #include "csslctl/command.h"
-#include "csslctl/path.h"
+#include "csslctl/table.h"
 
 /* EXIT_DONE and *@answer; else the operator was told why, and with EXIT_REFUSED *@answer has the cluster's words beside
  * its reason, or is NULL. @body: owned from now on; NULL for none. The caller owns *@answer. */
@@ -33,5 +32,17 @@ void complain_of(const struct invocation *in, const char *remedy, const char *fo
 	__attribute__((format(printf, 3, 4)));
 /* The same, and EXIT_USAGE; the remedy is the command's help. */
 enum exit_code misused(const struct invocation *in, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- a list that the API gives in pages, up to --limit rows --- */
+
+/* A parameter of the query; left out if @value is NULL. A NULL name ends an array. */
+struct listing_filter {
+	const char *name, *value;
+};
+
+/* Show the list @list of @fixed_path: with --json as one object in the API's form, else by @show and a line that tells
+ * whether there is more. */
+enum exit_code listing_show(struct invocation *in, const char *fixed_path, const char *list,
+	const struct listing_filter *filters, show_answer *show);
 
 #endif

@@ -1,5 +1,5 @@
-/* command.h: a command of csslctl, and one run of it. The tables in commands.c and options.c describe all commands;
- * parsing, usage, manual and completion use them. */
+/* command.h: a command of csslctl, and one run of it. The tables of commands and options describe all of
+ * it; parsing, usage, manual and completion use them. */
 #ifndef CSSL_CSSLCTL_COMMAND_H
 #define CSSL_CSSLCTL_COMMAND_H
 
@@ -7,7 +7,6 @@
 
 #include <jansson.h>
 
-#include "csslctl/options.h"
 #include "csslctl/screen.h"
 
 /* X(name, value, meaning) */
@@ -23,6 +22,70 @@ enum exit_code {
 #undef X
 };
 
+/* --- options: one table; the common ones go with every command --- */
+
+/* X(NAME, "name", "VALUE" or NULL for a switch, scope, "meaning") */
+#define OPTIONS(X)                                                                                                     \
+	X(DIR, "dir", "DIR", COMMON, "the cluster that ./cssl up made in DIR (default: $CSSL_DIR)")                    \
+	X(SOCKET, "socket", "PATH", COMMON, "the cluster with this control socket")                                    \
+	X(API, "api", "URL", COMMON, "the cluster with its control API at this http or https URL")                     \
+	X(TOKEN_FILE, "token-file", "FILE", COMMON, "with --api: the file of the token")                               \
+	X(CACERT, "cacert", "FILE", COMMON, "with --api: the CA certificates to trust (default: the system's)")        \
+	X(CERT, "cert", "FILE", COMMON, "with --api: the client certificate, PEM")                                     \
+	X(KEY, "key", "FILE", COMMON, "with --cert: its private key (default: in the same file)")                      \
+	X(JSON, "json", NULL, COMMON, "print the answer of the API, as JSON")                                          \
+	X(HELP, "help", NULL, COMMON, "show the operands and options of a command")                                    \
+	X(VERSION, "version", NULL, COMMON, "show the version")                                                        \
+	X(AGENT, "agent", "NAME", OF_COMMAND, "only of this agent")                                                    \
+	X(LISTENER, "listener", "NAME", OF_COMMAND, "only of this listener")                                           \
+	X(CLIENT, "client", "NETWORK", OF_COMMAND, "only of clients with this address, or in this network")            \
+	X(LIMIT, "limit", "N", OF_COMMAND, "at most so many (default 100)")                                            \
+	X(TIMEOUT, "timeout", "TIME", OF_COMMAND,                                                                      \
+		"drain: connections that are left then end (30s; default: moves.drain_timeout); wait no longer")       \
+	X(FOR, "for", "TIME", OF_COMMAND, "so long, such as 2h, and at most 30d (default: until `unblock`)")           \
+	X(WAIT, "wait", NULL, OF_COMMAND, "show the progress, and return at its end")                                  \
+	X(FOLLOW, "follow", NULL, OF_COMMAND, "go on with what comes, until Ctrl-C")                                   \
+	X(ID, "id", "SESSION", OF_COMMAND, "the session with this id")                                                 \
+	X(FAMILY, "family", "FAMILY", OF_COMMAND, "all sessions of this family")                                       \
+	X(SERVER_NAME, "server-name", "NAME", OF_COMMAND, "sessions for this server name")                             \
+	X(TLS, "tls", "VERSION", OF_COMMAND, "sessions of TLS 1.2 or 1.3")                                             \
+	X(CIPHER, "cipher", "SUITE", OF_COMMAND, "sessions of this cipher suite, such as TLS_AES_128_GCM_SHA256")      \
+	X(OLDER_THAN, "older-than", "TIME", OF_COMMAND, "sessions that are older than this, such as 10min")            \
+	X(YOUNGER_THAN, "younger-than", "TIME", OF_COMMAND, "sessions that are younger than this")                     \
+	X(CLIENT_CERTIFICATE, "client-certificate", "SHA256", OF_COMMAND,                                              \
+		"sessions with the client certificate that has this hash")                                             \
+	X(ALL, "all", NULL, OF_COMMAND, "all sessions")                                                                \
+	X(NODE, "node", "NAME", OF_COMMAND, "only of this process: RAgent or an agent")                                \
+	X(ROLE, "role", "ROLE", OF_COMMAND, "the permission: `read` (default) or `operate`")                           \
+	X(CONFIG, "config", "FILE", OF_COMMAND, "the cluster file, for its agents_key and listeners")                  \
+	X(AGENTS_KEY, "agents-key", "FILE", OF_COMMAND, "the key file of the agents")                                  \
+	X(CONNECTION, "connection", "ID", OF_COMMAND, "the connection of a sealed copy")                               \
+	X(KEPT, "kept", "TIME", OF_COMMAND, "how long ago the sealed copy was made (default: now)")                    \
+	X(MAN, "man", NULL, OF_COMMAND, "as a manual page")
+
+enum option {
+	OPTION_NONE,
+#define X(NAME, name, value, scope, meaning) OPTION_##NAME,
+	OPTIONS(X)
+#undef X
+		OPTION_COUNT
+};
+
+struct option_row {
+	const char *name;
+	const char *value; /* NULL: a switch */
+	enum option_scope { OPTION_COMMON, OPTION_OF_COMMAND } scope;
+	const char *meaning;
+};
+
+/* The row of an option; not of OPTION_NONE. */
+const struct option_row *option_row(enum option option);
+
+/* OPTION_NONE: no such option. @name need not end at @len. */
+enum option option_find(const char *name, unsigned long len);
+
+/* --- commands --- */
+
 #define OPERANDS_MAX        3u
 #define COMMAND_OPTIONS_MAX 11u
 
@@ -34,6 +97,7 @@ struct operand {
 };
 
 struct api;
+struct table;
 
 /* One run. Strings are those of the command line. */
 struct invocation {
@@ -69,6 +133,11 @@ const struct command *command_find(const char *name, size_t name_len);
 const char *command_like(const char *word);
 
 int command_takes(const struct command *c, enum option option);
+
+/* command_agents.c: an agent's state and load, in every view alike. @agent: an element of /v1/status or /v1/agents. */
+void agent_state_cell(struct table *t, const json_t *agent);
+void agent_busy_cell(struct table *t, const json_t *agent);
+enum style agent_state_style(const char *state);
 
 enum exit_code command_agent(struct invocation *in);
 enum exit_code command_agents(struct invocation *in);

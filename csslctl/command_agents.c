@@ -4,24 +4,49 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "csslctl/agent_words.h"
-#include "csslctl/api.h"
 #include "csslctl/ask.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
-#include "csslctl/table.h"
 
-#define CLOCK_WARN_MS  1000
-#define WAIT_MS        60000u
-#define LOOK_EVERY_MS  200u
-#define CLOCK_TEXT_MAX (QUANTITY_TEXT_MAX + 1)
+#define CLOCK_WARN_MS 1000
+#define BUSY_PERMILLE 900u
+#define WAIT_MS       60000u
+#define LOOK_EVERY_MS 200u
+
+/* --- words that every view has --- */
+
+enum style agent_state_style(const char *state)
+{
+	if (strcmp(state, "ready") == 0)
+		return STYLE_GOOD;
+	return strcmp(state, "lost") == 0 || strcmp(state, "no backend") == 0 ? STYLE_BAD : STYLE_WARN;
+}
+
+void agent_state_cell(struct table *t, const json_t *agent)
+{
+	const char *state = member_text(agent, "state");
+	const int fails = json_string_length(member(agent, "failing_backends")) > 0;
+	table_cell(t, fails ? STYLE_BAD : agent_state_style(state), fails ? "%s!" : "%s", state);
+}
+
+void agent_busy_cell(struct table *t, const json_t *agent)
+{
+	const unsigned permille = (unsigned)member_integer(agent, "busy_permille");
+	table_cell(t, permille >= BUSY_PERMILLE ? STYLE_WARN : STYLE_PLAIN, "%u.%u%%", permille / 10, permille % 10);
+}
+
+/* --- cells and facts --- */
+
+static int is_drained(const json_t *agent)
+{
+	const char *state = member_text(agent, "drain.state");
+
+	return strcmp(state, "none") != 0 && strcmp(state, "-") != 0;
+}
 
 static void drain_cell(struct table *t, const json_t *agent)
 {
 	const char *state = member_text(agent, "drain.state");
 
-	if (strcmp(state, "none") == 0 || strcmp(state, "-") == 0)
+	if (!is_drained(agent))
 		table_cell(t, STYLE_DIM, "-");
 	else if (member_integer(agent, "drain.left") > 0)
 		table_cell(t, STYLE_WARN, "%s, %" PRIu64 " of %" PRIu64 " left", state,
@@ -31,106 +56,72 @@ static void drain_cell(struct table *t, const json_t *agent)
 }
 
 /* "+12 ms", "-1h"; "-" if RAgent does not know it. */
-static const char *clock_text(const json_t *agent, char out[static CLOCK_TEXT_MAX])
-{
-	char text[QUANTITY_TEXT_MAX];
-	const json_t *offset = member(agent, "clock_offset_ms");
-	const json_int_t ms = json_integer_value(offset);
-
-	if (!json_is_integer(offset))
-		snprintf(out, CLOCK_TEXT_MAX, "-");
-	else
-		snprintf(out, CLOCK_TEXT_MAX, "%s%s", ms < 0 ? "-" : "+",
-			duration_text((uint64_t)(ms < 0 ? -ms : ms) * 1000, text));
-	return out;
-}
-
-static enum style clock_style(const json_t *agent)
-{
-	const json_int_t ms = json_integer_value(member(agent, "clock_offset_ms"));
-
-	return ms > CLOCK_WARN_MS || ms < -CLOCK_WARN_MS ? STYLE_WARN : STYLE_PLAIN;
-}
-
 static void clock_cell(struct table *t, const json_t *agent)
 {
-	char text[CLOCK_TEXT_MAX];
+	const json_t *offset = member(agent, "clock_offset_ms");
+	const json_int_t ms = json_integer_value(offset);
+	const enum style style = ms > CLOCK_WARN_MS || ms < -CLOCK_WARN_MS ? STYLE_WARN : STYLE_PLAIN;
+	char text[QUANTITY_TEXT_MAX];
 
-	table_cell(t, clock_style(agent), "%s", clock_text(agent, text));
+	if (json_is_integer(offset))
+		table_cell(t, style, "%s%s", ms < 0 ? "-" : "+",
+			duration_text((uint64_t)(ms < 0 ? -ms : ms) * 1000, text));
+	else
+		table_cell(t, STYLE_PLAIN, "-");
 }
 
 static void show_list(const struct invocation *in, const json_t *answer)
 {
-	static const struct column columns[] = { { "AGENT" }, { "STATE" }, { "WEIGHT", COLUMN_RIGHT },
-		{ "LINKS", COLUMN_RIGHT }, { "SUSPECT", COLUMN_RIGHT }, { "CONNECTIONS", COLUMN_RIGHT },
-		{ "HANDSHAKES", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT }, { "BUSY", COLUMN_RIGHT }, { "VERSION" },
-		{ "CLOCK", COLUMN_RIGHT }, { "DRAIN" } };
-	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
-	size_t i;
-	json_t *agent;
+	static const struct column columns[] = { { "AGENT", .member = "name" }, { "STATE", .cell = agent_state_cell },
+		{ "WEIGHT", COLUMN_REAL }, { "LINKS", COLUMN_COUNT, "links.up" },
+		{ "SUSPECT", COLUMN_COUNT, "links.suspect", STYLE_WARN }, { "CONNECTIONS", COLUMN_COUNT },
+		{ "HANDSHAKES", COLUMN_COUNT }, { "SESSIONS", COLUMN_COUNT },
+		{ "BUSY", COLUMN_RIGHT, .cell = agent_busy_cell }, { "VERSION" },
+		{ "CLOCK", COLUMN_RIGHT, .cell = clock_cell }, { "DRAIN", .cell = drain_cell } };
 
-	json_array_foreach(member(answer, "agents"), i, agent)
-	{
-		table_cell(t, STYLE_PLAIN, "%s", member_text(agent, "name"));
-		agent_state_cell(t, agent);
-		table_cell(t, STYLE_PLAIN, "%g", member_real(agent, "weight"));
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "links.up"));
-		table_cell(t, member_integer(agent, "links.suspect") ? STYLE_WARN : STYLE_PLAIN, "%" PRIu64,
-			member_integer(agent, "links.suspect"));
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "connections"));
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "handshakes"));
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
-		agent_busy_cell(t, agent);
-		table_cell(t, STYLE_PLAIN, "%s", member_text(agent, "version"));
-		clock_cell(t, agent);
-		drain_cell(t, agent);
-	}
-	table_show(t, &in->screen);
+	ROWS_SHOW(&in->screen, member(answer, "agents"), columns);
 }
 
-static void add_drain(struct table *t, const json_t *drain)
+static void left_cell(struct table *t, const json_t *agent)
 {
-	char elapsed[QUANTITY_TEXT_MAX], pause[QUANTITY_TEXT_MAX];
-	const char *state = member_text(drain, "state");
+	table_cell(t, STYLE_PLAIN, "%" PRIu64 " of %" PRIu64, member_integer(agent, "drain.left"),
+		member_integer(agent, "drain.total"));
+}
 
-	if (strcmp(state, "none") == 0 || strcmp(state, "-") == 0) {
-		facts_add(t, "drain", STYLE_PLAIN, "none");
-		return;
-	}
-	facts_add(t, "drain", STYLE_WARN, "%s", state);
-	facts_add(t, "  because of", STYLE_PLAIN, "%s", member_text(drain, "reason"));
-	facts_add(t, "  time", STYLE_PLAIN, "%s", duration_text(member_integer(drain, "elapsed_ms") * 1000, elapsed));
-	facts_add(t, "  left", STYLE_PLAIN, "%" PRIu64 " of %" PRIu64, member_integer(drain, "left"),
-		member_integer(drain, "total"));
-	facts_add(t, "  moved", STYLE_PLAIN, "%" PRIu64, member_integer(drain, "moved"));
-	facts_add(t, "  rested", STYLE_PLAIN, "%" PRIu64, member_integer(drain, "rested"));
-	facts_add(t, "  ended", member_integer(drain, "ended") ? STYLE_BAD : STYLE_PLAIN, "%" PRIu64,
-		member_integer(drain, "ended"));
-	facts_add(t, "  longest pause", STYLE_PLAIN, "%s",
-		duration_text(member_integer(drain, "longest_pause_us"), pause));
+static void links_cell(struct table *t, const json_t *agent)
+{
+	table_cell(t, STYLE_PLAIN, "%" PRIu64 ", %" PRIu64 " suspect", member_integer(agent, "links.up"),
+		member_integer(agent, "links.suspect"));
+}
+
+static void quiet_busy_cell(struct table *t, const json_t *agent)
+{
+	const unsigned permille = (unsigned)member_integer(agent, "busy_permille");
+	table_cell(t, STYLE_PLAIN, "%u.%u%%", permille / 10, permille % 10);
 }
 
 static void show_one(const struct invocation *in, const json_t *agent)
 {
+	static const struct column facts[] = { { "version" }, { "clock", .cell = clock_cell },
+		{ "weight", COLUMN_REAL }, { "links up", .cell = links_cell }, { "connections", COLUMN_COUNT },
+		{ "handshakes", COLUMN_COUNT }, { "sessions", COLUMN_COUNT }, { "busy", .cell = quiet_busy_cell } };
+	static const struct column drain[] = { { "drain", .member = "drain.state", .style = STYLE_WARN },
+		{ "  because of", .member = "drain.reason" }, { "  time", COLUMN_MS, "drain.elapsed_ms" },
+		{ "  left", .cell = left_cell }, { "  moved", COLUMN_COUNT, "drain.moved" },
+		{ "  rested", COLUMN_COUNT, "drain.rested" }, { "  ended", COLUMN_COUNT, "drain.ended", STYLE_BAD },
+		{ "  longest pause", COLUMN_US, "drain.longest_pause_us" } };
 	const char *state = member_text(agent, "state");
-	const unsigned busy = (unsigned)member_integer(agent, "busy_permille");
-	char clock[CLOCK_TEXT_MAX];
 	struct table *t = facts_create();
 
 	facts_add(t, "agent", STYLE_HEAD, "%s", member_text(agent, "name"));
 	facts_add(t, "state", agent_state_style(state), "%s", state);
 	if (json_string_length(member(agent, "failing_backends")) > 0)
 		facts_add(t, "cannot reach", STYLE_BAD, "%s", member_text(agent, "failing_backends"));
-	facts_add(t, "version", STYLE_PLAIN, "%s", member_text(agent, "version"));
-	facts_add(t, "clock", clock_style(agent), "%s", clock_text(agent, clock));
-	facts_add(t, "weight", STYLE_PLAIN, "%g", member_real(agent, "weight"));
-	facts_add(t, "links up", STYLE_PLAIN, "%" PRIu64 ", %" PRIu64 " suspect", member_integer(agent, "links.up"),
-		member_integer(agent, "links.suspect"));
-	facts_add(t, "connections", STYLE_PLAIN, "%" PRIu64, member_integer(agent, "connections"));
-	facts_add(t, "handshakes", STYLE_PLAIN, "%" PRIu64, member_integer(agent, "handshakes"));
-	facts_add(t, "sessions", STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
-	facts_add(t, "busy", STYLE_PLAIN, "%u.%u%%", busy / 10, busy % 10);
-	add_drain(t, member(agent, "drain"));
+	FACTS_OF(t, agent, facts);
+	if (is_drained(agent))
+		FACTS_OF(t, agent, drain);
+	else
+		facts_add(t, "drain", STYLE_PLAIN, "none");
 	table_show(t, &in->screen);
 }
 

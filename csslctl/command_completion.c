@@ -4,7 +4,7 @@
 
 #include "csslctl/api.h"
 #include "csslctl/command.h"
-#include "csslctl/member.h"
+#include "csslctl/text.h"
 #include "csslctl/place.h"
 
 static const char head[] =

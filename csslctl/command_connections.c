@@ -4,41 +4,30 @@
 #include <string.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/connection_id_text.h"
-#include "csslctl/listing.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
-#include "csslctl/table.h"
+#include "csslctl/form.h"
 
 /* --- the list --- */
 
-static void add_row(struct table *t, const json_t *c)
+static void id_cell(struct table *t, const json_t *c)
 {
-	char age[QUANTITY_TEXT_MAX], idle[QUANTITY_TEXT_MAX], bytes[QUANTITY_TEXT_MAX];
+	table_cell(t, STYLE_PLAIN, "%.*s", (int)ID_SHOWN, member_text(c, "id"));
+}
+
+static void owner_cell(struct table *t, const json_t *c)
+{
 	const char *owner = member_text(c, "owner");
 
-	table_cell(t, STYLE_PLAIN, "%.*s", (int)ID_SHOWN, member_text(c, "id"));
-	TABLE_TEXTS(t, c, "client", "listener", "state");
 	table_cell(t, *owner == '-' ? STYLE_DIM : STYLE_PLAIN, "%s", owner);
-	table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(c, "moves"));
-	table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(c, "age_ms") * 1000, age));
-	table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(c, "idle_ms") * 1000, idle));
-	table_cell(t, STYLE_PLAIN, "%s", size_text((double)member_integer(c, "server_bytes"), bytes));
-	TABLE_TEXTS(t, c, "tls.version", "tls.server_name");
 }
 
 static void show_list(const struct invocation *in, const json_t *answer)
 {
-	static const struct column columns[] = { { "CONNECTION" }, { "CLIENT" }, { "LISTENER" }, { "STATE" },
-		{ "OWNER" }, { "MOVES", COLUMN_RIGHT }, { "AGE", COLUMN_RIGHT }, { "IDLE", COLUMN_RIGHT },
-		{ "SENT", COLUMN_RIGHT }, { "TLS" }, { "SERVER NAME" } };
-	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
-	size_t i;
-	json_t *connection;
+	static const struct column columns[] = { { "CONNECTION", .cell = id_cell }, { "CLIENT" }, { "LISTENER" },
+		{ "STATE" }, { "OWNER", .cell = owner_cell }, { "MOVES", COLUMN_COUNT }, { "AGE", COLUMN_MS, "age_ms" },
+		{ "IDLE", COLUMN_MS, "idle_ms" }, { "SENT", COLUMN_SIZE, "server_bytes" },
+		{ "TLS", .member = "tls.version" }, { "SERVER NAME", .member = "tls.server_name" } };
 
-	json_array_foreach(member(answer, "connections"), i, connection) add_row(t, connection);
-	table_show(t, &in->screen);
+	ROWS_SHOW(&in->screen, member(answer, "connections"), columns);
 }
 
 enum exit_code command_connections(struct invocation *in)
@@ -107,53 +96,48 @@ static enum exit_code ask_of_one(
 	return ask_and_show(in, method, &path, body, show);
 }
 
-static void add_tls(struct table *t, const json_t *tls)
+static void resumed_cell(struct table *t, const json_t *c)
 {
-	if (!json_is_object(tls)) {
-		facts_add(t, "TLS", STYLE_PLAIN, "the handshake has not ended");
-		return;
-	}
-	facts_add(t, "TLS", STYLE_PLAIN, "%s, %s", member_text(tls, "version"), member_text(tls, "cipher_suite"));
-	facts_add(t, "handshake", STYLE_PLAIN, "%s", json_is_true(member(tls, "resumed")) ? "resumed" : "full");
-	facts_add(t, "server name", STYLE_PLAIN, "%s", member_text(tls, "server_name"));
-	facts_add(t, "ALPN", STYLE_PLAIN, "%s", member_text(tls, "alpn"));
-	facts_add(t, "session", STYLE_PLAIN, "%s", member_text(tls, "session_id"));
-	facts_add(t, "family", STYLE_PLAIN, "%s", member_text(tls, "family_id"));
+	table_cell(t, STYLE_PLAIN, "%s", json_is_true(member(c, "tls.resumed")) ? "resumed" : "full");
 }
 
-static void add_traffic(struct table *t, const json_t *c, const char *label, const char *side)
+static void tls_cell(struct table *t, const json_t *c)
 {
-	char bytes[QUANTITY_TEXT_MAX], name[32];
+	table_cell(t, STYLE_PLAIN, "%s, %s", member_text(c, "tls.version"), member_text(c, "tls.cipher_suite"));
+}
 
-	snprintf(name, sizeof name, "%s_records", side);
-	const uint64_t records = member_integer(c, name);
-	snprintf(name, sizeof name, "%s_bytes", side);
-	facts_add(t, label, STYLE_PLAIN, "%" PRIu64 " records, %s", records,
-		size_text((double)member_integer(c, name), bytes));
+static void add_tls(struct table *t, const json_t *c)
+{
+	static const struct column facts[] = { { "TLS", .cell = tls_cell }, { "handshake", .cell = resumed_cell },
+		{ "server name", .member = "tls.server_name" }, { "ALPN", .member = "tls.alpn" },
+		{ "session", .member = "tls.session_id" }, { "family", .member = "tls.family_id" } };
+
+	if (json_is_object(member(c, "tls")))
+		FACTS_OF(t, c, facts);
+	else
+		facts_add(t, "TLS", STYLE_PLAIN, "the handshake has not ended");
+}
+
+static void add_traffic(struct table *t, const char *label, uint64_t records, uint64_t bytes)
+{
+	char text[QUANTITY_TEXT_MAX];
+
+	facts_add(t, label, STYLE_PLAIN, "%" PRIu64 " records, %s", records, size_text((double)bytes, text));
 }
 
 static void show_history(const struct invocation *in, const json_t *history)
 {
-	static const struct column columns[] = { { "AGENT" }, { "CAUSE" }, { "EPOCH", COLUMN_RIGHT },
-		{ "AGO", COLUMN_RIGHT }, { "PAUSE", COLUMN_RIGHT } };
-	char ago[QUANTITY_TEXT_MAX], pause[QUANTITY_TEXT_MAX];
-	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
-	size_t i;
-	json_t *owner;
+	static const struct column columns[] = { { "AGENT" }, { "CAUSE" }, { "EPOCH", COLUMN_COUNT },
+		{ "AGO", COLUMN_MS, "ago_ms" }, { "PAUSE", COLUMN_US, "pause_us" } };
 
-	json_array_foreach(history, i, owner)
-	{
-		TABLE_TEXTS(t, owner, "agent", "cause");
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(owner, "epoch"));
-		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(owner, "ago_ms") * 1000, ago));
-		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(owner, "pause_us"), pause));
-	}
 	fputc('\n', in->screen.out);
-	table_show(t, &in->screen);
+	ROWS_SHOW(&in->screen, history, columns);
 }
 
 static void show_one(const struct invocation *in, const json_t *c)
 {
+	static const struct column agents[] = { { "handshake by", .member = "handshake_agent" },
+		{ "affinity", .member = "affinity_agent" }, { "moves", COLUMN_COUNT } };
 	char age[QUANTITY_TEXT_MAX], idle[QUANTITY_TEXT_MAX];
 	struct table *t = facts_create();
 
@@ -164,16 +148,14 @@ static void show_one(const struct invocation *in, const json_t *c)
 	facts_add(t, "owner", STYLE_PLAIN, "%s, epoch %" PRIu64, member_text(c, "owner"), member_integer(c, "epoch"));
 	if (json_is_string(member(c, "preamble_agent")))
 		facts_add(t, "in clear with", STYLE_PLAIN, "%s", member_text(c, "preamble_agent"));
-	facts_add(t, "handshake by", STYLE_PLAIN, "%s", member_text(c, "handshake_agent"));
-	facts_add(t, "affinity", STYLE_PLAIN, "%s", member_text(c, "affinity_agent"));
-	facts_add(t, "moves", STYLE_PLAIN, "%" PRIu64, member_integer(c, "moves"));
+	FACTS_OF(t, c, agents);
 	facts_add(t, "age", STYLE_PLAIN, "%s, idle for %s", duration_text(member_integer(c, "age_ms") * 1000, age),
 		duration_text(member_integer(c, "idle_ms") * 1000, idle));
-	add_traffic(t, c, "from client", "client");
-	add_traffic(t, c, "to client", "server");
+	add_traffic(t, "from client", member_integer(c, "client_records"), member_integer(c, "client_bytes"));
+	add_traffic(t, "to client", member_integer(c, "server_records"), member_integer(c, "server_bytes"));
 	facts_add(t, "generations", STYLE_PLAIN, "read %" PRIu64 ", write %" PRIu64,
 		member_integer(c, "read_generation"), member_integer(c, "write_generation"));
-	add_tls(t, member(c, "tls"));
+	add_tls(t, c);
 	table_show(t, &in->screen);
 	if (json_array_size(member(c, "history")) > 0)
 		show_history(in, member(c, "history"));

@@ -4,11 +4,6 @@
 #include <time.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/interrupt.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/progress.h"
-#include "csslctl/quantity.h"
 #include "proto/error.h"
 
 #define LOOK_EVERY_MS 200u

@@ -1,4 +1,5 @@
-/* command_mail.c: the state of smtpproxy: its sessions, senders, receivers, source addresses and transactions. */
+/* command_mail.c: the state of smtpproxy: its sessions, senders, receivers, source addresses, transactions and queue.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,113 +7,80 @@
 #include <unistd.h>
 
 #include "csslctl/ask.h"
-#include "csslctl/interrupt.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
-#include "csslctl/table.h"
-#include "csslctl/text.h"
 
 #define FOLLOW_US 500000u
 
-/* A column of a list: its title, and the member that it shows. */
-struct shown {
-	struct column column;
-	const char *member;
-};
+#define COUNT_OF(array) (sizeof array / sizeof *(array))
 
-#define SHOWN_MAX 12u
-
-static void value_cell(struct table *t, const json_t *value)
+static void process_cell(struct table *t, const json_t *answer)
 {
-	if (json_is_integer(value))
-		table_cell(t, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	else
-		table_cell(t, STYLE_PLAIN, "%s", json_is_string(value) ? json_string_value(value) : "-");
+	table_cell(t, STYLE_PLAIN, "%" PRIu64 ", up %" PRIu64 " s", member_integer(answer, "pid"),
+		member_integer(answer, "uptime_s"));
 }
-
-static void show_rows(const struct invocation *in, const json_t *rows, const struct shown *shown, unsigned count)
-{
-	struct column columns[SHOWN_MAX];
-	size_t i;
-	json_t *row;
-
-	for (unsigned c = 0; c < count; c++)
-		columns[c] = shown[c].column;
-	struct table *t = table_create(columns, count);
-	json_array_foreach(rows, i, row)
-	{
-		for (unsigned c = 0; c < count; c++)
-			value_cell(t, member(row, shown[c].member));
-	}
-	table_show(t, &in->screen);
-}
-
-#define COUNT_OF(array)       (sizeof array / sizeof *(array))
-#define SHOW(in, rows, shown) show_rows(in, rows, shown, COUNT_OF(shown))
 
 void show_mail_status(const struct invocation *in, const json_t *answer)
 {
-	static const char *const counts[] = { "transactions", "accepted", "refused", "aborted", "in_doubt",
-		"turns_expired", "connections_refused", "connections_failed" };
+	static const struct column facts[] = { { "name" }, { "process", .cell = process_cell }, { "fairness" },
+		{ "sessions", COLUMN_COUNT }, { "destinations", COLUMN_COUNT } };
+	static const struct column counts[] = { { "transactions", COLUMN_COUNT }, { "accepted", COLUMN_COUNT },
+		{ "refused", COLUMN_COUNT }, { "aborted", COLUMN_COUNT }, { "in_doubt", COLUMN_COUNT },
+		{ "turns_expired", COLUMN_COUNT }, { "connections_refused", COLUMN_COUNT },
+		{ "connections_failed", COLUMN_COUNT } };
 	struct table *t = facts_create();
 	size_t i;
 	json_t *listener;
 
-	facts_add(t, "name", STYLE_PLAIN, "%s", member_text(answer, "name"));
-	facts_add(t, "process", STYLE_PLAIN, "%" PRIu64 ", up %" PRIu64 " s", member_integer(answer, "pid"),
-		member_integer(answer, "uptime_s"));
-	facts_add(t, "fairness", STYLE_PLAIN, "%s", member_text(answer, "fairness"));
-	facts_add(t, "sessions", STYLE_PLAIN, "%" PRIu64, member_integer(answer, "sessions"));
-	facts_add(t, "destinations", STYLE_PLAIN, "%" PRIu64, member_integer(answer, "destinations"));
+	FACTS_OF(t, answer, facts);
 	json_array_foreach(member(answer, "listeners"), i, listener) facts_add(t, "listener", STYLE_PLAIN, "%s, %s",
 		member_text(listener, "address"), member_text(listener, "original_destination"));
-	for (size_t c = 0; c < COUNT_OF(counts); c++)
-		facts_add(t, counts[c], STYLE_PLAIN, "%" PRIu64, member_integer(member(answer, "counters"), counts[c]));
+	FACTS_OF(t, member(answer, "counters"), counts);
 	table_show(t, &in->screen);
 }
 
 void show_mail_sessions(const struct invocation *in, const json_t *answer)
 {
-	static const struct shown shown[] = { { { "SESSION", COLUMN_RIGHT }, "connection" }, { { "CLIENT" }, "client" },
-		{ { "STATE" }, "state" }, { { "DESTINATION" }, "destination" },
-		{ { "TRANSACTIONS", COLUMN_RIGHT }, "transactions" }, { { "ACCEPTED", COLUMN_RIGHT }, "accepted" } };
-	SHOW(in, member(answer, "sessions"), shown);
+	static const struct column columns[] = { { "SESSION", COLUMN_RIGHT, "connection" }, { "CLIENT", COLUMN_AS_IS },
+		{ "STATE", COLUMN_AS_IS }, { "DESTINATION", COLUMN_AS_IS }, { "TRANSACTIONS", COLUMN_RIGHT },
+		{ "ACCEPTED", COLUMN_RIGHT } };
+
+	ROWS_SHOW(&in->screen, member(answer, "sessions"), columns);
 }
 
 void show_mail_senders(const struct invocation *in, const json_t *answer)
 {
-	static const struct shown shown[] = { { { "CLIENT" }, "client" }, { { "SESSIONS", COLUMN_RIGHT }, "sessions" },
-		{ { "WAITING", COLUMN_RIGHT }, "waiting" }, { { "SENDING", COLUMN_RIGHT }, "sending" },
-		{ { "TRANSACTIONS", COLUMN_RIGHT }, "transactions" }, { { "ACCEPTED", COLUMN_RIGHT }, "accepted" } };
-	SHOW(in, member(answer, "senders"), shown);
+	static const struct column columns[] = { { "CLIENT", COLUMN_AS_IS }, { "SESSIONS", COLUMN_RIGHT },
+		{ "WAITING", COLUMN_RIGHT }, { "SENDING", COLUMN_RIGHT }, { "TRANSACTIONS", COLUMN_RIGHT },
+		{ "ACCEPTED", COLUMN_RIGHT } };
+
+	ROWS_SHOW(&in->screen, member(answer, "senders"), columns);
 }
 
 void show_mail_destinations(const struct invocation *in, const json_t *answer)
 {
-	static const struct shown shown[] = { { { "DESTINATION" }, "address" }, { { "TLS" }, "tls" },
-		{ { "SESSIONS", COLUMN_RIGHT }, "sessions" }, { { "SENDING", COLUMN_RIGHT }, "sending" },
-		{ { "IDLE", COLUMN_RIGHT }, "idle" }, { { "LIMIT", COLUMN_RIGHT }, "limit" },
-		{ { "WAITING", COLUMN_RIGHT }, "waiting" }, { { "SENDERS", COLUMN_RIGHT }, "waiting_senders" },
-		{ { "WAIT ms", COLUMN_RIGHT }, "mean_wait_ms" }, { { "TRANSACTIONS", COLUMN_RIGHT }, "transactions" },
-		{ { "ACCEPTED", COLUMN_RIGHT }, "accepted" } };
-	SHOW(in, member(answer, "destinations"), shown);
+	static const struct column columns[] = { { "DESTINATION", COLUMN_AS_IS, "address" }, { "TLS", COLUMN_AS_IS },
+		{ "SESSIONS", COLUMN_RIGHT }, { "SENDING", COLUMN_RIGHT }, { "IDLE", COLUMN_RIGHT },
+		{ "LIMIT", COLUMN_RIGHT }, { "WAITING", COLUMN_RIGHT }, { "SENDERS", COLUMN_RIGHT, "waiting_senders" },
+		{ "WAIT ms", COLUMN_RIGHT, "mean_wait_ms" }, { "TRANSACTIONS", COLUMN_RIGHT },
+		{ "ACCEPTED", COLUMN_RIGHT } };
+
+	ROWS_SHOW(&in->screen, member(answer, "destinations"), columns);
 }
 
 void show_mail_pools(const struct invocation *in, const json_t *answer)
 {
-	static const struct shown shown[] = { { { "SOURCE" }, "address" }, { { "WEIGHT", COLUMN_RIGHT }, "weight" } };
-	SHOW(in, member(answer, "sources"), shown);
+	static const struct column columns[] = { { "SOURCE", COLUMN_AS_IS, "address" }, { "WEIGHT", COLUMN_RIGHT } };
+
+	ROWS_SHOW(&in->screen, member(answer, "sources"), columns);
 }
 
 void show_mail_hooks(const struct invocation *in, const json_t *answer)
 {
-	static const struct shown shown[] = { { { "HOOK" }, "name" }, { { "TYPE" }, "type" },
-		{ { "ADDRESS" }, "address" }, { { "STATE" }, "state" }, { { "ASKED", COLUMN_RIGHT }, "asked" },
-		{ { "REFUSED", COLUMN_RIGHT }, "refused" }, { { "DEFERRED", COLUMN_RIGHT }, "deferred" },
-		{ { "DISCARDED", COLUMN_RIGHT }, "discarded" }, { { "CHANGED", COLUMN_RIGHT }, "changed" },
-		{ { "FAILED", COLUMN_RIGHT }, "failed" } };
-	SHOW(in, member(answer, "hooks"), shown);
+	static const struct column columns[] = { { "HOOK", COLUMN_AS_IS, "name" }, { "TYPE", COLUMN_AS_IS },
+		{ "ADDRESS", COLUMN_AS_IS }, { "STATE", COLUMN_AS_IS }, { "ASKED", COLUMN_RIGHT },
+		{ "REFUSED", COLUMN_RIGHT }, { "DEFERRED", COLUMN_RIGHT }, { "DISCARDED", COLUMN_RIGHT },
+		{ "CHANGED", COLUMN_RIGHT }, { "FAILED", COLUMN_RIGHT } };
+
+	ROWS_SHOW(&in->screen, member(answer, "hooks"), columns);
 }
 
 static void show_event(const struct invocation *in, const json_t *e)
@@ -211,4 +179,188 @@ enum exit_code command_mail_events(struct invocation *in)
 			code = show_events(in, &f);
 	}
 	return code;
+}
+
+/* --- the queue of a mail gateway (smtpproxy with deliver: queue): its state, its messages, and orders --- */
+
+static void paths_cell(struct table *t, const json_t *backup)
+{
+	const json_t *paths = member(backup, "paths");
+	const int are_two = json_array_size(paths) > 1;
+
+	table_cell(t, STYLE_PLAIN, "%s%s%s", member_text(json_array_get(paths, 0), "state"), are_two ? ", " : "",
+		are_two ? member_text(json_array_get(paths, 1), "state") : "");
+}
+
+static void show_backups(const struct invocation *in, const json_t *backups)
+{
+	static const struct column columns[] = { { "BACKUP", COLUMN_RIGHT, "number" },
+		{ "SERVER", .member = "address" }, { "STATE" }, { "PATHS", .cell = paths_cell },
+		{ "UNANSWERED", COLUMN_COUNT }, { "REFUSED", COLUMN_COUNT }, { "GIVEN UP", COLUMN_COUNT } };
+
+	ROWS_SHOW(&in->screen, backups, columns);
+}
+
+static void spare_state_cell(struct table *t, const json_t *spare)
+{
+	const char *state = member_text(spare, "state");
+
+	table_cell(t, STYLE_PLAIN, "%s", strcmp(state, "seen") == 0 ? "answers" : state);
+}
+
+/* Servers of the file without a copy of the queue. */
+static void show_spares(const struct invocation *in, const json_t *spares)
+{
+	static const struct column columns[] = { { "SPARE", .member = "address" },
+		{ "STATE", .cell = spare_state_cell } };
+
+	if (json_array_size(spares))
+		ROWS_SHOW(&in->screen, spares, columns);
+}
+
+static void show_lines(const struct invocation *in, const json_t *lines)
+{
+	static const struct column columns[] = { { "DESTINATION" }, { "MESSAGES", COLUMN_COUNT },
+		{ "READY", COLUMN_COUNT }, { "DEFERRED", COLUMN_COUNT }, { "TAKEN", COLUMN_COUNT },
+		{ "HELD", COLUMN_COUNT }, { "A MINUTE", COLUMN_COUNT, "rate_per_minute" }, { "FLOW" } };
+
+	ROWS_SHOW(&in->screen, lines, columns);
+}
+
+static void copy_cells(struct table *t, const json_t *line, size_t at, const json_t *backup)
+{
+	const json_t *paths = member(backup, "paths"), *changes = json_array_get(member(line, "changes"), at);
+
+	table_cell(t, STYLE_PLAIN, "%s", member_text(line, "destination"));
+	table_cell(t, STYLE_PLAIN, "%zu", at);
+	for (size_t p = 0; p < 2; p++)
+		table_cell(t, STYLE_PLAIN, "%s", member_text(json_array_get(paths, p), "state"));
+	table_cell(t, STYLE_PLAIN, "%s", json_is_true(member(backup, "in_sync")) ? "yes" : "no");
+	table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(changes, "answered"));
+	table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(changes, "unanswered"));
+}
+
+/* A backup holds all destinations, so its paths and "in sync" are the same for each; the changes are not. */
+static void show_copies(const struct invocation *in, const json_t *lines, const json_t *backups)
+{
+	static const struct column columns[] = { { "DESTINATION" }, { "BACKUP", COLUMN_RIGHT }, { "PATH 1" },
+		{ "PATH 2" }, { "IN SYNC" }, { "CHANGES", COLUMN_RIGHT }, { "UNANSWERED", COLUMN_RIGHT } };
+	struct table *t = table_create(columns, COUNT_OF(columns));
+	json_t *line, *backup;
+	size_t i, at;
+
+	json_array_foreach(lines, i, line) json_array_foreach(backups, at, backup) copy_cells(t, line, at, backup);
+	table_show(t, &in->screen);
+}
+
+static void memory_cell(struct table *t, const json_t *answer)
+{
+	char bytes[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
+
+	table_cell(t, STYLE_PLAIN, "%s of %s", size_text((double)member_integer(answer, "memory"), bytes),
+		size_text((double)member_integer(answer, "memory_max"), most));
+}
+
+static void show_state(const struct invocation *in, const json_t *answer)
+{
+	static const struct column facts[] = { { "memory", .cell = memory_cell }, { "epoch", COLUMN_COUNT },
+		{ "in_sync", COLUMN_COUNT }, { "messages", COLUMN_COUNT }, { "unstored", COLUMN_COUNT },
+		{ "stored", COLUMN_COUNT }, { "recovered", COLUMN_COUNT }, { "delivered", COLUMN_COUNT },
+		{ "unreadable", COLUMN_COUNT }, { "deletes_unconfirmed", COLUMN_COUNT },
+		{ "states_unconfirmed", COLUMN_COUNT }, { "orders_unstored", COLUMN_COUNT },
+		{ "backups_replaced", COLUMN_COUNT } };
+	const json_t *backups = member(answer, "backups"), *lines = member(answer, "destinations");
+	struct table *t = facts_create();
+	size_t i;
+	json_t *backup;
+
+	json_array_foreach(backups, i, backup) json_object_set_new(backup, "number", json_integer((json_int_t)i));
+	facts_add(t, "queue", STYLE_PLAIN, "%s, %s", member_text(answer, "name"), member_text(answer, "state"));
+	FACTS_OF(t, answer, facts);
+	table_show(t, &in->screen);
+	show_backups(in, backups);
+	show_spares(in, member(answer, "spares"));
+	show_lines(in, lines);
+	show_copies(in, lines, backups);
+}
+
+static void show_messages(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "MESSAGE", .member = "id" }, { "STATE" }, { "DESTINATION" },
+		{ "BYTES", COLUMN_COUNT }, { "ATTEMPTS", COLUMN_COUNT }, { "AGE s", COLUMN_COUNT },
+		{ "DUE IN s", COLUMN_COUNT } };
+
+	ROWS_SHOW(&in->screen, member(answer, "messages"), columns);
+}
+
+static void show_message(const struct invocation *in, const json_t *answer)
+{
+	static const struct column facts[] = { { "id" }, { "state" }, { "destination" }, { "client" }, { "from" },
+		{ "bytes", COLUMN_COUNT }, { "attempts", COLUMN_COUNT }, { "age_s", COLUMN_COUNT },
+		{ "due_in_s", COLUMN_COUNT } };
+	struct table *t = facts_create();
+	json_t *one;
+	size_t i;
+
+	FACTS_OF(t, answer, facts);
+	json_array_foreach(member(answer, "recipients"), i, one) facts_add(t, "to", STYLE_PLAIN, "%s: %s %s",
+		member_text(one, "to"), member_text(one, "fate"), member_text(one, "reply"));
+	table_show(t, &in->screen);
+}
+
+static void show_nothing(const struct invocation *in, const json_t *answer)
+{
+}
+
+/* The words that may follow `mail queue`. */
+static const struct action {
+	const char *name, *method, *path;
+	enum { OF_QUEUE, OF_MESSAGE, OF_DESTINATION } of;
+	unsigned operands; /* behind it */
+	show_answer *show;
+} actions[] = {
+	{ "list", "GET", "/v1/queue/messages", OF_QUEUE, 0, show_messages },
+	{ "show", "GET", "/v1/queue/messages", OF_MESSAGE, 1, show_message },
+	{ "retry", "POST", "/v1/queue/messages", OF_MESSAGE, 1, show_nothing },
+	{ "hold", "POST", "/v1/queue/messages", OF_MESSAGE, 1, show_nothing },
+	{ "release", "POST", "/v1/queue/messages", OF_MESSAGE, 1, show_nothing },
+	{ "delete", "POST", "/v1/queue/messages", OF_MESSAGE, 1, show_nothing },
+	{ "stop", "POST", "/v1/queue/destinations", OF_DESTINATION, 1, show_nothing },
+	{ "start", "POST", "/v1/queue/destinations", OF_DESTINATION, 1, show_nothing },
+	{ "rate", "POST", "/v1/queue/destinations", OF_DESTINATION, 2, show_nothing },
+	{ "takeover", "POST", "/v1/queue/takeover", OF_QUEUE, 0, show_nothing },
+};
+
+static const struct action *action_find(const char *name)
+{
+	for (size_t i = 0; i < COUNT_OF(actions); i++)
+		if (strcmp(actions[i].name, name) == 0)
+			return &actions[i];
+	return NULL;
+}
+
+enum exit_code command_mail_queue(struct invocation *in)
+{
+	static const char *const needs[] = { [OF_QUEUE] = "takes no message",
+		[OF_MESSAGE] = "needs a message",
+		[OF_DESTINATION] = "needs a destination, and only rate a number behind it" };
+	const char *name = in->operands[0], *of = in->operands[1], *number = in->operands[2];
+	const struct action *a = name ? action_find(name) : NULL;
+	struct path path;
+
+	if (!name)
+		return get_and_show(in, "/v1/queue", show_state);
+	if (!a)
+		return misused(in,
+			"'%s' is none of list, show, retry, hold, release, delete, stop, start, rate, takeover", name);
+	if ((of != NULL) + (number != NULL) != (int)a->operands)
+		return misused(in, "%s %s", name, needs[a->of]);
+	path_start(&path, a->path);
+	if (of)
+		path_segment(&path, of);
+	if (of && strcmp(a->method, "POST") == 0)
+		path_segment(&path, name);
+	if (number)
+		path_segment(&path, number);
+	return ask_and_show(in, a->method, &path, NULL, a->show);
 }

@@ -3,11 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csslctl/listing.h"
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
-#include "csslctl/quantity.h"
-#include "csslctl/table.h"
+#include "csslctl/ask.h"
 
 /* --- filters --- */
 
@@ -59,23 +55,11 @@ static int filters_parse(const struct invocation *in, struct filters *f)
 
 static void show_list(const struct invocation *in, const json_t *answer)
 {
-	static const struct column columns[] = { { "CLIENT" }, { "SERVER NAME" }, { "TLS" }, { "CIPHER SUITE" },
-		{ "ORIGIN" }, { "AGE", COLUMN_RIGHT }, { "EXPIRES", COLUMN_RIGHT }, { "HITS", COLUMN_RIGHT },
-		{ "SESSION" } };
-	char time[QUANTITY_TEXT_MAX];
-	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
-	size_t i;
-	json_t *session;
+	static const struct column columns[] = { { "CLIENT" }, { "SERVER NAME" }, { "TLS", .member = "version" },
+		{ "CIPHER SUITE" }, { "ORIGIN" }, { "AGE", COLUMN_S, "age_s" }, { "EXPIRES", COLUMN_S, "expires_s" },
+		{ "HITS", COLUMN_COUNT }, { "SESSION", .member = "id" } };
 
-	json_array_foreach(member(answer, "sessions"), i, session)
-	{
-		TABLE_TEXTS(t, session, "client", "server_name", "version", "cipher_suite", "origin");
-		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(session, "age_s") * 1000000, time));
-		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(session, "expires_s") * 1000000, time));
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(session, "hits"));
-		table_cell(t, STYLE_PLAIN, "%s", member_text(session, "id"));
-	}
-	table_show(t, &in->screen);
+	ROWS_SHOW(&in->screen, member(answer, "sessions"), columns);
 }
 
 enum exit_code command_sessions_list(struct invocation *in)
@@ -89,59 +73,60 @@ enum exit_code command_sessions_list(struct invocation *in)
 
 /* --- show --- */
 
+static void add_without(struct table *t, const char *agent, enum style style, const char *why)
+{
+	table_cell(t, STYLE_PLAIN, "%s", agent);
+	table_cell(t, style, "%s", why);
+	table_cell(t, STYLE_PLAIN, "-");
+	table_cell(t, STYLE_PLAIN, "-");
+}
+
+static void held_cell(struct table *t, const json_t *holder)
+{
+	table_cell(t, STYLE_GOOD, "yes");
+}
+
 static void show_holders(const struct invocation *in, const json_t *session)
 {
-	static const struct column columns[] = { { "AGENT" }, { "HOLDS IT" }, { "HITS", COLUMN_RIGHT },
-		{ "EXPIRES", COLUMN_RIGHT } };
-	char time[QUANTITY_TEXT_MAX];
+	static const struct column columns[] = { { "AGENT" }, { "HOLDS IT", .cell = held_cell },
+		{ "HITS", COLUMN_COUNT }, { "EXPIRES", COLUMN_S, "expires_s" } };
 	struct table *t = table_create(columns, 4);
 	const char *name;
 	size_t i;
 	json_t *agent;
 
-	json_array_foreach(member(session, "holders"), i, agent)
-	{
-		table_cell(t, STYLE_PLAIN, "%s", member_text(agent, "agent"));
-		table_cell(t, STYLE_GOOD, "yes");
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "hits"));
-		table_cell(t, STYLE_PLAIN, "%s", duration_text(member_integer(agent, "expires_s") * 1000000, time));
-	}
+	json_array_foreach(member(session, "holders"), i, agent) table_row(t, agent);
 	json_array_foreach(member(session, "missing"), i, agent)
-	{
-		table_cell(t, STYLE_PLAIN, "%s", json_string_value(agent));
-		table_cell(t, STYLE_WARN, "no");
-		table_cell(t, STYLE_PLAIN, "-");
-		table_cell(t, STYLE_PLAIN, "-");
-	}
+		add_without(t, json_string_value(agent), STYLE_WARN, "no");
 	json_object_foreach(member(session, "silent"), name, agent)
-	{
-		table_cell(t, STYLE_PLAIN, "%s", name);
-		table_cell(t, STYLE_BAD, "%s", json_string_value(agent));
-		table_cell(t, STYLE_PLAIN, "-");
-		table_cell(t, STYLE_PLAIN, "-");
-	}
+		add_without(t, name, STYLE_BAD, json_string_value(agent));
 	fputc('\n', in->screen.out);
 	table_show(t, &in->screen);
 }
 
+static void tls_cell(struct table *t, const json_t *s)
+{
+	table_cell(t, STYLE_PLAIN, "%s, %s", member_text(s, "version"), member_text(s, "cipher_suite"));
+}
+
+static void ages_cell(struct table *t, const json_t *s)
+{
+	char age[QUANTITY_TEXT_MAX], family_age[QUANTITY_TEXT_MAX];
+
+	table_cell(t, STYLE_PLAIN, "%s, its family %s", duration_text(member_integer(s, "age_s") * 1000000, age),
+		duration_text(member_integer(s, "family_age_s") * 1000000, family_age));
+}
+
 static void show_one(const struct invocation *in, const json_t *s)
 {
-	char age[QUANTITY_TEXT_MAX], family_age[QUANTITY_TEXT_MAX], expires[QUANTITY_TEXT_MAX];
+	static const struct column facts[] = { { "session", .member = "id", .style = STYLE_HEAD },
+		{ "family", .member = "family_id" }, { "client" }, { "server name" }, { "listener" },
+		{ "TLS", .cell = tls_cell }, { "ALPN" }, { "made by", .member = "origin" },
+		{ "age", .cell = ages_cell }, { "expires in", COLUMN_S, "expires_s" }, { "client certificate" },
+		{ "hits", COLUMN_COUNT } };
 	struct table *t = facts_create();
 
-	facts_add(t, "session", STYLE_HEAD, "%s", member_text(s, "id"));
-	facts_add(t, "family", STYLE_PLAIN, "%s", member_text(s, "family_id"));
-	facts_add(t, "client", STYLE_PLAIN, "%s", member_text(s, "client"));
-	facts_add(t, "server name", STYLE_PLAIN, "%s", member_text(s, "server_name"));
-	facts_add(t, "listener", STYLE_PLAIN, "%s", member_text(s, "listener"));
-	facts_add(t, "TLS", STYLE_PLAIN, "%s, %s", member_text(s, "version"), member_text(s, "cipher_suite"));
-	facts_add(t, "ALPN", STYLE_PLAIN, "%s", member_text(s, "alpn"));
-	facts_add(t, "made by", STYLE_PLAIN, "%s", member_text(s, "origin"));
-	facts_add(t, "age", STYLE_PLAIN, "%s, its family %s", duration_text(member_integer(s, "age_s") * 1000000, age),
-		duration_text(member_integer(s, "family_age_s") * 1000000, family_age));
-	facts_add(t, "expires in", STYLE_PLAIN, "%s", duration_text(member_integer(s, "expires_s") * 1000000, expires));
-	facts_add(t, "client certificate", STYLE_PLAIN, "%s", member_text(s, "client_certificate"));
-	facts_add(t, "hits", STYLE_PLAIN, "%" PRIu64, member_integer(s, "hits"));
+	FACTS_OF(t, s, facts);
 	table_show(t, &in->screen);
 	show_holders(in, s);
 }

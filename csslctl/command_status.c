@@ -1,11 +1,8 @@
-/* command_status.c: the cluster at a glance. */
+/* command_status.c: the cluster at a glance, its listeners and its certificates. */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "csslctl/agent_words.h"
 #include "csslctl/command.h"
-#include "csslctl/member.h"
-#include "csslctl/quantity.h"
 #include "csslctl/table.h"
 
 static unsigned agents_ready(const json_t *agents)
@@ -18,7 +15,6 @@ static unsigned agents_ready(const json_t *agents)
 	return up;
 }
 
-/* A RAgent of an older release gives none. */
 static void add_deaths(struct table *t, const json_t *deaths)
 {
 	const uint64_t killed = member_integer(deaths, "killed"), crashed = member_integer(deaths, "crashed"),
@@ -29,7 +25,6 @@ static void add_deaths(struct table *t, const json_t *deaths)
 			crashed, hung);
 }
 
-/* Likewise. */
 static void add_fates(struct table *t, const json_t *fates)
 {
 	const uint64_t went_on = member_integer(fates, "went_on"), reset = member_integer(fates, "reset");
@@ -69,57 +64,43 @@ static void show_self(const struct invocation *in, const json_t *status)
 	table_show(t, &in->screen);
 }
 
-static void list_agents(const struct invocation *in, const json_t *agents)
+static void links_cell(struct table *t, const json_t *agent)
 {
-	static const struct column columns[] = { { "AGENT" }, { "STATE" }, { "LINKS", COLUMN_RIGHT },
-		{ "CONNECTIONS", COLUMN_RIGHT }, { "HANDSHAKES", COLUMN_RIGHT }, { "SESSIONS", COLUMN_RIGHT },
-		{ "BUSY", COLUMN_RIGHT } };
-	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
-	size_t i;
-	json_t *agent;
+	const uint64_t up = member_integer(agent, "links_up"), all = member_integer(agent, "links");
 
-	json_array_foreach(agents, i, agent)
-	{
-		const uint64_t up = member_integer(agent, "links_up"), all = member_integer(agent, "links");
-		table_cell(t, STYLE_PLAIN, "%s", member_text(agent, "name"));
-		agent_state_cell(t, agent);
-		table_cell(t, up < all ? STYLE_WARN : STYLE_PLAIN, "%" PRIu64 "/%" PRIu64, up, all);
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "connections"));
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "handshakes"));
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(agent, "sessions"));
-		agent_busy_cell(t, agent);
-	}
-	fputc('\n', in->screen.out);
-	table_show(t, &in->screen);
+	table_cell(t, up < all ? STYLE_WARN : STYLE_PLAIN, "%" PRIu64 "/%" PRIu64, up, all);
 }
 
-static void addresses_cell(struct table *t, const json_t *addresses)
+static void list_agents(const struct invocation *in, const json_t *agents)
+{
+	static const struct column columns[] = { { "AGENT", .member = "name" }, { "STATE", .cell = agent_state_cell },
+		{ "LINKS", COLUMN_RIGHT, .cell = links_cell }, { "CONNECTIONS", COLUMN_COUNT },
+		{ "HANDSHAKES", COLUMN_COUNT }, { "SESSIONS", COLUMN_COUNT },
+		{ "BUSY", COLUMN_RIGHT, .cell = agent_busy_cell } };
+
+	fputc('\n', in->screen.out);
+	ROWS_SHOW(&in->screen, agents, columns);
+}
+
+static void addresses_cell(struct table *t, const json_t *listener)
 {
 	char text[512] = "";
 	size_t i, len = 0;
 	json_t *address;
 
-	json_array_foreach(addresses, i, address) if (len < sizeof text) len +=
+	json_array_foreach(member(listener, "addresses"), i, address) if (len < sizeof text) len +=
 		(size_t)snprintf(text + len, sizeof text - len, "%s%s", len ? " " : "", json_string_value(address));
 	table_cell(t, STYLE_PLAIN, "%s", len ? text : "-");
 }
 
 static void list_listeners(const struct invocation *in, const json_t *listeners)
 {
-	static const struct column columns[] = { { "LISTENER" }, { "MODE" }, { "MIGRATION" }, { "HANDSHAKE" },
-		{ "RESUMPTION" }, { "CONNECTIONS", COLUMN_RIGHT }, { "ADDRESSES" } };
-	struct table *t = table_create(columns, sizeof columns / sizeof columns[0]);
-	size_t i;
-	json_t *listener;
+	static const struct column columns[] = { { "LISTENER", .member = "name" }, { "MODE" }, { "MIGRATION" },
+		{ "HANDSHAKE" }, { "RESUMPTION" }, { "CONNECTIONS", COLUMN_COUNT },
+		{ "ADDRESSES", .cell = addresses_cell } };
 
-	json_array_foreach(listeners, i, listener)
-	{
-		TABLE_TEXTS(t, listener, "name", "mode", "migration", "handshake", "resumption");
-		table_cell(t, STYLE_PLAIN, "%" PRIu64, member_integer(listener, "connections"));
-		addresses_cell(t, member(listener, "addresses"));
-	}
 	fputc('\n', in->screen.out);
-	table_show(t, &in->screen);
+	ROWS_SHOW(&in->screen, listeners, columns);
 }
 
 void show_status(const struct invocation *in, const json_t *status)
@@ -132,4 +113,55 @@ void show_status(const struct invocation *in, const json_t *status)
 void show_ready(const struct invocation *in, const json_t *answer)
 {
 	fprintf(in->screen.out, "%" PRIu64 " agents are ready\n", member_integer(answer, "ready"));
+}
+
+/* --- listeners --- */
+
+static void first_address_cell(struct table *t, const json_t *listener)
+{
+	const json_t *addresses = member(listener, "addresses");
+	const char *first = json_string_value(json_array_get(addresses, 0));
+
+	table_cell(t, STYLE_PLAIN, "%s%s", first ? first : "-", json_array_size(addresses) > 1 ? " ..." : "");
+}
+
+void show_listeners(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "LISTENER", .member = "name" }, { "STATE" }, { "MODE" },
+		{ "SERVICE" }, { "BACKEND" }, { "CAPTURE", .member = "original_destination" },
+		{ "CONNECTIONS", COLUMN_COUNT }, { "FULL", COLUMN_COUNT, "handshakes_full" },
+		{ "RESUMED", COLUMN_COUNT, "handshakes_resumed" },
+		{ "FAILED", COLUMN_COUNT, "handshakes_failed", STYLE_WARN },
+		{ "REFUSED", COLUMN_COUNT, .style = STYLE_WARN }, { "IN", COLUMN_SIZE, "client_bytes" },
+		{ "OUT", COLUMN_SIZE, "server_bytes" }, { "ADDRESS", .cell = first_address_cell } };
+
+	ROWS_SHOW(&in->screen, member(answer, "listeners"), columns);
+}
+
+/* --- certificates of all agents: two weeks before their end, as the alert of conf/prometheus/rules.yaml, they stand
+ * out --- */
+
+static void days_cell(struct table *t, const json_t *certificate)
+{
+	static const enum style styles[] = { STYLE_PLAIN, STYLE_WARN, STYLE_BAD };
+	const json_int_t days = json_integer_value(member(certificate, "days_left"));
+
+	table_cell(t, styles[(days < 14) + (days < 0)], "%" JSON_INTEGER_FORMAT, days);
+}
+
+static void hosts_cell(struct table *t, const json_t *certificate)
+{
+	const json_t *hosts = member(certificate, "hosts");
+	const char *first = json_string_value(json_array_get(hosts, 0));
+
+	table_cell(t, STYLE_PLAIN, "%s%s", first ? first : "-", json_array_size(hosts) > 1 ? ",..." : "");
+}
+
+void show_certificates(const struct invocation *in, const json_t *answer)
+{
+	static const struct column columns[] = { { "DAYS", COLUMN_RIGHT, .cell = days_cell },
+		{ "NAMES", .cell = hosts_cell }, { "AGENT" }, { "CERTIFICATE", .member = "name" },
+		{ "ENDS", .member = "not_after" }, { "FILE" }, { "ISSUER" } };
+
+	ROWS_SHOW(&in->screen, member(answer, "certificates"), columns);
 }

@@ -3,13 +3,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "csslctl/agent_words.h"
 #include "csslctl/ask.h"
-#include "csslctl/live_terminal.h"
-#include "csslctl/member.h"
-#include "csslctl/quantity.h"
 #include "csslctl/rates.h"
-#include "csslctl/table.h"
 
 #define EVERY_MS 1000u
 

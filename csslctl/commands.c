@@ -1,4 +1,4 @@
-/* commands.c: the table of commands, and the search for a name in it. */
+/* commands.c: the tables of commands and options, and the search for a name in them. */
 #include <string.h>
 
 #include "conf/nearest.h"
@@ -213,4 +213,25 @@ const char *command_like(const char *word)
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		nearest_try(&nearest, rows[i].name);
 	return nearest_found(&nearest);
+}
+
+/* --- options --- */
+
+static const struct option_row option_rows[OPTION_COUNT] = {
+#define X(NAME, name, value, scope, meaning) [OPTION_##NAME] = { name, value, OPTION_##scope, meaning },
+	OPTIONS(X)
+#undef X
+};
+
+const struct option_row *option_row(enum option option)
+{
+	return &option_rows[option];
+}
+
+enum option option_find(const char *name, unsigned long len)
+{
+	for (enum option o = OPTION_NONE + 1; o < OPTION_COUNT; o++)
+		if (strlen(option_rows[o].name) == len && strncmp(option_rows[o].name, name, len) == 0)
+			return o;
+	return OPTION_NONE;
 }

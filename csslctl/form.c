@@ -9,7 +9,6 @@
 #include "net/address.h"
 #include "net/log.h"
 #include "proto/cipher_suite.h"
-#include "proto/sess_obj.h"
 
 static int is_hex(const char *text, size_t len)
 {
@@ -93,4 +92,30 @@ const struct form *form_of(const char *placeholder)
 		if (strcmp(forms[i].placeholder, placeholder) == 0)
 			return &forms[i];
 	return NULL;
+}
+
+/* --- connection ids are numbers of 32 hexadecimal digits here --- */
+
+static const char digits[] = "0123456789abcdef";
+
+int id_is_beginning(const char *text)
+{
+	const size_t len = strlen(text);
+	return len >= ID_DIGITS_MIN && len <= ID_DIGITS && strspn(text, digits) == len;
+}
+
+/* Fill the beginning up with zeros, and subtract one. */
+int id_before(const char *beginning, char out[static ID_DIGITS + 1])
+{
+	int i = ID_DIGITS - 1;
+
+	memset(out, '0', ID_DIGITS);
+	memcpy(out, beginning, strlen(beginning));
+	out[ID_DIGITS] = '\0';
+	while (i >= 0 && out[i] == '0')
+		out[i--] = 'f';
+	if (i < 0)
+		return 1;
+	out[i] = strchr(digits, out[i])[-1];
+	return 0;
 }

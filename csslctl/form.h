@@ -3,6 +3,8 @@
 #ifndef CSSL_CSSLCTL_FORM_H
 #define CSSL_CSSLCTL_FORM_H
 
+#include "proto/sess_obj.h"
+
 struct form {
 	const char *placeholder; /* of options.h and commands.c */
 	int (*fits)(const char *text);
@@ -11,5 +13,18 @@ struct form {
 
 /* NULL: any text has the right form. */
 const struct form *form_of(const char *placeholder);
+
+/* --- connection ids as an operator types and reads them: abbreviated --- */
+
+#define ID_DIGITS     (2 * CONNECTION_ID_LEN)
+#define ID_DIGITS_MIN 4u  /* a beginning of an id has at least so many */
+#define ID_SHOWN      12u /* in tables */
+
+/* 1 when @text is an id or the beginning of one, else 0. */
+int id_is_beginning(const char *text);
+
+/* The highest id below all ids that begin with @beginning, so that the page "after" it starts with those. 0. 1: there
+ * is none, ask for the first page. */
+int id_before(const char *beginning, char out[static ID_DIGITS + 1]);
 
 #endif

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csslctl/api.h"
 #include "csslctl/arguments.h"
 #include "csslctl/ask.h"
 #include "csslctl/place.h"
-#include "csslctl/text.h"
 #include "csslctl/usage.h"
 #include "proto/error.h"
 

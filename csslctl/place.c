@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "csslctl/member.h"
-#include "csslctl/memory.h"
+#include "csslctl/text.h"
 #include "proto/error.h"
 
 static int fail(char *error, int result, const char *format, ...) __attribute__((format(printf, 3, 4)));

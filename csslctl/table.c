@@ -2,15 +2,18 @@
 #include "csslctl/table.h"
 
 #include <assert.h>
+#include <ctype.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "csslctl/memory.h"
 #include "csslctl/text.h"
+#include "net/array.h"
 
 #define GAP         2u /* between columns */
 #define COLUMNS_MAX 16u
+#define TITLE_MAX   64u
 
 struct cell {
 	char *text;
@@ -54,10 +57,8 @@ static void add(struct table *t, enum style style, const char *format, va_list a
 
 	if (vasprintf(&text, format, arguments) < 0)
 		text = must(NULL);
-	if (t->count == t->cap) {
-		t->cap = t->cap ? 2 * t->cap : 64;
-		t->cells = must(reallocarray(t->cells, t->cap, sizeof *t->cells));
-	}
+	if (array_make_room(&t->cells, &t->cap, t->count, sizeof *t->cells) < 0)
+		must(NULL);
 	const unsigned width = text_clean(text), column = (unsigned)(t->count % t->column_count);
 	t->cells[t->count++] = (struct cell){ text, width, style };
 	if (width > t->widths[column])
@@ -73,10 +74,55 @@ void table_cell(struct table *t, enum style style, const char *format, ...)
 	va_end(arguments);
 }
 
-void table_texts(struct table *t, const json_t *object, const char *const *paths)
+static const char *path_of(const struct column *c, char name[static TITLE_MAX])
 {
-	for (; *paths; paths++)
-		table_cell(t, STYLE_PLAIN, "%s", member_text(object, *paths));
+	if (c->member)
+		return c->member;
+	snprintf(name, TITLE_MAX, "%s", c->title);
+	for (char *p = name; *p != '\0'; p++)
+		*p = *p == ' ' ? '_' : (char)tolower((unsigned char)*p);
+	return name;
+}
+
+static void add_value(struct table *t, const struct column *c, const json_t *object)
+{
+	char name[TITLE_MAX];
+	const char *path = path_of(c, name);
+	const json_t *value = member(object, path);
+	const uint64_t n = member_integer(object, path);
+	const enum style style = n || c->form == COLUMN_LEFT ? c->style : STYLE_PLAIN;
+	char text[QUANTITY_TEXT_MAX];
+
+	switch (c->form) {
+	case COLUMN_LEFT: table_cell(t, style, "%s", member_text(object, path)); break;
+	case COLUMN_AS_IS:
+	case COLUMN_RIGHT:
+		if (json_is_integer(value))
+			table_cell(t, style, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+		else
+			table_cell(t, style, "%s", json_is_string(value) ? json_string_value(value) : "-");
+		break;
+	case COLUMN_COUNT: table_cell(t, style, "%" PRIu64, n); break;
+	case COLUMN_REAL: table_cell(t, style, "%g", member_real(object, path)); break;
+	case COLUMN_SIZE: table_cell(t, style, "%s", size_text((double)n, text)); break;
+	case COLUMN_US: table_cell(t, style, "%s", duration_text(n, text)); break;
+	case COLUMN_MS: table_cell(t, style, "%s", duration_text(n * 1000, text)); break;
+	case COLUMN_S: table_cell(t, style, "%s", duration_text(n * 1000000, text)); break;
+	}
+}
+
+static void add_cell(struct table *t, const struct column *c, const json_t *object)
+{
+	if (c->cell)
+		c->cell(t, object);
+	else
+		add_value(t, c, object);
+}
+
+void table_row(struct table *t, const json_t *object)
+{
+	for (unsigned i = 0; i < t->column_count; i++)
+		add_cell(t, &t->columns[i], object);
 }
 
 /* Blanks are written only before more text, so that no line ends in one. */
@@ -84,7 +130,7 @@ static unsigned print_cell(
 	const struct table *t, const struct screen *s, unsigned column, const struct cell *c, unsigned owed)
 {
 	const unsigned missing = t->widths[column] - c->width;
-	const int right = t->columns[column].align == COLUMN_RIGHT;
+	const int right = t->columns[column].form >= COLUMN_RIGHT;
 
 	if (c->width == 0)
 		return owed + missing + GAP;
@@ -123,10 +169,22 @@ void table_show(struct table *t, const struct screen *s)
 	table_destroy(t);
 }
 
-static const struct column fact_columns[] = { { NULL, COLUMN_LEFT }, { NULL, COLUMN_LEFT } };
+void rows_show(const struct screen *s, const json_t *objects, const struct column *columns, unsigned count)
+{
+	struct table *t = table_create(columns, count);
+	size_t i;
+	json_t *object;
+
+	json_array_foreach(objects, i, object) table_row(t, object);
+	table_show(t, s);
+}
+
+/* --- facts --- */
 
 struct table *facts_create(void)
 {
+	static const struct column fact_columns[2];
+
 	return table_create(fact_columns, 2);
 }
 
@@ -138,4 +196,12 @@ void facts_add(struct table *t, const char *name, enum style style, const char *
 	va_start(arguments, format);
 	add(t, style, format, arguments);
 	va_end(arguments);
+}
+
+void facts_of(struct table *t, const json_t *object, const struct column *facts, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		table_cell(t, STYLE_DIM, "%s", facts[i].title);
+		add_cell(t, &facts[i], object);
+	}
 }

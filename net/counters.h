@@ -5,6 +5,7 @@
 #define CSSL_NET_COUNTERS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct counter_row {
@@ -26,6 +27,12 @@ static inline void counter_set(counter *c, uint64_t v)
 static inline uint64_t counter_get(const counter *c)
 {
 	return atomic_load_explicit((counter *)c, memory_order_relaxed);
+}
+
+/* The counter of a row of the table, in a set of all its counters. */
+static inline counter *counter_at(const void *set, size_t row)
+{
+	return (counter *)set + row;
 }
 
 #endif

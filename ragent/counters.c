@@ -54,20 +54,7 @@ const struct counter_row *ragent_counter_row(size_t index)
 	return &ended[index - ROWS];
 }
 
-void ragent_counter_set(struct ragent_counters *c, size_t index, uint64_t value)
-{
-	counter *first = (counter *)c;
-
-	counter_set(first + index, value);
-}
-
-uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index)
-{
-	const counter *first = (const counter *)c;
-
-	_Static_assert(sizeof(struct ragent_counters) == (ROWS + END_REASON_COUNT) * sizeof(counter), "only counters");
-	return counter_get(first + index);
-}
+_Static_assert(sizeof(struct ragent_counters) == (ROWS + END_REASON_COUNT) * sizeof(counter), "only counters");
 
 #define OWNERSHIP_FIRST (offsetof(struct ragent_counters, latency_hand_off_sum_us) / sizeof(counter))
 #define OWNERSHIP_ROWS  (sizeof(struct ownership_counters) / sizeof(counter))
@@ -83,14 +70,4 @@ size_t ownership_counter_count(void)
 const struct counter_row *ownership_counter_row(size_t index)
 {
 	return &table[OWNERSHIP_FIRST + index];
-}
-
-void ownership_counter_set(struct ownership_counters *c, size_t index, uint64_t value)
-{
-	counter_set((counter *)c + index, value);
-}
-
-uint64_t ownership_counter_value(const struct ownership_counters *c, size_t index)
-{
-	return counter_get((const counter *)c + index);
 }

@@ -156,14 +156,9 @@ struct ownership_counters {
 /* Rows of the table and behind them one "ended_..." for each end reason. */
 size_t ragent_counter_count(void);
 const struct counter_row *ragent_counter_row(size_t index);
-/* Go on counting from another process's value. */
-void ragent_counter_set(struct ragent_counters *c, size_t index, uint64_t value);
-uint64_t ragent_counter_value(const struct ragent_counters *c, size_t index);
 
 /* The rows of the table that are counted of each agent, too. */
 size_t ownership_counter_count(void);
 const struct counter_row *ownership_counter_row(size_t index);
-void ownership_counter_set(struct ownership_counters *c, size_t index, uint64_t value);
-uint64_t ownership_counter_value(const struct ownership_counters *c, size_t index);
 
 #endif

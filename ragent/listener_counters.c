@@ -13,13 +13,3 @@ const struct counter_row *listener_counter_row(size_t index)
 {
 	return &table[index];
 }
-
-uint64_t listener_counter_value(const struct listener_counters *c, size_t index)
-{
-	return counter_get((const counter *)c + index);
-}
-
-void listener_counter_set(struct listener_counters *c, size_t index, uint64_t value)
-{
-	counter_set((counter *)c + index, value);
-}

@@ -36,8 +36,5 @@ enum {
 
 /* @index: 0 to LISTENER_COUNTER_COUNT - 1. */
 const struct counter_row *listener_counter_row(size_t index);
-uint64_t listener_counter_value(const struct listener_counters *c, size_t index);
-/* Go on counting from another process's value. */
-void listener_counter_set(struct listener_counters *c, size_t index, uint64_t value);
 
 #endif

@@ -38,6 +38,11 @@ void asked_filter(struct agents_asked *a, const struct control_session_query *q)
 	f->client_certificate = copy_of(a->client_certificate, q->client_certificate, CONTROL_CERTIFICATE_LEN);
 }
 
+ProtobufCBinaryData asked_session(struct agents_asked *a, const uint8_t id[static SESSION_ID_LEN])
+{
+	return copy_of(a->session_id, id, SESSION_ID_LEN);
+}
+
 /* --- on the first worker --- */
 
 static void one_is_in(struct agents_asked *a)
@@ -105,7 +110,7 @@ static void on_all_in(struct gather *g)
 	if (g->parts[0].result)
 		a->answer(a);
 	else
-		control_fail(a->request, CONTROL_UNAVAILABLE, "this process is stopping");
+		request_fail(a->request, MHD_HTTP_SERVICE_UNAVAILABLE, "this process is stopping");
 	asked_free(a);
 }
 
@@ -123,14 +128,14 @@ static void init_message(struct agents_asked *a, Cssl__LinkRequest__WhatCase wha
 	}
 }
 
-struct agents_asked *asked_create(const struct operations *o, struct control_request *r,
-	Cssl__LinkRequest__WhatCase what, void (*answer)(struct agents_asked *a))
+struct agents_asked *asked_create(struct operations *o, struct control_request *r, Cssl__LinkRequest__WhatCase what,
+	void (*answer)(struct agents_asked *a))
 {
 	unsigned count = agents_count(o->shared->agents);
 	struct agents_asked *a = calloc(1, sizeof *a + count * sizeof a->answers[0]);
 
 	if (!a) {
-		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		request_fail(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
 		return NULL;
 	}
 	a->operations = o;
@@ -148,7 +153,7 @@ void asked_start(struct agents_asked *a)
 
 	if (!a || gather_start(o->main, o->workers, 1, ask_agents, on_all_in, a))
 		return;
-	control_fail(a->request, CONTROL_INTERNAL, "out of memory");
+	request_fail(a->request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
 	asked_free(a);
 }
 

@@ -4,7 +4,6 @@
 #ifndef CSSL_RAGENT_AGENTS_ASKED_H
 #define CSSL_RAGENT_AGENTS_ASKED_H
 
-#include "ragent/control/gather.h"
 #include "ragent/control/operations.h"
 
 /* The answer of one agent. */
@@ -15,7 +14,7 @@ struct agent_answer {
 };
 
 struct agents_asked {
-	const struct operations *operations;
+	struct operations *operations;
 	struct control_request *request;
 	struct gather_part *part;
 	void (*answer)(struct agents_asked *a); /* on the main loop; then @a is freed */
@@ -31,7 +30,7 @@ struct agents_asked {
 		uint8_t blocked[BLOCKED_PACKED_MAX];
 	};
 	Cssl__SessionFilter filter;
-	uint8_t id[SESSION_ID_LEN], after[SESSION_ID_LEN];
+	uint8_t session_id[SESSION_ID_LEN];
 	uint8_t family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN]; /* of the filter */
 	struct address_net client;
 	char name[NAME_MAX_LEN + 1]; /* of the filter or the revocation: a server; or a log level */
@@ -44,12 +43,13 @@ struct agents_asked {
 };
 
 /* On the main loop. NULL: out of memory, @r is answered. The caller fills in the message @what, then starts it. */
-struct agents_asked *asked_create(const struct operations *o, struct control_request *r,
-	Cssl__LinkRequest__WhatCase what, void (*answer)(struct agents_asked *a));
+struct agents_asked *asked_create(struct operations *o, struct control_request *r, Cssl__LinkRequest__WhatCase what,
+	void (*answer)(struct agents_asked *a));
 void asked_start(struct agents_asked *a); /* NULL is legal */
 
-/* Set the filter of @a, with copies of the data that @q points to. */
+/* Set the filter of @a, with copies of the data that @q points to; the id of a session. */
 void asked_filter(struct agents_asked *a, const struct control_session_query *q);
+ProtobufCBinaryData asked_session(struct agents_asked *a, const uint8_t id[static SESSION_ID_LEN]);
 
 const char *asked_name(const struct agents_asked *a, unsigned agent);
 /* Why it is not the answer that was expected; NULL: it is. @a NULL: nobody answered. */

@@ -11,6 +11,7 @@
 #include "net/log_pace.h"
 #include "ragent/control/control_arrival.h"
 #include "ragent/control/control_inside.h"
+#include "ragent/control/operations.h"
 
 #define BACKLOG           1024 /* a full queue refuses operators, too */
 #define SOCKET_MODE       0600u
@@ -57,12 +58,6 @@ static void on_client_late(struct deadline *d)
 	shutdown(client->fd, SHUT_RDWR);
 }
 
-static void client_leave(struct control_client *client)
-{
-	control_client_rest(client);
-	newcomers_remove(client->among, &client->place);
-}
-
 /* Each socket has places of its own: the UNIX socket answers even when strangers fill the places of the address. */
 static void client_enter(struct control_client *client)
 {
@@ -81,8 +76,10 @@ static void on_client(
 	struct control *c = ctx;
 	struct control_client *client = *socket_context;
 	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (client)
-			client_leave(client);
+		if (client) {
+			deadline_cancel(&client->due);
+			newcomers_remove(client->among, &client->place);
+		}
 		free(client);
 		return;
 	}
@@ -101,15 +98,9 @@ static void on_client(
 	client_enter(client);
 }
 
-void control_count(const struct control *c, enum control_turned_away why)
-{
-	if (c->provider->turned_away)
-		c->provider->turned_away(c->ctx, why);
-}
-
 void control_no_room(const struct control *c, const char *key)
 {
-	control_count(c, CONTROL_NO_ROOM);
+	counter_add(&c->operations->counters.control_no_room, 1);
 	log_paced(LOG_INFO, NULL, "no room for a control connection",
 		"cause=\"too many connections without a valid request\" remedy=\"let only operators connect to %s\"",
 		key);
@@ -121,15 +112,10 @@ static const char *key_of(const struct control *c, const struct newcomers *among
 	return among == &c->local ? "control" : "control_address";
 }
 
-struct newcomer *control_victim(struct control *c, struct newcomers *among, uint8_t source)
-{
-	return newcomers_victim(among, source, worker_now_ms(c->worker), worker_turn(c->worker));
-}
-
 /* 1, or 0: no newcomer gives way. */
 static int make_room(struct control *c, struct newcomers *among, uint8_t source)
 {
-	struct newcomer *victim = control_victim(c, among, source);
+	struct newcomer *victim = newcomers_victim(among, source, worker_now_ms(c->worker), worker_turn(c->worker));
 
 	if (victim) {
 		struct control_client *client = container_of(victim, struct control_client, place);
@@ -250,8 +236,8 @@ static void init_places(struct control *c)
 	newcomers_init(&c->arrivals, &(struct newcomers_limits){ l->arrivals, l->arrivals, NEWCOMERS_NO_END });
 }
 
-static struct control *make(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
-	const struct control_limits *limits)
+static struct control *make(
+	struct worker *w, const char *path, struct operations *operations, const struct control_limits *limits)
 {
 	struct control *c = calloc(1, sizeof *c);
 	if (!c || !(c->path = strdup(path))) {
@@ -259,8 +245,7 @@ static struct control *make(struct worker *w, const char *path, const struct con
 		return NULL;
 	}
 	c->worker = w;
-	c->provider = provider;
-	c->ctx = ctx;
+	c->operations = operations;
 	c->limits = limits ? *limits : default_limits;
 	init_places(c);
 	c->arriving_fd = -1;
@@ -268,9 +253,10 @@ static struct control *make(struct worker *w, const char *path, const struct con
 	return c;
 }
 
-/* @fd belongs to the listener from now on, and is closed on failure. */
-static struct control *start(struct control *c, int fd, const char *path, char *error, size_t error_cap)
+struct control *control_create(struct worker *w, int fd, const char *path, struct operations *operations,
+	const struct control_limits *limits, char *error, size_t error_cap)
 {
+	struct control *c = make(w, path, operations, limits);
 	if (!c)
 		snprintf(error, error_cap, "control socket '%s': out of memory", path);
 	if (c && start_daemon(c, error, error_cap) == 0)
@@ -279,18 +265,6 @@ static struct control *start(struct control *c, int fd, const char *path, char *
 		close(fd);
 	control_destroy(c);
 	return NULL;
-}
-
-struct control *control_create(struct worker *w, const char *path, const struct control_provider *provider, void *ctx,
-	const struct control_limits *limits, char *error, size_t error_cap)
-{
-	return start(make(w, path, provider, ctx, limits), -1, path, error, error_cap);
-}
-
-struct control *control_create_fd(struct worker *w, int fd, const char *path, const struct control_provider *provider,
-	void *ctx, char *error, size_t error_cap)
-{
-	return start(make(w, path, provider, ctx, NULL), fd, path, error, error_cap);
 }
 
 int control_fd(const struct control *c)

@@ -12,7 +12,7 @@
 
 static const char *header(const struct exchange *e, const char *name)
 {
-	return MHD_lookup_connection_value(exchange_connection(e), MHD_HEADER_KIND, name);
+	return MHD_lookup_connection_value(e->connection, MHD_HEADER_KIND, name);
 }
 
 /* RFC 6454: the scheme, and then what Host has. Certificates come by TLS only. */
@@ -37,7 +37,7 @@ static const char *why_foreign(const struct exchange *e)
 {
 	const char *site = header(e, "Sec-Fetch-Site"), *origin = header(e, MHD_HTTP_HEADER_ORIGIN);
 
-	if (strcmp(exchange_method(e), MHD_HTTP_METHOD_GET) == 0)
+	if (strcmp(e->method, MHD_HTTP_METHOD_GET) == 0)
 		return NULL;
 	if ((site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0) ||
 		(origin && !is_origin_of(origin, header(e, MHD_HTTP_HEADER_HOST))))
@@ -55,15 +55,15 @@ static const char *authorization(const struct exchange *e)
 static void log_refusal(const struct exchange *e, const char *why)
 {
 	char text[ADDRESS_TEXT_MAX];
-	const struct sockaddr *source = (const struct sockaddr *)&exchange_client(e)->address;
+	const struct sockaddr *source = (const struct sockaddr *)&e->client->address;
 
 	log_paced(LOG_WARNING, NULL, "control access refused", "source=%s path=%s cause=%s",
-		address_format(source, text), exchange_path(e), why);
+		address_format(source, text), e->path, why);
 }
 
-static void refuse_unknown(struct exchange *e)
+static int refuse_unknown(struct exchange *e)
 {
-	struct control_client *client = exchange_client(e);
+	struct control_client *client = e->client;
 	const int offered = authorization(e) != NULL;
 
 	if (offered) { /* a request without a token is no guess */
@@ -72,20 +72,21 @@ static void refuse_unknown(struct exchange *e)
 		log_refusal(e, "unknown token");
 	}
 	exchange_header(e, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"cssl\"");
-	exchange_fail(e, MHD_HTTP_UNAUTHORIZED,
+	return exchange_fail(e, MHD_HTTP_UNAUTHORIZED,
 		offered ? "unknown token"
 		: *client->common_name
 			? "the name in this client certificate has no role, and no token was shown"
 			: "a token is needed: the header `Authorization: Bearer TOKEN`, or a client certificate");
 }
 
-static void refuse_for_now(struct exchange *e, unsigned wait_s)
+static int refuse_for_now(struct exchange *e, unsigned wait_s)
 {
 	char text[16];
 
 	snprintf(text, sizeof text, "%u", wait_s);
 	exchange_header(e, MHD_HTTP_HEADER_RETRY_AFTER, text);
-	exchange_fail(e, MHD_HTTP_TOO_MANY_REQUESTS, "too many unknown tokens from this address: wait %u s", wait_s);
+	return exchange_fail(
+		e, MHD_HTTP_TOO_MANY_REQUESTS, "too many unknown tokens from this address: wait %u s", wait_s);
 }
 
 static enum control_role certificate_role(const struct control_client *client, const char **name)
@@ -93,16 +94,16 @@ static enum control_role certificate_role(const struct control_client *client, c
 	return control_tokens_certificate_role(client->control->tokens, client->common_name, name);
 }
 
-static void refuse_role(struct exchange *e, const char *what, const char *name, enum control_role has)
+static int refuse_role(struct exchange *e, const char *what, const char *name, enum control_role has)
 {
 	log_refusal(e, "role");
-	exchange_fail(e, MHD_HTTP_FORBIDDEN, "the %s '%s' has the role %s, this needs %s", what, name,
-		control_role_name(has), control_role_name(routes_role(exchange_method(e), exchange_path(e))));
+	return exchange_fail(e, MHD_HTTP_FORBIDDEN, "the %s '%s' has the role %s, this needs %s", what, name,
+		control_role_name(has), control_role_name(routes_role(e->method, e->path)));
 }
 
 static int token_grants(struct exchange *e, enum control_role need)
 {
-	struct control_client *client = exchange_client(e);
+	struct control_client *client = e->client;
 	const unsigned wait_s = control_guard_wait_s(&client->control->guard, (const struct sockaddr *)&client->address,
 		worker_now_ms(client->control->worker));
 	const char *name;
@@ -111,52 +112,43 @@ static int token_grants(struct exchange *e, enum control_role need)
 	const enum control_role has = control_tokens_role(client->control->tokens, authorization(e), &name);
 	if (has >= need)
 		return 1;
-	if (has == CONTROL_ROLE_NONE && wait_s) {
-		refuse_for_now(e, wait_s);
-		return 0;
-	}
-	if (has == CONTROL_ROLE_NONE)
-		refuse_unknown(e);
-	else
-		refuse_role(e, "token", name, has);
-	return 0;
+	if (has != CONTROL_ROLE_NONE)
+		return refuse_role(e, "token", name, has);
+	return wait_s ? refuse_for_now(e, wait_s) : refuse_unknown(e);
 }
 
 /* A certificate is enough; a token beside it may allow more. */
 static int client_grants(struct exchange *e, enum control_role need)
 {
 	const char *name, *foreign = why_foreign(e);
-	const enum control_role has = certificate_role(exchange_client(e), &name);
+	const enum control_role has = certificate_role(e->client, &name);
 
 	if (has >= need && !foreign)
 		return 1;
 	if (has == CONTROL_ROLE_NONE || authorization(e))
 		return token_grants(e, need);
-	if (has < need) {
-		refuse_role(e, "certificate of", name, has);
-		return 0;
-	}
+	if (has < need)
+		return refuse_role(e, "certificate of", name, has);
 	log_refusal(e, foreign);
-	exchange_fail(e, MHD_HTTP_FORBIDDEN, "%s", foreign);
-	return 0;
+	return exchange_fail(e, MHD_HTTP_FORBIDDEN, "%s", foreign);
 }
 
 int access_granted(struct exchange *e)
 {
-	struct control_client *client = exchange_client(e);
-	const enum control_role need = routes_role(exchange_method(e), exchange_path(e));
+	struct control_client *client = e->client;
+	const enum control_role need = routes_role(e->method, e->path);
 
 	if (client->address.ss_family != AF_UNIX && need == CONTROL_ROLE_NONE)
 		return 1;
 	if (client->address.ss_family != AF_UNIX && !client_grants(e, need))
 		return 0;
-	control_client_proven(client);
+	newcomer_proven(&client->place, worker_now_ms(client->control->worker));
 	return 1;
 }
 
 const char *access_name(const struct exchange *e)
 {
-	const struct control_client *client = exchange_client(e);
+	const struct control_client *client = e->client;
 	const char *of_token, *of_certificate;
 
 	if (client->address.ss_family == AF_UNIX)

@@ -14,6 +14,7 @@
 #include "net/log_pace.h"
 #include "proto/proxy_header.h"
 #include "ragent/control/control_inside.h"
+#include "ragent/control/operations.h"
 #include "net/endpoints.h"
 
 struct arrival {
@@ -33,15 +34,20 @@ static void leave(struct arrival *a)
 	free(a);
 }
 
-static void drop(struct arrival *a, enum control_turned_away kind, const char *why)
+static void drop(struct arrival *a, const char *why)
 {
 	char text[ADDRESS_TEXT_MAX];
 
-	control_count(a->control, kind);
 	log_paced(LOG_INFO, NULL, "control access refused", "source=%s cause=%s",
 		address_format((struct sockaddr *)&a->peer, text), why);
 	close(a->fd);
 	leave(a);
+}
+
+static void drop_headless(struct arrival *a, const char *why)
+{
+	counter_add(&a->control->operations->counters.control_no_header, 1);
+	drop(a, why);
 }
 
 /* For LOCAL, or a header without an address, the connection's own address counts. */
@@ -83,7 +89,7 @@ static void admit(struct arrival *a, const struct proxy_header *h)
 
 	source_of(h, &address);
 	if (address.ss_family == AF_UNIX) { /* such an address would mean the owner of the control socket */
-		drop(a, CONTROL_NO_HEADER, "the PROXY header names no client");
+		drop_headless(a, "the PROXY header names no client");
 		return;
 	}
 	if (c->front_names == CONTROL_NAMES_BELIEVED)
@@ -111,7 +117,7 @@ static enum look look_at(struct arrival *a)
 		return LOOK_AGAIN;
 	}
 	if (r < 0 || recv(a->fd, bytes, taken, MSG_DONTWAIT) != (ssize_t)taken)
-		drop(a, CONTROL_NO_HEADER, len > 0 ? "no PROXY header" : "closed");
+		drop_headless(a, len > 0 ? "no PROXY header" : "closed");
 	else
 		admit(a, &h);
 	return LOOK_OVER;
@@ -128,7 +134,7 @@ static void on_late(struct deadline *d)
 	struct arrival *a = container_of(d, struct arrival, due);
 
 	if (look_at(a) == LOOK_AGAIN)
-		drop(a, CONTROL_NO_HEADER, "no PROXY header in time");
+		drop_headless(a, "no PROXY header in time");
 }
 
 static struct arrival *arrival_at(struct newcomer *place)
@@ -136,21 +142,17 @@ static struct arrival *arrival_at(struct newcomer *place)
 	return container_of(place, struct arrival, place);
 }
 
-/* 1, or 0: no newcomer gives way. */
-static int make_room(struct control *c, uint8_t source)
-{
-	struct newcomer *victim = control_victim(c, &c->arrivals, source);
-
-	if (victim)
-		drop(arrival_at(victim), CONTROL_NO_ROOM, "no PROXY header yet, and others came");
-	return !newcomers_full(&c->arrivals, source);
-}
-
 void arrival_await(struct control *c, int fd, const struct sockaddr_storage *peer)
 {
+	const uint64_t now_ms = worker_now_ms(c->worker), turn = worker_turn(c->worker);
 	const uint8_t source = newcomers_source(&c->arrivals, fd, (const struct sockaddr *)peer);
-	struct arrival *a = make_room(c, source) ? calloc(1, sizeof *a) : NULL;
+	struct newcomer *victim = newcomers_victim(&c->arrivals, source, now_ms, turn);
 
+	if (victim) {
+		counter_add(&c->operations->counters.control_no_room, 1);
+		drop(arrival_at(victim), "no PROXY header yet, and others came");
+	}
+	struct arrival *a = newcomers_full(&c->arrivals, source) ? NULL : calloc(1, sizeof *a);
 	if (!a || !(a->watch = watch_start(c->worker, fd, on_readable, a))) {
 		control_no_room(c, "control_address");
 		free(a);
@@ -162,7 +164,7 @@ void arrival_await(struct control *c, int fd, const struct sockaddr_storage *pee
 	a->peer = *peer;
 	a->due.fn = on_late;
 	deadline_set(c->worker, &a->due, c->limits.arrival_ms);
-	newcomers_add(&c->arrivals, &a->place, source, worker_now_ms(c->worker), worker_turn(c->worker));
+	newcomers_add(&c->arrivals, &a->place, source, now_ms, turn);
 }
 
 void arrivals_end(struct control *c)

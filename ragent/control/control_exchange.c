@@ -12,21 +12,12 @@
 #include "net/container_of.h"
 #include "net/log.h"
 #include "ragent/control/control_access.h"
+#include "ragent/control/control_answers.h"
 #include "ragent/control/control_inside.h"
 #include "ragent/control/control_routes.h"
 
-#define REASON_MAX       512u
-#define HEADER_VALUE_MAX 512u
-#define JSON_TYPE        "application/json"
-
-enum exchange_state {
-	EXCHANGE_RECEIVING, /* the body comes in */
-	EXCHANGE_ASKING,    /* during the call of the provider */
-	EXCHANGE_WAITING,   /* suspended; the provider will answer */
-	EXCHANGE_ANSWERED,  /* the answer is here */
-	EXCHANGE_SENDING,   /* libmicrohttpd has the answer */
-	EXCHANGE_STATE_COUNT,
-};
+#define REASON_MAX 512u
+#define JSON_TYPE  "application/json"
 
 #define TO(state) (1u << EXCHANGE_##state)
 static const unsigned may_become[EXCHANGE_STATE_COUNT] = {
@@ -36,27 +27,8 @@ static const unsigned may_become[EXCHANGE_STATE_COUNT] = {
 	[EXCHANGE_ANSWERED] = TO(SENDING),
 };
 
-struct exchange {
-	struct control_client *client;
-	struct MHD_Connection *connection;
-	const char *method, *path; /* libmicrohttpd's, until the exchange ends */
-	enum exchange_state state;
-	enum { BODY_IN_BOUNDS, BODY_TOO_LONG } body_size;
-	char *body;
-	size_t body_len;
-	struct control_request *request; /* the provider's, while it owes an answer */
-	struct deadline answer_due;
-	struct exchange *next, **prev; /* WAITING: in the control's list */
-	unsigned status;
-	char *answer;            /* NULL: out of memory */
-	const char *type;        /* of the answer */
-	const char *header_name; /* one more header of the answer; NULL: none */
-	char header_value[HEADER_VALUE_MAX];
-};
-
 struct control_request {
 	struct exchange *exchange; /* NULL: the answer will be dropped */
-	enum request_form form;
 };
 
 /* The client's time */
@@ -64,16 +36,6 @@ struct control_request {
 void control_client_hurry(struct control_client *client)
 {
 	deadline_set(client->control->worker, &client->due, client->control->limits.client_ms);
-}
-
-void control_client_rest(struct control_client *client)
-{
-	deadline_cancel(&client->due);
-}
-
-void control_client_proven(struct control_client *client)
-{
-	newcomer_proven(&client->place, worker_now_ms(client->control->worker));
 }
 
 /* States */
@@ -90,12 +52,8 @@ static void let_go(struct exchange *e)
 	if (e->request)
 		e->request->exchange = NULL;
 	e->request = NULL;
-	if (!e->prev)
-		return;
-	*e->prev = e->next;
-	if (e->next)
-		e->next->prev = e->prev;
-	e->prev = NULL;
+	if (e->state == EXCHANGE_WAITING)
+		LIST_REMOVE(e, waiting);
 }
 
 /* With a newline at its end, for terminals. */
@@ -131,45 +89,6 @@ static void on_answer_late(struct deadline *d)
 
 /* For routes */
 
-json_t *text_json(const char *text)
-{
-	char clean[REASON_MAX];
-	json_t *out = text ? json_string(text) : json_null();
-	if (out)
-		return out;
-	size_t n = 0;
-	for (; text[n] != '\0' && n < sizeof clean - 1; n++)
-		clean[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
-	clean[n] = '\0';
-	return json_string(clean);
-}
-
-const char *exchange_method(const struct exchange *e)
-{
-	return e->method;
-}
-
-const char *exchange_path(const struct exchange *e)
-{
-	return e->path;
-}
-
-struct MHD_Connection *exchange_connection(const struct exchange *e)
-{
-	return e->connection;
-}
-
-struct control_client *exchange_client(const struct exchange *e)
-{
-	return e->client;
-}
-
-const struct control_provider *exchange_provider(const struct exchange *e, void **ctx)
-{
-	*ctx = e->client->control->ctx;
-	return e->client->control->provider;
-}
-
 json_t *exchange_body(struct exchange *e)
 {
 	json_error_t error;
@@ -188,22 +107,16 @@ json_t *exchange_body(struct exchange *e)
 	return NULL;
 }
 
-struct control_request *exchange_ask(struct exchange *e, enum request_form form)
+struct control_request *exchange_ask(struct exchange *e)
 {
 	struct control_request *r = calloc(1, sizeof *r);
 	if (!r) {
 		exchange_answer(e, MHD_HTTP_INTERNAL_SERVER_ERROR, NULL);
 		return NULL;
 	}
-	r->form = form;
 	r->exchange = e;
 	e->request = r;
 	return r;
-}
-
-enum request_form request_form(const struct control_request *r)
-{
-	return r->form;
 }
 
 void exchange_header(struct exchange *e, const char *name, const char *value)
@@ -230,21 +143,16 @@ static void fail_with(struct exchange *e, unsigned status, const char *reason, v
 	exchange_answer(e, status, json_pack("{s:o}", "error", text_json(text)));
 }
 
-void exchange_fail(struct exchange *e, unsigned status, const char *reason, ...)
+int exchange_fail(struct exchange *e, unsigned status, const char *reason, ...)
 {
 	va_list args;
 	va_start(args, reason);
 	fail_with(e, status, reason, args);
 	va_end(args);
+	return 0;
 }
 
-void exchange_refuse_method(struct exchange *e, const char *allow)
-{
-	exchange_header(e, MHD_HTTP_HEADER_ALLOW, allow);
-	exchange_fail(e, MHD_HTTP_METHOD_NOT_ALLOWED, "%s is not for %s, but %s is", e->method, e->path, allow);
-}
-
-/* For the provider's answers */
+/* For the answers of operations */
 
 void request_answer(struct control_request *r, unsigned status, json_t *body)
 {
@@ -264,23 +172,12 @@ void request_answer_text(struct control_request *r, const char *type, char *text
 	free(r);
 }
 
-static unsigned failure_status(enum control_failure kind)
-{
-	static const unsigned status[] = {
-		[CONTROL_NOT_FOUND] = MHD_HTTP_NOT_FOUND,
-		[CONTROL_CONFLICT] = MHD_HTTP_CONFLICT,
-		[CONTROL_UNAVAILABLE] = MHD_HTTP_SERVICE_UNAVAILABLE,
-		[CONTROL_INTERNAL] = MHD_HTTP_INTERNAL_SERVER_ERROR,
-	};
-	return status[kind];
-}
-
-void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
+void request_fail(struct control_request *r, unsigned status, const char *reason, ...)
 {
 	va_list args;
 	va_start(args, reason);
 	if (r->exchange)
-		fail_with(r->exchange, failure_status(kind), reason, args);
+		fail_with(r->exchange, status, reason, args);
 	va_end(args);
 	free(r);
 }
@@ -361,7 +258,7 @@ static void fail_stopping(struct exchange *e)
 static enum MHD_Result dispatch(struct exchange *e)
 {
 	struct control *c = e->client->control;
-	control_client_rest(e->client);
+	deadline_cancel(&e->client->due);
 	if (e->body_size == BODY_TOO_LONG)
 		too_long(e);
 	else if (c->state == CONTROL_STOPPING)
@@ -375,11 +272,7 @@ static enum MHD_Result dispatch(struct exchange *e)
 	if (e->state == EXCHANGE_ANSWERED)
 		return send_answer(e);
 	move(e, EXCHANGE_WAITING);
-	e->next = c->exchanges;
-	e->prev = &c->exchanges;
-	if (e->next)
-		e->next->prev = &e->next;
-	c->exchanges = e;
+	LIST_INSERT_HEAD(&c->exchanges, e, waiting);
 	deadline_set(c->worker, &e->answer_due, c->limits.answer_ms);
 	MHD_suspend_connection(e->connection);
 	return MHD_YES;
@@ -415,6 +308,6 @@ void exchange_on_completed(
 
 void exchanges_end(struct control *c)
 {
-	while (c->exchanges)
-		fail_stopping(c->exchanges);
+	while (!LIST_EMPTY(&c->exchanges))
+		fail_stopping(LIST_FIRST(&c->exchanges));
 }

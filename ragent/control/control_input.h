@@ -1,39 +1,27 @@
-/* control_input.h: read pieces of path, query and body as values. These functions tell the client about errors. */
+/* control_input.h: reads path, query and body of a request. Each reader returns 1, or 0 after it told the client what
+ * is wrong.
+ */
 #ifndef CSSL_RAGENT_CONTROL_INPUT_H
 #define CSSL_RAGENT_CONTROL_INPUT_H
 
-#include "ragent/control/control_handlers.h"
+#include "ragent/control/operations.h"
 
-/* A question, or an order: the call of the provider, if the request @fits. The file has a struct input for what it
- * reads; its `body` is owned. */
-#define HANDLE(name, fits, form, ...)                                                                                  \
-	void handle_##name(struct exchange *e, const struct query *q, const char *id)                                  \
-	{                                                                                                              \
-		struct input in = { .body = NULL };                                                                    \
-		void *ctx;                                                                                             \
-		const struct control_provider *p = exchange_provider(e, &ctx);                                         \
-		struct control_request *r = (fits) ? exchange_ask(e, form) : NULL;                                     \
-		if (r)                                                                                                 \
-			p->__VA_ARGS__;                                                                                \
-		json_decref(in.body);                                                                                  \
-	}
+/* @segment: that of the path in the place of the placeholder. */
+typedef int reader(struct exchange *e, const char *segment, struct control_input *in);
 
-/* 0 or -1; these do not tell the client. */
+reader input_nothing; /* an order without a word: the body is empty, or {} */
+reader input_connection, input_connections, input_end, input_move, input_rest;
+reader input_block, input_drain, input_weight, input_log_level;
+/* control_input_sessions.c */
+reader input_session, input_sessions, input_session_count, input_revoke;
+
+/* For these. NULL: the query has no such name. */
+const char *input_argument(const struct exchange *e, const char *name);
 int input_hex(const char *text, uint8_t *out, size_t len);
-int input_net_read(const char *text, struct address_net *out); /* as input_net() */
-
-/* 0, or -1 after it told the client that @what is wrong. */
-int input_id(struct exchange *e, const char *what, const char *text, struct connection_id *out);
-int input_session_id(struct exchange *e, const char *what, const char *text, uint8_t out[static SESSION_ID_LEN]);
-/* NULL is the default. */
-int input_limit(struct exchange *e, const char *text, unsigned *out);
-/* A single address is a network with one address. */
-int input_net(struct exchange *e, const char *what, const char *text, struct address_net *out);
-/* NULL is 0. */
-int input_seconds(struct exchange *e, const char *what, const char *text, uint32_t max, uint32_t *out);
-
-/* 1: the body has only these members (the parser refuses a member twice); 0 after it told the client. */
-int input_members(struct exchange *e, const json_t *body, const char *const *names, unsigned count);
-int input_body_empty(struct exchange *e);
+int input_limit(struct exchange *e, unsigned *out);
+/* An address is a network with one address. */
+int input_net(const char *text, struct address_net *out);
+/* Digits only. */
+int input_seconds(const char *text, uint32_t max, uint32_t *out);
 
 #endif

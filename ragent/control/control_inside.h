@@ -7,15 +7,14 @@
 #include "net/http_loop.h"
 #include "net/listener.h"
 #include "net/newcomers.h"
-#include "conf/conf.h"
+#include "ragent/control/control.h"
 #include "ragent/control/control_exchange.h"
 #include "ragent/control/control_guard.h"
 #include "ragent/control/control_tokens.h"
 
 struct control {
 	struct worker *worker;
-	const struct control_provider *provider;
-	void *ctx;
+	struct operations *operations;
 	struct control_limits limits;
 	enum { CONTROL_SERVING, CONTROL_STOPPING } state;
 	struct MHD_Daemon *daemon;
@@ -31,20 +30,16 @@ struct control {
 	struct control_tokens *tokens;
 	struct control_guard guard;
 	struct http_loop loop;
-	struct turn_end soon;       /* an answer came: libmicrohttpd does not notice it by itself */
-	struct exchange *exchanges; /* that wait for the provider */
+	struct turn_end soon;            /* an answer came: libmicrohttpd does not notice it by itself */
+	LIST_HEAD(, exchange) exchanges; /* that wait for an operation */
 	char *path;
 	struct listener_file file;
 };
 
 /* control.c: a client whose address is known. @cn: the common name of its verified certificate, "": none. */
 void control_admit(struct control *c, int fd, const struct sockaddr_storage *address, const char *cn);
-/* Count a refused client. */
-void control_count(const struct control *c, enum control_turned_away why);
 /* Count and log a client for which there was no room. @key: the key of the cluster file that has the address to which
  * the client connected. */
 void control_no_room(const struct control *c, const char *key);
-/* The newcomer that has to make room for one more of @source. NULL: none. */
-struct newcomer *control_victim(struct control *c, struct newcomers *among, uint8_t source);
 
 #endif

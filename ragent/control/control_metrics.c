@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ragent/counters.h"
+#include "net/resident.h"
 
 #define ENDED_PREFIX   "ended_"
 #define PAUSE_PREFIX   "takeover_pause"
@@ -16,54 +16,53 @@
 #define DRAIN_PREFIX   "drain_time"
 #define REFUSED_PREFIX "handshakes_refused_"
 
-/* The name of a family: "cssl_", the owner, the counter. */
-struct family {
-	const char *whose, *name, *suffix, *type, *help;
-};
+#define FAMILY_MAX 128u
 
-static void begin(FILE *out, const struct family *f)
+/* @name: of a family, behind "cssl_". */
+static void begin(FILE *out, const char *name, const char *type, const char *help)
 {
-	fprintf(out, "# HELP cssl_%s%s%s %s\n# TYPE cssl_%s%s%s %s\n", f->whose, f->name, f->suffix, f->help, f->whose,
-		f->name, f->suffix, f->type);
+	fprintf(out, "# HELP cssl_%s %s\n# TYPE cssl_%s %s\n", name, help, name, type);
 }
 
-static void sample(FILE *out, const struct family *f, const char *label, const char *of, uint64_t value)
+static void sample(FILE *out, const char *name, const char *label, const char *of, uint64_t value)
 {
-	fprintf(out, "cssl_%s%s%s{%s=\"%s\"} %" PRIu64 "\n", f->whose, f->name, f->suffix, label, of, value);
+	fprintf(out, "cssl_%s{%s=\"%s\"} %" PRIu64 "\n", name, label, of, value);
 }
 
-static struct family of_counter(const char *whose, const struct control_counter *c)
+/* Begins the family of a counter, and writes its name to @out_name. */
+static void begin_counter(FILE *out, const char *whose, const struct counter_row *row, char out_name[static FAMILY_MAX])
 {
-	const int gauge = c->kind == CONTROL_GAUGE;
+	const int gauge = row->kind == COUNTER_GAUGE;
 
-	return (struct family){ whose, c->name, gauge ? "" : "_total", gauge ? "gauge" : "counter", c->help };
+	snprintf(out_name, FAMILY_MAX, "%s%s%s", whose, row->name, gauge ? "" : "_total");
+	begin(out, out_name, gauge ? "gauge" : "counter", row->help);
 }
 
 /* --- counters --- */
 
-static const struct control_counter *find(const struct control_counters *set, const char *name)
+static const struct counted *find(const struct counter_set *set, const char *name)
 {
 	for (size_t i = 0; i < set->count; i++) {
-		if (strcmp(set->at[i].name, name) == 0)
+		if (strcmp(set->at[i].row.name, name) == 0)
 			return &set->at[i];
 	}
 	return NULL;
 }
 
-static void agents_family(FILE *out, const struct control_counter *c, const struct control_counters *sets, size_t count)
+static void agents_family(FILE *out, const struct counted *c, const struct counter_set *sets, size_t count)
 {
-	const struct family f = of_counter("agent_", c);
+	char name[FAMILY_MAX];
 
-	begin(out, &f);
+	begin_counter(out, "agent_", &c->row, name);
 	for (size_t i = 0; i < count; i++) {
-		const struct control_counter *value = find(&sets[i], c->name);
+		const struct counted *value = find(&sets[i], c->row.name);
 		if (value)
-			sample(out, &f, "agent", sets[i].agent, value->value);
+			sample(out, name, "agent", sets[i].agent, value->value);
 	}
 }
 
 /* Agents of two releases may run side by side: a family is written with the first set that has its counter. */
-static int was_before(const struct control_counters *sets, size_t count, const char *name)
+static int was_before(const struct counter_set *sets, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (find(&sets[i], name))
@@ -72,42 +71,39 @@ static int was_before(const struct control_counters *sets, size_t count, const c
 	return 0;
 }
 
-static int begins_with(const struct control_counter *c, const char *prefix)
+static int begins_with(const struct counted *c, const char *prefix)
 {
-	return strncmp(c->name, prefix, strlen(prefix)) == 0;
+	return strncmp(c->row.name, prefix, strlen(prefix)) == 0;
 }
 
-static void agents_counters(FILE *out, const struct control_counters *sets, size_t count)
+static void agents_counters(FILE *out, const struct counter_set *sets, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		for (size_t j = 0; j < sets[i].count; j++) {
-			const struct control_counter *c = &sets[i].at[j];
-			if (!begins_with(c, REFUSED_PREFIX) && !was_before(sets, i, c->name))
+			const struct counted *c = &sets[i].at[j];
+			if (!begins_with(c, REFUSED_PREFIX) && !was_before(sets, i, c->row.name))
 				agents_family(out, c, sets, count);
 		}
 	}
 }
 
-static void agents_refusals(FILE *out, const struct control_counters *sets, size_t count)
+static void agents_refusals(FILE *out, const struct counter_set *sets, size_t count)
 {
-	static const struct family f = { "agent_", "handshakes_refused", "_total", "counter",
-		"Handshakes that came to nothing, by reason" };
-
-	begin(out, &f);
+	begin(out, "agent_handshakes_refused_total", "counter", "Handshakes that came to nothing, by reason");
 	for (size_t i = 0; i < count; i++) {
 		for (size_t j = 0; j < sets[i].count; j++) {
-			const struct control_counter *c = &sets[i].at[j];
+			const struct counted *c = &sets[i].at[j];
 			if (begins_with(c, REFUSED_PREFIX))
 				fprintf(out,
 					"cssl_agent_handshakes_refused_total{agent=\"%s\",reason=\"%s\"} %" PRIu64 "\n",
-					sets[i].agent, c->name + strlen(REFUSED_PREFIX), c->value);
+					sets[i].agent, c->row.name + strlen(REFUSED_PREFIX), c->value);
 		}
 	}
 }
 
-static uint64_t value_of(const struct control_counters *set, const char *name)
+static uint64_t value_of(const struct counter_set *set, const char *name)
 {
-	const struct control_counter *c = find(set, name);
+	const struct counted *c = find(set, name);
 
 	return c ? c->value : 0;
 }
@@ -121,7 +117,7 @@ struct histogram {
 	const char *family, *cause; /* @cause NULL: it has no labels */
 };
 
-static uint64_t value_in(const struct control_counters *set, const struct histogram *h, const struct time_bucket *b)
+static uint64_t value_in(const struct counter_set *set, const struct histogram *h, const struct time_bucket *b)
 {
 	char name[64];
 
@@ -144,7 +140,7 @@ static void name_total(FILE *out, const struct histogram *h, const char *which, 
 }
 
 /* @agent NULL: without an agent label. */
-static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct control_counters *set)
+static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct counter_set *set)
 {
 	const struct time_bucket *b = h->buckets;
 	uint64_t up_to = 0;
@@ -169,206 +165,172 @@ static void histogram(FILE *out, const struct histogram *h, const char *agent, c
 			"ownership_change_seconds", #cause                                                             \
 	}
 
-static void own_histograms(FILE *out, const struct control_counters *own)
+static void own_histograms(FILE *out, const struct counter_set *own)
 {
-	static const struct family pauses = { "ragent_", "takeover_pause_seconds", "", "histogram",
-		"From the loss of an agent to the next record a client got" },
-				   drains = { "ragent_", "drain_seconds", "", "histogram",
-					   "How long drains took, to their end or their deadline" };
 	static const struct histogram pause = { PAUSE_PREFIX "s_", PAUSE_PREFIX "_ms", 1e-3, takeover_buckets,
 		"takeover_pause_seconds", NULL };
 	static const struct histogram drain = { DRAIN_PREFIX "_", DRAIN_PREFIX "_sum_ms", 1e-3, drain_buckets,
 		"drain_seconds", NULL };
 
-	begin(out, &pauses);
+	begin(out, "ragent_takeover_pause_seconds", "histogram",
+		"From the loss of an agent to the next record a client got");
 	histogram(out, &pause, NULL, own);
-	begin(out, &drains);
+	begin(out, "ragent_drain_seconds", "histogram", "How long drains took, to their end or their deadline");
 	histogram(out, &drain, NULL, own);
 }
 
 /* Write samples for every agent of the cluster file, so that a rate() sees the first change, too. Their number is
  * agents times causes times ten. */
-static void changes_of_owner(FILE *out, const struct control_counters *sets, size_t count)
+static void changes_of_owner(FILE *out, const struct counter_set *sets, size_t count)
 {
-	static const struct family changes = { "ragent_", "ownership_change_seconds", "", "histogram",
-		"How long nobody had a connection that this agent took then, or let go to rest" };
 	static const struct histogram by_cause[] = { LATENCY(hand_off), LATENCY(move), LATENCY(drain), LATENCY(wake),
 		LATENCY(takeover), LATENCY(rest) };
 
-	begin(out, &changes);
+	begin(out, "ragent_ownership_change_seconds", "histogram",
+		"How long nobody had a connection that this agent took then, or let go to rest");
 	for (size_t i = 0; i < count; i++) {
-		const struct control_counters seen = { .at = sets[i].seen, .count = sets[i].seen_count };
+		const struct counter_set seen = { .at = sets[i].seen, .count = sets[i].seen_count };
 		for (size_t c = 0; c < sizeof by_cause / sizeof by_cause[0]; c++)
 			histogram(out, &by_cause[c], sets[i].agent, &seen);
 	}
 }
 
-static void own_counters(FILE *out, const struct control_counters *own)
+static void own_counters(FILE *out, const struct counter_set *own)
 {
-	static const struct family ended = { "ragent_", "connections_ended", "_total", "counter",
-		"Client connections that ended, by reason" };
+	char name[FAMILY_MAX];
 
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX) || begins_with(&own->at[i], PAUSE_PREFIX) ||
 			begins_with(&own->at[i], LATENCY_PREFIX) || begins_with(&own->at[i], DRAIN_PREFIX))
 			continue;
-		const struct family f = of_counter("ragent_", &own->at[i]);
-		begin(out, &f);
-		fprintf(out, "cssl_ragent_%s%s %" PRIu64 "\n", f.name, f.suffix, own->at[i].value);
+		begin_counter(out, "ragent_", &own->at[i].row, name);
+		fprintf(out, "cssl_%s %" PRIu64 "\n", name, own->at[i].value);
 	}
 	own_histograms(out, own);
-	begin(out, &ended);
+	begin(out, "ragent_connections_ended_total", "counter", "Client connections that ended, by reason");
 	for (size_t i = 0; i < own->count; i++) {
 		if (begins_with(&own->at[i], ENDED_PREFIX))
-			sample(out, &ended, "reason", own->at[i].name + strlen(ENDED_PREFIX), own->at[i].value);
+			sample(out, "ragent_connections_ended_total", "reason",
+				own->at[i].row.name + strlen(ENDED_PREFIX), own->at[i].value);
 	}
 }
 
 /* --- state --- */
 
-static double is_up(const struct control_agent *a)
-{
-	return strcmp(a->state, "ready") == 0 || strcmp(a->state, "no backend") == 0;
-}
-
-static double links_up(const struct control_agent *a)
-{
-	return a->links_up;
-}
-
-static double connections(const struct control_agent *a)
-{
-	return (double)a->connections;
-}
-
-static double handshakes(const struct control_agent *a)
-{
-	return (double)a->handshakes;
-}
-
-static double busy(const struct control_agent *a)
-{
-	return a->busy_permille / 1000.0;
-}
-
-static double handshake_seconds(const struct control_agent *a)
-{
-	return a->handshake_us / 1e6;
-}
-
-static double backends_failing(const struct control_agent *a)
-{
-	return *a->failing_backends != 0;
-}
-
-static double clock_offset(const struct control_agent *a)
-{
-	return a->clock == CONTROL_CLOCK_KNOWN ? (double)a->clock_offset_ms / 1e3 : (double)NAN;
-}
+enum gauge { UP, LINKS_UP, CONNECTIONS, HANDSHAKES, BACKENDS_FAILING, BUSY, CLOCK, HANDSHAKE_TIME, GAUGE_COUNT };
 
 static const struct {
 	const char *name, *help;
-	double (*value)(const struct control_agent *a);
-} agent_gauges[] = {
-	{ "up", "Is the agent up and taking new work: 1 or 0", is_up },
-	{ "links_up", "Links of this RAgent to it that are up", links_up },
-	{ "connections", "Connections that it owns, by its own count", connections },
-	{ "handshakes", "Handshakes under way", handshakes },
-	{ "backends_failing", "1: it could not connect to a backend just now (`csslctl agent` has the error), else 0",
-		backends_failing },
-	{ "busy_ratio", "CPU time of its busiest loop over the last second", busy },
-	{ "clock_offset_seconds", "Its time of day less RAgent's; NaN: unknown", clock_offset },
-	{ "handshake_seconds", "Mean time of its last handshakes", handshake_seconds },
+} agent_gauges[GAUGE_COUNT] = {
+	[UP] = { "agent_up", "Is the agent up and taking new work: 1 or 0" },
+	[LINKS_UP] = { "agent_links_up", "Links of this RAgent to it that are up" },
+	[CONNECTIONS] = { "agent_connections", "Connections that it owns, by its own count" },
+	[HANDSHAKES] = { "agent_handshakes", "Handshakes under way" },
+	[BACKENDS_FAILING] = { "agent_backends_failing",
+		"1: it could not connect to a backend just now (`csslctl agent` has the error), else 0" },
+	[BUSY] = { "agent_busy_ratio", "CPU time of its busiest loop over the last second" },
+	[CLOCK] = { "agent_clock_offset_seconds", "Its time of day less RAgent's; NaN: unknown" },
+	[HANDSHAKE_TIME] = { "agent_handshake_seconds", "Mean time of its last handshakes" },
 };
 
-static void agents_state(FILE *out, const struct control_status *s)
+static double gauge_of(const struct agent_status *a, enum gauge gauge)
 {
-	for (size_t g = 0; g < sizeof agent_gauges / sizeof agent_gauges[0]; g++) {
-		const struct family f = { "agent_", agent_gauges[g].name, "", "gauge", agent_gauges[g].help };
-		begin(out, &f);
-		for (size_t i = 0; i < s->agent_count; i++)
-			fprintf(out, "cssl_agent_%s{agent=\"%s\"} %.10g\n", f.name, s->agents[i].name,
-				agent_gauges[g].value(&s->agents[i]));
+	switch (gauge) {
+	case UP: return strcmp(a->state, "ready") == 0 || strcmp(a->state, "no backend") == 0;
+	case LINKS_UP: return a->links_up;
+	case CONNECTIONS: return (double)a->connections;
+	case HANDSHAKES: return (double)a->handshakes;
+	case BACKENDS_FAILING: return *a->failing_backends != 0;
+	case BUSY: return a->busy_permille / 1000.0;
+	case CLOCK: return a->clock == AGENT_CLOCK_KNOWN ? (double)a->clock_offset_ms / 1e3 : (double)NAN;
+	default: return a->handshake_us / 1e6;
+	}
+}
+
+static void agents_state(FILE *out, const struct agents *agents)
+{
+	struct agent_status s;
+
+	for (enum gauge g = 0; g < GAUGE_COUNT; g++) {
+		begin(out, agent_gauges[g].name, "gauge", agent_gauges[g].help);
+		for (unsigned a = 0; a < agents_count(agents); a++) {
+			agents_status(agents, (int)a, &s);
+			fprintf(out, "cssl_%s{agent=\"%s\"} %.10g\n", agent_gauges[g].name, s.name, gauge_of(&s, g));
+		}
 	}
 }
 
 /* Every listener has the same counters. */
-static void listeners_counters(FILE *out, const struct control_status *s)
+static void listeners_counters(FILE *out, const struct operations *o)
 {
-	for (size_t c = 0; s->listener_count && c < s->listeners[0].counter_count; c++) {
-		const struct family f = of_counter("listener_", &s->listeners[0].counters[c]);
-		begin(out, &f);
-		for (size_t i = 0; i < s->listener_count; i++)
-			sample(out, &f, "listener", s->listeners[i].name, s->listeners[i].counters[c].value);
+	char name[FAMILY_MAX];
+
+	for (size_t row = 0; o->shared->front_count && row < LISTENER_COUNTER_COUNT; row++) {
+		begin_counter(out, "listener_", listener_counter_row(row), name);
+		for (size_t i = 0; i < o->shared->front_count; i++)
+			sample(out, name, "listener", o->shared->fronts[i].conf->name,
+				operations_count_listener(o, i, row));
 	}
 }
 
-static void deaths(FILE *out, const struct control_status *s)
+static void deaths(FILE *out, const struct notes *n)
 {
-	static const struct family of_cause = { "ragent_", "deaths", "_total", "counter",
-		"Processes that died and that the keeper followed by the next one" },
-				   connections = { "ragent_", "connections_at_deaths", "_total", "counter",
-					   "Client connections at these deaths, by what became of them" },
-				   empty = { "ragent_", "starts_without_restore", "_total", "counter",
-					   "Processes that restored no connection, because two before died restoring" },
-				   pauses = { "ragent_", "death_pause_seconds", "_total", "counter",
-					   "Time from deaths until the next process served" };
-	const struct control_fates *f = &s->fates;
-	const uint64_t known = f->outdated + f->not_restored + f->given_up;
+	static struct shared_notes none;
+	const struct shared_notes *shared = n ? n->shared : &none;
+	const struct fates *f = &shared->fates;
+	const uint64_t known = f->outdated + f->not_restored + f->given_up, reset = f->reset;
 	const struct {
 		const char *name;
 		uint64_t count;
-	} fates[] = { { "went_on", f->went_on }, { "began_anew", f->began_anew },
-		{ "not_saved", f->reset > known ? f->reset - known : 0 }, { "outdated", f->outdated },
+	} fates[] = { { "went_on", f->went_on }, { "began_anew", f->fresh },
+		{ "not_saved", reset > known ? reset - known : 0 }, { "outdated", f->outdated },
 		{ "not_restored", f->not_restored }, { "given_up", f->given_up } };
 
-	begin(out, &of_cause);
+	begin(out, "ragent_deaths_total", "counter",
+		"Processes that died and that the keeper followed by the next one");
 	for (unsigned i = 0; i < DEATH_CAUSE_COUNT; i++)
-		sample(out, &of_cause, "cause", death_cause_name((enum death_cause)i), s->deaths[i]);
-	begin(out, &connections);
+		sample(out, "ragent_deaths_total", "cause", death_cause_name((enum death_cause)i), shared->deaths[i]);
+	begin(out, "ragent_connections_at_deaths_total", "counter",
+		"Client connections at these deaths, by what became of them");
 	for (unsigned i = 0; i < sizeof fates / sizeof fates[0]; i++)
-		sample(out, &connections, "fate", fates[i].name, fates[i].count);
-	begin(out, &empty);
+		sample(out, "ragent_connections_at_deaths_total", "fate", fates[i].name, fates[i].count);
+	begin(out, "ragent_starts_without_restore_total", "counter",
+		"Processes that restored no connection, because two before died restoring");
 	fprintf(out, "cssl_ragent_starts_without_restore_total %" PRIu64 "\n", f->starts_without_restore);
-	begin(out, &pauses);
+	begin(out, "ragent_death_pause_seconds_total", "counter", "Time from deaths until the next process served");
 	fprintf(out, "cssl_ragent_death_pause_seconds_total %.6f\n", (double)f->pause_us / 1e6);
 }
 
-static void own_state(FILE *out, const struct control_status *s)
+static void own_state(FILE *out, const struct operations *o)
 {
-	static const struct family info = { "ragent_", "info", "", "gauge",
-		"Constant 1: name and version of this RAgent" },
-				   uptime = { "ragent_", "uptime_seconds", "", "gauge", "Time since its start" },
-				   memory = { "ragent_", "resident_bytes", "", "gauge", "Memory in RAM" },
-				   listeners = { "listener_", "connections", "", "gauge", "Client connections now" };
-
-	begin(out, &info);
-	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", s->name, s->version);
-	begin(out, &uptime);
-	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", s->uptime_s);
-	deaths(out, s);
-	begin(out, &memory);
-	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", s->resident_bytes);
-	begin(out, &listeners);
-	for (size_t i = 0; i < s->listener_count; i++)
-		sample(out, &listeners, "listener", s->listeners[i].name, s->listeners[i].connections);
-	listeners_counters(out, s);
+	begin(out, "ragent_info", "gauge", "Constant 1: name and version of this RAgent");
+	fprintf(out, "cssl_ragent_info{name=\"%s\",version=\"%s\"} 1\n", o->shared->self->name, CSSL_VERSION);
+	begin(out, "ragent_uptime_seconds", "gauge", "Time since its start");
+	fprintf(out, "cssl_ragent_uptime_seconds %" PRIu64 "\n", (worker_now_ms(o->main) - o->started_ms) / 1000);
+	deaths(out, o->shared->notes);
+	begin(out, "ragent_resident_bytes", "gauge", "Memory in RAM");
+	fprintf(out, "cssl_ragent_resident_bytes %" PRIu64 "\n", resident_bytes());
+	begin(out, "listener_connections", "gauge", "Client connections now");
+	for (size_t i = 0; i < o->shared->front_count; i++)
+		sample(out, "listener_connections", "listener", o->shared->fronts[i].conf->name,
+			o->shared->fronts[i].connections);
+	listeners_counters(out, o);
 }
 
-static void agents_certificates(FILE *out, const struct control_counters *sets, size_t count)
+static void agents_certificates(FILE *out, const struct counter_set *sets, size_t count)
 {
-	static const struct family f = { "agent_", "certificate_not_after_seconds", "", "gauge",
-		"End of a certificate that it has loaded, in seconds since 1970" };
-
-	begin(out, &f);
+	begin(out, "agent_certificate_not_after_seconds", "gauge",
+		"End of a certificate that it has loaded, in seconds since 1970");
 	for (size_t i = 0; i < count; i++) {
 		for (size_t c = 0; c < sets[i].certificate_count; c++)
-			fprintf(out, "cssl_%s%s{agent=\"%s\",certificate=\"%s\"} %" PRId64 "\n", f.whose, f.name,
+			fprintf(out,
+				"cssl_agent_certificate_not_after_seconds{agent=\"%s\",certificate=\"%s\"} %" PRId64
+				"\n",
 				sets[i].agent, sets[i].certificates[c]->name, sets[i].certificates[c]->not_after_s);
 	}
 }
 
-char *metrics_text(const struct control_status *status, const struct control_counters *sets, size_t count)
+char *metrics_text(const struct operations *o, const struct counter_set *sets, size_t count)
 {
 	char *text = NULL;
 	size_t len;
@@ -376,13 +338,10 @@ char *metrics_text(const struct control_status *status, const struct control_cou
 
 	if (!out)
 		return NULL;
-	own_state(out, status);
-	agents_state(out, status);
-	for (size_t i = 0; i < count; i++) {
-		if (!sets[i].agent)
-			own_counters(out, &sets[i]);
-	}
-	changes_of_owner(out, sets + 1, count - 1); /* RAgent's own set is the first */
+	own_state(out, o);
+	agents_state(out, o->shared->agents);
+	own_counters(out, &sets[0]);
+	changes_of_owner(out, sets + 1, count - 1);
 	agents_counters(out, sets + 1, count - 1);
 	agents_refusals(out, sets + 1, count - 1);
 	agents_certificates(out, sets + 1, count - 1);

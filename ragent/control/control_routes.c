@@ -3,88 +3,115 @@
 
 #include <string.h>
 
-#include "ragent/control/control_handlers.h"
+#include "ragent/control/control_input.h"
+#include "ragent/control/control_inside.h"
+#include "ragent/control/openapi.h"
+#include "ragent/dashboard/dashboard.h"
 
 #define ID        "ID"
 #define NAME      "NAME"
+#define QUERY_MAX 10u
 #define ALLOW_MAX 32u
 #define ID_ROOM   (2 * SESSION_ID_LEN + 2) /* one byte more than the longest id, so that a longer one is noticed */
 
-_Static_assert(NAME_LEN_MAX < ID_ROOM, "names are shorter than ids");
-
 struct route {
 	const char *method, *pattern;
-	handler *handle;
+	operation *ask;               /* NULL: @show */
 	const char *query[QUERY_MAX]; /* names it takes */
+	reader *read;                 /* NULL: there is nothing to read besides the path */
 	const char *body;             /* NULL: the body is ignored */
 	const char *help;
+	void (*show)(struct exchange *e); /* answers at once */
 	enum { ROUTE_BY_METHOD, ROUTE_FOR_ALL } access;
 };
 
-static handler on_index;
+static void show_page(struct exchange *e)
+{
+	exchange_header(e, "Content-Security-Policy", dashboard_policy);
+	exchange_answer_text(e, "text/html; charset=utf-8", strdup(dashboard_page));
+}
+
+static void show_openapi(struct exchange *e)
+{
+	exchange_answer_text(e, "application/yaml", strdup(openapi_text));
+}
+
+static void show_health(struct exchange *e)
+{
+	exchange_answer(e, MHD_HTTP_OK, json_pack("{s:b}", "lives", 1));
+}
+
+static void show_index(struct exchange *e);
 
 static const struct route routes[] = {
-	{ "GET", "/", handle_page, .help = "the dashboard, a page for people", .access = ROUTE_FOR_ALL },
-	{ "GET", "/healthz", handle_health, .help = "this process lives", .access = ROUTE_FOR_ALL },
-	{ "GET", "/readyz", handle_ready,
+	{ "GET", "/", NULL, .show = show_page, .help = "the dashboard, a page for people", .access = ROUTE_FOR_ALL },
+	{ "GET", "/healthz", NULL, .show = show_health, .help = "this process lives", .access = ROUTE_FOR_ALL },
+	{ "GET", "/readyz", operations_ready,
 		.help = "an agent is ready, and one of its backends answers as far as it knows",
 		.access = ROUTE_FOR_ALL },
-	{ "GET", "/v1", on_index, .help = "this list" },
-	{ "GET", "/v1/openapi.yaml", handle_openapi, .help = "all of this in full, as an OpenAPI document" },
-	{ "GET", "/v1/status", handle_status, .help = "listeners, agents and their links, how many connections" },
-	{ "GET", "/v1/listeners", handle_listeners,
+	{ "GET", "/v1", NULL, .show = show_index, .help = "this list" },
+	{ "GET", "/v1/openapi.yaml", NULL, .show = show_openapi,
+		.help = "all of this in full, as an OpenAPI document" },
+	{ "GET", "/v1/status", operations_status, .help = "listeners, agents and their links, how many connections" },
+	{ "GET", "/v1/listeners", operations_listeners,
 		.help = "every listener: addresses, service, connections, handshakes, bytes, refusals" },
-	{ "GET", "/v1/mail", handle_mail, .help = "the counts of the smtpproxy that `mail_status` names" },
-	{ "GET", "/v1/counters", handle_counters, .help = "what RAgent and every agent counted since their start" },
-	{ "GET", "/v1/certificates", handle_certificates,
+	{ "GET", "/v1/mail", operations_mail, .help = "the counts of the smtpproxy that `mail_status` names" },
+	{ "GET", "/v1/counters", operations_counters, .help = "what RAgent and every agent counted since their start" },
+	{ "GET", "/v1/certificates", operations_certificates,
 		.help = "the certificates that each agent has loaded: names, file, issuer, end, days left" },
-	{ "GET", "/metrics", handle_metrics, .help = "the same and the state of agents and listeners, for Prometheus" },
-	{ "GET", "/v1/connections", handle_connections, { "limit", "after", "agent", "listener", "client" },
+	{ "GET", "/metrics", operations_metrics,
+		.help = "the same and the state of agents and listeners, for Prometheus" },
+	{ "GET", "/v1/connections", operations_connections, { "limit", "after", "agent", "listener", "client" },
+		.read = input_connections,
 		.help = "connections by id, a page at a time: `limit` of them after the id `after`; of one agent, one "
 			"listener, one client address or network" },
-	{ "GET", "/v1/connections/" ID, handle_connection, .help = "one connection" },
-	{ "POST", "/v1/connections/" ID "/move", handle_move, .body = "{\"agent\": NAME}",
+	{ "GET", "/v1/connections/" ID, operations_connections, .read = input_connection, .help = "one connection" },
+	{ "POST", "/v1/connections/" ID "/move", operations_move, .read = input_move, .body = "{\"agent\": NAME}",
 		.help = "give it to that agent; answers when the move ended" },
-	{ "POST", "/v1/connections/" ID "/rest", handle_rest, .body = "{}",
+	{ "POST", "/v1/connections/" ID "/rest", operations_rest, .read = input_rest, .body = "{}",
 		.help = "let no agent have it until its next record; answers when that is so" },
-	{ "POST", "/v1/connections/end", handle_end, { "id", "agent", "listener", "client" }, .body = "{}",
+	{ "POST", "/v1/connections/end", operations_end, { "id", "agent", "listener", "client" }, .read = input_end,
+		.body = "{}",
 		.help = "end these connections: in order where that cuts nothing off; answers when it is ordered" },
-	{ "GET", "/v1/blocks", handle_blocks, .help = "the blocked networks, and how long each of them is" },
-	{ "POST", "/v1/blocks", handle_block, { "network", "seconds" }, .body = "{}",
+	{ "GET", "/v1/blocks", operations_blocks, .help = "the blocked networks, and how long each of them is" },
+	{ "POST", "/v1/blocks", operations_block, { "network", "seconds" }, .read = input_block, .body = "{}",
 		.help = "reset the clients of this network, and keep them out: so long, or for good; 0: let them in "
 			"again. Also at agents' own listeners" },
-	{ "GET", "/v1/agents", handle_agents, .help = "every agent: state, weight, links, load, drain" },
-	{ "GET", "/v1/agents/" NAME, handle_agent, .help = "one agent" },
-	{ "POST", "/v1/agents/" NAME "/drain", handle_drain, .body = "{\"timeout_ms\": N}",
+	{ "GET", "/v1/agents", operations_agents, .help = "every agent: state, weight, links, load, drain" },
+	{ "GET", "/v1/agents/" NAME, operations_agent, .help = "one agent" },
+	{ "POST", "/v1/agents/" NAME "/drain", operations_drain, .read = input_drain, .body = "{\"timeout_ms\": N}",
 		.help = "give it nothing new and take from it what it has; answers at once, GET tells the progress; "
 			"connections that could not leave in time are ended" },
-	{ "POST", "/v1/agents/" NAME "/undrain", handle_undrain, .body = "{}", .help = "it takes its share again" },
-	{ "POST", "/v1/agents/" NAME "/weight", handle_weight, .body = "{\"weight\": X}",
+	{ "POST", "/v1/agents/" NAME "/undrain", operations_undrain, .read = input_nothing, .body = "{}",
+		.help = "it takes its share again" },
+	{ "POST", "/v1/agents/" NAME "/weight", operations_weight, .read = input_weight, .body = "{\"weight\": X}",
 		.help = "its share of handshakes by weight, and of client addresses, until this process ends" },
-	{ "GET", "/v1/sessions", handle_sessions,
+	{ "GET", "/v1/sessions", operations_sessions,
 		{ "limit", "after", "server_name", "client", "version", "cipher", "min_age_s", "max_age_s", "family_id",
 			"client_certificate" },
+		.read = input_sessions,
 		.help = "sessions that the agents can resume, a page at a time: at most `limit` of them after the id "
 			"`after`, with a server name, of a client address or network, of a TLS version, a cipher "
 			"suite, an age, a family, a client certificate" },
-	{ "GET", "/v1/sessions/count", handle_session_count,
+	{ "GET", "/v1/sessions/count", operations_session_count,
 		{ "server_name", "client", "version", "cipher", "min_age_s", "max_age_s", "family_id",
 			"client_certificate" },
-		.help = "how many there are, and on each agent" },
-	{ "GET", "/v1/sessions/" ID, handle_session, .help = "one session, and which agents hold it" },
-	{ "POST", "/v1/sessions/revoke", handle_revoke,
+		.read = input_session_count, .help = "how many there are, and on each agent" },
+	{ "GET", "/v1/sessions/" ID, operations_session, .read = input_session,
+		.help = "one session, and which agents hold it" },
+	{ "POST", "/v1/sessions/revoke", operations_revoke, .read = input_revoke,
 		.body = "{\"session_id\": HEX} or {\"all\": true} or criteria: {\"family_id\": HEX, \"server_name\": "
 			"NAME, \"client\": ADDRESS or NETWORK, \"version\": VERSION, \"cipher\": SUITE, \"min_age_s\": "
 			"N, \"max_age_s\": N, \"client_certificate\": HEX}",
 		.help = "no agent resumes these any more, nor what was resumed from them: a session goes with its "
 			"whole family, or all that meet every criterion; answers when every agent that is up has "
 			"confirmed or was given up on" },
-	{ "POST", "/v1/keys/rotate", handle_rotate, .body = "{}",
+	{ "POST", "/v1/keys/rotate", operations_rotate, .read = input_nothing, .body = "{}",
 		.help = "every agent makes a new sending key and a new ticket key" },
-	{ "POST", "/v1/reload", handle_reload, .body = "{}",
+	{ "POST", "/v1/reload", operations_reload, .read = input_nothing, .body = "{}",
 		.help = "every process reads its certificates again and reopens its log" },
-	{ "GET", "/v1/log-level", handle_log_levels, .help = "from which level on each process logs" },
-	{ "PUT", "/v1/log-level", handle_log_level_change,
+	{ "GET", "/v1/log-level", operations_log_level, .help = "from which level on each process logs" },
+	{ "PUT", "/v1/log-level", operations_log_level, .read = input_log_level,
 		.body = "{\"level\": LEVEL} or {\"level\": LEVEL, \"node\": NAME}",
 		.help = "debug, info, warning, error, or configured for that of the cluster file; of every process or "
 			"one, until its next start" },
@@ -92,18 +119,7 @@ static const struct route routes[] = {
 
 #define ROUTE_COUNT (sizeof routes / sizeof routes[0])
 
-void control_help_print(FILE *out)
-{
-	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		const struct route *r = &routes[i];
-		fprintf(out, "%-4s %s", r->method, r->pattern);
-		for (unsigned j = 0; j < QUERY_MAX && r->query[j]; j++)
-			fprintf(out, "%c%s=", j == 0 ? '?' : '&', r->query[j]);
-		fprintf(out, "%s%s\n     %s\n", r->body ? "  " : "", r->body ? r->body : "", r->help);
-	}
-}
-
-static void on_index(struct exchange *e, const struct query *q, const char *id)
+static void show_index(struct exchange *e)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
@@ -159,29 +175,41 @@ static int query_takes(const struct route *r, const char *name)
 	return 0;
 }
 
+/* A request and its route. */
+struct following {
+	struct exchange *exchange;
+	const struct route *route;
+};
+
 static enum MHD_Result on_argument(void *ctx, enum MHD_ValueKind kind, const char *name, const char *value)
 {
-	struct query *q = ctx;
-	const char *fault = !query_takes(q->route, name) ? "unknown in the query"
-			    : query_value(q, name)       ? "twice in the query"
-			    : !value || *value == '\0'   ? "has no value"
-							 : NULL;
-	if (fault) {
-		exchange_fail(q->exchange, MHD_HTTP_BAD_REQUEST, "'%.80s': %s", name, fault);
-		q->exchange = NULL;
-		return MHD_NO;
-	}
-	q->name[q->count] = name;
-	q->value[q->count++] = value;
-	return MHD_YES;
+	const struct following *f = ctx;
+	const char *fault = !query_takes(f->route, name)                 ? "unknown in the query"
+			    : input_argument(f->exchange, name) != value ? "twice in the query"
+			    : !value || *value == '\0'                   ? "has no value"
+									 : NULL;
+	if (!fault)
+		return MHD_YES;
+	exchange_fail(f->exchange, MHD_HTTP_BAD_REQUEST, "'%.80s': %s", name, fault);
+	return MHD_NO;
 }
 
-static void follow(const struct route *r, struct exchange *e, const char *id)
+/* @segment: that of the path in the place of the placeholder. */
+static void follow(const struct route *r, struct exchange *e, const char *segment)
 {
-	struct query q = { .exchange = e, .route = r };
-	MHD_get_connection_values(exchange_connection(e), MHD_GET_ARGUMENT_KIND, on_argument, &q);
-	if (q.exchange)
-		r->handle(e, &q, id);
+	struct following f = { e, r };
+	struct control_input in = { .agent = segment };
+	MHD_get_connection_values(e->connection, MHD_GET_ARGUMENT_KIND, on_argument, &f);
+	if (e->state == EXCHANGE_ANSWERED)
+		return;
+	if (r->show) {
+		r->show(e);
+		return;
+	}
+	struct control_request *request = !r->read || r->read(e, segment, &in) ? exchange_ask(e) : NULL;
+	if (request)
+		r->ask(e->client->control->operations, &in, request);
+	json_decref(in.body);
 }
 
 /* A path that is exactly a route never fits a placeholder: /v1/sessions/count is no session. */
@@ -226,16 +254,18 @@ enum control_role routes_role(const char *method, const char *path)
 void routes_dispatch(struct exchange *e)
 {
 	char id[ID_ROOM] = "", allow[ALLOW_MAX] = "";
-	for (const struct route *r = NULL; (r = next_fit(r, exchange_path(e), id, sizeof id));) {
-		if (strcmp(r->method, exchange_method(e)) == 0) {
+	for (const struct route *r = NULL; (r = next_fit(r, e->path, id, sizeof id));) {
+		if (strcmp(r->method, e->method) == 0) {
 			follow(r, e, id);
 			return;
 		}
 		const size_t len = strlen(allow);
 		snprintf(allow + len, sizeof allow - len, "%s%s", len ? ", " : "", r->method);
 	}
-	if (*allow)
-		exchange_refuse_method(e, allow);
-	else
-		exchange_fail(e, MHD_HTTP_NOT_FOUND, "no such path: %.200s; GET /v1 lists them", exchange_path(e));
+	if (*allow) {
+		exchange_header(e, MHD_HTTP_HEADER_ALLOW, allow);
+		exchange_fail(e, MHD_HTTP_METHOD_NOT_ALLOWED, "%s is not for %s, but %s is", e->method, e->path, allow);
+	} else {
+		exchange_fail(e, MHD_HTTP_NOT_FOUND, "no such path: %.200s; GET /v1 lists them", e->path);
+	}
 }

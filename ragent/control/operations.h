@@ -1,14 +1,19 @@
-/* operations.h: answers the control API for RAgent (struct control_provider): its state, its connections, commands to
- * connections and agents. It runs on the main loop, and asks the workers from there.
+/* operations.h: what the control API can do: RAgent's state, its connections, commands to connections and agents,
+ * questions to agents. Each operation answers its request exactly once, during the call or later (request_answer(),
+ * request_fail()). No answer contains key material. They run on the main loop, and ask the workers from there.
  */
 #ifndef CSSL_RAGENT_OPERATIONS_H
 #define CSSL_RAGENT_OPERATIONS_H
 
+#include "net/address.h"
+#include "ragent/control/control_exchange.h"
 #include "ragent/control/gather.h"
-#include "ragent/control/page.h"
-#include "ragent/worker/ragent_worker.h"
 
-/* Embedded; everything outlives it. */
+#define CONTROL_LIMIT_DEFAULT   100u
+#define CONTROL_LIMIT_MAX       1000u
+#define CONTROL_BLOCK_MAX_S     2592000u
+#define CONTROL_CERTIFICATE_LEN 32u /* SHA-256 of a client certificate */
+
 struct operations {
 	struct worker *main;
 	const struct ragent_shared *shared;
@@ -22,62 +27,80 @@ struct operations {
 	enum { OPERATIONS_RUNNING, OPERATIONS_STOPPING } state;
 };
 
-/* Its ctx is a struct operations. */
-extern const struct control_provider operations_provider;
+/* Selects connections. */
+struct control_query {
+	enum { QUERY_ALL, QUERY_ONE, QUERY_BEHIND } ids;
+	struct connection_id id; /* QUERY_ONE: only this one; QUERY_BEHIND: only ids above this one (bytes compared) */
+	unsigned limit;          /* 1 to CONTROL_LIMIT_MAX */
+	const char *agent, *listener; /* NULL: any owner, any listener */
+	struct address_net client;    /* len 0: any */
+};
+
+/* Selects sessions. A field that is NULL or 0 is no filter. */
+struct control_session_query {
+	const char *server_name;
+	struct address_net client;
+	uint16_t protocol_version, cipher_suite;
+	uint32_t min_age_s, max_age_s;
+	const uint8_t *family_id;          /* FAMILY_ID_LEN */
+	const uint8_t *client_certificate; /* CONTROL_CERTIFICATE_LEN */
+};
+
+/* What a request says, as far as its route takes it (control_input.h). Strings are the request's own, so they are valid
+ * during the call only. */
+struct control_input {
+	struct control_query query;
+	const char *agent;
+	uint32_t timeout_ms; /* of a drain; 0: as configured */
+	double weight;
+	const char *node, *level; /* NULL: all processes; change nothing */
+	struct address_net net;   /* to block */
+	uint32_t for_s;           /* UINT32_MAX: for good; 0: not any more */
+	struct control_session_query sessions;
+	unsigned limit;                                 /* of sessions: 1 to CONTROL_LIMIT_MAX */
+	enum { SESSION_NONE, SESSION_GIVEN } session;   /* one session, or the sessions after this one */
+	Cssl__LinkRequest__Revoke__WhichCase revoke_by; /* for MATCHING, those that pass @sessions */
+	uint8_t session_id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN];
+	json_t *body; /* owned; NULL: none was read */
+};
+
+typedef void operation(struct operations *o, const struct control_input *in, struct control_request *r);
+
+/* operations.c */
+operation operations_status, operations_listeners, operations_ready, operations_connections;
+/* The sum of all workers. */
+uint64_t operations_count_listener(const struct operations *o, size_t listener, size_t row);
 
 /* operations_ends.c: asks each worker about the connections that match. */
 struct selection {
-	const struct operations *operations;
+	struct operations *operations;
 	struct control_request *request;
-	struct page_query query;
+	struct control_query query;
 	void (*ask)(struct gather_part *p);
-	void (*answer)(struct gather *g);             /* ends with selection_free() */
+	void (*answer)(struct gather *g);             /* frees it */
 	int target;                                   /* for operations_moves.c; NO_AGENT: to rest */
 	enum { ENDS_ORDERLY, BLOCKS, UNBLOCKS } what; /* for operations_ends.c */
 	_Atomic uint64_t ended;
 };
-void selection_free(struct selection *s);
 /* @selection: all but the first three. */
-void operations_select(const struct operations *o, struct control_request *r, const struct control_query *q,
-	struct selection selection);
+void operations_select(
+	struct operations *o, struct control_request *r, const struct control_query *q, struct selection selection);
+operation operations_end, operations_block, operations_blocks;
 
 /* operations_moves.c */
-void operations_move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r);
-void operations_rest(void *ctx, const struct connection_id *id, struct control_request *r);
-
-/* operations_ends.c */
-void operations_end(void *ctx, const struct control_query *q, struct control_request *r);
-void operations_block(void *ctx, const struct address_net *net, uint32_t for_s, struct control_request *r);
-void operations_blocks(void *ctx, struct control_request *r);
+operation operations_move, operations_rest;
 
 /* operations_drain.c */
-/* operations.c: makes the status and lets @tell answer @r with it. */
-typedef void status_teller(struct control_request *r, const struct control_status *s, void *ctx);
-void operations_tell_status(const struct operations *o, struct control_request *r, status_teller *tell, void *ctx);
+operation operations_agents, operations_agent, operations_drain, operations_undrain, operations_weight;
 
-void operations_describe_agent(const struct operations *o, int agent, struct control_agent *out);
-void operations_list_agents(void *ctx, const char *name, struct control_request *r);
-void operations_drain(void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r);
-void operations_undrain(void *ctx, const char *agent, struct control_request *r);
-void operations_weight(void *ctx, const char *agent, double weight, struct control_request *r);
-
-/* operations_agents.c: the part that asks agents. */
-void operations_counters(void *ctx, struct control_request *r);
-void operations_metrics(void *ctx, struct control_request *r);
-void operations_certificates(void *ctx, struct control_request *r);
-void operations_revoke(void *ctx, const struct control_revocation *what, struct control_request *r);
-void operations_rotate(void *ctx, struct control_request *r);
-void operations_reload(void *ctx, struct control_request *r);
-
-/* operations_log_level.c */
-void operations_log_level(void *ctx, const struct control_log_change *change, struct control_request *r);
+/* operations_agents.c: asks agents. */
+operation operations_counters, operations_metrics, operations_certificates, operations_revoke, operations_rotate,
+	operations_reload, operations_log_level;
 
 /* operations_mail.c: asks smtpproxy. */
-void operations_mail(void *ctx, struct control_request *r);
+operation operations_mail;
 
-/* operations_sessions.c: the part that asks agents for their sessions. */
-void operations_sessions(void *ctx, const struct control_session_query *q, struct control_request *r);
-void operations_session_count(void *ctx, const struct control_session_query *q, struct control_request *r);
-void operations_session(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r);
+/* operations_sessions.c: asks agents for their sessions. */
+operation operations_sessions, operations_session_count, operations_session;
 
 #endif

@@ -1,44 +1,42 @@
 /* operations_drain.c: an operator's actions on a whole agent: show, drain, undrain, weight.
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/log.h"
-#include "ragent/control/gather.h"
+#include "ragent/control/control_answers.h"
 #include "ragent/control/operations.h"
 
-void operations_describe_agent(const struct operations *o, int agent, struct control_agent *out)
+static json_t *drain_json(const struct drain_report *d)
+{
+	return json_pack("{s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "state", d->state, "reason", d->reason,
+		"elapsed_ms", integer_json(d->elapsed_ms), "total", integer_json(d->total), "left",
+		integer_json(d->left), "moved", integer_json(d->moved), "rested", integer_json(d->rested), "ended",
+		integer_json(d->ended), "longest_pause_us", integer_json(d->longest_pause_us), "summed_pause_us",
+		integer_json(d->summed_pause_us));
+}
+
+static json_t *agent_json(const struct operations *o, int agent)
 {
 	struct agents *agents = o->shared->agents;
+	struct drain_report drain;
 	struct agent_status s;
 
 	agents_status(agents, agent, &s);
-	*out = (struct control_agent){ .name = s.name,
-		.state = s.state,
-		.links_up = s.links_up,
-		.links = o->worker_count * agents_conf(agents, agent)->workers,
-		.connections = s.connections,
-		.handshakes = s.handshakes,
-		.sessions = s.sessions,
-		.busy_permille = s.busy_permille,
-		.handshake_us = s.handshake_us,
-		.weight = s.weight,
-		.links_suspect = s.links_suspect,
-		.clock = s.clock == AGENT_CLOCK_KNOWN ? CONTROL_CLOCK_KNOWN : CONTROL_CLOCK_UNKNOWN,
-		.clock_offset_ms = s.clock_offset_ms };
-	snprintf(out->version, sizeof out->version, "%s", s.version);
-	memcpy(out->failing_backends, s.failing_backends, sizeof out->failing_backends);
 	drain_describe(agents_drain_of(agents, agent), worker_now_ms(o->main),
-		agents_share(agents, agent, AGENT_OWNERSHIPS), &out->drain);
+		agents_share(agents, agent, AGENT_OWNERSHIPS), &drain);
+	return json_pack("{s:s, s:s, s:s?, s:o, s:f, s:{s:i, s:i, s:i}, s:o, s:o, s:o, s:i, s:i, s:o, s:o}", "name",
+		s.name, "state", s.state, "version", *s.version ? s.version : NULL, "clock_offset_ms",
+		s.clock == AGENT_CLOCK_KNOWN ? json_integer(s.clock_offset_ms) : json_null(), "weight", s.weight,
+		"links", "up", (int)s.links_up, "suspect", (int)s.links_suspect, "total",
+		(int)(o->worker_count * agents_conf(agents, agent)->workers), "connections",
+		integer_json(s.connections), "handshakes", integer_json(s.handshakes), "sessions",
+		integer_json(s.sessions), "busy_permille", (int)s.busy_permille, "handshake_us", (int)s.handshake_us,
+		"drain", drain_json(&drain), "failing_backends", text_json(s.failing_backends));
 }
 
 static void answer_one(const struct operations *o, int agent, struct control_request *r)
 {
-	struct control_agent one;
-
-	operations_describe_agent(o, agent, &one);
-	control_answer_agents(r, &one, 1);
+	request_answer(r, MHD_HTTP_OK, agent_json(o, agent));
 }
 
 /* NO_AGENT: the client got the error. */
@@ -47,33 +45,24 @@ static int find(const struct operations *o, const char *name, struct control_req
 	int agent = agents_find(o->shared->agents, name);
 
 	if (agent == NO_AGENT)
-		control_fail(r, CONTROL_NOT_FOUND, "no agent of that name");
+		request_fail(r, MHD_HTTP_NOT_FOUND, "no agent of that name");
 	return agent;
 }
 
-static void answer_all(const struct operations *o, struct control_request *r)
+void operations_agents(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	const unsigned count = agents_count(o->shared->agents);
-	struct control_agent *all = calloc(count + 1, sizeof *all);
+	json_t *list = json_array();
 
-	if (!all) {
-		control_fail(r, CONTROL_INTERNAL, "out of memory");
-		return;
-	}
-	for (unsigned a = 0; a < count; a++)
-		operations_describe_agent(o, (int)a, &all[a]);
-	control_answer_agents(r, all, count);
-	free(all);
+	for (unsigned a = 0; a < agents_count(o->shared->agents); a++)
+		list = array_append(list, agent_json(o, (int)a));
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "agents", list));
 }
 
-void operations_list_agents(void *ctx, const char *name, struct control_request *r)
+void operations_agent(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	const struct operations *o = ctx;
-	int agent = name ? find(o, name, r) : NO_AGENT;
+	const int agent = find(o, in->agent, r);
 
-	if (!name)
-		answer_all(o, r);
-	else if (agent != NO_AGENT)
+	if (agent != NO_AGENT)
 		answer_one(o, agent, r);
 }
 
@@ -90,58 +79,57 @@ static void ask_drain(struct gather_part *p)
 	gather_answer(p);
 }
 
-static void answer_drain(struct gather *g)
+static void answer_begun(const struct draining *d)
 {
-	struct draining *d = g->ctx;
-
-	answer_one(d->operations, d->agent, d->request);
-	free(d);
+	request_answer(d->request, MHD_HTTP_ACCEPTED, agent_json(d->operations, d->agent));
 }
 
-void operations_drain(void *ctx, const char *name, uint32_t timeout_ms, struct control_request *r)
+static void answer_drain(struct gather *g)
 {
-	const struct operations *o = ctx;
-	int agent = find(o, name, r);
-	struct draining *d = agent == NO_AGENT ? NULL : malloc(sizeof *d);
+	answer_begun(g->ctx);
+	free(g->ctx);
+}
 
-	if (agent == NO_AGENT)
+void operations_drain(struct operations *o, const struct control_input *in, struct control_request *r)
+{
+	const uint32_t timeout_ms = in->timeout_ms ? in->timeout_ms : o->shared->self->moves.drain_timeout_ms;
+	const struct draining begun = { .operations = o, .request = r, .agent = find(o, in->agent, r) };
+	struct draining *d = begun.agent == NO_AGENT ? NULL : malloc(sizeof *d);
+
+	if (begun.agent == NO_AGENT)
 		return;
-	if (timeout_ms == 0)
-		timeout_ms = o->shared->self->moves.drain_timeout_ms;
-	log_event(LOG_INFO, NULL, "drain", "agent=%s timeout_ms=%u", name, timeout_ms);
-	agents_drain(o->shared->agents, agent, DRAIN_BY_OPERATOR, worker_now_ms(o->main), timeout_ms);
+	log_event(LOG_INFO, NULL, "drain", "agent=%s timeout_ms=%u", in->agent, timeout_ms);
+	agents_drain(o->shared->agents, begun.agent, DRAIN_BY_OPERATOR, worker_now_ms(o->main), timeout_ms);
 	if (d) {
-		*d = (struct draining){ .operations = o, .request = r, .agent = agent };
+		*d = begun;
 		if (gather_start(o->main, o->workers, o->worker_count, ask_drain, answer_drain, d))
 			return;
 	}
 	free(d);
-	answer_one(o, agent, r); /* the workers will see it at their next tick */
+	answer_begun(&begun); /* the workers will see it at their next tick */
 }
 
-void operations_undrain(void *ctx, const char *name, struct control_request *r)
+void operations_undrain(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	const struct operations *o = ctx;
-	int agent = find(o, name, r);
+	const int agent = find(o, in->agent, r);
 
 	if (agent == NO_AGENT)
 		return;
 	if (agents_undrain(o->shared->agents, agent) < 0) {
-		control_fail(r, CONTROL_CONFLICT, "no operator drains it");
+		request_fail(r, MHD_HTTP_CONFLICT, "no operator drains it");
 		return;
 	}
-	log_event(LOG_INFO, NULL, "undrain", "agent=%s", name);
+	log_event(LOG_INFO, NULL, "undrain", "agent=%s", in->agent);
 	answer_one(o, agent, r);
 }
 
-void operations_weight(void *ctx, const char *name, double weight, struct control_request *r)
+void operations_weight(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	const struct operations *o = ctx;
-	int agent = find(o, name, r);
+	const int agent = find(o, in->agent, r);
 
 	if (agent == NO_AGENT)
 		return;
-	log_event(LOG_INFO, NULL, "weight", "agent=%s weight=%g", name, weight);
-	agents_set_weight(o->shared->agents, agent, weight);
+	log_event(LOG_INFO, NULL, "weight", "agent=%s weight=%g", in->agent, in->weight);
+	agents_set_weight(o->shared->agents, agent, in->weight);
 	answer_one(o, agent, r);
 }

@@ -7,43 +7,35 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "ragent/control/agents_asked.h"
+#include "ragent/control/control_answers.h"
+#include "ragent/control/page.h"
 
-static int has_listener(const struct ragent_shared *s, const char *name)
+void operations_select(
+	struct operations *o, struct control_request *r, const struct control_query *q, struct selection selection)
 {
-	for (size_t f = 0; f < s->front_count; f++)
-		if (strcmp(s->fronts[f].conf->name, name) == 0)
-			return 1;
-	return 0;
-}
-
-void selection_free(struct selection *s)
-{
-	page_query_clear(&s->query);
-	free(s);
-}
-
-void operations_select(const struct operations *o, struct control_request *r, const struct control_query *q,
-	struct selection selection)
-{
-	const char *nobody = q->agent && agents_find(o->shared->agents, q->agent) == NO_AGENT ? "no agent of that name"
-			     : q->listener && !has_listener(o->shared, q->listener) ? "no listener of that name"
-										    : NULL;
-	struct selection *s = nobody ? NULL : calloc(1, sizeof *s);
+	const int agent = q->agent ? agents_find(o->shared->agents, q->agent) : NO_AGENT;
+	const struct conf_listener *listener = q->listener ? conf_listener_find(o->shared->conf, q->listener) : NULL;
+	const char *nobody = q->agent && agent == NO_AGENT ? "no agent of that name"
+			     : q->listener && !listener    ? "no listener of that name"
+							   : NULL;
+	struct selection *s = nobody ? NULL : malloc(sizeof *s);
 
 	if (nobody) {
-		control_fail(r, CONTROL_NOT_FOUND, "%s", nobody);
+		request_fail(r, MHD_HTTP_NOT_FOUND, "%s", nobody);
 		return;
 	}
 	if (s) {
 		*s = selection;
 		s->operations = o;
 		s->request = r;
-		if (page_query_set(&s->query, q) == 0 &&
-			gather_start(o->main, o->workers, o->worker_count, s->ask, s->answer, s))
+		s->query = *q;
+		s->query.agent = agent == NO_AGENT ? NULL : agents_name(o->shared->agents, agent);
+		s->query.listener = listener ? listener->name : NULL;
+		if (gather_start(o->main, o->workers, o->worker_count, s->ask, s->answer, s))
 			return;
-		selection_free(s);
+		free(s);
 	}
-	control_fail(r, CONTROL_INTERNAL, "out of memory");
+	request_fail(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
 }
 
 /* --- ends --- */
@@ -64,18 +56,18 @@ static void ask(struct gather_part *p)
 
 static void answer_blocked(struct agents_asked *a)
 {
-	const char *unconfirmed[AGENTS_MAX];
-	size_t count = 0;
+	json_t *unconfirmed = json_array();
 
 	for (unsigned i = 0; i < a->count; i++)
 		if (a->answers[i].error[0] && agents_conf(a->operations->shared->agents, (int)i)->direct_count)
-			unconfirmed[count++] = asked_name(a, i);
-	control_answer_block(a->request, a->ended, unconfirmed, count);
+			unconfirmed = array_append(unconfirmed, json_string(asked_name(a, i)));
+	request_answer(a->request, MHD_HTTP_OK,
+		json_pack("{s:o, s:o}", "ended", integer_json(a->ended), "unconfirmed", unconfirmed));
 }
 
 static void tell_agents(const struct selection *s)
 {
-	const struct operations *o = s->operations;
+	struct operations *o = s->operations;
 	struct agents_asked *a = asked_create(o, s->request, CSSL__LINK_REQUEST__WHAT_BLOCKED, answer_blocked);
 
 	if (!a)
@@ -92,46 +84,55 @@ static void answer(struct gather *g)
 
 	if (s->what != ENDS_ORDERLY)
 		tell_agents(s);
-	else if (s->query.exact && s->ended == 0)
-		control_fail(s->request, CONTROL_NOT_FOUND, "no such connection, or it ends already");
+	else if (s->query.ids == QUERY_ONE && s->ended == 0)
+		request_fail(s->request, MHD_HTTP_NOT_FOUND, "no such connection, or it ends already");
 	else
-		control_answer_number(s->request, "ended", s->ended);
-	selection_free(s);
+		request_answer(s->request, MHD_HTTP_OK, json_pack("{s:o}", "ended", integer_json(s->ended)));
+	free(s);
 }
 
-void operations_end(void *ctx, const struct control_query *q, struct control_request *r)
+void operations_end(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	operations_select(ctx, r, q, (struct selection){ .ask = ask, .answer = answer });
+	operations_select(o, r, &in->query, (struct selection){ .ask = ask, .answer = answer });
 }
 
-void operations_block(void *ctx, const struct address_net *net, uint32_t for_s, struct control_request *r)
+/* --- blocks --- */
+
+void operations_block(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	const struct operations *o = ctx;
-	const uint64_t for_ms = for_s == UINT32_MAX ? BLOCKED_FOR_GOOD : for_s * UINT64_C(1000);
+	const uint64_t for_ms = in->for_s == UINT32_MAX ? BLOCKED_FOR_GOOD : in->for_s * UINT64_C(1000);
 	char text[ADDRESS_TEXT_MAX], seconds[16] = "unlimited";
 
 	if (o->shared->is_given) {
-		control_fail(r, CONTROL_UNAVAILABLE, "another process takes its place: ask again");
+		request_fail(r, MHD_HTTP_SERVICE_UNAVAILABLE, "another process takes its place: ask again");
 		return;
 	}
-	const int failed = blocked_set(o->shared->blocked, net, for_ms, worker_now_ms(o->main));
+	const int failed = blocked_set(o->shared->blocked, &in->net, for_ms, worker_now_ms(o->main));
 	if (failed == CSSL_E_FULL) {
-		control_fail(r, CONTROL_CONFLICT, "%u networks are blocked, which is the most", BLOCKED_MAX);
+		request_fail(r, MHD_HTTP_CONFLICT, "%u networks are blocked, which is the most", BLOCKED_MAX);
 	} else if (failed) {
-		control_fail(r, CONTROL_NOT_FOUND, "it is not blocked");
+		request_fail(r, MHD_HTTP_NOT_FOUND, "it is not blocked");
 	} else {
-		if (for_s < UINT32_MAX)
-			snprintf(seconds, sizeof seconds, "%u", for_s);
-		log_event(LOG_INFO, NULL, for_s ? "network blocked" : "network unblocked", "network=%s seconds=%s",
-			address_net_format(net, text), seconds);
-		operations_select(o, r, &(const struct control_query){ .client = net },
-			(struct selection){ .ask = ask, .answer = answer, .what = for_s ? BLOCKS : UNBLOCKS });
+		if (in->for_s < UINT32_MAX)
+			snprintf(seconds, sizeof seconds, "%u", in->for_s);
+		log_event(LOG_INFO, NULL, in->for_s ? "network blocked" : "network unblocked", "network=%s seconds=%s",
+			address_net_format(&in->net, text), seconds);
+		operations_select(o, r, &(const struct control_query){ .client = in->net },
+			(struct selection){ .ask = ask, .answer = answer, .what = in->for_s ? BLOCKS : UNBLOCKS });
 	}
 }
 
-void operations_blocks(void *ctx, struct control_request *r)
+void operations_blocks(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	const struct operations *o = ctx;
+	json_t *list = json_array();
+	struct blocked_net at[BLOCKED_MAX];
+	char text[ADDRESS_TEXT_MAX];
+	const size_t count = blocked_list(o->shared->blocked, worker_now_ms(o->main), at);
 
-	control_answer_blocks(r, o->shared->blocked, worker_now_ms(o->main));
+	for (size_t i = 0; i < count; i++)
+		list = array_append(
+			list, json_pack("{s:s, s:o}", "network", address_net_format(&at[i].net, text), "ends_in_s",
+				      at[i].left_ms == BLOCKED_FOR_GOOD ? json_null()
+									: integer_json((at[i].left_ms + 999) / 1000)));
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "blocks", list));
 }

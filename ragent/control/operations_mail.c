@@ -8,6 +8,7 @@
 #include "net/container_of.h"
 #include "net/error_text.h"
 #include "net/stream.h"
+#include "ragent/control/control_answers.h"
 #include "ragent/control/operations.h"
 
 #define STATUS_MAX 65536u
@@ -21,11 +22,27 @@ struct mail_look {
 	char text[STATUS_MAX];
 };
 
-/* The answer. The look itself is freed later. */
+/* The object is another program's: nothing here relies on its members. @text NULL: there is no smtpproxy, or @error
+ * tells why it gave none. */
+static void answer(struct control_request *r, const char *error, const char *text, size_t len)
+{
+	json_t *status = text ? json_loadb(text, len, 0, NULL) : NULL;
+
+	if (text && !json_is_object(status)) {
+		json_decref(status);
+		status = NULL;
+		error = "its answer is no JSON object";
+	}
+	if (!status)
+		status = error ? json_pack("{s:o}", "error", text_json(error)) : json_null();
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "smtpproxy", status));
+}
+
+/* The look itself is freed later. */
 static void finish(struct mail_look *l, const char *error)
 {
 	if (l->request)
-		control_answer_mail(l->request, error, error ? NULL : l->text, l->len);
+		answer(l->request, error, error ? NULL : l->text, l->len);
 	l->request = NULL;
 	deadline_cancel(&l->deadline);
 	stream_close(&l->stream);
@@ -74,29 +91,26 @@ static const struct stream_ops stream_ops = {
 	.on_closed = on_closed,
 };
 
-void operations_mail(void *ctx, struct control_request *r)
+void operations_mail(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	const struct operations *o = ctx;
+	const char *path = o->shared->self->mail_status;
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	struct mail_look *l;
-	int result;
+	struct mail_look *l = path ? calloc(1, sizeof *l) : NULL;
 
-	if (!o->shared->self->mail_status) {
-		control_answer_mail(r, NULL, NULL, 0);
+	if (!path) {
+		answer(r, NULL, NULL, 0);
 		return;
 	}
-	l = calloc(1, sizeof *l);
 	if (!l) {
-		control_fail(r, CONTROL_INTERNAL, "out of memory");
+		request_fail(r, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
 		return;
 	}
 	l->request = r;
 	l->deadline.fn = on_deadline;
-	snprintf(to.sun_path, sizeof to.sun_path, "%s",
-		o->shared->self->mail_status); /* the schema has checked its length */
-	result = stream_connect(&l->stream, o->main, &stream_ops, (const struct sockaddr *)&to, NULL);
+	snprintf(to.sun_path, sizeof to.sun_path, "%s", path); /* the schema has checked its length */
+	const int result = stream_connect(&l->stream, o->main, &stream_ops, (const struct sockaddr *)&to, NULL);
 	if (result < 0) {
-		control_answer_mail(r, error_text(result), NULL, 0);
+		answer(r, error_text(result), NULL, 0);
 		free(l);
 		return;
 	}

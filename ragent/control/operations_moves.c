@@ -5,7 +5,8 @@
 #include <stdlib.h>
 
 #include "net/container_of.h"
-#include "ragent/control/operations.h"
+#include "ragent/control/control_answers.h"
+#include "ragent/control/page.h"
 
 /* The part of one worker, and its result. */
 struct moving_part {
@@ -49,17 +50,12 @@ static void ask(struct gather_part *p)
 static void answer_done(const struct selection *s, const struct move_result *r)
 {
 	const struct agents *agents = s->operations->shared->agents;
-	const struct control_moved moved = {
-		.from = agents_name(agents, r->from),
-		.to = agents_name(agents, r->to),
-		.epoch = r->epoch,
-		.pause_us = r->pause_us,
-	};
+	const int rests = r->to == NO_AGENT;
 
-	if (r->to == NO_AGENT)
-		control_answer_rest(s->request, &moved);
-	else
-		control_answer_move(s->request, &moved);
+	request_answer(s->request, MHD_HTTP_OK,
+		json_pack("{s:s, s:s*, s:I, s:o*}", "from", agents_name(agents, r->from), "to",
+			rests ? NULL : agents_name(agents, r->to), "epoch", (json_int_t)r->epoch, "pause_us",
+			rests ? NULL : integer_json(r->pause_us)));
 }
 
 static void answer(struct gather *g)
@@ -71,35 +67,33 @@ static void answer(struct gather *g)
 		if (g->parts[i].result)
 			found = g->parts[i].result;
 	if (!found)
-		control_fail(s->request, CONTROL_NOT_FOUND, "no such connection");
+		request_fail(s->request, MHD_HTTP_NOT_FOUND, "no such connection");
 	else if (found->result.outcome == MOVE_DONE)
 		answer_done(s, &found->result);
 	else
-		control_fail(s->request,
-			found->result.outcome == MOVE_CONFLICT ? CONTROL_CONFLICT : CONTROL_UNAVAILABLE, "%s",
+		request_fail(s->request,
+			found->result.outcome == MOVE_CONFLICT ? MHD_HTTP_CONFLICT : MHD_HTTP_SERVICE_UNAVAILABLE, "%s",
 			found->reason);
 	free(found);
-	selection_free(s);
+	free(s);
 }
 
-static void order(const struct operations *o, const struct connection_id *id, int target, struct control_request *r)
+static void order(struct operations *o, const struct control_input *in, int target, struct control_request *r)
 {
-	operations_select(o, r, &(const struct control_query){ .id = id },
-		(struct selection){ .ask = ask, .answer = answer, .target = target });
+	operations_select(o, r, &in->query, (struct selection){ .ask = ask, .answer = answer, .target = target });
 }
 
-void operations_move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r)
+void operations_move(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	const struct operations *o = ctx;
-	int target = agents_find(o->shared->agents, agent);
+	const int target = agents_find(o->shared->agents, in->agent);
 
 	if (target == NO_AGENT)
-		control_fail(r, CONTROL_NOT_FOUND, "no agent of that name");
+		request_fail(r, MHD_HTTP_NOT_FOUND, "no agent of that name");
 	else
-		order(o, id, target, r);
+		order(o, in, target, r);
 }
 
-void operations_rest(void *ctx, const struct connection_id *id, struct control_request *r)
+void operations_rest(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	order(ctx, id, NO_AGENT, r);
+	order(o, in, NO_AGENT, r);
 }

@@ -10,36 +10,6 @@
 
 /* --- query --- */
 
-int page_query_set(struct page_query *p, const struct control_query *q)
-{
-	size_t agent_len = q->agent ? strlen(q->agent) + 1 : 0,
-	       listener_len = q->listener ? strlen(q->listener) + 1 : 0;
-
-	*p = (struct page_query){ .limit = q->id ? 1 : q->limit };
-	if (q->id || q->after)
-		p->id = q->id ? *q->id : *q->after;
-	p->exact = q->id ? &p->id : NULL;
-	p->after = q->after && !q->id ? &p->id : NULL;
-	p->names = malloc(agent_len + listener_len + 1);
-	if (!p->names)
-		return CSSL_E_NO_MEMORY;
-	if (q->agent)
-		p->agent = memcpy(p->names, q->agent, agent_len);
-	if (q->listener)
-		p->listener = memcpy(p->names + agent_len, q->listener, listener_len);
-	if (q->client) {
-		p->net = *q->client;
-		p->client = &p->net;
-	}
-	return 0;
-}
-
-void page_query_clear(struct page_query *p)
-{
-	free(p->names);
-	p->names = NULL;
-}
-
 static int by_id(const struct connection_id *a, const struct connection_id *b)
 {
 	return memcmp(a->bytes, b->bytes, CONNECTION_ID_LEN);
@@ -50,19 +20,19 @@ static int same(const char *a, const char *b)
 	return a && b && strcmp(a, b) == 0;
 }
 
-int page_matches(const struct connection *c, const struct page_query *q)
+int page_matches(const struct connection *c, const struct control_query *q)
 {
 	struct connection_description d;
 
-	if (q->exact && by_id(connection_identity(c), q->exact) != 0)
+	if (q->ids == QUERY_ONE && by_id(connection_identity(c), &q->id) != 0)
 		return 0;
-	if (q->after && by_id(connection_identity(c), q->after) <= 0)
+	if (q->ids == QUERY_BEHIND && by_id(connection_identity(c), &q->id) <= 0)
 		return 0;
-	if (!q->agent && !q->listener && !q->client)
+	if (!q->agent && !q->listener && q->client.len == 0)
 		return 1;
 	connection_describe(c, &d);
 	return (!q->agent || same(d.owner, q->agent)) && (!q->listener || same(d.listener, q->listener)) &&
-	       (!q->client || address_net_has(q->client, (const struct sockaddr *)&d.client));
+	       (q->client.len == 0 || address_net_has(&q->client, (const struct sockaddr *)&d.client));
 }
 
 /* --- heap --- */
@@ -168,11 +138,11 @@ static struct page *page_of(const struct heap *h, unsigned limit)
 		return NULL;
 	}
 	qsort(p->rows, p->count, sizeof p->rows[0], row_order);
-	p->more = p->count > limit ? CONTROL_MORE : CONTROL_LAST_PAGE;
+	p->more = p->count > limit ? PAGE_GOES_ON : PAGE_IS_LAST;
 	return p;
 }
 
-struct page *page_create(const struct ragent_worker *rw, const struct page_query *q)
+struct page *page_create(const struct ragent_worker *rw, const struct control_query *q)
 {
 	struct heap h = { .cap = (size_t)q->limit + 1 };
 
@@ -184,7 +154,7 @@ struct page *page_create(const struct ragent_worker *rw, const struct page_query
 			offer(&h, c);
 	struct page *p = page_of(&h, q->limit);
 	free(h.at);
-	if (!p || !q->exact || p->count == 0 || add_history(rw, &p->rows[0]) == 0)
+	if (!p || q->ids != QUERY_ONE || p->count == 0 || add_history(rw, &p->rows[0]) == 0)
 		return p;
 	page_destroy(p);
 	return NULL;
@@ -230,7 +200,7 @@ struct page *page_merge(struct gather *g, unsigned limit)
 		return NULL;
 	qsort(all->rows, all->count, sizeof all->rows[0], row_order);
 	if (all->count > limit)
-		all->more = CONTROL_MORE;
+		all->more = PAGE_GOES_ON;
 	for (; all->count > limit; all->count--)
 		free_row(&all->rows[all->count - 1]);
 	return all;

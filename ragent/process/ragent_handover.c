@@ -103,9 +103,7 @@ int ragent_bind_control(struct ragent *r, struct passed_sockets *passed, char *e
 	if (!path)
 		return 0;
 	int fd = passed_sockets_take(passed, passed_key_of_path(key, "control", path), 0);
-	r->control =
-		fd >= 0 ? control_create_fd(r->main, fd, path, &operations_provider, &r->operations, error, error_cap)
-			: control_create(r->main, path, &operations_provider, &r->operations, NULL, error, error_cap);
+	r->control = control_create(r->main, fd, path, &r->operations, NULL, error, error_cap);
 	int result = r->control ? bind_address(r, passed, error, error_cap) : CSSL_E_SYSTEM;
 	if (result == 0 && (r->taker || r->leftovers))
 		control_pause(r->control);

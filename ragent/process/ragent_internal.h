@@ -8,6 +8,7 @@
 #include "ragent/handover/handover_taker.h"
 #include "net/listener.h"
 #include "net/timer.h"
+#include "ragent/control/control.h"
 #include "ragent/control/operations.h"
 #include "ragent/keeper/leftovers.h"
 #include "ragent/process/ragent.h"

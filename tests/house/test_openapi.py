@@ -47,8 +47,8 @@ def test_some_route_takes_parameters():
 def test_revoke_takes_the_criteria_that_sessions_are_listed_by():
     """Else people would revoke others than they have listed."""
     routes = (ROOT / "ragent/control/control_routes.c").read_text()
-    members = (ROOT / "ragent/control/control_handlers_revoke.c").read_text()
-    criteria = set(re.findall(r'^\t\{ "(\w+)", \w+, "[^"]*", CRITERION \},$', members, re.M))
+    members = (ROOT / "ragent/control/control_input_sessions.c").read_text()
+    criteria = set(re.findall(r'^\t\{ "(\w+)", read_\w+, FOUND_', members, re.M))
     assert len(criteria) >= 9
     for path, beside in (("/v1/sessions", {"limit", "after"}), ("/v1/sessions/count", set())):
         row = re.search(r'\{ "GET", "%s", \w+,\s*\{([^}]*)\}' % re.escape(path), routes).group(1)

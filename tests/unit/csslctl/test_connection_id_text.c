@@ -1,5 +1,5 @@
 /* test_connection_id_text.c: facts of abbreviated connection ids. */
-#include "csslctl/connection_id_text.h"
+#include "csslctl/form.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "csslctl/inspect.h"
-#include "csslctl/member.h"
+#include "csslctl/text.h"
 #include "proto/agents_key.h"
 #include "proto/sealed_copy.h"
 #include "tests/unit/proto/sess_obj_samples.h"

@@ -1,7 +1,7 @@
 /* test_path.c: facts of request paths. */
 #include <string.h>
 
-#include "csslctl/path.h"
+#include "csslctl/api.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,5 @@
 /* test_progress.c: facts of bars, and of lines where there is no terminal. */
-#include "csslctl/progress.h"
+#include "csslctl/screen.h"
 #include "tests/unit/csslctl/printed.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

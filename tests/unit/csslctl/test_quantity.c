@@ -1,5 +1,5 @@
 /* test_quantity.c: facts of numbers as people read and type them. */
-#include "csslctl/quantity.h"
+#include "csslctl/text.h"
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

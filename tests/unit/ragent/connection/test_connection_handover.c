@@ -294,11 +294,11 @@ START_TEST(counters_of_each_agent_go_on_there)
 	dispatcher_start(NULL);
 	for (size_t i = 0; i < ownership_counter_count(); i++)
 		for (unsigned a = 0; a < AGENTS; a++)
-			ownership_counter_set(&d.rw->home.of_agents[a], i, i * AGENTS + a);
+			counter_set(counter_at(&d.rw->home.of_agents[a], i), i * AGENTS + a);
 	successor_takes_over();
 	for (size_t i = 0; i < ownership_counter_count(); i++)
 		for (unsigned a = 0; a < AGENTS; a++)
-			ck_assert_uint_eq(ownership_counter_value(&d.rw->home.of_agents[a], i), i * AGENTS + a);
+			ck_assert_uint_eq(counter_get(counter_at(&d.rw->home.of_agents[a], i)), i * AGENTS + a);
 }
 END_TEST
 
@@ -308,11 +308,11 @@ START_TEST(counters_of_each_listener_go_on_there)
 	const size_t listeners = d.shared.front_count;
 	for (size_t f = 0; f < listeners; f++)
 		for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++)
-			listener_counter_set(&d.rw->home.of_listeners[f], i, 100 * f + i + 1);
+			counter_set(counter_at(&d.rw->home.of_listeners[f], i), 100 * f + i + 1);
 	successor_takes_over();
 	for (size_t f = 0; f < listeners; f++)
 		for (size_t i = 0; i < LISTENER_COUNTER_COUNT; i++)
-			ck_assert_uint_eq(listener_counter_value(&d.rw->home.of_listeners[f], i), 100 * f + i + 1);
+			ck_assert_uint_eq(counter_get(counter_at(&d.rw->home.of_listeners[f], i)), 100 * f + i + 1);
 }
 END_TEST
 

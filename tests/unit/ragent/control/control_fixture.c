@@ -14,226 +14,73 @@ struct control *control;
 const char *control_path;
 struct asked asked;
 
-/* The provider */
+static struct operations operations;
 
-static void note(const char *what, struct control_request *r)
+/* The operations */
+
+static const char *copied(char *room, size_t cap, const char *text)
 {
-	const unsigned calls = asked.calls + 1;
-	memset(&asked, 0, sizeof asked);
-	asked.calls = calls;
+	snprintf(room, cap, "%s", text ? text : "");
+	return text ? room : NULL;
+}
+#define COPY(room, text) (text) = copied(room, sizeof(room), text)
+
+static void note(
+	const char *what, const struct operations *o, const struct control_input *in, struct control_request *r)
+{
+	ck_assert_ptr_eq(o, &operations);
+	asked.calls++;
 	asked.what = what;
 	asked.request = r;
+	asked.in = *in;
+	COPY(asked.agent, asked.in.agent);
+	COPY(asked.query_agent, asked.in.query.agent);
+	COPY(asked.listener, asked.in.query.listener);
+	COPY(asked.node, asked.in.node);
+	COPY(asked.level, asked.in.level);
+	COPY(asked.server_name, asked.in.sessions.server_name);
+	if (in->sessions.family_id)
+		asked.in.sessions.family_id = asked.in.family_id;
+	if (in->sessions.client_certificate)
+		asked.in.sessions.client_certificate = asked.in.client_certificate;
 }
 
-static void on_status(void *ctx, struct control_request *r)
-{
-	ck_assert_ptr_eq(ctx, &asked);
-	note("status", r);
-}
-
-static void on_listeners(void *ctx, struct control_request *r)
-{
-	note("listeners", r);
-}
-
-static void on_counters(void *ctx, struct control_request *r)
-{
-	note("counters", r);
-}
-
-static void on_connections(void *ctx, const struct control_query *q, struct control_request *r)
-{
-	note("connections", r);
-	asked.query.limit = q->limit;
-	if (q->agent)
-		asked.query.agent = strcpy(asked.agent, q->agent);
-	if (q->listener)
-		asked.query.listener = strcpy(asked.listener, q->listener);
-	if (q->after) {
-		asked.after = *q->after;
-		asked.query.after = &asked.after;
+#define NOTED(name)                                                                                                    \
+	void operations_##name(struct operations *o, const struct control_input *in, struct control_request *r)        \
+	{                                                                                                              \
+		note(#name, o, in, r);                                                                                 \
 	}
-	if (q->client) {
-		asked.client = *q->client;
-		asked.query.client = &asked.client;
-	}
-}
-
-static void on_connection(void *ctx, const struct connection_id *id, struct control_request *r)
-{
-	note("connection", r);
-	asked.id = *id;
-}
-
-static void on_move(void *ctx, const struct connection_id *id, const char *agent, struct control_request *r)
-{
-	note("move", r);
-	asked.id = *id;
-	strcpy(asked.agent, agent);
-}
-
-static void on_rest(void *ctx, const struct connection_id *id, struct control_request *r)
-{
-	note("rest", r);
-	asked.id = *id;
-}
-
-static void on_agents(void *ctx, const char *name, struct control_request *r)
-{
-	note(name ? "agent" : "agents", r);
-	if (name)
-		strcpy(asked.agent, name);
-}
-
-static void on_drain(void *ctx, const char *agent, uint32_t timeout_ms, struct control_request *r)
-{
-	note("drain", r);
-	strcpy(asked.agent, agent);
-	asked.timeout_ms = timeout_ms;
-}
-
-static void on_undrain(void *ctx, const char *agent, struct control_request *r)
-{
-	note("undrain", r);
-	strcpy(asked.agent, agent);
-}
-
-static void on_weight(void *ctx, const char *agent, double weight, struct control_request *r)
-{
-	note("weight", r);
-	strcpy(asked.agent, agent);
-	asked.weight = weight;
-}
-
-static void note_sessions(const struct control_session_query *q)
-{
-	asked.sessions = *q;
-	if (q->after)
-		asked.sessions.after = memcpy(asked.session_after, q->after, SESSION_ID_LEN);
-	if (q->server_name)
-		asked.sessions.server_name = strcpy(asked.server_name, q->server_name);
-}
-
-static void on_sessions(void *ctx, const struct control_session_query *q, struct control_request *r)
-{
-	note("sessions", r);
-	note_sessions(q);
-}
-
-static void on_session_count(void *ctx, const struct control_session_query *q, struct control_request *r)
-{
-	note("session count", r);
-	note_sessions(q);
-}
-
-static void on_session(void *ctx, const uint8_t id[static SESSION_ID_LEN], struct control_request *r)
-{
-	note("session", r);
-	memcpy(asked.session, id, SESSION_ID_LEN);
-}
-
-static void on_revoke(void *ctx, const struct control_revocation *what, struct control_request *r)
-{
-	note("revoke", r);
-	asked.revocation = *what;
-	if (what->server_name)
-		asked.revocation.server_name = strcpy(asked.server_name, what->server_name);
-	if (what->matching.server_name)
-		asked.revocation.matching.server_name = strcpy(asked.server_name, what->matching.server_name);
-	if (what->matching.client_certificate)
-		asked.revocation.matching.client_certificate =
-			memcpy(asked.client_certificate, what->matching.client_certificate, CONTROL_CERTIFICATE_LEN);
-}
+NOTED(status)
+NOTED(listeners)
+NOTED(ready)
+NOTED(connections)
+NOTED(end)
+NOTED(block)
+NOTED(blocks)
+NOTED(move)
+NOTED(rest)
+NOTED(agents)
+NOTED(agent)
+NOTED(drain)
+NOTED(undrain)
+NOTED(weight)
+NOTED(counters)
+NOTED(metrics)
+NOTED(certificates)
+NOTED(revoke)
+NOTED(reload)
+NOTED(log_level)
+NOTED(mail)
+NOTED(sessions)
+NOTED(session_count)
+NOTED(session)
 
 /* Answers from within the call. */
-static void on_rotate(void *ctx, struct control_request *r)
+void operations_rotate(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	static const struct control_node_result done[] = { { "a1", NULL }, { "a2", NULL } };
-	note("rotate", NULL);
-	control_answer_nodes(r, done, 2);
+	note("rotate", o, in, NULL);
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:[s, s]}", "done", "a1", "a2"));
 }
-
-static void on_log_level(void *ctx, const struct control_log_change *change, struct control_request *r)
-{
-	note("log level", r);
-	snprintf(asked.agent, sizeof asked.agent, "%s", change->node ? change->node : "");
-	snprintf(asked.level, sizeof asked.level, "%s", change->level ? change->level : "");
-}
-
-static void on_reload(void *ctx, struct control_request *r)
-{
-	note("reload", r);
-}
-
-static void on_mail(void *ctx, struct control_request *r)
-{
-	note("mail", r);
-}
-
-static void on_metrics(void *ctx, struct control_request *r)
-{
-	note("metrics", r);
-}
-
-static void on_certificates(void *ctx, struct control_request *r)
-{
-	note("certificates", r);
-}
-
-static void on_ready(void *ctx, struct control_request *r)
-{
-	note("ready", r);
-}
-
-static void on_blocks(void *ctx, struct control_request *r)
-{
-	note("blocks", r);
-}
-
-static void on_block(void *ctx, const struct address_net *net, uint32_t for_s, struct control_request *r)
-{
-	note("block", r);
-	asked.client = *net;
-	asked.for_s = for_s;
-}
-
-static void on_end(void *ctx, const struct control_query *q, struct control_request *r)
-{
-	on_connections(ctx, q, r);
-	asked.what = "end";
-	if (q->id) {
-		asked.id = *q->id;
-		asked.query.id = &asked.id;
-	}
-}
-
-static const struct control_provider provider = {
-	.status = on_status,
-	.listeners = on_listeners,
-	.counters = on_counters,
-	.metrics = on_metrics,
-	.certificates = on_certificates,
-	.connections = on_connections,
-	.connection = on_connection,
-	.move = on_move,
-	.rest = on_rest,
-	.agents = on_agents,
-	.drain = on_drain,
-	.undrain = on_undrain,
-	.weight = on_weight,
-	.sessions = on_sessions,
-	.session_count = on_session_count,
-	.session = on_session,
-	.revoke = on_revoke,
-	.rotate = on_rotate,
-	.reload = on_reload,
-	.log_level = on_log_level,
-	.mail = on_mail,
-	.ready = on_ready,
-	.blocks = on_blocks,
-	.block = on_block,
-	.end = on_end,
-};
 
 static void setup(const struct control_limits *limits)
 {
@@ -243,7 +90,7 @@ static void setup(const struct control_limits *limits)
 	memset(&asked, 0, sizeof asked);
 	snprintf(path, sizeof path, "%s/control", temp_dir());
 	control_path = path;
-	control = control_create(w, path, &provider, &asked, limits, error, sizeof error);
+	control = control_create(w, -1, path, &operations, limits, error, sizeof error);
 	ck_assert_msg(control != NULL, "%s", error);
 }
 

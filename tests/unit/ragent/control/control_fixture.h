@@ -1,11 +1,12 @@
-/* control_fixture.h: a control socket on the test's own loop, a provider that notes what it is asked and answers when
- * the test says so, and a client of plain socket calls. */
+/* control_fixture.h: a control socket on the test's own loop, operations that note what they are asked and leave the
+ * answer to the test, and a client of plain socket calls. */
 #ifndef CSSL_TESTS_RAGENT_CONTROL_FIXTURE_H
 #define CSSL_TESTS_RAGENT_CONTROL_FIXTURE_H
 
 #include <jansson.h>
 
 #include "ragent/control/control.h"
+#include "ragent/control/operations.h"
 #include "tests/unit/net/fixture.h"
 
 #define ID_TEXT "000102030405060708090a0b0c0d0e0f"
@@ -13,29 +14,19 @@
 extern struct control *control; /* NULL after control_stop() */
 extern const char *control_path;
 
-/* What the provider was asked last. */
+/* The operation that was asked last. */
 extern struct asked {
 	unsigned calls;
-	const char *what;                /* name of the function */
+	const char *what;                /* its name */
 	struct control_request *request; /* not answered yet, the test answers */
-	struct connection_id id;
-	char agent[80], listener[64], level[16];
-	struct control_query query; /* its pointers are NULL or point into this struct */
-	struct connection_id after;
-	struct address_net client;
-	struct control_session_query sessions; /* as query */
-	uint8_t session_after[SESSION_ID_LEN], session[SESSION_ID_LEN];
-	struct control_revocation revocation;
-	uint8_t client_certificate[CONTROL_CERTIFICATE_LEN];
-	char server_name[256];
-	uint32_t timeout_ms, for_s;
-	double weight;
+	struct control_input in;         /* its pointers are NULL or point into this struct */
+	char agent[80], query_agent[80], listener[64], node[80], level[16], server_name[256];
 } asked;
 
 /* Check's; tearing down asserts that every handle was closed. */
 void setup_control(void);         /* with the default limits */
 void setup_control_hurried(void); /* 60 ms for everything, 3 connections */
-void setup_control_patient(void); /* 60 ms for the client, but long for the provider */
+void setup_control_patient(void); /* 60 ms for the client, but long for the operation */
 void setup_control_crowded(void); /* 3 connections, nothing has an end in time */
 void teardown_control(void);
 /* Run @facts, each with a fresh control; 0, or 1 when any failed. */
@@ -63,9 +54,9 @@ void reply_free(struct reply *r);
 /* Send a whole request; @body NULL: without. */
 void client_request(int fd, const char *method, const char *path, const char *body);
 
-/* Connect, send, turn until the provider was asked. The descriptor. */
+/* Connect, send, turn until an operation was asked. The descriptor. */
 int client_ask(const char *method, const char *path, const char *body);
-/* Connect, send, read the answer (the provider is not asked, or answers within). */
+/* Connect, send, read the answer (no operation is asked, or it answers within). */
 struct reply client_get(const char *method, const char *path, const char *body);
 
 #endif

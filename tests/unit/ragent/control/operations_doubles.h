@@ -1,4 +1,4 @@
-/* operations_doubles.h: in place of the answers of the control socket, functions that note their arguments. */
+/* operations_doubles.h: in place of the control socket, functions that note what a request is answered. */
 #ifndef CSSL_TESTS_OPERATIONS_DOUBLES_H
 #define CSSL_TESTS_OPERATIONS_DOUBLES_H
 
@@ -6,21 +6,22 @@
 
 extern struct answers_noted {
 	unsigned answers;
-	enum control_failure failure;
-	char reason[256];
-	unsigned listeners, agents, connections_count, counter_sets, certificates, errors;
-	char agent_state[16];
-	uint64_t connections, hellos, agent_counter;
-	struct connection_id id;
-	char to[16];
-	uint32_t epoch;
-	uint64_t sessions;
-	unsigned confirmed, unconfirmed;
-	unsigned nodes;
-	uint64_t number;
-	struct control_agent agent;
-	struct control_listener listener;
-	uint64_t listener_counts[LISTENER_COUNTER_COUNT];
+	unsigned status;
+	json_t *body;     /* of the last answer that was JSON; NULL: it failed */
+	char *text;       /* of the last answer that was none */
+	char reason[256]; /* of the last failure; "": it did not fail */
 } got;
+
+extern struct control_request *const request; /* never looked at */
+
+/* Wait for the one answer; the next one may come then. */
+void answered(void);
+void answered_with(unsigned status);
+
+/* What the answer has there, by names and numbers of elements: "agents.0.name"; "": the whole. */
+const json_t *told(const char *path);
+uint64_t told_integer(const char *path);
+const char *told_text(const char *path); /* "": it has none */
+size_t told_size(const char *path);      /* of an array or an object */
 
 #endif

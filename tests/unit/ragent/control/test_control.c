@@ -8,7 +8,10 @@
 #include "tests/unit/ragent/control/control_fixture.h"
 #include "tests/unit/unit.h"
 
-static const struct control_moved moved = { "a1", "a2", 3, 1500 };
+static void answer_move(struct control_request *r, int epoch)
+{
+	request_answer(r, MHD_HTTP_OK, json_pack("{s:s, s:i}", "to", "a2", "epoch", epoch));
+}
 #define MOVE_PATH "/v1/connections/" ID_TEXT "/move"
 #define MOVE_BODY "{\"agent\": \"a2\"}"
 
@@ -43,8 +46,7 @@ END_TEST
 
 static struct control *second(char error[static 256])
 {
-	static const struct control_provider nobody;
-	return control_create(w, control_path, &nobody, NULL, NULL, error, 256);
+	return control_create(w, -1, control_path, NULL, NULL, error, 256);
 }
 
 START_TEST(a_socket_in_use_is_left_alone)
@@ -92,11 +94,10 @@ END_TEST
 
 START_TEST(a_path_that_is_too_long_is_refused)
 {
-	static const struct control_provider nobody;
 	char path[200], error[300];
 	memset(path, 'x', sizeof path - 1);
 	path[sizeof path - 1] = '\0';
-	ck_assert_ptr_null(control_create(w, path, &nobody, NULL, NULL, error, sizeof error));
+	ck_assert_ptr_null(control_create(w, -1, path, NULL, NULL, error, sizeof error));
 	ck_assert_ptr_nonnull(strstr(error, "path longer than 107 bytes"));
 }
 END_TEST
@@ -113,7 +114,7 @@ START_TEST(an_answer_can_come_later)
 {
 	int fd = client_ask("POST", MOVE_PATH, MOVE_BODY);
 	turns(20);
-	control_answer_move(asked.request, &moved);
+	answer_move(asked.request, 3);
 	struct reply r = client_read(fd);
 	ck_assert_uint_eq(r.status, 200);
 	ck_assert_str_eq(r.type, "application/json");
@@ -141,7 +142,7 @@ START_TEST(answers_find_their_clients_in_any_order)
 		request[i] = asked.request;
 	}
 	for (int i = 2; i >= 0; i--)
-		control_answer_move(request[i], &(struct control_moved){ "a1", "a2", (uint32_t)i, 0 });
+		answer_move(request[i], i);
 	for (int i = 0; i < 3; i++) {
 		struct reply r = client_read(fd[i]);
 		ck_assert_int_eq(json_integer_value(json_object_get(r.body, "epoch")), i);
@@ -158,7 +159,7 @@ START_TEST(a_connection_serves_many_requests)
 		const unsigned calls = asked.calls;
 		client_request(fd, "POST", MOVE_PATH, MOVE_BODY);
 		wait_until(asked.calls > calls);
-		control_answer_move(asked.request, &moved);
+		answer_move(asked.request, 3);
 		struct reply r = client_read(fd);
 		ck_assert_uint_eq(r.status, 200);
 		reply_free(&r);
@@ -174,7 +175,7 @@ START_TEST(requests_sent_together_are_answered_one_after_the_other)
 	struct reply first = client_read(fd);
 	ck_assert_ptr_nonnull(json_object_get(first.body, "done"));
 	wait_until(asked.what && strcmp(asked.what, "status") == 0);
-	control_answer_status(asked.request, &(struct control_status){ .name = "r1" });
+	request_answer(asked.request, MHD_HTTP_OK, json_pack("{s:s}", "name", "r1"));
 	struct reply next = client_read(fd);
 	ck_assert_str_eq(json_string_value(json_object_get(next.body, "name")), "r1");
 	reply_free(&first);
@@ -188,7 +189,7 @@ START_TEST(a_client_that_left_can_still_be_answered)
 	int fd = client_ask("POST", MOVE_PATH, MOVE_BODY);
 	close(fd);
 	turns(20);
-	control_answer_move(asked.request, &moved);
+	answer_move(asked.request, 3);
 	turns(20);
 	struct reply r = client_get("GET", "/v1", NULL);
 	ck_assert_uint_eq(r.status, 200);
@@ -204,7 +205,7 @@ START_TEST(a_client_that_waits_at_the_end_is_told)
 	ck_assert_uint_eq(r.status, 503);
 	ck_assert_str_eq(r.error, "stopping");
 	reply_free(&r);
-	control_answer_move(asked.request, &moved); /* into nothing */
+	answer_move(asked.request, 3); /* into nothing */
 	close(fd);
 }
 END_TEST
@@ -220,7 +221,7 @@ START_TEST(a_request_that_came_too_late_is_not_asked)
 	struct reply r = client_read(late);
 	ck_assert_uint_eq(r.status, 503);
 	reply_free(&r);
-	control_fail(asked.request, CONTROL_CONFLICT, "no");
+	request_fail(asked.request, MHD_HTTP_CONFLICT, "no");
 	close(waiting);
 	close(late);
 }
@@ -270,7 +271,7 @@ START_TEST(a_body_of_the_largest_size_is_taken)
 	client_send(fd, "POST /v1/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n");
 	client_send(fd, body);
 	wait_until(asked.calls == 1);
-	control_fail(asked.request, CONTROL_UNAVAILABLE, "no agent is up");
+	request_fail(asked.request, MHD_HTTP_SERVICE_UNAVAILABLE, "no agent is up");
 	struct reply r = client_read(fd);
 	ck_assert_uint_eq(r.status, 503);
 	reply_free(&r);
@@ -288,7 +289,19 @@ START_TEST(bytes_that_are_no_http_are_refused)
 }
 END_TEST
 
-/* Time: the client has 60 ms, in the first fact also the provider; there are 3 connections. */
+START_TEST(failures_have_their_status_and_reason)
+{
+	int fd = client_ask("GET", "/v1/status", NULL);
+	request_fail(asked.request, MHD_HTTP_CONFLICT, "because of %d", 7);
+	struct reply r = client_read(fd);
+	ck_assert_uint_eq(r.status, 409);
+	ck_assert_str_eq(r.error, "because of 7");
+	reply_free(&r);
+	close(fd);
+}
+END_TEST
+
+/* Time: the client has 60 ms, in the first fact also the operation; there are 3 connections. */
 
 START_TEST(an_answer_too_late_is_504_and_then_goes_into_nothing)
 {
@@ -296,7 +309,7 @@ START_TEST(an_answer_too_late_is_504_and_then_goes_into_nothing)
 	struct reply r = client_read(fd);
 	ck_assert_uint_eq(r.status, 504);
 	ck_assert_str_eq(r.error, "no answer after 60 ms; what was asked may still happen");
-	control_answer_move(asked.request, &moved);
+	answer_move(asked.request, 3);
 	reply_free(&r);
 	close(fd);
 }
@@ -335,7 +348,7 @@ START_TEST(waiting_for_an_answer_is_not_the_clients_time)
 	int fd = client_ask("POST", MOVE_PATH, MOVE_BODY);
 	const uint64_t until = now_ms() + 200;
 	wait_until(now_ms() > until);
-	control_answer_move(asked.request, &moved);
+	answer_move(asked.request, 3);
 	struct reply r = client_read(fd);
 	ck_assert_uint_eq(r.status, 200);
 	reply_free(&r);
@@ -345,12 +358,11 @@ END_TEST
 
 START_TEST(a_client_that_does_not_read_is_closed)
 {
-	static struct connection_description row = { .listener = "sf" };
-	static struct connection_description rows[CONTROL_LIMIT_MAX];
+	json_t *rows = json_array();
 	int fd = client_ask("GET", "/v1/connections?limit=1000", NULL);
 	for (size_t i = 0; i < CONTROL_LIMIT_MAX; i++)
-		rows[i] = row;
-	control_answer_connections(asked.request, rows, CONTROL_LIMIT_MAX, CONTROL_LAST_PAGE);
+		json_array_append_new(rows, json_sprintf("%500zu", i));
+	request_answer(asked.request, MHD_HTTP_OK, json_pack("{s:o}", "connections", rows));
 	const unsigned before = open_descriptors();
 	wait_until(open_descriptors() == before - 1);
 	close(fd);
@@ -369,7 +381,7 @@ START_TEST(one_client_too_many_is_closed_and_the_others_are_served)
 	ck_assert_int_eq(read_to_end(fourth), 0);
 	close(fourth);
 	for (int i = 0; i < 3; i++) {
-		control_answer_move(request[i], &moved);
+		answer_move(request[i], 3);
 		struct reply r = client_read(fd[i]);
 		ck_assert_uint_eq(r.status, 200);
 		reply_free(&r);
@@ -418,6 +430,7 @@ UNIT(control)
 		a_client_that_left_can_still_be_answered,
 		a_client_that_waits_at_the_end_is_told,
 		a_request_that_came_too_late_is_not_asked,
+		failures_have_their_status_and_reason,
 		a_body_announced_too_long_is_refused_before_it_is_sent,
 		a_body_that_turns_out_too_long_is_refused,
 		a_body_of_the_largest_size_is_taken,

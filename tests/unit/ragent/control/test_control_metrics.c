@@ -6,86 +6,98 @@
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
-static const struct control_counter own[] = {
-	{ "hellos", "first records", CONTROL_COUNTER, 7 },
-	{ "connections_open", "now", CONTROL_GAUGE, 3 },
-	{ "takeover_pauses_2ms", "at most 2 ms", CONTROL_COUNTER, 2 },
-	{ "takeover_pauses_8ms", "at most 8 ms", CONTROL_COUNTER, 3 },
-	{ "takeover_pauses_longer", "longer", CONTROL_COUNTER, 1 },
-	{ "takeover_pause_ms", "together", CONTROL_COUNTER, 5021 },
-	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 1800 },
-	{ "latency_wake_250us", "at most 250 us", CONTROL_COUNTER, 2 },
-	{ "drain_time_sum_ms", "together", CONTROL_COUNTER, 2500 },
-	{ "drain_time_1s", "at most 1 s", CONTROL_COUNTER, 1 },
-	{ "drain_time_longer", "longer", CONTROL_COUNTER, 1 },
-	{ "ended_done", "done", CONTROL_COUNTER, 5 },
-	{ "ended_agent_lost", "agent lost", CONTROL_COUNTER, 1 },
+static const struct counted own[] = {
+	{ { "hellos", "first records", COUNTER_MONOTONIC }, 7 },
+	{ { "connections_open", "now", COUNTER_GAUGE }, 3 },
+	{ { "takeover_pauses_2ms", "at most 2 ms", COUNTER_MONOTONIC }, 2 },
+	{ { "takeover_pauses_8ms", "at most 8 ms", COUNTER_MONOTONIC }, 3 },
+	{ { "takeover_pauses_longer", "longer", COUNTER_MONOTONIC }, 1 },
+	{ { "takeover_pause_ms", "together", COUNTER_MONOTONIC }, 5021 },
+	{ { "latency_wake_sum_us", "together", COUNTER_MONOTONIC }, 1800 },
+	{ { "latency_wake_250us", "at most 250 us", COUNTER_MONOTONIC }, 2 },
+	{ { "drain_time_sum_ms", "together", COUNTER_MONOTONIC }, 2500 },
+	{ { "drain_time_1s", "at most 1 s", COUNTER_MONOTONIC }, 1 },
+	{ { "drain_time_longer", "longer", COUNTER_MONOTONIC }, 1 },
+	{ { "ended_done", "done", COUNTER_MONOTONIC }, 5 },
+	{ { "ended_agent_lost", "agent lost", COUNTER_MONOTONIC }, 1 },
 };
-static const struct control_counter first[] = {
-	{ "adopted", "Connections adopted", CONTROL_COUNTER, 11 },
-	{ "handshakes_refused_cipher", "No cipher suite", CONTROL_COUNTER, 3 },
+static const struct counted first[] = {
+	{ { "adopted", "Connections adopted", COUNTER_MONOTONIC }, 11 },
+	{ { "handshakes_refused_cipher", "No cipher suite", COUNTER_MONOTONIC }, 3 },
 };
-static const struct control_counter third[] = {
-	{ "new_in_this_release", "Known to one agent only", CONTROL_GAUGE, 4 },
-	{ "adopted", "Connections adopted", CONTROL_COUNTER, UINT64_C(1) << 52 },
+static const struct counted third[] = {
+	{ { "new_in_this_release", "Known to one agent only", COUNTER_GAUGE }, 4 },
+	{ { "adopted", "Connections adopted", COUNTER_MONOTONIC }, UINT64_C(1) << 52 },
 };
-static const struct control_counter seen_of_a1[] = {
-	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 1500 },
-	{ "latency_wake_250us", "at most 250 us", CONTROL_COUNTER, 1 },
-	{ "latency_wake_4ms", "at most 4 ms", CONTROL_COUNTER, 1 },
+static const struct counted seen_of_a1[] = {
+	{ { "latency_wake_sum_us", "together", COUNTER_MONOTONIC }, 1500 },
+	{ { "latency_wake_250us", "at most 250 us", COUNTER_MONOTONIC }, 1 },
+	{ { "latency_wake_4ms", "at most 4 ms", COUNTER_MONOTONIC }, 1 },
 };
-static const struct control_counter seen_of_a2[] = {
-	{ "latency_wake_sum_us", "together", CONTROL_COUNTER, 300 },
-	{ "latency_wake_1ms", "at most 1 ms", CONTROL_COUNTER, 1 },
+static const struct counted seen_of_a2[] = {
+	{ { "latency_wake_sum_us", "together", COUNTER_MONOTONIC }, 300 },
+	{ { "latency_wake_1ms", "at most 1 ms", COUNTER_MONOTONIC }, 1 },
 };
 static Cssl__LinkResponse__Counters__Certificate web = { .name = (char *)"web", .not_after_s = INT64_C(4102444800) };
 static Cssl__LinkResponse__Counters__Certificate *const certificates[] = { &web };
-static const struct control_counters sets[] = {
+static const struct counter_set sets[] = {
 	{ .at = own, .count = sizeof own / sizeof own[0] },
 	{ .agent = "a1", .at = first, .count = 2, .seen = seen_of_a1, .seen_count = 3 },
 	{ .agent = "a2", .error = "not up", .seen = seen_of_a2, .seen_count = 2 },
 	{ .agent = "a3", .at = third, .count = 2, .certificates = certificates, .certificate_count = 1 },
 };
-static const struct control_agent agents[] = {
-	{ .name = "a1",
-		.state = "ready",
-		.links_up = 2,
-		.connections = 8,
-		.busy_permille = 125,
-		.handshake_us = 300,
-		.clock = CONTROL_CLOCK_KNOWN,
-		.clock_offset_ms = -1500 },
-	{ .name = "a2", .state = "lost" },
-	{ .name = "a3", .state = "no backend", .failing_backends = "web at unix:/run/web: no such file" },
-};
-static const struct control_counter of_sf[] = { { "accepted", "accepted", CONTROL_COUNTER, 9 } };
-static const struct control_counter of_sl[] = { { "accepted", "accepted", CONTROL_COUNTER, 4 } };
-static const struct control_listener listeners[] = {
-	{ .name = "sf", .connections = 6, .counters = of_sf, .counter_count = 1 },
-	{ .name = "sl", .connections = 2, .counters = of_sl, .counter_count = 1 },
-};
-static const struct control_status status = { .name = "r1",
-	.version = "9",
-	.uptime_s = 60,
-	.deaths = { [DEATH_HUNG] = 3 },
+
+static struct conf_agent conf_agents[] = { { .name = (char *)"a1", .weight = 1 }, { .name = (char *)"a2", .weight = 1 },
+	{ .name = (char *)"a3", .weight = 1 } };
+static struct conf_listener conf_listeners[] = { { .name = (char *)"sf" }, { .name = (char *)"sl" } };
+static const struct conf conf = { .agents = conf_agents, .agent_count = 3 };
+static const struct conf_ragent self = { .name = (char *)"r1" };
+static struct front fronts[] = { { .conf = &conf_listeners[0], .connections = 6 },
+	{ .conf = &conf_listeners[1], .connections = 2 } };
+static struct shared_notes noted = { .deaths = { [DEATH_HUNG] = 3 },
 	.fates = { .went_on = 40,
 		.reset = 7,
 		.outdated = 1,
 		.not_restored = 2,
 		.given_up = 1,
 		.starts_without_restore = 2,
-		.pause_us = 90000 },
-	.agents = agents,
-	.agent_count = 3,
-	.listeners = listeners,
-	.listener_count = 2 };
+		.pause_us = 90000 } };
+static struct notes notes = { .shared = &noted };
+static struct ragent_shared shared = {
+	.conf = &conf, .self = &self, .fronts = fronts, .front_count = 2, .notes = &notes
+};
+/* Each counted a part of what the listeners did. */
+static struct listener_counters listeners[2][2] = { { { .accepted = 4 }, { .accepted = 4 } },
+	{ { .accepted = 5 }, { 0 } } };
+static struct ragent_worker rw[2] = { { .home.of_listeners = listeners[0] }, { .home.of_listeners = listeners[1] } };
+static struct ragent_worker *const workers[] = { &rw[0], &rw[1] };
 
 static char *text;
 
 static void make(void)
 {
-	text = metrics_text(&status, sets, 4);
+	const struct agent_load ready = { .ready = AGENT_READY,
+		.busy_permille = 125,
+		.handshake_us = 300,
+		.clock = AGENT_CLOCK_KNOWN,
+		.clock_offset_ms = -1500 };
+	const struct agent_load cut_off = { .ready = AGENT_READY,
+		.backends = AGENT_CUT_OFF,
+		.failing_backends = "web at unix:/run/web: no such file" };
+	const struct operations o = {
+		.main = worker_create(0, "main"), .shared = &shared, .workers = workers, .worker_count = 2
+	};
+
+	shared.agents = agents_create(&conf);
+	agents_link_up(shared.agents, 0, 1);
+	agents_link_up(shared.agents, 0, 1);
+	agents_link_up(shared.agents, 2, 1);
+	agents_set_load(shared.agents, 0, &ready);
+	agents_set_load(shared.agents, 2, &cut_off);
+	text = metrics_text(&o, sets, 4);
 	ck_assert_ptr_nonnull(text);
+	agents_destroy(shared.agents);
+	worker_destroy(o.main);
 }
 
 static void has(const char *line)
@@ -211,12 +223,13 @@ START_TEST(the_state_of_agents_and_listeners_is_told)
 	has("cssl_agent_backends_failing{agent=\"a1\"} 0\ncssl_agent_backends_failing{agent=\"a2\"} 0\n"
 	    "cssl_agent_backends_failing{agent=\"a3\"} 1\n");
 	has("cssl_agent_clock_offset_seconds{agent=\"a1\"} -1.5\ncssl_agent_clock_offset_seconds{agent=\"a2\"} nan\n");
+	has("cssl_agent_links_up{agent=\"a1\"} 2\ncssl_agent_links_up{agent=\"a2\"} 0\n");
 	has("cssl_agent_busy_ratio{agent=\"a1\"} 0.125\n");
 	has("cssl_agent_handshake_seconds{agent=\"a1\"} 0.0003\n");
 	has("cssl_listener_connections{listener=\"sf\"} 6\n");
 	has("# TYPE cssl_listener_accepted_total counter\ncssl_listener_accepted_total{listener=\"sf\"} 9\n"
 	    "cssl_listener_accepted_total{listener=\"sl\"} 4\n");
-	has("cssl_ragent_info{name=\"r1\",version=\"9\"} 1\n");
+	has("cssl_ragent_info{name=\"r1\",version=\"");
 	free(text);
 }
 END_TEST

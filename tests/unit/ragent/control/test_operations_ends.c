@@ -3,69 +3,41 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/control/operations.h"
+#include "tests/unit/ragent/control/operations_doubles.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
 
-static struct {
-	unsigned answers;
-	uint64_t number;
-	enum control_failure failure;
-	char unconfirmed[64];
-} got;
-
 static struct operations o;
-static struct control_request *const request = (struct control_request *)&got; /* never looked at */
 static struct live_connection l;
 
-void control_answer_number(struct control_request *r, const char *name, uint64_t n)
+static void end(const struct control_query *q)
 {
-	ck_assert_str_eq(name, "ended");
-	got.answers++;
-	got.number = n;
+	operations_end(&o, &(const struct control_input){ .query = *q }, request);
 }
 
-void control_answer_block(struct control_request *r, uint64_t ended, const char *const *unconfirmed, size_t count)
+static void block(const struct address_net *net, uint32_t for_s)
 {
-	got.answers++;
-	got.number = ended;
-	got.unconfirmed[0] = '\0';
-	for (size_t i = 0; i < count; i++)
-		strncat(got.unconfirmed, unconfirmed[i], sizeof got.unconfirmed - strlen(got.unconfirmed) - 1);
+	operations_block(&o, &(const struct control_input){ .net = *net, .for_s = for_s }, request);
 }
 
-void control_answer_blocks(struct control_request *r, struct blocked *blocked, uint64_t now_ms)
+static size_t blocks(void)
 {
-	struct blocked_net at[BLOCKED_MAX];
-
-	got.answers++;
-	got.number = blocked_list(blocked, now_ms, at);
-}
-
-void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
-{
-	got.answers++;
-	got.failure = kind;
-}
-
-static void answered(void)
-{
-	wait_until(got.answers > 0);
-	ck_assert_uint_eq(got.answers, 1);
-	got.answers = 0;
+	operations_blocks(&o, &(const struct control_input){ 0 }, request);
+	answered_with(200);
+	return told_size("blocks");
 }
 
 /* The number that is answered. */
 static uint64_t number(void)
 {
-	answered();
-	return got.number;
+	answered_with(200);
+	return told_integer("ended");
 }
 
 /* All agents get it; the first one answers with @error. Returns the number that is answered then. */
 static uint64_t blocked(const struct address_net *net, uint32_t for_s, const char *error)
 {
-	operations_block(&o, net, for_s, request);
+	block(net, for_s);
 	for (int agent = 0; agent < AGENTS; agent++) {
 		struct fake_frame *f = frame_at(agent, FRAME_REQUEST);
 		Cssl__LinkRequest *m = cssl__link_request__unpack(NULL, f->len, f->payload);
@@ -93,29 +65,25 @@ static void begin_owned(void)
 
 START_TEST(a_connection_is_ended_by_its_owner)
 {
-	struct control_query q = { .id = &(struct connection_id){ { 1 } } };
+	struct control_query q = { .ids = QUERY_ONE, .id = { { 1 } } };
 
 	begin_owned();
-	operations_end(&o, &q, request);
-	answered();
-	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
-	q.id = connection_identity(connection_only());
-	operations_end(&o, &q, request);
+	end(&q);
+	answered_with(404);
+	q.id = *connection_identity(connection_only());
+	end(&q);
 	ck_assert_uint_eq(number(), 1);
 	struct fake_frame *f = frame_at(l.agent, FRAME_FINISH);
 	ck_assert_uint_eq(f->payload[0], END_OPERATOR);
 	free(f);
-	operations_end(&o, &q, request); /* it ends already */
-	answered();
-	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+	end(&q); /* it ends already */
+	answered_with(404);
 	q = (struct control_query){ .listener = "sl" };
-	operations_end(&o, &q, request);
+	end(&q);
 	ck_assert_uint_eq(number(), 0);
-	got.failure = 0;
 	q = (struct control_query){ .listener = "typo" };
-	operations_end(&o, &q, request);
-	answered();
-	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+	end(&q);
+	answered_with(404);
 	close(l.fd);
 }
 END_TEST
@@ -130,21 +98,24 @@ START_TEST(who_is_blocked_is_reset_and_gets_no_agent)
 	d.shared.blocked = &list;
 	ck_assert_uint_eq(blocked(&others, UINT32_MAX, ""), 0);
 	ck_assert_uint_eq(blocked(&here, 60, "no"), 1);
-	ck_assert_str_eq(got.unconfirmed, ""); /* it has no listeners of its own */
+	ck_assert_uint_eq(told_size("unconfirmed"), 0); /* it has no listeners of its own */
 	client_expect_reset(l.fd);
 	int fd = client_connect("sf");
 	client_expect_reset(fd);
 	ck_assert_uint_eq(counter_get(&d.rw->home.counters.ended[END_OPERATOR]), 2);
-	got.number = 0;
-	operations_blocks(&o, request);
-	ck_assert_uint_eq(number(), 2);
+	ck_assert_uint_eq(blocks(), 2);
+	ck_assert_str_eq(told_text("blocks.0.network"), "10.0.0.0/8");
+	ck_assert(json_is_null(told("blocks.0.ends_in_s")));
+	ck_assert_str_eq(told_text("blocks.1.network"), "127.0.0.1/32");
+	ck_assert_uint_gt(told_integer("blocks.1.ends_in_s"), 30);
+	ck_assert_uint_le(told_integer("blocks.1.ends_in_s"), 60);
 	d.conf->agents[0].direct_count = 1;
 	ck_assert_uint_eq(blocked(&here, 0, "no"), 0);
-	ck_assert_str_eq(got.unconfirmed, agents_name(d.shared.agents, 0));
+	ck_assert_uint_eq(told_size("unconfirmed"), 1);
+	ck_assert_str_eq(told_text("unconfirmed.0"), agents_name(d.shared.agents, 0));
 	d.conf->agents[0].direct_count = 0;
-	operations_block(&o, &here, 0, request);
-	answered();
-	ck_assert_int_eq(got.failure, CONTROL_NOT_FOUND);
+	block(&here, 0);
+	answered_with(404);
 	connection_keep(&l, "sf", 1);
 	close(l.fd);
 	close(fd);
@@ -159,11 +130,9 @@ START_TEST(no_block_is_lost_while_another_process_takes_over)
 	begin_owned();
 	d.shared.blocked = &list;
 	d.shared.is_given = 1;
-	operations_block(&o, &here, 60, request);
-	answered();
-	ck_assert_int_eq(got.failure, CONTROL_UNAVAILABLE);
-	operations_blocks(&o, request);
-	ck_assert_uint_eq(number(), 0);
+	block(&here, 60);
+	answered_with(503);
+	ck_assert_uint_eq(blocks(), 0);
 	close(l.fd);
 }
 END_TEST

@@ -1,44 +1,22 @@
 /* test_operations_mail.c: facts of the question to smtpproxy's status socket, which the test itself serves. */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ragent/control/operations.h"
 #include "tests/unit/net/fixture.h"
+#include "tests/unit/ragent/control/operations_doubles.h"
 #include "tests/unit/unit.h"
-
-static struct {
-	unsigned answers;
-	char error[256], text[256];
-	size_t len;
-} got;
 
 static struct conf_ragent self;
 static struct ragent_shared shared = { .self = &self };
 static struct operations o = { .shared = &shared };
-static struct control_request *const request = (struct control_request *)&got; /* never looked at */
 static struct sockaddr_storage address;
 static int listening;
-
-void control_answer_mail(struct control_request *r, const char *error, const char *text, size_t len)
-{
-	got.answers++;
-	snprintf(got.error, sizeof got.error, "%s", error ? error : "");
-	snprintf(got.text, sizeof got.text, "%.*s", text ? (int)len : 1, text ? text : "-");
-	got.len = len;
-}
-
-void control_fail(struct control_request *r, enum control_failure kind, const char *reason, ...)
-{
-	ck_abort_msg("%s", reason);
-}
 
 static void setup(void)
 {
 	setup_worker();
-	memset(&got, 0, sizeof got);
 	o.main = w;
 	listening = socket_listen(OVER_UNIX, &address);
 	self.mail_status = ((struct sockaddr_un *)&address)->sun_path;
@@ -55,16 +33,17 @@ static int ask(void)
 {
 	int fd = -1;
 
-	operations_mail(&o, request);
+	operations_mail(&o, &(const struct control_input){ 0 }, request);
 	wait_until((fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0);
 	return fd;
 }
 
-static void answered(void)
+static void told_once(void)
 {
 	wait_until(got.answers > 0);
 	turns(5);
-	ck_assert_uint_eq(got.answers, 1);
+	answered_with(200);
+	ck_assert_uint_eq(told_size(""), 1);
 }
 
 START_TEST(the_whole_object_is_the_answer)
@@ -76,19 +55,29 @@ START_TEST(the_whole_object_is_the_answer)
 	ck_assert_uint_eq(got.answers, 0);
 	write_all(fd, ": 1}", 4);
 	close(fd);
-	answered();
-	ck_assert_str_eq(got.text, "{\"a\": 1}");
-	ck_assert_str_eq(got.error, "");
+	told_once();
+	ck_assert_uint_eq(told_size("smtpproxy"), 1);
+	ck_assert_uint_eq(told_integer("smtpproxy.a"), 1);
+}
+END_TEST
+
+START_TEST(an_answer_that_is_no_object_is_an_error)
+{
+	int fd = ask();
+
+	write_all(fd, "[1, 2]", 6);
+	close(fd);
+	told_once();
+	ck_assert_str_eq(told_text("smtpproxy.error"), "its answer is no JSON object");
 }
 END_TEST
 
 START_TEST(without_the_key_there_is_none)
 {
 	self.mail_status = NULL;
-	operations_mail(&o, request);
-	answered();
-	ck_assert_str_eq(got.text, "-");
-	ck_assert_str_eq(got.error, "");
+	operations_mail(&o, &(const struct control_input){ 0 }, request);
+	told_once();
+	ck_assert(json_is_null(told("smtpproxy")));
 }
 END_TEST
 
@@ -96,10 +85,9 @@ START_TEST(a_socket_that_nobody_serves_is_an_error)
 {
 	close(listening);
 	listening = -1;
-	operations_mail(&o, request);
-	answered();
-	ck_assert_str_eq(got.text, "-");
-	ck_assert_str_ne(got.error, "");
+	operations_mail(&o, &(const struct control_input){ 0 }, request);
+	told_once();
+	ck_assert_str_ne(told_text("smtpproxy.error"), "");
 }
 END_TEST
 
@@ -107,8 +95,8 @@ START_TEST(silence_is_an_error_after_a_time)
 {
 	int fd = ask();
 
-	answered();
-	ck_assert_str_eq(got.error, "no answer in time");
+	told_once();
+	ck_assert_str_eq(told_text("smtpproxy.error"), "no answer in time");
 	ck_assert_int_eq(read_to_end(fd), 0);
 	close(fd);
 }
@@ -123,8 +111,8 @@ START_TEST(an_answer_without_an_end_is_an_error)
 		write_all(fd, piece, sizeof piece);
 		turns(2);
 	}
-	answered();
-	ck_assert_str_eq(got.error, "its answer is too long");
+	told_once();
+	ck_assert_str_eq(told_text("smtpproxy.error"), "its answer is too long");
 	close(fd);
 }
 END_TEST
@@ -133,6 +121,7 @@ UNIT(operations_mail)
 {
 	const TTest *const facts[] = {
 		the_whole_object_is_the_answer,
+		an_answer_that_is_no_object_is_an_error,
 		without_the_key_there_is_none,
 		a_socket_that_nobody_serves_is_an_error,
 		silence_is_an_error_after_a_time,

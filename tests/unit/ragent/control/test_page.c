@@ -37,13 +37,10 @@ static int in_order(const struct page *p)
 static struct page *page(const struct control_query *q)
 {
 	struct gather *g = calloc(1, sizeof *g + sizeof g->parts[0]);
-	struct page_query query;
 
-	ck_assert_int_eq(page_query_set(&query, q), 0);
 	g->count = 1;
-	g->parts[0].result = page_create(d.rw, &query);
+	g->parts[0].result = page_create(d.rw, q);
 	struct page *p = page_merge(g, q->limit);
-	page_query_clear(&query);
 	free(g);
 	ck_assert_ptr_nonnull(p);
 	return p;
@@ -54,11 +51,11 @@ START_TEST(a_page_holds_the_lowest_ids_in_order_and_says_that_there_are_more)
 	begin();
 	struct page *all = page(&(struct control_query){ .limit = 1000 });
 	ck_assert_uint_eq(all->count, CLIENTS);
-	ck_assert_int_eq(all->more, CONTROL_LAST_PAGE);
+	ck_assert_int_eq(all->more, PAGE_IS_LAST);
 	ck_assert(in_order(all));
 	struct page *first = page(&(struct control_query){ .limit = 10 });
 	ck_assert_uint_eq(first->count, 10);
-	ck_assert_int_eq(first->more, CONTROL_MORE);
+	ck_assert_int_eq(first->more, PAGE_GOES_ON);
 	for (unsigned i = 0; i < 10; i++)
 		ck_assert_mem_eq(first->rows[i].id.bytes, all->rows[i].id.bytes, CONNECTION_ID_LEN);
 	page_destroy(all);
@@ -70,7 +67,6 @@ END_TEST
 START_TEST(pages_behind_one_another_hold_every_connection_once)
 {
 	struct control_query q = { .limit = 4 };
-	struct connection_id last;
 	unsigned seen = 0;
 
 	begin();
@@ -78,13 +74,12 @@ START_TEST(pages_behind_one_another_hold_every_connection_once)
 		struct page *p = page(&q);
 		ck_assert(in_order(p));
 		seen += (unsigned)p->count;
-		enum control_more more = p->more;
-		if (more == CONTROL_MORE)
-			last = p->rows[p->count - 1].id;
+		const int is_last = p->more == PAGE_IS_LAST;
+		q.ids = QUERY_BEHIND;
+		q.id = p->rows[p->count - 1].id;
 		page_destroy(p);
-		if (more == CONTROL_LAST_PAGE)
+		if (is_last)
 			break;
-		q.after = &last;
 	}
 	ck_assert_uint_eq(seen, CLIENTS);
 	end();
@@ -96,7 +91,7 @@ START_TEST(a_page_of_exactly_the_limit_is_the_last)
 	begin();
 	struct page *p = page(&(struct control_query){ .limit = CLIENTS });
 	ck_assert_uint_eq(p->count, CLIENTS);
-	ck_assert_int_eq(p->more, CONTROL_LAST_PAGE);
+	ck_assert_int_eq(p->more, PAGE_IS_LAST);
 	page_destroy(p);
 	end();
 }
@@ -112,10 +107,10 @@ START_TEST(filters_leave_out_the_others)
 	struct page *p = page(&(struct control_query){ .limit = 100, .listener = "sl" });
 	ck_assert_uint_eq(p->count, CLIENTS / 5);
 	page_destroy(p);
-	p = page(&(struct control_query){ .limit = 100, .client = &here });
+	p = page(&(struct control_query){ .limit = 100, .client = here });
 	ck_assert_uint_eq(p->count, CLIENTS);
 	page_destroy(p);
-	p = page(&(struct control_query){ .limit = 100, .client = &elsewhere });
+	p = page(&(struct control_query){ .limit = 100, .client = elsewhere });
 	ck_assert_uint_eq(p->count, 0);
 	page_destroy(p);
 	p = page(&(struct control_query){ .limit = 100, .agent = "a0" });
