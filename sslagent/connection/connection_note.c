@@ -120,8 +120,7 @@ static int send_question(struct connection *c)
 
 	if (!question)
 		return CSSL_E_NO_MEMORY;
-	ptrdiff_t len =
-		service_ask_rest(&c->service, recovery->recall, recovery->heard, recovery->heard_len, question, cap);
+	ptrdiff_t len = service_ask_rest(recovery->recall, recovery->heard, recovery->heard_len, question, cap);
 	int r = len < 0 ? (int)len : connection_ensure_backend(c);
 	if (r == 0)
 		r = backend_write(c->backend, question, (size_t)len);

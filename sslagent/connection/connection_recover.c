@@ -20,7 +20,7 @@ void connection_drop_recovery(struct connection *c)
 	if (r && r->heard)
 		sodium_memzero(r->heard, r->heard_len);
 	if (r) {
-		service_forget(&c->service, r->recall);
+		service_forget(r->recall);
 		free(r->heard);
 	}
 	free(r);

@@ -35,19 +35,13 @@ static size_t pass(struct service *s, const uint8_t *data, size_t len, struct se
 	return n;
 }
 
+/* While the conversation winds down, streams that the client began before it learned that are answered, too. */
 static void from_client(struct service *s, const uint8_t *data, size_t len)
 {
 	struct service_outgoing ignored;
 
 	for (size_t used = 0; used < len;)
 		used += pass(s, data + used, len - used, &ignored);
-}
-
-/* While the conversation winds down, streams that the client began before it learned that are answered, too. */
-static size_t from_client_to_end(struct service *s, const uint8_t *data, size_t len)
-{
-	from_client(s, data, len);
-	return len;
 }
 
 static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)
@@ -63,8 +57,6 @@ static enum service_end backend_ended(struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
-	if (!h)
-		return s->passed == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
 	return (h2_open_streams(h) == 0 && !h2_is_amid_answer(h)) || h2_failed(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
@@ -78,11 +70,6 @@ static enum service_place place(const struct service *s)
 	if (!s->state || h2_is_idle(s->state))
 		return SERVICE_CHECKPOINT;
 	return h2_is_amid_answer(s->state) ? SERVICE_ANSWERING : SERVICE_ASKING;
-}
-
-static int is_being_asked(const struct service *s)
-{
-	return place(s) != SERVICE_CHECKPOINT;
 }
 
 static uint32_t head_under_way(const struct service *s)
@@ -100,7 +87,7 @@ static unsigned outstanding(const struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
-	return h ? h2_open_streams(h) + (h2_head_under_way(h) && !h2_begins_stream(h)) : 0;
+	return h2_open_streams(h) + (h2_head_under_way(h) && !h2_begins_stream(h));
 }
 
 static enum service_repeat repeat(const struct service *s)
@@ -119,13 +106,11 @@ static void strand(struct service *s)
 
 static int is_stranded(const struct service *s)
 {
-	return s->state && h2_phase(s->state) == H2_STRANDED;
+	return h2_phase(s->state) == H2_STRANDED;
 }
 
 static enum service_parting parting(const struct service *s)
 {
-	if (!s->state)
-		return SERVICE_STAYS;
 	if (h2_phase(s->state) == H2_LOST)
 		return SERVICE_TRACK_LOST;
 	return h2_phase(s->state) == H2_STRANDED && h2_was_asked(s->state) ? SERVICE_LEAVES : SERVICE_STAYS;
@@ -158,13 +143,12 @@ static const char *last_words(const struct service *s, enum service_parting why,
 
 static void wind_down(struct service *s)
 {
-	if (s->state)
-		h2_wind_down(s->state);
+	h2_wind_down(s->state);
 }
 
 static const char *words(const struct service *s, size_t *len)
 {
-	return s->state ? (const char *)h2_words(s->state, len) : NULL;
+	return (const char *)h2_words(s->state, len);
 }
 
 static size_t hold(struct service *s, const uint8_t *data, size_t len)
@@ -176,7 +160,7 @@ static size_t hold(struct service *s, const uint8_t *data, size_t len)
 
 static size_t until_words(const struct service *s, const uint8_t *data, size_t len)
 {
-	return s->state ? h2_until_words(s->state, data, len) : len;
+	return h2_until_words(s->state, data, len);
 }
 
 static int save(const struct service *s, uint8_t **out, size_t *len)
@@ -204,7 +188,6 @@ static void restore(struct service *s, const uint8_t *state, size_t len)
 const struct service_ops service_h2 = {
 	.from_client = from_client,
 	.pass = pass,
-	.from_client_to_end = from_client_to_end,
 	.from_backend = from_backend,
 	.backend_ended = backend_ended,
 	.state_len = h2_follower_len,
@@ -212,7 +195,6 @@ const struct service_ops service_h2 = {
 	.said_last = said_last,
 	.save = save,
 	.place = place,
-	.is_being_asked = is_being_asked,
 	.head_under_way = head_under_way,
 	.backend_reuse = backend_reuse,
 	.last_words = last_words,

@@ -30,9 +30,15 @@ static const struct recall *recall_read(const struct service_recall *r)
 	return (const struct recall *)r;
 }
 
-static int can_go_on(const struct service *s)
+/* The follower of the conversation, or NULL. */
+static struct http_follower *follower_of(const struct service *s)
 {
-	return s->state && http_awaits_download(s->state);
+	return s->following == SERVICE_FOLLOWED && s->kind == CONF_HTTP ? s->state : NULL;
+}
+
+int service_can_go_on(const struct service *s)
+{
+	return follower_of(s) && http_awaits_download(s->state);
 }
 
 /* --- the owner --- */
@@ -61,9 +67,10 @@ static void begin_watch(struct service *s, const uint8_t *data, size_t len, size
 		delivered_watch(http_watch(s->state), &d);
 }
 
-static size_t leave_next(struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
+size_t service_leave_next_note(
+	struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
 {
-	struct delivered_watch *w = s->state ? *http_watch(s->state) : NULL;
+	struct delivered_watch *w = follower_of(s) ? *http_watch(s->state) : NULL;
 
 	if (!w || w->now.at + together > repeats_max(s))
 		return 0;
@@ -72,17 +79,17 @@ static size_t leave_next(struct service *s, const uint8_t *data, size_t together
 
 _Static_assert(DOWNLOAD_NOTE_MAX <= SERVICE_NOTE_MAX && DELIVERED_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
 
-static size_t leave_note(
+size_t service_leave_note(
 	struct service *s, const uint8_t *data, size_t len, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
 {
 	struct download d;
 
-	if (!can_go_on(s))
+	if (!service_can_go_on(s))
 		return 0;
 	if (download_begins(data, len, &d) == 0)
 		return d.head_len + d.len <= together ? 0 : download_write(&d, out);
 	begin_watch(s, data, len, together);
-	return leave_next(s, data, together, out);
+	return service_leave_next_note(s, data, together, out);
 }
 
 void http_notes_passed(struct http_follower *h, uint32_t answered, const uint8_t *data, size_t len)
@@ -148,10 +155,12 @@ static int recall_repetition(const uint8_t *note, size_t len, uint64_t delivered
 	return 0;
 }
 
-static int recall(const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out)
+int service_recall(
+	const struct service *s, const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out)
 {
+	if (s->following != SERVICE_FOLLOWED || s->kind != CONF_HTTP)
+		return CSSL_E_NOT_FOUND;
 	struct recall *known = calloc(1, sizeof *known);
-
 	if (!known)
 		return CSSL_E_NO_MEMORY;
 	int r = delivered_is_note(note, len) ? recall_repetition(note, len, delivered, known)
@@ -163,17 +172,16 @@ static int recall(const uint8_t *note, size_t len, uint64_t delivered, struct se
 	return r;
 }
 
-static void forget(struct service_recall *r)
+void service_forget(struct service_recall *r)
 {
-	struct recall *known = recall_of(r);
-
-	sodium_memzero(known, sizeof *known); /* it has plaintext */
-	free(known);
+	if (r)
+		sodium_memzero(recall_of(r), sizeof(struct recall)); /* it has plaintext */
+	free(r);
 }
 
 _Static_assert(DOWNLOAD_ASK_MORE <= SERVICE_ASK_MORE, "a question has room");
 
-static ptrdiff_t ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
+ptrdiff_t service_ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
 {
 	return r->how == SERVICE_REPEATS ? repetition_ask(heard, len, out, cap)
 					 : download_ask(&recall_read(r)->download, r->delivered, heard, len, out, cap);
@@ -214,7 +222,7 @@ static int is_repetition(struct service *s, struct recall *r, const uint8_t *dat
 	return known == REPETITION_MORE ? SERVICE_INCOMPLETE : 0;
 }
 
-static int is_rest(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
+int service_is_rest(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
 {
 	*hidden = 0;
 	return r->how == SERVICE_REPEATS ? is_repetition(s, recall_of(r), data, len, hidden)
@@ -223,7 +231,7 @@ static int is_rest(struct service *s, struct service_recall *r, const uint8_t *d
 
 /* The follower gets an answer whose body is the rest. It has all of a repetition already; a later owner compares that
  * with the bytes that the client has got since. */
-static void go_on(struct service *s, const struct service_recall *r)
+void service_go_on(struct service *s, const struct service_recall *r)
 {
 	char head[DOWNLOAD_REST_HEAD_MAX];
 
@@ -235,14 +243,3 @@ static void go_on(struct service *s, const struct service_recall *r)
 	size_t len = download_rest_head(&recall_read(r)->download, r->len - r->delivered, head);
 	follow(s, (const uint8_t *)head, len);
 }
-
-const struct service_note_ops http_notes = {
-	.leave = leave_note,
-	.leave_next = leave_next,
-	.recall = recall,
-	.forget = forget,
-	.can_go_on = can_go_on,
-	.ask_rest = ask_rest,
-	.is_rest = is_rest,
-	.go_on = go_on,
-};

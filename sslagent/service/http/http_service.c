@@ -129,8 +129,6 @@ static enum service_piece from_backend(struct service *s, const uint8_t *data, s
 
 static enum service_end backend_ended(struct service *s)
 {
-	if (!s->state)
-		return s->passed == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
 	return http_follow_response_end(s->state) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
@@ -160,7 +158,7 @@ static uint32_t head_under_way(const struct service *s)
 
 static unsigned outstanding(const struct service *s)
 {
-	return s->state ? http_outstanding(s->state) : 0;
+	return http_outstanding(s->state);
 }
 
 static enum service_reuse backend_reuse(const struct service *s)
@@ -192,7 +190,7 @@ static enum service_repeat repeat(const struct service *s)
 /* The first attempt has ended with its connection. */
 static int may_ask_again(const struct service *s)
 {
-	return s->state && http_outstanding(s->state) == 1 && !http_answering(s->state) &&
+	return http_outstanding(s->state) == 1 && !http_answering(s->state) &&
 	       repeat_by(s, http_repeat_of_last(s->state)) != SERVICE_REPEAT_NEVER;
 }
 
@@ -220,7 +218,7 @@ static const char *last_words(const struct service *s, enum service_parting why,
 		return "";
 	}
 	/* is at most one answer due, and has no byte of it come? */
-	if (place(s) == SERVICE_ANSWERING || outstanding(s) > 1)
+	if (place(s) == SERVICE_ANSWERING || service_outstanding(s) > 1)
 		return NULL;
 	*len = answers[why].len;
 	return answers[why].text;
@@ -285,5 +283,4 @@ const struct service_ops service_http = {
 	.repeat = repeat,
 	.may_ask_again = may_ask_again,
 	.restore = restore,
-	.notes = &http_notes,
 };

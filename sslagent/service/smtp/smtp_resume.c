@@ -65,8 +65,10 @@ static enum smtp_own repeat(struct smtp_session *s)
 	return SMTP_OWN_NONE;
 }
 
-void smtp_session_heard_all(struct smtp_session *s)
+void service_heard_all(struct service *of)
 {
+	struct smtp_session *s = of->state;
+
 	if (s->stage != SMTP_HEARING)
 		return;
 	s->stage = SMTP_IDLE;
@@ -116,8 +118,9 @@ static int begin_past(struct smtp_session *s, const struct smtp_note *note, cons
 	return 0;
 }
 
-int smtp_session_resume(struct smtp_session *s, const struct service_resumption *r)
+int service_resume(struct service *of, const struct service_resumption *r)
 {
+	struct smtp_session *s = of->state;
 	struct smtp_note note = s->note;
 	int result = r->len ? smtp_note_read(r->note, r->len, &note) : 0;
 

@@ -9,8 +9,6 @@
 
 #include "proto/error.h"
 #include "smtp/reply_write.h"
-#include "sslagent/counters.h"
-#include "sslagent/service/smtp/smtp_ends.h"
 
 /* Commands that a client in TLS may not send to a server that trusts us. */
 static const uint8_t refused[SMTP_VERB_COUNT] = {
@@ -419,7 +417,7 @@ void smtp_session_talk(struct smtp_session *s)
 	feed(s);
 }
 
-void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len)
+void smtp_session_client(struct smtp_session *s, const uint8_t *data, size_t len)
 {
 	size_t used = 0;
 
@@ -433,18 +431,20 @@ void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t 
 		return;
 	}
 	if (s->stage == SMTP_TALKING && !s->waiting.first && has_room(s) && !must_pause(s)) {
-		used = pass(s, record, 0, data, len);
+		used = pass(s, s->record, 0, data, len);
 		s->taken += used;
 	}
-	if (used < len && smtp_pieces_add(&s->waiting, record, used, data + used, len - used) < 0) {
+	if (used < len && smtp_pieces_add(&s->waiting, s->record, used, data + used, len - used) < 0) {
 		s->memory = SMTP_MEMORY_WANTED;
 		s->taken += len - used;
 	}
 	look(s);
 }
 
-void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t len)
+void service_backend_says(struct service *of, const uint8_t *data, size_t len)
 {
+	struct smtp_session *s = of->state;
+
 	if (wake(s) < 0)
 		smtp_session_end(s, SMTP_OWN_OVERLOADED);
 	if (!s->relay)
@@ -453,8 +453,10 @@ void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t le
 	look(s);
 }
 
-void smtp_session_backend_gone(struct smtp_session *s)
+void service_backend_gone(struct service *of)
 {
+	struct smtp_session *s = of->state;
+
 	if (s->relay)
 		smtp_relay_server_ended(s->relay);
 	else
@@ -464,8 +466,10 @@ void smtp_session_backend_gone(struct smtp_session *s)
 
 /* --- a server --- */
 
-int smtp_session_wants_backend(const struct smtp_session *s)
+int service_wants_backend(const struct service *of)
 {
+	const struct smtp_session *s = of->state;
+
 	return s->stage == SMTP_IDLE && (s->waiting.first || s->past || s->note.banner == SMTP_BANNER_OWED);
 }
 
@@ -495,8 +499,10 @@ static int sees_client(const struct smtp_session *s)
 	return s->backend && s->backend->proxy_v2 == CONF_ON && !s->past;
 }
 
-int smtp_session_backend_begins(struct smtp_session *s)
+int service_backend_begins(struct service *of)
 {
+	struct smtp_session *s = of->state;
+
 	s->relay = malloc(sizeof *s->relay);
 	if (!s->relay)
 		return CSSL_E_NO_MEMORY;
@@ -509,37 +515,7 @@ int smtp_session_backend_begins(struct smtp_session *s)
 	return 0;
 }
 
-void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
-{
-	s->note = *note;
-	s->note.epoch = s->epoch;
-	s->stage = SMTP_TALKING;
-}
-
 /* --- for the connection --- */
-
-/* The first owner need not leave a note of the facts with which a successor without a note begins. */
-static void begin_notes(struct smtp_session *s)
-{
-	if (s->epoch == 1 && s->left_len == 0)
-		s->left_len = (uint16_t)smtp_note_write(&s->note, s->left);
-}
-
-void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
-{
-	s->epoch = owner->epoch;
-	s->connection = owner->connection;
-	s->backend = owner->backend;
-	if (!s->past && s->replies == 0)
-		s->note.epoch = owner->epoch;
-	begin_notes(s);
-	s->id[0] = s->introduction[0] = 0;
-	if (owner->id_len && owner->id_len <= SMTP_TX_ID_MAX / 2)
-		sodium_bin2hex(s->id, sizeof s->id, owner->id, owner->id_len);
-	if (s->listener->smtp.xclient == CONF_ON && owner->client)
-		snprintf(s->introduction, sizeof s->introduction, "ADDR=%s%s PORT=%u", owner->is_ipv6 ? "IPV6:" : "",
-			owner->client, owner->client_port);
-}
 
 void smtp_session_answered(struct smtp_session *s, size_t len)
 {
@@ -562,24 +538,4 @@ void smtp_session_at_checkpoint(struct smtp_session *s)
 	drop_relay(s);
 	drop_buffer(&s->out, &s->out_len, &s->out_cap);
 	drop_buffer(&s->reply, &s->reply_len, &s->reply_cap);
-}
-
-/* After a loss, what became of a mail whose end was passed on is not known before the new server is asked. No server
- * has a mail that is repeated. */
-int smtp_session_awaits_verdict(const struct smtp_session *s)
-{
-	const int is_asked = s->past && s->past->how != SMTP_REPEATS;
-
-	return s->stage != SMTP_OVER && (is_asked || (s->relay && smtp_tx_end_is_due(&s->relay->tx)));
-}
-
-enum service_place smtp_session_place(const struct smtp_session *s)
-{
-	const int talking = s->stage == SMTP_TALKING && (!s->relay || smtp_tx_is_checkpoint(&s->relay->tx));
-	const int idle = s->stage == SMTP_IDLE && !smtp_session_wants_backend(s);
-	const int silent = !s->answers.first && !s->waiting.first && !s->past;
-
-	if (silent && (talking || idle || s->stage == SMTP_OVER))
-		return SERVICE_CHECKPOINT;
-	return s->replies ? SERVICE_ANSWERING : SERVICE_ASKING;
 }

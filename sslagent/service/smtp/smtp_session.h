@@ -90,22 +90,12 @@ enum smtp_memory { SMTP_MEMORY_THERE, SMTP_MEMORY_WANTED };
 void smtp_session_init(struct smtp_session *s, const struct conf_listener *listener);
 void smtp_session_clear(struct smtp_session *s);
 
-/* As in service.h, section "services that stand between". */
-void smtp_session_own(struct smtp_session *s, const struct service_owner *owner);
-int smtp_session_resume(struct smtp_session *s, const struct service_resumption *r);
-void smtp_session_heard_all(struct smtp_session *s);
-void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len);
-int smtp_session_wants_backend(const struct smtp_session *s);
-int smtp_session_backend_begins(struct smtp_session *s);
-void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t len);
-void smtp_session_backend_gone(struct smtp_session *s);
+void smtp_session_client(struct smtp_session *s, const uint8_t *data, size_t len);
 void smtp_session_answered(struct smtp_session *s, size_t len); /* of the first answer: sealed for the client */
 void smtp_session_at_checkpoint(struct smtp_session *s);
 void smtp_session_end(struct smtp_session *s, enum smtp_own why);
-int smtp_session_awaits_verdict(const struct smtp_session *s);
-enum service_place smtp_session_place(const struct smtp_session *s);
-/* For a server connection of another owner, at a checkpoint. The note has the state. */
-void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note);
+/* Counts the end of a client's mail behind TLS. @why: the last reply. */
+void smtp_end_count(enum smtp_own why);
 
 /* smtp_opening.c. The relay is OPEN and no reply is due: do the next step of OPENING. */
 void smtp_opening_step(struct smtp_session *s);
