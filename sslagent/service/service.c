@@ -31,7 +31,7 @@ void service_blocks_init(struct service_blocks *b)
 {
 	for (int i = 0; i < CONF_SERVICE_COUNT; i++) {
 		if (service_rows[i]->state_len)
-			slabs_init(&b->of[i], service_rows[i]->state_len());
+			slabs_init(&b->of[i], service_rows[i]->state_len);
 	}
 }
 
@@ -83,7 +83,7 @@ void service_touch(struct service *s)
 
 void service_from_client(struct service *s, const uint8_t *data, size_t len)
 {
-	ops_of(s)->from_client(s, data, len);
+	ops_of(s)->from_client(s, SERVICE_ALL, data, len);
 }
 
 size_t service_pass(
@@ -91,11 +91,7 @@ size_t service_pass(
 {
 	if (is_followed(s) && ops_of(s)->pass)
 		return ops_of(s)->pass(s, data, len, out);
-	*out = (struct service_outgoing){ .len = len };
-	if (until == SERVICE_TO_END && ops_of(s)->from_client_to_end)
-		out->len = ops_of(s)->from_client_to_end(s, data, len);
-	else
-		ops_of(s)->from_client(s, data, len);
+	*out = (struct service_outgoing){ .len = ops_of(s)->from_client(s, until, data, len) };
 	return out->len;
 }
 

@@ -8,9 +8,7 @@
 
 struct service_ops {
 	/* Called for every conversation, also for one that the service gave up. */
-	void (*from_client)(struct service *s, const uint8_t *data, size_t len);
-	/* NULL: no request has an end here. */
-	size_t (*from_client_to_end)(struct service *s, const uint8_t *data, size_t len);
+	size_t (*from_client)(struct service *s, enum service_until until, const uint8_t *data, size_t len);
 	/* NULL: all goes on as it is. */
 	size_t (*pass)(struct service *s, const uint8_t *data, size_t len, struct service_outgoing *out);
 	enum service_piece (*from_backend)(struct service *s, const uint8_t *data, size_t len);
@@ -18,7 +16,7 @@ struct service_ops {
 	/* The rest is for services that follow. NULL in a service that never does. */
 
 	/* Also called after the service gave up. */
-	size_t (*state_len)(void);             /* of a block */
+	size_t state_len;                      /* of a block */
 	void (*drop_state)(struct service *s); /* there is one; it goes back to its slabs */
 	/* There is a state. NULL: every end is whole; no answer is the last one. */
 	enum service_end (*backend_ended)(struct service *s);

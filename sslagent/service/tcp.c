@@ -3,9 +3,10 @@
  */
 #include "sslagent/service/service_ops.h"
 
-static void from_client(struct service *s, const uint8_t *data, size_t len)
+static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
 	service_touch(s);
+	return len;
 }
 
 static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)

@@ -1,8 +1,7 @@
-/* http_notes.c: implements http_notes.h. A repetition is fed to the follower from its first byte on, because chunks can
- * be understood from their beginning only.
+/* http_notes.c: answers that go on after the loss of their owner (service.h): by a range of the rest (download.h), or
+ * by a repetition of the whole answer (delivered.h). A repetition is fed to the follower from its first byte on,
+ * because chunks can be understood from their beginning only.
  */
-#include "sslagent/service/http/http_notes.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,8 @@
 #include "conf/conf.h"
 #include "proto/error.h"
 #include "sslagent/service/http/download.h"
+#include "sslagent/service/http/http_follower.h"
+#include "sslagent/service/service_ops.h"
 
 struct recall {
 	struct service_recall progress; /* first */
@@ -38,7 +39,9 @@ static struct http_follower *follower_of(const struct service *s)
 
 int service_can_go_on(const struct service *s)
 {
-	return follower_of(s) && http_awaits_download(s->state);
+	const struct http_follower *h = follower_of(s);
+
+	return h && http_awaits_download(h);
 }
 
 /* --- the owner --- */
@@ -61,20 +64,21 @@ static uint64_t repeats_max(const struct service *s)
 
 static void begin_watch(struct service *s, const uint8_t *data, size_t len, size_t together)
 {
+	struct http_follower *h = s->state;
 	struct delivered d;
 
 	if (repeats_max(s) && delivered_begins(data, len, &d) == 0 && !is_whole(&d, data, together))
-		delivered_watch(http_watch(s->state), &d);
+		delivered_watch(&h->watch, &d);
 }
 
 size_t service_leave_next_note(
 	struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
 {
-	struct delivered_watch *w = follower_of(s) ? *http_watch(s->state) : NULL;
+	const struct http_follower *h = follower_of(s);
 
-	if (!w || w->now.at + together > repeats_max(s))
+	if (!h || !h->watch || h->watch->now.at + together > repeats_max(s))
 		return 0;
-	return delivered_note(w, data, together, out);
+	return delivered_note(h->watch, data, together, out);
 }
 
 _Static_assert(DOWNLOAD_NOTE_MAX <= SERVICE_NOTE_MAX && DELIVERED_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
@@ -90,44 +94,6 @@ size_t service_leave_note(
 		return d.head_len + d.len <= together ? 0 : download_write(&d, out);
 	begin_watch(s, data, len, together);
 	return service_leave_next_note(s, data, together, out);
-}
-
-void http_notes_passed(struct http_follower *h, uint32_t answered, const uint8_t *data, size_t len)
-{
-	struct delivered_watch **w = http_watch(h);
-
-	if (http_answered(h) != answered)
-		delivered_unwatch(w);
-	else if (*w)
-		delivered_passed(*w, data, len);
-}
-
-/* --- a move --- */
-
-#define WATCHED 0xffu /* no version of a follower's state (http_follower.c) */
-
-size_t http_notes_save(struct http_follower *h, uint8_t out[static HTTP_NOTES_STATE_MAX])
-{
-	const struct delivered_watch *w = *http_watch(h);
-
-	if (!w)
-		return 0;
-	out[0] = WATCHED;
-	delivered_save(&w->now, out + 1);
-	return HTTP_NOTES_STATE_MAX;
-}
-
-size_t http_notes_len(const uint8_t *state, size_t len)
-{
-	return len >= HTTP_NOTES_STATE_MAX && state[0] == WATCHED ? HTTP_NOTES_STATE_MAX : 0;
-}
-
-void http_notes_restore(struct http_follower *h, const uint8_t *state, size_t len)
-{
-	struct delivered d;
-
-	if (len && http_answering(h) && delivered_restore(state + 1, len - 1, &d) == 0)
-		delivered_watch(http_watch(h), &d);
 }
 
 /* --- a successor --- */
@@ -197,7 +163,7 @@ static int is_range(struct recall *r, const uint8_t *data, size_t len, size_t *h
 static void follow(struct service *s, const uint8_t *data, size_t len)
 {
 	if (len)
-		service_http.from_backend(s, data, len);
+		service_from_backend(s, data, len);
 }
 
 static int is_in_answer(const struct service *s)
@@ -235,9 +201,11 @@ void service_go_on(struct service *s, const struct service_recall *r)
 {
 	char head[DOWNLOAD_REST_HEAD_MAX];
 
+	struct http_follower *h = s->state;
+
 	if (r->how == SERVICE_REPEATS) {
 		if (is_in_answer(s))
-			delivered_watch(http_watch(s->state), &recall_read(r)->repetition.answer);
+			delivered_watch(&h->watch, &recall_read(r)->repetition.answer);
 		return;
 	}
 	size_t len = download_rest_head(&recall_read(r)->download, r->len - r->delivered, head);

@@ -14,11 +14,6 @@
 
 _Static_assert(SMTP_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
 
-static size_t state_len(void)
-{
-	return sizeof(struct smtp_session);
-}
-
 static void drop_state(struct service *s)
 {
 	smtp_session_clear(s->state);
@@ -41,9 +36,10 @@ static struct smtp_session *session(struct service *s)
 /* --- what every service answers --- */
 
 /* Before the server has answered, the beginning of the next mail is not known. So all bytes go on. */
-static void from_client(struct service *s, const uint8_t *data, size_t len)
+static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
 	smtp_session_client(s->state, data, len);
+	return len;
 }
 
 static enum service_piece from_backend(struct service *s, const uint8_t *data, size_t len)
@@ -108,7 +104,7 @@ static size_t kept_len(const struct service *s)
 const struct service_ops service_smtp = {
 	.from_client = from_client,
 	.from_backend = from_backend,
-	.state_len = state_len,
+	.state_len = sizeof(struct smtp_session),
 	.kept_len = kept_len,
 	.drop_state = drop_state,
 	.save = save,
