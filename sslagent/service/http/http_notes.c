@@ -54,7 +54,7 @@ static int ends_chunks(const uint8_t *data, size_t len)
 
 static int is_whole(const struct delivered *d, const uint8_t *data, size_t together)
 {
-	return d->len == DELIVERED_CHUNKED ? ends_chunks(data, together) : d->head_len + d->len <= together;
+	return d->len == ANSWER_CHUNKED ? ends_chunks(data, together) : d->head_len + d->len <= together;
 }
 
 static uint64_t repeats_max(const struct service *s)
@@ -149,16 +149,12 @@ _Static_assert(DOWNLOAD_ASK_MORE <= SERVICE_ASK_MORE, "a question has room");
 
 ptrdiff_t service_ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
 {
-	return r->how == SERVICE_REPEATS ? repetition_ask(heard, len, out, cap)
-					 : download_ask(&recall_read(r)->download, r->delivered, heard, len, out, cap);
+	const struct download *d = r->how == SERVICE_REPEATS ? NULL : &recall_read(r)->download;
+
+	return download_ask(d, r->delivered, heard, len, out, cap);
 }
 
-static int is_range(struct recall *r, const uint8_t *data, size_t len, size_t *hidden)
-{
-	int known = download_resumes(&r->download, r->progress.delivered, data, len, hidden);
-
-	return known == DOWNLOAD_INCOMPLETE ? SERVICE_INCOMPLETE : known;
-}
+_Static_assert(RESPONSE_HEAD_INCOMPLETE == SERVICE_INCOMPLETE, "one is the other");
 
 static void follow(struct service *s, const uint8_t *data, size_t len)
 {
@@ -174,12 +170,13 @@ static int is_in_answer(const struct service *s)
 static int is_repetition(struct service *s, struct recall *r, const uint8_t *data, size_t len, size_t *hidden)
 {
 	struct repetition_heard heard;
-	char head[REPETITION_HEAD_MAX];
+	const struct delivered *d = &r->repetition.answer;
+	char head[ANSWER_HEAD_MAX];
 	int known = repetition_hear(&r->repetition, data, len, &heard);
 
 	*hidden = heard.len;
 	if (heard.head_len)
-		follow(s, (const uint8_t *)head, repetition_head(&r->repetition, head));
+		follow(s, (const uint8_t *)head, answer_head_write(d->len, (enum answer_close)d->closes, head));
 	follow(s, data + heard.head_len, heard.len - heard.head_len);
 	if (known < 0 || s->following != SERVICE_FOLLOWED)
 		return CSSL_E_MISMATCH;
@@ -191,23 +188,25 @@ static int is_repetition(struct service *s, struct recall *r, const uint8_t *dat
 int service_is_rest(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
 {
 	*hidden = 0;
-	return r->how == SERVICE_REPEATS ? is_repetition(s, recall_of(r), data, len, hidden)
-					 : is_range(recall_of(r), data, len, hidden);
+	if (r->how == SERVICE_REPEATS)
+		return is_repetition(s, recall_of(r), data, len, hidden);
+	return download_resumes(&recall_of(r)->download, r->delivered, data, len, hidden);
 }
 
 /* The follower gets an answer whose body is the rest. It has all of a repetition already; a later owner compares that
  * with the bytes that the client has got since. */
 void service_go_on(struct service *s, const struct service_recall *r)
 {
-	char head[DOWNLOAD_REST_HEAD_MAX];
+	const struct recall *known = recall_read(r);
+	char head[ANSWER_HEAD_MAX];
 
 	struct http_follower *h = s->state;
 
 	if (r->how == SERVICE_REPEATS) {
 		if (is_in_answer(s))
-			delivered_watch(&h->watch, &recall_read(r)->repetition.answer);
+			delivered_watch(&h->watch, &known->repetition.answer);
 		return;
 	}
-	size_t len = download_rest_head(&recall_read(r)->download, r->len - r->delivered, head);
-	follow(s, (const uint8_t *)head, len);
+	const enum answer_close closes = (enum answer_close)known->download.closes;
+	follow(s, (const uint8_t *)head, answer_head_write(r->len - r->delivered, closes, head));
 }

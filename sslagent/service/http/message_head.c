@@ -1,6 +1,7 @@
 /* message_head.c: implements message_head.h. */
 #include "sslagent/service/http/message_head.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -217,4 +218,14 @@ int response_head_read(const uint8_t *data, size_t len, struct response_head *h)
 int response_head_persists(const struct response_head *h)
 {
 	return !(h->seen & (SEEN_CLOSE | SEEN_OLD));
+}
+
+size_t answer_head_write(uint64_t len, enum answer_close closes, char out[static ANSWER_HEAD_MAX])
+{
+	char framing[48] = "Transfer-Encoding: chunked";
+
+	if (len != ANSWER_CHUNKED)
+		snprintf(framing, sizeof framing, "Content-Length: %llu", (unsigned long long)len);
+	return (size_t)snprintf(out, ANSWER_HEAD_MAX, "HTTP/1.1 200 OK\r\n%s\r\n%s\r\n", framing,
+		closes == ANSWER_CLOSES ? "Connection: close\r\n" : "");
 }
