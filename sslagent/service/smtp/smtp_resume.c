@@ -170,7 +170,7 @@ int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap)
 /* The fate in which all lines of the answer agree. @decided gets the reply to the mail. */
 static enum smtp_fate read_answer(const struct smtp_session *s, struct wire_writer *decided)
 {
-	struct smtp_span rest = { (const char *)s->reply, s->reply_len };
+	struct smtp_span rest = { (const char *)s->reply.data, s->reply.len };
 	int fate = SMTP_FATE_UNKNOWN;
 
 	while (rest.len) {

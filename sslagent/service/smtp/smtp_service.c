@@ -97,7 +97,7 @@ static size_t kept_len(const struct service *s)
 {
 	const struct smtp_session *m = s->state;
 
-	return m->waiting.kept + m->answers.kept + m->reply_cap + m->out_cap;
+	return m->waiting.kept + m->answers.kept + m->reply.cap + m->out.cap;
 }
 
 /* The backend connection belongs to this client. The last words follow the waiting replies: service_end(). */
@@ -151,13 +151,13 @@ size_t service_for_backend(const struct service *s, const uint8_t **data)
 {
 	const struct smtp_session *m = s->state;
 
-	*data = m->out;
-	return m->out_len;
+	*data = m->out.data;
+	return m->out.len;
 }
 
 void service_given_to_backend(struct service *s)
 {
-	((struct smtp_session *)s->state)->out_len = 0;
+	((struct smtp_session *)s->state)->out.len = 0;
 }
 
 size_t service_for_client(const struct service *s, const uint8_t **data)

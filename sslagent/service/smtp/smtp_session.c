@@ -64,13 +64,13 @@ static void drop_past(struct smtp_session *s)
 	hold(s);
 }
 
-static void drop_buffer(uint8_t **data, size_t *len, size_t *cap)
+/* It may have held a password. */
+static void drop_buffer(struct smtp_buffer *b)
 {
-	if (*data)
-		sodium_memzero(*data, *cap);
-	free(*data);
-	*data = NULL;
-	*len = *cap = 0;
+	if (b->data)
+		sodium_memzero(b->data, b->cap);
+	free(b->data);
+	*b = (struct smtp_buffer){ 0 };
 }
 
 void smtp_session_clear(struct smtp_session *s)
@@ -79,8 +79,8 @@ void smtp_session_clear(struct smtp_session *s)
 	drop_past(s);
 	smtp_pieces_clear(&s->waiting);
 	smtp_pieces_clear(&s->answers);
-	drop_buffer(&s->out, &s->out_len, &s->out_cap);
-	drop_buffer(&s->reply, &s->reply_len, &s->reply_cap);
+	drop_buffer(&s->out);
+	drop_buffer(&s->reply);
 }
 
 void smtp_session_use(struct smtp_session *s, size_t len)
@@ -97,7 +97,7 @@ static void over(struct smtp_session *s, enum smtp_own why)
 	s->stage = SMTP_OVER;
 	s->over_for = (uint8_t)why;
 	s->doubt = SMTP_OWN_NONE;
-	s->reply_len = s->out_len = 0;
+	s->reply.len = s->out.len = 0;
 	s->last = s->relay ? (uint8_t)s->relay->tx.state : SMTP_TX_NONE;
 	drop_relay(s);
 	drop_past(s);
@@ -150,7 +150,7 @@ static void drop_repeated(struct smtp_session *s)
 	const uint32_t at = p->classes_at + p->dropped;
 	const char had = at < p->note.classes_len ? p->note.classes[at] : SMTP_CLASS_POSITIVE;
 
-	if (smtp_class_of((char)s->reply[0]) != had)
+	if (smtp_class_of((char)s->reply.data[0]) != had)
 		s->doubt = SMTP_OWN_BACKEND_CHANGED;
 	if (++p->dropped == p->replies)
 		drop_past(s);
@@ -169,15 +169,10 @@ void smtp_session_told(const struct smtp_session *s, uint8_t out[static SMTP_TOL
 
 static void note_greeting(struct smtp_session *s)
 {
-	const struct smtp_ehlo *offers = &s->relay->offers;
-	const struct smtp_span entry = smtp_ehlo_params(offers, SMTP_CAP_XCSSLTX);
-	const int extended = s->relay->turn == SMTP_VERB_EHLO;
-
 	s->note.greeting = s->relay->turn;
-	s->note.offers = extended ? offers->has : 0;
+	s->note.offers = 0;
 	s->note.entry[0] = 0;
-	if (extended && smtp_tx_entry_is_good(entry))
-		smtp_span_copy(entry, s->note.entry, sizeof s->note.entry);
+	smtp_opening_note(s);
 	smtp_span_copy(smtp_span_of(s->relay->tx.name), s->note.client, sizeof s->note.client);
 	smtp_session_told(s, s->note.told);
 }
@@ -190,47 +185,45 @@ static void on_reply(struct smtp_session *s)
 		smtp_opening_reply(s);
 		return;
 	}
-	if (s->stage == SMTP_TALKING && (turn == SMTP_VERB_EHLO || turn == SMTP_VERB_HELO) && s->reply[0] == '2')
+	if (s->stage == SMTP_TALKING && (turn == SMTP_VERB_EHLO || turn == SMTP_VERB_HELO) && s->reply.data[0] == '2')
 		note_greeting(s);
 	s->note.authenticated |= s->relay->tx.authenticated;
 	if (s->stage == SMTP_TALKING && s->past && turn != SMTP_TURN_NOTHING)
 		drop_repeated(s);
 	else
-		smtp_session_say(s, (const char *)s->reply, s->reply_len);
+		smtp_session_say(s, (const char *)s->reply.data, s->reply.len);
 }
 
-/* Without realloc(), which leaves a copy of the old bytes in memory; these may be a password. */
-static int grow(uint8_t **data, size_t len, size_t *cap, size_t needed)
+/* Without realloc(), which leaves a copy of the old bytes in memory. */
+static int grow(struct smtp_buffer *b, size_t needed)
 {
-	uint8_t *bigger = malloc(needed);
+	struct smtp_buffer bigger = { .data = malloc(needed), .len = b->len, .cap = needed };
 
-	if (!bigger)
+	if (!bigger.data)
 		return CSSL_E_NO_MEMORY;
-	if (*data) {
-		memcpy(bigger, *data, len);
-		sodium_memzero(*data, *cap);
-		free(*data);
+	if (b->len)
+		memcpy(bigger.data, b->data, b->len);
+	drop_buffer(b);
+	*b = bigger;
+	return 0;
+}
+
+static void append(struct smtp_session *s, struct smtp_buffer *to, const char *words, size_t len)
+{
+	if (to->len + len > to->cap && grow(to, to->len + len) < 0) {
+		s->memory = SMTP_MEMORY_WANTED;
+		return;
 	}
-	*data = bigger;
-	*cap = needed;
-	return 0;
-}
-
-static int append(uint8_t **to, size_t *len, size_t *cap, const char *words, size_t more)
-{
-	if (*len + more > *cap && grow(to, *len, cap, *len + more) < 0)
-		return CSSL_E_NO_MEMORY;
-	memcpy(*to + *len, words, more);
-	*len += more;
-	return 0;
+	memcpy(to->data + to->len, words, len);
+	to->len += len;
 }
 
 /* The last line decides. So the client sees its code in all of them, whichever line it reads. */
 static void unify_codes(struct smtp_session *s, const char *code)
 {
-	for (size_t at = 0; at + 3 <= s->reply_len; at++)
-		if (at == 0 || s->reply[at - 1] == '\n')
-			memcpy(s->reply + at, code, 3);
+	for (size_t at = 0; at + 3 <= s->reply.len; at++)
+		if (at == 0 || s->reply.data[at - 1] == '\n')
+			memcpy(s->reply.data + at, code, 3);
 }
 
 /* A reply becomes one piece, so the client never has only a part of it. */
@@ -240,18 +233,17 @@ static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_
 
 	if (s->relay->state == SMTP_RELAY_OVER) { /* in place of the current reply */
 		smtp_session_say(s, words, len);
-		s->reply_len = 0;
+		s->reply.len = 0;
 		return;
 	}
-	if (append(&s->reply, &s->reply_len, &s->reply_cap, words, len) < 0)
-		s->memory = SMTP_MEMORY_WANTED;
+	append(s, &s->reply, words, len);
 	if (what == SMTP_WORDS_PART)
 		return;
-	if (s->reply_len > len)
+	if (s->reply.len > len)
 		unify_codes(s, words);
-	if (s->reply_len)
+	if (s->reply.len)
 		on_reply(s);
-	s->reply_len = 0;
+	s->reply.len = 0;
 }
 
 /* --- for the server --- */
@@ -260,8 +252,7 @@ static void to_server(void *ctx, const char *words, size_t len)
 {
 	struct smtp_session *s = ctx;
 
-	if (append(&s->out, &s->out_len, &s->out_cap, words, len) < 0)
-		s->memory = SMTP_MEMORY_WANTED;
+	append(s, &s->out, words, len);
 }
 
 static int name(void *ctx, size_t at, struct smtp_tx_name *out)
@@ -536,6 +527,6 @@ void smtp_session_at_checkpoint(struct smtp_session *s)
 	if (s->stage != SMTP_TALKING)
 		return;
 	drop_relay(s);
-	drop_buffer(&s->out, &s->out_len, &s->out_cap);
-	drop_buffer(&s->reply, &s->reply_len, &s->reply_cap);
+	drop_buffer(&s->out);
+	drop_buffer(&s->reply);
 }

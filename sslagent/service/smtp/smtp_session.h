@@ -50,6 +50,12 @@ struct smtp_past {
 	struct smtp_note note; /* as it was when the session was resumed */
 };
 
+/* Bytes that grow. They are wiped. */
+struct smtp_buffer {
+	uint8_t *data;
+	size_t len, cap;
+};
+
 struct smtp_session {
 	const struct conf_listener *listener;
 	const struct conf_backend *backend;
@@ -75,11 +81,10 @@ struct smtp_session {
 	 * SMTP_TX_QUEUE_MAX commands can be unanswered, or one reply of our own. @waiting holds at most a window and
 	 * a record. */
 	struct smtp_pieces waiting, answers;
-	size_t taken;         /* client bytes used since the last question */
-	uint8_t *reply, *out; /* the reply that is being made; the bytes for the server */
-	size_t reply_len, reply_cap, out_len, out_cap;
-	char id[SMTP_TX_ID_MAX + 1]; /* of the connection, for names of transactions; "": it has none */
-	char introduction[96];       /* the client's address, for XCLIENT; "": none is needed */
+	size_t taken;                  /* client bytes used since the last question */
+	struct smtp_buffer reply, out; /* the reply that is being made; the bytes for the server */
+	char id[SMTP_TX_ID_MAX + 1];   /* of the connection, for names of transactions; "": it has none */
+	char introduction[96];         /* the client's address, for XCLIENT; "": none is needed */
 	char greeting[SMTP_DOMAIN_MAX + sizeof "EHLO \r\n"];
 	uint8_t left[SMTP_NOTE_MAX]; /* the last note that was left */
 	uint16_t left_len;
