@@ -216,7 +216,7 @@ static int refuse_hello(struct handshake *h)
 static int is_early_data_too_long(const struct handshake *h, const uint8_t *record, size_t len)
 {
 	return record[0] == TLS_APPLICATION_DATA && len > TLS_RECORD_HEADER_LEN + TLS_PLAINTEXT_MAX &&
-	       SSL_version(h->ssl) == TLS1_3_VERSION && h->server_secret.len == 0;
+	       SSL_version(h->ssl) == TLS1_3_VERSION && h->derived[OWN_SERVER_TRAFFIC].len == 0;
 }
 
 static int step_with(struct handshake *h, const uint8_t *record, size_t len)

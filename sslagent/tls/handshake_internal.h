@@ -5,6 +5,7 @@
 #include "proto/client_hello.h"
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/key_schedule.h"
+#include "sslagent/tls/own_provider.h"
 #include "sslagent/tls/record_bio.h"
 #include "sslagent/tls/session_family.h"
 #include "sslagent/tls/tls_contexts_internal.h"
@@ -31,15 +32,12 @@ struct hello {
 	enum { HELLO_WITHOUT_EMS, HELLO_WITH_EMS } ems; /* extended master secret (RFC 7627) */
 };
 
-struct traffic_secret {
-	uint8_t bytes[TRAFFIC_SECRET_MAX];
-	uint8_t len; /* 0: not seen */
-};
-
-struct key_block {
+/* A traffic secret, or as much of a key block as keys may need. */
+struct derived {
 	uint8_t bytes[KEY_BLOCK_MAX];
 	uint8_t len; /* 0: not seen */
 };
+_Static_assert(KEY_BLOCK_MAX >= TRAFFIC_SECRET_MAX, "both have room");
 
 struct handshake {
 	SSL *ssl;
@@ -68,9 +66,8 @@ struct handshake {
 	int certificate_len;
 
 	/* Facts for the export that only callbacks see. */
-	struct traffic_secret client_secret, server_secret;
+	struct derived derived[OWN_DERIVED_COUNT];
 	unsigned records_after_finished; /* ours, TLS 1.3 */
-	struct key_block key_block;      /* TLS 1.2 */
 	unsigned sealed_by_client;       /* records behind its ChangeCipherSpec, TLS 1.2 */
 	size_t scanned;                  /* of bio.out, TLS 1.2 */
 	enum { NONCE_BEFORE_CCS, NONCE_NEXT, NONCE_SEEN } nonce;

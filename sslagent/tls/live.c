@@ -54,7 +54,7 @@ void live_pool_destroy(struct live_pool *p)
 		return;
 	if (p->arena)
 		arena_destroy(p->arena);
-	key_schedule_destroy(p->schedule);
+	EVP_KDF_CTX_free(p->schedule);
 	record_aead_destroy(p->aead);
 	free(p);
 }

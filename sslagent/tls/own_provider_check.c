@@ -8,7 +8,6 @@
 
 #include "net/fault.h"
 #include "proto/error.h"
-#include "sslagent/tls/own_provider.h"
 #include "sslagent/tls/own_provider_internal.h"
 
 #define OURS      OWN_PROVIDER_PROPERTIES
@@ -90,110 +89,85 @@ static int macs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const 
 	return ok;
 }
 
-/* --- TLS13-KDF --- */
+/* --- TLS13-KDF and TLS1-PRF --- */
 
+/* Each of these parts begins somewhere in the input. 0 bytes: there is none. */
 struct kdf_input {
-	const struct own_hash *hash;
-	const char *label;
-	const uint8_t *key, *salt, *data; /* NULL: none; each as long as the hash */
+	const char *algorithm, *label;
+	size_t secret_len, salt_len, data_len, out_len;
 	int mode;
-	size_t out_len;
 };
 
-static struct result derive(OSSL_LIB_CTX *library, const char *query, const struct kdf_input *in)
+static OSSL_PARAM *put(OSSL_PARAM *p, const char *name, const void *data, size_t len)
 {
-	struct result r = { .len = in->out_len };
-	EVP_KDF *kdf = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_3_KDF, query);
+	if (len > 0)
+		*p++ = OSSL_PARAM_construct_octet_string(name, (void *)data, len);
+	return p;
+}
+
+static OSSL_PARAM *put_tls13(OSSL_PARAM *p, struct kdf_input *in, const uint8_t *input)
+{
+	*p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &in->mode);
+	p = put(p, OSSL_KDF_PARAM_PREFIX, "tls13 ", 6);
+	p = put(p, OSSL_KDF_PARAM_LABEL, in->label, strlen(in->label));
+	p = put(p, OSSL_KDF_PARAM_KEY, input, in->secret_len);
+	p = put(p, OSSL_KDF_PARAM_SALT, input + 100, in->salt_len);
+	return put(p, OSSL_KDF_PARAM_DATA, input + 100, in->data_len);
+}
+
+static OSSL_PARAM *put_tls12(OSSL_PARAM *p, const struct kdf_input *in, const uint8_t *input)
+{
+	p = put(p, OSSL_KDF_PARAM_SECRET, input, in->secret_len);
+	p = put(p, OSSL_KDF_PARAM_SEED, in->label, strlen(in->label));
+	p = put(p, OSSL_KDF_PARAM_SEED, input + 100, in->data_len);
+	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, NULL, 0); /* as OpenSSL does */
+	return p;
+}
+
+static struct result derive(
+	OSSL_LIB_CTX *library, const char *query, const char *hash, struct kdf_input in, const uint8_t *input)
+{
+	struct result r = { .len = in.out_len };
+	EVP_KDF *kdf = EVP_KDF_fetch(library, in.algorithm, query);
 	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
 	OSSL_PARAM params[8], *p = params;
-	int mode = in->mode;
 
-	*p++ = OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode);
-	*p++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)in->hash->name, 0);
-	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PREFIX, (void *)"tls13 ", 6);
-	*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_LABEL, (void *)in->label, strlen(in->label));
-	if (in->key)
-		*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)in->key, in->hash->len);
-	if (in->salt)
-		*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)in->salt, in->hash->len);
-	if (in->data)
-		*p++ = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_DATA, (void *)in->data, in->hash->len);
+	*p++ = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)hash, 0);
+	p = strcmp(in.algorithm, OSSL_KDF_NAME_TLS1_PRF) == 0 ? put_tls12(p, &in, input) : put_tls13(p, &in, input);
 	*p = OSSL_PARAM_construct_end();
-	if (!ctx || EVP_KDF_derive(ctx, r.bytes, in->out_len, params) != 1)
+	if (!ctx || EVP_KDF_derive(ctx, r.bytes, in.out_len, params) != 1)
 		r.len = 0;
 	EVP_KDF_CTX_free(ctx);
 	EVP_KDF_free(kdf);
 	return r;
 }
 
-/* The derivations of a handshake: secrets from secrets, then keys and secrets from those, with and without a
- * transcript. */
+/* The derivations of a handshake. TLS 1.3: secrets from secrets, then keys and secrets from those, with and without a
+ * transcript. TLS 1.2: the master secret, the key block, and the contents of both Finished messages. */
 static int derivations_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
 {
-	const uint8_t *other = input + 100;
+	static const char tls13[] = OSSL_KDF_NAME_TLS1_3_KDF, tls12[] = OSSL_KDF_NAME_TLS1_PRF;
+	const size_t n = hash->len;
 	const struct kdf_input rows[] = {
-		{ hash, "derived", NULL, NULL, NULL, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, hash->len },
-		{ hash, "derived", input, NULL, NULL, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, hash->len },
-		{ hash, "derived", input, other, NULL, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, hash->len },
-		{ hash, "derived", NULL, other, NULL, EVP_KDF_HKDF_MODE_EXTRACT_ONLY, hash->len },
-		{ hash, "key", input, NULL, NULL, EVP_KDF_HKDF_MODE_EXPAND_ONLY, 16 },
-		{ hash, "iv", input, NULL, NULL, EVP_KDF_HKDF_MODE_EXPAND_ONLY, 12 },
-		{ hash, "exp master", input, NULL, other, EVP_KDF_HKDF_MODE_EXPAND_ONLY, hash->len },
-		{ hash, "finished", input, NULL, NULL, EVP_KDF_HKDF_MODE_EXPAND_ONLY, OUT_MAX },
+		{ tls13, "derived", 0, 0, 0, n, EVP_KDF_HKDF_MODE_EXTRACT_ONLY },
+		{ tls13, "derived", n, 0, 0, n, EVP_KDF_HKDF_MODE_EXTRACT_ONLY },
+		{ tls13, "derived", n, n, 0, n, EVP_KDF_HKDF_MODE_EXTRACT_ONLY },
+		{ tls13, "derived", 0, n, 0, n, EVP_KDF_HKDF_MODE_EXTRACT_ONLY },
+		{ tls13, "key", n, 0, 0, 16, EVP_KDF_HKDF_MODE_EXPAND_ONLY },
+		{ tls13, "iv", n, 0, 0, 12, EVP_KDF_HKDF_MODE_EXPAND_ONLY },
+		{ tls13, "exp master", n, 0, n, n, EVP_KDF_HKDF_MODE_EXPAND_ONLY },
+		{ tls13, "finished", n, 0, 0, OUT_MAX, EVP_KDF_HKDF_MODE_EXPAND_ONLY },
+		{ tls12, "extended master secret", 32, 0, n, 48, 0 },
+		{ tls12, "master secret", hash->block_len + 1, 0, 64, 48, 0 },
+		{ tls12, "key expansion", 48, 0, 64, OUT_MAX, 0 },
+		{ tls12, "client finished", 48, 0, n, 12, 0 },
+		{ tls12, "server finished", 48, 0, n, n, 0 },
 	};
 	int ok = 1;
 
 	for (unsigned i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
-		struct result ours = derive(library, OURS, &rows[i]), theirs = derive(library, THEIRS, &rows[i]);
-		ok = equal(&ours, &theirs);
-	}
-	return ok;
-}
-
-/* --- TLS1-PRF --- */
-
-struct prf_input {
-	const struct own_hash *hash;
-	const char *label;
-	const uint8_t *secret, *seed;
-	size_t secret_len, seed_len, out_len;
-};
-
-static struct result prf(OSSL_LIB_CTX *library, const char *query, const struct prf_input *in)
-{
-	struct result r = { .len = in->out_len };
-	EVP_KDF *kdf = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_PRF, query);
-	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
-	const OSSL_PARAM params[] = {
-		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)in->hash->name, 0),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SECRET, (void *)in->secret, in->secret_len),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, (void *)in->label, strlen(in->label)),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, (void *)in->seed, in->seed_len),
-		OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SEED, NULL, 0),
-		OSSL_PARAM_construct_end(),
-	};
-
-	if (!ctx || EVP_KDF_derive(ctx, r.bytes, in->out_len, params) != 1)
-		r.len = 0;
-	EVP_KDF_CTX_free(ctx);
-	EVP_KDF_free(kdf);
-	return r;
-}
-
-/* The derivations of a handshake: the master secret, the key block, and the contents of both Finished messages. */
-static int prfs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const uint8_t *input)
-{
-	const struct prf_input rows[] = {
-		{ hash, "extended master secret", input, input + 100, 32, hash->len, 48 },
-		{ hash, "master secret", input, input + 100, hash->block_len + 1, 64, 48 },
-		{ hash, "key expansion", input, input + 100, 48, 64, OUT_MAX },
-		{ hash, "client finished", input, input + 100, 48, hash->len, 12 },
-		{ hash, "server finished", input, input + 100, 48, hash->len, hash->len },
-	};
-	int ok = 1;
-
-	for (unsigned i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
-		struct result ours = prf(library, OURS, &rows[i]), theirs = prf(library, THEIRS, &rows[i]);
+		struct result ours = derive(library, OURS, hash->name, rows[i], input);
+		struct result theirs = derive(library, THEIRS, hash->name, rows[i], input);
 		ok = equal(&ours, &theirs);
 	}
 	return ok;
@@ -284,8 +258,7 @@ int own_provider_check(OSSL_LIB_CTX *library)
 		input[i] = (uint8_t)(i * 131 + (i >> 3));
 	return mac_is_that_of_the_rfc(library) && x25519_is_that_of_the_rfc(library) && x25519_agrees(library, input) &&
 			       macs_agree(library, sha256, input) && macs_agree(library, sha384, input) &&
-			       derivations_agree(library, sha256, input) && derivations_agree(library, sha384, input) &&
-			       prfs_agree(library, sha256, input) && prfs_agree(library, sha384, input)
+			       derivations_agree(library, sha256, input) && derivations_agree(library, sha384, input)
 		       ? 0
 		       : CSSL_E_MISMATCH;
 }

@@ -2,9 +2,7 @@
 #include "sslagent/tls/tls_library.h"
 
 #include <openssl/conf.h>
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
-#include <openssl/kdf.h>
 #include <pthread.h>
 
 #include "net/log.h"
@@ -25,7 +23,6 @@
 
 static OSSL_LIB_CTX *library;
 static enum tls_algorithms best = TLS_ALGORITHMS_OPENSSL;
-static EVP_KDF *prfs[TLS_ALGORITHMS_COUNT];
 
 static void add_own_provider(void)
 {
@@ -87,8 +84,6 @@ static void make(void)
 	else
 		configure(library);
 	add_own_provider();
-	for (unsigned a = 0; a < TLS_ALGORITHMS_COUNT; a++)
-		prfs[a] = EVP_KDF_fetch(library, OSSL_KDF_NAME_TLS1_PRF, tls_library_query((enum tls_algorithms)a));
 }
 
 OSSL_LIB_CTX *tls_library(void)
@@ -102,12 +97,6 @@ OSSL_LIB_CTX *tls_library(void)
 const char *tls_library_query(enum tls_algorithms a)
 {
 	return a == TLS_ALGORITHMS_OWN ? "?provider=" OWN_PROVIDER_NAME : "provider!=" OWN_PROVIDER_NAME;
-}
-
-EVP_KDF *tls_library_prf(enum tls_algorithms a)
-{
-	tls_library();
-	return prfs[a];
 }
 
 enum tls_algorithms tls_library_best(void)

@@ -19,9 +19,6 @@ enum tls_algorithms {
 /* The property query under which contexts fetch their algorithms. */
 const char *tls_library_query(enum tls_algorithms a);
 
-/* TLS1-PRF, for key_schedule.h; the library keeps it. NULL: OpenSSL has none. */
-EVP_KDF *tls_library_prf(enum tls_algorithms a);
-
 /* The agent's own algorithms, if they passed the comparison with OpenSSL's (own_provider_check) when the library was
  * made; else OpenSSL's. Then the reason is logged once. */
 enum tls_algorithms tls_library_best(void);
