@@ -12,7 +12,6 @@
 #include "sslagent/carrier/link_access.h"
 #include "sslagent/process/agent.h"
 #include "sslagent/process/agent_user.h"
-#include "sslagent/tls/lean_provider.h"
 #include "sslagent/tls/tls_contexts.h"
 
 static const struct program program = {
@@ -112,7 +111,7 @@ int main(int argc, char **argv)
 
 	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
-	if (secret_heap_for_openssl() < 0 || lean_provider_begin() < 0) {
+	if (secret_heap_for_openssl() < 0 || tls_library_begin() < 0) {
 		fprintf(stderr, "sslagent: OpenSSL cannot be prepared: it takes no heap for its secrets\n");
 		return EXIT_FAILURE;
 	}
