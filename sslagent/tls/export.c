@@ -5,8 +5,6 @@
  * records). TLS 1.2: the PRF gives the key block. Our Finished is one record. The client's Finished
  * may take several (RFC 5246 6.2.1). The explicit nonce of our Finished is R (live.h), found in the output.
  */
-#include "sslagent/tls/export.h"
-
 #include <openssl/err.h>
 #include <sodium.h>
 #include <string.h>
@@ -16,10 +14,8 @@
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "sslagent/tls/key_schedule.h"
-#include "sslagent/tls/hello_callback.h"
+#include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/live_internal.h"
-#include "sslagent/tls/own_provider.h"
 
 #define MASTER_SECRET_LEN 48u
 

@@ -1,9 +1,6 @@
 /* tls_contexts.c: from the cluster file to SSL_CTXs. Each host name of a listener selects its valid certificates, the
  * best of each key type. Names that select the same certificates share a context. All other settings are equal in all
  * contexts of a listener, so a handshake may begin with any of them. */
-#include "conf/pem_file.h"
-#include "sslagent/tls/tls_contexts_internal.h"
-
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <stdarg.h>
@@ -12,15 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/pem_file.h"
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
-#include "sslagent/tls/client_certificate.h"
-#include "sslagent/tls/export.h"
 #include "sslagent/tls/handshake_internal.h"
-#include "sslagent/tls/hello_callback.h"
-#include "sslagent/tls/session_callbacks.h"
-#include "sslagent/tls/ticket_callbacks.h"
-#include "sslagent/tls/tls_library.h"
 
 #define DEFAULT_CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define DEFAULT_CIPHERS       "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -194,7 +186,6 @@ static SSL_CTX *context_create(const struct making *m)
 	hello_callback_set(ctx);
 	export_callbacks_set(ctx, l->algorithms);
 	session_callbacks_set(ctx, l);
-	ticket_callbacks_set(ctx, l);
 	const int r = set_algorithms(m, ctx);
 	if (set_client_certificates(m, ctx) == 0 && r == 0) /* both faults are told */
 		return ctx;
