@@ -6,7 +6,6 @@
 #include "sslagent/tls/handshake.h"
 #include "sslagent/tls/key_schedule.h"
 #include "sslagent/tls/own_provider.h"
-#include "sslagent/tls/record_bio.h"
 #include "sslagent/tls/tls_contexts_internal.h"
 
 /*
@@ -29,6 +28,16 @@ struct hello {
 	char server_name[NAME_MAX_LEN + 1]; /* normalized */
 	enum { HELLO_TLS12, HELLO_TLS13 } version;
 	enum { HELLO_WITHOUT_EMS, HELLO_WITH_EMS } ems; /* extended master secret (RFC 7627) */
+};
+
+/* OpenSSL's two memory BIOs as one: it reads from the fed record without a copy, and writes into one buffer of whole
+ * records. So the bytes of the client that OpenSSL has not read yet are always known. Embedded; zeroed = empty. The
+ * holder outlives the BIO. */
+struct record_bio {
+	const uint8_t *in; /* borrowed while a record is fed */
+	size_t in_len;
+	uint8_t *out; /* owned */
+	size_t out_start, out_end, out_cap;
 };
 
 /* A traffic secret, or as much of a key block as keys may need. */
@@ -98,6 +107,13 @@ static inline struct handshake *handshake_of(const SSL *ssl)
 {
 	return SSL_get_app_data(ssl);
 }
+
+/* --- record_bio.c --- */
+
+/* For SSL_set_bio, reading and writing. NULL: out of memory. */
+BIO *record_bio_create(struct record_bio *b);
+/* Frees the output. Call it after the BIO was freed. */
+void record_bio_clear(struct record_bio *b);
 
 /* --- export.c --- */
 

@@ -315,8 +315,3 @@ int live_has_record_nonce(const struct live *l)
 {
 	return cipher_suite_has_record_nonce(l->suite);
 }
-
-uint16_t live_epoch(const struct live *l)
-{
-	return l->epoch;
-}
