@@ -74,7 +74,7 @@ static void look_for(const char *name, const uint8_t *head, size_t len, crypto_g
 	struct head_text line, field, value;
 
 	while (head_next_line(&lines, &line) == HEAD_FIELD) {
-		if (head_split_field(&line, &field, &value) < 0 || !head_is_word(&field, name, strlen(name)))
+		if (head_split_field(&line, &field, &value) < 0 || !head_is_word(&field, name))
 			continue;
 		crypto_generichash_update(into, (const uint8_t *)value.at, value.len);
 		crypto_generichash_update(into, (const uint8_t *)"\n", 1); /* no value has one */

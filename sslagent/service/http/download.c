@@ -77,7 +77,7 @@ static int is_replaced(const struct head_text *name)
 		"If-Unmodified-Since" };
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		if (head_is_word(name, names[i], strlen(names[i])))
+		if (head_is_word(name, names[i]))
 			return 1;
 	}
 	return 0;

@@ -33,7 +33,7 @@ int head_split_field(const struct head_text *line, struct head_text *name, struc
 /* Does every line up to the empty one end in CRLF, and is none of them folded (RFC 9112 5.2)? 1 or 0. */
 int head_is_plain(const uint8_t *at, const uint8_t *end);
 /* 1: @t is @word in upper or lower case. Else 0. */
-int head_is_word(const struct head_text *t, const char *word, size_t len);
+int head_is_word(const struct head_text *t, const char *word);
 
 /* Fields of a response that stand in its head. */
 enum head_seen {
