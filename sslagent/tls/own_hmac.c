@@ -147,12 +147,6 @@ static int on_mac_get(void *mac, OSSL_PARAM *p)
 	return !size || (m->hash && OSSL_PARAM_set_size_t(size, m->hash->len));
 }
 
-static const OSSL_PARAM *on_mac_gettable(void *mac, void *provider)
-{
-	static const OSSL_PARAM params[] = { OSSL_PARAM_size_t(OSSL_MAC_PARAM_SIZE, NULL), OSSL_PARAM_END };
-	return params;
-}
-
 static int on_mac_init(void *mac, const unsigned char *key, size_t len, const OSSL_PARAM *params)
 {
 	struct own_hmac *m = mac;
@@ -183,7 +177,6 @@ static const OSSL_DISPATCH mac_functions[] = { { OSSL_FUNC_MAC_NEWCTX, (void (*)
 	{ OSSL_FUNC_MAC_FINAL, (void (*)(void))on_mac_final },
 	{ OSSL_FUNC_MAC_SETTABLE_CTX_PARAMS, (void (*)(void))on_mac_settable },
 	{ OSSL_FUNC_MAC_SET_CTX_PARAMS, (void (*)(void))on_mac_set },
-	{ OSSL_FUNC_MAC_GETTABLE_CTX_PARAMS, (void (*)(void))on_mac_gettable },
 	{ OSSL_FUNC_MAC_GET_CTX_PARAMS, (void (*)(void))on_mac_get }, { 0, NULL } };
 const OSSL_ALGORITHM own_mac_algorithms[] = { { "HMAC", OWN_PROVIDER_PROPERTIES, mac_functions, NULL },
 	{ NULL, NULL, NULL, NULL } };

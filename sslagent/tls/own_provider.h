@@ -14,8 +14,7 @@
 /* Register the provider in @library, for the life of @library. At most once in a process. 0 or CSSL_E_CRYPTO. */
 int own_provider_load(OSSL_LIB_CTX *library);
 
-/* Compare its algorithms with the vectors of the RFCs and with OpenSSL's own implementation in @library. 0: all results
- * agree; CSSL_E_MISMATCH. */
+/* Compare its algorithms with OpenSSL's own implementation in @library. 0: all results agree; CSSL_E_MISMATCH. */
 int own_provider_check(OSSL_LIB_CTX *library);
 
 /* Set the callback that gets, on this thread, application traffic secrets (TLS 1.3) and key blocks (RFC 5246 6.3) when

@@ -214,6 +214,15 @@ static const struct tls_certificate *best_of_type(
 	return by_pattern;
 }
 
+/* 1 or 0. @x NULL: there is none. */
+static int hash_certificate(EVP_MD_CTX *md, const X509 *x)
+{
+	unsigned char print[EVP_MAX_MD_SIZE];
+	unsigned len = 0;
+
+	return !x || (X509_digest(x, EVP_sha256(), print, &len) == 1 && EVP_DigestUpdate(md, print, len) == 1);
+}
+
 /* The session id context: a hash of everything that binds a resumption (listener, certificate, client-certificate
  * policy). */
 static int session_context_of(const struct making *m, const struct certificate_set *set, uint8_t out[static 32])
@@ -221,25 +230,17 @@ static int session_context_of(const struct making *m, const struct certificate_s
 	const struct conf_listener *l = m->listener->conf;
 	static const char label[] = "CSSL session id context 1";
 	EVP_MD_CTX *md = EVP_MD_CTX_new();
-	unsigned char print[EVP_MAX_MD_SIZE];
-	unsigned len = 0;
 	uint8_t policy = (uint8_t)l->tls.client_certificate;
 	int ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
 		 EVP_DigestUpdate(md, label, sizeof label) == 1 &&
 		 EVP_DigestUpdate(md, l->name, strlen(l->name) + 1) == 1 && EVP_DigestUpdate(md, &policy, 1) == 1;
 
-	for (unsigned t = 0; ok && t < CERTIFICATE_TYPE_COUNT; t++) {
-		if (set->of_type[t])
-			ok = X509_digest(set->of_type[t]->leaf, EVP_sha256(), print, &len) == 1 &&
-			     EVP_DigestUpdate(md, print, len) == 1;
-	}
+	for (unsigned t = 0; ok && t < CERTIFICATE_TYPE_COUNT; t++)
+		ok = hash_certificate(md, set->of_type[t] ? set->of_type[t]->leaf : NULL);
 	/* The store holds client_ca and CRLs. Hash client_ca only: CRLs may change. */
 	const STACK_OF(X509_OBJECT) *authorities = X509_STORE_get0_objects(SSL_CTX_get_cert_store(set->ctx));
-	for (int i = 0; ok && i < sk_X509_OBJECT_num(authorities); i++) {
-		X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(authorities, i));
-		if (ca)
-			ok = X509_digest(ca, EVP_sha256(), print, &len) == 1 && EVP_DigestUpdate(md, print, len) == 1;
-	}
+	for (int i = 0; ok && i < sk_X509_OBJECT_num(authorities); i++)
+		ok = hash_certificate(md, X509_OBJECT_get0_X509(sk_X509_OBJECT_value(authorities, i)));
 	ok = ok && EVP_DigestFinal_ex(md, out, NULL) == 1;
 	EVP_MD_CTX_free(md);
 	return ok ? 0 : CSSL_E_CRYPTO;

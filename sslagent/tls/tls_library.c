@@ -47,11 +47,11 @@ static void *on_random_new(void *provider, void *parent, const OSSL_DISPATCH *of
 	return &stateless;
 }
 
-/* Each thread has a pool of its own, so there is nothing to lock. */
-static void on_random_nothing(void *generator)
+static void on_random_free(void *generator)
 {
 }
 
+/* Also for locks: each thread has a pool of its own, so there is nothing to lock. */
 static int on_random_ready(void *generator)
 {
 	return 1;
@@ -72,21 +72,6 @@ static int on_random_generate(void *generator, unsigned char *out, size_t len, u
 	return 1;
 }
 
-static int on_random_reseed(void *generator, int prediction_resistance, const unsigned char *entropy,
-	size_t entropy_len, const unsigned char *more, size_t more_len)
-{
-	return 1; /* the kernel does that */
-}
-
-static const OSSL_PARAM *on_random_gettable(void *generator, void *provider)
-{
-	static const OSSL_PARAM known[] = { OSSL_PARAM_size_t(OSSL_RAND_PARAM_MAX_REQUEST, NULL),
-		OSSL_PARAM_int(OSSL_RAND_PARAM_STATE, NULL), OSSL_PARAM_uint(OSSL_RAND_PARAM_STRENGTH, NULL),
-		OSSL_PARAM_END };
-
-	return known;
-}
-
 static int on_random_get(void *generator, OSSL_PARAM params[])
 {
 	OSSL_PARAM *request = OSSL_PARAM_locate(params, OSSL_RAND_PARAM_MAX_REQUEST);
@@ -99,15 +84,11 @@ static int on_random_get(void *generator, OSSL_PARAM params[])
 }
 
 static const OSSL_DISPATCH random_functions[] = { { OSSL_FUNC_RAND_NEWCTX, (void (*)(void))on_random_new },
-	{ OSSL_FUNC_RAND_FREECTX, (void (*)(void))on_random_nothing },
+	{ OSSL_FUNC_RAND_FREECTX, (void (*)(void))on_random_free },
 	{ OSSL_FUNC_RAND_INSTANTIATE, (void (*)(void))on_random_instantiate },
 	{ OSSL_FUNC_RAND_UNINSTANTIATE, (void (*)(void))on_random_ready },
 	{ OSSL_FUNC_RAND_GENERATE, (void (*)(void))on_random_generate },
-	{ OSSL_FUNC_RAND_RESEED, (void (*)(void))on_random_reseed },
 	{ OSSL_FUNC_RAND_ENABLE_LOCKING, (void (*)(void))on_random_ready },
-	{ OSSL_FUNC_RAND_LOCK, (void (*)(void))on_random_ready },
-	{ OSSL_FUNC_RAND_UNLOCK, (void (*)(void))on_random_nothing },
-	{ OSSL_FUNC_RAND_GETTABLE_CTX_PARAMS, (void (*)(void))on_random_gettable },
 	{ OSSL_FUNC_RAND_GET_CTX_PARAMS, (void (*)(void))on_random_get }, { 0, NULL } };
 
 static const OSSL_ALGORITHM *on_random_query(void *provider, int operation, int *no_cache)
@@ -187,11 +168,6 @@ static const OSSL_ALGORITHM *on_lean_query(void *provider, int operation, int *n
 	return ciphers;
 }
 
-static const OSSL_PARAM *on_lean_gettable(void *provider)
-{
-	return OSSL_PROVIDER_gettable_params(complete);
-}
-
 static int on_lean_get(void *provider, OSSL_PARAM params[])
 {
 	return OSSL_PROVIDER_get_params(complete, params);
@@ -207,7 +183,6 @@ static int on_lean_init(
 {
 	static const OSSL_DISPATCH functions[] = { { OSSL_FUNC_PROVIDER_QUERY_OPERATION,
 							   (void (*)(void))on_lean_query },
-		{ OSSL_FUNC_PROVIDER_GETTABLE_PARAMS, (void (*)(void))on_lean_gettable },
 		{ OSSL_FUNC_PROVIDER_GET_PARAMS, (void (*)(void))on_lean_get },
 		{ OSSL_FUNC_PROVIDER_GET_CAPABILITIES, (void (*)(void))on_lean_capabilities }, { 0, NULL } };
 
