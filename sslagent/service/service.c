@@ -29,18 +29,16 @@ static int has_state(const struct service *s)
 
 void service_blocks_init(struct service_blocks *b)
 {
-	for (int i = 0; i < CONF_SERVICE_COUNT; i++) {
+	for (int i = 0; i < CONF_SERVICE_COUNT; i++)
 		if (service_rows[i]->state_len)
 			slabs_init(&b->of[i], service_rows[i]->state_len);
-	}
 }
 
 void service_blocks_clear(struct service_blocks *b)
 {
-	for (int i = 0; i < CONF_SERVICE_COUNT; i++) {
+	for (int i = 0; i < CONF_SERVICE_COUNT; i++)
 		if (service_rows[i]->state_len)
 			slabs_clear(&b->of[i]);
-	}
 }
 
 void service_init(struct service *s, enum conf_service kind, struct service_blocks *blocks)

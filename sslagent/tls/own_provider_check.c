@@ -28,18 +28,14 @@ static int equal(const struct result *a, const struct result *b)
 
 /* --- HMAC --- */
 
-struct mac_input {
-	const char *hash;
-	const uint8_t *key, *data;
-	size_t key_len, data_len;
-};
-
-static struct result mac(OSSL_LIB_CTX *library, const char *query, const struct mac_input *in)
+/* Key and data begin where the input does. */
+static struct result mac(OSSL_LIB_CTX *library, const char *query, const char *hash, const uint8_t *input,
+	size_t key_len, size_t data_len)
 {
 	struct result r = { .len = 0 };
 
-	if (!EVP_Q_mac(library, "HMAC", query, in->hash, NULL, in->key, in->key_len, in->data, in->data_len, r.bytes,
-		    sizeof r.bytes, &r.len))
+	if (!EVP_Q_mac(library, "HMAC", query, hash, NULL, input, key_len, input, data_len, r.bytes, sizeof r.bytes,
+		    &r.len))
 		r.len = 0;
 	if (strcmp(query, OURS) == 0 && fault_at("own_provider.check", NULL, NULL) == FAULT_FAIL)
 		r.bytes[0] ^= 1;
@@ -53,8 +49,9 @@ static int macs_agree(OSSL_LIB_CTX *library, const struct own_hash *hash, const 
 	int ok = 1;
 
 	for (unsigned i = 0; ok && i < 12; i++) {
-		struct mac_input in = { hash->name, input, input, key_lens[i / 3], data_lens[i % 3] };
-		struct result ours = mac(library, OURS, &in), theirs = mac(library, THEIRS, &in);
+		const size_t key = key_lens[i / 3], data = data_lens[i % 3];
+		struct result ours = mac(library, OURS, hash->name, input, key, data);
+		struct result theirs = mac(library, THEIRS, hash->name, input, key, data);
 		ok = equal(&ours, &theirs);
 	}
 	return ok;

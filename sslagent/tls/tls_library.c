@@ -248,17 +248,12 @@ static void tell_of_more_cost(const char *what)
 		"cause=\"OpenSSL takes no other way\" effect=\"handshakes cost a little more\"");
 }
 
-static void configure(OSSL_LIB_CTX *l)
-{
-	CONF_modules_load_file_ex(l, NULL, NULL, CONF_FLAGS);
-}
-
 /* The generator comes first, because openssl.cnf may name another one. */
 static void configure_with_own_random(OSSL_LIB_CTX *l)
 {
 	if (load_random(l) < 0)
 		tell_of_more_cost("random bytes come from OpenSSL's generators");
-	configure(l);
+	CONF_modules_load_file_ex(l, NULL, NULL, CONF_FLAGS);
 }
 
 static void configure_lean(void)
@@ -285,7 +280,7 @@ static void make(void)
 	if (may_be_lean())
 		configure_lean();
 	else
-		configure(library);
+		CONF_modules_load_file_ex(library, NULL, NULL, CONF_FLAGS);
 	add_own_provider();
 }
 

@@ -21,14 +21,9 @@ struct recall {
 	};
 };
 
-static struct recall *recall_of(struct service_recall *r)
+static struct recall *recall_of(const struct service_recall *r)
 {
 	return (struct recall *)r;
-}
-
-static const struct recall *recall_read(const struct service_recall *r)
-{
-	return (const struct recall *)r;
 }
 
 /* The follower of the conversation, or NULL. */
@@ -149,7 +144,7 @@ _Static_assert(DOWNLOAD_ASK_MORE <= SERVICE_ASK_MORE, "a question has room");
 
 ptrdiff_t service_ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
 {
-	const struct download *d = r->how == SERVICE_REPEATS ? NULL : &recall_read(r)->download;
+	const struct download *d = r->how == SERVICE_REPEATS ? NULL : &recall_of(r)->download;
 
 	return download_ask(d, r->delivered, heard, len, out, cap);
 }
@@ -197,7 +192,7 @@ int service_is_rest(struct service *s, struct service_recall *r, const uint8_t *
  * with the bytes that the client has got since. */
 void service_go_on(struct service *s, const struct service_recall *r)
 {
-	const struct recall *known = recall_read(r);
+	const struct recall *known = recall_of(r);
 	char head[ANSWER_HEAD_MAX];
 
 	struct http_follower *h = s->state;

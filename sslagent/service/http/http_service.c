@@ -2,6 +2,7 @@
  * can still tell a cut answer from a complete one. An idle connection has no follower, only a struct http_past.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "conf/conf.h"
 #include "proto/error.h"
@@ -172,21 +173,13 @@ static int may_ask_again(const struct service *s)
 	       repeat_by(s, http_repeat_of_last(s->state)) != SERVICE_REPEAT_NEVER;
 }
 
-#define WORDS(text)                                                                                                    \
-	{                                                                                                              \
-		text, sizeof text - 1                                                                                  \
-	}
-
 static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
 {
-	static const struct {
-		const char *text;
-		size_t len;
-	} answers[] = {
-		[SERVICE_BACKEND_LOST] = WORDS("HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\n"
-					       "Content-Length: 12\r\nConnection: close\r\n\r\nBad Gateway\n"),
-		[SERVICE_HEAD_LATE] = WORDS("HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain\r\n"
-					    "Content-Length: 16\r\nConnection: close\r\n\r\nRequest Timeout\n"),
+	static const char *const answers[] = {
+		[SERVICE_BACKEND_LOST] = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\n"
+					 "Content-Length: 12\r\nConnection: close\r\n\r\nBad Gateway\n",
+		[SERVICE_HEAD_LATE] = "HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain\r\n"
+				      "Content-Length: 16\r\nConnection: close\r\n\r\nRequest Timeout\n",
 	};
 
 	if (why == SERVICE_TRACK_LOST)
@@ -198,8 +191,8 @@ static const char *last_words(const struct service *s, enum service_parting why,
 	/* is at most one answer due, and has no byte of it come? */
 	if (place(s) == SERVICE_ANSWERING || service_outstanding(s) > 1)
 		return NULL;
-	*len = answers[why].len;
-	return answers[why].text;
+	*len = strlen(answers[why]);
+	return answers[why];
 }
 
 static int save(const struct service *s, uint8_t **out, size_t *len)
