@@ -99,7 +99,7 @@ void connection_drop_recovery(struct connection *c)
 	struct connection_recovery *r = c->recovery;
 
 	if (r) {
-		service_forget(&c->service, r->recall);
+		service_forget(r->recall);
 		connection_wipe(&r->heard);
 	}
 	free(r);
@@ -178,7 +178,7 @@ static int send_question(struct connection *c)
 
 	if (!question)
 		return CSSL_E_NO_MEMORY;
-	ptrdiff_t len = service_ask_rest(&c->service, c->recovery->recall, heard->bytes, heard->len, question, cap);
+	ptrdiff_t len = service_ask_rest(c->recovery->recall, heard->bytes, heard->len, question, cap);
 	int r = len < 0 ? (int)len : connection_ensure_backend(c);
 	if (r == 0)
 		r = backend_write(c->backend, question, (size_t)len);

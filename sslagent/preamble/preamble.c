@@ -174,13 +174,11 @@ static size_t talk(struct preamble *p, const uint8_t *data, size_t len)
 
 size_t preamble_read(struct preamble *p, const uint8_t *data, size_t len)
 {
-	size_t used = p->state == PREAMBLE_TALKING ? talk(p, data, len) : 0;
+	size_t used = 0;
 
-	if (p->state == PREAMBLE_RELAYING && used < len) {
-		size_t n = preamble_relay_read(p, data + used, len - used);
-		used += n;
-		p->taken += n;
-	}
+	for (size_t n = 1; n && used < len && p->state != PREAMBLE_ENDED; used += n)
+		n = p->state == PREAMBLE_TALKING ? talk(p, data + used, len - used)
+						 : preamble_relay_read(p, data + used, len - used);
 	if (used && p->state != PREAMBLE_ENDED)
 		p->carrier->ops->taken(p->carrier, p->taken);
 	return used;

@@ -188,6 +188,7 @@ size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len)
 	if (p->relay->held_len) /* the backend does not know of the mail yet */
 		return 0;
 	size_t used = smtp_relay_client(&p->relay->relay, (const char *)data, len < room ? len : room);
+	p->taken += used;
 	if (is_over(p))
 		preamble_relay_look(p);
 	return used;

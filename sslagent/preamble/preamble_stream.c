@@ -106,19 +106,6 @@ static int keep(struct preamble_stream *s, const uint8_t *data, size_t len)
 	return 0;
 }
 
-/* Returns how many bytes the preamble used. The preamble may call this again from inside: then the outer call
- * continues. */
-static size_t read_some(struct preamble_stream *s, const uint8_t *data, size_t len)
-{
-	size_t used = 0, n;
-
-	do {
-		n = preamble_read(s->preamble, data + used, len - used);
-		used += n;
-	} while (s->preamble && n && used < len);
-	return used;
-}
-
 static void drop_held(struct preamble_stream *s, size_t len)
 {
 	s->held_len -= (uint32_t)len;
@@ -130,14 +117,15 @@ static void drop_held(struct preamble_stream *s, size_t len)
 	s->held_cap = 0;
 }
 
-/* Give the preamble all that waits, and then the client's end. */
+/* Give the preamble all that waits, and then the client's end. The preamble may call this again from inside: then the
+ * outer call continues. */
 static void offer(struct preamble_stream *s)
 {
 	if (s->reading == READS_NOW)
 		return;
 	s->reading = READS_NOW;
 	if (s->preamble && s->held_len)
-		drop_held(s, read_some(s, s->held, s->held_len));
+		drop_held(s, preamble_read(s->preamble, s->held, s->held_len));
 	if (s->preamble && s->held_len == 0 && s->client == CLIENT_ENDED)
 		preamble_fin(s->preamble);
 	s->reading = READS_NOTHING;

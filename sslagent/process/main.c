@@ -11,7 +11,6 @@
 #include "proto/sess_obj.h"
 #include "sslagent/carrier/link_acceptor.h"
 #include "sslagent/process/agent.h"
-#include "sslagent/tls/lean_provider.h"
 #include "sslagent/tls/tls_contexts.h"
 
 static const struct program program = {
@@ -111,7 +110,7 @@ int main(int argc, char **argv)
 
 	if (start_protected(program.name) < 0)
 		return EXIT_FAILURE;
-	if (secret_heap_for_openssl() < 0 || lean_provider_begin() < 0) {
+	if (secret_heap_for_openssl() < 0 || tls_library_begin() < 0) {
 		fprintf(stderr, "sslagent: OpenSSL cannot be prepared: it takes no heap for its secrets\n");
 		return EXIT_FAILURE;
 	}

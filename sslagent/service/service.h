@@ -180,7 +180,8 @@ int service_save(const struct service *s, uint8_t **out, size_t *len);
 void service_restore(
 	struct service *s, enum conf_service kind, struct service_blocks *blocks, const uint8_t *state, size_t len);
 
-/* --- answers that go on after the loss of their owner (law 10) --- */
+/* --- answers that go on after the loss of their owner (law 10). Only service http has them (http/http_notes.c): all
+ * others leave no note. --- */
 
 #define SERVICE_NOTE_MAX 480u /* bytes */
 
@@ -207,7 +208,7 @@ struct service_recall {
 /* Made from a note and the delivered bytes of the answer. 0 and *out, to be freed by service_forget(); or negative. */
 int service_recall(
 	const struct service *s, const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out);
-void service_forget(const struct service *s, struct service_recall *r); /* NULL is legal */
+void service_forget(struct service_recall *r); /* NULL is legal */
 
 /* The client's requests were read again: is the cut answer the only one that is due? 1 or 0. */
 int service_can_go_on(const struct service *s);
@@ -215,8 +216,7 @@ int service_can_go_on(const struct service *s);
 /* Writes the request for the rest of the answer; [heard, heard + len) are the client's requests. Bytes written, or
  * negative. */
 #define SERVICE_ASK_MORE 256u /* the new request may be so many bytes longer than the client's */
-ptrdiff_t service_ask_rest(const struct service *s, const struct service_recall *r, const uint8_t *heard, size_t len,
-	uint8_t *out, size_t cap);
+ptrdiff_t service_ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap);
 
 /* Checks the next bytes of the backend's answer to that. The first *hidden bytes were used, and are not for the client.
  * 0: the rest begins after them. SERVICE_INCOMPLETE: more bytes are needed. Negative: it is something else. */
@@ -227,13 +227,17 @@ int service_is_rest(struct service *s, struct service_recall *r, const uint8_t *
 void service_go_on(struct service *s, const struct service_recall *r);
 
 /* --- services that stand between client and backend: they send replies of their own, and hold back bytes that
- * cannot go on yet. The plaintext of either side goes into the service; its output is for the other side.
+ * cannot go on yet. Only service smtp does (smtp/), so its files have these functions. The plaintext of either side
+ * goes into the service; its output is for the other side.
  *
  * Such a service has a note of the whole conversation; a successor may need it at any time. The service itself finds
  * out what the loss of an owner has cut (conf/service_traits.h: SERVICE_RESOLVES_LOSS). Except for the first, call
  * these functions for such services only. --- */
 
-int service_stands_between(const struct service *s);
+static inline int service_stands_between(const struct service *s)
+{
+	return service_traits_now(s)->loss == SERVICE_RESOLVES_LOSS;
+}
 
 /* The new owner of the connection, for a new or a moved conversation. */
 struct service_owner {

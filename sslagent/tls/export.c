@@ -5,8 +5,6 @@
  * records). TLS 1.2: the PRF gives the key block. Our Finished is one record. The client's Finished
  * may take several (RFC 5246 6.2.1). The explicit nonce of our Finished is R (live.h), found in the output.
  */
-#include "sslagent/tls/export.h"
-
 #include <openssl/err.h>
 #include <sodium.h>
 #include <string.h>
@@ -16,32 +14,24 @@
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "sslagent/tls/key_schedule.h"
-#include "sslagent/tls/hello_callback.h"
+#include "sslagent/tls/handshake_internal.h"
 #include "sslagent/tls/live_internal.h"
-#include "sslagent/tls/tls12_prf.h"
-#include "sslagent/tls/tls13_kdf.h"
 
 #define MASTER_SECRET_LEN 48u
 
 /* --- while the handshake runs --- */
 
-static void take_traffic_secret(
-	struct handshake *h, enum traffic_direction direction, const uint8_t *secret, size_t len)
+static void on_derived(void *ctx, enum own_derived what, const uint8_t *bytes, size_t len)
 {
-	struct traffic_secret *to = direction == SERVER_TRAFFIC ? &h->server_secret : &h->client_secret;
+	struct handshake *h = ctx;
+	struct derived *to = &h->derived[what];
 
 	if (len > sizeof to->bytes)
-		return;
-	memcpy(to->bytes, secret, len);
+		len = what == OWN_KEY_BLOCK ? sizeof to->bytes : 0;
+	memcpy(to->bytes, bytes, len);
 	to->len = (uint8_t)len;
-	if (direction == SERVER_TRAFFIC)
+	if (what == OWN_SERVER_TRAFFIC)
 		h->records_after_finished = 0;
-}
-
-static void on_traffic_secret(void *ctx, enum traffic_direction direction, const uint8_t *secret, size_t len)
-{
-	take_traffic_secret(ctx, direction, secret, len);
 }
 
 /* OpenSSL's own key schedule gives its secrets only as lines of text: label, client random and secret, in hexadecimal
@@ -49,7 +39,7 @@ static void on_traffic_secret(void *ctx, enum traffic_direction direction, const
 static void on_keylog(const SSL *ssl, const char *line)
 {
 	static const char *const labels[] = {
-		[CLIENT_TRAFFIC] = "CLIENT_TRAFFIC_SECRET_0 ", [SERVER_TRAFFIC] = "SERVER_TRAFFIC_SECRET_0 "
+		[OWN_CLIENT_TRAFFIC] = "CLIENT_TRAFFIC_SECRET_0 ", [OWN_SERVER_TRAFFIC] = "SERVER_TRAFFIC_SECRET_0 "
 	};
 	uint8_t secret[TRAFFIC_SECRET_MAX];
 	const char *digits = strrchr(line, ' '), *end;
@@ -60,24 +50,15 @@ static void on_keylog(const SSL *ssl, const char *line)
 			continue;
 		digits++;
 		if (sodium_hex2bin(secret, sizeof secret, digits, strlen(digits), NULL, &len, &end) == 0 && !*end)
-			take_traffic_secret(handshake_of(ssl), (enum traffic_direction)i, secret, len);
+			on_derived(handshake_of(ssl), (enum own_derived)i, secret, len);
 		break;
 	}
 	OPENSSL_cleanse(secret, sizeof secret);
 }
 
-static void on_key_block(void *ctx, const uint8_t *block, size_t len)
-{
-	struct key_block *to = &((struct handshake *)ctx)->key_block;
-
-	to->len = (uint8_t)(len < sizeof to->bytes ? len : sizeof to->bytes);
-	memcpy(to->bytes, block, to->len);
-}
-
 void export_watch(struct handshake *h)
 {
-	tls13_kdf_watch(h ? on_traffic_secret : NULL, h);
-	tls12_prf_watch(h ? on_key_block : NULL, h);
+	own_derivations_watch(h ? on_derived : NULL, h);
 }
 
 static void on_message(int write_p, int version, int content_type, const void *buf, size_t len, SSL *ssl, void *arg)
@@ -118,7 +99,7 @@ void export_watch_output(struct handshake *h)
 
 /* --- at its end --- */
 
-static int take_secret(const struct traffic_secret *from, const struct cipher_suite *suite, struct direction_keys *out)
+static int take_secret(const struct derived *from, const struct cipher_suite *suite, struct direction_keys *out)
 {
 	if (from->len != suite->hash_len)
 		return CSSL_E_STATE;
@@ -130,11 +111,11 @@ static int take_secret(const struct traffic_secret *from, const struct cipher_su
 static int export_tls13(struct handshake *h, const struct cipher_suite *suite)
 {
 	struct live_part *part = &h->part;
-	int r = take_secret(&h->client_secret, suite, &part->client_write);
+	int r = take_secret(&h->derived[OWN_CLIENT_TRAFFIC], suite, &part->client_write);
 
 	part->read_sequence = 0;
 	part->write_sequence = h->records_after_finished;
-	return r < 0 ? r : take_secret(&h->server_secret, suite, &part->server_write);
+	return r < 0 ? r : take_secret(&h->derived[OWN_SERVER_TRAFFIC], suite, &part->server_write);
 }
 
 /* OpenSSL's own PRF shows its results to nobody: derive the key block again. */
@@ -156,7 +137,7 @@ static int derive_key_block(struct handshake *h, const struct cipher_suite *suit
 static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
 {
 	struct live_part *part = &h->part;
-	const struct key_block *seen = &h->key_block;
+	const struct derived *seen = &h->derived[OWN_KEY_BLOCK];
 
 	if (h->nonce != NONCE_SEEN)
 		return CSSL_E_STATE;
@@ -174,7 +155,7 @@ static int export_tls12(struct handshake *h, const struct cipher_suite *suite)
 static void audit_first_records(const struct handshake *h, const struct cipher_suite *suite)
 {
 	struct live_direction d = { .keys = h->part.server_write };
-	struct key_schedule *schedule = audit_active() ? key_schedule_create(TLS_ALGORITHMS_OPENSSL) : NULL;
+	EVP_KDF_CTX *schedule = audit_active() ? key_schedule_create(TLS_ALGORITHMS_OPENSSL) : NULL;
 	uint8_t nonce[AEAD_IV_LEN];
 	const struct audit_sealing s = { .connection = h->part.connection.bytes,
 		.epoch = 1,
@@ -192,7 +173,7 @@ static void audit_first_records(const struct handshake *h, const struct cipher_s
 			memcpy(nonce + suite->iv_len, h->finished_nonce, sizeof h->finished_nonce);
 		audit_sealed_by_openssl(&s, (const uint8_t *)&d.sequence, sizeof d.sequence);
 	}
-	key_schedule_destroy(schedule);
+	EVP_KDF_CTX_free(schedule);
 	OPENSSL_cleanse(&d, sizeof d);
 }
 

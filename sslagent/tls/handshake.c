@@ -12,7 +12,7 @@
 #include "net/secret_heap.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "sslagent/tls/export.h"
+#include "sslagent/tls/handshake_internal.h"
 
 #define ALERTS_END (SSL_AD_REASON_OFFSET + 256) /* reasons from SSL_AD_REASON_OFFSET on are received alerts */
 #define PULLS_MAX  2u                           /* of one handshake */
@@ -216,7 +216,7 @@ static int refuse_hello(struct handshake *h)
 static int is_early_data_too_long(const struct handshake *h, const uint8_t *record, size_t len)
 {
 	return record[0] == TLS_APPLICATION_DATA && len > TLS_RECORD_HEADER_LEN + TLS_PLAINTEXT_MAX &&
-	       SSL_version(h->ssl) == TLS1_3_VERSION && h->server_secret.len == 0;
+	       SSL_version(h->ssl) == TLS1_3_VERSION && h->derived[OWN_SERVER_TRAFFIC].len == 0;
 }
 
 static int step_with(struct handshake *h, const uint8_t *record, size_t len)
@@ -338,19 +338,6 @@ void handshake_output_taken(struct handshake *h, size_t len)
 	b->out_start += len;
 	if (b->out_start == b->out_end)
 		b->out_start = b->out_end = h->scanned = 0;
-}
-
-int handshake_join_family(struct handshake *h, SSL_SESSION *session)
-{
-	int r = session_family_read(session, &h->family);
-
-	if (r == 0)
-		return 0;
-	if (h->family.state == FAMILY_UNKNOWN) {
-		session_family_begin(&h->family, worker_wall_s());
-		h->family.client = h->params.client;
-	}
-	return session_family_write(session, &h->family);
 }
 
 const uint8_t *handshake_certificate(struct handshake *h, size_t *len)

@@ -1,14 +1,11 @@
 /* hello_callback.c: OpenSSL has parsed the hello's frame and gives its extensions. The callback runs again after a
  * HelloRetryRequest and after each parking, so each of its actions may run twice. */
-#include "sslagent/tls/hello_callback.h"
-
 #include <openssl/err.h>
 #include <string.h>
 
 #include "proto/error.h"
 #include "proto/wire.h"
 #include "sslagent/tls/handshake_internal.h"
-#include "sslagent/tls/session_callbacks.h"
 
 /* A hello may list hundreds of identities; clients offer one or two. */
 #define IDENTITIES_MAX 4u

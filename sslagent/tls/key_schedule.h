@@ -1,24 +1,23 @@
 /* key_schedule.h: from secrets to record keys: HKDF-Expand-Label of TLS 1.3 (RFC 8446 7.1-7.3, with the KeyUpdate step)
- * and the TLS 1.2 key block (RFC 5246 6.3). Algorithms are fetched once. A struct
- * key_schedule is not thread-safe. */
+ * and the TLS 1.2 key block (RFC 5246 6.3). */
 #ifndef CSSL_SSLAGENT_KEY_SCHEDULE_H
 #define CSSL_SSLAGENT_KEY_SCHEDULE_H
+
+#include <openssl/kdf.h>
 
 #include "proto/cipher_suite.h"
 #include "proto/sess_obj.h"
 #include "sslagent/tls/tls_library.h"
 
-struct key_schedule;
-/* By the algorithms of @a. NULL: out of memory, or libcrypto lacks an algorithm. */
-struct key_schedule *key_schedule_create(enum tls_algorithms a);
-void key_schedule_destroy(struct key_schedule *k);
+/* A TLS13-KDF, fetched once, for a thread; by the algorithms of @a. EVP_KDF_CTX_free() frees it. NULL: out of memory,
+ * or libcrypto lacks it. */
+EVP_KDF_CTX *key_schedule_create(enum tls_algorithms a);
 
 /* TLS 1.3: fill key and iv of @d from its secret. 0 or CSSL_E_CRYPTO. */
-int key_schedule_derive(struct key_schedule *k, const struct cipher_suite *suite, struct direction_keys *d);
+int key_schedule_derive(EVP_KDF_CTX *k, const struct cipher_suite *suite, struct direction_keys *d);
 
 /* TLS 1.3: the secret of the next generation (RFC 8446 7.2); @out may be @secret. 0 or CSSL_E_CRYPTO. */
-int key_schedule_next_secret(
-	struct key_schedule *k, const struct cipher_suite *suite, const uint8_t *secret, uint8_t *out);
+int key_schedule_next_secret(EVP_KDF_CTX *k, const struct cipher_suite *suite, const uint8_t *secret, uint8_t *out);
 
 /* TLS 1.2: the length in bytes of the keys and ivs of both directions; and cut them from the beginning of a key block.
  */

@@ -53,7 +53,7 @@ void live_pool_destroy(struct live_pool *p)
 	if (!p)
 		return;
 	slabs_clear(&p->lives);
-	key_schedule_destroy(p->schedule);
+	EVP_KDF_CTX_free(p->schedule);
 	record_aead_destroy(p->aead);
 	free(p);
 }
@@ -313,9 +313,4 @@ unsigned live_unfinished(const struct live *l)
 int live_has_record_nonce(const struct live *l)
 {
 	return cipher_suite_has_record_nonce(l->suite);
-}
-
-uint16_t live_epoch(const struct live *l)
-{
-	return l->epoch;
 }

@@ -140,6 +140,5 @@ struct live_position live_position(const struct live *l);
 unsigned live_unfinished(const struct live *l);
 /* 1: the epoch is a part of each nonce (TLS 1.2 with AES-GCM), else 0. */
 int live_has_record_nonce(const struct live *l);
-uint16_t live_epoch(const struct live *l);
 
 #endif

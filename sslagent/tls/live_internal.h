@@ -11,7 +11,7 @@
 
 struct live_pool {
 	struct record_aead *aead;
-	struct key_schedule *schedule;
+	EVP_KDF_CTX *schedule;
 	struct slabs lives;
 	uint64_t limit; /* of live_pool_limit_records; 0: none */
 };

@@ -1,6 +1,7 @@
-/* own_hmac.c: both passes of HMAC, and the algorithm that OpenSSL fetches for Finished messages, binders and tickets:
- * one context for each. OpenSSL's own HMAC looks up the digest, copies parameters and makes four contexts. */
-#include "sslagent/tls/own_hmac.h"
+/* own_hmac.c: both passes of HMAC, HKDF over it, and the algorithm HMAC that OpenSSL fetches for Finished messages,
+ * binders and tickets: one context for each. OpenSSL's own HMAC looks up the digest, copies parameters and makes four
+ * contexts. */
+#include "sslagent/tls/own_provider_internal.h"
 
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
@@ -8,7 +9,7 @@
 #include <openssl/params.h>
 #include <string.h>
 
-int own_hmac_again(struct own_hmac *h)
+int own_hmac_begin(struct own_hmac *h)
 {
 	uint8_t inner[OWN_BLOCK_MAX];
 
@@ -20,23 +21,21 @@ int own_hmac_again(struct own_hmac *h)
 	return ok;
 }
 
-static int pad_and_begin(struct own_hmac *h, const uint8_t *key, size_t len)
-{
-	memset(h->outer, 0x5c, sizeof h->outer);
-	for (size_t i = 0; i < len; i++)
-		h->outer[i] ^= key[i];
-	return own_hmac_again(h);
-}
-
-int own_hmac_begin(struct own_hmac *h, const uint8_t *key, size_t len)
+int own_hmac_key(struct own_hmac *h, struct own_bytes key)
 {
 	uint8_t hash[OWN_HASH_MAX];
+	int ok = 1;
 
-	if (len <= h->hash->block_len)
-		return pad_and_begin(h, key, len);
-	int ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 && EVP_DigestUpdate(h->ctx, key, len) == 1 &&
-		 EVP_DigestFinal_ex(h->ctx, hash, NULL) == 1 && pad_and_begin(h, hash, h->hash->len);
-	OPENSSL_cleanse(hash, sizeof hash);
+	if (key.len > h->hash->block_len) {
+		ok = EVP_DigestInit_ex2(h->ctx, h->hash->md, NULL) == 1 &&
+		     EVP_DigestUpdate(h->ctx, key.data, key.len) == 1 && EVP_DigestFinal_ex(h->ctx, hash, NULL) == 1;
+		key = (struct own_bytes){ hash, h->hash->len };
+	}
+	memset(h->outer, 0x5c, sizeof h->outer);
+	for (size_t i = 0; ok && i < key.len; i++)
+		h->outer[i] ^= key.data[i];
+	if (key.data == hash)
+		OPENSSL_cleanse(hash, sizeof hash);
 	return ok;
 }
 
@@ -48,6 +47,37 @@ int own_hmac_end(struct own_hmac *h, uint8_t *out)
 		 EVP_DigestUpdate(h->ctx, inner, h->hash->len) == 1 && EVP_DigestFinal_ex(h->ctx, out, NULL) == 1;
 
 	OPENSSL_cleanse(inner, sizeof inner);
+	return ok;
+}
+
+int own_hmac_of(struct own_hmac *h, const struct own_bytes *parts, unsigned count, uint8_t *out)
+{
+	int ok = own_hmac_begin(h);
+
+	for (unsigned i = 0; ok && i < count; i++)
+		ok = parts[i].len == 0 || EVP_DigestUpdate(h->ctx, parts[i].data, parts[i].len) == 1;
+	return ok && own_hmac_end(h, out);
+}
+
+int own_hkdf_extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes key, uint8_t *out)
+{
+	return own_hmac_key(h, salt) && own_hmac_of(h, &key, 1, out);
+}
+
+int own_hkdf_expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len)
+{
+	uint8_t block[OWN_HASH_MAX], number = 1;
+	struct own_bytes parts[3] = { { 0 }, info, { &number, 1 } }; /* the first one: the block before */
+	int ok = len <= 255 * h->hash->len && own_hmac_key(h, key);
+
+	for (size_t n; ok && len > 0; out += n, len -= n, number++) {
+		n = len < h->hash->len ? len : h->hash->len;
+		ok = own_hmac_of(h, parts, 3, block);
+		if (ok)
+			memcpy(out, block, n);
+		parts[0] = (struct own_bytes){ block, h->hash->len };
+	}
+	OPENSSL_cleanse(block, sizeof block);
 	return ok;
 }
 
@@ -88,7 +118,7 @@ static void *on_mac_dup(void *mac)
 
 static int begin(struct own_hmac *m, const uint8_t *key, size_t len)
 {
-	return m->hash && own_hmac_begin(m, key, len);
+	return m->hash && own_hmac_key(m, (struct own_bytes){ key, len }) && own_hmac_begin(m);
 }
 
 static int on_mac_set(void *mac, const OSSL_PARAM *params)
@@ -117,19 +147,13 @@ static int on_mac_get(void *mac, OSSL_PARAM *p)
 	return !size || (m->hash && OSSL_PARAM_set_size_t(size, m->hash->len));
 }
 
-static const OSSL_PARAM *on_mac_gettable(void *mac, void *provider)
-{
-	static const OSSL_PARAM params[] = { OSSL_PARAM_size_t(OSSL_MAC_PARAM_SIZE, NULL), OSSL_PARAM_END };
-	return params;
-}
-
 static int on_mac_init(void *mac, const unsigned char *key, size_t len, const OSSL_PARAM *params)
 {
 	struct own_hmac *m = mac;
 
 	if (!on_mac_set(m, params))
 		return 0;
-	return key ? begin(m, key, len) : m->hash && own_hmac_again(m);
+	return key ? begin(m, key, len) : m->hash && own_hmac_begin(m);
 }
 
 static int on_mac_update(void *mac, const unsigned char *in, size_t len)
@@ -153,7 +177,6 @@ static const OSSL_DISPATCH mac_functions[] = { { OSSL_FUNC_MAC_NEWCTX, (void (*)
 	{ OSSL_FUNC_MAC_FINAL, (void (*)(void))on_mac_final },
 	{ OSSL_FUNC_MAC_SETTABLE_CTX_PARAMS, (void (*)(void))on_mac_settable },
 	{ OSSL_FUNC_MAC_SET_CTX_PARAMS, (void (*)(void))on_mac_set },
-	{ OSSL_FUNC_MAC_GETTABLE_CTX_PARAMS, (void (*)(void))on_mac_gettable },
 	{ OSSL_FUNC_MAC_GET_CTX_PARAMS, (void (*)(void))on_mac_get }, { 0, NULL } };
 const OSSL_ALGORITHM own_mac_algorithms[] = { { "HMAC", OWN_PROVIDER_PROPERTIES, mac_functions, NULL },
 	{ NULL, NULL, NULL, NULL } };

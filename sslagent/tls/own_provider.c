@@ -1,6 +1,4 @@
 /* own_provider.c: it has no state but the digests. */
-#include "sslagent/tls/own_provider.h"
-
 #include <openssl/core_dispatch.h>
 #include <openssl/core_names.h>
 #include <openssl/kdf.h>
@@ -21,22 +19,9 @@ const struct own_hash *own_hash_named(const char *name)
 	return NULL;
 }
 
-void *own_kdf_new(void *of)
-{
-	return of; /* there is no state, but NULL would mean failure */
-}
-
-void own_kdf_free(void *kdf)
-{
-}
-
-static const OSSL_ALGORITHM kdf_algorithms[] = { { OSSL_KDF_NAME_TLS1_3_KDF, OWN_PROVIDER_PROPERTIES,
-							 tls13_kdf_functions, NULL },
-	{ OSSL_KDF_NAME_TLS1_PRF, OWN_PROVIDER_PROPERTIES, tls12_prf_functions, NULL }, { NULL, NULL, NULL, NULL } };
-
 static const OSSL_ALGORITHM *on_query(void *provider, int operation, int *no_cache)
 {
-	static const OSSL_ALGORITHM *const of_operation[] = { [OSSL_OP_KDF] = kdf_algorithms,
+	static const OSSL_ALGORITHM *const of_operation[] = { [OSSL_OP_KDF] = own_kdf_algorithms,
 		[OSSL_OP_MAC] = own_mac_algorithms,
 		[OSSL_OP_KEYMGMT] = own_key_algorithms,
 		[OSSL_OP_KEYEXCH] = own_exchange_algorithms };

@@ -1,9 +1,12 @@
-/* own_provider_internal.h: shared by the algorithms of own_provider.h. */
+/* own_provider_internal.h: shared by the algorithms of own_provider.h. HMAC (RFC 2104) and HKDF (RFC 5869) return 1 or
+ * 0, as OpenSSL's functions do. */
 #ifndef CSSL_SSLAGENT_OWN_PROVIDER_INTERNAL_H
 #define CSSL_SSLAGENT_OWN_PROVIDER_INTERNAL_H
 
 #include <openssl/core.h>
 #include <openssl/evp.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "sslagent/tls/own_provider.h"
 
@@ -21,14 +24,31 @@ struct own_hash {
 /* By either name, in any case; NULL: another one. */
 const struct own_hash *own_hash_named(const char *name);
 
-/* The context of key derivations without state between two calls. */
-void *own_kdf_new(void *of);
-void own_kdf_free(void *kdf);
+struct own_bytes {
+	const uint8_t *data;
+	size_t len;
+};
 
-extern const OSSL_ALGORITHM own_mac_algorithms[], own_key_algorithms[], own_exchange_algorithms[];
+/* Both passes share one digest context. The user sets hash and ctx before, owns ctx and frees it, and wipes all memory
+ * that has held a key. */
+struct own_hmac {
+	const struct own_hash *hash;
+	EVP_MD_CTX *ctx;              /* between begin and end: EVP_DigestUpdate with the message */
+	uint8_t outer[OWN_BLOCK_MAX]; /* the key, padded */
+};
+int own_hmac_key(struct own_hmac *h, struct own_bytes key);
+int own_hmac_begin(struct own_hmac *h);             /* under the last key */
+int own_hmac_end(struct own_hmac *h, uint8_t *out); /* hash->len bytes */
+/* All at once, under the last key: that of @parts, one behind the other. */
+int own_hmac_of(struct own_hmac *h, const struct own_bytes *parts, unsigned count, uint8_t *out);
+
+/* Writes h->hash->len bytes to @out. An empty @salt counts as hash->len zeros (RFC 5869 2.2). */
+int own_hkdf_extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes key, uint8_t *out);
+/* Writes @len bytes to @out. Refuses more than 255 * hash->len bytes (RFC 5869 2.3). */
+int own_hkdf_expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len);
+
+extern const OSSL_ALGORITHM own_mac_algorithms[], own_kdf_algorithms[], own_key_algorithms[], own_exchange_algorithms[];
 /* Give the capability TLS-GROUP of X25519 to @callback. Returns what @callback returns. */
 int own_x25519_group(OSSL_CALLBACK *callback, void *callback_ctx);
-
-extern const OSSL_DISPATCH tls13_kdf_functions[], tls12_prf_functions[];
 
 #endif

@@ -7,20 +7,21 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "proto/aead.h"
 #include "proto/error.h"
 #include "sslagent/tls/tls_library.h"
 
 struct record_context {
-	struct record_context *newer, *older;
+	TAILQ_ENTRY(record_context) place;
 	struct record_key *user;   /* the loaded key, or NULL */
 	struct aead_context *aead; /* NULL: there never was a key, or it was dropped */
 };
 
 struct context_list {
 	struct aead_cipher *cipher;
-	struct record_context ends; /* ends.older is the newest, ends.newer the oldest */
+	TAILQ_HEAD(contexts, record_context) all; /* the newest first */
 	unsigned count;
 };
 
@@ -53,7 +54,7 @@ struct record_aead *record_aead_create(void)
 		return NULL;
 	for (unsigned i = 0; i < RECORD_CIPHER_COUNT; i++) {
 		struct context_list *list = &a->lists[i];
-		list->ends.newer = list->ends.older = &list->ends;
+		TAILQ_INIT(&list->all);
 		list->cipher = aead_cipher_fetch(tls_library(), cipher_names[i]);
 		if (!list->cipher) {
 			record_aead_destroy(a);
@@ -63,36 +64,14 @@ struct record_aead *record_aead_create(void)
 	return a;
 }
 
-static void context_unlink(struct record_context *c)
-{
-	c->newer->older = c->older;
-	c->older->newer = c->newer;
-}
-
-static void context_link_newest(struct context_list *list, struct record_context *c)
-{
-	c->newer = &list->ends;
-	c->older = list->ends.older;
-	c->older->newer = c;
-	list->ends.older = c;
-}
-
-static void context_link_oldest(struct context_list *list, struct record_context *c)
-{
-	c->older = &list->ends;
-	c->newer = list->ends.newer;
-	c->newer->older = c;
-	list->ends.newer = c;
-}
-
 void record_aead_destroy(struct record_aead *a)
 {
 	if (!a)
 		return;
 	for (unsigned i = 0; i < RECORD_CIPHER_COUNT; i++) {
 		struct context_list *list = &a->lists[i];
-		for (struct record_context *c = list->ends.older, *next; c && c != &list->ends; c = next) {
-			next = c->older;
+		for (struct record_context *c; (c = TAILQ_FIRST(&list->all));) {
+			TAILQ_REMOVE(&list->all, c, place);
 			assert(!c->user);
 			aead_context_free(list->cipher, c->aead);
 			free(c);
@@ -113,33 +92,24 @@ void record_key_drop(struct record_aead *a, struct record_key *k)
 	c->aead = NULL;
 	c->user = NULL;
 	k->context = NULL;
-	context_unlink(c);
-	context_link_oldest(list, c);
-}
-
-static struct record_context *context_new(struct context_list *list)
-{
-	struct record_context *c = calloc(1, sizeof *c);
-
-	if (!c)
-		return NULL;
-	context_link_oldest(list, c);
-	list->count++;
-	return c;
+	TAILQ_REMOVE(&list->all, c, place);
+	TAILQ_INSERT_TAIL(&list->all, c, place);
 }
 
 /* The least recently used context, ready to be loaded for @k; NULL: out of memory. */
 static struct record_context *context_take(struct context_list *list, struct record_key *k)
 {
-	struct record_context *c = list->ends.newer;
+	struct record_context *c = TAILQ_LAST(&list->all, contexts), *fresh = NULL;
 
-	if (c == &list->ends || (c->user && list->count < RECORD_AEAD_CONTEXTS)) {
-		struct record_context *fresh = context_new(list);
-		if (fresh)
-			c = fresh;
-		else if (c == &list->ends)
-			return NULL;
+	if (!c || (c->user && list->count < RECORD_AEAD_CONTEXTS))
+		fresh = calloc(1, sizeof *fresh);
+	if (fresh) {
+		TAILQ_INSERT_TAIL(&list->all, fresh, place);
+		list->count++;
+		c = fresh;
 	}
+	if (!c)
+		return NULL;
 	if (c->user)
 		c->user->context = NULL;
 	c->user = k;
@@ -161,9 +131,9 @@ static struct aead_context *load(
 			return NULL;
 		key = k->bytes;
 	}
-	if (list->ends.older != c) {
-		context_unlink(c);
-		context_link_newest(list, c);
+	if (TAILQ_FIRST(&list->all) != c) {
+		TAILQ_REMOVE(&list->all, c, place);
+		TAILQ_INSERT_HEAD(&list->all, c, place);
 	}
 	if (!c->aead)
 		c->aead = aead_context_create(list->cipher);

@@ -1,9 +1,9 @@
-/* record_bio.c */
-#include "sslagent/tls/record_bio.h"
-
+/* record_bio.c: a BIO over two buffers in memory. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "sslagent/tls/handshake_internal.h"
 
 #define OUTPUT_FIRST 4096u           /* a server's flight with one small certificate */
 #define OUTPUT_MAX   (1024u * 1024u) /* no correct handshake writes so much */

@@ -116,23 +116,13 @@ static int read_file(const struct loading *l, char *const *field, enum pem_kind 
 
 static int type_of(const EVP_PKEY *key, enum certificate_type *out)
 {
-	static const struct {
-		int evp;
-		enum certificate_type type;
-	} types[] = {
-		{ EVP_PKEY_RSA, CERTIFICATE_RSA },
-		{ EVP_PKEY_EC, CERTIFICATE_ECDSA },
-		{ EVP_PKEY_ED25519, CERTIFICATE_ED25519 },
-		{ EVP_PKEY_ED448, CERTIFICATE_ED448 },
-	};
-
-	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-		if (EVP_PKEY_get_base_id(key) == types[i].evp) {
-			*out = types[i].type;
-			return 0;
-		}
+	switch (EVP_PKEY_get_base_id(key)) {
+	case EVP_PKEY_RSA: *out = CERTIFICATE_RSA; return 0;
+	case EVP_PKEY_EC: *out = CERTIFICATE_ECDSA; return 0;
+	case EVP_PKEY_ED25519: *out = CERTIFICATE_ED25519; return 0;
+	case EVP_PKEY_ED448: *out = CERTIFICATE_ED448; return 0;
+	default: return CSSL_E_CONFIG;
 	}
-	return CSSL_E_CONFIG;
 }
 
 static int add_name(struct tls_certificate *c, const ASN1_STRING *from)

@@ -1,9 +1,6 @@
 /* tls_contexts.c: from the cluster file to SSL_CTXs. Each host name of a listener selects its valid certificates, the
  * best of each key type. Names that select the same certificates share a context. All other settings are equal in all
  * contexts of a listener, so a handshake may begin with any of them. */
-#include "conf/pem_file.h"
-#include "sslagent/tls/tls_contexts_internal.h"
-
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <stdarg.h>
@@ -12,15 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conf/pem_file.h"
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
-#include "sslagent/tls/client_certificate.h"
-#include "sslagent/tls/export.h"
 #include "sslagent/tls/handshake_internal.h"
-#include "sslagent/tls/hello_callback.h"
-#include "sslagent/tls/session_callbacks.h"
-#include "sslagent/tls/ticket_callbacks.h"
-#include "sslagent/tls/tls_library.h"
 
 #define DEFAULT_CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
 #define DEFAULT_CIPHERS       "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -194,7 +186,6 @@ static SSL_CTX *context_create(const struct making *m)
 	hello_callback_set(ctx);
 	export_callbacks_set(ctx, l->algorithms);
 	session_callbacks_set(ctx, l);
-	ticket_callbacks_set(ctx, l);
 	const int r = set_algorithms(m, ctx);
 	if (set_client_certificates(m, ctx) == 0 && r == 0) /* both faults are told */
 		return ctx;
@@ -223,38 +214,39 @@ static const struct tls_certificate *best_of_type(
 	return by_pattern;
 }
 
+/* 1 or 0. @x NULL: there is none. */
+static int hash_certificate(EVP_MD_CTX *md, const X509 *x)
+{
+	unsigned char print[EVP_MAX_MD_SIZE];
+	unsigned len = 0;
+
+	return !x || (X509_digest(x, EVP_sha256(), print, &len) == 1 && EVP_DigestUpdate(md, print, len) == 1);
+}
+
 /* The session id context: a hash of everything that binds a resumption (listener, certificate, client-certificate
  * policy). */
-static int session_context_of(const struct making *m, const struct certificate_set *set, uint8_t out[static 32])
+static int session_context_of(const struct making *m, const struct named_set *set, uint8_t out[static 32])
 {
 	const struct conf_listener *l = m->listener->conf;
 	static const char label[] = "CSSL session id context 1";
 	EVP_MD_CTX *md = EVP_MD_CTX_new();
-	unsigned char print[EVP_MAX_MD_SIZE];
-	unsigned len = 0;
 	uint8_t policy = (uint8_t)l->tls.client_certificate;
 	int ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
 		 EVP_DigestUpdate(md, label, sizeof label) == 1 &&
 		 EVP_DigestUpdate(md, l->name, strlen(l->name) + 1) == 1 && EVP_DigestUpdate(md, &policy, 1) == 1;
 
-	for (unsigned t = 0; ok && t < CERTIFICATE_TYPE_COUNT; t++) {
-		if (set->of_type[t])
-			ok = X509_digest(set->of_type[t]->leaf, EVP_sha256(), print, &len) == 1 &&
-			     EVP_DigestUpdate(md, print, len) == 1;
-	}
+	for (unsigned t = 0; ok && t < CERTIFICATE_TYPE_COUNT; t++)
+		ok = hash_certificate(md, set->of_type[t] ? set->of_type[t]->leaf : NULL);
 	/* The store holds client_ca and CRLs. Hash client_ca only: CRLs may change. */
 	const STACK_OF(X509_OBJECT) *authorities = X509_STORE_get0_objects(SSL_CTX_get_cert_store(set->ctx));
-	for (int i = 0; ok && i < sk_X509_OBJECT_num(authorities); i++) {
-		X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(authorities, i));
-		if (ca)
-			ok = X509_digest(ca, EVP_sha256(), print, &len) == 1 && EVP_DigestUpdate(md, print, len) == 1;
-	}
+	for (int i = 0; ok && i < sk_X509_OBJECT_num(authorities); i++)
+		ok = hash_certificate(md, X509_OBJECT_get0_X509(sk_X509_OBJECT_value(authorities, i)));
 	ok = ok && EVP_DigestFinal_ex(md, out, NULL) == 1;
 	EVP_MD_CTX_free(md);
 	return ok ? 0 : CSSL_E_CRYPTO;
 }
 
-static int set_complete(const struct making *m, struct certificate_set *set)
+static int set_complete(const struct making *m, struct named_set *set)
 {
 	uint8_t context[32];
 
@@ -275,61 +267,59 @@ static int set_complete(const struct making *m, struct certificate_set *set)
 	return 0;
 }
 
-/* The set that @name selects; made if it is new. NULL: the error was written. */
-static struct certificate_set *set_for_name(const struct making *m, struct tls_listener *l, const char *name)
-{
-	struct certificate_set want = { 0 };
-
-	for (unsigned t = 0; t < CERTIFICATE_TYPE_COUNT; t++)
-		want.of_type[t] = best_of_type(l, name, (enum certificate_type)t);
-	for (size_t i = 0; i < l->set_count; i++)
-		if (memcmp(l->sets[i].of_type, want.of_type, sizeof want.of_type) == 0)
-			return &l->sets[i];
-	struct certificate_set *set = &l->sets[l->set_count++];
-	*set = want;
-	return set_complete(m, set) < 0 ? NULL : set;
-}
-
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const struct named_set *)a)->name, ((const struct named_set *)b)->name);
 }
 
+static int add_set(const struct making *m, struct tls_listener *l, const struct named_set *add)
+{
+	struct named_set *set = &l->names[l->name_count++];
+
+	*set = *add;
+	for (struct named_set *other = l->names; other < set; other++) {
+		if (memcmp(other->of_type, set->of_type, sizeof set->of_type) != 0)
+			continue;
+		SSL_CTX_up_ref(other->ctx);
+		set->ctx = other->ctx;
+		return 0;
+	}
+	return set_complete(m, set);
+}
+
 static int add_named(const struct making *m, struct tls_listener *l, const char *name)
 {
+	struct named_set set = { .name = name };
+
 	for (size_t i = 0; i < l->name_count; i++)
 		if (strcmp(l->names[i].name, name) == 0)
 			return 0;
-	struct certificate_set *set = set_for_name(m, l, name);
-	if (!set)
-		return CSSL_E_CONFIG;
-	l->names[l->name_count++] = (struct named_set){ name, set->ctx };
-	return 0;
+	for (unsigned t = 0; t < CERTIFICATE_TYPE_COUNT; t++)
+		set.of_type[t] = best_of_type(l, name, (enum certificate_type)t);
+	return add_set(m, l, &set);
 }
 
 static int make_sets(const struct making *m, struct tls_listener *l)
 {
-	size_t names = 0;
+	const struct tls_certificate *first = l->certificates[0];
+	struct named_set of_first = { .name = "" };
+	size_t names = 1;
+	int r = 0;
 
 	for (size_t i = 0; i < l->certificate_count; i++)
 		names += l->certificates[i]->name_count;
-	l->names = calloc(names + 1, sizeof *l->names);
-	l->sets = calloc(names + 1, sizeof *l->sets);
-	if (!l->names || !l->sets)
+	of_first.of_type[first->type] = first;
+	l->names = calloc(names, sizeof *l->names);
+	if (!l->names)
 		return CSSL_E_NO_MEMORY;
-	if (l->certificates[0]->name_count ==
-		0) { /* no name selects the default certificate: it is the only one of its set */
-		l->sets[0].of_type[l->certificates[0]->type] = l->certificates[0];
-		l->set_count = 1;
-		if (set_complete(m, &l->sets[0]) < 0)
-			return CSSL_E_CONFIG;
-	}
-	for (size_t i = 0; i < l->certificate_count; i++)
-		for (size_t n = 0; n < l->certificates[i]->name_count; n++)
-			if (add_named(m, l, l->certificates[i]->names[n]) < 0)
-				return CSSL_E_CONFIG;
+	if (first->name_count == 0) /* no name selects the default certificate: it is the only one of its set */
+		r = add_set(m, l, &of_first);
+	for (size_t i = 0; r == 0 && i < l->certificate_count; i++)
+		for (size_t n = 0; r == 0 && n < l->certificates[i]->name_count; n++)
+			r = add_named(m, l, l->certificates[i]->names[n]);
+	l->fallback = l->names[0].ctx;
 	qsort(l->names, l->name_count, sizeof *l->names, compare_names);
-	return 0;
+	return r;
 }
 
 static SSL_CTX *find_exactly(const struct tls_listener *l, const char *name)
@@ -342,7 +332,7 @@ static SSL_CTX *find_exactly(const struct tls_listener *l, const char *name)
 
 SSL_CTX *tls_listener_default(const struct tls_listener *l)
 {
-	return l->sets[0].ctx;
+	return l->fallback;
 }
 
 SSL_CTX *tls_listener_choose(const struct tls_listener *l, const char *name)
@@ -440,10 +430,9 @@ static int listener_make(const struct making *m, struct tls_listener *l)
 
 static void listener_unmake(struct tls_listener *l)
 {
-	for (size_t i = 0; i < l->set_count; i++)
-		SSL_CTX_free(l->sets[i].ctx);
+	for (size_t i = 0; i < l->name_count; i++)
+		SSL_CTX_free(l->names[i].ctx);
 	sk_X509_CRL_pop_free(l->crls, X509_CRL_free);
-	free(l->sets);
 	free(l->names);
 	free(l->certificates);
 	free(l->alpn);

@@ -7,15 +7,11 @@
 #include "sslagent/tls/tls_certificate.h"
 #include "sslagent/tls/tls_contexts.h"
 
-/* One SSL_CTX per set of certificates (at most one of each type) that a host name selects. */
-struct certificate_set {
-	const struct tls_certificate *of_type[CERTIFICATE_TYPE_COUNT];
-	SSL_CTX *ctx;
-};
-
+/* The certificates that a host name selects: at most one of each type. */
 struct named_set {
-	const char *name; /* of a certificate; lower case */
-	SSL_CTX *ctx;
+	const char *name; /* of a certificate; lower case. "": the first certificate has none */
+	const struct tls_certificate *of_type[CERTIFICATE_TYPE_COUNT];
+	SSL_CTX *ctx; /* names with the same certificates share it */
 };
 
 struct tls_listener {
@@ -24,10 +20,9 @@ struct tls_listener {
 	enum tls_algorithms algorithms;
 	const struct tls_certificate **certificates; /* of struct tls_contexts */
 	size_t certificate_count;
-	struct certificate_set *sets; /* the first is the default */
-	size_t set_count;
 	struct named_set *names; /* sorted */
 	size_t name_count;
+	SSL_CTX *fallback;         /* of the first certificate */
 	STACK_OF(X509_CRL) * crls; /* of client_crl; NULL: none */
 	uint8_t *alpn;             /* wire format, in our order of preference */
 	unsigned alpn_len;

@@ -6,6 +6,7 @@
 
 #include "proto/error.h"
 #include "sslagent/service/http/delivered.h"
+#include "sslagent/service/http/download.h"
 #include "tests/fuzz/must.h"
 
 /* The client has [in, in + at), and its owner is lost. */
@@ -66,14 +67,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	static uint8_t out[1u << 16];
 	struct repetition r = { .goal = 3 };
 	struct repetition_heard heard;
-	char head[REPETITION_HEAD_MAX];
+	char head[ANSWER_HEAD_MAX];
 
 	repeat(in, len);
 	if (repetition_hear(&r, in, len, &heard) >= 0)
 		MUST(heard.len <= len);
 	if (len >= 60 && repetition_read(in, len, 60, &r) == 0)
-		MUST(r.goal == 60 - r.answer.head_len && repetition_head(&r, head) < sizeof head);
-	if (len <= sizeof out && repetition_ask(in, len, out, len) >= 0)
+		MUST(r.goal == 60 - r.answer.head_len &&
+			answer_head_write(r.answer.len, r.answer.closes, head) < sizeof head);
+	if (len <= sizeof out && download_ask(NULL, 0, in, len, out, len) >= 0)
 		MUST(memcmp(in, out, len) == 0);
 	return 0;
 }

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 
 	if (download_begins(in, len, &d) == 0) {
 		MUST(d.len > 0 && d.len <= d.total && d.first <= d.total - d.len);
-		MUST(d.head_len > 0 && d.head_len <= len && d.etag_len >= 2 && d.etag_len <= DOWNLOAD_ETAG_MAX);
+		MUST(d.head_len > 0 && d.head_len <= len && d.etag_len >= 2 && d.etag_len <= HEAD_ETAG_MAX);
 		answer_faithfully(&d, 0);
 		answer_faithfully(&d, d.len - 1);
 	}

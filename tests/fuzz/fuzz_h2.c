@@ -39,11 +39,11 @@ static void give(struct h2_follower *h, const uint8_t *data, size_t len)
 
 static void say(struct h2_follower *h, int is_backend, const uint8_t *data, size_t len)
 {
-	struct h2_passed p;
+	struct service_outgoing p;
 
 	for (size_t used = 0, n; used < len && !is_backend; used += n) {
 		n = h2_from_client(h, data + used, len - used, &p);
-		MUST(n > 0 && n <= len - used && (p.len <= n || h2_phase(h) == H2_LOST));
+		MUST(n > 0 && n <= len - used && (p.len <= n || h->phase == H2_LOST));
 	}
 	if (is_backend)
 		give(h, data, len);
@@ -53,7 +53,7 @@ static struct h2_follower *move(struct h2_follower *h)
 {
 	uint8_t state[H2_STATE_MAX];
 
-	if (h2_phase(h) > H2_FOLLOWS)
+	if (h->phase > H2_FOLLOWS)
 		return h;
 	size_t len = h2_follower_save(h, state);
 	if (len == 0)
@@ -66,12 +66,12 @@ static struct h2_follower *move(struct h2_follower *h)
 
 static struct standing look(struct h2_follower *h)
 {
-	struct standing s = { .phase = h2_phase(h),
-		.open = h2_open_streams(h),
+	struct standing s = { .phase = h->phase,
+		.open = h->streams.count,
 		.idle = (unsigned)h2_is_idle(h),
 		.amid = (unsigned)h2_is_amid_answer(h),
 		.last = (unsigned)h2_said_last(h),
-		.asked = (unsigned)h2_was_asked(h),
+		.asked = h->newest != 0,
 		.head = h2_head_under_way(h) };
 	size_t len;
 	const uint8_t *words = h2_farewell(h, H2_NO_ERROR, &len);
@@ -92,7 +92,7 @@ static struct standing follow(const uint8_t *in, size_t len, enum cut cut)
 
 	MUST(h);
 	if (len && in[0] == 0x80)
-		h2_strand(h);
+		h->phase = H2_STRANDED;
 	for (size_t at = 0; at < len;) {
 		int is_backend = in[at] >> 7;
 		size_t piece = in[at] & 0x7f;
@@ -118,7 +118,7 @@ static struct standing follow(const uint8_t *in, size_t len, enum cut cut)
 
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 {
-	slabs_init(&blocks, h2_follower_len());
+	slabs_init(&blocks, sizeof(struct h2_follower));
 	struct standing whole = follow(in, len, WHOLE), bytes = follow(in, len, BYTES), moved = follow(in, len, MOVED);
 	MUST(memcmp(&whole, &bytes, sizeof whole) == 0);
 	MUST(memcmp(&whole, &moved, sizeof whole) == 0);

@@ -140,7 +140,7 @@ static void agent_does_what_is_due(struct wire_reader *in)
 static void agent_moves(struct wire_reader *in)
 {
 	enum live_start how = wire_u8(in) & 1 ? LIVE_TAKES_OVER : LIVE_CONTINUES;
-	uint16_t epoch = (uint16_t)(live_epoch(pair.agent) + 1);
+	uint16_t epoch = (uint16_t)(pair.agent->epoch + 1);
 	struct live_part part;
 	struct live *next;
 	unsigned ends = live_ends(pair.agent);

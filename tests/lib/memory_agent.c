@@ -7,6 +7,7 @@
 
 #include "conf/load.h"
 #include "proto/error.h"
+#include "sslagent/tls/live_internal.h"
 
 void memory_conf_fill(struct memory_conf *c, struct test_identity *const identities[], size_t count)
 {
@@ -206,7 +207,7 @@ void memory_agent_move(struct memory_agent *a, struct live_pool *pool, enum live
 	static uint8_t bytes[SESS_OBJ_LEN_MAX];
 	struct live_part part;
 	struct sess_obj obj = { .facts = a->facts, .live = &part }, got;
-	uint16_t epoch = (uint16_t)(live_epoch(a->live) + 1);
+	uint16_t epoch = (uint16_t)(a->live->epoch + 1);
 	unsigned ends = live_ends(a->live);
 
 	live_freeze(a->live, &part);

@@ -12,7 +12,7 @@
 struct record_forge {
 	const struct cipher_suite *suite;
 	struct record_aead *aead;
-	struct key_schedule *schedule;
+	EVP_KDF_CTX *schedule;
 	struct direction_keys keys;
 	struct record_key key;
 	uint64_t sequence;
@@ -51,7 +51,7 @@ void record_forge_destroy(struct record_forge *f)
 	if (f->aead)
 		record_key_drop(f->aead, &f->key);
 	record_aead_destroy(f->aead);
-	key_schedule_destroy(f->schedule);
+	EVP_KDF_CTX_free(f->schedule);
 	free(f);
 }
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "sslagent/service/h2/h2_inside.h"
+#include "sslagent/service/h2/h2_follower.h"
 
 /* A field that no request may have (RFC 9113 8.3): a literal that no header table keeps. The backend reads the block,
  * because later blocks may refer to it, and handles no request. nginx answers it with 400: clients pass over an answer
@@ -36,11 +36,6 @@ void h2_follower_destroy(struct slabs *from, struct h2_follower *h)
 		h2_streams_clear(&h->refused);
 	}
 	slabs_give(from, h);
-}
-
-size_t h2_follower_len(void)
-{
-	return sizeof(struct h2_follower);
 }
 
 /* --- both directions --- */
@@ -84,7 +79,7 @@ static void client_data(struct h2_follower *h, const struct h2_frame *f)
 /* After a GOAWAY that excludes the request, no answer is due. */
 static void begin_stream(struct h2_follower *h, uint32_t id)
 {
-	int has_room = h2_streams_count(&h->streams) < H2_STREAMS_MAX;
+	int has_room = h->streams.count < H2_STREAMS_MAX;
 
 	h->newest = id;
 	if (id > h->goaway)
@@ -194,8 +189,7 @@ static void promise(struct h2_follower *h, const struct h2_frame *f, const uint8
 {
 	uint32_t id = wire_load_u32(bytes + (f->flags & H2_PADDED ? 1 : 0)) & H2_STREAM_MAX;
 
-	if (id == 0 || (id & 1) || h2_streams_count(&h->streams) >= H2_STREAMS_MAX ||
-		h2_streams_open(&h->streams, id) < 0)
+	if (id == 0 || (id & 1) || h->streams.count >= H2_STREAMS_MAX || h2_streams_open(&h->streams, id) < 0)
 		lose_by_backend(h);
 }
 
@@ -276,7 +270,7 @@ static int gets_spoiler(const struct h2_follower *h, const struct h2_frame *f)
 	return h->block == H2_REFUSED && h->client_block != 0 && !leaves_block_open(f);
 }
 
-static void spoil(struct h2_follower *h, struct h2_passed *out)
+static void spoil(struct h2_follower *h, struct service_outgoing *out)
 {
 	struct wire_writer w = wire_writer(h->to_backend + out->words_len, H2_TO_BACKEND_MAX - out->words_len);
 
@@ -289,7 +283,7 @@ static void spoil(struct h2_follower *h, struct h2_passed *out)
 	out->words_len += (size_t)wire_writer_len(&w);
 }
 
-static void client_frame_ended(struct h2_follower *h, struct h2_passed *out)
+static void client_frame_ended(struct h2_follower *h, struct service_outgoing *out)
 {
 	struct h2_frame f = h2_frames_head(&h->client);
 
@@ -305,7 +299,7 @@ static void client_frame_ended(struct h2_follower *h, struct h2_passed *out)
 }
 
 /* A header goes on when it is complete. @n bytes of it have come, and @before earlier. */
-static void pass_head(struct h2_follower *h, size_t n, size_t before, struct h2_passed *out)
+static void pass_head(struct h2_follower *h, size_t n, size_t before, struct service_outgoing *out)
 {
 	struct h2_frame f = h2_frames_head(&h->client);
 	struct wire_writer w = wire_writer(h->to_backend, H2_TO_BACKEND_MAX);
@@ -324,7 +318,7 @@ static void pass_head(struct h2_follower *h, size_t n, size_t before, struct h2_
 	out->words_len = H2_FRAME_HEAD_LEN;
 }
 
-static size_t follow_client(struct h2_follower *h, const uint8_t *data, size_t len, struct h2_passed *out)
+static size_t follow_client(struct h2_follower *h, const uint8_t *data, size_t len, struct service_outgoing *out)
 {
 	const size_t before = h->client.head_len;
 
@@ -340,7 +334,7 @@ static size_t follow_client(struct h2_follower *h, const uint8_t *data, size_t l
 	return n;
 }
 
-static size_t follow_preface(struct h2_follower *h, const uint8_t *data, size_t len, struct h2_passed *out)
+static size_t follow_preface(struct h2_follower *h, const uint8_t *data, size_t len, struct service_outgoing *out)
 {
 	size_t n = H2_PREFACE_LEN - h->preface_len;
 
@@ -356,20 +350,15 @@ static size_t follow_preface(struct h2_follower *h, const uint8_t *data, size_t 
 	return n;
 }
 
-size_t h2_from_client(struct h2_follower *h, const uint8_t *data, size_t len, struct h2_passed *out)
+size_t h2_from_client(struct h2_follower *h, const uint8_t *data, size_t len, struct service_outgoing *out)
 {
 	size_t used = 0;
 
-	*out = (struct h2_passed){ 0 };
+	*out = (struct service_outgoing){ 0 };
 	while (used < len && used == out->len && out->words_len == 0 && h->phase != H2_LOST)
 		used += h->phase == H2_BEGINS ? follow_preface(h, data + used, len - used, out)
 					      : follow_client(h, data + used, len - used, out);
 	return h->phase == H2_LOST ? len : used;
-}
-
-void h2_strand(struct h2_follower *h)
-{
-	h->phase = H2_STRANDED;
 }
 
 static void backend_frame_ended(struct h2_follower *h)
@@ -405,16 +394,6 @@ void h2_from_backend(struct h2_follower *h, const uint8_t *data, size_t len)
 
 /* --- what is known --- */
 
-enum h2_phase h2_phase(const struct h2_follower *h)
-{
-	return (enum h2_phase)h->phase;
-}
-
-unsigned h2_open_streams(const struct h2_follower *h)
-{
-	return h2_streams_count(&h->streams);
-}
-
 static int owes_nothing(const struct h2_owed *owed)
 {
 	return owed->settings == 0 && owed->pings == 0;
@@ -425,9 +404,9 @@ int h2_is_idle(const struct h2_follower *h)
 	int greeted = h->phase == H2_FOLLOWS ? h->greeting == H2_GREETED : h->phase == H2_STRANDED && h->newest == 0;
 	int is_said = h->leaving == H2_STAYS || h->goaway != H2_NO_GOAWAY;
 
-	return greeted && is_said && h2_streams_count(&h->refused) == 0 &&
-	       h2_is_between_frames(&h->client, h->client_block) && !h2_is_amid_answer(h) && h2_open_streams(h) == 0 &&
-	       owes_nothing(&h->client_owes) && owes_nothing(&h->backend_owes);
+	return greeted && is_said && h->refused.count == 0 && h2_is_between_frames(&h->client, h->client_block) &&
+	       !h2_is_amid_answer(h) && h->streams.count == 0 && owes_nothing(&h->client_owes) &&
+	       owes_nothing(&h->backend_owes);
 }
 
 int h2_is_amid_answer(const struct h2_follower *h)
@@ -437,7 +416,7 @@ int h2_is_amid_answer(const struct h2_follower *h)
 
 int h2_said_last(const struct h2_follower *h)
 {
-	return h->phase != H2_STRANDED && h->goaway < H2_STREAM_MAX && h2_open_streams(h) == 0 && !h2_is_amid_answer(h);
+	return h->phase != H2_STRANDED && h->goaway < H2_STREAM_MAX && h->streams.count == 0 && !h2_is_amid_answer(h);
 }
 
 int h2_failed(const struct h2_follower *h)
@@ -457,18 +436,8 @@ uint32_t h2_head_under_way(const struct h2_follower *h)
 	return is_body ? 0 : h->unit;
 }
 
-enum h2_side h2_lost_by(const struct h2_follower *h)
-{
-	return (enum h2_side)h->lost_by;
-}
-
 int h2_begins_stream(const struct h2_follower *h)
 {
 	return h->phase == H2_FOLLOWS && h->client_block != 0 && h->client_block == h->newest && h->newest > h->last &&
 	       h2_streams_has(&h->streams, h->newest);
-}
-
-int h2_was_asked(const struct h2_follower *h)
-{
-	return h->newest != 0;
 }

@@ -28,25 +28,20 @@ static struct h2_follower *follower(struct service *s)
 static size_t pass(struct service *s, const uint8_t *data, size_t len, struct service_outgoing *out)
 {
 	struct h2_follower *h = follower(s);
-	struct h2_passed passed = { .len = len };
-	size_t n = h && len ? h2_from_client(h, data, len, &passed) : len;
 
-	*out = (struct service_outgoing){ passed.len, passed.words, passed.words_len };
-	return n;
+	if (h && len)
+		return h2_from_client(h, data, len, out);
+	*out = (struct service_outgoing){ .len = len };
+	return len;
 }
 
-static void from_client(struct service *s, const uint8_t *data, size_t len)
+/* While the conversation winds down, streams that the client began before it learned that are answered, too. */
+static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
 	struct service_outgoing ignored;
 
 	for (size_t used = 0; used < len;)
 		used += pass(s, data + used, len - used, &ignored);
-}
-
-/* While the conversation winds down, streams that the client began before it learned that are answered, too. */
-static size_t from_client_to_end(struct service *s, const uint8_t *data, size_t len)
-{
-	from_client(s, data, len);
 	return len;
 }
 
@@ -63,9 +58,7 @@ static enum service_end backend_ended(struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
-	if (!h)
-		return s->passed == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
-	return (h2_open_streams(h) == 0 && !h2_is_amid_answer(h)) || h2_failed(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
+	return (h->streams.count == 0 && !h2_is_amid_answer(h)) || h2_failed(h) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
 static int said_last(const struct service *s)
@@ -78,11 +71,6 @@ static enum service_place place(const struct service *s)
 	if (!s->state || h2_is_idle(s->state))
 		return SERVICE_CHECKPOINT;
 	return h2_is_amid_answer(s->state) ? SERVICE_ANSWERING : SERVICE_ASKING;
-}
-
-static int is_being_asked(const struct service *s)
-{
-	return place(s) != SERVICE_CHECKPOINT;
 }
 
 static uint32_t head_under_way(const struct service *s)
@@ -100,13 +88,14 @@ static unsigned outstanding(const struct service *s)
 {
 	const struct h2_follower *h = s->state;
 
-	return h ? h2_open_streams(h) + (h2_head_under_way(h) && !h2_begins_stream(h)) : 0;
+	return h->streams.count + (h2_head_under_way(h) && !h2_begins_stream(h));
 }
 
 static enum service_repeat repeat(const struct service *s)
 {
-	return s->state && (h2_was_asked(s->state) || h2_phase(s->state) == H2_LOST) ? SERVICE_REPEAT_CUTS
-										     : SERVICE_REPEAT_ANY_TIME;
+	const struct h2_follower *h = s->state;
+
+	return h && (h->newest || h->phase == H2_LOST) ? SERVICE_REPEAT_CUTS : SERVICE_REPEAT_ANY_TIME;
 }
 
 static void strand(struct service *s)
@@ -114,33 +103,33 @@ static void strand(struct service *s)
 	struct h2_follower *h = follower(s);
 
 	if (h)
-		h2_strand(h);
+		h->phase = H2_STRANDED;
 }
 
 static int is_stranded(const struct service *s)
 {
-	return s->state && h2_phase(s->state) == H2_STRANDED;
+	return ((const struct h2_follower *)s->state)->phase == H2_STRANDED;
 }
 
 static enum service_parting parting(const struct service *s)
 {
-	if (!s->state)
-		return SERVICE_STAYS;
-	if (h2_phase(s->state) == H2_LOST)
+	const struct h2_follower *h = s->state;
+
+	if (h->phase == H2_LOST)
 		return SERVICE_TRACK_LOST;
-	return h2_phase(s->state) == H2_STRANDED && h2_was_asked(s->state) ? SERVICE_LEAVES : SERVICE_STAYS;
+	return h->phase == H2_STRANDED && h->newest ? SERVICE_LEAVES : SERVICE_STAYS;
 }
 
 /* The number of streams that an end of this kind cuts off. */
 static unsigned streams_cut(const struct h2_follower *h, enum service_parting why)
 {
-	if (why == SERVICE_TRACK_LOST && h2_lost_by(h) == H2_CLIENT)
+	if (why == SERVICE_TRACK_LOST && h->lost_by == H2_CLIENT)
 		return 0; /* the client caused the end itself */
-	if (why == SERVICE_BACKEND_LOST && h2_phase(h) == H2_STRANDED)
+	if (why == SERVICE_BACKEND_LOST && h->phase == H2_STRANDED)
 		return 1; /* nobody knows with which */
 	if (h2_failed(h))
 		return 0; /* their end was told */
-	return h2_open_streams(h) - (why == SERVICE_HEAD_LATE && h2_begins_stream(h));
+	return h->streams.count - (why == SERVICE_HEAD_LATE && h2_begins_stream(h));
 }
 
 static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
@@ -158,13 +147,12 @@ static const char *last_words(const struct service *s, enum service_parting why,
 
 static void wind_down(struct service *s)
 {
-	if (s->state)
-		h2_wind_down(s->state);
+	h2_wind_down(s->state);
 }
 
 static const char *words(const struct service *s, size_t *len)
 {
-	return s->state ? (const char *)h2_words(s->state, len) : NULL;
+	return (const char *)h2_words(s->state, len);
 }
 
 static size_t hold(struct service *s, const uint8_t *data, size_t len)
@@ -176,7 +164,7 @@ static size_t hold(struct service *s, const uint8_t *data, size_t len)
 
 static size_t until_words(const struct service *s, const uint8_t *data, size_t len)
 {
-	return s->state ? h2_until_words(s->state, data, len) : len;
+	return h2_until_words(s->state, data, len);
 }
 
 static int save(const struct service *s, uint8_t **out, size_t *len)
@@ -204,15 +192,13 @@ static void restore(struct service *s, const uint8_t *state, size_t len)
 const struct service_ops service_h2 = {
 	.from_client = from_client,
 	.pass = pass,
-	.from_client_to_end = from_client_to_end,
 	.from_backend = from_backend,
 	.backend_ended = backend_ended,
-	.state_len = h2_follower_len,
+	.state_len = sizeof(struct h2_follower),
 	.drop_state = drop_state,
 	.said_last = said_last,
 	.save = save,
 	.place = place,
-	.is_being_asked = is_being_asked,
 	.head_under_way = head_under_way,
 	.backend_reuse = backend_reuse,
 	.last_words = last_words,

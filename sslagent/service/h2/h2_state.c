@@ -2,7 +2,7 @@
  *
  * version (1) | phase (1) | bytes of the preface (1) | greeting (1) | leaving (1) | client's frames | backend's frames
  * | client's and backend's block (4 each) | owed by the client: SETTINGS, PINGs (4 each) | owed by the backend likewise
- * | newest, last, GOAWAY, allowed (twice), unit (4 each) | how many streams are open (2) | these (4 each)
+ * | newest, last, GOAWAY, allowed, unit (4 each) | how many streams are open (2) | these (4 each)
  *
  * Frames of one direction: bytes left (4) | of the header (1) | wanted (1) | gathered (1) | the header (9) | gathered
  * (8)
@@ -12,7 +12,7 @@
  */
 #include <string.h>
 
-#include "sslagent/service/h2/h2_inside.h"
+#include "sslagent/service/h2/h2_follower.h"
 
 #define STATE_VERSION 1u
 
@@ -52,14 +52,13 @@ static void get_frames(struct wire_reader *r, struct h2_frames *f)
 	X(last)                                                                                                        \
 	X(goaway)                                                                                                      \
 	X(allowed)                                                                                                     \
-	X(allowed)                                                                                                     \
 	X(unit)
 
 static int can_be_saved(const struct h2_follower *h)
 {
 	return h->client.head_len % H2_FRAME_HEAD_LEN == 0 && h->fate == H2_PASSES && h->block == H2_TAKEN &&
 	       h->limit == H2_NO_LIMIT && h->health == H2_SOUND && h->held_len == 0 && h->own_ping == 0 &&
-	       h->leaving <= H2_LEAVES && h2_streams_count(&h->refused) == 0;
+	       h->leaving <= H2_LEAVES && h->refused.count == 0;
 }
 
 size_t h2_follower_save(const struct h2_follower *h, uint8_t out[static H2_STATE_MAX])
@@ -100,7 +99,7 @@ static int is_sane(const struct h2_follower *h)
 	       (h->phase == H2_FOLLOWS) == (h->preface_len == H2_PREFACE_LEN) && h->greeting <= H2_GREETED &&
 	       h->leaving <= H2_LEAVES && frames_are_sane(&h->client) && frames_are_sane(&h->backend) &&
 	       h->goaway <= H2_NO_GOAWAY && h->newest <= H2_STREAM_MAX && h->last <= h->newest &&
-	       h->allowed <= H2_STREAMS_MAX && h2_streams_count(&h->streams) <= H2_STREAMS_MAX;
+	       h->allowed <= H2_STREAMS_MAX && h->streams.count <= H2_STREAMS_MAX;
 }
 
 static int get(struct wire_reader *r, struct h2_follower *h)

@@ -29,11 +29,6 @@ void h2_streams_close(struct h2_streams *s, uint32_t id);
 void h2_streams_close_above(struct h2_streams *s, uint32_t id);
 void h2_streams_clear(struct h2_streams *s);
 
-static inline unsigned h2_streams_count(const struct h2_streams *s)
-{
-	return s->count;
-}
-
 /* 1: that stream is open, or one half of it is; else 0. */
 int h2_streams_has(const struct h2_streams *s, uint32_t id);
 /* The identifier of the n-th stream. */

@@ -13,7 +13,7 @@
  */
 #include <string.h>
 
-#include "sslagent/service/h2/h2_inside.h"
+#include "sslagent/service/h2/h2_follower.h"
 
 #define GOAWAY_LEN 8u
 #define RESET_LEN  4u
@@ -79,7 +79,7 @@ size_t h2_hold(struct h2_follower *h, const uint8_t *data, size_t len)
 void h2_wind_down(struct h2_follower *h)
 {
 	if (h->leaving == H2_STAYS)
-		h->leaving = h2_open_streams(h) ? H2_LEAVES : H2_PROBES;
+		h->leaving = h->streams.count ? H2_LEAVES : H2_PROBES;
 }
 
 /* Of an idle stranded conversation the last stream is not known, but its first was stream 1, and httpx repeats nothing
@@ -96,7 +96,7 @@ static enum due due(const struct h2_follower *h)
 {
 	if (h->phase != H2_STRANDED && h->greeting == H2_NOT_GREETED)
 		return DUE_NOTHING;
-	if (h2_streams_count(&h->refused))
+	if (h->refused.count)
 		return DUE_REFUSALS;
 	if (h->phase == H2_LOST || h->goaway != H2_NO_GOAWAY)
 		return DUE_NOTHING;
@@ -109,7 +109,7 @@ static void put_due(const struct h2_follower *h, struct wire_writer *w)
 {
 	const enum due now = due(h);
 
-	for (unsigned i = 0; now == DUE_REFUSALS && i < RESETS_MAX && i < h2_streams_count(&h->refused); i++)
+	for (unsigned i = 0; now == DUE_REFUSALS && i < RESETS_MAX && i < h->refused.count; i++)
 		put_refusal(w, h2_streams_id(&h->refused, i));
 	if (now == DUE_PING || now == DUE_GOAWAY)
 		put_ping(w);
@@ -193,7 +193,7 @@ const uint8_t *h2_bad_gateway(struct h2_follower *h, size_t *len)
 	};
 
 	put_settings(&w, 0);
-	for (unsigned i = 0; i < h2_streams_count(&h->streams) && h2_streams_id(&h->streams, i) <= h->last; i++) {
+	for (unsigned i = 0; i < h->streams.count && h2_streams_id(&h->streams, i) <= h->last; i++) {
 		if (i == RESETS_MAX)
 			return NULL;
 		answer.stream = h2_streams_id(&h->streams, i);

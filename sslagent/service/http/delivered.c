@@ -1,7 +1,6 @@
 /* delivered.c: implements delivered.h. */
 #include "sslagent/service/http/delivered.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,6 @@
 
 #include "proto/error.h"
 #include "proto/wire.h"
-#include "sslagent/service/http/download.h"
 #include "sslagent/service/http/message_head.h"
 
 #define NOTE_MARK UINT64_MAX
@@ -76,7 +74,7 @@ static void look_for(const char *name, const uint8_t *head, size_t len, crypto_g
 	struct head_text line, field, value;
 
 	while (head_next_line(&lines, &line) == HEAD_FIELD) {
-		if (head_split_field(&line, &field, &value) < 0 || !head_is_word(&field, name, strlen(name)))
+		if (head_split_field(&line, &field, &value) < 0 || !head_is_word(&field, name))
 			continue;
 		crypto_generichash_update(into, (const uint8_t *)value.at, value.len);
 		crypto_generichash_update(into, (const uint8_t *)"\n", 1); /* no value has one */
@@ -114,9 +112,9 @@ int delivered_begins(const uint8_t *data, size_t len, struct delivered *out)
 	if (response_head_read(data, len < MESSAGE_HEAD_MAX ? len : MESSAGE_HEAD_MAX, &h) != 0 || !is_framed(&h))
 		return DELIVERED_NOT;
 	*out = (struct delivered){
-		.len = h.seen & SEEN_CODING ? DELIVERED_CHUNKED : h.length,
+		.len = h.seen & SEEN_CODING ? ANSWER_CHUNKED : h.length,
 		.head_len = (uint32_t)h.len,
-		.closes = response_head_persists(&h) ? DOWNLOAD_PERSISTS : DOWNLOAD_CLOSES,
+		.closes = response_head_persists(&h) ? ANSWER_PERSISTS : ANSWER_CLOSES,
 	};
 	look_at(data, &h, out->look);
 	randombytes_buf(out->body.key, sizeof out->body.key);
@@ -168,7 +166,7 @@ int delivered_restore(const uint8_t *in, size_t len, struct delivered *out)
 	int r = wire_reader_end(&reader);
 	if (r)
 		return r;
-	if (d.len == 0 || d.head_len == 0 || d.head_len > MESSAGE_HEAD_MAX || d.closes > DOWNLOAD_CLOSES)
+	if (d.len == 0 || d.head_len == 0 || d.head_len > MESSAGE_HEAD_MAX || d.closes > ANSWER_CLOSES)
 		return CSSL_E_RANGE;
 	d.body.len = d.at > d.head_len ? d.at - d.head_len : 0;
 	memcpy(d.look, look, sizeof d.look);
@@ -276,7 +274,7 @@ int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct 
 	if (r)
 		return r;
 	if (mark != NOTE_MARK || d->len == 0 || d->head_len == 0 || d->head_len > MESSAGE_HEAD_MAX ||
-		d->closes > DOWNLOAD_CLOSES)
+		d->closes > ANSWER_CLOSES)
 		return CSSL_E_RANGE;
 	if (d->at != delivered || delivered < d->head_len)
 		return CSSL_E_NOT_FOUND;
@@ -287,22 +285,6 @@ int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct 
 		return CSSL_E_RANGE;
 	*out = next;
 	return 0;
-}
-
-ptrdiff_t repetition_ask(const uint8_t *head, size_t len, uint8_t *out, size_t cap)
-{
-	struct head_lines lines = { (const char *)head, (const char *)head + len };
-	struct head_text line;
-	enum head_line kind;
-
-	while ((kind = head_next_line(&lines, &line)) == HEAD_FIELD)
-		;
-	if (kind != HEAD_LAST || lines.at != lines.end)
-		return CSSL_E_RANGE;
-	if (len > cap)
-		return CSSL_E_TOO_LONG;
-	memcpy(out, head, len);
-	return (ptrdiff_t)len;
 }
 
 /* 0, REPETITION_MORE or CSSL_E_MISMATCH. */
@@ -320,8 +302,8 @@ static int hear_head(struct repetition *r, const uint8_t *data, size_t len, size
 	if (known != 0 || delivered_begins(data + at, len - at, &again) != 0 || again.len != r->answer.len ||
 		memcmp(again.look, r->answer.look, sizeof again.look) != 0)
 		return CSSL_E_MISMATCH;
-	if (again.closes == DOWNLOAD_CLOSES)
-		r->answer.closes = DOWNLOAD_CLOSES;
+	if (again.closes == ANSWER_CLOSES)
+		r->answer.closes = ANSWER_CLOSES;
 	*head_len = at + h.len;
 	return 0;
 }
@@ -345,18 +327,4 @@ int repetition_hear(struct repetition *r, const uint8_t *data, size_t len, struc
 		return REPETITION_MORE;
 	body_now(&r->answer.body, now);
 	return sodium_memcmp(now, r->digest, sizeof now) == 0 ? 0 : CSSL_E_MISMATCH;
-}
-
-size_t repetition_head(const struct repetition *r, char out[static REPETITION_HEAD_MAX])
-{
-	const char *closes = r->answer.closes == DOWNLOAD_CLOSES ? "Connection: close\r\n" : "";
-	int len;
-
-	if (r->answer.len == DELIVERED_CHUNKED)
-		len = snprintf(
-			out, REPETITION_HEAD_MAX, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n%s\r\n", closes);
-	else
-		len = snprintf(out, REPETITION_HEAD_MAX, "HTTP/1.1 200 OK\r\nContent-Length: %llu\r\n%s\r\n",
-			(unsigned long long)r->answer.len, closes);
-	return (size_t)len;
 }

@@ -13,11 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sslagent/service/http/message_head.h"
+
 #define DELIVERED_LOOK_LEN   32u   /* BLAKE2b-256 */
 #define DELIVERED_KEY_LEN    32u   /* of Poly1305 */
 #define DELIVERED_DIGEST_LEN 16u   /* its tag */
 #define DELIVERED_BLOCK      1024u /* bytes */
-#define DELIVERED_CHUNKED    UINT64_MAX
 
 /* A running digest: that of each block covers the digest before it. So its state is a few bytes with one meaning, which
  * can be moved to another process.
@@ -35,10 +36,10 @@ struct body_digest {
 /* An answer, as far as the client has it. */
 struct delivered {
 	uint8_t look[DELIVERED_LOOK_LEN]; /* of its status and of the fields that tell which answer it is */
-	uint64_t len;                     /* of the whole body as it is sent, or DELIVERED_CHUNKED (RFC 9112 7.1) */
+	uint64_t len;                     /* of the whole body as it is sent, or ANSWER_CHUNKED */
 	uint64_t at;                      /* so many bytes of head and body were delivered */
 	uint32_t head_len;
-	uint8_t closes; /* enum download_close */
+	uint8_t closes; /* enum answer_close */
 	struct body_digest body;
 };
 
@@ -87,10 +88,6 @@ int delivered_is_note(const uint8_t *note, size_t len);
  * values make no sense), CSSL_E_NOT_FOUND (the note has no digest of these bytes). */
 int repetition_read(const uint8_t *note, size_t len, uint64_t delivered, struct repetition *out);
 
-/* Writes the request for the whole answer: the client's own [head, head + len). Bytes written, or CSSL_E_RANGE (no
- * complete head, or more than a head), CSSL_E_TOO_LONG. */
-ptrdiff_t repetition_ask(const uint8_t *head, size_t len, uint8_t *out, size_t cap);
-
 /* Bytes of the repeated answer: the next ones after those that were heard. */
 struct repetition_heard {
 	size_t head_len; /* the first so many bytes are its head, after interim responses */
@@ -100,9 +97,5 @@ struct repetition_heard {
  * CSSL_E_MISMATCH: it is another answer. */
 #define REPETITION_MORE 1
 int repetition_hear(struct repetition *r, const uint8_t *data, size_t len, struct repetition_heard *out);
-
-/* Writes a head for the whole answer that only the follower of the messages reads. Returns the bytes written. */
-#define REPETITION_HEAD_MAX 96u
-size_t repetition_head(const struct repetition *r, char out[static REPETITION_HEAD_MAX]);
 
 #endif

@@ -25,7 +25,7 @@ int download_begins(const uint8_t *data, size_t len, struct download *out)
 {
 	struct response_head h;
 
-	if (read_head(data, len < DOWNLOAD_HEAD_MAX ? len : DOWNLOAD_HEAD_MAX, &h) != 0 || (h.seen & SEEN_CODING) ||
+	if (read_head(data, len < MESSAGE_HEAD_MAX ? len : MESSAGE_HEAD_MAX, &h) != 0 || (h.seen & SEEN_CODING) ||
 		!(h.seen & SEEN_LENGTH) || !(h.seen & SEEN_ETAG) || h.length == 0)
 		return DOWNLOAD_NOT;
 	int whole = h.status == 200 && (h.seen & SEEN_RANGES) && !(h.seen & SEEN_RANGE);
@@ -37,7 +37,7 @@ int download_begins(const uint8_t *data, size_t len, struct download *out)
 		.len = h.length,
 		.total = range ? h.total : h.length,
 		.head_len = (uint32_t)h.len,
-		.closes = response_head_persists(&h) ? DOWNLOAD_PERSISTS : DOWNLOAD_CLOSES,
+		.closes = response_head_persists(&h) ? ANSWER_PERSISTS : ANSWER_CLOSES,
 		.etag_len = (uint8_t)h.etag.len,
 	};
 	memcpy(out->etag, h.etag.at, h.etag.len);
@@ -54,8 +54,8 @@ int download_resumes(struct download *d, uint64_t done, const uint8_t *data, siz
 		r = read_head(data + at, len - at, &h);
 		at += h.len;
 	} while (r == 0 && h.status / 100 == 1 && h.status != 101);
-	if (r == DOWNLOAD_INCOMPLETE && len < DOWNLOAD_HEAD_MAX)
-		return DOWNLOAD_INCOMPLETE;
+	if (r == RESPONSE_HEAD_INCOMPLETE && len < MESSAGE_HEAD_MAX)
+		return RESPONSE_HEAD_INCOMPLETE;
 	const unsigned must = SEEN_LENGTH | SEEN_ETAG | SEEN_RANGE;
 	if (r != 0 || h.status != 206 || (h.seen & must) != must || (h.seen & SEEN_CODING))
 		return CSSL_E_MISMATCH;
@@ -63,16 +63,9 @@ int download_resumes(struct download *d, uint64_t done, const uint8_t *data, siz
 		h.length != d->len - done || h.etag.len != d->etag_len || memcmp(h.etag.at, d->etag, d->etag_len) != 0)
 		return CSSL_E_MISMATCH;
 	if (!response_head_persists(&h))
-		d->closes = DOWNLOAD_CLOSES;
+		d->closes = ANSWER_CLOSES;
 	*head_len = at;
 	return 0;
-}
-
-size_t download_rest_head(const struct download *d, uint64_t left, char out[static DOWNLOAD_REST_HEAD_MAX])
-{
-	return (size_t)snprintf(out, DOWNLOAD_REST_HEAD_MAX,
-		"HTTP/1.1 206 Partial Content\r\nContent-Length: %llu\r\n%s\r\n", (unsigned long long)left,
-		d->closes == DOWNLOAD_CLOSES ? "Connection: close\r\n" : "");
 }
 
 /* --- the question --- */
@@ -84,7 +77,7 @@ static int is_replaced(const struct head_text *name)
 		"If-Unmodified-Since" };
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		if (head_is_word(name, names[i], strlen(names[i])))
+		if (head_is_word(name, names[i]))
 			return 1;
 	}
 	return 0;
@@ -129,11 +122,13 @@ ptrdiff_t download_ask(
 
 	while (r == 0 && (kind = head_next_line(&lines, &line)) == HEAD_FIELD) {
 		r = head_split_field(&line, &name, &value);
-		if (r == 0 && !is_replaced(&name))
+		if (r == 0 && !(d && is_replaced(&name)))
 			r = put_line(&q, &line);
 	}
+	if (r == 0 && (kind != HEAD_LAST || lines.at != lines.end))
+		r = CSSL_E_RANGE;
 	if (r == 0)
-		r = kind == HEAD_LAST && lines.at == lines.end ? put_conditions(&q, d, done) : CSSL_E_RANGE;
+		r = d ? put_conditions(&q, d, done) : put_line(&q, &line);
 	return r < 0 ? r : q.at - out;
 }
 
@@ -169,7 +164,7 @@ int download_read(const uint8_t *in, size_t len, struct download *out)
 	if (r)
 		return r;
 	if (d.len == 0 || d.len > d.total || d.first > d.total - d.len || d.head_len == 0 ||
-		d.head_len > DOWNLOAD_HEAD_MAX || d.closes > DOWNLOAD_CLOSES || d.etag_len > DOWNLOAD_ETAG_MAX)
+		d.head_len > MESSAGE_HEAD_MAX || d.closes > ANSWER_CLOSES || d.etag_len > HEAD_ETAG_MAX)
 		return CSSL_E_RANGE;
 	memcpy(d.etag, etag, d.etag_len);
 	*out = d;

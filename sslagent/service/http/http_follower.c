@@ -6,44 +6,8 @@
 
 #include "proto/error.h"
 #include "sslagent/service/http/http_follower.h"
-#include "sslagent/service/http/http_parser.h"
 #include "sslagent/service/http/loose_end.h"
 #include "sslagent/service/http/message_head.h"
-
-/* Names and values that matter are short. A longer one only has to differ from them. */
-#define NAME_CAP  20u
-#define VALUE_CAP 10u
-
-struct seen {
-	char name[NAME_CAP];
-	char value[VALUE_CAP];
-	uint8_t name_len, value_len;
-};
-
-struct http_follower {
-	struct http_parser request, response;
-	struct seen request_header, response_header;
-	uint64_t head_bits;     /* bit n % 64 is for request number n */
-	uint32_t begun, asked;  /* requests */
-	uint32_t answered;      /* final responses */
-	uint32_t headed;        /* requests whose head is complete */
-	uint8_t response_state; /* enum response_state */
-	uint8_t persistence;    /* enum persistence */
-	uint8_t repeat;         /* enum http_repeat */
-	uint8_t last_request;   /* enum last_request */
-	uint8_t following;      /* enum http_following */
-	uint8_t tunnel;         /* enum tunnel */
-	uint8_t framing;        /* enum http_framing */
-	/* During a call, for the head that is being parsed: from its target, status or first field on. NULL: not
-	 * seen. */
-	const uint8_t *head, *input_end;
-	struct delivered_watch *watch;
-};
-
-enum last_request { REQUEST_OTHER, REQUEST_PLAIN_GET };
-enum response_state { RESPONSE_NONE, RESPONSE_INTERIM, RESPONSE_FINAL };
-enum tunnel { NO_TUNNEL, TUNNEL };
-enum persistence { PERSISTENT, REQUEST_CLOSES, RESPONSE_CLOSES };
 
 static int is_one_of(const char *text, size_t len, const char *const *words)
 {
@@ -55,7 +19,7 @@ static int is_one_of(const char *text, size_t len, const char *const *words)
 }
 
 /* Authentication that is bound to the connection: the connection must not be shared or split. */
-static int binds_connection(const struct seen *s)
+static int binds_connection(const struct http_seen *s)
 {
 	static const char *const names[] = { "authorization", "proxy-authorization", "www-authenticate",
 		"proxy-authenticate", NULL };
@@ -81,22 +45,22 @@ static int note_head(struct http_follower *h, const char *at)
 	return 0;
 }
 
-static int take_name(struct seen *s, const char *at, size_t len)
+static int take_name(struct http_seen *s, const char *at, size_t len)
 {
 	if (s->value_len) {
 		s->name_len = 0;
 		s->value_len = 0;
 	}
-	size_t room = NAME_CAP - s->name_len;
+	size_t room = HTTP_NAME_CAP - s->name_len;
 	size_t n = len < room ? len : room;
 	memcpy(s->name + s->name_len, at, n);
 	s->name_len = (uint8_t)(s->name_len + n);
 	return 0;
 }
 
-static int take_value(struct http_follower *h, struct seen *s, const char *at, size_t len)
+static int take_value(struct http_follower *h, struct http_seen *s, const char *at, size_t len)
 {
-	size_t room = VALUE_CAP - s->value_len;
+	size_t room = HTTP_VALUE_CAP - s->value_len;
 	size_t n = len < room ? len : room;
 
 	memcpy(s->value + s->value_len, at, n);
@@ -136,10 +100,10 @@ static int on_request_name(llhttp_t *p, const char *at, size_t len)
 }
 
 /* Content_Length is another field than Content-Length, but some backends confuse them (Transfer_Encoding likewise). */
-static int resembles_length(const struct seen *s)
+static int resembles_length(const struct http_seen *s)
 {
 	static const char *const names[] = { "content-length", "transfer-encoding", NULL };
-	char name[NAME_CAP];
+	char name[HTTP_NAME_CAP];
 
 	if (!memchr(s->name, '_', s->name_len))
 		return 0;
@@ -341,16 +305,6 @@ void http_follower_destroy(struct slabs *from, struct http_follower *h)
 	slabs_give(from, h);
 }
 
-struct delivered_watch **http_watch(struct http_follower *h)
-{
-	return &h->watch;
-}
-
-size_t http_follower_len(void)
-{
-	return sizeof(struct http_follower);
-}
-
 static llhttp_errno_t parse(struct http_follower *h, struct http_parser *p, const uint8_t *data, size_t len,
 	enum http_stop stop, size_t *used)
 {
@@ -361,26 +315,13 @@ static llhttp_errno_t parse(struct http_follower *h, struct http_parser *p, cons
 	return end;
 }
 
-static enum http_following follow(struct http_follower *h, struct http_parser *p, const uint8_t *data, size_t len)
-{
-	size_t used;
-
-	if (h->tunnel == NO_TUNNEL && parse(h, p, data, len, HTTP_STOP_NOWHERE, &used) != HPE_OK)
-		h->following = HTTP_GAVE_UP;
-	return (enum http_following)h->following;
-}
-
-enum http_following http_follow_request(struct http_follower *h, const uint8_t *data, size_t len)
-{
-	return follow(h, &h->request, data, len);
-}
-
-enum http_following http_follow_request_to_end(struct http_follower *h, const uint8_t *data, size_t len, size_t *used)
+enum http_following http_follow_request(
+	struct http_follower *h, const uint8_t *data, size_t len, enum http_stop stop, size_t *used)
 {
 	*used = len;
-	if (h->following != HTTP_FOLLOWS)
-		return HTTP_GAVE_UP;
-	llhttp_errno_t end = parse(h, &h->request, data, len, HTTP_STOP_AT_END, used);
+	if (h->tunnel == TUNNEL || (stop == HTTP_STOP_AT_END && h->following == HTTP_GAVE_UP))
+		return (enum http_following)h->following;
+	llhttp_errno_t end = parse(h, &h->request, data, len, stop, used);
 	if (end != HPE_OK && end != HPE_PAUSED)
 		h->following = HTTP_GAVE_UP;
 	return (enum http_following)h->following;
@@ -388,7 +329,11 @@ enum http_following http_follow_request_to_end(struct http_follower *h, const ui
 
 enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len)
 {
-	return follow(h, &h->response, data, len);
+	size_t used;
+
+	if (h->tunnel == NO_TUNNEL && parse(h, &h->response, data, len, HTTP_STOP_NOWHERE, &used) != HPE_OK)
+		h->following = HTTP_GAVE_UP;
+	return (enum http_following)h->following;
 }
 
 static int loose_answer_is_whole(const struct http_follower *h)
@@ -412,11 +357,6 @@ int http_follow_response_end(struct http_follower *h)
 	return h->answered >= h->begun;
 }
 
-int http_gave_up(const struct http_follower *h)
-{
-	return h->following == HTTP_GAVE_UP;
-}
-
 int http_judges_ends(const struct http_follower *h)
 {
 	return h->tunnel == NO_TUNNEL && (h->asked > 0 || h->answered > 0);
@@ -438,24 +378,9 @@ uint32_t http_head_under_way(const struct http_follower *h)
 	return h->headed < h->begun ? h->begun : 0;
 }
 
-uint32_t http_begun(const struct http_follower *h)
-{
-	return h->begun;
-}
-
-uint32_t http_answered(const struct http_follower *h)
-{
-	return h->answered;
-}
-
 int http_answering(const struct http_follower *h)
 {
 	return h->response_state != RESPONSE_NONE || (h->answered == h->begun && h->asked < h->begun);
-}
-
-int http_persistent(const struct http_follower *h)
-{
-	return h->persistence == PERSISTENT;
 }
 
 int http_said_last(const struct http_follower *h)
@@ -479,19 +404,9 @@ int http_awaits_download(const struct http_follower *h)
 	       h->response_state == RESPONSE_NONE;
 }
 
-enum http_repeat http_repeat(const struct http_follower *h)
-{
-	return (enum http_repeat)h->repeat;
-}
-
 enum http_repeat http_repeat_of_last(const struct http_follower *h)
 {
 	return h->headed < h->begun ? HTTP_REPEAT_ANY_TIME : repeat_of((llhttp_method_t)h->request.llhttp.method);
-}
-
-enum http_framing http_framing(const struct http_follower *h)
-{
-	return (enum http_framing)h->framing;
 }
 
 size_t http_kept_len(const struct http_follower *h)
@@ -501,9 +416,9 @@ size_t http_kept_len(const struct http_follower *h)
 
 /* --- as bytes --- */
 
-#define STATE_VERSION 7u /* version 6 was a copy of the structs of one build of llhttp */
+#define STATE_VERSION 1u
 
-static void put_seen(struct wire_writer *w, const struct seen *s)
+static void put_seen(struct wire_writer *w, const struct http_seen *s)
 {
 	wire_put_u8(w, s->name_len);
 	wire_put_u8(w, s->value_len);
@@ -511,15 +426,16 @@ static void put_seen(struct wire_writer *w, const struct seen *s)
 	wire_put_bytes(w, s->value, sizeof s->value);
 }
 
-static void get_seen(struct wire_reader *r, struct seen *s)
+static int get_seen(struct wire_reader *r, struct http_seen *s)
 {
 	s->name_len = wire_u8(r);
 	s->value_len = wire_u8(r);
 	const uint8_t *name = wire_bytes(r, sizeof s->name), *value = wire_bytes(r, sizeof s->value);
-	if (!name || !value)
-		return;
+	if (!name || !value || s->name_len > HTTP_NAME_CAP || s->value_len > HTTP_VALUE_CAP)
+		return CSSL_E_RANGE;
 	memcpy(s->name, name, sizeof s->name);
 	memcpy(s->value, value, sizeof s->value);
+	return 0;
 }
 
 /* The numbers of a follower in their order, each with its maximum. */
@@ -536,7 +452,7 @@ static void get_seen(struct wire_reader *r, struct seen *s)
 	X(tunnel, TUNNEL)                                                                                              \
 	X(framing, HTTP_FRAMING_DOUBTED)
 
-_Static_assert(HTTP_FOLLOWER_STATE_MAX >= 128 + 2 * HTTP_PARSER_STATE_MAX, "all of it has room");
+_Static_assert(HTTP_FOLLOWER_STATE_MAX >= 128 + 2 * HTTP_PARSER_STATE_MAX + DELIVERED_STATE_LEN, "all of it has room");
 
 ptrdiff_t http_follower_save(const struct http_follower *h, uint8_t out[static HTTP_FOLLOWER_STATE_MAX])
 {
@@ -552,6 +468,9 @@ ptrdiff_t http_follower_save(const struct http_follower *h, uint8_t out[static H
 	int r = http_parser_put(&h->request, &w);
 	if (r == 0)
 		r = http_parser_put(&h->response, &w);
+	wire_put_u8(&w, h->watch != NULL);
+	if (h->watch)
+		delivered_save(&h->watch->now, wire_put_room(&w, DELIVERED_STATE_LEN));
 	return r < 0 ? r : wire_writer_len(&w);
 }
 
@@ -569,21 +488,25 @@ static int get_numbers(struct wire_reader *r, struct http_follower *h)
 	return h->asked <= h->begun && h->headed <= h->begun ? 0 : CSSL_E_RANGE;
 }
 
-static int is_sane(const struct seen *s)
+/* Without memory no digests are made any more, and the answer cannot go on after a loss. */
+static void get_watch(struct wire_reader *r, struct http_follower *h)
 {
-	return s->name_len <= NAME_CAP && s->value_len <= VALUE_CAP;
+	const uint8_t *state = wire_u8(r) ? wire_bytes(r, DELIVERED_STATE_LEN) : NULL;
+	struct delivered d;
+
+	if (state && http_answering(h) && delivered_restore(state, DELIVERED_STATE_LEN, &d) == 0)
+		delivered_watch(&h->watch, &d);
 }
 
 static int get(struct wire_reader *r, struct http_follower *h)
 {
 	if (wire_u8(r) != STATE_VERSION || get_numbers(r, h) < 0)
 		return CSSL_E_VERSION;
-	get_seen(r, &h->request_header);
-	get_seen(r, &h->response_header);
-	if (!is_sane(&h->request_header) || !is_sane(&h->response_header))
+	if (get_seen(r, &h->request_header) < 0 || get_seen(r, &h->response_header) < 0)
 		return CSSL_E_RANGE;
 	if (http_parser_get(&h->request, r) < 0 || http_parser_get(&h->response, r) < 0)
 		return CSSL_E_RANGE;
+	get_watch(r, h);
 	return wire_reader_end(r);
 }
 

@@ -1,8 +1,7 @@
-/* http_notes.c: implements http_notes.h. A repetition is fed to the follower from its first byte on, because chunks can
- * be understood from their beginning only.
+/* http_notes.c: answers that go on after the loss of their owner (service.h): by a range of the rest (download.h), or
+ * by a repetition of the whole answer (delivered.h). A repetition is fed to the follower from its first byte on,
+ * because chunks can be understood from their beginning only.
  */
-#include "sslagent/service/http/http_notes.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +10,8 @@
 #include "conf/conf.h"
 #include "proto/error.h"
 #include "sslagent/service/http/download.h"
+#include "sslagent/service/http/http_follower.h"
+#include "sslagent/service/service_ops.h"
 
 struct recall {
 	struct service_recall progress; /* first */
@@ -20,19 +21,22 @@ struct recall {
 	};
 };
 
-static struct recall *recall_of(struct service_recall *r)
+static struct recall *recall_of(const struct service_recall *r)
 {
 	return (struct recall *)r;
 }
 
-static const struct recall *recall_read(const struct service_recall *r)
+/* The follower of the conversation, or NULL. */
+static struct http_follower *follower_of(const struct service *s)
 {
-	return (const struct recall *)r;
+	return s->following == SERVICE_FOLLOWED && s->kind == CONF_HTTP ? s->state : NULL;
 }
 
-static int can_go_on(const struct service *s)
+int service_can_go_on(const struct service *s)
 {
-	return s->state && http_awaits_download(s->state);
+	const struct http_follower *h = follower_of(s);
+
+	return h && http_awaits_download(h);
 }
 
 /* --- the owner --- */
@@ -45,7 +49,7 @@ static int ends_chunks(const uint8_t *data, size_t len)
 
 static int is_whole(const struct delivered *d, const uint8_t *data, size_t together)
 {
-	return d->len == DELIVERED_CHUNKED ? ends_chunks(data, together) : d->head_len + d->len <= together;
+	return d->len == ANSWER_CHUNKED ? ends_chunks(data, together) : d->head_len + d->len <= together;
 }
 
 static uint64_t repeats_max(const struct service *s)
@@ -55,72 +59,36 @@ static uint64_t repeats_max(const struct service *s)
 
 static void begin_watch(struct service *s, const uint8_t *data, size_t len, size_t together)
 {
+	struct http_follower *h = s->state;
 	struct delivered d;
 
 	if (repeats_max(s) && delivered_begins(data, len, &d) == 0 && !is_whole(&d, data, together))
-		delivered_watch(http_watch(s->state), &d);
+		delivered_watch(&h->watch, &d);
 }
 
-static size_t leave_next(struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
+size_t service_leave_next_note(
+	struct service *s, const uint8_t *data, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
 {
-	struct delivered_watch *w = s->state ? *http_watch(s->state) : NULL;
+	const struct http_follower *h = follower_of(s);
 
-	if (!w || w->now.at + together > repeats_max(s))
+	if (!h || !h->watch || h->watch->now.at + together > repeats_max(s))
 		return 0;
-	return delivered_note(w, data, together, out);
+	return delivered_note(h->watch, data, together, out);
 }
 
 _Static_assert(DOWNLOAD_NOTE_MAX <= SERVICE_NOTE_MAX && DELIVERED_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
 
-static size_t leave_note(
+size_t service_leave_note(
 	struct service *s, const uint8_t *data, size_t len, size_t together, uint8_t out[static SERVICE_NOTE_MAX])
 {
 	struct download d;
 
-	if (!can_go_on(s))
+	if (!service_can_go_on(s))
 		return 0;
 	if (download_begins(data, len, &d) == 0)
 		return d.head_len + d.len <= together ? 0 : download_write(&d, out);
 	begin_watch(s, data, len, together);
-	return leave_next(s, data, together, out);
-}
-
-void http_notes_passed(struct http_follower *h, uint32_t answered, const uint8_t *data, size_t len)
-{
-	struct delivered_watch **w = http_watch(h);
-
-	if (http_answered(h) != answered)
-		delivered_unwatch(w);
-	else if (*w)
-		delivered_passed(*w, data, len);
-}
-
-/* --- a move --- */
-
-#define WATCHED 0xffu /* no version of a follower's state (http_follower.c) */
-
-size_t http_notes_save(struct http_follower *h, uint8_t out[static HTTP_NOTES_STATE_MAX])
-{
-	const struct delivered_watch *w = *http_watch(h);
-
-	if (!w)
-		return 0;
-	out[0] = WATCHED;
-	delivered_save(&w->now, out + 1);
-	return HTTP_NOTES_STATE_MAX;
-}
-
-size_t http_notes_len(const uint8_t *state, size_t len)
-{
-	return len >= HTTP_NOTES_STATE_MAX && state[0] == WATCHED ? HTTP_NOTES_STATE_MAX : 0;
-}
-
-void http_notes_restore(struct http_follower *h, const uint8_t *state, size_t len)
-{
-	struct delivered d;
-
-	if (len && http_answering(h) && delivered_restore(state + 1, len - 1, &d) == 0)
-		delivered_watch(http_watch(h), &d);
+	return service_leave_next_note(s, data, together, out);
 }
 
 /* --- a successor --- */
@@ -148,10 +116,12 @@ static int recall_repetition(const uint8_t *note, size_t len, uint64_t delivered
 	return 0;
 }
 
-static int recall(const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out)
+int service_recall(
+	const struct service *s, const uint8_t *note, size_t len, uint64_t delivered, struct service_recall **out)
 {
+	if (s->following != SERVICE_FOLLOWED || s->kind != CONF_HTTP)
+		return CSSL_E_NOT_FOUND;
 	struct recall *known = calloc(1, sizeof *known);
-
 	if (!known)
 		return CSSL_E_NO_MEMORY;
 	int r = delivered_is_note(note, len) ? recall_repetition(note, len, delivered, known)
@@ -163,33 +133,28 @@ static int recall(const uint8_t *note, size_t len, uint64_t delivered, struct se
 	return r;
 }
 
-static void forget(struct service_recall *r)
+void service_forget(struct service_recall *r)
 {
-	struct recall *known = recall_of(r);
-
-	sodium_memzero(known, sizeof *known); /* it has plaintext */
-	free(known);
+	if (r)
+		sodium_memzero(recall_of(r), sizeof(struct recall)); /* it has plaintext */
+	free(r);
 }
 
 _Static_assert(DOWNLOAD_ASK_MORE <= SERVICE_ASK_MORE, "a question has room");
 
-static ptrdiff_t ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
+ptrdiff_t service_ask_rest(const struct service_recall *r, const uint8_t *heard, size_t len, uint8_t *out, size_t cap)
 {
-	return r->how == SERVICE_REPEATS ? repetition_ask(heard, len, out, cap)
-					 : download_ask(&recall_read(r)->download, r->delivered, heard, len, out, cap);
+	const struct download *d = r->how == SERVICE_REPEATS ? NULL : &recall_of(r)->download;
+
+	return download_ask(d, r->delivered, heard, len, out, cap);
 }
 
-static int is_range(struct recall *r, const uint8_t *data, size_t len, size_t *hidden)
-{
-	int known = download_resumes(&r->download, r->progress.delivered, data, len, hidden);
-
-	return known == DOWNLOAD_INCOMPLETE ? SERVICE_INCOMPLETE : known;
-}
+_Static_assert(RESPONSE_HEAD_INCOMPLETE == SERVICE_INCOMPLETE, "one is the other");
 
 static void follow(struct service *s, const uint8_t *data, size_t len)
 {
 	if (len)
-		service_http.from_backend(s, data, len);
+		service_from_backend(s, data, len);
 }
 
 static int is_in_answer(const struct service *s)
@@ -200,12 +165,13 @@ static int is_in_answer(const struct service *s)
 static int is_repetition(struct service *s, struct recall *r, const uint8_t *data, size_t len, size_t *hidden)
 {
 	struct repetition_heard heard;
-	char head[REPETITION_HEAD_MAX];
+	const struct delivered *d = &r->repetition.answer;
+	char head[ANSWER_HEAD_MAX];
 	int known = repetition_hear(&r->repetition, data, len, &heard);
 
 	*hidden = heard.len;
 	if (heard.head_len)
-		follow(s, (const uint8_t *)head, repetition_head(&r->repetition, head));
+		follow(s, (const uint8_t *)head, answer_head_write(d->len, (enum answer_close)d->closes, head));
 	follow(s, data + heard.head_len, heard.len - heard.head_len);
 	if (known < 0 || s->following != SERVICE_FOLLOWED)
 		return CSSL_E_MISMATCH;
@@ -214,35 +180,28 @@ static int is_repetition(struct service *s, struct recall *r, const uint8_t *dat
 	return known == REPETITION_MORE ? SERVICE_INCOMPLETE : 0;
 }
 
-static int is_rest(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
+int service_is_rest(struct service *s, struct service_recall *r, const uint8_t *data, size_t len, size_t *hidden)
 {
 	*hidden = 0;
-	return r->how == SERVICE_REPEATS ? is_repetition(s, recall_of(r), data, len, hidden)
-					 : is_range(recall_of(r), data, len, hidden);
+	if (r->how == SERVICE_REPEATS)
+		return is_repetition(s, recall_of(r), data, len, hidden);
+	return download_resumes(&recall_of(r)->download, r->delivered, data, len, hidden);
 }
 
 /* The follower gets an answer whose body is the rest. It has all of a repetition already; a later owner compares that
  * with the bytes that the client has got since. */
-static void go_on(struct service *s, const struct service_recall *r)
+void service_go_on(struct service *s, const struct service_recall *r)
 {
-	char head[DOWNLOAD_REST_HEAD_MAX];
+	const struct recall *known = recall_of(r);
+	char head[ANSWER_HEAD_MAX];
+
+	struct http_follower *h = s->state;
 
 	if (r->how == SERVICE_REPEATS) {
 		if (is_in_answer(s))
-			delivered_watch(http_watch(s->state), &recall_read(r)->repetition.answer);
+			delivered_watch(&h->watch, &known->repetition.answer);
 		return;
 	}
-	size_t len = download_rest_head(&recall_read(r)->download, r->len - r->delivered, head);
-	follow(s, (const uint8_t *)head, len);
+	const enum answer_close closes = (enum answer_close)known->download.closes;
+	follow(s, (const uint8_t *)head, answer_head_write(r->len - r->delivered, closes, head));
 }
-
-const struct service_note_ops http_notes = {
-	.leave = leave_note,
-	.leave_next = leave_next,
-	.recall = recall,
-	.forget = forget,
-	.can_go_on = can_go_on,
-	.ask_rest = ask_rest,
-	.is_rest = is_rest,
-	.go_on = go_on,
-};

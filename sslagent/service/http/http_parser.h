@@ -15,22 +15,17 @@
 
 #define HTTP_KEPT_MAX 4096u /* bytes */
 
-#define HTTP_STANDINGS(X)                                                                                              \
-	X(AT_START)  /* of a message: no byte of it has come */                                                        \
-	X(AMID_HEAD) /* or after the head of a chunked body, before its first byte */                                  \
-	X(AMID_BODY) /* of a known length */                                                                           \
-	X(AMID_CHUNK)                                                                                                  \
-	X(BEHIND_CHUNK) /* until the first byte of the next chunk, or the end of the message */                        \
-	X(UNTIL_END)    /* of the connection */                                                                        \
-	X(CLOSED)       /* the last message was the last one */                                                        \
-	X(UPGRADES)     /* CONNECT or Upgrade: the rest is not HTTP */                                                 \
-	X(BROKEN)
-
 enum http_standing {
-#define X(name) HTTP_##name,
-	HTTP_STANDINGS(X)
-#undef X
-		HTTP_STANDING_COUNT
+	HTTP_AT_START,  /* of a message: no byte of it has come */
+	HTTP_AMID_HEAD, /* or after the head of a chunked body, before its first byte */
+	HTTP_AMID_BODY, /* of a known length */
+	HTTP_AMID_CHUNK,
+	HTTP_BEHIND_CHUNK, /* until the first byte of the next chunk, or the end of the message */
+	HTTP_UNTIL_END,    /* of the connection */
+	HTTP_CLOSED,       /* the last message was the last one */
+	HTTP_UPGRADES,     /* CONNECT or Upgrade: the rest is not HTTP */
+	HTTP_BROKEN,
+	HTTP_STANDING_COUNT
 };
 
 struct http_parser {

@@ -2,11 +2,11 @@
  * can still tell a cut answer from a complete one. An idle connection has no follower, only a struct http_past.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "conf/conf.h"
 #include "proto/error.h"
 #include "sslagent/service/http/http_follower.h"
-#include "sslagent/service/http/http_notes.h"
 #include "sslagent/service/service_ops.h"
 
 /* Were the client's last bytes only empty lines, which may stand before a request (RFC 9112 2.2)? */
@@ -61,51 +61,23 @@ static struct http_follower *follower(struct service *s)
 	return s->state;
 }
 
-/* The follower's state before it gets bytes of the client. */
-struct before {
-	uint32_t begun;
-	int is_between; /* 1: between two exchanges */
-};
-
-static struct before before(const struct http_follower *h)
+static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
+	const enum http_stop stop = until == SERVICE_TO_END ? HTTP_STOP_AT_END : HTTP_STOP_NOWHERE;
+	struct http_follower *h = follower(s);
 	struct http_past past;
-
-	return (struct before){ http_begun(h), http_between_exchanges(h, &past) };
-}
-
-/* The follower has the bytes. The answer may come before the request has ended. */
-static void taken(struct service *s, struct before b)
-{
-	own_of(s)->blank = b.is_between && http_begun(s->state) == b.begun ? BLANK : NOT_BLANK;
-	leave_between_exchanges(s);
-}
-
-static void from_client(struct service *s, const uint8_t *data, size_t len)
-{
-	struct http_follower *h = follower(s);
-
-	if (!h)
-		return;
-	struct before b = before(h);
-	if (http_follow_request(h, data, len) == HTTP_GAVE_UP)
-		give_up(s);
-	else
-		taken(s, b);
-}
-
-static size_t from_client_to_end(struct service *s, const uint8_t *data, size_t len)
-{
-	struct http_follower *h = follower(s);
-	size_t used = len;
+	size_t used;
 
 	if (!h)
 		return len;
-	struct before b = before(h);
-	if (http_follow_request_to_end(h, data, len, &used) == HTTP_GAVE_UP)
+	const int was_between = http_between_exchanges(h, &past);
+	const uint32_t begun = h->begun;
+	if (http_follow_request(h, data, len, stop, &used) == HTTP_GAVE_UP) {
 		give_up(s);
-	else
-		taken(s, b);
+		return used;
+	}
+	own_of(s)->blank = was_between && h->begun == begun ? BLANK : NOT_BLANK;
+	leave_between_exchanges(s); /* the answer may come before the request has ended */
 	return used;
 }
 
@@ -115,22 +87,23 @@ static enum service_piece from_backend(struct service *s, const uint8_t *data, s
 
 	if (!h)
 		return SERVICE_RESPONSE;
-	uint32_t answered = http_answered(h);
-	int answering = http_answering(h);
+	const uint32_t answered = h->answered;
+	const int answering = http_answering(h);
 	if (http_follow_response(h, data, len) == HTTP_GAVE_UP) {
 		give_up(s);
 		return SERVICE_RESPONSE;
 	}
-	int is_response = answering || http_answering(h) || http_answered(h) != answered;
-	http_notes_passed(h, answered, data, len);
+	const int is_response = answering || http_answering(h) || h->answered != answered;
+	if (h->answered != answered)
+		delivered_unwatch(&h->watch);
+	else if (h->watch)
+		delivered_passed(h->watch, data, len);
 	leave_between_exchanges(s);
 	return is_response ? SERVICE_RESPONSE : SERVICE_INTERIM;
 }
 
 static enum service_end backend_ended(struct service *s)
 {
-	if (!s->state)
-		return s->passed == SERVICE_DOUBTED ? SERVICE_END_CUT : SERVICE_END_WHOLE;
 	return http_follow_response_end(s->state) ? SERVICE_END_WHOLE : SERVICE_END_CUT;
 }
 
@@ -160,14 +133,16 @@ static uint32_t head_under_way(const struct service *s)
 
 static unsigned outstanding(const struct service *s)
 {
-	return s->state ? http_outstanding(s->state) : 0;
+	return http_outstanding(s->state);
 }
 
 static enum service_reuse backend_reuse(const struct service *s)
 {
-	if (s->state && (http_outstanding(s->state) || !http_persistent(s->state)))
+	const struct http_follower *h = s->state;
+
+	if (h && (http_outstanding(h) || h->persistence != PERSISTENT))
 		return SERVICE_BACKEND_USED_UP;
-	enum http_framing framing = s->state ? http_framing(s->state) : (enum http_framing)own_read(s)->past.framing;
+	const unsigned framing = h ? h->framing : own_read(s)->past.framing;
 	return framing == HTTP_FRAMING_PLAIN ? SERVICE_BACKEND_FOR_ALL : SERVICE_BACKEND_FOR_CLIENT;
 }
 
@@ -186,31 +161,25 @@ static enum service_repeat repeat_by(const struct service *s, enum http_repeat m
 
 static enum service_repeat repeat(const struct service *s)
 {
-	return repeat_by(s, s->state ? http_repeat(s->state) : (enum http_repeat)own_read(s)->past.repeat);
+	const struct http_follower *h = s->state;
+
+	return repeat_by(s, (enum http_repeat)(h ? h->repeat : own_read(s)->past.repeat));
 }
 
 /* The first attempt has ended with its connection. */
 static int may_ask_again(const struct service *s)
 {
-	return s->state && http_outstanding(s->state) == 1 && !http_answering(s->state) &&
+	return http_outstanding(s->state) == 1 && !http_answering(s->state) &&
 	       repeat_by(s, http_repeat_of_last(s->state)) != SERVICE_REPEAT_NEVER;
 }
 
-#define WORDS(text)                                                                                                    \
-	{                                                                                                              \
-		text, sizeof text - 1                                                                                  \
-	}
-
 static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
 {
-	static const struct {
-		const char *text;
-		size_t len;
-	} answers[] = {
-		[SERVICE_BACKEND_LOST] = WORDS("HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\n"
-					       "Content-Length: 12\r\nConnection: close\r\n\r\nBad Gateway\n"),
-		[SERVICE_HEAD_LATE] = WORDS("HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain\r\n"
-					    "Content-Length: 16\r\nConnection: close\r\n\r\nRequest Timeout\n"),
+	static const char *const answers[] = {
+		[SERVICE_BACKEND_LOST] = "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/plain\r\n"
+					 "Content-Length: 12\r\nConnection: close\r\n\r\nBad Gateway\n",
+		[SERVICE_HEAD_LATE] = "HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain\r\n"
+				      "Content-Length: 16\r\nConnection: close\r\n\r\nRequest Timeout\n",
 	};
 
 	if (why == SERVICE_TRACK_LOST)
@@ -220,10 +189,10 @@ static const char *last_words(const struct service *s, enum service_parting why,
 		return "";
 	}
 	/* is at most one answer due, and has no byte of it come? */
-	if (place(s) == SERVICE_ANSWERING || outstanding(s) > 1)
+	if (place(s) == SERVICE_ANSWERING || service_outstanding(s) > 1)
 		return NULL;
-	*len = answers[why].len;
-	return answers[why].text;
+	*len = strlen(answers[why]);
+	return answers[why];
 }
 
 static int save(const struct service *s, uint8_t **out, size_t *len)
@@ -234,9 +203,8 @@ static int save(const struct service *s, uint8_t **out, size_t *len)
 		return 0;
 	if (!h)
 		h = http_follower_create(s->blocks, own_read(s)->past);
-	*out = h ? malloc(HTTP_NOTES_STATE_MAX + HTTP_FOLLOWER_STATE_MAX) : NULL;
-	const size_t notes = *out ? http_notes_save(h, *out) : 0;
-	ptrdiff_t n = *out ? http_follower_save(h, *out + notes) : CSSL_E_NO_MEMORY;
+	*out = h ? malloc(HTTP_FOLLOWER_STATE_MAX) : NULL;
+	ptrdiff_t n = *out ? http_follower_save(h, *out) : CSSL_E_NO_MEMORY;
 	if (h != s->state)
 		http_follower_destroy(s->blocks, h);
 	if (n < 0) {
@@ -244,7 +212,7 @@ static int save(const struct service *s, uint8_t **out, size_t *len)
 		*out = NULL;
 		return (int)n;
 	}
-	*len = notes + (size_t)n;
+	*len = (size_t)n;
 	return 0;
 }
 
@@ -255,23 +223,20 @@ static size_t kept_len(const struct service *s)
 
 static void restore(struct service *s, const uint8_t *state, size_t len)
 {
-	const size_t notes = http_notes_len(state, len);
+	struct http_follower *h = http_follower_restore(s->blocks, state, len);
 
-	s->state = http_follower_restore(s->blocks, state + notes, len - notes);
-	if (!s->state || http_gave_up(s->state)) {
+	s->state = h;
+	if (h && h->following == HTTP_FOLLOWS)
+		leave_between_exchanges(s);
+	else
 		give_up(s);
-		return;
-	}
-	http_notes_restore(s->state, state, notes);
-	leave_between_exchanges(s);
 }
 
 const struct service_ops service_http = {
 	.from_client = from_client,
-	.from_client_to_end = from_client_to_end,
 	.from_backend = from_backend,
 	.backend_ended = backend_ended,
-	.state_len = http_follower_len,
+	.state_len = sizeof(struct http_follower),
 	.drop_state = drop_follower,
 	.said_last = said_last,
 	.save = save,
@@ -285,5 +250,4 @@ const struct service_ops service_http = {
 	.repeat = repeat,
 	.may_ask_again = may_ask_again,
 	.restore = restore,
-	.notes = &http_notes,
 };

@@ -1,6 +1,7 @@
 /* message_head.c: implements message_head.h. */
 #include "sslagent/service/http/message_head.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -53,9 +54,9 @@ int head_split_field(const struct head_text *line, struct head_text *name, struc
 	return 0;
 }
 
-int head_is_word(const struct head_text *t, const char *word, size_t len)
+int head_is_word(const struct head_text *t, const char *word)
 {
-	return t->len == len && strncasecmp(t->at, word, len) == 0;
+	return strlen(word) == t->len && strncasecmp(t->at, word, t->len) == 0;
 }
 
 /* Reads digits at the start of @t and moves @t behind them. 0 or CSSL_E_RANGE. */
@@ -124,35 +125,30 @@ static int take_range(struct response_head *h, struct head_text v)
 
 static int take_ranges(struct response_head *h, struct head_text v)
 {
-	return head_is_word(&v, "bytes", 5) ? 0 : CSSL_E_RANGE;
+	return head_is_word(&v, "bytes") ? 0 : CSSL_E_RANGE;
 }
 
 static int take_coding(struct response_head *h, struct head_text v)
 {
-	return head_is_word(&v, "chunked", 7) ? 0 : CSSL_E_RANGE;
+	return head_is_word(&v, "chunked") ? 0 : CSSL_E_RANGE;
 }
 
 /* The list may hold more words than the one that matters. */
 static int take_connection(struct response_head *h, struct head_text v)
 {
-	return head_is_word(&v, "keep-alive", 10) ? 0 : CSSL_E_RANGE;
+	return head_is_word(&v, "keep-alive") ? 0 : CSSL_E_RANGE;
 }
 
-#define FIELD(name, bit, take)                                                                                         \
-	{                                                                                                              \
-		name, sizeof name - 1, bit, take                                                                       \
-	}
 static const struct field_row {
 	const char *name;
-	size_t len;
 	enum head_seen bit;
 	int (*take)(struct response_head *h, struct head_text value);
 } response_fields[] = {
-	FIELD("Content-Length", SEEN_LENGTH, take_length),
-	FIELD("ETag", SEEN_ETAG, take_etag),
-	FIELD("Content-Range", SEEN_RANGE, take_range),
-	FIELD("Accept-Ranges", SEEN_RANGES, take_ranges),
-	FIELD("Transfer-Encoding", SEEN_CODING, take_coding),
+	{ "Content-Length", SEEN_LENGTH, take_length },
+	{ "ETag", SEEN_ETAG, take_etag },
+	{ "Content-Range", SEEN_RANGE, take_range },
+	{ "Accept-Ranges", SEEN_RANGES, take_ranges },
+	{ "Transfer-Encoding", SEEN_CODING, take_coding },
 };
 
 /* 0, or negative: it is no field. */
@@ -162,13 +158,13 @@ static int take_field(struct response_head *h, const struct head_text *line)
 
 	if (head_split_field(line, &name, &value) < 0)
 		return CSSL_E_RANGE;
-	if (head_is_word(&name, "Connection", 10)) {
+	if (head_is_word(&name, "Connection")) {
 		h->seen |= take_connection(h, value) < 0 ? SEEN_CLOSE : 0u;
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof response_fields / sizeof response_fields[0]; i++) {
 		const struct field_row *row = &response_fields[i];
-		if (!head_is_word(&name, row->name, row->len))
+		if (!head_is_word(&name, row->name))
 			continue;
 		if (h->seen & row->bit || row->take(h, value) < 0)
 			h->odd |= row->bit;
@@ -217,4 +213,14 @@ int response_head_read(const uint8_t *data, size_t len, struct response_head *h)
 int response_head_persists(const struct response_head *h)
 {
 	return !(h->seen & (SEEN_CLOSE | SEEN_OLD));
+}
+
+size_t answer_head_write(uint64_t len, enum answer_close closes, char out[static ANSWER_HEAD_MAX])
+{
+	char framing[48] = "Transfer-Encoding: chunked";
+
+	if (len != ANSWER_CHUNKED)
+		snprintf(framing, sizeof framing, "Content-Length: %llu", (unsigned long long)len);
+	return (size_t)snprintf(out, ANSWER_HEAD_MAX, "HTTP/1.1 200 OK\r\n%s\r\n%s\r\n", framing,
+		closes == ANSWER_CLOSES ? "Connection: close\r\n" : "");
 }

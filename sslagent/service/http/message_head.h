@@ -33,7 +33,7 @@ int head_split_field(const struct head_text *line, struct head_text *name, struc
 /* Does every line up to the empty one end in CRLF, and is none of them folded (RFC 9112 5.2)? 1 or 0. */
 int head_is_plain(const uint8_t *at, const uint8_t *end);
 /* 1: @t is @word in upper or lower case. Else 0. */
-int head_is_word(const struct head_text *t, const char *word, size_t len);
+int head_is_word(const struct head_text *t, const char *word);
 
 /* Fields of a response that stand in its head. */
 enum head_seen {
@@ -62,5 +62,12 @@ int response_head_read(const uint8_t *data, size_t len, struct response_head *ou
 
 /* 1: the response is not the last one of its connection, as far as it says. Else 0. */
 int response_head_persists(const struct response_head *h);
+
+/* Writes a head for an answer whose body goes on elsewhere. Only the follower of the messages reads it. @len: of the
+ * body, or ANSWER_CHUNKED (RFC 9112 7.1). Returns the bytes written. */
+#define ANSWER_CHUNKED UINT64_MAX
+enum answer_close { ANSWER_PERSISTS, ANSWER_CLOSES };
+#define ANSWER_HEAD_MAX 96u
+size_t answer_head_write(uint64_t len, enum answer_close closes, char out[static ANSWER_HEAD_MAX]);
 
 #endif

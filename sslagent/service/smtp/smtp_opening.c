@@ -144,7 +144,7 @@ void smtp_opening_reply(struct smtp_session *s)
 {
 	if (s->opening == SMTP_ASKS)
 		smtp_resume_answer(s);
-	else if (s->reply[0] != '2')
+	else if (s->reply.data[0] != '2')
 		s->doubt = SMTP_OWN_BACKEND_UNREACHABLE;
 	else
 		s->opening++;

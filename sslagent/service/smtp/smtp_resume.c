@@ -65,8 +65,10 @@ static enum smtp_own repeat(struct smtp_session *s)
 	return SMTP_OWN_NONE;
 }
 
-void smtp_session_heard_all(struct smtp_session *s)
+void service_heard_all(struct service *of)
 {
+	struct smtp_session *s = of->state;
+
 	if (s->stage != SMTP_HEARING)
 		return;
 	s->stage = SMTP_IDLE;
@@ -116,8 +118,9 @@ static int begin_past(struct smtp_session *s, const struct smtp_note *note, cons
 	return 0;
 }
 
-int smtp_session_resume(struct smtp_session *s, const struct service_resumption *r)
+int service_resume(struct service *of, const struct service_resumption *r)
 {
+	struct smtp_session *s = of->state;
 	struct smtp_note note = s->note;
 	int result = r->len ? smtp_note_read(r->note, r->len, &note) : 0;
 
@@ -167,7 +170,7 @@ int smtp_resume_ask(struct smtp_session *s, char *out, size_t cap)
 /* The fate in which all lines of the answer agree. @decided gets the reply to the mail. */
 static enum smtp_fate read_answer(const struct smtp_session *s, struct wire_writer *decided)
 {
-	struct smtp_span rest = { (const char *)s->reply, s->reply_len };
+	struct smtp_span rest = { (const char *)s->reply.data, s->reply.len };
 	int fate = SMTP_FATE_UNKNOWN;
 
 	while (rest.len) {

@@ -1,20 +1,18 @@
 /* smtp_service.c: service smtp stands between the client of mail and the server (smtp_session.h). The session exists
  * from the beginning of the first ownership.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <sodium.h>
+
 #include "proto/error.h"
+#include "sslagent/counters.h"
 #include "sslagent/service/service_ops.h"
-#include "sslagent/service/smtp/smtp_ends.h"
 #include "sslagent/service/smtp/smtp_session.h"
 
 _Static_assert(SMTP_NOTE_MAX <= SERVICE_NOTE_MAX, "a note has room");
-
-static size_t state_len(void)
-{
-	return sizeof(struct smtp_session);
-}
 
 static void drop_state(struct service *s)
 {
@@ -37,17 +35,10 @@ static struct smtp_session *session(struct service *s)
 
 /* --- what every service answers --- */
 
-static void from_client(struct service *s, const uint8_t *data, size_t len)
-{
-	struct smtp_session *m = s->state;
-
-	smtp_session_client(m, m->record, data, len);
-}
-
 /* Before the server has answered, the beginning of the next mail is not known. So all bytes go on. */
-static size_t from_client_to_end(struct service *s, const uint8_t *data, size_t len)
+static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
-	from_client(s, data, len);
+	smtp_session_client(s->state, data, len);
 	return len;
 }
 
@@ -57,54 +48,19 @@ static enum service_piece from_backend(struct service *s, const uint8_t *data, s
 	return SERVICE_RESPONSE;
 }
 
-/* A server that ends sends 421 before, or the service does. */
-static enum service_end backend_ended(struct service *s)
-{
-	return SERVICE_END_WHOLE;
-}
-
-static int said_last(const struct service *s)
-{
-	return 0;
-}
-
 static enum service_place place(const struct service *s)
 {
-	if (s->state)
-		return smtp_session_place(s->state);
-	return s->listener && !conf_has_preamble(s->listener) ? SERVICE_ASKING
-							      : SERVICE_CHECKPOINT; /* a banner is due */
-}
+	const struct smtp_session *m = s->state;
 
-static int is_being_asked(const struct service *s)
-{
-	return place(s) != SERVICE_CHECKPOINT;
-}
+	if (!m) /* a banner is due */
+		return s->listener && !conf_has_preamble(s->listener) ? SERVICE_ASKING : SERVICE_CHECKPOINT;
+	const int talking = m->stage == SMTP_TALKING && (!m->relay || smtp_tx_is_checkpoint(&m->relay->tx));
+	const int idle = m->stage == SMTP_IDLE && !service_wants_backend(s);
+	const int silent = !m->answers.first && !m->waiting.first && !m->past;
 
-static uint32_t head_under_way(const struct service *s)
-{
-	return 0;
-}
-
-/* The backend connection belongs to this client. */
-static enum service_reuse backend_reuse(const struct service *s)
-{
-	return SERVICE_BACKEND_USED_UP;
-}
-
-static const char *last_words(const struct service *s, enum service_parting why, size_t *len)
-{
-	return NULL; /* they follow the waiting replies: end() */
-}
-
-static unsigned outstanding(const struct service *s)
-{
-	return 0;
-}
-
-static enum service_repeat repeat(const struct service *s)
-{
-	return SERVICE_REPEAT_NEVER;
+	if (silent && (talking || idle || m->stage == SMTP_OVER))
+		return SERVICE_CHECKPOINT;
+	return m->replies ? SERVICE_ANSWERING : SERVICE_ASKING;
 }
 
 /* It moves at checkpoints, where the note has everything. */
@@ -121,80 +77,90 @@ static int save(const struct service *s, uint8_t **out, size_t *len)
 	return 0;
 }
 
+/* With a server connection of another owner, at a checkpoint. */
 static void restore(struct service *s, const uint8_t *state, size_t len)
 {
 	struct smtp_session *m = session(s);
 	struct smtp_note note;
 
-	if (!m || smtp_note_read(state, len, &note) < 0)
+	if (!m || smtp_note_read(state, len, &note) < 0) {
 		service_give_up(s, SERVICE_TOUCHED);
-	else
-		smtp_session_go_on(m, &note);
+		return;
+	}
+	m->note = note;
+	m->note.epoch = m->epoch;
+	m->stage = SMTP_TALKING;
 }
+
+/* A client that does not read may pipeline commands; their replies wait here. */
+static size_t kept_len(const struct service *s)
+{
+	const struct smtp_session *m = s->state;
+
+	return m->waiting.kept + m->answers.kept + m->reply.cap + m->out.cap;
+}
+
+/* The backend connection belongs to this client. The last words follow the waiting replies: service_end(). */
+const struct service_ops service_smtp = {
+	.from_client = from_client,
+	.from_backend = from_backend,
+	.state_len = sizeof(struct smtp_session),
+	.kept_len = kept_len,
+	.drop_state = drop_state,
+	.save = save,
+	.place = place,
+	.restore = restore,
+};
 
 /* --- what stands between --- */
 
-static int own(struct service *s, const struct service_owner *owner)
+/* The first owner need not leave a note of the facts with which a successor without a note begins. */
+static void begin_notes(struct smtp_session *m)
+{
+	if (m->epoch == 1 && m->left_len == 0)
+		m->left_len = (uint16_t)smtp_note_write(&m->note, m->left);
+}
+
+int service_own(struct service *s, const struct service_owner *owner)
 {
 	struct smtp_session *m = session(s);
 
 	if (!m)
 		return CSSL_E_NO_MEMORY;
-	smtp_session_own(m, owner);
+	m->epoch = owner->epoch;
+	m->connection = owner->connection;
+	m->backend = owner->backend;
+	if (!m->past && m->replies == 0)
+		m->note.epoch = owner->epoch;
+	begin_notes(m);
+	m->id[0] = m->introduction[0] = 0;
+	if (owner->id_len && owner->id_len <= SMTP_TX_ID_MAX / 2)
+		sodium_bin2hex(m->id, sizeof m->id, owner->id, owner->id_len);
+	if (m->listener->smtp.xclient == CONF_ON && owner->client)
+		snprintf(m->introduction, sizeof m->introduction, "ADDR=%s%s PORT=%u", owner->is_ipv6 ? "IPV6:" : "",
+			owner->client, owner->client_port);
 	return 0;
 }
 
-static int resume(struct service *s, const struct service_resumption *r)
-{
-	return smtp_session_resume(s->state, r);
-}
-
-static void heard_all(struct service *s)
-{
-	smtp_session_heard_all(s->state);
-}
-
-static void at_record(struct service *s, uint64_t record)
+void service_at_record(struct service *s, uint64_t record)
 {
 	((struct smtp_session *)s->state)->record = record;
 }
 
-static int wants_backend(const struct service *s)
-{
-	return smtp_session_wants_backend(s->state);
-}
-
-static int backend_begins(struct service *s)
-{
-	return smtp_session_backend_begins(s->state);
-}
-
-static void backend_says(struct service *s, const uint8_t *data, size_t len)
-{
-	smtp_session_backend(s->state, data, len);
-}
-
-static void backend_gone(struct service *s)
-{
-	smtp_session_backend_gone(s->state);
-}
-
-static size_t for_backend(const struct service *s, const uint8_t **data)
+size_t service_for_backend(const struct service *s, const uint8_t **data)
 {
 	const struct smtp_session *m = s->state;
 
-	*data = m->out;
-	return m->out_len;
+	*data = m->out.data;
+	return m->out.len;
 }
 
-static void given_to_backend(struct service *s)
+void service_given_to_backend(struct service *s)
 {
-	struct smtp_session *m = s->state;
-
-	m->out_len = 0;
+	((struct smtp_session *)s->state)->out.len = 0;
 }
 
-static size_t for_client(const struct service *s, const uint8_t **data)
+size_t service_for_client(const struct service *s, const uint8_t **data)
 {
 	const struct smtp_piece *p = ((const struct smtp_session *)s->state)->answers.first;
 
@@ -204,12 +170,12 @@ static size_t for_client(const struct service *s, const uint8_t **data)
 	return p->len - p->used;
 }
 
-static void splits_reply(struct service *s)
+void service_splits_reply(struct service *s)
 {
 	((struct smtp_session *)s->state)->note.replies = SMTP_REPLIES_COUNTLESS;
 }
 
-static size_t taken(struct service *s)
+size_t service_taken(struct service *s)
 {
 	struct smtp_session *m = s->state;
 	const size_t len = m->taken;
@@ -218,7 +184,7 @@ static size_t taken(struct service *s)
 	return len;
 }
 
-static size_t note(struct service *s, uint8_t out[static SERVICE_NOTE_MAX])
+size_t service_note(struct service *s, uint8_t out[static SERVICE_NOTE_MAX])
 {
 	struct smtp_session *m = s->state;
 	const size_t len = smtp_note_write(&m->note, out);
@@ -230,24 +196,31 @@ static size_t note(struct service *s, uint8_t out[static SERVICE_NOTE_MAX])
 	return len;
 }
 
-static void at_checkpoint(struct service *s)
+void service_at_checkpoint(struct service *s)
 {
-	if (s->state)
+	if (service_stands_between(s) && s->state)
 		smtp_session_at_checkpoint(s->state);
 }
 
 /* A server can learn the client's address again, but not its password. */
-static int may_begin_anew(const struct service *s)
+int service_may_begin_anew(const struct service *s)
 {
 	return !s->state || !((const struct smtp_session *)s->state)->note.authenticated;
 }
 
-static int awaits_verdict(const struct service *s)
+/* After a loss, what became of a mail whose end was passed on is not known before the new server is asked. No server
+ * has a mail that is repeated. */
+int service_awaits_verdict(const struct service *s)
 {
-	return smtp_session_awaits_verdict(s->state);
+	const struct smtp_session *m = s->state;
+	const int is_asked = m->past && m->past->how != SMTP_REPEATS;
+
+	return m->stage != SMTP_OVER && (is_asked || (m->relay && smtp_tx_end_is_due(&m->relay->tx)));
 }
 
-static void end(struct service *s, enum service_parting why)
+/* --- the end --- */
+
+void service_end(struct service *s, enum service_parting why)
 {
 	static const enum smtp_own words[] = {
 		[SERVICE_BACKEND_LOST] = SMTP_OWN_BACKEND_UNREACHABLE,
@@ -260,7 +233,7 @@ static void end(struct service *s, enum service_parting why)
 	smtp_session_end(s->state, words[why]);
 }
 
-static enum service_over is_over(const struct service *s)
+enum service_over service_is_over(const struct service *s)
 {
 	const struct smtp_session *m = s->state;
 
@@ -269,61 +242,43 @@ static enum service_over is_over(const struct service *s)
 	return m->last == SMTP_TX_NONE ? SERVICE_OVER : SERVICE_OVER_CUT;
 }
 
-static enum end_reason over_for(const struct service *s)
-{
-	const struct smtp_session *m = s->state;
-
-	return smtp_end_reason((enum smtp_own)m->over_for);
-}
-
-static const struct service_between_ops between = {
-	.own = own,
-	.resume = resume,
-	.heard_all = heard_all,
-	.at_record = at_record,
-	.wants_backend = wants_backend,
-	.backend_begins = backend_begins,
-	.backend_says = backend_says,
-	.backend_gone = backend_gone,
-	.for_backend = for_backend,
-	.given_to_backend = given_to_backend,
-	.for_client = for_client,
-	.splits_reply = splits_reply,
-	.taken = taken,
-	.note = note,
-	.at_checkpoint = at_checkpoint,
-	.may_begin_anew = may_begin_anew,
-	.awaits_verdict = awaits_verdict,
-	.end = end,
-	.is_over = is_over,
-	.over_for = over_for,
+struct ending {
+	enum smtp_own why;
+	enum agent_counter counter;
+	enum end_reason reason;
 };
 
-/* A client that does not read may pipeline commands; their replies wait here. */
-static size_t kept_len(const struct service *s)
+/* @why: the last reply. A reply about what the client said is one of the others. */
+static const struct ending *ending_of(enum smtp_own why)
 {
-	const struct smtp_session *session = s->state;
+	static const struct ending others = { .counter = COUNT_MAIL_421_OTHER, .reason = END_TRACK_LOST };
+	static const struct ending rows[] = {
+		{ SMTP_OWN_NONE, COUNT_MAIL_421_OTHER, END_DONE },
+		{ SMTP_OWN_BYE, COUNT_MAIL_421_OTHER, END_DONE },
+		{ SMTP_OWN_SHUTTING_DOWN, COUNT_MAIL_421_LEAVING, END_SHUTTING_DOWN },
+		{ SMTP_OWN_AGENT_LOST, COUNT_MAIL_421_AGENT_LOST, END_AGENT_LOST },
+		{ SMTP_OWN_BACKEND_UNREACHABLE, COUNT_MAIL_421_BACKEND_UNREACHABLE, END_BACKEND_UNREACHABLE },
+		{ SMTP_OWN_BACKEND_LOST, COUNT_MAIL_421_BACKEND_LOST, END_BACKEND_CLOSED },
+		{ SMTP_OWN_BACKEND_BROKEN, COUNT_MAIL_421_BACKEND_BROKEN, END_BACKEND_CLOSED },
+		{ SMTP_OWN_BACKEND_CHANGED, COUNT_MAIL_421_BACKEND_CHANGED, END_BACKEND_CLOSED },
+		{ SMTP_OWN_MISCONFIGURED, COUNT_MAIL_421_OTHER, END_INTERNAL },
+		{ SMTP_OWN_OVERLOADED, COUNT_MAIL_421_OTHER, END_OVERLOADED },
+		{ SMTP_OWN_TIMED_OUT, COUNT_MAIL_421_OTHER, END_IDLE_TIMEOUT },
+		{ SMTP_OWN_RECEIVER_REFUSES, COUNT_MAIL_CLIENTS_REFUSED, END_DONE },
+	};
 
-	return session->waiting.kept + session->answers.kept + session->reply_cap + session->out_cap;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (rows[i].why == why)
+			return &rows[i];
+	return &others;
 }
 
-const struct service_ops service_smtp = {
-	.from_client = from_client,
-	.from_client_to_end = from_client_to_end,
-	.from_backend = from_backend,
-	.backend_ended = backend_ended,
-	.state_len = state_len,
-	.kept_len = kept_len,
-	.drop_state = drop_state,
-	.said_last = said_last,
-	.save = save,
-	.place = place,
-	.is_being_asked = is_being_asked,
-	.head_under_way = head_under_way,
-	.backend_reuse = backend_reuse,
-	.last_words = last_words,
-	.outstanding = outstanding,
-	.repeat = repeat,
-	.restore = restore,
-	.between = &between,
-};
+void smtp_end_count(enum smtp_own why)
+{
+	count(ending_of(why)->counter);
+}
+
+enum end_reason service_over_for(const struct service *s)
+{
+	return ending_of((enum smtp_own)((const struct smtp_session *)s->state)->over_for)->reason;
+}

@@ -9,8 +9,6 @@
 
 #include "proto/error.h"
 #include "smtp/reply_write.h"
-#include "sslagent/counters.h"
-#include "sslagent/service/smtp/smtp_ends.h"
 
 /* Commands that a client in TLS may not send to a server that trusts us. */
 static const uint8_t refused[SMTP_VERB_COUNT] = {
@@ -66,13 +64,13 @@ static void drop_past(struct smtp_session *s)
 	hold(s);
 }
 
-static void drop_buffer(uint8_t **data, size_t *len, size_t *cap)
+/* It may have held a password. */
+static void drop_buffer(struct smtp_buffer *b)
 {
-	if (*data)
-		sodium_memzero(*data, *cap);
-	free(*data);
-	*data = NULL;
-	*len = *cap = 0;
+	if (b->data)
+		sodium_memzero(b->data, b->cap);
+	free(b->data);
+	*b = (struct smtp_buffer){ 0 };
 }
 
 void smtp_session_clear(struct smtp_session *s)
@@ -81,8 +79,8 @@ void smtp_session_clear(struct smtp_session *s)
 	drop_past(s);
 	smtp_pieces_clear(&s->waiting);
 	smtp_pieces_clear(&s->answers);
-	drop_buffer(&s->out, &s->out_len, &s->out_cap);
-	drop_buffer(&s->reply, &s->reply_len, &s->reply_cap);
+	drop_buffer(&s->out);
+	drop_buffer(&s->reply);
 }
 
 void smtp_session_use(struct smtp_session *s, size_t len)
@@ -99,7 +97,7 @@ static void over(struct smtp_session *s, enum smtp_own why)
 	s->stage = SMTP_OVER;
 	s->over_for = (uint8_t)why;
 	s->doubt = SMTP_OWN_NONE;
-	s->reply_len = s->out_len = 0;
+	s->reply.len = s->out.len = 0;
 	s->last = s->relay ? (uint8_t)s->relay->tx.state : SMTP_TX_NONE;
 	drop_relay(s);
 	drop_past(s);
@@ -152,7 +150,7 @@ static void drop_repeated(struct smtp_session *s)
 	const uint32_t at = p->classes_at + p->dropped;
 	const char had = at < p->note.classes_len ? p->note.classes[at] : SMTP_CLASS_POSITIVE;
 
-	if (smtp_class_of((char)s->reply[0]) != had)
+	if (smtp_class_of((char)s->reply.data[0]) != had)
 		s->doubt = SMTP_OWN_BACKEND_CHANGED;
 	if (++p->dropped == p->replies)
 		drop_past(s);
@@ -171,15 +169,10 @@ void smtp_session_told(const struct smtp_session *s, uint8_t out[static SMTP_TOL
 
 static void note_greeting(struct smtp_session *s)
 {
-	const struct smtp_ehlo *offers = &s->relay->offers;
-	const struct smtp_span entry = smtp_ehlo_params(offers, SMTP_CAP_XCSSLTX);
-	const int extended = s->relay->turn == SMTP_VERB_EHLO;
-
 	s->note.greeting = s->relay->turn;
-	s->note.offers = extended ? offers->has : 0;
+	s->note.offers = 0;
 	s->note.entry[0] = 0;
-	if (extended && smtp_tx_entry_is_good(entry))
-		smtp_span_copy(entry, s->note.entry, sizeof s->note.entry);
+	smtp_opening_note(s);
 	smtp_span_copy(smtp_span_of(s->relay->tx.name), s->note.client, sizeof s->note.client);
 	smtp_session_told(s, s->note.told);
 }
@@ -192,47 +185,45 @@ static void on_reply(struct smtp_session *s)
 		smtp_opening_reply(s);
 		return;
 	}
-	if (s->stage == SMTP_TALKING && (turn == SMTP_VERB_EHLO || turn == SMTP_VERB_HELO) && s->reply[0] == '2')
+	if (s->stage == SMTP_TALKING && (turn == SMTP_VERB_EHLO || turn == SMTP_VERB_HELO) && s->reply.data[0] == '2')
 		note_greeting(s);
 	s->note.authenticated |= s->relay->tx.authenticated;
 	if (s->stage == SMTP_TALKING && s->past && turn != SMTP_TURN_NOTHING)
 		drop_repeated(s);
 	else
-		smtp_session_say(s, (const char *)s->reply, s->reply_len);
+		smtp_session_say(s, (const char *)s->reply.data, s->reply.len);
 }
 
-/* Without realloc(), which leaves a copy of the old bytes in memory; these may be a password. */
-static int grow(uint8_t **data, size_t len, size_t *cap, size_t needed)
+/* Without realloc(), which leaves a copy of the old bytes in memory. */
+static int grow(struct smtp_buffer *b, size_t needed)
 {
-	uint8_t *bigger = malloc(needed);
+	struct smtp_buffer bigger = { .data = malloc(needed), .len = b->len, .cap = needed };
 
-	if (!bigger)
+	if (!bigger.data)
 		return CSSL_E_NO_MEMORY;
-	if (*data) {
-		memcpy(bigger, *data, len);
-		sodium_memzero(*data, *cap);
-		free(*data);
+	if (b->len)
+		memcpy(bigger.data, b->data, b->len);
+	drop_buffer(b);
+	*b = bigger;
+	return 0;
+}
+
+static void append(struct smtp_session *s, struct smtp_buffer *to, const char *words, size_t len)
+{
+	if (to->len + len > to->cap && grow(to, to->len + len) < 0) {
+		s->memory = SMTP_MEMORY_WANTED;
+		return;
 	}
-	*data = bigger;
-	*cap = needed;
-	return 0;
-}
-
-static int append(uint8_t **to, size_t *len, size_t *cap, const char *words, size_t more)
-{
-	if (*len + more > *cap && grow(to, *len, cap, *len + more) < 0)
-		return CSSL_E_NO_MEMORY;
-	memcpy(*to + *len, words, more);
-	*len += more;
-	return 0;
+	memcpy(to->data + to->len, words, len);
+	to->len += len;
 }
 
 /* The last line decides. So the client sees its code in all of them, whichever line it reads. */
 static void unify_codes(struct smtp_session *s, const char *code)
 {
-	for (size_t at = 0; at + 3 <= s->reply_len; at++)
-		if (at == 0 || s->reply[at - 1] == '\n')
-			memcpy(s->reply + at, code, 3);
+	for (size_t at = 0; at + 3 <= s->reply.len; at++)
+		if (at == 0 || s->reply.data[at - 1] == '\n')
+			memcpy(s->reply.data + at, code, 3);
 }
 
 /* A reply becomes one piece, so the client never has only a part of it. */
@@ -242,18 +233,17 @@ static void to_client(void *ctx, const char *words, size_t len, enum smtp_relay_
 
 	if (s->relay->state == SMTP_RELAY_OVER) { /* in place of the current reply */
 		smtp_session_say(s, words, len);
-		s->reply_len = 0;
+		s->reply.len = 0;
 		return;
 	}
-	if (append(&s->reply, &s->reply_len, &s->reply_cap, words, len) < 0)
-		s->memory = SMTP_MEMORY_WANTED;
+	append(s, &s->reply, words, len);
 	if (what == SMTP_WORDS_PART)
 		return;
-	if (s->reply_len > len)
+	if (s->reply.len > len)
 		unify_codes(s, words);
-	if (s->reply_len)
+	if (s->reply.len)
 		on_reply(s);
-	s->reply_len = 0;
+	s->reply.len = 0;
 }
 
 /* --- for the server --- */
@@ -262,8 +252,7 @@ static void to_server(void *ctx, const char *words, size_t len)
 {
 	struct smtp_session *s = ctx;
 
-	if (append(&s->out, &s->out_len, &s->out_cap, words, len) < 0)
-		s->memory = SMTP_MEMORY_WANTED;
+	append(s, &s->out, words, len);
 }
 
 static int name(void *ctx, size_t at, struct smtp_tx_name *out)
@@ -419,7 +408,7 @@ void smtp_session_talk(struct smtp_session *s)
 	feed(s);
 }
 
-void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len)
+void smtp_session_client(struct smtp_session *s, const uint8_t *data, size_t len)
 {
 	size_t used = 0;
 
@@ -433,18 +422,20 @@ void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t 
 		return;
 	}
 	if (s->stage == SMTP_TALKING && !s->waiting.first && has_room(s) && !must_pause(s)) {
-		used = pass(s, record, 0, data, len);
+		used = pass(s, s->record, 0, data, len);
 		s->taken += used;
 	}
-	if (used < len && smtp_pieces_add(&s->waiting, record, used, data + used, len - used) < 0) {
+	if (used < len && smtp_pieces_add(&s->waiting, s->record, used, data + used, len - used) < 0) {
 		s->memory = SMTP_MEMORY_WANTED;
 		s->taken += len - used;
 	}
 	look(s);
 }
 
-void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t len)
+void service_backend_says(struct service *of, const uint8_t *data, size_t len)
 {
+	struct smtp_session *s = of->state;
+
 	if (wake(s) < 0)
 		smtp_session_end(s, SMTP_OWN_OVERLOADED);
 	if (!s->relay)
@@ -453,8 +444,10 @@ void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t le
 	look(s);
 }
 
-void smtp_session_backend_gone(struct smtp_session *s)
+void service_backend_gone(struct service *of)
 {
+	struct smtp_session *s = of->state;
+
 	if (s->relay)
 		smtp_relay_server_ended(s->relay);
 	else
@@ -464,8 +457,10 @@ void smtp_session_backend_gone(struct smtp_session *s)
 
 /* --- a server --- */
 
-int smtp_session_wants_backend(const struct smtp_session *s)
+int service_wants_backend(const struct service *of)
 {
+	const struct smtp_session *s = of->state;
+
 	return s->stage == SMTP_IDLE && (s->waiting.first || s->past || s->note.banner == SMTP_BANNER_OWED);
 }
 
@@ -495,8 +490,10 @@ static int sees_client(const struct smtp_session *s)
 	return s->backend && s->backend->proxy_v2 == CONF_ON && !s->past;
 }
 
-int smtp_session_backend_begins(struct smtp_session *s)
+int service_backend_begins(struct service *of)
 {
+	struct smtp_session *s = of->state;
+
 	s->relay = malloc(sizeof *s->relay);
 	if (!s->relay)
 		return CSSL_E_NO_MEMORY;
@@ -509,37 +506,7 @@ int smtp_session_backend_begins(struct smtp_session *s)
 	return 0;
 }
 
-void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note)
-{
-	s->note = *note;
-	s->note.epoch = s->epoch;
-	s->stage = SMTP_TALKING;
-}
-
 /* --- for the connection --- */
-
-/* The first owner need not leave a note of the facts with which a successor without a note begins. */
-static void begin_notes(struct smtp_session *s)
-{
-	if (s->epoch == 1 && s->left_len == 0)
-		s->left_len = (uint16_t)smtp_note_write(&s->note, s->left);
-}
-
-void smtp_session_own(struct smtp_session *s, const struct service_owner *owner)
-{
-	s->epoch = owner->epoch;
-	s->connection = owner->connection;
-	s->backend = owner->backend;
-	if (!s->past && s->replies == 0)
-		s->note.epoch = owner->epoch;
-	begin_notes(s);
-	s->id[0] = s->introduction[0] = 0;
-	if (owner->id_len && owner->id_len <= SMTP_TX_ID_MAX / 2)
-		sodium_bin2hex(s->id, sizeof s->id, owner->id, owner->id_len);
-	if (s->listener->smtp.xclient == CONF_ON && owner->client)
-		snprintf(s->introduction, sizeof s->introduction, "ADDR=%s%s PORT=%u", owner->is_ipv6 ? "IPV6:" : "",
-			owner->client, owner->client_port);
-}
 
 void smtp_session_answered(struct smtp_session *s, size_t len)
 {
@@ -560,26 +527,6 @@ void smtp_session_at_checkpoint(struct smtp_session *s)
 	if (s->stage != SMTP_TALKING)
 		return;
 	drop_relay(s);
-	drop_buffer(&s->out, &s->out_len, &s->out_cap);
-	drop_buffer(&s->reply, &s->reply_len, &s->reply_cap);
-}
-
-/* After a loss, what became of a mail whose end was passed on is not known before the new server is asked. No server
- * has a mail that is repeated. */
-int smtp_session_awaits_verdict(const struct smtp_session *s)
-{
-	const int is_asked = s->past && s->past->how != SMTP_REPEATS;
-
-	return s->stage != SMTP_OVER && (is_asked || (s->relay && smtp_tx_end_is_due(&s->relay->tx)));
-}
-
-enum service_place smtp_session_place(const struct smtp_session *s)
-{
-	const int talking = s->stage == SMTP_TALKING && (!s->relay || smtp_tx_is_checkpoint(&s->relay->tx));
-	const int idle = s->stage == SMTP_IDLE && !smtp_session_wants_backend(s);
-	const int silent = !s->answers.first && !s->waiting.first && !s->past;
-
-	if (silent && (talking || idle || s->stage == SMTP_OVER))
-		return SERVICE_CHECKPOINT;
-	return s->replies ? SERVICE_ANSWERING : SERVICE_ASKING;
+	drop_buffer(&s->out);
+	drop_buffer(&s->reply);
 }

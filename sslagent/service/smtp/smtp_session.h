@@ -50,6 +50,12 @@ struct smtp_past {
 	struct smtp_note note; /* as it was when the session was resumed */
 };
 
+/* Bytes that grow. They are wiped. */
+struct smtp_buffer {
+	uint8_t *data;
+	size_t len, cap;
+};
+
 struct smtp_session {
 	const struct conf_listener *listener;
 	const struct conf_backend *backend;
@@ -75,11 +81,10 @@ struct smtp_session {
 	 * SMTP_TX_QUEUE_MAX commands can be unanswered, or one reply of our own. @waiting holds at most a window and
 	 * a record. */
 	struct smtp_pieces waiting, answers;
-	size_t taken;         /* client bytes used since the last question */
-	uint8_t *reply, *out; /* the reply that is being made; the bytes for the server */
-	size_t reply_len, reply_cap, out_len, out_cap;
-	char id[SMTP_TX_ID_MAX + 1]; /* of the connection, for names of transactions; "": it has none */
-	char introduction[96];       /* the client's address, for XCLIENT; "": none is needed */
+	size_t taken;                  /* client bytes used since the last question */
+	struct smtp_buffer reply, out; /* the reply that is being made; the bytes for the server */
+	char id[SMTP_TX_ID_MAX + 1];   /* of the connection, for names of transactions; "": it has none */
+	char introduction[96];         /* the client's address, for XCLIENT; "": none is needed */
 	char greeting[SMTP_DOMAIN_MAX + sizeof "EHLO \r\n"];
 	uint8_t left[SMTP_NOTE_MAX]; /* the last note that was left */
 	uint16_t left_len;
@@ -90,22 +95,12 @@ enum smtp_memory { SMTP_MEMORY_THERE, SMTP_MEMORY_WANTED };
 void smtp_session_init(struct smtp_session *s, const struct conf_listener *listener);
 void smtp_session_clear(struct smtp_session *s);
 
-/* As in service.h, section "services that stand between". */
-void smtp_session_own(struct smtp_session *s, const struct service_owner *owner);
-int smtp_session_resume(struct smtp_session *s, const struct service_resumption *r);
-void smtp_session_heard_all(struct smtp_session *s);
-void smtp_session_client(struct smtp_session *s, uint64_t record, const uint8_t *data, size_t len);
-int smtp_session_wants_backend(const struct smtp_session *s);
-int smtp_session_backend_begins(struct smtp_session *s);
-void smtp_session_backend(struct smtp_session *s, const uint8_t *data, size_t len);
-void smtp_session_backend_gone(struct smtp_session *s);
+void smtp_session_client(struct smtp_session *s, const uint8_t *data, size_t len);
 void smtp_session_answered(struct smtp_session *s, size_t len); /* of the first answer: sealed for the client */
 void smtp_session_at_checkpoint(struct smtp_session *s);
 void smtp_session_end(struct smtp_session *s, enum smtp_own why);
-int smtp_session_awaits_verdict(const struct smtp_session *s);
-enum service_place smtp_session_place(const struct smtp_session *s);
-/* For a server connection of another owner, at a checkpoint. The note has the state. */
-void smtp_session_go_on(struct smtp_session *s, const struct smtp_note *note);
+/* Counts the end of a client's mail behind TLS. @why: the last reply. */
+void smtp_end_count(enum smtp_own why);
 
 /* smtp_opening.c. The relay is OPEN and no reply is due: do the next step of OPENING. */
 void smtp_opening_step(struct smtp_session *s);

@@ -2,7 +2,7 @@
  * full and resumed, with moves. */
 #include "proto/cipher_suite.h"
 #include "proto/error.h"
-#include "sslagent/tls/tls12_prf.h"
+#include "sslagent/tls/own_provider.h"
 #include "tests/unit/sslagent/cluster/memory_cluster.h"
 #include "tests/unit/unit.h"
 
@@ -314,7 +314,7 @@ static void shake_hands(struct handshake *h)
 	ck_assert_int_eq(step, HANDSHAKE_DONE);
 }
 
-static void on_key_block(void *count, const uint8_t *block, size_t len)
+static void on_key_block(void *count, enum own_derived what, const uint8_t *block, size_t len)
 {
 	++*(unsigned *)count;
 }
@@ -334,9 +334,9 @@ START_TEST(an_export_of_tls12_derives_no_key_block_again)
 	client = memory_client_create(&config);
 	shake_hands(h);
 	handshake_output_taken(h, handshake_output(h, &data));
-	tls12_prf_watch(on_key_block, &derived);
+	own_derivations_watch(on_key_block, &derived);
 	ck_assert_int_eq(handshake_export(h, &obj, &facts), 0);
-	tls12_prf_watch(NULL, NULL);
+	own_derivations_watch(NULL, NULL);
 	ck_assert_uint_eq(derived, 0);
 	handshake_destroy(h);
 	cluster_stop();

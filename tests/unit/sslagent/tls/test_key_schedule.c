@@ -11,7 +11,7 @@
 #include "sslagent/tls/key_schedule.h"
 #include "tests/unit/unit.h"
 
-static struct key_schedule *schedules[TLS_ALGORITHMS_COUNT];
+static EVP_KDF_CTX *schedules[TLS_ALGORITHMS_COUNT];
 #define schedule (schedules[_i % TLS_ALGORITHMS_COUNT]) /* each test runs with both */
 
 static void setup(void)
@@ -25,7 +25,7 @@ static void setup(void)
 static void teardown(void)
 {
 	for (unsigned a = 0; a < TLS_ALGORITHMS_COUNT; a++)
-		key_schedule_destroy(schedules[a]);
+		EVP_KDF_CTX_free(schedules[a]);
 }
 
 static void from_hex(const char *hex, uint8_t *out)

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sslagent/tls/lean_provider.h"
-#include "sslagent/tls/own_random.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
@@ -29,7 +27,7 @@ static SSL_CTX *context_of(OSSL_LIB_CTX *library)
 
 static void start(void)
 {
-	ck_assert_int_eq(lean_provider_begin(), 0);
+	ck_assert_int_eq(tls_library_begin(), 0);
 	ck_assert_ptr_nonnull(tls_library());
 }
 

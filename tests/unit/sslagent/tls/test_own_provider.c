@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "sslagent/tls/own_provider.h"
-#include "sslagent/tls/tls12_prf.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
@@ -292,8 +291,9 @@ static struct {
 	size_t len;
 } told;
 
-static void on_key_block(void *ctx, const uint8_t *block, size_t len)
+static void on_key_block(void *ctx, enum own_derived what, const uint8_t *block, size_t len)
 {
+	ck_assert_int_eq(what, OWN_KEY_BLOCK);
 	ck_assert_ptr_eq(ctx, &told);
 	ck_assert_uint_le(len, sizeof told.block);
 	memcpy(told.block, block, len);
@@ -308,7 +308,7 @@ START_TEST(a_watcher_is_told_of_key_blocks_and_of_nothing_else)
 	uint8_t out[40];
 
 	tls_library(); /* derives some blocks itself when it begins */
-	tls12_prf_watch(on_key_block, &told);
+	own_derivations_watch(on_key_block, &told);
 	for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++)
 		ck_assert_int_eq(prf(OURS, "SHA2-256", input, 48, others[i], input, 64, out, sizeof out), 1);
 	ck_assert_int_eq(prf(THEIRS, "SHA2-256", input, 48, "key expansion", input, 64, out, sizeof out), 1);
@@ -317,7 +317,7 @@ START_TEST(a_watcher_is_told_of_key_blocks_and_of_nothing_else)
 	ck_assert_uint_eq(told.count, 1);
 	ck_assert_uint_eq(told.len, sizeof out);
 	ck_assert_mem_eq(told.block, out, sizeof out);
-	tls12_prf_watch(NULL, NULL);
+	own_derivations_watch(NULL, NULL);
 	ck_assert_int_eq(prf(OURS, "SHA2-256", input, 48, "key expansion", input, 64, out, sizeof out), 1);
 	ck_assert_uint_eq(told.count, 1);
 }

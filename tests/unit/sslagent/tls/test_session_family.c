@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/error.h"
-#include "sslagent/tls/session_family.h"
+#include "sslagent/tls/handshake_internal.h"
 #include "tests/unit/unit.h"
 
 static const struct client_address clients[] = { { .len = 0 }, { { 192, 0, 2, 1 }, 4 },

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sslagent/tls/tls13_kdf.h"
+#include "sslagent/tls/own_provider.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/unit/sslagent/suite_of.h"
 #include "tests/unit/unit.h"
@@ -161,16 +161,16 @@ END_TEST
 
 static struct {
 	unsigned count;
-	enum traffic_direction direction;
+	enum own_derived what;
 	uint8_t secret[48];
 	size_t len;
 } told;
 
-static void on_secret(void *ctx, enum traffic_direction direction, const uint8_t *secret, size_t len)
+static void on_secret(void *ctx, enum own_derived what, const uint8_t *secret, size_t len)
 {
 	ck_assert_ptr_eq(ctx, &told);
 	told.count++;
-	told.direction = direction;
+	told.what = what;
 	told.len = len;
 	memcpy(told.secret, secret, len);
 }
@@ -181,7 +181,7 @@ START_TEST(a_watcher_is_told_of_application_traffic_secrets_and_of_nothing_else)
 	struct input in = { .digest = "SHA2-384", .mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY, .key = bytes, .key_len = 48 };
 	uint8_t out[48];
 
-	tls13_kdf_watch(on_secret, &told);
+	own_derivations_watch(on_secret, &told);
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		in.label = others[i];
 		ck_assert_int_eq(derive("provider=cssl", &in, out, 48), 1);
@@ -190,13 +190,13 @@ START_TEST(a_watcher_is_told_of_application_traffic_secrets_and_of_nothing_else)
 	in.label = "s ap traffic";
 	ck_assert_int_eq(derive("provider=cssl", &in, out, 48), 1);
 	ck_assert_uint_eq(told.count, 1);
-	ck_assert_int_eq(told.direction, SERVER_TRAFFIC);
+	ck_assert_int_eq(told.what, OWN_SERVER_TRAFFIC);
 	in.label = "c ap traffic";
 	ck_assert_int_eq(derive("provider=cssl", &in, out, 48), 1);
-	ck_assert_int_eq(told.direction, CLIENT_TRAFFIC);
+	ck_assert_int_eq(told.what, OWN_CLIENT_TRAFFIC);
 	ck_assert_uint_eq(told.len, 48);
 	ck_assert_mem_eq(told.secret, out, 48);
-	tls13_kdf_watch(NULL, NULL);
+	own_derivations_watch(NULL, NULL);
 	ck_assert_int_eq(derive("provider=cssl", &in, out, 48), 1);
 	ck_assert_uint_eq(told.count, 2);
 }

@@ -10,8 +10,7 @@
 
 #include "proto/aead.h"
 #include "proto/error.h"
-#include "sslagent/tls/own_hkdf.h"
-#include "sslagent/tls/own_provider.h"
+#include "sslagent/tls/own_provider_internal.h"
 #include "sslagent/tls/record_aead.h"
 #include "sslagent/tls/tls_library.h"
 #include "tests/source_root.h"

@@ -15,7 +15,7 @@ static struct slabs blocks;
 
 static inline void say(struct h2_follower *h, char direction, const uint8_t *data, size_t len)
 {
-	struct h2_passed ignored;
+	struct service_outgoing ignored;
 
 	for (size_t used = 0; direction == '>' && used < len;)
 		used += h2_from_client(h, data + used, len - used, &ignored);
@@ -26,7 +26,7 @@ static inline void say(struct h2_follower *h, char direction, const uint8_t *dat
 static inline const char *begin(struct h2_follower *h, const char *script)
 {
 	if (*script == '=')
-		h2_strand(h);
+		h->phase = H2_STRANDED;
 	return script + (*script == '=');
 }
 

@@ -65,7 +65,7 @@ START_TEST(length_or_chunks_are_known)
 	ck_assert_uint_eq(d.len, 9000);
 	ck_assert_uint_eq(d.head_len, strlen(LENGTH));
 	ck_assert_int_eq(begins(CHUNKED, &d), 0);
-	ck_assert_uint_eq(d.len, DELIVERED_CHUNKED);
+	ck_assert_uint_eq(d.len, ANSWER_CHUNKED);
 }
 END_TEST
 
@@ -283,12 +283,14 @@ START_TEST(the_request_is_repeated_as_it_was)
 	static const char request[] = "GET / HTTP/1.1\r\nHost: a\r\nCookie: b\r\n\r\n";
 	uint8_t out[sizeof request];
 
-	ck_assert_int_eq(
-		repetition_ask((const uint8_t *)request, sizeof request - 1, out, sizeof out), sizeof request - 1);
+	ck_assert_int_eq(download_ask(NULL, 0, (const uint8_t *)request, sizeof request - 1, out, sizeof out),
+		sizeof request - 1);
 	ck_assert_mem_eq(out, request, sizeof request - 1);
-	ck_assert_int_eq(repetition_ask((const uint8_t *)request, sizeof request - 1, out, 5), CSSL_E_TOO_LONG);
-	ck_assert_int_eq(repetition_ask((const uint8_t *)request, sizeof request - 2, out, sizeof out), CSSL_E_RANGE);
-	ck_assert_int_eq(repetition_ask((const uint8_t *)request, sizeof request, out, sizeof out), CSSL_E_RANGE);
+	ck_assert_int_eq(download_ask(NULL, 0, (const uint8_t *)request, sizeof request - 1, out, 5), CSSL_E_TOO_LONG);
+	ck_assert_int_eq(
+		download_ask(NULL, 0, (const uint8_t *)request, sizeof request - 2, out, sizeof out), CSSL_E_RANGE);
+	ck_assert_int_eq(
+		download_ask(NULL, 0, (const uint8_t *)request, sizeof request, out, sizeof out), CSSL_E_RANGE);
 }
 END_TEST
 

@@ -31,7 +31,7 @@ START_TEST(a_whole_answer_with_a_strong_etag_and_ranges_can_go_on)
 	ck_assert_uint_eq(d.head_len, strlen(text) - strlen("and its body"));
 	ck_assert_uint_eq(d.etag_len, 4);
 	ck_assert_mem_eq(d.etag, "\"v1\"", 4);
-	ck_assert_int_eq(d.closes, DOWNLOAD_PERSISTS);
+	ck_assert_int_eq(d.closes, ANSWER_PERSISTS);
 }
 END_TEST
 
@@ -57,7 +57,7 @@ START_TEST(an_answer_that_closes_is_known_to_close)
 	struct download d;
 
 	ck_assert_int_eq(begins(closing[_i], &d), 0);
-	ck_assert_int_eq(d.closes, DOWNLOAD_CLOSES);
+	ck_assert_int_eq(d.closes, ANSWER_CLOSES);
 }
 END_TEST
 
@@ -109,12 +109,12 @@ END_TEST
 
 START_TEST(a_head_that_is_too_long_is_not_looked_at)
 {
-	char text[DOWNLOAD_HEAD_MAX + 512];
+	char text[MESSAGE_HEAD_MAX + 512];
 	struct download d;
-	int len = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nX: %0*d\r\n%s", (int)DOWNLOAD_HEAD_MAX, 1,
+	int len = snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nX: %0*d\r\n%s", (int)MESSAGE_HEAD_MAX, 1,
 		strchr(WHOLE(""), 'C'));
 
-	ck_assert_int_gt(len, DOWNLOAD_HEAD_MAX);
+	ck_assert_int_gt(len, MESSAGE_HEAD_MAX);
 	ck_assert_int_eq(begins(text, &d), DOWNLOAD_NOT);
 }
 END_TEST
@@ -158,9 +158,7 @@ END_TEST
 START_TEST(a_question_never_needs_more_room_than_promised)
 {
 	static const char request[] = "GET / HTTP/1.1\r\n\r\n";
-	struct download d = {
-		.first = 999999999999999998u, .len = 1, .total = UINT64_MAX, .etag_len = DOWNLOAD_ETAG_MAX
-	};
+	struct download d = { .first = 999999999999999998u, .len = 1, .total = UINT64_MAX, .etag_len = HEAD_ETAG_MAX };
 	uint8_t out[sizeof request - 1 + DOWNLOAD_ASK_MORE];
 
 	memset(d.etag, 'e', sizeof d.etag);
@@ -194,7 +192,7 @@ START_TEST(the_rest_of_the_same_is_taken)
 	snprintf(text, sizeof text, "%s%sbody", before[_i], REST("70", "230-299/1000", ""));
 	ck_assert_int_eq(resumes(&d, text, &head_len), 0);
 	ck_assert_str_eq(text + head_len, "body");
-	ck_assert_int_eq(d.closes, DOWNLOAD_PERSISTS);
+	ck_assert_int_eq(d.closes, ANSWER_PERSISTS);
 }
 END_TEST
 
@@ -204,7 +202,7 @@ START_TEST(a_backend_that_closes_behind_the_rest_is_known_to)
 	size_t head_len;
 
 	ck_assert_int_eq(resumes(&d, REST("70", "230-299/1000", "Connection: close\r\n"), &head_len), 0);
-	ck_assert_int_eq(d.closes, DOWNLOAD_CLOSES);
+	ck_assert_int_eq(d.closes, ANSWER_CLOSES);
 }
 END_TEST
 
@@ -250,35 +248,35 @@ START_TEST(half_a_head_is_waited_for)
 	size_t head_len;
 
 	for (size_t len = 0; len < strlen(text); len++)
-		ck_assert_int_eq(download_resumes(&d, 30, (const uint8_t *)text, len, &head_len), DOWNLOAD_INCOMPLETE);
+		ck_assert_int_eq(
+			download_resumes(&d, 30, (const uint8_t *)text, len, &head_len), RESPONSE_HEAD_INCOMPLETE);
 	ck_assert_int_eq(download_resumes(&d, 30, (const uint8_t *)text, strlen(text), &head_len), 0);
 }
 END_TEST
 
 START_TEST(but_not_for_ever)
 {
-	static uint8_t text[DOWNLOAD_HEAD_MAX];
+	static uint8_t text[MESSAGE_HEAD_MAX];
 	struct download d = one_range;
 	size_t head_len;
 
 	memset(text, 'x', sizeof text);
 	memcpy(text, "HTTP/1.1 206 ", 13);
-	ck_assert_int_eq(download_resumes(&d, 30, text, sizeof text - 1, &head_len), DOWNLOAD_INCOMPLETE);
+	ck_assert_int_eq(download_resumes(&d, 30, text, sizeof text - 1, &head_len), RESPONSE_HEAD_INCOMPLETE);
 	ck_assert_int_eq(download_resumes(&d, 30, text, sizeof text, &head_len), CSSL_E_MISMATCH);
 }
 END_TEST
 
 START_TEST(the_follower_is_told_how_much_is_left)
 {
-	struct download d = one_range;
-	char head[DOWNLOAD_REST_HEAD_MAX];
+	char head[ANSWER_HEAD_MAX];
 
-	ck_assert_uint_eq(download_rest_head(&d, 70, head), strlen(head));
-	ck_assert_str_eq(head, "HTTP/1.1 206 Partial Content\r\nContent-Length: 70\r\n\r\n");
-	d.closes = DOWNLOAD_CLOSES;
-	download_rest_head(&d, UINT64_MAX, head);
-	ck_assert_str_eq(head, "HTTP/1.1 206 Partial Content\r\nContent-Length: 18446744073709551615\r\n"
-			       "Connection: close\r\n\r\n");
+	ck_assert_uint_eq(answer_head_write(70, ANSWER_PERSISTS, head), strlen(head));
+	ck_assert_str_eq(head, "HTTP/1.1 200 OK\r\nContent-Length: 70\r\n\r\n");
+	answer_head_write(UINT64_MAX - 1, ANSWER_CLOSES, head);
+	ck_assert_str_eq(head, "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551614\r\nConnection: close\r\n\r\n");
+	answer_head_write(ANSWER_CHUNKED, ANSWER_PERSISTS, head);
+	ck_assert_str_eq(head, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
 }
 END_TEST
 
@@ -286,7 +284,7 @@ static const struct download noted = { .first = 200,
 	.len = 100,
 	.total = 1000,
 	.head_len = 50,
-	.closes = DOWNLOAD_CLOSES,
+	.closes = ANSWER_CLOSES,
 	.etag_len = 4,
 	.etag = "\"v1\"" };
 
@@ -296,7 +294,7 @@ START_TEST(a_note_holds_all_of_it)
 	struct download d = noted, out;
 
 	if (_i) {
-		d.etag_len = DOWNLOAD_ETAG_MAX;
+		d.etag_len = HEAD_ETAG_MAX;
 		memset(d.etag, 'e', sizeof d.etag);
 	}
 	size_t len = download_write(&d, note);
@@ -324,7 +322,7 @@ static const struct download senseless[] = {
 	{ .first = 901, .len = 100, .total = 1000, .head_len = 50 },
 	{ .first = UINT64_MAX, .len = 2, .total = 1000, .head_len = 50 },
 	{ .first = 0, .len = 1000, .total = 1000, .head_len = 0 },
-	{ .first = 0, .len = 1000, .total = 1000, .head_len = DOWNLOAD_HEAD_MAX + 1 },
+	{ .first = 0, .len = 1000, .total = 1000, .head_len = MESSAGE_HEAD_MAX + 1 },
 	{ .first = 0, .len = 1000, .total = 1000, .head_len = 50, .closes = 2 },
 };
 

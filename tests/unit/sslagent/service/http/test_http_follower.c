@@ -86,11 +86,20 @@ static const struct conversation conversations[] = {
 };
 #define CONVERSATIONS ((int)(sizeof conversations / sizeof conversations[0]))
 
+static enum http_following request(struct http_follower *h, const uint8_t *data, size_t len)
+{
+	size_t used;
+	const enum http_following r = http_follow_request(h, data, len, HTTP_STOP_NOWHERE, &used);
+
+	ck_assert_uint_eq(used, len);
+	return r;
+}
+
 static enum http_following feed(struct http_follower *h, const struct turn *t, size_t at, size_t len)
 {
 	const uint8_t *bytes = (const uint8_t *)t->bytes + at;
 
-	return t->from == CLIENT ? http_follow_request(h, bytes, len) : http_follow_response(h, bytes, len);
+	return t->from == CLIENT ? request(h, bytes, len) : http_follow_response(h, bytes, len);
 }
 
 static void check_end(const struct conversation *c, const struct http_follower *h, enum http_following following)
@@ -100,7 +109,7 @@ static void check_end(const struct conversation *c, const struct http_follower *
 		return;
 	ck_assert_msg(http_outstanding(h) == c->outstanding, "%s: %u outstanding", c->name, http_outstanding(h));
 	ck_assert_msg(http_answering(h) == c->answering, "%s: answering", c->name);
-	ck_assert_msg(http_persistent(h) == c->persistent, "%s: persistent", c->name);
+	ck_assert_msg((h->persistence == PERSISTENT) == c->persistent, "%s: persistent", c->name);
 }
 
 START_TEST(conversations_fed_whole_stand_where_they_stand)
@@ -213,14 +222,14 @@ static struct http_follower *feed_cut(struct http_follower *h, int from, const c
 static void note_facts(struct http_follower *h, char out[static 160])
 {
 	struct http_past past = { 0 };
-	int between = http_between_exchanges(h, &past), gave_up = http_gave_up(h);
+	int between = http_between_exchanges(h, &past), gave_up = h->following == HTTP_GAVE_UP;
 
 	int n = snprintf(out, 160,
 		"gave up %d judges %d outstanding %u asking %d head %u begun %u answered %u answering %d", gave_up,
-		http_judges_ends(h), http_outstanding(h), http_asking(h), http_head_under_way(h), http_begun(h),
-		http_answered(h), http_answering(h));
-	snprintf(out + n, 160 - (size_t)n, " %d%d%d%d%d%d%d%d", http_persistent(h), http_said_last(h),
-		http_awaits_download(h), (int)http_repeat(h), (int)http_framing(h), between, past.repeat,
+		http_judges_ends(h), http_outstanding(h), http_asking(h), http_head_under_way(h), h->begun, h->answered,
+		http_answering(h));
+	snprintf(out + n, 160 - (size_t)n, " %d%d%d%d%d%d%d%d", h->persistence == PERSISTENT, http_said_last(h),
+		http_awaits_download(h), (int)h->repeat, (int)h->framing, between, past.repeat,
 		http_follow_response_end(h));
 }
 
@@ -256,16 +265,16 @@ START_TEST(a_head_that_is_too_long_to_be_kept_does_not_move)
 	char field[HTTP_KEPT_MAX];
 
 	memset(field, 'x', sizeof field);
-	http_follow_request(h, (const uint8_t *)"GET / HTTP/1.1\r\nF: ", 19);
+	request(h, (const uint8_t *)"GET / HTTP/1.1\r\nF: ", 19);
 	ck_assert_int_gt(http_follower_save(h, saved), 0);
 	ck_assert_uint_eq(http_kept_len(h), 19);
-	http_follow_request(h, (const uint8_t *)field, sizeof field);
+	request(h, (const uint8_t *)field, sizeof field);
 	ck_assert_int_eq(http_follower_save(h, saved), CSSL_E_TOO_LONG);
-	http_follow_request(h, (const uint8_t *)"x", 1);
+	request(h, (const uint8_t *)"x", 1);
 	ck_assert_int_eq(http_follower_save(h, saved), CSSL_E_TOO_LONG);
-	http_follow_request(h, (const uint8_t *)"\r\n\r\n", 4);
+	request(h, (const uint8_t *)"\r\n\r\n", 4);
 	ck_assert_int_gt(http_follower_save(h, saved), 0);
-	ck_assert_int_eq(http_gave_up(h), 0);
+	ck_assert_int_eq(h->following, HTTP_FOLLOWS);
 	ck_assert_uint_eq(http_kept_len(h), 0);
 	http_follower_destroy(&blocks, h);
 }
@@ -288,7 +297,7 @@ static int end_after(const char *response)
 {
 	struct http_follower *h = http_follower_create(&blocks, new);
 
-	http_follow_request(h, (const uint8_t *)GET, strlen(GET));
+	request(h, (const uint8_t *)GET, strlen(GET));
 	http_follow_response(h, (const uint8_t *)response, strlen(response));
 	int whole = http_follow_response_end(h);
 	http_follower_destroy(&blocks, h);
@@ -319,15 +328,15 @@ START_TEST(a_request_is_followed_to_its_end_and_no_further)
 
 	for (size_t at = 0; at < strlen(first); at++) { /* of which so much was followed before */
 		struct http_follower *h = http_follower_create(&blocks, new);
-		http_follow_request(h, (const uint8_t *)both, at);
+		request(h, (const uint8_t *)both, at);
 		ck_assert_int_eq(http_asking(h), at > 0);
-		ck_assert_int_eq(
-			http_follow_request_to_end(h, (const uint8_t *)both + at, len - at, &used), HTTP_FOLLOWS);
+		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)both + at, len - at, HTTP_STOP_AT_END, &used),
+			HTTP_FOLLOWS);
 		ck_assert_uint_eq(at + used, strlen(first));
 		ck_assert_int_eq(http_asking(h), 0);
 		ck_assert_uint_eq(http_outstanding(h), 1);
 		h = through_bytes(h);
-		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)POST, strlen(POST)), HTTP_FOLLOWS);
+		ck_assert_int_eq(request(h, (const uint8_t *)POST, strlen(POST)), HTTP_FOLLOWS);
 		ck_assert_int_eq(http_asking(h), 0);
 		ck_assert_uint_eq(http_outstanding(h), 2);
 		http_follower_destroy(&blocks, h);
@@ -340,9 +349,9 @@ START_TEST(to_the_end_is_all_there_is_where_the_end_is_not)
 	struct http_follower *h = http_follower_create(&blocks, new);
 	size_t used;
 
-	ck_assert_int_eq(http_follow_request_to_end(h, (const uint8_t *)POST, 20, &used), HTTP_FOLLOWS);
+	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)POST, 20, HTTP_STOP_AT_END, &used), HTTP_FOLLOWS);
 	ck_assert_uint_eq(used, 20);
-	ck_assert_int_eq(http_follow_request_to_end(h, (const uint8_t *)"\1\2", 2, &used), HTTP_GAVE_UP);
+	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)"\1\2", 2, HTTP_STOP_AT_END, &used), HTTP_GAVE_UP);
 	ck_assert_uint_eq(used, 2);
 	http_follower_destroy(&blocks, h);
 }
@@ -359,13 +368,13 @@ START_TEST(between_exchanges_another_follower_makes_no_difference)
 	for (const struct turn *t = c->turns; t->bytes; t++) {
 		for (size_t i = 0; t->bytes[i]; i++) {
 			following = feed(h, t, i, 1);
-			const enum http_repeat repeat = http_repeat(h);
+			const uint8_t repeat = h->repeat;
 			const int judges = http_judges_ends(h);
 			if (!http_between_exchanges(h, &past))
 				continue;
 			http_follower_destroy(&blocks, h);
 			h = http_follower_create(&blocks, past);
-			ck_assert_int_eq(http_repeat(h), repeat);
+			ck_assert_int_eq(h->repeat, repeat);
 			ck_assert_int_eq(http_judges_ends(h), judges);
 			ck_assert(http_between_exchanges(h, &past));
 		}
@@ -428,12 +437,12 @@ START_TEST(framing_is_plain_only_where_all_parsers_agree)
 	struct http_follower *h = http_follower_create(&blocks, new);
 	struct http_past past;
 
-	http_follow_request(h, (const uint8_t *)framings[_i].request, strlen(framings[_i].request));
+	request(h, (const uint8_t *)framings[_i].request, strlen(framings[_i].request));
 	http_follow_response(h, (const uint8_t *)framings[_i].answer, strlen(framings[_i].answer));
 	if (framings[_i].framing == HTTP_FRAMING_PLAIN)
-		ck_assert_msg(!http_gave_up(h), "%s", framings[_i].request);
-	if (!http_gave_up(h)) {
-		ck_assert_msg(http_framing(h) == framings[_i].framing, "%s", framings[_i].request);
+		ck_assert_msg(h->following != HTTP_GAVE_UP, "%s", framings[_i].request);
+	if (h->following != HTTP_GAVE_UP) {
+		ck_assert_msg(h->framing == framings[_i].framing, "%s", framings[_i].request);
 		ck_assert(http_between_exchanges(h, &past));
 		ck_assert_int_eq(past.framing, framings[_i].framing);
 	}
@@ -445,10 +454,10 @@ START_TEST(framing_of_a_head_in_pieces_is_not_known)
 {
 	for (size_t at = 1; at < strlen(GET); at++) {
 		struct http_follower *h = http_follower_create(&blocks, new);
-		http_follow_request(h, (const uint8_t *)GET, at);
-		http_follow_request(h, (const uint8_t *)GET + at, strlen(GET) - at);
+		request(h, (const uint8_t *)GET, at);
+		request(h, (const uint8_t *)GET + at, strlen(GET) - at);
 		if (at > strlen("GET "))
-			ck_assert_int_eq(http_framing(h), HTTP_FRAMING_DOUBTED);
+			ck_assert_int_eq(h->framing, HTTP_FRAMING_DOUBTED);
 		http_follower_destroy(&blocks, h);
 	}
 }
@@ -459,15 +468,15 @@ START_TEST(more_requests_than_can_be_remembered_are_doubt)
 	struct http_follower *h = http_follower_create(&blocks, new);
 
 	for (unsigned i = 0; i < HTTP_PIPELINE_MAX; i++)
-		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)GET, strlen(GET)), HTTP_FOLLOWS);
-	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)GET, strlen(GET)), HTTP_GAVE_UP);
+		ck_assert_int_eq(request(h, (const uint8_t *)GET, strlen(GET)), HTTP_FOLLOWS);
+	ck_assert_int_eq(request(h, (const uint8_t *)GET, strlen(GET)), HTTP_GAVE_UP);
 	http_follower_destroy(&blocks, h);
 }
 END_TEST
 
 UNIT(http_follower)
 {
-	slabs_init(&blocks, http_follower_len());
+	slabs_init(&blocks, sizeof(struct http_follower));
 	Suite *s = suite_create("http_follower");
 	TCase *t = tcase_create("facts");
 
