@@ -79,7 +79,7 @@ void courier_end(struct courier *c, enum courier_end how)
 {
 	leave_receiver(c);
 	if (how == COURIER_PUT_BACK && !c->probe)
-		queue_put_back(c->parts->queue, c->mail.id, 0);
+		queue_put_back(c->parts->queue, c->mail.id, 0, QUEUE_CLEAR);
 	end(c);
 }
 
@@ -456,7 +456,8 @@ static void end_unopened(struct courier *c, int why)
 	log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%" PRIx64 " cause=%s", c->mail.id,
 		why < 0 ? error_text(why) : "it is held");
 	if (why != QUEUE_NONE && !c->probe)
-		queue_put_back(c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + COURIER_LATER_MS);
+		queue_put_back(
+			c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + COURIER_LATER_MS, QUEUE_CLEAR);
 	end(c);
 }
 
@@ -535,7 +536,7 @@ static void give_up(struct courier *c)
 static void wait_for_place(struct courier *c)
 {
 	if (!c->probe)
-		queue_put_back(c->parts->queue, c->mail.id, 0);
+		queue_put_back(c->parts->queue, c->mail.id, 0, QUEUE_CLEAR);
 	c->state = COURIER_WAITS;
 	end_and_look(c, COURIER_LINE_LATER);
 }

@@ -161,7 +161,7 @@ static int start_one(struct delivery *d, struct delivery_line *l)
 	c = courier_create(d, &d->parts, l, &mail);
 	if (!c) {
 		log_no_memory(l);
-		queue_put_back(d->parts.queue, mail.id, 0);
+		queue_put_back(d->parts.queue, mail.id, 0, QUEUE_CLEAR);
 		return QUEUE_LATER;
 	}
 	l->under_way++;

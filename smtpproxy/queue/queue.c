@@ -402,7 +402,10 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 
 void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx)
 {
-	destination_each(&q->destinations, fn, ctx);
+	const struct destination_table *t = &q->destinations;
+
+	for (const struct queue_destination *d = destination_next(t, NULL); d && !fn(ctx, d);)
+		d = destination_next(t, d);
 }
 
 void queue_each_message(const struct queue *q, int (*fn)(void *ctx, const struct item *i), void *ctx)

@@ -225,7 +225,7 @@ int queue_is_gone(struct queue *q, uint64_t id);
 int queue_any_apart(const struct queue *q);
 /* 1: a server that is not in sync may have messages that were here, too, and that are deleted. */
 int queue_any_unread(const struct queue *q);
-int queue_grave_read(struct queue *q, const uint8_t *plain, size_t len);
+void queue_keep_gone(struct queue *q, uint64_t id);
 /* All has been read: delete what has a grave. */
 void queue_bury(struct queue *q);
 /* Out of memory. */
@@ -243,7 +243,13 @@ void queue_delete_field(struct backup *b, enum item_kind kind, uint64_t id);
 int queue_fill_next(struct backup *b);
 
 /* queue_store.c */
-struct item *queue_make(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len);
+/* The plain form of @c, sealed, and its length. NULL: out of memory. */
+uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, const struct content *c, size_t *len);
+/* Opens it into @plain, which has room for it; @c points into that. 0, or as seal_open() or content_read(). */
+int queue_unseal(const struct queue *q, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len,
+	uint8_t *plain, struct content *c);
+/* A new item with that content. NULL: out of memory. */
+struct item *queue_make(struct queue *q, enum item_kind kind, const struct content *c);
 /* Push it to every live backup, a new item only to those that count; those owe an answer if @waits is 1. */
 void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits);
 void queue_answered(struct queue *q, struct item *i, unsigned bits);
@@ -255,16 +261,12 @@ void queue_fail_waiting(struct queue *q);
 void queue_remove(struct queue *q, struct item *i);
 /* Into its line, heap or HELD, by its state record. */
 void queue_settle(struct queue *q, struct item *i);
-/* Plain bytes, sealed; NULL: out of memory. */
-uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *room, size_t plain_len);
-
-/* queue_add() for a message that takes the place of another one, so memory is no reason to refuse it. */
-int queue_add_instead(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt);
+/* To the end of its line. */
+void queue_append(struct queue *q, struct item *i);
 
 /* queue_room.c */
-enum queue_bound { QUEUE_BOUNDED, QUEUE_UNBOUNDED };
 /* 0, or why not, as queue_add() returns it. */
-int queue_may_add(struct queue *q, const struct queue_mail *m, enum queue_bound bound);
+int queue_may_add(struct queue *q, const struct queue_mail *m);
 /* Bytes of all items. */
 uint64_t queue_memory(const struct queue *q);
 /* Every tick: tells the owner when queue_is_full() changes. */
@@ -273,7 +275,7 @@ void queue_follow_fill(struct queue *q);
 int queue_has_room(struct queue *q, const struct queue_destination *d);
 
 /* queue_orders.c */
-int queue_order_read(struct queue *q, struct item *i, const uint8_t *plain, size_t len);
+int queue_order_read(struct queue *q, struct item *i, const struct content *o);
 void queue_order_forget(struct queue *q, struct item *i);
 /* Every backup that counts has the order @i: those that it replaces go. */
 void queue_order_stored(struct queue *q, struct item *i);

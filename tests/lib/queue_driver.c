@@ -247,7 +247,7 @@ static void command_retry(int argc, char **argv)
 
 static void command_back(int argc, char **argv)
 {
-	answer(queue_put_back(driver.queue, number(argv[1]), 0));
+	answer(queue_put_back(driver.queue, number(argv[1]), 0, QUEUE_CLEAR));
 }
 
 static void command_bounce(int argc, char **argv)

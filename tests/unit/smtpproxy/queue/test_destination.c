@@ -29,7 +29,7 @@ START_TEST(name_finds_its_destination_and_no_other)
 	ck_assert_ptr_null(destination_get(&t, "a", 1, 0));
 	for (unsigned n = 0; n < 3000; n++)
 		destination_get(&t, name, (size_t)snprintf(name, sizeof name, "d%u", n), 1);
-	ck_assert_uint_eq(t.count, 3000);
+	ck_assert_uint_eq(t.names.count, 3000);
 	ck_assert_str_eq(destination_get(&t, "d17x", 3, 0)->name, "d17");
 	ck_assert_ptr_null(destination_get(&t, "d", 1, 0));
 	ck_assert_ptr_null(destination_get(&t, "d3000", 5, 0));
