@@ -79,14 +79,9 @@ struct backup_shared {
 	const char *owner_key, *items_key;
 	char nonce[NONCE_LEN + 1]; /* of this process */
 	uint64_t epoch;            /* 0: none yet */
-	uint64_t version;          /* of the newest marker, and its members */
-	char members[BACKUPS][RUN_ID_LEN + 1];
-	char apart[BACKUPS][RUN_ID_LEN + 1]; /* marker.h */
-	uint64_t apart_version;
-	uint64_t unread;
-	char owners[OWNERS_LEN + 1];
-	char replaced[REPLACED_MAX + 1];
-	struct marker_left left[BACKUPS]; /* of each server: what a marker says if it leaves that one behind */
+	/* the newest one, as all members get it. @left: of each server, what a marker says if it leaves that one behind
+	 */
+	struct marker marker;
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
 	uint32_t block_items; /* of a block that is read, at most */
 };
@@ -123,7 +118,7 @@ struct backup {
 	enum backup_state state;
 	unsigned index;
 	unsigned looks; /* answers that are missing before the server is known */
-	uint32_t generation;
+	uint64_t generation;
 	enum backup_reads reads;
 	uint32_t block;        /* how many items the next block has */
 	const uint64_t *fetch; /* ids of messages; their owner's, until on_read */

@@ -382,7 +382,7 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	*out = q->stats;
 	out->state = q->state;
 	out->epoch = q->shared.epoch;
-	out->version = q->shared.version;
+	out->version = q->shared.marker.version;
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];
 

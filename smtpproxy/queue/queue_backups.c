@@ -11,8 +11,8 @@
 
 void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version)
 {
-	marker_left_of(&q->shared.left[at], run_id);
-	q->shared.left[at].version = version;
+	marker_left_of(&q->shared.marker.left[at], run_id);
+	q->shared.marker.left[at].version = version;
 }
 
 void queue_tell_ready(struct queue *q)
@@ -38,15 +38,6 @@ void queue_tell_ready(struct queue *q)
 		q->ops->on_unready(q->user);
 }
 
-/* An absent member of the start came back, and its content is what the marker of the other one means. */
-static int has_to_be_united(const struct queue *q, const struct backup *b)
-{
-	struct marker m = { .apart_version = q->shared.apart_version };
-
-	memcpy(m.apart, q->shared.apart, sizeof m.apart);
-	return marker_is_apart(&m, &b->sight, b->index);
-}
-
 int queue_is_ours(const struct queue *q, const struct backup *b)
 {
 	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
@@ -57,7 +48,7 @@ int queue_is_behind(const struct backup *b)
 	const struct queue *q = queue_of(b);
 	const struct marker *m = &b->sight.marker;
 
-	return marker_is_replaced(q->shared.replaced, m) ||
+	return marker_is_replaced(q->shared.marker.replaced, m) ||
 	       (m->version <= q->from_version && marker_is_behind(m, q->from_markers));
 }
 
@@ -94,11 +85,11 @@ static void note_branch(struct queue *q, const struct backup *b)
 
 	if (!queue_is_branch(q, b))
 		return;
-	if (!queue_any_apart(q) || m->version < q->shared.apart_version)
-		q->shared.apart_version = m->version;
-	if (m->version > q->shared.version)
-		q->shared.version = m->version;
-	memcpy(q->shared.apart[b->index], m->run_id, sizeof q->shared.apart[b->index]);
+	if (!queue_any_apart(q) || m->version < q->shared.marker.apart_version)
+		q->shared.marker.apart_version = m->version;
+	if (m->version > q->shared.marker.version)
+		q->shared.marker.version = m->version;
+	memcpy(q->shared.marker.apart[b->index], m->run_id, sizeof q->shared.marker.apart[b->index]);
 	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu",
 		b->index, (unsigned long long)m->version);
 }
@@ -144,9 +135,9 @@ static void on_seen(struct backup *b)
 /* If it was lost while it was read, and is empty now, then what was read is all that is left of it. */
 static void no_more_apart(struct queue *q, const struct backup *b)
 {
-	const char was = q->shared.apart[b->index][0];
+	const char was = q->shared.marker.apart[b->index][0];
 
-	q->shared.apart[b->index][0] = '\0';
+	q->shared.marker.apart[b->index][0] = '\0';
 	if (was)
 		queue_unite(q);
 }
@@ -165,7 +156,8 @@ static void on_claimed(struct backup *b)
 		b->sight = b->replaced;
 		note_branch(q, b);
 	}
-	if (has_to_be_united(q, b)) {
+	/* An absent member of the start came back, and its content is what the marker of the other one means. */
+	if (marker_is_apart(&q->shared.marker, &b->sight, b->index)) {
 		q->reads |= 1u << b->index;
 		backup_read(b, BACKUP_READS_ITEMS);
 		return;
@@ -298,7 +290,7 @@ static void on_room(struct backup *b)
 /* Messages of another server had waited for this one, which was being read, or about to be. */
 static void on_reading_lost(struct queue *q, struct backup *b, int was_read)
 {
-	if (was_read || q->shared.apart[b->index][0])
+	if (was_read || q->shared.marker.apart[b->index][0])
 		queue_unite(q);
 	if (was_read)
 		queue_unite_interrupted(q, b);
@@ -319,7 +311,7 @@ static void on_given_up(struct backup *b, enum backup_state was)
 	if (was != BACKUP_MARKING && was != BACKUP_IN_SYNC)
 		return;
 	queue_wait_for_mark(q, b);
-	q->waiting_version = q->shared.version + 1;
+	q->waiting_version = q->shared.marker.version + 1;
 	queue_join_lost(q, b);
 	if (queue_counting(q))
 		queue_mark(q);

@@ -39,14 +39,14 @@ void queue_keep_gone(struct queue *q, uint64_t id)
 int queue_any_apart(const struct queue *q)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->shared.apart[i][0])
+		if (q->shared.marker.apart[i][0])
 			return 1;
 	return 0;
 }
 
 int queue_any_unread(const struct queue *q)
 {
-	return q->shared.unread || queue_any_apart(q) || queue_spares_any_owed(q);
+	return q->shared.marker.unread || queue_any_apart(q) || queue_spares_any_owed(q);
 }
 
 /* Messages of our own epoch came later than any that such a server has. Also a server that was read may come back with

@@ -254,7 +254,7 @@ static void apply(struct queue *q, struct item *i, struct read_state *s)
 
 static int is_apart(const struct queue *q, unsigned at)
 {
-	return q->shared.apart[at][0] != '\0';
+	return q->shared.marker.apart[at][0] != '\0';
 }
 
 /* A server that has not shown @i yet may still do so, with a later state, or show its grave. But nothing waits for one

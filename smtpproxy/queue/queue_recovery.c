@@ -25,16 +25,16 @@ static void note_apart(struct queue *q, const struct marker *m, unsigned at)
 
 	if (q->backups[at].sight.state != SIGHT_AWAY || !run_id[0])
 		return;
-	memcpy(s->apart[at], run_id, sizeof s->apart[at]);
-	s->apart_version = m->members[at][0] ? m->version : m->apart_version;
+	memcpy(s->marker.apart[at], run_id, sizeof s->marker.apart[at]);
+	s->marker.apart_version = m->members[at][0] ? m->version : m->apart_version;
 	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu", at,
-		(unsigned long long)s->apart_version);
+		(unsigned long long)s->marker.apart_version);
 }
 
 static void note_all_apart(struct queue *q)
 {
-	memset(q->shared.apart, 0, sizeof q->shared.apart);
-	q->shared.apart_version = 0;
+	memset(q->shared.marker.apart, 0, sizeof q->shared.marker.apart);
+	q->shared.marker.apart_version = 0;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		for (unsigned j = 0; j < BACKUPS; j++)
 			if (q->from & 1u << i)
@@ -58,10 +58,10 @@ static void note_from(struct queue *q, unsigned mask)
 
 	q->from = mask;
 	memset(q->from_markers, 0, sizeof q->from_markers);
-	memset(s->left, 0, sizeof s->left);
-	memset(s->replaced, 0, sizeof s->replaced);
-	s->unread = 0;
-	memcpy(s->owners, OWNERS_NONE, sizeof OWNERS_NONE);
+	memset(s->marker.left, 0, sizeof s->marker.left);
+	memset(s->marker.replaced, 0, sizeof s->marker.replaced);
+	s->marker.unread = 0;
+	memset(s->marker.owners, 0, sizeof s->marker.owners);
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct marker *m = &q->backups[i].sight.marker;
 
@@ -70,11 +70,11 @@ static void note_from(struct queue *q, unsigned mask)
 		q->from_markers[i] = *m;
 		for (unsigned j = 0; j < BACKUPS; j++)
 			if (!(mask & 1u << j) && m->left[j].run_id[0])
-				s->left[j] = m->left[j];
+				s->marker.left[j] = m->left[j];
 		queue_note_left(q, i, m->run_id, m->version);
-		s->unread |= m->unread & ~(uint64_t)mask;
-		marker_note_owners(s->owners, m);
-		marker_merge_replaced(s->replaced, m->replaced);
+		s->marker.unread |= m->unread & ~(uint64_t)mask;
+		marker_note_owners(s->marker.owners, m);
+		marker_merge_replaced(s->marker.replaced, m->replaced);
 	}
 }
 
@@ -116,9 +116,9 @@ static void note_versions(struct queue *q)
 	q->from_version = 0;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		q->from_version = higher_version(&q->backups[i].sight, q->from_version);
-	q->shared.version = q->from_version;
+	q->shared.marker.version = q->from_version;
 	for (unsigned n = 0; n < queue_servers(q); n++)
-		q->shared.version = higher_version(&queue_server(q, n)->sight, q->shared.version);
+		q->shared.marker.version = higher_version(&queue_server(q, n)->sight, q->shared.marker.version);
 }
 
 static void claim_all(struct queue *q, unsigned mask)
@@ -242,7 +242,7 @@ static void begin_by_order(struct queue *q, unsigned mask)
 		forget_members(&q->backups[i].sight.marker);
 	q->recovery_ms = redis_link_clock_ms();
 	claim_all(q, mask);
-	q->shared.unread = ((1u << BACKUPS) - 1) & ~mask;
+	q->shared.marker.unread = ((1u << BACKUPS) - 1) & ~mask;
 }
 
 static void say_nothing_to_take_over(void)
@@ -518,7 +518,7 @@ void queue_read_end(struct queue *q, struct backup *b)
 			recovered(q);
 		return;
 	}
-	q->shared.apart[b->index][0] = '\0';
-	marker_note_owners(q->shared.owners, &b->sight.marker);
+	q->shared.marker.apart[b->index][0] = '\0';
+	marker_note_owners(q->shared.marker.owners, &b->sight.marker);
 	queue_unite(q);
 }

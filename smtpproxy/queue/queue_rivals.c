@@ -39,8 +39,8 @@ static uint64_t complete_version(const struct queue *q)
 	uint64_t version = 0;
 
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->shared.left[i].version > version)
-			version = q->shared.left[i].version;
+		if (q->shared.marker.left[i].version > version)
+			version = q->shared.marker.left[i].version;
 	return version;
 }
 
@@ -59,7 +59,7 @@ static int marker_knows(const struct queue *q, const struct marker *m)
 	const uint64_t version = complete_version(q);
 
 	for (unsigned i = 0; i < BACKUPS && m->version > version; i++) {
-		const struct marker_left *ours = &q->shared.left[i];
+		const struct marker_left *ours = &q->shared.marker.left[i];
 
 		if (!ours->run_id[0] || ours->version < version)
 			continue;
@@ -72,7 +72,7 @@ static int marker_knows(const struct queue *q, const struct marker *m)
 
 int queue_may_hold_more(const struct queue *q, const struct backup *b)
 {
-	const struct marker_left *ours = &q->shared.left[b->index];
+	const struct marker_left *ours = &q->shared.marker.left[b->index];
 
 	if (!queue_mail(q) || queue_is_complete(q))
 		return 0;
@@ -80,17 +80,14 @@ int queue_may_hold_more(const struct queue *q, const struct backup *b)
 }
 
 /* 1: the gateway that owns and marked it, or one before that, has read what this process marked last. All servers may
- * have restarted since. A gateway of an earlier release cannot tell, and one that has claimed the server and not marked
- * it yet has not told: neither is believed, because this memory may be all that is left. */
+ * have restarted since. One that has claimed the server and not marked it yet has not told: it is not believed, because
+ * this memory may be all that is left. */
 static int has_read_ours(const struct queue *q, const struct sight *s)
 {
 	const struct marker *m = &s->marker;
 
-	if (s->state != SIGHT_MARKED)
-		return 0;
-	if (m->by_version != m->version || strcmp(m->by, m->nonce))
-		return 0;
-	return q->marked_version && marker_owner_version(m->owners, q->shared.nonce) >= q->marked_version;
+	return s->state == SIGHT_MARKED && !strcmp(m->by, m->nonce) && q->marked_version &&
+	       marker_owner_version(m->owners, q->shared.nonce) >= q->marked_version;
 }
 
 /* 1: this memory has messages, and the gateway that counts higher on @b cannot have them: no server has them all now,

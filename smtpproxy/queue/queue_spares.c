@@ -246,7 +246,7 @@ int queue_spares_any_owed(const struct queue *q)
 
 int queue_spares_waits(const struct queue *q, const struct backup *b)
 {
-	const char *apart = q->shared.apart[b->index];
+	const char *apart = q->shared.marker.apart[b->index];
 
 	if (!q->spares || !apart[0] || !strcmp(apart, b->run_id))
 		return 0;
@@ -262,9 +262,10 @@ int queue_spares_waits(const struct queue *q, const struct backup *b)
 static int is_kept(const struct queue *q, unsigned i)
 {
 	const struct backup *other = &q->backups[1 - i];
-	const struct marker_left *l = &q->shared.left[1 - i];
+	const struct marker_left *l = &q->shared.marker.left[1 - i];
 
-	return other->state == BACKUP_IN_SYNC && l->version == q->shared.version && !strcmp(l->run_id, other->run_id);
+	return other->state == BACKUP_IN_SYNC && l->version == q->shared.marker.version &&
+	       !strcmp(l->run_id, other->run_id);
 }
 
 static int is_free(const struct queue *q, unsigned server)
@@ -289,7 +290,7 @@ static unsigned those_that_fit(const struct queue *q)
 /* The absent member that the place waits for answers at another address than that of the place. */
 static unsigned found_apart(const struct queue *q, unsigned i)
 {
-	const char *apart = q->shared.apart[i];
+	const char *apart = q->shared.marker.apart[i];
 
 	for (unsigned n = 0; n < q->spares->count; n++)
 		if (apart[0] && !backup_is_live(&q->backups[i]) && (n == i || n >= BACKUPS) && is_free(q, n) &&
@@ -312,7 +313,7 @@ static unsigned replacement(const struct queue *q, unsigned i, int64_t now_ms, c
 	struct choice_loss loss = { .useless_ms = now_ms - s->useful_ms[i],
 		.after_ms = q->conf.replace_ms,
 		.kept = (unsigned)is_kept(q, i),
-		.unread = queue_any_apart(q) || q->reads || q->shared.unread & UINT64_C(1) << i };
+		.unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i };
 	unsigned to = found_apart(q, i);
 
 	*cause = "it may hold messages that no other has";
@@ -332,7 +333,7 @@ static void replace(struct queue *q, unsigned i, int64_t now_ms)
 
 	if (to == q->spares->count || q->backups[i].next)
 		return;
-	marker_note_replaced(q->shared.replaced, &q->shared.left[i]);
+	marker_note_replaced(q->shared.marker.replaced, &q->shared.marker.left[i]);
 	q->stats.backups_replaced++;
 	move(q, i, to, "backup replaced", cause);
 }

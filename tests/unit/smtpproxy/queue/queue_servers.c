@@ -130,8 +130,8 @@ void begin(void)
 	q->ready = 1;
 	q->lease.until_ms = 1 << 30;
 	q->shared.epoch = EPOCH;
-	q->shared.version = q->from_version = 5;
-	memcpy(q->shared.members[0], RUN_A, sizeof RUN_A);
+	q->shared.marker.version = q->from_version = 5;
+	memcpy(q->shared.marker.members[0], RUN_A, sizeof RUN_A);
 	connected(a, RUN_A);
 	connected(b, RUN_B);
 	a->state = BACKUP_IN_SYNC;

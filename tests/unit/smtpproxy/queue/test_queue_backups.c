@@ -105,7 +105,7 @@ START_TEST(marker_is_above_that_of_a_branch_that_joins)
 	backup_send(b);
 	ck_assert_int_eq(b->state, BACKUP_MARKING);
 	ck_assert_uint_eq(versions[1], 13);
-	ck_assert_uint_eq(q->shared.version, 13);
+	ck_assert_uint_eq(q->shared.marker.version, 13);
 }
 END_TEST
 
@@ -124,7 +124,7 @@ END_TEST
 
 START_TEST(marker_that_is_not_answered_is_known_as_sent)
 {
-	const struct marker_left *left = &q->shared.left[1];
+	const struct marker_left *left = &q->shared.marker.left[1];
 
 	queue_compare_end(q, b);
 	queue_consider(q);
@@ -152,7 +152,7 @@ START_TEST(backup_that_joins_is_marked_after_the_one_that_counts_has_answered)
 	backup_send(b);
 	ck_assert_uint_eq(asked[0][CHANGE_MARK], 1);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
-	ck_assert_str_eq(q->shared.members[1], RUN_B);
+	ck_assert_str_eq(q->shared.marker.members[1], RUN_B);
 	answers(a);
 	backup_send(b);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 1);
@@ -170,8 +170,8 @@ START_TEST(backup_that_joins_does_not_count_if_the_one_that_counts_is_lost_befor
 	backup_give_up(a, "the test says so");
 	ck_assert_int_eq(b->state, BACKUP_AWAY);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
-	ck_assert_str_eq(q->shared.members[0], RUN_A);
-	ck_assert_str_eq(q->shared.members[1], "");
+	ck_assert_str_eq(q->shared.marker.members[0], RUN_A);
+	ck_assert_str_eq(q->shared.marker.members[1], "");
 	connected(b, RUN_B);
 	b->state = BACKUP_FILLING;
 	queue_consider(q);
@@ -189,7 +189,7 @@ START_TEST(backup_that_is_lost_while_it_joins_is_left_out_by_the_next_marker)
 	backup_give_up(b, "the test says so");
 	answers(a);
 	ck_assert_uint_eq(versions[0], 7);
-	ck_assert_str_eq(q->shared.members[1], "");
+	ck_assert_str_eq(q->shared.marker.members[1], "");
 	ck_assert_int_eq(a->state, BACKUP_IN_SYNC);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
 }

@@ -82,7 +82,7 @@ START_TEST(server_that_was_replaced_is_named_by_the_next_marker)
 
 	is_seen(FIRST, RUN_C);
 	passes(60001);
-	ck_assert_int_eq(marker_is_replaced(q->shared.replaced, &m), 1);
+	ck_assert_int_eq(marker_is_replaced(q->shared.marker.replaced, &m), 1);
 }
 END_TEST
 
@@ -120,10 +120,10 @@ END_TEST
 START_TEST(nothing_is_replaced_before_the_marker_without_the_lost_backup_is_answered)
 {
 	is_seen(FIRST, RUN_C);
-	q->shared.version++;
+	q->shared.marker.version++;
 	passes(100000);
 	has_server(1);
-	queue_note_left(q, 0, RUN_A, q->shared.version);
+	queue_note_left(q, 0, RUN_A, q->shared.marker.version);
 	passes(1);
 	has_server(FIRST);
 }
@@ -132,14 +132,14 @@ END_TEST
 START_TEST(server_that_may_hold_messages_that_no_other_has_is_waited_for)
 {
 	is_seen(FIRST, RUN_C);
-	memcpy(q->shared.apart[1], RUN_B, sizeof RUN_B);
+	memcpy(q->shared.marker.apart[1], RUN_B, sizeof RUN_B);
 	passes(100000);
 	has_server(1);
-	q->shared.apart[1][0] = '\0';
-	q->shared.unread = 2;
+	q->shared.marker.apart[1][0] = '\0';
+	q->shared.marker.unread = 2;
 	passes(1);
 	has_server(1);
-	q->shared.unread = 0;
+	q->shared.marker.unread = 0;
 	passes(1);
 	has_server(FIRST);
 }
@@ -147,7 +147,7 @@ END_TEST
 
 START_TEST(absent_member_gets_its_place_at_whatever_address_it_answers)
 {
-	memcpy(q->shared.apart[1], RUN_B, sizeof RUN_B);
+	memcpy(q->shared.marker.apart[1], RUN_B, sizeof RUN_B);
 	memcpy(b->run_id, RUN_C, sizeof RUN_C);
 	is_seen(FIRST + 1, RUN_B);
 	passes(1);
@@ -157,12 +157,12 @@ END_TEST
 
 START_TEST(place_that_waits_for_an_absent_member_takes_no_other_server)
 {
-	memcpy(q->shared.apart[1], RUN_A, sizeof RUN_A);
+	memcpy(q->shared.marker.apart[1], RUN_A, sizeof RUN_A);
 	ck_assert_int_eq(queue_spares_waits(q, b), 1);
 	is_seen(FIRST, RUN_C);
 	is_seen(FIRST + 1, RUN_C);
 	ck_assert_int_eq(queue_spares_waits(q, b), 0); /* every server answers: it is gone */
-	q->shared.apart[1][0] = '\0';
+	q->shared.marker.apart[1][0] = '\0';
 	q->spares->probes[FIRST].state = BACKUP_AWAY;
 	ck_assert_int_eq(queue_spares_waits(q, b), 0);
 }
@@ -260,7 +260,6 @@ static void is_owned_by_another(const char *owners)
 	q->marked_version = 5;
 	is_marked(FIRST, RUN_C, 9);
 	m->epoch = EPOCH + 1;
-	m->by_version = 9;
 	memcpy(m->by, OTHER, sizeof OTHER);
 	snprintf(m->owners, sizeof m->owners, "%s%s", q->shared.nonce, owners);
 }
@@ -335,7 +334,7 @@ START_TEST(server_without_a_place_that_was_left_behind_is_seen_with_another_key)
 	connected(p, RUN_C);
 	shows_another_key(p, RUN_C, "4");
 	ck_assert_int_eq(p->state, BACKUP_AWAY);
-	marker_note_replaced(q->shared.replaced, &l);
+	marker_note_replaced(q->shared.marker.replaced, &l);
 	connected(p, RUN_C);
 	shows_another_key(p, RUN_C, "4");
 	ck_assert_int_eq(p->state, BACKUP_SEEN);
