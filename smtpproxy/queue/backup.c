@@ -107,12 +107,19 @@ void backup_use(struct backup *b, const struct backup_conf *conf, const char *wh
 	backup_give_up(b, why);
 }
 
-/* The links of the former server close in their own time. Nothing of what it said is kept. */
-static void change_server(struct backup *b, int64_t now_ms)
+int backup_is_closed(const struct backup *b)
 {
 	for (unsigned i = 0; i < b->conf->path_count; i++)
 		if (b->paths[i].link.state != REDIS_LINK_IDLE)
-			return;
+			return 0;
+	return 1;
+}
+
+/* The links of the former server close in their own time. Nothing of what it said is kept. */
+static void change_server(struct backup *b, int64_t now_ms)
+{
+	if (!backup_is_closed(b))
+		return;
 	for (unsigned i = 0; i < BACKUP_PATHS; i++) {
 		b->paths[i].stats = (struct queue_path_stats){ 0 };
 		b->paths[i].retry_ms = 0;
@@ -368,13 +375,9 @@ void backup_tick(struct backup *b, int64_t now_ms)
 
 int backup_stop(struct backup *b)
 {
-	int closed = 1;
-
 	turn_end_cancel(&b->turn);
-	for (unsigned i = 0; i < b->conf->path_count; i++) {
+	for (unsigned i = 0; i < b->conf->path_count; i++)
 		redis_link_close(&b->paths[i].link, "the gateway stops");
-		closed &= b->paths[i].link.state == REDIS_LINK_IDLE;
-	}
 	change_clear(&b->line);
-	return closed;
+	return backup_is_closed(b);
 }

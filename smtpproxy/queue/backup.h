@@ -117,6 +117,7 @@ struct backup {
 	char run_id[RUN_ID_LEN + 1];
 	enum backup_state state;
 	unsigned index;
+	int is_probe;   /* 1: it only looks: no callback comes */
 	unsigned looks; /* answers that are missing before the server is known */
 	uint64_t generation;
 	enum backup_reads reads;
@@ -147,6 +148,8 @@ void backup_tick(struct backup *b, int64_t now_ms);
 void backup_use(struct backup *b, const struct backup_conf *conf, const char *why);
 /* Closes the links; true when all are closed. Call it until then. */
 int backup_stop(struct backup *b);
+
+int backup_is_closed(const struct backup *b);
 
 /* Ask for the owner's record again: on_seen. Only when SEEN. */
 void backup_look_again(struct backup *b);

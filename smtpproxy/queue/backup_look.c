@@ -203,14 +203,15 @@ static void looked(struct backup *b)
 	backup_let_in(b, REFUSAL_AT_LOOK);
 	b->sight.state = marker_judge(m, b->run_id);
 	backup_move(b, BACKUP_SEEN);
-	b->shared->ops->on_seen(b);
+	if (!b->is_probe)
+		b->shared->ops->on_seen(b);
 }
 
 static int take_library(struct backup *b, const redisReply *reply)
 {
 	if (reply->type != REDIS_REPLY_ARRAY)
 		return -1;
-	if (!reply->elements && b->shared->ops->on_claimed) /* one that is only looked at needs none */
+	if (!reply->elements && !b->is_probe)
 		load(b);
 	return 0;
 }
@@ -250,7 +251,7 @@ static int take_save(struct backup *b, const redisReply *reply)
 			 reply->element[1]->type == REDIS_REPLY_STRING;
 	const int saves = told ? reply->element[1]->len > 0 : b->has_saved;
 
-	if (saves && !b->saves_told && b->shared->ops->on_claimed) /* else the server is only looked at */
+	if (saves && !b->saves_told && !b->is_probe)
 		log_event(LOG_WARNING, NULL, "backup saves snapshots", "backup=%u effect=\"%s\" remedy=\"%s\"",
 			b->index,
 			"an operator's order may deliver mail of an old one again; a full disk stops the queue",

@@ -2,11 +2,11 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_INSIDE_H
 #define CSSL_SMTPPROXY_QUEUE_QUEUE_INSIDE_H
 
+#include "net/address.h"
 #include "net/timer.h"
 #include "smtpproxy/queue/lease.h"
 #include "smtpproxy/queue/queue.h"
 #include "smtpproxy/queue/queue_clock.h"
-#include "smtpproxy/queue/queue_spares.h"
 #include "smtpproxy/queue/seal.h"
 
 #define QUEUE_TICK_MS   100u
@@ -28,6 +28,17 @@ struct read_state {
 /* FILLED: a message found no memory in the last tenth, or recovery took more than there is; until a tenth is free. */
 enum queue_fill { QUEUE_UNFILLED, QUEUE_FILLED };
 
+/* The servers of the file: `backups`, then `spares`. */
+struct spares {
+	struct backup probes[SERVERS_MAX];
+	const struct backup_conf *confs[SERVERS_MAX];
+	unsigned count;             /* servers of the file */
+	unsigned at[BACKUPS];       /* the server of each place */
+	int64_t moved_ms[BACKUPS];  /* when it got that place; 0: at the start */
+	int64_t useful_ms[BACKUPS]; /* when it was of use last */
+	unsigned owed; /* a bit for each server that may hold messages that no other has, and has no place */
+};
+
 struct queue {
 	struct queue_conf conf;
 	const struct queue_ops *ops;
@@ -37,7 +48,7 @@ struct queue {
 	struct seal *seal;
 	struct backup_shared shared;
 	struct backup backups[BACKUPS];
-	struct spares *spares; /* NULL: the file has none */
+	struct spares spares;
 	struct item_set items;
 	struct destination_table destinations;
 	STAILQ_HEAD(, queue_destination) due; /* their owner is told at the end of the turn */
@@ -197,8 +208,43 @@ int queue_owner_is_silent(struct queue *q);
 /* LOOKING: 1: no other gateway owns the queue. 0: not known yet, or one does; then this one is WATCHING. */
 int queue_meets_no_owner(struct queue *q);
 
+/* queue_spares.c: servers that take the place of a lost backup. Those of the file that no place uses are watched by
+ * probes, which only look.
+ *
+ * While the queue is ACTIVE and the other backup is in sync, a backup that was of no use for replace_ms gives its place
+ * to the next server that answers. To the queue, that is a server that restarted empty: it is claimed, compared, filled
+ * and marked. What the lost one holds is known, so the markers say that it was replaced (marker.h), and it is not
+ * believed when it comes back as it was. While it may hold messages that were not read, it is waited for.
+ *
+ * A server that went on by itself, without the knowledge of this gateway, is owed its place: it gets it when the other
+ * backup is in sync, and is united as one that came back late.
+ *
+ * A gateway that starts, or watches, gives each place the server that the markers name (choice.h).
+ */
+void queue_spares_begin(struct queue *q);
+int queue_spares_stop(struct queue *q); /* 1: all links are closed. Call it until then. */
+void queue_spares_tick(struct queue *q, int64_t now_ms);
+
+/* Of the servers of the file. */
+const struct backup *queue_server(const struct queue *q, unsigned server);
+const char *queue_server_name(const struct queue *q, unsigned server, char out[static ADDRESS_TEXT_MAX]);
+int queue_any_server_is_away(const struct queue *q);
+
+/* LOOKING, WATCHING: 1: a place gets another server, or its server has not had the time to answer yet. */
+int queue_spares_choose(struct queue *q);
+/* As recovery_decide(), for the servers that the places have. */
+enum recovery_step queue_spares_decide(struct queue *q, enum recovery_trust trust, unsigned *mask);
+/* ACTIVE: look which servers are owed a place. */
+void queue_spares_note_owed(struct queue *q);
+/* 1: a server without a place may have messages that are in no backup. */
+int queue_spares_any_owed(const struct queue *q);
+/* 1: @b does not hold what its place waits for, and another server may. */
+int queue_spares_waits(const struct queue *q, const struct backup *b);
+
 /* queue_recovery.c */
 void queue_recover(struct queue *q);
+/* All that was read. */
+void queue_forget_all(struct queue *q);
 void queue_recovery_claimed(struct queue *q, struct backup *b);
 void queue_recovery_lost(struct queue *q, struct backup *b);
 void queue_read_item(
