@@ -191,13 +191,6 @@ void session_tx_decide(struct session *s, struct smtp_span text);
 /* The command XCSSLTX. NONE, or the reply that refuses it. */
 enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e);
 
-/* From now on, transactions that other sessions of the entry have not sent completely have no effect. @asker may be
- * NULL. True when one of them has sent transaction @number completely, and its decision is still to come. */
-int session_tx_fence(struct tx_entry *e, const struct session *asker, uint64_t number);
-
-/* session_tx_remote.c: transaction @number of @e is decided, or will never be: the other process gets its answer. */
-void session_tx_tell_remote(struct sender_home *home, struct tx_entry *e, uint64_t number);
-
 /* The client's address, or the peer's. */
 struct sockaddr_storage session_client(const struct session *s);
 void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_MAX]);
