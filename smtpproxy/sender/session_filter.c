@@ -21,7 +21,7 @@ void session_filter_drop(struct session *s)
 		return;
 	s->filtered = NULL;
 	filter_leave(f->filter);
-	body_share_end(&s->home->held, &f->share);
+	body_share_end(&f->share);
 	message_free(&f->message);
 	free(f);
 }
@@ -120,7 +120,7 @@ static int begin(struct session *s)
 	if (!body_share_begin(&s->home->held, &f->share, &s->source))
 		f->filter = filter_create(&s->home->hooks, s->listener, &facts, on_verdict, s);
 	if (!f->filter) {
-		body_share_end(&s->home->held, &f->share);
+		body_share_end(&f->share);
 		free(f);
 		return -1;
 	}

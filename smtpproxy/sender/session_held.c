@@ -51,22 +51,6 @@ int session_held_begin(struct session *s, const struct smtp_client_event *e)
 	return 1;
 }
 
-/* The share ends with the transaction. */
-static void forget_message(struct session *s)
-{
-	body_share_resize(&s->home->held, &s->filtered->share, 0);
-	message_free(&s->filtered->message);
-}
-
-static int keep(struct session *s, struct smtp_span piece)
-{
-	struct filtered *f = s->filtered;
-	const size_t most = s->home->conf->limits.held_message + DOTS_MAX;
-	const int r = body_share_resize(&s->home->held, &f->share, message_cap_with(&f->message, piece.len, most));
-
-	return r ? r : message_add(&f->message, piece.at, piece.len, most);
-}
-
 static void add(struct session *s, struct smtp_span piece)
 {
 	struct filtered *f = s->filtered;
@@ -74,11 +58,12 @@ static void add(struct session *s, struct smtp_span piece)
 
 	if (f->flaw || phase_of(s) == FILTERED_DISCARDS || piece.len == 0)
 		return;
-	r = keep(s, piece);
+	r = body_share_add(&f->share, &f->message, piece.at, piece.len, s->home->conf->limits.held_message + DOTS_MAX);
 	if (r == 0)
 		return;
 	f->flaw = r == CSSL_E_TOO_LONG ? FILTERED_TOO_BIG : FILTERED_NO_ROOM;
-	forget_message(s);
+	message_free(&f->message); /* the share ends with the transaction */
+	body_share_resize(&f->share, 0);
 }
 
 static void decide(struct session *s, const char *reply)
@@ -142,7 +127,7 @@ static void store(struct session *s)
 	struct filtered *f = s->filtered;
 	struct message judged = f->message;
 
-	body_share_resize(&s->home->held, &f->share, 0);
+	body_share_resize(&f->share, 0);
 	f->message = (struct message){ 0 };
 	f->phase = FILTERED_SENT;
 	session_store_judged(s, &judged);
