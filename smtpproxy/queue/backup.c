@@ -81,7 +81,7 @@ static void fall(struct backup *b)
 	b->not_used = NULL;
 	b->renewed_ms = 0;
 	if (was > BACKUP_SEEN)
-		b->shared->ops->on_given_up(b, was);
+		queue_on_given_up(b, was);
 	change_clear(&b->line);
 }
 
@@ -260,13 +260,13 @@ static void on_renewed(struct backup *b, int64_t sent_ms, const redisReply *repl
 	if (reply->type == REDIS_REPLY_ERROR)
 		backup_call_failed(b, reply->str);
 	else
-		b->shared->ops->on_renewed(b, sent_ms);
+		queue_on_renewed(b, sent_ms);
 }
 
 static void on_call_answered(struct backup *b, int64_t sent_ms, const redisReply *reply)
 {
 	if (reply->type != REDIS_REPLY_ERROR)
-		b->shared->ops->on_renewed(b, sent_ms);
+		queue_on_renewed(b, sent_ms);
 	backup_call_answered(b, reply);
 }
 

@@ -195,7 +195,7 @@ static void looked(struct backup *b)
 	if (b->state == BACKUP_CLAIMING || b->state == BACKUP_CLAIMED)
 		return; /* it was asked again before the claim was sent */
 	/* One that was left behind was away while the keys changed, and what nobody can read there is kept. */
-	if (m->key[0] && !seal_has(b->shared->seal, m->key) && !b->shared->ops->is_behind(b)) {
+	if (m->key[0] && !seal_has(b->shared->seal, m->key) && !queue_is_behind(b)) {
 		backup_refused(b, REFUSAL_AT_LOOK, OTHER_KEY);
 		backup_give_up(b, "the server is not usable");
 		return;
@@ -204,7 +204,7 @@ static void looked(struct backup *b)
 	b->sight.state = marker_judge(m, b->run_id);
 	backup_move(b, BACKUP_SEEN);
 	if (!b->is_probe)
-		b->shared->ops->on_seen(b);
+		queue_on_seen(b);
 }
 
 static int take_library(struct backup *b, const redisReply *reply)
@@ -321,5 +321,5 @@ void backup_claim_answered(struct backup *b, const redisReply *reply)
 	if (reply->type == REDIS_REPLY_ARRAY && !take_owner(&b->replaced.marker, reply))
 		b->replaced.state = marker_judge(&b->replaced.marker, b->run_id);
 	backup_move(b, BACKUP_CLAIMED);
-	b->shared->ops->on_claimed(b);
+	queue_on_claimed(b);
 }

@@ -109,7 +109,7 @@ void backup_send(struct backup *b)
 	while (b->active->link.state == REDIS_LINK_READY && change_next_call(&b->line, &call))
 		call_out(b, &call);
 	if (b->state == BACKUP_FILLING && b->line.count < LINE_SHORT)
-		b->shared->ops->on_room(b);
+		queue_on_room(b);
 }
 
 void backup_send_at_turn_end(struct turn_end *t)
@@ -166,9 +166,9 @@ static void call_done(struct backup *b, const struct change_call *call)
 			backup_move(b, BACKUP_IN_SYNC);
 		}
 		if (c.kind == CHANGE_MARK)
-			b->shared->ops->on_marked(b, call->version);
+			queue_on_marked(b, call->version);
 		else
-			b->shared->ops->on_done(b, c.kind, c.item);
+			queue_on_done(b, c.kind, c.item);
 		if (c.item)
 			item_drop(c.item);
 	}
@@ -187,11 +187,11 @@ static void call_refused(struct backup *b, const struct change_call *call)
 
 		b->stats.refused++;
 		if (counts)
-			b->shared->ops->on_refused(b, c.item);
+			queue_on_refused(b, c.item);
 		item_drop(c.item);
 	}
 	if (b->state == BACKUP_FILLING)
-		b->shared->ops->on_full(b);
+		queue_on_full(b);
 }
 
 void backup_call_answered(struct backup *b, const redisReply *reply)
@@ -221,7 +221,7 @@ void backup_call_failed(struct backup *b, const char *error)
 	if (epoch >= b->shared->epoch && b->shared->epoch && epoch) {
 		backup_give_up(b, "another gateway owns it");
 		backup_move(b, BACKUP_REFUSED);
-		b->shared->ops->on_deposed(b, epoch);
+		queue_on_deposed(b, epoch);
 		return;
 	}
 	if (!strncmp(error, "STALE", 5) || !strncmp(error, "OOM", 3)) /* it lets this gateway in */

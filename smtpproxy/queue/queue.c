@@ -47,13 +47,13 @@ int64_t queue_now_ms(const struct queue *q)
 	return queue_clock_ms(&q->clock, redis_link_clock_ms());
 }
 
-unsigned queue_counting(const struct queue *q)
+unsigned queue_backups_in(const struct queue *q, unsigned states_in)
 {
-	unsigned n = 0;
+	unsigned mask = 0;
 
 	for (unsigned i = 0; i < BACKUPS; i++)
-		n += backup_counts(&q->backups[i]) != 0;
-	return n;
+		mask |= states_in & 1u << q->backups[i].state ? 1u << i : 0;
+	return mask;
 }
 
 /* Not at once: the owner may take and delete messages inside, while a caller walks over them. */
@@ -229,7 +229,6 @@ static void share(struct queue *q)
 	snprintf(q->owner_key, sizeof q->owner_key, "cssl:{%s}:owner", q->conf.name);
 	snprintf(q->items_key, sizeof q->items_key, "cssl:{%s}:items", q->conf.name);
 	s->worker = q->worker;
-	s->ops = &queue_backup_ops;
 	s->user = q;
 	s->owner_key = q->owner_key;
 	s->items_key = q->items_key;
@@ -269,7 +268,7 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	STAILQ_INIT(&q->due);
 	q->tell.fn = tell_due;
 	q->tell_take.fn = tell_take;
-	lease_init(&q->lease, q->conf.lease_ms);
+	q->lease.len_ms = q->conf.lease_ms;
 	share(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);

@@ -73,8 +73,6 @@ struct queue_ops {
 	void (*on_unready)(void *user);
 	/* The line of @d is not empty any more. @d lasts until a function of the queue is called. */
 	void (*on_due)(void *user, const struct queue_destination *d);
-	/* queue_add() had answered QUEUE_BUSY, and has room now. */
-	void (*on_room)(void *user);
 	/* queue_may_take() again: ask for the messages for which queue_take() answered QUEUE_LATER. */
 	void (*on_may_take)(void *user);
 	/* Another gateway has taken the queue over. Drop all deliveries that have not sent their final dot. */
@@ -107,7 +105,7 @@ void queue_take_over(struct queue *q);
 /* Conditions that the functions below return. */
 enum queue_answer {
 	QUEUE_NOT_READY = 1,  /* no backup in sync, or not the owner: 421 */
-	QUEUE_BUSY,           /* too many messages wait for the backups: read no more until on_room */
+	QUEUE_BUSY,           /* too many messages wait for the backups: until one of them is stored */
 	QUEUE_FULL,           /* memory_max, the destination's line, or the table of destinations: 452 */
 	QUEUE_NONE,           /* no such message, none is due, or its state does not allow it */
 	QUEUE_LATER,          /* the destination's rate is used up: ask again soon; or not queue_may_take() */

@@ -95,9 +95,8 @@ int queue_may_deliver(const struct queue *q)
 		return 0;
 	if (lease_holds(&q->lease, now_ms))
 		return 1;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state != BACKUP_AWAY)
-			return 0;
+	if (queue_backups_in(q, ~(1u << BACKUP_AWAY)))
+		return 0;
 	/* While this process was stopped, another one may have been started in its place. The servers tell, if one
 	 * answers. */
 	return q->conf.role == QUEUE_ALONE && now_ms >= q->lease.from_ms && now_ms - q->ticked_ms <= QUEUE_STALL_MS &&

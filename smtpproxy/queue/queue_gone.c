@@ -57,7 +57,7 @@ void queue_note_gone(struct queue *q, const struct item *i)
 
 	if (i->id >> QUEUE_ID_EPOCH == q->shared.epoch || i->seen & ITEM_BURIED)
 		return;
-	if (queue_counting(q) == BACKUPS && !queue_spares_any_owed(q))
+	if (queue_counting(q) == (1u << BACKUPS) - 1 && !queue_spares_any_owed(q))
 		return;
 	queue_keep_gone(q, i->id);
 	if (i->kind != ITEM_MESSAGE || !queue_owns(q) || !queue_any_unread(q))

@@ -118,11 +118,8 @@ struct queue {
 
 	char owner_key[96], items_key[96];
 	struct queue_stats stats;
-	uint64_t busy; /* senders were told so */
 	enum queue_fill fill, fill_told;
 };
-
-extern const struct backup_ops queue_backup_ops;
 
 static inline struct queue *queue_of(const struct backup *b)
 {
@@ -150,8 +147,13 @@ void queue_move(struct queue *q, enum queue_state to);
 uint64_t queue_messages(const struct queue *q);
 /* These, and items that cannot be opened without a key that is missing: they may be messages. */
 uint64_t queue_mail(const struct queue *q);
-/* Backups whose answer counts. */
-unsigned queue_counting(const struct queue *q);
+/* A bit for each backup that is in one of these states. @states: a bit for each. */
+unsigned queue_backups_in(const struct queue *q, unsigned states);
+/* Those whose answer counts. */
+static inline unsigned queue_counting(const struct queue *q)
+{
+	return queue_backups_in(q, 1u << BACKUP_MARKING | 1u << BACKUP_IN_SYNC);
+}
 
 /* Every counting backup has confirmed a delete of a message, or is given up. */
 void queue_note_confirmed(struct queue *q);
@@ -182,12 +184,13 @@ int queue_is_ours(const struct queue *q, const struct backup *b);
 /* 1: the server went on under a marker that nobody knew when this queue was read back, or without the servers that were
  * read: it has messages that no other server has. */
 int queue_is_branch(const struct queue *q, const struct backup *b);
-/* As in struct backup_ops. */
-int queue_is_behind(const struct backup *b);
 
 /* queue_rivals.c */
-/* 1: a backup is in sync, so it has all that is in memory. */
-int queue_is_complete(const struct queue *q);
+/* True if a backup is in sync, so it has all that is in memory. */
+static inline unsigned queue_is_complete(const struct queue *q)
+{
+	return queue_backups_in(q, 1u << BACKUP_IN_SYNC);
+}
 void queue_depose(struct queue *q, uint64_t epoch);
 /* 1: no server has all that is in memory, as far as this process knows without the sight of @b. */
 int queue_may_hold_more(const struct queue *q, const struct backup *b);
@@ -279,14 +282,8 @@ void queue_gone_clear(struct queue *q);
 /* All backups are in sync, so no server has such a message: out of memory and out of the backups. */
 void queue_gone_forget(struct queue *q);
 
-/* queue_backups.c: a claimed backup, up to being FILLING. */
-void queue_compare(struct queue *q, struct backup *b);
-void queue_compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len);
-void queue_compare_end(struct queue *q, struct backup *b);
 /* Out of the server @b alone. */
 void queue_delete_field(struct backup *b, enum item_kind kind, uint64_t id);
-/* FILLING: sends the missing parts of the next item. 0 or CSSL_E_NO_MEMORY. */
-int queue_fill_next(struct backup *b);
 
 /* queue_store.c */
 /* The plain form of @c, sealed, and its length. NULL: out of memory. */

@@ -171,10 +171,8 @@ static void say_waits(struct queue *q)
 static unsigned ordered_ones(struct queue *q)
 {
 	const int64_t now_ms = redis_link_clock_ms();
-	unsigned mask = 0;
+	const unsigned mask = queue_backups_in(q, 1u << BACKUP_SEEN);
 
-	for (unsigned i = 0; i < BACKUPS; i++)
-		mask |= q->backups[i].state == BACKUP_SEEN ? 1u << i : 0;
 	if (!mask)
 		q->ordered_ms = now_ms;
 	if (mask == (1u << BACKUPS) - 1 && !queue_any_server_is_away(q))
@@ -295,7 +293,7 @@ static void recovered(struct queue *q)
 		if (b->state != BACKUP_CLAIMED)
 			continue;
 		if (!(q->from & 1u << i)) {
-			queue_backup_ops.on_claimed(b);
+			queue_on_claimed(b);
 			continue;
 		}
 		backup_join(b);
@@ -378,20 +376,11 @@ void queue_recovery_claimed(struct queue *q, struct backup *b)
 	read_all(q);
 }
 
-static int is_any_claimed(const struct queue *q)
-{
-	int any = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		any |= q->backups[i].state == BACKUP_CLAIMING || q->backups[i].state == BACKUP_CLAIMED;
-	return any;
-}
-
 /* A server that had to be read is lost, or all are. */
 void queue_recovery_lost(struct queue *q, struct backup *b)
 {
 	q->claims &= ~(1u << b->index);
-	if (!(q->from & 1u << b->index) && is_any_claimed(q)) {
+	if (!(q->from & 1u << b->index) && queue_backups_in(q, 1u << BACKUP_CLAIMING | 1u << BACKUP_CLAIMED)) {
 		if (q->state == QUEUE_CLAIMING && !q->claims)
 			read_all(q);
 		return;

@@ -16,21 +16,13 @@ void queue_depose(struct queue *q, uint64_t epoch)
 		queue_move(q, QUEUE_STOPPING);
 		return;
 	}
-	lease_drop(&q->lease);
+	q->lease.until_ms = 0;
 	queue_move(q, QUEUE_DEPOSED);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_give_up(&q->backups[i], "another gateway owns the queue");
 	queue_tell_ready(q);
 	queue_fail_waiting(q);
 	q->ops->on_deposed(q->user);
-}
-
-static int is_used(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state > BACKUP_SEEN && q->backups[i].state != BACKUP_REFUSED)
-			return 1;
-	return 0;
 }
 
 /* The highest version that any server is known to have: those that have it are complete. */
@@ -42,14 +34,6 @@ static uint64_t complete_version(const struct queue *q)
 		if (q->shared.marker.left[i].version > version)
 			version = q->shared.marker.left[i].version;
 	return version;
-}
-
-int queue_is_complete(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state == BACKUP_IN_SYNC)
-			return 1;
-	return 0;
 }
 
 /* Whoever wrote the marker @m has read a server that was complete, or waits for it. It counts on from there: a lower
@@ -125,9 +109,10 @@ void queue_meet_rival_apart(struct queue *q, const struct backup *spare)
  * after some restarts, a higher one. An operator's order decides between the two. */
 void queue_outrank(struct queue *q)
 {
+	const unsigned used = ~(1u << BACKUP_AWAY | 1u << BACKUP_SEEN | 1u << BACKUP_REFUSED);
 	uint64_t highest = 0;
 
-	if (!q->orders || is_used(q) || !queue_is_fresh(q))
+	if (!q->orders || queue_backups_in(q, used) || !queue_is_fresh(q))
 		return;
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];

@@ -93,10 +93,8 @@ int queue_may_add(struct queue *q, const struct queue_mail *m)
 		return CSSL_E_RANGE;
 	if (!queue_is_ready(q))
 		return QUEUE_NOT_READY;
-	if (m->turn != QUEUE_TURN_NEXT && q->stats.unstored_bytes >= most) {
-		q->busy += m->turn != QUEUE_TURN_MORE;
+	if (m->turn != QUEUE_TURN_NEXT && q->stats.unstored_bytes >= most)
 		return QUEUE_BUSY;
-	}
 	if (!queue_has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ||
 		(m->turn != QUEUE_TURN_INSTEAD && !has_memory(q, m)))
 		return QUEUE_FULL;

@@ -122,14 +122,6 @@ static void leave_unstored(struct queue *q, struct item *i)
 	i->with = NULL;
 }
 
-static void tell_room(struct queue *q)
-{
-	if (!q->busy || q->stats.unstored_bytes > q->conf.unstored_bytes_max / 2)
-		return;
-	q->busy = 0;
-	q->ops->on_room(q->user);
-}
-
 /* DUE is told for the first message of a line only. */
 void queue_append(struct queue *q, struct item *i)
 {
@@ -158,7 +150,6 @@ static void stored(struct queue *q, struct item *i)
 	if (i->state == ITEM_STORING)
 		queue_append(q, i);
 	item_drop(i);
-	tell_room(q);
 }
 
 void queue_answered(struct queue *q, struct item *i, unsigned bits)
@@ -217,7 +208,6 @@ void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
 		item_drop(with);
 	if (r)
 		r->on_stored(r, outcome);
-	tell_room(q);
 }
 
 static struct item *parked(struct queue *q, const struct queue_receipt *r)
@@ -270,7 +260,7 @@ void queue_wait_for_mark(struct queue *q, struct backup *b)
 
 		q->alone += c->kind != CHANGE_PUT && c->item && c->item->kind == ITEM_MESSAGE && !queue_counting(q);
 		if (c->kind == CHANGE_DELETE)
-			queue_backup_ops.on_done(b, CHANGE_DELETE, c->item);
+			queue_on_done(b, CHANGE_DELETE, c->item);
 		if (c->kind != CHANGE_PUT || c->item->state != ITEM_STORING || !(c->item->waits & bit))
 			continue; /* one that is GONE waits for its DELETE, which comes later in the line */
 		if (!(c->item->waits & ITEM_WAITS_MARK) && wait_for_mark(q, c->item))

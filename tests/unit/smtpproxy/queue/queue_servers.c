@@ -82,7 +82,6 @@ static const struct queue_ops ops = {
 	.on_ready = ignore,
 	.on_unready = ignore,
 	.on_due = ignore_due,
-	.on_room = ignore,
 	.on_may_take = ignore,
 	.on_deposed = ignore,
 	.on_stopped = ignore,
