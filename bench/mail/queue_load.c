@@ -104,7 +104,7 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 		finish(l);
 }
 
-/* 0; else the queue takes no more at the moment, and on_ready or on_room come. */
+/* 0; else the queue takes no more at the moment, and on_ready or on_stored come. */
 static int add_one(struct queue_load *l)
 {
 	const struct queue_mail mail = {
@@ -167,11 +167,6 @@ static void on_ready(void *user)
 		add_more(l);
 }
 
-static void on_room(void *user)
-{
-	add_more(user);
-}
-
 /* The servers are lost: who waited for them would be measured. */
 static void on_lost(void *user)
 {
@@ -202,7 +197,6 @@ static const struct queue_ops ops = {
 	.on_ready = on_ready,
 	.on_unready = on_lost,
 	.on_due = on_due,
-	.on_room = on_room,
 	.on_may_take = on_may_take,
 	.on_deposed = on_lost,
 	.on_stopped = on_stopped,

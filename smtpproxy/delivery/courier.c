@@ -31,7 +31,7 @@ static void leave_receiver(struct courier *c)
 	c->onward = NULL;
 }
 
-static void end_and_look(struct courier *c, enum courier_line line)
+static void end(struct courier *c, enum courier_line line)
 {
 	way_forget(&c->way);
 	if (c->destination)
@@ -40,11 +40,6 @@ static void end_and_look(struct courier *c, enum courier_line line)
 	queue_taken_free(&c->mail);
 	fates_free(&c->fates);
 	free(c);
-}
-
-static void end(struct courier *c)
-{
-	end_and_look(c, COURIER_LINE_NOW);
 }
 
 /* The lease is over, and the receiver is between transactions. */
@@ -61,7 +56,7 @@ static void finish(struct courier *c)
 {
 	return_receiver(c);
 	courier_settle(c);
-	end(c);
+	end(c, COURIER_LINE_NOW);
 }
 
 static void finish_with_reset(struct courier *c)
@@ -72,30 +67,26 @@ static void finish_with_reset(struct courier *c)
 	if (probe_asks_again(c, messages))
 		return;
 	courier_settle(c);
-	end(c);
+	end(c, COURIER_LINE_NOW);
 }
 
 void courier_end(struct courier *c, enum courier_end how)
 {
 	leave_receiver(c);
 	if (how == COURIER_PUT_BACK && !c->probe)
-		queue_put_back(c->parts->queue, c->mail.id, 0);
-	end(c);
+		queue_put_back(c->parts->queue, c->mail.id, 0, QUEUE_CLEAR);
+	end(c, COURIER_LINE_NOW);
 }
 
 /* Toward the receiver */
-
-static void expect(struct courier *c, uint32_t ms)
-{
-	onward_expect(c->onward, ms);
-}
 
 void courier_say(struct courier *c, enum courier_state state, const char *line, int len)
 {
 	c->state = state;
 	c->demand = COURIER_DEMANDS_NOTHING;
 	onward_write(c->onward, line, (size_t)len); /* if it fails, on_lost tells */
-	expect(c, state == COURIER_DATA ? c->parts->conf->outward.data_ms : c->parts->conf->outward.command_ms);
+	onward_expect(c->onward,
+		state == COURIER_DATA ? c->parts->conf->outward.data_ms : c->parts->conf->outward.command_ms);
 }
 
 /* A parameter goes on unchanged if the receiver knows it. */
@@ -176,7 +167,7 @@ static void say_dot(struct courier *c)
 	}
 	c->state = COURIER_DOT;
 	onward_write(c->onward, dot.at, dot.len);
-	expect(c, c->parts->conf->outward.end_ms);
+	onward_expect(c->onward, c->parts->conf->outward.end_ms);
 }
 
 static void send_content(struct courier *c)
@@ -190,19 +181,12 @@ static void send_content(struct courier *c)
 		c->sent += len;
 		onward_write(c->onward, out, made);
 	}
-	expect(c, c->parts->conf->outward.block_ms);
+	onward_expect(c->onward, c->parts->conf->outward.block_ms);
 	if (c->sent == c->mail.body.len)
 		say_dot(c);
 }
 
 /* Replies */
-
-/* MAIL in clear, after TLS had failed: the message is tried again with TLS. Each line of a reply may say so. */
-static void note_demand(struct courier *c, const struct smtp_reply_line *line)
-{
-	if (c->state == COURIER_MAIL && fallback_is_refused(c->onward, line))
-		c->demand = COURIER_DEMANDS_TLS;
-}
 
 static void go_on(struct courier *c, enum courier_next next)
 {
@@ -332,19 +316,13 @@ static void (*const ons[])(struct courier *c, const struct smtp_reply_line *line
 	[COURIER_REPEAT] = on_repeat_reply,
 };
 
-/* The receiver counts them, too. */
-static void count_refusal(struct courier *c, unsigned code)
-{
-	if (code >= 400)
-		c->onward->refusals++;
-	else if (c->state == COURIER_DOT)
-		c->onward->refusals = 0;
-}
-
 /* A 421 ends the connection. The command that it answers is put off. */
 static void on_answer(struct courier *c, const struct smtp_reply_line *line)
 {
-	count_refusal(c, line->code);
+	if (line->code >= 400) /* the receiver counts them, too */
+		c->onward->refusals++;
+	else if (c->state == COURIER_DOT)
+		c->onward->refusals = 0;
 	if (line->code != 421) {
 		ons[c->state](c, line);
 		return;
@@ -382,12 +360,6 @@ static void on_crowded_answer(struct courier *c, const struct smtp_reply_line *l
 	finish_with_reset(c);
 }
 
-static void on_unreadable(struct courier *c)
-{
-	note_doubt(c, "its reply cannot be read");
-	finish_with_reset(c);
-}
-
 /* After a whole reply the courier may have ended. A receiver that sends more replies than it was asked for loses its
  * connection. */
 static void on_reply(void *ctx, const char *data, size_t len)
@@ -399,15 +371,18 @@ static void on_reply(void *ctx, const char *data, size_t len)
 
 	for (; r == SMTP_REPLY_MORE; used += taken) {
 		r = smtp_reply_read(&c->reader, data + used, len - used, &taken, &line);
-		if (r > SMTP_REPLY_NONE)
-			note_demand(c, &line);
+		/* MAIL in clear, after TLS had failed: the message is tried again with TLS. Each line may say so. */
+		if (r > SMTP_REPLY_NONE && c->state == COURIER_MAIL && fallback_is_refused(c->onward, &line))
+			c->demand = COURIER_DEMANDS_TLS;
 	}
-	if (r < 0)
-		on_unreadable(c);
-	else if (r == SMTP_REPLY_DONE && used < len)
+	if (r < 0) {
+		note_doubt(c, "its reply cannot be read");
+		finish_with_reset(c);
+	} else if (r == SMTP_REPLY_DONE && used < len) {
 		on_crowded_answer(c, &line);
-	else if (r == SMTP_REPLY_DONE)
+	} else if (r == SMTP_REPLY_DONE) {
 		on_answer(c, &line);
+	}
 }
 
 static void on_room(void *ctx)
@@ -430,7 +405,7 @@ static void on_lost(void *ctx, enum smtp_own why)
 	if (probe_asks_again(c, messages))
 		return;
 	courier_settle(c);
-	end(c);
+	end(c, COURIER_LINE_NOW);
 }
 
 static const struct onward_user user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
@@ -456,8 +431,9 @@ static void end_unopened(struct courier *c, int why)
 	log_paced(LOG_ERROR, NULL, "a message cannot be delivered now", "message=%" PRIx64 " cause=%s", c->mail.id,
 		why < 0 ? error_text(why) : "it is held");
 	if (why != QUEUE_NONE && !c->probe)
-		queue_put_back(c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + COURIER_LATER_MS);
-	end(c);
+		queue_put_back(
+			c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + COURIER_LATER_MS, QUEUE_CLEAR);
+	end(c, COURIER_LINE_NOW);
 }
 
 static void try_next(struct courier *c);
@@ -485,19 +461,7 @@ static void on_turn(struct want *w, struct onward *o)
 	go_on(c, courier_name_begins(c));
 }
 
-/* 0: it waits for its turn at that receiver. */
-static int wait_at(struct courier *c, const struct destination_goal *goal)
-{
-	c->destination = outward_find(c->parts->outward, goal, &c->want.sender);
-	if (!c->destination)
-		return CSSL_E_FULL;
-	destination_enter(c->destination);
-	c->want.roams = (uint8_t)way_has_next(&c->way);
-	c->state = COURIER_WAITS;
-	return want_turn(&c->want, c->destination);
-}
-
-/* 0: it waits at the next receiver. 1: there is none. Negative: no room. */
+/* 0: it waits for its turn at the next receiver. 1: there is none. Negative: no room. */
 static int go_to_next(struct courier *c)
 {
 	struct destination_goal goal;
@@ -508,7 +472,13 @@ static int go_to_next(struct courier *c)
 	if (!way_next(&c->way, &goal))
 		return 1;
 	courier_name_begin(c, &goal);
-	return wait_at(c, &goal);
+	c->destination = outward_find(c->parts->outward, &goal, &c->want.sender);
+	if (!c->destination)
+		return CSSL_E_FULL;
+	destination_enter(c->destination);
+	c->want.roams = (uint8_t)way_has_next(&c->way);
+	c->state = COURIER_WAITS;
+	return want_turn(&c->want, c->destination);
 }
 
 /* No receiver is left. Also one that refuses the connection for good says nothing about this message: its administrator
@@ -528,16 +498,16 @@ static void give_up(struct courier *c)
 	smtp_own_line(why, c->why ? c->said : "", line);
 	fates_set_open(&c->fates, fate, smtp_span_of(line));
 	courier_settle(c);
-	end(c);
+	end(c, COURIER_LINE_NOW);
 }
 
 /* No receiver was tried, so this is no failure of the message. It waits for a place, or for memory. */
 static void wait_for_place(struct courier *c)
 {
 	if (!c->probe)
-		queue_put_back(c->parts->queue, c->mail.id, 0);
+		queue_put_back(c->parts->queue, c->mail.id, 0, QUEUE_CLEAR);
 	c->state = COURIER_WAITS;
-	end_and_look(c, COURIER_LINE_LATER);
+	end(c, COURIER_LINE_LATER);
 }
 
 static void try_next(struct courier *c)

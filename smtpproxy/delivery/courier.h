@@ -8,6 +8,7 @@
 #ifndef CSSL_SMTPPROXY_COURIER_H
 #define CSSL_SMTPPROXY_COURIER_H
 
+#include "net/table.h"
 #include "smtp/dots.h"
 #include "smtpproxy/delivery/delivery.h"
 #include "smtpproxy/delivery/way.h"
@@ -53,7 +54,7 @@ enum delivery_place { DELIVERY_PLACE_HOPED, DELIVERY_PLACE_MISSED };
 
 /* The deliveries to one destination of the queue. */
 struct delivery_line {
-	LIST_ENTRY(delivery_line) next;
+	struct table_link link;
 	TAILQ_ENTRY(delivery_line) look_next;
 	enum delivery_look look;
 	enum delivery_place place;

@@ -17,35 +17,23 @@ static uint32_t backoff_ms(const struct courier *c)
 	return ms < q->retry_last_ms ? (uint32_t)ms : q->retry_last_ms;
 }
 
-static void retry(struct courier *c, uint32_t in_ms)
+/* NEXT: the recipients that the transaction had no room for get the message in a next one. Each such transaction
+ * delivers to one recipient at least, so there are not more of them than recipients. */
+static void put_back(struct courier *c, enum courier_rest left, uint32_t in_ms)
 {
+	struct queue *q = c->parts->queue;
 	size_t len;
 	char *note = fates_note(&c->fates, &len);
-	struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
+	const struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
 
-	c->parts->counters->delivery_retries++;
-	queue_retry(c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + in_ms, bytes);
+	if (left == COURIER_REST_NEXT) {
+		c->parts->counters->deliveries_split++;
+		queue_go_on(q, c->mail.id, bytes);
+	} else {
+		c->parts->counters->delivery_retries++;
+		queue_retry(q, c->mail.id, queue_now_ms(q) + in_ms, bytes);
+	}
 	free(note);
-}
-
-/* The recipients that the transaction had no room for get the message in a next one. Each such transaction delivers to
- * one recipient at least, so there are not more of them than recipients. */
-static void go_on(struct courier *c)
-{
-	size_t len;
-	char *note = fates_note(&c->fates, &len);
-	struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
-
-	c->parts->counters->deliveries_split++;
-	queue_go_on(c->parts->queue, c->mail.id, bytes);
-	free(note);
-}
-
-/* Its name will be asked for, so the attempt does not count. */
-static void retry_in_doubt(struct courier *c)
-{
-	c->parts->counters->delivery_retries++;
-	queue_doubt(c->parts->queue, c->mail.id, queue_now_ms(c->parts->queue) + backoff_ms(c));
 }
 
 int courier_has_expired(const struct courier *c)
@@ -82,24 +70,26 @@ static void conclude(struct courier *c)
 	if (!failed && !notice_is_due(c))
 		queue_done(c->parts->queue, c->mail.id);
 	else if (notice_send(c))
-		retry(c, c->parts->conf->queue.retry_first_ms);
+		put_back(c, COURIER_REST_NONE, c->parts->conf->queue.retry_first_ms);
 }
 
 void courier_settle(struct courier *c)
 {
+	struct queue *q = c->parts->queue;
+
 	if (c->probe)
 		return;
 	fates_unsend(&c->fates);
 	if (courier_has_expired(c))
 		expire(c);
-	if (!fates_count(&c->fates, FATE_OPEN))
+	if (!fates_count(&c->fates, FATE_OPEN)) {
 		conclude(c);
-	else if (c->naming == COURIER_ASKS_FIRST)
-		retry_in_doubt(c);
-	else if (c->left == COURIER_REST_NEXT)
-		go_on(c);
-	else
-		retry(c, backoff_ms(c));
+	} else if (c->naming == COURIER_ASKS_FIRST) { /* its name will be asked for, so the attempt does not count */
+		c->parts->counters->delivery_retries++;
+		queue_put_back(q, c->mail.id, queue_now_ms(q) + backoff_ms(c), QUEUE_IN_DOUBT);
+	} else {
+		put_back(c, c->left, backoff_ms(c));
+	}
 }
 
 void courier_set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply)

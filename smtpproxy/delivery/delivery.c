@@ -15,7 +15,6 @@
 #include "smtpproxy/delivery/probe.h"
 
 #define LOOK_MS 250u
-#define BUCKETS 8192u /* of lines by name */
 
 /* How often a line tries for a place of its receiver while none is free: another line may have got one for the same
  * receiver, and its message may expire. All lines together try at most about 100 times a second. */
@@ -37,8 +36,8 @@ struct delivery {
 	struct turn_end turn;
 	struct deadline deadline;
 	LIST_HEAD(, courier) couriers;
-	LIST_HEAD(, delivery_line) lines[BUCKETS]; /* with couriers, or to be looked at */
-	struct delivery_looks now, later;          /* at the end of the turn; when the timer comes */
+	struct table lines;               /* by name: with couriers, or to be looked at */
+	struct delivery_looks now, later; /* at the end of the turn; when the timer comes */
 	enum delivery_scope scope;
 	unsigned under_way;
 	unsigned without_place; /* lines */
@@ -47,28 +46,28 @@ struct delivery {
 	void *done_ctx;
 };
 
-static unsigned bucket_of(const char *name)
+static struct delivery_line *of_link(struct table_link *link)
 {
-	uint32_t h = 2166136261u;
-
-	for (; *name; name++)
-		h = (h ^ (uint8_t)*name) * 16777619u;
-	return h % BUCKETS;
+	return link ? container_of(link, struct delivery_line, link) : NULL;
 }
 
 static struct delivery_line *line_of(struct delivery *d, const char *name)
 {
-	const unsigned bucket = bucket_of(name);
 	struct delivery_line *l;
+	uint64_t hash;
 
-	LIST_FOREACH(l, &d->lines[bucket], next)
-	if (!strcmp(l->name, name))
+	crypto_shorthash((uint8_t *)&hash, (const uint8_t *)name, strlen(name), source_key);
+	l = of_link(table_first(&d->lines, hash));
+	while (l && strcmp(l->name, name))
+		l = of_link(table_next(&l->link));
+	if (l)
 		return l;
 	l = calloc(1, sizeof *l + strlen(name) + 1);
-	if (!l)
+	if (!l || table_add(&d->lines, &l->link, hash)) {
+		free(l);
 		return NULL;
+	}
 	strcpy(l->name, name);
-	LIST_INSERT_HEAD(&d->lines[bucket], l, next);
 	return l;
 }
 
@@ -101,7 +100,7 @@ static void hope_for_place(struct delivery *d, struct delivery_line *l)
 static void forget_line(struct delivery *d, struct delivery_line *l)
 {
 	hope_for_place(d, l);
-	LIST_REMOVE(l, next);
+	table_remove(&d->lines, &l->link);
 	free(l);
 }
 
@@ -131,12 +130,6 @@ static void miss_place(struct delivery *d, struct delivery_line *l)
 	l->try_ms = worker_now_ms(d->parts.worker) + (in_ms > PLACE_MS ? in_ms : PLACE_MS);
 }
 
-static int has_to_wait(const struct delivery *d, const struct delivery_line *l)
-{
-	return !l->under_way && l->place == DELIVERY_PLACE_MISSED && worker_now_ms(d->parts.worker) < l->try_ms &&
-	       outward_is_full(d->parts.outward);
-}
-
 void delivery_add(struct delivery *d, struct courier *c)
 {
 	LIST_INSERT_HEAD(&d->couriers, c, next);
@@ -153,7 +146,8 @@ static int start_one(struct delivery *d, struct delivery_line *l)
 	struct courier *c;
 	int r;
 
-	if (has_to_wait(d, l))
+	if (!l->under_way && l->place == DELIVERY_PLACE_MISSED && worker_now_ms(d->parts.worker) < l->try_ms &&
+		outward_is_full(d->parts.outward))
 		return QUEUE_LATER;
 	r = queue_take(d->parts.queue, name, &mail);
 	if (r)
@@ -161,7 +155,7 @@ static int start_one(struct delivery *d, struct delivery_line *l)
 	c = courier_create(d, &d->parts, l, &mail);
 	if (!c) {
 		log_no_memory(l);
-		queue_put_back(d->parts.queue, mail.id, 0);
+		queue_put_back(d->parts.queue, mail.id, 0, QUEUE_CLEAR);
 		return QUEUE_LATER;
 	}
 	l->under_way++;
@@ -203,8 +197,10 @@ static void look_at_lines(struct delivery *d)
 	TAILQ_CONCAT(&d->now, &lines, look_next);
 }
 
-static void stop_further(struct delivery *d)
+static void look(struct delivery *d)
 {
+	if (d->state == DELIVERY_RUNS && queue_may_deliver(d->parts.queue))
+		look_at_lines(d);
 	if (d->state != DELIVERY_STOPS || d->under_way)
 		return;
 	d->state = DELIVERY_STOPPED;
@@ -212,13 +208,6 @@ static void stop_further(struct delivery *d)
 	d->timer = NULL;
 	deadline_cancel(&d->deadline);
 	d->done(d->done_ctx);
-}
-
-static void look(struct delivery *d)
-{
-	if (d->state == DELIVERY_RUNS && queue_may_deliver(d->parts.queue))
-		look_at_lines(d);
-	stop_further(d);
 }
 
 static void on_turn_end(struct turn_end *t)
@@ -232,25 +221,19 @@ static int may_be_stopped(const struct courier *c)
 	return c->state == COURIER_DOT && c->onward && onward_unconfirmed(c->onward);
 }
 
-/* The lease held when these dots were said, and is over. A dot that is still here or in the kernel could reach the
- * receiver behind the new owner's. */
-static void cut_unsent(struct delivery *d)
-{
-	struct courier *c, *next;
-
-	for (c = LIST_FIRST(&d->couriers); c; c = next) {
-		next = LIST_NEXT(c, next);
-		if (may_be_stopped(c))
-			courier_cut(c);
-	}
-}
-
 static void on_timer(void *ctx)
 {
 	struct delivery *d = ctx;
+	struct courier *c, *next;
 
+	/* The lease held when these dots were said, and is over. A dot that is still here or in the kernel could reach
+	 * the receiver behind the new owner's. */
 	if (d->state == DELIVERY_RUNS && !queue_may_deliver(d->parts.queue))
-		cut_unsent(d);
+		for (c = LIST_FIRST(&d->couriers); c; c = next) {
+			next = LIST_NEXT(c, next);
+			if (may_be_stopped(c))
+				courier_cut(c);
+		}
 	TAILQ_CONCAT(&d->now, &d->later, look_next);
 	look(d);
 }
@@ -292,30 +275,26 @@ void courier_over(struct courier *c, enum courier_line line)
 	delivery_look(d);
 }
 
-static void end_all(struct delivery *d, enum courier_end how, enum courier_state before)
-{
-	struct courier *c, *next;
-
-	for (c = LIST_FIRST(&d->couriers); c; c = next) {
-		next = LIST_NEXT(c, next);
-		if (c->state != before)
-			courier_end(c, how);
-	}
-}
-
-void delivery_drop(struct delivery *d)
+/* Those before their final dot, and those whose dot may be stopped if @dots is 1. Returns how many are left. */
+static unsigned end_all(struct delivery *d, enum courier_end how, int dots)
 {
 	struct courier *c, *next;
 	unsigned left = 0;
 
-	end_all(d, COURIER_LET_GO, COURIER_DOT);
 	for (c = LIST_FIRST(&d->couriers); c; c = next) {
 		next = LIST_NEXT(c, next);
-		if (may_be_stopped(c))
-			courier_end(c, COURIER_LET_GO);
+		if (c->state != COURIER_DOT || (dots && may_be_stopped(c)))
+			courier_end(c, how);
 		else
 			left++;
 	}
+	return left;
+}
+
+void delivery_drop(struct delivery *d)
+{
+	const unsigned left = end_all(d, COURIER_LET_GO, 1);
+
 	if (left)
 		log_event(LOG_WARNING, NULL, "deliveries may be repeated by the new owner", "count=%u", left);
 }
@@ -336,7 +315,7 @@ void delivery_stop(struct delivery *d, uint32_t within_ms, void (*done)(void *ct
 	d->done = done;
 	d->done_ctx = ctx;
 	deadline_set(d->parts.worker, &d->deadline, within_ms);
-	end_all(d, COURIER_PUT_BACK, COURIER_DOT);
+	end_all(d, COURIER_PUT_BACK, 0);
 	delivery_look(d);
 }
 
@@ -368,7 +347,6 @@ struct delivery *delivery_create(struct delivery_parts *parts)
 	crypto_shorthash_keygen(source_key);
 	d->turn.fn = on_turn_end;
 	d->deadline.fn = on_deadline;
-	LIST_INIT(&d->couriers);
 	TAILQ_INIT(&d->now);
 	TAILQ_INIT(&d->later);
 	d->timer = timer_start(parts->worker, on_timer, d, LOOK_MS, LOOK_MS);
@@ -389,9 +367,9 @@ void delivery_destroy(struct delivery *d)
 	probes_destroy(d->parts.probes);
 	turn_end_cancel(&d->turn);
 	deadline_cancel(&d->deadline);
-	for (unsigned bucket = 0; bucket < BUCKETS; bucket++)
-		while ((l = LIST_FIRST(&d->lines[bucket])))
-			forget_line(d, l);
+	while ((l = of_link(table_walk(&d->lines, NULL))))
+		forget_line(d, l);
+	table_clear(&d->lines);
 	free(d);
 }
 

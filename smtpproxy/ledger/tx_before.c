@@ -9,7 +9,7 @@ struct tx_before {
 	void (*send)(void *ctx, const uint8_t *data, size_t len); /* NULL: there is no channel */
 	void *ctx;
 	uint32_t tickets;
-	LIST_HEAD(, tx_waiter) waiters;
+	struct tx_waiters waiters;
 };
 
 struct tx_before *tx_before_create(uint64_t ids_max)
@@ -17,7 +17,6 @@ struct tx_before *tx_before_create(uint64_t ids_max)
 	struct tx_before *b = calloc(1, sizeof *b);
 	if (!b)
 		return NULL;
-	LIST_INIT(&b->waiters);
 	b->given = tx_ledger_create(ids_max);
 	if (b->given)
 		return b;
@@ -51,11 +50,6 @@ void tx_before_close(struct tx_before *b)
 	b->send = NULL;
 	while ((w = LIST_FIRST(&b->waiters)))
 		tell(w, SMTP_FATE_UNKNOWN, (struct smtp_span){ 0 });
-}
-
-void tx_before_cancel(struct tx_waiter *w)
-{
-	LIST_REMOVE(w, next);
 }
 
 /* Reading */

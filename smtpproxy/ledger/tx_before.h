@@ -9,14 +9,6 @@
 
 struct tx_before;
 
-/* Embedded in whoever asks. */
-struct tx_waiter {
-	LIST_ENTRY(tx_waiter) next;
-	uint32_t ticket;
-	/* Its question is answered; @reply for DECIDED. */
-	void (*on_fate)(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span reply);
-};
-
 /* For at most so many ids. NULL: out of memory. */
 struct tx_before *tx_before_create(uint64_t ids_max);
 void tx_before_destroy(struct tx_before *b); /* NULL is legal */
@@ -30,16 +22,13 @@ void tx_before_close(struct tx_before *b);
 
 enum tx_before_answer {
 	TX_BEFORE_KNOWN,   /* *fate and *reply, which is valid until the next call */
-	TX_BEFORE_ASKED,   /* on_fate will come, not from within this call */
+	TX_BEFORE_ASKED,   /* on_fate will come, not from within this call; or tx_waiter_cancel() before */
 	TX_BEFORE_NOTHING, /* no other process knows that key */
 };
 
 /* A question with an empty key is for the id alone, whatever key it had. */
 enum tx_before_answer tx_before_ask(struct tx_before *b, const struct smtp_tx_question *q, struct tx_waiter *w,
 	enum smtp_fate *fate, struct smtp_span *reply);
-/* ASKED: @w does not want it any more. */
-void tx_before_cancel(struct tx_waiter *w);
-
 /* Write the ledger as messages: those of the processes before, then @own. */
 void tx_before_give(const struct tx_before *b, const struct tx_ledger *own,
 	void (*send)(void *ctx, const uint8_t *data, size_t len), void *ctx);

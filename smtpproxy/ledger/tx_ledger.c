@@ -1,4 +1,4 @@
-/* tx_ledger.c: a hash table of entries. Entries without a session are also in a list, in the order in which they
+/* tx_ledger.c: a table of entries. Entries without a session are also in a list, in the order in which they
  * lost it. */
 #include "smtpproxy/ledger/tx_ledger.h"
 
@@ -7,19 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "proto/error.h"
 
-#define BUCKETS 4096u
-
-LIST_HEAD(bucket, tx_entry);
-TAILQ_HEAD(idle, tx_entry);
-
 struct tx_ledger {
-	uint64_t ids, ids_max, evicted;
-	struct idle idle;
+	uint64_t ids_max, evicted;
+	TAILQ_HEAD(, tx_entry) idle;
 	uint8_t hash_key[crypto_shorthash_KEYBYTES];
-	struct bucket buckets[BUCKETS];
+	struct table entries;
 };
+
+static struct tx_entry *of_link(struct table_link *link)
+{
+	return link ? container_of(link, struct tx_entry, link) : NULL;
+}
 
 struct tx_ledger *tx_ledger_create(uint64_t ids_max)
 {
@@ -34,15 +35,13 @@ struct tx_ledger *tx_ledger_create(uint64_t ids_max)
 
 void tx_ledger_destroy(struct tx_ledger *l)
 {
-	struct tx_entry *e;
 	if (!l)
 		return;
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		while ((e = LIST_FIRST(&l->buckets[i]))) {
-			LIST_REMOVE(e, in_bucket);
-			free(e);
-		}
+	for (struct table_link *link = table_walk(&l->entries, NULL), *next; link; link = next) {
+		next = table_walk(&l->entries, link);
+		free(of_link(link));
 	}
+	table_clear(&l->entries);
 	free(l);
 }
 
@@ -51,11 +50,13 @@ void tx_ledger_set_max(struct tx_ledger *l, uint64_t ids_max)
 	l->ids_max = ids_max;
 }
 
-static unsigned bucket_of(const struct tx_ledger *l, const char *id)
+static uint64_t hash_of(const struct tx_ledger *l, const char *id)
 {
 	uint8_t hash[crypto_shorthash_BYTES];
+	uint64_t number;
 	crypto_shorthash(hash, (const uint8_t *)id, strlen(id), l->hash_key);
-	return (hash[0] | hash[1] << 8) % BUCKETS;
+	memcpy(&number, hash, sizeof number);
+	return number;
 }
 
 /* Make room for one more entry. */
@@ -65,9 +66,8 @@ static int evict(struct tx_ledger *l)
 	if (!e)
 		return CSSL_E_FULL;
 	TAILQ_REMOVE(&l->idle, e, in_idle);
-	LIST_REMOVE(e, in_bucket);
+	table_remove(&l->entries, &e->link);
 	free(e);
-	l->ids--;
 	l->evicted++;
 	return 0;
 }
@@ -75,40 +75,33 @@ static int evict(struct tx_ledger *l)
 static struct tx_entry *add(struct tx_ledger *l, const char *id)
 {
 	uint8_t key[8];
-	while (l->ids >= l->ids_max) {
+	while (l->entries.count >= l->ids_max) {
 		if (evict(l) < 0)
 			return NULL;
 	}
 	struct tx_entry *e = calloc(1, sizeof *e);
-	if (!e)
+	if (!e || table_add(&l->entries, &e->link, hash_of(l, id))) {
+		free(e);
 		return NULL;
+	}
 	smtp_span_copy(smtp_span_of(id), e->id, sizeof e->id);
 	randombytes_buf(key, sizeof key);
 	sodium_bin2hex(e->key, sizeof e->key, key, sizeof key);
-	LIST_INIT(&e->sessions);
-	LIST_INSERT_HEAD(&l->buckets[bucket_of(l, id)], e, in_bucket);
-	l->ids++;
 	return e;
 }
 
 struct tx_entry *tx_ledger_find(const struct tx_ledger *l, const char *id)
 {
-	struct tx_entry *e;
-	LIST_FOREACH(e, &l->buckets[bucket_of(l, id)], in_bucket)
-	{
-		if (strcmp(e->id, id) == 0)
-			return e;
-	}
-	return NULL;
+	struct tx_entry *e = of_link(table_first(&l->entries, hash_of(l, id)));
+	while (e && strcmp(e->id, id) != 0)
+		e = of_link(table_next(&e->link));
+	return e;
 }
 
 void tx_ledger_each(const struct tx_ledger *l, void (*fn)(void *ctx, const struct tx_entry *e), void *ctx)
 {
-	const struct tx_entry *e;
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		LIST_FOREACH(e, &l->buckets[i], in_bucket)
-		fn(ctx, e);
-	}
+	for (struct table_link *link = NULL; (link = table_walk(&l->entries, link));)
+		fn(ctx, of_link(link));
 }
 
 struct tx_entry *tx_ledger_enter(struct tx_ledger *l, const char *id)
@@ -165,4 +158,30 @@ enum smtp_fate tx_entry_ask(struct tx_entry *e, uint64_t number, struct smtp_spa
 		}
 	}
 	return number <= e->forgotten ? SMTP_FATE_UNKNOWN : SMTP_FATE_NEVER;
+}
+
+void tx_entry_wait(struct tx_entry *e, struct tx_waiter *w)
+{
+	LIST_INSERT_HEAD(&e->waiters, w, next);
+}
+
+void tx_entry_tell(struct tx_entry *e, uint64_t number)
+{
+	struct tx_waiter *w = LIST_FIRST(&e->waiters);
+	while (w) {
+		struct smtp_span reply = { 0 };
+		if (w->number != number) {
+			w = LIST_NEXT(w, next);
+			continue;
+		}
+		LIST_REMOVE(w, next);
+		const enum smtp_fate fate = tx_entry_ask(e, number, &reply);
+		w->on_fate(w, fate, reply);
+		w = LIST_FIRST(&e->waiters); /* others may have left meanwhile */
+	}
+}
+
+void tx_waiter_cancel(struct tx_waiter *w)
+{
+	LIST_REMOVE(w, next);
 }

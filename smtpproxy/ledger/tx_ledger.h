@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "net/table.h"
 #include "smtp/tx_fate.h"
 
 #define TX_LEDGER_DECISIONS 4u
@@ -20,6 +21,17 @@
 struct tx_member {
 	LIST_ENTRY(tx_member) in_entry;
 };
+
+/* Who waits for the fate of a transaction. Embedded. */
+struct tx_waiter {
+	LIST_ENTRY(tx_waiter) next;
+	uint64_t number;
+	uint32_t ticket; /* of a question to the process before (tx_before.h) */
+	/* @reply for DECIDED. It waits no more. */
+	void (*on_fate)(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span reply);
+};
+
+LIST_HEAD(tx_waiters, tx_waiter);
 
 struct tx_decided {
 	uint64_t number; /* 0: none */
@@ -34,7 +46,8 @@ struct tx_entry {
 	unsigned next_decision, sessions_len;
 	struct tx_decided decisions[TX_LEDGER_DECISIONS];
 	LIST_HEAD(, tx_member) sessions; /* the sessions that have it; the caller's list */
-	LIST_ENTRY(tx_entry) in_bucket;
+	struct tx_waiters waiters;
+	struct table_link link;
 	TAILQ_ENTRY(tx_entry) in_idle; /* only while no session has it */
 };
 
@@ -70,5 +83,12 @@ void tx_entry_decide(struct tx_entry *e, uint64_t number, struct smtp_span reply
  * DECIDED, points into @e. If a transaction is still open, the caller has to abort it, or wait for it, before it
  * asks. */
 enum smtp_fate tx_entry_ask(struct tx_entry *e, uint64_t number, struct smtp_span *reply);
+
+/* @w waits for the transaction w->number, which is open. */
+void tx_entry_wait(struct tx_entry *e, struct tx_waiter *w);
+/* It is decided, or will never be: those who wait for it learn its fate. An on_fate may end other waits. */
+void tx_entry_tell(struct tx_entry *e, uint64_t number);
+/* @w does not want to know any more. */
+void tx_waiter_cancel(struct tx_waiter *w);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "net/worker.h"
 #include "smtpproxy/process/inheritance.h"
-#include "smtpproxy/sender/session_tx_remote.h"
+#include "smtpproxy/sender/session.h"
 
 struct handover;
 

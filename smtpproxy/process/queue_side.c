@@ -106,10 +106,6 @@ static void on_due(void *user, const struct queue_destination *d)
 	delivery_note_due(s->delivery, d);
 }
 
-static void on_room(void *user)
-{
-}
-
 static void on_may_take(void *user)
 {
 	struct queue_side *s = user;
@@ -138,7 +134,6 @@ static const struct queue_ops queue_ops = {
 	.on_ready = on_ready,
 	.on_unready = on_unready,
 	.on_due = on_due,
-	.on_room = on_room,
 	.on_may_take = on_may_take,
 	.on_deposed = on_deposed,
 	.on_stopped = on_stopped,

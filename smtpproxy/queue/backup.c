@@ -81,7 +81,7 @@ static void fall(struct backup *b)
 	b->not_used = NULL;
 	b->renewed_ms = 0;
 	if (was > BACKUP_SEEN)
-		b->shared->ops->on_given_up(b, was);
+		queue_on_given_up(b, was);
 	change_clear(&b->line);
 }
 
@@ -107,12 +107,19 @@ void backup_use(struct backup *b, const struct backup_conf *conf, const char *wh
 	backup_give_up(b, why);
 }
 
-/* The links of the former server close in their own time. Nothing of what it said is kept. */
-static void change_server(struct backup *b, int64_t now_ms)
+int backup_is_closed(const struct backup *b)
 {
 	for (unsigned i = 0; i < b->conf->path_count; i++)
 		if (b->paths[i].link.state != REDIS_LINK_IDLE)
-			return;
+			return 0;
+	return 1;
+}
+
+/* The links of the former server close in their own time. Nothing of what it said is kept. */
+static void change_server(struct backup *b, int64_t now_ms)
+{
+	if (!backup_is_closed(b))
+		return;
 	for (unsigned i = 0; i < BACKUP_PATHS; i++) {
 		b->paths[i].stats = (struct queue_path_stats){ 0 };
 		b->paths[i].retry_ms = 0;
@@ -253,13 +260,13 @@ static void on_renewed(struct backup *b, int64_t sent_ms, const redisReply *repl
 	if (reply->type == REDIS_REPLY_ERROR)
 		backup_call_failed(b, reply->str);
 	else
-		b->shared->ops->on_renewed(b, sent_ms);
+		queue_on_renewed(b, sent_ms);
 }
 
 static void on_call_answered(struct backup *b, int64_t sent_ms, const redisReply *reply)
 {
 	if (reply->type != REDIS_REPLY_ERROR)
-		b->shared->ops->on_renewed(b, sent_ms);
+		queue_on_renewed(b, sent_ms);
 	backup_call_answered(b, reply);
 }
 
@@ -368,13 +375,9 @@ void backup_tick(struct backup *b, int64_t now_ms)
 
 int backup_stop(struct backup *b)
 {
-	int closed = 1;
-
 	turn_end_cancel(&b->turn);
-	for (unsigned i = 0; i < b->conf->path_count; i++) {
+	for (unsigned i = 0; i < b->conf->path_count; i++)
 		redis_link_close(&b->paths[i].link, "the gateway stops");
-		closed &= b->paths[i].link.state == REDIS_LINK_IDLE;
-	}
 	change_clear(&b->line);
-	return closed;
+	return backup_is_closed(b);
 }

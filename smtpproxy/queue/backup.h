@@ -33,37 +33,6 @@ struct backup_conf {
 	const char *name;            /* as of struct redis_login */
 };
 
-/* The loop makes all callbacks. Each may call every function of this header. */
-struct backup_ops {
-	/* 1: a marker that was read leaves the server of @b behind, as its own marker has it. */
-	int (*is_behind)(const struct backup *b);
-	/* The state is SEEN: @b->sight is fresh. */
-	void (*on_seen)(struct backup *b);
-	/* The server is ours under the epoch of backup_claim(). */
-	void (*on_claimed)(struct backup *b);
-	/* A field and its value came; and then: all of them have come. @value NULL: a message of which only the name
-	 * was asked for. */
-	void (*on_item)(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
-	void (*on_read)(struct backup *b);
-	/* A change was made to @i. */
-	void (*on_done)(struct backup *b, enum change_kind kind, struct item *i);
-	/* The server's memory is full: @i was not stored. Of a backup that counts. */
-	void (*on_refused)(struct backup *b, struct item *i);
-	/* The same of a FILLING backup, once for several items: it lacks them still. */
-	void (*on_full)(struct backup *b);
-	/* The marker of that version is written. */
-	void (*on_marked)(struct backup *b, uint64_t version);
-	/* A request sent at @sent_ms was executed under our token, in any state that has a token. */
-	void (*on_renewed)(struct backup *b, int64_t sent_ms);
-	/* The line of a FILLING backup is short. */
-	void (*on_room)(struct backup *b);
-	/* Given up or lost in the state @was, which is more than SEEN. Its line is still complete, and is dropped
-	 * after the call. */
-	void (*on_given_up)(struct backup *b, enum backup_state was);
-	/* The server has an owner of that higher epoch. */
-	void (*on_deposed)(struct backup *b, uint64_t epoch);
-};
-
 /* What a reading asks for. */
 enum backup_reads {
 	BACKUP_READS_ITEMS,
@@ -73,20 +42,14 @@ enum backup_reads {
 /* Shared by both backups; set by their owner. */
 struct backup_shared {
 	struct worker *worker;
-	const struct backup_ops *ops;
 	void *user;
 	const struct seal *seal;
 	const char *owner_key, *items_key;
 	char nonce[NONCE_LEN + 1]; /* of this process */
 	uint64_t epoch;            /* 0: none yet */
-	uint64_t version;          /* of the newest marker, and its members */
-	char members[BACKUPS][RUN_ID_LEN + 1];
-	char apart[BACKUPS][RUN_ID_LEN + 1]; /* marker.h */
-	uint64_t apart_version;
-	uint64_t unread;
-	char owners[OWNERS_LEN + 1];
-	char replaced[REPLACED_MAX + 1];
-	struct marker_left left[BACKUPS]; /* of each server: what a marker says if it leaves that one behind */
+	/* the newest one, as all members get it. @left: of each server, what a marker says if it leaves that one behind
+	 */
+	struct marker marker;
 	uint32_t heartbeat_ms, path_timeout_ms, give_up_ms;
 	uint32_t block_items; /* of a block that is read, at most */
 };
@@ -122,8 +85,9 @@ struct backup {
 	char run_id[RUN_ID_LEN + 1];
 	enum backup_state state;
 	unsigned index;
+	int is_probe;   /* 1: it only looks, and the queue is not called */
 	unsigned looks; /* answers that are missing before the server is known */
-	uint32_t generation;
+	uint64_t generation;
 	enum backup_reads reads;
 	uint32_t block;        /* how many items the next block has */
 	const uint64_t *fetch; /* ids of messages; their owner's, until on_read */
@@ -152,6 +116,8 @@ void backup_tick(struct backup *b, int64_t now_ms);
 void backup_use(struct backup *b, const struct backup_conf *conf, const char *why);
 /* Closes the links; true when all are closed. Call it until then. */
 int backup_stop(struct backup *b);
+
+int backup_is_closed(const struct backup *b);
 
 /* Ask for the owner's record again: on_seen. Only when SEEN. */
 void backup_look_again(struct backup *b);
@@ -196,6 +162,37 @@ static inline int backup_counts(const struct backup *b)
 {
 	return b->state == BACKUP_MARKING || b->state == BACKUP_IN_SYNC;
 }
+
+/* What the queue does when something happens to a backup that is no probe (queue_backups.c). The loop makes these
+ * calls. Each may call every function of this header. */
+
+/* The state is SEEN: @b->sight is fresh. */
+void queue_on_seen(struct backup *b);
+/* The server is ours under the epoch of backup_claim(). */
+void queue_on_claimed(struct backup *b);
+/* A field and its value came; and then: all of them have come. @value NULL: a message of which only the name
+ * was asked for. */
+void queue_on_item(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len);
+void queue_on_read(struct backup *b);
+/* A change was made to @i. */
+void queue_on_done(struct backup *b, enum change_kind kind, struct item *i);
+/* The server's memory is full: @i was not stored. Of a backup that counts. */
+void queue_on_refused(struct backup *b, struct item *i);
+/* The same of a FILLING backup, once for several items: it lacks them still. */
+void queue_on_full(struct backup *b);
+/* The marker of that version is written. */
+void queue_on_marked(struct backup *b, uint64_t version);
+/* A request sent at @sent_ms was executed under our token, in any state that has a token. */
+void queue_on_renewed(struct backup *b, int64_t sent_ms);
+/* The line of a FILLING backup is short. */
+void queue_on_room(struct backup *b);
+/* Given up or lost in the state @was, which is more than SEEN. Its line is still complete, and is dropped
+ * after the call. */
+void queue_on_given_up(struct backup *b, enum backup_state was);
+/* The server has an owner of that higher epoch. */
+void queue_on_deposed(struct backup *b, uint64_t epoch);
+/* 1: a marker that was read leaves the server of @b behind, as its own marker has it. */
+int queue_is_behind(const struct backup *b);
 
 const char *backup_state_name(enum backup_state s);
 

@@ -40,6 +40,10 @@ void backup_refused(struct backup *b, enum backup_refusal at, const char *answer
 /* It goes as far as behind @at. */
 void backup_let_in(struct backup *b, enum backup_refusal at);
 
+#define MARKER_FIELDS 19u
+/* The names and values of the newest marker, for this server. */
+void backup_mark_out(struct backup *b);
+
 /* The active path is ready: ask for the identity and the owner of the server. */
 void backup_look(struct backup *b);
 void backup_look_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);

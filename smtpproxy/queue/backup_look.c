@@ -60,11 +60,6 @@ static int take_run_id(const redisReply *reply, char run_id[static RUN_ID_LEN + 
 	return 0;
 }
 
-static void take_text(char *out, size_t cap, const char *text)
-{
-	snprintf(out, cap, "%.*s", (int)cap - 1, text);
-}
-
 #define TEXT(member)   offsetof(struct marker, member), sizeof(((struct marker *)0)->member)
 #define NUMBER(member) offsetof(struct marker, member), 0
 
@@ -73,45 +68,72 @@ static const struct owner_field {
 	size_t at, cap; /* in struct marker; 0: a number */
 } owner_fields[] = {
 	{ "epoch", NUMBER(epoch) },
-	{ "version", NUMBER(version) },
+	{ "generation", NUMBER(generation) },
 	{ "renewals", NUMBER(renewals) },
-	{ "apart_version", NUMBER(apart_version) },
-	{ "left_version0", NUMBER(left[0].version) },
-	{ "left_version1", NUMBER(left[1].version) },
-	{ "left_sent0", NUMBER(left[0].sent) },
-	{ "left_sent1", NUMBER(left[1].sent) },
-	{ "by_version", NUMBER(by_version) },
-	{ "unread", NUMBER(unread) },
 	{ "nonce", TEXT(nonce) },
+	/* the MARKER_FIELDS, which a gateway writes */
+	{ "version", NUMBER(version) },
 	{ "run_id", TEXT(run_id) },
 	{ "member0", TEXT(members[0]) },
 	{ "member1", TEXT(members[1]) },
 	{ "apart0", TEXT(apart[0]) },
 	{ "apart1", TEXT(apart[1]) },
+	{ "apart_version", NUMBER(apart_version) },
 	{ "left0", TEXT(left[0].run_id) },
 	{ "left1", TEXT(left[1].run_id) },
+	{ "left_version0", NUMBER(left[0].version) },
+	{ "left_version1", NUMBER(left[1].version) },
+	{ "left_sent0", NUMBER(left[0].sent) },
+	{ "left_sent1", NUMBER(left[1].sent) },
 	{ "left_by0", TEXT(left[0].by) },
 	{ "left_by1", TEXT(left[1].by) },
-	{ "by", TEXT(by) },
+	{ "unread", NUMBER(unread) },
 	{ "owners", TEXT(owners) },
 	{ "replaced", TEXT(replaced) },
 	{ "key", TEXT(key) },
+	{ "by", TEXT(by) },
 };
+
+#define OWNER_FIELDS (sizeof owner_fields / sizeof *owner_fields)
+#define CLAIM_FIELDS (OWNER_FIELDS - MARKER_FIELDS)
+
+void backup_mark_out(struct backup *b)
+{
+	struct backup_shared *s = b->shared;
+	struct marker_left *ours = &s->marker.left[b->index];
+	struct marker m;
+
+	marker_left_of(ours, b->run_id); /* it may execute this marker although its answer is lost */
+	ours->sent = s->marker.version;
+	memcpy(ours->by, s->nonce, sizeof ours->by);
+	m = s->marker;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (m.members[i][0] || m.apart[i][0])
+			m.left[i] = (struct marker_left){ 0 };
+	memcpy(m.run_id, b->run_id, sizeof m.run_id);
+	memcpy(m.by, s->nonce, sizeof m.by);
+	snprintf(m.key, sizeof m.key, "%s", seal_print(s->seal));
+	for (const struct owner_field *f = &owner_fields[CLAIM_FIELDS]; f < &owner_fields[OWNER_FIELDS]; f++) {
+		redis_link_text(&b->active->link, f->name);
+		if (f->cap)
+			redis_link_text(&b->active->link, (const char *)&m + f->at);
+		else
+			redis_link_number(&b->active->link, *(const uint64_t *)((const char *)&m + f->at));
+	}
+}
 
 static void take_field(struct marker *m, const char *name, const char *value)
 {
-	if (!strcmp(name, "generation"))
-		m->generation = (uint32_t)strtoul(value, NULL, 10);
-	for (size_t i = 0; i < sizeof owner_fields / sizeof *owner_fields; i++) {
-		const struct owner_field *f = &owner_fields[i];
+	const struct owner_field *f = owner_fields;
 
-		if (strcmp(name, f->name))
-			continue;
-		if (f->cap)
-			take_text((char *)m + f->at, f->cap, value);
-		else
-			*(uint64_t *)((char *)m + f->at) = strtoull(value, NULL, 10);
-	}
+	while (f < &owner_fields[OWNER_FIELDS] && strcmp(name, f->name))
+		f++;
+	if (f == &owner_fields[OWNER_FIELDS])
+		return;
+	if (f->cap)
+		snprintf((char *)m + f->at, f->cap, "%.*s", (int)f->cap - 1, value);
+	else
+		*(uint64_t *)((char *)m + f->at) = strtoull(value, NULL, 10);
 }
 
 static int take_owner(struct marker *m, const redisReply *reply)
@@ -173,7 +195,7 @@ static void looked(struct backup *b)
 	if (b->state == BACKUP_CLAIMING || b->state == BACKUP_CLAIMED)
 		return; /* it was asked again before the claim was sent */
 	/* One that was left behind was away while the keys changed, and what nobody can read there is kept. */
-	if (m->key[0] && !seal_has(b->shared->seal, m->key) && !b->shared->ops->is_behind(b)) {
+	if (m->key[0] && !seal_has(b->shared->seal, m->key) && !queue_is_behind(b)) {
 		backup_refused(b, REFUSAL_AT_LOOK, OTHER_KEY);
 		backup_give_up(b, "the server is not usable");
 		return;
@@ -181,14 +203,15 @@ static void looked(struct backup *b)
 	backup_let_in(b, REFUSAL_AT_LOOK);
 	b->sight.state = marker_judge(m, b->run_id);
 	backup_move(b, BACKUP_SEEN);
-	b->shared->ops->on_seen(b);
+	if (!b->is_probe)
+		queue_on_seen(b);
 }
 
 static int take_library(struct backup *b, const redisReply *reply)
 {
 	if (reply->type != REDIS_REPLY_ARRAY)
 		return -1;
-	if (!reply->elements && b->shared->ops->on_claimed) /* one that is only looked at needs none */
+	if (!reply->elements && !b->is_probe)
 		load(b);
 	return 0;
 }
@@ -228,7 +251,7 @@ static int take_save(struct backup *b, const redisReply *reply)
 			 reply->element[1]->type == REDIS_REPLY_STRING;
 	const int saves = told ? reply->element[1]->len > 0 : b->has_saved;
 
-	if (saves && !b->saves_told && b->shared->ops->on_claimed) /* else the server is only looked at */
+	if (saves && !b->saves_told && !b->is_probe)
 		log_event(LOG_WARNING, NULL, "backup saves snapshots", "backup=%u effect=\"%s\" remedy=\"%s\"",
 			b->index,
 			"an operator's order may deliver mail of an old one again; a full disk stops the queue",
@@ -298,5 +321,5 @@ void backup_claim_answered(struct backup *b, const redisReply *reply)
 	if (reply->type == REDIS_REPLY_ARRAY && !take_owner(&b->replaced.marker, reply))
 		b->replaced.state = marker_judge(&b->replaced.marker, b->run_id);
 	backup_move(b, BACKUP_CLAIMED);
-	b->shared->ops->on_claimed(b);
+	queue_on_claimed(b);
 }

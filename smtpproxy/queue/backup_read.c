@@ -87,7 +87,7 @@ static void take_item(struct backup *b, const redisReply *field, const redisRepl
 {
 	const int is_name = b->reads == BACKUP_READS_NAMES && is_message(field);
 
-	b->shared->ops->on_item(b, field->str, field->len, is_name ? NULL : (const uint8_t *)value->str, value->len);
+	queue_on_item(b, field->str, field->len, is_name ? NULL : (const uint8_t *)value->str, value->len);
 }
 
 static void take_items(struct backup *b, const redisReply *items)
@@ -133,7 +133,7 @@ void backup_scan_answered(struct backup *b, const redisReply *reply)
 	take_items(b, items);
 	if (is_reading(b) &&
 		!strcmp(reply->element[0]->str, "0")) /* otherwise, handling one of them gave the backup up */
-		b->shared->ops->on_read(b);
+		queue_on_read(b);
 }
 
 /* --- messages of which only the names are known --- */
@@ -172,7 +172,7 @@ static void take_message(struct backup *b, uint64_t id, const redisReply *value)
 
 	item_field(ITEM_MESSAGE, id, field);
 	if (value->type == REDIS_REPLY_STRING)
-		b->shared->ops->on_item(b, field, sizeof field, (const uint8_t *)value->str, value->len);
+		queue_on_item(b, field, sizeof field, (const uint8_t *)value->str, value->len);
 }
 
 void backup_fetch_answered(struct backup *b, const redisReply *reply)
@@ -197,5 +197,5 @@ void backup_fetch_answered(struct backup *b, const redisReply *reply)
 	for (size_t n = 0; n < reply->elements && is_reading(b); n++)
 		take_message(b, b->fetch[first + n], reply->element[n]);
 	if (is_reading(b) && b->fetched == b->fetch_count)
-		b->shared->ops->on_read(b);
+		queue_on_read(b);
 }

@@ -26,7 +26,7 @@ void backup_call_begin(struct backup *b, const char *function, unsigned more)
 	struct redis_link *l = &b->active->link;
 	char token[48];
 
-	snprintf(token, sizeof token, "%" PRIu64 ".%" PRIu32, b->shared->epoch, b->generation);
+	snprintf(token, sizeof token, "%" PRIu64 ".%" PRIu64, b->shared->epoch, b->generation);
 	redis_link_begin(l, 6 + more);
 	redis_link_text(l, "FCALL");
 	redis_link_text(l, function);
@@ -42,7 +42,7 @@ static unsigned arguments_of(const struct change *c)
 	case CHANGE_PUT: return c->item->note ? 4 : 2;
 	case CHANGE_REPLACE: return 2;
 	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
-	case CHANGE_MARK: return 7 + 6 * BACKUPS;
+	case CHANGE_MARK: return 2 * MARKER_FIELDS;
 	}
 	return 0;
 }
@@ -59,57 +59,6 @@ static void note_out(struct backup *b, const struct item *i)
 {
 	field_out(b, ITEM_STATE, i);
 	redis_link_argument(&b->active->link, i->note, i->note_len);
-}
-
-static int is_left(const struct backup_shared *s, unsigned at)
-{
-	return !s->members[at][0] && !s->apart[at][0];
-}
-
-/* It may execute this marker although its answer is lost. */
-static void note_sent(struct backup *b)
-{
-	struct marker_left *l = &b->shared->left[b->index];
-
-	marker_left_of(l, b->run_id);
-	l->sent = b->shared->version;
-	memcpy(l->by, b->shared->nonce, sizeof l->by);
-}
-
-static void left_out(struct redis_link *l, const struct backup_shared *s)
-{
-	static const struct marker_left none;
-	const struct marker_left *left[BACKUPS];
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		left[i] = is_left(s, i) ? &s->left[i] : &none;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		redis_link_text(l, left[i]->run_id);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		redis_link_number(l, left[i]->version);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		redis_link_number(l, left[i]->sent);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		redis_link_text(l, left[i]->by);
-}
-
-static void mark_out(struct backup *b)
-{
-	struct redis_link *l = &b->active->link;
-
-	note_sent(b);
-	redis_link_number(l, b->shared->version);
-	redis_link_text(l, b->run_id);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		redis_link_text(l, b->shared->members[i]);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		redis_link_text(l, b->shared->apart[i]);
-	redis_link_number(l, b->shared->apart_version);
-	left_out(l, b->shared);
-	redis_link_number(l, b->shared->unread);
-	redis_link_text(l, b->shared->owners);
-	redis_link_text(l, b->shared->replaced);
-	redis_link_text(l, seal_print(b->shared->seal));
 }
 
 static void change_out(struct backup *b, const struct change *c)
@@ -129,7 +78,7 @@ static void change_out(struct backup *b, const struct change *c)
 		if (i->kind == ITEM_MESSAGE)
 			field_out(b, ITEM_STATE, i);
 		break;
-	case CHANGE_MARK: mark_out(b); break;
+	case CHANGE_MARK: backup_mark_out(b); break;
 	}
 }
 
@@ -144,7 +93,7 @@ static void call_out(struct backup *b, struct change_call *call)
 	for (uint32_t i = 0; i < call->changes; i++)
 		change_out(b, change_at(l, l->sent + i));
 	redis_link_end(&b->active->link, ASKED_CALL);
-	call->version = b->shared->version;
+	call->version = b->shared->marker.version;
 	change_call_sent(l, call);
 	b->stats.calls++;
 }
@@ -160,7 +109,7 @@ void backup_send(struct backup *b)
 	while (b->active->link.state == REDIS_LINK_READY && change_next_call(&b->line, &call))
 		call_out(b, &call);
 	if (b->state == BACKUP_FILLING && b->line.count < LINE_SHORT)
-		b->shared->ops->on_room(b);
+		queue_on_room(b);
 }
 
 void backup_send_at_turn_end(struct turn_end *t)
@@ -217,9 +166,9 @@ static void call_done(struct backup *b, const struct change_call *call)
 			backup_move(b, BACKUP_IN_SYNC);
 		}
 		if (c.kind == CHANGE_MARK)
-			b->shared->ops->on_marked(b, call->version);
+			queue_on_marked(b, call->version);
 		else
-			b->shared->ops->on_done(b, c.kind, c.item);
+			queue_on_done(b, c.kind, c.item);
 		if (c.item)
 			item_drop(c.item);
 	}
@@ -238,11 +187,11 @@ static void call_refused(struct backup *b, const struct change_call *call)
 
 		b->stats.refused++;
 		if (counts)
-			b->shared->ops->on_refused(b, c.item);
+			queue_on_refused(b, c.item);
 		item_drop(c.item);
 	}
 	if (b->state == BACKUP_FILLING)
-		b->shared->ops->on_full(b);
+		queue_on_full(b);
 }
 
 void backup_call_answered(struct backup *b, const redisReply *reply)
@@ -272,7 +221,7 @@ void backup_call_failed(struct backup *b, const char *error)
 	if (epoch >= b->shared->epoch && b->shared->epoch && epoch) {
 		backup_give_up(b, "another gateway owns it");
 		backup_move(b, BACKUP_REFUSED);
-		b->shared->ops->on_deposed(b, epoch);
+		queue_on_deposed(b, epoch);
 		return;
 	}
 	if (!strncmp(error, "STALE", 5) || !strncmp(error, "OOM", 3)) /* it lets this gateway in */

@@ -4,82 +4,48 @@
 #include "proto/error.h"
 #include "proto/wire.h"
 
-#define VERSION       1u
-#define VERSION_STEPS 2u /* of a state: with steps */
+#define VERSION 1u
 
-size_t content_message_len(const struct content_message *m)
+static int has_name(enum item_kind kind)
 {
-	return 1 + 8 + 1 + m->destination.len + 4 + m->envelope.len + m->body.len;
+	return kind == ITEM_MESSAGE || kind == ITEM_DECIDED || kind == ITEM_ORDER;
 }
 
-size_t content_state_len(const struct content_state *s)
+size_t content_len(enum item_kind kind, const struct content *c)
 {
-	return 1 + 2 + 8 + 1 + (s->steps ? 2 : 0) + s->note.len;
+	static const uint8_t numbers[] = { [ITEM_MESSAGE] = 8 + 4,
+		[ITEM_STATE] = 8 + 2 + 2 + 1,
+		[ITEM_DECIDED] = 8,
+		[ITEM_ORDER] = 1 + 4,
+		[ITEM_GRAVE] = 8 };
+
+	return 1u + numbers[kind] + has_name(kind) + c->name.len + c->envelope.len + c->rest.len;
 }
 
-size_t content_decided_len(const struct content_decided *d)
+void content_write(enum item_kind kind, const struct content *c, uint8_t *out)
 {
-	return 1 + 8 + 1 + d->name.len + d->reply.len;
-}
-
-size_t content_order_len(const struct content_order *o)
-{
-	return 1 + 1 + 4 + o->destination.len;
-}
-
-void content_message_write(const struct content_message *m, uint8_t *out)
-{
-	struct wire_writer w = wire_writer(out, content_message_len(m));
+	struct wire_writer w = wire_writer(out, content_len(kind, c));
 
 	wire_put_u8(&w, VERSION);
-	wire_put_u64(&w, (uint64_t)m->accepted_ms);
-	wire_put_u8(&w, (uint8_t)m->destination.len);
-	wire_put_bytes(&w, m->destination.data, m->destination.len);
-	wire_put_u32(&w, (uint32_t)m->envelope.len);
-	wire_put_bytes(&w, m->envelope.data, m->envelope.len);
-	wire_put_bytes(&w, m->body.data, m->body.len);
-}
-
-void content_state_write(const struct content_state *s, uint8_t *out)
-{
-	struct wire_writer w = wire_writer(out, content_state_len(s));
-
-	wire_put_u8(&w, s->steps ? VERSION_STEPS : VERSION);
-	wire_put_u16(&w, s->attempts);
-	wire_put_u64(&w, (uint64_t)s->due_ms);
-	wire_put_u8(&w, (uint8_t)s->held);
-	if (s->steps)
-		wire_put_u16(&w, s->steps);
-	wire_put_bytes(&w, s->note.data, s->note.len);
-}
-
-void content_decided_write(const struct content_decided *d, uint8_t *out)
-{
-	struct wire_writer w = wire_writer(out, content_decided_len(d));
-
-	wire_put_u8(&w, VERSION);
-	wire_put_u64(&w, (uint64_t)d->decided_ms);
-	wire_put_u8(&w, (uint8_t)d->name.len);
-	wire_put_bytes(&w, d->name.data, d->name.len);
-	wire_put_bytes(&w, d->reply.data, d->reply.len);
-}
-
-void content_order_write(const struct content_order *o, uint8_t *out)
-{
-	struct wire_writer w = wire_writer(out, content_order_len(o));
-
-	wire_put_u8(&w, VERSION);
-	wire_put_u8(&w, (uint8_t)o->stopped);
-	wire_put_u32(&w, o->rate);
-	wire_put_bytes(&w, o->destination.data, o->destination.len);
-}
-
-void content_grave_write(uint64_t id, uint8_t *out)
-{
-	struct wire_writer w = wire_writer(out, CONTENT_GRAVE_LEN);
-
-	wire_put_u8(&w, VERSION);
-	wire_put_u64(&w, id);
+	if (kind == ITEM_GRAVE)
+		wire_put_u64(&w, c->dead);
+	else if (kind != ITEM_ORDER)
+		wire_put_u64(&w, (uint64_t)c->at_ms);
+	if (kind == ITEM_STATE) {
+		wire_put_u16(&w, c->attempts);
+		wire_put_u16(&w, c->steps);
+	}
+	if (kind == ITEM_STATE || kind == ITEM_ORDER)
+		wire_put_u8(&w, (uint8_t)c->stops);
+	if (kind == ITEM_ORDER)
+		wire_put_u32(&w, c->rate);
+	if (has_name(kind))
+		wire_put_u8(&w, (uint8_t)c->name.len);
+	wire_put_bytes(&w, c->name.data, c->name.len);
+	if (kind == ITEM_MESSAGE)
+		wire_put_u32(&w, (uint32_t)c->envelope.len);
+	wire_put_bytes(&w, c->envelope.data, c->envelope.len);
+	wire_put_bytes(&w, c->rest.data, c->rest.len);
 }
 
 static struct content_bytes take(struct wire_reader *reader, size_t len)
@@ -87,81 +53,35 @@ static struct content_bytes take(struct wire_reader *reader, size_t len)
 	return (struct content_bytes){ .data = wire_bytes(reader, len), .len = len };
 }
 
-static int end(struct wire_reader *reader, uint8_t version)
-{
-	int r = wire_reader_end(reader);
-
-	return r ? r : version == VERSION ? 0 : CSSL_E_VERSION;
-}
-
-int content_message_read(struct content_message *m, const uint8_t *in, size_t len)
+int content_read(enum item_kind kind, struct content *c, const uint8_t *in, size_t len)
 {
 	struct wire_reader reader = wire_reader(in, len);
-	uint8_t version = wire_u8(&reader);
+	const uint8_t version = wire_u8(&reader);
 	int r;
 
-	m->accepted_ms = (int64_t)wire_u64(&reader);
-	m->destination = take(&reader, wire_u8(&reader));
-	m->envelope = take(&reader, wire_u32(&reader));
-	m->body = take(&reader, wire_left(&reader));
-	r = end(&reader, version);
+	*c = (struct content){ 0 };
+	if (kind == ITEM_GRAVE)
+		c->dead = wire_u64(&reader);
+	else if (kind != ITEM_ORDER)
+		c->at_ms = (int64_t)wire_u64(&reader);
+	if (kind == ITEM_STATE) {
+		c->attempts = wire_u16(&reader);
+		c->steps = wire_u16(&reader);
+	}
+	if (kind == ITEM_STATE || kind == ITEM_ORDER)
+		c->stops = wire_u8(&reader);
+	if (kind == ITEM_ORDER)
+		c->rate = wire_u32(&reader);
+	if (has_name(kind))
+		c->name = take(&reader, wire_u8(&reader));
+	if (kind == ITEM_MESSAGE)
+		c->envelope = take(&reader, wire_u32(&reader));
+	if (kind != ITEM_ORDER && kind != ITEM_GRAVE)
+		c->rest = take(&reader, wire_left(&reader));
+	r = wire_reader_end(&reader);
 	if (r)
 		return r;
-	return m->destination.len && m->accepted_ms >= 0 ? 0 : CSSL_E_RANGE;
-}
-
-int content_state_read(struct content_state *s, const uint8_t *in, size_t len)
-{
-	struct wire_reader reader = wire_reader(in, len);
-	uint8_t version = wire_u8(&reader);
-	int r;
-
-	s->attempts = wire_u16(&reader);
-	s->due_ms = (int64_t)wire_u64(&reader);
-	s->held = wire_u8(&reader);
-	s->steps = version == VERSION_STEPS ? wire_u16(&reader) : 0;
-	s->note = take(&reader, wire_left(&reader));
-	r = end(&reader, version == VERSION_STEPS ? VERSION : version);
-	if (r)
-		return r;
-	return s->held <= 1 && s->due_ms >= 0 ? 0 : CSSL_E_RANGE;
-}
-
-int content_decided_read(struct content_decided *d, const uint8_t *in, size_t len)
-{
-	struct wire_reader reader = wire_reader(in, len);
-	uint8_t version = wire_u8(&reader);
-	int r;
-
-	d->decided_ms = (int64_t)wire_u64(&reader);
-	d->name = take(&reader, wire_u8(&reader));
-	d->reply = take(&reader, wire_left(&reader));
-	r = end(&reader, version);
-	if (r)
-		return r;
-	return d->name.len && d->decided_ms >= 0 ? 0 : CSSL_E_RANGE;
-}
-
-int content_order_read(struct content_order *o, const uint8_t *in, size_t len)
-{
-	struct wire_reader reader = wire_reader(in, len);
-	uint8_t version = wire_u8(&reader);
-	int r;
-
-	o->stopped = wire_u8(&reader);
-	o->rate = wire_u32(&reader);
-	o->destination = take(&reader, wire_left(&reader));
-	r = end(&reader, version);
-	if (r)
-		return r;
-	return o->stopped <= 1 && o->destination.len && o->destination.len <= 255 ? 0 : CSSL_E_RANGE;
-}
-
-int content_grave_read(uint64_t *id, const uint8_t *in, size_t len)
-{
-	struct wire_reader reader = wire_reader(in, len);
-	uint8_t version = wire_u8(&reader);
-
-	*id = wire_u64(&reader);
-	return end(&reader, version);
+	if (version != VERSION)
+		return CSSL_E_VERSION;
+	return c->at_ms < 0 || c->stops > 1 || (has_name(kind) && !c->name.len) ? CSSL_E_RANGE : 0;
 }

@@ -4,89 +4,78 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/array.h"
+#include "net/container_of.h"
 #include "proto/error.h"
 
-#define BUCKETS     1024u /* at first */
-#define HEAP_FIRST  16u
 #define MINUTE_US   60000000
 #define CATCH_UP_US 500000
 
-static struct queue_destination **bucket_of(const struct destination_table *t, const char *name, size_t len)
+static uint64_t hash_of(const char *name, size_t len)
 {
 	uint32_t h = 2166136261u;
 
 	for (size_t i = 0; i < len; i++)
 		h = (h ^ (uint8_t)name[i]) * 16777619u;
-	return &t->buckets[h & (t->cap - 1)];
+	return h;
 }
 
-static void enter(struct destination_table *t, struct queue_destination *d)
+static struct queue_destination *of_link(struct table_link *link)
 {
-	struct queue_destination **bucket = bucket_of(t, d->name, strlen(d->name));
-
-	d->next = *bucket;
-	*bucket = d;
-}
-
-/* Without memory the chains become longer. */
-static void grow(struct destination_table *t)
-{
-	struct destination_table more = { .cap = 2 * t->cap };
-
-	more.buckets = calloc(more.cap, sizeof(struct queue_destination *));
-	if (!more.buckets)
-		return;
-	for (size_t b = 0; b < t->cap; b++)
-		for (struct queue_destination *d = t->buckets[b], *next; d; d = next) {
-			next = d->next;
-			enter(&more, d);
-		}
-	free(t->buckets);
-	t->buckets = more.buckets;
-	t->cap = more.cap;
+	return link ? container_of(link, struct queue_destination, link) : NULL;
 }
 
 static struct queue_destination *destination_make(struct destination_table *t, const char *name, size_t len)
 {
 	struct queue_destination *d = calloc(1, sizeof *d + len + 1);
 
-	if (!d)
+	if (!d || table_add(&t->names, &d->link, hash_of(name, len))) {
+		free(d);
 		return NULL;
+	}
 	memcpy(d->name, name, len);
 	d->table = t;
 	TAILQ_INIT(&d->turns);
-	if (t->count == t->cap)
-		grow(t);
-	enter(t, d);
-	t->count++;
+	if (t->names.count == 1)
+		STAILQ_INIT(&t->idle);
 	destination_note_unused(t, d); /* until it has a message */
 	return d;
 }
 
 struct queue_destination *destination_get(struct destination_table *t, const char *name, size_t len, int make)
 {
-	struct queue_destination *d;
+	for (struct table_link *l = table_first(&t->names, hash_of(name, len)); l; l = table_next(l)) {
+		struct queue_destination *d = of_link(l);
 
-	if (!t->buckets && make) {
-		t->buckets = calloc(BUCKETS, sizeof *t->buckets);
-		t->cap = t->buckets ? BUCKETS : 0;
-		STAILQ_INIT(&t->idle);
-	}
-	if (!t->buckets)
-		return NULL;
-	for (d = *bucket_of(t, name, len); d; d = d->next)
 		if (!strncmp(d->name, name, len) && !d->name[len])
 			return d;
+	}
 	return make ? destination_make(t, name, len) : NULL;
 }
 
-void destination_each(
-	const struct destination_table *t, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx)
+struct queue_destination *destination_next(const struct destination_table *t, const struct queue_destination *d)
 {
-	for (size_t b = 0; b < t->cap; b++)
-		for (const struct queue_destination *d = t->buckets[b]; d; d = d->next)
-			if (fn(ctx, d))
-				return;
+	return of_link(table_walk(&t->names, d ? &d->link : NULL));
+}
+
+void destination_take_in(struct queue_destination *d, struct item *i)
+{
+	i->to = d;
+	d->count++;
+	d->bytes += i->sealed_len;
+}
+
+void destination_let_go(struct destination_table *t, struct item *i)
+{
+	struct queue_destination *d = i->to;
+
+	destination_unlink(t, i);
+	d->taken -= i->state == ITEM_TAKEN;
+	d->held -= i->state == ITEM_HELD;
+	d->count--;
+	d->bytes -= i->sealed_len;
+	if (!d->count)
+		destination_note_unused(t, d);
 }
 
 void destination_note_unused(struct destination_table *t, struct queue_destination *d)
@@ -95,17 +84,6 @@ void destination_note_unused(struct destination_table *t, struct queue_destinati
 		return;
 	d->use = DESTINATION_UNUSED;
 	STAILQ_INSERT_TAIL(&t->idle, d, idle_next);
-}
-
-static void forget(struct destination_table *t, struct queue_destination *d)
-{
-	struct queue_destination **at = bucket_of(t, d->name, strlen(d->name));
-
-	while (*at != d)
-		at = &(*at)->next;
-	*at = d->next;
-	free(d);
-	t->count--;
 }
 
 /* The unanswered changes of all backups. */
@@ -125,7 +103,7 @@ void destination_sweep(struct destination_table *t)
 	STAILQ_HEAD(, queue_destination) idle = STAILQ_HEAD_INITIALIZER(idle);
 	struct queue_destination *d;
 
-	if (!t->buckets)
+	if (!t->names.count)
 		return;
 	STAILQ_CONCAT(&idle, &t->idle);
 	while ((d = STAILQ_FIRST(&idle))) {
@@ -133,72 +111,62 @@ void destination_sweep(struct destination_table *t)
 		d->use = DESTINATION_USED;
 		if (d->count || d->order)
 			continue;
-		if (d->due == DUE_NONE && !unanswered(d))
-			forget(t, d);
-		else
+		if (d->due != DUE_NONE || unanswered(d)) {
 			destination_note_unused(t, d);
+			continue;
+		}
+		table_remove(&t->names, &d->link);
+		free(d);
 	}
 }
 
-static void clear_shares(struct line_share_list *list)
+static struct line_share *share_of_link(struct table_link *link)
 {
-	struct line_share *s;
-
-	while ((s = LIST_FIRST(list))) {
-		LIST_REMOVE(s, next);
-		free(s);
-	}
+	return link ? container_of(link, struct line_share, link) : NULL;
 }
 
 void destination_table_clear(struct destination_table *t)
 {
-	for (size_t b = 0; b < t->cap; b++)
-		for (struct queue_destination *d = t->buckets[b], *next; d; d = next) {
-			next = d->next;
-			free(d);
-		}
-	for (size_t b = 0; t->shares && b < LINE_SHARE_BUCKETS; b++)
-		clear_shares(&t->shares[b]);
-	free(t->shares);
-	free(t->buckets);
+	for (struct table_link *l = table_walk(&t->names, NULL), *next; l; l = next) {
+		next = table_walk(&t->names, l);
+		free(of_link(l));
+	}
+	for (struct table_link *l = table_walk(&t->shares, NULL), *next; l; l = next) {
+		next = table_walk(&t->shares, l);
+		free(share_of_link(l));
+	}
+	table_clear(&t->names);
+	table_clear(&t->shares);
 	free(t->heap);
 	memset(t, 0, sizeof *t);
 }
 
 /* Sources */
 
-static size_t share_bucket(const struct queue_destination *d, uint32_t source)
+static uint64_t share_hash(const struct queue_destination *d, uint32_t source)
 {
-	const uint64_t h = ((uint64_t)(uintptr_t)d >> 4 ^ source) * UINT64_C(0x9E3779B97F4A7C15);
-
-	return (size_t)(h >> 40) % LINE_SHARE_BUCKETS;
+	return (((uint64_t)(uintptr_t)d >> 4 ^ source) * UINT64_C(0x9E3779B97F4A7C15)) >> 32;
 }
 
 static struct line_share *share_find(const struct queue_destination *d, uint32_t source)
 {
-	struct line_share *s;
+	struct line_share *s = share_of_link(table_first(&d->table->shares, share_hash(d, source)));
 
-	if (!d->table->shares)
-		return NULL;
-	LIST_FOREACH(s, &d->table->shares[share_bucket(d, source)], next)
-	if (s->of == d && s->source == source)
-		return s;
-	return NULL;
+	while (s && (s->of != d || s->source != source))
+		s = share_of_link(table_next(&s->link));
+	return s;
 }
 
 static struct line_share *share_make(struct queue_destination *d, uint32_t source)
 {
-	struct destination_table *t = d->table;
-	struct line_share *s;
+	struct line_share *s = calloc(1, sizeof *s);
 
-	if (!t->shares)
-		t->shares = calloc(LINE_SHARE_BUCKETS, sizeof *t->shares);
-	s = t->shares ? calloc(1, sizeof *s) : NULL;
-	if (!s)
+	if (!s || table_add(&d->table->shares, &s->link, share_hash(d, source))) {
+		free(s);
 		return NULL;
+	}
 	s->of = d;
 	s->source = source;
-	LIST_INSERT_HEAD(&t->shares[share_bucket(d, source)], s, next);
 	return s;
 }
 
@@ -213,15 +181,6 @@ static struct line_share *share_of(struct queue_destination *d, uint32_t source)
 	}
 	s = s ? s : share_make(d, source);
 	return s ? s : &d->own;
-}
-
-static void share_leave(struct queue_destination *d, struct line_share *s)
-{
-	TAILQ_REMOVE(&d->turns, s, turn);
-	if (s == &d->own)
-		return;
-	LIST_REMOVE(s, next);
-	free(s);
 }
 
 void destination_append(struct queue_destination *d, struct item *i)
@@ -273,15 +232,8 @@ static void heap_down(struct destination_table *t, size_t at)
 
 int destination_defer(struct destination_table *t, struct item *i)
 {
-	if (t->heap_count == t->heap_cap) {
-		size_t cap = t->heap_cap ? 2 * t->heap_cap : HEAP_FIRST;
-		struct item **heap = realloc(t->heap, cap * sizeof *heap);
-
-		if (!heap)
-			return CSSL_E_NO_MEMORY;
-		t->heap = heap;
-		t->heap_cap = cap;
-	}
+	if (array_make_room(&t->heap, &t->heap_cap, t->heap_count, sizeof(struct item *)))
+		return CSSL_E_NO_MEMORY;
 	item_move(i, ITEM_DEFERRED);
 	i->to->deferred++;
 	t->heap[t->heap_count] = i;
@@ -311,9 +263,14 @@ static void leave_line(struct queue_destination *d, struct item *i)
 	*(i->next ? &i->next->previous : &s->last) = i->previous;
 	i->next = i->previous = NULL;
 	i->share = NULL;
-	if (!s->first)
-		share_leave(d, s);
 	d->ready--;
+	if (s->first)
+		return;
+	TAILQ_REMOVE(&d->turns, s, turn);
+	if (s == &d->own)
+		return;
+	table_remove(&d->table->shares, &s->link);
+	free(s);
 }
 
 void destination_unlink(struct destination_table *t, struct item *i)

@@ -2,17 +2,17 @@
  * turns, so that nobody stands behind all messages of another one; the messages of one are in order. The messages of
  * all destinations that wait for their time are in one heap. No clock. destination_sweep() frees destinations without
  * messages and orders. Nothing here looks at all destinations, of which there may be 100,000, except
- * destination_each().
+ * destination_next().
  */
 #ifndef CSSL_SMTPPROXY_QUEUE_DESTINATION_H
 #define CSSL_SMTPPROXY_QUEUE_DESTINATION_H
 
 #include <sys/queue.h>
 
+#include "net/table.h"
 #include "smtpproxy/queue/item.h"
 #include "smtpproxy/queue/marker.h"
 
-#define LINE_SHARE_BUCKETS   16384u
 #define DESTINATION_NAME_MAX 255u /* a domain (RFC 5321 4.5.3.1.2), or an address literal */
 
 /* Does the queue's owner still have to be told that the line is not empty any more? */
@@ -33,17 +33,15 @@ struct destination_changes {
 /* The messages of one source in a line. */
 struct line_share {
 	TAILQ_ENTRY(line_share) turn; /* only while it has messages */
-	LIST_ENTRY(line_share) next;  /* of the table's bucket; not the line's own one */
+	struct table_link link;       /* by destination and source; not the line's own one */
 	struct queue_destination *of;
 	uint32_t source;
 	struct item *first, *last;
 };
 
-LIST_HEAD(line_share_list, line_share);
-
 struct queue_destination {
 	struct destination_table *table;
-	struct queue_destination *next; /* of the table's bucket */
+	struct table_link link; /* by name */
 	STAILQ_ENTRY(queue_destination) due_next, idle_next;
 	enum destination_due due;
 	enum destination_use use;
@@ -60,20 +58,21 @@ struct queue_destination {
 };
 
 struct destination_table {
-	struct queue_destination **buckets; /* a power of two of them, about one for each destination */
-	size_t cap, count;
+	struct table names, shares;
 	struct item **heap; /* DEFERRED items, by due_ms */
 	size_t heap_count, heap_cap;
 	STAILQ_HEAD(, queue_destination) idle; /* initialised with the first destination */
-	struct line_share_list *shares; /* LINE_SHARE_BUCKETS, by destination and source; NULL: there is none yet */
 };
 
 /* The one of that name; made if there is none and @make is not 0. Names compare as bytes: the caller writes them in
  * lower case. NULL: none, or out of memory. */
 struct queue_destination *destination_get(struct destination_table *t, const char *name, size_t len, int make);
-/* Each of them in no order, until @fn returns not 0. */
-void destination_each(
-	const struct destination_table *t, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx);
+/* Each of them in no order: NULL as @d gives the first, and NULL comes behind the last. */
+struct queue_destination *destination_next(const struct destination_table *t, const struct queue_destination *d);
+/* The message @i is of @d from now on. */
+void destination_take_in(struct queue_destination *d, struct item *i);
+/* Out of its line and its destination, which it still names. */
+void destination_let_go(struct destination_table *t, struct item *i);
 /* Its last message or its last order went: the next sweep may free it. */
 void destination_note_unused(struct destination_table *t, struct queue_destination *d);
 /* Frees those that have neither a message nor an order, no untold line, and no unanswered change. */

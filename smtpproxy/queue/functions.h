@@ -7,7 +7,7 @@
  *   cssl:{NAME}:owner   hash: epoch, generation, nonce, token ("epoch.generation"), renewals,
  *                       and the marker (marker.h): version, run_id, member0, member1, apart0, apart1,
  *                       apart_version, left0, left1, left_version0, left_version1, left_sent0, left_sent1,
- *                       left_by0, left_by1, unread, owners, replaced, key, by, by_version
+ *                       left_by0, left_by1, unread, owners, replaced, key, by
  *   cssl:{NAME}:items   hash: kind and id of an item ("m00000a..."), its sealed bytes
  *
  * All take KEYS owner, items. A caller whose token is not the present one gets the error "STALE <present epoch>".
@@ -20,25 +20,24 @@
  * use one server. A library that is there is not loaded again, because a server whose memory is full refuses to load.
  */
 extern const char functions_text[];
-#define FUNCTIONS_LIBRARY "cssl_queue6"
+#define FUNCTIONS_LIBRARY "cssl_queue1"
 
 /* epoch generation nonce: become the owner; returns the owner's hash as it was before. Refused for an epoch below the
  * present one, and for the present epoch with another nonce or without a higher generation. */
-#define FUNCTION_CLAIM   "cssl_queue6_claim"
+#define FUNCTION_CLAIM   "cssl_queue1_claim"
 /* token, then field value ...: store those that are not there; returns how many were new. Refused as a whole ("OOM
  * ...") when the server's memory is full. Repeating it changes nothing. */
-#define FUNCTION_PUT     "cssl_queue6_put"
+#define FUNCTION_PUT     "cssl_queue1_put"
 /* token, then field value ...: replace the state ("s...") of messages that are there; returns how many. */
-#define FUNCTION_REPLACE "cssl_queue6_replace"
+#define FUNCTION_REPLACE "cssl_queue1_replace"
 /* token, then field ...: returns how many were there. Works when memory is full. */
-#define FUNCTION_DELETE  "cssl_queue6_delete"
+#define FUNCTION_DELETE  "cssl_queue1_delete"
 /* token cursor count: HSCAN, but each message ("m...") has the value ""; and as a third element, how many bytes all
  * values have in the server. */
-#define FUNCTION_NAMES   "cssl_queue6_names"
-/* token version run_id member0 member1 apart0 apart1 apart_version left0 left1 left_version0 left_version1 left_sent0
- * left_sent1 left_by0 left_by1 unread owners replaced key: write the marker, which is of the nonce that claimed. */
-#define FUNCTION_MARK    "cssl_queue6_mark"
+#define FUNCTION_NAMES   "cssl_queue1_names"
+/* token, then name value ...: write these fields of the marker. */
+#define FUNCTION_MARK    "cssl_queue1_mark"
 /* token: the owner lives; counts it for a standby to see. */
-#define FUNCTION_RENEW   "cssl_queue6_renew"
+#define FUNCTION_RENEW   "cssl_queue1_renew"
 
 #endif

@@ -11,15 +11,10 @@
 #include <stdint.h>
 
 struct lease {
-	int64_t len_ms;
+	int64_t len_ms;   /* all else is zero at first */
 	int64_t from_ms;  /* another owner's lease may last until then */
-	int64_t until_ms; /* 0: never renewed */
+	int64_t until_ms; /* 0: never renewed, or dropped */
 };
-
-static inline void lease_init(struct lease *l, int64_t len_ms)
-{
-	*l = (struct lease){ .len_ms = len_ms };
-}
 
 /* A backup answered a request sent at @sent_ms under our token. Answers may come out of order. */
 static inline void lease_renewed(struct lease *l, int64_t sent_ms)
@@ -33,11 +28,6 @@ static inline void lease_wait_out(struct lease *l, int64_t now_ms)
 {
 	if (now_ms + l->len_ms > l->from_ms)
 		l->from_ms = now_ms + l->len_ms;
-}
-
-static inline void lease_drop(struct lease *l)
-{
-	l->until_ms = 0;
 }
 
 /* 1 or 0. */

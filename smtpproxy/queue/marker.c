@@ -57,21 +57,42 @@ int marker_changed(const struct sight *before, const struct sight *now)
 	return now->state == SIGHT_MARKED && (m->version != n->version || strcmp(m->by, n->by));
 }
 
-static int is_marked_by(const struct marker *m, const char *gateway)
-{
-	return gateway[0] && m->by_version == m->version && !strcmp(m->by, gateway);
-}
-
 static int leaves_behind(const struct marker_left *l, const struct marker *m)
 {
 	if (!l->run_id[0] || strcmp(l->run_id, m->run_id))
 		return 0;
-	return m->version <= l->version || (m->version <= l->sent && is_marked_by(m, l->by));
+	return m->version <= l->version || (m->version <= l->sent && l->by[0] && !strcmp(m->by, l->by));
 }
 
-/* Replaced servers */
+/* Lists: entries of one length, of which the first bytes are the name */
 
-static uint64_t replaced_number(const char *at)
+static const char *find(const char *list, size_t entry_len, const char *name, size_t name_len)
+{
+	for (; strlen(list) >= entry_len; list += entry_len)
+		if (!strncmp(list, name, name_len))
+			return list;
+	return NULL;
+}
+
+/* The entry of that name, the first one from now on. Of more than @kept the oldest one goes. */
+static void to_front(char *list, size_t kept, const char *entry, size_t name_len)
+{
+	const size_t entry_len = strlen(entry);
+	char others[REPLACED_MAX] = "";
+	size_t len = 0;
+
+	for (const char *at = list; strlen(at) >= entry_len && len < (kept - 1) * entry_len; at += entry_len) {
+		if (!strncmp(at, entry, name_len))
+			continue;
+		memcpy(others + len, at, entry_len);
+		len += entry_len;
+	}
+	memcpy(list, entry, entry_len);
+	memcpy(list + entry_len, others, len);
+	list[entry_len + len] = '\0';
+}
+
+static uint64_t number_at(const char *at)
 {
 	char digits[17] = "";
 
@@ -79,61 +100,45 @@ static uint64_t replaced_number(const char *at)
 	return strtoull(digits, NULL, 16);
 }
 
-/* @at has REPLACED_LEN bytes. */
+/* Replaced servers */
+
+/* @at has REPLACED_LEN bytes; NULL: none. */
 static struct marker_left replaced_read(const char *at)
 {
 	struct marker_left l = { 0 };
 
+	if (!at)
+		return l;
 	memcpy(l.run_id, at, RUN_ID_LEN);
-	l.version = replaced_number(at + RUN_ID_LEN);
-	l.sent = replaced_number(at + RUN_ID_LEN + 16);
+	l.version = number_at(at + RUN_ID_LEN);
+	l.sent = number_at(at + RUN_ID_LEN + 16);
 	if (at[RUN_ID_LEN + 32] != '-')
 		memcpy(l.by, at + RUN_ID_LEN + 32, NONCE_LEN);
 	return l;
 }
 
-static int has_replaced(const char *at)
-{
-	return strlen(at) >= REPLACED_LEN;
-}
-
 int marker_is_replaced(const char *replaced, const struct marker *m)
 {
-	for (const char *at = replaced; has_replaced(at); at += REPLACED_LEN) {
-		const struct marker_left l = replaced_read(at);
+	const struct marker_left l = replaced_read(find(replaced, REPLACED_LEN, m->run_id, RUN_ID_LEN));
 
-		if (leaves_behind(&l, m))
-			return 1;
-	}
-	return 0;
+	return leaves_behind(&l, m);
 }
 
 #define NOBODY "--------------------------------"
 
-/* To the front. What was known of the same process stays known. */
+/* What was known of the same process stays known. */
 void marker_note_replaced(char replaced[static REPLACED_MAX + 1], const struct marker_left *l)
 {
-	char others[REPLACED_MAX + 1] = "";
-	struct marker_left all = *l;
-	size_t len = 0;
+	const struct marker_left known = replaced_read(find(replaced, REPLACED_LEN, l->run_id, RUN_ID_LEN));
+	const struct marker_left *last = l->sent || !known.run_id[0] ? l : &known;
+	char entry[REPLACED_LEN + 1];
 
 	if (strlen(l->run_id) != RUN_ID_LEN)
 		return;
-	for (const char *at = replaced; has_replaced(at); at += REPLACED_LEN) {
-		const struct marker_left known = replaced_read(at);
-
-		if (!strcmp(known.run_id, l->run_id)) {
-			all = l->sent ? *l : known;
-			all.version = known.version > l->version ? known.version : l->version;
-			continue;
-		}
-		if (len == REPLACED_MAX - REPLACED_LEN)
-			break;
-		memcpy(others + len, at, REPLACED_LEN);
-		len += REPLACED_LEN;
-	}
-	snprintf(replaced, REPLACED_MAX + 1, "%s%016llx%016llx%.32s%s", all.run_id, (unsigned long long)all.version,
-		(unsigned long long)all.sent, strlen(all.by) == NONCE_LEN ? all.by : NOBODY, others);
+	snprintf(entry, sizeof entry, "%s%016llx%016llx%s", l->run_id,
+		(unsigned long long)(known.version > l->version ? known.version : l->version),
+		(unsigned long long)last->sent, strlen(last->by) == NONCE_LEN ? last->by : NOBODY);
+	to_front(replaced, REPLACED_KEPT, entry, RUN_ID_LEN);
 }
 
 /* From the oldest to the latest, so that the order stays. */
@@ -156,49 +161,29 @@ int marker_is_behind(const struct marker *m, const struct marker read[static BAC
 	return 0;
 }
 
-static const char *owner_at(const char *owners, const char *nonce)
-{
-	for (const char *at = owners; strlen(at) >= OWNER_LEN; at += OWNER_LEN)
-		if (!strncmp(at, nonce, NONCE_LEN))
-			return at;
-	return NULL;
-}
-
 uint64_t marker_owner_version(const char *owners, const char *nonce)
 {
-	const char *at = strlen(nonce) == NONCE_LEN ? owner_at(owners, nonce) : NULL;
-	char version[17] = "";
+	const char *at = strlen(nonce) == NONCE_LEN ? find(owners, OWNER_LEN, nonce, NONCE_LEN) : NULL;
 
-	if (at)
-		memcpy(version, at + NONCE_LEN, 16);
-	return strtoull(version, NULL, 16);
+	return at ? number_at(at + NONCE_LEN) : 0;
 }
 
-/* To the front. Of too many the oldest one goes. */
 static void note_owner(char owners[static OWNERS_LEN + 1], const char *nonce, uint64_t version)
 {
 	const uint64_t known = marker_owner_version(owners, nonce);
-	char others[OWNERS_LEN + 1] = "";
-	size_t len = 0;
+	char entry[OWNER_LEN + 1];
 
-	for (const char *at = owners; strlen(at) >= OWNER_LEN && len < OWNERS_LEN - OWNER_LEN; at += OWNER_LEN) {
-		if (!strncmp(at, nonce, NONCE_LEN))
-			continue;
-		memcpy(others + len, at, OWNER_LEN);
-		len += OWNER_LEN;
-	}
-	snprintf(owners, OWNERS_LEN + 1, "%.*s%016llx%s", (int)NONCE_LEN, nonce,
-		(unsigned long long)(known > version ? known : version), others);
+	snprintf(entry, sizeof entry, "%s%016llx", nonce, (unsigned long long)(known > version ? known : version));
+	to_front(owners, OWNERS_KEPT, entry, NONCE_LEN);
 }
 
 void marker_note_owners(char owners[static OWNERS_LEN + 1], const struct marker *m)
 {
-	const size_t count = strlen(m->owners) / OWNER_LEN;
 	char nonce[NONCE_LEN + 1] = "";
 
-	if (m->by_version != m->version || strlen(m->by) != NONCE_LEN)
+	if (strlen(m->by) != NONCE_LEN)
 		return;
-	for (size_t n = count; n > 0; n--) {
+	for (size_t n = strlen(m->owners) / OWNER_LEN; n > 0; n--) {
 		memcpy(nonce, m->owners + (n - 1) * OWNER_LEN, NONCE_LEN);
 		note_owner(owners, nonce, marker_owner_version(m->owners, nonce));
 	}

@@ -24,7 +24,7 @@
  * A gateway that was cut off from all servers finds them marked by another one, perhaps as other processes. Each marker
  * names the last gateways whose content was read, so that the one that comes back knows whether its own was.
  *
- * Another server may take the place of one that is lost (queue_spares.h), and that one may come back as it was, with a
+ * Another server may take the place of one that is lost (queue_spares.c), and that one may come back as it was, with a
  * marker that is valid. As long as a server that it names as a member is the same process, that one's later marker
  * leaves it behind. For the time after that, markers name each server that was replaced, with its last version.
  *
@@ -44,12 +44,10 @@
 #define NONCE_LEN  32u
 
 /* The gateways before the one that wrote a marker whose content it has: for each process the nonce and, as 16
- * hexadecimal digits, the highest version of it that was read. The latest one comes first. OWNERS_NONE: none. "": it is
- * of an earlier release. */
+ * hexadecimal digits, the highest version of it that was read. The latest one comes first. */
 #define OWNERS_KEPT 8u
 #define OWNER_LEN   (NONCE_LEN + 16u)
 #define OWNERS_LEN  (OWNERS_KEPT * OWNER_LEN)
-#define OWNERS_NONE "-"
 
 /* A server that a marker leaves behind, or that the next one may leave behind. */
 struct marker_left {
@@ -70,7 +68,7 @@ struct marker {
 	uint64_t epoch;    /* of the last owner; 0: there was none */
 	uint64_t version;  /* 0: not complete */
 	uint64_t renewals; /* counted by the owner */
-	uint32_t generation;
+	uint64_t generation;
 	char nonce[NONCE_LEN + 1];             /* of the last owner's process */
 	char run_id[RUN_ID_LEN + 1];           /* of the server when it was marked; "": never */
 	char members[BACKUPS][RUN_ID_LEN + 1]; /* "": not a member */
@@ -78,11 +76,10 @@ struct marker {
 	uint64_t apart_version;                /* version of these */
 	uint64_t unread;                       /* a bit for each server that was not read, of which nothing is known */
 	struct marker_left left[BACKUPS];
-	char by[NONCE_LEN + 1]; /* the gateway's process that marked it, */
-	uint64_t by_version;    /* and under which version: an earlier release marks it without both */
+	char by[NONCE_LEN + 1]; /* the gateway's process that marked it */
 	char owners[OWNERS_LEN + 1];
-	char replaced[REPLACED_MAX + 1]; /* "": none, or it is of an earlier release */
-	char key[SEAL_PRINT_LEN + 1];    /* the fingerprint of the key that sealed; "": as @replaced */
+	char replaced[REPLACED_MAX + 1]; /* "": none */
+	char key[SEAL_PRINT_LEN + 1];    /* the fingerprint of the key that sealed; "": never marked */
 };
 
 enum sight_state {

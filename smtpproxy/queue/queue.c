@@ -47,13 +47,13 @@ int64_t queue_now_ms(const struct queue *q)
 	return queue_clock_ms(&q->clock, redis_link_clock_ms());
 }
 
-unsigned queue_counting(const struct queue *q)
+unsigned queue_backups_in(const struct queue *q, unsigned states_in)
 {
-	unsigned n = 0;
+	unsigned mask = 0;
 
 	for (unsigned i = 0; i < BACKUPS; i++)
-		n += backup_counts(&q->backups[i]) != 0;
-	return n;
+		mask |= states_in & 1u << q->backups[i].state ? 1u << i : 0;
+	return mask;
 }
 
 /* Not at once: the owner may take and delete messages inside, while a caller walks over them. */
@@ -92,16 +92,6 @@ void queue_note_confirmed(struct queue *q)
 		worker_at_turn_end(q->worker, &q->tell_take);
 }
 
-static void wake(struct queue *q)
-{
-	const int64_t now_ms = queue_now_ms(q);
-	struct item *i;
-
-	while ((i = destination_wake(&q->destinations, now_ms)))
-		if (i->to->ready == 1)
-			queue_note_due(q, i->to);
-}
-
 static void stop_further(struct queue *q)
 {
 	int closed = 1;
@@ -118,16 +108,6 @@ static void stop_further(struct queue *q)
 	q->ops->on_stopped(q->user);
 }
 
-/* Changes that a counting backup has not answered, and those that none has got. */
-static uint64_t unconfirmed(const struct queue *q)
-{
-	uint64_t n = q->alone;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		n += backup_counts(&q->backups[i]) ? q->backups[i].line.count : 0;
-	return n;
-}
-
 uint64_t queue_messages(const struct queue *q)
 {
 	return q->items.count - q->stats.decided - q->stats.orders - q->stats.opaque - q->stats.graves;
@@ -138,21 +118,19 @@ uint64_t queue_mail(const struct queue *q)
 	return queue_messages(q) + q->stats.opaque;
 }
 
-/* Messages that may be in this memory only: backups that came back empty are not filled yet. */
-static uint64_t unsaved(const struct queue *q)
-{
-	return queue_is_complete(q) ? 0 : queue_mail(q);
-}
-
 static void flush_further(struct queue *q, int64_t now_ms)
 {
-	const uint64_t left = unconfirmed(q);
+	/* Messages that may be in this memory only: backups that came back empty are not filled yet. */
+	const uint64_t unsaved = queue_is_complete(q) ? 0 : queue_mail(q);
+	uint64_t left = q->alone; /* changes that none has got, and those that a counting backup has not answered */
 
-	if ((left || unsaved(q)) && now_ms < q->flush_until_ms)
+	for (unsigned i = 0; i < BACKUPS; i++)
+		left += backup_counts(&q->backups[i]) ? q->backups[i].line.count : 0;
+	if ((left || unsaved) && now_ms < q->flush_until_ms)
 		return;
-	if (unsaved(q))
+	if (unsaved)
 		log_event(LOG_ERROR, NULL, "queue stops while no backup is complete", "messages=%llu effect=\"%s\"",
-			(unsigned long long)unsaved(q), "those that no Redis server holds are lost");
+			(unsigned long long)unsaved, "those that no Redis server holds are lost");
 	if (left)
 		log_event(LOG_WARNING, NULL, "queue stops before the backups have answered",
 			"changes=%llu deliveries_that_may_be_repeated=%llu", (unsigned long long)left,
@@ -164,23 +142,25 @@ static void flush_further(struct queue *q, int64_t now_ms)
  * backups. */
 static void forgive_own_stall(struct queue *q, int64_t now_ms)
 {
-	int64_t late_ms = now_ms - q->ticked_ms;
+	const int64_t late_ms = q->ticked_ms ? now_ms - q->ticked_ms : 0;
 
-	for (unsigned i = 0; i < BACKUPS && q->ticked_ms && late_ms > QUEUE_STALL_MS; i++)
-		q->backups[i].heard_ms += late_ms;
-	if (q->ticked_ms && late_ms > QUEUE_STALL_MS)
-		queue_spares_forgive(q, late_ms);
-	if (q->ticked_ms && late_ms > QUEUE_STALL_MS && q->state == QUEUE_LOOKING)
-		q->looked_ms += late_ms; /* an absent server could not answer */
-	if (q->ticked_ms && late_ms > QUEUE_STALL_MS)
-		q->stalled_ms = now_ms;
 	q->ticked_ms = now_ms;
+	if (late_ms <= QUEUE_STALL_MS)
+		return;
+	q->stalled_ms = now_ms;
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		q->backups[i].heard_ms += late_ms;
+		q->spares.useful_ms[i] += late_ms;
+	}
+	if (q->state == QUEUE_LOOKING)
+		q->looked_ms += late_ms; /* an absent server could not answer */
 }
 
 static void on_tick(void *ctx)
 {
 	struct queue *q = ctx;
 	int64_t now_ms = redis_link_clock_ms();
+	const struct item *woken;
 
 	if (q->state == QUEUE_STOPPING) {
 		stop_further(q);
@@ -198,7 +178,9 @@ static void on_tick(void *ctx)
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	destination_sweep(&q->destinations);
-	wake(q);
+	while ((woken = destination_wake(&q->destinations, queue_now_ms(q))))
+		if (woken->to->ready == 1)
+			queue_note_due(q, woken->to);
 	queue_decided_expire(q);
 	queue_follow_fill(q);
 	queue_orders_repeat(q);
@@ -247,7 +229,6 @@ static void share(struct queue *q)
 	snprintf(q->owner_key, sizeof q->owner_key, "cssl:{%s}:owner", q->conf.name);
 	snprintf(q->items_key, sizeof q->items_key, "cssl:{%s}:items", q->conf.name);
 	s->worker = q->worker;
-	s->ops = &queue_backup_ops;
 	s->user = q;
 	s->owner_key = q->owner_key;
 	s->items_key = q->items_key;
@@ -287,17 +268,17 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	STAILQ_INIT(&q->due);
 	q->tell.fn = tell_due;
 	q->tell_take.fn = tell_take;
-	lease_init(&q->lease, q->conf.lease_ms);
+	q->lease.len_ms = q->conf.lease_ms;
 	share(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);
 	q->seal = seal_create(conf->keys, conf->name);
 	q->shared.seal = q->seal;
-	q->timer = q->seal && !queue_spares_create(q) ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
+	queue_spares_begin(q);
+	q->timer = q->seal ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
 	if (q->timer)
 		return q;
 	seal_destroy(q->seal);
-	free(q->spares);
 	free(q);
 	return NULL;
 }
@@ -318,17 +299,9 @@ void queue_destroy(struct queue *q)
 	assert(!q->timer);
 	for (size_t n = 0; n < q->waiting_count; n++)
 		item_drop(q->waiting[n]);
-	for (size_t n = 0; n < q->read_count; n++)
-		free(q->read[n].sealed);
-	queue_decided_clear(q);
-	destination_table_clear(&q->destinations);
-	item_set_clear(&q->items);
+	queue_forget_all(q);
 	seal_destroy(q->seal);
 	free(q->waiting);
-	free(q->read);
-	queue_told_clear(q);
-	queue_gone_clear(q);
-	free(q->spares);
 	free(q);
 }
 
@@ -339,19 +312,12 @@ void queue_take_over(struct queue *q)
 	queue_consider(q);
 }
 
-/* States of messages that a backup has not answered. */
-static uint64_t states_in(const struct backup *b)
+/* Returns the states of messages that it has not answered. */
+static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_stats *out)
 {
 	const struct change_line *l = &b->line;
-	uint64_t n = 0;
+	uint64_t replaces = 0;
 
-	for (uint32_t at = 0; at < l->count; at++)
-		n += l->ring[(l->first + at) & (l->cap - 1)].kind == CHANGE_REPLACE;
-	return n;
-}
-
-static void get_backup_stats(const struct backup *b, struct queue_backup_stats *out)
-{
 	*out = b->stats;
 	out->state = b->state;
 	out->has_all = backup_has_all(b);
@@ -360,12 +326,15 @@ static void get_backup_stats(const struct backup *b, struct queue_backup_stats *
 	address_format((const struct sockaddr *)&b->conf->paths[0], out->address);
 	for (unsigned n = 0; n < BACKUP_PATHS; n++)
 		out->paths[n] = b->paths[n].stats;
+	for (uint32_t at = 0; at < l->count; at++)
+		replaces += l->ring[(l->first + at) & (l->cap - 1)].kind == CHANGE_REPLACE;
+	return replaces;
 }
 
 /* The servers that no place uses, in the order of the file. */
 static void get_spare_stats(const struct queue *q, struct queue_stats *out)
 {
-	for (unsigned n = 0; n < queue_servers(q); n++) {
+	for (unsigned n = 0; n < q->spares.count; n++) {
 		const struct backup *b = queue_server(q, n);
 		struct queue_spare_stats *s = &out->spares[out->spare_count];
 
@@ -382,14 +351,15 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 	*out = q->stats;
 	out->state = q->state;
 	out->epoch = q->shared.epoch;
-	out->version = q->shared.version;
+	out->version = q->shared.marker.version;
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];
 
-		get_backup_stats(b, &out->backups[i]);
+		const uint64_t replaces = get_backup_stats(b, &out->backups[i]);
+
 		out->in_sync += (unsigned)out->backups[i].has_all;
-		if (backup_counts(b) && states_in(b) > out->states_unconfirmed)
-			out->states_unconfirmed = states_in(b);
+		if (backup_counts(b) && replaces > out->states_unconfirmed)
+			out->states_unconfirmed = replaces;
 	}
 	get_spare_stats(q, out);
 	out->messages = queue_messages(q);
@@ -402,7 +372,10 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 
 void queue_each_destination(const struct queue *q, int (*fn)(void *ctx, const struct queue_destination *d), void *ctx)
 {
-	destination_each(&q->destinations, fn, ctx);
+	const struct destination_table *t = &q->destinations;
+
+	for (const struct queue_destination *d = destination_next(t, NULL); d && !fn(ctx, d);)
+		d = destination_next(t, d);
 }
 
 void queue_each_message(const struct queue *q, int (*fn)(void *ctx, const struct item *i), void *ctx)

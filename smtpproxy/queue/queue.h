@@ -73,8 +73,6 @@ struct queue_ops {
 	void (*on_unready)(void *user);
 	/* The line of @d is not empty any more. @d lasts until a function of the queue is called. */
 	void (*on_due)(void *user, const struct queue_destination *d);
-	/* queue_add() had answered QUEUE_BUSY, and has room now. */
-	void (*on_room)(void *user);
 	/* queue_may_take() again: ask for the messages for which queue_take() answered QUEUE_LATER. */
 	void (*on_may_take)(void *user);
 	/* Another gateway has taken the queue over. Drop all deliveries that have not sent their final dot. */
@@ -107,7 +105,7 @@ void queue_take_over(struct queue *q);
 /* Conditions that the functions below return. */
 enum queue_answer {
 	QUEUE_NOT_READY = 1,  /* no backup in sync, or not the owner: 421 */
-	QUEUE_BUSY,           /* too many messages wait for the backups: read no more until on_room */
+	QUEUE_BUSY,           /* too many messages wait for the backups: until one of them is stored */
 	QUEUE_FULL,           /* memory_max, the destination's line, or the table of destinations: 452 */
 	QUEUE_NONE,           /* no such message, none is due, or its state does not allow it */
 	QUEUE_LATER,          /* the destination's rate is used up: ask again soon; or not queue_may_take() */
@@ -135,8 +133,9 @@ struct queue_receipt {
  * MORE: further parts of a message of which one was taken. They get QUEUE_BUSY while a quarter is used up, so that one
  * message for many domains leaves room for others.
  * NEXT: another part of the same message, as large as this one, was stored just now, and this part takes its room. So
- * it does not wait for room, and never gets QUEUE_BUSY. */
-enum queue_turn { QUEUE_TURN_NEW, QUEUE_TURN_MORE, QUEUE_TURN_NEXT };
+ * it does not wait for room, and never gets QUEUE_BUSY.
+ * INSTEAD: as NEW, but it takes the place of another message, so memory is no reason to refuse it. */
+enum queue_turn { QUEUE_TURN_NEW, QUEUE_TURN_MORE, QUEUE_TURN_NEXT, QUEUE_TURN_INSTEAD };
 
 /* PARKED: it is stored, but not delivered before queue_unpark(): a part of a message that is delivered when all parts
  * are stored. A gateway that reads the queue back delivers it, because nobody knows any more what its sender was told.
@@ -171,7 +170,7 @@ int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t 
 /* --- the delivery's side --- */
 
 /* IN_DOUBT: an earlier delivery may have succeeded without our knowledge, because another process made it, or because
- * it was under way at queue_doubt(). */
+ * it was under way at a queue_put_back() in doubt. */
 enum queue_past { QUEUE_CLEAR, QUEUE_IN_DOUBT };
 
 struct queue_taken {
@@ -209,14 +208,11 @@ int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_byt
 /* A part of its recipients got it: go on with the others, from the end of its line. This does not count as an attempt.
  * Returns like queue_retry(). */
 int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note);
-/* The receiver was lost when it could have taken it: try again at @due_ms (queue_now_ms()), QUEUE_IN_DOUBT. This does
- * not count as an attempt. 0 or NONE. */
-int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms);
 /* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
 /* Put it back until @due_ms (queue_now_ms()), unchanged; 0: to the end of its line. This does not count as an attempt.
- * 0 or NONE. */
-int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms);
+ * IN_DOUBT: the receiver was lost when it could have taken it. CLEAR: a doubt stays. 0 or NONE. */
+int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms, enum queue_past past);
 /* It failed for good: store @notice, then delete the message. NULL: only delete (null sender, RFC 3464). @note: as in
  * queue_retry(). It is stored before the notice: a message that stays, because of a crash or because the backups
  * refuse the notice, fails again, and no recipient gets it again. Returns like queue_add(), or NONE. Unless it returns

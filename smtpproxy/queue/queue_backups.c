@@ -11,8 +11,8 @@
 
 void queue_note_left(struct queue *q, unsigned at, const char run_id[static RUN_ID_LEN + 1], uint64_t version)
 {
-	marker_left_of(&q->shared.left[at], run_id);
-	q->shared.left[at].version = version;
+	marker_left_of(&q->shared.marker.left[at], run_id);
+	q->shared.marker.left[at].version = version;
 }
 
 void queue_tell_ready(struct queue *q)
@@ -38,15 +38,6 @@ void queue_tell_ready(struct queue *q)
 		q->ops->on_unready(q->user);
 }
 
-/* An absent member of the start came back, and its content is what the marker of the other one means. */
-static int has_to_be_united(const struct queue *q, const struct backup *b)
-{
-	struct marker m = { .apart_version = q->shared.apart_version };
-
-	memcpy(m.apart, q->shared.apart, sizeof m.apart);
-	return marker_is_apart(&m, &b->sight, b->index);
-}
-
 int queue_is_ours(const struct queue *q, const struct backup *b)
 {
 	return b->sight.marker.epoch >= q->from_epoch && !strcmp(b->sight.marker.nonce, q->shared.nonce);
@@ -57,7 +48,7 @@ int queue_is_behind(const struct backup *b)
 	const struct queue *q = queue_of(b);
 	const struct marker *m = &b->sight.marker;
 
-	return marker_is_replaced(q->shared.replaced, m) ||
+	return marker_is_replaced(q->shared.marker.replaced, m) ||
 	       (m->version <= q->from_version && marker_is_behind(m, q->from_markers));
 }
 
@@ -65,6 +56,52 @@ int queue_is_branch(const struct queue *q, const struct backup *b)
 {
 	return b->sight.state == SIGHT_MARKED && !queue_is_ours(q, b) && !queue_is_behind(b);
 }
+
+/* --- a backup that came back ---
+ *
+ * It is brought up to date without being emptied, because it may hold the only copy: the other one may be lost before
+ * it has answered everything. All its items are read. It then deletes those that the queue does not have any more, and
+ * gets those that it lacks, in the order of their ids. */
+
+static void begin_compare(struct queue *q, struct backup *b)
+{
+	for (struct item *i = q->items.oldest; i; i = i->newer)
+		i->seen &= (uint8_t) ~(1u << b->index);
+	b->stats.fills++;
+	if (b->sight.state == SIGHT_MARKED) /* it was left behind, or has been read just now */
+		queue_note_left(q, b->index, b->sight.marker.run_id, b->sight.marker.version);
+	backup_compare(b);
+}
+
+void queue_delete_field(struct backup *b, enum item_kind kind, uint64_t id)
+{
+	struct item *i = item_loose(kind, id);
+
+	if (!i) {
+		backup_give_up(b, "out of memory");
+		return;
+	}
+	backup_push(b, CHANGE_DELETE, i);
+	item_drop(i);
+}
+
+/* A field that is not an item stays: a later version of the gateway may know its meaning. */
+static void compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len)
+{
+	enum item_kind kind;
+	struct item *i;
+	uint64_t id;
+
+	if (item_field_parse(field, field_len, &kind, &id))
+		return;
+	i = item_find(&q->items, id);
+	if (!i)
+		queue_delete_field(b, kind, id);
+	else if (kind != ITEM_STATE)
+		i->seen |= (uint8_t)(1u << b->index);
+}
+
+/* --- claiming --- */
 
 /* A server that came back empty does not know its former owner. While the lease lasts, no other gateway has claimed
  * it, because a standby waits longer than that. Later, an operator has to order it, unless there is no other gateway.
@@ -94,11 +131,11 @@ static void note_branch(struct queue *q, const struct backup *b)
 
 	if (!queue_is_branch(q, b))
 		return;
-	if (!queue_any_apart(q) || m->version < q->shared.apart_version)
-		q->shared.apart_version = m->version;
-	if (m->version > q->shared.version)
-		q->shared.version = m->version;
-	memcpy(q->shared.apart[b->index], m->run_id, sizeof q->shared.apart[b->index]);
+	if (!queue_any_apart(q) || m->version < q->shared.marker.apart_version)
+		q->shared.marker.apart_version = m->version;
+	if (m->version > q->shared.marker.version)
+		q->shared.marker.version = m->version;
+	memcpy(q->shared.marker.apart[b->index], m->run_id, sizeof q->shared.marker.apart[b->index]);
 	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu",
 		b->index, (unsigned long long)m->version);
 }
@@ -117,8 +154,6 @@ static void consider_backup(struct queue *q, struct backup *b)
 	backup_claim(b);
 }
 
-static void on_room(struct backup *b);
-
 void queue_consider(struct queue *q)
 {
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
@@ -129,31 +164,22 @@ void queue_consider(struct queue *q)
 		consider_backup(q, &q->backups[i]);
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
 		if (q->backups[i].state == BACKUP_FILLING)
-			on_room(&q->backups[i]);
+			queue_on_room(&q->backups[i]);
 	if (queue_owns(q))
 		queue_join_filled(q);
 	if (queue_counting(q))
 		q->orders = 0;
 }
 
-static void on_seen(struct backup *b)
+void queue_on_seen(struct backup *b)
 {
 	queue_consider(queue_of(b));
 }
 
-/* If it was lost while it was read, and is empty now, then what was read is all that is left of it. */
-static void no_more_apart(struct queue *q, const struct backup *b)
-{
-	const char was = q->shared.apart[b->index][0];
-
-	q->shared.apart[b->index][0] = '\0';
-	if (was)
-		queue_unite(q);
-}
-
-static void on_claimed(struct backup *b)
+void queue_on_claimed(struct backup *b)
 {
 	struct queue *q = queue_of(b);
+	char was_apart;
 
 	if (q->state == QUEUE_CLAIMING) {
 		queue_recovery_claimed(q, b);
@@ -165,38 +191,44 @@ static void on_claimed(struct backup *b)
 		b->sight = b->replaced;
 		note_branch(q, b);
 	}
-	if (has_to_be_united(q, b)) {
+	/* An absent member of the start came back, and its content is what the marker of the other one means. */
+	if (marker_is_apart(&q->shared.marker, &b->sight, b->index)) {
 		q->reads |= 1u << b->index;
 		backup_read(b, BACKUP_READS_ITEMS);
 		return;
 	}
-	no_more_apart(q, b);
-	queue_compare(q, b);
+	/* If it was lost while it was read, and is empty now, then what was read is all that is left of it. */
+	was_apart = q->shared.marker.apart[b->index][0];
+	q->shared.marker.apart[b->index][0] = '\0';
+	if (was_apart)
+		queue_unite(q);
+	begin_compare(q, b);
 }
 
-static void on_item(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
+void queue_on_item(struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
 {
 	if (b->state == BACKUP_COMPARING)
-		queue_compare_item(queue_of(b), b, field, field_len);
+		compare_item(queue_of(b), b, field, field_len);
 	else
 		queue_read_item(queue_of(b), b, field, field_len, value, len);
 }
 
-static void on_read(struct backup *b)
+void queue_on_read(struct backup *b)
 {
 	struct queue *q = queue_of(b);
 	int owned = queue_owns(q);
 
 	if (b->state == BACKUP_COMPARING) {
-		queue_compare_end(q, b);
+		b->fill_next = q->items.oldest;
+		backup_fill(b);
 		return;
 	}
 	queue_read_end(q, b);
 	if (owned && b->state == BACKUP_CLAIMED)
-		queue_compare(q, b);
+		begin_compare(q, b);
 }
 
-static void on_done(struct backup *b, enum change_kind kind, struct item *i)
+void queue_on_done(struct backup *b, enum change_kind kind, struct item *i)
 {
 	struct queue *q = queue_of(b);
 	unsigned bit = 1u << b->index;
@@ -212,7 +244,7 @@ static void on_done(struct backup *b, enum change_kind kind, struct item *i)
 		queue_note_confirmed(q);
 }
 
-static void on_refused(struct backup *b, struct item *i)
+void queue_on_refused(struct backup *b, struct item *i)
 {
 	struct queue *q = queue_of(b);
 
@@ -232,7 +264,7 @@ static void on_refused(struct backup *b, struct item *i)
 	backup_give_up(b, "its memory is full, and it lacks a stored message");
 }
 
-static void on_marked(struct backup *b, uint64_t version)
+void queue_on_marked(struct backup *b, uint64_t version)
 {
 	struct queue *q = queue_of(b);
 
@@ -264,7 +296,7 @@ static int64_t proven_ms(const struct queue *q, const struct backup *b)
 	return oldest_ms;
 }
 
-static void on_renewed(struct backup *b, int64_t sent_ms)
+void queue_on_renewed(struct backup *b, int64_t sent_ms)
 {
 	struct queue *q = queue_of(b);
 
@@ -275,7 +307,7 @@ static void on_renewed(struct backup *b, int64_t sent_ms)
 
 /* It stays ours meanwhile, and gets every delete: if both servers are full, only deliveries make room, and these need
  * the lease. */
-static void on_full(struct backup *b)
+void queue_on_full(struct backup *b)
 {
 	if (redis_link_clock_ms() >= b->fill_after_ms)
 		log_paced(LOG_WARNING, NULL, "backup not filled", "backup=%u cause=%s", b->index, "its memory is full");
@@ -283,28 +315,25 @@ static void on_full(struct backup *b)
 	b->fill_next = queue_of(b)->items.oldest; /* it goes past those that the backup has */
 }
 
-static void on_room(struct backup *b)
+void queue_on_room(struct backup *b)
 {
 	struct queue *q = queue_of(b);
 
 	if (b->fill_next && redis_link_clock_ms() < b->fill_after_ms)
 		return;
-	while (b->fill_next && b->line.count < FILL_AHEAD)
-		if (queue_fill_next(b))
+	while (b->fill_next && b->line.count < FILL_AHEAD) {
+		struct item *i = b->fill_next;
+		const int lacks = !(i->seen & 1u << b->index);
+
+		b->fill_next = i->newer;
+		/* The state of a message that it has may be an older one. */
+		if ((lacks || i->note) && backup_push(b, lacks ? CHANGE_PUT : CHANGE_REPLACE, i))
 			return;
+	}
 	queue_join_filled(q);
 }
 
-/* Messages of another server had waited for this one, which was being read, or about to be. */
-static void on_reading_lost(struct queue *q, struct backup *b, int was_read)
-{
-	if (was_read || q->shared.apart[b->index][0])
-		queue_unite(q);
-	if (was_read)
-		queue_unite_interrupted(q, b);
-}
-
-static void on_given_up(struct backup *b, enum backup_state was)
+void queue_on_given_up(struct backup *b, enum backup_state was)
 {
 	struct queue *q = queue_of(b);
 	const int was_read = (q->reads & 1u << b->index) != 0;
@@ -314,12 +343,15 @@ static void on_given_up(struct backup *b, enum backup_state was)
 		queue_recovery_lost(q, b);
 		return;
 	}
-	if ((was == BACKUP_CLAIMING || was_read) && queue_owns(q))
-		on_reading_lost(q, b, was_read);
+	/* Messages of another server had waited for this one, which was being read, or about to be. */
+	if (queue_owns(q) && (was_read || (was == BACKUP_CLAIMING && q->shared.marker.apart[b->index][0])))
+		queue_unite(q);
+	if (queue_owns(q) && was_read)
+		queue_unite_interrupted(q, b);
 	if (was != BACKUP_MARKING && was != BACKUP_IN_SYNC)
 		return;
 	queue_wait_for_mark(q, b);
-	q->waiting_version = q->shared.version + 1;
+	q->waiting_version = q->shared.marker.version + 1;
 	queue_join_lost(q, b);
 	if (queue_counting(q))
 		queue_mark(q);
@@ -328,87 +360,10 @@ static void on_given_up(struct backup *b, enum backup_state was)
 
 /* One that was not complete yet is only looked at again: what it lacked may be in this memory only. Its sight is as old
  * as the claim. */
-static void on_deposed(struct backup *b, uint64_t epoch)
+void queue_on_deposed(struct backup *b, uint64_t epoch)
 {
 	struct queue *q = queue_of(b);
 
 	if (!queue_owns(q) || !queue_may_hold_more(q, b))
 		queue_depose(q, epoch);
-}
-
-const struct backup_ops queue_backup_ops = {
-	.is_behind = queue_is_behind,
-	.on_seen = on_seen,
-	.on_claimed = on_claimed,
-	.on_item = on_item,
-	.on_read = on_read,
-	.on_done = on_done,
-	.on_refused = on_refused,
-	.on_full = on_full,
-	.on_marked = on_marked,
-	.on_renewed = on_renewed,
-	.on_room = on_room,
-	.on_given_up = on_given_up,
-	.on_deposed = on_deposed,
-};
-
-/* --- a backup that came back ---
- *
- * It is brought up to date without being emptied, because it may hold the only copy: the other one may be lost before
- * it has answered everything. All its items are read. It then deletes those that the queue does not have any more, and
- * gets those that it lacks, in the order of their ids. */
-
-void queue_compare(struct queue *q, struct backup *b)
-{
-	for (struct item *i = q->items.oldest; i; i = i->newer)
-		i->seen &= (uint8_t) ~(1u << b->index);
-	b->stats.fills++;
-	if (b->sight.state == SIGHT_MARKED) /* it was left behind, or has been read just now */
-		queue_note_left(q, b->index, b->sight.marker.run_id, b->sight.marker.version);
-	backup_compare(b);
-}
-
-void queue_delete_field(struct backup *b, enum item_kind kind, uint64_t id)
-{
-	struct item *i = item_loose(kind, id);
-
-	if (!i) {
-		backup_give_up(b, "out of memory");
-		return;
-	}
-	backup_push(b, CHANGE_DELETE, i);
-	item_drop(i);
-}
-
-/* A field that is not an item stays: a later version of the gateway may know its meaning. */
-void queue_compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len)
-{
-	enum item_kind kind;
-	struct item *i;
-	uint64_t id;
-
-	if (item_field_parse(field, field_len, &kind, &id))
-		return;
-	i = item_find(&q->items, id);
-	if (!i)
-		queue_delete_field(b, kind, id);
-	else if (kind != ITEM_STATE)
-		i->seen |= (uint8_t)(1u << b->index);
-}
-
-void queue_compare_end(struct queue *q, struct backup *b)
-{
-	b->fill_next = q->items.oldest;
-	backup_fill(b);
-}
-
-/* The state of a message that it has may be an older one. */
-int queue_fill_next(struct backup *b)
-{
-	struct item *i = b->fill_next;
-
-	b->fill_next = i->newer;
-	if (!(i->seen & 1u << b->index))
-		return backup_push(b, CHANGE_PUT, i);
-	return i->note ? backup_push(b, CHANGE_REPLACE, i) : 0;
 }

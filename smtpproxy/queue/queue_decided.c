@@ -11,8 +11,6 @@
 
 #include "proto/error.h"
 
-#define SEALED_HEAD (SEAL_OVERHEAD - 16u)
-
 static uint64_t hash_of(struct content_bytes name)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -56,20 +54,10 @@ void queue_decided_forget(struct queue *q, struct item *i)
 
 struct item *queue_decided_make(struct queue *q, struct content_bytes name, struct content_bytes reply)
 {
-	uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
-	struct content_decided content = { .decided_ms = queue_now_ms(q), .name = name, .reply = reply };
-	size_t len = content_decided_len(&content);
-	uint8_t *room = malloc(len + SEAL_OVERHEAD);
-	struct item *i;
+	const struct content content = { .at_ms = queue_now_ms(q), .name = name, .rest = reply };
+	struct item *i = queue_make(q, ITEM_DECIDED, &content);
 
-	if (!room)
-		return NULL;
-	content_decided_write(&content, room + SEALED_HEAD);
-	i = queue_make(q, ITEM_DECIDED, id, queue_seal(q, ITEM_DECIDED, id, room, len), len + SEAL_OVERHEAD);
-	if (!i)
-		return NULL;
-	i->accepted_ms = content.decided_ms;
-	if (!queue_decided_enter(q, i, name))
+	if (!i || !queue_decided_enter(q, i, name))
 		return i;
 	item_remove(&q->items, i);
 	return NULL;
@@ -97,15 +85,13 @@ static int reply_of(
 	struct queue *q, const struct item *i, struct content_bytes name, char *out, size_t cap, size_t *len)
 {
 	uint8_t *plain = malloc(i->sealed_len);
-	struct content_decided d;
-	int is = 0;
+	struct content c;
+	const int is = plain && !queue_unseal(q, ITEM_DECIDED, i->id, i->sealed, i->sealed_len, plain, &c) &&
+		       c.name.len == name.len && !memcmp(c.name.data, name.data, name.len);
 
-	if (plain && !seal_open(q->seal, ITEM_DECIDED, i->id, i->sealed, i->sealed_len, plain) &&
-		!content_decided_read(&d, plain, i->sealed_len - SEAL_OVERHEAD))
-		is = d.name.len == name.len && !memcmp(d.name.data, name.data, name.len);
 	if (is) {
-		*len = d.reply.len < cap ? d.reply.len : cap;
-		memcpy(out, d.reply.data, *len);
+		*len = c.rest.len < cap ? c.rest.len : cap;
+		memcpy(out, c.rest.data, *len);
 	}
 	free(plain);
 	return is;
@@ -116,32 +102,21 @@ static int64_t kept_ms(const struct queue *q)
 	return (int64_t)q->conf.decided_s * 1000;
 }
 
-/* Items that cannot be opened, and servers that were not read, may hold what a gateway before this one decided. */
-static int lacks_decisions(const struct queue *q)
-{
-	return queue_any_unread(q) || q->stats.opaque;
-}
-
-/* That is so until each of these would have been forgotten anyway. */
-static enum queue_answer not_known(const struct queue *q)
-{
-	const int64_t now_ms = queue_now_ms(q);
-
-	if (!queue_owns(q) || now_ms < q->forgot_before_ms ||
-		(lacks_decisions(q) && now_ms < q->active_ms + kept_ms(q)))
-		return QUEUE_FORGOTTEN;
-	return now_ms < q->forgot_here_ms ? QUEUE_FORGOTTEN_HERE : QUEUE_NONE;
-}
-
 int queue_decided(struct queue *q, struct content_bytes name, char *out, size_t cap, size_t *len)
 {
-	uint64_t hash = hash_of(name);
+	const uint64_t hash = hash_of(name);
+	const int64_t now_ms = queue_now_ms(q);
 	struct item *i = q->decided ? q->decided[hash % DECIDED_BUCKETS] : NULL;
 
 	for (; i; i = i->next)
 		if ((uint64_t)i->due_ms == hash && reply_of(q, i, name, out, cap, len))
 			return i->state == ITEM_KEPT ? 0 : QUEUE_UNDECIDED;
-	return not_known(q);
+	/* Items that cannot be opened, and servers that were not read, may hold what a gateway before this one decided,
+	 * until each of these would have been forgotten anyway. */
+	if (!queue_owns(q) || now_ms < q->forgot_before_ms ||
+		((queue_any_unread(q) || q->stats.opaque) && now_ms < q->active_ms + kept_ms(q)))
+		return QUEUE_FORGOTTEN;
+	return now_ms < q->forgot_here_ms ? QUEUE_FORGOTTEN_HERE : QUEUE_NONE;
 }
 
 static struct item *oldest_out(struct queue *q)
@@ -177,28 +152,25 @@ void queue_decided_expire(struct queue *q)
 		;
 }
 
-/* The sessions' own ledger knows what this gateway decided, as long as it forgets nothing. */
-static void note_forgotten(struct queue *q, const struct item *i)
-{
-	const int here = i->id >> QUEUE_ID_EPOCH == q->shared.epoch && i->accepted_ms >= q->active_ms;
-	int64_t *until_ms = here ? &q->forgot_here_ms : &q->forgot_before_ms;
-
-	if (*until_ms < i->accepted_ms + kept_ms(q))
-		*until_ms = i->accepted_ms + kept_ms(q);
-	q->stats.decided_forgotten++;
-}
-
 int queue_decided_forget_oldest(struct queue *q)
 {
 	struct item *i = q->decided_oldest;
+	int64_t *until_ms;
 	int r;
 
 	if (!i)
 		return QUEUE_NONE;
 	item_hold(i);
 	r = drop_oldest(q);
-	if (!r)
-		note_forgotten(q, i);
+	if (!r) {
+		/* The sessions' own ledger knows what this gateway decided, as long as it forgets nothing. */
+		const int here = i->id >> QUEUE_ID_EPOCH == q->shared.epoch && i->accepted_ms >= q->active_ms;
+
+		until_ms = here ? &q->forgot_here_ms : &q->forgot_before_ms;
+		if (*until_ms < i->accepted_ms + kept_ms(q))
+			*until_ms = i->accepted_ms + kept_ms(q);
+		q->stats.decided_forgotten++;
+	}
 	item_drop(i);
 	return r;
 }

@@ -7,7 +7,6 @@
 #include "net/log_pace.h"
 #include "proto/error.h"
 
-#define SEALED_HEAD     (SEAL_OVERHEAD - 16u)
 #define NOTICE_LATER_MS 60000
 
 static struct item *message_in(struct queue *q, uint64_t id, unsigned states)
@@ -17,38 +16,22 @@ static struct item *message_in(struct queue *q, uint64_t id, unsigned states)
 	return i && i->kind == ITEM_MESSAGE && states & 1u << i->state ? i : NULL;
 }
 
-static int open_note(struct queue *q, const struct item *i, uint8_t *out, struct queue_taken *t)
-{
-	struct content_state state;
-	int r;
-
-	if (!i->note)
-		return 0;
-	r = seal_open(q->seal, ITEM_STATE, i->id, i->note, i->note_len, out);
-	r = r ? r : content_state_read(&state, out, i->note_len - SEAL_OVERHEAD);
-	if (!r)
-		t->note = state.note;
-	return r;
-}
-
 static int open_message(struct queue *q, const struct item *i, struct queue_taken *t)
 {
 	uint8_t *memory = malloc(i->sealed_len + i->note_len);
-	struct content_message m;
-	int r;
+	struct content m, state = { 0 };
+	int r = memory ? queue_unseal(q, ITEM_MESSAGE, i->id, i->sealed, i->sealed_len, memory, &m) : CSSL_E_NO_MEMORY;
 
-	if (!memory)
-		return CSSL_E_NO_MEMORY;
-	r = seal_open(q->seal, ITEM_MESSAGE, i->id, i->sealed, i->sealed_len, memory);
-	r = r ? r : content_message_read(&m, memory, i->sealed_len - SEAL_OVERHEAD);
-	r = r ? r : open_note(q, i, memory + i->sealed_len, t);
+	if (!r && i->note)
+		r = queue_unseal(q, ITEM_STATE, i->id, i->note, i->note_len, memory + i->sealed_len, &state);
 	if (r) {
 		free(memory);
 		return r;
 	}
 	t->memory = memory;
 	t->envelope = m.envelope;
-	t->body = m.body;
+	t->body = m.rest;
+	t->note = state.rest;
 	t->accepted_ms = i->accepted_ms;
 	return 0;
 }
@@ -104,21 +87,6 @@ void queue_taken_free(struct queue_taken *t)
 	memset(t, 0, sizeof *t);
 }
 
-/* While this process was stopped, another one may have been started in its place. The servers tell, if one answers. */
-static int was_stopped(const struct queue *q, int64_t now_ms)
-{
-	return now_ms - q->ticked_ms > QUEUE_STALL_MS ||
-	       (q->stalled_ms && now_ms - q->stalled_ms < (int64_t)q->conf.give_up_ms);
-}
-
-static int no_server_answers(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state != BACKUP_AWAY)
-			return 0;
-	return 1;
-}
-
 int queue_may_deliver(const struct queue *q)
 {
 	const int64_t now_ms = redis_link_clock_ms();
@@ -127,8 +95,12 @@ int queue_may_deliver(const struct queue *q)
 		return 0;
 	if (lease_holds(&q->lease, now_ms))
 		return 1;
-	return q->conf.role == QUEUE_ALONE && now_ms >= q->lease.from_ms && no_server_answers(q) &&
-	       !was_stopped(q, now_ms);
+	if (queue_backups_in(q, ~(1u << BACKUP_AWAY)))
+		return 0;
+	/* While this process was stopped, another one may have been started in its place. The servers tell, if one
+	 * answers. */
+	return q->conf.role == QUEUE_ALONE && now_ms >= q->lease.from_ms && now_ms - q->ticked_ms <= QUEUE_STALL_MS &&
+	       (!q->stalled_ms || now_ms - q->stalled_ms >= (int64_t)q->conf.give_up_ms);
 }
 
 int queue_done(struct queue *q, uint64_t id)
@@ -144,22 +116,20 @@ int queue_done(struct queue *q, uint64_t id)
 
 /* A new state record of @i, in memory and in the backups. It differs from the one before by its attempts or its steps:
  * the servers may have different ones of them, and the later one says which recipients have the message. */
-static int set_state(struct queue *q, struct item *i, struct content_state *state)
+static int set_state(struct queue *q, struct item *i, struct content *state)
 {
-	const uint16_t steps = i->steps < UINT16_MAX ? i->steps + 1 : i->steps;
 	size_t len;
-	uint8_t *room;
+	uint8_t *sealed;
 
-	state->steps = state->attempts == i->attempts ? steps : 0;
-	len = content_state_len(state);
-	room = malloc(len + SEAL_OVERHEAD);
-	if (!room)
+	if (state->attempts == i->attempts)
+		state->steps = i->steps < UINT16_MAX ? i->steps + 1 : i->steps;
+	sealed = queue_seal(q, ITEM_STATE, i->id, state, &len);
+	if (!sealed)
 		return CSSL_E_NO_MEMORY;
-	content_state_write(state, room + SEALED_HEAD);
-	item_set_note(&q->items, i, queue_seal(q, ITEM_STATE, i->id, room, len), len + SEAL_OVERHEAD);
+	item_set_note(&q->items, i, sealed, len);
 	i->attempts = state->attempts;
 	i->steps = state->steps;
-	i->due_ms = state->due_ms;
+	i->due_ms = state->at_ms;
 	q->alone += !queue_counting(q);
 	queue_push(q, CHANGE_REPLACE, i, 0);
 	return 0;
@@ -171,13 +141,13 @@ static void untake(struct queue *q, struct item *i)
 	queue_settle(q, i);
 }
 
-/* The state behind one more attempt. */
-static int note_attempt(struct queue *q, struct item *i, int64_t due_ms, struct content_bytes note)
+/* The state of a message that is taken: behind one more attempt, or within it. */
+static int note_attempt(struct queue *q, struct item *i, unsigned more, int64_t due_ms, struct content_bytes note)
 {
-	struct content_state state = { .due_ms = due_ms, .note = note };
+	struct content state = { .at_ms = due_ms, .rest = note };
 
 	i->seen &= (uint8_t)~ITEM_DOUBT;
-	state.attempts = (uint16_t)(i->attempts < UINT16_MAX ? i->attempts + 1 : i->attempts);
+	state.attempts = (uint16_t)(i->attempts < UINT16_MAX ? i->attempts + more : i->attempts);
 	return set_state(q, i, &state);
 }
 
@@ -188,7 +158,7 @@ int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_byt
 
 	if (!i)
 		return QUEUE_NONE;
-	r = note_attempt(q, i, due_ms, note);
+	r = note_attempt(q, i, 1, due_ms, note);
 	q->stats.retried += !r;
 	untake(q, i);
 	return r;
@@ -197,42 +167,30 @@ int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_byt
 int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
-	struct content_state state = { .attempts = i ? i->attempts : 0, .note = note };
 	int r;
 
 	if (!i)
 		return QUEUE_NONE;
-	i->seen &= (uint8_t)~ITEM_DOUBT;
-	r = set_state(q, i, &state);
+	r = note_attempt(q, i, 0, 0, note);
 	untake(q, i);
 	return r;
-}
-
-int queue_doubt(struct queue *q, uint64_t id, int64_t due_ms)
-{
-	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
-
-	if (!i)
-		return QUEUE_NONE;
-	i->seen |= ITEM_DOUBT;
-	i->due_ms = due_ms;
-	untake(q, i);
-	return 0;
 }
 
 int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
 
-	return i ? note_attempt(q, i, i->due_ms, note) : QUEUE_NONE;
+	return i ? note_attempt(q, i, 1, i->due_ms, note) : QUEUE_NONE;
 }
 
-int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms)
+int queue_put_back(struct queue *q, uint64_t id, int64_t due_ms, enum queue_past past)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
 
 	if (!i)
 		return QUEUE_NONE;
+	if (past == QUEUE_IN_DOUBT)
+		i->seen |= ITEM_DOUBT;
 	i->due_ms = due_ms;
 	untake(q, i);
 	return 0;
@@ -245,13 +203,6 @@ struct bounce {
 	uint64_t id;
 };
 
-/* There is no room for the notice: the message fails again then. */
-static void try_later(struct queue *q, struct item *i)
-{
-	i->due_ms = queue_now_ms(q) + NOTICE_LATER_MS;
-	untake(q, i);
-}
-
 static void on_notice_stored(struct queue_receipt *r, enum queue_outcome outcome)
 {
 	struct bounce *b = (struct bounce *)r;
@@ -259,14 +210,15 @@ static void on_notice_stored(struct queue_receipt *r, enum queue_outcome outcome
 
 	if (i && outcome == QUEUE_STORED)
 		queue_remove(b->q, i);
-	else if (i && outcome == QUEUE_REFUSED)
-		try_later(b->q, i);
+	else if (outcome == QUEUE_REFUSED) /* there is no room for the notice: the message fails again then */
+		queue_put_back(b->q, b->id, queue_now_ms(b->q) + NOTICE_LATER_MS, QUEUE_CLEAR);
 	free(b);
 }
 
 int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, struct content_bytes note)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
+	struct queue_mail m;
 	struct bounce *b;
 	int r;
 
@@ -276,12 +228,14 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 		queue_remove(q, i);
 		return 0;
 	}
+	m = *notice;
 	b = malloc(sizeof *b);
 	if (!b)
 		return CSSL_E_NO_MEMORY;
 	*b = (struct bounce){ .receipt = { .on_stored = on_notice_stored }, .q = q, .id = id };
-	r = note_attempt(q, i, queue_now_ms(q) + NOTICE_LATER_MS, note);
-	r = r ? r : queue_add_instead(q, notice, &b->receipt);
+	r = note_attempt(q, i, 1, queue_now_ms(q) + NOTICE_LATER_MS, note);
+	m.turn = QUEUE_TURN_INSTEAD;
+	r = r ? r : queue_add(q, &m, &b->receipt);
 	if (r)
 		free(b);
 	return r;
@@ -291,12 +245,12 @@ int queue_bounce(struct queue *q, uint64_t id, const struct queue_mail *notice, 
 static int set_held(struct queue *q, struct item *i, unsigned held)
 {
 	struct queue_taken t = { 0 };
-	struct content_state state = { .attempts = i->attempts, .due_ms = i->due_ms, .held = held };
+	struct content state = { .attempts = i->attempts, .at_ms = i->due_ms, .stops = held };
 	int r = open_message(q, i, &t);
 
 	if (r)
 		return r;
-	state.note = t.note;
+	state.rest = t.note;
 	r = set_state(q, i, &state);
 	queue_taken_free(&t);
 	return r;
@@ -328,9 +282,7 @@ int queue_release(struct queue *q, uint64_t id)
 	if (r)
 		return r;
 	i->to->held--;
-	destination_append(i->to, i);
-	if (i->to->ready == 1)
-		queue_note_due(q, i->to);
+	queue_append(q, i);
 	return 0;
 }
 

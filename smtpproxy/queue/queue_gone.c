@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-#define SEALED_HEAD       (SEAL_OVERHEAD - 16u)
+#include "net/array.h"
+
 #define GONE_UNSORTED_MAX 64u
 
 static int by_number(const void *a, const void *b)
@@ -29,73 +30,43 @@ int queue_is_gone(struct queue *q, uint64_t id)
 }
 
 /* Without memory the message may come back, and is delivered again. */
-static void keep_id(struct queue *q, uint64_t id)
+void queue_keep_gone(struct queue *q, uint64_t id)
 {
-	if (q->gone_count == q->gone_cap) {
-		size_t cap = q->gone_cap ? 2 * q->gone_cap : 1024;
-		uint64_t *gone = realloc(q->gone, cap * sizeof *gone);
-
-		if (!gone)
-			return;
-		q->gone = gone;
-		q->gone_cap = cap;
-	}
-	q->gone[q->gone_count++] = id;
+	if (!array_make_room(&q->gone, &q->gone_cap, q->gone_count, sizeof id))
+		q->gone[q->gone_count++] = id;
 }
 
 int queue_any_apart(const struct queue *q)
 {
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->shared.apart[i][0])
+		if (q->shared.marker.apart[i][0])
 			return 1;
 	return 0;
 }
 
 int queue_any_unread(const struct queue *q)
 {
-	return q->shared.unread || queue_any_apart(q) || queue_spares_any_owed(q);
-}
-
-static void dig(struct queue *q, uint64_t dead)
-{
-	uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
-	uint8_t *room = malloc(CONTENT_GRAVE_LEN + SEAL_OVERHEAD);
-	struct item *i;
-
-	if (!room)
-		return;
-	content_grave_write(dead, room + SEALED_HEAD);
-	i = queue_make(q, ITEM_GRAVE, id, queue_seal(q, ITEM_GRAVE, id, room, CONTENT_GRAVE_LEN),
-		CONTENT_GRAVE_LEN + SEAL_OVERHEAD);
-	if (!i)
-		return;
-	q->stats.graves++;
-	queue_push(q, CHANGE_PUT, i, 1);
+	return q->shared.marker.unread || queue_any_apart(q) || queue_spares_any_owed(q);
 }
 
 /* Messages of our own epoch came later than any that such a server has. Also a server that was read may come back with
  * older ones, if it restarted and another gateway used it meanwhile. */
 void queue_note_gone(struct queue *q, const struct item *i)
 {
+	struct item *grave;
+
 	if (i->id >> QUEUE_ID_EPOCH == q->shared.epoch || i->seen & ITEM_BURIED)
 		return;
-	if (queue_counting(q) == BACKUPS && !queue_spares_any_owed(q))
+	if (queue_counting(q) == (1u << BACKUPS) - 1 && !queue_spares_any_owed(q))
 		return;
-	keep_id(q, i->id);
-	if (i->kind == ITEM_MESSAGE && queue_owns(q) && queue_any_unread(q))
-		dig(q, i->id);
-}
-
-int queue_grave_read(struct queue *q, const uint8_t *plain, size_t len)
-{
-	uint64_t dead;
-	int r = content_grave_read(&dead, plain, len);
-
-	if (r)
-		return r;
-	keep_id(q, dead);
+	queue_keep_gone(q, i->id);
+	if (i->kind != ITEM_MESSAGE || !queue_owns(q) || !queue_any_unread(q))
+		return;
+	grave = queue_make(q, ITEM_GRAVE, &(struct content){ .dead = i->id });
+	if (!grave)
+		return;
 	q->stats.graves++;
-	return 0;
+	queue_push(q, CHANGE_PUT, grave, 1);
 }
 
 /* Messages that one of the servers had, and of which another one has the grave. A delivery under way goes on. */
@@ -114,17 +85,6 @@ void queue_bury(struct queue *q)
 	}
 }
 
-static void close_graves(struct queue *q)
-{
-	struct item *next;
-
-	for (struct item *i = q->items.oldest; i && q->stats.graves; i = next) {
-		next = i->newer;
-		if (i->kind == ITEM_GRAVE && i->state != ITEM_OPAQUE)
-			queue_remove(q, i);
-	}
-}
-
 void queue_gone_clear(struct queue *q)
 {
 	free(q->gone);
@@ -134,6 +94,12 @@ void queue_gone_clear(struct queue *q)
 
 void queue_gone_forget(struct queue *q)
 {
+	struct item *next;
+
 	queue_gone_clear(q);
-	close_graves(q);
+	for (struct item *i = q->items.oldest; i && q->stats.graves; i = next) {
+		next = i->newer;
+		if (i->kind == ITEM_GRAVE && i->state != ITEM_OPAQUE)
+			queue_remove(q, i);
+	}
 }

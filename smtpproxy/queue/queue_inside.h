@@ -2,11 +2,11 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_QUEUE_INSIDE_H
 #define CSSL_SMTPPROXY_QUEUE_QUEUE_INSIDE_H
 
+#include "net/address.h"
 #include "net/timer.h"
 #include "smtpproxy/queue/lease.h"
 #include "smtpproxy/queue/queue.h"
 #include "smtpproxy/queue/queue_clock.h"
-#include "smtpproxy/queue/queue_spares.h"
 #include "smtpproxy/queue/seal.h"
 
 #define QUEUE_TICK_MS   100u
@@ -28,6 +28,17 @@ struct read_state {
 /* FILLED: a message found no memory in the last tenth, or recovery took more than there is; until a tenth is free. */
 enum queue_fill { QUEUE_UNFILLED, QUEUE_FILLED };
 
+/* The servers of the file: `backups`, then `spares`. */
+struct spares {
+	struct backup probes[SERVERS_MAX];
+	const struct backup_conf *confs[SERVERS_MAX];
+	unsigned count;             /* servers of the file */
+	unsigned at[BACKUPS];       /* the server of each place */
+	int64_t moved_ms[BACKUPS];  /* when it got that place; 0: at the start */
+	int64_t useful_ms[BACKUPS]; /* when it was of use last */
+	unsigned owed; /* a bit for each server that may hold messages that no other has, and has no place */
+};
+
 struct queue {
 	struct queue_conf conf;
 	const struct queue_ops *ops;
@@ -37,7 +48,7 @@ struct queue {
 	struct seal *seal;
 	struct backup_shared shared;
 	struct backup backups[BACKUPS];
-	struct spares *spares; /* NULL: the file has none */
+	struct spares spares;
 	struct item_set items;
 	struct destination_table destinations;
 	STAILQ_HEAD(, queue_destination) due; /* their owner is told at the end of the turn */
@@ -107,11 +118,8 @@ struct queue {
 
 	char owner_key[96], items_key[96];
 	struct queue_stats stats;
-	uint64_t busy; /* senders were told so */
 	enum queue_fill fill, fill_told;
 };
-
-extern const struct backup_ops queue_backup_ops;
 
 static inline struct queue *queue_of(const struct backup *b)
 {
@@ -139,8 +147,13 @@ void queue_move(struct queue *q, enum queue_state to);
 uint64_t queue_messages(const struct queue *q);
 /* These, and items that cannot be opened without a key that is missing: they may be messages. */
 uint64_t queue_mail(const struct queue *q);
-/* Backups whose answer counts. */
-unsigned queue_counting(const struct queue *q);
+/* A bit for each backup that is in one of these states. @states: a bit for each. */
+unsigned queue_backups_in(const struct queue *q, unsigned states);
+/* Those whose answer counts. */
+static inline unsigned queue_counting(const struct queue *q)
+{
+	return queue_backups_in(q, 1u << BACKUP_MARKING | 1u << BACKUP_IN_SYNC);
+}
 
 /* Every counting backup has confirmed a delete of a message, or is given up. */
 void queue_note_confirmed(struct queue *q);
@@ -171,12 +184,13 @@ int queue_is_ours(const struct queue *q, const struct backup *b);
 /* 1: the server went on under a marker that nobody knew when this queue was read back, or without the servers that were
  * read: it has messages that no other server has. */
 int queue_is_branch(const struct queue *q, const struct backup *b);
-/* As in struct backup_ops. */
-int queue_is_behind(const struct backup *b);
 
 /* queue_rivals.c */
-/* 1: a backup is in sync, so it has all that is in memory. */
-int queue_is_complete(const struct queue *q);
+/* True if a backup is in sync, so it has all that is in memory. */
+static inline unsigned queue_is_complete(const struct queue *q)
+{
+	return queue_backups_in(q, 1u << BACKUP_IN_SYNC);
+}
 void queue_depose(struct queue *q, uint64_t epoch);
 /* 1: no server has all that is in memory, as far as this process knows without the sight of @b. */
 int queue_may_hold_more(const struct queue *q, const struct backup *b);
@@ -197,8 +211,43 @@ int queue_owner_is_silent(struct queue *q);
 /* LOOKING: 1: no other gateway owns the queue. 0: not known yet, or one does; then this one is WATCHING. */
 int queue_meets_no_owner(struct queue *q);
 
+/* queue_spares.c: servers that take the place of a lost backup. Those of the file that no place uses are watched by
+ * probes, which only look.
+ *
+ * While the queue is ACTIVE and the other backup is in sync, a backup that was of no use for replace_ms gives its place
+ * to the next server that answers. To the queue, that is a server that restarted empty: it is claimed, compared, filled
+ * and marked. What the lost one holds is known, so the markers say that it was replaced (marker.h), and it is not
+ * believed when it comes back as it was. While it may hold messages that were not read, it is waited for.
+ *
+ * A server that went on by itself, without the knowledge of this gateway, is owed its place: it gets it when the other
+ * backup is in sync, and is united as one that came back late.
+ *
+ * A gateway that starts, or watches, gives each place the server that the markers name (choice.h).
+ */
+void queue_spares_begin(struct queue *q);
+int queue_spares_stop(struct queue *q); /* 1: all links are closed. Call it until then. */
+void queue_spares_tick(struct queue *q, int64_t now_ms);
+
+/* Of the servers of the file. */
+const struct backup *queue_server(const struct queue *q, unsigned server);
+const char *queue_server_name(const struct queue *q, unsigned server, char out[static ADDRESS_TEXT_MAX]);
+int queue_any_server_is_away(const struct queue *q);
+
+/* LOOKING, WATCHING: 1: a place gets another server, or its server has not had the time to answer yet. */
+int queue_spares_choose(struct queue *q);
+/* As recovery_decide(), for the servers that the places have. */
+enum recovery_step queue_spares_decide(struct queue *q, enum recovery_trust trust, unsigned *mask);
+/* ACTIVE: look which servers are owed a place. */
+void queue_spares_note_owed(struct queue *q);
+/* 1: a server without a place may have messages that are in no backup. */
+int queue_spares_any_owed(const struct queue *q);
+/* 1: @b does not hold what its place waits for, and another server may. */
+int queue_spares_waits(const struct queue *q, const struct backup *b);
+
 /* queue_recovery.c */
 void queue_recover(struct queue *q);
+/* All that was read. */
+void queue_forget_all(struct queue *q);
 void queue_recovery_claimed(struct queue *q, struct backup *b);
 void queue_recovery_lost(struct queue *q, struct backup *b);
 void queue_read_item(
@@ -225,7 +274,7 @@ int queue_is_gone(struct queue *q, uint64_t id);
 int queue_any_apart(const struct queue *q);
 /* 1: a server that is not in sync may have messages that were here, too, and that are deleted. */
 int queue_any_unread(const struct queue *q);
-int queue_grave_read(struct queue *q, const uint8_t *plain, size_t len);
+void queue_keep_gone(struct queue *q, uint64_t id);
 /* All has been read: delete what has a grave. */
 void queue_bury(struct queue *q);
 /* Out of memory. */
@@ -233,17 +282,17 @@ void queue_gone_clear(struct queue *q);
 /* All backups are in sync, so no server has such a message: out of memory and out of the backups. */
 void queue_gone_forget(struct queue *q);
 
-/* queue_backups.c: a claimed backup, up to being FILLING. */
-void queue_compare(struct queue *q, struct backup *b);
-void queue_compare_item(struct queue *q, struct backup *b, const char *field, size_t field_len);
-void queue_compare_end(struct queue *q, struct backup *b);
 /* Out of the server @b alone. */
 void queue_delete_field(struct backup *b, enum item_kind kind, uint64_t id);
-/* FILLING: sends the missing parts of the next item. 0 or CSSL_E_NO_MEMORY. */
-int queue_fill_next(struct backup *b);
 
 /* queue_store.c */
-struct item *queue_make(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len);
+/* The plain form of @c, sealed, and its length. NULL: out of memory. */
+uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, const struct content *c, size_t *len);
+/* Opens it into @plain, which has room for it; @c points into that. 0, or as seal_open() or content_read(). */
+int queue_unseal(const struct queue *q, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len,
+	uint8_t *plain, struct content *c);
+/* A new item with that content. NULL: out of memory. */
+struct item *queue_make(struct queue *q, enum item_kind kind, const struct content *c);
 /* Push it to every live backup, a new item only to those that count; those owe an answer if @waits is 1. */
 void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits);
 void queue_answered(struct queue *q, struct item *i, unsigned bits);
@@ -255,16 +304,12 @@ void queue_fail_waiting(struct queue *q);
 void queue_remove(struct queue *q, struct item *i);
 /* Into its line, heap or HELD, by its state record. */
 void queue_settle(struct queue *q, struct item *i);
-/* Plain bytes, sealed; NULL: out of memory. */
-uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *room, size_t plain_len);
-
-/* queue_add() for a message that takes the place of another one, so memory is no reason to refuse it. */
-int queue_add_instead(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt);
+/* To the end of its line. */
+void queue_append(struct queue *q, struct item *i);
 
 /* queue_room.c */
-enum queue_bound { QUEUE_BOUNDED, QUEUE_UNBOUNDED };
 /* 0, or why not, as queue_add() returns it. */
-int queue_may_add(struct queue *q, const struct queue_mail *m, enum queue_bound bound);
+int queue_may_add(struct queue *q, const struct queue_mail *m);
 /* Bytes of all items. */
 uint64_t queue_memory(const struct queue *q);
 /* Every tick: tells the owner when queue_is_full() changes. */
@@ -273,7 +318,7 @@ void queue_follow_fill(struct queue *q);
 int queue_has_room(struct queue *q, const struct queue_destination *d);
 
 /* queue_orders.c */
-int queue_order_read(struct queue *q, struct item *i, const uint8_t *plain, size_t len);
+int queue_order_read(struct queue *q, struct item *i, const struct content *o);
 void queue_order_forget(struct queue *q, struct item *i);
 /* Every backup that counts has the order @i: those that it replaces go. */
 void queue_order_stored(struct queue *q, struct item *i);

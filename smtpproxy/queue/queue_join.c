@@ -6,20 +6,22 @@
  * before it is complete harms nobody: whoever starts with that waits for it. */
 #include "smtpproxy/queue/queue_inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "net/log.h"
 
 void queue_mark(struct queue *q)
 {
-	struct backup_shared *s = &q->shared;
+	struct marker *m = &q->shared.marker;
 
-	s->version++;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		s->unread &= backup_counts(&q->backups[i]) ? ~(UINT64_C(1) << i) : UINT64_MAX;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		memcpy(s->members[i], backup_counts(&q->backups[i]) ? q->backups[i].run_id : "\0",
-			backup_counts(&q->backups[i]) ? sizeof s->members[i] : 1);
+	m->version++;
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct backup *b = &q->backups[i];
+
+		m->unread &= backup_counts(b) ? ~(UINT64_C(1) << i) : UINT64_MAX;
+		snprintf(m->members[i], sizeof m->members[i], "%s", backup_counts(b) ? b->run_id : "");
+	}
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (backup_counts(&q->backups[i]) && !(q->joining & 1u << i))
 			backup_push(&q->backups[i], CHANGE_MARK, NULL);
@@ -44,11 +46,11 @@ static int may_join(const struct queue *q, struct backup *b)
 	unsigned absent = 0, lost = 0;
 
 	if (queue_counting(q) || q->orders || q->conf.role == QUEUE_ALONE ||
-		!strcmp(q->shared.members[b->index], b->run_id))
+		!strcmp(q->shared.marker.members[b->index], b->run_id))
 		return 1;
 	for (unsigned i = 0; i < BACKUPS; i++) {
-		const int is_absent = q->shared.members[i][0] && !backup_is_live(&q->backups[i]) &&
-				      !strcmp(q->shared.members[i], q->backups[i].run_id);
+		const int is_absent = q->shared.marker.members[i][0] && !backup_is_live(&q->backups[i]) &&
+				      !strcmp(q->shared.marker.members[i], q->backups[i].run_id);
 
 		absent += is_absent;
 		lost += is_absent && !backup_answers(&q->backups[i]); /* else nobody shall take over because of it */
@@ -76,9 +78,9 @@ void queue_join_filled(struct queue *q)
 		backup_join(&q->backups[i]);
 		q->joining |= has_to_wait ? 1u << i : 0;
 	}
-	memcpy(q->members_before, q->shared.members, sizeof q->members_before);
+	memcpy(q->members_before, q->shared.marker.members, sizeof q->members_before);
 	queue_mark(q);
-	q->join_version = q->shared.version;
+	q->join_version = q->shared.marker.version;
 }
 
 void queue_join_answered(struct queue *q, uint64_t version)
@@ -100,7 +102,7 @@ void queue_join_lost(struct queue *q, const struct backup *b)
 	q->joining = 0;
 	if (!joining)
 		return;
-	memcpy(q->shared.members, q->members_before, sizeof q->shared.members);
+	memcpy(q->shared.marker.members, q->members_before, sizeof q->shared.marker.members);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (joining & 1u << i)
 			backup_give_up(&q->backups[i], "the other one was lost before it knew of this one");

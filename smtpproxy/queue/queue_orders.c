@@ -10,8 +10,7 @@
 #include "net/log_pace.h"
 #include "proto/error.h"
 
-#define SEALED_HEAD (SEAL_OVERHEAD - 16u)
-#define REPEAT_MS   5000
+#define REPEAT_MS 5000
 
 static void enter(struct queue *q, struct queue_destination *d, struct item *i)
 {
@@ -90,75 +89,52 @@ void queue_orders_repeat(struct queue *q)
 	if (!q->orders_repeat_ms || redis_link_clock_ms() < q->orders_repeat_ms)
 		return;
 	q->orders_repeat_ms = 0;
-	for (size_t n = 0; n < q->destinations.cap; n++)
-		for (struct queue_destination *d = q->destinations.buckets[n]; d; d = d->next)
-			if (d->order && d->order->refused)
-				repeat(q, d->order);
+	for (struct queue_destination *d = NULL; (d = destination_next(&q->destinations, d));)
+		if (d->order && d->order->refused)
+			repeat(q, d->order);
 }
 
-int queue_order_read(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
+int queue_order_read(struct queue *q, struct item *i, const struct content *o)
 {
-	struct queue_destination *d;
-	struct content_order o;
-	int r = content_order_read(&o, plain, len);
+	struct queue_destination *d = destination_get(&q->destinations, (const char *)o->name.data, o->name.len, 1);
 
-	if (r)
-		return r;
-	d = destination_get(&q->destinations, (const char *)o.destination.data, o.destination.len, 1);
 	if (!d)
 		return CSSL_E_NO_MEMORY;
 	enter(q, d, i);
 	if (d->order == i)
-		destination_pace(d, o.stopped ? DESTINATION_STOPPED : DESTINATION_FLOWS, o.rate);
+		destination_pace(d, o->stops ? DESTINATION_STOPPED : DESTINATION_FLOWS, o->rate);
 	if (d->ready)
 		queue_note_due(q, d);
 	return 0;
 }
 
-static struct item *make(struct queue *q, const struct content_order *o)
-{
-	uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
-	size_t len = content_order_len(o);
-	uint8_t *room = malloc(len + SEAL_OVERHEAD);
-
-	if (!room)
-		return NULL;
-	content_order_write(o, room + SEALED_HEAD);
-	return queue_make(q, ITEM_ORDER, id, queue_seal(q, ITEM_ORDER, id, room, len), len + SEAL_OVERHEAD);
-}
-
-/* So a destination has one order that is stored, and at most one that is not. */
-static void remove_unstored(struct queue *q, struct item *old)
-{
-	for (struct item *next; old; old = next) {
-		next = old->next;
-		if (is_unstored(old))
-			queue_remove(q, old);
-	}
-}
-
-/* Without a stop and a rate there is nothing to keep. */
-static int keep(struct queue *q, struct queue_destination *d, const struct content_order *o)
+/* Without a stop and a rate there is nothing to keep. A destination has one order that is stored, and at most one that
+ * is not. */
+static int keep(struct queue *q, struct queue_destination *d, const struct content *o)
 {
 	struct item *i;
 
-	if (!o->stopped && !o->rate) {
+	if (!o->stops && !o->rate) {
 		remove_from(q, d->order);
 		return 0;
 	}
-	i = make(q, o);
+	i = queue_make(q, ITEM_ORDER, o);
 	if (!i)
 		return CSSL_E_NO_MEMORY;
 	enter(q, d, i);
 	q->stats.orders_unstored++;
-	remove_unstored(q, i->next);
+	for (struct item *old = i->next, *next; old; old = next) {
+		next = old->next;
+		if (is_unstored(old))
+			queue_remove(q, old);
+	}
 	queue_push(q, CHANGE_PUT, i, 1);
 	return 0;
 }
 
 int queue_order(struct queue *q, struct content_bytes name, enum destination_flow flow, uint32_t rate)
 {
-	const struct content_order o = { .stopped = flow == DESTINATION_STOPPED, .rate = rate, .destination = name };
+	const struct content o = { .stops = flow == DESTINATION_STOPPED, .rate = rate, .name = name };
 	struct queue_destination *d;
 	int r;
 

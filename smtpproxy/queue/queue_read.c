@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log.h"
+#include "net/array.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
 
@@ -16,85 +16,65 @@ static void unreadable(struct queue *q, const struct backup *b, const char *fiel
 		(int)(field_len < 64 ? field_len : 64), field);
 }
 
-static struct queue_destination *destination_of(struct queue *q, const struct content_message *m)
-{
-	return destination_get(&q->destinations, (const char *)m->destination.data, m->destination.len, 1);
-}
-
 /* The clock of the gateway that wrote it may have been ahead. */
 static int64_t not_after(int64_t ms, int64_t most_ms)
 {
 	return ms < most_ms ? ms : most_ms;
 }
 
-static int take_message(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
+static int enter(struct queue *q, struct item *i, const struct content *c)
 {
-	struct content_message m;
-	int r = content_message_read(&m, plain, len);
+	struct queue_destination *d;
 
-	if (r)
-		return r;
-	i->to = destination_of(q, &m);
-	if (!i->to)
-		return CSSL_E_NO_MEMORY;
-	i->accepted_ms = not_after(m.accepted_ms, queue_now_ms(q));
-	i->source = queue_source_of(q, m.envelope);
-	i->to->count++;
-	i->to->bytes += i->sealed_len;
-	return 0;
-}
-
-static int take_decided(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
-{
-	struct content_decided d;
-	int r = content_decided_read(&d, plain, len);
-
-	if (r)
-		return r;
-	i->accepted_ms = not_after(d.decided_ms, queue_now_ms(q));
-	return queue_decided_enter(q, i, d.name);
-}
-
-static int take_plain(struct queue *q, struct item *i, const uint8_t *plain, size_t len)
-{
+	i->accepted_ms = not_after(c->at_ms, queue_now_ms(q));
 	switch ((enum item_kind)i->kind) {
-	case ITEM_MESSAGE: return take_message(q, i, plain, len);
-	case ITEM_DECIDED: return take_decided(q, i, plain, len);
-	case ITEM_ORDER: return queue_order_read(q, i, plain, len);
-	case ITEM_GRAVE: return queue_grave_read(q, plain, len);
-	default: return CSSL_E_RANGE;
+	case ITEM_MESSAGE:
+		d = destination_get(&q->destinations, (const char *)c->name.data, c->name.len, 1);
+		if (!d)
+			return CSSL_E_NO_MEMORY;
+		i->source = queue_source_of(q, c->envelope);
+		destination_take_in(d, i);
+		return 0;
+	case ITEM_DECIDED: return queue_decided_enter(q, i, c->name);
+	case ITEM_ORDER: return queue_order_read(q, i, c);
+	case ITEM_GRAVE:
+		queue_keep_gone(q, c->dead);
+		q->stats.graves++;
+		return 0;
+	case ITEM_STATE: break;
 	}
+	return CSSL_E_RANGE;
 }
 
 static int open_item(struct queue *q, struct item *i)
 {
-	size_t len = i->sealed_len < SEAL_OVERHEAD ? 0 : i->sealed_len - SEAL_OVERHEAD;
-	uint8_t *plain = malloc(len + 1);
-	int r = plain ? seal_open(q->seal, (char)i->kind, i->id, i->sealed, i->sealed_len, plain) : CSSL_E_NO_MEMORY;
+	uint8_t *plain = malloc(i->sealed_len + 1u);
+	struct content c;
+	int r = plain ? queue_unseal(q, (enum item_kind)i->kind, i->id, i->sealed, i->sealed_len, plain, &c)
+		      : CSSL_E_NO_MEMORY;
 
 	if (!r)
-		r = take_plain(q, i, plain, len);
+		r = enter(q, i, &c);
 	free(plain);
 	return r;
 }
 
+static uint8_t *copy_of(const uint8_t *sealed, size_t len)
+{
+	uint8_t *copy = malloc(len);
+
+	if (copy)
+		memcpy(copy, sealed, len);
+	return copy;
+}
+
 static int keep_state(struct queue *q, const struct backup *b, uint64_t id, const uint8_t *sealed, size_t len)
 {
-	uint8_t *copy;
+	const int r = array_make_room(&q->read, &q->read_cap, q->read_count, sizeof *q->read);
+	uint8_t *copy = r ? NULL : copy_of(sealed, len);
 
-	if (q->read_count == q->read_cap) {
-		size_t cap = q->read_cap ? 2 * q->read_cap : 1024;
-		struct read_state *read = realloc(q->read, cap * sizeof *read);
-
-		if (!read)
-			return CSSL_E_NO_MEMORY;
-		q->read = read;
-		q->read_cap = cap;
-	}
-	copy = malloc(len);
 	if (!copy)
 		return CSSL_E_NO_MEMORY;
-	memcpy(copy, sealed, len);
 	q->read[q->read_count++] = (struct read_state){ .id = id, .at = b->index, .sealed = copy, .len = len };
 	return 0;
 }
@@ -110,23 +90,16 @@ static void keep_opaque(struct queue *q, const struct backup *b, struct item *i)
 	unreadable(q, b, field, sizeof field);
 }
 
-/* At the start queue_bury() deletes it from the servers, too. Later the server is compared, which does that. */
-static int is_new(struct queue *q, const struct item *i, uint64_t id)
-{
-	return !i && (q->state == QUEUE_READING || !queue_is_gone(q, id));
-}
-
 /* The copy of another server could not be opened. If this one can, it takes that one's place, also there (complete()):
  * the damaged one is not "seen" any more. */
 static int mend(struct queue *q, const struct backup *b, struct item *i, const uint8_t *sealed, size_t len)
 {
-	uint8_t *copy = malloc(len), *damaged = i->sealed;
+	uint8_t *copy = copy_of(sealed, len), *damaged = i->sealed;
 	const size_t damaged_len = i->sealed_len;
 	int r;
 
 	if (!copy)
 		return CSSL_E_NO_MEMORY;
-	memcpy(copy, sealed, len);
 	item_set_sealed(&q->items, i, copy, len);
 	r = open_item(q, i);
 	if (r) {
@@ -143,57 +116,41 @@ static int mend(struct queue *q, const struct backup *b, struct item *i, const u
 	return 0;
 }
 
-/* At the start two servers may show the same item. */
-static int may_mend(const struct queue *q, const struct item *i, enum item_kind kind)
+static int keep_new(
+	struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len)
 {
-	return i && q->state == QUEUE_READING && i->state == ITEM_OPAQUE && i->kind == kind;
+	uint8_t *copy = copy_of(sealed, len);
+	struct item *i = copy ? item_add(&q->items, kind, id, copy, len) : NULL;
+	int r;
+
+	if (!i) {
+		free(copy);
+		return CSSL_E_NO_MEMORY;
+	}
+	i->seen = (uint8_t)(ITEM_FRESH | 1u << b->index);
+	r = open_item(q, i);
+	if (r == CSSL_E_NO_MEMORY)
+		item_remove(&q->items, i);
+	else if (r)
+		keep_opaque(q, b, i);
+	return r == CSSL_E_NO_MEMORY ? r : 0;
 }
 
 static int keep_item(
 	struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len)
 {
 	struct item *i = item_find(&q->items, id);
-	uint8_t *copy;
-	int r = may_mend(q, i, kind) ? mend(q, b, i, sealed, len) : 0;
+	int r = 0;
 
-	if (r)
-		return r;
-
-	if (is_new(q, i, id)) {
-		copy = malloc(len);
-		if (!copy)
-			return CSSL_E_NO_MEMORY;
-		memcpy(copy, sealed, len);
-		i = queue_make(q, kind, id, copy, len);
-		if (!i)
-			return CSSL_E_NO_MEMORY;
-		i->seen = ITEM_FRESH;
-		r = open_item(q, i);
-		if (r == CSSL_E_NO_MEMORY) {
-			item_remove(&q->items, i);
-			return r;
-		}
-		if (r)
-			keep_opaque(q, b, i);
-	}
-	if (i)
+	/* At the start queue_bury() deletes it from the servers, too. Later the server is compared, which does that. */
+	if (!i)
+		return q->state != QUEUE_READING && queue_is_gone(q, id) ? 0 : keep_new(q, b, kind, id, sealed, len);
+	/* At the start two servers may show the same item. */
+	if (q->state == QUEUE_READING && i->state == ITEM_OPAQUE && i->kind == kind)
+		r = mend(q, b, i, sealed, len);
+	if (!r)
 		i->seen |= (uint8_t)(1u << b->index);
-	return 0;
-}
-
-static int note_told(struct queue *q, uint64_t id)
-{
-	if (q->told_count == q->told_cap) {
-		size_t cap = q->told_cap ? 2 * q->told_cap : 1024;
-		uint64_t *told = realloc(q->told, cap * sizeof *told);
-
-		if (!told)
-			return CSSL_E_NO_MEMORY;
-		q->told = told;
-		q->told_cap = cap;
-	}
-	q->told[q->told_count++] = id;
-	return 0;
+	return r;
 }
 
 /* The server that shows the messages themselves has no copy of @i that can be opened, or has not shown it yet. */
@@ -207,9 +164,13 @@ static int keep_name(struct queue *q, const struct backup *b, uint64_t id)
 	struct item *i = item_find(&q->items, id);
 
 	q->told_by = b->index;
-	if (is_wanted(i))
-		return note_told(q, id);
-	i->seen |= (uint8_t)(1u << b->index);
+	if (!is_wanted(i)) {
+		i->seen |= (uint8_t)(1u << b->index);
+		return 0;
+	}
+	if (array_make_room(&q->told, &q->told_cap, q->told_count, sizeof id))
+		return CSSL_E_NO_MEMORY;
+	q->told[q->told_count++] = id;
 	return 0;
 }
 
@@ -240,13 +201,6 @@ void queue_told_clear(struct queue *q)
 	q->told_count = q->told_cap = 0;
 }
 
-static int take(struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *value, size_t len)
-{
-	if (!value)
-		return keep_name(q, b, id);
-	return kind == ITEM_STATE ? keep_state(q, b, id, value, len) : keep_item(q, b, kind, id, value, len);
-}
-
 void queue_read_item(
 	struct queue *q, struct backup *b, const char *field, size_t field_len, const uint8_t *value, size_t len)
 {
@@ -254,89 +208,66 @@ void queue_read_item(
 	uint64_t id;
 	int r = item_field_parse(field, field_len, &kind, &id);
 
-	if (!r)
-		r = take(q, b, kind, id, value, len);
+	if (!r && !value)
+		r = keep_name(q, b, id);
+	else if (!r)
+		r = kind == ITEM_STATE ? keep_state(q, b, id, value, len) : keep_item(q, b, kind, id, value, len);
 	if (r == CSSL_E_NO_MEMORY)
 		backup_give_up(b, "out of memory for its items");
 	else if (r)
 		unreadable(q, b, field, field_len);
 }
 
-/* The state that was read before may have said otherwise. */
-static void hold(struct item *i, unsigned held)
-{
-	const enum item_state to = held ? ITEM_HELD : ITEM_STORING;
-
-	if (i->state != to)
-		item_move(i, to);
-}
-
-/* Of two states of one message the later one counts: the servers that are united may differ by what was under way, or
- * by what one of them got alone. */
-static int apply(struct queue *q, struct item *i, struct read_state *s)
-{
-	uint8_t *plain = malloc(s->len);
-	struct content_state state;
-	int r = plain ? seal_open(q->seal, ITEM_STATE, s->id, s->sealed, s->len, plain) : CSSL_E_NO_MEMORY;
-
-	r = r ? r : content_state_read(&state, plain, s->len - SEAL_OVERHEAD);
-	if (!r && (!i->note || !content_state_is_earlier(&state, i->attempts, i->steps))) {
-		item_set_note(&q->items, i, s->sealed, s->len);
-		s->sealed = NULL;
-		i->attempts = state.attempts;
-		i->steps = state.steps;
-		i->due_ms = not_after(state.due_ms, queue_now_ms(q) + q->conf.defer_most_ms);
-		hold(i, state.held);
-	}
-	free(plain);
-	return r;
-}
-
-static void keep_note(struct queue *q, struct item *i, struct read_state *s)
+/* The item has that state now. */
+static void set_note(struct queue *q, struct item *i, struct read_state *s)
 {
 	item_set_note(&q->items, i, s->sealed, s->len);
 	s->sealed = NULL;
 }
 
-/* queue_open() holds the message, unless another state of it can be read. */
-static void not_applied(struct queue *q, struct item *i, struct read_state *s)
+/* Of two states of one message the later one counts: the servers that are united may differ by what was under way, or
+ * by what one of them got alone. One that cannot be opened counts if no other can: queue_open() holds the message. */
+static void apply(struct queue *q, struct item *i, struct read_state *s)
 {
-	q->stats.unreadable++;
-	log_paced(LOG_ERROR, NULL, "the state of a message cannot be opened", "id=%llu", (unsigned long long)i->id);
-	if (!i->note)
-		keep_note(q, i, s);
+	uint8_t *plain = malloc(s->len + 1);
+	struct content c;
+	int r = plain ? queue_unseal(q, ITEM_STATE, s->id, s->sealed, s->len, plain, &c) : CSSL_E_NO_MEMORY;
+
+	if (r) {
+		q->stats.unreadable++;
+		log_paced(LOG_ERROR, NULL, "the state of a message cannot be opened", "id=%llu",
+			(unsigned long long)i->id);
+		if (!i->note)
+			set_note(q, i, s);
+	} else if (!i->note || !content_state_is_earlier(&c, i->attempts, i->steps)) {
+		const enum item_state to = c.stops ? ITEM_HELD : ITEM_STORING;
+
+		set_note(q, i, s);
+		i->attempts = c.attempts;
+		i->steps = c.steps;
+		i->due_ms = not_after(c.at_ms, queue_now_ms(q) + q->conf.defer_most_ms);
+		if (i->state != to) /* the state that was read before may have said otherwise */
+			item_move(i, to);
+	}
+	free(plain);
 }
 
 static int is_apart(const struct queue *q, unsigned at)
 {
-	return q->shared.apart[at][0] != '\0';
-}
-
-/* One that is about to be claimed is read next. */
-static int is_read_late(const struct queue *q, unsigned at)
-{
-	return q->reads & 1u << at || (is_apart(q, at) && q->backups[at].state == BACKUP_CLAIMING);
+	return q->shared.marker.apart[at][0] != '\0';
 }
 
 /* A server that has not shown @i yet may still do so, with a later state, or show its grave. But nothing waits for one
  * that is absent and has not shown it. */
 int queue_is_half_read(const struct queue *q, const struct item *i)
 {
-	for (unsigned n = 0; n < BACKUPS; n++)
-		if (is_read_late(q, n) || (is_apart(q, n) && i->seen & 1u << n))
+	for (unsigned n = 0; n < BACKUPS; n++) {
+		const int is_next = q->backups[n].state == BACKUP_CLAIMING; /* it is read next */
+
+		if (q->reads & 1u << n || (is_apart(q, n) && (is_next || i->seen & 1u << n)))
 			return 1;
-	return 0;
-}
-
-/* A server that has the state of a message has the message, which may come later. */
-static void note_half_read(struct queue *q)
-{
-	for (size_t n = 0; n < q->read_count; n++) {
-		struct item *i = is_apart(q, q->read[n].at) ? item_find(&q->items, q->read[n].id) : NULL;
-
-		if (i && i->seen & ITEM_FRESH)
-			i->seen |= (uint8_t)(1u << q->read[n].at);
 	}
+	return 0;
 }
 
 /* 1: it has to wait. */
@@ -347,9 +278,9 @@ static int apply_one(struct queue *q, struct read_state *s)
 	if (i ? i->seen & ITEM_FRESH && queue_is_half_read(q, i) : is_apart(q, s->at))
 		return 1;
 	if (i && i->state == ITEM_OPAQUE)
-		keep_note(q, i, s);
-	else if (i && i->seen & ITEM_FRESH && apply(q, i, s))
-		not_applied(q, i, s);
+		set_note(q, i, s);
+	else if (i && i->seen & ITEM_FRESH)
+		apply(q, i, s);
 	free(s->sealed);
 	return 0;
 }
@@ -358,7 +289,13 @@ void queue_apply_states(struct queue *q)
 {
 	size_t waiting = 0;
 
-	note_half_read(q);
+	/* A server that has the state of a message has the message, which may come later. */
+	for (size_t n = 0; n < q->read_count; n++) {
+		struct item *i = is_apart(q, q->read[n].at) ? item_find(&q->items, q->read[n].id) : NULL;
+
+		if (i && i->seen & ITEM_FRESH)
+			i->seen |= (uint8_t)(1u << q->read[n].at);
+	}
 	for (size_t n = 0; n < q->read_count; n++)
 		if (apply_one(q, &q->read[n]))
 			q->read[waiting++] = q->read[n];

@@ -17,92 +17,55 @@
 #define EPOCH_S        86
 #define EPOCHS_BY_TIME (INT64_C(1) << 23)
 
-/* A member of the read ones, or one that they name as apart already, stays apart until it was read. */
+/* A member of the read ones that is absent, or one that they name as apart already, stays apart until it was read. */
 static void note_apart(struct queue *q, const struct marker *m, unsigned at)
 {
-	struct backup_shared *s = &q->shared;
+	struct marker *next = &q->shared.marker;
 	const char *run_id = m->members[at][0] ? m->members[at] : m->apart[at];
 
 	if (q->backups[at].sight.state != SIGHT_AWAY || !run_id[0])
 		return;
-	memcpy(s->apart[at], run_id, sizeof s->apart[at]);
-	s->apart_version = m->members[at][0] ? m->version : m->apart_version;
+	memcpy(next->apart[at], run_id, sizeof next->apart[at]);
+	next->apart_version = m->members[at][0] ? m->version : m->apart_version;
 	log_event(LOG_WARNING, NULL, "backup may hold messages that no other has", "backup=%u from_version=%llu", at,
-		(unsigned long long)s->apart_version);
-}
-
-static void note_all_apart(struct queue *q)
-{
-	memset(q->shared.apart, 0, sizeof q->shared.apart);
-	q->shared.apart_version = 0;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		for (unsigned j = 0; j < BACKUPS; j++)
-			if (q->from & 1u << i)
-				note_apart(q, &q->backups[i].sight.marker, j);
-}
-
-/* Two gateways that see one server each may use the same epoch: their ids have to differ, because their messages may be
- * united. Half of the numbers lie above. */
-static uint64_t first_counter(void)
-{
-	uint64_t random;
-
-	randombytes_buf(&random, sizeof random);
-	return random >> (64 - QUEUE_ID_EPOCH + 1);
+		(unsigned long long)next->apart_version);
 }
 
 /* The markers that are read, and what they know of the servers that they left behind. */
 static void note_from(struct queue *q, unsigned mask)
 {
-	struct backup_shared *s = &q->shared;
+	struct marker *next = &q->shared.marker;
 
 	q->from = mask;
 	memset(q->from_markers, 0, sizeof q->from_markers);
-	memset(s->left, 0, sizeof s->left);
-	memset(s->replaced, 0, sizeof s->replaced);
-	s->unread = 0;
-	memcpy(s->owners, OWNERS_NONE, sizeof OWNERS_NONE);
+	*next = (struct marker){ .version = next->version };
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct marker *m = &q->backups[i].sight.marker;
 
 		if (!(mask & 1u << i))
 			continue;
 		q->from_markers[i] = *m;
-		for (unsigned j = 0; j < BACKUPS; j++)
+		for (unsigned j = 0; j < BACKUPS; j++) {
 			if (!(mask & 1u << j) && m->left[j].run_id[0])
-				s->left[j] = m->left[j];
+				next->left[j] = m->left[j];
+			note_apart(q, m, j);
+		}
 		queue_note_left(q, i, m->run_id, m->version);
-		s->unread |= m->unread & ~(uint64_t)mask;
-		marker_note_owners(s->owners, m);
-		marker_merge_replaced(s->replaced, m->replaced);
+		next->unread |= m->unread & ~(uint64_t)mask;
+		marker_note_owners(next->owners, m);
+		marker_merge_replaced(next->replaced, m->replaced);
 	}
 }
 
-static int64_t epoch_by_time(const struct queue *q)
+/* The highest of the servers. 0: no other gateway has owned one that answers. */
+static uint64_t highest_epoch(const struct queue *q)
 {
-	const int64_t epoch = (queue_now_ms(q) / 1000 - EPOCHS_SINCE_S) / EPOCH_S;
+	uint64_t epoch = 0;
 
-	return epoch < 0 ? 0 : epoch > EPOCHS_BY_TIME ? EPOCHS_BY_TIME : epoch;
-}
-
-/* The highest that is known. */
-static uint64_t known_epoch(const struct queue *q)
-{
-	uint64_t epoch = q->shared.epoch;
-
-	for (unsigned n = 0; n < queue_servers(q); n++)
+	for (unsigned n = 0; n < q->spares.count; n++)
 		if (queue_server(q, n)->sight.marker.epoch > epoch)
 			epoch = queue_server(q, n)->sight.marker.epoch;
 	return epoch;
-}
-
-/* Another gateway may have owned a server that answers. */
-static int had_an_owner(const struct queue *q)
-{
-	for (unsigned n = 0; n < queue_servers(q); n++)
-		if (queue_server(q, n)->sight.marker.epoch)
-			return 1;
-	return 0;
 }
 
 static uint64_t higher_version(const struct sight *s, uint64_t version)
@@ -110,29 +73,30 @@ static uint64_t higher_version(const struct sight *s, uint64_t version)
 	return s->state == SIGHT_MARKED && s->marker.version > version ? s->marker.version : version;
 }
 
-/* The highest version of the two backups. The next markers are above that of every server. */
-static void note_versions(struct queue *q)
+static void claim_all(struct queue *q, unsigned mask)
 {
+	const uint64_t epoch = highest_epoch(q);
+	uint64_t version, random;
+
+	q->recovery_ms = redis_link_clock_ms();
+	q->lease.from_ms = 0;
+	q->silent_told = 0;
+	if (epoch)
+		lease_wait_out(&q->lease, q->recovery_ms);
+	q->shared.epoch = q->from_epoch = (epoch > q->shared.epoch ? epoch : q->shared.epoch) + 1;
 	q->from_version = 0;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		q->from_version = higher_version(&q->backups[i].sight, q->from_version);
-	q->shared.version = q->from_version;
-	for (unsigned n = 0; n < queue_servers(q); n++)
-		q->shared.version = higher_version(&queue_server(q, n)->sight, q->shared.version);
-}
-
-static void claim_all(struct queue *q, unsigned mask)
-{
-	q->lease.from_ms = 0;
-	q->silent_told = 0;
-	if (had_an_owner(q))
-		lease_wait_out(&q->lease, redis_link_clock_ms());
-	q->shared.epoch = q->from_epoch = known_epoch(q) + 1;
-	note_versions(q);
-	q->counter = first_counter();
+	version = q->from_version;
+	for (unsigned n = 0; n < q->spares.count; n++)
+		version = higher_version(&queue_server(q, n)->sight, version);
+	q->shared.marker.version = version; /* the next markers are above that of every server */
+	/* Two gateways that see one server each may use the same epoch: their ids have to differ, because their
+	 * messages may be united. Half of the numbers lie above. */
+	randombytes_buf(&random, sizeof random);
+	q->counter = random >> (64 - QUEUE_ID_EPOCH + 1);
 	note_from(q, mask);
 	q->claims = q->reads = 0;
-	note_all_apart(q);
 	queue_move(q, QUEUE_CLAIMING);
 	for (unsigned i = 0; i < BACKUPS && q->state == QUEUE_CLAIMING; i++) {
 		if (q->backups[i].state != BACKUP_SEEN)
@@ -166,9 +130,9 @@ static void say_refuse(struct queue *q)
 	char text[ADDRESS_TEXT_MAX];
 	unsigned refusing = 0;
 
-	for (unsigned n = 0; n < queue_servers(q); n++)
+	for (unsigned n = 0; n < q->spares.count; n++)
 		refusing |= backup_refuses(queue_server(q, n)) ? 1u << n : 0;
-	for (unsigned n = 0; n < queue_servers(q); n++)
+	for (unsigned n = 0; n < q->spares.count; n++)
 		if (refusing & ~q->refusing_told & 1u << n)
 			log_event(LOG_ERROR, NULL, "queue waits for a server that refuses", "server=%s effect=\"%s\"",
 				queue_server_name(q, n, text),
@@ -185,7 +149,7 @@ static void say_waits(struct queue *q)
 	if (redis_link_clock_ms() - q->looked_ms <= (int64_t)q->conf.absent_ms)
 		return;
 	say_refuse(q);
-	for (unsigned n = 0; n < queue_servers(q); n++)
+	for (unsigned n = 0; n < q->spares.count; n++)
 		silent |= is_silent(queue_server(q, n)) ? 1u << n : 0;
 	if (silent == q->silent_told)
 		return;
@@ -196,19 +160,10 @@ static void say_waits(struct queue *q)
 				i, "it does not answer, and may hold messages that no other has, or another gateway",
 				"nothing is accepted or delivered until it answers, or an operator orders the "
 				"takeover, at each such start; a single gateway needs queue.role: alone");
-	for (unsigned n = 0; q->spares && n < queue_servers(q); n++)
+	for (unsigned n = 0; q->conf.spare_count && n < q->spares.count; n++)
 		if (is_silent(queue_server(q, n)))
 			log_event(LOG_ERROR, NULL, "queue waits for a server", "server=%s cause=\"%s\"",
 				queue_server_name(q, n, text), "the queue may have gone on with it, see queue.spares");
-}
-
-/* Nobody knows whether the marker is right about other servers. It is right about its owner. */
-static void forget_members(struct marker *m)
-{
-	const struct marker was = *m;
-
-	*m = (struct marker){ .epoch = was.epoch, .generation = was.generation, .renewals = was.renewals };
-	memcpy(m->nonce, was.nonce, sizeof m->nonce);
 }
 
 /* No server that answers is complete, and an operator orders to go on with what there is. An absent one has time to
@@ -216,10 +171,8 @@ static void forget_members(struct marker *m)
 static unsigned ordered_ones(struct queue *q)
 {
 	const int64_t now_ms = redis_link_clock_ms();
-	unsigned mask = 0;
+	const unsigned mask = queue_backups_in(q, 1u << BACKUP_SEEN);
 
-	for (unsigned i = 0; i < BACKUPS; i++)
-		mask |= q->backups[i].state == BACKUP_SEEN ? 1u << i : 0;
 	if (!mask)
 		q->ordered_ms = now_ms;
 	if (mask == (1u << BACKUPS) - 1 && !queue_any_server_is_away(q))
@@ -231,25 +184,26 @@ static unsigned ordered_ones(struct queue *q)
  * united when it comes back: its owner's epoch should be lower then. */
 static void begin_by_order(struct queue *q, unsigned mask)
 {
-	const uint64_t epoch = known_epoch(q), least = (uint64_t)epoch_by_time(q);
+	const int64_t by_time = (queue_now_ms(q) / 1000 - EPOCHS_SINCE_S) / EPOCH_S;
+	const int64_t least = by_time > EPOCHS_BY_TIME ? EPOCHS_BY_TIME : by_time;
+	uint64_t epoch = highest_epoch(q);
 
 	log_event(LOG_WARNING, NULL, "queue goes on without a complete backup", "backups=%u cause=\"%s\" effect=\"%s\"",
 		mask, "an operator ordered the takeover",
 		"what a server loaded from an old snapshot is delivered again");
-	q->shared.epoch = (epoch > least ? epoch : least) + EPOCHS_SKIPPED;
+	epoch = epoch > q->shared.epoch ? epoch : q->shared.epoch;
+	q->shared.epoch = (least > 0 && (uint64_t)least > epoch ? (uint64_t)least : epoch) + EPOCHS_SKIPPED;
 	q->forgot_before_ms = queue_now_ms(q) + (int64_t)q->conf.decided_s * 1000; /* another server may know them */
-	for (unsigned i = 0; i < BACKUPS; i++)
-		forget_members(&q->backups[i].sight.marker);
-	q->recovery_ms = redis_link_clock_ms();
-	claim_all(q, mask);
-	q->shared.unread = ((1u << BACKUPS) - 1) & ~mask;
-}
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		struct marker *m = &q->backups[i].sight.marker;
+		struct marker owner = { .epoch = m->epoch, .generation = m->generation, .renewals = m->renewals };
 
-static void say_nothing_to_take_over(void)
-{
-	log_paced(LOG_ERROR, NULL, "queue waits for its owner", "cause=\"%s\" effect=\"%s\"",
-		"no server holds a queue, and a standby begins none",
-		"nothing is accepted until an owner starts, or an operator orders the takeover");
+		/* Nobody knows whether the marker is right about other servers. It is right about its owner. */
+		memcpy(owner.nonce, m->nonce, sizeof owner.nonce);
+		*m = owner;
+	}
+	claim_all(q, mask);
+	q->shared.marker.unread = ((1u << BACKUPS) - 1) & ~mask;
 }
 
 void queue_recover(struct queue *q)
@@ -258,9 +212,7 @@ void queue_recover(struct queue *q)
 	enum recovery_step step;
 	unsigned mask;
 
-	if (!queue_is_fresh(q))
-		return;
-	if (queue_spares_choose(q))
+	if (!queue_is_fresh(q) || queue_spares_choose(q))
 		return;
 	if (q->state == QUEUE_WATCHING && !queue_owner_is_silent(q) && !q->orders)
 		return;
@@ -268,7 +220,8 @@ void queue_recover(struct queue *q)
 		return;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		sights[i] = q->backups[i].sight;
-	step = q->spares ? queue_spares_decide(q, trust_of(q), &mask) : recovery_decide(sights, trust_of(q), &mask);
+	step = q->conf.spare_count ? queue_spares_decide(q, trust_of(q), &mask)
+				   : recovery_decide(sights, trust_of(q), &mask);
 	if (step != RECOVERY_READ && q->orders) {
 		mask = ordered_ones(q);
 		if (mask)
@@ -277,15 +230,80 @@ void queue_recover(struct queue *q)
 	}
 	if (step == RECOVERY_WAIT)
 		say_waits(q);
-	if (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING)
-		say_nothing_to_take_over();
-	if (step == RECOVERY_WAIT || (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING))
-		return;
-	q->recovery_ms = redis_link_clock_ms();
-	claim_all(q, mask);
+	else if (step == RECOVERY_BEGIN && q->state == QUEUE_WATCHING)
+		log_paced(LOG_ERROR, NULL, "queue waits for its owner", "cause=\"%s\" effect=\"%s\"",
+			"no server holds a queue, and a standby begins none",
+			"nothing is accepted until an owner starts, or an operator orders the takeover");
+	else
+		claim_all(q, mask);
 }
 
-static void recovered(struct queue *q);
+/* Sends @b the messages that only the other one of the united servers had, and the states, which may differ. */
+static void complete(struct queue *q, struct backup *b)
+{
+	for (struct item *i = q->items.oldest; i && backup_is_live(b); i = i->newer) {
+		if (i->seen & 1u << b->index) {
+			if (i->note && q->from == (1u << BACKUPS) - 1)
+				backup_push(b, CHANGE_REPLACE, i);
+			continue;
+		}
+		if (i->seen & ITEM_MENDED) /* a put leaves a damaged copy alone */
+			queue_delete_field(b, (enum item_kind)i->kind, i->id);
+		if (backup_is_live(b))
+			backup_push(b, CHANGE_PUT, i);
+	}
+}
+
+static void settle(struct queue *q, struct item *i)
+{
+	i->seen &= (uint8_t)~ITEM_FRESH;
+	if (i->state == ITEM_OPAQUE)
+		return;
+	if (i->kind != ITEM_MESSAGE) {
+		item_move(i, ITEM_KEPT);
+		return;
+	}
+	i->seen |= ITEM_DOUBT;
+	queue_settle(q, i);
+	q->stats.recovered++;
+}
+
+/* All is read. The servers that were read go on as backups in sync; the others are filled. */
+static void recovered(struct queue *q)
+{
+	const unsigned all = (1u << BACKUPS) - 1;
+	unsigned lacking = 0; /* a bit for each server that lacks an item, or may have an older state of one */
+
+	queue_told_clear(q);
+	queue_apply_states(q);
+	queue_sort(q);
+	queue_move(q, QUEUE_ACTIVE);
+	q->refusing_told = 0;
+	queue_spares_note_owed(q);
+	for (struct item *i = q->items.oldest; i; i = i->newer) {
+		lacking |= i->note && q->from == all ? all : all & ~(unsigned)i->seen;
+		settle(q, i);
+	}
+	log_event(LOG_INFO, NULL, "queue read back", "messages=%llu unreadable=%llu ms=%llu from=%u",
+		(unsigned long long)q->stats.recovered, (unsigned long long)q->stats.unreadable,
+		(unsigned long long)(redis_link_clock_ms() - q->recovery_ms), q->from);
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		struct backup *b = &q->backups[i];
+
+		if (b->state != BACKUP_CLAIMED)
+			continue;
+		if (!(q->from & 1u << i)) {
+			queue_on_claimed(b);
+			continue;
+		}
+		backup_join(b);
+		if (lacking & 1u << i)
+			complete(q, b);
+	}
+	queue_bury(q);
+	if (queue_counting(q))
+		queue_mark(q);
+}
 
 /* The bodies come from one of them: as a rule, the others have the same ones. */
 static void read_all(struct queue *q)
@@ -304,11 +322,13 @@ static void read_all(struct queue *q)
 		recovered(q);
 }
 
-static void forget_all(struct queue *q)
+void queue_forget_all(struct queue *q)
 {
 	for (size_t n = 0; n < q->read_count; n++)
 		free(q->read[n].sealed);
-	q->read_count = 0;
+	free(q->read);
+	q->read = NULL;
+	q->read_count = q->read_cap = 0;
 	queue_told_clear(q);
 	q->stats.opaque = q->stats.orders = q->stats.graves = 0;
 	queue_gone_clear(q);
@@ -323,7 +343,7 @@ static void begin_again(struct queue *q, const struct backup *lost)
 {
 	queue_move(q, QUEUE_LOOKING);
 	q->looked_ms = redis_link_clock_ms();
-	forget_all(q);
+	queue_forget_all(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (&q->backups[i] != lost)
 			backup_give_up(&q->backups[i], backup_begins_again);
@@ -356,104 +376,16 @@ void queue_recovery_claimed(struct queue *q, struct backup *b)
 	read_all(q);
 }
 
-static int is_any_claimed(const struct queue *q)
-{
-	int any = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		any |= q->backups[i].state == BACKUP_CLAIMING || q->backups[i].state == BACKUP_CLAIMED;
-	return any;
-}
-
 /* A server that had to be read is lost, or all are. */
 void queue_recovery_lost(struct queue *q, struct backup *b)
 {
 	q->claims &= ~(1u << b->index);
-	if (!(q->from & 1u << b->index) && is_any_claimed(q)) {
+	if (!(q->from & 1u << b->index) && queue_backups_in(q, 1u << BACKUP_CLAIMING | 1u << BACKUP_CLAIMED)) {
 		if (q->state == QUEUE_CLAIMING && !q->claims)
 			read_all(q);
 		return;
 	}
 	begin_again(q, b);
-}
-
-/* A put leaves a damaged copy alone. */
-static void put(struct backup *b, struct item *i)
-{
-	if (i->seen & ITEM_MENDED)
-		queue_delete_field(b, (enum item_kind)i->kind, i->id);
-	if (backup_is_live(b))
-		backup_push(b, CHANGE_PUT, i);
-}
-
-/* Sends @b the messages that only the other one of the united servers had, and the states, which may differ. */
-static void complete(struct queue *q, struct backup *b)
-{
-	for (struct item *i = q->items.oldest; i && backup_is_live(b); i = i->newer) {
-		if (!(i->seen & 1u << b->index))
-			put(b, i);
-		else if (i->note && q->from == (1u << BACKUPS) - 1)
-			backup_push(b, CHANGE_REPLACE, i);
-	}
-}
-
-static void settle(struct queue *q, struct item *i)
-{
-	i->seen &= (uint8_t)~ITEM_FRESH;
-	if (i->state == ITEM_OPAQUE)
-		return;
-	if (i->kind != ITEM_MESSAGE) {
-		item_move(i, ITEM_KEPT);
-		return;
-	}
-	i->seen |= ITEM_DOUBT;
-	queue_settle(q, i);
-	q->stats.recovered++;
-}
-
-/* Returns a bit for each server that lacks an item, or may have an older state of one. */
-static unsigned settle_all(struct queue *q)
-{
-	unsigned all = (1u << BACKUPS) - 1, lacking = 0;
-
-	for (struct item *i = q->items.oldest; i; i = i->newer) {
-		lacking |= i->note && q->from == all ? all : all & ~(unsigned)i->seen;
-		settle(q, i);
-	}
-	return lacking;
-}
-
-/* All is read. The servers that were read go on as backups in sync; the others are filled. */
-static void recovered(struct queue *q)
-{
-	unsigned lacking;
-
-	queue_told_clear(q);
-	queue_apply_states(q);
-	queue_sort(q);
-	queue_move(q, QUEUE_ACTIVE);
-	q->refusing_told = 0;
-	queue_spares_note_owed(q);
-	lacking = settle_all(q);
-	log_event(LOG_INFO, NULL, "queue read back", "messages=%llu unreadable=%llu ms=%llu from=%u",
-		(unsigned long long)q->stats.recovered, (unsigned long long)q->stats.unreadable,
-		(unsigned long long)(redis_link_clock_ms() - q->recovery_ms), q->from);
-	for (unsigned i = 0; i < BACKUPS; i++) {
-		struct backup *b = &q->backups[i];
-
-		if (b->state != BACKUP_CLAIMED)
-			continue;
-		if (!(q->from & 1u << i)) {
-			queue_backup_ops.on_claimed(b);
-			continue;
-		}
-		backup_join(b);
-		if (lacking & 1u << i)
-			complete(q, b);
-	}
-	queue_bury(q);
-	if (queue_counting(q))
-		queue_mark(q);
 }
 
 /* A backup that is being filled may be past its place. One that has the message may have an older state of it, which a
@@ -471,21 +403,16 @@ static void put_late(struct queue *q, struct item *i)
 }
 
 /* Messages of an absent member that came back while the queue goes on: no other backup has them. */
-static void unite_late(struct queue *q)
+void queue_unite(struct queue *q)
 {
+	queue_apply_states(q);
+	queue_sort(q);
 	for (struct item *i = q->items.oldest; i; i = i->newer) {
 		if (!(i->seen & ITEM_FRESH) || queue_is_half_read(q, i))
 			continue;
 		put_late(q, i);
 		settle(q, i);
 	}
-}
-
-void queue_unite(struct queue *q)
-{
-	queue_apply_states(q);
-	queue_sort(q);
-	unite_late(q);
 	queue_bury(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (q->backups[i].state == BACKUP_FILLING) /* its place was in the old order */
@@ -518,7 +445,7 @@ void queue_read_end(struct queue *q, struct backup *b)
 			recovered(q);
 		return;
 	}
-	q->shared.apart[b->index][0] = '\0';
-	marker_note_owners(q->shared.owners, &b->sight.marker);
+	q->shared.marker.apart[b->index][0] = '\0';
+	marker_note_owners(q->shared.marker.owners, &b->sight.marker);
 	queue_unite(q);
 }

@@ -16,7 +16,7 @@ void queue_depose(struct queue *q, uint64_t epoch)
 		queue_move(q, QUEUE_STOPPING);
 		return;
 	}
-	lease_drop(&q->lease);
+	q->lease.until_ms = 0;
 	queue_move(q, QUEUE_DEPOSED);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_give_up(&q->backups[i], "another gateway owns the queue");
@@ -25,31 +25,15 @@ void queue_depose(struct queue *q, uint64_t epoch)
 	q->ops->on_deposed(q->user);
 }
 
-static int is_used(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state > BACKUP_SEEN && q->backups[i].state != BACKUP_REFUSED)
-			return 1;
-	return 0;
-}
-
 /* The highest version that any server is known to have: those that have it are complete. */
 static uint64_t complete_version(const struct queue *q)
 {
 	uint64_t version = 0;
 
 	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->shared.left[i].version > version)
-			version = q->shared.left[i].version;
+		if (q->shared.marker.left[i].version > version)
+			version = q->shared.marker.left[i].version;
 	return version;
-}
-
-int queue_is_complete(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state == BACKUP_IN_SYNC)
-			return 1;
-	return 0;
 }
 
 /* Whoever wrote the marker @m has read a server that was complete, or waits for it. It counts on from there: a lower
@@ -59,7 +43,7 @@ static int marker_knows(const struct queue *q, const struct marker *m)
 	const uint64_t version = complete_version(q);
 
 	for (unsigned i = 0; i < BACKUPS && m->version > version; i++) {
-		const struct marker_left *ours = &q->shared.left[i];
+		const struct marker_left *ours = &q->shared.marker.left[i];
 
 		if (!ours->run_id[0] || ours->version < version)
 			continue;
@@ -72,7 +56,7 @@ static int marker_knows(const struct queue *q, const struct marker *m)
 
 int queue_may_hold_more(const struct queue *q, const struct backup *b)
 {
-	const struct marker_left *ours = &q->shared.left[b->index];
+	const struct marker_left *ours = &q->shared.marker.left[b->index];
 
 	if (!queue_mail(q) || queue_is_complete(q))
 		return 0;
@@ -80,17 +64,14 @@ int queue_may_hold_more(const struct queue *q, const struct backup *b)
 }
 
 /* 1: the gateway that owns and marked it, or one before that, has read what this process marked last. All servers may
- * have restarted since. A gateway of an earlier release cannot tell, and one that has claimed the server and not marked
- * it yet has not told: neither is believed, because this memory may be all that is left. */
+ * have restarted since. One that has claimed the server and not marked it yet has not told: it is not believed, because
+ * this memory may be all that is left. */
 static int has_read_ours(const struct queue *q, const struct sight *s)
 {
 	const struct marker *m = &s->marker;
 
-	if (s->state != SIGHT_MARKED)
-		return 0;
-	if (m->by_version != m->version || strcmp(m->by, m->nonce))
-		return 0;
-	return q->marked_version && marker_owner_version(m->owners, q->shared.nonce) >= q->marked_version;
+	return s->state == SIGHT_MARKED && !strcmp(m->by, m->nonce) && q->marked_version &&
+	       marker_owner_version(m->owners, q->shared.nonce) >= q->marked_version;
 }
 
 /* 1: this memory has messages, and the gateway that counts higher on @b cannot have them: no server has them all now,
@@ -128,9 +109,10 @@ void queue_meet_rival_apart(struct queue *q, const struct backup *spare)
  * after some restarts, a higher one. An operator's order decides between the two. */
 void queue_outrank(struct queue *q)
 {
+	const unsigned used = ~(1u << BACKUP_AWAY | 1u << BACKUP_SEEN | 1u << BACKUP_REFUSED);
 	uint64_t highest = 0;
 
-	if (!q->orders || is_used(q) || !queue_is_fresh(q))
+	if (!q->orders || queue_backups_in(q, used) || !queue_is_fresh(q))
 		return;
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		const struct backup *b = &q->backups[i];

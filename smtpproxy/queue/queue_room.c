@@ -6,37 +6,18 @@
 #include "net/log.h"
 #include "proto/error.h"
 
-static int is_legal(const struct queue_mail *m)
-{
-	return m->destination.len && m->destination.len <= DESTINATION_NAME_MAX && m->transaction.len <= 255 &&
-	       m->envelope.len < UINT32_MAX / 4 && m->body.len < UINT32_MAX / 4 && m->reply.len < 65536;
-}
-
 int queue_has_room(struct queue *q, const struct queue_destination *d)
 {
 	if (d)
 		return d->count < q->conf.messages_max;
-	if (q->destinations.count >= q->conf.destinations_max)
+	if (q->destinations.names.count >= q->conf.destinations_max)
 		destination_sweep(&q->destinations);
-	return q->destinations.count < q->conf.destinations_max;
+	return q->destinations.names.count < q->conf.destinations_max;
 }
 
 int queue_is_ready(const struct queue *q)
 {
 	return q->state == QUEUE_ACTIVE && q->ready;
-}
-
-/* Messages that are not stored yet use up what this one may fill. */
-static int is_full_for(const struct queue *q, enum queue_turn turn)
-{
-	const uint64_t most = q->conf.unstored_bytes_max;
-
-	switch (turn) {
-	case QUEUE_TURN_NEW: return q->stats.unstored_bytes >= most;
-	case QUEUE_TURN_MORE: return q->stats.unstored_bytes >= most / 4;
-	case QUEUE_TURN_NEXT: break;
-	}
-	return 0;
 }
 
 /* Memory */
@@ -68,7 +49,7 @@ static void fill(struct queue *q)
 }
 
 /* Mail is more important than decisions, so the oldest of these go if that is enough. */
-static int takes_memory(struct queue *q, const struct queue_mail *m)
+static int has_memory(struct queue *q, const struct queue_mail *m)
 {
 	const uint64_t bytes = m->body.len + m->envelope.len + 2 * QUEUE_ITEM_BYTES + m->transaction.len + m->reply.len;
 	const uint64_t most = q->conf.memory_max;
@@ -77,7 +58,10 @@ static int takes_memory(struct queue *q, const struct queue_mail *m)
 	if (queue_memory(q) + bytes > most && queue_memory(q) - q->decided_bytes + bytes <= most)
 		while (!r && queue_memory(q) + bytes > most)
 			r = queue_decided_forget_oldest(q);
-	return queue_memory(q) + bytes > most ? QUEUE_FULL : 0;
+	if (queue_memory(q) + bytes <= most)
+		return 1;
+	fill(q);
+	return 0;
 }
 
 void queue_follow_fill(struct queue *q)
@@ -98,28 +82,21 @@ void queue_follow_fill(struct queue *q)
 		q->ops->on_ready(q->user);
 }
 
-static int has_memory(struct queue *q, const struct queue_mail *m, enum queue_bound bound)
-{
-	if (bound == QUEUE_UNBOUNDED || !takes_memory(q, m))
-		return 1;
-	fill(q);
-	return 0;
-}
-
-int queue_may_add(struct queue *q, const struct queue_mail *m, enum queue_bound bound)
+int queue_may_add(struct queue *q, const struct queue_mail *m)
 {
 	const char *name = (const char *)m->destination.data;
+	/* Messages that are not stored yet use up what this one may fill. */
+	const uint64_t most = m->turn == QUEUE_TURN_MORE ? q->conf.unstored_bytes_max / 4 : q->conf.unstored_bytes_max;
 
-	if (!is_legal(m))
+	if (!m->destination.len || m->destination.len > DESTINATION_NAME_MAX || m->transaction.len > 255 ||
+		m->envelope.len >= UINT32_MAX / 4 || m->body.len >= UINT32_MAX / 4 || m->reply.len >= 65536)
 		return CSSL_E_RANGE;
 	if (!queue_is_ready(q))
 		return QUEUE_NOT_READY;
-	if (is_full_for(q, m->turn)) {
-		q->busy += m->turn == QUEUE_TURN_NEW;
+	if (m->turn != QUEUE_TURN_NEXT && q->stats.unstored_bytes >= most)
 		return QUEUE_BUSY;
-	}
 	if (!queue_has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ||
-		!has_memory(q, m, bound))
+		(m->turn != QUEUE_TURN_INSTEAD && !has_memory(q, m)))
 		return QUEUE_FULL;
 	return m->transaction.len && queue_decided_make_room(q) ? QUEUE_FULL : 0;
 }

@@ -2,66 +2,36 @@
  * its own is lost, and by what the markers say. */
 #include "smtpproxy/queue/queue_inside.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "net/log.h"
-#include "proto/error.h"
 
 #define LOOK_AGAIN_MS 1000 /* ACTIVE: at a server without a place */
 #define FULL_FOR_MS   5000 /* behind the time at which it is tried again */
 
-static void ignore_sight(struct backup *b)
+void queue_spares_begin(struct queue *q)
 {
-}
+	struct spares *s = &q->spares;
 
-/* A probe claims nothing, so nothing else can come. */
-static const struct backup_ops probe_ops = { .on_seen = ignore_sight, .is_behind = queue_is_behind };
-
-int queue_spares_create(struct queue *q)
-{
-	struct spares *s;
-
-	if (!q->conf.spare_count)
-		return 0;
-	s = calloc(1, sizeof *s);
-	if (!s)
-		return CSSL_E_NO_MEMORY;
-	s->shared = (struct backup_shared){ .worker = q->worker,
-		.ops = &probe_ops,
-		.user = q,
-		.seal = q->seal,
-		.owner_key = q->owner_key,
-		.items_key = q->items_key,
-		.heartbeat_ms = q->conf.heartbeat_ms,
-		.path_timeout_ms = q->conf.path_timeout_ms,
-		.give_up_ms = q->conf.give_up_ms };
 	s->count = BACKUPS + q->conf.spare_count;
 	for (unsigned n = 0; n < s->count; n++) {
 		s->confs[n] = n < BACKUPS ? &q->conf.backups[n] : &q->conf.spares[n - BACKUPS];
-		backup_init(&s->probes[n], n, s->confs[n], &s->shared);
+		backup_init(&s->probes[n], n, s->confs[n], &q->shared);
+		s->probes[n].is_probe = 1;
 	}
 	for (unsigned i = 0; i < BACKUPS; i++) {
 		s->at[i] = i;
 		s->useful_ms[i] = redis_link_clock_ms();
 	}
-	q->spares = s;
-	return 0;
 }
 
 int queue_spares_stop(struct queue *q)
 {
 	int closed = 1;
 
-	for (unsigned n = 0; q->spares && n < q->spares->count; n++)
-		closed &= backup_stop(&q->spares->probes[n]);
+	for (unsigned n = 0; n < q->spares.count; n++)
+		closed &= backup_stop(&q->spares.probes[n]);
 	return closed;
-}
-
-void queue_spares_forgive(struct queue *q, int64_t ms)
-{
-	for (unsigned i = 0; q->spares && i < BACKUPS; i++)
-		q->spares->useful_ms[i] += ms;
 }
 
 /* The servers */
@@ -76,28 +46,21 @@ static unsigned place_of(const struct spares *s, unsigned server)
 	return i;
 }
 
-unsigned queue_servers(const struct queue *q)
-{
-	return q->spares ? q->spares->count : BACKUPS;
-}
-
 const struct backup *queue_server(const struct queue *q, unsigned server)
 {
-	const unsigned i = q->spares ? place_of(q->spares, server) : server;
+	const unsigned i = place_of(&q->spares, server);
 
-	return i < BACKUPS ? &q->backups[i] : &q->spares->probes[server];
+	return i < BACKUPS ? &q->backups[i] : &q->spares.probes[server];
 }
 
 const char *queue_server_name(const struct queue *q, unsigned server, char out[static ADDRESS_TEXT_MAX])
 {
-	const struct backup_conf *conf = q->spares ? q->spares->confs[server] : &q->conf.backups[server];
-
-	return address_format((const struct sockaddr *)&conf->paths[0], out);
+	return address_format((const struct sockaddr *)&q->spares.confs[server]->paths[0], out);
 }
 
 int queue_any_server_is_away(const struct queue *q)
 {
-	for (unsigned n = 0; n < queue_servers(q); n++)
+	for (unsigned n = 0; n < q->spares.count; n++)
 		if (queue_server(q, n)->sight.state == SIGHT_AWAY)
 			return 1;
 	return 0;
@@ -105,27 +68,19 @@ int queue_any_server_is_away(const struct queue *q)
 
 static void take_sights(const struct queue *q, struct choice_server out[static SERVERS_MAX])
 {
-	for (unsigned n = 0; n < queue_servers(q); n++) {
+	for (unsigned n = 0; n < q->spares.count; n++) {
 		out[n].sight = queue_server(q, n)->sight;
 		memcpy(out[n].run_id, queue_server(q, n)->run_id, sizeof out[n].run_id);
 	}
 }
 
-static int is_closed(const struct backup *b)
-{
-	for (unsigned i = 0; i < b->conf->path_count; i++)
-		if (b->paths[i].link.state != REDIS_LINK_IDLE)
-			return 0;
-	return 1;
-}
-
 static void tick_probe(struct queue *q, unsigned server, int64_t now_ms)
 {
-	struct backup *p = &q->spares->probes[server];
+	struct backup *p = &q->spares.probes[server];
 	const int64_t every_ms = queue_owns(q) ? LOOK_AGAIN_MS : 0;
 
-	if (place_of(q->spares, server) < BACKUPS) {
-		if (!is_closed(p) || p->state != BACKUP_AWAY)
+	if (place_of(&q->spares, server) < BACKUPS) {
+		if (!backup_is_closed(p) || p->state != BACKUP_AWAY)
 			backup_give_up(p, "a place uses this server");
 		return;
 	}
@@ -138,7 +93,7 @@ static void tick_probe(struct queue *q, unsigned server, int64_t now_ms)
 
 static void move(struct queue *q, unsigned i, unsigned to, const char *event, const char *cause)
 {
-	struct spares *s = q->spares;
+	struct spares *s = &q->spares;
 	char from_text[ADDRESS_TEXT_MAX], to_text[ADDRESS_TEXT_MAX];
 
 	log_event(LOG_WARNING, NULL, event, "backup=%u from=%s to=%s cause=\"%s\"", i,
@@ -150,32 +105,25 @@ static void move(struct queue *q, unsigned i, unsigned to, const char *event, co
 
 /* LOOKING, WATCHING */
 
-/* It needs some time to answer over its new connections. Else an order would go on without it. */
-static int is_settling(const struct queue *q, unsigned i)
-{
-	const struct backup *b = &q->backups[i];
-	const int64_t since_ms = q->spares->moved_ms[i];
-
-	return b->next || (b->state == BACKUP_AWAY && since_ms &&
-				  redis_link_clock_ms() - since_ms < 2 * (int64_t)q->conf.path_timeout_ms);
-}
-
 int queue_spares_choose(struct queue *q)
 {
 	struct choice_server servers[SERVERS_MAX];
 	unsigned chosen[BACKUPS], moves = 0;
 
-	if (!q->spares)
-		return 0;
 	take_sights(q, servers);
-	memcpy(chosen, q->spares->at, sizeof chosen);
-	choice_make(servers, q->spares->count, chosen);
+	memcpy(chosen, q->spares.at, sizeof chosen);
+	choice_make(servers, q->spares.count, chosen);
 	for (unsigned i = 0; i < BACKUPS; i++) {
-		if (is_settling(q, i)) {
+		const struct backup *b = &q->backups[i];
+		const int64_t since_ms = q->spares.moved_ms[i];
+
+		/* It needs some time to answer over its new connections. Else an order would go on without it. */
+		if (b->next || (b->state == BACKUP_AWAY && since_ms &&
+				       redis_link_clock_ms() - since_ms < 2 * (int64_t)q->conf.path_timeout_ms)) {
 			moves++;
 			continue;
 		}
-		if (chosen[i] == q->spares->at[i] || place_of(q->spares, chosen[i]) < BACKUPS)
+		if (chosen[i] == q->spares.at[i] || place_of(&q->spares, chosen[i]) < BACKUPS)
 			continue;
 		move(q, i, chosen[i], "backup chosen", "the markers name it, or may mean it");
 		q->owner_seen[i].since_ms = 0;
@@ -190,86 +138,65 @@ enum recovery_step queue_spares_decide(struct queue *q, enum recovery_trust trus
 	struct choice_server servers[SERVERS_MAX];
 
 	take_sights(q, servers);
-	return choice_decide(servers, q->spares->count, q->spares->at, trust, mask);
+	return choice_decide(servers, q->spares.count, q->spares.at, trust, mask);
 }
 
 /* ACTIVE */
 
-/* It was refused for lack of memory, and is tried again every few seconds. */
-static int is_full(const struct backup *b, int64_t now_ms)
-{
-	return !backup_counts(b) && b->fill_after_ms && now_ms < b->fill_after_ms + FULL_FOR_MS;
-}
-
 static void note_use(struct queue *q, unsigned i, int64_t now_ms)
 {
 	const struct backup *b = &q->backups[i];
+	/* It was refused for lack of memory, and is tried again every few seconds. */
+	const int is_full = !backup_counts(b) && b->fill_after_ms && now_ms < b->fill_after_ms + FULL_FOR_MS;
 
-	if (q->state != QUEUE_ACTIVE || b->next || (b->state != BACKUP_AWAY && !is_full(b, now_ms)))
-		q->spares->useful_ms[i] = now_ms;
-}
-
-static unsigned home_of(const struct queue *q, unsigned server)
-{
-	const struct backup *b = queue_server(q, server);
-
-	return server < BACKUPS ? server : !strcmp(b->sight.marker.members[1], b->run_id);
+	if (q->state != QUEUE_ACTIVE || b->next || (b->state != BACKUP_AWAY && !is_full))
+		q->spares.useful_ms[i] = now_ms;
 }
 
 static void note_owed(struct queue *q, unsigned server)
 {
-	const struct backup *p = &q->spares->probes[server];
-	const unsigned bit = 1u << server, was = q->spares->owed & bit;
+	const struct backup *p = &q->spares.probes[server];
+	const unsigned bit = 1u << server, was = q->spares.owed & bit;
 	char text[ADDRESS_TEXT_MAX];
 
-	if (place_of(q->spares, server) < BACKUPS)
-		q->spares->owed &= ~bit;
+	if (place_of(&q->spares, server) < BACKUPS)
+		q->spares.owed &= ~bit;
 	else if (p->state == BACKUP_SEEN && queue_is_branch(q, p))
-		q->spares->owed |= bit;
+		q->spares.owed |= bit;
 	else if (p->state == BACKUP_SEEN)
-		q->spares->owed &= ~bit;
-	if (q->spares->owed & bit && !was)
+		q->spares.owed &= ~bit;
+	if (q->spares.owed & bit && !was)
 		log_event(LOG_WARNING, NULL, "server may hold messages that no other has", "server=%s effect=\"%s\"",
 			queue_server_name(q, server, text), "it gets its place when the other backup is in sync");
 }
 
 void queue_spares_note_owed(struct queue *q)
 {
-	for (unsigned n = 0; q->spares && n < q->spares->count; n++)
+	for (unsigned n = 0; n < q->spares.count; n++)
 		note_owed(q, n);
 }
 
 int queue_spares_any_owed(const struct queue *q)
 {
-	return q->spares && q->spares->owed;
+	return q->spares.owed != 0;
 }
 
 int queue_spares_waits(const struct queue *q, const struct backup *b)
 {
-	const char *apart = q->shared.apart[b->index];
+	const char *apart = q->shared.marker.apart[b->index];
 
-	if (!q->spares || !apart[0] || !strcmp(apart, b->run_id))
+	if (!apart[0] || !strcmp(apart, b->run_id))
 		return 0;
-	for (unsigned n = 0; n < q->spares->count; n++)
-		if (place_of(q->spares, n) == BACKUPS && (n == b->index || n >= BACKUPS) &&
-			q->spares->probes[n].state != BACKUP_SEEN)
+	for (unsigned n = 0; n < q->spares.count; n++)
+		if (place_of(&q->spares, n) == BACKUPS && (n == b->index || n >= BACKUPS) &&
+			q->spares.probes[n].state != BACKUP_SEEN)
 			return 1;
 	return 0;
 }
 
-/* The other backup has all that is in memory, and its marker is written: without the one in the place @i, if that one
- * does not count. So whoever starts later knows that this one is left behind. */
-static int is_kept(const struct queue *q, unsigned i)
-{
-	const struct backup *other = &q->backups[1 - i];
-	const struct marker_left *l = &q->shared.left[1 - i];
-
-	return other->state == BACKUP_IN_SYNC && l->version == q->shared.version && !strcmp(l->run_id, other->run_id);
-}
-
 static int is_free(const struct queue *q, unsigned server)
 {
-	return place_of(q->spares, server) == BACKUPS && q->spares->probes[server].state == BACKUP_SEEN;
+	return place_of(&q->spares, server) == BACKUPS && q->spares.probes[server].state == BACKUP_SEEN;
 }
 
 /* One that another gateway has claimed later would end this one. */
@@ -277,8 +204,8 @@ static unsigned those_that_fit(const struct queue *q)
 {
 	unsigned fits = 0;
 
-	for (unsigned n = 0; n < q->spares->count; n++) {
-		const struct backup *p = &q->spares->probes[n];
+	for (unsigned n = 0; n < q->spares.count; n++) {
+		const struct backup *p = &q->spares.probes[n];
 
 		if (is_free(q, n) && (queue_is_ours(q, p) || p->sight.marker.epoch < q->shared.epoch))
 			fits |= 1u << n;
@@ -289,30 +216,40 @@ static unsigned those_that_fit(const struct queue *q)
 /* The absent member that the place waits for answers at another address than that of the place. */
 static unsigned found_apart(const struct queue *q, unsigned i)
 {
-	const char *apart = q->shared.apart[i];
+	const char *apart = q->shared.marker.apart[i];
 
-	for (unsigned n = 0; n < q->spares->count; n++)
+	for (unsigned n = 0; n < q->spares.count; n++)
 		if (apart[0] && !backup_is_live(&q->backups[i]) && (n == i || n >= BACKUPS) && is_free(q, n) &&
-			!strcmp(q->spares->probes[n].run_id, apart))
+			!strcmp(q->spares.probes[n].run_id, apart))
 			return n;
-	return q->spares->count;
+	return q->spares.count;
 }
 
 static unsigned owed_to(const struct queue *q, unsigned i)
 {
-	for (unsigned n = 0; n < q->spares->count; n++)
-		if (q->spares->owed & 1u << n && is_free(q, n) && home_of(q, n) == i)
+	for (unsigned n = 0; n < q->spares.count; n++) {
+		const struct backup *p = &q->spares.probes[n];
+		const unsigned home = n < BACKUPS ? n : !strcmp(p->sight.marker.members[1], p->run_id);
+
+		if (q->spares.owed & 1u << n && is_free(q, n) && home == i)
 			return n;
-	return q->spares->count;
+	}
+	return q->spares.count;
 }
 
 static unsigned replacement(const struct queue *q, unsigned i, int64_t now_ms, const char **cause)
 {
-	const struct spares *s = q->spares;
+	const struct spares *s = &q->spares;
+	const struct backup *other = &q->backups[1 - i];
+	const struct marker_left *l = &q->shared.marker.left[1 - i];
+	/* The other backup has all that is in memory, and its marker is written: without the one in the place @i, if
+	 * that one does not count. So whoever starts later knows that this one is left behind. */
+	const int is_kept = other->state == BACKUP_IN_SYNC && l->version == q->shared.marker.version &&
+			    !strcmp(l->run_id, other->run_id);
 	struct choice_loss loss = { .useless_ms = now_ms - s->useful_ms[i],
 		.after_ms = q->conf.replace_ms,
-		.kept = (unsigned)is_kept(q, i),
-		.unread = queue_any_apart(q) || q->reads || q->shared.unread & UINT64_C(1) << i };
+		.kept = (unsigned)is_kept,
+		.unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i };
 	unsigned to = found_apart(q, i);
 
 	*cause = "it may hold messages that no other has";
@@ -325,34 +262,28 @@ static unsigned replacement(const struct queue *q, unsigned i, int64_t now_ms, c
 	return choice_next(s->count, s->at, i, those_that_fit(q));
 }
 
-static void replace(struct queue *q, unsigned i, int64_t now_ms)
-{
-	const char *cause;
-	const unsigned to = replacement(q, i, now_ms, &cause);
-
-	if (to == q->spares->count || q->backups[i].next)
-		return;
-	marker_note_replaced(q->shared.replaced, &q->shared.left[i]);
-	q->stats.backups_replaced++;
-	move(q, i, to, "backup replaced", cause);
-}
-
 void queue_spares_tick(struct queue *q, int64_t now_ms)
 {
-	if (!q->spares)
-		return;
-	for (unsigned n = 0; n < q->spares->count; n++)
+	for (unsigned n = 0; n < q->spares.count; n++)
 		tick_probe(q, n, now_ms);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		note_use(q, i, now_ms);
 	if (q->state != QUEUE_ACTIVE)
 		return;
-	for (unsigned n = 0; n < q->spares->count && queue_owns(q); n++)
-		if (place_of(q->spares, n) == BACKUPS)
-			queue_meet_rival_apart(q, &q->spares->probes[n]);
+	for (unsigned n = 0; n < q->spares.count && queue_owns(q); n++)
+		if (place_of(&q->spares, n) == BACKUPS)
+			queue_meet_rival_apart(q, &q->spares.probes[n]);
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	queue_spares_note_owed(q);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		replace(q, i, now_ms);
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const char *cause;
+		const unsigned to = replacement(q, i, now_ms, &cause);
+
+		if (to == q->spares.count || q->backups[i].next)
+			continue;
+		marker_note_replaced(q->shared.marker.replaced, &q->shared.marker.left[i]);
+		q->stats.backups_replaced++;
+		move(q, i, to, "backup replaced", cause);
+	}
 }

@@ -4,32 +4,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/log.h"
+#include "net/array.h"
 #include "proto/error.h"
 
 #define SEALED_HEAD (SEAL_OVERHEAD - 16u) /* before the ciphertext */
 
-uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *room, size_t plain_len)
+uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, const struct content *c, size_t *len)
 {
+	const size_t plain_len = content_len(kind, c);
+	uint8_t *room = malloc(plain_len + SEAL_OVERHEAD);
+
+	if (!room)
+		return NULL;
+	content_write(kind, c, room + SEALED_HEAD);
 	seal_seal(q->seal, (char)kind, id, room + SEALED_HEAD, plain_len, room);
+	*len = plain_len + SEAL_OVERHEAD;
 	return room;
 }
 
-struct item *queue_make(struct queue *q, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len)
+int queue_unseal(const struct queue *q, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len,
+	uint8_t *plain, struct content *c)
 {
-	struct item *i = item_add(&q->items, kind, id, sealed, len);
+	const int r = seal_open(q->seal, (char)kind, id, sealed, len, plain);
 
-	if (!i)
-		free(sealed);
-	return i;
+	return r ? r : content_read(kind, c, plain, len - SEAL_OVERHEAD);
 }
 
-/* A backup that does not count yet gets the new item @i in its turn: the filling comes to it. If it had come to the
- * end, it goes on here. Otherwise the backup would join without @i. */
-static void put_in_turn(struct backup *b, struct item *i)
+struct item *queue_make(struct queue *q, enum item_kind kind, const struct content *c)
 {
-	if (b->state == BACKUP_FILLING && !b->fill_next)
-		b->fill_next = i;
+	const uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
+	size_t len = 0;
+	uint8_t *sealed = queue_seal(q, kind, id, c, &len);
+	struct item *i = sealed ? item_add(&q->items, kind, id, sealed, len) : NULL;
+
+	if (i)
+		i->accepted_ms = c->at_ms;
+	else
+		free(sealed);
+	return i;
 }
 
 void queue_push(struct queue *q, enum change_kind kind, struct item *i, int waits)
@@ -39,8 +51,11 @@ void queue_push(struct queue *q, enum change_kind kind, struct item *i, int wait
 
 		if (!backup_is_live(b))
 			continue;
+		/* One that does not count yet gets the new item in its turn: the filling comes to it. If it had come to
+		 * the end, it goes on here. Otherwise the backup would join without @i. */
 		if (kind == CHANGE_PUT && !backup_counts(b)) {
-			put_in_turn(b, i);
+			if (b->state == BACKUP_FILLING && !b->fill_next)
+				b->fill_next = i;
 			continue;
 		}
 		if (waits && backup_counts(b))
@@ -50,44 +65,30 @@ void queue_push(struct queue *q, enum change_kind kind, struct item *i, int wait
 	}
 }
 
+/* The message and the decision of its transaction, which goes with it. NULL: out of memory. */
 static struct item *make_message(struct queue *q, const struct queue_mail *m)
 {
-	uint64_t id = q->shared.epoch << QUEUE_ID_EPOCH | ++q->counter;
-	struct content_message content = {
-		.accepted_ms = queue_now_ms(q),
-		.destination = m->destination,
-		.envelope = m->envelope,
-		.body = m->body,
+	const struct content content = {
+		.at_ms = queue_now_ms(q), .name = m->destination, .envelope = m->envelope, .rest = m->body
 	};
-	size_t len = content_message_len(&content);
-	uint8_t *room = malloc(len + SEAL_OVERHEAD);
-	struct item *i;
+	struct item *i = queue_make(q, ITEM_MESSAGE, &content);
 
-	if (!room)
+	if (!i || !m->transaction.len)
+		return i;
+	i->with = queue_decided_make(q, m->transaction, m->reply);
+	if (!i->with) {
+		item_remove(&q->items, i);
 		return NULL;
-	content_message_write(&content, room + SEALED_HEAD);
-	i = queue_make(q, ITEM_MESSAGE, id, queue_seal(q, ITEM_MESSAGE, id, room, len), len + SEAL_OVERHEAD);
-	if (!i)
-		return NULL;
-	i->accepted_ms = content.accepted_ms;
-	i->source = queue_source_of(q, m->envelope);
+	}
+	item_hold(i->with);
 	return i;
 }
 
-static void enter(struct queue *q, struct item *i, struct queue_destination *d)
-{
-	i->to = d;
-	d->count++;
-	d->bytes += i->sealed_len;
-	q->stats.unstored++;
-	q->stats.unstored_bytes += i->sealed_len;
-}
-
-static int add(struct queue *q, const struct queue_mail *m, enum queue_bound bound, struct queue_receipt *receipt)
+int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt)
 {
 	struct queue_destination *d;
 	struct item *i;
-	int r = queue_may_add(q, m, bound);
+	int r = queue_may_add(q, m);
 
 	if (r)
 		return r;
@@ -95,34 +96,18 @@ static int add(struct queue *q, const struct queue_mail *m, enum queue_bound bou
 	i = d ? make_message(q, m) : NULL;
 	if (!i)
 		return CSSL_E_NO_MEMORY;
-	if (m->transaction.len) {
-		i->with = queue_decided_make(q, m->transaction, m->reply);
-		if (!i->with) {
-			item_remove(&q->items, i);
-			return CSSL_E_NO_MEMORY;
-		}
-		item_hold(i->with);
-	}
-	enter(q, i, d);
+	i->source = queue_source_of(q, m->envelope);
+	destination_take_in(d, i);
+	q->stats.unstored++;
+	q->stats.unstored_bytes += i->sealed_len;
 	if (m->start == QUEUE_PARKED)
 		i->seen |= ITEM_PARKS;
-	receipt->id = i->id;
-	receipt->item = i;
+	*receipt = (struct queue_receipt){ .on_stored = receipt->on_stored, .id = i->id, .item = i };
 	i->receipt = receipt;
 	queue_push(q, CHANGE_PUT, i, 1);
 	if (i->with)
 		queue_push(q, CHANGE_PUT, i->with, 1);
 	return 0;
-}
-
-int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt)
-{
-	return add(q, m, QUEUE_BOUNDED, receipt);
-}
-
-int queue_add_instead(struct queue *q, const struct queue_mail *m, struct queue_receipt *receipt)
-{
-	return add(q, m, QUEUE_UNBOUNDED, receipt);
 }
 
 static void leave_unstored(struct queue *q, struct item *i)
@@ -137,21 +122,11 @@ static void leave_unstored(struct queue *q, struct item *i)
 	i->with = NULL;
 }
 
-static void tell_room(struct queue *q)
-{
-	if (!q->busy || q->stats.unstored_bytes > q->conf.unstored_bytes_max / 2)
-		return;
-	q->busy = 0;
-	q->ops->on_room(q->user);
-}
-
 /* DUE is told for the first message of a line only. */
-static void append(struct queue *q, struct item *i)
+void queue_append(struct queue *q, struct item *i)
 {
-	size_t before = i->to->ready;
-
 	destination_append(i->to, i);
-	if (!before)
+	if (i->to->ready == 1)
 		queue_note_due(q, i->to);
 }
 
@@ -173,9 +148,8 @@ static void stored(struct queue *q, struct item *i)
 	if (r)
 		r->on_stored(r, QUEUE_STORED);
 	if (i->state == ITEM_STORING)
-		append(q, i);
+		queue_append(q, i);
 	item_drop(i);
-	tell_room(q);
 }
 
 void queue_answered(struct queue *q, struct item *i, unsigned bits)
@@ -189,35 +163,16 @@ void queue_answered(struct queue *q, struct item *i, unsigned bits)
 
 void queue_settle(struct queue *q, struct item *i)
 {
-	struct queue_destination *d = i->to;
-
-	if (i->state == ITEM_HELD) {
-		d->held++;
-		return;
-	}
-	if (i->due_ms > queue_now_ms(q) && !destination_defer(&q->destinations, i))
-		return;
-	append(q, i);
-}
-
-static void out_of_destination(struct queue *q, struct item *i)
-{
-	struct queue_destination *d = i->to;
-
-	if (!d || i->kind != ITEM_MESSAGE)
-		return;
-	destination_unlink(&q->destinations, i);
-	d->taken -= i->state == ITEM_TAKEN;
-	d->held -= i->state == ITEM_HELD;
-	d->count--;
-	d->bytes -= i->sealed_len;
-	if (!d->count)
-		destination_note_unused(&q->destinations, d);
+	if (i->state == ITEM_HELD)
+		i->to->held++;
+	else if (i->due_ms <= queue_now_ms(q) || destination_defer(&q->destinations, i))
+		queue_append(q, i);
 }
 
 void queue_remove(struct queue *q, struct item *i)
 {
-	out_of_destination(q, i);
+	if (i->kind == ITEM_MESSAGE && i->to)
+		destination_let_go(&q->destinations, i);
 	if (i->kind == ITEM_DECIDED)
 		queue_decided_forget(q, i);
 	if (i->kind == ITEM_ORDER)
@@ -253,7 +208,6 @@ void queue_refuse(struct queue *q, struct item *i, enum queue_outcome outcome)
 		item_drop(with);
 	if (r)
 		r->on_stored(r, outcome);
-	tell_room(q);
 }
 
 static struct item *parked(struct queue *q, const struct queue_receipt *r)
@@ -269,7 +223,7 @@ int queue_unpark(struct queue *q, const struct queue_receipt *r)
 
 	if (!i)
 		return QUEUE_NONE;
-	append(q, i);
+	queue_append(q, i);
 	return 0;
 }
 
@@ -288,15 +242,8 @@ void queue_forget(struct queue *q, struct queue_receipt *r)
 
 static int wait_for_mark(struct queue *q, struct item *i)
 {
-	if (q->waiting_count == q->waiting_cap) {
-		size_t cap = q->waiting_cap ? 2 * q->waiting_cap : 256;
-		struct item **waiting = realloc(q->waiting, cap * sizeof(struct item *));
-
-		if (!waiting)
-			return CSSL_E_NO_MEMORY;
-		q->waiting = waiting;
-		q->waiting_cap = cap;
-	}
+	if (array_make_room(&q->waiting, &q->waiting_cap, q->waiting_count, sizeof(struct item *)))
+		return CSSL_E_NO_MEMORY;
 	item_hold(i);
 	q->waiting[q->waiting_count++] = i;
 	return 0;
@@ -313,7 +260,7 @@ void queue_wait_for_mark(struct queue *q, struct backup *b)
 
 		q->alone += c->kind != CHANGE_PUT && c->item && c->item->kind == ITEM_MESSAGE && !queue_counting(q);
 		if (c->kind == CHANGE_DELETE)
-			queue_backup_ops.on_done(b, CHANGE_DELETE, c->item);
+			queue_on_done(b, CHANGE_DELETE, c->item);
 		if (c->kind != CHANGE_PUT || c->item->state != ITEM_STORING || !(c->item->waits & bit))
 			continue; /* one that is GONE waits for its DELETE, which comes later in the line */
 		if (!(c->item->waits & ITEM_WAITS_MARK) && wait_for_mark(q, c->item))
@@ -338,16 +285,6 @@ void queue_release_waiting(struct queue *q, uint64_t version)
 	free(waiting);
 }
 
-static void fail(struct queue *q, struct item *i)
-{
-	struct queue_receipt *r = i->receipt;
-
-	if (!r)
-		return;
-	leave_unstored(q, i);
-	r->on_stored(r, QUEUE_LOST);
-}
-
 /* Another gateway has the queue, so the waiting senders will get no answer from the backups. They may forget other
  * receipts during the call, so the receipts are linked into a list first. */
 void queue_fail_waiting(struct queue *q)
@@ -362,10 +299,14 @@ void queue_fail_waiting(struct queue *q)
 		}
 	while (first) {
 		struct item *i = first;
+		struct queue_receipt *r = i->receipt;
 
 		first = i->next;
 		i->next = NULL;
-		fail(q, i);
+		if (r) {
+			leave_unstored(q, i);
+			r->on_stored(r, QUEUE_LOST);
+		}
 		item_drop(i);
 	}
 }

@@ -54,7 +54,7 @@ static int64_t asked_ms(const struct queue *q)
 {
 	int64_t first_ms = INT64_MAX;
 
-	for (unsigned n = 0; n < (queue_owns(q) ? BACKUPS : queue_servers(q)); n++) {
+	for (unsigned n = 0; n < (queue_owns(q) ? BACKUPS : q->spares.count); n++) {
 		const struct backup *b = queue_owns(q) ? &q->backups[n] : queue_server(q, n);
 
 		if (b->state == BACKUP_SEEN && b->asked_ms < first_ms)

@@ -2,16 +2,16 @@
  * the listening sockets do not close and open again with each message. */
 #include "smtpproxy/sender/body_room.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/container_of.h"
 #include "proto/error.h"
 
 #define PREFIX_MAX 8u /* bytes of an IPv6 address that name a source */
 
 struct body_source {
-	struct body_source *next;
+	struct table_link link;
 	struct client_address name; /* zeros behind the prefix */
 	unsigned messages;
 	uint64_t used; /* bytes */
@@ -32,22 +32,9 @@ void body_room_begin(struct body_room *r, uint64_t most, void (*on_change)(void 
 	crypto_shorthash_keygen(r->hash_key);
 }
 
-static struct client_address name_of(const struct client_address *source)
+static struct body_source *of_link(struct table_link *link)
 {
-	struct client_address name = { .len = source->len };
-
-	memcpy(name.bytes, source->bytes, source->len < PREFIX_MAX ? source->len : PREFIX_MAX);
-	return name;
-}
-
-static struct body_source **bucket_of(struct body_room *r, const struct client_address *name)
-{
-	uint8_t hash[crypto_shorthash_BYTES];
-	uint64_t number;
-
-	crypto_shorthash(hash, name->bytes, sizeof name->bytes, r->hash_key);
-	memcpy(&number, hash, sizeof number);
-	return &r->sources[number % BODY_ROOM_BUCKETS];
+	return link ? container_of(link, struct body_source, link) : NULL;
 }
 
 static int is_of(const struct body_source *s, const struct client_address *name)
@@ -55,37 +42,30 @@ static int is_of(const struct body_source *s, const struct client_address *name)
 	return s->name.len == name->len && memcmp(s->name.bytes, name->bytes, sizeof name->bytes) == 0;
 }
 
-struct body_source *body_room_enter(struct body_room *r, const struct client_address *source)
+int body_share_begin(struct body_room *r, struct body_share *h, const struct client_address *source)
 {
-	const struct client_address name = name_of(source);
-	struct body_source **bucket = bucket_of(r, &name);
-	struct body_source *s = *bucket;
+	struct client_address name = { .len = source->len };
+	uint8_t hash[crypto_shorthash_BYTES];
+	struct body_source *s;
+	uint64_t number;
 
+	memcpy(name.bytes, source->bytes, source->len < PREFIX_MAX ? source->len : PREFIX_MAX);
+	crypto_shorthash(hash, name.bytes, sizeof name.bytes, r->hash_key);
+	memcpy(&number, hash, sizeof number);
+	s = of_link(table_first(&r->sources, number));
 	while (s && !is_of(s, &name))
-		s = s->next;
+		s = of_link(table_next(&s->link));
 	if (!s) {
 		s = calloc(1, sizeof *s);
-		if (!s)
-			return NULL;
+		if (!s || table_add(&r->sources, &s->link, number)) {
+			free(s);
+			return CSSL_E_NO_MEMORY;
+		}
 		s->name = name;
-		s->next = *bucket;
-		*bucket = s;
 	}
 	s->messages++;
-	return s;
-}
-
-void body_room_leave(struct body_room *r, struct body_source *s)
-{
-	struct body_source **at = bucket_of(r, &s->name);
-
-	if (--s->messages > 0)
-		return;
-	assert(s->used == 0);
-	while (*at != s)
-		at = &(*at)->next;
-	*at = s->next;
-	free(s);
+	*h = (struct body_share){ .room = r, .source = s };
+	return 0;
 }
 
 int body_room_is_short(const struct body_room *r)
@@ -93,57 +73,57 @@ int body_room_is_short(const struct body_room *r)
 	return r->used > r->most / 2;
 }
 
-static int has_its_part(const struct body_room *r, const struct body_source *s, size_t bytes)
+int body_share_resize(struct body_share *h, size_t bytes)
 {
-	return s->messages > 1 && r->used + bytes > r->most / 2 && s->used + bytes > r->most / 4;
-}
+	struct body_room *r = h->room;
+	struct body_source *s = h->source;
 
-int body_room_take(struct body_room *r, struct body_source *s, size_t bytes)
-{
-	if (has_its_part(r, s, bytes))
-		return CSSL_E_FULL;
-	if (r->used + bytes > r->most) {
-		move(r, BODY_ROOM_FULL);
-		return CSSL_E_FULL;
+	if (bytes > h->taken) {
+		const size_t more = bytes - h->taken;
+
+		if (s->messages > 1 && r->used + more > r->most / 2 && s->used + more > r->most / 4)
+			return CSSL_E_FULL;
+		if (r->used + more > r->most) {
+			move(r, BODY_ROOM_FULL);
+			return CSSL_E_FULL;
+		}
 	}
-	r->used += bytes;
-	s->used += bytes;
+	r->used = r->used + bytes - h->taken;
+	s->used = s->used + bytes - h->taken;
+	if (bytes < h->taken && !body_room_is_short(r))
+		move(r, BODY_ROOM_FREE);
+	h->taken = bytes;
 	return 0;
 }
 
-void body_room_give(struct body_room *r, struct body_source *s, size_t bytes)
+int body_share_add(struct body_share *h, struct message *m, const void *data, size_t len, size_t most)
 {
-	assert(bytes <= s->used);
-	r->used -= bytes;
-	s->used -= bytes;
-	if (!body_room_is_short(r))
-		move(r, BODY_ROOM_FREE);
-}
+	const size_t before = h->taken;
+	int r;
 
-int body_share_begin(struct body_room *room, struct body_share *h, const struct client_address *source)
-{
-	*h = (struct body_share){ .source = body_room_enter(room, source) };
-	return h->source ? 0 : CSSL_E_NO_MEMORY;
-}
-
-int body_share_resize(struct body_room *room, struct body_share *h, size_t bytes)
-{
-	int r = 0;
-
-	if (bytes > h->taken)
-		r = body_room_take(room, h->source, bytes - h->taken);
-	else
-		body_room_give(room, h->source, h->taken - bytes);
-	if (!r)
-		h->taken = bytes;
+	if (len > most || m->len > most - len)
+		return CSSL_E_TOO_LONG;
+	r = body_share_resize(h, before - m->cap + message_cap_with(m, len, most));
+	if (r)
+		return r;
+	r = message_add(m, data, len, most);
+	if (r)
+		body_share_resize(h, before);
 	return r;
 }
 
-void body_share_end(struct body_room *room, struct body_share *h)
+void body_share_end(struct body_share *h)
 {
+	struct body_room *r = h->room;
+
 	if (!h->source)
 		return;
-	body_share_resize(room, h, 0);
-	body_room_leave(room, h->source);
+	body_share_resize(h, 0);
+	if (--h->source->messages == 0) {
+		table_remove(&r->sources, &h->source->link);
+		free(h->source);
+	}
+	if (!r->sources.count)
+		table_clear(&r->sources);
 	*h = (struct body_share){ 0 };
 }

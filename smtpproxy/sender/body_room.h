@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/table.h"
 #include "proto/sess_obj.h"
-
-#define BODY_ROOM_BUCKETS 1024u
+#include "smtpproxy/hooks/message.h"
 
 enum body_room_state { BODY_ROOM_FREE, BODY_ROOM_FULL };
 
@@ -27,39 +27,33 @@ struct body_source;
 struct body_room {
 	uint64_t most, used; /* bytes */
 	enum body_room_state state;
-	struct body_source *sources[BODY_ROOM_BUCKETS]; /* that have messages */
-	uint8_t hash_key[crypto_shorthash_KEYBYTES];    /* so that sources cannot choose their bucket */
-	void (*on_change)(void *ctx);                   /* the state has changed; NULL is legal */
+	struct table sources;                        /* that have messages */
+	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* so that sources cannot choose their bucket */
+	void (*on_change)(void *ctx);                /* the state has changed; NULL is legal */
 	void *ctx;
 };
 
 /* The part of the room that one message has. Embedded; zero has nothing. */
 struct body_share {
+	struct body_room *room;
 	struct body_source *source;
 	size_t taken; /* bytes */
 };
 
 void body_room_begin(struct body_room *r, uint64_t most, void (*on_change)(void *ctx), void *ctx);
 
-/* A message of that source begins. It ends with body_room_leave(), when it has given back all its bytes. NULL: out of
- * memory. */
-struct body_source *body_room_enter(struct body_room *r, const struct client_address *source);
-void body_room_leave(struct body_room *r, struct body_source *s);
-
 /* More than half of it is used. 1 or 0. */
 int body_room_is_short(const struct body_room *r);
 
-/* 0. CSSL_E_FULL: nothing was taken, because the source has its part, or because the room does not have so many bytes;
- * then it is FULL. on_change may come before it returns. */
-int body_room_take(struct body_room *r, struct body_source *s, size_t bytes);
-/* @bytes were taken before. on_change may come before it returns. */
-void body_room_give(struct body_room *r, struct body_source *s, size_t bytes);
-
 /* A message of that source begins, without any bytes. 0 or CSSL_E_NO_MEMORY. */
 int body_share_begin(struct body_room *r, struct body_share *h, const struct client_address *source);
-/* It has so many bytes from now on. 0 or CSSL_E_FULL: nothing has changed. Less always fits. */
-int body_share_resize(struct body_room *r, struct body_share *h, size_t bytes);
+/* It has so many bytes from now on. 0. CSSL_E_FULL: nothing has changed, because the source has its part, or because
+ * the room does not have so many bytes; then it is FULL. Less always fits. on_change may come before it returns. */
+int body_share_resize(struct body_share *h, size_t bytes);
+/* The memory of @m is a part of @h: adds bytes to @m. 0; CSSL_E_FULL, CSSL_E_TOO_LONG or CSSL_E_NO_MEMORY: nothing has
+ * changed. */
+int body_share_add(struct body_share *h, struct message *m, const void *data, size_t len, size_t most);
 /* It gives all back, and is zero again. Legal for one that has not begun. */
-void body_share_end(struct body_room *r, struct body_share *h);
+void body_share_end(struct body_share *h);
 
 #endif

@@ -18,44 +18,32 @@
 #define TO(state)  (1u << SESSION_##state)
 #define ANY_END    (TO(LEAVES) | TO(OVER))
 
-static const uint16_t may_move_to[] = {
-	[SESSION_HEADER] = TO(TALKS) | ANY_END,
-	[SESSION_TALKS] = TO(WAITS) | TO(LEASES) | TO(ASKS) | TO(FILTERS) | ANY_END,
-	[SESSION_WAITS] = TO(TALKS) | TO(TRIES) | TO(LEASES) | ANY_END,
-	[SESSION_TRIES] = TO(TALKS) | TO(WAITS) | TO(LEASES) | ANY_END,
-	[SESSION_LEASES] = TO(TALKS) | TO(DECIDES) | TO(FILTERS) | TO(PROBES) | ANY_END,
-	[SESSION_DECIDES] = TO(LEASES) | TO(ALONE) | ANY_END,
-	[SESSION_ASKS] = TO(TALKS) | ANY_END,
-	[SESSION_FILTERS] = TO(TALKS) | TO(LEASES) | ANY_END,
-	[SESSION_PROBES] = TO(LEASES) | ANY_END,
-	[SESSION_ALONE] = TO(OVER),
-	[SESSION_LEAVES] = TO(OVER),
-	[SESSION_OVER] = 0,
-};
-
-static const char *const state_names[] = {
-	[SESSION_HEADER] = "header",
-	[SESSION_TALKS] = "talks",
-	[SESSION_WAITS] = "waits",
-	[SESSION_TRIES] = "tries",
-	[SESSION_LEASES] = "sends",
-	[SESSION_DECIDES] = "decides",
-	[SESSION_ASKS] = "asks",
-	[SESSION_FILTERS] = "filters",
-	[SESSION_PROBES] = "probes",
-	[SESSION_ALONE] = "alone",
-	[SESSION_LEAVES] = "leaves",
-	[SESSION_OVER] = "over",
+static const struct {
+	const char *name;
+	unsigned may_move_to;
+} states[] = {
+	[SESSION_HEADER] = { "header", TO(TALKS) | ANY_END },
+	[SESSION_TALKS] = { "talks", TO(WAITS) | TO(LEASES) | TO(ASKS) | TO(FILTERS) | ANY_END },
+	[SESSION_WAITS] = { "waits", TO(TALKS) | TO(TRIES) | TO(LEASES) | ANY_END },
+	[SESSION_TRIES] = { "tries", TO(TALKS) | TO(WAITS) | TO(LEASES) | ANY_END },
+	[SESSION_LEASES] = { "sends", TO(TALKS) | TO(DECIDES) | TO(FILTERS) | TO(PROBES) | ANY_END },
+	[SESSION_DECIDES] = { "decides", TO(LEASES) | TO(ALONE) | ANY_END },
+	[SESSION_ASKS] = { "asks", TO(TALKS) | ANY_END },
+	[SESSION_FILTERS] = { "filters", TO(TALKS) | TO(LEASES) | ANY_END },
+	[SESSION_PROBES] = { "probes", TO(LEASES) | ANY_END },
+	[SESSION_ALONE] = { "alone", TO(OVER) },
+	[SESSION_LEAVES] = { "leaves", TO(OVER) },
+	[SESSION_OVER] = { "over", 0 },
 };
 
 const char *session_state_name(enum session_state state)
 {
-	return state_names[state];
+	return states[state].name;
 }
 
 void session_move(struct session *s, enum session_state to)
 {
-	assert(may_move_to[s->state] & 1u << to);
+	assert(states[s->state].may_move_to & 1u << to);
 	s->state = (uint8_t)to;
 }
 
@@ -121,19 +109,14 @@ void session_end(struct session *s, enum smtp_own why)
 	session_leave(s);
 }
 
-/* The message is complete, and its fate does not depend on the sender any more: the receiver or the queue has it, or
- * another session may ask for its decision by name. Else the loss of the sender cancels it (RFC 5321 4.1.1.10): that
- * sender has no reply, so it will come again. */
-static int is_decided_alone(const struct session *s)
-{
-	const int is_named = s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED;
-	return s->state == SESSION_DECIDES && (is_named || !session_is_unsent(s));
-}
-
 /* The sender is gone. */
 static void lose_sender(struct session *s)
 {
-	if (is_decided_alone(s)) {
+	const int is_named = s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED;
+	/* The message is complete, and its fate does not depend on the sender any more: the receiver or the queue has
+	 * it, or another session may ask for its decision by name. Else the loss of the sender cancels it (RFC 5321
+	 * 4.1.1.10): that sender has no reply, so it will come again. */
+	if (s->state == SESSION_DECIDES && (is_named || !session_is_unsent(s))) {
 		session_move(s, SESSION_ALONE);
 		if (!s->store)
 			deadline_cancel(&s->deadline);
@@ -334,14 +317,15 @@ static void refuse(struct session *s, enum smtp_own why)
 	turn_away(s, why);
 }
 
-static uint32_t free_places(const struct sender_home *home)
-{
-	const uint32_t most = home->conf->limits.sessions, now = admission_total(home->admission);
-	return now < most ? most - now : 0;
-}
-
+/* @to is of no interest if all mail goes to the queue. */
 static void enter(struct session *s, const struct sockaddr *to)
 {
+	const uint32_t most = s->home->conf->limits.sessions, now = admission_total(s->home->admission);
+	if (s->home->queue) {
+		session_move(s, SESSION_TALKS);
+		session_greet(s);
+		return;
+	}
 	const enum destination_verdict verdict =
 		destination_rules_judge(s->home->rules, to, worker_now_ms(s->home->worker));
 	s->home->counters->loops += verdict == DESTINATION_OURSELVES;
@@ -356,17 +340,10 @@ static void enter(struct session *s, const struct sockaddr *to)
 		return;
 	}
 	destination_enter(s->destination);
-	if (!next_hop(s) && destination_has_its_part(s->destination, free_places(s->home))) {
+	if (!next_hop(s) && destination_has_its_part(s->destination, now < most ? most - now : 0)) {
 		refuse(s, SMTP_OWN_DESTINATION_FULL);
 		return;
 	}
-	session_move(s, SESSION_TALKS);
-	session_greet(s);
-}
-
-/* deliver: queue: it has none of its own. */
-static void enter_queue(struct session *s)
-{
 	session_move(s, SESSION_TALKS);
 	session_greet(s);
 }
@@ -377,15 +354,6 @@ static void set_source(struct session *s, const struct sockaddr *from)
 	s->sends_as = (uint8_t)recipient_rules_sender(s->listener, from);
 	s->source.len = (uint8_t)address_bytes(from, s->source.bytes);
 	s->source_port = address_port(from);
-}
-
-/* The sender that the header names; the peer is the cluster. 0: it was admitted. */
-static int admit_source(struct session *s)
-{
-	if (admission_enter_source(s->home->admission, &s->source) < 0)
-		return -1;
-	s->counted = s->source;
-	return 0;
 }
 
 static size_t take_header(struct session *s, const uint8_t *in, size_t len)
@@ -406,14 +374,15 @@ static size_t take_header(struct session *s, const uint8_t *in, size_t len)
 		set_source(s, (const struct sockaddr *)&from);
 	session_tx_enter(s, &h);
 	session_record_header(s, &h);
-	if (r == 0 && admit_source(s) < 0)
+	/* The sender that the header names; the peer is the cluster. */
+	if (r == 0 && admission_enter_source(s->home->admission, &s->source) < 0) {
 		refuse(s, SMTP_OWN_TOO_MANY_CONNECTIONS);
-	else if (s->home->queue)
-		enter_queue(s);
-	else if (next_hop(s))
-		enter(s, next_hop(s));
-	else if (r == 0)
-		enter(s, (const struct sockaddr *)&to);
+		return taken;
+	}
+	if (r == 0)
+		s->counted = s->source;
+	if (s->home->queue || next_hop(s) || r == 0)
+		enter(s, next_hop(s) ? next_hop(s) : (const struct sockaddr *)&to);
 	else
 		refuse_destination(s, "the PROXY header names none");
 	return taken;
@@ -431,25 +400,17 @@ static int reads(const struct session *s)
 	       (s->state == SESSION_LEASES && (s->home->queue || onward_pending(s->onward) < SESSION_PENDING_MAX));
 }
 
-static size_t take_all(struct session *s, const uint8_t *data, size_t len)
-{
-	size_t used = 0, taken = 1;
-	while (used < len && taken > 0 && reads(s)) {
-		taken = s->state == SESSION_HEADER ? take_header(s, data + used, len - used)
-						   : session_take(s, (const char *)data + used, len - used);
-		used += taken;
-	}
-	return used;
-}
-
 /* Bytes that have to wait stay with the stream. While there are few, it is read on, so that the sender's end is seen.
  */
 static size_t on_data(struct stream *stream, uint8_t *data, size_t len)
 {
 	struct session *s = (struct session *)stream;
+	size_t used = 0, taken = 1;
 	if (s->state == SESSION_LEAVES)
 		return len;
-	const size_t used = take_all(s, data, len);
+	for (; used < len && taken > 0 && reads(s); used += taken)
+		taken = s->state == SESSION_HEADER ? take_header(s, data + used, len - used)
+						   : session_take(s, (const char *)data + used, len - used);
 	if (s->state == SESSION_LEAVES)
 		return len;
 	if (used > 0 && s->state < SESSION_LEAVES)
@@ -545,24 +506,15 @@ static void begin(struct session *s)
 		}
 	} else if (capture_destination(stream_fd(&s->stream), s->listener->capture, local, &to) < 0) {
 		refuse_destination(s, "the sender connected to smtpproxy itself");
-	} else if (s->home->queue) {
-		enter_queue(s);
 	} else {
 		enter(s, next_hop(s) ? next_hop(s) : (const struct sockaddr *)&to);
 	}
 }
 
-static void refuse_fd(int fd)
-{
-	static const char words[] = "421 4.7.0 Too many connections\r\n";
-	if (write(fd, words, sizeof words - 1) < 0) /* nobody can be told about an error */
-		(void)0;
-	close(fd);
-}
-
 void session_open(struct sender_home *home, const struct smtpproxy_listener *listener, int fd,
 	const struct sockaddr_storage *peer)
 {
+	static const char words[] = "421 4.7.0 Too many connections\r\n";
 	struct session *s = calloc(1, sizeof *s);
 	if (!s) {
 		close(fd);
@@ -577,7 +529,9 @@ void session_open(struct sender_home *home, const struct smtpproxy_listener *lis
 	s->said = "";
 	if (admit(s) < 0) {
 		home->counters->sessions_refused++;
-		refuse_fd(fd);
+		if (write(fd, words, sizeof words - 1) < 0) /* nobody can be told about an error */
+			(void)0;
+		close(fd);
 		free(s);
 		return;
 	}

@@ -63,7 +63,7 @@ enum session_tx_state {
 struct session_tx {
 	struct tx_entry *entry; /* NULL: it came without an id */
 	struct tx_member member;
-	struct tx_waiter waiter; /* ASKING_BEFORE */
+	struct tx_waiter waiter; /* ASKING, ASKING_BEFORE */
 	uint64_t number;         /* of the transaction, or of the one in its question */
 	uint8_t state;           /* enum session_tx_state */
 	uint8_t is_own;          /* the key in its question is that of @entry */
@@ -165,6 +165,18 @@ void session_cut_decided(struct session *s);
 
 /* End it at once, as if the sender were lost. */
 void session_cut(struct session *s);
+
+/* The way of the answers to the process that has replaced this one. */
+struct remote_channel {
+	void (*send)(void *ctx, const uint8_t *data, size_t len);
+	void *ctx;
+};
+
+/* Its QUESTION about a transaction that was named here. It is answered now or later, or session_tx_forget_remote()
+ * comes before. @c lives as long. */
+void session_tx_ask_remote(struct sender_home *home, const struct remote_channel *c, const struct tx_message *m);
+/* The channel ends. */
+void session_tx_forget_remote(struct sender_home *home);
 
 const char *session_state_name(enum session_state state);
 

@@ -43,16 +43,6 @@ void session_greet(struct session *s)
 	session_expect_sender(s);
 }
 
-static void say_hello(struct session *s)
-{
-	uint8_t out[SMTP_REPLY_LINE_MAX];
-	struct wire_writer w = wire_writer(out, sizeof out);
-	smtp_word_write(&w, "250 ");
-	smtp_text_write(&w, smtp_span_of(s->home->conf->name));
-	smtp_word_write(&w, "\r\n");
-	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
-}
-
 /* Waiting */
 
 int session_hold(struct session *s, const struct smtp_client_event *e)
@@ -90,8 +80,17 @@ static void refuse_mail(struct session *s, const struct smtp_client_event *e, en
 	session_answer_own(s, e, why);
 }
 
+static void wait_for_turn(struct session *s, uint64_t for_ms)
+{
+	session_move(s, SESSION_WAITS);
+	deadline_set(s->home->worker, &s->deadline, for_ms);
+	if (want_turn(&s->want, s->destination) < 0)
+		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
+}
+
 static void wait(struct session *s, const struct smtp_client_event *e)
 {
+	const uint32_t turn_ms = s->home->conf->limits.turn_ms;
 	s->want.sender = s->source;
 	if (s->home->conf->fairness == CONF_OFF)
 		s->want.sender = (struct client_address){ .len = 0 };
@@ -101,27 +100,26 @@ static void wait(struct session *s, const struct smtp_client_event *e)
 		refuse_mail(s, e, SMTP_OWN_OVERLOADED);
 		return;
 	}
+	s->waits_till_ms = worker_now_ms(s->home->worker) + turn_ms;
+	if (e->command.verb == SMTP_VERB_MAIL) {
+		wait_for_turn(s, turn_ms);
+		return;
+	}
 	session_move(s, SESSION_WAITS);
-	s->waits_till_ms = worker_now_ms(s->home->worker) + s->home->conf->limits.turn_ms;
-	deadline_set(s->home->worker, &s->deadline, s->home->conf->limits.turn_ms);
-	if (e->command.verb != SMTP_VERB_MAIL)
-		want_offers(&s->want, s->destination);
-	else if (want_turn(&s->want, s->destination) < 0)
-		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
+	deadline_set(s->home->worker, &s->deadline, turn_ms);
+	want_offers(&s->want, s->destination);
 }
 
 void session_wait_again(struct session *s)
 {
 	const uint64_t now_ms = worker_now_ms(s->home->worker);
-	session_move(s, SESSION_WAITS);
-	if (now_ms >= s->waits_till_ms) {
-		s->home->counters->turns_expired++;
-		s->want.ops->on_failed(&s->want, SMTP_OWN_CONGESTED);
+	if (now_ms < s->waits_till_ms) {
+		wait_for_turn(s, s->waits_till_ms - now_ms);
 		return;
 	}
-	deadline_set(s->home->worker, &s->deadline, s->waits_till_ms - now_ms);
-	if (want_turn(&s->want, s->destination) < 0)
-		s->want.ops->on_failed(&s->want, SMTP_OWN_OVERLOADED);
+	session_move(s, SESSION_WAITS);
+	s->home->counters->turns_expired++;
+	s->want.ops->on_failed(&s->want, SMTP_OWN_CONGESTED);
 }
 
 static void on_offers(struct want *w)
@@ -194,6 +192,8 @@ static void end_transaction(struct session *s)
 
 static void on_hello(struct session *s, const struct smtp_client_event *e)
 {
+	uint8_t out[SMTP_REPLY_LINE_MAX];
+	struct wire_writer w = wire_writer(out, sizeof out);
 	if (s->onward && s->state == SESSION_LEASES) {
 		onward_forget_name(s->onward);
 		smtp_tx_pass(&s->tx, e);
@@ -201,7 +201,10 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 	} else if (e->command.verb == SMTP_VERB_HELO) {
 		smtp_tx_pass(&s->tx, e);
 		s->told = 0;
-		say_hello(s);
+		smtp_word_write(&w, "250 ");
+		smtp_text_write(&w, smtp_span_of(s->home->conf->name));
+		smtp_word_write(&w, "\r\n");
+		session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
 		end_transaction(s);
 	} else if (s->home->queue || destination_offers(s->destination)) {
 		smtp_tx_pass(&s->tx, e);
@@ -235,30 +238,15 @@ static enum smtp_own read_params(struct smtp_span rest, struct smtp_span *name)
 	return SMTP_OWN_NONE;
 }
 
-static int is_too_big(const struct session *s, const struct smtp_command *c)
-{
-	struct smtp_params params = { 0 };
-	return smtp_params_read(SMTP_VERB_MAIL, c->params, &params) == 0 && params.size > session_size_max(s);
-}
-
 static enum smtp_own read_mail(struct session *s, const struct smtp_command *c, struct smtp_span *name)
 {
+	struct smtp_params params = { 0 };
 	if (!s->tx.greeting)
 		return SMTP_OWN_EHLO_FIRST;
-	if (is_too_big(s, c))
+	if (smtp_params_read(SMTP_VERB_MAIL, c->params, &params) == 0 && params.size > session_size_max(s))
 		return SMTP_OWN_TOO_BIG;
 	const enum smtp_own own = read_params(c->params, name);
 	return own || !name->at ? own : session_tx_name(s, *name);
-}
-
-/* deliver: queue */
-static void begin_storing(struct session *s, const struct smtp_client_event *e)
-{
-	session_store_mail(s, e);
-	if (s->store)
-		return;
-	session_tx_forget(s); /* refused */
-	session_filter_drop(s);
 }
 
 /* Hooks may agree to MAIL during a stop: session_drain() lets FILTERS wait for their verdict. */
@@ -269,7 +257,11 @@ static void begin_transaction(struct session *s, const struct smtp_client_event 
 		return;
 	}
 	if (s->home->queue) {
-		begin_storing(s, e);
+		session_store_mail(s, e);
+		if (s->store)
+			return;
+		session_tx_forget(s); /* refused */
+		session_filter_drop(s);
 		return;
 	}
 	s->hops = (struct hops){ 0 };
@@ -392,11 +384,6 @@ static const uint8_t own_replies[SMTP_VERB_COUNT] = {
 	[SMTP_VERB_POST] = SMTP_OWN_FOREIGN_PROTOCOL,
 };
 
-static void on_other(struct session *s, const struct smtp_client_event *e)
-{
-	session_answer_own(s, e, (enum smtp_own)own_replies[e->command.verb]);
-}
-
 static void (*const ons[SMTP_VERB_COUNT])(struct session *s, const struct smtp_client_event *e) = {
 	[SMTP_VERB_EHLO] = on_hello,
 	[SMTP_VERB_HELO] = on_hello,
@@ -415,7 +402,7 @@ static void on_command(struct session *s, const struct smtp_client_event *e)
 	else if (ons[e->command.verb])
 		ons[e->command.verb](s, e);
 	else
-		on_other(s, e);
+		session_answer_own(s, e, (enum smtp_own)own_replies[e->command.verb]);
 }
 
 /* True when the message goes in a circle: then the rest of it is not passed on. */

@@ -1,5 +1,5 @@
 /* session_inside.h: shared by the files of a session: session.c (the connection), session_commands.c (the sender's
- * commands), session_pace.c (its speed), session_lease.c (the receiver's side), session_filter.c and session_held.c
+ * commands), session_pace.c (its speed), session_lease.c (the receiver's side), session_filter.c
  * (hooks), session_probe.c (recipients), session_tx.c (XCSSLTX), session_record.c (the event log). */
 #ifndef CSSL_SMTPPROXY_SESSION_INSIDE_H
 #define CSSL_SMTPPROXY_SESSION_INSIDE_H
@@ -120,7 +120,7 @@ void session_filter_note_recipient(struct session *s);
 /* The transaction is over, or comes to nothing. */
 void session_filter_drop(struct session *s);
 
-/* session_held.c: a message that is kept for hooks. With deliver: queue it is stored when they have agreed. */
+/* session_filter.c: a message that is kept for hooks. With deliver: queue it is stored when they have agreed. */
 
 /* DATA, behind their judgement. 1: it was answered here; 0: it goes on to the receiver. */
 int session_held_begin(struct session *s, const struct smtp_client_event *e);
@@ -130,8 +130,6 @@ int session_is_judged(const struct session *s);
 /* Bytes that it has of the room for kept messages. */
 uint64_t session_held_taken(const struct session *s);
 void session_held_take(struct session *s, const struct smtp_client_event *e);
-/* DECIDES or ALONE: their verdict about the message. */
-void session_held_judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply);
 /* The receiver took output. */
 void session_held_go_on(struct session *s);
 /* The receiver sent something. Returns how much of it was read here. */
@@ -190,13 +188,6 @@ int session_tx_reopen(struct session *s);
 void session_tx_decide(struct session *s, struct smtp_span text);
 /* The command XCSSLTX. NONE, or the reply that refuses it. */
 enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e);
-
-/* From now on, transactions that other sessions of the entry have not sent completely have no effect. @asker may be
- * NULL. True when one of them has sent transaction @number completely, and its decision is still to come. */
-int session_tx_fence(struct tx_entry *e, const struct session *asker, uint64_t number);
-
-/* session_tx_remote.c: transaction @number of @e is decided, or will never be: the other process gets its answer. */
-void session_tx_tell_remote(struct sender_home *home, struct tx_entry *e, uint64_t number);
 
 /* The client's address, or the peer's. */
 struct sockaddr_storage session_client(const struct session *s);

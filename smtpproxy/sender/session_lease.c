@@ -20,6 +20,15 @@ void session_lease(struct session *s, struct onward *o)
 	onward_lease(o, &user, s);
 }
 
+/* The lease ends, and so does the connection. */
+static void drop_receiver(struct session *s)
+{
+	struct onward *o = s->onward;
+	s->onward = NULL;
+	onward_abort(o);
+	destination_take_back(s->destination, o);
+}
+
 /* Toward the receiver */
 
 void session_pass(struct session *s, struct smtp_span wire)
@@ -29,20 +38,15 @@ void session_pass(struct session *s, struct smtp_span wire)
 	session_expect_receiver(s);
 }
 
-/* TRIES. The receiver may have enough of this connection, for what others did with it: it ends it, or says 421. Then
- * the command goes over another one, so the sender's next commands wait. */
-static void try(struct session *s, struct smtp_span wire)
-{
-	deadline_cancel(&s->deadline);
-	onward_write(s->onward, wire.at, wire.len); /* a failure comes as on_lost */
-	onward_expect(s->onward, s->home->conf->outward.command_ms);
-}
-
 void session_begin_lease(struct session *s)
 {
 	const struct smtp_client_event e = session_held_event(s);
 	if (s->state == SESSION_TRIES) {
-		try(s, e.wire);
+		/* The receiver may have enough of this connection, for what others did with it: it ends it, or says
+		 * 421. Then the command goes over another one, so the sender's next commands wait. */
+		deadline_cancel(&s->deadline);
+		onward_write(s->onward, e.wire.at, e.wire.len); /* a failure comes as on_lost */
+		onward_expect(s->onward, s->home->conf->outward.command_ms);
 		return;
 	}
 	session_record_turn(s);
@@ -227,10 +231,7 @@ static void note_refusal(struct session *s, const struct smtp_server_event *e)
 /* The receiver sent 421: it gets no more bytes, and the sender ends, too. */
 static void close_behind_receiver(struct session *s)
 {
-	struct onward *o = s->onward;
-	s->onward = NULL;
-	onward_abort(o);
-	destination_take_back(s->destination, o);
+	drop_receiver(s);
 	if (s->state == SESSION_ALONE)
 		session_finish_alone(s);
 	else
@@ -265,14 +266,6 @@ static void on_line(struct session *s, const struct smtp_server_event *e)
 		session_say_offers(s);
 }
 
-/* Only the reply to MAIL is looked at: a receiver that demands TLS takes no mail without it, and hooks judge MAIL
- * before it is passed on. */
-static int is_for_tls(const struct session *s, const struct smtp_server_event *e)
-{
-	return e->kind == SMTP_SERVER_LINE && e->turn == SMTP_VERB_MAIL && s->state == SESSION_LEASES && s->onward &&
-	       fallback_is_refused(s->onward, &e->line);
-}
-
 /* It is no refusal of the mail, so the sender gets a temporary one. It may have sent more commands, so the session
  * ends. @before: the lines of the reply that the sender has already. They refuse the mail for good, and without the
  * last line they are no reply. */
@@ -295,7 +288,10 @@ void session_answer(struct session *s, const char *in, size_t len)
 		const unsigned before = s->tx.server.lines;
 		smtp_tx_server(&s->tx, in + used, len - used, &taken, &e);
 		used += taken;
-		if (is_for_tls(s, &e))
+		/* Only the reply to MAIL is looked at: a receiver that demands TLS takes no mail without it, and hooks
+		 * judge MAIL before it is passed on. */
+		if (e.kind == SMTP_SERVER_LINE && e.turn == SMTP_VERB_MAIL && s->state == SESSION_LEASES && s->onward &&
+			fallback_is_refused(s->onward, &e.line))
 			end_in_clear(s, before);
 		else if (e.kind == SMTP_SERVER_LINE)
 			on_line(s, &e);
@@ -328,8 +324,7 @@ static void on_reply(void *ctx, const char *data, size_t len)
 	struct session *s = ctx;
 	const enum session_state before = (enum session_state)s->state;
 	if (before == SESSION_TRIES && len >= 3 && memcmp(data, "421", 3) == 0) {
-		onward_abort(s->onward);
-		destination_take_back(s->destination, s->onward);
+		drop_receiver(s);
 		try_again(s);
 		return;
 	}
@@ -372,10 +367,7 @@ static void end_without_receiver(struct session *s, enum smtp_own why)
 
 void session_lose_receiver(struct session *s, enum smtp_own why)
 {
-	struct onward *o = s->onward;
-	s->onward = NULL;
-	onward_abort(o);
-	destination_take_back(s->destination, o);
+	drop_receiver(s);
 	end_without_receiver(s, why);
 }
 

@@ -18,7 +18,6 @@
 #include "smtpproxy/sender/session_inside.h"
 #include "smtpproxy/sender/store_parts.h"
 
-#define BODY_FIRST  16384u
 #define ID_BYTES    8u
 #define STORING_MAX 540000u /* ms for all parts; a sender waits 10 minutes (RFC 5321 4.5.3.2.6) */
 #define ID_LEN      (2 * ID_BYTES + 1)
@@ -48,23 +47,13 @@ struct store {
 	unsigned recipients;
 	struct body_share share; /* of the room that all messages have */
 	uint64_t complete_ms;    /* when its end had come */
-	uint8_t *body;           /* begins with our Received field */
-	size_t len, cap, head;
+	struct message message;  /* begins with our Received field */
+	size_t head;             /* its length */
 	enum store_content content;
 	struct smtp_data data; /* CHUNKS: the content as DATA would carry it */
 	char id[ID_LEN];
 	char name[SMTP_TX_ID_MAX + 24], reply[SMTP_REPLY_LINE_MAX]; /* of the transaction */
 };
-
-/* So many bytes are its share of the room from now on. 0 or CSSL_E_FULL: nothing has changed. */
-static int take_room(struct store *m, size_t bytes)
-{
-	struct sender_home *home = m->session->home;
-	const int r = body_share_resize(&home->room, &m->share, bytes);
-
-	home->counters->no_room += r != 0;
-	return r;
-}
 
 void session_store_drop(struct session *s)
 {
@@ -74,9 +63,9 @@ void session_store_drop(struct session *s)
 		return;
 	s->store = NULL;
 	store_parts_free(&m->parts);
-	body_share_end(&s->home->room, &m->share);
+	body_share_end(&m->share);
 	envelope_free(&m->opening);
-	free(m->body);
+	message_free(&m->message);
 	free(m);
 }
 
@@ -133,6 +122,7 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 	store_parts_begin(&m->parts, s->home->queue, &parts_ops);
 	randombytes_buf(id, sizeof id);
 	sodium_bin2hex(m->id, sizeof m->id, id, sizeof id);
+	snprintf(m->reply, sizeof m->reply, "250 2.0.0 Ok: queued as %s\r\n", m->id);
 	snprintf(params, sizeof params, "%.*s%s", (int)c->params.len, c->params.len ? c->params.at : "",
 		s->sender_tls.version[0] ? ENVELOPE_SECURED : "");
 	session_client_text(s, client);
@@ -140,40 +130,37 @@ static struct store *begin(struct session *s, const struct smtp_command *c)
 		!envelope_begin(&m->opening, smtp_span_of(s->tx.name), smtp_span_of(client), c->path.mailbox,
 			smtp_span_of(params)))
 		return m;
-	body_share_end(&s->home->room, &m->share);
+	body_share_end(&m->share);
 	envelope_free(&m->opening);
 	free(m);
 	return NULL;
 }
 
-void session_store_mail(struct session *s, const struct smtp_client_event *e)
+static enum smtp_own refusal_of_mail(struct session *s, const struct smtp_command *c)
 {
-	if (!queue_is_ready(s->home->queue)) {
-		session_answer_own(s, e, SMTP_OWN_OVERLOADED);
-		return;
-	}
+	struct smtpproxy_counters *counters = s->home->counters;
+
+	if (!queue_is_ready(s->home->queue))
+		return SMTP_OWN_OVERLOADED;
 	if (queue_is_full(s->home->queue)) {
-		s->home->counters->queue_full++;
-		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
-		return;
+		counters->queue_full++;
+		return SMTP_OWN_NO_ROOM;
 	}
 	if (s->home->room.state == BODY_ROOM_FULL) {
-		s->home->counters->no_room++;
-		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
-		return;
+		counters->no_room++;
+		return SMTP_OWN_NO_ROOM;
 	}
-	if (s->store || s->state != SESSION_TALKS) {
-		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
-		return;
-	}
-	const enum smtp_own refusal = refusal_of(&e->command);
+	return s->store || s->state != SESSION_TALKS ? SMTP_OWN_BAD_SEQUENCE : refusal_of(c);
+}
+
+void session_store_mail(struct session *s, const struct smtp_client_event *e)
+{
+	enum smtp_own refusal = refusal_of_mail(s, &e->command);
+
+	if (!refusal && !(s->store = begin(s, &e->command)))
+		refusal = SMTP_OWN_LOCAL_ERROR;
 	if (refusal) {
 		session_answer_own(s, e, refusal);
-		return;
-	}
-	s->store = begin(s, &e->command);
-	if (!s->store) {
-		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
 		return;
 	}
 	s->hops = (struct hops){ 0 };
@@ -182,12 +169,6 @@ void session_store_mail(struct session *s, const struct smtp_client_event *e)
 	session_move(s, SESSION_LEASES);
 	smtp_tx_pass(&s->tx, e);
 	say(s, "250 2.1.0 Ok\r\n");
-}
-
-/* Bytes of memory that the recipient takes; all are given back with the message. */
-static size_t cost_of(const struct store *m, const char *destination, const struct smtp_command *c)
-{
-	return store_parts_cost(&m->parts, destination, &m->opening) + c->path.mailbox.len + c->params.len;
 }
 
 /* Without a domain it is ours (RFC 5321 4.5.1), unless a next hop takes all mail as it is. */
@@ -217,83 +198,51 @@ enum smtp_own session_store_recipient(const struct session *s, const struct smtp
 
 static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 {
+	const struct smtp_command *c = &e->command;
 	struct store *m = s->store;
 	struct store_recipient to;
-	const enum smtp_own refusal = session_store_recipient(s, &e->command, &to);
+	enum smtp_own refusal = session_store_recipient(s, c, &to);
+	size_t cost; /* bytes of memory that the recipient takes; all are given back with the message */
 
+	if (!refusal) {
+		cost = store_parts_cost(&m->parts, to.line, &m->opening) + c->path.mailbox.len + c->params.len;
+		if (body_share_resize(&m->share, m->share.taken + cost)) {
+			s->home->counters->no_room++;
+			refusal = SMTP_OWN_NO_ROOM;
+		} else if (store_parts_add(&m->parts, to.line, &m->opening, to.mailbox, c->params)) {
+			refusal = SMTP_OWN_LOCAL_ERROR;
+		}
+	}
 	if (refusal) {
 		session_answer_own(s, e, refusal);
 		return;
 	}
-	if (take_room(m, m->share.taken + cost_of(m, to.line, &e->command))) {
-		session_answer_own(s, e, SMTP_OWN_NO_ROOM);
-		return;
-	}
-	if (store_parts_add(&m->parts, to.line, &m->opening, to.mailbox, e->command.params)) {
-		session_answer_own(s, e, SMTP_OWN_LOCAL_ERROR);
-		return;
-	}
 	m->recipients++;
-	session_record_recipient(s, &e->command);
+	session_record_recipient(s, c);
 	smtp_tx_pass(&s->tx, e);
 	say(s, "250 2.1.5 Ok\r\n");
 }
 
 /* Content */
 
-static void drop_body(struct store *m)
-{
-	take_room(m, m->share.taken - m->cap);
-	free(m->body);
-	m->body = NULL;
-	m->len = m->cap = 0;
-}
-
 static void refuse_content(struct store *m, enum store_content why)
 {
-	drop_body(m);
+	body_share_resize(&m->share, m->share.taken - m->message.cap);
+	message_free(&m->message);
 	m->content = why;
 }
 
-/* 0, CSSL_E_FULL or CSSL_E_NO_MEMORY. */
-static int grow(struct store *m, size_t len, uint64_t most)
+static void append(struct store *m, const void *data, size_t len)
 {
-	size_t cap = m->cap ? m->cap : BODY_FIRST;
-	uint8_t *body;
+	const size_t most = m->session->home->conf->queue.message_size + RECEIVED_MAX;
 	int r;
 
-	if (len <= m->cap)
-		return 0;
-	while (cap < len)
-		cap *= 2;
-	cap = cap < most ? cap : most;
-	r = take_room(m, m->share.taken - m->cap + cap);
-	if (r)
-		return r;
-	body = realloc(m->body, cap);
-	if (!body) {
-		take_room(m, m->share.taken - cap + m->cap);
-		return CSSL_E_NO_MEMORY;
-	}
-	m->body = body;
-	m->cap = cap;
-	return 0;
-}
-
-static void append(struct store *m, const void *data, size_t len, uint64_t most)
-{
 	if (m->content >= STORE_TOO_BIG)
 		return;
-	if (m->len + len > most + RECEIVED_MAX) {
-		refuse_content(m, STORE_TOO_BIG);
-		return;
-	}
-	if (grow(m, m->len + len, most + RECEIVED_MAX)) {
-		refuse_content(m, STORE_NO_MEMORY);
-		return;
-	}
-	memcpy(m->body + m->len, data, len);
-	m->len += len;
+	r = body_share_add(&m->share, &m->message, data, len, most);
+	m->session->home->counters->no_room += r == CSSL_E_FULL;
+	if (r)
+		refuse_content(m, r == CSSL_E_TOO_LONG ? STORE_TOO_BIG : STORE_NO_MEMORY);
 }
 
 /* A chunk may hold any bytes, but the receiver gets them by DATA. So they must not look like an end of DATA to a less
@@ -325,8 +274,8 @@ static void write_received(struct session *s, struct store *m)
 
 	if (s->tx.greeting == SMTP_VERB_HELO)
 		r.with = "SMTP";
-	append(m, out, received_write(&r, out), s->home->conf->queue.message_size);
-	m->head = m->len;
+	append(m, out, received_write(&r, out));
+	m->head = m->message.len;
 }
 
 static void begin_content(struct session *s, enum store_content content)
@@ -339,54 +288,34 @@ static void begin_content(struct session *s, enum store_content content)
 	smtp_data_begin(&s->store->data, SMTP_DATA_SMUGGLING);
 }
 
-static void on_data_command(struct session *s, const struct smtp_client_event *e)
-{
-	if (!s->store->recipients) {
-		session_answer_own(s, e, SMTP_OWN_NO_RECIPIENTS);
-		return;
-	}
-	if (session_held_begin(s, e))
-		return;
-	begin_content(s, STORE_DATA);
-	smtp_tx_pass(&s->tx, e);
-	say(s, "354 End data with <CR><LF>.<CR><LF>\r\n");
-}
-
 static void end_content(struct session *s);
-
-/* A chunk without any bytes is complete at once. */
-static void on_chunk_command(struct session *s, const struct smtp_client_event *e)
-{
-	if (!s->store->recipients) {
-		session_answer_own(s, e, SMTP_OWN_NO_RECIPIENTS);
-		return;
-	}
-	begin_content(s, STORE_CHUNKS);
-	smtp_tx_pass(&s->tx, e);
-	if (!e->command.chunk_len)
-		end_content(s);
-}
 
 void session_store_command(struct session *s, const struct smtp_client_event *e)
 {
-	static void (*const ons[SMTP_VERB_COUNT])(struct session * s, const struct smtp_client_event *e) = {
-		[SMTP_VERB_RCPT] = on_rcpt,
-		[SMTP_VERB_DATA] = on_data_command,
-		[SMTP_VERB_BDAT] = on_chunk_command,
-	};
+	const enum smtp_verb verb = e->command.verb;
+	const struct store *m = s->store;
 
 	pace_count(&s->pace, e->wire.len);
-	/* RFC 3030 2: behind a chunk, only chunks come. */
-	if (s->store->content != STORE_NOTHING && e->command.verb != SMTP_VERB_BDAT && ons[e->command.verb]) {
+	if (verb == SMTP_VERB_RSET) {
+		smtp_tx_pass(&s->tx, e);
+		say(s, said_ok);
+	} else if (m->content != STORE_NOTHING &&
+		   verb != SMTP_VERB_BDAT) { /* RFC 3030 2: behind a chunk, only chunks come */
 		session_answer_own(s, e, SMTP_OWN_BAD_SEQUENCE);
-		return;
+	} else if (verb == SMTP_VERB_RCPT) {
+		on_rcpt(s, e);
+	} else if (!m->recipients) {
+		session_answer_own(s, e, SMTP_OWN_NO_RECIPIENTS);
+	} else if (verb == SMTP_VERB_BDAT) {
+		begin_content(s, STORE_CHUNKS);
+		smtp_tx_pass(&s->tx, e);
+		if (!e->command.chunk_len) /* it is complete at once */
+			end_content(s);
+	} else if (!session_held_begin(s, e)) {
+		begin_content(s, STORE_DATA);
+		smtp_tx_pass(&s->tx, e);
+		say(s, "354 End data with <CR><LF>.<CR><LF>\r\n");
 	}
-	if (ons[e->command.verb]) {
-		ons[e->command.verb](s, e);
-		return;
-	}
-	smtp_tx_pass(&s->tx, e); /* RSET */
-	say(s, said_ok);
 }
 
 void session_store_content(struct session *s, const struct smtp_client_event *e)
@@ -395,7 +324,7 @@ void session_store_content(struct session *s, const struct smtp_client_event *e)
 		return;
 	s->home->counters->bytes += e->wire.len;
 	pace_count(&s->pace, e->wire.len);
-	append(s->store, e->wire.at, e->wire.len, s->home->conf->queue.message_size);
+	append(s->store, e->wire.at, e->wire.len);
 	follow_chunk(s->store, e->wire.at, e->wire.len);
 	if (e->kind == SMTP_CLIENT_CONTENT_END)
 		end_content(s);
@@ -426,11 +355,6 @@ static void decide(struct session *s, const char *reply)
 	session_store_decide(s, smtp_span_of(reply));
 }
 
-static void write_queued(const struct store *m, char out[static SMTP_REPLY_LINE_MAX])
-{
-	snprintf(out, SMTP_REPLY_LINE_MAX, "250 2.0.0 Ok: queued as %s\r\n", m->id);
-}
-
 /* The backups answer, so the parts that are to come get their time, too. */
 static void on_progress(struct store_parts *p)
 {
@@ -447,7 +371,7 @@ static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 	struct store *m = container_of(p, struct store, parts);
 	char queued[SMTP_REPLY_LINE_MAX];
 
-	write_queued(m, queued);
+	memcpy(queued, m->reply, sizeof queued); /* the decision frees it */
 	switch (outcome) {
 	case QUEUE_STORED: decide(m->session, queued); break;
 	case QUEUE_REFUSED:
@@ -462,69 +386,56 @@ static const struct store_parts_ops parts_ops = { .on_progress = on_progress, .o
 
 static int add(struct session *s, struct store *m)
 {
-	struct queue_mail mail = { .body = { m->body, m->len } };
+	struct queue_mail mail = { .body = { (const uint8_t *)m->message.at, m->message.len } };
 
 	/* FENCED: another session asked about it while hooks judged it */
 	if (s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED) {
 		snprintf(m->name, sizeof m->name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
-		write_queued(m, m->reply);
 		mail.transaction = (struct content_bytes){ (const uint8_t *)m->name, strlen(m->name) };
 		mail.reply = (struct content_bytes){ (const uint8_t *)m->reply, strlen(m->reply) - strlen("\r\n") };
 	}
 	return store_parts_submit(&m->parts, &mail);
 }
 
-/* The content as it was before DATA carried it. */
-static void unwrap(struct store *m)
-{
-	struct smtp_dots dots = { 0 };
-	char *content = (char *)m->body + m->head;
-
-	if (m->content == STORE_DATA)
-		m->len = m->head + smtp_dots_remove(&dots, content, m->len - m->head - strlen(".\r\n"), content);
-}
-
 static void submit(struct session *s)
 {
 	struct store *m = s->store;
+	struct message *all = &m->message;
+	struct smtp_dots dots = { 0 };
 	int r;
 
-	unwrap(m);
+	if (m->content == STORE_DATA) /* the content as it was before DATA carried it */
+		all->len = m->head + smtp_dots_remove(&dots, all->at + m->head, all->len - m->head - strlen(".\r\n"),
+					     all->at + m->head);
 	m->complete_ms = worker_now_ms(s->home->worker);
 	r = add(s, m);
-	if (!r && m->parts.count > 1) { /* the part that comes last needs it still */
+	if (!r && m->parts.count == 1) /* the queue has its own copy, which counts in the room until it is stored */
+		message_free(all);
+	if (!r) /* of several parts, the one that comes last needs it still */
 		return;
-	} else if (!r) { /* the queue has its own copy, which counts in the room until it is stored */
-		free(m->body);
-		m->body = NULL;
-		m->len = m->cap = 0;
-	} else if (r == QUEUE_NOT_READY) {
-		decide(s, "421 4.3.2 No copy can be stored now, try again later\r\n");
-	} else if (r > 0) {
-		s->home->counters->queue_full += r == QUEUE_FULL;
-		decide(s, "452 4.3.1 The queue is full, try again later\r\n");
-	} else {
-		decide(s, "451 4.3.0 Local error, try again later\r\n");
-	}
+	s->home->counters->queue_full += r == QUEUE_FULL;
+	decide(s, r == QUEUE_NOT_READY ? "421 4.3.2 No copy can be stored now, try again later\r\n"
+		  : r > 0              ? "452 4.3.1 The queue is full, try again later\r\n"
+				       : "451 4.3.0 Local error, try again later\r\n");
 }
 
 /* Our Received field stands in front of the message. */
-static void name_mbox_line(struct session *s)
+static void name_mbox_line(struct store *m)
 {
-	struct store *m = s->store;
+	struct message *all = &m->message;
 	char name[MESSAGE_MBOX_NAME];
 	size_t len;
 
 	if (m->content >= STORE_TOO_BIG)
 		return;
-	len = message_mbox_line((struct smtp_span){ (const char *)m->body + m->head, m->len - m->head }, name);
+	len = message_mbox_line((struct smtp_span){ all->at + m->head, all->len - m->head }, name);
 	if (len == 0)
 		return;
-	append(m, name, len, s->home->conf->queue.message_size);
+	append(m, name, len);
 	if (m->content >= STORE_TOO_BIG)
 		return;
-	memmove(m->body + m->head + len, m->body + m->head, m->len - len - m->head);
-	memcpy(m->body + m->head, name, len);
+	memmove(all->at + m->head + len, all->at + m->head, all->len - len - m->head);
+	memcpy(all->at + m->head, name, len);
 }
 
 /* All of it has come, and nobody else has to judge it. */
@@ -535,7 +446,7 @@ static void finish_content(struct session *s)
 		[STORE_NO_MEMORY] = "452 4.3.1 No memory for the message, try again later\r\n",
 		[STORE_SMUGGLES] = "550 5.6.0 Message has line ends that are not allowed\r\n",
 	};
-	name_mbox_line(s);
+	name_mbox_line(s->store);
 	const enum store_content content = s->store->content;
 
 	s->home->counters->smuggling += content == STORE_SMUGGLES;
@@ -565,7 +476,7 @@ void session_store_judged(struct session *s, const struct message *judged)
 	begin_content(s, STORE_JUDGED);
 	for (size_t i = 0; message_piece(judged, i, &piece); i++)
 		if (piece.len > 0)
-			append(s->store, piece.at, piece.len, s->home->conf->queue.message_size);
+			append(s->store, piece.at, piece.len);
 	deadline_set(s->home->worker, &s->deadline, s->home->conf->queue.store_ms);
 	finish_content(s);
 }

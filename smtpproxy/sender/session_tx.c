@@ -1,8 +1,8 @@
-/* session_tx.c: names, decisions and questions of one session. All sessions of one id are in its entry's list.
- * Questions of another process are in session_tx_remote.c. */
+/* session_tx.c: names, decisions and questions of one session. All sessions of one id are in its entry's list. */
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/container_of.h"
@@ -62,13 +62,6 @@ static void say_fate(struct session *s, enum smtp_fate fate, struct smtp_span re
 	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
 }
 
-static void answer(struct session *s)
-{
-	struct smtp_span reply = { 0 };
-	enum smtp_fate fate = tx_entry_ask(s->named.entry, s->named.number, &reply);
-	say_fate(s, fate, reply);
-}
-
 /* It was not decided here before, and nothing of it is in the queue. */
 static int never_was(const struct session *s, int r)
 {
@@ -95,23 +88,6 @@ static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 	say_fate(s, fate, (struct smtp_span){ reply, len });
 }
 
-/* Those who wait for this transaction get their answer. An answer may end its session. */
-static void tell_askers(struct sender_home *home, struct tx_entry *e, uint64_t number)
-{
-	struct tx_member *m, *next;
-	session_tx_tell_remote(home, e, number);
-	for (m = LIST_FIRST(&e->sessions); m; m = next) {
-		struct session *s = container_of(m, struct session, named.member);
-		next = LIST_NEXT(m, in_entry);
-		if (s->named.state != SESSION_TX_ASKING || s->named.number != number)
-			continue;
-		s->named.state = SESSION_TX_NONE;
-		session_move(s, SESSION_TALKS);
-		answer(s);
-		session_go_on(s);
-	}
-}
-
 int session_tx_reopen(struct session *s)
 {
 	if (s->named.state == SESSION_TX_FENCED)
@@ -128,7 +104,7 @@ void session_tx_decide(struct session *s, struct smtp_span text)
 		return;
 	s->named.state = SESSION_TX_NONE;
 	tx_entry_decide(s->named.entry, s->named.number, text);
-	tell_askers(s->home, s->named.entry, s->named.number);
+	tx_entry_tell(s->named.entry, s->named.number);
 	s->drains |= before == SESSION_TX_FENCED;
 }
 
@@ -140,17 +116,19 @@ void session_tx_leave(struct session *s)
 		return;
 	s->named.state = SESSION_TX_NONE;
 	LIST_REMOVE(&s->named.member, in_entry);
-	if (before == SESSION_TX_ASKING_BEFORE)
-		tx_before_cancel(&s->named.waiter);
+	if (before >= SESSION_TX_ASKING)
+		tx_waiter_cancel(&s->named.waiter);
 	if (before == SESSION_TX_UNDECIDED || before == SESSION_TX_FENCED)
-		tell_askers(s->home, e, s->named.number);
+		tx_entry_tell(e, s->named.number);
 	s->named.entry = NULL;
 	tx_ledger_leave(s->home->ledger, e);
 }
 
 /* The question */
 
-int session_tx_fence(struct tx_entry *e, const struct session *asker, uint64_t number)
+/* From now on, transactions that other sessions of the entry have not sent completely have no effect. @asker may be
+ * NULL. True when one of them has sent transaction @number completely, and its decision is still to come. */
+static int fence(struct tx_entry *e, const struct session *asker, uint64_t number)
 {
 	struct tx_member *m, *next;
 	int waits = 0;
@@ -187,10 +165,18 @@ static enum smtp_fate fate_of_both(struct session *s, enum smtp_fate before)
 static void on_fate(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span reply)
 {
 	struct session *s = container_of(w, struct session, named.waiter);
+	const int is_of_both = s->named.state == SESSION_TX_ASKING_BEFORE;
 	s->named.state = SESSION_TX_NONE;
 	session_move(s, SESSION_TALKS);
-	say_fate(s, fate_of_both(s, fate), reply);
+	say_fate(s, is_of_both ? fate_of_both(s, fate) : fate, reply);
 	session_go_on(s);
+}
+
+/* on_fate will come. */
+static void ask(struct session *s, enum session_tx_state state)
+{
+	s->named.state = (uint8_t)state;
+	session_move(s, SESSION_ASKS);
 }
 
 /* The process before may know it, or the queue. */
@@ -202,13 +188,9 @@ static void ask_before(struct session *s, const struct smtp_tx_question *q)
 		say_fate(s, SMTP_FATE_DECIDED, reply);
 		return;
 	}
-	s->named.waiter.on_fate = on_fate;
 	switch (tx_before_ask(s->home->before, q, &s->named.waiter, &fate, &reply)) {
 	case TX_BEFORE_KNOWN: say_fate(s, fate_of_both(s, fate), reply); break;
-	case TX_BEFORE_ASKED:
-		s->named.state = SESSION_TX_ASKING_BEFORE;
-		session_move(s, SESSION_ASKS);
-		break;
+	case TX_BEFORE_ASKED: ask(s, SESSION_TX_ASKING_BEFORE); break;
 	case TX_BEFORE_NOTHING: answer_of_queue(s, &q->name); break;
 	}
 }
@@ -218,9 +200,10 @@ static void ask_before(struct session *s, const struct smtp_tx_question *q)
 static void ask_all(struct session *s, struct smtp_tx_question *q)
 {
 	struct smtp_span reply = { 0 };
-	s->named.is_own = tx_entry_ask(s->named.entry, s->named.number, &reply) == SMTP_FATE_NEVER;
+	const enum smtp_fate fate = tx_entry_ask(s->named.entry, s->named.number, &reply);
+	s->named.is_own = fate == SMTP_FATE_NEVER;
 	if (!s->named.is_own) {
-		answer(s);
+		say_fate(s, fate, reply);
 		return;
 	}
 	q->entry[0] = '\0';
@@ -247,13 +230,114 @@ enum smtp_own session_tx_question(struct session *s, const struct smtp_client_ev
 	smtp_tx_pass(&s->tx, e);
 	s->named.number = q.name.number;
 	s->named.is_own = 0;
-	if (session_tx_fence(s->named.entry, s, q.name.number)) {
-		s->named.state = SESSION_TX_ASKING;
-		session_move(s, SESSION_ASKS);
+	s->named.waiter = (struct tx_waiter){ .number = q.name.number, .on_fate = on_fate };
+	if (fence(s->named.entry, s, q.name.number)) {
+		tx_entry_wait(s->named.entry, &s->named.waiter);
+		ask(s, SESSION_TX_ASKING);
 	} else if (strcmp(q.entry, s->named.entry->key) != 0) {
 		ask_before(s, &q);
 	} else {
 		ask_all(s, &q);
 	}
 	return SMTP_OWN_NONE;
+}
+
+/* Questions of the process that has replaced this one, about transactions that were named here. Their sessions are
+ * here, so the fence is, too. */
+
+struct remote_asker {
+	LIST_ENTRY(remote_asker) next;
+	struct sender_home *home;
+	struct tx_entry *entry; /* NULL: the process before this one is asked */
+	struct tx_waiter waiter;
+	uint32_t ticket;
+	const struct remote_channel *channel;
+};
+
+static void answer_remote(const struct remote_channel *c, uint32_t ticket, enum smtp_fate fate, struct smtp_span reply)
+{
+	const struct tx_message m = { .kind = TX_MESSAGE_ANSWER, .ticket = ticket, .fate = fate, .reply = reply };
+	uint8_t out[TX_MESSAGE_MAX];
+	c->send(c->ctx, out, tx_message_write(&m, out));
+}
+
+static void forget_remote(struct remote_asker *a)
+{
+	LIST_REMOVE(a, next);
+	if (a->entry)
+		tx_ledger_leave(a->home->ledger, a->entry);
+	free(a);
+}
+
+static void on_remote_fate(struct tx_waiter *w, enum smtp_fate fate, struct smtp_span reply)
+{
+	struct remote_asker *a = container_of(w, struct remote_asker, waiter);
+	answer_remote(a->channel, a->ticket, fate, reply);
+	forget_remote(a);
+}
+
+/* It waits for @e, which it takes over; NULL: an earlier process may know it. */
+static void ask_for_remote(struct sender_home *home, const struct remote_channel *c, const struct tx_message *m,
+	struct tx_entry *e, const struct smtp_tx_question *q)
+{
+	struct remote_asker *a = calloc(1, sizeof *a);
+	struct smtp_span reply = { 0 };
+	enum smtp_fate fate = SMTP_FATE_UNKNOWN;
+	if (!a) {
+		if (e)
+			tx_ledger_leave(home->ledger, e);
+		answer_remote(c, m->ticket, fate, reply);
+		return;
+	}
+	*a = (struct remote_asker){ .home = home,
+		.entry = e,
+		.waiter = { .number = m->number, .on_fate = on_remote_fate },
+		.ticket = m->ticket,
+		.channel = c };
+	LIST_INSERT_HEAD(&home->askers, a, next);
+	if (e)
+		tx_entry_wait(e, &a->waiter);
+	else if (tx_before_ask(home->before, q, &a->waiter, &fate, &reply) != TX_BEFORE_ASKED)
+		on_remote_fate(&a->waiter, fate, reply);
+}
+
+/* A question without a key is for the id alone: then an earlier process may know what this one does not. */
+static int knows(struct tx_entry *e, const struct smtp_tx_question *q)
+{
+	struct smtp_span reply;
+	if (q->entry[0] == '\0')
+		return tx_entry_ask(e, q->name.number, &reply) != SMTP_FATE_NEVER;
+	return strcmp(e->key, q->entry) == 0;
+}
+
+void session_tx_ask_remote(struct sender_home *home, const struct remote_channel *c, const struct tx_message *m)
+{
+	struct smtp_tx_question q = { .name.number = m->number };
+	struct smtp_span reply = { 0 };
+	struct tx_entry *e;
+	if (smtp_span_copy(m->id, q.name.id, sizeof q.name.id) < 0 ||
+		smtp_span_copy(m->key, q.entry, sizeof q.entry) < 0)
+		return;
+	e = tx_ledger_find(home->ledger, q.name.id) ? tx_ledger_enter(home->ledger, q.name.id) : NULL;
+	if (e && fence(e, NULL, m->number)) {
+		ask_for_remote(home, c, m, e, &q);
+		return;
+	}
+	if (e && knows(e, &q)) {
+		const enum smtp_fate fate = tx_entry_ask(e, m->number, &reply);
+		answer_remote(c, m->ticket, fate, reply);
+	} else {
+		ask_for_remote(home, c, m, NULL, &q);
+	}
+	if (e)
+		tx_ledger_leave(home->ledger, e);
+}
+
+void session_tx_forget_remote(struct sender_home *home)
+{
+	struct remote_asker *a;
+	while ((a = LIST_FIRST(&home->askers))) {
+		tx_waiter_cancel(&a->waiter);
+		forget_remote(a);
+	}
 }

@@ -247,7 +247,7 @@ static void command_retry(int argc, char **argv)
 
 static void command_back(int argc, char **argv)
 {
-	answer(queue_put_back(driver.queue, number(argv[1]), 0));
+	answer(queue_put_back(driver.queue, number(argv[1]), 0, QUEUE_CLEAR));
 }
 
 static void command_bounce(int argc, char **argv)
@@ -438,11 +438,6 @@ static void on_due(void *user, const struct queue_destination *d)
 	say(json_pack("{s:s,s:s}", "event", "due", "destination", d->name));
 }
 
-static void on_room(void *user)
-{
-	load_further();
-}
-
 static void on_may_take(void *user)
 {
 	say_event("may take");
@@ -465,7 +460,6 @@ static const struct queue_ops queue_ops = {
 	.on_ready = on_ready,
 	.on_unready = on_unready,
 	.on_due = on_due,
-	.on_room = on_room,
 	.on_may_take = on_may_take,
 	.on_deposed = on_deposed,
 	.on_stopped = on_stopped,

@@ -353,7 +353,7 @@ def test_requests_of_an_abandoned_path_change_nothing(room):
     a, _, _ = started(room)
 
     def function(name, *arguments):
-        return a.call("FCALL", f"cssl_queue6_{name}", 2, "cssl:{test}:owner", "cssl:{test}:items", *arguments)
+        return a.call("FCALL", f"cssl_queue1_{name}", 2, "cssl:{test}:owner", "cssl:{test}:items", *arguments)
 
     token, nonce = a.owner("token"), a.owner("nonce")
     epoch, generation = map(int, token.split("."))

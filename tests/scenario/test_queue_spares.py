@@ -199,7 +199,7 @@ def test_nothing_is_replaced_when_both_backups_are_lost(room):
 
 def _functions(server):
     """The text of the functions that a gateway has loaded."""
-    return server.call("FUNCTION", "LIST", "LIBRARYNAME", "cssl_queue6", "WITHCODE").split("library_code\n", 1)[1]
+    return server.call("FUNCTION", "LIST", "LIBRARYNAME", "cssl_queue1", "WITHCODE").split("library_code\n", 1)[1]
 
 
 @pytest.mark.parametrize("refuses", ["functions", "messages"])

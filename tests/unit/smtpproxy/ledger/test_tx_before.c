@@ -153,7 +153,7 @@ START_TEST(an_asker_that_is_gone_gets_no_answer)
 	begin();
 	tx_before_open(before, send_it, NULL);
 	ck_assert_int_eq(ask("aa", "k", 3), TX_BEFORE_ASKED);
-	tx_before_cancel(&waiter);
+	tx_waiter_cancel(&waiter);
 	tx_before_close(before);
 	ck_assert_uint_eq(tells, 0);
 	end();

@@ -82,7 +82,6 @@ static const struct queue_ops ops = {
 	.on_ready = ignore,
 	.on_unready = ignore,
 	.on_due = ignore_due,
-	.on_room = ignore,
 	.on_may_take = ignore,
 	.on_deposed = ignore,
 	.on_stopped = ignore,
@@ -130,8 +129,8 @@ void begin(void)
 	q->ready = 1;
 	q->lease.until_ms = 1 << 30;
 	q->shared.epoch = EPOCH;
-	q->shared.version = q->from_version = 5;
-	memcpy(q->shared.members[0], RUN_A, sizeof RUN_A);
+	q->shared.marker.version = q->from_version = 5;
+	memcpy(q->shared.marker.members[0], RUN_A, sizeof RUN_A);
 	connected(a, RUN_A);
 	connected(b, RUN_B);
 	a->state = BACKUP_IN_SYNC;

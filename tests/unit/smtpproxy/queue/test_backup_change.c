@@ -186,11 +186,11 @@ START_TEST(destination_lasts_until_its_changes_are_answered)
 	send_one();
 	answer_one();
 	destination_sweep(&t);
-	ck_assert_uint_eq(t.count, 1);
+	ck_assert_uint_eq(t.names.count, 1);
 	ck_assert_uint_eq(change_at(&line, 0)->item->to->changes[1].unanswered, 1);
 	answer_one();
 	destination_sweep(&t);
-	ck_assert_uint_eq(t.count, 0);
+	ck_assert_uint_eq(t.names.count, 0);
 	destination_table_clear(&t);
 	end();
 }
@@ -202,11 +202,11 @@ START_TEST(destination_lasts_until_the_line_with_its_changes_is_dropped)
 
 	owes_two(&t);
 	destination_sweep(&t);
-	ck_assert_uint_eq(t.count, 1);
+	ck_assert_uint_eq(t.names.count, 1);
 	change_clear(&line);
 	ck_assert_uint_eq(line.backup, 1);
 	destination_sweep(&t);
-	ck_assert_uint_eq(t.count, 0);
+	ck_assert_uint_eq(t.names.count, 0);
 	destination_table_clear(&t);
 	end();
 }

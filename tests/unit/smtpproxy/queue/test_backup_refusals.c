@@ -97,7 +97,7 @@ END_TEST
 static void only_b_is_filled(void)
 {
 	goes_away(a);
-	memcpy(q->shared.members[0], RUN_A, sizeof RUN_A);
+	memcpy(q->shared.marker.members[0], RUN_A, sizeof RUN_A);
 	b->state = BACKUP_FILLING;
 	b->fill_next = NULL;
 	for (unsigned n = 0; n < 20; n++)
@@ -334,7 +334,7 @@ START_TEST(server_that_was_replaced_is_used_with_another_key)
 {
 	const struct marker_left l = { .version = 4, .run_id = RUN_B };
 
-	marker_note_replaced(q->shared.replaced, &l);
+	marker_note_replaced(q->shared.marker.replaced, &l);
 	goes_away(b);
 	connected(b, RUN_B);
 	shows_another_key(b, RUN_B, "4");

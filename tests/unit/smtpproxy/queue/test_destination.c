@@ -29,7 +29,7 @@ START_TEST(name_finds_its_destination_and_no_other)
 	ck_assert_ptr_null(destination_get(&t, "a", 1, 0));
 	for (unsigned n = 0; n < 3000; n++)
 		destination_get(&t, name, (size_t)snprintf(name, sizeof name, "d%u", n), 1);
-	ck_assert_uint_eq(t.count, 3000);
+	ck_assert_uint_eq(t.names.count, 3000);
 	ck_assert_str_eq(destination_get(&t, "d17x", 3, 0)->name, "d17");
 	ck_assert_ptr_null(destination_get(&t, "d", 1, 0));
 	ck_assert_ptr_null(destination_get(&t, "d3000", 5, 0));
@@ -161,7 +161,7 @@ START_TEST(a_sweep_frees_only_destinations_without_messages)
 	destination_get(&t, "b.example", 9, 1);
 	d->count = 1;
 	destination_sweep(&t);
-	ck_assert_uint_eq(t.count, 1);
+	ck_assert_uint_eq(t.names.count, 1);
 	d->count = 0;
 	d->due = DUE_UNTOLD;
 	destination_note_unused(&t, d);
@@ -170,7 +170,7 @@ START_TEST(a_sweep_frees_only_destinations_without_messages)
 	ck_assert_ptr_eq(destination_get(&t, "a.example", 9, 0), d);
 	d->due = DUE_NONE;
 	destination_sweep(&t);
-	ck_assert_uint_eq(t.count, 0);
+	ck_assert_uint_eq(t.names.count, 0);
 	destination_table_clear(&t);
 }
 END_TEST

@@ -7,7 +7,7 @@ START_TEST(lease_holds_from_when_its_renewal_was_sent)
 {
 	struct lease l;
 
-	lease_init(&l, 5000);
+	l = (struct lease){ .len_ms = 5000 };
 	ck_assert(!lease_holds(&l, 1000));
 	lease_renewed(&l, 1000);
 	ck_assert(lease_holds(&l, 1000));
@@ -20,7 +20,7 @@ START_TEST(late_answer_of_an_older_renewal_shortens_nothing)
 {
 	struct lease l;
 
-	lease_init(&l, 5000);
+	l = (struct lease){ .len_ms = 5000 };
 	lease_renewed(&l, 2000);
 	lease_renewed(&l, 1000);
 	ck_assert(lease_holds(&l, 6999));
@@ -31,7 +31,7 @@ START_TEST(former_owner_is_waited_out)
 {
 	struct lease l;
 
-	lease_init(&l, 5000);
+	l = (struct lease){ .len_ms = 5000 };
 	lease_wait_out(&l, 1000);
 	lease_renewed(&l, 5500);
 	ck_assert(!lease_holds(&l, 5999));
@@ -43,9 +43,9 @@ START_TEST(dropped_lease_holds_no_more)
 {
 	struct lease l;
 
-	lease_init(&l, 5000);
+	l = (struct lease){ .len_ms = 5000 };
 	lease_renewed(&l, 1000);
-	lease_drop(&l);
+	l.until_ms = 0;
 	ck_assert(!lease_holds(&l, 1001));
 }
 END_TEST

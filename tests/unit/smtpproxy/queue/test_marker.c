@@ -136,35 +136,33 @@ static struct sight leaves_b_unheard(void)
 	return s;
 }
 
-static struct sight marked_by(const char *gateway, uint64_t version, uint64_t by_version)
+static struct sight marked_by(const char *gateway, uint64_t version)
 {
 	struct sight s = marked(version, BOTH);
 
 	memcpy(s.marker.members[0], RUN_C, sizeof RUN_C);
 	snprintf(s.marker.by, sizeof s.marker.by, "%s", gateway);
-	s.marker.by_version = by_version;
 	return s;
 }
 
 START_TEST(server_that_executed_a_marker_whose_answer_was_lost_is_left_out)
 {
-	decides(leaves_b_unheard(), marked_by(ONE, 9, 9), TRUST_ANSWERS, RECOVERY_READ, 1);
-	decides(leaves_b_unheard(), marked_by(ONE, 8, 8), TRUST_ANSWERS, RECOVERY_READ, 1);
+	decides(leaves_b_unheard(), marked_by(ONE, 9), TRUST_ANSWERS, RECOVERY_READ, 1);
+	decides(leaves_b_unheard(), marked_by(ONE, 8), TRUST_ANSWERS, RECOVERY_READ, 1);
 }
 END_TEST
 
 START_TEST(server_that_another_gateway_marked_with_the_version_of_a_lost_marker_is_united)
 {
-	decides(leaves_b_unheard(), marked_by(OTHER, 9, 9), TRUST_ANSWERS, RECOVERY_READ, BOTH);
-	decides(leaves_b_unheard(), marked_by(ONE, 10, 10), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(leaves_b_unheard(), marked_by(OTHER, 9), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(leaves_b_unheard(), marked_by(ONE, 10), TRUST_ANSWERS, RECOVERY_READ, BOTH);
 }
 END_TEST
 
-START_TEST(server_that_an_earlier_release_marked_behind_a_lost_marker_is_united)
+START_TEST(server_that_nobody_is_known_to_have_marked_is_united)
 {
-	decides(leaves_b_unheard(), marked_by(ONE, 9, 8), TRUST_ANSWERS, RECOVERY_READ, BOTH);
-	decides(leaves_b_unheard(), marked_by("", 9, 0), TRUST_ANSWERS, RECOVERY_READ, BOTH);
-	decides(leaves_b(11, 6), marked_by("", 9, 9), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(leaves_b_unheard(), marked_by("", 9), TRUST_ANSWERS, RECOVERY_READ, BOTH);
+	decides(leaves_b(11, 6), marked_by("", 9), TRUST_ANSWERS, RECOVERY_READ, BOTH);
 }
 END_TEST
 
@@ -226,7 +224,7 @@ END_TEST
 
 static void is_read(char *owners, const char *by, uint64_t version)
 {
-	struct marker m = { .version = version, .by_version = version };
+	struct marker m = { .version = version };
 
 	memcpy(m.by, by, strlen(by) + 1);
 	memcpy(m.owners, owners, OWNERS_LEN + 1);
@@ -243,7 +241,7 @@ static const char *gateway(unsigned n)
 
 START_TEST(owner_whose_marker_was_read_is_known_with_its_highest_version)
 {
-	char owners[OWNERS_LEN + 1] = OWNERS_NONE;
+	char owners[OWNERS_LEN + 1] = "";
 
 	ck_assert_uint_eq(marker_owner_version(owners, gateway(1)), 0);
 	is_read(owners, gateway(1), 7);
@@ -258,7 +256,7 @@ END_TEST
 
 START_TEST(last_eight_owners_are_known)
 {
-	char owners[OWNERS_LEN + 1] = OWNERS_NONE;
+	char owners[OWNERS_LEN + 1] = "";
 
 	for (unsigned n = 1; n <= OWNERS_KEPT + 1; n++)
 		is_read(owners, gateway(n), n);
@@ -266,16 +264,6 @@ START_TEST(last_eight_owners_are_known)
 	ck_assert_uint_eq(marker_owner_version(owners, gateway(1)), 0);
 	for (unsigned n = 2; n <= OWNERS_KEPT + 1; n++)
 		ck_assert_uint_eq(marker_owner_version(owners, gateway(n)), n);
-}
-END_TEST
-
-START_TEST(marker_of_an_earlier_release_names_no_owners)
-{
-	char owners[OWNERS_LEN + 1] = OWNERS_NONE;
-	struct marker m = { .version = 3 };
-
-	marker_note_owners(owners, &m);
-	ck_assert_str_eq(owners, OWNERS_NONE);
 }
 END_TEST
 
@@ -295,7 +283,6 @@ static struct marker of_a(uint64_t version, const char *by)
 
 	memcpy(m.run_id, RUN_A, sizeof RUN_A);
 	snprintf(m.by, sizeof m.by, "%s", by);
-	m.by_version = version;
 	return m;
 }
 
@@ -406,7 +393,7 @@ UNIT(marker)
 		server_that_went_on_after_it_was_left_behind_is_united,
 		server_that_executed_a_marker_whose_answer_was_lost_is_left_out,
 		server_that_another_gateway_marked_with_the_version_of_a_lost_marker_is_united,
-		server_that_an_earlier_release_marked_behind_a_lost_marker_is_united,
+		server_that_nobody_is_known_to_have_marked_is_united,
 		lost_marker_of_a_process_says_nothing_about_the_next_one,
 		absent_member_is_waited_for,
 		absent_server_that_is_no_member_is_not_waited_for,
@@ -414,7 +401,6 @@ UNIT(marker)
 		member_apart_is_read_although_its_version_is_lower,
 		owner_whose_marker_was_read_is_known_with_its_highest_version,
 		last_eight_owners_are_known,
-		marker_of_an_earlier_release_names_no_owners,
 		server_that_was_replaced_is_known_by_process_and_version,
 		server_that_went_on_after_it_was_replaced_is_not_replaced,
 		server_that_was_replaced_is_behind_when_all_others_are_new_processes,

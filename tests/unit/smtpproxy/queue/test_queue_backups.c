@@ -12,9 +12,9 @@ static void holds_old_ones(struct backup *s, unsigned count)
 
 	for (uint64_t n = 1; n <= count; n++) {
 		item_field(ITEM_MESSAGE, n, field);
-		queue_compare_item(q, s, field, sizeof field);
+		queue_on_item(s, field, sizeof field, NULL, 0);
 	}
-	queue_compare_end(q, s);
+	queue_on_read(s);
 	backup_send(s);
 }
 
@@ -42,7 +42,7 @@ END_TEST
 
 START_TEST(item_that_comes_before_the_tick_that_joins_a_backup_goes_to_that_backup_too)
 {
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	comes(5000);
 	queue_consider(q);
 	joins();
@@ -55,7 +55,7 @@ START_TEST(item_that_comes_behind_the_deletion_of_the_last_one_goes_to_a_backup_
 {
 	struct item *last = comes(5000);
 
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	queue_remove(q, last);
 	comes(5001);
 	queue_consider(q);
@@ -105,7 +105,7 @@ START_TEST(marker_is_above_that_of_a_branch_that_joins)
 	backup_send(b);
 	ck_assert_int_eq(b->state, BACKUP_MARKING);
 	ck_assert_uint_eq(versions[1], 13);
-	ck_assert_uint_eq(q->shared.version, 13);
+	ck_assert_uint_eq(q->shared.marker.version, 13);
 }
 END_TEST
 
@@ -124,9 +124,9 @@ END_TEST
 
 START_TEST(marker_that_is_not_answered_is_known_as_sent)
 {
-	const struct marker_left *left = &q->shared.left[1];
+	const struct marker_left *left = &q->shared.marker.left[1];
 
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	queue_consider(q);
 	backup_send(a);
 	answers(a);
@@ -146,13 +146,13 @@ END_TEST
 
 START_TEST(backup_that_joins_is_marked_after_the_one_that_counts_has_answered)
 {
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	queue_consider(q);
 	backup_send(a);
 	backup_send(b);
 	ck_assert_uint_eq(asked[0][CHANGE_MARK], 1);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
-	ck_assert_str_eq(q->shared.members[1], RUN_B);
+	ck_assert_str_eq(q->shared.marker.members[1], RUN_B);
 	answers(a);
 	backup_send(b);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 1);
@@ -164,14 +164,14 @@ END_TEST
 
 START_TEST(backup_that_joins_does_not_count_if_the_one_that_counts_is_lost_before_it_has_answered)
 {
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	queue_consider(q);
 	backup_send(a);
 	backup_give_up(a, "the test says so");
 	ck_assert_int_eq(b->state, BACKUP_AWAY);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
-	ck_assert_str_eq(q->shared.members[0], RUN_A);
-	ck_assert_str_eq(q->shared.members[1], "");
+	ck_assert_str_eq(q->shared.marker.members[0], RUN_A);
+	ck_assert_str_eq(q->shared.marker.members[1], "");
 	connected(b, RUN_B);
 	b->state = BACKUP_FILLING;
 	queue_consider(q);
@@ -183,13 +183,13 @@ END_TEST
 
 START_TEST(backup_that_is_lost_while_it_joins_is_left_out_by_the_next_marker)
 {
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	queue_consider(q);
 	backup_send(a);
 	backup_give_up(b, "the test says so");
 	answers(a);
 	ck_assert_uint_eq(versions[0], 7);
-	ck_assert_str_eq(q->shared.members[1], "");
+	ck_assert_str_eq(q->shared.marker.members[1], "");
 	ck_assert_int_eq(a->state, BACKUP_IN_SYNC);
 	ck_assert_uint_eq(asked[1][CHANGE_MARK], 0);
 }
@@ -207,7 +207,7 @@ static void refuses(struct backup *s)
 START_TEST(backup_that_refuses_what_it_lacks_gets_no_marker)
 {
 	item_move(comes(5000), ITEM_KEPT);
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	backup_send(b); /* it asks for what it lacks */
 	backup_send(b);
 	ck_assert_uint_eq(asked[1][CHANGE_PUT], 1);
@@ -229,7 +229,7 @@ START_TEST(changes_of_a_destination_are_counted_for_each_backup)
 	ck_assert_uint_eq(of[0].answered, 1);
 	ck_assert_uint_eq(of[0].unanswered, 0);
 	ck_assert_uint_eq(of[1].answered + of[1].unanswered, 0);
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	backup_send(b); /* it asks for what it lacks */
 	backup_send(b);
 	answers(b);
@@ -242,7 +242,7 @@ START_TEST(change_that_a_backup_refuses_is_none_that_it_made)
 	struct item *i = comes(5000);
 
 	item_move(i, ITEM_KEPT);
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	backup_send(b); /* it asks for what it lacks */
 	backup_send(b);
 	refuses(b);

@@ -187,8 +187,8 @@ static uint64_t both_are_read(struct state *message)
 	i->to->held--;
 	item_remove(&q->items, i);
 	a->state = b->state = BACKUP_CLAIMED;
-	memcpy(q->shared.apart[0], RUN_A, sizeof RUN_A);
-	memcpy(q->shared.apart[1], RUN_B, sizeof RUN_B);
+	memcpy(q->shared.marker.apart[0], RUN_A, sizeof RUN_A);
+	memcpy(q->shared.marker.apart[1], RUN_B, sizeof RUN_B);
 	q->reads = 3;
 	return id;
 }
@@ -354,7 +354,7 @@ START_TEST(delete_behind_a_put_that_a_lost_backup_did_not_answer_is_counted_down
 	struct queue_taken t;
 
 	accepts(&r);
-	queue_compare_end(q, b);
+	queue_on_read(b);
 	backup_send(b);
 	ck_assert_int_eq(b->state, BACKUP_MARKING);
 	ck_assert_int_eq(queue_take(q, to, &t), 0);
@@ -371,12 +371,11 @@ END_TEST
 /* The record of another gateway, which has marked the server. */
 static const redisReply *marked_record(const char *version, const char *run_id)
 {
-	const char *texts[] = { "epoch", "2", "nonce", "other", "by", "other", "version", version, "by_version",
-		version, "run_id", run_id };
-	static redisReply fields[12], *all[12];
-	static const redisReply record = { .type = REDIS_REPLY_ARRAY, .elements = 12, .element = all };
+	const char *texts[] = { "epoch", "2", "nonce", "other", "by", "other", "version", version, "run_id", run_id };
+	static redisReply fields[10], *all[10];
+	static const redisReply record = { .type = REDIS_REPLY_ARRAY, .elements = 10, .element = all };
 
-	for (unsigned n = 0; n < 12; n++) {
+	for (unsigned n = 0; n < 10; n++) {
 		fields[n] = (redisReply){ .type = REDIS_REPLY_STRING, .str = (char *)texts[n] };
 		all[n] = &fields[n];
 	}
@@ -395,7 +394,7 @@ START_TEST(server_that_was_marked_just_before_the_claim_is_read_as_a_branch)
 	queue_consider(q);
 	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
 	was_marked_meanwhile(b, RUN_B);
-	ck_assert_str_eq(q->shared.apart[1], RUN_B);
+	ck_assert_str_eq(q->shared.marker.apart[1], RUN_B);
 	ck_assert_int_eq(b->state, BACKUP_CLAIMED);
 }
 END_TEST
@@ -431,10 +430,10 @@ START_TEST(server_that_was_marked_before_a_look_under_way_is_read_as_a_branch)
 		(struct marker){ .version = 5, .run_id = RUN_A, .left[1] = { .run_id = RUN_B, .version = 5 } };
 	saw_version(b, RUN_B, "5");
 	ck_assert_int_eq(b->state, BACKUP_CLAIMING);
-	ck_assert_str_eq(q->shared.apart[1], "");
+	ck_assert_str_eq(q->shared.marker.apart[1], "");
 	answers_an_old_look(b, RUN_B);
 	was_marked_meanwhile(b, RUN_B);
-	ck_assert_str_eq(q->shared.apart[1], RUN_B);
+	ck_assert_str_eq(q->shared.marker.apart[1], RUN_B);
 	ck_assert_int_eq(b->state, BACKUP_CLAIMED);
 }
 END_TEST

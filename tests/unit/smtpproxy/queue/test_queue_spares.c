@@ -14,7 +14,7 @@
 /* It answers. */
 static void is_seen(unsigned server, const char *run_id)
 {
-	struct backup *p = &q->spares->probes[server];
+	struct backup *p = &q->spares.probes[server];
 
 	p->state = BACKUP_SEEN;
 	p->asked_ms = now_ms;
@@ -24,10 +24,10 @@ static void is_seen(unsigned server, const char *run_id)
 
 static void is_marked(unsigned server, const char *run_id, uint64_t version)
 {
-	struct marker *m = &q->spares->probes[server].sight.marker;
+	struct marker *m = &q->spares.probes[server].sight.marker;
 
 	is_seen(server, run_id);
-	q->spares->probes[server].sight.state = SIGHT_MARKED;
+	q->spares.probes[server].sight.state = SIGHT_MARKED;
 	m->epoch = EPOCH - 1;
 	m->version = version;
 	memcpy(m->nonce, OTHER, sizeof OTHER);
@@ -40,7 +40,7 @@ static void begin_with_spares(void)
 	begin();
 	q->conf.spare_count = 2;
 	q->conf.spares[0].path_count = q->conf.spares[1].path_count = 1;
-	ck_assert_int_eq(queue_spares_create(q), 0);
+	queue_spares_begin(q);
 	backup_give_up(b, "the test says so");
 	b->paths[0].link.state = REDIS_LINK_IDLE;
 	queue_note_left(q, 0, RUN_A, 5);
@@ -57,8 +57,8 @@ static void passes(int64_t ms)
 
 static void has_server(unsigned server)
 {
-	ck_assert_uint_eq(q->spares->at[1], server);
-	ck_assert_uint_eq(q->spares->at[0], 0);
+	ck_assert_uint_eq(q->spares.at[1], server);
+	ck_assert_uint_eq(q->spares.at[0], 0);
 }
 
 START_TEST(lost_backup_is_replaced_after_its_time)
@@ -82,15 +82,16 @@ START_TEST(server_that_was_replaced_is_named_by_the_next_marker)
 
 	is_seen(FIRST, RUN_C);
 	passes(60001);
-	ck_assert_int_eq(marker_is_replaced(q->shared.replaced, &m), 1);
+	ck_assert_int_eq(marker_is_replaced(q->shared.marker.replaced, &m), 1);
 }
 END_TEST
 
 START_TEST(time_in_which_the_gateway_was_stopped_does_not_count)
 {
 	is_seen(FIRST, RUN_C);
-	queue_spares_forgive(q, 100000);
-	passes(100000);
+	q->ticked_ms = now_ms;
+	now_ms += 100000;
+	uv_run(worker_loop(q->worker), UV_RUN_NOWAIT); /* a tick */
 	has_server(1);
 }
 END_TEST
@@ -120,10 +121,10 @@ END_TEST
 START_TEST(nothing_is_replaced_before_the_marker_without_the_lost_backup_is_answered)
 {
 	is_seen(FIRST, RUN_C);
-	q->shared.version++;
+	q->shared.marker.version++;
 	passes(100000);
 	has_server(1);
-	queue_note_left(q, 0, RUN_A, q->shared.version);
+	queue_note_left(q, 0, RUN_A, q->shared.marker.version);
 	passes(1);
 	has_server(FIRST);
 }
@@ -132,14 +133,14 @@ END_TEST
 START_TEST(server_that_may_hold_messages_that_no_other_has_is_waited_for)
 {
 	is_seen(FIRST, RUN_C);
-	memcpy(q->shared.apart[1], RUN_B, sizeof RUN_B);
+	memcpy(q->shared.marker.apart[1], RUN_B, sizeof RUN_B);
 	passes(100000);
 	has_server(1);
-	q->shared.apart[1][0] = '\0';
-	q->shared.unread = 2;
+	q->shared.marker.apart[1][0] = '\0';
+	q->shared.marker.unread = 2;
 	passes(1);
 	has_server(1);
-	q->shared.unread = 0;
+	q->shared.marker.unread = 0;
 	passes(1);
 	has_server(FIRST);
 }
@@ -147,7 +148,7 @@ END_TEST
 
 START_TEST(absent_member_gets_its_place_at_whatever_address_it_answers)
 {
-	memcpy(q->shared.apart[1], RUN_B, sizeof RUN_B);
+	memcpy(q->shared.marker.apart[1], RUN_B, sizeof RUN_B);
 	memcpy(b->run_id, RUN_C, sizeof RUN_C);
 	is_seen(FIRST + 1, RUN_B);
 	passes(1);
@@ -157,13 +158,13 @@ END_TEST
 
 START_TEST(place_that_waits_for_an_absent_member_takes_no_other_server)
 {
-	memcpy(q->shared.apart[1], RUN_A, sizeof RUN_A);
+	memcpy(q->shared.marker.apart[1], RUN_A, sizeof RUN_A);
 	ck_assert_int_eq(queue_spares_waits(q, b), 1);
 	is_seen(FIRST, RUN_C);
 	is_seen(FIRST + 1, RUN_C);
 	ck_assert_int_eq(queue_spares_waits(q, b), 0); /* every server answers: it is gone */
-	q->shared.apart[1][0] = '\0';
-	q->spares->probes[FIRST].state = BACKUP_AWAY;
+	q->shared.marker.apart[1][0] = '\0';
+	q->spares.probes[FIRST].state = BACKUP_AWAY;
 	ck_assert_int_eq(queue_spares_waits(q, b), 0);
 }
 END_TEST
@@ -181,7 +182,7 @@ END_TEST
 START_TEST(spare_that_another_gateway_claimed_later_is_skipped)
 {
 	is_seen(FIRST, RUN_C);
-	q->spares->probes[FIRST].sight.marker.epoch = EPOCH;
+	q->spares.probes[FIRST].sight.marker.epoch = EPOCH;
 	passes(100000);
 	has_server(1);
 	is_seen(FIRST + 1, RUN_C);
@@ -255,12 +256,11 @@ END_TEST
 /* Another gateway owns the spare, and has read what this one marked last, under version 5. */
 static void is_owned_by_another(const char *owners)
 {
-	struct marker *m = &q->spares->probes[FIRST].sight.marker;
+	struct marker *m = &q->spares.probes[FIRST].sight.marker;
 
 	q->marked_version = 5;
 	is_marked(FIRST, RUN_C, 9);
 	m->epoch = EPOCH + 1;
-	m->by_version = 9;
 	memcpy(m->by, OTHER, sizeof OTHER);
 	snprintf(m->owners, sizeof m->owners, "%s%s", q->shared.nonce, owners);
 }
@@ -286,8 +286,8 @@ END_TEST
 START_TEST(server_of_the_queue_itself_is_not_owed_a_place)
 {
 	is_marked(FIRST, RUN_C, 9);
-	q->spares->probes[FIRST].sight.marker.epoch = EPOCH;
-	memcpy(q->spares->probes[FIRST].sight.marker.nonce, q->shared.nonce, sizeof q->shared.nonce);
+	q->spares.probes[FIRST].sight.marker.epoch = EPOCH;
+	memcpy(q->spares.probes[FIRST].sight.marker.nonce, q->shared.nonce, sizeof q->shared.nonce);
 	passes(1);
 	ck_assert_int_eq(queue_spares_any_owed(q), 0);
 }
@@ -295,16 +295,13 @@ END_TEST
 
 START_TEST(queue_without_spares_never_replaces)
 {
-	struct spares *s = q->spares;
-
-	q->spares = NULL;
+	q->conf.spare_count = 0;
+	q->spares.count = BACKUPS;
 	passes(100000);
 	ck_assert_ptr_null(b->next);
-	ck_assert_uint_eq(queue_servers(q), BACKUPS);
 	ck_assert_ptr_eq(queue_server(q, 1), b);
 	ck_assert_int_eq(queue_spares_choose(q), 0);
 	ck_assert_int_eq(queue_spares_waits(q, b), 0);
-	q->spares = s;
 }
 END_TEST
 
@@ -329,13 +326,13 @@ END_TEST
 /* It was replaced, and was away while the keys changed. */
 START_TEST(server_without_a_place_that_was_left_behind_is_seen_with_another_key)
 {
-	struct backup *p = &q->spares->probes[FIRST];
+	struct backup *p = &q->spares.probes[FIRST];
 	const struct marker_left l = { .version = 4, .run_id = RUN_C };
 
 	connected(p, RUN_C);
 	shows_another_key(p, RUN_C, "4");
 	ck_assert_int_eq(p->state, BACKUP_AWAY);
-	marker_note_replaced(q->shared.replaced, &l);
+	marker_note_replaced(q->shared.marker.replaced, &l);
 	connected(p, RUN_C);
 	shows_another_key(p, RUN_C, "4");
 	ck_assert_int_eq(p->state, BACKUP_SEEN);
