@@ -74,7 +74,7 @@ void memory_derive(struct conf *c, uint64_t memory)
 	derive_limits(&c->limits, m, most_workers(c));
 	for (size_t i = 0; i < c->ragent_count; i++)
 		derive_limits(&c->ragents[i].limits, m, c->ragents[i].workers);
-	if (conf_line(c, &c->store.bytes) == 0)
+	if (conf_line(&c->file, &c->store.bytes) == 0)
 		c->store.bytes = between(m / 8 / MIB * MIB, STORE_MIN, c->store.bytes);
 	c->memory = m;
 }

@@ -28,9 +28,10 @@ static void tell(struct complaints *c, const struct conf *conf, const char *key,
 	char found[ADDRESS_TEXT_MAX], taken[ADDRESS_TEXT_MAX];
 
 	if (early)
-		complain_value(c, conf_line(conf, late), key, address_format((const struct sockaddr *)late, found),
+		complain_value(c, conf_line(&conf->file, late), key,
+			address_format((const struct sockaddr *)late, found),
 			"another port than %s in line %u, or one of the two alone: the same process listens on both",
-			address_format((const struct sockaddr *)early, taken), conf_line(conf, early));
+			address_format((const struct sockaddr *)early, taken), conf_line(&conf->file, early));
 }
 
 /* Of the listeners' addresses before the @number-th of the @listener-th, the first that is in the way of @late. */

@@ -66,7 +66,7 @@ void rules_ragent(struct complaints *c, const struct node *map, const void *obje
 	if (r->control_address.ss_family != 0)
 		check_control_address(c, map, r);
 	else if (r->control_tokens || r->control_proxy_protocol == CONF_ON)
-		complain(c, r->line, "control_address", "nothing",
+		complain(c, map->line, "control_address", "nothing",
 			"an address, as tokens or PROXY headers belong to it");
 }
 
@@ -126,7 +126,7 @@ static void check_service(struct complaints *c, const struct node *map, const st
 {
 	const int may_be_clear = start_of(l->service) == SERVICE_MAY_START_AS_SMTP;
 	if (may_be_clear && !l->smtp.hostname)
-		complain(c, l->line, "hostname", "nothing",
+		complain(c, map->line, "hostname", "nothing",
 			"a name under 'smtp': the one that every agent says to clients of '%s'", l->name);
 	if (!may_be_clear && node_child(map, "smtp"))
 		complain(c, node_line(map, "smtp"), "smtp", "a map", "nothing, as the service of '%s' is %s", l->name,
@@ -289,7 +289,7 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 	for (size_t i = 0; i < conf->listener_count; i++) {
 		const struct conf_listener *l = &conf->listeners[i];
 		if (l->listen.count == 0 && !is_used_directly(conf, l))
-			complain(c, l->line, "listen", "nothing",
+			complain(c, nth(map, "listeners", i)->line, "listen", "nothing",
 				"a list of addresses, as no agent has '%s' under 'direct'", l->name);
 		if (l->listen.count > 0 && conf->ragent_count == 0)
 			complain(c, node_line(map, "ragents"), "ragents", "nothing",

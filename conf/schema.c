@@ -14,25 +14,11 @@
 #define NODES_MAX    256
 #define REPLICAS_MAX 8
 
-static const struct schema_word log_connections_words[] = {
-	{ "sampled", CONF_LOG_SAMPLED },
-	{ "all", CONF_LOG_ALL },
-	{ "off", CONF_LOG_NONE },
-	{ NULL },
-};
-static const struct schema_word live_words[] = {
-	{ "broadcast", CONF_LIVE_BROADCAST },
-	{ "carried", CONF_LIVE_CARRIED },
-	{ NULL },
-};
-static const struct schema_word protection_words[] = {
-	{ "sealed", LINK_SEALED },
-	{ "trusted", LINK_TRUSTED },
-	{ NULL },
-};
-static const struct schema_word bytes_words[] = {
-	{ "memory", LINK_BYTES_IN_MEMORY },
-	{ "socket", LINK_BYTES_ON_SOCKET },
+const struct schema_word schema_switch_words[] = {
+	{ "on", CONF_ON },
+	{ "off", CONF_OFF },
+	{ "true", CONF_ON },
+	{ "false", CONF_OFF },
 	{ NULL },
 };
 
@@ -40,7 +26,8 @@ static const struct schema_word bytes_words[] = {
 
 static const struct schema_row log_rows[] = {
 	LOG_ROWS,
-	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections), .words = log_connections_words,
+	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections),
+		WORDS({ "sampled", CONF_LOG_SAMPLED }, { "all", CONF_LOG_ALL }, { "off", CONF_LOG_NONE }),
 		.fallback = "sampled",
 		.help = "lines about ended client connections, of RAgents and of `direct` listeners, and those of "
 			"agents about what cut-off clients were told. all: each one, but those of clients that close "
@@ -52,16 +39,16 @@ static const struct schema_row log_rows[] = {
 
 static const struct schema_row limits_rows[] = {
 	{ "connections", SCHEMA_COUNT, FIELD(conf_limits, connections), .max = 16e6, .off = "off", DERIVED,
-		.help = "the most client connections of one process; it closes a further one at once. Derived: as "
-			"many as fit into 1/16 of the memory of the machine, or of its control group" },
+		.help = "the most client connections of one process; it closes a further one at once. Derived: as many "
+			"as fit into 1/16 of the memory of the machine, or of its control group" },
 	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), .max = 16e6, .off = "off",
 		.fallback = "off",
 		.help = "the most client connections of one process from one client address, or one IPv6 /64; a /48 "
 			"may have eight times as many" },
 	{ "handshakes", SCHEMA_COUNT, FIELD(conf_limits, handshakes), .max = 1e6, .off = "off", DERIVED,
-		.help = "the most handshakes under way on one worker, each counted from the client's hello to its "
-			"end. A further one takes the place of a handshake of the source that has most, or is "
-			"refused. Derived: as many as fit into 1/32 of the memory, at most 1024" },
+		.help = "the most handshakes under way on one worker, each counted from the client's hello to its end. "
+			"A further one takes the place of a handshake of the source that has most, or is refused. "
+			"Derived: as many as fit into 1/32 of the memory, at most 1024" },
 	{ "handshakes_per_source", SCHEMA_COUNT, FIELD(conf_limits, handshakes_per_source), .max = 1e6, .off = "off",
 		DERIVED,
 		.help = "the most handshakes under way on one worker from one client address, or one IPv6 /64; a /48 "
@@ -88,8 +75,8 @@ static const struct schema_row limits_rows[] = {
 			"408 or GOAWAY, and the connection ends" },
 	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
 		.off = "off", .fallback = "5s",
-		.help = "how long a new client waits when no agent takes connections; then it gets a fatal "
-			"alert. off: it gets one at once" },
+		.help = "how long a new client waits when no agent takes connections; then it gets a fatal alert. off: "
+			"it gets one at once" },
 	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
 		.off = "off", .fallback = "5min",
 		.help = "a connection without a byte in either direction ends after this time; with service smtp "
@@ -109,7 +96,7 @@ static const struct schema_row limits_rows[] = {
 			"lost" },
 	{ NULL },
 };
-static const struct schema_map limits_map = { limits_rows, sizeof(struct conf_limits), -1 };
+static const struct schema_map limits_map = { limits_rows };
 
 static const struct schema_row health_rows[] = {
 	{ "ping", SCHEMA_DURATION_MS, FIELD(conf_health, ping_ms), .min = 10 * MS, .max = 60 * S, .fallback = "200ms",
@@ -120,7 +107,7 @@ static const struct schema_row health_rows[] = {
 		.help = "after this silence, a link is lost, and other agents take over its connections" },
 	{ NULL },
 };
-static const struct schema_map health_map = { health_rows, sizeof(struct conf_health), -1, rules_health };
+static const struct schema_map health_map = { health_rows, rules_health };
 
 static const struct schema_row moves_rows[] = {
 	{ "takeovers_per_second", SCHEMA_COUNT, FIELD(conf_moves, takeovers_per_s), .max = 1e6, .off = "off",
@@ -133,12 +120,12 @@ static const struct schema_row moves_rows[] = {
 		.fallback = "30s", .help = "a connection that has not left a draining agent after this time ends" },
 	{ NULL },
 };
-static const struct schema_map moves_map = { moves_rows, sizeof(struct conf_moves), -1 };
+static const struct schema_map moves_map = { moves_rows };
 
 static const struct schema_row store_rows[] = {
 	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), .min = 1 * MIB, .max = 1 * TIB, .fallback = "256MiB",
-		.help = "memory for sessions on each agent; --check prints for how long sessions fit. Without this "
-			"key at most 1/8 of the machine's memory" },
+		.help = "memory for sessions on each agent; --check prints for how long sessions fit. Without this key "
+			"at most 1/8 of the machine's memory" },
 	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), .min = 1, .max = 100,
 		.fallback = "25", .help = "the largest part of the store for the sessions of one client address" },
 	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), .min = 60, .max = 30 * D,
@@ -149,7 +136,8 @@ static const struct schema_row store_rows[] = {
 };
 
 static const struct schema_row broadcast_rows[] = {
-	{ "live", SCHEMA_WORD, FIELD(conf_broadcast, live), .words = live_words, .fallback = "broadcast",
+	{ "live", SCHEMA_WORD, FIELD(conf_broadcast, live),
+		WORDS({ "broadcast", CONF_LIVE_BROADCAST }, { "carried", CONF_LIVE_CARRIED }), .fallback = "broadcast",
 		.help = "broadcast: the live keys of connections go to all agents; carried: only in the sealed copy "
 			"that RAgent keeps" },
 	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), .min = 1, .max = 1 * H, .fallback = "60s",
@@ -160,8 +148,8 @@ static const struct schema_row broadcast_rows[] = {
 			"memory takes a quarter of the store's size, in addition to it" },
 	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), .min = 5 * MS, .max = 10 * S,
 		.fallback = "100ms",
-		.help = "agents tell each other this often how many objects they sent, so that receivers notice a "
-			"loss and repair it" },
+		.help = "agents tell each other this often how many objects they sent, so that receivers notice a loss "
+			"and repair it" },
 	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), .min = 10 * MS, .max = 600 * S,
 		.fallback = "1s", .help = "a starting agent that reaches no other agent serves alone after this time" },
 	{ "replicas", SCHEMA_COUNT, FIELD(conf_broadcast, replicas), .min = 1, .max = REPLICAS_MAX, .off = "all",
@@ -176,8 +164,8 @@ static const struct schema_row broadcast_rows[] = {
 	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), .min = 1 * MS, .max = 10 * S, .fallback = "100ms",
 		.help = "the longest wait of a handshake for a session that has not come yet" },
 	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), .max = 65536, .fallback = "256",
-		.help = "how many handshakes of a worker may wait for a session that has not come yet; each takes "
-			"76 KB" },
+		.help = "how many handshakes of a worker may wait for a session that has not come yet; each takes 76 "
+			"KB" },
 	{ "key_lifetime", SCHEMA_DURATION_S, FIELD(conf_broadcast, key_lifetime_s), .min = 10, .max = 7 * D,
 		.fallback = "1h", .help = "an agent makes new sending and ticket keys this often" },
 	{ NULL },
@@ -191,16 +179,16 @@ static const struct schema_row ragent_rows[] = {
 	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, control),
 		.help = "UNIX socket of the control API, mode 0600; without this key there is none" },
 	{ "control_address", SCHEMA_ADDRESS, FIELD(conf_ragent, control_address), .unique = SCHEMA_ONCE_A_SOCKET,
-		.help = "loopback address, or UNIX socket (mode 0660), of the control API for clients with a "
-			"token; put a listener with TLS in front of it" },
+		.help = "loopback address, or UNIX socket (mode 0660), of the control API for clients with a token; "
+			"put a listener with TLS in front of it" },
 	{ "control_proxy_protocol", SCHEMA_WORD, FIELD(conf_ragent, control_proxy_protocol), SWITCHES,
 		.fallback = "off",
 		.help = "connections to control_address begin with a PROXY header: needed if a backend with proxy_v2 "
 			"leads there" },
 	{ "control_tokens", SCHEMA_PATH, FIELD(conf_ragent, control_tokens),
-		.help = "file of the clients of control_address: lines `name role hash`, which csslctl token "
-			"make writes; and, if control_address is a UNIX socket, lines `name role cn=COMMON "
-			"NAME` for clients with a certificate that the listener in front has verified" },
+		.help = "file of the clients of control_address: lines `name role hash`, which csslctl token make "
+			"writes; and, if control_address is a UNIX socket, lines `name role cn=COMMON NAME` for "
+			"clients with a certificate that the listener in front has verified" },
 	{ "mail_status", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, mail_status),
 		.help = "the UNIX socket `status` of a smtpproxy on this host, which this process asks for the "
 			"dashboard and GET /v1/mail; without this key they show no smtpproxy" },
@@ -234,8 +222,7 @@ static const struct schema_row direct_rows[] = {
 		.help = "certificates, TLS settings, service and backends come from this listener" },
 	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_direct, proxy_protocol), SWITCHES, .fallback = "off",
 		.help = "on: each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
-	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_direct, trusted, trusted_count), .item = SCHEMA_NET,
-		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
+	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_direct, trusted, trusted_count), .item = SCHEMA_NET, .max = ELEMENTS_MAX,
 		.help = "networks of the balancers that may send a PROXY header" },
 	{ NULL },
 };
@@ -255,14 +242,15 @@ static const struct schema_row agent_rows[] = {
 			"Without this key, the group of RAgents' user" },
 	{ "user", SCHEMA_NAME, FIELD(conf_agent, user),
 		.help = "a process started as root becomes this user, with all its groups, when its sockets are open: "
-			"another one than RAgent's, one user for all agents of a host. That user must be able to "
-			"read what a reload reads: certificates, private keys, CRLs. Without this key it stays root, "
-			"and logs a warning" },
-	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection), .words = protection_words,
-		.fallback = "sealed",
+			"another one than RAgent's, one user for all agents of a host. That user must be able to read "
+			"what a reload reads: certificates, private keys, CRLs. Without this key it stays root, and "
+			"logs a warning" },
+	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection),
+		WORDS({ "sealed", LINK_SEALED }, { "trusted", LINK_TRUSTED }), .fallback = "sealed",
 		.help = "sealed: encrypted; trusted: authenticated when it opens, but not encrypted, for links within "
 			"one host" },
-	{ "link_bytes", SCHEMA_WORD, FIELD(conf_agent, link_bytes), .words = bytes_words, .fallback = "memory",
+	{ "link_bytes", SCHEMA_WORD, FIELD(conf_agent, link_bytes),
+		WORDS({ "memory", LINK_BYTES_IN_MEMORY }, { "socket", LINK_BYTES_ON_SOCKET }), .fallback = "memory",
 		.help = "how a link over a UNIX socket carries bytes. memory: in memory that RAgent and agent share, "
 			"which costs least; socket: on the socket" },
 	{ "trusted_because", SCHEMA_STRING, FIELD(conf_agent, trusted_because),
@@ -279,8 +267,7 @@ static const struct schema_row agent_rows[] = {
 		.help = "file for the lines about ended connections of `direct`, all of them (`log` tells which have "
 			"one), opened again at SIGHUP; without this key they are among the other events" },
 	{ "direct", SCHEMA_LIST, ARRAY(conf_agent, direct, direct_count), .max = ELEMENTS_MAX,
-		.map = &(const struct schema_map){ direct_rows, sizeof(struct conf_direct),
-			offsetof(struct conf_direct, line), rules_direct },
+		MAP(direct_rows, rules_direct),
 		.help = "TLS listeners of the agent itself, without RAgent: for clients, or behind another balancer" },
 	{ NULL },
 };
@@ -323,46 +310,32 @@ static const struct schema_row cluster_rows[] = {
 	{ "own_provider", SCHEMA_WORD, FIELD(conf, own_provider), SWITCHES, .fallback = "on",
 		.help = "on: handshakes use the agent's own HMAC, key schedules and X25519 (libsodium's); off: those "
 			"of OpenSSL, which cost more" },
-	{ "log", SCHEMA_MAP, FIELD(conf, log),
-		.map = &(const struct schema_map){ log_rows, sizeof(struct conf_log), -1 },
-		.help = "of every process" },
+	{ "log", SCHEMA_MAP, FIELD(conf, log), MAP(log_rows), .help = "of every process" },
 	{ "limits", SCHEMA_MAP, FIELD(conf, limits), .map = &limits_map, .help = "of every process" },
 	{ "health", SCHEMA_MAP, FIELD(conf, health), .map = &health_map, .help = "of every link" },
 	{ "moves", SCHEMA_MAP, FIELD(conf, moves), .map = &moves_map, .help = "of every RAgent" },
-	{ "store", SCHEMA_MAP, FIELD(conf, store),
-		.map = &(const struct schema_map){ store_rows, sizeof(struct conf_store), -1 },
+	{ "store", SCHEMA_MAP, FIELD(conf, store), MAP(store_rows),
 		.help = "the sessions that can be resumed; each agent holds all of the cluster, or its part of them "
 			"(`replicas`)" },
-	{ "broadcast", SCHEMA_MAP, FIELD(conf, broadcast),
-		.map = &(const struct schema_map){ broadcast_rows, sizeof(struct conf_broadcast), -1, rules_broadcast },
+	{ "broadcast", SCHEMA_MAP, FIELD(conf, broadcast), MAP(broadcast_rows, rules_broadcast),
 		.help = "how agents share sessions and live keys" },
-	{ "ragents", SCHEMA_LIST, ARRAY(conf, ragents, ragent_count), .max = NODES_MAX,
-		.map = &(const struct schema_map){ ragent_rows, sizeof(struct conf_ragent),
-			offsetof(struct conf_ragent, line), rules_ragent },
+	{ "ragents", SCHEMA_LIST, ARRAY(conf, ragents, ragent_count), .max = NODES_MAX, MAP(ragent_rows, rules_ragent),
 		.help = "the processes that hold clients' TCP connections and no keys" },
 	{ "agents", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, agents, agent_count), .max = NODES_MAX,
-		.map = &(const struct schema_map){ agent_rows, sizeof(struct conf_agent),
-			offsetof(struct conf_agent, line), rules_agent },
-		.help = "the processes that hold the keys and speak TLS" },
+		MAP(agent_rows, rules_agent), .help = "the processes that hold the keys and speak TLS" },
 	{ "certificates", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, certificates, certificate_count),
-		.max = ELEMENTS_MAX,
-		.map = &(const struct schema_map){ certificate_rows, sizeof(struct conf_certificate),
-			offsetof(struct conf_certificate, line) },
+		.max = ELEMENTS_MAX, MAP(certificate_rows),
 		.help = "certificates with their keys, on the agents' hosts" },
 	{ "backends", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, backends, backend_count), .max = ELEMENTS_MAX,
-		.map = &(const struct schema_map){ backend_rows, sizeof(struct conf_backend),
-			offsetof(struct conf_backend, line) },
-		.help = "the servers behind the agents; they get plaintext" },
+		MAP(backend_rows), .help = "the servers behind the agents; they get plaintext" },
 	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, listeners, listener_count), .max = ELEMENTS_MAX,
-		.map = &(const struct schema_map){ schema_listener_rows, sizeof(struct conf_listener),
-			offsetof(struct conf_listener, line), rules_listener },
-		.help = "the addresses and settings for clients" },
+		MAP(schema_listener_rows, rules_listener), .help = "the addresses and settings for clients" },
 	{ NULL },
 };
 
 /* clang-format on */
 
-const struct schema_map schema_cluster = { cluster_rows, sizeof(struct conf), -1, rules_cluster };
+const struct schema_map schema_cluster = { cluster_rows, rules_cluster };
 
 const struct schema_row *schema_find(const struct schema_map *map, const char *key)
 {
@@ -393,7 +366,7 @@ static void free_array(const struct schema_row *row, char *object)
 	memcpy(&at, object + row->offset, sizeof at);
 	memcpy(&count, object + row->count_offset, sizeof count);
 	for (size_t i = 0; i < count; i++) {
-		char *string, *element = at + i * (row->map ? row->map->size : row->item_size);
+		char *string, *element = at + i * row->item_size;
 		if (row->map) {
 			schema_free(row->map, element);
 		} else if (is_string(row->item)) {

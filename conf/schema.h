@@ -60,8 +60,8 @@ struct schema_row {
 	const char *derived; /* the same, and means all bits one: the value follows from something else */
 	const struct schema_word *words; /* WORD: a NULL word ends them; synonyms follow the first word of a value */
 	enum schema_type item;           /* ITEMS */
-	size_t item_size;
-	const struct schema_map *map; /* MAP, LIST */
+	size_t item_size;                /* of an element of ITEMS, LIST */
+	const struct schema_map *map;    /* MAP, LIST */
 	size_t inherits;
 	const char *refers_to; /* key of a list of the root; it must have an element of this name */
 	enum schema_unique unique;
@@ -70,8 +70,6 @@ struct schema_row {
 
 struct schema_map {
 	const struct schema_row *rows; /* a NULL key ends them */
-	size_t size;                   /* of the struct */
-	ptrdiff_t line_offset;         /* of its `unsigned line`, or -1 */
 	/* Rules between keys, called if all values of the map are good. May be NULL. */
 	void (*check)(struct complaints *c, const struct node *map, const void *object);
 };

@@ -165,8 +165,7 @@ struct smtpproxy_queue {
 };
 
 struct conf_smtpproxy {
-	char *path;
-	struct marks *marks;
+	struct conf_file file;
 	char *name;     /* the host name that banner and replies show */
 	char *user;     /* NULL: the user that started it */
 	char *control;  /* UNIX socket; NULL: none */

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "conf/complaints.h"
-#include "conf/load.h"
 #include "conf/smtpproxy.h"
 #include "proto/error.h"
 
@@ -26,14 +25,14 @@ static void check_address(
 {
 	char text[ADDRESS_TEXT_MAX];
 	if (address->ss_family != AF_UNIX && !is_here(address))
-		complain_value(k, marks_line(c->marks, address), key,
+		complain_value(k, conf_line(&c->file, address), key,
 			address_format((const struct sockaddr *)address, text), "an address of this host");
 }
 
 int conf_smtpproxy_check_host(const struct conf_smtpproxy *c, char *error, size_t error_cap)
 {
 	struct complaints k;
-	complaints_start(&k, c->path, error, error_cap);
+	complaints_start(&k, c->file.path, error, error_cap);
 	for (size_t i = 0; i < c->listener_count; i++)
 		check_address(&k, c, "listeners.address", &c->listeners[i].address);
 	for (size_t i = 0; i < c->outward.source_count; i++)

@@ -1,7 +1,6 @@
 /* smtpproxy_queue.c: the keys of smtpproxy's queue, its backups, and the domains that it delivers to. */
 #include <string.h>
 
-#include "conf/document.h"
 #include "conf/schema_rows.h"
 #include "conf/smtpproxy.h"
 #include "net/address.h"
@@ -25,7 +24,7 @@ const struct schema_word schema_some_tls_words[] = {
 
 static const struct schema_row backup_rows[] = {
 	{ "paths", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(smtpproxy_backup, paths, path_count), .item = SCHEMA_ADDRESS,
-		.item_size = sizeof(struct sockaddr_storage), .max = 2,
+		.max = 2,
 		.help = "one or two addresses of this server, on different networks: the second one is used when the "
 			"first one is silent" },
 	{ "user", SCHEMA_STRING, FIELD(smtpproxy_backup, user), .help = "the ACL user; without this key, the default" },
@@ -58,14 +57,7 @@ static void check_backup(struct complaints *c, const struct node *map, const voi
 			complain(c, node_line(map, "paths"), "name", "nothing", "one, because a socket has no address");
 }
 
-static const struct schema_map backup_map = { backup_rows, sizeof(struct smtpproxy_backup), -1, check_backup };
-
-static const struct schema_word role_words[] = {
-	{ "owner", SMTPPROXY_OWNER },
-	{ "standby", SMTPPROXY_STANDBY },
-	{ "alone", SMTPPROXY_ALONE },
-	{ NULL },
-};
+static const struct schema_map backup_map = { backup_rows, check_backup };
 
 static const struct schema_row domain_rows[] = {
 	{ "domain", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(smtpproxy_domain, domain), .unique = SCHEMA_ONCE_IN_LIST,
@@ -82,15 +74,15 @@ static const struct schema_row domain_rows[] = {
 	{ NULL },
 };
 
-static const struct schema_map domain_map = { domain_rows, sizeof(struct smtpproxy_domain), -1, NULL };
-
 static const struct schema_row queue_rows[] = {
 	{ "name", SCHEMA_NAME, FIELD(smtpproxy_queue, name), .fallback = "mail",
 		.help = "of this queue, in the backups. Gateways of the same name own the same queue, one at a time" },
 	{ "keys", SCHEMA_PATH, FIELD(smtpproxy_queue, keys),
 		.help = "a file of `id key` lines (key: 64 hex digits), which only its owner may read; the first key "
 			"seals what the backups hold, all of them open. Required with deliver: queue" },
-	{ "role", SCHEMA_WORD, FIELD(smtpproxy_queue, role), .words = role_words, .fallback = "owner",
+	{ "role", SCHEMA_WORD, FIELD(smtpproxy_queue, role),
+		WORDS({ "owner", SMTPPROXY_OWNER }, { "standby", SMTPPROXY_STANDBY }, { "alone", SMTPPROXY_ALONE }),
+		.fallback = "owner",
 		.help = "owner: takes the queue over at its start; standby: takes it over when the owner is silent. "
 			"Both need the answer of every Redis server that may hold messages, or an operator's order: "
 			"`csslctl mail queue takeover`. alone: no other gateway ever has this `name`. It goes on "
@@ -110,7 +102,7 @@ static const struct schema_row queue_rows[] = {
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop),
 		.help = "mail goes there, unless a row of `domains` says otherwise. Without this key, to the mail "
 			"servers of each recipient's domain, by its MX records (RFC 5321 5.1)" },
-	{ "domains", SCHEMA_LIST, ARRAY(smtpproxy_queue, domains, domain_count), .map = &domain_map, .max = DOMAINS_MAX,
+	{ "domains", SCHEMA_LIST, ARRAY(smtpproxy_queue, domains, domain_count), MAP(domain_rows), .max = DOMAINS_MAX,
 		.help = "what is known of some domains of recipients" },
 	{ "port", SCHEMA_COUNT, FIELD(smtpproxy_queue, port), .min = 1, .max = 65535, .fallback = "25",
 		.help = "the port of mail servers that are found by name; for tests" },
@@ -225,4 +217,4 @@ static void check_queue(struct complaints *c, const struct node *map, const void
 		check_name(c, n, q, &q->domains[i]);
 }
 
-const struct schema_map schema_smtpproxy_queue = { queue_rows, sizeof(struct smtpproxy_queue), -1, check_queue };
+const struct schema_map schema_smtpproxy_queue = { queue_rows, check_queue };

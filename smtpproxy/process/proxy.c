@@ -352,7 +352,7 @@ static int become_user(struct proxy *p, char *error, size_t cap)
 		c->user, c->outward.as_sender == CONF_ON ? USER_KEEPS_NET_ADMIN : USER_KEEPS_GROUPS, error, cap);
 	user_warn_of(c->log.path, W_OK, USER_SAME_LOG);
 	user_warn_of(c->events, W_OK, USER_SAME_LOG);
-	user_warn_of(c->path, R_OK, "SIGHUP cannot read it again, and changes nothing");
+	user_warn_of(c->file.path, R_OK, "SIGHUP cannot read it again, and changes nothing");
 	user_warn_of(c->outward.ca, R_OK, "SIGHUP cannot read it again, and changes nothing");
 	return r;
 }
