@@ -2,23 +2,13 @@
  * only (net/listener.c). If two keys overlap, the complaint is about the later one. */
 #include "conf/overlap.h"
 
-#include <string.h>
-
-static int is_same_host(const struct sockaddr *a, const struct sockaddr *b)
-{
-	uint8_t of_a[16], of_b[16];
-	const size_t len = address_bytes(a, of_a);
-
-	return address_bytes(b, of_b) == len && memcmp(of_a, of_b, len) == 0;
-}
-
 /* Port 0 is a different port each time. UNIX sockets have no port. */
 static int overlaps(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
 {
 	const struct sockaddr *a = (const struct sockaddr *)one, *b = (const struct sockaddr *)other;
 
 	return a->sa_family == b->sa_family && address_port(a) != 0 && address_port(a) == address_port(b) &&
-	       (address_is_any(a) || address_is_any(b) || is_same_host(a, b));
+	       (address_is_any(a) || address_is_any(b) || address_is_same_host(a, b));
 }
 
 /* @key has the address @late. @early is NULL, or the address that it overlaps with. */

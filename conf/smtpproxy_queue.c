@@ -1,6 +1,4 @@
 /* smtpproxy_queue.c: the keys of smtpproxy's queue, its backups, and the domains that it delivers to. */
-#include <string.h>
-
 #include "conf/schema_rows.h"
 #include "conf/smtpproxy.h"
 #include "net/address.h"
@@ -154,11 +152,8 @@ static const struct schema_row queue_rows[] = {
 
 static int has_path(const struct smtpproxy_backup *b, const struct sockaddr_storage *path)
 {
-	char one[ADDRESS_TEXT_MAX], other[ADDRESS_TEXT_MAX];
-
-	address_format((const struct sockaddr *)path, one);
 	for (size_t i = 0; i < b->path_count; i++)
-		if (!strcmp(one, address_format((const struct sockaddr *)&b->paths[i], other)))
+		if (address_is_same((const struct sockaddr *)&b->paths[i], (const struct sockaddr *)path))
 			return 1;
 	return 0;
 }

@@ -101,10 +101,7 @@ static unsigned bucket_of(const struct onward_route *r)
 
 static int is_same(const struct sockaddr_storage *x, const struct sockaddr_storage *y)
 {
-	uint8_t a[16], b[16];
-	const size_t len = address_bytes((const struct sockaddr *)x, a);
-	return address_bytes((const struct sockaddr *)y, b) == len && memcmp(a, b, len) == 0 &&
-	       address_port((const struct sockaddr *)x) == address_port((const struct sockaddr *)y);
+	return address_is_same((const struct sockaddr *)x, (const struct sockaddr *)y);
 }
 
 /* A sender of another family than the receiver, which a next hop may have, cannot be shown to it. */

@@ -50,19 +50,12 @@ static void refresh(struct destination_rules *r, uint64_t now_ms)
 	r->read_ms = now_ms;
 }
 
-static int is_same_host(const struct sockaddr *a, const struct sockaddr *b)
-{
-	uint8_t x[16], y[16];
-	const size_t len = address_bytes(a, x);
-	return len > 0 && address_bytes(b, y) == len && memcmp(x, y, len) == 0;
-}
-
 static int is_own(const struct destination_rules *r, const struct sockaddr *to)
 {
 	for (const struct ifaddrs *i = r->own; i; i = i->ifa_next) {
 		const int is_ip =
 			i->ifa_addr && (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6);
-		if (is_ip && is_same_host(i->ifa_addr, to))
+		if (is_ip && address_is_same_host(i->ifa_addr, to))
 			return 1;
 	}
 	return address_is_local(to);
@@ -84,12 +77,12 @@ static int is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to
 	for (size_t i = 0; i < c->listener_count; i++) {
 		const struct sockaddr *l = (const struct sockaddr *)&c->listeners[i].address;
 		if (address_port(l) == address_port(to) &&
-			(is_same_host(l, to) || (address_is_any(l) && is_own_address)))
+			(address_is_same_host(l, to) || (address_is_any(l) && is_own_address)))
 			return 1;
 	}
 	for (size_t i = 0; i < c->outward.never_count; i++) {
 		const struct sockaddr *never = (const struct sockaddr *)&c->outward.never[i];
-		if (address_port(never) == address_port(to) && is_same_host(never, to))
+		if (address_is_same(never, to))
 			return 1;
 	}
 	return 0;
