@@ -6,6 +6,9 @@
 
 #include "smtpproxy/sender/session.h"
 
+/* For json_pack()'s "I". */
+#define INT(n) ((json_int_t)(n))
+
 #define ANSWERS_ROWS_MAX 1000u /* in one list; "truncated" tells that there are more */
 
 /* The objects that the API describes. They outlive the control socket. */
