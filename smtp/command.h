@@ -74,9 +74,6 @@ enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct s
  * bytes without SMTP_PARSE_UTF8, but for a lenient greeting. */
 enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsigned flags, struct smtp_command *out);
 
-/* The verb's name in capitals; "?" for UNKNOWN. */
-const char *smtp_verb_name(enum smtp_verb verb);
-
 enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb);
 
 /* Is @word an ehlo-keyword (RFC 5321 4.1.1.1) that does not begin with a verb of the table? A careless server may

@@ -100,19 +100,7 @@ static const struct param_row {
 #undef X
 };
 
-/* esmtp-keyword = (ALPHA / DIGIT) *(ALPHA / DIGIT / "-"); esmtp-value has no "=", space or control character. */
-static int keyword_is_good(struct smtp_span keyword)
-{
-	if (keyword.len == 0 || keyword.at[0] == '-')
-		return 0;
-	for (size_t i = 0; i < keyword.len; i++) {
-		char c = keyword.at[i], letter = (char)(c | 0x20);
-		if (c != '-' && (c < '0' || c > '9') && (letter < 'a' || letter > 'z'))
-			return 0;
-	}
-	return 1;
-}
-
+/* esmtp-value has no "=", space or control character. */
 int smtp_param_next(struct smtp_span *rest, struct smtp_param *out)
 {
 	struct smtp_span word = smtp_span_word(rest);
@@ -121,7 +109,8 @@ int smtp_param_next(struct smtp_span *rest, struct smtp_param *out)
 	int has_value = memchr(word.at, '=', word.len) != NULL;
 	out->keyword = smtp_span_until(&word, '=');
 	out->value = has_value ? word : (struct smtp_span){ NULL, 0 };
-	if (!keyword_is_good(out->keyword) || (has_value && word.len == 0))
+	const size_t keyword_len = smtp_span_keyword(out->keyword);
+	if (keyword_len == 0 || keyword_len < out->keyword.len || (has_value && word.len == 0))
 		return CSSL_E_RANGE;
 	return smtp_span_is_utf8(word) && !(word.len && memchr(word.at, '=', word.len)) ? 0 : CSSL_E_RANGE;
 }

@@ -3,21 +3,6 @@
 
 #include "proto/error.h"
 
-void smtp_xtext_write(struct wire_writer *w, struct smtp_span text)
-{
-	static const char digits[] = "0123456789ABCDEF";
-	for (size_t i = 0; i < text.len; i++) {
-		unsigned char c = (unsigned char)text.at[i];
-		if (c > ' ' && c <= '~' && c != '+' && c != '=') {
-			wire_put_u8(w, c);
-			continue;
-		}
-		wire_put_u8(w, '+');
-		wire_put_u8(w, (uint8_t)digits[c >> 4]);
-		wire_put_u8(w, (uint8_t)digits[c & 15]);
-	}
-}
-
 static int hex_value(char c)
 {
 	if (c >= '0' && c <= '9')

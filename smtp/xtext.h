@@ -7,8 +7,6 @@
 #include "proto/wire.h"
 #include "smtp/span.h"
 
-void smtp_xtext_write(struct wire_writer *w, struct smtp_span text);
-
 /* Appends the decoded bytes of @xtext. Any byte may come out, so write the result only by smtp_text_write(). 0,
  * or CSSL_E_RANGE: not an xtext. Small hex digits are accepted, because peers of Postfix send them. */
 int smtp_xtext_read(struct wire_writer *w, struct smtp_span xtext);

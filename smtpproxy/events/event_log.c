@@ -133,7 +133,7 @@ static uint64_t oldest_of(const struct event_log *l)
 	return l->newest > EVENT_LOG_KEPT ? l->newest - EVENT_LOG_KEPT + 1 : 1;
 }
 
-json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most)
+static json_t *records_since(const struct event_log *l, uint64_t after, unsigned most)
 {
 	const uint64_t oldest = oldest_of(l);
 	json_t *out = json_array();
@@ -150,7 +150,7 @@ json_t *event_log_answer(const struct event_log *l, uint64_t after, unsigned mos
 {
 	json_t *out = json_object();
 	json_object_set_new(out, "instance", json_string(l->instance));
-	json_object_set_new(out, "events", event_log_since(l, after, most));
+	json_object_set_new(out, "events", records_since(l, after, most));
 	json_object_set_new(out, "oldest", json_integer((json_int_t)oldest_of(l)));
 	json_object_set_new(out, "newest", json_integer((json_int_t)l->newest));
 	return out;
