@@ -41,8 +41,8 @@ static const struct schema_row limits_rows[] = {
 	{ "connections", SCHEMA_COUNT, FIELD(conf_limits, connections), .max = 16e6, .off = "off", DERIVED,
 		.help = "the most client connections of one process; it closes a further one at once. Derived: as many "
 			"as fit into 1/16 of the memory of the machine, or of its control group" },
-	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), .max = 16e6, .off = "off",
-		.fallback = "off",
+	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), RANGE(0, 16e6, "off"),
+		.off = "off",
 		.help = "the most client connections of one process from one client address, or one IPv6 /64; a /48 "
 			"may have eight times as many" },
 	{ "handshakes", SCHEMA_COUNT, FIELD(conf_limits, handshakes), .max = 1e6, .off = "off", DERIVED,
@@ -54,11 +54,11 @@ static const struct schema_row limits_rows[] = {
 		.help = "the most handshakes under way on one worker from one client address, or one IPv6 /64; a /48 "
 			"may have eight times as many, but at most three quarters of `handshakes`. Derived: half of "
 			"`handshakes`" },
-	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), .max = 1e6, .off = "off", .fallback = "4096",
+	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), RANGE(0, 1e6, "4096"), .off = "off",
 		.help = "service smtp: the most clients on one worker that have neither sent STARTTLS yet nor begun a "
 			"mail in clear. A further one takes the place of one of the source with most, or gets 421" },
-	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), .max = 1e6, .off = "off",
-		.fallback = "1024",
+	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), RANGE(0, 1e6, "1024"),
+		.off = "off",
 		.help = "service smtp: the most clients on one worker from one client address, or one IPv6 /64, that "
 			"have neither sent STARTTLS yet nor begun a mail in clear; a /48 may have eight times as many, "
 			"but at most three quarters of `preambles`" },
@@ -66,32 +66,31 @@ static const struct schema_row limits_rows[] = {
 		.help = "the most bytes that one process keeps for connections: bytes not consumed yet, bytes kept to "
 			"ask a backend again, and bytes that a client or a backend has not taken. Above that, the "
 			"connection that keeps most can no longer ask again, or ends. Derived: 1/16 of the memory" },
-	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms), .min = 100 * MS,
-		.max = 600 * S, .fallback = "10s",
+	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms),
+		RANGE(100 * MS, 600 * S, "10s"),
 		.help = "a client whose TLS handshake takes longer, from accept to its end, is closed" },
-	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms), .min = 100 * MS,
-		.max = 600 * S, .off = "off", .fallback = "20s",
+	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms),
+		RANGE(100 * MS, 600 * S, "20s"), .off = "off",
 		.help = "services http and h2: a request whose head takes longer, from its first byte to its end, gets "
 			"408 or GOAWAY, and the connection ends" },
-	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
-		.off = "off", .fallback = "5s",
+	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), RANGE(100 * MS, 600 * S, "5s"),
+		.off = "off",
 		.help = "how long a new client waits when no agent takes connections; then it gets a fatal alert. off: "
 			"it gets one at once" },
-	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
-		.off = "off", .fallback = "5min",
+	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), RANGE(1 * S, 7 * D * S, "5min"),
+		.off = "off",
 		.help = "a connection without a byte in either direction ends after this time; with service smtp "
 			"later, if a client waits for the reply to the end of a mail (`end_timeout` of the listener)" },
-	{ "doze_after", SCHEMA_DURATION_MS, FIELD(conf_limits, doze_after_ms), .min = 50 * MS, .max = 600 * S,
-		.off = "off", .fallback = "5s",
+	{ "doze_after", SCHEMA_DURATION_MS, FIELD(conf_limits, doze_after_ms), RANGE(50 * MS, 600 * S, "5s"),
+		.off = "off",
 		.help = "after this silence of a client, RAgent gives back the memory that only a busy connection "
 			"needs, and takes it again when something comes, which costs a few microseconds" },
-	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms), .min = 10 * MS,
-		.max = 600 * S, .fallback = "5s", .help = "how long an agent waits for a backend to accept" },
-	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = CONF_WINDOW_MIN, .max = 16 * MIB,
-		.fallback = "64KiB",
+	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms),
+		RANGE(10 * MS, 600 * S, "5s"), .help = "how long an agent waits for a backend to accept" },
+	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), RANGE(CONF_WINDOW_MIN, 16 * MIB, "64KiB"),
 		.help = "the most bytes under way on a link for one connection and direction; larger for large "
 			"transfers over long distances" },
-	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), .max = 1 * MIB, .fallback = "64KiB",
+	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), RANGE(0, 1 * MIB, "64KiB"),
 		.help = "RAgent keeps so many bytes of a request without an answer, to ask again if its agent is "
 			"lost" },
 	{ NULL },
@@ -99,37 +98,35 @@ static const struct schema_row limits_rows[] = {
 static const struct schema_map limits_map = { limits_rows };
 
 static const struct schema_row health_rows[] = {
-	{ "ping", SCHEMA_DURATION_MS, FIELD(conf_health, ping_ms), .min = 10 * MS, .max = 60 * S, .fallback = "200ms",
+	{ "ping", SCHEMA_DURATION_MS, FIELD(conf_health, ping_ms), RANGE(10 * MS, 60 * S, "200ms"),
 		.help = "each side of a link asks the other this often for a sign of life" },
-	{ "suspect", SCHEMA_DURATION_MS, FIELD(conf_health, suspect_ms), .min = 20 * MS, .max = 600 * S,
-		.fallback = "1s", .help = "after this silence of a link, its agent gets no new connection" },
-	{ "lost", SCHEMA_DURATION_MS, FIELD(conf_health, lost_ms), .min = 30 * MS, .max = 600 * S, .fallback = "3s",
+	{ "suspect", SCHEMA_DURATION_MS, FIELD(conf_health, suspect_ms), RANGE(20 * MS, 600 * S, "1s"),
+		.help = "after this silence of a link, its agent gets no new connection" },
+	{ "lost", SCHEMA_DURATION_MS, FIELD(conf_health, lost_ms), RANGE(30 * MS, 600 * S, "3s"),
 		.help = "after this silence, a link is lost, and other agents take over its connections" },
 	{ NULL },
 };
 static const struct schema_map health_map = { health_rows, rules_health };
 
 static const struct schema_row moves_rows[] = {
-	{ "takeovers_per_second", SCHEMA_COUNT, FIELD(conf_moves, takeovers_per_s), .max = 1e6, .off = "off",
-		.fallback = "5000",
+	{ "takeovers_per_second", SCHEMA_COUNT, FIELD(conf_moves, takeovers_per_s), RANGE(0, 1e6, "5000"), .off = "off",
 		.help = "at most so many connections of lost agents go to other agents in a second" },
-	{ "rebalances_per_second", SCHEMA_COUNT, FIELD(conf_moves, rebalances_per_s), .max = 1e6, .off = "off",
-		.fallback = "500",
+	{ "rebalances_per_second", SCHEMA_COUNT, FIELD(conf_moves, rebalances_per_s), RANGE(0, 1e6, "500"),
+		.off = "off",
 		.help = "after agents joined or weights changed, at most so many connections move in a second" },
-	{ "drain_timeout", SCHEMA_DURATION_MS, FIELD(conf_moves, drain_timeout_ms), .min = 100 * MS, .max = 24 * H * S,
-		.fallback = "30s", .help = "a connection that has not left a draining agent after this time ends" },
+	{ "drain_timeout", SCHEMA_DURATION_MS, FIELD(conf_moves, drain_timeout_ms), RANGE(100 * MS, 24 * H * S, "30s"),
+		.help = "a connection that has not left a draining agent after this time ends" },
 	{ NULL },
 };
 static const struct schema_map moves_map = { moves_rows };
 
 static const struct schema_row store_rows[] = {
-	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), .min = 1 * MIB, .max = 1 * TIB, .fallback = "256MiB",
+	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), RANGE(1 * MIB, 1 * TIB, "256MiB"),
 		.help = "memory for sessions on each agent; --check prints for how long sessions fit. Without this key "
 			"at most 1/8 of the machine's memory" },
-	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), .min = 1, .max = 100,
-		.fallback = "25", .help = "the largest part of the store for the sessions of one client address" },
-	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), .min = 60, .max = 30 * D,
-		.fallback = "1d",
+	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), RANGE(1, 100, "25"),
+		.help = "the largest part of the store for the sessions of one client address" },
+	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), RANGE(60, 30 * D, "1d"),
 		.help = "a session, and all that were resumed from it, can be resumed for so long after their full "
 			"handshake" },
 	{ NULL },
@@ -140,41 +137,37 @@ static const struct schema_row broadcast_rows[] = {
 		WORDS({ "broadcast", CONF_LIVE_BROADCAST }, { "carried", CONF_LIVE_CARRIED }), .fallback = "broadcast",
 		.help = "broadcast: the live keys of connections go to all agents; carried: only in the sealed copy "
 			"that RAgent keeps" },
-	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), .min = 1, .max = 1 * H, .fallback = "60s",
+	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), RANGE(1, 1 * H, "60s"),
 		.help = "how long agents keep the live keys of a lost agent for a takeover" },
-	{ "remember", SCHEMA_DURATION_S, FIELD(conf_broadcast, remember_s), .min = 10, .max = 1 * D,
-		.fallback = "10min",
+	{ "remember", SCHEMA_DURATION_S, FIELD(conf_broadcast, remember_s), RANGE(10, 1 * D, "10min"),
 		.help = "how long agents remember an ended connection, so that no one can make them continue it. This "
 			"memory takes a quarter of the store's size, in addition to it" },
-	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), .min = 5 * MS, .max = 10 * S,
-		.fallback = "100ms",
+	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), RANGE(5 * MS, 10 * S, "100ms"),
 		.help = "agents tell each other this often how many objects they sent, so that receivers notice a loss "
 			"and repair it" },
-	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), .min = 10 * MS, .max = 600 * S,
-		.fallback = "1s", .help = "a starting agent that reaches no other agent serves alone after this time" },
-	{ "replicas", SCHEMA_COUNT, FIELD(conf_broadcast, replicas), .min = 1, .max = REPLICAS_MAX, .off = "all",
-		.fallback = "all",
+	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), RANGE(10 * MS, 600 * S, "1s"),
+		.help = "a starting agent that reaches no other agent serves alone after this time" },
+	{ "replicas", SCHEMA_COUNT, FIELD(conf_broadcast, replicas), RANGE(1, REPLICAS_MAX, "all"), .off = "all",
 		.help = "how many agents hold a session beside the one that made it; the others ask for it when they "
 			"need it. A number saves memory and traffic in large clusters" },
-	{ "left_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, left_ms), .min = 100 * MS, .max = 1 * H * S,
-		.fallback = "10s",
+	{ "left_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, left_ms), RANGE(100 * MS, 1 * H * S, "10s"),
 		.help = "with `replicas`: after this absence of an agent, other agents take over its sessions" },
-	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), .min = 64, .max = 1048576, .fallback = "8192",
+	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), RANGE(64, 1048576, "8192"),
 		.help = "how many objects each worker keeps to repair losses; a snapshot closes a larger gap" },
-	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), .min = 1 * MS, .max = 10 * S, .fallback = "100ms",
+	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), RANGE(1 * MS, 10 * S, "100ms"),
 		.help = "the longest wait of a handshake for a session that has not come yet" },
-	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), .max = 65536, .fallback = "256",
+	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), RANGE(0, 65536, "256"),
 		.help = "how many handshakes of a worker may wait for a session that has not come yet; each takes 76 "
 			"KB" },
-	{ "key_lifetime", SCHEMA_DURATION_S, FIELD(conf_broadcast, key_lifetime_s), .min = 10, .max = 7 * D,
-		.fallback = "1h", .help = "an agent makes new sending and ticket keys this often" },
+	{ "key_lifetime", SCHEMA_DURATION_S, FIELD(conf_broadcast, key_lifetime_s), RANGE(10, 7 * D, "1h"),
+		.help = "an agent makes new sending and ticket keys this often" },
 	{ NULL },
 };
 
 static const struct schema_row ragent_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_ragent, name), .unique = SCHEMA_ONCE_A_NODE,
 		.help = "the name for the option --name of ragent" },
-	{ "workers", SCHEMA_COUNT, FIELD(conf_ragent, workers), .min = 1, .max = 256, .fallback = "1",
+	{ "workers", SCHEMA_COUNT, FIELD(conf_ragent, workers), RANGE(1, 256, "1"),
 		.help = "the number of threads, each with its own loop, listening sockets and links" },
 	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, control),
 		.help = "UNIX socket of the control API, mode 0600; without this key there is none" },
@@ -199,7 +192,7 @@ static const struct schema_row ragent_rows[] = {
 		.help = "file for the lines about ended connections, all of them (`log` tells which have one), opened "
 			"again at SIGHUP, so `user` must be able to create it; without this key they are among the "
 			"other events" },
-	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), .min = 1 * S, .max = 600 * S, .fallback = "5s",
+	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), RANGE(1 * S, 600 * S, "5s"),
 		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the "
 			"next; agents on other hosts keep their part of its connections for so long when it is "
 			"silent" },
@@ -230,10 +223,10 @@ static const struct schema_row direct_rows[] = {
 static const struct schema_row agent_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_agent, name), .unique = SCHEMA_ONCE_A_NODE,
 		.help = "the name for the option --name of sslagent" },
-	{ "workers", SCHEMA_COUNT, FIELD(conf_agent, workers), .min = 1, .max = 256, .fallback = "1",
+	{ "workers", SCHEMA_COUNT, FIELD(conf_agent, workers), RANGE(1, 256, "1"),
 		.help = "the number of threads, each with its own loop; every worker of every RAgent has a link to "
 			"each of them" },
-	{ "weight", SCHEMA_REAL, FIELD(conf_agent, weight), .min = 0.01, .max = 1000, .fallback = "1",
+	{ "weight", SCHEMA_REAL, FIELD(conf_agent, weight), RANGE(0.01, 1000, "1"),
 		.help = "its share of handshakes under the policy `weighted`" },
 	{ "link", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, link), .unique = SCHEMA_ONCE_A_SOCKET,
 		.help = "the address to which RAgents connect" },
@@ -289,8 +282,7 @@ static const struct schema_row backend_rows[] = {
 		.help = "the address to which agents connect" },
 	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
 		.help = "on: agents tell it the client's address and TLS facts in a PROXY v2 header" },
-	{ "proxy_v2_max", SCHEMA_SIZE, FIELD(conf_backend, proxy_v2_len), .min = 536, .max = PROXY_V2_WRITE_MAX,
-		.fallback = "536B",
+	{ "proxy_v2_max", SCHEMA_SIZE, FIELD(conf_backend, proxy_v2_len), RANGE(536, PROXY_V2_WRITE_MAX, "536B"),
 		.help = "the longest PROXY v2 header that it takes; values that do not fit are left out, the client's "
 			"certificate first (proxy_values_left_out). Postfix takes 536 bytes, nginx as many as "
 			"`client_header_buffer_size` (1 KiB) and at most 4 KiB, RAgents, `direct` listeners and "

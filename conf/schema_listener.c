@@ -66,10 +66,10 @@ static const struct schema_row tls_rows[] = {
 	{ "tls12_tickets", SCHEMA_WORD, FIELD(conf_tls, tls12_tickets), SWITCHES, .fallback = "off",
 		.help = "on: TLS 1.2 tickets for clients that cannot resume otherwise; the store does not hold such "
 			"sessions" },
-	{ "tickets", SCHEMA_COUNT, FIELD(conf_tls, tickets), .max = 4, .fallback = "1",
+	{ "tickets", SCHEMA_COUNT, FIELD(conf_tls, tickets), RANGE(0, 4, "1"),
 		.help = "the number of TLS 1.3 tickets after a full handshake; each is a session in the store" },
-	{ "session_lifetime", SCHEMA_DURATION_S, FIELD(conf_tls, session_lifetime_s), .min = 1, .max = 7 * D,
-		.fallback = "2h", .help = "how long a session can be resumed" },
+	{ "session_lifetime", SCHEMA_DURATION_S, FIELD(conf_tls, session_lifetime_s), RANGE(1, 7 * D, "2h"),
+		.help = "how long a session can be resumed" },
 	{ NULL },
 };
 
@@ -88,16 +88,14 @@ static const struct schema_row smtp_rows[] = {
 		.max = SMTP_EHLO_LINES_MAX - 1, .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "the extensions in the reply to EHLO before TLS, beside STARTTLS. Every backend must support "
 			"them, but for PIPELINING. Without this key PIPELINING, 8BITMIME and ENHANCEDSTATUSCODES" },
-	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms), .min = 100 * MS,
-		.max = 3600 * S, .fallback = "5min",
+	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms),
+		RANGE(100 * MS, 3600 * S, "5min"),
 		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },
-	{ "end_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, end_timeout_ms), .min = 100 * MS, .max = 3600 * S,
-		.fallback = "10min",
+	{ "end_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, end_timeout_ms), RANGE(100 * MS, 3600 * S, "10min"),
 		.help = "while a client waits for the reply to the end of a mail, this limit replaces a shorter "
 			"`idle_timeout`. Less than the ten minutes of RFC 5321 4.5.3.2.6 makes senders send a mail "
 			"again that a slow backend takes" },
-	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
-		.fallback = "20",
+	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), RANGE(1, 65535, "20"), .off = "off",
 		.help = "after so many refused commands before STARTTLS the connection ends, and after so many that an "
 			"agent refuses in the backend's place behind it" },
 	{ "hide", SCHEMA_ITEMS, ARRAY(conf_smtp, hide, hide_count), .item = SCHEMA_STRING, .max = SMTP_CAP_OTHER,
@@ -137,16 +135,16 @@ const struct schema_row schema_listener_rows[] = {
 		.help = "which agent makes a full handshake" },
 	{ "resumption", SCHEMA_WORD, FIELD(conf_listener, resumption), .words = policy_words, .fallback = "local",
 		.help = "which agent resumes (local: the affinity agent, unless it has too much to do)" },
-	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), .min = 1, .max = 1000, .off = "off",
-		.fallback = "1.25", .help = "by affinity an agent gets at most so many times the mean load" },
+	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), RANGE(1, 1000, "1.25"), .off = "off",
+		.help = "by affinity an agent gets at most so many times the mean load" },
 	{ "service", SCHEMA_WORD, FIELD(conf_listener, service), .words = service_words, .fallback = "http",
 		.help = "how agents treat the plaintext" CONF_SERVICES(SERVICE_HELP) },
 	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",
 		.help = "the backend that gets the plaintext, if no row of `alpn` matches" },
 	{ "smtp", SCHEMA_MAP, FIELD(conf_listener, smtp), MAP(smtp_rows, rules_smtp),
 		.help = "service smtp: the agent's dialogue before TLS" },
-	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,
-		.off = "off", .fallback = "30s",
+	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), RANGE(10 * MS, 7 * D * S, "30s"),
+		.off = "off",
 		.help = "a connection that is idle between two answers for so long has no owner until its next "
 			"record" },
 	{ "on_agent_loss", SCHEMA_WORD, FIELD(conf_listener, on_agent_loss),
@@ -158,8 +156,8 @@ const struct schema_row schema_listener_rows[] = {
 		.help = "service http, a request without a byte of its answer whose agent is lost. idempotent: another "
 			"agent asks again for GET, HEAD, OPTIONS and TRACE, and for PUT and DELETE if the lost process "
 			"is proved dead; safe: never for PUT and DELETE, which get 502 as POST does" },
-	{ "repeat_downloads", SCHEMA_SIZE, FIELD(conf_listener, repeat_downloads_len), .min = 1 * KIB, .max = 1 * TIB,
-		.off = "off", .fallback = "off",
+	{ "repeat_downloads", SCHEMA_SIZE, FIELD(conf_listener, repeat_downloads_len), RANGE(1 * KIB, 1 * TIB, "off"),
+		.off = "off",
 		.help = "service http, an answer to GET that is cut by the loss of its agent, and whose backend has no "
 			"ranges for it: another agent asks for the whole answer again, if the client has got at most "
 			"so much of it. It goes on if the repeated answer begins with the same bytes; else the client "

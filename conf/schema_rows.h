@@ -8,6 +8,7 @@
 #define ARRAY(type, member, count)                                                                                     \
 	FIELD(type, member), .count_offset = offsetof(struct type, count),                                             \
 			     .item_size = sizeof *((struct type *)0)->member
+#define RANGE(low, high, usual) .min = low, .max = high, .fallback = usual
 #define WORDS(...)                                                                                                     \
 	.words = (const struct schema_word[])                                                                          \
 	{                                                                                                              \

@@ -63,8 +63,7 @@ static const struct schema_row hook_rows[] = {
 		.help = "where it listens, in clear" },
 	{ "path", SCHEMA_STRING, FIELD(smtpproxy_hook, path), .fallback = "/",
 		.help = "http: the path of the request" },
-	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_hook, timeout_ms), .min = 100, .max = 5 * MINUTES,
-		.fallback = "30s",
+	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_hook, timeout_ms), RANGE(100, 5 * MINUTES, "30s"),
 		.help = "the limit for its connection, and for each of its answers; a milter may ask for more by "
 			"progress messages. All hooks of a listener together have 8 minutes for a message, less "
 			"`data_timeout`; 5 for MAIL, less `turn_timeout` (with deliver: queue not less); 4 for RCPT; "
@@ -93,7 +92,7 @@ static void check_listener(struct complaints *c, const struct node *map, const v
 static const struct schema_row source_rows[] = {
 	{ "address", SCHEMA_HOST, SCHEMA_REQUIRED, FIELD(smtpproxy_source, address), .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "an address of this host" },
-	{ "weight", SCHEMA_COUNT, FIELD(smtpproxy_source, weight), .min = 1, .max = 1000, .fallback = "1",
+	{ "weight", SCHEMA_COUNT, FIELD(smtpproxy_source, weight), RANGE(1, 1000, "1"),
 		.help = "its share of new connections, relative to the others" },
 	{ NULL },
 };
@@ -177,7 +176,7 @@ static const struct schema_row outward_rows[] = {
 		"the limit for the receiver to take a part of the content (RFC 5321 4.5.3.2.5)"),
 	DURATION("end_timeout", end_ms, 100, 60 * MINUTES, "10min",
 		"the limit for the reply to the end of the content (RFC 5321 4.5.3.2.6)"),
-	{ "messages", SCHEMA_COUNT, FIELD(smtpproxy_outward, most_messages), .min = 1, .max = 1e6, .fallback = "100",
+	{ "messages", SCHEMA_COUNT, FIELD(smtpproxy_outward, most_messages), RANGE(1, 1e6, "100"),
 		.help = "a connection is closed after so many transactions" },
 	{ NULL },
 };
@@ -189,8 +188,8 @@ static const struct schema_row dns_rows[] = {
 	{ "trust_anchor", SCHEMA_PATH, FIELD(smtpproxy_dns, trust_anchor),
 		.help = "a file of DS or DNSKEY records, as /usr/share/dns/root.key of Debian's dns-root-data, with "
 			"which DNSSEC is validated. Without this key nothing is; `dane` and `dane-only` need it" },
-	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_dns, timeout_ms), .min = 100, .max = 5 * MINUTES,
-		.fallback = "20s", .help = "the limit for the answer to one question" },
+	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_dns, timeout_ms), RANGE(100, 5 * MINUTES, "20s"),
+		.help = "the limit for the answer to one question" },
 	{ NULL },
 };
 
@@ -213,10 +212,9 @@ static const struct schema_row limits_rows[] = {
 		"the most destinations at a time; others get 421, or with deliver: queue they wait"),
 	COUNT("transactions", transactions, 1, "10000",
 		"the most client connections whose transactions are remembered for XCSSLTX"),
-	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), .min = 100, .max = 60 * MINUTES,
-		.fallback = "5min", .help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
-	{ "lease_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, lease_ms), .min = 100, .max = 60 * MINUTES,
-		.fallback = "30s",
+	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), RANGE(100, 60 * MINUTES, "5min"),
+		.help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
+	{ "lease_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, lease_ms), RANGE(100, 60 * MINUTES, "30s"),
 		.help = "while others wait for the same receiver, a sender may let its connection to it wait for so "
 			"long within one transaction, and for what it sends as long as at `least_rate`; then it gets "
 			"421. What came fast gives no time for later. A sender with more than its share of the "
@@ -226,25 +224,22 @@ static const struct schema_row limits_rows[] = {
 	COUNT("least_rate", least_rate, 1, "500",
 		"bytes a second; see `lease_timeout`. A message in memory has to come faster: a 600th of the memory "
 		"that it has, each second"),
-	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), .min = 100, .max = 5 * MINUTES,
-		.fallback = "4min", .help = "MAIL waits at most so long for a connection, then it gets 451" },
-	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), .min = 100, .max = 60 * MINUTES,
-		.fallback = "1min",
+	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), RANGE(100, 5 * MINUTES, "4min"),
+		.help = "MAIL waits at most so long for a connection, then it gets 451" },
+	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), RANGE(100, 60 * MINUTES, "1min"),
 		.help = "after SIGTERM, sessions that are still within a transaction get 421 then. A message that the "
 			"receiver has all of has the same time once more for its reply; without one its sender gets "
 			"421, and the message may come twice" },
-	{ "replaced_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, replaced_ms), .min = 100,
-		.max = 24 * 60 * MINUTES, .fallback = "15min",
+	{ "replaced_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, replaced_ms),
+		RANGE(100, 24 * 60 * MINUTES, "15min"),
 		.help = "a process that was replaced stops as after SIGTERM when its last sessions take so long" },
 	COUNT("errors", errors, 1, "20",
 		"a sender is closed after so many commands that smtpproxy refused since the last message that was "
 		"taken"),
-	{ "held_message", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_message), .min = 65536, .max = 1 << 29,
-		.fallback = "32MiB",
+	{ "held_message", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_message), RANGE(65536, 1 << 29, "32MiB"),
 		.help = "the largest message of a listener with a milter, which keeps it in memory; a larger one gets "
 			"552" },
-	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), .min = 65536, .max = TIB,
-		.fallback = "256MiB",
+	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), RANGE(65536, TIB, "256MiB"),
 		.help = "the most bytes of all messages together that are kept in memory for milters; above it, "
 			"messages get 452. While more than half is used, a sender's address with several messages gets "
 			"452 above a quarter, and `lease_timeout` holds" },
