@@ -296,13 +296,13 @@ static const struct schema_row smtpproxy_rows[] = {
 
 /* clang-format on */
 
-static int has_port(const struct smtpproxy_outward *o, uint32_t port)
+int conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port)
 {
-	for (size_t i = 0; i < o->port_count; i++) {
-		if (o->ports[i] == port)
+	for (size_t i = 0; i < c->outward.port_count; i++) {
+		if (c->outward.ports[i] == port)
 			return 1;
 	}
-	return o->any_port == CONF_ON || (o->port_count == 0 && port == SMTP_PORT);
+	return c->outward.any_port == CONF_ON || (c->outward.port_count == 0 && port == SMTP_PORT);
 }
 
 static void check_queue(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p)
@@ -317,7 +317,7 @@ static void check_queue(struct complaints *c, const struct node *map, const stru
 			"two servers, because deliver is queue");
 	if (!p->queue.keys)
 		complain(c, node_line(map, "deliver"), "queue.keys", "nothing", "a key file, because deliver is queue");
-	if (p->queue.next_hop.ss_family == AF_UNSPEC && !has_port(&p->outward, p->queue.port))
+	if (p->queue.next_hop.ss_family == AF_UNSPEC && !conf_smtpproxy_has_port(p, p->queue.port))
 		complain(c, node_line(map, "outward"), "ports", "others",
 			"the port of mail servers among them, because queue.next_hop is not there");
 	if (p->queue.memory < p->queue.message_size + 65536)

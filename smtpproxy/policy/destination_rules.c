@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRESH_MS  10000u
-#define SMTP_PORT 25u
+#define FRESH_MS 10000u
 
 struct destination_rules {
 	const struct conf_smtpproxy *conf;
@@ -61,17 +60,6 @@ static int is_own(const struct destination_rules *r, const struct sockaddr *to)
 	return address_is_local(to);
 }
 
-static int has_port(const struct conf_smtpproxy *c, uint16_t port)
-{
-	if (c->outward.any_port == CONF_ON)
-		return 1;
-	for (size_t i = 0; i < c->outward.port_count; i++) {
-		if (c->outward.ports[i] == port)
-			return 1;
-	}
-	return c->outward.port_count == 0 && port == SMTP_PORT;
-}
-
 static int is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to, int is_own_address)
 {
 	for (size_t i = 0; i < c->listener_count; i++) {
@@ -105,7 +93,7 @@ enum destination_verdict destination_rules_judge(
 	const int own = is_own(r, to);
 	if (is_listener(r->conf, to, own))
 		return DESTINATION_OURSELVES;
-	if (!has_port(r->conf, address_port(to)))
+	if (!conf_smtpproxy_has_port(r->conf, address_port(to)))
 		return DESTINATION_BAD_PORT;
 	if (own && !address_nets_have(r->conf->outward.local, r->conf->outward.local_count, to))
 		return DESTINATION_LOCAL;

@@ -269,12 +269,7 @@ static int open_doors(struct proxy *p, char *error, size_t cap)
 
 static int open_resolver(struct proxy *p, char *error, size_t cap)
 {
-	const struct smtpproxy_dns *c = &p->conf->dns;
-	const struct resolver_conf conf = { .servers = c->servers,
-		.server_count = c->server_count,
-		.trust_anchor = c->trust_anchor,
-		.timeout_ms = c->timeout_ms };
-	p->outward_home.resolver = resolver_create(p->worker, &conf, error, cap);
+	p->outward_home.resolver = resolver_create(p->worker, &p->conf->dns, error, cap);
 	return p->outward_home.resolver ? 0 : CSSL_E_CONFIG;
 }
 
