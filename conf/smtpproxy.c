@@ -2,7 +2,7 @@
 #include "conf/smtpproxy.h"
 
 #include "conf/load.h"
-#include "conf/manual.h"
+#include "conf/schema.h"
 #include "conf/schema_rows.h"
 #include "conf/value.h"
 #include "net/machine_memory.h"

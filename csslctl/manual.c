@@ -1,5 +1,5 @@
 /* manual.c: the same tables in the macros of man(7). */
-#include "conf/roff.h"
+#include "conf/program.h"
 #include "csslctl/usage.h"
 
 static void print_option(const struct option_row *o, FILE *out)

@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTP_COMMAND_H
 #define CSSL_SMTP_COMMAND_H
 
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 #include "smtp/path.h"
 #include "smtp/span.h"
 

@@ -12,7 +12,7 @@
 #define CSSL_RAGENT_CONNECTION_PREAMBLE_H
 
 #include "ragent/connection/connection_internal.h"
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 
 /* The replies that the client has got. RAgent itself may send one between two replies, but never inside one. */
 enum preamble_said { PREAMBLE_NOTHING, PREAMBLE_WHOLE_REPLIES, PREAMBLE_PART_OF_REPLY };

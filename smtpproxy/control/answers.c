@@ -10,7 +10,6 @@
 
 #include "net/address.h"
 #include "net/log.h"
-#include "smtpproxy/control/answers_queue.h"
 
 #define EVENTS_MAX 500u
 

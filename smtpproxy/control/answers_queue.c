@@ -1,5 +1,5 @@
 /* answers_queue.c: the queue as JSON and as metrics, and an operator's orders. */
-#include "smtpproxy/control/answers_queue.h"
+#include "smtpproxy/control/answers.h"
 
 #include <ctype.h>
 #include <inttypes.h>

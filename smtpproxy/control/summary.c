@@ -1,5 +1,5 @@
 /* summary.c: walks all sessions and destinations, and keeps the destinations with most to do. */
-#include "smtpproxy/control/summary.h"
+#include "smtpproxy/control/answers.h"
 
 #include "net/address.h"
 #include "smtpproxy/queue/queue.h"

@@ -8,7 +8,7 @@
 #ifndef CSSL_SMTPPROXY_COURIER_H
 #define CSSL_SMTPPROXY_COURIER_H
 
-#include "smtp/dots.h"
+#include "smtp/data.h"
 #include "smtpproxy/delivery/delivery.h"
 #include "smtpproxy/delivery/way.h"
 #include "smtpproxy/envelope/envelope.h"

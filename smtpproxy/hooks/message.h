@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "smtp/dots.h"
+#include "smtp/data.h"
 #include "smtp/span.h"
 
 #define MESSAGE_FIELDS_MAX 10000u

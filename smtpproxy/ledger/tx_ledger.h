@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "smtp/tx_fate.h"
+#include "smtp/tx_name.h"
 
 #define TX_LEDGER_DECISIONS 4u
 #define TX_LEDGER_REPLY_MAX 480u /* behind "250 decided ", it fits a line of 512 bytes */

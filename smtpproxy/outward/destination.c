@@ -14,7 +14,6 @@
 #include "net/log_pace.h"
 #include "proto/error.h"
 #include "smtpproxy/outward/outward.h"
-#include "smtpproxy/outward/sources.h"
 
 #define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long, or for its fallback */
 #define LINGER_ONE 1u                 /* one of a single message */

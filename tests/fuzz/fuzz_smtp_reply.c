@@ -6,8 +6,8 @@
 #include "smtp/ehlo.h"
 #include "smtp/reply.h"
 #include "smtp/reply_write.h"
-#include "smtp/tx_fate.h"
-#include "smtp/xtext.h"
+#include "smtp/tx_name.h"
+#include "smtp/params.h"
 #include "tests/fuzz/smtp_cut.h"
 
 #define REPLY_MAX 1024u

@@ -3,7 +3,7 @@
 #define CSSL_SSLAGENT_SMTP_ENDS_H
 
 #include "proto/end_reason.h"
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 
 /* @why: the last reply. For replies about what the client said it is END_TRACK_LOST; for NONE, BYE, and when the server
  * refused the client in its banner, END_DONE. */

@@ -1,5 +1,5 @@
 /* test_xtext.c: facts of RFC 3461 4. */
-#include "smtp/xtext.h"
+#include "smtp/params.h"
 
 #include <stdio.h>
 
