@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bench/command/command.h"
-#include "conf/roff.h"
+#include "conf/program.h"
 
 static const struct command {
 	const char *name, *help;

@@ -1,62 +1,28 @@
 /* conf.c: loads the cluster file and derives values from it; and finds things by name. */
 #include "conf/conf.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "conf/document.h"
 #include "conf/load.h"
 #include "conf/memory.h"
 #include "net/machine_memory.h"
-#include "proto/error.h"
 
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap)
 {
-	const struct document_errors errors = { error, error_cap };
-	struct conf *conf = calloc(1, sizeof *conf);
-	int r = CSSL_E_NO_MEMORY;
-	if (conf && (conf->path = strdup(name)) && (conf->marks = calloc(1, sizeof *conf->marks)))
-		r = document_parse(text, len, name, &schema_cluster, conf, conf->marks, &errors);
-	else
-		snprintf(error, error_cap, "%s: out of memory", name);
-	if (r) {
-		conf_destroy(conf);
-		return r;
-	}
-	*out = conf;
-	return 0;
+	return load_text(&schema_cluster, sizeof **out, text, len, name, out, error, error_cap);
 }
 
 int conf_load(const char *path, struct conf **out, char *error, size_t error_cap)
 {
-	const struct document_errors errors = { error, error_cap };
-	size_t len = 0;
-	char *text = document_read(path, &len, &errors);
-	if (!text)
-		return CSSL_E_CONFIG;
-	int r = conf_parse(text, len, path, out, error, error_cap);
+	const int r = load_file(&schema_cluster, sizeof **out, path, out, error, error_cap);
 	if (r == 0)
 		memory_derive(*out, machine_memory(""));
-	free(text);
 	return r;
 }
 
 void conf_destroy(struct conf *c)
 {
-	if (!c)
-		return;
-	schema_free(&schema_cluster, c);
-	if (c->marks)
-		free(c->marks->at);
-	free(c->marks);
-	free(c->path);
-	free(c);
-}
-
-unsigned conf_line(const struct conf *c, const void *field)
-{
-	return marks_line(c->marks, field);
+	load_free(&schema_cluster, c);
 }
 
 /* One shape for all five: an array of structs that have a name. */

@@ -95,7 +95,6 @@ struct conf_ragent {
 	struct conf_health health;
 	struct conf_moves moves;
 	uint32_t hang_ms; /* its keeper ends it after so long without progress */
-	unsigned line;
 };
 
 struct conf_direct {
@@ -104,7 +103,6 @@ struct conf_direct {
 	enum conf_switch proxy_protocol; /* PROXY header expected */
 	struct address_net *trusted;     /* from these sources */
 	size_t trusted_count;
-	unsigned line;
 };
 
 struct conf_agent {
@@ -123,12 +121,10 @@ struct conf_agent {
 	char *access_log;                       /* of direct listeners; NULL: with the other events */
 	struct conf_direct *direct;
 	size_t direct_count;
-	unsigned line;
 };
 
 struct conf_certificate {
 	char *name, *chain, *key; /* PEM files */
-	unsigned line;
 };
 
 struct conf_backend {
@@ -137,14 +133,12 @@ struct conf_backend {
 	enum conf_switch proxy_v2;
 	uint32_t proxy_v2_len;  /* the longest header that it takes */
 	enum conf_switch reuse; /* at checkpoints, by services that share connections */
-	unsigned line;
 };
 
 struct conf_alpn {
 	char *protocol;
 	enum conf_service service;
 	char *backend;
-	unsigned line;
 };
 
 struct conf_tls {
@@ -207,7 +201,6 @@ struct conf_listener {
 	size_t trusted_count;
 	enum capture capture; /* how RAgent learns where a client wanted to go */
 	struct conf_tls tls;
-	unsigned line;
 };
 
 struct conf_store {
@@ -230,8 +223,19 @@ struct conf_broadcast {
 	uint32_t key_lifetime_s;
 };
 
-struct conf {
+/* The file of an object, whose first member it is. */
+struct conf_file {
 	char *path;
+	/* The line of each value, for conf_line(). */
+	struct conf_mark {
+		const void *field;
+		unsigned line;
+	} * marks;
+	size_t mark_count, mark_cap;
+};
+
+struct conf {
+	struct conf_file file;
 	char *link_key, *agents_key;   /* resolved paths */
 	enum conf_switch own_provider; /* of HMAC, TLS13-KDF and TLS1-PRF, within the agents */
 	struct conf_log log;
@@ -250,8 +254,7 @@ struct conf {
 	size_t backend_count;
 	struct conf_listener *listeners;
 	size_t listener_count;
-	uint64_t memory;     /* the derived limits follow from it; 0: no limit was derived */
-	struct marks *marks; /* for conf_line() */
+	uint64_t memory; /* the derived limits follow from it; 0: no limit was derived */
 };
 
 /* conf_load() derives limits from this machine's memory. conf_parse() leaves them at CONF_DERIVED, which is no limit.
@@ -261,8 +264,8 @@ int conf_load(const char *path, struct conf **out, char *error, size_t error_cap
 int conf_parse(const char *text, size_t len, const char *name, struct conf **out, char *error, size_t error_cap);
 void conf_destroy(struct conf *c);
 
-/* The line of the value of a scalar field of @c, by the field's address; 0: the value is a default. */
-unsigned conf_line(const struct conf *c, const void *field);
+/* The line of the value of a scalar field of a file's object, by the field's address; 0: the value is a default. */
+unsigned conf_line(const struct conf_file *f, const void *field);
 
 /* Check what such a daemon needs on this host: that its key files and its log can be opened, and that others cannot
  * read the keys. An agent checks PEM files, and their content, by tls_contexts_create(). FOR_RELOAD: that PEM files can

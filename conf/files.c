@@ -7,13 +7,13 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "conf/complaints.h"
 #include "conf/conf.h"
 #include "conf/key_file.h"
-#include "conf/load.h"
 #include "conf/smtpproxy.h"
 #include "proto/error.h"
 
@@ -23,13 +23,13 @@ struct checker {
 	struct complaints complaints;
 	struct complaints *unread; /* what another host or user may have; NULL: all is of this host and user */
 	const struct conf *conf;
-	const struct marks *marks;
+	const struct conf_file *file;
 };
 
 static struct checker begin(const struct conf *c, char *error, size_t error_cap)
 {
-	struct checker k = { .conf = c, .marks = c->marks };
-	complaints_start(&k.complaints, c->path, error, error_cap);
+	struct checker k = { .conf = c, .file = &c->file };
+	complaints_start(&k.complaints, c->file.path, error, error_cap);
 	return k;
 }
 
@@ -55,7 +55,7 @@ static void check_ring(struct checker *k, const char *key, char *const *field)
 	char why[WHY_MAX];
 	struct key_ring *ring = conf_read_key(*field, why, sizeof why);
 	if (!ring)
-		complain_plain(about(k, *field), marks_line(k->marks, field), "key '%s': %s", key, why);
+		complain_plain(about(k, *field), conf_line(k->file, field), "key '%s': %s", key, why);
 	sodium_free(ring);
 }
 
@@ -66,7 +66,7 @@ static void check_opens(struct checker *k, const char *key, enum key_file_kind k
 	if (fd >= 0)
 		close(fd);
 	else if (*field)
-		complain_plain(about(k, *field), marks_line(k->marks, field), "key '%s': %s", key, why);
+		complain_plain(about(k, *field), conf_line(k->file, field), "key '%s': %s", key, why);
 }
 
 /* The file itself will be made in its folder. One in /run may be made by the service manager, at the start. */
@@ -76,7 +76,7 @@ static void check_folder(struct checker *k, const char *key, const void *field, 
 	char folder[PATH_MAX];
 	snprintf(folder, sizeof folder, "%.*s/", slash ? (int)(slash - path) : 1, slash ? path : ".");
 	if (path && !may(folder, W_OK | X_OK) && (errno != ENOENT || strncmp(folder, "/run/", 5) != 0))
-		complain_value(about(k, NULL), marks_line(k->marks, field), key, path,
+		complain_value(about(k, NULL), conf_line(k->file, field), key, path,
 			"a path in a folder that this user can write: %s", strerror(errno));
 }
 
@@ -93,7 +93,7 @@ static void check_log(struct checker *k, const char *key, char *const *field)
 	if (r == -ENOENT)
 		check_folder(k, key, field, *field);
 	else if (r < 0)
-		complain_value(about(k, NULL), marks_line(k->marks, field), key, *field,
+		complain_value(about(k, NULL), conf_line(k->file, field), key, *field,
 			"a file to which lines can be appended, and no link: %s", strerror(-r));
 }
 
@@ -101,7 +101,7 @@ static void check_log(struct checker *k, const char *key, char *const *field)
 static void check_user(struct checker *k, char *const *user)
 {
 	if (*user && (k->unread || geteuid() == 0) && !getpwnam(*user))
-		complain_value(about(k, NULL), marks_line(k->marks, user), "user", *user, "a user of this host");
+		complain_value(about(k, NULL), conf_line(k->file, user), "user", *user, "a user of this host");
 }
 
 static void check_ragent(struct checker *k, const struct conf_ragent *r)
@@ -123,7 +123,7 @@ static void check_agent(struct checker *k, const struct conf_agent *a)
 	const struct group *g = a->link_group ? getgrnam(a->link_group) : NULL;
 	check_socket(k, "link", &a->link);
 	if (a->link_group && (!g || (!k->unread && !may_give_to(g->gr_gid))))
-		complain_value(about(k, NULL), marks_line(k->marks, &a->link_group), "link_group", a->link_group,
+		complain_value(about(k, NULL), conf_line(k->file, &a->link_group), "link_group", a->link_group,
 			"a group of this %s", g ? "user" : "host");
 	check_folder(k, "peer_socket", &a->peer_socket, a->peer_socket);
 	check_log(k, "access_log", &a->access_log);
@@ -177,7 +177,7 @@ int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, cha
 {
 	struct checker k = begin(c, error, error_cap);
 	struct complaints elsewhere;
-	complaints_start(&elsewhere, c->path, unread, unread_cap);
+	complaints_start(&elsewhere, c->file.path, unread, unread_cap);
 	k.unread = &elsewhere;
 	check_keys_and_log(&k, CONF_FOR_AGENT);
 	check_certificates(&k);
@@ -190,8 +190,8 @@ int conf_check_anywhere(const struct conf *c, char *error, size_t error_cap, cha
 
 int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size_t error_cap)
 {
-	struct checker k = { .marks = c->marks };
-	complaints_start(&k.complaints, c->path, error, error_cap);
+	struct checker k = { .file = &c->file };
+	complaints_start(&k.complaints, c->file.path, error, error_cap);
 	check_log(&k, "path", &c->log.path);
 	check_log(&k, "events", &c->events);
 	check_folder(&k, "control", &c->control, c->control);
@@ -199,4 +199,39 @@ int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size
 	check_folder(&k, "handover", &c->handover, c->handover);
 	check_user(&k, &c->user);
 	return end(&k);
+}
+
+/* --- addresses that have to be this host's own. Each is tried at a port that the kernel chooses. Where the kernel lets
+ * programs use addresses that are yet to come (net.ipv4.ip_nonlocal_bind), all are good. --- */
+
+static int is_here(const struct sockaddr_storage *address)
+{
+	struct sockaddr_storage any_port = *address;
+	struct sockaddr *a = (struct sockaddr *)&any_port;
+	const int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	address_set_port(a, 0);
+	const int is_not = fd < 0 ? errno == EAFNOSUPPORT : bind(fd, a, address_len(a)) < 0 && errno == EADDRNOTAVAIL;
+	if (fd >= 0)
+		close(fd);
+	return !is_not;
+}
+
+static void check_address(
+	struct complaints *k, const struct conf_smtpproxy *c, const char *key, const struct sockaddr_storage *address)
+{
+	char text[ADDRESS_TEXT_MAX];
+	if (address->ss_family != AF_UNIX && !is_here(address))
+		complain_value(k, conf_line(&c->file, address), key,
+			address_format((const struct sockaddr *)address, text), "an address of this host");
+}
+
+int conf_smtpproxy_check_host(const struct conf_smtpproxy *c, char *error, size_t error_cap)
+{
+	struct complaints k;
+	complaints_start(&k, c->file.path, error, error_cap);
+	for (size_t i = 0; i < c->listener_count; i++)
+		check_address(&k, c, "listeners.address", &c->listeners[i].address);
+	for (size_t i = 0; i < c->outward.source_count; i++)
+		check_address(&k, c, "outward.sources.address", &c->outward.sources[i].address);
+	return k.count > 0 ? CSSL_E_CONFIG : 0;
 }

@@ -3,12 +3,14 @@
 #include "conf/load.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conf/value.h"
 #include "net/address.h"
+#include "net/array.h"
 #include "proto/error.h"
 
 #define CLAIM_TEXT_MAX 160u
@@ -25,10 +27,9 @@ struct claim {
 struct loader {
 	struct complaints *complaints;
 	const struct node *root;
-	const char *root_object;
+	struct conf_file *object; /* of the root */
 	const char *folder;
 	struct claim *claims;
-	struct marks *marks;
 	int error; /* CSSL_E_NO_MEMORY */
 };
 
@@ -105,18 +106,10 @@ static void check_reference(struct loader *l, const struct schema_row *row, cons
 
 static void mark(struct loader *l, const void *field, unsigned line)
 {
-	struct marks *m = l->marks;
-	if (m->count == m->cap) {
-		const size_t cap = m->cap > 0 ? 2 * m->cap : 64;
-		struct mark *at = reallocarray(m->at, cap, sizeof *at);
-		if (!at) {
-			l->error = CSSL_E_NO_MEMORY;
-			return;
-		}
-		m->at = at;
-		m->cap = cap;
-	}
-	m->at[m->count++] = (struct mark){ .field = field, .line = line };
+	struct conf_file *f = l->object;
+	l->error = array_make_room(&f->marks, &f->mark_cap, f->mark_count, sizeof *f->marks);
+	if (!l->error)
+		f->marks[f->mark_count++] = (struct conf_mark){ .field = field, .line = line };
 }
 
 static void load_scalar(struct loader *l, const struct schema_row *row, enum schema_type type, const struct node *n,
@@ -161,21 +154,20 @@ static int list_is_good(struct loader *l, const struct schema_row *row, const st
 /* The count grows with each element begun, so that a half-loaded array can be freed. */
 static void load_array(struct loader *l, const struct schema_row *row, const struct node *n, char *object)
 {
-	const size_t size = row->map ? row->map->size : row->item_size;
 	size_t count = 0;
 	if (!list_is_good(l, row, n))
 		return;
-	char *at = calloc(n->count > 0 ? n->count : 1, size);
+	char *at = calloc(n->count > 0 ? n->count : 1, row->item_size);
 	if (!at) {
 		l->error = CSSL_E_NO_MEMORY;
 		return;
 	}
 	memcpy(object + row->offset, &at, sizeof at);
-	for (const struct node *element = n->first; element; element = element->next, at += size) {
+	for (const struct node *element = n->first; element; element = element->next, at += row->item_size) {
 		count++;
 		memcpy(object + row->count_offset, &count, sizeof count);
 		if (!row->map)
-			load_scalar(l, row, row->item, element, at, size);
+			load_scalar(l, row, row->item, element, at, row->item_size);
 		else if (element->kind == NODE_MAP)
 			load_map(l, row->map, element, at, FILL_DEFAULTS);
 		else
@@ -213,7 +205,7 @@ static void load_row(
 	const struct node *n = node_child(map, row->key);
 	char *field = object + row->offset;
 	if (row->presence == SCHEMA_INHERITED)
-		memcpy(field, l->root_object + row->inherits, row->size);
+		memcpy(field, (char *)l->object + row->inherits, row->size);
 	if (!n) {
 		load_missing(l, row, map, object, fill);
 		return;
@@ -262,8 +254,6 @@ static void load_map(
 	struct loader *l, const struct schema_map *map, const struct node *node, char *object, enum fill fill)
 {
 	const unsigned before = l->complaints->count;
-	if (node && map->line_offset >= 0)
-		memcpy(object + map->line_offset, &node->line, sizeof node->line);
 	check_keys(l, map, node);
 	for (const struct schema_row *row = map->rows; row->key && !l->error; row++)
 		load_row(l, row, node, object, fill);
@@ -271,27 +261,99 @@ static void load_map(
 		map->check(l->complaints, node, object);
 }
 
-unsigned marks_line(const struct marks *m, const void *field)
+/* --- files --- */
+
+static char *folder_of(const char *path)
 {
-	for (size_t i = 0; i < m->count; i++) {
-		if (m->at[i].field == field)
-			return m->at[i].line;
-	}
-	return 0;
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return strdup("");
+	return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-int load_object(struct complaints *c, const struct schema_map *map, const struct node *root, const char *folder,
-	void *object, struct marks *marks)
+static int load_root(struct loader *l, const struct schema_map *map, void *object)
 {
-	struct loader l = { .complaints = c, .root = root, .root_object = object, .folder = folder, .marks = marks };
-	if (root->kind != NODE_MAP) {
-		complain(c, root->line, NULL, node_kind_text(root->kind), "a map");
-		return 0;
-	}
-	load_map(&l, map, root, object, FILL_DEFAULTS);
-	for (struct claim *claim = l.claims, *next; claim; claim = next) {
+	if (l->root->kind != NODE_MAP)
+		complain(l->complaints, l->root->line, NULL, node_kind_text(l->root->kind), "a map");
+	else
+		load_map(l, map, l->root, object, FILL_DEFAULTS);
+	for (struct claim *claim = l->claims, *next; claim; claim = next) {
 		next = claim->next;
 		free(claim);
 	}
-	return l.error;
+	return l->error ? l->error : l->complaints->count > 0 ? CSSL_E_CONFIG : 0;
+}
+
+static int load_object(
+	struct complaints *c, const struct schema_map *map, const char *text, size_t len, struct conf_file *object)
+{
+	struct node *root = NULL;
+	int r = tree_parse(text, len, c, &root);
+	if (r)
+		return r;
+	char *folder = folder_of(c->file);
+	struct loader l = { .complaints = c, .root = root, .folder = folder, .object = object };
+	r = folder ? load_root(&l, map, object) : CSSL_E_NO_MEMORY;
+	free(folder);
+	node_destroy(root);
+	return r;
+}
+
+int load_text(const struct schema_map *map, size_t size, const char *text, size_t len, const char *name, void *out,
+	char *error, size_t error_cap)
+{
+	struct complaints c;
+	struct conf_file *object = calloc(1, size);
+	int r = CSSL_E_NO_MEMORY;
+	complaints_start(&c, name, error, error_cap);
+	if (object && (object->path = strdup(name)))
+		r = load_object(&c, map, text, len, object);
+	if (r == CSSL_E_NO_MEMORY)
+		complain_plain(&c, 0, "out of memory");
+	if (r)
+		load_free(map, object);
+	else
+		memcpy(out, &object, sizeof object);
+	return r;
+}
+
+int load_file(const struct schema_map *map, size_t size, const char *path, void *out, char *error, size_t error_cap)
+{
+	const size_t cap =
+		TREE_BYTES_MAX + 1; /* one byte more than allowed, so that the parser sees that there is more */
+	FILE *f = fopen(path, "re");
+	char *text = f ? malloc(cap) : NULL;
+	const size_t len = text ? fread(text, 1, cap, f) : 0;
+	struct complaints c;
+	int r = CSSL_E_CONFIG;
+	if (text && !ferror(f)) {
+		r = load_text(map, size, text, len, path, out, error, error_cap);
+	} else {
+		complaints_start(&c, path, error, error_cap);
+		complain_plain(&c, 0, "cannot be read: %s", strerror(errno));
+	}
+	if (f)
+		fclose(f);
+	free(text);
+	return r;
+}
+
+void load_free(const struct schema_map *map, void *object)
+{
+	struct conf_file *file = object;
+	if (!file)
+		return;
+	schema_free(map, object);
+	free(file->marks);
+	free(file->path);
+	free(file);
+}
+
+unsigned conf_line(const struct conf_file *f, const void *field)
+{
+	for (size_t i = 0; i < f->mark_count; i++) {
+		if (f->marks[i].field == field)
+			return f->marks[i].line;
+	}
+	return 0;
 }

@@ -1,25 +1,18 @@
-/* load.h: turns a tree into C values, by a schema. */
+/* load.h: turns a file into a C object, by a schema. Each fault makes a line in @error, each scalar a mark. */
 #ifndef CSSL_CONF_LOAD_H
 #define CSSL_CONF_LOAD_H
 
+#include "conf/conf.h"
 #include "conf/schema.h"
 
-/* The line of each value. */
-struct marks {
-	struct mark {
-		const void *field;
-		unsigned line;
-	} * at;
-	size_t count, cap;
-};
-
-/* The line of the value of a field, by its address; 0: it is a default. */
-unsigned marks_line(const struct marks *m, const void *field);
-
-/* Fill the zeroed @object, described by @map, from @root. Relative paths are relative to @folder ("": stay). Each fault
- * makes a complaint, each scalar a mark. 0 or CSSL_E_NO_MEMORY; in both cases @object may hold values for
- * schema_free(). */
-int load_object(struct complaints *c, const struct schema_map *map, const struct node *root, const char *folder,
-	void *object, struct marks *marks);
+/* Parse @text of the file @name into a new object of @size bytes, described by @map, which begins with a struct
+ * conf_file. Relative paths are relative to the folder of @name. 0 with *@out (a pointer to its pointer), or
+ * CSSL_E_CONFIG or CSSL_E_NO_MEMORY. */
+int load_text(const struct schema_map *map, size_t size, const char *text, size_t len, const char *name, void *out,
+	char *error, size_t error_cap);
+/* The same for what the file @path has. */
+int load_file(const struct schema_map *map, size_t size, const char *path, void *out, char *error, size_t error_cap);
+/* NULL is legal. */
+void load_free(const struct schema_map *map, void *object);
 
 #endif

@@ -1,10 +1,10 @@
 /* manual.c: the schema for people: as text, and as cssl.yaml(5) in the macros of man(7). */
-#include "conf/manual.h"
+#include "conf/schema.h"
 
 #include <string.h>
 
 #include "conf/conf.h"
-#include "conf/roff.h"
+#include "conf/program.h"
 #include "conf/value.h"
 
 #define HELP_WIDTH 112u

@@ -74,7 +74,7 @@ void memory_derive(struct conf *c, uint64_t memory)
 	derive_limits(&c->limits, m, most_workers(c));
 	for (size_t i = 0; i < c->ragent_count; i++)
 		derive_limits(&c->ragents[i].limits, m, c->ragents[i].workers);
-	if (conf_line(c, &c->store.bytes) == 0)
+	if (conf_line(&c->file, &c->store.bytes) == 0)
 		c->store.bytes = between(m / 8 / MIB * MIB, STORE_MIN, c->store.bytes);
 	c->memory = m;
 }
@@ -126,21 +126,36 @@ static struct memory_part of_restore(const struct conf_limits *l, uint64_t of_co
 		l->connections * of_connection + l->kept_len };
 }
 
+static uint64_t links_of_ragent(const struct conf *c, const struct conf_ragent *r)
+{
+	uint64_t links = 0;
+
+	for (size_t i = 0; i < c->agent_count; i++)
+		links += (uint64_t)c->agents[i].workers * r->workers;
+	return links;
+}
+
+static uint64_t links_of_agent(const struct conf *c, const struct conf_agent *a)
+{
+	uint64_t links = 0;
+
+	for (size_t i = 0; i < c->ragent_count; i++)
+		links += (uint64_t)c->ragents[i].workers * a->workers;
+	return links;
+}
+
 size_t memory_of_ragent(
 	const struct conf *c, const struct conf_ragent *r, struct memory_part out[static MEMORY_PARTS_MAX])
 {
 	const struct conf_limits *l = &r->limits;
 	const uint64_t of_connection = MEMORY_OF_RAGENT_CONNECTION + of_certificates(c);
-	uint64_t links = 0;
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->agent_count; i++)
-		links += (uint64_t)c->agents[i].workers * r->workers;
 	out[n++] = limited("connections", with_control(c, l->connections), of_connection);
 	out[n++] = limited("kept bytes", l->kept_len, 1);
 	out[n++] = of_restore(l, of_connection);
 	out[n++] = (struct memory_part){ "partial records", r->workers, memory_for_partials(l, r->workers) };
-	out[n++] = (struct memory_part){ "links and their rings", links, LINK_BYTES };
+	out[n++] = (struct memory_part){ "links and their rings", links_of_ragent(c, r), LINK_BYTES };
 	out[n++] = (struct memory_part){ "spare blocks", r->workers, RAGENT_WORKER_SPARE };
 	out[n++] = (struct memory_part){ "control socket", 1, RAGENT_CONTROL };
 	out[n++] = (struct memory_part){ "the process itself", 1, RAGENT_ITSELF };
@@ -179,15 +194,6 @@ static uint64_t connections_of_agent(const struct conf *c, const struct conf_age
 	return sum + (a->direct_count ? c->limits.connections : 0);
 }
 
-static uint64_t links_of_agent(const struct conf *c, const struct conf_agent *a)
-{
-	uint64_t links = 0;
-
-	for (size_t i = 0; i < c->ragent_count; i++)
-		links += (uint64_t)c->ragents[i].workers * a->workers;
-	return links;
-}
-
 size_t memory_of_agent(
 	const struct conf *c, const struct conf_agent *a, struct memory_part out[static MEMORY_PARTS_MAX])
 {
@@ -216,11 +222,7 @@ size_t memory_of_agent(
 /* A link has a socket, memory, and a descriptor of the process at its other end. */
 uint64_t memory_descriptors_of_ragent(const struct conf *c, const struct conf_ragent *r, uint64_t connections)
 {
-	uint64_t links = 0;
-
-	for (size_t i = 0; i < c->agent_count; i++)
-		links += (uint64_t)r->workers * c->agents[i].workers;
-	return connections ? connections + 3 * links + DESCRIPTORS_BESIDE : 0;
+	return connections ? connections + 3 * links_of_ragent(c, r) + DESCRIPTORS_BESIDE : 0;
 }
 
 /* Each connection has one to its backend; that of a direct listener has one to the client, too. */
@@ -290,39 +292,21 @@ static int is_same(const struct memory_part *a, const struct memory_part *b, siz
 	return 1;
 }
 
-typedef size_t (*parts_of)(const struct conf *c, size_t node, struct memory_part *out);
+enum nodes { RAGENTS, AGENTS };
 
-static size_t parts_of_ragent(const struct conf *c, size_t node, struct memory_part *out)
+static size_t parts_of(const struct conf *c, enum nodes kind, size_t node, struct memory_part *out)
 {
-	return memory_of_ragent(c, &c->ragents[node], out);
+	return kind == RAGENTS ? memory_of_ragent(c, &c->ragents[node], out)
+			       : memory_of_agent(c, &c->agents[node], out);
 }
 
-static size_t parts_of_agent(const struct conf *c, size_t node, struct memory_part *out)
+static const char *name_of(const struct conf *c, enum nodes kind, size_t node)
 {
-	return memory_of_agent(c, &c->agents[node], out);
+	return kind == RAGENTS ? c->ragents[node].name : c->agents[node].name;
 }
 
-struct nodes {
-	const char *kind;
-	size_t count;
-	parts_of parts;
-	const char *(*name)(const struct conf *c, size_t node);
-	void (*print_more)(const struct conf *c, size_t node, FILE *out); /* NULL: there is no more */
-};
-
-static const char *name_of_ragent(const struct conf *c, size_t node)
+static void print_table(const struct conf *c, const struct conf_ragent *r, FILE *out)
 {
-	return c->ragents[node].name;
-}
-
-static const char *name_of_agent(const struct conf *c, size_t node)
-{
-	return c->agents[node].name;
-}
-
-static void print_table(const struct conf *c, size_t node, FILE *out)
-{
-	const struct conf_ragent *r = &c->ragents[node];
 	char text[VALUE_TEXT_MAX];
 
 	fprintf(out,
@@ -332,27 +316,29 @@ static void print_table(const struct conf *c, size_t node, FILE *out)
 }
 
 /* Returns the sum of all; UINT64_MAX: there is no bound. */
-static uint64_t print_nodes(const struct conf *c, const struct nodes *nodes, FILE *out)
+static uint64_t print_nodes(const struct conf *c, enum nodes kind, FILE *out)
 {
+	const size_t all = kind == RAGENTS ? c->ragent_count : c->agent_count;
+	const char *word = kind == RAGENTS ? "ragent" : "agent";
 	uint64_t sum = 0;
 	struct memory_part parts[MEMORY_PARTS_MAX], next[MEMORY_PARTS_MAX];
 	char whose[160];
 
-	for (size_t i = 0, last; i < nodes->count; i = last + 1) {
-		size_t count = nodes->parts(c, i, parts);
-		for (last = i; last + 1 < nodes->count; last++) {
-			nodes->parts(c, last + 1, next);
+	for (size_t i = 0, last; i < all; i = last + 1) {
+		size_t count = parts_of(c, kind, i, parts);
+		for (last = i; last + 1 < all; last++) {
+			parts_of(c, kind, last + 1, next);
 			if (!is_same(parts, next, count))
 				break;
 		}
 		if (last == i)
-			snprintf(whose, sizeof whose, "%s %s", nodes->kind, nodes->name(c, i));
+			snprintf(whose, sizeof whose, "%s %s", word, name_of(c, kind, i));
 		else
-			snprintf(whose, sizeof whose, "each %s from %s to %s", nodes->kind, nodes->name(c, i),
-				nodes->name(c, last));
+			snprintf(whose, sizeof whose, "each %s from %s to %s", word, name_of(c, kind, i),
+				name_of(c, kind, last));
 		print_parts(whose, parts, count, out);
-		if (nodes->print_more)
-			nodes->print_more(c, i, out);
+		if (kind == RAGENTS)
+			print_table(c, &c->ragents[i], out);
 		const uint64_t each = memory_sum(parts, count);
 		sum = each == UINT64_MAX || sum == UINT64_MAX ? UINT64_MAX : sum + (last + 1 - i) * each;
 	}
@@ -361,14 +347,12 @@ static uint64_t print_nodes(const struct conf *c, const struct nodes *nodes, FIL
 
 void memory_print(const struct conf *c, FILE *out)
 {
-	const struct nodes ragents = { "ragent", c->ragent_count, parts_of_ragent, name_of_ragent, print_table };
-	const struct nodes agents = { "agent", c->agent_count, parts_of_agent, name_of_agent, NULL };
 	char text[VALUE_TEXT_MAX];
 
 	if (c->memory)
 		fprintf(out, "limits that the file does not set follow from %s of memory\n",
 			size_text(c->memory, text));
-	const uint64_t of_ragents = print_nodes(c, &ragents, out), of_agents = print_nodes(c, &agents, out);
+	const uint64_t of_ragents = print_nodes(c, RAGENTS, out), of_agents = print_nodes(c, AGENTS, out);
 	fprintf(out, "memory of all of them, if they are on one host: at most %s\n",
 		size_text(of_ragents > UINT64_MAX - of_agents ? UINT64_MAX : of_ragents + of_agents, text));
 }

@@ -100,7 +100,7 @@ static void print_listener(const struct conf_listener *l, FILE *out)
 
 void conf_check_print(const struct conf *c, FILE *out)
 {
-	fprintf(out, "%s: ragents %zu, agents %zu, listeners %zu, backends %zu, certificates %zu\n", c->path,
+	fprintf(out, "%s: ragents %zu, agents %zu, listeners %zu, backends %zu, certificates %zu\n", c->file.path,
 		c->ragent_count, c->agent_count, c->listener_count, c->backend_count, c->certificate_count);
 	for (size_t i = 0; i < c->listener_count; i++)
 		print_listener(&c->listeners[i], out);

@@ -42,4 +42,16 @@ int program_next_option(const struct program *p, int argc, char **argv);
  * prints the help to standard error and exits with a failure. */
 _Noreturn void program_answer(const struct program *p, int key);
 
+/* Text in the macros of man(7). Characters that roff would interpret are escaped. */
+
+/* The head of a page, as for "RAGENT" 8, and its section NAME. */
+void roff_page(const char *name, unsigned section, const char *version, const char *summary, FILE *out);
+/* A part of a line; with ROFF_LINE_START its beginning. */
+enum roff_place { ROFF_WITHIN_LINE, ROFF_LINE_START };
+void roff_text(const char *text, enum roff_place at, FILE *out);
+/* A whole line. */
+void roff_line(const char *text, FILE *out);
+/* The name of a tagged paragraph: "--config FILE" with the one in bold, the other (or NULL) in italics. */
+void roff_tag(const char *bold, const char *italic, FILE *out);
+
 #endif

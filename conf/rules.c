@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "conf/conf.h"
-#include "conf/overlap.h"
 #include "conf/value.h"
 
 /* Other nodes connect to this one, so it needs an address. */
@@ -66,7 +65,7 @@ void rules_ragent(struct complaints *c, const struct node *map, const void *obje
 	if (r->control_address.ss_family != 0)
 		check_control_address(c, map, r);
 	else if (r->control_tokens || r->control_proxy_protocol == CONF_ON)
-		complain(c, r->line, "control_address", "nothing",
+		complain(c, map->line, "control_address", "nothing",
 			"an address, as tokens or PROXY headers belong to it");
 }
 
@@ -126,7 +125,7 @@ static void check_service(struct complaints *c, const struct node *map, const st
 {
 	const int may_be_clear = start_of(l->service) == SERVICE_MAY_START_AS_SMTP;
 	if (may_be_clear && !l->smtp.hostname)
-		complain(c, l->line, "hostname", "nothing",
+		complain(c, map->line, "hostname", "nothing",
 			"a name under 'smtp': the one that every agent says to clients of '%s'", l->name);
 	if (!may_be_clear && node_child(map, "smtp"))
 		complain(c, node_line(map, "smtp"), "smtp", "a map", "nothing, as the service of '%s' is %s", l->name,
@@ -281,6 +280,88 @@ static void check_users(struct complaints *c, const struct node *agent, const ch
 	}
 }
 
+/* --- no process listens on an address twice, because it would not start. Processes on different hosts may have the
+ * same address. 0.0.0.0:443 takes the port on every IPv4 address, also on 10.0.0.1; [::]:443 takes it on IPv6 addresses
+ * only (net/listener.c). If two keys overlap, the complaint is about the later one. --- */
+
+/* Port 0 is a different port each time. UNIX sockets have no port. */
+static int overlaps(const struct sockaddr_storage *one, const struct sockaddr_storage *other)
+{
+	const struct sockaddr *a = (const struct sockaddr *)one, *b = (const struct sockaddr *)other;
+
+	return a->sa_family == b->sa_family && address_port(a) != 0 && address_port(a) == address_port(b) &&
+	       (address_is_any(a) || address_is_any(b) || address_is_same_host(a, b));
+}
+
+/* @key has the address @late. @early is NULL, or the address that it overlaps with. */
+static void tell(struct complaints *c, const struct conf *conf, const char *key, const struct sockaddr_storage *late,
+	const struct sockaddr_storage *early)
+{
+	char found[ADDRESS_TEXT_MAX], taken[ADDRESS_TEXT_MAX];
+
+	if (early)
+		complain_value(c, conf_line(&conf->file, late), key,
+			address_format((const struct sockaddr *)late, found),
+			"another port than %s in line %u, or one of the two alone: the same process listens on both",
+			address_format((const struct sockaddr *)early, taken), conf_line(&conf->file, early));
+}
+
+/* Of the listeners' addresses before the @number-th of the @listener-th, the first that is in the way of @late. */
+static const struct sockaddr_storage *find_listen(
+	const struct conf *conf, size_t listener, size_t number, const struct sockaddr_storage *late)
+{
+	for (size_t i = 0; i <= listener; i++) {
+		const size_t count = i < listener ? conf->listeners[i].listen.count : number;
+		for (size_t j = 0; j < count; j++)
+			if (overlaps(late, &conf->listeners[i].listen.at[j]))
+				return &conf->listeners[i].listen.at[j];
+	}
+	return NULL;
+}
+
+/* Each RAgent listens on the addresses of every listener, and on its own address for the control API. */
+static void check_listened(struct complaints *c, const struct conf *conf)
+{
+	for (size_t i = 0; i < conf->listener_count; i++) {
+		const struct conf_addresses *listen = &conf->listeners[i].listen;
+		for (size_t j = 0; j < listen->count; j++)
+			tell(c, conf, "listen", &listen->at[j], find_listen(conf, i, j, &listen->at[j]));
+	}
+	for (size_t i = 0; i < conf->ragent_count; i++) {
+		const struct sockaddr_storage *control = &conf->ragents[i].control_address;
+		tell(c, conf, "control_address", control, find_listen(conf, conf->listener_count, 0, control));
+	}
+}
+
+static const struct sockaddr_storage *find_bound(
+	const struct conf_agent *a, size_t directs, const struct sockaddr_storage *late)
+{
+	if (overlaps(late, &a->link))
+		return &a->link;
+	if (overlaps(late, &a->peer))
+		return &a->peer;
+	for (size_t i = 0; i < directs; i++)
+		if (overlaps(late, &a->direct[i].address))
+			return &a->direct[i].address;
+	return NULL;
+}
+
+/* No other key of the file may name an address that others connect to. Only a `direct` address can be the same. */
+static void check_bound(struct complaints *c, const struct conf *conf, const struct conf_agent *a)
+{
+	for (size_t i = 0; i < a->direct_count; i++)
+		tell(c, conf, "address", &a->direct[i].address, find_bound(a, i, &a->direct[i].address));
+}
+
+static void check_overlaps(struct complaints *c, const struct conf *conf)
+{
+	check_listened(c, conf);
+	for (size_t i = 0; i < conf->agent_count; i++)
+		check_bound(c, conf, &conf->agents[i]);
+}
+
+/* --- the whole file --- */
+
 void rules_cluster(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct conf *conf = object;
@@ -289,7 +370,7 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 	for (size_t i = 0; i < conf->listener_count; i++) {
 		const struct conf_listener *l = &conf->listeners[i];
 		if (l->listen.count == 0 && !is_used_directly(conf, l))
-			complain(c, l->line, "listen", "nothing",
+			complain(c, nth(map, "listeners", i)->line, "listen", "nothing",
 				"a list of addresses, as no agent has '%s' under 'direct'", l->name);
 		if (l->listen.count > 0 && conf->ragent_count == 0)
 			complain(c, node_line(map, "ragents"), "ragents", "nothing",
@@ -298,5 +379,5 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 		check_backends_told(c, map, conf, l);
 		check_captured_directly(c, nth(map, "listeners", i), conf, l);
 	}
-	overlap_check(c, conf);
+	check_overlaps(c, conf);
 }

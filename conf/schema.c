@@ -14,25 +14,11 @@
 #define NODES_MAX    256
 #define REPLICAS_MAX 8
 
-static const struct schema_word log_connections_words[] = {
-	{ "sampled", CONF_LOG_SAMPLED },
-	{ "all", CONF_LOG_ALL },
-	{ "off", CONF_LOG_NONE },
-	{ NULL },
-};
-static const struct schema_word live_words[] = {
-	{ "broadcast", CONF_LIVE_BROADCAST },
-	{ "carried", CONF_LIVE_CARRIED },
-	{ NULL },
-};
-static const struct schema_word protection_words[] = {
-	{ "sealed", LINK_SEALED },
-	{ "trusted", LINK_TRUSTED },
-	{ NULL },
-};
-static const struct schema_word bytes_words[] = {
-	{ "memory", LINK_BYTES_IN_MEMORY },
-	{ "socket", LINK_BYTES_ON_SOCKET },
+const struct schema_word schema_switch_words[] = {
+	{ "on", CONF_ON },
+	{ "off", CONF_OFF },
+	{ "true", CONF_ON },
+	{ "false", CONF_OFF },
 	{ NULL },
 };
 
@@ -40,7 +26,8 @@ static const struct schema_word bytes_words[] = {
 
 static const struct schema_row log_rows[] = {
 	LOG_ROWS,
-	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections), .words = log_connections_words,
+	{ "connections", SCHEMA_WORD, FIELD(conf_log, connections),
+		WORDS({ "sampled", CONF_LOG_SAMPLED }, { "all", CONF_LOG_ALL }, { "off", CONF_LOG_NONE }),
 		.fallback = "sampled",
 		.help = "lines about ended client connections, of RAgents and of `direct` listeners, and those of "
 			"agents about what cut-off clients were told. all: each one, but those of clients that close "
@@ -52,26 +39,26 @@ static const struct schema_row log_rows[] = {
 
 static const struct schema_row limits_rows[] = {
 	{ "connections", SCHEMA_COUNT, FIELD(conf_limits, connections), .max = 16e6, .off = "off", DERIVED,
-		.help = "the most client connections of one process; it closes a further one at once. Derived: as "
-			"many as fit into 1/16 of the memory of the machine, or of its control group" },
-	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), .max = 16e6, .off = "off",
-		.fallback = "off",
+		.help = "the most client connections of one process; it closes a further one at once. Derived: as many "
+			"as fit into 1/16 of the memory of the machine, or of its control group" },
+	{ "connections_per_source", SCHEMA_COUNT, FIELD(conf_limits, connections_per_source), RANGE(0, 16e6, "off"),
+		.off = "off",
 		.help = "the most client connections of one process from one client address, or one IPv6 /64; a /48 "
 			"may have eight times as many" },
 	{ "handshakes", SCHEMA_COUNT, FIELD(conf_limits, handshakes), .max = 1e6, .off = "off", DERIVED,
-		.help = "the most handshakes under way on one worker, each counted from the client's hello to its "
-			"end. A further one takes the place of a handshake of the source that has most, or is "
-			"refused. Derived: as many as fit into 1/32 of the memory, at most 1024" },
+		.help = "the most handshakes under way on one worker, each counted from the client's hello to its end. "
+			"A further one takes the place of a handshake of the source that has most, or is refused. "
+			"Derived: as many as fit into 1/32 of the memory, at most 1024" },
 	{ "handshakes_per_source", SCHEMA_COUNT, FIELD(conf_limits, handshakes_per_source), .max = 1e6, .off = "off",
 		DERIVED,
 		.help = "the most handshakes under way on one worker from one client address, or one IPv6 /64; a /48 "
 			"may have eight times as many, but at most three quarters of `handshakes`. Derived: half of "
 			"`handshakes`" },
-	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), .max = 1e6, .off = "off", .fallback = "4096",
+	{ "preambles", SCHEMA_COUNT, FIELD(conf_limits, preambles), RANGE(0, 1e6, "4096"), .off = "off",
 		.help = "service smtp: the most clients on one worker that have neither sent STARTTLS yet nor begun a "
 			"mail in clear. A further one takes the place of one of the source with most, or gets 421" },
-	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), .max = 1e6, .off = "off",
-		.fallback = "1024",
+	{ "preambles_per_source", SCHEMA_COUNT, FIELD(conf_limits, preambles_per_source), RANGE(0, 1e6, "1024"),
+		.off = "off",
 		.help = "service smtp: the most clients on one worker from one client address, or one IPv6 /64, that "
 			"have neither sent STARTTLS yet nor begun a mail in clear; a /48 may have eight times as many, "
 			"but at most three quarters of `preambles`" },
@@ -79,128 +66,122 @@ static const struct schema_row limits_rows[] = {
 		.help = "the most bytes that one process keeps for connections: bytes not consumed yet, bytes kept to "
 			"ask a backend again, and bytes that a client or a backend has not taken. Above that, the "
 			"connection that keeps most can no longer ask again, or ends. Derived: 1/16 of the memory" },
-	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms), .min = 100 * MS,
-		.max = 600 * S, .fallback = "10s",
+	{ "handshake_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, handshake_timeout_ms),
+		RANGE(100 * MS, 600 * S, "10s"),
 		.help = "a client whose TLS handshake takes longer, from accept to its end, is closed" },
-	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms), .min = 100 * MS,
-		.max = 600 * S, .off = "off", .fallback = "20s",
+	{ "request_head_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, request_head_timeout_ms),
+		RANGE(100 * MS, 600 * S, "20s"), .off = "off",
 		.help = "services http and h2: a request whose head takes longer, from its first byte to its end, gets "
 			"408 or GOAWAY, and the connection ends" },
-	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), .min = 100 * MS, .max = 600 * S,
-		.off = "off", .fallback = "5s",
-		.help = "how long a new client waits when no agent takes connections; then it gets a fatal "
-			"alert. off: it gets one at once" },
-	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), .min = 1 * S, .max = 7 * D * S,
-		.off = "off", .fallback = "5min",
+	{ "agent_wait", SCHEMA_DURATION_MS, FIELD(conf_limits, agent_wait_ms), RANGE(100 * MS, 600 * S, "5s"),
+		.off = "off",
+		.help = "how long a new client waits when no agent takes connections; then it gets a fatal alert. off: "
+			"it gets one at once" },
+	{ "idle_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, idle_timeout_ms), RANGE(1 * S, 7 * D * S, "5min"),
+		.off = "off",
 		.help = "a connection without a byte in either direction ends after this time; with service smtp "
 			"later, if a client waits for the reply to the end of a mail (`end_timeout` of the listener)" },
-	{ "doze_after", SCHEMA_DURATION_MS, FIELD(conf_limits, doze_after_ms), .min = 50 * MS, .max = 600 * S,
-		.off = "off", .fallback = "5s",
+	{ "doze_after", SCHEMA_DURATION_MS, FIELD(conf_limits, doze_after_ms), RANGE(50 * MS, 600 * S, "5s"),
+		.off = "off",
 		.help = "after this silence of a client, RAgent gives back the memory that only a busy connection "
 			"needs, and takes it again when something comes, which costs a few microseconds" },
-	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms), .min = 10 * MS,
-		.max = 600 * S, .fallback = "5s", .help = "how long an agent waits for a backend to accept" },
-	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), .min = CONF_WINDOW_MIN, .max = 16 * MIB,
-		.fallback = "64KiB",
+	{ "backend_connect_timeout", SCHEMA_DURATION_MS, FIELD(conf_limits, backend_connect_timeout_ms),
+		RANGE(10 * MS, 600 * S, "5s"), .help = "how long an agent waits for a backend to accept" },
+	{ "window", SCHEMA_SIZE, FIELD(conf_limits, window_len), RANGE(CONF_WINDOW_MIN, 16 * MIB, "64KiB"),
 		.help = "the most bytes under way on a link for one connection and direction; larger for large "
 			"transfers over long distances" },
-	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), .max = 1 * MIB, .fallback = "64KiB",
+	{ "replay", SCHEMA_SIZE, FIELD(conf_limits, replay_len), RANGE(0, 1 * MIB, "64KiB"),
 		.help = "RAgent keeps so many bytes of a request without an answer, to ask again if its agent is "
 			"lost" },
 	{ NULL },
 };
-static const struct schema_map limits_map = { limits_rows, sizeof(struct conf_limits), -1 };
+static const struct schema_map limits_map = { limits_rows };
 
 static const struct schema_row health_rows[] = {
-	{ "ping", SCHEMA_DURATION_MS, FIELD(conf_health, ping_ms), .min = 10 * MS, .max = 60 * S, .fallback = "200ms",
+	{ "ping", SCHEMA_DURATION_MS, FIELD(conf_health, ping_ms), RANGE(10 * MS, 60 * S, "200ms"),
 		.help = "each side of a link asks the other this often for a sign of life" },
-	{ "suspect", SCHEMA_DURATION_MS, FIELD(conf_health, suspect_ms), .min = 20 * MS, .max = 600 * S,
-		.fallback = "1s", .help = "after this silence of a link, its agent gets no new connection" },
-	{ "lost", SCHEMA_DURATION_MS, FIELD(conf_health, lost_ms), .min = 30 * MS, .max = 600 * S, .fallback = "3s",
+	{ "suspect", SCHEMA_DURATION_MS, FIELD(conf_health, suspect_ms), RANGE(20 * MS, 600 * S, "1s"),
+		.help = "after this silence of a link, its agent gets no new connection" },
+	{ "lost", SCHEMA_DURATION_MS, FIELD(conf_health, lost_ms), RANGE(30 * MS, 600 * S, "3s"),
 		.help = "after this silence, a link is lost, and other agents take over its connections" },
 	{ NULL },
 };
-static const struct schema_map health_map = { health_rows, sizeof(struct conf_health), -1, rules_health };
+static const struct schema_map health_map = { health_rows, rules_health };
 
 static const struct schema_row moves_rows[] = {
-	{ "takeovers_per_second", SCHEMA_COUNT, FIELD(conf_moves, takeovers_per_s), .max = 1e6, .off = "off",
-		.fallback = "5000",
+	{ "takeovers_per_second", SCHEMA_COUNT, FIELD(conf_moves, takeovers_per_s), RANGE(0, 1e6, "5000"), .off = "off",
 		.help = "at most so many connections of lost agents go to other agents in a second" },
-	{ "rebalances_per_second", SCHEMA_COUNT, FIELD(conf_moves, rebalances_per_s), .max = 1e6, .off = "off",
-		.fallback = "500",
+	{ "rebalances_per_second", SCHEMA_COUNT, FIELD(conf_moves, rebalances_per_s), RANGE(0, 1e6, "500"),
+		.off = "off",
 		.help = "after agents joined or weights changed, at most so many connections move in a second" },
-	{ "drain_timeout", SCHEMA_DURATION_MS, FIELD(conf_moves, drain_timeout_ms), .min = 100 * MS, .max = 24 * H * S,
-		.fallback = "30s", .help = "a connection that has not left a draining agent after this time ends" },
+	{ "drain_timeout", SCHEMA_DURATION_MS, FIELD(conf_moves, drain_timeout_ms), RANGE(100 * MS, 24 * H * S, "30s"),
+		.help = "a connection that has not left a draining agent after this time ends" },
 	{ NULL },
 };
-static const struct schema_map moves_map = { moves_rows, sizeof(struct conf_moves), -1 };
+static const struct schema_map moves_map = { moves_rows };
 
 static const struct schema_row store_rows[] = {
-	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), .min = 1 * MIB, .max = 1 * TIB, .fallback = "256MiB",
-		.help = "memory for sessions on each agent; --check prints for how long sessions fit. Without this "
-			"key at most 1/8 of the machine's memory" },
-	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), .min = 1, .max = 100,
-		.fallback = "25", .help = "the largest part of the store for the sessions of one client address" },
-	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), .min = 60, .max = 30 * D,
-		.fallback = "1d",
+	{ "size", SCHEMA_SIZE, FIELD(conf_store, bytes), RANGE(1 * MIB, 1 * TIB, "256MiB"),
+		.help = "memory for sessions on each agent; --check prints for how long sessions fit. Without this key "
+			"at most 1/8 of the machine's memory" },
+	{ "per_source_percent", SCHEMA_COUNT, FIELD(conf_store, per_source_percent), RANGE(1, 100, "25"),
+		.help = "the largest part of the store for the sessions of one client address" },
+	{ "family_lifetime", SCHEMA_DURATION_S, FIELD(conf_store, family_lifetime_s), RANGE(60, 30 * D, "1d"),
 		.help = "a session, and all that were resumed from it, can be resumed for so long after their full "
 			"handshake" },
 	{ NULL },
 };
 
 static const struct schema_row broadcast_rows[] = {
-	{ "live", SCHEMA_WORD, FIELD(conf_broadcast, live), .words = live_words, .fallback = "broadcast",
+	{ "live", SCHEMA_WORD, FIELD(conf_broadcast, live),
+		WORDS({ "broadcast", CONF_LIVE_BROADCAST }, { "carried", CONF_LIVE_CARRIED }), .fallback = "broadcast",
 		.help = "broadcast: the live keys of connections go to all agents; carried: only in the sealed copy "
 			"that RAgent keeps" },
-	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), .min = 1, .max = 1 * H, .fallback = "60s",
+	{ "live_keep", SCHEMA_DURATION_S, FIELD(conf_broadcast, live_keep_s), RANGE(1, 1 * H, "60s"),
 		.help = "how long agents keep the live keys of a lost agent for a takeover" },
-	{ "remember", SCHEMA_DURATION_S, FIELD(conf_broadcast, remember_s), .min = 10, .max = 1 * D,
-		.fallback = "10min",
+	{ "remember", SCHEMA_DURATION_S, FIELD(conf_broadcast, remember_s), RANGE(10, 1 * D, "10min"),
 		.help = "how long agents remember an ended connection, so that no one can make them continue it. This "
 			"memory takes a quarter of the store's size, in addition to it" },
-	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), .min = 5 * MS, .max = 10 * S,
-		.fallback = "100ms",
-		.help = "agents tell each other this often how many objects they sent, so that receivers notice a "
-			"loss and repair it" },
-	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), .min = 10 * MS, .max = 600 * S,
-		.fallback = "1s", .help = "a starting agent that reaches no other agent serves alone after this time" },
-	{ "replicas", SCHEMA_COUNT, FIELD(conf_broadcast, replicas), .min = 1, .max = REPLICAS_MAX, .off = "all",
-		.fallback = "all",
+	{ "heartbeat", SCHEMA_DURATION_MS, FIELD(conf_broadcast, heartbeat_ms), RANGE(5 * MS, 10 * S, "100ms"),
+		.help = "agents tell each other this often how many objects they sent, so that receivers notice a loss "
+			"and repair it" },
+	{ "alone_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, alone_after_ms), RANGE(10 * MS, 600 * S, "1s"),
+		.help = "a starting agent that reaches no other agent serves alone after this time" },
+	{ "replicas", SCHEMA_COUNT, FIELD(conf_broadcast, replicas), RANGE(1, REPLICAS_MAX, "all"), .off = "all",
 		.help = "how many agents hold a session beside the one that made it; the others ask for it when they "
 			"need it. A number saves memory and traffic in large clusters" },
-	{ "left_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, left_ms), .min = 100 * MS, .max = 1 * H * S,
-		.fallback = "10s",
+	{ "left_after", SCHEMA_DURATION_MS, FIELD(conf_broadcast, left_ms), RANGE(100 * MS, 1 * H * S, "10s"),
 		.help = "with `replicas`: after this absence of an agent, other agents take over its sessions" },
-	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), .min = 64, .max = 1048576, .fallback = "8192",
+	{ "ring", SCHEMA_COUNT, FIELD(conf_broadcast, ring), RANGE(64, 1048576, "8192"),
 		.help = "how many objects each worker keeps to repair losses; a snapshot closes a larger gap" },
-	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), .min = 1 * MS, .max = 10 * S, .fallback = "100ms",
+	{ "park", SCHEMA_DURATION_MS, FIELD(conf_broadcast, park_ms), RANGE(1 * MS, 10 * S, "100ms"),
 		.help = "the longest wait of a handshake for a session that has not come yet" },
-	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), .max = 65536, .fallback = "256",
-		.help = "how many handshakes of a worker may wait for a session that has not come yet; each takes "
-			"76 KB" },
-	{ "key_lifetime", SCHEMA_DURATION_S, FIELD(conf_broadcast, key_lifetime_s), .min = 10, .max = 7 * D,
-		.fallback = "1h", .help = "an agent makes new sending and ticket keys this often" },
+	{ "parked_max", SCHEMA_COUNT, FIELD(conf_broadcast, parked_max), RANGE(0, 65536, "256"),
+		.help = "how many handshakes of a worker may wait for a session that has not come yet; each takes 76 "
+			"KB" },
+	{ "key_lifetime", SCHEMA_DURATION_S, FIELD(conf_broadcast, key_lifetime_s), RANGE(10, 7 * D, "1h"),
+		.help = "an agent makes new sending and ticket keys this often" },
 	{ NULL },
 };
 
 static const struct schema_row ragent_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_ragent, name), .unique = SCHEMA_ONCE_A_NODE,
 		.help = "the name for the option --name of ragent" },
-	{ "workers", SCHEMA_COUNT, FIELD(conf_ragent, workers), .min = 1, .max = 256, .fallback = "1",
+	{ "workers", SCHEMA_COUNT, FIELD(conf_ragent, workers), RANGE(1, 256, "1"),
 		.help = "the number of threads, each with its own loop, listening sockets and links" },
 	{ "control", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, control),
 		.help = "UNIX socket of the control API, mode 0600; without this key there is none" },
 	{ "control_address", SCHEMA_ADDRESS, FIELD(conf_ragent, control_address), .unique = SCHEMA_ONCE_A_SOCKET,
-		.help = "loopback address, or UNIX socket (mode 0660), of the control API for clients with a "
-			"token; put a listener with TLS in front of it" },
+		.help = "loopback address, or UNIX socket (mode 0660), of the control API for clients with a token; "
+			"put a listener with TLS in front of it" },
 	{ "control_proxy_protocol", SCHEMA_WORD, FIELD(conf_ragent, control_proxy_protocol), SWITCHES,
 		.fallback = "off",
 		.help = "connections to control_address begin with a PROXY header: needed if a backend with proxy_v2 "
 			"leads there" },
 	{ "control_tokens", SCHEMA_PATH, FIELD(conf_ragent, control_tokens),
-		.help = "file of the clients of control_address: lines `name role hash`, which csslctl token "
-			"make writes; and, if control_address is a UNIX socket, lines `name role cn=COMMON "
-			"NAME` for clients with a certificate that the listener in front has verified" },
+		.help = "file of the clients of control_address: lines `name role hash`, which csslctl token make "
+			"writes; and, if control_address is a UNIX socket, lines `name role cn=COMMON NAME` for "
+			"clients with a certificate that the listener in front has verified" },
 	{ "mail_status", SCHEMA_SOCKET_PATH, FIELD(conf_ragent, mail_status),
 		.help = "the UNIX socket `status` of a smtpproxy on this host, which this process asks for the "
 			"dashboard and GET /v1/mail; without this key they show no smtpproxy" },
@@ -211,7 +192,7 @@ static const struct schema_row ragent_rows[] = {
 		.help = "file for the lines about ended connections, all of them (`log` tells which have one), opened "
 			"again at SIGHUP, so `user` must be able to create it; without this key they are among the "
 			"other events" },
-	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), .min = 1 * S, .max = 600 * S, .fallback = "5s",
+	{ "hang", SCHEMA_DURATION_MS, FIELD(conf_ragent, hang_ms), RANGE(1 * S, 600 * S, "5s"),
 		.help = "when a thread makes no progress for so long, the keeper kills the process and starts the "
 			"next; agents on other hosts keep their part of its connections for so long when it is "
 			"silent" },
@@ -234,8 +215,7 @@ static const struct schema_row direct_rows[] = {
 		.help = "certificates, TLS settings, service and backends come from this listener" },
 	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_direct, proxy_protocol), SWITCHES, .fallback = "off",
 		.help = "on: each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
-	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_direct, trusted, trusted_count), .item = SCHEMA_NET,
-		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
+	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_direct, trusted, trusted_count), .item = SCHEMA_NET, .max = ELEMENTS_MAX,
 		.help = "networks of the balancers that may send a PROXY header" },
 	{ NULL },
 };
@@ -243,10 +223,10 @@ static const struct schema_row direct_rows[] = {
 static const struct schema_row agent_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_agent, name), .unique = SCHEMA_ONCE_A_NODE,
 		.help = "the name for the option --name of sslagent" },
-	{ "workers", SCHEMA_COUNT, FIELD(conf_agent, workers), .min = 1, .max = 256, .fallback = "1",
+	{ "workers", SCHEMA_COUNT, FIELD(conf_agent, workers), RANGE(1, 256, "1"),
 		.help = "the number of threads, each with its own loop; every worker of every RAgent has a link to "
 			"each of them" },
-	{ "weight", SCHEMA_REAL, FIELD(conf_agent, weight), .min = 0.01, .max = 1000, .fallback = "1",
+	{ "weight", SCHEMA_REAL, FIELD(conf_agent, weight), RANGE(0.01, 1000, "1"),
 		.help = "its share of handshakes under the policy `weighted`" },
 	{ "link", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(conf_agent, link), .unique = SCHEMA_ONCE_A_SOCKET,
 		.help = "the address to which RAgents connect" },
@@ -255,14 +235,15 @@ static const struct schema_row agent_rows[] = {
 			"Without this key, the group of RAgents' user" },
 	{ "user", SCHEMA_NAME, FIELD(conf_agent, user),
 		.help = "a process started as root becomes this user, with all its groups, when its sockets are open: "
-			"another one than RAgent's, one user for all agents of a host. That user must be able to "
-			"read what a reload reads: certificates, private keys, CRLs. Without this key it stays root, "
-			"and logs a warning" },
-	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection), .words = protection_words,
-		.fallback = "sealed",
+			"another one than RAgent's, one user for all agents of a host. That user must be able to read "
+			"what a reload reads: certificates, private keys, CRLs. Without this key it stays root, and "
+			"logs a warning" },
+	{ "link_protection", SCHEMA_WORD, FIELD(conf_agent, link_protection),
+		WORDS({ "sealed", LINK_SEALED }, { "trusted", LINK_TRUSTED }), .fallback = "sealed",
 		.help = "sealed: encrypted; trusted: authenticated when it opens, but not encrypted, for links within "
 			"one host" },
-	{ "link_bytes", SCHEMA_WORD, FIELD(conf_agent, link_bytes), .words = bytes_words, .fallback = "memory",
+	{ "link_bytes", SCHEMA_WORD, FIELD(conf_agent, link_bytes),
+		WORDS({ "memory", LINK_BYTES_IN_MEMORY }, { "socket", LINK_BYTES_ON_SOCKET }), .fallback = "memory",
 		.help = "how a link over a UNIX socket carries bytes. memory: in memory that RAgent and agent share, "
 			"which costs least; socket: on the socket" },
 	{ "trusted_because", SCHEMA_STRING, FIELD(conf_agent, trusted_because),
@@ -279,8 +260,7 @@ static const struct schema_row agent_rows[] = {
 		.help = "file for the lines about ended connections of `direct`, all of them (`log` tells which have "
 			"one), opened again at SIGHUP; without this key they are among the other events" },
 	{ "direct", SCHEMA_LIST, ARRAY(conf_agent, direct, direct_count), .max = ELEMENTS_MAX,
-		.map = &(const struct schema_map){ direct_rows, sizeof(struct conf_direct),
-			offsetof(struct conf_direct, line), rules_direct },
+		MAP(direct_rows, rules_direct),
 		.help = "TLS listeners of the agent itself, without RAgent: for clients, or behind another balancer" },
 	{ NULL },
 };
@@ -302,8 +282,7 @@ static const struct schema_row backend_rows[] = {
 		.help = "the address to which agents connect" },
 	{ "proxy_v2", SCHEMA_WORD, FIELD(conf_backend, proxy_v2), SWITCHES, .fallback = "off",
 		.help = "on: agents tell it the client's address and TLS facts in a PROXY v2 header" },
-	{ "proxy_v2_max", SCHEMA_SIZE, FIELD(conf_backend, proxy_v2_len), .min = 536, .max = PROXY_V2_WRITE_MAX,
-		.fallback = "536B",
+	{ "proxy_v2_max", SCHEMA_SIZE, FIELD(conf_backend, proxy_v2_len), RANGE(536, PROXY_V2_WRITE_MAX, "536B"),
 		.help = "the longest PROXY v2 header that it takes; values that do not fit are left out, the client's "
 			"certificate first (proxy_values_left_out). Postfix takes 536 bytes, nginx as many as "
 			"`client_header_buffer_size` (1 KiB) and at most 4 KiB, RAgents, `direct` listeners and "
@@ -323,46 +302,32 @@ static const struct schema_row cluster_rows[] = {
 	{ "own_provider", SCHEMA_WORD, FIELD(conf, own_provider), SWITCHES, .fallback = "on",
 		.help = "on: handshakes use the agent's own HMAC, key schedules and X25519 (libsodium's); off: those "
 			"of OpenSSL, which cost more" },
-	{ "log", SCHEMA_MAP, FIELD(conf, log),
-		.map = &(const struct schema_map){ log_rows, sizeof(struct conf_log), -1 },
-		.help = "of every process" },
+	{ "log", SCHEMA_MAP, FIELD(conf, log), MAP(log_rows), .help = "of every process" },
 	{ "limits", SCHEMA_MAP, FIELD(conf, limits), .map = &limits_map, .help = "of every process" },
 	{ "health", SCHEMA_MAP, FIELD(conf, health), .map = &health_map, .help = "of every link" },
 	{ "moves", SCHEMA_MAP, FIELD(conf, moves), .map = &moves_map, .help = "of every RAgent" },
-	{ "store", SCHEMA_MAP, FIELD(conf, store),
-		.map = &(const struct schema_map){ store_rows, sizeof(struct conf_store), -1 },
+	{ "store", SCHEMA_MAP, FIELD(conf, store), MAP(store_rows),
 		.help = "the sessions that can be resumed; each agent holds all of the cluster, or its part of them "
 			"(`replicas`)" },
-	{ "broadcast", SCHEMA_MAP, FIELD(conf, broadcast),
-		.map = &(const struct schema_map){ broadcast_rows, sizeof(struct conf_broadcast), -1, rules_broadcast },
+	{ "broadcast", SCHEMA_MAP, FIELD(conf, broadcast), MAP(broadcast_rows, rules_broadcast),
 		.help = "how agents share sessions and live keys" },
-	{ "ragents", SCHEMA_LIST, ARRAY(conf, ragents, ragent_count), .max = NODES_MAX,
-		.map = &(const struct schema_map){ ragent_rows, sizeof(struct conf_ragent),
-			offsetof(struct conf_ragent, line), rules_ragent },
+	{ "ragents", SCHEMA_LIST, ARRAY(conf, ragents, ragent_count), .max = NODES_MAX, MAP(ragent_rows, rules_ragent),
 		.help = "the processes that hold clients' TCP connections and no keys" },
 	{ "agents", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, agents, agent_count), .max = NODES_MAX,
-		.map = &(const struct schema_map){ agent_rows, sizeof(struct conf_agent),
-			offsetof(struct conf_agent, line), rules_agent },
-		.help = "the processes that hold the keys and speak TLS" },
+		MAP(agent_rows, rules_agent), .help = "the processes that hold the keys and speak TLS" },
 	{ "certificates", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, certificates, certificate_count),
-		.max = ELEMENTS_MAX,
-		.map = &(const struct schema_map){ certificate_rows, sizeof(struct conf_certificate),
-			offsetof(struct conf_certificate, line) },
+		.max = ELEMENTS_MAX, MAP(certificate_rows),
 		.help = "certificates with their keys, on the agents' hosts" },
 	{ "backends", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, backends, backend_count), .max = ELEMENTS_MAX,
-		.map = &(const struct schema_map){ backend_rows, sizeof(struct conf_backend),
-			offsetof(struct conf_backend, line) },
-		.help = "the servers behind the agents; they get plaintext" },
+		MAP(backend_rows), .help = "the servers behind the agents; they get plaintext" },
 	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf, listeners, listener_count), .max = ELEMENTS_MAX,
-		.map = &(const struct schema_map){ schema_listener_rows, sizeof(struct conf_listener),
-			offsetof(struct conf_listener, line), rules_listener },
-		.help = "the addresses and settings for clients" },
+		MAP(schema_listener_rows, rules_listener), .help = "the addresses and settings for clients" },
 	{ NULL },
 };
 
 /* clang-format on */
 
-const struct schema_map schema_cluster = { cluster_rows, sizeof(struct conf), -1, rules_cluster };
+const struct schema_map schema_cluster = { cluster_rows, rules_cluster };
 
 const struct schema_row *schema_find(const struct schema_map *map, const char *key)
 {
@@ -393,7 +358,7 @@ static void free_array(const struct schema_row *row, char *object)
 	memcpy(&at, object + row->offset, sizeof at);
 	memcpy(&count, object + row->count_offset, sizeof count);
 	for (size_t i = 0; i < count; i++) {
-		char *string, *element = at + i * (row->map ? row->map->size : row->item_size);
+		char *string, *element = at + i * row->item_size;
 		if (row->map) {
 			schema_free(row->map, element);
 		} else if (is_string(row->item)) {

@@ -4,6 +4,7 @@
 #define CSSL_CONF_SCHEMA_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "conf/tree.h"
 
@@ -60,8 +61,8 @@ struct schema_row {
 	const char *derived; /* the same, and means all bits one: the value follows from something else */
 	const struct schema_word *words; /* WORD: a NULL word ends them; synonyms follow the first word of a value */
 	enum schema_type item;           /* ITEMS */
-	size_t item_size;
-	const struct schema_map *map; /* MAP, LIST */
+	size_t item_size;                /* of an element of ITEMS, LIST */
+	const struct schema_map *map;    /* MAP, LIST */
 	size_t inherits;
 	const char *refers_to; /* key of a list of the root; it must have an element of this name */
 	enum schema_unique unique;
@@ -70,8 +71,6 @@ struct schema_row {
 
 struct schema_map {
 	const struct schema_row *rows; /* a NULL key ends them */
-	size_t size;                   /* of the struct */
-	ptrdiff_t line_offset;         /* of its `unsigned line`, or -1 */
 	/* Rules between keys, called if all values of the map are good. May be NULL. */
 	void (*check)(struct complaints *c, const struct node *map, const void *object);
 };
@@ -85,5 +84,8 @@ const char *schema_nearest(const struct schema_map *map, const char *key);
 
 /* Free the memory of the rows' fields, not @object itself. */
 void schema_free(const struct schema_map *map, void *object);
+
+/* Every key of @map: what it takes, its default, and what it is for. */
+void manual_print_keys(const struct schema_map *map, FILE *out);
 
 #endif

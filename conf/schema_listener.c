@@ -5,14 +5,6 @@
 #include "conf/rules.h"
 #include "conf/schema_rows.h"
 
-static const struct schema_word mode_words[] = { { "sf", CONF_SF }, { "sl", CONF_SL }, { NULL } };
-static const struct schema_word migration_words[] = {
-	{ "on", CONF_MIGRATION_ON },
-	{ "off", CONF_MIGRATION_OFF },
-	{ "true", CONF_MIGRATION_ON },
-	{ "false", CONF_MIGRATION_OFF },
-	{ NULL },
-};
 static const struct schema_word policy_words[] = {
 	{ "round-robin", CONF_ROUND_ROBIN },
 	{ "weighted", CONF_WEIGHTED },
@@ -29,36 +21,7 @@ static const struct schema_word service_words[] = {
 };
 #define SERVICE_HELP(id, name, rest, loss, first, ends, following, start, sharing, silence, haste, help)               \
 	"; " name ": " help
-static const struct schema_word starttls_words[] = {
-	{ "require", SMTP_TLS_REQUIRE },
-	{ "offer", SMTP_TLS_OFFER },
-	{ "implicit", SMTP_TLS_IMPLICIT },
-	{ NULL },
-};
-static const struct schema_word client_address_words[] = { { "told", CONF_CLIENT_ADDRESS_TOLD },
-	{ "hidden", CONF_CLIENT_ADDRESS_HIDDEN }, { NULL, 0 } };
-static const struct schema_word agent_loss_words[] = { { "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT },
-	{ NULL } };
-static const struct schema_word repeat_words[] = { { "idempotent", CONF_REPEAT_IDEMPOTENT },
-	{ "safe", CONF_REPEAT_SAFE }, { NULL } };
-static const struct schema_word capture_words[] = {
-	{ "none", CAPTURE_NONE },
-	{ "redirect", CAPTURE_REDIRECT },
-	{ "tproxy", CAPTURE_TPROXY },
-	{ NULL },
-};
 static const struct schema_word version_words[] = { { "1.2", 0x0303 }, { "1.3", 0x0304 }, { NULL } };
-static const struct schema_word extended_master_secret_words[] = {
-	{ "required", CONF_EMS_REQUIRED },
-	{ "optional", CONF_EMS_OPTIONAL },
-	{ NULL },
-};
-static const struct schema_word client_certificate_words[] = {
-	{ "none", CONF_CLIENT_CERT_NONE },
-	{ "optional", CONF_CLIENT_CERT_OPTIONAL },
-	{ "required", CONF_CLIENT_CERT_REQUIRED },
-	{ NULL },
-};
 
 /* clang-format off: one row for each key, with its type and one sentence for the manual. */
 
@@ -85,57 +48,58 @@ static const struct schema_row tls_rows[] = {
 		.help = "key exchange groups; without this key X25519:P-256:P-384, and before them X25519MLKEM768 if "
 			"OpenSSL has it (3.5 and later)" },
 	{ "certificates", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(conf_tls, certificates, certificate_count),
-		.item = SCHEMA_NAME, .item_size = sizeof(char *), .max = ELEMENTS_MAX, .refers_to = "certificates",
-		.unique = SCHEMA_ONCE_IN_LIST,
+		.item = SCHEMA_NAME, .max = ELEMENTS_MAX, .refers_to = "certificates", .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "names of certificates; a client whose server name matches none gets the first" },
 	{ "client_ca", SCHEMA_PATH, FIELD(conf_tls, client_ca), .help = "PEM: the CAs of client certificates" },
 	{ "client_crl", SCHEMA_PATH, FIELD(conf_tls, client_crl),
 		.help = "PEM: a CRL of each CA in a client's chain; read again at SIGHUP" },
-	{ "client_certificate", SCHEMA_WORD, FIELD(conf_tls, client_certificate), .words = client_certificate_words,
+	{ "client_certificate", SCHEMA_WORD, FIELD(conf_tls, client_certificate),
+		WORDS({ "none", CONF_CLIENT_CERT_NONE }, { "optional", CONF_CLIENT_CERT_OPTIONAL },
+			{ "required", CONF_CLIENT_CERT_REQUIRED }),
 		.fallback = "none",
 		.help = "none: clients are not asked for a certificate; optional: they are asked; required: they need "
 			"one" },
 	{ "extended_master_secret", SCHEMA_WORD, FIELD(conf_tls, extended_master_secret),
-		.words = extended_master_secret_words, .fallback = "required",
+		WORDS({ "required", CONF_EMS_REQUIRED }, { "optional", CONF_EMS_OPTIONAL }), .fallback = "required",
 		.help = "whether a TLS 1.2 client needs it to resume (RFC 7627); optional admits old clients, such as "
 			"Go's before 1.21" },
 	{ "tls12_tickets", SCHEMA_WORD, FIELD(conf_tls, tls12_tickets), SWITCHES, .fallback = "off",
 		.help = "on: TLS 1.2 tickets for clients that cannot resume otherwise; the store does not hold such "
 			"sessions" },
-	{ "tickets", SCHEMA_COUNT, FIELD(conf_tls, tickets), .max = 4, .fallback = "1",
+	{ "tickets", SCHEMA_COUNT, FIELD(conf_tls, tickets), RANGE(0, 4, "1"),
 		.help = "the number of TLS 1.3 tickets after a full handshake; each is a session in the store" },
-	{ "session_lifetime", SCHEMA_DURATION_S, FIELD(conf_tls, session_lifetime_s), .min = 1, .max = 7 * D,
-		.fallback = "2h", .help = "how long a session can be resumed" },
+	{ "session_lifetime", SCHEMA_DURATION_S, FIELD(conf_tls, session_lifetime_s), RANGE(1, 7 * D, "2h"),
+		.help = "how long a session can be resumed" },
 	{ NULL },
 };
 
 static const struct schema_row smtp_rows[] = {
-	{ "starttls", SCHEMA_WORD, FIELD(conf_smtp, starttls), .words = starttls_words, .fallback = "require",
-		.help = "require: mail only after STARTTLS; offer: mail also in clear, but without AUTH; implicit: "
-			"TLS from the first byte (port 465)" },
+	{ "starttls", SCHEMA_WORD, FIELD(conf_smtp, starttls),
+		WORDS({ "require", SMTP_TLS_REQUIRE }, { "offer", SMTP_TLS_OFFER }, { "implicit", SMTP_TLS_IMPLICIT }),
+		.fallback = "require",
+		.help = "require: mail only after STARTTLS; offer: mail also in clear, but without AUTH; implicit: TLS "
+			"from the first byte (port 465)" },
 	{ "hostname", SCHEMA_STRING, FIELD(conf_smtp, hostname),
 		.help = "the name in the banner and in the reply to EHLO. All agents use this one name, because "
 			"senders resume a session only at the name that they know" },
 	{ "banner", SCHEMA_STRING, FIELD(conf_smtp, banner),
 		.help = "the text behind the name in the banner; without this key ESMTP" },
 	{ "capabilities", SCHEMA_ITEMS, ARRAY(conf_smtp, capabilities, capability_count), .item = SCHEMA_STRING,
-		.item_size = sizeof(char *), .max = SMTP_EHLO_LINES_MAX - 1, .unique = SCHEMA_ONCE_IN_LIST,
+		.max = SMTP_EHLO_LINES_MAX - 1, .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "the extensions in the reply to EHLO before TLS, beside STARTTLS. Every backend must support "
 			"them, but for PIPELINING. Without this key PIPELINING, 8BITMIME and ENHANCEDSTATUSCODES" },
-	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms), .min = 100 * MS,
-		.max = 3600 * S, .fallback = "5min",
+	{ "preamble_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, preamble_timeout_ms),
+		RANGE(100 * MS, 3600 * S, "5min"),
 		.help = "a client that takes longer, from accept to STARTTLS, gets 421" },
-	{ "end_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, end_timeout_ms), .min = 100 * MS, .max = 3600 * S,
-		.fallback = "10min",
+	{ "end_timeout", SCHEMA_DURATION_MS, FIELD(conf_smtp, end_timeout_ms), RANGE(100 * MS, 3600 * S, "10min"),
 		.help = "while a client waits for the reply to the end of a mail, this limit replaces a shorter "
 			"`idle_timeout`. Less than the ten minutes of RFC 5321 4.5.3.2.6 makes senders send a mail "
 			"again that a slow backend takes" },
-	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), .min = 1, .max = 65535, .off = "off",
-		.fallback = "20",
+	{ "refusals", SCHEMA_COUNT, FIELD(conf_smtp, refusals_max), RANGE(1, 65535, "20"), .off = "off",
 		.help = "after so many refused commands before STARTTLS the connection ends, and after so many that an "
 			"agent refuses in the backend's place behind it" },
-	{ "hide", SCHEMA_ITEMS, ARRAY(conf_smtp, hide, hide_count), .item = SCHEMA_STRING, .item_size = sizeof(char *),
-		.max = SMTP_CAP_OTHER, .unique = SCHEMA_ONCE_IN_LIST,
+	{ "hide", SCHEMA_ITEMS, ARRAY(conf_smtp, hide, hide_count), .item = SCHEMA_STRING, .max = SMTP_CAP_OTHER,
+		.unique = SCHEMA_ONCE_IN_LIST,
 		.help = "extensions of the backend, by keyword, that clients do not see. Their parameters of MAIL and "
 			"RCPT, AUTH, BDAT and ETRN are then refused, and with SMTPUTF8 all bytes beyond ASCII in "
 			"commands. STARTTLS, XCLIENT, XFORWARD, XCSSLTX, and extensions with commands or replies that "
@@ -143,7 +107,8 @@ static const struct schema_row smtp_rows[] = {
 	{ "xclient", SCHEMA_WORD, FIELD(conf_smtp, xclient), SWITCHES, .fallback = "off",
 		.help = "on: the backend is told the client's address by XCLIENT, if it grants that to the agents. For "
 			"servers that cannot read PROXY headers" },
-	{ "client_address", SCHEMA_WORD, FIELD(conf_smtp, client_address), .words = client_address_words,
+	{ "client_address", SCHEMA_WORD, FIELD(conf_smtp, client_address),
+		WORDS({ "told", CONF_CLIENT_ADDRESS_TOLD }, { "hidden", CONF_CLIENT_ADDRESS_HIDDEN }),
 		.fallback = "told",
 		.help = "told: the backend must have `proxy_v2`; for clients with TLS `xclient` is enough, and a "
 			"backend that does not grant it gets none of their mail; hidden: the backend takes every "
@@ -156,64 +121,63 @@ const struct schema_row schema_listener_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, name), .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "the name that other keys, logs and the control API use" },
 	{ "listen", SCHEMA_ITEMS, ARRAY(conf_listener, listen.at, listen.count), .item = SCHEMA_ADDRESS,
-		.item_size = sizeof(struct sockaddr_storage), .max = ELEMENTS_MAX, .unique = SCHEMA_ONCE_BOUND,
-		.help = "the addresses on which RAgents listen; port 0: any free port. Without this key, only "
-			"`direct` listeners of agents use these settings" },
-	{ "mode", SCHEMA_WORD, FIELD(conf_listener, mode), .words = mode_words, .fallback = "sf",
+		.max = ELEMENTS_MAX, .unique = SCHEMA_ONCE_BOUND,
+		.help = "the addresses on which RAgents listen; port 0: any free port. Without this key, only `direct` "
+			"listeners of agents use these settings" },
+	{ "mode", SCHEMA_WORD, FIELD(conf_listener, mode), WORDS({ "sf", CONF_SF }, { "sl", CONF_SL }),
+		.fallback = "sf",
 		.help = "sf: after the handshake a connection goes to its client's affinity agent; sl: it stays" },
-	{ "migration", SCHEMA_WORD, FIELD(conf_listener, migration), .words = migration_words, .fallback = "on",
-		.help = "off: a connection never leaves the agent of its handshake" },
+	{ "migration", SCHEMA_WORD, FIELD(conf_listener, migration),
+		WORDS({ "on", CONF_MIGRATION_ON }, { "off", CONF_MIGRATION_OFF }, { "true", CONF_MIGRATION_ON },
+			{ "false", CONF_MIGRATION_OFF }),
+		.fallback = "on", .help = "off: a connection never leaves the agent of its handshake" },
 	{ "handshake", SCHEMA_WORD, FIELD(conf_listener, handshake), .words = policy_words, .fallback = "round-robin",
 		.help = "which agent makes a full handshake" },
 	{ "resumption", SCHEMA_WORD, FIELD(conf_listener, resumption), .words = policy_words, .fallback = "local",
 		.help = "which agent resumes (local: the affinity agent, unless it has too much to do)" },
-	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), .min = 1, .max = 1000, .off = "off",
-		.fallback = "1.25", .help = "by affinity an agent gets at most so many times the mean load" },
+	{ "affinity_bound", SCHEMA_REAL, FIELD(conf_listener, affinity_bound), RANGE(1, 1000, "1.25"), .off = "off",
+		.help = "by affinity an agent gets at most so many times the mean load" },
 	{ "service", SCHEMA_WORD, FIELD(conf_listener, service), .words = service_words, .fallback = "http",
 		.help = "how agents treat the plaintext" CONF_SERVICES(SERVICE_HELP) },
 	{ "backend", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(conf_listener, backend), .refers_to = "backends",
 		.help = "the backend that gets the plaintext, if no row of `alpn` matches" },
-	{ "smtp", SCHEMA_MAP, FIELD(conf_listener, smtp),
-		.map = &(const struct schema_map){ smtp_rows, sizeof(struct conf_smtp), -1, rules_smtp },
+	{ "smtp", SCHEMA_MAP, FIELD(conf_listener, smtp), MAP(smtp_rows, rules_smtp),
 		.help = "service smtp: the agent's dialogue before TLS" },
-	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), .min = 10 * MS, .max = 7 * D * S,
-		.off = "off", .fallback = "30s",
+	{ "rest_after", SCHEMA_DURATION_MS, FIELD(conf_listener, rest_after_ms), RANGE(10 * MS, 7 * D * S, "30s"),
+		.off = "off",
 		.help = "a connection that is idle between two answers for so long has no owner until its next "
 			"record" },
-	{ "on_agent_loss", SCHEMA_WORD, FIELD(conf_listener, on_agent_loss), .words = agent_loss_words,
-		.fallback = "close",
+	{ "on_agent_loss", SCHEMA_WORD, FIELD(conf_listener, on_agent_loss),
+		WORDS({ "close", CONF_CLOSE }, { "reconnect", CONF_RECONNECT }), .fallback = "close",
 		.help = "service tcp, a connection without a byte so far whose agent is lost. close: it ends; "
 			"reconnect: another agent connects to the backend" },
-	{ "repeat_requests", SCHEMA_WORD, FIELD(conf_listener, repeat_requests), .words = repeat_words,
-		.fallback = "idempotent",
+	{ "repeat_requests", SCHEMA_WORD, FIELD(conf_listener, repeat_requests),
+		WORDS({ "idempotent", CONF_REPEAT_IDEMPOTENT }, { "safe", CONF_REPEAT_SAFE }), .fallback = "idempotent",
 		.help = "service http, a request without a byte of its answer whose agent is lost. idempotent: another "
 			"agent asks again for GET, HEAD, OPTIONS and TRACE, and for PUT and DELETE if the lost process "
 			"is proved dead; safe: never for PUT and DELETE, which get 502 as POST does" },
-	{ "repeat_downloads", SCHEMA_SIZE, FIELD(conf_listener, repeat_downloads_len), .min = 1 * KIB, .max = 1 * TIB,
-		.off = "off", .fallback = "off",
+	{ "repeat_downloads", SCHEMA_SIZE, FIELD(conf_listener, repeat_downloads_len), RANGE(1 * KIB, 1 * TIB, "off"),
+		.off = "off",
 		.help = "service http, an answer to GET that is cut by the loss of its agent, and whose backend has no "
 			"ranges for it: another agent asks for the whole answer again, if the client has got at most "
 			"so much of it. It goes on if the repeated answer begins with the same bytes; else the client "
 			"gets an alert" },
-	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64,
-		.map = &(const struct schema_map){ alpn_rows, sizeof(struct conf_alpn),
-			offsetof(struct conf_alpn, line) },
+	{ "alpn", SCHEMA_LIST, ARRAY(conf_listener, alpn, alpn_count), .max = 64, MAP(alpn_rows),
 		.help = "the protocols that are offered, the preferred one first; without it, service smtp takes smtp "
 			"and esmtp, and the others do not look at ALPN" },
 	{ "proxy_protocol", SCHEMA_WORD, FIELD(conf_listener, proxy_protocol), SWITCHES, .fallback = "off",
 		.help = "on: each connection begins with a PROXY header (v1 or v2) of the balancer in front" },
 	{ "trusted", SCHEMA_ITEMS, ARRAY(conf_listener, trusted, trusted_count), .item = SCHEMA_NET,
-		.item_size = sizeof(struct address_net), .max = ELEMENTS_MAX,
-		.help = "networks of the balancers that may send a PROXY header" },
-	{ "original_destination", SCHEMA_WORD, FIELD(conf_listener, capture), .words = capture_words,
+		.max = ELEMENTS_MAX, .help = "networks of the balancers that may send a PROXY header" },
+	{ "original_destination", SCHEMA_WORD, FIELD(conf_listener, capture),
+		WORDS({ "none", CAPTURE_NONE }, { "redirect", CAPTURE_REDIRECT }, { "tproxy", CAPTURE_TPROXY }),
 		.fallback = "none",
 		.help = "where the kernel leads connections for other hosts here: the PROXY header to the backend then "
 			"names the host that the client wanted. redirect: the kernel redirects them (nftables "
 			"`redirect`); tproxy: the kernel delivers them as they are (nftables `tproxy`), which needs "
 			"CAP_NET_ADMIN, and another port than the one that clients want. Who connects to the listener "
 			"itself gets 421 (service smtp), or a reset" },
-	{ "tls", SCHEMA_MAP, SCHEMA_REQUIRED, FIELD(conf_listener, tls),
-		.map = &(const struct schema_map){ tls_rows, sizeof(struct conf_tls), -1, rules_tls },
+	{ "tls", SCHEMA_MAP, SCHEMA_REQUIRED, FIELD(conf_listener, tls), MAP(tls_rows, rules_tls),
 		.help = "TLS settings" },
 	{ NULL },
 };

@@ -4,8 +4,25 @@
 
 #include "conf/schema.h"
 
-#define FIELD(type, member)        .offset = offsetof(struct type, member), .size = sizeof((struct type *)0)->member
-#define ARRAY(type, member, count) FIELD(type, member), .count_offset = offsetof(struct type, count)
+#define FIELD(type, member) .offset = offsetof(struct type, member), .size = sizeof((struct type *)0)->member
+#define ARRAY(type, member, count)                                                                                     \
+	FIELD(type, member), .count_offset = offsetof(struct type, count),                                             \
+			     .item_size = sizeof *((struct type *)0)->member
+#define RANGE(low, high, usual) .min = low, .max = high, .fallback = usual
+#define WORDS(...)                                                                                                     \
+	.words = (const struct schema_word[])                                                                          \
+	{                                                                                                              \
+		__VA_ARGS__,                                                                                           \
+		{                                                                                                      \
+			NULL                                                                                           \
+		}                                                                                                      \
+	}
+/* MAP(rows), or MAP(rows, check). */
+#define MAP(...)                                                                                                       \
+	.map = &(const struct schema_map)                                                                              \
+	{                                                                                                              \
+		__VA_ARGS__                                                                                            \
+	}
 
 #define ELEMENTS_MAX 4096 /* of a list */
 
@@ -23,17 +40,17 @@
 /* The keys of a program's log (struct conf_log). A table may have more of its own. */
 /* clang-format off */
 #define LOG_ROWS \
-	{ "format", SCHEMA_WORD, FIELD(conf_log, format), .words = schema_format_words, .fallback = "text", \
+	{ "format", SCHEMA_WORD, FIELD(conf_log, format), WORDS({ "text", LOG_TEXT }, { "json", LOG_JSON }), \
+		.fallback = "text", \
 		.help = "one line for each event: as text, or as JSON" }, \
-	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .words = schema_level_words, .fallback = "info", \
+	{ "level", SCHEMA_WORD, FIELD(conf_log, level), .fallback = "info", \
+		WORDS({ "debug", LOG_DEBUG }, { "info", LOG_INFO }, { "warning", LOG_WARNING }, { "error", LOG_ERROR }), \
 		.help = "the lowest level of events that are written" }, \
 	{ "path", SCHEMA_PATH, FIELD(conf_log, path), \
 		.help = "a file to append to, opened again at SIGHUP; without this key, lines go to standard error" }
 /* clang-format on */
 
 extern const struct schema_word schema_switch_words[]; /* enum conf_switch */
-extern const struct schema_word schema_format_words[]; /* enum log_format */
-extern const struct schema_word schema_level_words[];  /* enum log_level */
 
 /* The keys of a listener (struct conf_listener). */
 extern const struct schema_row schema_listener_rows[];

@@ -1,12 +1,8 @@
 /* smtpproxy.c: the keys of smtpproxy's file, and its loading. */
 #include "conf/smtpproxy.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "conf/document.h"
 #include "conf/load.h"
-#include "conf/manual.h"
+#include "conf/schema.h"
 #include "conf/schema_rows.h"
 #include "conf/value.h"
 #include "net/machine_memory.h"
@@ -22,56 +18,34 @@
 #define MEMORY_IF_UNKNOWN (UINT64_C(2) << 30)
 #define TOTAL_STEP        (UINT64_C(1) << 20) /* bytes */
 
-static const struct schema_word capture_words[] = {
-	{ "proxy", CAPTURE_NONE },
-	{ "redirect", CAPTURE_REDIRECT },
-	{ "tproxy", CAPTURE_TPROXY },
-	{ NULL },
-};
-static const struct schema_word hook_words[] = {
-	{ "milter", SMTPPROXY_HOOK_MILTER },
-	{ "http", SMTPPROXY_HOOK_HTTP },
-	{ NULL },
-};
-static const struct schema_word failure_words[] = {
-	{ "tempfail", SMTPPROXY_TEMPFAIL },
-	{ "accept", SMTPPROXY_ACCEPT },
-	{ "reject", SMTPPROXY_REJECT },
-	{ NULL },
-};
-
 /* clang-format off: one row for each key, with its type and one sentence for the manual. */
-
-static const struct schema_row log_rows[] = {
-	LOG_ROWS,
-	{ NULL },
-};
 
 static const struct schema_row listener_rows[] = {
 	{ "address", SCHEMA_ADDRESS, SCHEMA_REQUIRED, FIELD(smtpproxy_listener, address), .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "where senders connect, or are redirected to" },
-	{ "original_destination", SCHEMA_WORD, FIELD(smtpproxy_listener, capture), .words = capture_words,
+	{ "original_destination", SCHEMA_WORD, FIELD(smtpproxy_listener, capture),
+		WORDS({ "proxy", CAPTURE_NONE }, { "redirect", CAPTURE_REDIRECT }, { "tproxy", CAPTURE_TPROXY }),
 		.fallback = "proxy",
-		.help = "how the destination is known. proxy: a PROXY v1 or v2 header names it, only from addresses "
-			"in `trusted`; redirect: the kernel redirected the connection (nftables `redirect`); tproxy: "
-			"the kernel delivered it as it was (nftables `tproxy`), which needs CAP_NET_ADMIN" },
+		.help = "how the destination is known. proxy: a PROXY v1 or v2 header names it, only from addresses in "
+			"`trusted`; redirect: the kernel redirected the connection (nftables `redirect`); tproxy: the "
+			"kernel delivered it as it was (nftables `tproxy`), which needs CAP_NET_ADMIN" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_listener, next_hop),
 		.help = "all mail of this listener goes there, whatever destination the sender wanted" },
 	{ "trusted", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, trusted, trusted_count), .item = SCHEMA_NET,
-		.item_size = sizeof(struct address_net), .max = NETS_MAX,
+		.max = NETS_MAX,
 		.help = "networks whose PROXY headers are believed, and which may use XCSSLTX; others are closed at "
 			"once" },
 	{ "clients", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, clients, client_count), .item = SCHEMA_NET,
-		.item_size = sizeof(struct address_net), .max = NETS_MAX,
+		.max = NETS_MAX,
 		.help = "deliver: queue: networks of the organisation's own senders, which may send mail to anybody; "
 			"behind PROXY, the address in the header counts" },
 	{ "accept", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, accept, accept_count), .item = SCHEMA_STRING,
-		.item_size = sizeof(char *), .max = NETS_MAX, .unique = SCHEMA_ONCE_IN_LIST,
+		.max = NETS_MAX, .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "deliver: queue: domains of recipients to which everybody may send mail, as `example.org`, or "
 			"`*.example.org` for its subdomains. A recipient whom its mail server refuses is refused here, "
 			"too; all others get 550. A listener has `clients`, or `accept`, or both" },
-	{ "hooks", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, hooks, hook_count), .item = SCHEMA_NAME,
-		.item_size = sizeof(char *), .max = HOOKS_MAX, .refers_to = "hooks", .unique = SCHEMA_ONCE_IN_LIST,
+	{ "hooks", SCHEMA_ITEMS, ARRAY(smtpproxy_listener, hooks, hook_count), .item = SCHEMA_NAME, .max = HOOKS_MAX,
+		.refers_to = "hooks", .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "names of `hooks` that judge the mail of this listener, in this order, with deliver: queue "
 			"before it is stored; its senders are not offered CHUNKING" },
 	{ NULL },
@@ -80,7 +54,8 @@ static const struct schema_row listener_rows[] = {
 static const struct schema_row hook_rows[] = {
 	{ "name", SCHEMA_NAME, SCHEMA_REQUIRED, FIELD(smtpproxy_hook, name), .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "by which listeners, logs and csslctl call it" },
-	{ "type", SCHEMA_WORD, FIELD(smtpproxy_hook, type), .words = hook_words, .fallback = "milter",
+	{ "type", SCHEMA_WORD, FIELD(smtpproxy_hook, type),
+		WORDS({ "milter", SMTPPROXY_HOOK_MILTER }, { "http", SMTPPROXY_HOOK_HTTP }), .fallback = "milter",
 		.help = "milter: the protocol of sendmail's filters, up to version 6; it may refuse a sender, a "
 			"recipient or a message, and change the header. The message is kept in memory meanwhile. http: "
 			"a POST with the envelope as JSON when DATA comes; the message passes as without hooks" },
@@ -88,19 +63,19 @@ static const struct schema_row hook_rows[] = {
 		.help = "where it listens, in clear" },
 	{ "path", SCHEMA_STRING, FIELD(smtpproxy_hook, path), .fallback = "/",
 		.help = "http: the path of the request" },
-	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_hook, timeout_ms), .min = 100, .max = 5 * MINUTES,
-		.fallback = "30s",
+	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_hook, timeout_ms), RANGE(100, 5 * MINUTES, "30s"),
 		.help = "the limit for its connection, and for each of its answers; a milter may ask for more by "
 			"progress messages. All hooks of a listener together have 8 minutes for a message, less "
 			"`data_timeout`; 5 for MAIL, less `turn_timeout` (with deliver: queue not less); 4 for RCPT; "
 			"90 seconds for DATA" },
-	{ "on_failure", SCHEMA_WORD, FIELD(smtpproxy_hook, on_failure), .words = failure_words, .fallback = "tempfail",
+	{ "on_failure", SCHEMA_WORD, FIELD(smtpproxy_hook, on_failure),
+		WORDS({ "tempfail", SMTPPROXY_TEMPFAIL }, { "accept", SMTPPROXY_ACCEPT },
+			{ "reject", SMTPPROXY_REJECT }),
+		.fallback = "tempfail",
 		.help = "when it cannot be reached, is too slow, or breaks its protocol. tempfail: the sender gets "
 			"451; accept: the mail goes on without it; reject: the sender gets 554" },
 	{ NULL },
 };
-
-static const struct schema_map hook_map = { hook_rows, sizeof(struct smtpproxy_hook), -1, NULL };
 
 static void check_listener(struct complaints *c, const struct node *map, const void *object)
 {
@@ -114,17 +89,13 @@ static void check_listener(struct complaints *c, const struct node *map, const v
 			"the networks that send PROXY headers, because original_destination is proxy");
 }
 
-static const struct schema_map listener_map = { listener_rows, sizeof(struct smtpproxy_listener), -1, check_listener };
-
 static const struct schema_row source_rows[] = {
 	{ "address", SCHEMA_HOST, SCHEMA_REQUIRED, FIELD(smtpproxy_source, address), .unique = SCHEMA_ONCE_IN_LIST,
 		.help = "an address of this host" },
-	{ "weight", SCHEMA_COUNT, FIELD(smtpproxy_source, weight), .min = 1, .max = 1000, .fallback = "1",
+	{ "weight", SCHEMA_COUNT, FIELD(smtpproxy_source, weight), RANGE(1, 1000, "1"),
 		.help = "its share of new connections, relative to the others" },
 	{ NULL },
 };
-
-static const struct schema_map source_map = { source_rows, sizeof(struct smtpproxy_source), -1, NULL };
 
 static const struct schema_row receiver_rows[] = {
 	{ "network", SCHEMA_NET, SCHEMA_REQUIRED, FIELD(smtpproxy_receiver, network),
@@ -147,8 +118,6 @@ static void check_receiver(struct complaints *c, const struct node *map, const v
 			"the name of the certificate, because tls is verify, dane or dane-only");
 }
 
-static const struct schema_map receiver_map = { receiver_rows, sizeof(struct smtpproxy_receiver), -1, check_receiver };
-
 #define DURATION(key, member, low, high, usual, text)                                                                  \
 	{                                                                                                              \
 		key, SCHEMA_DURATION_MS, FIELD(smtpproxy_outward, member), .min = low, .max = high, .fallback = usual, \
@@ -156,20 +125,16 @@ static const struct schema_map receiver_map = { receiver_rows, sizeof(struct smt
 	}
 
 static const struct schema_row outward_rows[] = {
-	{ "ports", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, ports, port_count), .item = SCHEMA_COUNT,
-		.item_size = sizeof(uint16_t), .min = 1, .max = 65535,
-		.help = "the ports that destinations may have; without this key, only 25" },
+	{ "ports", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, ports, port_count), .item = SCHEMA_COUNT, .min = 1,
+		.max = 65535, .help = "the ports that destinations may have; without this key, only 25" },
 	{ "any_port", SCHEMA_WORD, FIELD(smtpproxy_outward, any_port), SWITCHES, .fallback = "off",
 		.help = "on: destinations may have any port; for tests" },
-	{ "never", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, never, never_count), .item = SCHEMA_ADDRESS,
-		.item_size = sizeof(struct sockaddr_storage), .max = NETS_MAX,
+	{ "never", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, never, never_count), .item = SCHEMA_ADDRESS, .max = NETS_MAX,
 		.help = "destinations that lead back to smtpproxy, as the listeners of the cluster in front of it" },
-	{ "local", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, local, local_count), .item = SCHEMA_NET,
-		.item_size = sizeof(struct address_net), .max = NETS_MAX,
+	{ "local", SCHEMA_ITEMS, ARRAY(smtpproxy_outward, local, local_count), .item = SCHEMA_NET, .max = NETS_MAX,
 		.help = "networks that are allowed as destinations although they are loopback or have addresses of "
 			"this host; its own listeners are never allowed" },
-	{ "sources", SCHEMA_LIST, ARRAY(smtpproxy_outward, sources, source_count), .map = &source_map,
-		.max = SOURCES_MAX,
+	{ "sources", SCHEMA_LIST, ARRAY(smtpproxy_outward, sources, source_count), MAP(source_rows), .max = SOURCES_MAX,
 		.help = "the pool of addresses that connections come from; each destination meets them in turn. "
 			"Without this key, the kernel chooses" },
 	{ "as_sender", SCHEMA_WORD, FIELD(smtpproxy_outward, as_sender), SWITCHES, .fallback = "off",
@@ -177,8 +142,9 @@ static const struct schema_row outward_rows[] = {
 			"CAP_NET_ADMIN, routes that lead the receivers' answers to this host, and the nftables rules "
 			"of `tproxy`. Each sender then has connections of its own, with limits of their own. Instead "
 			"of `sources`" },
-	{ "receivers", SCHEMA_LIST, ARRAY(smtpproxy_outward, receivers, receiver_count), .map = &receiver_map,
-		.max = NETS_MAX, .help = "what is known of some receivers; the first that has the address counts" },
+	{ "receivers", SCHEMA_LIST, ARRAY(smtpproxy_outward, receivers, receiver_count),
+		MAP(receiver_rows, check_receiver), .max = NETS_MAX,
+		.help = "what is known of some receivers; the first that has the address counts" },
 	{ "tls", SCHEMA_WORD, FIELD(smtpproxy_outward, tls), .words = &schema_some_tls_words[SCHEMA_OUTWARD_TLS_WORDS],
 		.fallback = "may",
 		.help = "STARTTLS toward receivers, unless their row in `receivers` or `queue.domains` says otherwise. "
@@ -192,10 +158,9 @@ static const struct schema_row outward_rows[] = {
 			"dane-only no mail is sent in clear" },
 	{ "keep_tls", SCHEMA_WORD, FIELD(smtpproxy_outward, keep_tls), SWITCHES, .fallback = "off",
 		.help = "on: mail that came with TLS, as the PROXY header of the cluster says, goes on with TLS only. "
-			"If a receiver has none, the sender gets 421, or with deliver: queue the mail waits; "
-			"receivers whose row says `tls: none` get it in clear. off: it may go on in clear, as `tls` "
-			"says. Without this key off, with a warning: senders that demand TLS do not know what "
-			"follows" },
+			"If a receiver has none, the sender gets 421, or with deliver: queue the mail waits; receivers "
+			"whose row says `tls: none` get it in clear. off: it may go on in clear, as `tls` says. "
+			"Without this key off, with a warning: senders that demand TLS do not know what follows" },
 	{ "ca", SCHEMA_PATH, FIELD(smtpproxy_outward, ca),
 		.help = "a PEM file of the authorities for `verify`; without this key, those of the system" },
 	DURATION("keep_idle", idle_ms, 0, 5 * MINUTES, "2s",
@@ -211,21 +176,20 @@ static const struct schema_row outward_rows[] = {
 		"the limit for the receiver to take a part of the content (RFC 5321 4.5.3.2.5)"),
 	DURATION("end_timeout", end_ms, 100, 60 * MINUTES, "10min",
 		"the limit for the reply to the end of the content (RFC 5321 4.5.3.2.6)"),
-	{ "messages", SCHEMA_COUNT, FIELD(smtpproxy_outward, most_messages), .min = 1, .max = 1e6, .fallback = "100",
+	{ "messages", SCHEMA_COUNT, FIELD(smtpproxy_outward, most_messages), RANGE(1, 1e6, "100"),
 		.help = "a connection is closed after so many transactions" },
 	{ NULL },
 };
 
 static const struct schema_row dns_rows[] = {
-	{ "servers", SCHEMA_ITEMS, ARRAY(smtpproxy_dns, servers, server_count), .item = SCHEMA_ADDRESS,
-		.item_size = sizeof(struct sockaddr_storage), .max = 16,
+	{ "servers", SCHEMA_ITEMS, ARRAY(smtpproxy_dns, servers, server_count), .item = SCHEMA_ADDRESS, .max = 16,
 		.help = "name servers that answer recursively, as 127.0.0.1:53; without this key, those of "
 			"/etc/resolv.conf. Their answers are validated here, so they need not be trusted" },
 	{ "trust_anchor", SCHEMA_PATH, FIELD(smtpproxy_dns, trust_anchor),
 		.help = "a file of DS or DNSKEY records, as /usr/share/dns/root.key of Debian's dns-root-data, with "
 			"which DNSSEC is validated. Without this key nothing is; `dane` and `dane-only` need it" },
-	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_dns, timeout_ms), .min = 100, .max = 5 * MINUTES,
-		.fallback = "20s", .help = "the limit for the answer to one question" },
+	{ "timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_dns, timeout_ms), RANGE(100, 5 * MINUTES, "20s"),
+		.help = "the limit for the answer to one question" },
 	{ NULL },
 };
 
@@ -248,10 +212,9 @@ static const struct schema_row limits_rows[] = {
 		"the most destinations at a time; others get 421, or with deliver: queue they wait"),
 	COUNT("transactions", transactions, 1, "10000",
 		"the most client connections whose transactions are remembered for XCSSLTX"),
-	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), .min = 100, .max = 60 * MINUTES,
-		.fallback = "5min", .help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
-	{ "lease_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, lease_ms), .min = 100, .max = 60 * MINUTES,
-		.fallback = "30s",
+	{ "sender_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, sender_ms), RANGE(100, 60 * MINUTES, "5min"),
+		.help = "the limit for the sender's next bytes (RFC 5321 4.5.3.2.7)" },
+	{ "lease_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, lease_ms), RANGE(100, 60 * MINUTES, "30s"),
 		.help = "while others wait for the same receiver, a sender may let its connection to it wait for so "
 			"long within one transaction, and for what it sends as long as at `least_rate`; then it gets "
 			"421. What came fast gives no time for later. A sender with more than its share of the "
@@ -261,25 +224,22 @@ static const struct schema_row limits_rows[] = {
 	COUNT("least_rate", least_rate, 1, "500",
 		"bytes a second; see `lease_timeout`. A message in memory has to come faster: a 600th of the memory "
 		"that it has, each second"),
-	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), .min = 100, .max = 5 * MINUTES,
-		.fallback = "4min", .help = "MAIL waits at most so long for a connection, then it gets 451" },
-	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), .min = 100, .max = 60 * MINUTES,
-		.fallback = "1min",
+	{ "turn_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, turn_ms), RANGE(100, 5 * MINUTES, "4min"),
+		.help = "MAIL waits at most so long for a connection, then it gets 451" },
+	{ "stop_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, stop_ms), RANGE(100, 60 * MINUTES, "1min"),
 		.help = "after SIGTERM, sessions that are still within a transaction get 421 then. A message that the "
 			"receiver has all of has the same time once more for its reply; without one its sender gets "
 			"421, and the message may come twice" },
-	{ "replaced_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, replaced_ms), .min = 100,
-		.max = 24 * 60 * MINUTES, .fallback = "15min",
+	{ "replaced_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_limits, replaced_ms),
+		RANGE(100, 24 * 60 * MINUTES, "15min"),
 		.help = "a process that was replaced stops as after SIGTERM when its last sessions take so long" },
 	COUNT("errors", errors, 1, "20",
 		"a sender is closed after so many commands that smtpproxy refused since the last message that was "
 		"taken"),
-	{ "held_message", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_message), .min = 65536, .max = 1 << 29,
-		.fallback = "32MiB",
+	{ "held_message", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_message), RANGE(65536, 1 << 29, "32MiB"),
 		.help = "the largest message of a listener with a milter, which keeps it in memory; a larger one gets "
 			"552" },
-	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), .min = 65536, .max = TIB,
-		.fallback = "256MiB",
+	{ "held_total", SCHEMA_SIZE, FIELD(smtpproxy_limits, held_total), RANGE(65536, TIB, "256MiB"),
 		.help = "the most bytes of all messages together that are kept in memory for milters; above it, "
 			"messages get 452. While more than half is used, a sender's address with several messages gets "
 			"452 above a quarter, and `lease_timeout` holds" },
@@ -287,23 +247,12 @@ static const struct schema_row limits_rows[] = {
 	{ NULL },
 };
 
-static const struct schema_word deliver_words[] = {
-	{ "relay", SMTPPROXY_RELAY },
-	{ "queue", SMTPPROXY_QUEUE },
-	{ NULL },
-};
-
-static const struct schema_map log_map = { log_rows, sizeof(struct conf_log), -1, NULL };
 static void check_outward(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct smtpproxy_outward *o = object;
 	if (o->as_sender == CONF_ON && o->source_count > 0)
 		complain(c, node_line(map, "sources"), "sources", "addresses", "none, because as_sender is on");
 }
-
-static const struct schema_map outward_map = { outward_rows, sizeof(struct smtpproxy_outward), -1, check_outward };
-static const struct schema_map dns_map = { dns_rows, sizeof(struct smtpproxy_dns), -1, NULL };
-static const struct schema_map limits_map = { limits_rows, sizeof(struct smtpproxy_limits), -1, NULL };
 
 static const struct schema_row smtpproxy_rows[] = {
 	{ "name", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(conf_smtpproxy, name),
@@ -322,20 +271,22 @@ static const struct schema_row smtpproxy_rows[] = {
 			"deliver: queue, where one process owns the queue: restart it instead" },
 	{ "events", SCHEMA_PATH, FIELD(conf_smtpproxy, events),
 		.help = "a file that gets one JSON line for each transaction; opened again at SIGHUP" },
-	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), .map = &log_map, .help = "the log of the process" },
+	{ "log", SCHEMA_MAP, FIELD(conf_smtpproxy, log), MAP((const struct schema_row[]){ LOG_ROWS, { NULL } }),
+		.help = "the log of the process" },
 	{ "listeners", SCHEMA_LIST, SCHEMA_REQUIRED, ARRAY(conf_smtpproxy, listeners, listener_count),
-		.map = &listener_map, .max = LISTENERS_MAX, .help = "where senders come in" },
-	{ "hooks", SCHEMA_LIST, ARRAY(conf_smtpproxy, hooks, hook_count), .map = &hook_map, .max = HOOKS_MAX,
+		MAP(listener_rows, check_listener), .max = LISTENERS_MAX, .help = "where senders come in" },
+	{ "hooks", SCHEMA_LIST, ARRAY(conf_smtpproxy, hooks, hook_count), MAP(hook_rows), .max = HOOKS_MAX,
 		.help = "programs that judge mail" },
-	{ "outward", SCHEMA_MAP, FIELD(conf_smtpproxy, outward), .map = &outward_map,
+	{ "outward", SCHEMA_MAP, FIELD(conf_smtpproxy, outward), MAP(outward_rows, check_outward),
 		.help = "the side of the receivers" },
-	{ "dns", SCHEMA_MAP, FIELD(conf_smtpproxy, dns), .map = &dns_map,
+	{ "dns", SCHEMA_MAP, FIELD(conf_smtpproxy, dns), MAP(dns_rows),
 		.help = "where names are asked for; it counts from the next start on" },
-	{ "limits", SCHEMA_MAP, FIELD(conf_smtpproxy, limits), .map = &limits_map, .help = "what senders may use" },
+	{ "limits", SCHEMA_MAP, FIELD(conf_smtpproxy, limits), MAP(limits_rows), .help = "what senders may use" },
 	{ "fairness", SCHEMA_WORD, FIELD(conf_smtpproxy, fairness), SWITCHES, .fallback = "on",
 		.help = "on: senders to one destination take turns, transaction by transaction; off: a sender keeps "
 			"its connection until it ends, for comparisons" },
-	{ "deliver", SCHEMA_WORD, FIELD(conf_smtpproxy, deliver), .words = deliver_words, .fallback = "relay",
+	{ "deliver", SCHEMA_WORD, FIELD(conf_smtpproxy, deliver),
+		WORDS({ "relay", SMTPPROXY_RELAY }, { "queue", SMTPPROXY_QUEUE }), .fallback = "relay",
 		.help = "relay: each transaction goes to its receiver at once, which decides it; queue: a message is "
 			"stored and gets 250 when two servers have a copy of it, and is delivered behind that" },
 	{ "queue", SCHEMA_MAP, FIELD(conf_smtpproxy, queue), .map = &schema_smtpproxy_queue,
@@ -345,13 +296,13 @@ static const struct schema_row smtpproxy_rows[] = {
 
 /* clang-format on */
 
-static int has_port(const struct smtpproxy_outward *o, uint32_t port)
+int conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port)
 {
-	for (size_t i = 0; i < o->port_count; i++) {
-		if (o->ports[i] == port)
+	for (size_t i = 0; i < c->outward.port_count; i++) {
+		if (c->outward.ports[i] == port)
 			return 1;
 	}
-	return o->any_port == CONF_ON || (o->port_count == 0 && port == SMTP_PORT);
+	return c->outward.any_port == CONF_ON || (c->outward.port_count == 0 && port == SMTP_PORT);
 }
 
 static void check_queue(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p)
@@ -366,7 +317,7 @@ static void check_queue(struct complaints *c, const struct node *map, const stru
 			"two servers, because deliver is queue");
 	if (!p->queue.keys)
 		complain(c, node_line(map, "deliver"), "queue.keys", "nothing", "a key file, because deliver is queue");
-	if (p->queue.next_hop.ss_family == AF_UNSPEC && !has_port(&p->outward, p->queue.port))
+	if (p->queue.next_hop.ss_family == AF_UNSPEC && !conf_smtpproxy_has_port(p, p->queue.port))
 		complain(c, node_line(map, "outward"), "ports", "others",
 			"the port of mail servers among them, because queue.next_hop is not there");
 	if (p->queue.memory < p->queue.message_size + 65536)
@@ -432,24 +383,12 @@ static void check_smtpproxy(struct complaints *c, const struct node *map, const 
 	}
 }
 
-const struct schema_map schema_smtpproxy = { smtpproxy_rows, sizeof(struct conf_smtpproxy), -1, check_smtpproxy };
+const struct schema_map schema_smtpproxy = { smtpproxy_rows, check_smtpproxy };
 
 int conf_smtpproxy_parse(
 	const char *text, size_t len, const char *name, struct conf_smtpproxy **out, char *error, size_t error_cap)
 {
-	const struct document_errors errors = { error, error_cap };
-	struct conf_smtpproxy *c = calloc(1, sizeof *c);
-	int r = CSSL_E_NO_MEMORY;
-	if (c && (c->path = strdup(name)) && (c->marks = calloc(1, sizeof *c->marks)))
-		r = document_parse(text, len, name, &schema_smtpproxy, c, c->marks, &errors);
-	else
-		snprintf(error, error_cap, "%s: out of memory", name);
-	if (r) {
-		conf_smtpproxy_destroy(c);
-		return r;
-	}
-	*out = c;
-	return 0;
+	return load_text(&schema_smtpproxy, sizeof **out, text, len, name, out, error, error_cap);
 }
 
 static void use_machine(struct conf_smtpproxy *c, uint64_t memory)
@@ -461,28 +400,15 @@ static void use_machine(struct conf_smtpproxy *c, uint64_t memory)
 
 int conf_smtpproxy_load(const char *path, struct conf_smtpproxy **out, char *error, size_t error_cap)
 {
-	const struct document_errors errors = { error, error_cap };
-	size_t len = 0;
-	char *text = document_read(path, &len, &errors);
-	if (!text)
-		return CSSL_E_CONFIG;
-	int r = conf_smtpproxy_parse(text, len, path, out, error, error_cap);
+	const int r = load_file(&schema_smtpproxy, sizeof **out, path, out, error, error_cap);
 	if (r == 0)
 		use_machine(*out, machine_memory(""));
-	free(text);
 	return r;
 }
 
 void conf_smtpproxy_destroy(struct conf_smtpproxy *c)
 {
-	if (!c)
-		return;
-	schema_free(&schema_smtpproxy, c);
-	if (c->marks)
-		free(c->marks->at);
-	free(c->marks);
-	free(c->path);
-	free(c);
+	load_free(&schema_smtpproxy, c);
 }
 
 void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out)
@@ -513,7 +439,7 @@ void conf_smtpproxy_memory_print(const struct conf_smtpproxy *c, FILE *out)
 
 void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out)
 {
-	if (c->deliver != SMTPPROXY_QUEUE || marks_line(c->marks, &c->queue.role))
+	if (c->deliver != SMTPPROXY_QUEUE || conf_line(&c->file, &c->queue.role))
 		return;
 	fprintf(out, "queue.role: owner, by default: a start waits for each Redis server that may hold messages\n"
 		     "  if no other gateway has this queue, set it to alone\n");
@@ -524,7 +450,7 @@ const char *conf_smtpproxy_tls_gap(const struct conf_smtpproxy *c)
 	int is_told = 0; /* which mail came with TLS */
 	for (size_t i = 0; i < c->listener_count; i++)
 		is_told |= c->listeners[i].capture == CAPTURE_NONE;
-	if (!is_told || marks_line(c->marks, &c->outward.keep_tls) || !(tls_values(c) & (BIT(MAY) | BIT(DANE))))
+	if (!is_told || conf_line(&c->file, &c->outward.keep_tls) || !(tls_values(c) & (BIT(MAY) | BIT(DANE))))
 		return NULL;
 	return "outward.keep_tls: off, by default: mail that came with TLS may go on in clear";
 }

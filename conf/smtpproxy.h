@@ -165,8 +165,7 @@ struct smtpproxy_queue {
 };
 
 struct conf_smtpproxy {
-	char *path;
-	struct marks *marks;
+	struct conf_file file;
 	char *name;     /* the host name that banner and replies show */
 	char *user;     /* NULL: the user that started it */
 	char *control;  /* UNIX socket; NULL: none */
@@ -207,6 +206,9 @@ int conf_smtpproxy_check_host(const struct conf_smtpproxy *c, char *error, size_
 /* Mail that came with TLS may go on in clear, and the file does not say that this is meant: the sentence for the
  * operator. Else NULL. */
 const char *conf_smtpproxy_tls_gap(const struct conf_smtpproxy *c);
+
+/* May a destination have this port? 1 or 0. */
+int conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port);
 
 /* For --check: prints the default role of the queue, and its effect, if the file has none. */
 void conf_smtpproxy_role_print(const struct conf_smtpproxy *c, FILE *out);

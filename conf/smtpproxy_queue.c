@@ -1,7 +1,4 @@
 /* smtpproxy_queue.c: the keys of smtpproxy's queue, its backups, and the domains that it delivers to. */
-#include <string.h>
-
-#include "conf/document.h"
 #include "conf/schema_rows.h"
 #include "conf/smtpproxy.h"
 #include "net/address.h"
@@ -25,7 +22,7 @@ const struct schema_word schema_some_tls_words[] = {
 
 static const struct schema_row backup_rows[] = {
 	{ "paths", SCHEMA_ITEMS, SCHEMA_REQUIRED, ARRAY(smtpproxy_backup, paths, path_count), .item = SCHEMA_ADDRESS,
-		.item_size = sizeof(struct sockaddr_storage), .max = 2,
+		.max = 2,
 		.help = "one or two addresses of this server, on different networks: the second one is used when the "
 			"first one is silent" },
 	{ "user", SCHEMA_STRING, FIELD(smtpproxy_backup, user), .help = "the ACL user; without this key, the default" },
@@ -58,14 +55,7 @@ static void check_backup(struct complaints *c, const struct node *map, const voi
 			complain(c, node_line(map, "paths"), "name", "nothing", "one, because a socket has no address");
 }
 
-static const struct schema_map backup_map = { backup_rows, sizeof(struct smtpproxy_backup), -1, check_backup };
-
-static const struct schema_word role_words[] = {
-	{ "owner", SMTPPROXY_OWNER },
-	{ "standby", SMTPPROXY_STANDBY },
-	{ "alone", SMTPPROXY_ALONE },
-	{ NULL },
-};
+static const struct schema_map backup_map = { backup_rows, check_backup };
 
 static const struct schema_row domain_rows[] = {
 	{ "domain", SCHEMA_STRING, SCHEMA_REQUIRED, FIELD(smtpproxy_domain, domain), .unique = SCHEMA_ONCE_IN_LIST,
@@ -82,15 +72,15 @@ static const struct schema_row domain_rows[] = {
 	{ NULL },
 };
 
-static const struct schema_map domain_map = { domain_rows, sizeof(struct smtpproxy_domain), -1, NULL };
-
 static const struct schema_row queue_rows[] = {
 	{ "name", SCHEMA_NAME, FIELD(smtpproxy_queue, name), .fallback = "mail",
 		.help = "of this queue, in the backups. Gateways of the same name own the same queue, one at a time" },
 	{ "keys", SCHEMA_PATH, FIELD(smtpproxy_queue, keys),
 		.help = "a file of `id key` lines (key: 64 hex digits), which only its owner may read; the first key "
 			"seals what the backups hold, all of them open. Required with deliver: queue" },
-	{ "role", SCHEMA_WORD, FIELD(smtpproxy_queue, role), .words = role_words, .fallback = "owner",
+	{ "role", SCHEMA_WORD, FIELD(smtpproxy_queue, role),
+		WORDS({ "owner", SMTPPROXY_OWNER }, { "standby", SMTPPROXY_STANDBY }, { "alone", SMTPPROXY_ALONE }),
+		.fallback = "owner",
 		.help = "owner: takes the queue over at its start; standby: takes it over when the owner is silent. "
 			"Both need the answer of every Redis server that may hold messages, or an operator's order: "
 			"`csslctl mail queue takeover`. alone: no other gateway ever has this `name`. It goes on "
@@ -103,24 +93,24 @@ static const struct schema_row queue_rows[] = {
 		.help = "further servers of that kind: when a backup is lost, the first of them that answers takes its "
 			"place and is filled. All gateways of this `name` need the same `backups` and `spares`, in the "
 			"same order" },
-	{ "replace_after", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, replace_ms), .min = 5 * S,
-		.max = 24 * 60 * MINUTES, .fallback = "1min",
+	{ "replace_after", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, replace_ms),
+		RANGE(5 * S, 24 * 60 * MINUTES, "1min"),
 		.help = "a backup that did not answer on any path for so long, or had no memory for what it lacks, "
 			"gives its place to a spare, if the other backup is in sync" },
 	{ "next_hop", SCHEMA_ADDRESS, FIELD(smtpproxy_queue, next_hop),
 		.help = "mail goes there, unless a row of `domains` says otherwise. Without this key, to the mail "
 			"servers of each recipient's domain, by its MX records (RFC 5321 5.1)" },
-	{ "domains", SCHEMA_LIST, ARRAY(smtpproxy_queue, domains, domain_count), .map = &domain_map, .max = DOMAINS_MAX,
+	{ "domains", SCHEMA_LIST, ARRAY(smtpproxy_queue, domains, domain_count), MAP(domain_rows), .max = DOMAINS_MAX,
 		.help = "what is known of some domains of recipients" },
-	{ "port", SCHEMA_COUNT, FIELD(smtpproxy_queue, port), .min = 1, .max = 65535, .fallback = "25",
+	{ "port", SCHEMA_COUNT, FIELD(smtpproxy_queue, port), RANGE(1, 65535, "25"),
 		.help = "the port of mail servers that are found by name; for tests" },
 	{ "xcssltx", SCHEMA_WORD, FIELD(smtpproxy_queue, xcssltx), SWITCHES, .fallback = "off",
 		.help = "on: the next hop takes PROXY headers from this gateway and speaks XCSSLTX, as another "
 			"smtpproxy does. Then no message comes twice when the gateway dies. Each message has a "
 			"connection of its own" },
-	{ "message_size", SCHEMA_SIZE, FIELD(smtpproxy_queue, message_size), .min = 65536, .max = 1 << 29,
-		.fallback = "32MiB", .help = "the largest message" },
-	{ "memory", SCHEMA_SIZE, FIELD(smtpproxy_queue, memory), .min = 1 << 20, .max = 1e12, .fallback = "256MiB",
+	{ "message_size", SCHEMA_SIZE, FIELD(smtpproxy_queue, message_size), RANGE(65536, 1 << 29, "32MiB"),
+		.help = "the largest message" },
+	{ "memory", SCHEMA_SIZE, FIELD(smtpproxy_queue, memory), RANGE(1 << 20, 1e12, "256MiB"),
 		.help = "the most bytes of messages that come in or wait for the backups, of all senders. While it is "
 			"used up, senders get 452 and the listening ports are closed, until half of it is free. While "
 			"more than half is used, a sender's address with several messages gets 452 above a quarter" },
@@ -129,44 +119,38 @@ static const struct schema_row queue_rows[] = {
 			"and the listening ports are closed, until a tenth of it is free. Mail that is read back at a "
 			"start counts, and is never refused. Without this key, half of the memory that the process may "
 			"use. It counts from the next start on" },
-	{ "store_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, store_ms), .min = 1 * S, .max = 9 * MINUTES,
-		.fallback = "1min",
+	{ "store_timeout", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, store_ms), RANGE(1 * S, 9 * MINUTES, "1min"),
 		.help = "a message that the backups have not confirmed so long after its end gets 451 and is deleted "
 			"again (senders wait 10 minutes: RFC 5321 4.5.3.2.6). A message for several destinations is "
 			"stored in parts, and each part that is confirmed gives the others so much time, up to 9 "
 			"minutes in all" },
-	{ "recipients", SCHEMA_COUNT, FIELD(smtpproxy_queue, recipients), .min = 100, .max = 10000, .fallback = "1000",
+	{ "recipients", SCHEMA_COUNT, FIELD(smtpproxy_queue, recipients), RANGE(100, 10000, "1000"),
 		.help = "the most recipients of a message (RFC 5321 4.5.3.1.8: at least 100)" },
-	{ "destinations", SCHEMA_COUNT, FIELD(smtpproxy_queue, destinations), .min = 1, .max = 1000000,
-		.fallback = "100000",
+	{ "destinations", SCHEMA_COUNT, FIELD(smtpproxy_queue, destinations), RANGE(1, 1000000, "100000"),
 		.help = "the most destinations with messages; without `next_hop` each domain is one. Mail for one more "
 			"gets 452. It counts from the next start on" },
-	{ "decided", SCHEMA_COUNT, FIELD(smtpproxy_queue, decided), .min = 1000, .max = 1e8, .fallback = "1000000",
+	{ "decided", SCHEMA_COUNT, FIELD(smtpproxy_queue, decided), RANGE(1000, 1e8, "1000000"),
 		.help = "the most transactions whose end is remembered when agents of a cluster may ask for it "
 			"(XCSSLTX). For each new one the oldest is forgotten; then the answer about others may be "
 			"`unknown`, and a sender gets 421 where its mail could have been repeated. Each takes about "
 			"400 bytes here and in the Redis servers. It counts from the next start on" },
-	{ "decided_time", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, decided_s), .min = 60, .max = 1 * D,
-		.fallback = "1h", .help = "how long they are remembered. It counts from the next start on" },
-	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), .min = 1, .max = 1000, .fallback = "20",
+	{ "decided_time", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, decided_s), RANGE(60, 1 * D, "1h"),
+		.help = "how long they are remembered. It counts from the next start on" },
+	{ "deliveries", SCHEMA_COUNT, FIELD(smtpproxy_queue, deliveries), RANGE(1, 1000, "20"),
 		.help = "the most deliveries to one destination at the same time" },
-	{ "retry_first", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_first_ms), .min = 100, .max = 60 * MINUTES,
-		.fallback = "5min",
+	{ "retry_first", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_first_ms), RANGE(100, 60 * MINUTES, "5min"),
 		.help = "after a failure, the next attempt comes so much later; it doubles each time" },
-	{ "retry_last", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_last_ms), .min = 100, .max = 24 * 60 * MINUTES,
-		.fallback = "4h", .help = "the longest time between two attempts" },
-	{ "expire", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, expire_s), .min = 1, .max = 30 * D, .fallback = "5d",
+	{ "retry_last", SCHEMA_DURATION_MS, FIELD(smtpproxy_queue, retry_last_ms), RANGE(100, 24 * 60 * MINUTES, "4h"),
+		.help = "the longest time between two attempts" },
+	{ "expire", SCHEMA_DURATION_S, FIELD(smtpproxy_queue, expire_s), RANGE(1, 30 * D, "5d"),
 		.help = "what is older at a failure is given up, and its sender gets a notice (RFC 5321 4.5.4.1)" },
 	{ NULL },
 };
 
 static int has_path(const struct smtpproxy_backup *b, const struct sockaddr_storage *path)
 {
-	char one[ADDRESS_TEXT_MAX], other[ADDRESS_TEXT_MAX];
-
-	address_format((const struct sockaddr *)path, one);
 	for (size_t i = 0; i < b->path_count; i++)
-		if (!strcmp(one, address_format((const struct sockaddr *)&b->paths[i], other)))
+		if (address_is_same((const struct sockaddr *)&b->paths[i], (const struct sockaddr *)path))
 			return 1;
 	return 0;
 }
@@ -225,4 +209,4 @@ static void check_queue(struct complaints *c, const struct node *map, const void
 		check_name(c, n, q, &q->domains[i]);
 }
 
-const struct schema_map schema_smtpproxy_queue = { queue_rows, sizeof(struct smtpproxy_queue), -1, check_queue };
+const struct schema_map schema_smtpproxy_queue = { queue_rows, check_queue };

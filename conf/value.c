@@ -37,8 +37,19 @@ static const struct unit size_units[] = {
 	{ NULL },
 };
 
+/* @units: of a number. BOUNDED: min and max of a row count, in steps of @step of the smallest unit. */
+struct scalar;
+struct value_type {
+	int (*parse)(const struct scalar *s);
+	const char *expected;
+	enum { UNBOUNDED, BOUNDED } bounds;
+	const struct unit *units;
+	uint64_t step;
+};
+
 struct scalar {
 	const struct schema_row *row;
+	const struct value_type *type;
 	const char *text, *folder;
 	void *field;
 	size_t size;
@@ -75,22 +86,6 @@ static int store(const struct scalar *s, uint64_t n)
 	return 0;
 }
 
-static int store_bounded(const struct scalar *s, uint64_t n)
-{
-	if ((double)n < s->row->min || (double)n > s->row->max)
-		return CSSL_E_CONFIG;
-	return store(s, n);
-}
-
-static int parse_count(const struct scalar *s)
-{
-	const char *rest;
-	uint64_t n;
-	if (digits(s->text, &rest, &n) || *rest != '\0')
-		return CSSL_E_CONFIG;
-	return store_bounded(s, n);
-}
-
 static int with_unit(const char *text, const struct unit *units, uint64_t *out)
 {
 	const char *rest;
@@ -105,24 +100,16 @@ static int with_unit(const char *text, const struct unit *units, uint64_t *out)
 	return CSSL_E_CONFIG;
 }
 
-static int parse_duration_ms(const struct scalar *s)
+static int parse_number(const struct scalar *s)
 {
-	uint64_t ms;
-	return with_unit(s->text, duration_units, &ms) ? CSSL_E_CONFIG : store_bounded(s, ms);
-}
-
-static int parse_duration_s(const struct scalar *s)
-{
-	uint64_t ms;
-	if (with_unit(s->text, duration_units, &ms) || ms % 1000 != 0)
+	const struct value_type *type = s->type;
+	const char *rest;
+	uint64_t n;
+	const int r = type->units ? with_unit(s->text, type->units, &n) : digits(s->text, &rest, &n) || *rest != '\0';
+	if (r || n % type->step != 0)
 		return CSSL_E_CONFIG;
-	return store_bounded(s, ms / 1000);
-}
-
-static int parse_size(const struct scalar *s)
-{
-	uint64_t bytes;
-	return with_unit(s->text, size_units, &bytes) ? CSSL_E_CONFIG : store_bounded(s, bytes);
+	n /= type->step;
+	return (double)n < s->row->min || (double)n > s->row->max ? CSSL_E_CONFIG : store(s, n);
 }
 
 static int parse_real(const struct scalar *s)
@@ -209,94 +196,75 @@ static int parse_socket_path(const struct scalar *s)
 
 static int parse_address(const struct scalar *s)
 {
-	struct sockaddr_storage address;
 	char text[sizeof((struct sockaddr_un *)0)->sun_path + sizeof UNIX_PREFIX];
-	const char *path =
-		strncmp(s->text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0 ? s->text + strlen(UNIX_PREFIX) : NULL;
+	const size_t prefix_len = strlen(UNIX_PREFIX);
+	const int is_path = strncmp(s->text, UNIX_PREFIX, prefix_len) == 0;
 	int n;
-	if (path && is_relative(s, path))
-		n = snprintf(text, sizeof text, UNIX_PREFIX "%s/%s", s->folder, path);
+	if (is_path && is_relative(s, s->text + prefix_len))
+		n = snprintf(text, sizeof text, UNIX_PREFIX "%s/%s", s->folder, s->text + prefix_len);
 	else
 		n = snprintf(text, sizeof text, "%s", s->text);
-	if (n < 0 || (size_t)n >= sizeof text || address_parse(text, &address))
-		return CSSL_E_CONFIG;
-	memcpy(s->field, &address, sizeof address);
-	return 0;
+	return n < 0 || (size_t)n >= sizeof text ? CSSL_E_CONFIG : address_parse(text, s->field);
 }
 
 static int parse_host(const struct scalar *s)
 {
-	struct sockaddr_storage address;
-	if (address_parse_host(s->text, &address))
-		return CSSL_E_CONFIG;
-	memcpy(s->field, &address, sizeof address);
-	return 0;
+	return address_parse_host(s->text, s->field);
 }
 
 static int parse_net(const struct scalar *s)
 {
-	struct address_net net;
-	if (address_net_parse(s->text, &net))
-		return CSSL_E_CONFIG;
-	memcpy(s->field, &net, sizeof net);
-	return 0;
+	return address_net_parse(s->text, s->field);
 }
 
-static const char *number_text(double n, char out[static VALUE_TEXT_MAX])
-{
-	snprintf(out, VALUE_TEXT_MAX, "%.10g", n);
-	return out;
-}
-
-static const char *ms_text(double n, char out[static VALUE_TEXT_MAX])
-{
-	return value_duration_text((uint64_t)n, out);
-}
-
-static const char *s_text(double n, char out[static VALUE_TEXT_MAX])
-{
-	return value_duration_text((uint64_t)n * 1000, out);
-}
-
-static const char *bytes_text(double n, char out[static VALUE_TEXT_MAX])
-{
-	return value_size_text((uint64_t)n, out);
-}
-
-/* @bound: writes a bound of this type; NULL: the type has none. */
-static const struct value_type {
-	int (*parse)(const struct scalar *s);
-	const char *expected;
-	const char *(*bound)(double n, char out[static VALUE_TEXT_MAX]);
-} types[] = {
-	[SCHEMA_NAME] = { parse_name, "a name: 1 to 63 letters, digits and . _ - (not first)", NULL },
-	[SCHEMA_STRING] = { parse_string, "text", NULL },
-	[SCHEMA_PATH] = { parse_path, "a path", NULL },
-	[SCHEMA_SOCKET_PATH] = { parse_socket_path, "a path of at most 107 bytes, its folder included", NULL },
-	[SCHEMA_COUNT] = { parse_count, "a whole number", number_text },
-	[SCHEMA_DURATION_MS] = { parse_duration_ms, "a duration (units ms, s, min, h, d)", ms_text },
-	[SCHEMA_DURATION_S] = { parse_duration_s, "a duration of whole seconds (units ms, s, min, h, d)", s_text },
-	[SCHEMA_SIZE] = { parse_size, "a size (units B, KiB, MiB, GiB, TiB)", bytes_text },
-	[SCHEMA_REAL] = { parse_real, "a number", number_text },
-	[SCHEMA_WORD] = { parse_word, "one of", NULL },
-	[SCHEMA_ADDRESS] = { parse_address, "an address such as 127.0.0.1:443, [::1]:443 or unix:/path", NULL },
-	[SCHEMA_HOST] = { parse_host, "an IP address without port", NULL },
-	[SCHEMA_NET] = { parse_net, "a network such as 10.0.0.0/8 or ::1/128", NULL },
+static const struct value_type types[] = {
+	[SCHEMA_NAME] = { parse_name, "a name: 1 to 63 letters, digits and . _ - (not first)", UNBOUNDED },
+	[SCHEMA_STRING] = { parse_string, "text", UNBOUNDED },
+	[SCHEMA_PATH] = { parse_path, "a path", UNBOUNDED },
+	[SCHEMA_SOCKET_PATH] = { parse_socket_path, "a path of at most 107 bytes, its folder included", UNBOUNDED },
+	[SCHEMA_COUNT] = { parse_number, "a whole number", BOUNDED, NULL, 1 },
+	[SCHEMA_DURATION_MS] = { parse_number, "a duration (units ms, s, min, h, d)", BOUNDED, duration_units, 1 },
+	[SCHEMA_DURATION_S] = { parse_number, "a duration of whole seconds (units ms, s, min, h, d)", BOUNDED,
+		duration_units, 1000 },
+	[SCHEMA_SIZE] = { parse_number, "a size (units B, KiB, MiB, GiB, TiB)", BOUNDED, size_units, 1 },
+	[SCHEMA_REAL] = { parse_real, "a number", BOUNDED },
+	[SCHEMA_WORD] = { parse_word, "one of", UNBOUNDED },
+	[SCHEMA_ADDRESS] = { parse_address, "an address such as 127.0.0.1:443, [::1]:443 or unix:/path", UNBOUNDED },
+	[SCHEMA_HOST] = { parse_host, "an IP address without port", UNBOUNDED },
+	[SCHEMA_NET] = { parse_net, "a network such as 10.0.0.0/8 or ::1/128", UNBOUNDED },
 };
 
 int value_parse(const struct schema_row *row, enum schema_type type, const char *text, const char *folder, void *field,
 	size_t size)
 {
-	const struct scalar s = { .row = row, .text = text, .folder = folder, .field = field, .size = size };
-	if (row->off && strcmp(text, row->off) == 0) {
+	union {
+		struct sockaddr_storage address;
+		struct address_net net;
+		char *text;
+		double real;
+		uint64_t number;
+	} value;
+	const struct scalar s = {
+		.row = row, .type = &types[type], .text = text, .folder = folder, .field = &value, .size = size
+	};
+	int r = 0;
+	if (row->off && strcmp(text, row->off) == 0)
 		memset(field, 0, size);
-		return 0;
-	}
-	if (row->derived && strcmp(text, row->derived) == 0) {
+	else if (row->derived && strcmp(text, row->derived) == 0)
 		memset(field, 0xff, size);
-		return 0;
+	else if ((r = s.type->parse(&s)) == 0)
+		memcpy(field, &value, size);
+	return r;
+}
+
+static const char *bound_text(enum schema_type type, double n, char out[static VALUE_TEXT_MAX])
+{
+	switch (type) {
+	case SCHEMA_DURATION_MS: return value_duration_text((uint64_t)n, out);
+	case SCHEMA_DURATION_S: return value_duration_text((uint64_t)n * 1000, out);
+	case SCHEMA_SIZE: return value_size_text((uint64_t)n, out);
+	default: snprintf(out, VALUE_TEXT_MAX, "%.10g", n); return out;
 	}
-	return types[type].parse(&s);
 }
 
 static size_t list_words(const struct schema_word *words, char *out, size_t cap)
@@ -312,9 +280,9 @@ const char *value_expected(const struct schema_row *row, enum schema_type type, 
 	const struct value_type *t = &types[type];
 	char low[VALUE_TEXT_MAX], high[VALUE_TEXT_MAX];
 	size_t n = (size_t)snprintf(out, VALUE_EXPECTED_MAX, "%s", t->expected);
-	if (t->bound)
-		n += (size_t)snprintf(out + n, VALUE_EXPECTED_MAX - n, " from %s to %s", t->bound(row->min, low),
-			t->bound(row->max, high));
+	if (t->bounds == BOUNDED)
+		n += (size_t)snprintf(out + n, VALUE_EXPECTED_MAX - n, " from %s to %s",
+			bound_text(type, row->min, low), bound_text(type, row->max, high));
 	if (type == SCHEMA_WORD)
 		n += list_words(row->words, out + n, VALUE_EXPECTED_MAX - n);
 	if (row->off && n < VALUE_EXPECTED_MAX)

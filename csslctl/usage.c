@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "conf/roff.h"
+#include "conf/program.h"
 #include "csslctl/ask.h"
 
 #define INDENT     26u

@@ -162,6 +162,22 @@ size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16])
 	return 16;
 }
 
+int address_is_same_host(const struct sockaddr *a, const struct sockaddr *b)
+{
+	uint8_t x[16], y[16];
+	const size_t len = address_bytes(a, x);
+
+	return address_bytes(b, y) == len && memcmp(x, y, len) == 0;
+}
+
+int address_is_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family == AF_UNIX || b->sa_family == AF_UNIX)
+		return a->sa_family == b->sa_family &&
+		       !strcmp(((const struct sockaddr_un *)a)->sun_path, ((const struct sockaddr_un *)b)->sun_path);
+	return address_is_same_host(a, b) && address_port(a) == address_port(b);
+}
+
 int address_is_any(const struct sockaddr *a)
 {
 	static const uint8_t zero[16];

@@ -19,6 +19,10 @@ void address_set_port(struct sockaddr *a, uint16_t port);
 /* 4 or 16 address bytes in network order (IPv4-mapped IPv6 becomes 4); 0 for UNIX. */
 size_t address_bytes(const struct sockaddr *a, uint8_t out[static 16]);
 
+/* Have they the same bytes (as above)? The same with the port, or the same path? 1 or 0. */
+int address_is_same_host(const struct sockaddr *a, const struct sockaddr *b);
+int address_is_same(const struct sockaddr *a, const struct sockaddr *b);
+
 /* Does it stand for all addresses of its family ("0.0.0.0", "[::]")? 1 or 0. */
 int address_is_any(const struct sockaddr *a);
 

@@ -72,13 +72,6 @@ static int ask_conntrack(int fd, sa_family_t family, struct sockaddr_storage *ou
 	return getsockopt(fd, SOL_IP, SO_ORIGINAL_DST, out, &len);
 }
 
-static int is_same(const struct sockaddr *a, const struct sockaddr *b)
-{
-	uint8_t x[16], y[16];
-	const size_t len = address_bytes(a, x);
-	return address_bytes(b, y) == len && memcmp(x, y, len) == 0 && address_port(a) == address_port(b);
-}
-
 int capture_destination(int fd, enum capture how, const struct sockaddr *listener, struct sockaddr_storage *out)
 {
 	struct sockaddr_storage local;
@@ -92,7 +85,7 @@ int capture_destination(int fd, enum capture how, const struct sockaddr *listene
 	if (getsockname(fd, (struct sockaddr *)&local, &len) < 0)
 		return CSSL_E_NOT_FOUND;
 	*out = local;
-	if (how == CAPTURE_REDIRECT && (ask_conntrack(fd, local.ss_family, out) < 0 || is_same(to, own)))
+	if (how == CAPTURE_REDIRECT && (ask_conntrack(fd, local.ss_family, out) < 0 || address_is_same(to, own)))
 		return CSSL_E_NOT_FOUND;
 	if (how == CAPTURE_TPROXY && address_port(own) == address_port(listener))
 		return CSSL_E_NOT_FOUND;

@@ -1,7 +1,6 @@
-/* command.c: the verb is looked up in the table of command.h; a reader per kind of argument does the rest. */
+/* command.c: the verb is looked up in the table of command.h; a reader for each kind of argument does the rest. */
 #include "smtp/command.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "proto/error.h"
@@ -19,11 +18,6 @@ static const struct verb_row verbs[SMTP_VERB_COUNT] = { [SMTP_VERB_UNKNOWN] = { 
 #undef X
 };
 
-const char *smtp_verb_name(enum smtp_verb verb)
-{
-	return verbs[verb < SMTP_VERB_COUNT ? verb : SMTP_VERB_UNKNOWN].name;
-}
-
 enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb)
 {
 	return verbs[verb < SMTP_VERB_COUNT ? verb : SMTP_VERB_UNKNOWN].grouping;
@@ -40,11 +34,7 @@ static enum smtp_verb find_verb(struct smtp_span word)
 
 int smtp_verb_is_new(struct smtp_span word)
 {
-	size_t i = 0;
-
-	while (i < word.len && (isalnum((unsigned char)word.at[i]) || (i > 0 && word.at[i] == '-')))
-		i++;
-	if (i < word.len || word.len == 0)
+	if (word.len == 0 || smtp_span_keyword(word) < word.len)
 		return 0;
 	for (unsigned verb = SMTP_VERB_UNKNOWN + 1; verb < SMTP_VERB_COUNT; verb++) {
 		const size_t len = strlen(verbs[verb].name);
@@ -59,11 +49,6 @@ static enum smtp_own read_nothing(unsigned flags, struct smtp_command *out)
 	/* An argument of STARTTLS is refused in every case: RFC 3207 4. */
 	int overlooked = (flags & SMTP_PARSE_LENIENT) && out->verb != SMTP_VERB_STARTTLS;
 	return out->argument.len == 0 || overlooked ? SMTP_OWN_NONE : SMTP_OWN_NO_ARGUMENT;
-}
-
-static enum smtp_own read_optional(unsigned flags, struct smtp_command *out)
-{
-	return SMTP_OWN_NONE;
 }
 
 static enum smtp_own read_needed(unsigned flags, struct smtp_command *out)
@@ -137,15 +122,18 @@ static enum smtp_own read_chunk(unsigned flags, struct smtp_command *out)
 	return smtp_span_number(size, INT64_MAX, &out->chunk_len) == 0 ? SMTP_OWN_NONE : SMTP_OWN_BAD_CHUNK;
 }
 
-static enum smtp_own (*const readers[])(unsigned flags, struct smtp_command *out) = {
-	[ARGUMENT_NONE] = read_nothing,
-	[ARGUMENT_OPTIONAL] = read_optional,
-	[ARGUMENT_NEEDED] = read_needed,
-	[ARGUMENT_NAME] = read_name,
-	[ARGUMENT_FROM] = read_from,
-	[ARGUMENT_TO] = read_to,
-	[ARGUMENT_CHUNK] = read_chunk,
-};
+static enum smtp_own read_argument(unsigned flags, struct smtp_command *out)
+{
+	switch (verbs[out->verb].argument) {
+	case ARGUMENT_NONE: return read_nothing(flags, out);
+	case ARGUMENT_NEEDED: return read_needed(flags, out);
+	case ARGUMENT_NAME: return read_name(flags, out);
+	case ARGUMENT_FROM: return read_from(flags, out);
+	case ARGUMENT_TO: return read_to(flags, out);
+	case ARGUMENT_CHUNK: return read_chunk(flags, out);
+	default: return SMTP_OWN_NONE;
+	}
+}
 
 enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct smtp_command *out)
 {
@@ -154,8 +142,7 @@ enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct s
 	out->word = smtp_span_word(&out->argument);
 	out->argument = smtp_span_trim(out->argument);
 	out->verb = find_verb(out->word);
-	return out->verb == SMTP_VERB_UNKNOWN ? SMTP_OWN_UNKNOWN_COMMAND
-					      : readers[verbs[out->verb].argument](flags, out);
+	return out->verb == SMTP_VERB_UNKNOWN ? SMTP_OWN_UNKNOWN_COMMAND : read_argument(flags, out);
 }
 
 enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsigned flags, struct smtp_command *out)

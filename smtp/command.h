@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTP_COMMAND_H
 #define CSSL_SMTP_COMMAND_H
 
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 #include "smtp/path.h"
 #include "smtp/span.h"
 
@@ -73,9 +73,6 @@ enum smtp_own smtp_command_parse(struct smtp_span text, unsigned flags, struct s
 /* As above, but the flaws of the line are refused first: too long, bare LF or CR, NUL, control characters, and 8-bit
  * bytes without SMTP_PARSE_UTF8, but for a lenient greeting. */
 enum smtp_own smtp_command_of_line(struct smtp_span text, unsigned flaws, unsigned flags, struct smtp_command *out);
-
-/* The verb's name in capitals; "?" for UNKNOWN. */
-const char *smtp_verb_name(enum smtp_verb verb);
 
 enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb);
 

@@ -7,8 +7,10 @@
  */
 #include "smtp/data.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "proto/error.h"
 #include "smtp/line.h"
 
 enum state { BEGIN, BEGIN_CR, DOT, DOT_CR, INSIDE, INSIDE_CR, OVER };
@@ -161,4 +163,98 @@ enum smtp_data_event smtp_data_follow(struct smtp_data *d, const char *in, size_
 	*taken = at;
 	d->len += at;
 	return event;
+}
+
+/* --- chunks --- */
+
+static const enum smtp_bdat_state behind[] = {
+	[SMTP_BDAT_NONE] = SMTP_BDAT_NONE,
+	[SMTP_BDAT_CHUNK] = SMTP_BDAT_BETWEEN,
+	[SMTP_BDAT_BETWEEN] = SMTP_BDAT_BETWEEN,
+	[SMTP_BDAT_LAST] = SMTP_BDAT_OVER,
+	[SMTP_BDAT_OVER] = SMTP_BDAT_OVER,
+};
+
+int smtp_bdat_begin(struct smtp_bdat *b, uint64_t chunk_len, int is_last)
+{
+	assert(b->left == 0);
+	b->left = chunk_len;
+	if (b->state == SMTP_BDAT_OVER)
+		return CSSL_E_STATE;
+	if (chunk_len > UINT64_MAX - b->len)
+		return CSSL_E_EXHAUSTED;
+	b->len += chunk_len;
+	b->chunks++;
+	b->state = is_last ? SMTP_BDAT_LAST : SMTP_BDAT_CHUNK;
+	if (chunk_len == 0)
+		b->state = behind[b->state];
+	return 0;
+}
+
+size_t smtp_bdat_follow(struct smtp_bdat *b, size_t len)
+{
+	size_t taken = len < b->left ? len : (size_t)b->left;
+	if (taken == 0)
+		return 0;
+	b->left -= taken;
+	if (b->left == 0)
+		b->state = behind[b->state];
+	return taken;
+}
+
+/* --- dots --- */
+
+static int at_line_head(const struct smtp_dots *dots)
+{
+	return !dots->begun || (dots->last[0] == '\r' && dots->last[1] == '\n');
+}
+
+static void remember(struct smtp_dots *dots, const char *piece, size_t len)
+{
+	if (len >= 2 || !dots->begun)
+		dots->last[0] = len >= 2 ? (uint8_t)piece[len - 2] : 0;
+	else
+		dots->last[0] = dots->last[1];
+	dots->last[1] = (uint8_t)piece[len - 1];
+	dots->begun = 1;
+}
+
+/* The next run: to the LF that ends a line, or all. */
+static size_t run_to_lf(const char *in, size_t len)
+{
+	const char *lf = memchr(in, '\n', len);
+	return lf ? (size_t)(lf - in) + 1 : len;
+}
+
+size_t smtp_dots_add(struct smtp_dots *dots, const char *in, size_t len, char *out)
+{
+	char *to = out;
+	for (size_t at = 0, run; at < len; at += run) {
+		if (in[at] == '.' && at_line_head(dots))
+			*to++ = '.';
+		run = run_to_lf(in + at, len - at);
+		memcpy(to, in + at, run);
+		to += run;
+		remember(dots, in + at, run);
+	}
+	return (size_t)(to - out);
+}
+
+struct smtp_span smtp_dots_end(const struct smtp_dots *dots)
+{
+	return smtp_span_of(at_line_head(dots) ? ".\r\n" : "\r\n.\r\n");
+}
+
+size_t smtp_dots_remove(struct smtp_dots *dots, const char *in, size_t len, char *out)
+{
+	char *to = out;
+	for (size_t at = 0, run; at < len; at += run) {
+		int added = in[at] == '.' && at_line_head(dots);
+		run = run_to_lf(in + at, len - at);
+		char tail[2] = { run >= 2 ? in[at + run - 2] : 0, in[at + run - 1] }; /* @out may be @in */
+		memmove(to, in + at + added, run - (size_t)added);
+		to += run - (size_t)added;
+		remember(dots, run >= 2 ? tail : tail + 1, run >= 2 ? 2 : 1);
+	}
+	return (size_t)(to - out);
 }

@@ -7,14 +7,9 @@
 
 #define IPV6_TAG "IPv6:"
 
-static int is_letter_or_digit(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static int label_byte_is_good(char c, unsigned flags)
 {
-	if (is_letter_or_digit(c) || c == '-')
+	if (smtp_is_alnum(c) || c == '-')
 		return 1;
 	if (c == '_')
 		return flags & SMTP_PARSE_LENIENT;

@@ -80,12 +80,7 @@ static enum smtp_cap find_cap(struct smtp_span keyword)
 /* RFC 5321 4.1.1.1: ehlo-keyword = (ALPHA / DIGIT) *(ALPHA / DIGIT / "-"). */
 static size_t keyword_len(struct smtp_span line)
 {
-	size_t len = 0;
-	for (; len < line.len; len++) {
-		char c = line.at[len], letter = (char)(c | 0x20);
-		if (!(c >= '0' && c <= '9') && !(letter >= 'a' && letter <= 'z') && (c != '-' || len == 0))
-			break;
-	}
+	size_t len = smtp_span_keyword(line);
 	int ends = len == line.len || line.at[len] == ' ' || line.at[len] == '=';
 	return ends ? len : 0;
 }
@@ -184,13 +179,13 @@ void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep)
 	}
 }
 
-/* How many times @set has exactly this line. */
-static unsigned count_of(const struct smtp_ehlo *set, struct smtp_span line)
+static int has_line(const struct smtp_ehlo *set, struct smtp_span line)
 {
-	unsigned count = 0;
-	for (unsigned i = 0; i < set->count; i++)
-		count += (unsigned)smtp_span_equal(line_text(set, i), line);
-	return count;
+	for (unsigned i = 0; i < set->count; i++) {
+		if (smtp_span_equal(line_text(set, i), line))
+			return 1;
+	}
+	return 0;
 }
 
 /* The line of both, or a line without text. */
@@ -202,7 +197,7 @@ static struct smtp_span line_of_both(const struct smtp_ehlo *all, unsigned i, co
 	if (!(other->has & SMTP_CAP_BIT(row->cap)))
 		return none;
 	if (row->cap >= SMTP_CAP_OTHER)
-		return count_of(other, line_text(all, i)) > 0 ? line_text(all, i) : none;
+		return has_line(other, line_text(all, i)) ? line_text(all, i) : none;
 	for (unsigned k = 0; row->cap == SMTP_CAP_SIZE && k < other->count; k++) {
 		if (other->lines[k].cap == SMTP_CAP_SIZE && other_size > 0 && (size == 0 || other_size < size))
 			return line_text(other, k);
@@ -219,17 +214,6 @@ void smtp_ehlo_narrow(struct smtp_ehlo *set, const struct smtp_ehlo *other)
 		if (line.len > 0)
 			smtp_ehlo_add(set, line);
 	}
-}
-
-int smtp_ehlo_equal(const struct smtp_ehlo *a, const struct smtp_ehlo *b)
-{
-	if (a->count != b->count)
-		return 0;
-	for (unsigned i = 0; i < a->count; i++) {
-		if (count_of(a, line_text(a, i)) != count_of(b, line_text(a, i)))
-			return 0;
-	}
-	return 1;
 }
 
 void smtp_ehlo_write(struct wire_writer *w, const char *name, const struct smtp_ehlo *set)

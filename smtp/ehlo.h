@@ -96,9 +96,6 @@ void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep);
  * have. */
 void smtp_ehlo_narrow(struct smtp_ehlo *set, const struct smtp_ehlo *other);
 
-/* True when both offer the same lines, in whatever order. */
-int smtp_ehlo_equal(const struct smtp_ehlo *a, const struct smtp_ehlo *b);
-
 /* Appends the reply to EHLO: 250, @name first, then the lines in their order (some clients stop reading when STARTTLS
  * comes first). */
 void smtp_ehlo_write(struct wire_writer *w, const char *name, const struct smtp_ehlo *set);

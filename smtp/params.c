@@ -6,7 +6,6 @@
 #include "proto/error.h"
 #include "proto/wire.h"
 #include "smtp/tx_name.h"
-#include "smtp/xtext.h"
 
 #define ENVELOPE_ID_MAX 100u  /* RFC 3461 4.4 */
 #define ORIGINAL_MAX    500u  /* RFC 3461 4.2 */
@@ -100,19 +99,7 @@ static const struct param_row {
 #undef X
 };
 
-/* esmtp-keyword = (ALPHA / DIGIT) *(ALPHA / DIGIT / "-"); esmtp-value has no "=", space or control character. */
-static int keyword_is_good(struct smtp_span keyword)
-{
-	if (keyword.len == 0 || keyword.at[0] == '-')
-		return 0;
-	for (size_t i = 0; i < keyword.len; i++) {
-		char c = keyword.at[i], letter = (char)(c | 0x20);
-		if (c != '-' && (c < '0' || c > '9') && (letter < 'a' || letter > 'z'))
-			return 0;
-	}
-	return 1;
-}
-
+/* esmtp-value has no "=", space or control character. */
 int smtp_param_next(struct smtp_span *rest, struct smtp_param *out)
 {
 	struct smtp_span word = smtp_span_word(rest);
@@ -121,7 +108,8 @@ int smtp_param_next(struct smtp_span *rest, struct smtp_param *out)
 	int has_value = memchr(word.at, '=', word.len) != NULL;
 	out->keyword = smtp_span_until(&word, '=');
 	out->value = has_value ? word : (struct smtp_span){ NULL, 0 };
-	if (!keyword_is_good(out->keyword) || (has_value && word.len == 0))
+	const size_t keyword_len = smtp_span_keyword(out->keyword);
+	if (keyword_len == 0 || keyword_len < out->keyword.len || (has_value && word.len == 0))
 		return CSSL_E_RANGE;
 	return smtp_span_is_utf8(word) && !(word.len && memchr(word.at, '=', word.len)) ? 0 : CSSL_E_RANGE;
 }
@@ -180,4 +168,34 @@ enum smtp_own smtp_params_read(enum smtp_verb verb, struct smtp_span rest, struc
 		out->value[kind] = param.value;
 	}
 	return r < 0 ? SMTP_OWN_BAD_PARAMETER : SMTP_OWN_NONE;
+}
+
+/* --- xtext --- */
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int smtp_xtext_read(struct wire_writer *w, struct smtp_span xtext)
+{
+	if (!smtp_span_is_graphic(xtext, "="))
+		return CSSL_E_RANGE;
+	for (size_t i = 0; i < xtext.len; i++) {
+		if (xtext.at[i] != '+') {
+			wire_put_u8(w, (uint8_t)xtext.at[i]);
+			continue;
+		}
+		int high = i + 2 < xtext.len ? hex_value(xtext.at[i + 1]) : -1;
+		int low = i + 2 < xtext.len ? hex_value(xtext.at[i + 2]) : -1;
+		if (high < 0 || low < 0)
+			return CSSL_E_RANGE;
+		wire_put_u8(w, (uint8_t)(high << 4 | low));
+		i += 2;
+	}
+	return 0;
 }

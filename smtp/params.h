@@ -2,8 +2,10 @@
 #ifndef CSSL_SMTP_PARAMS_H
 #define CSSL_SMTP_PARAMS_H
 
+#include "proto/wire.h"
 #include "smtp/command.h"
 #include "smtp/ehlo.h"
+#include "smtp/span.h"
 
 /* X(name as code, keyword, verb, how its value is checked, extension) */
 #define SMTP_PARAMS(X)                                                                                                 \
@@ -56,5 +58,12 @@ static inline int smtp_params_has(const struct smtp_params *params, enum smtp_pa
  * RET does not have; BAD_PARAMETER also when one
  * comes twice. */
 enum smtp_own smtp_params_read(enum smtp_verb verb, struct smtp_span rest, struct smtp_params *out);
+
+/* RFC 3461 4: printable ASCII, with '+' and two capital hex digits for '+', '=' and everything else. ENVID, ORCPT
+ * (RFC 3461), and AUTH= (RFC 4954 5) carry their values so. */
+
+/* Appends the decoded bytes of @xtext. Any byte may come out, so write the result only by smtp_text_write(). 0,
+ * or CSSL_E_RANGE: not an xtext. Small hex digits are accepted, because peers of Postfix send them. */
+int smtp_xtext_read(struct wire_writer *w, struct smtp_span xtext);
 
 #endif

@@ -11,7 +11,7 @@ static const char atext_marks[] = "!#$%&'*+-/=?^_`{|}~";
 
 static int is_atext(char c, unsigned flags)
 {
-	if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+	if (smtp_is_alnum(c))
 		return 1;
 	if ((unsigned char)c > 127)
 		return flags & SMTP_PARSE_UTF8;

@@ -90,21 +90,6 @@ static enum smtp_preamble_event on_helo(struct smtp_preamble *p, const struct sm
 	return SMTP_PREAMBLE_ON_REPLY;
 }
 
-static enum smtp_preamble_event on_ok(struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
-{
-	return say(p, SMTP_OWN_OK, out);
-}
-
-static enum smtp_preamble_event on_help(struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
-{
-	return say(p, SMTP_OWN_HELP, out);
-}
-
-static enum smtp_preamble_event on_quit(struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
-{
-	return end(p, SMTP_OWN_BYE, out);
-}
-
 /* RFC 3207 4: a client that sent HELO knows of no extension, so this is a bad sequence, as before any greeting. */
 static enum smtp_preamble_event on_starttls(
 	struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
@@ -125,64 +110,52 @@ static enum smtp_preamble_event on_mail(struct smtp_preamble *p, const struct sm
 	return SMTP_PREAMBLE_ON_MAIL;
 }
 
-static enum smtp_preamble_event on_vrfy(struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
-{
-	return say(p, SMTP_OWN_NOT_VERIFIED, out);
-}
-
-static enum smtp_preamble_event on_foreign(
-	struct smtp_preamble *p, const struct smtp_command *c, struct wire_writer *out)
-{
-	return end(p, SMTP_OWN_FOREIGN_PROTOCOL, out);
-}
-
-/* @handle answers under every policy. @offered answers under `offer` only; under `require` the answer is 530. A verb
- * with neither is answered with @refusal under `offer`. */
+/* Without a handler, @own is said, or refuses or ends. UNDER_OFFER: under `require` the answer is 530. */
 static const struct verb_row {
-	handler handle, offered;
-	enum smtp_own refusal;
+	enum { ALWAYS, UNDER_OFFER } when;
+	enum { SAYS, REFUSES, ENDS } how;
+	enum smtp_own own;
+	handler handle;
 } rows[SMTP_VERB_COUNT] = {
 	[SMTP_VERB_EHLO] = { .handle = on_ehlo },
 	[SMTP_VERB_HELO] = { .handle = on_helo },
-	[SMTP_VERB_NOOP] = { .handle = on_ok },
-	[SMTP_VERB_RSET] = { .handle = on_ok },
-	[SMTP_VERB_HELP] = { .handle = on_help },
-	[SMTP_VERB_QUIT] = { .handle = on_quit },
+	[SMTP_VERB_NOOP] = { ALWAYS, SAYS, SMTP_OWN_OK },
+	[SMTP_VERB_RSET] = { ALWAYS, SAYS, SMTP_OWN_OK },
+	[SMTP_VERB_HELP] = { ALWAYS, SAYS, SMTP_OWN_HELP },
+	[SMTP_VERB_QUIT] = { ALWAYS, ENDS, SMTP_OWN_BYE },
 	[SMTP_VERB_STARTTLS] = { .handle = on_starttls },
-	[SMTP_VERB_CONNECT] = { .handle = on_foreign },
-	[SMTP_VERB_GET] = { .handle = on_foreign },
-	[SMTP_VERB_POST] = { .handle = on_foreign },
-	[SMTP_VERB_MAIL] = { .offered = on_mail },
-	[SMTP_VERB_VRFY] = { .offered = on_vrfy },
-	[SMTP_VERB_RCPT] = { .refusal = SMTP_OWN_BAD_SEQUENCE },
-	[SMTP_VERB_DATA] = { .refusal = SMTP_OWN_BAD_SEQUENCE },
-	[SMTP_VERB_BDAT] = { .refusal = SMTP_OWN_BAD_SEQUENCE },
-	[SMTP_VERB_AUTH] = { .refusal = SMTP_OWN_TLS_REQUIRED_FOR_AUTH },
-	[SMTP_VERB_EXPN] = { .refusal = SMTP_OWN_NOT_IMPLEMENTED },
-	[SMTP_VERB_ETRN] = { .refusal = SMTP_OWN_NOT_IMPLEMENTED },
-	[SMTP_VERB_XCLIENT] = { .refusal = SMTP_OWN_NOT_TRUSTED },
-	[SMTP_VERB_XFORWARD] = { .refusal = SMTP_OWN_NOT_TRUSTED },
-	[SMTP_VERB_XCSSLTX] = { .refusal = SMTP_OWN_NOT_TRUSTED },
+	[SMTP_VERB_CONNECT] = { ALWAYS, ENDS, SMTP_OWN_FOREIGN_PROTOCOL },
+	[SMTP_VERB_GET] = { ALWAYS, ENDS, SMTP_OWN_FOREIGN_PROTOCOL },
+	[SMTP_VERB_POST] = { ALWAYS, ENDS, SMTP_OWN_FOREIGN_PROTOCOL },
+	[SMTP_VERB_MAIL] = { UNDER_OFFER, .handle = on_mail },
+	[SMTP_VERB_VRFY] = { UNDER_OFFER, SAYS, SMTP_OWN_NOT_VERIFIED },
+	[SMTP_VERB_RCPT] = { UNDER_OFFER, REFUSES, SMTP_OWN_BAD_SEQUENCE },
+	[SMTP_VERB_DATA] = { UNDER_OFFER, REFUSES, SMTP_OWN_BAD_SEQUENCE },
+	[SMTP_VERB_BDAT] = { UNDER_OFFER, REFUSES, SMTP_OWN_BAD_SEQUENCE },
+	[SMTP_VERB_AUTH] = { UNDER_OFFER, REFUSES, SMTP_OWN_TLS_REQUIRED_FOR_AUTH },
+	[SMTP_VERB_EXPN] = { UNDER_OFFER, REFUSES, SMTP_OWN_NOT_IMPLEMENTED },
+	[SMTP_VERB_ETRN] = { UNDER_OFFER, REFUSES, SMTP_OWN_NOT_IMPLEMENTED },
+	[SMTP_VERB_XCLIENT] = { UNDER_OFFER, REFUSES, SMTP_OWN_NOT_TRUSTED },
+	[SMTP_VERB_XFORWARD] = { UNDER_OFFER, REFUSES, SMTP_OWN_NOT_TRUSTED },
+	[SMTP_VERB_XCSSLTX] = { UNDER_OFFER, REFUSES, SMTP_OWN_NOT_TRUSTED },
 };
 
-/* RFC 3207 4 forbids this command in clear. So it is refused for that, whatever its arguments. */
-static int needs_tls(const struct smtp_preamble *p, enum smtp_verb verb)
-{
-	return p->rules->tls == SMTP_TLS_REQUIRE && verb != SMTP_VERB_UNKNOWN && !rows[verb].handle;
-}
-
+/* RFC 3207 4 forbids commands in clear. They are refused for that, whatever their arguments. */
 static enum smtp_preamble_event answer(
 	struct smtp_preamble *p, const struct smtp_command *c, enum smtp_own refusal, struct wire_writer *out)
 {
 	const struct verb_row *row = &rows[c->verb];
 	if (refusal == SMTP_OWN_LINE_TOO_LONG)
 		return end(p, refusal, out);
-	if (needs_tls(p, c->verb))
+	if (p->rules->tls == SMTP_TLS_REQUIRE && row->when == UNDER_OFFER)
 		return refuse(p, SMTP_OWN_TLS_REQUIRED, out);
 	if (refusal)
 		return refuse(p, refusal, out);
-	handler handle = row->handle ? row->handle : row->offered;
-	return handle ? handle(p, c, out) : refuse(p, row->refusal, out);
+	switch (row->how) {
+	case REFUSES: return refuse(p, row->own, out);
+	case ENDS: return end(p, row->own, out);
+	default: return row->handle ? row->handle(p, c, out) : say(p, row->own, out);
+	}
 }
 
 enum smtp_preamble_event smtp_preamble_read(

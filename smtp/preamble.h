@@ -12,7 +12,7 @@
 #include "smtp/domain.h"
 #include "smtp/ehlo.h"
 #include "smtp/line.h"
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 
 enum smtp_tls_policy {
 	SMTP_TLS_REQUIRE,  /* any other command gets 530 5.7.0 (RFC 3207 4) */

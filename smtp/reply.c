@@ -20,12 +20,12 @@ static int take_number(struct smtp_span *rest, char end, uint16_t *out)
 	return 0;
 }
 
-struct smtp_enhanced smtp_enhanced_parse(struct smtp_span text, unsigned code, size_t *taken)
+/* "2.0.0 " and the like at the head of @text. status 0: there is none, or its class is not that of @code. */
+static struct smtp_enhanced read_enhanced(struct smtp_span text, unsigned code)
 {
 	struct smtp_enhanced none = { 0 }, found = { 0 };
 	uint16_t status;
 	struct smtp_span rest = text;
-	*taken = 0;
 	if (take_number(&rest, '.', &status) < 0 || take_number(&rest, '.', &found.subject) < 0)
 		return none;
 	struct smtp_span left = rest, detail = smtp_span_until(&left, ' ');
@@ -34,7 +34,6 @@ struct smtp_enhanced smtp_enhanced_parse(struct smtp_span text, unsigned code, s
 		return none;
 	found.status = (uint8_t)status;
 	found.detail = (uint16_t)value;
-	*taken = (size_t)(detail.at - text.at) + detail.len + (detail.len < rest.len);
 	return found;
 }
 
@@ -49,14 +48,13 @@ static int read_code(struct smtp_span text, uint16_t *code)
 
 int smtp_reply_line_parse(struct smtp_span text, struct smtp_reply_line *out)
 {
-	size_t ignored;
 	char separator = text.len > 3 ? text.at[3] : ' ';
 	if (read_code(text, &out->code) < 0 || (separator != ' ' && separator != '-'))
 		return CSSL_E_RANGE;
 	size_t head = text.len > 3 ? 4 : 3;
 	out->is_last = separator == ' ';
 	out->text = (struct smtp_span){ text.at + head, text.len - head };
-	out->enhanced = smtp_enhanced_parse(out->text, out->code, &ignored);
+	out->enhanced = read_enhanced(out->text, out->code);
 	return 0;
 }
 

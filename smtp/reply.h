@@ -63,8 +63,4 @@ void smtp_reply_drop(struct smtp_reply_reader *r);
 /* True between two replies. */
 int smtp_reply_is_between(const struct smtp_reply_reader *r);
 
-/* "2.0.0 " and the like at the head of @text; its length goes to @taken. status 0 when there is none or its class is
- * not that of @code. */
-struct smtp_enhanced smtp_enhanced_parse(struct smtp_span text, unsigned code, size_t *taken);
-
 #endif

@@ -100,6 +100,19 @@ int smtp_span_copy(struct smtp_span span, char *out, size_t cap)
 	return fits ? 0 : CSSL_E_TOO_LONG;
 }
 
+int smtp_is_alnum(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+size_t smtp_span_keyword(struct smtp_span span)
+{
+	size_t len = 0;
+	while (len < span.len && (smtp_is_alnum(span.at[len]) || (len > 0 && span.at[len] == '-')))
+		len++;
+	return len;
+}
+
 int smtp_span_is_graphic(struct smtp_span span, const char *except)
 {
 	for (size_t i = 0; i < span.len; i++) {

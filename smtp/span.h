@@ -36,6 +36,12 @@ int smtp_span_number(struct smtp_span span, uint64_t max, uint64_t *out);
 /* Copies and terminates. 0, or CSSL_E_TOO_LONG with an empty @out. */
 int smtp_span_copy(struct smtp_span span, char *out, size_t cap);
 
+/* A letter or digit of ASCII. */
+int smtp_is_alnum(char c);
+/* How many bytes at the head of @span can be a keyword: (ALPHA / DIGIT) *(ALPHA / DIGIT / "-"), as RFC 5321 4.1.1.1 and
+ * 4.1.2 have it. */
+size_t smtp_span_keyword(struct smtp_span span);
+
 /* True when every byte is printable ASCII (0x21 to 0x7e) other than those in @except. */
 int smtp_span_is_graphic(struct smtp_span span, const char *except);
 

@@ -11,7 +11,6 @@
 #ifndef CSSL_SMTP_TRANSACTION_H
 #define CSSL_SMTP_TRANSACTION_H
 
-#include "smtp/bdat.h"
 #include "smtp/command.h"
 #include "smtp/data.h"
 #include "smtp/ehlo.h"

@@ -17,29 +17,13 @@ static int decides(enum smtp_verb verb)
 	return verbs >> verb & 1;
 }
 
-static void pass_greeting(struct smtp_tx *t, const struct smtp_client_event *event)
-{
-	smtp_span_copy(event->command.argument, t->name, sizeof t->name);
-}
-
 /* The server decides whether a MAIL inside a transaction begins a new one (RFC 5321 4.1.4). */
-static void pass_mail(struct smtp_tx *t, const struct smtp_client_event *event)
+static void pass_mail(struct smtp_tx *t)
 {
 	if (t->state == SMTP_TX_NONE || t->state == SMTP_TX_DOT)
 		smtp_tx_open(t);
 	else
 		t->waits = 1;
-}
-
-static void pass_rcpt(struct smtp_tx *t, const struct smtp_client_event *event)
-{
-	t->rcpts += t->state == SMTP_TX_MAIL;
-}
-
-static void pass_data(struct smtp_tx *t, const struct smtp_client_event *event)
-{
-	if (t->state == SMTP_TX_MAIL)
-		smtp_tx_move(t, SMTP_TX_DATA);
 }
 
 static void begin_chunk(struct smtp_tx *t, const struct smtp_command *c, enum smtp_tx_mode mode)
@@ -67,21 +51,28 @@ static void end_chunk(struct smtp_tx *t)
 		smtp_tx_end_message(t, t->early);
 }
 
-static void pass_bdat(struct smtp_tx *t, const struct smtp_client_event *event)
+static void pass_bdat(struct smtp_tx *t, const struct smtp_command *c)
 {
 	if (t->state == SMTP_TX_MAIL || t->state == SMTP_TX_CONTENT)
 		smtp_tx_move(t, SMTP_TX_CONTENT);
-	begin_chunk(t, &event->command, SMTP_TX_CHUNK);
+	begin_chunk(t, c, SMTP_TX_CHUNK);
 }
 
-static void (*const passes[SMTP_VERB_COUNT])(struct smtp_tx *t, const struct smtp_client_event *event) = {
-	[SMTP_VERB_EHLO] = pass_greeting,
-	[SMTP_VERB_HELO] = pass_greeting,
-	[SMTP_VERB_MAIL] = pass_mail,
-	[SMTP_VERB_RCPT] = pass_rcpt,
-	[SMTP_VERB_DATA] = pass_data,
-	[SMTP_VERB_BDAT] = pass_bdat,
-};
+static void take_effect(struct smtp_tx *t, const struct smtp_command *c)
+{
+	switch (c->verb) {
+	case SMTP_VERB_EHLO:
+	case SMTP_VERB_HELO: smtp_span_copy(c->argument, t->name, sizeof t->name); break;
+	case SMTP_VERB_MAIL: pass_mail(t); break;
+	case SMTP_VERB_RCPT: t->rcpts += t->state == SMTP_TX_MAIL; break;
+	case SMTP_VERB_DATA:
+		if (t->state == SMTP_TX_MAIL)
+			smtp_tx_move(t, SMTP_TX_DATA);
+		break;
+	case SMTP_VERB_BDAT: pass_bdat(t, c); break;
+	default: break;
+	}
+}
 
 /* The mark for @verb: the commands of an open transaction have its number. */
 static uint8_t mark_of(const struct smtp_tx *t, enum smtp_verb verb, uint64_t number_before)
@@ -98,8 +89,7 @@ void smtp_tx_pass(struct smtp_tx *t, const struct smtp_client_event *event)
 	uint64_t number_before = t->number;
 	assert(t->pending && event->refusal != SMTP_OWN_LINE_TOO_LONG && !(event->refusal && verb == SMTP_VERB_BDAT));
 	t->pending = 0;
-	if (passes[verb])
-		passes[verb](t, event);
+	take_effect(t, &event->command);
 	unsigned turn = verb == SMTP_VERB_BDAT && event->command.chunk_is_last ? SMTP_TURN_BDAT_LAST : (unsigned)verb;
 	smtp_tx_enqueue(t, turn, SMTP_OWN_NONE, mark_of(t, verb, number_before));
 	if (decides(verb) || t->rules.one_by_one)

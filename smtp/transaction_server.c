@@ -1,4 +1,4 @@
-/* transaction_server.c: the server's direction. A complete reply answers the first command in the queue. A table has
+/* transaction_server.c: the server's direction. A complete reply answers the first command in the queue, and has
  * its effect on the transaction. */
 #include <string.h>
 
@@ -13,7 +13,7 @@ static int is_current(const struct smtp_tx *t, const struct smtp_tx_turn *turn)
 }
 
 /* RFC 5321 4.1.4: a greeting or RSET ends an open transaction. Nothing was read after it, so it can be no other. */
-static void on_reset(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+static void on_reset(struct smtp_tx *t, unsigned code)
 {
 	if (code / 100 == 2)
 		smtp_tx_move(t, SMTP_TX_NONE);
@@ -23,15 +23,15 @@ static void on_greeting(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsi
 {
 	if (code / 100 == 2)
 		t->greeting = turn->turn;
-	on_reset(t, turn, code);
+	on_reset(t, code);
 }
 
 /* Postfix XCLIENT_README: the session begins again, after its banner. */
-static void on_xclient(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+static void on_xclient(struct smtp_tx *t, unsigned code)
 {
 	if (code / 100 == 2)
 		t->greeting = 0;
-	on_reset(t, turn, code);
+	on_reset(t, code);
 }
 
 static void on_mail(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
@@ -61,7 +61,7 @@ static void on_rcpt(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned
 }
 
 /* RFC 5321 4.1.1.4. A server that takes content without a transaction that we know of has one that we do not. */
-static void on_data(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+static void on_data(struct smtp_tx *t, unsigned code)
 {
 	int goes_on = code / 100 == 3;
 	int is_open = t->state == SMTP_TX_MAIL || t->state == SMTP_TX_DATA || t->state == SMTP_TX_CONTENT;
@@ -99,45 +99,32 @@ static void on_message(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsig
 		t->early = (uint8_t)answer;
 }
 
-static void on_auth(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
+static void take_effect(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
-	t->mode = code / 100 == 3 ? SMTP_TX_AUTH : SMTP_TX_COMMANDS;
-	t->authenticated |= code / 100 == 2;
+	const int is_accepted = code / 100 == 2;
+	switch (turn->turn) {
+	case SMTP_VERB_EHLO:
+	case SMTP_VERB_HELO: on_greeting(t, turn, code); break;
+	case SMTP_VERB_MAIL: on_mail(t, turn, code); break;
+	case SMTP_VERB_RCPT: on_rcpt(t, turn, code); break;
+	case SMTP_VERB_DATA: on_data(t, code); break;
+	case SMTP_VERB_BDAT: on_bdat(t, turn, code); break;
+	case SMTP_VERB_XCLIENT: on_xclient(t, code); break;
+	case SMTP_VERB_RSET: on_reset(t, code); break;
+	case SMTP_VERB_AUTH:
+	case SMTP_TURN_AUTH_LINE:
+		t->mode = code / 100 == 3 ? SMTP_TX_AUTH : SMTP_TX_COMMANDS;
+		t->authenticated |= is_accepted;
+		break;
+	/* The server accepted a command that CSSL does not know. No successor can repeat its effect. */
+	case SMTP_VERB_UNKNOWN: t->authenticated |= is_accepted; break;
+	case SMTP_VERB_STARTTLS: t->tls |= is_accepted; break;
+	case SMTP_VERB_QUIT: t->closing = 1; break;
+	case SMTP_TURN_DOT:
+	case SMTP_TURN_BDAT_LAST: on_message(t, turn, code); break;
+	default: break;
+	}
 }
-
-static void on_starttls(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
-{
-	t->tls |= code / 100 == 2;
-}
-
-static void on_quit(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
-{
-	t->closing = 1;
-}
-
-/* The server accepted a command that CSSL does not know. No successor can repeat its effect. */
-static void on_unknown(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
-{
-	t->authenticated |= code / 100 == 2;
-}
-
-static void (*const ons[SMTP_TURN_COUNT])(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code) = {
-	[SMTP_VERB_UNKNOWN] = on_unknown,
-	[SMTP_VERB_EHLO] = on_greeting,
-	[SMTP_VERB_HELO] = on_greeting,
-	[SMTP_VERB_MAIL] = on_mail,
-	[SMTP_VERB_RCPT] = on_rcpt,
-	[SMTP_VERB_DATA] = on_data,
-	[SMTP_VERB_BDAT] = on_bdat,
-	[SMTP_VERB_RSET] = on_reset,
-	[SMTP_VERB_XCLIENT] = on_xclient,
-	[SMTP_VERB_AUTH] = on_auth,
-	[SMTP_VERB_STARTTLS] = on_starttls,
-	[SMTP_VERB_QUIT] = on_quit,
-	[SMTP_TURN_DOT] = on_message,
-	[SMTP_TURN_BDAT_LAST] = on_message,
-	[SMTP_TURN_AUTH_LINE] = on_auth,
-};
 
 static void remember_class(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
 {
@@ -188,8 +175,7 @@ static void on_reply_line(struct smtp_tx *t, int result, struct smtp_server_even
 	if (t->queue_len == 0) /* all that waited for a reply waited for this one */
 		t->waits = 0;
 	remember_class(t, &turn, out->line.code);
-	if (ons[turn.turn])
-		ons[turn.turn](t, &turn, out->line.code);
+	take_effect(t, &turn, out->line.code);
 }
 
 void smtp_tx_server(struct smtp_tx *t, const char *in, size_t len, size_t *taken, struct smtp_server_event *out)

@@ -5,7 +5,7 @@
 #define CSSL_BENCH_MAIL_SINK_COMMANDS_H
 
 #include "bench/mail/sink_session.h"
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 
 /* A command came. */
 void sink_session_on_line(struct sink_session *s, const struct smtp_line *line);

@@ -7,10 +7,8 @@
 #include "bench/mail/mail_mark.h"
 #include "bench/mail/sink_options.h"
 #include "bench/mail/sink_result.h"
-#include "smtp/bdat.h"
 #include "smtp/data.h"
-#include "smtp/dots.h"
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 
 struct sink_mail {
 	uint64_t recipients;

@@ -10,7 +10,6 @@
 #include "bench/mail/sink_commands.h"
 #include "net/container_of.h"
 #include "proto/proxy_header.h"
-#include "smtp/own_reply.h"
 #include "smtp/reply_write.h"
 
 #define TO(state) (1u << (state))

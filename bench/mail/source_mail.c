@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "proto/error.h"
-#include "smtp/dots.h"
+#include "smtp/data.h"
 
 #define LINE_LEN 80u /* of a generated body, with CRLF */
 

@@ -22,7 +22,7 @@
 #include "ragent/connection/kept.h"
 #include "ragent/connection/position.h"
 #include "ragent/connection/connection_home.h"
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 
 /* A stream on a link; link NULL: none. */
 struct place {

@@ -10,14 +10,8 @@
 
 #include "net/address.h"
 #include "net/log.h"
-#include "smtpproxy/control/answers_queue.h"
 
 #define EVENTS_MAX 500u
-
-static json_t *number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
 
 static json_t *address_json(const struct sockaddr *a)
 {
@@ -38,7 +32,7 @@ json_t *answers_counters(const struct sender_home *home)
 	json_t *out = json_object();
 	event_log_count(home->events);
 	home->counters->log_lines_lost = log_dropped();
-#define X(name, help) json_object_set_new(out, #name, number(c->name));
+#define X(name, help) json_object_set_new(out, #name, json_integer(INT(c->name)));
 	SMTPPROXY_COUNTERS(X)
 #undef X
 	return out;
@@ -51,30 +45,22 @@ static json_t *listeners_json(const struct conf_smtpproxy *c)
 	json_t *out = json_array();
 	for (size_t i = 0; i < c->listener_count; i++) {
 		const struct smtpproxy_listener *l = &c->listeners[i];
-		json_t *one = json_object();
-		json_object_set_new(one, "address", address_json((const struct sockaddr *)&l->address));
-		json_object_set_new(one, "original_destination",
-			json_string(l->capture == CAPTURE_NONE ? "proxy" : capture_name(l->capture)));
-		if (l->next_hop.ss_family != AF_UNSPEC)
-			json_object_set_new(one, "next_hop", address_json((const struct sockaddr *)&l->next_hop));
-		json_array_append_new(out, one);
+		const struct sockaddr *next = (const struct sockaddr *)&l->next_hop;
+		json_array_append_new(out,
+			json_pack("{s:o,s:s,s:o*}", "address", address_json((const struct sockaddr *)&l->address),
+				"original_destination", l->capture == CAPTURE_NONE ? "proxy" : capture_name(l->capture),
+				"next_hop", next->sa_family == AF_UNSPEC ? NULL : address_json(next)));
 	}
 	return out;
 }
 
 static json_t *status(const struct control_view *v, uint64_t after)
 {
-	json_t *out = json_object();
-	json_object_set_new(out, "name", json_string(v->conf->name));
-	json_object_set_new(out, "version", json_string(v->version));
-	json_object_set_new(out, "pid", json_integer(getpid()));
-	json_object_set_new(out, "uptime_s", number((uint64_t)(worker_wall_ms() - v->started_ms) / 1000));
-	json_object_set_new(out, "fairness", json_string(v->conf->fairness == CONF_ON ? "on" : "off"));
-	json_object_set_new(out, "sessions", number(v->home->count));
-	json_object_set_new(out, "destinations", number(outward_count(v->home->outward)));
-	json_object_set_new(out, "listeners", listeners_json(v->conf));
-	json_object_set_new(out, "counters", answers_counters(v->home));
-	return out;
+	return json_pack("{s:s,s:s,s:I,s:I,s:s,s:I,s:I,s:o,s:o}", "name", v->conf->name, "version", v->version, "pid",
+		INT(getpid()), "uptime_s", INT(worker_wall_ms() - v->started_ms) / 1000, "fairness",
+		v->conf->fairness == CONF_ON ? "on" : "off", "sessions", INT(v->home->count), "destinations",
+		INT(outward_count(v->home->outward)), "listeners", listeners_json(v->conf), "counters",
+		answers_counters(v->home));
 }
 
 /* Sessions and senders */
@@ -82,25 +68,16 @@ static json_t *status(const struct control_view *v, uint64_t after)
 /* A list of at most ANSWERS_ROWS_MAX rows. */
 static json_t *list(const char *name, json_t *rows, uint64_t all)
 {
-	json_t *out = json_object();
-	json_object_set_new(out, name, rows);
-	json_object_set_new(out, "total", number(all));
-	json_object_set_new(out, "truncated", json_boolean(all > json_array_size(rows)));
-	return out;
+	const int is_cut = all > json_array_size(rows);
+	return json_pack("{s:o,s:I,s:b}", name, rows, "total", INT(all), "truncated", is_cut);
 }
 
 static json_t *session_json(const struct session *s)
 {
-	json_t *one = json_object();
-	json_object_set_new(one, "connection", number(s->number));
-	json_object_set_new(one, "client", source_json(&s->source));
-	json_object_set_new(one, "state", json_string(session_state_name((enum session_state)s->state)));
-	if (s->destination)
-		json_object_set_new(
-			one, "destination", address_json((const struct sockaddr *)&s->destination->route.to));
-	json_object_set_new(one, "transactions", number(s->tx.done));
-	json_object_set_new(one, "accepted", number(s->tx.accepted));
-	return one;
+	json_t *to = s->destination ? address_json((const struct sockaddr *)&s->destination->route.to) : NULL;
+	return json_pack("{s:I,s:o,s:s,s:o*,s:I,s:I}", "connection", INT(s->number), "client", source_json(&s->source),
+		"state", session_state_name((enum session_state)s->state), "destination", to, "transactions",
+		INT(s->tx.done), "accepted", INT(s->tx.accepted));
 }
 
 static json_t *sessions(const struct control_view *v, uint64_t after)
@@ -168,33 +145,25 @@ static const char *tls_word(enum smtpproxy_tls tls)
 	return words[tls];
 }
 
+static json_t *destination_json(const struct destination *d)
+{
+	const int is_as_sender = d->route.as.ss_family != AF_UNSPEC, is_dane = d->route.tls >= SMTPPROXY_TLS_DANE;
+	return json_pack("{s:o,s:o*,s:s,s:s*,s:s*,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "address",
+		address_json((const struct sockaddr *)&d->route.to), "as_sender",
+		is_as_sender ? address_json((const struct sockaddr *)&d->route.as) : NULL, "tls",
+		tls_word(d->route.tls), "name", d->route.name, "tlsa", is_dane ? dane_word(&d->dane) : NULL, "sessions",
+		INT(d->sessions), "connecting", INT(d->in[DESTINATION_OPENING]), "idle", INT(d->in[DESTINATION_IDLE]),
+		"sending", INT(d->in[DESTINATION_LEASED]), "limit", INT(d->share->limit.limit), "ceiling",
+		INT(d->share->limit.ceiling), "waiting", INT(d->turns.count), "waiting_senders", INT(d->turns.senders),
+		"transactions", INT(d->transactions), "accepted", INT(d->accepted), "mean_wait_ms",
+		INT(d->transactions ? d->turn_ms / d->transactions : 0));
+}
+
 static void add_destination(void *ctx, const struct destination *d)
 {
-	json_t *rows = ctx, *one = json_object();
-	if (json_array_size(rows) >= ANSWERS_ROWS_MAX) {
-		json_decref(one);
-		return;
-	}
-	json_object_set_new(one, "address", address_json((const struct sockaddr *)&d->route.to));
-	if (d->route.as.ss_family != AF_UNSPEC)
-		json_object_set_new(one, "as_sender", address_json((const struct sockaddr *)&d->route.as));
-	json_object_set_new(one, "tls", json_string(tls_word(d->route.tls)));
-	if (d->route.name)
-		json_object_set_new(one, "name", json_string(d->route.name));
-	if (d->route.tls >= SMTPPROXY_TLS_DANE)
-		json_object_set_new(one, "tlsa", json_string(dane_word(&d->dane)));
-	json_object_set_new(one, "sessions", number(d->sessions));
-	json_object_set_new(one, "connecting", number(d->in[DESTINATION_OPENING]));
-	json_object_set_new(one, "idle", number(d->in[DESTINATION_IDLE]));
-	json_object_set_new(one, "sending", number(d->in[DESTINATION_LEASED]));
-	json_object_set_new(one, "limit", number(d->share->limit.limit));
-	json_object_set_new(one, "ceiling", number(d->share->limit.ceiling));
-	json_object_set_new(one, "waiting", number(d->turns.count));
-	json_object_set_new(one, "waiting_senders", number(d->turns.senders));
-	json_object_set_new(one, "transactions", number(d->transactions));
-	json_object_set_new(one, "accepted", number(d->accepted));
-	json_object_set_new(one, "mean_wait_ms", number(d->transactions ? d->turn_ms / d->transactions : 0));
-	json_array_append_new(rows, one);
+	json_t *rows = ctx;
+	if (json_array_size(rows) < ANSWERS_ROWS_MAX)
+		json_array_append_new(rows, destination_json(d));
 }
 
 static json_t *destinations(const struct control_view *v, uint64_t after)
@@ -209,10 +178,9 @@ static json_t *pools(const struct control_view *v, uint64_t after)
 	const struct smtpproxy_outward *c = &v->conf->outward;
 	json_t *rows = json_array();
 	for (size_t i = 0; i < c->source_count; i++) {
-		json_t *one = json_object();
-		json_object_set_new(one, "address", address_json((const struct sockaddr *)&c->sources[i].address));
-		json_object_set_new(one, "weight", number(c->sources[i].weight));
-		json_array_append_new(rows, one);
+		json_t *address = address_json((const struct sockaddr *)&c->sources[i].address);
+		json_array_append_new(
+			rows, json_pack("{s:o,s:I}", "address", address, "weight", INT(c->sources[i].weight)));
 	}
 	return list("sources", rows, c->source_count);
 }
@@ -222,32 +190,22 @@ static json_t *pools(const struct control_view *v, uint64_t after)
 static json_t *hook_json(const struct hook *k)
 {
 	static const char *const types[] = { [SMTPPROXY_HOOK_MILTER] = "milter", [SMTPPROXY_HOOK_HTTP] = "http" };
-	json_t *one = json_object();
-	json_object_set_new(one, "name", json_string(k->name));
-	json_object_set_new(one, "type", json_string(types[k->conf->type]));
-	json_object_set_new(one, "address", address_json((const struct sockaddr *)&k->conf->address));
-	json_object_set_new(one, "state", json_string(hook_state_name(k->state)));
-	json_object_set_new(one, "asked", number(k->asked));
-	json_object_set_new(one, "refused", number(k->refused));
-	json_object_set_new(one, "deferred", number(k->deferred));
-	json_object_set_new(one, "discarded", number(k->discarded));
-	json_object_set_new(one, "changed", number(k->changed));
-	json_object_set_new(one, "failed", number(k->failed));
-	return one;
+	return json_pack("{s:s,s:s,s:o,s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "name", k->name, "type", types[k->conf->type],
+		"address", address_json((const struct sockaddr *)&k->conf->address), "state", hook_state_name(k->state),
+		"asked", INT(k->asked), "refused", INT(k->refused), "deferred", INT(k->deferred), "discarded",
+		INT(k->discarded), "changed", INT(k->changed), "failed", INT(k->failed));
 }
 
 static json_t *hooks(const struct control_view *v, uint64_t after)
 {
-	json_t *out = json_object(), *rows = json_array();
+	json_t *rows = json_array();
 	const struct hook *k;
 	SLIST_FOREACH(k, &v->home->hooks.all, next)
 	{
 		if (k->conf)
 			json_array_append_new(rows, hook_json(k));
 	}
-	json_object_set_new(out, "hooks", rows);
-	json_object_set_new(out, "held", number(v->home->held.used));
-	return out;
+	return json_pack("{s:o,s:I}", "hooks", rows, "held", INT(v->home->held.used));
 }
 
 static json_t *events(const struct control_view *v, uint64_t after)

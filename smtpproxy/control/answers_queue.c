@@ -1,5 +1,5 @@
 /* answers_queue.c: the queue as JSON and as metrics, and an operator's orders. */
-#include "smtpproxy/control/answers_queue.h"
+#include "smtpproxy/control/answers.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -15,11 +15,6 @@
 #define DESTINATIONS "/v1/queue/destinations"
 #define RATE_MAX     6000000u /* a minute */
 
-static json_t *number(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 /* State */
 
 static json_t *path_json(const struct queue_path_stats *p)
@@ -29,9 +24,9 @@ static json_t *path_json(const struct queue_path_stats *p)
 		[PATH_STANDBY] = "standby",
 		[PATH_ACTIVE] = "active" };
 
-	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "state", words[p->state], "connects", (json_int_t)p->connects,
-		"lost", (json_int_t)p->lost, "timeouts", (json_int_t)p->timeouts, "switches", (json_int_t)p->switches,
-		"answer_ms", (json_int_t)p->answer_ms);
+	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I}", "state", words[p->state], "connects", INT(p->connects), "lost",
+		INT(p->lost), "timeouts", INT(p->timeouts), "switches", INT(p->switches), "answer_ms",
+		INT(p->answer_ms));
 }
 
 static json_t *backup_json(const struct queue_backup_stats *b)
@@ -41,10 +36,9 @@ static json_t *backup_json(const struct queue_backup_stats *b)
 	for (size_t i = 0; i < b->path_count && i < BACKUP_PATHS; i++)
 		json_array_append_new(paths, path_json(&b->paths[i]));
 	return json_pack("{s:s,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "address", b->address, "state",
-		backup_state_name(b->state), "in_sync", b->has_all, "puts", (json_int_t)b->puts, "replaces",
-		(json_int_t)b->replaces, "deletes", (json_int_t)b->deletes, "refused", (json_int_t)b->refused,
-		"repeated", (json_int_t)b->repeated, "fills", (json_int_t)b->fills, "given_up", (json_int_t)b->given_up,
-		"unanswered", (json_int_t)b->unanswered, "paths", paths);
+		backup_state_name(b->state), "in_sync", b->has_all, "puts", INT(b->puts), "replaces", INT(b->replaces),
+		"deletes", INT(b->deletes), "refused", INT(b->refused), "repeated", INT(b->repeated), "fills",
+		INT(b->fills), "given_up", INT(b->given_up), "unanswered", INT(b->unanswered), "paths", paths);
 }
 
 static json_t *spares_json(const struct queue_stats *s)
@@ -63,8 +57,8 @@ static json_t *changes_json(const struct queue_destination *d)
 	json_t *rows = json_array();
 
 	for (size_t i = 0; i < BACKUPS; i++)
-		json_array_append_new(rows, json_pack("{s:I,s:I}", "answered", (json_int_t)d->changes[i].answered,
-						    "unanswered", (json_int_t)d->changes[i].unanswered));
+		json_array_append_new(rows, json_pack("{s:I,s:I}", "answered", INT(d->changes[i].answered),
+						    "unanswered", INT(d->changes[i].unanswered)));
 	return rows;
 }
 
@@ -74,45 +68,32 @@ static int add_destination(void *ctx, const struct queue_destination *d)
 
 	json_array_append_new(
 		rows, json_pack("{s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "destination", d->name, "flow",
-			      destination_flow_name(d->flow), "rate_per_minute", (json_int_t)d->rate, "messages",
-			      (json_int_t)d->count, "ready", (json_int_t)d->ready, "deferred", (json_int_t)d->deferred,
-			      "taken", (json_int_t)d->taken, "held", (json_int_t)d->held, "bytes", (json_int_t)d->bytes,
-			      "changes", changes_json(d)));
+			      destination_flow_name(d->flow), "rate_per_minute", INT(d->rate), "messages",
+			      INT(d->count), "ready", INT(d->ready), "deferred", INT(d->deferred), "taken",
+			      INT(d->taken), "held", INT(d->held), "bytes", INT(d->bytes), "changes", changes_json(d)));
 	return json_array_size(rows) >= ANSWERS_ROWS_MAX;
 }
 
 static json_t *state_json(const struct control_view *v)
 {
 	json_t *backups = json_array(), *destinations = json_array();
-	const struct smtpproxy_queue *c = &v->conf->queue;
 	struct queue_stats s;
-	json_t *out;
 
 	queue_get_stats(v->home->queue, &s);
 	for (size_t i = 0; i < BACKUPS; i++)
 		json_array_append_new(backups, backup_json(&s.backups[i]));
 	queue_each_destination(v->home->queue, add_destination, destinations);
-	out = json_pack("{s:s,s:s,s:I,s:i,s:I,s:I,s:I,s:I}", "name", c->name, "state", queue_state_name(s.state),
-		"epoch", (json_int_t)s.epoch, "in_sync", (int)s.in_sync, "messages", (json_int_t)s.messages, "bytes",
-		(json_int_t)s.bytes, "unreadable", (json_int_t)s.unreadable, "lease_left_ms",
-		(json_int_t)s.lease_left_ms);
-	json_object_set_new(out, "unstored", number(s.unstored));
-	json_object_set_new(out, "stored", number(s.stored));
-	json_object_set_new(out, "recovered", number(s.recovered));
-	json_object_set_new(out, "delivered", number(s.delivered));
-	json_object_set_new(out, "deletes_unconfirmed", number(s.deletes_unconfirmed));
-	json_object_set_new(out, "memory", number(s.memory));
-	json_object_set_new(out, "memory_max", number(s.memory_max));
-	json_object_set_new(out, "states_unconfirmed", number(s.states_unconfirmed));
-	json_object_set_new(out, "decided", number(s.decided));
-	json_object_set_new(out, "decided_forgotten", number(s.decided_forgotten));
-	json_object_set_new(out, "orders", number(s.orders));
-	json_object_set_new(out, "orders_unstored", number(s.orders_unstored));
-	json_object_set_new(out, "backups_replaced", number(s.backups_replaced));
-	json_object_set_new(out, "backups", backups);
-	json_object_set_new(out, "spares", spares_json(&s));
-	json_object_set_new(out, "destinations", destinations);
-	return out;
+	return json_pack(
+		"{s:s,s:s,s:I,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}",
+		"name", v->conf->queue.name, "state", queue_state_name(s.state), "epoch", INT(s.epoch), "in_sync",
+		(int)s.in_sync, "messages", INT(s.messages), "bytes", INT(s.bytes), "unreadable", INT(s.unreadable),
+		"lease_left_ms", INT(s.lease_left_ms), "unstored", INT(s.unstored), "stored", INT(s.stored),
+		"recovered", INT(s.recovered), "delivered", INT(s.delivered), "deletes_unconfirmed",
+		INT(s.deletes_unconfirmed), "memory", INT(s.memory), "memory_max", INT(s.memory_max),
+		"states_unconfirmed", INT(s.states_unconfirmed), "decided", INT(s.decided), "decided_forgotten",
+		INT(s.decided_forgotten), "orders", INT(s.orders), "orders_unstored", INT(s.orders_unstored),
+		"backups_replaced", INT(s.backups_replaced), "backups", backups, "spares", spares_json(&s),
+		"destinations", destinations);
 }
 
 /* Messages */
@@ -130,9 +111,9 @@ static json_t *message_json(const struct item *i, int64_t now_ms)
 
 	snprintf(id, sizeof id, "%" PRIx64, i->id);
 	return json_pack("{s:s,s:s,s:s,s:I,s:i,s:I,s:I}", "id", id, "destination", i->to ? i->to->name : "-", "state",
-		item_state_name(i->state), "bytes", (json_int_t)i->sealed_len, "attempts", (int)i->attempts, "age_s",
-		(json_int_t)((now_ms - i->accepted_ms) / 1000), "due_in_s",
-		(json_int_t)(i->state == ITEM_DEFERRED ? seconds_until(i->due_ms, now_ms) : 0));
+		item_state_name(i->state), "bytes", INT(i->sealed_len), "attempts", (int)i->attempts, "age_s",
+		INT((now_ms - i->accepted_ms) / 1000), "due_in_s",
+		INT(i->state == ITEM_DEFERRED ? seconds_until(i->due_ms, now_ms) : 0));
 }
 
 struct list {
@@ -157,7 +138,7 @@ static json_t *messages_json(const struct control_view *v, uint64_t after)
 
 	queue_each_message(v->home->queue, add_message, &list);
 	queue_get_stats(v->home->queue, &s);
-	return json_pack("{s:o,s:I,s:b}", "messages", list.rows, "total", (json_int_t)s.messages, "truncated",
+	return json_pack("{s:o,s:I,s:b}", "messages", list.rows, "total", INT(s.messages), "truncated",
 		json_array_size(list.rows) >= ANSWERS_ROWS_MAX);
 }
 

@@ -1,5 +1,4 @@
 /* control.c: the control socket of smtpproxy, answered by libmicrohttpd on the worker's loop (net/http_loop.h). */
-#include "smtpproxy/control/answers_queue.h"
 #include "smtpproxy/control/control.h"
 
 #include <microhttpd.h>

@@ -11,7 +11,6 @@
 #include "net/error_text.h"
 #include "net/listener.h"
 #include "net/stream.h"
-#include "smtpproxy/control/summary.h"
 
 #define BACKLOG     16
 #define SOCKET_MODE 0666u /* the mode of its folder tells who may connect */

@@ -1,5 +1,6 @@
 /* status_socket.h: a UNIX socket for other programs of this host, as RAgent's dashboard. Whoever connects gets one JSON
- * object (summary.h), and the end. Nothing that it sends is read as a question, so nobody can change anything by it.
+ * object (summary_make()), and the end. Nothing that it sends is read as a question, so nobody can change anything by
+ * it.
  */
 #ifndef CSSL_SMTPPROXY_STATUS_SOCKET_H
 #define CSSL_SMTPPROXY_STATUS_SOCKET_H

@@ -1,5 +1,5 @@
 /* summary.c: walks all sessions and destinations, and keeps the destinations with most to do. */
-#include "smtpproxy/control/summary.h"
+#include "smtpproxy/control/answers.h"
 
 #include "net/address.h"
 #include "smtpproxy/queue/queue.h"
@@ -36,7 +36,7 @@ static json_t *rows_json(const struct busiest *b, json_t *(*row)(const void *obj
 
 	for (unsigned i = 0; i < b->count; i++)
 		json_array_append_new(rows, row(b->at[i].object));
-	return json_pack("{s:I,s:o}", "total", (json_int_t)b->all, "rows", rows);
+	return json_pack("{s:I,s:o}", "total", INT(b->all), "rows", rows);
 }
 
 /* Receivers */
@@ -52,12 +52,10 @@ static json_t *destination_json(const void *object)
 	char text[ADDRESS_TEXT_MAX];
 
 	address_format((const struct sockaddr *)&d->route.to, text);
-	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "address", text, "limit",
-		(json_int_t)d->share->limit.limit, "ceiling", (json_int_t)d->share->limit.ceiling, "sending",
-		(json_int_t)d->in[DESTINATION_LEASED], "idle", (json_int_t)d->in[DESTINATION_IDLE], "waiting",
-		(json_int_t)d->turns.count, "transactions", (json_int_t)d->transactions, "accepted",
-		(json_int_t)d->accepted, "mean_wait_ms",
-		(json_int_t)(d->transactions ? d->turn_ms / d->transactions : 0));
+	return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "address", text, "limit", INT(d->share->limit.limit),
+		"ceiling", INT(d->share->limit.ceiling), "sending", INT(d->in[DESTINATION_LEASED]), "idle",
+		INT(d->in[DESTINATION_IDLE]), "waiting", INT(d->turns.count), "transactions", INT(d->transactions),
+		"accepted", INT(d->accepted), "mean_wait_ms", INT(d->transactions ? d->turn_ms / d->transactions : 0));
 }
 
 static json_t *destinations_json(const struct control_view *v)
@@ -76,7 +74,7 @@ static json_t *sources_json(const struct smtpproxy_outward *c)
 	for (size_t i = 0; i < c->source_count && i < SUMMARY_ROWS_MAX; i++) {
 		address_format((const struct sockaddr *)&c->sources[i].address, text);
 		json_array_append_new(
-			rows, json_pack("{s:s,s:I}", "address", text, "weight", (json_int_t)c->sources[i].weight));
+			rows, json_pack("{s:s,s:I}", "address", text, "weight", INT(c->sources[i].weight)));
 	}
 	return rows;
 }
@@ -93,7 +91,7 @@ static json_t *sessions_json(const struct sender_home *home)
 		waiting += s->state == SESSION_WAITS;
 		sending += s->state >= SESSION_TRIES && s->state <= SESSION_DECIDES;
 	}
-	return json_pack("{s:I,s:I,s:I}", "now", (json_int_t)home->count, "waiting", waiting, "sending", sending);
+	return json_pack("{s:I,s:I,s:I}", "now", INT(home->count), "waiting", waiting, "sending", sending);
 }
 
 static json_t *hooks_json(const struct hooks *hooks)
@@ -104,10 +102,10 @@ static json_t *hooks_json(const struct hooks *hooks)
 	SLIST_FOREACH(k, &hooks->all, next)
 	{
 		if (k->conf)
-			json_array_append_new(rows, json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "name", k->name, "state",
-							    hook_state_name(k->state), "asked", (json_int_t)k->asked,
-							    "refused", (json_int_t)k->refused, "deferred",
-							    (json_int_t)k->deferred, "failed", (json_int_t)k->failed));
+			json_array_append_new(
+				rows, json_pack("{s:s,s:s,s:I,s:I,s:I,s:I}", "name", k->name, "state",
+					      hook_state_name(k->state), "asked", INT(k->asked), "refused",
+					      INT(k->refused), "deferred", INT(k->deferred), "failed", INT(k->failed)));
 	}
 	return rows;
 }
@@ -134,7 +132,7 @@ static json_t *line_json(const void *object)
 	const struct queue_destination *d = object;
 
 	return json_pack("{s:s,s:s,s:I,s:I,s:I}", "destination", d->name, "flow", destination_flow_name(d->flow),
-		"messages", (json_int_t)d->count, "deferred", (json_int_t)d->deferred, "held", (json_int_t)d->held);
+		"messages", INT(d->count), "deferred", INT(d->deferred), "held", INT(d->held));
 }
 
 static json_t *queue_json(struct queue *q)
@@ -147,18 +145,17 @@ static json_t *queue_json(struct queue *q)
 	queue_get_stats(q, &s);
 	queue_each_destination(q, keep_line, &lines);
 	return json_pack("{s:s,s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:[ss],s:o}", "state", queue_state_name(s.state),
-		"in_sync", (int)s.in_sync, "messages", (json_int_t)s.messages, "bytes", (json_int_t)s.bytes, "deferred",
-		(json_int_t)lines.deferred, "held", (json_int_t)lines.held, "unstored", (json_int_t)s.unstored,
-		"stored", (json_int_t)s.stored, "delivered", (json_int_t)s.delivered, "backups",
-		backup_state_name(s.backups[0].state), backup_state_name(s.backups[1].state), "destinations",
-		rows_json(&lines.busiest, line_json));
+		"in_sync", (int)s.in_sync, "messages", INT(s.messages), "bytes", INT(s.bytes), "deferred",
+		INT(lines.deferred), "held", INT(lines.held), "unstored", INT(s.unstored), "stored", INT(s.stored),
+		"delivered", INT(s.delivered), "backups", backup_state_name(s.backups[0].state),
+		backup_state_name(s.backups[1].state), "destinations", rows_json(&lines.busiest, line_json));
 }
 
 char *summary_make(const struct control_view *v)
 {
 	const struct sender_home *home = v->home;
 	json_t *all = json_pack("{s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "name", v->conf->name, "version",
-		v->version, "uptime_s", (json_int_t)(worker_wall_ms() - v->started_ms) / 1000, "deliver",
+		v->version, "uptime_s", INT(worker_wall_ms() - v->started_ms) / 1000, "deliver",
 		home->queue ? "queue" : "relay", "counters", answers_counters(home), "sessions", sessions_json(home),
 		"destinations", destinations_json(v), "sources", sources_json(&v->conf->outward), "hooks",
 		hooks_json(&home->hooks), "queue", queue_json(home->queue));

@@ -9,7 +9,7 @@
 #define CSSL_SMTPPROXY_COURIER_H
 
 #include "net/table.h"
-#include "smtp/dots.h"
+#include "smtp/data.h"
 #include "smtpproxy/delivery/delivery.h"
 #include "smtpproxy/delivery/way.h"
 #include "smtpproxy/envelope/envelope.h"

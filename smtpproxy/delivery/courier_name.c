@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "smtp/tx_fate.h"
+#include "smtp/tx_name.h"
 #include "smtpproxy/delivery/courier.h"
 
 #define ASKED_MAX 4u /* questions of one courier; the receiver refuses numbers without reason then */

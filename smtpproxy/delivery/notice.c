@@ -11,9 +11,8 @@
 #include "net/address.h"
 #include "proto/error.h"
 #include "smtp/params.h"
-#include "smtp/xtext.h"
 #include "smtpproxy/delivery/courier.h"
-#include "smtpproxy/envelope/line_name.h"
+#include "smtpproxy/envelope/envelope.h"
 
 #define HEADER_MAX 32768u     /* bytes of the returned message's header */
 #define FULL_MAX   (1u << 20) /* larger messages are not returned in full */

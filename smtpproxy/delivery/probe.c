@@ -12,7 +12,7 @@
 #include "proto/error.h"
 #include "smtp/domain.h"
 #include "smtpproxy/delivery/courier.h"
-#include "smtpproxy/envelope/line_name.h"
+#include "smtpproxy/envelope/envelope.h"
 
 #define PROBE_SENDER "double-bounce" /* at our name, as Postfix probes (address_verify_sender) */
 #define SLOTS        4096u

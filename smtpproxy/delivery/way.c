@@ -4,7 +4,7 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
-#include "smtpproxy/envelope/line_name.h"
+#include "smtpproxy/envelope/envelope.h"
 
 static void on_found(struct exchangers *x)
 {

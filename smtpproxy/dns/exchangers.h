@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTPPROXY_EXCHANGERS_H
 #define CSSL_SMTPPROXY_EXCHANGERS_H
 
-#include "smtpproxy/dns/mx_list.h"
+#include "smtpproxy/dns/records.h"
 #include "smtpproxy/dns/resolver.h"
 
 struct exchanger {

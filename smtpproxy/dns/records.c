@@ -4,6 +4,7 @@
 
 #include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 
 #include "proto/error.h"
 #include "proto/wire.h"
@@ -95,4 +96,49 @@ int dns_tlsa_is_usable(const struct dns_tlsa *t)
 	if (t->selector > 1 || t->matching >= sizeof digest_len / sizeof digest_len[0])
 		return 0;
 	return t->matching == 0 || t->len == digest_len[t->matching];
+}
+
+/* Lists of servers */
+
+/* The first place whose preference is not below @preference. */
+static unsigned place_of(const struct mx_list *l, uint32_t preference)
+{
+	unsigned at = 0;
+	while (at < l->count && l->at[at].preference < preference)
+		at++;
+	return at;
+}
+
+static void insert(struct mx_list *l, const struct dns_mx *one, uint32_t (*random)(uint32_t below))
+{
+	const unsigned first = place_of(l, one->preference), behind = place_of(l, (uint32_t)one->preference + 1);
+	const unsigned at = first + random(behind - first + 1);
+	if (at == MX_LIST_MAX)
+		return;
+	l->count -= l->count == MX_LIST_MAX;
+	memmove(&l->at[at + 1], &l->at[at], (l->count - at) * sizeof l->at[0]);
+	l->at[at] = *one;
+	l->count++;
+}
+
+enum mx_verdict mx_list_read(struct mx_list *l, const struct dns_record *records, size_t count, const char *own,
+	uint32_t (*random)(uint32_t below))
+{
+	uint32_t own_preference = UINT32_MAX;
+	struct dns_mx one;
+	l->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (dns_mx_read(records[i], &one) != 0)
+			continue;
+		if (one.host[0] == '\0' && count == 1)
+			return MX_NULL;
+		if (strcasecmp(one.host, own) == 0 && one.preference < own_preference)
+			own_preference = one.preference;
+		if (one.host[0] != '\0')
+			insert(l, &one, random);
+	}
+	if (l->count == 0)
+		return MX_BROKEN;
+	l->count = place_of(l, own_preference);
+	return l->count > 0 ? MX_HOSTS : MX_LOOP;
 }

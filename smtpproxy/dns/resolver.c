@@ -35,7 +35,7 @@ static int set_server(struct ub_ctx *ub, const struct sockaddr *server)
 }
 
 /* Without servers and without that file, a server of this host (resolv.conf(5)). */
-static int set_servers(struct ub_ctx *ub, const struct resolver_conf *conf)
+static int set_servers(struct ub_ctx *ub, const struct smtpproxy_dns *conf)
 {
 	int r = 0;
 	if (conf->server_count == 0 && ub_ctx_resolvconf(ub, NULL) != 0)
@@ -48,7 +48,7 @@ static int set_servers(struct ub_ctx *ub, const struct resolver_conf *conf)
 /* libunbound does not ask servers on loopback unless it is told that it may. What it writes to stderr is in the answers
  * as well. It says by itself that names for tests and homes do not exist (RFC 6761, RFC 8375), but here a server of
  * one's own may know them. The calls for that make it read the trust anchor now. */
-static int set_up(struct ub_ctx *ub, const struct resolver_conf *conf)
+static int set_up(struct ub_ctx *ub, const struct smtpproxy_dns *conf)
 {
 	int r = ub_ctx_debugout(ub, NULL);
 	r = r ? r : ub_ctx_async(ub, 1);
@@ -173,7 +173,7 @@ const char *dns_outcome_text(enum dns_outcome o)
 
 /* Life */
 
-struct resolver *resolver_create(struct worker *w, const struct resolver_conf *conf, char *error, size_t cap)
+struct resolver *resolver_create(struct worker *w, const struct smtpproxy_dns *conf, char *error, size_t cap)
 {
 	struct resolver *r = calloc(1, sizeof *r);
 	int bad = UB_NOMEM;

@@ -6,6 +6,7 @@
 #ifndef CSSL_SMTPPROXY_RESOLVER_H
 #define CSSL_SMTPPROXY_RESOLVER_H
 
+#include "conf/smtpproxy.h"
 #include "net/timer.h"
 #include "smtpproxy/dns/records.h"
 
@@ -13,16 +14,8 @@
 
 struct resolver;
 
-/* The texts and addresses are copied. */
-struct resolver_conf {
-	const struct sockaddr_storage *servers; /* that answer recursively; none: those of /etc/resolv.conf */
-	size_t server_count;
-	const char *trust_anchor; /* a file of DS or DNSKEY records; NULL: nothing is ever secure */
-	uint32_t timeout_ms;      /* of a question */
-};
-
-/* NULL with @error. The trust anchor is read here. */
-struct resolver *resolver_create(struct worker *w, const struct resolver_conf *conf, char *error, size_t cap);
+/* @conf is copied. NULL with @error. The trust anchor is read here. */
+struct resolver *resolver_create(struct worker *w, const struct smtpproxy_dns *conf, char *error, size_t cap);
 /* All questions are answered or forgotten. Then call it, before the worker's last turn. NULL is legal. */
 void resolver_destroy(struct resolver *r);
 

@@ -1,10 +1,13 @@
 /* envelope.c: writes and reads texts that NUL ends. A line of SMTP never has a NUL (smtp/command.h refuses it). */
 #include "smtpproxy/envelope/envelope.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/address.h"
 #include "proto/error.h"
+#include "smtp/domain.h"
 
 #define VERSION    1
 #define TEXTS      4u /* before the recipients */
@@ -119,4 +122,42 @@ struct smtp_span envelope_domain(struct smtp_span mailbox)
 		if (mailbox.at[i - 1] == '@')
 			return (struct smtp_span){ mailbox.at + i, mailbox.len - i };
 	return (struct smtp_span){ 0 };
+}
+
+/* Lines of the queue */
+
+static char lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, char out[static LINE_NAME_MAX + 1])
+{
+	const struct smtp_span domain = envelope_domain(mailbox);
+	char address[ADDRESS_TEXT_MAX];
+	const int r = smtp_span_copy(domain, out, LINE_NAME_MAX + 1);
+	for (char *c = out; *c; c++)
+		*c = lower(*c);
+	if (conf->next_hop.ss_family != AF_UNSPEC && !line_name_domain(conf, out)) {
+		snprintf(out, LINE_NAME_MAX + 1, "%s",
+			address_format((const struct sockaddr *)&conf->next_hop, address));
+		return 0;
+	}
+	return domain.len == 0 ? CSSL_E_NOT_FOUND : r;
+}
+
+int line_name_address(const char *name, struct sockaddr_storage *out)
+{
+	const int is_address = address_parse(name, out) == 0 && out->ss_family != AF_UNIX &&
+			       address_port((const struct sockaddr *)out) > 0;
+	return is_address ? 0 : CSSL_E_NOT_FOUND;
+}
+
+const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *conf, const char *name)
+{
+	for (size_t i = 0; i < conf->domain_count; i++) {
+		if (smtp_domain_is_in(smtp_span_of(name), conf->domains[i].domain))
+			return &conf->domains[i];
+	}
+	return NULL;
 }

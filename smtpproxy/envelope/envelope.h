@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf/smtpproxy.h"
 #include "smtp/span.h"
 
 /* At the end of the parameters of MAIL: the message came with TLS. No sender's own REQUIRETLS is taken. */
@@ -51,5 +52,20 @@ int envelope_is_secured(const struct envelope *e);
 
 /* The domain of a mailbox: the text behind its last '@'. Empty if there is no '@'. */
 struct smtp_span envelope_domain(struct smtp_span mailbox);
+
+/* The destination of the queue at which a message for a mailbox waits: the domain of the mailbox in lower case, or the
+ * next hop of the file, unless the file has a row for the domain. */
+
+#define LINE_NAME_MAX 255u /* bytes */
+
+/* 0; CSSL_E_NOT_FOUND: the mailbox has no domain; CSSL_E_TOO_LONG. */
+int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, char out[static LINE_NAME_MAX + 1]);
+
+/* Where a line of that name leads to without the DNS. 0 with @out; CSSL_E_NOT_FOUND: it is a domain or an address
+ * literal. An address is the next hop of an earlier file. */
+int line_name_address(const char *name, struct sockaddr_storage *out);
+
+/* The first row of the file for that domain; NULL: it has none. */
+const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *conf, const char *name);
 
 #endif

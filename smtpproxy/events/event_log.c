@@ -59,15 +59,11 @@ int event_log_open(struct event_log *l)
 {
 	if (!l->path)
 		return 0;
-	const int fd = event_writer_open_file(l->path, &l->origin);
-	if (fd < 0)
-		return fd;
-	const int r = event_writer_use(l->writer, fd);
-	if (r == 0)
-		l->fd = fd;
-	else
-		close(fd);
-	return r;
+	l->fd = event_writer_open_file(l->path, &l->origin);
+	if (l->fd < 0)
+		return l->fd;
+	event_writer_begin(l->writer, l->fd);
+	return 0;
 }
 
 int event_log_reopen(struct event_log *l)
@@ -77,17 +73,10 @@ int event_log_reopen(struct event_log *l)
 
 int event_log_follow(struct event_log *l, const char *path)
 {
-	const char *before = l->path;
-	int r = 0;
-	l->path = path;
-	if (path && before && strcmp(path, before) == 0)
-		return 0;
-	if (path)
-		r = event_log_reopen(l);
-	else if (before)
-		r = event_writer_use(l->writer, -1);
-	if (r < 0)
-		l->path = before;
+	const int is_same = path && l->path ? strcmp(path, l->path) == 0 : path == l->path;
+	const int r = is_same ? 0 : event_writer_open(l->writer, path);
+	if (r == 0)
+		l->path = path;
 	return r;
 }
 
@@ -133,7 +122,7 @@ static uint64_t oldest_of(const struct event_log *l)
 	return l->newest > EVENT_LOG_KEPT ? l->newest - EVENT_LOG_KEPT + 1 : 1;
 }
 
-json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most)
+static json_t *records_since(const struct event_log *l, uint64_t after, unsigned most)
 {
 	const uint64_t oldest = oldest_of(l);
 	json_t *out = json_array();
@@ -150,7 +139,7 @@ json_t *event_log_answer(const struct event_log *l, uint64_t after, unsigned mos
 {
 	json_t *out = json_object();
 	json_object_set_new(out, "instance", json_string(l->instance));
-	json_object_set_new(out, "events", event_log_since(l, after, most));
+	json_object_set_new(out, "events", records_since(l, after, most));
 	json_object_set_new(out, "oldest", json_integer((json_int_t)oldest_of(l)));
 	json_object_set_new(out, "newest", json_integer((json_int_t)l->newest));
 	return out;

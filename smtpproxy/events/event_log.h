@@ -40,11 +40,8 @@ void event_log_add(struct event_log *l, json_t *record);
 /* Before @dropped is read: adds the records that the file has refused. */
 void event_log_count(struct event_log *l);
 
-/* A new array of at most @most records with numbers above @after, oldest first. The caller owns it. */
-json_t *event_log_since(const struct event_log *l, uint64_t after, unsigned most);
-
-/* The same as the answer of the control API, with the instance, and the numbers of the oldest record in memory (1: none
- * was forgotten) and of the newest. The caller owns it. */
+/* The answer of the control API: at most @most records with numbers above @after, oldest first, the instance, and the
+ * numbers of the oldest record in memory (1: none was forgotten) and of the newest. The caller owns it. */
 json_t *event_log_answer(const struct event_log *l, uint64_t after, unsigned most);
 
 #endif

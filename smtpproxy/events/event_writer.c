@@ -1,5 +1,5 @@
-/* event_writer.c: a queue of jobs under one lock, and the thread that does them. A job is a line, or the file for those
- * behind it: an open one, or a path. The file is the thread's alone once it runs. */
+/* event_writer.c: a queue of jobs under one lock, and the thread that does them. A job is a line, or the path of the
+ * file for those behind it. The file is the thread's alone once it runs. */
 #include "smtpproxy/events/event_writer.h"
 
 #include <errno.h>
@@ -19,13 +19,12 @@
 
 enum writer_state { WRITER_IDLE, WRITER_RUNS, WRITER_ENDS, WRITER_ENDED };
 
-enum job_kind { JOB_LINE, JOB_USE, JOB_OPEN };
+enum job_kind { JOB_LINE, JOB_OPEN };
 
 struct job {
 	STAILQ_ENTRY(job) next;
-	char *text; /* of LINE, or the path of OPEN */
+	char *text; /* of LINE, or the path of OPEN; NULL: nowhere */
 	size_t len; /* of LINE */
-	int fd;     /* of USE */
 	enum job_kind kind;
 };
 
@@ -103,8 +102,8 @@ int event_writer_open_file(const char *path, enum log_origin *origin)
 static void use_path(struct event_writer *w, const char *path)
 {
 	enum log_origin origin;
-	const int fd = event_writer_open_file(path, &origin);
-	if (fd >= 0)
+	const int fd = path ? event_writer_open_file(path, &origin) : -1;
+	if (fd >= 0 || !path)
 		use(w, fd);
 	else
 		log_event(LOG_WARNING, NULL, "event log not opened", "path=%s cause=%s effect=\"%s\"", path,
@@ -114,11 +113,9 @@ static void use_path(struct event_writer *w, const char *path)
 /* 0; negative: a line was lost. */
 static int do_job(struct event_writer *w, struct job *j)
 {
-	switch (j->kind) {
-	case JOB_LINE: return w->fd < 0 ? CSSL_E_STATE : write_line(w, j->text, j->len);
-	case JOB_USE: use(w, j->fd); break;
-	case JOB_OPEN: use_path(w, j->text); break;
-	}
+	if (j->kind == JOB_LINE)
+		return w->fd < 0 ? CSSL_E_STATE : write_line(w, j->text, j->len);
+	use_path(w, j->text);
 	return 0;
 }
 
@@ -178,22 +175,18 @@ static int start(struct event_writer *w)
 
 /* The loop's side */
 
-static void push(struct event_writer *w, struct job *j)
-{
-	STAILQ_INSERT_TAIL(&w->jobs, j, next);
-	w->bytes += j->len;
-	w->lines += j->kind == JOB_LINE;
-	pthread_cond_signal(&w->wake);
-}
-
 static int start_and_push(struct event_writer *w, struct job *j)
 {
 	if (w->bytes + j->len > EVENT_WRITER_MAX)
 		return CSSL_E_FULL;
 	const int r = start(w);
-	if (r == 0)
-		push(w, j);
-	return r;
+	if (r < 0)
+		return r;
+	STAILQ_INSERT_TAIL(&w->jobs, j, next);
+	w->bytes += j->len;
+	w->lines += j->kind == JOB_LINE;
+	pthread_cond_signal(&w->wake);
+	return 0;
 }
 
 /* Takes over @text, also if it fails. */
@@ -202,7 +195,7 @@ static int add(struct event_writer *w, enum job_kind kind, char *text, size_t le
 	struct job *j = calloc(1, sizeof *j);
 	int r = CSSL_E_NO_MEMORY;
 	if (j) {
-		*j = (struct job){ .text = text, .len = len, .fd = -1, .kind = kind };
+		*j = (struct job){ .text = text, .len = len, .kind = kind };
 		pthread_mutex_lock(&w->lock);
 		r = start_and_push(w, j);
 		pthread_mutex_unlock(&w->lock);
@@ -221,25 +214,13 @@ int event_writer_add(struct event_writer *w, char *text, size_t len)
 
 int event_writer_open(struct event_writer *w, const char *path)
 {
-	char *copy = strdup(path);
-	return copy ? add(w, JOB_OPEN, copy, 0) : CSSL_E_NO_MEMORY;
+	char *copy = path ? strdup(path) : NULL;
+	return copy || !path ? add(w, JOB_OPEN, copy, 0) : CSSL_E_NO_MEMORY;
 }
 
-int event_writer_use(struct event_writer *w, int fd)
+void event_writer_begin(struct event_writer *w, int fd)
 {
-	struct job *j = calloc(1, sizeof *j);
-	if (!j)
-		return CSSL_E_NO_MEMORY;
-	*j = (struct job){ .fd = fd, .kind = JOB_USE };
-	pthread_mutex_lock(&w->lock);
-	if (w->state == WRITER_IDLE) {
-		use(w, fd);
-		free(j);
-	} else {
-		push(w, j);
-	}
-	pthread_mutex_unlock(&w->lock);
-	return 0;
+	use(w, fd);
 }
 
 uint64_t event_writer_lost(struct event_writer *w)

@@ -24,15 +24,15 @@ struct event_writer *event_writer_create(void);
  * event_writer_lost(). NULL is legal. */
 uint64_t event_writer_destroy(struct event_writer *w, uint64_t wait_ms);
 
-/* Lines from now on go to @fd (-1: nowhere), which it takes over; earlier ones go to the file before. 0, or
- * CSSL_E_NO_MEMORY: @fd stays with the caller. */
-int event_writer_use(struct event_writer *w, int fd);
+/* Before anything else: lines go to @fd, which it takes over. */
+void event_writer_begin(struct event_writer *w, int fd);
 
 /* Opens a file for it, in the caller's thread, as log_open_file() does. A descriptor or negative errno. */
 int event_writer_open_file(const char *path, enum log_origin *origin);
 
-/* The same as event_writer_use() with the file @path. The thread opens it, because that may stall too. If it fails, the
- * thread logs why, and lines go to the file before. 0 or negative: there is no memory or no thread for it. */
+/* Lines from now on go to the file @path (NULL: nowhere); earlier ones go to the file before. The thread opens it,
+ * because that may stall too. If it fails, the thread logs why, and lines go to the file before. 0 or negative: there
+ * is no memory or no thread for it. */
 int event_writer_open(struct event_writer *w, const char *path);
 
 /* Takes over @text of malloc(), @len bytes with the line feed. 0, or negative: it was dropped, as there is no room. */

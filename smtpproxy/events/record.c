@@ -36,14 +36,10 @@ static json_t *time_text(int64_t wall_ms)
 
 void record_begin(struct record *r, const struct record_origin *origin, struct smtp_span from)
 {
-	*r = (struct record){ .fields = json_object(), .recipients = json_array(), .began_ms = origin->now_ms };
-	r->turn_ms = origin->now_ms;
-	json_object_set_new(r->fields, "time", time_text(origin->wall_ms));
-	json_object_set_new(r->fields, "connection", json_integer((json_int_t)origin->connection));
-	json_object_set_new(r->fields, "client", json_string(origin->client));
-	json_object_set_new(r->fields, "ehlo", text_of(smtp_span_of(origin->ehlo)));
-	json_object_set_new(r->fields, "destination", json_string(origin->destination));
-	json_object_set_new(r->fields, "from", text_of(from));
+	*r = (struct record){ .recipients = json_array(), .began_ms = origin->now_ms, .turn_ms = origin->now_ms };
+	r->fields = json_pack("{s:o,s:I,s:s,s:o,s:s,s:o}", "time", time_text(origin->wall_ms), "connection",
+		(json_int_t)origin->connection, "client", origin->client, "ehlo", text_of(smtp_span_of(origin->ehlo)),
+		"destination", origin->destination, "from", text_of(from));
 }
 
 void record_turn(struct record *r, uint64_t now_ms)
@@ -57,9 +53,7 @@ void record_recipient(struct record *r, struct smtp_span to)
 		r->more++;
 		return;
 	}
-	json_t *one = json_object();
-	json_object_set_new(one, "to", text_of(to));
-	json_array_append_new(r->recipients, one);
+	json_array_append_new(r->recipients, json_pack("{s:o}", "to", text_of(to)));
 }
 
 static void set_reply(json_t *object, const struct smtp_reply_line *line)

@@ -22,7 +22,7 @@
 
 #include <jansson.h>
 
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 #include "smtp/reply.h"
 
 #define RECORD_RECIPIENTS_MAX 100u

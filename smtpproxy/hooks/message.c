@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/array.h"
 #include "proto/error.h"
 
 #define ROOM_FIRST 16384u
@@ -99,13 +100,11 @@ size_t message_mbox_line(struct smtp_span text, char out[static MESSAGE_MBOX_NAM
 /* Room for one more at @at. */
 static struct message_field *open_place(struct message *m, size_t at)
 {
-	struct message_field *fields = m->fields;
+	struct message_field *fields;
 
-	if ((m->count & (m->count - 1)) == 0) /* none, or a power of two: all the memory is used */
-		fields = reallocarray(fields, m->count ? 2 * m->count : 1, sizeof *fields);
-	if (!fields)
+	if (array_make_room(&m->fields, &m->field_cap, m->count, sizeof *m->fields))
 		return NULL;
-	m->fields = fields;
+	fields = m->fields;
 	memmove(&fields[at + 1], &fields[at], (m->count - at) * sizeof *fields);
 	m->count++;
 	fields[at] = (struct message_field){ 0 };
@@ -238,14 +237,8 @@ static void part_body(struct message *m)
 static void delete_field(struct message *m, size_t at)
 {
 	free(m->fields[at].own);
-	for (size_t i = at; i + 1 < m->count; i++)
-		m->fields[i] = m->fields[i + 1];
 	m->count--;
-	/* open_place() reads the size of the memory out of the count */
-	if (m->count > 0 && (m->count & (m->count - 1)) == 0) {
-		struct message_field *less = reallocarray(m->fields, m->count, sizeof *less);
-		m->fields = less ? less : m->fields;
-	}
+	memmove(&m->fields[at], &m->fields[at + 1], (m->count - at) * sizeof *m->fields);
 }
 
 int message_insert(struct message *m, size_t at, struct smtp_span name, struct smtp_span value)

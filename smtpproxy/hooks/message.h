@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "smtp/dots.h"
+#include "smtp/data.h"
 #include "smtp/span.h"
 
 #define MESSAGE_FIELDS_MAX 10000u
@@ -23,7 +23,7 @@ struct message {
 	char *at; /* as DATA carries it; after message_read() without added dots */
 	size_t len, cap;
 	struct message_field *fields;
-	size_t count;
+	size_t count, field_cap;
 	struct smtp_span gap, body; /* the empty line between, if there is one */
 	/* The reading of message_next(). */
 	size_t part, part_at; /* the fields, the gap, the body; behind them the end */

@@ -10,57 +10,42 @@
 #define PENDING_MAX 262144u /* output that the milter has not taken; above this, the body waits */
 #define ROOM        4096u   /* for a packet beside its text */
 
-/* Commands */
+#define NOT_OF_PROTOCOL "it sends what is not of the protocol"
 
-static void put_macros(struct wire_writer *w, enum milter_command of, const char *const *texts)
+/* Commands: what stands behind the letter */
+
+static void put_options(struct call *c, struct wire_writer *w)
 {
-	uint8_t *begin = milter_packet(w, MILTER_MACRO);
-
-	wire_put_u8(w, (uint8_t)of);
-	for (; *texts; texts++)
-		milter_put_text(w, smtp_span_of(*texts));
-	milter_packet_end(w, begin);
+	wire_put_u32(w, MILTER_VERSION);
+	wire_put_u32(w, MILTER_ACTIONS);
+	wire_put_u32(w, MILTER_FLAGS);
 }
 
-static void say_options(struct call *c, struct wire_writer *w)
-{
-	milter_put_options(w);
-}
-
-static void say_connect(struct call *c, struct wire_writer *w)
+static void put_connect(struct call *c, struct wire_writer *w)
 {
 	const struct filter *f = c->filter;
 	const int v6 = f->client.ss_family == AF_INET6;
 	const void *bytes = v6 ? (const void *)&((const struct sockaddr_in6 *)&f->client)->sin6_addr
 			       : (const void *)&((const struct sockaddr_in *)&f->client)->sin_addr;
-	const char *const macros[] = { "j", f->listener, "{daemon_name}", f->listener, "v", "CSSL smtpproxy", NULL };
 	char text[INET6_ADDRSTRLEN] = "", host[INET6_ADDRSTRLEN + 2];
-	uint8_t *begin;
 
 	inet_ntop(f->client.ss_family, bytes, text, sizeof text);
 	snprintf(host, sizeof host, "[%s]", text);
-	put_macros(w, MILTER_CONNECT, macros);
-	begin = milter_packet(w, MILTER_CONNECT);
 	milter_put_text(w, smtp_span_of(host));
 	wire_put_u8(w, v6 ? '6' : '4');
 	wire_put_u16(w, address_port((const struct sockaddr *)&f->client));
 	milter_put_text(w, smtp_span_of(text));
-	milter_packet_end(w, begin);
 }
 
-static void say_helo(struct call *c, struct wire_writer *w)
+static void put_helo(struct call *c, struct wire_writer *w)
 {
-	uint8_t *begin = milter_packet(w, MILTER_HELO);
-
 	milter_put_text(w, smtp_span_of(c->filter->hello));
-	milter_packet_end(w, begin);
 }
 
 /* "<address>", and each parameter. */
-static void say_path(struct call *c, struct wire_writer *w, enum milter_command command)
+static void put_path(struct call *c, struct wire_writer *w)
 {
 	struct smtp_span rest = c->filter->params, word;
-	uint8_t *begin = milter_packet(w, command);
 
 	wire_put_u8(w, '<');
 	if (c->filter->address.len)
@@ -68,32 +53,6 @@ static void say_path(struct call *c, struct wire_writer *w, enum milter_command 
 	milter_put_text(w, smtp_span_of(">"));
 	while ((word = smtp_span_word(&rest)).len > 0)
 		milter_put_text(w, word);
-	milter_packet_end(w, begin);
-}
-
-static void say_mail(struct call *c, struct wire_writer *w)
-{
-	const char *const macros[] = { "i", c->filter->id, NULL };
-
-	put_macros(w, MILTER_MAIL, macros);
-	say_path(c, w, MILTER_MAIL);
-}
-
-static void say_rcpt(struct call *c, struct wire_writer *w)
-{
-	say_path(c, w, MILTER_RCPT);
-}
-
-static void say_empty(struct wire_writer *w, enum milter_command command)
-{
-	uint8_t *begin = milter_packet(w, command);
-
-	milter_packet_end(w, begin);
-}
-
-static void say_data(struct call *c, struct wire_writer *w)
-{
-	say_empty(w, MILTER_DATA);
 }
 
 /* Its lines are parted by LF alone. */
@@ -110,11 +69,10 @@ static void put_value(struct wire_writer *w, struct smtp_span value)
 	wire_put_u8(w, 0);
 }
 
-static void say_field(struct call *c, struct wire_writer *w)
+static void put_field(struct call *c, struct wire_writer *w)
 {
 	struct milter *m = &c->u.milter;
 	struct smtp_span name, value;
-	uint8_t *begin = milter_packet(w, MILTER_HEADER);
 
 	message_split(&c->filter->message->fields[m->field++], &name, &value);
 	if (!(m->options.flags & MILTER_LEADING_SPACE) && value.len > 0 && value.at[0] == ' ')
@@ -123,32 +81,16 @@ static void say_field(struct call *c, struct wire_writer *w)
 		value.len = MILTER_CHUNK_MAX;
 	milter_put_text(w, name);
 	put_value(w, value);
-	milter_packet_end(w, begin);
 }
 
-static void say_gap(struct call *c, struct wire_writer *w)
-{
-	const char *const macros[] = { "i", c->filter->id, NULL };
-
-	put_macros(w, MILTER_END_OF_HEADER, macros);
-	say_empty(w, MILTER_END_OF_HEADER);
-}
-
-static void say_chunk(struct call *c, struct wire_writer *w)
+static void put_chunk(struct call *c, struct wire_writer *w)
 {
 	struct milter *m = &c->u.milter;
 	const struct smtp_span body = c->filter->message->body;
 	const size_t left = body.len - m->at, len = left < MILTER_CHUNK_MAX ? left : MILTER_CHUNK_MAX;
-	uint8_t *begin = milter_packet(w, MILTER_BODY);
 
 	wire_put_bytes(w, body.at + m->at, len);
 	m->at += len;
-	milter_packet_end(w, begin);
-}
-
-static void say_end(struct call *c, struct wire_writer *w)
-{
-	say_empty(w, MILTER_END_OF_BODY);
 }
 
 /* Is there one more field, or piece of the body? */
@@ -162,25 +104,47 @@ static int has_chunk(const struct call *c)
 	return c->u.milter.at < c->filter->message->body.len;
 }
 
-/* The parts, in order. @no, @silent: flags by which the milter leaves out the command, or its reply. @more: NULL: it is
- * said once. */
+/* The parts, in order. @put: NULL: the letter is all. @no, @silent: flags by which the milter leaves out the command,
+ * or its reply. @more: NULL: it is said once. */
 static const struct {
-	void (*say)(struct call *c, struct wire_writer *w);
+	enum milter_command command;
+	void (*put)(struct call *c, struct wire_writer *w);
 	int (*more)(const struct call *c);
 	uint32_t no, silent, version;
 	enum filter_step step;
 } parts[] = {
-	[MILTER_PART_OPTIONS] = { say_options, NULL, 0, 0, 0, FILTER_MAIL },
-	[MILTER_PART_CONNECT] = { say_connect, NULL, MILTER_NO_CONNECT, MILTER_SILENT_CONNECT, 2, FILTER_MAIL },
-	[MILTER_PART_HELO] = { say_helo, NULL, MILTER_NO_HELO, MILTER_SILENT_HELO, 2, FILTER_MAIL },
-	[MILTER_PART_MAIL] = { say_mail, NULL, MILTER_NO_MAIL, MILTER_SILENT_MAIL, 2, FILTER_MAIL },
-	[MILTER_PART_RCPT] = { say_rcpt, NULL, MILTER_NO_RCPT, MILTER_SILENT_RCPT, 2, FILTER_RCPT },
-	[MILTER_PART_DATA] = { say_data, NULL, MILTER_NO_DATA, MILTER_SILENT_DATA, 4, FILTER_DATA },
-	[MILTER_PART_FIELD] = { say_field, has_field, MILTER_NO_HEADER, MILTER_SILENT_HEADER, 2, FILTER_MESSAGE },
-	[MILTER_PART_GAP] = { say_gap, NULL, MILTER_NO_END_OF_HEADER, MILTER_SILENT_END_OF_HEADER, 2, FILTER_MESSAGE },
-	[MILTER_PART_CHUNK] = { say_chunk, has_chunk, MILTER_NO_BODY, MILTER_SILENT_BODY, 2, FILTER_MESSAGE },
-	[MILTER_PART_END] = { say_end, NULL, 0, 0, 2, FILTER_MESSAGE },
+	[MILTER_PART_OPTIONS] = { MILTER_OPTIONS, put_options, NULL, 0, 0, 0, FILTER_MAIL },
+	[MILTER_PART_CONNECT] = { MILTER_CONNECT, put_connect, NULL, MILTER_NO_CONNECT, MILTER_SILENT_CONNECT, 2,
+		FILTER_MAIL },
+	[MILTER_PART_HELO] = { MILTER_HELO, put_helo, NULL, MILTER_NO_HELO, MILTER_SILENT_HELO, 2, FILTER_MAIL },
+	[MILTER_PART_MAIL] = { MILTER_MAIL, put_path, NULL, MILTER_NO_MAIL, MILTER_SILENT_MAIL, 2, FILTER_MAIL },
+	[MILTER_PART_RCPT] = { MILTER_RCPT, put_path, NULL, MILTER_NO_RCPT, MILTER_SILENT_RCPT, 2, FILTER_RCPT },
+	[MILTER_PART_DATA] = { MILTER_DATA, NULL, NULL, MILTER_NO_DATA, MILTER_SILENT_DATA, 4, FILTER_DATA },
+	[MILTER_PART_FIELD] = { MILTER_HEADER, put_field, has_field, MILTER_NO_HEADER, MILTER_SILENT_HEADER, 2,
+		FILTER_MESSAGE },
+	[MILTER_PART_GAP] = { MILTER_END_OF_HEADER, NULL, NULL, MILTER_NO_END_OF_HEADER, MILTER_SILENT_END_OF_HEADER, 2,
+		FILTER_MESSAGE },
+	[MILTER_PART_CHUNK] = { MILTER_BODY, put_chunk, has_chunk, MILTER_NO_BODY, MILTER_SILENT_BODY, 2,
+		FILTER_MESSAGE },
+	[MILTER_PART_END] = { MILTER_END_OF_BODY, NULL, NULL, 0, 0, 2, FILTER_MESSAGE },
 };
+
+/* Names and values that some commands have before them. */
+static void say_macros(struct wire_writer *w, const struct filter *f, enum milter_command of)
+{
+	const char *const connect[] = { "j", f->listener, "{daemon_name}", f->listener, "v", "CSSL smtpproxy", NULL };
+	const char *const id[] = { "i", f->id, NULL };
+	const char *const *texts = of == MILTER_CONNECT ? connect : id;
+	uint8_t *begin;
+
+	if (of != MILTER_CONNECT && of != MILTER_MAIL && of != MILTER_END_OF_HEADER)
+		return;
+	begin = milter_packet(w, MILTER_MACRO);
+	wire_put_u8(w, (uint8_t)of);
+	for (; *texts; texts++)
+		milter_put_text(w, smtp_span_of(*texts));
+	milter_packet_end(w, begin);
+}
 
 static const enum milter_part first_parts[] = {
 	[FILTER_MAIL] = MILTER_PART_OPTIONS,
@@ -215,12 +179,17 @@ static void say(struct call *c)
 	const size_t room_len = room_for(c);
 	uint8_t *room = stream_reserve(&c->stream, room_len);
 	struct wire_writer w = wire_writer(room, room_len);
+	uint8_t *begin;
 
 	if (!room) {
 		call_fails(c, "out of memory");
 		return;
 	}
-	parts[m->part].say(c, &w);
+	say_macros(&w, c->filter, parts[m->part].command);
+	begin = milter_packet(&w, parts[m->part].command);
+	if (parts[m->part].put)
+		parts[m->part].put(c, &w);
+	milter_packet_end(&w, begin);
 	if (wire_writer_len(&w) < 0) {
 		call_fails(c, "a command is too long for it");
 		return;
@@ -262,7 +231,7 @@ static void bye(struct call *c)
 	uint8_t out[8];
 	struct wire_writer w = wire_writer(out, sizeof out);
 
-	say_empty(&w, MILTER_QUIT);
+	milter_packet_end(&w, milter_packet(&w, MILTER_QUIT));
 	stream_write(&c->stream, out, (size_t)wire_writer_len(&w));
 }
 
@@ -338,7 +307,7 @@ static int make_changes(struct call *c)
 
 /* Replies */
 
-static void on_options(struct call *c, uint8_t letter, struct wire_reader reader)
+static void on_options(struct call *c, struct wire_reader reader)
 {
 	struct milter *m = &c->u.milter;
 	struct milter_options options;
@@ -354,7 +323,7 @@ static void on_options(struct call *c, uint8_t letter, struct wire_reader reader
 	go_on(c);
 }
 
-static void on_continue(struct call *c, uint8_t letter, struct wire_reader r)
+static void on_continue(struct call *c)
 {
 	struct milter *m = &c->u.milter;
 
@@ -368,14 +337,14 @@ static void on_continue(struct call *c, uint8_t letter, struct wire_reader r)
 	go_on(c);
 }
 
-static void on_skip(struct call *c, uint8_t letter, struct wire_reader r)
+static void on_skip(struct call *c)
 {
 	if (c->u.milter.part == MILTER_PART_CHUNK)
 		c->u.milter.at = c->filter->message->body.len;
-	on_continue(c, letter, r);
+	on_continue(c);
 }
 
-static void on_accept(struct call *c, uint8_t letter, struct wire_reader r)
+static void on_accept(struct call *c)
 {
 	if (c->u.milter.part == MILTER_PART_END && make_changes(c) < 0)
 		call_fails(c, "its changes would break the header");
@@ -383,22 +352,7 @@ static void on_accept(struct call *c, uint8_t letter, struct wire_reader r)
 		call_accepts(c);
 }
 
-static void on_reject(struct call *c, uint8_t letter, struct wire_reader r)
-{
-	call_refuses(c, call_reply_rejects);
-}
-
-static void on_defer(struct call *c, uint8_t letter, struct wire_reader r)
-{
-	call_refuses(c, call_reply_defers);
-}
-
-static void on_discard(struct call *c, uint8_t letter, struct wire_reader r)
-{
-	call_discards(c);
-}
-
-static void on_reply_code(struct call *c, uint8_t letter, struct wire_reader r)
+static void on_reply_code(struct call *c, struct wire_reader r)
 {
 	uint8_t out[FILTER_REPLY_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
@@ -410,46 +364,36 @@ static void on_reply_code(struct call *c, uint8_t letter, struct wire_reader r)
 		call_refuses(c, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) });
 }
 
-/* Its other changes may depend on this one, so none of them is made. */
-static void on_too_much(struct call *c, uint8_t letter, struct wire_reader r)
-{
-	call_fails(c, letter == MILTER_REPLACE_BODY ? "it wants to change the body"
-						    : "it wants to change the sender or recipients");
-}
-
-static void on_progress(struct call *c, uint8_t letter, struct wire_reader r)
-{
-	/* on_answer() has done it */
-}
-
-static void (*const ons[256])(struct call *c, uint8_t letter, struct wire_reader r) = {
-	[MILTER_OPTIONS] = on_options,
-	[MILTER_CONTINUE] = on_continue,
-	[MILTER_ACCEPT] = on_accept,
-	[MILTER_REJECT] = on_reject,
-	[MILTER_TEMPFAIL] = on_defer,
-	[MILTER_DISCARD] = on_discard,
-	[MILTER_REPLY_CODE] = on_reply_code,
-	[MILTER_CONNECTION_FAILED] = on_defer,
-	[MILTER_SHUTDOWN] = on_defer,
-	[MILTER_SKIP] = on_skip,
-	[MILTER_PROGRESS] = on_progress,
-	[MILTER_ADD_HEADER] = on_change,
-	[MILTER_INSERT_HEADER] = on_change,
-	[MILTER_CHANGE_HEADER] = on_change,
-	[MILTER_QUARANTINE] = on_defer, /* there is no place to keep it: the sender does */
-	[MILTER_REPLACE_BODY] = on_too_much,
-	[MILTER_CHANGE_SENDER] = on_too_much,
-	[MILTER_ADD_RECIPIENT] = on_too_much,
-	[MILTER_ADD_RECIPIENT_PARAMS] = on_too_much,
-	[MILTER_DELETE_RECIPIENT] = on_too_much,
-};
-
 /* Its time-out is for each answer, and a message has many parts. */
 static void on_answer(struct call *c, uint8_t letter, struct wire_reader rest)
 {
 	call_progresses(c);
-	ons[letter](c, letter, rest);
+	switch (letter) {
+	case MILTER_OPTIONS: on_options(c, rest); break;
+	case MILTER_CONTINUE: on_continue(c); break;
+	case MILTER_ACCEPT: on_accept(c); break;
+	case MILTER_REJECT: call_refuses(c, call_reply_rejects); break;
+	case MILTER_DISCARD: call_discards(c); break;
+	case MILTER_REPLY_CODE: on_reply_code(c, rest); break;
+	case MILTER_TEMPFAIL:
+	case MILTER_CONNECTION_FAILED:
+	case MILTER_SHUTDOWN:
+	case MILTER_QUARANTINE: /* there is no place to keep it: the sender does */
+		call_refuses(c, call_reply_defers);
+		break;
+	case MILTER_SKIP: on_skip(c); break;
+	case MILTER_PROGRESS: break;
+	case MILTER_ADD_HEADER:
+	case MILTER_INSERT_HEADER:
+	case MILTER_CHANGE_HEADER: on_change(c, letter, rest); break;
+	/* Its other changes may depend on these, so none of them is made. */
+	case MILTER_REPLACE_BODY: call_fails(c, "it wants to change the body"); break;
+	case MILTER_CHANGE_SENDER:
+	case MILTER_ADD_RECIPIENT:
+	case MILTER_ADD_RECIPIENT_PARAMS:
+	case MILTER_DELETE_RECIPIENT: call_fails(c, "it wants to change the sender or recipients"); break;
+	default: call_fails(c, NOT_OF_PROTOCOL); break;
+	}
 }
 
 static size_t take(struct call *c, const uint8_t *data, size_t len)
@@ -461,8 +405,8 @@ static size_t take(struct call *c, const uint8_t *data, size_t len)
 
 	if (r == 0)
 		return 0;
-	if (r < 0 || !ons[letter])
-		call_fails(c, "it sends what is not of the protocol");
+	if (r < 0)
+		call_fails(c, NOT_OF_PROTOCOL);
 	else if (c->state != CALL_ASKED || c->u.milter.turn != MILTER_WAITS)
 		call_fails(c, "it replies without being asked");
 	else if (c->u.milter.part == MILTER_PART_OPTIONS && letter != MILTER_OPTIONS)

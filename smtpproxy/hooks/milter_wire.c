@@ -31,16 +31,6 @@ void milter_put_text(struct wire_writer *w, struct smtp_span text)
 	wire_put_u8(w, 0);
 }
 
-void milter_put_options(struct wire_writer *w)
-{
-	uint8_t *begin = milter_packet(w, MILTER_OPTIONS);
-
-	wire_put_u32(w, MILTER_VERSION);
-	wire_put_u32(w, MILTER_ACTIONS);
-	wire_put_u32(w, MILTER_FLAGS);
-	milter_packet_end(w, begin);
-}
-
 int milter_take(const uint8_t *in, size_t len, size_t *taken, uint8_t *letter, struct wire_reader *rest)
 {
 	uint32_t packet;

@@ -89,7 +89,6 @@ uint8_t *milter_packet(struct wire_writer *w, enum milter_command command);
 void milter_packet_end(struct wire_writer *w, uint8_t *begin);
 /* A text with its NUL; a NUL within it ends it. */
 void milter_put_text(struct wire_writer *w, struct smtp_span text);
-void milter_put_options(struct wire_writer *w);
 
 /* The next packet of @in. 1 with @letter and @rest, and its whole length in *taken; 0: more bytes are needed;
  * CSSL_E_RANGE: it is empty or too long. */

@@ -12,7 +12,7 @@
 #include <sys/queue.h>
 
 #include "net/table.h"
-#include "smtp/tx_fate.h"
+#include "smtp/tx_name.h"
 
 #define TX_LEDGER_DECISIONS 4u
 #define TX_LEDGER_REPLY_MAX 480u /* behind "250 decided ", it fits a line of 512 bytes */

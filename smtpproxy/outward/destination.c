@@ -14,7 +14,6 @@
 #include "net/log_pace.h"
 #include "proto/error.h"
 #include "smtpproxy/outward/outward.h"
-#include "smtpproxy/outward/sources.h"
 
 #define LINGER_MS  (5u * 60u * 1000u) /* a destination without sessions is kept so long, or for its fallback */
 #define LINGER_ONE 1u                 /* one of a single message */
@@ -140,7 +139,7 @@ static void break_promise(struct onward *o)
 		w->ops->on_failed(w, SMTP_OWN_OVERLOADED);
 }
 
-static void leave(struct onward *o)
+void destination_on_left(struct onward *o)
 {
 	place(o, DESTINATION_LEAVING);
 	break_promise(o);
@@ -151,7 +150,7 @@ static void leave(struct onward *o)
 static void retire(struct onward *o)
 {
 	onward_quit(o);
-	leave(o);
+	destination_on_left(o);
 }
 
 /* While a connection can be used, those that fail beside it say nothing about all of the receiver. */
@@ -162,7 +161,7 @@ static void note_handshake(struct destination *d, const struct onward *o)
 		fallback_note(&d->share->fallback, o, d->host, now_of(d));
 }
 
-static void on_ready(struct onward *o)
+void destination_on_ready(struct onward *o)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
@@ -186,13 +185,13 @@ static void on_ready(struct onward *o)
 static struct destination *lose(struct onward *o)
 {
 	struct destination *d = o->destination;
-	leave(o);
+	destination_on_left(o);
 	note_handshake(d, o);
 	receiver_limit_refused(&d->share->limit, usable_of(d->share->in), now_of(d));
 	return d;
 }
 
-static void on_refused(struct onward *o, enum onward_refusal refusal)
+void destination_on_refused(struct onward *o, enum onward_refusal refusal)
 {
 	struct destination *d = lose(o);
 	if (refusal == ONWARD_NOT_REACHED && usable(d) + d->in[DESTINATION_OPENING] == 0)
@@ -201,7 +200,7 @@ static void on_refused(struct onward *o, enum onward_refusal refusal)
 
 /* Other connections may work: it may take no more than these, or one server of several may have a fault. So this counts
  * as a refusal, or else a new connection would follow at once, as long as a session waits. */
-static void on_over(struct onward *o, enum smtp_own why)
+void destination_on_over(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = lose(o);
 	if (usable(d) + d->in[DESTINATION_OPENING] == 0)
@@ -209,7 +208,7 @@ static void on_over(struct onward *o, enum smtp_own why)
 }
 
 /* The session with that name gets no connection. All others go on waiting. */
-static void on_name_refused(struct onward *o, enum smtp_own why)
+void destination_on_name_refused(struct onward *o, enum smtp_own why)
 {
 	struct destination *d = o->destination;
 	struct want *w = o->promised;
@@ -222,12 +221,7 @@ static void on_name_refused(struct onward *o, enum smtp_own why)
 	destination_ask_for_step(d);
 }
 
-static void on_left(struct onward *o)
-{
-	leave(o);
-}
-
-static void on_onward_closed(struct onward *o)
+void destination_on_closed(struct onward *o)
 {
 	struct destination *d = o->destination;
 	go(o);
@@ -235,15 +229,6 @@ static void on_onward_closed(struct onward *o)
 	receiver_share_wake(d->share); /* before the step of this one, which had its turn */
 	destination_ask_for_step(d);
 }
-
-static const struct onward_host_ops host_ops = {
-	.on_ready = on_ready,
-	.on_refused = on_refused,
-	.on_over = on_over,
-	.on_name_refused = on_name_refused,
-	.on_left = on_left,
-	.on_closed = on_onward_closed,
-};
 
 static int open_one(struct destination *d, const struct onward_demand *demand)
 {
@@ -255,8 +240,8 @@ static int open_one(struct destination *d, const struct onward_demand *demand)
 	}
 	const struct smtpproxy_source *source = sources_pick(&home->conf->outward, d->route.to.ss_family, d->opened++);
 	o->demand = *demand;
-	int r = onward_open(o, home, &host_ops, d, &d->route, source ? (const struct sockaddr *)&source->address : NULL,
-		wants_first_name(d));
+	int r = onward_open(
+		o, home, d, &d->route, source ? (const struct sockaddr *)&source->address : NULL, wants_first_name(d));
 	if (r < 0) {
 		char to[ADDRESS_TEXT_MAX], from[ADDRESS_TEXT_MAX] = "any";
 		if (source)

@@ -4,6 +4,7 @@
 #ifndef CSSL_SMTPPROXY_DESTINATION_H
 #define CSSL_SMTPPROXY_DESTINATION_H
 
+#include "net/table.h"
 #include "smtpproxy/outward/dane.h"
 #include "smtpproxy/outward/fallback.h"
 #include "smtpproxy/outward/receiver_limit.h"
@@ -55,7 +56,7 @@ LIST_HEAD(destination_list, destination);
  * works. A destination has its own, except when each is for one message with a name (destination_goal.unique_id),
  * or for one sender (`as_sender`). */
 struct receiver_share {
-	LIST_ENTRY(receiver_share) next;
+	struct table_link link;
 	struct sockaddr_storage to;
 	enum onward_head head; /* of its destinations */
 	struct receiver_limit limit;
@@ -85,7 +86,8 @@ struct destination_goal {
 
 /* Read by the control API. */
 struct destination {
-	TAILQ_ENTRY(destination) next, unused_next;
+	struct table_link link;
+	TAILQ_ENTRY(destination) unused_next;
 	struct outward *outward;
 	enum receiver_use use;
 	struct onward_route route;

@@ -12,7 +12,7 @@
 #include "proto/wire.h"
 #include "smtp/domain.h"
 #include "smtp/ehlo.h"
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 #include "smtp/reply.h"
 
 #define GREETING_LINE_MAX 1024u /* of a reply; RFC 5321 4.5.3.1.5 has 512 */

@@ -57,7 +57,7 @@ static void refuse(struct onward *o, enum onward_refusal refusal, const char *ca
 {
 	log_end(o, "receiver refused", cause);
 	close_as(o, stream_close);
-	o->host->on_refused(o, refusal);
+	destination_on_refused(o, refusal);
 }
 
 static void give_up(struct onward *o, enum smtp_own why)
@@ -65,7 +65,7 @@ static void give_up(struct onward *o, enum smtp_own why)
 	log_end(o, "receiver not usable", smtp_own_reply(why)->text);
 	o->home->counters->connections_failed++;
 	close_as(o, stream_close);
-	o->host->on_over(o, why);
+	destination_on_over(o, why);
 }
 
 /* The receiver ended it, or something took too long (@why). */
@@ -87,7 +87,7 @@ static void lose(struct onward *o, enum smtp_own why, const char *cause)
 	case ONWARD_IDLE:
 	case ONWARD_RENEWING:
 		close_as(o, stream_close);
-		o->host->on_left(o);
+		destination_on_left(o);
 		break;
 	case ONWARD_LEASED:
 		o->home->counters->connections_lost++;
@@ -109,7 +109,7 @@ static void on_deadline(struct deadline *d)
 		return;
 	}
 	onward_quit(o);
-	o->host->on_left(o);
+	destination_on_left(o);
 }
 
 void onward_expect(struct onward *o, uint32_t ms)
@@ -156,7 +156,7 @@ static void settle(struct onward *o)
 	move(o, ONWARD_IDLE);
 	onward_expect(o, 0);
 	o->taken = 1;
-	o->host->on_ready(o);
+	destination_on_ready(o);
 }
 
 static void note_shake(struct onward *o, enum onward_tls_state state)
@@ -193,7 +193,7 @@ static void refuse_name(struct onward *o)
 	log_end(o, "receiver refused a name", smtp_own_reply(o->greeting.why)->text);
 	o->home->counters->names_refused++;
 	onward_quit(o);
-	o->host->on_name_refused(o, o->greeting.why);
+	destination_on_name_refused(o, o->greeting.why);
 }
 
 static void on_greeting_event(struct onward *o, enum greeting_event event, size_t left)
@@ -357,7 +357,7 @@ static void on_closed(struct stream *s)
 	onward_tls_destroy(o->tls);
 	greeting_end(&o->greeting);
 	tlsa_set_drop(o->demand.set);
-	o->host->on_closed(o);
+	destination_on_closed(o);
 	free(o);
 }
 
@@ -386,12 +386,11 @@ int onward_is_too_clear(const struct onward *o)
 	return o->home->conf->outward.keep_tls == CONF_ON && !o->tls && o->route->tls != SMTPPROXY_TLS_NONE;
 }
 
-int onward_open(struct onward *o, const struct outward_home *home, const struct onward_host_ops *host,
-	void *destination, const struct onward_route *route, const struct sockaddr *source, struct smtp_span name)
+int onward_open(struct onward *o, const struct outward_home *home, struct destination *destination,
+	const struct onward_route *route, const struct sockaddr *source, struct smtp_span name)
 {
 	char text[ADDRESS_TEXT_MAX];
 	o->home = home;
-	o->host = host;
 	o->destination = destination;
 	o->route = route;
 	o->deadline.fn = on_deadline;

@@ -23,6 +23,7 @@
 #include "smtpproxy/outward/replies.h"
 #include "smtpproxy/tls/onward_tls.h"
 
+struct destination;
 struct onward;
 struct want;
 struct turns_sender;
@@ -71,20 +72,19 @@ enum onward_shake { ONWARD_SHAKE_NONE, ONWARD_SHAKE_WORKED, ONWARD_SHAKE_LOST, O
 
 enum onward_refusal { ONWARD_REFUSED_BY_REPLY, ONWARD_NOT_REACHED };
 
-/* For the destination. None of these is called before a function of onward.h returns. */
-struct onward_host_ops {
-	/* IDLE, after its greeting. */
-	void (*on_ready)(struct onward *o);
-	/* It failed and is CLOSING. Refused: the receiver wants no connection now, or does not answer. */
-	void (*on_refused)(struct onward *o, enum onward_refusal refusal);
-	void (*on_over)(struct onward *o, enum smtp_own why);
-	/* The receiver does not want the name in EHLO, @o->greeting.name. The connection is QUITTING. */
-	void (*on_name_refused)(struct onward *o, enum smtp_own why);
-	/* It was IDLE or RENEWING, and is CLOSING or QUITTING. */
-	void (*on_left)(struct onward *o);
-	/* The last call: afterwards it is freed. */
-	void (*on_closed)(struct onward *o);
-};
+/* Of destination.c: what happened. None of these is called before a function of onward.h returns. */
+
+/* IDLE, after its greeting. */
+void destination_on_ready(struct onward *o);
+/* It failed and is CLOSING. Refused: the receiver wants no connection now, or does not answer. */
+void destination_on_refused(struct onward *o, enum onward_refusal refusal);
+void destination_on_over(struct onward *o, enum smtp_own why);
+/* The receiver does not want the name in EHLO, @o->greeting.name. The connection is QUITTING. */
+void destination_on_name_refused(struct onward *o, enum smtp_own why);
+/* It was IDLE or RENEWING, and is CLOSING or QUITTING. */
+void destination_on_left(struct onward *o);
+/* The last call: afterwards it is freed. */
+void destination_on_closed(struct onward *o);
 
 /* The user that has leased it. */
 struct onward_user {
@@ -111,8 +111,7 @@ enum onward_state {
 struct onward {
 	struct stream stream; /* first: callbacks compute the connection's address from it */
 	const struct outward_home *home;
-	const struct onward_host_ops *host;
-	void *destination;
+	struct destination *destination;
 	TAILQ_ENTRY(onward) next;
 	struct want *promised;       /* RENEWING: for this want */
 	struct turns_sender *holder; /* LEASED: the sender that has it */
@@ -137,8 +136,8 @@ struct onward {
 
 /* Connect to @route->to, from @route->as, or from @source if that is not NULL, and greet as @name. 0, or a libuv error:
  * nothing is open and the caller frees. */
-int onward_open(struct onward *o, const struct outward_home *home, const struct onward_host_ops *host,
-	void *destination, const struct onward_route *route, const struct sockaddr *source, struct smtp_span name);
+int onward_open(struct onward *o, const struct outward_home *home, struct destination *destination,
+	const struct onward_route *route, const struct sockaddr *source, struct smtp_span name);
 
 /* IDLE: send EHLO with @name; on_ready follows. */
 void onward_renew(struct onward *o, struct smtp_span name);

@@ -1,4 +1,4 @@
-/* outward.c: the table of destinations: hashed by address and port. */
+/* outward.c: the tables of destinations and of what they share. */
 #include "smtpproxy/outward/outward.h"
 
 #include <stdlib.h>
@@ -8,16 +8,12 @@
 #include "net/container_of.h"
 #include "net/endpoints.h"
 
-#define BUCKETS 1024u
-
 enum outward_state { OUTWARD_WORKS, OUTWARD_STOPS, OUTWARD_STOPPED };
 
 struct outward {
 	const struct outward_home *home;
-	TAILQ_HEAD(destinations, destination) buckets[BUCKETS];
+	struct table destinations, shares;
 	TAILQ_HEAD(, destination) unused; /* the first one for the longest time */
-	LIST_HEAD(shares, receiver_share) shares[BUCKETS];
-	unsigned count;
 	enum outward_state state;
 	struct turn_end turn;
 	void (*done)(void *ctx);
@@ -31,26 +27,33 @@ const struct outward_home *outward_home(const struct outward *o)
 
 unsigned outward_count(const struct outward *o)
 {
-	return o->count;
+	return (unsigned)o->destinations.count;
+}
+
+/* The first one behind NULL. */
+static struct destination *next_of(const struct outward *o, const struct destination *d)
+{
+	struct table_link *l = table_walk(&o->destinations, d ? &d->link : NULL);
+	return l ? container_of(l, struct destination, link) : NULL;
+}
+
+static struct receiver_share *next_share(const struct outward *o, const struct receiver_share *s)
+{
+	struct table_link *l = table_walk(&o->shares, s ? &s->link : NULL);
+	return l ? container_of(l, struct receiver_share, link) : NULL;
 }
 
 void outward_each(const struct outward *o, void (*fn)(void *ctx, const struct destination *d), void *ctx)
 {
-	const struct destination *d;
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		TAILQ_FOREACH(d, &o->buckets[i], next)
+	for (const struct destination *d = next_of(o, NULL); d; d = next_of(o, d))
 		fn(ctx, d);
-	}
 }
 
 static unsigned connections(const struct outward *o)
 {
-	const struct destination *d;
 	unsigned all = 0;
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		TAILQ_FOREACH(d, &o->buckets[i], next)
+	for (const struct destination *d = next_of(o, NULL); d; d = next_of(o, d))
 		all += destination_connections(d);
-	}
 	return all;
 }
 
@@ -71,8 +74,6 @@ struct outward *outward_create(const struct outward_home *home)
 	o->home = home;
 	o->turn.fn = on_turn_end;
 	TAILQ_INIT(&o->unused);
-	for (unsigned i = 0; i < BUCKETS; i++)
-		TAILQ_INIT(&o->buckets[i]);
 	return o;
 }
 
@@ -93,18 +94,15 @@ static uint32_t hash_of_id(const uint8_t *id)
 	return hash;
 }
 
-static unsigned bucket_of(const struct onward_route *r)
+static uint32_t hash_of(const struct onward_route *r)
 {
 	const uint32_t basis = 2166136261u ^ address_port((const struct sockaddr *)&r->to) ^ hash_of_id(r->unique_id);
-	return hash_in(hash_in(basis, &r->to), &r->as) % BUCKETS;
+	return hash_in(hash_in(basis, &r->to), &r->as);
 }
 
 static int is_same(const struct sockaddr_storage *x, const struct sockaddr_storage *y)
 {
-	uint8_t a[16], b[16];
-	const size_t len = address_bytes((const struct sockaddr *)x, a);
-	return address_bytes((const struct sockaddr *)y, b) == len && memcmp(a, b, len) == 0 &&
-	       address_port((const struct sockaddr *)x) == address_port((const struct sockaddr *)y);
+	return address_is_same((const struct sockaddr *)x, (const struct sockaddr *)y);
 }
 
 /* A sender of another family than the receiver, which a next hop may have, cannot be shown to it. */
@@ -156,50 +154,46 @@ static int is_for(const struct destination *d, const struct onward_route *route,
 	       d->goal_tls == goal->tls;
 }
 
-static struct shares *shares_of(struct outward *o, const struct sockaddr_storage *to)
-{
-	return &o->shares[hash_in(2166136261u ^ address_port((const struct sockaddr *)to), to) % BUCKETS];
-}
-
 /* NULL: none, or there is no memory for it. */
 static struct receiver_share *share_of(struct outward *o, const struct onward_route *route)
 {
-	struct shares *shares = shares_of(o, &route->to);
+	const uint32_t hash = hash_in(2166136261u ^ address_port((const struct sockaddr *)&route->to), &route->to);
 	struct receiver_share *s;
 	if (route->head == ONWARD_BARE && route->as.ss_family == AF_UNSPEC)
 		return NULL;
-	LIST_FOREACH(s, shares, next)
-	{
+	for (struct table_link *l = table_first(&o->shares, hash); l; l = table_next(l)) {
+		s = container_of(l, struct receiver_share, link);
 		if (is_same(&s->to, &route->to) && s->head == route->head)
 			return s;
 	}
 	s = calloc(1, sizeof *s);
-	if (!s)
+	if (!s || table_add(&o->shares, &s->link, hash)) {
+		free(s);
 		return NULL;
+	}
 	s->to = route->to;
 	s->head = route->head;
 	receiver_share_init(s, worker_now_ms(o->home->worker));
-	LIST_INSERT_HEAD(shares, s, next);
 	return s;
 }
 
-static void free_share(struct receiver_share *s)
+static void free_share(struct outward *o, struct receiver_share *s)
 {
-	LIST_REMOVE(s, next);
+	table_remove(&o->shares, &s->link);
 	free(s);
 }
 
 /* A share of named messages stays. Only the next hops of the file get named messages, so there are few such shares. And
  * each destination of a named message lives only as long as the message, so the share would be made again each time. */
-static void free_if_unused(struct receiver_share *s)
+static void free_if_unused(struct outward *o, struct receiver_share *s)
 {
 	if (s && s->head == ONWARD_BARE && LIST_EMPTY(&s->members))
-		free_share(s);
+		free_share(o, s);
 }
 
 static int has_most(const struct outward *o)
 {
-	return o->count >= o->home->conf->limits.destinations;
+	return o->destinations.count >= o->home->conf->limits.destinations;
 }
 
 int outward_is_full(const struct outward *o)
@@ -211,10 +205,10 @@ struct destination *outward_find(
 	struct outward *o, const struct destination_goal *goal, const struct client_address *from)
 {
 	const struct onward_route route = route_of(o->home->conf, goal, from);
-	struct destinations *bucket = &o->buckets[bucket_of(&route)];
+	const uint32_t hash = hash_of(&route);
 	struct destination *d;
-	TAILQ_FOREACH(d, bucket, next)
-	{
+	for (struct table_link *l = table_first(&o->destinations, hash); l; l = table_next(l)) {
+		d = container_of(l, struct destination, link);
 		if (is_for(d, &route, goal))
 			return d;
 	}
@@ -224,13 +218,12 @@ struct destination *outward_find(
 		outward_forget(o, TAILQ_FIRST(&o->unused));
 	struct receiver_share *share = share_of(o, &route);
 	d = destination_create(o, &route, goal, share);
-	if (!d) {
-		free_if_unused(share);
-		return NULL;
-	}
-	TAILQ_INSERT_TAIL(bucket, d, next);
-	o->count++;
-	return d;
+	if (d && table_add(&o->destinations, &d->link, hash) == 0)
+		return d;
+	if (d)
+		destination_destroy(d);
+	free_if_unused(o, share);
+	return NULL;
 }
 
 void outward_note_used(struct outward *o, struct destination *d)
@@ -251,11 +244,10 @@ void outward_note_unused(struct outward *o, struct destination *d)
 void outward_forget(struct outward *o, struct destination *d)
 {
 	outward_note_used(o, d);
-	TAILQ_REMOVE(&o->buckets[bucket_of(&d->route)], d, next);
-	o->count--;
+	table_remove(&o->destinations, &d->link);
 	struct receiver_share *share = d->share == &d->own ? NULL : d->share;
 	destination_destroy(d);
-	free_if_unused(share);
+	free_if_unused(o, share);
 }
 
 void outward_note_step(struct outward *o)
@@ -267,26 +259,19 @@ void outward_note_step(struct outward *o)
 /* Shares outlive their destinations: that of messages with names has none while no such message is under way. */
 void outward_reload(struct outward *o)
 {
-	struct destination *d;
-	struct receiver_share *s;
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		TAILQ_FOREACH(d, &o->buckets[i], next)
+	for (struct destination *d = next_of(o, NULL); d; d = next_of(o, d))
 		destination_reload(d);
-		LIST_FOREACH(s, &o->shares[i], next)
+	for (struct receiver_share *s = next_share(o, NULL); s; s = next_share(o, s))
 		s->fallback = (struct fallback){ 0 };
-	}
 }
 
 void outward_stop(struct outward *o, void (*done)(void *ctx), void *ctx)
 {
-	struct destination *d;
 	o->state = OUTWARD_STOPS;
 	o->done = done;
 	o->done_ctx = ctx;
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		TAILQ_FOREACH(d, &o->buckets[i], next)
+	for (struct destination *d = next_of(o, NULL); d; d = next_of(o, d))
 		destination_stop(d);
-	}
 	outward_note_step(o);
 }
 
@@ -297,13 +282,32 @@ void outward_destroy(struct outward *o)
 	if (!o)
 		return;
 	turn_end_cancel(&o->turn);
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		while ((d = TAILQ_FIRST(&o->buckets[i])))
-			outward_forget(o, d);
-	}
-	for (unsigned i = 0; i < BUCKETS; i++) {
-		while ((s = LIST_FIRST(&o->shares[i])))
-			free_share(s);
-	}
+	while ((d = next_of(o, NULL)))
+		outward_forget(o, d);
+	while ((s = next_share(o, NULL)))
+		free_share(o, s);
+	table_clear(&o->destinations);
+	table_clear(&o->shares);
 	free(o);
+}
+
+/* Sources */
+
+static uint32_t weight_of(const struct smtpproxy_source *s, sa_family_t family)
+{
+	return s->address.ss_family == family ? s->weight : 0;
+}
+
+const struct smtpproxy_source *sources_pick(const struct smtpproxy_outward *outward, sa_family_t family, uint32_t nth)
+{
+	uint32_t all = 0;
+	for (size_t i = 0; i < outward->source_count; i++)
+		all += weight_of(&outward->sources[i], family);
+	if (all == 0)
+		return NULL;
+	uint32_t place = nth % all;
+	size_t i = 0;
+	while (place >= weight_of(&outward->sources[i], family))
+		place -= weight_of(&outward->sources[i++], family);
+	return &outward->sources[i];
 }

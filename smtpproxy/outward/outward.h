@@ -2,6 +2,7 @@
 #ifndef CSSL_SMTPPROXY_OUTWARD_H
 #define CSSL_SMTPPROXY_OUTWARD_H
 
+#include "conf/smtpproxy.h"
 #include "smtpproxy/outward/destination.h"
 
 /* @home has to outlive it. NULL: out of memory. */
@@ -59,5 +60,11 @@ void receiver_share_wait_no_more(struct destination *d);
 void receiver_share_wake(struct receiver_share *s);
 /* Another destination waits for room. 1 or 0. */
 int receiver_share_is_wanted(const struct destination *d);
+
+/* The pool of addresses that connections to receivers come from. */
+
+/* The source of the @nth connection to a destination of @family, by weight and in turn. NULL: the pool has none of this
+ * family, so the kernel chooses. */
+const struct smtpproxy_source *sources_pick(const struct smtpproxy_outward *outward, sa_family_t family, uint32_t nth);
 
 #endif

@@ -58,9 +58,4 @@ struct turn *turns_first(const struct turns *t);
 struct turn *turns_find(
 	const struct turns *t, int (*fits)(const struct turn *turn, const void *what), const void *what);
 
-static inline int turn_waits(const struct turn *turn)
-{
-	return turn->sender != NULL;
-}
-
 #endif

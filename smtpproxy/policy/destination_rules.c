@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRESH_MS  10000u
-#define SMTP_PORT 25u
+#define FRESH_MS 10000u
 
 struct destination_rules {
 	const struct conf_smtpproxy *conf;
@@ -50,33 +49,15 @@ static void refresh(struct destination_rules *r, uint64_t now_ms)
 	r->read_ms = now_ms;
 }
 
-static int is_same_host(const struct sockaddr *a, const struct sockaddr *b)
-{
-	uint8_t x[16], y[16];
-	const size_t len = address_bytes(a, x);
-	return len > 0 && address_bytes(b, y) == len && memcmp(x, y, len) == 0;
-}
-
 static int is_own(const struct destination_rules *r, const struct sockaddr *to)
 {
 	for (const struct ifaddrs *i = r->own; i; i = i->ifa_next) {
 		const int is_ip =
 			i->ifa_addr && (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6);
-		if (is_ip && is_same_host(i->ifa_addr, to))
+		if (is_ip && address_is_same_host(i->ifa_addr, to))
 			return 1;
 	}
 	return address_is_local(to);
-}
-
-static int has_port(const struct conf_smtpproxy *c, uint16_t port)
-{
-	if (c->outward.any_port == CONF_ON)
-		return 1;
-	for (size_t i = 0; i < c->outward.port_count; i++) {
-		if (c->outward.ports[i] == port)
-			return 1;
-	}
-	return c->outward.port_count == 0 && port == SMTP_PORT;
 }
 
 static int is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to, int is_own_address)
@@ -84,12 +65,12 @@ static int is_listener(const struct conf_smtpproxy *c, const struct sockaddr *to
 	for (size_t i = 0; i < c->listener_count; i++) {
 		const struct sockaddr *l = (const struct sockaddr *)&c->listeners[i].address;
 		if (address_port(l) == address_port(to) &&
-			(is_same_host(l, to) || (address_is_any(l) && is_own_address)))
+			(address_is_same_host(l, to) || (address_is_any(l) && is_own_address)))
 			return 1;
 	}
 	for (size_t i = 0; i < c->outward.never_count; i++) {
 		const struct sockaddr *never = (const struct sockaddr *)&c->outward.never[i];
-		if (address_port(never) == address_port(to) && is_same_host(never, to))
+		if (address_is_same(never, to))
 			return 1;
 	}
 	return 0;
@@ -112,7 +93,7 @@ enum destination_verdict destination_rules_judge(
 	const int own = is_own(r, to);
 	if (is_listener(r->conf, to, own))
 		return DESTINATION_OURSELVES;
-	if (!has_port(r->conf, address_port(to)))
+	if (!conf_smtpproxy_has_port(r->conf, address_port(to)))
 		return DESTINATION_BAD_PORT;
 	if (own && !address_nets_have(r->conf->outward.local, r->conf->outward.local_count, to))
 		return DESTINATION_LOCAL;
@@ -129,4 +110,34 @@ const char *destination_verdict_text(enum destination_verdict v)
 		[DESTINATION_NOWHERE] = "it is not known",
 	};
 	return texts[v];
+}
+
+/* Recipients */
+
+enum recipient_sender recipient_rules_sender(const struct smtpproxy_listener *l, const struct sockaddr *from)
+{
+	return address_nets_have(l->clients, l->client_count, from) ? RECIPIENT_OF_CLIENT : RECIPIENT_OF_STRANGER;
+}
+
+/* "user%other.example@ours.example": the server behind, which trusts us, may pass it on (Postfix refuses it from
+ * strangers, too: allow_untrusted_routing). */
+static int names_a_route(struct smtp_span local)
+{
+	for (size_t i = 0; i < local.len; i++) {
+		if (local.at[i] && strchr("%!@", local.at[i]))
+			return 1;
+	}
+	return 0;
+}
+
+enum smtp_own recipient_rules_judge(
+	const struct smtpproxy_listener *l, enum recipient_sender sender, const struct smtp_path *to)
+{
+	if (sender == RECIPIENT_OF_CLIENT || to->kind == SMTP_PATH_POSTMASTER)
+		return SMTP_OWN_NONE;
+	for (size_t i = 0; i < l->accept_count && !names_a_route(to->local); i++) {
+		if (smtp_domain_is_in(to->domain, l->accept[i]))
+			return SMTP_OWN_NONE;
+	}
+	return SMTP_OWN_RELAY_DENIED;
 }

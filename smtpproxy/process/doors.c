@@ -74,9 +74,8 @@ static const struct listener_ops listener_ops = { .on_accept = on_accept, .on_cl
 
 static int is_same(const struct smtpproxy_listener *a, const struct smtpproxy_listener *b)
 {
-	const struct sockaddr *x = (const struct sockaddr *)&a->address;
 	return a->capture == b->capture && a->address.ss_family == b->address.ss_family &&
-	       memcmp(x, &b->address, address_len(x)) == 0;
+	       address_is_same((const struct sockaddr *)&a->address, (const struct sockaddr *)&b->address);
 }
 
 static struct door *find(const struct doors *doors, const struct smtpproxy_listener *l)

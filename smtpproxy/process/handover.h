@@ -2,7 +2,9 @@
 #ifndef CSSL_SMTPPROXY_HANDOVER_H
 #define CSSL_SMTPPROXY_HANDOVER_H
 
+#include "net/stream.h"
 #include "net/worker.h"
+#include "smtpproxy/ledger/tx_before.h"
 #include "smtpproxy/process/inheritance.h"
 #include "smtpproxy/sender/session.h"
 
@@ -30,5 +32,17 @@ const struct remote_channel *handover_channel(const struct handover *h);
 /* NULL is legal. What was written for the new process still goes out. The memory is freed once its handles have closed.
  * The path stays. */
 void handover_destroy(struct handover *h);
+
+/* The other side: the channel to the process that this one has replaced, as long as that one has sessions. */
+
+/* Embedded; all zero before. */
+struct predecessor {
+	struct stream stream; /* first */
+	struct tx_before *before;
+};
+
+/* Takes over @fd. A failure means that no question can be asked, and is logged. */
+void predecessor_open(struct predecessor *p, struct worker *w, int fd, struct tx_before *before);
+void predecessor_close(struct predecessor *p); /* legal when it is not open */
 
 #endif

@@ -101,15 +101,8 @@ static int listens_at(int fd, const struct sockaddr *address)
 {
 	struct sockaddr_storage own = { 0 };
 	socklen_t len = sizeof own;
-	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0 || own.ss_family != address->sa_family)
-		return 0;
-	if (address->sa_family == AF_UNIX)
-		return strcmp(((struct sockaddr_un *)&own)->sun_path,
-			       ((const struct sockaddr_un *)address)->sun_path) == 0;
-	uint8_t a[16], b[16];
-	const size_t bytes = address_bytes(address, a);
-	return address_bytes((struct sockaddr *)&own, b) == bytes && memcmp(a, b, bytes) == 0 &&
-	       address_port((struct sockaddr *)&own) == address_port(address);
+	return getsockname(fd, (struct sockaddr *)&own, &len) == 0 && own.ss_family == address->sa_family &&
+	       address_is_same((const struct sockaddr *)&own, address);
 }
 
 int inheritance_find(

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define INHERITANCE_FORMAT 2u
+#define INHERITANCE_FORMAT 1u
 #define INHERITANCE_TAKEN  'T'
 
 enum inheritance_kind { INHERITANCE_END, INHERITANCE_LISTENER, INHERITANCE_CONTROL, INHERITANCE_HANDOVER };

@@ -113,7 +113,7 @@ static int check(const struct conf_smtpproxy *c, char *error)
 		fprintf(stderr, "%s\n", error);
 		return EXIT_FAILURE;
 	}
-	printf("%s: good\n", c->path);
+	printf("%s: good\n", c->file.path);
 	conf_smtpproxy_memory_print(c, stdout);
 	conf_smtpproxy_role_print(c, stdout);
 	if (conf_smtpproxy_tls_gap(c))

@@ -269,12 +269,7 @@ static int open_doors(struct proxy *p, char *error, size_t cap)
 
 static int open_resolver(struct proxy *p, char *error, size_t cap)
 {
-	const struct smtpproxy_dns *c = &p->conf->dns;
-	const struct resolver_conf conf = { .servers = c->servers,
-		.server_count = c->server_count,
-		.trust_anchor = c->trust_anchor,
-		.timeout_ms = c->timeout_ms };
-	p->outward_home.resolver = resolver_create(p->worker, &conf, error, cap);
+	p->outward_home.resolver = resolver_create(p->worker, &p->conf->dns, error, cap);
 	return p->outward_home.resolver ? 0 : CSSL_E_CONFIG;
 }
 
@@ -352,7 +347,7 @@ static int become_user(struct proxy *p, char *error, size_t cap)
 		c->user, c->outward.as_sender == CONF_ON ? USER_KEEPS_NET_ADMIN : USER_KEEPS_GROUPS, error, cap);
 	user_warn_of(c->log.path, W_OK, USER_SAME_LOG);
 	user_warn_of(c->events, W_OK, USER_SAME_LOG);
-	user_warn_of(c->path, R_OK, "SIGHUP cannot read it again, and changes nothing");
+	user_warn_of(c->file.path, R_OK, "SIGHUP cannot read it again, and changes nothing");
 	user_warn_of(c->outward.ca, R_OK, "SIGHUP cannot read it again, and changes nothing");
 	return r;
 }

@@ -9,7 +9,6 @@
 #include "smtpproxy/control/status_socket.h"
 #include "smtpproxy/process/doors.h"
 #include "smtpproxy/process/handover.h"
-#include "smtpproxy/process/predecessor.h"
 #include "smtpproxy/process/proxy.h"
 #include "smtpproxy/process/queue_side.h"
 

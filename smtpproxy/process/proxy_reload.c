@@ -115,13 +115,13 @@ static void follow(struct proxy *p, const struct conf_smtpproxy *conf, SSL_CTX *
 	outward_reload(p->home.outward);
 	p->counters.reloads++;
 	proxy_warn(conf);
-	log_event(LOG_INFO, NULL, "configuration read again", "path=%s", conf->path);
+	log_event(LOG_INFO, NULL, "configuration read again", "path=%s", conf->file.path);
 }
 
 /* 0: it counts, and @f has it. */
 static int read_again(struct proxy *p, struct proxy_file *f, char *error, size_t cap)
 {
-	int r = conf_smtpproxy_load(p->conf->path, &f->conf, error, cap);
+	int r = conf_smtpproxy_load(p->conf->file.path, &f->conf, error, cap);
 	r = r ? r : conf_smtpproxy_check_host(f->conf, error, cap);
 	if (r < 0)
 		return r;

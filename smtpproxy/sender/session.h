@@ -30,7 +30,6 @@
 #include "smtpproxy/outward/outward.h"
 #include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/policy/hops.h"
-#include "smtpproxy/policy/recipient_rules.h"
 #include "smtpproxy/sender/body_room.h"
 #include "smtpproxy/sender/pace.h"
 

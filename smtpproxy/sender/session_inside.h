@@ -6,7 +6,7 @@
 
 #include "net/address.h"
 #include "proto/proxy_header.h"
-#include "smtpproxy/envelope/line_name.h"
+#include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/hooks/filter.h"
 #include "smtpproxy/sender/session.h"
 

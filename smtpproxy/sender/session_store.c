@@ -11,7 +11,6 @@
 #include "net/log.h"
 #include "proto/error.h"
 #include "smtp/data.h"
-#include "smtp/dots.h"
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
 #include "smtpproxy/envelope/received.h"

@@ -21,7 +21,6 @@
 #include <sys/queue.h>
 
 #include "smtpproxy/envelope/envelope.h"
-#include "smtpproxy/envelope/line_name.h"
 #include "smtpproxy/queue/queue.h"
 
 struct store_part {

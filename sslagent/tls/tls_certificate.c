@@ -46,14 +46,13 @@ struct loading {
 __attribute__((format(printf, 3, 4))) static int complain_of(
 	const struct loading *l, char *const *field, const char *format, ...)
 {
-	const unsigned line = conf_line(l->conf, field);
 	char text[WHY_MAX];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	complain_plain(l->complaints, line ? line : l->from->line, "key '%s': %s",
+	complain_plain(l->complaints, conf_line(&l->conf->file, field), "key '%s': %s",
 		field == &l->from->key ? "key" : "chain", text);
 	ERR_clear_error();
 	return CSSL_E_CONFIG;

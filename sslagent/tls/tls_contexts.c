@@ -51,7 +51,7 @@ __attribute__((format(printf, 3, 4))) static int complain_of(
 	const struct making *m, const void *field, const char *format, ...)
 {
 	const struct conf_listener *l = m->listener->conf;
-	unsigned line = field ? conf_line(m->conf, field) : 0;
+	const unsigned line = field ? conf_line(&m->conf->file, field) : 0;
 	const char *reason = ERR_reason_error_string(ERR_peek_last_error());
 	char text[WHY_MAX];
 	va_list args;
@@ -59,8 +59,8 @@ __attribute__((format(printf, 3, 4))) static int complain_of(
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	complain_plain(m->complaints, line ? line : l->line, "listener '%s': %s%s%s%s", l->name, text,
-		reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
+	complain_plain(m->complaints, line ? line : conf_line(&m->conf->file, &l->name), "listener '%s': %s%s%s%s",
+		l->name, text, reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
 	ERR_clear_error();
 	return CSSL_E_CONFIG;
 }
@@ -468,7 +468,7 @@ struct tls_contexts *tls_contexts_create(
 	struct tls_contexts *t = calloc(1, sizeof *t);
 	struct complaints complaints;
 
-	complaints_start(&complaints, conf->path, error, error_cap);
+	complaints_start(&complaints, conf->file.path, error, error_cap);
 	if (t) {
 		atomic_init(&t->references, 1);
 		t->certificates = calloc(conf->certificate_count + 1, sizeof *t->certificates);

@@ -1,6 +1,6 @@
 /* fuzz_dns_records.c: any bytes as the data of DNS records. The first byte is the length of the first record; the list
  * of mail servers is made of both. */
-#include "smtpproxy/dns/mx_list.h"
+#include "smtpproxy/dns/records.h"
 
 #include <string.h>
 

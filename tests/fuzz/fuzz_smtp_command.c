@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "smtp/params.h"
-#include "smtp/tx_fate.h"
+#include "smtp/tx_name.h"
 #include "tests/fuzz/must.h"
 
 static void must_lie_in(struct smtp_span part, const char *line, size_t len)

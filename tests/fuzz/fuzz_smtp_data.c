@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "smtp/data.h"
-#include "smtp/dots.h"
 #include "tests/fuzz/smtp_cut.h"
 
 static uint32_t refuse;

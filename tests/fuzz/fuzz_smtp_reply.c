@@ -6,8 +6,8 @@
 #include "smtp/ehlo.h"
 #include "smtp/reply.h"
 #include "smtp/reply_write.h"
-#include "smtp/tx_fate.h"
-#include "smtp/xtext.h"
+#include "smtp/tx_name.h"
+#include "smtp/params.h"
 #include "tests/fuzz/smtp_cut.h"
 
 #define REPLY_MAX 1024u
@@ -78,7 +78,8 @@ static void check_set(const struct smtp_ehlo *set)
 	smtp_ehlo_write(&w, "name.example", set);
 	MUST(wire_writer_len(&w) > 0);
 	MUST(read_replies((const char *)out, (size_t)wire_writer_len(&w), 7, &again, &ignored) == 1);
-	MUST(smtp_ehlo_equal(set, &again) && set->has == again.has);
+	MUST(set->has == again.has && set->count == again.count && set->text_len == again.text_len);
+	MUST(memcmp(set->text, again.text, set->text_len) == 0);
 	smtp_ehlo_keep(&again, SMTP_CAP_ALL & ~SMTP_CAPS_HIDDEN);
 	MUST(!(again.has & SMTP_CAPS_HIDDEN));
 }
@@ -98,15 +99,10 @@ static void check_written(struct smtp_span text)
 
 static void check_xtext(struct smtp_span text)
 {
-	static uint8_t out[1 << 20], back[1 << 20];
-	struct wire_writer w = wire_writer(out, sizeof out), b = wire_writer(back, sizeof back);
-	smtp_xtext_read(&b, text);
-	b = wire_writer(back, sizeof back);
-	smtp_xtext_write(&w, text);
-	if (wire_writer_len(&w) < 0)
-		return;
-	MUST(smtp_xtext_read(&b, (struct smtp_span){ (const char *)out, (size_t)wire_writer_len(&w) }) == 0);
-	MUST(wire_writer_len(&b) == (ptrdiff_t)text.len && memcmp(back, text.at, text.len) == 0);
+	static uint8_t back[1 << 20];
+	struct wire_writer b = wire_writer(back, sizeof back);
+	if (smtp_xtext_read(&b, text) == 0)
+		MUST(wire_writer_len(&b) <= (ptrdiff_t)text.len && wire_writer_len(&b) >= (ptrdiff_t)text.len / 3);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf/load.h"
 #include "proto/error.h"
 #include "sslagent/tls/live_internal.h"
 
@@ -17,8 +16,10 @@ void memory_conf_fill(struct memory_conf *c, struct test_identity *const identit
 		snprintf(name[i], sizeof(name[i]), "c%zu", i);
 		c->names[i] = name[i];
 		c->certificates[i] = (struct conf_certificate){
-			.name = name[i], .chain = identities[i]->chain_path, .key = identities[i]->key_path, .line = 10
+			.name = name[i], .chain = identities[i]->chain_path, .key = identities[i]->key_path
 		};
+		c->marks[2 * i] = (struct conf_mark){ &c->certificates[i].chain, 10 };
+		c->marks[2 * i + 1] = (struct conf_mark){ &c->certificates[i].key, 10 };
 	}
 	c->listener = (struct conf_listener){ .name = (char *)"web",
 		.alpn = c->alpn,
@@ -27,12 +28,10 @@ void memory_conf_fill(struct memory_conf *c, struct test_identity *const identit
 			.certificates = c->names,
 			.certificate_count = count,
 			.tickets = 1,
-			.session_lifetime_s = 7200 },
-		.line = 20 };
-	static struct marks no_marks;
-	c->conf = (struct conf){ .path = (char *)"test.yaml",
+			.session_lifetime_s = 7200 } };
+	c->marks[2 * count] = (struct conf_mark){ &c->listener.name, 20 };
+	c->conf = (struct conf){ .file = { (char *)"test.yaml", c->marks, 2 * count + 1, 2 * count + 1 },
 		.own_provider = CONF_ON,
-		.marks = &no_marks,
 		.certificates = c->certificates,
 		.certificate_count = count,
 		.listeners = &c->listener,

@@ -18,6 +18,7 @@ struct memory_conf {
 	struct conf_certificate certificates[MEMORY_CERTIFICATES_MAX];
 	char *names[MEMORY_CERTIFICATES_MAX];
 	struct conf_alpn alpn[4];
+	struct conf_mark marks[2 * MEMORY_CERTIFICATES_MAX + 1];
 };
 void memory_conf_fill(struct memory_conf *c, struct test_identity *const identities[], size_t count);
 

@@ -12,7 +12,7 @@
 
 #include "smtp/command.h"
 #include "smtp/ehlo.h"
-#include "smtp/tx_fate.h"
+#include "smtp/tx_name.h"
 
 #define SMTP_TOLD_LEN    16u
 #define SMTP_CLASSES_MAX 128u

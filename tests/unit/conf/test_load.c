@@ -61,10 +61,10 @@ START_TEST(values_of_the_file_are_found)
 {
 	struct conf *c = good(cluster_text);
 	char text[ADDRESS_TEXT_MAX];
-	ck_assert_str_eq(c->path, "etc/c.yaml");
+	ck_assert_str_eq(c->file.path, "etc/c.yaml");
 	ck_assert_uint_eq(conf_ragent_find(c, "r1")->workers, 2);
 	ck_assert_uint_eq(conf_agent_find(c, "a2")->workers, 1);
-	ck_assert_uint_eq(conf_agent_find(c, "a2")->line, 10);
+	ck_assert_uint_eq(conf_line(&c->file, &conf_agent_find(c, "a2")->name), 10);
 	ck_assert_str_eq(conf_backend_find(c, "web")->name, "web");
 	ck_assert_str_eq(conf_certificate_find(c, "main")->chain, "etc/main.pem");
 	ck_assert_uint_eq(c->listeners[0].listen.count, 2);
@@ -115,10 +115,10 @@ END_TEST
 START_TEST(the_line_of_a_value_is_known)
 {
 	struct conf *c = good(cluster_text);
-	ck_assert_uint_eq(conf_line(c, &c->agents_key), 2);
-	ck_assert_uint_eq(conf_line(c, &c->agents[1].peer), 12);
-	ck_assert_uint_eq(conf_line(c, &c->listeners[0].listen.at[1]), 22);
-	ck_assert_uint_eq(conf_line(c, &c->listeners[0].mode), 0);
+	ck_assert_uint_eq(conf_line(&c->file, &c->agents_key), 2);
+	ck_assert_uint_eq(conf_line(&c->file, &c->agents[1].peer), 12);
+	ck_assert_uint_eq(conf_line(&c->file, &c->listeners[0].listen.at[1]), 22);
+	ck_assert_uint_eq(conf_line(&c->file, &c->listeners[0].mode), 0);
 	conf_destroy(c);
 }
 END_TEST

@@ -54,18 +54,23 @@ START_TEST(every_default_is_a_good_value)
 }
 END_TEST
 
-static void field_is_inside(const struct schema_map *map, const struct schema_row *row)
+static void fields_are_inside(const struct schema_map *map, size_t size)
 {
-	ck_assert_msg(row->size > 0 && row->offset + row->size <= map->size, "%s", row->key);
-	if (row->type == SCHEMA_MAP)
-		ck_assert_msg(row->map && row->map->size == row->size, "%s", row->key);
-	if (row->type == SCHEMA_ITEMS || row->type == SCHEMA_LIST)
-		ck_assert_msg(row->max > 0 && row->count_offset > 0, "%s", row->key);
+	for (const struct schema_row *row = map->rows; row->key; row++) {
+		const int is_array = row->type == SCHEMA_ITEMS || row->type == SCHEMA_LIST;
+		ck_assert_msg(row->size > 0 && row->offset + row->size <= size, "%s", row->key);
+		ck_assert_msg(!row->map == (row->type != SCHEMA_MAP && row->type != SCHEMA_LIST), "%s", row->key);
+		if (is_array)
+			ck_assert_msg(row->max > 0 && row->count_offset > 0 && row->item_size > 0, "%s", row->key);
+		if (row->map)
+			fields_are_inside(row->map, is_array ? row->item_size : row->size);
+	}
 }
 
 START_TEST(every_field_is_inside_its_struct)
 {
-	each_row_of_all(field_is_inside);
+	fields_are_inside(&schema_cluster, sizeof(struct conf));
+	fields_are_inside(&schema_smtpproxy, sizeof(struct conf_smtpproxy));
 }
 END_TEST
 

@@ -10,6 +10,17 @@
 
 #include "smtp/transaction.h"
 
+static inline const char *verb_name(enum smtp_verb verb)
+{
+	static const char *const names[SMTP_VERB_COUNT] = { [SMTP_VERB_UNKNOWN] = "?",
+#define X(name, argument, grouping) [SMTP_VERB_##name] = #name,
+		SMTP_VERBS(X)
+#undef X
+	};
+
+	return names[verb];
+}
+
 struct session {
 	struct smtp_tx t;
 	char client_line[512], reply_line[512];
@@ -40,7 +51,7 @@ static inline void session_note(struct session *s, const char *word, const char 
 static inline void session_decide(struct session *s, const struct smtp_client_event *e)
 {
 	enum smtp_own own = s->decide ? s->decide(e) : SMTP_OWN_NONE;
-	session_note(s, own ? "refused" : "passed", smtp_verb_name(e->command.verb));
+	session_note(s, own ? "refused" : "passed", verb_name(e->command.verb));
 	if (own) {
 		smtp_tx_answer(&s->t, e, own);
 		return;
@@ -92,7 +103,7 @@ static inline const char *turn_name(unsigned turn)
 	};
 
 	if (turn < SMTP_VERB_COUNT)
-		return smtp_verb_name((enum smtp_verb)turn);
+		return verb_name((enum smtp_verb)turn);
 	return turn < SMTP_TURN_COUNT ? names[turn - SMTP_VERB_COUNT] : "?";
 }
 

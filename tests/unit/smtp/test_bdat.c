@@ -1,5 +1,5 @@
 /* test_bdat.c: facts of chunks (RFC 3030 2). */
-#include "smtp/bdat.h"
+#include "smtp/data.h"
 
 #include "proto/error.h"
 #include "tests/unit/proto/suite.h"

@@ -69,7 +69,7 @@ START_TEST(each_command_is_read_or_has_its_refusal)
 		const struct row *row = &rows[i];
 		ck_assert_msg(parse(row->text, 0) == row->strict, "%s: %s", row->text,
 			smtp_own_reply(parse(row->text, 0))->name);
-		ck_assert_msg(command.verb == row->verb, "%s: %s", row->text, smtp_verb_name(command.verb));
+		ck_assert_msg(command.verb == row->verb, "%s: %d", row->text, (int)command.verb);
 		ck_assert_msg(parse(row->text, SMTP_PARSE_LENIENT) == row->lenient, "lenient: %s", row->text);
 	}
 }
@@ -117,8 +117,6 @@ START_TEST(the_commands_that_end_a_group_are_known)
 	ck_assert_int_eq(smtp_verb_grouping(SMTP_VERB_DATA), GROUP_LAST);
 	ck_assert_int_eq(smtp_verb_grouping(SMTP_VERB_RCPT), GROUP_ANY);
 	ck_assert_int_eq(smtp_verb_grouping(SMTP_VERB_BDAT), GROUP_ANY);
-	ck_assert_str_eq(smtp_verb_name(SMTP_VERB_XCLIENT), "XCLIENT");
-	ck_assert_str_eq(smtp_verb_name(SMTP_VERB_COUNT), "?");
 }
 END_TEST
 

@@ -1,5 +1,4 @@
 /* test_dots.c: facts of dot-stuffing. */
-#include "smtp/dots.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* test_own_reply.c: facts of the table of our own replies. */
-#include "smtp/own_reply.h"
+#include "smtp/reply_write.h"
 
 #include "smtp/reply.h"
 #include "tests/unit/proto/suite.h"

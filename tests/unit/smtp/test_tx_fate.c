@@ -1,5 +1,5 @@
 /* test_tx_fate.c: facts of the question about a transaction and of its answer. */
-#include "smtp/tx_fate.h"
+#include "smtp/tx_name.h"
 
 #include <string.h>
 

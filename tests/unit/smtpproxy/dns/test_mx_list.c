@@ -1,5 +1,5 @@
 /* test_mx_list.c: facts of the order in which mail servers are tried. */
-#include "smtpproxy/dns/mx_list.h"
+#include "smtpproxy/dns/records.h"
 
 #include <stdio.h>
 #include <string.h>

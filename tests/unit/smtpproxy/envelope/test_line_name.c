@@ -1,5 +1,5 @@
 /* test_line_name.c: facts of the names of the queue's lines. */
-#include "smtpproxy/envelope/line_name.h"
+#include "smtpproxy/envelope/envelope.h"
 
 #include <string.h>
 

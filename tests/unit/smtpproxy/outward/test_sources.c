@@ -1,5 +1,5 @@
 /* test_sources.c: facts of the pool of source addresses. */
-#include "smtpproxy/outward/sources.h"
+#include "smtpproxy/outward/outward.h"
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

@@ -101,7 +101,7 @@ START_TEST(a_turn_that_is_given_up_is_passed_over)
 	turns_remove(&turns, &waiting[0]);
 	turns_remove(&turns, &waiting[2]);
 	turns_remove(&turns, &waiting[2]);
-	ck_assert(!turn_waits(&waiting[0]));
+	ck_assert_ptr_null(waiting[0].sender);
 	ck_assert_uint_eq(turns.count, 1);
 	ck_assert_uint_eq(turns.senders, 1);
 	ck_assert_ptr_eq(turns_take(&turns), &waiting[1]);

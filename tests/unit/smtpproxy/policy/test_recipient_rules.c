@@ -1,5 +1,5 @@
 /* test_recipient_rules.c: facts about whose mail a listener takes. */
-#include "smtpproxy/policy/recipient_rules.h"
+#include "smtpproxy/policy/destination_rules.h"
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
