@@ -3,12 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/error.h"
 #include "ragent/link/link_internal.h"
 #include "tests/unit/ragent/successor.h"
 #include "tests/unit/unit.h"
-
-static struct live_connection l;
 
 static unsigned link_fds; /* of every link that was heard of */
 
