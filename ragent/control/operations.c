@@ -8,7 +8,7 @@
 
 #include "ragent/control/control_answers.h"
 #include "ragent/control/page.h"
-#include "ragent/dispatch/policy.h"
+#include "ragent/dispatch/dispatch.h"
 
 /* --- listeners --- */
 
