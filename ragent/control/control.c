@@ -9,7 +9,6 @@
 
 #include "net/container_of.h"
 #include "net/log_pace.h"
-#include "ragent/control/control_arrival.h"
 #include "ragent/control/control_inside.h"
 #include "ragent/control/operations.h"
 

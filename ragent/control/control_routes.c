@@ -1,11 +1,9 @@
 /* control_routes.c: the table of routes, and the search for the route of a request: method, path, query. */
-#include "ragent/control/control_routes.h"
+#include "ragent/control/control_inside.h"
 
 #include <string.h>
 
 #include "ragent/control/control_input.h"
-#include "ragent/control/control_inside.h"
-#include "ragent/control/openapi.h"
 #include "ragent/dashboard/dashboard.h"
 
 #define ID        "ID"

@@ -67,28 +67,12 @@ struct control_input {
 typedef void operation(struct operations *o, const struct control_input *in, struct control_request *r);
 
 /* operations.c */
-operation operations_status, operations_listeners, operations_ready, operations_connections;
+operation operations_status, operations_listeners, operations_ready;
 /* The sum of all workers. */
 uint64_t operations_count_listener(const struct operations *o, size_t listener, size_t row);
 
-/* operations_ends.c: asks each worker about the connections that match. */
-struct selection {
-	struct operations *operations;
-	struct control_request *request;
-	struct control_query query;
-	void (*ask)(struct gather_part *p);
-	void (*answer)(struct gather *g);             /* frees it */
-	int target;                                   /* for operations_moves.c; NO_AGENT: to rest */
-	enum { ENDS_ORDERLY, BLOCKS, UNBLOCKS } what; /* for operations_ends.c */
-	_Atomic uint64_t ended;
-};
-/* @selection: all but the first three. */
-void operations_select(
-	struct operations *o, struct control_request *r, const struct control_query *q, struct selection selection);
-operation operations_end, operations_block, operations_blocks;
-
-/* operations_moves.c */
-operation operations_move, operations_rest;
+/* operations_connections.c */
+operation operations_connections, operations_move, operations_rest, operations_end, operations_block, operations_blocks;
 
 /* operations_drain.c */
 operation operations_agents, operations_agent, operations_drain, operations_undrain, operations_weight;
@@ -102,5 +86,20 @@ operation operations_mail;
 
 /* operations_sessions.c: asks agents for their sessions. */
 operation operations_sessions, operations_session_count, operations_session;
+
+/* A session in the pages of one or more agents. */
+struct merged_session {
+	const Cssl__Session *session; /* from one of these pages, which owns it */
+	uint32_t hits;                /* the sum of all */
+	uint32_t expires_s;           /* the longest */
+};
+
+/* Merges the pages of several agents into one. Each page is in the order of ids and tells whether its agent has more.
+ * Several agents may hold the same session. The first @limit sessions, each once, in the order of ids, as far as the
+ * pages of all agents go. @out has room for
+ * @limit. *@more: whether more follow. Returns how many. Sessions without an id are left out. */
+enum merged_more { MERGED_ALL, MERGED_GOES_ON };
+size_t session_merge(const Cssl__LinkResponse__Sessions *const *pages, size_t page_count, size_t limit,
+	struct merged_session *out, enum merged_more *more);
 
 #endif

@@ -2,11 +2,12 @@
  * the one that holds most, or the next if it does not answer. With broadcast.replicas each session is at some agents
  * only: then all agents are asked and their pages merged. For a count or a single session all agents are always asked.
  */
+#include <assert.h>
 #include <stdlib.h>
 
+#include "proto/session_id.h"
 #include "ragent/control/agents_asked.h"
 #include "ragent/control/control_answers.h"
-#include "ragent/control/session_merge.h"
 
 static int says_nothing(const struct control_session_query *q)
 {
@@ -22,6 +23,82 @@ static const char *fault_of(const struct agent_answer *a)
 static int are_spread(const struct operations *o)
 {
 	return o->shared->conf->broadcast.replicas > 0;
+}
+
+/* --- pages of several agents: compares the heads of all. When a page is used up but its agent has more, the merged
+ * page ends: the agent's next session may come before any other head --- */
+
+struct heads {
+	const Cssl__LinkResponse__Sessions *const *pages;
+	size_t count;
+	size_t at[AGENTS_MAX]; /* by page */
+};
+
+/* NULL: the page is used up. */
+static const Cssl__Session *head(struct heads *h, size_t page)
+{
+	const Cssl__LinkResponse__Sessions *p = h->pages[page];
+
+	while (h->at[page] < p->n_session && p->session[h->at[page]]->session_id.len != SESSION_ID_LEN)
+		h->at[page]++;
+	return h->at[page] < p->n_session ? p->session[h->at[page]] : NULL;
+}
+
+static int compare(const Cssl__Session *a, const Cssl__Session *b)
+{
+	return session_id_compare(a->session_id.data, b->session_id.data);
+}
+
+/* The lowest head. NULL: the next session is unknown, or there is none (*@more tells which). */
+static const Cssl__Session *next(struct heads *h, enum merged_more *more)
+{
+	const Cssl__Session *lowest = NULL;
+
+	*more = MERGED_ALL;
+	for (size_t i = 0; i < h->count; i++) {
+		const Cssl__Session *s = head(h, i);
+
+		if (!s && h->pages[i]->next.len > 0) {
+			*more = MERGED_GOES_ON;
+			return NULL;
+		}
+		if (s && (!lowest || compare(s, lowest) < 0))
+			lowest = s;
+	}
+	if (lowest)
+		*more = MERGED_GOES_ON;
+	return lowest;
+}
+
+/* Take @session from all pages that have it. */
+static struct merged_session take(struct heads *h, const Cssl__Session *session)
+{
+	struct merged_session merged = { .session = session };
+
+	for (size_t i = 0; i < h->count; i++) {
+		const Cssl__Session *s = head(h, i);
+
+		if (!s || compare(s, session) != 0)
+			continue;
+		merged.hits += s->hits;
+		if (s->expires_s > merged.expires_s)
+			merged.expires_s = s->expires_s;
+		h->at[i]++;
+	}
+	return merged;
+}
+
+size_t session_merge(const Cssl__LinkResponse__Sessions *const *pages, size_t page_count, size_t limit,
+	struct merged_session *out, enum merged_more *more)
+{
+	struct heads h = { .pages = pages, .count = page_count };
+	const Cssl__Session *session;
+	size_t count = 0;
+
+	assert(page_count <= AGENTS_MAX);
+	while ((session = next(&h, more)) && count < limit)
+		out[count++] = take(&h, session);
+	return count;
 }
 
 /* --- a page --- */
