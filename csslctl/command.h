@@ -119,8 +119,8 @@ struct command {
 	const char *manual;                       /* further sentences, or NULL */
 	const char *remedy;                       /* where to look after a refusal, or NULL */
 	enum { ASKS_CLUSTER, ASKS_MAIL, WORKS_OFFLINE } reach;
-	enum exit_code (*run)(struct invocation *in); /* NULL: it shows the answer at @path, which needs no arguments */
-	const char *path;
+	enum exit_code (*run)(struct invocation *in); /* NULL: it shows the answer at @path */
+	const char *path;                             /* "/{}" in it: a segment that is the first operand */
 	enum { GETS, ORDERS } method;
 	show_answer *show;
 };
@@ -139,7 +139,6 @@ void agent_state_cell(struct table *t, const json_t *agent);
 void agent_busy_cell(struct table *t, const json_t *agent);
 enum style agent_state_style(const char *state);
 
-enum exit_code command_agent(struct invocation *in);
 enum exit_code command_agents(struct invocation *in);
 enum exit_code command_block(struct invocation *in);
 enum exit_code command_completion_bash(struct invocation *in);
@@ -158,13 +157,12 @@ enum exit_code command_move(struct invocation *in);
 enum exit_code command_rest(struct invocation *in);
 enum exit_code command_sessions_count(struct invocation *in);
 enum exit_code command_sessions_list(struct invocation *in);
-enum exit_code command_sessions_show(struct invocation *in);
 enum exit_code command_sessions_revoke(struct invocation *in);
 enum exit_code command_token_make(struct invocation *in);
 enum exit_code command_top(struct invocation *in);
-enum exit_code command_undrain(struct invocation *in);
 enum exit_code command_weight(struct invocation *in);
 
+show_answer show_agent;
 show_answer show_agent_names;
 show_answer show_blocks;
 show_answer show_certificates;
@@ -177,7 +175,9 @@ show_answer show_mail_sessions;
 show_answer show_mail_status;
 show_answer show_nodes;
 show_answer show_ready;
+show_answer show_session;
 show_answer show_starttls;
 show_answer show_status;
+show_answer show_undrained;
 
 #endif

@@ -117,7 +117,7 @@ static void ages_cell(struct table *t, const json_t *s)
 		duration_text(member_integer(s, "family_age_s") * 1000000, family_age));
 }
 
-static void show_one(const struct invocation *in, const json_t *s)
+void show_session(const struct invocation *in, const json_t *s)
 {
 	static const struct column facts[] = { { "session", .member = "id", .style = STYLE_HEAD },
 		{ "family", .member = "family_id" }, { "client" }, { "server name" }, { "listener" },
@@ -129,15 +129,6 @@ static void show_one(const struct invocation *in, const json_t *s)
 	FACTS_OF(t, s, facts);
 	table_show(t, &in->screen);
 	show_holders(in, s);
-}
-
-enum exit_code command_sessions_show(struct invocation *in)
-{
-	struct path path;
-
-	path_start(&path, "/v1/sessions");
-	path_segment(&path, in->operands[0]);
-	return ask_and_show(in, "GET", &path, NULL, show_one);
 }
 
 /* --- count --- */
