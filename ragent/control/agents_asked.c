@@ -1,10 +1,65 @@
-/* agents_asked.c: one object carries a question from the main loop to the first worker and to agents, and the answers
- * back. */
+/* agents_asked.c: questions to workers and to agents. */
 #include "ragent/control/agents_asked.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "net/log.h"
+
+/* --- workers: parts travel through their mailboxes and back. Only the main loop counts them --- */
+
+static void part_is_in(struct gather *g)
+{
+	if (--g->waiting > 0)
+		return;
+	g->done(g);
+	free(g);
+}
+
+static void on_answer(struct worker *w, void *arg)
+{
+	struct gather_part *p = arg;
+
+	part_is_in(p->gather);
+}
+
+void gather_answer(struct gather_part *p)
+{
+	/* fails only when the process ends or is out of memory: then the request waits until its client gives up */
+	if (worker_post(p->gather->main, on_answer, p) < 0)
+		log_event(LOG_WARNING, NULL, "control answer lost", "worker=%u effect=\"the request gets a time-out\"",
+			worker_index(p->rw->home.worker));
+}
+
+static void on_ask(struct worker *w, void *arg)
+{
+	struct gather_part *p = arg;
+
+	p->gather->ask(p);
+}
+
+struct gather *gather_start(struct worker *main, struct ragent_worker *const *workers, unsigned count,
+	void (*ask)(struct gather_part *p), void (*done)(struct gather *g), void *ctx)
+{
+	struct gather *g = calloc(1, sizeof *g + count * sizeof g->parts[0]);
+
+	if (!g)
+		return NULL;
+	*g = (struct gather){
+		.main = main, .ask = ask, .done = done, .ctx = ctx, .count = count, .waiting = count + 1
+	};
+	for (unsigned i = 0; i < count; i++) {
+		g->parts[i] = (struct gather_part){ .gather = g, .rw = workers[i] };
+		if (worker_post(workers[i]->home.worker, on_ask, &g->parts[i]) < 0)
+			g->waiting--;
+	}
+	part_is_in(g);
+	return g;
+}
+
+/* --- agents: one object carries a question from the main loop to the first worker and to agents, and the answers
+ * back --- */
 
 static void asked_free(struct agents_asked *a)
 {

@@ -7,7 +7,7 @@
 
 #include "net/address.h"
 #include "ragent/control/control_exchange.h"
-#include "ragent/control/gather.h"
+#include "ragent/worker/ragent_worker.h"
 
 #define CONTROL_LIMIT_DEFAULT   100u
 #define CONTROL_LIMIT_MAX       1000u
@@ -63,6 +63,35 @@ struct control_input {
 	uint8_t session_id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN];
 	json_t *body; /* owned; NULL: none was read */
 };
+
+/* --- agents_asked.c: asks every worker on its own thread, and continues with all answers on the main loop --- */
+
+struct gather;
+
+/* The part of one worker. */
+struct gather_part {
+	struct gather *gather;
+	struct ragent_worker *rw;
+	void *result; /* owned by the asker; NULL: the worker could not be asked */
+};
+
+struct gather {
+	struct worker *main;
+	void (*ask)(struct gather_part *p); /* on the worker's thread: calls gather_answer() once, now or later */
+	void (*done)(struct gather *g);     /* on the main loop; afterwards it is freed */
+	void *ctx;
+	unsigned count, waiting;
+	struct gather_part parts[];
+};
+
+/* On the main loop. NULL: out of memory, @done will not come. */
+struct gather *gather_start(struct worker *main, struct ragent_worker *const *workers, unsigned count,
+	void (*ask)(struct gather_part *p), void (*done)(struct gather *g), void *ctx);
+
+/* On the worker's thread. */
+void gather_answer(struct gather_part *p);
+
+/* --- operations --- */
 
 typedef void operation(struct operations *o, const struct control_input *in, struct control_request *r);
 

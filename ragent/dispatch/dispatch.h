@@ -9,7 +9,7 @@
 
 #include "conf/conf.h"
 #include "proto/sess_obj.h"
-#include "ragent/dispatch/hello.h"
+#include "proto/session_id.h"
 #include "ragent/dispatch/links.h"
 
 /* --- policies: one interface, a table of functions. Each listener has one policy for full handshakes and one for
@@ -58,6 +58,18 @@ void front_clear(struct front *f);
 int front_moves(const struct front *f);
 /* 1 when they go to the affinity agent after the handshake (CSSL-SF), else 0. */
 int front_hands_off(const struct front *f);
+
+/* --- a connection's first records: whether they are TLS, and whether the client offers a resumption. Pure --- */
+
+enum hello_offer { HELLO_FULL, HELLO_RESUMING };
+
+#define HELLO_INCOMPLETE 1
+
+/* 0 with *offer: dispatch. The handshake agent answers a malformed or endless hello, so that is HELLO_FULL.
+ * HELLO_INCOMPLETE: more bytes are needed. CSSL_E_TYPE: not TLS. CSSL_E_TOO_LONG: it claims more bytes than a hello
+ * may have. @scratch: CLIENT_HELLO_MAX bytes. */
+int hello_look(const uint8_t *data, size_t len, const uint8_t check_key[static SESSION_ID_CHECK_KEY_LEN],
+	uint8_t *scratch, enum hello_offer *offer);
 
 /* --- choices --- */
 
