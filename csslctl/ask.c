@@ -158,14 +158,6 @@ enum exit_code ask_and_show_row(struct invocation *in)
 		c->method == ORDERS ? must(json_object()) : NULL, c->show);
 }
 
-enum exit_code get_and_show(struct invocation *in, const char *fixed_path, show_answer *show)
-{
-	struct path path;
-
-	path_start(&path, fixed_path);
-	return ask_and_show(in, "GET", &path, NULL, show);
-}
-
 /* --- lists: page after page is appended to the first --- */
 
 #define LIMIT_DEFAULT 100u

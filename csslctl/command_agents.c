@@ -148,6 +148,7 @@ enum exit_code command_agents(struct invocation *in)
 	const char *wait = in->options[OPTION_WAIT], *timeout = in->options[OPTION_TIMEOUT];
 	uint32_t wait_ms = WAIT_MS;
 	int ready = !wait;
+	struct path path;
 
 	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &wait_ms) < 0))
 		return misused(in, "--timeout: '%s' is no time up to 1d, such as 30s, or --wait is missing", timeout);
@@ -159,7 +160,8 @@ enum exit_code command_agents(struct invocation *in)
 			usleep(LOOK_EVERY_MS * 1000);
 	}
 	api_wait_at_most(in->api, ready ? LONG_MAX : 5 * LOOK_EVERY_MS);
-	const enum exit_code code = get_and_show(in, "/v1/agents", show_list);
+	path_start(&path, "/v1/agents");
+	const enum exit_code code = ask_and_show(in, "GET", &path, NULL, show_list);
 	return code == EXIT_DONE && !ready ? EXIT_REFUSED : code;
 }
 
