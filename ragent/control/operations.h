@@ -36,16 +36,6 @@ struct control_query {
 	struct address_net client;    /* len 0: any */
 };
 
-/* Selects sessions. A field that is NULL or 0 is no filter. */
-struct control_session_query {
-	const char *server_name;
-	struct address_net client;
-	uint16_t protocol_version, cipher_suite;
-	uint32_t min_age_s, max_age_s;
-	const uint8_t *family_id;          /* FAMILY_ID_LEN */
-	const uint8_t *client_certificate; /* CONTROL_CERTIFICATE_LEN */
-};
-
 /* What a request says, as far as its route takes it (control_input.h). Strings are the request's own, so they are valid
  * during the call only. */
 struct control_input {
@@ -53,13 +43,13 @@ struct control_input {
 	const char *agent;
 	uint32_t timeout_ms; /* of a drain; 0: as configured */
 	double weight;
-	const char *node, *level; /* NULL: all processes; change nothing */
-	struct address_net net;   /* to block */
-	uint32_t for_s;           /* UINT32_MAX: for good; 0: not any more */
-	struct control_session_query sessions;
+	const char *node, *level;                       /* NULL: all processes; change nothing */
+	struct address_net net;                         /* to block, or of @filter */
+	uint32_t for_s;                                 /* UINT32_MAX: for good; 0: not any more */
+	Cssl__SessionFilter filter;                     /* of sessions; its pointers point into this struct */
 	unsigned limit;                                 /* of sessions: 1 to CONTROL_LIMIT_MAX */
 	enum { SESSION_NONE, SESSION_GIVEN } session;   /* one session, or the sessions after this one */
-	Cssl__LinkRequest__Revoke__WhichCase revoke_by; /* for MATCHING, those that pass @sessions */
+	Cssl__LinkRequest__Revoke__WhichCase revoke_by; /* for MATCHING, those that pass @filter */
 	uint8_t session_id[SESSION_ID_LEN], family_id[FAMILY_ID_LEN], client_certificate[CONTROL_CERTIFICATE_LEN];
 	json_t *body; /* owned; NULL: none was read */
 };

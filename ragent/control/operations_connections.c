@@ -216,13 +216,15 @@ static void answer_blocked(struct agents_asked *a)
 static void tell_agents(const struct selection *s)
 {
 	struct operations *o = s->operations;
-	struct agents_asked *a = asked_create(o, s->request, CSSL__LINK_REQUEST__WHAT_BLOCKED, answer_blocked);
+	uint8_t blocked[BLOCKED_PACKED_MAX];
+	Cssl__LinkRequest message = CSSL__LINK_REQUEST__INIT;
 
-	if (!a)
-		return;
-	a->ended = s->ended;
-	a->message.blocked.data = a->blocked;
-	a->message.blocked.len = blocked_pack(o->shared->blocked, worker_now_ms(o->main), a->blocked);
+	message.what_case = CSSL__LINK_REQUEST__WHAT_BLOCKED;
+	message.blocked.data = blocked;
+	message.blocked.len = blocked_pack(o->shared->blocked, worker_now_ms(o->main), blocked);
+	struct agents_asked *a = asked_create(o, s->request, &message, answer_blocked);
+	if (a)
+		a->ended = s->ended;
 	asked_start(a);
 }
 

@@ -9,12 +9,6 @@
 #include "ragent/control/agents_asked.h"
 #include "ragent/control/control_answers.h"
 
-static int says_nothing(const struct control_session_query *q)
-{
-	return !q->server_name && q->client.len == 0 && q->protocol_version == 0 && q->cipher_suite == 0 &&
-	       q->min_age_s == 0 && q->max_age_s == 0 && !q->family_id && !q->client_certificate;
-}
-
 static const char *fault_of(const struct agent_answer *a)
 {
 	return asked_fault(a, CSSL__LINK_RESPONSE__WHAT_SESSIONS);
@@ -121,7 +115,7 @@ static json_t *page_json(const struct merged_session *at, size_t count, enum mer
 static void answer_page(struct agents_asked *a)
 {
 	const Cssl__LinkResponse__Sessions *pages[AGENTS_MAX];
-	struct merged_session *merged = calloc(a->sessions.limit, sizeof *merged);
+	struct merged_session *merged = calloc(a->message->sessions->limit, sizeof *merged);
 	enum merged_more more;
 	size_t count = 0;
 
@@ -133,7 +127,7 @@ static void answer_page(struct agents_asked *a)
 	} else if (count == 0) {
 		request_fail(a->request, MHD_HTTP_SERVICE_UNAVAILABLE, "%s", fault_of(asked_last(a)));
 	} else {
-		const size_t rows = session_merge(pages, count, a->sessions.limit, merged, &more);
+		const size_t rows = session_merge(pages, count, a->message->sessions->limit, merged, &more);
 		request_answer(a->request, MHD_HTTP_OK, page_json(merged, rows, more));
 	}
 	free(merged);
@@ -157,17 +151,17 @@ static unsigned holds_most(const struct agents *agents)
 
 void operations_sessions(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, answer_page);
+	Cssl__LinkRequest__Sessions m = CSSL__LINK_REQUEST__SESSIONS__INIT;
 
-	if (!a)
-		return;
-	asked_filter(a, &in->sessions);
-	a->sessions.filter = &a->filter;
-	a->sessions.limit = in->limit;
+	m.filter = (Cssl__SessionFilter *)&in->filter;
+	m.limit = in->limit;
 	if (in->session == SESSION_GIVEN)
-		a->sessions.after = asked_session(a, in->session_id);
-	a->whom = are_spread(o) ? ASK_ALL : ASK_ONE;
-	a->first = a->whom == ASK_ONE ? holds_most(o->shared->agents) : 0;
+		m.after = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)in->session_id };
+	struct agents_asked *a = asked_about(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, &m.base, answer_page);
+	if (a && !are_spread(o)) {
+		a->whom = ASK_ONE;
+		a->first = holds_most(o->shared->agents);
+	}
 	asked_start(a);
 }
 
@@ -210,13 +204,10 @@ static void answer_count(struct agents_asked *a)
 
 void operations_session_count(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_SESSION_COUNT, answer_count);
+	Cssl__LinkRequest__SessionCount m = CSSL__LINK_REQUEST__SESSION_COUNT__INIT;
 
-	if (!a)
-		return;
-	asked_filter(a, &in->sessions);
-	a->session_count.filter = says_nothing(&in->sessions) ? NULL : &a->filter;
-	asked_start(a);
+	m.filter = cssl__session_filter__get_packed_size(&in->filter) ? (Cssl__SessionFilter *)&in->filter : NULL;
+	asked_start(asked_about(o, r, CSSL__LINK_REQUEST__WHAT_SESSION_COUNT, &m.base, answer_count));
 }
 
 /* --- one --- */
@@ -260,12 +251,11 @@ static void answer_session(struct agents_asked *a)
 
 void operations_session(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, answer_session);
+	Cssl__SessionFilter only = CSSL__SESSION_FILTER__INIT;
+	Cssl__LinkRequest__Sessions m = CSSL__LINK_REQUEST__SESSIONS__INIT;
 
-	if (!a)
-		return;
-	a->filter.session_id = asked_session(a, in->session_id);
-	a->sessions.filter = &a->filter;
-	a->sessions.limit = 1;
-	asked_start(a);
+	only.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)in->session_id };
+	m.filter = &only;
+	m.limit = 1;
+	asked_start(asked_about(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, &m.base, answer_session));
 }
