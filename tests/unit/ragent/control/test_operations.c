@@ -323,7 +323,7 @@ START_TEST(an_agent_is_told_with_its_load_and_its_drain)
 	drain_note_ended(drain);
 	ASK(agent, .agent = "a2");
 	answered_with(200);
-	ck_assert_uint_eq(told_size(""), 12);
+	ck_assert_uint_eq(told_size(""), 13);
 	ck_assert_str_eq(told_text("state"), "draining");
 	ck_assert_str_eq(told_text("version"), "1.2");
 	ck_assert_int_eq(json_integer_value(told("clock_offset_ms")), -3);
