@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "csslctl/api.h"
@@ -143,19 +144,18 @@ enum exit_code ask_and_show(
 enum exit_code ask_and_show_row(struct invocation *in)
 {
 	const struct command *c = in->command;
+	const char *hole = strstr(c->path, "/{}");
+	char head[64];
 	struct path path;
 
-	path_start(&path, c->path);
+	snprintf(head, sizeof head, "%.*s", (int)(hole ? (size_t)(hole - c->path) : strlen(c->path)), c->path);
+	path_start(&path, head);
+	if (hole)
+		path_segment(&path, in->operands[0]);
+	if (hole && hole[3] != '\0')
+		path_segment(&path, hole + 4);
 	return ask_and_show(in, c->method == ORDERS ? "POST" : "GET", &path,
 		c->method == ORDERS ? must(json_object()) : NULL, c->show);
-}
-
-enum exit_code get_and_show(struct invocation *in, const char *fixed_path, show_answer *show)
-{
-	struct path path;
-
-	path_start(&path, fixed_path);
-	return ask_and_show(in, "GET", &path, NULL, show);
 }
 
 /* --- lists: page after page is appended to the first --- */

@@ -18,7 +18,6 @@ enum exit_code ask(struct invocation *in, const char *method, const struct path 
 enum exit_code ask_and_show(
 	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show);
 char *names_of(const json_t *names); /* "a1, a2"; for free() */
-enum exit_code get_and_show(struct invocation *in, const char *fixed_path, show_answer *show);
 /* What the row of the command names. */
 enum exit_code ask_and_show_row(struct invocation *in);
 

@@ -108,7 +108,8 @@ struct invocation {
 	struct api *api; /* NULL for commands that ask no cluster */
 };
 
-/* Shows an answer to people. */
+/* Does what the command says; shows an answer to people. */
+typedef enum exit_code run_command(struct invocation *in);
 typedef void show_answer(const struct invocation *in, const json_t *answer);
 
 struct command {
@@ -119,8 +120,8 @@ struct command {
 	const char *manual;                       /* further sentences, or NULL */
 	const char *remedy;                       /* where to look after a refusal, or NULL */
 	enum { ASKS_CLUSTER, ASKS_MAIL, WORKS_OFFLINE } reach;
-	enum exit_code (*run)(struct invocation *in); /* NULL: it shows the answer at @path, which needs no arguments */
-	const char *path;
+	run_command *run; /* NULL: it shows the answer at @path */
+	const char *path; /* "/{}" in it: a segment that is the first operand */
 	enum { GETS, ORDERS } method;
 	show_answer *show;
 };
@@ -139,45 +140,13 @@ void agent_state_cell(struct table *t, const json_t *agent);
 void agent_busy_cell(struct table *t, const json_t *agent);
 enum style agent_state_style(const char *state);
 
-enum exit_code command_agent(struct invocation *in);
-enum exit_code command_agents(struct invocation *in);
-enum exit_code command_block(struct invocation *in);
-enum exit_code command_completion_bash(struct invocation *in);
-enum exit_code command_config_check(struct invocation *in);
-enum exit_code command_connection(struct invocation *in);
-enum exit_code command_connections(struct invocation *in);
-enum exit_code command_counters(struct invocation *in);
-enum exit_code command_drain(struct invocation *in);
-enum exit_code command_end(struct invocation *in);
-enum exit_code command_help(struct invocation *in);
-enum exit_code command_inspect(struct invocation *in);
-enum exit_code command_log_level(struct invocation *in);
-enum exit_code command_mail_events(struct invocation *in);
-enum exit_code command_mail_queue(struct invocation *in);
-enum exit_code command_move(struct invocation *in);
-enum exit_code command_rest(struct invocation *in);
-enum exit_code command_sessions_count(struct invocation *in);
-enum exit_code command_sessions_list(struct invocation *in);
-enum exit_code command_sessions_show(struct invocation *in);
-enum exit_code command_sessions_revoke(struct invocation *in);
-enum exit_code command_token_make(struct invocation *in);
-enum exit_code command_top(struct invocation *in);
-enum exit_code command_undrain(struct invocation *in);
-enum exit_code command_weight(struct invocation *in);
+run_command command_agents, command_block, command_completion_bash, command_config_check, command_connection,
+	command_connections, command_counters, command_drain, command_end, command_help, command_inspect,
+	command_log_level, command_mail_events, command_mail_queue, command_move, command_rest, command_sessions_count,
+	command_sessions_list, command_sessions_revoke, command_token_make, command_top, command_weight;
 
-show_answer show_agent_names;
-show_answer show_blocks;
-show_answer show_certificates;
-show_answer show_listeners;
-show_answer show_mail_destinations;
-show_answer show_mail_hooks;
-show_answer show_mail_pools;
-show_answer show_mail_senders;
-show_answer show_mail_sessions;
-show_answer show_mail_status;
-show_answer show_nodes;
-show_answer show_ready;
-show_answer show_starttls;
-show_answer show_status;
+show_answer show_agent, show_agent_names, show_blocks, show_certificates, show_listeners, show_mail_destinations,
+	show_mail_hooks, show_mail_pools, show_mail_senders, show_mail_sessions, show_mail_status, show_nodes,
+	show_ready, show_session, show_starttls, show_status, show_undrained;
 
 #endif

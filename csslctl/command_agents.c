@@ -100,7 +100,7 @@ static void quiet_busy_cell(struct table *t, const json_t *agent)
 	table_cell(t, STYLE_PLAIN, "%u.%u%%", permille / 10, permille % 10);
 }
 
-static void show_one(const struct invocation *in, const json_t *agent)
+void show_agent(const struct invocation *in, const json_t *agent)
 {
 	static const struct column facts[] = { { "version" }, { "clock", .cell = clock_cell },
 		{ "weight", COLUMN_REAL }, { "links up", .cell = links_cell }, { "connections", COLUMN_COUNT },
@@ -148,6 +148,7 @@ enum exit_code command_agents(struct invocation *in)
 	const char *wait = in->options[OPTION_WAIT], *timeout = in->options[OPTION_TIMEOUT];
 	uint32_t wait_ms = WAIT_MS;
 	int ready = !wait;
+	struct path path;
 
 	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &wait_ms) < 0))
 		return misused(in, "--timeout: '%s' is no time up to 1d, such as 30s, or --wait is missing", timeout);
@@ -159,37 +160,14 @@ enum exit_code command_agents(struct invocation *in)
 			usleep(LOOK_EVERY_MS * 1000);
 	}
 	api_wait_at_most(in->api, ready ? LONG_MAX : 5 * LOOK_EVERY_MS);
-	const enum exit_code code = get_and_show(in, "/v1/agents", show_list);
+	path_start(&path, "/v1/agents");
+	const enum exit_code code = ask_and_show(in, "GET", &path, NULL, show_list);
 	return code == EXIT_DONE && !ready ? EXIT_REFUSED : code;
 }
 
-enum exit_code command_agent(struct invocation *in)
-{
-	struct path path;
-
-	path_start(&path, "/v1/agents");
-	path_segment(&path, in->operands[0]);
-	return ask_and_show(in, "GET", &path, NULL, show_one);
-}
-
-static enum exit_code tell(struct invocation *in, const char *what, json_t *body, show_answer *show)
-{
-	struct path path;
-
-	path_start(&path, "/v1/agents");
-	path_segment(&path, in->operands[0]);
-	path_segment(&path, what);
-	return ask_and_show(in, "POST", &path, must(body), show);
-}
-
-static void show_undrained(const struct invocation *in, const json_t *agent)
+void show_undrained(const struct invocation *in, const json_t *agent)
 {
 	fprintf(in->screen.out, "%s takes connections again\n", in->operands[0]);
-}
-
-enum exit_code command_undrain(struct invocation *in)
-{
-	return tell(in, "undrain", json_object(), show_undrained);
 }
 
 static void show_weighed(const struct invocation *in, const json_t *agent)
@@ -199,5 +177,11 @@ static void show_weighed(const struct invocation *in, const json_t *agent)
 
 enum exit_code command_weight(struct invocation *in)
 {
-	return tell(in, "weight", json_pack("{s:f}", "weight", strtod(in->operands[1], NULL)), show_weighed);
+	struct path path;
+
+	path_start(&path, "/v1/agents");
+	path_segment(&path, in->operands[0]);
+	path_segment(&path, "weight");
+	return ask_and_show(
+		in, "POST", &path, must(json_pack("{s:f}", "weight", strtod(in->operands[1], NULL))), show_weighed);
 }

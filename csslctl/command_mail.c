@@ -348,14 +348,14 @@ enum exit_code command_mail_queue(struct invocation *in)
 	const struct action *a = name ? action_find(name) : NULL;
 	struct path path;
 
+	path_start(&path, a ? a->path : "/v1/queue");
 	if (!name)
-		return get_and_show(in, "/v1/queue", show_state);
+		return ask_and_show(in, "GET", &path, NULL, show_state);
 	if (!a)
 		return misused(in,
 			"'%s' is none of list, show, retry, hold, release, delete, stop, start, rate, takeover", name);
 	if ((of != NULL) + (number != NULL) != (int)a->operands)
 		return misused(in, "%s %s", name, needs[a->of]);
-	path_start(&path, a->path);
 	if (of)
 		path_segment(&path, of);
 	if (of && strcmp(a->method, "POST") == 0)

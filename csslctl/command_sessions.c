@@ -7,47 +7,64 @@
 
 /* --- filters --- */
 
-#define FILTERS_MAX 9u
-
-/* The API takes ages in seconds; these are their texts. */
-struct filters {
-	struct listing_filter at[FILTERS_MAX];
-	char older[16], younger[16];
+/* Options that a session has to meet together, and options that stand alone. In a query, and in the body of a
+ * revocation. */
+static const struct {
+	const char *member;
+	enum option option;
+	enum { CRITERION, ALONE } kind;
+} filters[] = {
+	{ "server_name", OPTION_SERVER_NAME },
+	{ "client", OPTION_CLIENT },
+	{ "version", OPTION_TLS },
+	{ "cipher", OPTION_CIPHER },
+	{ "min_age_s", OPTION_OLDER_THAN },
+	{ "max_age_s", OPTION_YOUNGER_THAN },
+	{ "family_id", OPTION_FAMILY },
+	{ "client_certificate", OPTION_CLIENT_CERTIFICATE },
+	{ "session_id", OPTION_ID, ALONE },
+	{ "all", OPTION_ALL, ALONE },
 };
+#define FILTERS (sizeof filters / sizeof filters[0])
 
-/* 0, or -1 after it told the operator. */
+/* The API takes ages in seconds. 0, or -1 after it told the operator. */
 static int age_parse(const struct invocation *in, enum option option, char out[static 16])
 {
-	const char *text = in->options[option];
 	uint32_t ms;
 
-	out[0] = '\0';
-	if (!text)
-		return 0;
-	if (duration_parse(text, DURATION_MAX_MS, &ms) < 0) {
-		misused(in, "--%s: '%s' is no time up to 1d, such as 10min", option_row(option)->name, text);
+	if (duration_parse(in->options[option], DURATION_MAX_MS, &ms) < 0) {
+		misused(in, "--%s: '%s' is no time up to 1d, such as 10min", option_row(option)->name,
+			in->options[option]);
 		return -1;
 	}
 	snprintf(out, 16, "%u", ms / 1000);
 	return 0;
 }
 
-static int filters_parse(const struct invocation *in, struct filters *f)
+static int is_age(enum option option)
 {
-	if (age_parse(in, OPTION_OLDER_THAN, f->older) < 0 || age_parse(in, OPTION_YOUNGER_THAN, f->younger) < 0)
-		return -1;
-	const struct listing_filter at[FILTERS_MAX] = {
-		{ "server_name", in->options[OPTION_SERVER_NAME] },
-		{ "client", in->options[OPTION_CLIENT] },
-		{ "version", in->options[OPTION_TLS] },
-		{ "cipher", in->options[OPTION_CIPHER] },
-		{ "min_age_s", f->older[0] ? f->older : NULL },
-		{ "max_age_s", f->younger[0] ? f->younger : NULL },
-		{ "family_id", in->options[OPTION_FAMILY] },
-		{ "client_certificate", in->options[OPTION_CLIENT_CERTIFICATE] },
-		{ NULL },
-	};
-	memcpy(f->at, at, sizeof at);
+	return option == OPTION_OLDER_THAN || option == OPTION_YOUNGER_THAN;
+}
+
+/* The criteria of a query; their texts are the operator's, or in @ages. 0, or -1 after it told the operator. */
+static int query_of(const struct invocation *in, struct listing_filter out[static FILTERS + 1], char ages[static 2][16])
+{
+	unsigned age = 0;
+
+	*out = (struct listing_filter){ NULL, NULL };
+	for (size_t i = 0; i < FILTERS; i++) {
+		const enum option option = filters[i].option;
+		const char *text = in->options[option];
+		if (!text)
+			continue;
+		if (is_age(option)) {
+			if (age_parse(in, option, ages[age]) < 0)
+				return -1;
+			text = ages[age++];
+		}
+		*out++ = (struct listing_filter){ filters[i].member, text };
+		*out = (struct listing_filter){ NULL, NULL };
+	}
 	return 0;
 }
 
@@ -64,11 +81,12 @@ static void show_list(const struct invocation *in, const json_t *answer)
 
 enum exit_code command_sessions_list(struct invocation *in)
 {
-	struct filters f;
+	struct listing_filter query[FILTERS + 1];
+	char ages[2][16];
 
-	if (filters_parse(in, &f) < 0)
+	if (query_of(in, query, ages) < 0)
 		return EXIT_USAGE;
-	return listing_show(in, "/v1/sessions", "sessions", f.at, show_list);
+	return listing_show(in, "/v1/sessions", "sessions", query, show_list);
 }
 
 /* --- show --- */
@@ -117,7 +135,7 @@ static void ages_cell(struct table *t, const json_t *s)
 		duration_text(member_integer(s, "family_age_s") * 1000000, family_age));
 }
 
-static void show_one(const struct invocation *in, const json_t *s)
+void show_session(const struct invocation *in, const json_t *s)
 {
 	static const struct column facts[] = { { "session", .member = "id", .style = STYLE_HEAD },
 		{ "family", .member = "family_id" }, { "client" }, { "server name" }, { "listener" },
@@ -129,15 +147,6 @@ static void show_one(const struct invocation *in, const json_t *s)
 	FACTS_OF(t, s, facts);
 	table_show(t, &in->screen);
 	show_holders(in, s);
-}
-
-enum exit_code command_sessions_show(struct invocation *in)
-{
-	struct path path;
-
-	path_start(&path, "/v1/sessions");
-	path_segment(&path, in->operands[0]);
-	return ask_and_show(in, "GET", &path, NULL, show_one);
 }
 
 /* --- count --- */
@@ -166,36 +175,19 @@ static void show_count(const struct invocation *in, const json_t *count)
 
 enum exit_code command_sessions_count(struct invocation *in)
 {
-	struct filters f;
+	struct listing_filter query[FILTERS + 1];
+	char ages[2][16];
 	struct path path;
 
-	if (filters_parse(in, &f) < 0)
+	if (query_of(in, query, ages) < 0)
 		return EXIT_USAGE;
 	path_start(&path, "/v1/sessions/count");
-	for (const struct listing_filter *at = f.at; at->name; at++)
+	for (const struct listing_filter *at = query; at->name; at++)
 		path_query(&path, at->name, at->value);
 	return ask_and_show(in, "GET", &path, NULL, show_count);
 }
 
 /* --- revoke --- */
-
-/* Options that stand alone, and options that a session has to meet together. */
-static const struct {
-	enum option option;
-	const char *member;
-	enum { ALONE, CRITERION } kind;
-} revocations[] = {
-	{ OPTION_ID, "session_id", ALONE },
-	{ OPTION_ALL, "all", ALONE },
-	{ OPTION_FAMILY, "family_id", CRITERION },
-	{ OPTION_SERVER_NAME, "server_name", CRITERION },
-	{ OPTION_CLIENT, "client", CRITERION },
-	{ OPTION_TLS, "version", CRITERION },
-	{ OPTION_CIPHER, "cipher", CRITERION },
-	{ OPTION_OLDER_THAN, "min_age_s", CRITERION },
-	{ OPTION_YOUNGER_THAN, "max_age_s", CRITERION },
-	{ OPTION_CLIENT_CERTIFICATE, "client_certificate", CRITERION },
-};
 
 /* NULL: the operator was told of a wrong age. */
 static json_t *revocation_member(const struct invocation *in, enum option option)
@@ -204,7 +196,7 @@ static json_t *revocation_member(const struct invocation *in, enum option option
 
 	if (option == OPTION_ALL)
 		return json_true();
-	if (option != OPTION_OLDER_THAN && option != OPTION_YOUNGER_THAN)
+	if (!is_age(option))
 		return json_string(in->options[option]);
 	return age_parse(in, option, seconds) < 0 ? NULL : json_integer(strtol(seconds, NULL, 10));
 }
@@ -215,16 +207,16 @@ static json_t *revocation_body(const struct invocation *in)
 	json_t *body = must(json_object());
 	unsigned alone = 0, criteria = 0;
 
-	for (size_t i = 0; i < sizeof revocations / sizeof revocations[0]; i++) {
-		if (!in->options[revocations[i].option])
+	for (size_t i = 0; i < FILTERS; i++) {
+		if (!in->options[filters[i].option])
 			continue;
-		json_t *value = revocation_member(in, revocations[i].option);
+		json_t *value = revocation_member(in, filters[i].option);
 		if (!value) {
 			json_decref(body);
 			return NULL;
 		}
-		*(revocations[i].kind == ALONE ? &alone : &criteria) += 1;
-		json_object_set_new(body, revocations[i].member, value);
+		*(filters[i].kind == ALONE ? &alone : &criteria) += 1;
+		json_object_set_new(body, filters[i].member, value);
 	}
 	if (alone + (criteria > 0) == 1)
 		return body;

@@ -41,7 +41,8 @@ static const struct command rows[] = {
 			  "CLOCK is its time of day "
 			  "minus RAgent's. With --wait: when all are ready; exit code 1: not within --timeout (1min).",
 		.run = command_agents },
-	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .run = command_agent },
+	{ "agent", { AGENT_OPERAND }, .help = "one agent", .remedy = LIST_AGENTS, .path = "/v1/agents/{}",
+		.show = show_agent },
 	{ "connections show", { CONNECTION_OPERAND }, .help = "one connection, and who owned it before",
 		.manual = "The same as `connection`.", .remedy = LIST_CONNECTIONS, .run = command_connection },
 	{ "connections end", { { "ID", OPERAND_TEXT, OPERAND_OPTIONAL } },
@@ -80,7 +81,7 @@ static const struct command rows[] = {
 			"the exit code is 1 if connections had to end. The drain goes on when the wait is interrupted.",
 		.remedy = LIST_AGENTS, .run = command_drain },
 	{ "undrain", { AGENT_OPERAND }, .help = "let a drained agent take connections again", .remedy = LIST_AGENTS,
-		.run = command_undrain },
+		.method = ORDERS, .path = "/v1/agents/{}/undrain", .show = show_undrained },
 	{ "weight", { AGENT_OPERAND, { "X", OPERAND_TEXT, OPERAND_REQUIRED } },
 		.help = "change an agent's share of handshakes and clients",
 		.manual = "Until RAgent's next start, which uses the weight of the cluster file.",
@@ -91,7 +92,7 @@ static const struct command rows[] = {
 		.run = command_sessions_list },
 	{ "sessions show", { { "SESSION", OPERAND_TEXT, OPERAND_REQUIRED } },
 		.help = "one session, and which agents hold it", .remedy = "`csslctl sessions list` lists them",
-		.run = command_sessions_show },
+		.path = "/v1/sessions/{}", .show = show_session },
 	{ "sessions count", .options = { SESSION_FILTERS }, .help = "how many sessions the agents hold",
 		.manual =
 			"Without `replicas` in the cluster file, every agent holds all sessions that it heard of; the "

@@ -16,21 +16,23 @@
 #define MESSAGE_MAX 8192u
 #define FORMAT_TAG  0x08u /* of a SESS_OBJ's first field, its format */
 
-/* The first reason found stays. */
-static void refuse(json_t *out, const char *reason)
+/* The first reason found stays. @importable: false, or null. */
+static void judge(json_t *out, json_t *importable, const char *reason)
 {
 	if (json_object_get(out, "reason"))
 		return;
-	json_object_set_new(out, "importable", json_false());
+	json_object_set_new(out, "importable", importable);
 	json_object_set_new(out, "reason", must(json_string(reason)));
+}
+
+static void refuse(json_t *out, const char *reason)
+{
+	judge(out, json_false(), reason);
 }
 
 static void cannot_tell(json_t *out, const char *reason)
 {
-	if (json_object_get(out, "reason"))
-		return;
-	json_object_set_new(out, "importable", json_null());
-	json_object_set_new(out, "reason", must(json_string(reason)));
+	judge(out, json_null(), reason);
 }
 
 static json_t *hex_json(const uint8_t *bytes, size_t len)

@@ -19,13 +19,3 @@ double rate_of(const struct rates *r, const char *agent, const char *counter)
 		return 0;
 	return (double)grown * 1000 / (double)r->ms;
 }
-
-double rate_of_agents(const struct rates *r, const char *counter)
-{
-	double sum = 0;
-	const char *name;
-	json_t *set;
-
-	json_object_foreach(json_object_get(r->after, "agents"), name, set) sum += rate_of(r, name, counter);
-	return sum;
-}

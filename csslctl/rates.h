@@ -15,7 +15,4 @@ struct rates {
  * has restarted. */
 double rate_of(const struct rates *r, const char *agent, const char *counter);
 
-/* Over all agents. */
-double rate_of_agents(const struct rates *r, const char *counter);
-
 #endif

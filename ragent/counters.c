@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "ragent/listener_counters.h"
+
 #define ENDED_NAME_MAX 40u
 
 const struct time_bucket latency_buckets[] = TIME_BUCKETS(LATENCY_BUCKETS);
@@ -70,4 +72,19 @@ size_t ownership_counter_count(void)
 const struct counter_row *ownership_counter_row(size_t index)
 {
 	return &table[OWNERSHIP_FIRST + index];
+}
+
+/* --- listeners --- */
+
+static const struct counter_row listener_table[] = {
+#define X(name, kind, help) { #name, help, COUNTER_##kind },
+	LISTENER_COUNTERS(X)
+#undef X
+};
+
+_Static_assert(sizeof(struct listener_counters) == LISTENER_COUNTER_COUNT * sizeof(counter), "only counters");
+
+const struct counter_row *listener_counter_row(size_t index)
+{
+	return &listener_table[index];
 }

@@ -31,7 +31,7 @@
 #include "proto/end_reason.h"
 #include "proto/sess_obj.h"
 #include "ragent/connection/connection_description.h"
-#include "ragent/dispatch/front.h"
+#include "ragent/dispatch/dispatch.h"
 #include "ragent/link/link.h"
 
 /* A successor process reads these numbers: add new states at the end. */

@@ -9,7 +9,6 @@
 
 #include "net/container_of.h"
 #include "net/log_pace.h"
-#include "ragent/control/control_arrival.h"
 #include "ragent/control/control_inside.h"
 #include "ragent/control/operations.h"
 
@@ -163,7 +162,7 @@ static void on_front_accept(void *ctx, int fd, const struct sockaddr_storage *pe
 
 static void control_free(struct control *c)
 {
-	control_tokens_destroy(c->tokens);
+	free(c->tokens);
 	free(c->path);
 	free(c);
 }
@@ -302,7 +301,7 @@ int control_reload_tokens(struct control *c, const char *path, char *error, size
 	struct control_tokens *tokens = control_tokens_load(path, c->front_names, error, error_cap);
 	if (!tokens)
 		return -1;
-	control_tokens_destroy(c->tokens);
+	free(c->tokens);
 	c->tokens = tokens;
 	return 0;
 }

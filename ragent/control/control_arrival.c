@@ -1,7 +1,7 @@
 /* control_arrival.c: peeks at the header in the socket and reads it when it is whole, so that no byte behind it is read
  * too early.
  */
-#include "ragent/control/control_arrival.h"
+#include "ragent/control/control_inside.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "net/watch.h"
 #include "net/log_pace.h"
 #include "proto/proxy_header.h"
-#include "ragent/control/control_inside.h"
 #include "ragent/control/operations.h"
 #include "net/endpoints.h"
 

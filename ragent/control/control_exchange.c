@@ -11,10 +11,8 @@
 
 #include "net/container_of.h"
 #include "net/log.h"
-#include "ragent/control/control_access.h"
 #include "ragent/control/control_answers.h"
 #include "ragent/control/control_inside.h"
-#include "ragent/control/control_routes.h"
 
 #define REASON_MAX 512u
 #define JSON_TYPE  "application/json"

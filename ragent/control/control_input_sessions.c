@@ -9,20 +9,24 @@
 
 static int read_family(const char *text, struct control_input *in)
 {
-	in->sessions.family_id = in->family_id;
+	in->filter.family_id = (ProtobufCBinaryData){ FAMILY_ID_LEN, in->family_id };
 	return input_hex(text, in->family_id, FAMILY_ID_LEN);
 }
 
 static int read_server_name(const char *text, struct control_input *in)
 {
-	in->sessions.server_name = text;
+	in->filter.server_name = (char *)text;
 	return *text != '\0' && strlen(text) <= NAME_MAX_LEN;
 }
 
 /* Two members could contradict each other, so only one names the client. */
 static int read_client(const char *text, struct control_input *in)
 {
-	return in->sessions.client.len == 0 && input_net(text, &in->sessions.client);
+	if (in->filter.client_address.len > 0 || !input_net(text, &in->net))
+		return 0;
+	in->filter.client_address = (ProtobufCBinaryData){ in->net.len, in->net.bytes };
+	in->filter.client_prefix = in->net.prefix;
+	return 1;
 }
 
 static int read_client_address(const char *text, struct control_input *in)
@@ -33,8 +37,8 @@ static int read_client_address(const char *text, struct control_input *in)
 
 static int read_version(const char *text, struct control_input *in)
 {
-	in->sessions.protocol_version = strcmp(text, "1.2") == 0 ? 0x0303 : strcmp(text, "1.3") == 0 ? 0x0304 : 0;
-	return in->sessions.protocol_version != 0;
+	in->filter.protocol_version = strcmp(text, "1.2") == 0 ? 0x0303 : strcmp(text, "1.3") == 0 ? 0x0304 : 0;
+	return in->filter.protocol_version != 0;
 }
 
 static int read_cipher(const char *text, struct control_input *in)
@@ -43,23 +47,23 @@ static int read_cipher(const char *text, struct control_input *in)
 	const struct cipher_suite *suites = cipher_suites(&count);
 	for (unsigned i = 0; i < count; i++)
 		if (strcmp(suites[i].name, text) == 0)
-			in->sessions.cipher_suite = suites[i].id;
-	return in->sessions.cipher_suite != 0;
+			in->filter.cipher_suite = suites[i].id;
+	return in->filter.cipher_suite != 0;
 }
 
 static int read_min_age(const char *text, struct control_input *in)
 {
-	return input_seconds(text, SESSION_LIFETIME_MAX_S, &in->sessions.min_age_s);
+	return input_seconds(text, SESSION_LIFETIME_MAX_S, &in->filter.min_age_s);
 }
 
 static int read_max_age(const char *text, struct control_input *in)
 {
-	return input_seconds(text, SESSION_LIFETIME_MAX_S, &in->sessions.max_age_s);
+	return input_seconds(text, SESSION_LIFETIME_MAX_S, &in->filter.max_age_s);
 }
 
 static int read_certificate(const char *text, struct control_input *in)
 {
-	in->sessions.client_certificate = in->client_certificate;
+	in->filter.client_certificate = (ProtobufCBinaryData){ CONTROL_CERTIFICATE_LEN, in->client_certificate };
 	return input_hex(text, in->client_certificate, CONTROL_CERTIFICATE_LEN);
 }
 

@@ -125,38 +125,26 @@ static uint64_t value_in(const struct counter_set *set, const struct histogram *
 	return value_of(set, name);
 }
 
-static void name_bucket(FILE *out, const struct histogram *h, const char *agent)
-{
-	fprintf(out, "cssl_ragent_%s_bucket{", h->family);
-	if (h->cause)
-		fprintf(out, "agent=\"%s\",cause=\"%s\",", agent, h->cause);
-}
-
-static void name_total(FILE *out, const struct histogram *h, const char *which, const char *agent)
-{
-	fprintf(out, "cssl_ragent_%s_%s", h->family, which);
-	if (h->cause)
-		fprintf(out, "{agent=\"%s\",cause=\"%s\"}", agent, h->cause);
-}
-
-/* @agent NULL: without an agent label. */
+/* @agent NULL: without labels. */
 static void histogram(FILE *out, const struct histogram *h, const char *agent, const struct counter_set *set)
 {
 	const struct time_bucket *b = h->buckets;
+	char labels[256] = "", name[96];
 	uint64_t up_to = 0;
 
+	if (agent)
+		snprintf(labels, sizeof labels, "agent=\"%s\",cause=\"%s\"", agent, h->cause);
+	snprintf(name, sizeof name, "cssl_ragent_%s", h->family);
 	for (; b->up_to_us < UINT64_MAX; b++) {
 		up_to += value_in(set, h, b);
-		name_bucket(out, h, agent);
-		fprintf(out, "le=\"%g\"} %" PRIu64 "\n", (double)b->up_to_us * 1e-6, up_to);
+		fprintf(out, "%s_bucket{%s%sle=\"%g\"} %" PRIu64 "\n", name, labels, agent ? "," : "",
+			(double)b->up_to_us * 1e-6, up_to);
 	}
 	up_to += value_in(set, h, b);
-	name_bucket(out, h, agent);
-	fprintf(out, "le=\"+Inf\"} %" PRIu64 "\n", up_to);
-	name_total(out, h, "sum", agent);
-	fprintf(out, " %.9g\n", (double)value_of(set, h->sum) * h->sum_unit);
-	name_total(out, h, "count", agent);
-	fprintf(out, " %" PRIu64 "\n", up_to);
+	fprintf(out, "%s_bucket{%s%sle=\"+Inf\"} %" PRIu64 "\n", name, labels, agent ? "," : "", up_to);
+	fprintf(out, agent ? "%s_sum{%s} %.9g\n" : "%s_sum%s %.9g\n", name, labels,
+		(double)value_of(set, h->sum) * h->sum_unit);
+	fprintf(out, agent ? "%s_count{%s} %" PRIu64 "\n" : "%s_count%s %" PRIu64 "\n", name, labels, up_to);
 }
 
 #define LATENCY(cause)                                                                                                 \

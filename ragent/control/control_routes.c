@@ -1,11 +1,9 @@
 /* control_routes.c: the table of routes, and the search for the route of a request: method, path, query. */
-#include "ragent/control/control_routes.h"
+#include "ragent/control/control_inside.h"
 
 #include <string.h>
 
 #include "ragent/control/control_input.h"
-#include "ragent/control/control_inside.h"
-#include "ragent/control/openapi.h"
 #include "ragent/dashboard/dashboard.h"
 
 #define ID        "ID"
@@ -198,7 +196,7 @@ static enum MHD_Result on_argument(void *ctx, enum MHD_ValueKind kind, const cha
 static void follow(const struct route *r, struct exchange *e, const char *segment)
 {
 	struct following f = { e, r };
-	struct control_input in = { .agent = segment };
+	struct control_input in = { .agent = segment, .filter = CSSL__SESSION_FILTER__INIT };
 	MHD_get_connection_values(e->connection, MHD_GET_ARGUMENT_KIND, on_argument, &f);
 	if (e->state == EXCHANGE_ANSWERED)
 		return;

@@ -160,11 +160,6 @@ struct control_tokens *control_tokens_load(const char *path, enum control_names 
 	return NULL;
 }
 
-void control_tokens_destroy(struct control_tokens *t)
-{
-	free(t);
-}
-
 enum control_role control_tokens_role(const struct control_tokens *t, const char *authorization, const char **name)
 {
 	uint8_t hash[CONTROL_TOKEN_HASH_LEN];

@@ -22,10 +22,9 @@ enum control_names { CONTROL_NAMES_DOUBTED, CONTROL_NAMES_BELIEVED };
 
 enum control_names control_names_of(const struct sockaddr *control_address);
 
-/* NULL: @error names file, line, what was found and what was expected. It refuses a file that others can write. With
- * CONTROL_NAMES_DOUBTED it also refuses a line of a certificate. */
+/* For free(). NULL: @error names file, line, what was found and what was expected. It refuses a file that others can
+ * write. With CONTROL_NAMES_DOUBTED it also refuses a line of a certificate. */
 struct control_tokens *control_tokens_load(const char *path, enum control_names names, char *error, size_t error_cap);
-void control_tokens_destroy(struct control_tokens *t);
 
 /* The role of the token in an Authorization header (NULL: no such header). *name is valid as long as @t. Takes the same
  * time for every token, known or unknown. */

@@ -1,14 +1,11 @@
-/* operations.c: status and connections. A question to the workers is a gather. Its data are in one struct, which the
- * last step frees.
- */
+/* operations.c: status, listeners, and whether RAgent is ready. */
 #include "ragent/control/operations.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "ragent/control/control_answers.h"
-#include "ragent/control/page.h"
-#include "ragent/dispatch/policy.h"
+#include "ragent/dispatch/dispatch.h"
 
 /* --- listeners --- */
 
@@ -132,46 +129,4 @@ void operations_ready(struct operations *o, const struct control_input *in, stru
 		request_answer(r, MHD_HTTP_OK, json_pack("{s:o}", "ready", integer_json(count)));
 	else
 		request_fail(r, MHD_HTTP_SERVICE_UNAVAILABLE, "no agent is ready");
-}
-
-/* --- connections --- */
-
-static void ask_page(struct gather_part *p)
-{
-	const struct selection *s = p->gather->ctx;
-
-	p->result = page_create(p->rw, &s->query);
-	gather_answer(p);
-}
-
-static json_t *page_json(const struct page *p)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < p->count; i++)
-		list = array_append(list, connection_json(&p->rows[i]));
-	return json_pack("{s:o, s:o}", "connections", list, "next",
-		p->more == PAGE_GOES_ON ? hex_json(p->rows[p->count - 1].id.bytes, CONNECTION_ID_LEN) : json_null());
-}
-
-static void answer_page(struct gather *g)
-{
-	struct selection *s = g->ctx;
-	struct page *all = page_merge(g, s->query.limit);
-
-	if (!all)
-		request_fail(s->request, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
-	else if (s->query.ids != QUERY_ONE)
-		request_answer(s->request, MHD_HTTP_OK, page_json(all));
-	else if (all->count > 0)
-		request_answer(s->request, MHD_HTTP_OK, connection_json(&all->rows[0]));
-	else
-		request_fail(s->request, MHD_HTTP_NOT_FOUND, "no such connection");
-	page_destroy(all);
-	free(s);
-}
-
-void operations_connections(struct operations *o, const struct control_input *in, struct control_request *r)
-{
-	operations_select(o, r, &in->query, (struct selection){ .ask = ask_page, .answer = answer_page });
 }

@@ -145,7 +145,7 @@ static void tell_metrics(const struct agents_asked *a, const struct counter_set 
 	void operations_##name(struct operations *o, const struct control_input *in, struct control_request *r)        \
 	{                                                                                                              \
 		counter_set(&o->counters.log_lines_lost, log_dropped());                                               \
-		asked_start(asked_create(o, r, CSSL__LINK_REQUEST__WHAT_COUNTERS, answer_##name));                     \
+		asked_start(asked_about(o, r, CSSL__LINK_REQUEST__WHAT_COUNTERS, NULL, answer_##name));                \
 	}
 TELL(counters)
 TELL(metrics)
@@ -175,12 +175,12 @@ static void answer_nodes(struct agents_asked *a)
 
 void operations_rotate(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	asked_start(asked_create(o, r, CSSL__LINK_REQUEST__WHAT_ROTATE, answer_nodes));
+	asked_start(asked_about(o, r, CSSL__LINK_REQUEST__WHAT_ROTATE, NULL, answer_nodes));
 }
 
 void operations_reload(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_RELOAD, answer_nodes);
+	struct agents_asked *a = asked_about(o, r, CSSL__LINK_REQUEST__WHAT_RELOAD, NULL, answer_nodes);
 
 	if (a && o->reload(o->owner, a->own_error, sizeof a->own_error) == 0)
 		a->own_error[0] = '\0';
@@ -217,7 +217,7 @@ static void answer_levels(struct agents_asked *a)
 		json_object_set_new(
 			levels, name, error ? error_json(error) : level_json(level->level, level->configured));
 	}
-	if (silent && a->name[0])
+	if (silent && *a->message->log_level->level)
 		request_answer(a->request, MHD_HTTP_SERVICE_UNAVAILABLE,
 			json_pack("{s:s+, s:o}", "error", "not done by ", silent, "levels", levels));
 	else
@@ -229,6 +229,7 @@ void operations_log_level(struct operations *o, const struct control_input *in, 
 	const char *self = o->shared->self->name;
 	const int is_own = in->node && strcmp(in->node, self) == 0;
 	const int agent = in->node ? agents_find(o->shared->agents, in->node) : NO_AGENT;
+	Cssl__LinkRequest__LogLevel level = CSSL__LINK_REQUEST__LOG_LEVEL__INIT;
 	struct agents_asked *a;
 
 	if (in->node && !is_own && agent == NO_AGENT) {
@@ -241,11 +242,10 @@ void operations_log_level(struct operations *o, const struct control_input *in, 
 		request_answer(r, MHD_HTTP_OK, json_pack("{s:{s:o}}", "levels", self, own_level_json()));
 		return;
 	}
-	a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_LOG_LEVEL, answer_levels);
+	level.level = (char *)in->level;
+	a = asked_about(o, r, CSSL__LINK_REQUEST__WHAT_LOG_LEVEL, &level.base, answer_levels);
 	if (!a)
 		return;
-	snprintf(a->name, sizeof a->name, "%s", in->level ? in->level : "");
-	a->log_level.level = a->name;
 	a->whom = agent == NO_AGENT ? ASK_ALL : ASK_THAT;
 	a->first = agent == NO_AGENT ? 0 : (unsigned)agent;
 	asked_start(a);
@@ -294,24 +294,26 @@ static void answer_revoke(struct agents_asked *a)
 
 void operations_revoke(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_REVOKE, answer_revoke);
-	const struct address_net *client = &in->sessions.client;
+	const Cssl__SessionFilter *f = &in->filter;
+	Cssl__LinkRequest__Revoke m;
 
-	if (!a)
-		return;
-	asked_filter(a, &in->sessions);
-	Cssl__LinkRequest__Revoke *m = &a->revoke;
-	m->which_case = in->revoke_by;
-	if (in->revoke_by == CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS && client->prefix < 8 * client->len)
-		m->which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING;
-	switch (m->which_case) {
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID: m->session_id = asked_session(a, in->session_id); break;
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID: m->family_id = a->filter.family_id; break;
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME: m->server_name = a->name; break;
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS: m->client_address = a->filter.client_address; break;
-	case CSSL__LINK_REQUEST__REVOKE__WHICH_ALL: m->all = 1; break;
-	default: m->matching = &a->filter;
+	cssl__link_request__revoke__init(&m);
+	m.which_case = in->revoke_by;
+	if (m.which_case == CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS &&
+		f->client_prefix < 8 * f->client_address.len)
+		m.which_case = CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING;
+	switch (m.which_case) {
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID:
+		m.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)in->session_id };
+		break;
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID: m.family_id = f->family_id; break;
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME: m.server_name = f->server_name; break;
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS: m.client_address = f->client_address; break;
+	case CSSL__LINK_REQUEST__REVOKE__WHICH_ALL: m.all = 1; break;
+	default: m.matching = (Cssl__SessionFilter *)f;
 	}
-	a->whom = ASK_ONE;
+	struct agents_asked *a = asked_about(o, r, CSSL__LINK_REQUEST__WHAT_REVOKE, &m.base, answer_revoke);
+	if (a)
+		a->whom = ASK_ONE;
 	asked_start(a);
 }

@@ -2,17 +2,12 @@
  * the one that holds most, or the next if it does not answer. With broadcast.replicas each session is at some agents
  * only: then all agents are asked and their pages merged. For a count or a single session all agents are always asked.
  */
+#include <assert.h>
 #include <stdlib.h>
 
+#include "proto/session_id.h"
 #include "ragent/control/agents_asked.h"
 #include "ragent/control/control_answers.h"
-#include "ragent/control/session_merge.h"
-
-static int says_nothing(const struct control_session_query *q)
-{
-	return !q->server_name && q->client.len == 0 && q->protocol_version == 0 && q->cipher_suite == 0 &&
-	       q->min_age_s == 0 && q->max_age_s == 0 && !q->family_id && !q->client_certificate;
-}
 
 static const char *fault_of(const struct agent_answer *a)
 {
@@ -22,6 +17,82 @@ static const char *fault_of(const struct agent_answer *a)
 static int are_spread(const struct operations *o)
 {
 	return o->shared->conf->broadcast.replicas > 0;
+}
+
+/* --- pages of several agents: compares the heads of all. When a page is used up but its agent has more, the merged
+ * page ends: the agent's next session may come before any other head --- */
+
+struct heads {
+	const Cssl__LinkResponse__Sessions *const *pages;
+	size_t count;
+	size_t at[AGENTS_MAX]; /* by page */
+};
+
+/* NULL: the page is used up. */
+static const Cssl__Session *head(struct heads *h, size_t page)
+{
+	const Cssl__LinkResponse__Sessions *p = h->pages[page];
+
+	while (h->at[page] < p->n_session && p->session[h->at[page]]->session_id.len != SESSION_ID_LEN)
+		h->at[page]++;
+	return h->at[page] < p->n_session ? p->session[h->at[page]] : NULL;
+}
+
+static int compare(const Cssl__Session *a, const Cssl__Session *b)
+{
+	return session_id_compare(a->session_id.data, b->session_id.data);
+}
+
+/* The lowest head. NULL: the next session is unknown, or there is none (*@more tells which). */
+static const Cssl__Session *next(struct heads *h, enum merged_more *more)
+{
+	const Cssl__Session *lowest = NULL;
+
+	*more = MERGED_ALL;
+	for (size_t i = 0; i < h->count; i++) {
+		const Cssl__Session *s = head(h, i);
+
+		if (!s && h->pages[i]->next.len > 0) {
+			*more = MERGED_GOES_ON;
+			return NULL;
+		}
+		if (s && (!lowest || compare(s, lowest) < 0))
+			lowest = s;
+	}
+	if (lowest)
+		*more = MERGED_GOES_ON;
+	return lowest;
+}
+
+/* Take @session from all pages that have it. */
+static struct merged_session take(struct heads *h, const Cssl__Session *session)
+{
+	struct merged_session merged = { .session = session };
+
+	for (size_t i = 0; i < h->count; i++) {
+		const Cssl__Session *s = head(h, i);
+
+		if (!s || compare(s, session) != 0)
+			continue;
+		merged.hits += s->hits;
+		if (s->expires_s > merged.expires_s)
+			merged.expires_s = s->expires_s;
+		h->at[i]++;
+	}
+	return merged;
+}
+
+size_t session_merge(const Cssl__LinkResponse__Sessions *const *pages, size_t page_count, size_t limit,
+	struct merged_session *out, enum merged_more *more)
+{
+	struct heads h = { .pages = pages, .count = page_count };
+	const Cssl__Session *session;
+	size_t count = 0;
+
+	assert(page_count <= AGENTS_MAX);
+	while ((session = next(&h, more)) && count < limit)
+		out[count++] = take(&h, session);
+	return count;
 }
 
 /* --- a page --- */
@@ -44,7 +115,7 @@ static json_t *page_json(const struct merged_session *at, size_t count, enum mer
 static void answer_page(struct agents_asked *a)
 {
 	const Cssl__LinkResponse__Sessions *pages[AGENTS_MAX];
-	struct merged_session *merged = calloc(a->sessions.limit, sizeof *merged);
+	struct merged_session *merged = calloc(a->message->sessions->limit, sizeof *merged);
 	enum merged_more more;
 	size_t count = 0;
 
@@ -56,7 +127,7 @@ static void answer_page(struct agents_asked *a)
 	} else if (count == 0) {
 		request_fail(a->request, MHD_HTTP_SERVICE_UNAVAILABLE, "%s", fault_of(asked_last(a)));
 	} else {
-		const size_t rows = session_merge(pages, count, a->sessions.limit, merged, &more);
+		const size_t rows = session_merge(pages, count, a->message->sessions->limit, merged, &more);
 		request_answer(a->request, MHD_HTTP_OK, page_json(merged, rows, more));
 	}
 	free(merged);
@@ -80,17 +151,17 @@ static unsigned holds_most(const struct agents *agents)
 
 void operations_sessions(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, answer_page);
+	Cssl__LinkRequest__Sessions m = CSSL__LINK_REQUEST__SESSIONS__INIT;
 
-	if (!a)
-		return;
-	asked_filter(a, &in->sessions);
-	a->sessions.filter = &a->filter;
-	a->sessions.limit = in->limit;
+	m.filter = (Cssl__SessionFilter *)&in->filter;
+	m.limit = in->limit;
 	if (in->session == SESSION_GIVEN)
-		a->sessions.after = asked_session(a, in->session_id);
-	a->whom = are_spread(o) ? ASK_ALL : ASK_ONE;
-	a->first = a->whom == ASK_ONE ? holds_most(o->shared->agents) : 0;
+		m.after = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)in->session_id };
+	struct agents_asked *a = asked_about(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, &m.base, answer_page);
+	if (a && !are_spread(o)) {
+		a->whom = ASK_ONE;
+		a->first = holds_most(o->shared->agents);
+	}
 	asked_start(a);
 }
 
@@ -133,13 +204,10 @@ static void answer_count(struct agents_asked *a)
 
 void operations_session_count(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_SESSION_COUNT, answer_count);
+	Cssl__LinkRequest__SessionCount m = CSSL__LINK_REQUEST__SESSION_COUNT__INIT;
 
-	if (!a)
-		return;
-	asked_filter(a, &in->sessions);
-	a->session_count.filter = says_nothing(&in->sessions) ? NULL : &a->filter;
-	asked_start(a);
+	m.filter = cssl__session_filter__get_packed_size(&in->filter) ? (Cssl__SessionFilter *)&in->filter : NULL;
+	asked_start(asked_about(o, r, CSSL__LINK_REQUEST__WHAT_SESSION_COUNT, &m.base, answer_count));
 }
 
 /* --- one --- */
@@ -183,12 +251,11 @@ static void answer_session(struct agents_asked *a)
 
 void operations_session(struct operations *o, const struct control_input *in, struct control_request *r)
 {
-	struct agents_asked *a = asked_create(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, answer_session);
+	Cssl__SessionFilter only = CSSL__SESSION_FILTER__INIT;
+	Cssl__LinkRequest__Sessions m = CSSL__LINK_REQUEST__SESSIONS__INIT;
 
-	if (!a)
-		return;
-	a->filter.session_id = asked_session(a, in->session_id);
-	a->sessions.filter = &a->filter;
-	a->sessions.limit = 1;
-	asked_start(a);
+	only.session_id = (ProtobufCBinaryData){ SESSION_ID_LEN, (uint8_t *)in->session_id };
+	m.filter = &only;
+	m.limit = 1;
+	asked_start(asked_about(o, r, CSSL__LINK_REQUEST__WHAT_SESSIONS, &m.base, answer_session));
 }

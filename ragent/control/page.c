@@ -1,6 +1,4 @@
-/* page.c: a bounded heap with the highest id on top keeps the lowest @limit + 1 ids; an id above the limit shows that
- * there are more.
- */
+/* page.c: keeps the lowest @limit + 1 ids; the one above the limit shows that there are more. */
 #include "ragent/control/page.h"
 
 #include <stdlib.h>
@@ -35,53 +33,36 @@ int page_matches(const struct connection *c, const struct control_query *q)
 	       (q->client.len == 0 || address_net_has(&q->client, (const struct sockaddr *)&d.client));
 }
 
-/* --- heap --- */
+/* --- the lowest ids --- */
 
-struct heap {
-	const struct connection **at;
+struct lowest {
+	const struct connection **at; /* room for twice @cap */
 	size_t count, cap;
+	const struct connection *bound; /* this one and those above it are too high; NULL: none is */
 };
 
-static int above(const struct heap *h, size_t a, size_t b)
+static int pointer_order(const void *a, const void *b)
 {
-	return by_id(connection_identity(h->at[a]), connection_identity(h->at[b])) > 0;
+	return by_id(connection_identity(*(const struct connection *const *)a),
+		connection_identity(*(const struct connection *const *)b));
 }
 
-static void swap(struct heap *h, size_t a, size_t b)
+/* The others go. */
+static void keep_lowest(struct lowest *l)
 {
-	const struct connection *t = h->at[a];
-
-	h->at[a] = h->at[b];
-	h->at[b] = t;
+	qsort(l->at, l->count, sizeof *l->at, pointer_order);
+	l->count = l->count < l->cap ? l->count : l->cap;
 }
 
-static void sink(struct heap *h, size_t i)
+static void offer(struct lowest *l, const struct connection *c)
 {
-	for (;;) {
-		size_t top = i;
-		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < h->count; child++)
-			if (above(h, child, top))
-				top = child;
-		if (top == i)
-			return;
-		swap(h, i, top);
-		i = top;
-	}
-}
-
-static void offer(struct heap *h, const struct connection *c)
-{
-	if (h->count == h->cap) {
-		if (by_id(connection_identity(c), connection_identity(h->at[0])) >= 0)
-			return;
-		h->at[0] = c;
-		sink(h, 0);
+	if (l->bound && by_id(connection_identity(c), connection_identity(l->bound)) >= 0)
 		return;
-	}
-	size_t i = h->count++;
-	h->at[i] = c;
-	for (; i > 0 && above(h, i, (i - 1) / 2); i = (i - 1) / 2)
-		swap(h, i, (i - 1) / 2);
+	l->at[l->count++] = c;
+	if (l->count < 2 * l->cap)
+		return;
+	keep_lowest(l);
+	l->bound = l->at[l->cap - 1];
 }
 
 /* --- page --- */
@@ -124,36 +105,36 @@ static int add_history(const struct ragent_worker *rw, struct connection_descrip
 	return 0;
 }
 
-static struct page *page_of(const struct heap *h, unsigned limit)
+static struct page *page_of(const struct lowest *l, unsigned limit)
 {
-	struct page *p = calloc(1, sizeof *p + h->count * sizeof p->rows[0]);
+	struct page *p = calloc(1, sizeof *p + l->count * sizeof p->rows[0]);
 	int r = 0;
 
 	if (!p)
 		return NULL;
-	for (; r == 0 && p->count < h->count; p->count++)
-		r = describe_for_good(h->at[p->count], &p->rows[p->count]);
+	for (; r == 0 && p->count < l->count; p->count++)
+		r = describe_for_good(l->at[p->count], &p->rows[p->count]);
 	if (r < 0) {
 		page_destroy(p);
 		return NULL;
 	}
-	qsort(p->rows, p->count, sizeof p->rows[0], row_order);
 	p->more = p->count > limit ? PAGE_GOES_ON : PAGE_IS_LAST;
 	return p;
 }
 
 struct page *page_create(const struct ragent_worker *rw, const struct control_query *q)
 {
-	struct heap h = { .cap = (size_t)q->limit + 1 };
+	struct lowest l = { .cap = (size_t)q->limit + 1 };
 
-	h.at = calloc(h.cap, sizeof *h.at);
-	if (!h.at)
+	l.at = calloc(2 * l.cap, sizeof *l.at);
+	if (!l.at)
 		return NULL;
 	for (const struct connection *c = rw->home.connections; c; c = connection_next(c))
 		if (page_matches(c, q))
-			offer(&h, c);
-	struct page *p = page_of(&h, q->limit);
-	free(h.at);
+			offer(&l, c);
+	keep_lowest(&l);
+	struct page *p = page_of(&l, q->limit);
+	free(l.at);
 	if (!p || q->ids != QUERY_ONE || p->count == 0 || add_history(rw, &p->rows[0]) == 0)
 		return p;
 	page_destroy(p);

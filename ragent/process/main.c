@@ -105,7 +105,7 @@ static int judge(const struct conf *c, const struct conf_ragent *self, char *err
 		tokens = control_tokens_load(self->control_tokens, control_names_of(address), error, ERROR_MAX);
 		r = tokens ? 0 : CSSL_E_CONFIG;
 	}
-	control_tokens_destroy(tokens);
+	free(tokens);
 	return r;
 }
 

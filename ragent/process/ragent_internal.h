@@ -1,5 +1,5 @@
-/* ragent_internal.h: shared by the files of the root object only: ragent.c (life), ragent_handover.c (replacing and
- * being replaced) and ragent_again.c (after a death).
+/* ragent_internal.h: shared by the files of the root object only: ragent.c (life) and ragent_handover.c (replacing,
+ * being replaced, and after a death).
  */
 #ifndef CSSL_RAGENT_RAGENT_INTERNAL_H
 #define CSSL_RAGENT_RAGENT_INTERNAL_H
@@ -37,8 +37,6 @@ void ragent_stop(struct ragent *r);
 void ragent_serve(struct ragent *r);
 
 /* ragent_handover.c */
-#define HANDOVER_PATH_MAX 128u /* longer than the path of any socket */
-const char *ragent_handover_path(const struct ragent *r, char out[static HANDOVER_PATH_MAX]);
 /* The control API and the handover socket accept clients from now on. */
 void ragent_open_control(struct ragent *r);
 /* Find the running process. 0 or negative with @error. */
@@ -49,7 +47,6 @@ int ragent_bind_control(struct ragent *r, struct passed_sockets *passed, char *e
 /* The workers run, parked: take everything over. */
 void ragent_take_over(struct ragent *r);
 
-/* ragent_again.c */
 /* Note the listening sockets for the next process. 0 or negative. */
 int ragent_note_sockets(struct ragent *r);
 /* The main loop begins to show its progress to the keeper. 0 or CSSL_E_NO_MEMORY. */

@@ -24,7 +24,6 @@ START_TEST(a_rate_is_growth_per_second)
 			"{\"ragent\": {\"x\": 20}, \"agents\": {\"a1\": {\"x\": 100}, \"a2\": {\"x\": 6}}}", 500);
 	ck_assert_double_eq(rate_of(&r, NULL, "x"), 20);
 	ck_assert_double_eq(rate_of(&r, "a1", "x"), 200);
-	ck_assert_double_eq(rate_of_agents(&r, "x"), 202);
 	rates_free(&r);
 }
 END_TEST

@@ -38,11 +38,11 @@ static void note(
 	COPY(asked.listener, asked.in.query.listener);
 	COPY(asked.node, asked.in.node);
 	COPY(asked.level, asked.in.level);
-	COPY(asked.server_name, asked.in.sessions.server_name);
-	if (in->sessions.family_id)
-		asked.in.sessions.family_id = asked.in.family_id;
-	if (in->sessions.client_certificate)
-		asked.in.sessions.client_certificate = asked.in.client_certificate;
+	copied(asked.server_name, sizeof asked.server_name, in->filter.server_name);
+	asked.in.filter.server_name = asked.server_name;
+	asked.in.filter.client_address.data = asked.in.net.bytes;
+	asked.in.filter.family_id.data = asked.in.family_id;
+	asked.in.filter.client_certificate.data = asked.in.client_certificate;
 }
 
 #define NOTED(name)                                                                                                    \

@@ -7,7 +7,7 @@
 #include <sodium.h>
 
 #include "proto/proxy_header.h"
-#include "ragent/control/control_guard.h"
+#include "ragent/control/control_inside.h"
 #include "tests/unit/ragent/control/control_fixture.h"
 #include "tests/unit/unit.h"
 

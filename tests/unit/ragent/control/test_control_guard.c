@@ -4,7 +4,7 @@
 
 #include "net/address.h"
 #include "net/admission.h"
-#include "ragent/control/control_guard.h"
+#include "ragent/control/control_inside.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -308,14 +308,15 @@ START_TEST(revocations_arrive)
 	ck_assert_uint_eq(asked.in.session_id[31], 0xff);
 	ask("POST", REVOKE, "{\"family_id\": \"" HEX_16 "\"}", "revoke");
 	REVOKES_BY(FAMILY_ID);
-	ck_assert_uint_eq(asked.in.sessions.family_id[15], 0xff);
+	ck_assert_uint_eq(asked.in.filter.family_id.len, FAMILY_ID_LEN);
+	ck_assert_uint_eq(asked.in.filter.family_id.data[15], 0xff);
 	ask("POST", REVOKE, "{\"server_name\": \"shop.example\"}", "revoke");
 	REVOKES_BY(SERVER_NAME);
 	ck_assert_str_eq(asked.server_name, "shop.example");
 	ask("POST", REVOKE, "{\"client_address\": \"::ffff:10.1.2.3\"}", "revoke");
 	REVOKES_BY(CLIENT_ADDRESS);
-	ck_assert_uint_eq(asked.in.sessions.client.len, 4);
-	ck_assert_uint_eq(asked.in.sessions.client.bytes[3], 3);
+	ck_assert_uint_eq(asked.in.filter.client_address.len, 4);
+	ck_assert_uint_eq(asked.in.filter.client_address.data[3], 3);
 	ask("POST", REVOKE, "{\"all\": true}", "revoke");
 	REVOKES_BY(ALL);
 }
@@ -323,10 +324,10 @@ END_TEST
 
 START_TEST(criteria_of_a_revocation_arrive_together)
 {
-	const struct control_session_query *q = &asked.in.sessions;
+	const Cssl__SessionFilter *q = &asked.in.filter;
 
 	ask("POST", REVOKE, "{\"client\": \"10.1.0.0/16\"}", "revoke");
-	ck_assert_uint_eq(q->client.prefix, 16);
+	ck_assert_uint_eq(q->client_prefix, 16);
 	ask("POST", REVOKE, "{\"client\": \"10.1.2.3\"}", "revoke");
 	REVOKES_BY(CLIENT_ADDRESS);
 	ask("POST", REVOKE,
@@ -336,13 +337,13 @@ START_TEST(criteria_of_a_revocation_arrive_together)
 		"revoke");
 	REVOKES_BY(MATCHING);
 	ck_assert_str_eq(asked.server_name, "shop.example");
-	ck_assert_uint_eq(q->client.prefix, 32);
+	ck_assert_uint_eq(q->client_prefix, 32);
 	ck_assert_uint_eq(q->protocol_version, 0x0303);
 	ck_assert_uint_eq(q->cipher_suite, 0xc02f);
 	ck_assert_uint_eq(q->min_age_s, 60);
 	ck_assert_uint_eq(q->max_age_s, 604800);
-	ck_assert_uint_eq(q->client_certificate[31], 0xff);
-	ck_assert_uint_eq(q->family_id[1], 0x11);
+	ck_assert_uint_eq(q->client_certificate.data[31], 0xff);
+	ck_assert_uint_eq(q->family_id.data[1], 0x11);
 }
 END_TEST
 

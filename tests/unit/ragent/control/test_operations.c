@@ -28,6 +28,7 @@ static void begin(void)
 }
 
 #define ASK(name, ...) operations_##name(&o, &(const struct control_input){ __VA_ARGS__ }, request)
+#define FILTER(...)    .filter = { PROTOBUF_C_MESSAGE_INIT(&cssl__session_filter__descriptor), __VA_ARGS__ }
 /* Only the connection of that id. */
 #define ONE(of)        .query = { .ids = QUERY_ONE, .id = (of), .limit = 1 }
 
@@ -322,7 +323,7 @@ START_TEST(an_agent_is_told_with_its_load_and_its_drain)
 	drain_note_ended(drain);
 	ASK(agent, .agent = "a2");
 	answered_with(200);
-	ck_assert_uint_eq(told_size(""), 12);
+	ck_assert_uint_eq(told_size(""), 13);
 	ck_assert_str_eq(told_text("state"), "draining");
 	ck_assert_str_eq(told_text("version"), "1.2");
 	ck_assert_int_eq(json_integer_value(told("clock_offset_ms")), -3);
@@ -378,17 +379,15 @@ END_TEST
 
 START_TEST(a_revocation_by_criteria_asks_for_what_meets_all)
 {
-	static const uint8_t hash[CONTROL_CERTIFICATE_LEN] = { 5, 6 };
+	static uint8_t hash[CONTROL_CERTIFICATE_LEN] = { 5, 6 }, client[] = { 10, 1, 0, 0 };
 	Cssl__LinkResponse answer;
 	Cssl__LinkResponse__Revoked revoked = CSSL__LINK_RESPONSE__REVOKED__INIT;
 
 	begin();
 	ASK(revoke, .revoke_by = CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING,
-		.sessions = { .server_name = "x.test",
-			.client = { { 10, 1 }, 4, 16 },
-			.cipher_suite = 0x1302,
-			.max_age_s = 60,
-			.client_certificate = hash });
+		FILTER(.server_name = (char *)"x.test", .client_address = { sizeof client, client },
+			.client_prefix = 16, .cipher_suite = 0x1302, .max_age_s = 60,
+			.client_certificate = { sizeof hash, hash }));
 	Cssl__LinkRequest *m = request_at(0, &answer);
 	ck_assert_int_eq(m->revoke->which_case, CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING);
 	const Cssl__SessionFilter *f = m->revoke->matching;
@@ -419,10 +418,11 @@ static Cssl__LinkRequest *revocation(const struct control_input *in)
 
 START_TEST(a_revocation_by_one_fact_says_which)
 {
+	static uint8_t client[] = { 10, 1, 2, 3 };
 	const struct control_input one = { .revoke_by = CSSL__LINK_REQUEST__REVOKE__WHICH_SESSION_ID,
 		.session_id = { 7, 8, 9 } };
 	struct control_input by_client = { .revoke_by = CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS,
-		.sessions.client = { { 10, 1, 2, 3 }, 4, 32 } };
+		FILTER(.client_address = { sizeof client, client }, .client_prefix = 32) };
 
 	begin();
 	Cssl__LinkRequest *m = revocation(&one);
@@ -432,15 +432,15 @@ START_TEST(a_revocation_by_one_fact_says_which)
 	cssl__link_request__free_unpacked(m, NULL);
 	m = revocation(&by_client);
 	ck_assert_int_eq(m->revoke->which_case, CSSL__LINK_REQUEST__REVOKE__WHICH_CLIENT_ADDRESS);
-	ck_assert_mem_eq(m->revoke->client_address.data, by_client.sessions.client.bytes, 4);
+	ck_assert_mem_eq(m->revoke->client_address.data, client, 4);
 	cssl__link_request__free_unpacked(m, NULL);
-	by_client.sessions.client.prefix = 16; /* more than one address is a criterion */
+	by_client.filter.client_prefix = 16; /* more than one address is a criterion */
 	m = revocation(&by_client);
 	ck_assert_int_eq(m->revoke->which_case, CSSL__LINK_REQUEST__REVOKE__WHICH_MATCHING);
 	ck_assert_uint_eq(m->revoke->matching->client_prefix, 16);
 	cssl__link_request__free_unpacked(m, NULL);
 	m = revocation(&(const struct control_input){
-		.revoke_by = CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME, .sessions.server_name = "x.test" });
+		.revoke_by = CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME, FILTER(.server_name = (char *)"x.test") });
 	ck_assert_int_eq(m->revoke->which_case, CSSL__LINK_REQUEST__REVOKE__WHICH_SERVER_NAME);
 	ck_assert_str_eq(m->revoke->server_name, "x.test");
 	cssl__link_request__free_unpacked(m, NULL);
@@ -456,10 +456,11 @@ START_TEST(a_revocation_asks_one_agent_and_names_those_that_confirmed)
 	Cssl__LinkResponse answer;
 	Cssl__LinkResponse__Revoked revoked = CSSL__LINK_RESPONSE__REVOKED__INIT;
 	char *confirmed[] = { (char *)"a0", (char *)"a1" }, *unconfirmed[] = { (char *)"a2" };
-	static const uint8_t family[FAMILY_ID_LEN] = { 7, 8, 9 };
+	static uint8_t family[FAMILY_ID_LEN] = { 7, 8, 9 };
 
 	begin();
-	ASK(revoke, .revoke_by = CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID, .sessions.family_id = family);
+	ASK(revoke, .revoke_by = CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID,
+		FILTER(.family_id = { sizeof family, family }));
 	Cssl__LinkRequest *m = request_at(0, &answer);
 	ck_assert_int_eq(m->what_case, CSSL__LINK_REQUEST__WHAT_REVOKE);
 	ck_assert_int_eq(m->revoke->which_case, CSSL__LINK_REQUEST__REVOKE__WHICH_FAMILY_ID);

@@ -15,6 +15,7 @@ static void begin(void)
 	o = (struct operations){ .main = w, .shared = &d.shared, .workers = &d.rw, .worker_count = 1 };
 }
 
+#define FILTER(...)    .filter = { PROTOBUF_C_MESSAGE_INIT(&cssl__session_filter__descriptor), __VA_ARGS__ }
 #define ASK(name, ...) operations_##name(&o, &(const struct control_input){ __VA_ARGS__ }, request)
 
 static Cssl__LinkRequest *request_at(int agent, Cssl__LinkResponse *answer)
@@ -70,15 +71,13 @@ static void session_tell(int agent, Cssl__LinkResponse *answer, uint32_t hits)
 START_TEST(a_page_is_asked_of_one_agent_with_all_that_was_asked)
 {
 	Cssl__LinkResponse answer;
+	static uint8_t client[] = { 10, 1, 0, 0 };
 	const struct control_input in = { .session = SESSION_GIVEN,
 		.session_id = { 7 },
 		.limit = 5,
-		.sessions = { .server_name = "x.test",
-			.client = { .bytes = { 10, 1 }, .len = 4, .prefix = 16 },
-			.protocol_version = 0x0304,
-			.cipher_suite = 0x1301,
-			.min_age_s = 3,
-			.max_age_s = 9 } };
+		FILTER(.server_name = (char *)"x.test", .client_address = { sizeof client, client },
+			.client_prefix = 16, .protocol_version = 0x0304, .cipher_suite = 0x1301, .min_age_s = 3,
+			.max_age_s = 9) };
 
 	begin();
 	operations_sessions(&o, &in, request);
@@ -88,7 +87,7 @@ START_TEST(a_page_is_asked_of_one_agent_with_all_that_was_asked)
 	ck_assert_mem_eq(m->sessions->after.data, in.session_id, SESSION_ID_LEN);
 	const Cssl__SessionFilter *f = m->sessions->filter;
 	ck_assert_str_eq(f->server_name, "x.test");
-	ck_assert_mem_eq(f->client_address.data, in.sessions.client.bytes, 4);
+	ck_assert_mem_eq(f->client_address.data, client, 4);
 	ck_assert_uint_eq(f->client_prefix, 16);
 	ck_assert_uint_eq(f->protocol_version, 0x0304);
 	ck_assert_uint_eq(f->cipher_suite, 0x1301);
@@ -112,7 +111,7 @@ START_TEST(a_page_says_where_the_next_begins)
 	static uint8_t id[SESSION_ID_LEN] = { 1, 2, 3 };
 
 	begin();
-	ASK(sessions, .limit = 1);
+	ASK(sessions, FILTER(), .limit = 1);
 	cssl__link_request__free_unpacked(request_at(0, &answer), NULL);
 	next_of_page = (ProtobufCBinaryData){ sizeof id, id };
 	session_tell(0, &answer, 2);
@@ -127,7 +126,7 @@ START_TEST(a_page_comes_from_the_next_agent_when_one_is_lost)
 	Cssl__LinkResponse answer;
 
 	begin();
-	ASK(sessions, .limit = 1);
+	ASK(sessions, FILTER(), .limit = 1);
 	cssl__link_request__free_unpacked(request_at(0, &answer), NULL);
 	fake_agent_die(d.agents[0]);
 	cssl__link_request__free_unpacked(request_at(1, &answer), NULL);
@@ -142,7 +141,7 @@ START_TEST(a_session_that_is_malformed_is_left_out)
 	Cssl__LinkResponse answer;
 
 	begin();
-	ASK(sessions, .limit = 1);
+	ASK(sessions, FILTER(), .limit = 1);
 	cssl__link_request__free_unpacked(request_at(0, &answer), NULL);
 	Cssl__LinkResponse__Sessions page = CSSL__LINK_RESPONSE__SESSIONS__INIT;
 	Cssl__Session bad = CSSL__SESSION__INIT, *rows[] = { &bad };
@@ -162,7 +161,7 @@ START_TEST(a_strange_answer_is_no_page)
 	Cssl__LinkResponse answer;
 
 	begin();
-	ASK(sessions, .limit = 1);
+	ASK(sessions, FILTER(), .limit = 1);
 	cssl__link_request__free_unpacked(request_at(0, &answer), NULL);
 	say(0, &answer);
 	answered_with(503);
@@ -175,7 +174,7 @@ START_TEST(where_some_agents_hold_each_a_page_is_asked_of_all_and_merged)
 
 	begin();
 	d.conf->broadcast.replicas = 2;
-	ASK(sessions, .limit = 5);
+	ASK(sessions, FILTER(), .limit = 5);
 	for (int agent = 0; agent < AGENTS; agent++) {
 		cssl__link_request__free_unpacked(request_at(agent, &answer), NULL);
 		session_tell(agent, &answer, 3);
@@ -204,7 +203,7 @@ START_TEST(the_fullest_agent_counts_and_silent_ones_are_named)
 	begin();
 	fake_agent_die(d.agents[1]);
 	wait_until(agents_up() == AGENTS - 1);
-	ASK(session_count, 0);
+	ASK(session_count, FILTER());
 	count_tell(0, 7, 7);
 	count_tell(2, 9, 9);
 	answered_with(200);
@@ -220,7 +219,7 @@ START_TEST(where_some_agents_hold_each_what_one_agent_counts_is_summed_up)
 {
 	begin();
 	d.conf->broadcast.replicas = 2;
-	ASK(session_count, 0);
+	ASK(session_count, FILTER());
 	for (int agent = 0; agent < AGENTS; agent++)
 		count_tell(agent, 10, 4);
 	answered_with(200);
@@ -234,11 +233,11 @@ START_TEST(a_count_of_all_carries_no_filter)
 	Cssl__LinkResponse answer;
 
 	begin();
-	ASK(session_count, 0);
+	ASK(session_count, FILTER());
 	Cssl__LinkRequest *m = request_at(0, &answer);
 	ck_assert_ptr_null(m->session_count->filter);
 	cssl__link_request__free_unpacked(m, NULL);
-	ASK(session_count, .sessions.protocol_version = 0x0303);
+	ASK(session_count, FILTER(.protocol_version = 0x0303));
 	m = request_at(0, &answer);
 	ck_assert_uint_eq(m->session_count->filter->protocol_version, 0x0303);
 	cssl__link_request__free_unpacked(m, NULL);
@@ -286,7 +285,7 @@ START_TEST(a_session_that_nobody_holds_is_not_found)
 	wait_until(agents_up() == 0);
 	ASK(session, .session_id = { 1 });
 	answered_with(404);
-	ASK(session_count, 0);
+	ASK(session_count, FILTER());
 	answered_with(503);
 }
 END_TEST

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "proto/session_id.h"
-#include "ragent/control/session_merge.h"
+#include "ragent/control/operations.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -1,7 +1,7 @@
 /* test_affinity.c: facts of which agent a client's address belongs to. */
 #include <string.h>
 
-#include "ragent/dispatch/affinity.h"
+#include "ragent/dispatch/dispatch.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -4,7 +4,7 @@
 #include "proto/client_hello.h"
 #include "proto/error.h"
 #include "proto/tls_record.h"
-#include "ragent/dispatch/hello.h"
+#include "ragent/dispatch/dispatch.h"
 #include "tests/unit/proto/hello_maker.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

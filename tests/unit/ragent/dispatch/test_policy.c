@@ -1,7 +1,7 @@
 /* test_policy.c: facts of the policies. */
 #include <string.h>
 
-#include "ragent/dispatch/policy.h"
+#include "ragent/dispatch/dispatch.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
