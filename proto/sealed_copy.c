@@ -110,16 +110,6 @@ static struct sess_obj carried_part(const struct sess_obj *o, struct live_part *
 	return carried;
 }
 
-ptrdiff_t sealed_copy_len(const struct key_ring *ring, const struct sess_obj *obj)
-{
-	struct live_part live = { 0 };
-	struct sess_obj carried = carried_part(obj, &live);
-	ptrdiff_t len = sess_obj_encoded_len(&carried);
-
-	live_part_wipe(&live);
-	return len < 0 ? len : (ptrdiff_t)(label_len(ring->keys[0].id) + NONCE_LEN + TAG_LEN) + len;
-}
-
 /* Write @obj to @out, which has room for @cap bytes, and seal it there. Bytes written, or negative. */
 static ptrdiff_t seal_in_place(
 	const struct sealing *s, const uint8_t *nonce, const struct sess_obj *obj, uint8_t *out, size_t cap)
@@ -144,17 +134,16 @@ static void make_nonce(uint8_t nonce[static NONCE_LEN], const struct live_part *
 		memcpy(nonce, l->token, ADOPT_TOKEN_LEN);
 }
 
-ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_binding *to, const struct sess_obj *obj,
-	uint8_t *out, size_t cap)
+ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct sess_obj *obj, uint8_t *out, size_t cap)
 {
-	struct sealed_copy_label label = { .epoch = to->epoch };
+	struct sealed_copy_label label;
 	struct wire_writer w = wire_writer(out, cap);
 	struct sealing s;
 	uint8_t nonce[NONCE_LEN];
-	int r = binding_check(obj, &to->connection, to->listener, to->epoch);
 
-	if (r)
-		return r;
+	if (!obj->live)
+		return CSSL_E_RANGE;
+	label.epoch = obj->live->epoch;
 	memcpy(label.key_id, ring->keys[0].id, sizeof label.key_id);
 	make_nonce(nonce, obj->live);
 	label_write(&w, label.epoch, label.key_id);
@@ -162,7 +151,7 @@ ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_bindin
 	ptrdiff_t head_len = wire_writer_len(&w);
 	if (head_len < 0)
 		return head_len;
-	r = sealing_prepare(&s, ring, &label, &to->connection, to->listener);
+	int r = sealing_prepare(&s, ring, &label, &obj->live->connection, obj->facts.listener);
 	if (r)
 		return r;
 	ptrdiff_t len = seal_in_place(&s, nonce, obj, out + head_len, cap - (size_t)head_len);

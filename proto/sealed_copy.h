@@ -3,20 +3,13 @@
  *   version (1) | epoch (2) | key id length (1) | key id | nonce (24) | ciphertext | tag (16)
  * The nonce is random and begins with the adopt token of the live part, which then has no token inside. So RAgent
  * proves by the copy that it knows the token, and an agent that has this live part already need not open the copy.
- * Associated data: all before the nonce, connection id, listener. The plaintext is an encoded SESS_OBJ with a live part
- * and without a resumption part. */
+ * Associated data: all before the nonce, connection id, listener: a copy opens only for these. The plaintext is an
+ * encoded SESS_OBJ with a live part and without a resumption part. */
 #ifndef CSSL_PROTO_SEALED_COPY_H
 #define CSSL_PROTO_SEALED_COPY_H
 
 #include "proto/agents_key.h"
 #include "proto/sess_obj.h"
-
-/* A copy opens only for this connection, listener and epoch. */
-struct copy_binding {
-	struct connection_id connection;
-	const char *listener;
-	uint16_t epoch; /* of the ownership that sealed it */
-};
 
 #define SEALED_COPY_VERSION 1u
 
@@ -26,13 +19,9 @@ struct copy_binding {
  * live part, for what grows with the time, and for the seal. */
 #define SEALED_COPY_FACTS_MAX (SEALED_COPY_MAX - 560u)
 
-/* The length of a copy of @obj in bytes, or negative. */
-ptrdiff_t sealed_copy_len(const struct key_ring *ring, const struct sess_obj *obj);
-
-/* Seal under the ring's first key. The nonce begins with the live part's token if there is one, and is random else.
- * Bytes written, or negative. CSSL_E_MISMATCH: @obj is of another connection, listener or epoch than @to. */
-ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct copy_binding *to, const struct sess_obj *obj,
-	uint8_t *out, size_t cap);
+/* Seal @obj, for its own connection, listener and epoch, under the ring's first key. The nonce begins with the live
+ * part's token if there is one, and is random else. Bytes written, or negative. */
+ptrdiff_t sealed_copy_seal(const struct key_ring *ring, const struct sess_obj *obj, uint8_t *out, size_t cap);
 
 /* Read the part in clear, not authenticated. RAgent can read no more of a copy. @key_id is terminated. 0 or negative.
  */

@@ -32,21 +32,11 @@ static int adopted_check(const Cssl__Adopted *a)
 	return exactly(&a->connection_id, CONNECTION_ID_LEN);
 }
 
-static int gone_check(const Cssl__Gone *g)
-{
-	return g->epoch > UINT16_MAX ? CSSL_E_RANGE : exactly(&g->connection_id, CONNECTION_ID_LEN);
-}
-
 static int heartbeat_check(const Cssl__Heartbeat *h)
 {
 	if (h->shared_clock_ms < 0 || h->shared_clock_ms > INT64_MAX / 2)
 		return CSSL_E_RANGE;
 	return h->n_highest <= SENDER_THREADS_MAX ? 0 : CSSL_E_RANGE;
-}
-
-static int gap_check(const Cssl__Gap *g)
-{
-	return g->first > 0 && g->first <= g->last ? 0 : CSSL_E_RANGE;
 }
 
 static int proof_check(const Cssl__Proof *p)
@@ -61,10 +51,12 @@ static int message_check(const Cssl__BroadcastMessage *m)
 	switch (m->what_case) {
 	case CSSL__BROADCAST_MESSAGE__WHAT_SSL_OBJ: return m->ssl_obj.len > 0 ? 0 : CSSL_E_RANGE;
 	case CSSL__BROADCAST_MESSAGE__WHAT_ADOPTED: return adopted_check(m->adopted);
-	case CSSL__BROADCAST_MESSAGE__WHAT_GONE: return gone_check(m->gone);
+	case CSSL__BROADCAST_MESSAGE__WHAT_GONE:
+		return m->gone->epoch > UINT16_MAX ? CSSL_E_RANGE : exactly(&m->gone->connection_id, CONNECTION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_PULL: return exactly(&m->pull, SESSION_ID_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_HEARTBEAT: return heartbeat_check(m->heartbeat);
-	case CSSL__BROADCAST_MESSAGE__WHAT_GAP: return gap_check(m->gap);
+	case CSSL__BROADCAST_MESSAGE__WHAT_GAP:
+		return m->gap->first > 0 && m->gap->first <= m->gap->last ? 0 : CSSL_E_RANGE;
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROBE: return exactly(&m->probe, CHALLENGE_LEN);
 	case CSSL__BROADCAST_MESSAGE__WHAT_PROOF: return proof_check(m->proof);
 	case CSSL__BROADCAST_MESSAGE__WHAT_ABSENT: return exactly(&m->absent, SESSION_ID_LEN);

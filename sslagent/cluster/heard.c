@@ -70,22 +70,17 @@ static void remove_runs(struct heard_numbers *h, uint32_t at, uint32_t count)
 	h->missing_count -= count;
 }
 
-/* Merge the first two runs: a sender forgets the oldest numbers first. */
-static void merge_oldest(struct heard_numbers *h)
-{
-	h->missing[1].first = h->missing[0].first;
-	remove_runs(h, 0, 1);
-}
-
-/* Room for one more run; merges if there is none. */
+/* Room for one more run. If there is none, the first two runs become one: a sender forgets the oldest numbers first. */
 static void make_room(struct heard_numbers *h)
 {
 	int is_full = h->missing_count == MISSING_RUNS_MAX;
 
 	if (!is_full)
 		is_full = array_make_room(&h->missing, &h->missing_cap, h->missing_count, sizeof *h->missing) != 0;
-	if (is_full && h->missing_count >= 2)
-		merge_oldest(h);
+	if (!is_full || h->missing_count < 2)
+		return;
+	h->missing[1].first = h->missing[0].first;
+	remove_runs(h, 0, 1);
 }
 
 uint64_t heard_numbers_extend(struct heard_numbers *h, uint64_t highest)

@@ -148,12 +148,6 @@ static int give_seen(struct peer *p)
 	return r;
 }
 
-/* Where each agent has a stream of its own, numbers heard here say nothing about the peer's stream. */
-static int tells_others_numbers(const struct peer *p)
-{
-	return p->giver.scope == CSSL__SNAPSHOT_REQUEST__SCOPE__ALL && !p->cluster->placement;
-}
-
 /* Tell how far @agent was heard until now: these objects are in the tables, so the snapshot will contain them. A peer
  * that gets only a part of it asks for another one. */
 static int give_heard(struct peer *p, unsigned agent)
@@ -168,7 +162,9 @@ static int give_heard(struct peer *p, unsigned agent)
 	Cssl__Heard *pointer = &heard;
 	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_heard = 1, .heard = &pointer };
 
-	if (!is_self && (view.state != SENDER_BELIEVED || agent == p->index || !tells_others_numbers(p)))
+	/* Where each agent has a stream of its own, numbers heard here say nothing about the peer's stream. */
+	if (!is_self && (view.state != SENDER_BELIEVED || agent == p->index || c->placement ||
+				p->giver.scope != CSSL__SNAPSHOT_REQUEST__SCOPE__ALL))
 		return 0;
 	for (unsigned worker = 0; worker < heard.n_complete; worker++)
 		complete[worker] = is_self ? broadcast_sender_mark(c->threads[worker].sender, (int)p->index, 0).highest

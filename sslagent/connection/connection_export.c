@@ -107,23 +107,17 @@ static void date_part(struct connection *c, struct live_part *part)
 
 static int seal_copy(struct connection *c, struct sess_obj *obj, struct live_part *part, uint8_t **out, size_t *out_len)
 {
-	const struct copy_binding to = {
-		.connection = c->id, .listener = tls_listener_conf(c->listener)->name, .epoch = part->epoch
-	};
+	uint8_t copy[SEALED_COPY_MAX];
 
 	date_part(c, part);
 	obj->live = part;
-	ptrdiff_t len = sealed_copy_len(c->home->agents_key, obj);
+	ptrdiff_t len = sealed_copy_seal(c->home->agents_key, obj, copy, sizeof copy);
 	if (len < 0)
 		return (int)len;
 	*out = malloc((size_t)len);
 	if (!*out)
 		return CSSL_E_NO_MEMORY;
-	len = sealed_copy_seal(c->home->agents_key, &to, obj, *out, (size_t)len);
-	if (len < 0) {
-		free(*out);
-		return (int)len;
-	}
+	memcpy(*out, copy, (size_t)len);
 	*out_len = (size_t)len;
 	return 0;
 }

@@ -22,11 +22,6 @@ static uint32_t seconds(int64_t ms)
 	return ms > 0 ? (uint32_t)(ms / 1000) : 0;
 }
 
-static int is_behind(const struct session_listing *l, const uint8_t *id)
-{
-	return !l->query.after || session_id_compare(id, l->query.after) > 0;
-}
-
 static size_t row_len(const struct session_facts *f)
 {
 	return ROW_OVERHEAD + strlen(f->server_name) + strlen(f->alpn) + strlen(f->listener) + strlen(f->origin);
@@ -71,7 +66,9 @@ static void meet(void *ctx, const struct session *s)
 	struct session_listing *l = ctx;
 	const struct session_seen seen = session_seen(s);
 
-	if ((l->query.filter && !session_filter_passes(l->query.filter, &seen, l->now_ms)) || !is_behind(l, s->id))
+	if (l->query.filter && !session_filter_passes(l->query.filter, &seen, l->now_ms))
+		return;
+	if (l->query.after && session_id_compare(s->id, l->query.after) <= 0)
 		return;
 	l->count++;
 	if (l->query.limit == 0)

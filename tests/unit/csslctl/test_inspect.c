@@ -63,10 +63,9 @@ static void encode(void)
 
 static void seal(void)
 {
-	const struct copy_binding to = { sample.live.connection, LISTENER, sample.live.epoch };
 	sample.object.session = NULL;
 	sample.object.session_len = 0;
-	const ptrdiff_t len = sealed_copy_seal(&ring, &to, &sample.object, bytes, sizeof bytes);
+	const ptrdiff_t len = sealed_copy_seal(&ring, &sample.object, bytes, sizeof bytes);
 	ck_assert_int_gt(len, 0);
 	what.len = (size_t)len;
 	what.agents_key = &ring;

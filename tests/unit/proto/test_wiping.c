@@ -124,11 +124,12 @@ START_TEST(opened_copies_are_wiped)
 
 	ring_make(&ring);
 	sess_obj_sample_fill(&s, cipher_suite_find(0x1302), SAMPLE_LIVE);
-	struct copy_binding to = { s.live.connection, s.object.facts.listener, s.live.epoch };
-	ptrdiff_t len = sealed_copy_seal(&ring, &to, &s.object, copy, sizeof(copy));
+	ptrdiff_t len = sealed_copy_seal(&ring, &s.object, copy, sizeof(copy));
 	ck_assert_int_gt(len, 0);
 	watch_for(s.live.client_write.secret, 16);
-	ck_assert_int_eq(sealed_copy_open(&ring, &to.connection, to.listener, copy, (size_t)len, 0, &out, &epoch), 0);
+	ck_assert_int_eq(sealed_copy_open(&ring, &s.live.connection, s.object.facts.listener, copy, (size_t)len, 0,
+				 &out, &epoch),
+		0);
 	sess_obj_destroy(&out);
 	check_wiped();
 }

@@ -332,8 +332,7 @@ static void to_undated(void)
 	memset(obj.live->token, 0, sizeof obj.live->token);
 	obj.live->exported = EXPORT_WHILE_OWNED;
 	obj.live->made_ms = 0;
-	const struct copy_binding to = { r.id, r.listener, epoch };
-	ptrdiff_t len = sealed_copy_seal(&agents_key, &to, &obj, bytes, sizeof bytes);
+	ptrdiff_t len = sealed_copy_seal(&agents_key, &obj, bytes, sizeof bytes);
 	ck_assert_int_gt(len, 0);
 	sess_obj_destroy(&obj);
 	ck_assert_int_eq(copies_set(&r.copies, NULL,
