@@ -87,7 +87,8 @@ static int on_request_begin(llhttp_t *p)
 	return -1; /* later requests cannot be told apart either */
 }
 
-static int on_target(llhttp_t *p, const char *at, size_t len)
+/* A target, or the text of a status. */
+static int on_first_text(llhttp_t *p, const char *at, size_t len)
 {
 	return note_head(p->data, at);
 }
@@ -173,7 +174,7 @@ static int on_request_complete(llhttp_t *p)
 
 static const llhttp_settings_t request_settings = {
 	.on_message_begin = on_request_begin,
-	.on_url = on_target,
+	.on_url = on_first_text,
 	.on_header_field = on_request_name,
 	.on_header_value = on_request_value,
 	.on_headers_complete = on_request_headers,
@@ -194,11 +195,6 @@ static int on_response_begin(llhttp_t *p)
 	h->response_state = RESPONSE_INTERIM;
 	h->head = NULL;
 	return 0;
-}
-
-static int on_status(llhttp_t *p, const char *at, size_t len)
-{
-	return note_head(p->data, at);
 }
 
 static int on_response_name(llhttp_t *p, const char *at, size_t len)
@@ -267,7 +263,7 @@ static int on_response_complete(llhttp_t *p)
 
 static const llhttp_settings_t response_settings = {
 	.on_message_begin = on_response_begin,
-	.on_status = on_status,
+	.on_status = on_first_text,
 	.on_header_field = on_response_name,
 	.on_header_value = on_response_value,
 	.on_headers_complete = on_response_headers,
