@@ -156,8 +156,7 @@ static void drop_repeated(struct smtp_session *s)
 		drop_past(s);
 }
 
-/* Extensions that agents cannot follow are hidden, but count: agents of an older release, which pass sessions to this
- * one and take them from it, show them. */
+/* Extensions that agents cannot follow are hidden, but count: where they differ, so may the rest of the server. */
 void smtp_session_told(const struct smtp_session *s, uint8_t out[static SMTP_TOLD_LEN])
 {
 	const uint32_t left_out = s->rules.hidden & ~SMTP_CAP_BIT(SMTP_CAP_FOREIGN);
