@@ -237,13 +237,6 @@ void preamble_finish(struct preamble *p, enum end_reason reason)
 	}
 }
 
-void preamble_pause(struct preamble *p)
-{
-	p->pace = PREAMBLE_PAUSED;
-	if (p->state == PREAMBLE_RELAYING)
-		preamble_relay_pause(p);
-}
-
 void preamble_go_on(struct preamble *p)
 {
 	p->pace = PREAMBLE_AT_WORK;

@@ -50,8 +50,6 @@ void preamble_relay_begin(struct preamble *p, struct smtp_span held);
 size_t preamble_relay_read(struct preamble *p, const uint8_t *data, size_t len);
 /* Continue after an event: the client received bytes, the client ended, or 421 is due. */
 void preamble_relay_look(struct preamble *p);
-/* PAUSED now. */
-void preamble_relay_pause(struct preamble *p);
 /* Both sides were silent for too long: 421. IDLE_TIMEOUT does nothing while the reply to the end of a mail is due,
  * which has a longer limit. */
 void preamble_relay_time_out(struct preamble *p, enum end_reason reason);

@@ -140,9 +140,10 @@ static int may_finish(const struct preamble *p)
 	return p->wish == PREAMBLE_FINISHING && (r->state != SMTP_RELAY_OPEN || smtp_tx_is_checkpoint(&r->tx));
 }
 
-void preamble_relay_pause(struct preamble *p)
+void preamble_pause(struct preamble *p)
 {
-	if (p->relay->backend)
+	p->pace = PREAMBLE_PAUSED;
+	if (p->relay && p->relay->backend)
 		backend_read_off(p->relay->backend);
 }
 

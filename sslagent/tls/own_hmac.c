@@ -102,20 +102,6 @@ static void on_mac_free(void *mac)
 	OPENSSL_clear_free(m, sizeof *m);
 }
 
-static void *on_mac_dup(void *mac)
-{
-	const struct own_hmac *from = mac;
-	struct own_hmac *m = on_mac_new(NULL);
-
-	if (!m || EVP_MD_CTX_copy_ex(m->ctx, from->ctx) != 1) {
-		on_mac_free(m);
-		return NULL;
-	}
-	m->hash = from->hash;
-	memcpy(m->outer, from->outer, sizeof m->outer);
-	return m;
-}
-
 static int begin(struct own_hmac *m, const uint8_t *key, size_t len)
 {
 	return m->hash && own_hmac_key(m, (struct own_bytes){ key, len }) && own_hmac_begin(m);
@@ -172,9 +158,8 @@ static int on_mac_final(void *mac, unsigned char *out, size_t *len, size_t cap)
 }
 
 static const OSSL_DISPATCH mac_functions[] = { { OSSL_FUNC_MAC_NEWCTX, (void (*)(void))on_mac_new },
-	{ OSSL_FUNC_MAC_FREECTX, (void (*)(void))on_mac_free }, { OSSL_FUNC_MAC_DUPCTX, (void (*)(void))on_mac_dup },
-	{ OSSL_FUNC_MAC_INIT, (void (*)(void))on_mac_init }, { OSSL_FUNC_MAC_UPDATE, (void (*)(void))on_mac_update },
-	{ OSSL_FUNC_MAC_FINAL, (void (*)(void))on_mac_final },
+	{ OSSL_FUNC_MAC_FREECTX, (void (*)(void))on_mac_free }, { OSSL_FUNC_MAC_INIT, (void (*)(void))on_mac_init },
+	{ OSSL_FUNC_MAC_UPDATE, (void (*)(void))on_mac_update }, { OSSL_FUNC_MAC_FINAL, (void (*)(void))on_mac_final },
 	{ OSSL_FUNC_MAC_SETTABLE_CTX_PARAMS, (void (*)(void))on_mac_settable },
 	{ OSSL_FUNC_MAC_SET_CTX_PARAMS, (void (*)(void))on_mac_set },
 	{ OSSL_FUNC_MAC_GET_CTX_PARAMS, (void (*)(void))on_mac_get }, { 0, NULL } };

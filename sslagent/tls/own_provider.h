@@ -1,7 +1,7 @@
 /* own_provider.h: a provider of algorithms within this process, beside those that OpenSSL has by default or by its
  * configuration. OpenSSL looks up its own algorithms by name for each use, and a handshake uses these often: the key
- * schedule of TLS 1.3 and the PRF of TLS 1.2 (own_kdf.c) and HMAC (own_hmac.c), all over SHA-256 and SHA-384. X25519
- * (own_x25519.c) uses libsodium, which is faster. */
+ * schedule of TLS 1.3 and the PRF of TLS 1.2 (own_provider.c) and HMAC (own_hmac.c), all over SHA-256 and SHA-384.
+ * X25519 (own_x25519.c) uses libsodium, which is faster. */
 #ifndef CSSL_SSLAGENT_OWN_PROVIDER_H
 #define CSSL_SSLAGENT_OWN_PROVIDER_H
 

@@ -47,7 +47,7 @@ int own_hkdf_extract(struct own_hmac *h, struct own_bytes salt, struct own_bytes
 /* Writes @len bytes to @out. Refuses more than 255 * hash->len bytes (RFC 5869 2.3). */
 int own_hkdf_expand(struct own_hmac *h, struct own_bytes key, struct own_bytes info, uint8_t *out, size_t len);
 
-extern const OSSL_ALGORITHM own_mac_algorithms[], own_kdf_algorithms[], own_key_algorithms[], own_exchange_algorithms[];
+extern const OSSL_ALGORITHM own_mac_algorithms[], own_key_algorithms[], own_exchange_algorithms[];
 /* Give the capability TLS-GROUP of X25519 to @callback. Returns what @callback returns. */
 int own_x25519_group(OSSL_CALLBACK *callback, void *callback_ctx);
 

@@ -66,7 +66,7 @@ static struct facts follow(const uint8_t *in, size_t len, enum way way)
 		if (piece && is_backend)
 			http_follow_response(h, in + at, piece);
 		else if (piece)
-			http_follow_request(h, in + at, piece, HTTP_STOP_NOWHERE, &used);
+			http_follow_request(h, in + at, piece, SERVICE_ALL, &used);
 		if (way == MOVES)
 			h = move(h);
 		at += piece;

@@ -40,26 +40,13 @@ void h2_follower_destroy(struct slabs *from, struct h2_follower *h)
 
 /* --- both directions --- */
 
-static void pay(uint32_t *owed)
+/* SETTINGS or PING: an acknowledgement that the sender owed, or the other side owes one. */
+static void owe(const struct h2_frame *f, uint32_t *sender, uint32_t *other)
 {
-	if (*owed > 0)
-		--*owed;
-}
-
-static void settings(const struct h2_frame *f, struct h2_owed *sender, struct h2_owed *other)
-{
-	if (f->flags & H2_ACK)
-		pay(&sender->settings);
-	else
-		other->settings++;
-}
-
-static void ping(const struct h2_frame *f, struct h2_owed *sender, struct h2_owed *other)
-{
-	if (f->flags & H2_ACK)
-		pay(&sender->pings);
-	else
-		other->pings++;
+	if (!(f->flags & H2_ACK))
+		++*other;
+	else if (*sender > 0)
+		--*sender;
 }
 
 static void reset(struct h2_follower *h, const struct h2_frame *f)
@@ -100,13 +87,13 @@ static void client_headers(struct h2_follower *h, const struct h2_frame *f)
 
 static void client_settings(struct h2_follower *h, const struct h2_frame *f)
 {
-	settings(f, &h->client_owes, &h->backend_owes);
+	owe(f, &h->client_owes.settings, &h->backend_owes.settings);
 }
 
 /* Acknowledgements come in the order of the PINGs. */
 static void client_ping(struct h2_follower *h, const struct h2_frame *f)
 {
-	ping(f, &h->client_owes, &h->backend_owes);
+	owe(f, &h->client_owes.pings, &h->backend_owes.pings);
 	if (!(f->flags & H2_ACK) || h->own_ping == 0 || --h->own_ping > 0)
 		return;
 	h->fate = H2_DROPPED;
@@ -157,7 +144,7 @@ static void backend_headers(struct h2_follower *h, const struct h2_frame *f)
 
 static void backend_settings(struct h2_follower *h, const struct h2_frame *f)
 {
-	settings(f, &h->backend_owes, &h->client_owes);
+	owe(f, &h->backend_owes.settings, &h->client_owes.settings);
 	if (h->held_len == H2_FRAME_HEAD_LEN && h2_is_settings(h->held))
 		h->limit = H2_LIMIT_COMES;
 }
@@ -195,7 +182,7 @@ static void promise(struct h2_follower *h, const struct h2_frame *f, const uint8
 
 static void backend_ping(struct h2_follower *h, const struct h2_frame *f)
 {
-	ping(f, &h->backend_owes, &h->client_owes);
+	owe(f, &h->backend_owes.pings, &h->client_owes.pings);
 }
 
 static void backend_pinged(struct h2_follower *h, const struct h2_frame *f, const uint8_t *bytes)

@@ -156,7 +156,7 @@ size_t h2_until_words(const struct h2_follower *h, const uint8_t *data, size_t l
 		return 0;
 	if (h->limit == H2_LIMIT_COMES)
 		return to_limit(h) < len ? to_limit(h) : len;
-	if (h->backend.head_len % H2_FRAME_HEAD_LEN) /* of a release that passed headers in pieces */
+	if (h->backend.head_len % H2_FRAME_HEAD_LEN) /* h2_hold() did not see its first bytes */
 		return to_end < len ? to_end : len;
 	size_t to_stop = to_held(data, len, to_end);
 	if (due(h) == DUE_NOTHING)

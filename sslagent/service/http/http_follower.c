@@ -87,7 +87,8 @@ static int on_request_begin(llhttp_t *p)
 	return -1; /* later requests cannot be told apart either */
 }
 
-static int on_target(llhttp_t *p, const char *at, size_t len)
+/* A target, or the text of a status. */
+static int on_first_text(llhttp_t *p, const char *at, size_t len)
 {
 	return note_head(p->data, at);
 }
@@ -121,16 +122,16 @@ static int on_request_value(llhttp_t *p, const char *at, size_t len)
 	return take_value(h, &h->request_header, at, len);
 }
 
-static enum http_repeat repeat_of(llhttp_method_t method)
+static enum service_repeat repeat_of(llhttp_method_t method)
 {
 	switch (method) {
 	case HTTP_GET:
 	case HTTP_HEAD:
 	case HTTP_OPTIONS:
-	case HTTP_TRACE: return HTTP_REPEAT_ANY_TIME;
+	case HTTP_TRACE: return SERVICE_REPEAT_ANY_TIME;
 	case HTTP_PUT:
-	case HTTP_DELETE: return HTTP_REPEAT_IF_ALONE;
-	default: return HTTP_REPEAT_NEVER;
+	case HTTP_DELETE: return SERVICE_REPEAT_IF_ALONE;
+	default: return SERVICE_REPEAT_NEVER;
 	}
 }
 
@@ -143,7 +144,7 @@ static int on_request_headers(llhttp_t *p)
 {
 	struct http_follower *h = p->data;
 	uint64_t bit = UINT64_C(1) << ((h->begun - 1) % HTTP_PIPELINE_MAX);
-	enum http_repeat repeat = repeat_of((llhttp_method_t)p->method);
+	enum service_repeat repeat = repeat_of((llhttp_method_t)p->method);
 
 	http_parser_headed(p);
 	h->headed = h->begun;
@@ -173,7 +174,7 @@ static int on_request_complete(llhttp_t *p)
 
 static const llhttp_settings_t request_settings = {
 	.on_message_begin = on_request_begin,
-	.on_url = on_target,
+	.on_url = on_first_text,
 	.on_header_field = on_request_name,
 	.on_header_value = on_request_value,
 	.on_headers_complete = on_request_headers,
@@ -194,11 +195,6 @@ static int on_response_begin(llhttp_t *p)
 	h->response_state = RESPONSE_INTERIM;
 	h->head = NULL;
 	return 0;
-}
-
-static int on_status(llhttp_t *p, const char *at, size_t len)
-{
-	return note_head(p->data, at);
 }
 
 static int on_response_name(llhttp_t *p, const char *at, size_t len)
@@ -267,7 +263,7 @@ static int on_response_complete(llhttp_t *p)
 
 static const llhttp_settings_t response_settings = {
 	.on_message_begin = on_response_begin,
-	.on_status = on_status,
+	.on_status = on_first_text,
 	.on_header_field = on_response_name,
 	.on_header_value = on_response_value,
 	.on_headers_complete = on_response_headers,
@@ -306,22 +302,22 @@ void http_follower_destroy(struct slabs *from, struct http_follower *h)
 }
 
 static llhttp_errno_t parse(struct http_follower *h, struct http_parser *p, const uint8_t *data, size_t len,
-	enum http_stop stop, size_t *used)
+	enum service_until until, size_t *used)
 {
 	h->head = NULL;
 	h->input_end = data + len;
-	llhttp_errno_t end = http_parser_feed(p, data, len, stop, used);
+	llhttp_errno_t end = http_parser_feed(p, data, len, until, used);
 	h->head = h->input_end = NULL;
 	return end;
 }
 
 enum http_following http_follow_request(
-	struct http_follower *h, const uint8_t *data, size_t len, enum http_stop stop, size_t *used)
+	struct http_follower *h, const uint8_t *data, size_t len, enum service_until until, size_t *used)
 {
 	*used = len;
-	if (h->tunnel == TUNNEL || (stop == HTTP_STOP_AT_END && h->following == HTTP_GAVE_UP))
+	if (h->tunnel == TUNNEL || (until == SERVICE_TO_END && h->following == HTTP_GAVE_UP))
 		return (enum http_following)h->following;
-	llhttp_errno_t end = parse(h, &h->request, data, len, stop, used);
+	llhttp_errno_t end = parse(h, &h->request, data, len, until, used);
 	if (end != HPE_OK && end != HPE_PAUSED)
 		h->following = HTTP_GAVE_UP;
 	return (enum http_following)h->following;
@@ -331,7 +327,7 @@ enum http_following http_follow_response(struct http_follower *h, const uint8_t 
 {
 	size_t used;
 
-	if (h->tunnel == NO_TUNNEL && parse(h, &h->response, data, len, HTTP_STOP_NOWHERE, &used) != HPE_OK)
+	if (h->tunnel == NO_TUNNEL && parse(h, &h->response, data, len, SERVICE_ALL, &used) != HPE_OK)
 		h->following = HTTP_GAVE_UP;
 	return (enum http_following)h->following;
 }
@@ -404,9 +400,9 @@ int http_awaits_download(const struct http_follower *h)
 	       h->response_state == RESPONSE_NONE;
 }
 
-enum http_repeat http_repeat_of_last(const struct http_follower *h)
+enum service_repeat http_repeat_of_last(const struct http_follower *h)
 {
-	return h->headed < h->begun ? HTTP_REPEAT_ANY_TIME : repeat_of((llhttp_method_t)h->request.llhttp.method);
+	return h->headed < h->begun ? SERVICE_REPEAT_ANY_TIME : repeat_of((llhttp_method_t)h->request.llhttp.method);
 }
 
 size_t http_kept_len(const struct http_follower *h)
@@ -446,7 +442,7 @@ static int get_seen(struct wire_reader *r, struct http_seen *s)
 	X(headed, UINT32_MAX)                                                                                          \
 	X(response_state, RESPONSE_FINAL)                                                                              \
 	X(persistence, RESPONSE_CLOSES)                                                                                \
-	X(repeat, HTTP_REPEAT_NEVER)                                                                                   \
+	X(repeat, SERVICE_REPEAT_NEVER)                                                                                \
 	X(last_request, REQUEST_PLAIN_GET)                                                                             \
 	X(following, HTTP_GAVE_UP)                                                                                     \
 	X(tunnel, TUNNEL)                                                                                              \

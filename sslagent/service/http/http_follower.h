@@ -12,6 +12,7 @@
 #include "net/slabs.h"
 #include "sslagent/service/http/delivered.h"
 #include "sslagent/service/http/http_parser.h"
+#include "sslagent/service/service.h"
 
 #define HTTP_PIPELINE_MAX 64u /* requests that wait for their answers; with more, the follower gives up */
 
@@ -21,15 +22,6 @@
 enum http_framing { HTTP_FRAMING_PLAIN, HTTP_FRAMING_DOUBTED };
 
 enum http_following { HTTP_FOLLOWS, HTTP_GAVE_UP };
-
-/* May the open requests be asked again of a backend that may have done them already (RFC 9110 9.2)? The strictest
- * answer for all requests with a complete head counts. No backend can have done a request before its head is
- * complete. */
-enum http_repeat {
-	HTTP_REPEAT_ANY_TIME, /* safe methods */
-	HTTP_REPEAT_IF_ALONE, /* idempotent methods: not while the first attempt may still run */
-	HTTP_REPEAT_NEVER
-};
 
 enum last_request { REQUEST_OTHER, REQUEST_PLAIN_GET };
 enum response_state { RESPONSE_NONE, RESPONSE_INTERIM, RESPONSE_FINAL };
@@ -55,11 +47,14 @@ struct http_follower {
 	uint32_t headed;        /* requests whose head is complete */
 	uint8_t response_state; /* enum response_state */
 	uint8_t persistence;    /* enum persistence */
-	uint8_t repeat;         /* enum http_repeat */
-	uint8_t last_request;   /* enum last_request */
-	uint8_t following;      /* enum http_following */
-	uint8_t tunnel;         /* enum tunnel */
-	uint8_t framing;        /* enum http_framing */
+	/* enum service_repeat: may the open requests be asked again of a backend that may have done them already (RFC
+	 * 9110 9.2)? Safe methods any time, idempotent ones if alone. The strictest answer for all requests with a
+	 * complete head counts: no backend can have done a request before that. */
+	uint8_t repeat;
+	uint8_t last_request; /* enum last_request */
+	uint8_t following;    /* enum http_following */
+	uint8_t tunnel;       /* enum tunnel */
+	uint8_t framing;      /* enum http_framing */
 	/* During a call, for the head that is being parsed: from its target, status or first field on. NULL: not
 	 * seen. */
 	const uint8_t *head, *input_end;
@@ -69,7 +64,7 @@ struct http_follower {
 /* The knowledge about a conversation between two exchanges. Zero: no message has passed. */
 struct http_past {
 	uint8_t spoken;  /* 1 or 0 */
-	uint8_t repeat;  /* enum http_repeat, of all requests so far */
+	uint8_t repeat;  /* enum service_repeat, of all requests so far */
 	uint8_t framing; /* enum http_framing, of all messages so far */
 };
 
@@ -80,9 +75,9 @@ void http_follower_destroy(struct slabs *from, struct http_follower *h);
 /* 1: nothing is under way and the connection persists, so another follower can continue with *past. Else 0. */
 int http_between_exchanges(const struct http_follower *h, struct http_past *past);
 
-/* *used: how many bytes. AT_END: at most to the end of the current request. */
+/* *used: how many bytes. TO_END: at most to the end of the current request. */
 enum http_following http_follow_request(
-	struct http_follower *h, const uint8_t *data, size_t len, enum http_stop stop, size_t *used);
+	struct http_follower *h, const uint8_t *data, size_t len, enum service_until until, size_t *used);
 enum http_following http_follow_response(struct http_follower *h, const uint8_t *data, size_t len);
 
 /* The backend sent FIN. 1: the FIN is the regular end of a response, or no response is due. 0: something is cut off. */
@@ -110,7 +105,7 @@ int http_said_last(const struct http_follower *h);
 int http_awaits_download(const struct http_follower *h);
 
 /* May the newest request be asked again, whatever the others are? */
-enum http_repeat http_repeat_of_last(const struct http_follower *h);
+enum service_repeat http_repeat_of_last(const struct http_follower *h);
 
 /* Bytes of incomplete heads. */
 size_t http_kept_len(const struct http_follower *h);

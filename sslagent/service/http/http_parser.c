@@ -133,7 +133,7 @@ static void begin_loose_end(struct http_parser *p, const uint8_t *data, size_t l
 }
 
 llhttp_errno_t http_parser_feed(
-	struct http_parser *p, const uint8_t *data, size_t len, enum http_stop stop, size_t *used)
+	struct http_parser *p, const uint8_t *data, size_t len, enum service_until until, size_t *used)
 {
 	const uint8_t *at = data, *end = data + len;
 	llhttp_errno_t e;
@@ -150,7 +150,7 @@ llhttp_errno_t http_parser_feed(
 			break;
 		at = (const uint8_t *)llhttp_get_error_pos(&p->llhttp);
 		llhttp_resume(&p->llhttp);
-		if (stop == HTTP_STOP_AT_END) {
+		if (until == SERVICE_TO_END) {
 			*used = (size_t)(at - data);
 			return HPE_PAUSED;
 		}

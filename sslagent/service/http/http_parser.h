@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "proto/wire.h"
+#include "sslagent/service/service.h"
 
 #define HTTP_KEPT_MAX 4096u /* bytes */
 
@@ -43,12 +44,10 @@ struct http_parser {
 void http_parser_init(struct http_parser *p, llhttp_type_t type, const llhttp_settings_t *settings, void *data);
 void http_parser_clear(struct http_parser *p);
 
-enum http_stop { HTTP_STOP_NOWHERE, HTTP_STOP_AT_END /* of the message */ };
-
 /* *used: how many bytes of [data, data + len) were parsed. HPE_OK, HPE_PAUSED (stopped), or the reason why parsing
  * ended. */
 llhttp_errno_t http_parser_feed(
-	struct http_parser *p, const uint8_t *data, size_t len, enum http_stop stop, size_t *used);
+	struct http_parser *p, const uint8_t *data, size_t len, enum service_until until, size_t *used);
 
 /* The connection ended. HPE_OK if a message may end so. */
 llhttp_errno_t http_parser_end(struct http_parser *p);

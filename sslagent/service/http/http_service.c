@@ -19,14 +19,9 @@ struct own {
 };
 _Static_assert(sizeof(struct own) <= SERVICE_OWN_LEN && _Alignof(struct own) == 1, "it lies in struct service");
 
-static struct own *own_of(struct service *s)
+static struct own *own_of(const struct service *s)
 {
 	return (struct own *)s->own;
-}
-
-static const struct own *own_read(const struct service *s)
-{
-	return (const struct own *)s->own;
 }
 
 static void drop_follower(struct service *s)
@@ -63,7 +58,6 @@ static struct http_follower *follower(struct service *s)
 
 static size_t from_client(struct service *s, enum service_until until, const uint8_t *data, size_t len)
 {
-	const enum http_stop stop = until == SERVICE_TO_END ? HTTP_STOP_AT_END : HTTP_STOP_NOWHERE;
 	struct http_follower *h = follower(s);
 	struct http_past past;
 	size_t used;
@@ -72,7 +66,7 @@ static size_t from_client(struct service *s, enum service_until until, const uin
 		return len;
 	const int was_between = http_between_exchanges(h, &past);
 	const uint32_t begun = h->begun;
-	if (http_follow_request(h, data, len, stop, &used) == HTTP_GAVE_UP) {
+	if (http_follow_request(h, data, len, until, &used) == HTTP_GAVE_UP) {
 		give_up(s);
 		return used;
 	}
@@ -126,7 +120,7 @@ static int is_being_asked(const struct service *s)
 
 static uint32_t head_under_way(const struct service *s)
 {
-	if (own_read(s)->blank == BLANK)
+	if (own_of(s)->blank == BLANK)
 		return HEAD_BLANK;
 	return s->state ? http_head_under_way(s->state) : 0;
 }
@@ -142,28 +136,22 @@ static enum service_reuse backend_reuse(const struct service *s)
 
 	if (h && (http_outstanding(h) || h->persistence != PERSISTENT))
 		return SERVICE_BACKEND_USED_UP;
-	const unsigned framing = h ? h->framing : own_read(s)->past.framing;
+	const unsigned framing = h ? h->framing : own_of(s)->past.framing;
 	return framing == HTTP_FRAMING_PLAIN ? SERVICE_BACKEND_FOR_ALL : SERVICE_BACKEND_FOR_CLIENT;
 }
 
-static enum service_repeat repeat_by(const struct service *s, enum http_repeat methods)
+static enum service_repeat repeat_by(const struct service *s, enum service_repeat methods)
 {
-	static const enum service_repeat by_methods[] = {
-		[HTTP_REPEAT_ANY_TIME] = SERVICE_REPEAT_ANY_TIME,
-		[HTTP_REPEAT_IF_ALONE] = SERVICE_REPEAT_IF_ALONE,
-		[HTTP_REPEAT_NEVER] = SERVICE_REPEAT_NEVER,
-	};
-
-	if (methods == HTTP_REPEAT_IF_ALONE && s->listener && s->listener->repeat_requests == CONF_REPEAT_SAFE)
+	if (methods == SERVICE_REPEAT_IF_ALONE && s->listener && s->listener->repeat_requests == CONF_REPEAT_SAFE)
 		return SERVICE_REPEAT_NEVER;
-	return by_methods[methods];
+	return methods;
 }
 
 static enum service_repeat repeat(const struct service *s)
 {
 	const struct http_follower *h = s->state;
 
-	return repeat_by(s, (enum http_repeat)(h ? h->repeat : own_read(s)->past.repeat));
+	return repeat_by(s, (enum service_repeat)(h ? h->repeat : own_of(s)->past.repeat));
 }
 
 /* The first attempt has ended with its connection. */
@@ -184,7 +172,7 @@ static const char *last_words(const struct service *s, enum service_parting why,
 
 	if (why == SERVICE_TRACK_LOST)
 		return NULL;
-	if (why == SERVICE_LEAVES || (why == SERVICE_HEAD_LATE && own_read(s)->blank == BLANK)) {
+	if (why == SERVICE_LEAVES || (why == SERVICE_HEAD_LATE && own_of(s)->blank == BLANK)) {
 		*len = 0; /* no answer is due */
 		return "";
 	}
@@ -199,10 +187,10 @@ static int save(const struct service *s, uint8_t **out, size_t *len)
 {
 	struct http_follower *h = s->state;
 
-	if (!h && !own_read(s)->past.spoken)
+	if (!h && !own_of(s)->past.spoken)
 		return 0;
 	if (!h)
-		h = http_follower_create(s->blocks, own_read(s)->past);
+		h = http_follower_create(s->blocks, own_of(s)->past);
 	*out = h ? malloc(HTTP_FOLLOWER_STATE_MAX) : NULL;
 	ptrdiff_t n = *out ? http_follower_save(h, *out) : CSSL_E_NO_MEMORY;
 	if (h != s->state)

@@ -85,12 +85,6 @@ static enum go on_end(struct rehearsal *r)
 	return conclude(r, r->tx.record ? SMTP_HAS_ENDED : SMTP_IS_LOST);
 }
 
-/* Numbered as the owner did. A transaction inside a transaction has no name. */
-static void begin(struct rehearsal *r)
-{
-	r->tx = r->here;
-}
-
 static enum go on_command(struct rehearsal *r, const struct smtp_client_event *e)
 {
 	const enum smtp_own own = smtp_relay_refusal(r->rules, r->offers, e);
@@ -104,7 +98,7 @@ static enum go on_command(struct rehearsal *r, const struct smtp_client_event *e
 		return conclude(r, SMTP_IS_LOST);
 	smtp_tx_pass(&r->follower, e);
 	if (r->follower.number != before)
-		begin(r);
+		r->tx = r->here; /* as the owner did; a transaction inside a transaction has no name */
 	return r->follower.state == SMTP_TX_DOT ? on_end(r) : GO_ON;
 }
 

@@ -156,15 +156,12 @@ static void drop_repeated(struct smtp_session *s)
 		drop_past(s);
 }
 
-/* Extensions that agents cannot follow are hidden, but count: agents of an older release, which pass sessions to this
- * one and take them from it, show them. */
 void smtp_session_told(const struct smtp_session *s, uint8_t out[static SMTP_TOLD_LEN])
 {
-	const uint32_t left_out = s->rules.hidden & ~SMTP_CAP_BIT(SMTP_CAP_FOREIGN);
-	struct smtp_ehlo counted = s->relay->offers;
+	struct smtp_ehlo shown = s->relay->offers;
 
-	smtp_ehlo_keep(&counted, SMTP_CAP_ALL & ~left_out);
-	smtp_told(&counted, out);
+	smtp_ehlo_keep(&shown, SMTP_CAP_ALL & ~s->rules.hidden);
+	smtp_told(&shown, out);
 }
 
 static void note_greeting(struct smtp_session *s)

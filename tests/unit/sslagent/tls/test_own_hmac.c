@@ -56,9 +56,9 @@ static EVP_MAC_CTX *mac_with_key_among_its_parameters(const char *query)
 }
 
 /* OpenSSL asks for tickets in this way. */
-START_TEST(a_mac_may_have_its_key_by_parameter_be_copied_and_begun_anew)
+START_TEST(a_mac_may_have_its_key_by_parameter_and_be_begun_anew)
 {
-	uint8_t out[2][3][32];
+	uint8_t out[2][2][32];
 	static const char *const queries[] = { "provider=cssl", "provider=default" };
 
 	for (unsigned q = 0; q < 2; q++) {
@@ -66,13 +66,9 @@ START_TEST(a_mac_may_have_its_key_by_parameter_be_copied_and_begun_anew)
 		size_t len;
 		ck_assert_uint_eq(EVP_MAC_CTX_get_mac_size(ctx), 32);
 		ck_assert_int_eq(EVP_MAC_update(ctx, bytes, 100), 1);
-		EVP_MAC_CTX *copy = EVP_MAC_CTX_dup(ctx);
-		ck_assert_int_eq(EVP_MAC_update(ctx, bytes, 5), 1);
 		ck_assert_int_eq(EVP_MAC_final(ctx, out[q][0], &len, 32), 1);
-		ck_assert_int_eq(EVP_MAC_final(copy, out[q][1], &len, 32), 1);
 		ck_assert_int_eq(EVP_MAC_init(ctx, NULL, 0, NULL), 1);
-		ck_assert_int_eq(EVP_MAC_final(ctx, out[q][2], &len, 32), 1);
-		EVP_MAC_CTX_free(copy);
+		ck_assert_int_eq(EVP_MAC_final(ctx, out[q][1], &len, 32), 1);
 		EVP_MAC_CTX_free(ctx);
 	}
 	ck_assert_mem_eq(out[0], out[1], sizeof(out[0]));
@@ -84,7 +80,7 @@ static void add(TCase *t)
 {
 	tcase_add_checked_fixture(t, load, NULL);
 	tcase_add_loop_test(t, macs_are_those_of_openssl, 0, 4);
-	tcase_add_test(t, a_mac_may_have_its_key_by_parameter_be_copied_and_begun_anew);
+	tcase_add_test(t, a_mac_may_have_its_key_by_parameter_and_be_begun_anew);
 }
 
 UNIT(own_hmac)

@@ -127,7 +127,7 @@ START_TEST(a_note_that_makes_no_sense_is_refused)
 }
 END_TEST
 
-START_TEST(a_release_that_does_not_know_such_notes_refuses_them)
+START_TEST(such_a_note_is_none_of_a_download)
 {
 	uint8_t note[DELIVERED_NOTE_MAX];
 	const size_t len = note_of(LENGTH, 3000, 500, note);
@@ -304,7 +304,7 @@ static void add(TCase *t)
 	tcase_add_test(t, a_note_has_the_digests_of_two_positions_only);
 	tcase_add_test(t, half_a_head_is_not_continued);
 	tcase_add_test(t, a_note_that_makes_no_sense_is_refused);
-	tcase_add_test(t, a_release_that_does_not_know_such_notes_refuses_them);
+	tcase_add_test(t, such_a_note_is_none_of_a_download);
 	tcase_add_test(t, digests_go_on_behind_a_move);
 	tcase_add_loop_test(t, the_same_bytes_are_the_same_in_whatever_pieces, 0, COUNT_OF(ends));
 	tcase_add_test(t, each_other_byte_makes_another_answer);

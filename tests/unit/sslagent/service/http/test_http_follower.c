@@ -89,7 +89,7 @@ static const struct conversation conversations[] = {
 static enum http_following request(struct http_follower *h, const uint8_t *data, size_t len)
 {
 	size_t used;
-	const enum http_following r = http_follow_request(h, data, len, HTTP_STOP_NOWHERE, &used);
+	const enum http_following r = http_follow_request(h, data, len, SERVICE_ALL, &used);
 
 	ck_assert_uint_eq(used, len);
 	return r;
@@ -330,7 +330,7 @@ START_TEST(a_request_is_followed_to_its_end_and_no_further)
 		struct http_follower *h = http_follower_create(&blocks, new);
 		request(h, (const uint8_t *)both, at);
 		ck_assert_int_eq(http_asking(h), at > 0);
-		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)both + at, len - at, HTTP_STOP_AT_END, &used),
+		ck_assert_int_eq(http_follow_request(h, (const uint8_t *)both + at, len - at, SERVICE_TO_END, &used),
 			HTTP_FOLLOWS);
 		ck_assert_uint_eq(at + used, strlen(first));
 		ck_assert_int_eq(http_asking(h), 0);
@@ -349,9 +349,9 @@ START_TEST(to_the_end_is_all_there_is_where_the_end_is_not)
 	struct http_follower *h = http_follower_create(&blocks, new);
 	size_t used;
 
-	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)POST, 20, HTTP_STOP_AT_END, &used), HTTP_FOLLOWS);
+	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)POST, 20, SERVICE_TO_END, &used), HTTP_FOLLOWS);
 	ck_assert_uint_eq(used, 20);
-	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)"\1\2", 2, HTTP_STOP_AT_END, &used), HTTP_GAVE_UP);
+	ck_assert_int_eq(http_follow_request(h, (const uint8_t *)"\1\2", 2, SERVICE_TO_END, &used), HTTP_GAVE_UP);
 	ck_assert_uint_eq(used, 2);
 	http_follower_destroy(&blocks, h);
 }
