@@ -46,11 +46,11 @@ static void never(struct connection *c, struct connection_event *e)
 #define NO_BACKEND   NEVER("a backend connection is begun by an owner")
 #define NO_HANDSHAKE NEVER("its handshake is over, and has left the line and the pulls")
 
-/* Neighbours in many rows. */
+/* Neighbours in many rows. Ranges are an extension of GNU C. */
 #define IN_HANDSHAKE CONNECTION_HANDSHAKING... CONNECTION_PARKED
 #define SERVING      CONNECTION_OWNER... CONNECTION_SETTLING
 
-static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_COUNT] = {
+__extension__ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_COUNT] = {
 	/* Whole records of the client. */
 	[EVENT_RECORDS] = {
 		[CONNECTION_ADOPTING] = NOT_YET,
