@@ -33,11 +33,6 @@ static const struct {
 	[LINK_CLOSED] = { "closed", 0 },
 };
 
-const char *link_state_name(enum link_state s)
-{
-	return state_rows[s].name;
-}
-
 int link_may_go(enum link_state from, enum link_state to)
 {
 	return (state_rows[from].may_go_to >> to) & 1;

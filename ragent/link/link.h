@@ -97,7 +97,6 @@ void link_destroy(struct link *l);
 void link_tick(struct link *l);
 
 enum link_state link_state(const struct link *l);
-const char *link_state_name(enum link_state s);
 /* 1 when the drawing above has this change, else 0. */
 int link_may_go(enum link_state from, enum link_state to);
 int link_agent(const struct link *l);

@@ -1,6 +1,5 @@
 /* link_inside.h: declarations that only the link's own files use: link.c (frames from RAgent, life), link_stream.c
- * (streams as carriers of connections), link_parked.c (streams
- * that wait for RAgent's next process), link_turns.c (streams that go on one after another).
+ * (streams as carriers of connections) and link_parked.c (streams that wait for RAgent's next process, and go on).
  */
 #ifndef CSSL_SSLAGENT_LINK_INSIDE_H
 #define CSSL_SSLAGENT_LINK_INSIDE_H
@@ -25,7 +24,7 @@ enum link_proof { LINK_UNPROVEN, LINK_PROVEN };
 /* May its frames go out? */
 enum link_turn { LINK_TURN_HAS, LINK_TURN_AWAITS };
 
-/* Streams of a link that await their turn, oldest first (link_turns.c). */
+/* Streams of a link that await their turn, oldest first (link_parked.c). */
 struct link_turns {
 	uint32_t *ids; /* those of streams that ended meanwhile stay, and are skipped */
 	size_t first, end, cap;
@@ -104,16 +103,11 @@ void link_stream_confirm(struct link_stream *s, const struct frame_accepted *a);
 /* Send a held frame on the link. */
 void link_stream_pass(struct link_stream *s, struct held_frame *f);
 
-/* link_turns.c */
-/* @s goes on, on this link: RAgent gets its held frames when its turn comes. 0 or CSSL_E_NO_MEMORY. */
-int link_turn_await(struct link_stream *s);
-/* So many bytes went out: there may be room for the next ones. */
+/* link_parked.c */
+/* So many bytes went out: there may be room for the next streams that await their turn. */
 void link_turns_written(struct link *l, size_t len);
 /* None has a turn there any more. The streams themselves are not looked at. */
 void link_turns_clear(struct link *l);
-
-/* link_parked.c */
-void link_refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why);
 int link_take_proof(struct link *l, const struct frame *f);
 int link_reattach(struct link *l, const struct frame *f);
 /* For so long the network may be cut. It is shorter than the time after which this RAgent thinks an agent lost. */

@@ -54,11 +54,6 @@ void connection_to(struct connection *c, enum connection_state to)
 	c->state = (uint8_t)to;
 }
 
-uint64_t connection_window(const struct connection *c)
-{
-	return c->home->window_len;
-}
-
 int connection_serves(const struct connection *c)
 {
 	return c->state == CONNECTION_OWNER || c->state == CONNECTION_SETTLING;
@@ -361,7 +356,7 @@ static void report_handshake(struct connection *c)
 {
 	const struct frame_consumed consumed = { .client_records = c->client_records };
 
-	if (c->record_bytes - c->reported_bytes < connection_window(c) / 2)
+	if (c->record_bytes - c->reported_bytes < c->home->window_len / 2)
 		return;
 	c->reported_bytes = c->record_bytes;
 	c->carrier->ops->consumed(c->carrier, &consumed, 0);

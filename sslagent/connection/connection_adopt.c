@@ -294,15 +294,6 @@ static struct connection *adopt(
 	return c;
 }
 
-/* Its state continues under the new epoch and stream. RAgent will still send DETACH on the old one. */
-static void leave_frozen(struct connection *frozen)
-{
-	struct carrier *old = frozen->carrier;
-
-	connection_forget(frozen, END_DONE);
-	old->ops->retire(old);
-}
-
 static const enum agent_counter by_source[] = {
 	[CSSL__LINK_ADOPTED__SOURCE__FROM_COPY] = COUNT_ADOPTED_FROM_COPY,
 	[CSSL__LINK_ADOPTED__SOURCE__FROM_BROADCAST] = COUNT_ADOPTED_FROM_BROADCAST,
@@ -371,8 +362,11 @@ struct connection *connection_adopt(struct connection_home *home, struct carrier
 		carrier->ops->refused(carrier, reason, a.detail);
 		return NULL;
 	}
-	if (a.frozen)
-		leave_frozen(a.frozen);
+	if (a.frozen) { /* its state continues under the new epoch and stream; DETACH will still come on the old one */
+		struct carrier *old = a.frozen->carrier;
+		connection_forget(a.frozen, END_DONE);
+		old->ops->retire(old);
+	}
 	note_adopted(&a);
 	adopted.epoch = id->epoch;
 	adopted.source = a.source;

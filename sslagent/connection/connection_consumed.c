@@ -121,7 +121,7 @@ void connection_deadline_came(struct connection *c, struct connection_event *e)
 
 static void note_consumed(struct connection *c, enum consumed_report urgency)
 {
-	if (c->consumed.record_bytes - c->reported_bytes >= connection_window(c) / 2)
+	if (c->consumed.record_bytes - c->reported_bytes >= c->home->window_len / 2)
 		urgency = REPORT_NOW;
 	if (urgency == REPORT_NOW) {
 		c->report = REPORT_NOW;

@@ -23,22 +23,10 @@ static void never(struct connection *c, struct connection_event *e)
 	assert(!"an event that cannot happen in this state");
 }
 
-#define DOES(fn)                                                                                                       \
-	{                                                                                                              \
-		fn, NULL, EVENT_DONE                                                                                   \
-	}
-#define IGNORES(why)                                                                                                   \
-	{                                                                                                              \
-		ignore, why, EVENT_IGNORED                                                                             \
-	}
-#define CLOSES(fn, why)                                                                                                \
-	{                                                                                                              \
-		fn, why, EVENT_CLOSES                                                                                  \
-	}
-#define NEVER(why)                                                                                                     \
-	{                                                                                                              \
-		never, why, EVENT_NEVER                                                                                \
-	}
+/* Cells. Where there is nothing to explain, only the function. */
+#define IGNORES(why)    ignore, why, EVENT_IGNORED
+#define CLOSES(fn, why) fn, why, EVENT_CLOSES
+#define NEVER(why)      never, why, EVENT_NEVER
 
 /* The same in many rows. */
 #define OVER         IGNORES("the connection has ended, and lasts only to the end of this loop turn")
@@ -46,151 +34,159 @@ static void never(struct connection *c, struct connection_event *e)
 #define NO_BACKEND   NEVER("a backend connection is begun by an owner")
 #define NO_HANDSHAKE NEVER("its handshake is over, and has left the line and the pulls")
 
-/* Neighbours in many rows. */
+/* Neighbours in many rows. Ranges are an extension of GNU C. */
 #define IN_HANDSHAKE CONNECTION_HANDSHAKING... CONNECTION_PARKED
 #define SERVING      CONNECTION_OWNER... CONNECTION_SETTLING
 
-static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_COUNT] = {
+__extension__ static const struct connection_table_cell table[EVENT_COUNT][CONNECTION_STATE_COUNT] = {
 	/* Whole records of the client. */
 	[EVENT_RECORDS] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[CONNECTION_HANDSHAKING] = DOES(connection_shake_hands),
-		[CONNECTION_PARKED] = DOES(connection_keep_records),
-		[CONNECTION_FROZEN] = IGNORES("RAgent replays them to the successor"),
-		[CONNECTION_RECOVERING] = DOES(connection_hear_records),
-		[CONNECTION_PASSING] = DOES(connection_keep_records),
-		[SERVING] = DOES(connection_open_records),
-		[CONNECTION_ENDING] = IGNORES("nothing of the client matters any more"),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[CONNECTION_HANDSHAKING] = { connection_shake_hands },
+		[CONNECTION_PARKED] = { connection_keep_records },
+		[CONNECTION_FROZEN] = { IGNORES("RAgent replays them to the successor") },
+		[CONNECTION_RECOVERING] = { connection_hear_records },
+		[CONNECTION_PASSING] = { connection_keep_records },
+		[SERVING] = { connection_open_records },
+		[CONNECTION_ENDING] = { IGNORES("nothing of the client matters any more") },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The client took bytes; records were committed. */
 	[EVENT_ACCEPTED] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[CONNECTION_HANDSHAKING ... CONNECTION_PASSING] = DOES(connection_count_accepted),
-		[SERVING] = DOES(connection_go_on_serving),
-		[CONNECTION_ENDING] = DOES(connection_go_on_ending),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[CONNECTION_HANDSHAKING ... CONNECTION_PASSING] = { connection_count_accepted },
+		[SERVING] = { connection_go_on_serving },
+		[CONNECTION_ENDING] = { connection_go_on_ending },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The client's FIN, after its last record. */
 	[EVENT_FIN] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[IN_HANDSHAKE] = CLOSES(connection_take_tail_unfinished, "a handshake cannot end any more"),
-		[CONNECTION_FROZEN] = IGNORES("RAgent tells the successor"),
-		[CONNECTION_RECOVERING ... CONNECTION_PASSING] = DOES(connection_keep_tail),
-		[SERVING] = DOES(connection_take_tail_served),
-		[CONNECTION_ENDING] = IGNORES("nothing of the client matters any more"),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[IN_HANDSHAKE] = { CLOSES(connection_take_tail_unfinished, "a handshake cannot end any more") },
+		[CONNECTION_FROZEN] = { IGNORES("RAgent tells the successor") },
+		[CONNECTION_RECOVERING ... CONNECTION_PASSING] = { connection_keep_tail },
+		[SERVING] = { connection_take_tail_served },
+		[CONNECTION_ENDING] = { IGNORES("nothing of the client matters any more") },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* Bytes that are no record, after the client's last one. */
 	[EVENT_VIOLATION] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[CONNECTION_HANDSHAKING] = CLOSES(connection_take_tail_unfinished, "the client does not speak TLS"),
-		[CONNECTION_PARKED] = DOES(connection_keep_tail), /* OpenSSL sends the alert when it continues */
-		[CONNECTION_FROZEN] = IGNORES("RAgent tells the successor"),
-		[CONNECTION_RECOVERING ... CONNECTION_PASSING] = DOES(connection_keep_tail),
-		[SERVING] = DOES(connection_take_tail_served),
-		[CONNECTION_ENDING] = IGNORES("nothing of the client matters any more"),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[CONNECTION_HANDSHAKING] = { CLOSES(connection_take_tail_unfinished, "the client does not speak TLS") },
+		[CONNECTION_PARKED] = { connection_keep_tail }, /* OpenSSL sends the alert when it continues */
+		[CONNECTION_FROZEN] = { IGNORES("RAgent tells the successor") },
+		[CONNECTION_RECOVERING ... CONNECTION_PASSING] = { connection_keep_tail },
+		[SERVING] = { connection_take_tail_served },
+		[CONNECTION_ENDING] = { IGNORES("nothing of the client matters any more") },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* RAgent orders a move or a rest. */
 	[EVENT_MOVE] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[CONNECTION_HANDSHAKING ... CONNECTION_RECOVERING] = DOES(connection_refuse_move),
-		[CONNECTION_PASSING] = IGNORES("it was said again, and the answer will be the same"),
-		[CONNECTION_OWNER] = DOES(connection_carry_out_move),
-		[CONNECTION_SETTLING] = IGNORES("it was said again, and the answer will be the same"),
-		[CONNECTION_ENDING] = DOES(connection_refuse_move),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[CONNECTION_HANDSHAKING ... CONNECTION_RECOVERING] = { connection_refuse_move },
+		[CONNECTION_PASSING] = { IGNORES("it was said again, and the answer will be the same") },
+		[CONNECTION_OWNER] = { connection_carry_out_move },
+		[CONNECTION_SETTLING] = { IGNORES("it was said again, and the answer will be the same") },
+		[CONNECTION_ENDING] = { connection_refuse_move },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* It has to end: because of an operator, a time limit, or the budget for kept bytes. */
 	[EVENT_GIVE_UP] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[IN_HANDSHAKE] = CLOSES(connection_abort_handshake, "there is nothing to say in a handshake"),
-		[CONNECTION_FROZEN] = IGNORES("only an owner may end it"),
-		[CONNECTION_RECOVERING] = CLOSES(connection_finish_early, "its carrier or this agent wants it"),
-		[CONNECTION_PASSING] = CLOSES(connection_finish_passing, "its carrier or this agent wants it"),
-		[SERVING] = CLOSES(connection_finish_early, "its carrier or this agent wants it"),
-		[CONNECTION_ENDING] = DOES(connection_cut_last_words),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[IN_HANDSHAKE] = { CLOSES(connection_abort_handshake, "there is nothing to say in a handshake") },
+		[CONNECTION_FROZEN] = { IGNORES("only an owner may end it") },
+		[CONNECTION_RECOVERING] = { CLOSES(connection_finish_early, "its carrier or this agent wants it") },
+		[CONNECTION_PASSING] = { CLOSES(connection_finish_passing, "its carrier or this agent wants it") },
+		[SERVING] = { CLOSES(connection_finish_early, "its carrier or this agent wants it") },
+		[CONNECTION_ENDING] = { connection_cut_last_words },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The client or the link is gone, or the successor has adopted. */
 	[EVENT_FORGET] = {
-		[CONNECTION_ADOPTING] = CLOSES(connection_drop_unowned, "SSL_ID is refused"),
-		[IN_HANDSHAKE] = CLOSES(connection_drop_unowned, "its carrier is gone"),
-		[CONNECTION_FROZEN] = CLOSES(connection_drop_unowned, "its carrier is gone, or another agent owns it"),
-		[CONNECTION_RECOVERING ... CONNECTION_ENDING] = CLOSES(connection_drop_owned, "its carrier is gone"),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { CLOSES(connection_drop_unowned, "SSL_ID is refused") },
+		[IN_HANDSHAKE] = { CLOSES(connection_drop_unowned, "its carrier is gone") },
+		[CONNECTION_FROZEN] = {
+			CLOSES(connection_drop_unowned, "its carrier is gone, or another agent owns it")
+		},
+		[CONNECTION_RECOVERING ... CONNECTION_ENDING] = {
+			CLOSES(connection_drop_owned, "its carrier is gone")
+		},
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The session that the handshake waits for has come, or no agent has it. */
 	[EVENT_PULLED] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[CONNECTION_HANDSHAKING] = NEVER("it waits for no session"),
-		[CONNECTION_PARKED] = DOES(connection_unpark),
-		[CONNECTION_FROZEN ... CONNECTION_ENDED] = NO_HANDSHAKE,
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[CONNECTION_HANDSHAKING] = { NEVER("it waits for no session") },
+		[CONNECTION_PARKED] = { connection_unpark },
+		[CONNECTION_FROZEN ... CONNECTION_ENDED] = { NO_HANDSHAKE },
 	},
 	/* The loop turn has time for a handshake that waited in line. */
 	[EVENT_TURN] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[CONNECTION_HANDSHAKING] = DOES(connection_shake_hands_on),
-		[CONNECTION_PARKED] = NEVER("it parked in its turn, and waits in line only when the session is there"),
-		[CONNECTION_FROZEN ... CONNECTION_ENDED] = NO_HANDSHAKE,
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[CONNECTION_HANDSHAKING] = { connection_shake_hands_on },
+		[CONNECTION_PARKED] = {
+			NEVER("it parked in its turn, and waits in line only when the session is there")
+		},
+		[CONNECTION_FROZEN ... CONNECTION_ENDED] = { NO_HANDSHAKE },
 	},
 	/* Bytes of the backend. */
 	[EVENT_BACKEND_DATA] = {
-		[CONNECTION_ADOPTING] = NEVER("what came along is read when the connection is owned"),
-		[IN_HANDSHAKE] = NO_BACKEND,
-		[CONNECTION_FROZEN] = DOES(connection_hold_answer),
-		[CONNECTION_RECOVERING] = DOES(connection_pass_rest),
-		[CONNECTION_PASSING] = DOES(connection_hold_answer),
-		[SERVING] = DOES(connection_pass_answer),
-		[CONNECTION_ENDING] = DOES(connection_hold_answer),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NEVER("what came along is read when the connection is owned") },
+		[IN_HANDSHAKE] = { NO_BACKEND },
+		[CONNECTION_FROZEN] = { connection_hold_answer },
+		[CONNECTION_RECOVERING] = { connection_pass_rest },
+		[CONNECTION_PASSING] = { connection_hold_answer },
+		[SERVING] = { connection_pass_answer },
+		[CONNECTION_ENDING] = { connection_hold_answer },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The backend's socket took bytes. */
 	[EVENT_BACKEND_WRITTEN] = {
-		[CONNECTION_ADOPTING] = NEVER("nothing is written before the connection is owned"),
-		[IN_HANDSHAKE] = NO_BACKEND,
-		[CONNECTION_FROZEN ... CONNECTION_RECOVERING] = DOES(connection_count_written),
-		[CONNECTION_PASSING] = DOES(connection_pass_goes_on),
-		[SERVING] = DOES(connection_backend_took),
-		[CONNECTION_ENDING] = DOES(connection_count_written),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NEVER("nothing is written before the connection is owned") },
+		[IN_HANDSHAKE] = { NO_BACKEND },
+		[CONNECTION_FROZEN ... CONNECTION_RECOVERING] = { connection_count_written },
+		[CONNECTION_PASSING] = { connection_pass_goes_on },
+		[SERVING] = { connection_backend_took },
+		[CONNECTION_ENDING] = { connection_count_written },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The backend's FIN or reset, or it could not be reached. */
 	[EVENT_BACKEND_ENDED] = {
-		[CONNECTION_ADOPTING] = NEVER("what came along is read when the connection is owned"),
-		[IN_HANDSHAKE] = NO_BACKEND,
-		[CONNECTION_FROZEN] = DOES(connection_drop_backend), /* the successor sees it, too */
-		[CONNECTION_RECOVERING] = CLOSES(connection_lose_rest, "the rest of the answer cannot come any more"),
-		[CONNECTION_PASSING] = DOES(connection_pass_loses_backend),
-		[SERVING] = DOES(connection_lose_backend),
-		[CONNECTION_ENDING] = DOES(connection_drop_backend),
-		[CONNECTION_ENDED] = OVER,
+		[CONNECTION_ADOPTING] = { NEVER("what came along is read when the connection is owned") },
+		[IN_HANDSHAKE] = { NO_BACKEND },
+		[CONNECTION_FROZEN] = { connection_drop_backend }, /* the successor sees it, too */
+		[CONNECTION_RECOVERING] = {
+			CLOSES(connection_lose_rest, "the rest of the answer cannot come any more")
+		},
+		[CONNECTION_PASSING] = { connection_pass_loses_backend },
+		[SERVING] = { connection_lose_backend },
+		[CONNECTION_ENDING] = { connection_drop_backend },
+		[CONNECTION_ENDED] = { OVER },
 	},
 	/* The connection's only deadline. Its purpose depends on the state. */
 	[EVENT_DEADLINE] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[IN_HANDSHAKE] = NEVER("RAgent, or the direct listener, has the handshake's"),
-		[CONNECTION_FROZEN] = NEVER("to freeze is to cancel it"),
-		[CONNECTION_RECOVERING] = DOES(connection_deadline_came),
-		[CONNECTION_PASSING] = DOES(connection_pass_is_late),
-		[SERVING] = DOES(connection_deadline_came),
-		[CONNECTION_ENDING] = DOES(connection_words_were_read),
-		[CONNECTION_ENDED] = NEVER("to end is to cancel it"),
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[IN_HANDSHAKE] = { NEVER("RAgent, or the direct listener, has the handshake's") },
+		[CONNECTION_FROZEN] = { NEVER("to freeze is to cancel it") },
+		[CONNECTION_RECOVERING] = { connection_deadline_came },
+		[CONNECTION_PASSING] = { connection_pass_is_late },
+		[SERVING] = { connection_deadline_came },
+		[CONNECTION_ENDING] = { connection_words_were_read },
+		[CONNECTION_ENDED] = { NEVER("to end is to cancel it") },
 	},
 	/* No checkpoint came within the time of a MOVE. */
 	[EVENT_SETTLING_LATE] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[CONNECTION_HANDSHAKING ... CONNECTION_OWNER] = NEVER("it does not settle"),
-		[CONNECTION_SETTLING] = DOES(connection_settle_no_longer),
-		[CONNECTION_ENDING ... CONNECTION_ENDED] = NEVER("it does not settle"),
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[CONNECTION_HANDSHAKING ... CONNECTION_OWNER] = { NEVER("it does not settle") },
+		[CONNECTION_SETTLING] = { connection_settle_no_longer },
+		[CONNECTION_ENDING ... CONNECTION_ENDED] = { NEVER("it does not settle") },
 	},
 	/* The target agent has the backend's socket, or did not get it. */
 	[EVENT_PASSED] = {
-		[CONNECTION_ADOPTING] = NOT_YET,
-		[CONNECTION_HANDSHAKING ... CONNECTION_RECOVERING] = NEVER("it passes nothing"),
-		[CONNECTION_PASSING] = DOES(connection_pass_answered),
-		[CONNECTION_OWNER ... CONNECTION_ENDED] = NEVER("it passes nothing"),
+		[CONNECTION_ADOPTING] = { NOT_YET },
+		[CONNECTION_HANDSHAKING ... CONNECTION_RECOVERING] = { NEVER("it passes nothing") },
+		[CONNECTION_PASSING] = { connection_pass_answered },
+		[CONNECTION_OWNER ... CONNECTION_ENDED] = { NEVER("it passes nothing") },
 	},
 };
 

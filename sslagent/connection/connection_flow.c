@@ -18,7 +18,7 @@
 
 uint64_t connection_credit(const struct connection *c)
 {
-	uint64_t on_the_way = c->sent - c->drained, window = connection_window(c);
+	uint64_t on_the_way = c->sent - c->drained, window = c->home->window_len;
 
 	if (c->carrier->pace == CARRIER_PAUSED && !mutant("parked-owner-seals"))
 		return 0;
@@ -101,7 +101,7 @@ struct full_record {
 static struct full_record full_record_of(const struct connection *c)
 {
 	const size_t max = live_fragment_max(c->live), overhead = live_overhead(c->live);
-	const size_t half = connection_window(c) / 2 - overhead;
+	const size_t half = c->home->window_len / 2 - overhead;
 
 	return (struct full_record){ .fragment = max < half ? max : half, .overhead = overhead };
 }
@@ -380,7 +380,7 @@ static int takes_more(const struct connection *c)
 		return c->carrier->pace != CARRIER_PAUSED && connection_hears(c);
 	return (c->state == CONNECTION_OWNER ||
 		       (c->state == CONNECTION_SETTLING && service_is_being_asked(&c->service))) &&
-	       c->carrier->pace != CARRIER_PAUSED && c->to_backend - c->written < connection_window(c) &&
+	       c->carrier->pace != CARRIER_PAUSED && c->to_backend - c->written < c->home->window_len &&
 	       c->client_pace == CLIENT_GOES_ON && !connection_replies_wait(c);
 }
 

@@ -90,7 +90,7 @@ int connection_input_keep(struct connection *c, const struct tls_record *records
 
 	for (size_t i = 0; i < count; i++)
 		len += tls_record_len(&records[i]);
-	if (connection_waiting(c) + len > connection_window(c) + TLS_RECORD_MAX)
+	if (connection_waiting(c) + len > c->home->window_len + TLS_RECORD_MAX)
 		return CSSL_E_FULL;
 	int r = make_room(c, len + count * sizeof records->header);
 	if (r < 0)

@@ -23,7 +23,6 @@ struct connection *connection_create(struct connection_home *home, struct carrie
 	enum connection_state first);
 /* Tell the carrier and release everything. @c may still be read until the end of this loop turn (state ENDED). */
 void connection_end(struct connection *c, enum end_reason reason, enum carrier_end how);
-uint64_t connection_window(const struct connection *c);
 void connection_drop_handshake(struct connection *c);
 
 /* connection_events.c */

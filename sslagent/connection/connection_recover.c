@@ -240,7 +240,7 @@ int connection_hear(struct connection *c, const uint8_t *data, size_t len)
 {
 	struct connection_recovery *r = c->recovery;
 
-	if (kept_len(r) + r->given_len + len > connection_window(c) + TLS_RECORD_MAX) /* RAgent keeps no more */
+	if (kept_len(r) + r->given_len + len > c->home->window_len + TLS_RECORD_MAX) /* RAgent keeps no more */
 		return CSSL_E_FULL;
 	if (service_stands_between(&c->service)) { /* it keeps them itself */
 		r->given_len += (uint32_t)len;

@@ -18,7 +18,7 @@ LOGGED = {
         "parks_refused": ("connection/connection.c", '"session not asked for"'),
         "resumptions_refused_certificate": ("connection/connection_export.c", '"session not resumed"'),
         "adopts_refused": ("connection/connection_adopt.c", '"adopt refused"'),
-        "downloads_refused": ("connection/connection_note.c", '"download ended"'),
+        "downloads_refused": ("connection/connection_recover.c", '"download ended"'),
         "kept_ended": ("connection/connection_holding.c", '"connection ended to free memory"'),
         "direct_refused": ("carrier/direct_listen.c", '"direct connection refused"'),
         "preambles_refused": ("carrier/direct_preamble.c", '"preamble refused"'),

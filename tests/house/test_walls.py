@@ -102,7 +102,7 @@ def test_no_folder_includes_upward():
     ("ragent/connection/connection.c", "ragent/control/control.h"),
     ("ragent/a_new_folder/file.c", "ragent/link/link.h"),
     ("sslagent/sessions/store.c", "sslagent/cluster/cluster.h"),
-    ("sslagent/connection/connection.h", "sslagent/process/agent_worker.h"),
+    ("sslagent/connection/connection.h", "sslagent/process/agent_internal.h"),
     ("sslagent/connection/connection_flow.c", "sslagent/service/http/http_follower.h"),
     ("sslagent/service/service.c", "sslagent/service/http/http_follower.h"),
     ("smtpproxy/outward/onward.h", "smtpproxy/sender/session.h"),

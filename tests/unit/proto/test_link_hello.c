@@ -162,7 +162,7 @@ END_TEST
 
 START_TEST(a_name_of_64_bytes_is_refused)
 {
-	uint8_t in[LINK_HELLO_LEN_MAX];
+	uint8_t in[LINK_HELLO_LEN_MAX + 1];
 	struct link_hello h;
 
 	written(&good, in);

@@ -11,7 +11,6 @@
 
 #include "net/address.h"
 #include "net/log.h"
-#include "sslagent/process/agent.h"
 #include "sslagent/tls/tls_contexts.h"
 #include "tests/lib/test_pki.h"
 

@@ -145,7 +145,7 @@ START_TEST(half_a_head_keeps_little_memory)
 	memset(field, 'x', sizeof field);
 	say_fields(field, sizeof field, 9);
 	expect_no_backend();
-	ck_assert_uint_le(connection_head_cap(fake_owner(&r)), 8192);
+	ck_assert_uint_le(fake_owner(&r)->head->cap, 8192);
 	say_text("\r\n" REST);
 	backend_accept();
 }
@@ -166,8 +166,7 @@ END_TEST
 START_TEST(half_a_head_is_counted_as_kept)
 {
 	half_is_said("http", TLS13);
-	ck_assert_uint_ge(
-		a1.worker.holdings.len, connection_head_cap(fake_owner(&r)) + strlen(HALF)); /* the follower's */
+	ck_assert_uint_ge(a1.worker.holdings.len, fake_owner(&r)->head->cap + strlen(HALF)); /* the follower's */
 	say_text(REST);
 	exchange("http", HALF REST);
 	ck_assert_uint_eq(a1.worker.holdings.len, 0);
