@@ -11,14 +11,12 @@
 #include "net/fault.h"
 #include "net/log.h"
 #include "proto/error.h"
-#include "ragent/connection/connection_saved.h"
+#include "ragent/connection/connection_home.h"
 #include "ragent/handover/handover_offer.h"
 #include "ragent/process/ragent_internal.h"
 
 #define HANDOVER_PATH_MAX 128u /* longer than the path of any socket */
 #define HEARTBEAT_MS      200u
-
-_Static_assert(NOTES_KEY_MAX == PASSED_KEY_MAX, "the notes have the keys of passed sockets");
 
 static const char *handover_path(const struct ragent *r, char out[static HANDOVER_PATH_MAX])
 {
@@ -207,7 +205,7 @@ void ragent_take_over(struct ragent *r)
 static int note_listeners(struct ragent *r, unsigned worker)
 {
 	const struct ragent_worker *rw = r->workers[worker];
-	char key[PASSED_KEY_MAX];
+	char key[NOTES_KEY_MAX];
 	int result = 0;
 
 	for (size_t i = 0; result == 0 && i < rw->listening_count; i++) {
@@ -221,7 +219,7 @@ static int note_listeners(struct ragent *r, unsigned worker)
 static int note_control(struct ragent *r)
 {
 	const struct conf_ragent *self = r->shared.self;
-	char key[PASSED_KEY_MAX], path[HANDOVER_PATH_MAX];
+	char key[NOTES_KEY_MAX], path[HANDOVER_PATH_MAX];
 
 	if (!r->control)
 		return 0;
