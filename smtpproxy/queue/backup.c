@@ -255,21 +255,6 @@ static void on_lost(struct redis_link *l, const char *why)
 			activate(b, &b->paths[i]);
 }
 
-static void on_renewed(struct backup *b, int64_t sent_ms, const redisReply *reply)
-{
-	if (reply->type == REDIS_REPLY_ERROR)
-		backup_call_failed(b, reply->str);
-	else
-		queue_on_renewed(b, sent_ms);
-}
-
-static void on_call_answered(struct backup *b, int64_t sent_ms, const redisReply *reply)
-{
-	if (reply->type != REDIS_REPLY_ERROR)
-		queue_on_renewed(b, sent_ms);
-	backup_call_answered(b, reply);
-}
-
 static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const redisReply *reply)
 {
 	struct backup_path *p = path_of(l);
@@ -286,10 +271,17 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 	case ASKED_SAVE:
 	case ASKED_CHECK: backup_look_answered(b, tag, reply); break;
 	case ASKED_CLAIM: backup_claim_answered(b, reply); break;
-	case ASKED_SCAN: backup_scan_answered(b, reply); break;
-	case ASKED_MESSAGES: backup_fetch_answered(b, reply); break;
-	case ASKED_RENEW: on_renewed(b, sent_ms, reply); break;
-	case ASKED_CALL: on_call_answered(b, sent_ms, reply); break;
+	case ASKED_SCAN:
+	case ASKED_MESSAGES: backup_read_answered(b, tag, reply); break;
+	case ASKED_RENEW:
+	case ASKED_CALL:
+		if (reply->type != REDIS_REPLY_ERROR)
+			queue_on_renewed(b, sent_ms);
+		if (tag == ASKED_CALL)
+			backup_call_answered(b, reply);
+		else if (reply->type == REDIS_REPLY_ERROR)
+			backup_call_failed(b, reply->str);
+		break;
 	case ASKED_PING: break;
 	}
 }

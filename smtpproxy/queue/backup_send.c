@@ -117,24 +117,16 @@ void backup_send_at_turn_end(struct turn_end *t)
 	backup_send(container_of(t, struct backup, turn));
 }
 
-/* A backup that does not count delays no sender, so its line is bounded here. */
-static int is_too_slow(struct backup *b)
-{
-	if (backup_counts(b) || b->line.count < LINE_SLOW)
-		return 0;
-	b->fill_after_ms = redis_link_clock_ms() + 5000;
-	backup_give_up(b, "it is too slow to be filled");
-	return 1;
-}
-
 int backup_push(struct backup *b, enum change_kind kind, struct item *i)
 {
 	int r;
 
-	if (is_too_slow(b))
+	if (!backup_counts(b) && b->line.count >= LINE_SLOW) { /* it delays no sender, so its line is bounded here */
+		b->fill_after_ms = redis_link_clock_ms() + 5000;
+		backup_give_up(b, "it is too slow to be filled");
 		return CSSL_E_FULL;
+	}
 	r = change_push(&b->line, kind, i);
-
 	if (r) {
 		backup_give_up(b, "out of memory");
 		return r;
@@ -143,24 +135,16 @@ int backup_push(struct backup *b, enum change_kind kind, struct item *i)
 	return 0;
 }
 
-static void count(struct backup *b, const struct change *c)
-{
-	switch (c->kind) {
-	case CHANGE_PUT: b->stats.puts++; break;
-	case CHANGE_REPLACE: b->stats.replaces++; break;
-	case CHANGE_DELETE: b->stats.deletes++; break;
-	default: break;
-	}
-	change_counts(&b->line, c->item)->answered++;
-}
-
 /* The changes of one call are done one by one: a callback may give the backup up, and then the line is empty. */
 static void call_done(struct backup *b, const struct change_call *call)
 {
 	for (uint32_t n = 0; n < call->changes && backup_is_live(b); n++) {
 		struct change c = change_pop(&b->line);
 
-		count(b, &c);
+		b->stats.puts += c.kind == CHANGE_PUT;
+		b->stats.replaces += c.kind == CHANGE_REPLACE;
+		b->stats.deletes += c.kind == CHANGE_DELETE;
+		change_counts(&b->line, c.item)->answered++;
 		if (c.kind == CHANGE_MARK && b->state == BACKUP_MARKING) {
 			backup_let_in(b, REFUSAL_AT_CALL);
 			backup_move(b, BACKUP_IN_SYNC);

@@ -10,16 +10,6 @@ enum sight_state marker_judge(const struct marker *m, const char *run_id)
 	return m->version && !strcmp(m->run_id, run_id) ? SIGHT_MARKED : SIGHT_EMPTY;
 }
 
-static uint64_t highest_version(const struct sight *sights)
-{
-	uint64_t version = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version > version)
-			version = sights[i].marker.version;
-	return version;
-}
-
 /* A member that did not answer may have items that the others lack: it may have gone on alone under a higher
  * version. */
 static int member_is_missing(const struct sight *sights, unsigned mask)
@@ -227,8 +217,11 @@ static unsigned branches_of(const struct sight *sights, unsigned mask)
 
 enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask)
 {
-	uint64_t version = highest_version(sights);
+	uint64_t version = 0;
 
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version > version)
+			version = sights[i].marker.version;
 	*mask = 0;
 	if (!version)
 		return any_is_away(sights) ? RECOVERY_WAIT : RECOVERY_BEGIN;

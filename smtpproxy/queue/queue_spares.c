@@ -246,16 +246,14 @@ static unsigned replacement(const struct queue *q, unsigned i, int64_t now_ms, c
 	 * that one does not count. So whoever starts later knows that this one is left behind. */
 	const int is_kept = other->state == BACKUP_IN_SYNC && l->version == q->shared.marker.version &&
 			    !strcmp(l->run_id, other->run_id);
-	struct choice_loss loss = { .useless_ms = now_ms - s->useful_ms[i],
-		.after_ms = q->conf.replace_ms,
-		.kept = (unsigned)is_kept,
-		.unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i };
+	/* This one, or the other, may hold messages that were not read. */
+	const int is_unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i;
 	unsigned to = found_apart(q, i);
 
 	*cause = "it may hold messages that no other has";
-	if (to == s->count && loss.kept && !loss.unread)
+	if (to == s->count && is_kept && !is_unread)
 		to = owed_to(q, i);
-	if (to < s->count || !choice_may_replace(&loss))
+	if (to < s->count || !is_kept || is_unread || now_ms - s->useful_ms[i] < q->conf.replace_ms)
 		return to;
 	*cause = q->backups[i].state == BACKUP_AWAY ? "it was not there for queue.replace_after"
 						    : "it had no memory for queue.replace_after";

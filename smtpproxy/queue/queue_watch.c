@@ -72,12 +72,6 @@ int queue_is_fresh(const struct queue *q)
 	       !(q->orders && at_ms <= q->ordered_ms);
 }
 
-static void say_waits_for_owner(unsigned at, int64_t ms)
-{
-	log_paced(LOG_WARNING, NULL, "queue waits for its former owner", "backup=%u ms=%lld cause=\"%s\"", at,
-		(long long)ms, "this server came back, and the owner needs time to claim it if it lives");
-}
-
 /* A standby asks again and again whether the owner renews its lease. */
 int queue_owner_is_silent(struct queue *q)
 {
@@ -94,7 +88,9 @@ int queue_owner_is_silent(struct queue *q)
 			continue;
 		silent = 0;
 		if (longest_ms > most_ms)
-			say_waits_for_owner(i, most_ms - q->watched[i].silent_ms);
+			log_paced(LOG_WARNING, NULL, "queue waits for its former owner",
+				"backup=%u ms=%lld cause=\"%s\"", i, (long long)(most_ms - q->watched[i].silent_ms),
+				"this server came back, and the owner needs time to claim it if it lives");
 	}
 	return silent;
 }

@@ -56,15 +56,6 @@ static int asked_push(struct redis_link *l, uint32_t tag)
 	return 0;
 }
 
-static struct redis_request asked_pop(struct redis_link *l)
-{
-	struct redis_request first = l->asked[l->asked_first & (l->asked_cap - 1)];
-
-	l->asked_first = (l->asked_first + 1) & (l->asked_cap - 1);
-	l->asked_count--;
-	return first;
-}
-
 void redis_link_close(struct redis_link *l, const char *why)
 {
 	if (l->state == REDIS_LINK_IDLE || l->state == REDIS_LINK_CLOSING)
@@ -80,16 +71,6 @@ static void ready(struct redis_link *l)
 	l->ops->on_ready(l);
 }
 
-static void on_greeted(struct redis_link *l, const redisReply *reply)
-{
-	if (reply->type == REDIS_REPLY_ERROR) {
-		l->ops->on_refused(l, reply->str);
-		redis_link_close(l, "the server refused user or password");
-		return;
-	}
-	ready(l);
-}
-
 static void take_reply(struct redis_link *l, const redisReply *reply)
 {
 	struct redis_request asked;
@@ -98,11 +79,16 @@ static void take_reply(struct redis_link *l, const redisReply *reply)
 		redis_link_close(l, "a reply without a request");
 		return;
 	}
-	asked = asked_pop(l);
-	if (asked.tag == TAG_AUTH)
-		on_greeted(l, reply);
-	else
+	asked = l->asked[l->asked_first++ & (l->asked_cap - 1)];
+	l->asked_count--;
+	if (asked.tag != TAG_AUTH) {
 		l->ops->on_reply(l, asked.tag, asked.sent_ms, reply);
+	} else if (reply->type != REDIS_REPLY_ERROR) {
+		ready(l);
+	} else {
+		l->ops->on_refused(l, reply->str);
+		redis_link_close(l, "the server refused user or password");
+	}
 }
 
 static void take(struct redis_link *l, const uint8_t *data, size_t len)
@@ -145,18 +131,6 @@ static void greet(struct redis_link *l)
 
 /* TLS */
 
-static void fail_tls(struct redis_link *l)
-{
-	const enum onward_tls_state state = onward_tls_state(l->tls);
-	char text[128];
-
-	if (state == ONWARD_TLS_FAILED) {
-		snprintf(text, sizeof text, "TLS %s", onward_tls_failure(l->tls));
-		l->ops->on_refused(l, text);
-	}
-	redis_link_close(l, state == ONWARD_TLS_ENDED ? "the server closed the connection" : "TLS failed");
-}
-
 static void begin_tls(struct redis_link *l)
 {
 	const struct redis_login *login = l->login;
@@ -171,7 +145,9 @@ static void begin_tls(struct redis_link *l)
 
 static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
 {
+	enum onward_tls_state state;
 	uint8_t plain[PLAIN_MAX];
+	char text[128];
 	size_t n;
 
 	onward_tls_take(l->tls, data, len);
@@ -181,8 +157,14 @@ static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
 		greet(l);
 	while (l->state != REDIS_LINK_CLOSING && (n = onward_tls_read(l->tls, plain, sizeof plain)) > 0)
 		take(l, plain, n);
-	if (l->state != REDIS_LINK_CLOSING && onward_tls_state(l->tls) >= ONWARD_TLS_ENDED)
-		fail_tls(l);
+	state = onward_tls_state(l->tls);
+	if (l->state == REDIS_LINK_CLOSING || state < ONWARD_TLS_ENDED)
+		return;
+	if (state == ONWARD_TLS_FAILED) {
+		snprintf(text, sizeof text, "TLS %s", onward_tls_failure(l->tls));
+		l->ops->on_refused(l, text);
+	}
+	redis_link_close(l, state == ONWARD_TLS_ENDED ? "the server closed the connection" : "TLS failed");
 }
 
 static int seal_plain(struct redis_link *l)
@@ -341,29 +323,22 @@ void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words
 	redis_link_end(l, tag);
 }
 
-/* Bytes that have left this host. The kernel's queue is counted with its bookkeeping for UNIX sockets: too much, until
- * it is empty. */
-static uint64_t bytes_left(const struct redis_link *l)
-{
-	uint64_t here = stream_unwritten_len(&l->stream);
-	int queued = 0;
-
-	if (!ioctl(stream_fd(&l->stream), SIOCOUTQ, &queued))
-		here += (uint64_t)queued;
-	return here < l->said ? l->said - here : 0;
-}
-
 int64_t redis_link_waits_ms(struct redis_link *l, int64_t now_ms)
 {
+	uint64_t here = stream_unwritten_len(&l->stream), left;
 	struct redis_request *oldest;
-	uint64_t left;
+	int queued = 0;
 
 	if (l->state == REDIS_LINK_CONNECTING)
 		return now_ms - l->opened_ms;
 	if (!l->asked_count || l->state == REDIS_LINK_CLOSING)
 		return 0;
 	oldest = &l->asked[l->asked_first & (l->asked_cap - 1)];
-	left = bytes_left(l);
+	/* Bytes that have left this host. The kernel's queue is counted with its bookkeeping for UNIX sockets: too
+	 * much, until it is empty. */
+	if (!ioctl(stream_fd(&l->stream), SIOCOUTQ, &queued))
+		here += (uint64_t)queued;
+	left = here < l->said ? l->said - here : 0;
 	if (left > l->left && left < oldest->end) /* after its last byte, only an answer counts as progress */
 		l->progress_ms = now_ms;
 	l->left = left > l->left ? left : l->left;
