@@ -43,8 +43,8 @@ enum backup_reads {
 struct backup_shared {
 	struct worker *worker;
 	void *user;
-	const struct seal *seal;
-	const char *owner_key, *items_key;
+	struct seal *seal;
+	char owner_key[96], items_key[96];
 	char nonce[NONCE_LEN + 1]; /* of this process */
 	uint64_t epoch;            /* 0: none yet */
 	/* the newest one, as all members get it. @left: of each server, what a marker says if it leaves that one behind

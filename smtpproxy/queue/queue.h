@@ -81,7 +81,7 @@ struct queue_ops {
 	void (*on_stopped)(void *user);
 };
 
-/* NULL: out of memory, or @conf is not legal. It begins to connect at once. */
+/* NULL: out of memory. It begins to connect at once. */
 struct queue *queue_create(struct worker *w, const struct queue_conf *conf, const struct queue_ops *ops, void *user);
 /* Add, take and deliver nothing more. When the backups have answered every change, so that a queue that is read back
  * repeats no delivery, or after @within_ms: give up connections and memory. Stored messages stay in the backups.

@@ -43,9 +43,7 @@ struct queue {
 	struct queue_conf conf;
 	const struct queue_ops *ops;
 	void *user;
-	struct worker *worker;
 	struct timer *timer;
-	struct seal *seal;
 	struct backup_shared shared;
 	struct backup backups[BACKUPS];
 	struct spares spares;
@@ -116,7 +114,6 @@ struct queue {
 	uint64_t alone;          /* deletes and states since no backup counts: none of them has got these */
 	int64_t flush_until_ms;  /* FLUSHING */
 
-	char owner_key[96], items_key[96];
 	struct queue_stats stats;
 	enum queue_fill fill, fill_told;
 };
@@ -201,7 +198,7 @@ void queue_meet_rival_apart(struct queue *q, const struct backup *spare);
 /* Order: count higher than others that lack what is in memory. */
 void queue_outrank(struct queue *q);
 
-/* queue_watch.c */
+/* queue_rivals.c */
 /* Ask the servers that are not claimed again what they hold. */
 void queue_look_again(struct queue *q);
 /* 1: a decision about these may be made: they were asked just now, and after an order. */

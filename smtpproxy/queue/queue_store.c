@@ -17,7 +17,7 @@ uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, const str
 	if (!room)
 		return NULL;
 	content_write(kind, c, room + SEALED_HEAD);
-	seal_seal(q->seal, (char)kind, id, room + SEALED_HEAD, plain_len, room);
+	seal_seal(q->shared.seal, (char)kind, id, room + SEALED_HEAD, plain_len, room);
 	*len = plain_len + SEAL_OVERHEAD;
 	return room;
 }
@@ -25,7 +25,7 @@ uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, const str
 int queue_unseal(const struct queue *q, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len,
 	uint8_t *plain, struct content *c)
 {
-	const int r = seal_open(q->seal, (char)kind, id, sealed, len, plain);
+	const int r = seal_open(q->shared.seal, (char)kind, id, sealed, len, plain);
 
 	return r ? r : content_read(kind, c, plain, len - SEAL_OVERHEAD);
 }
