@@ -202,12 +202,14 @@ int queue_may_deliver(const struct queue *q);
 
 /* It was delivered: delete it everywhere. 0 or NONE. */
 int queue_done(struct queue *q, uint64_t id);
-/* Try again at @due_ms (queue_now_ms()). @note: for the next attempt (the remaining recipients, the last reply); it
- * replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line unchanged). */
-int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note);
-/* A part of its recipients got it: go on with the others, from the end of its line. This does not count as an attempt.
- * Returns like queue_retry(). */
-int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note);
+/* ATTEMPT: it failed. PART: a part of its recipients got it, and it goes on with the others; this does not count as an
+ * attempt. */
+enum queue_step { QUEUE_STEP_ATTEMPT, QUEUE_STEP_PART };
+
+/* Try again at @due_ms (queue_now_ms()); 0: from the end of its line. @note: for the next attempt (the remaining
+ * recipients, the last reply); it replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line
+ * unchanged). */
+int queue_retry(struct queue *q, uint64_t id, enum queue_step step, int64_t due_ms, struct content_bytes note);
 /* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
 /* Put it back until @due_ms (queue_now_ms()), unchanged; 0: to the end of its line. This does not count as an attempt.

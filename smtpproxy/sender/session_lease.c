@@ -38,34 +38,29 @@ void session_pass(struct session *s, struct smtp_span wire)
 	session_expect_receiver(s);
 }
 
-void session_begin_lease(struct session *s)
+/* The kept MAIL is with the receiver. */
+static void begin_transaction(struct session *s)
 {
 	const struct smtp_client_event e = session_held_event(s);
-	if (s->state == SESSION_TRIES) {
-		/* The receiver may have enough of this connection, for what others did with it: it ends it, or says
-		 * 421. Then the command goes over another one, so the sender's next commands wait. */
-		deadline_cancel(&s->deadline);
-		onward_write(s->onward, e.wire.at, e.wire.len); /* a failure comes as on_lost */
-		onward_expect(s->onward, s->home->conf->outward.command_ms);
-		return;
-	}
-	session_record_turn(s);
-	smtp_tx_pass(&s->tx, &e);
-	session_pass(s, e.wire);
-	session_release_held(s);
-	session_go_on(s);
-}
-
-/* TRIES: the receiver answers the command. */
-static void keep_lease(struct session *s)
-{
-	const struct smtp_client_event e = session_held_event(s);
-	session_move(s, SESSION_LEASES);
 	session_record_turn(s);
 	smtp_tx_pass(&s->tx, &e);
 	pace_count(&s->pace, e.wire.len);
 	session_release_held(s);
 	session_expect_receiver(s);
+}
+
+/* TRIES: the receiver may have enough of this connection, for what others did with it: it ends it, or says 421. Then
+ * the command goes over another one, so the sender's next commands wait. */
+void session_begin_lease(struct session *s)
+{
+	onward_write(s->onward, s->held, s->held_len); /* a failure comes as on_lost */
+	if (s->state == SESSION_TRIES) {
+		deadline_cancel(&s->deadline);
+		onward_expect(s->onward, s->home->conf->outward.command_ms);
+		return;
+	}
+	begin_transaction(s);
+	session_go_on(s);
 }
 
 /* TRIES: no reply, or a 421, which is nothing that this sender did. */
@@ -328,8 +323,10 @@ static void on_reply(void *ctx, const char *data, size_t len)
 		try_again(s);
 		return;
 	}
-	if (before == SESSION_TRIES)
-		keep_lease(s);
+	if (before == SESSION_TRIES) {
+		session_move(s, SESSION_LEASES);
+		begin_transaction(s);
+	}
 	const size_t used = session_held_read(s, data, len);
 	data += used;
 	len -= used;

@@ -384,31 +384,26 @@ static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 
 static const struct store_parts_ops parts_ops = { .on_progress = on_progress, .on_decided = on_decided };
 
-static int add(struct session *s, struct store *m)
-{
-	struct queue_mail mail = { .body = { (const uint8_t *)m->message.at, m->message.len } };
-
-	/* FENCED: another session asked about it while hooks judged it */
-	if (s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED) {
-		snprintf(m->name, sizeof m->name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
-		mail.transaction = (struct content_bytes){ (const uint8_t *)m->name, strlen(m->name) };
-		mail.reply = (struct content_bytes){ (const uint8_t *)m->reply, strlen(m->reply) - strlen("\r\n") };
-	}
-	return store_parts_submit(&m->parts, &mail);
-}
-
 static void submit(struct session *s)
 {
 	struct store *m = s->store;
 	struct message *all = &m->message;
 	struct smtp_dots dots = { 0 };
+	struct queue_mail mail = { 0 };
 	int r;
 
 	if (m->content == STORE_DATA) /* the content as it was before DATA carried it */
 		all->len = m->head + smtp_dots_remove(&dots, all->at + m->head, all->len - m->head - strlen(".\r\n"),
 					     all->at + m->head);
 	m->complete_ms = worker_now_ms(s->home->worker);
-	r = add(s, m);
+	mail.body = (struct content_bytes){ (const uint8_t *)all->at, all->len };
+	/* FENCED: another session asked about it while hooks judged it */
+	if (s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED) {
+		snprintf(m->name, sizeof m->name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
+		mail.transaction = (struct content_bytes){ (const uint8_t *)m->name, strlen(m->name) };
+		mail.reply = (struct content_bytes){ (const uint8_t *)m->reply, strlen(m->reply) - strlen("\r\n") };
+	}
+	r = store_parts_submit(&m->parts, &mail);
 	if (!r && m->parts.count == 1) /* the queue has its own copy, which counts in the room until it is stored */
 		message_free(all);
 	if (!r) /* of several parts, the one that comes last needs it still */

@@ -241,8 +241,8 @@ static void command_done(int argc, char **argv)
 
 static void command_retry(int argc, char **argv)
 {
-	answer(queue_retry(driver.queue, number(argv[1]), queue_now_ms(driver.queue) + (int64_t)number(argv[2]),
-		bytes_of(argv[3])));
+	answer(queue_retry(driver.queue, number(argv[1]), QUEUE_STEP_ATTEMPT,
+		queue_now_ms(driver.queue) + (int64_t)number(argv[2]), bytes_of(argv[3])));
 }
 
 static void command_back(int argc, char **argv)
