@@ -125,6 +125,8 @@ void session_filter_drop(struct session *s);
 /* DATA, behind their judgement. 1: it was answered here; 0: it goes on to the receiver. */
 int session_held_begin(struct session *s, const struct smtp_client_event *e);
 int session_is_held(const struct session *s);
+/* The reply to a message that cannot be kept, as of body_share_add(). */
+const char *session_flaw_of(int r);
 /* They have all of it, and it waits for their verdict. 1 or 0. */
 int session_is_judged(const struct session *s);
 /* Bytes that it has of the room for kept messages. */
