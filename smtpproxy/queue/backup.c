@@ -44,28 +44,15 @@ void backup_move(struct backup *b, enum backup_state to)
 	b->state = to;
 }
 
-static void set_conf(struct backup *b, const struct backup_conf *conf)
-{
-	b->conf = conf;
-	for (unsigned i = 0; i < conf->path_count; i++) {
-		b->paths[i].backup = b;
-		b->paths[i].login = (struct redis_login){
-			.address = (const struct sockaddr *)&conf->paths[i],
-			.user = conf->user,
-			.password = conf->password,
-			.tls = conf->tls,
-			.name = conf->name,
-		};
-	}
-}
-
 void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared)
 {
 	memset(b, 0, sizeof *b);
 	b->index = b->line.backup = index;
 	b->shared = shared;
 	b->turn.fn = backup_send_at_turn_end;
-	set_conf(b, conf);
+	b->conf = conf;
+	for (unsigned i = 0; i < BACKUP_PATHS; i++)
+		b->paths[i].backup = b;
 }
 
 /* The state of a backup after it is lost. Its owner is told if the state was more than SEEN. */
@@ -133,7 +120,7 @@ static void change_server(struct backup *b, int64_t now_ms)
 	b->looks = b->generation = 0;
 	b->asked_ms = b->fill_after_ms = 0;
 	b->heard_ms = now_ms;
-	set_conf(b, b->next);
+	b->conf = b->next;
 	b->next = NULL;
 }
 
@@ -308,7 +295,8 @@ static void connect_path(struct backup_path *p, int64_t now_ms)
 	if (now_ms < p->retry_ms)
 		return;
 	p->retry_ms = now_ms + (backup_refuses(b) ? REFUSED_RETRY_MS : RETRY_MS);
-	r = redis_link_open(&p->link, b->shared->worker, &link_ops, &p->login);
+	r = redis_link_open(&p->link, b->shared->worker, &link_ops, &b->conf->login,
+		(const struct sockaddr *)&b->conf->paths[p - b->paths]);
 	if (!r)
 		p->stats.state = PATH_CONNECTING;
 	else

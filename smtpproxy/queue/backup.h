@@ -27,10 +27,8 @@ struct backup;
 
 struct backup_conf {
 	struct sockaddr_storage paths[BACKUP_PATHS];
-	unsigned path_count;         /* 1 or 2 */
-	const char *user, *password; /* NULL: the default user; no password */
-	SSL_CTX *tls;                /* NULL: in clear */
-	const char *name;            /* as of struct redis_login */
+	unsigned path_count; /* 1 or 2 */
+	struct redis_login login;
 };
 
 /* What a reading asks for. */
@@ -64,7 +62,6 @@ enum backup_refusal {
 
 struct backup_path {
 	struct redis_link link;
-	struct redis_login login;
 	struct backup *backup;
 	int64_t retry_ms, beat_ms; /* next connect, next heartbeat */
 	struct queue_path_stats stats;

@@ -136,7 +136,7 @@ static void begin_tls(struct redis_link *l)
 	const struct redis_login *login = l->login;
 	char host[INET6_ADDRSTRLEN] = "";
 
-	getnameinfo(login->address, address_len(login->address), host, sizeof host, NULL, 0, NI_NUMERICHOST);
+	getnameinfo(l->address, address_len(l->address), host, sizeof host, NULL, 0, NI_NUMERICHOST);
 	l->plain = malloc(PLAIN_MAX);
 	l->tls = onward_tls_create(login->tls, login->name ? login->name : host, NULL);
 	if (!l->plain || !l->tls || onward_tls_flush(l->tls, &l->stream) < 0)
@@ -242,18 +242,19 @@ static const struct stream_ops stream_ops = {
 	.on_closed = on_closed,
 };
 
-int redis_link_open(
-	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login)
+int redis_link_open(struct redis_link *l, struct worker *w, const struct redis_link_ops *ops,
+	const struct redis_login *login, const struct sockaddr *address)
 {
 	int r;
 
 	l->ops = ops;
 	l->login = login;
+	l->address = address;
 	l->opened_ms = redis_link_clock_ms();
 	l->reader = reply_room_reader(&l->room);
 	if (!l->reader)
 		return CSSL_E_NO_MEMORY;
-	r = stream_connect(&l->stream, w, &stream_ops, login->address, NULL);
+	r = stream_connect(&l->stream, w, &stream_ops, address, NULL);
 	if (r < 0) {
 		redisReaderFree(l->reader);
 		l->reader = NULL;

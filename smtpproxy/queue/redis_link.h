@@ -30,9 +30,8 @@ struct redis_link_ops {
 	void (*on_lost)(struct redis_link *l, const char *why);
 };
 
-/* The owner keeps all of it until on_lost. @user NULL: the default user. @password NULL: no AUTH. */
+/* The owner keeps all of it, and the address, until on_lost. @user NULL: the default user. @password NULL: no AUTH. */
 struct redis_login {
-	const struct sockaddr *address; /* AF_INET, AF_INET6, AF_UNIX */
 	const char *user, *password;
 	SSL_CTX *tls;     /* NULL: in clear */
 	const char *name; /* that its certificate must have; NULL: the address */
@@ -55,6 +54,7 @@ struct redis_request {
 struct redis_link {
 	struct stream stream;
 	const struct redis_link_ops *ops;
+	const struct sockaddr *address; /* AF_INET, AF_INET6, AF_UNIX */
 	const struct redis_login *login;
 	struct onward_tls *tls; /* NULL: in clear, or not connected */
 	uint8_t *plain;         /* bytes of requests for the next record; NULL: in clear */
@@ -74,8 +74,8 @@ struct redis_link {
 int64_t redis_link_clock_ms(void);
 
 /* 0: on_ready or on_lost will come. Negative: libuv error or CSSL_E_NO_MEMORY, nothing is open. Only when IDLE. */
-int redis_link_open(
-	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login);
+int redis_link_open(struct redis_link *l, struct worker *w, const struct redis_link_ops *ops,
+	const struct redis_login *login, const struct sockaddr *address);
 
 /* Drop the connection; @why (static text) goes to on_lost, which comes from the loop. Legal in any state, twice. */
 void redis_link_close(struct redis_link *l, const char *why);
