@@ -74,16 +74,12 @@ static unsigned each(const struct courier *c, enum told told, FILE *f, void (*wr
 }
 
 /* A sender without a domain, or no sender at all, cannot be told. */
-static int can_be_told(const struct courier *c)
+int notice_is_due(const struct courier *c)
 {
 	char destination[LINE_NAME_MAX + 1];
 
-	return c->envelope.sender.len && !line_name_of(&c->parts->conf->queue, c->envelope.sender, destination);
-}
-
-int notice_is_due(const struct courier *c)
-{
-	return can_be_told(c) && (each(c, TOLD_FAILED, NULL, NULL) || each(c, TOLD_RELAYED, NULL, NULL));
+	return c->envelope.sender.len && !line_name_of(&c->parts->conf->queue, c->envelope.sender, destination) &&
+	       (each(c, TOLD_FAILED, NULL, NULL) || each(c, TOLD_RELAYED, NULL, NULL));
 }
 
 /* Text */

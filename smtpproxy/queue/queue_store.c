@@ -240,15 +240,6 @@ void queue_forget(struct queue *q, struct queue_receipt *r)
 	queue_refuse(q, i, QUEUE_LOST);
 }
 
-static int wait_for_mark(struct queue *q, struct item *i)
-{
-	if (array_make_room(&q->waiting, &q->waiting_cap, q->waiting_count, sizeof(struct item *)))
-		return CSSL_E_NO_MEMORY;
-	item_hold(i);
-	q->waiting[q->waiting_count++] = i;
-	return 0;
-}
-
 /* Backup @b is lost, and what waits for its answer waits for the marker that leaves it out. An item for which there is
  * no memory waits for ever: its sender times out. */
 void queue_wait_for_mark(struct queue *q, struct backup *b)
@@ -263,8 +254,12 @@ void queue_wait_for_mark(struct queue *q, struct backup *b)
 			queue_on_done(b, CHANGE_DELETE, c->item);
 		if (c->kind != CHANGE_PUT || c->item->state != ITEM_STORING || !(c->item->waits & bit))
 			continue; /* one that is GONE waits for its DELETE, which comes later in the line */
-		if (!(c->item->waits & ITEM_WAITS_MARK) && wait_for_mark(q, c->item))
-			continue;
+		if (!(c->item->waits & ITEM_WAITS_MARK)) {
+			if (array_make_room(&q->waiting, &q->waiting_cap, q->waiting_count, sizeof(struct item *)))
+				continue;
+			item_hold(c->item);
+			q->waiting[q->waiting_count++] = c->item;
+		}
 		c->item->waits = (uint8_t)((c->item->waits & ~bit) | ITEM_WAITS_MARK);
 	}
 }

@@ -62,18 +62,11 @@ static void say_fate(struct session *s, enum smtp_fate fate, struct smtp_span re
 	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
 }
 
-/* It was not decided here before, and nothing of it is in the queue. */
-static int never_was(const struct session *s, int r)
-{
-	const int forgets = tx_ledger_evicted(s->home->ledger) > 0;
-
-	return s->named.is_own && (r == QUEUE_NONE || (r == QUEUE_FORGOTTEN_HERE && !forgets));
-}
-
 /* The transaction may be another process's. Its decision to store is in the queue, which outlives processes. */
 static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 {
 	char name[SMTP_TX_ID_MAX + 24], reply[TX_LEDGER_REPLY_MAX];
+	const int forgets = tx_ledger_evicted(s->home->ledger) > 0;
 	enum smtp_fate fate = SMTP_FATE_UNKNOWN;
 	size_t len = 0;
 	int r = QUEUE_NONE;
@@ -83,8 +76,8 @@ static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 			sizeof reply, &len);
 	if (r == 0)
 		fate = SMTP_FATE_DECIDED;
-	else if (never_was(s, r))
-		fate = SMTP_FATE_NEVER;
+	else if (s->named.is_own && (r == QUEUE_NONE || (r == QUEUE_FORGOTTEN_HERE && !forgets)))
+		fate = SMTP_FATE_NEVER; /* it was not decided here before, and nothing of it is in the queue */
 	say_fate(s, fate, (struct smtp_span){ reply, len });
 }
 
