@@ -52,21 +52,19 @@ static unsigned absent(
 	return count;
 }
 
-/* A spare's marker names the place that it had. */
-static int was_at(const struct choice_server *s, unsigned server, unsigned at)
-{
-	return s->sight.state == SIGHT_MARKED &&
-	       (server == at || (server >= BACKUPS && !strcmp(s->sight.marker.members[at], s->run_id)));
-}
-
 static unsigned latest(const struct choice_server *servers, unsigned count, unsigned at, unsigned taken)
 {
 	unsigned best = count;
 
-	for (unsigned n = 0; n < count; n++)
-		if (n != taken && was_at(&servers[n], n, at) &&
-			(best == count || servers[n].sight.marker.version > servers[best].sight.marker.version))
+	for (unsigned n = 0; n < count; n++) {
+		const struct choice_server *s = &servers[n];
+		/* A spare's marker names the place that it had. */
+		const int was_at = n == at || (n >= BACKUPS && !strcmp(s->sight.marker.members[at], s->run_id));
+
+		if (n != taken && s->sight.state == SIGHT_MARKED && was_at &&
+			(best == count || s->sight.marker.version > servers[best].sight.marker.version))
 			best = n;
+	}
 	return best;
 }
 

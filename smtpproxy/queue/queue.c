@@ -86,12 +86,6 @@ static void tell_take(struct turn_end *t)
 	q->ops->on_may_take(q->user);
 }
 
-void queue_note_confirmed(struct queue *q)
-{
-	if (q->stats.deletes_unconfirmed-- == QUEUE_UNCONFIRMED_MAX)
-		worker_at_turn_end(q->shared.worker, &q->tell_take);
-}
-
 static void stop_further(struct queue *q)
 {
 	int closed = 1;
@@ -171,7 +165,9 @@ static void on_tick(void *ctx)
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
 	queue_spares_tick(q, now_ms);
-	queue_look_again(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_SEEN) /* not claimed: ask again what it holds */
+			backup_look_again(&q->backups[i]);
 	queue_consider(q);
 	if (q->state == QUEUE_FLUSHING)
 		flush_further(q, now_ms);

@@ -240,8 +240,9 @@ void queue_on_done(struct backup *b, enum change_kind kind, struct item *i)
 	if (kind != CHANGE_DELETE || !(i->waits & bit))
 		return;
 	i->waits &= (uint8_t)~bit;
-	if (i->kind == ITEM_MESSAGE && !i->waits)
-		queue_note_confirmed(q);
+	/* Every counting backup has confirmed the delete, or is given up. */
+	if (i->kind == ITEM_MESSAGE && !i->waits && q->stats.deletes_unconfirmed-- == QUEUE_UNCONFIRMED_MAX)
+		worker_at_turn_end(q->shared.worker, &q->tell_take);
 }
 
 void queue_on_refused(struct backup *b, struct item *i)

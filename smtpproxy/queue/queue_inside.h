@@ -152,9 +152,6 @@ static inline unsigned queue_counting(const struct queue *q)
 	return queue_backups_in(q, 1u << BACKUP_MARKING | 1u << BACKUP_IN_SYNC);
 }
 
-/* Every counting backup has confirmed a delete of a message, or is given up. */
-void queue_note_confirmed(struct queue *q);
-
 /* Its line is not empty any more. */
 void queue_note_due(struct queue *q, struct queue_destination *d);
 
@@ -199,8 +196,6 @@ void queue_meet_rival_apart(struct queue *q, const struct backup *spare);
 void queue_outrank(struct queue *q);
 
 /* queue_rivals.c */
-/* Ask the servers that are not claimed again what they hold. */
-void queue_look_again(struct queue *q);
 /* 1: a decision about these may be made: they were asked just now, and after an order. */
 int queue_is_fresh(const struct queue *q);
 /* WATCHING: for takeover_ms. 1 or 0. */
@@ -228,7 +223,6 @@ void queue_spares_tick(struct queue *q, int64_t now_ms);
 /* Of the servers of the file. */
 const struct backup *queue_server(const struct queue *q, unsigned server);
 const char *queue_server_name(const struct queue *q, unsigned server, char out[static ADDRESS_TEXT_MAX]);
-int queue_any_server_is_away(const struct queue *q);
 
 /* LOOKING, WATCHING: 1: a place gets another server, or its server has not had the time to answer yet. */
 int queue_spares_choose(struct queue *q);

@@ -165,10 +165,13 @@ static unsigned ordered_ones(struct queue *q)
 {
 	const int64_t now_ms = redis_link_clock_ms();
 	const unsigned mask = queue_backups_in(q, 1u << BACKUP_SEEN);
+	unsigned away = 0;
 
 	if (!mask)
 		q->ordered_ms = now_ms;
-	if (mask == (1u << BACKUPS) - 1 && !queue_any_server_is_away(q))
+	for (unsigned n = 0; n < q->spares.count; n++)
+		away += queue_server(q, n)->sight.state == SIGHT_AWAY;
+	if (mask == (1u << BACKUPS) - 1 && !away)
 		return mask;
 	return now_ms - q->ordered_ms > q->conf.absent_ms ? mask : 0;
 }

@@ -97,13 +97,6 @@ int queue_owner_is_silent(struct queue *q)
 	return silent;
 }
 
-void queue_look_again(struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state == BACKUP_SEEN)
-			backup_look_again(&q->backups[i]);
-}
-
 enum owner_sign { OWNER_SILENT, OWNER_UNKNOWN, OWNER_LIVES };
 
 /* Another server names it as a member: its owner may hold in memory what it has lost, and fills it if it has the time

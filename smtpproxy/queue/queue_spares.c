@@ -58,14 +58,6 @@ const char *queue_server_name(const struct queue *q, unsigned server, char out[s
 	return address_format((const struct sockaddr *)&q->spares.confs[server]->paths[0], out);
 }
 
-int queue_any_server_is_away(const struct queue *q)
-{
-	for (unsigned n = 0; n < q->spares.count; n++)
-		if (queue_server(q, n)->sight.state == SIGHT_AWAY)
-			return 1;
-	return 0;
-}
-
 static void take_sights(const struct queue *q, struct choice_server out[static SERVERS_MAX])
 {
 	for (unsigned n = 0; n < q->spares.count; n++) {

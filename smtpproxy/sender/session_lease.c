@@ -212,27 +212,6 @@ static void note_decision(struct session *s, const struct smtp_server_event *e)
 	session_tx_decide(s, (struct smtp_span){ e->line.wire.at, e->line.wire.len - strlen("\r\n") });
 }
 
-/* Receivers count them, too, and a message that they take settles them. */
-static void note_refusal(struct session *s, const struct smtp_server_event *e)
-{
-	if (!s->onward || session_is_unsent(s)) /* a reply of ours */
-		return;
-	if (e->line.code >= 400)
-		s->onward->refusals++;
-	else if (session_is_decision(s, e))
-		s->onward->refusals = 0;
-}
-
-/* The receiver sent 421: it gets no more bytes, and the sender ends, too. */
-static void close_behind_receiver(struct session *s)
-{
-	drop_receiver(s);
-	if (s->state == SESSION_ALONE)
-		session_finish_alone(s);
-	else
-		session_leave(s);
-}
-
 /* The sender does not get the reply. Others can use the connection, unless the reply has left the transaction open,
  * which no session can continue. */
 static void finish_alone(struct session *s)
@@ -251,7 +230,11 @@ static void on_line(struct session *s, const struct smtp_server_event *e)
 	const int hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
 	if (e->line.is_last) {
 		session_record_reply(s, e);
-		note_refusal(s, e);
+		/* Receivers count refusals, too, and a message that they take settles them. Not replies of ours. */
+		if (s->onward && !session_is_unsent(s) && e->line.code >= 400)
+			s->onward->refusals++;
+		else if (s->onward && !session_is_unsent(s) && session_is_decision(s, e))
+			s->onward->refusals = 0;
 	}
 	if (session_is_decision(s, e)) /* before the sender has it */
 		note_decision(s, e);
@@ -336,7 +319,11 @@ static void on_reply(void *ctx, const char *data, size_t len)
 	if (s->state >= SESSION_LEAVES)
 		return;
 	if (s->tx.closing && s->tx.server.lines == 0) {
-		close_behind_receiver(s);
+		drop_receiver(s); /* it sent 421: it gets no more bytes, and the sender ends, too */
+		if (s->state == SESSION_ALONE)
+			session_finish_alone(s);
+		else
+			session_leave(s);
 		return;
 	}
 	if (s->state == SESSION_ALONE) {
