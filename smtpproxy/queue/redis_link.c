@@ -19,9 +19,8 @@
 #include "net/error_text.h"
 #include "proto/error.h"
 
-#define TAG_AUTH    UINT32_MAX
-#define ASKED_FIRST 64u
-#define PLAIN_MAX   16384u /* of a record (RFC 8446 5.1) */
+#define TAG_AUTH  UINT32_MAX
+#define PLAIN_MAX 16384u /* of a record (RFC 8446 5.1) */
 
 int64_t redis_link_clock_ms(void)
 {
@@ -34,26 +33,6 @@ int64_t redis_link_clock_ms(void)
 static struct redis_link *link_of(struct stream *s)
 {
 	return container_of(s, struct redis_link, stream);
-}
-
-static int asked_push(struct redis_link *l, uint32_t tag)
-{
-	if (l->asked_count == l->asked_cap) {
-		uint32_t cap = l->asked_cap ? 2 * l->asked_cap : ASKED_FIRST;
-		struct redis_request *asked = malloc(cap * sizeof *asked);
-
-		if (!asked)
-			return CSSL_E_NO_MEMORY;
-		for (uint32_t i = 0; i < l->asked_count; i++)
-			asked[i] = l->asked[(l->asked_first + i) & (l->asked_cap - 1)];
-		free(l->asked);
-		l->asked = asked;
-		l->asked_cap = cap;
-		l->asked_first = 0;
-	}
-	l->asked[(l->asked_first + l->asked_count++) & (l->asked_cap - 1)] =
-		(struct redis_request){ .tag = tag, .sent_ms = redis_link_clock_ms(), .end = l->said };
-	return 0;
 }
 
 void redis_link_close(struct redis_link *l, const char *why)
@@ -79,7 +58,7 @@ static void take_reply(struct redis_link *l, const redisReply *reply)
 		redis_link_close(l, "a reply without a request");
 		return;
 	}
-	asked = l->asked[l->asked_first++ & (l->asked_cap - 1)];
+	asked = l->asked[l->asked_first++ % REDIS_ASKED_MAX];
 	l->asked_count--;
 	if (asked.tag != TAG_AUTH) {
 		l->ops->on_reply(l, asked.tag, asked.sent_ms, reply);
@@ -230,7 +209,6 @@ static void on_closed(struct stream *s)
 	if (l->plain) /* it had the password */
 		explicit_bzero(l->plain, PLAIN_MAX);
 	free(l->plain);
-	free(l->asked);
 	*l = (struct redis_link){ .ops = l->ops, .login = l->login, .why = l->why };
 	l->ops->on_lost(l, l->why);
 }
@@ -308,8 +286,14 @@ void redis_link_number(struct redis_link *l, uint64_t number)
 
 void redis_link_end(struct redis_link *l, uint32_t tag)
 {
-	if (l->state != REDIS_LINK_CLOSING && ((l->plain_len > 0 && seal_plain(l) < 0) || asked_push(l, tag)))
+	if (l->state == REDIS_LINK_CLOSING)
+		return;
+	if (l->asked_count == REDIS_ASKED_MAX || (l->plain_len > 0 && seal_plain(l) < 0)) {
 		redis_link_close(l, "out of memory for requests");
+		return;
+	}
+	l->asked[(l->asked_first + l->asked_count++) % REDIS_ASKED_MAX] =
+		(struct redis_request){ .tag = tag, .sent_ms = redis_link_clock_ms(), .end = l->said };
 }
 
 void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words)
@@ -334,7 +318,7 @@ int64_t redis_link_waits_ms(struct redis_link *l, int64_t now_ms)
 		return now_ms - l->opened_ms;
 	if (!l->asked_count || l->state == REDIS_LINK_CLOSING)
 		return 0;
-	oldest = &l->asked[l->asked_first & (l->asked_cap - 1)];
+	oldest = &l->asked[l->asked_first % REDIS_ASKED_MAX];
 	/* Bytes that have left this host. The kernel's queue is counted with its bookkeeping for UNIX sockets: too
 	 * much, until it is empty. */
 	if (!ioctl(stream_fd(&l->stream), SIOCOUTQ, &queued))

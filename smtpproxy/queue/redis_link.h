@@ -45,6 +45,9 @@ enum redis_link_state {
 	REDIS_LINK_CLOSING,
 };
 
+#define REDIS_ASKED_MAX 512u /* requests without a reply: WINDOW_CALLS_MAX, and some more of a look and of heartbeats  \
+			      */
+
 struct redis_request {
 	uint32_t tag;
 	int64_t sent_ms;
@@ -60,9 +63,9 @@ struct redis_link {
 	uint8_t *plain;         /* bytes of requests for the next record; NULL: in clear */
 	size_t plain_len;
 	redisReader *reader;
-	struct reply_room room;      /* of the reply that comes */
-	struct redis_request *asked; /* ring of @asked_cap, a power of two */
-	uint32_t asked_first, asked_count, asked_cap;
+	struct reply_room room;                      /* of the reply that comes */
+	struct redis_request asked[REDIS_ASKED_MAX]; /* a ring */
+	uint32_t asked_first, asked_count;
 	int64_t opened_ms;
 	int64_t progress_ms; /* when bytes last came, or when a part of the oldest request left */
 	uint64_t said, left; /* bytes of requests; of these, bytes that the peer's kernel has */
