@@ -298,9 +298,6 @@ void queue_settle(struct queue *q, struct item *i);
 /* To the end of its line. */
 void queue_append(struct queue *q, struct item *i);
 
-/* queue_room.c */
-/* 0, or why not, as queue_add() returns it. */
-int queue_may_add(struct queue *q, const struct queue_mail *m);
 /* Bytes of all items. */
 uint64_t queue_memory(const struct queue *q);
 /* Every tick: tells the owner when queue_is_full() changes. */
