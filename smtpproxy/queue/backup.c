@@ -287,22 +287,6 @@ static const struct redis_link_ops link_ops = {
 	.on_lost = on_lost,
 };
 
-static void connect_path(struct backup_path *p, int64_t now_ms)
-{
-	struct backup *b = p->backup;
-	int r;
-
-	if (now_ms < p->retry_ms)
-		return;
-	p->retry_ms = now_ms + (backup_refuses(b) ? REFUSED_RETRY_MS : RETRY_MS);
-	r = redis_link_open(&p->link, b->shared->worker, &link_ops, &b->conf->login,
-		(const struct sockaddr *)&b->conf->paths[p - b->paths]);
-	if (!r)
-		p->stats.state = PATH_CONNECTING;
-	else
-		log_event(LOG_DEBUG, NULL, "path does not open", "backup=%u cause=%s", b->index, error_text(r));
-}
-
 /* A heartbeat on the active path of our own backup renews the lease. On any other path it only checks whether the
  * server answers. */
 static void beat(struct backup_path *p, int64_t now_ms)
@@ -326,11 +310,22 @@ static void beat(struct backup_path *p, int64_t now_ms)
 
 static void tick_path(struct backup_path *p, int64_t now_ms)
 {
+	struct backup *b = p->backup;
+	int r;
+
 	if (p->link.state == REDIS_LINK_IDLE) {
-		connect_path(p, now_ms);
+		if (now_ms < p->retry_ms)
+			return;
+		p->retry_ms = now_ms + (backup_refuses(b) ? REFUSED_RETRY_MS : RETRY_MS);
+		r = redis_link_open(&p->link, b->shared->worker, &link_ops, &b->conf->login,
+			(const struct sockaddr *)&b->conf->paths[p - b->paths]);
+		if (!r)
+			p->stats.state = PATH_CONNECTING;
+		else
+			log_event(LOG_DEBUG, NULL, "path does not open", "backup=%u cause=%s", b->index, error_text(r));
 		return;
 	}
-	if (redis_link_waits_ms(&p->link, now_ms) > p->backup->shared->path_timeout_ms) {
+	if (redis_link_waits_ms(&p->link, now_ms) > b->shared->path_timeout_ms) {
 		p->stats.timeouts++;
 		redis_link_close(&p->link, "no answer in time");
 		return;
