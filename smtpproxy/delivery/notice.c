@@ -1,14 +1,11 @@
 /* notice.c: the mail that tells the sender of a message about its recipients (RFC 3464, RFC 6522): text, the status of
  * each recipient, and the message or its header. A notice has a null sender, so that no notice is ever sent about it
  * (RFC 5321 4.5.5). It consists of ASCII, except for a message that is returned in full and has other bytes. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
-#include "net/address.h"
 #include "proto/error.h"
 #include "smtp/params.h"
 #include "smtp/xtext.h"

@@ -23,8 +23,6 @@
 #include "smtpproxy/queue/queue_stats.h"
 #include "smtpproxy/queue/redis_link.h"
 
-struct backup;
-
 struct backup_conf {
 	struct sockaddr_storage paths[BACKUP_PATHS];
 	unsigned path_count; /* 1 or 2 */

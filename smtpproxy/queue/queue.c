@@ -5,7 +5,6 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/address.h"
 #include "net/container_of.h"

@@ -25,8 +25,6 @@
 
 #define QUEUE_UNCONFIRMED_MAX 1000u
 
-struct queue;
-
 enum queue_role {
 	QUEUE_OWNER, /* takes the queue over when it starts, unless it meets an owner that renews its lease: then it is
 			a standby. If a member is absent it waits for an operator, because a standby may own that one */

@@ -4,8 +4,6 @@
  * memory is full refuses the newer one; then it is put again every few seconds. */
 #include "smtpproxy/queue/queue_inside.h"
 
-#include <stdlib.h>
-
 #include "net/log.h"
 #include "net/log_pace.h"
 #include "proto/error.h"

@@ -3,7 +3,6 @@
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/array.h"
 #include "net/log.h"

@@ -2,7 +2,6 @@
  * loop turn's requests leave in one write. A ring of tags pairs the replies with them. */
 #include "smtpproxy/queue/redis_link.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>

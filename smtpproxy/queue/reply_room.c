@@ -1,6 +1,7 @@
 /* reply_room.c: a list of chunks, each twice as large as the one before. The last one is kept for the next reply. */
 #include "smtpproxy/queue/reply_room.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * as it was read. A message is kept in memory: the sender gets the 354 from us. The receiver gets DATA when they have
  * agreed, and its reply is the reply to the sender, so no 250 is ours. With deliver: queue the queue gets the message
  * then. */
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* session_record.c: the facts about a session's transaction for the event log. */
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "net/address.h"
 #include "net/endpoints.h"

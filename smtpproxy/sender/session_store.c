@@ -8,7 +8,6 @@
 
 #include "net/address.h"
 #include "net/container_of.h"
-#include "net/log.h"
 #include "proto/error.h"
 #include "smtp/data.h"
 #include "smtp/dots.h"
