@@ -88,7 +88,7 @@ void courier_settle(struct courier *c)
 	}
 }
 
-void courier_set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply)
+static void set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply)
 {
 	const struct destination *d = c->destination;
 	const unsigned knows = c->onward->greeting.has & SMTP_CAP_BIT(SMTP_CAP_DSN);
@@ -114,10 +114,10 @@ void courier_note_reply(struct courier *c, const struct smtp_reply_line *line)
 		fate = FATE_DELIVERED;
 	snprintf(text, sizeof text, "%u %.*s", line->code, (int)line->text.len, line->text.at);
 	if (c->state == COURIER_RCPT) {
-		courier_set_fate(c, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, text);
+		set_fate(c, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, text);
 		return;
 	}
 	for (unsigned i = 0; i < c->fates.count; i++)
 		if (c->fates.at[i].fate == (c->state == COURIER_MAIL ? FATE_OPEN : FATE_SENT))
-			courier_set_fate(c, i, fate, text);
+			set_fate(c, i, fate, text);
 }

@@ -313,21 +313,6 @@ static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_sta
 	return replaces;
 }
 
-/* The servers that no place uses, in the order of the file. */
-static void get_spare_stats(const struct queue *q, struct queue_stats *out)
-{
-	for (unsigned n = 0; n < q->spares.count; n++) {
-		const struct backup *b = queue_server(q, n);
-		struct queue_spare_stats *s = &out->spares[out->spare_count];
-
-		if (b == &q->backups[0] || b == &q->backups[1])
-			continue;
-		s->state = b->state;
-		address_format((const struct sockaddr *)&b->conf->paths[0], s->address);
-		out->spare_count++;
-	}
-}
-
 void queue_get_stats(const struct queue *q, struct queue_stats *out)
 {
 	*out = q->stats;
@@ -343,7 +328,17 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		if (backup_counts(b) && replaces > out->states_unconfirmed)
 			out->states_unconfirmed = replaces;
 	}
-	get_spare_stats(q, out);
+	/* The servers that no place uses, in the order of the file. */
+	for (unsigned n = 0; n < q->spares.count; n++) {
+		const struct backup *b = queue_server(q, n);
+		struct queue_spare_stats *s = &out->spares[out->spare_count];
+
+		if (b == &q->backups[0] || b == &q->backups[1])
+			continue;
+		s->state = b->state;
+		address_format((const struct sockaddr *)&b->conf->paths[0], s->address);
+		out->spare_count++;
+	}
 	out->messages = queue_messages(q);
 	out->bytes = q->items.bytes;
 	out->memory = queue_memory(q);

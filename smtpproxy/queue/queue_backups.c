@@ -140,28 +140,24 @@ static void note_branch(struct queue *q, const struct backup *b)
 		b->index, (unsigned long long)m->version);
 }
 
-static void consider_backup(struct queue *q, struct backup *b)
-{
-	if (b->state != BACKUP_SEEN || !queue_is_fresh(q))
-		return;
-	if (b->sight.marker.epoch > q->shared.epoch) {
-		queue_meet_rival(q, b);
-		return;
-	}
-	if (!may_claim(q, b))
-		return;
-	note_branch(q, b);
-	backup_claim(b);
-}
-
 void queue_consider(struct queue *q)
 {
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
 		queue_recover(q);
 	if (queue_owns(q))
 		queue_outrank(q);
-	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
-		consider_backup(q, &q->backups[i]);
+	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++) {
+		struct backup *b = &q->backups[i];
+
+		if (b->state != BACKUP_SEEN || !queue_is_fresh(q))
+			continue;
+		if (b->sight.marker.epoch > q->shared.epoch) {
+			queue_meet_rival(q, b);
+		} else if (may_claim(q, b)) {
+			note_branch(q, b);
+			backup_claim(b);
+		}
+	}
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
 		if (q->backups[i].state == BACKUP_FILLING)
 			queue_on_room(&q->backups[i]);

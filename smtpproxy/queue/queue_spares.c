@@ -135,16 +135,6 @@ enum recovery_step queue_spares_decide(struct queue *q, enum recovery_trust trus
 
 /* ACTIVE */
 
-static void note_use(struct queue *q, unsigned i, int64_t now_ms)
-{
-	const struct backup *b = &q->backups[i];
-	/* It was refused for lack of memory, and is tried again every few seconds. */
-	const int is_full = !backup_counts(b) && b->fill_after_ms && now_ms < b->fill_after_ms + FULL_FOR_MS;
-
-	if (q->state != QUEUE_ACTIVE || b->next || (b->state != BACKUP_AWAY && !is_full))
-		q->spares.useful_ms[i] = now_ms;
-}
-
 static void note_owed(struct queue *q, unsigned server)
 {
 	const struct backup *p = &q->spares.probes[server];
@@ -256,8 +246,14 @@ void queue_spares_tick(struct queue *q, int64_t now_ms)
 {
 	for (unsigned n = 0; n < q->spares.count; n++)
 		tick_probe(q, n, now_ms);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		note_use(q, i, now_ms);
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct backup *b = &q->backups[i];
+		/* It was refused for lack of memory, and is tried again every few seconds. */
+		const int is_full = !backup_counts(b) && b->fill_after_ms && now_ms < b->fill_after_ms + FULL_FOR_MS;
+
+		if (q->state != QUEUE_ACTIVE || b->next || (b->state != BACKUP_AWAY && !is_full))
+			q->spares.useful_ms[i] = now_ms;
+	}
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	for (unsigned n = 0; n < q->spares.count && queue_owns(q); n++)

@@ -109,18 +109,6 @@ static void greet(struct redis_link *l)
 
 /* TLS */
 
-static void begin_tls(struct redis_link *l)
-{
-	const struct redis_login *login = l->login;
-	char host[INET6_ADDRSTRLEN] = "";
-
-	getnameinfo(l->address, address_len(l->address), host, sizeof host, NULL, 0, NI_NUMERICHOST);
-	l->plain = malloc(PLAIN_MAX);
-	l->tls = onward_tls_create(login->tls, login->name ? login->name : host, NULL);
-	if (!l->plain || !l->tls || onward_tls_flush(l->tls, &l->stream) < 0)
-		redis_link_close(l, "out of memory for TLS");
-}
-
 static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
 {
 	enum onward_tls_state state;
@@ -186,16 +174,23 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 static void on_connected(struct stream *s, int uv_error)
 {
 	struct redis_link *l = link_of(s);
+	const struct redis_login *login = l->login;
+	char host[INET6_ADDRSTRLEN] = "";
 
 	if (uv_error < 0) {
 		redis_link_close(l, error_text(uv_error));
 		return;
 	}
 	stream_read_start(s);
-	if (l->login->tls)
-		begin_tls(l);
-	else
+	if (!login->tls) {
 		greet(l);
+		return;
+	}
+	getnameinfo(l->address, address_len(l->address), host, sizeof host, NULL, 0, NI_NUMERICHOST);
+	l->plain = malloc(PLAIN_MAX);
+	l->tls = onward_tls_create(login->tls, login->name ? login->name : host, NULL);
+	if (!l->plain || !l->tls || onward_tls_flush(l->tls, &l->stream) < 0)
+		redis_link_close(l, "out of memory for TLS");
 }
 
 static void on_closed(struct stream *s)

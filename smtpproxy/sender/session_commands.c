@@ -304,13 +304,6 @@ static void on_mail(struct session *s, const struct smtp_client_event *e)
 		begin_transaction(s, &unnamed);
 }
 
-static void on_question(struct session *s, const struct smtp_client_event *e)
-{
-	enum smtp_own own = session_tx_question(s, e);
-	if (own)
-		session_answer_own(s, e, own);
-}
-
 /* All of the content was passed on: with its last byte, or with an empty last chunk. */
 static void decide_if_complete(struct session *s)
 {
@@ -386,7 +379,7 @@ static void (*const ons[SMTP_VERB_COUNT])(struct session *s, const struct smtp_c
 	[SMTP_VERB_DATA] = session_transact,
 	[SMTP_VERB_BDAT] = session_transact,
 	[SMTP_VERB_RSET] = session_transact,
-	[SMTP_VERB_XCSSLTX] = on_question,
+	[SMTP_VERB_XCSSLTX] = session_tx_question,
 };
 
 static void on_command(struct session *s, const struct smtp_client_event *e)

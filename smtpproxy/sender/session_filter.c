@@ -295,19 +295,6 @@ static void on_verdict(void *ctx, enum filter_verdict verdict, struct smtp_span 
 
 /* The question */
 
-/* A sender waits 5 minutes for the replies to MAIL and RCPT, 2 for that to DATA, and 10 for that to a message (RFC 5321
- * 4.5.3.2). MAIL also waits for its turn. Behind a message's verdict, the receiver gets DATA and the message. */
-static void set_limits(const struct session *s, uint32_t most_ms[static FILTER_STEPS])
-{
-	const struct conf_smtpproxy *c = s->home->conf;
-	const uint32_t turn_ms = s->home->queue ? 0 : c->limits.turn_ms,
-		       data_ms = s->home->queue ? 0 : c->outward.data_ms;
-	most_ms[FILTER_MAIL] = turn_ms < 5 * MINUTE_MS - LEAST_MS ? 5 * MINUTE_MS - turn_ms : LEAST_MS;
-	most_ms[FILTER_RCPT] = 4 * MINUTE_MS;
-	most_ms[FILTER_DATA] = 3 * MINUTE_MS / 2;
-	most_ms[FILTER_MESSAGE] = data_ms < 8 * MINUTE_MS - LEAST_MS ? 8 * MINUTE_MS - data_ms : LEAST_MS;
-}
-
 static int begin(struct session *s)
 {
 	const struct destination *d = s->destination; /* deliver: queue: the receivers are chosen later */
@@ -319,11 +306,20 @@ static int begin(struct session *s)
 		.destination = d ? address_format((const struct sockaddr *)&d->route.to, destination) : "queue",
 		.connection = s->number,
 	};
+	const struct conf_smtpproxy *c = s->home->conf;
+	const uint32_t turn_ms = s->home->queue ? 0 : c->limits.turn_ms,
+		       data_ms = s->home->queue ? 0 : c->outward.data_ms;
 	struct filtered *f = calloc(1, sizeof *f);
 
 	if (!f)
 		return -1;
-	set_limits(s, facts.most_ms);
+	/* A sender waits 5 minutes for the replies to MAIL and RCPT, 2 for that to DATA, and 10 for that to a message
+	 * (RFC 5321 4.5.3.2). MAIL also waits for its turn. Behind a message's verdict, the receiver gets DATA and the
+	 * message. */
+	facts.most_ms[FILTER_MAIL] = turn_ms < 5 * MINUTE_MS - LEAST_MS ? 5 * MINUTE_MS - turn_ms : LEAST_MS;
+	facts.most_ms[FILTER_RCPT] = 4 * MINUTE_MS;
+	facts.most_ms[FILTER_DATA] = 3 * MINUTE_MS / 2;
+	facts.most_ms[FILTER_MESSAGE] = data_ms < 8 * MINUTE_MS - LEAST_MS ? 8 * MINUTE_MS - data_ms : LEAST_MS;
 	if (!body_share_begin(&s->home->held, &f->share, &s->source))
 		f->filter = filter_create(&s->home->hooks, s->listener, &facts, on_verdict, s);
 	if (!f->filter) {

@@ -188,8 +188,8 @@ void session_tx_wait(struct session *s);
 int session_tx_reopen(struct session *s);
 /* The reply to the end; @text includes its code. Sessions that wait for it get it, once it is remembered. */
 void session_tx_decide(struct session *s, struct smtp_span text);
-/* The command XCSSLTX. NONE, or the reply that refuses it. */
-enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e);
+/* The command XCSSLTX. */
+void session_tx_question(struct session *s, const struct smtp_client_event *e);
 
 /* The client's address, or the peer's. */
 struct sockaddr_storage session_client(const struct session *s);
