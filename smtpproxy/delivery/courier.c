@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/container_of.h"
 #include "net/error_text.h"
@@ -232,15 +231,6 @@ static void leave_for_next(struct courier *c, struct smtp_enhanced enhanced)
 		c->rest = (struct smtp_span){ 0 };
 }
 
-static void on_rcpt_reply(struct courier *c, const struct smtp_reply_line *line)
-{
-	c->refused += line->code / 100 != 2;
-	courier_note_reply(c, line);
-	if (has_too_many(c, line))
-		leave_for_next(c, line->enhanced);
-	say_next(c);
-}
-
 /* Without a name. */
 static void on_repeat_reply(struct courier *c, const struct smtp_reply_line *line)
 {
@@ -271,50 +261,47 @@ static void on_ask_reply(struct courier *c, const struct smtp_reply_line *line)
 	finish(c);
 }
 
-static void on_data_reply(struct courier *c, const struct smtp_reply_line *line)
+/* The reply to the last command, or to the content. */
+static void on_expected(struct courier *c, const struct smtp_reply_line *line)
 {
-	if (line->code / 100 != 3) {
+	const unsigned class = line->code / 100;
+
+	switch (c->state) {
+	case COURIER_MAIL: on_mail_reply(c, line); break;
+	case COURIER_RCPT:
+		c->refused += class != 2;
+		courier_note_reply(c, line);
+		if (has_too_many(c, line))
+			leave_for_next(c, line->enhanced);
+		say_next(c);
+		break;
+	case COURIER_DATA:
+		if (class == 3) {
+			c->state = COURIER_CONTENT;
+			send_content(c);
+			break;
+		}
 		courier_note_reply(c, line);
 		courier_say(c, COURIER_RESET, "RSET\r\n", 6);
-		return;
-	}
-	c->state = COURIER_CONTENT;
-	send_content(c);
-}
-
-static void on_dot_reply(struct courier *c, const struct smtp_reply_line *line)
-{
-	courier_note_reply(c, line);
-	if (c->left == COURIER_REST_LEFT && line->code / 100 == 2)
-		c->left = COURIER_REST_NEXT;
-	finish(c);
-}
-
-static void on_reset_reply(struct courier *c, const struct smtp_reply_line *line)
-{
-	if (line->code / 100 == 2)
+		break;
+	case COURIER_DOT:
+		courier_note_reply(c, line);
+		if (c->left == COURIER_REST_LEFT && class == 2)
+			c->left = COURIER_REST_NEXT;
 		finish(c);
-	else
-		finish_with_reset(c);
+		break;
+	case COURIER_ASK: on_ask_reply(c, line); break;
+	case COURIER_REPEAT: on_repeat_reply(c, line); break;
+	case COURIER_RESET:
+		if (class == 2) {
+			finish(c);
+			break;
+		}             /* fall through */
+	case COURIER_CONTENT: /* the receiver refuses the content before its end */
+	case COURIER_RESOLVES:
+	case COURIER_WAITS: finish_with_reset(c); break;
+	}
 }
-
-static void on_unasked(struct courier *c, const struct smtp_reply_line *line)
-{
-	finish_with_reset(c);
-}
-
-static void (*const ons[])(struct courier *c, const struct smtp_reply_line *line) = {
-	[COURIER_RESOLVES] = on_unasked,
-	[COURIER_WAITS] = on_unasked,
-	[COURIER_MAIL] = on_mail_reply,
-	[COURIER_RCPT] = on_rcpt_reply,
-	[COURIER_DATA] = on_data_reply,
-	[COURIER_CONTENT] = on_unasked, /* the receiver refuses the content before its end */
-	[COURIER_DOT] = on_dot_reply,
-	[COURIER_RESET] = on_reset_reply,
-	[COURIER_ASK] = on_ask_reply,
-	[COURIER_REPEAT] = on_repeat_reply,
-};
 
 /* A 421 ends the connection. The command that it answers is put off. */
 static void on_answer(struct courier *c, const struct smtp_reply_line *line)
@@ -324,7 +311,7 @@ static void on_answer(struct courier *c, const struct smtp_reply_line *line)
 	else if (c->state == COURIER_DOT)
 		c->onward->refusals = 0;
 	if (line->code != 421) {
-		ons[c->state](c, line);
+		on_expected(c, line);
 		return;
 	}
 	if (c->state != COURIER_RESET)

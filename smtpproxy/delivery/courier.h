@@ -126,8 +126,8 @@ int notice_is_due(const struct courier *c);
  * queue_bounce(). */
 int notice_send(struct courier *c);
 
-/* courier_settle.c: the fate of one recipient, and the reply of the receiver, or our own, that decided it. */
-void courier_set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply);
+/* courier_settle.c */
+
 /* RCPT: the reply decides the fate of that recipient; other states: of all that it concerns. */
 void courier_note_reply(struct courier *c, const struct smtp_reply_line *line);
 /* Decides by the fates of the recipients what the queue does with the message. */

@@ -17,22 +17,18 @@ static uint32_t backoff_ms(const struct courier *c)
 	return ms < q->retry_last_ms ? (uint32_t)ms : q->retry_last_ms;
 }
 
-/* NEXT: the recipients that the transaction had no room for get the message in a next one. Each such transaction
+/* PART: the recipients that the transaction had no room for get the message in a next one. Each such transaction
  * delivers to one recipient at least, so there are not more of them than recipients. */
-static void put_back(struct courier *c, enum courier_rest left, uint32_t in_ms)
+static void put_back(struct courier *c, enum queue_step step, uint32_t in_ms)
 {
 	struct queue *q = c->parts->queue;
+	const int64_t due_ms = step == QUEUE_STEP_PART ? 0 : queue_now_ms(q) + in_ms;
 	size_t len;
 	char *note = fates_note(&c->fates, &len);
 	const struct content_bytes bytes = { (const uint8_t *)note, note ? len : 0 };
 
-	if (left == COURIER_REST_NEXT) {
-		c->parts->counters->deliveries_split++;
-		queue_go_on(q, c->mail.id, bytes);
-	} else {
-		c->parts->counters->delivery_retries++;
-		queue_retry(q, c->mail.id, queue_now_ms(q) + in_ms, bytes);
-	}
+	*(step == QUEUE_STEP_PART ? &c->parts->counters->deliveries_split : &c->parts->counters->delivery_retries) += 1;
+	queue_retry(q, c->mail.id, step, due_ms, bytes);
 	free(note);
 }
 
@@ -70,7 +66,7 @@ static void conclude(struct courier *c)
 	if (!failed && !notice_is_due(c))
 		queue_done(c->parts->queue, c->mail.id);
 	else if (notice_send(c))
-		put_back(c, COURIER_REST_NONE, c->parts->conf->queue.retry_first_ms);
+		put_back(c, QUEUE_STEP_ATTEMPT, c->parts->conf->queue.retry_first_ms);
 }
 
 void courier_settle(struct courier *c)
@@ -88,11 +84,11 @@ void courier_settle(struct courier *c)
 		c->parts->counters->delivery_retries++;
 		queue_put_back(q, c->mail.id, queue_now_ms(q) + backoff_ms(c), QUEUE_IN_DOUBT);
 	} else {
-		put_back(c, c->left, backoff_ms(c));
+		put_back(c, c->left == COURIER_REST_NEXT ? QUEUE_STEP_PART : QUEUE_STEP_ATTEMPT, backoff_ms(c));
 	}
 }
 
-void courier_set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply)
+static void set_fate(struct courier *c, unsigned at, enum fate fate, const char *reply)
 {
 	const struct destination *d = c->destination;
 	const unsigned knows = c->onward->greeting.has & SMTP_CAP_BIT(SMTP_CAP_DSN);
@@ -118,10 +114,10 @@ void courier_note_reply(struct courier *c, const struct smtp_reply_line *line)
 		fate = FATE_DELIVERED;
 	snprintf(text, sizeof text, "%u %.*s", line->code, (int)line->text.len, line->text.at);
 	if (c->state == COURIER_RCPT) {
-		courier_set_fate(c, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, text);
+		set_fate(c, c->at - 1, fate == FATE_DELIVERED ? FATE_SENT : fate, text);
 		return;
 	}
 	for (unsigned i = 0; i < c->fates.count; i++)
 		if (c->fates.at[i].fate == (c->state == COURIER_MAIL ? FATE_OPEN : FATE_SENT))
-			courier_set_fate(c, i, fate, text);
+			set_fate(c, i, fate, text);
 }

@@ -197,8 +197,10 @@ static void look_at_lines(struct delivery *d)
 	TAILQ_CONCAT(&d->now, &lines, look_next);
 }
 
-static void look(struct delivery *d)
+static void look(struct turn_end *t)
 {
+	struct delivery *d = container_of(t, struct delivery, turn);
+
 	if (d->state == DELIVERY_RUNS && queue_may_deliver(d->parts.queue))
 		look_at_lines(d);
 	if (d->state != DELIVERY_STOPS || d->under_way)
@@ -208,11 +210,6 @@ static void look(struct delivery *d)
 	d->timer = NULL;
 	deadline_cancel(&d->deadline);
 	d->done(d->done_ctx);
-}
-
-static void on_turn_end(struct turn_end *t)
-{
-	look(container_of(t, struct delivery, turn));
 }
 
 /* The final dot of @c waits for a receiver that reads nothing, or for its network. */
@@ -235,7 +232,7 @@ static void on_timer(void *ctx)
 				courier_cut(c);
 		}
 	TAILQ_CONCAT(&d->now, &d->later, look_next);
-	look(d);
+	look(&d->turn);
 }
 
 void delivery_begin(struct delivery *d, struct queue *q)
@@ -345,7 +342,7 @@ struct delivery *delivery_create(struct delivery_parts *parts)
 		return NULL;
 	d->parts = *parts;
 	crypto_shorthash_keygen(source_key);
-	d->turn.fn = on_turn_end;
+	d->turn.fn = look;
 	d->deadline.fn = on_deadline;
 	TAILQ_INIT(&d->now);
 	TAILQ_INIT(&d->later);

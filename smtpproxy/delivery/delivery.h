@@ -8,8 +8,6 @@
 #include "smtpproxy/policy/destination_rules.h"
 #include "smtpproxy/queue/queue.h"
 
-struct delivery;
-
 /* The objects that a delivery uses. All of them live longer. delivery_begin() sets @queue. */
 struct delivery_parts {
 	struct worker *worker;

@@ -1,14 +1,11 @@
 /* notice.c: the mail that tells the sender of a message about its recipients (RFC 3464, RFC 6522): text, the status of
  * each recipient, and the message or its header. A notice has a null sender, so that no notice is ever sent about it
  * (RFC 5321 4.5.5). It consists of ASCII, except for a message that is returned in full and has other bytes. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 
-#include "net/address.h"
 #include "proto/error.h"
 #include "smtp/params.h"
 #include "smtpproxy/delivery/courier.h"
@@ -51,7 +48,7 @@ static enum told told_of(const struct about *a)
 	return TOLD_NOTHING;
 }
 
-/* Calls @write for each recipient of which the sender is told that. Returns their number. */
+/* Calls @write, if there is one, for each recipient of which the sender is told that. Returns their number. */
 static unsigned each(const struct courier *c, enum told told, FILE *f, void (*write)(FILE *f, const struct about *a))
 {
 	struct smtp_span rest = c->envelope.rest;
@@ -73,16 +70,12 @@ static unsigned each(const struct courier *c, enum told told, FILE *f, void (*wr
 }
 
 /* A sender without a domain, or no sender at all, cannot be told. */
-static int can_be_told(const struct courier *c)
+int notice_is_due(const struct courier *c)
 {
 	char destination[LINE_NAME_MAX + 1];
 
-	return c->envelope.sender.len && !line_name_of(&c->parts->conf->queue, c->envelope.sender, destination);
-}
-
-int notice_is_due(const struct courier *c)
-{
-	return can_be_told(c) && (each(c, TOLD_FAILED, NULL, NULL) || each(c, TOLD_RELAYED, NULL, NULL));
+	return c->envelope.sender.len && !line_name_of(&c->parts->conf->queue, c->envelope.sender, destination) &&
+	       (each(c, TOLD_FAILED, NULL, NULL) || each(c, TOLD_RELAYED, NULL, NULL));
 }
 
 /* Text */
@@ -256,25 +249,18 @@ static void write_head(const struct courier *c, FILE *f, const char *boundary, e
 	fprintf(f, "Content-Type: multipart/report; report-type=delivery-status; boundary=\"%s\"\r\n\r\n", boundary);
 }
 
-static void write_text(const struct courier *c, FILE *f)
-{
-	fprintf(f, "This is the mail server %s.\r\n", c->parts->conf->name);
-	if (each(c, TOLD_FAILED, NULL, NULL)) {
-		fprintf(f, "\r\nYour message was not delivered to:\r\n\r\n");
-		each(c, TOLD_FAILED, f, write_text_line);
-	}
-	if (each(c, TOLD_RELAYED, NULL, NULL)) {
-		fprintf(f, "\r\nIt was passed on to a server that sends no reports of delivery, for:\r\n\r\n");
-		each(c, TOLD_RELAYED, f, write_text_line);
-	}
-}
-
 static void write_parts(const struct courier *c, FILE *f, const char *boundary, enum returned returned)
 {
 	struct smtp_params p = { 0 };
 
 	fprintf(f, "--%s\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\n", boundary);
-	write_text(c, f);
+	fprintf(f, "This is the mail server %s.\r\n", c->parts->conf->name);
+	if (each(c, TOLD_FAILED, NULL, NULL))
+		fprintf(f, "\r\nYour message was not delivered to:\r\n\r\n");
+	each(c, TOLD_FAILED, f, write_text_line);
+	if (each(c, TOLD_RELAYED, NULL, NULL))
+		fprintf(f, "\r\nIt was passed on to a server that sends no reports of delivery, for:\r\n\r\n");
+	each(c, TOLD_RELAYED, f, write_text_line);
 	fprintf(f, "\r\n--%s\r\nContent-Type: message/delivery-status\r\n\r\n", boundary);
 	if (!smtp_params_read(SMTP_VERB_MAIL, c->envelope.params, &p) && smtp_params_has(&p, SMTP_PARAM_ENVID))
 		write_decoded(f, "Original-Envelope-Id", (struct smtp_span){ 0 }, p.value[SMTP_PARAM_ENVID]);
@@ -305,48 +291,32 @@ static char *write_notice(const struct courier *c, enum returned returned, size_
 	return text;
 }
 
-static int store(struct courier *c, const struct envelope_text *e, const char *text, size_t len)
-{
-	char destination[LINE_NAME_MAX + 1];
-	struct queue_mail m = {
-		.destination = { (const uint8_t *)destination, 0 },
-		.envelope = { (const uint8_t *)e->at, e->len },
-		.body = { (const uint8_t *)text, len },
-	};
-	size_t note_len;
-	char *note = fates_note(&c->fates, &note_len);
-	int r;
-
-	line_name_of(&c->parts->conf->queue, c->envelope.sender, destination);
-	m.destination.len = strlen(destination);
-	r = note ? queue_bounce(
-			   c->parts->queue, c->mail.id, &m, (struct content_bytes){ (const uint8_t *)note, note_len })
-		 : CSSL_E_NO_MEMORY;
-
-	free(note);
-	return r;
-}
-
 int notice_send(struct courier *c)
 {
 	const enum returned returned = returned_of(c);
+	const struct smtp_span none = { 0 };
 	const char *params = returned == RETURNED_FULL_8BIT ? "BODY=8BITMIME" : "";
+	char destination[LINE_NAME_MAX + 1], *text = NULL, *note = NULL;
+	size_t len, note_len;
 	struct envelope_text e = { 0 };
-	char *text;
-	size_t len;
-	int r;
+	struct queue_mail m;
+	int r = CSSL_E_NO_MEMORY;
 
 	if (!notice_is_due(c))
 		return queue_bounce(c->parts->queue, c->mail.id, NULL, (struct content_bytes){ 0 });
-	text = write_notice(c, returned, &len);
-	r = text ? 0 : -1;
-	r = r ? r
-	      : envelope_begin(&e, smtp_span_of(c->parts->conf->name), (struct smtp_span){ 0 }, (struct smtp_span){ 0 },
-			smtp_span_of(params));
-	r = r ? r : envelope_add(&e, c->envelope.sender, (struct smtp_span){ 0 });
-	r = r ? r : store(c, &e, text, len);
+	if ((text = write_notice(c, returned, &len)) && (note = fates_note(&c->fates, &note_len)) &&
+		!envelope_begin(&e, smtp_span_of(c->parts->conf->name), none, none, smtp_span_of(params)) &&
+		!envelope_add(&e, c->envelope.sender, none)) {
+		line_name_of(&c->parts->conf->queue, c->envelope.sender, destination);
+		m = (struct queue_mail){ .destination = { (const uint8_t *)destination, strlen(destination) },
+			.envelope = { (const uint8_t *)e.at, e.len },
+			.body = { (const uint8_t *)text, len } };
+		r = queue_bounce(
+			c->parts->queue, c->mail.id, &m, (struct content_bytes){ (const uint8_t *)note, note_len });
+	}
 	c->parts->counters->notices += !r;
 	envelope_free(&e);
+	free(note);
 	free(text);
 	return r;
 }

@@ -160,38 +160,27 @@ void probe_forget(struct probe_wait *w)
 
 /* The beginning */
 
-/* The envelope of a message that does not exist. NULL: out of memory. */
-static struct courier *create_courier(struct probes *p, const struct probe *b)
-{
-	const struct smtp_span none = { 0 };
-	struct envelope_text text = { 0 };
-	struct courier *c = NULL;
-	char sender[SMTP_DOMAIN_MAX + sizeof PROBE_SENDER "@"];
-
-	snprintf(sender, sizeof sender, PROBE_SENDER "@%s", p->parts->conf->name);
-	if (!envelope_begin(&text, none, none, smtp_span_of(sender), none) &&
-		!envelope_add(&text, smtp_span_of(b->mailbox), none)) {
-		struct queue_taken mail = { .memory = text.at, .envelope = { (const uint8_t *)text.at, text.len } };
-		c = courier_create(p->delivery, p->parts, NULL, &mail);
-	}
-	if (!c)
-		envelope_free(&text);
-	return c;
-}
-
 /* 0 or CSSL_E_NO_MEMORY. It may be over at once. */
 static int begin(struct probes *p, const char *line, struct smtp_span mailbox)
 {
 	struct probe *b = calloc(1, sizeof *b + mailbox.len + 1);
-	if (!b)
-		return CSSL_E_NO_MEMORY;
-	memcpy(b->mailbox, mailbox.at, mailbox.len);
-	snprintf(b->line, sizeof b->line, "%s", line);
-	b->courier = create_courier(p, b);
-	if (!b->courier) {
+	const struct smtp_span none = { 0 };
+	struct envelope_text text = { 0 }; /* of a message that does not exist */
+	char sender[SMTP_DOMAIN_MAX + sizeof PROBE_SENDER "@"];
+
+	snprintf(sender, sizeof sender, PROBE_SENDER "@%s", p->parts->conf->name);
+	if (b && !envelope_begin(&text, none, none, smtp_span_of(sender), none) &&
+		!envelope_add(&text, mailbox, none)) {
+		struct queue_taken mail = { .memory = text.at, .envelope = { (const uint8_t *)text.at, text.len } };
+		b->courier = courier_create(p->delivery, p->parts, NULL, &mail);
+	}
+	if (!b || !b->courier) {
+		envelope_free(&text);
 		free(b);
 		return CSSL_E_NO_MEMORY;
 	}
+	memcpy(b->mailbox, mailbox.at, mailbox.len);
+	snprintf(b->line, sizeof b->line, "%s", line);
 	b->probes = p;
 	LIST_INSERT_HEAD(&p->under_way, b, next);
 	p->count++;

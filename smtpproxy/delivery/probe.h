@@ -13,8 +13,6 @@
 #include "smtpproxy/delivery/delivery.h"
 
 struct courier;
-struct probe;
-struct probes;
 
 /* Embedded in who waits for an answer; all zero but for on_known before use. */
 struct probe_wait {

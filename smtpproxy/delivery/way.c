@@ -25,10 +25,15 @@ static void on_found(struct exchangers *x)
 	w->on_found(w);
 }
 
-/* The file's next hops come first, that of the domain before that of all; then an address that the line was named
- * after. */
-static int has_fixed(struct way *w, const struct smtpproxy_queue *conf)
+int way_begin(struct way *w, const struct delivery_parts *parts, const char *name)
 {
+	const struct smtpproxy_queue *conf = &parts->conf->queue;
+	w->parts = parts;
+	w->name = name;
+	w->known = line_name_domain(conf, name);
+	w->exchangers.on_found = on_found;
+	/* The file's next hops come first, that of the domain before that of all; then an address that the line was
+	 * named after. */
 	w->hop = WAY_HOP_OF_DOMAIN;
 	if (w->known && w->known->next_hop.ss_family != AF_UNSPEC) {
 		w->fixed = w->known->next_hop;
@@ -38,17 +43,7 @@ static int has_fixed(struct way *w, const struct smtpproxy_queue *conf)
 	} else if (line_name_address(w->name, &w->fixed) != 0) {
 		w->fixed.ss_family = AF_UNSPEC;
 	}
-	return w->fixed.ss_family != AF_UNSPEC;
-}
-
-int way_begin(struct way *w, const struct delivery_parts *parts, const char *name)
-{
-	const struct smtpproxy_queue *conf = &parts->conf->queue;
-	w->parts = parts;
-	w->name = name;
-	w->known = line_name_domain(conf, name);
-	w->exchangers.on_found = on_found;
-	if (has_fixed(w, conf))
+	if (w->fixed.ss_family != AF_UNSPEC)
 		return WAY_KNOWN;
 	const int r = exchangers_find(
 		&w->exchangers, parts->worker, parts->resolver, name, parts->conf->name, (uint16_t)conf->port);

@@ -7,8 +7,6 @@
 
 #include "smtpproxy/ledger/tx_message.h"
 
-struct tx_before;
-
 /* For at most so many ids. NULL: out of memory. */
 struct tx_before *tx_before_create(uint64_t ids_max);
 void tx_before_destroy(struct tx_before *b); /* NULL is legal */

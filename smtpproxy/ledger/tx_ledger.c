@@ -59,27 +59,20 @@ static uint64_t hash_of(const struct tx_ledger *l, const char *id)
 	return number;
 }
 
-/* Make room for one more entry. */
-static int evict(struct tx_ledger *l)
-{
-	struct tx_entry *e = TAILQ_FIRST(&l->idle);
-	if (!e)
-		return CSSL_E_FULL;
-	TAILQ_REMOVE(&l->idle, e, in_idle);
-	table_remove(&l->entries, &e->link);
-	free(e);
-	l->evicted++;
-	return 0;
-}
-
 static struct tx_entry *add(struct tx_ledger *l, const char *id)
 {
 	uint8_t key[8];
-	while (l->entries.count >= l->ids_max) {
-		if (evict(l) < 0)
+	struct tx_entry *e;
+	while (l->entries.count >= l->ids_max) { /* room for one more */
+		e = TAILQ_FIRST(&l->idle);
+		if (!e)
 			return NULL;
+		TAILQ_REMOVE(&l->idle, e, in_idle);
+		table_remove(&l->entries, &e->link);
+		free(e);
+		l->evicted++;
 	}
-	struct tx_entry *e = calloc(1, sizeof *e);
+	e = calloc(1, sizeof *e);
 	if (!e || table_add(&l->entries, &e->link, hash_of(l, id))) {
 		free(e);
 		return NULL;

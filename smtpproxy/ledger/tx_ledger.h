@@ -51,8 +51,6 @@ struct tx_entry {
 	TAILQ_ENTRY(tx_entry) in_idle; /* only while no session has it */
 };
 
-struct tx_ledger;
-
 /* For at most so many ids. NULL: out of memory. */
 struct tx_ledger *tx_ledger_create(uint64_t ids_max);
 void tx_ledger_destroy(struct tx_ledger *l);

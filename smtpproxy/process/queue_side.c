@@ -78,10 +78,9 @@ static void set_backup(struct queue_side *s, const struct smtpproxy_backup *from
 {
 	for (size_t i = 0; i < from->path_count && i < BACKUP_PATHS; i++)
 		to->paths[to->path_count++] = from->paths[i];
-	to->user = from->user;
-	to->name = from->name;
-	to->tls = s->tls[at];
-	to->password = s->passwords[at];
+	to->login = (struct redis_login){
+		.user = from->user, .password = s->passwords[at], .tls = s->tls[at], .name = from->name
+	};
 }
 
 static void on_ready(void *user)

@@ -44,28 +44,15 @@ void backup_move(struct backup *b, enum backup_state to)
 	b->state = to;
 }
 
-static void set_conf(struct backup *b, const struct backup_conf *conf)
-{
-	b->conf = conf;
-	for (unsigned i = 0; i < conf->path_count; i++) {
-		b->paths[i].backup = b;
-		b->paths[i].login = (struct redis_login){
-			.address = (const struct sockaddr *)&conf->paths[i],
-			.user = conf->user,
-			.password = conf->password,
-			.tls = conf->tls,
-			.name = conf->name,
-		};
-	}
-}
-
 void backup_init(struct backup *b, unsigned index, const struct backup_conf *conf, struct backup_shared *shared)
 {
 	memset(b, 0, sizeof *b);
 	b->index = b->line.backup = index;
 	b->shared = shared;
 	b->turn.fn = backup_send_at_turn_end;
-	set_conf(b, conf);
+	b->conf = conf;
+	for (unsigned i = 0; i < BACKUP_PATHS; i++)
+		b->paths[i].backup = b;
 }
 
 /* The state of a backup after it is lost. Its owner is told if the state was more than SEEN. */
@@ -133,7 +120,7 @@ static void change_server(struct backup *b, int64_t now_ms)
 	b->looks = b->generation = 0;
 	b->asked_ms = b->fill_after_ms = 0;
 	b->heard_ms = now_ms;
-	set_conf(b, b->next);
+	b->conf = b->next;
 	b->next = NULL;
 }
 
@@ -255,21 +242,6 @@ static void on_lost(struct redis_link *l, const char *why)
 			activate(b, &b->paths[i]);
 }
 
-static void on_renewed(struct backup *b, int64_t sent_ms, const redisReply *reply)
-{
-	if (reply->type == REDIS_REPLY_ERROR)
-		backup_call_failed(b, reply->str);
-	else
-		queue_on_renewed(b, sent_ms);
-}
-
-static void on_call_answered(struct backup *b, int64_t sent_ms, const redisReply *reply)
-{
-	if (reply->type != REDIS_REPLY_ERROR)
-		queue_on_renewed(b, sent_ms);
-	backup_call_answered(b, reply);
-}
-
 static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const redisReply *reply)
 {
 	struct backup_path *p = path_of(l);
@@ -286,10 +258,17 @@ static void on_reply(struct redis_link *l, uint32_t tag, int64_t sent_ms, const 
 	case ASKED_SAVE:
 	case ASKED_CHECK: backup_look_answered(b, tag, reply); break;
 	case ASKED_CLAIM: backup_claim_answered(b, reply); break;
-	case ASKED_SCAN: backup_scan_answered(b, reply); break;
-	case ASKED_MESSAGES: backup_fetch_answered(b, reply); break;
-	case ASKED_RENEW: on_renewed(b, sent_ms, reply); break;
-	case ASKED_CALL: on_call_answered(b, sent_ms, reply); break;
+	case ASKED_SCAN:
+	case ASKED_MESSAGES: backup_read_answered(b, tag, reply); break;
+	case ASKED_RENEW:
+	case ASKED_CALL:
+		if (reply->type != REDIS_REPLY_ERROR)
+			queue_on_renewed(b, sent_ms);
+		if (tag == ASKED_CALL)
+			backup_call_answered(b, reply);
+		else if (reply->type == REDIS_REPLY_ERROR)
+			backup_call_failed(b, reply->str);
+		break;
 	case ASKED_PING: break;
 	}
 }
@@ -307,21 +286,6 @@ static const struct redis_link_ops link_ops = {
 	.on_reply = on_reply,
 	.on_lost = on_lost,
 };
-
-static void connect_path(struct backup_path *p, int64_t now_ms)
-{
-	struct backup *b = p->backup;
-	int r;
-
-	if (now_ms < p->retry_ms)
-		return;
-	p->retry_ms = now_ms + (backup_refuses(b) ? REFUSED_RETRY_MS : RETRY_MS);
-	r = redis_link_open(&p->link, b->shared->worker, &link_ops, &p->login);
-	if (!r)
-		p->stats.state = PATH_CONNECTING;
-	else
-		log_event(LOG_DEBUG, NULL, "path does not open", "backup=%u cause=%s", b->index, error_text(r));
-}
 
 /* A heartbeat on the active path of our own backup renews the lease. On any other path it only checks whether the
  * server answers. */
@@ -346,11 +310,22 @@ static void beat(struct backup_path *p, int64_t now_ms)
 
 static void tick_path(struct backup_path *p, int64_t now_ms)
 {
+	struct backup *b = p->backup;
+	int r;
+
 	if (p->link.state == REDIS_LINK_IDLE) {
-		connect_path(p, now_ms);
+		if (now_ms < p->retry_ms)
+			return;
+		p->retry_ms = now_ms + (backup_refuses(b) ? REFUSED_RETRY_MS : RETRY_MS);
+		r = redis_link_open(&p->link, b->shared->worker, &link_ops, &b->conf->login,
+			(const struct sockaddr *)&b->conf->paths[p - b->paths]);
+		if (!r)
+			p->stats.state = PATH_CONNECTING;
+		else
+			log_event(LOG_DEBUG, NULL, "path does not open", "backup=%u cause=%s", b->index, error_text(r));
 		return;
 	}
-	if (redis_link_waits_ms(&p->link, now_ms) > p->backup->shared->path_timeout_ms) {
+	if (redis_link_waits_ms(&p->link, now_ms) > b->shared->path_timeout_ms) {
 		p->stats.timeouts++;
 		redis_link_close(&p->link, "no answer in time");
 		return;

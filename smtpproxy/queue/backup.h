@@ -23,14 +23,10 @@
 #include "smtpproxy/queue/queue_stats.h"
 #include "smtpproxy/queue/redis_link.h"
 
-struct backup;
-
 struct backup_conf {
 	struct sockaddr_storage paths[BACKUP_PATHS];
-	unsigned path_count;         /* 1 or 2 */
-	const char *user, *password; /* NULL: the default user; no password */
-	SSL_CTX *tls;                /* NULL: in clear */
-	const char *name;            /* as of struct redis_login */
+	unsigned path_count; /* 1 or 2 */
+	struct redis_login login;
 };
 
 /* What a reading asks for. */
@@ -43,8 +39,8 @@ enum backup_reads {
 struct backup_shared {
 	struct worker *worker;
 	void *user;
-	const struct seal *seal;
-	const char *owner_key, *items_key;
+	struct seal *seal;
+	char owner_key[96], items_key[96];
 	char nonce[NONCE_LEN + 1]; /* of this process */
 	uint64_t epoch;            /* 0: none yet */
 	/* the newest one, as all members get it. @left: of each server, what a marker says if it leaves that one behind
@@ -64,7 +60,6 @@ enum backup_refusal {
 
 struct backup_path {
 	struct redis_link link;
-	struct redis_login login;
 	struct backup *backup;
 	int64_t retry_ms, beat_ms; /* next connect, next heartbeat */
 	struct queue_path_stats stats;

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "proto/error.h"
 
@@ -53,12 +52,6 @@ static uint32_t change_bytes(const struct change *c)
 	return c->kind == CHANGE_REPLACE ? c->item->note_len : ITEM_FIELD_LEN;
 }
 
-/* One call stores a message and its decided transaction, so that no server has only one of them. */
-static int belongs_with(const struct change *before, const struct change *c)
-{
-	return before->kind == CHANGE_PUT && c->kind == CHANGE_PUT && before->item->with == c->item;
-}
-
 static int fits(struct change_line *l, const struct change_call *call)
 {
 	const struct change *c = change_at(l, l->sent + call->changes);
@@ -66,22 +59,21 @@ static int fits(struct change_line *l, const struct change_call *call)
 
 	if (c->kind != before->kind || c->kind == CHANGE_MARK)
 		return 0;
-	if (belongs_with(before, c))
+	/* One call stores a message and its decided transaction, so that no server has only one of them. */
+	if (c->kind == CHANGE_PUT && before->item->with == c->item)
 		return 1;
 	return call->changes < CALL_CHANGES_MAX && call->bytes + change_bytes(c) <= CALL_BYTES_MAX;
-}
-
-/* A full server refuses a PUT and takes the MARK behind it, and the marker would be wrong until it is overwritten: for
- * ever, if this gateway dies. So a MARK leaves when all before it is answered, and a refusal drops it. */
-static int has_to_wait(struct change_line *l)
-{
-	return l->sent && change_at(l, l->sent)->kind == CHANGE_MARK;
 }
 
 uint32_t change_next_call(struct change_line *l, struct change_call *call)
 {
 	*call = (struct change_call){ 0 };
-	if (l->sent == l->count || l->calls_count == WINDOW_CALLS_MAX || l->bytes >= WINDOW_BYTES_MAX || has_to_wait(l))
+	if (l->sent == l->count || l->calls_count == WINDOW_CALLS_MAX || l->bytes >= WINDOW_BYTES_MAX)
+		return 0;
+	/* A full server refuses a PUT and takes the MARK behind it, and the marker would be wrong until it is
+	 * overwritten: for ever, if this gateway dies. So a MARK leaves when all before it is answered, and a refusal
+	 * drops it. */
+	if (l->sent && change_at(l, l->sent)->kind == CHANGE_MARK)
 		return 0;
 	do {
 		call->bytes += change_bytes(change_at(l, l->sent + call->changes));

@@ -4,7 +4,6 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_BACKUP_CHANGE_H
 #define CSSL_SMTPPROXY_QUEUE_BACKUP_CHANGE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "smtpproxy/queue/destination.h"

@@ -50,8 +50,8 @@ void backup_look_answered(struct backup *b, enum backup_tag tag, const redisRepl
 /* CHECK: ask again for the policies that an operator may change while the server runs. */
 void backup_ask_policies(struct backup *b, enum backup_tag tag);
 void backup_claim_answered(struct backup *b, const redisReply *reply);
-void backup_scan_answered(struct backup *b, const redisReply *reply);
-void backup_fetch_answered(struct backup *b, const redisReply *reply);
+/* SCAN, MESSAGES */
+void backup_read_answered(struct backup *b, enum backup_tag tag, const redisReply *reply);
 void backup_move(struct backup *b, enum backup_state to);
 
 #endif

@@ -17,12 +17,6 @@ static void ask_owner(struct backup *b)
 	b->looks++;
 }
 
-static void load(struct backup *b)
-{
-	redis_link_ask(&b->active->link, ASKED_LOAD, (const char *const[]){ "FUNCTION", "LOAD", functions_text, NULL });
-	b->looks++;
-}
-
 /* The sections of INFO that judge() and take_run_id() read, and CONFIG, which the user may have no right to. */
 void backup_ask_policies(struct backup *b, enum backup_tag tag)
 {
@@ -47,17 +41,6 @@ void backup_look_again(struct backup *b)
 {
 	if (b->active && !b->looks && b->active->link.state == REDIS_LINK_READY)
 		ask_owner(b);
-}
-
-static int take_run_id(const redisReply *reply, char run_id[static RUN_ID_LEN + 1])
-{
-	const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "run_id:") : NULL;
-
-	if (!at || strlen(at) < 7 + RUN_ID_LEN)
-		return -1;
-	memcpy(run_id, at + 7, RUN_ID_LEN);
-	run_id[RUN_ID_LEN] = '\0';
-	return 0;
 }
 
 #define TEXT(member)   offsetof(struct marker, member), sizeof(((struct marker *)0)->member)
@@ -174,22 +157,16 @@ void backup_claim(struct backup *b)
 	claim(b);
 }
 
-/* After a change of paths: the server is the same process and still ours, so it has what we wrote. */
-static void resume(struct backup *b)
-{
-	if (b->sight.marker.epoch < b->shared->epoch) {
-		backup_give_up(b, "the server was emptied");
-		return;
-	}
-	claim(b);
-}
-
 static void looked(struct backup *b)
 {
 	const struct marker *m = &b->sight.marker;
 
 	if (backup_is_live(b)) {
-		resume(b);
+		/* After a change of paths: the server is the same process and still ours, so it has what we wrote. */
+		if (m->epoch < b->shared->epoch)
+			backup_give_up(b, "the server was emptied");
+		else
+			claim(b);
 		return;
 	}
 	if (b->state == BACKUP_CLAIMING || b->state == BACKUP_CLAIMED)
@@ -205,21 +182,6 @@ static void looked(struct backup *b)
 	backup_move(b, BACKUP_SEEN);
 	if (!b->is_probe)
 		queue_on_seen(b);
-}
-
-static int take_library(struct backup *b, const redisReply *reply)
-{
-	if (reply->type != REDIS_REPLY_ARRAY)
-		return -1;
-	if (!reply->elements && !b->is_probe)
-		load(b);
-	return 0;
-}
-
-/* The other gateway may have loaded it meanwhile. */
-static int take_loaded(const redisReply *reply)
-{
-	return reply->type == REDIS_REPLY_ERROR && !strstr(reply->str, "already exists") ? -1 : 0;
 }
 
 /* Lines of INFO by which a server cannot hold a queue; backup.c has the words for the log. Policies with `volatile`
@@ -262,10 +224,12 @@ static int take_save(struct backup *b, const redisReply *reply)
 
 static int take_info(struct backup *b, const redisReply *reply)
 {
+	const char *at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "run_id:") : NULL;
 	char run_id[RUN_ID_LEN + 1];
 
-	if (take_run_id(reply, run_id))
+	if (!at || strlen(at) < 7 + RUN_ID_LEN)
 		return -1;
+	snprintf(run_id, sizeof run_id, "%.*s", (int)RUN_ID_LEN, at + 7);
 	if (backup_is_live(b) && strcmp(run_id, b->run_id))
 		return LOOK_RESTARTED;
 	if (judge(b, reply->str))
@@ -278,10 +242,20 @@ static int take_info(struct backup *b, const redisReply *reply)
 
 static int take_look(struct backup *b, enum backup_tag tag, const redisReply *reply)
 {
+	static const char *const load[] = { "FUNCTION", "LOAD", functions_text, NULL };
+
 	switch (tag) {
 	case ASKED_OWNER: return take_owner(&b->sight.marker, reply);
-	case ASKED_LIBRARY: return take_library(b, reply);
-	case ASKED_LOAD: return take_loaded(reply);
+	case ASKED_LIBRARY:
+		if (reply->type != REDIS_REPLY_ARRAY)
+			return -1;
+		if (!reply->elements && !b->is_probe) { /* one that is only looked at needs none */
+			redis_link_ask(&b->active->link, ASKED_LOAD, load);
+			b->looks++;
+		}
+		return 0;
+	case ASKED_LOAD: /* another gateway may have loaded it meanwhile */
+		return reply->type == REDIS_REPLY_ERROR && !strstr(reply->str, "already exists") ? -1 : 0;
 	case ASKED_SAVE: return take_save(b, reply);
 	case ASKED_CHECK: return reply->type == REDIS_REPLY_STRING ? judge(b, reply->str) : 0;
 	default: return take_info(b, reply);

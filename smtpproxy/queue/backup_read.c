@@ -7,36 +7,22 @@
 #define BLOCK_GROWTH      8u /* of the next block, because its items may be larger */
 #define BLOCK_BYTES       (4u << 20)
 
-/* HSCAN */
-static void scan_items(struct backup *b, const char *cursor)
-{
-	struct redis_link *l = &b->active->link;
-
-	redis_link_begin(l, 5);
-	redis_link_text(l, "HSCAN");
-	redis_link_text(l, b->shared->items_key);
-	redis_link_text(l, cursor);
-	redis_link_text(l, "COUNT");
-	redis_link_number(l, b->block);
-	redis_link_end(l, ASKED_SCAN);
-}
-
-static void scan_names(struct backup *b, const char *cursor)
-{
-	struct redis_link *l = &b->active->link;
-
-	backup_call_begin(b, FUNCTION_NAMES, 2);
-	redis_link_text(l, cursor);
-	redis_link_number(l, b->block);
-	redis_link_end(l, ASKED_SCAN);
-}
-
 static void scan(struct backup *b, const char *cursor)
 {
-	if (b->reads == BACKUP_READS_NAMES)
-		scan_names(b, cursor);
-	else
-		scan_items(b, cursor);
+	struct redis_link *l = &b->active->link;
+
+	if (b->reads == BACKUP_READS_NAMES) {
+		backup_call_begin(b, FUNCTION_NAMES, 2);
+		redis_link_text(l, cursor);
+	} else {
+		redis_link_begin(l, 5);
+		redis_link_text(l, "HSCAN");
+		redis_link_text(l, b->shared->items_key);
+		redis_link_text(l, cursor);
+		redis_link_text(l, "COUNT");
+	}
+	redis_link_number(l, b->block);
+	redis_link_end(l, ASKED_SCAN);
 }
 
 void backup_read(struct backup *b, enum backup_reads what)
@@ -78,61 +64,41 @@ static int is_reading(const struct backup *b)
 	return b->state == BACKUP_CLAIMED || b->state == BACKUP_COMPARING;
 }
 
-static int is_message(const redisReply *field)
-{
-	return field->len && field->str[0] == ITEM_MESSAGE;
-}
-
-static void take_item(struct backup *b, const redisReply *field, const redisReply *value)
-{
-	const int is_name = b->reads == BACKUP_READS_NAMES && is_message(field);
-
-	queue_on_item(b, field->str, field->len, is_name ? NULL : (const uint8_t *)value->str, value->len);
-}
-
 static void take_items(struct backup *b, const redisReply *items)
 {
 	for (size_t i = 0; i + 1 < items->elements && is_reading(b); i += 2) {
 		const redisReply *field = items->element[i], *value = items->element[i + 1];
+		int is_name;
 
-		if (field->type == REDIS_REPLY_STRING && value->type == REDIS_REPLY_STRING)
-			take_item(b, field, value);
+		if (field->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING)
+			continue;
+		is_name = b->reads == BACKUP_READS_NAMES && field->len && field->str[0] == ITEM_MESSAGE;
+		queue_on_item(b, field->str, field->len, is_name ? NULL : (const uint8_t *)value->str, value->len);
 	}
 }
 
-static int is_block(const struct backup *b, const redisReply *reply)
+static void scan_answered(struct backup *b, const redisReply *reply)
 {
 	const size_t elements = b->reads == BACKUP_READS_NAMES ? 3 : 2;
-
-	return reply->type == REDIS_REPLY_ARRAY && reply->elements == elements &&
-	       reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY &&
-	       (elements == 2 || reply->element[2]->type == REDIS_REPLY_INTEGER);
-}
-
-void backup_scan_answered(struct backup *b, const redisReply *reply)
-{
 	const redisReply *items;
+	int is_last;
 
-	if (!is_reading(b))
-		return;
-	if (reply->type == REDIS_REPLY_ERROR) {
-		backup_call_failed(b, reply->str);
-		return;
-	}
-	if (!is_block(b, reply)) {
+	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != elements ||
+		reply->element[0]->type != REDIS_REPLY_STRING || reply->element[1]->type != REDIS_REPLY_ARRAY ||
+		(elements == 3 && reply->element[2]->type != REDIS_REPLY_INTEGER)) {
 		backup_give_up(b, "its items cannot be read");
 		return;
 	}
 	items = reply->element[1];
+	is_last = !strcmp(reply->element[0]->str, "0");
 	b->stats.blocks++;
 	if (items->elements)
 		b->block = block_of(b, items->elements / 2,
-			b->reads == BACKUP_READS_NAMES ? (uint64_t)reply->element[2]->integer : bytes_of(items, 1, 2));
-	if (strcmp(reply->element[0]->str, "0"))
+			elements == 3 ? (uint64_t)reply->element[2]->integer : bytes_of(items, 1, 2));
+	if (!is_last)
 		scan(b, reply->element[0]->str); /* the server works on it while we handle these */
 	take_items(b, items);
-	if (is_reading(b) &&
-		!strcmp(reply->element[0]->str, "0")) /* otherwise, handling one of them gave the backup up */
+	if (is_reading(b) && is_last) /* otherwise, handling one of them gave the backup up */
 		queue_on_read(b);
 }
 
@@ -166,25 +132,11 @@ void backup_fetch(struct backup *b, const uint64_t *ids, size_t count)
 	fetch_block(b);
 }
 
-static void take_message(struct backup *b, uint64_t id, const redisReply *value)
-{
-	char field[ITEM_FIELD_LEN];
-
-	item_field(ITEM_MESSAGE, id, field);
-	if (value->type == REDIS_REPLY_STRING)
-		queue_on_item(b, field, sizeof field, (const uint8_t *)value->str, value->len);
-}
-
-void backup_fetch_answered(struct backup *b, const redisReply *reply)
+static void fetch_answered(struct backup *b, const redisReply *reply)
 {
 	const size_t first = b->fetched;
+	char field[ITEM_FIELD_LEN];
 
-	if (!is_reading(b))
-		return;
-	if (reply->type == REDIS_REPLY_ERROR) {
-		backup_call_failed(b, reply->str);
-		return;
-	}
 	if (reply->type != REDIS_REPLY_ARRAY || reply->elements != b->block) {
 		backup_give_up(b, "its messages cannot be read");
 		return;
@@ -194,8 +146,25 @@ void backup_fetch_answered(struct backup *b, const redisReply *reply)
 	b->block = block_of(b, reply->elements, bytes_of(reply, 0, 1));
 	if (b->fetched < b->fetch_count)
 		fetch_block(b);
-	for (size_t n = 0; n < reply->elements && is_reading(b); n++)
-		take_message(b, b->fetch[first + n], reply->element[n]);
+	for (size_t n = 0; n < reply->elements && is_reading(b); n++) {
+		const redisReply *value = reply->element[n];
+
+		item_field(ITEM_MESSAGE, b->fetch[first + n], field);
+		if (value->type == REDIS_REPLY_STRING)
+			queue_on_item(b, field, sizeof field, (const uint8_t *)value->str, value->len);
+	}
 	if (is_reading(b) && b->fetched == b->fetch_count)
 		queue_on_read(b);
+}
+
+void backup_read_answered(struct backup *b, enum backup_tag tag, const redisReply *reply)
+{
+	if (!is_reading(b))
+		return;
+	if (reply->type == REDIS_REPLY_ERROR)
+		backup_call_failed(b, reply->str);
+	else if (tag == ASKED_SCAN)
+		scan_answered(b, reply);
+	else
+		fetch_answered(b, reply);
 }

@@ -36,60 +36,51 @@ void backup_call_begin(struct backup *b, const char *function, unsigned more)
 	redis_link_text(l, token);
 }
 
-static unsigned arguments_of(const struct change *c)
+/* What a call has of a change: name and value of the item, and of its state. */
+enum { ITEM_NAME = 1, ITEM_VALUE = 2, STATE_NAME = 4, STATE_VALUE = 8 };
+
+static unsigned parts_of(const struct change *c)
 {
 	switch (c->kind) {
-	case CHANGE_PUT: return c->item->note ? 4 : 2;
-	case CHANGE_REPLACE: return 2;
-	case CHANGE_DELETE: return c->item->kind == ITEM_MESSAGE ? 2 : 1;
-	case CHANGE_MARK: return 2 * MARKER_FIELDS;
+	case CHANGE_PUT: return ITEM_NAME | ITEM_VALUE | (c->item->note ? STATE_NAME | STATE_VALUE : 0);
+	case CHANGE_REPLACE: return STATE_NAME | STATE_VALUE;
+	case CHANGE_DELETE: return ITEM_NAME | (c->item->kind == ITEM_MESSAGE ? STATE_NAME : 0);
+	case CHANGE_MARK: break;
 	}
 	return 0;
 }
 
-static void field_out(struct backup *b, enum item_kind kind, const struct item *i)
-{
-	char field[ITEM_FIELD_LEN];
-
-	item_field(kind, i->id, field);
-	redis_link_argument(&b->active->link, field, sizeof field);
-}
-
-static void note_out(struct backup *b, const struct item *i)
-{
-	field_out(b, ITEM_STATE, i);
-	redis_link_argument(&b->active->link, i->note, i->note_len);
-}
-
 static void change_out(struct backup *b, const struct change *c)
 {
-	const struct item *i = c->item;
+	struct redis_link *l = &b->active->link;
+	const unsigned parts = parts_of(c);
+	char field[ITEM_FIELD_LEN];
 
-	switch (c->kind) {
-	case CHANGE_PUT:
-		field_out(b, i->kind, i);
-		redis_link_argument(&b->active->link, i->sealed, i->sealed_len);
-		if (i->note)
-			note_out(b, i);
-		break;
-	case CHANGE_REPLACE: note_out(b, i); break;
-	case CHANGE_DELETE:
-		field_out(b, i->kind, i);
-		if (i->kind == ITEM_MESSAGE)
-			field_out(b, ITEM_STATE, i);
-		break;
-	case CHANGE_MARK: backup_mark_out(b); break;
+	if (c->kind == CHANGE_MARK) {
+		backup_mark_out(b);
+		return;
 	}
+	item_field(c->item->kind, c->item->id, field);
+	if (parts & ITEM_NAME)
+		redis_link_argument(l, field, sizeof field);
+	if (parts & ITEM_VALUE)
+		redis_link_argument(l, c->item->sealed, c->item->sealed_len);
+	field[0] = ITEM_STATE;
+	if (parts & STATE_NAME)
+		redis_link_argument(l, field, sizeof field);
+	if (parts & STATE_VALUE)
+		redis_link_argument(l, c->item->note, c->item->note_len);
 }
 
 static void call_out(struct backup *b, struct change_call *call)
 {
 	struct change_line *l = &b->line;
-	unsigned more = 0;
+	const enum change_kind kind = change_at(l, l->sent)->kind;
+	unsigned more = kind == CHANGE_MARK ? 2 * MARKER_FIELDS : 0;
 
 	for (uint32_t i = 0; i < call->changes; i++)
-		more += arguments_of(change_at(l, l->sent + i));
-	backup_call_begin(b, functions[change_at(l, l->sent)->kind], more);
+		more += (unsigned)__builtin_popcount(parts_of(change_at(l, l->sent + i)));
+	backup_call_begin(b, functions[kind], more);
 	for (uint32_t i = 0; i < call->changes; i++)
 		change_out(b, change_at(l, l->sent + i));
 	redis_link_end(&b->active->link, ASKED_CALL);
@@ -117,24 +108,16 @@ void backup_send_at_turn_end(struct turn_end *t)
 	backup_send(container_of(t, struct backup, turn));
 }
 
-/* A backup that does not count delays no sender, so its line is bounded here. */
-static int is_too_slow(struct backup *b)
-{
-	if (backup_counts(b) || b->line.count < LINE_SLOW)
-		return 0;
-	b->fill_after_ms = redis_link_clock_ms() + 5000;
-	backup_give_up(b, "it is too slow to be filled");
-	return 1;
-}
-
 int backup_push(struct backup *b, enum change_kind kind, struct item *i)
 {
 	int r;
 
-	if (is_too_slow(b))
+	if (!backup_counts(b) && b->line.count >= LINE_SLOW) { /* it delays no sender, so its line is bounded here */
+		b->fill_after_ms = redis_link_clock_ms() + 5000;
+		backup_give_up(b, "it is too slow to be filled");
 		return CSSL_E_FULL;
+	}
 	r = change_push(&b->line, kind, i);
-
 	if (r) {
 		backup_give_up(b, "out of memory");
 		return r;
@@ -143,24 +126,16 @@ int backup_push(struct backup *b, enum change_kind kind, struct item *i)
 	return 0;
 }
 
-static void count(struct backup *b, const struct change *c)
-{
-	switch (c->kind) {
-	case CHANGE_PUT: b->stats.puts++; break;
-	case CHANGE_REPLACE: b->stats.replaces++; break;
-	case CHANGE_DELETE: b->stats.deletes++; break;
-	default: break;
-	}
-	change_counts(&b->line, c->item)->answered++;
-}
-
 /* The changes of one call are done one by one: a callback may give the backup up, and then the line is empty. */
 static void call_done(struct backup *b, const struct change_call *call)
 {
 	for (uint32_t n = 0; n < call->changes && backup_is_live(b); n++) {
 		struct change c = change_pop(&b->line);
 
-		count(b, &c);
+		b->stats.puts += c.kind == CHANGE_PUT;
+		b->stats.replaces += c.kind == CHANGE_REPLACE;
+		b->stats.deletes += c.kind == CHANGE_DELETE;
+		change_counts(&b->line, c.item)->answered++;
 		if (c.kind == CHANGE_MARK && b->state == BACKUP_MARKING) {
 			backup_let_in(b, REFUSAL_AT_CALL);
 			backup_move(b, BACKUP_IN_SYNC);

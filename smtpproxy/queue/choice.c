@@ -13,14 +13,6 @@ static int is_away(const struct choice_server *s)
 	return s->sight.state == SIGHT_AWAY;
 }
 
-static int any_is_away(const struct choice_server *servers, unsigned count)
-{
-	for (unsigned n = 0; n < count; n++)
-		if (is_away(&servers[n]))
-			return 1;
-	return 0;
-}
-
 /* NULL: none is marked. */
 static const struct choice_server *highest(const struct choice_server *servers, unsigned count)
 {
@@ -60,21 +52,19 @@ static unsigned absent(
 	return count;
 }
 
-/* A spare's marker names the place that it had. */
-static int was_at(const struct choice_server *s, unsigned server, unsigned at)
-{
-	return s->sight.state == SIGHT_MARKED &&
-	       (server == at || (server >= BACKUPS && !strcmp(s->sight.marker.members[at], s->run_id)));
-}
-
 static unsigned latest(const struct choice_server *servers, unsigned count, unsigned at, unsigned taken)
 {
 	unsigned best = count;
 
-	for (unsigned n = 0; n < count; n++)
-		if (n != taken && was_at(&servers[n], n, at) &&
-			(best == count || servers[n].sight.marker.version > servers[best].sight.marker.version))
+	for (unsigned n = 0; n < count; n++) {
+		const struct choice_server *s = &servers[n];
+		/* A spare's marker names the place that it had. */
+		const int was_at = n == at || (n >= BACKUPS && !strcmp(s->sight.marker.members[at], s->run_id));
+
+		if (n != taken && s->sight.state == SIGHT_MARKED && was_at &&
+			(best == count || s->sight.marker.version > servers[best].sight.marker.version))
 			best = n;
+	}
 	return best;
 }
 
@@ -110,18 +100,16 @@ void choice_make(const struct choice_server *servers, unsigned count, unsigned c
 	}
 }
 
-static int is_chosen(const unsigned chosen[static BACKUPS], unsigned server)
-{
-	return chosen[0] == server || chosen[1] == server;
-}
-
 /* It names a server that is not there: with another one, or alone, that one may have gone on. */
 static int lacks_member(const struct choice_server *servers, unsigned count, const unsigned chosen[static BACKUPS],
 	const struct marker *m)
 {
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (named(m, i)[0] && !is_chosen(chosen, running(servers, count, named(m, i))))
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const unsigned n = running(servers, count, named(m, i));
+
+		if (named(m, i)[0] && n != chosen[0] && n != chosen[1])
 			return 1;
+	}
 	return 0;
 }
 
@@ -147,21 +135,19 @@ enum recovery_step choice_decide(const struct choice_server *servers, unsigned c
 {
 	const struct sight sights[BACKUPS] = { servers[chosen[0]].sight, servers[chosen[1]].sight };
 	const enum recovery_step step = recovery_decide(sights, TRUST_PRESENT, mask);
+	unsigned away = 0;
 
+	for (unsigned n = 0; n < count; n++)
+		away += (unsigned)is_away(&servers[n]);
 	if (step == RECOVERY_BEGIN && highest(servers, count)) /* the servers of the file changed their places */
 		return RECOVERY_WAIT;
-	if (step == RECOVERY_WAIT || !any_is_away(servers, count))
+	if (step == RECOVERY_WAIT || !away)
 		return step;
 	if (step == RECOVERY_BEGIN || trust == TRUST_NOTHING)
 		return RECOVERY_WAIT;
 	if (trust == TRUST_ANSWERS && lacks_any_member(servers, count, chosen, *mask))
 		return RECOVERY_WAIT;
 	return step;
-}
-
-int choice_may_replace(const struct choice_loss *l)
-{
-	return l->kept && !l->unread && l->useless_ms >= l->after_ms;
 }
 
 unsigned choice_next(unsigned count, const unsigned chosen[static BACKUPS], unsigned at, unsigned fits)

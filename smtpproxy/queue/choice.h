@@ -30,17 +30,6 @@ void choice_make(const struct choice_server *servers, unsigned count, unsigned c
 enum recovery_step choice_decide(const struct choice_server *servers, unsigned count,
 	const unsigned chosen[static BACKUPS], enum recovery_trust trust, unsigned *mask);
 
-/* A lost backup, and whether another server may take its place. */
-struct choice_loss {
-	int64_t useless_ms; /* it did not answer, or its memory was full, for so long */
-	int64_t after_ms;   /* then another one may take its place */
-	unsigned kept;      /* 1: the other backup is in sync, and its marker tells that this one is left behind */
-	unsigned unread;    /* 1: this one, or the other, may hold messages that were not read */
-};
-
-/* 1 or 0. */
-int choice_may_replace(const struct choice_loss *l);
-
 /* The next server that takes the place @at of @chosen: the first behind the present one, in the order home, spares, for
  * which @fits has a bit. @count: none. */
 unsigned choice_next(unsigned count, const unsigned chosen[static BACKUPS], unsigned at, unsigned fits);

@@ -148,15 +148,6 @@ static uint64_t share_hash(const struct queue_destination *d, uint32_t source)
 	return (((uint64_t)(uintptr_t)d >> 4 ^ source) * UINT64_C(0x9E3779B97F4A7C15)) >> 32;
 }
 
-static struct line_share *share_find(const struct queue_destination *d, uint32_t source)
-{
-	struct line_share *s = share_of_link(table_first(&d->table->shares, share_hash(d, source)));
-
-	while (s && (s->of != d || s->source != source))
-		s = share_of_link(table_next(&s->link));
-	return s;
-}
-
 static struct line_share *share_make(struct queue_destination *d, uint32_t source)
 {
 	struct line_share *s = calloc(1, sizeof *s);
@@ -173,8 +164,12 @@ static struct line_share *share_make(struct queue_destination *d, uint32_t sourc
 /* Most lines have one source only, and need no further memory. */
 static struct line_share *share_of(struct queue_destination *d, uint32_t source)
 {
-	struct line_share *s = d->own.first && d->own.source == source ? &d->own : share_find(d, source);
+	struct line_share *s = d->own.first && d->own.source == source ? &d->own : NULL;
 
+	if (!s)
+		s = share_of_link(table_first(&d->table->shares, share_hash(d, source)));
+	while (s && s != &d->own && (s->of != d || s->source != source))
+		s = share_of_link(table_next(&s->link));
 	if (!s && !d->own.first) {
 		d->own.source = source;
 		s = &d->own;

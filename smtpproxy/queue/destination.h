@@ -23,8 +23,6 @@ enum destination_use { DESTINATION_USED, DESTINATION_UNUSED };
 
 enum destination_flow { DESTINATION_FLOWS, DESTINATION_STOPPED };
 
-struct destination_table;
-
 /* The changes of a destination's messages and orders that a backup was given. @unanswered are in its line. */
 struct destination_changes {
 	uint64_t answered, unanswered;

@@ -205,25 +205,17 @@ void item_field(enum item_kind kind, uint64_t id, char out[static ITEM_FIELD_LEN
 		out[1 + i] = digits[id >> (60 - 4 * i) & 15];
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int item_field_parse(const char *field, size_t len, enum item_kind *kind, uint64_t *id)
 {
 	static const char kinds[] = { ITEM_MESSAGE, ITEM_STATE, ITEM_DECIDED, ITEM_ORDER, ITEM_GRAVE };
+	char hex[ITEM_FIELD_LEN] = "";
 
 	if (len != ITEM_FIELD_LEN || !memchr(kinds, field[0], sizeof kinds))
 		return CSSL_E_RANGE;
+	memcpy(hex, field + 1, sizeof hex - 1);
+	if (strspn(hex, "0123456789abcdef") != sizeof hex - 1)
+		return CSSL_E_RANGE;
 	*kind = (enum item_kind)field[0];
-	*id = 0;
-	for (size_t i = 1; i < len; i++) {
-		if (digit(field[i]) < 0)
-			return CSSL_E_RANGE;
-		*id = *id << 4 | (unsigned)digit(field[i]);
-	}
+	*id = strtoull(hex, NULL, 16);
 	return 0;
 }

@@ -54,10 +54,6 @@ enum item_state {
 #define ITEM_DOUBT  (1u << 6) /* in item.seen: a delivery of it may have ended without our knowledge */
 #define ITEM_FRESH  (1u << 7) /* in item.seen: just read from a backup, not yet settled */
 
-struct queue_destination;
-struct line_share;
-struct queue_receipt;
-
 struct item {
 	uint64_t id;
 	struct item *newer, *older;    /* of all */

@@ -10,16 +10,6 @@ enum sight_state marker_judge(const struct marker *m, const char *run_id)
 	return m->version && !strcmp(m->run_id, run_id) ? SIGHT_MARKED : SIGHT_EMPTY;
 }
 
-static uint64_t highest_version(const struct sight *sights)
-{
-	uint64_t version = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version > version)
-			version = sights[i].marker.version;
-	return version;
-}
-
 /* A member that did not answer may have items that the others lack: it may have gone on alone under a higher
  * version. */
 static int member_is_missing(const struct sight *sights, unsigned mask)
@@ -198,44 +188,40 @@ static int any_is_away(const struct sight *sights)
 	return 0;
 }
 
-/* The backups that the markers of the chosen ones name as apart. */
-static unsigned apart_of(const struct sight *sights, unsigned mask)
-{
-	unsigned apart = 0;
-
-	for (unsigned i = 0; i < BACKUPS; i++)
-		for (unsigned j = 0; j < BACKUPS; j++)
-			if (mask & 1u << i && marker_is_apart(&sights[i].marker, &sights[j], j))
-				apart |= 1u << j;
-	return apart;
-}
-
-/* The backups that went on without any of the chosen ones. */
-static unsigned branches_of(const struct sight *sights, unsigned mask)
+/* The backups that have to be read beside the chosen ones: those that these name as apart, and those that went on
+ * without any of them. */
+static unsigned others_of(const struct sight *sights, unsigned mask)
 {
 	struct marker read[BACKUPS] = { 0 };
-	unsigned branches = 0;
+	unsigned others = 0;
 
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (mask & 1u << i)
 			read[i] = sights[i].marker;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (sights[i].state == SIGHT_MARKED && !marker_is_behind(&sights[i].marker, read))
-			branches |= 1u << i;
-	return branches;
+	for (unsigned j = 0; j < BACKUPS; j++) {
+		if (sights[j].state == SIGHT_MARKED && !marker_is_behind(&sights[j].marker, read))
+			others |= 1u << j;
+		for (unsigned i = 0; i < BACKUPS; i++)
+			if (mask & 1u << i && marker_is_apart(&sights[i].marker, &sights[j], j))
+				others |= 1u << j;
+	}
+	return others;
 }
 
 enum recovery_step recovery_decide(const struct sight sights[static BACKUPS], enum recovery_trust trust, unsigned *mask)
 {
-	uint64_t version = highest_version(sights);
+	uint64_t version = 0;
 
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version > version)
+			version = sights[i].marker.version;
 	*mask = 0;
 	if (!version)
 		return any_is_away(sights) ? RECOVERY_WAIT : RECOVERY_BEGIN;
 	for (unsigned i = 0; i < BACKUPS; i++)
 		if (sights[i].state == SIGHT_MARKED && sights[i].marker.version == version)
 			*mask |= 1u << i;
-	*mask |= apart_of(sights, *mask) | branches_of(sights, *mask);
+	*mask |= others_of(sights, *mask);
 	if (trust == TRUST_NOTHING && any_is_away(sights))
 		return RECOVERY_WAIT;
 	if (trust == TRUST_ANSWERS && member_is_missing(sights, *mask))

@@ -5,7 +5,6 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/address.h"
 #include "net/container_of.h"
@@ -63,7 +62,7 @@ void queue_note_due(struct queue *q, struct queue_destination *d)
 		return;
 	d->due = DUE_UNTOLD;
 	STAILQ_INSERT_TAIL(&q->due, d, due_next);
-	worker_at_turn_end(q->worker, &q->tell);
+	worker_at_turn_end(q->shared.worker, &q->tell);
 }
 
 static void tell_due(struct turn_end *t)
@@ -84,12 +83,6 @@ static void tell_take(struct turn_end *t)
 	struct queue *q = container_of(t, struct queue, tell_take);
 
 	q->ops->on_may_take(q->user);
-}
-
-void queue_note_confirmed(struct queue *q)
-{
-	if (q->stats.deletes_unconfirmed-- == QUEUE_UNCONFIRMED_MAX)
-		worker_at_turn_end(q->worker, &q->tell_take);
 }
 
 static void stop_further(struct queue *q)
@@ -171,7 +164,9 @@ static void on_tick(void *ctx)
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_tick(&q->backups[i], now_ms);
 	queue_spares_tick(q, now_ms);
-	queue_look_again(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_SEEN) /* not claimed: ask again what it holds */
+			backup_look_again(&q->backups[i]);
 	queue_consider(q);
 	if (q->state == QUEUE_FLUSHING)
 		flush_further(q, now_ms);
@@ -226,24 +221,13 @@ static void share(struct queue *q)
 
 	randombytes_buf(nonce, sizeof nonce);
 	sodium_bin2hex(s->nonce, sizeof s->nonce, nonce, sizeof nonce);
-	snprintf(q->owner_key, sizeof q->owner_key, "cssl:{%s}:owner", q->conf.name);
-	snprintf(q->items_key, sizeof q->items_key, "cssl:{%s}:items", q->conf.name);
-	s->worker = q->worker;
+	snprintf(s->owner_key, sizeof s->owner_key, "cssl:{%s}:owner", q->conf.name);
+	snprintf(s->items_key, sizeof s->items_key, "cssl:{%s}:items", q->conf.name);
 	s->user = q;
-	s->owner_key = q->owner_key;
-	s->items_key = q->items_key;
 	s->heartbeat_ms = q->conf.heartbeat_ms;
 	s->path_timeout_ms = q->conf.path_timeout_ms;
 	s->give_up_ms = q->conf.give_up_ms;
 	s->block_items = q->conf.block_items;
-}
-
-/* The lease has to be longer than the loss of a backup takes, and a standby has to wait longer than the lease. */
-static int is_legal(const struct queue_conf *c)
-{
-	return *c->name && strlen(c->name) <= 64 && c->keys->count && c->lease_ms > c->give_up_ms &&
-	       c->give_up_ms > c->path_timeout_ms && c->takeover_ms > 2 * c->lease_ms && c->spare_count <= SPARES_MAX &&
-	       c->replace_ms > c->give_up_ms;
 }
 
 struct queue *queue_create(struct worker *w, const struct queue_conf *conf, const struct queue_ops *ops, void *user)
@@ -255,13 +239,12 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 		return NULL;
 	q->conf = *conf;
 	use_defaults(&q->conf);
-	if (!is_legal(&q->conf)) {
-		free(q);
-		return NULL;
-	}
+	/* the loss of a backup, the end of the lease, and a takeover come in this order */
+	assert(q->conf.path_timeout_ms < q->conf.give_up_ms && q->conf.give_up_ms < q->conf.lease_ms);
+	assert(2 * q->conf.lease_ms < q->conf.takeover_ms && q->conf.give_up_ms < q->conf.replace_ms);
 	q->ops = ops;
 	q->user = user;
-	q->worker = w;
+	q->shared.worker = w;
 	q->state = conf->role == QUEUE_STANDBY ? QUEUE_WATCHING : QUEUE_LOOKING;
 	q->looked_ms = redis_link_clock_ms();
 	queue_clock_begin(&q->clock, worker_wall_ms(), q->looked_ms);
@@ -272,13 +255,12 @@ struct queue *queue_create(struct worker *w, const struct queue_conf *conf, cons
 	share(q);
 	for (unsigned i = 0; i < BACKUPS; i++)
 		backup_init(&q->backups[i], i, &q->conf.backups[i], &q->shared);
-	q->seal = seal_create(conf->keys, conf->name);
-	q->shared.seal = q->seal;
+	q->shared.seal = seal_create(conf->keys, conf->name);
 	queue_spares_begin(q);
-	q->timer = q->seal ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
+	q->timer = q->shared.seal ? timer_start(w, on_tick, q, 0, QUEUE_TICK_MS) : NULL;
 	if (q->timer)
 		return q;
-	seal_destroy(q->seal);
+	seal_destroy(q->shared.seal);
 	free(q);
 	return NULL;
 }
@@ -300,7 +282,7 @@ void queue_destroy(struct queue *q)
 	for (size_t n = 0; n < q->waiting_count; n++)
 		item_drop(q->waiting[n]);
 	queue_forget_all(q);
-	seal_destroy(q->seal);
+	seal_destroy(q->shared.seal);
 	free(q->waiting);
 	free(q);
 }
@@ -331,21 +313,6 @@ static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_sta
 	return replaces;
 }
 
-/* The servers that no place uses, in the order of the file. */
-static void get_spare_stats(const struct queue *q, struct queue_stats *out)
-{
-	for (unsigned n = 0; n < q->spares.count; n++) {
-		const struct backup *b = queue_server(q, n);
-		struct queue_spare_stats *s = &out->spares[out->spare_count];
-
-		if (b == &q->backups[0] || b == &q->backups[1])
-			continue;
-		s->state = b->state;
-		address_format((const struct sockaddr *)&b->conf->paths[0], s->address);
-		out->spare_count++;
-	}
-}
-
 void queue_get_stats(const struct queue *q, struct queue_stats *out)
 {
 	*out = q->stats;
@@ -361,7 +328,17 @@ void queue_get_stats(const struct queue *q, struct queue_stats *out)
 		if (backup_counts(b) && replaces > out->states_unconfirmed)
 			out->states_unconfirmed = replaces;
 	}
-	get_spare_stats(q, out);
+	/* The servers that no place uses, in the order of the file. */
+	for (unsigned n = 0; n < q->spares.count; n++) {
+		const struct backup *b = queue_server(q, n);
+		struct queue_spare_stats *s = &out->spares[out->spare_count];
+
+		if (b == &q->backups[0] || b == &q->backups[1])
+			continue;
+		s->state = b->state;
+		address_format((const struct sockaddr *)&b->conf->paths[0], s->address);
+		out->spare_count++;
+	}
 	out->messages = queue_messages(q);
 	out->bytes = q->items.bytes;
 	out->memory = queue_memory(q);

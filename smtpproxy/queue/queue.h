@@ -25,8 +25,6 @@
 
 #define QUEUE_UNCONFIRMED_MAX 1000u
 
-struct queue;
-
 enum queue_role {
 	QUEUE_OWNER, /* takes the queue over when it starts, unless it meets an owner that renews its lease: then it is
 			a standby. If a member is absent it waits for an operator, because a standby may own that one */
@@ -81,7 +79,7 @@ struct queue_ops {
 	void (*on_stopped)(void *user);
 };
 
-/* NULL: out of memory, or @conf is not legal. It begins to connect at once. */
+/* NULL: out of memory. It begins to connect at once. */
 struct queue *queue_create(struct worker *w, const struct queue_conf *conf, const struct queue_ops *ops, void *user);
 /* Add, take and deliver nothing more. When the backups have answered every change, so that a queue that is read back
  * repeats no delivery, or after @within_ms: give up connections and memory. Stored messages stay in the backups.
@@ -202,12 +200,14 @@ int queue_may_deliver(const struct queue *q);
 
 /* It was delivered: delete it everywhere. 0 or NONE. */
 int queue_done(struct queue *q, uint64_t id);
-/* Try again at @due_ms (queue_now_ms()). @note: for the next attempt (the remaining recipients, the last reply); it
- * replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line unchanged). */
-int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note);
-/* A part of its recipients got it: go on with the others, from the end of its line. This does not count as an attempt.
- * Returns like queue_retry(). */
-int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note);
+/* ATTEMPT: it failed. PART: a part of its recipients got it, and it goes on with the others; this does not count as an
+ * attempt. */
+enum queue_step { QUEUE_STEP_ATTEMPT, QUEUE_STEP_PART };
+
+/* Try again at @due_ms (queue_now_ms()); 0: from the end of its line. @note: for the next attempt (the remaining
+ * recipients, the last reply); it replaces the earlier one. 0, NONE, CSSL_E_NO_MEMORY (it goes back to its line
+ * unchanged). */
+int queue_retry(struct queue *q, uint64_t id, enum queue_step step, int64_t due_ms, struct content_bytes note);
 /* One more attempt begins, with that note; the message stays taken. 0, NONE, CSSL_E_NO_MEMORY. */
 int queue_count_attempt(struct queue *q, uint64_t id, struct content_bytes note);
 /* Put it back until @due_ms (queue_now_ms()), unchanged; 0: to the end of its line. This does not count as an attempt.

@@ -140,28 +140,24 @@ static void note_branch(struct queue *q, const struct backup *b)
 		b->index, (unsigned long long)m->version);
 }
 
-static void consider_backup(struct queue *q, struct backup *b)
-{
-	if (b->state != BACKUP_SEEN || !queue_is_fresh(q))
-		return;
-	if (b->sight.marker.epoch > q->shared.epoch) {
-		queue_meet_rival(q, b);
-		return;
-	}
-	if (!may_claim(q, b))
-		return;
-	note_branch(q, b);
-	backup_claim(b);
-}
-
 void queue_consider(struct queue *q)
 {
 	if (q->state == QUEUE_LOOKING || q->state == QUEUE_WATCHING)
 		queue_recover(q);
 	if (queue_owns(q))
 		queue_outrank(q);
-	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
-		consider_backup(q, &q->backups[i]);
+	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++) {
+		struct backup *b = &q->backups[i];
+
+		if (b->state != BACKUP_SEEN || !queue_is_fresh(q))
+			continue;
+		if (b->sight.marker.epoch > q->shared.epoch) {
+			queue_meet_rival(q, b);
+		} else if (may_claim(q, b)) {
+			note_branch(q, b);
+			backup_claim(b);
+		}
+	}
 	for (unsigned i = 0; i < BACKUPS && queue_owns(q); i++)
 		if (q->backups[i].state == BACKUP_FILLING)
 			queue_on_room(&q->backups[i]);
@@ -240,8 +236,9 @@ void queue_on_done(struct backup *b, enum change_kind kind, struct item *i)
 	if (kind != CHANGE_DELETE || !(i->waits & bit))
 		return;
 	i->waits &= (uint8_t)~bit;
-	if (i->kind == ITEM_MESSAGE && !i->waits)
-		queue_note_confirmed(q);
+	/* Every counting backup has confirmed the delete, or is given up. */
+	if (i->kind == ITEM_MESSAGE && !i->waits && q->stats.deletes_unconfirmed-- == QUEUE_UNCONFIRMED_MAX)
+		worker_at_turn_end(q->shared.worker, &q->tell_take);
 }
 
 void queue_on_refused(struct backup *b, struct item *i)

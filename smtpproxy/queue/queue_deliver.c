@@ -151,27 +151,15 @@ static int note_attempt(struct queue *q, struct item *i, unsigned more, int64_t 
 	return set_state(q, i, &state);
 }
 
-int queue_retry(struct queue *q, uint64_t id, int64_t due_ms, struct content_bytes note)
+int queue_retry(struct queue *q, uint64_t id, enum queue_step step, int64_t due_ms, struct content_bytes note)
 {
 	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
 	int r;
 
 	if (!i)
 		return QUEUE_NONE;
-	r = note_attempt(q, i, 1, due_ms, note);
-	q->stats.retried += !r;
-	untake(q, i);
-	return r;
-}
-
-int queue_go_on(struct queue *q, uint64_t id, struct content_bytes note)
-{
-	struct item *i = message_in(q, id, 1u << ITEM_TAKEN);
-	int r;
-
-	if (!i)
-		return QUEUE_NONE;
-	r = note_attempt(q, i, 0, 0, note);
+	r = note_attempt(q, i, step == QUEUE_STEP_ATTEMPT, due_ms, note);
+	q->stats.retried += !r && step == QUEUE_STEP_ATTEMPT;
 	untake(q, i);
 	return r;
 }

@@ -43,9 +43,7 @@ struct queue {
 	struct queue_conf conf;
 	const struct queue_ops *ops;
 	void *user;
-	struct worker *worker;
 	struct timer *timer;
-	struct seal *seal;
 	struct backup_shared shared;
 	struct backup backups[BACKUPS];
 	struct spares spares;
@@ -116,7 +114,6 @@ struct queue {
 	uint64_t alone;          /* deletes and states since no backup counts: none of them has got these */
 	int64_t flush_until_ms;  /* FLUSHING */
 
-	char owner_key[96], items_key[96];
 	struct queue_stats stats;
 	enum queue_fill fill, fill_told;
 };
@@ -154,9 +151,6 @@ static inline unsigned queue_counting(const struct queue *q)
 {
 	return queue_backups_in(q, 1u << BACKUP_MARKING | 1u << BACKUP_IN_SYNC);
 }
-
-/* Every counting backup has confirmed a delete of a message, or is given up. */
-void queue_note_confirmed(struct queue *q);
 
 /* Its line is not empty any more. */
 void queue_note_due(struct queue *q, struct queue_destination *d);
@@ -201,9 +195,7 @@ void queue_meet_rival_apart(struct queue *q, const struct backup *spare);
 /* Order: count higher than others that lack what is in memory. */
 void queue_outrank(struct queue *q);
 
-/* queue_watch.c */
-/* Ask the servers that are not claimed again what they hold. */
-void queue_look_again(struct queue *q);
+/* queue_rivals.c */
 /* 1: a decision about these may be made: they were asked just now, and after an order. */
 int queue_is_fresh(const struct queue *q);
 /* WATCHING: for takeover_ms. 1 or 0. */
@@ -231,7 +223,6 @@ void queue_spares_tick(struct queue *q, int64_t now_ms);
 /* Of the servers of the file. */
 const struct backup *queue_server(const struct queue *q, unsigned server);
 const char *queue_server_name(const struct queue *q, unsigned server, char out[static ADDRESS_TEXT_MAX]);
-int queue_any_server_is_away(const struct queue *q);
 
 /* LOOKING, WATCHING: 1: a place gets another server, or its server has not had the time to answer yet. */
 int queue_spares_choose(struct queue *q);
@@ -307,9 +298,6 @@ void queue_settle(struct queue *q, struct item *i);
 /* To the end of its line. */
 void queue_append(struct queue *q, struct item *i);
 
-/* queue_room.c */
-/* 0, or why not, as queue_add() returns it. */
-int queue_may_add(struct queue *q, const struct queue_mail *m);
 /* Bytes of all items. */
 uint64_t queue_memory(const struct queue *q);
 /* Every tick: tells the owner when queue_is_full() changes. */

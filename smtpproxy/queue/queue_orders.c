@@ -4,8 +4,6 @@
  * memory is full refuses the newer one; then it is put again every few seconds. */
 #include "smtpproxy/queue/queue_inside.h"
 
-#include <stdlib.h>
-
 #include "net/log.h"
 #include "net/log_pace.h"
 #include "proto/error.h"
@@ -71,17 +69,14 @@ void queue_order_refused(struct queue *q, const struct backup *b, struct item *i
 /* A backup that counts no more does not owe an answer. It gets the order when it comes back. */
 static void repeat(struct queue *q, struct item *i)
 {
-	for (unsigned n = 0; n < BACKUPS; n++) {
-		const unsigned bit = 1u << n;
+	const unsigned refused = i->refused;
 
-		if (!(i->refused & bit))
-			continue;
-		i->refused &= (uint8_t)~bit;
-		if (backup_counts(&q->backups[n]))
+	i->refused = 0;
+	for (unsigned n = 0; n < BACKUPS; n++)
+		if (refused & 1u << n && backup_counts(&q->backups[n]))
 			backup_push(&q->backups[n], CHANGE_PUT, i);
-		else
-			queue_answered(q, i, bit);
-	}
+		else if (refused & 1u << n)
+			queue_answered(q, i, 1u << n);
 }
 
 void queue_orders_repeat(struct queue *q)

@@ -125,32 +125,25 @@ static int is_silent(const struct backup *b)
 	return b->sight.state == SIGHT_AWAY && !backup_answers(b);
 }
 
-static void say_refuse(struct queue *q)
+/* Once, until others are silent or refuse. */
+static void say_waits(struct queue *q)
 {
 	char text[ADDRESS_TEXT_MAX];
-	unsigned refusing = 0;
+	unsigned refusing = 0, silent = 0;
 
-	for (unsigned n = 0; n < q->spares.count; n++)
-		refusing |= backup_refuses(queue_server(q, n)) ? 1u << n : 0;
-	for (unsigned n = 0; n < q->spares.count; n++)
+	if (redis_link_clock_ms() - q->looked_ms <= (int64_t)q->conf.absent_ms)
+		return;
+	for (unsigned n = 0; n < q->spares.count; n++) {
+		const struct backup *b = queue_server(q, n);
+
+		refusing |= backup_refuses(b) ? 1u << n : 0;
+		silent |= is_silent(b) ? 1u << n : 0;
 		if (refusing & ~q->refusing_told & 1u << n)
 			log_event(LOG_ERROR, NULL, "queue waits for a server that refuses", "server=%s effect=\"%s\"",
 				queue_server_name(q, n, text),
 				"nothing is accepted or delivered until it lets this gateway in");
+	}
 	q->refusing_told = refusing;
-}
-
-/* Once, until others are silent. */
-static void say_waits(struct queue *q)
-{
-	char text[ADDRESS_TEXT_MAX];
-	unsigned silent = 0;
-
-	if (redis_link_clock_ms() - q->looked_ms <= (int64_t)q->conf.absent_ms)
-		return;
-	say_refuse(q);
-	for (unsigned n = 0; n < q->spares.count; n++)
-		silent |= is_silent(queue_server(q, n)) ? 1u << n : 0;
 	if (silent == q->silent_told)
 		return;
 	q->silent_told = silent;
@@ -161,7 +154,7 @@ static void say_waits(struct queue *q)
 				"nothing is accepted or delivered until it answers, or an operator orders the "
 				"takeover, at each such start; a single gateway needs queue.role: alone");
 	for (unsigned n = 0; q->conf.spare_count && n < q->spares.count; n++)
-		if (is_silent(queue_server(q, n)))
+		if (silent & 1u << n)
 			log_event(LOG_ERROR, NULL, "queue waits for a server", "server=%s cause=\"%s\"",
 				queue_server_name(q, n, text), "the queue may have gone on with it, see queue.spares");
 }
@@ -172,10 +165,13 @@ static unsigned ordered_ones(struct queue *q)
 {
 	const int64_t now_ms = redis_link_clock_ms();
 	const unsigned mask = queue_backups_in(q, 1u << BACKUP_SEEN);
+	unsigned away = 0;
 
 	if (!mask)
 		q->ordered_ms = now_ms;
-	if (mask == (1u << BACKUPS) - 1 && !queue_any_server_is_away(q))
+	for (unsigned n = 0; n < q->spares.count; n++)
+		away += queue_server(q, n)->sight.state == SIGHT_AWAY;
+	if (mask == (1u << BACKUPS) - 1 && !away)
 		return mask;
 	return now_ms - q->ordered_ms > q->conf.absent_ms ? mask : 0;
 }
@@ -349,25 +345,21 @@ static void begin_again(struct queue *q, const struct backup *lost)
 			backup_give_up(&q->backups[i], backup_begins_again);
 }
 
-/* Another gateway may have written between the question and the claim. It cannot any more, so the next look is the
- * last. */
-static int any_changed(const struct queue *q)
-{
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (q->backups[i].state == BACKUP_CLAIMED &&
-			marker_changed(&q->backups[i].judged, &q->backups[i].replaced))
-			return 1;
-	return 0;
-}
-
 void queue_recovery_claimed(struct queue *q, struct backup *b)
 {
+	int changed = 0;
+
 	if (q->lease.from_ms)
 		lease_wait_out(&q->lease, redis_link_clock_ms());
 	q->claims &= ~(1u << b->index);
 	if (q->claims)
 		return;
-	if (any_changed(q)) {
+	/* Another gateway may have written between the question and the claim. It cannot any more, so the next look is
+	 * the last. */
+	for (unsigned i = 0; i < BACKUPS; i++)
+		changed |= q->backups[i].state == BACKUP_CLAIMED &&
+			   marker_changed(&q->backups[i].judged, &q->backups[i].replaced);
+	if (changed) {
 		log_event(LOG_WARNING, NULL, "queue looks again",
 			"cause=\"another gateway wrote to a server meanwhile\"");
 		begin_again(q, NULL);

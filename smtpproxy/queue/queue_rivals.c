@@ -1,11 +1,168 @@
-/* queue_rivals.c: another gateway counts higher on a server. Either it took the queue over, and this one ends; or it
- * lacks what is in this memory, and an operator has to decide. */
+/* queue_rivals.c: another gateway. How old the servers' answers are, and whether another gateway lives that owns them;
+ * and one that counts higher on a server. Either it took the queue over, and this one ends; or it lacks what is in this
+ * memory, and an operator has to decide. */
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <string.h>
 
 #include "net/log.h"
 #include "net/log_pace.h"
+
+#define FRESH_HEARTBEATS 5u /* an owner that lives renews its lease in this time */
+
+/* Each of these only grows while one gateway owns the server. It marks a server that it claimed again before it renews
+ * its lease there. */
+static uint64_t signs_of_life(const struct marker *m)
+{
+	return m->renewals + m->version + m->generation;
+}
+
+/* Of a server that is not away: another number after a claim, a renewal or a marker of an owner, and when it lost what
+ * it had. */
+static uint64_t record_of(const struct sight *s)
+{
+	return signs_of_life(&s->marker) + (s->marker.epoch << 32) + ((uint64_t)s->state << 56);
+}
+
+/* How long each server has been seen without a sign of life on any of them. An owner that was cut off from all needs
+ * time to claim one that came back empty. But that time goes on when the server falls and comes back as it was: one
+ * that restarts every few seconds would else keep the queue stopped for ever. Time between two answers that lie far
+ * apart does not count, because nobody watched. */
+static void watch(struct queue *q)
+{
+	unsigned news = 0;
+
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct backup *b = &q->backups[i];
+		const int64_t watched_ms = b->asked_ms - q->watched[i].asked_ms;
+
+		if (b->state != BACKUP_SEEN)
+			continue;
+		news += record_of(&b->sight) != q->watched[i].record;
+		q->watched[i].record = record_of(&b->sight);
+		q->watched[i].asked_ms = b->asked_ms;
+		if (watched_ms < 2 * (int64_t)q->conf.path_timeout_ms)
+			q->watched[i].silent_ms += watched_ms;
+	}
+	for (unsigned i = 0; i < BACKUPS && news; i++)
+		q->watched[i].silent_ms = 0;
+	if (news && q->state == QUEUE_WATCHING)
+		q->looked_ms = redis_link_clock_ms();
+}
+
+/* The last time at which all servers that answer were asked. Nobody knows yet what happened behind it, also if this
+ * process did not run meanwhile. */
+static int64_t asked_ms(const struct queue *q)
+{
+	int64_t first_ms = INT64_MAX;
+
+	for (unsigned n = 0; n < (queue_owns(q) ? BACKUPS : q->spares.count); n++) {
+		const struct backup *b = queue_owns(q) ? &q->backups[n] : queue_server(q, n);
+
+		if (b->state == BACKUP_SEEN && b->asked_ms < first_ms)
+			first_ms = b->asked_ms;
+	}
+	return first_ms;
+}
+
+/* A server that does not answer in time is no longer SEEN. */
+int queue_is_fresh(const struct queue *q)
+{
+	const int64_t at_ms = asked_ms(q);
+
+	return redis_link_clock_ms() - at_ms < 2 * (int64_t)q->conf.path_timeout_ms &&
+	       !(q->orders && at_ms <= q->ordered_ms);
+}
+
+/* A standby asks again and again whether the owner renews its lease. */
+int queue_owner_is_silent(struct queue *q)
+{
+	const int64_t most_ms = q->conf.takeover_ms;
+	int64_t longest_ms = 0;
+	int silent = 1;
+
+	watch(q);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].state == BACKUP_SEEN && q->watched[i].silent_ms > longest_ms)
+			longest_ms = q->watched[i].silent_ms;
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		if (q->backups[i].state != BACKUP_SEEN || q->watched[i].silent_ms > most_ms)
+			continue;
+		silent = 0;
+		if (longest_ms > most_ms)
+			log_paced(LOG_WARNING, NULL, "queue waits for its former owner",
+				"backup=%u ms=%lld cause=\"%s\"", i, (long long)(most_ms - q->watched[i].silent_ms),
+				"this server came back, and the owner needs time to claim it if it lives");
+	}
+	return silent;
+}
+
+enum owner_sign { OWNER_SILENT, OWNER_UNKNOWN, OWNER_LIVES };
+
+/* Another server names it as a member: its owner may hold in memory what it has lost, and fills it if it has the time
+ * for that. A gateway that is alone has ended, so nobody does. */
+static int lost_a_members_content(const struct queue *q, unsigned at)
+{
+	if (q->conf.role == QUEUE_ALONE || q->backups[at].sight.state != SIGHT_EMPTY)
+		return 0;
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (q->backups[i].sight.state == SIGHT_MARKED && q->backups[i].sight.marker.members[at][0])
+			return 1;
+	return 0;
+}
+
+static enum owner_sign owner_at(struct queue *q, unsigned at, int64_t now_ms)
+{
+	const struct marker *m = &q->backups[at].sight.marker;
+	const int emptied = lost_a_members_content(q, at);
+	const int64_t fresh_ms = emptied ? q->conf.takeover_ms : FRESH_HEARTBEATS * q->conf.heartbeat_ms;
+
+	if (q->backups[at].state != BACKUP_SEEN || (!m->epoch && !emptied) || !strcmp(m->nonce, q->shared.nonce)) {
+		q->owner_seen[at].since_ms = 0;
+		return OWNER_SILENT;
+	}
+	if (!q->owner_seen[at].since_ms) {
+		q->owner_seen[at].epoch = m->epoch;
+		q->owner_seen[at].signs = signs_of_life(m);
+		q->owner_seen[at].since_ms = now_ms;
+	}
+	if (m->epoch != q->owner_seen[at].epoch || signs_of_life(m) != q->owner_seen[at].signs)
+		return OWNER_LIVES;
+	if (emptied && q->watched[at].silent_ms > fresh_ms)
+		return OWNER_SILENT;
+	if (emptied)
+		log_paced(LOG_WARNING, NULL, "queue waits for its former owner", "backup=%u ms=%lld cause=\"%s\"", at,
+			(long long)(fresh_ms - q->watched[at].silent_ms),
+			"this member came back empty, and the owner may have its messages");
+	return q->backups[at].asked_ms - q->owner_seen[at].since_ms > fresh_ms ? OWNER_SILENT : OWNER_UNKNOWN;
+}
+
+/* Two gateways with the role of owner would replace each other again and again, so the one that comes later becomes a
+ * standby. This only saves mail from delays. The queue epoch and the queue lease guarantee that no two gateways write
+ * or deliver.
+ */
+int queue_meets_no_owner(struct queue *q)
+{
+	int64_t now_ms = redis_link_clock_ms();
+	enum owner_sign sign = OWNER_SILENT;
+
+	watch(q);
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		enum owner_sign one = owner_at(q, i, now_ms);
+
+		sign = one > sign ? one : sign;
+	}
+	if (sign != OWNER_LIVES)
+		return sign == OWNER_SILENT;
+	log_event(LOG_WARNING, NULL, "another gateway owns the queue",
+		"cause=\"it renews its lease\" effect=\"this one is its standby until an operator orders the "
+		"takeover\"");
+	if (q->conf.role == QUEUE_OWNER)
+		q->conf.role = QUEUE_STANDBY;
+	q->looked_ms = now_ms;
+	queue_move(q, QUEUE_WATCHING);
+	return 0;
+}
 
 void queue_depose(struct queue *q, uint64_t epoch)
 {

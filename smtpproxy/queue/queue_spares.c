@@ -58,14 +58,6 @@ const char *queue_server_name(const struct queue *q, unsigned server, char out[s
 	return address_format((const struct sockaddr *)&q->spares.confs[server]->paths[0], out);
 }
 
-int queue_any_server_is_away(const struct queue *q)
-{
-	for (unsigned n = 0; n < q->spares.count; n++)
-		if (queue_server(q, n)->sight.state == SIGHT_AWAY)
-			return 1;
-	return 0;
-}
-
 static void take_sights(const struct queue *q, struct choice_server out[static SERVERS_MAX])
 {
 	for (unsigned n = 0; n < q->spares.count; n++) {
@@ -142,16 +134,6 @@ enum recovery_step queue_spares_decide(struct queue *q, enum recovery_trust trus
 }
 
 /* ACTIVE */
-
-static void note_use(struct queue *q, unsigned i, int64_t now_ms)
-{
-	const struct backup *b = &q->backups[i];
-	/* It was refused for lack of memory, and is tried again every few seconds. */
-	const int is_full = !backup_counts(b) && b->fill_after_ms && now_ms < b->fill_after_ms + FULL_FOR_MS;
-
-	if (q->state != QUEUE_ACTIVE || b->next || (b->state != BACKUP_AWAY && !is_full))
-		q->spares.useful_ms[i] = now_ms;
-}
 
 static void note_owed(struct queue *q, unsigned server)
 {
@@ -246,16 +228,14 @@ static unsigned replacement(const struct queue *q, unsigned i, int64_t now_ms, c
 	 * that one does not count. So whoever starts later knows that this one is left behind. */
 	const int is_kept = other->state == BACKUP_IN_SYNC && l->version == q->shared.marker.version &&
 			    !strcmp(l->run_id, other->run_id);
-	struct choice_loss loss = { .useless_ms = now_ms - s->useful_ms[i],
-		.after_ms = q->conf.replace_ms,
-		.kept = (unsigned)is_kept,
-		.unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i };
+	/* This one, or the other, may hold messages that were not read. */
+	const int is_unread = queue_any_apart(q) || q->reads || q->shared.marker.unread & UINT64_C(1) << i;
 	unsigned to = found_apart(q, i);
 
 	*cause = "it may hold messages that no other has";
-	if (to == s->count && loss.kept && !loss.unread)
+	if (to == s->count && is_kept && !is_unread)
 		to = owed_to(q, i);
-	if (to < s->count || !choice_may_replace(&loss))
+	if (to < s->count || !is_kept || is_unread || now_ms - s->useful_ms[i] < q->conf.replace_ms)
 		return to;
 	*cause = q->backups[i].state == BACKUP_AWAY ? "it was not there for queue.replace_after"
 						    : "it had no memory for queue.replace_after";
@@ -266,8 +246,14 @@ void queue_spares_tick(struct queue *q, int64_t now_ms)
 {
 	for (unsigned n = 0; n < q->spares.count; n++)
 		tick_probe(q, n, now_ms);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		note_use(q, i, now_ms);
+	for (unsigned i = 0; i < BACKUPS; i++) {
+		const struct backup *b = &q->backups[i];
+		/* It was refused for lack of memory, and is tried again every few seconds. */
+		const int is_full = !backup_counts(b) && b->fill_after_ms && now_ms < b->fill_after_ms + FULL_FOR_MS;
+
+		if (q->state != QUEUE_ACTIVE || b->next || (b->state != BACKUP_AWAY && !is_full))
+			q->spares.useful_ms[i] = now_ms;
+	}
 	if (q->state != QUEUE_ACTIVE)
 		return;
 	for (unsigned n = 0; n < q->spares.count && queue_owns(q); n++)

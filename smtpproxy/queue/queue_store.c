@@ -1,10 +1,11 @@
-/* queue_store.c: accepts messages, and tells their senders when the backups have them. */
+/* queue_store.c: whether a message may be added. Accepts messages, and tells their senders when the backups have them.
+ */
 #include "smtpproxy/queue/queue_inside.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/array.h"
+#include "net/log.h"
 #include "proto/error.h"
 
 #define SEALED_HEAD (SEAL_OVERHEAD - 16u) /* before the ciphertext */
@@ -17,7 +18,7 @@ uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, const str
 	if (!room)
 		return NULL;
 	content_write(kind, c, room + SEALED_HEAD);
-	seal_seal(q->seal, (char)kind, id, room + SEALED_HEAD, plain_len, room);
+	seal_seal(q->shared.seal, (char)kind, id, room + SEALED_HEAD, plain_len, room);
 	*len = plain_len + SEAL_OVERHEAD;
 	return room;
 }
@@ -25,7 +26,7 @@ uint8_t *queue_seal(struct queue *q, enum item_kind kind, uint64_t id, const str
 int queue_unseal(const struct queue *q, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len,
 	uint8_t *plain, struct content *c)
 {
-	const int r = seal_open(q->seal, (char)kind, id, sealed, len, plain);
+	const int r = seal_open(q->shared.seal, (char)kind, id, sealed, len, plain);
 
 	return r ? r : content_read(kind, c, plain, len - SEAL_OVERHEAD);
 }
@@ -65,6 +66,106 @@ void queue_push(struct queue *q, enum change_kind kind, struct item *i, int wait
 	}
 }
 
+/* --- room: lines, destinations, messages that are not stored yet, and the memory of all that is stored. What the queue
+ * reads back is never refused, so its memory may be used up more than fully then. --- */
+
+int queue_has_room(struct queue *q, const struct queue_destination *d)
+{
+	if (d)
+		return d->count < q->conf.messages_max;
+	if (q->destinations.names.count >= q->conf.destinations_max)
+		destination_sweep(&q->destinations);
+	return q->destinations.names.count < q->conf.destinations_max;
+}
+
+int queue_is_ready(const struct queue *q)
+{
+	return q->state == QUEUE_ACTIVE && q->ready;
+}
+
+/* Memory */
+
+uint64_t queue_memory(const struct queue *q)
+{
+	return q->items.bytes + q->items.count * QUEUE_ITEM_BYTES;
+}
+
+int queue_is_full(const struct queue *q)
+{
+	return q->fill == QUEUE_FILLED;
+}
+
+static int is_nearly_full(const struct queue *q)
+{
+	return queue_memory(q) - q->decided_bytes > q->conf.memory_max / 10 * 9;
+}
+
+/* While more than a tenth is free, only large messages find no memory. */
+static void fill(struct queue *q)
+{
+	if (q->fill == QUEUE_FILLED || !is_nearly_full(q))
+		return;
+	q->fill = QUEUE_FILLED;
+	log_event(LOG_WARNING, NULL, "queue has no memory for more mail", "messages=%llu bytes=%llu most=%llu",
+		(unsigned long long)(q->items.count - q->stats.decided), (unsigned long long)queue_memory(q),
+		(unsigned long long)q->conf.memory_max);
+}
+
+/* Mail is more important than decisions, so the oldest of these go if that is enough. */
+static int has_memory(struct queue *q, const struct queue_mail *m)
+{
+	const uint64_t bytes = m->body.len + m->envelope.len + 2 * QUEUE_ITEM_BYTES + m->transaction.len + m->reply.len;
+	const uint64_t most = q->conf.memory_max;
+	int r = 0;
+
+	if (queue_memory(q) + bytes > most && queue_memory(q) - q->decided_bytes + bytes <= most)
+		while (!r && queue_memory(q) + bytes > most)
+			r = queue_decided_forget_oldest(q);
+	if (queue_memory(q) + bytes <= most)
+		return 1;
+	fill(q);
+	return 0;
+}
+
+void queue_follow_fill(struct queue *q)
+{
+	if (queue_memory(q) - q->decided_bytes >= q->conf.memory_max) {
+		fill(q);
+	} else if (q->fill == QUEUE_FILLED && !is_nearly_full(q)) {
+		q->fill = QUEUE_UNFILLED;
+		log_event(LOG_INFO, NULL, "queue has memory for mail again", "bytes=%llu",
+			(unsigned long long)queue_memory(q));
+	}
+	if (q->fill == q->fill_told)
+		return;
+	q->fill_told = q->fill;
+	if (q->fill == QUEUE_FILLED)
+		q->ops->on_unready(q->user);
+	else if (q->ready)
+		q->ops->on_ready(q->user);
+}
+
+static int may_add(struct queue *q, const struct queue_mail *m)
+{
+	const char *name = (const char *)m->destination.data;
+	/* Messages that are not stored yet use up what this one may fill. */
+	const uint64_t most = m->turn == QUEUE_TURN_MORE ? q->conf.unstored_bytes_max / 4 : q->conf.unstored_bytes_max;
+
+	if (!m->destination.len || m->destination.len > DESTINATION_NAME_MAX || m->transaction.len > 255 ||
+		m->envelope.len >= UINT32_MAX / 4 || m->body.len >= UINT32_MAX / 4 || m->reply.len >= 65536)
+		return CSSL_E_RANGE;
+	if (!queue_is_ready(q))
+		return QUEUE_NOT_READY;
+	if (m->turn != QUEUE_TURN_NEXT && q->stats.unstored_bytes >= most)
+		return QUEUE_BUSY;
+	if (!queue_has_room(q, destination_get(&q->destinations, name, m->destination.len, 0)) ||
+		(m->turn != QUEUE_TURN_INSTEAD && !has_memory(q, m)))
+		return QUEUE_FULL;
+	return m->transaction.len && queue_decided_make_room(q) ? QUEUE_FULL : 0;
+}
+
+/* --- adding --- */
+
 /* The message and the decision of its transaction, which goes with it. NULL: out of memory. */
 static struct item *make_message(struct queue *q, const struct queue_mail *m)
 {
@@ -88,7 +189,7 @@ int queue_add(struct queue *q, const struct queue_mail *m, struct queue_receipt 
 {
 	struct queue_destination *d;
 	struct item *i;
-	int r = queue_may_add(q, m);
+	int r = may_add(q, m);
 
 	if (r)
 		return r;
@@ -240,15 +341,6 @@ void queue_forget(struct queue *q, struct queue_receipt *r)
 	queue_refuse(q, i, QUEUE_LOST);
 }
 
-static int wait_for_mark(struct queue *q, struct item *i)
-{
-	if (array_make_room(&q->waiting, &q->waiting_cap, q->waiting_count, sizeof(struct item *)))
-		return CSSL_E_NO_MEMORY;
-	item_hold(i);
-	q->waiting[q->waiting_count++] = i;
-	return 0;
-}
-
 /* Backup @b is lost, and what waits for its answer waits for the marker that leaves it out. An item for which there is
  * no memory waits for ever: its sender times out. */
 void queue_wait_for_mark(struct queue *q, struct backup *b)
@@ -263,8 +355,12 @@ void queue_wait_for_mark(struct queue *q, struct backup *b)
 			queue_on_done(b, CHANGE_DELETE, c->item);
 		if (c->kind != CHANGE_PUT || c->item->state != ITEM_STORING || !(c->item->waits & bit))
 			continue; /* one that is GONE waits for its DELETE, which comes later in the line */
-		if (!(c->item->waits & ITEM_WAITS_MARK) && wait_for_mark(q, c->item))
-			continue;
+		if (!(c->item->waits & ITEM_WAITS_MARK)) {
+			if (array_make_room(&q->waiting, &q->waiting_cap, q->waiting_count, sizeof(struct item *)))
+				continue;
+			item_hold(c->item);
+			q->waiting[q->waiting_count++] = c->item;
+		}
 		c->item->waits = (uint8_t)((c->item->waits & ~bit) | ITEM_WAITS_MARK);
 	}
 }

@@ -2,7 +2,6 @@
  * loop turn's requests leave in one write. A ring of tags pairs the replies with them. */
 #include "smtpproxy/queue/redis_link.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -19,9 +18,8 @@
 #include "net/error_text.h"
 #include "proto/error.h"
 
-#define TAG_AUTH    UINT32_MAX
-#define ASKED_FIRST 64u
-#define PLAIN_MAX   16384u /* of a record (RFC 8446 5.1) */
+#define TAG_AUTH  UINT32_MAX
+#define PLAIN_MAX 16384u /* of a record (RFC 8446 5.1) */
 
 int64_t redis_link_clock_ms(void)
 {
@@ -34,35 +32,6 @@ int64_t redis_link_clock_ms(void)
 static struct redis_link *link_of(struct stream *s)
 {
 	return container_of(s, struct redis_link, stream);
-}
-
-static int asked_push(struct redis_link *l, uint32_t tag)
-{
-	if (l->asked_count == l->asked_cap) {
-		uint32_t cap = l->asked_cap ? 2 * l->asked_cap : ASKED_FIRST;
-		struct redis_request *asked = malloc(cap * sizeof *asked);
-
-		if (!asked)
-			return CSSL_E_NO_MEMORY;
-		for (uint32_t i = 0; i < l->asked_count; i++)
-			asked[i] = l->asked[(l->asked_first + i) & (l->asked_cap - 1)];
-		free(l->asked);
-		l->asked = asked;
-		l->asked_cap = cap;
-		l->asked_first = 0;
-	}
-	l->asked[(l->asked_first + l->asked_count++) & (l->asked_cap - 1)] =
-		(struct redis_request){ .tag = tag, .sent_ms = redis_link_clock_ms(), .end = l->said };
-	return 0;
-}
-
-static struct redis_request asked_pop(struct redis_link *l)
-{
-	struct redis_request first = l->asked[l->asked_first & (l->asked_cap - 1)];
-
-	l->asked_first = (l->asked_first + 1) & (l->asked_cap - 1);
-	l->asked_count--;
-	return first;
 }
 
 void redis_link_close(struct redis_link *l, const char *why)
@@ -80,16 +49,6 @@ static void ready(struct redis_link *l)
 	l->ops->on_ready(l);
 }
 
-static void on_greeted(struct redis_link *l, const redisReply *reply)
-{
-	if (reply->type == REDIS_REPLY_ERROR) {
-		l->ops->on_refused(l, reply->str);
-		redis_link_close(l, "the server refused user or password");
-		return;
-	}
-	ready(l);
-}
-
 static void take_reply(struct redis_link *l, const redisReply *reply)
 {
 	struct redis_request asked;
@@ -98,11 +57,16 @@ static void take_reply(struct redis_link *l, const redisReply *reply)
 		redis_link_close(l, "a reply without a request");
 		return;
 	}
-	asked = asked_pop(l);
-	if (asked.tag == TAG_AUTH)
-		on_greeted(l, reply);
-	else
+	asked = l->asked[l->asked_first++ % REDIS_ASKED_MAX];
+	l->asked_count--;
+	if (asked.tag != TAG_AUTH) {
 		l->ops->on_reply(l, asked.tag, asked.sent_ms, reply);
+	} else if (reply->type != REDIS_REPLY_ERROR) {
+		ready(l);
+	} else {
+		l->ops->on_refused(l, reply->str);
+		redis_link_close(l, "the server refused user or password");
+	}
 }
 
 static void take(struct redis_link *l, const uint8_t *data, size_t len)
@@ -145,33 +109,11 @@ static void greet(struct redis_link *l)
 
 /* TLS */
 
-static void fail_tls(struct redis_link *l)
-{
-	const enum onward_tls_state state = onward_tls_state(l->tls);
-	char text[128];
-
-	if (state == ONWARD_TLS_FAILED) {
-		snprintf(text, sizeof text, "TLS %s", onward_tls_failure(l->tls));
-		l->ops->on_refused(l, text);
-	}
-	redis_link_close(l, state == ONWARD_TLS_ENDED ? "the server closed the connection" : "TLS failed");
-}
-
-static void begin_tls(struct redis_link *l)
-{
-	const struct redis_login *login = l->login;
-	char host[INET6_ADDRSTRLEN] = "";
-
-	getnameinfo(login->address, address_len(login->address), host, sizeof host, NULL, 0, NI_NUMERICHOST);
-	l->plain = malloc(PLAIN_MAX);
-	l->tls = onward_tls_create(login->tls, login->name ? login->name : host, NULL);
-	if (!l->plain || !l->tls || onward_tls_flush(l->tls, &l->stream) < 0)
-		redis_link_close(l, "out of memory for TLS");
-}
-
 static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
 {
+	enum onward_tls_state state;
 	uint8_t plain[PLAIN_MAX];
+	char text[128];
 	size_t n;
 
 	onward_tls_take(l->tls, data, len);
@@ -181,8 +123,14 @@ static void take_sealed(struct redis_link *l, const uint8_t *data, size_t len)
 		greet(l);
 	while (l->state != REDIS_LINK_CLOSING && (n = onward_tls_read(l->tls, plain, sizeof plain)) > 0)
 		take(l, plain, n);
-	if (l->state != REDIS_LINK_CLOSING && onward_tls_state(l->tls) >= ONWARD_TLS_ENDED)
-		fail_tls(l);
+	state = onward_tls_state(l->tls);
+	if (l->state == REDIS_LINK_CLOSING || state < ONWARD_TLS_ENDED)
+		return;
+	if (state == ONWARD_TLS_FAILED) {
+		snprintf(text, sizeof text, "TLS %s", onward_tls_failure(l->tls));
+		l->ops->on_refused(l, text);
+	}
+	redis_link_close(l, state == ONWARD_TLS_ENDED ? "the server closed the connection" : "TLS failed");
 }
 
 static int seal_plain(struct redis_link *l)
@@ -226,16 +174,23 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 static void on_connected(struct stream *s, int uv_error)
 {
 	struct redis_link *l = link_of(s);
+	const struct redis_login *login = l->login;
+	char host[INET6_ADDRSTRLEN] = "";
 
 	if (uv_error < 0) {
 		redis_link_close(l, error_text(uv_error));
 		return;
 	}
 	stream_read_start(s);
-	if (l->login->tls)
-		begin_tls(l);
-	else
+	if (!login->tls) {
 		greet(l);
+		return;
+	}
+	getnameinfo(l->address, address_len(l->address), host, sizeof host, NULL, 0, NI_NUMERICHOST);
+	l->plain = malloc(PLAIN_MAX);
+	l->tls = onward_tls_create(login->tls, login->name ? login->name : host, NULL);
+	if (!l->plain || !l->tls || onward_tls_flush(l->tls, &l->stream) < 0)
+		redis_link_close(l, "out of memory for TLS");
 }
 
 static void on_closed(struct stream *s)
@@ -248,7 +203,6 @@ static void on_closed(struct stream *s)
 	if (l->plain) /* it had the password */
 		explicit_bzero(l->plain, PLAIN_MAX);
 	free(l->plain);
-	free(l->asked);
 	*l = (struct redis_link){ .ops = l->ops, .login = l->login, .why = l->why };
 	l->ops->on_lost(l, l->why);
 }
@@ -260,18 +214,19 @@ static const struct stream_ops stream_ops = {
 	.on_closed = on_closed,
 };
 
-int redis_link_open(
-	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login)
+int redis_link_open(struct redis_link *l, struct worker *w, const struct redis_link_ops *ops,
+	const struct redis_login *login, const struct sockaddr *address)
 {
 	int r;
 
 	l->ops = ops;
 	l->login = login;
+	l->address = address;
 	l->opened_ms = redis_link_clock_ms();
 	l->reader = reply_room_reader(&l->room);
 	if (!l->reader)
 		return CSSL_E_NO_MEMORY;
-	r = stream_connect(&l->stream, w, &stream_ops, login->address, NULL);
+	r = stream_connect(&l->stream, w, &stream_ops, address, NULL);
 	if (r < 0) {
 		redisReaderFree(l->reader);
 		l->reader = NULL;
@@ -325,8 +280,14 @@ void redis_link_number(struct redis_link *l, uint64_t number)
 
 void redis_link_end(struct redis_link *l, uint32_t tag)
 {
-	if (l->state != REDIS_LINK_CLOSING && ((l->plain_len > 0 && seal_plain(l) < 0) || asked_push(l, tag)))
+	if (l->state == REDIS_LINK_CLOSING)
+		return;
+	if (l->asked_count == REDIS_ASKED_MAX || (l->plain_len > 0 && seal_plain(l) < 0)) {
 		redis_link_close(l, "out of memory for requests");
+		return;
+	}
+	l->asked[(l->asked_first + l->asked_count++) % REDIS_ASKED_MAX] =
+		(struct redis_request){ .tag = tag, .sent_ms = redis_link_clock_ms(), .end = l->said };
 }
 
 void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words)
@@ -341,29 +302,22 @@ void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words
 	redis_link_end(l, tag);
 }
 
-/* Bytes that have left this host. The kernel's queue is counted with its bookkeeping for UNIX sockets: too much, until
- * it is empty. */
-static uint64_t bytes_left(const struct redis_link *l)
-{
-	uint64_t here = stream_unwritten_len(&l->stream);
-	int queued = 0;
-
-	if (!ioctl(stream_fd(&l->stream), SIOCOUTQ, &queued))
-		here += (uint64_t)queued;
-	return here < l->said ? l->said - here : 0;
-}
-
 int64_t redis_link_waits_ms(struct redis_link *l, int64_t now_ms)
 {
+	uint64_t here = stream_unwritten_len(&l->stream), left;
 	struct redis_request *oldest;
-	uint64_t left;
+	int queued = 0;
 
 	if (l->state == REDIS_LINK_CONNECTING)
 		return now_ms - l->opened_ms;
 	if (!l->asked_count || l->state == REDIS_LINK_CLOSING)
 		return 0;
-	oldest = &l->asked[l->asked_first & (l->asked_cap - 1)];
-	left = bytes_left(l);
+	oldest = &l->asked[l->asked_first % REDIS_ASKED_MAX];
+	/* Bytes that have left this host. The kernel's queue is counted with its bookkeeping for UNIX sockets: too
+	 * much, until it is empty. */
+	if (!ioctl(stream_fd(&l->stream), SIOCOUTQ, &queued))
+		here += (uint64_t)queued;
+	left = here < l->said ? l->said - here : 0;
 	if (left > l->left && left < oldest->end) /* after its last byte, only an answer counts as progress */
 		l->progress_ms = now_ms;
 	l->left = left > l->left ? left : l->left;

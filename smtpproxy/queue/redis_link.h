@@ -30,9 +30,8 @@ struct redis_link_ops {
 	void (*on_lost)(struct redis_link *l, const char *why);
 };
 
-/* The owner keeps all of it until on_lost. @user NULL: the default user. @password NULL: no AUTH. */
+/* The owner keeps all of it, and the address, until on_lost. @user NULL: the default user. @password NULL: no AUTH. */
 struct redis_login {
-	const struct sockaddr *address; /* AF_INET, AF_INET6, AF_UNIX */
 	const char *user, *password;
 	SSL_CTX *tls;     /* NULL: in clear */
 	const char *name; /* that its certificate must have; NULL: the address */
@@ -46,6 +45,9 @@ enum redis_link_state {
 	REDIS_LINK_CLOSING,
 };
 
+#define REDIS_ASKED_MAX 512u /* requests without a reply: WINDOW_CALLS_MAX, and some more of a look and of heartbeats  \
+			      */
+
 struct redis_request {
 	uint32_t tag;
 	int64_t sent_ms;
@@ -55,14 +57,15 @@ struct redis_request {
 struct redis_link {
 	struct stream stream;
 	const struct redis_link_ops *ops;
+	const struct sockaddr *address; /* AF_INET, AF_INET6, AF_UNIX */
 	const struct redis_login *login;
 	struct onward_tls *tls; /* NULL: in clear, or not connected */
 	uint8_t *plain;         /* bytes of requests for the next record; NULL: in clear */
 	size_t plain_len;
 	redisReader *reader;
-	struct reply_room room;      /* of the reply that comes */
-	struct redis_request *asked; /* ring of @asked_cap, a power of two */
-	uint32_t asked_first, asked_count, asked_cap;
+	struct reply_room room;                      /* of the reply that comes */
+	struct redis_request asked[REDIS_ASKED_MAX]; /* a ring */
+	uint32_t asked_first, asked_count;
 	int64_t opened_ms;
 	int64_t progress_ms; /* when bytes last came, or when a part of the oldest request left */
 	uint64_t said, left; /* bytes of requests; of these, bytes that the peer's kernel has */
@@ -74,8 +77,8 @@ struct redis_link {
 int64_t redis_link_clock_ms(void);
 
 /* 0: on_ready or on_lost will come. Negative: libuv error or CSSL_E_NO_MEMORY, nothing is open. Only when IDLE. */
-int redis_link_open(
-	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login);
+int redis_link_open(struct redis_link *l, struct worker *w, const struct redis_link_ops *ops,
+	const struct redis_login *login, const struct sockaddr *address);
 
 /* Drop the connection; @why (static text) goes to on_lost, which comes from the loop. Legal in any state, twice. */
 void redis_link_close(struct redis_link *l, const char *why);

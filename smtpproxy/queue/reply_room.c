@@ -1,6 +1,7 @@
 /* reply_room.c: a list of chunks, each twice as large as the one before. The last one is kept for the next reply. */
 #include "smtpproxy/queue/reply_room.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,65 +16,52 @@ struct reply_chunk {
 	_Alignas(max_align_t) uint8_t data[];
 };
 
-static struct reply_chunk *add_chunk(struct reply_room *r, size_t len)
-{
-	size_t cap = r->last ? 2 * r->last->cap : CHUNK_FIRST;
-	struct reply_chunk *c;
-
-	cap = cap < len ? len : cap;
-	c = malloc(sizeof *c + cap);
-	if (!c)
-		return NULL;
-	*c = (struct reply_chunk){ .before = r->last, .cap = cap };
-	r->last = c;
-	return c;
-}
-
 /* NULL: out of memory. */
 static void *take(struct reply_room *r, size_t len)
 {
 	struct reply_chunk *c = r->last;
-	void *at;
+	size_t cap = c ? 2 * c->cap : CHUNK_FIRST;
 
 	len = (len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-	if (!c || c->cap - c->len < len)
-		c = add_chunk(r, len);
-	if (!c)
-		return NULL;
-	at = c->data + c->len;
+	if (!c || c->cap - c->len < len) {
+		cap = cap < len ? len : cap;
+		c = malloc(sizeof *c + cap);
+		if (!c)
+			return NULL;
+		*c = (struct reply_chunk){ .before = r->last, .cap = cap };
+		r->last = c;
+	}
 	c->len += len;
-	return at;
+	return c->data + c->len - len;
 }
 
-static void drop_before(struct reply_chunk *c)
+static void drop(struct reply_chunk **last)
 {
-	while (c->before) {
-		struct reply_chunk *before = c->before;
+	while (*last) {
+		struct reply_chunk *c = *last;
 
-		c->before = before->before;
-		free(before);
+		*last = c->before;
+		free(c);
 	}
 }
 
 void reply_room_reuse(struct reply_room *r)
 {
-	if (!r->last)
+	struct reply_chunk *c = r->last;
+
+	if (!c)
 		return;
-	if (r->last->cap > CHUNK_KEPT || (r->last->cap > CHUNK_FIRST && r->last->len < r->last->cap / 16)) {
-		reply_room_clear(r);
+	if (c->cap > CHUNK_KEPT || (c->cap > CHUNK_FIRST && c->len < c->cap / 16)) {
+		drop(&r->last);
 		return;
 	}
-	drop_before(r->last);
-	r->last->len = 0;
+	drop(&c->before);
+	c->len = 0;
 }
 
 void reply_room_clear(struct reply_room *r)
 {
-	if (!r->last)
-		return;
-	drop_before(r->last);
-	free(r->last);
-	r->last = NULL;
+	drop(&r->last);
 }
 
 /* --- what libhiredis calls --- */

@@ -4,10 +4,7 @@
 #ifndef CSSL_SMTPPROXY_QUEUE_REPLY_ROOM_H
 #define CSSL_SMTPPROXY_QUEUE_REPLY_ROOM_H
 
-#include <stddef.h>
 #include <hiredis/hiredis.h>
-
-struct reply_chunk;
 
 /* Embedded; zero: nothing is here. It must not move while a reader uses it. */
 struct reply_room {

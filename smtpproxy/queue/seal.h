@@ -16,8 +16,6 @@
 
 #define SEAL_PRINT_LEN 32u /* characters of a key's fingerprint */
 
-struct seal;
-
 /* Derives the subkeys; @ring is not kept. @name: the gateway's, at most 64 characters. NULL: out of memory. */
 struct seal *seal_create(const struct key_ring *ring, const char *name);
 void seal_destroy(struct seal *s); /* wipes; NULL is legal */

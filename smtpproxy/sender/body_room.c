@@ -37,11 +37,6 @@ static struct body_source *of_link(struct table_link *link)
 	return link ? container_of(link, struct body_source, link) : NULL;
 }
 
-static int is_of(const struct body_source *s, const struct client_address *name)
-{
-	return s->name.len == name->len && memcmp(s->name.bytes, name->bytes, sizeof name->bytes) == 0;
-}
-
 int body_share_begin(struct body_room *r, struct body_share *h, const struct client_address *source)
 {
 	struct client_address name = { .len = source->len };
@@ -53,7 +48,7 @@ int body_share_begin(struct body_room *r, struct body_share *h, const struct cli
 	crypto_shorthash(hash, name.bytes, sizeof name.bytes, r->hash_key);
 	memcpy(&number, hash, sizeof number);
 	s = of_link(table_first(&r->sources, number));
-	while (s && !is_of(s, &name))
+	while (s && (s->name.len != name.len || memcmp(s->name.bytes, name.bytes, sizeof name.bytes)))
 		s = of_link(table_next(&s->link));
 	if (!s) {
 		s = calloc(1, sizeof *s);

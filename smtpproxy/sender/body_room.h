@@ -22,8 +22,6 @@
 
 enum body_room_state { BODY_ROOM_FREE, BODY_ROOM_FULL };
 
-struct body_source;
-
 struct body_room {
 	uint64_t most, used; /* bytes */
 	enum body_room_state state;

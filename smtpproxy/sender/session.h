@@ -36,12 +36,6 @@
 #define SESSION_LINE_MAX  1024u /* a command with the parameters of all extensions */
 #define SESSION_REPLY_MAX 1024u /* a line of a receiver's reply; RFC 5321 4.5.3.1.5 has 512 */
 
-struct session;
-struct store;
-struct filtered;
-struct remote_asker;
-struct queue;
-
 /* A session's part in XCSSLTX (doc/xcssltx.md).
  *
  *   NONE --MAIL with a name--> OPEN --end of content--> UNDECIDED --reply--> NONE, or OPEN if it stays open

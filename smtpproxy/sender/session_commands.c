@@ -33,13 +33,10 @@ void session_greet(struct session *s)
 		.client_max = sizeof s->client_line,
 		.reply_max = sizeof s->reply_line };
 	const struct smtp_tx_memory memory = { .client_line = s->client_line, .reply_line = s->reply_line };
-	uint8_t out[SMTP_REPLY_LINE_MAX];
-	struct wire_writer w = wire_writer(out, sizeof out);
+	char out[SMTP_REPLY_LINE_MAX];
+	const int len = snprintf(out, sizeof out, "220 %s ESMTP\r\n", s->home->conf->name);
 	smtp_tx_begin(&s->tx, &rules, &memory, SMTP_TX_BEFORE_BANNER);
-	smtp_word_write(&w, "220 ");
-	smtp_text_write(&w, smtp_span_of(s->home->conf->name));
-	smtp_word_write(&w, " ESMTP\r\n");
-	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
+	session_answer(s, out, (size_t)len);
 	session_expect_sender(s);
 }
 
@@ -192,8 +189,8 @@ static void end_transaction(struct session *s)
 
 static void on_hello(struct session *s, const struct smtp_client_event *e)
 {
-	uint8_t out[SMTP_REPLY_LINE_MAX];
-	struct wire_writer w = wire_writer(out, sizeof out);
+	char out[SMTP_REPLY_LINE_MAX];
+	const int len = snprintf(out, sizeof out, "250 %s\r\n", s->home->conf->name);
 	if (s->onward && s->state == SESSION_LEASES) {
 		onward_forget_name(s->onward);
 		smtp_tx_pass(&s->tx, e);
@@ -201,10 +198,7 @@ static void on_hello(struct session *s, const struct smtp_client_event *e)
 	} else if (e->command.verb == SMTP_VERB_HELO) {
 		smtp_tx_pass(&s->tx, e);
 		s->told = 0;
-		smtp_word_write(&w, "250 ");
-		smtp_text_write(&w, smtp_span_of(s->home->conf->name));
-		smtp_word_write(&w, "\r\n");
-		session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
+		session_answer(s, out, (size_t)len);
 		end_transaction(s);
 	} else if (s->home->queue || destination_offers(s->destination)) {
 		smtp_tx_pass(&s->tx, e);
@@ -310,13 +304,6 @@ static void on_mail(struct session *s, const struct smtp_client_event *e)
 		begin_transaction(s, &unnamed);
 }
 
-static void on_question(struct session *s, const struct smtp_client_event *e)
-{
-	enum smtp_own own = session_tx_question(s, e);
-	if (own)
-		session_answer_own(s, e, own);
-}
-
 /* All of the content was passed on: with its last byte, or with an empty last chunk. */
 static void decide_if_complete(struct session *s)
 {
@@ -392,7 +379,7 @@ static void (*const ons[SMTP_VERB_COUNT])(struct session *s, const struct smtp_c
 	[SMTP_VERB_DATA] = session_transact,
 	[SMTP_VERB_BDAT] = session_transact,
 	[SMTP_VERB_RSET] = session_transact,
-	[SMTP_VERB_XCSSLTX] = on_question,
+	[SMTP_VERB_XCSSLTX] = session_tx_question,
 };
 
 static void on_command(struct session *s, const struct smtp_client_event *e)

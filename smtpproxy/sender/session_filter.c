@@ -2,7 +2,6 @@
  * as it was read. A message is kept in memory: the sender gets the 354 from us. The receiver gets DATA when they have
  * agreed, and its reply is the reply to the sender, so no 250 is ours. With deliver: queue the queue gets the message
  * then. */
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,14 +30,11 @@ enum filtered_phase {
 	FILTERED_SENT,
 };
 
-/* Why the content is not kept, although it should be. */
-enum filtered_flaw { FILTERED_GOOD, FILTERED_TOO_BIG, FILTERED_NO_ROOM };
-
 struct filtered {
 	struct filter *filter; /* NULL: it has refused DATA */
 	enum session_state from;
 	enum filtered_phase phase;
-	enum filtered_flaw flaw;
+	const char *flaw; /* the reply, if the content should be kept, and is not; NULL: it is */
 	struct message message;
 	struct body_share share; /* of the room for kept messages */
 	/* The receiver's reply to DATA. */
@@ -88,6 +84,12 @@ int session_held_begin(struct session *s, const struct smtp_client_event *e)
 	return 1;
 }
 
+const char *session_flaw_of(int r)
+{
+	return r == CSSL_E_TOO_LONG ? "552 5.3.4 Message is too big\r\n"
+				    : "452 4.3.1 No memory for the message, try again later\r\n";
+}
+
 static void add(struct session *s, struct smtp_span piece)
 {
 	struct filtered *f = s->filtered;
@@ -98,7 +100,7 @@ static void add(struct session *s, struct smtp_span piece)
 	r = body_share_add(&f->share, &f->message, piece.at, piece.len, s->home->conf->limits.held_message + DOTS_MAX);
 	if (r == 0)
 		return;
-	f->flaw = r == CSSL_E_TOO_LONG ? FILTERED_TOO_BIG : FILTERED_NO_ROOM;
+	f->flaw = session_flaw_of(r);
 	message_free(&f->message); /* the share ends with the transaction */
 	body_share_resize(&f->share, 0);
 }
@@ -111,19 +113,15 @@ static void decide(struct session *s, const char *reply)
 /* Hooks judge the whole message. */
 static void judge(struct session *s)
 {
-	static const char *const refusals[] = {
-		[FILTERED_TOO_BIG] = "552 5.3.4 Message is too big\r\n",
-		[FILTERED_NO_ROOM] = "452 4.3.1 No memory for the message, try again later\r\n",
-	};
 	struct filtered *f = s->filtered;
 	const int r = f->flaw || f->phase == FILTERED_DISCARDS ? 0 : message_read(&f->message);
 
 	if (r < 0)
-		f->flaw = r == CSSL_E_TOO_LONG ? FILTERED_TOO_BIG : FILTERED_NO_ROOM;
+		f->flaw = session_flaw_of(r);
 	if (f->phase == FILTERED_DISCARDS) {
 		decide(s, "250 2.0.0 Ok\r\n");
 	} else if (f->flaw) {
-		decide(s, refusals[f->flaw]);
+		decide(s, f->flaw);
 	} else {
 		f->phase = FILTERED_JUDGED;
 		filter_ask_message(f->filter, &f->message);
@@ -148,40 +146,26 @@ void session_held_take(struct session *s, const struct smtp_client_event *e)
 
 /* Toward the receiver */
 
-static void say_data(struct session *s)
-{
-	struct filtered *f = s->filtered;
-
-	f->phase = FILTERED_SAYS_DATA;
-	smtp_reply_begin(&f->reader, f->line, sizeof f->line);
-	onward_write(s->onward, "DATA\r\n", strlen("DATA\r\n")); /* a failure comes as on_lost */
-	onward_expect(s->onward, s->home->conf->outward.data_ms);
-}
-
-/* deliver: queue. The message is moved out first, because the answer may come at once, and end the transaction. */
-static void store(struct session *s)
+static void judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply)
 {
 	struct filtered *f = s->filtered;
 	struct message judged = f->message;
 
-	body_share_resize(&f->share, 0);
-	f->message = (struct message){ 0 };
-	f->phase = FILTERED_SENT;
-	session_store_judged(s, &judged);
-	message_free(&judged);
-}
-
-static void judged(struct session *s, enum filter_verdict verdict, struct smtp_span reply)
-{
-	switch (verdict) {
-	case FILTER_REFUSES: session_decide(s, reply); break;
-	case FILTER_DISCARDS: decide(s, "250 2.0.0 Ok\r\n"); break;
-	case FILTER_CONTINUES:
-		if (s->store)
-			store(s);
-		else
-			say_data(s);
-		break;
+	if (verdict == FILTER_REFUSES) {
+		session_decide(s, reply);
+	} else if (verdict == FILTER_DISCARDS) {
+		decide(s, "250 2.0.0 Ok\r\n");
+	} else if (s->store) { /* it is moved out first, because the answer may come at once, and end the transaction */
+		body_share_resize(&f->share, 0);
+		f->message = (struct message){ 0 };
+		f->phase = FILTERED_SENT;
+		session_store_judged(s, &judged);
+		message_free(&judged);
+	} else {
+		f->phase = FILTERED_SAYS_DATA;
+		smtp_reply_begin(&f->reader, f->line, sizeof f->line);
+		onward_write(s->onward, "DATA\r\n", strlen("DATA\r\n")); /* a failure comes as on_lost */
+		onward_expect(s->onward, s->home->conf->outward.data_ms);
 	}
 }
 
@@ -206,18 +190,6 @@ void session_held_go_on(struct session *s)
 }
 
 /* The reply to DATA. If it is no 3xx, it is the reply to the message. */
-static void on_reply_to_data(struct session *s, const struct smtp_reply_line *line)
-{
-	if (line->code / 100 == 3) {
-		s->filtered->phase = FILTERED_SENDS;
-		session_held_go_on(s);
-	} else if (line->code >= 400) {
-		session_decide(s, line->wire);
-	} else {
-		session_lose_receiver(s, SMTP_OWN_BACKEND_BROKEN);
-	}
-}
-
 static void read_reply_to_data(struct session *s, const char *in, size_t len)
 {
 	struct smtp_reply_line line;
@@ -226,10 +198,14 @@ static void read_reply_to_data(struct session *s, const char *in, size_t len)
 
 	for (; r == SMTP_REPLY_MORE; used += taken)
 		r = smtp_reply_read(&s->filtered->reader, in + used, len - used, &taken, &line);
-	if (r < 0)
+	if (r == SMTP_REPLY_DONE && line.code / 100 == 3) {
+		s->filtered->phase = FILTERED_SENDS;
+		session_held_go_on(s);
+	} else if (r == SMTP_REPLY_DONE && line.code >= 400) {
+		session_decide(s, line.wire);
+	} else if (r < 0 || r == SMTP_REPLY_DONE) {
 		session_lose_receiver(s, SMTP_OWN_BACKEND_BROKEN);
-	else if (r == SMTP_REPLY_DONE)
-		on_reply_to_data(s, &line);
+	}
 }
 
 size_t session_held_read(struct session *s, const char *in, size_t len)
@@ -319,42 +295,31 @@ static void on_verdict(void *ctx, enum filter_verdict verdict, struct smtp_span 
 
 /* The question */
 
-/* deliver: queue: the receivers are chosen later. */
-static const char *destination_of(const struct session *s, char text[static ADDRESS_TEXT_MAX])
-{
-	const struct destination *d = s->destination;
-
-	return d ? address_format((const struct sockaddr *)&d->route.to, text) : "queue";
-}
-
-/* A sender waits 5 minutes for the replies to MAIL and RCPT, 2 for that to DATA, and 10 for that to a message (RFC 5321
- * 4.5.3.2). MAIL also waits for its turn. Behind a message's verdict, the receiver gets DATA and the message. */
-static void set_limits(const struct session *s, uint32_t most_ms[static FILTER_STEPS])
-{
-	const struct conf_smtpproxy *c = s->home->conf;
-	const uint32_t turn_ms = s->home->queue ? 0 : c->limits.turn_ms,
-		       data_ms = s->home->queue ? 0 : c->outward.data_ms;
-	most_ms[FILTER_MAIL] = turn_ms < 5 * MINUTE_MS - LEAST_MS ? 5 * MINUTE_MS - turn_ms : LEAST_MS;
-	most_ms[FILTER_RCPT] = 4 * MINUTE_MS;
-	most_ms[FILTER_DATA] = 3 * MINUTE_MS / 2;
-	most_ms[FILTER_MESSAGE] = data_ms < 8 * MINUTE_MS - LEAST_MS ? 8 * MINUTE_MS - data_ms : LEAST_MS;
-}
-
 static int begin(struct session *s)
 {
+	const struct destination *d = s->destination; /* deliver: queue: the receivers are chosen later */
 	char destination[ADDRESS_TEXT_MAX];
 	struct filter_facts facts = {
 		.listener = s->home->conf->name,
 		.hello = s->tx.name,
 		.client = session_client(s),
-		.destination = destination_of(s, destination),
+		.destination = d ? address_format((const struct sockaddr *)&d->route.to, destination) : "queue",
 		.connection = s->number,
 	};
+	const struct conf_smtpproxy *c = s->home->conf;
+	const uint32_t turn_ms = s->home->queue ? 0 : c->limits.turn_ms,
+		       data_ms = s->home->queue ? 0 : c->outward.data_ms;
 	struct filtered *f = calloc(1, sizeof *f);
 
 	if (!f)
 		return -1;
-	set_limits(s, facts.most_ms);
+	/* A sender waits 5 minutes for the replies to MAIL and RCPT, 2 for that to DATA, and 10 for that to a message
+	 * (RFC 5321 4.5.3.2). MAIL also waits for its turn. Behind a message's verdict, the receiver gets DATA and the
+	 * message. */
+	facts.most_ms[FILTER_MAIL] = turn_ms < 5 * MINUTE_MS - LEAST_MS ? 5 * MINUTE_MS - turn_ms : LEAST_MS;
+	facts.most_ms[FILTER_RCPT] = 4 * MINUTE_MS;
+	facts.most_ms[FILTER_DATA] = 3 * MINUTE_MS / 2;
+	facts.most_ms[FILTER_MESSAGE] = data_ms < 8 * MINUTE_MS - LEAST_MS ? 8 * MINUTE_MS - data_ms : LEAST_MS;
 	if (!body_share_begin(&s->home->held, &f->share, &s->source))
 		f->filter = filter_create(&s->home->hooks, s->listener, &facts, on_verdict, s);
 	if (!f->filter) {

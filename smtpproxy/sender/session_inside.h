@@ -125,6 +125,8 @@ void session_filter_drop(struct session *s);
 /* DATA, behind their judgement. 1: it was answered here; 0: it goes on to the receiver. */
 int session_held_begin(struct session *s, const struct smtp_client_event *e);
 int session_is_held(const struct session *s);
+/* The reply to a message that cannot be kept, as of body_share_add(). */
+const char *session_flaw_of(int r);
 /* They have all of it, and it waits for their verdict. 1 or 0. */
 int session_is_judged(const struct session *s);
 /* Bytes that it has of the room for kept messages. */
@@ -186,8 +188,8 @@ void session_tx_wait(struct session *s);
 int session_tx_reopen(struct session *s);
 /* The reply to the end; @text includes its code. Sessions that wait for it get it, once it is remembered. */
 void session_tx_decide(struct session *s, struct smtp_span text);
-/* The command XCSSLTX. NONE, or the reply that refuses it. */
-enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e);
+/* The command XCSSLTX. */
+void session_tx_question(struct session *s, const struct smtp_client_event *e);
 
 /* The client's address, or the peer's. */
 struct sockaddr_storage session_client(const struct session *s);

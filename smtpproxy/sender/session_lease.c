@@ -38,34 +38,29 @@ void session_pass(struct session *s, struct smtp_span wire)
 	session_expect_receiver(s);
 }
 
-void session_begin_lease(struct session *s)
+/* The kept MAIL is with the receiver. */
+static void begin_transaction(struct session *s)
 {
 	const struct smtp_client_event e = session_held_event(s);
-	if (s->state == SESSION_TRIES) {
-		/* The receiver may have enough of this connection, for what others did with it: it ends it, or says
-		 * 421. Then the command goes over another one, so the sender's next commands wait. */
-		deadline_cancel(&s->deadline);
-		onward_write(s->onward, e.wire.at, e.wire.len); /* a failure comes as on_lost */
-		onward_expect(s->onward, s->home->conf->outward.command_ms);
-		return;
-	}
-	session_record_turn(s);
-	smtp_tx_pass(&s->tx, &e);
-	session_pass(s, e.wire);
-	session_release_held(s);
-	session_go_on(s);
-}
-
-/* TRIES: the receiver answers the command. */
-static void keep_lease(struct session *s)
-{
-	const struct smtp_client_event e = session_held_event(s);
-	session_move(s, SESSION_LEASES);
 	session_record_turn(s);
 	smtp_tx_pass(&s->tx, &e);
 	pace_count(&s->pace, e.wire.len);
 	session_release_held(s);
 	session_expect_receiver(s);
+}
+
+/* TRIES: the receiver may have enough of this connection, for what others did with it: it ends it, or says 421. Then
+ * the command goes over another one, so the sender's next commands wait. */
+void session_begin_lease(struct session *s)
+{
+	onward_write(s->onward, s->held, s->held_len); /* a failure comes as on_lost */
+	if (s->state == SESSION_TRIES) {
+		deadline_cancel(&s->deadline);
+		onward_expect(s->onward, s->home->conf->outward.command_ms);
+		return;
+	}
+	begin_transaction(s);
+	session_go_on(s);
 }
 
 /* TRIES: no reply, or a 421, which is nothing that this sender did. */
@@ -217,27 +212,6 @@ static void note_decision(struct session *s, const struct smtp_server_event *e)
 	session_tx_decide(s, (struct smtp_span){ e->line.wire.at, e->line.wire.len - strlen("\r\n") });
 }
 
-/* Receivers count them, too, and a message that they take settles them. */
-static void note_refusal(struct session *s, const struct smtp_server_event *e)
-{
-	if (!s->onward || session_is_unsent(s)) /* a reply of ours */
-		return;
-	if (e->line.code >= 400)
-		s->onward->refusals++;
-	else if (session_is_decision(s, e))
-		s->onward->refusals = 0;
-}
-
-/* The receiver sent 421: it gets no more bytes, and the sender ends, too. */
-static void close_behind_receiver(struct session *s)
-{
-	drop_receiver(s);
-	if (s->state == SESSION_ALONE)
-		session_finish_alone(s);
-	else
-		session_leave(s);
-}
-
 /* The sender does not get the reply. Others can use the connection, unless the reply has left the transaction open,
  * which no session can continue. */
 static void finish_alone(struct session *s)
@@ -256,7 +230,11 @@ static void on_line(struct session *s, const struct smtp_server_event *e)
 	const int hides = e->turn == SMTP_VERB_EHLO && e->line.code / 100 == 2 && s->state == SESSION_LEASES;
 	if (e->line.is_last) {
 		session_record_reply(s, e);
-		note_refusal(s, e);
+		/* Receivers count refusals, too, and a message that they take settles them. Not replies of ours. */
+		if (s->onward && !session_is_unsent(s) && e->line.code >= 400)
+			s->onward->refusals++;
+		else if (s->onward && !session_is_unsent(s) && session_is_decision(s, e))
+			s->onward->refusals = 0;
 	}
 	if (session_is_decision(s, e)) /* before the sender has it */
 		note_decision(s, e);
@@ -328,8 +306,10 @@ static void on_reply(void *ctx, const char *data, size_t len)
 		try_again(s);
 		return;
 	}
-	if (before == SESSION_TRIES)
-		keep_lease(s);
+	if (before == SESSION_TRIES) {
+		session_move(s, SESSION_LEASES);
+		begin_transaction(s);
+	}
 	const size_t used = session_held_read(s, data, len);
 	data += used;
 	len -= used;
@@ -339,7 +319,11 @@ static void on_reply(void *ctx, const char *data, size_t len)
 	if (s->state >= SESSION_LEAVES)
 		return;
 	if (s->tx.closing && s->tx.server.lines == 0) {
-		close_behind_receiver(s);
+		drop_receiver(s); /* it sent 421: it gets no more bytes, and the sender ends, too */
+		if (s->state == SESSION_ALONE)
+			session_finish_alone(s);
+		else
+			session_leave(s);
 		return;
 	}
 	if (s->state == SESSION_ALONE) {

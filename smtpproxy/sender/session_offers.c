@@ -19,14 +19,6 @@
 /* Hooks judge the content of DATA. */
 #define CHUNKS (SMTP_CAP_BIT(SMTP_CAP_CHUNKING) | SMTP_CAP_BIT(SMTP_CAP_BINARYMIME))
 
-/* The cluster may name its transactions. */
-static void offer_names(const struct session *s, struct smtp_ehlo *set)
-{
-	char line[SMTP_TX_ENTRY_MAX + 16];
-	snprintf(line, sizeof line, "XCSSLTX %s", s->named.entry->key);
-	smtp_ehlo_add(set, smtp_span_of(line));
-}
-
 /* A milter of its listener gets the whole message. */
 static int keeps_messages(const struct session *s)
 {
@@ -61,6 +53,7 @@ static void bound_size(const struct session *s, struct smtp_ehlo *set)
 static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
 {
 	struct wire_writer w = wire_writer(out, cap);
+	char line[SMTP_TX_ENTRY_MAX + 16];
 	struct smtp_ehlo set;
 	if (s->home->queue)
 		session_store_offers(s, &set);
@@ -68,8 +61,10 @@ static size_t write_offers(struct session *s, uint8_t *out, size_t cap)
 		set = *destination_offers(s->destination);
 	smtp_ehlo_keep(&set, session_is_filtered(s) ? OFFERED & ~CHUNKS : OFFERED);
 	bound_size(s, &set);
-	if (s->named.entry)
-		offer_names(s, &set);
+	if (s->named.entry) { /* the cluster may name its transactions */
+		snprintf(line, sizeof line, "XCSSLTX %s", s->named.entry->key);
+		smtp_ehlo_add(&set, smtp_span_of(line));
+	}
 	s->told = set.has;
 	smtp_ehlo_write(&w, s->home->conf->name, &set);
 	const ptrdiff_t len = wire_writer_len(&w);
@@ -92,16 +87,12 @@ void session_answer_offers(struct session *s)
 
 /* Uses */
 
-static uint32_t used_by(const struct smtp_command *c)
-{
-	return c->verb == SMTP_VERB_BDAT ? SMTP_CAP_BIT(SMTP_CAP_CHUNKING) : smtp_params_extensions(c);
-}
-
 enum smtp_own session_lack(const struct session *s, const struct smtp_command *c)
 {
 	const uint32_t hidden = session_is_filtered(s) ? CHUNKS : 0;
 	const uint32_t offered = s->onward ? s->onward->greeting.has : UINT32_MAX; /* the queue takes all */
-	const uint32_t lacking = used_by(c) & OFFERED & (~offered | hidden);
+	const uint32_t used = c->verb == SMTP_VERB_BDAT ? SMTP_CAP_BIT(SMTP_CAP_CHUNKING) : smtp_params_extensions(c);
+	const uint32_t lacking = used & OFFERED & (~offered | hidden);
 	if (s->onward && s->sender_tls.version[0] && onward_is_too_clear(s->onward))
 		return SMTP_OWN_BACKEND_NO_TLS;
 	if (lacking & s->told)

@@ -48,17 +48,13 @@ void session_settle_pace(struct session *s)
 	pace_settle(&s->pace, &rules, now_ms);
 }
 
-/* Others wait for what this session has. */
-static int is_wanted(const struct session *s)
-{
-	if (session_held_taken(s) > 0 && body_room_is_short(&s->home->held))
-		return 1;
-	return s->home->queue ? body_room_is_short(&s->home->room) : destination_is_short(s->destination);
-}
-
+/* Others wait for what this session has, and it is too slow, or has had more than its share for too long. */
 static int is_too_slow(const struct session *s)
 {
-	if (time_left_ms(s) == 0 && is_wanted(s))
+	const int is_wanted =
+		s->home->queue ? body_room_is_short(&s->home->room) : destination_is_short(s->destination);
+
+	if (time_left_ms(s) == 0 && (is_wanted || (session_held_taken(s) > 0 && body_room_is_short(&s->home->held))))
 		return 1;
 	return share_left_ms(s) == 0 && destination_gives_too_much(s->destination, s->onward);
 }

@@ -30,19 +30,6 @@ static void on_known(struct probe_wait *w)
 	session_go_on(s);
 }
 
-/* The receiver is asked. 1: it waits for the answer. */
-static int waits(struct session *s, const struct smtp_client_event *e)
-{
-	if (session_hold(s, e) < 0) {
-		probe_forget(&s->probe);
-		return 0;
-	}
-	session_move(s, SESSION_PROBES);
-	pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
-	session_expect_sender(s);
-	return 1;
-}
-
 static int probe(struct session *s, const struct smtp_client_event *e)
 {
 	struct store_recipient to;
@@ -58,8 +45,13 @@ static int probe(struct session *s, const struct smtp_client_event *e)
 	if (answer == PROBE_REFUSES) {
 		s->home->counters->recipients_unknown++;
 		refuse(s, e, smtp_span_of(reply));
-	} else if (answer == PROBE_PUTS_OFF || !waits(s, e)) {
+	} else if (answer == PROBE_PUTS_OFF || session_hold(s, e) < 0) {
+		probe_forget(&s->probe);
 		session_answer_own(s, e, SMTP_OWN_CONGESTED);
+	} else { /* the receiver is asked, and the command waits for the answer */
+		session_move(s, SESSION_PROBES);
+		pace_set_turn(&s->pace, PACE_RECEIVER, worker_now_ms(s->home->worker));
+		session_expect_sender(s);
 	}
 	return 1;
 }

@@ -1,8 +1,6 @@
 /* session_record.c: the facts about a session's transaction for the event log. */
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "net/address.h"
 #include "net/endpoints.h"
@@ -33,22 +31,16 @@ void session_client_text(const struct session *s, char out[static ADDRESS_TEXT_M
 	address_format((const struct sockaddr *)&a, out);
 }
 
-static void copy_text(char *to, size_t cap, const char *from, size_t len)
-{
-	len = len < cap ? len : cap - 1;
-	if (len)
-		memcpy(to, from, len);
-	to[len] = '\0';
-}
-
 void session_record_header(struct session *s, const struct proxy_header *h)
 {
 	if (!(h->ssl_flags & PROXY_SSL))
 		return;
-	copy_text(s->sender_tls.version, sizeof s->sender_tls.version, h->ssl_version, h->ssl_version_len);
+	snprintf(s->sender_tls.version, sizeof s->sender_tls.version, "%.*s", (int)h->ssl_version_len,
+		(const char *)h->ssl_version);
 	if (h->ssl_version_len == 0)
-		copy_text(s->sender_tls.version, sizeof s->sender_tls.version, "TLS", 3);
-	copy_text(s->sender_tls.cipher, sizeof s->sender_tls.cipher, h->ssl_cipher, h->ssl_cipher_len);
+		snprintf(s->sender_tls.version, sizeof s->sender_tls.version, "TLS");
+	snprintf(s->sender_tls.cipher, sizeof s->sender_tls.cipher, "%.*s", (int)h->ssl_cipher_len,
+		(const char *)h->ssl_cipher);
 }
 
 void session_record_begin(struct session *s, struct smtp_span from)

@@ -8,7 +8,6 @@
 
 #include "net/address.h"
 #include "net/container_of.h"
-#include "net/log.h"
 #include "proto/error.h"
 #include "smtp/data.h"
 #include "smtp/params.h"
@@ -28,15 +27,14 @@
 
 static const char said_ok[] = "250 2.0.0 Ok\r\n";
 
-/* How the content comes, and whether it is kept. */
+static const char said_smuggles[] = "550 5.6.0 Message has line ends that are not allowed\r\n";
+
+/* How the content comes. */
 enum store_content {
 	STORE_NOTHING,
 	STORE_DATA,
 	STORE_CHUNKS,
 	STORE_JUDGED, /* hooks kept it until now */
-	STORE_TOO_BIG,
-	STORE_NO_MEMORY,
-	STORE_SMUGGLES,
 };
 
 struct store {
@@ -49,6 +47,7 @@ struct store {
 	struct message message;  /* begins with our Received field */
 	size_t head;             /* its length */
 	enum store_content content;
+	const char *flaw;      /* the reply, if it is not kept any more; NULL: it is */
 	struct smtp_data data; /* CHUNKS: the content as DATA would carry it */
 	char id[ID_LEN];
 	char name[SMTP_TX_ID_MAX + 24], reply[SMTP_REPLY_LINE_MAX]; /* of the transaction */
@@ -224,11 +223,11 @@ static void on_rcpt(struct session *s, const struct smtp_client_event *e)
 
 /* Content */
 
-static void refuse_content(struct store *m, enum store_content why)
+static void refuse_content(struct store *m, const char *flaw)
 {
 	body_share_resize(&m->share, m->share.taken - m->message.cap);
 	message_free(&m->message);
-	m->content = why;
+	m->flaw = flaw;
 }
 
 static void append(struct store *m, const void *data, size_t len)
@@ -236,12 +235,12 @@ static void append(struct store *m, const void *data, size_t len)
 	const size_t most = m->session->home->conf->queue.message_size + RECEIVED_MAX;
 	int r;
 
-	if (m->content >= STORE_TOO_BIG)
+	if (m->flaw)
 		return;
 	r = body_share_add(&m->share, &m->message, data, len, most);
 	m->session->home->counters->no_room += r == CSSL_E_FULL;
 	if (r)
-		refuse_content(m, r == CSSL_E_TOO_LONG ? STORE_TOO_BIG : STORE_NO_MEMORY);
+		refuse_content(m, session_flaw_of(r));
 }
 
 /* A chunk may hold any bytes, but the receiver gets them by DATA. So they must not look like an end of DATA to a less
@@ -250,11 +249,11 @@ static void follow_chunk(struct store *m, const char *at, size_t len)
 {
 	size_t taken;
 
-	for (; len && m->content == STORE_CHUNKS; at += taken, len -= taken) {
+	for (; len && m->content == STORE_CHUNKS && !m->flaw; at += taken, len -= taken) {
 		enum smtp_data_event event = smtp_data_follow(&m->data, at, len, &taken);
 
 		if (event == SMTP_DATA_BAD)
-			refuse_content(m, STORE_SMUGGLES);
+			refuse_content(m, said_smuggles);
 		else if (event == SMTP_DATA_END)
 			smtp_data_begin(&m->data, SMTP_DATA_SMUGGLING);
 	}
@@ -282,8 +281,7 @@ static void begin_content(struct session *s, enum store_content content)
 	if (s->store->content != STORE_NOTHING)
 		return;
 	write_received(s, s->store);
-	if (s->store->content == STORE_NOTHING)
-		s->store->content = content;
+	s->store->content = content;
 	smtp_data_begin(&s->store->data, SMTP_DATA_SMUGGLING);
 }
 
@@ -383,31 +381,26 @@ static void on_decided(struct store_parts *p, enum queue_outcome outcome)
 
 static const struct store_parts_ops parts_ops = { .on_progress = on_progress, .on_decided = on_decided };
 
-static int add(struct session *s, struct store *m)
-{
-	struct queue_mail mail = { .body = { (const uint8_t *)m->message.at, m->message.len } };
-
-	/* FENCED: another session asked about it while hooks judged it */
-	if (s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED) {
-		snprintf(m->name, sizeof m->name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
-		mail.transaction = (struct content_bytes){ (const uint8_t *)m->name, strlen(m->name) };
-		mail.reply = (struct content_bytes){ (const uint8_t *)m->reply, strlen(m->reply) - strlen("\r\n") };
-	}
-	return store_parts_submit(&m->parts, &mail);
-}
-
 static void submit(struct session *s)
 {
 	struct store *m = s->store;
 	struct message *all = &m->message;
 	struct smtp_dots dots = { 0 };
+	struct queue_mail mail = { 0 };
 	int r;
 
 	if (m->content == STORE_DATA) /* the content as it was before DATA carried it */
 		all->len = m->head + smtp_dots_remove(&dots, all->at + m->head, all->len - m->head - strlen(".\r\n"),
 					     all->at + m->head);
 	m->complete_ms = worker_now_ms(s->home->worker);
-	r = add(s, m);
+	mail.body = (struct content_bytes){ (const uint8_t *)all->at, all->len };
+	/* FENCED: another session asked about it while hooks judged it */
+	if (s->named.state == SESSION_TX_UNDECIDED || s->named.state == SESSION_TX_FENCED) {
+		snprintf(m->name, sizeof m->name, "%s/%" PRIu64, s->named.entry->id, s->named.number);
+		mail.transaction = (struct content_bytes){ (const uint8_t *)m->name, strlen(m->name) };
+		mail.reply = (struct content_bytes){ (const uint8_t *)m->reply, strlen(m->reply) - strlen("\r\n") };
+	}
+	r = store_parts_submit(&m->parts, &mail);
 	if (!r && m->parts.count == 1) /* the queue has its own copy, which counts in the room until it is stored */
 		message_free(all);
 	if (!r) /* of several parts, the one that comes last needs it still */
@@ -425,13 +418,13 @@ static void name_mbox_line(struct store *m)
 	char name[MESSAGE_MBOX_NAME];
 	size_t len;
 
-	if (m->content >= STORE_TOO_BIG)
+	if (m->flaw)
 		return;
 	len = message_mbox_line((struct smtp_span){ all->at + m->head, all->len - m->head }, name);
 	if (len == 0)
 		return;
 	append(m, name, len);
-	if (m->content >= STORE_TOO_BIG)
+	if (m->flaw)
 		return;
 	memmove(all->at + m->head + len, all->at + m->head, all->len - len - m->head);
 	memcpy(all->at + m->head, name, len);
@@ -440,17 +433,10 @@ static void name_mbox_line(struct store *m)
 /* All of it has come, and nobody else has to judge it. */
 static void finish_content(struct session *s)
 {
-	static const char *const refusals[] = {
-		[STORE_TOO_BIG] = "552 5.3.4 Message is too big\r\n",
-		[STORE_NO_MEMORY] = "452 4.3.1 No memory for the message, try again later\r\n",
-		[STORE_SMUGGLES] = "550 5.6.0 Message has line ends that are not allowed\r\n",
-	};
 	name_mbox_line(s->store);
-	const enum store_content content = s->store->content;
-
-	s->home->counters->smuggling += content == STORE_SMUGGLES;
-	if (content >= STORE_TOO_BIG)
-		decide(s, refusals[content]);
+	s->home->counters->smuggling += s->store->flaw == said_smuggles;
+	if (s->store->flaw)
+		decide(s, s->store->flaw);
 	else
 		submit(s);
 }

@@ -62,18 +62,11 @@ static void say_fate(struct session *s, enum smtp_fate fate, struct smtp_span re
 	session_answer(s, (const char *)out, (size_t)wire_writer_len(&w));
 }
 
-/* It was not decided here before, and nothing of it is in the queue. */
-static int never_was(const struct session *s, int r)
-{
-	const int forgets = tx_ledger_evicted(s->home->ledger) > 0;
-
-	return s->named.is_own && (r == QUEUE_NONE || (r == QUEUE_FORGOTTEN_HERE && !forgets));
-}
-
 /* The transaction may be another process's. Its decision to store is in the queue, which outlives processes. */
 static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 {
 	char name[SMTP_TX_ID_MAX + 24], reply[TX_LEDGER_REPLY_MAX];
+	const int forgets = tx_ledger_evicted(s->home->ledger) > 0;
 	enum smtp_fate fate = SMTP_FATE_UNKNOWN;
 	size_t len = 0;
 	int r = QUEUE_NONE;
@@ -83,8 +76,8 @@ static void answer_of_queue(struct session *s, const struct smtp_tx_name *n)
 			sizeof reply, &len);
 	if (r == 0)
 		fate = SMTP_FATE_DECIDED;
-	else if (never_was(s, r))
-		fate = SMTP_FATE_NEVER;
+	else if (s->named.is_own && (r == QUEUE_NONE || (r == QUEUE_FORGOTTEN_HERE && !forgets)))
+		fate = SMTP_FATE_NEVER; /* it was not decided here before, and nothing of it is in the queue */
 	say_fate(s, fate, (struct smtp_span){ reply, len });
 }
 
@@ -221,12 +214,14 @@ static enum smtp_own refusal(const struct session *s, const struct smtp_command 
 	return s->tx.greeting && s->state == SESSION_TALKS ? SMTP_OWN_NONE : SMTP_OWN_BAD_SEQUENCE;
 }
 
-enum smtp_own session_tx_question(struct session *s, const struct smtp_client_event *e)
+void session_tx_question(struct session *s, const struct smtp_client_event *e)
 {
 	struct smtp_tx_question q;
-	enum smtp_own own = refusal(s, &e->command, &q);
-	if (own)
-		return own;
+	const enum smtp_own own = refusal(s, &e->command, &q);
+	if (own) {
+		session_answer_own(s, e, own);
+		return;
+	}
 	smtp_tx_pass(&s->tx, e);
 	s->named.number = q.name.number;
 	s->named.is_own = 0;
@@ -239,7 +234,6 @@ enum smtp_own session_tx_question(struct session *s, const struct smtp_client_ev
 	} else {
 		ask_all(s, &q);
 	}
-	return SMTP_OWN_NONE;
 }
 
 /* Questions of the process that has replaced this one, about transactions that were named here. Their sessions are
@@ -301,15 +295,6 @@ static void ask_for_remote(struct sender_home *home, const struct remote_channel
 		on_remote_fate(&a->waiter, fate, reply);
 }
 
-/* A question without a key is for the id alone: then an earlier process may know what this one does not. */
-static int knows(struct tx_entry *e, const struct smtp_tx_question *q)
-{
-	struct smtp_span reply;
-	if (q->entry[0] == '\0')
-		return tx_entry_ask(e, q->name.number, &reply) != SMTP_FATE_NEVER;
-	return strcmp(e->key, q->entry) == 0;
-}
-
 void session_tx_ask_remote(struct sender_home *home, const struct remote_channel *c, const struct tx_message *m)
 {
 	struct smtp_tx_question q = { .name.number = m->number };
@@ -323,7 +308,8 @@ void session_tx_ask_remote(struct sender_home *home, const struct remote_channel
 		ask_for_remote(home, c, m, e, &q);
 		return;
 	}
-	if (e && knows(e, &q)) {
+	/* A question without a key is for the id alone: then an earlier process may know what this one does not. */
+	if (e && (q.entry[0] ? strcmp(e->key, q.entry) == 0 : tx_entry_ask(e, m->number, &reply) != SMTP_FATE_NEVER)) {
 		const enum smtp_fate fate = tx_entry_ask(e, m->number, &reply);
 		answer_remote(c, m->ticket, fate, reply);
 	} else {

@@ -58,47 +58,36 @@ int store_parts_add(struct store_parts *p, const char *destination, const struct
 
 static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome);
 
-static int give(struct store_parts *p, struct store_part *part, const struct queue_mail *all, enum queue_turn turn)
+/* The first part is the last one: when it is stored, the message is decided. The others go without the name of the
+ * transaction. */
+static int give(struct store_parts *p, struct store_part *part, enum queue_turn turn)
 {
-	struct queue_mail mail = *all;
+	const int is_first = part == STAILQ_FIRST(&p->list);
+	struct queue_mail mail = { .body = p->mail.body, .start = QUEUE_PARKED };
+	int r;
+	if (is_first)
+		mail = p->mail;
 	mail.turn = turn;
 	mail.destination = (struct content_bytes){ (const uint8_t *)part->destination, strlen(part->destination) };
 	mail.envelope = (struct content_bytes){ (const uint8_t *)part->envelope.at, part->envelope.len };
 	part->receipt.on_stored = on_stored;
-	const int r = queue_add(p->queue, &mail, &part->receipt);
-	p->given += r == 0;
-	p->waiting += r == 0;
-	return r;
-}
-
-/* The last one: when it is stored, the message is decided. */
-static int give_first(struct store_parts *p, enum queue_turn turn)
-{
-	return give(p, STAILQ_FIRST(&p->list), &p->mail, turn);
-}
-
-/* Without the name of the transaction. */
-static int give_next(struct store_parts *p, enum queue_turn turn)
-{
-	const struct queue_mail mail = { .body = p->mail.body, .start = QUEUE_PARKED };
-	const int r = give(p, p->next, &mail, turn);
-	if (r == 0)
-		p->next = STAILQ_NEXT(p->next, next);
-	return r;
-}
-
-static void unpark(struct store_parts *p)
-{
-	struct store_part *part;
-	STAILQ_FOREACH(part, &p->list, next)
-	queue_unpark(p->queue, &part->receipt);
+	r = queue_add(p->queue, &mail, &part->receipt);
+	if (r != 0)
+		return r;
+	p->given++;
+	p->waiting++;
+	if (!is_first)
+		p->next = STAILQ_NEXT(part, next);
+	return 0;
 }
 
 static void decide(struct store_parts *p, enum queue_outcome outcome)
 {
 	if (outcome == QUEUE_STORED) {
+		struct store_part *part;
 		p->state = STORE_PARTS_STORED;
-		unpark(p);
+		STAILQ_FOREACH(part, &p->list, next)
+		queue_unpark(p->queue, &part->receipt);
 	} else {
 		store_parts_withdraw(p);
 	}
@@ -115,9 +104,9 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 		return;
 	}
 	if (p->next)
-		r = give_next(p, QUEUE_TURN_NEXT);
+		r = give(p, p->next, QUEUE_TURN_NEXT);
 	else if (p->waiting == 0 && p->given < p->count)
-		r = give_first(p, QUEUE_TURN_NEXT);
+		r = give(p, STAILQ_FIRST(&p->list), QUEUE_TURN_NEXT);
 	if (r != 0)
 		decide(p, QUEUE_REFUSED);
 	else if (p->waiting == 0)
@@ -126,21 +115,19 @@ static void on_stored(struct queue_receipt *receipt, enum queue_outcome outcome)
 		p->ops->on_progress(p);
 }
 
-/* At least one of them, and more while there is room. */
-static int give_others(struct store_parts *p)
-{
-	int r = 0;
-	while (r == 0 && p->next)
-		r = give_next(p, p->given ? QUEUE_TURN_MORE : QUEUE_TURN_NEW);
-	return r == QUEUE_BUSY && p->given > 0 ? 0 : r;
-}
-
 int store_parts_submit(struct store_parts *p, const struct queue_mail *mail)
 {
+	struct store_part *first = STAILQ_FIRST(&p->list);
+	int r = 0;
 	p->mail = *mail;
 	p->state = STORE_PARTS_STORING;
-	p->next = STAILQ_NEXT(STAILQ_FIRST(&p->list), next);
-	const int r = p->next ? give_others(p) : give_first(p, QUEUE_TURN_NEW);
+	p->next = STAILQ_NEXT(first, next);
+	if (!p->next)
+		r = give(p, first, QUEUE_TURN_NEW);
+	while (r == 0 && p->next) /* at least one of the others, and more while there is room */
+		r = give(p, p->next, p->given ? QUEUE_TURN_MORE : QUEUE_TURN_NEW);
+	if (r == QUEUE_BUSY && p->given > 0)
+		return 0;
 	if (r != 0)
 		store_parts_withdraw(p);
 	return r;

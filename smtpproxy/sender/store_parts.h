@@ -31,8 +31,6 @@ struct store_part {
 	char destination[LINE_NAME_MAX + 1];
 };
 
-struct store_parts;
-
 struct store_parts_ops {
 	/* A part was stored, and others are to be stored still. */
 	void (*on_progress)(struct store_parts *p);

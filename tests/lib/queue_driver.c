@@ -241,8 +241,8 @@ static void command_done(int argc, char **argv)
 
 static void command_retry(int argc, char **argv)
 {
-	answer(queue_retry(driver.queue, number(argv[1]), queue_now_ms(driver.queue) + (int64_t)number(argv[2]),
-		bytes_of(argv[3])));
+	answer(queue_retry(driver.queue, number(argv[1]), QUEUE_STEP_ATTEMPT,
+		queue_now_ms(driver.queue) + (int64_t)number(argv[2]), bytes_of(argv[3])));
 }
 
 static void command_back(int argc, char **argv)
@@ -529,9 +529,9 @@ static int set(struct queue_conf *c, char *argument)
 	if (!strncmp(argument, "spare", 5) && c->spare_count < SPARES_MAX)
 		return set_paths(&c->spares[c->spare_count++], value);
 	if (!strcmp(argument, "user"))
-		c->backups[0].user = c->backups[1].user = value;
+		c->backups[0].login.user = c->backups[1].login.user = value;
 	else if (!strcmp(argument, "password"))
-		c->backups[0].password = c->backups[1].password = value;
+		c->backups[0].login.password = c->backups[1].login.password = value;
 	else if (!strcmp(argument, "role"))
 		return set_role(c, value);
 	else if (!strcmp(argument, "memory_max"))

@@ -54,8 +54,8 @@ void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words
 {
 }
 
-int redis_link_open(
-	struct redis_link *l, struct worker *w, const struct redis_link_ops *ops, const struct redis_login *login)
+int redis_link_open(struct redis_link *l, struct worker *w, const struct redis_link_ops *ops,
+	const struct redis_login *login, const struct sockaddr *address)
 {
 	link_ops = ops;
 	return -1;

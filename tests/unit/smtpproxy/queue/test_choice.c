@@ -234,23 +234,6 @@ START_TEST(branch_beside_a_replaced_server_is_read_too)
 }
 END_TEST
 
-START_TEST(backup_is_replaced_only_if_it_is_lost_for_long_and_the_other_one_has_all)
-{
-	const struct choice_loss lost = { .useless_ms = 60000, .after_ms = 60000, .kept = 1 };
-	struct choice_loss l = lost;
-
-	ck_assert_int_eq(choice_may_replace(&l), 1);
-	l.useless_ms = 59999;
-	ck_assert_int_eq(choice_may_replace(&l), 0);
-	l = lost;
-	l.kept = 0;
-	ck_assert_int_eq(choice_may_replace(&l), 0);
-	l = lost;
-	l.unread = 1;
-	ck_assert_int_eq(choice_may_replace(&l), 0);
-}
-END_TEST
-
 START_TEST(next_server_is_the_one_behind_the_present_one)
 {
 	const unsigned all = 1u << A | 1u << B | 1u << Y | 1u << Z;
@@ -283,7 +266,6 @@ UNIT(choice)
 		place_keeps_the_absent_server_that_it_waits_for,
 		places_never_share_a_spare,
 		branch_beside_a_replaced_server_is_read_too,
-		backup_is_replaced_only_if_it_is_lost_for_long_and_the_other_one_has_all,
 		next_server_is_the_one_behind_the_present_one,
 	};
 	return suite_run_with("choice", begin, facts, SUITE_LEN(facts));

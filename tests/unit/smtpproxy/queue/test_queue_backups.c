@@ -76,7 +76,7 @@ static void shows_its_items(struct backup *s)
 		.type = REDIS_REPLY_ARRAY, .elements = s->reads == BACKUP_READS_NAMES ? 3 : 2, .element = parts
 	};
 
-	backup_scan_answered(s, &reply);
+	backup_read_answered(s, ASKED_SCAN, &reply);
 }
 
 /* b comes, and went on under another gateway. */
@@ -263,7 +263,7 @@ static void shows_some(struct backup *s, unsigned count)
 
 	for (unsigned n = 0; n < 2 * count; n++)
 		texts[n] = &text;
-	backup_scan_answered(s, &reply);
+	backup_read_answered(s, ASKED_SCAN, &reply);
 }
 
 START_TEST(block_that_is_read_has_as_many_items_as_the_queue_is_told)

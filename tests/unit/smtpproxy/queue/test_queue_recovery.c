@@ -16,7 +16,7 @@ static void goes_on(struct item *i, const char *left, struct state *out)
 {
 	const struct content_bytes note = { (const uint8_t *)left, strlen(left) };
 
-	ck_assert_int_eq(queue_go_on(q, i->id, note), 0);
+	ck_assert_int_eq(queue_retry(q, i->id, QUEUE_STEP_PART, 0, note), 0);
 	ck_assert_uint_le(i->note_len, sizeof out->sealed);
 	memcpy(out->sealed, i->note, i->note_len);
 	out->len = i->note_len;

@@ -127,7 +127,7 @@ START_TEST(stop_waits_for_a_server_that_lacks_mail_that_cannot_be_opened)
 	reads_one_that_it_cannot_open();
 	is_cut_off();
 	queue_stop(q, 60000);
-	uv_run(worker_loop(q->worker), UV_RUN_NOWAIT); /* a tick */
+	uv_run(worker_loop(q->shared.worker), UV_RUN_NOWAIT); /* a tick */
 	ck_assert_int_eq(q->state, QUEUE_FLUSHING);
 }
 END_TEST

@@ -91,7 +91,7 @@ START_TEST(time_in_which_the_gateway_was_stopped_does_not_count)
 	is_seen(FIRST, RUN_C);
 	q->ticked_ms = now_ms;
 	now_ms += 100000;
-	uv_run(worker_loop(q->worker), UV_RUN_NOWAIT); /* a tick */
+	uv_run(worker_loop(q->shared.worker), UV_RUN_NOWAIT); /* a tick */
 	has_server(1);
 }
 END_TEST
