@@ -351,9 +351,8 @@ void load_free(const struct schema_map *map, void *object)
 
 unsigned conf_line(const struct conf_file *f, const void *field)
 {
-	for (size_t i = 0; i < f->mark_count; i++) {
+	for (size_t i = 0; i < f->mark_count; i++)
 		if (f->marks[i].field == field)
 			return f->marks[i].line;
-	}
 	return 0;
 }

@@ -161,11 +161,10 @@ static void check_capture(struct complaints *c, const struct node *map, const st
 	if (l->proxy_protocol == CONF_ON)
 		complain_value(c, how->line, "original_destination", how->text,
 			"none, as 'proxy_protocol' is on: the PROXY header names the destination");
-	for (size_t i = 0; i < l->listen.count; i++) {
+	for (size_t i = 0; i < l->listen.count; i++)
 		if (l->listen.at[i].ss_family == AF_UNIX)
 			complain_value(c, how->line, "original_destination", how->text,
 				"none, as nothing is led to a UNIX socket of 'listen'");
-	}
 }
 
 void rules_listener(struct complaints *c, const struct node *map, const void *object)
@@ -193,10 +192,9 @@ void rules_broadcast(struct complaints *c, const struct node *map, const void *o
 static int is_used_directly(const struct conf *conf, const struct conf_listener *l)
 {
 	for (size_t i = 0; i < conf->agent_count; i++) {
-		for (size_t j = 0; j < conf->agents[i].direct_count; j++) {
+		for (size_t j = 0; j < conf->agents[i].direct_count; j++)
 			if (strcmp(conf->agents[i].direct[j].listener, l->name) == 0)
 				return 1;
-		}
 	}
 	return 0;
 }

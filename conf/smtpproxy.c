@@ -80,10 +80,9 @@ static const struct schema_row hook_rows[] = {
 static void check_listener(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct smtpproxy_listener *l = object;
-	for (size_t i = 0; i < l->accept_count; i++) {
+	for (size_t i = 0; i < l->accept_count; i++)
 		if (!smtp_domain_pattern_is_good(l->accept[i]))
 			complain_value(c, node_line(map, "accept"), "accept", l->accept[i], SCHEMA_DOMAIN);
-	}
 	if (l->capture == CAPTURE_NONE && l->trusted_count == 0)
 		complain(c, node_line(map, "address"), "trusted", "nothing",
 			"the networks that send PROXY headers, because original_destination is proxy");
@@ -298,10 +297,9 @@ static const struct schema_row smtpproxy_rows[] = {
 
 int conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port)
 {
-	for (size_t i = 0; i < c->outward.port_count; i++) {
+	for (size_t i = 0; i < c->outward.port_count; i++)
 		if (c->outward.ports[i] == port)
 			return 1;
-	}
 	return c->outward.any_port == CONF_ON || (c->outward.port_count == 0 && port == SMTP_PORT);
 }
 

@@ -45,10 +45,9 @@ const struct node *node_child(const struct node *map, const char *key)
 {
 	if (!map || map->kind != NODE_MAP)
 		return NULL;
-	for (const struct node *n = map->first; n; n = n->next) {
+	for (const struct node *n = map->first; n; n = n->next)
 		if (strcmp(n->key, key) == 0)
 			return n;
-	}
 	return NULL;
 }
 

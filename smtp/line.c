@@ -35,10 +35,9 @@ static unsigned flaw_of(const char *at, size_t left)
 static unsigned flaws_of(struct smtp_span text)
 {
 	unsigned flaws = 0;
-	for (size_t i = 0; i < text.len; i++) {
+	for (size_t i = 0; i < text.len; i++)
 		if ((unsigned char)(text.at[i] - ' ') > '~' - ' ')
 			flaws |= flaw_of(text.at + i, text.len - i);
-	}
 	return flaws;
 }
 

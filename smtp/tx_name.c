@@ -61,10 +61,9 @@ static const char *const words[] = {
 
 int smtp_tx_entry_is_good(struct smtp_span entry)
 {
-	for (size_t i = 0; i < entry.len; i++) {
+	for (size_t i = 0; i < entry.len; i++)
 		if (!smtp_is_alnum(entry.at[i]))
 			return 0;
-	}
 	return entry.len > 0 && entry.len <= SMTP_TX_ENTRY_MAX;
 }
 

@@ -155,9 +155,8 @@ int line_name_address(const char *name, struct sockaddr_storage *out)
 
 const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *conf, const char *name)
 {
-	for (size_t i = 0; i < conf->domain_count; i++) {
+	for (size_t i = 0; i < conf->domain_count; i++)
 		if (smtp_domain_is_in(smtp_span_of(name), conf->domains[i].domain))
 			return &conf->domains[i];
-	}
 	return NULL;
 }

@@ -185,10 +185,9 @@ int doors_open(struct doors *doors, const struct conf_smtpproxy *conf, struct in
 {
 	struct door *d;
 	int r = 0;
-	for (size_t i = 0; r == 0 && i < conf->listener_count; i++) {
+	for (size_t i = 0; r == 0 && i < conf->listener_count; i++)
 		if (!find(doors, &conf->listeners[i]))
 			r = open_one(doors, &conf->listeners[i], in, error, cap);
-	}
 	LIST_FOREACH(d, &doors->all, next)
 	{
 		if (r < 0 && d->state == DOOR_NEW)

@@ -421,10 +421,9 @@ static int start(struct proxy *p, char *error, size_t cap)
 {
 	int r = 0;
 	snprintf(error, cap, "out of memory");
-	for (size_t i = 0; r == 0 && i < sizeof steps / sizeof steps[0]; i++) {
+	for (size_t i = 0; r == 0 && i < sizeof steps / sizeof steps[0]; i++)
 		if (p->how != PROXY_CHECKS || steps[i].when == ALWAYS)
 			r = steps[i].take(p, error, cap);
-	}
 	return r == 0 && p->how != PROXY_CHECKS ? proxy_check_as_sender(p->conf, error, cap) : r;
 }
 
