@@ -171,13 +171,13 @@ static int open_one(
 	return 0;
 }
 
-void doors_each(const struct doors *doors, void (*fn)(void *ctx, enum capture capture, int fd), void *ctx)
+void doors_give(const struct doors *doors, struct handover *to)
 {
 	const struct door *d;
 	LIST_FOREACH(d, &doors->all, next)
 	{
 		if (d->state == DOOR_OPEN)
-			fn(ctx, d->conf->capture, listener_fd(d->listener));
+			handover_give(to, INHERITANCE_LISTENER, d->conf->capture, listener_fd(d->listener));
 	}
 }
 

@@ -205,15 +205,10 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 
 /* Handover */
 
-static void give_door(void *ctx, enum capture capture, int fd)
-{
-	handover_give(ctx, INHERITANCE_LISTENER, capture, fd);
-}
-
 static void on_asked(void *ctx)
 {
 	struct proxy *p = ctx;
-	doors_each(p->doors, give_door, p->handover);
+	doors_give(p->doors, p->handover);
 	if (p->control)
 		handover_give(p->handover, INHERITANCE_CONTROL, 0, control_fd(p->control));
 	if (p->status)
