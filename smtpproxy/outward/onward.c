@@ -90,7 +90,6 @@ static void lose(struct onward *o, enum smtp_own why, const char *cause)
 		destination_on_left(o);
 		break;
 	case ONWARD_LEASED:
-		o->home->counters->connections_lost++;
 		log_end(o, "receiver lost", cause);
 		close_as(o, stream_abort);
 		o->user = NULL;

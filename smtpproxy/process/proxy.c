@@ -172,8 +172,7 @@ static void on_queue_deposed(void *ctx)
 }
 
 static const struct queue_side_ops queue_side_ops = {
-	.on_ready = follow_queue,
-	.on_unready = follow_queue,
+	.on_change = follow_queue,
 	.on_deposed = on_queue_deposed,
 	.on_stopped = on_queue_stopped,
 };
