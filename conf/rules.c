@@ -319,18 +319,14 @@ static const struct sockaddr_storage *find_bound(
 	return NULL;
 }
 
-/* No other key of the file may name an address that others connect to. Only a `direct` address can be the same. */
-static void check_bound(struct complaints *c, const struct conf *conf, const struct conf_agent *a)
-{
-	for (size_t i = 0; i < a->direct_count; i++)
-		tell(c, conf, "address", &a->direct[i].address, find_bound(a, i, &a->direct[i].address));
-}
-
 static void check_overlaps(struct complaints *c, const struct conf *conf)
 {
 	check_listened(c, conf);
-	for (size_t i = 0; i < conf->agent_count; i++)
-		check_bound(c, conf, &conf->agents[i]);
+	/* No other key of the file may name an address that others connect to. Only a `direct` address can be the same.
+	 */
+	for (const struct conf_agent *a = conf->agents; a < conf->agents + conf->agent_count; a++)
+		for (size_t i = 0; i < a->direct_count; i++)
+			tell(c, conf, "address", &a->direct[i].address, find_bound(a, i, &a->direct[i].address));
 }
 
 /* --- the whole file --- */

@@ -339,13 +339,6 @@ static unsigned tls_values(const struct conf_smtpproxy *p)
 	return values;
 }
 
-static void check_hooks(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
-	const struct smtpproxy_listener *l)
-{
-	if (l->hook_count > 0 && p->fairness == CONF_OFF)
-		complain(c, node_line(map, "fairness"), "fairness", "off", "on, because a listener has hooks");
-}
-
 /* Whose mail does it take? */
 static void check_door(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
 	const struct smtpproxy_listener *l)
@@ -376,7 +369,8 @@ static void check_smtpproxy(struct complaints *c, const struct node *map, const 
 			"a file of the root's keys, because tls is dane or dane-only");
 	const struct node *n = node_child(map, "listeners")->first;
 	for (size_t i = 0; i < p->listener_count; i++, n = n->next) {
-		check_hooks(c, map, p, &p->listeners[i]);
+		if (p->listeners[i].hook_count > 0 && p->fairness == CONF_OFF)
+			complain(c, node_line(map, "fairness"), "fairness", "off", "on, because a listener has hooks");
 		check_door(c, n, p, &p->listeners[i]);
 	}
 }

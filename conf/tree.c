@@ -149,12 +149,6 @@ static void on_open(struct builder *b, enum node_kind kind, const void *anchor, 
 	b->depth++;
 }
 
-static void on_close(struct builder *b)
-{
-	b->at = b->at->parent;
-	b->depth--;
-}
-
 static void on_event(struct builder *b, const yaml_event_t *e)
 {
 	unsigned line = (unsigned)e->start_mark.line + 1;
@@ -171,7 +165,10 @@ static void on_event(struct builder *b, const yaml_event_t *e)
 		on_open(b, NODE_MAP, e->data.mapping_start.anchor, e->data.mapping_start.tag, line);
 		break;
 	case YAML_SEQUENCE_END_EVENT:
-	case YAML_MAPPING_END_EVENT: on_close(b); break;
+	case YAML_MAPPING_END_EVENT:
+		b->at = b->at->parent;
+		b->depth--;
+		break;
 	case YAML_ALIAS_EVENT: refuse(b, line, "an alias", "the value itself"); break;
 	default: break;
 	}
