@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
-#include "conf/nearest.h"
+#include "conf/complaints.h"
 #include "conf/rules.h"
 #include "conf/schema_rows.h"
 

@@ -119,8 +119,7 @@ static void check_receiver(struct complaints *c, const struct node *map, const v
 
 #define DURATION(key, member, low, high, usual, text)                                                                  \
 	{                                                                                                              \
-		key, SCHEMA_DURATION_MS, FIELD(smtpproxy_outward, member), .min = low, .max = high, .fallback = usual, \
-									   .help = text                                \
+		key, SCHEMA_DURATION_MS, FIELD(smtpproxy_outward, member), RANGE(low, high, usual), .help = text       \
 	}
 
 static const struct schema_row outward_rows[] = {
@@ -194,8 +193,7 @@ static const struct schema_row dns_rows[] = {
 
 #define COUNT(key, member, low, usual, text)                                                                           \
 	{                                                                                                              \
-		key, SCHEMA_COUNT, FIELD(smtpproxy_limits, member), .min = low, .max = 1e6, .fallback = usual,         \
-								    .help = text                                       \
+		key, SCHEMA_COUNT, FIELD(smtpproxy_limits, member), RANGE(low, 1e6, usual), .help = text               \
 	}
 
 static const struct schema_row limits_rows[] = {

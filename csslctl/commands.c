@@ -1,7 +1,7 @@
 /* commands.c: the table of commands, and the search for a name in it. */
 #include <string.h>
 
-#include "conf/nearest.h"
+#include "conf/complaints.h"
 #include "csslctl/command.h"
 
 #define AGENT_OPERAND                                                                                                  \
