@@ -100,6 +100,12 @@ int smtp_span_copy(struct smtp_span span, char *out, size_t cap)
 	return fits ? 0 : CSSL_E_TOO_LONG;
 }
 
+void smtp_lower(char *text)
+{
+	for (; *text; text++)
+		*text = *text >= 'A' && *text <= 'Z' ? (char)(*text | 0x20) : *text;
+}
+
 int smtp_is_alnum(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

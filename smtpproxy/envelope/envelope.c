@@ -74,15 +74,11 @@ int envelope_add(struct envelope_text *e, struct smtp_span mailbox, struct smtp_
 	return r;
 }
 
+/* Up to the next NUL. */
 static int take(struct smtp_span *rest, struct smtp_span *out)
 {
-	const char *end = rest->len ? memchr(rest->at, '\0', rest->len) : NULL;
-
-	if (!end)
-		return CSSL_E_TRUNCATED;
-	*out = (struct smtp_span){ rest->at, (size_t)(end - rest->at) };
-	*rest = (struct smtp_span){ end + 1, rest->len - out->len - 1 };
-	return 0;
+	*out = smtp_span_until(rest, '\0');
+	return rest->at ? 0 : CSSL_E_TRUNCATED;
 }
 
 int envelope_next(struct smtp_span *rest, struct envelope_recipient *out)
@@ -126,18 +122,12 @@ struct smtp_span envelope_domain(struct smtp_span mailbox)
 
 /* Lines of the queue */
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
 int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, char out[static LINE_NAME_MAX + 1])
 {
 	const struct smtp_span domain = envelope_domain(mailbox);
 	char address[ADDRESS_TEXT_MAX];
 	const int r = smtp_span_copy(domain, out, LINE_NAME_MAX + 1);
-	for (char *c = out; *c; c++)
-		*c = lower(*c);
+	smtp_lower(out);
 	if (conf->next_hop.ss_family != AF_UNSPEC && !line_name_domain(conf, out)) {
 		snprintf(out, LINE_NAME_MAX + 1, "%s",
 			address_format((const struct sockaddr *)&conf->next_hop, address));
