@@ -4,6 +4,7 @@
 #define CSSL_CONF_COMPLAINTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct complaints {
 	const char *file;
@@ -27,5 +28,19 @@ void complain_value(struct complaints *c, unsigned line, const char *key, const 
 /* A sentence that does not fit the form (files that cannot be read, ...). */
 void complain_plain(struct complaints *c, unsigned line, const char *sentence, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Finds the word that was probably meant by an unknown one. */
+
+/* Embedded; the caller owns the words. */
+struct nearest {
+	const char *written, *word;
+	size_t distance;
+};
+#define NEAREST_TO(text) ((struct nearest){ .written = (text), .distance = SIZE_MAX })
+
+void nearest_try(struct nearest *n, const char *word);
+
+/* NULL: none is near. */
+const char *nearest_found(const struct nearest *n);
 
 #endif

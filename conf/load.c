@@ -71,11 +71,9 @@ static void claim(
 	struct loader *l, const struct schema_row *row, enum schema_type type, const struct node *n, const void *field)
 {
 	struct claim *mine = calloc(1, sizeof *mine);
-	if (!mine) {
+	if (!mine)
 		l->error = CSSL_E_NO_MEMORY;
-		return;
-	}
-	if (!claim_text(row, type, n, field, mine->text)) {
+	if (!mine || !claim_text(row, type, n, field, mine->text)) {
 		free(mine);
 		return;
 	}
@@ -107,8 +105,9 @@ static void check_reference(struct loader *l, const struct schema_row *row, cons
 static void mark(struct loader *l, const void *field, unsigned line)
 {
 	struct conf_file *f = l->object;
-	l->error = array_make_room(&f->marks, &f->mark_cap, f->mark_count, sizeof *f->marks);
-	if (!l->error)
+	if (array_make_room(&f->marks, &f->mark_cap, f->mark_count, sizeof *f->marks))
+		l->error = CSSL_E_NO_MEMORY;
+	else
 		f->marks[f->mark_count++] = (struct conf_mark){ .field = field, .line = line };
 }
 
@@ -351,9 +350,8 @@ void load_free(const struct schema_map *map, void *object)
 
 unsigned conf_line(const struct conf_file *f, const void *field)
 {
-	for (size_t i = 0; i < f->mark_count; i++) {
+	for (size_t i = 0; i < f->mark_count; i++)
 		if (f->marks[i].field == field)
 			return f->marks[i].line;
-	}
 	return 0;
 }

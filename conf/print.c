@@ -13,10 +13,9 @@
 static uint32_t longest_lifetime_s(const struct conf *c)
 {
 	uint32_t longest = 0;
-	for (size_t i = 0; i < c->listener_count; i++) {
+	for (size_t i = 0; i < c->listener_count; i++)
 		if (c->listeners[i].tls.session_lifetime_s > longest)
 			longest = c->listeners[i].tls.session_lifetime_s;
-	}
 	return longest;
 }
 

@@ -161,11 +161,10 @@ static void check_capture(struct complaints *c, const struct node *map, const st
 	if (l->proxy_protocol == CONF_ON)
 		complain_value(c, how->line, "original_destination", how->text,
 			"none, as 'proxy_protocol' is on: the PROXY header names the destination");
-	for (size_t i = 0; i < l->listen.count; i++) {
+	for (size_t i = 0; i < l->listen.count; i++)
 		if (l->listen.at[i].ss_family == AF_UNIX)
 			complain_value(c, how->line, "original_destination", how->text,
 				"none, as nothing is led to a UNIX socket of 'listen'");
-	}
 }
 
 void rules_listener(struct complaints *c, const struct node *map, const void *object)
@@ -193,10 +192,9 @@ void rules_broadcast(struct complaints *c, const struct node *map, const void *o
 static int is_used_directly(const struct conf *conf, const struct conf_listener *l)
 {
 	for (size_t i = 0; i < conf->agent_count; i++) {
-		for (size_t j = 0; j < conf->agents[i].direct_count; j++) {
+		for (size_t j = 0; j < conf->agents[i].direct_count; j++)
 			if (strcmp(conf->agents[i].direct[j].listener, l->name) == 0)
 				return 1;
-		}
 	}
 	return 0;
 }
@@ -209,36 +207,6 @@ static const struct node *nth(const struct node *map, const char *key, size_t n)
 	return item;
 }
 
-/* The pool would give one client's connection to another client of this service. */
-static void check_shared(struct complaints *c, const struct node *map, const struct conf *conf, const char *backend,
-	enum conf_service service, const char *listener)
-{
-	const struct conf_backend *b = conf_backend_find(conf, backend);
-	if (!b || b->reuse != CONF_ON || service_traits[service].sharing == SERVICE_SHARES_BACKENDS)
-		return;
-	complain_value(c, node_line(nth(map, "backends", (size_t)(b - conf->backends)), "reuse"), "reuse", "on",
-		"off, or another backend for '%s': clients of service %s do not share connections", listener,
-		service_traits[service].name);
-}
-
-static void check_sharing(
-	struct complaints *c, const struct node *map, const struct conf *conf, const struct conf_listener *l)
-{
-	check_shared(c, map, conf, l->backend, l->service, l->name);
-	for (size_t i = 0; i < l->alpn_count; i++)
-		check_shared(c, map, conf, l->alpn[i].backend, l->alpn[i].service, l->name);
-}
-
-static void check_told(struct complaints *c, const struct node *map, const struct conf *conf, const char *backend,
-	const char *listener, const char *what)
-{
-	const struct conf_backend *b = conf_backend_find(conf, backend);
-	if (!b || b->proxy_v2 == CONF_ON)
-		return;
-	complain_value(c, node_line(nth(map, "backends", (size_t)(b - conf->backends)), "proxy_v2"), "proxy_v2", "off",
-		"on, as the backend of '%s' must know %s", listener, what);
-}
-
 /* A mail server that takes every client for an agent, and relays for the agents, relays for everybody. There is no
  * XCLIENT for mail in clear. */
 static int must_know_clients(const struct conf_listener *l)
@@ -248,16 +216,21 @@ static int must_know_clients(const struct conf_listener *l)
 	       l->smtp.client_address != CONF_CLIENT_ADDRESS_HIDDEN && !by_xclient;
 }
 
-static void check_backends_told(
-	struct complaints *c, const struct node *map, const struct conf *conf, const struct conf_listener *l)
+/* With `reuse`, the pool would give one client's connection to another client of a service that does not share. */
+static void check_backend(struct complaints *c, const struct node *map, const struct conf *conf,
+	const struct conf_listener *l, const char *name, enum conf_service service)
 {
+	const struct conf_backend *b = conf_backend_find(conf, name);
+	const struct node *n = b ? nth(map, "backends", (size_t)(b - conf->backends)) : NULL;
 	const char *what = l->capture != CAPTURE_NONE ? "where its clients wanted to go"
 						      : "its clients (or 'client_address: hidden' under 'smtp')";
-	if (l->capture == CAPTURE_NONE && !must_know_clients(l))
-		return;
-	check_told(c, map, conf, l->backend, l->name, what);
-	for (size_t i = 0; i < l->alpn_count; i++)
-		check_told(c, map, conf, l->alpn[i].backend, l->name, what);
+	if (b && b->reuse == CONF_ON && service_traits[service].sharing != SERVICE_SHARES_BACKENDS)
+		complain_value(c, node_line(n, "reuse"), "reuse", "on",
+			"off, or another backend for '%s': clients of service %s do not share connections", l->name,
+			service_traits[service].name);
+	if (b && b->proxy_v2 == CONF_OFF && (l->capture != CAPTURE_NONE || must_know_clients(l)))
+		complain_value(c, node_line(n, "proxy_v2"), "proxy_v2", "off",
+			"on, as the backend of '%s' must know %s", l->name, what);
 }
 
 static void check_captured_directly(
@@ -346,18 +319,14 @@ static const struct sockaddr_storage *find_bound(
 	return NULL;
 }
 
-/* No other key of the file may name an address that others connect to. Only a `direct` address can be the same. */
-static void check_bound(struct complaints *c, const struct conf *conf, const struct conf_agent *a)
-{
-	for (size_t i = 0; i < a->direct_count; i++)
-		tell(c, conf, "address", &a->direct[i].address, find_bound(a, i, &a->direct[i].address));
-}
-
 static void check_overlaps(struct complaints *c, const struct conf *conf)
 {
 	check_listened(c, conf);
-	for (size_t i = 0; i < conf->agent_count; i++)
-		check_bound(c, conf, &conf->agents[i]);
+	/* No other key of the file may name an address that others connect to. Only a `direct` address can be the same.
+	 */
+	for (const struct conf_agent *a = conf->agents; a < conf->agents + conf->agent_count; a++)
+		for (size_t i = 0; i < a->direct_count; i++)
+			tell(c, conf, "address", &a->direct[i].address, find_bound(a, i, &a->direct[i].address));
 }
 
 /* --- the whole file --- */
@@ -375,8 +344,9 @@ void rules_cluster(struct complaints *c, const struct node *map, const void *obj
 		if (l->listen.count > 0 && conf->ragent_count == 0)
 			complain(c, node_line(map, "ragents"), "ragents", "nothing",
 				"a list of maps, as '%s' listens on RAgents", l->name);
-		check_sharing(c, map, conf, l);
-		check_backends_told(c, map, conf, l);
+		check_backend(c, map, conf, l, l->backend, l->service);
+		for (size_t j = 0; j < l->alpn_count; j++)
+			check_backend(c, map, conf, l, l->alpn[j].backend, l->alpn[j].service);
 		check_captured_directly(c, nth(map, "listeners", i), conf, l);
 	}
 	check_overlaps(c, conf);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "conf/conf.h"
-#include "conf/nearest.h"
+#include "conf/complaints.h"
 #include "conf/rules.h"
 #include "conf/schema_rows.h"
 
@@ -331,10 +331,9 @@ const struct schema_map schema_cluster = { cluster_rows, rules_cluster };
 
 const struct schema_row *schema_find(const struct schema_map *map, const char *key)
 {
-	for (const struct schema_row *row = map->rows; row->key; row++) {
+	for (const struct schema_row *row = map->rows; row->key; row++)
 		if (strcmp(row->key, key) == 0)
 			return row;
-	}
 	return NULL;
 }
 

@@ -80,10 +80,9 @@ static const struct schema_row hook_rows[] = {
 static void check_listener(struct complaints *c, const struct node *map, const void *object)
 {
 	const struct smtpproxy_listener *l = object;
-	for (size_t i = 0; i < l->accept_count; i++) {
+	for (size_t i = 0; i < l->accept_count; i++)
 		if (!smtp_domain_pattern_is_good(l->accept[i]))
 			complain_value(c, node_line(map, "accept"), "accept", l->accept[i], SCHEMA_DOMAIN);
-	}
 	if (l->capture == CAPTURE_NONE && l->trusted_count == 0)
 		complain(c, node_line(map, "address"), "trusted", "nothing",
 			"the networks that send PROXY headers, because original_destination is proxy");
@@ -120,8 +119,7 @@ static void check_receiver(struct complaints *c, const struct node *map, const v
 
 #define DURATION(key, member, low, high, usual, text)                                                                  \
 	{                                                                                                              \
-		key, SCHEMA_DURATION_MS, FIELD(smtpproxy_outward, member), .min = low, .max = high, .fallback = usual, \
-									   .help = text                                \
+		key, SCHEMA_DURATION_MS, FIELD(smtpproxy_outward, member), RANGE(low, high, usual), .help = text       \
 	}
 
 static const struct schema_row outward_rows[] = {
@@ -195,8 +193,7 @@ static const struct schema_row dns_rows[] = {
 
 #define COUNT(key, member, low, usual, text)                                                                           \
 	{                                                                                                              \
-		key, SCHEMA_COUNT, FIELD(smtpproxy_limits, member), .min = low, .max = 1e6, .fallback = usual,         \
-								    .help = text                                       \
+		key, SCHEMA_COUNT, FIELD(smtpproxy_limits, member), RANGE(low, 1e6, usual), .help = text               \
 	}
 
 static const struct schema_row limits_rows[] = {
@@ -298,10 +295,9 @@ static const struct schema_row smtpproxy_rows[] = {
 
 int conf_smtpproxy_has_port(const struct conf_smtpproxy *c, uint32_t port)
 {
-	for (size_t i = 0; i < c->outward.port_count; i++) {
+	for (size_t i = 0; i < c->outward.port_count; i++)
 		if (c->outward.ports[i] == port)
 			return 1;
-	}
 	return c->outward.any_port == CONF_ON || (c->outward.port_count == 0 && port == SMTP_PORT);
 }
 
@@ -341,13 +337,6 @@ static unsigned tls_values(const struct conf_smtpproxy *p)
 	return values;
 }
 
-static void check_hooks(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
-	const struct smtpproxy_listener *l)
-{
-	if (l->hook_count > 0 && p->fairness == CONF_OFF)
-		complain(c, node_line(map, "fairness"), "fairness", "off", "on, because a listener has hooks");
-}
-
 /* Whose mail does it take? */
 static void check_door(struct complaints *c, const struct node *map, const struct conf_smtpproxy *p,
 	const struct smtpproxy_listener *l)
@@ -378,7 +367,8 @@ static void check_smtpproxy(struct complaints *c, const struct node *map, const 
 			"a file of the root's keys, because tls is dane or dane-only");
 	const struct node *n = node_child(map, "listeners")->first;
 	for (size_t i = 0; i < p->listener_count; i++, n = n->next) {
-		check_hooks(c, map, p, &p->listeners[i]);
+		if (p->listeners[i].hook_count > 0 && p->fairness == CONF_OFF)
+			complain(c, node_line(map, "fairness"), "fairness", "off", "on, because a listener has hooks");
 		check_door(c, n, p, &p->listeners[i]);
 	}
 }

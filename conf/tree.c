@@ -45,10 +45,9 @@ const struct node *node_child(const struct node *map, const char *key)
 {
 	if (!map || map->kind != NODE_MAP)
 		return NULL;
-	for (const struct node *n = map->first; n; n = n->next) {
+	for (const struct node *n = map->first; n; n = n->next)
 		if (strcmp(n->key, key) == 0)
 			return n;
-	}
 	return NULL;
 }
 
@@ -150,12 +149,6 @@ static void on_open(struct builder *b, enum node_kind kind, const void *anchor, 
 	b->depth++;
 }
 
-static void on_close(struct builder *b)
-{
-	b->at = b->at->parent;
-	b->depth--;
-}
-
 static void on_event(struct builder *b, const yaml_event_t *e)
 {
 	unsigned line = (unsigned)e->start_mark.line + 1;
@@ -172,7 +165,10 @@ static void on_event(struct builder *b, const yaml_event_t *e)
 		on_open(b, NODE_MAP, e->data.mapping_start.anchor, e->data.mapping_start.tag, line);
 		break;
 	case YAML_SEQUENCE_END_EVENT:
-	case YAML_MAPPING_END_EVENT: on_close(b); break;
+	case YAML_MAPPING_END_EVENT:
+		b->at = b->at->parent;
+		b->depth--;
+		break;
 	case YAML_ALIAS_EVENT: refuse(b, line, "an alias", "the value itself"); break;
 	default: break;
 	}

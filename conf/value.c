@@ -93,10 +93,9 @@ static int with_unit(const char *text, const struct unit *units, uint64_t *out)
 		return CSSL_E_CONFIG;
 	if (*out == 0 && *rest == '\0')
 		return 0;
-	for (; units->name; units++) {
+	for (; units->name; units++)
 		if (strcmp(rest, units->name) == 0)
 			return __builtin_mul_overflow(*out, units->factor, out) ? CSSL_E_CONFIG : 0;
-	}
 	return CSSL_E_CONFIG;
 }
 
@@ -135,10 +134,9 @@ static int parse_real(const struct scalar *s)
 
 static int parse_word(const struct scalar *s)
 {
-	for (const struct schema_word *w = s->row->words; w->word; w++) {
+	for (const struct schema_word *w = s->row->words; w->word; w++)
 		if (strcmp(w->word, s->text) == 0)
 			return store(s, (uint64_t)w->value);
-	}
 	return CSSL_E_CONFIG;
 }
 
@@ -155,10 +153,9 @@ static int is_printable(const char *text)
 {
 	if (*text == '\0')
 		return 0;
-	for (; *text != '\0'; text++) {
+	for (; *text != '\0'; text++)
 		if ((unsigned char)*text < 0x20 || *text == 0x7f)
 			return 0;
-	}
 	return 1;
 }
 

@@ -1,7 +1,7 @@
 /* commands.c: the tables of commands and options, and the search for a name in them. */
 #include <string.h>
 
-#include "conf/nearest.h"
+#include "conf/complaints.h"
 #include "csslctl/command.h"
 
 #define AGENT_OPERAND                                                                                                  \

@@ -25,10 +25,9 @@ enum smtp_grouping smtp_verb_grouping(enum smtp_verb verb)
 
 static enum smtp_verb find_verb(struct smtp_span word)
 {
-	for (unsigned verb = SMTP_VERB_UNKNOWN + 1; verb < SMTP_VERB_COUNT; verb++) {
+	for (unsigned verb = SMTP_VERB_UNKNOWN + 1; verb < SMTP_VERB_COUNT; verb++)
 		if (smtp_span_is(word, verbs[verb].name))
 			return (enum smtp_verb)verb;
-	}
 	return SMTP_VERB_UNKNOWN;
 }
 

@@ -20,10 +20,9 @@ static int label_is_good(struct smtp_span label, unsigned flags)
 {
 	if (label.len == 0 || label.len > SMTP_LABEL_MAX)
 		return 0;
-	for (size_t i = 0; i < label.len; i++) {
+	for (size_t i = 0; i < label.len; i++)
 		if (!label_byte_is_good(label.at[i], flags))
 			return 0;
-	}
 	return (flags & SMTP_PARSE_LENIENT) || (label.at[0] != '-' && label.at[label.len - 1] != '-');
 }
 
@@ -33,10 +32,9 @@ static int name_is_good(struct smtp_span name, unsigned flags)
 		name.len--;
 	if (name.at[name.len - 1] == '.' || !smtp_span_is_utf8(name))
 		return 0;
-	while (name.len > 0) {
+	while (name.len > 0)
 		if (!label_is_good(smtp_span_until(&name, '.'), flags))
 			return 0;
-	}
 	return 1;
 }
 

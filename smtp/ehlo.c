@@ -87,10 +87,9 @@ static size_t keyword_len(struct smtp_span line)
 
 static int params_are_good(struct smtp_span params)
 {
-	for (size_t i = 0; i < params.len; i++) {
+	for (size_t i = 0; i < params.len; i++)
 		if (params.at[i] < ' ' || params.at[i] > '~')
 			return 0;
-	}
 	return 1;
 }
 
@@ -159,10 +158,9 @@ uint64_t smtp_ehlo_size(const struct smtp_ehlo *set)
 int smtp_ehlo_lists(const struct smtp_ehlo *set, enum smtp_cap cap, const char *word)
 {
 	struct smtp_span rest = smtp_ehlo_params(set, cap);
-	while (rest.len > 0) {
+	while (rest.len > 0)
 		if (smtp_span_is(smtp_span_word(&rest), word))
 			return 1;
-	}
 	return 0;
 }
 
@@ -181,10 +179,9 @@ void smtp_ehlo_keep(struct smtp_ehlo *set, uint32_t keep)
 
 static int has_line(const struct smtp_ehlo *set, struct smtp_span line)
 {
-	for (unsigned i = 0; i < set->count; i++) {
+	for (unsigned i = 0; i < set->count; i++)
 		if (smtp_span_equal(line_text(set, i), line))
 			return 1;
-	}
 	return 0;
 }
 
@@ -198,10 +195,9 @@ static struct smtp_span line_of_both(const struct smtp_ehlo *all, unsigned i, co
 		return none;
 	if (row->cap >= SMTP_CAP_OTHER)
 		return has_line(other, line_text(all, i)) ? line_text(all, i) : none;
-	for (unsigned k = 0; row->cap == SMTP_CAP_SIZE && k < other->count; k++) {
+	for (unsigned k = 0; row->cap == SMTP_CAP_SIZE && k < other->count; k++)
 		if (other->lines[k].cap == SMTP_CAP_SIZE && other_size > 0 && (size == 0 || other_size < size))
 			return line_text(other, k);
-	}
 	return line_text(all, i);
 }
 

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-void smtp_line_begin(struct smtp_line_reader *r, struct smtp_line_rules rules, char *buf)
+void smtp_line_begin(struct smtp_line_reader *r, size_t max, char *buf)
 {
-	*r = (struct smtp_line_reader){ .rules = rules, .buf = buf };
+	*r = (struct smtp_line_reader){ .max = (uint16_t)max, .buf = buf };
 }
 
 void smtp_line_wipe(const struct smtp_line_reader *r)
@@ -27,18 +27,15 @@ static unsigned flaw_of(const char *at, size_t left)
 		return SMTP_LINE_8BIT;
 	if (c == '\r')
 		return left > 1 && at[1] == '\n' ? 0 : SMTP_LINE_BARE_CR;
-	if (c == '\n')
-		return SMTP_LINE_BARE_LF;
 	return (c < ' ' && c != '\t') || c == 0x7f ? SMTP_LINE_CONTROL : 0;
 }
 
 static unsigned flaws_of(struct smtp_span text)
 {
 	unsigned flaws = 0;
-	for (size_t i = 0; i < text.len; i++) {
+	for (size_t i = 0; i < text.len; i++)
 		if ((unsigned char)(text.at[i] - ' ') > '~' - ' ')
 			flaws |= flaw_of(text.at + i, text.len - i);
-	}
 	return flaws;
 }
 
@@ -53,10 +50,9 @@ static int give(struct smtp_line_reader *r, struct smtp_span wire, struct smtp_l
 	return SMTP_LINE;
 }
 
-/* @wire has rules.max bytes and no end. Its last byte may be the CR of an end that comes too late. */
+/* @wire has as many bytes as a line may have, and no end. */
 static int give_too_long(struct smtp_line_reader *r, struct smtp_span wire, struct smtp_line *out)
 {
-	r->last = (uint8_t)wire.at[wire.len - 1];
 	r->skips = 1;
 	r->held = 0;
 	out->wire = out->text = wire;
@@ -64,31 +60,17 @@ static int give_too_long(struct smtp_line_reader *r, struct smtp_span wire, stru
 	return SMTP_LINE;
 }
 
-static int is_end(const struct smtp_line_reader *r, const char *lf, const char *from, int before)
+/* The length of @in up to and with the LF that ends the line, or 0. */
+static size_t len_to_end(const char *in, size_t len)
 {
-	int crlf = lf > from ? lf[-1] == '\r' : before == '\r';
-	return crlf || !r->rules.lf_parts;
-}
-
-/* The length of @in up to and with the LF that ends the line, or 0. @before is the byte in front of @in. */
-static size_t len_to_end(const struct smtp_line_reader *r, const char *in, size_t len, int before)
-{
-	const char *from = in, *end = in + len, *lf;
-	while (from < end && (lf = memchr(from, '\n', (size_t)(end - from)))) {
-		if (is_end(r, lf, in, before))
-			return (size_t)(lf - in) + 1;
-		from = lf + 1;
-	}
-	return 0;
+	const char *lf = len ? memchr(in, '\n', len) : NULL;
+	return lf ? (size_t)(lf - in) + 1 : 0;
 }
 
 static size_t skip(struct smtp_line_reader *r, const char *in, size_t len)
 {
-	size_t end = len_to_end(r, in, len, r->last);
-	if (end > 0)
-		r->skips = 0;
-	else if (len > 0)
-		r->last = (uint8_t)in[len - 1];
+	const size_t end = len_to_end(in, len);
+	r->skips = end == 0;
 	return end ? end : len;
 }
 
@@ -99,8 +81,8 @@ int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_
 	len -= *taken;
 	if (len == 0)
 		return 0;
-	size_t room = r->rules.max - r->held, look = len < room ? len : room;
-	size_t end = len_to_end(r, in, look, r->held ? r->buf[r->held - 1] : 0), piece = end ? end : look;
+	size_t room = (size_t)r->max - r->held, look = len < room ? len : room;
+	size_t end = len_to_end(in, look), piece = end ? end : look;
 
 	*taken += piece;
 	struct smtp_span wire = { in, piece };

@@ -23,11 +23,6 @@ enum smtp_line_flaw {
 	SMTP_LINE_TOO_LONG = 32,
 };
 
-struct smtp_line_rules {
-	uint16_t max;     /* with its end; at most the size of the buffer */
-	uint8_t lf_parts; /* 1: a bare LF is a part of the line; 0: it ends the line. It is a flaw in both cases */
-};
-
 struct smtp_line {
 	struct smtp_span text; /* without its end; until the next call */
 	struct smtp_span wire; /* with its end; both begin at the same place */
@@ -36,21 +31,20 @@ struct smtp_line {
 
 /* Embedded; members are the reader's own. */
 struct smtp_line_reader {
-	struct smtp_line_rules rules;
+	uint16_t max;  /* of a line with its end; the size of the buffer */
 	uint16_t held; /* bytes of an unfinished line in the buffer */
 	uint16_t most; /* the most that was ever in it */
 	uint8_t skips; /* the rest of a line that was too long */
-	uint8_t last;  /* the byte before, while skipping */
 	char *buf;
 };
 
-/* @buf has @rules.max bytes, and lives as long as the reader does. */
-void smtp_line_begin(struct smtp_line_reader *r, struct smtp_line_rules rules, char *buf);
+/* @buf has @max bytes, at most 65,535, and lives as long as the reader does. */
+void smtp_line_begin(struct smtp_line_reader *r, size_t max, char *buf);
 
 #define SMTP_LINE 1
 
 /* Take the next line of @in; *taken bytes of it were read. SMTP_LINE: @out is a line. 0: all was taken, more is needed.
- * A line of more than rules.max bytes is returned once, with its first rules.max bytes and SMTP_LINE_TOO_LONG, as soon
+ * A line of more than @max bytes is returned once, with its first @max bytes and SMTP_LINE_TOO_LONG, as soon
  * as so many have come; the rest of it is skipped. */
 int smtp_line_read(struct smtp_line_reader *r, const char *in, size_t len, size_t *taken, struct smtp_line *out);
 

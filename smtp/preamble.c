@@ -26,10 +26,9 @@ static void move(struct smtp_preamble *p, enum smtp_preamble_state to)
 
 void smtp_preamble_begin(struct smtp_preamble *p, const struct smtp_preamble_rules *rules, struct wire_writer *out)
 {
-	struct smtp_line_rules line = { .max = SMTP_PREAMBLE_LINE_MAX };
 	memset(p, 0, offsetof(struct smtp_preamble, line));
 	p->rules = rules;
-	smtp_line_begin(&p->reader, line, p->line);
+	smtp_line_begin(&p->reader, SMTP_PREAMBLE_LINE_MAX, p->line);
 	if (rules->tls == SMTP_TLS_IMPLICIT) {
 		move(p, SMTP_PREAMBLE_TLS);
 		return;
@@ -170,8 +169,6 @@ enum smtp_preamble_event smtp_preamble_read(
 		return SMTP_PREAMBLE_ON_MORE;
 	p->held = line.wire;
 	p->commands++;
-	if (p->rules->lf_ends)
-		line.flaws &= ~(unsigned)SMTP_LINE_BARE_LF;
 	unsigned flags = p->rules->lenient | (smtp_ehlo_has(p->rules->offers, SMTP_CAP_SMTPUTF8) ? SMTP_PARSE_UTF8 : 0);
 	enum smtp_own refusal = smtp_command_of_line(line.text, line.flaws, flags, &command);
 	if (p->rules->commands_max && p->commands > p->rules->commands_max)

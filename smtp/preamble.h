@@ -33,7 +33,6 @@ struct smtp_preamble_rules {
 	uint16_t errors_max;            /* so many refused commands end it; 0: no limit */
 	uint16_t commands_max;          /* so many commands end it; 0: no limit */
 	uint8_t lenient;                /* SMTP_PARSE_LENIENT, SMTP_PARSE_JUDGED, or 0 */
-	uint8_t lf_ends;                /* a bare LF ends a line; else such a line is refused */
 };
 
 enum smtp_preamble_state {

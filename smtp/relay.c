@@ -304,16 +304,12 @@ static int is_judgement(unsigned code)
 	return (code / 100 == 4 || code / 100 == 5) && code != 421;
 }
 
-static int refuses_client(const struct smtp_relay *r, unsigned code)
-{
-	return r->rules->seen == SMTP_CLIENT_IS_SEEN && is_judgement(code);
-}
-
 static void on_banner(struct smtp_relay *r, const struct smtp_server_event *e)
 {
 	if (!e->line.is_last)
 		return;
-	if (refuses_client(r, e->line.code) && smtp_span_copy(e->line.wire, r->refusal, sizeof r->refusal) == 0) {
+	if (r->rules->seen == SMTP_CLIENT_IS_SEEN && is_judgement(e->line.code) &&
+		smtp_span_copy(e->line.wire, r->refusal, sizeof r->refusal) == 0) {
 		smtp_relay_end(r, SMTP_OWN_RECEIVER_REFUSES);
 		return;
 	}
@@ -329,19 +325,6 @@ static void on_banner(struct smtp_relay *r, const struct smtp_server_event *e)
 		r->state = SMTP_RELAY_OPEN;
 }
 
-static int is_refusal(const struct smtp_relay *r, unsigned code)
-{
-	return r->rules->greeted == SMTP_GREETED_BY_US && is_judgement(code);
-}
-
-/* RFC 5321 3.2. Another server has told a client its extensions, if that was not us. So this one cannot take its
- * place. */
-static int knows_helo_only(const struct smtp_relay *r, const struct smtp_server_event *e)
-{
-	return r->rules->greeted == SMTP_GREETED_BY_US && e->turn == SMTP_VERB_EHLO &&
-	       (e->line.code == 500 || e->line.code == 502);
-}
-
 static void greet_by_helo(struct smtp_relay *r)
 {
 	char greeting[SMTP_DOMAIN_MAX + sizeof "HELO \r\n"];
@@ -349,22 +332,24 @@ static void greet_by_helo(struct smtp_relay *r)
 	greet(r, greeting);
 }
 
+/* RFC 5321 3.2: a server may know HELO only. Another server has told a client its extensions, if that was not us. So
+ * this one cannot take its place. */
 static void on_greeting(struct smtp_relay *r, const struct smtp_server_event *e)
 {
+	const int by_us = r->rules->greeted == SMTP_GREETED_BY_US;
 	if (!e->line.is_last)
 		return;
-	if (knows_helo_only(r, e)) {
+	if (by_us && e->turn == SMTP_VERB_EHLO && (e->line.code == 500 || e->line.code == 502)) {
 		greet_by_helo(r);
 		return;
 	}
-	if (is_refusal(r, e->line.code) && smtp_span_copy(e->line.wire, r->refusal, sizeof r->refusal) == 0)
-		r->state = SMTP_RELAY_OPEN;
-	else if (e->line.code / 100 == 2)
+	const int is_refused =
+		by_us && is_judgement(e->line.code) && smtp_span_copy(e->line.wire, r->refusal, sizeof r->refusal) == 0;
+	if (is_refused || e->line.code / 100 == 2)
 		r->state = SMTP_RELAY_OPEN;
 	else
 		smtp_relay_end(r, SMTP_OWN_BACKEND_UNREACHABLE);
-	r->tx.rules.one_by_one =
-		r->rules->greeted == SMTP_GREETED_BY_US && !smtp_ehlo_has(&r->offers, SMTP_CAP_PIPELINING);
+	r->tx.rules.one_by_one = by_us && !smtp_ehlo_has(&r->offers, SMTP_CAP_PIPELINING);
 }
 
 static void say_offers(struct smtp_relay *r)

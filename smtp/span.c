@@ -100,6 +100,12 @@ int smtp_span_copy(struct smtp_span span, char *out, size_t cap)
 	return fits ? 0 : CSSL_E_TOO_LONG;
 }
 
+void smtp_lower(char *text)
+{
+	for (; *text; text++)
+		*text = *text >= 'A' && *text <= 'Z' ? (char)(*text | 0x20) : *text;
+}
+
 int smtp_is_alnum(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -125,10 +131,9 @@ int smtp_span_is_graphic(struct smtp_span span, const char *except)
 
 int smtp_span_has_8bit(struct smtp_span span)
 {
-	for (size_t i = 0; i < span.len; i++) {
+	for (size_t i = 0; i < span.len; i++)
 		if ((unsigned char)span.at[i] > 127)
 			return 1;
-	}
 	return 0;
 }
 
@@ -159,10 +164,9 @@ static size_t character_len(const unsigned char *at, size_t left)
 		return 0;
 	if (at[0] == 0xc2 && at[1] < 0xa0) /* the control characters U+0080 to U+009F */
 		return 0;
-	for (unsigned i = 2; i <= row->follow; i++) {
+	for (unsigned i = 2; i <= row->follow; i++)
 		if ((at[i] & 0xc0) != 0x80)
 			return 0;
-	}
 	return row->follow + 1u;
 }
 

@@ -36,6 +36,9 @@ int smtp_span_number(struct smtp_span span, uint64_t max, uint64_t *out);
 /* Copies and terminates. 0, or CSSL_E_TOO_LONG with an empty @out. */
 int smtp_span_copy(struct smtp_span span, char *out, size_t cap);
 
+/* Writes small letters in place of capital ones of ASCII. */
+void smtp_lower(char *text);
+
 /* A letter or digit of ASCII. */
 int smtp_is_alnum(char c);
 /* How many bytes at the head of @span can be a keyword: (ALPHA / DIGIT) *(ALPHA / DIGIT / "-"), as RFC 5321 4.1.1.1 and

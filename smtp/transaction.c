@@ -55,7 +55,7 @@ void smtp_tx_begin(struct smtp_tx *t, const struct smtp_tx_rules *rules, const s
 	memset(t, 0, sizeof *t);
 	t->rules = *rules;
 	t->memory = *memory;
-	smtp_line_begin(&t->client, (struct smtp_line_rules){ .max = rules->client_max }, memory->client_line);
+	smtp_line_begin(&t->client, rules->client_max, memory->client_line);
 	smtp_reply_begin(&t->server, memory->reply_line, rules->reply_max);
 	if (start == SMTP_TX_BEFORE_BANNER)
 		smtp_tx_enqueue(t, SMTP_TURN_BANNER, SMTP_OWN_NONE, 0);

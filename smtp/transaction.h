@@ -49,7 +49,6 @@ struct smtp_tx_rules {
 	unsigned parse;                 /* enum smtp_parse_flag */
 	uint32_t data_refuse;           /* SMTP_DATA_BIT()s */
 	uint16_t client_max, reply_max; /* the longest lines, which are the sizes of the two buffers */
-	uint8_t lf_ends;                /* a bare LF ends a command without a complaint */
 	uint8_t one_by_one; /* each command waits for the reply to the command or content before: for servers without
 			       PIPELINING */
 };

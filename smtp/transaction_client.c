@@ -150,8 +150,6 @@ static void read_line(struct smtp_tx *t, const char *in, size_t len, size_t *tak
 	}
 	if (smtp_line_read(&t->client, in, len, taken, &line) != SMTP_LINE)
 		return;
-	if (t->rules.lf_ends)
-		line.flaws &= ~(unsigned)SMTP_LINE_BARE_LF;
 	out->wire = line.wire;
 	out->flaws = line.flaws;
 	if (t->mode == SMTP_TX_COMMANDS) {

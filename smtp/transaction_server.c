@@ -126,24 +126,12 @@ static void take_effect(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsi
 	}
 }
 
-static void remember_class(struct smtp_tx *t, const struct smtp_tx_turn *turn, unsigned code)
-{
-	if (is_current(t, turn) && t->classes_len < SMTP_TX_CLASSES_MAX)
-		t->classes[t->classes_len++] = (char)('0' + code / 100);
-}
-
 static struct smtp_tx_turn dequeue(struct smtp_tx *t)
 {
 	struct smtp_tx_turn turn = t->queue[t->queue_from];
 	t->queue_from = (uint16_t)((t->queue_from + 1) % SMTP_TX_QUEUE_MAX);
 	t->queue_len--;
 	return turn;
-}
-
-static void bad(struct smtp_server_event *out, int error)
-{
-	out->kind = SMTP_SERVER_BAD;
-	out->error = error;
 }
 
 /* Behind a 3xx to a command that CSSL does not know, the server may take the next bytes for something else than it. */
@@ -160,7 +148,8 @@ static void on_reply_line(struct smtp_tx *t, int result, struct smtp_server_even
 	if (t->queue_len > 0)
 		turn = t->queue[t->queue_from];
 	if (result < 0 || !is_possible(turn.turn, &out->line)) {
-		bad(out, result < 0 ? result : CSSL_E_STATE);
+		out->kind = SMTP_SERVER_BAD;
+		out->error = result < 0 ? result : CSSL_E_STATE;
 		return;
 	}
 	out->kind = SMTP_SERVER_LINE;
@@ -174,7 +163,8 @@ static void on_reply_line(struct smtp_tx *t, int result, struct smtp_server_even
 		dequeue(t);
 	if (t->queue_len == 0) /* all that waited for a reply waited for this one */
 		t->waits = 0;
-	remember_class(t, &turn, out->line.code);
+	if (is_current(t, &turn) && t->classes_len < SMTP_TX_CLASSES_MAX)
+		t->classes[t->classes_len++] = (char)('0' + out->line.code / 100);
 	take_effect(t, &turn, out->line.code);
 }
 

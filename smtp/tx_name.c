@@ -8,19 +8,21 @@
 #include "proto/error.h"
 #include "smtp/reply_write.h"
 
-static int id_is_good(const char *id)
+/* Letters and digits. */
+static int is_word(struct smtp_span word, size_t max)
 {
-	size_t len = strspn(id, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
-	return len > 0 && id[len] == 0;
+	for (size_t i = 0; i < word.len; i++)
+		if (!smtp_is_alnum(word.at[i]))
+			return 0;
+	return word.len > 0 && word.len <= max;
 }
 
 int smtp_tx_name_parse(struct smtp_span value, struct smtp_tx_name *out)
 {
 	struct smtp_span number = value, id = smtp_span_until(&number, '/');
-	if (smtp_span_copy(id, out->id, sizeof out->id) < 0 || strlen(out->id) != id.len || !id_is_good(out->id))
+	if (!is_word(id, SMTP_TX_ID_MAX) || number.len == 0 || number.at[0] == '0') /* one name has one form */
 		return CSSL_E_RANGE;
-	if (number.len == 0 || number.at[0] == '0') /* one name has one form */
-		return CSSL_E_RANGE;
+	smtp_span_copy(id, out->id, sizeof out->id);
 	return smtp_span_number(number, UINT64_MAX, &out->number);
 }
 
@@ -61,11 +63,7 @@ static const char *const words[] = {
 
 int smtp_tx_entry_is_good(struct smtp_span entry)
 {
-	for (size_t i = 0; i < entry.len; i++) {
-		if (!smtp_is_alnum(entry.at[i]))
-			return 0;
-	}
-	return entry.len > 0 && entry.len <= SMTP_TX_ENTRY_MAX;
+	return is_word(entry, SMTP_TX_ENTRY_MAX);
 }
 
 int smtp_tx_question_parse(struct smtp_span argument, struct smtp_tx_question *out)

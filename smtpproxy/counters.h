@@ -24,7 +24,6 @@
 	X(connections_failed, "connections to receivers that did not come about")                                      \
 	X(connections_refused, "connections that receivers refused by 421 or another 4xx")                             \
 	X(names_refused, "names of senders (EHLO) that receivers refused")                                             \
-	X(connections_lost, "connections that receivers ended within a transaction")                                   \
 	X(handshakes, "TLS handshakes with receivers")                                                                 \
 	X(handshakes_failed, "TLS handshakes with receivers that failed")                                              \
 	X(tls_given_up,                                                                                                \

@@ -373,7 +373,7 @@ int sink_session_open(struct sink_session *s, struct sink_host *host, int fd, en
 {
 	s->host = host;
 	s->deadline.fn = on_deadline;
-	smtp_line_begin(&s->reader, (struct smtp_line_rules){ .max = SMTP_TEXT_MAX }, NULL);
+	smtp_line_begin(&s->reader, SMTP_TEXT_MAX, NULL);
 	s->state = host->options->proxy == SINK_WITH_PROXY && welcome == SINK_IS_WELCOME ? SINK_IN_PROXY
 											 : SINK_IN_COMMANDS;
 	int r = smtp_wire_open(&s->wire, host->worker, &ops, fd);

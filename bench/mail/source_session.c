@@ -427,7 +427,7 @@ void source_session_connect(struct source_session *s)
 	s->after = SOURCE_FREE;
 	s->target = (unsigned)((s->number + s->connections++) % o->target_count);
 	s->lines = 0;
-	smtp_line_begin(&s->reader, (struct smtp_line_rules){ .max = SMTP_TEXT_MAX }, NULL);
+	smtp_line_begin(&s->reader, SMTP_TEXT_MAX, NULL);
 	source_session_count(s, SOURCE_CONNECTIONS);
 	int r = smtp_wire_connect(
 		&s->wire, s->host->worker, &ops, (const struct sockaddr *)&o->targets[s->target], from);

@@ -248,10 +248,9 @@ static json_t *index_of_all(const struct control_view *v, uint64_t after)
 
 json_t *answers_find(const struct control_view *v, const char *path, uint64_t after)
 {
-	for (size_t i = 0; i < ROUTES; i++) {
+	for (size_t i = 0; i < ROUTES; i++)
 		if (strcmp(routes[i].path, path) == 0)
 			return routes[i].answer(v, after);
-	}
 	return answers_queue_find(v, path, after);
 }
 

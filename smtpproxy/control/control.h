@@ -20,4 +20,20 @@ int control_fd(const struct control *c);
 /* NULL is legal. The memory is freed when its handles are closed. */
 void control_destroy(struct control *c);
 
+/* A UNIX socket for other programs of this host, as RAgent's dashboard. Whoever connects gets one JSON object
+ * (summary_make()), and the end. Nothing that it sends is read as a question, so nobody can change anything by it. */
+
+struct status_socket;
+
+/* Listen at @path, with mode 0666, or take over @fd (not -1), which listens there. @view has to outlive it. NULL with
+ * @error. */
+struct status_socket *status_socket_create(
+	struct worker *w, const char *path, int fd, const struct control_view *view, char *error, size_t error_cap);
+
+/* The listening socket, still its own. */
+int status_socket_fd(const struct status_socket *s);
+
+/* NULL is legal. The memory is freed when its handles are closed. The path stays. */
+void status_socket_destroy(struct status_socket *s);
+
 #endif

@@ -1,5 +1,5 @@
 /* status_socket.c: the object is made at most once a second, however many ask for it. */
-#include "smtpproxy/control/status_socket.h"
+#include "smtpproxy/control/control.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "smtpproxy/dns/resolver.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "net/address.h"
 #include "net/container_of.h"
 #include "net/watch.h"
+#include "smtp/span.h"
 
 #define CLASS_IN      1
 #define RCODE_NO_NAME 3
@@ -63,12 +63,6 @@ static int set_up(struct ub_ctx *ub, const struct smtpproxy_dns *conf)
 
 /* Answers */
 
-static void lower(char *text)
-{
-	for (; *text; text++)
-		*text = (char)tolower((unsigned char)*text);
-}
-
 static void take_name(struct dns_answer *a, const char *name)
 {
 	const size_t len = strlen(name), kept = len > 0 && name[len - 1] == '.' ? len - 1 : len;
@@ -76,7 +70,7 @@ static void take_name(struct dns_answer *a, const char *name)
 		return;
 	memcpy(a->name, name, kept);
 	a->name[kept] = '\0';
-	lower(a->name);
+	smtp_lower(a->name);
 }
 
 static enum dns_outcome outcome_of(const struct ub_result *result)

@@ -74,15 +74,11 @@ int envelope_add(struct envelope_text *e, struct smtp_span mailbox, struct smtp_
 	return r;
 }
 
+/* Up to the next NUL. */
 static int take(struct smtp_span *rest, struct smtp_span *out)
 {
-	const char *end = rest->len ? memchr(rest->at, '\0', rest->len) : NULL;
-
-	if (!end)
-		return CSSL_E_TRUNCATED;
-	*out = (struct smtp_span){ rest->at, (size_t)(end - rest->at) };
-	*rest = (struct smtp_span){ end + 1, rest->len - out->len - 1 };
-	return 0;
+	*out = smtp_span_until(rest, '\0');
+	return rest->at ? 0 : CSSL_E_TRUNCATED;
 }
 
 int envelope_next(struct smtp_span *rest, struct envelope_recipient *out)
@@ -126,18 +122,12 @@ struct smtp_span envelope_domain(struct smtp_span mailbox)
 
 /* Lines of the queue */
 
-static char lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
 int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, char out[static LINE_NAME_MAX + 1])
 {
 	const struct smtp_span domain = envelope_domain(mailbox);
 	char address[ADDRESS_TEXT_MAX];
 	const int r = smtp_span_copy(domain, out, LINE_NAME_MAX + 1);
-	for (char *c = out; *c; c++)
-		*c = lower(*c);
+	smtp_lower(out);
 	if (conf->next_hop.ss_family != AF_UNSPEC && !line_name_domain(conf, out)) {
 		snprintf(out, LINE_NAME_MAX + 1, "%s",
 			address_format((const struct sockaddr *)&conf->next_hop, address));
@@ -155,9 +145,32 @@ int line_name_address(const char *name, struct sockaddr_storage *out)
 
 const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *conf, const char *name)
 {
-	for (size_t i = 0; i < conf->domain_count; i++) {
+	for (size_t i = 0; i < conf->domain_count; i++)
 		if (smtp_domain_is_in(smtp_span_of(name), conf->domains[i].domain))
 			return &conf->domains[i];
-	}
 	return NULL;
+}
+
+/* The Received field of a message that the queue takes (RFC 5321 4.4, RFC 3848). */
+
+static void write_comment(const char *hello, char *out, size_t cap)
+{
+	snprintf(out, cap, " (EHLO %.*s)", (int)SMTP_DOMAIN_MAX, hello);
+	for (char *c = out + strlen(" (EHLO "); c[0] && c[1]; c++)
+		*c = *c > ' ' && *c <= '~' && !strchr("<>()\\\";@", *c) ? *c : '?';
+}
+
+size_t received_write(const struct received *r, char out[static RECEIVED_MAX])
+{
+	const int is_domain = smtp_domain_kind(smtp_span_of(r->hello), 0) != SMTP_DOMAIN_BAD;
+	char literal[SMTP_LITERAL_MAX], comment[SMTP_DOMAIN_MAX + 16] = "", date[64];
+	uint8_t bytes[16];
+	struct tm tm;
+	smtp_domain_literal(bytes, address_bytes(r->client, bytes), literal);
+	if (!is_domain)
+		write_comment(r->hello, comment, sizeof comment);
+	strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", gmtime_r(&r->time, &tm));
+	return (size_t)snprintf(out, RECEIVED_MAX, "Received: from %.*s (%s)%s\r\n\tby %.*s with %s id %s;\r\n\t%s\r\n",
+		(int)SMTP_DOMAIN_MAX, is_domain ? r->hello : literal, literal, comment, (int)SMTP_DOMAIN_MAX, r->by,
+		r->with, r->id, date);
 }

@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
+#include <time.h>
 
 #include "conf/smtpproxy.h"
 #include "smtp/span.h"
@@ -67,5 +69,20 @@ int line_name_address(const char *name, struct sockaddr_storage *out);
 
 /* The first row of the file for that domain; NULL: it has none. */
 const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *conf, const char *name);
+
+/* The Received field of a message that the queue takes (RFC 5321 4.4, RFC 3848). */
+
+#define RECEIVED_MAX 1024u
+
+struct received {
+	const char *hello;             /* the sender's name for itself; any text */
+	const struct sockaddr *client; /* an IP address */
+	const char *by, *id;           /* this host; a word that names the message */
+	const char *with;              /* the protocol, as "ESMTPS" */
+	time_t time;
+};
+
+/* Returns its length, with the CRLF at its end. */
+size_t received_write(const struct received *r, char out[static RECEIVED_MAX]);
 
 #endif

@@ -9,19 +9,9 @@
 
 #define PARTS "\x1f" /* between the parts of a note for one recipient; no reply has it */
 
-/* Take the next part of @rest. */
-static struct smtp_span part(struct smtp_span *rest)
-{
-	const char *end = rest->len ? memchr(rest->at, *PARTS, rest->len) : NULL;
-	const struct smtp_span out = { rest->at, end ? (size_t)(end - rest->at) : rest->len };
-
-	*rest = end ? (struct smtp_span){ end + 1, rest->len - out.len - 1 } : (struct smtp_span){ 0 };
-	return out;
-}
-
 static void read_one(struct fates *f, unsigned at, enum fate fate, struct smtp_span parts)
 {
-	const struct smtp_span reply = part(&parts), from = part(&parts);
+	const struct smtp_span reply = smtp_span_until(&parts, *PARTS), from = smtp_span_until(&parts, *PARTS);
 
 	fates_set(f, at, fate, reply);
 	fates_set_from(f, at, from, smtp_span_is(parts, "n") ? FATE_REPORTS_NONE : FATE_REPORTS);
@@ -31,12 +21,11 @@ static void read_one(struct fates *f, unsigned at, enum fate fate, struct smtp_s
 static int read_note(struct fates *f, struct smtp_span note)
 {
 	for (unsigned i = 0; i < f->count; i++) {
-		const char *end = note.len ? memchr(note.at, '\0', note.len) : NULL;
+		const struct smtp_span one = smtp_span_until(&note, '\0');
 
-		if (!end || end == note.at || !strchr("odf", note.at[0]))
+		if (!note.at || !one.len || !strchr("odf", one.at[0]))
 			return CSSL_E_RANGE;
-		read_one(f, i, (enum fate)note.at[0], (struct smtp_span){ note.at + 1, (size_t)(end - note.at) - 1 });
-		note = (struct smtp_span){ end + 1, note.len - (size_t)(end - note.at) - 1 };
+		read_one(f, i, (enum fate)one.at[0], (struct smtp_span){ one.at + 1, one.len - 1 });
 	}
 	return note.len ? CSSL_E_RANGE : 0;
 }

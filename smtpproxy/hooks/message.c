@@ -227,13 +227,6 @@ static int write_field(struct message_field *f, struct smtp_span name, struct sm
 	return 0;
 }
 
-/* A body without an empty line before it gets one, or it would become a part of the header. */
-static void part_body(struct message *m)
-{
-	if (m->gap.len == 0)
-		m->gap = smtp_span_of("\r\n");
-}
-
 static void delete_field(struct message *m, size_t at)
 {
 	free(m->fields[at].own);
@@ -256,7 +249,8 @@ int message_insert(struct message *m, size_t at, struct smtp_span name, struct s
 		return CSSL_E_NO_MEMORY;
 	}
 	*f = text;
-	part_body(m);
+	if (m->gap.len == 0) /* else the body would become a part of the header */
+		m->gap = smtp_span_of("\r\n");
 	return 0;
 }
 
@@ -295,12 +289,6 @@ int message_piece(const struct message *m, size_t n, struct smtp_span *out)
 	return 1;
 }
 
-/* The last part is behind the body: the end of DATA. */
-static int is_over(const struct message *m)
-{
-	return m->part > m->count + 2;
-}
-
 size_t message_next(struct message *m, char *out, size_t cap)
 {
 	size_t len = 0;
@@ -320,7 +308,7 @@ size_t message_next(struct message *m, char *out, size_t cap)
 		m->part_at = 0;
 	}
 	end = smtp_dots_end(&m->dots);
-	if (is_over(m) || cap - len < end.len)
+	if (m->part > m->count + 2 || cap - len < end.len) /* the last part is the end of DATA */
 		return len;
 	memcpy(out + len, end.at, end.len);
 	m->part++;

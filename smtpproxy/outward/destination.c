@@ -481,13 +481,6 @@ static void retire_old(struct destination *d)
 	destination_ask_for_step(d);
 }
 
-/* No connection of now is used for another transaction. */
-static void begin_anew(struct destination *d)
-{
-	d->age++;
-	retire_old(d);
-}
-
 /* It has TLS, or is about to try. */
 static int may_have_tls(const struct onward *o)
 {
@@ -526,7 +519,8 @@ void destination_reload(struct destination *d)
 	receiver_limit_set_ceiling(&d->share->limit, outward_apply_file(d->outward, d));
 	dane_forget(&d->dane);
 	d->share->fallback = (struct fallback){ 0 };
-	begin_anew(d);
+	d->age++; /* no connection of now is used for another transaction */
+	retire_old(d);
 }
 
 struct destination *destination_create(struct outward *outward, const struct onward_route *route,

@@ -77,10 +77,9 @@ void fallback_apply(const struct fallback *f, struct onward_demand *demand, uint
 static int names_tls(struct smtp_span text)
 {
 	const size_t len = strlen("TLS");
-	for (size_t i = 0; i + len <= text.len; i++) {
+	for (size_t i = 0; i + len <= text.len; i++)
 		if (smtp_span_is((struct smtp_span){ text.at + i, len }, "TLS"))
 			return 1;
-	}
 	return 0;
 }
 

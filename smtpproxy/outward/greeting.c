@@ -29,7 +29,7 @@ static int get_words(struct greeting *g)
 	return 0;
 }
 
-int greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name)
+int greeting_begin(struct greeting *g, enum smtpproxy_tls tls, struct smtp_span name)
 {
 	*g = (struct greeting){ .tls = tls };
 	smtp_span_copy(name, g->name, sizeof g->name);
@@ -86,7 +86,7 @@ static enum greeting_event on_offers(struct greeting *g, struct wire_writer *out
 {
 	const int offered = smtp_ehlo_has(&g->words->offers, SMTP_CAP_STARTTLS);
 	g->has = g->words->offers.has;
-	if (g->secured || g->tls == GREETING_IN_CLEAR || (g->tls == GREETING_TLS_IF_OFFERED && !offered)) {
+	if (g->secured || g->tls == SMTPPROXY_TLS_NONE || (g->tls == SMTPPROXY_TLS_MAY && !offered)) {
 		g->state = GREETING_READY;
 		return GREETING_ON_READY;
 	}
@@ -121,7 +121,7 @@ static enum greeting_event on_starttls(struct greeting *g, unsigned code, struct
 	if (code <
 		400) /* neither TLS nor a refusal: after 354, say, it may take what follows for a mail (RFC 3207 4) */
 		return over(g, SMTP_OWN_BACKEND_BROKEN);
-	if (g->tls == GREETING_TLS_ALWAYS)
+	if (g->tls > SMTPPROXY_TLS_MAY)
 		return over(g, SMTP_OWN_BACKEND_NO_TLS);
 	g->state = GREETING_READY;
 	return GREETING_ON_READY;

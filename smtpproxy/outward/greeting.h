@@ -9,6 +9,7 @@
 #ifndef CSSL_SMTPPROXY_GREETING_H
 #define CSSL_SMTPPROXY_GREETING_H
 
+#include "conf/smtpproxy.h"
 #include "proto/wire.h"
 #include "smtp/domain.h"
 #include "smtp/ehlo.h"
@@ -20,9 +21,6 @@
 #define GREETING_SAID_MAX 256u
 
 enum greeting_state { GREETING_BANNER, GREETING_HELLO, GREETING_STARTTLS, GREETING_TLS, GREETING_READY, GREETING_OVER };
-
-/* Does the connection have to be encrypted? */
-enum greeting_tls { GREETING_IN_CLEAR, GREETING_TLS_IF_OFFERED, GREETING_TLS_ALWAYS };
 
 enum greeting_event {
 	GREETING_ON_MORE,    /* all was read */
@@ -44,19 +42,19 @@ struct greeting_words {
 /* Embedded; zero before greeting_begin(). */
 struct greeting {
 	enum greeting_state state;
-	enum greeting_tls tls;
-	enum smtp_own why;   /* OVER */
-	uint16_t code;       /* of the last reply */
-	uint8_t secured;     /* TLS is there */
-	uint8_t plain_hello; /* EHLO was not understood, so HELO was sent */
-	uint32_t has;        /* SMTP_CAP_BIT()s of the last EHLO */
+	enum smtpproxy_tls tls; /* above MAY: the connection has to be encrypted */
+	enum smtp_own why;      /* OVER */
+	uint16_t code;          /* of the last reply */
+	uint8_t secured;        /* TLS is there */
+	uint8_t plain_hello;    /* EHLO was not understood, so HELO was sent */
+	uint32_t has;           /* SMTP_CAP_BIT()s of the last EHLO */
 	char name[SMTP_DOMAIN_MAX + 1];
 	struct smtp_reply_reader reader;
 	struct greeting_words *words; /* NULL: behind greeting_rest() */
 };
 
 /* @name: for EHLO. 0, or CSSL_E_NO_MEMORY: there is nothing to end. */
-int greeting_begin(struct greeting *g, enum greeting_tls tls, struct smtp_span name);
+int greeting_begin(struct greeting *g, enum smtpproxy_tls tls, struct smtp_span name);
 /* Frees its memory. Legal before greeting_begin(), and twice. */
 void greeting_end(struct greeting *g);
 

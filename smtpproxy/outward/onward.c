@@ -90,7 +90,6 @@ static void lose(struct onward *o, enum smtp_own why, const char *cause)
 		destination_on_left(o);
 		break;
 	case ONWARD_LEASED:
-		o->home->counters->connections_lost++;
 		log_end(o, "receiver lost", cause);
 		close_as(o, stream_abort);
 		o->user = NULL;
@@ -369,18 +368,6 @@ static const struct stream_ops stream_ops = {
 	.on_closed = on_closed,
 };
 
-static enum greeting_tls greeting_tls_of(enum smtpproxy_tls tls)
-{
-	static const enum greeting_tls as[] = {
-		[SMTPPROXY_TLS_NONE] = GREETING_IN_CLEAR,
-		[SMTPPROXY_TLS_MAY] = GREETING_TLS_IF_OFFERED,
-		[SMTPPROXY_TLS_ENCRYPT] = GREETING_TLS_ALWAYS,
-		[SMTPPROXY_TLS_VERIFY] = GREETING_TLS_ALWAYS,
-		[SMTPPROXY_TLS_DANE] = GREETING_TLS_ALWAYS,
-	};
-	return as[tls];
-}
-
 int onward_is_too_clear(const struct onward *o)
 {
 	return o->home->conf->outward.keep_tls == CONF_ON && !o->tls && o->route->tls != SMTPPROXY_TLS_NONE;
@@ -395,7 +382,7 @@ int onward_open(struct onward *o, const struct outward_home *home, struct destin
 	o->route = route;
 	o->deadline.fn = on_deadline;
 	smtp_reply_begin(&o->heard, o->heard_line, sizeof o->heard_line);
-	if (greeting_begin(&o->greeting, greeting_tls_of(o->demand.tls), name) < 0)
+	if (greeting_begin(&o->greeting, o->demand.tls, name) < 0)
 		return UV_ENOMEM;
 	const struct sockaddr *to = (const struct sockaddr *)&route->to;
 	replies_name(route->name ? route->name : address_format(to, text), o->receiver);

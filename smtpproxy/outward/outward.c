@@ -125,10 +125,9 @@ static struct onward_route route_of(
 
 static const struct smtpproxy_receiver *known_receiver(const struct conf_smtpproxy *c, const struct sockaddr *to)
 {
-	for (size_t i = 0; i < c->outward.receiver_count; i++) {
+	for (size_t i = 0; i < c->outward.receiver_count; i++)
 		if (address_net_has(&c->outward.receivers[i].network, to))
 			return &c->outward.receivers[i];
-	}
 	return NULL;
 }
 

@@ -58,10 +58,9 @@ void replies_write(const struct replies *all, FILE *to)
 	for (unsigned i = 0; i <= REPLIES_RECEIVERS_MAX; i++) {
 		const struct replies_row *row = &all->rows[i];
 		const char *name = i < REPLIES_RECEIVERS_MAX ? row->receiver : others;
-		for (unsigned c = 0; c < REPLIES_CODES; c++) {
+		for (unsigned c = 0; c < REPLIES_CODES; c++)
 			if (row->counts[c] > 0)
 				fprintf(to, "smtpproxy_replies_total{receiver=\"%s\",code=\"%s\"} %" PRIu64 "\n", name,
 					codes[c], row->counts[c]);
-		}
 	}
 }

@@ -123,10 +123,9 @@ enum recipient_sender recipient_rules_sender(const struct smtpproxy_listener *l,
  * strangers, too: allow_untrusted_routing). */
 static int names_a_route(struct smtp_span local)
 {
-	for (size_t i = 0; i < local.len; i++) {
+	for (size_t i = 0; i < local.len; i++)
 		if (local.at[i] && strchr("%!@", local.at[i]))
 			return 1;
-	}
 	return 0;
 }
 
@@ -135,9 +134,8 @@ enum smtp_own recipient_rules_judge(
 {
 	if (sender == RECIPIENT_OF_CLIENT || to->kind == SMTP_PATH_POSTMASTER)
 		return SMTP_OWN_NONE;
-	for (size_t i = 0; i < l->accept_count && !names_a_route(to->local); i++) {
+	for (size_t i = 0; i < l->accept_count && !names_a_route(to->local); i++)
 		if (smtp_domain_is_in(to->domain, l->accept[i]))
 			return SMTP_OWN_NONE;
-	}
 	return SMTP_OWN_RELAY_DENIED;
 }

@@ -171,13 +171,13 @@ static int open_one(
 	return 0;
 }
 
-void doors_each(const struct doors *doors, void (*fn)(void *ctx, enum capture capture, int fd), void *ctx)
+void doors_give(const struct doors *doors, struct handover *to)
 {
 	const struct door *d;
 	LIST_FOREACH(d, &doors->all, next)
 	{
 		if (d->state == DOOR_OPEN)
-			fn(ctx, d->conf->capture, listener_fd(d->listener));
+			handover_give(to, INHERITANCE_LISTENER, d->conf->capture, listener_fd(d->listener));
 	}
 }
 
@@ -185,10 +185,9 @@ int doors_open(struct doors *doors, const struct conf_smtpproxy *conf, struct in
 {
 	struct door *d;
 	int r = 0;
-	for (size_t i = 0; r == 0 && i < conf->listener_count; i++) {
+	for (size_t i = 0; r == 0 && i < conf->listener_count; i++)
 		if (!find(doors, &conf->listeners[i]))
 			r = open_one(doors, &conf->listeners[i], in, error, cap);
-	}
 	LIST_FOREACH(d, &doors->all, next)
 	{
 		if (r < 0 && d->state == DOOR_NEW)

@@ -4,7 +4,7 @@
 #ifndef CSSL_SMTPPROXY_DOORS_H
 #define CSSL_SMTPPROXY_DOORS_H
 
-#include "smtpproxy/process/inheritance.h"
+#include "smtpproxy/process/handover.h"
 #include "smtpproxy/sender/session.h"
 
 struct doors;
@@ -24,8 +24,8 @@ void doors_follow(struct doors *d, const struct conf_smtpproxy *conf);
 void doors_refuse(struct doors *d);
 void doors_listen(struct doors *d);
 
-/* For another process: each that is open. */
-void doors_each(const struct doors *d, void (*fn)(void *ctx, enum capture capture, int fd), void *ctx);
+/* Give each that is open to another process. */
+void doors_give(const struct doors *d, struct handover *to);
 
 /* Accept no more. */
 void doors_close(struct doors *d);

@@ -133,10 +133,9 @@ void inheritance_destroy(struct inheritance *in)
 {
 	if (!in)
 		return;
-	for (unsigned i = 0; i < in->count; i++) {
+	for (unsigned i = 0; i < in->count; i++)
 		if (in->sockets[i].fd >= 0)
 			close(in->sockets[i].fd);
-	}
 	if (in->channel >= 0)
 		close(in->channel);
 	free(in);

@@ -172,8 +172,7 @@ static void on_queue_deposed(void *ctx)
 }
 
 static const struct queue_side_ops queue_side_ops = {
-	.on_ready = follow_queue,
-	.on_unready = follow_queue,
+	.on_change = follow_queue,
 	.on_deposed = on_queue_deposed,
 	.on_stopped = on_queue_stopped,
 };
@@ -205,15 +204,10 @@ static int open_queue(struct proxy *p, char *error, size_t cap)
 
 /* Handover */
 
-static void give_door(void *ctx, enum capture capture, int fd)
-{
-	handover_give(ctx, INHERITANCE_LISTENER, capture, fd);
-}
-
 static void on_asked(void *ctx)
 {
 	struct proxy *p = ctx;
-	doors_each(p->doors, give_door, p->handover);
+	doors_give(p->doors, p->handover);
 	if (p->control)
 		handover_give(p->handover, INHERITANCE_CONTROL, 0, control_fd(p->control));
 	if (p->status)
@@ -421,10 +415,9 @@ static int start(struct proxy *p, char *error, size_t cap)
 {
 	int r = 0;
 	snprintf(error, cap, "out of memory");
-	for (size_t i = 0; r == 0 && i < sizeof steps / sizeof steps[0]; i++) {
+	for (size_t i = 0; r == 0 && i < sizeof steps / sizeof steps[0]; i++)
 		if (p->how != PROXY_CHECKS || steps[i].when == ALWAYS)
 			r = steps[i].take(p, error, cap);
-	}
 	return r == 0 && p->how != PROXY_CHECKS ? proxy_check_as_sender(p->conf, error, cap) : r;
 }
 

@@ -6,7 +6,6 @@
 
 #include "net/signals.h"
 #include "smtpproxy/control/control.h"
-#include "smtpproxy/control/status_socket.h"
 #include "smtpproxy/process/doors.h"
 #include "smtpproxy/process/handover.h"
 #include "smtpproxy/process/proxy.h"

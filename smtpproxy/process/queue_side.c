@@ -87,7 +87,7 @@ static void on_ready(void *user)
 {
 	struct queue_side *s = user;
 
-	s->ops->on_ready(s->ctx);
+	s->ops->on_change(s->ctx);
 	delivery_look(s->delivery);
 }
 
@@ -95,7 +95,7 @@ static void on_unready(void *user)
 {
 	struct queue_side *s = user;
 
-	s->ops->on_unready(s->ctx);
+	s->ops->on_change(s->ctx);
 }
 
 static void on_due(void *user, const struct queue_destination *d)

@@ -8,9 +8,8 @@
 struct queue_side;
 
 struct queue_side_ops {
-	/* Messages can be stored; or they cannot: the listening sockets have to be closed. */
-	void (*on_ready)(void *ctx);
-	void (*on_unready)(void *ctx);
+	/* Messages can be stored, or they cannot any more, so that the listening sockets have to be closed. */
+	void (*on_change)(void *ctx);
 	/* Another gateway has the queue now: the process has to end. */
 	void (*on_deposed)(void *ctx);
 	/* queue_side_stop() is done. */

@@ -12,7 +12,7 @@
 #include "smtp/data.h"
 #include "smtp/params.h"
 #include "smtp/reply_write.h"
-#include "smtpproxy/envelope/received.h"
+#include "smtpproxy/envelope/envelope.h"
 #include "smtpproxy/sender/session_inside.h"
 #include "smtpproxy/sender/store_parts.h"
 

@@ -53,7 +53,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 	for (unsigned i = 0; i < 4; i++) {
 		rules.tls = i & 1 ? SMTP_TLS_OFFER : SMTP_TLS_REQUIRE;
 		rules.lenient = i & 2 ? SMTP_PARSE_LENIENT : 0;
-		rules.lf_ends = i >> 1;
 		smtp_must_be_the_same(in, len, account);
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* test_nearest.c: facts of the word that was meant. */
-#include "conf/nearest.h"
+#include "conf/complaints.h"
 
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"

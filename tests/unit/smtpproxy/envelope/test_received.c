@@ -1,5 +1,5 @@
 /* test_received.c: facts of the Received field (RFC 5321 4.4). */
-#include "smtpproxy/envelope/received.h"
+#include "smtpproxy/envelope/envelope.h"
 
 #include <stdio.h>
 #include <string.h>

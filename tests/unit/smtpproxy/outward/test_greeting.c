@@ -10,7 +10,7 @@ static struct greeting g;
 static char said[1024];
 static enum greeting_event last;
 
-static void begin(enum greeting_tls tls)
+static void begin(enum smtpproxy_tls tls)
 {
 	greeting_end(&g);
 	ck_assert_int_eq(greeting_begin(&g, tls, smtp_span_of("mx.sender.example")), 0);
@@ -44,7 +44,7 @@ static const char *hear(const char *text, size_t piece)
 START_TEST(a_receiver_is_greeted_and_ready)
 {
 	for (size_t piece = 1; piece < 40; piece += 13) {
-		begin(GREETING_TLS_IF_OFFERED);
+		begin(SMTPPROXY_TLS_MAY);
 		ck_assert_str_eq(hear("220-mx\r\n220 mx ESMTP\r\n", piece), "EHLO mx.sender.example\r\n");
 		ck_assert_str_eq(hear("250-mx at your service\r\n250-CHUNKING\r\n250 SIZE 1000\r\n", piece), "");
 		ck_assert_int_eq(last, GREETING_ON_READY);
@@ -65,7 +65,7 @@ START_TEST(starttls_is_used_where_it_is_offered)
 	const size_t piece = (size_t)_i / 2 + 1;
 	uint8_t out[GREETING_OUT_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
-	begin(GREETING_TLS_IF_OFFERED);
+	begin(SMTPPROXY_TLS_MAY);
 	hear("220 mx\r\n", piece);
 	ck_assert_str_eq(hear(offers[_i % 2], piece), "STARTTLS\r\n");
 	hear("220 go\r\n", piece);
@@ -81,7 +81,7 @@ END_TEST
 
 START_TEST(without_tls_none_is_asked_for)
 {
-	begin(GREETING_IN_CLEAR);
+	begin(SMTPPROXY_TLS_NONE);
 	hear("220 mx\r\n", 99);
 	ck_assert_str_eq(hear("250-mx\r\n250 STARTTLS\r\n", 99), "");
 	ck_assert_int_eq(last, GREETING_ON_READY);
@@ -90,16 +90,16 @@ END_TEST
 
 START_TEST(a_refused_starttls_is_no_way_into_the_clear)
 {
-	begin(GREETING_TLS_ALWAYS);
+	begin(SMTPPROXY_TLS_ENCRYPT);
 	hear("220 mx\r\n250-mx\r\n250 STARTTLS\r\n", 99);
 	hear("454 4.7.0 not now\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_OVER);
 	ck_assert_int_eq(g.why, SMTP_OWN_BACKEND_NO_TLS);
-	begin(GREETING_TLS_ALWAYS);
+	begin(SMTPPROXY_TLS_ENCRYPT);
 	hear("220 mx\r\n250 mx\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_OVER);
 	ck_assert_int_eq(g.why, SMTP_OWN_BACKEND_NO_TLS);
-	begin(GREETING_TLS_IF_OFFERED);
+	begin(SMTPPROXY_TLS_MAY);
 	hear("220 mx\r\n250-mx\r\n250 STARTTLS\r\n", 99);
 	hear("454 4.7.0 not now\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_READY);
@@ -108,7 +108,7 @@ END_TEST
 
 START_TEST(a_receiver_without_ehlo_hears_helo)
 {
-	begin(GREETING_TLS_IF_OFFERED);
+	begin(SMTPPROXY_TLS_MAY);
 	hear("220 mx\r\n", 99);
 	ck_assert_str_eq(hear("502 what?\r\n", 99), "HELO mx.sender.example\r\n");
 	hear("250 mx\r\n", 99);
@@ -119,14 +119,14 @@ END_TEST
 
 START_TEST(refusals_for_now_and_for_good_differ)
 {
-	begin(GREETING_TLS_IF_OFFERED);
+	begin(SMTPPROXY_TLS_MAY);
 	hear("421 4.7.0 too many connections\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_REFUSED);
-	begin(GREETING_TLS_IF_OFFERED);
+	begin(SMTPPROXY_TLS_MAY);
 	hear("554 no mail here\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_OVER);
 	ck_assert_int_eq(g.why, SMTP_OWN_RECEIVER_REFUSES);
-	begin(GREETING_TLS_IF_OFFERED);
+	begin(SMTPPROXY_TLS_MAY);
 	hear("220 mx\r\n421 4.3.2 shutting down\r\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_REFUSED);
 }
@@ -143,7 +143,7 @@ START_TEST(a_refused_name_says_nothing_of_the_receiver)
 		{ "450 4.7.1 cannot find your name\r\n", SMTP_OWN_NAME_REFUSED_NOW },
 	};
 	for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		begin(GREETING_TLS_IF_OFFERED);
+		begin(SMTPPROXY_TLS_MAY);
 		hear("220 mx\r\n", 99);
 		hear(rows[i].reply, 99);
 		if (last == GREETING_ON_MORE) /* HELO was tried */
@@ -158,7 +158,7 @@ START_TEST(a_bad_reply_ends_the_dialogue)
 {
 	static const char *const bad[] = { "HTTP/1.1 400 Bad Request\r\n", "220-a\r\nb\r\n", "22\r\n" };
 	for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		begin(GREETING_IN_CLEAR);
+		begin(SMTPPROXY_TLS_NONE);
 		hear(bad[i], 99);
 		ck_assert_int_eq(last, GREETING_ON_OVER);
 		ck_assert_int_eq(g.why, SMTP_OWN_BACKEND_BROKEN);
@@ -171,7 +171,7 @@ START_TEST(a_receiver_is_understood_however_it_writes)
 	static char line[4096 + 1];
 
 	memset(line, 'x', sizeof line - 1);
-	begin(GREETING_TLS_ALWAYS);
+	begin(SMTPPROXY_TLS_ENCRYPT);
 	hear("220-a\r\r\n250 b\n250-mx\n250-XLONG ", 99);
 	hear(line, 99);
 	hear("\n220-DSN\n251 STARTTLS\n", 99);
@@ -179,7 +179,7 @@ START_TEST(a_receiver_is_understood_however_it_writes)
 	hear("250OK\n", 99);
 	ck_assert_int_eq(last, GREETING_ON_TLS);
 	ck_assert_uint_eq(g.has, SMTP_CAP_BIT(SMTP_CAP_DSN) | SMTP_CAP_BIT(SMTP_CAP_STARTTLS));
-	begin(GREETING_IN_CLEAR);
+	begin(SMTPPROXY_TLS_NONE);
 	hear("220-wait\r\n554 no\r\n", 99);
 	ck_assert_int_eq(g.why, SMTP_OWN_RECEIVER_REFUSES);
 }
@@ -189,7 +189,7 @@ START_TEST(another_sender_gives_its_own_name)
 {
 	uint8_t out[GREETING_OUT_MAX];
 	struct wire_writer w = wire_writer(out, sizeof out);
-	begin(GREETING_IN_CLEAR);
+	begin(SMTPPROXY_TLS_NONE);
 	hear("220 mx\r\n250-mx\r\n250 DSN\r\n", 99);
 	greeting_rest(&g);
 	ck_assert_ptr_null(g.words);
@@ -203,7 +203,7 @@ END_TEST
 
 START_TEST(the_text_of_the_extensions_stays_where_a_key_is_among_them)
 {
-	begin(GREETING_IN_CLEAR);
+	begin(SMTPPROXY_TLS_NONE);
 	hear("220 mx\r\n", 99);
 	hear("250-mx\r\n250-DSN\r\n250 XCSSLTX k1\r\n", 99);
 	greeting_rest(&g);
