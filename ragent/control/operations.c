@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/resident.h"
+#include "net/heap_tide.h"
 #include "ragent/dispatch/policy.h"
 
 /* --- status --- */
