@@ -7,7 +7,7 @@
 #include <sodium.h>
 
 #include "net/random_pool.h"
-#include "net/untraced.h"
+#include "net/user.h"
 
 #define FAULTS_MAX 8192u
 

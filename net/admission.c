@@ -1,4 +1,4 @@
-/* admission.c: a hash table of sources under one lock. A connection takes the lock twice in its life, and only if
+/* admission.c: a table of sources under one lock. A connection takes the lock twice in its life, and only if
  * there is a limit per source.
  */
 #include "net/admission.h"
@@ -10,9 +10,10 @@
 
 #include <sodium.h>
 
+#include "net/container_of.h"
+#include "net/slabs.h"
+#include "net/table.h"
 #include "proto/error.h"
-
-#define BUCKETS_MIN 256u
 
 /* A row says which addresses count together, and how many times the limit of one source they have. */
 static const struct width {
@@ -28,7 +29,7 @@ static const struct width {
 #define PREFIX_MAX 8u
 
 struct source {
-	struct source *next;
+	struct table_link link;
 	uint8_t bytes[1 + PREFIX_MAX]; /* number of its width, prefix, zeros */
 	uint32_t count;
 };
@@ -37,8 +38,8 @@ struct admission {
 	_Atomic uint32_t total_max, per_source_max;
 	_Atomic uint32_t total;
 	pthread_mutex_t lock;
-	struct source **buckets;
-	size_t bucket_count, source_count;
+	struct table sources;
+	struct slabs blocks;                         /* of them: malloc would take half as much again for each */
 	uint8_t hash_key[crypto_shorthash_KEYBYTES]; /* so that sources cannot choose their bucket */
 };
 
@@ -50,10 +51,8 @@ struct admission *admission_create(uint32_t total, uint32_t per_source)
 		return NULL;
 	a->total_max = total;
 	a->per_source_max = per_source;
-	a->bucket_count = BUCKETS_MIN;
-	a->buckets = calloc(a->bucket_count, sizeof *a->buckets);
-	if (!a->buckets || pthread_mutex_init(&a->lock, NULL) != 0) {
-		free(a->buckets);
+	slabs_init(&a->blocks, sizeof(struct source));
+	if (pthread_mutex_init(&a->lock, NULL) != 0) {
 		free(a);
 		return NULL;
 	}
@@ -65,15 +64,13 @@ void admission_destroy(struct admission *a)
 {
 	if (!a)
 		return;
-	for (size_t i = 0; i < a->bucket_count; i++) {
-		while (a->buckets[i]) {
-			struct source *s = a->buckets[i];
-			a->buckets[i] = s->next;
-			free(s);
-		}
+	for (struct table_link *l = table_walk(&a->sources, NULL), *next; l; l = next) {
+		next = table_walk(&a->sources, l);
+		slabs_give(&a->blocks, container_of(l, struct source, link));
 	}
+	table_clear(&a->sources);
+	slabs_clear(&a->blocks);
 	pthread_mutex_destroy(&a->lock);
-	free(a->buckets);
 	free(a);
 }
 
@@ -113,14 +110,6 @@ uint32_t admission_total(const struct admission *a)
 	return atomic_load(&((struct admission *)a)->total);
 }
 
-static struct source **bucket_of(const struct admission *a, const uint8_t *bytes)
-{
-	uint64_t hash;
-
-	crypto_shorthash((uint8_t *)&hash, bytes, sizeof((struct source *)0)->bytes, a->hash_key);
-	return &a->buckets[hash & (a->bucket_count - 1)];
-}
-
 /* The source of that width that @from belongs to: 1, or 0: none. */
 static int source_key(const struct client_address *from, unsigned width, struct source *out)
 {
@@ -132,70 +121,47 @@ static int source_key(const struct client_address *from, unsigned width, struct 
 	return 1;
 }
 
-static struct source **place_of(const struct admission *a, const struct source *key)
+/* NULL: there is none. */
+static struct source *find(const struct admission *a, const struct source *key, uint64_t *hash)
 {
-	struct source **at = bucket_of(a, key->bytes);
-
-	while (*at && memcmp((*at)->bytes, key->bytes, sizeof key->bytes) != 0)
-		at = &(*at)->next;
-	return at;
-}
-
-/* Without memory for it the table stays as small as it is. */
-static void grow(struct admission *a)
-{
-	struct source **old = a->buckets;
-	size_t old_count = a->bucket_count;
-	struct source **bigger = calloc(old_count * 2, sizeof *bigger);
-
-	if (!bigger)
-		return;
-	a->buckets = bigger;
-	a->bucket_count = old_count * 2;
-	for (size_t i = 0; i < old_count; i++) {
-		while (old[i]) {
-			struct source *s = old[i];
-			old[i] = s->next;
-			struct source **to = bucket_of(a, s->bytes);
-			s->next = *to;
-			*to = s;
-		}
-	}
-	free(old);
+	crypto_shorthash((uint8_t *)hash, key->bytes, sizeof key->bytes, a->hash_key);
+	struct table_link *l = table_first(&a->sources, *hash);
+	while (l && memcmp(container_of(l, struct source, link)->bytes, key->bytes, sizeof key->bytes) != 0)
+		l = table_next(l);
+	return l ? container_of(l, struct source, link) : NULL;
 }
 
 static int enter_locked(struct admission *a, const struct source *key, uint32_t max)
 {
-	struct source **at = place_of(a, key);
+	uint64_t hash;
+	struct source *s = find(a, key, &hash);
 
-	if (*at && (*at)->count >= max)
+	if (s && s->count >= max)
 		return CSSL_E_FULL;
-	if (!*at) {
-		struct source *s = malloc(sizeof *s);
+	if (!s) {
+		s = slabs_take(&a->blocks);
 		if (!s)
 			return CSSL_E_NO_MEMORY;
 		*s = *key;
-		s->next = NULL;
 		s->count = 0;
-		*at = s;
-		a->source_count++;
+		if (table_add(&a->sources, &s->link, hash) < 0) {
+			slabs_give(&a->blocks, s);
+			return CSSL_E_NO_MEMORY;
+		}
 	}
-	(*at)->count++;
-	if (a->source_count > a->bucket_count)
-		grow(a);
+	s->count++;
 	return 0;
 }
 
 static void leave_locked(struct admission *a, const struct source *key)
 {
-	struct source **at = place_of(a, key);
-	struct source *s = *at;
+	uint64_t hash;
+	struct source *s = find(a, key, &hash);
 
 	if (!s || --s->count > 0)
 		return;
-	*at = s->next;
-	free(s);
-	a->source_count--;
+	table_remove(&a->sources, &s->link);
+	slabs_give(&a->blocks, s);
 }
 
 /* Counted in the widths below @until. */

@@ -20,6 +20,9 @@ struct heap_tide {
  * back. 0: not. */
 int heap_tide_is_over(struct heap_tide *t, uint32_t peak, uint32_t now, uint64_t now_ms);
 
+/* How much memory of this process is in RAM; 0: the kernel does not say. */
+uint64_t resident_bytes(void);
+
 /* Give the free pages of all threads' heaps back to the system. Returns by how many bytes the process became smaller.
  */
 uint64_t heap_give_back(void);

@@ -139,7 +139,6 @@ void stream_init_handle(struct stream *s)
 					   : uv_pipe_init(loop, &s->uv.pipe, s->kind == STREAM_KIND_UNIX_FDS);
 
 	assert(r == 0); /* it allocates no descriptor and no memory */
-	(void)r;
 	s->uv.handle.data = s;
 	s->open_handles = 1;
 	worker_hold(s->worker);
@@ -150,7 +149,6 @@ void stream_attach(struct stream *s, int fd)
 	int r = s->kind == STREAM_KIND_TCP ? uv_tcp_open(&s->uv.tcp, fd) : uv_pipe_open(&s->uv.pipe, fd);
 
 	assert(r == 0); /* a valid socket that no other handle of this loop has */
-	(void)r;
 }
 
 /* The kind of the socket @fd, made ready for use; or a negative error. */

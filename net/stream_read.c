@@ -300,7 +300,6 @@ static void read_on(struct stream *s)
 	int r = uv_read_start(&s->uv.stream, on_alloc, on_read);
 
 	assert(r == 0); /* as in stream_begin_reading() */
-	(void)r;
 }
 
 static void on_read(uv_stream_t *handle, ssize_t by_libuv, const uv_buf_t *buf)
@@ -369,7 +368,6 @@ void stream_begin_reading(struct stream *s)
 	s->reading = READING_ON;
 	int r = uv_read_start(&s->uv.stream, on_alloc, on_read);
 	assert(r == 0); /* open, and its end was not seen */
-	(void)r;
 	if (s->rings)
 		worker_at_turn_end(s->worker, &s->turn); /* for bytes that are there already */
 }

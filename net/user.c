@@ -7,14 +7,29 @@
 #include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "net/log.h"
-#include "net/untraced.h"
 #include "proto/error.h"
+
+/* The mark PR_SET_DUMPABLE (prctl(2)), and a limit of core files beside it. */
+int untraced_begin(void)
+{
+	const struct rlimit no_core = { 0, 0 };
+
+#ifdef CSSL_TEST_POINTS
+	if (getenv("CSSL_TRACEABLE"))
+		return 0;
+#endif
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || setrlimit(RLIMIT_CORE, &no_core) != 0)
+		return CSSL_E_SYSTEM;
+	return 0;
+}
 
 /* Behind setresuid(), which took the effective ones and, without PR_SET_KEEPCAPS, all others. */
 static int keep_net_admin(void)

@@ -346,7 +346,6 @@ void worker_destroy(struct worker *w)
 	uv_run(&w->loop, UV_RUN_DEFAULT);
 	int r = uv_loop_close(&w->loop);
 	assert(r == 0);
-	(void)r;
 	buffers_clear(&w->buffers);
 	pthread_mutex_destroy(&w->mailbox.lock);
 	free(w->own_read_buffer);

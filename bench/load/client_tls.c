@@ -136,18 +136,11 @@ void client_tls_close(struct client_tls_shared *shared)
 int client_tls_begin(struct client_tls *t, const struct client_tls_shared *shared, struct stream *stream,
 	enum client_tls_offer offer)
 {
-	BIO *bio = stream_bio_new(shared->wire, &t->wire);
-
-	t->wire.stream = stream;
-	t->wire.in_len = 0;
 	t->sessions = 0;
 	t->alert = CLIENT_TLS_NO_ALERT;
-	t->ssl = bio ? SSL_new(shared->ctx) : NULL;
-	if (!t->ssl) {
-		BIO_free(bio);
+	t->ssl = stream_ssl_new(shared->ctx, shared->wire, stream, &t->wire);
+	if (!t->ssl)
 		return CSSL_E_NO_MEMORY;
-	}
-	SSL_set_bio(t->ssl, bio, bio);
 	SSL_set_app_data(t->ssl, t);
 	SSL_set_connect_state(t->ssl);
 	if (SSL_set_tlsext_host_name(t->ssl, shared->server_name) &&
@@ -159,11 +152,7 @@ int client_tls_begin(struct client_tls *t, const struct client_tls_shared *share
 
 void client_tls_end(struct client_tls *t)
 {
-	if (!t->ssl)
-		return;
-	/* Without this, OpenSSL treats the session as broken and forgets it. */
-	SSL_set_shutdown(t->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
-	SSL_free(t->ssl);
+	stream_ssl_free(t->ssl);
 	t->ssl = NULL;
 }
 

@@ -19,13 +19,6 @@ static int add_target(void *options, const struct option_row *row, const char *v
 	return address_parse(value, &o->targets[o->target_count++]);
 }
 
-static int add_source(void *options, const struct option_row *row, const char *value)
-{
-	struct load_options *o = options;
-
-	return source_ranges_add(&o->sources, value);
-}
-
 static int add_path(void *options, const struct option_row *row, const char *value)
 {
 	struct load_options *o = options;
@@ -34,13 +27,6 @@ static int add_path(void *options, const struct option_row *row, const char *val
 		return CSSL_E_CONFIG;
 	o->paths[o->path_count++].path = value;
 	return 0;
-}
-
-static int set_mix(void *options, const struct option_row *row, const char *value)
-{
-	struct load_options *o = options;
-
-	return mix_parse(value, &o->mix);
 }
 
 #define AT(member)                           offsetof(struct load_options, member)
@@ -57,7 +43,7 @@ static const struct option_row rows[] = {
 	{ 0, "connect", "ADDRESS", "127.0.0.1:443 or [::1]:443; up to 16: each connection of a client goes to the next",
 		add_target },
 	{ 0, "source", "RANGE", "127.0.1.1-127.0.1.20 or one address; repeated; client after client takes the next",
-		add_source },
+		option_add_sources, AT(sources) },
 	{ .help = "How much" },
 	NUMBER("clients", clients, 1, 1e6, "pseudo clients, each with at most one connection (default 16)"),
 	NUMBER("connections", connections, 1, NUMBER_MAX, "end when so many were begun; and / or --duration"),
@@ -88,7 +74,7 @@ static const struct option_row rows[] = {
 	FLAG("handshake-only", asks, LOAD_HANDSHAKE_ONLY, "no requests"),
 	{ 0, "mix", "FULL:RESUMED",
 		"of a client's connections so many full, then so many offer the newest session (default 1:0)",
-		set_mix },
+		option_set_mix, AT(mix) },
 	{ .help = "TLS" },
 	OPTION_WORD(0, "version", CLIENT_TLS_VERSIONS, struct load_options, tls.version, "(default any)"),
 	TEXT("suite", "NAME", tls.suite, "an OpenSSL cipher list (TLS 1.2) or suite (TLS 1.3)"),

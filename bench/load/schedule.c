@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "bench/command/option_table.h"
 #include "proto/error.h"
 
 #define NS_PER_S 1e9
@@ -43,6 +44,11 @@ int mix_parse(const char *text, struct mix *out)
 		return CSSL_E_RANGE;
 	*out = m;
 	return 0;
+}
+
+int option_set_mix(void *options, const struct option_row *row, const char *value)
+{
+	return mix_parse(value, option_member(options, row));
 }
 
 uint32_t mix_cycle(const struct mix *m)

@@ -25,6 +25,9 @@ struct mix {
 
 /* "1:2". 0, or CSSL_E_RANGE: not two numbers up to 1,000,000, or both 0. */
 int mix_parse(const char *text, struct mix *out);
+/* The same as a row of a command line. */
+struct option_row;
+int option_set_mix(void *options, const struct option_row *row, const char *value);
 uint32_t mix_cycle(const struct mix *m);
 /* Does connection @number (from 0) of a client offer a session? 1 or 0. */
 int mix_offers(const struct mix *m, uint64_t number);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/command/option_table.h"
 #include "net/address.h"
 #include "proto/error.h"
 
@@ -65,6 +66,11 @@ int source_ranges_add(struct source_ranges *all, const char *text)
 	all->ranges[all->count].first = first;
 	all->ranges[all->count++].addresses = addresses;
 	return 0;
+}
+
+int option_add_sources(void *options, const struct option_row *row, const char *value)
+{
+	return source_ranges_add(option_member(options, row), value);
 }
 
 uint32_t source_ranges_count(const struct source_ranges *all)

@@ -19,6 +19,9 @@ struct source_ranges {
 /* "127.0.1.1-127.0.1.20" or "127.0.1.1"; IPv6 likewise, a range within its last 32 bits. 0, CSSL_E_CONFIG or
  * CSSL_E_FULL. */
 int source_ranges_add(struct source_ranges *all, const char *text);
+/* The same as a row of a command line. */
+struct option_row;
+int option_add_sources(void *options, const struct option_row *row, const char *value);
 
 /* All addresses of all ranges. */
 uint32_t source_ranges_count(const struct source_ranges *all);

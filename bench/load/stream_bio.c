@@ -44,13 +44,27 @@ BIO_METHOD *stream_bio_method(void)
 	return NULL;
 }
 
-BIO *stream_bio_new(BIO_METHOD *method, struct stream_bio *wire)
+SSL *stream_ssl_new(SSL_CTX *ctx, BIO_METHOD *method, struct stream *stream, struct stream_bio *wire)
 {
 	BIO *bio = BIO_new(method);
+	SSL *ssl = bio ? SSL_new(ctx) : NULL;
 
-	if (bio) {
-		BIO_set_data(bio, wire);
-		BIO_set_init(bio, 1);
+	if (!ssl) {
+		BIO_free(bio);
+		return NULL;
 	}
-	return bio;
+	*wire = (struct stream_bio){ .stream = stream };
+	BIO_set_data(bio, wire);
+	BIO_set_init(bio, 1);
+	SSL_set_bio(ssl, bio, bio);
+	return ssl;
+}
+
+void stream_ssl_free(SSL *ssl)
+{
+	if (!ssl)
+		return;
+	/* Without this, OpenSSL treats the session as broken and forgets it. */
+	SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+	SSL_free(ssl);
 }

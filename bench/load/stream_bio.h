@@ -4,7 +4,7 @@
 #ifndef CSSL_BENCH_LOAD_STREAM_BIO_H
 #define CSSL_BENCH_LOAD_STREAM_BIO_H
 
-#include <openssl/bio.h>
+#include <openssl/ssl.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +20,9 @@ struct stream_bio {
 /* For all BIOs of a process; freed with BIO_meth_free(). NULL: out of memory. */
 BIO_METHOD *stream_bio_method(void);
 
-/* A BIO over @wire, which outlives it. NULL: out of memory. */
-BIO *stream_bio_new(BIO_METHOD *method, struct stream_bio *wire);
+/* An SSL object over @stream, whose BIO's state is @wire. NULL: out of memory. */
+SSL *stream_ssl_new(SSL_CTX *ctx, BIO_METHOD *method, struct stream *stream, struct stream_bio *wire);
+/* NULL is legal. The session can still be resumed. */
+void stream_ssl_free(SSL *ssl);
 
 #endif

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/load/client_tls.h"
 #include "bench/mail/sink_commands.h"
 #include "net/container_of.h"
 #include "proto/proxy_header.h"
@@ -73,7 +72,7 @@ static void on_end(struct smtp_wire *w, const char *why)
 static void on_closed(struct smtp_wire *w)
 {
 	struct sink_session *s = (struct sink_session *)w;
-	server_tls_end(s->ssl);
+	stream_ssl_free(s->ssl);
 	sink_mail_destroy(s->mail);
 	free(s->reader.buf);
 	free(s->reply);
@@ -90,15 +89,17 @@ void sink_session_go_on(struct sink_session *s)
 
 static void start_tls(struct sink_session *s)
 {
-	s->ssl = server_tls_begin(&s->host->tls, &s->wire.stream, &s->bio);
+	s->ssl = stream_ssl_new(s->host->tls.ctx, s->host->tls.wire, &s->wire.stream, &s->bio);
 	s->greeted = 0; /* RFC 3207 4.2: all that was said in clear is forgotten */
 	sink_mail_destroy(s->mail);
 	s->mail = NULL;
 	sink_tx_forget(s);
-	if (s->ssl)
-		smtp_wire_start_tls(&s->wire, s->ssl, &s->bio);
-	else
+	if (!s->ssl) {
 		sink_session_close(s);
+		return;
+	}
+	SSL_set_accept_state(s->ssl);
+	smtp_wire_start_tls(&s->wire, s->ssl, &s->bio);
 }
 
 /* The reply is sent: now do the next step. */

@@ -5,7 +5,7 @@
 
 #include <sys/queue.h>
 
-#include "bench/mail/server_tls.h"
+#include "bench/load/client_tls.h"
 #include "bench/mail/sink_mail.h"
 #include "bench/mail/sink_options.h"
 #include "bench/mail/sink_result.h"
@@ -22,7 +22,7 @@ struct sink_host {
 	struct worker *worker;
 	struct sink_options *options; /* not const: its dice change */
 	struct sink_result *result;
-	struct server_tls_shared tls;
+	struct client_tls_shared tls;
 	FILE *dump;
 	struct tx_ledger *ledger; /* NULL without --xcssltx */
 	void (*on_mail)(struct sink_host *host);

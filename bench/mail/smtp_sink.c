@@ -175,10 +175,28 @@ static void on_progress(void *ctx)
 	sink_result_progress(s->host.result, uv_hrtime());
 }
 
+static const unsigned char context_id[] = "smtp-sink";
+
+/* Sessions are resumed by tickets and by id. 0, or -1. */
+static int open_tls(struct client_tls_shared *shared, const char *certificate, const char *key)
+{
+	shared->wire = stream_bio_method();
+	shared->ctx = SSL_CTX_new(TLS_server_method());
+	if (shared->ctx && shared->wire && SSL_CTX_use_certificate_chain_file(shared->ctx, certificate) == 1 &&
+		SSL_CTX_use_PrivateKey_file(shared->ctx, key, SSL_FILETYPE_PEM) == 1 &&
+		SSL_CTX_check_private_key(shared->ctx) == 1 &&
+		SSL_CTX_set_session_id_context(shared->ctx, context_id, sizeof context_id - 1) == 1) {
+		SSL_CTX_clear_mode(shared->ctx, SSL_MODE_AUTO_RETRY);
+		return 0;
+	}
+	fprintf(stderr, "smtp-sink: certificate %s or key %s cannot be used\n", certificate, key);
+	return -1;
+}
+
 static int open_files(struct sink_server *s)
 {
 	const struct sink_options *o = s->host.options;
-	if (o->certificate && server_tls_open(&s->host.tls, "smtp-sink", o->certificate, o->key) < 0)
+	if (o->certificate && open_tls(&s->host.tls, o->certificate, o->key) < 0)
 		return -1;
 	if (!o->dump)
 		return 0;
@@ -217,7 +235,7 @@ static void clear(struct sink_server *s)
 	worker_destroy(s->host.worker);
 	admission_destroy(s->admission);
 	tx_ledger_destroy(s->host.ledger);
-	server_tls_close(&s->host.tls);
+	client_tls_close(&s->host.tls);
 	if (s->host.dump)
 		fclose(s->host.dump);
 }

@@ -76,17 +76,6 @@ static int set_address(void *options, const struct option_row *row, const char *
 	return smtp_path_take(&rest, SMTP_PARSE_UTF8 | SMTP_PARSE_LENIENT, &path);
 }
 
-static int add_range(void *options, const struct option_row *row, const char *value)
-{
-	return source_ranges_add(option_member(options, row), value);
-}
-
-static int set_mix(void *options, const struct option_row *row, const char *value)
-{
-	struct source_options *o = options;
-	return mix_parse(value, &o->mix);
-}
-
 static int set_resume(void *options, const struct option_row *row, const char *value)
 {
 	struct source_options *o = options;
@@ -143,11 +132,11 @@ static const struct option_row rows[] = {
 	FLAG('4', "ipv4", family, AF_INET, "only to an IPv4 address"),
 	FLAG('6', "ipv6", family, AF_INET6, "only to an IPv6 address"),
 	{ 0, "source", "RANGE", "127.0.1.1-127.0.1.20 or one address; may be repeated; sessions use them in turn",
-		add_range, AT(sources) },
+		option_add_sources, AT(sources) },
 	{ 0, "proxy", "v1|v2", "a PROXY header in front of each connection", option_set_word, AT(proxy_version), 0, 0,
 		1 },
 	{ 0, "proxy-source", "RANGE", "client addresses for the PROXY headers, used in turn (default: the socket's)",
-		add_range, AT(claimed) },
+		option_add_sources, AT(claimed) },
 	NUMBER('T', "window", "N", window, 1, 1e9, 1, "bytes of the receive buffer"),
 	{ .help = "TLS" },
 	FLAG(0, "starttls", tls, SOURCE_STARTTLS, "use STARTTLS; if the server does not offer it, the mail fails"),
@@ -155,7 +144,7 @@ static const struct option_row rows[] = {
 	{ 0, "resume", NULL, "each session's first handshake is full, the others offer the newest session",
 		set_resume },
 	{ 0, "mix", "FULL:RESUMED", "connections of a session: so many full, then so many that offer (default 1:0)",
-		set_mix },
+		option_set_mix, AT(mix) },
 	OPTION_WORD(0, "tls-version", CLIENT_TLS_VERSIONS, struct source_options, tls_options.version, ""),
 	TEXT(0, "suite", "NAME", tls_options.suite, "an OpenSSL cipher list (TLS 1.2) or suite (TLS 1.3)"),
 	TEXT(0, "group", "LIST", tls_options.groups, "X25519:P-256 ..."),

@@ -14,7 +14,6 @@
 #include "net/descriptors.h"
 #include "net/listener.h"
 #include "net/log.h"
-#include "net/resident.h"
 #include "net/scheduling.h"
 #include "net/signals.h"
 #include "net/timer.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "net/heap_tide.h"
-#include "net/resident.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net/resident.h"
-#include "net/untraced.h"
+#include "net/heap_tide.h"
+#include "net/user.h"
 #include "tests/unit/proto/suite.h"
 #include "tests/unit/unit.h"
 
