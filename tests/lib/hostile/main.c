@@ -112,8 +112,8 @@ static json_t *describe(const struct held_client *c)
 		(json_int_t)p->server_records, "id", sodium_bin2hex(id, sizeof id, c->id, sizeof c->id), "state",
 		states[c->state], "agent", agent_link_name(c->link), "epoch", (int)c->epoch, "said", (int)c->records,
 		"copy", sodium_bin2hex(copy, sizeof copy, c->copy, c->copy_len), "client_records",
-		(json_int_t)p->client_records, "read_sequence", (json_int_t)p->read_sequence, "write_sequence",
-		(json_int_t)p->write_sequence, "read_generation", (int)p->read_generation, "write_generation",
+		(json_int_t)p->now.client_records, "read_sequence", (json_int_t)p->now.read_sequence, "write_sequence",
+		(json_int_t)p->write_sequence, "read_generation", (int)p->now.read_generation, "write_generation",
 		(int)p->write_generation);
 }
 

@@ -167,10 +167,10 @@ static void choose_position(const struct held_client *c, const json_t *how, Cssl
 	const struct position *p = c ? &c->position : &nowhere;
 
 	cssl__position__init(out);
-	out->client_records = number(how, "client_records", p->client_records);
-	out->offset = (uint32_t)number(how, "offset", p->offset);
-	out->read_generation = (uint32_t)number(how, "read_generation", p->read_generation);
-	out->read_sequence = number(how, "read_sequence", p->read_sequence);
+	out->client_records = number(how, "client_records", p->now.client_records);
+	out->offset = (uint32_t)number(how, "offset", p->now.offset);
+	out->read_generation = (uint32_t)number(how, "read_generation", p->now.read_generation);
+	out->read_sequence = number(how, "read_sequence", p->now.read_sequence);
 	out->server_records = number(how, "server_records", p->server_records);
 	out->write_generation = (uint32_t)number(how, "write_generation", p->write_generation);
 	out->write_sequence = number(how, "write_sequence", p->write_sequence);
