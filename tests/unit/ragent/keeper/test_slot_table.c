@@ -352,7 +352,7 @@ START_TEST(a_chunk_that_was_given_back_is_taken_again)
 }
 END_TEST
 
-UNIT(table)
+UNIT(slot_table)
 {
 	const TTest *const facts[] = {
 		the_next_process_finds_what_is_not_free,
@@ -371,5 +371,5 @@ UNIT(table)
 		a_nearly_full_table_is_not_searched,
 	};
 
-	return suite_run_with("table", make_table, facts, sizeof facts / sizeof facts[0]);
+	return suite_run_with("slot_table", make_table, facts, sizeof facts / sizeof facts[0]);
 }
