@@ -124,6 +124,20 @@ static enum exit_code complain_of_missing(const struct invocation *in, const jso
 	return code;
 }
 
+static void show_people(const struct invocation *in, const json_t *answer, show_answer *show)
+{
+	const struct command *c = in->command;
+	unsigned count = 0;
+
+	if (show) {
+		show(in, answer);
+		return;
+	}
+	while (c->columns[count].title)
+		count++;
+	rows_show(&in->screen, member(answer, c->list), c->columns, count);
+}
+
 enum exit_code ask_and_show(
 	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show)
 {
@@ -132,7 +146,7 @@ enum exit_code ask_and_show(
 	const int is_more_than_a_reason = json_object_size(answer) > 1;
 
 	if (in->screen.form == SCREEN_HUMAN && (code == EXIT_DONE || is_more_than_a_reason))
-		show(in, answer);
+		show_people(in, answer, show);
 	else if (code == EXIT_DONE)
 		show_json(in, answer);
 	if (code == EXIT_DONE)
@@ -231,19 +245,18 @@ static int limit_parse(const struct invocation *in, unsigned *limit)
 	return *text >= '0' && *text <= '9' && *end == '\0' && n >= 1 && n <= LIMIT_MAX ? 0 : -1;
 }
 
-enum exit_code listing_show(struct invocation *in, const char *fixed_path, const char *list,
-	const struct listing_filter *filters, show_answer *show)
+enum exit_code listing_show(struct invocation *in, const struct listing_filter *filters)
 {
-	struct listing l = { .path = fixed_path, .list = list, .filters = filters };
+	struct listing l = { .path = in->command->path, .list = in->command->list, .filters = filters };
 
 	if (limit_parse(in, &l.limit) < 0)
 		return misused(in, "--limit: '%s' is no number from 1 to %u", in->options[OPTION_LIMIT], LIMIT_MAX);
-	l.all = must(json_pack("{s:[], s:n}", list, "next"));
+	l.all = must(json_pack("{s:[], s:n}", l.list, "next"));
 	const enum exit_code code = collect(in, &l);
 	if (code == EXIT_DONE && in->screen.form == SCREEN_JSON)
 		show_json(in, l.all);
 	else if (code == EXIT_DONE)
-		show(in, l.all);
+		show_people(in, l.all, NULL);
 	if (code == EXIT_DONE && in->screen.form == SCREEN_HUMAN && json_is_string(member(l.all, "next")))
 		fprintf(in->screen.out, "and more: --limit N shows N of them\n");
 	json_decref(l.all);

@@ -7,14 +7,13 @@
 
 #include "csslctl/api.h"
 #include "csslctl/command.h"
-#include "csslctl/table.h"
 
 /* EXIT_DONE and *@answer; else the operator was told why, and with EXIT_REFUSED *@answer has the cluster's words beside
  * its reason, or is NULL. @body: owned from now on; NULL for none. The caller owns *@answer. */
 enum exit_code ask(struct invocation *in, const char *method, const struct path *path, json_t *body, json_t **answer);
 
-/* The same, and it shows the answer: as it came with --json, else by @show. A refusal, too, is shown if it says what
- * others have done. EXIT_REFUSED also if agents have not answered, or not confirmed an order. */
+/* The same, and it shows the answer: as it came with --json, else by @show (NULL: as the row says). A refusal, too, is
+ * shown if it says what others have done. EXIT_REFUSED also if agents have not answered, or not confirmed an order. */
 enum exit_code ask_and_show(
 	struct invocation *in, const char *method, const struct path *path, json_t *body, show_answer *show);
 char *names_of(const json_t *names); /* "a1, a2"; for free() */
@@ -39,9 +38,8 @@ struct listing_filter {
 	const char *name, *value;
 };
 
-/* Show the list @list of @fixed_path: with --json as one object in the API's form, else by @show and a line that tells
- * whether there is more. */
-enum exit_code listing_show(struct invocation *in, const char *fixed_path, const char *list,
-	const struct listing_filter *filters, show_answer *show);
+/* Show the list that the row of the command names: with --json as one object in the API's form, else as the row says
+ * and a line that tells whether there is more. */
+enum exit_code listing_show(struct invocation *in, const struct listing_filter *filters);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "csslctl/screen.h"
+#include "csslctl/table.h"
 
 /* X(name, value, meaning) */
 #define EXIT_CODES(X)                                                                                                  \
@@ -97,7 +97,6 @@ struct operand {
 };
 
 struct api;
-struct table;
 
 /* One run. Strings are those of the command line. */
 struct invocation {
@@ -124,6 +123,8 @@ struct command {
 	const char *path; /* "/{}" in it: a segment that is the first operand */
 	enum { GETS, ORDERS } method;
 	show_answer *show;
+	const char *list;             /* @show NULL: a row for each element of this member of the answer */
+	const struct column *columns; /* NULL is the title behind the last one */
 };
 
 /* The table, and the row of that name or NULL. */
@@ -140,13 +141,16 @@ void agent_state_cell(struct table *t, const json_t *agent);
 void agent_busy_cell(struct table *t, const json_t *agent);
 enum style agent_state_style(const char *state);
 
+extern const struct column agent_columns[], block_columns[], certificate_columns[], connection_columns[],
+	listener_columns[], mail_destinations_columns[], mail_hooks_columns[], mail_pools_columns[],
+	mail_senders_columns[], mail_sessions_columns[], session_columns[];
+
 run_command command_agents, command_block, command_completion_bash, command_config_check, command_connection,
 	command_connections, command_counters, command_drain, command_end, command_help, command_inspect,
 	command_log_level, command_mail_events, command_mail_queue, command_move, command_rest, command_sessions_count,
 	command_sessions_list, command_sessions_revoke, command_token_make, command_top, command_weight;
 
-show_answer show_agent, show_agent_names, show_blocks, show_certificates, show_listeners, show_mail_destinations,
-	show_mail_hooks, show_mail_pools, show_mail_senders, show_mail_sessions, show_mail_status, show_nodes,
-	show_ready, show_session, show_starttls, show_status, show_undrained;
+show_answer show_agent, show_agent_names, show_mail_destinations, show_mail_status, show_nodes, show_ready,
+	show_session, show_starttls, show_status, show_undrained;
 
 #endif

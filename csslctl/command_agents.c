@@ -70,17 +70,11 @@ static void clock_cell(struct table *t, const json_t *agent)
 		table_cell(t, STYLE_PLAIN, "-");
 }
 
-static void show_list(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "AGENT", .member = "name" }, { "STATE", .cell = agent_state_cell },
-		{ "WEIGHT", COLUMN_REAL }, { "LINKS", COLUMN_COUNT, "links.up" },
-		{ "SUSPECT", COLUMN_COUNT, "links.suspect", STYLE_WARN }, { "CONNECTIONS", COLUMN_COUNT },
-		{ "HANDSHAKES", COLUMN_COUNT }, { "SESSIONS", COLUMN_COUNT },
-		{ "BUSY", COLUMN_RIGHT, .cell = agent_busy_cell }, { "VERSION" },
-		{ "CLOCK", COLUMN_RIGHT, .cell = clock_cell }, { "DRAIN", .cell = drain_cell } };
-
-	ROWS_SHOW(&in->screen, member(answer, "agents"), columns);
-}
+const struct column agent_columns[] = { { "AGENT", .member = "name" }, { "STATE", .cell = agent_state_cell },
+	{ "WEIGHT", COLUMN_REAL }, { "LINKS", COLUMN_COUNT, "links.up" },
+	{ "SUSPECT", COLUMN_COUNT, "links.suspect", STYLE_WARN }, { "CONNECTIONS", COLUMN_COUNT },
+	{ "HANDSHAKES", COLUMN_COUNT }, { "SESSIONS", COLUMN_COUNT }, { "BUSY", COLUMN_RIGHT, .cell = agent_busy_cell },
+	{ "VERSION" }, { "CLOCK", COLUMN_RIGHT, .cell = clock_cell }, { "DRAIN", .cell = drain_cell }, { NULL } };
 
 static void left_cell(struct table *t, const json_t *agent)
 {
@@ -148,7 +142,6 @@ enum exit_code command_agents(struct invocation *in)
 	const char *wait = in->options[OPTION_WAIT], *timeout = in->options[OPTION_TIMEOUT];
 	uint32_t wait_ms = WAIT_MS;
 	int ready = !wait;
-	struct path path;
 
 	if (timeout && (!wait || duration_parse(timeout, DURATION_MAX_MS, &wait_ms) < 0))
 		return misused(in, "--timeout: '%s' is no time up to 1d, such as 30s, or --wait is missing", timeout);
@@ -160,8 +153,7 @@ enum exit_code command_agents(struct invocation *in)
 			usleep(LOOK_EVERY_MS * 1000);
 	}
 	api_wait_at_most(in->api, ready ? LONG_MAX : 5 * LOOK_EVERY_MS);
-	path_start(&path, "/v1/agents");
-	const enum exit_code code = ask_and_show(in, "GET", &path, NULL, show_list);
+	const enum exit_code code = ask_and_show_row(in);
 	return code == EXIT_DONE && !ready ? EXIT_REFUSED : code;
 }
 

@@ -4,7 +4,6 @@
 
 #include "csslctl/api.h"
 #include "csslctl/command.h"
-#include "csslctl/text.h"
 #include "csslctl/place.h"
 
 static const char head[] =

@@ -20,15 +20,10 @@ static void owner_cell(struct table *t, const json_t *c)
 	table_cell(t, *owner == '-' ? STYLE_DIM : STYLE_PLAIN, "%s", owner);
 }
 
-static void show_list(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "CONNECTION", .cell = id_cell }, { "CLIENT" }, { "LISTENER" },
-		{ "STATE" }, { "OWNER", .cell = owner_cell }, { "MOVES", COLUMN_COUNT }, { "AGE", COLUMN_MS, "age_ms" },
-		{ "IDLE", COLUMN_MS, "idle_ms" }, { "SENT", COLUMN_SIZE, "server_bytes" },
-		{ "TLS", .member = "tls.version" }, { "SERVER NAME", .member = "tls.server_name" } };
-
-	ROWS_SHOW(&in->screen, member(answer, "connections"), columns);
-}
+const struct column connection_columns[] = { { "CONNECTION", .cell = id_cell }, { "CLIENT" }, { "LISTENER" },
+	{ "STATE" }, { "OWNER", .cell = owner_cell }, { "MOVES", COLUMN_COUNT }, { "AGE", COLUMN_MS, "age_ms" },
+	{ "IDLE", COLUMN_MS, "idle_ms" }, { "SENT", COLUMN_SIZE, "server_bytes" }, { "TLS", .member = "tls.version" },
+	{ "SERVER NAME", .member = "tls.server_name" }, { NULL } };
 
 enum exit_code command_connections(struct invocation *in)
 {
@@ -39,7 +34,7 @@ enum exit_code command_connections(struct invocation *in)
 		{ NULL },
 	};
 
-	return listing_show(in, "/v1/connections", "connections", filters, show_list);
+	return listing_show(in, filters);
 }
 
 /* --- one connection --- */

@@ -37,51 +37,27 @@ void show_mail_status(const struct invocation *in, const json_t *answer)
 	table_show(t, &in->screen);
 }
 
-void show_mail_sessions(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "SESSION", COLUMN_RIGHT, "connection" }, { "CLIENT", COLUMN_AS_IS },
-		{ "STATE", COLUMN_AS_IS }, { "DESTINATION", COLUMN_AS_IS }, { "TRANSACTIONS", COLUMN_RIGHT },
-		{ "ACCEPTED", COLUMN_RIGHT } };
+const struct column mail_sessions_columns[] = { { "SESSION", COLUMN_RIGHT, "connection" }, { "CLIENT", COLUMN_AS_IS },
+	{ "STATE", COLUMN_AS_IS }, { "DESTINATION", COLUMN_AS_IS }, { "TRANSACTIONS", COLUMN_RIGHT },
+	{ "ACCEPTED", COLUMN_RIGHT }, { NULL } };
 
-	ROWS_SHOW(&in->screen, member(answer, "sessions"), columns);
-}
+const struct column mail_senders_columns[] = { { "CLIENT", COLUMN_AS_IS }, { "SESSIONS", COLUMN_RIGHT },
+	{ "WAITING", COLUMN_RIGHT }, { "SENDING", COLUMN_RIGHT }, { "TRANSACTIONS", COLUMN_RIGHT },
+	{ "ACCEPTED", COLUMN_RIGHT }, { NULL } };
 
-void show_mail_senders(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "CLIENT", COLUMN_AS_IS }, { "SESSIONS", COLUMN_RIGHT },
-		{ "WAITING", COLUMN_RIGHT }, { "SENDING", COLUMN_RIGHT }, { "TRANSACTIONS", COLUMN_RIGHT },
-		{ "ACCEPTED", COLUMN_RIGHT } };
+const struct column mail_destinations_columns[] = { { "DESTINATION", COLUMN_AS_IS, "address" }, { "TLS", COLUMN_AS_IS },
+	{ "SESSIONS", COLUMN_RIGHT }, { "SENDING", COLUMN_RIGHT }, { "IDLE", COLUMN_RIGHT }, { "LIMIT", COLUMN_RIGHT },
+	{ "WAITING", COLUMN_RIGHT }, { "SENDERS", COLUMN_RIGHT, "waiting_senders" },
+	{ "WAIT ms", COLUMN_RIGHT, "mean_wait_ms" }, { "TRANSACTIONS", COLUMN_RIGHT }, { "ACCEPTED", COLUMN_RIGHT },
+	{ NULL } };
 
-	ROWS_SHOW(&in->screen, member(answer, "senders"), columns);
-}
+const struct column mail_pools_columns[] = { { "SOURCE", COLUMN_AS_IS, "address" }, { "WEIGHT", COLUMN_RIGHT },
+	{ NULL } };
 
-void show_mail_destinations(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "DESTINATION", COLUMN_AS_IS, "address" }, { "TLS", COLUMN_AS_IS },
-		{ "SESSIONS", COLUMN_RIGHT }, { "SENDING", COLUMN_RIGHT }, { "IDLE", COLUMN_RIGHT },
-		{ "LIMIT", COLUMN_RIGHT }, { "WAITING", COLUMN_RIGHT }, { "SENDERS", COLUMN_RIGHT, "waiting_senders" },
-		{ "WAIT ms", COLUMN_RIGHT, "mean_wait_ms" }, { "TRANSACTIONS", COLUMN_RIGHT },
-		{ "ACCEPTED", COLUMN_RIGHT } };
-
-	ROWS_SHOW(&in->screen, member(answer, "destinations"), columns);
-}
-
-void show_mail_pools(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "SOURCE", COLUMN_AS_IS, "address" }, { "WEIGHT", COLUMN_RIGHT } };
-
-	ROWS_SHOW(&in->screen, member(answer, "sources"), columns);
-}
-
-void show_mail_hooks(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "HOOK", COLUMN_AS_IS, "name" }, { "TYPE", COLUMN_AS_IS },
-		{ "ADDRESS", COLUMN_AS_IS }, { "STATE", COLUMN_AS_IS }, { "ASKED", COLUMN_RIGHT },
-		{ "REFUSED", COLUMN_RIGHT }, { "DEFERRED", COLUMN_RIGHT }, { "DISCARDED", COLUMN_RIGHT },
-		{ "CHANGED", COLUMN_RIGHT }, { "FAILED", COLUMN_RIGHT } };
-
-	ROWS_SHOW(&in->screen, member(answer, "hooks"), columns);
-}
+const struct column mail_hooks_columns[] = { { "HOOK", COLUMN_AS_IS, "name" }, { "TYPE", COLUMN_AS_IS },
+	{ "ADDRESS", COLUMN_AS_IS }, { "STATE", COLUMN_AS_IS }, { "ASKED", COLUMN_RIGHT }, { "REFUSED", COLUMN_RIGHT },
+	{ "DEFERRED", COLUMN_RIGHT }, { "DISCARDED", COLUMN_RIGHT }, { "CHANGED", COLUMN_RIGHT },
+	{ "FAILED", COLUMN_RIGHT }, { NULL } };
 
 static void show_event(const struct invocation *in, const json_t *e)
 {

@@ -107,10 +107,5 @@ static void left_cell(struct table *t, const json_t *block)
 	table_cell(t, STYLE_PLAIN, "%s", s ? duration_text(s * 1000000, left) : "-");
 }
 
-void show_blocks(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "NETWORK" }, { "ENDS IN", COLUMN_RIGHT, .cell = left_cell },
-		{ "ENDS", .cell = ends_cell } };
-
-	ROWS_SHOW(&in->screen, member(answer, "blocks"), columns);
-}
+const struct column block_columns[] = { { "NETWORK" }, { "ENDS IN", COLUMN_RIGHT, .cell = left_cell },
+	{ "ENDS", .cell = ends_cell }, { NULL } };

@@ -70,14 +70,9 @@ static int query_of(const struct invocation *in, struct listing_filter out[stati
 
 /* --- list --- */
 
-static void show_list(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "CLIENT" }, { "SERVER NAME" }, { "TLS", .member = "version" },
-		{ "CIPHER SUITE" }, { "ORIGIN" }, { "AGE", COLUMN_S, "age_s" }, { "EXPIRES", COLUMN_S, "expires_s" },
-		{ "HITS", COLUMN_COUNT }, { "SESSION", .member = "id" } };
-
-	ROWS_SHOW(&in->screen, member(answer, "sessions"), columns);
-}
+const struct column session_columns[] = { { "CLIENT" }, { "SERVER NAME" }, { "TLS", .member = "version" },
+	{ "CIPHER SUITE" }, { "ORIGIN" }, { "AGE", COLUMN_S, "age_s" }, { "EXPIRES", COLUMN_S, "expires_s" },
+	{ "HITS", COLUMN_COUNT }, { "SESSION", .member = "id" }, { NULL } };
 
 enum exit_code command_sessions_list(struct invocation *in)
 {
@@ -86,7 +81,7 @@ enum exit_code command_sessions_list(struct invocation *in)
 
 	if (query_of(in, query, ages) < 0)
 		return EXIT_USAGE;
-	return listing_show(in, "/v1/sessions", "sessions", query, show_list);
+	return listing_show(in, query);
 }
 
 /* --- show --- */

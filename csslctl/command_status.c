@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "csslctl/command.h"
-#include "csslctl/table.h"
 
 static unsigned agents_ready(const json_t *agents)
 {
@@ -125,18 +124,12 @@ static void first_address_cell(struct table *t, const json_t *listener)
 	table_cell(t, STYLE_PLAIN, "%s%s", first ? first : "-", json_array_size(addresses) > 1 ? " ..." : "");
 }
 
-void show_listeners(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "LISTENER", .member = "name" }, { "STATE" }, { "MODE" },
-		{ "SERVICE" }, { "BACKEND" }, { "CAPTURE", .member = "original_destination" },
-		{ "CONNECTIONS", COLUMN_COUNT }, { "FULL", COLUMN_COUNT, "handshakes_full" },
-		{ "RESUMED", COLUMN_COUNT, "handshakes_resumed" },
-		{ "FAILED", COLUMN_COUNT, "handshakes_failed", STYLE_WARN },
-		{ "REFUSED", COLUMN_COUNT, .style = STYLE_WARN }, { "IN", COLUMN_SIZE, "client_bytes" },
-		{ "OUT", COLUMN_SIZE, "server_bytes" }, { "ADDRESS", .cell = first_address_cell } };
-
-	ROWS_SHOW(&in->screen, member(answer, "listeners"), columns);
-}
+const struct column listener_columns[] = { { "LISTENER", .member = "name" }, { "STATE" }, { "MODE" }, { "SERVICE" },
+	{ "BACKEND" }, { "CAPTURE", .member = "original_destination" }, { "CONNECTIONS", COLUMN_COUNT },
+	{ "FULL", COLUMN_COUNT, "handshakes_full" }, { "RESUMED", COLUMN_COUNT, "handshakes_resumed" },
+	{ "FAILED", COLUMN_COUNT, "handshakes_failed", STYLE_WARN }, { "REFUSED", COLUMN_COUNT, .style = STYLE_WARN },
+	{ "IN", COLUMN_SIZE, "client_bytes" }, { "OUT", COLUMN_SIZE, "server_bytes" },
+	{ "ADDRESS", .cell = first_address_cell }, { NULL } };
 
 /* --- certificates of all agents: two weeks before their end, as the alert of conf/prometheus/rules.yaml, they stand
  * out --- */
@@ -157,11 +150,6 @@ static void hosts_cell(struct table *t, const json_t *certificate)
 	table_cell(t, STYLE_PLAIN, "%s%s", first ? first : "-", json_array_size(hosts) > 1 ? ",..." : "");
 }
 
-void show_certificates(const struct invocation *in, const json_t *answer)
-{
-	static const struct column columns[] = { { "DAYS", COLUMN_RIGHT, .cell = days_cell },
-		{ "NAMES", .cell = hosts_cell }, { "AGENT" }, { "CERTIFICATE", .member = "name" },
-		{ "ENDS", .member = "not_after" }, { "FILE" }, { "ISSUER" } };
-
-	ROWS_SHOW(&in->screen, member(answer, "certificates"), columns);
-}
+const struct column certificate_columns[] = { { "DAYS", COLUMN_RIGHT, .cell = days_cell },
+	{ "NAMES", .cell = hosts_cell }, { "AGENT" }, { "CERTIFICATE", .member = "name" },
+	{ "ENDS", .member = "not_after" }, { "FILE" }, { "ISSUER" }, { NULL } };
