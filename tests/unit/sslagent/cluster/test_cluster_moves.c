@@ -337,7 +337,7 @@ static int is_passed(void *ctx)
 	return ((struct passing *)ctx)->done;
 }
 
-static uint8_t *copy_of(const char *text)
+static uint8_t *text_bytes(const char *text)
 {
 	uint8_t *bytes = malloc(strlen(text));
 
@@ -350,9 +350,9 @@ static struct passed_backend backend_of(int fd, const struct connection_id *id)
 	struct passed_backend b = { .connection = *id,
 		.next_epoch = 3,
 		.backend = "web",
-		.to_backend = copy_of("to"),
+		.to_backend = text_bytes("to"),
 		.to_backend_len = 2,
-		.from_backend = copy_of("from"),
+		.from_backend = text_bytes("from"),
 		.from_backend_len = 4,
 		.from_state = BACKEND_EOF,
 		.to_state = BACKEND_WRITING,
