@@ -251,36 +251,24 @@ static void on_deadline(struct deadline *d)
 
 /* --- begin --- */
 
-static struct preamble *create(
-	struct preamble_home *home, const struct conf_listener *listener, const Cssl__Endpoints *endpoints)
+struct preamble *preamble_open(struct preamble_home *home, struct preamble_carrier *carrier,
+	const struct conf_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints)
 {
+	uint8_t banner[SMTP_PREAMBLE_REPLY_MAX];
+	struct wire_writer w = wire_writer(banner, sizeof banner);
 	struct preamble *p = home->max && home->talking >= home->max ? NULL : calloc(1, sizeof *p);
 
-	if (!p)
-		return NULL;
-	if (endpoints_from_message(&p->endpoints, endpoints) < 0) {
+	if (!p || endpoints_from_message(&p->endpoints, endpoints) < 0) {
 		free(p);
 		return NULL;
 	}
 	home->count++;
 	home->talking++;
 	p->home = home;
-	p->listener = listener;
-	p->deadline.fn = on_deadline;
-	return p;
-}
-
-struct preamble *preamble_open(struct preamble_home *home, struct preamble_carrier *carrier,
-	const struct conf_listener *listener, const struct connection_id *id, const Cssl__Endpoints *endpoints)
-{
-	uint8_t banner[SMTP_PREAMBLE_REPLY_MAX];
-	struct wire_writer w = wire_writer(banner, sizeof banner);
-	struct preamble *p = create(home, listener, endpoints);
-
-	if (!p)
-		return NULL;
 	p->carrier = carrier;
+	p->listener = listener;
 	p->id = *id;
+	p->deadline.fn = on_deadline;
 	smtp_preamble_begin(&p->dialogue, &home->rules[listener - home->conf->listeners].rules, &w);
 	deadline_set(home->worker, &p->deadline, listener->smtp.preamble_timeout_ms);
 	count(COUNT_PREAMBLES);

@@ -3,6 +3,9 @@
  */
 #include "sslagent/service/service.h"
 
+#include <stdlib.h>
+
+#include "proto/error.h"
 #include "sslagent/service/service_ops.h"
 
 const struct service_ops *const service_rows[CONF_SERVICE_COUNT] = {
@@ -207,7 +210,17 @@ int service_save(const struct service *s, uint8_t **out, size_t *len)
 {
 	*out = NULL;
 	*len = 0;
-	return is_followed(s) || s->state ? ops_of(s)->save(s, out, len) : 0;
+	if (!is_followed(s) && !s->state)
+		return 0;
+	uint8_t *state = malloc(ops_of(s)->save_max);
+	const ptrdiff_t n = state ? ops_of(s)->save(s, state) : CSSL_E_NO_MEMORY;
+	if (n <= 0) {
+		free(state);
+		return (int)n;
+	}
+	*out = state;
+	*len = (size_t)n;
+	return 0;
 }
 
 void service_restore(

@@ -21,7 +21,9 @@ struct service_ops {
 	/* There is a state. NULL: every end is whole; no answer is the last one. */
 	enum service_end (*backend_ended)(struct service *s);
 	int (*said_last)(const struct service *s);
-	int (*save)(const struct service *s, uint8_t **out, size_t *len);
+	/* At most save_max bytes. Returns how many; 0: nothing is known; or negative. */
+	ptrdiff_t (*save)(const struct service *s, uint8_t *out);
+	size_t save_max;
 	size_t (*kept_len)(const struct service *s); /* NULL: it keeps nothing */
 
 	/* Called only while it follows. */

@@ -2,8 +2,6 @@
  * (prior knowledge, RFC 9113 3.3). A backend connection serves one conversation. When it ends, the conversation ends
  * too: by GOAWAY and close_notify if no stream is open, or if the backend told an error by a GOAWAY of its own.
  */
-#include <stdlib.h>
-
 #include "proto/error.h"
 #include "sslagent/service/h2/h2_follower.h"
 #include "sslagent/service/service_ops.h"
@@ -167,19 +165,11 @@ static size_t until_words(const struct service *s, const uint8_t *data, size_t l
 	return h2_until_words(s->state, data, len);
 }
 
-static int save(const struct service *s, uint8_t **out, size_t *len)
+static ptrdiff_t save(const struct service *s, uint8_t *out)
 {
-	if (!s->state)
-		return 0;
-	*out = malloc(H2_STATE_MAX);
-	if (!*out)
-		return CSSL_E_NO_MEMORY;
-	*len = h2_follower_save(s->state, *out);
-	if (*len)
-		return 0;
-	free(*out);
-	*out = NULL;
-	return CSSL_E_STATE;
+	const size_t len = s->state ? h2_follower_save(s->state, out) : 0;
+
+	return s->state && len == 0 ? CSSL_E_STATE : (ptrdiff_t)len;
 }
 
 static void restore(struct service *s, const uint8_t *state, size_t len)
@@ -198,6 +188,7 @@ const struct service_ops service_h2 = {
 	.drop_state = drop_state,
 	.said_last = said_last,
 	.save = save,
+	.save_max = H2_STATE_MAX,
 	.place = place,
 	.head_under_way = head_under_way,
 	.backend_reuse = backend_reuse,

@@ -193,9 +193,8 @@ int service_is_rest(struct service *s, struct service_recall *r, const uint8_t *
 void service_go_on(struct service *s, const struct service_recall *r)
 {
 	const struct recall *known = recall_of(r);
-	char head[ANSWER_HEAD_MAX];
-
 	struct http_follower *h = s->state;
+	char head[ANSWER_HEAD_MAX];
 
 	if (r->how == SERVICE_REPEATS) {
 		if (is_in_answer(s))

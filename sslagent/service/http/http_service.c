@@ -1,7 +1,6 @@
 /* http_service.c: service http: follows the messages of HTTP/1.1 (http_follower.h). After the follower gave up, it
  * can still tell a cut answer from a complete one. An idle connection has no follower, only a struct http_past.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "conf/conf.h"
@@ -183,25 +182,16 @@ static const char *last_words(const struct service *s, enum service_parting why,
 	return answers[why];
 }
 
-static int save(const struct service *s, uint8_t **out, size_t *len)
+static ptrdiff_t save(const struct service *s, uint8_t *out)
 {
-	struct http_follower *h = s->state;
-
-	if (!h && !own_of(s)->past.spoken)
+	if (s->state)
+		return http_follower_save(s->state, out);
+	if (!own_of(s)->past.spoken)
 		return 0;
-	if (!h)
-		h = http_follower_create(s->blocks, own_of(s)->past);
-	*out = h ? malloc(HTTP_FOLLOWER_STATE_MAX) : NULL;
-	ptrdiff_t n = *out ? http_follower_save(h, *out) : CSSL_E_NO_MEMORY;
-	if (h != s->state)
-		http_follower_destroy(s->blocks, h);
-	if (n < 0) {
-		free(*out);
-		*out = NULL;
-		return (int)n;
-	}
-	*len = (size_t)n;
-	return 0;
+	struct http_follower *h = http_follower_create(s->blocks, own_of(s)->past);
+	const ptrdiff_t n = h ? http_follower_save(h, out) : CSSL_E_NO_MEMORY;
+	http_follower_destroy(s->blocks, h);
+	return n;
 }
 
 static size_t kept_len(const struct service *s)
@@ -228,6 +218,7 @@ const struct service_ops service_http = {
 	.drop_state = drop_follower,
 	.said_last = said_last,
 	.save = save,
+	.save_max = HTTP_FOLLOWER_STATE_MAX,
 	.kept_len = kept_len,
 	.place = place,
 	.is_being_asked = is_being_asked,

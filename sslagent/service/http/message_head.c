@@ -123,32 +123,17 @@ static int take_range(struct response_head *h, struct head_text v)
 	return h->first <= h->last && h->last < h->total ? 0 : CSSL_E_RANGE;
 }
 
-static int take_ranges(struct response_head *h, struct head_text v)
-{
-	return head_is_word(&v, "bytes") ? 0 : CSSL_E_RANGE;
-}
-
-static int take_coding(struct response_head *h, struct head_text v)
-{
-	return head_is_word(&v, "chunked") ? 0 : CSSL_E_RANGE;
-}
-
-/* The list may hold more words than the one that matters. */
-static int take_connection(struct response_head *h, struct head_text v)
-{
-	return head_is_word(&v, "keep-alive") ? 0 : CSSL_E_RANGE;
-}
-
 static const struct field_row {
 	const char *name;
 	enum head_seen bit;
 	int (*take)(struct response_head *h, struct head_text value);
+	const char *expected; /* without take(): the value */
 } response_fields[] = {
-	{ "Content-Length", SEEN_LENGTH, take_length },
-	{ "ETag", SEEN_ETAG, take_etag },
-	{ "Content-Range", SEEN_RANGE, take_range },
-	{ "Accept-Ranges", SEEN_RANGES, take_ranges },
-	{ "Transfer-Encoding", SEEN_CODING, take_coding },
+	{ "Content-Length", SEEN_LENGTH, take_length, NULL },
+	{ "ETag", SEEN_ETAG, take_etag, NULL },
+	{ "Content-Range", SEEN_RANGE, take_range, NULL },
+	{ "Accept-Ranges", SEEN_RANGES, NULL, "bytes" },
+	{ "Transfer-Encoding", SEEN_CODING, NULL, "chunked" },
 };
 
 /* 0, or negative: it is no field. */
@@ -159,14 +144,15 @@ static int take_field(struct response_head *h, const struct head_text *line)
 	if (head_split_field(line, &name, &value) < 0)
 		return CSSL_E_RANGE;
 	if (head_is_word(&name, "Connection")) {
-		h->seen |= take_connection(h, value) < 0 ? SEEN_CLOSE : 0u;
+		h->seen |=
+			head_is_word(&value, "keep-alive") ? 0u : SEEN_CLOSE; /* a list may hold more words than it */
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof response_fields / sizeof response_fields[0]; i++) {
 		const struct field_row *row = &response_fields[i];
 		if (!head_is_word(&name, row->name))
 			continue;
-		if (h->seen & row->bit || row->take(h, value) < 0)
+		if (h->seen & row->bit || (row->take ? row->take(h, value) < 0 : !head_is_word(&value, row->expected)))
 			h->odd |= row->bit;
 		h->seen |= row->bit;
 	}

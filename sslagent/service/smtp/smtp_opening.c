@@ -16,12 +16,6 @@ static enum step say(struct smtp_session *s, const char *command)
 	return STEP_DONE;
 }
 
-/* The relay has sent it. */
-static enum step greet(struct smtp_session *s)
-{
-	return STEP_DONE;
-}
-
 static int is_granted(const struct smtp_ehlo *offers)
 {
 	return smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "ADDR") && smtp_ehlo_lists(offers, SMTP_CAP_XCLIENT, "PORT");
@@ -122,17 +116,20 @@ static enum step ask(struct smtp_session *s)
 	return STEP_DONE;
 }
 
-static enum step (*const steps[])(struct smtp_session *s) = {
-	[SMTP_GREETS] = greet,
-	[SMTP_INTRODUCES] = introduce,
-	[SMTP_GREETS_AGAIN] = greet_again,
-	[SMTP_ASKS] = ask,
-};
+static enum step take_step(struct smtp_session *s)
+{
+	switch ((enum smtp_opening)s->opening) {
+	case SMTP_INTRODUCES: return introduce(s);
+	case SMTP_GREETS_AGAIN: return greet_again(s);
+	case SMTP_ASKS: return ask(s);
+	default: return STEP_DONE; /* the relay has sent the greeting */
+	}
+}
 
 void smtp_opening_step(struct smtp_session *s)
 {
 	while (s->opening < SMTP_OPENED) {
-		const enum step step = steps[s->opening](s);
+		const enum step step = take_step(s);
 		if (step == STEP_WAITS || s->doubt)
 			return;
 		s->opening++;

@@ -2,7 +2,6 @@
  * from the beginning of the first ownership.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <sodium.h>
@@ -64,17 +63,11 @@ static enum service_place place(const struct service *s)
 }
 
 /* It moves at checkpoints, where the note has everything. */
-static int save(const struct service *s, uint8_t **out, size_t *len)
+static ptrdiff_t save(const struct service *s, uint8_t *out)
 {
 	const struct smtp_session *m = s->state;
 
-	if (place(s) != SERVICE_CHECKPOINT || !m)
-		return CSSL_E_STATE;
-	*out = malloc(SMTP_NOTE_MAX);
-	if (!*out)
-		return CSSL_E_NO_MEMORY;
-	*len = smtp_note_write(&m->note, *out);
-	return 0;
+	return m && place(s) == SERVICE_CHECKPOINT ? (ptrdiff_t)smtp_note_write(&m->note, out) : CSSL_E_STATE;
 }
 
 /* With a server connection of another owner, at a checkpoint. */
@@ -108,6 +101,7 @@ const struct service_ops service_smtp = {
 	.kept_len = kept_len,
 	.drop_state = drop_state,
 	.save = save,
+	.save_max = SMTP_NOTE_MAX,
 	.place = place,
 	.restore = restore,
 };
