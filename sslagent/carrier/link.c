@@ -79,14 +79,10 @@ static int open_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 	if (read_id(&open->connection_id, &connection) < 0 || !endpoints_message_is_sane(open->endpoints))
 		return CSSL_E_RANGE;
 	const struct tls_listener *listener = tls_listener_find(home->connections->contexts, open->listener);
-	if (!listener) {
-		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, open->listener);
-		return 0;
-	}
-	if (home->ops->is_leaving(home->process)) {
-		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
-		return 0;
-	}
+	if (!listener)
+		return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, open->listener);
+	if (home->ops->is_leaving(home->process))
+		return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 	struct link_stream *s = link_stream_add(l, id, &connection, FIRST_EPOCH);
 	if (s)
 		s->connection = connection_open(home->connections, &s->carrier, listener, &connection,
@@ -95,9 +91,8 @@ static int open_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 		return 0;
 	if (s)
 		link_stream_drop(s);
-	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY,
+	return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY,
 		why == END_INTERNAL ? cssl_strerror(CSSL_E_NO_MEMORY) : end_reason_text(why));
-	return 0;
 }
 
 static void on_preamble_said(void *holder, enum frame_type type, uint8_t flags, const void *payload, size_t len)
@@ -119,10 +114,8 @@ static int begin_preamble(struct link *l, uint32_t id, const ProtobufCMessage *m
 
 	if (read_id(&m->connection_id, &connection) < 0 || !endpoints_message_is_sane(m->endpoints))
 		return CSSL_E_RANGE;
-	if (!conf || !conf_has_preamble(conf)) {
-		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, m->listener);
-		return 0;
-	}
+	if (!conf || !conf_has_preamble(conf))
+		return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__UNKNOWN_LISTENER, m->listener);
 	struct link_stream *s =
 		home->ops->is_leaving(home->process) ? NULL : link_stream_add(l, id, &connection, CLEAR_EPOCH);
 	const struct preamble_stream_place place = { on_preamble_said, on_preamble_over, s };
@@ -132,8 +125,7 @@ static int begin_preamble(struct link *l, uint32_t id, const ProtobufCMessage *m
 		return 0;
 	if (s)
 		link_stream_drop(s);
-	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, "no room, or draining");
-	return 0;
+	return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, "no room, or draining");
 }
 
 static int adopt_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
@@ -143,21 +135,15 @@ static int adopt_stream(struct link *l, uint32_t id, const ProtobufCMessage *m)
 
 	if (!endpoints_message_is_sane(ssl_id->endpoints))
 		return CSSL_E_RANGE;
-	if (read_id(&ssl_id->connection_id, &connection) < 0 || !ssl_id->position) {
-		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__INTERNAL, "malformed SSL_ID");
-		return 0;
-	}
+	if (read_id(&ssl_id->connection_id, &connection) < 0 || !ssl_id->position)
+		return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__INTERNAL, "malformed SSL_ID");
 	/* of one that is frozen here, no other agent took the state: it is on its way back */
 	const struct connection *here = connection_table_find(&l->home->connections->table, &connection);
-	if (l->home->ops->is_leaving(l->home->process) && !(here && connection_is_frozen(here))) {
-		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
-		return 0;
-	}
+	if (l->home->ops->is_leaving(l->home->process) && !(here && connection_is_frozen(here)))
+		return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__LEAVING, "draining");
 	struct link_stream *s = link_stream_add(l, id, &connection, ssl_id->epoch);
-	if (!s) {
-		link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
-		return 0;
-	}
+	if (!s)
+		return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__BUSY, cssl_strerror(CSSL_E_NO_MEMORY));
 	/* records and bytes count on from those of the owners before */
 	s->client_records = ssl_id->position->client_records;
 	s->held.bytes = ssl_id->undrained;

@@ -146,24 +146,20 @@ static size_t on_data(struct stream *s, uint8_t *data, size_t len)
 	size_t out_len = 0, taken = 0;
 	int r = opening_step(v->opening, data, len, &taken, out, &out_len);
 
-	if (r < 0) {
-		refuse(v, cssl_strerror(r));
-		return len;
-	}
-	if (v->place.stage == NEWCOMER_SILENT && opening_peer(v->opening)) {
+	if (r >= 0 && v->place.stage == NEWCOMER_SILENT && opening_peer(v->opening)) {
 		/* the peer has the key, or repeats a message of a process that has it */
 		newcomer_proven(&v->place, worker_now_ms(w));
 		deadline_set(w, &v->deadline, OPENING_TIMEOUT_MS);
 	}
-	if (out_len && answer(v, out, out_len) < 0) {
-		refuse(v, cssl_strerror(CSSL_E_NO_MEMORY));
-		return len;
-	}
-	if (r == OPENING_DONE && goes_through_memory(v) && v->memory < 0)
+	if (r >= 0 && out_len && answer(v, out, out_len) < 0)
+		r = CSSL_E_NO_MEMORY;
+	if (r < 0)
+		refuse(v, cssl_strerror(r));
+	else if (r == OPENING_DONE && goes_through_memory(v) && v->memory < 0)
 		refuse(v, "the memory for its bytes did not come along");
 	else if (r == OPENING_DONE)
 		give_away(v, data + taken, len - taken);
-	return r == OPENING_DONE ? len : taken;
+	return r == OPENING_MORE ? taken : len;
 }
 
 static void on_fd(struct stream *s, int fd)

@@ -95,7 +95,8 @@ void link_stream_drop(struct link_stream *s);
 void link_stream_ended(struct link_stream *s);
 /* It is in no table. */
 void link_stream_free(struct link_stream *s);
-void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
+/* Returns 0: to refuse is no breach of the link protocol. */
+int link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail);
 /* Send a frame; while the stream is parked, it is only held. */
 void link_stream_say(struct link_stream *s, enum frame_type type, uint8_t flags, const void *payload, size_t len);
 /* RAgent confirmed frames. */

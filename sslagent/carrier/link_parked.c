@@ -136,11 +136,11 @@ void link_end_parked_if_empty(struct link *l)
 
 /* --- one after another --- */
 
-static void refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why)
+static int refuse_reattach(struct link *l, uint32_t id, const struct connection_id *connection, const char *why)
 {
 	count(COUNT_REATTACHES_REFUSED);
 	log_paced(LOG_INFO, connection, "stream does not go on", "ragent=%s cause=\"%s\"", l->peer, why);
-	link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__NO_STREAM, why);
+	return link_stream_refuse(l, id, CSSL__LINK_REFUSED__REASON__NO_STREAM, why);
 }
 
 /* The held frames, as they were. 0 or CSSL_E_NO_MEMORY. */
@@ -360,6 +360,5 @@ int link_reattach(struct link *l, const struct frame *f)
 	if (s)
 		return move_stream(s, l, f->stream);
 	memcpy(connection.bytes, wanted.connection_id, CONNECTION_ID_LEN);
-	refuse_reattach(l, f->stream, &connection, why);
-	return 0;
+	return refuse_reattach(l, f->stream, &connection, why);
 }

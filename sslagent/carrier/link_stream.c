@@ -341,7 +341,7 @@ struct link_stream *link_stream_add(struct link *l, uint32_t id, const struct co
 	return NULL;
 }
 
-void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
+int link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason reason, const char *detail)
 {
 	struct link_stream s = { .carrier.ops = &link_carrier, .id = id, .link = l };
 
@@ -350,4 +350,5 @@ void link_stream_refuse(struct link *l, uint32_t id, Cssl__LinkRefused__Reason r
 			"listener=%s ragent=%s remedy=\"restart this agent with RAgent's cluster file\"", detail,
 			l->peer);
 	carrier_refused(&s.carrier, reason, detail);
+	return 0;
 }
