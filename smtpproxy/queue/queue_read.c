@@ -79,17 +79,6 @@ static int keep_state(struct queue *q, const struct backup *b, uint64_t id, cons
 	return 0;
 }
 
-/* Its key may be missing, or it is damaged: it is never dropped, and only an operator can mend it. */
-static void keep_opaque(struct queue *q, const struct backup *b, struct item *i)
-{
-	char field[ITEM_FIELD_LEN];
-
-	item_move(i, ITEM_OPAQUE);
-	q->stats.opaque++;
-	item_field((enum item_kind)i->kind, i->id, field);
-	unreadable(q, b, field, sizeof field);
-}
-
 /* The copy of another server could not be opened. If this one can, it takes that one's place, also there (complete()):
  * the damaged one is not "seen" any more. */
 static int mend(struct queue *q, const struct backup *b, struct item *i, const uint8_t *sealed, size_t len)
@@ -121,6 +110,7 @@ static int keep_new(
 {
 	uint8_t *copy = copy_of(sealed, len);
 	struct item *i = copy ? item_add(&q->items, kind, id, copy, len) : NULL;
+	char field[ITEM_FIELD_LEN];
 	int r;
 
 	if (!i) {
@@ -131,9 +121,14 @@ static int keep_new(
 	r = open_item(q, i);
 	if (r == CSSL_E_NO_MEMORY)
 		item_remove(&q->items, i);
-	else if (r)
-		keep_opaque(q, b, i);
-	return r == CSSL_E_NO_MEMORY ? r : 0;
+	if (!r || r == CSSL_E_NO_MEMORY)
+		return r;
+	/* Its key may be missing, or it is damaged: it is never dropped, and only an operator can mend it. */
+	item_move(i, ITEM_OPAQUE);
+	q->stats.opaque++;
+	item_field(kind, id, field);
+	unreadable(q, b, field, sizeof field);
+	return 0;
 }
 
 static int keep_item(
