@@ -293,7 +293,8 @@ static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_sta
 
 	*out = b->stats;
 	out->state = b->state;
-	out->has_all = backup_has_all(b);
+	/* One that is in sync and was lost a moment ago may come back empty: that is known when it is reached again. */
+	out->has_all = b->state == BACKUP_IN_SYNC && b->active && !b->looks;
 	out->unanswered = b->line.count;
 	out->path_count = b->conf->path_count;
 	address_format((const struct sockaddr *)&b->conf->paths[0], out->address);
