@@ -146,12 +146,6 @@ static inline int backup_is_live(const struct backup *b)
 {
 	return b->state >= BACKUP_COMPARING && b->state <= BACKUP_IN_SYNC;
 }
-/* 1: it has all messages, and can be asked. One that is in sync and was lost a moment ago may come back empty: that is
- * known when it is reached again. */
-static inline int backup_has_all(const struct backup *b)
-{
-	return b->state == BACKUP_IN_SYNC && b->active && !b->looks;
-}
 /* 1: no message is stored without its answer. */
 static inline int backup_counts(const struct backup *b)
 {

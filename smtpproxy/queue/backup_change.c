@@ -48,7 +48,7 @@ int change_push(struct change_line *l, enum change_kind kind, struct item *i)
 static uint32_t change_bytes(const struct change *c)
 {
 	if (c->kind == CHANGE_PUT)
-		return change_put_bytes(c->item);
+		return c->item->sealed_len + c->item->note_len;
 	return c->kind == CHANGE_REPLACE ? c->item->note_len : ITEM_FIELD_LEN;
 }
 

@@ -57,11 +57,4 @@ struct change change_pop(struct change_line *l);
 uint32_t change_unsend(struct change_line *l);
 void change_clear(struct change_line *l);
 
-/* The fields and values that a PUT of @i stores: the item's, and its state's if it has one. Returns the bytes of
- * all. */
-static inline uint32_t change_put_bytes(const struct item *i)
-{
-	return i->sealed_len + i->note_len;
-}
-
 #endif

@@ -40,7 +40,7 @@ void backup_refused(struct backup *b, enum backup_refusal at, const char *answer
 /* It goes as far as behind @at. */
 void backup_let_in(struct backup *b, enum backup_refusal at);
 
-#define MARKER_FIELDS 19u
+#define MARKER_FIELDS 20u
 /* The names and values of the newest marker, for this server. */
 void backup_mark_out(struct backup *b);
 

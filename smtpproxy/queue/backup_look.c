@@ -80,6 +80,8 @@ static const struct owner_field {
 #define OWNER_FIELDS (sizeof owner_fields / sizeof *owner_fields)
 #define CLAIM_FIELDS (OWNER_FIELDS - MARKER_FIELDS)
 
+_Static_assert(CLAIM_FIELDS == 4, "the fields that a claim writes");
+
 void backup_mark_out(struct backup *b)
 {
 	struct backup_shared *s = b->shared;

@@ -322,7 +322,5 @@ int destination_may_take(struct queue_destination *d, int64_t now_us)
 
 const char *destination_flow_name(enum destination_flow flow)
 {
-	static const char *const names[] = { [DESTINATION_FLOWS] = "flows", [DESTINATION_STOPPED] = "stopped" };
-
-	return names[flow];
+	return flow == DESTINATION_STOPPED ? "stopped" : "flows";
 }

@@ -181,37 +181,28 @@ static void on_tick(void *ctx)
 	queue_orders_repeat(q);
 }
 
+static uint64_t either(uint64_t given, uint64_t usual)
+{
+	return given ? given : usual;
+}
+
 static void use_defaults(struct queue_conf *c)
 {
-	static const struct {
-		size_t at;
-		uint32_t value;
-	} defaults[] = {
-		{ offsetof(struct queue_conf, lease_ms), 5000 },
-		{ offsetof(struct queue_conf, heartbeat_ms), 250 },
-		{ offsetof(struct queue_conf, path_timeout_ms), 600 },
-		{ offsetof(struct queue_conf, give_up_ms), 1500 },
-		{ offsetof(struct queue_conf, replace_ms), 60000 },
-		{ offsetof(struct queue_conf, absent_ms), 10000 },
-		{ offsetof(struct queue_conf, takeover_ms), 15000 },
-		{ offsetof(struct queue_conf, decided_s), 3600 },
-		{ offsetof(struct queue_conf, decided_max), 1000000 },
-		{ offsetof(struct queue_conf, destinations_max), 1000 },
-		{ offsetof(struct queue_conf, block_items), 1000 },
-		{ offsetof(struct queue_conf, defer_most_ms), 14400000 },
-		{ offsetof(struct queue_conf, messages_max), 1000000 },
-	};
-
-	for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
-		uint32_t *value = (uint32_t *)((char *)c + defaults[i].at);
-
-		if (!*value)
-			*value = defaults[i].value;
-	}
-	if (!c->unstored_bytes_max)
-		c->unstored_bytes_max = 32u << 20;
-	if (!c->memory_max)
-		c->memory_max = UINT64_MAX;
+	c->lease_ms = (uint32_t)either(c->lease_ms, 5000);
+	c->heartbeat_ms = (uint32_t)either(c->heartbeat_ms, 250);
+	c->path_timeout_ms = (uint32_t)either(c->path_timeout_ms, 600);
+	c->give_up_ms = (uint32_t)either(c->give_up_ms, 1500);
+	c->replace_ms = (uint32_t)either(c->replace_ms, 60000);
+	c->absent_ms = (uint32_t)either(c->absent_ms, 10000);
+	c->takeover_ms = (uint32_t)either(c->takeover_ms, 15000);
+	c->decided_s = (uint32_t)either(c->decided_s, 3600);
+	c->decided_max = (uint32_t)either(c->decided_max, 1000000);
+	c->destinations_max = (uint32_t)either(c->destinations_max, 1000);
+	c->block_items = (uint32_t)either(c->block_items, 1000);
+	c->defer_most_ms = (uint32_t)either(c->defer_most_ms, 14400000);
+	c->messages_max = (uint32_t)either(c->messages_max, 1000000);
+	c->unstored_bytes_max = either(c->unstored_bytes_max, 32u << 20);
+	c->memory_max = either(c->memory_max, UINT64_MAX);
 }
 
 static void share(struct queue *q)
@@ -302,7 +293,8 @@ static uint64_t get_backup_stats(const struct backup *b, struct queue_backup_sta
 
 	*out = b->stats;
 	out->state = b->state;
-	out->has_all = backup_has_all(b);
+	/* One that is in sync and was lost a moment ago may come back empty: that is known when it is reached again. */
+	out->has_all = b->state == BACKUP_IN_SYNC && b->active && !b->looks;
 	out->unanswered = b->line.count;
 	out->path_count = b->conf->path_count;
 	address_format((const struct sockaddr *)&b->conf->paths[0], out->address);

@@ -264,13 +264,19 @@ void queue_on_refused(struct backup *b, struct item *i)
 void queue_on_marked(struct backup *b, uint64_t version)
 {
 	struct queue *q = queue_of(b);
+	const unsigned joining = q->joining;
 
 	log_event(LOG_INFO, NULL, "backup marked", "backup=%u version=%llu messages=%zu", b->index,
 		(unsigned long long)version, q->items.count);
 	q->alone = 0; /* it was compared with the memory */
 	q->marked_version = version > q->marked_version ? version : q->marked_version;
 	queue_note_left(q, b->index, b->run_id, version);
-	queue_join_answered(q, version);
+	if (version >= q->join_version) {
+		q->joining = 0; /* they are marked when the others have answered */
+		for (unsigned i = 0; i < BACKUPS; i++)
+			if (joining & 1u << i)
+				backup_push(&q->backups[i], CHANGE_MARK, NULL);
+	}
 	queue_release_waiting(q, version);
 	queue_tell_ready(q);
 	if (q->ready == BACKUPS && !queue_spares_any_owed(q))
@@ -334,6 +340,7 @@ void queue_on_given_up(struct backup *b, enum backup_state was)
 {
 	struct queue *q = queue_of(b);
 	const int was_read = (q->reads & 1u << b->index) != 0;
+	unsigned joining;
 
 	q->reads &= ~(1u << b->index);
 	if (q->state == QUEUE_CLAIMING || q->state == QUEUE_READING) {
@@ -349,7 +356,13 @@ void queue_on_given_up(struct backup *b, enum backup_state was)
 		return;
 	queue_wait_for_mark(q, b);
 	q->waiting_version = q->shared.marker.version + 1;
-	queue_join_lost(q, b);
+	joining = q->joining & ~(1u << b->index);
+	q->joining = 0;
+	if (joining)
+		memcpy(q->shared.marker.members, q->members_before, sizeof q->shared.marker.members);
+	for (unsigned i = 0; i < BACKUPS; i++)
+		if (joining & 1u << i)
+			backup_give_up(&q->backups[i], "the other one was lost before it knew of this one");
 	if (queue_counting(q))
 		queue_mark(q);
 	queue_tell_ready(q);

@@ -159,7 +159,6 @@ int queue_retry(struct queue *q, uint64_t id, enum queue_step step, int64_t due_
 	if (!i)
 		return QUEUE_NONE;
 	r = note_attempt(q, i, step == QUEUE_STEP_ATTEMPT, due_ms, note);
-	q->stats.retried += !r && step == QUEUE_STEP_ATTEMPT;
 	untake(q, i);
 	return r;
 }

@@ -161,10 +161,6 @@ void queue_note_due(struct queue *q, struct queue_destination *d);
 void queue_mark(struct queue *q);
 /* The servers that have everything count from now on, if they may. */
 void queue_join_filled(struct queue *q);
-/* A backup that counts has that marker. */
-void queue_join_answered(struct queue *q, uint64_t version);
-/* A backup that counted is lost. */
-void queue_join_lost(struct queue *q, const struct backup *b);
 
 /* queue_backups.c */
 /* The queue has all that the server number @at held under this version. */

@@ -82,28 +82,3 @@ void queue_join_filled(struct queue *q)
 	queue_mark(q);
 	q->join_version = q->shared.marker.version;
 }
-
-void queue_join_answered(struct queue *q, uint64_t version)
-{
-	const unsigned joining = q->joining;
-
-	if (version < q->join_version)
-		return;
-	q->joining = 0;
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (joining & 1u << i)
-			backup_push(&q->backups[i], CHANGE_MARK, NULL);
-}
-
-void queue_join_lost(struct queue *q, const struct backup *b)
-{
-	const unsigned joining = q->joining & ~(1u << b->index);
-
-	q->joining = 0;
-	if (!joining)
-		return;
-	memcpy(q->shared.marker.members, q->members_before, sizeof q->shared.marker.members);
-	for (unsigned i = 0; i < BACKUPS; i++)
-		if (joining & 1u << i)
-			backup_give_up(&q->backups[i], "the other one was lost before it knew of this one");
-}

@@ -59,52 +59,31 @@ static int open_item(struct queue *q, struct item *i)
 	return r;
 }
 
-static uint8_t *copy_of(const uint8_t *sealed, size_t len)
+/* These take over the sealed bytes. */
+
+static int keep_state(struct queue *q, const struct backup *b, uint64_t id, uint8_t *sealed, size_t len)
 {
-	uint8_t *copy = malloc(len);
-
-	if (copy)
-		memcpy(copy, sealed, len);
-	return copy;
-}
-
-static int keep_state(struct queue *q, const struct backup *b, uint64_t id, const uint8_t *sealed, size_t len)
-{
-	const int r = array_make_room(&q->read, &q->read_cap, q->read_count, sizeof *q->read);
-	uint8_t *copy = r ? NULL : copy_of(sealed, len);
-
-	if (!copy)
+	if (array_make_room(&q->read, &q->read_cap, q->read_count, sizeof *q->read)) {
+		free(sealed);
 		return CSSL_E_NO_MEMORY;
-	q->read[q->read_count++] = (struct read_state){ .id = id, .at = b->index, .sealed = copy, .len = len };
+	}
+	q->read[q->read_count++] = (struct read_state){ .id = id, .at = b->index, .sealed = sealed, .len = len };
 	return 0;
-}
-
-/* Its key may be missing, or it is damaged: it is never dropped, and only an operator can mend it. */
-static void keep_opaque(struct queue *q, const struct backup *b, struct item *i)
-{
-	char field[ITEM_FIELD_LEN];
-
-	item_move(i, ITEM_OPAQUE);
-	q->stats.opaque++;
-	item_field((enum item_kind)i->kind, i->id, field);
-	unreadable(q, b, field, sizeof field);
 }
 
 /* The copy of another server could not be opened. If this one can, it takes that one's place, also there (complete()):
  * the damaged one is not "seen" any more. */
-static int mend(struct queue *q, const struct backup *b, struct item *i, const uint8_t *sealed, size_t len)
+static int mend(struct queue *q, const struct backup *b, struct item *i, uint8_t *sealed, size_t len)
 {
-	uint8_t *copy = copy_of(sealed, len), *damaged = i->sealed;
+	uint8_t *damaged = i->sealed;
 	const size_t damaged_len = i->sealed_len;
 	int r;
 
-	if (!copy)
-		return CSSL_E_NO_MEMORY;
-	item_set_sealed(&q->items, i, copy, len);
+	item_set_sealed(&q->items, i, sealed, len);
 	r = open_item(q, i);
 	if (r) {
 		item_set_sealed(&q->items, i, damaged, damaged_len);
-		free(copy);
+		free(sealed);
 		return r == CSSL_E_NO_MEMORY ? r : 0;
 	}
 	free(damaged);
@@ -116,39 +95,44 @@ static int mend(struct queue *q, const struct backup *b, struct item *i, const u
 	return 0;
 }
 
-static int keep_new(
-	struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len)
+static int keep_new(struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len)
 {
-	uint8_t *copy = copy_of(sealed, len);
-	struct item *i = copy ? item_add(&q->items, kind, id, copy, len) : NULL;
+	struct item *i = item_add(&q->items, kind, id, sealed, len);
+	char field[ITEM_FIELD_LEN];
 	int r;
 
 	if (!i) {
-		free(copy);
+		free(sealed);
 		return CSSL_E_NO_MEMORY;
 	}
 	i->seen = (uint8_t)(ITEM_FRESH | 1u << b->index);
 	r = open_item(q, i);
 	if (r == CSSL_E_NO_MEMORY)
 		item_remove(&q->items, i);
-	else if (r)
-		keep_opaque(q, b, i);
-	return r == CSSL_E_NO_MEMORY ? r : 0;
+	if (!r || r == CSSL_E_NO_MEMORY)
+		return r;
+	/* Its key may be missing, or it is damaged: it is never dropped, and only an operator can mend it. */
+	item_move(i, ITEM_OPAQUE);
+	q->stats.opaque++;
+	item_field(kind, id, field);
+	unreadable(q, b, field, sizeof field);
+	return 0;
 }
 
-static int keep_item(
-	struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, const uint8_t *sealed, size_t len)
+static int keep_item(struct queue *q, struct backup *b, enum item_kind kind, uint64_t id, uint8_t *sealed, size_t len)
 {
 	struct item *i = item_find(&q->items, id);
 	int r = 0;
 
 	/* At the start queue_bury() deletes it from the servers, too. Later the server is compared, which does that. */
-	if (!i)
-		return q->state != QUEUE_READING && queue_is_gone(q, id) ? 0 : keep_new(q, b, kind, id, sealed, len);
+	if (!i && (q->state == QUEUE_READING || !queue_is_gone(q, id)))
+		return keep_new(q, b, kind, id, sealed, len);
 	/* At the start two servers may show the same item. */
-	if (q->state == QUEUE_READING && i->state == ITEM_OPAQUE && i->kind == kind)
+	if (i && q->state == QUEUE_READING && i->state == ITEM_OPAQUE && i->kind == kind)
 		r = mend(q, b, i, sealed, len);
-	if (!r)
+	else
+		free(sealed);
+	if (i && !r)
 		i->seen |= (uint8_t)(1u << b->index);
 	return r;
 }
@@ -206,12 +190,19 @@ void queue_read_item(
 {
 	enum item_kind kind;
 	uint64_t id;
+	uint8_t *copy;
 	int r = item_field_parse(field, field_len, &kind, &id);
 
-	if (!r && !value)
+	if (!r && !value) {
 		r = keep_name(q, b, id);
-	else if (!r)
-		r = kind == ITEM_STATE ? keep_state(q, b, id, value, len) : keep_item(q, b, kind, id, value, len);
+	} else if (!r) {
+		copy = malloc(len);
+		if (copy)
+			memcpy(copy, value, len);
+		r = !copy                ? CSSL_E_NO_MEMORY
+		    : kind == ITEM_STATE ? keep_state(q, b, id, copy, len)
+					 : keep_item(q, b, kind, id, copy, len);
+	}
 	if (r == CSSL_E_NO_MEMORY)
 		backup_give_up(b, "out of memory for its items");
 	else if (r)

@@ -72,14 +72,14 @@ struct queue_stats {
 	unsigned spare_count;
 	uint64_t backups_replaced; /* since the start, by rule */
 	uint64_t epoch, version;
-	unsigned in_sync;                             /* backups that have all */
-	uint64_t messages, bytes;                     /* in memory; sealed bytes */
-	uint64_t memory, memory_max;                  /* of all items; UINT64_MAX: no bound */
-	uint64_t unstored, unstored_bytes;            /* their senders wait */
-	uint64_t stored, refused, delivered, retried; /* since the start */
-	uint64_t recovered, unreadable;               /* read back; could not be opened */
-	uint64_t opaque;                              /* of the latter, items that are kept as they are */
-	uint64_t recovery_ms;                         /* of the start: from the claim until it accepted */
+	unsigned in_sync;                    /* backups that have all */
+	uint64_t messages, bytes;            /* in memory; sealed bytes */
+	uint64_t memory, memory_max;         /* of all items; UINT64_MAX: no bound */
+	uint64_t unstored, unstored_bytes;   /* their senders wait */
+	uint64_t stored, refused, delivered; /* since the start */
+	uint64_t recovered, unreadable;      /* read back; could not be opened */
+	uint64_t opaque;                     /* of the latter, items that are kept as they are */
+	uint64_t recovery_ms;                /* of the start: from the claim until it accepted */
 	uint64_t decided, orders;
 	uint64_t graves;            /* ids of deleted messages that a server which is apart may still have */
 	uint64_t decided_forgotten; /* before their time, since the start */

@@ -45,8 +45,9 @@ enum redis_link_state {
 	REDIS_LINK_CLOSING,
 };
 
-#define REDIS_ASKED_MAX 512u /* requests without a reply: WINDOW_CALLS_MAX, and some more of a look and of heartbeats  \
-			      */
+#define REDIS_ASKED_MAX                                                                                                \
+	512u /* requests without a reply: WINDOW_CALLS_MAX, and some more of a look and of heartbeats                  \
+	      */
 
 struct redis_request {
 	uint32_t tag;
@@ -97,9 +98,5 @@ void redis_link_ask(struct redis_link *l, uint32_t tag, const char *const *words
  * request on a slow network makes progress as long as its bytes leave; bytes of later ones, as heartbeats, do not
  * count. To be called at least a few times in the time-out. */
 int64_t redis_link_waits_ms(struct redis_link *l, int64_t now_ms);
-static inline uint32_t redis_link_unanswered(const struct redis_link *l)
-{
-	return l->asked_count;
-}
 
 #endif

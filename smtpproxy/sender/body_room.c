@@ -85,7 +85,7 @@ int body_share_resize(struct body_share *h, size_t bytes)
 	}
 	r->used = r->used + bytes - h->taken;
 	s->used = s->used + bytes - h->taken;
-	if (bytes < h->taken && !body_room_is_short(r))
+	if (bytes <= h->taken && !body_room_is_short(r))
 		move(r, BODY_ROOM_FREE);
 	h->taken = bytes;
 	return 0;

@@ -5,21 +5,6 @@
 #include "smtp/reply_write.h"
 #include "smtpproxy/sender/session_inside.h"
 
-static void on_reply(void *ctx, const char *data, size_t len);
-static void on_room(void *ctx);
-static void on_lost(void *ctx, enum smtp_own why);
-
-static const struct onward_user user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
-
-void session_lease(struct session *s, struct onward *o)
-{
-	session_move(s, o->messages > 0 ? SESSION_TRIES : SESSION_LEASES);
-	s->onward = o;
-	s->tx.rules.one_by_one = session_is_filtered(s) || !(o->greeting.has & SMTP_CAP_BIT(SMTP_CAP_PIPELINING));
-	s->pace = (struct pace){ 0 };
-	onward_lease(o, &user, s);
-}
-
 /* The lease ends, and so does the connection. */
 static void drop_receiver(struct session *s)
 {
@@ -366,4 +351,15 @@ static void on_lost(void *ctx, enum smtp_own why)
 	}
 	s->onward = NULL;
 	end_without_receiver(s, why);
+}
+
+static const struct onward_user user = { .on_reply = on_reply, .on_room = on_room, .on_lost = on_lost };
+
+void session_lease(struct session *s, struct onward *o)
+{
+	session_move(s, o->messages > 0 ? SESSION_TRIES : SESSION_LEASES);
+	s->onward = o;
+	s->tx.rules.one_by_one = session_is_filtered(s) || !(o->greeting.has & SMTP_CAP_BIT(SMTP_CAP_PIPELINING));
+	s->pace = (struct pace){ 0 };
+	onward_lease(o, &user, s);
 }
