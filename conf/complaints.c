@@ -91,7 +91,7 @@ void complain_plain(struct complaints *c, unsigned line, const char *sentence, .
 	append(c, text);
 }
 
-/* Finds the word that was probably meant by an unknown one. */
+/* --- the word that was meant: Levenshtein's distance, and the largest distance of a typing mistake --- */
 
 #define WORD_LEN_MAX 40u
 

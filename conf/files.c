@@ -201,9 +201,10 @@ int conf_smtpproxy_check_files(const struct conf_smtpproxy *c, char *error, size
 	return end(&k);
 }
 
-/* --- addresses that have to be this host's own. Each is tried at a port that the kernel chooses. Where the kernel lets
- * programs use addresses that are yet to come (net.ipv4.ip_nonlocal_bind), all are good. --- */
+/* --- addresses of this host --- */
 
+/* Tried at a port that the kernel chooses. Where it lets programs use addresses that are yet to come
+ * (net.ipv4.ip_nonlocal_bind), all are good. */
 static int is_here(const struct sockaddr_storage *address)
 {
 	struct sockaddr_storage any_port = *address;

@@ -5,6 +5,7 @@
 
 #include "conf/conf.h"
 #include "conf/program.h"
+#include "conf/smtpproxy.h"
 #include "conf/value.h"
 
 #define HELP_WIDTH 112u
@@ -68,14 +69,14 @@ static void print_map(FILE *out, const struct schema_map *map, unsigned depth)
 	}
 }
 
-void manual_print_keys(const struct schema_map *map, FILE *out)
-{
-	print_map(out, map, 0);
-}
-
 void conf_help_print(FILE *out)
 {
-	manual_print_keys(&schema_cluster, out);
+	print_map(out, &schema_cluster, 0);
+}
+
+void conf_smtpproxy_help_print(FILE *out)
+{
+	print_map(out, &schema_smtpproxy, 0);
 }
 
 /* --- as cssl.yaml(5) --- */

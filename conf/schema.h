@@ -4,7 +4,6 @@
 #define CSSL_CONF_SCHEMA_H
 
 #include <stddef.h>
-#include <stdio.h>
 
 #include "conf/tree.h"
 
@@ -84,8 +83,5 @@ const char *schema_nearest(const struct schema_map *map, const char *key);
 
 /* Free the memory of the rows' fields, not @object itself. */
 void schema_free(const struct schema_map *map, void *object);
-
-/* Every key of @map: what it takes, its default, and what it is for. */
-void manual_print_keys(const struct schema_map *map, FILE *out);
 
 #endif

@@ -444,8 +444,3 @@ const char *conf_smtpproxy_tls_gap(const struct conf_smtpproxy *c)
 		return NULL;
 	return "outward.keep_tls: off, by default: mail that came with TLS may go on in clear";
 }
-
-void conf_smtpproxy_help_print(FILE *out)
-{
-	manual_print_keys(&schema_smtpproxy, out);
-}

@@ -202,7 +202,7 @@ size_t smtp_bdat_follow(struct smtp_bdat *b, size_t len)
 	return taken;
 }
 
-/* --- dots --- */
+/* --- dots: bytes pass in runs up to the next LF, and only those after CR LF are examined --- */
 
 static int at_line_head(const struct smtp_dots *dots)
 {

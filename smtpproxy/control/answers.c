@@ -173,16 +173,21 @@ static json_t *destinations(const struct control_view *v, uint64_t after)
 	return list("destinations", rows, outward_count(v->home->outward));
 }
 
-static json_t *pools(const struct control_view *v, uint64_t after)
+json_t *answers_sources(const struct smtpproxy_outward *c, size_t most)
 {
-	const struct smtpproxy_outward *c = &v->conf->outward;
 	json_t *rows = json_array();
-	for (size_t i = 0; i < c->source_count; i++) {
+	for (size_t i = 0; i < c->source_count && i < most; i++) {
 		json_t *address = address_json((const struct sockaddr *)&c->sources[i].address);
 		json_array_append_new(
 			rows, json_pack("{s:o,s:I}", "address", address, "weight", INT(c->sources[i].weight)));
 	}
-	return list("sources", rows, c->source_count);
+	return rows;
+}
+
+static json_t *pools(const struct control_view *v, uint64_t after)
+{
+	const struct smtpproxy_outward *c = &v->conf->outward;
+	return list("sources", answers_sources(c, c->source_count), c->source_count);
 }
 
 /* Hooks */
@@ -256,9 +261,9 @@ json_t *answers_find(const struct control_view *v, const char *path, uint64_t af
 
 /* Metrics */
 
-static void gauge(FILE *f, const char *name, const char *help, uint64_t n)
+void answers_gauge(FILE *f, const char *name, const char *help, int64_t n)
 {
-	fprintf(f, "# HELP smtpproxy_%s %s\n# TYPE smtpproxy_%s gauge\nsmtpproxy_%s %" PRIu64 "\n", name, help, name,
+	fprintf(f, "# HELP smtpproxy_%s %s\n# TYPE smtpproxy_%s gauge\nsmtpproxy_%s %" PRId64 "\n", name, help, name,
 		name, n);
 }
 
@@ -285,10 +290,10 @@ char *answers_metrics(const struct control_view *v)
 #undef X
 	replies_write(outward_home(v->home->outward)->replies, f);
 	outward_each(v->home->outward, count_waiting, &waiting);
-	gauge(f, "sessions_now", "senders' connections now", v->home->count);
-	gauge(f, "destinations_now", "receivers that are known now", outward_count(v->home->outward));
-	gauge(f, "waiting_now", "transactions that wait for a connection now", waiting);
-	gauge(f, "held_bytes", "bytes of messages that wait for hooks now", v->home->held.used);
+	answers_gauge(f, "sessions_now", "senders' connections now", v->home->count);
+	answers_gauge(f, "destinations_now", "receivers that are known now", outward_count(v->home->outward));
+	answers_gauge(f, "waiting_now", "transactions that wait for a connection now", (int64_t)waiting);
+	answers_gauge(f, "held_bytes", "bytes of messages that wait for hooks now", (int64_t)v->home->held.used);
 	answers_queue_metrics(v, f);
 	fclose(f);
 	return text;

@@ -25,6 +25,9 @@ json_t *answers_find(const struct control_view *v, const char *path, uint64_t af
 /* The counters as a new object: name and value. */
 json_t *answers_counters(const struct sender_home *home);
 
+/* A new array: the first @most addresses that connections come from. */
+json_t *answers_sources(const struct smtpproxy_outward *c, size_t most);
+
 /* The text of /metrics (Prometheus, text format 0.0.4); the caller frees it. NULL: out of memory. */
 char *answers_metrics(const struct control_view *v);
 
@@ -45,7 +48,9 @@ enum answers_act { ACT_DONE, ACT_UNKNOWN, ACT_REFUSED };
 /* REFUSED: the state of the message, or of the queue, does not allow it. */
 enum answers_act answers_queue_act(const struct control_view *v, const char *path);
 
-/* Appends gauges of the queue to /metrics. */
+/* Appends a gauge to /metrics. */
+void answers_gauge(FILE *f, const char *name, const char *help, int64_t n);
+/* The same for all of the queue. */
 void answers_queue_metrics(const struct control_view *v, FILE *f);
 
 /* summary.c: the counts of smtpproxy in one JSON object, for programs that may see no mail: RAgent's dashboard. It

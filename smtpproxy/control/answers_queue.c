@@ -290,12 +290,6 @@ enum answers_act answers_queue_act(const struct control_view *v, const char *pat
 
 /* Metrics */
 
-static void gauge(FILE *f, const char *name, const char *help, int64_t n)
-{
-	fprintf(f, "# HELP smtpproxy_queue_%s %s\n# TYPE smtpproxy_queue_%s gauge\nsmtpproxy_queue_%s %" PRId64 "\n",
-		name, help, name, name, n);
-}
-
 static void backup_metrics(FILE *f, const struct queue_stats *s)
 {
 	fputs("# HELP smtpproxy_queue_backup_in_sync that Redis server has all messages of the queue\n"
@@ -311,9 +305,10 @@ static void spare_metrics(FILE *f, const struct queue_stats *s)
 
 	for (unsigned n = 0; n < s->spare_count; n++)
 		answering += s->spares[n].state == BACKUP_SEEN;
-	gauge(f, "backups_replaced", "lost Redis servers whose place another one took, since the start",
+	answers_gauge(f, "queue_backups_replaced", "lost Redis servers whose place another one took, since the start",
 		(int64_t)s->backups_replaced);
-	gauge(f, "spares", "Redis servers of the file that have no copy of the queue and answer", answering);
+	answers_gauge(
+		f, "queue_spares", "Redis servers of the file that have no copy of the queue and answer", answering);
 }
 
 void answers_queue_metrics(const struct control_view *v, FILE *f)
@@ -323,33 +318,34 @@ void answers_queue_metrics(const struct control_view *v, FILE *f)
 	if (!v->home->queue)
 		return;
 	queue_get_stats(v->home->queue, &s);
-	gauge(f, "messages", "messages in the queue", (int64_t)s.messages);
-	gauge(f, "bytes", "their bytes in memory", (int64_t)s.bytes);
-	gauge(f, "memory_bytes", "memory of all that the queue holds", (int64_t)s.memory);
-	gauge(f, "memory_max_bytes", "the most of it (queue.total)", (int64_t)s.memory_max);
-	gauge(f, "in_sync", "Redis servers that have all of them", s.in_sync);
+	answers_gauge(f, "queue_messages", "messages in the queue", (int64_t)s.messages);
+	answers_gauge(f, "queue_bytes", "their bytes in memory", (int64_t)s.bytes);
+	answers_gauge(f, "queue_memory_bytes", "memory of all that the queue holds", (int64_t)s.memory);
+	answers_gauge(f, "queue_memory_max_bytes", "the most of it (queue.total)", (int64_t)s.memory_max);
+	answers_gauge(f, "queue_in_sync", "Redis servers that have all of them", s.in_sync);
 	backup_metrics(f, &s);
 	if (s.spare_count)
 		spare_metrics(f, &s);
-	gauge(f, "standby", "another gateway owns the queue", s.state == QUEUE_WATCHING);
-	gauge(f, "unstored", "messages whose senders wait for the Redis servers", (int64_t)s.unstored);
-	gauge(f, "incoming_bytes", "bytes of messages that come in or wait for the Redis servers",
+	answers_gauge(f, "queue_standby", "another gateway owns the queue", s.state == QUEUE_WATCHING);
+	answers_gauge(f, "queue_unstored", "messages whose senders wait for the Redis servers", (int64_t)s.unstored);
+	answers_gauge(f, "queue_incoming_bytes", "bytes of messages that come in or wait for the Redis servers",
 		(int64_t)v->home->room.used);
-	gauge(f, "unreadable", "items that could not be opened when they were read back", (int64_t)s.unreadable);
-	gauge(f, "deletes_unconfirmed", "delivered messages that would be delivered again after a crash now",
-		(int64_t)s.deletes_unconfirmed);
-	gauge(f, "states_unconfirmed",
+	answers_gauge(f, "queue_unreadable", "items that could not be opened when they were read back",
+		(int64_t)s.unreadable);
+	answers_gauge(f, "queue_deletes_unconfirmed",
+		"delivered messages that would be delivered again after a crash now", (int64_t)s.deletes_unconfirmed);
+	answers_gauge(f, "queue_states_unconfirmed",
 		"messages whose last attempt would be forgotten after a crash now, with the recipients that it "
 		"delivered to",
 		(int64_t)s.states_unconfirmed);
-	gauge(f, "orders_unstored",
+	answers_gauge(f, "queue_orders_unstored",
 		"orders for destinations that not every Redis server has, so that a restart could forget them",
 		(int64_t)s.orders_unstored);
-	gauge(f, "decided", "transactions whose end is remembered for XCSSLTX", (int64_t)s.decided);
-	gauge(f, "decided_forgotten",
+	answers_gauge(f, "queue_decided", "transactions whose end is remembered for XCSSLTX", (int64_t)s.decided);
+	answers_gauge(f, "queue_decided_forgotten",
 		"transactions that were forgotten before queue.decided_time, because there are queue.decided later "
 		"ones",
 		(int64_t)s.decided_forgotten);
-	gauge(f, "lease_left_ms", "how long messages may be delivered without another answer",
+	answers_gauge(f, "queue_lease_left_ms", "how long messages may be delivered without another answer",
 		s.lease_left_ms > 0 ? s.lease_left_ms : 0);
 }

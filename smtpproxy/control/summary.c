@@ -66,19 +66,6 @@ static json_t *destinations_json(const struct control_view *v)
 	return rows_json(&busiest, destination_json);
 }
 
-static json_t *sources_json(const struct smtpproxy_outward *c)
-{
-	char text[ADDRESS_TEXT_MAX];
-	json_t *rows = json_array();
-
-	for (size_t i = 0; i < c->source_count && i < SUMMARY_ROWS_MAX; i++) {
-		address_format((const struct sockaddr *)&c->sources[i].address, text);
-		json_array_append_new(
-			rows, json_pack("{s:s,s:I}", "address", text, "weight", INT(c->sources[i].weight)));
-	}
-	return rows;
-}
-
 /* Senders and hooks */
 
 static json_t *sessions_json(const struct sender_home *home)
@@ -157,8 +144,8 @@ char *summary_make(const struct control_view *v)
 	json_t *all = json_pack("{s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "name", v->conf->name, "version",
 		v->version, "uptime_s", INT(worker_wall_ms() - v->started_ms) / 1000, "deliver",
 		home->queue ? "queue" : "relay", "counters", answers_counters(home), "sessions", sessions_json(home),
-		"destinations", destinations_json(v), "sources", sources_json(&v->conf->outward), "hooks",
-		hooks_json(&home->hooks), "queue", queue_json(home->queue));
+		"destinations", destinations_json(v), "sources", answers_sources(&v->conf->outward, SUMMARY_ROWS_MAX),
+		"hooks", hooks_json(&home->hooks), "queue", queue_json(home->queue));
 	char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
 
 	json_decref(all);

@@ -98,7 +98,7 @@ int dns_tlsa_is_usable(const struct dns_tlsa *t)
 	return t->matching == 0 || t->len == digest_len[t->matching];
 }
 
-/* Lists of servers */
+/* Lists of servers: each record is put at a random place among those of its preference. */
 
 /* The first place whose preference is not below @preference. */
 static unsigned place_of(const struct mx_list *l, uint32_t preference)

@@ -120,7 +120,7 @@ struct smtp_span envelope_domain(struct smtp_span mailbox)
 	return (struct smtp_span){ 0 };
 }
 
-/* Lines of the queue */
+/* Lines of the queue. Domains have no port; that tells them from addresses. */
 
 int line_name_of(const struct smtpproxy_queue *conf, struct smtp_span mailbox, char out[static LINE_NAME_MAX + 1])
 {
@@ -151,7 +151,8 @@ const struct smtpproxy_domain *line_name_domain(const struct smtpproxy_queue *co
 	return NULL;
 }
 
-/* The Received field of a message that the queue takes (RFC 5321 4.4, RFC 3848). */
+/* Received. A name that is no domain stands in a comment, without characters that could end it, and the address in its
+ * place. */
 
 static void write_comment(const char *hello, char *out, size_t cap)
 {

@@ -35,15 +35,11 @@ struct hook *hooks_find(struct hooks *h, const char *name)
 
 static int add(struct hooks *h, const char *name)
 {
-	struct hook *k = calloc(1, sizeof *k);
+	struct hook *k = calloc(1, sizeof *k + strlen(name) + 1);
 
 	if (!k)
 		return CSSL_E_NO_MEMORY;
-	k->name = strdup(name);
-	if (!k->name) {
-		free(k);
-		return CSSL_E_NO_MEMORY;
-	}
+	strcpy(k->name, name);
 	SLIST_INSERT_HEAD(&h->all, k, next);
 	return 0;
 }
@@ -69,7 +65,6 @@ void hooks_free(struct hooks *h)
 
 	while ((k = SLIST_FIRST(&h->all))) {
 		SLIST_REMOVE_HEAD(&h->all, next);
-		free(k->name);
 		free(k);
 	}
 }

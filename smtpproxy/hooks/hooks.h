@@ -19,11 +19,11 @@ enum hook_state { HOOK_GOOD, HOOK_RESTS, HOOK_TRIED };
 
 struct hook {
 	SLIST_ENTRY(hook) next;
-	char *name;
 	const struct smtpproxy_hook *conf; /* the newest; NULL: of a file that does not count */
 	enum hook_state state;
 	uint64_t rests_until_ms;
 	uint64_t asked, refused, deferred, discarded, changed, failed; /* transactions; failed: calls */
+	char name[];
 };
 
 /* Shared by all sessions. */

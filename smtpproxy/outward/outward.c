@@ -290,7 +290,7 @@ void outward_destroy(struct outward *o)
 	free(o);
 }
 
-/* Sources */
+/* Sources: each has as many places in a circle as its weight. */
 
 static uint32_t weight_of(const struct smtpproxy_source *s, sa_family_t family)
 {

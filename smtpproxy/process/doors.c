@@ -44,11 +44,6 @@ struct doors *doors_create(struct sender_home *home, void (*on_closed)(void *ctx
 	return d;
 }
 
-void doors_destroy(struct doors *d)
-{
-	free(d);
-}
-
 unsigned doors_left(const struct doors *d)
 {
 	return d->left;

@@ -9,10 +9,9 @@
 
 struct doors;
 
-/* Sessions begin in @home. @on_closed comes for each socket that has closed. NULL: out of memory. */
+/* Sessions begin in @home. @on_closed comes for each socket that has closed. Free it behind their closing. NULL: out of
+ * memory. */
 struct doors *doors_create(struct sender_home *home, void (*on_closed)(void *ctx), void *ctx);
-/* Behind their closing. NULL is legal. */
-void doors_destroy(struct doors *d);
 
 /* Listen on every listener of @conf that is not open yet, with the sockets of @in (NULL: none) where it has them. 0,
  * or CSSL_E_SYSTEM or CSSL_E_NO_MEMORY with @error: nothing has changed. */

@@ -191,7 +191,7 @@ void handover_destroy(struct handover *h)
 	release(h);
 }
 
-/* The process before */
+/* The process before: bytes between the channel and the ledger of that process. */
 
 static void before_send_message(void *ctx, const uint8_t *data, size_t len)
 {

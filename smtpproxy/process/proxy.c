@@ -506,7 +506,7 @@ void proxy_destroy(struct proxy *p)
 	hooks_free(&p->home.hooks);
 	event_log_destroy(p->home.events);
 	SSL_CTX_free(p->outward_home.tls);
-	doors_destroy(p->doors);
+	free(p->doors);
 	destroy_files(p);
 	free(p);
 }

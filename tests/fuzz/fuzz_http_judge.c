@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *in, size_t len)
 {
 	static char name[] = "a", path[] = "/judge", destination[] = "192.0.2.25:25";
 	const struct smtpproxy_hook conf = { .name = name, .path = path };
-	struct hook hook = { .name = name, .conf = &conf };
+	struct hook hook = { .conf = &conf };
 	const size_t cut = len > 0 ? 1 + in[0] * (len - 1) / 255 : 0;
 	char *sender = calloc(1, cut + 1);
 	struct filter *f = calloc(1, sizeof *f + sizeof f->calls[0]);
