@@ -40,11 +40,12 @@ static int bits_match(const Cssl__SessionFilter *f, const struct client_address 
 
 static int age_passes(const Cssl__SessionFilter *f, int64_t made_ms, int64_t at_ms)
 {
-	const uint64_t age_s = at_ms > made_ms ? (uint64_t)(at_ms - made_ms) / 1000 : 0;
-
 	if (f->min_age_s == 0 && f->max_age_s == 0)
 		return 1;
-	return made_ms != AGE_UNKNOWN && age_s >= f->min_age_s && (f->max_age_s == 0 || age_s <= f->max_age_s);
+	if (made_ms == AGE_UNKNOWN)
+		return 0;
+	const uint64_t age_s = at_ms > made_ms ? (uint64_t)(at_ms - made_ms) / 1000 : 0;
+	return age_s >= f->min_age_s && (f->max_age_s == 0 || age_s <= f->max_age_s);
 }
 
 static int name_passes(const char *wanted, const char *name)

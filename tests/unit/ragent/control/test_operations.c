@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/log.h"
 #include "ragent/control/operations.h"
 #include "tests/unit/ragent/control/operations_doubles.h"
 #include "tests/unit/ragent/dispatcher.h"
@@ -574,6 +575,7 @@ static void levels_are_told(void)
 START_TEST(log_levels_are_told_of_all_who_answered)
 {
 	begin();
+	log_set_level(LOG_ERROR); /* one with a name */
 	fake_agent_die(d.agents[1]);
 	wait_until(agents_up() == AGENTS - 1);
 	ASK(log_level, 0);
@@ -590,6 +592,7 @@ END_TEST
 START_TEST(a_log_level_that_somebody_did_not_take_is_an_error)
 {
 	begin();
+	log_set_level(LOG_ERROR);
 	fake_agent_die(d.agents[1]);
 	wait_until(agents_up() == AGENTS - 1);
 	ASK(log_level, .level = "debug", .node = "a1");
