@@ -46,7 +46,7 @@ void table_show(struct table *t, const struct screen *s);
 
 /* A table with a row for each object of an array. */
 void rows_show(const struct screen *s, const json_t *objects, const struct column *columns, unsigned count);
-#define ROWS_SHOW(s, objects, columns) rows_show(s, objects, columns, sizeof(columns) / sizeof *(columns))
+#define ROWS_SHOW(s, objects, columns) rows_show(s, objects, columns, sizeof columns / sizeof *columns)
 
 /* Names and values of one thing: lines "name    value". */
 struct table *facts_create(void);
@@ -54,6 +54,6 @@ void facts_add(struct table *t, const char *name, enum style style, const char *
 	__attribute__((format(printf, 4, 5)));
 /* Those that the rows show of @object, as columns would, and with their titles as names. */
 void facts_of(struct table *t, const json_t *object, const struct column *facts, unsigned count);
-#define FACTS_OF(t, object, facts) facts_of(t, object, facts, sizeof(facts) / sizeof *(facts))
+#define FACTS_OF(t, object, facts) facts_of(t, object, facts, sizeof facts / sizeof *facts)
 
 #endif

@@ -24,7 +24,8 @@ static void enter(struct table *t, struct table_link *link)
 /* Items of one hash keep their order: the newest is first. */
 static void grow(struct table *t)
 {
-	struct table bigger = { .bucket_count = t->bucket_count ? t->bucket_count * 2 : BUCKETS_FIRST, .count = t->count };
+	struct table bigger = { .bucket_count = t->bucket_count ? t->bucket_count * 2 : BUCKETS_FIRST,
+		.count = t->count };
 
 	bigger.buckets = calloc(bigger.bucket_count, sizeof(struct table_link *));
 	if (!bigger.buckets)

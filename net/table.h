@@ -1,5 +1,5 @@
-/* table.h: a hash table that grows. Its owner embeds a link in each item, hashes the key and compares it. Without memory
- * to grow the chains become longer. Not thread-safe.
+/* table.h: a hash table that grows. Its owner embeds a link in each item, hashes the key and compares it. Without
+ * memory to grow the chains become longer. Not thread-safe.
  */
 #ifndef CSSL_NET_TABLE_H
 #define CSSL_NET_TABLE_H
@@ -27,8 +27,8 @@ void table_remove(struct table *t, struct table_link *link);
 /* The items of that hash, the last added first: table_next() until NULL. */
 struct table_link *table_first(const struct table *t, uint64_t hash);
 struct table_link *table_next(const struct table_link *link);
-/* Every item, in no order: NULL as @link gives the first. Only that item may be removed before the next is asked for, and
- * then the next is asked for first. */
+/* Every item, in no order: NULL as @link gives the first. Only that item may be removed before the next is asked for,
+ * and then the next is asked for first. */
 struct table_link *table_walk(const struct table *t, const struct table_link *link);
 /* Free the buckets; items are their owner's. The table is empty. */
 void table_clear(struct table *t);

@@ -67,8 +67,8 @@ unsigned proxy_header_fit(struct proxy_header *h, size_t max);
  * written, or CSSL_E_VERSION, CSSL_E_TYPE, CSSL_E_TOO_LONG (a value, the header, or @cap). */
 ptrdiff_t proxy_header_write(const struct proxy_header *h, uint8_t *out, size_t cap);
 
-/* proxy_v2.c, for proxy_header.c: the same for version 2, a fixed part, an address block and TLVs. The input begins with
- * the whole signature, and @out is zeroed. */
+/* proxy_v2.c, for proxy_header.c: the same for version 2, a fixed part, an address block and TLVs. The input begins
+ * with the whole signature, and @out is zeroed. */
 #define PROXY_V2_SIGNATURE     "\r\n\r\n\0\r\nQUIT\n"
 #define PROXY_V2_SIGNATURE_LEN (sizeof(PROXY_V2_SIGNATURE) - 1)
 int proxy_v2_parse(const uint8_t *in, size_t len, struct proxy_header *out, size_t *taken);

@@ -125,8 +125,8 @@ int sess_obj_decode(const uint8_t *in, size_t len, struct sess_obj *out);
 /* Wipe and free what decoding allocated. Legal on a zeroed object. */
 void sess_obj_destroy(struct sess_obj *o);
 
-/* sess_obj_check.c: the rules for the values, checked before encoding and after decoding. 0; CSSL_E_TYPE: TLS version or
- * suite unknown, or the two do not belong together; CSSL_E_TOO_LONG; CSSL_E_RANGE. */
+/* sess_obj_check.c: the rules for the values, checked before encoding and after decoding. 0; CSSL_E_TYPE: TLS version
+ * or suite unknown, or the two do not belong together; CSSL_E_TOO_LONG; CSSL_E_RANGE. */
 int sess_obj_check(const struct sess_obj *o);
 
 int live_part_has_token(const struct live_part *l); /* 1 or 0 */

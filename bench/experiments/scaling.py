@@ -226,7 +226,7 @@ session and what belongs to it together. The number of datagrams follows from th
 replicas an agent numbers each word for each peer; that is counted as if it were another word.
 Not in it: handshakes themselves, pings between agents (each pair five times a second, over their links), live parts of later moves,
 snapshots, and what is repeated because a datagram was lost. Agents that lose 10 % of their datagrams still share all sessions and live
-parts (`tests/unit/bench/broadcast/test_agents_here.c`)."""
+parts (the unit test_agents_here.c)."""
 
 
 def cost_text(report):

@@ -40,7 +40,8 @@ def messages_of(proto):
 def read_by_ragent():
     """The messages that RAgent's sources unpack."""
     text = "".join(path.read_text() for path in sorted((ROOT / "ragent").rglob("*.c")))
-    return {name.title().replace("_", "") for name in re.findall(r"\bcssl__(link_\w+)__unpack\(", text)}
+    names = re.findall(r"\bcssl__(link_\w+?)(?:__unpack\(NULL, f->|__descriptor\b)", text)
+    return {name.title().replace("_", "") for name in names}
 
 
 def test_each_field_that_agents_tell_has_a_row_in_the_table():

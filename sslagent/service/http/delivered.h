@@ -66,8 +66,8 @@ struct delivered_watch {
 int delivered_watch(struct delivered_watch **w, const struct delivered *answer);
 void delivered_unwatch(struct delivered_watch **w); /* wipes it; *@w NULL is legal, and is NULL afterwards */
 
-/* Writes the note for the position before and behind the next @len bytes. Returns its length. It begins with UINT64_MAX:
- * no download begins at such an offset (download.h). */
+/* Writes the note for the position before and behind the next @len bytes. Returns its length. It begins with
+ * UINT64_MAX: no download begins at such an offset (download.h). */
 #define DELIVERED_NOTE_MAX 133u
 size_t delivered_note(
 	struct delivered_watch *w, const uint8_t *next, size_t len, uint8_t out[static DELIVERED_NOTE_MAX]);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/unit/net/fixture.h"
+#include "tests/unit/ragent/dispatcher.h"
 
 struct answers_noted got;
 struct control_request *const request = (struct control_request *)&got;
@@ -89,4 +89,16 @@ size_t told_size(const char *path)
 
 	ck_assert_msg(json_is_array(at) || json_is_object(at), "%s is no list", path);
 	return json_is_array(at) ? json_array_size(at) : json_object_size(at);
+}
+
+Cssl__LinkRequest *request_at(int agent, Cssl__LinkResponse *answer)
+{
+	struct fake_frame *f = frame_at(agent, FRAME_REQUEST);
+	Cssl__LinkRequest *m = cssl__link_request__unpack(NULL, f->len, f->payload);
+
+	ck_assert_ptr_nonnull(m);
+	free(f);
+	cssl__link_response__init(answer);
+	answer->token = m->token;
+	return m;
 }

@@ -24,4 +24,9 @@ uint64_t told_integer(const char *path);
 const char *told_text(const char *path); /* "": it has none */
 size_t told_size(const char *path);      /* of an array or an object */
 
+/* The request at @agent, whose answer the caller completes. */
+Cssl__LinkRequest *request_at(int agent, Cssl__LinkResponse *answer);
+
+#define FILTER(...) .filter = { PROTOBUF_C_MESSAGE_INIT(&cssl__session_filter__descriptor), __VA_ARGS__ }
+
 #endif

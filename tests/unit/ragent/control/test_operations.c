@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "net/log.h"
 #include "ragent/control/operations.h"
 #include "tests/unit/ragent/control/operations_doubles.h"
 #include "tests/unit/ragent/dispatcher.h"
@@ -29,22 +28,8 @@ static void begin(void)
 }
 
 #define ASK(name, ...) operations_##name(&o, &(const struct control_input){ __VA_ARGS__ }, request)
-#define FILTER(...)    .filter = { PROTOBUF_C_MESSAGE_INIT(&cssl__session_filter__descriptor), __VA_ARGS__ }
 /* Only the connection of that id. */
 #define ONE(of)        .query = { .ids = QUERY_ONE, .id = (of), .limit = 1 }
-
-/* The request at @agent, whose answer the caller completes. */
-static Cssl__LinkRequest *request_at(int agent, Cssl__LinkResponse *answer)
-{
-	struct fake_frame *f = frame_at(agent, FRAME_REQUEST);
-	Cssl__LinkRequest *m = cssl__link_request__unpack(NULL, f->len, f->payload);
-
-	ck_assert_ptr_nonnull(m);
-	free(f);
-	cssl__link_response__init(answer);
-	answer->token = m->token;
-	return m;
-}
 
 START_TEST(status_names_listeners_and_agents)
 {
@@ -557,60 +542,6 @@ START_TEST(a_reload_of_all_is_done_and_names_who_did_it)
 END_TEST
 
 /* All agents but the dead one tell their level. */
-static void levels_are_told(void)
-{
-	Cssl__LinkResponse answer;
-	Cssl__LinkResponse__LogLevel level = CSSL__LINK_RESPONSE__LOG_LEVEL__INIT;
-
-	level.level = (char *)"debug";
-	level.configured = (char *)"info";
-	for (int agent = 0; agent < AGENTS; agent += 2) {
-		cssl__link_request__free_unpacked(request_at(agent, &answer), NULL);
-		answer.what_case = CSSL__LINK_RESPONSE__WHAT_LOG_LEVEL;
-		answer.log_level = &level;
-		fake_agent_say(d.agents[agent], 0, FRAME_RESPONSE, &answer.base);
-	}
-}
-
-START_TEST(log_levels_are_told_of_all_who_answered)
-{
-	begin();
-	log_set_level(LOG_ERROR); /* one with a name */
-	fake_agent_die(d.agents[1]);
-	wait_until(agents_up() == AGENTS - 1);
-	ASK(log_level, 0);
-	levels_are_told();
-	answered_with(200);
-	ck_assert_uint_eq(told_size("levels"), AGENTS + 1);
-	ck_assert_str_eq(told_text("levels.a0.level"), "debug");
-	ck_assert_str_eq(told_text("levels.a0.configured"), "info");
-	ck_assert_str_eq(told_text("levels.a1.error"), "not up");
-	ck_assert_ptr_nonnull(json_object_get(json_object_get(told("levels"), d.shared.self->name), "level"));
-}
-END_TEST
-
-START_TEST(a_log_level_that_somebody_did_not_take_is_an_error)
-{
-	begin();
-	log_set_level(LOG_ERROR);
-	fake_agent_die(d.agents[1]);
-	wait_until(agents_up() == AGENTS - 1);
-	ASK(log_level, .level = "debug", .node = "a1");
-	answered_with(503);
-	ck_assert_str_eq(told_text("error"), "not done by a1");
-	ck_assert_uint_eq(told_size("levels"), 1);
-	ASK(log_level, .level = "configured");
-	levels_are_told();
-	answered_with(503);
-	ck_assert_uint_eq(told_size("levels"), AGENTS + 1);
-	ASK(log_level, .level = "configured", .node = d.shared.self->name);
-	answered_with(200);
-	ck_assert_uint_eq(told_size("levels"), 1);
-	ASK(log_level, .level = "debug", .node = "nobody");
-	answered_with(404);
-}
-END_TEST
-
 UNIT(operations)
 {
 	const TTest *const facts[] = {
@@ -636,8 +567,6 @@ UNIT(operations)
 		without_agents_a_revocation_is_unavailable,
 		a_failed_reload_of_ragent_is_told_beside_those_of_agents,
 		a_reload_of_all_is_done_and_names_who_did_it,
-		log_levels_are_told_of_all_who_answered,
-		a_log_level_that_somebody_did_not_take_is_an_error,
 	};
 
 	return dispatcher_suite_run("operations", facts, sizeof facts / sizeof facts[0]);

@@ -15,20 +15,7 @@ static void begin(void)
 	o = (struct operations){ .main = w, .shared = &d.shared, .workers = &d.rw, .worker_count = 1 };
 }
 
-#define FILTER(...)    .filter = { PROTOBUF_C_MESSAGE_INIT(&cssl__session_filter__descriptor), __VA_ARGS__ }
 #define ASK(name, ...) operations_##name(&o, &(const struct control_input){ __VA_ARGS__ }, request)
-
-static Cssl__LinkRequest *request_at(int agent, Cssl__LinkResponse *answer)
-{
-	struct fake_frame *f = frame_at(agent, FRAME_REQUEST);
-	Cssl__LinkRequest *m = cssl__link_request__unpack(NULL, f->len, f->payload);
-
-	ck_assert_ptr_nonnull(m);
-	free(f);
-	cssl__link_response__init(answer);
-	answer->token = m->token;
-	return m;
-}
 
 static void say(int agent, Cssl__LinkResponse *answer)
 {

@@ -1,10 +1,8 @@
 /* test_cluster.c: agents of one process over real sockets. */
 #include <check.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/unit/sslagent/cluster/cluster_fixture.h"
