@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ragent/control/operations.h"
+#include "net/log.h"
 #include "tests/unit/ragent/control/operations_doubles.h"
 #include "tests/unit/ragent/dispatcher.h"
 #include "tests/unit/unit.h"
@@ -574,6 +574,7 @@ static void levels_are_told(void)
 START_TEST(log_levels_are_told_of_all_who_answered)
 {
 	begin();
+	log_level_change("info"); /* without a file a unit has no level */
 	fake_agent_die(d.agents[1]);
 	wait_until(agents_up() == AGENTS - 1);
 	ASK(log_level, 0);
