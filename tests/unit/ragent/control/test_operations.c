@@ -541,7 +541,6 @@ START_TEST(a_reload_of_all_is_done_and_names_who_did_it)
 }
 END_TEST
 
-/* All agents but the dead one tell their level. */
 UNIT(operations)
 {
 	const TTest *const facts[] = {

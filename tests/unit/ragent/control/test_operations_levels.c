@@ -20,6 +20,7 @@ static void ask(const char *level, const char *node)
 	operations_log_level(&o, &(const struct control_input){ .level = level, .node = node }, request);
 }
 
+/* All agents but the dead one tell their level. */
 static void levels_are_told(void)
 {
 	Cssl__LinkResponse answer;
