@@ -134,7 +134,7 @@ START_TEST(a_copy_has_the_members_of_its_original)
 
 	placement_set(placement, 2, MEMBER_AWAY);
 	placement_copy(copy, placement);
-	for (unsigned agent = 0; agent < placement_agents(copy); agent++)
+	for (unsigned agent = 0; agent < AGENTS; agent++)
 		ck_assert_int_eq(placement_get(copy, agent), agent == 2 ? MEMBER_AWAY : MEMBER_HERE);
 	placement_destroy(copy);
 }
