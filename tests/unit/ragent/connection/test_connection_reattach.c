@@ -406,6 +406,18 @@ START_TEST(an_end_of_a_stream_that_nobody_knows_is_answered)
 }
 END_TEST
 
+START_TEST(an_end_is_answered_also_without_a_next_process)
+{
+	dispatcher_start(NULL);
+	connection_keep(&l, "sf", 1);
+	fake_agent_end(d.agents[l.agent], l.stream, END_DONE, 0);
+	wait_until(d.rw->home.connections == NULL || state() == CONNECTION_LINGERING);
+	free(frame_at(l.agent, FRAME_CLOSE));
+	no_frame(FRAME_CLOSE);
+	close(l.fd);
+}
+END_TEST
+
 UNIT(connection_reattach)
 {
 	const TTest *const facts[] = {
@@ -426,6 +438,7 @@ UNIT(connection_reattach)
 		an_end_is_answered,
 		an_end_is_answered_without_a_keeper_too,
 		an_end_of_a_stream_that_nobody_knows_is_answered,
+		an_end_is_answered_also_without_a_next_process,
 	};
 
 	return dispatcher_suite_run("connection_reattach", facts, sizeof facts / sizeof facts[0]);
