@@ -37,22 +37,21 @@ static const struct unit size_units[] = {
 	{ NULL },
 };
 
-/* @units: of a number. BOUNDED: min and max of a row count, in steps of @step of the smallest unit. */
-struct scalar;
-struct value_type {
-	int (*parse)(const struct scalar *s);
-	const char *expected;
-	enum { UNBOUNDED, BOUNDED } bounds;
-	const struct unit *units;
-	uint64_t step;
-};
-
 struct scalar {
 	const struct schema_row *row;
 	const struct value_type *type;
 	const char *text, *folder;
 	void *field;
 	size_t size;
+};
+
+/* @units: of a number. BOUNDED: min and max of a row count, in steps of @step of the smallest unit. */
+struct value_type {
+	int (*parse)(const struct scalar *s);
+	const char *expected;
+	enum { UNBOUNDED, BOUNDED } bounds;
+	const struct unit *units;
+	uint64_t step;
 };
 
 static int digits(const char *text, const char **rest, uint64_t *out)

@@ -40,48 +40,6 @@ static void free_if_over(struct filter *f)
 	free(f);
 }
 
-static int copy_facts(struct filter *f, const struct filter_facts *facts)
-{
-	f->listener = strdup(facts->listener);
-	f->destination = strdup(facts->destination);
-	f->recipients = json_array();
-	f->client = facts->client;
-	memcpy(f->most_ms, facts->most_ms, sizeof f->most_ms);
-	snprintf(f->hello, sizeof f->hello, "%s", facts->hello);
-	snprintf(f->id, sizeof f->id, "%" PRIx64 ".%08" PRIx32, facts->connection, randombytes_random());
-	return f->listener && f->destination && f->recipients ? 0 : -1;
-}
-
-static void on_later(struct turn_end *t);
-static void on_deadline(struct deadline *d);
-
-struct filter *filter_create(struct hooks *hooks, const struct smtpproxy_listener *listener,
-	const struct filter_facts *facts, filter_verdict_fn *fn, void *ctx)
-{
-	struct filter *f = calloc(1, sizeof *f + listener->hook_count * sizeof f->calls[0]);
-
-	if (!f)
-		return NULL;
-	f->hooks = hooks;
-	f->ctx = ctx;
-	f->later.fn = on_later;
-	if (copy_facts(f, facts) < 0) {
-		free_if_over(f);
-		return NULL;
-	}
-	f->fn = fn;
-	f->count = (unsigned)listener->hook_count;
-	for (unsigned i = 0; i < f->count; i++) {
-		struct call *c = &f->calls[i];
-
-		c->filter = f;
-		c->hook = hooks_find(hooks, listener->hooks[i]);
-		c->kind = kinds[c->hook->conf->type];
-		c->deadline.fn = on_deadline;
-	}
-	return f;
-}
-
 int filter_holds(const struct filter *f)
 {
 	for (unsigned i = 0; i < f->count; i++)
@@ -370,6 +328,47 @@ static void on_later(struct turn_end *t)
 	struct filter *f = container_of(t, struct filter, later);
 
 	f->fn(f->ctx, f->verdict, (struct smtp_span){ f->reply, f->reply_len });
+}
+
+/* Life */
+
+static int copy_facts(struct filter *f, const struct filter_facts *facts)
+{
+	f->listener = strdup(facts->listener);
+	f->destination = strdup(facts->destination);
+	f->recipients = json_array();
+	f->client = facts->client;
+	memcpy(f->most_ms, facts->most_ms, sizeof f->most_ms);
+	snprintf(f->hello, sizeof f->hello, "%s", facts->hello);
+	snprintf(f->id, sizeof f->id, "%" PRIx64 ".%08" PRIx32, facts->connection, randombytes_random());
+	return f->listener && f->destination && f->recipients ? 0 : -1;
+}
+
+struct filter *filter_create(struct hooks *hooks, const struct smtpproxy_listener *listener,
+	const struct filter_facts *facts, filter_verdict_fn *fn, void *ctx)
+{
+	struct filter *f = calloc(1, sizeof *f + listener->hook_count * sizeof f->calls[0]);
+
+	if (!f)
+		return NULL;
+	f->hooks = hooks;
+	f->ctx = ctx;
+	f->later.fn = on_later;
+	if (copy_facts(f, facts) < 0) {
+		free_if_over(f);
+		return NULL;
+	}
+	f->fn = fn;
+	f->count = (unsigned)listener->hook_count;
+	for (unsigned i = 0; i < f->count; i++) {
+		struct call *c = &f->calls[i];
+
+		c->filter = f;
+		c->hook = hooks_find(hooks, listener->hooks[i]);
+		c->kind = kinds[c->hook->conf->type];
+		c->deadline.fn = on_deadline;
+	}
+	return f;
 }
 
 void filter_leave(struct filter *f)

@@ -157,8 +157,6 @@ static int is_left_out(const struct call *c, enum milter_part part)
 {
 	const struct milter_options *o = &c->u.milter.options;
 
-	if (part == MILTER_PART_OPTIONS)
-		return 0;
 	return o->flags & parts[part].no || o->version < parts[part].version ||
 	       (parts[part].more && !parts[part].more(c));
 }

@@ -70,7 +70,24 @@ static void close_when_empty(struct proxy *p)
 		outward_stop(p->home.outward, on_outward_stopped, p);
 }
 
-static void drain(struct proxy *p);
+static void each_session(struct proxy *p, void (*fn)(struct session *s))
+{
+	struct session *s, *next;
+	for (s = LIST_FIRST(&p->home.sessions); s; s = next) {
+		next = LIST_NEXT(s, next);
+		fn(s);
+	}
+}
+
+static void drain(struct proxy *p)
+{
+	p->state = PROXY_DRAINS;
+	deadline_set(p->worker, &p->stop, p->conf->limits.stop_ms);
+	log_event(LOG_INFO, NULL, "stopping", "sessions=%u", p->home.count);
+	doors_close(p->doors);
+	each_session(p, session_drain);
+	close_when_empty(p);
+}
 
 static void on_gone(struct sender_home *home)
 {
@@ -84,15 +101,6 @@ static void on_gone(struct sender_home *home)
 static void on_door_closed(void *ctx)
 {
 	close_when_empty(ctx);
-}
-
-static void each_session(struct proxy *p, void (*fn)(struct session *s))
-{
-	struct session *s, *next;
-	for (s = LIST_FIRST(&p->home.sessions); s; s = next) {
-		next = LIST_NEXT(s, next);
-		fn(s);
-	}
 }
 
 /* Messages that the receiver has get their replies, or they would come twice. */
@@ -124,16 +132,6 @@ static void stop_more(struct proxy *p)
 static void on_stop_deadline(struct deadline *d)
 {
 	stop_more(container_of(d, struct proxy, stop));
-}
-
-static void drain(struct proxy *p)
-{
-	p->state = PROXY_DRAINS;
-	deadline_set(p->worker, &p->stop, p->conf->limits.stop_ms);
-	log_event(LOG_INFO, NULL, "stopping", "sessions=%u", p->home.count);
-	doors_close(p->doors);
-	each_session(p, session_drain);
-	close_when_empty(p);
 }
 
 static void on_signal(void *ctx, int signum)
