@@ -99,17 +99,18 @@ size_t session_merge(const Cssl__LinkResponse__Sessions *const *pages, size_t pa
 
 static json_t *page_json(const struct merged_session *at, size_t count, enum merged_more more)
 {
-	json_t *list = json_array(), *next = json_null();
+	const Cssl__Session *last = NULL;
+	json_t *list = json_array();
 
 	for (size_t i = 0; i < count; i++) {
 		const Cssl__Session *s = at[i].session;
 		if (!session_is_whole(s))
 			continue;
 		list = array_append(list, session_json(s, at[i].hits, at[i].expires_s));
-		if (more == MERGED_GOES_ON)
-			next = hex_json(s->session_id.data, SESSION_ID_LEN);
+		last = s;
 	}
-	return json_pack("{s:o, s:o}", "sessions", list, "next", next);
+	return json_pack("{s:o, s:o}", "sessions", list, "next",
+		more == MERGED_GOES_ON && last ? hex_json(last->session_id.data, SESSION_ID_LEN) : json_null());
 }
 
 static void answer_page(struct agents_asked *a)

@@ -12,6 +12,7 @@
 #define RETRY_MS         250
 #define REFUSED_RETRY_MS 2000 /* the server may log each attempt */
 #define CHECK_MS         10000
+#define BEATS_SPARE      64u /* places for calls and looks, which no heartbeat takes */
 
 #define TO(state) (1u << BACKUP_##state)
 
@@ -288,7 +289,7 @@ static const struct redis_link_ops link_ops = {
 };
 
 /* A heartbeat on the active path of our own backup renews the lease. On any other path it only checks whether the
- * server answers. */
+ * server answers. Where a large message leaves slowly, one more request behind many tells nothing. */
 static void beat(struct backup_path *p, int64_t now_ms)
 {
 	struct backup *b = p->backup;
@@ -296,6 +297,8 @@ static void beat(struct backup_path *p, int64_t now_ms)
 	if (now_ms < p->beat_ms)
 		return;
 	p->beat_ms = now_ms + b->shared->heartbeat_ms;
+	if (p->link.asked_count >= REDIS_ASKED_MAX - BEATS_SPARE)
+		return;
 	if (p == b->active && !b->looks && now_ms >= b->check_ms) {
 		b->check_ms = now_ms + CHECK_MS;
 		backup_ask_policies(b, ASKED_CHECK);

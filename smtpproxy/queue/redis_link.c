@@ -283,7 +283,8 @@ void redis_link_end(struct redis_link *l, uint32_t tag)
 	if (l->state == REDIS_LINK_CLOSING)
 		return;
 	if (l->asked_count == REDIS_ASKED_MAX || (l->plain_len > 0 && seal_plain(l) < 0)) {
-		redis_link_close(l, "out of memory for requests");
+		redis_link_close(l, l->asked_count == REDIS_ASKED_MAX ? "too many requests without a reply"
+								      : "out of memory for requests");
 		return;
 	}
 	l->asked[(l->asked_first + l->asked_count++) % REDIS_ASKED_MAX] =

@@ -45,9 +45,8 @@ enum redis_link_state {
 	REDIS_LINK_CLOSING,
 };
 
-#define REDIS_ASKED_MAX                                                                                                \
-	512u /* requests without a reply: WINDOW_CALLS_MAX, and some more of a look and of heartbeats                  \
-	      */
+/* Requests without a reply: WINDOW_CALLS_MAX, and some more of a look and of heartbeats. */
+#define REDIS_ASKED_MAX 512u
 
 struct redis_request {
 	uint32_t tag;

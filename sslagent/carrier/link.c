@@ -227,9 +227,11 @@ static int on_accepted(struct link_stream *s, const struct frame *f, const uint8
 	if (s->connection && !connection_may_have_drained(s->connection, a.drained))
 		return CSSL_E_RANGE;
 	link_stream_confirm(s, &a);
+	if (s->clear)
+		return preamble_stream_frame(s->clear, f, payload);
 	if (s->connection)
-		connection_accepted(s->connection, &a);
-	return s->clear ? preamble_stream_frame(s->clear, f, payload) : 0;
+		connection_accepted(s->connection, &a); /* it may end, and the stream with it */
+	return 0;
 }
 
 static int on_over(struct link_stream *s, enum end_reason reason)

@@ -14,6 +14,8 @@
 #include "sslagent/counters.h"
 #include "sslagent/cluster/peer.h"
 
+#define REPEATS_MAX 256u /* that wait for a thread */
+
 /* For another thread */
 
 struct news {
@@ -198,16 +200,20 @@ static void repeat(struct cluster *c, unsigned to, const uint8_t *about)
 	struct gap g;
 
 	memcpy(&g, about, sizeof g);
+	atomic_fetch_sub(&c->threads[g.worker].repeats, 1);
 	cluster_thread_repeat(&c->threads[g.worker], (int)to, g.first, g.last);
 }
 
-/* Without memory it is asked for again. */
+/* A peer asks again at each of its ticks, so a thread that is in a long turn gets only so many. */
 static void on_gap(struct cluster *c, unsigned sender, const Cssl__Gap *m)
 {
 	const struct gap g = { m->first, m->last, m->worker };
 
-	if (m->worker <= c->self->workers)
-		cluster_tell(&c->threads[m->worker], repeat, sender, &g, sizeof g);
+	if (m->worker > c->self->workers)
+		return;
+	struct cluster_thread *t = &c->threads[m->worker];
+	if (atomic_fetch_add(&t->repeats, 1) >= REPEATS_MAX || cluster_tell(t, repeat, sender, &g, sizeof g) != 0)
+		atomic_fetch_sub(&t->repeats, 1);
 }
 
 static void on_message(void *ctx, unsigned sender, const Cssl__BroadcastMessage *m, const struct heard_times *times)

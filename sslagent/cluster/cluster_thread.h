@@ -33,6 +33,7 @@ struct cluster_thread {
 	int receiving_fd;      /* for receiving, until the worker joins; else -1 */
 	struct broadcast_sender *sender;
 	struct turn_end flush;
+	_Atomic unsigned repeats; /* so many wait */
 	superseded_fn superseded; /* the thread's own */
 	void *superseded_ctx;
 	pthread_mutex_t lock; /* of what follows */

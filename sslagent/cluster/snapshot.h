@@ -17,6 +17,7 @@ struct snapshot_giver {
 	uint8_t seen;  /* 1: the memory of connections, too; 0: not */
 	uint64_t cursor;
 	uint64_t given;
+	uint64_t *heard; /* by agent and worker: the last number when it began; owned */
 };
 
 enum taking { TAKING_NOTHING, TAKING_ALL, TAKING_OWN, TAKING_STATE_COUNT };

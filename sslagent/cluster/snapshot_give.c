@@ -148,17 +148,34 @@ static int give_seen(struct peer *p)
 	return r;
 }
 
-/* Tell how far @agent was heard until now: these objects are in the tables, so the snapshot will contain them. A peer
- * that gets only a part of it asks for another one. */
+/* Numbers heard until now: their objects are in the tables, so the snapshot will contain them. The peer is told behind
+ * it, because one that gets only a part of it lacks some. */
+static int note_heard(struct peer *p)
+{
+	struct cluster *c = p->cluster;
+	uint64_t *heard = calloc((size_t)c->agent_count * SENDER_THREADS_MAX, sizeof *heard);
+
+	free(p->giver.heard);
+	p->giver.heard = heard;
+	for (unsigned agent = 0; heard && agent < c->agent_count; agent++)
+		for (unsigned worker = 0; worker < SENDER_THREADS_MAX; worker++)
+			heard[agent * SENDER_THREADS_MAX + worker] =
+				broadcast_receiver_heard(c->receiver, agent, worker);
+	for (unsigned worker = 0; heard && worker <= c->self->workers; worker++)
+		heard[c->self_index * SENDER_THREADS_MAX + worker] =
+			broadcast_sender_mark(c->threads[worker].sender, (int)p->index, 0).highest;
+	return heard ? 0 : CSSL_E_NO_MEMORY;
+}
+
 static int give_heard(struct peer *p, unsigned agent)
 {
 	struct cluster *c = p->cluster;
 	const struct receiver_view view = broadcast_receiver_view(c->receiver, agent);
 	const int is_self = agent == c->self_index;
-	uint64_t complete[SENDER_THREADS_MAX];
 	Cssl__Heard heard = { MESSAGE(heard), .agent = c->conf->agents[agent].name,
 		.boot_id = is_self ? c->boot_id : view.boot_id,
-		.n_complete = (is_self ? c->self->workers : view.workers) + 1, .complete = complete };
+		.n_complete = (is_self ? c->self->workers : view.workers) + 1,
+		.complete = &p->giver.heard[agent * SENDER_THREADS_MAX] };
 	Cssl__Heard *pointer = &heard;
 	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .n_heard = 1, .heard = &pointer };
 
@@ -166,17 +183,17 @@ static int give_heard(struct peer *p, unsigned agent)
 	if (!is_self && (view.state != SENDER_BELIEVED || agent == p->index || c->placement ||
 				p->giver.scope != CSSL__SNAPSHOT_REQUEST__SCOPE__ALL))
 		return 0;
-	for (unsigned worker = 0; worker < heard.n_complete; worker++)
-		complete[worker] = is_self ? broadcast_sender_mark(c->threads[worker].sender, (int)p->index, 0).highest
-					   : broadcast_receiver_heard(c->receiver, agent, worker);
 	return send_part(p, &part);
 }
 
 void snapshot_stop_giving(struct peer *p)
 {
+	free(p->giver.heard);
+	p->giver.heard = NULL;
 	giving_move(&p->giver, GIVING_NOTHING);
 }
 
+/* One part for each sender, because there may be many; the last one has `last` set. */
 static int give_last(struct peer *p)
 {
 	const struct seen_since since = connections_seen_since(p->cluster->seen);
@@ -184,8 +201,12 @@ static int give_last(struct peer *p)
 		.forgot = since.before == SEEN_FORGOT };
 	Cssl__SnapshotPart part = { MESSAGE(snapshot_part), .scope = p->giver.scope, .last = 1,
 		.seen_since = p->giver.seen ? &message : NULL };
-	int r = send_part(p, &part);
+	int r = 0;
 
+	for (unsigned agent = 0; !r && agent < p->cluster->agent_count; agent++)
+		r = give_heard(p, agent);
+	if (!r)
+		r = send_part(p, &part);
 	if (r)
 		return r;
 	count(COUNT_SNAPSHOTS_GIVEN);
@@ -221,11 +242,11 @@ int snapshot_give(struct peer *p, const Cssl__PeerMessage *request)
 	p->giver.seen = request->snapshot_request->connections != 0;
 	p->giver.given = 0;
 	resettling_look(p->cluster, cluster_now_ms());
+	if (note_heard(p) != 0) {
+		snapshot_stop_giving(p); /* the peer asks another one */
+		return 0;
+	}
 	snapshot_give_tombstones(p);
-	/* One part for each sender, because there may be many. */
-	for (unsigned agent = 0; agent < p->cluster->agent_count; agent++)
-		if (give_heard(p, agent) != 0)
-			return 0; /* the link ends for it */
 	snapshot_go_on(p);
 	return 0;
 }

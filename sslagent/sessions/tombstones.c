@@ -221,7 +221,9 @@ int revoke_check(const revoke_what *what)
 		return 0;
 	if (what->which_case != (int)REVOKE_MATCHING)
 		return key_of(&k, what);
-	if (!f || f->session_id.len > 0 || cssl__session_filter__get_packed_size(f) == 0)
+	/* what this release does not know would fail no session */
+	if (!f || f->session_id.len > 0 || f->base.n_unknown_fields > 0 ||
+		cssl__session_filter__get_packed_size(f) == 0)
 		return CSSL_E_RANGE;
 	return session_filter_check(f);
 }

@@ -164,6 +164,21 @@ START_TEST(ages_of_a_filter_are_those_at_its_time)
 }
 END_TEST
 
+/* A criterion of a later release: no session here could fail it. */
+START_TEST(a_filter_with_an_unknown_criterion_is_refused)
+{
+	static uint8_t data = 1;
+	ProtobufCMessageUnknownField unknown = { .tag = 99, .len = 1, .data = &data };
+	Cssl__SessionFilter f = FILTER(.cipher_suite = 0x1301);
+	const revoke_what what = REVOKE(REVOKE_MATCHING, .matching = &f);
+
+	ck_assert_int_eq(revoke_check(&what), 0);
+	f.base.n_unknown_fields = 1;
+	f.base.unknown_fields = &unknown;
+	ck_assert_int_eq(revoke_check(&what), CSSL_E_RANGE);
+}
+END_TEST
+
 START_TEST(the_same_filter_is_known_and_one_with_an_age_only_for_a_while)
 {
 	Cssl__SessionFilter name = FILTER(.server_name = (char *)"a.example"), age = FILTER(.min_age_s = 1);
@@ -300,6 +315,7 @@ static void add(TCase *tcase)
 	tcase_add_test(tcase, all_hits_everything_begun_before_and_nothing_after);
 	tcase_add_test(tcase, a_filter_hits_what_meets_every_criterion_and_was_begun_before);
 	tcase_add_test(tcase, ages_of_a_filter_are_those_at_its_time);
+	tcase_add_test(tcase, a_filter_with_an_unknown_criterion_is_refused);
 	tcase_add_test(tcase, the_same_filter_is_known_and_one_with_an_age_only_for_a_while);
 	tcase_add_test(tcase, too_many_filters_become_one_that_hits_everything_so_far);
 	tcase_add_test(tcase, a_later_revocation_of_the_same_moves_it_and_an_earlier_is_known);
