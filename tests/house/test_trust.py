@@ -38,10 +38,10 @@ def messages_of(proto):
 
 
 def read_by_ragent():
-    """The messages that RAgent's sources unpack."""
+    """The messages that RAgent's sources unpack, those of its table of frames included."""
     text = "".join(path.read_text() for path in sorted((ROOT / "ragent").rglob("*.c")))
-    names = re.findall(r"\bcssl__(link_\w+?)(?:__unpack\(NULL, f->|__descriptor\b)", text)
-    return {name.title().replace("_", "") for name in names}
+    read = re.findall(r"\bcssl__(link_\w+)__unpack\(|&cssl__(link_\w+)__descriptor \}", text)
+    return {(called or in_table).title().replace("_", "") for called, in_table in read}
 
 
 def test_each_field_that_agents_tell_has_a_row_in_the_table():
