@@ -107,8 +107,9 @@ static void check_reference(struct loader *l, const struct schema_row *row, cons
 static void mark(struct loader *l, const void *field, unsigned line)
 {
 	struct conf_file *f = l->object;
-	l->error = array_make_room(&f->marks, &f->mark_cap, f->mark_count, sizeof *f->marks);
-	if (!l->error)
+	if (array_make_room(&f->marks, &f->mark_cap, f->mark_count, sizeof *f->marks))
+		l->error = CSSL_E_NO_MEMORY;
+	else
 		f->marks[f->mark_count++] = (struct conf_mark){ .field = field, .line = line };
 }
 
