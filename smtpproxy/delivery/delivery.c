@@ -356,16 +356,16 @@ struct delivery *delivery_create(struct delivery_parts *parts)
 
 void delivery_destroy(struct delivery *d)
 {
-	struct delivery_line *l;
-
 	if (!d)
 		return;
 	timer_stop(d->timer);
 	probes_destroy(d->parts.probes);
 	turn_end_cancel(&d->turn);
 	deadline_cancel(&d->deadline);
-	while ((l = of_link(table_walk(&d->lines, NULL))))
-		forget_line(d, l);
+	for (struct table_link *l = table_walk(&d->lines, NULL), *next; l; l = next) {
+		next = table_walk(&d->lines, l);
+		free(of_link(l));
+	}
 	table_clear(&d->lines);
 	free(d);
 }
