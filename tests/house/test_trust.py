@@ -40,7 +40,7 @@ def messages_of(proto):
 def read_by_ragent():
     """The messages that RAgent's sources unpack, those of its table of frames included."""
     text = "".join(path.read_text() for path in sorted((ROOT / "ragent").rglob("*.c")))
-    read = re.findall(r"\bcssl__(link_\w+)__unpack\(|&cssl__(link_\w+)__descriptor \}", text)
+    read = re.findall(r"\bcssl__(link_\w+)__unpack\(NULL, f->|&cssl__(link_\w+)__descriptor \}", text)
     return {(called or in_table).title().replace("_", "") for called, in_table in read}
 
 
