@@ -122,29 +122,30 @@ enum { TAG_COUNTER = 100, TAG_AGENT = 101, TAG_OWNERSHIPS = 102 };
 enum whose { COUNTERS_OF_WORKER, COUNTERS_OF_AGENT, COUNTERS_OF_LISTENER };
 #define COUNTER_FRONT_LEN 11u
 
-struct counter_set {
+struct told_counters {
 	counter *at;
 	size_t count;
 	const struct counter_row *(*row)(size_t index);
 };
 
-static struct counter_set set_of(struct connection_home *home, enum whose whose, unsigned index)
+static struct told_counters set_of(struct connection_home *home, enum whose whose, unsigned index)
 {
 	switch (whose) {
 	case COUNTERS_OF_AGENT:
-		return (struct counter_set){ (counter *)&home->of_agents[index], ownership_counter_count(),
+		return (struct told_counters){ (counter *)&home->of_agents[index], ownership_counter_count(),
 			ownership_counter_row };
 	case COUNTERS_OF_LISTENER:
-		return (struct counter_set){ (counter *)&home->of_listeners[index], LISTENER_COUNTER_COUNT,
+		return (struct told_counters){ (counter *)&home->of_listeners[index], LISTENER_COUNTER_COUNT,
 			listener_counter_row };
-	default: return (struct counter_set){ (counter *)&home->counters, ragent_counter_count(), ragent_counter_row };
+	default:
+		return (struct told_counters){ (counter *)&home->counters, ragent_counter_count(), ragent_counter_row };
 	}
 }
 
 /* A gauge counts local objects; objects that come count themselves. */
 static int put_counters(struct handover_message *m, struct connection_home *home, enum whose whose, unsigned index)
 {
-	const struct counter_set set = set_of(home, whose, index);
+	const struct told_counters set = set_of(home, whose, index);
 	uint8_t front[COUNTER_FRONT_LEN] = { (uint8_t)whose };
 	int r = 0;
 
@@ -243,7 +244,7 @@ static int take_counter(struct ragent_worker *rw, const struct handover_map *map
 
 	if (result != 0)
 		return result == AGENT_IS_GONE ? 0 : result;
-	const struct counter_set set = set_of(&rw->home, whose, index);
+	const struct told_counters set = set_of(&rw->home, whose, index);
 	for (size_t i = 0; i < set.count; i++) {
 		const struct counter_row *row = set.row(i);
 		if (row->kind != COUNTER_GAUGE && strlen(row->name) == len && memcmp(row->name, name, len) == 0)

@@ -68,8 +68,7 @@ int broadcast_receiver_add_key(
 
 /* A datagram. Never fails: a datagram that is not believed is counted and changes nothing. */
 void broadcast_receiver_input(struct broadcast_receiver *r, const uint8_t *datagram, size_t len, int64_t now_ms);
-/* Take the payload of a believed datagram. broadcast_receiver_input() calls it; fuzzers and simulators call it
- * directly. */
+/* Take the payload of a believed datagram. broadcast_receiver_input() calls it; a fuzzer calls it directly. */
 void broadcast_receiver_payload(struct broadcast_receiver *r, unsigned sender, unsigned worker, const uint8_t *payload,
 	size_t len, int64_t now_ms);
 

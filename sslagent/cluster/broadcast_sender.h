@@ -29,7 +29,7 @@ struct broadcast_sender_conf {
 	unsigned self;    /* index of the stream that no agent hears */
 	/* A sealed datagram for agent @to, or BROADCAST_ALL. */
 	void (*emit)(void *ctx, enum datagram_of what, int to, const uint8_t *datagram, size_t len);
-	/* For simulators: called in the place of emit, with the payload in clear. Needs no key. May be NULL. */
+	/* For units: called in the place of emit, with the payload in clear. Needs no key. May be NULL. */
 	void (*emit_payload)(void *ctx, enum datagram_of what, int to, const uint8_t *payload, size_t len);
 	void *ctx;
 };
